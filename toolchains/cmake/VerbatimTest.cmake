@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# One way to declare a GoogleTest executable.
+#
+#   verbatim_test(unit_rings SOURCES ring_test.cpp  LABELS unit fast  [TIMEOUT 60] [LINKS extra_target ...]
+#                 [NO_MAIN] [DEFINES X=1 ...] [PROPERTIES RUN_SERIAL TRUE])
+#
+# Tests see the whole tree ("runtime/base/result.hpp", "tests/support/..."), and link the archive as a user would.
+
+include_guard(GLOBAL)
+include(${CMAKE_CURRENT_LIST_DIR}/VerbatimFlags.cmake)
+include(GoogleTest)
+
+# What every program of tests/ and perf/ shares: language level, warnings, the tree as include path, the archive.
+function(verbatim_program target)
+  set_target_properties(${target} PROPERTIES
+    CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
+    C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  target_include_directories(${target} PRIVATE ${Verbatim_SOURCE_DIR})
+  target_link_libraries(${target} PRIVATE Verbatim::verbs)
+  target_compile_definitions(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:_GNU_SOURCE>)
+  verbatim_warnings(${target})
+endfunction()
+
+function(verbatim_test target)
+  cmake_parse_arguments(PARSE_ARGV 1 test "NO_MAIN" "TIMEOUT" "SOURCES;LABELS;LINKS;DEFINES;PROPERTIES")
+  if(test_UNPARSED_ARGUMENTS OR NOT test_SOURCES OR NOT test_LABELS)
+    message(FATAL_ERROR "verbatim_test(${target}): SOURCES and LABELS are needed; unknown: '${test_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT test_TIMEOUT)
+    set(test_TIMEOUT 60)
+  endif()
+  add_executable(${target} ${test_SOURCES})
+  verbatim_program(${target})
+  target_compile_definitions(${target} PRIVATE ${test_DEFINES})
+  target_link_libraries(${target} PRIVATE ${test_LINKS} GTest::gmock GTest::gtest)
+  if(NOT test_NO_MAIN)
+    target_link_libraries(${target} PRIVATE GTest::gtest_main)
+  endif()
+  gtest_discover_tests(${target}
+    TEST_PREFIX "${target}:" DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT} ${test_PROPERTIES})
+endfunction()
