@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The symbols through which a program's choice of providers and the archive's own list meet.
+//
+//   application   infiniband/static_providers.h   section vbt_providers, weak vbt_default_providers
+//   archive       default_choice.cpp              strong vbt_default_providers ->
+//   vbt_compiled_in_providers
+//                 all_providers.cpp               verbs_provider_all           ->
+//                 vbt_compiled_in_providers no_provider.cpp                 verbs_provider_none
+//                 compiled_in.cpp (generated)     vbt_compiled_in_providers    -> every
+//                 verbs_provider_<name> provider_table.cpp              reads them all; refers
+//                 strongly to vbt_default_providers only
+//
+// An application that chooses brings the weak vbt_default_providers with it, so default_choice.cpp
+// is not pulled, nor any provider through it. Invariant: no other member of the archive may refer
+// to those five.
+#pragma once
+
+#include "runtime/verbs/provider_registry.hpp"
+
+extern "C" {
+
+/// Every provider of the archive, ended by null.
+extern const verbatim::ProviderTable* const vbt_compiled_in_providers[];
+
+/// What a program gets that chose nothing, ended by null; null itself in a program that chose. Not
+/// const: C++ has no weak const definitions, and the application's side of it is weak.
+extern const verbatim::ProviderTable* const* vbt_default_providers;
+
+/// `all` and `none`: entries that stand for a list, never handed to the runtime. The first points
+/// at what it stands for, of the second only the address counts.
+extern const verbatim::ProviderTable* const* const verbs_provider_all;
+extern const char verbs_provider_none;
+}

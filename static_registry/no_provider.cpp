@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Pulled by RDMA_STATIC_PROVIDERS=none: an entry that says the program wants no device, so that it
+// is not taken for a program that said nothing.
+#include "static_registry/choice.hpp"
+
+const char verbs_provider_none = 0;
