@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The commands of the multi-call tool.
+//
+// Each is a whole program: it parses argv with getopt_long (so: once per process, main thread),
+// prints, and returns the exit status. `Calling` says whether argv[0] is the name of an
+// rdma-core tool, whose options are then the only ones; a subcommand of `verbatim` has --help
+// too. argv[0] is what messages and usage text call the program.
+#pragma once
+
+namespace verbatim::cli {
+
+enum class Calling { kClassicName, kSubcommand };
+
+int devices(Calling calling, int argc, char** argv);
+int devinfo(Calling calling, int argc, char** argv);
+int pingpong_rc(Calling calling, int argc, char** argv);
+
+}  // namespace verbatim::cli

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The multi-call tool: `verbatim <command>`, or the name of a classic tool that links to it.
+#include <array>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "perf/cli/commands.hpp"
+
+namespace {
+
+using verbatim::cli::Calling;
+
+struct Command {
+  std::string_view classic;  // called by this name ...
+  std::string_view first;    // ... or as `verbatim first [second]`
+  std::string_view second;
+  int (*run)(Calling, int, char**);
+};
+
+constexpr std::array kCommands = {
+    Command{"ibv_devices", "devices", "", verbatim::cli::devices},
+    Command{"ibv_devinfo", "devinfo", "", verbatim::cli::devinfo},
+    Command{"ibv_rc_pingpong", "pingpong", "rc", verbatim::cli::pingpong_rc},
+};
+
+void usage(std::FILE* out) {
+  std::fprintf(out,
+               "Usage:\n"
+               "  verbatim devices                       list the RDMA devices\n"
+               "  verbatim devinfo [options]             print what devices and ports say\n"
+               "  verbatim pingpong rc [options] [host]  exchange messages with another process\n"
+               "  verbatim --version\n"
+               "\n"
+               "'verbatim <command> --help' lists a command's options. Linked to as ibv_devices,\n"
+               "ibv_devinfo or ibv_rc_pingpong, this program behaves as that tool.\n");
+}
+
+std::string_view base_name(const char* path) {
+  const std::string_view whole = path;
+  return whole.substr(whole.rfind('/') + 1);  // npos + 1 is 0
+}
+
+/// Runs a subcommand with its own name as argv[0] and its own arguments behind.
+int run_subcommand(const Command& command, int words, int argc, char** argv) {
+  std::string name = "verbatim";
+  for (int i = 1; i <= words; ++i) name.append(" ").append(argv[i]);
+  argv[words] = name.data();
+  return command.run(Calling::kSubcommand, argc - words, argv + words);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 1) return 1;
+  const std::string_view called = base_name(argv[0]);
+  for (const Command& command : kCommands) {
+    if (called == command.classic) return command.run(Calling::kClassicName, argc, argv);
+  }
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  const std::string_view second = argc > 2 ? argv[2] : "";
+  for (const Command& command : kCommands) {
+    if (first != command.first) continue;
+    if (command.second.empty()) return run_subcommand(command, 1, argc, argv);
+    if (second == command.second) return run_subcommand(command, 2, argc, argv);
+  }
+  if (first == "--help" || first == "-h") {
+    usage(stdout);
+    return 0;
+  }
+  if (first == "--version") {
+    std::printf("verbatim %s\n", VERBATIM_VERSION);
+    return 0;
+  }
+  if (!first.empty()) {
+    std::fprintf(stderr, "verbatim: no command '%s%s%s'\n", argv[1], argc > 2 ? " " : "",
+                 argc > 2 ? argv[2] : "");
+  }
+  usage(stderr);
+  return 1;
+}
