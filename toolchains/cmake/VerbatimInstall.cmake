@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What `cmake --install` puts on a machine: the public headers, the archive, and how CMake and pkg-config find them.
+
+include_guard(GLOBAL)
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Verbatim)
+set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+set(templates ${Verbatim_SOURCE_DIR}/toolchains/package)
+
+target_link_libraries(verbatim_verbs INTERFACE
+  $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/${CMAKE_STATIC_LIBRARY_PREFIX}verbatim${CMAKE_STATIC_LIBRARY_SUFFIX}>)
+install(TARGETS verbatim ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS verbatim_verbs EXPORT VerbatimTargets
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT VerbatimTargets NAMESPACE Verbatim:: DESTINATION ${cmake_dir})
+
+configure_package_config_file(${templates}/VerbatimConfig.cmake.in
+  ${CMAKE_CURRENT_BINARY_DIR}/VerbatimConfig.cmake INSTALL_DESTINATION ${cmake_dir})
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/VerbatimConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${CMAKE_CURRENT_BINARY_DIR}/VerbatimConfig.cmake
+  ${CMAKE_CURRENT_BINARY_DIR}/VerbatimConfigVersion.cmake
+  DESTINATION ${cmake_dir})
+
+# The way up from the .pc file to the prefix: "../.." for lib/pkgconfig, one more for lib/<triplet>/pkgconfig.
+file(RELATIVE_PATH prefix_from_pc ${CMAKE_INSTALL_PREFIX}/${pc_dir} ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" prefix_from_pc "${prefix_from_pc}")
+configure_file(${templates}/verbatim.pc.in ${CMAKE_CURRENT_BINARY_DIR}/verbatim.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/verbatim.pc DESTINATION ${pc_dir})
