@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Lines on stderr for the people who run programs: prefix "verbatim: ", one write(2) per line, so
+// that lines of several threads and processes never mix. Control code only: the data path neither
+// formats nor logs. Any thread; allocates nothing; keeps errno.
+//
+// VERBATIM_LOG = off | error | warn | info | debug, default warn; read once, at the first line.
+#pragma once
+
+#include <atomic>
+
+namespace verbatim {
+
+enum class LogLevel : int { kOff = 0, kError, kWarn, kInfo, kDebug };
+
+/// Whether a line of this level would be written: ask before gathering what only the line needs.
+[[nodiscard, gnu::cold]] bool log_enabled(LogLevel level) noexcept;
+
+/// The library refuses or cannot do what was asked.
+[[gnu::cold, gnu::noinline, gnu::format(printf, 1, 2)]] void log_error(const char* format,
+                                                                       ...) noexcept;
+/// It goes on, but not as the user probably wants.
+[[gnu::cold, gnu::noinline, gnu::format(printf, 1, 2)]] void log_warn(const char* format,
+                                                                      ...) noexcept;
+/// What was found and chosen.
+[[gnu::cold, gnu::noinline, gnu::format(printf, 1, 2)]] void log_info(const char* format,
+                                                                      ...) noexcept;
+/// For those who change the library.
+[[gnu::cold, gnu::noinline, gnu::format(printf, 1, 2)]] void log_debug(const char* format,
+                                                                       ...) noexcept;
+
+/// "Said already?" for lines that must not repeat:
+///   static constinit LogOnce once;
+///   if (once.first()) log_warn(...);
+class LogOnce {
+ public:
+  constexpr LogOnce() noexcept = default;
+  /// True for exactly one caller.
+  [[nodiscard]] bool first() noexcept {
+    return !said_.load(std::memory_order_relaxed) &&
+           !said_.exchange(true, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<bool> said_{false};
+};
+
+}  // namespace verbatim

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Objects on the heap without operator new: a C program links this library with `cc` alone.
+#pragma once
+
+#include <cstdlib>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace verbatim {
+
+/// A constructed T in memory of T's alignment, or nullptr when memory is out. Pair:
+/// destroy_nothrow.
+template <class T, class... Args>
+[[nodiscard]] T* make_nothrow(Args&&... args) noexcept {
+  constexpr std::size_t kAlignment = alignof(T) > alignof(void*) ? alignof(T) : alignof(void*);
+  constexpr std::size_t kSize = (sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
+  void* memory = std::aligned_alloc(kAlignment, kSize);
+  if (memory == nullptr) return nullptr;
+  return ::new (memory) T(std::forward<Args>(args)...);
+}
+
+/// Undoes make_nothrow<T>. T is the type that was made, not a base of it. Null is allowed.
+template <class T>
+void destroy_nothrow(T* object) noexcept {
+  static_assert(!std::is_void_v<T>);
+  if (object == nullptr) return;
+  object->~T();
+  std::free(object);
+}
+
+}  // namespace verbatim

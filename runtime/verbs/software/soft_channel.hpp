@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The completion channel of a software provider: a queue of CQs behind a pollable descriptor. Any
+// thread; notify allocates nothing and may enter the kernel (one write and one wake at most, and
+// only for the first event of an empty channel or a sleeping reader).
+//
+// Exactly one event is fetched for each notify. Spec: man ibv_get_cq_event.
+#pragma once
+
+#include "runtime/verbs/handles.hpp"
+#include "runtime/verbs/software/event_gate.hpp"
+
+namespace verbatim {
+
+class SoftChannel : public CompChannel {
+ public:
+  /// Makes the descriptor: 0 or errno.
+  [[nodiscard]] int open() noexcept;
+
+  /// Queues one completion event of `cq`. REQUIRES: cq belongs to this channel and is not retired.
+  void notify(Cq& cq) noexcept;
+  /// The oldest event's CQ: 0, EAGAIN (O_NONBLOCK and empty) or EINTR.
+  [[nodiscard]] int get(Cq** out) noexcept;
+
+  /// For destroy_cq: forgets what was not fetched for `cq`, then waits until what was fetched is
+  /// acknowledged. Does nothing for a CQ without a channel. No notify for it may follow.
+  static void retire(Cq& cq) noexcept;
+
+ private:
+  EventGate gate_;
+  EventLink* first_ = nullptr;
+  EventLink* last_ = nullptr;
+};
+
+/// The three slots, for a provider to inherit: `struct ShmProvider : SoftChannelVerbs { ... };`
+struct SoftChannelVerbs {
+  static int create_comp_channel(Context& context, CompChannel** out) noexcept;
+  static int destroy_comp_channel(CompChannel& channel) noexcept;
+  static int get_cq_event(CompChannel& channel, Cq** out) noexcept;
+};
+
+}  // namespace verbatim
