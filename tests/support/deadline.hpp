@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Every wait of a test is bounded. A Deadline is made where the wait begins and asked inside its
+// loop.
+#pragma once
+
+#include <sched.h>
+
+#include <chrono>
+#include <cstdint>
+
+namespace verbatim::harness {
+
+/// Long enough for a loaded machine under a sanitizer, short enough for a person.
+inline constexpr std::int32_t kDefaultWaitMs = 20'000;
+
+class Deadline {
+ public:
+  explicit Deadline(std::int32_t wait_ms = kDefaultWaitMs)
+      : end_(std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_ms)) {}
+
+  bool passed() const { return std::chrono::steady_clock::now() >= end_; }
+
+  /// For poll(2): at least 0.
+  int remaining_ms() const {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end_ - std::chrono::steady_clock::now());
+    return left.count() > 0 ? static_cast<int>(left.count()) : 0;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point end_;
+};
+
+/// Looks until `condition` holds; false when the deadline passed first. Yields between looks, since
+/// what is waited for may need this very core.
+template <class Condition>
+[[nodiscard]] bool wait_until(Condition&& condition, std::int32_t wait_ms = kDefaultWaitMs) {
+  const Deadline deadline(wait_ms);
+  while (!condition()) {
+    if (deadline.passed()) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+}  // namespace verbatim::harness

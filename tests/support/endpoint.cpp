@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Endpoint: memory, objects and the state machine. What moves data is in endpoint_traffic.cpp.
+#include "tests/support/endpoint.hpp"
+
+#include <gtest/gtest.h>
+#include <verbatim/memory.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include "tests/support/pattern.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+[[noreturn]] void fail(const std::string& what, int error) {
+  throw std::runtime_error(what + ": " + std::strerror(error));
+}
+
+std::shared_ptr<void> shared_memory(std::uint64_t size) {
+  void* memory = vbt_alloc_shared(size);
+  if (memory == nullptr) fail("vbt_alloc_shared", errno);
+  return {memory, [](void* p) {
+            if (const int error = vbt_free_shared(p))
+              report_failed_destroy("vbt_free_shared", error);
+          }};
+}
+
+std::shared_ptr<void> ordinary_memory(std::uint64_t size) {
+  void* memory = std::calloc(1, size);
+  if (memory == nullptr) fail("calloc", errno);
+  return {memory, std::free};
+}
+
+}  // namespace
+
+Endpoint::~Endpoint() = default;
+
+unsigned char* Endpoint::bytes(std::int32_t region) {
+  return regions_.at(static_cast<std::size_t>(region)).start;
+}
+
+RegionInfo Endpoint::add_region(Region region, int access) {
+  region.mr.reset(ibv_reg_mr(session_->pd.get(), region.start, region.size, access));
+  if (!region.mr) fail("ibv_reg_mr", errno);
+  region.lkey = region.mr->lkey;
+  RegionInfo info;
+  info.id = static_cast<std::int32_t>(regions_.size());
+  info.lkey = region.mr->lkey;
+  info.rkey = region.mr->rkey;
+  info.address = reinterpret_cast<std::uintptr_t>(region.start);
+  info.size = region.size;
+  regions_.push_back(std::move(region));
+  return info;
+}
+
+RegionInfo Endpoint::allocate(MemoryKind kind, std::uint64_t size, int access) {
+  Region region;
+  region.memory = kind == MemoryKind::kMapped ? shared_memory(size) : ordinary_memory(size);
+  region.start = static_cast<unsigned char*>(region.memory.get());
+  region.size = size;
+  return add_region(std::move(region), access);
+}
+
+RegionInfo Endpoint::register_part(std::int32_t region, std::uint64_t offset, std::uint64_t size,
+                                   int access) {
+  const Region& whole = regions_.at(static_cast<std::size_t>(region));
+  Region part;
+  part.memory = whole.memory;
+  part.start = whole.start + offset;
+  part.size = size;
+  return add_region(std::move(part), access);
+}
+
+std::int32_t Endpoint::deregister(std::int32_t region) {
+  Region& doomed = regions_.at(static_cast<std::size_t>(region));
+  return ibv_dereg_mr(doomed.mr.release());
+}
+
+void Endpoint::fill(std::int32_t region, std::uint64_t offset, std::uint64_t length,
+                    std::uint32_t seed) {
+  fill_pattern({bytes(region) + offset, length}, seed);
+}
+
+std::int64_t Endpoint::mismatch(std::int32_t region, std::uint64_t offset, std::uint64_t length,
+                                std::uint32_t seed) {
+  return pattern_mismatch({bytes(region) + offset, length}, seed);
+}
+
+void Endpoint::set(std::int32_t region, std::uint64_t offset, std::uint64_t length,
+                   std::uint8_t byte) {
+  std::memset(bytes(region) + offset, byte, length);
+}
+
+std::vector<std::uint8_t> Endpoint::peek(std::int32_t region, std::uint64_t offset,
+                                         std::uint64_t length) {
+  const unsigned char* from = bytes(region) + offset;
+  return {from, from + length};
+}
+
+void Endpoint::poke(std::int32_t region, std::uint64_t offset, std::vector<std::uint8_t> data) {
+  std::copy(data.begin(), data.end(), bytes(region) + offset);
+}
+
+std::uint64_t Endpoint::load(std::int32_t region, std::uint64_t offset) {
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(bytes(region) + offset)).load();
+}
+
+void Endpoint::store(std::int32_t region, std::uint64_t offset, std::uint64_t value) {
+  std::atomic_ref(*reinterpret_cast<std::uint64_t*>(bytes(region) + offset)).store(value);
+}
+
+void Endpoint::await_word(std::int32_t region, std::uint64_t offset, std::uint64_t value) {
+  if (!wait_until([&] { return load(region, offset) == value; })) {
+    throw std::runtime_error("the word in memory never changed to what was awaited");
+  }
+}
+
+std::shared_ptr<ibv_comp_channel> Endpoint::new_channel() {
+  ibv_comp_channel* channel = ibv_create_comp_channel(context());
+  if (channel == nullptr) fail("ibv_create_comp_channel", errno);
+  return {channel, Destroyer<ibv_destroy_comp_channel>{}};
+}
+
+std::int32_t Endpoint::add_cq(std::int32_t depth, std::shared_ptr<ibv_comp_channel> channel) {
+  Cq cq;
+  cq.channel = std::move(channel);
+  cq.handle.reset(ibv_create_cq(context(), depth, nullptr, cq.channel.get(), 0));
+  if (!cq.handle) fail("ibv_create_cq", errno);
+  cqs_.push_back(std::move(cq));
+  return static_cast<std::int32_t>(cqs_.size() - 1);
+}
+
+std::int32_t Endpoint::create_cq(std::int32_t depth, std::int32_t with_channel) {
+  return add_cq(depth, with_channel != 0 ? new_channel() : nullptr);
+}
+
+std::int32_t Endpoint::cq_depth(std::int32_t id) { return cq(id)->cqe; }
+
+QpInfo Endpoint::create_qp(QpWish wish) {
+  QpInfo made;
+  const auto channel = wish.with_channel != 0 ? new_channel() : nullptr;
+  made.send_cq = wish.send_cq >= 0 ? wish.send_cq : add_cq(wish.cq_depth, channel);
+  made.receive_cq = wish.receive_cq >= 0 ? wish.receive_cq : add_cq(wish.cq_depth, channel);
+  ibv_qp_init_attr init{};
+  init.send_cq = cq(made.send_cq);
+  init.recv_cq = cq(made.receive_cq);
+  init.cap = {wish.send_depth, wish.receive_depth, wish.max_sge, wish.max_sge, wish.max_inline};
+  init.qp_type = IBV_QPT_RC;
+  init.sq_sig_all = wish.signal_all;
+  Qp qp;
+  qp.handle.reset(ibv_create_qp(pd(), &init));
+  if (!qp.handle) fail("ibv_create_qp", errno);
+  made.id = static_cast<std::int32_t>(qps_.size());
+  made.qpn = qp.handle->qp_num;
+  made.psn = (made.qpn * 0x9E3779B1u) & 0xFFFFFF;
+  made.lid = session_->port.lid;
+  made.gid = session_->gid;
+  made.cap = init.cap;
+  qp.info = made;
+  qps_.push_back(std::move(qp));
+  return made;
+}
+
+std::int32_t Endpoint::destroy_qp(std::int32_t id) {
+  QpHandle& handle = qps_.at(static_cast<std::size_t>(id)).handle;
+  const int error = ibv_destroy_qp(handle.get());
+  if (error == 0) (void)handle.release();
+  return error;
+}
+
+std::int32_t Endpoint::destroy_cq(std::int32_t id) {
+  CqHandle& handle = cqs_.at(static_cast<std::size_t>(id)).handle;
+  const int error = ibv_destroy_cq(handle.get());
+  if (error == 0) (void)handle.release();
+  return error;
+}
+
+std::int32_t Endpoint::to_init(std::int32_t id, Link link) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.pkey_index = 0;
+  attr.port_num = 1;
+  attr.qp_access_flags = static_cast<unsigned>(link.access);
+  return ibv_modify_qp(qp(id), &attr,
+                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+std::int32_t Endpoint::to_rtr(std::int32_t id, QpInfo remote, Link link) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = link.mtu;
+  attr.dest_qp_num = remote.qpn;
+  attr.rq_psn = remote.psn;
+  attr.max_dest_rd_atomic = link.max_rd_atomic;
+  attr.min_rnr_timer = link.min_rnr_timer;
+  attr.ah_attr.dlid = remote.lid;
+  attr.ah_attr.port_num = 1;
+  if (link.use_gid != 0) {
+    attr.ah_attr.is_global = 1;
+    attr.ah_attr.grh.dgid = remote.gid;
+    attr.ah_attr.grh.sgid_index = 0;
+    attr.ah_attr.grh.hop_limit = 1;
+  }
+  return ibv_modify_qp(qp(id), &attr,
+                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                           IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+}
+
+std::int32_t Endpoint::to_rts(std::int32_t id, Link link) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = link.timeout;
+  attr.retry_cnt = link.retry_count;
+  attr.rnr_retry = link.rnr_retry;
+  attr.sq_psn = info(id).psn;
+  attr.max_rd_atomic = link.max_rd_atomic;
+  return ibv_modify_qp(qp(id), &attr,
+                       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                           IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+std::int32_t Endpoint::to_state(std::int32_t id, ibv_qp_state state) {
+  ibv_qp_attr attr{};
+  attr.qp_state = state;
+  return ibv_modify_qp(qp(id), &attr, IBV_QP_STATE);
+}
+
+void Endpoint::connect(std::int32_t id, QpInfo remote, Link link) {
+  if (const int error = to_init(id, link)) fail("RESET to INIT", error);
+  if (const int error = to_rtr(id, remote, link)) fail("INIT to RTR", error);
+  if (const int error = to_rts(id, link)) fail("RTR to RTS", error);
+}
+
+std::int32_t Endpoint::state(std::int32_t id) {
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  if (const int error = ibv_query_qp(qp(id), &attr, IBV_QP_STATE, &init)) fail("query_qp", error);
+  return attr.qp_state;
+}
+
+}  // namespace verbatim::harness

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// One side of a conversation: a session with its memory, CQs and QPs, addressed by small numbers.
+// Through the public API only. The methods speak in values (requests.hpp), so that side.hpp can
+// call them in another process.
+//
+// What cannot be done throws std::runtime_error, except where the method returns the verb's answer.
+// Methods may be called by several threads once everything they name has been created; polling,
+// posting and events then have exactly the thread safety of the verbs beneath.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/deadline.hpp"
+#include "tests/support/handles.hpp"
+#include "tests/support/requests.hpp"
+
+namespace verbatim::harness {
+
+class Endpoint {
+ public:
+  explicit Endpoint(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  // --- memory. New regions read as zero.
+  RegionInfo allocate(MemoryKind kind, std::uint64_t size, int access);
+  /// A further registration of a part of a region's memory.
+  RegionInfo register_part(std::int32_t region, std::uint64_t offset, std::uint64_t size,
+                           int access);
+  /// Deregisters; the memory stays until the end and can be looked at.
+  std::int32_t deregister(std::int32_t region);
+  void fill(std::int32_t region, std::uint64_t offset, std::uint64_t length, std::uint32_t seed);
+  /// Position of the first byte that is not as `fill` left it, or -1.
+  std::int64_t mismatch(std::int32_t region, std::uint64_t offset, std::uint64_t length,
+                        std::uint32_t seed);
+  void set(std::int32_t region, std::uint64_t offset, std::uint64_t length, std::uint8_t byte);
+  std::vector<std::uint8_t> peek(std::int32_t region, std::uint64_t offset, std::uint64_t length);
+  void poke(std::int32_t region, std::uint64_t offset, std::vector<std::uint8_t> bytes);
+  std::uint64_t load(std::int32_t region, std::uint64_t offset);
+  void store(std::int32_t region, std::uint64_t offset, std::uint64_t value);
+  /// Watches an aligned word of memory and calls no verb until it has this value.
+  void await_word(std::int32_t region, std::uint64_t offset, std::uint64_t value);
+
+  // --- objects
+  std::int32_t create_cq(std::int32_t depth, std::int32_t with_channel);
+  /// How deep it really is.
+  std::int32_t cq_depth(std::int32_t cq);
+  QpInfo create_qp(QpWish wish);
+  std::int32_t destroy_qp(std::int32_t qp);
+  std::int32_t destroy_cq(std::int32_t cq);
+
+  // --- the state machine: each returns the verb's errno
+  std::int32_t to_init(std::int32_t qp, Link link);
+  std::int32_t to_rtr(std::int32_t qp, QpInfo remote, Link link);
+  std::int32_t to_rts(std::int32_t qp, Link link);
+  std::int32_t to_state(std::int32_t qp, ibv_qp_state state);
+  /// All three; throws if one is refused.
+  void connect(std::int32_t qp, QpInfo remote, Link link);
+  std::int32_t state(std::int32_t qp);
+
+  // --- the data path
+  Posted post_send(std::int32_t qp, std::vector<Request> requests);
+  Posted post_receive(std::int32_t qp, std::vector<Receive> receives);
+  /// Exactly `count` completions, or throws with those that came.
+  std::vector<ibv_wc> poll(std::int32_t cq, std::uint32_t count, std::int32_t wait_ms);
+  /// What is there now, at most `most`, in one call of ibv_poll_cq.
+  std::vector<ibv_wc> poll_once(std::int32_t cq, std::uint32_t most);
+
+  // --- events
+  std::int32_t arm(std::int32_t cq, std::int32_t solicited_only);
+  bool event_pending(std::int32_t cq);
+  /// Takes and acknowledges one event of the CQ's channel: the CQ it names, or -1 when none came in
+  /// time.
+  std::int32_t take_event(std::int32_t cq, std::int32_t wait_ms);
+  AsyncEvent take_async_event(std::int32_t wait_ms);
+
+  // --- small programs that must not wait for the other side's orders
+  /// Keeps `depth` copies of the request in flight until one fails or `enough` have succeeded;
+  /// returns all completions that are not successes.
+  std::vector<ibv_wc> storm(std::int32_t qp, Request request, std::uint32_t depth,
+                            std::uint64_t enough);
+  /// Answers `rounds` messages, sleeping in the completion channel between them. The first sends
+  /// first.
+  void ping_pong_by_events(std::int32_t qp, std::uint32_t rounds, bool first);
+  /// Sleeps in pause(2) until SIGUSR1.
+  void pause_until_signal();
+
+  /// The objects themselves, for tests of one process.
+  ibv_pd* pd() { return session_->pd.get(); }
+  ibv_context* context() { return session_->context.get(); }
+  ibv_qp* qp(std::int32_t id) { return qps_.at(static_cast<std::size_t>(id)).handle.get(); }
+  ibv_cq* cq(std::int32_t id) { return cqs_.at(static_cast<std::size_t>(id)).handle.get(); }
+  ibv_mr* mr(std::int32_t id) { return regions_.at(static_cast<std::size_t>(id)).mr.get(); }
+  unsigned char* bytes(std::int32_t region);
+  const std::shared_ptr<Session>& session() const { return session_; }
+
+ private:
+  struct Region {
+    std::shared_ptr<void> memory;  ///< shared by all registrations of it
+    unsigned char* start = nullptr;
+    std::uint64_t size = 0;
+    std::uint32_t lkey = 0;  ///< outlives the registration, to be wrong afterwards
+    MrHandle mr;
+  };
+  struct Cq {
+    std::shared_ptr<ibv_comp_channel> channel;
+    CqHandle handle;
+  };
+  struct Qp {
+    QpHandle handle;
+    QpInfo info;
+  };
+  RegionInfo add_region(Region region, int access);
+  std::int32_t add_cq(std::int32_t depth, std::shared_ptr<ibv_comp_channel> channel);
+  std::shared_ptr<ibv_comp_channel> new_channel();
+  ibv_sge to_sge(const Slice& piece);
+  const QpInfo& info(std::int32_t id) { return qps_.at(static_cast<std::size_t>(id)).info; }
+
+  // In the order of their dependence: destroyed from the bottom.
+  std::shared_ptr<Session> session_;
+  std::deque<Region> regions_;
+  std::deque<Cq> cqs_;
+  std::deque<Qp> qps_;
+};
+
+/// "wr 7 RNR_RETRY_EXC_ERR opcode 0" and so on, for messages of failures.
+std::string describe(const std::vector<ibv_wc>& wcs);
+
+}  // namespace verbatim::harness

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tests/support/handles.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace verbatim::harness {
+
+void report_failed_destroy(const char* verb, int error) {
+  ADD_FAILURE() << verb << ": " << std::strerror(error);
+}
+
+Session::Session(const char* name) {
+  int count = 0;
+  ibv_device** list = ibv_get_device_list(&count);
+  if (list == nullptr)
+    throw std::runtime_error("ibv_get_device_list: " + std::string(strerror(errno)));
+  ibv_device* chosen = nullptr;
+  for (int i = 0; i < count && chosen == nullptr; ++i) {
+    if (name == nullptr || std::strcmp(ibv_get_device_name(list[i]), name) == 0) chosen = list[i];
+  }
+  if (chosen != nullptr) context.reset(ibv_open_device(chosen));
+  const int error = errno;
+  ibv_free_device_list(list);
+  if (chosen == nullptr) throw std::runtime_error("no such device");
+  if (!context) throw std::runtime_error("ibv_open_device: " + std::string(std::strerror(error)));
+  pd.reset(ibv_alloc_pd(context.get()));
+  if (!pd) throw std::runtime_error("ibv_alloc_pd: " + std::string(std::strerror(errno)));
+  if (ibv_query_port(context.get(), 1, &port) != 0) throw std::runtime_error("ibv_query_port");
+  if (ibv_query_gid(context.get(), 1, 0, &gid) != 0) throw std::runtime_error("ibv_query_gid");
+}
+
+}  // namespace verbatim::harness

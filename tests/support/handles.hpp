@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Verbs objects that are destroyed when they go out of scope. A destroy verb that refuses then is a
+// finding of its own: it fails the test, or in a role complains on standard error, which does too.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <memory>
+
+namespace verbatim::harness {
+
+/// Says that `verb` answered `error` where success was due.
+void report_failed_destroy(const char* verb, int error);
+
+template <auto Destroy>
+struct Destroyer {
+  template <class T>
+  void operator()(T* object) const {
+    if (const int error = Destroy(object)) report_failed_destroy(__PRETTY_FUNCTION__, error);
+  }
+};
+
+using ContextHandle = std::unique_ptr<ibv_context, Destroyer<ibv_close_device>>;
+using PdHandle = std::unique_ptr<ibv_pd, Destroyer<ibv_dealloc_pd>>;
+using MrHandle = std::unique_ptr<ibv_mr, Destroyer<ibv_dereg_mr>>;
+using ChannelHandle = std::unique_ptr<ibv_comp_channel, Destroyer<ibv_destroy_comp_channel>>;
+using CqHandle = std::unique_ptr<ibv_cq, Destroyer<ibv_destroy_cq>>;
+using QpHandle = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;
+
+/// An open device and a protection domain on it. The first device when `name` is null.
+struct Session {
+  explicit Session(const char* name = nullptr);
+  ContextHandle context;
+  PdHandle pd;
+  ibv_port_attr port{};
+  ibv_gid gid{};
+};
+
+}  // namespace verbatim::harness

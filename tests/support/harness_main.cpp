@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// main() of every test executable that starts processes: a role when argv names one, else the
+// tests, in a rendezvous folder of their own and with the library's log watched.
+#include <gtest/gtest.h>
+
+#include <stdlib.h>
+
+#include <optional>
+#include <string_view>
+
+#include "tests/support/fabric_directory.hpp"
+#include "tests/support/log_watch.hpp"
+#include "tests/support/role.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+class JudgeLogAfterEachTest : public ::testing::EmptyTestEventListener {
+  // GoogleTest still counts failures that are added here towards the test that ends.
+  void OnTestEnd(const ::testing::TestInfo&) override {
+    if (LogWatch* watch = LogWatch::instance()) watch->judge();
+  }
+};
+
+int run_tests(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (GTEST_FLAG_GET(list_tests)) return RUN_ALL_TESTS();
+  const FabricDirectory fabric;
+  // Who wants to read more than complaints while debugging gets it, unjudged.
+  setenv("VERBATIM_LOG", "warn", 0);
+  std::optional<LogWatch> watch;
+  if (getenv("VERBATIM_LOG") == std::string_view("warn")) watch.emplace();
+  // Listeners hear the end of a test last one first: ours before the printer.
+  ::testing::UnitTest::GetInstance()->listeners().Append(new JudgeLogAfterEachTest);
+  return RUN_ALL_TESTS();
+}
+
+}  // namespace
+}  // namespace verbatim::harness
+
+int main(int argc, char** argv) {
+  if (const auto status = verbatim::harness::run_role_if_named(argc, argv)) return *status;
+  return verbatim::harness::run_tests(argc, argv);
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tests/support/pair.hpp"
+
+#include <stdexcept>
+
+namespace verbatim::harness {
+namespace {
+
+constexpr Placement kPlacements[] = {Placement::kSelf, Placement::kOneContext,
+                                     Placement::kTwoContexts, Placement::kTwoProcesses};
+constexpr MemoryKind kKinds[] = {MemoryKind::kMapped, MemoryKind::kOrdinary};
+
+const char* name_of(Placement placement) {
+  switch (placement) {
+    case Placement::kSelf:
+      return "Self";
+    case Placement::kOneContext:
+      return "OneContext";
+    case Placement::kTwoContexts:
+      return "TwoContexts";
+    case Placement::kTwoProcesses:
+      return "TwoProcesses";
+  }
+  return "?";
+}
+
+std::vector<Setting> settings_from(Placement first) {
+  std::vector<Setting> settings;
+  for (const Placement placement : kPlacements) {
+    if (placement < first) continue;
+    for (const MemoryKind kind : kKinds) settings.push_back({placement, kind});
+  }
+  return settings;
+}
+
+}  // namespace
+
+std::string name_of(const Setting& setting) {
+  return std::string(name_of(setting.placement)) +
+         (setting.memory == MemoryKind::kMapped ? "_Mapped" : "_Ordinary");
+}
+
+std::vector<Setting> all_settings() { return settings_from(Placement::kSelf); }
+std::vector<Setting> settings_with_two_ends() { return settings_from(Placement::kOneContext); }
+std::vector<Setting> settings_with_two_processes() {
+  return settings_from(Placement::kTwoProcesses);
+}
+
+Pair::Sides Pair::make_sides(Setting setting, const PairWish& wish) {
+  Sides sides;
+  // The child first: it starts while we open our own device.
+  if (setting.placement == Placement::kTwoProcesses) {
+    sides.second = std::make_unique<Side>(wish.child_environment);
+  }
+  const auto session = std::make_shared<Session>();
+  sides.first = std::make_unique<Side>(session);
+  if (setting.placement == Placement::kOneContext) {
+    sides.second = std::make_unique<Side>(session);
+  } else if (setting.placement == Placement::kTwoContexts) {
+    sides.second = std::make_unique<Side>(std::make_shared<Session>());
+  }
+  return sides;
+}
+
+Pair::Pair(Setting chosen, const PairWish& wish) : Pair(chosen, wish, make_sides(chosen, wish)) {}
+
+Pair::Pair(Setting chosen, const PairWish& wish, Sides sides)
+    : a(*sides.first),
+      b(sides.second ? *sides.second : *sides.first),
+      setting(chosen),
+      sides_(std::move(sides)),
+      wish_(wish) {
+  qa = a.create_qp(wish.a);
+  qb = sides_.second ? b.create_qp(wish.b) : qa;
+  if (wish.connected) connect();
+}
+
+void Pair::connect() {
+  a.connect(qa, qb, wish_.link_a);
+  if (sides_.second) b.connect(qb, qa, wish_.link_b);
+}
+
+void Pair::reconnect() {
+  if (a.to_state(qa, IBV_QPS_RESET) != 0) throw std::runtime_error("no way to RESET");
+  if (sides_.second && b.to_state(qb, IBV_QPS_RESET) != 0) {
+    throw std::runtime_error("no way to RESET");
+  }
+  connect();
+}
+
+std::pair<QpInfo, QpInfo> Pair::add_qps(const QpWish& wish_a, const QpWish& wish_b) {
+  const QpInfo more_a = a.create_qp(wish_a);
+  const QpInfo more_b = sides_.second ? b.create_qp(wish_b) : more_a;
+  a.connect(more_a, more_b, wish_.link_a);
+  if (sides_.second) b.connect(more_b, more_a, wish_.link_b);
+  return {more_a, more_b};
+}
+
+}  // namespace verbatim::harness

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Two connected RC queue pairs, `a` and `b`, in each of the places where they can live. Most tests
+// of RC are written against a Pair and run over every Setting.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/side.hpp"
+
+namespace verbatim::harness {
+
+enum class Placement : std::uint32_t {
+  kSelf,         ///< one QP connected to itself
+  kOneContext,   ///< two QPs of one PD
+  kTwoContexts,  ///< two contexts of this process
+  kTwoProcesses  ///< `b` in a child
+};
+
+struct Setting {
+  Placement placement = Placement::kTwoProcesses;
+  MemoryKind memory = MemoryKind::kMapped;
+};
+
+/// For names of tests: "TwoProcesses_Mapped".
+std::string name_of(const Setting& setting);
+
+std::vector<Setting> all_settings();
+/// Without kSelf, for tests in which the ends must differ.
+std::vector<Setting> settings_with_two_ends();
+/// Both kinds of memory, `b` in a child.
+std::vector<Setting> settings_with_two_processes();
+
+struct PairWish {
+  QpWish a;
+  QpWish b;
+  Link link_a;
+  Link link_b;
+  std::map<std::string, std::string> child_environment;
+  bool connected = true;
+};
+
+class Pair {
+ public:
+  explicit Pair(Setting setting, const PairWish& wish = {});
+
+  /// Through all transitions, both ends.
+  void connect();
+  /// Both ends to RESET and through all transitions again, after an error.
+  void reconnect();
+  /// A further QP on each side, connected to each other.
+  std::pair<QpInfo, QpInfo> add_qps(const QpWish& wish_a, const QpWish& wish_b);
+
+  Side& a;
+  Side& b;
+  QpInfo qa;
+  QpInfo qb;
+  const Setting setting;
+
+ private:
+  struct Sides {
+    std::unique_ptr<Side> first;
+    std::unique_ptr<Side> second;  ///< null for kSelf
+  };
+  Pair(Setting setting, const PairWish& wish, Sides sides);
+  static Sides make_sides(Setting setting, const PairWish& wish);
+
+  Sides sides_;
+  PairWish wish_;
+};
+
+}  // namespace verbatim::harness

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What a test says to an Endpoint: plain values that name memory by region number, so that the same
+// words serve an endpoint in this process and one in another (side.hpp).
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <initializer_list>
+
+namespace verbatim::harness {
+
+/// Where the bytes of a region come from, which decides how peers reach them.
+enum class MemoryKind : std::uint32_t {
+  kMapped,   ///< vbt_alloc_shared: peers map it
+  kOrdinary  ///< malloc: peers copy by the kernel, or the owner's service thread copies
+};
+
+inline constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+struct RegionInfo {
+  std::int32_t id = -1;
+  std::uint32_t lkey = 0;
+  std::uint32_t rkey = 0;
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+};
+
+/// A piece of a region, in place of an ibv_sge.
+struct Slice {
+  std::int32_t region = -1;
+  std::uint32_t length = 0;
+  std::uint64_t offset = 0;
+  std::uint32_t lkey = 0;  ///< 0: the region's own
+};
+
+inline Slice slice(const RegionInfo& region, std::uint64_t offset, std::uint64_t length) {
+  return {region.id, static_cast<std::uint32_t>(length), offset, 0};
+}
+
+/// One more than any device of ours takes, so that the excess can be tested.
+inline constexpr std::int32_t kSliceSlots = 17;
+
+struct SliceList {
+  std::int32_t count = 0;
+  Slice at[kSliceSlots];
+
+  SliceList() = default;
+  SliceList(std::initializer_list<Slice> slices) {
+    for (const Slice& piece : slices) add(piece);
+  }
+  SliceList(const Slice& only) { add(only); }  // NOLINT: one slice is a list
+  void add(const Slice& piece) { at[count++] = piece; }
+  std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (std::int32_t i = 0; i < count; ++i) sum += at[i].length;
+    return sum;
+  }
+};
+
+struct Receive {
+  std::uint64_t wr_id = 0;
+  SliceList to;
+};
+
+/// A send request. Signaled unless told otherwise; the members that return Request refine it.
+struct Request {
+  std::uint64_t wr_id = 0;
+  SliceList from;
+  ibv_wr_opcode opcode = IBV_WR_SEND;
+  unsigned flags = IBV_SEND_SIGNALED;
+  std::uint32_t imm = 0;  ///< host order
+  std::uint32_t rkey = 0;
+  std::uint64_t remote_address = 0;
+  std::uint64_t compare_add = 0;
+  std::uint64_t swap = 0;
+
+  Request with(unsigned more_flags) const {
+    Request changed = *this;
+    changed.flags |= more_flags;
+    return changed;
+  }
+  Request unsignaled() const {
+    Request changed = *this;
+    changed.flags &= ~static_cast<unsigned>(IBV_SEND_SIGNALED);
+    return changed;
+  }
+  Request with_imm(std::uint32_t value) const {
+    Request changed = *this;
+    changed.imm = value;
+    changed.opcode = opcode == IBV_WR_SEND ? IBV_WR_SEND_WITH_IMM : IBV_WR_RDMA_WRITE_WITH_IMM;
+    return changed;
+  }
+};
+
+inline Request send(std::uint64_t wr_id, const SliceList& from) {
+  Request request;
+  request.wr_id = wr_id;
+  request.from = from;
+  return request;
+}
+inline Request one_sided(ibv_wr_opcode opcode, std::uint64_t wr_id, const SliceList& local,
+                         const RegionInfo& remote, std::uint64_t offset) {
+  Request request = send(wr_id, local);
+  request.opcode = opcode;
+  request.rkey = remote.rkey;
+  request.remote_address = remote.address + offset;
+  return request;
+}
+inline Request write(std::uint64_t wr_id, const SliceList& from, const RegionInfo& remote,
+                     std::uint64_t offset = 0) {
+  return one_sided(IBV_WR_RDMA_WRITE, wr_id, from, remote, offset);
+}
+inline Request read(std::uint64_t wr_id, const SliceList& to, const RegionInfo& remote,
+                    std::uint64_t offset = 0) {
+  return one_sided(IBV_WR_RDMA_READ, wr_id, to, remote, offset);
+}
+inline Request fetch_add(std::uint64_t wr_id, const Slice& old_value, const RegionInfo& remote,
+                         std::uint64_t offset, std::uint64_t add) {
+  Request request = one_sided(IBV_WR_ATOMIC_FETCH_AND_ADD, wr_id, old_value, remote, offset);
+  request.compare_add = add;
+  return request;
+}
+inline Request compare_swap(std::uint64_t wr_id, const Slice& old_value, const RegionInfo& remote,
+                            std::uint64_t offset, std::uint64_t compare, std::uint64_t swap) {
+  Request request = one_sided(IBV_WR_ATOMIC_CMP_AND_SWP, wr_id, old_value, remote, offset);
+  request.compare_add = compare;
+  request.swap = swap;
+  return request;
+}
+
+/// The answer of a post verb: its errno, and which request of the list *bad_wr named (-1: none).
+struct Posted {
+  std::int32_t error = 0;
+  std::int32_t bad = -1;
+};
+
+struct QpWish {
+  std::uint32_t send_depth = 128;
+  std::uint32_t receive_depth = 128;
+  std::uint32_t max_sge = 16;
+  std::uint32_t max_inline = 220;
+  std::int32_t signal_all = 0;
+  std::int32_t send_cq = -1;  ///< a CQ number; -1: a CQ of its own
+  std::int32_t receive_cq = -1;
+  std::int32_t cq_depth = 512;    ///< of the CQs it gets
+  std::int32_t with_channel = 0;  ///< its own CQs share a completion channel of their own
+};
+
+/// A queue pair's number here, its address for the other side, and what it was granted.
+struct QpInfo {
+  std::int32_t id = -1;
+  std::int32_t send_cq = -1;
+  std::int32_t receive_cq = -1;
+  std::uint32_t qpn = 0;
+  std::uint32_t psn = 0;
+  std::uint16_t lid = 0;
+  ibv_gid gid{};
+  ibv_qp_cap cap{};
+};
+
+/// Attributes of the three transitions, with the values that most programs use.
+struct Link {
+  ibv_mtu mtu = IBV_MTU_4096;
+  std::uint8_t min_rnr_timer = 12;  // 0.64 ms
+  std::uint8_t timeout = 14;        // 67 ms
+  std::uint8_t retry_count = 7;
+  std::uint8_t rnr_retry = 7;  // for ever
+  std::uint8_t max_rd_atomic = 16;
+  std::uint8_t use_gid = 0;  ///< a global route header, as with -g
+  int access = kAllAccess;
+};
+
+struct AsyncEvent {
+  std::int32_t type = -1;  ///< ibv_event_type; -1 when none came in time
+  std::int32_t qp = -1;    ///< number of the QP it names, if one
+  std::int32_t cq = -1;
+};
+
+}  // namespace verbatim::harness
