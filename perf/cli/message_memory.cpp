@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// See message_memory.hpp.
+#include "perf/cli/message_memory.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "perf/cli/failure.hpp"
+
+namespace verbatim::cli {
+namespace {
+
+// What the classic programs leave in their buffers: the pattern of a checked client is all 0x7b,
+// but for a zero at each start of a page; a server begins with something else.
+constexpr unsigned char kClientFill = 0x7b;
+constexpr unsigned char kServerFill = 0x7c;
+
+}  // namespace
+
+MessageMemory::MessageMemory(ibv_pd* pd, const PingpongOptions& options,
+                             const ibv_device_attr_ex& device)
+    : size_{options.size}, page_{static_cast<std::size_t>(sysconf(_SC_PAGESIZE))} {
+  void* memory = nullptr;
+  if (posix_memalign(&memory, page_, size_) != 0) {
+    fail("Couldn't allocate work buf.: no %zu bytes of memory; choose a smaller -s", size_);
+  }
+  host_.reset(static_cast<unsigned char*>(memory));
+  std::memset(host_.get(), options.server.empty() ? kServerFill : kClientFill, size_);
+  if (options.device_memory) {
+    register_device_memory(pd, device, IBV_ACCESS_LOCAL_WRITE);
+  } else {
+    register_host_memory(pd, options, IBV_ACCESS_LOCAL_WRITE);
+  }
+  sge_.length = static_cast<std::uint32_t>(size_);
+  sge_.lkey = mr_->lkey;
+  if (options.prefetch) {
+    const int error = ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+                                    IBV_ADVISE_MR_FLAG_FLUSH, &sge_, 1);
+    if (error != 0) std::fprintf(stderr, "Couldn't prefetch MR(%d). Continue anyway\n", error);
+  }
+}
+
+void MessageMemory::register_host_memory(ibv_pd* pd, const PingpongOptions& options, int access) {
+  void* from = host_.get();
+  std::size_t length = size_;
+  if (options.on_demand) access |= IBV_ACCESS_ON_DEMAND;
+  if (options.implicit_on_demand) {  // the whole address space is one region
+    from = nullptr;
+    length = SIZE_MAX;
+  }
+  mr_.reset(ibv_reg_mr(pd, from, length, access));
+  if (!mr_) fail("Couldn't register MR: %s", std::strerror(errno));
+  sge_.addr = reinterpret_cast<std::uintptr_t>(host_.get());
+}
+
+void MessageMemory::register_device_memory(ibv_pd* pd, const ibv_device_attr_ex& device,
+                                           int access) {
+  if (device.max_dm_size == 0) fail("Device doesn't support dm allocation: leave out -j");
+  if (device.max_dm_size < size_) {
+    fail("Device memory is insufficient: it has %llu bytes; choose a smaller -s",
+         static_cast<unsigned long long>(device.max_dm_size));
+  }
+  ibv_alloc_dm_attr attr = {};
+  attr.length = size_;
+  dm_.reset(ibv_alloc_dm(pd->context, &attr));
+  if (!dm_) fail("Dev mem allocation failed: %s", std::strerror(errno));
+  mr_.reset(ibv_reg_dm_mr(pd, dm_.get(), 0, size_,
+                          static_cast<unsigned>(access) | IBV_ACCESS_ZERO_BASED));
+  if (!mr_) fail("Couldn't register MR: %s", std::strerror(errno));
+  sge_.addr = 0;  // zero-based: addresses count from the start of the device's memory
+}
+
+void MessageMemory::fill_for_check() {
+  for (std::size_t i = 0; i < size_; i += page_) host_.get()[i] = 0;
+  if (dm_ && ibv_memcpy_to_dm(dm_.get(), 0, host_.get(), size_) != 0) {
+    fail("Copy to dm buffer failed");
+  }
+}
+
+void MessageMemory::check() {
+  if (dm_ && ibv_memcpy_from_dm(host_.get(), dm_.get(), 0, size_) != 0) {
+    fail("Copy from DM buffer failed");
+  }
+  for (std::size_t i = 0; i < size_; ++i) {
+    const unsigned char expected = i % page_ == 0 ? 0 : kClientFill;
+    if (host_.get()[i] == expected) continue;
+    fail("invalid data in page %zu: byte %zu is 0x%02x, not 0x%02x (does the client run with -c?)",
+         i / page_, i, host_.get()[i], expected);
+  }
+}
+
+void MessageMemory::close() {
+  if (const int error = destroy(mr_)) fail("Couldn't deregister MR: %s", std::strerror(error));
+  if (const int error = destroy(dm_)) fail("Couldn't free DM: %s", std::strerror(error));
+}
+
+}  // namespace verbatim::cli

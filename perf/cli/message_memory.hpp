@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The memory that holds a pingpong's one message: ordinary, on demand, or on the device.
+//
+// Main thread. The message is sent from, and received into, the same bytes, so that the server's
+// answer is what it got. Invariant: sge() is registered while the object lives. Failures name the
+// option that asked for what the device lacks.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+
+#include "perf/cli/pingpong_options.hpp"
+#include "perf/cli/verbs_handles.hpp"
+
+namespace verbatim::cli {
+
+class MessageMemory {
+ public:
+  MessageMemory(ibv_pd* pd, const PingpongOptions& options, const ibv_device_attr_ex& device);
+
+  ibv_sge sge() const { return sge_; }
+
+  /// What a client that was asked to check (-c) sends: the classic pattern, whose first byte of
+  /// each page tells it from what the server had there before.
+  void fill_for_check();
+  /// On the server, whether the pattern has arrived in whole; throws Failure with the page.
+  void check();
+
+  /// Deregisters and frees; throws Failure when a verb refuses.
+  void close();
+
+ private:
+  void register_host_memory(ibv_pd* pd, const PingpongOptions& options, int access);
+  void register_device_memory(ibv_pd* pd, const ibv_device_attr_ex& device, int access);
+
+  struct Free {
+    void operator()(unsigned char* memory) const { std::free(memory); }
+  };
+  std::size_t size_;
+  std::size_t page_;
+  std::unique_ptr<unsigned char, Free> host_;
+  DmHandle dm_;
+  MrHandle mr_;
+  ibv_sge sge_ = {};
+};
+
+}  // namespace verbatim::cli

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// See tcp_exchange.hpp.
+#include "perf/cli/tcp_exchange.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "perf/cli/deadline.hpp"
+#include "perf/cli/failure.hpp"
+#include "perf/cli/hosts.hpp"
+
+namespace verbatim::cli {
+namespace {
+
+constexpr long kRefusedPauseMs = 20;
+constexpr char kDone[] = "done";  // with its NUL on the wire
+
+/// What a stranger sent, fit for a terminal.
+std::string printable(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes.substr(0, 24)) text += c >= ' ' && c <= '~' ? c : '.';
+  return text;
+}
+
+SocketAddress any_address(int family, std::uint16_t port) {
+  SocketAddress address;
+  std::memset(&address, 0, sizeof(address));
+  if (family == AF_INET6) {
+    address.v6.sin6_family = AF_INET6;
+    address.v6.sin6_port = htons(port);
+    address.size = sizeof(address.v6);
+  } else {
+    address.v4.sin_family = AF_INET;
+    address.v4.sin_port = htons(port);
+    address.size = sizeof(address.v4);
+  }
+  return address;
+}
+
+/// One attempt at one address: 0, or the errno of why not.
+int try_connect(const SocketAddress& address, const Deadline& deadline, const StopSignals& stop,
+                Socket* out) {
+  Socket socket(::socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.fd() < 0) return errno;
+  if (connect(socket.fd(), &address.any, address.size) != 0) {
+    if (errno != EINPROGRESS) return errno;
+    if (!wait_for(socket.fd(), POLLOUT, deadline.left(), stop)) return ETIMEDOUT;
+    int error = 0;
+    socklen_t size = sizeof(error);
+    if (getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
+    if (error != 0) return error;
+  }
+  *out = std::move(socket);
+  return 0;
+}
+
+void send_at_once(int fd) {
+  const int on = 1;  // 52 bytes, then an answer: waiting for more to send would only delay it
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+}  // namespace
+
+Socket::~Socket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Listener::Listener(std::uint16_t port) {
+  // An IPv6 socket takes IPv4 clients too; without IPv6 in the kernel, IPv4 alone.
+  int family = AF_INET6;
+  socket_ = Socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket_.fd() < 0) {
+    family = AF_INET;
+    socket_ = Socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  }
+  if (socket_.fd() < 0) fail("Couldn't make a TCP socket: %s", std::strerror(errno));
+  const int on = 1, off = 0;
+  setsockopt(socket_.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));  // past TIME_WAIT only
+  if (family == AF_INET6) setsockopt(socket_.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+
+  SocketAddress address = any_address(family, port);
+  int error = bind(socket_.fd(), &address.any, address.size) == 0 ? 0 : errno;
+  if (error == EADDRNOTAVAIL && family == AF_INET6) {  // IPv6 compiled in, but switched off
+    socket_ = Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    setsockopt(socket_.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    address = any_address(AF_INET, port);
+    error = bind(socket_.fd(), &address.any, address.size) == 0 ? 0 : errno;
+  }
+  if (error == 0 && listen(socket_.fd(), 1) != 0) error = errno;
+  if (error == EADDRINUSE) {
+    fail("Couldn't listen to port %d: another program does; stop it or choose a port with -p",
+         port);
+  }
+  if (error == EACCES) {
+    fail("Couldn't listen to port %d: it is reserved for root; choose one above 1023 with -p",
+         port);
+  }
+  if (error != 0) fail("Couldn't listen to port %d: %s", port, std::strerror(error));
+  getsockname(socket_.fd(), &address.any, &address.size);
+  port_ = ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
+}
+
+Conversation Conversation::accept(Listener listener, const StopSignals& stop) {
+  for (;;) {
+    wait_for(listener.socket_.fd(), POLLIN, -1, stop);
+    SocketAddress peer;
+    peer.size = sizeof(peer.v6);
+    Socket socket(accept4(listener.socket_.fd(), &peer.any, &peer.size,
+                          SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.fd() >= 0) {
+      send_at_once(socket.fd());
+      return Conversation(std::move(socket), peer.text(), stop);
+    }
+    // A client that left before we looked is not our failure; a lack of descriptors is.
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      fail("accept() failed: %s", std::strerror(errno));
+    }
+  }
+}
+
+Conversation Conversation::connect(const std::string& host, std::uint16_t port,
+                                   const StopSignals& stop, long connect_ms) {
+  const std::vector<SocketAddress> addresses = find_host(host, port, read_hosts_file());
+  if (addresses.empty()) {
+    fail("'%s' is neither an IP address nor a name in /etc/hosts: give the address of the server "
+         "(this program does not ask DNS)",
+         host.c_str());
+  }
+  const Deadline deadline(connect_ms);
+  int error = 0;
+  for (;;) {
+    bool refused = false;
+    for (const SocketAddress& address : addresses) {
+      Socket socket;
+      error = try_connect(address, deadline, stop, &socket);
+      if (error == 0) {
+        send_at_once(socket.fd());
+        return Conversation(std::move(socket), address.text(), stop);
+      }
+      refused |= error == ECONNREFUSED;
+    }
+    if (!refused || deadline.over()) break;
+    wait_for(-1, 0, std::min<long>(kRefusedPauseMs, deadline.left()), stop);
+  }
+  if (error == ECONNREFUSED) {
+    fail("Couldn't connect to %s:%d: nobody listened there for %ld s; start the server first, or "
+         "check -p",
+         host.c_str(), port, connect_ms / 1000);
+  }
+  fail("Couldn't connect to %s:%d: %s; is it the right host, and does its firewall let -p %d in?",
+       host.c_str(), port, std::strerror(error), port);
+}
+
+void Conversation::send_all(const char* bytes, std::size_t size) {
+  // A fresh connection has room for these few bytes: a short write means that it is broken.
+  const ssize_t sent = send(socket_.fd(), bytes, size, MSG_NOSIGNAL);
+  if (sent == static_cast<ssize_t>(size)) return;
+  fail("Couldn't send local address: the program at %s is gone (%s)", peer_.c_str(),
+       sent < 0 ? std::strerror(errno) : "short write");
+}
+
+void Conversation::receive_all(char* bytes, std::size_t size, long milliseconds,
+                               const char* what) {
+  const Deadline deadline(milliseconds);
+  std::size_t have = 0;
+  while (have < size) {
+    if (!wait_for(socket_.fd(), POLLIN, deadline.left(), stop_)) {
+      fail("%s: %s sent %zu of %zu bytes in %ld s; is it a pingpong program, and alive?", what,
+           peer_.c_str(), have, size, milliseconds / 1000);
+    }
+    const ssize_t got = recv(socket_.fd(), bytes + have, size - have, 0);
+    if (got > 0) {
+      have += static_cast<std::size_t>(got);
+      continue;
+    }
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    const std::string sent = printable({bytes, have});
+    fail("%s: %s closed the connection after %zu of %zu bytes ('%s'); look at its own message",
+         what, peer_.c_str(), have, size, sent.c_str());
+  }
+}
+
+void Conversation::send_address(const QpAddress& address) {
+  const QpAddressBytes bytes = encode(address);
+  send_all(bytes.data(), bytes.size());
+}
+
+QpAddress Conversation::receive_address(long exchange_ms) {
+  QpAddressBytes bytes;
+  receive_all(bytes.data(), bytes.size(), exchange_ms, "Couldn't read remote address");
+  const auto address = decode(bytes);
+  if (!address) {
+    fail("Couldn't read remote address: %s sent '%s...' where lid:qpn:psn:gid belongs; is that a "
+         "pingpong program?",
+         peer_.c_str(), printable({bytes.data(), bytes.size()}).c_str());
+  }
+  return *address;
+}
+
+void Conversation::send_done() { send_all(kDone, sizeof(kDone)); }
+
+void Conversation::receive_done(long exchange_ms) {
+  char bytes[sizeof(kDone)];
+  receive_all(bytes, sizeof(bytes), exchange_ms, "Couldn't send/recv local address");
+  if (std::memcmp(bytes, kDone, sizeof(bytes)) != 0) {
+    fail("Couldn't send/recv local address: %s sent '%s' where 'done' belongs", peer_.c_str(),
+         printable({bytes, sizeof(bytes)}).c_str());
+  }
+}
+
+void Conversation::finish(long milliseconds) {
+  shutdown(socket_.fd(), SHUT_WR);
+  const Deadline deadline(milliseconds);
+  char sink[64];
+  while (wait_for(socket_.fd(), POLLIN, deadline.left(), stop_)) {
+    const ssize_t got = recv(socket_.fd(), sink, sizeof(sink), 0);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return;
+    if (deadline.over()) return;  // a stranger that talks on and on
+  }
+}
+
+}  // namespace verbatim::cli

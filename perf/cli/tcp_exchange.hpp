@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The TCP conversation in which two pingpong programs exchange their addresses.
+//
+//   client -> server  its address      server -> client  its address, once its QP can receive
+//   client -> server  "done" and NUL   (then both talk verbs)
+//
+// Main thread. The same bytes as the classic tools, either of which may sit at the other end. The
+// other end is a stranger: whatever it sends, or fails to send, ends in a Failure within a bounded
+// time. Only waiting for a client has no end, as a server has nothing else to do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "perf/cli/qp_address.hpp"
+#include "perf/cli/stop_signals.hpp"
+
+namespace verbatim::cli {
+
+constexpr long kConnectMs = 5'000;    // how long a client looks for its server
+constexpr long kExchangeMs = 10'000;  // how long either waits for the other's next bytes
+
+class Socket {
+ public:
+  explicit Socket(int fd = -1) : fd_{fd} {}
+  ~Socket();
+  Socket(Socket&& other) noexcept : fd_{std::exchange(other.fd_, -1)} {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+/// A port on all addresses of this host, IPv6 and IPv4.
+class Listener {
+ public:
+  /// Port 0 takes any free one; throws Failure.
+  explicit Listener(std::uint16_t port);
+  std::uint16_t port() const { return port_; }
+
+ private:
+  friend class Conversation;
+  Socket socket_;
+  std::uint16_t port_;
+};
+
+class Conversation {
+ public:
+  /// Waits for a client, for as long as it takes; the port is free for the next server after that.
+  static Conversation accept(Listener listener, const StopSignals& stop);
+  /// Tries all addresses of `host` until one answers; a refusal is tried again, since a server that
+  /// was started a moment ago may not listen yet.
+  static Conversation connect(const std::string& host, std::uint16_t port, const StopSignals& stop,
+                              long connect_ms = kConnectMs);
+
+  void send_address(const QpAddress& address);
+  QpAddress receive_address(long exchange_ms = kExchangeMs);
+  void send_done();
+  void receive_done(long exchange_ms = kExchangeMs);
+  /// Says that we are through and waits until the other end is too, or `milliseconds` pass.
+  void finish(long milliseconds);
+
+ private:
+  Conversation(Socket socket, std::string peer, const StopSignals& stop)
+      : socket_{std::move(socket)}, peer_{std::move(peer)}, stop_{stop} {}
+  void send_all(const char* bytes, std::size_t size);
+  void receive_all(char* bytes, std::size_t size, long milliseconds, const char* what);
+
+  Socket socket_;
+  std::string peer_;
+  const StopSignals& stop_;
+};
+
+}  // namespace verbatim::cli
