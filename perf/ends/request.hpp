@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the supervisor asks two measuring processes, the near and the far end, to do, and what they
+// answer. One request is one block: a few milliseconds of one operation at one size. Both ends get
+// the same request; the near one holds the clock. Between blocks both sleep in a read, so that
+// whatever else is measured in turn (another pair, another library) has the cores to itself.
+#pragma once
+
+#include <cstdint>
+
+#include "perf/support/pace.hpp"
+
+namespace verbatim::perf {
+
+enum class Kind : std::uint32_t {
+  kHandover,      // floor: one cache line there and back
+  kCopyPingPong,  // floor: `size` bytes and a flag there and back, by `mover`
+  kLocalCopy,     // floor: memcpy on one core, source and destination its own
+  kSingleCopy,    // floor: one copy to or from the peer's memory, by `mover`, the peer idle
+  kTrain,         // freshly written buffers moved in a row, by `mover`: bandwidth
+  kConnect,       // set-up: endpoint over RC, not timed
+  kPingPong,      // send/recv, or write with the far side polling memory, there and back
+  kCompletion,    // post one, poll its completion: write, read, atomics
+  kStream,        // many in flight, perftest's way: message rate and bandwidth
+  kSleeping,     // as kCompletion (and kSend to posted receives), the far process asleep in pause()
+  kConnectMany,  // `iterations` QPs created and connected; timed
+  kUseMany,      // each of them carries `batch` messages both ways
+  kEmptyPoll,    // polls of an empty CQ that all those QPs share
+  kRegister,  // ibv_reg_mr and ibv_dereg_mr of `size` bytes; `batch` != 0: while the far end writes
+              // to another region
+};
+
+enum class Operation : std::uint32_t { kSend, kWrite, kRead, kFetchAdd, kCompareSwap };
+enum class Memory : std::uint32_t { kShared, kPrivate };  // vbt_alloc_shared, malloc
+enum class Mover : std::uint32_t { kMapped, kCma, kVerbs };
+
+const char* name_of(Operation operation);
+const char* name_of(Memory memory);
+
+struct Request {
+  Kind kind{};
+  Operation operation = Operation::kSend;
+  Memory memory = Memory::kShared;
+  Mover mover = Mover::kVerbs;
+  Pace pace = Pace::kTight;
+  std::uint32_t batch = 1;    // work requests per posted list
+  std::uint32_t stamped = 0;  // time every operation into the shared histogram
+  std::uint32_t asleep = 0;   // kSleeping: the far process is in pause(), not polling
+  std::uint64_t size = 8;
+  std::uint64_t iterations = 1;
+};
+
+struct Reply {
+  std::int32_t error = 0;        // errno of what failed; `message` says what
+  std::int32_t unavailable = 0;  // the machine does not offer it (CMA refused): not a failure
+  double elapsed_ns = 0;         // of the whole block
+  double operations = 0;         // one-way messages in it
+  double bytes = 0;              // payload of them
+  double ns_per_stamp = 0;       // one histogram unit; 0: not stamped
+  double extra[4] = {};
+  char message[200] = {};
+
+  double ns_per_operation() const { return elapsed_ns / operations; }
+  double gigabytes_per_second() const { return bytes / elapsed_ns; }
+  double million_per_second() const { return 1e3 * operations / elapsed_ns; }
+};
+
+inline constexpr std::uint64_t kMaxSize = std::uint64_t{4} << 20;
+/// One end's outgoing, or incoming, buffers: a train of the largest size.
+inline constexpr std::uint64_t kAreaBytes = 2 * kMaxSize;
+
+/// Messages of one train: at least 2, at most 64, together about 2 MiB, so that what the other core
+/// has just written is still in its caches, as it is when a program hands over a result.
+constexpr std::uint64_t train_length(std::uint64_t size) {
+  const std::uint64_t length = (std::uint64_t{2} << 20) / (size == 0 ? 1 : size);
+  return length < 2 ? 2 : length > 64 ? 64 : length;
+}
+
+}  // namespace verbatim::perf

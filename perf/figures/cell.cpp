@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "perf/figures/cell.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace verbatim::perf {
+namespace {
+
+// Streams are counted in signaled groups of 32.
+std::uint64_t granule_of(const Request& request) { return request.kind == Kind::kStream ? 32 : 1; }
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t granule) {
+  return (value + granule - 1) / granule * granule;
+}
+
+}  // namespace
+
+double Cell::percentile_ns(double fraction) const {
+  if (stamps.count() == 0) return std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(stamps.percentile(fraction)) * ns_per_stamp;
+}
+
+const Cell* Group::find(const std::string& wanted) const {
+  const auto found = std::find_if(cells.begin(), cells.end(),
+                                  [&](const Cell& cell) { return cell.name == wanted; });
+  return found == cells.end() ? nullptr : &*found;
+}
+
+const Cell* Group::best_variant(const std::string& family) const {
+  const Cell* best = nullptr;
+  for (const Cell& cell : cells) {
+    if (cell.variant_of != family || cell.blocks.empty()) continue;
+    if (best == nullptr || cell.blocks.median() < best->blocks.median()) best = &cell;
+  }
+  return best;
+}
+
+bool Group::is_shown(const Cell& cell) const {
+  if (cell.blocks.empty()) return false;
+  return cell.variant_of.empty() || best_variant(cell.variant_of) == &cell;
+}
+
+const Cell* Group::floor_of(const Cell& cell) const {
+  if (cell.floor.empty()) return nullptr;
+  const Cell* floor = find(cell.floor);
+  if (floor == nullptr) floor = best_variant(cell.floor);
+  return floor == nullptr || floor->unavailable ? nullptr : floor;
+}
+
+Blocks Group::ratio_of(const Cell& cell) const {
+  const Cell* floor = floor_of(cell);
+  return floor == nullptr ? Blocks{} : paired_ratio(cell.blocks, floor->blocks);
+}
+
+double value_of(const Reply& reply, Unit unit) {
+  switch (unit) {
+    case Unit::kNanoseconds:
+      return reply.ns_per_operation();
+    case Unit::kMillionPerSecond:
+      return reply.million_per_second();
+    case Unit::kGigabytesPerSecond:
+      return reply.gigabytes_per_second();
+  }
+  return 0;
+}
+
+void calibrate(Pair& pair, Cell& cell, double block_ms) {
+  const std::uint64_t granule = granule_of(cell.request);
+  const double wanted_ns = 1e6 * block_ms;
+  std::uint64_t iterations = granule;
+  while (true) {
+    cell.request.iterations = iterations;
+    const Reply reply = pair.run(cell.request, cell.name);
+    if (reply.unavailable != 0) {
+      cell.unavailable = true;
+      return;
+    }
+    // Long enough to extrapolate from, and past the first touches.
+    if (reply.elapsed_ns > wanted_ns / 8) {
+      const double scale = wanted_ns / reply.elapsed_ns;
+      const auto scaled = static_cast<std::uint64_t>(static_cast<double>(iterations) * scale);
+      cell.request.iterations = std::max(granule, round_up(scaled, granule));
+      return;
+    }
+    iterations *= 4;
+  }
+}
+
+void measure(Pair& pair, Cell& cell) {
+  if (cell.unavailable) return;
+  cell.blocks.add(value_of(pair.run(cell.request, cell.name), cell.unit));
+  if (!cell.stamped) return;
+  Request stamped = cell.request;
+  stamped.stamped = 1;
+  stamped.iterations = std::max<std::uint64_t>(1, stamped.iterations / 2);
+  const Reply reply = pair.run(stamped, cell.name + ", single operations timed");
+  cell.stamps.merge(pair.stamps());
+  cell.ns_per_stamp = reply.ns_per_stamp;
+}
+
+}  // namespace verbatim::perf

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One figure of the table while it is being measured: what to ask the two ends, and the blocks they
+// have answered so far. A Group is what is measured in turn, round by round: tests together with
+// the floors they are compared with.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "perf/ends/pair.hpp"
+#include "perf/support/blocks.hpp"
+#include "perf/support/histogram.hpp"
+
+namespace verbatim::perf {
+
+enum class Unit { kNanoseconds, kMillionPerSecond, kGigabytesPerSecond };
+enum class Section { kFloor, kLatency, kRate, kBandwidth };
+
+struct Cell {
+  std::string name;        // unique within its group
+  std::string variant_of;  // measured in several polling styles: the best one by median stands in
+                           // the tables
+  Section section = Section::kFloor;
+  Unit unit = Unit::kNanoseconds;
+  Request request;  // iterations are found by the first block
+  std::string
+      floor;  // name, or family of variants, of this group that it is compared with; empty: none
+  bool stamped = false;
+  // Results.
+  bool unavailable = false;
+  Blocks blocks;
+  Histogram stamps;
+  double ns_per_stamp = 0;
+
+  double percentile_ns(double fraction) const;
+};
+
+struct Group {
+  std::string name;
+  std::uint64_t size = 0;
+  std::deque<Cell> cells;
+
+  const Cell* find(const std::string& name) const;
+  /// Of the cells with this `variant_of`, the one with the least median; nullptr without such
+  /// cells.
+  const Cell* best_variant(const std::string& family) const;
+  /// Whether the tables show it: not a variant, or the best one.
+  bool is_shown(const Cell& cell) const;
+  const Cell* floor_of(const Cell& cell) const;
+  /// cell / floor, paired by round.
+  Blocks ratio_of(const Cell& cell) const;
+};
+
+double value_of(const Reply& reply, Unit unit);
+
+/// Finds how many iterations make a block of about `block_ms`.
+void calibrate(Pair& pair, Cell& cell, double block_ms);
+
+/// One more block of `cell` (and a stamped one if it wants that).
+void measure(Pair& pair, Cell& cell);
+
+}  // namespace verbatim::perf

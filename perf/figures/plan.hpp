@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the main job measures, and in which company.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "perf/figures/cell.hpp"
+
+namespace verbatim::perf {
+
+struct PlanOptions {
+  std::vector<std::uint64_t> sizes;  // 8 B .. 4 MiB
+  bool floors_only = false;
+};
+
+/// Latency by size, then message rate, then bandwidth by size.
+std::deque<Group> make_plan(const PlanOptions& options);
+
+/// The four hand-over styles: the variants of "f1".
+void add_handovers(Group& group);
+
+}  // namespace verbatim::perf

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "perf/figures/report.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "perf/support/arguments.hpp"
+#include "perf/support/table.hpp"
+
+namespace verbatim::perf {
+namespace {
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+
+std::string microseconds(double ns) { return fixed_text(ns / 1000, ns < 100'000 ? 3 : 1); }
+
+double floor_median(const Group& group, const Cell& cell) {
+  const Cell* floor = group.floor_of(cell);
+  return floor == nullptr ? kNothing : floor->blocks.median();
+}
+
+void print_handover(std::FILE* out, const Group& group) {
+  const Cell* best = group.best_variant("f1");
+  if (best == nullptr) return;
+  std::fprintf(out, "\nF1, one cache line from core to core (one way, us)\n");
+  Table table({"<polling", "median", "min", "p50", "p99", "<"});
+  for (const Cell& cell : group.cells) {
+    if (cell.request.kind != Kind::kHandover || cell.blocks.empty()) continue;
+    table.add({name_of(cell.request.pace), microseconds(cell.blocks.median()),
+               microseconds(cell.blocks.min()), microseconds(cell.percentile_ns(0.5)),
+               microseconds(cell.percentile_ns(0.99)), &cell == best ? "<- F1" : ""});
+  }
+  table.print(out);
+}
+
+void print_latency(std::FILE* out, const std::deque<Group>& groups) {
+  Table table({"<operation", "<memory", "size", "<polling", "median", "min", "p50", "p99", "floor",
+               "ratio", "spread"});
+  for (const Group& group : groups) {
+    for (const Cell& cell : group.cells) {
+      if (cell.section != Section::kLatency || !group.is_shown(cell)) continue;
+      const Blocks ratio = group.ratio_of(cell);
+      table.add({name_of(cell.request.operation), name_of(cell.request.memory),
+                 size_text(cell.request.size), name_of(cell.request.pace),
+                 microseconds(cell.blocks.median()), microseconds(cell.blocks.min()),
+                 microseconds(cell.percentile_ns(0.5)), microseconds(cell.percentile_ns(0.99)),
+                 microseconds(floor_median(group, cell)), fixed_text(ratio.median(), 2),
+                 percent_text(ratio.spread())});
+    }
+  }
+  std::fprintf(out,
+               "\nLatency (us): send and write one way, half a round trip; read and atomics until "
+               "completed\n");
+  table.print(out);
+}
+
+void print_rate(std::FILE* out, const std::deque<Group>& groups) {
+  Table table({"<operation", "<memory", "size", "<posted", "median", "max", "spread"});
+  for (const Group& group : groups) {
+    for (const Cell& cell : group.cells) {
+      if (cell.section != Section::kRate || cell.blocks.empty()) continue;
+      table.add({name_of(cell.request.operation), name_of(cell.request.memory),
+                 size_text(cell.request.size),
+                 cell.request.batch == 1 ? "singly" : "in lists of 32",
+                 fixed_text(cell.blocks.median(), 2), fixed_text(cell.blocks.max(), 2),
+                 percent_text(cell.blocks.spread())});
+    }
+  }
+  std::fprintf(out, "\nMessage rate (million/s), one pair\n");
+  table.print(out);
+}
+
+void print_bandwidth(std::FILE* out, const std::deque<Group>& groups) {
+  Table table(
+      {"<operation", "<memory", "size", "stream", "fresh", "max", "floor", "ratio", "spread"});
+  for (const Group& group : groups) {
+    for (const Cell& cell : group.cells) {
+      if (cell.section != Section::kBandwidth || cell.request.kind != Kind::kTrain) continue;
+      std::string stream_name = cell.name;
+      stream_name.replace(0, 5, "stream");  // "fresh ..."
+      const Cell* stream = group.find(stream_name);
+      const Blocks ratio = group.ratio_of(cell);
+      table.add({name_of(cell.request.operation), name_of(cell.request.memory),
+                 size_text(cell.request.size),
+                 fixed_text(stream == nullptr ? kNothing : stream->blocks.median(), 2),
+                 fixed_text(cell.blocks.median(), 2), fixed_text(cell.blocks.max(), 2),
+                 fixed_text(floor_median(group, cell), 2), fixed_text(ratio.median(), 2),
+                 percent_text(ratio.spread())});
+    }
+  }
+  std::fprintf(
+      out,
+      "\nBandwidth (GB/s): stream = one buffer over and over; fresh = data just written by "
+      "its producer, against the floor under equal conditions\n");
+  table.print(out);
+}
+
+void print_copies(std::FILE* out, const std::deque<Group>& groups) {
+  Table latency({"size", "copy mapped", "copy CMA", "read mapped", "read CMA"});
+  Table bandwidth({"size", "memcpy one core", "to mapped", "from mapped", "CMA write", "CMA read"});
+  const auto median = [](const Group& group, const char* name) {
+    const Cell* cell = group.find(name);
+    return cell == nullptr || cell->unavailable ? kNothing : cell->blocks.median();
+  };
+  for (const Group& group : groups) {
+    if (group.find("copy ping-pong cma") != nullptr) {
+      latency.add({size_text(group.size), microseconds(median(group, "copy ping-pong mapped")),
+                   microseconds(median(group, "copy ping-pong cma")),
+                   microseconds(median(group, "single read mapped")),
+                   microseconds(median(group, "single read cma"))});
+    } else if (group.find("memcpy one core") != nullptr) {
+      bandwidth.add({size_text(group.size), fixed_text(median(group, "memcpy one core"), 2),
+                     fixed_text(median(group, "train mapped write"), 2),
+                     fixed_text(median(group, "train mapped read"), 2),
+                     fixed_text(median(group, "train cma write"), 2),
+                     fixed_text(median(group, "train cma read"), 2)});
+    }
+  }
+  std::fprintf(out,
+               "\nFloors, time (us): a message of so many bytes copied into the peer's memory, one "
+               "way, and one copy from it\n");
+  latency.print(out);
+  std::fprintf(out, "\nFloors, bandwidth (GB/s): source just written by the peer\n");
+  bandwidth.print(out);
+}
+
+bool has_section(const std::deque<Group>& groups, Section section) {
+  for (const Group& group : groups) {
+    for (const Cell& cell : group.cells) {
+      if (cell.section == section) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void print_tables(std::FILE* out, const RunFacts& facts, const std::deque<Group>& groups) {
+  std::fprintf(out, "%s, CPU %d and CPU %d (%s)\n", facts.processor.c_str(), facts.cores.near,
+               facts.cores.far, facts.cores.note.c_str());
+  std::fprintf(out, "at least %zu rounds, blocks of %.1f ms, tests and floors in turn, %.0f s\n",
+               facts.rounds, facts.block_ms, facts.seconds);
+  for (const Group& group : groups) print_handover(out, group);
+  print_copies(out, groups);
+  if (has_section(groups, Section::kLatency)) print_latency(out, groups);
+  if (has_section(groups, Section::kRate)) print_rate(out, groups);
+  if (has_section(groups, Section::kBandwidth)) print_bandwidth(out, groups);
+}
+
+}  // namespace verbatim::perf

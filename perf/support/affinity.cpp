@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "perf/support/affinity.hpp"
+
+#include <sched.h>
+#include <sys/utsname.h>
+
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+
+namespace verbatim::perf {
+namespace {
+
+// -1 where the file is missing (containers may hide it): then every CPU counts as a core of its
+// own.
+int topology_value(int cpu, const char* leaf) {
+  std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/" + leaf);
+  int value = -1;
+  file >> value;
+  return file ? value : -1;
+}
+
+struct Place {
+  int package;
+  int core;
+};
+
+Place place_of(int cpu) {
+  const int core = topology_value(cpu, "core_id");
+  return {topology_value(cpu, "physical_package_id"), core < 0 ? cpu : core};
+}
+
+}  // namespace
+
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<unsigned>(cpu), &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+CorePair choose_core_pair(const std::vector<int>& allowed) {
+  CorePair pair;
+  if (allowed.empty()) return pair;
+  pair.near = pair.far = allowed.front();
+  pair.note = "one core only: figures between cores mean nothing here";
+  const Place first = place_of(pair.near);
+  int best = 0;
+  for (const int cpu : allowed) {
+    if (cpu == pair.near) continue;
+    const Place place = place_of(cpu);
+    const bool same_package = place.package == first.package;
+    const int rank = same_package && place.core == first.core ? 1 : same_package ? 3 : 2;
+    if (rank <= best) continue;
+    best = rank;
+    pair.far = cpu;
+  }
+  pair.distinct = best > 1;
+  if (best == 1) pair.note = "sibling threads of one core";
+  if (best == 2) pair.note = "different packages";
+  if (best == 3) pair.note = "different cores of one package";
+  return pair;
+}
+
+void pin_to(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<unsigned>(cpu), &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0) {
+    throw std::system_error(errno, std::generic_category(), "pin to CPU " + std::to_string(cpu));
+  }
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const auto colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) {
+      return line.substr(colon + 2);
+    }
+  }
+  utsname name{};
+  return uname(&name) == 0 ? name.machine : "unknown processor";
+}
+
+}  // namespace verbatim::perf

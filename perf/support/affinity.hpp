@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which two cores to measure between, and pinning to them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace verbatim::perf {
+
+struct CorePair {
+  int near = 0;
+  int far = 0;
+  bool distinct = false;  // false: one core only, so no figure between cores means anything
+  std::string note;       // how the two relate, for the head of a table
+};
+
+/// CPUs this process may run on, ascending.
+std::vector<int> allowed_cpus();
+
+/// Two allowed CPUs on different physical cores, of one package when possible; sibling threads only
+/// when there is nothing else.
+CorePair choose_core_pair(const std::vector<int>& allowed);
+
+/// Pins the calling thread; throws std::system_error.
+void pin_to(int cpu);
+
+/// "AMD EPYC ..." from /proc/cpuinfo, or the architecture's name.
+std::string processor_name();
+
+}  // namespace verbatim::perf

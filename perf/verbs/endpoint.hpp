@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One RC queue pair, connected, with its buffers registered: what the verbs blocks use. Only the
+// public API (<infiniband/verbs.h>, <verbatim/memory.h>), as any program would; the attributes are
+// exchanged over the socket that joins the two ends.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "perf/ends/end.hpp"
+#include "perf/verbs/handles.hpp"
+
+namespace verbatim::perf {
+
+inline constexpr std::uint32_t kSendDepth = 128;  // perftest's defaults for its bandwidth tests
+inline constexpr std::uint32_t kRecvDepth = 512;
+inline constexpr std::uint32_t kInlineMax = 220;
+/// Sends between two signaled ones where nothing needs each completion.
+inline constexpr std::uint32_t kSignalEvery = 32;
+
+/// What the peer must know of a queue pair; the classic out-of-band exchange.
+struct QpAddress {
+  std::uint32_t qpn;
+  std::uint32_t psn;
+  std::uint16_t lid;
+  ibv_gid gid;
+};
+
+/// A fresh context on the first device; throws when there is none.
+ContextHandle open_first_device();
+QpHandle create_rc_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, std::uint32_t send_depth,
+                      std::uint32_t recv_depth);
+QpAddress address_of(ibv_context* context, ibv_qp* qp);
+/// INIT, RTR, RTS.
+void connect_rc(ibv_qp* qp, const QpAddress& own, const QpAddress& peer);
+
+struct Region {
+  Area area;
+  std::uint32_t lkey;
+};
+
+struct RemoteRegion {
+  std::uint64_t out;
+  std::uint64_t in;
+  std::uint32_t rkey;
+};
+
+class Endpoint {
+ public:
+  explicit Endpoint(End& end);
+
+  ibv_context* context() const { return context_.get(); }
+  ibv_pd* pd() const { return pd_.get(); }
+  ibv_qp* qp() const { return qp_.get(); }
+  ibv_cq* send_cq() const { return send_cq_.get(); }
+  ibv_cq* recv_cq() const { return recv_cq_.get(); }
+  const Region& region(Memory memory) const { return regions_[index(memory)]; }
+  const RemoteRegion& remote(Memory memory) const { return remotes_[index(memory)]; }
+
+  /// Posts `count` receives of `size` bytes, the i-th to `in + i % slots * size`.
+  void post_receives(Memory memory, std::uint64_t size, std::uint32_t count, std::uint32_t slots);
+
+ private:
+  static std::size_t index(Memory memory) { return static_cast<std::size_t>(memory); }
+
+  ContextHandle context_;
+  PdHandle pd_;
+  SharedMemory shared_memory_;
+  std::array<MrHandle, 2> mrs_;
+  std::array<Region, 2> regions_{};
+  std::array<RemoteRegion, 2> remotes_{};
+  CqHandle send_cq_;
+  CqHandle recv_cq_;
+  QpHandle qp_;
+};
+
+/// Polls until `count` completions have come; throws with the opcode and status of the first bad
+/// one.
+void await_completions(ibv_cq* cq, std::uint32_t count);
+[[noreturn]] void throw_bad_completion(const ibv_wc& completion);
+[[noreturn]] void throw_verbs(int error, const char* what);
+
+/// One look; the number of completions found, all of them good.
+inline int poll_some(ibv_cq* cq, std::span<ibv_wc> found) {
+  const int count = ibv_poll_cq(cq, static_cast<int>(found.size()), found.data());
+  if (count < 0) [[unlikely]]
+    throw_verbs(-count, "ibv_poll_cq");
+  for (int i = 0; i < count; ++i) {
+    if (found[static_cast<std::size_t>(i)].status != IBV_WC_SUCCESS) [[unlikely]] {
+      throw_bad_completion(found[static_cast<std::size_t>(i)]);
+    }
+  }
+  return count;
+}
+
+inline void post_send(ibv_qp* qp, ibv_send_wr* list) {
+  ibv_send_wr* bad = nullptr;
+  const int error = ibv_post_send(qp, list, &bad);
+  if (error != 0) [[unlikely]]
+    throw_verbs(error, "ibv_post_send");
+}
+
+inline void post_recv(ibv_qp* qp, ibv_recv_wr* list) {
+  ibv_recv_wr* bad = nullptr;
+  const int error = ibv_post_recv(qp, list, &bad);
+  if (error != 0) [[unlikely]]
+    throw_verbs(error, "ibv_post_recv");
+}
+
+}  // namespace verbatim::perf

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "perf/verbs/many_qps.hpp"
+
+#include <stdexcept>
+
+#include "perf/ends/wire.hpp"
+#include "perf/support/clock.hpp"
+
+namespace verbatim::perf {
+namespace {
+
+// One packet carries this many addresses.
+constexpr std::size_t kPerPacket = 256;
+struct Addresses {
+  std::uint32_t count;
+  QpAddress each[kPerPacket];
+};
+
+std::vector<QpAddress> exchange_addresses(int fd, const std::vector<QpAddress>& own) {
+  std::vector<QpAddress> theirs;
+  while (theirs.size() < own.size()) {
+    Addresses packet{};
+    const std::size_t rest = own.size() - theirs.size();
+    packet.count = static_cast<std::uint32_t>(rest < kPerPacket ? rest : kPerPacket);
+    for (std::uint32_t i = 0; i < packet.count; ++i) packet.each[i] = own[theirs.size() + i];
+    packet = exchange_record(fd, packet);
+    theirs.insert(theirs.end(), packet.each, packet.each + packet.count);
+  }
+  return theirs;
+}
+
+}  // namespace
+
+ManyQps::ManyQps(End& end, std::uint32_t count, Reply& reply)
+    : context_(open_first_device()), pd_(ibv_alloc_pd(context_.get())), buffer_(4096) {
+  mr_.reset(ibv_reg_mr(pd_.get(), buffer_.data(), buffer_.size(), IBV_ACCESS_LOCAL_WRITE));
+  // Both directions of one pair at a time are in use.
+  cq_.reset(ibv_create_cq(context_.get(), 4 * kDepth, nullptr, nullptr, 0));
+  if (!mr_ || !cq_) throw_verbs(errno, "MR or CQ of many queue pairs");
+  std::vector<QpAddress> own(count);
+  end.meet();
+  const std::uint64_t start = now_ns();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    qps_.push_back(create_rc_qp(pd_.get(), cq_.get(), cq_.get(), kDepth, kDepth));
+    own[i] = address_of(context_.get(), qps_[i].get());
+  }
+  const std::uint64_t created = now_ns();
+  const std::vector<QpAddress> theirs = exchange_addresses(end.peer_fd(), own);
+  const std::uint64_t exchanged = now_ns();
+  for (std::uint32_t i = 0; i < count; ++i) connect_rc(qps_[i].get(), own[i], theirs[i]);
+  const std::uint64_t connected = now_ns();
+  exchange_record(end.peer_fd(), count);  // the peer is ready too
+  reply.elapsed_ns = static_cast<double>(now_ns() - start);
+  reply.operations = count;
+  reply.extra[0] = static_cast<double>(created - start);
+  reply.extra[1] = static_cast<double>(exchanged - created);
+  reply.extra[2] = static_cast<double>(connected - exchanged);
+}
+
+void ManyQps::use_all(End& end, std::uint32_t messages) {
+  if (messages > kDepth) throw std::invalid_argument("more messages than a queue holds");
+  for (const QpHandle& qp : qps_) use(end, qp.get(), messages);
+}
+
+void ManyQps::use(End& end, ibv_qp* qp, std::uint32_t messages) {
+  ibv_sge sge = {reinterpret_cast<std::uintptr_t>(buffer_.data()), 8, mr_->lkey};
+  ibv_recv_wr receive{};
+  receive.sg_list = &sge;
+  receive.num_sge = 1;
+  for (std::uint32_t i = 0; i < messages; ++i) post_recv(qp, &receive);
+  end.meet();
+  ibv_send_wr request{};
+  request.sg_list = &sge;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  for (std::uint32_t i = 1; i <= messages; ++i) {
+    request.send_flags = IBV_SEND_INLINE | (i == messages ? unsigned{IBV_SEND_SIGNALED} : 0u);
+    post_send(qp, &request);
+  }
+  await_completions(cq_.get(), messages + 1);  // all receives and the one signaled send
+}
+
+void run_connect_many(End& end, const Request& request, Reply& reply) {
+  auto& slot = end.many_qps_slot();
+  slot.reset();
+  slot = std::make_unique<ManyQps>(end, static_cast<std::uint32_t>(request.iterations), reply);
+}
+
+void run_use_many(End& end, const Request& request, Reply& reply) {
+  if (!end.many_qps_slot()) throw std::logic_error("kConnectMany comes first");
+  const std::uint64_t start = now_ns();
+  end.many_qps_slot()->use_all(end, request.batch);
+  end.meet();
+  reply.elapsed_ns = static_cast<double>(now_ns() - start);
+  reply.operations = 2.0 * request.batch * end.many_qps_slot()->count();
+}
+
+void run_empty_poll(End& end, const Request& request, Reply& reply) {
+  if (!end.is_near()) return;  // asleep meanwhile
+  if (!end.many_qps_slot()) throw std::logic_error("kConnectMany comes first");
+  ibv_cq* cq = end.many_qps_slot()->cq();
+  ibv_wc found;
+  const std::uint64_t start = now_ns();
+  for (std::uint64_t i = 0; i < request.iterations; ++i) {
+    if (poll_some(cq, std::span(&found, 1)) != 0)
+      throw std::runtime_error("the queue was not empty");
+  }
+  reply.elapsed_ns = static_cast<double>(now_ns() - start);
+  reply.operations = static_cast<double>(request.iterations);
+}
+
+}  // namespace verbatim::perf
