@@ -38,24 +38,6 @@ std::byte* touched_memory(std::size_t bytes) {
 
 }  // namespace
 
-const char* name_of(Operation operation) {
-  switch (operation) {
-    case Operation::kSend:
-      return "send";
-    case Operation::kWrite:
-      return "write";
-    case Operation::kRead:
-      return "read";
-    case Operation::kFetchAdd:
-      return "fetch-add";
-    case Operation::kCompareSwap:
-      return "cmp-swap";
-  }
-  return "?";
-}
-
-const char* name_of(Memory memory) { return memory == Memory::kShared ? "mapped" : "malloc"; }
-
 End::End(Side side, int supervisor_fd, int peer_fd, SharedPage* shared)
     : side_(side), supervisor_fd_(supervisor_fd), peer_fd_(peer_fd), shared_(shared) {
   std::byte* memory = touched_memory(2 * kAreaBytes);

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "perf/ends/request.hpp"
+
+namespace verbatim::perf {
+
+const char* name_of(Operation operation) {
+  switch (operation) {
+    case Operation::kSend:
+      return "send";
+    case Operation::kWrite:
+      return "write";
+    case Operation::kRead:
+      return "read";
+    case Operation::kFetchAdd:
+      return "fetch-add";
+    case Operation::kCompareSwap:
+      return "cmp-swap";
+  }
+  return "?";
+}
+
+const char* name_of(Memory memory) { return memory == Memory::kShared ? "mapped" : "malloc"; }
+
+}  // namespace verbatim::perf
