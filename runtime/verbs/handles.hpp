@@ -134,6 +134,7 @@ struct Cq {
     ibv_cq_ex extended;  ///< a provider of extended polling sets start_poll and its companions
   };
   std::atomic<std::uint32_t> uses{0};  ///< QPs (each counts per side), WQs, SRQs
+  Pd* parent_domain = nullptr;
   EventLink completion_events;
   EventLink async_events;
 

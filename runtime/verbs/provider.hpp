@@ -92,6 +92,16 @@ struct ProviderTable {
   int (*dealloc_mw)(Mw&) noexcept;
   int (*alloc_dm)(Context&, const ibv_alloc_dm_attr&, Dm** out) noexcept;
   int (*free_dm)(Dm&) noexcept;
+  /// A new dma-buf descriptor of the device memory.
+  int (*dm_export_dmabuf_fd)(Dm&, int* fd) noexcept;
+  int (*alloc_dmah)(Context&, const ibv_dmah_init_attr&, ibv_dmah** out) noexcept;
+  int (*dealloc_dmah)(ibv_dmah&) noexcept;
+  /// reg_mr and reg_dmabuf_mr with everything that ibv_mr_init_attr can say.
+  int (*reg_mr_ex)(Pd&, const ibv_mr_init_attr&, Mr** out) noexcept;
+  int (*alloc_buf)(Pd&, std::size_t size, void** memory, ibv_buf** out) noexcept;
+  void (*free_buf)(ibv_buf&) noexcept;
+  int (*reg_buf_mr)(Pd&, ibv_buf&, void* addr, std::size_t length, unsigned access,
+                    Mr** out) noexcept;
 
   // Completion channels and queues. plain.fd of a channel is pollable; get_cq_event blocks like
   // get_async_event.
@@ -287,6 +297,13 @@ consteval ProviderTable make_provider_table() {
   VBT_COLD_SLOT(dealloc_mw)
   VBT_COLD_SLOT(alloc_dm)
   VBT_COLD_SLOT(free_dm)
+  VBT_COLD_SLOT(dm_export_dmabuf_fd)
+  VBT_COLD_SLOT(alloc_dmah)
+  VBT_COLD_SLOT(dealloc_dmah)
+  VBT_COLD_SLOT(reg_mr_ex)
+  VBT_COLD_SLOT(alloc_buf)
+  VBT_COLD_SLOT(free_buf)
+  VBT_COLD_SLOT(reg_buf_mr)
   VBT_COLD_SLOT(create_comp_channel)
   VBT_COLD_SLOT(destroy_comp_channel)
   VBT_COLD_SLOT(get_cq_event)

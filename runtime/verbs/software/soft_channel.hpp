@@ -8,6 +8,7 @@
 
 #include "runtime/verbs/handles.hpp"
 #include "runtime/verbs/software/event_gate.hpp"
+#include "runtime/verbs/software/event_list.hpp"
 
 namespace verbatim {
 
@@ -27,8 +28,7 @@ class SoftChannel : public CompChannel {
 
  private:
   EventGate gate_;
-  EventLink* first_ = nullptr;
-  EventLink* last_ = nullptr;
+  EventList queue_;  ///< under the gate's mutex, as the links in it
 };
 
 /// The three slots, for a provider to inherit: `struct ShmProvider : SoftChannelVerbs { ... };`

@@ -11,6 +11,7 @@
 
 #include "runtime/verbs/handles.hpp"
 #include "runtime/verbs/software/event_gate.hpp"
+#include "runtime/verbs/software/event_list.hpp"
 
 namespace verbatim {
 
@@ -36,11 +37,11 @@ class SoftEvents {
 
  private:
   EventLink& link_of(const ibv_async_event& event) noexcept;
+  ibv_async_event event_from(EventLink& link, ibv_event_type type) const noexcept;
   std::uint32_t forget(EventLink& link) noexcept;
 
   EventGate gate_;
-  EventLink* first_ = nullptr;
-  EventLink* last_ = nullptr;
+  EventList queue_;                 ///< under the gate's mutex, as the links in it
   EventLink ports_[kMaxPorts + 1];  ///< [0]: the device
 };
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The body of completion.hpp.
+#include "runtime/verbs/completion.hpp"
+
+#include <cerrno>
+#include <climits>
+
+#include "runtime/base/log.hpp"
+#include "runtime/sync/mutex.hpp"
+#include "runtime/verbs/dependency.hpp"
+#include "runtime/verbs/provider.hpp"
+
+namespace verbatim {
+namespace {
+
+void count_cq(CompChannel* channel, int change) noexcept {
+  if (channel == nullptr) return;
+  const PthreadGuard guard(channel->plain.context->mutex);
+  channel->plain.refcnt += change;
+}
+
+Status check(const Context& context, const ibv_cq_init_attr_ex& attr, bool extended) noexcept {
+  const char* const verb = extended ? "ibv_create_cq_ex" : "ibv_create_cq";
+  if (attr.cqe == 0 || attr.cqe > INT_MAX) return refuse(EINVAL, verb, "cqe must be positive");
+  const auto vectors = static_cast<std::uint32_t>(context.extended.context.num_comp_vectors);
+  if (attr.comp_vector >= vectors) {
+    log_error("%s: comp_vector %u; the device has %u", verb, attr.comp_vector, vectors);
+    return Error{EINVAL, "no such completion vector"};
+  }
+  if (attr.channel != nullptr && attr.channel->context != &context.extended.context) {
+    return refuse(EINVAL, verb, "the channel belongs to another context");
+  }
+  if ((attr.comp_mask & ~std::uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD}) !=
+      0) {
+    return refuse(EINVAL, verb, "unknown bits in comp_mask");
+  }
+  if ((attr.wc_flags & ~std::uint64_t{IBV_CREATE_CQ_SUP_WC_FLAGS}) != 0) {
+    return refuse(EOPNOTSUPP, verb, "unknown wc_flags");
+  }
+  constexpr std::uint32_t kKnownFlags =
+      IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+  if ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (attr.flags & ~kKnownFlags) != 0) {
+    return refuse(EOPNOTSUPP, verb, "unknown flags");
+  }
+  if ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 &&
+      (attr.parent_domain == nullptr || attr.parent_domain->context != &context.extended.context)) {
+    return refuse(EINVAL, verb, "the parent domain is missing or of another context");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<CompChannel*> create_comp_channel(Context& context) noexcept {
+  CompChannel* channel = nullptr;
+  if (const int error = table_of(context).create_comp_channel(context, &channel)) {
+    return Error{error, "create_comp_channel"};
+  }
+  pin(&context);
+  channel->plain.context = context.handle();
+  channel->plain.refcnt = 0;
+  return channel;
+}
+
+Status destroy_comp_channel(CompChannel& channel) noexcept {
+  Context& context = context_of(channel);
+  int cqs = 0;
+  {
+    const PthreadGuard guard(context.handle()->mutex);
+    cqs = channel.plain.refcnt;
+  }
+  if (cqs != 0) {
+    return refuse_busy("ibv_destroy_comp_channel", static_cast<std::uint32_t>(cqs),
+                       "completion queues");
+  }
+  if (const int error = table_of(context).destroy_comp_channel(channel)) {
+    return Error{error, "destroy_comp_channel"};
+  }
+  unpin(&context);
+  return {};
+}
+
+Result<Cq*> get_cq_event(CompChannel& channel) noexcept {
+  Cq* cq = nullptr;
+  if (const int error = table_of(channel).get_cq_event(channel, &cq)) {
+    return Error{error, "get_cq_event"};
+  }
+  return cq;
+}
+
+Result<Cq*> create_cq(Context& context, const ibv_cq_init_attr_ex& attr, bool extended) noexcept {
+  if (const Status status = check(context, attr, extended); !status.ok()) return status.error();
+  ibv_cq_init_attr_ex asked = attr;
+  if ((asked.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) == 0) asked.flags = 0;
+  CompChannel* const channel =
+      asked.channel == nullptr ? nullptr : &CompChannel::from(asked.channel);
+  Pd* const parent =
+      (asked.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) == 0 ? nullptr : &Pd::from(asked.parent_domain);
+  Cq* cq = nullptr;
+  if (const int error = table_of(context).create_cq(context, asked, channel, &cq)) {
+    return Error{error, "create_cq"};
+  }
+  cq->plain.context = context.handle();
+  cq->plain.channel = asked.channel;
+  cq->plain.cq_context = asked.cq_context;
+  if (extended && cq->extended.start_poll == nullptr) {
+    static constinit LogOnce once;
+    if (once.first()) {
+      log_warn("%s: extended polling (ibv_create_cq_ex) is not supported by this provider",
+               table_of(context).name);
+    }
+    const int error = table_of(context).destroy_cq(*cq);
+    return Error{error == 0 ? EOPNOTSUPP : error, "create_cq_ex"};
+  }
+  cq->parent_domain = parent;
+  pin(&context, parent);
+  count_cq(channel, 1);
+  return cq;
+}
+
+Status resize_cq(Cq& cq, int cqe) noexcept {
+  if (cqe <= 0) return refuse(EINVAL, "ibv_resize_cq", "cqe must be positive");
+  return Status::from_errno(table_of(cq).resize_cq(cq, cqe), "resize_cq");
+}
+
+Status modify_cq(Cq& cq, const ibv_modify_cq_attr& attr) noexcept {
+  if (attr.attr_mask >= IBV_CQ_ATTR_RESERVED) {
+    return refuse(EINVAL, "ibv_modify_cq", "unknown bits in attr_mask");
+  }
+  return Status::from_errno(table_of(cq).modify_cq(cq, attr), "modify_cq");
+}
+
+Status destroy_cq(Cq& cq) noexcept {
+  if (const std::uint32_t uses = still_used(cq)) {
+    return refuse_busy("ibv_destroy_cq", uses, "queues (each queue pair counts per side)");
+  }
+  Context& context = context_of(cq);
+  Pd* const parent = cq.parent_domain;
+  CompChannel* const channel =
+      cq.plain.channel == nullptr ? nullptr : &CompChannel::from(cq.plain.channel);
+  if (const int error = table_of(context).destroy_cq(cq)) return Error{error, "destroy_cq"};
+  count_cq(channel, -1);
+  unpin(&context, parent);
+  return {};
+}
+
+}  // namespace verbatim

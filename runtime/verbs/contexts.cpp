@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The body of contexts.hpp.
+#include "runtime/verbs/contexts.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/base/log.hpp"
+#include "runtime/verbs/dependency.hpp"
+#include "runtime/verbs/device_list.hpp"
+#include "runtime/verbs/provider.hpp"
+#include "runtime/verbs/provider_registry.hpp"
+
+namespace verbatim {
+namespace {
+
+/// What the runtime adds to a context that a provider has opened.
+Status complete(Context& context) noexcept {
+  const HotOps& hot = table_of(context).hot;
+  ibv_context_ops& ops = context.handle()->ops;
+  ops.post_send = hot.post_send;
+  ops.post_recv = hot.post_recv;
+  ops.post_srq_recv = hot.post_srq_recv;
+  ops.poll_cq = hot.poll_cq;
+  ops.req_notify_cq = hot.req_notify_cq;
+
+  ibv_device_attr_ex attributes{};
+  if (const int error = table_of(context).query_device(context, attributes)) {
+    return Error{error, "query_device"};
+  }
+  context.port_count =
+      std::max<std::uint32_t>(attributes.phys_port_cnt_ex, attributes.orig_attr.phys_port_cnt);
+  return {};
+}
+
+Status check_port(const Context& context, const char* verb, std::uint32_t port) noexcept {
+  if (port >= 1 && port <= context.port_count) return {};
+  log_error("%s: %s has ports 1 to %u, not %u", verb, context.device.plain.name, context.port_count,
+            port);
+  return Error{EINVAL, "no such port"};
+}
+
+}  // namespace
+
+Result<Context*> open_device(Device& device) noexcept {
+  retain_device(device);
+  Context* context = nullptr;
+  if (const int error = device.provider->open(device, &context)) {
+    release_device(device);
+    return Error{error, "open"};
+  }
+  if (const Status status = complete(*context); !status.ok()) {
+    device.provider->close(*context);
+    release_device(device);
+    return status.error();
+  }
+  return context;
+}
+
+Result<Context*> import_device(int cmd_fd) noexcept {
+  int first_error = EOPNOTSUPP;
+  for (const ProviderTable* provider : provider_table()) {
+    Context* context = nullptr;
+    const int error = provider->import_device(cmd_fd, &context);
+    if (error == 0) {
+      retain_device(context->device);
+      if (const Status status = complete(*context); !status.ok()) {
+        Device& device = context->device;
+        provider->close(*context);
+        release_device(device);
+        return status.error();
+      }
+      return context;
+    }
+    if (first_error == EOPNOTSUPP) first_error = error;
+  }
+  return Error{first_error, "import_device"};
+}
+
+Status close_device(Context& context) noexcept {
+  if (const std::uint32_t uses = still_used(context)) {
+    return refuse_busy("ibv_close_device", uses, "objects of the context (PD, CQ, channel, ...)");
+  }
+  Device& device = context.device;
+  device.provider->close(context);
+  release_device(device);
+  return {};
+}
+
+Status query_device(Context& context, ibv_device_attr_ex& out) noexcept {
+  ibv_device_attr_ex attributes{};
+  if (const int error = table_of(context).query_device(context, attributes)) {
+    return Error{error, "query_device"};
+  }
+  out = attributes;
+  return {};
+}
+
+Status query_port(Context& context, std::uint32_t port, ibv_port_attr& out) noexcept {
+  if (const Status status = check_port(context, "ibv_query_port", port); !status.ok()) {
+    return status;
+  }
+  ibv_port_attr attributes{};
+  if (const int error =
+          table_of(context).query_port(context, static_cast<std::uint8_t>(port), attributes)) {
+    return Error{error, "query_port"};
+  }
+  out = attributes;
+  return {};
+}
+
+// Callers walk tables until the first refusal, so an index past the end is no line in the log.
+Status query_pkey(Context& context, std::uint32_t port, int index, __be16& out) noexcept {
+  if (const Status status = check_port(context, "ibv_query_pkey", port); !status.ok()) {
+    return status;
+  }
+  if (index < 0) return Error{EINVAL, "negative P_Key index"};
+  __be16 pkey = 0;
+  if (const int error =
+          table_of(context).query_pkey(context, static_cast<std::uint8_t>(port), index, pkey)) {
+    return Error{error, "query_pkey"};
+  }
+  out = pkey;
+  return {};
+}
+
+Result<int> find_pkey(Context& context, std::uint32_t port, __be16 pkey) noexcept {
+  ibv_port_attr attributes;
+  if (const Status status = query_port(context, port, attributes); !status.ok()) {
+    return status.error();
+  }
+  for (int index = 0; index < attributes.pkey_tbl_len; ++index) {
+    __be16 entry = 0;
+    if (const Status status = query_pkey(context, port, index, entry); !status.ok()) {
+      return status.error();
+    }
+    if (entry == pkey) return index;
+  }
+  return Error{ENOENT, "P_Key not in the port's table"};
+}
+
+Status query_gid(Context& context, std::uint32_t port, std::uint32_t index,
+                 ibv_gid_entry& out) noexcept {
+  if (const Status status = check_port(context, "ibv_query_gid", port); !status.ok()) {
+    return status;
+  }
+  constexpr std::uint32_t kLargestIndex = 0x7fffffff;
+  if (index > kLargestIndex) return Error{EINVAL, "GID index out of range"};
+  ibv_gid_entry entry{};
+  entry.gid_index = index;
+  entry.port_num = port;
+  if (const int error = table_of(context).query_gid(context, static_cast<std::uint8_t>(port),
+                                                    static_cast<int>(index), entry)) {
+    return Error{error, "query_gid"};
+  }
+  out = entry;
+  return {};
+}
+
+Result<ssize_t> query_gid_table(Context& context, void* entries, std::size_t max,
+                                std::size_t entry_size) noexcept {
+  auto* at = static_cast<unsigned char*>(entries);
+  std::size_t count = 0;
+  for (std::uint32_t port = 1; port <= context.port_count; ++port) {
+    ibv_port_attr attributes;
+    if (const Status status = query_port(context, port, attributes); !status.ok()) {
+      return status.error();
+    }
+    for (int index = 0; index < attributes.gid_tbl_len; ++index) {
+      ibv_gid_entry entry{};
+      const Status status = query_gid(context, port, static_cast<std::uint32_t>(index), entry);
+      constexpr ibv_gid kEmpty{};
+      if (!status.ok()) {
+        if (status.error().code == ENODATA) continue;
+        return status.error();
+      }
+      if (std::memcmp(&entry.gid, &kEmpty, sizeof kEmpty) == 0) continue;
+      if (count == max) return Error{EINVAL, "more GIDs than the caller has room for"};
+      const std::size_t known = std::min(entry_size, sizeof entry);
+      std::memcpy(at, &entry, known);
+      std::memset(at + known, 0, entry_size - known);
+      at += entry_size;
+      ++count;
+    }
+  }
+  return static_cast<ssize_t>(count);
+}
+
+Status query_rt_values(Context& context, ibv_values_ex& values) noexcept {
+  return Status::from_errno(table_of(context).query_rt_values(context, values), "query_rt_values");
+}
+
+Status get_async_event(Context& context, ibv_async_event& out) noexcept {
+  return Status::from_errno(table_of(context).get_async_event(context, out), "get_async_event");
+}
+
+}  // namespace verbatim

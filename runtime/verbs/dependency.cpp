@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The words of refusals.
+#include "runtime/verbs/dependency.hpp"
+
+#include <cerrno>
+
+#include "runtime/base/log.hpp"
+
+namespace verbatim {
+
+Error refuse(int code, const char* verb, const char* why) noexcept {
+  log_error("%s: %s", verb, why);
+  return Error{code, why};
+}
+
+Error refuse_busy(const char* verb, std::uint32_t count, const char* children) noexcept {
+  log_error("%s: still used by %u %s; destroy those first", verb, count, children);
+  return Error{EBUSY, "still in use"};
+}
+
+void report_unsupported(const char* provider, const char* verb, std::atomic<bool>& said) noexcept {
+  if (!said.exchange(true, std::memory_order_relaxed)) {
+    log_warn("%s: %s is not supported by this provider (EOPNOTSUPP)", provider, verb);
+  }
+}
+
+}  // namespace verbatim

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The body of domains.hpp.
+#include "runtime/verbs/domains.hpp"
+
+#include <cerrno>
+
+#include "runtime/verbs/dependency.hpp"
+#include "runtime/verbs/provider.hpp"
+
+namespace verbatim {
+
+Result<Pd*> alloc_pd(Context& context) noexcept {
+  Pd* pd = nullptr;
+  if (const int error = table_of(context).alloc_pd(context, &pd)) return Error{error, "alloc_pd"};
+  pin(&context);
+  pd->plain.context = context.handle();
+  return pd;
+}
+
+Status dealloc_pd(Pd& pd) noexcept {
+  if (const std::uint32_t uses = still_used(pd)) {
+    return refuse_busy("ibv_dealloc_pd", uses, "objects of the domain (MR, QP, AH, ...)");
+  }
+  Context& context = context_of(pd);
+  Pd* const original = pd.original;
+  Td* const thread_domain = pd.thread_domain;
+  if (const int error = table_of(context).dealloc_pd(pd)) return Error{error, "dealloc_pd"};
+  unpin(&context, original, thread_domain);
+  return {};
+}
+
+Result<Td*> alloc_td(Context& context, const ibv_td_init_attr& attr) noexcept {
+  if (attr.comp_mask != 0) return refuse(EINVAL, "ibv_alloc_td", "unknown bits in comp_mask");
+  Td* td = nullptr;
+  if (const int error = table_of(context).alloc_td(context, attr, &td)) {
+    return Error{error, "alloc_td"};
+  }
+  pin(&context);
+  td->plain.context = context.handle();
+  return td;
+}
+
+Status dealloc_td(Td& td) noexcept {
+  if (const std::uint32_t uses = still_used(td)) {
+    return refuse_busy("ibv_dealloc_td", uses, "parent domains");
+  }
+  Context& context = context_of(td);
+  if (const int error = table_of(context).dealloc_td(td)) return Error{error, "dealloc_td"};
+  unpin(&context);
+  return {};
+}
+
+Result<Pd*> alloc_parent_domain(Context& context,
+                                const ibv_parent_domain_init_attr& attr) noexcept {
+  constexpr const char* kVerb = "ibv_alloc_parent_domain";
+  constexpr std::uint32_t kKnown =
+      IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+  if (attr.pd == nullptr) return refuse(EINVAL, kVerb, "needs a protection domain");
+  if ((attr.comp_mask & ~kKnown) != 0) return refuse(EINVAL, kVerb, "unknown bits in comp_mask");
+  if (attr.pd->context != context.handle() ||
+      (attr.td != nullptr && attr.td->context != context.handle())) {
+    return refuse(EINVAL, kVerb, "the domains belong to another context");
+  }
+  Pd* pd = nullptr;
+  if (const int error = table_of(context).alloc_parent_domain(context, attr, &pd)) {
+    return Error{error, "alloc_parent_domain"};
+  }
+  pd->plain.context = context.handle();
+  pd->original = &Pd::from(attr.pd);
+  pd->thread_domain = attr.td == nullptr ? nullptr : &Td::from(attr.td);
+  pin(&context, pd->original, pd->thread_domain);
+  return pd;
+}
+
+Result<Xrcd*> open_xrcd(Context& context, const ibv_xrcd_init_attr& attr) noexcept {
+  constexpr const char* kVerb = "ibv_open_xrcd";
+  constexpr std::uint32_t kNeeded = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+  if ((attr.comp_mask & ~kNeeded) != 0) return refuse(EINVAL, kVerb, "unknown bits in comp_mask");
+  if ((attr.comp_mask & kNeeded) != kNeeded) {
+    return refuse(EINVAL, kVerb, "comp_mask must name fd and oflags");
+  }
+  Xrcd* xrcd = nullptr;
+  if (const int error = table_of(context).open_xrcd(context, attr, &xrcd)) {
+    return Error{error, "open_xrcd"};
+  }
+  pin(&context);
+  xrcd->plain.context = context.handle();
+  return xrcd;
+}
+
+Status close_xrcd(Xrcd& xrcd) noexcept {
+  if (const std::uint32_t uses = still_used(xrcd)) {
+    return refuse_busy("ibv_close_xrcd", uses, "XRC queue pairs and shared receive queues");
+  }
+  Context& context = context_of(xrcd);
+  if (const int error = table_of(context).close_xrcd(xrcd)) return Error{error, "close_xrcd"};
+  unpin(&context);
+  return {};
+}
+
+Result<Pd*> import_pd(Context& context, std::uint32_t handle) noexcept {
+  Pd* pd = nullptr;
+  if (const int error = table_of(context).import_pd(context, handle, &pd)) {
+    return Error{error, "import_pd"};
+  }
+  pin(&context);
+  pd->plain.context = context.handle();
+  return pd;
+}
+
+void unimport_pd(Pd& pd) noexcept {
+  Context& context = context_of(pd);
+  table_of(context).unimport_pd(pd);
+  unpin(&context);
+}
+
+}  // namespace verbatim

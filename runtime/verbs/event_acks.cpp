@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The body of event_acks.hpp.
+#include "runtime/verbs/event_acks.hpp"
+
+#include "runtime/sync/mutex.hpp"
+
+namespace verbatim {
+namespace {
+
+template <class PlainHandle>
+void acknowledge(PlainHandle& handle, std::uint32_t& counter, std::uint32_t count) noexcept {
+  const PthreadGuard guard(handle.mutex);
+  counter += count;
+  // Broadcast: completion and async waiters of one CQ share the condition.
+  ::pthread_cond_broadcast(&handle.cond);
+}
+
+template <class PlainHandle>
+void wait_until(PlainHandle& handle, const std::uint32_t& counter,
+                std::uint32_t delivered) noexcept {
+  const PthreadGuard guard(handle.mutex);
+  // A difference, because the counters wrap; an application that acknowledged too much is not kept.
+  while (static_cast<std::int32_t>(delivered - counter) > 0) {
+    ::pthread_cond_wait(&handle.cond, &handle.mutex);
+  }
+}
+
+}  // namespace
+
+void acknowledge_completion_events(Cq& cq, unsigned count) noexcept {
+  acknowledge(cq.plain, cq.plain.comp_events_completed, count);
+}
+
+void acknowledge_async_event(const ibv_async_event& event) noexcept {
+  switch (event.event_type) {
+    case IBV_EVENT_CQ_ERR:
+      acknowledge(*event.element.cq, event.element.cq->async_events_completed, 1);
+      return;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      acknowledge(*event.element.qp, event.element.qp->events_completed, 1);
+      return;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      acknowledge(*event.element.srq, event.element.srq->events_completed, 1);
+      return;
+    case IBV_EVENT_WQ_FATAL:
+      acknowledge(*event.element.wq, event.element.wq->events_completed, 1);
+      return;
+    default:
+      return;  // ports and the device outlive their events
+  }
+}
+
+void wait_for_completion_acks(Cq& cq, std::uint32_t delivered) noexcept {
+  wait_until(cq.plain, cq.plain.comp_events_completed, delivered);
+}
+void wait_for_async_acks(Cq& cq, std::uint32_t delivered) noexcept {
+  wait_until(cq.plain, cq.plain.async_events_completed, delivered);
+}
+void wait_for_async_acks(Qp& qp, std::uint32_t delivered) noexcept {
+  wait_until(qp.plain, qp.plain.events_completed, delivered);
+}
+void wait_for_async_acks(Srq& srq, std::uint32_t delivered) noexcept {
+  wait_until(srq.plain, srq.plain.events_completed, delivered);
+}
+void wait_for_async_acks(Wq& wq, std::uint32_t delivered) noexcept {
+  wait_until(wq.plain, wq.plain.events_completed, delivered);
+}
+
+}  // namespace verbatim

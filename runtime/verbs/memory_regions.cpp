@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The body of memory_regions.hpp. Access rules: IBTA 10.6.3.1, man ibv_reg_mr.
+#include "runtime/verbs/memory_regions.hpp"
+
+#include <cerrno>
+
+#include "runtime/verbs/dependency.hpp"
+#include "runtime/verbs/provider.hpp"
+
+namespace verbatim {
+namespace {
+
+constexpr unsigned kKnownAccess =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+    IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |
+    IBV_ACCESS_HUGETLB | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT;
+
+Status check_access(const char* verb, unsigned access) noexcept {
+  // Bits of the optional range are hints by definition: unknown ones are for providers to ignore.
+  constexpr auto kOptional = static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE);
+  if ((access & ~(kKnownAccess | kOptional)) != 0) {
+    return refuse(EINVAL, verb, "unknown access flags");
+  }
+  constexpr unsigned kRemoteWriters = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  if ((access & kRemoteWriters) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
+    return refuse(EINVAL, verb, "REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE");
+  }
+  return {};
+}
+
+Status check_range(const char* verb, const void* addr, std::size_t length,
+                   unsigned access) noexcept {
+  // "All of my address space", on demand.
+  if (addr == nullptr && length == SIZE_MAX && (access & IBV_ACCESS_ON_DEMAND) != 0) return {};
+  if (length == 0) return refuse(EINVAL, verb, "a region of 0 bytes");
+  if (reinterpret_cast<std::uintptr_t>(addr) > UINTPTR_MAX - (length - 1)) {
+    return refuse(EINVAL, verb, "the range runs past the end of the address space");
+  }
+  return {};
+}
+
+/// The fields that are the runtime's, once the provider has made the region.
+Mr* complete(Mr* mr, Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
+             unsigned access) noexcept {
+  mr->plain.context = pd.plain.context;
+  mr->plain.pd = &pd.plain;
+  mr->plain.addr = addr;
+  mr->plain.length = length;
+  mr->iova = iova;
+  mr->access = access;
+  pin(&pd);
+  return mr;
+}
+
+}  // namespace
+
+Result<Mr*> reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
+                   unsigned access) noexcept {
+  constexpr const char* kVerb = "ibv_reg_mr";
+  if (const Status status = check_access(kVerb, access); !status.ok()) return status.error();
+  if (const Status status = check_range(kVerb, addr, length, access); !status.ok()) {
+    return status.error();
+  }
+  if (iova > UINT64_MAX - (length - 1)) {
+    return refuse(EINVAL, kVerb, "iova and length run past 2^64");
+  }
+  Mr* mr = nullptr;
+  if (const int error = table_of(pd).reg_mr(pd, addr, length, iova, access, &mr)) {
+    return Error{error, "reg_mr"};
+  }
+  return complete(mr, pd, addr, length, iova, access);
+}
+
+Result<Mr*> reg_dmabuf_mr(Pd& pd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
+                          int fd, unsigned access) noexcept {
+  constexpr const char* kVerb = "ibv_reg_dmabuf_mr";
+  if (const Status status = check_access(kVerb, access); !status.ok()) return status.error();
+  if (length == 0) return refuse(EINVAL, kVerb, "a region of 0 bytes");
+  if (fd < 0) return refuse(EBADF, kVerb, "not a dma-buf descriptor");
+  Mr* mr = nullptr;
+  if (const int error = table_of(pd).reg_dmabuf_mr(pd, offset, length, iova, fd, access, &mr)) {
+    return Error{error, "reg_dmabuf_mr"};
+  }
+  return complete(mr, pd, reinterpret_cast<void*>(offset), length, iova, access);
+}
+
+Result<Mr*> reg_dm_mr(Pd& pd, Dm& dm, std::uint64_t offset, std::size_t length,
+                      unsigned access) noexcept {
+  constexpr const char* kVerb = "ibv_reg_dm_mr";
+  if (const Status status = check_access(kVerb, access); !status.ok()) return status.error();
+  if (dm.plain.context != pd.plain.context) {
+    return refuse(EINVAL, kVerb, "the device memory belongs to another context");
+  }
+  Mr* mr = nullptr;
+  if (const int error = table_of(pd).reg_dm_mr(pd, dm.plain, offset, length, access, &mr)) {
+    return Error{error, "reg_dm_mr"};
+  }
+  mr->device_memory = &dm.plain;
+  pin(&dm);
+  return complete(mr, pd, nullptr, length, 0, access);
+}
+
+Result<Mr*> alloc_null_mr(Pd& pd) noexcept {
+  Mr* mr = nullptr;
+  if (const int error = table_of(pd).alloc_null_mr(pd, &mr)) return Error{error, "alloc_null_mr"};
+  return complete(mr, pd, nullptr, SIZE_MAX, 0, 0);
+}
+
+Result<Mr*> reg_mr_ex(Pd& pd, const ibv_mr_init_attr& attr) noexcept {
+  constexpr const char* kVerb = "ibv_reg_mr_ex";
+  constexpr std::uint64_t kKnown = IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_ADDR |
+                                   IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET |
+                                   IBV_REG_MR_MASK_DMAH;
+  const auto given = [&](std::uint64_t bit) { return (attr.comp_mask & bit) != 0; };
+  if ((attr.comp_mask & ~kKnown) != 0) return refuse(EINVAL, kVerb, "unknown bits in comp_mask");
+  if (given(IBV_REG_MR_MASK_FD) == given(IBV_REG_MR_MASK_ADDR) ||
+      given(IBV_REG_MR_MASK_FD) != given(IBV_REG_MR_MASK_FD_OFFSET)) {
+    return refuse(EINVAL, kVerb, "needs either addr, or fd with fd_offset");
+  }
+  const auto access = static_cast<unsigned>(attr.access);
+  if (given(IBV_REG_MR_MASK_DMAH)) {
+    if (const Status status = check_access(kVerb, access); !status.ok()) return status.error();
+    Mr* mr = nullptr;
+    if (const int error = table_of(pd).reg_mr_ex(pd, attr, &mr)) return Error{error, "reg_mr_ex"};
+    return complete(mr, pd, attr.addr, attr.length, attr.iova, access);
+  }
+  if (given(IBV_REG_MR_MASK_FD)) {
+    const std::uint64_t iova = given(IBV_REG_MR_MASK_IOVA) ? attr.iova : attr.fd_offset;
+    return reg_dmabuf_mr(pd, attr.fd_offset, attr.length, iova, attr.fd, access);
+  }
+  const std::uint64_t iova =
+      given(IBV_REG_MR_MASK_IOVA) ? attr.iova : reinterpret_cast<std::uintptr_t>(attr.addr);
+  return reg_mr(pd, attr.addr, attr.length, iova, access);
+}
+
+Status rereg_mr(Mr& mr, int flags, Pd* pd, void* addr, std::size_t length,
+                unsigned access) noexcept {
+  constexpr const char* kVerb = "ibv_rereg_mr";
+  if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0) {
+    return refuse(EINVAL, kVerb, "flags must name what changes, and nothing unknown");
+  }
+  const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+  const bool changes_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
+  const bool changes_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
+  if (changes_access) {
+    if (const Status status = check_access(kVerb, access); !status.ok()) return status;
+  }
+  if (moves) {
+    const unsigned rights = changes_access ? access : mr.access;
+    if (const Status status = check_range(kVerb, addr, length, rights); !status.ok()) return status;
+  }
+  if (changes_pd && (pd == nullptr || pd->plain.context != mr.plain.context)) {
+    return refuse(EINVAL, kVerb, "the new protection domain is missing or of another context");
+  }
+  if (const std::uint32_t uses = still_used(mr)) {
+    return refuse_busy(kVerb, uses, "memory windows");
+  }
+  if (const int error =
+          table_of(mr).rereg_mr(mr, flags, changes_pd ? pd : nullptr, addr, length, access)) {
+    return Error{error, "rereg_mr"};
+  }
+  if (changes_pd) {
+    pin(pd);
+    unpin(&Pd::from(mr.plain.pd));
+    mr.plain.pd = &pd->plain;
+  }
+  if (moves) {
+    mr.plain.addr = addr;
+    mr.plain.length = length;
+    mr.iova = reinterpret_cast<std::uintptr_t>(addr);
+  }
+  if (changes_access) mr.access = access;
+  return {};
+}
+
+Status dereg_mr(Mr& mr) noexcept {
+  if (const std::uint32_t uses = still_used(mr)) {
+    return refuse_busy("ibv_dereg_mr", uses, "memory windows");
+  }
+  Pd& pd = Pd::from(mr.plain.pd);
+  Dm* const dm = mr.device_memory == nullptr ? nullptr : &Dm::from(mr.device_memory);
+  if (const int error = table_of(mr).dereg_mr(mr)) return Error{error, "dereg_mr"};
+  unpin(&pd, dm);
+  return {};
+}
+
+Status advise_mr(Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* sges,
+                 std::uint32_t count) noexcept {
+  return Status::from_errno(table_of(pd).advise_mr(pd, advice, flags, sges, count), "advise_mr");
+}
+
+Result<Mr*> import_mr(Pd& pd, std::uint32_t handle) noexcept {
+  Mr* mr = nullptr;
+  if (const int error = table_of(pd).import_mr(pd, handle, &mr)) return Error{error, "import_mr"};
+  mr->plain.context = pd.plain.context;
+  mr->plain.pd = &pd.plain;
+  pin(&pd);
+  return mr;
+}
+
+void unimport_mr(Mr& mr) noexcept {
+  Pd& pd = Pd::from(mr.plain.pd);
+  table_of(mr).unimport_mr(mr);
+  unpin(&pd);
+}
+
+Result<Mw*> alloc_mw(Pd& pd, ibv_mw_type type) noexcept {
+  if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
+    return refuse(EINVAL, "ibv_alloc_mw", "unknown window type");
+  }
+  Mw* mw = nullptr;
+  if (const int error = table_of(pd).alloc_mw(pd, type, &mw)) return Error{error, "alloc_mw"};
+  mw->plain.context = pd.plain.context;
+  mw->plain.pd = &pd.plain;
+  mw->plain.type = type;
+  pin(&pd);
+  return mw;
+}
+
+Status bind_mw(Qp& qp, Mw& mw, ibv_mw_bind& bind) noexcept {
+  return Status::from_errno(table_of(mw).bind_mw(qp, mw, bind), "bind_mw");
+}
+
+Status dealloc_mw(Mw& mw) noexcept {
+  Pd& pd = Pd::from(mw.plain.pd);
+  if (const int error = table_of(mw).dealloc_mw(mw)) return Error{error, "dealloc_mw"};
+  unpin(&pd);
+  return {};
+}
+
+Result<Dm*> alloc_dm(Context& context, const ibv_alloc_dm_attr& attr) noexcept {
+  if (attr.comp_mask != 0) return refuse(EINVAL, "ibv_alloc_dm", "unknown bits in comp_mask");
+  Dm* dm = nullptr;
+  if (const int error = table_of(context).alloc_dm(context, attr, &dm)) {
+    return Error{error, "alloc_dm"};
+  }
+  pin(&context);
+  dm->plain.context = context.handle();
+  return dm;
+}
+
+Status free_dm(Dm& dm) noexcept {
+  if (const std::uint32_t uses = still_used(dm)) {
+    return refuse_busy("ibv_free_dm", uses, "memory regions");
+  }
+  Context& context = context_of(dm);
+  if (const int error = table_of(context).free_dm(dm)) return Error{error, "free_dm"};
+  unpin(&context);
+  return {};
+}
+
+Result<Dm*> import_dm(Context& context, std::uint32_t handle) noexcept {
+  Dm* dm = nullptr;
+  if (const int error = table_of(context).import_dm(context, handle, &dm)) {
+    return Error{error, "import_dm"};
+  }
+  pin(&context);
+  dm->plain.context = context.handle();
+  return dm;
+}
+
+void unimport_dm(Dm& dm) noexcept {
+  Context& context = context_of(dm);
+  table_of(context).unimport_dm(dm);
+  unpin(&context);
+}
+
+}  // namespace verbatim

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Memory regions, memory windows, device memory: arguments, rights and who depends on whom. The
+// keys are the provider's. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/result.hpp"
+#include "runtime/verbs/handles.hpp"
+
+namespace verbatim {
+
+Result<Mr*> reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
+                   unsigned access) noexcept;
+Result<Mr*> reg_dmabuf_mr(Pd& pd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
+                          int fd, unsigned access) noexcept;
+Result<Mr*> reg_dm_mr(Pd& pd, Dm& dm, std::uint64_t offset, std::size_t length,
+                      unsigned access) noexcept;
+Result<Mr*> alloc_null_mr(Pd& pd) noexcept;
+/// An address or a dma-buf, as comp_mask says; hints for the bus (dmah) need a provider that has
+/// them.
+Result<Mr*> reg_mr_ex(Pd& pd, const ibv_mr_init_attr& attr) noexcept;
+/// On failure the region is as before. `pd` may be null when `flags` does not change it.
+Status rereg_mr(Mr& mr, int flags, Pd* pd, void* addr, std::size_t length,
+                unsigned access) noexcept;
+Status dereg_mr(Mr& mr) noexcept;
+Status advise_mr(Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* sges,
+                 std::uint32_t count) noexcept;
+Result<Mr*> import_mr(Pd& pd, std::uint32_t handle) noexcept;
+void unimport_mr(Mr& mr) noexcept;
+
+Result<Mw*> alloc_mw(Pd& pd, ibv_mw_type type) noexcept;
+Status bind_mw(Qp& qp, Mw& mw, ibv_mw_bind& bind) noexcept;
+Status dealloc_mw(Mw& mw) noexcept;
+
+Result<Dm*> alloc_dm(Context& context, const ibv_alloc_dm_attr& attr) noexcept;
+Status free_dm(Dm& dm) noexcept;
+Result<Dm*> import_dm(Context& context, std::uint32_t handle) noexcept;
+void unimport_dm(Dm& dm) noexcept;
+
+}  // namespace verbatim

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The body of queue_pairs.hpp. What a QP of each type needs: IBTA 11.2.4.1, man ibv_create_qp_ex.
+#include "runtime/verbs/queue_pairs.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/base/log.hpp"
+#include "runtime/verbs/dependency.hpp"
+#include "runtime/verbs/provider.hpp"
+
+namespace verbatim {
+namespace {
+
+constexpr const char* kCreate = "ibv_create_qp";
+
+bool is_known_type(ibv_qp_type type) noexcept {
+  switch (type) {
+    case IBV_QPT_RC:
+    case IBV_QPT_UC:
+    case IBV_QPT_UD:
+    case IBV_QPT_RAW_PACKET:
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+    case IBV_QPT_DRIVER:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Members that the mask leaves out become nothing, so that providers need not look at the mask.
+void blank_what_is_not_given(ibv_qp_init_attr_ex& attr) noexcept {
+  const auto has = [&](std::uint32_t bit) { return (attr.comp_mask & bit) != 0; };
+  if (!has(IBV_QP_INIT_ATTR_PD)) attr.pd = nullptr;
+  if (!has(IBV_QP_INIT_ATTR_XRCD)) attr.xrcd = nullptr;
+  if (!has(IBV_QP_INIT_ATTR_CREATE_FLAGS)) attr.create_flags = 0;
+  if (!has(IBV_QP_INIT_ATTR_MAX_TSO_HEADER)) attr.max_tso_header = 0;
+  if (!has(IBV_QP_INIT_ATTR_IND_TABLE)) attr.rwq_ind_tbl = nullptr;
+  if (!has(IBV_QP_INIT_ATTR_RX_HASH)) attr.rx_hash_conf = {};
+  if (!has(IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) attr.send_ops_flags = 0;
+  if ((attr.create_flags & IBV_QP_CREATE_SOURCE_QPN) == 0) attr.source_qpn = 0;
+}
+
+Status check_masks(const ibv_qp_init_attr_ex& attr) noexcept {
+  constexpr std::uint32_t kKnownMask = (IBV_QP_INIT_ATTR_SEND_OPS_FLAGS << 1) - 1;
+  constexpr std::uint32_t kKnownFlags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB |
+                                        IBV_QP_CREATE_SCATTER_FCS | IBV_QP_CREATE_CVLAN_STRIPPING |
+                                        IBV_QP_CREATE_SOURCE_QPN |
+                                        IBV_QP_CREATE_PCI_WRITE_END_PADDING;
+  constexpr std::uint64_t kKnownOps = (IBV_QP_EX_WITH_ATOMIC_WRITE << 1) - 1;
+  if ((attr.comp_mask & ~kKnownMask) != 0) {
+    return refuse(EINVAL, kCreate, "unknown bits in comp_mask");
+  }
+  if ((attr.create_flags & ~kKnownFlags) != 0) {
+    return refuse(EOPNOTSUPP, kCreate, "unknown create_flags");
+  }
+  if ((attr.send_ops_flags & ~kKnownOps) != 0) {
+    return refuse(EOPNOTSUPP, kCreate, "unknown send_ops_flags");
+  }
+  return {};
+}
+
+Status check_parts(const Context& context, const ibv_qp_init_attr_ex& attr) noexcept {
+  if (!is_known_type(attr.qp_type)) return refuse(EINVAL, kCreate, "unknown qp_type");
+  const bool receives_by_xrc = attr.qp_type == IBV_QPT_XRC_RECV;
+  if (receives_by_xrc ? attr.xrcd == nullptr : attr.pd == nullptr) {
+    return refuse(EINVAL, kCreate,
+                  receives_by_xrc ? "needs an XRC domain" : "needs a protection domain");
+  }
+  const bool sends = !receives_by_xrc && attr.rwq_ind_tbl == nullptr;
+  const bool receives = sends && attr.qp_type != IBV_QPT_XRC_SEND;
+  if (sends && attr.send_cq == nullptr) return refuse(EINVAL, kCreate, "needs a send_cq");
+  if (receives && attr.recv_cq == nullptr) return refuse(EINVAL, kCreate, "needs a recv_cq");
+  const ibv_context* const home = &context.extended.context;
+  const auto foreign = [home](const auto* part) {
+    return part != nullptr && part->context != home;
+  };
+  if (foreign(attr.pd) || foreign(attr.xrcd) || foreign(attr.send_cq) || foreign(attr.recv_cq) ||
+      foreign(attr.srq) || foreign(attr.rwq_ind_tbl)) {
+    return refuse(EINVAL, kCreate, "its objects belong to different contexts");
+  }
+  return {};
+}
+
+template <class Handle, class Plain>
+Handle* ours(Plain* plain) noexcept {
+  return plain == nullptr ? nullptr : &Handle::from(plain);
+}
+
+void complete(Qp& qp, Context& context, const ibv_qp_init_attr_ex& attr) noexcept {
+  qp.plain.context = context.handle();
+  qp.plain.qp_context = attr.qp_context;
+  qp.plain.pd = attr.pd;
+  qp.plain.send_cq = attr.send_cq;
+  qp.plain.recv_cq = attr.recv_cq;
+  qp.plain.srq = attr.srq;
+  qp.plain.qp_type = attr.qp_type;
+  qp.sq_sig_all = attr.sq_sig_all != 0;
+  qp.init = {attr.qp_context, attr.send_cq, attr.recv_cq,   attr.srq,
+             attr.cap,        attr.qp_type, attr.sq_sig_all};
+  qp.xrcd = ours<Xrcd>(attr.xrcd);
+  qp.ind_table = ours<RwqIndTable>(attr.rwq_ind_tbl);
+}
+
+void pin_parts(const Qp& qp) noexcept {
+  pin(ours<Pd>(qp.plain.pd), ours<Cq>(qp.plain.send_cq), ours<Cq>(qp.plain.recv_cq),
+      ours<Srq>(qp.plain.srq), qp.xrcd, qp.ind_table);
+}
+
+}  // namespace
+
+Result<Qp*> create_qp(Context& context, ibv_qp_init_attr_ex& attr) noexcept {
+  ibv_qp_init_attr_ex asked = attr;
+  blank_what_is_not_given(asked);
+  if (const Status status = check_masks(asked); !status.ok()) return status.error();
+  if (const Status status = check_parts(context, asked); !status.ok()) return status.error();
+  Qp* qp = nullptr;
+  if (const int error = table_of(context).create_qp(context, asked, &qp)) {
+    return Error{error, "create_qp"};
+  }
+  complete(*qp, context, asked);
+  if (asked.send_ops_flags != 0 && qp->extended.wr_start == nullptr) {
+    static constinit LogOnce once;
+    if (once.first()) {
+      log_warn("%s: ibv_wr_* (send_ops_flags) are not supported by this provider",
+               table_of(context).name);
+    }
+    const int error = table_of(context).destroy_qp(*qp);
+    return Error{error == 0 ? EOPNOTSUPP : error, "create_qp_ex"};
+  }
+  pin_parts(*qp);
+  attr.cap = asked.cap;
+  return qp;
+}
+
+Result<Qp*> open_qp(Context& context, const ibv_qp_open_attr& attr) noexcept {
+  constexpr const char* kVerb = "ibv_open_qp";
+  constexpr std::uint32_t kNeeded =
+      IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_TYPE;
+  if (attr.comp_mask >= IBV_QP_OPEN_ATTR_RESERVED || (attr.comp_mask & kNeeded) != kNeeded) {
+    return refuse(EINVAL, kVerb, "comp_mask must name xrcd, qp_num and qp_type");
+  }
+  if (attr.xrcd == nullptr || attr.xrcd->context != context.handle()) {
+    return refuse(EINVAL, kVerb, "the XRC domain is missing or of another context");
+  }
+  Qp* qp = nullptr;
+  if (const int error = table_of(context).open_qp(context, attr, &qp)) {
+    return Error{error, "open_qp"};
+  }
+  ibv_qp_init_attr_ex as_created{};
+  as_created.qp_context =
+      (attr.comp_mask & IBV_QP_OPEN_ATTR_CONTEXT) == 0 ? nullptr : attr.qp_context;
+  as_created.qp_type = attr.qp_type;
+  as_created.xrcd = attr.xrcd;
+  complete(*qp, context, as_created);
+  pin_parts(*qp);
+  return qp;
+}
+
+Status modify_qp(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
+  // Bits 21 to 24 are the kernel's own and cannot be asked for here.
+  constexpr int kKnown = ((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT;
+  if ((mask & ~kKnown) != 0) {
+    log_error("ibv_modify_qp: QP 0x%06x: unknown bits 0x%x in the mask", qp.plain.qp_num,
+              static_cast<unsigned>(mask & ~kKnown));
+    return Error{EINVAL, "unknown attributes"};
+  }
+  return Status::from_errno(table_of(qp).modify_qp(qp, attr, mask), "modify_qp");
+}
+
+Status query_qp(Qp& qp, ibv_qp_attr& out, int mask, ibv_qp_init_attr& init) noexcept {
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr as_created = qp.init;
+  if (const int error = table_of(qp).query_qp(qp, attributes, mask, as_created)) {
+    return Error{error, "query_qp"};
+  }
+  out = attributes;
+  init = as_created;
+  return {};
+}
+
+Status destroy_qp(Qp& qp) noexcept {
+  if (const std::uint32_t uses = still_used(qp)) {
+    return refuse_busy("ibv_destroy_qp", uses, "multicast groups or flows");
+  }
+  Pd* const pd = ours<Pd>(qp.plain.pd);
+  Cq* const send_cq = ours<Cq>(qp.plain.send_cq);
+  Cq* const recv_cq = ours<Cq>(qp.plain.recv_cq);
+  Srq* const srq = ours<Srq>(qp.plain.srq);
+  Xrcd* const xrcd = qp.xrcd;
+  RwqIndTable* const ind_table = qp.ind_table;
+  if (const int error = table_of(qp).destroy_qp(qp)) return Error{error, "destroy_qp"};
+  unpin(pd, send_cq, recv_cq, srq, xrcd, ind_table);
+  return {};
+}
+
+Status modify_qp_rate_limit(Qp& qp, const ibv_qp_rate_limit_attr& attr) noexcept {
+  return Status::from_errno(table_of(qp).modify_qp_rate_limit(qp, attr), "modify_qp_rate_limit");
+}
+
+int query_qp_data_in_order(Qp& qp, ibv_wr_opcode op, std::uint32_t flags) noexcept {
+  return table_of(qp).query_qp_data_in_order(qp, op, flags);
+}
+
+Status set_ece(Qp& qp, ibv_ece& ece) noexcept {
+  if (ece.comp_mask != 0) return refuse(EINVAL, "ibv_set_ece", "unknown bits in comp_mask");
+  return Status::from_errno(table_of(qp).set_ece(qp, ece), "set_ece");
+}
+
+Status query_ece(Qp& qp, ibv_ece& out) noexcept {
+  return Status::from_errno(table_of(qp).query_ece(qp, out), "query_ece");
+}
+
+namespace {
+
+Status check_mcast(const char* verb, const Qp& qp, const ibv_gid& gid) noexcept {
+  constexpr std::uint8_t kMulticastPrefix = 0xff;
+  if (qp.plain.qp_type != IBV_QPT_UD && qp.plain.qp_type != IBV_QPT_RAW_PACKET) {
+    return refuse(EINVAL, verb, "only UD and raw packet queue pairs join groups");
+  }
+  if (qp.plain.qp_type == IBV_QPT_UD && gid.raw[0] != kMulticastPrefix) {
+    return refuse(EINVAL, verb, "not a multicast GID");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status attach_mcast(Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexcept {
+  if (const Status status = check_mcast("ibv_attach_mcast", qp, gid); !status.ok()) return status;
+  if (const int error = table_of(qp).attach_mcast(qp, gid, lid)) {
+    return Error{error, "attach_mcast"};
+  }
+  pin(&qp);
+  return {};
+}
+
+Status detach_mcast(Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexcept {
+  if (const Status status = check_mcast("ibv_detach_mcast", qp, gid); !status.ok()) return status;
+  if (const int error = table_of(qp).detach_mcast(qp, gid, lid)) {
+    return Error{error, "detach_mcast"};
+  }
+  unpin(&qp);
+  return {};
+}
+
+}  // namespace verbatim

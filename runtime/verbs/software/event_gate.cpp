@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The body of event_gate.hpp. The descriptor is an eventfd that holds 1 or nothing.
+#include "runtime/verbs/software/event_gate.hpp"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "runtime/sync/futex.hpp"
+
+namespace verbatim {
+
+int EventGate::open() noexcept {
+  const int fd = ::eventfd(0, EFD_CLOEXEC);
+  if (fd < 0) return errno;
+  fd_.reset(fd);
+  return 0;
+}
+
+void EventGate::announce_and_unlock(bool was_empty) noexcept {
+  if (was_empty) {
+    // Under the mutex: written after it, a reader could have emptied the queue before, and the
+    // descriptor would stay readable with nothing behind it.
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(fd_.get(), &one, sizeof one);
+  }
+  arrivals_.fetch_add(1, std::memory_order_relaxed);
+  const bool somebody_sleeps = sleepers_ != 0;
+  mutex_.unlock();
+  if (somebody_sleeps) futex_wake(arrivals_, 1);
+}
+
+void EventGate::became_empty_locked() noexcept {
+  // It holds 1, so this does not block, whatever the flags are.
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(fd_.get(), &count, sizeof count);
+}
+
+int EventGate::wait_and_unlock() noexcept {
+  const int flags = ::fcntl(fd_.get(), F_GETFL);
+  if (flags < 0 || (flags & O_NONBLOCK) != 0) {
+    mutex_.unlock();
+    return flags < 0 ? errno : EAGAIN;
+  }
+  // An arrival after this mutex is released changes the word, and the sleep does not begin.
+  const std::uint32_t seen = arrivals_.load(std::memory_order_relaxed);
+  ++sleepers_;
+  mutex_.unlock();
+  const int error = futex_wait(arrivals_, seen);
+  mutex_.lock();
+  --sleepers_;
+  mutex_.unlock();
+  return error;
+}
+
+}  // namespace verbatim

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The body of soft_channel.hpp. A CQ with waiting events is in the list once; `waiting` counts
+// them.
+#include "runtime/verbs/software/soft_channel.hpp"
+
+#include <cerrno>
+#include <cstddef>
+
+#include "runtime/base/container_of.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/sync/spin_lock.hpp"
+#include "runtime/verbs/event_acks.hpp"
+
+namespace verbatim {
+
+int SoftChannel::open() noexcept {
+  const int error = gate_.open();
+  if (error == 0) plain.fd = gate_.fd();
+  return error;
+}
+
+void SoftChannel::notify(Cq& cq) noexcept {
+  gate_.mutex().lock();
+  const bool was_empty = queue_.empty();
+  if (cq.completion_events.waiting++ == 0) queue_.append(cq.completion_events);
+  gate_.announce_and_unlock(was_empty);
+}
+
+int SoftChannel::get(Cq** out) noexcept {
+  for (;;) {
+    gate_.mutex().lock();
+    if (EventLink* const link = queue_.take_first()) {
+      --link->waiting;
+      ++link->delivered;
+      // To the end of the line: one busy CQ does not starve the others.
+      if (link->waiting != 0) queue_.append(*link);
+      if (queue_.empty()) gate_.became_empty_locked();
+      gate_.mutex().unlock();
+      *out = container_of<Cq>(link, offsetof(Cq, completion_events));
+      return 0;
+    }
+    if (const int error = gate_.wait_and_unlock()) return error;
+  }
+}
+
+void SoftChannel::retire(Cq& cq) noexcept {
+  if (cq.plain.channel == nullptr) return;
+  auto& channel = static_cast<SoftChannel&>(CompChannel::from(cq.plain.channel));
+  std::uint32_t delivered = 0;
+  {
+    const LockGuard guard(channel.gate_.mutex());
+    EventLink& link = cq.completion_events;
+    if (link.waiting != 0) {
+      channel.queue_.remove(link);
+      link.waiting = 0;
+      if (channel.queue_.empty()) channel.gate_.became_empty_locked();
+    }
+    delivered = link.delivered;
+  }
+  wait_for_completion_acks(cq, delivered);
+}
+
+int SoftChannelVerbs::create_comp_channel(Context&, CompChannel** out) noexcept {
+  auto* const channel = make_nothrow<SoftChannel>();
+  if (channel == nullptr) return ENOMEM;
+  if (const int error = channel->open()) {
+    destroy_nothrow(channel);
+    return error;
+  }
+  *out = channel;
+  return 0;
+}
+
+int SoftChannelVerbs::destroy_comp_channel(CompChannel& channel) noexcept {
+  destroy_nothrow(static_cast<SoftChannel*>(&channel));
+  return 0;
+}
+
+int SoftChannelVerbs::get_cq_event(CompChannel& channel, Cq** out) noexcept {
+  return static_cast<SoftChannel&>(channel).get(out);
+}
+
+}  // namespace verbatim

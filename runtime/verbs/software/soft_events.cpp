@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The body of soft_events.hpp. An object's waiting event types are 5-bit numbers in one word, the
+// oldest lowest: no object has more than 8 types of its own, so 12 places are enough.
+#include "runtime/verbs/software/soft_events.hpp"
+
+#include <cstddef>
+
+#include "runtime/base/container_of.hpp"
+#include "runtime/sync/spin_lock.hpp"
+#include "runtime/verbs/event_acks.hpp"
+
+namespace verbatim {
+namespace {
+
+constexpr unsigned kBitsPerKind = 5;
+constexpr std::uint64_t kKindMask = (1u << kBitsPerKind) - 1;
+
+bool waits_already(const EventLink& link, std::uint64_t kind) noexcept {
+  for (std::uint32_t i = 0; i < link.waiting; ++i) {
+    if ((link.kinds >> (i * kBitsPerKind) & kKindMask) == kind) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int SoftEvents::open() noexcept { return gate_.open(); }
+
+EventLink& SoftEvents::link_of(const ibv_async_event& event) noexcept {
+  switch (event.event_type) {
+    case IBV_EVENT_CQ_ERR:
+      return Cq::from(event.element.cq).async_events;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return Qp::from(event.element.qp).async_events;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      return Srq::from(event.element.srq).async_events;
+    case IBV_EVENT_WQ_FATAL:
+      return Wq::from(event.element.wq).async_events;
+    case IBV_EVENT_DEVICE_FATAL:
+      return ports_[0];
+    default:
+      return ports_[event.element.port_num];
+  }
+}
+
+ibv_async_event SoftEvents::event_from(EventLink& link, ibv_event_type type) const noexcept {
+  ibv_async_event event{};
+  event.event_type = type;
+  switch (type) {
+    case IBV_EVENT_CQ_ERR:
+      event.element.cq = &container_of<Cq>(&link, offsetof(Cq, async_events))->plain;
+      break;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      event.element.qp = &container_of<Qp>(&link, offsetof(Qp, async_events))->plain;
+      break;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      event.element.srq = &container_of<Srq>(&link, offsetof(Srq, async_events))->plain;
+      break;
+    case IBV_EVENT_WQ_FATAL:
+      event.element.wq = &container_of<Wq>(&link, offsetof(Wq, async_events))->plain;
+      break;
+    default:
+      event.element.port_num = static_cast<int>(&link - ports_);
+      break;
+  }
+  return event;
+}
+
+void SoftEvents::raise(const ibv_async_event& event) noexcept {
+  EventLink& link = link_of(event);
+  const auto kind = static_cast<std::uint64_t>(event.event_type);
+  gate_.mutex().lock();
+  if (waits_already(link, kind)) {
+    gate_.mutex().unlock();
+    return;
+  }
+  const bool was_empty = queue_.empty();
+  if (link.waiting == 0) queue_.append(link);
+  link.kinds |= kind << (link.waiting * kBitsPerKind);
+  ++link.waiting;
+  gate_.announce_and_unlock(was_empty);
+}
+
+int SoftEvents::get(ibv_async_event& out) noexcept {
+  for (;;) {
+    gate_.mutex().lock();
+    if (EventLink* const link = queue_.first()) {
+      const auto type = static_cast<ibv_event_type>(link->kinds & kKindMask);
+      link->kinds >>= kBitsPerKind;
+      --link->waiting;
+      ++link->delivered;
+      if (link->waiting == 0) queue_.take_first();
+      if (queue_.empty()) gate_.became_empty_locked();
+      out = event_from(*link, type);
+      gate_.mutex().unlock();
+      return 0;
+    }
+    if (const int error = gate_.wait_and_unlock()) return error;
+  }
+}
+
+std::uint32_t SoftEvents::forget(EventLink& link) noexcept {
+  const LockGuard guard(gate_.mutex());
+  if (link.waiting != 0) {
+    queue_.remove(link);
+    link.waiting = 0;
+    link.kinds = 0;
+    if (queue_.empty()) gate_.became_empty_locked();
+  }
+  return link.delivered;
+}
+
+void SoftEvents::retire(Cq& cq) noexcept { wait_for_async_acks(cq, forget(cq.async_events)); }
+void SoftEvents::retire(Qp& qp) noexcept { wait_for_async_acks(qp, forget(qp.async_events)); }
+void SoftEvents::retire(Srq& srq) noexcept { wait_for_async_acks(srq, forget(srq.async_events)); }
+void SoftEvents::retire(Wq& wq) noexcept { wait_for_async_acks(wq, forget(wq.async_events)); }
+
+}  // namespace verbatim
