@@ -75,12 +75,15 @@ struct ibv_mr* ibv_reg_mr_iova2(struct ibv_pd* pd, void* addr, size_t length, ui
 struct ibv_mr* ibv_reg_dmabuf_mr(struct ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova,
                                  int fd, int access);
 
+// Through unsigned: C++20 deprecates `&` between two enumerations, and callers write either.
+#define VBT_ACCESS_BITS_(access) VBT_VALUE_CAST_(unsigned int, (access))
+
 // Which function a registration calls is part of the ABI: one whose access bits are known when the
 // program is compiled, and are none of the optional ones, calls the oldest function, so that it
 // also runs with a library that has no other. All else calls ibv_reg_mr_iova2.
 __attribute__((__always_inline__)) static inline struct ibv_mr* __ibv_reg_mr(
     struct ibv_pd* pd, void* addr, size_t length, unsigned int access, int is_access_const) {
-  const unsigned int optional = access & VBT_VALUE_CAST_(unsigned int, IBV_ACCESS_OPTIONAL_RANGE);
+  const unsigned int optional = access & VBT_ACCESS_BITS_(IBV_ACCESS_OPTIONAL_RANGE);
   if (!is_access_const || optional != 0)
     return ibv_reg_mr_iova2(pd, addr, length, VBT_POINTER_CAST_(uintptr_t, addr), access);
   return ibv_reg_mr(pd, addr, length, VBT_VALUE_CAST_(int, access));
@@ -89,20 +92,20 @@ __attribute__((__always_inline__)) static inline struct ibv_mr* __ibv_reg_mr(
 __attribute__((__always_inline__)) static inline struct ibv_mr* __ibv_reg_mr_iova(
     struct ibv_pd* pd, void* addr, size_t length, uint64_t iova, unsigned int access,
     int is_access_const) {
-  const unsigned int optional = access & VBT_VALUE_CAST_(unsigned int, IBV_ACCESS_OPTIONAL_RANGE);
+  const unsigned int optional = access & VBT_ACCESS_BITS_(IBV_ACCESS_OPTIONAL_RANGE);
   if (!is_access_const || optional != 0) return ibv_reg_mr_iova2(pd, addr, length, iova, access);
   return ibv_reg_mr_iova(pd, addr, length, iova, VBT_VALUE_CAST_(int, access));
 }
 
-#define VBT_ACCESS_IS_CONSTANT_(access) \
-  __builtin_constant_p(((access)&IBV_ACCESS_OPTIONAL_RANGE) == 0)
+#define VBT_ACCESS_IS_CONSTANT_(access)                                                            \
+  __builtin_constant_p((VBT_ACCESS_BITS_(access) & VBT_ACCESS_BITS_(IBV_ACCESS_OPTIONAL_RANGE)) == \
+                       0)
 
-#define ibv_reg_mr(pd, addr, length, access)                                    \
-  __ibv_reg_mr((pd), (addr), (length), VBT_VALUE_CAST_(unsigned int, (access)), \
-               VBT_ACCESS_IS_CONSTANT_(access))
+#define ibv_reg_mr(pd, addr, length, access) \
+  __ibv_reg_mr((pd), (addr), (length), VBT_ACCESS_BITS_(access), VBT_ACCESS_IS_CONSTANT_(access))
 
-#define ibv_reg_mr_iova(pd, addr, length, iova, access)                                      \
-  __ibv_reg_mr_iova((pd), (addr), (length), (iova), VBT_VALUE_CAST_(unsigned int, (access)), \
+#define ibv_reg_mr_iova(pd, addr, length, iova, access)                       \
+  __ibv_reg_mr_iova((pd), (addr), (length), (iova), VBT_ACCESS_BITS_(access), \
                     VBT_ACCESS_IS_CONSTANT_(access))
 
 /// Changes what `flags` name of a region. 0, or an enum ibv_rereg_mr_err_code with errno.

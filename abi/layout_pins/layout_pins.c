@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The pins, judged by a C compiler.
+#include "layout_pins.h"
