@@ -243,6 +243,16 @@ struct Missing<P, Name, int (*)(ibv_cq*, int, ibv_wc*) noexcept> {
   }
 };
 
+/// A provider names a slot's function by defining it, or by a constant that points at it.
+template <class F>
+consteval F* function_of(F* function) {
+  return function;
+}
+template <class F>
+consteval F* function_of(F* const* constant) {
+  return *constant;
+}
+
 /// query_qp_data_in_order answers yes or no; not knowing is no.
 template <class P, SlotName Name>
 struct Missing<P, Name, int (*)(Qp&, ibv_wr_opcode, std::uint32_t) noexcept> {
@@ -259,7 +269,7 @@ consteval ProviderTable make_provider_table() {
   table.name = P::kName;
 #define VBT_SLOT(field, slot)                                            \
   if constexpr (requires { &P::slot; }) {                                \
-    table.field = &P::slot;                                              \
+    table.field = plug::function_of(&P::slot);                           \
   } else {                                                               \
     table.field = &plug::Missing<P, #slot, decltype(table.field)>::call; \
   }

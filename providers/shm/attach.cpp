@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// How the two halves of a connection find each other. Neither asks the other: each reads the
+// other's record and sees whether it names it back, so a process that sleeps is connected to all
+// the same.
+#include <bit>
+
+#include "providers/shm/node.hpp"
+#include "providers/shm/receive.hpp"
+#include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_queue.hpp"
+#include "runtime/base/log.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+constexpr std::uint32_t kMaxRingEntries = 1u << 16;
+
+/// The record that `qp` is to talk to, if its process is known and the record is that QP's.
+const QpRecord* find_record(const Qp& qp, Peer*& peer) noexcept {
+  const std::uint32_t qpn = qp.own->dest_qpn;
+  peer = Node::get().find_peer(qpn);
+  if (peer == nullptr) return nullptr;
+  const std::uint32_t index = Node::index_in(*peer, qpn);
+  if (index >= peer->segment.qp_capacity()) return nullptr;
+  const QpRecord* record = &peer->segment.qps()[index];
+  if (peek(record->qpn) != qpn || peek(record->dest_qpn) != qp.own->qpn) return nullptr;
+  return record;
+}
+
+}  // namespace
+
+Wait attach(Qp& qp) noexcept {
+  if (qp.remote != nullptr) {
+    if (qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session) return Wait::kPeer;
+    if (qp.credits == nullptr) {
+      if (const std::uint64_t at = qp.remote->rq_credits.load(std::memory_order_acquire); at != 0)
+        qp.credits = qp.peer->segment.at<std::atomic<std::uint64_t>>(at, sizeof(std::uint64_t)
+                                                                             << qp.remote_rq_log);
+    }
+    return Wait::kNothing;
+  }
+  Peer* peer;
+  const QpRecord* record = find_record(qp, peer);
+  qp.peer = peer;
+  if (record == nullptr) {
+    if (peer == nullptr) Node::get().want_peer(qp.own->dest_qpn);
+    return Wait::kPeer;
+  }
+  const std::uint64_t session = record->accepts.load(std::memory_order_acquire);
+  if (session == 0) return Wait::kPeer;
+  if (peek(record->rq_psn) != qp.own->sq_psn) {
+    static constinit LogOnce once;
+    if (once.first())
+      log_warn(
+          "shm: QP 0x%06x sends from PSN 0x%06x, but QP 0x%06x expects 0x%06x: set sq_psn and the "
+          "peer's rq_psn to the same number",
+          qp.own->qpn, qp.own->sq_psn, qp.own->dest_qpn, peek(record->rq_psn));
+    return Wait::kPeer;
+  }
+  // Messages of an earlier life of ours were consumed there: it would take ours for their
+  // successors.
+  if (record->consumed.load(std::memory_order_acquire) != 0) return Wait::kPeer;
+  const std::uint32_t entries = peek(record->rq_entries);
+  if (!std::has_single_bit(entries) || entries > kMaxRingEntries) return Wait::kPeer;
+
+  qp.remote_session = session;
+  qp.remote_regions = peer->segment.regions();
+  qp.remote_region_capacity = peer->segment.region_capacity();
+  qp.remote_pd = peek(record->pd);
+  qp.remote_rq_log = static_cast<std::uint32_t>(std::countr_zero(entries));
+  qp.self = peer->self;
+  qp.ring_always = peer->sender_fence.load(std::memory_order_relaxed);
+  qp.ring_log = qp.remote_rq_log;
+  if (!make_ring(qp)) return Wait::kPeer;
+  qp.remote = record;
+  // Requests are numbered within the session: an answer to another life's request never matches.
+  qp.ask_sequence = session << 32;
+  qp.own->asked.store(qp.ask_sequence, std::memory_order_relaxed);
+  // Publishes the ring; pairs with the load in attach_receiver().
+  qp.own->tx_session.store(session << 32 | ++qp.generation, std::memory_order_release);
+  return attach(qp);
+}
+
+bool make_ring(Qp& qp) noexcept {
+  if (qp.ring != nullptr) return true;
+  OwnSegment& segment = Node::get().segment();
+  const std::uint64_t offset = segment.allocate(sizeof(Slot) << qp.ring_log);
+  if (offset == 0) return false;
+  qp.ring = segment.at<Slot>(offset);
+  qp.own->ring_entries = 1u << qp.ring_log;
+  qp.own->ring.store(offset, std::memory_order_release);
+  return true;
+}
+
+void detach(Qp& qp) noexcept {
+  OwnSegment& segment = Node::get().segment();
+  QpRecord& own = *qp.own;
+  // First the word that receivers check after each message they find, then the memory.
+  own.tx_session.store(0, std::memory_order_seq_cst);
+  if (qp.ring != nullptr)
+    segment.release(own.ring.load(std::memory_order_relaxed), sizeof(Slot) << qp.ring_log);
+  own.ring.store(0, std::memory_order_relaxed);
+  if (const std::uint64_t w = own.window.load(std::memory_order_relaxed); w != 0)
+    segment.release(window::offset(w), std::size_t{1} << window::log(w));
+  own.window.store(0, std::memory_order_relaxed);
+  own.stream_produced.store(0, std::memory_order_relaxed);
+  if (qp.bounce != 0) segment.release(qp.bounce, kBounceBytes);
+  qp.bounce = 0;
+  qp.ring = nullptr;
+  qp.remote = nullptr;
+  qp.peer = nullptr;
+  qp.credits = nullptr;
+  qp.fast = false;
+  qp.sent = 0;
+  qp.produced = 0;
+  qp.consumed_seen = 0;
+  qp.receiver_sleeps = false;
+  qp.progress = {};
+}
+
+bool attach_receiver(Qp& qp) noexcept {
+  if (qp.rx_ring != nullptr) return true;
+  Peer* peer;
+  const QpRecord* record = find_record(qp, peer);
+  if (record == nullptr) return false;
+  const std::uint64_t session = record->tx_session.load(std::memory_order_acquire);
+  if (session == 0 || session >> 32 != qp.own->accepts.load(std::memory_order_relaxed))
+    return false;
+  // Within one session of ours there is one life of the sender.
+  if (qp.rx_session != 0 && qp.rx_session != session) return false;
+  const std::uint32_t entries = peek(record->ring_entries);
+  if (!std::has_single_bit(entries) || entries > kMaxRingEntries) return false;
+  const Slot* ring = peer->segment.at<Slot>(record->ring.load(std::memory_order_acquire),
+                                            std::uint64_t{entries} * sizeof(Slot));
+  if (ring == nullptr) return false;
+  qp.rx_log = static_cast<std::uint32_t>(std::countr_zero(entries));
+  qp.rx_session = session;
+  qp.rx_remote = record;
+  qp.rx_peer = peer;
+  qp.rx_ring = ring;
+  return true;
+}
+
+void detach_receiver(Qp& qp) noexcept {
+  qp.rx_ring = nullptr;
+  qp.rx_remote = nullptr;
+  qp.rx_peer = nullptr;
+  qp.rx_session = 0;
+  qp.stream_taken = 0;
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/cq.hpp"
+
+#include <bit>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "providers/shm/context.hpp"
+#include "providers/shm/live.hpp"
+#include "providers/shm/node.hpp"
+#include "providers/shm/poll_fast.hpp"
+#include "providers/shm/receive.hpp"
+#include "providers/shm/send_queue.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/verbs/software/soft_channel.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// After arming, so many filled polls pass before a ring is made hot again.
+constexpr std::uint32_t kEventModePolls = 64;
+/// A hot ring gives its place to a busier one after so many fruitless polls.
+constexpr std::uint32_t kReplaceAfter = 1024;
+
+std::uint32_t ring_size(int cqe) noexcept { return std::bit_ceil(static_cast<std::uint32_t>(cqe)); }
+
+int take_number(Cq& cq) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  for (std::uint32_t i = 0; i < kMaxCqs; ++i) {
+    if (live.cqs[i] != nullptr) continue;
+    live.cqs[i] = &cq;
+    cq.number = i;
+    if (i >= live.cq_end) live.cq_end = i + 1;
+    return 0;
+  }
+  log_error("shm: all %u completion queues of this process are in use", kMaxCqs);
+  return ENOMEM;
+}
+
+void give_number(Cq& cq) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  live.cqs[cq.number] = nullptr;
+}
+
+/// The sender rings from now on, and whoever did not know yet has its message found here.
+void to_doorbell(Cq& cq, const HotRing& hot) noexcept {
+  Qp& qp = *hot.qp;
+  qp.hot_index = Qp::kNotHot;
+  if (has_message(qp)) cq.doorbells->ring(qp.own->cq_bit);
+}
+
+}  // namespace
+
+int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, verbatim::CompChannel*,
+              verbatim::Cq** out) noexcept {
+  if (attr.cqe > kMaxCqe) return EINVAL;
+  (void)context;
+  Cq* cq = make_nothrow<Cq>();
+  if (cq == nullptr) return ENOMEM;
+  const std::uint32_t size = ring_size(static_cast<int>(attr.cqe));
+  cq->ring = static_cast<Completion*>(std::calloc(size, sizeof(Completion)));
+  cq->mask = size - 1;
+  int error = cq->ring == nullptr ? ENOMEM : take_number(*cq);
+  if (error == 0) {
+    OwnSegment& segment = Node::get().segment();
+    cq->doorbells = &segment.doorbells().cqs[cq->number];
+    cq->armed = &segment.cqs()[cq->number].armed;
+    error = segment.back(cq->doorbells, sizeof(DoorbellBlock));
+    if (error == 0) error = segment.back(cq->armed, sizeof(CqRecord));
+    if (error != 0) give_number(*cq);
+  }
+  if (error != 0) {
+    std::free(cq->ring);
+    destroy_nothrow(cq);
+    return error;
+  }
+  cq->doorbells->summary.store(0, std::memory_order_relaxed);
+  for (auto& word : cq->doorbells->words) word.store(0, std::memory_order_relaxed);
+  cq->armed->store(CqRecord::kIdle, std::memory_order_relaxed);
+  cq->plain.cqe = static_cast<int>(size);
+  *out = cq;
+  return 0;
+}
+
+int destroy_cq(verbatim::Cq& handle) noexcept {
+  Cq& cq = static_cast<Cq&>(handle);
+  {
+    LockGuard<SpinLock> guard(cq.lock);
+    cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
+  }
+  give_number(cq);
+  SoftChannel::retire(cq);
+  Context::of(cq.plain.context).events.retire(cq);
+  std::free(cq.ring);
+  std::free(cq.members);
+  destroy_nothrow(&cq);
+  return 0;
+}
+
+int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
+  Cq& cq = static_cast<Cq&>(handle);
+  if (cqe < 1 || static_cast<std::uint32_t>(cqe) > kMaxCqe) return EINVAL;
+  const std::uint32_t size = ring_size(cqe);
+  auto* ring = static_cast<Completion*>(std::calloc(size, sizeof(Completion)));
+  if (ring == nullptr) return ENOMEM;
+  Completion* old;
+  {
+    LockGuard<SpinLock> guard(cq.lock);
+    const std::uint32_t stored = cq.tail - cq.head;
+    if (stored > size) {
+      old = ring;
+    } else {
+      for (std::uint32_t i = 0; i < stored; ++i) ring[i] = cq.ring[(cq.head + i) & cq.mask];
+      old = cq.ring;
+      cq.ring = ring;
+      cq.mask = size - 1;
+      cq.head = 0;
+      cq.tail = stored;
+      cq.plain.cqe = static_cast<int>(size);
+    }
+  }
+  std::free(old);
+  return old == ring ? EINVAL : 0;
+}
+
+void fire_locked(Cq& cq, bool solicited) noexcept {
+  const std::uint32_t armed = cq.armed->load(std::memory_order_relaxed);
+  if (armed == CqRecord::kIdle || (armed == CqRecord::kArmedSolicited && !solicited)) return;
+  cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
+  if (cq.plain.channel != nullptr)
+    static_cast<SoftChannel&>(CompChannel::from(cq.plain.channel)).notify(cq);
+}
+
+int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
+  Cq& cq = Cq::from(handle);
+  LockGuard<SpinLock> guard(cq.lock);
+  const std::uint32_t wanted = solicited_only != 0 ? CqRecord::kArmedSolicited : CqRecord::kArmed;
+  // Armed for all stays so: a solicited-only request on top of it asks for less.
+  if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kArmed)
+    cq.armed->store(wanted, std::memory_order_seq_cst);
+  cq.event_mode = kEventModePolls;
+  // A sender must ring to see the armed word; those who are polled do not, so nobody is polled now.
+  cool(cq, 0, 0);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return 0;
+}
+
+void report_overrun_locked(Cq& cq) noexcept {
+  ++cq.overruns;
+  if (cq.overrun_reported) return;
+  cq.overrun_reported = true;
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_CQ_ERR;
+  event.element.cq = &cq.plain;
+  Context::of(cq.plain.context).events.raise(event);
+  log_error(
+      "shm: completion queue with %d entries overran: completions are lost; make it as large as "
+      "the send and receive queues that use it together",
+      cq.plain.cqe);
+}
+
+int add_member(Cq& cq, Qp& qp) noexcept {
+  LockGuard<SpinLock> guard(cq.lock);
+  std::uint32_t bit = cq.member_next;
+  for (std::uint32_t i = 0; i < cq.member_capacity; ++i) {
+    if (cq.members[(bit + i) % cq.member_capacity] == nullptr) {
+      bit = (bit + i) % cq.member_capacity;
+      break;
+    }
+  }
+  if (bit >= cq.member_capacity || cq.members[bit] != nullptr) {
+    if (cq.member_capacity < DoorbellBlock::kBits) {
+      const std::uint32_t capacity = cq.member_capacity == 0 ? 16 : 2 * cq.member_capacity;
+      auto* members = static_cast<Qp**>(std::calloc(capacity, sizeof(Qp*)));
+      if (members == nullptr) return ENOMEM;
+      if (cq.members != nullptr) std::memcpy(members, cq.members, cq.member_capacity * sizeof(Qp*));
+      std::free(cq.members);
+      bit = cq.member_capacity;
+      cq.members = members;
+      cq.member_capacity = capacity;
+    } else {
+      bit = cq.member_next % DoorbellBlock::kBits;  // bits are shared from here on
+    }
+  }
+  qp.own->cq = cq.number;
+  qp.own->cq_bit = bit;
+  qp.next_same_bit = cq.members[bit];
+  cq.members[bit] = &qp;
+  cq.member_next = bit + 1;
+  return 0;
+}
+
+void remove_member(Cq& cq, Qp& qp) noexcept {
+  LockGuard<SpinLock> guard(cq.lock);
+  if (qp.hot_index != Qp::kNotHot) drop_hot(cq, qp.hot_index);
+  for (Qp** link = &cq.members[qp.own->cq_bit]; *link != nullptr; link = &(*link)->next_same_bit) {
+    if (*link != &qp) continue;
+    *link = qp.next_same_bit;
+    break;
+  }
+}
+
+void forget_completions(Cq& cq, const Qp& qp) noexcept {
+  LockGuard<SpinLock> guard(cq.lock);
+  std::uint32_t kept = cq.head;
+  for (std::uint32_t i = cq.head; i != cq.tail; ++i)
+    if (cq.ring[i & cq.mask].qp != &qp) cq.ring[kept++ & cq.mask] = cq.ring[i & cq.mask];
+  cq.tail = kept;
+}
+
+void announce(Qp& qp) noexcept {
+  Cq& cq = *qp.recv_cq;
+  cq.doorbells->ring(qp.own->cq_bit);
+  LockGuard<SpinLock> guard(cq.lock);
+  // Errors count as solicited. Only if there is one: an empty receive queue has nothing to flush.
+  if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle && has_message(qp))
+    fire_locked(cq, true);
+}
+
+void drop_hot(Cq& cq, std::uint32_t i) noexcept {
+  cq.hot[i].qp->hot_index = Qp::kNotHot;
+  cq.hot[i].qp->own->attention.store(kDoorbell, std::memory_order_release);
+  cq.hot[i] = cq.hot[--cq.hot_count];
+  if (i < cq.hot_count) cq.hot[i].qp->hot_index = i;
+}
+
+void cool(Cq& cq, std::uint32_t first, std::uint32_t misses) noexcept {
+  HotRing cooled[kHotRings];
+  std::uint32_t count = 0;
+  for (std::uint32_t i = first; i < cq.hot_count;) {
+    if (cq.hot[i].misses < misses) {
+      ++i;
+      continue;
+    }
+    cooled[count++] = cq.hot[i];
+    drop_hot(cq, i);
+  }
+  if (count == 0) return;
+  // A sender that has read the old word has its message in the ring after this; one that reads
+  // later rings. Nobody pays for it per message.
+  Node::get().fence_everyone();
+  for (std::uint32_t i = 0; i < count; ++i) to_doorbell(cq, cooled[i]);
+}
+
+void heat(Cq& cq, Qp& qp) noexcept {
+  if (cq.event_mode != 0) {
+    --cq.event_mode;
+    return;
+  }
+  if (qp.hot_index != Qp::kNotHot || qp.rx_ring == nullptr) return;
+  if (cq.hot_count == kHotRings) {
+    std::uint32_t silent = 0;
+    for (std::uint32_t i = 1; i < kHotRings; ++i)
+      if (cq.hot[i].misses > cq.hot[silent].misses) silent = i;
+    if (cq.hot[silent].misses < kReplaceAfter) return;
+    const HotRing old = cq.hot[silent];
+    drop_hot(cq, silent);
+    Node::get().fence_everyone();
+    to_doorbell(cq, old);
+  }
+  HotRing& hot = cq.hot[cq.hot_count];
+  hot.qp = &qp;
+  hot.misses = 0;
+  point_at_next(hot);
+  qp.hot_index = cq.hot_count++;
+  qp.own->attention.store(kPolled, std::memory_order_release);
+}
+
+void cool_silent_rings(Cq& cq) noexcept {
+  if (cq.hot_count < 2) return;
+  // The busiest stays, however silent: it is the one that the application is waiting for.
+  std::uint32_t busiest = 0;
+  for (std::uint32_t i = 1; i < cq.hot_count; ++i)
+    if (cq.hot[i].misses < cq.hot[busiest].misses) busiest = i;
+  if (busiest != 0) {
+    const HotRing swapped = cq.hot[0];
+    cq.hot[0] = cq.hot[busiest];
+    cq.hot[busiest] = swapped;
+    cq.hot[0].qp->hot_index = 0;
+    cq.hot[busiest].qp->hot_index = busiest;
+  }
+  cool(cq, 1, kSilentPolls);
+}
+
+int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept {
+  int got = 0;
+  std::uint64_t groups = cq.doorbells->summary.exchange(0, std::memory_order_seq_cst);
+  while (groups != 0) {
+    const auto group = static_cast<std::uint32_t>(std::countr_zero(groups));
+    groups &= groups - 1;
+    std::uint64_t bits = cq.doorbells->words[group].exchange(0, std::memory_order_seq_cst);
+    while (bits != 0) {
+      const std::uint32_t bit = group * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+      bits &= bits - 1;
+      bool again = false;
+      for (Qp* qp = bit < cq.member_capacity ? cq.members[bit] : nullptr; qp != nullptr;
+           qp = qp->next_same_bit) {
+        if (qp->hot_index != Qp::kNotHot) {
+          // Its messages are polled; what it announces here are flushes.
+          if (qp->mode.load(std::memory_order_acquire) != IBV_QPS_ERR) continue;
+          drop_hot(cq, qp->hot_index);
+        }
+        bool more;
+        const int taken = take_all(*qp, room - got, wc + got, more);
+        got += taken;
+        again |= more;
+        if (taken != 0 || more) heat(cq, *qp);
+      }
+      if (again) cq.doorbells->ring(bit);
+    }
+  }
+  return got;
+}
+
+void break_marked_qps(Cq& cq) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  {
+    LockGuard<SpinLock> lock(cq.lock);
+    cq.has_broken = false;
+  }
+  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
+    if (qp->recv_cq != &cq || !qp->broken) continue;
+    SendLock lock(*qp);
+    qp->broken = false;
+    enter_error(*qp);
+    flush_sends(*qp);
+  }
+}
+
+}  // namespace verbatim::shm

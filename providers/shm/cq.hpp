@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// A completion queue. Send completions (and errors) are stored in its ring when they happen;
+// receive completions are not stored at all: poll finds the messages in the peers' rings and
+// completes them on the spot. Which rings to look at is known in two ways: a small hot set is
+// polled directly, all others announce themselves through the CQ's doorbell block. An empty poll
+// therefore costs the same with one queue pair and with ten thousand.
+//
+// The lock guards everything below it. Lock order: send lock < CQ lock; registry < CQ lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "providers/shm/layout.hpp"
+#include "runtime/sync/spin_lock.hpp"
+#include "runtime/verbs/handles.hpp"
+
+namespace verbatim::shm {
+
+struct Qp;
+
+/// A stored completion.
+struct Completion {
+  std::uint64_t wr_id;
+  Qp* qp;
+  std::uint32_t byte_len;
+  std::uint32_t sq_index;  ///< the send queue is free up to and including this one
+  std::uint16_t opcode;    ///< ibv_wc_opcode
+  std::uint8_t status;     ///< ibv_wc_status
+  bool frees_send_queue;
+  std::uint32_t vendor_err;
+};
+static_assert(sizeof(Completion) == 32);
+
+inline constexpr std::uint32_t kHotRings = 4;
+inline constexpr std::uint32_t kMaxCqe = 1u << 22;
+
+/// A ring polled at every poll: where its next header will appear and what it must say.
+struct HotRing {
+  const std::atomic<std::uint64_t>* header;
+  std::uint32_t lap;
+  std::uint32_t misses;  ///< polls since the last message
+  Qp* qp;
+};
+
+struct Cq : verbatim::Cq {
+  alignas(kCacheLine) SpinLock lock;
+  std::uint32_t hot_count = 0;
+  std::uint32_t head = 0;  ///< stored completions: [head, tail)
+  std::uint32_t tail = 0;
+  std::uint32_t mask = 0;
+  /// Polls after arming during which rings are not made hot: arming would only demote them again.
+  std::uint32_t event_mode = 0;
+  std::uint32_t polls = 0;
+  bool has_broken = false;  ///< a member met a receive error: break_marked_qps() has work
+  Completion* ring = nullptr;
+  DoorbellBlock* doorbells = nullptr;
+  HotRing hot[kHotRings] = {};
+
+  /// QPs with pending sends; polling moves them on. Counted apart so that a poll reads one word.
+  alignas(kCacheLine) std::atomic<std::uint32_t> pending_count{0};
+  SpinLock pending_lock;
+  Qp* pending_head = nullptr;
+
+  // --- cold
+  alignas(kCacheLine) std::uint32_t number = 0;  ///< of its doorbell block and CqRecord
+  std::atomic<std::uint32_t>* armed = nullptr;   ///< CqRecord::armed
+  Qp** members =
+      nullptr;  ///< by doorbell bit, chained through Qp::next_same_bit; grows with the QPs
+  std::uint32_t member_capacity = 0;
+  std::uint32_t member_next = 0;
+  std::uint64_t overruns = 0;
+  bool overrun_reported = false;
+
+  static Cq& from(ibv_cq* cq) noexcept { return *reinterpret_cast<Cq*>(cq); }
+};
+
+/// Stores a completion. REQUIRES: cq.lock held. An overrun is counted, raises CQ_ERR once and never
+/// overwrites what is stored.
+inline void push_locked(Cq& cq, const Completion& completion) noexcept;
+
+// Control verbs (cq.cpp).
+int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr,
+              verbatim::CompChannel* channel, verbatim::Cq** out) noexcept;
+int destroy_cq(verbatim::Cq& cq) noexcept;
+int resize_cq(verbatim::Cq& cq, int cqe) noexcept;
+int req_notify_cq(ibv_cq* cq, int solicited_only) noexcept;
+
+/// Called when a QP takes this CQ as its receive CQ, and when it leaves it.
+int add_member(Cq& cq, Qp& qp) noexcept;
+void remove_member(Cq& cq, Qp& qp) noexcept;
+/// Makes a busy ring polled directly, if there is room or a silent one to cool.
+void heat(Cq& cq, Qp& qp) noexcept;
+/// Back to doorbells: the hot rings from `first` on that have been silent for `misses` polls.
+/// REQUIRES: cq.lock held.
+void cool(Cq& cq, std::uint32_t first, std::uint32_t misses) noexcept;
+/// Forgets the hot ring at `i`: its sender has left, or is about to be told to ring.
+[[gnu::cold, gnu::noinline]] void drop_hot(Cq& cq, std::uint32_t i) noexcept;
+/// Forgets stored completions of a QP that is reset or destroyed.
+void forget_completions(Cq& cq, const Qp& qp) noexcept;
+
+/// Tells the CQ that `qp` has receive completions to give that its peer will not announce
+/// (flushes).
+void announce(Qp& qp) noexcept;
+/// Raises the CQ's event if it is armed for this kind. REQUIRES: cq.lock held.
+void fire_locked(Cq& cq, bool solicited) noexcept;
+
+[[gnu::cold]] void report_overrun_locked(Cq& cq) noexcept;
+
+inline void push_locked(Cq& cq, const Completion& completion) noexcept {
+  if (cq.tail - cq.head > cq.mask) [[unlikely]] {
+    report_overrun_locked(cq);
+    return;
+  }
+  cq.ring[cq.tail & cq.mask] = completion;
+  ++cq.tail;
+  if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle) [[unlikely]]
+    fire_locked(cq, completion.status != IBV_WC_SUCCESS);
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/device.hpp"
+
+#include <endian.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "providers/shm/cq.hpp"
+#include "providers/shm/node.hpp"
+#include "providers/shm/qp.hpp"
+#include "providers/shm/region_table.hpp"
+#include "providers/shm/service_hooks.hpp"
+#include "runtime/base/environment.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/base/unique_fd.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+constexpr std::uint32_t kMaxDevices = 16;
+constexpr std::uint8_t kPort = 1;
+
+bool is_ethernet() noexcept {
+  static constexpr std::string_view kLinks[] = {"infiniband", "ethernet"};
+  return environment_choice("VERBATIM_SHM_LINK", kLinks, 0) == 1;
+}
+
+/// The same for all processes of the host, another on another host.
+std::uint64_t host_guid() noexcept {
+  char id[64] = {};
+  const UniqueFd file(::open("/etc/machine-id", O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0 || ::read(file.get(), id, sizeof(id)) <= 0) ::gethostname(id, sizeof(id) - 1);
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  // Locally administered, and room for the device number at the end.
+  return (hash | std::uint64_t{2} << 56) & ~std::uint64_t{0xff};
+}
+
+std::uint64_t guid_of(std::uint32_t device) noexcept { return host_guid() | (device + 1); }
+
+}  // namespace
+
+int list_devices(DeviceSink& sink) noexcept {
+  const auto count =
+      static_cast<std::uint32_t>(environment_integer("VERBATIM_SHM_DEVICES", 1, 1, kMaxDevices));
+  for (std::uint32_t i = 0; i < count; ++i) {
+    char name[16];
+    std::snprintf(name, sizeof(name), "shm%u", i);
+    DeviceDescription found{.name = name, .guid = htobe64(guid_of(i)), .index = i};
+    if (const int error = sink.add(found); error != 0) return error;
+  }
+  return 0;
+}
+
+int open(Device& device, verbatim::Context** out) noexcept {
+  Context* context = make_nothrow<Context>(device);
+  if (context == nullptr) return ENOMEM;
+  int error = context->events.open();
+  if (error == 0) error = Node::start(service_hooks);
+  if (error != 0) {
+    destroy_nothrow(context);
+    return error;
+  }
+  context->extended.context.async_fd = context->events.fd();
+  *out = context;
+  return 0;
+}
+
+void close(verbatim::Context& context) noexcept {
+  destroy_nothrow(static_cast<Context*>(&context));
+  Node::stop();
+}
+
+int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept {
+  ibv_device_attr& a = attr.orig_attr;
+  std::snprintf(a.fw_ver, sizeof(a.fw_ver), "%s", "0.1.0");
+  a.node_guid = htobe64(guid_of(context.device.index));
+  a.sys_image_guid = htobe64(host_guid());
+  a.max_mr_size = ~std::uint64_t{0};
+  a.page_size_cap = ~std::uint64_t{0xfff};
+  a.max_qp = kMaxQps;
+  a.max_qp_wr = kMaxWr;
+  a.device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+  a.max_sge = kMaxSge;
+  a.max_sge_rd = kMaxSge;
+  a.max_cq = kMaxCqs;
+  a.max_cqe = kMaxCqe;
+  a.max_mr = kMaxRegions - 1;
+  a.max_pd = 1 << 24;
+  a.max_qp_rd_atom = kMaxRdAtomic;
+  a.max_res_rd_atom = static_cast<int>(kMaxRdAtomic * kMaxQps);
+  a.max_qp_init_rd_atom = kMaxRdAtomic;
+  // They are the processor's own atomics: good among processes and with the application's.
+  a.atomic_cap = IBV_ATOMIC_GLOB;
+  a.max_ah = 1 << 24;
+  a.max_pkeys = 1;
+  a.phys_port_cnt = 1;
+  attr.phys_port_cnt_ex = 1;
+  return 0;
+}
+
+int query_port(verbatim::Context& context, std::uint8_t port, ibv_port_attr& attr) noexcept {
+  if (port != kPort) return EINVAL;
+  attr.state = IBV_PORT_ACTIVE;
+  attr.max_mtu = IBV_MTU_4096;
+  attr.active_mtu = IBV_MTU_4096;
+  attr.gid_tbl_len = 1;
+  attr.max_msg_sz = static_cast<std::uint32_t>(kMaxMessage);
+  attr.pkey_tbl_len = 1;
+  attr.max_vl_num = 1;
+  attr.active_width = 2;   // 4X
+  attr.active_speed = 32;  // EDR: a name for "fast"; what it moves is what perf/run says
+  attr.phys_state = 5;     // LinkUp
+  if (is_ethernet()) {
+    attr.link_layer = IBV_LINK_LAYER_ETHERNET;
+  } else {
+    attr.link_layer = IBV_LINK_LAYER_INFINIBAND;
+    attr.lid = static_cast<std::uint16_t>(context.device.index + 1);
+    attr.sm_lid = 1;
+  }
+  return 0;
+}
+
+int query_gid(verbatim::Context& context, std::uint8_t port, int index,
+              ibv_gid_entry& entry) noexcept {
+  if (port != kPort || index != 0) return EINVAL;
+  entry.gid.global.subnet_prefix = htobe64(0xfe80000000000000);
+  entry.gid.global.interface_id = htobe64(guid_of(context.device.index));
+  entry.gid_type = is_ethernet() ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
+  entry.ndev_ifindex = 0;
+  return 0;
+}
+
+int query_pkey(verbatim::Context&, std::uint8_t port, int index, __be16& pkey) noexcept {
+  if (port != kPort || index != 0) return EINVAL;
+  pkey = htobe16(0xffff);
+  return 0;
+}
+
+int get_async_event(verbatim::Context& context, ibv_async_event& event) noexcept {
+  return static_cast<Context&>(context).events.get(event);
+}
+
+}  // namespace verbatim::shm

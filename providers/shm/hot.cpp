@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The data path as the C slots call it; the bodies are in *_fast.hpp.
+#include "providers/shm/hot.hpp"
+
+#include "providers/shm/poll_fast.hpp"
+#include "providers/shm/receive_fast.hpp"
+#include "providers/shm/send_fast.hpp"
+
+namespace verbatim::shm {
+
+int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  return post_send_fast(Qp::from(qp), wr, bad_wr);
+}
+
+int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
+  return post_recv_fast(Qp::from(qp), wr, bad_wr);
+}
+
+int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept {
+  return poll_cq_fast(Cq::from(cq), entries, wc);
+}
+
+void ring_peer(Qp& qp, bool solicited) noexcept {
+  const std::uint32_t cq = peek(qp.remote->cq);
+  if (cq >= kMaxCqs) return;
+  Doorbells& doorbells = qp.peer->segment.doorbells();
+  doorbells.cqs[cq].ring(peek(qp.remote->cq_bit));
+  // The ring is a full fence: either we see the CQ armed, or whoever arms it sees the bit.
+  const std::uint32_t armed = qp.peer->segment.cqs()[cq].armed.load(std::memory_order_seq_cst);
+  if (armed == CqRecord::kArmed || (armed == CqRecord::kArmedSolicited && solicited)) {
+    doorbells.cq_wake.ring(cq);
+    qp.peer->wake_service();
+  }
+}
+
+}  // namespace verbatim::shm

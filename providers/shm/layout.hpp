@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What processes of one host see of each other: the bytes of the control segment and of the
+// doorbell page.
+//
+// A control segment is one memfd per process. Its owner is the only writer; peers map it read-only,
+// so no peer can hurt the owner through it, and everything a peer reads here is still a stranger's
+// word: copy to locals first, validate the copy, use only the copy.
+//
+//   offset 0            SegmentHeader      who this is and where the tables are
+//   header.cq_table     CqRecord[]         which CQs want to be woken
+//   header.mr_table     RegionRecord[]     what lkeys and rkeys mean, indexed by key >> 8
+//   header.qp_table     QpRecord[]         both halves of every queue pair, indexed by its local
+//   number header.heap         rings, credits, receive descriptors, bounce chunks
+//
+// The doorbell page is a second memfd that every peer may write. It holds hints only: a bit set
+// wrongly costs its owner a look, a bit cleared wrongly is repaired by the service thread's sweep.
+//
+// All members have fixed widths, positions are offsets from the segment's start, atomics are lock
+// free; this is an ABI between processes, guarded by kLayoutVersion.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/cache_line.hpp"
+
+namespace verbatim::shm {
+
+inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
+inline constexpr std::uint32_t kLayoutVersion = 1;
+
+/// Queue pair numbers are unique on the host: a process claims blocks of 4096 of the 24-bit space.
+inline constexpr std::uint32_t kQpnBlockBits = 12;
+inline constexpr std::uint32_t kQpnsPerBlock = 1u << kQpnBlockBits;
+inline constexpr std::uint32_t kQpnBlocks = 1u << (24 - kQpnBlockBits);
+inline constexpr std::uint32_t kMaxBlocksPerProcess = 16;
+
+/// A key is index << 8 | generation.
+inline constexpr std::uint32_t kRegionIndexBits = 20;
+inline constexpr std::uint32_t kMaxRegions = 1u << kRegionIndexBits;
+inline constexpr std::uint32_t kMaxQps = kMaxBlocksPerProcess * kQpnsPerBlock;
+inline constexpr std::uint32_t kMaxCqs = 4096;
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+struct SegmentHeader {
+  std::uint64_t magic;
+  std::uint32_t layout_version;
+  std::uint32_t header_bytes;
+  std::uint64_t segment_bytes;
+  std::uint64_t identity;  ///< random; tells a process from its successor with the same pid
+  std::int32_t pid;        ///< in the owner's own pid namespace: a word for logs, never for access
+  std::uint32_t
+      sender_fence;  ///< membarrier is refused to the owner: whoever sends to it pays a fence
+  std::uint64_t mr_table;
+  std::uint32_t mr_capacity;
+  std::uint32_t qp_capacity;
+  std::uint64_t qp_table;
+  std::uint64_t cq_table;
+  std::uint64_t heap;
+  std::atomic<std::uint32_t> block_count;
+  /// qpn >> 12 of each block; QP `n` of block `blocks[k]` has the table index k * 4096 + (qpn &
+  /// 4095).
+  std::atomic<std::uint32_t> blocks[kMaxBlocksPerProcess];
+};
+static_assert(sizeof(SegmentHeader) <= 4096);
+
+/// One memory region. `key` is stored last (release) at registration and cleared first at
+/// deregistration; it is 0 while the record means nothing.
+struct alignas(kCacheLine) RegionRecord {
+  std::atomic<std::uint32_t> key;
+  std::uint32_t access;  ///< IBV_ACCESS_*
+  std::uint64_t iova;    ///< first address peers name
+  std::uint64_t length;
+  std::uint64_t address;  ///< where iova lies in the owner's address space (tier C and D)
+  std::uint32_t pd;
+  std::uint32_t arena;  ///< arena number + 1, or 0: not in memory that peers can map
+  std::uint64_t arena_offset;
+  std::uint64_t reserved[2];
+};
+static_assert(sizeof(RegionRecord) == kCacheLine);
+
+/// One posted receive as the sender sees it. The ring's lap stands in the same word as the verdict,
+/// so one load tells whether a receive is posted and how long a message it takes.
+struct Credit {
+  static constexpr std::uint32_t kLengthMask = 0x7fffffffu;
+  static constexpr std::uint32_t kBadKey =
+      0x80000000u;  ///< an SGE failed its lkey check when posted
+  /// lap << 32 | bad key << 31 | length (a longer receive says 2^31-1, no message is longer)
+  static constexpr std::uint64_t make(std::uint32_t lap, std::uint32_t length, bool bad) {
+    return std::uint64_t{lap} << 32 | (bad ? kBadKey : 0u) | length;
+  }
+};
+
+struct ReceiveSge {
+  std::uint64_t address;
+  std::uint32_t length;
+  std::uint32_t lkey;
+};
+static_assert(sizeof(ReceiveSge) == 16);
+
+/// A slot of the message ring: one cache line carries a small message whole.
+struct alignas(kCacheLine) Slot {
+  static constexpr std::size_t kInlineBytes = 56;
+  /// What stands in the data of a message that does not fit.
+  struct Large {
+    std::uint64_t length;  ///< of the whole message
+    std::uint64_t offset;  ///< stream position of its first byte (kWindow, kStream)
+    std::uint64_t
+        placed_from;  ///< kStream: byte from which on the rest was placed directly, ~0 while
+                      ///< all of it flows; the one word written after the header (release)
+  };
+  union {
+    unsigned char data[kInlineBytes];
+    Large large;
+  };
+  std::atomic<std::uint64_t> header;  ///< written last
+};
+static_assert(sizeof(Slot) == kCacheLine);
+
+/// How a message's bytes reach the receiver.
+enum class SlotKind : std::uint8_t {
+  kInline = 0,  ///< in the slot
+  kWindow = 1,  ///< whole in the sender's stream window, from byte `large.offset` on
+  kStream = 2,  ///< flowing through the stream window, from byte `large.offset` on
+  kPlaced = 3,  ///< already in the receive buffer, `large.length` bytes (also WRITE_WITH_IMM)
+  kFault = 4,   ///< nothing: this receive ends in the ibv_wc_status in `large.length`
+};
+
+/// Slot header: lap 16 | kind 4 | flags 4 | inline length 8 | immediate 32 (high to low bits as
+/// coded).
+namespace header {
+inline constexpr std::uint32_t kImmediate = 1, kSolicited = 2, kWriteImmediate = 4;
+constexpr std::uint64_t make(std::uint32_t lap, SlotKind kind, std::uint32_t flags,
+                             std::uint32_t inline_length, std::uint32_t immediate) {
+  return std::uint64_t{immediate} << 32 | std::uint64_t{inline_length & 0xff} << 24 |
+         std::uint64_t{flags & 0xf} << 20 | std::uint64_t{static_cast<std::uint8_t>(kind)} << 16 |
+         (lap & 0xffff);
+}
+constexpr std::uint32_t lap(std::uint64_t h) { return static_cast<std::uint32_t>(h & 0xffff); }
+constexpr SlotKind kind(std::uint64_t h) { return static_cast<SlotKind>((h >> 16) & 0xf); }
+constexpr std::uint32_t flags(std::uint64_t h) { return static_cast<std::uint32_t>(h >> 20) & 0xf; }
+constexpr std::uint32_t inline_length(std::uint64_t h) {
+  return static_cast<std::uint32_t>(h >> 24) & 0xff;
+}
+constexpr std::uint32_t immediate(std::uint64_t h) { return static_cast<std::uint32_t>(h >> 32); }
+}  // namespace header
+
+/// The stream window: a byte ring in the sender's segment, positions are free running. It starts
+/// small and is exchanged for the large size, while empty, at the first message that is worth it.
+inline constexpr std::uint32_t kSmallWindowLog = 14;
+inline constexpr std::uint32_t kLargeWindowLog = 18;
+
+/// Offset and size of a stream window in one word: the offset is a multiple of 64.
+namespace window {
+constexpr std::uint64_t make(std::uint64_t offset, std::uint32_t log) { return offset | log; }
+constexpr std::uint64_t offset(std::uint64_t w) { return w & ~std::uint64_t{63}; }
+constexpr std::uint32_t log(std::uint64_t w) { return static_cast<std::uint32_t>(w & 63); }
+}  // namespace window
+
+/// What a queue pair's attention word asks of those who send to it.
+enum Attention : std::uint32_t {
+  kPolled = 0,   ///< its ring is polled directly: the message alone is enough
+  kDoorbell = 1  ///< set the doorbell bit, and wake the service thread if the CQ is armed
+};
+
+/// Work for the service thread of the peer that owns the target memory (tier D), one at a time per
+/// QP.
+enum class ServiceOp : std::uint32_t {
+  kNone = 0,
+  kWrite = 1,  ///< copy `length` bytes at `bounce` of the requester's segment to (rkey, address)
+  kRead = 2,   ///< copy (rkey, address) to the responder's own bounce chunk, told in the answer
+  kCompareSwap = 3,
+  kFetchAdd = 4,
+  kPlace = 5,  ///< copy `bounce` into posted receive number `address`, from its byte `swap` on
+  kFault =
+      6  ///< the requester met a remote error: enter the error state, raise the event in `length`
+};
+
+/// Both halves of a queue pair. Each line has one writer and one kind of reader.
+struct QpRecord {
+  // --- line 0: what a sender must know; changes rarely
+  alignas(kCacheLine) std::atomic<std::uint64_t> accepts;  ///< session while RTR or RTS, else 0
+  std::atomic<std::uint32_t> attention;
+  std::uint32_t qpn;
+  std::uint32_t dest_qpn;
+  std::uint32_t rq_psn;
+  std::uint32_t access;  ///< qp_access_flags
+  std::uint32_t pd;
+  std::uint32_t cq;          ///< doorbell block of the receive CQ
+  std::uint32_t cq_bit;      ///< this QP's bit in it
+  std::uint32_t rq_entries;  ///< power of two
+  std::uint16_t rq_max_sge;
+  std::uint8_t min_rnr_timer;
+  std::uint8_t max_dest_rd_atomic;
+  std::atomic<std::uint64_t>
+      rq_credits;  ///< offset of Credit[rq_entries], 0 until a receive is posted
+                   ///< (then, after it, ReceiveSge[rq_entries][rq_max_sge])
+
+  // --- line 1: the send lock, which is also the word that deregistration watches
+  /// Odd while the owner may be touching peers' memory; changes at least once per copied chunk.
+  alignas(kCacheLine) std::atomic<std::uint64_t> active;
+
+  // --- line 2: where the peer finds what we send; changes rarely
+  /// The receiver's session << 32 | our own generation; 0: nothing to read here (any more).
+  alignas(kCacheLine) std::atomic<std::uint64_t> tx_session;
+  std::atomic<std::uint64_t> ring;    ///< offset of Slot[ring_entries]
+  std::atomic<std::uint64_t> window;  ///< the stream window, see namespace window
+  std::uint32_t ring_entries;         ///< power of two
+  std::uint32_t sq_psn;
+
+  // --- line 3: how far we have consumed what the peer sends, and our answers to its service
+  // requests
+  alignas(kCacheLine) std::atomic<std::uint64_t> consumed;  ///< receives completed
+  std::atomic<std::uint64_t> stream_consumed;               ///< stream bytes copied out
+  std::atomic<std::uint64_t> answered;                      ///< sequence of the last served request
+  std::uint32_t answer_status;                              ///< ibv_wc_status
+  std::uint32_t reserved;
+  std::uint64_t
+      answer_value;  ///< an atomic's old value, or where a read's bytes lie in our segment
+
+  // --- line 4: our stream's progress, and our request to the peer's service thread
+  alignas(kCacheLine) std::atomic<std::uint64_t> stream_produced;
+  std::atomic<std::uint64_t> asked;  ///< sequence of the request below
+  std::uint32_t op;                  ///< ServiceOp
+  std::uint32_t rkey;
+  std::uint64_t address;
+  std::uint64_t length;
+  std::uint64_t compare_add;
+  std::uint64_t swap;
+  // --- line 5
+  alignas(kCacheLine) std::uint64_t bounce;  ///< offset of our bytes, for kWrite and kPlace
+};
+static_assert(sizeof(QpRecord) == 6 * kCacheLine);
+
+/// A two-level bitmap of hints. Indices beyond 4095 fold: one bit then stands for several objects.
+struct DoorbellBlock {
+  static constexpr std::uint32_t kBits = 4096;
+  alignas(kCacheLine) std::atomic<std::uint64_t> summary;
+  alignas(kCacheLine) std::atomic<std::uint64_t> words[64];
+
+  /// Says "look at `bit`". The read-modify-writes also order whatever was published before them,
+  /// and the load of an armed word after them, as a full fence.
+  void ring(std::uint32_t bit) noexcept {
+    bit &= kBits - 1;
+    words[bit >> 6].fetch_or(std::uint64_t{1} << (bit & 63), std::memory_order_seq_cst);
+    summary.fetch_or(std::uint64_t{1} << (bit >> 6), std::memory_order_seq_cst);
+  }
+};
+static_assert(sizeof(DoorbellBlock) == 9 * kCacheLine);
+
+/// The whole doorbell file.
+struct Doorbells {
+  DoorbellBlock service;       ///< QP table index: this QP has a request for the service thread
+  DoorbellBlock cq_wake;       ///< CQ number: raise its event if it is still armed
+  DoorbellBlock cqs[kMaxCqs];  ///< per CQ: QPs of it that have messages
+};
+
+/// A CQ's armed word, read by senders after they rang its doorbell.
+struct CqRecord {
+  static constexpr std::uint32_t kIdle = 0, kArmed = 1, kArmedSolicited = 2;
+  std::atomic<std::uint32_t> armed;
+};
+
+}  // namespace verbatim::shm

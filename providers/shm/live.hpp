@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Every queue pair and completion queue of this process, for those who come to them from the side:
+// the service thread, and deregistration.
+//
+// The mutex is the outermost lock (live < send lock < CQ lock). Whoever holds it may use any object
+// it finds here; destroy takes objects out under it first.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "providers/shm/layout.hpp"
+#include "runtime/sync/mutex.hpp"
+
+namespace verbatim::shm {
+
+struct Qp;
+struct Cq;
+
+struct Live {
+  Mutex mutex;
+  Qp* first_qp = nullptr;
+  Qp* qps[kMaxQps] = {};  // zero pages until touched
+  Cq* cqs[kMaxCqs] = {};
+  std::uint32_t cq_end = 0;  ///< numbers below it may be in use
+  /// Odd while the service thread copies from or to registered memory on a peer's behalf.
+  std::atomic<std::uint64_t> service_active{0};
+  std::atomic<std::uint32_t> sessions{0};  ///< last session number given out
+  std::uint32_t pds = 0;
+};
+
+extern Live live;
+
+void enlist(Qp& qp) noexcept;
+void delist(Qp& qp) noexcept;
+
+/// No peer touches our memory on behalf of what `qp` accepted before it stopped accepting. False:
+/// not even after the bound (a peer was stopped in the middle of a copy).
+bool await_peer_of(Qp& qp) noexcept;
+/// The same for all queue pairs and the service thread. Takes the mutex.
+bool await_all_peers() noexcept;
+
+}  // namespace verbatim::shm

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What shm can do, on one screen. A slot that is not named here answers EOPNOTSUPP.
+#include "runtime/verbs/provider.hpp"
+
+#include "providers/shm/context.hpp"
+#include "providers/shm/cq.hpp"
+#include "providers/shm/device.hpp"
+#include "providers/shm/hot.hpp"
+#include "providers/shm/qp.hpp"
+#include "providers/shm/region.hpp"
+#include "runtime/verbs/software/soft_channel.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+struct Shm : SoftChannelVerbs {
+  static constexpr const char* kName = "shm";
+  using Context = shm::Context;
+  using Mr = shm::Mr;
+  using Cq = shm::Cq;
+  using Qp = shm::Qp;
+
+  static constexpr auto list_devices = shm::list_devices;
+  static constexpr auto open = shm::open;
+  static constexpr auto close = shm::close;
+  static constexpr auto query_device = shm::query_device;
+  static constexpr auto query_port = shm::query_port;
+  static constexpr auto query_gid = shm::query_gid;
+  static constexpr auto query_pkey = shm::query_pkey;
+  static constexpr auto get_async_event = shm::get_async_event;
+
+  static constexpr auto alloc_pd = shm::alloc_pd;
+  static constexpr auto dealloc_pd = shm::dealloc_pd;
+  static constexpr auto reg_mr = shm::reg_mr;
+  static constexpr auto dereg_mr = shm::dereg_mr;
+  static constexpr auto create_ah = shm::create_ah;
+  static constexpr auto destroy_ah = shm::destroy_ah;
+
+  static constexpr auto create_cq = shm::create_cq;
+  static constexpr auto resize_cq = shm::resize_cq;
+  static constexpr auto destroy_cq = shm::destroy_cq;
+  static constexpr auto req_notify_cq = shm::req_notify_cq;
+  static constexpr auto poll_cq = shm::poll_cq;
+
+  static constexpr auto create_qp = shm::create_qp;
+  static constexpr auto modify_qp = shm::modify_qp;
+  static constexpr auto query_qp = shm::query_qp;
+  static constexpr auto destroy_qp = shm::destroy_qp;
+  static constexpr auto post_send = shm::post_send;
+  static constexpr auto post_recv = shm::post_recv;
+};
+
+}  // namespace
+}  // namespace verbatim::shm
+
+extern "C" [[gnu::visibility("default")]] const verbatim::ProviderTable verbs_provider_shm;
+constinit const verbatim::ProviderTable verbs_provider_shm =
+    verbatim::make_provider_table<verbatim::shm::Shm>();

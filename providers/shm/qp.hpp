@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// A queue pair: our private half. What the peer sees of it is its QpRecord.
+//
+// Three locks, taken in this order: send lock (SendLock, the record's active word) < the CQ's lock;
+// receive lock (posting receives) on its own. The members below are grouped by the lock that guards
+// them, each group on its own cache lines.
+//
+//   send side       guarded by the send lock
+//   receive side    guarded by the receive CQ's lock (consumption) ...
+//   receive posting ... and the receive lock (production); rq_tail publishes from here to there
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "providers/shm/cq.hpp"
+#include "providers/shm/layout.hpp"
+#include "providers/shm/peer.hpp"
+#include "runtime/sync/mutex.hpp"
+#include "runtime/sync/pause.hpp"
+#include "runtime/sync/spin_lock.hpp"
+#include "runtime/verbs/handles.hpp"
+
+namespace verbatim::shm {
+
+inline constexpr std::uint32_t kMaxInline = 256;
+inline constexpr std::uint32_t kMaxSge = 16;
+inline constexpr std::uint32_t kMaxWr = 16384;
+inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 30;
+inline constexpr std::uint32_t kMaxRdAtomic = 16;
+/// A service request moves at most so much.
+inline constexpr std::uint64_t kBounceBytes = 64u << 10;
+
+/// A send work request that could not be performed at once, in its own words.
+struct PendingSend {
+  std::uint64_t wr_id;
+  std::uint64_t length;
+  std::uint64_t remote_address;
+  std::uint64_t compare_add;
+  std::uint64_t swap;
+  std::uint32_t rkey;
+  std::uint32_t immediate;
+  std::uint32_t sq_index;
+  std::uint16_t opcode;  ///< ibv_wr_opcode
+  std::uint16_t flags;   ///< ibv_send_flags
+  std::uint16_t num_sge;
+  /// Its bytes were given inline: they lie in the queue's inline store, sge[0] points there.
+  bool is_inline;
+};
+
+/// Why the head of the send queue waits, and how far it has come.
+enum class Wait : std::uint8_t {
+  kNothing,
+  kPeer,     ///< not met yet, not in RTR, or gone
+  kReceive,  ///< it has no receive posted
+  kStream,   ///< it has not taken the bytes in the window
+  kArena,    ///< its memory is being mapped
+  kService   ///< its service thread is doing the copy
+};
+struct Progress {
+  Wait wait = Wait::kNothing;
+  bool streaming = false;      ///< its slot is published, bytes flow through the window
+  bool placing = false;        ///< the rest goes straight to the receive buffer
+  std::uint64_t done = 0;      ///< bytes that went through the window, or of an RDMA operation
+  std::uint64_t placed = 0;    ///< bytes up to which the message is where it belongs
+  Slot* slot = nullptr;        ///< of the streaming message
+  std::uint64_t deadline = 0;  ///< now_ns() at which the wait becomes an error; ~0: never
+  std::uint64_t stalled_since = 0;
+  std::uint64_t consumed_seen = 0;
+  std::uint64_t asked = 0;  ///< the service request under way, 0: none
+  std::uint64_t asked_bytes = 0;
+};
+
+struct Qp : verbatim::Qp {
+  // --- constant after create
+  alignas(kCacheLine) QpRecord* own = nullptr;
+  Cq* send_cq = nullptr;
+  Cq* recv_cq = nullptr;
+  const RegionRecord* own_regions = nullptr;
+  std::uint32_t index = 0;  ///< in the segment's QP table
+  std::uint32_t pd_number = 0;
+  std::uint32_t sq_entries = 0;
+  std::uint32_t max_inline = 0;
+  std::uint16_t max_send_sge = 0;
+  std::uint16_t max_recv_sge = 0;
+  bool signal_all = false;
+
+  // --- send side, written only when attached or reset
+  /// RTS, attached to the peer, ring made, nothing pending: the fast path may run. Any doubt clears
+  /// it.
+  alignas(kCacheLine) bool fast = false;
+  bool ring_always = false;  ///< the peer has no membarrier: ring (a full fence) at every message
+  bool self = false;
+  Peer* peer = nullptr;
+  const QpRecord* remote = nullptr;  ///< nullptr until attached
+  std::uint64_t remote_session = 0;
+  const RegionRecord* remote_regions = nullptr;
+  std::uint32_t remote_region_capacity = 0;
+  std::uint32_t remote_pd = 0;
+  std::uint32_t remote_rq_log = 0;
+  const std::atomic<std::uint64_t>* credits = nullptr;  ///< nullptr until the peer posted a receive
+  Slot* ring = nullptr;                                 ///< nullptr until our first message
+  std::uint32_t ring_log = 0;
+
+  // --- send side, written per message
+  alignas(kCacheLine) std::uint64_t sent = 0;  ///< receives of the peer that we have used up
+  std::uint32_t sq_next = 0;                   ///< work requests posted
+  std::uint32_t queue_head = 0;                ///< pending ones: [queue_head, queue_tail)
+  std::uint32_t queue_tail = 0;
+  std::uint64_t produced = 0;       ///< stream bytes
+  std::uint64_t consumed_seen = 0;  ///< of them, the peer was seen to have taken
+  bool receiver_sleeps = false;     ///< it left a message in the window for long
+  std::uint32_t generation = 0;     ///< of our sending half; outlives resets
+  PendingSend* queue = nullptr;
+  ibv_sge* queue_sges = nullptr;
+  unsigned char* queue_inline = nullptr;
+  Progress progress{};
+  std::uint64_t retry_ns = 0;  ///< timeout and retry_cnt as a span; ~0: for ever
+  std::uint8_t rnr_retry = 0;
+  std::uint64_t ask_sequence = 0;
+  std::uint64_t bounce = 0;  ///< chunk for tier D, 0: none yet
+
+  // --- read by posters, written by whoever polls the send CQ
+  alignas(kCacheLine) std::atomic<std::uint32_t> sq_polled{0};
+  /// In a CQ's list of QPs with pending sends.
+  Qp* next_pending = nullptr;
+  std::atomic<bool> is_pending{false};
+
+  // --- receive side: consumption, under the receive CQ's lock
+  alignas(kCacheLine) const Slot* rx_ring =
+      nullptr;  ///< nullptr until the peer's first message was met
+  const QpRecord* rx_remote = nullptr;
+  std::uint64_t rx_session = 0;  ///< the peer's tx_session when we attached
+  Peer* rx_peer = nullptr;
+  std::uint32_t rx_log = 0;
+  std::uint32_t hot_index = kNotHot;
+  std::uint64_t stream_taken = 0;  ///< bytes of the message being streamed that are copied out
+  std::uint64_t flush_after = 0;   ///< now_ns() from which a flush no longer waits for the sender
+  bool broken = false;             ///< met an error that must end the QP, see break_marked_qps()
+  std::atomic<std::uint64_t> rq_head{0};
+  Qp* next_same_bit = nullptr;  ///< CQ members that share a doorbell bit
+
+  // --- receive side: posting, under the receive lock
+  alignas(kCacheLine) std::atomic<std::uint64_t> rq_tail{0};
+  SpinLock rq_lock;
+  std::uint32_t rq_log = 0;
+  std::uint32_t rq_max = 0;  ///< max_recv_wr as granted
+  std::atomic<std::uint64_t>* own_credits = nullptr;
+  ReceiveSge* own_sges = nullptr;
+  std::uint64_t* rq_wr_ids = nullptr;
+  std::uint8_t* rq_num_sge = nullptr;
+
+  // --- control
+  /// The state that data paths test; mirrors plain.state without its type.
+  std::atomic<std::uint32_t> mode{IBV_QPS_RESET};
+  Mutex control;             ///< orders modify_qp calls; outermost
+  std::uint64_t served = 0;  ///< last service request of the peer we have answered
+  std::uint64_t service_bounce = 0;
+  /// Whose sends reach us, for await_peer_of(); under live.mutex or with the QP out of reach.
+  const QpRecord* watched = nullptr;
+  const Peer* watched_peer = nullptr;
+  Qp* next_live = nullptr;
+  Qp* prev_live = nullptr;
+
+  static constexpr std::uint32_t kNotHot = ~0u;
+  static Qp& from(ibv_qp* qp) noexcept { return *reinterpret_cast<Qp*>(qp); }
+
+  std::uint32_t queued() const noexcept { return queue_tail - queue_head; }
+};
+
+/// The send lock is the record's active word, so that the one atomic that a thread-safe post must
+/// pay is also the full fence and the mark that a peer's deregistration looks for.
+class SendLock {
+ public:
+  explicit SendLock(Qp& qp) noexcept : word_(qp.own->active) {
+    if (!try_take()) [[unlikely]]
+      take_slowly();
+  }
+  SendLock(Qp& qp, bool& taken) noexcept : word_(qp.own->active) { taken = held_ = try_take(); }
+  /// Release: whoever waits for the word sees all our copies done. Pairs with await_quiet().
+  ~SendLock() {
+    if (held_) word_.store(value_ + 1, std::memory_order_release);
+  }
+  SendLock(const SendLock&) = delete;
+  SendLock& operator=(const SendLock&) = delete;
+
+  /// Between two chunks of a long copy: tells waiting deregistrations that the last chunk is done.
+  /// What it protects must be looked up again after this.
+  void beat() noexcept {
+    value_ += 2;
+    word_.store(value_, std::memory_order_seq_cst);
+  }
+
+ private:
+  bool try_take() noexcept {
+    std::uint64_t even = word_.load(std::memory_order_relaxed) & ~std::uint64_t{1};
+    value_ = even + 1;
+    return word_.compare_exchange_strong(even, value_, std::memory_order_seq_cst,
+                                         std::memory_order_relaxed);
+  }
+  [[gnu::cold, gnu::noinline]] void take_slowly() noexcept;
+
+  std::atomic<std::uint64_t>& word_;
+  std::uint64_t value_ = 0;
+  bool held_ = true;
+};
+
+/// Waits until whoever held `active` when we came has let go (or died, or `deadline` passed:
+/// false).
+bool await_quiet(const std::atomic<std::uint64_t>& active, const Peer* owner,
+                 std::uint64_t deadline) noexcept;
+
+// Control verbs (qp.cpp); the plug's slots.
+int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept;
+int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept;
+int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) noexcept;
+int destroy_qp(verbatim::Qp& qp) noexcept;
+
+/// Moves the QP to the error state from inside the data path (send lock held or not; never waits):
+/// nothing more is accepted from the peer, posted receives flush when polled.
+void enter_error(Qp& qp) noexcept;
+/// Raises an asynchronous event for the QP.
+void raise_qp_event(Qp& qp, ibv_event_type type) noexcept;
+
+}  // namespace verbatim::shm

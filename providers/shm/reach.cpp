@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/reach.hpp"
+
+#include <poll.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "providers/shm/node.hpp"
+#include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_fast.hpp"
+#include "runtime/base/log.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// Long enough to hide the look-ups, short enough that a deregistration waits for microseconds.
+constexpr std::uint64_t kChunk = 256u << 10;
+
+/// Walks a message's ranges from byte `from` on: calls f(address, bytes, distance from `from`).
+template <class F>
+void walk(const LocalRange* ranges, std::uint32_t count, std::uint64_t from, std::uint64_t length,
+          F f) noexcept {
+  std::uint64_t distance = 0;
+  for (std::uint32_t i = 0; i < count && distance < length; ++i) {
+    if (from >= ranges[i].length) {
+      from -= ranges[i].length;
+      continue;
+    }
+    std::uint64_t n = ranges[i].length - from;
+    if (n > length - distance) n = length - distance;
+    f(ranges[i].at + from, n, distance);
+    distance += n;
+    from = 0;
+  }
+}
+
+/// The process behind the pid is still the one that we met: a pid alone may have a new owner.
+bool still_there(const Peer& peer) noexcept {
+  pollfd death{peer.pidfd.get(), POLLIN, 0};
+  return peer.alive.load(std::memory_order_acquire) &&
+         (peer.pidfd.get() < 0 || ::poll(&death, 1, 0) == 0);
+}
+
+/// One chunk by CMA. kDone also for a short copy: `moved` tells.
+Reach copy_cma(Qp& qp, const Transfer& transfer, std::uint64_t from, std::uint64_t address,
+               std::uint64_t length, std::uint64_t& moved) noexcept {
+  Peer& peer = *qp.peer;
+  if (!still_there(peer)) return Reach::kGone;
+  iovec local[kMaxSge];
+  unsigned long count = 0;
+  walk(transfer.local, transfer.local_count, from, length,
+       [&](unsigned char* at, std::uint64_t n, std::uint64_t) {
+         local[count++] = {at, n};
+       });
+  const iovec remote{reinterpret_cast<void*>(address), length};
+  const ssize_t n = transfer.direction == Direction::kToPeer
+                        ? ::process_vm_writev(peer.pid, local, count, &remote, 1, 0)
+                        : ::process_vm_readv(peer.pid, local, count, &remote, 1, 0);
+  if (n > 0) {
+    moved = static_cast<std::uint64_t>(n);
+    return Reach::kDone;
+  }
+  switch (errno) {
+    case ESRCH:
+      return Reach::kGone;
+    case EFAULT:
+      return Reach::kDenied;  // registered, but no memory is there (any more)
+    default:
+      peer.cma.store(Cma::kRefused, std::memory_order_release);
+      log_info(
+          "shm: process_vm_%sv to process %d failed after it had worked (%s): copies go through "
+          "its service thread from now on",
+          transfer.direction == Direction::kToPeer ? "write" : "read", static_cast<int>(peer.pid),
+          std::strerror(errno));
+      return Reach::kService;
+  }
+}
+
+}  // namespace
+
+Reach way_to(const Qp& qp, std::uint32_t key, std::uint64_t iova, std::uint64_t length,
+             std::uint32_t need, unsigned char*& mapped, std::uint64_t& address) noexcept {
+  Region region;
+  std::uint64_t offset;
+  if (!find_region(qp.remote_regions, qp.remote_region_capacity, key, region) ||
+      region.pd != qp.remote_pd || (region.access & need) != need ||
+      !region.contains(iova, length, offset))
+    return Reach::kDenied;
+  address = region.address + offset;
+  mapped = mapped_bytes(qp, key, iova, length, need);
+  if (mapped != nullptr) return Reach::kDone;
+  Peer& peer = *qp.peer;
+  // Memory that cannot be mapped for writing by everybody is reached like ordinary memory.
+  bool arena_coming = false;
+  if (region.arena != 0 && region.arena <= kMaxArenas &&
+      peer.arenas[region.arena - 1].base.load(std::memory_order_acquire) == nullptr &&
+      !Node::get().arena_refused(peer, region.arena - 1)) {
+    Node::get().want_arena(peer, region.arena - 1);
+    arena_coming = true;
+  }
+  if (peer.cma.load(std::memory_order_acquire) == Cma::kWorks) return Reach::kService;
+  return arena_coming ? Reach::kArena : Reach::kService;
+}
+
+bool all_mapped(const Qp& qp, const RemoteRange* remote, std::uint32_t count,
+                std::uint32_t need) noexcept {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    unsigned char* mapped;
+    std::uint64_t address;
+    if (remote[i].length != 0 && way_to(qp, remote[i].key, remote[i].iova, remote[i].length, need,
+                                        mapped, address) != Reach::kDone)
+      return false;
+  }
+  return true;
+}
+
+Reach copy(Qp& qp, SendLock& lock, const Transfer& transfer, std::uint64_t& done,
+           std::uint64_t total) noexcept {
+  std::uint64_t skipped = 0;
+  std::uint32_t at = 0;
+  while (done < total) {
+    while (at < transfer.remote_count && done - skipped >= transfer.remote[at].length)
+      skipped += transfer.remote[at++].length;
+    if (at == transfer.remote_count) return Reach::kDenied;
+    const RemoteRange& range = transfer.remote[at];
+    const std::uint64_t within = done - skipped;
+    std::uint64_t chunk = range.length - within;
+    if (chunk > total - done) chunk = total - done;
+    if (chunk > kChunk) chunk = kChunk;
+    if (qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session)
+      return Reach::kGone;
+
+    unsigned char* mapped;
+    std::uint64_t address;
+    const Reach way =
+        way_to(qp, range.key, range.iova + within, chunk, transfer.need, mapped, address);
+    if (way == Reach::kDone) {
+      if (transfer.direction == Direction::kToPeer)
+        gather(mapped, transfer.local, transfer.local_count, done, chunk);
+      else
+        scatter(transfer.local, transfer.local_count, done, mapped, chunk);
+    } else if (way == Reach::kService &&
+               qp.peer->cma.load(std::memory_order_acquire) == Cma::kWorks) {
+      const Reach result = copy_cma(qp, transfer, done, address, chunk, chunk);
+      if (result != Reach::kDone) return result;
+    } else {
+      return way;
+    }
+    done += chunk;
+    if (done < total) lock.beat();
+  }
+  return Reach::kDone;
+}
+
+void gather(unsigned char* to, const LocalRange* ranges, std::uint32_t count, std::uint64_t from,
+            std::uint64_t length) noexcept {
+  walk(ranges, count, from, length,
+       [to](const unsigned char* bytes, std::uint64_t n, std::uint64_t distance) {
+         std::memcpy(to + distance, bytes, n);
+       });
+}
+
+void scatter(const LocalRange* ranges, std::uint32_t count, std::uint64_t from,
+             const unsigned char* bytes, std::uint64_t length) noexcept {
+  walk(ranges, count, from, length,
+       [bytes](unsigned char* at, std::uint64_t n, std::uint64_t distance) {
+         std::memcpy(at, bytes + distance, n);
+       });
+}
+
+}  // namespace verbatim::shm

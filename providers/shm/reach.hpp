@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Reaching a peer's memory: which way leads to a range, and copies of any length along it.
+//
+//   tier A  mapped   the range lies in an arena that we map (or in our own process): plain copies
+//   tier C  CMA      process_vm_readv / process_vm_writev, when they really worked for this peer
+//   tier D  service  the peer's service thread copies for us (service_requests.hpp)
+//
+// A copy goes in chunks, with the key looked up again before each: that is what bounds the wait of
+// the peer's deregistration. REQUIRES everywhere: the QP's send lock, the QP attached.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/shm/qp.hpp"
+
+namespace verbatim::shm {
+
+struct LocalRange {
+  unsigned char* at;
+  std::uint64_t length;
+};
+
+struct RemoteRange {
+  std::uint32_t key;
+  std::uint64_t iova;
+  std::uint64_t length;
+};
+
+enum class Direction : std::uint8_t { kToPeer, kFromPeer };
+
+/// What a copy is: `need` are the rights that the remote keys must carry.
+struct Transfer {
+  const LocalRange* local;
+  std::uint32_t local_count;
+  const RemoteRange* remote;
+  std::uint32_t remote_count;
+  std::uint32_t need;
+  Direction direction;
+};
+
+enum class Reach : std::uint8_t {
+  kDone,
+  kGone,     ///< the peer's half of the connection, or its process, is not there any more
+  kArena,    ///< its arena must be mapped first; asked for
+  kService,  ///< only its service thread can do it
+  kDenied    ///< no such key, not its range, not its right
+};
+
+/// Copies bytes [done, total) of a message; `done` advances also when it stops early.
+Reach copy(Qp& qp, SendLock& lock, const Transfer& transfer, std::uint64_t& done,
+           std::uint64_t total) noexcept;
+
+/// True when every remote range is mapped: the way that needs no system call.
+bool all_mapped(const Qp& qp, const RemoteRange* remote, std::uint32_t count,
+                std::uint32_t need) noexcept;
+
+/// The way to one range now. kDone: mapped, at `mapped`.
+Reach way_to(const Qp& qp, std::uint32_t key, std::uint64_t iova, std::uint64_t length,
+             std::uint32_t need, unsigned char*& mapped, std::uint64_t& address) noexcept;
+
+/// Copies between a flat buffer and bytes [from, from + length) of the message in `ranges`.
+void gather(unsigned char* to, const LocalRange* ranges, std::uint32_t count, std::uint64_t from,
+            std::uint64_t length) noexcept;
+void scatter(const LocalRange* ranges, std::uint32_t count, std::uint64_t from,
+             const unsigned char* bytes, std::uint64_t length) noexcept;
+
+}  // namespace verbatim::shm

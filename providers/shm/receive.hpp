@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The cold side of receiving. Under the receive CQ's lock unless said otherwise.
+#pragma once
+
+#include "providers/shm/qp.hpp"
+
+namespace verbatim::shm {
+
+/// Finds the peer's ring. False: there is none for this session (yet).
+bool attach_receiver(Qp& qp) noexcept;
+void detach_receiver(Qp& qp) noexcept;
+
+/// Takes what there is for `qp`: messages, then, in the error state, flushes. Entries written;
+/// `more` when there was no room for all.
+int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept;
+/// Is a message (or a flush) waiting?
+bool has_message(Qp& qp) noexcept;
+
+}  // namespace verbatim::shm

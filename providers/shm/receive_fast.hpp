@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// ibv_post_recv, and how a message that has arrived becomes a completion: the whole journey in.
+//
+// Posting is guarded by the receive lock, taking by the receive CQ's lock. The two meet in rq_tail
+// (posted) and rq_head (taken) only.
+#pragma once
+
+#include <cerrno>
+
+#include "providers/shm/copy_fast.hpp"
+#include "providers/shm/qp.hpp"
+#include "providers/shm/region_fast.hpp"
+
+namespace verbatim::shm {
+
+enum class Taken {
+  kCompletion,  ///< one work completion written, the message is consumed
+  kNotYet,      ///< its bytes are still flowing
+  kNothing      ///< not a message for us (any more)
+};
+
+/// Everything but a message that lies whole in its slot for one SGE.
+[[gnu::noinline]] Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept;
+/// First receive, wrong state, bad keys, several SGEs. The receive lock is held.
+[[gnu::cold, gnu::noinline]] int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept;
+
+inline void fill_receive(ibv_wc& wc, const Qp& qp, std::uint64_t wr_id, std::uint32_t bytes,
+                         std::uint64_t h) noexcept {
+  const std::uint32_t flags = header::flags(h);
+  wc.wr_id = wr_id;
+  wc.status = IBV_WC_SUCCESS;
+  wc.opcode = (flags & header::kWriteImmediate) != 0 ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+  wc.vendor_err = 0;
+  wc.byte_len = bytes;
+  wc.imm_data = header::immediate(h);
+  wc.qp_num = qp.plain.qp_num;
+  wc.src_qp = qp.own->dest_qpn;
+  wc.wc_flags = (flags & header::kImmediate) != 0 ? IBV_WC_WITH_IMM : 0;
+  wc.pkey_index = 0;
+  wc.slid = 0;
+  wc.sl = 0;
+  wc.dlid_path_bits = 0;
+}
+
+/// The receive is done with: its place may be posted anew.
+inline void finish_receive(Qp& qp, std::uint64_t index) noexcept {
+  qp.rq_head.store(index + 1, std::memory_order_release);
+  qp.own->consumed.store(index + 1, std::memory_order_release);
+}
+
+/// REQUIRES: the receive CQ's lock; `h` was loaded from `slot` (acquire) and carries the right lap.
+inline Taken take_message(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
+  // Ours still? After the peer resets, its ring's memory may speak of something else.
+  if (qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session ||
+      header::kind(h) != SlotKind::kInline) [[unlikely]]
+    return take_slowly(qp, slot, h, wc);
+  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
+  const std::uint32_t bytes = header::inline_length(h);
+  if (bytes > Slot::kInlineBytes || index == qp.rq_tail.load(std::memory_order_acquire))
+      [[unlikely]]
+    return take_slowly(qp, slot, h, wc);
+  const std::uint64_t at = index & ((std::uint64_t{1} << qp.rq_log) - 1);
+  if (bytes != 0) {
+    const ReceiveSge& sge = qp.own_sges[at * qp.max_recv_sge];
+    Region region;
+    std::uint64_t offset;
+    if (bytes > sge.length || !find_region(qp.own_regions, kMaxRegions, sge.lkey, region) ||
+        region.pd != qp.pd_number || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
+        !region.contains(sge.address, bytes, offset)) [[unlikely]]
+      return take_slowly(qp, slot, h, wc);
+    copy_small(reinterpret_cast<unsigned char*>(region.address + offset), slot.data, bytes);
+  }
+  fill_receive(wc, qp, qp.rq_wr_ids[at], bytes, h);
+  finish_receive(qp, index);
+  return Taken::kCompletion;
+}
+
+inline int post_recv_fast(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
+  LockGuard<SpinLock> guard(qp.rq_lock);
+  for (; wr != nullptr; wr = wr->next) {
+    const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
+    const std::uint64_t at = index & ((std::uint64_t{1} << qp.rq_log) - 1);
+    Region region;
+    std::uint64_t offset;
+    const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
+    if (qp.own_credits == nullptr || mode < IBV_QPS_INIT || mode > IBV_QPS_SQE ||
+        wr->num_sge != 1 || index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq_max ||
+        !find_region(qp.own_regions, kMaxRegions, wr->sg_list->lkey, region) ||
+        region.pd != qp.pd_number || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
+        !region.contains(wr->sg_list->addr, wr->sg_list->length, offset)) [[unlikely]] {
+      if (const int error = post_recv_slowly(qp, *wr); error != 0) {
+        *bad_wr = wr;
+        return error;
+      }
+      continue;
+    }
+    const std::uint32_t bytes = wr->sg_list->length;
+    qp.own_sges[at * qp.max_recv_sge] = {wr->sg_list->addr, bytes, wr->sg_list->lkey};
+    qp.rq_wr_ids[at] = wr->wr_id;
+    qp.rq_num_sge[at] = 1;
+    // Before the credit: whoever may send against it finds rq_tail beyond it.
+    qp.rq_tail.store(index + 1, std::memory_order_release);
+    // Publishes the receive; pairs with the load in send_fast().
+    qp.own_credits[at].store(
+        Credit::make(static_cast<std::uint32_t>(index >> qp.rq_log) + 1,
+                     bytes < Credit::kLengthMask ? bytes : Credit::kLengthMask, false),
+        std::memory_order_release);
+  }
+  return 0;
+}
+
+}  // namespace verbatim::shm

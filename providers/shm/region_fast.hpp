@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What a key means: the look-up that every message pays, in our own table and in a peer's.
+//
+// A record is copied to locals once and judged by the copy, since a peer may rewrite its table at
+// any moment. `key` is read first (acquire): it pairs with the release in RegionTable::publish, so
+// the copy is whole, and the caller's odd `active` word keeps the owner from reusing the memory
+// while the copy is in use (see RegionTable::retire).
+#pragma once
+
+#include "providers/shm/layout.hpp"
+
+namespace verbatim::shm {
+
+struct Region {
+  std::uint64_t iova;
+  std::uint64_t length;
+  std::uint64_t address;
+  std::uint64_t arena_offset;
+  std::uint32_t access;
+  std::uint32_t pd;
+  std::uint32_t arena;
+
+  /// Is [start, start + bytes) inside? `offset` is then its distance from the region's first byte.
+  bool contains(std::uint64_t start, std::uint64_t bytes, std::uint64_t& offset) const noexcept {
+    offset = start - iova;  // wraps to something huge when start lies before
+    return offset <= length && bytes <= length - offset;
+  }
+};
+
+template <class T>
+inline T peek(const T& shared) noexcept {
+  return __atomic_load_n(&shared, __ATOMIC_RELAXED);
+}
+
+/// False when `key` means nothing in `table`.
+inline bool find_region(const RegionRecord* table, std::uint32_t capacity, std::uint32_t key,
+                        Region& out) noexcept {
+  const std::uint32_t index = key >> 8;
+  if (index >= capacity || key == 0) [[unlikely]]
+    return false;
+  const RegionRecord& record = table[index];
+  if (record.key.load(std::memory_order_acquire) != key) [[unlikely]]
+    return false;
+  out.iova = peek(record.iova);
+  out.length = peek(record.length);
+  out.address = peek(record.address);
+  out.arena_offset = peek(record.arena_offset);
+  out.access = peek(record.access);
+  out.pd = peek(record.pd);
+  out.arena = peek(record.arena);
+  return true;
+}
+
+}  // namespace verbatim::shm

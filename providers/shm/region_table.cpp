@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/region_table.hpp"
+
+#include <cerrno>
+
+#include "providers/shm/live.hpp"
+#include "providers/shm/node.hpp"
+#include "runtime/base/log.hpp"
+
+namespace verbatim::shm {
+
+constinit RegionTable region_table;
+
+int RegionTable::publish(const Region& region, std::uint32_t& key) noexcept {
+  OwnSegment& segment = Node::get().segment();
+  std::uint32_t index = 0;
+  {
+    LockGuard<SpinLock> guard(lock_);
+    // Fresh indices first, up to a point: an index rests for at least that many registrations.
+    constexpr std::uint32_t kRest = 1024;
+    const std::uint32_t capacity = segment.head().mr_capacity;
+    if (free_head_ != 0 && used_ >= kRest) {
+      index = free_head_;
+      free_head_ = next_[index];
+      if (free_head_ == 0) free_tail_ = 0;
+    } else if (used_ + 1 < capacity) {
+      index = ++used_;
+    } else if (free_head_ != 0) {
+      index = free_head_;
+      free_head_ = next_[index];
+      if (free_head_ == 0) free_tail_ = 0;
+    }
+    if (index != 0) ++generation_[index];
+  }
+  if (index == 0) {
+    log_error("all %u memory region keys are in use: deregister some", segment.head().mr_capacity);
+    return ENOMEM;
+  }
+  RegionRecord& record = segment.regions()[index];
+  if (const int error = segment.back(&record, sizeof(record)); error != 0) {
+    give_back(index);
+    return error;
+  }
+  record.iova = region.iova;
+  record.length = region.length;
+  record.address = region.address;
+  record.arena_offset = region.arena_offset;
+  record.access = region.access;
+  record.pd = region.pd;
+  record.arena = region.arena;
+  key = index << 8 | generation_[index];
+  // Publishes the record; pairs with find_region().
+  record.key.store(key, std::memory_order_release);
+  return 0;
+}
+
+int RegionTable::retire(std::uint32_t key, bool may_be_written) noexcept {
+  const std::uint32_t index = key >> 8;
+  RegionRecord& record = Node::get().segment().regions()[index];
+  // A full fence between taking the key away and looking at the active words: a peer that is odd
+  // before this has either seen the key gone, or is waited for.
+  record.key.exchange(0, std::memory_order_seq_cst);
+  if (may_be_written && !await_all_peers()) {
+    log_error(
+        "dereg_mr: a peer process was stopped in the middle of a copy to or from this region; "
+        "its key is dead, continue that process and deregister again");
+    return EBUSY;
+  }
+  give_back(index);
+  return 0;
+}
+
+void RegionTable::give_back(std::uint32_t index) noexcept {
+  LockGuard<SpinLock> guard(lock_);
+  next_[index] = 0;
+  if (free_tail_ != 0)
+    next_[free_tail_] = index;
+  else
+    free_head_ = index;
+  free_tail_ = index;
+}
+
+void RegionTable::reset() noexcept {
+  LockGuard<SpinLock> guard(lock_);
+  used_ = free_head_ = free_tail_ = 0;
+}
+
+}  // namespace verbatim::shm

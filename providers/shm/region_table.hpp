@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Our own memory regions: keys are handed out, records published and retired.
+//
+// Any thread may call; a spin lock guards the free list only. A key is index << 8 | generation;
+// freed indices wait in a queue, so that a stale key stays wrong for as long as possible.
+//
+// Retiring is a promise: when it returns 0, no peer and no thread of ours touches the range through
+// the retired key (runtime design: deregistration).
+#pragma once
+
+#include "providers/shm/region_fast.hpp"
+#include "runtime/sync/spin_lock.hpp"
+
+namespace verbatim::shm {
+
+class RegionTable {
+ public:
+  /// Publishes a region. 0 and the key, or ENOMEM.
+  int publish(const Region& region, std::uint32_t& key) noexcept;
+  /// Makes `key` mean nothing and waits until nobody uses it. EBUSY after a bound: somebody was
+  /// stopped in the middle of a copy; the key stays dead, and the same call may be made again.
+  int retire(std::uint32_t key, bool may_be_written) noexcept;
+  /// Forgets all (the node stops).
+  void reset() noexcept;
+
+ private:
+  void give_back(std::uint32_t index) noexcept;
+
+  SpinLock lock_;
+  std::uint32_t used_ = 0;       ///< indices ever handed out; index 0 never is
+  std::uint32_t free_head_ = 0;  ///< queue of freed indices, linked through next_
+  std::uint32_t free_tail_ = 0;
+  std::uint32_t next_[kMaxRegions] = {};  // zero pages until touched
+  std::uint8_t generation_[kMaxRegions] = {};
+};
+
+/// The process has one table, as it has one segment.
+extern RegionTable region_table;
+
+}  // namespace verbatim::shm

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// ibv_post_send on RC: the whole journey of a small message out.
+//
+// What runs here: one SGE, the QP in RTS, attached, nothing waiting before us; SEND that fits a
+// slot, and RDMA WRITE into memory that we have mapped. Everything else takes post_slowly(), which
+// can do all that is done here too. The work is done when the call returns: a SEND lies in the ring
+// against a receive that the peer had posted, a WRITE lies in the peer's memory. Its completion is
+// stored at once.
+#pragma once
+
+#include <cerrno>
+
+#include "providers/shm/copy_fast.hpp"
+#include "providers/shm/qp.hpp"
+#include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_queue.hpp"
+
+namespace verbatim::shm {
+
+/// A WRITE up to this size is copied here; a longer one in chunks, so that a deregistration need
+/// not wait for all of it.
+inline constexpr std::uint64_t kFastWriteBytes = 16u << 10;
+
+/// Stores completions of one post call under one hold of the CQ's lock.
+class CompletionWriter {
+ public:
+  explicit CompletionWriter(Cq& cq) noexcept : cq_(cq) {}
+  ~CompletionWriter() { let_go(); }
+  CompletionWriter(const CompletionWriter&) = delete;
+  CompletionWriter& operator=(const CompletionWriter&) = delete;
+
+  void push(const Completion& completion) noexcept {
+    if (!held_) {
+      cq_.lock.lock();
+      held_ = true;
+    }
+    push_locked(cq_, completion);
+  }
+  void let_go() noexcept {
+    if (held_) cq_.lock.unlock();
+    held_ = false;
+  }
+
+ private:
+  Cq& cq_;
+  bool held_ = false;
+};
+
+/// Where the bytes of an SGE lie, or nullptr: the key does not allow it.
+inline unsigned char* local_bytes(const Qp& qp, const ibv_sge& sge, std::uint32_t need) noexcept {
+  Region region;
+  std::uint64_t offset;
+  if (!find_region(qp.own_regions, kMaxRegions, sge.lkey, region) || region.pd != qp.pd_number ||
+      (region.access & need) != need || !region.contains(sge.addr, sge.length, offset))
+    return nullptr;
+  return reinterpret_cast<unsigned char*>(region.address + offset);
+}
+
+/// Where the peer's bytes lie in our address space, or nullptr: not mapped, or not allowed.
+inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64_t address,
+                                   std::uint64_t bytes, std::uint32_t need) noexcept {
+  Region region;
+  std::uint64_t offset;
+  if (!find_region(qp.remote_regions, qp.remote_region_capacity, rkey, region) ||
+      region.pd != qp.remote_pd || (region.access & need) != need ||
+      !region.contains(address, bytes, offset))
+    return nullptr;
+  if (qp.self) return reinterpret_cast<unsigned char*>(region.address + offset);
+  const std::uint32_t number = region.arena - 1;
+  if (number >= kMaxArenas) return nullptr;
+  const Arena& arena = qp.peer->arenas[number];
+  unsigned char* base = arena.base.load(std::memory_order_acquire);
+  const std::uint64_t at = region.arena_offset + offset;
+  // The record's word for where the region lies in the arena is the peer's: hold it against our
+  // mapping.
+  if (base == nullptr || at < offset || at > arena.size || bytes > arena.size - at) return nullptr;
+  return base + at;
+}
+
+/// Tells the peer, which does not poll this ring, that a message is in it.
+[[gnu::cold, gnu::noinline]] void ring_peer(Qp& qp, bool solicited) noexcept;
+
+inline bool write_fast(Qp& qp, const ibv_send_wr& wr) noexcept {
+  if (wr.num_sge != 1) return false;
+  const ibv_sge& sge = *wr.sg_list;
+  const std::uint64_t bytes = sge.length;
+  if ((peek(qp.remote->access) & IBV_ACCESS_REMOTE_WRITE) == 0) return false;
+  unsigned char* to =
+      mapped_bytes(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, bytes, IBV_ACCESS_REMOTE_WRITE);
+  if (to == nullptr) return false;
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
+    if (bytes > qp.max_inline) return false;
+    copy_inline(to, reinterpret_cast<const unsigned char*>(sge.addr), bytes);
+    return true;
+  }
+  if (bytes > kFastWriteBytes) return false;
+  const unsigned char* from = local_bytes(qp, sge, 0);
+  if (from == nullptr) return false;
+  if (bytes <= 64)
+    copy_small(to, from, bytes);
+  else
+    std::memcpy(to, from, bytes);
+  return true;
+}
+
+inline bool send_fast(Qp& qp, const ibv_send_wr& wr, std::uint32_t flags) noexcept {
+  if (wr.num_sge != 1) return false;
+  const ibv_sge& sge = *wr.sg_list;
+  const std::uint32_t bytes = sge.length;
+  if (bytes > Slot::kInlineBytes || qp.credits == nullptr) return false;
+  // The receive that this message will use up: posted (its lap), sound, long enough?
+  const std::uint64_t credit =
+      qp.credits[qp.sent & ((std::uint64_t{1} << qp.remote_rq_log) - 1)].load(
+          std::memory_order_acquire);
+  const auto lap = static_cast<std::uint32_t>(qp.sent >> qp.remote_rq_log) + 1;
+  if (static_cast<std::uint32_t>(credit >> 32) != lap ||
+      (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ||
+      bytes > (static_cast<std::uint32_t>(credit) & Credit::kLengthMask))
+    return false;
+  const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
+  if ((wr.send_flags & IBV_SEND_INLINE) == 0) {
+    from = local_bytes(qp, sge, 0);
+    if (from == nullptr) return false;
+  }
+  // That receive being posted means that the slot's last message was taken: no fullness to check.
+  Slot& slot = qp.ring[qp.sent & ((std::uint64_t{1} << qp.ring_log) - 1)];
+  copy_small(slot.data, from, bytes);
+  if ((wr.send_flags & IBV_SEND_SOLICITED) != 0) flags |= header::kSolicited;
+  // Publishes the slot; pairs with the load in poll_rings().
+  slot.header.store(header::make(static_cast<std::uint32_t>(qp.sent >> qp.ring_log) + 1,
+                                 SlotKind::kInline, flags, bytes, wr.imm_data),
+                    std::memory_order_release);
+  ++qp.sent;
+  // The receiver turns this word on before its last look at the ring, with a fence on both sides
+  // (Node::fence_everyone), so reading it late is enough.
+  if (qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always)
+      [[unlikely]]
+    ring_peer(qp, (flags & header::kSolicited) != 0);
+  return true;
+}
+
+inline bool perform_fast(Qp& qp, const ibv_send_wr& wr, std::uint16_t& opcode) noexcept {
+  // The peer's half may have left at any time; our odd active word makes it wait for us from here
+  // on.
+  if (qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session) return false;
+  switch (wr.opcode) {
+    case IBV_WR_RDMA_WRITE:
+      opcode = IBV_WC_RDMA_WRITE;
+      return write_fast(qp, wr);
+    case IBV_WR_SEND:
+      opcode = IBV_WC_SEND;
+      return send_fast(qp, wr, 0);
+    case IBV_WR_SEND_WITH_IMM:
+      opcode = IBV_WC_SEND;
+      return send_fast(qp, wr, header::kImmediate);
+    default:
+      return false;
+  }
+}
+
+inline int post_send_fast(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  SendLock lock(qp);
+  CompletionWriter completions(*qp.send_cq);
+  for (; wr != nullptr; wr = wr->next) {
+    std::uint16_t opcode;
+    if (!qp.fast || qp.sq_next - qp.sq_polled.load(std::memory_order_relaxed) >= qp.sq_entries ||
+        !perform_fast(qp, *wr, opcode)) [[unlikely]] {
+      completions.let_go();
+      if (const int error = post_slowly(qp, lock, *wr); error != 0) {
+        *bad_wr = wr;
+        return error;
+      }
+      continue;
+    }
+    const std::uint32_t sq_index = qp.sq_next++;
+    if ((wr->send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
+      completions.push({wr->wr_id, &qp, 0, sq_index, opcode, IBV_WC_SUCCESS, true, 0});
+  }
+  return 0;
+}
+
+}  // namespace verbatim::shm

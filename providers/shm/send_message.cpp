@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// SEND of any size. The receiver's posted receives stand in its segment: the sender consumes them,
+// and so decides itself whether there is one (RNR), whether its keys are sound and the message
+// fits. A message to a posted receive therefore completes also when the receiving process sleeps.
+//
+//   <= 56 B               in the slot
+//   receive is mapped     copied to its place, the slot says so
+//   fits the window       copied to the window, the receiver copies it out
+//   larger                flows through the window while both sides poll; when the receiver does
+//   not
+//                         take it, the rest is copied to its place by CMA, or by its service thread
+#include <cstring>
+
+#include "providers/shm/node.hpp"
+#include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_fast.hpp"
+#include "providers/shm/send_queue.hpp"
+#include "providers/shm/service_requests.hpp"
+#include "runtime/time/clock.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// From here on a direct copy to a mapped receive beats two copies through the window.
+constexpr std::uint64_t kDirectBytes = 512;
+/// A message from here on makes the window large.
+constexpr std::uint64_t kLargeMessage = 4096;
+/// Streams advance by so much at a time: small enough that both copies overlap and stay in L2.
+constexpr std::uint64_t kPiece = 32u << 10;
+/// A receiver that took nothing for so long is asleep as far as this message is concerned.
+constexpr std::uint64_t kStallNs = 30'000;
+
+constexpr std::uint64_t align_up(std::uint64_t n) { return (n + 63) & ~std::uint64_t{63}; }
+
+std::uint64_t window_size(const Qp& qp) noexcept {
+  const std::uint64_t w = qp.own->window.load(std::memory_order_relaxed);
+  return w == 0 ? 0 : std::uint64_t{1} << window::log(w);
+}
+
+/// How much of the window is free now.
+std::uint64_t window_room(Qp& qp) noexcept {
+  const std::uint64_t consumed = qp.remote->stream_consumed.load(std::memory_order_acquire);
+  // The peer's word: never believe more than was produced, nor a step back.
+  if (consumed != qp.consumed_seen &&
+      consumed - qp.consumed_seen <= qp.produced - qp.consumed_seen) {
+    qp.consumed_seen = consumed;
+    qp.receiver_sleeps = false;
+  }
+  return window_size(qp) - (qp.produced - qp.consumed_seen);
+}
+
+/// Makes the window, or makes it large while it is empty. It may stay small, or not exist at all,
+/// when memory is short: then large messages take the other ways.
+void fit_window(Qp& qp, std::uint64_t bytes) noexcept {
+  const std::uint32_t log = bytes > kLargeMessage ? kLargeWindowLog : kSmallWindowLog;
+  const std::uint64_t old = qp.own->window.load(std::memory_order_relaxed);
+  if (old != 0 && (window::log(old) >= log || window_room(qp) != window_size(qp))) return;
+  OwnSegment& segment = Node::get().segment();
+  const std::uint64_t offset = segment.allocate(std::size_t{1} << log);
+  if (offset == 0) return;
+  qp.own->window.store(window::make(offset, log), std::memory_order_release);
+  if (old != 0) segment.release(window::offset(old), std::size_t{1} << window::log(old));
+}
+
+/// Copies message bytes [from, from + n) to stream position `at`, around the window's end.
+void fill_window(Qp& qp, const PendingSend& send, const LocalRange* local, std::uint64_t from,
+                 std::uint64_t n, std::uint64_t at) noexcept {
+  const std::uint64_t size = window_size(qp);
+  unsigned char* base = Node::get().segment().at<unsigned char>(
+      window::offset(qp.own->window.load(std::memory_order_relaxed)));
+  const std::uint64_t start = at & (size - 1);
+  const std::uint64_t first = n < size - start ? n : size - start;
+  gather(base + start, local, send.num_sge, from, first);
+  if (first < n) gather(base, local, send.num_sge, from + first, n - first);
+}
+
+/// The peer's posted receive that this message goes to, as ranges of its memory.
+std::uint32_t receive_ranges(const Qp& qp, RemoteRange* out) noexcept {
+  const std::uint32_t entries = 1u << qp.remote_rq_log;
+  const std::uint32_t max_sge = peek(qp.remote->rq_max_sge);
+  if (max_sge == 0 || max_sge > kMaxSge) return 0;
+  const std::uint64_t credits = qp.remote->rq_credits.load(std::memory_order_relaxed);
+  const auto* sges =
+      qp.peer->segment.at<ReceiveSge>(credits + entries * sizeof(std::uint64_t),
+                                      std::uint64_t{entries} * max_sge * sizeof(ReceiveSge));
+  if (sges == nullptr) return 0;
+  sges += (qp.sent & (entries - 1)) * max_sge;
+  for (std::uint32_t i = 0; i < max_sge; ++i)
+    out[i] = {peek(sges[i].lkey), peek(sges[i].address), peek(sges[i].length)};
+  return max_sge;
+}
+
+std::uint32_t flags_of(const PendingSend& send) noexcept {
+  return (send.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
+         ((send.flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u);
+}
+
+/// Copies the rest of the message, from byte done on, straight to the receive buffer.
+Step place_rest(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
+  Progress& progress = qp.progress;
+  RemoteRange ranges[kMaxSge];
+  const std::uint32_t count = receive_ranges(qp, ranges);
+  const Transfer transfer{local, send.num_sge,           ranges,
+                          count, IBV_ACCESS_LOCAL_WRITE, Direction::kToPeer};
+  std::uint64_t done = progress.placed;
+  Reach reach = progress.asked != 0 ? Reach::kService : copy(qp, lock, transfer, done, send.length);
+  progress.placed = done;
+  if (reach == Reach::kService || reach == Reach::kArena)
+    reach = ask_to_place(qp, send, local, progress.placed);
+  switch (reach) {
+    case Reach::kDone:
+      return Step::done();
+    case Reach::kService:
+      return Step::waits(Wait::kService);
+    case Reach::kDenied:
+      return Step::fails(IBV_WC_REM_OP_ERR);
+    default:
+      return Step::waits(Wait::kPeer);
+  }
+}
+
+/// The message as one piece that is already placed.
+Step place_whole(Qp& qp, SendLock& lock, const PendingSend& send,
+                 const LocalRange* local) noexcept {
+  qp.progress.placing = true;
+  const Step step = place_rest(qp, lock, send, local);
+  if (step.kind != Step::Kind::kDone) {
+    if (step.kind == Step::Kind::kFail) publish_fault(qp, IBV_WC_LOC_PROT_ERR);
+    return step;
+  }
+  next_slot(qp).large = {send.length, 0, 0};
+  publish(qp, SlotKind::kPlaced, flags_of(send), 0, send.immediate);
+  return step;
+}
+
+Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
+  Progress& progress = qp.progress;
+  while (!progress.placing && progress.done < send.length) {
+    std::uint64_t n = send.length - progress.done;
+    if (n > kPiece) n = kPiece;
+    const std::uint64_t room = window_room(qp);
+    if (room < n) {
+      if (qp.consumed_seen != progress.consumed_seen || progress.stalled_since == 0) {
+        progress.consumed_seen = qp.consumed_seen;
+        progress.stalled_since = now_ns();
+      } else if (now_ns() - progress.stalled_since > kStallNs) {
+        qp.receiver_sleeps = true;
+        progress.placing = true;
+        progress.placed = progress.done;
+        break;
+      }
+      return Step::waits(Wait::kStream);
+    }
+    fill_window(qp, send, local, progress.done, n, qp.produced);
+    progress.done += n;
+    qp.produced += n;
+    // Publishes the bytes; pairs with the load in take_stream().
+    qp.own->stream_produced.store(qp.produced, std::memory_order_release);
+  }
+  if (progress.placing) {
+    const Step step = place_rest(qp, lock, send, local);
+    if (step.kind != Step::Kind::kDone) return step;
+    // The receiver still has to copy what lies in the window; the rest is there already.
+    __atomic_store_n(&progress.slot->large.placed_from, progress.done, __ATOMIC_RELEASE);
+  }
+  qp.produced = align_up(qp.produced);
+  qp.own->stream_produced.store(qp.produced, std::memory_order_release);
+  return Step::done();
+}
+
+/// Small messages and those that need no stream. kWait with kStream: the caller decides.
+bool send_through_window(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
+  fit_window(qp, send.length);
+  if (window_room(qp) < send.length) return false;
+  fill_window(qp, send, local, 0, send.length, qp.produced);
+  next_slot(qp).large = {send.length, qp.produced, 0};
+  qp.produced = align_up(qp.produced + send.length);
+  qp.own->stream_produced.store(qp.produced, std::memory_order_relaxed);  // published with the slot
+  publish(qp, SlotKind::kWindow, flags_of(send), 0, send.immediate);
+  return true;
+}
+
+}  // namespace
+
+Slot& next_slot(Qp& qp) noexcept {
+  return qp.ring[qp.sent & ((std::uint64_t{1} << qp.ring_log) - 1)];
+}
+
+void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_length,
+             std::uint32_t immediate) noexcept {
+  next_slot(qp).header.store(header::make(static_cast<std::uint32_t>(qp.sent >> qp.ring_log) + 1,
+                                          kind, flags, inline_length, immediate),
+                             std::memory_order_release);
+  ++qp.sent;
+  if (qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always)
+    ring_peer(qp, (flags & header::kSolicited) != 0);
+}
+
+void publish_fault(Qp& qp, ibv_wc_status status) noexcept {
+  next_slot(qp).large = {static_cast<std::uint64_t>(status), 0, 0};
+  publish(qp, SlotKind::kFault, header::kSolicited, 0, 0);
+}
+
+CreditState next_credit(Qp& qp, std::uint32_t& length) noexcept {
+  if (qp.credits == nullptr) return CreditState::kNone;
+  const std::uint64_t credit =
+      qp.credits[qp.sent & ((std::uint64_t{1} << qp.remote_rq_log) - 1)].load(
+          std::memory_order_acquire);
+  if (static_cast<std::uint32_t>(credit >> 32) !=
+      static_cast<std::uint32_t>(qp.sent >> qp.remote_rq_log) + 1)
+    return CreditState::kNone;
+  length = static_cast<std::uint32_t>(credit) & Credit::kLengthMask;
+  return (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ? CreditState::kBadKey
+                                                                     : CreditState::kGood;
+}
+
+Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
+                  const LocalRange* local) noexcept {
+  Progress& progress = qp.progress;
+  if (progress.streaming) return stream_on(qp, lock, send, local);
+  if (progress.placing) return place_whole(qp, lock, send, local);
+
+  std::uint32_t room = 0;
+  switch (next_credit(qp, room)) {
+    case CreditState::kNone:
+      return qp.rnr_retry == 0 && qp.peer->alive.load(std::memory_order_acquire)
+                 ? Step::fails(IBV_WC_RNR_RETRY_EXC_ERR)
+                 : Step::waits(Wait::kReceive);
+    case CreditState::kBadKey:
+      publish_fault(qp, IBV_WC_LOC_PROT_ERR);
+      return Step::fails(IBV_WC_REM_OP_ERR);
+    case CreditState::kGood:
+      break;
+  }
+  if (send.length > room) {
+    publish_fault(qp, IBV_WC_LOC_LEN_ERR);
+    return Step::fails(IBV_WC_REM_INV_REQ_ERR);
+  }
+  if (send.length <= Slot::kInlineBytes) {
+    gather(next_slot(qp).data, local, send.num_sge, 0, send.length);
+    publish(qp, SlotKind::kInline, flags_of(send), static_cast<std::uint32_t>(send.length),
+            send.immediate);
+    return Step::done();
+  }
+  if (send.length >= kDirectBytes) {
+    RemoteRange ranges[kMaxSge];
+    const std::uint32_t count = receive_ranges(qp, ranges);
+    if (count != 0 && all_mapped(qp, ranges, count, IBV_ACCESS_LOCAL_WRITE))
+      return place_whole(qp, lock, send, local);
+  }
+  if (send.length <= kPiece && send_through_window(qp, send, local)) return Step::done();
+  fit_window(qp, send.length);
+  window_room(qp);  // sees whether the receiver woke up
+  if (qp.receiver_sleeps || window_size(qp) < kPiece) {
+    // Nobody takes bytes from the window; a message behind others may still have to wait its turn.
+    return place_whole(qp, lock, send, local);
+  }
+  if (send.length <= kPiece) {
+    // A full window: wait a moment for room before going the slow way.
+    if (progress.stalled_since == 0) progress.stalled_since = now_ns();
+    if (now_ns() - progress.stalled_since <= kStallNs) return Step::waits(Wait::kStream);
+    qp.receiver_sleeps = true;
+    return place_whole(qp, lock, send, local);
+  }
+  progress.streaming = true;
+  progress.slot = &next_slot(qp);
+  progress.slot->large = {send.length, qp.produced, ~std::uint64_t{0}};
+  progress.consumed_seen = qp.consumed_seen;
+  publish(qp, SlotKind::kStream, flags_of(send), 0, send.immediate);
+  return stream_on(qp, lock, send, local);
+}
+
+}  // namespace verbatim::shm

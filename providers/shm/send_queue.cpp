@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/send_queue.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "providers/shm/node.hpp"
+#include "providers/shm/send_fast.hpp"
+#include "providers/shm/service_requests.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/time/clock.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+constexpr std::uint64_t kForEver = ~std::uint64_t{0};
+
+bool is_atomic(unsigned opcode) noexcept {
+  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+bool knows(unsigned opcode) noexcept {
+  switch (opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return true;
+    default:
+      return false;
+  }
+}
+
+ibv_wc_opcode completed_as(unsigned opcode) noexcept {
+  switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return IBV_WC_RDMA_WRITE;
+    case IBV_WR_RDMA_READ:
+      return IBV_WC_RDMA_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return IBV_WC_COMP_SWAP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return IBV_WC_FETCH_ADD;
+    default:
+      return IBV_WC_SEND;
+  }
+}
+
+/// What a post refuses: everything that a HCA's driver would refuse before the hardware sees it.
+int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
+  const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
+  if (mode < IBV_QPS_RTS) return EINVAL;
+  if (!knows(wr.opcode)) return EINVAL;
+  if (wr.num_sge < 0 || wr.num_sge > qp.max_send_sge) return EINVAL;
+  if (wr.num_sge != 0 && wr.sg_list == nullptr) return EINVAL;
+  const bool reads = wr.opcode == IBV_WR_RDMA_READ || is_atomic(wr.opcode);
+  if (reads && qp.attributes.max_rd_atomic == 0 && mode != IBV_QPS_ERR) return EINVAL;
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
+    if (reads) return EINVAL;
+    std::uint64_t bytes = 0;
+    for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
+    if (bytes > qp.max_inline) return EINVAL;
+  }
+  if (qp.sq_next - qp.sq_polled.load(std::memory_order_acquire) >= qp.sq_entries) return ENOMEM;
+  return 0;
+}
+
+/// The queue's memory comes with its first use: most QPs never wait.
+bool make_queue(Qp& qp) noexcept {
+  if (qp.queue == nullptr)
+    qp.queue = static_cast<PendingSend*>(std::calloc(qp.sq_entries, sizeof(PendingSend)));
+  if (qp.queue_sges == nullptr)
+    qp.queue_sges = static_cast<ibv_sge*>(
+        std::calloc(std::size_t{qp.sq_entries} * qp.max_send_sge, sizeof(ibv_sge)));
+  return qp.queue != nullptr && qp.queue_sges != nullptr;
+}
+
+int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
+  if (!make_queue(qp)) return ENOMEM;
+  const std::uint32_t at = qp.queue_tail % qp.sq_entries;
+  PendingSend& send = qp.queue[at];
+  ibv_sge* sges = qp.queue_sges + std::size_t{at} * qp.max_send_sge;
+  send = {};
+  send.wr_id = wr.wr_id;
+  send.opcode = static_cast<std::uint16_t>(wr.opcode);
+  send.flags = static_cast<std::uint16_t>(wr.send_flags);
+  send.immediate = wr.imm_data;
+  send.num_sge = static_cast<std::uint16_t>(wr.num_sge);
+  for (int i = 0; i < wr.num_sge; ++i) {
+    sges[i] = wr.sg_list[i];
+    send.length += sges[i].length;
+  }
+  if (is_atomic(wr.opcode)) {
+    send.remote_address = wr.wr.atomic.remote_addr;
+    send.rkey = wr.wr.atomic.rkey;
+    send.compare_add = wr.wr.atomic.compare_add;
+    send.swap = wr.wr.atomic.swap;
+  } else {
+    send.remote_address = wr.wr.rdma.remote_addr;
+    send.rkey = wr.wr.rdma.rkey;
+  }
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0 && send.length != 0) {
+    if (qp.queue_inline == nullptr)
+      qp.queue_inline =
+          static_cast<unsigned char*>(std::malloc(std::size_t{qp.sq_entries} * kMaxInline));
+    if (qp.queue_inline == nullptr) return ENOMEM;
+    unsigned char* bytes = qp.queue_inline + std::size_t{at} * kMaxInline;
+    std::uint64_t filled = 0;
+    for (int i = 0; i < wr.num_sge; ++i) {
+      copy_inline(bytes + filled, reinterpret_cast<const unsigned char*>(wr.sg_list[i].addr),
+                  wr.sg_list[i].length);
+      filled += wr.sg_list[i].length;
+    }
+    sges[0] = {reinterpret_cast<std::uint64_t>(bytes), static_cast<std::uint32_t>(filled), 0};
+    send.num_sge = 1;
+    send.is_inline = true;
+  }
+  send.sq_index = qp.sq_next++;
+  ++qp.queue_tail;
+  return 0;
+}
+
+void complete(Qp& qp, const PendingSend& send, ibv_wc_status status) noexcept {
+  if (status == IBV_WC_SUCCESS && (send.flags & IBV_SEND_SIGNALED) == 0 && !qp.signal_all) return;
+  const bool returns_bytes = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
+  const auto bytes = static_cast<std::uint32_t>(is_atomic(send.opcode) ? 8 : send.length);
+  LockGuard<SpinLock> guard(qp.send_cq->lock);
+  push_locked(*qp.send_cq, {send.wr_id, &qp, returns_bytes ? bytes : 0, send.sq_index,
+                            static_cast<std::uint16_t>(completed_as(send.opcode)),
+                            static_cast<std::uint8_t>(status), true, 0});
+}
+
+PendingSend& head_of(Qp& qp) noexcept { return qp.queue[qp.queue_head % qp.sq_entries]; }
+
+void pop(Qp& qp) noexcept {
+  ++qp.queue_head;
+  qp.progress = {};
+}
+
+/// One step for the request at the head.
+Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
+  if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD) return Step::waits(Wait::kNothing);
+  if (send.length > kMaxMessage) return Step::fails(IBV_WC_LOC_LEN_ERR);
+  const bool reads = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
+  if (is_atomic(send.opcode) && send.length < 8) return Step::fails(IBV_WC_LOC_LEN_ERR);
+  LocalRange local[kMaxSge];
+  const ibv_sge* sges =
+      qp.queue_sges + std::size_t{qp.queue_head % qp.sq_entries} * qp.max_send_sge;
+  if (!resolve_local(qp, send, sges, reads ? IBV_ACCESS_LOCAL_WRITE : 0, local))
+    return Step::fails(IBV_WC_LOC_PROT_ERR);
+  if (const Wait wait = attach(qp); wait != Wait::kNothing) return Step::waits(wait);
+  if (is_atomic(send.opcode)) return do_atomic(qp, send, local);
+  if (send.opcode == IBV_WR_SEND || send.opcode == IBV_WR_SEND_WITH_IMM)
+    return send_message(qp, lock, send, local);
+  return write_or_read(qp, lock, send, local);
+}
+
+/// When a wait becomes an error; the rules of IBTA 9.7.6.1.3 (timeouts) and 9.7.5.2.8 (RNR).
+std::uint64_t deadline_of(const Qp& qp, Wait wait) noexcept {
+  if (wait == Wait::kStream) return kForEver;
+  if (wait != Wait::kReceive) return qp.retry_ns == kForEver ? kForEver : now_ns() + qp.retry_ns;
+  if (qp.rnr_retry == 7) return kForEver;
+  // IBTA table 45: the 32 codes of the RNR timer in units of 10 us.
+  static constexpr std::uint32_t kTens[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
+                                              16,    24,   32,   48,    64,    96,    128,   192,
+                                              256,   384,  512,  768,   1024,  1536,  2048,  3072,
+                                              4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
+  const std::uint32_t code = peek(qp.remote->min_rnr_timer) & 31u;
+  return now_ns() + std::uint64_t{qp.rnr_retry} * kTens[code] * 10'000;
+}
+
+ibv_wc_status status_of_timeout(Wait wait) noexcept {
+  return wait == Wait::kReceive ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_RETRY_EXC_ERR;
+}
+
+/// The head cannot move: decides whether it may go on waiting.
+Step judge_wait(Qp& qp, Wait wait) noexcept {
+  Progress& progress = qp.progress;
+  if (wait == Wait::kNothing) return Step::waits(wait);  // SQD: until the state changes
+  // A dead process answers nobody: no timeout to sit out, also when timeout 0 says for ever. What
+  // it had done before it died, it has done.
+  if (qp.peer != nullptr && !qp.peer->alive.load(std::memory_order_acquire))
+    return Step::fails(IBV_WC_RETRY_EXC_ERR);
+  if (progress.wait != wait) {
+    progress.wait = wait;
+    progress.deadline = deadline_of(qp, wait);
+  }
+  if (progress.deadline != kForEver && now_ns() >= progress.deadline)
+    return Step::fails(status_of_timeout(wait));
+  return Step::waits(wait);
+}
+
+void mark_pending(Qp& qp) noexcept {
+  if (qp.is_pending.load(std::memory_order_relaxed)) return;
+  Cq& cq = *qp.send_cq;
+  {
+    LockGuard<SpinLock> guard(cq.pending_lock);
+    qp.is_pending.store(true, std::memory_order_relaxed);
+    qp.next_pending = cq.pending_head;
+    cq.pending_head = &qp;
+    cq.pending_count.fetch_add(1, std::memory_order_relaxed);
+  }
+  // The application may never poll: then the service thread moves it on.
+  Node::get().want_tick(true);
+}
+
+}  // namespace
+
+bool resolve_local(const Qp& qp, const PendingSend& send, const ibv_sge* sges, std::uint32_t need,
+                   LocalRange* out) noexcept {
+  for (std::uint32_t i = 0; i < send.num_sge; ++i) {
+    out[i].length = sges[i].length;
+    out[i].at = reinterpret_cast<unsigned char*>(sges[i].addr);
+    if (send.is_inline || sges[i].length == 0) continue;
+    out[i].at = local_bytes(qp, sges[i], need);
+    if (out[i].at == nullptr) return false;
+  }
+  return true;
+}
+
+void advance(Qp& qp, SendLock& lock) noexcept {
+  while (qp.queued() != 0) {
+    const PendingSend& send = head_of(qp);
+    Step result = step(qp, lock, send);
+    if (result.kind == Step::Kind::kWait) result = judge_wait(qp, result.wait);
+    if (result.kind == Step::Kind::kFail) {
+      if (result.tell != 0) tell_fault(qp, result.tell);
+      fail_sends(qp, result.status);
+      return;
+    }
+    if (result.kind == Step::Kind::kWait) {
+      qp.fast = false;
+      mark_pending(qp);
+      return;
+    }
+    complete(qp, send, IBV_WC_SUCCESS);
+    pop(qp);
+  }
+  qp.fast = qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS && qp.remote != nullptr &&
+            qp.ring != nullptr;
+}
+
+int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
+  if (const int error = check_request(qp, wr); error != 0) return error;
+  if (const int error = enqueue(qp, wr); error != 0) return error;
+  const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
+  if (mode == IBV_QPS_ERR || mode == IBV_QPS_SQE)
+    flush_sends(qp);
+  else
+    advance(qp, lock);
+  return 0;
+}
+
+void flush_sends(Qp& qp) noexcept {
+  while (qp.queued() != 0) {
+    complete(qp, head_of(qp), IBV_WC_WR_FLUSH_ERR);
+    pop(qp);
+  }
+}
+
+void fail_sends(Qp& qp, ibv_wc_status status) noexcept {
+  enter_error(qp);
+  if (qp.queued() == 0) return;
+  complete(qp, head_of(qp), status);
+  pop(qp);
+  flush_sends(qp);
+}
+
+void drop_sends(Qp& qp) noexcept {
+  qp.queue_head = qp.queue_tail;
+  qp.progress = {};
+}
+
+void progress_pending(Cq& cq) noexcept {
+  if (!cq.pending_lock.try_lock()) return;  // another thread is at it
+  Qp** link = &cq.pending_head;
+  while (*link != nullptr) {
+    Qp& qp = **link;
+    bool taken;
+    SendLock lock(qp, taken);
+    if (taken) {
+      advance(qp, lock);
+      if (qp.queued() == 0) {
+        *link = qp.next_pending;
+        qp.next_pending = nullptr;
+        qp.is_pending.store(false, std::memory_order_relaxed);
+        cq.pending_count.fetch_sub(1, std::memory_order_relaxed);
+        continue;
+      }
+    }
+    link = &qp.next_pending;
+  }
+  cq.pending_lock.unlock();
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Sending, the general way: every operation of any size, also when it cannot be done at once. What
+// waits is kept in the QP's queue and moved on by later posts, by polls of the send CQ, and by the
+// service thread's tick when the application does neither.
+#pragma once
+
+#include "providers/shm/qp.hpp"
+#include "providers/shm/reach.hpp"
+
+namespace verbatim::shm {
+
+/// Posts one work request behind what waits already. 0, EINVAL, or ENOMEM (queue full). The send
+/// lock is held.
+[[gnu::cold, gnu::noinline]] int post_slowly(Qp& qp, SendLock& lock,
+                                             const ibv_send_wr& wr) noexcept;
+
+/// Performs what can be performed, in order; sets qp.fast when nothing is left. The send lock is
+/// held.
+void advance(Qp& qp, SendLock& lock) noexcept;
+
+/// Completes everything queued with WR_FLUSH_ERR. The send lock is held.
+void flush_sends(Qp& qp) noexcept;
+/// Ends the head of the queue in `status` and the QP in the error state. The send lock is held.
+void fail_sends(Qp& qp, ibv_wc_status status) noexcept;
+/// Forgets everything queued (RESET, destroy). The send lock is held.
+void drop_sends(Qp& qp) noexcept;
+
+/// Finds the peer's half. kNothing: attached; else what to wait for.
+Wait attach(Qp& qp) noexcept;
+/// Forgets the peer's half.
+void detach(Qp& qp) noexcept;
+
+/// How one step at the head of the queue ended.
+struct Step {
+  enum class Kind : std::uint8_t { kDone, kWait, kFail } kind;
+  Wait wait = Wait::kNothing;
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  /// For kFail: what the responder must be told, an ibv_event_type, or 0.
+  std::uint32_t tell = 0;
+
+  static Step done() noexcept { return {Kind::kDone}; }
+  static Step waits(Wait for_what) noexcept { return {Kind::kWait, for_what}; }
+  static Step fails(ibv_wc_status status, std::uint32_t tell = 0) noexcept {
+    return {Kind::kFail, Wait::kNothing, status, tell};
+  }
+};
+
+/// The local side of a request, with its keys resolved. False: a key does not allow it.
+bool resolve_local(const Qp& qp, const PendingSend& send, const ibv_sge* sges, std::uint32_t need,
+                   LocalRange* out) noexcept;
+
+/// Operations (send_message.cpp, send_rdma.cpp).
+Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
+                  const LocalRange* local) noexcept;
+Step write_or_read(Qp& qp, SendLock& lock, const PendingSend& send,
+                   const LocalRange* local) noexcept;
+Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept;
+
+/// Makes the message ring, at the first message. False: no memory.
+bool make_ring(Qp& qp) noexcept;
+
+/// A receive of the peer that the next message would use up.
+enum class CreditState : std::uint8_t { kNone, kGood, kBadKey };
+CreditState next_credit(Qp& qp, std::uint32_t& length) noexcept;
+/// Publishes a message whose bytes the receiver finds by `kind`; rings the peer if it must.
+void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_length,
+             std::uint32_t immediate) noexcept;
+Slot& next_slot(Qp& qp) noexcept;
+/// Publishes, in place of a message, that the receive it would use up ends in `status`.
+void publish_fault(Qp& qp, ibv_wc_status status) noexcept;
+
+}  // namespace verbatim::shm

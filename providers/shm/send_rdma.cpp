@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// RDMA WRITE, READ and atomics: one-sided, whatever the target process is doing.
+#include <cstring>
+
+#include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_fast.hpp"
+#include "providers/shm/send_queue.hpp"
+#include "providers/shm/service_requests.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+Step after(Reach reach) noexcept {
+  switch (reach) {
+    case Reach::kDone:
+      return Step::done();
+    case Reach::kService:
+      return Step::waits(Wait::kService);
+    case Reach::kArena:
+      return Step::waits(Wait::kArena);
+    case Reach::kDenied:
+      return Step::fails(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+    case Reach::kGone:
+      break;
+  }
+  return Step::waits(Wait::kPeer);
+}
+
+/// The message that tells the receiver of a WRITE_WITH_IMM.
+Step tell_of_write(Qp& qp, const PendingSend& send) noexcept {
+  std::uint32_t room;
+  switch (next_credit(qp, room)) {
+    case CreditState::kNone:
+      return qp.rnr_retry == 0 ? Step::fails(IBV_WC_RNR_RETRY_EXC_ERR)
+                               : Step::waits(Wait::kReceive);
+    case CreditState::kBadKey:  // no byte goes into the receive: its keys do not matter
+    case CreditState::kGood:
+      break;
+  }
+  next_slot(qp).large = {send.length, 0, 0};
+  publish(qp, SlotKind::kPlaced,
+          header::kImmediate | header::kWriteImmediate |
+              ((send.flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u),
+          0, send.immediate);
+  return Step::done();
+}
+
+}  // namespace
+
+Step write_or_read(Qp& qp, SendLock& lock, const PendingSend& send,
+                   const LocalRange* local) noexcept {
+  const bool read = send.opcode == IBV_WR_RDMA_READ;
+  const std::uint32_t need = read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+  Progress& progress = qp.progress;
+  if ((peek(qp.remote->access) & need) == 0)
+    return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  if (progress.done < send.length) {
+    const RemoteRange remote{send.rkey, send.remote_address, send.length};
+    const Transfer transfer{local, send.num_sge, &remote,
+                            1,     need,         read ? Direction::kFromPeer : Direction::kToPeer};
+    // The whole range is judged before its first byte moves.
+    unsigned char* mapped;
+    std::uint64_t address;
+    Reach reach = way_to(qp, send.rkey, send.remote_address, send.length, need, mapped, address);
+    if (reach == Reach::kDenied) return after(reach);
+    reach = progress.asked != 0 ? Reach::kService
+                                : copy(qp, lock, transfer, progress.done, send.length);
+    if (reach == Reach::kService) reach = ask_to_move(qp, send, local, read, progress.done);
+    if (reach != Reach::kDone) return after(reach);
+  }
+  return send.opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? tell_of_write(qp, send) : Step::done();
+}
+
+Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
+  const bool swap = send.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+  if ((peek(qp.remote->access) & IBV_ACCESS_REMOTE_ATOMIC) == 0 || send.remote_address % 8 != 0)
+    return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  unsigned char* mapped;
+  std::uint64_t address;
+  const Reach way =
+      way_to(qp, send.rkey, send.remote_address, 8, IBV_ACCESS_REMOTE_ATOMIC, mapped, address);
+  std::uint64_t old = 0;
+  if (way == Reach::kDone) {
+    old =
+        perform_atomic(reinterpret_cast<std::uint64_t*>(mapped), swap, send.compare_add, send.swap);
+  } else if (way == Reach::kService) {
+    // Not even CMA can do this: the owner's service thread can.
+    if (const Reach reach = ask_for_atomic(qp, send, old); reach != Reach::kDone)
+      return after(reach);
+  } else {
+    return after(way);
+  }
+  scatter(local, send.num_sge, 0, reinterpret_cast<const unsigned char*>(&old), sizeof(old));
+  return Step::done();
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/service_requests.hpp"
+
+#include <cstring>
+
+#include "providers/shm/live.hpp"
+#include "providers/shm/node.hpp"
+#include "providers/shm/region_fast.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+// ---- requester
+
+/// Publishes the request in our record and wakes the peer's service thread.
+void ask(Qp& qp, ServiceOp op, std::uint64_t length) noexcept {
+  QpRecord& own = *qp.own;
+  own.op = static_cast<std::uint32_t>(op);
+  own.length = length;
+  qp.progress.asked = ++qp.ask_sequence;
+  qp.progress.asked_bytes = length;
+  // Publishes the request; pairs with the load in serve().
+  own.asked.store(qp.ask_sequence, std::memory_order_release);
+  const std::uint32_t index = Node::index_in(*qp.peer, own.dest_qpn);
+  qp.peer->segment.doorbells().service.ring(index);
+  qp.peer->wake_service();
+}
+
+/// The answer to the request under way: kService while there is none.
+Reach answer(Qp& qp) noexcept {
+  // Pairs with the store in serve().
+  if (qp.remote->answered.load(std::memory_order_acquire) != qp.progress.asked)
+    return Reach::kService;
+  qp.progress.asked = 0;
+  switch (peek(qp.remote->answer_status)) {
+    case IBV_WC_SUCCESS:
+      return Reach::kDone;
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_LOC_PROT_ERR:
+      return Reach::kDenied;
+    default:
+      return Reach::kGone;
+  }
+}
+
+bool have_bounce(Qp& qp) noexcept {
+  if (qp.bounce == 0) qp.bounce = Node::get().segment().allocate(kBounceBytes);
+  return qp.bounce != 0;
+}
+
+std::uint64_t next_piece(std::uint64_t done, std::uint64_t total) noexcept {
+  return total - done < kBounceBytes ? total - done : kBounceBytes;
+}
+
+// ---- responder
+
+/// A requester's words, copied once.
+struct Request {
+  std::uint32_t op, rkey;
+  std::uint64_t address, length, compare_add, swap, bounce;
+};
+
+/// Where our own region's bytes lie, judged as the requester's QP would be.
+unsigned char* target(const Qp& qp, std::uint32_t rkey, std::uint64_t iova, std::uint64_t length,
+                      std::uint32_t need) noexcept {
+  Region region;
+  std::uint64_t offset;
+  if (!find_region(qp.own_regions, kMaxRegions, rkey, region) || region.pd != qp.pd_number ||
+      (region.access & need) != need || !region.contains(iova, length, offset))
+    return nullptr;
+  return reinterpret_cast<unsigned char*>(region.address + offset);
+}
+
+/// Copies a peer's bytes into posted receive number `index`, from its byte `from` on.
+bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned char* bytes,
+           std::uint64_t length) noexcept {
+  if (qp.own_sges == nullptr || index < qp.rq_head.load(std::memory_order_acquire) ||
+      index >= qp.rq_tail.load(std::memory_order_acquire))
+    return false;
+  const ReceiveSge* sges =
+      qp.own_sges + (index & ((std::uint64_t{1} << qp.rq_log) - 1)) * qp.max_recv_sge;
+  LocalRange ranges[kMaxSge];
+  std::uint64_t room = 0;
+  for (std::uint32_t i = 0; i < qp.max_recv_sge; ++i) {
+    ranges[i] = {target(qp, sges[i].lkey, sges[i].address, sges[i].length, IBV_ACCESS_LOCAL_WRITE),
+                 sges[i].length};
+    if (ranges[i].at == nullptr && ranges[i].length != 0) return false;
+    room += ranges[i].length;
+  }
+  if (from > room || length > room - from) return false;
+  scatter(ranges, qp.max_recv_sge, from, bytes, length);
+  return true;
+}
+
+ibv_wc_status perform(Qp& qp, const Peer& peer, const Request& request,
+                      std::uint64_t& value) noexcept {
+  const std::uint32_t access = qp.own->access;
+  const auto op = static_cast<ServiceOp>(request.op);
+  if (request.length > kBounceBytes) return IBV_WC_REM_INV_REQ_ERR;
+  switch (op) {
+    case ServiceOp::kWrite: {
+      const auto* from = peer.segment.at<unsigned char>(request.bounce, request.length);
+      unsigned char* to =
+          target(qp, request.rkey, request.address, request.length, IBV_ACCESS_REMOTE_WRITE);
+      if (from == nullptr || to == nullptr || (access & IBV_ACCESS_REMOTE_WRITE) == 0)
+        return IBV_WC_REM_ACCESS_ERR;
+      std::memcpy(to, from, request.length);
+      return IBV_WC_SUCCESS;
+    }
+    case ServiceOp::kRead: {
+      const unsigned char* from =
+          target(qp, request.rkey, request.address, request.length, IBV_ACCESS_REMOTE_READ);
+      if (from == nullptr || (access & IBV_ACCESS_REMOTE_READ) == 0) return IBV_WC_REM_ACCESS_ERR;
+      OwnSegment& segment = Node::get().segment();
+      if (qp.service_bounce == 0) qp.service_bounce = segment.allocate(kBounceBytes);
+      if (qp.service_bounce == 0) return IBV_WC_REM_OP_ERR;
+      std::memcpy(segment.at<unsigned char>(qp.service_bounce), from, request.length);
+      value = qp.service_bounce;
+      return IBV_WC_SUCCESS;
+    }
+    case ServiceOp::kCompareSwap:
+    case ServiceOp::kFetchAdd: {
+      unsigned char* at = target(qp, request.rkey, request.address, 8, IBV_ACCESS_REMOTE_ATOMIC);
+      if (at == nullptr || request.address % 8 != 0 || (access & IBV_ACCESS_REMOTE_ATOMIC) == 0)
+        return IBV_WC_REM_ACCESS_ERR;
+      value = perform_atomic(reinterpret_cast<std::uint64_t*>(at), op == ServiceOp::kCompareSwap,
+                             request.compare_add, request.swap);
+      return IBV_WC_SUCCESS;
+    }
+    case ServiceOp::kPlace: {
+      const auto* from = peer.segment.at<unsigned char>(request.bounce, request.length);
+      if (from == nullptr || !place(qp, request.address, request.swap, from, request.length))
+        return IBV_WC_LOC_PROT_ERR;
+      return IBV_WC_SUCCESS;
+    }
+    default:
+      return IBV_WC_REM_INV_REQ_ERR;
+  }
+}
+
+/// The requester met a fault that is ours by the rules: our half ends too.
+void suffer_fault(Qp& qp, std::uint64_t event) noexcept {
+  {
+    SendLock lock(qp);
+    const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
+    if (mode < IBV_QPS_RTR || mode == IBV_QPS_ERR) return;
+    enter_error(qp);
+    flush_sends(qp);
+  }
+  raise_qp_event(qp,
+                 event == IBV_EVENT_QP_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
+}
+
+void serve(Qp& qp) noexcept {
+  const std::uint64_t session = qp.own->accepts.load(std::memory_order_acquire);
+  if (session == 0) return;
+  Peer* peer = Node::get().find_peer(qp.own->dest_qpn);
+  if (peer == nullptr) return;
+  const std::uint32_t index = Node::index_in(*peer, qp.own->dest_qpn);
+  if (index >= peer->segment.qp_capacity()) return;
+  const QpRecord& record = peer->segment.qps()[index];
+  if (peek(record.dest_qpn) != qp.own->qpn ||
+      record.tx_session.load(std::memory_order_acquire) >> 32 != session)
+    return;
+  // Pairs with the store in ask().
+  const std::uint64_t asked = record.asked.load(std::memory_order_acquire);
+  if (asked == qp.served || asked >> 32 != session || static_cast<std::uint32_t>(asked) == 0)
+    return;
+  const Request request{peek(record.op),     peek(record.rkey),        peek(record.address),
+                        peek(record.length), peek(record.compare_add), peek(record.swap),
+                        peek(record.bounce)};
+  qp.served = asked;
+  if (request.op == static_cast<std::uint32_t>(ServiceOp::kFault)) {
+    suffer_fault(qp, request.length);
+    return;
+  }
+  std::uint64_t value = 0;
+  // Odd, with a full fence, before any key is looked up: a deregistration either is seen, or sees
+  // us.
+  live.service_active.fetch_add(1, std::memory_order_seq_cst);
+  const ibv_wc_status status = perform(qp, *peer, request, value);
+  live.service_active.fetch_add(1, std::memory_order_release);
+  qp.own->answer_status = status;
+  qp.own->answer_value = value;
+  // Publishes the answer; pairs with the load in answer().
+  qp.own->answered.store(asked, std::memory_order_release);
+}
+
+}  // namespace
+
+Reach ask_to_move(Qp& qp, const PendingSend& send, const LocalRange* local, bool read,
+                  std::uint64_t& done) noexcept {
+  for (;;) {
+    if (qp.progress.asked != 0) {
+      const std::uint64_t moved = qp.progress.asked_bytes;
+      if (const Reach reach = answer(qp); reach != Reach::kDone) return reach;
+      if (read) {
+        const auto* bytes =
+            qp.peer->segment.at<unsigned char>(peek(qp.remote->answer_value), moved);
+        if (bytes == nullptr) return Reach::kDenied;
+        scatter(local, send.num_sge, done, bytes, moved);
+      }
+      done += moved;
+      qp.progress.wait = Wait::kNothing;  // an answer came: the next request has its own time
+    }
+    if (done == send.length) return Reach::kDone;
+    const std::uint64_t piece = next_piece(done, send.length);
+    if (!read) {
+      if (!have_bounce(qp)) return Reach::kGone;
+      gather(Node::get().segment().at<unsigned char>(qp.bounce), local, send.num_sge, done, piece);
+    }
+    qp.own->rkey = send.rkey;
+    qp.own->address = send.remote_address + done;
+    qp.own->bounce = qp.bounce;
+    ask(qp, read ? ServiceOp::kRead : ServiceOp::kWrite, piece);
+    return Reach::kService;
+  }
+}
+
+Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
+                   std::uint64_t& done) noexcept {
+  if (qp.progress.asked != 0) {
+    const std::uint64_t moved = qp.progress.asked_bytes;
+    if (const Reach reach = answer(qp); reach != Reach::kDone) return reach;
+    done += moved;
+    qp.progress.wait = Wait::kNothing;
+  }
+  if (done == send.length) return Reach::kDone;
+  if (!have_bounce(qp)) return Reach::kGone;
+  const std::uint64_t piece = next_piece(done, send.length);
+  gather(Node::get().segment().at<unsigned char>(qp.bounce), local, send.num_sge, done, piece);
+  // A streaming message has its slot already: its receive is the one before the next.
+  qp.own->address = qp.progress.streaming ? qp.sent - 1 : qp.sent;
+  qp.own->swap = done;
+  qp.own->bounce = qp.bounce;
+  ask(qp, ServiceOp::kPlace, piece);
+  return Reach::kService;
+}
+
+Reach ask_for_atomic(Qp& qp, const PendingSend& send, std::uint64_t& old) noexcept {
+  if (qp.progress.asked != 0) {
+    const Reach reach = answer(qp);
+    if (reach == Reach::kDone) old = peek(qp.remote->answer_value);
+    return reach;
+  }
+  qp.own->rkey = send.rkey;
+  qp.own->address = send.remote_address;
+  qp.own->compare_add = send.compare_add;
+  qp.own->swap = send.swap;
+  ask(qp, send.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? ServiceOp::kCompareSwap : ServiceOp::kFetchAdd,
+      8);
+  return Reach::kService;
+}
+
+void tell_fault(Qp& qp, std::uint32_t event) noexcept {
+  if (qp.remote == nullptr) return;
+  ask(qp, ServiceOp::kFault, event);
+  qp.progress.asked = 0;  // needs no answer
+}
+
+void serve_requests(std::uint32_t bit) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  const std::uint32_t capacity = Node::get().segment().head().qp_capacity;
+  for (std::uint32_t i = bit; i < capacity && i < kMaxQps; i += DoorbellBlock::kBits)
+    if (live.qps[i] != nullptr) serve(*live.qps[i]);
+}
+
+}  // namespace verbatim::shm
