@@ -3,4 +3,4 @@
 // program that chose.
 #include "static_registry/choice.hpp"
 
-const verbatim::ProviderTable* const* const verbs_provider_all = vbt_compiled_in_providers;
+const void* const* const verbs_provider_all = vbt_compiled_in_providers;

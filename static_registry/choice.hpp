@@ -13,21 +13,22 @@
 // An application that chooses brings the weak vbt_default_providers with it, so default_choice.cpp
 // is not pulled, nor any provider through it. Invariant: no other member of the archive may refer
 // to those five.
+//
+// The lists are of void: C has no name for a provider's type, and LTO compares types across
+// languages.
 #pragma once
-
-#include "runtime/verbs/provider_registry.hpp"
 
 extern "C" {
 
 /// Every provider of the archive, ended by null.
-extern const verbatim::ProviderTable* const vbt_compiled_in_providers[];
+extern const void* const vbt_compiled_in_providers[];
 
 /// What a program gets that chose nothing, ended by null; null itself in a program that chose. Not
 /// const: C++ has no weak const definitions, and the application's side of it is weak.
-extern const verbatim::ProviderTable* const* vbt_default_providers;
+extern const void* const* vbt_default_providers;
 
 /// `all` and `none`: entries that stand for a list, never handed to the runtime. The first points
 /// at what it stands for, of the second only the address counts.
-extern const verbatim::ProviderTable* const* const verbs_provider_all;
+extern const void* const* const verbs_provider_all;
 extern const char verbs_provider_none;
 }

@@ -3,4 +3,4 @@
 // silently empty device list.
 #include "static_registry/choice.hpp"
 
-const verbatim::ProviderTable* const* vbt_default_providers = vbt_compiled_in_providers;
+const void* const* vbt_default_providers = vbt_compiled_in_providers;

@@ -6,15 +6,16 @@
 
 #include <cstddef>
 
+#include "runtime/verbs/provider_registry.hpp"
 #include "static_registry/choice.hpp"
 
 extern "C" {
 // Bounds of the section, made by the linker.
-extern const verbatim::ProviderTable* const __start_vbt_providers[];
-extern const verbatim::ProviderTable* const __stop_vbt_providers[];
+extern const void* const __start_vbt_providers[];
+extern const void* const __stop_vbt_providers[];
 
 // Weak here, so that asking for their addresses does not link them in.
-[[gnu::weak]] extern const verbatim::ProviderTable* const* const verbs_provider_all;
+[[gnu::weak]] extern const void* const* const verbs_provider_all;
 [[gnu::weak]] extern const char verbs_provider_none;
 }
 
@@ -23,8 +24,7 @@ namespace {
 
 // An entry of our own, so that the section exists and has bounds in every program. Readers skip
 // null, which linkers may also leave between the entries of two units.
-[[gnu::used, gnu::retain, gnu::section("vbt_providers")]] const ProviderTable* section_exists =
-    nullptr;
+[[gnu::used, gnu::retain, gnu::section("vbt_providers")]] const void* section_exists = nullptr;
 
 constexpr std::size_t kMostProviders = 32;
 
@@ -32,14 +32,15 @@ struct Union {
   const ProviderTable* entries[kMostProviders];
   std::size_t count;
 
-  void add(const ProviderTable* provider) {
+  void add(const void* entry) {
+    const auto* provider = static_cast<const ProviderTable*>(entry);
     for (std::size_t i = 0; i < count; ++i) {
       if (entries[i] == provider) return;
     }
     if (count < kMostProviders) entries[count++] = provider;
   }
 
-  void add_list(const ProviderTable* const* list) {
+  void add_list(const void* const* list) {
     while (*list != nullptr) add(*list++);
   }
 };
@@ -49,13 +50,11 @@ constinit pthread_once_t joined_once = PTHREAD_ONCE_INIT;
 
 void join_choices() {
   bool chosen = false;
-  for (const ProviderTable* const* entry = __start_vbt_providers; entry != __stop_vbt_providers;
-       ++entry) {
+  for (const void* const* entry = __start_vbt_providers; entry != __stop_vbt_providers; ++entry) {
     if (*entry == nullptr) continue;
     chosen = true;
-    const void* const address = *entry;
-    if (address == &verbs_provider_none) continue;
-    if (address == &verbs_provider_all) {
+    if (*entry == &verbs_provider_none) continue;
+    if (*entry == &verbs_provider_all) {
       joined.add_list(verbs_provider_all);
     } else {
       joined.add(*entry);

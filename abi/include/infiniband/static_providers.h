@@ -67,9 +67,9 @@ static const struct vbt_provider* vbt_chosen_providers[] VBT_KEEP = {
     VBT_EACH(VBT_POINT_AT_PROVIDER, RDMA_STATIC_PROVIDERS)};
 
 /* While this weak definition stands, the linker has no reason to pull the library's own list, and
- * the providers in it. */
-extern const struct vbt_provider* const* vbt_default_providers;
-const struct vbt_provider* const* vbt_default_providers __attribute__((weak));
+ * the providers in it. Of void: the library knows more of the type, and LTO compares. */
+extern const void* const* vbt_default_providers;
+const void* const* vbt_default_providers __attribute__((weak));
 
 #ifdef __cplusplus
 }

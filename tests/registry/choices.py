@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Links programs with each choice of providers, in each way that users link, then runs them and reads their symbols.
+
+One run covers one compiler with one linker: every choice of CHOICES times every way of WAYS. What the tools cannot do is left out by
+name in ways(), nowhere else.
+"""
+import argparse
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    name: str
+    units: tuple  # RDMA_STATIC_PROVIDERS of the main and the second unit; None: not defined
+    devices: tuple = ()
+    undefined: str = ""  # the link must fail, naming this symbol
+    absent: str = ""  # no symbol of the program may match, unless the whole archive was linked
+
+
+SHM_ONLY = r"verbs_provider_(?!shm$)|vbt_compiled_in_providers|verbatim4fake"
+NO_SHM = r"verbs_provider_shm|verbatim3shm"
+CHOICES = (
+    Choice("default", (None, None), ("shm0",), absent=r"verbs_provider_(all|none|fake)"),
+    Choice("shm", ("shm", None), ("shm0",), absent=SHM_ONLY),
+    Choice("shm in the other unit", (None, "shm"), ("shm0",), absent=SHM_ONLY),
+    Choice("shm in both units", ("shm", "shm"), ("shm0",), absent=SHM_ONLY),
+    Choice("none", ("none", None), (), absent=NO_SHM),
+    Choice("none in both units", ("none", "none"), (), absent=NO_SHM),
+    Choice("all", ("all", None), ("shm0",), absent=r"verbs_provider_(none|fake)"),
+    Choice("unknown", ("foo", None), undefined="verbs_provider_foo"),
+    Choice("unknown beside a known one", ("shm,foo", None), undefined="verbs_provider_foo"),
+    Choice("one that is not ours", ("fake", None), ("fake0",), absent=NO_SHM),
+    Choice("two in one list", ("shm,fake", None), ("fake0", "shm0")),
+    Choice("two units, two lists", ("shm", "fake"), ("fake0", "shm0")),
+    Choice("two units, lists that overlap", ("shm,fake", "fake,shm"), ("fake0", "shm0")),
+    Choice("none in one of two units", ("none", "shm"), ("shm0",)),
+    Choice("all in one of two units", ("all", "fake"), ("fake0", "shm0")),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    name: str
+    compile: tuple = ("-fPIE",)
+    link: tuple = ("-pie",)
+    language: str = "c"
+    whole: bool = False
+
+
+LTO = ("-flto",)
+GC = ("-Wl,--gc-sections",)
+
+
+WAYS = (
+    Way("pie"),
+    Way("no-pie", ("-fno-pie",), ("-no-pie",)),
+    Way("static", ("-fno-pie",), ("-static",)),
+    Way("static-pie", link=("-static-pie",)),
+    Way("gc", ("-fPIE", "-ffunction-sections", "-fdata-sections"), ("-pie", *GC)),
+    Way("whole", whole=True),
+    Way("whole static", ("-fno-pie",), ("-static",), whole=True),
+    Way("whole static-pie gc", link=("-static-pie", *GC), whole=True),
+    Way("C++ pie", language="c++"),
+    Way("C++ static", ("-fno-pie",), ("-static",), "c++"),
+    Way("C++ whole", language="c++", whole=True),
+    Way("lto gc", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC)),
+    Way("lto gc static", ("-fno-pie", "-O2", *LTO), ("-static", "-O2", *LTO, *GC)),
+    Way("lto gc static-pie", ("-fPIE", "-O2", *LTO), ("-static-pie", "-O2", *LTO, *GC)),
+    Way("lto gc whole", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC), whole=True),
+    Way("C++ lto gc", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC), "c++"),
+)
+
+
+def ways(compiler, linker):
+    """The ways that the tools have: gold knows no static-pie, and lld reads LLVM's LTO objects only."""
+    for way in WAYS:
+        if linker == "gold" and "-static-pie" in way.link:
+            continue
+        if (compiler, linker) == ("gcc", "lld") and "-flto" in way.link:
+            continue
+        yield way
+
+
+class Failed(Exception):
+    pass
+
+
+def run(*command, env=None):
+    return subprocess.run(command, capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL)
+
+
+def must(*command):
+    done = run(*command)
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    if done.stderr:
+        raise Failed(f"not silent: {' '.join(command)}\n{done.stderr}")
+    return done.stdout
+
+
+class Bench:
+    def __init__(self, options, folder):
+        self.options = options
+        self.folder = folder
+        self.objects = {}
+
+    def compiler(self, language):
+        return {"gcc": {"c": "gcc", "c++": "g++"}, "clang": {"c": "clang", "c++": "clang++"}}[
+            self.options.compiler][language]
+
+    def object(self, way, source, providers):
+        key = (way.compile, way.language, source, providers)
+        if key not in self.objects:
+            path = os.path.join(self.folder, f"{len(self.objects)}.o")
+            define = [] if providers is None else [f"-DRDMA_STATIC_PROVIDERS={providers}"]
+            standard = "-std=c11" if way.language == "c" else "-std=c++20"
+            must(self.compiler(way.language), "-x", way.language, standard, "-Wall", "-Wextra", "-Wpedantic",
+                 f"-I{self.options.include}", *way.compile, *define, "-c", os.path.join(HERE, source), "-o", path)
+            self.objects[key] = path
+        return self.objects[key]
+
+    def link(self, way, choice):
+        program = os.path.join(self.folder, "program")
+        # Always by the C compiler, also for objects from C++: the archive must not need more.
+        archives = [self.options.archive]
+        if way.whole:
+            archives = ["-Wl,--whole-archive", self.options.archive, "-Wl,--no-whole-archive"]
+        command = [self.compiler("c"), f"-fuse-ld={self.options.linker}", *way.link,
+                   self.object(way, "list_devices.c", choice.units[0]),
+                   self.object(way, "second_unit.c", choice.units[1]),
+                   self.options.fake, *archives, "-o", program]
+        if not choice.undefined:
+            must(*command)
+            return program
+        done = run(*command)
+        if done.returncode == 0:
+            raise Failed(f"linked, though {choice.undefined} does not exist: {' '.join(command)}")
+        if choice.undefined not in done.stderr:
+            raise Failed(f"the failed link does not name {choice.undefined}:\n{done.stderr}")
+        return None
+
+    def look(self, way, choice):
+        program = self.link(way, choice)
+        if program is None:
+            return
+        environment = {"PATH": os.environ["PATH"], "VERBATIM_FABRIC": os.path.join(self.folder, "fabric")}
+        done = run(program, env=environment)
+        if done.returncode != 0:
+            raise Failed(f"exit {done.returncode}\n{done.stdout}{done.stderr}")
+        devices = tuple(sorted(done.stdout.split()))
+        if devices != choice.devices:
+            raise Failed(f"devices {devices}, expected {choice.devices}\n{done.stderr}")
+        explained = "RDMA_STATIC_PROVIDERS" in done.stderr
+        if explained != (not devices):
+            raise Failed(f"an empty list is to be explained, and only an empty one; stderr: {done.stderr!r}")
+
+        symbols = must("nm", "--defined-only", "--format=just-symbols", program).split()
+        wrong = [s for s in symbols if choice.absent and not way.whole and re.search(choice.absent, s)]
+        if wrong:
+            raise Failed(f"carries what was not chosen: {wrong}")
+        dynamic = must("readelf", "-d", "-W", program)
+        foreign = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic)) - {"libc.so.6", "ld-linux-x86-64.so.2"}
+        if foreign:
+            raise Failed(f"needs {foreign} to run")
+        if any(word in way.name for word in ("static",)) and "NEEDED" in dynamic:
+            raise Failed("is not static")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("compiler", "linker", "archive", "fake", "include"):
+        parser.add_argument(f"--{name}", required=True)
+    options = parser.parse_args()
+
+    combinations = failures = 0
+    with tempfile.TemporaryDirectory(prefix="verbatim-registry-") as folder:
+        bench = Bench(options, folder)
+        for way in ways(options.compiler, options.linker):
+            for choice in CHOICES:
+                combinations += 1
+                try:
+                    bench.look(way, choice)
+                except Failed as failure:
+                    failures += 1
+                    print(f"{options.compiler} {options.linker}, {way.name}, {choice.name}: {failure}\n")
+    print(f"{combinations} combinations, {failures} wrong")
+    return 1 if failures or not combinations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
