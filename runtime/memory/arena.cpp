@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::uint64_t kOwnArenaFrom = 1u << 20;
 constexpr std::uint64_t kPackedArenaBytes = 4u << 20;
-constexpr std::uint64_t kHugePage = 2u << 20;
 constexpr std::uint64_t kRoomCheckFrom = 1u << 20;
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 46;
 
@@ -137,40 +136,6 @@ void remove_locked(SharedArena* arena) noexcept {
   destroy_nothrow(arena);
 }
 
-/// Maps the file, large ones at a huge page's boundary so that huge pages can be used where they
-/// are on.
-int map_arena(SharedArena& arena) noexcept {
-  const std::uint64_t slack = arena.size >= kHugePage ? kHugePage : 0;
-  void* const area = ::mmap(nullptr, arena.size + slack, PROT_NONE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (area == MAP_FAILED) {
-    const int error = errno;
-    log_error("mapping %llu KiB of shared memory: %s%s",
-              static_cast<unsigned long long>(arena.size >> 10), std::strerror(error),
-              address_space_left() != ~std::uint64_t{0} ? " (raise 'ulimit -v')" : "");
-    return error;
-  }
-  auto* const start = static_cast<unsigned char*>(area);
-  unsigned char* base = start;
-  if (slack != 0) {
-    base += (kHugePage - reinterpret_cast<std::uintptr_t>(start) % kHugePage) % kHugePage;
-    if (base != start) ::munmap(start, static_cast<std::size_t>(base - start));
-    const auto rest = static_cast<std::size_t>(start + slack - base);
-    if (rest != 0) ::munmap(base + arena.size, rest);
-  }
-  if (::mmap(base, arena.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, arena.fd.get(), 0) ==
-      MAP_FAILED) {
-    const int error = errno;
-    log_error("mapping shared memory: %s", std::strerror(error));
-    ::munmap(base, arena.size);
-    return error;
-  }
-  if (slack != 0)
-    ::madvise(base, arena.size, MADV_HUGEPAGE);  // advice only: refusal costs speed, nothing else
-  arena.base = base;
-  return 0;
-}
-
 /// A new arena in the table, without backing.
 SharedArena* make_arena_locked(std::uint64_t size, bool packed, int& error) noexcept {
   auto* const arena = make_nothrow<SharedArena>();
@@ -187,7 +152,7 @@ SharedArena* make_arena_locked(std::uint64_t size, bool packed, int& error) noex
   error = make_memory_file("verbatim-arena", size, arena->fd);
   if (error == 0)
     error = seal_memory_file(arena->fd.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-  if (error == 0) error = map_arena(*arena);
+  if (error == 0) error = map_memory_file(arena->fd.get(), size, "shared memory", arena->base);
   if (error == 0) error = insert_locked(arena);
   if (error != 0) {
     destroy_nothrow(arena);
@@ -264,10 +229,10 @@ int free_own_locked(SharedArena* arena, const void* address) noexcept {
     bytes = arena->in_use;
     arena->in_use = 0;
   }
-  if (arena->given && !arena->inherited) {
-    punch_memory_file(arena->fd.get(), 0, bytes);
-  } else {
+  if (!arena->given) {
     remove_locked(arena);
+  } else if (!arena->inherited) {
+    punch_memory_file(arena->fd.get(), 0, bytes);
   }
   return 0;
 }
@@ -291,7 +256,7 @@ int free_packed_locked(SharedArena* arena, const void* address) noexcept {
     arena->pages->give(first);
     empty = arena->pages->empty();
   }
-  if (empty && (!arena->given || arena->inherited)) remove_locked(arena);
+  if (empty && !arena->given) remove_locked(arena);
   return 0;
 }
 

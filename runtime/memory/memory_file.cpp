@@ -25,6 +25,7 @@ constexpr unsigned kMemfdNoexecSeal = 0x8;
 // A signal undoes what the interrupted call had allocated: with a profiler's timer running, only
 // short steps end.
 constexpr std::uint64_t kBackingStep = 4u << 20;
+constexpr std::uint64_t kHugePage = 2u << 20;
 constexpr int kMaxInterruptions = 1000;
 
 constexpr unsigned long long kib(std::uint64_t bytes) { return bytes >> 10; }
@@ -122,6 +123,39 @@ int back_memory_file(int fd, std::uint64_t offset, std::uint64_t bytes, const ch
     log_error("no memory for %s: %llu KiB: %s", what, kib(bytes), std::strerror(error));
     return error == ENOSPC ? ENOMEM : error;
   }
+  return 0;
+}
+
+int map_memory_file(int fd, std::uint64_t size, const char* what, unsigned char*& base) noexcept {
+  const std::uint64_t slack = size >= kHugePage ? kHugePage : 0;
+  void* const area =
+      ::mmap(nullptr, size + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (area == MAP_FAILED) {
+    const int error = errno;
+    log_error("mapping %llu KiB of %s: %s%s", kib(size), what, std::strerror(error),
+              address_space_left() != ~std::uint64_t{0} ? " (raise 'ulimit -v')" : "");
+    return error;
+  }
+  auto* const start = static_cast<unsigned char*>(area);
+  unsigned char* at = start;
+  if (slack != 0) {
+    at += (kHugePage - reinterpret_cast<std::uintptr_t>(start) % kHugePage) % kHugePage;
+    if (at != start) ::munmap(start, static_cast<std::size_t>(at - start));
+    // Up to the end of a page: the size of somebody else's file may be anything.
+    const std::uint64_t page = page_bytes();
+    unsigned char* const used_end = at + (size + page - 1) / page * page;
+    unsigned char* const end = start + (size + slack + page - 1) / page * page;
+    if (end > used_end) ::munmap(used_end, static_cast<std::size_t>(end - used_end));
+  }
+  if (::mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+    const int error = errno;
+    log_error("mapping %s: %s", what, std::strerror(error));
+    ::munmap(at, size);
+    return error;
+  }
+  if (slack != 0)
+    ::madvise(at, size, MADV_HUGEPAGE);  // advice only: refusal costs speed, nothing else
+  base = at;
   return 0;
 }
 

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One rendezvous socket. Made, used and freed by the service thread only.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/shm/event_source.hpp"
+#include "providers/shm/peer.hpp"
+#include "runtime/base/unique_fd.hpp"
+
+namespace verbatim::shm {
+
+struct Connection {
+  EventSource source{EventSource::kConnection, this};
+  UniqueFd socket;
+  Peer* peer = nullptr;  ///< nullptr until the other side's HELLO was accepted
+  bool we_connected = false;
+  bool closed = false;      ///< waits for the end of the event batch that may still name it
+  std::uint32_t block = 0;  ///< what we connected to
+  std::uint64_t opened_at = 0;
+  std::uint64_t owed_since = 0;  ///< answers that did not fit since then; 0: none
+  ArenaBits owed;                ///< arenas whose WANT_ARENA is not answered yet
+  Connection* next = nullptr;    ///< oldest first
+  Connection* prev = nullptr;
+};
+
+}  // namespace verbatim::shm

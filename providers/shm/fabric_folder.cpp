@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/fabric_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#include "runtime/base/environment.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/time/clock.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+constexpr const char* kDefaultFabric = "default";
+constexpr int kBacklog = 256;
+
+struct BlockName {
+  explicit BlockName(std::uint32_t block) noexcept {
+    std::snprintf(text, sizeof text, "q%03x", block & 0xfff);
+  }
+  char text[8];
+};
+
+/// Opens `name` below `parent` as a folder of ours alone, making it first if it is missing.
+int open_private(int parent, const char* name, const char* path, UniqueFd& out) noexcept {
+  if (::mkdirat(parent, name, 0700) != 0 && errno != EEXIST) {
+    const int error = errno;
+    log_error("cannot make the folder %s: %s (VERBATIM_FABRIC names another one)", path,
+              std::strerror(error));
+    return error;
+  }
+  UniqueFd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) {
+    const int error = errno;
+    log_error("cannot use %s as a folder: %s%s (VERBATIM_FABRIC names another one)", path,
+              std::strerror(error), error == ELOOP ? ": it must not be a symbolic link" : "");
+    return error;
+  }
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return errno;
+  if (status.st_uid != ::geteuid()) {
+    log_error(
+        "%s belongs to user %u, not to us (%u): remove it or set VERBATIM_FABRIC to a folder of "
+        "your own",
+        path, static_cast<unsigned>(status.st_uid), static_cast<unsigned>(::geteuid()));
+    return EACCES;
+  }
+  if ((status.st_mode & 077) != 0) {
+    log_error(
+        "%s is open to others (mode %03o): 'chmod 700' it, or set VERBATIM_FABRIC to another "
+        "folder",
+        path, static_cast<unsigned>(status.st_mode & 0777));
+    return EACCES;
+  }
+  // A strict umask may have taken our own rights from what we made.
+  if ((status.st_mode & 0700) != 0700 && ::fchmod(fd.get(), 0700) != 0) return errno;
+  out = static_cast<UniqueFd&&>(fd);
+  return 0;
+}
+
+bool can_hold_folders(const char* path) noexcept {
+  struct stat status {};
+  return path[0] == '/' && ::stat(path, &status) == 0 && S_ISDIR(status.st_mode) &&
+         ::faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
+}
+
+std::uint32_t random_block() noexcept {
+  std::uint32_t value = 0;
+  if (::getrandom(&value, sizeof value, GRND_NONBLOCK) != sizeof value) {
+    value = static_cast<std::uint32_t>(now_ns() >> 10) * 0x9e3779b1u;
+  }
+  return value % kQpnBlocks;
+}
+
+int make_socket(UniqueFd& out) noexcept {
+  out.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return out.valid() ? 0 : errno;
+}
+
+}  // namespace
+
+int FabricFolder::open_under(const char* base, const char* fabric) noexcept {
+  char user[32];
+  std::snprintf(user, sizeof user, "verbatim-%u", static_cast<unsigned>(::geteuid()));
+  const UniqueFd base_fd(::open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!base_fd.valid()) {
+    const int error = errno;
+    log_error("cannot open %s: %s (VERBATIM_FABRIC names another folder)", base,
+              std::strerror(error));
+    return error;
+  }
+  UniqueFd user_fd;
+  std::snprintf(path_, sizeof path_, "%s/%s", base, user);
+  const int error = open_private(base_fd.get(), user, path_, user_fd);
+  if (error != 0) return error;
+  const int length = std::snprintf(path_, sizeof path_, "%s/%s/%s", base, user, fabric);
+  if (length < 0 || static_cast<std::size_t>(length) >= sizeof path_) return ENAMETOOLONG;
+  return open_private(user_fd.get(), fabric, path_, folder_);
+}
+
+int FabricFolder::open() noexcept {
+  const char* fabric = environment_text("VERBATIM_FABRIC", PATH_MAX - 64);
+  if (fabric == nullptr) fabric = kDefaultFabric;
+  int error = 0;
+  if (fabric[0] == '/') {
+    std::snprintf(path_, sizeof path_, "%s", fabric);
+    error = open_private(AT_FDCWD, path_, path_, folder_);
+  } else if (std::strchr(fabric, '/') != nullptr || fabric[0] == '.' ||
+             std::strlen(fabric) > NAME_MAX) {
+    log_error("VERBATIM_FABRIC=%s is neither a plain name nor an absolute path", fabric);
+    error = EINVAL;
+  } else {
+    const char* base = environment_text("XDG_RUNTIME_DIR", PATH_MAX - 512);
+    if (base != nullptr && !can_hold_folders(base)) {
+      log_info("XDG_RUNTIME_DIR=%s cannot be written: the rendezvous folder is under /tmp", base);
+      base = nullptr;
+    }
+    error = open_under(base != nullptr ? base : "/tmp", fabric);
+  }
+  if (error != 0) return error;
+  // systemd-tmpfiles leaves locked folders alone; nobody else looks at this lock.
+  (void)::flock(folder_.get(), LOCK_SH | LOCK_NB);
+
+  char probe[64];
+  std::snprintf(probe, sizeof probe, "/proc/self/fd/%d", folder_.get());
+  struct stat status {};
+  through_proc_ = ::stat(probe, &status) == 0 && S_ISDIR(status.st_mode);
+  sockaddr_un address{};
+  if (!address_of(0xfff, address)) {
+    log_error(
+        "without /proc the path of the rendezvous folder %s is too long for a socket: mount /proc, "
+        "or set "
+        "VERBATIM_FABRIC to a shorter one",
+        path_);
+    close();
+    return ENAMETOOLONG;
+  }
+  log_debug("rendezvous folder %s", path_);
+  return 0;
+}
+
+void FabricFolder::close() noexcept {
+  folder_.reset();
+  path_[0] = '\0';
+}
+
+bool FabricFolder::address_of(std::uint32_t block, sockaddr_un& address) const noexcept {
+  address.sun_family = AF_UNIX;
+  const BlockName name(block);
+  const int length =
+      through_proc_ ? std::snprintf(address.sun_path, sizeof address.sun_path,
+                                    "/proc/self/fd/%d/%s", folder_.get(), name.text)
+                    : std::snprintf(address.sun_path, sizeof address.sun_path, "%.*s/%s",
+                                    static_cast<int>(sizeof address.sun_path), path_, name.text);
+  return length > 0 && static_cast<std::size_t>(length) < sizeof address.sun_path;
+}
+
+int FabricFolder::lock(std::uint64_t patience_ns, UniqueFd& held) noexcept {
+  UniqueFd fd(::openat(folder_.get(), "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.valid()) {
+    const int error = errno;
+    log_error("the rendezvous folder %s cannot be used: %s%s", path_, std::strerror(error),
+              error == ENOENT ? " (somebody removed it while we were using it)" : "");
+    return EIO;
+  }
+  const std::uint64_t deadline = now_ns() + patience_ns;
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    if (error != EWOULDBLOCK && error != EINTR) {
+      log_error("locking %s/lock: %s", path_, std::strerror(error));
+      return EIO;
+    }
+    if (now_ns() >= deadline) return EBUSY;
+    const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
+  held = static_cast<UniqueFd&&>(fd);
+  return 0;
+}
+
+int FabricFolder::try_claim_locked(std::uint32_t block, UniqueFd& listener) noexcept {
+  const BlockName name(block);
+  sockaddr_un address{};
+  (void)address_of(block, address);
+  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (errno != EADDRINUSE) return errno;
+    UniqueFd probe;
+    if (connect(block, probe) != ECONNREFUSED) return EADDRINUSE;
+    // Dead: under the lock nobody is between bind and listen.
+    if (::unlinkat(folder_.get(), name.text, 0) != 0 && errno != ENOENT) return EADDRINUSE;
+    if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+      return errno;
+  }
+  int error = 0;
+  // A umask may have taken the right to connect.
+  if (::fchmodat(folder_.get(), name.text, 0600, 0) != 0 || ::listen(listener.get(), kBacklog) != 0)
+    error = errno;
+  if (error != 0) (void)::unlinkat(folder_.get(), name.text, 0);
+  return error;
+}
+
+int FabricFolder::claim(std::uint32_t& block, UniqueFd& listener) noexcept {
+  UniqueFd held;
+  int error = lock(kLockPatienceNs, held);
+  if (error != 0) {
+    if (error == EBUSY) {
+      log_error("%s/lock is held by another process for too long: 'fuser %s/lock' tells which",
+                path_, path_);
+    }
+    return EIO;
+  }
+  // Block 0 holds the special numbers 0 and 1 and is never used. A random start lets numbers rest
+  // between uses.
+  const std::uint32_t start = random_block();
+  for (std::uint32_t i = 0; i < kQpnBlocks; ++i) {
+    const std::uint32_t candidate = (start + i) % kQpnBlocks;
+    if (candidate == 0) continue;
+    error = listener.valid() ? 0 : make_socket(listener);
+    if (error == 0) error = try_claim_locked(candidate, listener);
+    if (error == 0) {
+      block = candidate;
+      return 0;
+    }
+    if (error == EADDRINUSE) continue;
+    listener.reset();
+    log_error("claiming a name in %s: %s%s", path_, std::strerror(error),
+              error == EMFILE ? " (raise 'ulimit -n')" : "");
+    return EIO;
+  }
+  listener.reset();
+  log_error(
+      "all %u blocks of queue pair numbers are taken in %s: set VERBATIM_FABRIC to another fabric",
+      kQpnBlocks - 1, path_);
+  return ENOSPC;
+}
+
+void FabricFolder::release(std::uint32_t block) noexcept {
+  const BlockName name(block);
+  if (::unlinkat(folder_.get(), name.text, 0) != 0 && errno != ENOENT) {
+    log_info("removing %s/%s: %s", path_, name.text, std::strerror(errno));
+  }
+}
+
+int FabricFolder::connect(std::uint32_t block, UniqueFd& socket) noexcept {
+  int error = make_socket(socket);
+  if (error != 0) return error;
+  sockaddr_un address{};
+  (void)address_of(block, address);
+  do {
+    error =
+        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0
+            ? 0
+            : errno;
+  } while (error == EINTR);
+  if (error != 0) socket.reset();
+  return error;
+}
+
+void FabricFolder::remove_stale(std::uint32_t block) noexcept {
+  UniqueFd held;
+  if (lock(0, held) != 0) return;
+  UniqueFd probe;
+  if (connect(block, probe) != ECONNREFUSED) return;
+  log_info("removing %s/%s: its process died", path_, BlockName(block).text);
+  release(block);
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The switchboard's handshake: from a stranger's HELLO to a Peer.
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "providers/shm/cma_probe.hpp"
+#include "providers/shm/peer_life.hpp"
+#include "providers/shm/switchboard.hpp"
+#include "runtime/base/log.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+std::uint64_t inode_of(int fd) noexcept {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
+void note_reached(Peer& peer, std::uint32_t block) noexcept {
+  const std::uint32_t count = peer.reached_count.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (peer.reached[i] == block) return;
+  }
+  if (count == kMaxBlocksPerProcess) return;
+  peer.reached[count] = block;
+  peer.reached_count.store(count + 1,
+                           std::memory_order_release);  // pairs with PeerTable::find_owner
+}
+
+}  // namespace
+
+bool Switchboard::meet(Connection& connection, const HelloMessage& hello,
+                       Received& received) noexcept {
+  if (hello.layout_version != kLayoutVersion) {
+    log_warn(
+        "a peer speaks version %u of the shared memory layout, we speak %u: both must use the same "
+        "version "
+        "of the library",
+        hello.layout_version, kLayoutVersion);
+    return false;
+  }
+  if (hello.identity == around_.segment.head().identity)
+    return false;  // ourselves: loopback needs no socket
+  Peer* peer = around_.peers.find_identity(hello.identity);
+  if (peer != nullptr) {
+    // The same process once more, if it shows the same file; an identity alone can be made up.
+    if (!peer->alive.load(std::memory_order_relaxed) ||
+        inode_of(received.fds[0].get()) != peer->segment_inode) {
+      return false;
+    }
+    return join(connection, *peer);
+  }
+  peer = make_acquaintance(connection, hello, received);
+  if (peer == nullptr) return false;
+  if (!connection.we_connected && say_hello(connection) != 0) {
+    destroy_peer(peer);
+    return false;
+  }
+  peer->cma.store(probe_cma(peer->pid, hello.header_address, hello.identity),
+                  std::memory_order_relaxed);
+  connection.peer = peer;
+  peer->connections[0] = &connection;
+  --half_open_;
+  if (connection.we_connected) {
+    note_reached(*peer, connection.block);
+    around_.wanted.forget(connection.block);
+  }
+  ++living_;
+  if (peer->pidfd.valid()) {
+    (void)watch(peer->pidfd.get(), peer->death);
+  } else if (peer->life_fd.valid()) {
+    ++life_locks_;
+  }
+  around_.peers.add(*peer);
+  log_debug("met process %d (%s direct copies)", static_cast<int>(peer->pid),
+            peer->cma.load(std::memory_order_relaxed) == Cma::kWorks ? "with" : "without");
+  around_.hooks.peer_ready(*peer);
+  return true;
+}
+
+bool Switchboard::join(Connection& connection, Peer& peer) noexcept {
+  Connection** place = nullptr;
+  for (Connection*& held : peer.connections) {
+    if (held == nullptr) place = &held;
+  }
+  if (!connection.we_connected && (place == nullptr || say_hello(connection) != 0)) return false;
+  if (connection.we_connected) {
+    note_reached(peer, connection.block);
+    around_.wanted.forget(connection.block);
+    // A further block of a process that we know: the way was worth finding, the socket is not
+    // needed.
+    for (const Connection* held : peer.connections) {
+      if (held != nullptr && held->we_connected) return false;
+    }
+    if (place == nullptr) return false;
+  }
+  connection.peer = &peer;
+  *place = &connection;
+  --half_open_;
+  close_doubles(peer);
+  // Who waits for this block may look again: it was unknown that the peer owns it.
+  if (connection.we_connected) around_.hooks.peer_ready(peer);
+  return true;
+}
+
+void Switchboard::close_doubles(Peer& peer) noexcept {
+  if (around_.segment.head().identity > peer.identity) return;  // the other side's part
+  bool ours = false;
+  for (const Connection* held : peer.connections)
+    ours = ours || (held != nullptr && held->we_connected);
+  if (!ours) return;
+  for (Connection* held : peer.connections) {
+    if (held != nullptr && !held->we_connected) close_connection(*held);
+  }
+}
+
+Peer* Switchboard::make_acquaintance(Connection& connection, const HelloMessage& hello,
+                                     Received& received) noexcept {
+  if (around_.peers.full()) {
+    static constinit LogOnce once;
+    if (once.first())
+      log_error("%u processes were met in this one's life: no more fit", PeerTable::kMaxPeers);
+    return nullptr;
+  }
+  const int socket = connection.socket.get();
+  Peer* const peer = make_peer();
+  if (peer == nullptr) return nullptr;
+  UniqueFd& segment = received.fds[0];
+  unsigned uid = 0;
+  int error = peer->segment.map(segment.get(), received.fds[1].get());
+  if (error == 0 && peer->segment.identity() != hello.identity) error = EPROTO;
+  if (error == 0 && !is_wake_fd(received.fds[2].get())) error = EPROTO;
+  if (error == 0 && !peer_credentials(socket, peer->pid, uid)) error = EACCES;
+  if (error != 0) {
+    log_warn("refused a process: %s",
+             error == EPROTO ? "its segment, doorbells or wake descriptor are not what they must be"
+                             : std::strerror(error));
+    destroy_peer(peer);
+    return nullptr;
+  }
+  peer->identity = hello.identity;
+  peer->segment_inode = inode_of(segment.get());
+  peer->wake = static_cast<UniqueFd&&>(received.fds[2]);
+  peer->pidfd = open_peer_pidfd(socket, peer->pid);
+  if (!peer->pidfd.valid()) {
+    if (life_lock_held(segment.get())) {
+      peer->life_fd = static_cast<UniqueFd&&>(segment);
+    } else {
+      log_info(
+          "process %d can be watched by its socket only: its end shows when its children have "
+          "ended too",
+          static_cast<int>(peer->pid));
+    }
+  }
+  const bool peer_lacks =
+      __atomic_load_n(&peer->segment.live_head().sender_fence, __ATOMIC_RELAXED) != 0;
+  const bool we_lack = around_.segment.head().sender_fence != 0;
+  peer->sender_fence.store(peer_lacks || we_lack, std::memory_order_relaxed);
+  return peer;
+}
+
+}  // namespace verbatim::shm

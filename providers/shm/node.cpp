@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/node.hpp"
+
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "providers/shm/cma_probe.hpp"
+#include "providers/shm/peer_table.hpp"
+#include "providers/shm/qpn_blocks.hpp"
+#include "providers/shm/service.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/memory/arena.hpp"
+#include "runtime/time/clock.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+constinit Mutex start_mutex;
+constinit std::uint32_t users = 0;            ///< start() less stop()
+constinit std::uint32_t inherited_users = 0;  ///< of those, what our parent had when it forked
+constinit bool process_hooks_set = false;
+
+int membarrier(int command) noexcept {
+  return static_cast<int>(::syscall(SYS_membarrier, command, 0, 0));
+}
+
+}  // namespace
+
+struct Node::Parts {
+  explicit Parts(const ServiceHooks& given) noexcept : hooks(given) {}
+
+  ServiceHooks hooks;
+  OwnSegment segment;
+  FabricFolder folder;
+  PeerTable peers;
+  WantedBlocks wanted;
+  Service service{Surroundings{segment, folder, peers, wanted, hooks}};
+  QpnBlocks qpns{segment, folder, service};
+  Peer* self = nullptr;
+  bool membarrier_works = false;
+  bool forked = false;  ///< our parent's: no thread, no names, only memory and descriptors
+
+  int open() noexcept;
+  void close() noexcept;
+};
+
+namespace {
+// Constant-initialised; holds a pointer only.
+constinit Node node;
+}  // namespace
+
+int Node::Parts::open() noexcept {
+  int error = folder.open();
+  if (error != 0) return error;
+  error = segment.create();
+  if (error != 0) return error;
+  membarrier_works = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+  if (!membarrier_works) {
+    log_info("membarrier is refused (%s): peers pay a fence for each message",
+             std::strerror(errno));
+    segment.head().sender_fence = 1;
+  }
+  permit_cma();
+  error = service.start();
+  if (error != 0) return error;
+
+  self = make_peer();
+  if (self == nullptr) return ENOMEM;
+  self->segment.view(segment);
+  self->identity = segment.head().identity;
+  self->pid = ::getpid();
+  self->self = true;
+  self->wake.reset(::fcntl(service.wake_fd(), F_DUPFD_CLOEXEC, 0));
+  if (!self->wake.valid()) {
+    destroy_peer(self);
+    return EMFILE;
+  }
+  self->cma.store(Cma::kWorks, std::memory_order_relaxed);
+  self->sender_fence.store(!membarrier_works, std::memory_order_relaxed);
+  peers.add(*self);
+  return 0;
+}
+
+void Node::Parts::close() noexcept {
+  if (!forked) qpns.release_names();
+  service.stop(forked);
+  while (Peer* peer = peers.take_any()) destroy_peer(peer);
+  segment.destroy();
+  folder.close();
+}
+
+int Node::start(const ServiceHooks& hooks) noexcept {
+  const LockGuard guard(start_mutex);
+  if (node.parts_ != nullptr && !node.parts_->forked) {
+    ++users;
+    return 0;
+  }
+  return start_locked(hooks);
+}
+
+int Node::start_locked(const ServiceHooks& hooks) noexcept {
+  if (!process_hooks_set) {
+    const int error = ::pthread_atfork(lock_for_fork, unlock_after_fork, continue_in_child);
+    if (error != 0) return error;
+    if (::atexit(remove_names_at_exit) != 0) return ENOMEM;
+    process_hooks_set = true;
+  }
+  // What a parent left us stays where it is: inherited objects may still point into it.
+  auto* const parts = make_nothrow<Parts>(hooks);
+  if (parts == nullptr) return ENOMEM;
+  Parts* const before = node.parts_;
+  node.parts_ = parts;  // before the service thread exists: its hooks come here
+  const int error = parts->open();
+  if (error != 0) {
+    node.parts_ = before;
+    parts->close();
+    destroy_nothrow(parts);
+    return error;
+  }
+  ++users;
+  return 0;
+}
+
+void Node::stop() noexcept {
+  const LockGuard guard(start_mutex);
+  if (users + inherited_users == 0) return;
+  // Whose stop this is cannot be told: the inherited ones go first, so that nothing ends too early.
+  if (inherited_users != 0) {
+    --inherited_users;
+  } else {
+    --users;
+  }
+  if (users + inherited_users == 0) stop_locked();
+}
+
+void Node::stop_locked() noexcept {
+  Parts* const parts = node.parts_;
+  node.parts_ = nullptr;
+  parts->close();
+  destroy_nothrow(parts);
+}
+
+Node& Node::get() noexcept { return node; }
+
+void Node::lock_for_fork() noexcept {
+  start_mutex.lock();
+  if (node.parts_ == nullptr) return;
+  node.parts_->qpns.lock_for_fork();
+  node.parts_->segment.lock_for_fork();
+  node.parts_->peers.lock_for_fork();
+  node.parts_->wanted.lock_for_fork();
+}
+
+void Node::unlock_after_fork() noexcept {
+  if (node.parts_ != nullptr) {
+    node.parts_->wanted.unlock_after_fork();
+    node.parts_->peers.unlock_after_fork();
+    node.parts_->segment.unlock_after_fork();
+    node.parts_->qpns.unlock_after_fork();
+  }
+  start_mutex.unlock();
+}
+
+void Node::continue_in_child() noexcept {
+  if (node.parts_ != nullptr) {
+    node.parts_->forked = true;
+    node.parts_->segment.become_private();
+    inherited_users += users;
+    users = 0;
+  }
+  unlock_after_fork();
+}
+
+void Node::remove_names_at_exit() noexcept {
+  const LockGuard guard(start_mutex);
+  if (node.parts_ != nullptr && !node.parts_->forked) node.parts_->qpns.release_names();
+}
+
+OwnSegment& Node::segment() noexcept { return parts_->segment; }
+
+Peer& Node::self() noexcept { return *parts_->self; }
+
+int Node::take_qpn(std::uint32_t& index, std::uint32_t& qpn) noexcept {
+  return parts_->forked ? EIO : parts_->qpns.take(index, qpn);
+}
+
+void Node::give_qpn(std::uint32_t index) noexcept { parts_->qpns.give(index); }
+
+Peer* Node::find(std::uint32_t qpn, bool hold) noexcept {
+  Peer* const peer = parts_->peers.find_owner(qpn, hold);
+  // A dead owner's numbers may belong to somebody new: whoever keeps asking will meet him.
+  if (peer != nullptr && !peer->alive.load(std::memory_order_acquire)) want_peer(qpn);
+  return peer;
+}
+
+Peer* Node::find_peer(std::uint32_t qpn) noexcept { return find(qpn, false); }
+
+Peer* Node::hold_peer(std::uint32_t qpn) noexcept { return find(qpn, true); }
+
+void Node::release_peer(Peer& peer) noexcept { parts_->peers.release(peer); }
+
+std::uint32_t Node::index_in(const Peer& peer, std::uint32_t qpn) noexcept {
+  const std::uint32_t k = PeerTable::block_position(peer, qpn);
+  if (k == kMaxBlocksPerProcess) return ~0u;
+  const std::uint32_t index = k * kQpnsPerBlock + qpn % kQpnsPerBlock;
+  return index < peer.segment.qp_capacity() ? index : ~0u;
+}
+
+void Node::want_peer(std::uint32_t qpn) noexcept {
+  const std::uint32_t block = qpn >> kQpnBlockBits;
+  if (block == 0 || block >= kQpnBlocks || parts_->forked) return;
+  if (parts_->wanted.ask(block, now_ns())) parts_->service.wake();
+}
+
+void Node::want_arena(Peer& peer, std::uint32_t arena) noexcept {
+  if (arena >= kMaxArenas || peer.arenas[arena].base.load(std::memory_order_acquire) != nullptr)
+    return;
+  if (!peer.asked.set(arena)) return;
+  if (peer.self) {
+    std::uint64_t size = 0;
+    unsigned char* const base = arena_base(arena, size);
+    if (base == nullptr) {
+      peer.refused.set(arena);
+    } else {
+      peer.arenas[arena].size = size;
+      peer.arenas[arena].base.store(base, std::memory_order_release);
+    }
+    peer.asked.clear(arena);
+    peer.wanted_arena_count.fetch_add(1, std::memory_order_release);
+    parts_->service.wake();
+    return;
+  }
+  peer.refused.clear(arena);
+  peer.wanted_arena_count.fetch_add(
+      1, std::memory_order_release);  // pairs with Switchboard::ask_for_arenas
+  parts_->service.wake();
+}
+
+bool Node::arena_refused(Peer& peer, std::uint32_t arena) noexcept {
+  return arena >= kMaxArenas || peer.refused.test(arena);
+}
+
+void Node::want_tick(bool on) noexcept { parts_->service.want_tick(on); }
+
+void Node::fence_everyone() noexcept {
+  if (parts_->membarrier_works && membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0) return;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+bool Node::on_service_thread() const noexcept {
+  return parts_ != nullptr && parts_->service.on_thread();
+}
+
+}  // namespace verbatim::shm

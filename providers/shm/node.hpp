@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// This process as a member of the fabric: its segment, its place in the rendezvous folder, its
+// service thread and the peers it has met. One per process, shared by all contexts: the first
+// open_device starts it, the last close_device stops it.
+//
+// The service thread is the only thread of the library. It sleeps in epoll with all signals
+// blocked, serves connects, peers' service requests, wake-ups of armed CQs and the death of peers,
+// and ticks once per millisecond only while somebody asked for it. It calls back through
+// ServiceHooks; nothing else of the data path is known here.
+//
+// After fork() the child keeps a private copy of what it inherited, so that nothing it does reaches
+// the parent; its first start() makes a node of its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "providers/shm/peer.hpp"
+#include "providers/shm/segment.hpp"
+
+namespace verbatim::shm {
+
+/// What the data path does on the service thread. All noexcept, bounded, no blocking.
+struct ServiceHooks {
+  void (*request)(
+      std::uint32_t qp_bit) noexcept;          ///< service doorbell: look at QPs `qp_bit` mod 4096
+  void (*cq_wake)(std::uint32_t cq) noexcept;  ///< a peer found this CQ armed
+  void (*tick)() noexcept;                     ///< 1 ms, while ticking is on; may turn it off
+  void (*sweep)() noexcept;  ///< about every 50 ms while QPs are attached: repair lost hints
+  void (*peer_ready)(Peer&) noexcept;  ///< attached (either side connected)
+  void (*peer_dead)(Peer&) noexcept;
+  void (*arena_ready)(Peer&) noexcept;  ///< a wanted arena was mapped, or refused
+};
+
+class Node {
+ public:
+  /// Start or share; `stop` releases. Reference counted under a lock; EIO/ENOMEM/EACCES with the
+  /// exact cause logged.
+  static int start(const ServiceHooks& hooks) noexcept;
+  static void stop() noexcept;
+  /// The running node. REQUIRES: between start and stop.
+  static Node& get() noexcept;
+
+  OwnSegment& segment() noexcept;
+  /// Ourselves as a peer (loopback).
+  Peer& self() noexcept;
+
+  /// A free QP table index and its host-unique number; claims a further block when needed.
+  /// EAGAIN-free: ENOMEM when kMaxQps are in use, EIO when the folder cannot be used.
+  int take_qpn(std::uint32_t& index, std::uint32_t& qpn) noexcept;
+  void give_qpn(std::uint32_t index) noexcept;
+
+  /// The peer that owns `qpn` if it is attached, ourselves included; else nullptr.
+  Peer* find_peer(std::uint32_t qpn) noexcept;
+  /// Table index of `qpn` within its owner's qp table, or ~0u.
+  static std::uint32_t index_in(const Peer& peer, std::uint32_t qpn) noexcept;
+  /// Asks the service thread to find and attach the owner of `qpn`; returns at once. It retries
+  /// every few ms for as long as want_peer is asked again at least once per 100 ms, so a peer that
+  /// starts later is met.
+  void want_peer(std::uint32_t qpn) noexcept;
+  /// Asks the service thread to fetch and map an arena of a peer; returns at once.
+  void want_arena(Peer& peer, std::uint32_t arena) noexcept;
+  /// True when the peer has said no to this arena (not registered with remote access, or too many).
+  bool arena_refused(Peer& peer, std::uint32_t arena) noexcept;
+
+  /// Turns the 1 ms tick on or off (any thread; idempotent, an eventfd write only when it turns
+  /// on).
+  void want_tick(bool on) noexcept;
+  /// Full fence on every running thread of every registered process (membarrier GLOBAL_EXPEDITED),
+  /// or, where refused, a local fence (then header.sender_fence is set and senders pay).
+  void fence_everyone() noexcept;
+  bool on_service_thread() const noexcept;
+
+  /// Like find_peer, and keeps the peer from being retired until release_peer. A process that uses
+  /// these two throughout gives dead peers' memory and descriptors back some seconds after their
+  /// last holder left; one that never calls hold_peer keeps them until it stops.
+  Peer* hold_peer(std::uint32_t qpn) noexcept;
+  void release_peer(Peer& peer) noexcept;
+
+ private:
+  struct Parts;
+  static int start_locked(const ServiceHooks& hooks) noexcept;
+  static void stop_locked() noexcept;
+  static void lock_for_fork() noexcept;
+  static void unlock_after_fork() noexcept;
+  static void continue_in_child() noexcept;
+  static void remove_names_at_exit() noexcept;
+  Peer* find(std::uint32_t qpn, bool hold) noexcept;
+
+  Parts* parts_ = nullptr;
+};
+
+}  // namespace verbatim::shm

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/peer_table.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <new>
+
+namespace verbatim::shm {
+
+Peer* make_peer() noexcept {
+  void* const memory =
+      ::mmap(nullptr, sizeof(Peer), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : ::new (memory) Peer;
+}
+
+void destroy_peer(Peer* peer) noexcept {
+  if (peer == nullptr) return;
+  peer->segment.unmap();
+  if (!peer->self) {
+    for (Arena& arena : peer->arenas) {
+      unsigned char* const base = arena.base.load(std::memory_order_relaxed);
+      if (base != nullptr) ::munmap(base, arena.size);
+    }
+  }
+  peer->~Peer();
+  ::munmap(static_cast<void*>(peer), sizeof(Peer));
+}
+
+void Peer::wake_service() noexcept {
+  const std::uint64_t one = 1;
+  // EAGAIN: so many wakes are pending that one more says nothing.
+  while (::write(wake.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+std::uint32_t PeerTable::block_position(const Peer& peer, std::uint32_t qpn) noexcept {
+  const SegmentHeader& head = peer.segment.live_head();
+  const std::uint32_t block = qpn >> kQpnBlockBits;
+  std::uint32_t count =
+      head.block_count.load(std::memory_order_acquire);  // pairs with QpnBlocks::add_block
+  if (count > kMaxBlocksPerProcess) count = kMaxBlocksPerProcess;
+  for (std::uint32_t k = 0; k < count; ++k) {
+    if (head.blocks[k].load(std::memory_order_relaxed) == block) return k;
+  }
+  return kMaxBlocksPerProcess;
+}
+
+void PeerTable::add(Peer& peer) noexcept {
+  const LockGuard guard(lock_);
+  peer.next = first_;
+  first_ = &peer;
+  ++count_;
+}
+
+Peer* PeerTable::take_retired(std::uint64_t died_before) noexcept {
+  // As long as nobody ever held a peer, we cannot know who still points to one.
+  if (!holds_used_.load(std::memory_order_relaxed)) return nullptr;
+  const LockGuard guard(lock_);
+  for (Peer** link = &first_; *link != nullptr; link = &(*link)->next) {
+    Peer* const peer = *link;
+    if (peer->alive.load(std::memory_order_relaxed) || peer->died_at > died_before ||
+        peer->holders.load(std::memory_order_acquire) != 0) {
+      continue;
+    }
+    *link = peer->next;
+    --count_;
+    return peer;
+  }
+  return nullptr;
+}
+
+Peer* PeerTable::take_any() noexcept {
+  const LockGuard guard(lock_);
+  Peer* const peer = first_;
+  if (peer != nullptr) {
+    first_ = peer->next;
+    --count_;
+  }
+  return peer;
+}
+
+Peer* PeerTable::find_owner(std::uint32_t qpn, bool hold) noexcept {
+  if (hold) holds_used_.store(true, std::memory_order_relaxed);
+  const std::uint32_t block = qpn >> kQpnBlockBits;
+  Peer* reached = nullptr;
+  Peer* living = nullptr;
+  Peer* dead = nullptr;
+  bool disputed = false;
+  const LockGuard guard(lock_);
+  for (Peer* peer = first_; peer != nullptr; peer = peer->next) {
+    if (block_position(*peer, qpn) == kMaxBlocksPerProcess) continue;
+    if (!peer->alive.load(std::memory_order_acquire)) {
+      dead = peer;
+      continue;
+    }
+    disputed = living != nullptr;
+    living = peer;
+    if (peer->self) reached = peer;
+    const std::uint32_t known = peer->reached_count.load(std::memory_order_acquire);
+    for (std::uint32_t i = 0; i < known; ++i) {
+      if (peer->reached[i] == block) reached = peer;
+    }
+  }
+  Peer* const found = reached != nullptr  ? reached
+                      : disputed          ? nullptr
+                      : living != nullptr ? living
+                                          : dead;
+  if (found != nullptr && hold) found->holders.fetch_add(1, std::memory_order_relaxed);
+  return found;
+}
+
+Peer* PeerTable::find_identity(std::uint64_t identity) noexcept {
+  const LockGuard guard(lock_);
+  for (Peer* peer = first_; peer != nullptr; peer = peer->next) {
+    if (peer->identity == identity) return peer;
+  }
+  return nullptr;
+}
+
+}  // namespace verbatim::shm

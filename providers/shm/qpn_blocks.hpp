@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Queue pair numbers: which of our blocks' 4096 numbers are in use. Table index k * 4096 + n stands
+// for number n of the k-th block. Any thread; the mutex is held while a further block is claimed,
+// which enters the kernel.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/shm/fabric_folder.hpp"
+#include "providers/shm/segment.hpp"
+#include "providers/shm/service.hpp"
+#include "runtime/sync/mutex.hpp"
+
+namespace verbatim::shm {
+
+class QpnBlocks {
+ public:
+  QpnBlocks(OwnSegment& segment, FabricFolder& folder, Service& service) noexcept
+      : segment_(segment), folder_(folder), service_(service) {}
+
+  int take(std::uint32_t& index, std::uint32_t& qpn) noexcept;
+  void give(std::uint32_t index) noexcept;
+  /// Removes the names of our blocks.
+  void release_names() noexcept;
+
+  void lock_for_fork() noexcept { mutex_.lock(); }
+  void unlock_after_fork() noexcept { mutex_.unlock(); }
+
+ private:
+  struct Block {
+    std::uint32_t number;
+    std::uint32_t used;
+    std::uint32_t next;  ///< where the search goes on: a number rests after its use
+    std::uint64_t in_use[kQpnsPerBlock / 64];
+  };
+  bool take_from(Block& block, std::uint32_t& low) noexcept;
+  int add_block() noexcept;
+
+  OwnSegment& segment_;
+  FabricFolder& folder_;
+  Service& service_;
+  Mutex mutex_;
+  std::uint32_t count_ = 0;
+  Block blocks_[kMaxBlocksPerProcess] = {};
+};
+
+}  // namespace verbatim::shm

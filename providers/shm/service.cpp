@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/service.hpp"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/base/log.hpp"
+#include "runtime/time/clock.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+constexpr int kEventsPerWake = 32;
+constexpr std::size_t kStackBytes = 256u << 10;
+constexpr std::uint32_t kSweepsPerSecond = 20;
+
+/// Takes all bits of a block and calls f with each. A bit set meanwhile is found by the next call:
+/// whoever sets one wakes us after it.
+template <class F>
+void drain(DoorbellBlock& block, F f) noexcept {
+  std::uint64_t summary = block.summary.exchange(0, std::memory_order_seq_cst);
+  for (; summary != 0; summary &= summary - 1) {
+    const auto w = static_cast<std::uint32_t>(__builtin_ctzll(summary));
+    std::uint64_t word = block.words[w].exchange(0, std::memory_order_seq_cst);
+    for (; word != 0; word &= word - 1)
+      f(w * 64 + static_cast<std::uint32_t>(__builtin_ctzll(word)));
+  }
+}
+
+}  // namespace
+
+int Service::start() noexcept {
+  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = &wake_source_;
+  if (!epoll_.valid() || !wake_.valid() ||
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
+    const int error = errno;
+    log_error("descriptors for the service thread: %s%s", std::strerror(error),
+              error == EMFILE ? " (raise 'ulimit -n')" : "");
+    return error;
+  }
+  switchboard_.open(epoll_.get(), wake_.get());
+  stopping_.store(false, std::memory_order_relaxed);
+
+  // The thread inherits the mask: signals are for the application's threads.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  (void)::pthread_attr_setstacksize(&attributes, kStackBytes);
+  int error = ::pthread_create(&thread_, &attributes, run, this);
+  // A program with much thread-local data needs more stack than that.
+  if (error == EINVAL) error = ::pthread_create(&thread_, nullptr, run, this);
+  ::pthread_attr_destroy(&attributes);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) {
+    log_error("starting the service thread: %s (limits on processes: 'ulimit -u', pids.max)",
+              std::strerror(error));
+    return error;
+  }
+  (void)::pthread_setname_np(thread_, "verbatim-shm");
+  running_.store(true, std::memory_order_release);
+  return 0;
+}
+
+void Service::stop(bool forked) noexcept {
+  if (running_.load(std::memory_order_acquire) && !forked) {
+    stopping_.store(true, std::memory_order_release);
+    wake();
+    ::pthread_join(thread_, nullptr);
+  }
+  running_.store(false, std::memory_order_relaxed);
+  switchboard_.close(forked);
+  epoll_.reset();
+  wake_.reset();
+}
+
+void Service::wake() noexcept {
+  const std::uint64_t one = 1;
+  while (::write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+void Service::want_tick(bool on) noexcept {
+  if (ticking_.load(std::memory_order_relaxed) == on) return;
+  if (!ticking_.exchange(on, std::memory_order_acq_rel) && on && !on_thread()) wake();
+}
+
+bool Service::on_thread() const noexcept {
+  return running_.load(std::memory_order_acquire) &&
+         ::pthread_equal(::pthread_self(), thread_) != 0;
+}
+
+void* Service::run(void* self) noexcept {
+  static_cast<Service*>(self)->loop();
+  return nullptr;
+}
+
+void Service::loop() noexcept {
+  while (!stopping_.load(std::memory_order_acquire)) {
+    const int timeout = run_due();
+    switchboard_.bury();
+    epoll_event events[kEventsPerWake];
+    const int count = ::epoll_wait(epoll_.get(), events, kEventsPerWake, timeout);
+    for (int i = 0; i < count; ++i) {
+      EventSource& source = *static_cast<EventSource*>(events[i].data.ptr);
+      switch (source.kind) {
+        case EventSource::kWake:
+          on_wake();
+          break;
+        case EventSource::kListener:
+          switchboard_.on_listener(source);
+          break;
+        case EventSource::kConnection:
+          switchboard_.on_connection(*static_cast<Connection*>(source.object));
+          break;
+        case EventSource::kDeath:
+          switchboard_.on_death(*static_cast<Peer*>(source.object));
+          break;
+      }
+    }
+  }
+}
+
+void Service::on_wake() noexcept {
+  std::uint64_t ignored = 0;
+  // First the eventfd, then what it announced: a ring after the drain wakes us again.
+  (void)!::read(wake_.get(), &ignored, sizeof ignored);
+  drain_doorbells();
+  switchboard_.ask_for_arenas();
+}
+
+void Service::drain_doorbells() noexcept {
+  Doorbells& doorbells = around_.segment.doorbells();
+  const ServiceHooks& hooks = around_.hooks;
+  drain(doorbells.service, [&hooks](std::uint32_t bit) { hooks.request(bit); });
+  drain(doorbells.cq_wake, [&hooks](std::uint32_t cq) { hooks.cq_wake(cq); });
+}
+
+int Service::run_due() noexcept {
+  std::uint64_t now = now_ns();
+  std::uint64_t next = switchboard_.run_due(now);
+
+  if (!ticking_.load(std::memory_order_acquire)) {
+    next_tick_ = 0;
+  } else {
+    if (next_tick_ == 0) next_tick_ = now + kTickNs;
+    if (now >= next_tick_) {
+      around_.hooks.tick();
+      now = now_ns();
+      // On average once per ms although epoll rounds up; what was missed by far is not made up for.
+      next_tick_ += kTickNs;
+      if (next_tick_ + kTickNs < now) next_tick_ = now + kTickNs;
+    }
+    if (!ticking_.load(std::memory_order_acquire)) {
+      next_tick_ = 0;
+    } else if (next_tick_ < next) {
+      next = next_tick_;
+    }
+  }
+
+  if (switchboard_.living() == 0) {
+    next_sweep_ = 0;
+  } else {
+    if (next_sweep_ == 0) next_sweep_ = now + kSweepNs;
+    if (now >= next_sweep_) {
+      drain_doorbells();  // a bit whose wake-up was lost
+      around_.hooks.sweep();
+      if (++sweeps_ % kSweepsPerSecond == 0) switchboard_.forget_refusals();
+      now = now_ns();
+      next_sweep_ = now + kSweepNs;
+    }
+    if (next_sweep_ < next) next = next_sweep_;
+  }
+
+  if (next == ~std::uint64_t{0}) return -1;
+  if (next <= now) return 0;
+  const std::uint64_t ms = (next - now + 999'999) / 1'000'000;
+  return ms > 60'000 ? 60'000 : static_cast<int>(ms);
+}
+
+}  // namespace verbatim::shm

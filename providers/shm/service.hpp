@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The service thread: one per process, started with the node, asleep in epoll unless somebody wants
+// something.
+//
+//   wake eventfd   peers rang a doorbell, or a thread of ours wants a connect, an arena, the tick
+//   sockets        strangers and peers (switchboard)
+//   pidfds         a peer ended
+//   time           1 ms tick while asked for; 50 ms sweep while a peer lives; the switchboard's own
+//   dates
+//
+// It has all signals blocked, a small stack, and holds no lock while it calls the data path's
+// hooks.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "providers/shm/switchboard.hpp"
+#include "runtime/base/unique_fd.hpp"
+
+namespace verbatim::shm {
+
+class Service {
+ public:
+  static constexpr std::uint64_t kTickNs = 1'000'000;
+  static constexpr std::uint64_t kSweepNs = 50'000'000;
+
+  explicit Service(const Surroundings& around) noexcept : around_(around), switchboard_(around) {}
+
+  /// Makes the descriptors and the thread. 0 or an errno, logged.
+  int start() noexcept;
+  /// Ends and joins the thread, then closes all sockets. In a forked child there is no thread to
+  /// join.
+  void stop(bool forked) noexcept;
+
+  [[nodiscard]] int wake_fd() const noexcept { return wake_.get(); }
+  void wake() noexcept;
+  void want_tick(bool on) noexcept;
+  [[nodiscard]] bool on_thread() const noexcept;
+  int add_listener(UniqueFd socket) noexcept {
+    return switchboard_.add_listener(static_cast<UniqueFd&&>(socket));
+  }
+
+ private:
+  static void* run(void* self) noexcept;
+  void loop() noexcept;
+  void on_wake() noexcept;
+  void drain_doorbells() noexcept;
+  /// Milliseconds to sleep, -1 for until something happens.
+  int run_due() noexcept;
+
+  Surroundings around_;
+  Switchboard switchboard_;
+  UniqueFd epoll_;
+  UniqueFd wake_;
+  EventSource wake_source_{EventSource::kWake, this};
+  pthread_t thread_{};
+  std::atomic<bool> running_{false};
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> ticking_{false};
+  std::uint64_t next_tick_ = 0;  ///< 0: the tick was off
+  std::uint64_t next_sweep_ = 0;
+  std::uint32_t sweeps_ = 0;
+};
+
+}  // namespace verbatim::shm

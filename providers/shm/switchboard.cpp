@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/switchboard.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "providers/shm/peer_life.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/time/clock.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+constexpr int kAcceptsPerWake = 16;
+constexpr int kMessagesPerWake = 8;
+constexpr std::uint64_t kAcceptPauseNs = 100'000'000;
+constexpr std::uint64_t kLifeCheckNs = 10'000'000;
+constexpr std::uint64_t kUnsentRetryNs = 2'000'000;
+constexpr std::uint64_t kRetireAfterNs = 5'000'000'000;
+
+}  // namespace
+
+void Switchboard::open(int epoll, int wake_fd) noexcept {
+  epoll_ = epoll;
+  wake_fd_ = wake_fd;
+}
+
+void Switchboard::close(bool forked) noexcept {
+  if (forked) epoll_ = -1;  // it is the parent's too
+  while (oldest_ != nullptr) {
+    // Not only closed: a child of ours may hold the socket too, and the peer would wait for it.
+    if (!forked) ::shutdown(oldest_->socket.get(), SHUT_RDWR);
+    close_connection(*oldest_);
+  }
+  bury();
+  for (Listener& listener : listeners_) listener.socket.reset();
+  listener_count_.store(0, std::memory_order_relaxed);
+}
+
+bool Switchboard::watch(int fd, EventSource& source) noexcept {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = &source;
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0) return true;
+  log_warn("watching a descriptor: %s", std::strerror(errno));
+  return false;
+}
+
+int Switchboard::add_listener(UniqueFd socket) noexcept {
+  const std::uint32_t n = listener_count_.load(std::memory_order_relaxed);
+  if (n == kMaxBlocksPerProcess) return ENOMEM;
+  Listener& listener = listeners_[n];
+  listener.source = {EventSource::kListener, &listener};
+  listener.socket = static_cast<UniqueFd&&>(socket);
+  if (!watch(listener.socket.get(), listener.source)) {
+    listener.socket.reset();
+    return EIO;
+  }
+  // Publishes the listener; pairs with resume_accepting().
+  listener_count_.store(n + 1, std::memory_order_release);
+  return 0;
+}
+
+void Switchboard::pause_accepting(std::uint64_t now) noexcept {
+  // A listener that cannot be served stays readable: watching it would turn the thread into a
+  // spinner.
+  const std::uint32_t count = listener_count_.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, listeners_[i].socket.get(), nullptr);
+  }
+  accept_paused_until_ = now + kAcceptPauseNs;
+}
+
+void Switchboard::resume_accepting() noexcept {
+  accept_paused_until_ = 0;
+  const std::uint32_t count = listener_count_.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = &listeners_[i].source;
+    // One that came while the others paused is watched already.
+    (void)::epoll_ctl(epoll_, EPOLL_CTL_ADD, listeners_[i].socket.get(), &event);
+  }
+}
+
+void Switchboard::on_listener(EventSource& source) noexcept {
+  const int listener = static_cast<Listener*>(source.object)->socket.get();
+  const std::uint64_t now = now_ns();
+  for (int i = 0; i < kAcceptsPerWake; ++i) {
+    UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+        static constinit LogOnce once;
+        if (once.first())
+          log_error("a peer cannot connect: %s (raise 'ulimit -n')", std::strerror(errno));
+        pause_accepting(now);
+      }
+      return;
+    }
+    pid_t pid = 0;
+    unsigned uid = 0;
+    if (!peer_credentials(socket.get(), pid, uid)) {
+      log_warn("refused a connection of user %u: only processes of one user meet", uid);
+      continue;
+    }
+    Connection* const connection = open_connection(static_cast<UniqueFd&&>(socket), now);
+    // Who connects speaks at once: its first words are probably here.
+    if (connection != nullptr) on_connection(*connection);
+  }
+}
+
+Connection* Switchboard::open_connection(UniqueFd socket, std::uint64_t now) noexcept {
+  if (half_open_ >= kMaxHalfOpen) {
+    Connection* victim = oldest_;
+    while (victim->peer != nullptr) victim = victim->next;
+    log_info("too many connections wait for their handshake: the oldest goes");
+    close_connection(*victim);
+  }
+  auto* const connection = make_nothrow<Connection>();
+  if (connection == nullptr) return nullptr;
+  connection->socket = static_cast<UniqueFd&&>(socket);
+  connection->opened_at = now;
+  if (!watch(connection->socket.get(), connection->source)) {
+    destroy_nothrow(connection);
+    return nullptr;
+  }
+  connection->prev = newest_;
+  (newest_ != nullptr ? newest_->next : oldest_) = connection;
+  newest_ = connection;
+  ++half_open_;
+  return connection;
+}
+
+/// Out of the list and of its peer. The memory stays until bury().
+void Switchboard::close_connection(Connection& connection) noexcept {
+  if (connection.closed) return;
+  connection.closed = true;
+  (connection.prev != nullptr ? connection.prev->next : oldest_) = connection.next;
+  (connection.next != nullptr ? connection.next->prev : newest_) = connection.prev;
+  if (connection.peer == nullptr) {
+    --half_open_;
+  } else {
+    Peer& peer = *connection.peer;
+    for (Connection*& held : peer.connections) {
+      if (held == &connection) held = nullptr;
+    }
+    // Questions that went out here may never be answered: they go out again on what is left.
+    for (auto& word : peer.sent.words) word.store(0, std::memory_order_relaxed);
+    unsent_ = true;
+  }
+  // Explicitly: a forked child's copy of the descriptor would keep the socket in the epoll.
+  (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, connection.socket.get(), nullptr);
+  connection.socket.reset();
+  connection.prev = nullptr;
+  connection.next = closed_;
+  closed_ = &connection;
+}
+
+void Switchboard::bury() noexcept {
+  while (closed_ != nullptr) {
+    Connection* const connection = closed_;
+    closed_ = connection->next;
+    destroy_nothrow(connection);
+  }
+}
+
+void Switchboard::connect_block(std::uint32_t block, std::uint64_t now) noexcept {
+  for (const Connection* c = oldest_; c != nullptr; c = c->next) {
+    if (c->we_connected && c->peer == nullptr && c->block == block) return;  // under way
+  }
+  UniqueFd socket;
+  const int error = around_.folder.connect(block, socket);
+  if (error == ECONNREFUSED) around_.folder.remove_stale(block);
+  if (error != 0) {
+    if (error == EMFILE || error == ENFILE) {
+      static constinit LogOnce once;
+      if (once.first())
+        log_error("cannot connect to a peer: %s (raise 'ulimit -n')", std::strerror(error));
+    }
+    return;
+  }
+  pid_t pid = 0;
+  unsigned uid = 0;
+  if (!peer_credentials(socket.get(), pid, uid)) {
+    log_warn(
+        "the name of queue pair block 0x%03x belongs to user %u: only processes of one user meet",
+        block, uid);
+    return;
+  }
+  Connection* const connection = open_connection(static_cast<UniqueFd&&>(socket), now);
+  if (connection == nullptr) return;
+  connection->we_connected = true;
+  connection->block = block;
+  if (say_hello(*connection) != 0) close_connection(*connection);
+}
+
+int Switchboard::say_hello(Connection& connection) noexcept {
+  OwnSegment& segment = around_.segment;
+  HelloMessage hello;
+  hello.identity = segment.head().identity;
+  hello.header_address = reinterpret_cast<std::uintptr_t>(segment.base());
+  hello.layout_version = kLayoutVersion;
+  const int fds[] = {segment.fd(), segment.doorbell_fd(), wake_fd_};
+  return send_message(connection.socket.get(), &hello, sizeof hello, fds);
+}
+
+void Switchboard::on_connection(Connection& connection) noexcept {
+  bool reset_seen = false;
+  for (int i = 0; i < kMessagesPerWake && !connection.closed; ++i) {
+    Received received;
+    const int error = receive_message(connection.socket.get(), received);
+    if (error == EAGAIN || error == EWOULDBLOCK) return;
+    if (error == ECONNRESET && !reset_seen) {
+      // It left without reading all of ours; what it said before may still be there.
+      reset_seen = true;
+      continue;
+    }
+    if (error == 0 && handle(connection, received)) continue;
+    Peer* const peer = connection.peer;
+    close_connection(connection);
+    if (peer == nullptr || !peer->alive.load(std::memory_order_relaxed)) return;
+    for (const Connection* left : peer->connections) {
+      if (left != nullptr) return;
+    }
+    declare_dead(*peer, error == 0 ? "it broke the protocol" : "it left");
+    return;
+  }
+}
+
+bool Switchboard::handle(Connection& connection, Received& received) noexcept {
+  Message message;
+  if (received.too_much ||
+      !parse_message({received.data, received.bytes}, received.fd_count, message)) {
+    log_info("closing a connection: %s",
+             received.too_much
+                 ? "an oversized message, or our descriptor table is full ('ulimit -n')"
+                 : "a malformed message");
+    return false;
+  }
+  if (connection.peer == nullptr) {
+    return message.type == MessageType::kHello && meet(connection, message.hello, received);
+  }
+  Peer& peer = *connection.peer;
+  switch (message.type) {
+    case MessageType::kWantArena:
+      answer_want(connection, message.arena.arena);
+      return true;
+    case MessageType::kArena:
+      take_arena(peer, message.arena, received.fds[0]);
+      return true;
+    case MessageType::kRefused:
+      refuse(peer, message.arena.arena);
+      return true;
+    case MessageType::kHello:
+      return false;  // once is enough
+  }
+  return false;
+}
+
+void Switchboard::on_death(Peer& peer) noexcept { declare_dead(peer, "its process ended"); }
+
+void Switchboard::declare_dead(Peer& peer, const char* how) noexcept {
+  if (!peer.alive.load(std::memory_order_relaxed)) return;
+  log_info("peer %d is gone: %s", static_cast<int>(peer.pid), how);
+  // The descriptor itself stays open: the data path polls it before it trusts the pid.
+  if (peer.pidfd.valid()) {
+    (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, peer.pidfd.get(), nullptr);
+  } else if (peer.life_fd.valid()) {
+    --life_locks_;
+  }
+  for (Connection* connection : peer.connections) {
+    if (connection != nullptr) close_connection(*connection);
+  }
+  peer.died_at = now_ns();
+  --living_;
+  peer.alive.store(false, std::memory_order_release);
+  around_.hooks.peer_dead(peer);
+}
+
+std::uint64_t Switchboard::run_due(std::uint64_t now) noexcept {
+  std::uint64_t next = ~std::uint64_t{0};
+  const auto not_later = [&next](std::uint64_t when) {
+    if (when < next) next = when;
+  };
+
+  std::uint32_t due[WantedBlocks::kCapacity];
+  std::uint64_t next_want = 0;
+  const std::uint32_t count = around_.wanted.take_due(now, due, next_want);
+  for (std::uint32_t i = 0; i < count; ++i) connect_block(due[i], now);
+  not_later(next_want);
+
+  for (Connection* c = half_open_ != 0 ? oldest_ : nullptr; c != nullptr;) {
+    Connection* const following = c->next;
+    if (c->peer == nullptr) {
+      if (now - c->opened_at < kHandshakeNs) {
+        not_later(c->opened_at + kHandshakeNs);
+        break;  // the others are younger
+      }
+      log_info("a connection made no handshake within %llu s", kHandshakeNs / 1'000'000'000ull);
+      close_connection(*c);
+    }
+    c = following;
+  }
+
+  if (accept_paused_until_ != 0) {
+    if (now >= accept_paused_until_) resume_accepting();
+    if (accept_paused_until_ != 0) not_later(accept_paused_until_);
+  }
+
+  if (unsent_ && now >= next_unsent_) {
+    unsent_ = false;
+    for (Connection* c = oldest_; c != nullptr; c = c->next) {
+      if (c->peer != nullptr && send_unsent(*c, now)) unsent_ = true;
+    }
+    next_unsent_ = now + kUnsentRetryNs;
+  }
+  if (unsent_) not_later(next_unsent_);
+
+  if (life_locks_ != 0) {
+    if (now >= next_life_check_) {
+      next_life_check_ = now + kLifeCheckNs;
+      for (Peer* peer = around_.peers.first(); peer != nullptr; peer = peer->next) {
+        if (peer->alive.load(std::memory_order_relaxed) && !peer->pidfd.valid() &&
+            peer->life_fd.valid() && !life_lock_held(peer->life_fd.get())) {
+          declare_dead(*peer, "its process ended");
+        }
+      }
+    }
+    not_later(next_life_check_);
+  }
+
+  if (now > kRetireAfterNs) {
+    while (Peer* retired = around_.peers.take_retired(now - kRetireAfterNs)) destroy_peer(retired);
+  }
+  return next;
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Where processes meet: accepts, connects, shakes hands, makes Peers of strangers, carries their
+// messages, and notices when they end. The service thread calls everything here but add_listener.
+//
+// Two processes have one Peer of each other, however many sockets they opened at the same moment:
+// the one with the smaller identity closes the socket that the other had connected, once it has its
+// own. Since it knows both only after the other has seen both, no message of the handshake is lost;
+// questions under way on the closed socket are asked again on the other.
+//
+// A stranger may flood, stall or lie: sockets never block, each wake-up handles a bounded number of
+// messages, unfinished handshakes are few (the oldest gives way) and short.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "providers/shm/connection.hpp"
+#include "providers/shm/fabric_folder.hpp"
+#include "providers/shm/node.hpp"
+#include "providers/shm/peer_table.hpp"
+#include "providers/shm/rendezvous.hpp"
+#include "providers/shm/wanted_blocks.hpp"
+
+namespace verbatim::shm {
+
+/// What the switchboard works with, all of it owned by the node and longer lived.
+struct Surroundings {
+  OwnSegment& segment;
+  FabricFolder& folder;
+  PeerTable& peers;
+  WantedBlocks& wanted;
+  const ServiceHooks& hooks;
+};
+
+class Switchboard {
+ public:
+  static constexpr std::uint64_t kHandshakeNs = 5'000'000'000;
+  static constexpr std::uint32_t kMaxHalfOpen = 64;
+
+  explicit Switchboard(const Surroundings& around) noexcept : around_(around) {}
+
+  /// `epoll` and `wake_fd` (handed to peers) stay the caller's.
+  void open(int epoll, int wake_fd) noexcept;
+  /// REQUIRES: the service thread has ended. In a forked child nothing is said to anybody.
+  void close(bool forked) noexcept;
+
+  /// Accepts on the socket of one more block of ours. Any thread. 0 or an errno.
+  int add_listener(UniqueFd socket) noexcept;
+
+  void on_listener(EventSource& source) noexcept;
+  void on_connection(Connection& connection) noexcept;
+  void on_death(Peer& peer) noexcept;
+
+  /// Does what is due (connects, time limits, unsent answers, life locks) and says when to come
+  /// again.
+  std::uint64_t run_due(std::uint64_t now) noexcept;
+  /// Asks peers for the arenas that were wanted since the last call.
+  void ask_for_arenas() noexcept;
+  /// Lets arenas that were refused be asked for again: their owner may have shared them since.
+  void forget_refusals() noexcept;
+  /// Frees what was closed. REQUIRES: no event of an old batch is left.
+  void bury() noexcept;
+  /// Peers that live, ourselves not counted.
+  std::uint32_t living() const noexcept { return living_; }
+
+ private:
+  struct Listener {
+    EventSource source;
+    UniqueFd socket;
+  };
+
+  Connection* open_connection(UniqueFd socket, std::uint64_t now) noexcept;
+  void close_connection(Connection& connection) noexcept;
+  void connect_block(std::uint32_t block, std::uint64_t now) noexcept;
+  int say_hello(Connection& connection) noexcept;
+  bool watch(int fd, EventSource& source) noexcept;
+  void pause_accepting(std::uint64_t now) noexcept;
+  void resume_accepting() noexcept;
+
+  /// False: the connection has to be closed.
+  bool handle(Connection& connection, Received& received) noexcept;
+  bool meet(Connection& connection, const HelloMessage& hello, Received& received) noexcept;
+  bool join(Connection& connection, Peer& peer) noexcept;
+  void close_doubles(Peer& peer) noexcept;
+  Peer* make_acquaintance(Connection& connection, const HelloMessage& hello,
+                          Received& received) noexcept;
+  void declare_dead(Peer& peer, const char* how) noexcept;
+
+  void answer_want(Connection& connection, std::uint32_t arena) noexcept;
+  void take_arena(Peer& peer, const ArenaMessage& message, UniqueFd& file) noexcept;
+  void refuse(Peer& peer, std::uint32_t arena) noexcept;
+  void ask_peer_for_arenas(Peer& peer) noexcept;
+  bool send_unsent(Connection& connection, std::uint64_t now) noexcept;
+
+  Surroundings around_;
+  int epoll_ = -1;
+  int wake_fd_ = -1;
+  Listener listeners_[kMaxBlocksPerProcess] = {};
+  std::atomic<std::uint32_t> listener_count_{0};
+  Connection* oldest_ = nullptr;  ///< all connections, in order of their opening
+  Connection* newest_ = nullptr;
+  Connection* closed_ = nullptr;
+  std::uint32_t half_open_ = 0;
+  std::uint32_t living_ = 0;
+  std::uint32_t life_locks_ = 0;  ///< living peers that only a record lock tells about
+  std::uint64_t next_life_check_ = 0;
+  std::uint64_t next_unsent_ = 0;
+  std::uint64_t accept_paused_until_ = 0;
+  bool unsent_ = false;
+};
+
+}  // namespace verbatim::shm
