@@ -3,4 +3,4 @@
 // program that chose.
 #include "static_registry/choice.hpp"
 
-const void* const* const verbs_provider_all = vbt_compiled_in_providers;
+const vbt_provider verbs_provider_all = {vbt_compiled_in_providers};

@@ -27,8 +27,14 @@ extern const void* const vbt_compiled_in_providers[];
 /// const: C++ has no weak const definitions, and the application's side of it is weak.
 extern const void* const* vbt_default_providers;
 
-/// `all` and `none`: entries that stand for a list, never handed to the runtime. The first points
-/// at what it stands for, of the second only the address counts.
-extern const void* const* const verbs_provider_all;
-extern const char verbs_provider_none;
+/// What an application names, as its header declares it. Only those that stand for a list are
+/// really of this type.
+struct vbt_provider {
+  const void* const* list;
+};
+
+/// Never handed to the runtime: the first stands for its list, of the second only the address
+/// counts.
+extern const vbt_provider verbs_provider_all;
+extern const vbt_provider verbs_provider_none;
 }

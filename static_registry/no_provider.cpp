@@ -3,4 +3,4 @@
 // is not taken for a program that said nothing.
 #include "static_registry/choice.hpp"
 
-const char verbs_provider_none = 0;
+const vbt_provider verbs_provider_none = {nullptr};

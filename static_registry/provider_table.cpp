@@ -15,8 +15,8 @@ extern const void* const __start_vbt_providers[];
 extern const void* const __stop_vbt_providers[];
 
 // Weak here, so that asking for their addresses does not link them in.
-[[gnu::weak]] extern const void* const* const verbs_provider_all;
-[[gnu::weak]] extern const char verbs_provider_none;
+[[gnu::weak]] extern const vbt_provider verbs_provider_all;
+[[gnu::weak]] extern const vbt_provider verbs_provider_none;
 }
 
 namespace verbatim {
@@ -55,7 +55,7 @@ void join_choices() {
     chosen = true;
     if (*entry == &verbs_provider_none) continue;
     if (*entry == &verbs_provider_all) {
-      joined.add_list(verbs_provider_all);
+      joined.add_list(verbs_provider_all.list);
     } else {
       joined.add(*entry);
     }
