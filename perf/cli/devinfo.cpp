@@ -49,12 +49,10 @@ void usage(const char* name) {
 /// The options, or the exit status when there is nothing more to do.
 std::optional<int> parse(Calling calling, int argc, char** argv, Options* options) {
   constexpr int kHelp = 'h';
-  static const option kLong[] = {{"ib-dev", required_argument, nullptr, 'd'},
-                                 {"ib-port", required_argument, nullptr, 'i'},
-                                 {"list", no_argument, nullptr, 'l'},
-                                 {"verbose", no_argument, nullptr, 'v'},
-                                 {"help", no_argument, nullptr, kHelp},
-                                 {}};
+  static const option kLong[] = {
+      {"ib-dev", required_argument, nullptr, 'd'}, {"ib-port", required_argument, nullptr, 'i'},
+      {"list", no_argument, nullptr, 'l'},         {"verbose", no_argument, nullptr, 'v'},
+      {"help", no_argument, nullptr, kHelp},       {}};
   static const option kClassic[] = {kLong[0], kLong[1], kLong[2], kLong[3], {}};
   const bool classic = calling == Calling::kClassicName;
   for (;;) {
@@ -62,7 +60,9 @@ std::optional<int> parse(Calling calling, int argc, char** argv, Options* option
                               classic ? kClassic : kLong, nullptr);
     if (c == -1) return {};
     switch (c) {
-      case 'd': options->device = optarg; break;
+      case 'd':
+        options->device = optarg;
+        break;
       case 'i': {
         const auto port = number_in(optarg, 1, 255);
         if (!port) {
@@ -73,10 +73,18 @@ std::optional<int> parse(Calling calling, int argc, char** argv, Options* option
         options->port = static_cast<int>(*port);
         break;
       }
-      case 'l': options->list_only = true; break;
-      case 'v': options->verbose = true; break;
-      case kHelp: usage(argv[0]); return 0;
-      default: usage(argv[0]); return kUsageOrNone;
+      case 'l':
+        options->list_only = true;
+        break;
+      case 'v':
+        options->verbose = true;
+        break;
+      case kHelp:
+        usage(argv[0]);
+        return 0;
+      default:
+        usage(argv[0]);
+        return kUsageOrNone;
     }
   }
 }

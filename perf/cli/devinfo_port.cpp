@@ -36,8 +36,7 @@ void print_port_details(const ibv_device& device, const ibv_port_attr& port) {
   std::printf("\t\t\tinit_type_reply:\t%d\n", port.init_type_reply);
   std::printf("\t\t\tactive_width:\t\t%sX (%d)\n", width_name(port.active_width),
               port.active_width);
-  std::printf("\t\t\tactive_speed:\t\t%s (%d)\n", speed_name(port.active_speed),
-              port.active_speed);
+  std::printf("\t\t\tactive_speed:\t\t%s (%d)\n", speed_name(port.active_speed), port.active_speed);
   // Only InfiniBand defines the states of the physical link that this field counts.
   if (device.transport_type == IBV_TRANSPORT_IB) {
     std::printf("\t\t\tphys_state:\t\t%s (%d)\n", physical_state_name(port.phys_state),

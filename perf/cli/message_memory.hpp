@@ -26,7 +26,8 @@ class MessageMemory {
   /// What a client that was asked to check (-c) sends: the classic pattern, whose first byte of
   /// each page tells it from what the server had there before.
   void fill_for_check();
-  /// On the server, whether the pattern has arrived in whole; throws Failure with the page.
+  /// On the server: names each page in which the pattern has not arrived in whole, as the classic
+  /// program does, and throws Failure then, which the classic program does not.
   void check();
 
   /// Deregisters and frees; throws Failure when a verb refuses.

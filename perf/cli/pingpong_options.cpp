@@ -50,12 +50,18 @@ long long number(const char* what, char letter, long long low, long long high) {
 
 ibv_mtu mtu(long long bytes) {
   switch (bytes) {
-    case 256: return IBV_MTU_256;
-    case 512: return IBV_MTU_512;
-    case 1024: return IBV_MTU_1024;
-    case 2048: return IBV_MTU_2048;
-    case 4096: return IBV_MTU_4096;
-    default: fail("path MTU '%s' is none of 256, 512, 1024, 2048, 4096 (-m)", optarg);
+    case 256:
+      return IBV_MTU_256;
+    case 512:
+      return IBV_MTU_512;
+    case 1024:
+      return IBV_MTU_1024;
+    case 2048:
+      return IBV_MTU_2048;
+    case 4096:
+      return IBV_MTU_4096;
+    default:
+      fail("path MTU '%s' is none of 256, 512, 1024, 2048, 4096 (-m)", optarg);
   }
 }
 
@@ -74,28 +80,59 @@ constexpr option kLong[] = {
 /// Stores one option; false when it is not one.
 bool store(int letter, PingpongOptions* o) {
   switch (letter) {
-    case 'p': o->tcp_port = static_cast<std::uint16_t>(number("TCP port", 'p', 0, 65535)); break;
-    case 'd': o->device = optarg; break;
-    case 'i': o->ib_port = static_cast<std::uint8_t>(number("port", 'i', 1, 255)); break;
-    case 's': o->size = static_cast<std::uint32_t>(number("size", 's', 1, kMaxMessage)); break;
-    case 'm': o->mtu = mtu(number("path MTU", 'm', 0, kMaxCount)); break;
+    case 'p':
+      o->tcp_port = static_cast<std::uint16_t>(number("TCP port", 'p', 0, 65535));
+      break;
+    case 'd':
+      o->device = optarg;
+      break;
+    case 'i':
+      o->ib_port = static_cast<std::uint8_t>(number("port", 'i', 1, 255));
+      break;
+    case 's':
+      o->size = static_cast<std::uint32_t>(number("size", 's', 1, kMaxMessage));
+      break;
+    case 'm':
+      o->mtu = mtu(number("path MTU", 'm', 0, kMaxCount));
+      break;
     case 'r':
       o->rx_depth = static_cast<std::uint32_t>(number("rx depth", 'r', 1, kMaxCount));
       break;
-    case 'n': o->iters = static_cast<std::uint32_t>(number("iterations", 'n', 1, kMaxCount)); break;
+    case 'n':
+      o->iters = static_cast<std::uint32_t>(number("iterations", 'n', 1, kMaxCount));
+      break;
     case 'l':
       o->service_level = static_cast<std::uint8_t>(number("service level", 'l', 0, 15));
       break;
-    case 'g': o->gid_index = static_cast<int>(number("GID index", 'g', -1, 65535)); break;
-    case 'e': o->events = true; break;
-    case 'o': o->on_demand = true; break;
-    case 'O': o->on_demand = o->implicit_on_demand = true; break;
-    case 'P': o->prefetch = true; break;
-    case 't': o->timestamps = true; break;
-    case 'c': o->check = true; break;
-    case 'j': o->device_memory = true; break;
-    case 'N': o->new_send = true; break;
-    default: return false;
+    case 'g':
+      o->gid_index = static_cast<int>(number("GID index", 'g', -1, 65535));
+      break;
+    case 'e':
+      o->events = true;
+      break;
+    case 'o':
+      o->on_demand = true;
+      break;
+    case 'O':
+      o->on_demand = o->implicit_on_demand = true;
+      break;
+    case 'P':
+      o->prefetch = true;
+      break;
+    case 't':
+      o->timestamps = true;
+      break;
+    case 'c':
+      o->check = true;
+      break;
+    case 'j':
+      o->device_memory = true;
+      break;
+    case 'N':
+      o->new_send = true;
+      break;
+    default:
+      return false;
   }
   return true;
 }

@@ -37,7 +37,6 @@ struct PingpongOptions {
 };
 
 /// Fills `options`, or answers the exit status when there is nothing to run.
-std::optional<int> parse_pingpong(Calling calling, int argc, char** argv,
-                                  PingpongOptions* options);
+std::optional<int> parse_pingpong(Calling calling, int argc, char** argv, PingpongOptions* options);
 
 }  // namespace verbatim::cli

@@ -104,8 +104,9 @@ void check_limits(const Device& device, const PingpongOptions& options) {
     const ibv_odp_caps& odp = device.attr.odp_caps;
     if ((odp.general_caps & IBV_ODP_SUPPORT) == 0 ||
         (odp.per_transport_caps.rc_odp_caps & kNeeded) != kNeeded) {
-      fail("The device isn't ODP capable or does not support RC send and receive with ODP: leave "
-           "out -o and -O");
+      fail(
+          "The device isn't ODP capable or does not support RC send and receive with ODP: leave "
+          "out -o and -O");
     }
     if (options.implicit_on_demand && (odp.general_caps & IBV_ODP_SUPPORT_IMPLICIT) == 0) {
       fail("The device doesn't support implicit ODP: use -o");
@@ -123,8 +124,8 @@ QpAddress local_address(const Device& device, const PingpongOptions& options,
   if (device.port.link_layer != IBV_LINK_LAYER_ETHERNET && local.lid == 0) {
     fail("Couldn't get local LID: port %d of %s has none yet", options.ib_port, device.name());
   }
-  if (options.gid_index >= 0 && ibv_query_gid(device.context.get(), options.ib_port,
-                                              options.gid_index, &local.gid) != 0) {
+  if (options.gid_index >= 0 &&
+      ibv_query_gid(device.context.get(), options.ib_port, options.gid_index, &local.gid) != 0) {
     fail("can't read sgid of index %d: port %d of %s has %d (-g)", options.gid_index,
          options.ib_port, device.name(), device.port.gid_tbl_len);
   }
@@ -138,26 +139,25 @@ QpAddress local_address(const Device& device, const PingpongOptions& options,
 /// The exchange; returns with the QP connected.
 Conversation meet(const PingpongOptions& options, const QpAddress& local, RcConnection* connection,
                   std::optional<Listener> listener, const StopSignals& stop) {
-  const auto show_and_connect = [&](const QpAddress& remote) {
+  const auto show = [](const QpAddress& remote) {
     std::printf("  remote address: %s\n", remote.text().c_str());
-    if (remote.gid.global.interface_id != 0 && options.gid_index < 0) {
-      fail("Couldn't connect to remote QP: the other side runs with -g, so this one must too");
-    }
-    connection->connect(local, remote);
   };
   if (listener) {
     Conversation client = Conversation::accept(std::move(*listener), stop);
     const QpAddress remote = client.receive_address();
-    show_and_connect(remote);  // before the client knows us: its first message finds us ready
+    // Before the client knows us, so that its first message finds us ready.
+    connection->connect(local, remote);
     client.send_address(local);
     client.receive_done();
+    show(remote);
     return client;
   }
   Conversation server = Conversation::connect(options.server, options.tcp_port, stop);
   server.send_address(local);
   const QpAddress remote = server.receive_address();
   server.send_done();
-  show_and_connect(remote);
+  show(remote);
+  connection->connect(local, remote);
   return server;
 }
 
@@ -188,7 +188,10 @@ class Game {
  public:
   Game(const PingpongOptions& options, const Device& device, RcConnection* connection, ibv_sge sge,
        const StopSignals& stop)
-      : options_{options}, connection_{*connection}, sge_{sge}, stop_{stop},
+      : options_{options},
+        connection_{*connection},
+        sge_{sge},
+        stop_{stop},
         gaps_{device.attr.completion_timestamp_mask} {}
 
   void post_receives() {
@@ -271,9 +274,10 @@ class Game {
   }
 
   [[noreturn]] void lost() const {
-    fail("no message for %ld s after %u of %u: the other side is stuck or gone, or runs with "
-         "another -n",
-         kSilenceMs / 1000, received_, options_.iters);
+    fail(
+        "no message for %ld s after %u of %u: the other side is stuck or gone, or runs with "
+        "another -n",
+        kSilenceMs / 1000, received_, options_.iters);
   }
 
   const PingpongOptions& options_;

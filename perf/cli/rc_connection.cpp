@@ -12,8 +12,8 @@
 namespace verbatim::cli {
 namespace {
 
-constexpr std::uint8_t kRnrTimer = 12;   // 0.64 ms
-constexpr std::uint8_t kAckTimeout = 14; // 67 ms
+constexpr std::uint8_t kRnrTimer = 12;    // 0.64 ms
+constexpr std::uint8_t kAckTimeout = 14;  // 67 ms
 constexpr std::uint8_t kRetries = 7;
 constexpr std::uint8_t kRnrRetries = 7;  // for ever
 
@@ -90,8 +90,8 @@ void RcConnection::to_init() {
   ibv_qp_attr attr = {};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = options_.ib_port;
-  modify(qp_.get(), &attr,
-         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "INIT");
+  modify(qp_.get(), &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+         "INIT");
 }
 
 void RcConnection::connect(const QpAddress& local, const QpAddress& remote) {
@@ -106,6 +106,9 @@ void RcConnection::connect(const QpAddress& local, const QpAddress& remote) {
   attr.ah_attr.sl = options_.service_level;
   attr.ah_attr.port_num = options_.ib_port;
   if (remote.gid.global.interface_id != 0) {
+    if (options_.gid_index < 0) {
+      fail("Couldn't connect to remote QP: the other side runs with -g, so this one must too");
+    }
     attr.ah_attr.is_global = 1;
     attr.ah_attr.grh.dgid = remote.gid;
     attr.ah_attr.grh.hop_limit = 1;

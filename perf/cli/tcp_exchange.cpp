@@ -114,8 +114,8 @@ Conversation Conversation::accept(Listener listener, const StopSignals& stop) {
     wait_for(listener.socket_.fd(), POLLIN, -1, stop);
     SocketAddress peer;
     peer.size = sizeof(peer.v6);
-    Socket socket(accept4(listener.socket_.fd(), &peer.any, &peer.size,
-                          SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Socket socket(
+        accept4(listener.socket_.fd(), &peer.any, &peer.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.fd() >= 0) {
       send_at_once(socket.fd());
       return Conversation(std::move(socket), peer.text(), stop);
@@ -131,9 +131,10 @@ Conversation Conversation::connect(const std::string& host, std::uint16_t port,
                                    const StopSignals& stop, long connect_ms) {
   const std::vector<SocketAddress> addresses = find_host(host, port, read_hosts_file());
   if (addresses.empty()) {
-    fail("'%s' is neither an IP address nor a name in /etc/hosts: give the address of the server "
-         "(this program does not ask DNS)",
-         host.c_str());
+    fail(
+        "'%s' is neither an IP address nor a name in /etc/hosts: give the address of the server "
+        "(this program does not ask DNS)",
+        host.c_str());
   }
   const Deadline deadline(connect_ms);
   int error = 0;
@@ -152,9 +153,10 @@ Conversation Conversation::connect(const std::string& host, std::uint16_t port,
     wait_for(-1, 0, std::min<long>(kRefusedPauseMs, deadline.left()), stop);
   }
   if (error == ECONNREFUSED) {
-    fail("Couldn't connect to %s:%d: nobody listened there for %ld s; start the server first, or "
-         "check -p",
-         host.c_str(), port, connect_ms / 1000);
+    fail(
+        "Couldn't connect to %s:%d: nobody listened there for %ld s; start the server first, or "
+        "check -p",
+        host.c_str(), port, connect_ms / 1000);
   }
   fail("Couldn't connect to %s:%d: %s; is it the right host, and does its firewall let -p %d in?",
        host.c_str(), port, std::strerror(error), port);
@@ -168,8 +170,7 @@ void Conversation::send_all(const char* bytes, std::size_t size) {
        sent < 0 ? std::strerror(errno) : "short write");
 }
 
-void Conversation::receive_all(char* bytes, std::size_t size, long milliseconds,
-                               const char* what) {
+void Conversation::receive_all(char* bytes, std::size_t size, long milliseconds, const char* what) {
   const Deadline deadline(milliseconds);
   std::size_t have = 0;
   while (have < size) {
@@ -199,9 +200,10 @@ QpAddress Conversation::receive_address(long exchange_ms) {
   receive_all(bytes.data(), bytes.size(), exchange_ms, "Couldn't read remote address");
   const auto address = decode(bytes);
   if (!address) {
-    fail("Couldn't read remote address: %s sent '%s...' where lid:qpn:psn:gid belongs; is that a "
-         "pingpong program?",
-         peer_.c_str(), printable({bytes.data(), bytes.size()}).c_str());
+    fail(
+        "Couldn't read remote address: %s sent '%s...' where lid:qpn:psn:gid belongs; is that a "
+        "pingpong program?",
+        peer_.c_str(), printable({bytes.data(), bytes.size()}).c_str());
   }
   return *address;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A query-only libibverbs whose answers are drawn from a seed.
+/* A libibverbs whose answers are drawn from a seed.
  *
  * Built twice: as libibverbs.so.1, which the distribution's ibv_devices and ibv_devinfo load, and
  * linked into our own tool. The same seed gives both the same devices, so their output can be
  * compared byte for byte over every flag, enumerator and out-of-range value, on a machine that has
- * no RDMA device at all. Nothing here can move data.
+ * no RDMA device at all. (fake_rc.c does the same for the pingpong program.)
  *
  *   FAKE_VERBS_SEED     0: every field zero; 1: every bit set; else: a random draw per field
  *   FAKE_VERBS_DEVICES  how many devices exist (default 2); -1: the list itself fails with ENOSYS
@@ -12,18 +12,19 @@
  *                       query_port, query_gid, close
  *   FAKE_VERBS_SYSFS    folder that stands for the device's folder in sysfs (board_id lives there)
  */
+#include "tests/tools/fake_verbs.h"
+
 #include <errno.h>
-#include <infiniband/verbs.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
 enum { kMaxDevices = 8, kGidTable = 6, kTailOfDevice = 64 };
 
-/* Clients of the classic library may look past ibv_device (its private tail): keep that readable. */
+/* Clients of the classic library may look past ibv_device (its private tail): keep that readable.
+ */
 struct fake_device {
   struct ibv_device base;
   unsigned char tail[kTailOfDevice];
@@ -32,14 +33,26 @@ struct fake_device {
 
 static struct fake_device devices[kMaxDevices];
 
-static long from_env(const char *name, long otherwise) {
-  const char *text = getenv(name);
+static long from_env(const char* name, long otherwise) {
+  const char* text = getenv(name);
   return text != NULL ? strtol(text, NULL, 0) : otherwise;
 }
 
-static int fails(const char *what) {
-  const char *which = getenv("FAKE_VERBS_FAIL");
+int fake_fails(const char* what) {
+  const char* which = getenv("FAKE_VERBS_FAIL");
   return which != NULL && strcmp(which, what) == 0;
+}
+
+int fake_lacks(const char* feature) {
+  const char* list = getenv("FAKE_VERBS_LACKS");
+  const size_t length = strlen(feature);
+  const char* at;
+  for (at = list; at != NULL && *at != '\0'; at += *at == ',') {
+    const size_t word = strcspn(at, ",");
+    if (word == length && memcmp(at, feature, length) == 0) return 1;
+    at += word;
+  }
+  return 0;
 }
 
 /* SplitMix64 over (seed, device, port, field): each answer is a pure function of its name, so the
@@ -49,21 +62,22 @@ static uint64_t draw(unsigned device, unsigned port, unsigned field) {
   uint64_t x;
   if (seed == 0) return 0;
   if (seed == 1) return UINT64_MAX;
-  x = seed * UINT64_C(0x9e3779b97f4a7c15) + ((uint64_t)device << 40) + ((uint64_t)port << 32) + field;
+  x = seed * UINT64_C(0x9e3779b97f4a7c15) + ((uint64_t)device << 40) + ((uint64_t)port << 32) +
+      field;
   x += UINT64_C(0x9e3779b97f4a7c15);
   x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
   x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
   return x ^ (x >> 31);
 }
 
-static unsigned index_of(const struct ibv_device *device) {
-  return ((const struct fake_device *)(const void *)device)->index;
+static unsigned index_of(const struct ibv_device* device) {
+  return ((const struct fake_device*)(const void*)device)->index;
 }
 
-EXPORT struct ibv_device **ibv_get_device_list(int *num_devices) {
+FAKE_EXPORT struct ibv_device** ibv_get_device_list(int* num_devices) {
   const long count = from_env("FAKE_VERBS_DEVICES", 2);
-  const char *sysfs = getenv("FAKE_VERBS_SYSFS");
-  struct ibv_device **list;
+  const char* sysfs = getenv("FAKE_VERBS_SYSFS");
+  struct ibv_device** list;
   long i;
   if (count < 0 || count > kMaxDevices) {
     errno = ENOSYS;
@@ -72,7 +86,7 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices) {
   list = calloc((size_t)count + 1, sizeof(*list));
   if (list == NULL) return NULL;
   for (i = 0; i < count; ++i) {
-    struct ibv_device *d = &devices[i].base;
+    struct ibv_device* d = &devices[i].base;
     static const enum ibv_node_type kNodes[] = {IBV_NODE_CA, IBV_NODE_SWITCH, IBV_NODE_RNIC,
                                                 IBV_NODE_USNIC};
     devices[i].index = (unsigned)i;
@@ -87,18 +101,24 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices) {
   return list;
 }
 
-EXPORT void ibv_free_device_list(struct ibv_device **list) { free(list); }
+FAKE_EXPORT void ibv_free_device_list(struct ibv_device** list) { free(list); }
 
-EXPORT const char *ibv_get_device_name(struct ibv_device *device) { return device->name; }
+FAKE_EXPORT const char* ibv_get_device_name(struct ibv_device* device) { return device->name; }
 
-EXPORT __be64 ibv_get_device_guid(struct ibv_device *device) {
+FAKE_EXPORT __be64 ibv_get_device_guid(struct ibv_device* device) {
   return draw(index_of(device), 0, 3);
 }
 
-static int fill_device(struct ibv_context *context, struct ibv_device_attr *a) {
+static int fill_device(struct ibv_context* context, struct ibv_device_attr* a) {
   const unsigned device = index_of(context->device);
   unsigned field = 10;
   memset(a, 0, sizeof(*a));
+  if (fake_rc_wanted()) {
+    struct ibv_device_attr_ex whole = {0};
+    fake_rc_device(&whole);
+    *a = whole.orig_attr;
+    return 0;
+  }
 #define DRAW(member) a->member = (__typeof__(a->member))draw(device, 0, field++)
   snprintf(a->fw_ver, sizeof(a->fw_ver), "%u.%u", (unsigned)(draw(device, 0, 4) % 100), device);
   DRAW(node_guid), DRAW(sys_image_guid), DRAW(max_mr_size), DRAW(page_size_cap), DRAW(vendor_id);
@@ -115,8 +135,8 @@ static int fill_device(struct ibv_context *context, struct ibv_device_attr *a) {
   return 0;
 }
 
-EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr) {
-  return fails("query_device") ? EIO : fill_device(context, attr);
+FAKE_EXPORT int ibv_query_device(struct ibv_context* context, struct ibv_device_attr* attr) {
+  return fake_fails("query_device") ? EIO : fill_device(context, attr);
 }
 
 /* A capability word: half of the draws leave it empty, since tools print that case differently. */
@@ -125,15 +145,21 @@ static uint64_t capability(unsigned device, unsigned field, uint64_t mask) {
   return (x >> 63) != 0 || x == 0 ? x & mask : 0;
 }
 
-static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
-                           struct ibv_device_attr_ex *attr, size_t attr_size) {
+static int query_device_ex(struct ibv_context* context, const struct ibv_query_device_ex_input* in,
+                           struct ibv_device_attr_ex* attr, size_t attr_size) {
   const unsigned device = index_of(context->device);
   struct ibv_device_attr_ex a;
   unsigned field = 100;
   (void)in;
-  if (fails("query_device_ex")) return EIO;
-  if (from_env("FAKE_VERBS_SEED", 2) % 5 == 4) return EOPNOTSUPP; /* the caller then asks the old way */
+  if (fake_fails("query_device_ex")) return EIO;
+  if (from_env("FAKE_VERBS_SEED", 2) % 5 == 4)
+    return EOPNOTSUPP; /* the caller then asks the old way */
   memset(&a, 0, sizeof(a));
+  if (fake_rc_wanted()) {
+    fake_rc_device(&a);
+    memcpy(attr, &a, attr_size < sizeof(a) ? attr_size : sizeof(a));
+    return 0;
+  }
   fill_device(context, &a.orig_attr);
 #define CAP(member, mask) a.member = (__typeof__(a.member))capability(device, field++, mask)
   CAP(odp_caps.general_caps, draw(device, 0, 90) % 2 != 0 ? 0x3 : 0xf0000000fu);
@@ -161,13 +187,17 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
 }
 
 #undef ibv_query_port
-EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port,
-                          struct _compat_ibv_port_attr *attr);
+FAKE_EXPORT int ibv_query_port(struct ibv_context* context, uint8_t port,
+                               struct _compat_ibv_port_attr* attr);
 
-static int fill_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *p) {
+static int fill_port(struct ibv_context* context, uint8_t port, struct ibv_port_attr* p) {
   const unsigned device = index_of(context->device);
   unsigned field = 200;
   memset(p, 0, sizeof(*p));
+  if (fake_rc_wanted()) {
+    fake_rc_port(p);
+    return 0;
+  }
 #define DRAW(member, modulo) \
   p->member = (__typeof__(p->member))(draw(device, port, field++) % (modulo))
   DRAW(state, 7), DRAW(max_mtu, 7), DRAW(active_mtu, 7), DRAW(port_cap_flags, UINT64_MAX);
@@ -177,43 +207,47 @@ static int fill_port(struct ibv_context *context, uint8_t port, struct ibv_port_
   DRAW(subnet_timeout, UINT64_MAX), DRAW(init_type_reply, UINT64_MAX), DRAW(active_width, 34);
   DRAW(phys_state, 9), DRAW(link_layer, 4), DRAW(flags, 2), DRAW(port_cap_flags2, UINT64_MAX);
 #undef DRAW
-  p->active_speed = (uint8_t)(draw(device, port, field) % 3 == 0 ? draw(device, port, field + 1) % 258
-                                                                 : 1u << (draw(device, port, field + 1) % 8));
-  if (draw(device, port, field + 2) % 2 != 0) p->port_cap_flags &= ~(uint32_t)IBV_PORT_CAP_MASK2_SUP;
+  p->active_speed =
+      (uint8_t)(draw(device, port, field) % 3 == 0 ? draw(device, port, field + 1) % 258
+                                                   : 1u << (draw(device, port, field + 1) % 8));
+  if (draw(device, port, field + 2) % 2 != 0)
+    p->port_cap_flags &= ~(uint32_t)IBV_PORT_CAP_MASK2_SUP;
   p->gid_tbl_len = kGidTable;
   return 0;
 }
 
-EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port,
-                          struct _compat_ibv_port_attr *attr) {
+FAKE_EXPORT int ibv_query_port(struct ibv_context* context, uint8_t port,
+                               struct _compat_ibv_port_attr* attr) {
   struct ibv_port_attr p;
-  if (fails("query_port")) return EIO;
+  if (fake_fails("query_port")) return EIO;
   fill_port(context, port, &p);
   memcpy(attr, &p, offsetof(struct ibv_port_attr, port_cap_flags2)); /* the layout of 2018 */
   return 0;
 }
 
-static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+static int query_port(struct ibv_context* context, uint8_t port, struct ibv_port_attr* attr,
                       size_t size) {
   struct ibv_port_attr p;
-  if (fails("query_port")) return EIO;
+  if (fake_fails("query_port")) return EIO;
   fill_port(context, port, &p);
   memcpy(attr, &p, size < sizeof(p) ? size : sizeof(p));
   return 0;
 }
 
 /* 0: InfiniBand or RoCE v1 (the classic sysfs files cannot tell), 1: RoCE v2. */
-static unsigned gid_type(struct ibv_context *context, unsigned port, unsigned gid) {
+static unsigned gid_type(struct ibv_context* context, unsigned port, unsigned gid) {
   return draw(index_of(context->device), port, 400 + gid) & 1;
 }
 
-EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid) {
+FAKE_EXPORT int ibv_query_gid(struct ibv_context* context, uint8_t port, int index,
+                              union ibv_gid* gid) {
   const unsigned device = index_of(context->device);
-  if (fails("query_gid") && index == 2) return -1;
+  if (fake_fails("query_gid") && index == 2) return -1;
   memset(gid, 0, sizeof(*gid));
   switch (draw(device, port, 300 + (unsigned)index) % 4) {
-    case 0: break; /* an empty entry */
-    case 1:        /* an IPv4 address in IPv6 clothes */
+    case 0:
+      break; /* an empty entry */
+    case 1:  /* an IPv4 address in IPv6 clothes */
       gid->raw[10] = gid->raw[11] = 0xff;
       gid->raw[12] = 192, gid->raw[13] = 0, gid->raw[14] = 2, gid->raw[15] = (uint8_t)index;
       break;
@@ -229,14 +263,15 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, u
 }
 
 enum { kSysfsIbOrRoceV1 = 0, kSysfsRoceV2 = 1 };
-EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type);
-int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type) {
+FAKE_EXPORT int ibv_query_gid_type(struct ibv_context* context, uint8_t port, unsigned index,
+                                   int* type);
+int ibv_query_gid_type(struct ibv_context* context, uint8_t port, unsigned index, int* type) {
   *type = gid_type(context, port, index) != 0 ? kSysfsRoceV2 : kSysfsIbOrRoceV1;
   return 0;
 }
 
-EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
-                             struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size) {
+FAKE_EXPORT int _ibv_query_gid_ex(struct ibv_context* context, uint32_t port, uint32_t index,
+                                  struct ibv_gid_entry* entry, uint32_t flags, size_t entry_size) {
   struct ibv_gid_entry e;
   struct ibv_port_attr p;
   (void)flags;
@@ -245,16 +280,16 @@ EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_
   fill_port(context, (uint8_t)port, &p);
   e.gid_index = index;
   e.port_num = port;
-  e.gid_type = gid_type(context, port, index) != 0           ? IBV_GID_TYPE_ROCE_V2
+  e.gid_type = gid_type(context, port, index) != 0       ? IBV_GID_TYPE_ROCE_V2
                : p.link_layer == IBV_LINK_LAYER_ETHERNET ? IBV_GID_TYPE_ROCE_V1
-                                                             : IBV_GID_TYPE_IB;
+                                                         : IBV_GID_TYPE_IB;
   memcpy(entry, &e, entry_size < sizeof(e) ? entry_size : sizeof(e));
   return 0;
 }
 
-EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device) {
-  struct verbs_context *v;
-  if (fails("open")) {
+FAKE_EXPORT struct ibv_context* ibv_open_device(struct ibv_device* device) {
+  struct verbs_context* v;
+  if (fake_fails("open")) {
     errno = EACCES;
     return NULL;
   }
@@ -263,24 +298,25 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device) {
   v->sz = sizeof(*v);
   v->query_device_ex = query_device_ex;
   v->query_port = query_port;
+  if (fake_rc_wanted()) fake_rc_fill_context(v);
   v->context.device = device;
-  v->context.abi_compat = (void *)UINTPTR_MAX;
+  v->context.abi_compat = (void*)UINTPTR_MAX;
   v->context.num_comp_vectors = (int)(draw(index_of(device), 0, 5) % 64);
   v->context.async_fd = v->context.cmd_fd = -1;
   return &v->context;
 }
 
-EXPORT int ibv_close_device(struct ibv_context *context) {
-  free((char *)context - offsetof(struct verbs_context, context));
-  return fails("close") ? EIO : 0;
+FAKE_EXPORT int ibv_close_device(struct ibv_context* context) {
+  free((char*)context - offsetof(struct verbs_context, context));
+  return fake_fails("close") ? EIO : 0;
 }
 
 /* The classic library exports this reader of small sysfs files; its devinfo asks for board_id. */
-EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
-int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size) {
+FAKE_EXPORT int ibv_read_sysfs_file(const char* dir, const char* file, char* buf, size_t size);
+int ibv_read_sysfs_file(const char* dir, const char* file, char* buf, size_t size) {
   char path[600];
   size_t n;
-  FILE *f;
+  FILE* f;
   snprintf(path, sizeof(path), "%s/%s", dir, file);
   f = fopen(path, "r");
   if (f == NULL) return -1;

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `ibv_rc_pingpong` prints, says on TCP and answers to each option what the classic program does:
+// both run alone over the fake library, which plays the peer's verbs, while this test plays the
+// peer's TCP. So also the options are run that real software devices lack.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ostream>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/tools/classic.hpp"
+
+namespace verbatim::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+using Words = std::vector<std::string>;
+
+enum class Part { kClient, kServer };
+const std::string kPeerAddress("0001:000002:000003:00000000000000000000000000000000\0", 52);
+const std::string kDone("done\0", 5);
+
+struct Scene {
+  Words options;
+  Environment environment;
+};
+
+void PrintTo(const Scene& scene, std::ostream* out) {
+  *out << ::testing::PrintToString(scene.options) << ::testing::PrintToString(scene.environment);
+}
+
+struct Play {
+  Ending ending;
+  std::string wire;  // what the program sent on TCP, its random PSN blanked
+};
+
+std::string without_psn(std::string wire) {
+  if (wire.size() >= 18) wire.replace(12, 6, "PSNPSN");
+  return wire;
+}
+
+std::string without_chance(std::string out) {
+  out = std::regex_replace(out, std::regex("PSN 0x[0-9a-f]{6}"), "PSN 0x######");
+  // The classic clock counts microseconds, of which a message to nobody may take none.
+  return std::regex_replace(out, std::regex("in [0-9.]+ seconds = ([0-9.]+|inf) "),
+                            "in #.## seconds = #.## ");
+}
+
+sockaddr_in loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+/// All that comes until `size` bytes or the end of the stream.
+std::string hear(int fd, std::size_t size) {
+  std::string bytes;
+  pollfd ready{fd, POLLIN, 0};
+  while (bytes.size() < size && poll(&ready, 1, 20'000) > 0) {
+    char chunk[64];
+    const ssize_t got = recv(fd, chunk, std::min(sizeof(chunk), size - bytes.size()), 0);
+    if (got <= 0) break;
+    bytes.append(chunk, static_cast<std::size_t>(got));
+  }
+  return bytes;
+}
+
+Play play_against_client(Program program, Words words) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = loopback(0);
+  socklen_t size = sizeof(address);
+  EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(listen(listener, 1), 0);
+  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+  words.insert(words.end(), {"-p", std::to_string(ntohs(address.sin_port)), "127.0.0.1"});
+  ToolProcess process(program, words);
+  Play play;
+  std::string wire;
+  pollfd ready{listener, POLLIN, 0};
+  while (poll(&ready, 1, 5) == 0 && process.running_after(std::chrono::milliseconds(1))) {
+  }
+  if ((ready.revents & POLLIN) != 0) {
+    const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    wire = hear(fd, kPeerAddress.size());
+    send(fd, kPeerAddress.data(), kPeerAddress.size(), MSG_NOSIGNAL);
+    wire += hear(fd, kDone.size());
+    close(fd);
+  }
+  close(listener);
+  play.ending = process.finish();
+  play.wire = without_psn(wire);
+  return play;
+}
+
+Play play_against_server(Program program, Words words) {
+  const int port = free_port();
+  words.insert(words.end(), {"-p", std::to_string(port)});
+  if (program.environment.count("FAKE_VERBS_GREETS") == 0) {
+    program.environment["FAKE_VERBS_GREETS"] = "pattern";
+  }
+  ToolProcess process(program, words);
+  const sockaddr_in address = loopback(port);
+  std::string wire;
+  do {  // until it listens, or has ended and so will not
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+      send(fd, kPeerAddress.data(), kPeerAddress.size(), MSG_NOSIGNAL);
+      wire = hear(fd, kPeerAddress.size());
+      send(fd, kDone.data(), kDone.size(), MSG_NOSIGNAL);
+      close(fd);
+      break;
+    }
+    close(fd);
+  } while (process.running_after(std::chrono::milliseconds(5)));
+  Play play;
+  play.ending = process.finish();
+  play.wire = without_psn(wire);
+  return play;
+}
+
+Play play(Part part, const Program& program, const Words& words) {
+  return part == Part::kClient ? play_against_client(program, words)
+                               : play_against_server(program, words);
+}
+
+Environment with_rc(Environment environment, const std::string& iters = "1000") {
+  environment["FAKE_VERBS_RC"] = "1";
+  environment["FAKE_VERBS_SEED"] = "3";
+  environment["FAKE_VERBS_ARRIVALS"] = iters;
+  return environment;
+}
+
+/// Both programs through one scene, in both parts.
+void expect_same(const Scene& scene, const std::string& iters = "1000") {
+  const Environment environment = with_rc(scene.environment, iters);
+  for (const Part part : {Part::kClient, Part::kServer}) {
+    if (part == Part::kClient && environment.count("FAKE_VERBS_GREETS") != 0) continue;
+    SCOPED_TRACE((part == Part::kClient ? "client " : "server ") + ::testing::PrintToString(scene));
+    const Play theirs = play(part, classic_tool("ibv_rc_pingpong", environment), scene.options);
+    const Play ours = play(part, fake_tool("ibv_rc_pingpong", environment), scene.options);
+    ASSERT_TRUE(theirs.ending.in_time && ours.ending.in_time);
+    EXPECT_EQ(without_chance(ours.ending.out), without_chance(theirs.ending.out));
+    EXPECT_EQ(ours.ending.status, theirs.ending.status);
+    EXPECT_EQ(ours.wire, theirs.wire);
+    // Ours is one line, which begins with the first words of theirs.
+    const std::string& err = theirs.ending.err;
+    EXPECT_THAT(ours.ending.err, StartsWith(err.substr(0, err.find('\n'))));
+    EXPECT_LE(std::count(ours.ending.err.begin(), ours.ending.err.end(), '\n'), 1);
+  }
+}
+
+class Scenes : public ::testing::TestWithParam<Scene> {
+ protected:
+  void SetUp() override { VBT_NEEDS_CLASSIC("ibv_rc_pingpong"); }
+};
+
+TEST_P(Scenes, AreLikeTheClassicProgramS) { expect_same(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Options, Scenes,
+    ::testing::Values(Scene{{}, {}}, Scene{{"-e"}, {}}, Scene{{"-t"}, {}}, Scene{{"-N"}, {}},
+                      Scene{{"-j", "-c"}, {}}, Scene{{"-o"}, {}}, Scene{{"-O", "-P"}, {}},
+                      Scene{{"-oPc"}, {}}, Scene{{"-tNe"}, {}}, Scene{{"-s", "1", "-c"}, {}},
+                      Scene{{"-s", "100000", "-c"}, {}}, Scene{{"-r", "1"}, {}},
+                      Scene{{"-g", "3"}, {}}, Scene{{"-l", "3", "-m", "2048"}, {}},
+                      Scene{{"--ib-dev=fake1", "--rx-depth=20", "--mtu", "256"}, {}},
+                      Scene{{"-d", "nobody"}, {}}));
+INSTANTIATE_TEST_SUITE_P(MissingFeatures, Scenes,
+                         ::testing::Values(Scene{{"-o"}, {{"FAKE_VERBS_LACKS", "odp"}}},
+                                           Scene{{"-o"}, {{"FAKE_VERBS_LACKS", "rc_odp"}}},
+                                           Scene{{"-O"}, {{"FAKE_VERBS_LACKS", "iodp"}}},
+                                           Scene{{"-t"}, {{"FAKE_VERBS_LACKS", "ts"}}},
+                                           Scene{{"-j"}, {{"FAKE_VERBS_LACKS", "dm"}}},
+                                           Scene{{"-j"}, {{"FAKE_VERBS_LACKS", "dm_size"}}},
+                                           Scene{{"-oj"}, {}}, Scene{{"-P"}, {}},
+                                           Scene{{"-jt"}, {{"FAKE_VERBS_LACKS", "ts,dm"}}},
+                                           Scene{{"-oPt"}, {{"FAKE_VERBS_LACKS", "ts,odp"}}},
+                                           Scene{{}, {{"FAKE_VERBS_LACKS", "lid"}}}));
+INSTANTIATE_TEST_SUITE_P(
+    FailingVerbs, Scenes,
+    ::testing::Values(
+        Scene{{}, {{"FAKE_VERBS_FAIL", "open"}}}, Scene{{}, {{"FAKE_VERBS_FAIL", "query_port"}}},
+        Scene{{}, {{"FAKE_VERBS_FAIL", "alloc_pd"}}}, Scene{{}, {{"FAKE_VERBS_FAIL", "reg_mr"}}},
+        Scene{{}, {{"FAKE_VERBS_FAIL", "create_cq"}}},
+        Scene{{"-te"}, {{"FAKE_VERBS_FAIL", "create_cq"}}},
+        Scene{{"-N"}, {{"FAKE_VERBS_FAIL", "create_qp"}}}, Scene{{}, {{"FAKE_VERBS_FAIL", "INIT"}}},
+        Scene{{}, {{"FAKE_VERBS_FAIL", "RTR"}}}, Scene{{}, {{"FAKE_VERBS_FAIL", "RTS"}}},
+        Scene{{}, {{"FAKE_VERBS_FAIL", "post_recv"}}},
+        Scene{{}, {{"FAKE_VERBS_FAIL", "post_send"}}},
+        Scene{{"-N"}, {{"FAKE_VERBS_FAIL", "post_send"}}}, Scene{{}, {{"FAKE_VERBS_FAIL", "send"}}},
+        Scene{{"-e"}, {{"FAKE_VERBS_FAIL", "recv"}}}, Scene{{"-t"}, {{"FAKE_VERBS_FAIL", "send"}}},
+        Scene{{"-oP"}, {{"FAKE_VERBS_FAIL", "advise_mr"}}},
+        Scene{{"-g", "2"}, {{"FAKE_VERBS_FAIL", "query_gid"}}},
+        Scene{{}, {{"FAKE_VERBS_FAIL", "close"}}}, Scene{{}, {{"FAKE_VERBS_DEVICES", "0"}}},
+        Scene{{}, {{"FAKE_VERBS_DEVICES", "-1"}}}));
+
+TEST(Pingpong, CountsOddNumbersOfMessagesAsTheClassicProgramDoes) {
+  VBT_NEEDS_CLASSIC("ibv_rc_pingpong");
+  expect_same({{"-n", "1"}, {}}, "1");
+  expect_same({{"-n", "7", "-r", "3"}, {}}, "7");
+}
+
+TEST(Pingpong, ANoisyMessageIsNamedAndFailsTheCheck) {
+  const Environment environment = with_rc({{"FAKE_VERBS_GREETS", "noise"}});
+  const Play ours =
+      play(Part::kServer, fake_tool("ibv_rc_pingpong", environment), {"-c", "-s8192"});
+  EXPECT_THAT(ours.ending.out,
+              HasSubstr("usec/iter\ninvalid data in page 0\ninvalid data in page 1\n"));
+  EXPECT_EQ(ours.ending.status, 1) << "corrupt data is no success (the classic program's 0 is)";
+  if (classic_installed("ibv_rc_pingpong")) {
+    const Play theirs =
+        play(Part::kServer, classic_tool("ibv_rc_pingpong", environment), {"-c", "-s8192"});
+    EXPECT_EQ(without_chance(ours.ending.out), without_chance(theirs.ending.out));
+  }
+}
+
+TEST(Pingpong, AcceptsEachOptionThatTheClassicProgramLists) {
+  VBT_NEEDS_CLASSIC("ibv_rc_pingpong");
+  const std::string usage = run(classic_tool("ibv_rc_pingpong", {}), {"-h"}).out;
+  const std::regex line("  -([A-Za-z]), --([a-z_-]+)(=<[^>]*>)?");
+  int options = 0;
+  for (std::sregex_iterator it(usage.begin(), usage.end(), line), end; it != end; ++it, ++options) {
+    const std::smatch& match = *it;
+    SCOPED_TRACE(match.str());
+    // "1" suits every option that takes a value but the MTU and the name of a device. A last
+    // option that exists nowhere tells whether all before it were understood.
+    const std::string value = match[1] == "m" ? "1024" : match[1] == "d" ? "fake0" : "1";
+    Words by_letter{"-" + match.str(1)}, by_name{"--" + match.str(2)};
+    if (match[3].matched) {
+      by_letter.push_back(value);
+      by_name.back() += "=" + value;
+    }
+    for (Words* words : {&by_letter, &by_name}) {
+      words->push_back("--no-such-option");
+      const Ending ours = run(fake_tool("ibv_rc_pingpong", with_rc({})), *words);
+      EXPECT_EQ(ours.status, 1);
+      EXPECT_EQ(ours.err, "ibv_rc_pingpong: unrecognized option '--no-such-option'\n");
+      EXPECT_EQ(ours.out, usage);
+    }
+  }
+  EXPECT_EQ(options, 17);
+}
+
+TEST(Pingpong, SaysWhatIsWrongWithAnArgument) {
+  const auto err = [](const Words& options) {
+    const Ending ending = run(fake_tool("ibv_rc_pingpong", with_rc({})), options);
+    EXPECT_EQ(ending.status, 1);
+    EXPECT_THAT(ending.out, Not(HasSubstr("remote address")));
+    EXPECT_EQ(std::count(ending.err.begin(), ending.err.end(), '\n'), 1) << ending.err;
+    return ending.err;
+  };
+  for (const char* size : {"0", "-1", "1000000000000", "1k", "", "x"}) {
+    EXPECT_THAT(err({"-s", size}), HasSubstr("is not a number from 1 to 2147483648 (-s)"));
+  }
+  EXPECT_THAT(err({"-s", "1073741825"}), HasSubstr("more than fake0 sends in one message"));
+  EXPECT_THAT(err({"-r", "100000"}), HasSubstr("choose a smaller -r"));
+  EXPECT_THAT(err({"-r", "0"}), HasSubstr("(-r)"));
+  EXPECT_THAT(err({"-n", "0"}), HasSubstr("(-n)"));
+  EXPECT_THAT(err({"-p", "65536"}), HasSubstr("(-p)"));
+  EXPECT_THAT(err({"-i", "0"}), HasSubstr("(-i)"));
+  EXPECT_THAT(err({"-i", "2"}), HasSubstr("fake0 has 1 port, not 2 (-i)"));
+  EXPECT_THAT(err({"-l", "16"}), HasSubstr("(-l)"));
+  EXPECT_THAT(err({"-g", "-2"}), HasSubstr("(-g)"));
+  EXPECT_THAT(err({"-m", "1000"}), HasSubstr("none of 256, 512, 1024, 2048, 4096 (-m)"));
+  EXPECT_THAT(err({"-d", "nobody"}), HasSubstr("there is: fake0 fake1"));
+  EXPECT_THAT(err({"-p", "0", "localhost"}), HasSubstr("is for servers"));
+  EXPECT_THAT(err({"no-such-host.invalid"}).substr(0, 22), "'no-such-host.invalid'");
+}
+
+TEST(Pingpong, NeedsAGidOnEthernet) {
+  const Environment environment = with_rc({{"FAKE_VERBS_LACKS", "infiniband"}});
+  const Ending without = run(fake_tool("ibv_rc_pingpong", environment), {});
+  EXPECT_EQ(without.status, 1);
+  EXPECT_THAT(without.err, HasSubstr("is Ethernet, which addresses by GID: choose one with -g"));
+  const Play with = play(Part::kServer, fake_tool("ibv_rc_pingpong", environment), {"-g", "3"});
+  EXPECT_EQ(with.ending.status, 0) << with.ending.err;
+}
+
+}  // namespace
+}  // namespace verbatim::tools
