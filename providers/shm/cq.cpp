@@ -21,8 +21,8 @@ namespace {
 
 /// After arming, so many filled polls pass before a ring is made hot again.
 constexpr std::uint32_t kEventModePolls = 64;
-/// A hot ring gives its place to a busier one after so many fruitless polls.
-constexpr std::uint32_t kReplaceAfter = 1024;
+/// Silent hot rings give their places up after so many messages of others.
+constexpr std::uint32_t kReplaceAfter = 256;
 
 std::uint32_t ring_size(int cqe) noexcept { return std::bit_ceil(static_cast<std::uint32_t>(cqe)); }
 
@@ -44,11 +44,13 @@ void give_number(Cq& cq) noexcept {
   live.cqs[cq.number] = nullptr;
 }
 
-/// The sender rings from now on, and whoever did not know yet has its message found here.
-void to_doorbell(Cq& cq, const HotRing& hot) noexcept {
-  Qp& qp = *hot.qp;
-  qp.hot_index = Qp::kNotHot;
-  if (has_message(qp)) cq.doorbells->ring(qp.own->cq_bit);
+/// Ends the hot time of rings that were dropped: a sender that has read the old word has its
+/// message in the ring after the fence, one that reads later rings. Nobody pays for it per message.
+void settle(Cq& cq, Qp* const* cooled, std::uint32_t count) noexcept {
+  if (count == 0) return;
+  Node::get().fence_everyone();
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (has_message(*cooled[i])) cq.doorbells->ring(cooled[i]->own->cq_bit);
 }
 
 }  // namespace
@@ -108,16 +110,17 @@ int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
   Completion* old;
   {
     LockGuard<SpinLock> guard(cq.lock);
-    const std::uint32_t stored = cq.tail - cq.head;
+    const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
+    const std::uint32_t stored = cq.tail.load(std::memory_order_relaxed) - head;
     if (stored > size) {
       old = ring;
     } else {
-      for (std::uint32_t i = 0; i < stored; ++i) ring[i] = cq.ring[(cq.head + i) & cq.mask];
+      for (std::uint32_t i = 0; i < stored; ++i) ring[i] = cq.ring[(head + i) & cq.mask];
       old = cq.ring;
       cq.ring = ring;
       cq.mask = size - 1;
-      cq.head = 0;
-      cq.tail = stored;
+      cq.head.store(0, std::memory_order_relaxed);
+      cq.tail.store(stored, std::memory_order_relaxed);
       cq.plain.cqe = static_cast<int>(size);
     }
   }
@@ -142,7 +145,7 @@ int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
     cq.armed->store(wanted, std::memory_order_seq_cst);
   cq.event_mode = kEventModePolls;
   // A sender must ring to see the armed word; those who are polled do not, so nobody is polled now.
-  cool(cq, 0, 0);
+  cool_all(cq);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return 0;
 }
@@ -204,10 +207,11 @@ void remove_member(Cq& cq, Qp& qp) noexcept {
 
 void forget_completions(Cq& cq, const Qp& qp) noexcept {
   LockGuard<SpinLock> guard(cq.lock);
-  std::uint32_t kept = cq.head;
-  for (std::uint32_t i = cq.head; i != cq.tail; ++i)
+  const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
+  std::uint32_t kept = cq.head.load(std::memory_order_relaxed);
+  for (std::uint32_t i = kept; i != tail; ++i)
     if (cq.ring[i & cq.mask].qp != &qp) cq.ring[kept++ & cq.mask] = cq.ring[i & cq.mask];
-  cq.tail = kept;
+  cq.tail.store(kept, std::memory_order_relaxed);
 }
 
 void announce(Qp& qp) noexcept {
@@ -220,28 +224,43 @@ void announce(Qp& qp) noexcept {
 }
 
 void drop_hot(Cq& cq, std::uint32_t i) noexcept {
+  const std::uint32_t last = cq.hot_count.load(std::memory_order_relaxed) - 1;
   cq.hot[i].qp->hot_index = Qp::kNotHot;
   cq.hot[i].qp->own->attention.store(kDoorbell, std::memory_order_release);
-  cq.hot[i] = cq.hot[--cq.hot_count];
-  if (i < cq.hot_count) cq.hot[i].qp->hot_index = i;
+  if (i != last) {
+    cq.hot[i].take(cq.hot[last]);
+    cq.hot[i].qp->hot_index = i;
+  }
+  cq.hot_count.store(last, std::memory_order_relaxed);
 }
 
-void cool(Cq& cq, std::uint32_t first, std::uint32_t misses) noexcept {
-  HotRing cooled[kHotRings];
+void cool_all(Cq& cq) noexcept {
+  Qp* cooled[kHotRings];
   std::uint32_t count = 0;
-  for (std::uint32_t i = first; i < cq.hot_count;) {
-    if (cq.hot[i].misses < misses) {
-      ++i;
-      continue;
-    }
-    cooled[count++] = cq.hot[i];
-    drop_hot(cq, i);
+  while (cq.hot_count.load(std::memory_order_relaxed) != 0) {
+    cooled[count++] = cq.hot[0].qp;
+    drop_hot(cq, 0);
   }
-  if (count == 0) return;
-  // A sender that has read the old word has its message in the ring after this; one that reads
-  // later rings. Nobody pays for it per message.
-  Node::get().fence_everyone();
-  for (std::uint32_t i = 0; i < count; ++i) to_doorbell(cq, cooled[i]);
+  settle(cq, cooled, count);
+}
+
+void cool_silent(Cq& cq) noexcept {
+  Qp* cooled[kHotRings];
+  std::uint32_t count = 0;
+  std::uint32_t i = 0;
+  while (i < cq.hot_count.load(std::memory_order_relaxed)) {
+    HotRing& hot = cq.hot[i];
+    const std::uint64_t brought = hot.qp->rq_head.load(std::memory_order_relaxed);
+    if (hot.seen == brought && cq.hot_count.load(std::memory_order_relaxed) > 1) {
+      cooled[count++] = hot.qp;
+      drop_hot(cq, i);
+    } else {
+      hot.seen = brought;
+      ++i;
+    }
+  }
+  cq.contenders = 0;
+  settle(cq, cooled, count);
 }
 
 void heat(Cq& cq, Qp& qp) noexcept {
@@ -250,38 +269,19 @@ void heat(Cq& cq, Qp& qp) noexcept {
     return;
   }
   if (qp.hot_index != Qp::kNotHot || qp.rx_ring == nullptr) return;
-  if (cq.hot_count == kHotRings) {
-    std::uint32_t silent = 0;
-    for (std::uint32_t i = 1; i < kHotRings; ++i)
-      if (cq.hot[i].misses > cq.hot[silent].misses) silent = i;
-    if (cq.hot[silent].misses < kReplaceAfter) return;
-    const HotRing old = cq.hot[silent];
-    drop_hot(cq, silent);
-    Node::get().fence_everyone();
-    to_doorbell(cq, old);
+  if (cq.hot_count.load(std::memory_order_relaxed) == kHotRings) {
+    if (++cq.contenders < kReplaceAfter) return;
+    cool_silent(cq);
+    if (cq.hot_count.load(std::memory_order_relaxed) == kHotRings) return;
   }
-  HotRing& hot = cq.hot[cq.hot_count];
+  const std::uint32_t i = cq.hot_count.load(std::memory_order_relaxed);
+  HotRing& hot = cq.hot[i];
   hot.qp = &qp;
-  hot.misses = 0;
+  hot.seen = qp.rq_head.load(std::memory_order_relaxed);
   point_at_next(hot);
-  qp.hot_index = cq.hot_count++;
+  qp.hot_index = i;
+  cq.hot_count.store(i + 1, std::memory_order_release);
   qp.own->attention.store(kPolled, std::memory_order_release);
-}
-
-void cool_silent_rings(Cq& cq) noexcept {
-  if (cq.hot_count < 2) return;
-  // The busiest stays, however silent: it is the one that the application is waiting for.
-  std::uint32_t busiest = 0;
-  for (std::uint32_t i = 1; i < cq.hot_count; ++i)
-    if (cq.hot[i].misses < cq.hot[busiest].misses) busiest = i;
-  if (busiest != 0) {
-    const HotRing swapped = cq.hot[0];
-    cq.hot[0] = cq.hot[busiest];
-    cq.hot[busiest] = swapped;
-    cq.hot[0].qp->hot_index = 0;
-    cq.hot[busiest].qp->hot_index = busiest;
-  }
-  cool(cq, 1, kSilentPolls);
 }
 
 int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept {

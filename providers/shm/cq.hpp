@@ -36,23 +36,35 @@ static_assert(sizeof(Completion) == 32);
 inline constexpr std::uint32_t kHotRings = 4;
 inline constexpr std::uint32_t kMaxCqe = 1u << 22;
 
-/// A ring polled at every poll: where its next header will appear and what it must say.
+/// A ring polled at every poll: where its next header will appear and what it must say. Those two
+/// are read without the lock too, to see that there is nothing; such a look may be late, never
+/// harmful.
 struct HotRing {
-  const std::atomic<std::uint64_t>* header;
-  std::uint32_t lap;
-  std::uint32_t misses;  ///< polls since the last message
-  Qp* qp;
+  std::atomic<const std::atomic<std::uint64_t>*> header{nullptr};
+  std::atomic<std::uint32_t> lap{0};
+  std::uint64_t seen = 0;  ///< messages it had brought when its age was last looked at
+  Qp* qp = nullptr;
+
+  /// REQUIRES: the CQ's lock.
+  void take(const HotRing& other) noexcept {
+    header.store(other.header.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    lap.store(other.lap.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    seen = other.seen;
+    qp = other.qp;
+  }
 };
 
 struct Cq : verbatim::Cq {
   alignas(kCacheLine) SpinLock lock;
-  std::uint32_t hot_count = 0;
-  std::uint32_t head = 0;  ///< stored completions: [head, tail)
-  std::uint32_t tail = 0;
+  std::atomic<std::uint32_t> hot_count{0};
+  /// Stored completions: [head, tail). Written under the lock, looked at without.
+  std::atomic<std::uint32_t> head{0};
+  std::atomic<std::uint32_t> tail{0};
   std::uint32_t mask = 0;
   /// Polls after arming during which rings are not made hot: arming would only demote them again.
   std::uint32_t event_mode = 0;
-  std::uint32_t polls = 0;
+  std::uint32_t contenders =
+      0;                    ///< messages of rings that found no hot place since the last ageing
   bool has_broken = false;  ///< a member met a receive error: break_marked_qps() has work
   Completion* ring = nullptr;
   DoorbellBlock* doorbells = nullptr;
@@ -90,11 +102,13 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) noexcept;
 /// Called when a QP takes this CQ as its receive CQ, and when it leaves it.
 int add_member(Cq& cq, Qp& qp) noexcept;
 void remove_member(Cq& cq, Qp& qp) noexcept;
-/// Makes a busy ring polled directly, if there is room or a silent one to cool.
+/// Makes a busy ring polled directly, if there is room or a silent one to cool. REQUIRES: cq.lock.
 void heat(Cq& cq, Qp& qp) noexcept;
-/// Back to doorbells: the hot rings from `first` on that have been silent for `misses` polls.
-/// REQUIRES: cq.lock held.
-void cool(Cq& cq, std::uint32_t first, std::uint32_t misses) noexcept;
+/// Back to doorbells: the hot rings that have brought nothing since the last time; but one stays,
+/// which may be the one that the application is waiting for. REQUIRES: cq.lock.
+void cool_silent(Cq& cq) noexcept;
+/// Back to doorbells: all of them. REQUIRES: cq.lock.
+void cool_all(Cq& cq) noexcept;
 /// Forgets the hot ring at `i`: its sender has left, or is about to be told to ring.
 [[gnu::cold, gnu::noinline]] void drop_hot(Cq& cq, std::uint32_t i) noexcept;
 /// Forgets stored completions of a QP that is reset or destroyed.
@@ -109,12 +123,13 @@ void fire_locked(Cq& cq, bool solicited) noexcept;
 [[gnu::cold]] void report_overrun_locked(Cq& cq) noexcept;
 
 inline void push_locked(Cq& cq, const Completion& completion) noexcept {
-  if (cq.tail - cq.head > cq.mask) [[unlikely]] {
+  const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
+  if (tail - cq.head.load(std::memory_order_relaxed) > cq.mask) [[unlikely]] {
     report_overrun_locked(cq);
     return;
   }
-  cq.ring[cq.tail & cq.mask] = completion;
-  ++cq.tail;
+  cq.ring[tail & cq.mask] = completion;
+  cq.tail.store(tail + 1, std::memory_order_relaxed);
   if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle) [[unlikely]]
     fire_locked(cq, completion.status != IBV_WC_SUCCESS);
 }

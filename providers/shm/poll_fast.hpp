@@ -12,16 +12,11 @@ namespace verbatim::shm {
 [[gnu::noinline]] int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept;
 /// Moves on the QPs that wait to send. Takes send locks: called before the CQ's lock.
 [[gnu::cold, gnu::noinline]] void progress_pending(Cq& cq) noexcept;
-/// Cools rings that have been silent for long, but for one.
-[[gnu::cold, gnu::noinline]] void cool_silent_rings(Cq& cq) noexcept;
 /// QPs that a received message broke are moved to the error state, outside the CQ's lock.
 [[gnu::cold, gnu::noinline]] void break_marked_qps(Cq& cq) noexcept;
 
-/// After so many fruitless polls a ring is cooled, if another one is hot.
-inline constexpr std::uint32_t kSilentPolls = 1u << 14;
-
-inline void take_stored(Cq& cq, ibv_wc& wc) noexcept {
-  const Completion& c = cq.ring[cq.head & cq.mask];
+inline void take_stored(Cq& cq, std::uint32_t head, ibv_wc& wc) noexcept {
+  const Completion& c = cq.ring[head & cq.mask];
   wc.wr_id = c.wr_id;
   wc.status = static_cast<ibv_wc_status>(c.status);
   wc.opcode = static_cast<ibv_wc_opcode>(c.opcode);
@@ -36,52 +31,74 @@ inline void take_stored(Cq& cq, ibv_wc& wc) noexcept {
   wc.sl = 0;
   wc.dlid_path_bits = 0;
   if (c.frees_send_queue) c.qp->sq_polled.store(c.sq_index + 1, std::memory_order_release);
-  ++cq.head;
+}
+
+inline int poll_stored(Cq& cq, int room, ibv_wc* wc) noexcept {
+  std::uint32_t head = cq.head.load(std::memory_order_relaxed);
+  const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
+  int got = 0;
+  while (head != tail && got < room) take_stored(cq, head++, wc[got++]);
+  if (got != 0) cq.head.store(head, std::memory_order_relaxed);
+  return got;
 }
 
 inline void point_at_next(HotRing& hot) noexcept {
   const Qp& qp = *hot.qp;
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-  hot.header = &qp.rx_ring[index & ((std::uint64_t{1} << qp.rx_log) - 1)].header;
-  hot.lap = (static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff;
+  hot.header.store(&qp.rx_ring[index & ((std::uint64_t{1} << qp.rx_log) - 1)].header,
+                   std::memory_order_relaxed);
+  hot.lap.store((static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff,
+                std::memory_order_relaxed);
 }
 
 inline int poll_rings(Cq& cq, int room, ibv_wc* wc) noexcept {
   int got = 0;
-  for (std::uint32_t i = 0; i < cq.hot_count; ++i) {
+  for (std::uint32_t i = 0; i < cq.hot_count.load(std::memory_order_relaxed); ++i) {
     HotRing& hot = cq.hot[i];
-    ++hot.misses;
     while (got < room) {
+      const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
       // Pairs with the release in send_fast().
-      const std::uint64_t h = hot.header->load(std::memory_order_acquire);
-      if (header::lap(h) != hot.lap) break;
-      Qp& qp = *hot.qp;
-      const auto& slot = *reinterpret_cast<const Slot*>(
-          reinterpret_cast<const unsigned char*>(hot.header) - offsetof(Slot, header));
-      const Taken taken = take_message(qp, slot, h, wc[got]);
+      const std::uint64_t h = at->load(std::memory_order_acquire);
+      if (header::lap(h) != hot.lap.load(std::memory_order_relaxed)) break;
+      const auto& slot = *reinterpret_cast<const Slot*>(reinterpret_cast<const unsigned char*>(at) -
+                                                        offsetof(Slot, header));
+      const Taken taken = take_message(*hot.qp, slot, h, wc[got]);
       if (taken != Taken::kCompletion) [[unlikely]] {
         if (taken == Taken::kNothing) drop_hot(cq, i--);
         break;
       }
       ++got;
-      hot.misses = 0;
       point_at_next(hot);
     }
   }
   return got;
 }
 
+/// A look without the lock: most polls find nothing, and a lock costs more than the look. What is
+/// missed here is found by the next poll.
+inline bool something_came(const Cq& cq) noexcept {
+  if (cq.head.load(std::memory_order_relaxed) != cq.tail.load(std::memory_order_relaxed))
+    return true;
+  const std::uint32_t hot_count = cq.hot_count.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < hot_count; ++i) {
+    const std::atomic<std::uint64_t>* at = cq.hot[i].header.load(std::memory_order_relaxed);
+    if (header::lap(at->load(std::memory_order_relaxed)) ==
+        cq.hot[i].lap.load(std::memory_order_relaxed))
+      return true;
+  }
+  return cq.doorbells->summary.load(std::memory_order_relaxed) != 0;
+}
+
 inline int poll_cq_fast(Cq& cq, int room, ibv_wc* wc) noexcept {
   if (cq.pending_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
     progress_pending(cq);
+  if (!something_came(cq)) return 0;
   int got = 0;
   bool broken = false;
   {
     LockGuard<SpinLock> guard(cq.lock);
-    while (cq.head != cq.tail && got < room) take_stored(cq, wc[got++]);
+    got = poll_stored(cq, room, wc);
     if (got < room) got += poll_rings(cq, room - got, wc + got);
-    if ((++cq.polls & (kSilentPolls - 1)) == 0) [[unlikely]]
-      cool_silent_rings(cq);
     if (got < room && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
       got += poll_doorbells(cq, room - got, wc + got);
     broken = cq.has_broken;

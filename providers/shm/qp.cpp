@@ -198,6 +198,7 @@ int create_qp(verbatim::Context&, ibv_qp_init_attr_ex& attr, verbatim::Qp** out)
   qp->send_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.send_cq));
   qp->recv_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.recv_cq));
   qp->own_regions = node.segment().regions();
+  qp->own_region_capacity = node.segment().head().mr_capacity;
   qp->pd_number = attr.pd->handle;
   qp->sq_entries = attr.cap.max_send_wr;
   qp->max_inline = kMaxInline;

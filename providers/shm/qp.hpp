@@ -78,6 +78,7 @@ struct Qp : verbatim::Qp {
   Cq* send_cq = nullptr;
   Cq* recv_cq = nullptr;
   const RegionRecord* own_regions = nullptr;
+  std::uint32_t own_region_capacity = 0;
   std::uint32_t index = 0;  ///< in the segment's QP table
   std::uint32_t pd_number = 0;
   std::uint32_t sq_entries = 0;

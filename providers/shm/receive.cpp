@@ -33,7 +33,7 @@ ibv_wc_status receive_ranges(const Qp& qp, std::uint64_t index, std::uint64_t by
     if (sges[i].length == 0) continue;
     Region region;
     std::uint64_t offset;
-    if (!find_region(qp.own_regions, kMaxRegions, sges[i].lkey, region) ||
+    if (!find_region(qp.own_regions, qp.own_region_capacity, sges[i].lkey, region) ||
         region.pd != qp.pd_number || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
         !region.contains(sges[i].address, sges[i].length, offset))
       return IBV_WC_LOC_PROT_ERR;
@@ -263,7 +263,7 @@ int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept {
     Region region;
     std::uint64_t offset;
     if (sge.length != 0 &&
-        (!find_region(qp.own_regions, kMaxRegions, sge.lkey, region) || region.pd != qp.pd_number ||
+        (!find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) || region.pd != qp.pd_number ||
          (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
          !region.contains(sge.addr, sge.length, offset)))
       bad = true;

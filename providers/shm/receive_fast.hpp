@@ -65,7 +65,7 @@ inline Taken take_message(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc)
     const ReceiveSge& sge = qp.own_sges[at * qp.max_recv_sge];
     Region region;
     std::uint64_t offset;
-    if (bytes > sge.length || !find_region(qp.own_regions, kMaxRegions, sge.lkey, region) ||
+    if (bytes > sge.length || !find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) ||
         region.pd != qp.pd_number || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
         !region.contains(sge.address, bytes, offset)) [[unlikely]]
       return take_slowly(qp, slot, h, wc);
@@ -86,7 +86,7 @@ inline int post_recv_fast(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcep
     const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
     if (qp.own_credits == nullptr || mode < IBV_QPS_INIT || mode > IBV_QPS_SQE ||
         wr->num_sge != 1 || index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq_max ||
-        !find_region(qp.own_regions, kMaxRegions, wr->sg_list->lkey, region) ||
+        !find_region(qp.own_regions, qp.own_region_capacity, wr->sg_list->lkey, region) ||
         region.pd != qp.pd_number || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
         !region.contains(wr->sg_list->addr, wr->sg_list->length, offset)) [[unlikely]] {
       if (const int error = post_recv_slowly(qp, *wr); error != 0) {

@@ -51,7 +51,7 @@ class CompletionWriter {
 inline unsigned char* local_bytes(const Qp& qp, const ibv_sge& sge, std::uint32_t need) noexcept {
   Region region;
   std::uint64_t offset;
-  if (!find_region(qp.own_regions, kMaxRegions, sge.lkey, region) || region.pd != qp.pd_number ||
+  if (!find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) || region.pd != qp.pd_number ||
       (region.access & need) != need || !region.contains(sge.addr, sge.length, offset))
     return nullptr;
   return reinterpret_cast<unsigned char*>(region.address + offset);

@@ -45,7 +45,9 @@ void tick() noexcept {
       Node::get().want_tick(true);
 }
 
-/// Repairs hints that a faulty or dying peer lost: a message whose bit is not set gets it set.
+/// Repairs hints that a faulty or dying peer lost: a message whose bit is not set gets it set. And
+/// lets rings that have gone silent wait for doorbells, so that a poll does not look at them for
+/// ever.
 void sweep() noexcept {
   LockGuard<Mutex> guard(live.mutex);
   const std::uint32_t end = Node::get().segment().head().qp_capacity;
@@ -65,6 +67,11 @@ void sweep() noexcept {
     fire_locked(cq, true);
   }
   sweep_from += looked;
+  for (std::uint32_t i = 0; i < live.cq_end; ++i) {
+    if (live.cqs[i] == nullptr) continue;
+    LockGuard<SpinLock> lock(live.cqs[i]->lock);
+    cool_silent(*live.cqs[i]);
+  }
 }
 
 void peer_dead(Peer& peer) noexcept {

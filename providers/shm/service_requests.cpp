@@ -65,7 +65,7 @@ unsigned char* target(const Qp& qp, std::uint32_t rkey, std::uint64_t iova, std:
                       std::uint32_t need) noexcept {
   Region region;
   std::uint64_t offset;
-  if (!find_region(qp.own_regions, kMaxRegions, rkey, region) || region.pd != qp.pd_number ||
+  if (!find_region(qp.own_regions, qp.own_region_capacity, rkey, region) || region.pd != qp.pd_number ||
       (region.access & need) != need || !region.contains(iova, length, offset))
     return nullptr;
   return reinterpret_cast<unsigned char*>(region.address + offset);
