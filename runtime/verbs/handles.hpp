@@ -20,6 +20,13 @@
 
 #include "runtime/base/container_of.hpp"
 
+/// Opaque to applications: memory that a provider allocated for ibv_alloc_buf.
+struct ibv_buf {
+  ibv_pd* pd;
+  void* memory;
+  size_t size;
+};
+
 namespace verbatim {
 
 struct ProviderTable;
@@ -209,6 +216,7 @@ struct Qp {
   };
   std::atomic<std::uint32_t> uses{0};  ///< multicast groups and flows attached
   bool sq_sig_all = false;
+  bool takes_work_calls = false;  ///< made with send_ops_flags: ibv_qp_to_qp_ex answers
   EventLink async_events;
   ibv_qp_init_attr init{};  ///< as created, with the actual capacities
   Xrcd* xrcd = nullptr;

@@ -61,6 +61,8 @@ Result<Mr*> reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
   if (const Status status = check_range(kVerb, addr, length, access); !status.ok()) {
     return status.error();
   }
+  // Offsets from the start of the region take the place of addresses.
+  if ((access & IBV_ACCESS_ZERO_BASED) != 0) iova = 0;
   if (iova > UINT64_MAX - (length - 1)) {
     return refuse(EINVAL, kVerb, "iova and length run past 2^64");
   }
@@ -204,6 +206,57 @@ void unimport_mr(Mr& mr) noexcept {
   unpin(&pd);
 }
 
+Result<void*> alloc_buf(Pd& pd, std::size_t size, ibv_buf*& out) noexcept {
+  if (size == 0) return refuse(EINVAL, "ibv_alloc_buf", "0 bytes");
+  ibv_buf* buf = nullptr;
+  if (const int error = table_of(pd).alloc_buf(pd, size, &buf)) return Error{error, "alloc_buf"};
+  buf->pd = &pd.plain;
+  pin(&pd);
+  out = buf;
+  return buf->memory;
+}
+
+void free_buf(ibv_buf& buf) noexcept {
+  Pd& pd = Pd::from(buf.pd);
+  table_of(pd).free_buf(buf);
+  unpin(&pd);
+}
+
+Result<Mr*> reg_buf_mr(Pd& pd, ibv_buf& buf, void* addr, std::size_t length,
+                       unsigned access) noexcept {
+  constexpr const char* kVerb = "ibv_reg_buf_mr";
+  if (const Status status = check_access(kVerb, access); !status.ok()) return status.error();
+  const auto first = reinterpret_cast<std::uintptr_t>(buf.memory);
+  const auto asked = reinterpret_cast<std::uintptr_t>(addr);
+  if (buf.pd != &pd.plain) return refuse(EINVAL, kVerb, "the buffer is of another domain");
+  if (length == 0 || asked < first || asked - first > buf.size ||
+      length > buf.size - (asked - first)) {
+    return refuse(EINVAL, kVerb, "the range is not within the buffer");
+  }
+  Mr* mr = nullptr;
+  if (const int error = table_of(pd).reg_buf_mr(pd, buf, addr, length, access, &mr)) {
+    return Error{error, "reg_buf_mr"};
+  }
+  return complete(mr, pd, addr, length, asked, access);
+}
+
+Result<ibv_dmah*> alloc_dmah(Context& context, const ibv_dmah_init_attr& attr) noexcept {
+  ibv_dmah* dmah = nullptr;
+  if (const int error = table_of(context).alloc_dmah(context, attr, &dmah)) {
+    return Error{error, "alloc_dmah"};
+  }
+  dmah->context = context.handle();
+  pin(&context);
+  return dmah;
+}
+
+Status dealloc_dmah(ibv_dmah& dmah) noexcept {
+  Context& context = Context::from(dmah.context);
+  if (const int error = table_of(context).dealloc_dmah(dmah)) return Error{error, "dealloc_dmah"};
+  unpin(&context);
+  return {};
+}
+
 Result<Mw*> alloc_mw(Pd& pd, ibv_mw_type type) noexcept {
   if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
     return refuse(EINVAL, "ibv_alloc_mw", "unknown window type");
@@ -247,6 +300,14 @@ Status free_dm(Dm& dm) noexcept {
   if (const int error = table_of(context).free_dm(dm)) return Error{error, "free_dm"};
   unpin(&context);
   return {};
+}
+
+Result<int> export_dm(Dm& dm) noexcept {
+  int fd = -1;
+  if (const int error = table_of(dm).dm_export_dmabuf_fd(dm, &fd)) {
+    return Error{error, "dm_export_dmabuf_fd"};
+  }
+  return fd;
 }
 
 Result<Dm*> import_dm(Context& context, std::uint32_t handle) noexcept {

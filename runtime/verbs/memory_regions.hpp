@@ -30,12 +30,22 @@ Status advise_mr(Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_s
 Result<Mr*> import_mr(Pd& pd, std::uint32_t handle) noexcept;
 void unimport_mr(Mr& mr) noexcept;
 
+/// The memory; `out` is its handle.
+Result<void*> alloc_buf(Pd& pd, std::size_t size, ibv_buf*& out) noexcept;
+void free_buf(ibv_buf& buf) noexcept;
+Result<Mr*> reg_buf_mr(Pd& pd, ibv_buf& buf, void* addr, std::size_t length,
+                       unsigned access) noexcept;
+Result<ibv_dmah*> alloc_dmah(Context& context, const ibv_dmah_init_attr& attr) noexcept;
+Status dealloc_dmah(ibv_dmah& dmah) noexcept;
+
 Result<Mw*> alloc_mw(Pd& pd, ibv_mw_type type) noexcept;
 Status bind_mw(Qp& qp, Mw& mw, ibv_mw_bind& bind) noexcept;
 Status dealloc_mw(Mw& mw) noexcept;
 
 Result<Dm*> alloc_dm(Context& context, const ibv_alloc_dm_attr& attr) noexcept;
 Status free_dm(Dm& dm) noexcept;
+/// A new dma-buf descriptor.
+Result<int> export_dm(Dm& dm) noexcept;
 Result<Dm*> import_dm(Context& context, std::uint32_t handle) noexcept;
 void unimport_dm(Dm& dm) noexcept;
 

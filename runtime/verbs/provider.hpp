@@ -98,7 +98,8 @@ struct ProviderTable {
   int (*dealloc_dmah)(ibv_dmah&) noexcept;
   /// reg_mr and reg_dmabuf_mr with everything that ibv_mr_init_attr can say.
   int (*reg_mr_ex)(Pd&, const ibv_mr_init_attr&, Mr** out) noexcept;
-  int (*alloc_buf)(Pd&, std::size_t size, void** memory, ibv_buf** out) noexcept;
+  /// Makes the ibv_buf too; free_buf frees both.
+  int (*alloc_buf)(Pd&, std::size_t size, ibv_buf** out) noexcept;
   void (*free_buf)(ibv_buf&) noexcept;
   int (*reg_buf_mr)(Pd&, ibv_buf&, void* addr, std::size_t length, unsigned access,
                     Mr** out) noexcept;

@@ -97,6 +97,7 @@ void complete(Qp& qp, Context& context, const ibv_qp_init_attr_ex& attr) noexcep
   qp.plain.srq = attr.srq;
   qp.plain.qp_type = attr.qp_type;
   qp.sq_sig_all = attr.sq_sig_all != 0;
+  qp.takes_work_calls = attr.send_ops_flags != 0;
   qp.init = {attr.qp_context, attr.send_cq, attr.recv_cq,   attr.srq,
              attr.cap,        attr.qp_type, attr.sq_sig_all};
   qp.xrcd = ours<Xrcd>(attr.xrcd);
