@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "perf/peers/bench.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+
+#include "perf/support/table.hpp"
+
+namespace verbatim::perf {
+
+Pair& Bench::pair() {
+  if (!pair_) {
+    pair_.emplace(cores, fabric);
+    pair_->run({.kind = Kind::kConnect}, "connect");
+  }
+  return *pair_;
+}
+
+bool Bench::wants(const std::string& row) const {
+  return options.rows.empty() ||
+         std::find(options.rows.begin(), options.rows.end(), row) != options.rows.end();
+}
+
+void Bench::run(Probes& probes, const std::string& title, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    for (Probe& probe : probes) {
+      progress_.show(static_cast<double>(round) / rounds, title + ": " + probe.name);
+      if (!probe.missing.empty()) continue;
+      if (const auto value = probe.take()) {
+        probe.blocks.add(*value);
+      } else {
+        probe.missing = "not offered by this machine";
+      }
+    }
+  }
+  progress_.clear();
+}
+
+Probe Bench::ours(const std::string& name, const Request& request, Unit unit) {
+  auto cell = std::make_shared<Cell>();
+  cell->name = name;
+  cell->request = request;
+  cell->unit = unit;
+  return {name,
+          [this, cell]() -> std::optional<double> {
+            if (cell->blocks.empty()) calibrate(pair(), *cell, options.block_ms);
+            measure(pair(), *cell);
+            if (cell->unavailable) return std::nullopt;
+            return cell->blocks.values().back();
+          },
+          {},
+          {}};
+}
+
+Probe Bench::theirs(const std::string& name, bool installed, const char* package,
+                    std::function<double()> take) {
+  Probe probe{name, [take = std::move(take)]() -> std::optional<double> { return take(); }, {}, {}};
+  if (!installed) probe.missing = std::string(package) + " is not installed";
+  return probe;
+}
+
+void Bench::judge_ratio(const std::string& row, const std::string& figure, Sense sense,
+                        double target, const Probe& value, const Probe& reference,
+                        const char* unit) {
+  Verdict verdict{row, figure, "x", sense, target, paired_ratio(value.blocks, reference.blocks),
+                  {},  {}};
+  verdict.detail = value.name + " " + number_text(value.blocks.median()) + " / " + reference.name +
+                   " " + number_text(reference.blocks.median()) + " " + unit;
+  verdict.missing = value.missing.empty() ? reference.missing : value.missing;
+  verdicts.push_back(std::move(verdict));
+}
+
+void Bench::judge_value(const std::string& row, const std::string& figure, Sense sense,
+                        double target, const Probe& value, const char* unit) {
+  verdicts.push_back({row, figure, unit, sense, target, value.blocks, {}, value.missing});
+}
+
+const Probe& best_of(const Probes& probes, const std::string& prefix) {
+  const Probe* best = nullptr;
+  for (const Probe& probe : probes) {
+    if (!probe.name.starts_with(prefix) || probe.blocks.empty()) continue;
+    if (best == nullptr || probe.blocks.median() < best->blocks.median()) best = &probe;
+  }
+  if (best == nullptr)
+    throw std::logic_error("no probe was measured whose name starts with " + prefix);
+  return *best;
+}
+
+const Probe& named(const Probes& probes, const std::string& name) {
+  for (const Probe& probe : probes) {
+    if (probe.name == name) return probe;
+  }
+  throw std::logic_error("no probe is named " + name);
+}
+
+}  // namespace verbatim::perf

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the target groups share: the two ends, the rounds, and probes. A probe is one thing measured
+// once per round, ours or another library's; probes of a group are taken in turn, so that a drift
+// of the machine meets all of them.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "perf/ends/pair.hpp"
+#include "perf/figures/cell.hpp"
+#include "perf/peers/verdict.hpp"
+#include "perf/support/progress.hpp"
+
+namespace verbatim::perf {
+
+struct Probe {
+  std::string name;
+  std::function<std::optional<double>()> take;  // nothing: this machine does not offer it
+  std::string missing;                          // set: not measured, and why
+  Blocks blocks;
+};
+
+using Probes = std::deque<Probe>;
+
+struct BenchOptions {
+  int rounds = 9;
+  double block_ms = 4;
+  std::vector<std::string> rows;  // empty: all
+};
+
+class Bench {
+ public:
+  Bench(const BenchOptions& wanted, const CorePair& where, const std::string& folder)
+      : options(wanted), cores(where), fabric(folder) {}
+
+  const BenchOptions& options;
+  const CorePair& cores;
+  const std::string& fabric;
+  std::vector<Verdict> verdicts;
+
+  /// The pair with a connected endpoint, started at the first call.
+  Pair& pair();
+  bool wants(const std::string& row) const;
+  void run(Probes& probes, const std::string& title, int rounds);
+
+  /// A block of ours; its length is found by the first one.
+  Probe ours(const std::string& name, const Request& request, Unit unit);
+  /// `installed` false: missing, with the package to install.
+  Probe theirs(const std::string& name, bool installed, const char* package,
+               std::function<double()> take);
+
+  /// value / reference, round by round.
+  void judge_ratio(const std::string& row, const std::string& figure, Sense sense, double target,
+                   const Probe& value, const Probe& reference, const char* unit);
+  void judge_value(const std::string& row, const std::string& figure, Sense sense, double target,
+                   const Probe& value, const char* unit);
+
+ private:
+  Progress progress_;
+  std::optional<Pair> pair_;
+};
+
+/// The one with the least median among those whose name starts so; they are our polling styles.
+const Probe& best_of(const Probes& probes, const std::string& prefix);
+const Probe& named(const Probes& probes, const std::string& name);
+
+// The groups of runtime.md's table, one file each.
+void judge_latency(Bench& bench);    // R1, R2, R3
+void judge_rate(Bench& bench);       // R5
+void judge_bandwidth(Bench& bench);  // R6, R7
+void judge_polling(Bench& bench);    // R8
+void judge_sleeping(Bench& bench);   // R10
+void judge_setup(Bench& bench);      // R13
+void judge_memory(Bench& bench);     // memory, size
+
+}  // namespace verbatim::perf

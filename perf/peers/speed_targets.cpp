@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// R1, R2, R3: 8-byte latency against the hand-over floor, UCX and libfabric. R5: 8-byte message
+// rate. Our ping-pongs are measured with each of the four polling styles, as the floor is, and the
+// best style stands for us: how a program polls is its own choice. UCX and libfabric poll as their
+// own programs do.
+#include "perf/peers/bench.hpp"
+#include "perf/peers/libfabric.hpp"
+#include "perf/peers/ucx.hpp"
+#include "perf/support/process.hpp"
+
+namespace verbatim::perf {
+namespace {
+
+void add_paced(Bench& bench, Probes& probes, const std::string& name, Request request) {
+  for (const Pace pace : kAllPaces) {
+    request.pace = pace;
+    probes.push_back(bench.ours(name + " " + name_of(pace), request, Unit::kNanoseconds));
+  }
+}
+
+Probe ucx_latency(Bench& bench, const char* test) {
+  return bench.theirs(std::string("UCX ") + test, is_installed("ucx_perftest"), "ucx-utils",
+                      [&bench, test] {
+                        return run_ucx({test, 8, 200'000}, bench.cores).latency_ns();
+                      });
+}
+
+Probe ucx_rate(Bench& bench, const char* test, std::uint64_t count) {
+  return bench.theirs(std::string("UCX ") + test, is_installed("ucx_perftest"), "ucx-utils",
+                      [&bench, test, count] {
+                        return run_ucx({test, 8, count}, bench.cores).messages_per_second / 1e6;
+                      });
+}
+
+}  // namespace
+
+void judge_latency(Bench& bench) {
+  Probes probes;
+  add_paced(bench, probes, "F1", {.kind = Kind::kHandover});
+  add_paced(bench, probes, "write", {.kind = Kind::kPingPong, .operation = Operation::kWrite});
+  add_paced(bench, probes, "send", {.kind = Kind::kPingPong, .operation = Operation::kSend});
+  probes.push_back(ucx_latency(bench, "put_lat"));
+  probes.push_back(ucx_latency(bench, "am_lat"));
+  probes.push_back(bench.theirs("libfabric shm", is_installed("fi_pingpong"), "libfabric-bin",
+                                [&bench] { return run_pingpong(8, 100'000, bench.cores); }));
+  bench.run(probes, "latency", bench.options.rounds);
+
+  const Probe& floor = best_of(probes, "F1 ");
+  const Probe& write = best_of(probes, "write ");
+  const Probe& send = best_of(probes, "send ");
+  const auto judge = [&](const char* row, const char* figure, double target, const Probe& value,
+                         const Probe& reference) {
+    if (bench.wants(row))
+      bench.judge_ratio(row, figure, Sense::kAtMost, target, value, reference, "ns");
+  };
+  judge("R1", "write 8 B one way / F1", 1.4, write, floor);
+  judge("R1", "write 8 B one way / UCX put_lat", 1.1, write, named(probes, "UCX put_lat"));
+  judge("R2", "send/recv 8 B one way / F1", 1.6, send, floor);
+  judge("R2", "send/recv 8 B one way / UCX am_lat", 0.9, send, named(probes, "UCX am_lat"));
+  judge("R3", "send/recv 8 B one way / libfabric shm", 0.15, send, named(probes, "libfabric shm"));
+}
+
+void judge_rate(Bench& bench) {
+  Probes probes;
+  for (const Operation operation : {Operation::kSend, Operation::kWrite}) {
+    for (const std::uint32_t batch : {1u, 32u}) {
+      probes.push_back(bench.ours(std::string(name_of(operation)) + (batch == 1 ? "" : " in lists"),
+                                  {.kind = Kind::kStream, .operation = operation, .batch = batch},
+                                  Unit::kMillionPerSecond));
+    }
+  }
+  probes.push_back(ucx_rate(bench, "am_bw", 1'000'000));
+  probes.push_back(ucx_rate(bench, "put_bw", 4'000'000));
+  bench.run(probes, "message rate", bench.options.rounds);
+
+  const char* unit = "million/s";
+  bench.judge_value("R5", "send/recv 8 B, single posts", Sense::kAtLeast, 60, named(probes, "send"),
+                    unit);
+  bench.judge_value("R5", "send/recv 8 B, lists of 32", Sense::kAtLeast, 60,
+                    named(probes, "send in lists"), unit);
+  bench.judge_ratio("R5", "send/recv 8 B, single posts / UCX am_bw", Sense::kShown, 0,
+                    named(probes, "send"), named(probes, "UCX am_bw"), unit);
+  bench.judge_value("R5", "inline write 8 B, single posts", Sense::kAtLeast, 100,
+                    named(probes, "write"), unit);
+  bench.judge_value("R5", "inline write 8 B, lists of 32", Sense::kAtLeast, 100,
+                    named(probes, "write in lists"), unit);
+  bench.judge_ratio("R5", "inline write 8 B, single posts / UCX put_bw", Sense::kAtLeast, 1.0,
+                    named(probes, "write"), named(probes, "UCX put_bw"), unit);
+}
+
+}  // namespace verbatim::perf

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One line of the comparison: a figure, its target, and whether it is met.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "perf/support/affinity.hpp"
+#include "perf/support/blocks.hpp"
+
+namespace verbatim::perf {
+
+enum class Sense { kAtMost, kAtLeast, kShown };  // kShown: no target, for the reader
+
+struct Verdict {
+  std::string row;     // "R1", "memory", ...
+  std::string figure;  // what is compared with what
+  std::string unit;    // "x" for ratios
+  Sense sense = Sense::kShown;
+  double target = 0;
+  Blocks values;        // the median decides
+  std::string detail;   // absolute numbers
+  std::string missing;  // why there is no value: not installed, not offered by this machine
+
+  bool judged() const { return sense != Sense::kShown && missing.empty() && !values.empty(); }
+  bool passes() const;
+  /// "pass", "short", "-" (no target) or "n/a".
+  std::string word() const;
+};
+
+void print_verdicts(std::FILE* out, const std::vector<Verdict>& verdicts);
+void print_verdicts_json(std::FILE* out, const std::string& processor, const CorePair& cores,
+                         const std::vector<Verdict>& verdicts);
+
+}  // namespace verbatim::perf

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Reading the output of other libraries' programs (as their Debian 12 versions print it), and the
+// verdicts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "perf/peers/libfabric.hpp"
+#include "perf/peers/ucx.hpp"
+#include "perf/peers/verdict.hpp"
+
+namespace verbatim::perf {
+namespace {
+
+TEST(ParseUcx, TakesTheOverallRateOfTheLastLine) {
+  const auto result = parse_ucx(
+      "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n"
+      "20000,0.090,0.091,0.090,84.89,84.89,11126213,11126214\n");
+  ASSERT_TRUE(result);
+  EXPECT_DOUBLE_EQ(result->messages_per_second, 11126214);
+  EXPECT_NEAR(result->latency_ns(), 89.88, 0.01);
+}
+
+TEST(ParseUcx, AnErrorIsNoResult) {
+  EXPECT_FALSE(parse_ucx(""));
+  EXPECT_FALSE(parse_ucx(
+      "[1795252311.048241] [vm:5495 :0] libperf.c:1398 UCX  ERROR Cannot use posix/posix\n"));
+  EXPECT_FALSE(parse_ucx(
+      "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n"));
+  EXPECT_FALSE(parse_ucx("20000,0.090,0.090,0.090,84.89,84.89,11126213,0\n")) << "no rate at all";
+}
+
+TEST(ParsePingpong, TakesTheMoreExactOfTimeAndRate) {
+  const auto fast = parse_pingpong(
+      "bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec\n"
+      "8       100k    =100k    1.5m        0.07s     24.40       0.33       3.05\n");
+  ASSERT_TRUE(fast);
+  EXPECT_NEAR(*fast, 1000 / 3.05, 1e-9);
+  const auto slow = parse_pingpong(
+      "1m      1k      =1k      1.9g        0.31s   6744.47     155.48       0.01\n");
+  ASSERT_TRUE(slow);
+  EXPECT_DOUBLE_EQ(*slow, 155480);
+}
+
+TEST(ParsePingpong, WithoutAResultLineNothing) {
+  EXPECT_FALSE(parse_pingpong(
+      "bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec\n"));
+  EXPECT_FALSE(parse_pingpong("fi_getinfo: -61 (No data available)\n"));
+}
+
+Verdict verdict(Sense sense, double target, Blocks values) {
+  return {"R0", "figure", "x", sense, target, std::move(values), {}, {}};
+}
+
+TEST(Verdict, TheMedianDecidesInBothSenses) {
+  EXPECT_EQ(verdict(Sense::kAtMost, 1.4, Blocks({1.3, 1.4, 9})).word(), "pass");
+  EXPECT_EQ(verdict(Sense::kAtMost, 1.4, Blocks({1.3, 1.41, 9})).word(), "short");
+  EXPECT_EQ(verdict(Sense::kAtLeast, 60, Blocks({10, 60, 70})).word(), "pass");
+  EXPECT_EQ(verdict(Sense::kAtLeast, 60, Blocks({10, 59, 70})).word(), "short");
+}
+
+TEST(Verdict, WithoutAValueItNeitherPassesNorFallsShort) {
+  Verdict missing = verdict(Sense::kAtMost, 1, Blocks{});
+  missing.missing = "ucx-utils is not installed";
+  EXPECT_EQ(missing.word(), "n/a");
+  EXPECT_FALSE(missing.judged());
+  EXPECT_EQ(verdict(Sense::kShown, 0, Blocks({1})).word(), "-");
+  EXPECT_FALSE(verdict(Sense::kShown, 0, Blocks({1})).judged());
+}
+
+}  // namespace
+}  // namespace verbatim::perf

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The main job as a user runs it: its JSON has the promised shape, it keeps its time bound, and
+// however it ends, no process and no file of it stays. The program is named by
+// VERBATIM_PERF_PROGRAM (a compile definition).
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "perf/support/process.hpp"
+#include "perf/support/scratch_folder.hpp"
+
+namespace verbatim::perf {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+constexpr auto kPatience = std::chrono::seconds(60);
+
+struct Outcome {
+  int status;
+  std::string output;
+};
+
+std::string read_to_end(int fd) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  for (ssize_t got; (got = read(fd, buffer.data(), buffer.size())) > 0;) {
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+// Its private folder is made below `runtime`, so what it leaves behind can be seen.
+Child start(std::vector<std::string> arguments, const ScratchFolder& runtime, int output) {
+  arguments.insert(arguments.begin(), VERBATIM_PERF_PROGRAM);
+  SpawnOptions options;
+  options.environment = {"XDG_RUNTIME_DIR=" + runtime.path()};
+  options.stdout_fd = options.stderr_fd = output;
+  return Child(arguments, options);
+}
+
+Outcome run(const std::vector<std::string>& arguments, const ScratchFolder& runtime) {
+  auto [output, end] = pipe_pair();
+  Child child = start(arguments, runtime, end.get());
+  end.reset();
+  std::string text = read_to_end(output.get());
+  return {child.wait(), text};
+}
+
+bool is_empty(const ScratchFolder& folder) { return std::filesystem::is_empty(folder.path()); }
+
+template <class Condition>
+bool becomes_true(Condition condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  const std::string id = std::to_string(pid);
+  std::ifstream file("/proc/" + id + "/task/" + id + "/children");
+  std::vector<pid_t> children;
+  for (pid_t child; file >> child;) children.push_back(child);
+  return children;
+}
+
+Fd watch(pid_t pid) { return Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
+
+bool ends(const Fd& process) {
+  pollfd watched = {process.get(), POLLIN, 0};
+  return poll(&watched, 1, 60'000) == 1;
+}
+
+void expect_summary(const Json& summary) {
+  for (const char* name : {"median", "min", "max", "spread"}) {
+    ASSERT_TRUE(summary.contains(name)) << summary;
+    EXPECT_TRUE(summary[name].is_number()) << name << " in " << summary;
+  }
+  EXPECT_GE(summary["blocks"].get<int>(), 1);
+  EXPECT_LE(summary["min"].get<double>(), summary["median"].get<double>());
+  EXPECT_LE(summary["median"].get<double>(), summary["max"].get<double>());
+}
+
+void expect_figure(const Json& figure) {
+  ASSERT_TRUE(figure["name"].is_string());
+  ASSERT_TRUE(figure["size"].is_number_unsigned());
+  const std::set<std::string> sections = {"floor", "latency", "rate", "bandwidth"};
+  const std::set<std::string> units = {"ns", "million/s", "GB/s"};
+  EXPECT_TRUE(sections.contains(figure["section"])) << figure;
+  EXPECT_TRUE(units.contains(figure["unit"])) << figure;
+  if (!figure["available"].get<bool>()) return;
+  expect_summary(figure["value"]);
+  EXPECT_GT(figure["value"]["min"].get<double>(), 0) << figure["name"];
+  if (figure["section"] == "latency") {
+    EXPECT_LE(figure["p50"].get<double>(), figure["p99"].get<double>());
+  }
+  if (figure.contains("floor")) expect_summary(figure["ratio"]);
+}
+
+Json parse(const Outcome& outcome) {
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  Json json = Json::parse(outcome.output, nullptr, false);
+  EXPECT_FALSE(json.is_discarded()) << outcome.output;
+  return json;
+}
+
+TEST(Run, FloorsAloneHaveThePromisedShape) {
+  const ScratchFolder runtime;
+  const Json json = parse(run({"--floors", "--quick", "--json"}, runtime));
+  EXPECT_EQ(json["format"], "verbatim-perf-1");
+  EXPECT_TRUE(json["cores"]["near"].is_number_integer());
+  EXPECT_TRUE(json["cores"]["distinct"].is_boolean());
+  std::set<std::string> names;
+  for (const Json& figure : json["figures"]) {
+    expect_figure(figure);
+    EXPECT_EQ(figure["section"], "floor");
+    names.insert(figure["name"].get<std::string>());
+  }
+  for (const char* name : {"f1 tight", "f1 pause", "f1 rmw", "f1 lfence", "train mapped write",
+                           "train cma read", "memcpy one core"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+  EXPECT_TRUE(is_empty(runtime));
+}
+
+TEST(Run, QuickMeasuresEveryOperationBesideItsFloor) {
+  const ScratchFolder runtime;
+  const Json json = parse(run({"--quick", "--json"}, runtime));
+  std::set<std::string> seen;
+  for (const Json& figure : json["figures"]) {
+    expect_figure(figure);
+    if (figure["section"] == "floor") continue;
+    seen.insert(figure["section"].get<std::string>() + " " +
+                figure["operation"].get<std::string>() + " " + figure["memory"].get<std::string>());
+  }
+  for (const char* memory : {"mapped", "malloc"}) {
+    for (const char* section : {"latency", "rate", "bandwidth"}) {
+      for (const char* operation : {"send", "write", "read"}) {
+        EXPECT_TRUE(seen.contains(std::string(section) + " " + operation + " " + memory))
+            << section << " " << operation << " " << memory;
+      }
+    }
+    EXPECT_TRUE(seen.contains(std::string("latency fetch-add ") + memory));
+    EXPECT_TRUE(seen.contains(std::string("latency cmp-swap ") + memory));
+  }
+  EXPECT_LT(json["seconds"].get<double>(), 45)
+      << "a quick look takes seconds, also on a busy machine";
+  EXPECT_TRUE(is_empty(runtime));
+}
+
+TEST(Run, TablesNameTheFloorAndAreWithoutTerminalCodes) {
+  const ScratchFolder runtime;
+  const Outcome outcome = run({"--floors", "--quick"}, runtime);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("<- F1"));
+  EXPECT_EQ(outcome.output.find('\033'), std::string::npos) << "progress belongs on terminals only";
+  EXPECT_EQ(outcome.output.find('\r'), std::string::npos);
+}
+
+TEST(Run, AWrongArgumentIsNamedAndNothingStarts) {
+  const ScratchFolder runtime;
+  const Outcome outcome = run({"--sizes", "banana"}, runtime);
+  EXPECT_EQ(WEXITSTATUS(outcome.status), 2);
+  EXPECT_THAT(outcome.output, HasSubstr("banana"));
+}
+
+class LongRun : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto [output, end] = pipe_pair();
+    output_ = std::move(output);
+    child_ = start({"--rounds", "10000", "--seconds", "3600"}, runtime_, end.get());
+    // Both ends are there and measure: the library has made its files.
+    ASSERT_TRUE(becomes_true([&] { return children_of(child_.pid()).size() == 2; }));
+    ASSERT_TRUE(becomes_true([&] { return !is_empty(runtime_); }));
+    for (const pid_t pid : children_of(child_.pid())) {
+      ends_.push_back(pid);
+      watched_.push_back(watch(pid));
+    }
+  }
+
+  ScratchFolder runtime_;
+  Fd output_;
+  Child child_;
+  std::vector<pid_t> ends_;
+  std::vector<Fd> watched_;
+};
+
+TEST_F(LongRun, CtrlCEndsBothProcessesAndRemovesTheFolder) {
+  // As a terminal does it: to all of them.
+  for (const pid_t pid : ends_) kill(pid, SIGINT);
+  kill(child_.pid(), SIGINT);
+  const int status = child_.wait();
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT);
+  for (const Fd& process : watched_) EXPECT_TRUE(ends(process));
+  EXPECT_TRUE(is_empty(runtime_));
+  EXPECT_EQ(read_to_end(output_.get()), "") << "no complaint after Ctrl-C";
+}
+
+TEST_F(LongRun, AnEndThatDiesEndsTheRunWithTheReason) {
+  kill(ends_[1], SIGKILL);
+  const int status = child_.wait();
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  for (const Fd& process : watched_) EXPECT_TRUE(ends(process));
+  EXPECT_TRUE(is_empty(runtime_));
+  EXPECT_THAT(read_to_end(output_.get()), HasSubstr("process"));
+}
+
+TEST_F(LongRun, TheEndsDoNotOutliveAKilledSupervisor) {
+  kill(child_.pid(), SIGKILL);
+  child_.wait();
+  for (const Fd& process : watched_) EXPECT_TRUE(ends(process));
+}
+
+}  // namespace
+}  // namespace verbatim::perf
