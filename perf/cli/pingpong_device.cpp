@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// See pingpong_device.hpp.
+#include "perf/cli/pingpong_device.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "perf/cli/device_list.hpp"
+#include "perf/cli/failure.hpp"
+
+namespace verbatim::cli {
+namespace {
+
+ibv_device* choose_device(const DeviceList& list, const PingpongOptions& options) {
+  if (options.device == nullptr) {
+    if (list.size() == 0) fail("No IB devices found");
+    return list.at(0);
+  }
+  ibv_device* device = list.find(options.device);
+  if (device == nullptr) {
+    fail("IB device %s not found (there is: %s)", options.device, list.names().c_str());
+  }
+  return device;
+}
+
+void check_features(const ibv_device_attr_ex& attr, const PingpongOptions& options) {
+  if (options.on_demand) {
+    constexpr std::uint32_t kNeeded = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+    const ibv_odp_caps& odp = attr.odp_caps;
+    if ((odp.general_caps & IBV_ODP_SUPPORT) == 0 ||
+        (odp.per_transport_caps.rc_odp_caps & kNeeded) != kNeeded) {
+      fail(
+          "The device isn't ODP capable or does not support RC send and receive with ODP: leave "
+          "out -o and -O");
+    }
+    if (options.implicit_on_demand && (odp.general_caps & IBV_ODP_SUPPORT_IMPLICIT) == 0) {
+      fail("The device doesn't support implicit ODP: use -o");
+    }
+  }
+  if (options.timestamps && attr.completion_timestamp_mask == 0) {
+    fail("The device isn't completion timestamp capable: leave out -t");
+  }
+}
+
+}  // namespace
+
+Device open_device(const PingpongOptions& options) {
+  const DeviceList list;
+  if (!list) throw Failure{};  // the list has said why
+  ibv_device* chosen = choose_device(list, options);
+  Device device;
+  device.context.reset(ibv_open_device(chosen));
+  if (!device.context) {
+    fail("Couldn't get context for %s: %s", chosen->name, std::strerror(errno));
+  }
+  ibv_context* context = device.context.get();
+  if (ibv_query_device_ex(context, nullptr, &device.attr) != 0) {
+    fail("Couldn't query device for its features");
+  }
+  const int ports = device.attr.orig_attr.phys_port_cnt;
+  if (options.ib_port > ports) {
+    fail("Couldn't get port info: %s has %d port%s, not %d (-i)", device.name(), ports,
+         ports == 1 ? "" : "s", options.ib_port);
+  }
+  if (ibv_query_port(context, options.ib_port, &device.port) != 0) {
+    fail("Couldn't get port info of port %d of %s", options.ib_port, device.name());
+  }
+  return device;
+}
+
+void check_limits(const Device& device, const PingpongOptions& options) {
+  const ibv_device_attr& attr = device.attr.orig_attr;
+  if (options.size > device.port.max_msg_sz) {
+    fail("size %u is more than %s sends in one message (%u bytes); choose a smaller -s",
+         options.size, device.name(), device.port.max_msg_sz);
+  }
+  const int deepest = std::min(attr.max_qp_wr, attr.max_cqe - 1);  // a CQ entry for the send
+  if (static_cast<long long>(options.rx_depth) > deepest) {
+    fail("rx depth %u is more than %s takes (%d); choose a smaller -r", options.rx_depth,
+         device.name(), deepest);
+  }
+  if (options.mtu > device.port.active_mtu) {
+    fail("path MTU %d is more than the port's %d; choose a smaller -m", 128 << options.mtu,
+         128 << device.port.active_mtu);
+  }
+  if (device.port.link_layer == IBV_LINK_LAYER_ETHERNET && options.gid_index < 0) {
+    fail("port %d of %s is Ethernet, which addresses by GID: choose one with -g", options.ib_port,
+         device.name());
+  }
+  check_features(device.attr, options);
+}
+
+}  // namespace verbatim::cli

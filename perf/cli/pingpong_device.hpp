@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The device and port of a pingpong, opened, and known to be able to do what the options ask.
+//
+// Main thread. Failures begin with the classic program's words and name the option to change.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "perf/cli/pingpong_options.hpp"
+#include "perf/cli/verbs_handles.hpp"
+
+namespace verbatim::cli {
+
+struct Device {
+  ContextHandle context;
+  ibv_device_attr_ex attr = {};
+  ibv_port_attr port = {};
+  const char* name() const { return context->device->name; }
+};
+
+Device open_device(const PingpongOptions& options);
+
+/// Refuses here, in words that name the option, what would else fail later.
+void check_limits(const Device& device, const PingpongOptions& options);
+
+}  // namespace verbatim::cli

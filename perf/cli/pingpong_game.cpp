@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// See pingpong_game.hpp.
+#include "perf/cli/pingpong_game.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <optional>
+
+#include "perf/cli/deadline.hpp"
+#include "perf/cli/failure.hpp"
+
+namespace verbatim::cli {
+namespace {
+
+// Both sides may share a core, and then the one that spins keeps the other from answering.
+constexpr unsigned kPollsBeforeYield = 2048;
+// A run whose polls always find something must look up from its work too.
+constexpr std::uint32_t kReceivesBeforeLook = 4096;
+
+}  // namespace
+
+void ReceiveGaps::add(std::uint64_t now) {
+  if (started) {
+    const std::uint64_t gap = (now - last) & mask;
+    longest = std::max(longest, gap);
+    shortest = std::min(shortest, gap);
+    total += gap;
+    ++count;
+  }
+  last = now;
+  started = true;
+}
+
+void PingpongGame::post_receives() {
+  receives_ += connection_.post_receives(sge_, options_.rx_depth - receives_);
+  if (receives_ < options_.rx_depth) fail("Couldn't post receive (%u)", receives_);
+}
+
+void PingpongGame::play(bool first) {
+  awaited_ = RcConnection::kReceiveId;
+  if (first) send();
+  while (received_ < options_.iters || sent_ < options_.iters) {
+    if (options_.events) {
+      wait_by_event();
+    } else {
+      wait_by_polling();
+    }
+  }
+}
+
+void PingpongGame::report(double microseconds) const {
+  const long long bytes = 2LL * options_.size * options_.iters;
+  std::printf("%lld bytes in %.2f seconds = %.2f Mbit/sec\n", bytes, microseconds / 1e6,
+              static_cast<double>(bytes) * 8 / microseconds);
+  std::printf("%u iters in %.2f seconds = %.2f usec/iter\n", options_.iters, microseconds / 1e6,
+              microseconds / options_.iters);
+  if (!options_.timestamps || gaps_.count == 0) return;
+  std::printf("Max receive completion clock cycles = %" PRIu64 "\n", gaps_.longest);
+  std::printf("Min receive completion clock cycles = %" PRIu64 "\n", gaps_.shortest);
+  std::printf("Average receive completion clock cycles = %f\n",
+              static_cast<double>(gaps_.total) / static_cast<double>(gaps_.count));
+}
+
+void PingpongGame::send() {
+  awaited_ = RcConnection::kReceiveId | RcConnection::kSendId;
+  connection_.post_send(sge_);
+}
+
+void PingpongGame::wait_by_event() {
+  if (!connection_.sleep(kSilenceMs, stop_)) lost();
+  while (take_completions()) {
+  }
+}
+
+void PingpongGame::wait_by_polling() {
+  std::optional<Deadline> silence;
+  for (unsigned polls = 0; !take_completions(); ++polls) {
+    if (polls < kPollsBeforeYield) continue;
+    polls = 0;
+    if (stop_.pending()) throw Stopped{};
+    if (!silence) silence.emplace(kSilenceMs);
+    if (silence->over()) lost();
+    sched_yield();
+  }
+  if (received_ % kReceivesBeforeLook == 0 && stop_.pending()) throw Stopped{};
+}
+
+bool PingpongGame::take_completions() {
+  Completion done[2];
+  const int count = connection_.poll(done);
+  for (int i = 0; i < count; ++i) take(done[i]);
+  return count > 0;
+}
+
+void PingpongGame::take(const Completion& done) {
+  const int id = static_cast<int>(done.wr_id);
+  if (done.status != IBV_WC_SUCCESS) {
+    fail("Failed status %s (%d) for wr_id %d", ibv_wc_status_str(done.status),
+         static_cast<int>(done.status), id);
+  }
+  if (done.wr_id == RcConnection::kSendId) {
+    ++sent_;
+  } else if (done.wr_id == RcConnection::kReceiveId) {
+    ++received_;
+    if (options_.timestamps) gaps_.add(done.timestamp);
+    if (--receives_ <= 1) post_receives();
+  } else {
+    fail("Completion for unknown wr_id %d", id);
+  }
+  // The buffer is ours again when it has been sent from and received into.
+  awaited_ &= ~done.wr_id;
+  if (awaited_ == 0 && sent_ < options_.iters) send();
+}
+
+void PingpongGame::lost() const {
+  fail(
+      "no message for %ld s after %u of %u: the other side is stuck or gone, or runs with another "
+      "-n",
+      kSilenceMs / 1000, received_, options_.iters);
+}
+
+}  // namespace verbatim::cli

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The throwing to and fro itself: one message in flight, counted until both sides have had enough.
+//
+// Main thread. Life: post_receives() -> the connection is made -> play() -> report(). A peer that
+// falls silent ends in a Failure within kSilenceMs, Ctrl-C in Stopped.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "perf/cli/pingpong_options.hpp"
+#include "perf/cli/rc_connection.hpp"
+#include "perf/cli/stop_signals.hpp"
+
+namespace verbatim::cli {
+
+/// Ticks of the device's clock between one receive completion and the next.
+struct ReceiveGaps {
+  std::uint64_t mask;  // the clock's width: differences are taken modulo it
+  std::uint64_t last = 0;
+  std::uint64_t longest = 0;
+  std::uint64_t shortest = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t total = 0;
+  std::uint64_t count = 0;
+  bool started = false;
+
+  void add(std::uint64_t now);
+};
+
+class PingpongGame {
+ public:
+  static constexpr long kSilenceMs = 30'000;
+
+  /// `clock_mask`: completion_timestamp_mask of the device. The message is sent from `sge` and
+  /// received into it.
+  PingpongGame(const PingpongOptions& options, RcConnection* connection, const ibv_sge& sge,
+               std::uint64_t clock_mask, const StopSignals& stop)
+      : options_{options},
+        connection_{*connection},
+        sge_{sge},
+        stop_{stop},
+        gaps_{.mask = clock_mask} {}
+
+  /// Fills the receive queue.
+  void post_receives();
+  /// `first`: ours is the first throw, as a client's is.
+  void play(bool first);
+  void report(double microseconds) const;
+
+ private:
+  void send();
+  void wait_by_event();
+  void wait_by_polling();
+  bool take_completions();
+  void take(const Completion& done);
+  [[noreturn]] void lost() const;
+
+  const PingpongOptions& options_;
+  RcConnection& connection_;
+  const ibv_sge sge_;
+  const StopSignals& stop_;
+  ReceiveGaps gaps_;
+  std::uint32_t receives_ = 0;  // posted and not yet consumed
+  std::uint32_t sent_ = 0;
+  std::uint32_t received_ = 0;
+  std::uint64_t awaited_ = 0;  // the wr_ids whose completion the next send waits for
+};
+
+}  // namespace verbatim::cli
