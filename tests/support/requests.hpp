@@ -65,6 +65,8 @@ struct Receive {
   SliceList to;
 };
 
+inline Receive receive(std::uint64_t wr_id, const SliceList& to = {}) { return {wr_id, to}; }
+
 /// A send request. Signaled unless told otherwise; the members that return Request refine it.
 struct Request {
   std::uint64_t wr_id = 0;

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Deregistration is a promise: when ibv_dereg_mr, ibv_destroy_qp or a move to the error state has
+// returned, no peer touches the memory any more, however many copies were under way.
+#include <algorithm>
+#include <future>
+
+#include "tests/shm/rc_expect.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+class RcDereg : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(RcDereg, settings_with_two_ends());
+
+constexpr std::uint64_t kSize = 1_MiB;
+constexpr std::uint32_t kRounds = 12;
+constexpr std::uint64_t kForEver = ~std::uint64_t{0};
+
+Link quick_to_give_up() {
+  Link link;
+  link.timeout = 8;
+  link.retry_count = 1;
+  return link;
+}
+
+/// `b` keeps this request in flight on its queue pair until it fails.
+std::future<std::vector<ibv_wc>> start_storm(Side& b, const QpInfo& qp, const Request& request) {
+  return std::async(std::launch::async, [&b, qp, request] {
+    return b.call<&Endpoint::storm>(qp.id, request, 8u, kForEver);
+  });
+}
+
+void expect_storm_failed(std::future<std::vector<ibv_wc>> storm, ibv_wc_status status) {
+  const auto failures = storm.get();
+  ASSERT_FALSE(failures.empty());
+  EXPECT_EQ(failures[0].status, status) << describe(failures);
+}
+
+TEST_P(RcDereg, AfterItNoWriteOfThePeersTouchesTheMemory) {
+  Pair pair(GetParam());
+  const RegionInfo source = pair.b.allocate(GetParam().memory, kSize);
+  const RegionInfo whole = pair.a.allocate(GetParam().memory, kSize);
+  pair.b.set(source, 0, kSize, 0x99);
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    SCOPED_TRACE(round);
+    const std::uint64_t size = round % 3 == 0 ? 8 : kSize;
+    const RegionInfo target = pair.a.register_part(whole, 0, kSize);
+    pair.a.set(whole, 0, kSize, 0);
+    Request request = write(1, slice(source, 0, size), target, kSize - size);
+    if (size <= 220) request = request.with(IBV_SEND_INLINE);
+    auto storm = start_storm(pair.b, pair.qb, request);
+    ASSERT_TRUE(wait_until([&] { return pair.a.load(whole, kSize - 8) != 0; }));
+    ASSERT_EQ(pair.a.deregister(target), 0);
+    pair.a.fill(whole, 0, kSize, round);
+    expect_storm_failed(std::move(storm), IBV_WC_REM_ACCESS_ERR);
+    EXPECT_EQ(pair.a.mismatch(whole, 0, kSize, round), -1);
+    pair.reconnect();
+  }
+}
+
+TEST_P(RcDereg, AfterItNoReadOfThePeersSeesTheMemory) {
+  Pair pair(GetParam());
+  const RegionInfo sink = pair.b.allocate(GetParam().memory, kSize);
+  const RegionInfo whole = pair.a.allocate(GetParam().memory, kSize);
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    SCOPED_TRACE(round);
+    const RegionInfo target = pair.a.register_part(whole, 0, kSize);
+    pair.a.set(whole, 0, kSize, 0x11);
+    pair.b.set(sink, 0, kSize, 0);
+    const QpInfo qb = pair.qb;
+    // Until some have succeeded, so that the next ones are under way.
+    const auto first = pair.b.call<&Endpoint::storm>(qb.id, read(1, slice(sink, 0, kSize), target),
+                                                     2u, std::uint64_t{2});
+    ASSERT_TRUE(first.empty()) << describe(first);
+    auto storm = start_storm(pair.b, qb, read(1, slice(sink, 0, kSize), target));
+    ASSERT_EQ(pair.a.deregister(target), 0);
+    pair.a.set(whole, 0, kSize, 0xFF);  // a secret
+    expect_storm_failed(std::move(storm), IBV_WC_REM_ACCESS_ERR);
+    const auto found = pair.b.peek(sink, 0, kSize);
+    EXPECT_EQ(std::count(found.begin(), found.end(), 0xFF), 0);
+    pair.reconnect();
+  }
+}
+
+TEST_P(RcDereg, AfterDestroyQpNoSendOfThePeersTouchesTheReceives) {
+  PairWish wish;
+  wish.link_a = wish.link_b = quick_to_give_up();
+  Pair pair(GetParam(), wish);
+  const RegionInfo source = pair.b.allocate(GetParam().memory, kSize);
+  const RegionInfo target = pair.a.allocate(GetParam().memory, kSize);
+  pair.b.set(source, 0, kSize, 0x99);
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    SCOPED_TRACE(round);
+    const auto [qa, qb] = pair.add_qps({}, {});
+    const std::uint64_t size = round % 3 == 0 ? 40 : kSize;
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      expect_posted(pair.a.post_receive(qa, receive(i, slice(target, 0, kSize))));
+    }
+    auto storm = start_storm(pair.b, qb, send(1, slice(source, 0, size)));
+    pair.a.poll_receives(qa, 5);
+    ASSERT_EQ(pair.a.call<&Endpoint::destroy_qp>(qa.id), 0);
+    pair.a.fill(target, 0, kSize, round);
+    expect_storm_failed(std::move(storm), IBV_WC_RETRY_EXC_ERR);
+    EXPECT_EQ(pair.a.mismatch(target, 0, kSize, round), -1);
+  }
+}
+
+TEST_P(RcDereg, AfterTheErrorStateAndItsFlushNoSendTouchesTheReceives) {
+  constexpr std::uint32_t kReceives = 100;
+  PairWish wish;
+  wish.link_a = wish.link_b = quick_to_give_up();
+  Pair pair(GetParam(), wish);
+  const RegionInfo source = pair.b.allocate(GetParam().memory, kSize);
+  const RegionInfo target = pair.a.allocate(GetParam().memory, kSize);
+  pair.b.set(source, 0, kSize, 0x99);
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    SCOPED_TRACE(round);
+    const auto [qa, qb] = pair.add_qps({}, {});
+    const std::uint64_t size = round % 3 == 0 ? 40 : kSize;
+    for (std::uint32_t i = 0; i < kReceives; ++i) {
+      expect_posted(pair.a.post_receive(qa, receive(i, slice(target, 0, kSize))));
+    }
+    auto storm = start_storm(pair.b, qb, send(1, slice(source, 0, size)));
+    auto got = pair.a.poll_receives(qa, 5);
+    ASSERT_EQ(pair.a.to_state(qa, IBV_QPS_ERR), 0);
+    const auto rest = pair.a.poll_receives(qa, kReceives - 5);
+    got.insert(got.end(), rest.begin(), rest.end());
+    pair.a.fill(target, 0, kSize, round);
+    // Successes, then flushes, in the order of the posts.
+    bool flushed = false;
+    for (std::uint32_t i = 0; i < kReceives; ++i) {
+      EXPECT_EQ(got[i].wr_id, i);
+      flushed = flushed || got[i].status != IBV_WC_SUCCESS;
+      EXPECT_EQ(got[i].status, flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
+    }
+    ASSERT_FALSE(storm.get().empty());
+    EXPECT_EQ(pair.a.mismatch(target, 0, kSize, round), -1);
+  }
+}
+
+}  // namespace
+}  // namespace verbatim::harness

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// How a connection ends while both processes live: messages that do not fit, receivers that are not
+// ready, queue pairs that are moved to the error state, addresses where nobody answers.
+#include "tests/shm/rc_expect.hpp"
+#include "tests/support/log_watch.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+class RcError : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(RcError, settings_with_two_ends());
+
+/// RNR after little: two tries, 0.01 ms apart.
+PairWish impatient() {
+  PairWish wish;
+  wish.link_b.min_rnr_timer = 1;
+  wish.link_a.rnr_retry = 2;
+  return wish;
+}
+
+/// Nobody answers after little: two tries, 4 ms apart.
+Link short_timeout() {
+  Link link;
+  link.timeout = 10;
+  link.retry_count = 1;
+  return link;
+}
+
+TEST_P(RcError, AMessageLongerThanItsReceiveEndsTheConnection) {
+  Pair pair(GetParam());
+  const RegionInfo from = pair.a.allocate(GetParam().memory, 2_MiB);
+  const RegionInfo to = pair.b.allocate(GetParam().memory, 2_MiB);
+  struct Case {
+    std::uint64_t message;
+    std::uint64_t receive;
+  };
+  for (const Case sizes : {Case{1, 0}, Case{57, 56}, Case{4097, 4096}, Case{1_MiB, 1_MiB - 1}}) {
+    SCOPED_TRACE(sizes.message);
+    const auto [qa, qb] = pair.add_qps({}, {});
+    expect_posted(pair.b.post_receive(
+        qb, std::vector{receive(1, slice(to, 0, sizes.receive)), receive(2, slice(to, 0, 2_MiB))}));
+    expect_posted(
+        pair.a.post_send(qa, {send(3, slice(from, 0, sizes.message)), send(4, slice(from, 0, 1))}));
+    const auto sent = pair.a.poll_sends(qa, 2);
+    expect_error(sent[0], 3, IBV_WC_REM_INV_REQ_ERR, qa);
+    expect_error(sent[1], 4, IBV_WC_WR_FLUSH_ERR, qa);
+    const auto got = pair.b.poll_receives(qb, 2);
+    expect_error(got[0], 1, IBV_WC_LOC_LEN_ERR, qb);
+    expect_error(got[1], 2, IBV_WC_WR_FLUSH_ERR, qb);
+    EXPECT_EQ(pair.a.state(qa), IBV_QPS_ERR);
+    EXPECT_EQ(pair.b.state(qb), IBV_QPS_ERR);
+  }
+}
+
+TEST_P(RcError, TheErrorStateFlushesBothQueuesInTheirOrder) {
+  constexpr std::uint32_t kCount = 20;
+  Pair pair(GetParam());
+  const RegionInfo memory = pair.a.allocate(GetParam().memory, 4096);
+  std::vector<Receive> receives;
+  std::vector<Request> sends;
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    receives.push_back(receive(100 + i, slice(memory, 0, 64)));
+    // `b` has no receives: these wait. Flushed ones complete whether signaled or not.
+    sends.push_back(send(i, slice(memory, 0, 8)).unsignaled());
+  }
+  expect_posted(pair.a.post_receive(pair.qa, receives));
+  expect_posted(pair.a.post_send(pair.qa, sends));
+  ASSERT_EQ(pair.a.to_state(pair.qa, IBV_QPS_ERR), 0);
+  const auto sent = pair.a.poll_sends(pair.qa, kCount);
+  const auto got = pair.a.poll_receives(pair.qa, kCount);
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    expect_error(sent[i], i, IBV_WC_WR_FLUSH_ERR, pair.qa);
+    expect_error(got[i], 100 + i, IBV_WC_WR_FLUSH_ERR, pair.qa);
+  }
+  EXPECT_EQ(pair.a.state(pair.qa), IBV_QPS_ERR);
+}
+
+TEST_P(RcError, WhatIsPostedInTheErrorStateIsFlushedToo) {
+  Pair pair(GetParam());
+  const RegionInfo memory = pair.a.allocate(GetParam().memory, 4096);
+  ASSERT_EQ(pair.a.to_state(pair.qa, IBV_QPS_ERR), 0);
+  expect_posted(pair.a.post_receive(pair.qa, receive(1, slice(memory, 0, 64))));
+  expect_posted(pair.a.post_send(pair.qa, send(2, slice(memory, 0, 64))));
+  expect_error(pair.a.poll_receives(pair.qa, 1)[0], 1, IBV_WC_WR_FLUSH_ERR, pair.qa);
+  expect_error(pair.a.poll_sends(pair.qa, 1)[0], 2, IBV_WC_WR_FLUSH_ERR, pair.qa);
+}
+
+TEST_P(RcError, WhatCompletedBeforeTheErrorStaysASuccess) {
+  Pair pair(GetParam());
+  const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
+  const RegionInfo to = pair.b.allocate(GetParam().memory, 64);
+  expect_posted(pair.b.post_receive(
+      pair.qb, std::vector{receive(1, slice(to, 0, 8)), receive(2, slice(to, 8, 8))}));
+  expect_posted(pair.a.post_send(pair.qa, send(3, slice(from, 0, 8))));
+  expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 3, IBV_WC_SEND, pair.qa);
+  // It has arrived: its receive is used up, although nobody has polled it.
+  ASSERT_EQ(pair.b.to_state(pair.qb, IBV_QPS_ERR), 0);
+  const auto got = pair.b.poll_receives(pair.qb, 2);
+  expect_receive(got[0], 1, 8, pair.qb);
+  expect_error(got[1], 2, IBV_WC_WR_FLUSH_ERR, pair.qb);
+}
+
+TEST_P(RcError, APeerInTheErrorStateDoesNotAnswer) {
+  PairWish wish;
+  wish.link_a = short_timeout();
+  Pair pair(GetParam(), wish);
+  const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
+  const RegionInfo to = pair.b.allocate(GetParam().memory, 64);
+  ASSERT_EQ(pair.b.to_state(pair.qb, IBV_QPS_ERR), 0);
+  expect_posted(pair.a.post_send(pair.qa, {write(1, slice(from, 0, 8), to), send(2, {})}));
+  const auto sent = pair.a.poll_sends(pair.qa, 2);
+  expect_error(sent[0], 1, IBV_WC_RETRY_EXC_ERR, pair.qa);
+  expect_error(sent[1], 2, IBV_WC_WR_FLUSH_ERR, pair.qa);
+  expect_untouched(pair.b, to, 0, 64, 0);
+}
+
+TEST_P(RcError, APeerThatIsNotThereDoesNotAnswer) {
+  PairWish wish;
+  wish.connected = false;
+  Pair pair(GetParam(), wish);
+  const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
+  ASSERT_EQ(pair.b.call<&Endpoint::destroy_qp>(pair.qb.id), 0);
+  pair.a.connect(pair.qa, pair.qb, short_timeout());
+  expect_posted(pair.a.post_send(pair.qa, send(1, slice(from, 0, 8))));
+  expect_error(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_RETRY_EXC_ERR, pair.qa);
+}
+
+TEST_P(RcError, APeerConnectedToSomebodyElseDoesNotAnswer) {
+  Pair pair(GetParam());
+  const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
+  const RegionInfo to = pair.b.allocate(GetParam().memory, 64);
+  const QpInfo intruder = pair.a.create_qp();
+  pair.a.connect(intruder, pair.qb, short_timeout());
+  expect_posted(pair.a.post_send(intruder, write(1, slice(from, 0, 8), to)));
+  expect_error(pair.a.poll_sends(intruder, 1)[0], 1, IBV_WC_RETRY_EXC_ERR, intruder);
+  expect_untouched(pair.b, to, 0, 64, 0);
+  // And the rightful connection goes on.
+  expect_posted(pair.a.post_send(pair.qa, write(2, slice(from, 0, 8), to)));
+  expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 2, IBV_WC_RDMA_WRITE, pair.qa);
+}
+
+TEST_P(RcError, AReceiverThatIsNeverReadyEndsTheSend) {
+  Pair pair(GetParam(), impatient());
+  const RegionInfo from = pair.a.allocate(GetParam().memory, 1_MiB);
+  for (const std::uint64_t size : {std::uint64_t{8}, std::uint64_t{1000}, 1_MiB}) {
+    const auto [qa, qb] = pair.add_qps({}, {});
+    expect_posted(pair.a.post_send(qa, {send(1, slice(from, 0, size)), send(2, {})}));
+    const auto sent = pair.a.poll_sends(qa, 2);
+    expect_error(sent[0], 1, IBV_WC_RNR_RETRY_EXC_ERR, qa);
+    expect_error(sent[1], 2, IBV_WC_WR_FLUSH_ERR, qa);
+    // The target took no harm: it was only never ready.
+    EXPECT_EQ(pair.b.state(qb), IBV_QPS_RTS);
+  }
+}
+
+TEST_P(RcError, AWriteWithImmediateNeedsAReceiveToo) {
+  Pair pair(GetParam(), impatient());
+  const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
+  const RegionInfo to = pair.b.allocate(GetParam().memory, 64);
+  expect_posted(pair.a.post_send(pair.qa, write(1, slice(from, 0, 8), to).with_imm(1)));
+  expect_error(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_RNR_RETRY_EXC_ERR, pair.qa);
+}
+
+TEST_P(RcError, AReceiverThatIsReadyLaterGetsTheSendThenWithoutLoss) {
+  // rnr_retry 7 is for ever; the receiver's timer asks for 0.01 ms.
+  constexpr std::uint32_t kSends = 50;
+  PairWish wish;
+  wish.link_b.min_rnr_timer = 1;
+  Pair pair(GetParam(), wish);
+  const RegionInfo from = pair.a.allocate(GetParam().memory, kSends * 64);
+  const RegionInfo to = pair.b.allocate(GetParam().memory, kSends * 64);
+  pair.a.fill(from, 0, kSends * 64, 3);
+  std::vector<Request> sends;
+  for (std::uint32_t i = 0; i < kSends; ++i) sends.push_back(send(i, slice(from, i * 64, 64)));
+  expect_posted(pair.a.post_send(pair.qa, sends));
+  EXPECT_TRUE(pair.a.poll_once(pair.qa.send_cq, 1).empty());
+  for (std::uint32_t i = 0; i < kSends; ++i) {
+    expect_posted(pair.b.post_receive(pair.qb, receive(i, slice(to, i * 64, 64))));
+    expect_wc(pair.a.poll_sends(pair.qa, 1)[0], i, IBV_WC_SEND, pair.qa);
+    expect_receive(pair.b.poll_receives(pair.qb, 1)[0], i, 64, pair.qb);
+  }
+  EXPECT_EQ(pair.b.mismatch(to, 0, kSends * 64, 3), -1);
+}
+
+TEST_P(RcError, AfterResetTheSameQueuePairsConnectAgain) {
+  Pair pair(GetParam());
+  const RegionInfo from = pair.a.allocate(GetParam().memory, 4096);
+  const RegionInfo to = pair.b.allocate(GetParam().memory, 4096);
+  for (std::uint32_t round = 0; round < 20; ++round) {
+    SCOPED_TRACE(round);
+    // Leave things in the queues that the reset must forget.
+    expect_posted(pair.b.post_receive(
+        pair.qb, std::vector{receive(1, slice(to, 0, 1024)), receive(2, slice(to, 0, 1024))}));
+    pair.a.fill(from, 0, 1024, round);
+    expect_posted(pair.a.post_send(pair.qa, send(3, slice(from, 0, 1024))));
+    expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 3, IBV_WC_SEND, pair.qa);
+    expect_receive(pair.b.poll_receives(pair.qb, 1)[0], 1, 1024, pair.qb);
+    EXPECT_EQ(pair.b.mismatch(to, 0, 1024, round), -1);
+    if (round % 2 == 0) {
+      ASSERT_EQ(pair.a.to_state(pair.qa, IBV_QPS_ERR), 0);
+    }
+    pair.reconnect();
+    EXPECT_TRUE(pair.b.poll_once(pair.qb.receive_cq, 8).empty());
+    EXPECT_TRUE(pair.a.poll_once(pair.qa.send_cq, 8).empty());
+  }
+}
+
+TEST_P(RcError, AnOverrunCompletionQueueIsReportedAndOverwritesNothing) {
+  const AllowedLog overrun("verbatim: ");
+  PairWish wish;
+  wish.a.cq_depth = 8;
+  wish.a.send_depth = 256;
+  Pair pair(GetParam(), wish);
+  const auto depth = static_cast<std::uint32_t>(pair.a.call<&Endpoint::cq_depth>(pair.qa.send_cq));
+  const RegionInfo local = pair.a.allocate(GetParam().memory, 64);
+  const RegionInfo remote = pair.b.allocate(GetParam().memory, 64);
+  std::vector<Request> list;
+  for (std::uint32_t i = 0; i < 200; ++i) list.push_back(write(i, slice(local, 0, 8), remote));
+  ASSERT_LT(depth, list.size());
+  expect_posted(pair.a.post_send(pair.qa, list));
+  std::vector<ibv_wc> found;
+  AsyncEvent event;
+  ASSERT_TRUE(wait_until([&] {
+    // Polling may be what finds it out; an overrun queue answers with an error, or with no more.
+    try {
+      const auto some = pair.a.poll_once(pair.qa.send_cq, 256);
+      found.insert(found.end(), some.begin(), some.end());
+    } catch (const std::runtime_error&) {
+    }
+    if (event.type != IBV_EVENT_CQ_ERR) event = pair.a.call<&Endpoint::take_async_event>(0);
+    return event.type == IBV_EVENT_CQ_ERR;
+  }));
+  EXPECT_EQ(event.cq, pair.qa.send_cq);
+  EXPECT_LE(found.size(), depth);
+  for (std::uint32_t i = 0; i < found.size(); ++i) {
+    expect_wc(found[i], i, IBV_WC_RDMA_WRITE, pair.qa);
+  }
+}
+
+}  // namespace
+}  // namespace verbatim::harness

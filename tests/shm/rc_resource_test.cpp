@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// A library that was closed has left nothing: no descriptor, no thread, no file, no mapping.
+#include "tests/shm/rc_expect.hpp"
+#include "tests/support/fabric_directory.hpp"
+#include "tests/support/process_census.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+class RcResources : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(RcResources, settings_with_two_ends());
+
+/// Uses every tier once and closes everything.
+void use_everything(Setting setting) {
+  PairWish wish;
+  wish.a.with_channel = 1;
+  Pair pair(setting, wish);
+  const RegionInfo local = pair.a.allocate(setting.memory, 1_MiB);
+  const RegionInfo remote = pair.b.allocate(setting.memory, 1_MiB);
+  for (const std::uint64_t size : {std::uint64_t{8}, std::uint64_t{300}, 8_KiB, 1_MiB}) {
+    expect_posted(pair.b.post_receive(pair.qb, receive(1, slice(remote, 0, size))));
+    expect_posted(pair.a.post_send(
+        pair.qa,
+        {send(1, slice(local, 0, size)), write(2, slice(local, 0, size), remote),
+         read(3, slice(local, 0, size), remote), fetch_add(4, slice(local, 0, 8), remote, 0, 1)}));
+    for (const ibv_wc& wc : pair.a.poll_sends(pair.qa, 4)) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+    pair.b.poll_receives(pair.qb, 1);
+  }
+}
+
+void expect_nothing_left(const ProcessCensus& before) {
+  // The kernel may take a moment to forget a thread that has been joined.
+  std::string left;
+  if (!wait_until([&] { return (left = left_behind(before, ProcessCensus::take())).empty(); },
+                  2000)) {
+    ADD_FAILURE() << left;
+  }
+  EXPECT_EQ(fabric_contents(), std::vector<std::string>{});
+}
+
+TEST_P(RcResources, NothingIsLeftWhenAllIsClosed) {
+  use_everything(GetParam());  // what the C library keeps, it keeps from here on
+  const ProcessCensus before = ProcessCensus::take();
+  use_everything(GetParam());
+  expect_nothing_left(before);
+}
+
+TEST_P(RcResources, TheAddressSpaceDoesNotGrowWithUse) {
+  use_everything(GetParam());
+  use_everything(GetParam());
+  const ProcessCensus before = ProcessCensus::take();
+  for (int round = 0; round < 10; ++round) use_everything(GetParam());
+  const ProcessCensus after = ProcessCensus::take();
+  EXPECT_LE(after.address_space, before.address_space + 1_MiB);
+  EXPECT_EQ(after.descriptors.size(), before.descriptors.size());
+}
+
+TEST(RcLeftovers, OfAPeerThatWasKilledAreGoneWithTheNextWhoMeetsThem) {
+  use_everything({Placement::kTwoProcesses, MemoryKind::kMapped});
+  const ProcessCensus before = ProcessCensus::take();
+  {
+    Pair pair({Placement::kTwoProcesses, MemoryKind::kMapped});
+    const RegionInfo local = pair.a.allocate(MemoryKind::kMapped, 64);
+    const RegionInfo remote = pair.b.allocate(MemoryKind::kMapped, 64);
+    expect_posted(pair.a.post_send(pair.qa, write(1, slice(local, 0, 8), remote)));
+    pair.a.poll_sends(pair.qa, 1);
+    pair.b.child().kill_and_collect();
+    expect_posted(pair.a.post_send(pair.qa, send(2, slice(local, 0, 8))));
+    expect_error(pair.a.poll_sends(pair.qa, 1)[0], 2, IBV_WC_RETRY_EXC_ERR, pair.qa);
+  }
+  expect_nothing_left(before);
+}
+
+TEST(RcLeftovers, AnOpenDeviceAloneLeavesNothingEither) {
+  const auto open_and_close = [] { const Session session; };
+  open_and_close();
+  const ProcessCensus before = ProcessCensus::take();
+  for (int round = 0; round < 20; ++round) open_and_close();
+  expect_nothing_left(before);
+}
+
+}  // namespace
+}  // namespace verbatim::harness
