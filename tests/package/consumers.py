@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Uses the library as its users do: installed and moved elsewhere, then through pkg-config, through find_package, and as a
+subproject. Each program is built and run; C programs see the C compiler only.
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAM = os.path.join(HERE, "..", "registry", "list_devices.c")
+SUFFIX = {"C": "c", "CXX": "cpp"}
+WAYS = {"dynamic": ["-pie"], "static": ["-static"], "static-pie": ["-static-pie"]}
+# What the program is told to carry, and the device list it then prints.
+CHOICES = {None: ["shm0"], "shm": ["shm0"], "none": []}
+
+failures = []
+
+
+def run(*command, env=None, check=True, cwd=None):
+    done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=cwd, stdin=subprocess.DEVNULL)
+    if check and done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def expect(condition, message):
+    if not condition:
+        failures.append(message)
+        print(f"WRONG: {message}")
+
+
+def prints(program, devices, what, folder):
+    environment = {"PATH": os.environ["PATH"], "VERBATIM_FABRIC": os.path.join(folder, "fabric")}
+    done = run(program, env=environment, check=False)
+    expect(done.returncode == 0 and done.stdout.split() == devices,
+           f"{what}: exit {done.returncode}, prints {done.stdout.split()}, expected {devices}\n{done.stderr}")
+    dynamic = run("readelf", "-d", "-W", program).stdout
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
+    expect(not any("stdc++" in name or "verbs" in name for name in needed), f"{what}: needs {needed} to run")
+    expect("static" not in what or not needed, f"{what}: is not static, needs {needed}")
+
+
+def install(options, folder):
+    first = os.path.join(folder, "first")
+    environment = {k: v for k, v in os.environ.items() if k != "DESTDIR"}
+    run("cmake", "--install", options.build, "--prefix", first, env=environment)
+    prefix = os.path.join(folder, "moved")
+    os.rename(first, prefix)
+    texts = []
+    for where, _, names in os.walk(prefix):
+        texts += [os.path.join(where, n) for n in names if n.endswith((".cmake", ".pc", ".h"))]
+    expect(len(texts) > 8, f"few files were installed: {texts}")
+    for text in texts:
+        with open(text, encoding="utf-8") as file:
+            content = file.read()
+        for place in (first, options.build, options.source):
+            expect(place not in content, f"{text} names {place}, where it will not be")
+    return prefix
+
+
+def pkg_config(options, prefix, folder):
+    found = [w for w, _, names in os.walk(prefix) if "verbatim.pc" in names]
+    expect(len(found) == 1, f"verbatim.pc installed in {found}")
+    environment = {**os.environ, "PKG_CONFIG_PATH": found[0]}
+    version = run("pkg-config", "--modversion", "verbatim", env=environment).stdout.strip()
+    expect(version == options.version, f"verbatim.pc says version {version}")
+    for way, flags in WAYS.items():
+        static = ["--static"] if way != "dynamic" else []
+        words = run("pkg-config", "--cflags", "--libs", *static, "verbatim", env=environment).stdout.split()
+        for language in SUFFIX:
+            # C++ sources too are linked by the C compiler: compile, then link.
+            compiler = {"C": [options.cc, "-x", "c"], "CXX": [options.cxx, "-x", "c++"]}[language]
+            for providers, devices in CHOICES.items():
+                define = [] if providers is None else [f"-DRDMA_STATIC_PROVIDERS={providers}"]
+                what = f"pkg-config, {way}, {language}, providers {providers}"
+                unit, program = os.path.join(folder, "unit.o"), os.path.join(folder, "program")
+                cflags = [w for w in words if not w.startswith(("-l", "-L"))]
+                run(*compiler, "-fPIE", *define, *cflags, "-c", PROGRAM, "-o", unit)
+                run(options.cc, *flags, unit, *words, "-o", program)
+                prints(program, devices, what, folder)
+
+
+def project(options, folder, name, language, lines, more=()):
+    """Builds a user's project of one language; returns its build folder."""
+    source, build = os.path.join(folder, name), os.path.join(folder, name, "build")
+    os.makedirs(source)
+    shutil.copy(PROGRAM, os.path.join(source, f"main.{SUFFIX[language]}"))
+    text = ["cmake_minimum_required(VERSION 3.25)", f"project(user LANGUAGES {language})", "enable_testing()", *lines]
+    with open(os.path.join(source, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+        file.write("\n".join(text) + "\n")
+    run("cmake", "-G", "Ninja", "-S", source, "-B", build, f"-DCMAKE_C_COMPILER={options.cc}",
+        f"-DCMAKE_CXX_COMPILER={options.cxx}", *more)
+    run("cmake", "--build", build)
+    return build
+
+
+def find_package(options, prefix, folder):
+    for language, suffix in SUFFIX.items():
+        lines = ["find_package(Verbatim 0.1 REQUIRED)"]
+        programs = {}
+        for way, flags in WAYS.items():
+            for providers, devices in CHOICES.items():
+                target = f"{way}_{providers}"
+                programs[target] = devices
+                lines += [f"add_executable({target} main.{suffix})",
+                          f"set_target_properties({target} PROPERTIES POSITION_INDEPENDENT_CODE ON)",
+                          f"target_link_libraries({target} PRIVATE Verbatim::verbs)",
+                          f"target_link_options({target} PRIVATE {' '.join(flags)})"]
+                if providers is not None:
+                    lines.append(f"target_compile_definitions({target} PRIVATE RDMA_STATIC_PROVIDERS={providers})")
+        build = project(options, folder, f"find_{language}", language, lines, [f"-DCMAKE_PREFIX_PATH={prefix}"])
+        for target, devices in programs.items():
+            prints(os.path.join(build, target), devices, f"find_package, {language}, {target}", folder)
+
+    with open(os.path.join(folder, "find_C", "CMakeLists.txt"), "w", encoding="utf-8") as file:
+        file.write("cmake_minimum_required(VERSION 3.25)\nproject(user C)\nfind_package(Verbatim 99 REQUIRED)\n")
+    done = run("cmake", "-S", os.path.join(folder, "find_C"), "-B", os.path.join(folder, "find_C", "build"), check=False)
+    expect(done.returncode != 0, "find_package(Verbatim 99) found something")
+
+
+def subproject(options, folder):
+    """In debug mode, so that the promises of the archive are also kept by unoptimised objects."""
+    build = project(options, folder, "subproject", "C", [
+        f"add_subdirectory({options.source} verbatim)",
+        "add_executable(program main.c)",
+        "target_link_libraries(program PRIVATE Verbatim::verbs)",
+        "install(TARGETS program)",
+    ], ["-DCMAKE_BUILD_TYPE=Debug"])
+    prints(os.path.join(build, "program"), ["shm0"], "add_subdirectory", folder)
+
+    tests = run("ctest", "--show-only=human", cwd=build).stdout
+    expect("Total Tests: 0" in tests, f"a subproject brings its tests along:\n{tests}")
+    stage = os.path.join(folder, "stage")
+    run("cmake", "--install", build, "--prefix", stage)
+    installed = [os.path.join(w, n) for w, _, names in os.walk(stage) for n in names]
+    expect([os.path.basename(i) for i in installed] == ["program"], f"a subproject installs {installed}")
+    done = run(os.path.join(HERE, "archive.py"), "--archive", os.path.join(build, "verbatim", "libverbatim.a"),
+               "--compiler", options.cc, "--nm", "nm", "--ld", "ld", "--readelf", "readelf", "--unoptimised", check=False)
+    expect(done.returncode == 0, f"the debug archive:\n{done.stdout}{done.stderr}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("installed", "subproject"))
+    for name in ("build", "source", "version", "cc", "cxx"):
+        parser.add_argument(f"--{name}", required=True)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="verbatim-package-") as folder:
+        if options.what == "installed":
+            prefix = install(options, folder)
+            pkg_config(options, prefix, folder)
+            find_package(options, prefix, folder)
+        else:
+            subproject(options, folder)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Rules of the tree that no compiler sees: includes from the root, licences, no traces of a machine, no hidden build inputs."""
+import argparse
+import os
+import re
+import sys
+
+CODE = (".cpp", ".hpp", ".c", ".h", ".inc")
+BUILD = (".cmake", "CMakeLists.txt", "CMakePresets.json")
+LIBRARY = ("runtime/", "providers/", "static_registry/", "abi/entry/")
+
+# What a file may not contain: (files it holds for, pattern, reason).
+RULES = (
+    (lambda p: p.endswith(CODE), r'#\s*include\s*"\.\.?/', "includes are written from the repository root"),
+    (lambda p: p.endswith(CODE) and p.startswith(LIBRARY),
+     r"#\s*include\s*<(string|vector|map|set|unordered_map|functional|mutex|shared_mutex|condition_variable|thread|future"
+     r"|iostream|sstream|fstream|filesystem|regex|format)>", "needs libstdc++ when linked; the archive must not"),
+    (lambda p: True, r"(?<![\w.])/(?:home|root|Users|work)/", "names a place of one machine"),
+    (lambda p: p.endswith(BUILD), r"file\s*\(\s*GLOB", "a new file must show in the build, and a stray one must not"),
+    (lambda p: p.endswith(BUILD), r"-march=native", "what we ship runs on other machines"),
+    (lambda p: p.endswith(BUILD), r"\b(add_compile_options|add_definitions|link_libraries|include_directories)\s*\(",
+     "flags belong to targets"),
+)
+LICENSED = CODE + BUILD[:2] + (".py",)
+
+
+def sources(root):
+    for where, folders, names in os.walk(root):
+        relative = os.path.relpath(where, root)
+        if relative == ".":
+            # Build trees and the version control's own.
+            folders[:] = [f for f in folders if not f.startswith("build") and f not in (".git", ".cache")]
+        folders[:] = [f for f in folders if f != "__pycache__"]
+        for name in names:
+            yield os.path.normpath(os.path.join(relative, name))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", required=True)
+    options = parser.parse_args()
+    files = wrong = 0
+    for path in sorted(sources(options.source)):
+        try:
+            with open(os.path.join(options.source, path), encoding="utf-8") as file:
+                text = file.read()
+        except UnicodeDecodeError:
+            continue  # recorded data
+        files += 1
+        complaints = []
+        scripted = text.startswith("#!")
+        if (path.endswith(LICENSED) or scripted) and "SPDX-License-Identifier: BSD-2-Clause" not in text[:200]:
+            complaints.append((1, "has no SPDX line at its head"))
+        if path == os.path.join("tests", "package", "sources.py"):
+            text = ""  # these patterns themselves
+        for number, line in enumerate(text.splitlines(), 1):
+            complaints += [(number, why) for applies, pattern, why in RULES if applies(path) and re.search(pattern, line)]
+        for number, why in complaints:
+            wrong += 1
+            print(f"{path}:{number}: {why}")
+    print(f"{files} files, {wrong} complaints")
+    return 1 if wrong or files < 20 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
