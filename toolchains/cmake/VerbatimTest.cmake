@@ -21,6 +21,14 @@ function(verbatim_program target)
   verbatim_warnings(${target})
 endfunction()
 
+# Labels the tests of a list that gtest_discover_tests() fills (TEST_LIST, by default <target>_TESTS). Through a file that
+# ctest reads after the discovered ones: given as PROPERTIES LABELS, only the first label of several would arrive.
+function(verbatim_label_tests list)
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/${list}_labels.cmake)
+  file(WRITE ${file} "if(${list})\n  set_tests_properties(\${${list}} PROPERTIES LABELS \"${ARGN}\")\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
+endfunction()
+
 function(verbatim_test target)
   cmake_parse_arguments(PARSE_ARGV 1 test "NO_MAIN" "TIMEOUT" "SOURCES;LABELS;LINKS;DEFINES;PROPERTIES")
   if(test_UNPARSED_ARGUMENTS OR NOT test_SOURCES OR NOT test_LABELS)
@@ -38,5 +46,6 @@ function(verbatim_test target)
   endif()
   gtest_discover_tests(${target}
     TEST_PREFIX "${target}:" DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT} ${test_PROPERTIES})
+    PROPERTIES TIMEOUT ${test_TIMEOUT} ${test_PROPERTIES})
+  verbatim_label_tests(${target}_TESTS ${test_LABELS})
 endfunction()
