@@ -85,7 +85,9 @@ std::uint32_t receive_ranges(const Qp& qp, RemoteRange* out) noexcept {
       qp.peer->segment.at<ReceiveSge>(credits + entries * sizeof(std::uint64_t),
                                       std::uint64_t{entries} * max_sge * sizeof(ReceiveSge));
   if (sges == nullptr) return 0;
-  sges += (qp.sent & (entries - 1)) * max_sge;
+  // A streaming message has its slot already: its receive is the one before the next.
+  const std::uint64_t index = qp.progress.streaming ? qp.sent - 1 : qp.sent;
+  sges += (index & (entries - 1)) * max_sge;
   for (std::uint32_t i = 0; i < max_sge; ++i)
     out[i] = {peek(sges[i].lkey), peek(sges[i].address), peek(sges[i].length)};
   return max_sge;
