@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compares our verbs headers with those of libibverbs-dev, in three ways.
+"""Compares our verbs headers with those of libibverbs-dev, in four ways.
 
 1. Declarations: every record, member, enumerator, function and macro of theirs is in ours, with the
    same type, and what ours has besides is in appended.txt.
@@ -8,6 +8,7 @@
    value; the outputs are equal but for appended.txt. verbs_context is measured backwards from `context`.
 3. Calls: one generated file that calls every function and macro compiles against both, and the two
    objects refer to the same symbols: a program finds the same names in either library.
+4. Neighbours: their headers for single devices, and the kernel's, compile on top of ours.
 
 Exit status 77 (ctest: skipped) when the headers or Clang are missing.
 """
@@ -24,6 +25,10 @@ import header_facts
 
 HEADER = "infiniband/verbs.h"
 GUARD = re.compile(r"(INFINIBAND_VERBS(_\w+)?_H|VERBS_API_H|IB_USER_IOCTL_VERBS_H)$")
+# Headers that stand on infiniband/verbs.h, or beside it with the same names.
+NEIGHBOURS = ["infiniband/mlx5dv.h", "infiniband/mlx4dv.h", "infiniband/efadv.h", "infiniband/manadv.h",
+              "infiniband/sa.h", "infiniband/opcode.h", "infiniband/tm_types.h", "rdma/ib_user_verbs.h",
+              "rdma/ib_user_ioctl_verbs.h", "rdma/ib_user_ioctl_cmds.h", "rdma/rdma_user_ioctl.h"]
 # Undefined again at the end of their header, or a compiler's detail of theirs.
 NOT_API = {"__attribute_const"}
 
@@ -217,6 +222,24 @@ def compare_appended(what: str, ours: dict[str, int], appended: Appended) -> Non
         expect(found == offset, f"{what}: {record}.{path} lies at {found}, not {offset}")
 
 
+def compare_neighbours(include: str, theirs: str) -> None:
+    tried = 0
+    for neighbour in NEIGHBOURS:
+        if not Path(theirs, neighbour).exists():
+            continue
+        for first, second in ((neighbour, HEADER), (HEADER, neighbour)):
+            for compiler, language, standard in (("gcc", "c", "gnu11"), ("g++", "c++", "gnu++20")):
+                if shutil.which(compiler) is None:
+                    continue
+                command = [compiler, "-x", language, f"-std={standard}", "-w", "-I", include, "-I", theirs,
+                           "-fsyntax-only", "-"]
+                done = subprocess.run(command, input=f"#include <{first}>\n#include <{second}>\n",
+                                      capture_output=True, text=True)
+                expect(done.returncode == 0, f"{first} before {second}, {compiler}:\n{done.stderr[:1000]}")
+                tried += 1
+    expect(tried >= 20, f"only {tried} neighbours were there to try")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--include", required=True, help="our include folder")
@@ -238,6 +261,7 @@ def main() -> int:
            f"read only {len(theirs.records)} records, {len(theirs.enumerators())} values, "
            f"{len(theirs.functions)} functions of theirs")
     compare_declarations(theirs, ours, appended)
+    compare_neighbours(arguments.include, arguments.theirs)
 
     with tempfile.TemporaryDirectory() as folder:
         tools = Toolbox(Path(folder), arguments.include)

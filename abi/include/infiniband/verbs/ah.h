@@ -96,7 +96,7 @@ struct ibv_wc;
 struct ibv_ah* ibv_create_ah(struct ibv_pd* pd, struct ibv_ah_attr* attr);
 
 /// The path back to who sent `wc`. `grh` is looked at only if `wc` says that there is one.
-/// 0 or an errno (or -1).
+/// 0, or another value.
 int ibv_init_ah_from_wc(struct ibv_context* context, uint8_t port_num, struct ibv_wc* wc,
                         struct ibv_grh* grh, struct ibv_ah_attr* ah_attr);
 

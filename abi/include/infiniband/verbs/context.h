@@ -76,7 +76,7 @@ struct verbs_ex_private;
 /// The port attributes as the exported `ibv_query_port` writes them: the first 48 bytes only.
 struct _compat_ibv_port_attr;
 
-/// Memory windows of type 1 are bound by ibv_bind_mw, of type 2 by a work request (IBTA 10.6.7).
+/// Memory windows of type 1 are bound by ibv_bind_mw, of type 2 by a work request (IBTA 10.6).
 enum ibv_mw_type {
   IBV_MW_TYPE_1 = 1,
   IBV_MW_TYPE_2 = 2,

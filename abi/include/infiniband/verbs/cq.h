@@ -2,7 +2,7 @@
 //
 // Completion queues and the channels that announce them. Part of <infiniband/verbs.h>; usable
 // alone. Any thread may call these, on the same queue too, unless it was made single-threaded.
-// Source: IBTA 10.2.6, 11.2.9, 11.4.2; man ibv_create_cq, ibv_poll_cq, ibv_req_notify_cq,
+// Source: IBTA 10.2.6, 11.4.2; man ibv_create_cq, ibv_poll_cq, ibv_req_notify_cq,
 // ibv_get_cq_event, ibv_modify_cq.
 #ifndef INFINIBAND_VERBS_CQ_H
 #define INFINIBAND_VERBS_CQ_H

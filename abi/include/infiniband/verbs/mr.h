@@ -2,7 +2,7 @@
 //
 // Memory regions: making memory reachable by a local key (lkey) and a remote key (rkey).
 // Part of <infiniband/verbs.h>; usable alone. Any thread may call these.
-// Source: IBTA 10.6, 11.2.8; man ibv_reg_mr, ibv_rereg_mr, ibv_reg_mr_ex, ibv_advise_mr.
+// Source: IBTA 10.6; man ibv_reg_mr, ibv_rereg_mr, ibv_reg_mr_ex, ibv_advise_mr.
 #ifndef INFINIBAND_VERBS_MR_H
 #define INFINIBAND_VERBS_MR_H
 

@@ -2,7 +2,7 @@
 //
 // Memory windows: revocable remote rights over part of a region.
 // Part of <infiniband/verbs.h>; usable alone. Any thread may call these.
-// Source: IBTA 10.6.7; man ibv_alloc_mw, ibv_bind_mw, ibv_inc_rkey.
+// Source: IBTA 10.6; man ibv_alloc_mw, ibv_bind_mw, ibv_inc_rkey.
 #ifndef INFINIBAND_VERBS_MW_H
 #define INFINIBAND_VERBS_MW_H
 

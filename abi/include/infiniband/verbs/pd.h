@@ -2,7 +2,7 @@
 //
 // Domains: protection domains, thread domains, parent domains that join the two, XRC domains.
 // Part of <infiniband/verbs.h>; usable alone. Any thread may call these.
-// Source: IBTA 10.2.3, 11.2.1.5; man ibv_alloc_pd, ibv_alloc_td, ibv_alloc_parent_domain,
+// Source: IBTA 10.2.3; man ibv_alloc_pd, ibv_alloc_td, ibv_alloc_parent_domain,
 // ibv_open_xrcd, ibv_import_pd.
 #ifndef INFINIBAND_VERBS_PD_H
 #define INFINIBAND_VERBS_PD_H

@@ -2,7 +2,7 @@
 //
 // Ports: their attributes, GID and P_Key tables. Part of <infiniband/verbs.h>; usable alone.
 // Any thread may call these. Port numbers start at 1, table indices at 0.
-// Source: IBTA 11.2.1.3, 14.2.5.6 (PortInfo); man ibv_query_port, ibv_query_gid_ex, ibv_query_pkey.
+// Source: IBTA 14.2.5.6 (PortInfo); man ibv_query_port, ibv_query_gid_ex, ibv_query_pkey.
 #ifndef INFINIBAND_VERBS_PORT_H
 #define INFINIBAND_VERBS_PORT_H
 

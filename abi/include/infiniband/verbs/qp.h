@@ -190,7 +190,7 @@ struct ibv_qp_attr {
   uint8_t sq_draining;
   uint8_t max_rd_atomic;       // reads and atomics under way from here
   uint8_t max_dest_rd_atomic;  // and towards here
-  uint8_t min_rnr_timer;       // code of IBTA table 45
+  uint8_t min_rnr_timer;       // a code, not a time: IBTA 9.7.5.2.8
   uint8_t port_num;
   uint8_t timeout;    // n: 4.096 us * 2^n; 0: wait for ever
   uint8_t retry_cnt;  // 3 bits
@@ -253,7 +253,7 @@ static inline struct ibv_qp* ibv_open_qp(struct ibv_context* context,
 }
 
 /// Changes the attributes that `attr_mask` (enum ibv_qp_attr_mask) names; a new state demands and
-/// allows what IBTA table 91 says. Nothing changes on failure. 0 or an errno: EINVAL.
+/// allows what IBTA 11.2.4.2 says. Nothing changes on failure. 0 or an errno: EINVAL.
 int ibv_modify_qp(struct ibv_qp* qp, struct ibv_qp_attr* attr, int attr_mask);
 
 /// 0 or an errno: EOPNOTSUPP.

@@ -2,7 +2,7 @@
 //
 // Shared receive queues: one pool of receives for many queue pairs.
 // Part of <infiniband/verbs.h>; usable alone. Any thread may call these, on the same queue too.
-// Source: IBTA 10.2.9, 11.2.3; man ibv_create_srq, ibv_create_srq_ex, ibv_post_srq_recv.
+// Source: IBTA 10.2.9; man ibv_create_srq, ibv_create_srq_ex, ibv_post_srq_recv.
 #ifndef INFINIBAND_VERBS_SRQ_H
 #define INFINIBAND_VERBS_SRQ_H
 
