@@ -11,8 +11,12 @@
 
 namespace verbatim::harness {
 
-/// Long enough for a loaded machine under a sanitizer, short enough for a person.
-inline constexpr std::int32_t kDefaultWaitMs = 20'000;
+/// Long enough for a loaded machine under a sanitizer, short enough for a person; who hunts a hang
+/// builds with less.
+#ifndef VERBATIM_TEST_WAIT_MS
+#define VERBATIM_TEST_WAIT_MS 20'000
+#endif
+inline constexpr std::int32_t kDefaultWaitMs = VERBATIM_TEST_WAIT_MS;
 
 class Deadline {
  public:

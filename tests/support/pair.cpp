@@ -40,6 +40,8 @@ std::string name_of(const Setting& setting) {
          (setting.memory == MemoryKind::kMapped ? "_Mapped" : "_Ordinary");
 }
 
+void PrintTo(const Setting& setting, std::ostream* out) { *out << name_of(setting); }
+
 std::vector<Setting> all_settings() { return settings_from(Placement::kSelf); }
 std::vector<Setting> settings_with_two_ends() { return settings_from(Placement::kOneContext); }
 std::vector<Setting> settings_with_two_processes() {

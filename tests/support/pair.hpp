@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct Setting {
 
 /// For names of tests: "TwoProcesses_Mapped".
 std::string name_of(const Setting& setting);
+/// For GoogleTest's own words.
+void PrintTo(const Setting& setting, std::ostream* out);
 
 std::vector<Setting> all_settings();
 /// Without kSelf, for tests in which the ends must differ.
