@@ -34,11 +34,15 @@ void note_reached(Peer& peer, std::uint32_t block) noexcept {
 bool Switchboard::meet(Connection& connection, const HelloMessage& hello,
                        Received& received) noexcept {
   if (hello.layout_version != kLayoutVersion) {
-    log_warn(
-        "a peer speaks version %u of the shared memory layout, we speak %u: both must use the same "
-        "version "
-        "of the library",
-        hello.layout_version, kLayoutVersion);
+    static constinit LogOnce once;
+    if (once.first()) {
+      log_warn(
+          "a peer speaks version %u of the shared memory layout, we speak %u: both must use the "
+          "same "
+          "version "
+          "of the library",
+          hello.layout_version, kLayoutVersion);
+    }
     return false;
   }
   if (hello.identity == around_.segment.head().identity)
@@ -134,9 +138,13 @@ Peer* Switchboard::make_acquaintance(Connection& connection, const HelloMessage&
   if (error == 0 && !is_wake_fd(received.fds[2].get())) error = EPROTO;
   if (error == 0 && !peer_credentials(socket, peer->pid, uid)) error = EACCES;
   if (error != 0) {
-    log_warn("refused a process: %s",
-             error == EPROTO ? "its segment, doorbells or wake descriptor are not what they must be"
-                             : std::strerror(error));
+    static constinit LogOnce once;  // whoever tries for ever does not fill the log
+    if (once.first()) {
+      log_warn("refused a process: %s",
+               error == EPROTO
+                   ? "its segment, doorbells or wake descriptor are not what they must be"
+                   : std::strerror(error));
+    }
     destroy_peer(peer);
     return nullptr;
   }

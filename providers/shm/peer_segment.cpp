@@ -53,10 +53,14 @@ int PeerSegment::adopt_header() noexcept {
 
   if (magic != kSegmentMagic) return EPROTO;
   if (version != kLayoutVersion || header_bytes != sizeof(SegmentHeader)) {
-    log_warn(
-        "a peer speaks version %u of the shared memory layout, we speak %u: both must use the same "
-        "version of the library",
-        version, kLayoutVersion);
+    static constinit LogOnce once;
+    if (once.first()) {
+      log_warn(
+          "a peer speaks version %u of the shared memory layout, we speak %u: both must use the "
+          "same "
+          "version of the library",
+          version, kLayoutVersion);
+    }
     return EPROTO;
   }
   if (identity_ == 0 || mr_capacity > kMaxRegions || qp_capacity > kMaxQps ||

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/fabric_folder.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/support/log_watch.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+namespace fs = std::filesystem;
+using harness::AllowedLog;
+
+/// Sets a variable for a scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = getenv(name)) old_ = old;
+    value != nullptr ? setenv(name, value, 1) : unsetenv(name);
+  }
+  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+class FabricFolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/vbt-folder-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    root_ = name;
+  }
+  void TearDown() override {
+    folder_->close();
+    fs::remove_all(root_);
+  }
+  std::size_t names() const {
+    std::size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(folder_->path()))
+      count += entry.path().filename() != "lock";
+    return count;
+  }
+  std::string root_;
+  std::unique_ptr<FabricFolder> folder_ = std::make_unique<FabricFolder>();
+};
+
+TEST_F(FabricFolderTest, IsMadeForUsAloneUnderTheRuntimeDirectory) {
+  const Variable fabric("VERBATIM_FABRIC", "lab");
+  const Variable runtime("XDG_RUNTIME_DIR", root_.c_str());
+  const mode_t before = umask(0);
+  ASSERT_EQ(folder_->open(), 0);
+  umask(before);
+  const std::string path = root_ + "/verbatim-" + std::to_string(geteuid()) + "/lab";
+  EXPECT_EQ(folder_->path(), path);
+  struct stat status {};
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+}
+
+TEST_F(FabricFolderTest, ADefaultNameAndTmpServeWhenNothingIsSet) {
+  const Variable fabric("VERBATIM_FABRIC", nullptr);
+  for (const char* runtime : {static_cast<const char*>(nullptr), "/nonexistent/run", "relative"}) {
+    const Variable variable("XDG_RUNTIME_DIR", runtime);
+    ASSERT_EQ(folder_->open(), 0);
+    EXPECT_EQ(folder_->path(), "/tmp/verbatim-" + std::to_string(geteuid()) + "/default");
+    folder_->close();
+  }
+}
+
+TEST_F(FabricFolderTest, AStrictUmaskDoesNotLockUsOut) {
+  const std::string path = root_ + "/fabric";
+  const Variable fabric("VERBATIM_FABRIC", path.c_str());
+  const mode_t before = umask(0777);
+  const int error = folder_->open();
+  std::uint32_t block = 0;
+  UniqueFd listener;
+  const int claimed = folder_->claim(block, listener);
+  umask(before);
+  ASSERT_EQ(error, 0);
+  ASSERT_EQ(claimed, 0);
+  UniqueFd socket;
+  EXPECT_EQ(folder_->connect(block, socket), 0);
+}
+
+TEST_F(FabricFolderTest, WhatIsOpenToOthersOrALinkIsRefused) {
+  const AllowedLog open_to_others("chmod 700");
+  const AllowedLog a_link("symbolic link");
+  const AllowedLog no_folder("VERBATIM_FABRIC");
+  const std::string path = root_ + "/fabric";
+  const Variable fabric("VERBATIM_FABRIC", path.c_str());
+  fs::create_directory(path);
+  fs::permissions(path, fs::perms(0750));
+  EXPECT_EQ(folder_->open(), EACCES);
+  fs::permissions(path, fs::perms(0700));
+  EXPECT_EQ(folder_->open(), 0);
+  folder_->close();
+  fs::rename(path, root_ + "/elsewhere");
+  fs::create_symlink(root_ + "/elsewhere", path);
+  EXPECT_NE(folder_->open(), 0);
+  fs::remove(path);
+  std::ofstream(path) << "a file";
+  EXPECT_NE(folder_->open(), 0);
+}
+
+TEST_F(FabricFolderTest, ANameThatIsNeitherPlainNorAbsoluteIsRefused) {
+  const AllowedLog expected("neither a plain name nor an absolute path");
+  for (const char* name : {"a/b", "..", ".", "../x"}) {
+    const Variable fabric("VERBATIM_FABRIC", name);
+    EXPECT_EQ(folder_->open(), EINVAL) << name;
+  }
+}
+
+class OpenFolderTest : public FabricFolderTest {
+ protected:
+  void SetUp() override {
+    FabricFolderTest::SetUp();
+    // Far beyond what a socket's path may have.
+    const std::string deep = root_ + "/" + std::string(120, 'd');
+    fs::create_directory(deep);
+    fabric_.emplace("VERBATIM_FABRIC", (deep + "/fabric").c_str());
+    ASSERT_EQ(folder_->open(), 0);
+  }
+  std::optional<Variable> fabric_;
+};
+
+TEST_F(OpenFolderTest, AClaimedBlockCanBeConnectedTo) {
+  std::uint32_t block = 0;
+  UniqueFd listener;
+  ASSERT_EQ(folder_->claim(block, listener), 0);
+  EXPECT_NE(block, 0u);
+  EXPECT_LT(block, kQpnBlocks);
+  UniqueFd socket;
+  ASSERT_EQ(folder_->connect(block, socket), 0);
+  const UniqueFd accepted(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  EXPECT_TRUE(accepted.valid());
+  folder_->release(block);
+  EXPECT_EQ(folder_->connect(block, socket), ENOENT);
+  EXPECT_EQ(names(), 0u);
+}
+
+TEST_F(OpenFolderTest, BlocksAreClaimedOnceAndNotInARow) {
+  std::set<std::uint32_t> blocks;
+  std::vector<UniqueFd> listeners(64);
+  int adjacent = 0;
+  for (UniqueFd& listener : listeners) {
+    std::uint32_t block = 0;
+    ASSERT_EQ(folder_->claim(block, listener), 0);
+    EXPECT_TRUE(blocks.insert(block).second);
+    adjacent += blocks.contains(block - 1);
+  }
+  EXPECT_LT(adjacent, 20);
+}
+
+TEST_F(OpenFolderTest, ADeadOwnersNameRefusesAndIsRemoved) {
+  std::uint32_t block = 0;
+  UniqueFd listener;
+  ASSERT_EQ(folder_->claim(block, listener), 0);
+  folder_->remove_stale(block);
+  EXPECT_EQ(names(), 1u) << "its owner lives";
+  listener.reset();  // as a crash would
+  UniqueFd socket;
+  EXPECT_EQ(folder_->connect(block, socket), ECONNREFUSED);
+  folder_->remove_stale(block);
+  EXPECT_EQ(names(), 0u);
+}
+
+TEST_F(OpenFolderTest, AFullFolderOfTheDeadIsTakenOverQuickly) {
+  // Every name is there, and every owner is dead: the worst that crashes can leave.
+  int made = 0;
+  for (std::uint32_t block = 1; block < kQpnBlocks; ++block) {
+    char name[8];
+    std::snprintf(name, sizeof name, "q%03x", block);
+    const UniqueFd dead(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::snprintf(address.sun_path, sizeof address.sun_path, "/tmp/vbt-%d", getpid());
+    if (block == 1) {
+      ASSERT_EQ(bind(dead.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    }
+    std::error_code error;
+    fs::create_hard_link(address.sun_path, std::string(folder_->path()) + "/" + name, error);
+    made += !error;
+  }
+  unlink(("/tmp/vbt-" + std::to_string(getpid())).c_str());
+  if (made != static_cast<int>(kQpnBlocks) - 1) GTEST_SKIP() << "this file system links no sockets";
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<UniqueFd> listeners(32);
+  for (UniqueFd& listener : listeners) {
+    std::uint32_t block = 0;
+    ASSERT_EQ(folder_->claim(block, listener), 0);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST_F(OpenFolderTest, AHeldLockIsWaitedForOnlySoLong) {
+  const AllowedLog expected("lock is held");
+  const UniqueFd lock(
+      open((std::string(folder_->path()) + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(flock(lock.get(), LOCK_EX), 0);
+  std::uint32_t block = 0;
+  UniqueFd listener;
+  EXPECT_EQ(folder_->claim(block, listener), EIO);
+  ASSERT_EQ(flock(lock.get(), LOCK_UN), 0);
+  EXPECT_EQ(folder_->claim(block, listener), 0);
+}
+
+TEST_F(OpenFolderTest, ARemovedFolderIsSaidSo) {
+  const AllowedLog expected("cannot be used");
+  fs::remove_all(folder_->path());
+  std::uint32_t block = 0;
+  UniqueFd listener;
+  EXPECT_EQ(folder_->claim(block, listener), EIO);
+}
+
+}  // namespace
+}  // namespace verbatim::shm

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A process with a node forks: the child harms neither the parent nor its peers, and can have a
+// node of its own.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/child.hpp"
+#include "tests/support/deadline.hpp"
+#include "tests/support/fabric_directory.hpp"
+#include "tests/support/role.hpp"
+#include "tests/unit_shm/node_events.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+struct Findings {
+  bool child_worked;
+  bool own_node_differs;
+  bool memory_intact;
+  bool names_intact;
+  bool still_served;
+};
+
+VBT_ROLE(forking_node) {
+  if (Node::start(NodeEvents::hooks()) != 0) return 1;
+  Node& node = Node::get();
+  std::uint32_t index = 0;
+  std::uint32_t qpn = 0;
+  if (node.take_qpn(index, qpn) != 0) return 2;
+  const std::uint64_t offset = node.segment().allocate(4096);
+  auto* const words = node.segment().at<std::uint64_t>(offset);
+  words[0] = 7;
+  const std::uint64_t identity = node.segment().head().identity;
+  const std::size_t names = harness::fabric_contents().size();
+
+  int pipe_ends[2];
+  if (pipe(pipe_ends) != 0) return 3;
+  const pid_t child = fork();
+  if (child == 0) {
+    // What programs do at the end of a child: take their inherited objects apart.
+    bool good = words[0] == 7;
+    words[0] = 99;
+    node.segment().doorbells().service.ring(1);
+    node.give_qpn(index);
+    node.segment().release(offset, 4096);
+    good = good && Node::start(NodeEvents::hooks()) == 0;  // and one of its own
+    std::uint64_t own = Node::get().segment().head().identity;
+    std::uint32_t own_qpn = 0;
+    good = good && Node::get().take_qpn(index, own_qpn) == 0 && own_qpn >> 12 != qpn >> 12;
+    good = good && write(pipe_ends[1], &own, sizeof own) == sizeof own;
+    Node::stop();
+    Node::stop();
+    _exit(good ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  std::uint64_t own = 0;
+  const bool told = read(pipe_ends[0], &own, sizeof own) == sizeof own;
+  Findings findings{};
+  findings.child_worked = told && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  findings.own_node_differs = own != identity;
+  findings.memory_intact = words[0] == 7 && node.segment().doorbells().service.summary.load() == 0;
+  findings.names_intact = harness::fabric_contents().size() == names;
+  node.self().segment.doorbells().cq_wake.ring(4);
+  node.self().wake_service();
+  findings.still_served = harness::wait_until([] { return NodeEvents::get().cq_wakes == 1; });
+  control.send_value(findings);
+  Node::stop();
+  return 0;
+}
+
+TEST(Fork, AChildHarmsNobodyAndMayHaveItsOwnNode) {
+  harness::Child child("forking_node");
+  const auto findings = child.control().receive_value<Findings>();
+  EXPECT_TRUE(findings.child_worked);
+  EXPECT_TRUE(findings.own_node_differs);
+  EXPECT_TRUE(findings.memory_intact);
+  EXPECT_TRUE(findings.names_intact);
+  EXPECT_TRUE(findings.still_served);
+  EXPECT_EQ(child.wait().exit_status, 0);
+}
+
+/// Leaves by exit without a stop, as most programs do.
+VBT_ROLE(careless_node) {
+  if (Node::start(NodeEvents::hooks()) != 0) return 1;
+  std::uint32_t index = 0;
+  std::uint32_t qpn = 0;
+  if (Node::get().take_qpn(index, qpn) != 0) return 2;
+  control.send_value(qpn);
+  return 0;
+}
+
+TEST(Fork, AProcessThatOnlyExitsLeavesNoName) {
+  harness::Child child("careless_node");
+  EXPECT_NE(child.control().receive_value<std::uint32_t>(), 0u);
+  EXPECT_EQ(child.wait().exit_status, 0);
+  for (const std::string& name : harness::fabric_contents()) EXPECT_EQ(name, "lock");
+}
+
+}  // namespace
+}  // namespace verbatim::shm

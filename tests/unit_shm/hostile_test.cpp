@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Strangers on the socket: they lie, stall, flood and leave; the node goes on serving the honest.
+#include <errno.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "providers/shm/fabric_folder.hpp"
+#include "providers/shm/rendezvous.hpp"
+#include "providers/shm/switchboard.hpp"
+#include "runtime/memory/arena.hpp"
+#include "tests/support/child.hpp"
+#include "tests/support/log_watch.hpp"
+#include "tests/support/process_census.hpp"
+#include "tests/unit_shm/node_events.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+using harness::AllowedLog;
+using harness::wait_until;
+
+class HostileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    NodeEvents::get().reset();
+    node_ = std::make_unique<RunningNode>();
+    std::uint32_t index = 0;
+    ASSERT_EQ((*node_)->take_qpn(index, qpn_), 0);
+    ASSERT_EQ(folder_->open(), 0);
+    ASSERT_EQ(forged_->create(), 0);
+    wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  }
+  void TearDown() override {
+    serves_the_honest();
+    forged_->destroy();
+    folder_->close();
+    node_.reset();
+  }
+
+  UniqueFd connected() {
+    UniqueFd socket;
+    EXPECT_TRUE(wait_until([&] { return folder_->connect(qpn_ >> kQpnBlockBits, socket) == 0; }));
+    return socket;
+  }
+  /// A HELLO of a process that exists: ourselves with another segment.
+  HelloMessage honest_hello() {
+    HelloMessage hello;
+    hello.identity = forged_->head().identity;
+    hello.header_address = reinterpret_cast<std::uintptr_t>(forged_->base());
+    hello.layout_version = kLayoutVersion;
+    return hello;
+  }
+  int say_hello(int socket, const HelloMessage& hello, int segment, int doorbells, int wake) {
+    const int fds[] = {segment, doorbells, wake};
+    return send_message(socket, &hello, sizeof hello, fds);
+  }
+  /// Waits until the node has closed its end; false when it answers instead.
+  static bool was_refused(int socket) {
+    int error = EAGAIN;
+    bool answered = false;
+    EXPECT_TRUE(wait_until([&] {
+      Received received;
+      error = receive_message(socket, received);
+      answered = error == 0;
+      return error != EAGAIN;
+    }));
+    return !answered;
+  }
+  void serves_the_honest() {
+    harness::Child child("node");
+    ASSERT_EQ(child.control().receive_value<int>(), 0);
+    child.control().send_value(Question{Ask::kMeet, qpn_});
+    EXPECT_EQ(child.control().receive_value<std::uint64_t>(), 1u);
+    child.control().send_value(Question{Ask::kQuit, 0});
+    (void)child.control().receive_value<std::uint64_t>();
+    EXPECT_EQ(child.wait().exit_status, 0);
+  }
+
+  std::unique_ptr<RunningNode> node_;
+  std::uint32_t qpn_ = 0;
+  std::unique_ptr<FabricFolder> folder_ = std::make_unique<FabricFolder>();
+  std::unique_ptr<OwnSegment> forged_ = std::make_unique<OwnSegment>();
+  UniqueFd wake_;
+};
+
+TEST_F(HostileTest, ACompleteHelloIsAnswered) {
+  const UniqueFd socket = connected();
+  ASSERT_EQ(
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      0);
+  EXPECT_FALSE(was_refused(socket.get()));
+}
+
+TEST_F(HostileTest, HellosWithWrongThingsAreRefused) {
+  const AllowedLog refused("refused a process");
+  const AllowedLog version("version");
+  UniqueFd pipe_read;
+  UniqueFd pipe_write;
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  pipe_read.reset(ends[0]);
+  pipe_write.reset(ends[1]);
+  const int segment = forged_->fd();
+  const int bells = forged_->doorbell_fd();
+  struct Case {
+    const char* name;
+    int segment, bells, wake;
+    std::uint64_t identity;
+    std::uint32_t version;
+  };
+  const std::uint64_t own = forged_->head().identity;
+  const Case cases[] = {
+      {"a pipe as wake descriptor could block us", segment, bells, pipe_write.get(), own,
+       kLayoutVersion},
+      {"a file as wake descriptor", segment, bells, segment, own, kLayoutVersion},
+      {"swapped files", bells, segment, wake_.get(), own, kLayoutVersion},
+      {"no files", wake_.get(), wake_.get(), wake_.get(), own, kLayoutVersion},
+      {"another identity than its segment's", segment, bells, wake_.get(), own + 1, kLayoutVersion},
+      {"our identity", segment, bells, wake_.get(), Node::get().segment().head().identity,
+       kLayoutVersion},
+      {"another version", segment, bells, wake_.get(), own, kLayoutVersion + 1},
+  };
+  for (const Case& c : cases) {
+    const UniqueFd socket = connected();
+    HelloMessage hello = honest_hello();
+    hello.identity = c.identity;
+    hello.layout_version = c.version;
+    ASSERT_EQ(say_hello(socket.get(), hello, c.segment, c.bells, c.wake), 0);
+    EXPECT_TRUE(was_refused(socket.get())) << c.name;
+  }
+  EXPECT_EQ(NodeEvents::get().peers_ready, 0u);
+}
+
+TEST_F(HostileTest, SomebodyElsesIdentityDoesNotReplaceHim) {
+  const UniqueFd first = connected();
+  ASSERT_EQ(
+      say_hello(first.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      0);
+  ASSERT_FALSE(was_refused(first.get()));
+  // The same identity, written into another file.
+  UniqueFd copy(memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(copy.get(), static_cast<off_t>(forged_->size())), 0);
+  ASSERT_EQ(
+      pwrite(copy.get(), static_cast<const void*>(&forged_->head()), sizeof(SegmentHeader), 0),
+      static_cast<ssize_t>(sizeof(SegmentHeader)));
+  ASSERT_EQ(fcntl(copy.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  const UniqueFd second = connected();
+  ASSERT_EQ(
+      say_hello(second.get(), honest_hello(), copy.get(), forged_->doorbell_fd(), wake_.get()), 0);
+  EXPECT_TRUE(was_refused(second.get()));
+  EXPECT_EQ(NodeEvents::get().peers_dead, 0u);
+}
+
+TEST_F(HostileTest, ThousandsOfNonsenseMessages) {
+  const AllowedLog refused("refused a process");
+  const AllowedLog version("version");
+  const AllowedLog arena("arena");
+  const auto before = harness::ProcessCensus::take();
+  {
+    std::mt19937 random(2026);
+    for (int i = 0; i < 4000; ++i) {
+      const UniqueFd socket = connected();
+      const int messages = 1 + static_cast<int>(random() % 3);
+      for (int m = 0; m < messages; ++m) {
+        unsigned char bytes[200];
+        for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
+        std::size_t length = random() % sizeof bytes;
+        if (random() % 2 == 0) {  // close to the truth
+          const HelloMessage hello = honest_hello();
+          std::memcpy(bytes, &hello, sizeof hello);
+          length = random() % 4 == 0 ? length : sizeof hello;
+          bytes[random() % sizeof hello] ^= static_cast<unsigned char>(1 + random() % 255);
+        }
+        int fds[3] = {forged_->fd(), forged_->doorbell_fd(), wake_.get()};
+        if (random() % 2 == 0) fds[random() % 3] = static_cast<int>(random() % 3);
+        (void)send_message(socket.get(), bytes, length, {fds, random() % 4});
+      }
+      if (random() % 4 == 0) (void)shutdown(socket.get(), SHUT_WR);
+    }
+  }
+  // A message spoilt only where it does not matter may have made a peer; it ended with its socket.
+  EXPECT_TRUE(wait_until([&] {
+    const NodeEvents& events = NodeEvents::get();
+    return events.peers_ready == events.peers_dead;
+  }));
+  EXPECT_TRUE(wait_until([&] {
+    // What remains: descriptors of the dead peers, kept on purpose.
+    return harness::ProcessCensus::take().descriptors.size() <=
+           before.descriptors.size() + 3 * NodeEvents::get().peers_dead;
+  }));
+}
+
+TEST_F(HostileTest, NonsenseFromAPeerEndsOnlyThatPeer) {
+  const UniqueFd socket = connected();
+  ASSERT_EQ(
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      0);
+  ASSERT_FALSE(was_refused(socket.get()));
+  ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 1; }));
+  // An arena nobody asked for, and the file of it, are dropped; a second HELLO ends it.
+  ArenaMessage arena;
+  arena.head.type = MessageType::kArena;
+  arena.arena = 5;
+  arena.size = 4096;
+  const int fd = forged_->fd();
+  ASSERT_EQ(send_message(socket.get(), &arena, sizeof arena, {&fd, 1}), 0);
+  ASSERT_EQ(
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      0);
+  EXPECT_TRUE(was_refused(socket.get()));
+  EXPECT_TRUE(wait_until([] { return NodeEvents::get().peers_dead == 1; }));
+}
+
+TEST_F(HostileTest, AnArenaThatIsNotOneIsRefused) {
+  const AllowedLog expected("arena that is not what it must be");
+  const UniqueFd socket = connected();
+  ASSERT_EQ(
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      0);
+  ASSERT_FALSE(was_refused(socket.get()));
+  ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 1; }));
+  Peer* peer = nullptr;
+  for (Peer* p = &Node::get().self(); p != nullptr; p = p->next) peer = p->self ? peer : p;
+  forged_->head().blocks[0].store(4000);
+  forged_->head().block_count.store(1);
+  peer = Node::get().find_peer(4000u << kQpnBlockBits);
+  ASSERT_NE(peer, nullptr);
+  UniqueFd shrinkable(memfd_create("arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(shrinkable.get(), 1 << 20), 0);
+  for (const std::uint64_t size : {std::uint64_t{1} << 20, std::uint64_t{2} << 20}) {
+    Node::get().want_arena(*peer, 3);
+    Received question;
+    ASSERT_TRUE(wait_until([&] { return receive_message(socket.get(), question) == 0; }));
+    ArenaMessage arena;
+    arena.head.type = MessageType::kArena;
+    arena.arena = 3;
+    arena.size = size;
+    const int fd = shrinkable.get();
+    ASSERT_EQ(send_message(socket.get(), &arena, sizeof arena, {&fd, 1}), 0);
+    ASSERT_TRUE(wait_until([&] { return Node::get().arena_refused(*peer, 3); }));
+    EXPECT_EQ(peer->arenas[3].base.load(), nullptr);
+    // Right this time but for its size.
+    ASSERT_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  }
+}
+
+TEST_F(HostileTest, AClaimOfAnAbsurdNumberOfBlocksIsBounded) {
+  const UniqueFd socket = connected();
+  forged_->head().block_count.store(0xffffffff);
+  ASSERT_EQ(
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      0);
+  ASSERT_FALSE(was_refused(socket.get()));
+  EXPECT_EQ(Node::get().find_peer(0x123456), nullptr);
+  // And our own numbers are ours, whoever claims them.
+  for (auto& block : forged_->head().blocks) block.store(qpn_ >> kQpnBlockBits);
+  EXPECT_EQ(Node::get().find_peer(qpn_), &Node::get().self());
+}
+
+TEST_F(HostileTest, TheSilentAreManyAndStallNobody) {
+  std::vector<UniqueFd> silent;
+  for (std::uint32_t i = 0; i < 3 * Switchboard::kMaxHalfOpen; ++i) silent.push_back(connected());
+  serves_the_honest();
+  // The oldest gave way.
+  EXPECT_TRUE(was_refused(silent[0].get()));
+}
+
+TEST_F(HostileTest, WhoNeverReadsHisAnswersStallsNobody) {
+  int error = 0;
+  void* const memory = alloc_shared(1u << 20, error);
+  ASSERT_NE(memory, nullptr);
+  ArenaView view;
+  ASSERT_TRUE(arena_of(memory, 1, view));
+  arena_share(view.number);
+  const UniqueFd socket = connected();
+  ASSERT_EQ(
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      0);
+  ArenaMessage want;
+  want.arena = view.number;
+  int sent = 0;
+  for (int i = 0; i < 20000; ++i) sent += send_message(socket.get(), &want, sizeof want, {}) == 0;
+  EXPECT_GT(sent, 100);
+  serves_the_honest();
+  EXPECT_EQ(free_shared(memory), 0);
+}
+
+}  // namespace
+}  // namespace verbatim::shm

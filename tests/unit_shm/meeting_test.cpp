@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Two processes and more: how they meet, what they hand each other, how they notice each other's
+// end.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "providers/shm/peer_life.hpp"
+#include "providers/shm/segment.hpp"
+#include "runtime/memory/arena.hpp"
+#include "tests/support/child.hpp"
+#include "tests/support/fabric_directory.hpp"
+#include "tests/support/process_census.hpp"
+#include "tests/unit_shm/node_events.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+using harness::Child;
+using harness::wait_until;
+
+/// The role "node" in another process.
+class Other {
+ public:
+  explicit Other(const std::map<std::string, std::string>& environment = {})
+      : child_(std::make_unique<Child>("node", environment)) {
+    EXPECT_EQ(child_->control().receive_value<int>(), 0);
+  }
+  void tell(Ask what, std::uint64_t value = 0) {
+    child_->control().send_value(Question{what, value});
+  }
+  std::uint64_t answer() { return child_->control().receive_value<std::uint64_t>(); }
+  std::uint64_t ask(Ask what, std::uint64_t value = 0) {
+    tell(what, value);
+    return answer();
+  }
+  std::uint32_t take_qpn() { return static_cast<std::uint32_t>(ask(Ask::kTakeQpn)); }
+  Child& child() { return *child_; }
+  ~Other() {
+    if (!quit_) child_->kill_and_collect();
+  }
+  void quit() {
+    quit_ = true;
+    (void)ask(Ask::kQuit);
+    EXPECT_EQ(child_->wait().exit_status, 0);
+  }
+
+ private:
+  std::unique_ptr<Child> child_;
+  bool quit_ = false;
+};
+
+class MeetingTest : public ::testing::Test {
+ protected:
+  void SetUp() override { events().reset(); }
+  static NodeEvents& events() { return NodeEvents::get(); }
+  static Peer* meet(std::uint32_t qpn) {
+    Peer* peer = nullptr;
+    EXPECT_TRUE(wait_until([&] {
+      Node::get().want_peer(qpn);
+      peer = Node::get().find_peer(qpn);
+      return peer != nullptr;
+    }));
+    return peer;
+  }
+};
+
+TEST_F(MeetingTest, AProcessIsFoundByItsNumberAndItsSegmentRead) {
+  const RunningNode node;
+  Other other;
+  const std::uint32_t qpn = other.take_qpn();
+  ASSERT_NE(qpn, 0u);
+  Peer* const peer = meet(qpn);
+  ASSERT_NE(peer, nullptr);
+  EXPECT_EQ(peer->pid, other.child().pid());
+  EXPECT_TRUE(peer->alive);
+  EXPECT_FALSE(peer->self);
+  EXPECT_EQ(peer->segment.live_head().magic, kSegmentMagic);
+  EXPECT_EQ(peer->segment.identity(), peer->identity);
+  EXPECT_EQ(Node::index_in(*peer, qpn), qpn % kQpnsPerBlock);
+  EXPECT_TRUE(wait_until([] { return events().peers_ready == 1; }));
+  // The other side knows us too, although it asked for nothing.
+  EXPECT_TRUE(wait_until([&] { return other.ask(Ask::kEvents) >> 32 == 1; }));
+  other.quit();
+}
+
+TEST_F(MeetingTest, MeetingTakesMicrosecondsNotTimeouts) {
+  const RunningNode node;
+  Other other;
+  const std::uint32_t qpn = other.take_qpn();
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_NE(meet(qpn), nullptr);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));
+  other.quit();
+}
+
+TEST_F(MeetingTest, APeerThatComesLaterIsMetWhileAskedFor) {
+  const RunningNode node;
+  std::uint32_t index = 0;
+  std::uint32_t own = 0;
+  ASSERT_EQ(node->take_qpn(index, own), 0);
+  Other other;
+  // It asks before the number exists anywhere: nothing is found, and nothing breaks.
+  other.tell(Ask::kMeet, own);
+  EXPECT_EQ(other.answer(), 1u);
+  EXPECT_EQ(other.ask(Ask::kAlive, own), 1u);
+  other.quit();
+}
+
+TEST_F(MeetingTest, DirectCopiesAreTriedOrRefusedAsAsked) {
+  const RunningNode node;
+  Other willing;
+  const Peer* const peer = meet(willing.take_qpn());
+  ASSERT_NE(peer, nullptr);
+  EXPECT_NE(peer->cma.load(), Cma::kUntried);
+  setenv("VERBATIM_SHM_CMA", "off", 1);
+  Other another;
+  const Peer* const refused = meet(another.take_qpn());
+  unsetenv("VERBATIM_SHM_CMA");
+  ASSERT_NE(refused, nullptr);
+  EXPECT_EQ(refused->cma.load(), Cma::kRefused);
+  willing.quit();
+  another.quit();
+}
+
+TEST_F(MeetingTest, BothConnectAtTheSameMomentAndAreOnePeerEach) {
+  for (int round = 0; round < 20; ++round) {
+    events().reset();
+    const RunningNode node;
+    std::uint32_t index = 0;
+    std::uint32_t own = 0;
+    ASSERT_EQ(node->take_qpn(index, own), 0);
+    Other other;
+    const std::uint32_t qpn = other.take_qpn();
+    other.tell(Ask::kMeet, own);
+    Peer* const peer = meet(qpn);
+    ASSERT_NE(peer, nullptr);
+    EXPECT_EQ(other.answer(), 1u);
+    // Whichever socket is closed as a double: nobody takes that for an end, and questions are
+    // answered.
+    const auto number = static_cast<std::uint32_t>(other.ask(Ask::kAllocate, 1u << 20));
+    (void)other.ask(Ask::kShare, number);
+    node->want_arena(*peer, number);
+    EXPECT_TRUE(wait_until([&] { return peer->arenas[number].base.load() != nullptr; }));
+    EXPECT_TRUE(peer->alive);
+    EXPECT_EQ(other.ask(Ask::kAlive, own), 1u);
+    EXPECT_EQ(events().peers_dead, 0u);
+    EXPECT_EQ(other.ask(Ask::kEvents) & 0xffffffff, 0u);
+    int others = 0;
+    for (Peer* p = peer; p != nullptr; p = p->next) others += !p->self;
+    EXPECT_EQ(others, 1);
+    other.quit();
+  }
+}
+
+TEST_F(MeetingTest, ManyProcessesMeetAll) {
+  constexpr int kProcesses = 6;
+  std::vector<std::unique_ptr<Other>> others;
+  std::vector<std::uint32_t> qpns;
+  for (int i = 0; i < kProcesses; ++i) {
+    others.push_back(std::make_unique<Other>());
+    qpns.push_back(others.back()->take_qpn());
+  }
+  for (int target = 0; target < kProcesses; ++target) {
+    for (int i = 0; i < kProcesses; ++i) {
+      if (i != target)
+        others[static_cast<std::size_t>(i)]->tell(Ask::kMeet,
+                                                  qpns[static_cast<std::size_t>(target)]);
+    }
+    for (int i = 0; i < kProcesses; ++i) {
+      if (i != target) {
+        EXPECT_EQ(others[static_cast<std::size_t>(i)]->answer(), 1u);
+      }
+    }
+  }
+  for (auto& other : others) EXPECT_EQ(other->ask(Ask::kEvents) & 0xffffffff, 0u);
+  for (auto& other : others) other->quit();
+}
+
+TEST_F(MeetingTest, SharedArenasAreMappedAndOthersRefused) {
+  const RunningNode node;
+  Other other;
+  Peer* const peer = meet(other.take_qpn());
+  ASSERT_NE(peer, nullptr);
+  const auto number = static_cast<std::uint32_t>(other.ask(Ask::kAllocate, 3u << 20));
+  node->want_arena(*peer, number);
+  EXPECT_TRUE(wait_until([&] { return node->arena_refused(*peer, number); }))
+      << "it is not shared yet";
+  EXPECT_EQ(peer->arenas[number].base.load(), nullptr);
+  (void)other.ask(Ask::kShare, number);
+  events().arenas_ready = 0;
+  node->want_arena(*peer, number);
+  ASSERT_TRUE(wait_until([] { return events().arenas_ready == 1; }));
+  unsigned char* const base = peer->arenas[number].base.load();
+  ASSERT_NE(base, nullptr);
+  EXPECT_EQ(peer->arenas[number].size, 3u << 20);
+  EXPECT_EQ(base[12345], 0x5a);
+  base[777] = 0x42;
+  EXPECT_EQ(other.ask(Ask::kByteAt, 777), 0x42u);
+  EXPECT_EQ(peer->wanted_arena_count.load(), 0u);
+  other.quit();
+  EXPECT_EQ(base[777], 0x42) << "a mapping outlives its owner";
+}
+
+TEST_F(MeetingTest, ARefusalIsForgottenAfterAWhile) {
+  const RunningNode node;
+  Other other;
+  Peer* const peer = meet(other.take_qpn());
+  ASSERT_NE(peer, nullptr);
+  node->want_arena(*peer, 900);
+  ASSERT_TRUE(wait_until([&] { return node->arena_refused(*peer, 900); }));
+  EXPECT_TRUE(wait_until([&] { return !node->arena_refused(*peer, 900); }));
+  EXPECT_GT(events().sweeps, 0u);
+  other.quit();
+}
+
+TEST_F(MeetingTest, AKilledPeerIsDeadWithinFiftyMilliseconds) {
+  const RunningNode node;
+  Other other;
+  const std::uint32_t qpn = other.take_qpn();
+  Peer* const peer = meet(qpn);
+  ASSERT_NE(peer, nullptr);
+  const std::uint64_t published = peer->segment.live_head().identity;
+  const auto start = std::chrono::steady_clock::now();
+  other.child().signal(SIGKILL);
+  ASSERT_TRUE(wait_until([&] { return !peer->alive.load(); }));
+  const auto took = std::chrono::steady_clock::now() - start;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(took, std::chrono::milliseconds(50));
+#else
+  EXPECT_LT(took, std::chrono::seconds(2));
+#endif
+  EXPECT_TRUE(wait_until([] { return events().peers_dead == 1; }));
+  EXPECT_EQ(peer->segment.live_head().identity, published)
+      << "what it had published stays readable";
+  EXPECT_EQ(node->find_peer(qpn), peer);
+  EXPECT_FALSE(peer->alive);
+}
+
+TEST_F(MeetingTest, APeerThatStopsButLivesOnIsGoneToo) {
+  const RunningNode node;
+  Other other;
+  Peer* const peer = meet(other.take_qpn());
+  ASSERT_NE(peer, nullptr);
+  (void)other.ask(Ask::kStopNode);
+  EXPECT_TRUE(wait_until([&] { return !peer->alive.load(); }));
+  EXPECT_TRUE(wait_until([] { return events().peers_dead == 1; }));
+  other.quit();
+}
+
+TEST_F(MeetingTest, TheNamesOfTheKilledAreRemovedByWhoAsksForThem) {
+  const RunningNode node;
+  Other other;
+  const std::uint32_t qpn = other.take_qpn();
+  other.child().kill_and_collect();
+  ASSERT_GE(harness::fabric_contents().size(), 2u);  // lock, and the dead one's name
+  EXPECT_TRUE(wait_until([&] {
+    node->want_peer(qpn);
+    return harness::fabric_contents().size() == 1;
+  }));
+}
+
+TEST_F(MeetingTest, RetiredPeersGiveEverythingBack) {
+  const RunningNode node;
+  { Other warm_up; }
+  const auto before = harness::ProcessCensus::take();
+  {
+    Other other;
+    const std::uint32_t qpn = other.take_qpn();
+    ASSERT_NE(meet(qpn), nullptr);
+    Peer* const held = node->hold_peer(qpn);
+    ASSERT_NE(held, nullptr);
+    other.quit();
+    ASSERT_TRUE(wait_until([&] { return !held->alive.load(); }));
+    node->release_peer(*held);
+  }
+  EXPECT_TRUE(wait_until([&] {
+    Node::get().self().wake_service();  // it comes to it when it wakes next
+    return left_behind(before, harness::ProcessCensus::take()).empty();
+  })) << left_behind(before, harness::ProcessCensus::take());
+}
+
+TEST_F(MeetingTest, StoppingForgetsThePeersAndLeavesNothing) {
+  { const RunningNode warm_up; }
+  Other other;
+  const std::uint32_t qpn = other.take_qpn();
+  const std::uint64_t descriptors = other.ask(Ask::kDescriptors);
+  const auto before = harness::ProcessCensus::take();
+  for (int i = 0; i < 3; ++i) {
+    const RunningNode node;
+    ASSERT_NE(meet(qpn), nullptr);
+  }
+  EXPECT_EQ(left_behind(before, harness::ProcessCensus::take()), "");
+  EXPECT_TRUE(wait_until([&] { return (other.ask(Ask::kEvents) & 0xffffffff) == 3; }));
+  // It keeps what it may still read from, three descriptors at most for each of the gone.
+  EXPECT_LE(other.ask(Ask::kDescriptors), descriptors + 9);
+  other.quit();
+}
+
+/// Where no pidfd is to be had, the record lock on the segment tells.
+TEST(PeerLife, TheLockOnASegmentEndsWithItsProcess) {
+  const RunningNode node;
+  auto own = std::make_unique<OwnSegment>();
+  ASSERT_EQ(own->create(), 0);
+  EXPECT_FALSE(life_lock_held(own->fd())) << "one's own lock is no conflict";
+  own->destroy();
+
+  Other other;
+  std::uint32_t qpn = other.take_qpn();
+  ASSERT_TRUE(wait_until([&] {
+    node->want_peer(qpn);
+    return node->find_peer(qpn) != nullptr;
+  }));
+  const std::string path = "/proc/" + std::to_string(other.child().pid()) + "/fd/";
+  UniqueFd segment;
+  for (int fd = 3; fd < 64 && !segment.valid(); ++fd) {
+    char target[64] = "";
+    const ssize_t n = readlink((path + std::to_string(fd)).c_str(), target, sizeof target - 1);
+    if (n > 0 && std::string(target).find("verbatim-segment") != std::string::npos) {
+      segment.reset(open((path + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC));
+    }
+  }
+  if (!segment.valid()) GTEST_SKIP() << "no look into the other's descriptors here";
+  EXPECT_TRUE(life_lock_held(segment.get()));
+  other.child().kill_and_collect();
+  EXPECT_TRUE(wait_until([&] { return !life_lock_held(segment.get()); }));
+}
+
+}  // namespace
+}  // namespace verbatim::shm

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tests/unit_shm/node_events.hpp"
+
+#include <cstring>
+#include <stdexcept>
+
+#include "runtime/memory/arena.hpp"
+#include "tests/support/deadline.hpp"
+#include "tests/support/process_census.hpp"
+#include "tests/support/role.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+NodeEvents events;
+
+void note_thread() {
+  if (!Node::get().on_service_thread()) events.on_service_thread = false;
+}
+
+constexpr ServiceHooks kHooks = {
+    .request =
+        [](std::uint32_t bit) noexcept {
+          note_thread();
+          events.request_bits += bit + 1;
+          ++events.requests;
+        },
+    .cq_wake =
+        [](std::uint32_t cq) noexcept {
+          note_thread();
+          events.last_cq = cq;
+          ++events.cq_wakes;
+        },
+    .tick =
+        []() noexcept {
+          note_thread();
+          ++events.ticks;
+        },
+    .sweep =
+        []() noexcept {
+          note_thread();
+          ++events.sweeps;
+        },
+    .peer_ready =
+        [](Peer&) noexcept {
+          note_thread();
+          ++events.peers_ready;
+        },
+    .peer_dead =
+        [](Peer&) noexcept {
+          note_thread();
+          ++events.peers_dead;
+        },
+    .arena_ready =
+        [](Peer&) noexcept {
+          note_thread();
+          ++events.arenas_ready;
+        },
+};
+
+}  // namespace
+
+NodeEvents& NodeEvents::get() { return events; }
+const ServiceHooks& NodeEvents::hooks() { return kHooks; }
+
+void NodeEvents::reset() {
+  request_bits = 0;
+  requests = cq_wakes = last_cq = ticks = sweeps = peers_ready = peers_dead = arenas_ready = 0;
+  on_service_thread = true;
+}
+
+RunningNode::RunningNode() {
+  if (const int error = Node::start(kHooks); error != 0) {
+    throw std::runtime_error("Node::start: errno " + std::to_string(error));
+  }
+}
+
+RunningNode::~RunningNode() { Node::stop(); }
+
+VBT_ROLE(node) {
+  int status = Node::start(kHooks);
+  control.send_value(status);
+  if (status != 0) return 1;
+  unsigned char* memory = nullptr;
+  bool running = true;
+  for (;;) {
+    const auto question = control.receive_value<Question>();
+    const auto qpn = static_cast<std::uint32_t>(question.value);
+    std::uint64_t answer = 0;
+    switch (question.ask) {
+      case Ask::kTakeQpn: {
+        std::uint32_t index = 0;
+        std::uint32_t taken = 0;
+        if (Node::get().take_qpn(index, taken) == 0) answer = taken;
+        break;
+      }
+      case Ask::kMeet:
+        answer = harness::wait_until([&] {
+          Node::get().want_peer(qpn);
+          return Node::get().find_peer(qpn) != nullptr;
+        });
+        break;
+      case Ask::kAlive: {
+        const Peer* const peer = Node::get().find_peer(qpn);
+        answer = peer != nullptr && peer->alive;
+        break;
+      }
+      case Ask::kAllocate: {
+        int error = 0;
+        memory = static_cast<unsigned char*>(alloc_shared(question.value, error));
+        ArenaView view;
+        if (memory == nullptr || !arena_hold(memory, question.value, view)) return 2;
+        std::memset(memory, 0x5a, question.value);
+        answer = view.number;
+        break;
+      }
+      case Ask::kShare:
+        arena_share(static_cast<std::uint32_t>(question.value));
+        break;
+      case Ask::kByteAt:
+        answer = memory[question.value];
+        break;
+      case Ask::kEvents:
+        answer = std::uint64_t{events.peers_ready} << 32 | events.peers_dead;
+        break;
+      case Ask::kDescriptors:
+        answer = harness::ProcessCensus::take().descriptors.size();
+        break;
+      case Ask::kStopNode:
+        Node::stop();
+        running = false;
+        break;
+      case Ask::kQuit:
+        if (running) Node::stop();
+        control.send_value(answer);
+        return 0;
+    }
+    control.send_value(answer);
+  }
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// A node whose hooks only count, standing for the data path; and the role of a second process with
+// one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "providers/shm/node.hpp"
+
+namespace verbatim::shm {
+
+struct NodeEvents {
+  std::atomic<std::uint64_t> request_bits{0};  ///< sum of bit + 1
+  std::atomic<std::uint32_t> requests{0};
+  std::atomic<std::uint32_t> cq_wakes{0};
+  std::atomic<std::uint32_t> last_cq{0};
+  std::atomic<std::uint32_t> ticks{0};
+  std::atomic<std::uint32_t> sweeps{0};
+  std::atomic<std::uint32_t> peers_ready{0};
+  std::atomic<std::uint32_t> peers_dead{0};
+  std::atomic<std::uint32_t> arenas_ready{0};
+  std::atomic<bool> on_service_thread{true};  ///< of every hook so far
+
+  static NodeEvents& get();
+  static const ServiceHooks& hooks();
+  void reset();
+};
+
+/// start() and stop() around a scope.
+class RunningNode {
+ public:
+  RunningNode();
+  ~RunningNode();
+  RunningNode(const RunningNode&) = delete;
+  RunningNode& operator=(const RunningNode&) = delete;
+
+  Node& operator*() const { return Node::get(); }
+  Node* operator->() const { return &Node::get(); }
+};
+
+/// What the role "node" is told, one value each; it answers with one std::uint64_t.
+enum class Ask : std::uint32_t {
+  kTakeQpn,      ///< -> qpn
+  kMeet,         ///< qpn -> 1 when its owner was met in time
+  kAlive,        ///< qpn -> 1 while its owner is thought alive
+  kAllocate,     ///< bytes -> arena number; the memory is filled with 0x5a
+  kShare,        ///< arena number -> 0
+  kByteAt,       ///< offset -> byte of the memory of the last kAllocate
+  kEvents,       ///< -> peers_ready << 32 | peers_dead
+  kDescriptors,  ///< -> how many descriptors are open
+  kStopNode,     ///< -> 0; the process lives on
+  kQuit          ///< leaves by stop and exit
+};
+struct Question {
+  Ask ask;
+  std::uint64_t value;
+};
+
+}  // namespace verbatim::shm

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "runtime/memory/arena.hpp"
+#include "tests/support/deadline.hpp"
+#include "tests/support/fabric_directory.hpp"
+#include "tests/support/process_census.hpp"
+#include "tests/unit_shm/node_events.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+using harness::wait_until;
+
+class NodeTest : public ::testing::Test {
+ protected:
+  void SetUp() override { events().reset(); }
+  static NodeEvents& events() { return NodeEvents::get(); }
+};
+
+/// Names of blocks in the rendezvous folder.
+std::size_t names() {
+  std::size_t count = 0;
+  for (const std::string& name : harness::fabric_contents()) count += name != "lock";
+  return count;
+}
+
+TEST_F(NodeTest, LeavesNothingBehind) {
+  { const RunningNode warm_up; }  // what a process does once stays
+  const std::size_t names_before = names();
+  const auto before = harness::ProcessCensus::take();
+  for (int i = 0; i < 3; ++i) {
+    const RunningNode node;
+    std::uint32_t index = 0;
+    std::uint32_t qpn = 0;
+    ASSERT_EQ(node->take_qpn(index, qpn), 0);
+    EXPECT_EQ(names(), names_before + 1);
+  }
+  EXPECT_EQ(left_behind(before, harness::ProcessCensus::take()), "");
+  EXPECT_EQ(names(), names_before);
+}
+
+TEST_F(NodeTest, IsSharedUntilTheLastStop) {
+  const RunningNode first;
+  const std::uint64_t identity = first->segment().head().identity;
+  {
+    const RunningNode second;
+    EXPECT_EQ(second->segment().head().identity, identity);
+  }
+  EXPECT_EQ(first->segment().head().identity, identity);
+}
+
+TEST_F(NodeTest, ASecondLifeHasAnotherIdentity) {
+  std::set<std::uint64_t> identities;
+  for (int i = 0; i < 3; ++i) {
+    const RunningNode node;
+    identities.insert(node->segment().head().identity);
+  }
+  EXPECT_EQ(identities.size(), 3u);
+}
+
+TEST_F(NodeTest, NumbersAreUniqueFindTheirOwnerAndTheirIndex) {
+  const std::size_t names_before = names();
+  const RunningNode node;
+  std::set<std::uint32_t> qpns;
+  std::set<std::uint32_t> indices;
+  for (int i = 0; i < 5000; ++i) {  // more than one block has
+    std::uint32_t index = 0;
+    std::uint32_t qpn = 0;
+    ASSERT_EQ(node->take_qpn(index, qpn), 0);
+    ASSERT_TRUE(qpns.insert(qpn).second);
+    ASSERT_TRUE(indices.insert(index).second);
+    ASSERT_GT(qpn, 4095u);
+    ASSERT_LT(qpn, 0xffffffu);
+    ASSERT_EQ(Node::index_in(node->self(), qpn), index);
+  }
+  EXPECT_EQ(names(), names_before + 2);
+  EXPECT_EQ(node->find_peer(*qpns.begin()), &node->self());
+  EXPECT_EQ(node->find_peer(*qpns.rbegin()), &node->self());
+  EXPECT_EQ(Node::index_in(node->self(), 5), ~0u);
+}
+
+TEST_F(NodeTest, ANumberRestsBeforeItIsUsedAgain) {
+  const RunningNode node;
+  std::uint32_t index = 0;
+  std::uint32_t first = 0;
+  ASSERT_EQ(node->take_qpn(index, first), 0);
+  node->give_qpn(index);
+  for (int i = 0; i < 100; ++i) {
+    std::uint32_t qpn = 0;
+    ASSERT_EQ(node->take_qpn(index, qpn), 0);
+    ASSERT_NE(qpn, first);
+    node->give_qpn(index);
+  }
+}
+
+TEST_F(NodeTest, ARingWakesTheServiceThread) {
+  const RunningNode node;
+  Doorbells& doorbells = node->self().segment.doorbells();
+  doorbells.service.ring(3);
+  doorbells.service.ring(4095);
+  doorbells.cq_wake.ring(9);
+  node->self().wake_service();
+  EXPECT_TRUE(wait_until([] { return events().requests == 2 && events().cq_wakes == 1; }));
+  EXPECT_EQ(events().request_bits, 4u + 4096u);
+  EXPECT_EQ(events().last_cq, 9u);
+  EXPECT_TRUE(events().on_service_thread);
+}
+
+TEST_F(NodeTest, TicksOnlyWhileAsked) {
+  const RunningNode node;
+  const auto start = std::chrono::steady_clock::now();
+  node->want_tick(true);
+  ASSERT_TRUE(wait_until([] { return events().ticks >= 20; }));
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(18));
+  node->want_tick(false);
+  // One more may be under way; then the thread sleeps: a wake-up goes by without a tick.
+  node->self().segment.doorbells().cq_wake.ring(1);
+  node->self().wake_service();
+  ASSERT_TRUE(wait_until([] { return events().cq_wakes == 1; }));
+  const std::uint32_t ticks = events().ticks;
+  node->self().segment.doorbells().cq_wake.ring(1);
+  node->self().wake_service();
+  ASSERT_TRUE(wait_until([] { return events().cq_wakes == 2; }));
+  EXPECT_EQ(events().ticks, ticks);
+  EXPECT_EQ(events().sweeps, 0u) << "no peer, no sweep";
+}
+
+TEST_F(NodeTest, ItsOwnArenasAreMappedWhereTheyLie) {
+  const RunningNode node;
+  int error = 0;
+  auto* const memory = static_cast<unsigned char*>(alloc_shared(2u << 20, error));
+  ASSERT_NE(memory, nullptr);
+  ArenaView view;
+  ASSERT_TRUE(arena_of(memory, 1, view));
+  node->want_arena(node->self(), view.number);
+  EXPECT_EQ(node->self().arenas[view.number].base.load(), memory);
+  EXPECT_EQ(node->self().arenas[view.number].size, view.size);
+  EXPECT_TRUE(wait_until([] { return events().arenas_ready >= 1; }));
+  EXPECT_FALSE(node->arena_refused(node->self(), view.number));
+  node->want_arena(node->self(), kMaxArenas - 1);
+  EXPECT_TRUE(node->arena_refused(node->self(), kMaxArenas - 1));
+  EXPECT_EQ(free_shared(memory), 0);
+}
+
+TEST_F(NodeTest, AWantForNobodyIsForgotten) {
+  const RunningNode node;
+  node->want_peer(0xabc123);
+  node->want_peer(7);
+  EXPECT_EQ(node->find_peer(0xabc123), nullptr);
+  node->fence_everyone();
+}
+
+TEST_F(NodeTest, ManyThreadsTakeAndGiveNumbers) {
+  const RunningNode node;
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  std::vector<std::atomic<int>> taken(kMaxQps);
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2000; ++i) {
+        std::uint32_t index = 0;
+        std::uint32_t qpn = 0;
+        if (node->take_qpn(index, qpn) != 0 || taken[index].fetch_add(1) != 0) {
+          ++wrong;
+          continue;
+        }
+        if (node->find_peer(qpn) != &node->self()) ++wrong;
+        taken[index].fetch_sub(1);
+        node->give_qpn(index);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace verbatim::shm
