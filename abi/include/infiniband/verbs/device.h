@@ -286,7 +286,7 @@ __be64 ibv_get_device_guid(struct ibv_device* device);
 /// Opens `device`; every call gives another context. The caller closes it. NULL + errno.
 struct ibv_context* ibv_open_device(struct ibv_device* device);
 
-/// Closes a context; objects made from it are destroyed before, by the caller. 0, or another value.
+/// Closes a context. 0 or an errno: EBUSY while objects made from it live.
 int ibv_close_device(struct ibv_context* context);
 
 /// A context on a command channel that another process opened (man ibv_import_device).
