@@ -49,7 +49,10 @@ void RcConnection::create_cq(ibv_context* context, int entries) {
   } else {
     cq_.reset(ibv_create_cq(context, entries, nullptr, channel_.get(), 0));
   }
-  if (!cq_) fail("Couldn't create CQ: %s", std::strerror(errno));
+  if (!cq_) {
+    fail("Couldn't create CQ: %s%s", std::strerror(errno),
+         options_.timestamps && errno == EOPNOTSUPP ? "; leave out -t" : "");
+  }
 }
 
 void RcConnection::create_qp(ibv_pd* pd) {
@@ -72,7 +75,10 @@ void RcConnection::create_qp(ibv_pd* pd) {
     plain.qp_type = attr.qp_type;
     qp_.reset(ibv_create_qp(pd, &plain));
   }
-  if (!qp_) fail("Couldn't create QP: %s", std::strerror(errno));
+  if (!qp_) {
+    fail("Couldn't create QP: %s%s", std::strerror(errno),
+         options_.new_send && errno == EOPNOTSUPP ? "; leave out -N" : "");
+  }
   if (options_.new_send) {
     qp_extended_ = ibv_qp_to_qp_ex(qp_.get());
     if (qp_extended_ == nullptr) fail("Couldn't create QP: it lacks the new calls; leave out -N");

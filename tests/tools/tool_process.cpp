@@ -102,12 +102,21 @@ bool ToolProcess::read_some(Clock::time_point end) {
   return true;
 }
 
-bool ToolProcess::wait_for_error(const std::string& text, std::chrono::milliseconds wait) {
+bool ToolProcess::wait_for(const std::string& in, const std::string& text,
+                           std::chrono::milliseconds wait) {
   const auto end = Clock::now() + wait;
-  while (ending_.err.find(text) == std::string::npos) {
+  while (in.find(text) == std::string::npos) {
     if (!read_some(end)) return false;
   }
   return true;
+}
+
+bool ToolProcess::wait_for_error(const std::string& text, std::chrono::milliseconds wait) {
+  return wait_for(ending_.err, text, wait);
+}
+
+bool ToolProcess::wait_for_output(const std::string& text, std::chrono::milliseconds wait) {
+  return wait_for(ending_.out, text, wait);
 }
 
 bool ToolProcess::running_after(std::chrono::milliseconds wait) {

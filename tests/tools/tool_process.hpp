@@ -43,8 +43,9 @@ class ToolProcess {
   pid_t pid() const { return pid_; }
   void signal(int number) const;
 
-  /// Reads until what it wrote to stderr holds `text`; false when it ended, or time was up, before.
+  /// Reads until what it wrote holds `text`; false when it ended, or time was up, before.
   bool wait_for_error(const std::string& text, std::chrono::milliseconds wait = kEnding);
+  bool wait_for_output(const std::string& text, std::chrono::milliseconds wait = kEnding);
   /// Collects output for `wait`; false as soon as it has closed its output, which is its end.
   bool running_after(std::chrono::milliseconds wait);
   const std::string& errors() const { return ending_.err; }
@@ -53,6 +54,7 @@ class ToolProcess {
 
  private:
   using Clock = std::chrono::steady_clock;
+  bool wait_for(const std::string& in, const std::string& text, std::chrono::milliseconds wait);
   bool read_some(Clock::time_point end);  // false: both pipes are closed, or time is up
 
   pid_t pid_ = -1;

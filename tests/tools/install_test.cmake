@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Installs the tool under PREFIX and DESTDIR and looks at what came: cmake -DBUILD=... -DPREFIX=... -P
+file(REMOVE_RECURSE ${PREFIX})
+foreach(destdir "" ${PREFIX}/staging)
+  set(ENV{DESTDIR} "${destdir}")
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX}/usr --component tools
+    COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET)
+  set(bin ${PREFIX}/usr/bin)
+  if(destdir)
+    set(bin ${destdir}${bin})
+  endif()
+  foreach(name ibv_devices ibv_devinfo ibv_rc_pingpong)
+    if(NOT IS_SYMLINK ${bin}/${name})
+      message(FATAL_ERROR "${bin}/${name} is no link")
+    endif()
+    file(READ_SYMLINK ${bin}/${name} target)
+    if(NOT target STREQUAL "verbatim")
+      message(FATAL_ERROR "${name} leads to ${target}: it must stay good when the folder is moved")
+    endif()
+  endforeach()
+  execute_process(COMMAND ${bin}/ibv_devinfo -l OUTPUT_VARIABLE list COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT list MATCHES "^[0-9]+ HCAs? found:\n\tshm0\n")
+    message(FATAL_ERROR "the installed ibv_devinfo -l prints '${list}'")
+  endif()
+endforeach()
+file(REMOVE_RECURSE ${PREFIX})

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The tool as users get it, two processes over shm0: it finishes, it can be parsed, it can be
+// interrupted, and what goes wrong ends in one line and leaves nothing behind.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/tools/classic.hpp"
+#include "tests/tools/pingpong_output.hpp"
+#include "tests/tools/private_fabric.hpp"
+
+namespace verbatim::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using Words = std::vector<std::string>;
+
+Words joined(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// Both ends finished, and say the same.
+void expect_finished(const Ending& server, const Ending& client, long long size, long long iters) {
+  ASSERT_TRUE(server.in_time && client.in_time) << server.err << client.err;
+  EXPECT_EQ(server.status, 0) << server.err;
+  EXPECT_EQ(client.status, 0) << client.err;
+  EXPECT_EQ(client.err, "");
+  const auto a = parse_pingpong_output(server.out);
+  const auto b = parse_pingpong_output(client.out);
+  ASSERT_TRUE(a) << server.out;
+  ASSERT_TRUE(b) << client.out;
+  EXPECT_EQ(a->local, b->remote);
+  EXPECT_EQ(b->local, a->remote);
+  EXPECT_NE(a->local, b->local);
+  for (const auto& end : {a, b}) {
+    EXPECT_EQ(end->bytes, 2 * size * iters);
+    EXPECT_EQ(end->iters, iters);
+    EXPECT_GT(end->usec_per_iter, 0);
+  }
+}
+
+class ShmPingpong : public ::testing::Test {
+ protected:
+  Program tool(const std::string& name = "ibv_rc_pingpong", Environment more = {}) {
+    return real_tool(name, fabric_.environment(std::move(more)));
+  }
+  void TearDown() override {
+    EXPECT_LE(fabric_.sockets().size(), killed_) << fabric_.sockets().front() << " was left behind";
+  }
+
+  /// A server on a port of the kernel's choice, and a client of it at `host`.
+  void expect_run(const Words& options, long long size, long long iters,
+                  const std::string& host = "127.0.0.1") {
+    ToolProcess server(tool(), joined(options, {"-p", "0"}));
+    const auto port = listening_port(server);
+    ASSERT_TRUE(port) << server.finish().err;
+    const Ending client = run(tool(), joined(options, {"-p", std::to_string(*port), host}));
+    expect_finished(server.finish(), client, size, iters);
+  }
+
+  PrivateFabric fabric_;
+  // A process that was killed cannot remove its name; who meets the name next does.
+  std::size_t killed_ = 0;
+};
+
+struct Run {
+  Words options;
+  long long size;
+  long long iters;
+};
+void PrintTo(const Run& run, std::ostream* out) { *out << ::testing::PrintToString(run.options); }
+
+class ShmRuns : public ShmPingpong, public ::testing::WithParamInterface<Run> {};
+
+TEST_P(ShmRuns, Finish) { expect_run(GetParam().options, GetParam().size, GetParam().iters); }
+
+constexpr long long kMiB = 1 << 20;
+INSTANTIATE_TEST_SUITE_P(Sizes, ShmRuns,
+                         ::testing::Values(Run{{}, 4096, 1000}, Run{{"-c", "-s", "1"}, 1, 1000},
+                                           Run{{"-c", "-s", "8"}, 8, 1000},
+                                           Run{{"-c", "-s", "4096"}, 4096, 1000},
+                                           Run{{"-c", "-s", "4097", "-n", "3"}, 4097, 3},
+                                           Run{{"-c", "-s", "1048576", "-n", "50"}, kMiB, 50}));
+INSTANTIATE_TEST_SUITE_P(Events, ShmRuns,
+                         ::testing::Values(Run{{"-e"}, 4096, 1000},
+                                           Run{{"-e", "-c", "-s", "1"}, 1, 1000},
+                                           Run{{"-ec", "-s", "8", "-n", "200"}, 8, 200},
+                                           Run{{"-e", "-c", "-s1048576", "-n", "20"}, kMiB, 20}));
+INSTANTIATE_TEST_SUITE_P(
+    Options, ShmRuns,
+    ::testing::Values(Run{{"-g", "0"}, 4096, 1000}, Run{{"-r", "1"}, 4096, 1000},
+                      Run{{"-r", "2", "-n", "1"}, 4096, 1}, Run{{"-r", "4000"}, 4096, 1000},
+                      Run{{"-m", "4096", "-l", "3", "-i", "1", "-d", "shm0"}, 4096, 1000},
+                      Run{{"--size=64", "--iters", "5", "--chk"}, 64, 5}));
+
+TEST_F(ShmPingpong, MeetsByNameAndByIpv6) {
+  expect_run({"-n", "10"}, 4096, 10, "localhost");
+  const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 loopback{};
+  loopback.sin6_family = AF_INET6;
+  loopback.sin6_addr = in6addr_loopback;
+  const bool ipv6 =
+      fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&loopback), sizeof(loopback)) == 0;
+  if (fd >= 0) close(fd);
+  if (!ipv6) GTEST_SKIP() << "no IPv6 on loopback";
+  expect_run({"-n", "10"}, 4096, 10, "::1");
+}
+
+TEST_F(ShmPingpong, TheSubcommandAndTheClassicNameMeet) {
+  ToolProcess server(tool("verbatim"), {"pingpong", "rc", "-n", "10", "-p", "0"});
+  const auto port = listening_port(server);
+  ASSERT_TRUE(port);
+  const Ending client = run(tool(), {"-n", "10", "localhost", "--port=" + std::to_string(*port)});
+  expect_finished(server.finish(), client, 4096, 10);
+}
+
+TEST_F(ShmPingpong, SeveralPairsRunAtOnce) {
+  ToolProcess first(tool(), {"-p", "0", "-e", "-c"});
+  ToolProcess second(tool(), {"-p", "0", "-e", "-c"});
+  const auto first_port = listening_port(first);
+  const auto second_port = listening_port(second);
+  ASSERT_TRUE(first_port && second_port);
+  ToolProcess client(tool(), {"-e", "-c", "-p", std::to_string(*first_port), "127.0.0.1"});
+  const Ending other = run(tool(), {"-e", "-c", "-p", std::to_string(*second_port), "127.0.0.1"});
+  expect_finished(first.finish(), client.finish(), 4096, 1000);
+  expect_finished(second.finish(), other, 4096, 1000);
+}
+
+TEST_F(ShmPingpong, AnOptionThatTheDeviceLacksIsNamed) {
+  // A device may learn these; until then each is refused before anybody is waited for.
+  for (const char* option : {"-o", "-O", "-t", "-j", "-N"}) {
+    SCOPED_TRACE(option);
+    const Ending ending = run(tool(), {option, "-n", "10", "-p", "1", "127.0.0.1"});
+    EXPECT_EQ(ending.status, 1);
+    EXPECT_THAT(ending.err, ::testing::AnyOf(HasSubstr(std::string("leave out ") + option),
+                                             HasSubstr("leave out -o and -O"),
+                                             HasSubstr("Couldn't connect to 127.0.0.1:1")));
+  }
+}
+
+TEST_F(ShmPingpong, TheDataIsChecked) {
+  // Only the server checks: what it gets is not the pattern, since the client does not send it.
+  ToolProcess server(tool(), {"-c", "-s", "10000", "-n", "10", "-p", "0"});
+  const auto port = listening_port(server);
+  ASSERT_TRUE(port);
+  run(tool(), {"-s", "10000", "-n", "10", "-p", std::to_string(*port), "127.0.0.1"});
+  const Ending ending = server.finish();
+  EXPECT_EQ(ending.status, 1);
+  EXPECT_THAT(ending.out, HasSubstr("invalid data in page 0\ninvalid data in page 1\n"));
+  EXPECT_THAT(ending.err, HasSubstr("3 of 3 pages arrived wrong: is the client run with -c"));
+}
+
+TEST_F(ShmPingpong, CtrlCEndsAWaitingServer) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    ToolProcess server(tool(), {"-p", "0"});
+    ASSERT_TRUE(listening_port(server));
+    server.signal(signal);
+    const Ending ending = server.finish();
+    EXPECT_TRUE(ending.in_time);
+    EXPECT_EQ(ending.signal, signal);
+  }
+}
+
+TEST_F(ShmPingpong, CtrlCEndsARunInEitherMode) {
+  for (const char* mode : {"-c", "-e"}) {
+    SCOPED_TRACE(mode);
+    const Words options{mode, "-n", "1000000000", "-s", "8"};
+    ToolProcess server(tool(), joined(options, {"-p", "0"}));
+    const auto port = listening_port(server);
+    ASSERT_TRUE(port);
+    ToolProcess client(tool(), joined(options, {"-p", std::to_string(*port), "127.0.0.1"}));
+    ASSERT_TRUE(client.wait_for_output("remote address"));
+    client.signal(SIGINT);
+    EXPECT_EQ(client.finish().signal, SIGINT);
+    // Its peer notices by itself.
+    const Ending ending = server.finish();
+    EXPECT_TRUE(ending.in_time);
+    EXPECT_EQ(ending.status, 1);
+    EXPECT_EQ(std::count(ending.err.begin(), ending.err.end(), '\n'), 2) << ending.err;
+  }
+}
+
+TEST_F(ShmPingpong, AKilledPeerEndsARun) {
+  ToolProcess server(tool(), {"-n", "1000000000", "-p", "0"});
+  const auto port = listening_port(server);
+  ASSERT_TRUE(port);
+  ToolProcess client(tool(), {"-n", "1000000000", "-p", std::to_string(*port), "127.0.0.1"});
+  ASSERT_TRUE(client.wait_for_output("remote address"));
+  client.signal(SIGKILL);
+  killed_ = 1;
+  EXPECT_EQ(client.finish().signal, SIGKILL);
+  const Ending ending = server.finish();
+  EXPECT_TRUE(ending.in_time);
+  EXPECT_EQ(ending.status, 1);
+  EXPECT_THAT(ending.err, HasSubstr("Failed status"));
+  // The fabric is as good as before for those who come next.
+  expect_run({"-n", "10"}, 4096, 10);
+}
+
+TEST_F(ShmPingpong, ASecondServerOnAPortIsRefused) {
+  ToolProcess first(tool(), {"-p", "0"});
+  const auto port = listening_port(first);
+  ASSERT_TRUE(port);
+  const Ending second = run(tool(), {"-p", std::to_string(*port)});
+  EXPECT_EQ(second.status, 1);
+  EXPECT_EQ(second.err, "Couldn't listen to port " + std::to_string(*port) +
+                            ": another program does; stop it or choose a port with -p\n");
+  first.signal(SIGTERM);
+  first.finish();
+}
+
+TEST_F(ShmPingpong, GarbageFromAClientEndsTheServerInOneLine) {
+  ToolProcess server(tool(), {"-p", "0"});
+  const auto port = listening_port(server);
+  ASSERT_TRUE(port);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(*port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const std::string garbage(4096, '\xfe');
+  EXPECT_GT(send(fd, garbage.data(), garbage.size(), MSG_NOSIGNAL), 0);
+  const Ending ending = server.finish();
+  close(fd);
+  EXPECT_TRUE(ending.in_time);
+  EXPECT_EQ(ending.status, 1);
+  EXPECT_THAT(ending.err, HasSubstr("is that a pingpong program?"));
+}
+
+TEST_F(ShmPingpong, AClientOfNobodyGivesUp) {
+  const Ending ending = run(tool(), {"-p", std::to_string(free_port()), "127.0.0.1"});
+  EXPECT_TRUE(ending.in_time);
+  EXPECT_EQ(ending.status, 1);
+  EXPECT_THAT(ending.err, HasSubstr("start the server first"));
+  EXPECT_THAT(ending.out, Not(HasSubstr("remote")));
+}
+
+TEST_F(ShmPingpong, AnAddressOfNobodyFails) {
+  // The exchange is well-formed, but no such QP exists in this fabric.
+  ToolProcess server(tool(), {"-p", "0"});
+  const auto port = listening_port(server);
+  ASSERT_TRUE(port);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(*port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const std::string bytes("0001:fffffe:000003:00000000000000000000000000000000\0", 52);
+  EXPECT_EQ(send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), 52);
+  char answer[52];
+  EXPECT_EQ(recv(fd, answer, sizeof(answer), MSG_WAITALL), 52);
+  close(fd);  // without "done"
+  const Ending ending = server.finish();
+  EXPECT_TRUE(ending.in_time);
+  EXPECT_EQ(ending.status, 1);
+  EXPECT_THAT(ending.err, HasSubstr("after 0 of 5 bytes"));
+}
+
+TEST_F(ShmPingpong, AnEthernetLinkWantsAGid) {
+  const Environment ethernet{{"VERBATIM_SHM_LINK", "ethernet"}};
+  const Ending without = run(tool("ibv_rc_pingpong", ethernet), {"-p", "0"});
+  EXPECT_EQ(without.status, 1);
+  EXPECT_THAT(without.err, HasSubstr("choose one with -g"));
+  ToolProcess server(tool("ibv_rc_pingpong", ethernet), {"-g", "0", "-n", "10", "-p", "0"});
+  const auto port = listening_port(server);
+  ASSERT_TRUE(port) << server.finish().err;
+  const Ending client = run(tool("ibv_rc_pingpong", ethernet),
+                            {"-g", "0", "-n", "10", "-p", std::to_string(*port), "127.0.0.1"});
+  expect_finished(server.finish(), client, 4096, 10);
+}
+
+}  // namespace
+}  // namespace verbatim::tools
