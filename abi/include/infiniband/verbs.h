@@ -23,14 +23,17 @@
 #include <infiniband/verbs/cq.h>
 #include <infiniband/verbs/cq_ex.h>
 #include <infiniband/verbs/device.h>
+#include <infiniband/verbs/device_attr.h>
 #include <infiniband/verbs/dm.h>
 #include <infiniband/verbs/event.h>
 #include <infiniband/verbs/flow.h>
+#include <infiniband/verbs/flow_spec.h>
 #include <infiniband/verbs/mr.h>
 #include <infiniband/verbs/mw.h>
 #include <infiniband/verbs/pd.h>
 #include <infiniband/verbs/port.h>
 #include <infiniband/verbs/qp.h>
+#include <infiniband/verbs/qp_attr.h>
 #include <infiniband/verbs/qp_ex.h>
 #include <infiniband/verbs/srq.h>
 #include <infiniband/verbs/wc.h>
