@@ -2,7 +2,6 @@
 // The body of environment.hpp.
 #include "runtime/base/environment.hpp"
 
-#include <charconv>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +10,37 @@
 #include "runtime/base/log.hpp"
 
 namespace verbatim {
+namespace {
+
+/// -1 for what is no digit of the base.
+int digit_of(char c, unsigned base) noexcept {
+  int digit = -1;
+  if (c >= '0' && c <= '9') digit = c - '0';
+  if (c >= 'a' && c <= 'f') digit = c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') digit = c - 'A' + 10;
+  return digit < static_cast<int>(base) ? digit : -1;
+}
+
+/// All of the text, without sign or blanks, and not beyond 64 bits. (std::from_chars would leave a
+/// table of the C++ library in the archive.)
+bool parse_number(const char* text, std::uint64_t& value) noexcept {
+  const bool hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+  const unsigned base = hexadecimal ? 16 : 10;
+  if (hexadecimal) text += 2;
+  if (*text == '\0') return false;
+  std::uint64_t sum = 0;
+  for (; *text != '\0'; ++text) {
+    const int digit = digit_of(*text, base);
+    if (digit < 0 || __builtin_mul_overflow(sum, base, &sum) ||
+        __builtin_add_overflow(sum, static_cast<unsigned>(digit), &sum)) {
+      return false;
+    }
+  }
+  value = sum;
+  return true;
+}
+
+}  // namespace
 
 const char* environment_text(const char* name, std::size_t max_length) noexcept {
   const char* text = ::secure_getenv(name);
@@ -27,12 +57,8 @@ std::uint64_t environment_integer(const char* name, std::uint64_t fallback, std:
   constexpr std::size_t kLongestNumber = 32;
   const char* text = environment_text(name, kLongestNumber);
   if (text == nullptr) return fallback;
-  const bool hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-  const char* first = hexadecimal ? text + 2 : text;
-  const char* last = text + std::strlen(text);
   std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(first, last, value, hexadecimal ? 16 : 10);
-  if (error != std::errc() || end != last || value < min || value > max) {
+  if (!parse_number(text, value) || value < min || value > max) {
     log_warn("%s='%s' is not a number from %" PRIu64 " to %" PRIu64 "; using %" PRIu64, name, text,
              min, max, fallback);
     return fallback;

@@ -14,7 +14,7 @@ Error refuse(int code, const char* verb, const char* why) noexcept {
 }
 
 Error refuse_busy(const char* verb, std::uint32_t count, const char* children) noexcept {
-  log_error("%s: still used by %u %s; destroy those first", verb, count, children);
+  log_error("%s: still used (%u: %s); destroy those first", verb, count, children);
   return Error{EBUSY, "still in use"};
 }
 

@@ -73,7 +73,8 @@ int check_range(const Qp& qp, const char* attribute, unsigned long value, unsign
   return refuse_value(qp, attribute, value, lowest, highest);
 }
 
-/// What the QP's device allows. The port is the one that this call sets, or else the QP's.
+/// What the QP's device allows. The port is the one that this call sets, or else the QP's; the
+/// first one speaks for a port that does not exist, which check_values refuses.
 struct Limits {
   ibv_device_attr_ex device{};
   ibv_port_attr port{};
@@ -82,7 +83,7 @@ struct Limits {
   int ask(Context& context, std::uint8_t port_number) noexcept {
     port_count = context.port_count;
     if (const int error = table_of(context).query_device(context, device)) return error;
-    if (port_number < 1 || port_number > port_count) return 0;  // check_values tells
+    if (port_number < 1 || port_number > port_count) port_number = 1;
     return table_of(context).query_port(context, port_number, port);
   }
 };
