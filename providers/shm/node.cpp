@@ -120,8 +120,8 @@ int Node::start_locked(const ServiceHooks& hooks) noexcept {
   node.parts_ = parts;  // before the service thread exists: its hooks come here
   const int error = parts->open();
   if (error != 0) {
-    node.parts_ = before;
     parts->close();
+    node.parts_ = before;
     destroy_nothrow(parts);
     return error;
   }
@@ -143,8 +143,8 @@ void Node::stop() noexcept {
 
 void Node::stop_locked() noexcept {
   Parts* const parts = node.parts_;
-  node.parts_ = nullptr;
   parts->close();
+  node.parts_ = nullptr;  // only now: until its end the service thread's hooks come here
   destroy_nothrow(parts);
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/memory/arena_pages.hpp"
 #include "runtime/memory/memory_file.hpp"
+#include "runtime/memory/memory_room.hpp"
 #include "runtime/sync/mutex.hpp"
 #include "runtime/sync/spin_lock.hpp"
 
@@ -161,14 +162,20 @@ SharedArena* make_arena_locked(std::uint64_t size, bool packed, int& error) noex
   return arena;
 }
 
-int back_locked(const SharedArena& arena, std::uint64_t offset, std::uint64_t bytes) noexcept {
+constexpr const char* kPurpose = "shared memory (vbt_alloc_shared)";
+
+/// Small pieces ask once per MiB.
+int back_packed_locked(const SharedArena& arena, std::uint64_t offset,
+                       std::uint64_t bytes) noexcept {
   table.unchecked += bytes;
   const bool check = table.unchecked > kRoomCheckFrom;
   if (check) table.unchecked = 0;
-  return back_memory_file(arena.fd.get(), offset, bytes, "shared memory (vbt_alloc_shared)", check);
+  return back_memory_file(arena.fd.get(), offset, bytes, kPurpose, check);
 }
 
 void* alloc_own_locked(std::uint64_t bytes, int& error) noexcept {
+  error = check_memory_room(bytes, kPurpose);
+  if (error != 0) return nullptr;
   SharedArena* arena = nullptr;
   for (std::uint32_t i = 0; i < table.count; ++i) {
     SharedArena* const waiting = table.sorted[i];
@@ -179,7 +186,7 @@ void* alloc_own_locked(std::uint64_t bytes, int& error) noexcept {
   }
   if (arena == nullptr) arena = make_arena_locked(bytes, false, error);
   if (arena == nullptr) return nullptr;
-  error = back_locked(*arena, 0, bytes);
+  error = back_memory_file(arena->fd.get(), 0, bytes, kPurpose, false);
   if (error != 0) {
     if (arena->given) {
       punch_memory_file(arena->fd.get(), 0, bytes);
@@ -210,7 +217,7 @@ void* alloc_packed_locked(std::uint64_t bytes, int& error) noexcept {
     const LockGuard guard(table.look);
     first = arena->pages->take(count);
   }
-  error = back_locked(*arena, first * page, bytes);
+  error = back_packed_locked(*arena, first * page, bytes);
   if (error != 0) {
     punch_memory_file(arena->fd.get(), first * page, bytes);
     const LockGuard guard(table.look);
