@@ -28,7 +28,7 @@ CPLUSPLUS = re.compile(r"_Z|__cxa_|__gxx_|_Unwind_|__dynamic_cast|__dso_handle")
 
 # Who owns a global name. The two without a prefix of their own are the API's.
 OURS = re.compile(r"_{0,3}ibv_|vbt_|verbs_provider_|mult_to_ibv_rate$|mbps_to_ibv_rate$"
-                  r"|_Z(T[VISTC]|GV|Z)?N[KVrRO]*8verbatim|_ZZ?N[KVrRO]*8verbatim")
+                  r"|_Z(T[VISTC]|GV|Z|TAXtl)?N[KVrRO]*8verbatim")
 
 STANDARD_INLINE = re.compile(r"_ZN?[KVrRO]*(St|S[absiod]|9__gnu_cxx|10__cxxabiv1)|_Z[a-z]{2}S|_ZSt")
 
