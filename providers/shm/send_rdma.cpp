@@ -78,8 +78,11 @@ Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcep
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   unsigned char* mapped;
   std::uint64_t address;
-  const Reach way =
+  Reach way =
       way_to(qp, send.rkey, send.remote_address, 8, IBV_ACCESS_REMOTE_ATOMIC, mapped, address);
+  // The owner's service thread was asked: it has done it or will, also if the memory has been mapped
+  // since. Once is all.
+  if (qp.progress.asked != 0) way = Reach::kService;
   std::uint64_t old = 0;
   if (way == Reach::kDone) {
     old =
