@@ -12,10 +12,16 @@ namespace {
 class RcDeath : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcDeath, settings_with_two_processes());
 
+/// Posted to a peer that is dead: no answer, or, where the news had come first, flushed at once.
+void expect_unanswered(const ibv_wc& wc) {
+  EXPECT_TRUE(wc.status == IBV_WC_RETRY_EXC_ERR || wc.status == IBV_WC_WR_FLUSH_ERR)
+      << ibv_wc_status_str(wc.status) << ", wr " << wc.wr_id;
+}
+
 /// Far below the harness's own patience: what a user would call at once.
 constexpr std::int32_t kSoonMs = 5000;
 
-TEST_P(RcDeath, RequestsToAKilledPeerEndInRetryExceeded) {
+TEST_P(RcDeath, RequestsToAKilledPeerEnd) {
   Pair pair(GetParam());
   const RegionInfo local = pair.a.allocate(GetParam().memory, 64_KiB);
   const RegionInfo remote = pair.b.allocate(GetParam().memory, 64_KiB);
@@ -27,13 +33,13 @@ TEST_P(RcDeath, RequestsToAKilledPeerEndInRetryExceeded) {
       pair.qa, {send(2, slice(local, 0, 64_KiB)), write(3, slice(local, 0, 64_KiB), remote),
                 read(4, slice(local, 0, 64), remote)}));
   const auto done = pair.a.poll_sends(pair.qa, 3, kSoonMs);
-  expect_error(done[0], 2, IBV_WC_RETRY_EXC_ERR, pair.qa);
+  expect_unanswered(done[0]);
   expect_error(done[1], 3, IBV_WC_WR_FLUSH_ERR, pair.qa);
   expect_error(done[2], 4, IBV_WC_WR_FLUSH_ERR, pair.qa);
   EXPECT_EQ(pair.a.state(pair.qa), IBV_QPS_ERR);
 }
 
-TEST_P(RcDeath, AWriteToAKilledPeerEndsInRetryExceeded) {
+TEST_P(RcDeath, OneSidedRequestsToAKilledPeerEnd) {
   Pair pair(GetParam());
   const RegionInfo local = pair.a.allocate(GetParam().memory, 64_KiB);
   const RegionInfo remote = pair.b.allocate(GetParam().memory, 64_KiB);
@@ -64,7 +70,7 @@ TEST_P(RcDeath, AWriteToAKilledPeerEndsInRetryExceeded) {
   EXPECT_NE(pair.a.poll_sends(third.first, 1, kSoonMs)[0].status, IBV_WC_SUCCESS);
 }
 
-TEST_P(RcDeath, ASendInFlightWhenThePeerIsKilledEnds) {
+TEST_P(RcDeath, ASendInFlightWhenThePeerIsKilledEndsInRetryExceeded) {
   Pair pair(GetParam());
   const RegionInfo local = pair.a.allocate(GetParam().memory, 1_MiB);
   for (std::uint32_t i = 0; i < 5; ++i) {
@@ -114,9 +120,7 @@ TEST_P(RcDeath, APeerThatExitsInOrderEndsTheConnectionToo) {
     expect_wc(a.poll_sends(qa, 1)[0], 1, IBV_WC_RDMA_WRITE, qa);
   }
   expect_posted(a.post_send(qa, send(2, slice(local, 0, 64))));
-  const ibv_wc wc = a.poll_sends(qa, 1, kSoonMs)[0];
-  EXPECT_TRUE(wc.status == IBV_WC_RETRY_EXC_ERR || wc.status == IBV_WC_WR_FLUSH_ERR)
-      << ibv_wc_status_str(wc.status);
+  expect_unanswered(a.poll_sends(qa, 1, kSoonMs)[0]);
 }
 
 TEST_P(RcDeath, TheConnectionsToOthersGoOn) {
@@ -133,7 +137,7 @@ TEST_P(RcDeath, TheConnectionsToOthersGoOn) {
     expect_wc(pair.a.poll_sends(qa, 1)[0], 1, IBV_WC_RDMA_WRITE, qa);
     doomed.child().kill_and_collect();
     expect_posted(pair.a.post_send(qa, send(2, slice(local, 0, 8))));
-    expect_error(pair.a.poll_sends(qa, 1, kSoonMs)[0], 2, IBV_WC_RETRY_EXC_ERR, qa);
+    expect_unanswered(pair.a.poll_sends(qa, 1, kSoonMs)[0]);
 
     const RegionInfo remote = pair.b.allocate(GetParam().memory, 64_KiB);
     pair.a.fill(local, 0, 64_KiB, 3);

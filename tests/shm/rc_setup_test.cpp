@@ -77,8 +77,9 @@ TEST_P(RcSetup, ASenderInRtsWaitsForAPeerThatIsNotYetInRtr) {
       pair.qb, std::vector{receive(1, slice(to, 0, 8)), receive(2, slice(to, 8, 32_KiB))}));
   pair.a.connect(pair.qa, pair.qb, patient());
   expect_posted(pair.a.post_send(
-      pair.qa, {send(3, slice(from, 0, 8)), send(4, slice(from, 0, 20'000)),
-                write(5, slice(from, 0, 100), to, 40'000), read(6, slice(from, 100, 8), to)}));
+      pair.qa,
+      {send(3, slice(from, 0, 8)), send(4, slice(from, 0, 20'000)),
+       write(5, slice(from, 0, 100), to, 40'000), read(6, slice(from, 60'000, 100), to, 40'000)}));
   EXPECT_TRUE(pair.a.poll_once(pair.qa.send_cq, 1).empty());
   ASSERT_EQ(pair.b.call<&Endpoint::to_rtr>(pair.qb.id, pair.qa, patient()), 0);
   // RTR is enough to be sent to.
@@ -91,7 +92,7 @@ TEST_P(RcSetup, ASenderInRtsWaitsForAPeerThatIsNotYetInRtr) {
   expect_wc(sent[2], 5, IBV_WC_RDMA_WRITE, pair.qa);
   expect_wc(sent[3], 6, IBV_WC_RDMA_READ, pair.qa);
   EXPECT_EQ(pair.b.mismatch(to, 40'000, 100, 1), -1);
-  EXPECT_EQ(pair.a.mismatch(from, 100, 8, 1), -1);
+  EXPECT_EQ(pair.a.mismatch(from, 60'000, 100, 1), -1);
   ASSERT_EQ(pair.b.call<&Endpoint::to_rts>(pair.qb.id, patient()), 0);
   expect_send_passes(pair.b, pair.qb, pair.a, pair.qa);
 }
