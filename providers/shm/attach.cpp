@@ -93,6 +93,12 @@ bool make_ring(Qp& qp) noexcept {
   return true;
 }
 
+bool unread(const Qp& qp) noexcept {
+  return qp.remote != nullptr && qp.peer->alive.load(std::memory_order_acquire) &&
+         qp.remote->accepts.load(std::memory_order_acquire) == qp.remote_session &&
+         qp.remote->consumed.load(std::memory_order_acquire) < qp.sent;
+}
+
 void detach(Qp& qp) noexcept {
   OwnSegment& segment = Node::get().segment();
   QpRecord& own = *qp.own;
@@ -125,8 +131,7 @@ bool attach_receiver(Qp& qp) noexcept {
   const QpRecord* record = find_record(qp, peer);
   if (record == nullptr) return false;
   const std::uint64_t session = record->tx_session.load(std::memory_order_acquire);
-  if (session == 0 || session >> 32 != qp.own->accepts.load(std::memory_order_relaxed))
-    return false;
+  if (session == 0 || session >> 32 != qp.session) return false;
   // Within one session of ours there is one life of the sender.
   if (qp.rx_session != 0 && qp.rx_session != session) return false;
   const std::uint32_t entries = peek(record->ring_entries);

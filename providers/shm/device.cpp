@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "providers/shm/cq.hpp"
+#include "providers/shm/live.hpp"
 #include "providers/shm/node.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_table.hpp"
@@ -65,6 +66,8 @@ int open(Device& device, verbatim::Context** out) noexcept {
     destroy_nothrow(context);
     return error;
   }
+  LockGuard<Mutex> guard(live.mutex);
+  ++live.contexts;
   context->extended.context.async_fd = context->events.fd();
   *out = context;
   return 0;
@@ -72,6 +75,15 @@ int open(Device& device, verbatim::Context** out) noexcept {
 
 void close(verbatim::Context& context) noexcept {
   destroy_nothrow(static_cast<Context*>(&context));
+  bool last;
+  {
+    LockGuard<Mutex> guard(live.mutex);
+    last = --live.contexts == 0;
+  }
+  if (last) {
+    forget_parked();
+    region_table.reset();
+  }
   Node::stop();
 }
 

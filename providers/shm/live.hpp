@@ -21,6 +21,8 @@ struct Cq;
 struct Live {
   Mutex mutex;
   Qp* first_qp = nullptr;
+  Qp* parked = nullptr;  ///< destroyed, but a peer has yet to take what they sent
+  std::uint32_t contexts = 0;
   Qp* qps[kMaxQps] = {};  // zero pages until touched
   Cq* cqs[kMaxCqs] = {};
   std::uint32_t cq_end = 0;  ///< numbers below it may be in use

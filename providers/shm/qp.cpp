@@ -39,10 +39,12 @@ int check_caps(const ibv_qp_init_attr_ex& attr) noexcept {
   return 0;
 }
 
-void reset_record(QpRecord& record) noexcept {
+void reset_record(Qp& qp) noexcept {
+  QpRecord& record = *qp.own;
   record.accepts.store(0, std::memory_order_relaxed);
   record.attention.store(kDoorbell, std::memory_order_relaxed);
-  record.dest_qpn = 0;
+  // A peer that has yet to take our last messages finds them by this number.
+  if (!qp.lingering) record.dest_qpn = 0;
   record.consumed.store(0, std::memory_order_relaxed);
   record.stream_consumed.store(0, std::memory_order_relaxed);
 }
@@ -90,17 +92,42 @@ int reset(Qp& qp) noexcept {
   forget_completions(*qp.send_cq, qp);
   if (qp.recv_cq != qp.send_cq) forget_completions(*qp.recv_cq, qp);
   SendLock lock(qp);
-  detach(qp);
+  qp.fast = false;
+  qp.lingering = unread(qp);
+  if (!qp.lingering) detach(qp);
   qp.sq_next = 0;
+  qp.first_flush = IBV_WC_WR_FLUSH_ERR;
   qp.sq_polled.store(0, std::memory_order_relaxed);
   qp.watched = nullptr;
-  reset_record(*qp.own);
+  reset_record(qp);
   return 0;
+}
+
+void free_qp(Qp& qp) noexcept {
+  std::free(qp.queue);
+  std::free(qp.queue_sges);
+  std::free(qp.queue_inline);
+  std::free(qp.rq_wr_ids);
+  std::free(qp.rq_num_sge);
+  destroy_nothrow(&qp);
+}
+
+/// Gives back what peers see of a QP, and the QP.
+void retire_qp(Qp& qp) noexcept {
+  detach(qp);
+  __atomic_store_n(&qp.own->qpn, 0u, __ATOMIC_RELEASE);
+  Node::get().give_qpn(qp.index);
+  free_qp(qp);
 }
 
 /// From here on the peer may send to us.
 void start_accepting(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
   QpRecord& own = *qp.own;
+  if (qp.lingering) {
+    // A new connection: what the old peer has not taken by now is lost to it.
+    detach(qp);
+    qp.lingering = false;
+  }
   own.dest_qpn = attr.dest_qp_num;
   own.rq_psn = attr.rq_psn & 0xffffff;
   own.min_rnr_timer = attr.min_rnr_timer;
@@ -111,6 +138,7 @@ void start_accepting(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
   do {
     session = live.sessions.fetch_add(1, std::memory_order_relaxed) + 1;
   } while (session == 0);
+  qp.session = session;
   // Publishes the lines above; pairs with the load in attach().
   own.accepts.store(session, std::memory_order_release);
   if (Node::get().find_peer(own.dest_qpn) == nullptr) Node::get().want_peer(own.dest_qpn);
@@ -174,6 +202,7 @@ int create_qp(verbatim::Context&, ibv_qp_init_attr_ex& attr, verbatim::Qp** out)
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
   if (const int error = check_caps(attr); error != 0) return error;
 
+  retire_parked();
   Qp* qp = make_nothrow<Qp>();
   if (qp == nullptr) return ENOMEM;
   Node& node = Node::get();
@@ -210,7 +239,7 @@ int create_qp(verbatim::Context&, ibv_qp_init_attr_ex& attr, verbatim::Qp** out)
   qp->rq_log = static_cast<std::uint32_t>(std::countr_zero(entries));
 
   QpRecord& own = *qp->own;
-  reset_record(own);
+  reset_record(*qp);
   own.tx_session.store(0, std::memory_order_relaxed);
   own.ring.store(0, std::memory_order_relaxed);
   own.window.store(0, std::memory_order_relaxed);
@@ -288,7 +317,6 @@ int destroy_qp(verbatim::Qp& handle) noexcept {
     LockGuard<Mutex> control(qp.control);
     if (const int error = reset(qp); error != 0) return error;
   }
-  __atomic_store_n(&qp.own->qpn, 0u, __ATOMIC_RELEASE);
   {
     Cq& cq = *qp.send_cq;
     LockGuard<SpinLock> guard(cq.pending_lock);
@@ -305,14 +333,36 @@ int destroy_qp(verbatim::Qp& handle) noexcept {
   remove_member(*qp.recv_cq, qp);
   Context::of(qp.plain.context).events.retire(qp);
   if (qp.service_bounce != 0) Node::get().segment().release(qp.service_bounce, kBounceBytes);
-  Node::get().give_qpn(qp.index);
-  std::free(qp.queue);
-  std::free(qp.queue_sges);
-  std::free(qp.queue_inline);
-  std::free(qp.rq_wr_ids);
-  std::free(qp.rq_num_sge);
-  destroy_nothrow(&qp);
+  if (!qp.lingering) {
+    retire_qp(qp);
+    return 0;
+  }
+  LockGuard<Mutex> guard(live.mutex);
+  qp.next_live = live.parked;
+  live.parked = &qp;
   return 0;
+}
+
+void retire_parked() noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  for (Qp** link = &live.parked; *link != nullptr;) {
+    Qp& qp = **link;
+    if (unread(qp)) {
+      link = &qp.next_live;
+      continue;
+    }
+    *link = qp.next_live;
+    retire_qp(qp);
+  }
+}
+
+void forget_parked() noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  while (live.parked != nullptr) {
+    Qp& qp = *live.parked;
+    live.parked = qp.next_live;
+    free_qp(qp);
+  }
 }
 
 }  // namespace verbatim::shm

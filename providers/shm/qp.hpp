@@ -119,6 +119,8 @@ struct Qp : verbatim::Qp {
   Progress progress{};
   std::uint64_t retry_ns = 0;  ///< timeout and retry_cnt as a span; ~0: for ever
   std::uint8_t rnr_retry = 0;
+  /// What the first request after the error ends in; those behind it flush.
+  ibv_wc_status first_flush = IBV_WC_WR_FLUSH_ERR;
   std::uint64_t ask_sequence = 0;
   std::uint64_t bounce = 0;  ///< chunk for tier D, 0: none yet
 
@@ -132,6 +134,7 @@ struct Qp : verbatim::Qp {
   alignas(kCacheLine) const Slot* rx_ring =
       nullptr;  ///< nullptr until the peer's first message was met
   const QpRecord* rx_remote = nullptr;
+  std::uint32_t session = 0;     ///< what `accepts` says, or said before an error
   std::uint64_t rx_session = 0;  ///< the peer's tx_session when we attached
   Peer* rx_peer = nullptr;
   std::uint32_t rx_log = 0;
@@ -156,6 +159,7 @@ struct Qp : verbatim::Qp {
   /// The state that data paths test; mirrors plain.state without its type.
   std::atomic<std::uint32_t> mode{IBV_QPS_RESET};
   Mutex control;             ///< orders modify_qp calls; outermost
+  bool lingering = false;    ///< reset or destroyed before the peer took all that we had sent
   std::uint64_t served = 0;  ///< last service request of the peer we have answered
   std::uint64_t service_bounce = 0;
   /// Whose sends reach us, for await_peer_of(); under live.mutex or with the QP out of reach.
@@ -217,6 +221,11 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
 int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept;
 int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) noexcept;
 int destroy_qp(verbatim::Qp& qp) noexcept;
+
+/// Destroyed QPs whose messages have been taken by now are given back.
+void retire_parked() noexcept;
+/// The process leaves the fabric: what peers have yet to take stays readable in their mappings.
+void forget_parked() noexcept;
 
 /// Moves the QP to the error state from inside the data path (send lock held or not; never waits):
 /// nothing more is accepted from the peer, posted receives flush when polled.

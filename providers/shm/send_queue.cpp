@@ -257,16 +257,15 @@ int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
 
 void flush_sends(Qp& qp) noexcept {
   while (qp.queued() != 0) {
-    complete(qp, head_of(qp), IBV_WC_WR_FLUSH_ERR);
+    complete(qp, head_of(qp), qp.first_flush);
+    qp.first_flush = IBV_WC_WR_FLUSH_ERR;
     pop(qp);
   }
 }
 
 void fail_sends(Qp& qp, ibv_wc_status status) noexcept {
   enter_error(qp);
-  if (qp.queued() == 0) return;
-  complete(qp, head_of(qp), status);
-  pop(qp);
+  qp.first_flush = status;
   flush_sends(qp);
 }
 

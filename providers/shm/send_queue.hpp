@@ -21,15 +21,19 @@ void advance(Qp& qp, SendLock& lock) noexcept;
 
 /// Completes everything queued with WR_FLUSH_ERR. The send lock is held.
 void flush_sends(Qp& qp) noexcept;
-/// Ends the head of the queue in `status` and the QP in the error state. The send lock is held.
+/// Ends the QP in the error state and the head of its queue, or else the next post, in `status`:
+/// the cause must be seen, also when nothing was under way. The send lock is held.
 void fail_sends(Qp& qp, ibv_wc_status status) noexcept;
 /// Forgets everything queued (RESET, destroy). The send lock is held.
 void drop_sends(Qp& qp) noexcept;
 
 /// Finds the peer's half. kNothing: attached; else what to wait for.
 Wait attach(Qp& qp) noexcept;
-/// Forgets the peer's half.
+/// Forgets the peer's half and gives back what it read from. REQUIRES: not unread().
 void detach(Qp& qp) noexcept;
+/// Has the peer still to take messages that we sent? Their completions have said that they arrived,
+/// so their bytes must outlive the QP.
+bool unread(const Qp& qp) noexcept;
 
 /// How one step at the head of the queue ended.
 struct Step {

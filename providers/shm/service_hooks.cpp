@@ -49,6 +49,7 @@ void tick() noexcept {
 /// lets rings that have gone silent wait for doorbells, so that a poll does not look at them for
 /// ever.
 void sweep() noexcept {
+  retire_parked();
   LockGuard<Mutex> guard(live.mutex);
   const std::uint32_t end = Node::get().segment().head().qp_capacity;
   std::uint32_t looked = 0;
