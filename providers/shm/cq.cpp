@@ -269,6 +269,8 @@ void heat(Cq& cq, Qp& qp) noexcept {
     return;
   }
   if (qp.hot_index != Qp::kNotHot || qp.rx_ring == nullptr) return;
+  // Who armed the CQ may go to sleep after this very poll, and a polled ring wakes nobody.
+  if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle) return;
   if (cq.hot_count.load(std::memory_order_relaxed) == kHotRings) {
     if (++cq.contenders < kReplaceAfter) return;
     cool_silent(cq);

@@ -142,6 +142,19 @@ TEST_P(RcEvent, ManyMessagesMakeOneEvent) {
   EXPECT_FALSE(scene.pending());
 }
 
+TEST_P(RcEvent, AQueueThatIsPolledForLongAfterArmingStillTells) {
+  constexpr std::uint32_t kBurst = 100;  // more polls than a CQ in event use has before it heats
+  Scene scene(GetParam());
+  const std::int32_t cq = scene.pair.qb.receive_cq;
+  for (std::uint32_t i = 0; i < kBurst; ++i) scene.deliver(i);
+  scene.arm(false);
+  std::uint32_t taken = 0;
+  while (!scene.pair.b.call<&Endpoint::poll_once>(cq, 1u).empty()) ++taken;
+  EXPECT_EQ(taken, kBurst);
+  scene.deliver(kBurst);
+  EXPECT_EQ(scene.await_event(), cq);
+}
+
 TEST_P(RcEvent, NoWakeupIsLostIn10000Rounds) {
   constexpr std::uint32_t kRounds = 10'000;
   Pair pair(GetParam(), with_channels());
