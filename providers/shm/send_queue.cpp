@@ -162,7 +162,15 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
 /// When a wait becomes an error; the rules of IBTA 9.7.6.1.3 (timeouts) and 9.7.5.2.8 (RNR).
 std::uint64_t deadline_of(const Qp& qp, Wait wait) noexcept {
   if (wait == Wait::kStream) return kForEver;
-  if (wait != Wait::kReceive) return qp.retry_ns == kForEver ? kForEver : now_ns() + qp.retry_ns;
+  if (wait != Wait::kReceive) {
+    if (qp.retry_ns == kForEver) return kForEver;
+    // A wire's timeout says nothing of how long a living process may wait for a core: its service
+    // thread gets at least a second.
+    constexpr std::uint64_t kServicePatienceNs = 1'000'000'000;
+    const bool of_service = wait == Wait::kArena || wait == Wait::kService;
+    return now_ns() +
+           (of_service && qp.retry_ns < kServicePatienceNs ? kServicePatienceNs : qp.retry_ns);
+  }
   if (qp.rnr_retry == 7) return kForEver;
   // IBTA table 45: the 32 codes of the RNR timer in units of 10 us.
   static constexpr std::uint32_t kTens[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
