@@ -182,8 +182,14 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
         more = true;
         return got;
       }
+      // Asked before the look: a sender that is not at it now will find the session closed, so what
+      // the look does not find whole stays unfinished for ever.
+      const bool closed = qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR &&
+                          qp.own->accepts.load(std::memory_order_seq_cst) == 0 &&
+                          !sender_is_busy(qp);
       const Taken taken = take_message(qp, slot, h, wc[got]);
       if (taken == Taken::kNotYet) {
+        if (closed) break;
         more = true;
         return got;
       }

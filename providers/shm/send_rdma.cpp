@@ -80,8 +80,8 @@ Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcep
   std::uint64_t address;
   Reach way =
       way_to(qp, send.rkey, send.remote_address, 8, IBV_ACCESS_REMOTE_ATOMIC, mapped, address);
-  // The owner's service thread was asked: it has done it or will, also if the memory has been mapped
-  // since. Once is all.
+  // The owner's service thread was asked: it has done it or will, also if the memory has been
+  // mapped since. Once is all.
   if (qp.progress.asked != 0) way = Reach::kService;
   std::uint64_t old = 0;
   if (way == Reach::kDone) {
