@@ -88,7 +88,7 @@ bool make_ring(Qp& qp) noexcept {
   const std::uint64_t offset = segment.allocate(sizeof(Slot) << qp.ring_log);
   if (offset == 0) return false;
   qp.ring = segment.at<Slot>(offset);
-  qp.own->ring_entries = 1u << qp.ring_log;
+  poke(qp.own->ring_entries, 1u << qp.ring_log);
   qp.own->ring.store(offset, std::memory_order_release);
   return true;
 }

@@ -187,8 +187,8 @@ int add_member(Cq& cq, Qp& qp) noexcept {
       bit = cq.member_next % DoorbellBlock::kBits;  // bits are shared from here on
     }
   }
-  qp.own->cq = cq.number;
-  qp.own->cq_bit = bit;
+  poke(qp.own->cq, cq.number);
+  poke(qp.own->cq_bit, bit);
   qp.next_same_bit = cq.members[bit];
   cq.members[bit] = &qp;
   cq.member_next = bit + 1;

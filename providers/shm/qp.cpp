@@ -11,6 +11,7 @@
 #include "providers/shm/live.hpp"
 #include "providers/shm/node.hpp"
 #include "providers/shm/receive.hpp"
+#include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -44,7 +45,7 @@ void reset_record(Qp& qp) noexcept {
   record.accepts.store(0, std::memory_order_relaxed);
   record.attention.store(kDoorbell, std::memory_order_relaxed);
   // A peer that has yet to take our last messages finds them by this number.
-  if (!qp.lingering) record.dest_qpn = 0;
+  if (!qp.lingering) poke(record.dest_qpn, 0);
   record.consumed.store(0, std::memory_order_relaxed);
   record.stream_consumed.store(0, std::memory_order_relaxed);
 }
@@ -128,12 +129,12 @@ void start_accepting(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
     detach(qp);
     qp.lingering = false;
   }
-  own.dest_qpn = attr.dest_qp_num;
-  own.rq_psn = attr.rq_psn & 0xffffff;
-  own.min_rnr_timer = attr.min_rnr_timer;
-  own.max_dest_rd_atomic = attr.max_dest_rd_atomic;
-  own.access =
-      (mask & IBV_QP_ACCESS_FLAGS) != 0 ? attr.qp_access_flags : qp.attributes.qp_access_flags;
+  poke(own.dest_qpn, attr.dest_qp_num);
+  poke(own.rq_psn, attr.rq_psn & 0xffffff);
+  poke(own.min_rnr_timer, attr.min_rnr_timer);
+  poke(own.max_dest_rd_atomic, attr.max_dest_rd_atomic);
+  poke(own.access,
+       (mask & IBV_QP_ACCESS_FLAGS) != 0 ? attr.qp_access_flags : qp.attributes.qp_access_flags);
   std::uint32_t session;
   do {
     session = live.sessions.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -149,7 +150,7 @@ void change_while_connected(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept 
     __atomic_store_n(&qp.own->access, attr.qp_access_flags, __ATOMIC_RELEASE);
   if ((mask & IBV_QP_MIN_RNR_TIMER) != 0)
     __atomic_store_n(&qp.own->min_rnr_timer, attr.min_rnr_timer, __ATOMIC_RELEASE);
-  if ((mask & IBV_QP_SQ_PSN) != 0) qp.own->sq_psn = attr.sq_psn & 0xffffff;
+  if ((mask & IBV_QP_SQ_PSN) != 0) poke(qp.own->sq_psn, attr.sq_psn & 0xffffff);
   if ((mask & IBV_QP_RNR_RETRY) != 0) qp.rnr_retry = attr.rnr_retry;
   if ((mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT)) != 0) {
     const std::uint32_t timeout =
@@ -247,9 +248,9 @@ int create_qp(verbatim::Context&, ibv_qp_init_attr_ex& attr, verbatim::Qp** out)
   own.asked.store(0, std::memory_order_relaxed);
   own.answered.store(0, std::memory_order_relaxed);
   own.stream_produced.store(0, std::memory_order_relaxed);
-  own.rq_entries = entries;
-  own.rq_max_sge = qp->max_recv_sge;
-  own.pd = qp->pd_number;
+  poke(own.rq_entries, entries);
+  poke(own.rq_max_sge, qp->max_recv_sge);
+  poke(own.pd, qp->pd_number);
   __atomic_store_n(&own.qpn, qpn, __ATOMIC_RELEASE);
   error = add_member(*qp->recv_cq, *qp);
   if (error != 0) {

@@ -35,7 +35,7 @@ inline void fill_receive(ibv_wc& wc, const Qp& qp, std::uint64_t wr_id, std::uin
   wc.byte_len = bytes;
   wc.imm_data = header::immediate(h);
   wc.qp_num = qp.plain.qp_num;
-  wc.src_qp = qp.own->dest_qpn;
+  wc.src_qp = peek(qp.own->dest_qpn);
   wc.wc_flags = (flags & header::kImmediate) != 0 ? IBV_WC_WITH_IMM : 0;
   wc.pkey_index = 0;
   wc.slid = 0;
@@ -65,7 +65,8 @@ inline Taken take_message(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc)
     const ReceiveSge& sge = qp.own_sges[at * qp.max_recv_sge];
     Region region;
     std::uint64_t offset;
-    if (bytes > sge.length || !find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) ||
+    if (bytes > sge.length ||
+        !find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) ||
         region.pd != qp.pd_number || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
         !region.contains(sge.address, bytes, offset)) [[unlikely]]
       return take_slowly(qp, slot, h, wc);

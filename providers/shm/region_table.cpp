@@ -41,13 +41,13 @@ int RegionTable::publish(const Region& region, std::uint32_t& key) noexcept {
     give_back(index);
     return error;
   }
-  record.iova = region.iova;
-  record.length = region.length;
-  record.address = region.address;
-  record.arena_offset = region.arena_offset;
-  record.access = region.access;
-  record.pd = region.pd;
-  record.arena = region.arena;
+  poke(record.iova, region.iova);
+  poke(record.length, region.length);
+  poke(record.address, region.address);
+  poke(record.arena_offset, region.arena_offset);
+  poke(record.access, region.access);
+  poke(record.pd, region.pd);
+  poke(record.arena, region.arena);
   key = index << 8 | generation_[index];
   // Publishes the record; pairs with find_region().
   record.key.store(key, std::memory_order_release);

@@ -15,8 +15,8 @@ namespace {
 /// Publishes the request in our record and wakes the peer's service thread.
 void ask(Qp& qp, ServiceOp op, std::uint64_t length) noexcept {
   QpRecord& own = *qp.own;
-  own.op = static_cast<std::uint32_t>(op);
-  own.length = length;
+  poke(own.op, static_cast<std::uint32_t>(op));
+  poke(own.length, length);
   qp.progress.asked = ++qp.ask_sequence;
   qp.progress.asked_bytes = length;
   // Publishes the request; pairs with the load in serve().
@@ -65,8 +65,9 @@ unsigned char* target(const Qp& qp, std::uint32_t rkey, std::uint64_t iova, std:
                       std::uint32_t need) noexcept {
   Region region;
   std::uint64_t offset;
-  if (!find_region(qp.own_regions, qp.own_region_capacity, rkey, region) || region.pd != qp.pd_number ||
-      (region.access & need) != need || !region.contains(iova, length, offset))
+  if (!find_region(qp.own_regions, qp.own_region_capacity, rkey, region) ||
+      region.pd != qp.pd_number || (region.access & need) != need ||
+      !region.contains(iova, length, offset))
     return nullptr;
   return reinterpret_cast<unsigned char*>(region.address + offset);
 }
@@ -180,8 +181,8 @@ void serve(Qp& qp) noexcept {
   live.service_active.fetch_add(1, std::memory_order_seq_cst);
   const ibv_wc_status status = perform(qp, *peer, request, value);
   live.service_active.fetch_add(1, std::memory_order_release);
-  qp.own->answer_status = status;
-  qp.own->answer_value = value;
+  poke(qp.own->answer_status, status);
+  poke(qp.own->answer_value, value);
   // Publishes the answer; pairs with the load in answer().
   qp.own->answered.store(asked, std::memory_order_release);
 }
@@ -209,9 +210,9 @@ Reach ask_to_move(Qp& qp, const PendingSend& send, const LocalRange* local, bool
       if (!have_bounce(qp)) return Reach::kGone;
       gather(Node::get().segment().at<unsigned char>(qp.bounce), local, send.num_sge, done, piece);
     }
-    qp.own->rkey = send.rkey;
-    qp.own->address = send.remote_address + done;
-    qp.own->bounce = qp.bounce;
+    poke(qp.own->rkey, send.rkey);
+    poke(qp.own->address, send.remote_address + done);
+    poke(qp.own->bounce, qp.bounce);
     ask(qp, read ? ServiceOp::kRead : ServiceOp::kWrite, piece);
     return Reach::kService;
   }
@@ -230,9 +231,9 @@ Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
   const std::uint64_t piece = next_piece(done, send.length);
   gather(Node::get().segment().at<unsigned char>(qp.bounce), local, send.num_sge, done, piece);
   // A streaming message has its slot already: its receive is the one before the next.
-  qp.own->address = qp.progress.streaming ? qp.sent - 1 : qp.sent;
-  qp.own->swap = done;
-  qp.own->bounce = qp.bounce;
+  poke(qp.own->address, qp.progress.streaming ? qp.sent - 1 : qp.sent);
+  poke(qp.own->swap, done);
+  poke(qp.own->bounce, qp.bounce);
   ask(qp, ServiceOp::kPlace, piece);
   return Reach::kService;
 }
@@ -243,10 +244,10 @@ Reach ask_for_atomic(Qp& qp, const PendingSend& send, std::uint64_t& old) noexce
     if (reach == Reach::kDone) old = peek(qp.remote->answer_value);
     return reach;
   }
-  qp.own->rkey = send.rkey;
-  qp.own->address = send.remote_address;
-  qp.own->compare_add = send.compare_add;
-  qp.own->swap = send.swap;
+  poke(qp.own->rkey, send.rkey);
+  poke(qp.own->address, send.remote_address);
+  poke(qp.own->compare_add, send.compare_add);
+  poke(qp.own->swap, send.swap);
   ask(qp, send.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? ServiceOp::kCompareSwap : ServiceOp::kFetchAdd,
       8);
   return Reach::kService;
