@@ -8,6 +8,8 @@ function(verbatim_warnings target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wcast-qual -Wformat=2 -Wundef -Wvla
     -Wimplicit-fallthrough
+    # GCC also says it, after inlining, of calls whose result is compared with the size.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-format-truncation>
     $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi>
     $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes -Wmissing-prototypes>
     $<$<BOOL:${VERBATIM_WERROR}>:-Werror>)

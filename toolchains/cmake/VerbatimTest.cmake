@@ -49,3 +49,20 @@ function(verbatim_test target)
     PROPERTIES TIMEOUT ${test_TIMEOUT} ${test_PROPERTIES})
   verbatim_label_tests(${target}_TESTS ${test_LABELS})
 endfunction()
+
+# Path by which a test of this build starts `target` as a process of its own: the program, or in a cross build a script that
+# starts it under the emulator.
+function(verbatim_startable out target)
+  if(NOT CMAKE_CROSSCOMPILING_EMULATOR)
+    set(${out} $<TARGET_FILE:${target}> PARENT_SCOPE)
+    return()
+  endif()
+  list(POP_FRONT CMAKE_CROSSCOMPILING_EMULATOR program)
+  find_program(VERBATIM_EMULATOR ${program} REQUIRED)
+  list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " arguments)
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${target}.emulated)
+  file(GENERATE OUTPUT ${script}
+    CONTENT "#!/bin/sh\nexec ${VERBATIM_EMULATOR} ${arguments} $<TARGET_FILE:${target}> \"$@\"\n"
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  set(${out} ${script} PARENT_SCOPE)
+endfunction()
