@@ -61,8 +61,10 @@ TEST_P(ClassicInterop, TheirServerAndOurClient) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Options, ClassicInterop,
-                         ::testing::Values(Words{}, Words{"-e"}, Words{"-c", "-s", "1"},
-                                           Words{"-g", "0"}, Words{"-c", "-e", "-s", "10000"},
+                         ::testing::Values(Words{"-n", "100"}, Words{"-e"},
+                                           Words{"-c", "-s", "1", "-n", "100"},
+                                           Words{"-g", "0", "-n", "100"},
+                                           Words{"-c", "-e", "-s", "10000"},
                                            Words{"-c", "-s", "1048576", "-n", "50"}));
 
 TEST_F(ClassicInterop, BothSeeTheSameDevices) {
