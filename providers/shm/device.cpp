@@ -24,6 +24,8 @@ namespace {
 
 constexpr std::uint32_t kMaxDevices = 16;
 constexpr std::uint8_t kPort = 1;
+/// Of a GUID: the device number plus one; the rest is the host's.
+constexpr std::uint64_t kDeviceBits = 0xff;
 
 bool is_ethernet() noexcept {
   static constexpr std::string_view kLinks[] = {"infiniband", "ethernet"};
@@ -37,21 +39,20 @@ std::uint64_t host_guid() noexcept {
   if (file.get() < 0 || ::read(file.get(), id, sizeof(id)) <= 0) ::gethostname(id, sizeof(id) - 1);
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  // Locally administered, and room for the device number at the end.
-  return (hash | std::uint64_t{2} << 56) & ~std::uint64_t{0xff};
+  // Locally administered.
+  return (hash | std::uint64_t{2} << 56) & ~kDeviceBits;
 }
-
-std::uint64_t guid_of(std::uint32_t device) noexcept { return host_guid() | (device + 1); }
 
 }  // namespace
 
 int list_devices(DeviceSink& sink) noexcept {
   const auto count =
       static_cast<std::uint32_t>(environment_integer("VERBATIM_SHM_DEVICES", 1, 1, kMaxDevices));
+  const std::uint64_t host = host_guid();
   for (std::uint32_t i = 0; i < count; ++i) {
     char name[16];
     std::snprintf(name, sizeof(name), "shm%u", i);
-    DeviceDescription found{.name = name, .guid = htobe64(guid_of(i)), .index = i};
+    DeviceDescription found{.name = name, .guid = htobe64(host | (i + 1)), .index = i};
     if (const int error = sink.add(found); error != 0) return error;
   }
   return 0;
@@ -90,8 +91,8 @@ void close(verbatim::Context& context) noexcept {
 int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept {
   ibv_device_attr& a = attr.orig_attr;
   std::snprintf(a.fw_ver, sizeof(a.fw_ver), "%s", "0.1.0");
-  a.node_guid = htobe64(guid_of(context.device.index));
-  a.sys_image_guid = htobe64(host_guid());
+  a.node_guid = context.device.guid;
+  a.sys_image_guid = htobe64(be64toh(context.device.guid) & ~kDeviceBits);
   a.max_mr_size = ~std::uint64_t{0};
   a.page_size_cap = ~std::uint64_t{0xfff};
   a.max_qp = kMaxQps;
@@ -141,7 +142,7 @@ int query_gid(verbatim::Context& context, std::uint8_t port, int index,
               ibv_gid_entry& entry) noexcept {
   if (port != kPort || index != 0) return EINVAL;
   entry.gid.global.subnet_prefix = htobe64(0xfe80000000000000);
-  entry.gid.global.interface_id = htobe64(guid_of(context.device.index));
+  entry.gid.global.interface_id = context.device.guid;
   entry.gid_type = is_ethernet() ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
   entry.ndev_ifindex = 0;
   return 0;
