@@ -30,7 +30,7 @@ ibv_flow* create_flow_slot(ibv_qp* qp, ibv_flow_attr* attr) {
   return as_pointer(create_flow(Qp::from(qp), *attr));
 }
 
-int destroy_flow_slot(ibv_flow* flow) { return as_errno(destroy_flow(*flow)); }
+int destroy_flow_slot(ibv_flow* flow) { return as_errno(destroy_flow(Flow::from(flow))); }
 
 ibv_flow_action* create_flow_action_esp_slot(ibv_context* context, ibv_flow_action_esp_attr* attr) {
   return as_pointer(create_flow_action_esp(Context::from(context), *attr));

@@ -3,6 +3,7 @@
 #include "runtime/verbs/ethernet.hpp"
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
@@ -62,15 +63,32 @@ Status destroy_wq(Wq& wq) noexcept {
 Result<RwqIndTable*> create_rwq_ind_table(Context& context,
                                           ibv_rwq_ind_table_init_attr& attr) noexcept {
   constexpr const char* kVerb = "ibv_create_rwq_ind_table";
+  constexpr std::uint32_t kLargestLog = 16;
   if (attr.comp_mask >= IBV_CREATE_IND_TABLE_RESERVED) {
     return refuse(EINVAL, kVerb, "unknown bits in comp_mask");
   }
   if (attr.ind_tbl == nullptr) return refuse(EINVAL, kVerb, "needs a table of work queues");
+  if (attr.log_ind_tbl_size > kLargestLog) return refuse(EINVAL, kVerb, "the table is too large");
+  const std::uint32_t count = 1u << attr.log_ind_tbl_size;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (attr.ind_tbl[i] == nullptr || attr.ind_tbl[i]->context != context.handle()) {
+      return refuse(EINVAL, kVerb, "a work queue is missing or of another context");
+    }
+  }
+  auto** const queues = static_cast<Wq**>(std::calloc(count, sizeof(Wq*)));
+  if (queues == nullptr) return Error{ENOMEM, "no memory for the indirection table"};
   RwqIndTable* table = nullptr;
   if (const int error = table_of(context).create_rwq_ind_table(context, attr, &table)) {
+    std::free(queues);
     return Error{error, "create_rwq_ind_table"};
   }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    queues[i] = &Wq::from(attr.ind_tbl[i]);
+    pin(queues[i]);
+  }
   table->plain.context = context.handle();
+  table->queues = queues;
+  table->queue_count = count;
   pin(&context);
   return table;
 }
@@ -80,27 +98,32 @@ Status destroy_rwq_ind_table(RwqIndTable& table) noexcept {
     return refuse_busy("ibv_destroy_rwq_ind_table", uses, "queue pairs");
   }
   Context& context = context_of(table);
+  Wq** const queues = table.queues;
+  const std::uint32_t count = table.queue_count;
   if (const int error = table_of(context).destroy_rwq_ind_table(table)) {
     return Error{error, "destroy_rwq_ind_table"};
   }
+  for (std::uint32_t i = 0; i < count; ++i) unpin(queues[i]);
+  std::free(queues);
   unpin(&context);
   return {};
 }
 
-Result<ibv_flow*> create_flow(Qp& qp, ibv_flow_attr& attr) noexcept {
-  ibv_flow* flow = nullptr;
+Result<Flow*> create_flow(Qp& qp, ibv_flow_attr& attr) noexcept {
+  Flow* flow = nullptr;
   if (const int error = table_of(qp).create_flow(qp, attr, &flow)) {
     return Error{error, "create_flow"};
   }
-  flow->context = qp.plain.context;
-  pin(&context_of(qp));
+  flow->plain.context = qp.plain.context;
+  flow->qp = &qp;
+  pin(&qp);
   return flow;
 }
 
-Status destroy_flow(ibv_flow& flow) noexcept {
-  Context& context = Context::from(flow.context);
-  if (const int error = table_of(context).destroy_flow(flow)) return Error{error, "destroy_flow"};
-  unpin(&context);
+Status destroy_flow(Flow& flow) noexcept {
+  Qp* const qp = flow.qp;
+  if (const int error = table_of(flow).destroy_flow(flow)) return Error{error, "destroy_flow"};
+  unpin(qp);
   return {};
 }
 

@@ -17,8 +17,8 @@ Result<RwqIndTable*> create_rwq_ind_table(Context& context,
                                           ibv_rwq_ind_table_init_attr& attr) noexcept;
 Status destroy_rwq_ind_table(RwqIndTable& table) noexcept;
 
-Result<ibv_flow*> create_flow(Qp& qp, ibv_flow_attr& attr) noexcept;
-Status destroy_flow(ibv_flow& flow) noexcept;
+Result<Flow*> create_flow(Qp& qp, ibv_flow_attr& attr) noexcept;
+Status destroy_flow(Flow& flow) noexcept;
 Result<ibv_flow_action*> create_flow_action_esp(Context& context,
                                                 ibv_flow_action_esp_attr& attr) noexcept;
 Status modify_flow_action_esp(ibv_flow_action& action, ibv_flow_action_esp_attr& attr) noexcept;

@@ -110,7 +110,8 @@ struct Mr {
   std::uint32_t type = 0;    ///< at 48 and 52 as in the layout that vendor libraries know
   std::uint32_t access = 0;  ///< ibv_access_flags
   std::uint64_t iova = 0;
-  std::atomic<std::uint32_t> uses{0};  ///< memory windows bound to it
+  /// Memory windows bound to it. The provider counts them: binding is a work request.
+  std::atomic<std::uint32_t> uses{0};
   ibv_dm* device_memory = nullptr;
   [[nodiscard]] static Mr& from(ibv_mr* handle) noexcept { return *reinterpret_cast<Mr*>(handle); }
 };
@@ -196,14 +197,16 @@ struct Srq {
 struct Wq {
   /// ibv_create_wq, inline in the application, makes the mutex and the condition.
   ibv_wq plain{};
-  std::atomic<std::uint32_t> uses{0};
+  std::atomic<std::uint32_t> uses{0};  ///< indirection tables
   EventLink async_events;
   [[nodiscard]] static Wq& from(ibv_wq* handle) noexcept { return *reinterpret_cast<Wq*>(handle); }
 };
 
 struct RwqIndTable {
   ibv_rwq_ind_table plain{};
-  std::atomic<std::uint32_t> uses{0};
+  std::atomic<std::uint32_t> uses{0};  ///< QPs
+  Wq** queues = nullptr;               ///< those it spreads over, in an array of the runtime's
+  std::uint32_t queue_count = 0;
   [[nodiscard]] static RwqIndTable& from(ibv_rwq_ind_table* handle) noexcept {
     return *reinterpret_cast<RwqIndTable*>(handle);
   }
@@ -242,6 +245,14 @@ struct Qp {
   }
 };
 
+struct Flow {
+  ibv_flow plain{};
+  Qp* qp = nullptr;
+  [[nodiscard]] static Flow& from(ibv_flow* handle) noexcept {
+    return *reinterpret_cast<Flow*>(handle);
+  }
+};
+
 struct Ah {
   ibv_ah plain{};
   ibv_ah_attr attr{};
@@ -268,5 +279,6 @@ static_assert(offsetof(Cq, plain) == 0 && offsetof(Cq, extended) == 0);
 static_assert(offsetof(Srq, plain) == 0 && offsetof(Xrcd, plain) == 0 && offsetof(Wq, plain) == 0);
 static_assert(offsetof(Qp, plain) == 0 && offsetof(Qp, extended) == 0);
 static_assert(offsetof(Ah, plain) == 0 && offsetof(RwqIndTable, plain) == 0);
+static_assert(offsetof(Flow, plain) == 0);
 
 }  // namespace verbatim

@@ -150,8 +150,8 @@ struct ProviderTable {
   int (*destroy_wq)(Wq&) noexcept;
   int (*create_rwq_ind_table)(Context&, ibv_rwq_ind_table_init_attr&, RwqIndTable** out) noexcept;
   int (*destroy_rwq_ind_table)(RwqIndTable&) noexcept;
-  int (*create_flow)(Qp&, ibv_flow_attr&, ibv_flow** out) noexcept;
-  int (*destroy_flow)(ibv_flow&) noexcept;
+  int (*create_flow)(Qp&, ibv_flow_attr&, Flow** out) noexcept;
+  int (*destroy_flow)(Flow&) noexcept;
   int (*create_flow_action_esp)(Context&, ibv_flow_action_esp_attr&,
                                 ibv_flow_action** out) noexcept;
   int (*modify_flow_action_esp)(ibv_flow_action&, ibv_flow_action_esp_attr&) noexcept;
