@@ -223,6 +223,35 @@ TEST_P(Events, UnfetchedEventsOfADestroyedQpAreDropped) {
 
 class SoftEvents : public OpenedDevice {};
 
+// Programs end their event threads so; a wait that is no cancellation point would hang their join.
+TEST_F(SoftEvents, AWaitingReaderCanBeCancelled) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer does not follow a cancelled system call";
+#endif
+  ibv_comp_channel* const channel = ibv_create_comp_channel(context);
+  ibv_cq* const cq = make_cq(channel);
+  const auto body = [](void* argument) -> void* {
+    ibv_cq* got = nullptr;
+    void* user = nullptr;
+    ibv_get_cq_event(static_cast<ibv_comp_channel*>(argument), &got, &user);
+    return nullptr;
+  };
+  pthread_t reader;
+  ASSERT_EQ(::pthread_create(&reader, nullptr, body, channel), 0);
+  EXPECT_EQ(::pthread_cancel(reader), 0);
+  void* result = nullptr;
+  ASSERT_EQ(::pthread_join(reader, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+
+  null::notify(cq);
+  ibv_cq* got = nullptr;
+  void* user = nullptr;
+  EXPECT_EQ(ibv_get_cq_event(channel, &got, &user), 0) << "the channel goes on";
+  ibv_ack_cq_events(cq, 1);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+  EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
+}
+
 TEST_F(SoftEvents, OnlyPortsAndTheDeviceNeedNoAcknowledgement) {
   ibv_async_event port{};
   port.element.port_num = 3;

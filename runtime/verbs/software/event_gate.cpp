@@ -3,6 +3,7 @@
 #include "runtime/verbs/software/event_gate.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -11,6 +12,20 @@
 #include "runtime/sync/futex.hpp"
 
 namespace verbatim {
+namespace {
+
+/// read(2), for which this wait stands, is a cancellation point: programs end their event threads
+/// by pthread_cancel. The bare system call is none, so cancellation may strike anywhere within it;
+/// no lock is held there.
+int cancellable_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen) noexcept {
+  int before = 0;
+  ::pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
+  const int error = futex_wait(word, seen);
+  ::pthread_setcanceltype(before, nullptr);
+  return error;
+}
+
+}  // namespace
 
 int EventGate::open() noexcept {
   const int fd = ::eventfd(0, EFD_CLOEXEC);
@@ -48,7 +63,7 @@ int EventGate::wait_and_unlock() noexcept {
   const std::uint32_t seen = arrivals_.load(std::memory_order_relaxed);
   ++sleepers_;
   mutex_.unlock();
-  const int error = futex_wait(arrivals_, seen);
+  const int error = cancellable_wait(arrivals_, seen);
   mutex_.lock();
   --sleepers_;
   mutex_.unlock();

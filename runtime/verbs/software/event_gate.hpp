@@ -34,7 +34,8 @@ class EventGate {
   UniqueFd fd_;
   Mutex mutex_;
   std::atomic<std::uint32_t> arrivals_{0};  ///< written under the mutex; sleepers watch it
-  std::uint32_t sleepers_ = 0;              ///< under the mutex
+  /// Under the mutex. A cancelled sleeper stays counted: that costs a needless wake, no more.
+  std::uint32_t sleepers_ = 0;
 };
 
 }  // namespace verbatim
