@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -85,6 +84,7 @@ void End::introduce() {
 
 Reply End::answer(const Request& request) {
   Reply reply;
+  const double waited_before = waited_for_core_ns();
   try {
     switch (request.kind) {
       case Kind::kHandover:
@@ -137,6 +137,7 @@ Reply End::answer(const Request& request) {
     reply.error = EIO;
     std::snprintf(reply.message, sizeof reply.message, "%s", failure.what());
   }
+  reply.waited_ns = waited_for_core_ns() - waited_before;
   return reply;
 }
 
@@ -158,8 +159,6 @@ int run_if_end(int argc, char** argv) {
     const auto parent = parse_count(argv[4], 1, 1 << 30);
     if (!cpu || !parent) throw std::invalid_argument("--end is for the program's own use");
     end_with_parent(*parent);
-    // The terminal sends Ctrl-C to all of us; the supervisor decides.
-    std::signal(SIGINT, SIG_IGN);
     pin_to(*cpu);
     const Side side = std::string_view(argv[2]) == "near" ? Side::kNear : Side::kFar;
     End end(side, kSupervisorFd, kPeerFd, map_shared_page(kSharedFd));

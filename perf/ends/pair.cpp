@@ -21,6 +21,7 @@ Child start_end(const char* side, int cpu, const std::string& fabric, int superv
   SpawnOptions options;
   options.fds = {{supervisor, kSupervisorFd}, {peer, kPeerFd}, {memory, kSharedFd}};
   options.environment = {"VERBATIM_FABRIC=" + fabric};
+  options.hold_interrupts = true;
   return Child({own_path(), "--end", side, std::to_string(cpu), std::to_string(getpid())}, options);
 }
 
@@ -41,6 +42,7 @@ Pair::~Pair() { munmap(shared_, sizeof *shared_); }
 
 Reply Pair::await_replies(const std::string& what) {
   Reply near_reply;
+  double waited_ns = 0;
   std::array<int, 2> waiting = {near_socket_.get(), far_socket_.get()};
   while (waiting[0] >= 0 || waiting[1] >= 0) {
     const std::size_t who = wait_readable(waiting, kBlockTimeoutMs);
@@ -53,8 +55,10 @@ Reply Pair::await_replies(const std::string& what) {
       throw std::runtime_error(what + ": " + name + " process: " + reply.message);
     }
     if (who == 0) near_reply = reply;
+    waited_ns += reply.waited_ns;
     waiting[who] = -1;
   }
+  near_reply.waited_ns = waited_ns;
   return near_reply;
 }
 
@@ -63,6 +67,9 @@ Reply Pair::run(const Request& request, const std::string& what) {
     send_record(far_socket_.get(), request);
     send_record(near_socket_.get(), request);
     return await_replies(what);
+  } catch (const std::exception&) {
+    check_interrupt();  // whoever was signaled together with us may have ended first
+    throw;
   } catch (const TimedOut&) {
     throw std::runtime_error(what + ": no answer within " + std::to_string(kBlockTimeoutMs / 1000) +
                              " s");

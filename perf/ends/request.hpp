@@ -56,12 +56,15 @@ struct Reply {
   double operations = 0;         // one-way messages in it
   double bytes = 0;              // payload of them
   double ns_per_stamp = 0;       // one histogram unit; 0: not stamped
+  double waited_ns = 0;  // how long either end was runnable but not running: others wanted its core
   double extra[4] = {};
   char message[200] = {};
 
   double ns_per_operation() const { return elapsed_ns / operations; }
   double gigabytes_per_second() const { return bytes / elapsed_ns; }
   double million_per_second() const { return 1e3 * operations / elapsed_ns; }
+  /// More than a hundredth of the block went to somebody else.
+  bool disturbed() const { return waited_ns > elapsed_ns / 100; }
 };
 
 inline constexpr std::uint64_t kMaxSize = std::uint64_t{4} << 20;

@@ -28,6 +28,8 @@ struct Cell {
       floor;  // name, or family of variants, of this group that it is compared with; empty: none
   bool stamped = false;
   // Results.
+  int retaken = 0;    // blocks thrown away because somebody else had one of the cores
+  int disturbed = 0;  // blocks kept although so, after kAttempts
   bool unavailable = false;
   Blocks blocks;
   Histogram stamps;
@@ -57,7 +59,11 @@ double value_of(const Reply& reply, Unit unit);
 /// Finds how many iterations make a block of about `block_ms`.
 void calibrate(Pair& pair, Cell& cell, double block_ms);
 
-/// One more block of `cell` (and a stamped one if it wants that).
+/// How often a disturbed block is taken again.
+inline constexpr int kAttempts = 6;
+
+/// One more block of `cell` (and a stamped one if it wants that), preferably one during which
+/// nobody else had a core of ours.
 void measure(Pair& pair, Cell& cell);
 
 }  // namespace verbatim::perf

@@ -42,6 +42,12 @@ class Run {
     for (std::size_t i = 0; i < groups_.size(); ++i) measure_group(pair, i);
     progress_.clear();
     facts_.seconds = seconds();
+    for (const Group& group : groups_) {
+      for (const Cell& cell : group.cells) {
+        facts_.retaken += cell.retaken;
+        facts_.disturbed += cell.disturbed;
+      }
+    }
   }
 
   void print() const {

@@ -140,6 +140,12 @@ void print_tables(std::FILE* out, const RunFacts& facts, const std::deque<Group>
                facts.cores.far, facts.cores.note.c_str());
   std::fprintf(out, "at least %zu rounds, blocks of %.1f ms, tests and floors in turn, %.0f s\n",
                facts.rounds, facts.block_ms, facts.seconds);
+  if (facts.retaken != 0) {
+    std::fprintf(out,
+                 "%d blocks were taken again since other programs had one of the cores; %d stayed "
+                 "disturbed\n",
+                 facts.retaken, facts.disturbed);
+  }
   for (const Group& group : groups) print_handover(out, group);
   print_copies(out, groups);
   if (has_section(groups, Section::kLatency)) print_latency(out, groups);

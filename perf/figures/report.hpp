@@ -17,6 +17,8 @@ struct RunFacts {
   std::size_t rounds = 0;  // of the group that had the fewest
   double block_ms = 0;
   double seconds = 0;
+  int retaken = 0;
+  int disturbed = 0;
 };
 
 void print_tables(std::FILE* out, const RunFacts& facts, const std::deque<Group>& groups);

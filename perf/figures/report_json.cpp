@@ -90,6 +90,8 @@ void print_json(std::FILE* out, const RunFacts& facts, const std::deque<Group>& 
                     {"rounds", facts.rounds},
                     {"block_ms", facts.block_ms},
                     {"seconds", facts.seconds},
+                    {"retaken", facts.retaken},
+                    {"disturbed", facts.disturbed},
                     {"figures", figures}};
   std::fprintf(out, "%s\n", all.dump(2).c_str());
 }

@@ -85,14 +85,16 @@ class Started {
 
 }  // namespace
 
-double time_to_message(const Couple& couple, const CorePair& cores, const std::string& fabric) {
+StartTime time_to_message(const Couple& couple, const CorePair& cores, const std::string& fabric) {
   Started started(couple, cores, fabric);
   started.await_b('m');
   const std::uint64_t end = now_ns();
   started.await_b('i');
   started.await_a('i');
+  double waited = 0;
+  for (const pid_t pid : started.pids()) waited += waited_for_core_ns(pid);
   started.finish();
-  return static_cast<double>(end - started.start_ns());
+  return {static_cast<double>(end - started.start_ns()), waited};
 }
 
 MemoryUse idle_memory(const Couple& couple, const CorePair& cores, const std::string& fabric) {

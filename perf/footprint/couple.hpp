@@ -16,9 +16,14 @@ struct Couple {
   std::string mode;     // "idle": connected, no message; empty: one message
 };
 
-/// Nanoseconds from just before the first posix_spawn to the report of the message; each program
+struct StartTime {
+  double ns;         // from just before the first posix_spawn to the report of the message
+  double waited_ns;  // how long either main thread was kept from its core
+};
+
+/// Each program
 /// starts on its own core.
-double time_to_message(const Couple& couple, const CorePair& cores, const std::string& fabric);
+StartTime time_to_message(const Couple& couple, const CorePair& cores, const std::string& fabric);
 
 /// Both started, connected and waiting.
 MemoryUse idle_memory(const Couple& couple, const CorePair& cores, const std::string& fabric);

@@ -26,15 +26,26 @@ void Bench::run(Probes& probes, const std::string& title, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     for (Probe& probe : probes) {
       progress_.show(static_cast<double>(round) / rounds, title + ": " + probe.name);
-      if (!probe.missing.empty()) continue;
-      if (const auto value = probe.take()) {
-        probe.blocks.add(*value);
-      } else {
-        probe.missing = "not offered by this machine";
-      }
+      if (probe.missing.empty()) take_once(probe);
     }
   }
   progress_.clear();
+}
+
+void Bench::take_once(Probe& probe) {
+  std::optional<Taken> best;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const auto now = probe.take();
+    if (!now) {
+      probe.missing = "not offered by this machine";
+      return;
+    }
+    if (!best || now->waited_ns < best->waited_ns) best = now;
+    if (!best->disturbed) break;
+    if (attempt + 1 < kAttempts) ++retaken;
+  }
+  disturbed += best->disturbed;
+  probe.blocks.add(best->value);
 }
 
 Probe Bench::ours(const std::string& name, const Request& request, Unit unit) {
@@ -43,19 +54,20 @@ Probe Bench::ours(const std::string& name, const Request& request, Unit unit) {
   cell->request = request;
   cell->unit = unit;
   return {name,
-          [this, cell]() -> std::optional<double> {
-            if (cell->blocks.empty()) calibrate(pair(), *cell, options.block_ms);
-            measure(pair(), *cell);
+          [this, cell, ready = false]() mutable -> std::optional<Taken> {
+            if (!ready) calibrate(pair(), *cell, options.block_ms);
+            ready = true;
             if (cell->unavailable) return std::nullopt;
-            return cell->blocks.values().back();
+            const Reply reply = pair().run(cell->request, cell->name);
+            return taken(reply, value_of(reply, cell->unit));
           },
           {},
           {}};
 }
 
 Probe Bench::theirs(const std::string& name, bool installed, const char* package,
-                    std::function<double()> take) {
-  Probe probe{name, [take = std::move(take)]() -> std::optional<double> { return take(); }, {}, {}};
+                    std::function<Taken()> take) {
+  Probe probe{name, [take = std::move(take)]() -> std::optional<Taken> { return take(); }, {}, {}};
   if (!installed) probe.missing = std::string(package) + " is not installed";
   return probe;
 }

@@ -17,10 +17,17 @@
 
 namespace verbatim::perf {
 
+/// One measurement, and how much of it was lost to other programs on the same core.
+struct Taken {
+  double value;
+  double waited_ns;
+  bool disturbed;
+};
+
 struct Probe {
   std::string name;
-  std::function<std::optional<double>()> take;  // nothing: this machine does not offer it
-  std::string missing;                          // set: not measured, and why
+  std::function<std::optional<Taken>()> take;  // nothing: this machine does not offer it
+  std::string missing;                         // set: not measured, and why
   Blocks blocks;
 };
 
@@ -47,11 +54,14 @@ class Bench {
   bool wants(const std::string& row) const;
   void run(Probes& probes, const std::string& title, int rounds);
 
+  int retaken = 0;    // measurements thrown away since somebody else had a core
+  int disturbed = 0;  // and kept nevertheless, after several attempts
+
   /// A block of ours; its length is found by the first one.
   Probe ours(const std::string& name, const Request& request, Unit unit);
   /// `installed` false: missing, with the package to install.
   Probe theirs(const std::string& name, bool installed, const char* package,
-               std::function<double()> take);
+               std::function<Taken()> take);
 
   /// value / reference, round by round.
   void judge_ratio(const std::string& row, const std::string& figure, Sense sense, double target,
@@ -60,9 +70,20 @@ class Bench {
                    const Probe& value, const char* unit);
 
  private:
+  void take_once(Probe& probe);
+
   Progress progress_;
   std::optional<Pair> pair_;
 };
+
+/// More than this lost in a whole run of another program is a disturbance; its own start costs
+/// less.
+inline constexpr double kLostInPrograms = 1e6;
+
+/// A reply of ours as a measurement.
+inline Taken taken(const Reply& reply, double value) {
+  return {value, reply.waited_ns, reply.disturbed()};
+}
 
 /// The one with the least median among those whose name starts so; they are our polling styles.
 const Probe& best_of(const Probes& probes, const std::string& prefix);

@@ -29,7 +29,7 @@ std::optional<double> parse_pingpong(const std::string& text) {
   return result;
 }
 
-double run_pingpong(std::uint64_t size, std::uint64_t count, const CorePair& cores) {
+PingpongResult run_pingpong(std::uint64_t size, std::uint64_t count, const CorePair& cores) {
   Programs programs;
   const std::vector<std::string> both = {
       "-p", "shm", "-e", "rdm", "-I", std::to_string(count), "-S", std::to_string(size)};
@@ -38,10 +38,10 @@ double run_pingpong(std::uint64_t size, std::uint64_t count, const CorePair& cor
   programs.server.insert(programs.server.end(), both.begin(), both.end());
   programs.client.insert(programs.client.end(), both.begin(), both.end());
   programs.client.emplace_back("127.0.0.1");
-  const std::string text = run_programs(programs, cores);
-  const auto result = parse_pingpong(text);
-  if (!result) throw std::runtime_error("fi_pingpong printed no result: " + text);
-  return *result;
+  const ProgramsRun run = run_programs(programs, cores);
+  const auto result = parse_pingpong(run.output);
+  if (!result) throw std::runtime_error("fi_pingpong printed no result: " + run.output);
+  return {*result, run.waited_ns};
 }
 
 }  // namespace verbatim::perf

@@ -12,6 +12,11 @@ namespace verbatim::perf {
 /// One-way nanoseconds from its table; nothing when there is no result line.
 std::optional<double> parse_pingpong(const std::string& text);
 
-double run_pingpong(std::uint64_t size, std::uint64_t count, const CorePair& cores);
+struct PingpongResult {
+  double ns;
+  double waited_ns;
+};
+
+PingpongResult run_pingpong(std::uint64_t size, std::uint64_t count, const CorePair& cores);
 
 }  // namespace verbatim::perf

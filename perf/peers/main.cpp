@@ -86,11 +86,17 @@ int compare(const Options& options) {
     Bench bench(options.bench, cores, fabric.path());
     judge_all(bench);
     if (options.json) {
-      print_verdicts_json(stdout, processor, cores, bench.verdicts);
+      print_verdicts_json(stdout, processor, cores, bench.disturbed, bench.verdicts);
     } else {
-      std::printf("%s, CPU %d and CPU %d (%s), %d rounds; low and high are quartiles\n\n",
+      std::printf("%s, CPU %d and CPU %d (%s), %d rounds; low and high are quartiles\n",
                   processor.c_str(), cores.near, cores.far, cores.note.c_str(),
                   options.bench.rounds);
+      if (bench.retaken != 0) {
+        std::printf(
+            "%d measurements were taken again since other programs had one of the cores; %d stayed "
+            "disturbed\n\n",
+            bench.retaken, bench.disturbed);
+      }
       print_verdicts(stdout, bench.verdicts);
     }
     for (const Verdict& verdict : bench.verdicts) {

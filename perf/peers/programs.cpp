@@ -93,7 +93,7 @@ std::string read_all(int fd) {
 
 }  // namespace
 
-std::string run_programs(const Programs& programs, const CorePair& cores) {
+ProgramsRun run_programs(const Programs& programs, const CorePair& cores) {
   const std::uint16_t port = free_port();
   SpawnOptions options;
   options.environment = programs.environment;
@@ -110,10 +110,14 @@ std::string run_programs(const Programs& programs, const CorePair& cores) {
   std::string text;
   try {
     text = read_all(client_output.get());
-    const int status = client.wait();
+    double client_waited = 0;
+    double server_waited = 0;
+    const int status = client.wait(&client_waited);
     // The server prints at its end; what it says is only wanted when something is wrong.
     const std::string server_text = read_all(server_output.get());
-    if (status == 0 && server.wait() == 0) return text;
+    if (status == 0 && server.wait(&server_waited) == 0) {
+      return {text, client_waited + server_waited};
+    }
     text += server_text;
   } catch (const TimedOut&) {
     text += "(no end within " + std::to_string(kTimeoutMs / 1000) + " s)";

@@ -16,9 +16,14 @@ struct Programs {
   std::vector<std::string> environment;
 };
 
-/// What the client printed. Throws std::runtime_error with the end of its output when one of them
+struct ProgramsRun {
+  std::string output;    // of the client
+  double waited_ns = 0;  // how long either main thread was kept from its core
+};
+
+/// Runs both to their end. Throws std::runtime_error with the end of its output when one of them
 /// fails, Interrupted on Ctrl-C.
-std::string run_programs(const Programs& programs, const CorePair& cores);
+ProgramsRun run_programs(const Programs& programs, const CorePair& cores);
 
 /// If this program was started to pin and become another one (by run_programs), does so and does
 /// not return.

@@ -31,10 +31,11 @@ constexpr std::uint64_t kMany = 1000;
 Probe registration(Bench& bench, const std::string& name, std::uint64_t size,
                    std::uint32_t writing) {
   return {name,
-          [&bench, name, size, writing]() -> std::optional<double> {
+          [&bench, name, size, writing]() -> std::optional<Taken> {
             const Request request{
                 .kind = Kind::kRegister, .batch = writing, .size = size, .iterations = 2000};
-            return bench.pair().run(request, name).ns_per_operation() / 1000;
+            const Reply reply = bench.pair().run(request, name);
+            return taken(reply, reply.ns_per_operation() / 1000);
           },
           {},
           {}};
@@ -52,12 +53,12 @@ void judge_connect(Bench& bench) {
   Blocks times[4];  // all, create, exchange, modify
   Probes probes;
   probes.push_back({"connect 1000 QPs",
-                    [&]() -> std::optional<double> {
+                    [&]() -> std::optional<Taken> {
                       Pair pair(bench.cores, bench.fabric);
                       const Reply reply = pair.run(
                           {.kind = Kind::kConnectMany, .iterations = kMany}, "connect 1000 QPs");
                       for (int i = 0; i < 3; ++i) times[i + 1].add(reply.extra[i] / 1e6);
-                      return reply.elapsed_ns / 1e6;
+                      return taken(reply, reply.elapsed_ns / 1e6);
                     },
                     {},
                     {}});
@@ -86,13 +87,14 @@ void judge_registration(Bench& bench) {
 void judge_start(Bench& bench) {
   Probes probes;
   for (const char* program : {"first_message", "hello"}) {
-    probes.push_back(
-        {program,
-         [&bench, program]() -> std::optional<double> {
-           return time_to_message({path_beside_own(program), {}}, bench.cores, bench.fabric) / 1e6;
-         },
-         {},
-         {}});
+    probes.push_back({program,
+                      [&bench, program]() -> std::optional<Taken> {
+                        const StartTime time = time_to_message({path_beside_own(program), {}},
+                                                               bench.cores, bench.fabric);
+                        return Taken{time.ns / 1e6, time.waited_ns, time.waited_ns > time.ns / 20};
+                      },
+                      {},
+                      {}});
   }
   bench.run(probes, "start", 3 * bench.options.rounds);
   Verdict verdict{

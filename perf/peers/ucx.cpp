@@ -26,7 +26,7 @@ std::optional<UcxResult> parse_ucx(const std::string& text) {
     }
     // The times have three decimals of a microsecond; the overall rate says the same with eight
     // digits.
-    if (columns.size() == kColumns && columns.back() > 0) result = UcxResult{columns.back()};
+    if (columns.size() == kColumns && columns.back() > 0) result = UcxResult{columns.back(), 0};
   }
   return result;
 }
@@ -48,9 +48,10 @@ UcxResult run_ucx(const UcxTest& test, const CorePair& cores) {
   } else {
     programs.environment = {"UCX_TLS=posix,cma"};
   }
-  const std::string text = run_programs(programs, cores);
-  const auto result = parse_ucx(text);
-  if (!result) throw std::runtime_error("ucx_perftest printed no result: " + text);
+  const ProgramsRun run = run_programs(programs, cores);
+  auto result = parse_ucx(run.output);
+  if (!result) throw std::runtime_error("ucx_perftest printed no result: " + run.output);
+  result->waited_ns = run.waited_ns;
   return *result;
 }
 

@@ -19,6 +19,7 @@ struct UcxTest {
 
 struct UcxResult {
   double messages_per_second;  // one way
+  double waited_ns = 0;
   double latency_ns() const { return 1e9 / messages_per_second; }
 };
 

@@ -37,7 +37,7 @@ void print_verdicts(std::FILE* out, const std::vector<Verdict>& verdicts) {
 }
 
 void print_verdicts_json(std::FILE* out, const std::string& processor, const CorePair& cores,
-                         const std::vector<Verdict>& verdicts) {
+                         int disturbed, const std::vector<Verdict>& verdicts) {
   using Json = nlohmann::ordered_json;
   const auto number = [](double value) {
     return std::isfinite(value) ? Json(value) : Json(nullptr);
@@ -66,6 +66,7 @@ void print_verdicts_json(std::FILE* out, const std::string& processor, const Cor
                       {"far", cores.far},
                       {"distinct", cores.distinct},
                       {"note", cores.note}}},
+                    {"disturbed", disturbed},
                     {"rows", rows}};
   std::fprintf(out, "%s\n", all.dump(2).c_str());
 }

@@ -31,6 +31,6 @@ struct Verdict {
 
 void print_verdicts(std::FILE* out, const std::vector<Verdict>& verdicts);
 void print_verdicts_json(std::FILE* out, const std::string& processor, const CorePair& cores,
-                         const std::vector<Verdict>& verdicts);
+                         int disturbed, const std::vector<Verdict>& verdicts);
 
 }  // namespace verbatim::perf

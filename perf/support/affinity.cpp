@@ -75,6 +75,15 @@ void pin_to(int cpu) {
   }
 }
 
+double waited_for_core_ns(int pid) {
+  // "time on the core, time waited for it, times started"
+  std::ifstream file("/proc/" + (pid == 0 ? "self" : std::to_string(pid)) + "/schedstat");
+  double ran = 0;
+  double waited = 0;
+  file >> ran >> waited;
+  return file ? waited : 0;
+}
+
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

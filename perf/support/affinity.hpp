@@ -24,6 +24,11 @@ CorePair choose_core_pair(const std::vector<int>& allowed);
 /// Pins the calling thread; throws std::system_error.
 void pin_to(int cpu);
 
+/// Since the process's main thread started: how long it was runnable without running, because
+/// others had its core. 0 where the kernel does not tell, or the process is gone; 0 as pid means
+/// this one.
+double waited_for_core_ns(int pid = 0);
+
 /// "AMD EPYC ..." from /proc/cpuinfo, or the architecture's name.
 std::string processor_name();
 

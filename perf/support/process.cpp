@@ -16,6 +16,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "perf/support/affinity.hpp"
+
 extern char** environ;
 
 namespace verbatim::perf {
@@ -102,8 +104,18 @@ Child::Child(const std::vector<std::string>& argv, const SpawnOptions& options) 
   if (options.stderr_fd >= 0) {
     posix_spawn_file_actions_adddup2(&files.actions, options.stderr_fd, STDERR_FILENO);
   }
-  const int error = posix_spawnp(&pid_, arguments.front().c_str(), &files.actions, nullptr,
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  if (options.hold_interrupts) {
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGINT);
+    posix_spawnattr_setsigmask(&attributes, &held);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  }
+  const int error = posix_spawnp(&pid_, arguments.front().c_str(), &files.actions, &attributes,
                                  c_strings(arguments).data(), c_strings(environment).data());
+  posix_spawnattr_destroy(&attributes);
   if (error != 0) {
     pid_ = -1;
     fail(error, "start " + arguments.front());
@@ -118,8 +130,15 @@ Child& Child::operator=(Child&& other) noexcept {
   return *this;
 }
 
-int Child::wait() {
+int Child::wait(double* waited_ns) {
   int status = 0;
+  if (waited_ns != nullptr && pid_ > 0) {
+    siginfo_t info;
+    // Ended, but still there to be asked.
+    while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+    }
+    *waited_ns = waited_for_core_ns(pid_);
+  }
   while (pid_ > 0 && waitpid(pid_, &status, 0) < 0) {
     if (errno != EINTR) fail(errno, "waitpid");
   }

@@ -38,6 +38,8 @@ struct SpawnOptions {
   std::vector<std::string> environment;  // "NAME=value", in place of our own value of NAME
   int stdout_fd = -1;                    // -1: inherited
   int stderr_fd = -1;
+  bool hold_interrupts =
+      false;  // starts with SIGINT blocked: a Ctrl-C on the terminal is the parent's business
 };
 
 class Child {
@@ -51,8 +53,9 @@ class Child {
 
   pid_t pid() const { return pid_; }
   bool started() const { return pid_ > 0; }
-  /// Waits for it to end by itself; the status as waitpid gives it.
-  int wait();
+  /// Waits for it to end by itself; the status as waitpid gives it. `waited_ns`: how long its main
+  /// thread was kept from its core.
+  int wait(double* waited_ns = nullptr);
   /// Kills it if it still runs, and waits.
   void end() noexcept;
 

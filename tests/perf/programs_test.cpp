@@ -31,7 +31,8 @@ TEST(Programs, ServerAndClientMeetOnAFreePort) {
   EXPECT_EQ(run_programs({{"python3", "-c", server, "%PORT%"},
                           {"python3", "-c", client, "%PORT%"},
                           {"VERBATIM_PERF_TEST=passed-on"}},
-                         cores()),
+                         cores())
+                .output,
             "1 passed-on\n");
 }
 
@@ -64,7 +65,7 @@ TEST(Programs, UcxMeasuresItself) {
 TEST(Programs, LibfabricMeasuresItself) {
   if (!is_installed("fi_pingpong")) GTEST_SKIP() << "libfabric-bin is not installed";
   if (!cores().distinct) GTEST_SKIP() << "needs two cores";
-  EXPECT_GT(run_pingpong(8, 2000, cores()), 1);
+  EXPECT_GT(run_pingpong(8, 2000, cores()).ns, 1);
 }
 
 }  // namespace

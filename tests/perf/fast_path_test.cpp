@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What posting and polling small messages over shm really executes, instruction by instruction: one
+// indirect call, the one of the header, and nothing else that leaves the function; no system call.
+// The child (this program again) connects two queue pairs of its own.
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+
+#include <cstring>
+#include <iostream>
+#include <string>
+#include <string_view>
+
+#include "perf/codegen/trace.hpp"
+#include "perf/support/process.hpp"
+#include "perf/support/scratch_folder.hpp"
+#include "perf/verbs/endpoint.hpp"
+
+namespace verbatim::perf {
+namespace {
+
+constexpr int kWarm = 64;
+
+struct Loopback {
+  ContextHandle context = open_first_device();
+  PdHandle pd{ibv_alloc_pd(context.get())};
+  SharedMemory memory{static_cast<std::byte*>(vbt_alloc_shared(4096))};
+  MrHandle mr{
+      ibv_reg_mr(pd.get(), memory.get(), 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)};
+  CqHandle send_cq{ibv_create_cq(context.get(), 256, nullptr, nullptr, 0)};
+  CqHandle recv_cq{ibv_create_cq(context.get(), 256, nullptr, nullptr, 0)};
+  QpHandle from = create_rc_qp(pd.get(), send_cq.get(), send_cq.get(), 128, 128);
+  QpHandle to = create_rc_qp(pd.get(), recv_cq.get(), recv_cq.get(), 128, 128);
+  ibv_sge sge{reinterpret_cast<std::uintptr_t>(memory.get()), 8, mr->lkey};
+  ibv_recv_wr receive{};
+  ibv_send_wr send{};
+  ibv_send_wr write{};
+  ibv_recv_wr* bad_receive = nullptr;
+  ibv_send_wr* bad_send = nullptr;
+  ibv_wc found{};
+
+  Loopback() {
+    const QpAddress a = address_of(context.get(), from.get());
+    const QpAddress b = address_of(context.get(), to.get());
+    connect_rc(from.get(), a, b);
+    connect_rc(to.get(), b, a);
+    receive.sg_list = send.sg_list = write.sg_list = &sge;
+    receive.num_sge = send.num_sge = write.num_sge = 1;
+    send.opcode = IBV_WR_SEND;
+    write.opcode = IBV_WR_RDMA_WRITE;
+    send.send_flags = write.send_flags = IBV_SEND_INLINE;
+    write.wr.rdma = {sge.addr + 64, mr->rkey};
+  }
+};
+
+// In this order: see the names below.
+int run_traced() {
+  Loopback pair;
+  const auto receive = [&] {
+    return ibv_post_recv(pair.to.get(), &pair.receive, &pair.bad_receive);
+  };
+  const auto send = [&] { return ibv_post_send(pair.from.get(), &pair.send, &pair.bad_send); };
+  const auto write = [&] { return ibv_post_send(pair.from.get(), &pair.write, &pair.bad_send); };
+  const auto poll = [&] { return ibv_poll_cq(pair.recv_cq.get(), 1, &pair.found); };
+  const auto poll_sends = [&] { return ibv_poll_cq(pair.send_cq.get(), 1, &pair.found); };
+  for (int i = 0; i < kWarm; ++i) {
+    if (receive() != 0) return 1;
+    pair.send.send_flags = pair.write.send_flags =
+        IBV_SEND_INLINE | (i % 8 == 7 ? unsigned{IBV_SEND_SIGNALED} : 0u);
+    if (send() != 0 || write() != 0) return 2;
+    while (poll() != 1) {
+    }
+    if (pair.found.status != IBV_WC_SUCCESS) return 3;
+  }
+  for (int i = 0; i < 2 * kWarm / 8;) i += poll_sends();
+  pair.send.send_flags = pair.write.send_flags = IBV_SEND_INLINE;
+
+  int error = 0;
+  int got = 0;
+  be_traced();
+  traced([&] { error |= receive(); });
+  traced([&] { error |= send(); });
+  traced([&] { got = poll(); });
+  if (got != 1 || pair.found.status != IBV_WC_SUCCESS) return 4;
+  traced([&] { got = poll(); });
+  if (got != 0) return 5;
+  traced([&] { error |= write(); });
+  pair.write.send_flags |= IBV_SEND_SIGNALED;
+  traced([&] { error |= write(); });
+  traced([&] { got = poll_sends(); });
+  if (got != 1 || pair.found.status != IBV_WC_SUCCESS) return 6;
+  return error;
+}
+
+// The limits are there to be lowered: a message that suddenly costs more instructions should be
+// noticed.
+struct Step {
+  const char* name;
+  std::uint32_t most_instructions;
+};
+constexpr Step kSteps[] = {{"post_recv", 160},
+                           {"post_send, SEND 8 B inline", 190},
+                           {"poll_cq, one received", 300},
+                           {"poll_cq, nothing", 70},
+                           {"post_send, WRITE 8 B inline", 190},
+                           {"post_send, WRITE 8 B inline, signaled", 230},
+                           {"poll_cq, one sent", 120}};
+
+TEST(FastPath, ExecutesOneIndirectCallAndNoOther) {
+  const ScratchFolder fabric;
+  setenv("VERBATIM_FABRIC", fabric.path().c_str(), 1);
+  const TraceResult result = trace_program({own_path(), "--traced"});
+  if (!result.refusal.empty()) GTEST_SKIP() << result.refusal;
+  ASSERT_EQ(result.traces.size(), std::size(kSteps));
+  for (std::size_t i = 0; i < result.traces.size(); ++i) {
+    const Trace& trace = result.traces[i];
+    std::cout << kSteps[i].name << ": " << trace.instructions << " instructions, " << trace.locked
+              << " locked\n";
+    EXPECT_EQ(trace.indirect_calls, 1u) << kSteps[i].name;
+    EXPECT_EQ(trace.system_calls, 0u) << kSteps[i].name;
+#ifdef __OPTIMIZE__
+    EXPECT_EQ(trace.direct_calls, 0u) << kSteps[i].name;
+    EXPECT_EQ(trace.indirect_jumps, 0u) << kSteps[i].name;
+    EXPECT_EQ(trace.returns, 1u) << kSteps[i].name;
+    EXPECT_LE(trace.instructions, kSteps[i].most_instructions) << kSteps[i].name;
+#endif
+  }
+}
+
+TEST(CountInstruction, KnowsWhatMatters) {
+  const auto count = [](std::initializer_list<std::uint8_t> code) {
+    Trace trace;
+    count_instruction({code.begin(), code.size()}, trace);
+    EXPECT_EQ(trace.instructions, 1u);
+    return trace;
+  };
+  EXPECT_EQ(count({0xE8, 1, 2, 3, 4}).direct_calls, 1u);        // call rel32
+  EXPECT_EQ(count({0xFF, 0x50, 0x20}).indirect_calls, 1u);      // call *0x20(%rax)
+  EXPECT_EQ(count({0x41, 0xFF, 0xD3}).indirect_calls, 1u);      // call *%r11
+  EXPECT_EQ(count({0x3E, 0xFF, 0xE0}).indirect_jumps, 1u);      // notrack jmp *%rax
+  EXPECT_EQ(count({0x0F, 0x05}).system_calls, 1u);              // syscall
+  EXPECT_EQ(count({0xF0, 0x48, 0x0F, 0xB1, 0x17}).locked, 1u);  // lock cmpxchg %rdx,(%rdi)
+  EXPECT_EQ(count({0x87, 0x07}).locked, 1u);                    // xchg %eax,(%rdi)
+  EXPECT_EQ(count({0x87, 0xC3}).locked, 0u);                    // xchg %eax,%ebx
+  EXPECT_EQ(count({0xF3, 0xC3}).returns, 1u);                   // repz ret
+  EXPECT_EQ(count({0xFF, 0x07}).indirect_calls, 0u);            // incl (%rdi)
+}
+
+}  // namespace
+}  // namespace verbatim::perf
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--traced") return verbatim::perf::run_traced();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
