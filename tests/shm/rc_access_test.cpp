@@ -10,6 +10,9 @@ namespace {
 class RcAccess : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcAccess, settings_with_two_ends());
 
+class RcAccessInOneProcess : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(RcAccessInOneProcess, settings_in_one_process());
+
 constexpr std::uint64_t kSize = 64_KiB;
 constexpr int kNoRemote = IBV_ACCESS_LOCAL_WRITE;
 
@@ -145,12 +148,8 @@ TEST_P(RcAccess, AQueuePairWithoutTheRightRefuses) {
   }
 }
 
-TEST_P(RcAccess, AKeyOfAnotherProtectionDomainIsRefused) {
+TEST_P(RcAccessInOneProcess, AKeyOfAnotherProtectionDomainIsRefused) {
   Pair pair(GetParam());
-  // The region belongs to the PD of a Side that has no queue pair with `a`.
-  if (GetParam().placement == Placement::kTwoProcesses) {
-    GTEST_SKIP() << "a process of the harness has one protection domain";
-  }
   Scene scene(pair);
   ibv_context* context = pair.b.here().context();
   ibv_pd* other = ibv_alloc_pd(context);

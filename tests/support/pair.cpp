@@ -24,10 +24,10 @@ const char* name_of(Placement placement) {
   return "?";
 }
 
-std::vector<Setting> settings_from(Placement first) {
+std::vector<Setting> settings_from(Placement first, Placement last = Placement::kTwoProcesses) {
   std::vector<Setting> settings;
   for (const Placement placement : kPlacements) {
-    if (placement < first) continue;
+    if (placement < first || placement > last) continue;
     for (const MemoryKind kind : kKinds) settings.push_back({placement, kind});
   }
   return settings;
@@ -44,6 +44,9 @@ void PrintTo(const Setting& setting, std::ostream* out) { *out << name_of(settin
 
 std::vector<Setting> all_settings() { return settings_from(Placement::kSelf); }
 std::vector<Setting> settings_with_two_ends() { return settings_from(Placement::kOneContext); }
+std::vector<Setting> settings_in_one_process() {
+  return settings_from(Placement::kOneContext, Placement::kTwoContexts);
+}
 std::vector<Setting> settings_with_two_processes() {
   return settings_from(Placement::kTwoProcesses);
 }

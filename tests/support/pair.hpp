@@ -34,6 +34,8 @@ void PrintTo(const Setting& setting, std::ostream* out);
 std::vector<Setting> all_settings();
 /// Without kSelf, for tests in which the ends must differ.
 std::vector<Setting> settings_with_two_ends();
+/// Without kTwoProcesses too, for tests that need their hands on both ends.
+std::vector<Setting> settings_in_one_process();
 /// Both kinds of memory, `b` in a child.
 std::vector<Setting> settings_with_two_processes();
 
