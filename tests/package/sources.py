@@ -22,6 +22,20 @@ RULES = (
     (lambda p: p.endswith(BUILD), r"\b(add_compile_options|add_definitions|link_libraries|include_directories)\s*\(",
      "flags belong to targets"),
 )
+
+# Which folders a room may include from, beside its own and abi/include. CMake gives each room just the folders it asks for;
+# this is what it may ask for.
+ARROWS = (
+    ("abi/include/", ()),
+    ("abi/entry/", ("runtime/",)),
+    ("runtime/base/", ()),
+    ("runtime/sync/", ("runtime/base/",)),
+    ("runtime/memory/", ("runtime/base/", "runtime/sync/")),
+    ("runtime/time/", ("runtime/base/",)),
+    ("runtime/verbs/", ("runtime/",)),
+    ("providers/", ("runtime/", "abi/kernel/", "abi/wire/")),
+    ("static_registry/", ("providers/", "runtime/verbs/provider.hpp", "runtime/verbs/provider_registry.hpp")),
+)
 LICENSED = CODE + BUILD[:2] + (".py",)
 
 
@@ -34,6 +48,20 @@ def sources(root):
         folders[:] = [f for f in folders if f != "__pycache__"]
         for name in names:
             yield os.path.normpath(os.path.join(relative, name))
+
+
+def wrong_arrow(path, line):
+    """Why this line of this file may not include what it does, or None."""
+    included = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
+    if not included:
+        return None
+    for room, allowed in ARROWS:
+        if path.startswith(room):
+            # A provider is a room of its own.
+            own = "/".join(path.split("/")[:2]) + "/" if room == "providers/" else room
+            if not included.group(1).startswith((own, "abi/include/", *allowed)):
+                return f"{own} may not include {included.group(1)}"
+    return None
 
 
 def main():
@@ -56,6 +84,7 @@ def main():
             text = ""  # these patterns themselves
         for number, line in enumerate(text.splitlines(), 1):
             complaints += [(number, why) for applies, pattern, why in RULES if applies(path) and re.search(pattern, line)]
+            complaints += [(number, why) for why in [wrong_arrow(path, line)] if why]
         for number, why in complaints:
             wrong += 1
             print(f"{path}:{number}: {why}")
