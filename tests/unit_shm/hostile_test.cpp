@@ -5,9 +5,13 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -20,6 +24,7 @@
 #include "tests/support/child.hpp"
 #include "tests/support/log_watch.hpp"
 #include "tests/support/process_census.hpp"
+#include "tests/support/role.hpp"
 #include "tests/unit_shm/node_events.hpp"
 
 namespace verbatim::shm {
@@ -264,6 +269,106 @@ TEST_F(HostileTest, AClaimOfAnAbsurdNumberOfBlocksIsBounded) {
   // And our own numbers are ours, whoever claims them.
   for (auto& block : forged_->head().blocks) block.store(qpn_ >> kQpnBlockBits);
   EXPECT_EQ(Node::get().find_peer(qpn_), &Node::get().self());
+}
+
+TEST_F(HostileTest, OfTwoClaimantsTheOneBehindTheNameIsRight) {
+  // A second forged process; both live, both claim block 4001.
+  auto second = std::make_unique<OwnSegment>();
+  ASSERT_EQ(second->create(), 0);
+  constexpr std::uint32_t kBlock = 4001;
+  for (OwnSegment* claimant : {forged_.get(), second.get()}) {
+    claimant->head().blocks[0].store(kBlock);
+    claimant->head().block_count.store(1);
+  }
+  const UniqueFd first_socket = connected();
+  ASSERT_EQ(say_hello(first_socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(),
+                      wake_.get()),
+            0);
+  ASSERT_FALSE(was_refused(first_socket.get()));
+  ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 1; }));
+  Peer* const only = Node::get().find_peer(kBlock << kQpnBlockBits);
+  ASSERT_NE(only, nullptr);
+  HelloMessage hello = honest_hello();
+  hello.identity = second->head().identity;
+  const UniqueFd second_socket = connected();
+  ASSERT_EQ(say_hello(second_socket.get(), hello, second->fd(), second->doorbell_fd(), wake_.get()),
+            0);
+  ASSERT_FALSE(was_refused(second_socket.get()));
+  ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 2; }));
+  EXPECT_EQ(Node::get().find_peer(kBlock << kQpnBlockBits), nullptr) << "neither is believed";
+
+  // The name leads to the second one.
+  const UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "%s/q%03x", folder_->path(), kBlock);
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listener.get(), 4), 0);
+  Node::get().want_peer(kBlock << kQpnBlockBits);
+  const UniqueFd met(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(met.valid());
+  ASSERT_EQ(say_hello(met.get(), hello, second->fd(), second->doorbell_fd(), wake_.get()), 0);
+  ASSERT_TRUE(
+      wait_until([&] { return Node::get().find_peer(kBlock << kQpnBlockBits) != nullptr; }));
+  Peer* const right = Node::get().find_peer(kBlock << kQpnBlockBits);
+  EXPECT_NE(right, only);
+  EXPECT_EQ(right->identity, second->head().identity);
+  unlink(address.sun_path);
+  second->destroy();
+}
+
+/// With no descriptor left, connections cannot be accepted; the service thread must not spin
+/// meanwhile.
+VBT_ROLE(starved_node) {
+  if (Node::start(NodeEvents::hooks()) != 0) return 1;
+  std::uint32_t index = 0;
+  std::uint32_t qpn = 0;
+  if (Node::get().take_qpn(index, qpn) != 0) return 2;
+  rlimit before{};
+  if (getrlimit(RLIMIT_NOFILE, &before) != 0) return 3;
+  const int next = dup(0);
+  const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
+  if (next < 0 || close(next) != 0 || setrlimit(RLIMIT_NOFILE, &none) != 0) return 3;
+  control.send_value(qpn);
+  (void)control.receive_value<std::int32_t>();  // somebody is connecting now
+  rusage start{};
+  rusage end{};
+  getrusage(RUSAGE_SELF, &start);
+  (void)control.receive_value<std::int32_t>();  // a good while later
+  getrusage(RUSAGE_SELF, &end);
+  const auto cpu_us = [](const rusage& usage) {
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1'000'000 + usage.ru_utime.tv_usec +
+           usage.ru_stime.tv_usec;
+  };
+  control.send_value(static_cast<std::int64_t>(cpu_us(end) - cpu_us(start)));
+  if (setrlimit(RLIMIT_NOFILE, &before) != 0) return 4;
+  const bool met = wait_until([] { return NodeEvents::get().peers_ready >= 1; });
+  control.send_value(static_cast<std::int32_t>(met));
+  (void)control.receive_value<std::int32_t>();
+  Node::stop();
+  return 0;
+}
+
+TEST_F(HostileTest, WithoutDescriptorsANodeWaitsAndRecovers) {
+  const AllowedLog expected("ulimit -n");
+  harness::Child child("starved_node");
+  const auto qpn = child.control().receive_value<std::uint32_t>();
+  Node::get().want_peer(qpn);
+  child.control().send_value(std::int32_t{0});
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_TRUE(wait_until([&] {
+    Node::get().want_peer(qpn);
+    return std::chrono::steady_clock::now() - start > std::chrono::milliseconds(300);
+  }));
+  child.control().send_value(std::int32_t{0});
+  EXPECT_LT(child.control().receive_value<std::int64_t>(), 100'000) << "microseconds of 300 000";
+  ASSERT_TRUE(wait_until([&] {
+    Node::get().want_peer(qpn);
+    return Node::get().find_peer(qpn) != nullptr;
+  }));
+  EXPECT_EQ(child.control().receive_value<std::int32_t>(), 1);
+  child.control().send_value(std::int32_t{0});
+  EXPECT_EQ(child.wait().exit_status, 0);
 }
 
 TEST_F(HostileTest, TheSilentAreManyAndStallNobody) {

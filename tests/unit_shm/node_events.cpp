@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tests/unit_shm/node_events.hpp"
 
+#include <unistd.h>
+
 #include <cstring>
 #include <stdexcept>
 
@@ -100,6 +102,12 @@ VBT_ROLE(node) {
           return Node::get().find_peer(qpn) != nullptr;
         });
         break;
+      case Ask::kCma:
+        answer = static_cast<std::uint64_t>(Node::get().find_peer(qpn)->cma.load());
+        break;
+      case Ask::kHasPidfd:
+        answer = Node::get().find_peer(qpn)->pidfd.valid();
+        break;
       case Ask::kAlive: {
         const Peer* const peer = Node::get().find_peer(qpn);
         answer = peer != nullptr && peer->alive;
@@ -126,6 +134,16 @@ VBT_ROLE(node) {
       case Ask::kDescriptors:
         answer = harness::ProcessCensus::take().descriptors.size();
         break;
+      case Ask::kFork: {
+        const pid_t child = fork();
+        if (child == 0) {
+          alarm(60);  // whatever becomes of the test
+          pause();
+          _exit(0);
+        }
+        answer = static_cast<std::uint64_t>(child);
+        break;
+      }
       case Ask::kStopNode:
         Node::stop();
         running = false;

@@ -44,12 +44,15 @@ class RunningNode {
 enum class Ask : std::uint32_t {
   kTakeQpn,      ///< -> qpn
   kMeet,         ///< qpn -> 1 when its owner was met in time
+  kCma,          ///< qpn -> Cma of its owner
+  kHasPidfd,     ///< qpn -> 1 when its owner is watched by a pidfd
   kAlive,        ///< qpn -> 1 while its owner is thought alive
   kAllocate,     ///< bytes -> arena number; the memory is filled with 0x5a
   kShare,        ///< arena number -> 0
   kByteAt,       ///< offset -> byte of the memory of the last kAllocate
   kEvents,       ///< -> peers_ready << 32 | peers_dead
   kDescriptors,  ///< -> how many descriptors are open
+  kFork,         ///< -> pid of a child that holds all inherited descriptors and sleeps
   kStopNode,     ///< -> 0; the process lives on
   kQuit          ///< leaves by stop and exit
 };
