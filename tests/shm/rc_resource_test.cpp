@@ -60,18 +60,30 @@ TEST_P(RcResources, TheAddressSpaceDoesNotGrowWithUse) {
   EXPECT_EQ(after.descriptors.size(), before.descriptors.size());
 }
 
-TEST(RcLeftovers, OfAPeerThatWasKilledAreGoneWithTheNextWhoMeetsThem) {
-  use_everything({Placement::kTwoProcesses, MemoryKind::kMapped});
+TEST(RcLeftovers, OfAPeerThatWasKilledAreGoneWithTheNextWhoLooksForIt) {
+  const Setting setting{Placement::kTwoProcesses, MemoryKind::kMapped};
+  use_everything(setting);
   const ProcessCensus before = ProcessCensus::take();
+  QpInfo dead;
   {
-    Pair pair({Placement::kTwoProcesses, MemoryKind::kMapped});
+    Pair pair(setting);
     const RegionInfo local = pair.a.allocate(MemoryKind::kMapped, 64);
     const RegionInfo remote = pair.b.allocate(MemoryKind::kMapped, 64);
     expect_posted(pair.a.post_send(pair.qa, write(1, slice(local, 0, 8), remote)));
-    pair.a.poll_sends(pair.qa, 1);
+    expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_RDMA_WRITE, pair.qa);
+    dead = pair.qb;
     pair.b.child().kill_and_collect();
     expect_posted(pair.a.post_send(pair.qa, send(2, slice(local, 0, 8))));
     EXPECT_NE(pair.a.poll_sends(pair.qa, 1)[0].status, IBV_WC_SUCCESS);
+  }
+  {
+    Side late(std::make_shared<Session>());
+    const QpInfo qp = late.create_qp();
+    Link link;
+    link.retry_count = 1;
+    late.connect(qp, dead, link);
+    expect_posted(late.post_send(qp, send(1, {})));
+    expect_error(late.poll_sends(qp, 1)[0], 1, IBV_WC_RETRY_EXC_ERR, qp);
   }
   expect_nothing_left(before);
 }
