@@ -17,10 +17,6 @@ namespace {
 
 constexpr int kAcceptsPerWake = 16;
 constexpr int kMessagesPerWake = 8;
-constexpr std::uint64_t kAcceptPauseNs = 100'000'000;
-constexpr std::uint64_t kLifeCheckNs = 10'000'000;
-constexpr std::uint64_t kUnsentRetryNs = 2'000'000;
-constexpr std::uint64_t kRetireAfterNs = 5'000'000'000;
 
 }  // namespace
 
@@ -63,28 +59,6 @@ int Switchboard::add_listener(UniqueFd socket) noexcept {
   // Publishes the listener; pairs with resume_accepting().
   listener_count_.store(n + 1, std::memory_order_release);
   return 0;
-}
-
-void Switchboard::pause_accepting(std::uint64_t now) noexcept {
-  // A listener that cannot be served stays readable: watching it would turn the thread into a
-  // spinner.
-  const std::uint32_t count = listener_count_.load(std::memory_order_acquire);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, listeners_[i].socket.get(), nullptr);
-  }
-  accept_paused_until_ = now + kAcceptPauseNs;
-}
-
-void Switchboard::resume_accepting() noexcept {
-  accept_paused_until_ = 0;
-  const std::uint32_t count = listener_count_.load(std::memory_order_acquire);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.ptr = &listeners_[i].source;
-    // One that came while the others paused is watched already.
-    (void)::epoll_ctl(epoll_, EPOLL_CTL_ADD, listeners_[i].socket.get(), &event);
-  }
 }
 
 void Switchboard::on_listener(EventSource& source) noexcept {
@@ -279,64 +253,6 @@ void Switchboard::declare_dead(Peer& peer, const char* how) noexcept {
   --living_;
   peer.alive.store(false, std::memory_order_release);
   around_.hooks.peer_dead(peer);
-}
-
-std::uint64_t Switchboard::run_due(std::uint64_t now) noexcept {
-  std::uint64_t next = ~std::uint64_t{0};
-  const auto not_later = [&next](std::uint64_t when) {
-    if (when < next) next = when;
-  };
-
-  std::uint32_t due[WantedBlocks::kCapacity];
-  std::uint64_t next_want = 0;
-  const std::uint32_t count = around_.wanted.take_due(now, due, next_want);
-  for (std::uint32_t i = 0; i < count; ++i) connect_block(due[i], now);
-  not_later(next_want);
-
-  for (Connection* c = half_open_ != 0 ? oldest_ : nullptr; c != nullptr;) {
-    Connection* const following = c->next;
-    if (c->peer == nullptr) {
-      if (now - c->opened_at < kHandshakeNs) {
-        not_later(c->opened_at + kHandshakeNs);
-        break;  // the others are younger
-      }
-      log_info("a connection made no handshake within %llu s", kHandshakeNs / 1'000'000'000ull);
-      close_connection(*c);
-    }
-    c = following;
-  }
-
-  if (accept_paused_until_ != 0) {
-    if (now >= accept_paused_until_) resume_accepting();
-    if (accept_paused_until_ != 0) not_later(accept_paused_until_);
-  }
-
-  if (unsent_ && now >= next_unsent_) {
-    unsent_ = false;
-    for (Connection* c = oldest_; c != nullptr; c = c->next) {
-      if (c->peer != nullptr && send_unsent(*c, now)) unsent_ = true;
-    }
-    next_unsent_ = now + kUnsentRetryNs;
-  }
-  if (unsent_) not_later(next_unsent_);
-
-  if (life_locks_ != 0) {
-    if (now >= next_life_check_) {
-      next_life_check_ = now + kLifeCheckNs;
-      for (Peer* peer = around_.peers.first(); peer != nullptr; peer = peer->next) {
-        if (peer->alive.load(std::memory_order_relaxed) && !peer->pidfd.valid() &&
-            peer->life_fd.valid() && !life_lock_held(peer->life_fd.get())) {
-          declare_dead(*peer, "its process ended");
-        }
-      }
-    }
-    not_later(next_life_check_);
-  }
-
-  if (now > kRetireAfterNs) {
-    while (Peer* retired = around_.peers.take_retired(now - kRetireAfterNs)) destroy_peer(retired);
-  }
-  return next;
 }
 
 }  // namespace verbatim::shm

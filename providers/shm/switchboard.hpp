@@ -76,7 +76,14 @@ class Switchboard {
   int say_hello(Connection& connection) noexcept;
   bool watch(int fd, EventSource& source) noexcept;
   void pause_accepting(std::uint64_t now) noexcept;
-  void resume_accepting() noexcept;
+
+  // Steps of run_due: each says when it wants to be called next.
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  std::uint64_t connect_wanted(std::uint64_t now) noexcept;
+  std::uint64_t close_late_handshakes(std::uint64_t now) noexcept;
+  std::uint64_t resume_accepting(std::uint64_t now) noexcept;
+  std::uint64_t send_all_unsent(std::uint64_t now) noexcept;
+  std::uint64_t check_life_locks(std::uint64_t now) noexcept;
 
   /// False: the connection has to be closed.
   bool handle(Connection& connection, Received& received) noexcept;

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the switchboard does by the clock, and when it wants to be called next.
+#include <sys/epoll.h>
+
+#include "providers/shm/peer_life.hpp"
+#include "providers/shm/switchboard.hpp"
+#include "runtime/base/log.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+constexpr std::uint64_t kAcceptPauseNs = 100'000'000;
+constexpr std::uint64_t kLifeCheckNs = 10'000'000;
+constexpr std::uint64_t kUnsentRetryNs = 2'000'000;
+constexpr std::uint64_t kRetireAfterNs = 5'000'000'000;
+
+}  // namespace
+
+std::uint64_t Switchboard::run_due(std::uint64_t now) noexcept {
+  std::uint64_t next = connect_wanted(now);
+  for (const std::uint64_t when : {close_late_handshakes(now), resume_accepting(now),
+                                   send_all_unsent(now), check_life_locks(now)}) {
+    if (when < next) next = when;
+  }
+  if (now > kRetireAfterNs) {
+    while (Peer* retired = around_.peers.take_retired(now - kRetireAfterNs)) destroy_peer(retired);
+  }
+  return next;
+}
+
+std::uint64_t Switchboard::connect_wanted(std::uint64_t now) noexcept {
+  std::uint32_t due[WantedBlocks::kCapacity];
+  std::uint64_t next = kNever;
+  const std::uint32_t count = around_.wanted.take_due(now, due, next);
+  for (std::uint32_t i = 0; i < count; ++i) connect_block(due[i], now);
+  return next;
+}
+
+std::uint64_t Switchboard::close_late_handshakes(std::uint64_t now) noexcept {
+  for (Connection* c = half_open_ != 0 ? oldest_ : nullptr; c != nullptr;) {
+    Connection* const following = c->next;
+    if (c->peer == nullptr) {
+      // The others are younger.
+      if (now - c->opened_at < kHandshakeNs) return c->opened_at + kHandshakeNs;
+      log_info("a connection made no handshake within %llu s", kHandshakeNs / 1'000'000'000ull);
+      close_connection(*c);
+    }
+    c = following;
+  }
+  return kNever;
+}
+
+void Switchboard::pause_accepting(std::uint64_t now) noexcept {
+  // A listener that cannot be served stays readable: watching it would turn the thread into a
+  // spinner.
+  const std::uint32_t count = listener_count_.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, listeners_[i].socket.get(), nullptr);
+  }
+  accept_paused_until_ = now + kAcceptPauseNs;
+}
+
+std::uint64_t Switchboard::resume_accepting(std::uint64_t now) noexcept {
+  if (accept_paused_until_ == 0) return kNever;
+  if (now < accept_paused_until_) return accept_paused_until_;
+  accept_paused_until_ = 0;
+  const std::uint32_t count = listener_count_.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = &listeners_[i].source;
+    // One that came while the others paused is watched already.
+    (void)::epoll_ctl(epoll_, EPOLL_CTL_ADD, listeners_[i].socket.get(), &event);
+  }
+  return kNever;
+}
+
+std::uint64_t Switchboard::send_all_unsent(std::uint64_t now) noexcept {
+  if (unsent_ && now >= next_unsent_) {
+    unsent_ = false;
+    for (Connection* c = oldest_; c != nullptr; c = c->next) {
+      if (c->peer != nullptr && send_unsent(*c, now)) unsent_ = true;
+    }
+    next_unsent_ = now + kUnsentRetryNs;
+  }
+  return unsent_ ? next_unsent_ : kNever;
+}
+
+std::uint64_t Switchboard::check_life_locks(std::uint64_t now) noexcept {
+  if (life_locks_ == 0) return kNever;
+  if (now < next_life_check_) return next_life_check_;
+  next_life_check_ = now + kLifeCheckNs;
+  for (Peer* peer = around_.peers.first(); peer != nullptr; peer = peer->next) {
+    if (peer->alive.load(std::memory_order_relaxed) && !peer->pidfd.valid() &&
+        peer->life_fd.valid() && !life_lock_held(peer->life_fd.get())) {
+      declare_dead(*peer, "its process ended");
+    }
+  }
+  return next_life_check_;
+}
+
+}  // namespace verbatim::shm
