@@ -4,8 +4,9 @@
 #pragma once
 
 #include <optional>
-#include <regex>
 #include <string>
+
+#include "tests/tools/pattern.hpp"
 
 namespace verbatim::tools {
 
@@ -21,23 +22,23 @@ struct PingpongOutput {
 
 /// Nothing unless the output is exactly a finished run's.
 inline std::optional<PingpongOutput> parse_pingpong_output(const std::string& out) {
-  static const std::regex kWhole(
-      "  local address:  (LID 0x[0-9a-f]{4}, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID "
+  static const Pattern kWhole(
+      "^  local address:  (LID 0x[0-9a-f]{4}, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID "
       "[0-9a-f:]+)\n"
       "  remote address: (LID 0x[0-9a-f]{4}, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID "
       "[0-9a-f:]+)\n"
       "([0-9]+) bytes in ([0-9]+\\.[0-9]{2}) seconds = ([0-9]+\\.[0-9]{2}) Mbit/sec\n"
-      "([0-9]+) iters in ([0-9]+\\.[0-9]{2}) seconds = ([0-9]+\\.[0-9]{2}) usec/iter\n");
-  std::smatch match;
-  if (!std::regex_match(out, match, kWhole)) return {};
+      "([0-9]+) iters in ([0-9]+\\.[0-9]{2}) seconds = ([0-9]+\\.[0-9]{2}) usec/iter\n$");
+  const auto match = kWhole.find(out);
+  if (!match) return {};
   PingpongOutput read;
-  read.local = match[1];
-  read.remote = match[2];
-  read.bytes = std::stoll(match[3]);
-  read.seconds = std::stod(match[4]);
-  read.mbit_per_second = std::stod(match[5]);
-  read.iters = std::stoll(match[6]);
-  read.usec_per_iter = std::stod(match[8]);
+  read.local = (*match)[1];
+  read.remote = (*match)[2];
+  read.bytes = std::stoll((*match)[3]);
+  read.seconds = std::stod((*match)[4]);
+  read.mbit_per_second = std::stod((*match)[5]);
+  read.iters = std::stoll((*match)[6]);
+  read.usec_per_iter = std::stod((*match)[8]);
   return read;
 }
 

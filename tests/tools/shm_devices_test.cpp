@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <regex>
 #include <string>
 #include <vector>
 
 #include "tests/tools/classic.hpp"
+#include "tests/tools/pattern.hpp"
 #include "tests/tools/private_fabric.hpp"
 
 namespace verbatim::tools {
@@ -28,11 +28,11 @@ TEST(Devices, ListShm0WithItsGuid) {
                                      "    shm0            \t[0-9a-f]{16}\n"));
   const Ending info = run(real_tool("ibv_devinfo", fabric.environment()), {});
   // The same GUID in the form of devinfo.
-  std::smatch guid;
-  const std::regex pattern("shm0 +\t([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})");
-  ASSERT_TRUE(std::regex_search(list.out, guid, pattern));
-  EXPECT_THAT(info.out, HasSubstr("\tnode_guid:\t\t\t" + guid.str(1) + ":" + guid.str(2) + ":" +
-                                  guid.str(3) + ":" + guid.str(4) + "\n"));
+  const auto guid =
+      Pattern("shm0 +\t([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})").find(list.out);
+  ASSERT_TRUE(guid);
+  EXPECT_THAT(info.out, HasSubstr("\tnode_guid:\t\t\t" + (*guid)[1] + ":" + (*guid)[2] + ":" +
+                                  (*guid)[3] + ":" + (*guid)[4] + "\n"));
 }
 
 TEST(Devices, Shm0IsAnActiveInfinibandPort) {
@@ -47,7 +47,7 @@ TEST(Devices, Shm0IsAnActiveInfinibandPort) {
                            "\t\t\tphys_state:\t\tLINK_UP (5)\n", "\t\t\tGID[  0]:\t\t"}) {
     EXPECT_THAT(info.out, HasSubstr(line));
   }
-  EXPECT_FALSE(std::regex_search(info.out, std::regex("port_lid:\t\t0\n")));
+  EXPECT_THAT(info.out, Not(HasSubstr("port_lid:\t\t0\n")));
   EXPECT_THAT(info.out, Not(HasSubstr("invalid")));
 }
 
@@ -59,8 +59,7 @@ TEST(Devices, TheEnvironmentShapesThem) {
   const Environment ethernet = fabric.environment({{"VERBATIM_SHM_LINK", "ethernet"}});
   const Ending info = run(real_tool("ibv_devinfo", ethernet), {"-v"});
   EXPECT_THAT(info.out, HasSubstr("link_layer:\t\tEthernet\n"));
-  EXPECT_TRUE(std::regex_search(info.out, std::regex("GID\\[  0\\]:\t\t[0-9a-f:.]+, RoCE v[12]\n")))
-      << info.out;
+  EXPECT_TRUE(Pattern("GID\\[  0\\]:\t\t[0-9a-f:.]+, RoCE v[12]\n").find(info.out)) << info.out;
 }
 
 TEST(Devices, AreNamedWhenAnotherIsWanted) {
