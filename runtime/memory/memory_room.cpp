@@ -141,11 +141,14 @@ std::uint64_t cgroup_room(const char* directory, bool version_2) noexcept {
 
 int check_memory_room(std::uint64_t bytes, const char* what) noexcept {
   const Tightest cgroup = tightest_cgroup();
-  if (bytes > cgroup.room) {
-    log_error(
-        "%s needs %llu KiB, the memory cgroup %s can take %llu KiB more: raise its memory limit",
-        what, static_cast<unsigned long long>(bytes >> 10), cgroup.where,
-        static_cast<unsigned long long>(cgroup.room >> 10));
+  // Callers ask once per MiB, and what is backed needs page tables: the last of the room stays
+  // unused.
+  constexpr std::uint64_t kMargin = 2u << 20;
+  const std::uint64_t usable = cgroup.room > kMargin ? cgroup.room - kMargin : 0;
+  if (bytes > usable) {
+    log_error("%s needs %llu KiB, the memory cgroup %s can spare %llu KiB: raise its memory limit",
+              what, static_cast<unsigned long long>(bytes >> 10), cgroup.where,
+              static_cast<unsigned long long>(usable >> 10));
     return ENOMEM;
   }
   char text[4096];

@@ -3,13 +3,21 @@
 
 #include <errno.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
+#include "runtime/memory/arena.hpp"
+#include "tests/support/child.hpp"
+#include "tests/support/deadline.hpp"
 #include "tests/support/log_watch.hpp"
+#include "tests/support/role.hpp"
 
 namespace verbatim {
 namespace {
@@ -75,6 +83,69 @@ TEST(MemoryRoom, MoreThanTheMachineHasIsRefusedWithTheReason) {
   const harness::AllowedLog expected("needs");
   EXPECT_EQ(check_memory_room(std::uint64_t{1} << 50, "a test"), ENOMEM);
   EXPECT_EQ(check_memory_room(4096, "a test"), 0);
+}
+
+/// A memory cgroup of our own with a limit, where we may make one.
+class LimitedCgroup {
+ public:
+  explicit LimitedCgroup(std::uint64_t limit) {
+    std::ifstream file("/proc/self/cgroup");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    char path[4096];
+    for (const bool version_2 : {false, true}) {
+      if (!parse_cgroup_path(text.c_str(), version_2, path, sizeof path)) continue;
+      folder_ = (version_2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory") + std::string(path) +
+                "/vbt-" + std::to_string(getpid());
+      if (mkdir(folder_.c_str(), 0755) != 0) continue;
+      std::ofstream(folder_ + (version_2 ? "/memory.max" : "/memory.limit_in_bytes")) << limit;
+      if (cgroup_room(folder_.c_str(), version_2) <= limit) return;
+      rmdir(folder_.c_str());
+    }
+    folder_.clear();
+  }
+  ~LimitedCgroup() {
+    // The processes in it have ended; the kernel takes its time to notice.
+    if (!folder_.empty())
+      (void)harness::wait_until([&] { return rmdir(folder_.c_str()) == 0; }, 2000);
+  }
+  bool made() const { return !folder_.empty(); }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string folder_;
+};
+
+/// Joins the cgroup and takes shared memory until there is no more, in large and in small pieces.
+VBT_ROLE(greedy) {
+  const auto folder = control.receive_value<std::string>();
+  {
+    std::ofstream procs(folder + "/cgroup.procs");
+    procs << getpid();
+  }
+  int error = 0;
+  std::uint64_t taken = 0;
+  for (const std::size_t bytes : {std::size_t{8} << 20, std::size_t{100} << 10}) {
+    for (error = 0; error == 0; taken += bytes) {
+      auto* const memory = static_cast<unsigned char*>(alloc_shared(bytes, error));
+      if (memory == nullptr) break;
+      std::memset(memory, 1, bytes);
+    }
+  }
+  control.send_value(static_cast<std::int32_t>(error));
+  control.send_value(taken);
+  return 0;
+}
+
+TEST(MemoryRoom, AFullCgroupIsAnErrorAndKillsNobody) {
+  const harness::AllowedLog expected("raise its memory limit");
+  constexpr std::uint64_t kLimit = 64u << 20;
+  const LimitedCgroup cgroup(kLimit);
+  if (!cgroup.made()) GTEST_SKIP() << "no memory cgroup may be made here";
+  harness::Child child("greedy");
+  child.control().send_value(cgroup.folder());
+  EXPECT_EQ(child.control().receive_value<std::int32_t>(), ENOMEM);
+  EXPECT_GT(child.control().receive_value<std::uint64_t>(), kLimit / 2);
+  EXPECT_EQ(child.wait().exit_status, 0);
 }
 
 }  // namespace
