@@ -67,12 +67,12 @@ Reply Pair::run(const Request& request, const std::string& what) {
     send_record(far_socket_.get(), request);
     send_record(near_socket_.get(), request);
     return await_replies(what);
-  } catch (const std::exception&) {
-    check_interrupt();  // whoever was signaled together with us may have ended first
-    throw;
   } catch (const TimedOut&) {
     throw std::runtime_error(what + ": no answer within " + std::to_string(kBlockTimeoutMs / 1000) +
                              " s");
+  } catch (const std::exception&) {
+    check_interrupt();  // whoever was signaled together with us may have ended first
+    throw;
   }
 }
 

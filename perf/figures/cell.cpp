@@ -90,9 +90,9 @@ void calibrate(Pair& pair, Cell& cell, double block_ms) {
 namespace {
 
 // Of several attempts the first undisturbed one, else the one that lost least.
-Reply run_undisturbed(Pair& pair, Cell& cell) {
+Reply run_undisturbed(Pair& pair, Cell& cell, int attempts) {
   Reply best = pair.run(cell.request, cell.name);
-  for (int attempt = 1; attempt < kAttempts && best.disturbed(); ++attempt) {
+  for (int attempt = 1; attempt < attempts && best.disturbed(); ++attempt) {
     ++cell.retaken;
     const Reply again = pair.run(cell.request, cell.name);
     if (again.waited_ns * best.elapsed_ns < best.waited_ns * again.elapsed_ns) best = again;
@@ -103,16 +103,16 @@ Reply run_undisturbed(Pair& pair, Cell& cell) {
 
 }  // namespace
 
-void measure(Pair& pair, Cell& cell) {
+void measure(Pair& pair, Cell& cell, int attempts) {
   if (cell.unavailable) return;
-  cell.blocks.add(value_of(run_undisturbed(pair, cell), cell.unit));
+  cell.blocks.add(value_of(run_undisturbed(pair, cell, attempts), cell.unit));
   if (!cell.stamped) return;
   Request stamped = cell.request;
   stamped.stamped = 1;
   stamped.iterations = std::max<std::uint64_t>(1, stamped.iterations / 2);
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < attempts; ++attempt) {
     const Reply reply = pair.run(stamped, cell.name + ", single operations timed");
-    if (reply.disturbed() && attempt + 1 < kAttempts) continue;
+    if (reply.disturbed() && attempt + 1 < attempts) continue;
     cell.stamps.merge(pair.stamps());
     cell.ns_per_stamp = reply.ns_per_stamp;
     return;

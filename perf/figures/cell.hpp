@@ -59,11 +59,11 @@ double value_of(const Reply& reply, Unit unit);
 /// Finds how many iterations make a block of about `block_ms`.
 void calibrate(Pair& pair, Cell& cell, double block_ms);
 
-/// How often a disturbed block is taken again.
+/// How often a block is taken that is disturbed again and again.
 inline constexpr int kAttempts = 6;
 
 /// One more block of `cell` (and a stamped one if it wants that), preferably one during which
 /// nobody else had a core of ours.
-void measure(Pair& pair, Cell& cell);
+void measure(Pair& pair, Cell& cell, int attempts = kAttempts);
 
 }  // namespace verbatim::perf

@@ -4,9 +4,11 @@
 //   first_message a|b [idle]     fd 3: the supervisor; fd 4: the other process; idle: connect, but send nothing
 // `b` reports one byte once it has the message; both report one byte when they are idle, and leave when the supervisor closes.
 #include <infiniband/verbs.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -63,6 +65,7 @@ static void await(struct ibv_cq* cq) {
 }
 
 int main(int argc, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (argc < 2) return 2;
   const int sends = argv[1][0] == 'a';
   const int idle = argc > 2;

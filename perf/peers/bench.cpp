@@ -23,13 +23,19 @@ bool Bench::wants(const std::string& row) const {
 }
 
 void Bench::run(Probes& probes, const std::string& title, int rounds) {
+  constexpr int kFewestRounds = 3;
   for (int round = 0; round < rounds; ++round) {
+    if (round >= kFewestRounds && is_late()) break;
     for (Probe& probe : probes) {
       progress_.show(static_cast<double>(round) / rounds, title + ": " + probe.name);
       if (probe.missing.empty()) take_once(probe);
     }
   }
   progress_.clear();
+}
+
+bool Bench::is_late() const {
+  return static_cast<double>(now_ns() - start_ns_) > 1e9 * options.seconds;
 }
 
 void Bench::take_once(Probe& probe) {
@@ -41,7 +47,7 @@ void Bench::take_once(Probe& probe) {
       return;
     }
     if (!best || now->waited_ns < best->waited_ns) best = now;
-    if (!best->disturbed) break;
+    if (!best->disturbed || is_late()) break;
     if (attempt + 1 < kAttempts) ++retaken;
   }
   disturbed += best->disturbed;
@@ -85,14 +91,16 @@ void Bench::judge_ratio(const std::string& row, const std::string& figure, Sense
 
 void Bench::judge_value(const std::string& row, const std::string& figure, Sense sense,
                         double target, const Probe& value, const char* unit) {
-  verdicts.push_back({row, figure, unit, sense, target, value.blocks, {}, value.missing});
+  verdicts.push_back({row, figure, unit, sense, target, value.blocks, value.name, value.missing});
 }
 
-const Probe& best_of(const Probes& probes, const std::string& prefix) {
+const Probe& best_of(const Probes& probes, const std::string& prefix, Sense sense) {
   const Probe* best = nullptr;
   for (const Probe& probe : probes) {
     if (!probe.name.starts_with(prefix) || probe.blocks.empty()) continue;
-    if (best == nullptr || probe.blocks.median() < best->blocks.median()) best = &probe;
+    const bool better = best == nullptr || (probe.blocks.median() < best->blocks.median()) ==
+                                               (sense == Sense::kAtMost);
+    if (better) best = &probe;
   }
   if (best == nullptr)
     throw std::logic_error("no probe was measured whose name starts with " + prefix);

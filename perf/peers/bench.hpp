@@ -13,6 +13,7 @@
 #include "perf/ends/pair.hpp"
 #include "perf/figures/cell.hpp"
 #include "perf/peers/verdict.hpp"
+#include "perf/support/clock.hpp"
 #include "perf/support/progress.hpp"
 
 namespace verbatim::perf {
@@ -36,6 +37,7 @@ using Probes = std::deque<Probe>;
 struct BenchOptions {
   int rounds = 9;
   double block_ms = 4;
+  double seconds = 300;           // after so long nothing is taken again, and three rounds must do
   std::vector<std::string> rows;  // empty: all
 };
 
@@ -71,7 +73,9 @@ class Bench {
 
  private:
   void take_once(Probe& probe);
+  bool is_late() const;
 
+  std::uint64_t start_ns_ = now_ns();
   Progress progress_;
   std::optional<Pair> pair_;
 };
@@ -85,8 +89,8 @@ inline Taken taken(const Reply& reply, double value) {
   return {value, reply.waited_ns, reply.disturbed()};
 }
 
-/// The one with the least median among those whose name starts so; they are our polling styles.
-const Probe& best_of(const Probes& probes, const std::string& prefix);
+/// The one with the best median among those whose name starts so; they are our polling styles.
+const Probe& best_of(const Probes& probes, const std::string& prefix, Sense sense);
 const Probe& named(const Probes& probes, const std::string& name);
 
 // The groups of runtime.md's table, one file each.

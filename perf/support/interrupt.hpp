@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <span>
+#include <stdexcept>
 
 namespace verbatim::perf {
 
@@ -13,7 +14,9 @@ struct Interrupted {
   int signal;
 };
 
-struct TimedOut {};
+struct TimedOut : std::runtime_error {
+  TimedOut() : std::runtime_error("no answer in time") {}
+};
 
 /// Call once, at the start of main. SIGINT, SIGTERM and SIGHUP are turned into Interrupted.
 void catch_interrupts();

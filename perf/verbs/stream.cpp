@@ -122,11 +122,15 @@ class Sink {
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 
+  template <Pace kPace>
   void receive(std::uint64_t count) {
     ibv_wc found[kSignalEvery];
     while (count > 0) {
       const auto got = static_cast<std::uint32_t>(poll_some(cq_, found));
-      if (got == 0) continue;
+      if (got == 0) {
+        pace_once<kPace>();
+        continue;
+      }
       count -= got;
       repost(static_cast<std::uint32_t>(std::min<std::uint64_t>(got, to_post_)));
     }
@@ -166,7 +170,7 @@ void run_stream(End& end, const Request& request, Reply& reply) {
     if (two_sided) {
       Sink sink(end.endpoint(), request);
       end.meet();
-      sink.receive(request.iterations);
+      with_pace(request.pace, [&](auto pace) { sink.receive<pace()>(request.iterations); });
       end.own_line().store(1, std::memory_order_release);
     } else {
       end.meet();
