@@ -95,7 +95,7 @@ bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned
 
 ibv_wc_status perform(Qp& qp, const Peer& peer, const Request& request,
                       std::uint64_t& value) noexcept {
-  const std::uint32_t access = qp.own->access;
+  const std::uint32_t access = peek(qp.own->access);
   const auto op = static_cast<ServiceOp>(request.op);
   if (request.length > kBounceBytes) return IBV_WC_REM_INV_REQ_ERR;
   switch (op) {
@@ -155,9 +155,10 @@ void suffer_fault(Qp& qp, std::uint64_t event) noexcept {
 void serve(Qp& qp) noexcept {
   const std::uint64_t session = qp.own->accepts.load(std::memory_order_acquire);
   if (session == 0) return;
-  Peer* peer = Node::get().find_peer(qp.own->dest_qpn);
+  const std::uint32_t dest_qpn = peek(qp.own->dest_qpn);  // a reset clears it beside us
+  Peer* peer = Node::get().find_peer(dest_qpn);
   if (peer == nullptr) return;
-  const std::uint32_t index = Node::index_in(*peer, qp.own->dest_qpn);
+  const std::uint32_t index = Node::index_in(*peer, dest_qpn);
   if (index >= peer->segment.qp_capacity()) return;
   const QpRecord& record = peer->segment.qps()[index];
   if (peek(record.dest_qpn) != qp.own->qpn ||
