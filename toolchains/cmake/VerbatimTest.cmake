@@ -45,7 +45,7 @@ function(verbatim_test target)
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
   endif()
   gtest_discover_tests(${target}
-    TEST_PREFIX "${target}:" DISCOVERY_TIMEOUT 60
+    TEST_PREFIX "${target}:" DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES  # parameters name themselves
     PROPERTIES TIMEOUT ${test_TIMEOUT} ${test_PROPERTIES})
   verbatim_label_tests(${target}_TESTS ${test_LABELS})
 endfunction()
