@@ -45,17 +45,19 @@ std::string read_to_end(int fd) {
 }
 
 // Its private folder is made below `runtime`, so what it leaves behind can be seen.
-Child start(std::vector<std::string> arguments, const ScratchFolder& runtime, int output) {
-  arguments.insert(arguments.begin(), VERBATIM_PERF_PROGRAM);
+Child start(const char* program, std::vector<std::string> arguments, const ScratchFolder& runtime,
+            int output) {
+  arguments.insert(arguments.begin(), program);
   SpawnOptions options;
   options.environment = {"XDG_RUNTIME_DIR=" + runtime.path()};
   options.stdout_fd = options.stderr_fd = output;
   return Child(arguments, options);
 }
 
-Outcome run(const std::vector<std::string>& arguments, const ScratchFolder& runtime) {
+Outcome run(const std::vector<std::string>& arguments, const ScratchFolder& runtime,
+            const char* program = VERBATIM_PERF_PROGRAM) {
   auto [output, end] = pipe_pair();
-  Child child = start(arguments, runtime, end.get());
+  Child child = start(program, arguments, runtime, end.get());
   end.reset();
   std::string text = read_to_end(output.get());
   return {child.wait(), text};
@@ -186,7 +188,8 @@ class LongRun : public ::testing::Test {
   void SetUp() override {
     auto [output, end] = pipe_pair();
     output_ = std::move(output);
-    child_ = start({"--rounds", "10000", "--seconds", "3600"}, runtime_, end.get());
+    child_ = start(VERBATIM_PERF_PROGRAM, {"--rounds", "10000", "--seconds", "3600"}, runtime_,
+                   end.get());
     // Both ends are there and measure: the library has made its files.
     ASSERT_TRUE(becomes_true([&] { return children_of(child_.pid()).size() == 2; }));
     ASSERT_TRUE(becomes_true([&] { return !is_empty(runtime_); }));
@@ -229,6 +232,42 @@ TEST_F(LongRun, TheEndsDoNotOutliveAKilledSupervisor) {
   kill(child_.pid(), SIGKILL);
   child_.wait();
   for (const Fd& process : watched_) EXPECT_TRUE(ends(process));
+}
+
+TEST(Compare, ItsJsonNamesEveryRowThatNeedsNoOtherLibrary) {
+  const ScratchFolder runtime;
+  const Json json = parse(run({"--rows", "R8,R10,R13,memory", "--quick", "--rounds", "1", "--json"},
+                              runtime, VERBATIM_COMPARE_PROGRAM));
+  EXPECT_EQ(json["format"], "verbatim-compare-1");
+  std::set<std::string> rows;
+  for (const Json& row : json["rows"]) {
+    rows.insert(row["row"].get<std::string>());
+    EXPECT_TRUE(row["figure"].is_string());
+    EXPECT_TRUE(row["median"].is_number()) << row;
+    EXPECT_EQ(row["missing"], "") << row;
+    const std::string verdict = row["verdict"];
+    EXPECT_TRUE(verdict == "pass" || verdict == "short" || verdict == "-") << row;
+    EXPECT_EQ(row.contains("target"), verdict != "-") << row;
+  }
+  EXPECT_EQ(rows, (std::set<std::string>{"R8", "R10", "R13", "memory", "size"}));
+  EXPECT_TRUE(is_empty(runtime));
+}
+
+TEST(Compare, CtrlCEndsWhateverRuns) {
+  const ScratchFolder runtime;
+  auto [output, end] = pipe_pair();
+  Child child = start(VERBATIM_COMPARE_PROGRAM, {"--rounds", "1000"}, runtime, end.get());
+  end.reset();
+  ASSERT_TRUE(becomes_true([&] { return children_of(child.pid()).size() >= 2; }));
+  std::vector<Fd> watched;
+  for (const pid_t pid : children_of(child.pid())) watched.push_back(watch(pid));
+  kill(child.pid(), SIGINT);
+  const int status = child.wait();
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT);
+  for (const Fd& process : watched) EXPECT_TRUE(ends(process));
+  EXPECT_TRUE(is_empty(runtime));
+  EXPECT_EQ(read_to_end(output.get()), "");
 }
 
 }  // namespace
