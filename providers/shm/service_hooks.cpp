@@ -75,6 +75,14 @@ void sweep() noexcept {
   }
 }
 
+/// The peer's QP was destroyed, or taken out of service, before its process ended: two programs that
+/// are through do not end at the same moment. As with a HCA nobody tells the other side then, whose
+/// last completions must not drown in flushed receives; what it still sends fails.
+bool left_in_order(const Qp& qp) noexcept {
+  const QpRecord* record = qp.rx_remote != nullptr ? qp.rx_remote : qp.remote;
+  return record != nullptr && record->accepts.load(std::memory_order_acquire) == 0;
+}
+
 void peer_dead(Peer& peer) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
@@ -86,6 +94,7 @@ void peer_dead(Peer& peer) noexcept {
          Node::get().find_peer(qp->own->dest_qpn) != &peer))
       continue;
     SendLock lock(*qp);
+    if (left_in_order(*qp) && qp->queued() == 0) continue;
     fail_sends(*qp, IBV_WC_RETRY_EXC_ERR);
     raise_qp_event(*qp, IBV_EVENT_QP_FATAL);
   }
