@@ -42,7 +42,7 @@ void PingpongGame::post_receives() {
 void PingpongGame::play(bool first) {
   awaited_ = RcConnection::kReceiveId;
   if (first) send();
-  while (received_ < options_.iters || sent_ < options_.iters) {
+  while (!finished()) {
     if (options_.events) {
       wait_by_event();
     } else {
@@ -77,7 +77,7 @@ void PingpongGame::wait_by_event() {
 
 void PingpongGame::wait_by_polling() {
   std::optional<Deadline> silence;
-  for (unsigned polls = 0; !take_completions(); ++polls) {
+  for (unsigned polls = 0; !take_completions() && !finished(); ++polls) {
     if (polls < kPollsBeforeYield) continue;
     polls = 0;
     if (stop_.pending()) throw Stopped{};
@@ -88,11 +88,17 @@ void PingpongGame::wait_by_polling() {
   if (received_ % kReceivesBeforeLook == 0 && stop_.pending()) throw Stopped{};
 }
 
+bool PingpongGame::finished() const {
+  return received_ >= options_.iters && sent_ >= options_.iters;
+}
+
 bool PingpongGame::take_completions() {
   Completion done[2];
   const int count = connection_.poll(done);
-  for (int i = 0; i < count; ++i) take(done[i]);
-  return count > 0;
+  // What comes behind the last message of the game is none of ours: the other side may have left
+  // already, and the receives that it never needed flush.
+  for (int i = 0; i < count && !finished(); ++i) take(done[i]);
+  return count > 0 && !finished();
 }
 
 void PingpongGame::take(const Completion& done) {

@@ -53,6 +53,8 @@ class PingpongGame {
   void send();
   void wait_by_event();
   void wait_by_polling();
+  bool finished() const;
+  /// Takes what there is; false when there was nothing, or nothing more is wanted.
   bool take_completions();
   void take(const Completion& done);
   [[noreturn]] void lost() const;
