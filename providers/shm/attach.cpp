@@ -116,6 +116,7 @@ void detach(Qp& qp) noexcept {
   qp.ring = nullptr;
   qp.remote = nullptr;
   qp.peer = nullptr;
+  qp.peer_seen_ns = 0;
   qp.credits = nullptr;
   qp.fast = false;
   qp.sent = 0;

@@ -5,6 +5,8 @@
 
 #include "providers/shm/node.hpp"
 #include "providers/shm/qp.hpp"
+#include "providers/shm/region_fast.hpp"
+#include "runtime/sync/prefetch.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
@@ -17,18 +19,22 @@ namespace {
 /// under a millisecond; more means that the peer is stopped.
 constexpr std::uint64_t kQuietBoundNs = 2'000'000'000;
 
-/// The record of the queue pair that may be sending to `qp`, with the process that owns it.
-const QpRecord* sender_of(Qp& qp, const Peer*& owner) noexcept {
-  if (qp.watched == nullptr) {
-    Peer* peer = Node::get().find_peer(qp.own->dest_qpn);
-    if (peer == nullptr) return nullptr;
-    const std::uint32_t index = Node::index_in(*peer, qp.own->dest_qpn);
-    if (index >= peer->segment.qp_capacity()) return nullptr;
-    qp.watched = &peer->segment.qps()[index];
-    qp.watched_peer = peer;
-  }
-  owner = qp.watched_peer;
-  return qp.watched;
+/// The active word of the queue pair that may be sending to the one watched at `i`; nullptr while
+/// its process has not been met, and so cannot have met us.
+const std::atomic<std::uint64_t>* active_word(std::uint32_t i) noexcept {
+  if (live.active[i] != nullptr) return live.active[i];
+  Qp& qp = *live.watched[i];
+  const std::uint32_t qpn = peek(qp.own->dest_qpn);
+  // A QP connected to itself: whoever holds its send lock is a thread of the caller's process, and
+  // may be the caller.
+  if (qpn == qp.own->qpn) return nullptr;
+  Peer* peer = Node::get().find_peer(qpn);
+  if (peer == nullptr) return nullptr;
+  const std::uint32_t index = Node::index_in(*peer, qpn);
+  if (index >= peer->segment.qp_capacity()) return nullptr;
+  qp.watched_peer = peer;
+  live.active[i] = &peer->segment.qps()[index].active;
+  return live.active[i];
 }
 
 }  // namespace
@@ -67,23 +73,47 @@ bool await_quiet(const std::atomic<std::uint64_t>& active, const Peer* owner,
   return true;
 }
 
+void watch(Qp& qp) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  if (qp.watch_index != Qp::kNotWatched) return;
+  qp.watch_index = live.watched_count++;
+  live.watched[qp.watch_index] = &qp;
+  live.active[qp.watch_index] = nullptr;
+}
+
+void unwatch(Qp& qp) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  const std::uint32_t i = qp.watch_index;
+  if (i == Qp::kNotWatched) return;
+  const std::uint32_t last = --live.watched_count;
+  live.watched[i] = live.watched[last];
+  live.active[i] = live.active[last];
+  live.watched[i]->watch_index = i;
+  qp.watch_index = Qp::kNotWatched;
+}
+
 bool await_peer_of(Qp& qp) noexcept {
-  const Peer* owner = nullptr;
-  const QpRecord* sender = sender_of(qp, owner);
-  // Its own peer (a QP connected to itself): whoever holds the send lock is a thread of the
-  // caller's.
-  if (sender == nullptr || qp.watched_peer->self) {
-    if (sender == nullptr || qp.own->dest_qpn == qp.own->qpn) return true;
+  const std::atomic<std::uint64_t>* active;
+  {
+    LockGuard<Mutex> guard(live.mutex);
+    active = qp.watch_index == Qp::kNotWatched ? nullptr : active_word(qp.watch_index);
   }
-  return await_quiet(sender->active, owner, now_ns() + kQuietBoundNs);
+  return active == nullptr || await_quiet(*active, qp.watched_peer, now_ns() + kQuietBoundNs);
 }
 
 bool await_all_peers() noexcept {
+  constexpr std::uint32_t kAhead = 16;
   LockGuard<Mutex> guard(live.mutex);
-  bool quiet = await_quiet(live.service_active, nullptr, now_ns() + kQuietBoundNs);
-  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
-    if (qp->own->accepts.load(std::memory_order_relaxed) == 0) continue;
-    if (!await_peer_of(*qp)) quiet = false;
+  bool quiet = true;
+  if ((live.service_active.load(std::memory_order_seq_cst) & 1) != 0)
+    quiet = await_quiet(live.service_active, nullptr, now_ns() + kQuietBoundNs);
+  for (std::uint32_t i = 0; i < live.watched_count; ++i) {
+    if (i + kAhead < live.watched_count && live.active[i + kAhead] != nullptr)
+      prefetch_to_read(live.active[i + kAhead]);
+    const std::atomic<std::uint64_t>* active = active_word(i);
+    if (active == nullptr || (active->load(std::memory_order_seq_cst) & 1) == 0) continue;
+    if (!await_quiet(*active, live.watched[i]->watched_peer, now_ns() + kQuietBoundNs))
+      quiet = false;
   }
   return quiet;
 }

@@ -26,6 +26,11 @@ struct Live {
   Qp* qps[kMaxQps] = {};  // zero pages until touched
   Cq* cqs[kMaxCqs] = {};
   std::uint32_t cq_end = 0;  ///< numbers below it may be in use
+  /// QPs that accept from a peer, with that peer's active word (nullptr until the peer was met):
+  /// two dense arrays, since each deregistration walks them.
+  std::uint32_t watched_count = 0;
+  Qp* watched[kMaxQps] = {};
+  const std::atomic<std::uint64_t>* active[kMaxQps] = {};
   /// Odd while the service thread copies from or to registered memory on a peer's behalf.
   std::atomic<std::uint64_t> service_active{0};
   std::atomic<std::uint32_t> sessions{0};  ///< last session number given out
@@ -37,10 +42,14 @@ extern Live live;
 void enlist(Qp& qp) noexcept;
 void delist(Qp& qp) noexcept;
 
+/// From before a QP accepts until after it is reset, its sender is watched.
+void watch(Qp& qp) noexcept;
+void unwatch(Qp& qp) noexcept;
+
 /// No peer touches our memory on behalf of what `qp` accepted before it stopped accepting. False:
 /// not even after the bound (a peer was stopped in the middle of a copy).
 bool await_peer_of(Qp& qp) noexcept;
-/// The same for all queue pairs and the service thread. Takes the mutex.
+/// The same for all queue pairs and the service thread.
 bool await_all_peers() noexcept;
 
 }  // namespace verbatim::shm

@@ -79,6 +79,7 @@ int reset(Qp& qp) noexcept {
         qp.own->qpn);
     return EBUSY;
   }
+  unwatch(qp);
   {
     LockGuard<SpinLock> posting(qp.rq_lock);
     LockGuard<SpinLock> guard(qp.recv_cq->lock);
@@ -99,7 +100,6 @@ int reset(Qp& qp) noexcept {
   qp.sq_next = 0;
   qp.first_flush = IBV_WC_WR_FLUSH_ERR;
   qp.sq_polled.store(0, std::memory_order_relaxed);
-  qp.watched = nullptr;
   reset_record(qp);
   return 0;
 }
@@ -273,6 +273,7 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
     apply_attributes(qp, attr, mask);
     return 0;
   }
+  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) watch(qp);
   {
     SendLock lock(qp);
     // The data path may have met an error since the check: only ERR and RESET lead out of it.

@@ -117,7 +117,8 @@ struct Qp : verbatim::Qp {
   ibv_sge* queue_sges = nullptr;
   unsigned char* queue_inline = nullptr;
   Progress progress{};
-  std::uint64_t retry_ns = 0;  ///< timeout and retry_cnt as a span; ~0: for ever
+  std::uint64_t retry_ns = 0;      ///< timeout and retry_cnt as a span; ~0: for ever
+  std::uint64_t peer_seen_ns = 0;  ///< now_ns() when its process was last seen alive
   std::uint8_t rnr_retry = 0;
   /// What the first request after the error ends in; those behind it flush.
   ibv_wc_status first_flush = IBV_WC_WR_FLUSH_ERR;
@@ -162,13 +163,14 @@ struct Qp : verbatim::Qp {
   bool lingering = false;    ///< reset or destroyed before the peer took all that we had sent
   std::uint64_t served = 0;  ///< last service request of the peer we have answered
   std::uint64_t service_bounce = 0;
-  /// Whose sends reach us, for await_peer_of(); under live.mutex or with the QP out of reach.
-  const QpRecord* watched = nullptr;
+  /// Its place among those whose senders are watched, under live.mutex.
   const Peer* watched_peer = nullptr;
+  std::uint32_t watch_index = kNotWatched;
   Qp* next_live = nullptr;
   Qp* prev_live = nullptr;
 
   static constexpr std::uint32_t kNotHot = ~0u;
+  static constexpr std::uint32_t kNotWatched = ~0u;
   static Qp& from(ibv_qp* qp) noexcept { return *reinterpret_cast<Qp*>(qp); }
 
   std::uint32_t queued() const noexcept { return queue_tail - queue_head; }

@@ -11,6 +11,7 @@
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -36,18 +37,27 @@ void walk(const LocalRange* ranges, std::uint32_t count, std::uint64_t from, std
   }
 }
 
+/// No pid gets a new owner within this time of its old owner's death: that takes a wrap of all
+/// pids.
+constexpr std::uint64_t kPidReuseNs = 1'000'000;
+
 /// The process behind the pid is still the one that we met: a pid alone may have a new owner.
-bool still_there(const Peer& peer) noexcept {
+bool still_there(Qp& qp) noexcept {
+  const Peer& peer = *qp.peer;
+  if (!peer.alive.load(std::memory_order_acquire)) return false;
+  const std::uint64_t now = now_ns();
+  if (now - qp.peer_seen_ns < kPidReuseNs) return true;
   pollfd death{peer.pidfd.get(), POLLIN, 0};
-  return peer.alive.load(std::memory_order_acquire) &&
-         (peer.pidfd.get() < 0 || ::poll(&death, 1, 0) == 0);
+  if (peer.pidfd.get() >= 0 && ::poll(&death, 1, 0) != 0) return false;
+  qp.peer_seen_ns = now;
+  return true;
 }
 
 /// One chunk by CMA. kDone also for a short copy: `moved` tells.
 Reach copy_cma(Qp& qp, const Transfer& transfer, std::uint64_t from, std::uint64_t address,
                std::uint64_t length, std::uint64_t& moved) noexcept {
   Peer& peer = *qp.peer;
-  if (!still_there(peer)) return Reach::kGone;
+  if (!still_there(qp)) return Reach::kGone;
   iovec local[kMaxSge];
   unsigned long count = 0;
   walk(transfer.local, transfer.local_count, from, length,
