@@ -105,6 +105,38 @@ TEST_P(RcDeath, ReceivesFromAKilledPeerAreFlushedAndTheEventSaysSo) {
   EXPECT_EQ(event.qp, pair.qa.id);
 }
 
+TEST_P(RcDeath, APeerThatExitsInOrderFlushesNothing) {
+  const auto session = std::make_shared<Session>();
+  Side a(session);
+  const QpInfo qa = a.create_qp();
+  const RegionInfo local = a.allocate(GetParam().memory, 4096);
+  {
+    Side b(std::map<std::string, std::string>{});
+    const QpInfo qb = b.create_qp();
+    a.connect(qa, qb);
+    b.connect(qb, qa);
+    const RegionInfo remote = b.allocate(GetParam().memory, 4096);
+    expect_posted(a.post_receive(
+        qa, std::vector{receive(0, slice(local, 128, 64)), receive(1, slice(local, 0, 64)),
+                        receive(2, slice(local, 64, 64))}));
+    b.fill(remote, 0, 64, 9);
+    expect_posted(b.post_send(qb, send(0, slice(remote, 0, 64))));
+    expect_wc(b.poll_sends(qb, 1)[0], 0, IBV_WC_SEND, qb);
+    expect_receive(a.poll_receives(qa, 1)[0], 0, 64, qa);
+    expect_posted(b.post_send(qb, send(1, slice(remote, 0, 64))));
+    expect_wc(b.poll_sends(qb, 1)[0], 1, IBV_WC_SEND, qb);
+  }  // destroys its QP, closes, exits
+  // Its last message stands alone: the other receive stays posted, as behind a HCA.
+  expect_receive(a.poll_receives(qa, 1, kSoonMs)[0], 1, 64, qa);
+  EXPECT_EQ(a.mismatch(local, 0, 64, 9), -1);
+  EXPECT_TRUE(a.poll_once(qa.receive_cq, 1).empty());
+  EXPECT_EQ(a.state(qa), IBV_QPS_RTS);
+  // What is sent now meets nobody.
+  expect_posted(a.post_send(qa, send(3, slice(local, 0, 64))));
+  expect_error(a.poll_sends(qa, 1, kSoonMs)[0], 3, IBV_WC_RETRY_EXC_ERR, qa);
+  expect_error(a.poll_receives(qa, 1, kSoonMs)[0], 2, IBV_WC_WR_FLUSH_ERR, qa);
+}
+
 TEST_P(RcDeath, APeerThatExitsInOrderEndsTheConnectionToo) {
   const auto session = std::make_shared<Session>();
   Side a(session);
