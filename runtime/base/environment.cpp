@@ -80,7 +80,8 @@ std::size_t environment_choice(const char* name, std::span<const std::string_vie
   for (const std::string_view choice : choices) {
     if (used + choice.size() + 3 > sizeof known) break;
     if (used != 0) known[used++] = ' ';
-    used += choice.copy(known + used, choice.size());
+    std::memcpy(known + used, choice.data(), choice.size());
+    used += choice.size();
     known[used] = '\0';
   }
   log_warn("%s='%s' is not one of: %s; using %.*s", name, text, known,

@@ -7,6 +7,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include <unistd.h>
@@ -23,7 +24,8 @@ constinit std::atomic<int> current_level{kUnknown};
 
 [[gnu::format(printf, 1, 0)]] void write_line(const char* format, std::va_list arguments) noexcept {
   char line[kLineMax];
-  kPrefix.copy(line, kPrefix.size());
+  // (Not string_view::copy: unoptimised, it calls into libstdc++.)
+  std::memcpy(line, kPrefix.data(), kPrefix.size());
   // One byte is kept for the newline, which also ends a line that was cut.
   const std::size_t room = sizeof line - kPrefix.size() - 1;
   const int written = std::vsnprintf(line + kPrefix.size(), room, format, arguments);
