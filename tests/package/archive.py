@@ -30,7 +30,7 @@ CPLUSPLUS = re.compile(r"_Z|__cxa_|__gxx_|_Unwind_|__dynamic_cast|__dso_handle")
 OURS = re.compile(r"_{0,3}ibv_|vbt_|verbs_provider_|mult_to_ibv_rate$|mbps_to_ibv_rate$"
                   r"|_Z(T[VISTC]|GV|Z|TAXtl)?N[KVrRO]*8verbatim")
 
-STANDARD_INLINE = re.compile(r"_ZN?[KVrRO]*(St|S[absiod]|9__gnu_cxx|10__cxxabiv1)|_Z[a-z]{2}S|_ZSt")
+STANDARD_INLINE = re.compile(r"_ZN?[KVrRO]*(St|S[absiod]|9__gnu_cxx|10__cxxabiv1)|_Z[a-z]{2}S|_ZSt|_Zn[wa][jm]Pv$")
 
 RUNS_AT_LOAD = re.compile(r"\.(preinit_array|init_array|fini_array|ctors|dtors|init|fini)(\.|$)")
 
