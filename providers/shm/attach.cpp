@@ -153,6 +153,7 @@ void detach_receiver(Qp& qp) noexcept {
   qp.rx_remote = nullptr;
   qp.rx_peer = nullptr;
   qp.rx_session = 0;
+  qp.session = 0;
   qp.stream_taken = 0;
 }
 

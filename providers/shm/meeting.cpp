@@ -58,10 +58,6 @@ bool Switchboard::meet(Connection& connection, const HelloMessage& hello,
   }
   peer = make_acquaintance(connection, hello, received);
   if (peer == nullptr) return false;
-  if (!connection.we_connected && say_hello(connection) != 0) {
-    destroy_peer(peer);
-    return false;
-  }
   peer->cma.store(probe_cma(peer->pid, hello.header_address, hello.identity),
                   std::memory_order_relaxed);
   connection.peer = peer;
@@ -78,6 +74,8 @@ bool Switchboard::meet(Connection& connection, const HelloMessage& hello,
     ++life_locks_;
   }
   around_.peers.add(*peer);
+  // Only now the answer: who has it may send at once, and what it sends must find it known here.
+  if (!connection.we_connected && say_hello(connection) != 0) return false;
   log_debug("met process %d (%s direct copies)", static_cast<int>(peer->pid),
             peer->cma.load(std::memory_order_relaxed) == Cma::kWorks ? "with" : "without");
   around_.hooks.peer_ready(*peer);

@@ -101,11 +101,17 @@ Taken take_stream(Qp& qp, const Slot& slot, std::uint64_t index, std::uint64_t l
   return Taken::kCompletion;
 }
 
-/// The sender is in the middle of something that we had accepted before our error.
+/// The sender may be in the middle of something that we had accepted before our error; also when it
+/// has met us and our service thread is still busy meeting it.
 bool sender_is_busy(Qp& qp) noexcept {
-  if (qp.rx_remote == nullptr || !qp.rx_peer->alive.load(std::memory_order_acquire)) return false;
-  if (qp.own->dest_qpn == qp.own->qpn) return false;
-  if ((qp.rx_remote->active.load(std::memory_order_acquire) & 1) == 0) return false;
+  if (qp.session == 0 || peek(qp.own->dest_qpn) == qp.own->qpn) return false;
+  if (qp.rx_remote == nullptr) {
+    if (Node::get().find_peer(peek(qp.own->dest_qpn)) != nullptr) return false;
+    Node::get().want_peer(peek(qp.own->dest_qpn));
+  } else if (!qp.rx_peer->alive.load(std::memory_order_acquire) ||
+             (qp.rx_remote->active.load(std::memory_order_acquire) & 1) == 0) {
+    return false;
+  }
   if (qp.flush_after == 0) qp.flush_after = now_ns() + kFlushPatienceNs;
   return now_ns() < qp.flush_after;
 }
@@ -207,6 +213,8 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
       more = true;
       return got;
     }
+    if (qp.rx_ring == nullptr && attach_receiver(qp))
+      return got + take_all(qp, room - got, wc + got, more);
     const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
     fill_receive(wc[got], qp, qp.rq_wr_ids[index & mask_of(qp.rq_log)], 0, 0);
     wc[got++].status = IBV_WC_WR_FLUSH_ERR;
@@ -269,8 +277,8 @@ int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept {
     Region region;
     std::uint64_t offset;
     if (sge.length != 0 &&
-        (!find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) || region.pd != qp.pd_number ||
-         (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
+        (!find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) ||
+         region.pd != qp.pd_number || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
          !region.contains(sge.addr, sge.length, offset)))
       bad = true;
   }

@@ -51,8 +51,9 @@ class CompletionWriter {
 inline unsigned char* local_bytes(const Qp& qp, const ibv_sge& sge, std::uint32_t need) noexcept {
   Region region;
   std::uint64_t offset;
-  if (!find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) || region.pd != qp.pd_number ||
-      (region.access & need) != need || !region.contains(sge.addr, sge.length, offset))
+  if (!find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) ||
+      region.pd != qp.pd_number || (region.access & need) != need ||
+      !region.contains(sge.addr, sge.length, offset))
     return nullptr;
   return reinterpret_cast<unsigned char*>(region.address + offset);
 }
@@ -81,7 +82,7 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
 /// Tells the peer, which does not poll this ring, that a message is in it.
 [[gnu::cold, gnu::noinline]] void ring_peer(Qp& qp, bool solicited) noexcept;
 
-inline bool write_fast(Qp& qp, const ibv_send_wr& wr) noexcept {
+[[gnu::always_inline]] inline bool write_fast(Qp& qp, const ibv_send_wr& wr) noexcept {
   if (wr.num_sge != 1) return false;
   const ibv_sge& sge = *wr.sg_list;
   const std::uint64_t bytes = sge.length;
@@ -104,7 +105,8 @@ inline bool write_fast(Qp& qp, const ibv_send_wr& wr) noexcept {
   return true;
 }
 
-inline bool send_fast(Qp& qp, const ibv_send_wr& wr, std::uint32_t flags) noexcept {
+[[gnu::always_inline]] inline bool send_fast(Qp& qp, const ibv_send_wr& wr,
+                                             std::uint32_t flags) noexcept {
   if (wr.num_sge != 1) return false;
   const ibv_sge& sge = *wr.sg_list;
   const std::uint32_t bytes = sge.length;
