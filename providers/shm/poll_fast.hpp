@@ -33,7 +33,7 @@ inline void take_stored(Cq& cq, std::uint32_t head, ibv_wc& wc) noexcept {
   if (c.frees_send_queue) c.qp->sq_polled.store(c.sq_index + 1, std::memory_order_release);
 }
 
-inline int poll_stored(Cq& cq, int room, ibv_wc* wc) noexcept {
+[[gnu::always_inline]] inline int poll_stored(Cq& cq, int room, ibv_wc* wc) noexcept {
   std::uint32_t head = cq.head.load(std::memory_order_relaxed);
   const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
   int got = 0;
@@ -51,7 +51,7 @@ inline void point_at_next(HotRing& hot) noexcept {
                 std::memory_order_relaxed);
 }
 
-inline int poll_rings(Cq& cq, int room, ibv_wc* wc) noexcept {
+[[gnu::always_inline]] inline int poll_rings(Cq& cq, int room, ibv_wc* wc) noexcept {
   int got = 0;
   for (std::uint32_t i = 0; i < cq.hot_count.load(std::memory_order_relaxed); ++i) {
     HotRing& hot = cq.hot[i];
@@ -89,7 +89,7 @@ inline bool something_came(const Cq& cq) noexcept {
   return cq.doorbells->summary.load(std::memory_order_relaxed) != 0;
 }
 
-inline int poll_cq_fast(Cq& cq, int room, ibv_wc* wc) noexcept {
+[[gnu::always_inline]] inline int poll_cq_fast(Cq& cq, int room, ibv_wc* wc) noexcept {
   if (cq.pending_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
     progress_pending(cq);
   if (!something_came(cq)) return 0;

@@ -50,7 +50,8 @@ inline void finish_receive(Qp& qp, std::uint64_t index) noexcept {
 }
 
 /// REQUIRES: the receive CQ's lock; `h` was loaded from `slot` (acquire) and carries the right lap.
-inline Taken take_message(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
+[[gnu::always_inline]] inline Taken take_message(Qp& qp, const Slot& slot, std::uint64_t h,
+                                                 ibv_wc& wc) noexcept {
   // Ours still? After the peer resets, its ring's memory may speak of something else.
   if (qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session ||
       header::kind(h) != SlotKind::kInline) [[unlikely]]
@@ -77,7 +78,8 @@ inline Taken take_message(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc)
   return Taken::kCompletion;
 }
 
-inline int post_recv_fast(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
+[[gnu::always_inline]] inline int post_recv_fast(Qp& qp, ibv_recv_wr* wr,
+                                                 ibv_recv_wr** bad_wr) noexcept {
   LockGuard<SpinLock> guard(qp.rq_lock);
   for (; wr != nullptr; wr = wr->next) {
     const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);

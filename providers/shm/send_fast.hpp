@@ -142,7 +142,8 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   return true;
 }
 
-inline bool perform_fast(Qp& qp, const ibv_send_wr& wr, std::uint16_t& opcode) noexcept {
+[[gnu::always_inline]] inline bool perform_fast(Qp& qp, const ibv_send_wr& wr,
+                                                std::uint16_t& opcode) noexcept {
   // The peer's half may have left at any time; our odd active word makes it wait for us from here
   // on.
   if (qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session) return false;
@@ -161,7 +162,8 @@ inline bool perform_fast(Qp& qp, const ibv_send_wr& wr, std::uint16_t& opcode) n
   }
 }
 
-inline int post_send_fast(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+[[gnu::always_inline]] inline int post_send_fast(Qp& qp, ibv_send_wr* wr,
+                                                 ibv_send_wr** bad_wr) noexcept {
   SendLock lock(qp);
   CompletionWriter completions(*qp.send_cq);
   for (; wr != nullptr; wr = wr->next) {
