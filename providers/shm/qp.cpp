@@ -177,7 +177,7 @@ void SendLock::take_slowly() noexcept {
 
 void enter_error(Qp& qp) noexcept {
   qp.mode.store(IBV_QPS_ERR, std::memory_order_release);
-  qp.plain.state = IBV_QPS_ERR;
+  __atomic_store_n(&qp.plain.state, IBV_QPS_ERR, __ATOMIC_RELAXED);  // query_qp may look
   qp.own->accepts.store(0, std::memory_order_seq_cst);
   qp.fast = false;
   announce(qp);

@@ -4,6 +4,7 @@
 #include "providers/shm/live.hpp"
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive.hpp"
+#include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/service_requests.hpp"
 
@@ -45,9 +46,33 @@ void tick() noexcept {
       Node::get().want_tick(true);
 }
 
-/// Repairs hints that a faulty or dying peer lost: a message whose bit is not set gets it set. And
-/// lets rings that have gone silent wait for doorbells, so that a poll does not look at them for
-/// ever.
+/// Whether a CQ armed for solicited messages only waits for one of those that nobody has taken. The
+/// CQ's lock is held, has_message(qp) was true.
+bool has_solicited(const Qp& qp) noexcept {
+  if (qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR || qp.rx_ring == nullptr) return true;
+  const std::uint64_t entries = std::uint64_t{1} << qp.rx_log;
+  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
+  for (std::uint64_t i = first; i != first + entries; ++i) {
+    const std::uint64_t h = qp.rx_ring[i & (entries - 1)].header.load(std::memory_order_acquire);
+    if (header::lap(h) != ((static_cast<std::uint32_t>(i >> qp.rx_log) + 1) & 0xffff)) return false;
+    if ((header::flags(h) & header::kSolicited) != 0) return true;
+  }
+  return false;
+}
+
+/// Does what a lost hint stood for: serves a request, sets the bit of a message whose bit is not
+/// set.
+void look_again(Qp& qp) noexcept {
+  serve_request_of(qp);
+  Cq& cq = *qp.recv_cq;
+  LockGuard<SpinLock> lock(cq.lock);
+  if (qp.hot_index != Qp::kNotHot || !has_message(qp)) return;
+  cq.doorbells->ring(qp.own->cq_bit);
+  fire_locked(cq, has_solicited(qp));
+}
+
+/// Repairs hints that a faulty or dying peer lost. And lets rings that have gone silent wait for
+/// doorbells, so that a poll does not look at them for ever.
 void sweep() noexcept {
   retire_parked();
   LockGuard<Mutex> guard(live.mutex);
@@ -60,12 +85,7 @@ void sweep() noexcept {
     qp = live.first_qp;
   }
   for (; qp != nullptr && looked < kSweepQps && looked < end; qp = qp->next_live, ++looked) {
-    if (qp->own->accepts.load(std::memory_order_relaxed) == 0) continue;
-    Cq& cq = *qp->recv_cq;
-    LockGuard<SpinLock> lock(cq.lock);
-    if (qp->hot_index != Qp::kNotHot || !has_message(*qp)) continue;
-    cq.doorbells->ring(qp->own->cq_bit);
-    fire_locked(cq, true);
+    if (qp->own->accepts.load(std::memory_order_relaxed) != 0) look_again(*qp);
   }
   sweep_from += looked;
   for (std::uint32_t i = 0; i < live.cq_end; ++i) {
@@ -75,29 +95,47 @@ void sweep() noexcept {
   }
 }
 
-/// The peer's QP was destroyed, or taken out of service, before its process ended: two programs that
-/// are through do not end at the same moment. As with a HCA nobody tells the other side then, whose
-/// last completions must not drown in flushed receives; what it still sends fails.
-bool left_in_order(const Qp& qp) noexcept {
-  const QpRecord* record = qp.rx_remote != nullptr ? qp.rx_remote : qp.remote;
+/// The peer's QP was destroyed, or taken out of service, before its process ended: two programs
+/// that are through do not end at the same moment. As with a HCA nobody tells the other side then,
+/// whose last completions must not drown in flushed receives; what it still sends fails.
+bool left_in_order(const QpRecord* record) noexcept {
   return record != nullptr && record->accepts.load(std::memory_order_acquire) == 0;
+}
+
+/// Whether the other half is, or was to be, in this process. The send lock is held.
+bool concerns(Qp& qp, const Peer& peer, const QpRecord*& record) noexcept {
+  LockGuard<SpinLock> receiving(qp.recv_cq->lock);
+  record = qp.rx_remote != nullptr ? qp.rx_remote : qp.remote;
+  if (record == nullptr) {
+    const std::uint32_t index = Node::index_in(peer, peek(qp.own->dest_qpn));
+    if (index < peer.segment.qp_capacity()) record = &peer.segment.qps()[index];
+  }
+  return qp.peer == &peer || qp.rx_peer == &peer ||
+         (qp.own->accepts.load(std::memory_order_relaxed) != 0 &&
+          Node::get().find_peer(peek(qp.own->dest_qpn)) == &peer);
 }
 
 void peer_dead(Peer& peer) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
-    if (qp->mode.load(std::memory_order_acquire) < IBV_QPS_RTR ||
-        qp->mode.load(std::memory_order_acquire) == IBV_QPS_ERR)
-      continue;
-    if (qp->peer != &peer && qp->rx_peer != &peer &&
-        (qp->own->accepts.load(std::memory_order_relaxed) == 0 ||
-         Node::get().find_peer(qp->own->dest_qpn) != &peer))
-      continue;
+    if (qp->mode.load(std::memory_order_acquire) < IBV_QPS_RTR) continue;
     SendLock lock(*qp);
-    if (left_in_order(*qp) && qp->queued() == 0) continue;
+    if (qp->mode.load(std::memory_order_acquire) == IBV_QPS_ERR) continue;
+    const QpRecord* record;
+    if (!concerns(*qp, peer, record) || (left_in_order(record) && qp->queued() == 0)) continue;
     fail_sends(*qp, IBV_WC_RETRY_EXC_ERR);
     raise_qp_event(*qp, IBV_EVENT_QP_FATAL);
   }
+}
+
+/// The peer may have met us first: what it sent or asked before we knew it found nobody here.
+void peer_ready(Peer& peer) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  progress_all();
+  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live)
+    if (qp->own->accepts.load(std::memory_order_relaxed) != 0 &&
+        Node::get().find_peer(peek(qp->own->dest_qpn)) == &peer)
+      look_again(*qp);
 }
 
 void progress_now(Peer&) noexcept {
@@ -111,7 +149,7 @@ constinit const ServiceHooks service_hooks = {.request = serve_requests,
                                               .cq_wake = wake_cq,
                                               .tick = tick,
                                               .sweep = sweep,
-                                              .peer_ready = progress_now,
+                                              .peer_ready = peer_ready,
                                               .peer_dead = peer_dead,
                                               .arena_ready = progress_now};
 

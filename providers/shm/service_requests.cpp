@@ -260,6 +260,8 @@ void tell_fault(Qp& qp, std::uint32_t event) noexcept {
   qp.progress.asked = 0;  // needs no answer
 }
 
+void serve_request_of(Qp& qp) noexcept { serve(qp); }
+
 void serve_requests(std::uint32_t bit) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   const std::uint32_t capacity = Node::get().segment().head().qp_capacity;

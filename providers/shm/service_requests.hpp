@@ -38,5 +38,7 @@ inline std::uint64_t perform_atomic(std::uint64_t* at, bool compare_and_swap,
 
 /// Serves the requests of the QPs whose index is `bit` modulo the doorbell's size.
 void serve_requests(std::uint32_t bit) noexcept;
+/// Serves the request to this QP, if there is one. REQUIRES: live.mutex.
+void serve_request_of(Qp& qp) noexcept;
 
 }  // namespace verbatim::shm
