@@ -17,11 +17,22 @@ constexpr std::uint64_t kSize = 1_MiB;
 constexpr std::uint32_t kRounds = 12;
 constexpr std::uint64_t kForEver = ~std::uint64_t{0};
 
-Link quick_to_give_up() {
+/// Further queue pairs whose requests end soon after the other side is gone.
+std::pair<QpInfo, QpInfo> impatient_qps(Pair& pair) {
   Link link;
-  link.timeout = 8;
+  link.timeout = 8;  // 1 ms
   link.retry_count = 1;
-  return link;
+  const QpInfo qa = pair.a.create_qp();
+  const QpInfo qb = pair.b.create_qp();
+  pair.a.connect(qa, qb, link);
+  pair.b.connect(qb, qa, link);
+  return {qa, qb};
+}
+
+/// Processes meet at their first message, which on a busy machine takes longer than a millisecond.
+void let_them_meet(Pair& pair, const RegionInfo& at_a, const RegionInfo& at_b) {
+  expect_posted(pair.b.post_send(pair.qb, read(0, slice(at_b, 0, 8), at_a)));
+  expect_wc(pair.b.poll_sends(pair.qb, 1)[0], 0, IBV_WC_RDMA_READ, pair.qb);
 }
 
 /// `b` keeps this request in flight on its queue pair until it fails.
@@ -84,15 +95,14 @@ TEST_P(RcDereg, AfterItNoReadOfThePeersSeesTheMemory) {
 }
 
 TEST_P(RcDereg, AfterDestroyQpNoSendOfThePeersTouchesTheReceives) {
-  PairWish wish;
-  wish.link_a = wish.link_b = quick_to_give_up();
-  Pair pair(GetParam(), wish);
+  Pair pair(GetParam());
   const RegionInfo source = pair.b.allocate(GetParam().memory, kSize);
   const RegionInfo target = pair.a.allocate(GetParam().memory, kSize);
+  let_them_meet(pair, target, source);
   pair.b.set(source, 0, kSize, 0x99);
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     SCOPED_TRACE(round);
-    const auto [qa, qb] = pair.add_qps({}, {});
+    const auto [qa, qb] = impatient_qps(pair);
     const std::uint64_t size = round % 3 == 0 ? 40 : kSize;
     for (std::uint32_t i = 0; i < 100; ++i) {
       expect_posted(pair.a.post_receive(qa, receive(i, slice(target, 0, kSize))));
@@ -108,15 +118,14 @@ TEST_P(RcDereg, AfterDestroyQpNoSendOfThePeersTouchesTheReceives) {
 
 TEST_P(RcDereg, AfterTheErrorStateAndItsFlushNoSendTouchesTheReceives) {
   constexpr std::uint32_t kReceives = 100;
-  PairWish wish;
-  wish.link_a = wish.link_b = quick_to_give_up();
-  Pair pair(GetParam(), wish);
+  Pair pair(GetParam());
   const RegionInfo source = pair.b.allocate(GetParam().memory, kSize);
   const RegionInfo target = pair.a.allocate(GetParam().memory, kSize);
+  let_them_meet(pair, target, source);
   pair.b.set(source, 0, kSize, 0x99);
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     SCOPED_TRACE(round);
-    const auto [qa, qb] = pair.add_qps({}, {});
+    const auto [qa, qb] = impatient_qps(pair);
     const std::uint64_t size = round % 3 == 0 ? 40 : kSize;
     for (std::uint32_t i = 0; i < kReceives; ++i) {
       expect_posted(pair.a.post_receive(qa, receive(i, slice(target, 0, kSize))));
