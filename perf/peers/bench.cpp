@@ -51,6 +51,7 @@ void Bench::take_once(Probe& probe) {
     if (attempt + 1 < kAttempts) ++retaken;
   }
   disturbed += best->disturbed;
+  probe.disturbed += best->disturbed;
   probe.blocks.add(best->value);
 }
 
@@ -86,12 +87,14 @@ void Bench::judge_ratio(const std::string& row, const std::string& figure, Sense
   verdict.detail = value.name + " " + number_text(value.blocks.median()) + " / " + reference.name +
                    " " + number_text(reference.blocks.median()) + " " + unit;
   verdict.missing = value.missing.empty() ? reference.missing : value.missing;
+  verdict.disturbed = value.is_unreliable() || reference.is_unreliable();
   verdicts.push_back(std::move(verdict));
 }
 
 void Bench::judge_value(const std::string& row, const std::string& figure, Sense sense,
                         double target, const Probe& value, const char* unit) {
-  verdicts.push_back({row, figure, unit, sense, target, value.blocks, value.name, value.missing});
+  verdicts.push_back({row, figure, unit, sense, target, value.blocks, value.name, value.missing,
+                      value.is_unreliable()});
 }
 
 const Probe& best_of(const Probes& probes, const std::string& prefix, Sense sense) {

@@ -30,6 +30,10 @@ struct Probe {
   std::function<std::optional<Taken>()> take;  // nothing: this machine does not offer it
   std::string missing;                         // set: not measured, and why
   Blocks blocks;
+  std::size_t disturbed = 0;  // of them
+
+  /// More than half of it was taken while others had the cores: no ground for a verdict.
+  bool is_unreliable() const { return 2 * disturbed > blocks.size(); }
 };
 
 using Probes = std::deque<Probe>;

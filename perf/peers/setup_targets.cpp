@@ -104,6 +104,7 @@ void judge_start(Bench& bench) {
   std::snprintf(text, sizeof text, "first_message %.2f, hello %.2f ms", probes[0].blocks.median(),
                 probes[1].blocks.median());
   verdict.detail = text;
+  verdict.disturbed = probes[0].is_unreliable() || probes[1].is_unreliable();
   bench.verdicts.push_back(std::move(verdict));
 }
 

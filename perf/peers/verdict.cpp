@@ -17,6 +17,7 @@ bool Verdict::passes() const {
 std::string Verdict::word() const {
   if (!missing.empty() || values.empty()) return "n/a";
   if (sense == Sense::kShown) return "-";
+  if (disturbed) return "disturbed";
   return passes() ? "pass" : "short";
 }
 

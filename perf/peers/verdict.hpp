@@ -19,13 +19,16 @@ struct Verdict {
   std::string unit;    // "x" for ratios
   Sense sense = Sense::kShown;
   double target = 0;
-  Blocks values;        // the median decides
-  std::string detail;   // absolute numbers
-  std::string missing;  // why there is no value: not installed, not offered by this machine
+  Blocks values;           // the median decides
+  std::string detail;      // absolute numbers
+  std::string missing;     // why there is no value: not installed, not offered by this machine
+  bool disturbed = false;  // others had the cores: a value, but no ground for a verdict
 
-  bool judged() const { return sense != Sense::kShown && missing.empty() && !values.empty(); }
+  bool judged() const {
+    return sense != Sense::kShown && missing.empty() && !values.empty() && !disturbed;
+  }
   bool passes() const;
-  /// "pass", "short", "-" (no target) or "n/a".
+  /// "pass", "short", "disturbed", "-" (no target) or "n/a".
   std::string word() const;
 };
 

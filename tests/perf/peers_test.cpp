@@ -58,6 +58,13 @@ TEST(Verdict, TheMedianDecidesInBothSenses) {
   EXPECT_EQ(verdict(Sense::kAtLeast, 60, Blocks({10, 59, 70})).word(), "short");
 }
 
+TEST(Verdict, ADisturbedMeasurementIsNoVerdict) {
+  Verdict disturbed = verdict(Sense::kAtMost, 1.4, Blocks({1}));
+  disturbed.disturbed = true;
+  EXPECT_EQ(disturbed.word(), "disturbed");
+  EXPECT_FALSE(disturbed.judged());
+}
+
 TEST(Verdict, WithoutAValueItNeitherPassesNorFallsShort) {
   Verdict missing = verdict(Sense::kAtMost, 1, Blocks{});
   missing.missing = "ucx-utils is not installed";
