@@ -5,11 +5,11 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <optional>
 
-#include "perf/cli/deadline.hpp"
 #include "perf/cli/failure.hpp"
 
 namespace verbatim::cli {
@@ -39,7 +39,8 @@ void PingpongGame::post_receives() {
   if (receives_ < options_.rx_depth) fail("Couldn't post receive (%u)", receives_);
 }
 
-void PingpongGame::play(bool first) {
+void PingpongGame::play(bool first, const Conversation& peer) {
+  peer_ = &peer;
   awaited_ = RcConnection::kReceiveId;
   if (first) send();
   while (!finished()) {
@@ -70,19 +71,24 @@ void PingpongGame::send() {
 }
 
 void PingpongGame::wait_by_event() {
-  if (!connection_.sleep(kSilenceMs, stop_)) lost();
+  for (long silent = 0; !connection_.sleep(kDepartedMs, stop_);) {
+    silent += kDepartedMs;
+    judge_silence(silent);
+  }
   while (take_completions()) {
   }
 }
 
 void PingpongGame::wait_by_polling() {
-  std::optional<Deadline> silence;
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> since;
   for (unsigned polls = 0; !take_completions() && !finished(); ++polls) {
     if (polls < kPollsBeforeYield) continue;
     polls = 0;
     if (stop_.pending()) throw Stopped{};
-    if (!silence) silence.emplace(kSilenceMs);
-    if (silence->over()) lost();
+    const auto now = Clock::now();
+    if (!since) since = now;
+    judge_silence(std::chrono::duration_cast<std::chrono::milliseconds>(now - *since).count());
     sched_yield();
   }
   if (received_ % kReceivesBeforeLook == 0 && stop_.pending()) throw Stopped{};
@@ -121,11 +127,15 @@ void PingpongGame::take(const Completion& done) {
   if (awaited_ == 0 && sent_ < options_.iters) send();
 }
 
-void PingpongGame::lost() const {
-  fail(
-      "no message for %ld s after %u of %u: the other side is stuck or gone, or runs with another "
-      "-n",
-      kSilenceMs / 1000, received_, options_.iters);
+void PingpongGame::judge_silence(long silent) const {
+  if (silent >= kDepartedMs && peer_->hung_up()) {
+    fail("the other side left after %u of %u messages; look at its own message, and at its -n",
+         received_, options_.iters);
+  }
+  if (silent >= kSilenceMs) {
+    fail("no message for %ld s after %u of %u: the other side is stuck", silent / 1000, received_,
+         options_.iters);
+  }
 }
 
 }  // namespace verbatim::cli

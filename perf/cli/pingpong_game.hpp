@@ -2,7 +2,9 @@
 // The throwing to and fro itself: one message in flight, counted until both sides have had enough.
 //
 // Main thread. Life: post_receives() -> the connection is made -> play() -> report(). A peer that
-// falls silent ends in a Failure within kSilenceMs, Ctrl-C in Stopped.
+// falls silent ends in a Failure within kSilenceMs, or kDepartedMs when it has left the TCP
+// conversation too: RC alone does not tell a receiver that its peer is gone. Ctrl-C ends in
+// Stopped.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,6 +15,7 @@
 #include "perf/cli/pingpong_options.hpp"
 #include "perf/cli/rc_connection.hpp"
 #include "perf/cli/stop_signals.hpp"
+#include "perf/cli/tcp_exchange.hpp"
 
 namespace verbatim::cli {
 
@@ -32,6 +35,7 @@ struct ReceiveGaps {
 class PingpongGame {
  public:
   static constexpr long kSilenceMs = 30'000;
+  static constexpr long kDepartedMs = 5'000;
 
   /// `clock_mask`: completion_timestamp_mask of the device. The message is sent from `sge` and
   /// received into it.
@@ -46,7 +50,7 @@ class PingpongGame {
   /// Fills the receive queue.
   void post_receives();
   /// `first`: ours is the first throw, as a client's is.
-  void play(bool first);
+  void play(bool first, const Conversation& peer);
   void report(double microseconds) const;
 
  private:
@@ -57,12 +61,14 @@ class PingpongGame {
   /// Takes what there is; false when there was nothing, or nothing more is wanted.
   bool take_completions();
   void take(const Completion& done);
-  [[noreturn]] void lost() const;
+  /// After `silent` milliseconds without a message: throws when that was too long.
+  void judge_silence(long silent) const;
 
   const PingpongOptions& options_;
   RcConnection& connection_;
   const ibv_sge sge_;
   const StopSignals& stop_;
+  const Conversation* peer_ = nullptr;
   ReceiveGaps gaps_;
   std::uint32_t receives_ = 0;  // posted and not yet consumed
   std::uint32_t sent_ = 0;

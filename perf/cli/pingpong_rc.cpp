@@ -96,7 +96,7 @@ void run(const PingpongOptions& options, const StopSignals& stop) {
 
   if (!server && options.check) memory.fill_for_check();
   const auto start = Clock::now();
-  game.play(!server);
+  game.play(!server, peer);
   const std::chrono::duration<double, std::micro> taken = Clock::now() - start;
   game.report(taken.count());
   if (server && options.check) memory.check();

@@ -219,6 +219,12 @@ void Conversation::receive_done(long exchange_ms) {
   }
 }
 
+bool Conversation::hung_up() const {
+  char byte;
+  const ssize_t got = recv(socket_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 void Conversation::finish(long milliseconds) {
   shutdown(socket_.fd(), SHUT_WR);
   const Deadline deadline(milliseconds);

@@ -62,6 +62,9 @@ class Conversation {
   QpAddress receive_address(long exchange_ms = kExchangeMs);
   void send_done();
   void receive_done(long exchange_ms = kExchangeMs);
+  /// The other end has closed its side: a program of ours when it is through or ends, a classic one
+  /// right after the exchange.
+  bool hung_up() const;
   /// Says that we are through and waits until the other end is too, or `milliseconds` pass.
   void finish(long milliseconds);
 

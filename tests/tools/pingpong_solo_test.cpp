@@ -225,6 +225,17 @@ TEST(Pingpong, ANoisyMessageIsNamedAndFailsTheCheck) {
   }
 }
 
+TEST(Pingpong, APeerThatLeftIsNoticed) {
+  // Three messages come, and then no more; the conversation on TCP has ended long ago.
+  const Environment environment = with_rc({}, "3");
+  for (const Words& options : {Words{"-n", "10"}, Words{"-n", "10", "-e"}}) {
+    const Play ours = play(Part::kClient, fake_tool("ibv_rc_pingpong", environment), options);
+    EXPECT_TRUE(ours.ending.in_time);
+    EXPECT_EQ(ours.ending.status, 1);
+    EXPECT_THAT(ours.ending.err, StartsWith("the other side left after 3 of 10 messages"));
+  }
+}
+
 TEST(Pingpong, AcceptsEachOptionThatTheClassicProgramLists) {
   VBT_NEEDS_CLASSIC("ibv_rc_pingpong");
   const std::string usage = run(classic_tool("ibv_rc_pingpong", {}), {"-h"}).out;

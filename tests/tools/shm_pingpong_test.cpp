@@ -183,7 +183,7 @@ TEST_F(ShmPingpong, CtrlCEndsARunInEitherMode) {
     ASSERT_TRUE(client.wait_for_output("remote address"));
     client.signal(SIGINT);
     EXPECT_EQ(client.finish().signal, SIGINT);
-    // Its peer notices by itself.
+    // Its peer notices by itself: a receiver by the end of the TCP conversation.
     const Ending ending = server.finish();
     EXPECT_TRUE(ending.in_time);
     EXPECT_EQ(ending.status, 1);
@@ -203,7 +203,9 @@ TEST_F(ShmPingpong, AKilledPeerEndsARun) {
   const Ending ending = server.finish();
   EXPECT_TRUE(ending.in_time);
   EXPECT_EQ(ending.status, 1);
-  EXPECT_THAT(ending.err, HasSubstr("Failed status"));
+  // Verbs say so when the two had met on the device already; if not, its silence on TCP does.
+  EXPECT_THAT(ending.err, ::testing::AnyOf(HasSubstr("Failed status"),
+                                           HasSubstr("the other side left after 0 of")));
   // The fabric is as good as before for those who come next.
   expect_run({"-n", "10"}, 4096, 10);
 }
