@@ -6,6 +6,7 @@
 
 #include "perf/ends/end.hpp"
 #include "perf/floors/cma.hpp"
+#include "perf/floors/pieces.hpp"
 #include "perf/support/clock.hpp"
 
 namespace verbatim::perf {
@@ -29,7 +30,7 @@ Route route_of(End& end, Mover mover) {
 template <Mover kMover>
 void put(End& end, const Route& route, std::uint64_t size, std::uint64_t number) {
   if constexpr (kMover == Mover::kMapped) {
-    std::memcpy(route.to, route.from, size - 8);
+    copy_in_pieces(route.to, route.from, size - 8);
     flag_of(route.to, size).store(number, std::memory_order_release);
   } else {
     flag_of(route.from, size).store(number, std::memory_order_relaxed);
@@ -88,7 +89,7 @@ void run_single_copy(End& end, const Request& request, Reply& reply) {
   const std::uint64_t start = now_ns();
   for (std::uint64_t i = 0; i < request.iterations; ++i) {
     if (!kernel) {
-      std::memcpy(to, from, request.size);
+      copy_in_pieces(to, from, request.size);
       asm volatile("" : : "r"(to) : "memory");
     } else if (read) {
       cma_read(end.peer_pid(), to, from, request.size);

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "perf/floors/cma.hpp"
+#include "perf/floors/pieces.hpp"
 #include "perf/support/clock.hpp"
 #include "perf/verbs/endpoint.hpp"
 
@@ -45,9 +46,9 @@ class MappedMover {
   void move(const Train& train) {
     for (std::uint64_t at = 0; at < train.bytes(); at += train.size) {
       if (read_) {
-        std::memcpy(own_.in + at, peer_.out + at, train.size);
+        copy_in_pieces(own_.in + at, peer_.out + at, train.size);
       } else {
-        std::memcpy(peer_.in + at, own_.out + at, train.size);
+        copy_in_pieces(peer_.in + at, own_.out + at, train.size);
       }
     }
   }
