@@ -21,6 +21,9 @@ namespace {
 
 /// After arming, so many filled polls pass before a ring is made hot again.
 constexpr std::uint32_t kEventModePolls = 64;
+/// A ring is hot from its so many-eth look on that a doorbell asked for: a single message per QP,
+/// as many connections bring at start, makes none hot.
+constexpr std::uint32_t kHeatAfter = 4;
 /// Silent hot rings give their places up after so many messages of others.
 constexpr std::uint32_t kReplaceAfter = 256;
 
@@ -226,6 +229,7 @@ void announce(Qp& qp) noexcept {
 void drop_hot(Cq& cq, std::uint32_t i) noexcept {
   const std::uint32_t last = cq.hot_count.load(std::memory_order_relaxed) - 1;
   cq.hot[i].qp->hot_index = Qp::kNotHot;
+  cq.hot[i].qp->announced = 0;
   cq.hot[i].qp->own->attention.store(kDoorbell, std::memory_order_release);
   if (i != last) {
     cq.hot[i].take(cq.hot[last]);
@@ -269,6 +273,7 @@ void heat(Cq& cq, Qp& qp) noexcept {
     return;
   }
   if (qp.hot_index != Qp::kNotHot || qp.rx_ring == nullptr) return;
+  if (++qp.announced < kHeatAfter) return;
   // Who armed the CQ may go to sleep after this very poll, and a polled ring wakes nobody.
   if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle) return;
   if (cq.hot_count.load(std::memory_order_relaxed) == kHotRings) {

@@ -140,6 +140,7 @@ struct Qp : verbatim::Qp {
   Peer* rx_peer = nullptr;
   std::uint32_t rx_log = 0;
   std::uint32_t hot_index = kNotHot;
+  std::uint32_t announced = 0;     ///< doorbells that led to messages since it was last hot
   std::uint64_t stream_taken = 0;  ///< bytes of the message being streamed that are copied out
   std::uint64_t flush_after = 0;   ///< now_ns() from which a flush no longer waits for the sender
   bool broken = false;             ///< met an error that must end the QP, see break_marked_qps()
