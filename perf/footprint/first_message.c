@@ -66,6 +66,7 @@ static void await(struct ibv_cq* cq) {
 
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  alarm(60);  // the bound of every wait below
   if (argc < 2) return 2;
   const int sends = argv[1][0] == 'a';
   const int idle = argc > 2;
