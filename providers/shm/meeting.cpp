@@ -74,12 +74,11 @@ bool Switchboard::meet(Connection& connection, const HelloMessage& hello,
     ++life_locks_;
   }
   around_.peers.add(*peer);
-  // Only now the answer: who has it may send at once, and what it sends must find it known here.
-  if (!connection.we_connected && say_hello(connection) != 0) return false;
   log_debug("met process %d (%s direct copies)", static_cast<int>(peer->pid),
             peer->cma.load(std::memory_order_relaxed) == Cma::kWorks ? "with" : "without");
   around_.hooks.peer_ready(*peer);
-  return true;
+  // Only now the answer: who has it may send at once, and what it sends must find it known here.
+  return connection.we_connected || say_hello(connection) == 0;
 }
 
 bool Switchboard::join(Connection& connection, Peer& peer) noexcept {
