@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The smallest verbs program, in C, linked statically by cc: opens the device, connects one RC queue pair and sends one message.
-// Its start, its resident memory and its size are figures of the library.
-//   first_message a|b [idle]     fd 3: the supervisor; fd 4: the other process; idle: connect, but send nothing
-// `b` reports one byte once it has the message; both report one byte when they are idle, and leave when the supervisor closes.
+// The smallest verbs program, in C, linked statically by cc: opens the device, connects one RC
+// queue pair and sends one message. Its start, its resident memory and its size are figures of the
+// library.
+//   first_message a|b [idle]     fd 3: the supervisor; fd 4: the other process; idle: connect, but
+//   send nothing
+// `b` reports one byte once it has the message; both report one byte when they are idle, and leave
+// when the supervisor closes.
 #include <infiniband/verbs.h>
 #include <signal.h>
 #include <stdint.h>
@@ -42,8 +45,8 @@ static void connect_qp(struct ibv_qp* qp, const struct address* own, const struc
                               .min_rnr_timer = 12,
                               .ah_attr = {.dlid = peer->lid, .port_num = 1}};
   need(!ibv_modify_qp(qp, &attr,
-                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                          IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
        "RTR");
   attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
                               .timeout = 14,
@@ -114,10 +117,8 @@ int main(int argc, char** argv) {
   } else {
     need(recv(kPeer, &byte, 1, 0) == 1, "await ready");
     if (!idle) {
-      struct ibv_send_wr request = {.sg_list = &sge,
-                                    .num_sge = 1,
-                                    .opcode = IBV_WR_SEND,
-                                    .send_flags = IBV_SEND_SIGNALED};
+      struct ibv_send_wr request = {
+          .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
       struct ibv_send_wr* bad;
       need(!ibv_post_send(qp, &request, &bad), "post a send");
       await(cq);

@@ -168,8 +168,8 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
   }
   qp.produced = align_up(qp.produced);
   qp.own->stream_produced.store(qp.produced, std::memory_order_release);
-  // The slot announced the beginning. A receiver that found the message unfinished, armed its CQ and
-  // went to sleep learns here that it is whole.
+  // The slot announced the beginning. A receiver that found the message unfinished, armed its CQ
+  // and went to sleep learns here that it is whole.
   if (qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always)
     ring_peer(qp, (send.flags & IBV_SEND_SOLICITED) != 0);
   return Step::done();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Asking for a cache line before it is needed. A hint: never faults, never blocks, changes no value.
+// Asking for a cache line before it is needed. A hint: never faults, never blocks, changes no
+// value.
 #pragma once
 
 namespace verbatim {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A second provider for the registry test, from outside the archive: one device, which nobody opens.
+// A second provider for the registry test, from outside the archive: one device, which nobody
+// opens.
 #include <cerrno>
 
 #include "runtime/verbs/provider.hpp"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The program whose executables the registry and package tests read: valid C and C++, prints one device name per line. Exits 3
- * when the library answers what it is to answer a program without providers. */
+/* The program whose executables the registry and package tests read: valid C and C++, prints one
+ * device name per line. Exits 3 when the library answers what it is to answer a program without
+ * providers. */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
