@@ -143,7 +143,7 @@ def subproject(options, folder):
     installed = [os.path.join(w, n) for w, _, names in os.walk(stage) for n in names]
     expect([os.path.basename(i) for i in installed] == ["program"], f"a subproject installs {installed}")
     done = run(os.path.join(HERE, "archive.py"), "--archive", os.path.join(build, "verbatim", "libverbatim.a"),
-               "--compiler", options.cc, "--nm", "nm", "--ld", "ld", "--readelf", "readelf", "--unoptimised", check=False)
+               "--compiler", options.cc, "--nm", "nm", "--ld", "ld", "--readelf", "readelf", check=False)
     expect(done.returncode == 0, f"the debug archive:\n{done.stdout}{done.stderr}")
 
 
