@@ -359,7 +359,7 @@ TEST_F(MeetingTest, AcrossPidNamespacesTheyMeetWithoutDirectCopiesAndNoticeTheEn
   // No pid, no pidfd, and no end of file while a forked child holds the socket: the lock tells.
   EXPECT_EQ(ask(Ask::kHasPidfd, qpn), 0u);
   const auto sleeper = static_cast<pid_t>(outer.ask(Ask::kFork));
-  const auto start = std::chrono::steady_clock::now();
+  [[maybe_unused]] const auto start = std::chrono::steady_clock::now();
   outer.child().signal(SIGKILL);
   EXPECT_TRUE(wait_until([&] { return ask(Ask::kAlive, qpn) == 0; }));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
