@@ -5,7 +5,7 @@
 // the same.
 #include <bit>
 
-#include "providers/shm/node.hpp"
+#include "providers/shm/fabric/node.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_queue.hpp"

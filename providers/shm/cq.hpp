@@ -12,7 +12,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "providers/shm/layout.hpp"
+#include "providers/shm/fabric/layout.hpp"
 #include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/handles.hpp"
 

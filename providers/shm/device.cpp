@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "providers/shm/cq.hpp"
+#include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/node.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_table.hpp"
 #include "providers/shm/service_hooks.hpp"

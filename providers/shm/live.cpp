@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-#include "providers/shm/node.hpp"
+#include "providers/shm/fabric/node.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "runtime/sync/prefetch.hpp"

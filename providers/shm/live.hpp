@@ -10,7 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "providers/shm/layout.hpp"
+#include "providers/shm/fabric/layout.hpp"
 #include "runtime/sync/mutex.hpp"
 
 namespace verbatim::shm {

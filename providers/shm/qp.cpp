@@ -8,8 +8,8 @@
 #include <sched.h>
 
 #include "providers/shm/context.hpp"
+#include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/node.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_queue.hpp"

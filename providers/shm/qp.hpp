@@ -15,8 +15,8 @@
 #include <cstdint>
 
 #include "providers/shm/cq.hpp"
-#include "providers/shm/layout.hpp"
-#include "providers/shm/peer.hpp"
+#include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/fabric/peer.hpp"
 #include "runtime/sync/mutex.hpp"
 #include "runtime/sync/pause.hpp"
 #include "runtime/sync/spin_lock.hpp"

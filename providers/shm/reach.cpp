@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "providers/shm/node.hpp"
+#include "providers/shm/fabric/node.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "runtime/base/log.hpp"

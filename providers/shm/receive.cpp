@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/node.hpp"
 #include "providers/shm/reach.hpp"
 #include "providers/shm/receive_fast.hpp"
 #include "runtime/base/log.hpp"

@@ -10,7 +10,7 @@
 
 #include <type_traits>
 
-#include "providers/shm/layout.hpp"
+#include "providers/shm/fabric/layout.hpp"
 
 namespace verbatim::shm {
 

@@ -3,8 +3,8 @@
 
 #include <cerrno>
 
+#include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/node.hpp"
 #include "runtime/base/log.hpp"
 
 namespace verbatim::shm {

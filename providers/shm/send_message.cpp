@@ -12,7 +12,7 @@
 //                         take it, the rest is copied to its place by CMA, or by its service thread
 #include <cstring>
 
-#include "providers/shm/node.hpp"
+#include "providers/shm/fabric/node.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_queue.hpp"

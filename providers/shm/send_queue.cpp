@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "providers/shm/node.hpp"
+#include "providers/shm/fabric/node.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/service_requests.hpp"
 #include "runtime/base/log.hpp"

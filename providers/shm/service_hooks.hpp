@@ -4,7 +4,7 @@
 // computes or sleeps.
 #pragma once
 
-#include "providers/shm/node.hpp"
+#include "providers/shm/fabric/node.hpp"
 
 namespace verbatim::shm {
 

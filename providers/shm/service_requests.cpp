@@ -3,8 +3,8 @@
 
 #include <cstring>
 
+#include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/node.hpp"
 #include "providers/shm/region_fast.hpp"
 
 namespace verbatim::shm {

@@ -17,9 +17,9 @@
 #include <random>
 #include <vector>
 
-#include "providers/shm/fabric_folder.hpp"
-#include "providers/shm/rendezvous.hpp"
-#include "providers/shm/switchboard.hpp"
+#include "providers/shm/fabric/fabric_folder.hpp"
+#include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/fabric/switchboard.hpp"
 #include "runtime/memory/arena.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/log_watch.hpp"

@@ -13,8 +13,8 @@
 #include <memory>
 #include <vector>
 
-#include "providers/shm/peer_life.hpp"
-#include "providers/shm/segment.hpp"
+#include "providers/shm/fabric/peer_life.hpp"
+#include "providers/shm/fabric/segment.hpp"
 #include "runtime/memory/arena.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/fabric_directory.hpp"

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "providers/shm/node.hpp"
+#include "providers/shm/fabric/node.hpp"
 
 namespace verbatim::shm {
 

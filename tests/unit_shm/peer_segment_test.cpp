@@ -11,7 +11,7 @@
 #include <memory>
 #include <random>
 
-#include "providers/shm/segment.hpp"
+#include "providers/shm/fabric/segment.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::shm {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/shm/rendezvous.hpp"
+#include "providers/shm/fabric/rendezvous.hpp"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "providers/shm/peer.hpp"
+#include "providers/shm/fabric/peer.hpp"
 #include "tests/support/process_census.hpp"
 
 namespace verbatim::shm {

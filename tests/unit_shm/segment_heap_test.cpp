@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/shm/segment_heap.hpp"
+#include "providers/shm/fabric/segment_heap.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/shm/segment.hpp"
+#include "providers/shm/fabric/segment.hpp"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "providers/shm/layout.hpp"
-#include "providers/shm/segment_heap.hpp"
+#include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/fabric/segment_heap.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/unique_fd.hpp"
 #include "runtime/sync/mutex.hpp"

@@ -2,8 +2,8 @@
 // What the switchboard does by the clock, and when it wants to be called next.
 #include <sys/epoll.h>
 
-#include "providers/shm/peer_life.hpp"
-#include "providers/shm/switchboard.hpp"
+#include "providers/shm/fabric/peer_life.hpp"
+#include "providers/shm/fabric/switchboard.hpp"
 #include "runtime/base/log.hpp"
 
 namespace verbatim::shm {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/shm/switchboard.hpp"
+#include "providers/shm/fabric/switchboard.hpp"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "providers/shm/peer_life.hpp"
+#include "providers/shm/fabric/peer_life.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/time/clock.hpp"

@@ -5,9 +5,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "providers/shm/cma_probe.hpp"
-#include "providers/shm/peer_life.hpp"
-#include "providers/shm/switchboard.hpp"
+#include "providers/shm/fabric/cma_probe.hpp"
+#include "providers/shm/fabric/peer_life.hpp"
+#include "providers/shm/fabric/switchboard.hpp"
 #include "runtime/base/log.hpp"
 
 namespace verbatim::shm {

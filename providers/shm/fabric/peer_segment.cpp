@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "providers/shm/segment.hpp"
+#include "providers/shm/fabric/segment.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/memory/memory_file.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "providers/shm/peer.hpp"
+#include "providers/shm/fabric/peer.hpp"
 #include "runtime/sync/spin_lock.hpp"
 
 namespace verbatim::shm {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/shm/cma_probe.hpp"
+#include "providers/shm/fabric/cma_probe.hpp"
 
 #include <sys/prctl.h>
 #include <sys/uio.h>
@@ -10,7 +10,7 @@
 
 #include <string_view>
 
-#include "providers/shm/layout.hpp"
+#include "providers/shm/fabric/layout.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/memory/proc_text.hpp"

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "providers/shm/switchboard.hpp"
+#include "providers/shm/fabric/switchboard.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/memory/arena.hpp"
 #include "runtime/memory/memory_file.hpp"

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "providers/shm/peer.hpp"
+#include "providers/shm/fabric/peer.hpp"
 
 namespace verbatim::shm {
 

@@ -18,7 +18,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "providers/shm/switchboard.hpp"
+#include "providers/shm/fabric/switchboard.hpp"
 #include "runtime/base/unique_fd.hpp"
 
 namespace verbatim::shm {

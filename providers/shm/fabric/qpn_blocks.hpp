@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
-#include "providers/shm/fabric_folder.hpp"
-#include "providers/shm/segment.hpp"
-#include "providers/shm/service.hpp"
+#include "providers/shm/fabric/fabric_folder.hpp"
+#include "providers/shm/fabric/segment.hpp"
+#include "providers/shm/fabric/service.hpp"
 #include "runtime/sync/mutex.hpp"
 
 namespace verbatim::shm {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/shm/service.hpp"
+#include "providers/shm/fabric/service.hpp"
 
 #include <signal.h>
 #include <sys/epoll.h>

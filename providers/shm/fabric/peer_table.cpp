@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/shm/peer_table.hpp"
+#include "providers/shm/fabric/peer_table.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>

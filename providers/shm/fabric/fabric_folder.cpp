@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/shm/fabric_folder.hpp"
+#include "providers/shm/fabric/fabric_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

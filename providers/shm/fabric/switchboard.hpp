@@ -15,12 +15,12 @@
 #include <cstdint>
 #include <span>
 
-#include "providers/shm/connection.hpp"
-#include "providers/shm/fabric_folder.hpp"
-#include "providers/shm/node.hpp"
-#include "providers/shm/peer_table.hpp"
-#include "providers/shm/rendezvous.hpp"
-#include "providers/shm/wanted_blocks.hpp"
+#include "providers/shm/fabric/connection.hpp"
+#include "providers/shm/fabric/fabric_folder.hpp"
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/peer_table.hpp"
+#include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/fabric/wanted_blocks.hpp"
 
 namespace verbatim::shm {
 

@@ -16,8 +16,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "providers/shm/peer.hpp"
-#include "providers/shm/segment.hpp"
+#include "providers/shm/fabric/peer.hpp"
+#include "providers/shm/fabric/segment.hpp"
 
 namespace verbatim::shm {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/shm/node.hpp"
+#include "providers/shm/fabric/node.hpp"
 
 #include <fcntl.h>
 #include <linux/membarrier.h>
@@ -11,10 +11,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "providers/shm/cma_probe.hpp"
-#include "providers/shm/peer_table.hpp"
-#include "providers/shm/qpn_blocks.hpp"
-#include "providers/shm/service.hpp"
+#include "providers/shm/fabric/cma_probe.hpp"
+#include "providers/shm/fabric/peer_table.hpp"
+#include "providers/shm/fabric/qpn_blocks.hpp"
+#include "providers/shm/fabric/service.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/memory/arena.hpp"

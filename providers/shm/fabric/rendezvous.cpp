@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/shm/rendezvous.hpp"
+#include "providers/shm/fabric/rendezvous.hpp"
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "providers/shm/layout.hpp"
-#include "providers/shm/peer.hpp"
+#include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/fabric/peer.hpp"
 
 namespace verbatim::shm {
 

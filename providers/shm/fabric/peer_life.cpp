@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/shm/peer_life.hpp"
+#include "providers/shm/fabric/peer_life.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

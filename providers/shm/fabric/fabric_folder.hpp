@@ -20,7 +20,7 @@
 
 #include <cstdint>
 
-#include "providers/shm/layout.hpp"
+#include "providers/shm/fabric/layout.hpp"
 #include "runtime/base/unique_fd.hpp"
 
 namespace verbatim::shm {

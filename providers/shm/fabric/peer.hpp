@@ -14,8 +14,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "providers/shm/event_source.hpp"
-#include "providers/shm/segment.hpp"
+#include "providers/shm/fabric/event_source.hpp"
+#include "providers/shm/fabric/segment.hpp"
 #include "runtime/base/unique_fd.hpp"
 
 namespace verbatim::shm {

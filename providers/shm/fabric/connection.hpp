@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "providers/shm/event_source.hpp"
-#include "providers/shm/peer.hpp"
+#include "providers/shm/fabric/event_source.hpp"
+#include "providers/shm/fabric/peer.hpp"
 #include "runtime/base/unique_fd.hpp"
 
 namespace verbatim::shm {

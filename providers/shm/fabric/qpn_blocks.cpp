@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/shm/qpn_blocks.hpp"
+#include "providers/shm/fabric/qpn_blocks.hpp"
 
 #include <cerrno>
 
