@@ -71,7 +71,7 @@ Wait attach(Qp& qp) noexcept {
   qp.remote_rq_log = static_cast<std::uint32_t>(std::countr_zero(entries));
   qp.self = peer->self;
   qp.ring_always = peer->sender_fence.load(std::memory_order_relaxed);
-  qp.ring_log = qp.remote_rq_log;
+  qp.remote_rq_mask = entries - 1;
   if (!make_ring(qp)) return Wait::kPeer;
   qp.remote = record;
   // Requests are numbered within the session: an answer to another life's request never matches.
@@ -85,10 +85,10 @@ Wait attach(Qp& qp) noexcept {
 bool make_ring(Qp& qp) noexcept {
   if (qp.ring != nullptr) return true;
   OwnSegment& segment = Node::get().segment();
-  const std::uint64_t offset = segment.allocate(sizeof(Slot) << qp.ring_log);
+  const std::uint64_t offset = segment.allocate(sizeof(Slot) << qp.remote_rq_log);
   if (offset == 0) return false;
   qp.ring = segment.at<Slot>(offset);
-  poke(qp.own->ring_entries, 1u << qp.ring_log);
+  poke(qp.own->ring_entries, 1u << qp.remote_rq_log);
   qp.own->ring.store(offset, std::memory_order_release);
   return true;
 }
@@ -105,7 +105,7 @@ void detach(Qp& qp) noexcept {
   // First the word that receivers check after each message they find, then the memory.
   own.tx_session.store(0, std::memory_order_seq_cst);
   if (qp.ring != nullptr)
-    segment.release(own.ring.load(std::memory_order_relaxed), sizeof(Slot) << qp.ring_log);
+    segment.release(own.ring.load(std::memory_order_relaxed), sizeof(Slot) << qp.remote_rq_log);
   own.ring.store(0, std::memory_order_relaxed);
   if (const std::uint64_t w = own.window.load(std::memory_order_relaxed); w != 0)
     segment.release(window::offset(w), std::size_t{1} << window::log(w));
@@ -119,6 +119,7 @@ void detach(Qp& qp) noexcept {
   qp.peer_seen_ns = 0;
   qp.credits = nullptr;
   qp.fast = false;
+  qp.write_target = {};
   qp.sent = 0;
   qp.produced = 0;
   qp.consumed_seen = 0;

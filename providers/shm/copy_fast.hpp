@@ -10,13 +10,15 @@
 namespace verbatim::shm {
 
 template <std::size_t N>
-inline void move_bytes(unsigned char* to, const unsigned char* from) noexcept {
+[[gnu::always_inline]] inline void move_bytes(unsigned char* to,
+                                              const unsigned char* from) noexcept {
   __builtin_memcpy(to, from, N);
 }
 
 /// Both ends of the range by moves of N bytes that may overlap. REQUIRES: N <= n <= 2 N.
 template <std::size_t N>
-inline void move_ends(unsigned char* to, const unsigned char* from, std::size_t n) noexcept {
+[[gnu::always_inline]] inline void move_ends(unsigned char* to, const unsigned char* from,
+                                             std::size_t n) noexcept {
   unsigned char head[N], tail[N];
   move_bytes<N>(head, from);
   move_bytes<N>(tail, from + n - N);
@@ -25,8 +27,9 @@ inline void move_ends(unsigned char* to, const unsigned char* from, std::size_t 
 }
 
 /// REQUIRES: n <= 64, the ranges do not overlap.
-inline void copy_small(unsigned char* to, const unsigned char* from, std::size_t n) noexcept {
-  if (n == 8) {
+[[gnu::always_inline]] inline void copy_small(unsigned char* to, const unsigned char* from,
+                                              std::size_t n) noexcept {
+  if (n == 8) [[likely]] {
     move_bytes<8>(to, from);
   } else if (n > 32) {
     move_ends<32>(to, from, n);

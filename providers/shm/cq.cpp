@@ -92,7 +92,7 @@ int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, verba
 int destroy_cq(verbatim::Cq& handle) noexcept {
   Cq& cq = static_cast<Cq&>(handle);
   {
-    LockGuard<SpinLock> guard(cq.lock);
+    LockGuard<BiasedLock> guard(cq.lock);
     cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
   }
   give_number(cq);
@@ -112,7 +112,7 @@ int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
   if (ring == nullptr) return ENOMEM;
   Completion* old;
   {
-    LockGuard<SpinLock> guard(cq.lock);
+    LockGuard<BiasedLock> guard(cq.lock);
     const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
     const std::uint32_t stored = cq.tail.load(std::memory_order_relaxed) - head;
     if (stored > size) {
@@ -141,7 +141,7 @@ void fire_locked(Cq& cq, bool solicited) noexcept {
 
 int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
   Cq& cq = Cq::from(handle);
-  LockGuard<SpinLock> guard(cq.lock);
+  LockGuard<BiasedLock> guard(cq.lock);
   const std::uint32_t wanted = solicited_only != 0 ? CqRecord::kArmedSolicited : CqRecord::kArmed;
   // Armed for all stays so: a solicited-only request on top of it asks for less.
   if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kArmed)
@@ -168,7 +168,7 @@ void report_overrun_locked(Cq& cq) noexcept {
 }
 
 int add_member(Cq& cq, Qp& qp) noexcept {
-  LockGuard<SpinLock> guard(cq.lock);
+  LockGuard<BiasedLock> guard(cq.lock);
   std::uint32_t bit = cq.member_next;
   for (std::uint32_t i = 0; i < cq.member_capacity; ++i) {
     if (cq.members[(bit + i) % cq.member_capacity] == nullptr) {
@@ -199,7 +199,7 @@ int add_member(Cq& cq, Qp& qp) noexcept {
 }
 
 void remove_member(Cq& cq, Qp& qp) noexcept {
-  LockGuard<SpinLock> guard(cq.lock);
+  LockGuard<BiasedLock> guard(cq.lock);
   if (qp.hot_index != Qp::kNotHot) drop_hot(cq, qp.hot_index);
   for (Qp** link = &cq.members[qp.own->cq_bit]; *link != nullptr; link = &(*link)->next_same_bit) {
     if (*link != &qp) continue;
@@ -209,7 +209,7 @@ void remove_member(Cq& cq, Qp& qp) noexcept {
 }
 
 void forget_completions(Cq& cq, const Qp& qp) noexcept {
-  LockGuard<SpinLock> guard(cq.lock);
+  LockGuard<BiasedLock> guard(cq.lock);
   const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
   std::uint32_t kept = cq.head.load(std::memory_order_relaxed);
   for (std::uint32_t i = kept; i != tail; ++i)
@@ -220,7 +220,7 @@ void forget_completions(Cq& cq, const Qp& qp) noexcept {
 void announce(Qp& qp) noexcept {
   Cq& cq = *qp.recv_cq;
   cq.doorbells->ring(qp.own->cq_bit);
-  LockGuard<SpinLock> guard(cq.lock);
+  LockGuard<BiasedLock> guard(cq.lock);
   // Errors count as solicited. Only if there is one: an empty receive queue has nothing to flush.
   if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle && has_message(qp))
     fire_locked(cq, true);
@@ -324,7 +324,7 @@ int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept {
 void break_marked_qps(Cq& cq) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   {
-    LockGuard<SpinLock> lock(cq.lock);
+    LockGuard<BiasedLock> lock(cq.lock);
     cq.has_broken = false;
   }
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {

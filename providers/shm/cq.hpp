@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "providers/shm/fabric/layout.hpp"
+#include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/handles.hpp"
 
@@ -55,7 +56,7 @@ struct HotRing {
 };
 
 struct Cq : verbatim::Cq {
-  alignas(kCacheLine) SpinLock lock;
+  alignas(kCacheLine) BiasedLock lock;
   std::atomic<std::uint32_t> hot_count{0};
   /// Stored completions: [head, tail). Written under the lock, looked at without.
   std::atomic<std::uint32_t> head{0};

@@ -21,6 +21,20 @@ int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept {
   return poll_cq_fast(Cq::from(cq), entries, wc);
 }
 
+bool find_write_target(Qp& qp, std::uint32_t rkey) noexcept {
+  WriteTarget& target = qp.write_target;
+  target.rkey = 0;
+  Region region;
+  if (!find_region(qp.remote_regions, qp.remote_region_capacity, rkey, region)) return false;
+  // All of it, so that any part of it needs no more than its bounds.
+  unsigned char* const base =
+      mapped_bytes(qp, rkey, region.iova, region.length, IBV_ACCESS_REMOTE_WRITE);
+  if (base == nullptr) return false;
+  target = {
+      &qp.remote_regions[rkey >> 8].serial, region.serial, region.iova, region.length, base, rkey};
+  return true;
+}
+
 void ring_peer(Qp& qp, bool solicited) noexcept {
   const std::uint32_t cq = peek(qp.remote->cq);
   if (cq >= kMaxCqs) return;

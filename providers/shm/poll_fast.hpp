@@ -96,7 +96,7 @@ inline bool something_came(const Cq& cq) noexcept {
   int got = 0;
   bool broken = false;
   {
-    LockGuard<SpinLock> guard(cq.lock);
+    LockGuard<BiasedLock> guard(cq.lock);
     got = poll_stored(cq, room, wc);
     if (got < room) got += poll_rings(cq, room - got, wc + got);
     if (got < room && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]

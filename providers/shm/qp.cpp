@@ -81,8 +81,8 @@ int reset(Qp& qp) noexcept {
   }
   unwatch(qp);
   {
-    LockGuard<SpinLock> posting(qp.rq_lock);
-    LockGuard<SpinLock> guard(qp.recv_cq->lock);
+    LockGuard<BiasedLock> posting(qp.rq_lock);
+    LockGuard<BiasedLock> guard(qp.recv_cq->lock);
     if (qp.hot_index != Qp::kNotHot) drop_hot(*qp.recv_cq, qp.hot_index);
     detach_receiver(qp);
     release_receive_queue(qp);

@@ -17,6 +17,7 @@
 #include "providers/shm/cq.hpp"
 #include "providers/shm/fabric/layout.hpp"
 #include "providers/shm/fabric/peer.hpp"
+#include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/mutex.hpp"
 #include "runtime/sync/pause.hpp"
 #include "runtime/sync/spin_lock.hpp"
@@ -72,6 +73,17 @@ struct Progress {
   std::uint64_t asked_bytes = 0;
 };
 
+/// Memory of the peer that a WRITE went to: while the record's serial says so, the next one with
+/// this key goes there without looking it up again.
+struct WriteTarget {
+  const std::atomic<std::uint64_t>* serial = nullptr;
+  std::uint64_t serial_seen = 0;
+  std::uint64_t iova = 0;
+  std::uint64_t length = 0;
+  unsigned char* base = nullptr;  ///< where iova lies in our address space
+  std::uint32_t rkey = 0;         ///< 0: no target known
+};
+
 struct Qp : verbatim::Qp {
   // --- constant after create
   alignas(kCacheLine) QpRecord* own = nullptr;
@@ -99,10 +111,12 @@ struct Qp : verbatim::Qp {
   const RegionRecord* remote_regions = nullptr;
   std::uint32_t remote_region_capacity = 0;
   std::uint32_t remote_pd = 0;
-  std::uint32_t remote_rq_log = 0;
+  std::uint32_t remote_rq_log = 0;   ///< entries of the peer's receive queue, and of our ring
+  std::uint64_t remote_rq_mask = 0;  ///< the same, less one
   const std::atomic<std::uint64_t>* credits = nullptr;  ///< nullptr until the peer posted a receive
   Slot* ring = nullptr;                                 ///< nullptr until our first message
-  std::uint32_t ring_log = 0;
+
+  WriteTarget write_target{};
 
   // --- send side, written per message
   alignas(kCacheLine) std::uint64_t sent = 0;  ///< receives of the peer that we have used up
@@ -149,7 +163,7 @@ struct Qp : verbatim::Qp {
 
   // --- receive side: posting, under the receive lock
   alignas(kCacheLine) std::atomic<std::uint64_t> rq_tail{0};
-  SpinLock rq_lock;
+  BiasedLock rq_lock;
   std::uint32_t rq_log = 0;
   std::uint32_t rq_max = 0;  ///< max_recv_wr as granted
   std::atomic<std::uint64_t>* own_credits = nullptr;
@@ -175,6 +189,10 @@ struct Qp : verbatim::Qp {
   static Qp& from(ibv_qp* qp) noexcept { return *reinterpret_cast<Qp*>(qp); }
 
   std::uint32_t queued() const noexcept { return queue_tail - queue_head; }
+  /// Of the next message: which lap of the ring it belongs to.
+  std::uint32_t lap() const noexcept {
+    return static_cast<std::uint32_t>(sent >> remote_rq_log) + 1;
+  }
 };
 
 /// The send lock is the record's active word, so that the one atomic that a thread-safe post must

@@ -3,8 +3,8 @@
 // What a key means: the look-up that every message pays, in our own table and in a peer's.
 //
 // A record is copied to locals once and judged by the copy, since a peer may rewrite its table at
-// any moment. `key` is read first (acquire): it pairs with the release in RegionTable::publish, so
-// the copy is whole, and the caller's odd `active` word keeps the owner from reusing the memory
+// any moment. `serial` is read first (acquire): it pairs with the release in RegionTable::publish,
+// so the copy is whole, and the caller's odd `active` word keeps the owner from reusing the memory
 // while the copy is in use (see RegionTable::retire).
 #pragma once
 
@@ -15,6 +15,7 @@
 namespace verbatim::shm {
 
 struct Region {
+  std::uint64_t serial;
   std::uint64_t iova;
   std::uint64_t length;
   std::uint64_t address;
@@ -48,7 +49,8 @@ inline bool find_region(const RegionRecord* table, std::uint32_t capacity, std::
   if (index >= capacity || key == 0) [[unlikely]]
     return false;
   const RegionRecord& record = table[index];
-  if (record.key.load(std::memory_order_acquire) != key) [[unlikely]]
+  out.serial = record.serial.load(std::memory_order_acquire);
+  if (out.serial == 0 || peek(record.key) != key) [[unlikely]]
     return false;
   out.iova = peek(record.iova);
   out.length = peek(record.length);

@@ -14,6 +14,7 @@ constinit RegionTable region_table;
 int RegionTable::publish(const Region& region, std::uint32_t& key) noexcept {
   OwnSegment& segment = Node::get().segment();
   std::uint32_t index = 0;
+  std::uint64_t serial = 0;
   {
     LockGuard<SpinLock> guard(lock_);
     // Fresh indices first, up to a point: an index rests for at least that many registrations.
@@ -30,7 +31,10 @@ int RegionTable::publish(const Region& region, std::uint32_t& key) noexcept {
       free_head_ = next_[index];
       if (free_head_ == 0) free_tail_ = 0;
     }
-    if (index != 0) ++generation_[index];
+    if (index != 0) {
+      ++generation_[index];
+      serial = ++serials_;
+    }
   }
   if (index == 0) {
     log_error("all %u memory region keys are in use: deregister some", segment.head().mr_capacity);
@@ -49,17 +53,18 @@ int RegionTable::publish(const Region& region, std::uint32_t& key) noexcept {
   poke(record.pd, region.pd);
   poke(record.arena, region.arena);
   key = index << 8 | generation_[index];
+  poke(record.key, key);
   // Publishes the record; pairs with find_region().
-  record.key.store(key, std::memory_order_release);
+  record.serial.store(serial, std::memory_order_release);
   return 0;
 }
 
 int RegionTable::retire(std::uint32_t key, bool may_be_written) noexcept {
   const std::uint32_t index = key >> 8;
   RegionRecord& record = Node::get().segment().regions()[index];
-  // A full fence between taking the key away and looking at the active words: a peer that is odd
-  // before this has either seen the key gone, or is waited for.
-  record.key.exchange(0, std::memory_order_seq_cst);
+  // A full fence between taking the serial away and looking at the active words: a peer that is odd
+  // before this has either seen it gone, or is waited for.
+  record.serial.exchange(0, std::memory_order_seq_cst);
   if (may_be_written && !await_all_peers()) {
     log_error(
         "dereg_mr: a peer process was stopped in the middle of a copy to or from this region; "

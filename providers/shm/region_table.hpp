@@ -16,7 +16,7 @@ namespace verbatim::shm {
 
 class RegionTable {
  public:
-  /// Publishes a region. 0 and the key, or ENOMEM.
+  /// Publishes a region (its serial is ours to give). 0 and the key, or ENOMEM.
   int publish(const Region& region, std::uint32_t& key) noexcept;
   /// Makes `key` mean nothing and waits until nobody uses it. EBUSY after a bound: somebody was
   /// stopped in the middle of a copy; the key stays dead, and the same call may be made again.
@@ -33,6 +33,7 @@ class RegionTable {
   std::uint32_t free_tail_ = 0;
   std::uint32_t next_[kMaxRegions] = {};  // zero pages until touched
   std::uint8_t generation_[kMaxRegions] = {};
+  std::uint64_t serials_ = 0;  ///< registrations ever made
 };
 
 /// The process has one table, as it has one segment.

@@ -79,17 +79,27 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   return base + at;
 }
 
+/// Looks `rkey` up and makes it the queue pair's write target. False: not mapped, not allowed.
+[[gnu::noinline]] bool find_write_target(Qp& qp, std::uint32_t rkey) noexcept;
+
 /// Tells the peer, which does not poll this ring, that a message is in it.
-[[gnu::cold, gnu::noinline]] void ring_peer(Qp& qp, bool solicited) noexcept;
+[[gnu::noinline]] void ring_peer(Qp& qp, bool solicited) noexcept;
 
 [[gnu::always_inline]] inline bool write_fast(Qp& qp, const ibv_send_wr& wr) noexcept {
   if (wr.num_sge != 1) return false;
   const ibv_sge& sge = *wr.sg_list;
   const std::uint64_t bytes = sge.length;
   if ((peek(qp.remote->access) & IBV_ACCESS_REMOTE_WRITE) == 0) return false;
-  unsigned char* to =
-      mapped_bytes(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, bytes, IBV_ACCESS_REMOTE_WRITE);
-  if (to == nullptr) return false;
+  const WriteTarget& target = qp.write_target;
+  const std::uint32_t rkey = wr.wr.rdma.rkey;
+  if (rkey == 0) return false;
+  if (rkey != target.rkey || target.serial->load(std::memory_order_acquire) != target.serial_seen)
+      [[unlikely]] {
+    if (!find_write_target(qp, rkey)) return false;
+  }
+  const std::uint64_t offset = wr.wr.rdma.remote_addr - target.iova;
+  if (offset > target.length || bytes > target.length - offset) return false;
+  unsigned char* to = target.base + offset;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
     if (bytes > qp.max_inline) return false;
     copy_inline(to, reinterpret_cast<const unsigned char*>(sge.addr), bytes);
@@ -112,10 +122,9 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   const std::uint32_t bytes = sge.length;
   if (bytes > Slot::kInlineBytes || qp.credits == nullptr) return false;
   // The receive that this message will use up: posted (its lap), sound, long enough?
-  const std::uint64_t credit =
-      qp.credits[qp.sent & ((std::uint64_t{1} << qp.remote_rq_log) - 1)].load(
-          std::memory_order_acquire);
-  const auto lap = static_cast<std::uint32_t>(qp.sent >> qp.remote_rq_log) + 1;
+  const std::uint64_t at = qp.sent & qp.remote_rq_mask;
+  const std::uint64_t credit = qp.credits[at].load(std::memory_order_acquire);
+  const std::uint32_t lap = qp.lap();
   if (static_cast<std::uint32_t>(credit >> 32) != lap ||
       (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ||
       bytes > (static_cast<std::uint32_t>(credit) & Credit::kLengthMask))
@@ -126,12 +135,11 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
     if (from == nullptr) return false;
   }
   // That receive being posted means that the slot's last message was taken: no fullness to check.
-  Slot& slot = qp.ring[qp.sent & ((std::uint64_t{1} << qp.ring_log) - 1)];
+  Slot& slot = qp.ring[at];
   copy_small(slot.data, from, bytes);
   if ((wr.send_flags & IBV_SEND_SOLICITED) != 0) flags |= header::kSolicited;
   // Publishes the slot; pairs with the load in poll_rings().
-  slot.header.store(header::make(static_cast<std::uint32_t>(qp.sent >> qp.ring_log) + 1,
-                                 SlotKind::kInline, flags, bytes, wr.imm_data),
+  slot.header.store(header::make(lap, SlotKind::kInline, flags, bytes, wr.imm_data),
                     std::memory_order_release);
   ++qp.sent;
   // The receiver turns this word on before its last look at the ring, with a fence on both sides
@@ -148,10 +156,10 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   // on.
   if (qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session) return false;
   switch (wr.opcode) {
-    case IBV_WR_RDMA_WRITE:
+    [[likely]] case IBV_WR_RDMA_WRITE:
       opcode = IBV_WC_RDMA_WRITE;
       return write_fast(qp, wr);
-    case IBV_WR_SEND:
+    [[likely]] case IBV_WR_SEND:
       opcode = IBV_WC_SEND;
       return send_fast(qp, wr, 0);
     case IBV_WR_SEND_WITH_IMM:
@@ -167,19 +175,21 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   SendLock lock(qp);
   CompletionWriter completions(*qp.send_cq);
   for (; wr != nullptr; wr = wr->next) {
-    std::uint16_t opcode;
-    if (!qp.fast || qp.sq_next - qp.sq_polled.load(std::memory_order_relaxed) >= qp.sq_entries ||
-        !perform_fast(qp, *wr, opcode)) [[unlikely]] {
-      completions.let_go();
-      if (const int error = post_slowly(qp, lock, *wr); error != 0) {
-        *bad_wr = wr;
-        return error;
+    if (qp.fast && qp.sq_next - qp.sq_polled.load(std::memory_order_relaxed) < qp.sq_entries)
+        [[likely]] {
+      std::uint16_t opcode;
+      if (perform_fast(qp, *wr, opcode)) [[likely]] {
+        const std::uint32_t sq_index = qp.sq_next++;
+        if ((wr->send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
+          completions.push({wr->wr_id, &qp, 0, sq_index, opcode, IBV_WC_SUCCESS, true, 0});
+        continue;
       }
-      continue;
     }
-    const std::uint32_t sq_index = qp.sq_next++;
-    if ((wr->send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
-      completions.push({wr->wr_id, &qp, 0, sq_index, opcode, IBV_WC_SUCCESS, true, 0});
+    completions.let_go();
+    if (const int error = post_slowly(qp, lock, *wr); error != 0) [[unlikely]] {
+      *bad_wr = wr;
+      return error;
+    }
   }
   return 0;
 }

@@ -189,14 +189,11 @@ bool send_through_window(Qp& qp, const PendingSend& send, const LocalRange* loca
 
 }  // namespace
 
-Slot& next_slot(Qp& qp) noexcept {
-  return qp.ring[qp.sent & ((std::uint64_t{1} << qp.ring_log) - 1)];
-}
+Slot& next_slot(Qp& qp) noexcept { return qp.ring[qp.sent & qp.remote_rq_mask]; }
 
 void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_length,
              std::uint32_t immediate) noexcept {
-  next_slot(qp).header.store(header::make(static_cast<std::uint32_t>(qp.sent >> qp.ring_log) + 1,
-                                          kind, flags, inline_length, immediate),
+  next_slot(qp).header.store(header::make(qp.lap(), kind, flags, inline_length, immediate),
                              std::memory_order_release);
   ++qp.sent;
   if (qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always)
@@ -211,11 +208,8 @@ void publish_fault(Qp& qp, ibv_wc_status status) noexcept {
 CreditState next_credit(Qp& qp, std::uint32_t& length) noexcept {
   if (qp.credits == nullptr) return CreditState::kNone;
   const std::uint64_t credit =
-      qp.credits[qp.sent & ((std::uint64_t{1} << qp.remote_rq_log) - 1)].load(
-          std::memory_order_acquire);
-  if (static_cast<std::uint32_t>(credit >> 32) !=
-      static_cast<std::uint32_t>(qp.sent >> qp.remote_rq_log) + 1)
-    return CreditState::kNone;
+      qp.credits[qp.sent & qp.remote_rq_mask].load(std::memory_order_acquire);
+  if (static_cast<std::uint32_t>(credit >> 32) != qp.lap()) return CreditState::kNone;
   length = static_cast<std::uint32_t>(credit) & Credit::kLengthMask;
   return (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ? CreditState::kBadKey
                                                                      : CreditState::kGood;

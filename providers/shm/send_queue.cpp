@@ -128,7 +128,7 @@ void complete(Qp& qp, const PendingSend& send, ibv_wc_status status) noexcept {
   if (status == IBV_WC_SUCCESS && (send.flags & IBV_SEND_SIGNALED) == 0 && !qp.signal_all) return;
   const bool returns_bytes = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
   const auto bytes = static_cast<std::uint32_t>(is_atomic(send.opcode) ? 8 : send.length);
-  LockGuard<SpinLock> guard(qp.send_cq->lock);
+  LockGuard<BiasedLock> guard(qp.send_cq->lock);
   push_locked(*qp.send_cq, {send.wr_id, &qp, returns_bytes ? bytes : 0, send.sq_index,
                             static_cast<std::uint16_t>(completed_as(send.opcode)),
                             static_cast<std::uint8_t>(status), true, 0});

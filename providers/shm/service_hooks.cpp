@@ -19,7 +19,7 @@ void wake_cq(std::uint32_t number) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   Cq* cq = number < kMaxCqs ? live.cqs[number] : nullptr;
   if (cq == nullptr) return;
-  LockGuard<SpinLock> lock(cq->lock);
+  LockGuard<BiasedLock> lock(cq->lock);
   fire_locked(*cq, true);
 }
 
@@ -64,8 +64,10 @@ bool has_solicited(const Qp& qp) noexcept {
 /// set.
 void look_again(Qp& qp) noexcept {
   serve_request_of(qp);
+  // A polled ring needs no hints. Not asking for the lock leaves it to the thread that polls.
+  if (qp.own->attention.load(std::memory_order_relaxed) == kPolled) return;
   Cq& cq = *qp.recv_cq;
-  LockGuard<SpinLock> lock(cq.lock);
+  LockGuard<BiasedLock> lock(cq.lock);
   if (qp.hot_index != Qp::kNotHot || !has_message(qp)) return;
   cq.doorbells->ring(qp.own->cq_bit);
   fire_locked(cq, has_solicited(qp));
@@ -89,8 +91,10 @@ void sweep() noexcept {
   }
   sweep_from += looked;
   for (std::uint32_t i = 0; i < live.cq_end; ++i) {
-    if (live.cqs[i] == nullptr) continue;
-    LockGuard<SpinLock> lock(live.cqs[i]->lock);
+    // A ring that is polled alone stays so.
+    if (live.cqs[i] == nullptr || live.cqs[i]->hot_count.load(std::memory_order_relaxed) < 2)
+      continue;
+    LockGuard<BiasedLock> lock(live.cqs[i]->lock);
     cool_silent(*live.cqs[i]);
   }
 }
@@ -104,7 +108,7 @@ bool left_in_order(const QpRecord* record) noexcept {
 
 /// Whether the other half is, or was to be, in this process. The send lock is held.
 bool concerns(Qp& qp, const Peer& peer, const QpRecord*& record) noexcept {
-  LockGuard<SpinLock> receiving(qp.recv_cq->lock);
+  LockGuard<BiasedLock> receiving(qp.recv_cq->lock);
   record = qp.rx_remote != nullptr ? qp.rx_remote : qp.remote;
   if (record == nullptr) {
     const std::uint32_t index = Node::index_in(peer, peek(qp.own->dest_qpn));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// SpinLock, futex, clock.
+// SpinLock, BiasedLock, futex, clock.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/futex.hpp"
 #include "runtime/sync/mutex.hpp"
 #include "runtime/sync/spin_lock.hpp"
@@ -49,6 +50,101 @@ TEST(SpinLock, IsAByteMadeAtCompileTime) {
   static constinit SpinLock lock;
   EXPECT_EQ(sizeof lock, 1u);
   const LockGuard guard(lock);
+}
+
+// What its owner writes with the lock held, one look at a time.
+struct Guarded {
+  BiasedLock lock;
+  long first = 0;
+  long second = 0;
+
+  /// False: somebody else is in the middle.
+  bool visit() {
+    const LockGuard guard(lock);
+    const bool whole = first == second;
+    ++first;
+    ++second;
+    return whole;
+  }
+};
+
+void take_until_owned(Guarded& guarded) {
+  while (!guarded.lock.is_owned()) ASSERT_TRUE(guarded.visit());
+}
+
+class BiasedLockTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!register_for_membarrier()) GTEST_SKIP() << "membarrier is refused here";
+  }
+};
+
+TEST_F(BiasedLockTest, BelongsToTheThreadThatTakesItAgainAndAgain) {
+  Guarded guarded;
+  for (std::uint32_t i = 0; i < BiasedLock::kStreak; ++i) {
+    ASSERT_FALSE(guarded.lock.is_owned());
+    ASSERT_TRUE(guarded.visit());
+  }
+  ASSERT_TRUE(guarded.visit());
+  EXPECT_TRUE(guarded.lock.is_owned());
+}
+
+TEST_F(BiasedLockTest, IsNobodysWhileThreadsTakeTurns) {
+  Guarded guarded;
+  std::atomic<int> turn{0};
+  const auto take_turns = [&](int self) {
+    for (std::uint32_t i = 0; i < 2 * BiasedLock::kStreak; ++i) {
+      while (turn.load() != self) std::this_thread::yield();
+      EXPECT_TRUE(guarded.visit());
+      turn.store(1 - self);
+    }
+  };
+  std::thread other(take_turns, 1);
+  take_turns(0);
+  other.join();
+  EXPECT_FALSE(guarded.lock.is_owned());
+}
+
+// The owner pays no fence, so its store may be late: whoever takes the bias away must not believe
+// that it is outside.
+TEST_F(BiasedLockTest, ExcludesItsOwnerFromOthersAndOthersFromItsOwner) {
+  Guarded guarded;
+  constexpr int kVisits = 100;
+  std::atomic<int> visitors{2};
+  std::atomic<long> owners_visits{0};
+  std::atomic<bool> always_whole{true};
+  std::thread owner([&] {
+    while (visitors.load(std::memory_order_relaxed) != 0) {
+      if (!guarded.visit()) always_whole = false;
+      owners_visits.fetch_add(1, std::memory_order_relaxed);
+    }
+  });
+  const auto visitor = [&] {
+    for (int i = 0; i < kVisits; ++i) {
+      // It is worth a visit when the owner has come to own it again.
+      for (int looks = 0; looks < 1000000 && !guarded.lock.is_owned(); ++looks) cpu_pause();
+      if (!guarded.visit()) always_whole = false;
+    }
+    --visitors;
+  };
+  std::thread one(visitor), two(visitor);
+  owner.join();
+  one.join();
+  two.join();
+  EXPECT_TRUE(always_whole);
+  EXPECT_EQ(guarded.first, owners_visits + 2 * kVisits);
+  EXPECT_EQ(guarded.second, guarded.first);
+}
+
+TEST_F(BiasedLockTest, ANewThreadTakesWhatADeadOwnerLeft) {
+  Guarded guarded;
+  std::thread([&] { take_until_owned(guarded); }).join();
+  ASSERT_TRUE(guarded.lock.is_owned());
+  std::thread([&] {
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(guarded.visit());
+  }).join();
+  EXPECT_TRUE(guarded.visit());
+  EXPECT_EQ(guarded.first, guarded.second);
 }
 
 TEST(Futex, ReturnsWhenTheWordHasChangedAlready) {

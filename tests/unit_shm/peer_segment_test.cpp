@@ -141,7 +141,7 @@ TEST_F(PeerSegmentTest, NoSpoiltHeaderLeadsOutOfTheFile) {
     ASSERT_TRUE(inside(peer.cqs(), kMaxCqs * sizeof(CqRecord)));
     // The first and the last entry can be read without a fault.
     if (peer.region_capacity() != 0) {
-      EXPECT_EQ(peer.regions()[peer.region_capacity() - 1].key.load(), 0u);
+      EXPECT_EQ(peer.regions()[peer.region_capacity() - 1].serial.load(), 0u);
     }
     peer.unmap();
   }

@@ -68,18 +68,20 @@ struct SegmentHeader {
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 
-/// One memory region. `key` is stored last (release) at registration and cleared first at
-/// deregistration; it is 0 while the record means nothing.
+/// One memory region. `serial` is stored last (release) at registration and cleared first at
+/// deregistration. Keys come back after 256 registrations, serials never: one load of it tells that
+/// what was once looked up here still holds.
 struct alignas(kCacheLine) RegionRecord {
-  std::atomic<std::uint32_t> key;
-  std::uint32_t access;  ///< IBV_ACCESS_*
-  std::uint64_t iova;    ///< first address peers name
+  std::atomic<std::uint64_t> serial;  ///< 0 while the record means nothing
+  std::uint64_t iova;                 ///< first address peers name
   std::uint64_t length;
   std::uint64_t address;  ///< where iova lies in the owner's address space (tier C and D)
+  std::uint64_t arena_offset;
+  std::uint32_t key;
+  std::uint32_t access;  ///< IBV_ACCESS_*
   std::uint32_t pd;
   std::uint32_t arena;  ///< arena number + 1, or 0: not in memory that peers can map
-  std::uint64_t arena_offset;
-  std::uint64_t reserved[2];
+  std::uint64_t reserved;
 };
 static_assert(sizeof(RegionRecord) == kCacheLine);
 

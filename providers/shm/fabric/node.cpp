@@ -2,9 +2,7 @@
 #include "providers/shm/fabric/node.hpp"
 
 #include <fcntl.h>
-#include <linux/membarrier.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,6 +16,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/memory/arena.hpp"
+#include "runtime/sync/membarrier.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
@@ -27,10 +26,6 @@ constinit Mutex start_mutex;
 constinit std::uint32_t users = 0;            ///< start() less stop()
 constinit std::uint32_t inherited_users = 0;  ///< of those, what our parent had when it forked
 constinit bool process_hooks_set = false;
-
-int membarrier(int command) noexcept {
-  return static_cast<int>(::syscall(SYS_membarrier, command, 0, 0));
-}
 
 }  // namespace
 
@@ -62,7 +57,7 @@ int Node::Parts::open() noexcept {
   if (error != 0) return error;
   error = segment.create();
   if (error != 0) return error;
-  membarrier_works = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+  membarrier_works = register_for_membarrier();
   if (!membarrier_works) {
     log_info("membarrier is refused (%s): peers pay a fence for each message",
              std::strerror(errno));
@@ -251,7 +246,7 @@ bool Node::arena_refused(Peer& peer, std::uint32_t arena) noexcept {
 void Node::want_tick(bool on) noexcept { parts_->service.want_tick(on); }
 
 void Node::fence_everyone() noexcept {
-  if (parts_->membarrier_works && membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0) return;
+  if (parts_->membarrier_works && fence_registered_threads()) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
