@@ -124,6 +124,8 @@ void detach(Qp& qp) noexcept {
   qp.produced = 0;
   qp.consumed_seen = 0;
   qp.receiver_sleeps = false;
+  qp.receiver_stuck = false;
+  qp.window_was_full = false;
   qp.progress = {};
 }
 
@@ -156,6 +158,7 @@ void detach_receiver(Qp& qp) noexcept {
   qp.rx_session = 0;
   qp.session = 0;
   qp.stream_taken = 0;
+  qp.pulled = 0;
 }
 
 }  // namespace verbatim::shm

@@ -33,6 +33,8 @@ struct Live {
   const std::atomic<std::uint64_t>* active[kMaxQps] = {};
   /// Odd while the service thread copies from or to registered memory on a peer's behalf.
   std::atomic<std::uint64_t> service_active{0};
+  /// Pieces that streams have put into windows: has anything moved?
+  std::atomic<std::uint64_t> streamed{0};
   std::atomic<std::uint32_t> sessions{0};  ///< last session number given out
   std::uint32_t pds = 0;
 };

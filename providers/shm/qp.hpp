@@ -61,11 +61,13 @@ enum class Wait : std::uint8_t {
 };
 struct Progress {
   Wait wait = Wait::kNothing;
-  bool streaming = false;      ///< its slot is published, bytes flow through the window
-  bool placing = false;        ///< the rest goes straight to the receive buffer
-  std::uint64_t done = 0;      ///< bytes that went through the window, or of an RDMA operation
-  std::uint64_t placed = 0;    ///< bytes up to which the message is where it belongs
-  Slot* slot = nullptr;        ///< of the streaming message
+  bool streaming = false;  ///< its slot is published, bytes flow through the window
+  bool placing = false;    ///< the rest goes straight to the receive buffer
+  bool asked_to_take =
+      false;                 ///< the peer's service thread, since the window was last seen to move
+  std::uint64_t done = 0;    ///< bytes that went through the window, or of an RDMA operation
+  std::uint64_t placed = 0;  ///< bytes up to which the message is where it belongs
+  Slot* slot = nullptr;      ///< of the streaming message
   std::uint64_t deadline = 0;  ///< now_ns() at which the wait becomes an error; ~0: never
   std::uint64_t stalled_since = 0;
   std::uint64_t consumed_seen = 0;
@@ -125,8 +127,10 @@ struct Qp : verbatim::Qp {
   std::uint32_t queue_tail = 0;
   std::uint64_t produced = 0;       ///< stream bytes
   std::uint64_t consumed_seen = 0;  ///< of them, the peer was seen to have taken
-  bool receiver_sleeps = false;     ///< it left a message in the window for long
-  std::uint32_t generation = 0;     ///< of our sending half; outlives resets
+  bool receiver_sleeps = false;     ///< its service thread had to be asked to take from the window
+  bool receiver_stuck = false;      ///< and did not: the window is of no use for now
+  bool window_was_full = false;
+  std::uint32_t generation = 0;  ///< of our sending half; outlives resets
   PendingSend* queue = nullptr;
   ibv_sge* queue_sges = nullptr;
   unsigned char* queue_inline = nullptr;
@@ -155,7 +159,8 @@ struct Qp : verbatim::Qp {
   std::uint32_t rx_log = 0;
   std::uint32_t hot_index = kNotHot;
   std::uint32_t announced = 0;     ///< doorbells that led to messages since it was last hot
-  std::uint64_t stream_taken = 0;  ///< bytes of the message being streamed that are copied out
+  std::uint64_t pulled = 0;        ///< messages below it are where they belong, completed or not
+  std::uint64_t stream_taken = 0;  ///< bytes copied out of the first message that is not
   std::uint64_t flush_after = 0;   ///< now_ns() from which a flush no longer waits for the sender
   bool broken = false;             ///< met an error that must end the QP, see break_marked_qps()
   std::atomic<std::uint64_t> rq_head{0};

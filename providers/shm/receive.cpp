@@ -74,11 +74,17 @@ void publish_stream_consumed(Qp& qp, std::uint64_t position) noexcept {
   qp.own->stream_consumed.store(position, std::memory_order_release);
 }
 
-/// Copies out what has come of a streaming message. kCompletion: all of it has.
-Taken take_stream(Qp& qp, const Slot& slot, std::uint64_t index, std::uint64_t length,
-                  std::uint64_t start, const LocalRange* ranges, std::uint32_t count,
-                  ibv_wc& wc) noexcept {
+enum class Pull {
+  kWhole,  ///< the message is where it belongs
+  kPart,   ///< so is what has come of it, or as much as was to be pulled
+  kBroken  ///< the peer speaks of bytes that it does not have
+};
+
+/// Copies out at most `most` bytes, in pieces, of a message that flows through the window.
+Pull pull_stream(Qp& qp, const Slot& slot, std::uint64_t length, std::uint64_t start,
+                 const LocalRange* ranges, std::uint32_t count, std::uint64_t most) noexcept {
   constexpr std::uint64_t kPiece = 32u << 10;
+  const std::uint64_t stop = most < ~qp.stream_taken ? qp.stream_taken + most : ~std::uint64_t{0};
   for (;;) {
     // Pairs with the stores in stream_on(); the word for "the rest is placed" first, since what it
     // cuts off was never produced.
@@ -90,15 +96,23 @@ Taken take_stream(Qp& qp, const Slot& slot, std::uint64_t index, std::uint64_t l
     if (produced - start < qp.stream_taken) n = 0;
     if (n > end - qp.stream_taken) n = end - qp.stream_taken;
     if (n > kPiece) n = kPiece;
-    if (n == 0) return Taken::kNotYet;
+    if (n == 0 || qp.stream_taken >= stop) return Pull::kPart;
     if (!take_from_window(qp, ranges, count, qp.stream_taken, start + qp.stream_taken, n))
-      return fail_receive(qp, index, IBV_WC_LOC_QP_OP_ERR, wc);
+      return Pull::kBroken;
     qp.stream_taken += n;
     publish_stream_consumed(qp, start + qp.stream_taken);
   }
   publish_stream_consumed(qp, align_up(start + qp.stream_taken));
   qp.stream_taken = 0;
-  return Taken::kCompletion;
+  return Pull::kWhole;
+}
+
+/// Copies out a message that lies whole in the window.
+Pull pull_window(Qp& qp, std::uint64_t length, std::uint64_t start, const LocalRange* ranges,
+                 std::uint32_t count) noexcept {
+  if (!take_from_window(qp, ranges, count, 0, start, length)) return Pull::kBroken;
+  publish_stream_consumed(qp, align_up(start + length));
+  return Pull::kWhole;
 }
 
 /// The sender may be in the middle of something that we had accepted before our error; also when it
@@ -155,13 +169,13 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
       scatter(ranges, count, 0, slot.data, length);
       break;
     case SlotKind::kWindow:
-      if (!take_from_window(qp, ranges, count, 0, start, length))
-        return fail_receive(qp, index, IBV_WC_LOC_QP_OP_ERR, wc);
-      publish_stream_consumed(qp, align_up(start + length));
-      break;
     case SlotKind::kStream: {
-      const Taken taken = take_stream(qp, slot, index, length, start, ranges, count, wc);
-      if (taken != Taken::kCompletion || qp.broken) return taken;
+      if (index < qp.pulled) break;
+      const Pull pull = kind == SlotKind::kWindow
+                            ? pull_window(qp, length, start, ranges, count)
+                            : pull_stream(qp, slot, length, start, ranges, count, length);
+      if (pull == Pull::kPart) return Taken::kNotYet;
+      if (pull == Pull::kBroken) return fail_receive(qp, index, IBV_WC_LOC_QP_OP_ERR, wc);
       break;
     }
     case SlotKind::kPlaced:
@@ -221,6 +235,53 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
     finish_receive(qp, index);
   }
   return got;
+}
+
+std::uint64_t pull_messages(Qp& qp) noexcept {
+  constexpr std::uint64_t kMost = 64u << 10;
+  LockGuard<BiasedLock> guard(qp.recv_cq->lock);
+  const std::uint32_t mode = qp.mode.load(std::memory_order_acquire);
+  if ((mode != IBV_QPS_RTR && mode != IBV_QPS_RTS) || qp.own_sges == nullptr || qp.broken ||
+      !attach_receiver(qp) ||
+      qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session)
+    return 0;
+  // Odd, with a full fence, before any key is looked up: as for a peer's requests.
+  live.service_active.fetch_add(1, std::memory_order_seq_cst);
+  std::uint64_t copied = 0;
+  const std::uint64_t head = qp.rq_head.load(std::memory_order_relaxed);
+  if (qp.pulled < head) qp.pulled = head;
+  while (copied < kMost && qp.pulled != qp.rq_tail.load(std::memory_order_acquire)) {
+    const std::uint64_t index = qp.pulled;
+    const Slot& slot = qp.rx_ring[index & mask_of(qp.rx_log)];
+    const std::uint64_t h = slot.header.load(std::memory_order_acquire);
+    if (header::lap(h) != ((static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff)) break;
+    const SlotKind kind = header::kind(h);
+    if (kind == SlotKind::kWindow || kind == SlotKind::kStream) {
+      const std::uint64_t length = peek(slot.large.length);
+      const std::uint64_t start = peek(slot.large.offset);
+      LocalRange ranges[kMaxSge];
+      std::uint32_t count = 0;
+      // What is wrong with it is for the poll to say.
+      if (length > kMaxMessage ||
+          receive_ranges(qp, index, length, ranges, count) != IBV_WC_SUCCESS)
+        break;
+      const std::uint64_t before = qp.stream_taken;
+      const Pull pull = kind == SlotKind::kWindow
+                            ? pull_window(qp, length, start, ranges, count)
+                            : pull_stream(qp, slot, length, start, ranges, count, kMost);
+      if (pull == Pull::kBroken) break;
+      if (pull == Pull::kPart) {
+        copied += qp.stream_taken - before;
+        break;
+      }
+      copied += kind == SlotKind::kWindow ? length : length - before;
+    } else if (kind != SlotKind::kInline && kind != SlotKind::kPlaced) {
+      break;
+    }
+    qp.pulled = index + 1;
+  }
+  live.service_active.fetch_add(1, std::memory_order_release);
+  return copied;
 }
 
 bool has_message(Qp& qp) noexcept {

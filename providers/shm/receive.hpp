@@ -14,6 +14,10 @@ void detach_receiver(Qp& qp) noexcept;
 /// Takes what there is for `qp`: messages, then, in the error state, flushes. Entries written;
 /// `more` when there was no room for all.
 int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept;
+/// For an application that does not poll: copies what lies in the peer's window into the posted
+/// receives, some pieces at a time; completions wait for the poll. Service thread, CQ's lock not
+/// held. Bytes copied.
+std::uint64_t pull_messages(Qp& qp) noexcept;
 /// Is a message (or a flush) waiting?
 bool has_message(Qp& qp) noexcept;
 

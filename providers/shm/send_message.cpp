@@ -7,12 +7,15 @@
 //   <= 56 B               in the slot
 //   receive is mapped     copied to its place, the slot says so
 //   fits the window       copied to the window, the receiver copies it out
-//   larger                flows through the window while both sides poll; when the receiver does
-//   not
-//                         take it, the rest is copied to its place by CMA, or by its service thread
+//   larger                flows through the window
+//
+// What lies in the window is taken by whoever polls the receiver's CQ; when nobody does, its
+// service thread is asked to; when that gets no core either, the bytes are copied to their place by
+// CMA.
 #include <cstring>
 
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/live.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_queue.hpp"
@@ -28,8 +31,10 @@ constexpr std::uint64_t kDirectBytes = 512;
 constexpr std::uint64_t kLargeMessage = 4096;
 /// Streams advance by so much at a time: small enough that both copies overlap and stay in L2.
 constexpr std::uint64_t kPiece = 32u << 10;
-/// A receiver that took nothing for so long is asleep as far as this message is concerned.
-constexpr std::uint64_t kStallNs = 30'000;
+/// A full window that nobody took from for so long: the application does not poll.
+constexpr std::uint64_t kAskNs = 10'000;
+/// And for so long: its service thread waits for a core.
+constexpr std::uint64_t kStallNs = 200'000;
 
 constexpr std::uint64_t align_up(std::uint64_t n) { return (n + 63) & ~std::uint64_t{63}; }
 
@@ -45,15 +50,16 @@ std::uint64_t window_room(Qp& qp) noexcept {
   if (consumed != qp.consumed_seen &&
       consumed - qp.consumed_seen <= qp.produced - qp.consumed_seen) {
     qp.consumed_seen = consumed;
-    qp.receiver_sleeps = false;
+    qp.receiver_stuck = false;
   }
   return window_size(qp) - (qp.produced - qp.consumed_seen);
 }
 
-/// Makes the window, or makes it large while it is empty. It may stay small, or not exist at all,
-/// when memory is short: then large messages take the other ways.
+/// Makes the window, or makes it large while it is empty and was too small once. It may stay small,
+/// or not exist at all, when memory is short: then large messages take the other ways.
 void fit_window(Qp& qp, std::uint64_t bytes) noexcept {
-  const std::uint32_t log = bytes > kLargeMessage ? kLargeWindowLog : kSmallWindowLog;
+  const bool large = bytes > kLargeMessage || qp.window_was_full;
+  const std::uint32_t log = large ? kLargeWindowLog : kSmallWindowLog;
   const std::uint64_t old = qp.own->window.load(std::memory_order_relaxed);
   if (old != 0 && (window::log(old) >= log || window_room(qp) != window_size(qp))) return;
   OwnSegment& segment = Node::get().segment();
@@ -73,6 +79,29 @@ void fill_window(Qp& qp, const PendingSend& send, const LocalRange* local, std::
   const std::uint64_t first = n < size - start ? n : size - start;
   gather(base + start, local, send.num_sge, from, first);
   if (first < n) gather(base, local, send.num_sge, from + first, n - first);
+}
+
+/// The window has no room. True: nobody on the other side will make any.
+bool nobody_takes(Qp& qp) noexcept {
+  Progress& progress = qp.progress;
+  qp.window_was_full = true;
+  if (qp.consumed_seen != progress.consumed_seen || progress.stalled_since == 0) {
+    progress.consumed_seen = qp.consumed_seen;
+    progress.stalled_since = now_ns();
+    progress.asked_to_take = false;
+    if (!qp.receiver_sleeps) return false;
+  }
+  const std::uint64_t waited = now_ns() - progress.stalled_since;
+  if (waited > kStallNs) {
+    qp.receiver_stuck = true;
+    return true;
+  }
+  if (!progress.asked_to_take && (waited > kAskNs || qp.receiver_sleeps)) {
+    progress.asked_to_take = true;
+    qp.receiver_sleeps = true;
+    wake_service_of_peer(qp);
+  }
+  return false;
 }
 
 /// The peer's posted receive that this message goes to, as ranges of its memory.
@@ -143,22 +172,17 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
     if (n > kPiece) n = kPiece;
     const std::uint64_t room = window_room(qp);
     if (room < n) {
-      if (qp.consumed_seen != progress.consumed_seen || progress.stalled_since == 0) {
-        progress.consumed_seen = qp.consumed_seen;
-        progress.stalled_since = now_ns();
-      } else if (now_ns() - progress.stalled_since > kStallNs) {
-        qp.receiver_sleeps = true;
-        progress.placing = true;
-        progress.placed = progress.done;
-        break;
-      }
-      return Step::waits(Wait::kStream);
+      if (!nobody_takes(qp)) return Step::waits(Wait::kStream);
+      progress.placing = true;
+      progress.placed = progress.done;
+      break;
     }
     fill_window(qp, send, local, progress.done, n, qp.produced);
     progress.done += n;
     qp.produced += n;
     // Publishes the bytes; pairs with the load in take_stream().
     qp.own->stream_produced.store(qp.produced, std::memory_order_release);
+    live.streamed.fetch_add(1, std::memory_order_relaxed);
   }
   if (progress.placing) {
     const Step step = place_rest(qp, lock, send, local);
@@ -251,18 +275,11 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
   }
   if (send.length <= kPiece && send_through_window(qp, send, local)) return Step::done();
   fit_window(qp, send.length);
-  window_room(qp);  // sees whether the receiver woke up
-  if (qp.receiver_sleeps || window_size(qp) < kPiece) {
-    // Nobody takes bytes from the window; a message behind others may still have to wait its turn.
-    return place_whole(qp, lock, send, local);
-  }
-  if (send.length <= kPiece) {
-    // A full window: wait a moment for room before going the slow way.
-    if (progress.stalled_since == 0) progress.stalled_since = now_ns();
-    if (now_ns() - progress.stalled_since <= kStallNs) return Step::waits(Wait::kStream);
-    qp.receiver_sleeps = true;
-    return place_whole(qp, lock, send, local);
-  }
+  window_room(qp);  // sees whether somebody takes again
+  const std::uint64_t needed = send.length < kPiece ? send.length : kPiece;
+  if (qp.receiver_stuck || window_size(qp) < needed) return place_whole(qp, lock, send, local);
+  if (send.length <= kPiece)
+    return nobody_takes(qp) ? place_whole(qp, lock, send, local) : Step::waits(Wait::kStream);
   progress.streaming = true;
   progress.slot = &next_slot(qp);
   progress.slot->large = {send.length, qp.produced, ~std::uint64_t{0}};

@@ -7,6 +7,8 @@
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/service_requests.hpp"
+#include "runtime/sync/pause.hpp"
+#include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -14,6 +16,36 @@ namespace {
 /// One sweep looks at so many QPs, so that its cost does not grow with their number.
 constexpr std::uint32_t kSweepQps = 512;
 std::uint32_t sweep_from = 0;  // service thread only
+
+/// Of the QPs whose index is `bit` modulo the doorbell's size. Bytes taken from windows.
+std::uint64_t serve_once(std::uint32_t bit) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  const std::uint32_t capacity = Node::get().segment().head().qp_capacity;
+  std::uint64_t taken = 0;
+  for (std::uint32_t i = bit; i < capacity && i < kMaxQps; i += DoorbellBlock::kBits) {
+    if (live.qps[i] == nullptr) continue;
+    serve_request_of(*live.qps[i]);
+    taken += pull_messages(*live.qps[i]);
+  }
+  return taken;
+}
+
+/// A peer rang: it has a request, or a window that the application does not take from. While bytes
+/// flow this looks again at once, so that the peer's copy and ours overlap. True: it is the turn of
+/// others, and there may be more.
+bool serve(std::uint32_t bit) noexcept {
+  constexpr std::uint64_t kPatienceNs = 20'000;
+  constexpr std::uint64_t kTurnNs = 1'000'000;
+  const std::uint64_t start = now_ns();
+  std::uint64_t last = start;
+  if (serve_once(bit) == 0) return false;
+  for (std::uint64_t now = start; now - last < kPatienceNs; now = now_ns()) {
+    if (serve_once(bit) != 0) last = now;
+    if (now - start > kTurnNs) return true;
+    cpu_pause();
+  }
+  return false;
+}
 
 void wake_cq(std::uint32_t number) noexcept {
   LockGuard<Mutex> guard(live.mutex);
@@ -25,6 +57,7 @@ void wake_cq(std::uint32_t number) noexcept {
 
 /// Moves waiting sends on. True when some are left.
 bool progress_all() noexcept {
+  LockGuard<Mutex> guard(live.mutex);
   bool waiting = false;
   for (std::uint32_t i = 0; i < live.cq_end; ++i) {
     Cq* cq = live.cqs[i];
@@ -35,9 +68,29 @@ bool progress_all() noexcept {
   return waiting;
 }
 
+/// The same for as long as streams flow: a tick for each window would be slow. True when some are
+/// left.
+bool progress_streams() noexcept {
+  constexpr std::uint64_t kPatienceNs = 20'000;
+  constexpr std::uint64_t kTurnNs = 1'000'000;
+  const std::uint64_t start = now_ns();
+  std::uint64_t moved = live.streamed.load(std::memory_order_relaxed);
+  if (!progress_all()) return false;
+  if (live.streamed.load(std::memory_order_relaxed) == moved) return true;
+  std::uint64_t last = start;
+  for (std::uint64_t now = start; now - last < kPatienceNs && now - start < kTurnNs;
+       now = now_ns()) {
+    moved = live.streamed.load(std::memory_order_relaxed);
+    if (!progress_all()) return false;
+    if (live.streamed.load(std::memory_order_relaxed) != moved) last = now;
+    cpu_pause();
+  }
+  return true;
+}
+
 void tick() noexcept {
+  if (progress_streams()) return;
   LockGuard<Mutex> guard(live.mutex);
-  if (progress_all()) return;
   Node::get().want_tick(false);
   // Somebody may have begun to wait between the look and the word.
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -134,22 +187,19 @@ void peer_dead(Peer& peer) noexcept {
 
 /// The peer may have met us first: what it sent or asked before we knew it found nobody here.
 void peer_ready(Peer& peer) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
   progress_all();
+  LockGuard<Mutex> guard(live.mutex);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live)
     if (qp->own->accepts.load(std::memory_order_relaxed) != 0 &&
         Node::get().find_peer(peek(qp->own->dest_qpn)) == &peer)
       look_again(*qp);
 }
 
-void progress_now(Peer&) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  progress_all();
-}
+void progress_now(Peer&) noexcept { progress_all(); }
 
 }  // namespace
 
-constinit const ServiceHooks service_hooks = {.request = serve_requests,
+constinit const ServiceHooks service_hooks = {.request = serve,
                                               .cq_wake = wake_cq,
                                               .tick = tick,
                                               .sweep = sweep,

@@ -21,9 +21,7 @@ void ask(Qp& qp, ServiceOp op, std::uint64_t length) noexcept {
   qp.progress.asked_bytes = length;
   // Publishes the request; pairs with the load in serve().
   own.asked.store(qp.ask_sequence, std::memory_order_release);
-  const std::uint32_t index = Node::index_in(*qp.peer, own.dest_qpn);
-  qp.peer->segment.doorbells().service.ring(index);
-  qp.peer->wake_service();
+  wake_service_of_peer(qp);
 }
 
 /// The answer to the request under way: kService while there is none.
@@ -190,6 +188,12 @@ void serve(Qp& qp) noexcept {
 
 }  // namespace
 
+void wake_service_of_peer(Qp& qp) noexcept {
+  const std::uint32_t index = Node::index_in(*qp.peer, qp.own->dest_qpn);
+  qp.peer->segment.doorbells().service.ring(index);
+  qp.peer->wake_service();
+}
+
 Reach ask_to_move(Qp& qp, const PendingSend& send, const LocalRange* local, bool read,
                   std::uint64_t& done) noexcept {
   for (;;) {
@@ -261,12 +265,5 @@ void tell_fault(Qp& qp, std::uint32_t event) noexcept {
 }
 
 void serve_request_of(Qp& qp) noexcept { serve(qp); }
-
-void serve_requests(std::uint32_t bit) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  const std::uint32_t capacity = Node::get().segment().head().qp_capacity;
-  for (std::uint32_t i = bit; i < capacity && i < kMaxQps; i += DoorbellBlock::kBits)
-    if (live.qps[i] != nullptr) serve(*live.qps[i]);
-}
 
 }  // namespace verbatim::shm

@@ -14,6 +14,8 @@ namespace verbatim::shm {
 
 // Requester's side. The send lock is held. kService: under way; kDone: all of it is done.
 
+/// Has the peer's service thread look at the QP: at its request, and at what lies in our window.
+void wake_service_of_peer(Qp& qp) noexcept;
 /// Moves bytes [done, send.length) of a WRITE or READ; `done` advances with each answer.
 Reach ask_to_move(Qp& qp, const PendingSend& send, const LocalRange* local, bool read,
                   std::uint64_t& done) noexcept;
@@ -36,8 +38,6 @@ inline std::uint64_t perform_atomic(std::uint64_t* at, bool compare_and_swap,
 
 // Responder's side: the service thread's hooks.
 
-/// Serves the requests of the QPs whose index is `bit` modulo the doorbell's size.
-void serve_requests(std::uint32_t bit) noexcept;
 /// Serves the request to this QP, if there is one. REQUIRES: live.mutex.
 void serve_request_of(Qp& qp) noexcept;
 

@@ -192,6 +192,38 @@ TEST_P(RcSleeper, TakesOneListOfAsManySendsAsItHasReceives) {
   }
 }
 
+// Small ones wait in their slots, the others go to the buffers while nobody polls: in whatever
+// order that happens, completions come in the order of the receives, each over its own bytes.
+TEST_P(RcSleeper, FindsAMixOfSizesInOrderWhenItWakes) {
+  constexpr std::uint64_t kSizes[] = {1_MiB, 8, 4_KiB, 100'000, 0, 33_KiB, 56, 57};
+  constexpr std::uint64_t kMost = 1_MiB;
+  PairWish wish;
+  wish.b.receive_depth = kReceives;
+  Pair pair(GetParam(), wish);
+  const RegionInfo local = pair.a.allocate(GetParam().memory, kMost + kReceives);
+  const RegionInfo remote = pair.b.allocate(GetParam().memory, kReceives * kMost);
+  pair.a.fill(local, 0, kMost + kReceives, 7);
+  std::vector<Receive> receives;
+  std::vector<Request> sends;
+  for (std::uint32_t i = 0; i < kReceives; ++i) {
+    receives.push_back(receive(i, slice(remote, i * kMost, kMost)));
+    sends.push_back(send(i, slice(local, i, kSizes[i % std::size(kSizes)])));
+  }
+  expect_posted(pair.b.post_receive(pair.qb, receives));
+  {
+    const Asleep asleep(pair.b);
+    expect_posted(pair.a.post_send(pair.qa, sends));
+    const auto done = pair.a.poll_sends(pair.qa, kReceives);
+    for (std::uint32_t i = 0; i < kReceives; ++i) expect_wc(done[i], i, IBV_WC_SEND, pair.qa);
+  }
+  const auto got = pair.b.poll_receives(pair.qb, kReceives);
+  for (std::uint32_t i = 0; i < kReceives; ++i) {
+    const std::uint64_t size = kSizes[i % std::size(kSizes)];
+    expect_receive(got[i], i, static_cast<std::uint32_t>(size), pair.qb);
+    EXPECT_EQ(pair.b.peek(remote, i * kMost, size), pair.a.peek(local, i, size)) << i;
+  }
+}
+
 TEST_P(RcSleeper, WithoutAReceiveIsNotReady) {
   PairWish wish;
   wish.link_b.min_rnr_timer = 1;

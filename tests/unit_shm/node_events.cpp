@@ -26,6 +26,7 @@ constexpr ServiceHooks kHooks = {
           note_thread();
           events.request_bits += bit + 1;
           ++events.requests;
+          return false;
         },
     .cq_wake =
         [](std::uint32_t cq) noexcept {

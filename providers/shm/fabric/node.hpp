@@ -23,8 +23,8 @@ namespace verbatim::shm {
 
 /// What the data path does on the service thread. All noexcept, bounded, no blocking.
 struct ServiceHooks {
-  void (*request)(
-      std::uint32_t qp_bit) noexcept;          ///< service doorbell: look at QPs `qp_bit` mod 4096
+  /// Service doorbell: look at QPs `qp_bit` mod 4096. True: and once more, after the others.
+  bool (*request)(std::uint32_t qp_bit) noexcept;
   void (*cq_wake)(std::uint32_t cq) noexcept;  ///< a peer found this CQ armed
   void (*tick)() noexcept;                     ///< 1 ms, while ticking is on; may turn it off
   void (*sweep)() noexcept;  ///< about every 50 ms while QPs are attached: repair lost hints

@@ -143,7 +143,11 @@ void Service::on_wake() noexcept {
 void Service::drain_doorbells() noexcept {
   Doorbells& doorbells = around_.segment.doorbells();
   const ServiceHooks& hooks = around_.hooks;
-  drain(doorbells.service, [&hooks](std::uint32_t bit) { hooks.request(bit); });
+  drain(doorbells.service, [&](std::uint32_t bit) {
+    if (!hooks.request(bit)) return;
+    doorbells.service.ring(bit);
+    wake();
+  });
   drain(doorbells.cq_wake, [&hooks](std::uint32_t cq) { hooks.cq_wake(cq); });
 }
 
