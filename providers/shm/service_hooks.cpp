@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/service_hooks.hpp"
 
+#include <bit>
+#include <iterator>
+
 #include "providers/shm/live.hpp"
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive.hpp"
@@ -45,14 +48,6 @@ bool serve(std::uint32_t bit) noexcept {
     cpu_pause();
   }
   return false;
-}
-
-void wake_cq(std::uint32_t number) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  Cq* cq = number < kMaxCqs ? live.cqs[number] : nullptr;
-  if (cq == nullptr) return;
-  LockGuard<BiasedLock> lock(cq->lock);
-  fire_locked(*cq, true);
 }
 
 /// Moves waiting sends on. True when some are left.
@@ -113,6 +108,33 @@ bool has_solicited(const Qp& qp) noexcept {
   return false;
 }
 
+/// Whether what the doorbells of an armed CQ announce is still there, and of the kind it waits for.
+/// The CQ's lock is held.
+bool has_announced(Cq& cq, bool solicited_only) noexcept {
+  for (std::uint32_t word = 0; word < std::size(cq.doorbells->words); ++word) {
+    std::uint64_t bits = cq.doorbells->words[word].load(std::memory_order_acquire);
+    for (; bits != 0; bits &= bits - 1) {
+      const std::uint32_t bit = word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+      Qp* qp = bit < cq.member_capacity ? cq.members[bit] : nullptr;
+      for (; qp != nullptr; qp = qp->next_same_bit)
+        if (has_message(*qp) && (!solicited_only || has_solicited(*qp))) return true;
+    }
+  }
+  return false;
+}
+
+/// A peer found the CQ armed. That may be long ago: what it announced may be taken, and the CQ
+/// armed anew for another message.
+void wake_cq(std::uint32_t number) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  Cq* cq = number < kMaxCqs ? live.cqs[number] : nullptr;
+  if (cq == nullptr) return;
+  LockGuard<BiasedLock> lock(cq->lock);
+  const std::uint32_t armed = cq->armed->load(std::memory_order_seq_cst);
+  if (armed != CqRecord::kIdle && has_announced(*cq, armed == CqRecord::kArmedSolicited))
+    fire_locked(*cq, true);
+}
+
 /// Does what a lost hint stood for: serves a request, sets the bit of a message whose bit is not
 /// set.
 void look_again(Qp& qp) noexcept {
@@ -167,12 +189,14 @@ bool concerns(Qp& qp, const Peer& peer, const QpRecord*& record) noexcept {
     const std::uint32_t index = Node::index_in(peer, peek(qp.own->dest_qpn));
     if (index < peer.segment.qp_capacity()) record = &peer.segment.qps()[index];
   }
-  return qp.peer == &peer || qp.rx_peer == &peer ||
-         (qp.own->accepts.load(std::memory_order_relaxed) != 0 &&
+  const Peer* met = qp.met.load(std::memory_order_acquire);
+  return met == &peer ||
+         (met == nullptr && qp.own->accepts.load(std::memory_order_relaxed) != 0 &&
           Node::get().find_peer(peek(qp.own->dest_qpn)) == &peer);
 }
 
 void peer_dead(Peer& peer) noexcept {
+  retire_parked();  // it takes nothing more
   LockGuard<Mutex> guard(live.mutex);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
     if (qp->mode.load(std::memory_order_acquire) < IBV_QPS_RTR) continue;
@@ -187,12 +211,14 @@ void peer_dead(Peer& peer) noexcept {
 
 /// The peer may have met us first: what it sent or asked before we knew it found nobody here.
 void peer_ready(Peer& peer) noexcept {
-  progress_all();
   LockGuard<Mutex> guard(live.mutex);
-  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live)
-    if (qp->own->accepts.load(std::memory_order_relaxed) != 0 &&
-        Node::get().find_peer(peek(qp->own->dest_qpn)) == &peer)
-      look_again(*qp);
+  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
+    if (qp->own->accepts.load(std::memory_order_relaxed) == 0 ||
+        Node::get().find_peer(peek(qp->own->dest_qpn)) != &peer)
+      continue;
+    meet_again(*qp, peer);
+    look_again(*qp);
+  }
 }
 
 void progress_now(Peer&) noexcept { progress_all(); }
