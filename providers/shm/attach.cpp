@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/live.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_queue.hpp"
@@ -16,19 +17,53 @@ namespace {
 
 constexpr std::uint32_t kMaxRingEntries = 1u << 16;
 
-/// The record that `qp` is to talk to, if its process is known and the record is that QP's.
-const QpRecord* find_record(const Qp& qp, Peer*& peer) noexcept {
-  const std::uint32_t qpn = qp.own->dest_qpn;
-  peer = Node::get().find_peer(qpn);
-  if (peer == nullptr) return nullptr;
-  const std::uint32_t index = Node::index_in(*peer, qpn);
-  if (index >= peer->segment.qp_capacity()) return nullptr;
-  const QpRecord* record = &peer->segment.qps()[index];
+/// The record of the QP that `qp` is to talk to, if it is in that process and names ours.
+const QpRecord* record_in(const Peer& peer, const Qp& qp) noexcept {
+  const std::uint32_t qpn = peek(qp.own->dest_qpn);
+  const std::uint32_t index = Node::index_in(peer, qpn);
+  if (index >= peer.segment.qp_capacity()) return nullptr;
+  const QpRecord* record = &peer.segment.qps()[index];
   if (peek(record->qpn) != qpn || peek(record->dest_qpn) != qp.own->qpn) return nullptr;
   return record;
 }
 
+const QpRecord* find_record(Qp& qp, Peer*& peer) noexcept {
+  peer = meet_peer(qp);
+  return peer == nullptr ? nullptr : record_in(*peer, qp);
+}
+
+void forget_peer(Qp& qp) noexcept {
+  if (Peer* peer = qp.met.exchange(nullptr, std::memory_order_acq_rel); peer != nullptr)
+    Node::get().release_peer(*peer);
+}
+
 }  // namespace
+
+Peer* meet_peer(Qp& qp) noexcept {
+  Peer* met = qp.met.load(std::memory_order_acquire);
+  if (met != nullptr) return met;
+  Node& node = Node::get();
+  Peer* const found = node.hold_peer(peek(qp.own->dest_qpn));
+  if (found == nullptr) return nullptr;
+  // Numbers come back: a dead owner is the one we mean only if it means us, else the next owner is,
+  // whom we have not met yet.
+  const bool ours =
+      found->alive.load(std::memory_order_acquire) || record_in(*found, qp) != nullptr;
+  if (ours && qp.met.compare_exchange_strong(met, found, std::memory_order_acq_rel)) return found;
+  node.release_peer(*found);
+  return met;
+}
+
+void meet_again(Qp& qp, const Peer& peer) noexcept {
+  if (qp.watch_index == Qp::kNotWatched || meet_peer(qp) == &peer) return;
+  SendLock sending(qp);
+  LockGuard<BiasedLock> receiving(qp.recv_cq->lock);
+  if (qp.remote != nullptr || qp.rx_remote != nullptr) return;
+  live.active[qp.watch_index] = nullptr;
+  qp.peer = nullptr;
+  forget_peer(qp);
+  (void)meet_peer(qp);
+}
 
 Wait attach(Qp& qp) noexcept {
   if (qp.remote != nullptr) {
@@ -116,6 +151,7 @@ void detach(Qp& qp) noexcept {
   qp.ring = nullptr;
   qp.remote = nullptr;
   qp.peer = nullptr;
+  forget_peer(qp);
   qp.peer_seen_ns = 0;
   qp.credits = nullptr;
   qp.fast = false;
@@ -131,6 +167,7 @@ void detach(Qp& qp) noexcept {
 
 bool attach_receiver(Qp& qp) noexcept {
   if (qp.rx_ring != nullptr) return true;
+  if (qp.session == 0) return false;
   Peer* peer;
   const QpRecord* record = find_record(qp, peer);
   if (record == nullptr) return false;

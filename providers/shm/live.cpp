@@ -28,11 +28,10 @@ const std::atomic<std::uint64_t>* active_word(std::uint32_t i) noexcept {
   // A QP connected to itself: whoever holds its send lock is a thread of the caller's process, and
   // may be the caller.
   if (qpn == qp.own->qpn) return nullptr;
-  Peer* peer = Node::get().find_peer(qpn);
+  const Peer* peer = meet_peer(qp);
   if (peer == nullptr) return nullptr;
   const std::uint32_t index = Node::index_in(*peer, qpn);
   if (index >= peer->segment.qp_capacity()) return nullptr;
-  qp.watched_peer = peer;
   live.active[i] = &peer->segment.qps()[index].active;
   return live.active[i];
 }
@@ -98,7 +97,10 @@ bool await_peer_of(Qp& qp) noexcept {
     LockGuard<Mutex> guard(live.mutex);
     active = qp.watch_index == Qp::kNotWatched ? nullptr : active_word(qp.watch_index);
   }
-  return active == nullptr || await_quiet(*active, qp.watched_peer, now_ns() + kQuietBoundNs);
+  // Only the caller's own thread ends the hold that `active` needs: it orders the QP's control
+  // verbs.
+  return active == nullptr ||
+         await_quiet(*active, qp.met.load(std::memory_order_acquire), now_ns() + kQuietBoundNs);
 }
 
 bool await_all_peers() noexcept {
@@ -112,8 +114,8 @@ bool await_all_peers() noexcept {
       prefetch_to_read(live.active[i + kAhead]);
     const std::atomic<std::uint64_t>* active = active_word(i);
     if (active == nullptr || (active->load(std::memory_order_seq_cst) & 1) == 0) continue;
-    if (!await_quiet(*active, live.watched[i]->watched_peer, now_ns() + kQuietBoundNs))
-      quiet = false;
+    const Peer* peer = live.watched[i]->met.load(std::memory_order_acquire);
+    if (!await_quiet(*active, peer, now_ns() + kQuietBoundNs)) quiet = false;
   }
   return quiet;
 }

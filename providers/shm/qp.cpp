@@ -121,14 +121,18 @@ void retire_qp(Qp& qp) noexcept {
   free_qp(qp);
 }
 
+/// A new connection: what the old peer has not taken by now is lost to it.
+void forget_old_peer(Qp& qp) noexcept {
+  SendLock lock(qp);
+  if (!qp.lingering) return;
+  detach(qp);
+  poke(qp.own->dest_qpn, 0);
+  qp.lingering = false;
+}
+
 /// From here on the peer may send to us.
 void start_accepting(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
   QpRecord& own = *qp.own;
-  if (qp.lingering) {
-    // A new connection: what the old peer has not taken by now is lost to it.
-    detach(qp);
-    qp.lingering = false;
-  }
   poke(own.dest_qpn, attr.dest_qp_num);
   poke(own.rq_psn, attr.rq_psn & 0xffffff);
   poke(own.min_rnr_timer, attr.min_rnr_timer);
@@ -140,9 +144,12 @@ void start_accepting(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
     session = live.sessions.fetch_add(1, std::memory_order_relaxed) + 1;
   } while (session == 0);
   qp.session = session;
+  // Before anything is accepted: what the peer sends must be found here also after its death.
+  const bool known = meet_peer(qp) != nullptr;
   // Publishes the lines above; pairs with the load in attach().
   own.accepts.store(session, std::memory_order_release);
-  if (Node::get().find_peer(own.dest_qpn) == nullptr) Node::get().want_peer(own.dest_qpn);
+  // Once more, since peer_ready() passes over those that do not accept yet.
+  if (!known && meet_peer(qp) == nullptr) Node::get().want_peer(own.dest_qpn);
 }
 
 void change_while_connected(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
@@ -273,7 +280,10 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
     apply_attributes(qp, attr, mask);
     return 0;
   }
-  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) watch(qp);
+  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
+    forget_old_peer(qp);
+    watch(qp);
+  }
   {
     SendLock lock(qp);
     // The data path may have met an error since the check: only ERR and RESET lead out of it.

@@ -183,8 +183,10 @@ struct Qp : verbatim::Qp {
   bool lingering = false;    ///< reset or destroyed before the peer took all that we had sent
   std::uint64_t served = 0;  ///< last service request of the peer we have answered
   std::uint64_t service_bounce = 0;
+  /// The process that has the other half, held from when meet_peer() found it until detach().
+  /// `peer` and `rx_peer` are it too, under their locks.
+  std::atomic<Peer*> met{nullptr};
   /// Its place among those whose senders are watched, under live.mutex.
-  const Peer* watched_peer = nullptr;
   std::uint32_t watch_index = kNotWatched;
   Qp* next_live = nullptr;
   Qp* prev_live = nullptr;
@@ -247,6 +249,14 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
 int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept;
 int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) noexcept;
 int destroy_qp(verbatim::Qp& qp) noexcept;
+
+/// The process that has the other half of the connection, found once; nullptr while it is not
+/// known. The caller holds the send lock, the receive CQ's lock (of a QP with a session) or
+/// live.mutex (of one that is watched).
+Peer* meet_peer(Qp& qp) noexcept;
+/// `peer` has become known as the owner of the other half, maybe in place of somebody else who had
+/// been believed to be. REQUIRES: live.mutex.
+void meet_again(Qp& qp, const Peer& peer) noexcept;
 
 /// Destroyed QPs whose messages have been taken by now are given back.
 void retire_parked() noexcept;

@@ -190,9 +190,8 @@ bool concerns(Qp& qp, const Peer& peer, const QpRecord*& record) noexcept {
     if (index < peer.segment.qp_capacity()) record = &peer.segment.qps()[index];
   }
   const Peer* met = qp.met.load(std::memory_order_acquire);
-  return met == &peer ||
-         (met == nullptr && qp.own->accepts.load(std::memory_order_relaxed) != 0 &&
-          Node::get().find_peer(peek(qp.own->dest_qpn)) == &peer);
+  return met == &peer || (met == nullptr && qp.own->accepts.load(std::memory_order_relaxed) != 0 &&
+                          Node::get().find_peer(peek(qp.own->dest_qpn)) == &peer);
 }
 
 void peer_dead(Peer& peer) noexcept {
@@ -211,14 +210,17 @@ void peer_dead(Peer& peer) noexcept {
 
 /// The peer may have met us first: what it sent or asked before we knew it found nobody here.
 void peer_ready(Peer& peer) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
-    if (qp->own->accepts.load(std::memory_order_relaxed) == 0 ||
-        Node::get().find_peer(peek(qp->own->dest_qpn)) != &peer)
-      continue;
-    meet_again(*qp, peer);
-    look_again(*qp);
+  {
+    LockGuard<Mutex> guard(live.mutex);
+    for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
+      if (qp->own->accepts.load(std::memory_order_relaxed) == 0 ||
+          Node::get().find_peer(peek(qp->own->dest_qpn)) != &peer)
+        continue;
+      meet_again(*qp, peer);
+      look_again(*qp);
+    }
   }
+  progress_all();
 }
 
 void progress_now(Peer&) noexcept { progress_all(); }

@@ -26,7 +26,7 @@ void note_reached(Peer& peer, std::uint32_t block) noexcept {
   if (count == kMaxBlocksPerProcess) return;
   peer.reached[count] = block;
   peer.reached_count.store(count + 1,
-                           std::memory_order_release);  // pairs with PeerTable::find_owner
+                           std::memory_order_release);  // pairs with PeerTable::hold_owner
 }
 
 }  // namespace
@@ -122,11 +122,11 @@ Peer* Switchboard::make_acquaintance(Connection& connection, const HelloMessage&
   if (around_.peers.full()) {
     static constinit LogOnce once;
     if (once.first())
-      log_error("%u processes were met in this one's life: no more fit", PeerTable::kMaxPeers);
+      log_error("%u processes are known to this one: no more fit", PeerTable::kMaxPeers);
     return nullptr;
   }
   const int socket = connection.socket.get();
-  Peer* const peer = make_peer();
+  Peer* const peer = around_.peers.make();
   if (peer == nullptr) return nullptr;
   UniqueFd& segment = received.fds[0];
   unsigned uid = 0;
@@ -142,7 +142,7 @@ Peer* Switchboard::make_acquaintance(Connection& connection, const HelloMessage&
                    ? "its segment, doorbells or wake descriptor are not what they must be"
                    : std::strerror(error));
     }
-    destroy_peer(peer);
+    around_.peers.rest(peer);
     return nullptr;
   }
   peer->identity = hello.identity;

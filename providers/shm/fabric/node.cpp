@@ -67,7 +67,7 @@ int Node::Parts::open() noexcept {
   error = service.start();
   if (error != 0) return error;
 
-  self = make_peer();
+  self = peers.make();
   if (self == nullptr) return ENOMEM;
   self->segment.view(segment);
   self->identity = segment.head().identity;
@@ -75,7 +75,7 @@ int Node::Parts::open() noexcept {
   self->self = true;
   self->wake.reset(::fcntl(service.wake_fd(), F_DUPFD_CLOEXEC, 0));
   if (!self->wake.valid()) {
-    destroy_peer(self);
+    peers.rest(self);
     return EMFILE;
   }
   self->cma.store(Cma::kWorks, std::memory_order_relaxed);
@@ -87,7 +87,7 @@ int Node::Parts::open() noexcept {
 void Node::Parts::close() noexcept {
   if (!forked) qpns.release_names();
   service.stop(forked);
-  while (Peer* peer = peers.take_any()) destroy_peer(peer);
+  peers.clear();
   segment.destroy();
   folder.close();
 }
@@ -189,18 +189,23 @@ int Node::take_qpn(std::uint32_t& index, std::uint32_t& qpn) noexcept {
 
 void Node::give_qpn(std::uint32_t index) noexcept { parts_->qpns.give(index); }
 
-Peer* Node::find(std::uint32_t qpn, bool hold) noexcept {
-  Peer* const peer = parts_->peers.find_owner(qpn, hold);
+Peer* Node::hold_peer(std::uint32_t qpn) noexcept {
+  Peer* const peer = parts_->peers.hold_owner(qpn);
   // A dead owner's numbers may belong to somebody new: whoever keeps asking will meet him.
   if (peer != nullptr && !peer->alive.load(std::memory_order_acquire)) want_peer(qpn);
   return peer;
 }
 
-Peer* Node::find_peer(std::uint32_t qpn) noexcept { return find(qpn, false); }
+Peer* Node::find_peer(std::uint32_t qpn) noexcept {
+  Peer* const peer = hold_peer(qpn);
+  if (peer != nullptr) release_peer(*peer);
+  return peer;
+}
 
-Peer* Node::hold_peer(std::uint32_t qpn) noexcept { return find(qpn, true); }
-
-void Node::release_peer(Peer& peer) noexcept { parts_->peers.release(peer); }
+void Node::release_peer(Peer& peer) noexcept {
+  if (parts_->peers.release(peer) && !parts_->forked && !parts_->service.on_thread())
+    parts_->service.wake();
+}
 
 std::uint32_t Node::index_in(const Peer& peer, std::uint32_t qpn) noexcept {
   const std::uint32_t k = PeerTable::block_position(peer, qpn);

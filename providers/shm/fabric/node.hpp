@@ -51,8 +51,13 @@ class Node {
   int take_qpn(std::uint32_t& index, std::uint32_t& qpn) noexcept;
   void give_qpn(std::uint32_t index) noexcept;
 
-  /// The peer that owns `qpn` if it is attached, ourselves included; else nullptr.
+  /// The peer that owns `qpn` if it is known, ourselves included; else nullptr. Of two known owners
+  /// the living one, of two dead the one met last. For the service thread, and for whoever only
+  /// asks whether there is one: nothing keeps a dead peer from being retired.
   Peer* find_peer(std::uint32_t qpn) noexcept;
+  /// Like find_peer, and keeps the peer as it is until release_peer.
+  Peer* hold_peer(std::uint32_t qpn) noexcept;
+  void release_peer(Peer& peer) noexcept;
   /// Table index of `qpn` within its owner's qp table, or ~0u.
   static std::uint32_t index_in(const Peer& peer, std::uint32_t qpn) noexcept;
   /// Asks the service thread to find and attach the owner of `qpn`; returns at once. It retries
@@ -72,12 +77,6 @@ class Node {
   void fence_everyone() noexcept;
   bool on_service_thread() const noexcept;
 
-  /// Like find_peer, and keeps the peer from being retired until release_peer. A process that uses
-  /// these two throughout gives dead peers' memory and descriptors back some seconds after their
-  /// last holder left; one that never calls hold_peer keeps them until it stops.
-  Peer* hold_peer(std::uint32_t qpn) noexcept;
-  void release_peer(Peer& peer) noexcept;
-
  private:
   struct Parts;
   static int start_locked(const ServiceHooks& hooks) noexcept;
@@ -86,7 +85,6 @@ class Node {
   static void unlock_after_fork() noexcept;
   static void continue_in_child() noexcept;
   static void remove_names_at_exit() noexcept;
-  Peer* find(std::uint32_t qpn, bool hold) noexcept;
 
   Parts* parts_ = nullptr;
 };

@@ -3,10 +3,15 @@
 // Another process of this host (or ourselves, for loopback), as the service thread has come to know
 // it.
 //
-// Peers are made and retired by the service thread only. The data path holds plain pointers to
-// them: a Peer stays valid until Node stops (dead ones keep their mappings, so that a message they
-// had published is still readable), only `alive` and the tier words change. Whoever uses
-// Node::hold_peer throughout lets the service thread retire the dead ones that nobody holds.
+// Peers are made and retired by the service thread only. What the data path found by
+// Node::hold_peer stays as it is until Node::release_peer: a dead peer keeps its mappings, so that
+// a message it had published is still readable; only `alive` and the tier words change. A dead peer
+// that nobody holds is retired soon.
+//
+// Retired peers rest: their descriptors are closed and their memory is given back, but the Peer
+// itself and the addresses of its segment serve the next peer. A poll that looked up where the next
+// message will appear, and is late to look there, so reads zeros or a stranger's bytes, which its
+// second look under the lock finds out, and never faults.
 #pragma once
 
 #include <sys/types.h>
@@ -62,7 +67,7 @@ struct Peer {
   std::atomic<bool> sender_fence{
       false};  ///< the peer or we cannot use membarrier: pay a fence when sending
   std::atomic<std::uint32_t> wanted_arena_count{0};
-  std::atomic<std::uint32_t> holders{0};  ///< of Node::hold_peer
+  std::atomic<std::uint32_t> holders{0};  ///< by Node::hold_peer
   Peer* next = nullptr;
 
   // --- the service thread's own

@@ -82,7 +82,10 @@ int PeerSegment::map(int fd, int doorbell_fd) noexcept {
   int error = check_file(fd, sizeof(SegmentHeader), size_);
   if (error == 0) error = check_file(doorbell_fd, sizeof(Doorbells), doorbell_bytes);
   if (error != 0) return error;
-  void* const base = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (reserved_bytes_ < size_) unmap_reserved();
+  void* const base =
+      ::mmap(reserved_, size_, PROT_READ,
+             MAP_SHARED | MAP_NORESERVE | (reserved_ != nullptr ? MAP_FIXED : 0), fd, 0);
   if (base == MAP_FAILED) {
     error = errno;
     log_error("mapping a peer's segment of %llu MiB: %s%s",
@@ -91,6 +94,10 @@ int PeerSegment::map(int fd, int doorbell_fd) noexcept {
     return error;
   }
   base_ = static_cast<const unsigned char*>(base);
+  if (reserved_ == nullptr) {
+    reserved_ = base;
+    reserved_bytes_ = size_;
+  }
   void* const bells = ::mmap(nullptr, sizeof(Doorbells), PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_NORESERVE, doorbell_fd, 0);
   if (bells == MAP_FAILED) {
@@ -118,11 +125,31 @@ void PeerSegment::view(OwnSegment& own) noexcept {
   borrowed_ = true;
 }
 
-void PeerSegment::unmap() noexcept {
-  if (!borrowed_) {
-    if (base_ != nullptr) ::munmap(const_cast<unsigned char*>(base_), size_);
-    if (doorbells_ != nullptr) ::munmap(static_cast<void*>(doorbells_), sizeof(Doorbells));
+void PeerSegment::rest() noexcept {
+  if (doorbells_ != nullptr && !borrowed_)
+    ::munmap(static_cast<void*>(doorbells_), sizeof(Doorbells));
+  if (base_ != nullptr && !borrowed_) {
+    // Should it fail, the file stays mapped until the next one takes its place.
+    (void)::mmap(reserved_, size_, PROT_READ,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   }
+  forget();
+}
+
+void PeerSegment::unmap() noexcept {
+  if (doorbells_ != nullptr && !borrowed_)
+    ::munmap(static_cast<void*>(doorbells_), sizeof(Doorbells));
+  unmap_reserved();
+  forget();
+}
+
+void PeerSegment::unmap_reserved() noexcept {
+  if (reserved_ != nullptr) ::munmap(reserved_, reserved_bytes_);
+  reserved_ = nullptr;
+  reserved_bytes_ = 0;
+}
+
+void PeerSegment::forget() noexcept {
   base_ = nullptr;
   size_ = 0;
   regions_ = nullptr;

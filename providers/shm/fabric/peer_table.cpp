@@ -9,24 +9,24 @@
 
 namespace verbatim::shm {
 
-Peer* make_peer() noexcept {
-  void* const memory =
-      ::mmap(nullptr, sizeof(Peer), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? nullptr : ::new (memory) Peer;
+namespace {
+
+void unmap_arenas(Peer& peer) noexcept {
+  if (peer.self) return;
+  for (Arena& arena : peer.arenas) {
+    unsigned char* const base = arena.base.load(std::memory_order_relaxed);
+    if (base != nullptr) ::munmap(base, arena.size);
+  }
 }
 
-void destroy_peer(Peer* peer) noexcept {
-  if (peer == nullptr) return;
+void destroy(Peer* peer) noexcept {
+  unmap_arenas(*peer);
   peer->segment.unmap();
-  if (!peer->self) {
-    for (Arena& arena : peer->arenas) {
-      unsigned char* const base = arena.base.load(std::memory_order_relaxed);
-      if (base != nullptr) ::munmap(base, arena.size);
-    }
-  }
   peer->~Peer();
   ::munmap(static_cast<void*>(peer), sizeof(Peer));
 }
+
+}  // namespace
 
 void Peer::wake_service() noexcept {
   const std::uint64_t one = 1;
@@ -47,6 +47,30 @@ std::uint32_t PeerTable::block_position(const Peer& peer, std::uint32_t qpn) noe
   return kMaxBlocksPerProcess;
 }
 
+Peer* PeerTable::make() noexcept {
+  if (resting_ != nullptr) {
+    Peer* const peer = resting_;
+    resting_ = peer->next;
+    peer->next = nullptr;
+    return peer;
+  }
+  // In memory of its own: its arena table is large and mostly untouched.
+  void* const memory =
+      ::mmap(nullptr, sizeof(Peer), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : ::new (memory) Peer;
+}
+
+void PeerTable::rest(Peer* peer) noexcept {
+  unmap_arenas(*peer);
+  peer->segment.rest();
+  const PeerSegment addresses = peer->segment;
+  peer->~Peer();
+  ::new (static_cast<void*>(peer)) Peer;
+  peer->segment = addresses;
+  peer->next = resting_;
+  resting_ = peer;
+}
+
 void PeerTable::add(Peer& peer) noexcept {
   const LockGuard guard(lock_);
   peer.next = first_;
@@ -55,34 +79,36 @@ void PeerTable::add(Peer& peer) noexcept {
 }
 
 Peer* PeerTable::take_retired(std::uint64_t died_before) noexcept {
-  // As long as nobody ever held a peer, we cannot know who still points to one.
-  if (!holds_used_.load(std::memory_order_relaxed)) return nullptr;
+  Peer* retired = nullptr;
   const LockGuard guard(lock_);
-  for (Peer** link = &first_; *link != nullptr; link = &(*link)->next) {
+  for (Peer** link = &first_; *link != nullptr;) {
     Peer* const peer = *link;
     if (peer->alive.load(std::memory_order_relaxed) || peer->died_at > died_before ||
         peer->holders.load(std::memory_order_acquire) != 0) {
+      link = &peer->next;
       continue;
     }
     *link = peer->next;
+    peer->next = retired;
+    retired = peer;
     --count_;
-    return peer;
   }
-  return nullptr;
+  return retired;
 }
 
-Peer* PeerTable::take_any() noexcept {
+void PeerTable::clear() noexcept {
   const LockGuard guard(lock_);
-  Peer* const peer = first_;
-  if (peer != nullptr) {
-    first_ = peer->next;
-    --count_;
+  for (Peer** list : {&first_, &resting_}) {
+    while (*list != nullptr) {
+      Peer* const peer = *list;
+      *list = peer->next;
+      destroy(peer);
+    }
   }
-  return peer;
+  count_ = 0;
 }
 
-Peer* PeerTable::find_owner(std::uint32_t qpn, bool hold) noexcept {
-  if (hold) holds_used_.store(true, std::memory_order_relaxed);
+Peer* PeerTable::hold_owner(std::uint32_t qpn) noexcept {
   const std::uint32_t block = qpn >> kQpnBlockBits;
   Peer* reached = nullptr;
   Peer* living = nullptr;
@@ -92,7 +118,7 @@ Peer* PeerTable::find_owner(std::uint32_t qpn, bool hold) noexcept {
   for (Peer* peer = first_; peer != nullptr; peer = peer->next) {
     if (block_position(*peer, qpn) == kMaxBlocksPerProcess) continue;
     if (!peer->alive.load(std::memory_order_acquire)) {
-      dead = peer;
+      if (dead == nullptr) dead = peer;  // the one met last
       continue;
     }
     disputed = living != nullptr;
@@ -107,7 +133,7 @@ Peer* PeerTable::find_owner(std::uint32_t qpn, bool hold) noexcept {
                       : disputed          ? nullptr
                       : living != nullptr ? living
                                           : dead;
-  if (found != nullptr && hold) found->holders.fetch_add(1, std::memory_order_relaxed);
+  if (found != nullptr) found->holders.fetch_add(1, std::memory_order_relaxed);
   return found;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// The peers we have met. The service thread adds and removes; any thread looks up. A spin lock
-// guards the list.
+// The peers we have met. The service thread makes, adds and retires; any thread looks up, holds and
+// releases. A spin lock guards the list.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,42 @@ namespace verbatim::shm {
 
 class PeerTable {
  public:
-  /// A long-lived process that nobody leaves needs no more; further processes are refused, with a
-  /// warning.
+  /// So many at a time, those included that are dead and still held; further processes are refused,
+  /// with a warning.
   static constexpr std::uint32_t kMaxPeers = 4096;
 
   [[nodiscard]] bool full() const noexcept { return count_ >= kMaxPeers; }
+  /// A peer that is in no list yet: in a resting one's place, or in new memory. nullptr: there is
+  /// none.
+  [[nodiscard]] Peer* make() noexcept;
+  /// What make() gave, and add() did not take or take_retired() took out, gives back what it holds
+  /// and rests.
+  void rest(Peer* peer) noexcept;
   void add(Peer& peer) noexcept;
-  /// Takes out a dead peer that nobody holds, at most one per call; nullptr when there is none.
+  /// Takes out the dead peers that nobody holds, chained through `next`.
   [[nodiscard]] Peer* take_retired(std::uint64_t died_before) noexcept;
-  /// Takes out any peer (the node stops).
-  [[nodiscard]] Peer* take_any() noexcept;
+  /// Ends all peers, whoever holds them (the node stops).
+  void clear() noexcept;
 
   /// The owner of `qpn`: the living before the dead, and of two living claimants the one whose
-  /// socket led there; nullptr also when two live and neither was reached by name. `hold` counts a
+  /// socket led there; nullptr also when two live and neither was reached by name. Counts a
   /// holder.
-  [[nodiscard]] Peer* find_owner(std::uint32_t qpn, bool hold) noexcept;
+  [[nodiscard]] Peer* hold_owner(std::uint32_t qpn) noexcept;
   [[nodiscard]] Peer* find_identity(std::uint64_t identity) noexcept;
-  void release(Peer& peer) noexcept { peer.holders.fetch_sub(1, std::memory_order_release); }
+  /// True when a dead peer lost its last holder: the service thread should look for the retired.
+  /// (It may be retired between the two words; then its memory still is a Peer's.)
+  [[nodiscard]] bool release(Peer& peer) noexcept {
+    if (peer.holders.fetch_sub(1, std::memory_order_acq_rel) != 1 ||
+        peer.alive.load(std::memory_order_acquire))
+      return false;
+    released_.store(true, std::memory_order_release);
+    return true;
+  }
+  /// Whether release() said true since the last call.
+  [[nodiscard]] bool take_released() noexcept {
+    return released_.load(std::memory_order_relaxed) &&
+           released_.exchange(false, std::memory_order_acq_rel);
+  }
 
   /// REQUIRES: on the service thread (nobody else changes the list), or the list is at rest.
   [[nodiscard]] Peer* first() const noexcept { return first_; }
@@ -43,13 +62,9 @@ class PeerTable {
  private:
   SpinLock lock_;
   Peer* first_ = nullptr;
+  Peer* resting_ = nullptr;  ///< the service thread's own
   std::uint32_t count_ = 0;
-  std::atomic<bool> holds_used_{false};
+  std::atomic<bool> released_{false};
 };
-
-/// A Peer in memory of its own: its arena table is large and mostly untouched.
-[[nodiscard]] Peer* make_peer() noexcept;
-/// Unmaps and closes everything. REQUIRES: not in a table.
-void destroy_peer(Peer* peer) noexcept;
 
 }  // namespace verbatim::shm

@@ -98,6 +98,9 @@ class PeerSegment {
   int map(int fd, int doorbell_fd) noexcept;
   /// A view of our own segment (loopback); unmap then only forgets it.
   void view(OwnSegment& own) noexcept;
+  /// Gives the peer's memory back. The addresses of its segment stay ours, and read as zeros until
+  /// the next map() uses them again.
+  void rest() noexcept;
   void unmap() noexcept;
 
   const RegionRecord* regions() const noexcept { return regions_; }
@@ -123,9 +126,13 @@ class PeerSegment {
 
  private:
   int adopt_header() noexcept;
+  void unmap_reserved() noexcept;
+  void forget() noexcept;
 
   const unsigned char* base_ = nullptr;
   std::uint64_t size_ = 0;
+  void* reserved_ = nullptr;  ///< addresses of ours: base_ while mapped
+  std::uint64_t reserved_bytes_ = 0;
   const RegionRecord* regions_ = nullptr;
   std::uint32_t region_capacity_ = 0;
   const QpRecord* qps_ = nullptr;

@@ -251,6 +251,8 @@ void Switchboard::declare_dead(Peer& peer, const char* how) noexcept {
   }
   peer.died_at = now_ns();
   --living_;
+  if (dead_++ == 0 || peer.died_at + kRetireAfterNs < next_retire_)
+    next_retire_ = peer.died_at + kRetireAfterNs;
   peer.alive.store(false, std::memory_order_release);
   around_.hooks.peer_dead(peer);
 }

@@ -37,6 +37,9 @@ class Switchboard {
  public:
   static constexpr std::uint64_t kHandshakeNs = 5'000'000'000;
   static constexpr std::uint32_t kMaxHalfOpen = 64;
+  /// A dead peer that nobody holds is remembered so long: whoever asks for it hears at once that it
+  /// is dead.
+  static constexpr std::uint64_t kRetireAfterNs = 200'000'000;
 
   explicit Switchboard(const Surroundings& around) noexcept : around_(around) {}
 
@@ -84,6 +87,7 @@ class Switchboard {
   std::uint64_t resume_accepting(std::uint64_t now) noexcept;
   std::uint64_t send_all_unsent(std::uint64_t now) noexcept;
   std::uint64_t check_life_locks(std::uint64_t now) noexcept;
+  std::uint64_t retire_peers(std::uint64_t now) noexcept;
 
   /// False: the connection has to be closed.
   bool handle(Connection& connection, Received& received) noexcept;
@@ -110,6 +114,8 @@ class Switchboard {
   Connection* closed_ = nullptr;
   std::uint32_t half_open_ = 0;
   std::uint32_t living_ = 0;
+  std::uint32_t dead_ = 0;  ///< not retired yet
+  std::uint64_t next_retire_ = 0;
   std::uint32_t life_locks_ = 0;  ///< living peers that only a record lock tells about
   std::uint64_t next_life_check_ = 0;
   std::uint64_t next_unsent_ = 0;

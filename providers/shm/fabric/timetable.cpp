@@ -12,20 +12,36 @@ namespace {
 constexpr std::uint64_t kAcceptPauseNs = 100'000'000;
 constexpr std::uint64_t kLifeCheckNs = 10'000'000;
 constexpr std::uint64_t kUnsentRetryNs = 2'000'000;
-constexpr std::uint64_t kRetireAfterNs = 5'000'000'000;
+/// Whoever releases the last hold of a dead peer says so; a word that crossed with its death is
+/// made good after this.
+constexpr std::uint64_t kRetireLookNs = 1'000'000'000;
 
 }  // namespace
 
 std::uint64_t Switchboard::run_due(std::uint64_t now) noexcept {
   std::uint64_t next = connect_wanted(now);
-  for (const std::uint64_t when : {close_late_handshakes(now), resume_accepting(now),
-                                   send_all_unsent(now), check_life_locks(now)}) {
+  for (const std::uint64_t when :
+       {close_late_handshakes(now), resume_accepting(now), send_all_unsent(now),
+        check_life_locks(now), retire_peers(now)}) {
     if (when < next) next = when;
   }
-  if (now > kRetireAfterNs) {
-    while (Peer* retired = around_.peers.take_retired(now - kRetireAfterNs)) destroy_peer(retired);
-  }
   return next;
+}
+
+std::uint64_t Switchboard::retire_peers(std::uint64_t now) noexcept {
+  if (dead_ == 0) return kNever;
+  const bool released = around_.peers.take_released();
+  if (now < next_retire_ && !released) return next_retire_;
+  if (now >= next_retire_) next_retire_ = now + kRetireLookNs;
+  Peer* retired = around_.peers.take_retired(now > kRetireAfterNs ? now - kRetireAfterNs : 0);
+  while (retired != nullptr) {
+    Peer* const following = retired->next;
+    log_debug("forgot process %d", static_cast<int>(retired->pid));
+    around_.peers.rest(retired);
+    --dead_;
+    retired = following;
+  }
+  return dead_ != 0 ? next_retire_ : kNever;
 }
 
 std::uint64_t Switchboard::connect_wanted(std::uint64_t now) noexcept {
