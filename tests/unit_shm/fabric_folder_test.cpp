@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -17,8 +18,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "tests/support/deadline.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::shm {
@@ -208,6 +211,84 @@ TEST_F(OpenFolderTest, AFullFolderOfTheDeadIsTakenOverQuickly) {
     ASSERT_EQ(folder_->claim(block, listener), 0);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST_F(OpenFolderTest, TheNamesOfTheDeadGoAwayWithTheNextStarts) {
+  constexpr std::size_t kDead = 100;
+  std::uint32_t block = 0;
+  {
+    std::vector<UniqueFd> doomed(kDead);
+    for (UniqueFd& listener : doomed) ASSERT_EQ(folder_->claim(block, listener), 0);
+  }  // as a crash of all of them would
+  EXPECT_EQ(names(), kDead);
+  std::vector<UniqueFd> listeners(8);
+  for (UniqueFd& listener : listeners) ASSERT_EQ(folder_->claim(block, listener), 0);
+  EXPECT_EQ(names(), listeners.size());
+}
+
+TEST_F(OpenFolderTest, LookingForTheDeadDoesNotDisturbTheLiving) {
+  std::uint32_t living = 0;
+  UniqueFd listener;
+  ASSERT_EQ(folder_->claim(living, listener), 0);
+  std::vector<UniqueFd> others(4);
+  for (UniqueFd& other : others) {
+    std::uint32_t block = 0;
+    ASSERT_EQ(folder_->claim(block, other), 0);
+  }
+  folder_->remove_stale(living);
+  EXPECT_EQ(names(), 1u + others.size());
+  EXPECT_LT(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC), 0);
+  EXPECT_EQ(errno, EAGAIN);
+}
+
+TEST_F(OpenFolderTest, TheLastToLeaveRemovesTheLock) {
+  const std::string lock = std::string(folder_->path()) + "/lock";
+  std::uint32_t block = 0;
+  UniqueFd listener;
+  ASSERT_EQ(folder_->claim(block, listener), 0);
+  folder_->leave();
+  EXPECT_TRUE(fs::exists(lock)) << "somebody is there";
+  folder_->release(block);
+  {
+    const UniqueFd other(open(lock.c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
+    folder_->leave();
+    EXPECT_TRUE(fs::exists(lock)) << "somebody is coming";
+  }
+  folder_->leave();
+  EXPECT_FALSE(fs::exists(lock));
+}
+
+TEST_F(OpenFolderTest, WhoWaitedForALockThatIsGoneTakesTheNextOne) {
+  const std::string lock = std::string(folder_->path()) + "/lock";
+  UniqueFd old(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(flock(old.get(), LOCK_EX), 0);
+  std::uint32_t block = 0;
+  UniqueFd listener;
+  int claimed = -1;
+  std::thread waiting([&] { claimed = folder_->claim(block, listener); });
+  // It has the file open by the time that a second descriptor of it shows.
+  EXPECT_TRUE(harness::wait_until([&] {
+    std::size_t open_here = 0;
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      open_here += fs::read_symlink(entry.path(), gone) == lock;
+    }
+    return open_here == 2;
+  }));
+  // The other is the last to leave, and a third one comes at once.
+  unlink(lock.c_str());
+  const UniqueFd third(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(flock(third.get(), LOCK_EX), 0);
+  old.reset();
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(100)) {
+    EXPECT_EQ(names(), 0u) << "two hold the lock";
+    sched_yield();
+  }
+  ASSERT_EQ(flock(third.get(), LOCK_UN), 0);
+  waiting.join();
+  EXPECT_EQ(claimed, 0);
 }
 
 TEST_F(OpenFolderTest, AHeldLockIsWaitedForOnlySoLong) {

@@ -271,22 +271,39 @@ TEST_F(MeetingTest, APeerThatStopsButLivesOnIsGoneToo) {
   other.quit();
 }
 
+/// Is the name of the block of `qpn` in the folder?
+bool is_named(std::uint32_t qpn) {
+  char name[8];
+  std::snprintf(name, sizeof name, "q%03x", qpn >> kQpnBlockBits);
+  const auto contents = harness::fabric_contents();
+  return std::find(contents.begin(), contents.end(), name) != contents.end();
+}
+
 TEST_F(MeetingTest, TheNamesOfTheKilledAreRemovedByWhoAsksForThem) {
   const RunningNode node;
   Other other;
   const std::uint32_t qpn = other.take_qpn();
-  char name[8];
-  std::snprintf(name, sizeof name, "q%03x", qpn >> kQpnBlockBits);
-  const auto is_there = [&] {
-    const auto contents = harness::fabric_contents();
-    return std::find(contents.begin(), contents.end(), name) != contents.end();
-  };
   other.child().kill_and_collect();
-  ASSERT_TRUE(is_there());
+  ASSERT_TRUE(is_named(qpn));
   EXPECT_TRUE(wait_until([&] {
     node->want_peer(qpn);
-    return !is_there();
+    return !is_named(qpn);
   }));
+}
+
+TEST_F(MeetingTest, TheNamesOfTheKilledAreRemovedByThoseWhoKnewThem) {
+  const RunningNode node;
+  for (const bool has_child : {false, true}) {
+    Other other;
+    const std::uint32_t qpn = other.take_qpn();
+    ASSERT_NE(meet(qpn), nullptr);
+    // A forked child has the listening socket too, as far as it can.
+    const pid_t sleeper = has_child ? static_cast<pid_t>(other.ask(Ask::kFork)) : 0;
+    ASSERT_TRUE(is_named(qpn));
+    other.child().kill_and_collect();
+    EXPECT_TRUE(wait_until([&] { return !is_named(qpn); }, 2000)) << has_child;
+    if (sleeper != 0) kill(sleeper, SIGKILL);
+  }
 }
 
 TEST_F(MeetingTest, RetiredPeersGiveEverythingBack) {

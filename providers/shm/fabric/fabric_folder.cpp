@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/fabric/fabric_folder.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -23,6 +24,9 @@ namespace {
 
 constexpr const char* kDefaultFabric = "default";
 constexpr int kBacklog = 256;
+constexpr const char* kLockName = "lock";
+/// Names that a claim looks at besides its own: some microseconds each.
+constexpr std::uint32_t kLooks = 32;
 
 struct BlockName {
   explicit BlockName(std::uint32_t block) noexcept {
@@ -165,27 +169,80 @@ bool FabricFolder::address_of(std::uint32_t block, sockaddr_un& address) const n
   return length > 0 && static_cast<std::size_t>(length) < sizeof address.sun_path;
 }
 
-int FabricFolder::lock(std::uint64_t patience_ns, UniqueFd& held) noexcept {
-  UniqueFd fd(::openat(folder_.get(), "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) {
-    const int error = errno;
-    log_error("the rendezvous folder %s cannot be used: %s%s", path_, std::strerror(error),
-              error == ENOENT ? " (somebody removed it while we were using it)" : "");
-    return EIO;
-  }
+FabricFolder::Lock::~Lock() {
+  if (file.valid()) (void)::flock(file.get(), LOCK_UN);
+}
+
+int FabricFolder::lock(std::uint64_t patience_ns, Lock& held) noexcept {
   const std::uint64_t deadline = now_ns() + patience_ns;
-  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
-    if (error != EWOULDBLOCK && error != EINTR) {
-      log_error("locking %s/lock: %s", path_, std::strerror(error));
+  for (;;) {
+    UniqueFd fd(
+        ::openat(folder_.get(), kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd.valid()) {
+      const int error = errno;
+      log_error("the rendezvous folder %s cannot be used: %s%s", path_, std::strerror(error),
+                error == ENOENT ? " (somebody removed it while we were using it)" : "");
       return EIO;
     }
-    if (now_ns() >= deadline) return EBUSY;
-    const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
-    ::nanosleep(&pause, nullptr);
+    while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      const int error = errno;
+      if (error != EWOULDBLOCK && error != EINTR) {
+        log_error("locking %s/%s: %s", path_, kLockName, std::strerror(error));
+        return EIO;
+      }
+      if (now_ns() >= deadline) return EBUSY;
+      const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+      ::nanosleep(&pause, nullptr);
+    }
+    // Its last holder may have been the last to leave: then it is nobody's lock any more.
+    struct stat status {};
+    if (::fstat(fd.get(), &status) == 0 && status.st_nlink == 0 &&
+        now_ns() < deadline + kLockPatienceNs)
+      continue;
+    held.file = static_cast<UniqueFd&&>(fd);
+    return 0;
   }
-  held = static_cast<UniqueFd&&>(fd);
-  return 0;
+}
+
+bool FabricFolder::list(Names& names) const noexcept {
+  UniqueFd again(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* const entries = again.valid() ? ::fdopendir(again.get()) : nullptr;
+  if (entries == nullptr) return false;
+  (void)again.release();
+  while (const dirent* entry = ::readdir(entries)) {
+    unsigned block = 0;
+    char after = 0;
+    if (std::sscanf(entry->d_name, "q%3x%c", &block, &after) == 1 && block < kQpnBlocks)
+      names.words[block / 64] |= std::uint64_t{1} << (block % 64);
+  }
+  ::closedir(entries);
+  return true;
+}
+
+bool FabricFolder::is_dead(std::uint32_t block) const noexcept {
+  // A living owner is not disturbed: his socket is of another kind, which is told (EPROTOTYPE)
+  // before he hears of it.
+  UniqueFd probe(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  return probe.valid() && address_of(block, address) &&
+         ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+         errno == ECONNREFUSED;
+}
+
+void FabricFolder::remove_some_locked(std::uint32_t start) noexcept {
+  Names names;
+  if (!list(names)) return;
+  std::uint32_t looks = 0;
+  std::uint32_t removed = 0;
+  for (std::uint32_t i = 0; i < kQpnBlocks && looks < kLooks; ++i) {
+    const std::uint32_t block = (start + i) % kQpnBlocks;
+    if (!names.has(block)) continue;
+    ++looks;
+    if (!is_dead(block)) continue;
+    release(block);
+    ++removed;
+  }
+  if (removed != 0) log_info("removed %u names of dead processes from %s", removed, path_);
 }
 
 int FabricFolder::try_claim_locked(std::uint32_t block, UniqueFd& listener) noexcept {
@@ -194,9 +251,7 @@ int FabricFolder::try_claim_locked(std::uint32_t block, UniqueFd& listener) noex
   (void)address_of(block, address);
   if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (errno != EADDRINUSE) return errno;
-    UniqueFd probe;
-    if (connect(block, probe) != ECONNREFUSED) return EADDRINUSE;
-    // Dead: under the lock nobody is between bind and listen.
+    if (!is_dead(block)) return EADDRINUSE;
     if (::unlinkat(folder_.get(), name.text, 0) != 0 && errno != ENOENT) return EADDRINUSE;
     if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
       return errno;
@@ -210,18 +265,19 @@ int FabricFolder::try_claim_locked(std::uint32_t block, UniqueFd& listener) noex
 }
 
 int FabricFolder::claim(std::uint32_t& block, UniqueFd& listener) noexcept {
-  UniqueFd held;
+  Lock held;
   int error = lock(kLockPatienceNs, held);
   if (error != 0) {
     if (error == EBUSY) {
-      log_error("%s/lock is held by another process for too long: 'fuser %s/lock' tells which",
-                path_, path_);
+      log_error("%s/%s is held by another process for too long: 'fuser %s/%s' tells which", path_,
+                kLockName, path_, kLockName);
     }
     return EIO;
   }
   // Block 0 holds the special numbers 0 and 1 and is never used. A random start lets numbers rest
   // between uses.
   const std::uint32_t start = random_block();
+  remove_some_locked(start);
   for (std::uint32_t i = 0; i < kQpnBlocks; ++i) {
     const std::uint32_t candidate = (start + i) % kQpnBlocks;
     if (candidate == 0) continue;
@@ -267,12 +323,22 @@ int FabricFolder::connect(std::uint32_t block, UniqueFd& socket) noexcept {
 }
 
 void FabricFolder::remove_stale(std::uint32_t block) noexcept {
-  UniqueFd held;
-  if (lock(0, held) != 0) return;
-  UniqueFd probe;
-  if (connect(block, probe) != ECONNREFUSED) return;
+  Lock held;
+  if (!is_dead(block) || lock(0, held) != 0 || !is_dead(block)) return;
   log_info("removing %s/%s: its process died", path_, BlockName(block).text);
   release(block);
+}
+
+void FabricFolder::leave() noexcept {
+  Lock held;
+  if (!folder_.valid() || ::faccessat(folder_.get(), kLockName, F_OK, 0) != 0 || lock(0, held) != 0)
+    return;
+  Names names;
+  if (!list(names)) return;
+  for (const std::uint64_t word : names.words) {
+    if (word != 0) return;
+  }
+  (void)::unlinkat(folder_.get(), kLockName, 0);
 }
 
 }  // namespace verbatim::shm

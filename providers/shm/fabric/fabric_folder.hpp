@@ -3,14 +3,17 @@
 // The rendezvous folder: where processes of one user find each other by queue pair number.
 //
 //   <folder>/q0a3     listening socket of the process that owns numbers 0x0a3000 ... 0x0a3fff
-//   <folder>/lock     held (flock) while a name is made or a dead one is removed
+//   <folder>/lock     held (flock) while a name is made or a dead one is removed; the last to leave
+//                     removes it too
 //
 // VERBATIM_FABRIC names a folder (absolute path) or a fabric; a fabric's folder is
 // <XDG_RUNTIME_DIR, or /tmp>/verbatim-<uid>/<fabric>. Ours alone: owner checked, no rights for
 // others, never a symbolic link. Containers share one by a bind mount.
 //
-// A name whose owner died refuses connections; whoever meets it removes it. Sockets are bound and
-// reached through /proc/self/fd/<dirfd>/<name>, because a socket's path may have 108 bytes only.
+// A name whose owner died refuses connections. It is removed by whoever wants to reach it, by those
+// who knew its owner, and by whoever makes a name: each looks at a number of others too, so that
+// what a crash leaves goes away with the next starts. Sockets are bound and reached through
+// /proc/self/fd/<dirfd>/<name>, because a socket's path may have 108 bytes only.
 //
 // Any thread may call; nothing waits longer than kLockPatienceNs. Spec: unix(7), flock(2).
 #pragma once
@@ -32,6 +35,8 @@ class FabricFolder {
   /// Finds, makes and checks the folder. EACCES, ENOTDIR ... with the cause and the fix in the log.
   int open() noexcept;
   void close() noexcept;
+  /// Removes the lock file when no name is left. After the release of our own names.
+  void leave() noexcept;
   const char* path() const noexcept { return path_; }
 
   /// Takes a block that nobody lives in, looking from a pseudo-random one on; `listener` listens
@@ -49,9 +54,31 @@ class FabricFolder {
   void remove_stale(std::uint32_t block) noexcept;
 
  private:
+  /// The lock while it is held. Let go in words: a child that was forked meanwhile has the
+  /// descriptor too.
+  class Lock {
+   public:
+    Lock() = default;
+    ~Lock();
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    UniqueFd file;
+  };
+  struct Names {
+    std::uint64_t words[kQpnBlocks / 64] = {};
+    bool has(std::uint32_t block) const noexcept {
+      return (words[block / 64] >> (block % 64) & 1) != 0;
+    }
+  };
+
   int open_under(const char* base, const char* fabric) noexcept;
-  int lock(std::uint64_t patience_ns, UniqueFd& held) noexcept;
+  int lock(std::uint64_t patience_ns, Lock& held) noexcept;
   int try_claim_locked(std::uint32_t block, UniqueFd& listener) noexcept;
+  /// The blocks that have names. False: the folder cannot be read.
+  bool list(Names& names) const noexcept;
+  /// Looks at some names from `start` on, and removes those of the dead.
+  void remove_some_locked(std::uint32_t start) noexcept;
+  bool is_dead(std::uint32_t block) const noexcept;
   bool address_of(std::uint32_t block, sockaddr_un& address) const noexcept;
 
   UniqueFd folder_;

@@ -51,6 +51,7 @@ int QpnBlocks::add_block() noexcept {
   Block& block = blocks_[count_];
   block = {};
   block.number = number;
+  block.named = true;
   if (number == kMulticastQpn >> kQpnBlockBits) {
     const std::uint32_t last = kMulticastQpn % kQpnsPerBlock;
     block.in_use[last / 64] |= std::uint64_t{1} << (last % 64);
@@ -99,7 +100,11 @@ void QpnBlocks::give(std::uint32_t index) noexcept {
 
 void QpnBlocks::release_names() noexcept {
   const LockGuard guard(mutex_);
-  for (std::uint32_t k = 0; k < count_; ++k) folder_.release(blocks_[k].number);
+  for (std::uint32_t k = 0; k < count_; ++k) {
+    if (blocks_[k].named) folder_.release(blocks_[k].number);
+    blocks_[k].named = false;
+  }
+  folder_.leave();
 }
 
 }  // namespace verbatim::shm

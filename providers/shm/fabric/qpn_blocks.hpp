@@ -21,7 +21,7 @@ class QpnBlocks {
 
   int take(std::uint32_t& index, std::uint32_t& qpn) noexcept;
   void give(std::uint32_t index) noexcept;
-  /// Removes the names of our blocks.
+  /// Removes the names of our blocks, once: then they may be somebody else's.
   void release_names() noexcept;
 
   void lock_for_fork() noexcept { mutex_.lock(); }
@@ -30,6 +30,7 @@ class QpnBlocks {
  private:
   struct Block {
     std::uint32_t number;
+    bool named;
     std::uint32_t used;
     std::uint32_t next;  ///< where the search goes on: a number rests after its use
     std::uint64_t in_use[kQpnsPerBlock / 64];

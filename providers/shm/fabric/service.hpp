@@ -40,6 +40,7 @@ class Service {
   void wake() noexcept;
   void want_tick(bool on) noexcept;
   [[nodiscard]] bool on_thread() const noexcept;
+  void close_listeners() noexcept { switchboard_.close_listeners(); }
   int add_listener(UniqueFd socket) noexcept {
     return switchboard_.add_listener(static_cast<UniqueFd&&>(socket));
   }

@@ -33,7 +33,7 @@ void Switchboard::close(bool forked) noexcept {
     close_connection(*oldest_);
   }
   bury();
-  for (Listener& listener : listeners_) listener.socket.reset();
+  close_listeners();
   listener_count_.store(0, std::memory_order_relaxed);
 }
 
@@ -44,6 +44,11 @@ bool Switchboard::watch(int fd, EventSource& source) noexcept {
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0) return true;
   log_warn("watching a descriptor: %s", std::strerror(errno));
   return false;
+}
+
+void Switchboard::close_listeners() noexcept {
+  const std::uint32_t count = listener_count_.load(std::memory_order_acquire);
+  for (std::uint32_t n = 0; n < count; ++n) listeners_[n].socket.reset();
 }
 
 int Switchboard::add_listener(UniqueFd socket) noexcept {
@@ -255,6 +260,17 @@ void Switchboard::declare_dead(Peer& peer, const char* how) noexcept {
     next_retire_ = peer.died_at + kRetireAfterNs;
   peer.alive.store(false, std::memory_order_release);
   around_.hooks.peer_dead(peer);
+  remove_names(peer);
+}
+
+/// Of what it says are its blocks, those whose names nobody stands behind.
+void Switchboard::remove_names(const Peer& peer) noexcept {
+  const SegmentHeader& head = peer.segment.live_head();
+  const std::uint32_t count = head.block_count.load(std::memory_order_acquire);
+  for (std::uint32_t k = 0; k < count && k < kMaxBlocksPerProcess; ++k) {
+    const std::uint32_t block = head.blocks[k].load(std::memory_order_relaxed);
+    if (block < kQpnBlocks) around_.folder.remove_stale(block);
+  }
 }
 
 }  // namespace verbatim::shm

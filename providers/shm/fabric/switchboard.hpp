@@ -48,6 +48,8 @@ class Switchboard {
   /// REQUIRES: the service thread has ended. In a forked child nothing is said to anybody.
   void close(bool forked) noexcept;
 
+  /// Also in a forked child, at once: its copies would stand behind the names when we are dead.
+  void close_listeners() noexcept;
   /// Accepts on the socket of one more block of ours. Any thread. 0 or an errno.
   int add_listener(UniqueFd socket) noexcept;
 
@@ -97,6 +99,7 @@ class Switchboard {
   Peer* make_acquaintance(Connection& connection, const HelloMessage& hello,
                           Received& received) noexcept;
   void declare_dead(Peer& peer, const char* how) noexcept;
+  void remove_names(const Peer& peer) noexcept;
 
   void answer_want(Connection& connection, std::uint32_t arena) noexcept;
   void take_arena(Peer& peer, const ArenaMessage& message, UniqueFd& file) noexcept;
