@@ -131,7 +131,7 @@ bool make_ring(Qp& qp) noexcept {
 bool unread(const Qp& qp) noexcept {
   return qp.remote != nullptr && qp.peer->alive.load(std::memory_order_acquire) &&
          qp.remote->accepts.load(std::memory_order_acquire) == qp.remote_session &&
-         qp.remote->consumed.load(std::memory_order_acquire) < qp.sent;
+         (qp.told_fault || qp.remote->consumed.load(std::memory_order_acquire) < qp.sent);
 }
 
 void detach(Qp& qp) noexcept {
@@ -162,6 +162,7 @@ void detach(Qp& qp) noexcept {
   qp.receiver_sleeps = false;
   qp.receiver_stuck = false;
   qp.window_was_full = false;
+  qp.told_fault = false;
   qp.progress = {};
 }
 

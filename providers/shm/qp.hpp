@@ -130,6 +130,7 @@ struct Qp : verbatim::Qp {
   bool receiver_sleeps = false;     ///< its service thread had to be asked to take from the window
   bool receiver_stuck = false;      ///< and did not: the window is of no use for now
   bool window_was_full = false;
+  bool told_fault = false;       ///< the peer was told that its half must end
   std::uint32_t generation = 0;  ///< of our sending half; outlives resets
   PendingSend* queue = nullptr;
   ibv_sge* queue_sges = nullptr;

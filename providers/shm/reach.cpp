@@ -114,16 +114,19 @@ Reach way_to(const Qp& qp, std::uint32_t key, std::uint64_t iova, std::uint64_t 
   return arena_coming ? Reach::kArena : Reach::kService;
 }
 
-bool all_mapped(const Qp& qp, const RemoteRange* remote, std::uint32_t count,
-                std::uint32_t need) noexcept {
+Reach way_to_all(const Qp& qp, const RemoteRange* remote, std::uint32_t count,
+                 std::uint32_t need) noexcept {
+  Reach all = Reach::kDone;
   for (std::uint32_t i = 0; i < count; ++i) {
+    if (remote[i].length == 0) continue;
     unsigned char* mapped;
     std::uint64_t address;
-    if (remote[i].length != 0 && way_to(qp, remote[i].key, remote[i].iova, remote[i].length, need,
-                                        mapped, address) != Reach::kDone)
-      return false;
+    const Reach way =
+        way_to(qp, remote[i].key, remote[i].iova, remote[i].length, need, mapped, address);
+    if (way == Reach::kDenied) return way;
+    if (way != Reach::kDone) all = way;
   }
-  return true;
+  return all;
 }
 
 Reach copy(Qp& qp, SendLock& lock, const Transfer& transfer, std::uint64_t& done,

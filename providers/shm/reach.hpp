@@ -51,9 +51,10 @@ enum class Reach : std::uint8_t {
 Reach copy(Qp& qp, SendLock& lock, const Transfer& transfer, std::uint64_t& done,
            std::uint64_t total) noexcept;
 
-/// True when every remote range is mapped: the way that needs no system call.
-bool all_mapped(const Qp& qp, const RemoteRange* remote, std::uint32_t count,
-                std::uint32_t need) noexcept;
+/// The way to all of them: kDone when every one is mapped, so that no system call is needed;
+/// kDenied when one is; else what the last one that is not mapped wants.
+Reach way_to_all(const Qp& qp, const RemoteRange* remote, std::uint32_t count,
+                 std::uint32_t need) noexcept;
 
 /// The way to one range now. kDone: mapped, at `mapped`.
 Reach way_to(const Qp& qp, std::uint32_t key, std::uint64_t iova, std::uint64_t length,

@@ -47,6 +47,8 @@ Taken fail_receive(Qp& qp, std::uint64_t index, ibv_wc_status status, ibv_wc& wc
   fill_receive(wc, qp, qp.rq_wr_ids[index & mask_of(qp.rq_log)], 0, 0);
   wc.status = status;
   finish_receive(qp, index);
+  // What its sender sent behind it is not taken any more: this matches no session.
+  qp.rx_session = ~std::uint64_t{0};
   qp.broken = true;
   qp.recv_cq->has_broken = true;
   return Taken::kCompletion;

@@ -145,7 +145,7 @@ Step place_rest(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRang
     case Reach::kService:
       return Step::waits(Wait::kService);
     case Reach::kDenied:
-      return Step::fails(IBV_WC_REM_OP_ERR);
+      return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
     default:
       return Step::waits(Wait::kPeer);
   }
@@ -253,13 +253,13 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
                  : Step::waits(Wait::kReceive);
     case CreditState::kBadKey:
       publish_fault(qp, IBV_WC_LOC_PROT_ERR);
-      return Step::fails(IBV_WC_REM_OP_ERR);
+      return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
     case CreditState::kGood:
       break;
   }
   if (send.length > room) {
     publish_fault(qp, IBV_WC_LOC_LEN_ERR);
-    return Step::fails(IBV_WC_REM_INV_REQ_ERR);
+    return Step::fails(IBV_WC_REM_INV_REQ_ERR, kToldInReceive);
   }
   if (send.length <= Slot::kInlineBytes) {
     gather(next_slot(qp).data, local, send.num_sge, 0, send.length);
@@ -270,8 +270,12 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
   if (send.length >= kDirectBytes) {
     RemoteRange ranges[kMaxSge];
     const std::uint32_t count = receive_ranges(qp, ranges);
-    if (count != 0 && all_mapped(qp, ranges, count, IBV_ACCESS_LOCAL_WRITE))
-      return place_whole(qp, lock, send, local);
+    const Reach way = way_to_all(qp, ranges, count, IBV_ACCESS_LOCAL_WRITE);
+    if (way == Reach::kDenied) {  // a region that was deregistered after the receive was posted
+      publish_fault(qp, IBV_WC_LOC_PROT_ERR);
+      return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
+    }
+    if (count != 0 && way == Reach::kDone) return place_whole(qp, lock, send, local);
   }
   if (send.length <= kPiece && send_through_window(qp, send, local)) return Step::done();
   fit_window(qp, send.length);

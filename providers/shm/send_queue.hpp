@@ -31,16 +31,19 @@ void drop_sends(Qp& qp) noexcept;
 Wait attach(Qp& qp) noexcept;
 /// Forgets the peer's half and gives back what it read from. REQUIRES: not unread().
 void detach(Qp& qp) noexcept;
-/// Has the peer still to take messages that we sent? Their completions have said that they arrived,
-/// so their bytes must outlive the QP.
+/// Has the peer still to take messages that we sent, or to hear that its half must end? Completions
+/// have said that they arrived, so they must outlive the QP.
 bool unread(const Qp& qp) noexcept;
+
+/// For Step::tell: the responder ends too, and one of its receives says why.
+inline constexpr std::uint32_t kToldInReceive = ~0u;
 
 /// How one step at the head of the queue ended.
 struct Step {
   enum class Kind : std::uint8_t { kDone, kWait, kFail } kind;
   Wait wait = Wait::kNothing;
   ibv_wc_status status = IBV_WC_SUCCESS;
-  /// For kFail: what the responder must be told, an ibv_event_type, or 0.
+  /// For kFail: what the responder must be told, an ibv_event_type or kToldInReceive; or 0.
   std::uint32_t tell = 0;
 
   static Step done() noexcept { return {Kind::kDone}; }

@@ -137,7 +137,8 @@ ibv_wc_status perform(Qp& qp, const Peer& peer, const Request& request,
   }
 }
 
-/// The requester met a fault that is ours by the rules: our half ends too.
+/// The requester met a fault that is ours by the rules: our half ends too, polled or not. `event`
+/// is the asynchronous event that says so, unless a receive completion does.
 void suffer_fault(Qp& qp, std::uint64_t event) noexcept {
   {
     SendLock lock(qp);
@@ -146,8 +147,10 @@ void suffer_fault(Qp& qp, std::uint64_t event) noexcept {
     enter_error(qp);
     flush_sends(qp);
   }
-  raise_qp_event(qp,
-                 event == IBV_EVENT_QP_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
+  if (event == IBV_EVENT_QP_ACCESS_ERR)
+    raise_qp_event(qp, IBV_EVENT_QP_ACCESS_ERR);
+  else if (event != kToldInReceive)
+    raise_qp_event(qp, IBV_EVENT_QP_REQ_ERR);
 }
 
 void serve(Qp& qp) noexcept {
@@ -260,6 +263,7 @@ Reach ask_for_atomic(Qp& qp, const PendingSend& send, std::uint64_t& old) noexce
 
 void tell_fault(Qp& qp, std::uint32_t event) noexcept {
   if (qp.remote == nullptr) return;
+  qp.told_fault = true;
   ask(qp, ServiceOp::kFault, event);
   qp.progress.asked = 0;  // needs no answer
 }

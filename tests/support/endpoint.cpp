@@ -45,8 +45,8 @@ unsigned char* Endpoint::bytes(std::int32_t region) {
   return regions_.at(static_cast<std::size_t>(region)).start;
 }
 
-RegionInfo Endpoint::add_region(Region region, int access) {
-  region.mr.reset(ibv_reg_mr(session_->pd.get(), region.start, region.size, access));
+RegionInfo Endpoint::add_region(Region region, int access, ibv_pd* in) {
+  region.mr.reset(ibv_reg_mr(in, region.start, region.size, access));
   if (!region.mr) fail("ibv_reg_mr", errno);
   region.lkey = region.mr->lkey;
   RegionInfo info;
@@ -64,7 +64,7 @@ RegionInfo Endpoint::allocate(MemoryKind kind, std::uint64_t size, int access) {
   region.memory = kind == MemoryKind::kMapped ? shared_memory(size) : ordinary_memory(size);
   region.start = static_cast<unsigned char*>(region.memory.get());
   region.size = size;
-  return add_region(std::move(region), access);
+  return add_region(std::move(region), access, pd());
 }
 
 RegionInfo Endpoint::register_part(std::int32_t region, std::uint64_t offset, std::uint64_t size,
@@ -74,7 +74,18 @@ RegionInfo Endpoint::register_part(std::int32_t region, std::uint64_t offset, st
   part.memory = whole.memory;
   part.start = whole.start + offset;
   part.size = size;
-  return add_region(std::move(part), access);
+  return add_region(std::move(part), access, pd());
+}
+
+RegionInfo Endpoint::register_foreign(std::int32_t region, int access) {
+  if (!foreign_pd_) foreign_pd_.reset(ibv_alloc_pd(context()));
+  if (!foreign_pd_) fail("ibv_alloc_pd", errno);
+  const Region& ours = regions_.at(static_cast<std::size_t>(region));
+  Region theirs;
+  theirs.memory = ours.memory;
+  theirs.start = ours.start;
+  theirs.size = ours.size;
+  return add_region(std::move(theirs), access, foreign_pd_.get());
 }
 
 std::int32_t Endpoint::deregister(std::int32_t region) {

@@ -32,6 +32,8 @@ class Endpoint {
   /// A further registration of a part of a region's memory.
   RegionInfo register_part(std::int32_t region, std::uint64_t offset, std::uint64_t size,
                            int access);
+  /// A further registration of all of a region's memory, in another protection domain.
+  RegionInfo register_foreign(std::int32_t region, int access);
   /// Deregisters; the memory stays until the end and can be looked at.
   std::int32_t deregister(std::int32_t region);
   void fill(std::int32_t region, std::uint64_t offset, std::uint64_t length, std::uint32_t seed);
@@ -115,7 +117,7 @@ class Endpoint {
     QpHandle handle;
     QpInfo info;
   };
-  RegionInfo add_region(Region region, int access);
+  RegionInfo add_region(Region region, int access, ibv_pd* in);
   std::int32_t add_cq(std::int32_t depth, std::shared_ptr<ibv_comp_channel> channel);
   std::shared_ptr<ibv_comp_channel> new_channel();
   ibv_sge to_sge(const Slice& piece);
@@ -123,6 +125,7 @@ class Endpoint {
 
   // In the order of their dependence: destroyed from the bottom.
   std::shared_ptr<Session> session_;
+  PdHandle foreign_pd_;  ///< made by the first register_foreign()
   std::deque<Region> regions_;
   std::deque<Cq> cqs_;
   std::deque<Qp> qps_;

@@ -21,8 +21,8 @@
 namespace verbatim::harness {
 
 using EndpointMethods = MethodList<
-    &Endpoint::allocate, &Endpoint::register_part, &Endpoint::deregister, &Endpoint::fill,
-    &Endpoint::mismatch, &Endpoint::set, &Endpoint::peek, &Endpoint::poke, &Endpoint::load,
+    &Endpoint::allocate, &Endpoint::register_part, &Endpoint::register_foreign,
+    &Endpoint::deregister, &Endpoint::fill, &Endpoint::mismatch, &Endpoint::set, &Endpoint::peek, &Endpoint::poke, &Endpoint::load,
     &Endpoint::store, &Endpoint::await_word, &Endpoint::create_cq, &Endpoint::cq_depth,
     &Endpoint::create_qp, &Endpoint::destroy_qp, &Endpoint::destroy_cq, &Endpoint::to_init,
     &Endpoint::to_rtr, &Endpoint::to_rts, &Endpoint::to_state, &Endpoint::connect, &Endpoint::state,
@@ -66,6 +66,9 @@ class Side {
   RegionInfo register_part(const RegionInfo& whole, std::uint64_t offset, std::uint64_t size,
                            int access = kAllAccess) {
     return call<&Endpoint::register_part>(whole.id, offset, size, access);
+  }
+  RegionInfo register_foreign(const RegionInfo& whole, int access = kAllAccess) {
+    return call<&Endpoint::register_foreign>(whole.id, access);
   }
   int deregister(const RegionInfo& region) { return call<&Endpoint::deregister>(region.id); }
   void fill(const RegionInfo& region, std::uint64_t offset, std::uint64_t length,

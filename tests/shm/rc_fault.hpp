@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// One row of the fault table (IBTA 9.9.2, 9.9.3, 10.10.3): a request that fails between one that
+// has succeeded and others that follow, on a connection of its own, with everything that must come
+// of it at both ends:
+//
+//   requester   success, the fault's status, flushes in order; its receives flushed in order; what
+//               is posted afterwards flushed too; the error state
+//   responder   untouched: in service, its receives still posted, no event; or failed: the error
+//               state before anybody polls, the event that names the fault (none when a receive
+//               completion tells of it), its receives and its waiting sends flushed in order
+//
+// One thread. The bytes at both ends stay as they were, except where a test says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/shm/rc_expect.hpp"
+
+namespace verbatim::harness {
+
+/// What a fault does to the other side.
+struct Responder {
+  bool fails = false;
+  int event = -1;                               ///< ibv_event_type, or -1: none
+  ibv_wc_status receive = IBV_WC_WR_FLUSH_ERR;  ///< of its first posted receive
+};
+inline constexpr Responder kUntouched{};
+inline constexpr Responder kAccessFault{true, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR};
+inline constexpr Responder kRequestFault{true, IBV_EVENT_QP_REQ_ERR, IBV_WC_WR_FLUSH_ERR};
+/// The receive's own completion tells of it; no event.
+inline constexpr Responder in_receive(ibv_wc_status status) { return {true, -1, status}; }
+
+/// Around the ways that a message can take: slot, window, direct copy, stream, chunks.
+inline constexpr std::uint64_t kFaultSizes[] = {1, 56, 57, 2000, 100'000, 1_MiB};
+
+class FaultScene {
+ public:
+  static constexpr std::uint64_t kSize = 1_MiB + 4096;
+
+  explicit FaultScene(Setting setting, const PairWish& wish = {});
+
+  /// Runs `fault` (whose wr_id does not matter) and looks at all of the above. `receives`: what `b`
+  /// has posted; by default three that are large enough. Returns how long the fault took from its
+  /// post to its completion, in milliseconds.
+  double expect(const char* what, const Request& fault, ibv_wc_status status, Responder responder,
+                const std::vector<Receive>& receives);
+  double expect(const char* what, const Request& fault, ibv_wc_status status, Responder responder);
+  /// Both ends' memory is as it was.
+  void expect_memory_untouched();
+
+  Pair pair;
+  RegionInfo local;   ///< kSize bytes at `a`
+  RegionInfo remote;  ///< and at `b`
+
+ private:
+  double run(const Request& fault, ibv_wc_status status, Responder responder,
+             const std::vector<Receive>& receives, bool responder_sends);
+  void expect_requester_ended(const QpInfo& qa);
+  void expect_responder_failed(const QpInfo& qb, Responder responder,
+                               const std::vector<Receive>& receives, bool sends_waited);
+  void expect_responder_untouched(const QpInfo& qb);
+  void let_service_thread_pass();
+
+  RegionInfo aside_a_;  ///< for requests that succeed
+  RegionInfo aside_b_;
+};
+
+}  // namespace verbatim::harness
