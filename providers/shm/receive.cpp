@@ -150,11 +150,10 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
       kind == SlotKind::kInline ? header::inline_length(h) : peek(slot.large.length);
   const std::uint64_t start = peek(slot.large.offset);
   if (kind == SlotKind::kFault) {
-    const auto status = static_cast<ibv_wc_status>(length);
     return fail_receive(qp, index,
-                        status == IBV_WC_LOC_LEN_ERR || status == IBV_WC_LOC_PROT_ERR
-                            ? status
-                            : IBV_WC_LOC_QP_OP_ERR,
+                        length == IBV_WC_LOC_LEN_ERR    ? IBV_WC_LOC_LEN_ERR
+                        : length == IBV_WC_LOC_PROT_ERR ? IBV_WC_LOC_PROT_ERR
+                                                        : IBV_WC_LOC_QP_OP_ERR,
                         wc);
   }
   LocalRange ranges[kMaxSge];
