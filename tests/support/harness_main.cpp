@@ -46,7 +46,8 @@ extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
   return "race:verbatim::shm::perform_atomic\n"
          "race:^perform$\n"
-         "race:verbatim::shm::(anonymous namespace)::perform\n";
+         "race:verbatim::shm::(anonymous namespace)::perform\n"
+         "race:verbatim::shm::pull_messages\n";
 }
 #endif
 

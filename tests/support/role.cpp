@@ -11,6 +11,8 @@
 #include <exception>
 #include <string_view>
 
+#include "tests/support/condition.hpp"
+
 namespace verbatim::harness {
 namespace {
 
@@ -32,6 +34,7 @@ std::optional<int> run_role_if_named(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   alarm(kLifetimeSeconds);
   fcntl(kControlFd, F_SETFD, FD_CLOEXEC);
+  apply_condition();
   for (Role* role = first_role; role != nullptr; role = role->next) {
     if (wanted != role->name) continue;
     try {

@@ -88,9 +88,11 @@ int PeerSegment::map(int fd, int doorbell_fd) noexcept {
              MAP_SHARED | MAP_NORESERVE | (reserved_ != nullptr ? MAP_FIXED : 0), fd, 0);
   if (base == MAP_FAILED) {
     error = errno;
-    log_error("mapping a peer's segment of %llu MiB: %s%s",
-              static_cast<unsigned long long>(size_ >> 20), std::strerror(error),
-              address_space_left() != ~std::uint64_t{0} ? " (raise 'ulimit -v')" : "");
+    static constinit LogOnce once;  // both sides try again and again
+    if (once.first())
+      log_error("mapping a peer's segment of %llu MiB: %s%s",
+                static_cast<unsigned long long>(size_ >> 20), std::strerror(error),
+                address_space_left() != ~std::uint64_t{0} ? " (raise 'ulimit -v')" : "");
     return error;
   }
   base_ = static_cast<const unsigned char*>(base);

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Processes that a container, a batch system or an administrator keeps short: what has a fallback
+// works as ever, what has none says in one line what is missing and what helps.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "tests/shm/rc_expect.hpp"
+#include "tests/support/condition.hpp"
+#include "tests/support/log_watch.hpp"
+#include "tests/support/role.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+/// Every operation, small and large, from each side to the other.
+void expect_all_traffic(Pair& pair) {
+  const RegionInfo here = pair.a.allocate(pair.setting.memory, 2_MiB);
+  const RegionInfo there = pair.b.allocate(pair.setting.memory, 2_MiB);
+  struct Way {
+    Side& from;
+    Side& to;
+    const QpInfo& qp;
+    const QpInfo& peer;
+    const RegionInfo& local;
+    const RegionInfo& remote;
+  };
+  for (const Way& way : {Way{pair.a, pair.b, pair.qa, pair.qb, here, there},
+                         Way{pair.b, pair.a, pair.qb, pair.qa, there, here}}) {
+    for (const std::uint64_t size : {std::uint64_t{8}, 4_KiB, 1_MiB}) {
+      SCOPED_TRACE(size);
+      const auto seed = static_cast<std::uint32_t>(size);
+      way.from.fill(way.local, 0, size, seed);
+      expect_posted(way.to.post_receive(way.peer, receive(1, slice(way.remote, 0, size))));
+      expect_posted(way.from.post_send(way.qp, send(2, slice(way.local, 0, size))));
+      expect_receive(way.to.poll_receives(way.peer, 1)[0], 1, size, way.peer);
+      expect_wc(way.from.poll_sends(way.qp, 1)[0], 2, IBV_WC_SEND, way.qp);
+      EXPECT_EQ(way.to.mismatch(way.remote, 0, size, seed), -1);
+      expect_posted(
+          way.from.post_send(way.qp, {write(3, slice(way.local, 0, size), way.remote, 1_MiB),
+                                      read(4, slice(way.local, 1_MiB, size), way.remote, 1_MiB),
+                                      fetch_add(5, slice(way.local, 0, 8), way.remote, 0, 1)}));
+      const auto done = way.from.poll_sends(way.qp, 3);
+      expect_wc(done[0], 3, IBV_WC_RDMA_WRITE, way.qp);
+      expect_wc(done[1], 4, IBV_WC_RDMA_READ, way.qp);
+      expect_wc(done[2], 5, IBV_WC_FETCH_ADD, way.qp);
+      EXPECT_EQ(way.from.mismatch(way.local, 1_MiB, size, seed), -1);
+    }
+  }
+}
+
+class Without : public ::testing::TestWithParam<Setting> {
+ protected:
+  static Pair with(const char* condition) {
+    PairWish wish;
+    wish.child_environment = {{kCondition, condition}};
+    return Pair(GetParam(), wish);
+  }
+};
+RUN_OVER_SETTINGS(Without, settings_with_two_processes());
+
+TEST_P(Without, CrossMemoryAttachTheServiceThreadsCopy) {
+  Pair pair = with("deny process_vm_readv process_vm_writev");
+  expect_all_traffic(pair);
+}
+
+TEST_P(Without, MembarrierSendersPayAFence) {
+  Pair pair = with("deny membarrier");
+  expect_all_traffic(pair);
+}
+
+TEST_P(Without, PidfdsTheDeathOfAPeerIsStillNoticed) {
+  PairWish wish;
+  wish.child_environment = {{kCondition, "deny pidfd_open"}};
+  Pair pair(GetParam(), wish);
+  expect_all_traffic(pair);
+  const RegionInfo local = pair.a.allocate(GetParam().memory, 64);
+  expect_posted(pair.a.post_receive(pair.qa, receive(1, slice(local, 0, 8))));
+  pair.b.child().kill_and_collect();
+  expect_error(pair.a.poll_receives(pair.qa, 1)[0], 1, IBV_WC_WR_FLUSH_ERR, pair.qa);
+  EXPECT_EQ(pair.a.state(pair.qa), IBV_QPS_ERR);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kRoomToLimit = false;  // a sanitizer's shadow takes terabytes
+#else
+constexpr bool kRoomToLimit = true;
+#endif
+
+TEST_P(Without, AddressSpaceForAPeersSegmentItSaysSoAndSendsFail) {
+  if (!kRoomToLimit) GTEST_SKIP() << "the sanitizer needs the address space";
+  const AllowedLog announced("ulimit -v");
+  const AllowedLog and_to_whom("refused a process");
+  PairWish wish;
+  wish.child_environment = {{kCondition, "limit as 700000000"}};
+  wish.link_b.retry_count = 1;
+  Pair pair(GetParam(), wish);
+  const RegionInfo remote = pair.b.allocate(GetParam().memory, 64);
+  expect_posted(pair.b.post_send(pair.qb, send(1, slice(remote, 0, 8))));
+  expect_error(pair.b.poll_sends(pair.qb, 1)[0], 1, IBV_WC_RETRY_EXC_ERR, pair.qb);
+  EXPECT_LE(LogWatch::instance()->complaints().size(), 2u) << "the same words again and again";
+}
+
+TEST_P(Without, LargeFilesTheSegmentIsSmaller) {
+  Pair pair = with("limit fsize 100000000");
+  expect_all_traffic(pair);
+}
+
+class Kept : public ::testing::Test {
+ protected:
+  /// The child's opening fails, and its one complaint names cause and cure.
+  static void expect_refusal(const std::map<std::string, std::string>& environment,
+                             const char* complaint) {
+    const AllowedLog announced(complaint);
+    Child child("opener", environment);
+    const int error = child.control().receive_value<int>();
+    EXPECT_GT(error, 0);
+    EXPECT_EQ(child.wait().exit_status, 0);
+    unsigned told = 0;
+    for (const std::string& line : LogWatch::instance()->complaints())
+      told += line.find(complaint) != std::string::npos ? 1 : 0;
+    EXPECT_EQ(told, 1u) << "of lines with '" << complaint << "'";
+  }
+};
+
+VBT_ROLE(opener) {
+  int count = 0;
+  ibv_device** list = ibv_get_device_list(&count);
+  int error = 0;
+  if (list == nullptr || count == 0) {
+    error = errno;
+  } else {
+    errno = 0;
+    ibv_context* context = ibv_open_device(list[0]);
+    error = context == nullptr ? errno : 0;
+    if (context != nullptr) ibv_close_device(context);
+    ibv_free_device_list(list);
+  }
+  control.send_value(error);
+  return 0;
+}
+
+TEST_F(Kept, FromMakingMemfdsItSaysSo) {
+  expect_refusal({{kCondition, "deny memfd_create"}}, "memfd_create");
+}
+TEST_F(Kept, FromAFolderToMeetInItSaysSo) {
+  expect_refusal({{"VERBATIM_FABRIC", "/proc/self/no-such-folder"}}, "/proc/self/no-such-folder");
+}
+TEST_F(Kept, FromOpeningFilesItSaysSo) {
+  expect_refusal({{kCondition, "limit nofile 6"}}, "ulimit -n");
+}
+
+}  // namespace
+}  // namespace verbatim::harness

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tests/limits/failing_calls.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+
+namespace verbatim::harness {
+namespace {
+
+std::atomic<bool> armed{false};
+std::atomic<unsigned> count{0};
+std::atomic<unsigned> target{0};
+std::atomic<const char*> failed{nullptr};
+
+bool fails(const char* name) {
+  if (!armed.load(std::memory_order_acquire)) return false;
+  if (count.fetch_add(1) + 1 != target.load()) return false;
+  failed = name;
+  return true;
+}
+
+}  // namespace
+
+void arm_failure(unsigned which) {
+  count = 0;
+  target = which;
+  failed = nullptr;
+  armed = true;
+}
+
+unsigned disarm_failure() {
+  armed = false;
+  return count.load();
+}
+
+std::string failed_call() {
+  const char* name = failed.load();
+  return name == nullptr ? "" : name;
+}
+
+}  // namespace verbatim::harness
+
+// The names must be listed in CMakeLists.txt too.
+#define VBT_FAILING(type, name, parameters, arguments, value, error) \
+  extern "C" type __real_##name parameters;                          \
+  extern "C" type __wrap_##name parameters;                          \
+  extern "C" type __wrap_##name parameters {                         \
+    if (verbatim::harness::fails(#name)) {                           \
+      errno = error;                                                 \
+      return value;                                                  \
+    }                                                                \
+    return __real_##name arguments;                                  \
+  }
+
+VBT_FAILING(void*, malloc, (std::size_t n), (n), nullptr, ENOMEM)
+VBT_FAILING(void*, calloc, (std::size_t n, std::size_t m), (n, m), nullptr, ENOMEM)
+VBT_FAILING(void*, realloc, (void* p, std::size_t n), (p, n), nullptr, ENOMEM)
+VBT_FAILING(void*, aligned_alloc, (std::size_t a, std::size_t n), (a, n), nullptr, ENOMEM)
+VBT_FAILING(void*, mmap, (void* p, std::size_t n, int prot, int flags, int fd, off_t at),
+            (p, n, prot, flags, fd, at), MAP_FAILED, ENOMEM)
+VBT_FAILING(int, madvise, (void* p, std::size_t n, int advice), (p, n, advice), -1, ENOMEM)
+VBT_FAILING(int, open, (const char* path, int flags, mode_t mode), (path, flags, mode), -1, EMFILE)
+VBT_FAILING(int, openat, (int dir, const char* path, int flags, mode_t mode),
+            (dir, path, flags, mode), -1, EMFILE)
+VBT_FAILING(int, fcntl, (int fd, int command, long argument), (fd, command, argument), -1, EMFILE)
+VBT_FAILING(int, fstat, (int fd, struct stat* out), (fd, out), -1, EIO)
+VBT_FAILING(int, ftruncate, (int fd, off_t n), (fd, n), -1, ENOSPC)
+VBT_FAILING(int, fallocate, (int fd, int mode, off_t at, off_t n), (fd, mode, at, n), -1, ENOSPC)
+VBT_FAILING(int, fchmod, (int fd, mode_t mode), (fd, mode), -1, EPERM)
+VBT_FAILING(int, flock, (int fd, int operation), (fd, operation), -1, ENOLCK)
+VBT_FAILING(int, mkdirat, (int dir, const char* path, mode_t mode), (dir, path, mode), -1, ENOSPC)
+VBT_FAILING(int, unlinkat, (int dir, const char* path, int flags), (dir, path, flags), -1, EIO)
+VBT_FAILING(int, epoll_create1, (int flags), (flags), -1, EMFILE)
+VBT_FAILING(int, epoll_ctl, (int epoll, int operation, int fd, epoll_event* event),
+            (epoll, operation, fd, event), -1, ENOSPC)
+VBT_FAILING(int, eventfd, (unsigned value, int flags), (value, flags), -1, EMFILE)
+VBT_FAILING(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1, EMFILE)
+VBT_FAILING(int, bind, (int fd, const sockaddr* at, socklen_t n), (fd, at, n), -1, ENOMEM)
+VBT_FAILING(int, listen, (int fd, int backlog), (fd, backlog), -1, ENOMEM)
+VBT_FAILING(int, connect, (int fd, const sockaddr* to, socklen_t n), (fd, to, n), -1, ENOMEM)
+VBT_FAILING(int, accept4, (int fd, sockaddr* from, socklen_t* n, int flags), (fd, from, n, flags),
+            -1, EMFILE)
+VBT_FAILING(int, getsockopt, (int fd, int level, int name, void* value, socklen_t* n),
+            (fd, level, name, value, n), -1, ENOMEM)
+VBT_FAILING(ssize_t, sendmsg, (int fd, const msghdr* message, int flags), (fd, message, flags), -1,
+            ENOMEM)
+VBT_FAILING(ssize_t, recvmsg, (int fd, msghdr* message, int flags), (fd, message, flags), -1,
+            ENOMEM)
+VBT_FAILING(ssize_t, process_vm_readv,
+            (pid_t pid, const iovec* to, unsigned long a, const iovec* from, unsigned long b,
+             unsigned long flags),
+            (pid, to, a, from, b, flags), -1, EPERM)
+VBT_FAILING(ssize_t, process_vm_writev,
+            (pid_t pid, const iovec* from, unsigned long a, const iovec* to, unsigned long b,
+             unsigned long flags),
+            (pid, from, a, to, b, flags), -1, EPERM)
+
+// Not through errno.
+extern "C" int __real_pthread_create(pthread_t* thread, const pthread_attr_t* how,
+                                     void* (*body)(void*), void* argument);
+extern "C" int __wrap_pthread_create(pthread_t* thread, const pthread_attr_t* how,
+                                     void* (*body)(void*), void* argument);
+extern "C" int __wrap_pthread_create(pthread_t* thread, const pthread_attr_t* how,
+                                     void* (*body)(void*), void* argument) {
+  if (verbatim::harness::fails("pthread_create")) return EAGAIN;
+  return __real_pthread_create(thread, how, body, argument);
+}
+
+// memfd_create, pidfd_open and membarrier, where they have no function of their own. A futex is
+// left alone: its failures are a lock's business, and none that a correct program can see.
+extern "C" long __real_syscall(long number, long a, long b, long c, long d, long e, long f);
+extern "C" long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
+extern "C" long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f) {
+  if (number != SYS_futex && verbatim::harness::fails("syscall")) {
+    errno = number == SYS_membarrier ? EPERM : EMFILE;
+    return -1;
+  }
+  return __real_syscall(number, a, b, c, d, e, f);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tests/support/condition.hpp"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace verbatim::harness {
+namespace {
+
+[[noreturn]] void give_up(const std::string& why) {
+  std::fprintf(stderr, "condition: %s\n", why.c_str());
+  std::exit(EXIT_FAILURE);
+}
+
+unsigned number_of(const std::string& call) {
+  struct Known {
+    const char* name;
+    long number;
+  };
+  constexpr Known kKnown[] = {{"membarrier", SYS_membarrier},
+                              {"memfd_create", SYS_memfd_create},
+                              {"pidfd_open", SYS_pidfd_open},
+                              {"process_vm_readv", SYS_process_vm_readv},
+                              {"process_vm_writev", SYS_process_vm_writev}};
+  for (const Known& known : kKnown)
+    if (call == known.name) return static_cast<unsigned>(known.number);
+  give_up("unknown system call " + call);
+}
+
+/// These calls answer EPERM from now on.
+void deny(std::istream& names) {
+  std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (std::string name; names >> name;) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number_of(name), 0, 1));
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    give_up("no filter of system calls can be set here");
+}
+
+void limit(std::istream& words) {
+  std::string name;
+  rlim_t most = 0;
+  words >> name >> most;
+  const rlimit both{most, most};
+  const auto resource = name == "nofile"  ? RLIMIT_NOFILE
+                        : name == "fsize" ? RLIMIT_FSIZE
+                        : name == "as"    ? RLIMIT_AS
+                                          : RLIM_NLIMITS;
+  if (setrlimit(resource, &both) != 0) give_up("cannot limit " + name);
+}
+
+}  // namespace
+
+void apply_condition() {
+  const char* text = std::getenv(kCondition);
+  if (text == nullptr) return;
+  std::istringstream words(text);
+  std::string kind;
+  words >> kind;
+  if (kind == "deny")
+    deny(words);
+  else if (kind == "limit")
+    limit(words);
+  else
+    give_up(std::string("unknown: ") + text);
+}
+
+}  // namespace verbatim::harness
