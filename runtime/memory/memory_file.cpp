@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -99,6 +101,8 @@ int seal_memory_file(int fd, int seals) noexcept {
 }
 
 int memory_file_seals(int fd) noexcept {
+  struct statfs system {};
+  if (::fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) return 0;
   const int seals = ::fcntl(fd, F_GET_SEALS);
   return seals < 0 ? 0 : seals;
 }

@@ -25,7 +25,8 @@ namespace verbatim {
 [[nodiscard]] int make_memory_file(const char* name, std::uint64_t size, UniqueFd& fd) noexcept;
 /// Adds F_SEAL_* seals; a kernel that lacks F_SEAL_FUTURE_WRITE (before 5.1) gets the others.
 [[nodiscard]] int seal_memory_file(int fd, int seals) noexcept;
-/// The file's seals, or 0 for a descriptor that cannot have any.
+/// The file's seals, or 0 for a descriptor that cannot have any, and for one whose pages may be
+/// missing when they are touched: the system may have no huge page left for a file of such.
 [[nodiscard]] int memory_file_seals(int fd) noexcept;
 
 /// Gives [offset, offset + bytes) memory. `check_room` asks the memory cgroup first
