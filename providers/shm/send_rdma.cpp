@@ -85,6 +85,9 @@ Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcep
   if (qp.progress.asked != 0) way = Reach::kService;
   std::uint64_t old = 0;
   if (way == Reach::kDone) {
+    // The address that was named is aligned; where it lies is the peer's word.
+    if (reinterpret_cast<std::uintptr_t>(mapped) % 8 != 0)
+      return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
     old =
         perform_atomic(reinterpret_cast<std::uint64_t*>(mapped), swap, send.compare_add, send.swap);
   } else if (way == Reach::kService) {

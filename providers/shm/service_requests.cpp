@@ -120,7 +120,8 @@ ibv_wc_status perform(Qp& qp, const Peer& peer, const Request& request,
     case ServiceOp::kCompareSwap:
     case ServiceOp::kFetchAdd: {
       unsigned char* at = target(qp, request.rkey, request.address, 8, IBV_ACCESS_REMOTE_ATOMIC);
-      if (at == nullptr || request.address % 8 != 0 || (access & IBV_ACCESS_REMOTE_ATOMIC) == 0)
+      if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % 8 != 0 ||
+          (access & IBV_ACCESS_REMOTE_ATOMIC) == 0)
         return IBV_WC_REM_ACCESS_ERR;
       value = perform_atomic(reinterpret_cast<std::uint64_t*>(at), op == ServiceOp::kCompareSwap,
                              request.compare_add, request.swap);
