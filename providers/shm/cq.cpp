@@ -95,6 +95,9 @@ int destroy_cq(verbatim::Cq& handle) noexcept {
     LockGuard<BiasedLock> guard(cq.lock);
     cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
   }
+  if (cq.overruns != 0)
+    log_warn("shm: the completion queue that overran lost %llu completions in all",
+             static_cast<unsigned long long>(cq.overruns));
   give_number(cq);
   SoftChannel::retire(cq);
   Context::of(cq.plain.context).events.retire(cq);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// How a connection ends while both processes live: messages that do not fit, receivers that are not
-// ready, queue pairs that are moved to the error state, addresses where nobody answers.
+// How a connection ends while both processes live, and what stands on both sides of that moment.
+// What each fault ends in, and what becomes of the rest: rc_fault_*_test.cpp.
 #include "tests/shm/rc_expect.hpp"
-#include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -11,46 +10,12 @@ namespace {
 class RcError : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcError, settings_with_two_ends());
 
-/// RNR after little: two tries, 0.01 ms apart.
-PairWish impatient() {
-  PairWish wish;
-  wish.link_b.min_rnr_timer = 1;
-  wish.link_a.rnr_retry = 2;
-  return wish;
-}
-
 /// Nobody answers after little: two tries, 4 ms apart.
 Link short_timeout() {
   Link link;
   link.timeout = 10;
   link.retry_count = 1;
   return link;
-}
-
-TEST_P(RcError, AMessageLongerThanItsReceiveEndsTheConnection) {
-  Pair pair(GetParam());
-  const RegionInfo from = pair.a.allocate(GetParam().memory, 2_MiB);
-  const RegionInfo to = pair.b.allocate(GetParam().memory, 2_MiB);
-  struct Case {
-    std::uint64_t message;
-    std::uint64_t receive;
-  };
-  for (const Case sizes : {Case{1, 0}, Case{57, 56}, Case{4097, 4096}, Case{1_MiB, 1_MiB - 1}}) {
-    SCOPED_TRACE(sizes.message);
-    const auto [qa, qb] = pair.add_qps({}, {});
-    expect_posted(pair.b.post_receive(
-        qb, std::vector{receive(1, slice(to, 0, sizes.receive)), receive(2, slice(to, 0, 2_MiB))}));
-    expect_posted(
-        pair.a.post_send(qa, {send(3, slice(from, 0, sizes.message)), send(4, slice(from, 0, 1))}));
-    const auto sent = pair.a.poll_sends(qa, 2);
-    expect_error(sent[0], 3, IBV_WC_REM_INV_REQ_ERR, qa);
-    expect_error(sent[1], 4, IBV_WC_WR_FLUSH_ERR, qa);
-    const auto got = pair.b.poll_receives(qb, 2);
-    expect_error(got[0], 1, IBV_WC_LOC_LEN_ERR, qb);
-    expect_error(got[1], 2, IBV_WC_WR_FLUSH_ERR, qb);
-    EXPECT_EQ(pair.a.state(qa), IBV_QPS_ERR);
-    EXPECT_EQ(pair.b.state(qb), IBV_QPS_ERR);
-  }
 }
 
 TEST_P(RcError, TheErrorStateFlushesBothQueuesInTheirOrder) {
@@ -101,31 +66,6 @@ TEST_P(RcError, WhatCompletedBeforeTheErrorStaysASuccess) {
   expect_error(got[1], 2, IBV_WC_WR_FLUSH_ERR, pair.qb);
 }
 
-TEST_P(RcError, APeerInTheErrorStateDoesNotAnswer) {
-  PairWish wish;
-  wish.link_a = short_timeout();
-  Pair pair(GetParam(), wish);
-  const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
-  const RegionInfo to = pair.b.allocate(GetParam().memory, 64);
-  ASSERT_EQ(pair.b.to_state(pair.qb, IBV_QPS_ERR), 0);
-  expect_posted(pair.a.post_send(pair.qa, {write(1, slice(from, 0, 8), to), send(2, {})}));
-  const auto sent = pair.a.poll_sends(pair.qa, 2);
-  expect_error(sent[0], 1, IBV_WC_RETRY_EXC_ERR, pair.qa);
-  expect_error(sent[1], 2, IBV_WC_WR_FLUSH_ERR, pair.qa);
-  expect_untouched(pair.b, to, 0, 64, 0);
-}
-
-TEST_P(RcError, APeerThatIsNotThereDoesNotAnswer) {
-  PairWish wish;
-  wish.connected = false;
-  Pair pair(GetParam(), wish);
-  const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
-  ASSERT_EQ(pair.b.call<&Endpoint::destroy_qp>(pair.qb.id), 0);
-  pair.a.connect(pair.qa, pair.qb, short_timeout());
-  expect_posted(pair.a.post_send(pair.qa, send(1, slice(from, 0, 8))));
-  expect_error(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_RETRY_EXC_ERR, pair.qa);
-}
-
 TEST_P(RcError, APeerConnectedToSomebodyElseDoesNotAnswer) {
   Pair pair(GetParam());
   const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
@@ -138,28 +78,6 @@ TEST_P(RcError, APeerConnectedToSomebodyElseDoesNotAnswer) {
   // And the rightful connection goes on.
   expect_posted(pair.a.post_send(pair.qa, write(2, slice(from, 0, 8), to)));
   expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 2, IBV_WC_RDMA_WRITE, pair.qa);
-}
-
-TEST_P(RcError, AReceiverThatIsNeverReadyEndsTheSend) {
-  Pair pair(GetParam(), impatient());
-  const RegionInfo from = pair.a.allocate(GetParam().memory, 1_MiB);
-  for (const std::uint64_t size : {std::uint64_t{8}, std::uint64_t{1000}, 1_MiB}) {
-    const auto [qa, qb] = pair.add_qps({}, {});
-    expect_posted(pair.a.post_send(qa, {send(1, slice(from, 0, size)), send(2, {})}));
-    const auto sent = pair.a.poll_sends(qa, 2);
-    expect_error(sent[0], 1, IBV_WC_RNR_RETRY_EXC_ERR, qa);
-    expect_error(sent[1], 2, IBV_WC_WR_FLUSH_ERR, qa);
-    // The target took no harm: it was only never ready.
-    EXPECT_EQ(pair.b.state(qb), IBV_QPS_RTS);
-  }
-}
-
-TEST_P(RcError, AWriteWithImmediateNeedsAReceiveToo) {
-  Pair pair(GetParam(), impatient());
-  const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
-  const RegionInfo to = pair.b.allocate(GetParam().memory, 64);
-  expect_posted(pair.a.post_send(pair.qa, write(1, slice(from, 0, 8), to).with_imm(1)));
-  expect_error(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_RNR_RETRY_EXC_ERR, pair.qa);
 }
 
 TEST_P(RcError, AReceiverThatIsReadyLaterGetsTheSendThenWithoutLoss) {
@@ -203,42 +121,6 @@ TEST_P(RcError, AfterResetTheSameQueuePairsConnectAgain) {
     pair.reconnect();
     EXPECT_TRUE(pair.b.poll_once(pair.qb.receive_cq, 8).empty());
     EXPECT_TRUE(pair.a.poll_once(pair.qa.send_cq, 8).empty());
-  }
-}
-
-TEST_P(RcError, AnOverrunCompletionQueueIsReportedAndOverwritesNothing) {
-  const AllowedLog overrun("verbatim: ");
-  PairWish wish;
-  wish.a.cq_depth = 8;
-  wish.a.send_depth = 256;
-  Pair pair(GetParam(), wish);
-  const auto depth = static_cast<std::uint32_t>(pair.a.call<&Endpoint::cq_depth>(pair.qa.send_cq));
-  const RegionInfo local = pair.a.allocate(GetParam().memory, 64);
-  const RegionInfo remote = pair.b.allocate(GetParam().memory, 64);
-  std::vector<Request> list;
-  for (std::uint32_t i = 0; i < 199; ++i) list.push_back(write(i, slice(local, 0, 8), remote));
-  list.push_back(write(199, slice(local, 8, 8), remote));
-  ASSERT_LT(depth, list.size());
-  pair.a.store(local, 8, 1);
-  expect_posted(pair.a.post_send(pair.qa, list));
-  // Nobody polls before the last one is performed: all but the first few have found a full queue.
-  ASSERT_TRUE(wait_until([&] { return pair.b.load(remote, 0) == 1; }));
-  std::vector<ibv_wc> found;
-  AsyncEvent event;
-  ASSERT_TRUE(wait_until([&] {
-    // Polling may be what finds it out; an overrun queue answers with an error, or with no more.
-    try {
-      const auto some = pair.a.poll_once(pair.qa.send_cq, 256);
-      found.insert(found.end(), some.begin(), some.end());
-    } catch (const std::runtime_error&) {
-    }
-    if (event.type != IBV_EVENT_CQ_ERR) event = pair.a.call<&Endpoint::take_async_event>(0);
-    return event.type == IBV_EVENT_CQ_ERR;
-  }));
-  EXPECT_EQ(event.cq, pair.qa.send_cq);
-  EXPECT_LE(found.size(), depth);
-  for (std::uint32_t i = 0; i < found.size(); ++i) {
-    expect_wc(found[i], i, IBV_WC_RDMA_WRITE, pair.qa);
   }
 }
 

@@ -33,8 +33,10 @@ TEST_P(RcRemoteFault, AKeyThatMeansNothingIsAnAccessErrorAtBothEnds) {
   FaultScene scene(GetParam());
   for (const std::uint64_t size : {std::uint64_t{8}, std::uint64_t{100}, 1_MiB}) {
     RegionInfo wrong = scene.remote;
-    wrong.rkey = scene.remote.rkey ^ 0x80000000u;
-    all_denied(scene, "no such key", wrong, 0, size);
+    for (const std::uint32_t flipped : {0x100u, 0x80000000u, 0x00A5A500u}) {
+      wrong.rkey = scene.remote.rkey ^ flipped;
+      all_denied(scene, "no such key", wrong, 0, size);
+    }
     wrong.rkey = scene.remote.rkey ^ 1;
     all_denied(scene, "another generation", wrong, 0, size);
   }
@@ -92,13 +94,18 @@ TEST_P(RcRemoteFault, AKeyOfAnotherProtectionDomainIsAnAccessErrorAtBothEnds) {
 TEST_P(RcRemoteFault, AKeyThatWasUsedAndThenDeregisteredIsAnAccessErrorAtBothEnds) {
   FaultScene scene(GetParam());
   const RegionInfo once = scene.pair.b.register_part(scene.remote, 0, kSize);
-  const Slice local = slice(scene.local, 0, 8);
+  const Slice local = slice(scene.local, 0, 0);
   // So that whatever a requester remembers of it is there to be forgotten.
   expect_posted(scene.pair.a.post_send(scene.pair.qa, read(1, local, once)));
   expect_wc(scene.pair.a.poll_sends(scene.pair.qa, 1)[0], 1, IBV_WC_RDMA_READ, scene.pair.qa);
   ASSERT_EQ(scene.pair.b.deregister(once), 0);
   all_denied(scene, "small", once, 0, 8);
   all_denied(scene, "large", once, 0, 1_MiB);
+  // The next registration, which may take the same place in the table, has another key.
+  const RegionInfo next = scene.pair.b.register_part(scene.remote, 0, kSize);
+  EXPECT_NE(next.rkey, once.rkey);
+  all_denied(scene, "old key", once, 0, 8);
+  scene.expect_memory_untouched();
 }
 
 TEST_P(RcRemoteFault, ARightThatTheQueuePairLacksIsAnInvalidRequest) {
