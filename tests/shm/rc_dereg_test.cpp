@@ -2,16 +2,32 @@
 //
 // Deregistration is a promise: when ibv_dereg_mr, ibv_destroy_qp or a move to the error state has
 // returned, no peer touches the memory any more, however many copies were under way.
+#include <signal.h>
+
 #include <algorithm>
+#include <chrono>
 #include <future>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/shm/dereg_storm.hpp"
+#include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {
 namespace {
 
 class RcDereg : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcDereg, settings_with_two_ends());
+
+/// The peers of a storm are processes, or threads with a context each.
+std::vector<Setting> settings_of_storms() {
+  std::vector<Setting> settings = settings_with_two_ends();
+  std::erase_if(settings, [](const Setting& s) { return s.placement == Placement::kOneContext; });
+  return settings;
+}
+class RcDeregStorm : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(RcDeregStorm, settings_of_storms());
+
+class RcDeregOfProcesses : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(RcDeregOfProcesses, settings_with_two_processes());
 
 constexpr std::uint64_t kSize = 1_MiB;
 constexpr std::uint32_t kRounds = 12;
@@ -146,6 +162,56 @@ TEST_P(RcDereg, AfterTheErrorStateAndItsFlushNoSendTouchesTheReceives) {
     ASSERT_FALSE(storm.get().empty());
     EXPECT_EQ(pair.a.mismatch(target, 0, kSize, round), -1);
   }
+}
+
+TEST_P(RcDeregStorm, NothingIsTouchedAfterDeregAfterDestroyAfterErrorOrReset) {
+  run_dereg_storm(GetParam(), 24);
+}
+
+/// A process that is stopped in the middle of a copy could go on with it at any time: the verb says
+/// so after a bounded wait instead of lying, and does its work when the process has gone on.
+TEST_P(RcDeregOfProcesses, AStoppedPeerMakesItBusyAfterABoundAndItCanBeRepeated) {
+  constexpr std::uint64_t kLong = 16_MiB;
+  const AllowedLog says_why("was stopped in the middle of a copy");
+  Pair pair(GetParam());
+  const RegionInfo source = pair.b.allocate(GetParam().memory, kLong);
+  const RegionInfo whole = pair.a.allocate(GetParam().memory, kLong);
+  pair.b.set(source, 0, kLong, 0x99);
+  // It nearly always is in a copy; a stop between two of them leaves nothing to wait for.
+  int error = 0;
+  for (std::uint32_t round = 0; round < 20 && error == 0; ++round) {
+    SCOPED_TRACE(round);
+    pair.a.set(whole, 0, kLong, 0);
+    const RegionInfo target = pair.a.register_part(whole, 0, kLong);
+    auto storm = start_storm(pair.b, pair.qb, write(1, slice(source, 0, kLong), target));
+    ASSERT_TRUE(wait_until([&] { return pair.a.load(whole, 0) != 0; }));
+    pair.b.child().signal(SIGSTOP);
+    ASSERT_TRUE(wait_until([&] { return pair.b.child().is_stopped(); }));
+    const auto start = std::chrono::steady_clock::now();
+    error = pair.a.deregister(target);
+    const auto took = std::chrono::steady_clock::now() - start;
+    EXPECT_LT(took, std::chrono::seconds(4));
+    if (error != 0) {
+      EXPECT_EQ(error, EBUSY);
+      EXPECT_GE(took, std::chrono::seconds(1));
+      if (GetParam().memory == MemoryKind::kMapped) {
+        EXPECT_EQ(pair.a.to_state(pair.qa, IBV_QPS_RESET), EBUSY);
+      }
+    }
+    pair.b.child().signal(SIGCONT);
+    if (error != 0) {
+      ASSERT_EQ(pair.a.deregister(target), 0);
+    }
+    pair.a.fill(whole, 0, kLong, round);
+    const auto failures = storm.get();
+    ASSERT_FALSE(failures.empty());
+    EXPECT_TRUE(failures[0].status == IBV_WC_REM_ACCESS_ERR ||
+                (error != 0 && failures[0].status == IBV_WC_RETRY_EXC_ERR))
+        << describe(failures);
+    EXPECT_EQ(pair.a.mismatch(whole, 0, kLong, round), -1);
+    pair.reconnect();
+  }
+  EXPECT_EQ(error, EBUSY) << "the peer was never met in the middle of a copy";
 }
 
 }  // namespace

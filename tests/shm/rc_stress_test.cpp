@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "tests/shm/all_to_all.hpp"
+#include "tests/shm/dereg_storm.hpp"
 #include "tests/shm/random_traffic.hpp"
 
 namespace verbatim::harness {
@@ -26,6 +27,15 @@ TEST_P(RcStress, OneHundredThousandRandomRequestsAreWhatTheirModelSays) {
 }
 
 TEST(RcProcesses, SixteenTalkToEachOtherForLong) { all_to_all(16, 300); }
+
+TEST(RcProcesses, TakeTheirMemoryBackInAStormOfTwoPeersForLong) {
+  for (const Placement placement : {Placement::kTwoContexts, Placement::kTwoProcesses}) {
+    for (const MemoryKind memory : {MemoryKind::kMapped, MemoryKind::kOrdinary}) {
+      SCOPED_TRACE(name_of({placement, memory}));
+      run_dereg_storm({placement, memory}, 300);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace verbatim::harness

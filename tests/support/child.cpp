@@ -85,6 +85,12 @@ void Child::kill_and_collect() {
   wait();
 }
 
+bool Child::is_stopped() const {
+  siginfo_t state{};
+  return waitid(P_PID, static_cast<id_t>(pid_), &state, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+         state.si_pid == pid_;
+}
+
 bool Child::is_paused() const {
 #ifdef SYS_pause
   const long in_pause = SYS_pause;

@@ -38,6 +38,8 @@ class Child {
   Ended wait(std::int32_t wait_ms = kDefaultWaitMs);
   void signal(int number);
   void kill_and_collect();
+  /// Whether all of it has come to rest after SIGSTOP.
+  bool is_stopped() const;
   /// Whether the child's main thread sits in pause(2), by what the kernel says of it.
   bool is_paused() const;
 

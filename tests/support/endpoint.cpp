@@ -90,7 +90,9 @@ RegionInfo Endpoint::register_foreign(std::int32_t region, int access) {
 
 std::int32_t Endpoint::deregister(std::int32_t region) {
   Region& doomed = regions_.at(static_cast<std::size_t>(region));
-  return ibv_dereg_mr(doomed.mr.release());
+  const int error = ibv_dereg_mr(doomed.mr.get());
+  if (error == 0) (void)doomed.mr.release();
+  return error;
 }
 
 void Endpoint::fill(std::int32_t region, std::uint64_t offset, std::uint64_t length,

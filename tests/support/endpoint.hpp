@@ -86,6 +86,10 @@ class Endpoint {
   /// returns all completions that are not successes.
   std::vector<ibv_wc> storm(std::int32_t qp, Request request, std::uint32_t depth,
                             std::uint64_t enough);
+  /// A storm on each of the queue pairs at once, with the request at the same place of `requests`,
+  /// until every one has failed; returns the first completion of each that is not a success.
+  std::vector<ibv_wc> storms(std::vector<std::int32_t> qps, std::vector<Request> requests,
+                             std::uint32_t depth);
   /// Answers `rounds` messages, sleeping in the completion channel between them. The first sends
   /// first.
   void ping_pong_by_events(std::int32_t qp, std::uint32_t rounds, bool first);

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
@@ -178,6 +179,32 @@ std::vector<ibv_wc> Endpoint::storm(std::int32_t id, Request request, std::uint3
   }
   if (failures.empty() && in_flight != 0) poll(cq, in_flight, kDefaultWaitMs);
   return failures;
+}
+
+std::vector<ibv_wc> Endpoint::storms(std::vector<std::int32_t> qps, std::vector<Request> requests,
+                                     std::uint32_t depth) {
+  std::vector<std::optional<ibv_wc>> failures(qps.size());
+  std::vector<std::uint32_t> in_flight(qps.size());
+  std::size_t going = qps.size();
+  const Deadline deadline;
+  while (going != 0) {
+    for (std::size_t i = 0; i < qps.size(); ++i) {
+      if (failures[i] && in_flight[i] == 0) continue;
+      while (!failures[i] && in_flight[i] < depth && post_send(qps[i], {requests[i]}).error == 0) {
+        ++in_flight[i];
+      }
+      for (const ibv_wc& wc : poll_once(info(qps[i]).send_cq, depth)) {
+        --in_flight[i];
+        if (!failures[i] && wc.status != IBV_WC_SUCCESS) failures[i] = wc;
+      }
+      if (failures[i] && in_flight[i] == 0) --going;
+    }
+    if (deadline.passed()) throw std::runtime_error("the storms did not end in time");
+    sched_yield();
+  }
+  std::vector<ibv_wc> firsts;
+  for (const auto& failure : failures) firsts.push_back(*failure);
+  return firsts;
 }
 
 void Endpoint::ping_pong_by_events(std::int32_t id, std::uint32_t rounds, bool first) {
