@@ -35,6 +35,8 @@ struct Live {
   std::atomic<std::uint64_t> service_active{0};
   /// Pieces that streams have put into windows: has anything moved?
   std::atomic<std::uint64_t> streamed{0};
+  /// now_ns() at which the first flush that waits for its sender no longer does; 0: none waits.
+  std::atomic<std::uint64_t> next_flush{0};
   std::atomic<std::uint32_t> sessions{0};  ///< last session number given out
   std::uint32_t pds = 0;
 };

@@ -122,14 +122,24 @@ Pull pull_window(Qp& qp, std::uint64_t length, std::uint64_t start, const LocalR
 bool sender_is_busy(Qp& qp) noexcept {
   if (qp.session == 0 || peek(qp.own->dest_qpn) == qp.own->qpn) return false;
   if (qp.rx_remote == nullptr) {
-    if (Node::get().find_peer(peek(qp.own->dest_qpn)) != nullptr) return false;
-    Node::get().want_peer(peek(qp.own->dest_qpn));
+    Node& node = Node::get();
+    const std::uint32_t dest_qpn = peek(qp.own->dest_qpn);
+    if (node.find_peer(dest_qpn) != nullptr) return false;
+    node.want_peer(dest_qpn);
+    if (!node.is_meeting(dest_qpn)) return false;
   } else if (!qp.rx_peer->alive.load(std::memory_order_acquire) ||
              (qp.rx_remote->active.load(std::memory_order_acquire) & 1) == 0) {
     return false;
   }
-  if (qp.flush_after == 0) qp.flush_after = now_ns() + kFlushPatienceNs;
-  return now_ns() < qp.flush_after;
+  const std::uint64_t now = now_ns();
+  if (qp.flush_after == 0) {
+    qp.flush_after = now + kFlushPatienceNs;
+    // Who sleeps on the CQ is told when the time is over: nobody else will.
+    std::uint64_t none = 0;
+    (void)live.next_flush.compare_exchange_strong(none, qp.flush_after, std::memory_order_seq_cst);
+    Node::get().want_tick(true);
+  }
+  return now < qp.flush_after;
 }
 
 }  // namespace

@@ -159,14 +159,15 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
   return write_or_read(qp, lock, send, local);
 }
 
+/// A wire's timeout says nothing of how long a living process may wait for a core: its service
+/// thread gets at least so long.
+constexpr std::uint64_t kServicePatienceNs = 1'000'000'000;
+
 /// When a wait becomes an error; the rules of IBTA 9.7.6.1.3 (timeouts) and 9.7.5.2.8 (RNR).
 std::uint64_t deadline_of(const Qp& qp, Wait wait) noexcept {
   if (wait == Wait::kStream) return kForEver;
   if (wait != Wait::kReceive) {
     if (qp.retry_ns == kForEver) return kForEver;
-    // A wire's timeout says nothing of how long a living process may wait for a core: its service
-    // thread gets at least a second.
-    constexpr std::uint64_t kServicePatienceNs = 1'000'000'000;
     const bool of_service = wait == Wait::kArena || wait == Wait::kService;
     return now_ns() +
            (of_service && qp.retry_ns < kServicePatienceNs ? kServicePatienceNs : qp.retry_ns);
@@ -196,6 +197,13 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
   if (progress.wait != wait) {
     progress.wait = wait;
     progress.deadline = deadline_of(qp, wait);
+  }
+  // The clock of the wire starts when the processes have met, or when nobody is there to be met.
+  if (wait == Wait::kPeer && qp.peer == nullptr && progress.deadline != kForEver &&
+      Node::get().is_meeting(qp.own->dest_qpn)) {
+    const std::uint64_t now = now_ns();
+    if (progress.meeting_until == 0) progress.meeting_until = now + kServicePatienceNs;
+    if (now < progress.meeting_until) progress.deadline = now + qp.retry_ns;
   }
   if (progress.deadline != kForEver && now_ns() >= progress.deadline)
     return Step::fails(status_of_timeout(wait));

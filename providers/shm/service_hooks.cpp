@@ -83,8 +83,37 @@ bool progress_streams() noexcept {
   return true;
 }
 
+/// Receives whose flush has waited long enough for the sender are announced to who sleeps. True
+/// when some have yet to wait.
+bool announce_flushes() noexcept {
+  const std::uint64_t now = now_ns();
+  const std::uint64_t due = live.next_flush.load(std::memory_order_seq_cst);
+  if (due == 0 || now < due) return due != 0;
+  live.next_flush.store(0, std::memory_order_seq_cst);
+  std::uint64_t next = 0;
+  LockGuard<Mutex> guard(live.mutex);
+  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
+    if (qp->mode.load(std::memory_order_acquire) != IBV_QPS_ERR) continue;
+    {
+      LockGuard<BiasedLock> lock(qp->recv_cq->lock);
+      if (qp->flush_after == 0) continue;
+      if (qp->flush_after > now) {
+        if (next == 0 || qp->flush_after < next) next = qp->flush_after;
+        continue;
+      }
+    }
+    announce(*qp);
+  }
+  std::uint64_t none = 0;
+  if (next != 0)
+    (void)live.next_flush.compare_exchange_strong(none, next, std::memory_order_seq_cst);
+  return live.next_flush.load(std::memory_order_seq_cst) != 0;
+}
+
 void tick() noexcept {
-  if (progress_streams()) return;
+  const bool sends = progress_streams();
+  const bool flushes = announce_flushes();
+  if (sends || flushes) return;
   LockGuard<Mutex> guard(live.mutex);
   Node::get().want_tick(false);
   // Somebody may have begun to wait between the look and the word.
@@ -92,6 +121,7 @@ void tick() noexcept {
   for (std::uint32_t i = 0; i < live.cq_end; ++i)
     if (live.cqs[i] != nullptr && live.cqs[i]->pending_count.load(std::memory_order_seq_cst) != 0)
       Node::get().want_tick(true);
+  if (live.next_flush.load(std::memory_order_seq_cst) != 0) Node::get().want_tick(true);
 }
 
 /// Whether a CQ armed for solicited messages only waits for one of those that nobody has taken. The

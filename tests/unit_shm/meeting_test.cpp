@@ -296,7 +296,9 @@ TEST_F(MeetingTest, TheNamesOfTheKilledAreRemovedByThoseWhoKnewThem) {
   for (const bool has_child : {false, true}) {
     Other other;
     const std::uint32_t qpn = other.take_qpn();
-    ASSERT_NE(meet(qpn), nullptr);
+    Peer* const peer = meet(qpn);
+    ASSERT_NE(peer, nullptr);
+    node->release_peer(*peer);
     // A forked child has the listening socket too, as far as it can.
     const pid_t sleeper = has_child ? static_cast<pid_t>(other.ask(Ask::kFork)) : 0;
     ASSERT_TRUE(is_named(qpn));

@@ -221,6 +221,10 @@ void Node::want_peer(std::uint32_t qpn) noexcept {
   if (parts_->wanted.ask(block, now_ns())) parts_->service.wake();
 }
 
+bool Node::is_meeting(std::uint32_t qpn) noexcept {
+  return parts_->wanted.hopeful(qpn >> kQpnBlockBits);
+}
+
 void Node::want_arena(Peer& peer, std::uint32_t arena) noexcept {
   if (arena >= kMaxArenas || peer.arenas[arena].base.load(std::memory_order_acquire) != nullptr)
     return;

@@ -64,6 +64,9 @@ class Node {
   /// every few ms for as long as want_peer is asked again at least once per 100 ms, so a peer that
   /// starts later is met.
   void want_peer(std::uint32_t qpn) noexcept;
+  /// The wanted owner of `qpn` may be about to be met: he was not looked for yet, or somebody
+  /// listens under his name.
+  bool is_meeting(std::uint32_t qpn) noexcept;
   /// Asks the service thread to fetch and map an arena of a peer; returns at once.
   void want_arena(Peer& peer, std::uint32_t arena) noexcept;
   /// True when the peer has said no to this arena (not registered with remote access, or too many).

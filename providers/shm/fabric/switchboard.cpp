@@ -153,6 +153,7 @@ void Switchboard::connect_block(std::uint32_t block, std::uint64_t now) noexcept
   }
   UniqueFd socket;
   const int error = around_.folder.connect(block, socket);
+  around_.wanted.note(block, error != ENOENT && error != ECONNREFUSED);
   if (error == ECONNREFUSED) around_.folder.remove_stale(block);
   if (error != 0) {
     if (error == EMFILE || error == ENFILE) {

@@ -28,8 +28,21 @@ class WantedBlocks {
       if (wants_[i].asked_at < oldest->asked_at) oldest = &wants_[i];
     }
     Want& place = count_ < kCapacity ? wants_[count_++] : *oldest;
-    place = {.block = block, .asked_at = now, .next_try = now};
+    place = {.block = block, .asked_at = now, .next_try = now, .nobody = false};
     return true;
+  }
+
+  /// What came of a try: whether somebody listens there.
+  void note(std::uint32_t block, bool somebody) noexcept {
+    const LockGuard guard(lock_);
+    if (Want* want = find(block)) want->nobody = !somebody;
+  }
+
+  /// Wanted, and not known to be nobody's.
+  [[nodiscard]] bool hopeful(std::uint32_t block) noexcept {
+    const LockGuard guard(lock_);
+    const Want* want = find(block);
+    return want != nullptr && !want->nobody;
   }
 
   /// Takes the blocks to be tried now into `due`, forgets the stale ones, and tells when to come
@@ -73,7 +86,13 @@ class WantedBlocks {
     std::uint32_t block;
     std::uint64_t asked_at;
     std::uint64_t next_try;
+    bool nobody;
   };
+  Want* find(std::uint32_t block) noexcept {
+    for (std::uint32_t i = 0; i < count_; ++i)
+      if (wants_[i].block == block) return &wants_[i];
+    return nullptr;
+  }
   SpinLock lock_;
   std::uint32_t count_ = 0;
   Want wants_[kCapacity] = {};
