@@ -147,12 +147,19 @@ class Storm {
     for (std::uint32_t i = 0; i < 2; ++i) {
       EXPECT_TRUE(wait_until([&] { return owner_.state(guest.own[i]) == IBV_QPS_ERR; }));
     }
+    const bool destroyed = static_cast<Ending>(number % 3) == Ending::kDestroy;
     for (std::uint32_t i = 0; i < 3; ++i) {
-      if (i != 2 || static_cast<Ending>(number % 3) != Ending::kDestroy) {
-        ASSERT_EQ(owner_.call<&Endpoint::destroy_qp>(guest.own[i].id), 0);
-      }
-      ASSERT_EQ(guest.side->call<&Endpoint::destroy_qp>(guest.theirs[i].id), 0);
+      discard(owner_, guest.own[i], i == 2 && destroyed);
+      discard(*guest.side, guest.theirs[i], false);
     }
+  }
+
+  static void discard(Side& side, const QpInfo& qp, bool destroyed) {
+    if (!destroyed) {
+      EXPECT_EQ(side.call<&Endpoint::destroy_qp>(qp.id), 0);
+    }
+    EXPECT_EQ(side.call<&Endpoint::destroy_cq>(qp.send_cq), 0);
+    EXPECT_EQ(side.call<&Endpoint::destroy_cq>(qp.receive_cq), 0);
   }
 
   Side owner_;
