@@ -16,8 +16,9 @@
 namespace verbatim::shm {
 namespace {
 
-/// Long enough to hide the look-ups, short enough that a deregistration waits for microseconds.
-constexpr std::uint64_t kChunk = 256u << 10;
+/// Long enough to hide what each chunk costs (CMA: over a microsecond before the first byte), short
+/// enough that a deregistration waits for a tenth of a millisecond at most.
+constexpr std::uint64_t kChunk = 1u << 20;
 
 /// Walks a message's ranges from byte `from` on: calls f(address, bytes, distance from `from`).
 template <class F>
