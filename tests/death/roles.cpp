@@ -42,7 +42,7 @@ VBT_ROLE(victim) {
     others.push_back(control.receive_value<Offer>());
     halves[i]->connect(others[i]);
   }
-  if (plan.leaves_child) control.send_value(leave_a_child());
+  control.send_value(plan.leaves_child ? leave_a_child() : 0);
   for (std::uint32_t turn = 1;; ++turn) {
     for (const auto& half : halves) half->pump();
     if (turn % 16 != 0) continue;
