@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Large messages to receivers that take now and then: they flow while somebody takes, go the rest
+// of the way by themselves when nobody does, and each ends in its own receive, whatever stands
+// behind it already.
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <future>
+
+#include "tests/shm/rc_expect.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+class RcStream : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(RcStream, settings_with_two_ends());
+
+class RcStreamOfProcesses : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(RcStreamOfProcesses, settings_with_two_processes());
+
+constexpr std::uint32_t kMessages = 8;
+/// Below, at and beyond the pieces and the windows that messages flow through; small ones between.
+constexpr std::array<std::uint64_t, kMessages> kLengths{33'000, 1_MiB, 300'000, 40,
+                                                        70'000, 2_MiB, 32_KiB,  600'001};
+constexpr std::array<std::uint64_t, kMessages> kSlack{0, 4096, 1, 64, 100'000, 8, 0, 3};
+constexpr std::uint64_t kGuard = 64;
+constexpr std::uint8_t kUnwritten = 0xEE;
+
+/// Rounds of eight messages, all in flight at once, to eight receives of other sizes.
+class Stage {
+ public:
+  explicit Stage(Setting setting)
+      : pair_(setting),
+        from_(pair_.a.allocate(setting.memory, 2_MiB + kMessages)),
+        to_(pair_.b.allocate(setting.memory, 8_MiB)) {
+    pair_.a.fill(from_, 0, 2_MiB + kMessages, 1);
+  }
+  Side& a() { return pair_.a; }
+  Side& b() { return pair_.b; }
+
+  void post_receives(std::uint32_t round) {
+    pair_.b.set(to_, 0, 8_MiB, kUnwritten);
+    std::vector<Receive> receives;
+    std::uint64_t offset = 0;
+    for (std::uint32_t i = 0; i < kMessages; ++i) {
+      length_[i] = kLengths[(i * 3 + round) % kMessages];
+      room_[i] = length_[i] + kSlack[(i + round) % kMessages];
+      offset_[i] = offset;
+      offset += room_[i] + kGuard;
+      // In two pieces, so that a wrong receive is also one of wrong borders.
+      const std::uint64_t first = room_[i] / 3;
+      receives.push_back(receive(i, SliceList{slice(to_, offset_[i], first),
+                                              slice(to_, offset_[i] + first, room_[i] - first)}));
+    }
+    expect_posted(pair_.b.post_receive(pair_.qb, receives));
+    received_ = 0;
+  }
+  void post_sends() {
+    std::vector<Request> sends;
+    // Each begins at another byte of the source: no two look alike.
+    for (std::uint32_t i = 0; i < kMessages; ++i) {
+      sends.push_back(send(i, slice(from_, i, length_[i])));
+    }
+    expect_posted(pair_.a.post_send(pair_.qa, sends));
+  }
+  void receive_some(std::uint32_t count) {
+    for (const ibv_wc& wc : pair_.b.poll_receives(pair_.qb, count)) {
+      expect_receive(wc, received_, length_[received_], pair_.qb);
+      ++received_;
+    }
+  }
+  void receive_rest() { receive_some(kMessages - received_); }
+  void sends_complete(std::int32_t wait_ms = kDefaultWaitMs) {
+    const auto done = pair_.a.poll_sends(pair_.qa, kMessages, wait_ms);
+    for (std::uint32_t i = 0; i < kMessages; ++i) expect_wc(done[i], i, IBV_WC_SEND, pair_.qa);
+  }
+  void expect_each_in_its_place() {
+    for (std::uint32_t i = 0; i < kMessages; ++i) {
+      SCOPED_TRACE(::testing::Message() << "message " << i << " of " << length_[i] << " bytes");
+      const auto sent = pair_.a.peek(from_, i, length_[i]);
+      const auto got = pair_.b.peek(to_, offset_[i], length_[i]);
+      const auto differing = std::mismatch(sent.begin(), sent.end(), got.begin());
+      ASSERT_EQ(differing.first - sent.begin(), static_cast<std::ptrdiff_t>(length_[i]));
+      expect_untouched(pair_.b, to_, offset_[i] + length_[i],
+                       std::min(room_[i] - length_[i], kGuard) + kGuard, kUnwritten);
+    }
+  }
+
+ private:
+  Pair pair_;
+  RegionInfo from_;
+  RegionInfo to_;
+  std::uint64_t length_[kMessages] = {};
+  std::uint64_t room_[kMessages] = {};
+  std::uint64_t offset_[kMessages] = {};
+  std::uint32_t received_ = 0;
+};
+
+TEST_P(RcStream, EachMessageEndsInItsReceiveWhetherOrNotItsReceiverPolls) {
+  Stage stage(GetParam());
+  for (std::uint32_t round = 0; round < 24; ++round) {
+    SCOPED_TRACE(round);
+    stage.post_receives(round);
+    stage.post_sends();
+    auto sender = std::async(std::launch::async, [&] { stage.sends_complete(); });
+    // It polls for all of them, for none, or for some, and then not until all have been sent.
+    const std::uint32_t first = round % 3 == 0 ? kMessages : round % 3 == 1 ? 0 : 1 + round % 5;
+    if (first != 0) stage.receive_some(first);
+    sender.get();
+    stage.receive_rest();
+    stage.expect_each_in_its_place();
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+/// Then nobody on the other side takes anything, and its service thread neither. Where the kernel
+/// copies into a stopped process the messages arrive all the same.
+TEST_P(RcStreamOfProcesses, EachMessageEndsInItsReceiveAlsoWhenTheReceiverIsStopped) {
+  Stage stage(GetParam());
+  for (std::uint32_t round = 0; round < 16; ++round) {
+    SCOPED_TRACE(round);
+    stage.post_receives(round);
+    // It stops before the first message, or in the midst of them.
+    const std::uint32_t first = round % 4;
+    if (first != 0) stage.post_sends();
+    if (first != 0) stage.receive_some(first);
+    stage.b().child().signal(SIGSTOP);
+    ASSERT_TRUE(wait_until([&] { return stage.b().child().is_stopped(); }));
+    if (first == 0) stage.post_sends();
+    auto sender = std::async(std::launch::async, [&] { stage.sends_complete(); });
+    // Where they need its service thread after all, they wait for it.
+    (void)sender.wait_for(std::chrono::milliseconds(100));
+    stage.b().child().signal(SIGCONT);
+    stage.receive_rest();
+    sender.get();
+    stage.expect_each_in_its_place();
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace verbatim::harness
