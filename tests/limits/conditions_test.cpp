@@ -107,6 +107,14 @@ TEST_P(Without, LargeFilesTheSegmentIsSmaller) {
   expect_all_traffic(pair);
 }
 
+VBT_ROLE(mounter) { return 0; }
+
+/// Whether a child may have a file system of its own.
+bool can_mount() {
+  Child child("mounter", {{kCondition, "mount empty /tmp"}});
+  return child.wait().exit_status == 0;
+}
+
 class Kept : public ::testing::Test {
  protected:
   /// The child's opening fails, and its one complaint names cause and cure.
@@ -146,6 +154,23 @@ TEST_F(Kept, FromMakingMemfdsItSaysSo) {
 }
 TEST_F(Kept, FromAFolderToMeetInItSaysSo) {
   expect_refusal({{"VERBATIM_FABRIC", "/proc/self/no-such-folder"}}, "/proc/self/no-such-folder");
+}
+TEST_F(Kept, FromWritingToTheFolderItSaysSo) {
+  if (!can_mount()) GTEST_SKIP() << "no mount namespaces here";
+  expect_refusal({{kCondition, "mount readonly /mnt"}, {"VERBATIM_FABRIC", "/mnt/fabric"}},
+                 "/mnt/fabric: Read-only");
+}
+TEST_F(Kept, FromRoomInTheFolderItSaysSo) {
+  if (!can_mount()) GTEST_SKIP() << "no mount namespaces here";
+  expect_refusal({{kCondition, "mount full /mnt"}, {"VERBATIM_FABRIC", "/mnt/fabric"}},
+                 "/mnt/fabric: No space");
+}
+TEST_F(Kept, FromAnyFolderNamedInItsEnvironmentItMeetsInTmp) {
+  if (!can_mount()) GTEST_SKIP() << "no mount namespaces here";
+  Child child("opener",
+              {{kCondition, "mount empty /tmp"}, {"VERBATIM_FABRIC", ""}, {"XDG_RUNTIME_DIR", ""}});
+  EXPECT_EQ(child.control().receive_value<int>(), 0);
+  EXPECT_EQ(child.wait().exit_status, 0);
 }
 TEST_F(Kept, FromOpeningFilesItSaysSo) {
   expect_refusal({{kCondition, "limit nofile 6"}}, "ulimit -n");

@@ -3,6 +3,8 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -64,6 +66,17 @@ void limit(std::istream& words) {
   if (setrlimit(resource, &both) != 0) give_up("cannot limit " + name);
 }
 
+/// An empty file system over `folder`, for this process alone.
+void mount_over(std::istream& words) {
+  std::string how, folder;
+  words >> how >> folder;
+  const bool full = how == "full";
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      mount("none", folder.c_str(), "tmpfs", how == "readonly" ? MS_RDONLY : 0,
+            full ? "nr_inodes=1,size=4k" : "size=16m") != 0)
+    give_up("cannot mount over " + folder);
+}
+
 }  // namespace
 
 void apply_condition() {
@@ -76,6 +89,8 @@ void apply_condition() {
     deny(words);
   else if (kind == "limit")
     limit(words);
+  else if (kind == "mount")
+    mount_over(words);
   else
     give_up(std::string("unknown: ") + text);
 }

@@ -3,9 +3,9 @@
 // A child that gets less from the system than its parent. Named in the child's environment, applied
 // before it does anything:
 //
-//   Side child({{kCondition, "deny membarrier"}});             // EPERM, as a filter in a container
-//   says Side child({{kCondition, "deny memfd_create pidfd_open"}}); Side child({{kCondition,
-//   "limit nofile 40"}});             // also as and fsize, in bytes
+//   {kCondition, "deny membarrier memfd_create"}   EPERM, as a container's filter answers
+//   {kCondition, "limit nofile 40"}                also as and fsize, in bytes
+//   {kCondition, "mount full /some/folder"}        also readonly and empty; for root
 #pragma once
 
 namespace verbatim::harness {
