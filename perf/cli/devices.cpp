@@ -16,8 +16,12 @@ namespace verbatim::cli {
 int devices(Calling calling, int argc, char** argv) {
   if (calling == Calling::kSubcommand && argc > 1) {
     const bool help = std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0;
-    std::fprintf(help ? stdout : stderr, "Usage: %s             list the RDMA devices\n", argv[0]);
-    return help ? 0 : 1;
+    if (!help) {
+      std::fprintf(stderr, "%s: '%s' is too much: it takes no options\n", argv[0], argv[1]);
+      return 1;
+    }
+    std::printf("Usage: %s             list the RDMA devices\n", argv[0]);
+    return 0;
   }
   const DeviceList list;
   if (!list) return 1;

@@ -179,6 +179,12 @@ int print_device(ibv_device* device, const Options& options) {
 int devinfo(Calling calling, int argc, char** argv) {
   Options options;
   if (const auto status = parse(calling, argc, argv, &options)) return *status;
+  // The classic tool looks at none of these.
+  if (calling == Calling::kSubcommand && optind < argc) {
+    std::fprintf(stderr, "%s: '%s' is too much: a device is named with -d\n", argv[0],
+                 argv[optind]);
+    return kUsageOrNone;
+  }
   const DeviceList list;
   if (!list) return kUsageOrNone;
   if (options.list_only) {

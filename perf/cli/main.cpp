@@ -73,8 +73,11 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (!first.empty()) {
-    std::fprintf(stderr, "verbatim: no command '%s%s%s'\n", argv[1], argc > 2 ? " " : "",
-                 argc > 2 ? argv[2] : "");
+    std::fprintf(stderr,
+                 "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc; see "
+                 "'verbatim --help')\n",
+                 argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
+    return 1;
   }
   usage(stderr);
   return 1;

@@ -158,9 +158,14 @@ std::optional<int> parse_pingpong(Calling calling, int argc, char** argv,
   }
   if (optind < argc - 1) {
     usage(argv[0]);
-    return 1;
+    fail("'%s' is too much: there is one server, '%s'", argv[optind + 1], argv[optind]);
   }
-  if (optind == argc - 1) options->server = argv[optind];
+  if (optind == argc - 1) {
+    options->server = argv[optind];
+    if (options->server.empty()) {
+      fail("'' is no host: give the server's address, or leave it out to be the server");
+    }
+  }
   if (options->on_demand && options->device_memory) {
     fail("DM memory region can't be on demand: leave out -j, or -o and -O");
   }

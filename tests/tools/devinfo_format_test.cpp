@@ -162,7 +162,7 @@ TEST(Verbatim, ExplainsItself) {
   EXPECT_THAT(nothing.out, IsEmpty());
   const Ending unknown = run(fake_tool("verbatim", {}), {"pingpong", "ud"});
   EXPECT_NE(unknown.status, 0);
-  EXPECT_THAT(unknown.err, StartsWith("verbatim: no command 'pingpong ud'\n"));
+  EXPECT_THAT(unknown.err, StartsWith("verbatim: no command 'pingpong ud' (there are: devices,"));
 }
 
 }  // namespace

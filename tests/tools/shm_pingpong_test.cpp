@@ -210,67 +210,6 @@ TEST_F(ShmPingpong, AKilledPeerEndsARun) {
   expect_run({"-n", "10"}, 4096, 10);
 }
 
-TEST_F(ShmPingpong, ASecondServerOnAPortIsRefused) {
-  ToolProcess first(tool(), {"-p", "0"});
-  const auto port = listening_port(first);
-  ASSERT_TRUE(port);
-  const Ending second = run(tool(), {"-p", std::to_string(*port)});
-  EXPECT_EQ(second.status, 1);
-  EXPECT_EQ(second.err, "Couldn't listen to port " + std::to_string(*port) +
-                            ": another program does; stop it or choose a port with -p\n");
-  first.signal(SIGTERM);
-  first.finish();
-}
-
-TEST_F(ShmPingpong, GarbageFromAClientEndsTheServerInOneLine) {
-  ToolProcess server(tool(), {"-p", "0"});
-  const auto port = listening_port(server);
-  ASSERT_TRUE(port);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(*port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  const std::string garbage(4096, '\xfe');
-  EXPECT_GT(send(fd, garbage.data(), garbage.size(), MSG_NOSIGNAL), 0);
-  const Ending ending = server.finish();
-  close(fd);
-  EXPECT_TRUE(ending.in_time);
-  EXPECT_EQ(ending.status, 1);
-  EXPECT_THAT(ending.err, HasSubstr("is that a pingpong program?"));
-}
-
-TEST_F(ShmPingpong, AClientOfNobodyGivesUp) {
-  const Ending ending = run(tool(), {"-p", std::to_string(free_port()), "127.0.0.1"});
-  EXPECT_TRUE(ending.in_time);
-  EXPECT_EQ(ending.status, 1);
-  EXPECT_THAT(ending.err, HasSubstr("start the server first"));
-  EXPECT_THAT(ending.out, Not(HasSubstr("remote")));
-}
-
-TEST_F(ShmPingpong, AnAddressOfNobodyFails) {
-  // The exchange is well-formed, but no such QP exists in this fabric.
-  ToolProcess server(tool(), {"-p", "0"});
-  const auto port = listening_port(server);
-  ASSERT_TRUE(port);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(*port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  const std::string bytes("0001:fffffe:000003:00000000000000000000000000000000\0", 52);
-  EXPECT_EQ(send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), 52);
-  char answer[52];
-  EXPECT_EQ(recv(fd, answer, sizeof(answer), MSG_WAITALL), 52);
-  close(fd);  // without "done"
-  const Ending ending = server.finish();
-  EXPECT_TRUE(ending.in_time);
-  EXPECT_EQ(ending.status, 1);
-  EXPECT_THAT(ending.err, HasSubstr("after 0 of 5 bytes"));
-}
-
 TEST_F(ShmPingpong, AnEthernetLinkWantsAGid) {
   const Environment ethernet{{"VERBATIM_SHM_LINK", "ethernet"}};
   const Ending without = run(tool("ibv_rc_pingpong", ethernet), {"-p", "0"});
