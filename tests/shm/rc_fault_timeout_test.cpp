@@ -281,5 +281,33 @@ TEST_P(RcTimeoutOfTheDead, AProcessThatDiedIsWaitedForByNobodyAlsoNotForEver) {
   }
 }
 
+TEST_P(RcTimeoutOfTheDead, NorIsOneThatLeftInOrder) {
+  for (const unsigned timeout : {0u, 31u}) {
+    SCOPED_TRACE(timeout);
+    Side a(std::make_shared<Session>());
+    const RegionInfo local = a.allocate(GetParam().memory, 1_MiB);
+    Link link;
+    link.timeout = static_cast<std::uint8_t>(timeout);
+    std::vector<QpInfo> mine;
+    std::vector<Request> requests;
+    {
+      Side b(std::map<std::string, std::string>{});
+      const RegionInfo remote = b.allocate(GetParam().memory, 1_MiB);
+      requests = all_kinds(local, remote);
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        mine.push_back(a.create_qp());
+        const QpInfo theirs = b.create_qp();
+        b.connect(theirs, mine[i]);
+        a.connect(mine[i], theirs, link);
+        expect_posted(a.post_send(mine[i], read(0, slice(local, 0, 8), remote)));
+        expect_wc(a.poll_sends(mine[i], 1)[0], 0, IBV_WC_RDMA_READ, mine[i]);
+      }
+    }  // destroys its queue pairs, closes, exits
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      expect_unanswered(a, mine[i], requests[i], 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace verbatim::harness
