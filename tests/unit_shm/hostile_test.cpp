@@ -105,6 +105,46 @@ TEST_F(HostileTest, ACompleteHelloIsAnswered) {
   EXPECT_FALSE(was_refused(socket.get()));
 }
 
+/// Who has our answer may send at once: what it sends must find it known here, and announced.
+TEST_F(HostileTest, AProcessIsKnownBeforeItsHelloIsAnswered) {
+  for (std::uint64_t round = 1; round <= 50; ++round) {
+    NodeEvents::get().reset();
+    forged_->head().identity += round;
+    forged_->head().blocks[0].store(4000);
+    forged_->head().block_count.store(1);
+    {
+      const UniqueFd socket = connected();
+      NodeEvents::get().watched = socket.get();
+      ASSERT_EQ(say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(),
+                          wake_.get()),
+                0);
+      Received answer;
+      ASSERT_TRUE(wait_until([&] { return receive_message(socket.get(), answer) == 0; }));
+      ASSERT_EQ(NodeEvents::get().peers_ready, 1u);
+      ASSERT_FALSE(NodeEvents::get().readable_when_ready) << "answered first";
+      ASSERT_NE(Node::get().find_peer(4000u << kQpnBlockBits), nullptr);
+      ASSERT_EQ(NodeEvents::get().peers_dead, 0u);
+    }
+    ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_dead == 1; }));
+  }
+}
+
+/// Who leaves before our answer was known for a moment: its end is told, and so is its beginning.
+TEST_F(HostileTest, AHelloWithoutAWaitForTheAnswerHasABeginningAndAnEnd) {
+  for (std::uint64_t round = 1; round <= 50; ++round) {
+    NodeEvents::get().reset();
+    forged_->head().identity += round;
+    {
+      const UniqueFd socket = connected();
+      ASSERT_EQ(say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(),
+                          wake_.get()),
+                0);
+    }
+    ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_dead == 1; }));
+    ASSERT_EQ(NodeEvents::get().peers_ready, 1u);
+  }
+}
+
 TEST_F(HostileTest, HellosWithWrongThingsAreRefused) {
   const AllowedLog refused("refused a process");
   const AllowedLog version("version");

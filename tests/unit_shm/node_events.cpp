@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tests/unit_shm/node_events.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -47,6 +48,8 @@ constexpr ServiceHooks kHooks = {
     .peer_ready =
         [](Peer&) noexcept {
           note_thread();
+          pollfd watched{events.watched, POLLIN, 0};
+          if (watched.fd >= 0 && ::poll(&watched, 1, 0) == 1) events.readable_when_ready = true;
           ++events.peers_ready;
         },
     .peer_dead =
@@ -70,6 +73,8 @@ void NodeEvents::reset() {
   request_bits = 0;
   requests = cq_wakes = last_cq = ticks = sweeps = peers_ready = peers_dead = arenas_ready = 0;
   on_service_thread = true;
+  watched = -1;
+  readable_when_ready = false;
 }
 
 RunningNode::RunningNode() {

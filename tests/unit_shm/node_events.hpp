@@ -23,6 +23,10 @@ struct NodeEvents {
   std::atomic<std::uint32_t> arenas_ready{0};
   std::atomic<bool> on_service_thread{true};  ///< of every hook so far
 
+  /// Set by a test: a descriptor that is looked at when a peer is ready.
+  std::atomic<int> watched{-1};
+  std::atomic<bool> readable_when_ready{false};
+
   static NodeEvents& get();
   static const ServiceHooks& hooks();
   void reset();

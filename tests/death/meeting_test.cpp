@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The beginning of a connection when processes are slow, or gone: what a wire's timeout counts, and
+// what the first words find.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "tests/support/side.hpp"
+
+namespace verbatim::death {
+namespace {
+
+using harness::Endpoint;
+using harness::Link;
+using harness::MemoryKind;
+using harness::QpInfo;
+using harness::QpWish;
+using harness::RegionInfo;
+using harness::Side;
+using Clock = std::chrono::steady_clock;
+
+const std::map<std::string, std::string> kAnotherProcess;
+
+Clock::duration wire_time(const Link& link) {
+  return std::chrono::nanoseconds((std::uint64_t{4096} << link.timeout) * (link.retry_count + 1u));
+}
+
+/// Stops a process, and has it stopped when it returns.
+void stop(Side& side) {
+  side.child().signal(SIGSTOP);
+  ASSERT_TRUE(harness::wait_until([&] {
+    std::ifstream file("/proc/" + std::to_string(side.child().pid()) + "/stat");
+    std::string text;
+    std::getline(file, text);
+    return text.find(") T ") != std::string::npos;
+  }));
+}
+
+class DeathMeeting : public ::testing::Test {
+ protected:
+  std::shared_ptr<harness::Session> session_ = std::make_shared<harness::Session>();
+  Side here_{session_};
+  RegionInfo memory_ = here_.allocate(MemoryKind::kMapped, 4096);
+};
+
+TEST_F(DeathMeeting, TheWiresClockStartsWhenTheProcessesHaveMet) {
+  Link link;
+  link.timeout = 14;  // 67 ms
+  link.retry_count = 0;
+  Side slow(kAnotherProcess);
+  const QpInfo there = slow.create_qp();
+  const RegionInfo to = slow.allocate(MemoryKind::kMapped, 4096);
+  const QpInfo qp = here_.create_qp();
+  ASSERT_NO_FATAL_FAILURE(stop(slow));
+  here_.connect(qp, there, link);
+  ASSERT_EQ(here_.post_send(qp, harness::send(1, harness::slice(memory_, 0, 8))).error, 0);
+  // What it is told to do meanwhile it does first of all when it goes on.
+  std::thread told([&] {
+    slow.connect(there, qp, link);
+    slow.post_receive(there, harness::receive(2, harness::slice(to, 0, 64)));
+  });
+  const auto start = Clock::now();
+  bool early = false;
+  while (Clock::now() - start < 4 * wire_time(link))
+    early = early || !here_.poll_once(qp.send_cq, 1).empty();
+  EXPECT_FALSE(early) << "the time of a living process ran out before it was met";
+  slow.child().signal(SIGCONT);
+  told.join();
+  EXPECT_EQ(here_.poll_sends(qp, 1)[0].status, IBV_WC_SUCCESS);
+}
+
+TEST_F(DeathMeeting, AProcessThatIsNeverMetHasASecondNotMore) {
+  Link link;
+  link.timeout = 9;  // 2 ms
+  link.retry_count = 0;
+  Side stopped(kAnotherProcess);
+  const QpInfo there = stopped.create_qp();
+  const QpInfo qp = here_.create_qp();
+  ASSERT_NO_FATAL_FAILURE(stop(stopped));
+  here_.connect(qp, there, link);
+  const auto start = Clock::now();
+  ASSERT_EQ(here_.post_send(qp, harness::send(1, harness::slice(memory_, 0, 8))).error, 0);
+  EXPECT_EQ(here_.poll_sends(qp, 1)[0].status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(900));
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
+  stopped.child().signal(SIGCONT);
+}
+
+TEST_F(DeathMeeting, WhoIsDeadIsGivenTheWiresTimeAndNoMore) {
+  Link link;
+  link.timeout = 14;
+  link.retry_count = 0;
+  QpInfo there;
+  {
+    Side dead(kAnotherProcess);
+    there = dead.create_qp();
+    dead.child().kill_and_collect();
+  }
+  const QpInfo qp = here_.create_qp();
+  here_.connect(qp, there, link);
+  ASSERT_EQ(here_.post_receive(qp, harness::receive(2)).error, 0);
+  const auto start = Clock::now();
+  ASSERT_EQ(here_.post_send(qp, harness::send(1, harness::slice(memory_, 0, 8))).error, 0);
+  EXPECT_EQ(here_.poll_sends(qp, 1)[0].status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_GE(Clock::now() - start, wire_time(link));
+  EXPECT_EQ(here_.poll_receives(qp, 1)[0].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_LT(Clock::now() - start, wire_time(link) + std::chrono::milliseconds(700));
+}
+
+/// The stranger sends at the moment at which it knows us; by then we must know it.
+TEST_F(DeathMeeting, TheFirstMessageOfAStrangerWakesWhoSleeps) {
+  for (int round = 0; round < 40; ++round) {
+    QpWish wish;
+    wish.with_channel = 1;
+    const QpInfo qp = here_.create_qp(wish);
+    Side stranger(kAnotherProcess);
+    const QpInfo there = stranger.create_qp();
+    const RegionInfo from = stranger.allocate(MemoryKind::kOrdinary, 64);
+    here_.connect(qp, there);
+    ASSERT_EQ(here_.post_receive(qp, harness::receive(1, harness::slice(memory_, 0, 64))).error, 0);
+    ASSERT_EQ(here_.call<&Endpoint::arm>(qp.receive_cq, 0), 0);
+    stranger.connect(there, qp);
+    stranger.fill(from, 0, 64, 7);
+    ASSERT_EQ(stranger.post_send(there, harness::send(2, harness::slice(from, 0, 64))).error, 0);
+    ASSERT_EQ(here_.call<&Endpoint::take_event>(qp.receive_cq, 5000), qp.receive_cq);
+    EXPECT_EQ(here_.poll_receives(qp, 1, 1000)[0].status, IBV_WC_SUCCESS);
+    EXPECT_EQ(here_.mismatch(memory_, 0, 64, 7), -1);
+    EXPECT_EQ(here_.call<&Endpoint::destroy_qp>(qp.id), 0);
+  }
+}
+
+/// A receive flushes late when its sender may still be met: who sleeps on it is woken then.
+TEST_F(DeathMeeting, AReceiveThatFlushesLateWakesWhoSleeps) {
+  Side stopped(kAnotherProcess);
+  const QpInfo there = stopped.create_qp();
+  ASSERT_NO_FATAL_FAILURE(stop(stopped));
+  QpWish wish;
+  wish.with_channel = 1;
+  const QpInfo qp = here_.create_qp(wish);
+  here_.connect(qp, there);
+  ASSERT_EQ(here_.post_receive(qp, harness::receive(1)).error, 0);
+  ASSERT_EQ(here_.to_state(qp, IBV_QPS_ERR), 0);
+  auto flushed = here_.poll_once(qp.receive_cq, 1);
+  while (flushed.empty()) {
+    ASSERT_EQ(here_.call<&Endpoint::arm>(qp.receive_cq, 0), 0);
+    flushed = here_.poll_once(qp.receive_cq, 1);
+    if (!flushed.empty()) break;
+    ASSERT_EQ(here_.call<&Endpoint::take_event>(qp.receive_cq, 5000), qp.receive_cq);
+    flushed = here_.poll_once(qp.receive_cq, 1);
+  }
+  EXPECT_EQ(flushed[0].status, IBV_WC_WR_FLUSH_ERR);
+  stopped.child().signal(SIGCONT);
+}
+
+}  // namespace
+}  // namespace verbatim::death
