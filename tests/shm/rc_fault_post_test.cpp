@@ -143,6 +143,31 @@ TEST_P(RcRefusal, IsNotForMoreReadsThanMayBeInFlightTheyTakeTurns) {
   }
 }
 
+TEST_P(RcRefusal, IsNotForAQueueThatDrainsWhatItTakesWaitsUntilItServesAgain) {
+  Stage stage(GetParam());
+  Pair& pair = stage.pair;
+  const Slice eight = slice(stage.local, 0, 8);
+  for (const bool ends_in_error : {false, true}) {
+    const auto [qa, qb] = pair.add_qps({}, {});
+    ASSERT_EQ(pair.a.to_state(qa, IBV_QPS_SQD), 0);
+    expect_posted(pair.a.post_send(
+        qa, {write(1, eight, stage.remote), read(2, eight, stage.remote, 8).unsignaled(),
+             write(3, eight, stage.remote, 16)}));
+    EXPECT_TRUE(pair.a.poll_once(qa.send_cq, 1).empty());
+    ASSERT_EQ(pair.a.to_state(qa, ends_in_error ? IBV_QPS_ERR : IBV_QPS_RTS), 0);
+    if (ends_in_error) {
+      const auto flushed = pair.a.poll_sends(qa, 3);
+      for (std::uint64_t i = 0; i < 3; ++i) {
+        expect_error(flushed[i], 1 + i, IBV_WC_WR_FLUSH_ERR, qa);
+      }
+    } else {
+      const auto done = pair.a.poll_sends(qa, 2);
+      expect_wc(done[0], 1, IBV_WC_RDMA_WRITE, qa);
+      expect_wc(done[1], 3, IBV_WC_RDMA_WRITE, qa);
+    }
+  }
+}
+
 TEST_P(RcRefusal, AFullSendQueueLosesNothingThatItHoldsInOrOutOfError) {
   for (const bool ends_in_error : {false, true}) {
     SCOPED_TRACE(ends_in_error);

@@ -2,6 +2,8 @@
 //
 // A request for remote memory that the responder must refuse (IBTA 9.7.4.1.5, 9.7.5.1.3): the
 // status at the requester, the error state and its event at the responder, not a byte moved.
+#include <signal.h>
+
 #include "tests/shm/rc_fault.hpp"
 
 namespace verbatim::harness {
@@ -9,6 +11,9 @@ namespace {
 
 class RcRemoteFault : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcRemoteFault, settings_with_two_ends());
+
+class RcRemoteFaultOfProcesses : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(RcRemoteFaultOfProcesses, settings_with_two_processes());
 
 constexpr std::uint64_t kSize = FaultScene::kSize;
 
@@ -169,6 +174,36 @@ TEST_P(RcRemoteFault, TheResponderLearnsOfItAlsoWhenTheRequesterIsDestroyedAtOnc
     EXPECT_EQ(event.qp, qb.id);
     EXPECT_EQ(pair.b.state(qb), IBV_QPS_ERR);
   }
+}
+
+/// The responder is stopped until the requester is gone: what it finds then is a request that it
+/// must refuse, and a dead process.
+TEST_P(RcRemoteFaultOfProcesses, TheResponderLearnsOfItAlsoWhenTheRequesterHasExited) {
+  Side b(std::map<std::string, std::string>{});
+  const QpInfo qb = b.create_qp();
+  RegionInfo wrong = b.allocate(GetParam().memory, 64);
+  wrong.rkey ^= 0x80000000u;
+  {
+    Side a(std::map<std::string, std::string>{});
+    const QpInfo qa = a.create_qp();
+    a.connect(qa, qb);
+    b.connect(qb, qa);
+    const RegionInfo local = a.allocate(GetParam().memory, 64);
+    // They have met: both ways.
+    expect_posted(b.post_receive(qb, receive(1)));
+    expect_posted(a.post_send(qa, send(1, {})));
+    expect_wc(a.poll_sends(qa, 1)[0], 1, IBV_WC_SEND, qa);
+    expect_receive(b.poll_receives(qb, 1)[0], 1, 0, qb);
+    b.child().signal(SIGSTOP);
+    ASSERT_TRUE(wait_until([&] { return b.child().is_stopped(); }));
+    expect_posted(a.post_send(qa, write(2, slice(local, 0, 8), wrong)));
+    expect_error(a.poll_sends(qa, 1)[0], 2, IBV_WC_REM_ACCESS_ERR, qa);
+  }  // destroys its queue pair, closes, exits
+  b.child().signal(SIGCONT);
+  const AsyncEvent event = b.call<&Endpoint::take_async_event>(kDefaultWaitMs);
+  EXPECT_EQ(event.type, IBV_EVENT_QP_ACCESS_ERR);
+  EXPECT_EQ(event.qp, qb.id);
+  EXPECT_EQ(b.state(qb), IBV_QPS_ERR);
 }
 
 }  // namespace
