@@ -229,8 +229,6 @@ void peer_dead(Peer& peer) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
     if (qp->mode.load(std::memory_order_acquire) < IBV_QPS_RTR) continue;
-    // Its last word may be that our half must end.
-    if (Node::get().find_peer(peek(qp->own->dest_qpn)) == &peer) serve_request_of(*qp);
     SendLock lock(*qp);
     if (qp->mode.load(std::memory_order_acquire) == IBV_QPS_ERR) continue;
     const QpRecord* record;
