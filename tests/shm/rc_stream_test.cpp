@@ -82,8 +82,10 @@ class Stage {
       SCOPED_TRACE(::testing::Message() << "message " << i << " of " << length_[i] << " bytes");
       const auto sent = pair_.a.peek(from_, i, length_[i]);
       const auto got = pair_.b.peek(to_, offset_[i], length_[i]);
-      const auto differing = std::mismatch(sent.begin(), sent.end(), got.begin());
-      ASSERT_EQ(differing.first - sent.begin(), static_cast<std::ptrdiff_t>(length_[i]));
+      // As vectors, which compare their bytes at once: what an instrumented loop does is slow.
+      ASSERT_TRUE(sent == got) << "from byte "
+                               << std::mismatch(sent.begin(), sent.end(), got.begin()).first -
+                                      sent.begin();
       expect_untouched(pair_.b, to_, offset_[i] + length_[i],
                        std::min(room_[i] - length_[i], kGuard) + kGuard, kUnwritten);
     }
@@ -101,7 +103,7 @@ class Stage {
 
 TEST_P(RcStream, EachMessageEndsInItsReceiveWhetherOrNotItsReceiverPolls) {
   Stage stage(GetParam());
-  for (std::uint32_t round = 0; round < 24; ++round) {
+  for (std::uint32_t round = 0; round < 12; ++round) {
     SCOPED_TRACE(round);
     stage.post_receives(round);
     stage.post_sends();
@@ -120,7 +122,7 @@ TEST_P(RcStream, EachMessageEndsInItsReceiveWhetherOrNotItsReceiverPolls) {
 /// copies into a stopped process the messages arrive all the same.
 TEST_P(RcStreamOfProcesses, EachMessageEndsInItsReceiveAlsoWhenTheReceiverIsStopped) {
   Stage stage(GetParam());
-  for (std::uint32_t round = 0; round < 16; ++round) {
+  for (std::uint32_t round = 0; round < 8; ++round) {
     SCOPED_TRACE(round);
     stage.post_receives(round);
     // It stops before the first message, or in the midst of them.
