@@ -45,10 +45,11 @@ Peer* meet_peer(Qp& qp) noexcept {
   Node& node = Node::get();
   Peer* const found = node.hold_peer(peek(qp.own->dest_qpn));
   if (found == nullptr) return nullptr;
-  // Numbers come back: a dead owner is the one we mean only if it means us, else the next owner is,
-  // whom we have not met yet.
-  const bool ours =
-      found->alive.load(std::memory_order_acquire) || record_in(*found, qp) != nullptr;
+  // Numbers come back, and can be claimed by anybody: it is the owner that we mean if it means us,
+  // or if it lives and the number's name led to it. Else the owner is somebody we have yet to meet.
+  const bool ours = record_in(*found, qp) != nullptr ||
+                    (found->alive.load(std::memory_order_acquire) &&
+                     (found->self || found->reached_by_name(peek(qp.own->dest_qpn))));
   if (ours && qp.met.compare_exchange_strong(met, found, std::memory_order_acq_rel)) return found;
   node.release_peer(*found);
   return met;

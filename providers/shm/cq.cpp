@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "providers/shm/context.hpp"
+#include "providers/shm/fabric/culprits.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/poll_fast.hpp"
@@ -334,6 +335,12 @@ void break_marked_qps(Cq& cq) noexcept {
     if (qp->recv_cq != &cq || !qp->broken) continue;
     SendLock lock(*qp);
     qp->broken = false;
+    const Peer* met = qp->met.load(std::memory_order_acquire);
+    if (qp->lied && met != nullptr && culprits.first_word_of(met->pid))
+      log_warn(
+          "shm: process %d broke the rules of the shared memory: QP 0x%06x, and any other "
+          "connection that it does so to, ends in the error state",
+          static_cast<int>(met->pid), qp->own->qpn);
     enter_error(*qp);
     flush_sends(*qp);
   }

@@ -90,6 +90,7 @@ int reset(Qp& qp) noexcept {
     qp.rq_tail.store(0, std::memory_order_relaxed);
     qp.flush_after = 0;
     qp.broken = false;
+    qp.lied = false;
   }
   forget_completions(*qp.send_cq, qp);
   if (qp.recv_cq != qp.send_cq) forget_completions(*qp.recv_cq, qp);

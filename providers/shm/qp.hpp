@@ -165,6 +165,7 @@ struct Qp : verbatim::Qp {
   std::uint64_t stream_taken = 0;  ///< bytes copied out of the first message that is not
   std::uint64_t flush_after = 0;   ///< now_ns() from which a flush no longer waits for the sender
   bool broken = false;             ///< met an error that must end the QP, see break_marked_qps()
+  bool lied = false;               ///< and no honest peer brings one about
   std::atomic<std::uint64_t> rq_head{0};
   Qp* next_same_bit = nullptr;  ///< CQ members that share a doorbell bit
 

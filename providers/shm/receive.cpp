@@ -50,6 +50,7 @@ Taken fail_receive(Qp& qp, std::uint64_t index, ibv_wc_status status, ibv_wc& wc
   // What its sender sent behind it is not taken any more: this matches no session.
   qp.rx_session = ~std::uint64_t{0};
   qp.broken = true;
+  qp.lied = qp.lied || status == IBV_WC_LOC_QP_OP_ERR;
   qp.recv_cq->has_broken = true;
   return Taken::kCompletion;
 }
@@ -150,7 +151,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
   if (index == qp.rq_tail.load(std::memory_order_acquire)) {
     // No receive was posted for it: only a faulty sender does this. Nothing can be completed.
-    qp.broken = true;
+    qp.broken = qp.lied = true;
     qp.recv_cq->has_broken = true;
     return Taken::kNothing;
   }

@@ -169,11 +169,13 @@ void wake_cq(std::uint32_t number) noexcept {
 /// set.
 void look_again(Qp& qp) noexcept {
   serve_request_of(qp);
-  // A polled ring needs no hints. Not asking for the lock leaves it to the thread that polls.
-  if (qp.own->attention.load(std::memory_order_relaxed) == kPolled) return;
+  // A polled ring needs no hints, but for its flushes. Not asking for the lock leaves it to the
+  // thread that polls.
+  const bool failed = qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR;
+  if (!failed && qp.own->attention.load(std::memory_order_relaxed) == kPolled) return;
   Cq& cq = *qp.recv_cq;
   LockGuard<BiasedLock> lock(cq.lock);
-  if (qp.hot_index != Qp::kNotHot || !has_message(qp)) return;
+  if ((!failed && qp.hot_index != Qp::kNotHot) || !has_message(qp)) return;
   cq.doorbells->ring(qp.own->cq_bit);
   fire_locked(cq, has_solicited(qp));
 }
@@ -192,7 +194,9 @@ void sweep() noexcept {
     qp = live.first_qp;
   }
   for (; qp != nullptr && looked < kSweepQps && looked < end; qp = qp->next_live, ++looked) {
-    if (qp->own->accepts.load(std::memory_order_relaxed) != 0) look_again(*qp);
+    if (qp->own->accepts.load(std::memory_order_relaxed) != 0 ||
+        qp->mode.load(std::memory_order_acquire) == IBV_QPS_ERR)
+      look_again(*qp);
   }
   sweep_from += looked;
   for (std::uint32_t i = 0; i < live.cq_end; ++i) {
@@ -219,9 +223,11 @@ bool concerns(Qp& qp, const Peer& peer, const QpRecord*& record) noexcept {
     const std::uint32_t index = Node::index_in(peer, peek(qp.own->dest_qpn));
     if (index < peer.segment.qp_capacity()) record = &peer.segment.qps()[index];
   }
-  const Peer* met = qp.met.load(std::memory_order_acquire);
-  return met == &peer || (met == nullptr && qp.own->accepts.load(std::memory_order_relaxed) != 0 &&
-                          Node::get().find_peer(peek(qp.own->dest_qpn)) == &peer);
+  if (const Peer* met = meet_peer(qp); met != nullptr) return met == &peer;
+  // Who dies may be the owner of the number, or may only have said so.
+  const std::uint32_t dest_qpn = peek(qp.own->dest_qpn);
+  return qp.own->accepts.load(std::memory_order_relaxed) != 0 && peer.reached_by_name(dest_qpn) &&
+         Node::get().find_peer(dest_qpn) == &peer;
 }
 
 void peer_dead(Peer& peer) noexcept {

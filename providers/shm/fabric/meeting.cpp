@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "providers/shm/fabric/cma_probe.hpp"
+#include "providers/shm/fabric/culprits.hpp"
 #include "providers/shm/fabric/peer_life.hpp"
 #include "providers/shm/fabric/switchboard.hpp"
 #include "runtime/base/log.hpp"
@@ -49,9 +50,13 @@ bool Switchboard::meet(Connection& connection, const HelloMessage& hello,
     return false;  // ourselves: loopback needs no socket
   Peer* peer = around_.peers.find_identity(hello.identity);
   if (peer != nullptr) {
-    // The same process once more, if it shows the same file; an identity alone can be made up.
+    // The same process once more, if it shows the same file; an identity alone can be made up. And
+    // the file may have come to somebody else: he got it when he met its owner.
+    pid_t pid = 0;
+    unsigned uid = 0;
     if (!peer->alive.load(std::memory_order_relaxed) ||
-        inode_of(received.fds[0].get()) != peer->segment_inode) {
+        inode_of(received.fds[0].get()) != peer->segment_inode ||
+        !peer_credentials(connection.socket.get(), pid, uid) || pid != peer->pid) {
       return false;
     }
     return join(connection, *peer);
@@ -133,11 +138,11 @@ Peer* Switchboard::make_acquaintance(Connection& connection, const HelloMessage&
   int error = peer->segment.map(segment.get(), received.fds[1].get());
   if (error == 0 && peer->segment.identity() != hello.identity) error = EPROTO;
   if (error == 0 && !is_wake_fd(received.fds[2].get())) error = EPROTO;
-  if (error == 0 && !peer_credentials(socket, peer->pid, uid)) error = EACCES;
+  if (!peer_credentials(socket, peer->pid, uid) && error == 0) error = EACCES;
+  if (error == 0 && life_lock_is_others(segment.get(), peer->pid)) error = EPROTO;
   if (error != 0) {
-    static constinit LogOnce once;  // whoever tries for ever does not fill the log
-    if (once.first()) {
-      log_warn("refused a process: %s",
+    if (culprits.first_word_of(peer->pid)) {
+      log_warn("refused a process (process %d): %s", static_cast<int>(peer->pid),
                error == EPROTO
                    ? "its segment, doorbells or wake descriptor are not what they must be"
                    : std::strerror(error));

@@ -85,6 +85,15 @@ struct Peer {
 
   Arena arenas[kMaxArenas];
 
+  /// Whether the name of the block of `qpn` led to it: what it says itself of its numbers can be
+  /// made up.
+  [[nodiscard]] bool reached_by_name(std::uint32_t qpn) const noexcept {
+    const std::uint32_t known = reached_count.load(std::memory_order_acquire);
+    for (std::uint32_t i = 0; i < known; ++i) {
+      if (reached[i] == qpn >> kQpnBlockBits) return true;
+    }
+    return false;
+  }
   /// Wakes the peer's service thread. A system call; never blocks.
   void wake_service() noexcept;
 };

@@ -48,6 +48,14 @@ bool life_lock_held(int fd) noexcept {
   return ::fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
+bool life_lock_is_others(int fd, pid_t pid) noexcept {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_len = 1;
+  return ::fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK && lock.l_pid != pid;
+}
+
 bool is_wake_fd(int fd) noexcept {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0 || (flags & O_NONBLOCK) == 0) return false;

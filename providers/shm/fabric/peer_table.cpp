@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/fabric/peer_table.hpp"
 
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -30,7 +31,10 @@ void destroy(Peer* peer) noexcept {
 
 void Peer::wake_service() noexcept {
   const std::uint64_t one = 1;
-  // EAGAIN: so many wakes are pending that one more says nothing.
+  // The descriptor is the peer's too, who may have made writes wait and left no room for them: so
+  // many wakes are pending then that one more says nothing.
+  pollfd room{.fd = wake.get(), .events = POLLOUT, .revents = 0};
+  if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return;
   while (::write(wake.get(), &one, sizeof one) < 0 && errno == EINTR) {
   }
 }
@@ -109,7 +113,6 @@ void PeerTable::clear() noexcept {
 }
 
 Peer* PeerTable::hold_owner(std::uint32_t qpn) noexcept {
-  const std::uint32_t block = qpn >> kQpnBlockBits;
   Peer* reached = nullptr;
   Peer* living = nullptr;
   Peer* dead = nullptr;
@@ -123,11 +126,7 @@ Peer* PeerTable::hold_owner(std::uint32_t qpn) noexcept {
     }
     disputed = living != nullptr;
     living = peer;
-    if (peer->self) reached = peer;
-    const std::uint32_t known = peer->reached_count.load(std::memory_order_acquire);
-    for (std::uint32_t i = 0; i < known; ++i) {
-      if (peer->reached[i] == block) reached = peer;
-    }
+    if (peer->self || peer->reached_by_name(qpn)) reached = peer;
   }
   Peer* const found = reached != nullptr  ? reached
                       : disputed          ? nullptr

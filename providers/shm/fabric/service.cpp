@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/fabric/service.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -87,6 +89,9 @@ void Service::stop(bool forked) noexcept {
 
 void Service::wake() noexcept {
   const std::uint64_t one = 1;
+  // Peers have the descriptor too, see Peer::wake_service().
+  pollfd room{.fd = wake_.get(), .events = POLLOUT, .revents = 0};
+  if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return;
   while (::write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
   }
 }
@@ -134,8 +139,13 @@ void Service::loop() noexcept {
 
 void Service::on_wake() noexcept {
   std::uint64_t ignored = 0;
-  // First the eventfd, then what it announced: a ring after the drain wakes us again.
-  (void)!::read(wake_.get(), &ignored, sizeof ignored);
+  iovec part{.iov_base = &ignored, .iov_len = sizeof ignored};
+  // First the eventfd, then what it announced: a ring after the drain wakes us again. Without
+  // waiting, whatever its flags: peers have the descriptor too, and one may have taken what was in
+  // it.
+  if (::preadv2(wake_.get(), &part, 1, -1, RWF_NOWAIT) < 0 &&
+      (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL))
+    (void)!::read(wake_.get(), &ignored, sizeof ignored);
   drain_doorbells();
   switchboard_.ask_for_arenas();
 }
