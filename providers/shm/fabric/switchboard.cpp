@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "providers/shm/fabric/culprits.hpp"
 #include "providers/shm/fabric/peer_life.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -83,7 +84,8 @@ void Switchboard::on_listener(EventSource& source) noexcept {
     pid_t pid = 0;
     unsigned uid = 0;
     if (!peer_credentials(socket.get(), pid, uid)) {
-      log_warn("refused a connection of user %u: only processes of one user meet", uid);
+      if (culprits.first_word_of(pid))
+        log_warn("refused a connection of user %u: only processes of one user meet", uid);
       continue;
     }
     Connection* const connection = open_connection(static_cast<UniqueFd&&>(socket), now);
