@@ -161,7 +161,7 @@ void Half::post(std::uint32_t q, Op op) {
   Flow& flow = flows_[q];
   const bool reads = opcode_of(op) == IBV_WR_RDMA_READ || op == Op::kFetchAdd;
   ibv_sge sge{};
-  sge.addr = reinterpret_cast<std::uintptr_t>(reads ? memory_.scratch() : memory_.source());
+  sge.addr = reinterpret_cast<std::uintptr_t>(reads ? memory_.scratch(q) : memory_.source());
   sge.length = length_of(op);
   sge.lkey = mr_->lkey;
   ibv_send_wr wr{};

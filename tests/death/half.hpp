@@ -17,13 +17,13 @@
 
 namespace verbatim::death {
 
-/// Memory of a process, of both kinds; outlives the rounds.
+/// Memory for the traffic with one other process; outlives the rounds.
 class Memory {
  public:
   static constexpr std::uint64_t kHuge = 5u << 18;  ///< 1.25 MiB
   static constexpr std::uint64_t kSlot = 256u << 10;
   static constexpr std::uint32_t kSlots = 2;  ///< receives in flight, for each queue pair
-  static constexpr std::uint64_t kBytes = kHuge + (kMaxQps * kSlots + 1) * kSlot;
+  static constexpr std::uint64_t kBytes = kHuge + kMaxQps * (kSlots + 1) * kSlot;
 
   explicit Memory(bool mapped);
   ~Memory();
@@ -35,7 +35,7 @@ class Memory {
     return start_ + kHuge + (qp * kSlots + serial % kSlots) * kSlot;
   }
   /// Where READs and atomics bring what nobody looks at.
-  unsigned char* scratch() const { return slot(kMaxQps, 0); }
+  unsigned char* scratch(std::uint32_t qp) const { return slot(kMaxQps, 0) + qp * kSlot; }
 
  private:
   bool mapped_;

@@ -60,7 +60,13 @@ Plan Plan::of(std::uint64_t seed, std::uint32_t round) {
                       (theirs >= Op::kSendSmall && theirs <= Op::kSendHuge);
     }
   }
-  plan.timeout = will_have_met && one_in(2) ? 0 : 8;  // for ever, or 1 ms a try
+  // For ever, or 1 ms a try; a sanitizer makes everything slow.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr std::uint8_t kShort = 14;
+#else
+  constexpr std::uint8_t kShort = 8;
+#endif
+  plan.timeout = will_have_met && one_in(2) ? 0 : kShort;
   return plan;
 }
 

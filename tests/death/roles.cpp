@@ -30,12 +30,13 @@ std::int32_t leave_a_child() {
 VBT_ROLE(victim) {
   const auto plan = control.receive_value<Plan>();
   harness::Session session;
-  const Memory memory(plan.mapped);
+  std::vector<std::unique_ptr<Memory>> memories;
   std::vector<std::unique_ptr<Half>> halves;
   std::vector<Offer> others;
   const std::uint32_t survivors = plan.with_bystander ? 2 : 1;
   for (std::uint32_t i = 0; i < survivors; ++i) {
-    halves.push_back(std::make_unique<Half>(session, memory, plan, Half::Part::kVictim));
+    memories.push_back(std::make_unique<Memory>(plan.mapped));
+    halves.push_back(std::make_unique<Half>(session, *memories.back(), plan, Half::Part::kVictim));
     control.send_value(halves.back()->offer());
   }
   for (std::uint32_t i = 0; i < survivors; ++i) {
@@ -48,10 +49,10 @@ VBT_ROLE(victim) {
     if (turn % 16 != 0) continue;
     if (plan.moment == Moment::kLeaving && readable(control)) return 0;
     if (plan.moment != Moment::kChurn || !readable(control)) continue;
-    auto& half = halves[turn / 16 % survivors];
-    half.reset();
-    half = std::make_unique<Half>(session, memory, plan, Half::Part::kVictim);
-    half->connect(others[turn / 16 % survivors]);
+    const std::uint32_t i = turn / 16 % survivors;
+    halves[i].reset();
+    halves[i] = std::make_unique<Half>(session, *memories[i], plan, Half::Part::kVictim);
+    halves[i]->connect(others[i]);
   }
 }
 
