@@ -374,6 +374,8 @@ void forget_parked() noexcept {
   while (live.parked != nullptr) {
     Qp& qp = *live.parked;
     live.parked = qp.next_live;
+    if (Peer* peer = qp.met.load(std::memory_order_relaxed); peer != nullptr)
+      Node::get().release_peer(*peer);
     free_qp(qp);
   }
 }
