@@ -236,7 +236,10 @@ void peer_dead(Peer& peer) noexcept {
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
     if (qp->mode.load(std::memory_order_acquire) < IBV_QPS_RTR) continue;
     SendLock lock(*qp);
-    if (qp->mode.load(std::memory_order_acquire) == IBV_QPS_ERR) continue;
+    if (qp->mode.load(std::memory_order_acquire) == IBV_QPS_ERR) {
+      (void)meet_peer(*qp);  // what it had sent before is still to be found
+      continue;
+    }
     const QpRecord* record;
     if (!concerns(*qp, peer, record) || (left_in_order(record) && qp->queued() == 0)) continue;
     fail_sends(*qp, IBV_WC_RETRY_EXC_ERR);
