@@ -36,7 +36,8 @@ std::uint64_t Switchboard::retire_peers(std::uint64_t now) noexcept {
   Peer* retired = around_.peers.take_retired(now > kRetireAfterNs ? now - kRetireAfterNs : 0);
   while (retired != nullptr) {
     Peer* const following = retired->next;
-    remove_names(*retired);  // again: a child that it was forking then has let go of its sockets now
+    remove_names(
+        *retired);  // again: a child that it was forking then has let go of its sockets now
     log_debug("forgot process %d", static_cast<int>(retired->pid));
     around_.peers.rest(retired);
     --dead_;
