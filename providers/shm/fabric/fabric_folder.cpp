@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -210,9 +211,9 @@ bool FabricFolder::list(Names& names) const noexcept {
   if (entries == nullptr) return false;
   (void)again.release();
   while (const dirent* entry = ::readdir(entries)) {
-    unsigned block = 0;
-    char after = 0;
-    if (std::sscanf(entry->d_name, "q%3x%c", &block, &after) == 1 && block < kQpnBlocks)
+    char* end = nullptr;
+    const unsigned long long block = std::strtoull(entry->d_name + 1, &end, 16);
+    if (entry->d_name[0] == 'q' && end == entry->d_name + 4 && *end == '\0' && block < kQpnBlocks)
       names.words[block / 64] |= std::uint64_t{1} << (block % 64);
   }
   ::closedir(entries);
