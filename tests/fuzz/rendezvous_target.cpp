@@ -163,6 +163,15 @@ Scene& scene() {
   return *made;
 }
 
+void judge_parser(Bytes bytes, std::uint32_t fd_count) {
+  Message message;
+  if (!parse_message(bytes, fd_count, message)) return;
+  const bool hello = message.type == MessageType::kHello;
+  VBT_HOLDS(hello || message.arena.arena < kMaxArenas);
+  VBT_HOLDS(bytes.size() == (hello ? sizeof message.hello : sizeof message.arena));
+  VBT_HOLDS(fd_count == (hello ? 3u : message.type == MessageType::kArena ? 1u : 0u));
+}
+
 /// A message of the protocol, maybe spoilt somewhere; or bytes.
 void speak(Input& input, Scene& all, int socket) {
   unsigned char bytes[96] = {};
@@ -189,7 +198,9 @@ void speak(Input& input, Scene& all, int socket) {
     default: {
       ArenaMessage message;
       message.head.type = static_cast<MessageType>(2 + input.below(3));
-      message.arena = (how & 8u) != 0 ? input.below(8) : all.exchange.arena();
+      message.arena = (how & 8u) != 0    ? input.below(8)
+                      : (how & 32u) != 0 ? static_cast<std::uint32_t>(input.number())
+                                         : all.exchange.arena();
       message.size = (how & 16u) != 0 ? 1u << 16 : input.number();
       std::memcpy(bytes, &message, length = sizeof message);
       fds[0] = all.arena.get();
@@ -202,6 +213,7 @@ void speak(Input& input, Scene& all, int socket) {
   if ((spoil & 6u) == 6u) length = input.below(sizeof bytes + 1);
   if ((spoil & 24u) == 24u) fd_count = input.below(kMaxMessageFds + 1);
   if ((spoil & 32u) != 0 && fd_count != 0) fds[input.below(3)] = all.descriptor(input.take());
+  judge_parser({bytes, length}, static_cast<std::uint32_t>(fd_count));
   (void)send_message(socket, bytes, length, {fds, fd_count});
 }
 
@@ -222,10 +234,7 @@ int lowest_free_descriptor() {
 void run_one(Bytes bytes) {
   Scene& all = scene();
   Input input(bytes);
-  Message message;
-  if (parse_message(bytes, bytes.empty() ? 0 : bytes.back() % 4, message))
-    VBT_HOLDS(message.type == MessageType::kHello || message.arena.arena < kMaxArenas);
-
+  judge_parser(bytes, bytes.empty() ? 0 : bytes.back() % 4);
   counts = {};
   for (Stranger& stranger : all.strangers) stranger.restore();
   const int before = lowest_free_descriptor();
