@@ -119,6 +119,7 @@ class HostilePeer {
       stranger_.emplace(random_() | 1, order_.block);
       if (meet(*stranger_, order_.victim.qpns[0], *victim_)) break;
     }
+    claim_two_blocks();
     if (below(2) == 0) let_wakes_wait();
     for (std::uint32_t i = 0; i < kQps; ++i) {
       Target& target = targets_[i];
@@ -133,6 +134,14 @@ class HostilePeer {
       liars_.push_back(std::make_unique<Liar>(*stranger_, i, target));
       liars_[i]->be_ready();
     }
+  }
+
+  /// Ours and the honest one's, whom the victim may not have met yet.
+  void claim_two_blocks() {
+    SegmentHeader& head = stranger_->head();
+    head.blocks[0].store(order_.block);
+    head.blocks[1].store(order_.honest_qpn >> kQpnBlockBits);
+    head.block_count.store(2);
   }
 
   /// Whoever writes to our wake descriptor now finds it full, and that he would wait. (Before he
@@ -153,8 +162,7 @@ class HostilePeer {
       sessions_[i] = session;
       liars_[i]->be_ready();
       if (session != 0) liars_[i]->connect();
-      stranger_->head().blocks[0].store(order_.block);
-      stranger_->head().block_count.store(1);
+      claim_two_blocks();
     }
     if (round % 256 == 0)
       for (auto& liar : liars_) liar->record().active.store(0);

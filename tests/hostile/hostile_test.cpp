@@ -158,8 +158,10 @@ TEST_P(HostilePeerTest, HurtsNobodyButItself) {
   const std::uint32_t block = 0xe00 + seed;
   hostile.control().send_value(HostileOrder{seed, kRounds, block, facts, honest.qpn()});
   (void)hostile.control().receive_value<std::int32_t>();
-  honest.connect(facts);
+  // The hostile one was there first and says that the honest one's numbers are its own.
   victim.control().send_value(VictimOrder{seed, block, honest.qpn()});
+  (void)victim.control().receive_value<std::int32_t>();
+  honest.connect(facts);
   hostile.control().send_value(std::int32_t{0});
 
   using Clock = std::chrono::steady_clock;

@@ -321,6 +321,7 @@ VBT_ROLE(hostile_victim) {
     const auto order = control.receive_value<VictimOrder>();
     before = descriptors();
     back.connect(order.honest_qpn);
+    control.send_value(std::int32_t{0});
     std::atomic<bool> stop{false};
     std::thread hostilities([&] { front.run(order, stop); });
     while (!told(control)) back.serve();
