@@ -107,6 +107,7 @@ bool await_all_peers() noexcept {
   constexpr std::uint32_t kAhead = 16;
   LockGuard<Mutex> guard(live.mutex);
   bool quiet = true;
+  std::uint64_t deadline = 0;  // one for all who are waited for
   if ((live.service_active.load(std::memory_order_seq_cst) & 1) != 0)
     quiet = await_quiet(live.service_active, nullptr, now_ns() + kQuietBoundNs);
   for (std::uint32_t i = 0; i < live.watched_count; ++i) {
@@ -115,7 +116,8 @@ bool await_all_peers() noexcept {
     const std::atomic<std::uint64_t>* active = active_word(i);
     if (active == nullptr || (active->load(std::memory_order_seq_cst) & 1) == 0) continue;
     const Peer* peer = live.watched[i]->met.load(std::memory_order_acquire);
-    if (!await_quiet(*active, peer, now_ns() + kQuietBoundNs)) quiet = false;
+    if (deadline == 0) deadline = now_ns() + kQuietBoundNs;
+    if (!await_quiet(*active, peer, deadline)) quiet = false;
   }
   return quiet;
 }
