@@ -16,9 +16,11 @@
 namespace verbatim::shm {
 namespace {
 
-/// Long enough to hide what each chunk costs (CMA: over a microsecond before the first byte), short
-/// enough that a deregistration waits for a tenth of a millisecond at most.
+/// By CMA: long enough to hide the microsecond before its first byte, short enough that a
+/// deregistration waits for a tenth of a millisecond at most.
 constexpr std::uint64_t kChunk = 1u << 20;
+/// Through a mapping: what memcpy still writes to the cache, not around it, for a reader at hand.
+constexpr std::uint64_t kMappedChunk = 256u << 10;
 
 /// Walks a message's ranges from byte `from` on: calls f(address, bytes, distance from `from`).
 template <class F>
@@ -151,6 +153,7 @@ Reach copy(Qp& qp, SendLock& lock, const Transfer& transfer, std::uint64_t& done
     const Reach way =
         way_to(qp, range.key, range.iova + within, chunk, transfer.need, mapped, address);
     if (way == Reach::kDone) {
+      if (chunk > kMappedChunk) chunk = kMappedChunk;
       if (transfer.direction == Direction::kToPeer)
         gather(mapped, transfer.local, transfer.local_count, done, chunk);
       else
