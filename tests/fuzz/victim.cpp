@@ -8,14 +8,9 @@
 #include "providers/shm/service_hooks.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/fabric_directory.hpp"
+#include "tests/support/rc_states.hpp"
 
 namespace verbatim::fuzz {
-namespace {
-
-constexpr int kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                     IBV_ACCESS_REMOTE_ATOMIC;
-
-}  // namespace
 
 Victim::Victim(Stranger& stranger) : stranger_(stranger) {
   static const harness::FabricDirectory folder;
@@ -30,9 +25,9 @@ Victim::Victim(Stranger& stranger) : stranger_(stranger) {
   cq_ = ibv_create_cq(context_, 64, nullptr, nullptr, 0);
   ibv_pd* const foreign = ibv_alloc_pd(context_);
   mrs_[0] = ibv_reg_mr(pd_, memory_.at(0), kLanding * kPiece, IBV_ACCESS_LOCAL_WRITE);
-  mrs_[1] = ibv_reg_mr(pd_, memory_.at(kRemote), kRegionBytes, kAll);
+  mrs_[1] = ibv_reg_mr(pd_, memory_.at(kRemote), kRegionBytes, harness::kEveryRight);
   mrs_[2] = ibv_reg_mr(pd_, memory_.at(kSource), kRegionBytes, 0);
-  mrs_[3] = ibv_reg_mr(foreign, memory_.at(kForeign), kRegionBytes, kAll);
+  mrs_[3] = ibv_reg_mr(foreign, memory_.at(kForeign), kRegionBytes, harness::kEveryRight);
   ibv_qp_init_attr init{};
   init.send_cq = init.recv_cq = cq_;
   init.qp_type = IBV_QPT_RC;
@@ -67,29 +62,7 @@ void Victim::meet() {
 }
 
 void Victim::modify(ibv_qp_state state) {
-  ibv_qp_attr attr{};
-  attr.qp_state = state;
-  attr.port_num = 1;
-  attr.qp_access_flags = kAll;
-  attr.path_mtu = IBV_MTU_4096;
-  attr.dest_qp_num = stranger_.qpn(0);
-  attr.rq_psn = attr.sq_psn = 7;
-  attr.max_rd_atomic = attr.max_dest_rd_atomic = 4;
-  attr.min_rnr_timer = 1;
-  attr.ah_attr.dlid = 1;
-  attr.ah_attr.port_num = 1;
-  attr.timeout = 8;
-  attr.retry_cnt = 1;
-  attr.rnr_retry = 1;
-  int mask = IBV_QP_STATE;
-  if (state == IBV_QPS_INIT) mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-  if (state == IBV_QPS_RTR)
-    mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-  if (state == IBV_QPS_RTS)
-    mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-            IBV_QP_MAX_QP_RD_ATOMIC;
-  VBT_HOLDS(ibv_modify_qp(qp_, &attr, mask) == 0);
+  VBT_HOLDS(harness::modify_rc(qp_, state, {.remote_qpn = stranger_.qpn(0), .timeout = 8}) == 0);
 }
 
 void Victim::begin() {

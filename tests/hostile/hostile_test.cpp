@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/hostile/connection.hpp"
 #include "tests/hostile/orders.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/handles.hpp"
 #include "tests/support/log_watch.hpp"
+#include "tests/support/rc_states.hpp"
 
 namespace verbatim::hostile {
 namespace {
@@ -38,7 +38,7 @@ class Honest {
  public:
   Honest() : memory_(256u << 10) {
     cq_.reset(ibv_create_cq(session_.context.get(), 64, nullptr, nullptr, 0));
-    mr_.reset(ibv_reg_mr(session_.pd.get(), memory_.data(), memory_.size(), kAllRights));
+    mr_.reset(ibv_reg_mr(session_.pd.get(), memory_.data(), memory_.size(), harness::kEveryRight));
     ibv_qp_init_attr init{};
     init.send_cq = init.recv_cq = cq_.get();
     init.qp_type = IBV_QPT_RC;
@@ -53,9 +53,9 @@ class Honest {
   std::uint32_t qpn() const { return qp_->qp_num; }
   void connect(const VictimFacts& victim) {
     victim_ = victim;
-    ASSERT_EQ(modify(qp_.get(), IBV_QPS_INIT), 0);
-    ASSERT_EQ(modify(qp_.get(), IBV_QPS_RTR, victim.honest_qpn), 0);
-    ASSERT_EQ(modify(qp_.get(), IBV_QPS_RTS), 0);
+    ASSERT_EQ(harness::modify_rc(qp_.get(), IBV_QPS_INIT), 0);
+    ASSERT_EQ(harness::modify_rc(qp_.get(), IBV_QPS_RTR, {.remote_qpn = victim.honest_qpn}), 0);
+    ASSERT_EQ(harness::modify_rc(qp_.get(), IBV_QPS_RTS), 0);
   }
 
   /// A message there and back, and all that can be done one-sided, looked at.

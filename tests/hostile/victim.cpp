@@ -17,11 +17,11 @@
 #include "tests/fuzz/guarded_memory.hpp"
 #include "tests/fuzz/input.hpp"
 #include "tests/fuzz/liar.hpp"
-#include "tests/hostile/connection.hpp"
 #include "tests/hostile/orders.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/handles.hpp"
 #include "tests/support/process_census.hpp"
+#include "tests/support/rc_states.hpp"
 #include "tests/support/role.hpp"
 
 namespace verbatim::hostile {
@@ -47,9 +47,10 @@ class Front {
     foreign_.reset(ibv_alloc_pd(session_.context.get()));
     mrs_[0].reset(
         ibv_reg_mr(session_.pd.get(), memory_.at(0), kPieces * kPiece, IBV_ACCESS_LOCAL_WRITE));
-    mrs_[1].reset(ibv_reg_mr(session_.pd.get(), memory_.at(kRemote), kRegion, kAllRights));
+    mrs_[1].reset(
+        ibv_reg_mr(session_.pd.get(), memory_.at(kRemote), kRegion, harness::kEveryRight));
     mrs_[2].reset(ibv_reg_mr(session_.pd.get(), memory_.at(kSource), kRegion, 0));
-    mrs_[3].reset(ibv_reg_mr(foreign_.get(), memory_.at(kForeign), kRegion, kAllRights));
+    mrs_[3].reset(ibv_reg_mr(foreign_.get(), memory_.at(kForeign), kRegion, harness::kEveryRight));
     ibv_qp_init_attr init{};
     init.send_cq = init.recv_cq = cq_.get();
     init.qp_type = IBV_QPT_RC;
@@ -113,17 +114,17 @@ class Front {
 
   void start(Line& line, std::uint32_t remote) {
     line.failed = false;
-    VBT_HOLDS(modify(line.qp.get(), IBV_QPS_INIT) == 0);
-    VBT_HOLDS(modify(line.qp.get(), IBV_QPS_RTR, remote) == 0);
+    VBT_HOLDS(harness::modify_rc(line.qp.get(), IBV_QPS_INIT) == 0);
+    VBT_HOLDS(harness::modify_rc(line.qp.get(), IBV_QPS_RTR, {.remote_qpn = remote}) == 0);
     line.connected = true;
     ++connections_;
     // What was received may have ended it already.
-    if (modify(line.qp.get(), IBV_QPS_RTS) != 0) line.failed = true;
+    if (harness::modify_rc(line.qp.get(), IBV_QPS_RTS) != 0) line.failed = true;
   }
   /// EBUSY, since it says that it is at work in our memory: then it is asked again later.
   void end(Line& line) {
     line.failed = true;
-    if (modify(line.qp.get(), IBV_QPS_ERR) != 0) return;
+    if (harness::modify_rc(line.qp.get(), IBV_QPS_ERR) != 0) return;
     const bool all = wait_until(
         [&] {
           poll();
@@ -131,7 +132,7 @@ class Front {
         },
         5000);
     VBT_HOLDS(all);
-    if (modify(line.qp.get(), IBV_QPS_RESET) != 0) return;
+    if (harness::modify_rc(line.qp.get(), IBV_QPS_RESET) != 0) return;
     line.connected = false;
   }
 
@@ -234,7 +235,7 @@ class Back {
   Back() {
     std::memset(memory_.at(0), 0, memory_.bytes());
     cq_.reset(ibv_create_cq(session_.context.get(), 128, nullptr, nullptr, 0));
-    mr_.reset(ibv_reg_mr(session_.pd.get(), memory_.at(0), memory_.bytes(), kAllRights));
+    mr_.reset(ibv_reg_mr(session_.pd.get(), memory_.at(0), memory_.bytes(), harness::kEveryRight));
     ibv_qp_init_attr init{};
     init.send_cq = init.recv_cq = cq_.get();
     init.qp_type = IBV_QPT_RC;
@@ -253,10 +254,10 @@ class Back {
     facts.honest_address = reinterpret_cast<std::uint64_t>(memory_.at(kDepth * kMessage));
   }
   void connect(std::uint32_t qpn) {
-    VBT_HOLDS(modify(qp_.get(), IBV_QPS_INIT) == 0);
+    VBT_HOLDS(harness::modify_rc(qp_.get(), IBV_QPS_INIT) == 0);
     for (std::uint32_t i = 0; i < kDepth; ++i) post(i);
-    VBT_HOLDS(modify(qp_.get(), IBV_QPS_RTR, qpn) == 0);
-    VBT_HOLDS(modify(qp_.get(), IBV_QPS_RTS) == 0);
+    VBT_HOLDS(harness::modify_rc(qp_.get(), IBV_QPS_RTR, {.remote_qpn = qpn}) == 0);
+    VBT_HOLDS(harness::modify_rc(qp_.get(), IBV_QPS_RTS) == 0);
   }
   void serve() {
     ibv_wc wcs[8];

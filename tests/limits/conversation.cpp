@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tests/support/rc_states.hpp"
 #include "verbatim/memory.h"
 
 namespace verbatim::harness {
@@ -97,36 +98,14 @@ class Conversation {
   }
 
   bool connect(ibv_qp* qp, std::uint32_t to_qpn, std::uint16_t to_lid, std::uint32_t to_psn) {
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    attr.qp_access_flags = kAllAccess;
-    if (!note("ibv_modify_qp to INIT",
-              ibv_modify_qp(qp, &attr,
-                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)))
-      return false;
-    attr.qp_state = IBV_QPS_RTR;
-    attr.path_mtu = IBV_MTU_1024;
-    attr.dest_qp_num = to_qpn;
-    attr.rq_psn = to_psn;
-    attr.max_dest_rd_atomic = attr.max_rd_atomic = 4;
-    attr.min_rnr_timer = 12;
-    attr.ah_attr.dlid = to_lid;
-    attr.ah_attr.port_num = 1;
-    if (!note("ibv_modify_qp to RTR",
-              ibv_modify_qp(qp, &attr,
-                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)))
-      return false;
-    attr.qp_state = IBV_QPS_RTS;
-    attr.timeout = 14;
-    attr.retry_cnt = 3;
-    attr.rnr_retry = 6;
-    attr.sq_psn = 0;
-    return note("ibv_modify_qp to RTS",
-                ibv_modify_qp(qp, &attr,
-                              IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+    RcWay way{.remote_qpn = to_qpn, .remote_lid = to_lid, .rq_psn = to_psn, .sq_psn = 0};
+    way.timeout = 14;
+    way.retry_count = 3;
+    way.rnr_retry = 6;
+    way.min_rnr_timer = 12;
+    return note("ibv_modify_qp to INIT", modify_rc(qp, IBV_QPS_INIT, way)) &&
+           note("ibv_modify_qp to RTR", modify_rc(qp, IBV_QPS_RTR, way)) &&
+           note("ibv_modify_qp to RTS", modify_rc(qp, IBV_QPS_RTS, way));
   }
 
   bool post_receive(ibv_qp* qp) {
