@@ -89,6 +89,8 @@ void Service::stop(bool forked) noexcept {
 
 void Service::wake() noexcept {
   const std::uint64_t one = 1;
+  // What our threads did before is seen by the thread that wakes; pairs with on_wake().
+  wakes_.fetch_add(1, std::memory_order_release);
   // Peers have the descriptor too, see Peer::wake_service().
   pollfd room{.fd = wake_.get(), .events = POLLOUT, .revents = 0};
   if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return;
@@ -146,6 +148,7 @@ void Service::on_wake() noexcept {
   if (::preadv2(wake_.get(), &part, 1, -1, RWF_NOWAIT) < 0 &&
       (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL))
     (void)!::read(wake_.get(), &ignored, sizeof ignored);
+  (void)wakes_.load(std::memory_order_acquire);
   drain_doorbells();
   switchboard_.ask_for_arenas();
 }

@@ -62,7 +62,8 @@ class Service {
   std::atomic<bool> running_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ticking_{false};
-  std::uint64_t next_tick_ = 0;  ///< 0: the tick was off
+  std::atomic<std::uint32_t> wakes_{0};  ///< by our own threads: orders, what the eventfd says
+  std::uint64_t next_tick_ = 0;          ///< 0: the tick was off
   std::uint64_t next_sweep_ = 0;
   std::uint32_t sweeps_ = 0;
 };
