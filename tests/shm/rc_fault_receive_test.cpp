@@ -123,7 +123,7 @@ TEST_P(RcReceiveFault, AReceiveWhoseRegionWasDeregisteredSinceIsNeverWritten) {
     const auto got = pair.b.poll_receives(qb, 2);
     expect_error(got[0], 1, IBV_WC_LOC_PROT_ERR, qb);
     expect_error(got[1], 2, IBV_WC_WR_FLUSH_ERR, qb);
-    EXPECT_TRUE(wait_until([&] { return pair.b.state(qb) == IBV_QPS_ERR; }));
+    EXPECT_TRUE(wait_until([&, qp = qb] { return pair.b.state(qp) == IBV_QPS_ERR; }));
     const auto sent = pair.a.poll_sends(qa, 2);
     if (size >= 512) {
       expect_error(sent[0], 3, IBV_WC_REM_OP_ERR, qa);
