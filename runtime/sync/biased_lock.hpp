@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include <sched.h>
+#include <time.h>
 
 #include "runtime/sync/membarrier.hpp"
 #include "runtime/sync/pause.hpp"
@@ -90,11 +91,20 @@ class BiasedLock {
   [[gnu::cold, gnu::noinline]] void revoke() noexcept {
     owner_.store(nullptr, std::memory_order_relaxed);
     // After this, either the owner's second look at owner_ finds it gone, or we see it inside.
-    while (!fence_registered_threads()) ::sched_yield();
+    if (!fence_registered_threads()) [[unlikely]]
+      outwait_store_buffers();
     for (std::uint32_t spins = 1; inside_.load(std::memory_order_acquire); ++spins) {
       cpu_pause();
       if (spins % 1024 == 0) ::sched_yield();
     }
+  }
+
+  /// A filter of system calls came after we had registered. No store stays in a processor's buffer
+  /// for anything like this long; and nobody becomes owner any more.
+  static void outwait_store_buffers() noexcept {
+    membarrier_registered.store(false, std::memory_order_relaxed);
+    const timespec pause{0, 10'000'000};
+    (void)::nanosleep(&pause, nullptr);
   }
 
   std::atomic<const char*> owner_{nullptr};

@@ -5,7 +5,9 @@
 
 #include <map>
 #include <string>
+#include <thread>
 
+#include "runtime/sync/biased_lock.hpp"
 #include "tests/shm/rc_expect.hpp"
 #include "tests/support/condition.hpp"
 #include "tests/support/log_watch.hpp"
@@ -113,6 +115,23 @@ VBT_ROLE(mounter) { return 0; }
 bool can_mount() {
   Child child("mounter", {{kCondition, "mount empty /tmp"}});
   return child.wait().exit_status == 0;
+}
+
+TEST(BiasedLock, IsTakenFromItsOwnerAlsoWhereMembarrierCameToBeDenied) {
+  if (!register_for_membarrier()) GTEST_SKIP() << "membarrier is refused here";
+  BiasedLock lock;
+  const auto visit = [&] { const LockGuard<BiasedLock> guard(lock); };
+  while (!lock.is_owned()) visit();
+  std::thread([&] {
+    setenv(kCondition, "deny membarrier", 1);
+    apply_condition();  // to this thread alone
+    unsetenv(kCondition);
+    const LockGuard<BiasedLock> guard(lock);
+    EXPECT_FALSE(lock.is_owned());
+  }).join();
+  for (std::uint32_t i = 0; i < 2 * BiasedLock::kStreak; ++i) visit();
+  EXPECT_FALSE(lock.is_owned()) << "who cannot be fenced must not own";
+  EXPECT_TRUE(register_for_membarrier());
 }
 
 class Kept : public ::testing::Test {
