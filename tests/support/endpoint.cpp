@@ -37,6 +37,12 @@ std::shared_ptr<void> ordinary_memory(std::uint64_t size) {
   return {memory, std::free};
 }
 
+bool answers_reads(ibv_qp_type type) { return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV; }
+
+std::uint8_t at_most(std::uint8_t wish, int limit) {
+  return static_cast<std::uint8_t>(std::min<int>(wish, limit));
+}
+
 }  // namespace
 
 Endpoint::~Endpoint() = default;
@@ -168,11 +174,22 @@ QpInfo Endpoint::create_qp(QpWish wish) {
   init.send_cq = cq(made.send_cq);
   init.recv_cq = cq(made.receive_cq);
   init.cap = {wish.send_depth, wish.receive_depth, wish.max_sge, wish.max_sge, wish.max_inline};
-  init.qp_type = IBV_QPT_RC;
+  init.qp_type = wish.type;
   init.sq_sig_all = wish.signal_all;
+  if (wish.srq >= 0) init.srq = srq(wish.srq);
   Qp qp;
-  qp.handle.reset(ibv_create_qp(pd(), &init));
+  if (wish.type == IBV_QPT_XRC_RECV) {
+    ibv_qp_init_attr_ex extended{};
+    extended.qp_type = wish.type;
+    extended.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+    extended.xrcd = xrcd();
+    qp.handle.reset(ibv_create_qp_ex(context(), &extended));
+  } else {
+    if (wish.type == IBV_QPT_XRC_SEND) init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
+    qp.handle.reset(ibv_create_qp(pd(), &init));
+  }
   if (!qp.handle) fail("ibv_create_qp", errno);
+  made.type = wish.type;
   made.id = static_cast<std::int32_t>(qps_.size());
   made.qpn = qp.handle->qp_num;
   made.psn = (made.qpn * 0x9E3779B1u) & 0xFFFFFF;
@@ -204,29 +221,24 @@ std::int32_t Endpoint::to_init(std::int32_t id, Link link) {
   attr.pkey_index = 0;
   attr.port_num = 1;
   attr.qp_access_flags = static_cast<unsigned>(link.access);
-  return ibv_modify_qp(qp(id), &attr,
-                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  attr.qkey = link.qkey;
+  const int rights = info(id).type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+  return ibv_modify_qp(qp(id), &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | rights);
 }
 
 std::int32_t Endpoint::to_rtr(std::int32_t id, QpInfo remote, Link link) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = link.mtu;
+  if (info(id).type == IBV_QPT_UD) return ibv_modify_qp(qp(id), &attr, IBV_QP_STATE);
+  attr.path_mtu = std::min(link.mtu, session_->port.active_mtu);
   attr.dest_qp_num = remote.qpn;
   attr.rq_psn = remote.psn;
-  attr.max_dest_rd_atomic = link.max_rd_atomic;
+  attr.max_dest_rd_atomic = at_most(link.max_rd_atomic, session_->attr.max_qp_rd_atom);
   attr.min_rnr_timer = link.min_rnr_timer;
-  attr.ah_attr.dlid = remote.lid;
-  attr.ah_attr.port_num = 1;
-  if (link.use_gid != 0) {
-    attr.ah_attr.is_global = 1;
-    attr.ah_attr.grh.dgid = remote.gid;
-    attr.ah_attr.grh.sgid_index = 0;
-    attr.ah_attr.grh.hop_limit = 1;
-  }
-  return ibv_modify_qp(qp(id), &attr,
-                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                           IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  attr.ah_attr = path_to(remote, link.use_gid != 0);
+  int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  if (answers_reads(info(id).type)) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  return ibv_modify_qp(qp(id), &attr, mask);
 }
 
 std::int32_t Endpoint::to_rts(std::int32_t id, Link link) {
@@ -236,10 +248,14 @@ std::int32_t Endpoint::to_rts(std::int32_t id, Link link) {
   attr.retry_cnt = link.retry_count;
   attr.rnr_retry = link.rnr_retry;
   attr.sq_psn = info(id).psn;
-  attr.max_rd_atomic = link.max_rd_atomic;
-  return ibv_modify_qp(qp(id), &attr,
-                       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                           IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+  attr.max_rd_atomic = at_most(link.max_rd_atomic, session_->attr.max_qp_init_rd_atom);
+  int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+  const ibv_qp_type type = info(id).type;
+  if (type == IBV_QPT_XRC_RECV) mask |= IBV_QP_TIMEOUT;
+  if (type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND) {
+    mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  }
+  return ibv_modify_qp(qp(id), &attr, mask);
 }
 
 std::int32_t Endpoint::to_state(std::int32_t id, ibv_qp_state state) {
@@ -254,11 +270,17 @@ void Endpoint::connect(std::int32_t id, QpInfo remote, Link link) {
   if (const int error = to_rts(id, link)) fail("RTR to RTS", error);
 }
 
-std::int32_t Endpoint::state(std::int32_t id) {
+std::int32_t Endpoint::state(std::int32_t id) { return query_qp(id).qp_state; }
+
+std::int32_t Endpoint::modify_qp(std::int32_t id, ibv_qp_attr attr, std::int32_t mask) {
+  return ibv_modify_qp(qp(id), &attr, mask);
+}
+
+ibv_qp_attr Endpoint::query_qp(std::int32_t id) {
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
   if (const int error = ibv_query_qp(qp(id), &attr, IBV_QP_STATE, &init)) fail("query_qp", error);
-  return attr.qp_state;
+  return attr;
 }
 
 }  // namespace verbatim::harness

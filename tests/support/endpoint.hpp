@@ -55,6 +55,17 @@ class Endpoint {
   QpInfo create_qp(QpWish wish);
   std::int32_t destroy_qp(std::int32_t qp);
   std::int32_t destroy_cq(std::int32_t cq);
+  SrqInfo create_srq(SrqWish wish);
+  std::int32_t destroy_srq(std::int32_t srq);
+  std::int32_t modify_srq(std::int32_t srq, ibv_srq_attr attr, std::int32_t mask);
+  ibv_srq_attr query_srq(std::int32_t srq);
+  /// Numbers of address handles: to the port of `remote`; back to the sender of a datagram whose
+  /// routing header lies there; to a multicast group.
+  std::int32_t create_ah(QpInfo remote, std::int32_t global);
+  std::int32_t create_ah_from_wc(ibv_wc wc, std::int32_t region, std::uint64_t offset);
+  std::int32_t create_multicast_ah(ibv_gid group, std::uint16_t lid);
+  std::int32_t attach(std::int32_t qp, ibv_gid group, std::uint16_t lid);
+  std::int32_t detach(std::int32_t qp, ibv_gid group, std::uint16_t lid);
 
   // --- the state machine: each returns the verb's errno
   std::int32_t to_init(std::int32_t qp, Link link);
@@ -64,10 +75,13 @@ class Endpoint {
   /// All three; throws if one is refused.
   void connect(std::int32_t qp, QpInfo remote, Link link);
   std::int32_t state(std::int32_t qp);
+  std::int32_t modify_qp(std::int32_t qp, ibv_qp_attr attr, std::int32_t mask);
+  ibv_qp_attr query_qp(std::int32_t qp);
 
   // --- the data path
   Posted post_send(std::int32_t qp, std::vector<Request> requests);
   Posted post_receive(std::int32_t qp, std::vector<Receive> receives);
+  Posted post_srq_receive(std::int32_t srq, std::vector<Receive> receives);
   /// Exactly `count` completions, or throws with those that came.
   std::vector<ibv_wc> poll(std::int32_t cq, std::uint32_t count, std::int32_t wait_ms);
   /// What is there now, at most `most`, in one call of ibv_poll_cq.
@@ -102,6 +116,10 @@ class Endpoint {
   ibv_qp* qp(std::int32_t id) { return qps_.at(static_cast<std::size_t>(id)).handle.get(); }
   ibv_cq* cq(std::int32_t id) { return cqs_.at(static_cast<std::size_t>(id)).handle.get(); }
   ibv_mr* mr(std::int32_t id) { return regions_.at(static_cast<std::size_t>(id)).mr.get(); }
+  ibv_srq* srq(std::int32_t id) { return srqs_.at(static_cast<std::size_t>(id)).handle.get(); }
+  ibv_ah* ah(std::int32_t id) { return ahs_.at(static_cast<std::size_t>(id)).get(); }
+  /// The XRC domain of this endpoint, made when first asked for.
+  ibv_xrcd* xrcd();
   unsigned char* bytes(std::int32_t region);
   const std::shared_ptr<Session>& session() const { return session_; }
 
@@ -121,10 +139,17 @@ class Endpoint {
     QpHandle handle;
     QpInfo info;
   };
+  struct Srq {
+    SrqHandle handle;
+  };
+  std::int32_t add_ah(ibv_ah* ah);
+  ibv_ah_attr path_to(const QpInfo& remote, bool global);
   RegionInfo add_region(Region region, int access, ibv_pd* in);
   std::int32_t add_cq(std::int32_t depth, std::shared_ptr<ibv_comp_channel> channel);
   std::shared_ptr<ibv_comp_channel> new_channel();
   ibv_sge to_sge(const Slice& piece);
+  template <class Post>
+  Posted post_receives(const std::vector<Receive>& receives, Post&& post);
   const QpInfo& info(std::int32_t id) { return qps_.at(static_cast<std::size_t>(id)).info; }
 
   // In the order of their dependence: destroyed from the bottom.
@@ -132,6 +157,9 @@ class Endpoint {
   PdHandle foreign_pd_;  ///< made by the first register_foreign()
   std::deque<Region> regions_;
   std::deque<Cq> cqs_;
+  XrcdHandle xrcd_;
+  std::deque<Srq> srqs_;
+  std::deque<AhHandle> ahs_;
   std::deque<Qp> qps_;
 };
 

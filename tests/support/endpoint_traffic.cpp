@@ -59,7 +59,17 @@ Posted Endpoint::post_send(std::int32_t id, std::vector<Request> requests) {
     wr.num_sge = request.from.count;
     wr.opcode = request.opcode;
     wr.send_flags = request.flags;
-    wr.imm_data = htonl(request.imm);
+    if (request.opcode == IBV_WR_SEND_WITH_INV || request.opcode == IBV_WR_LOCAL_INV) {
+      wr.invalidate_rkey = request.invalidate_rkey;
+    } else {
+      wr.imm_data = htonl(request.imm);
+    }
+    wr.qp_type.xrc.remote_srqn = request.remote_srqn;
+    if (info(id).type == IBV_QPT_UD) {
+      wr.wr.ud = {request.ah < 0 ? nullptr : ah(request.ah), request.remote_qpn,
+                  request.remote_qkey};
+      continue;
+    }
     if (request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
         request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
       wr.wr.atomic.remote_addr = request.remote_address;
@@ -76,7 +86,8 @@ Posted Endpoint::post_send(std::int32_t id, std::vector<Request> requests) {
   });
 }
 
-Posted Endpoint::post_receive(std::int32_t id, std::vector<Receive> receives) {
+template <class Post>
+Posted Endpoint::post_receives(const std::vector<Receive>& receives, Post&& post) {
   std::vector<ibv_recv_wr> wrs(receives.size());
   std::vector<ibv_sge> sges(receives.size() * kSliceSlots);
   for (std::size_t i = 0; i < receives.size(); ++i) {
@@ -87,8 +98,18 @@ Posted Endpoint::post_receive(std::int32_t id, std::vector<Receive> receives) {
     wrs[i].sg_list = list;
     wrs[i].num_sge = to.count;
   }
-  return post_chained(wrs, [&](ibv_recv_wr* first, ibv_recv_wr** bad) {
+  return post_chained(wrs, post);
+}
+
+Posted Endpoint::post_receive(std::int32_t id, std::vector<Receive> receives) {
+  return post_receives(receives, [&](ibv_recv_wr* first, ibv_recv_wr** bad) {
     return ibv_post_recv(qp(id), first, bad);
+  });
+}
+
+Posted Endpoint::post_srq_receive(std::int32_t id, std::vector<Receive> receives) {
+  return post_receives(receives, [&](ibv_recv_wr* first, ibv_recv_wr** bad) {
+    return ibv_post_srq_recv(srq(id), first, bad);
   });
 }
 
@@ -150,6 +171,9 @@ AsyncEvent Endpoint::take_async_event(std::int32_t wait_ms) {
   }
   for (std::size_t i = 0; i < cqs_.size(); ++i) {
     if (cqs_[i].handle.get() == event.element.cq) told.cq = static_cast<std::int32_t>(i);
+  }
+  for (std::size_t i = 0; i < srqs_.size(); ++i) {
+    if (srqs_[i].handle.get() == event.element.srq) told.srq = static_cast<std::int32_t>(i);
   }
   ibv_ack_async_event(&event);
   return told;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -14,11 +15,14 @@ void report_failed_destroy(const char* verb, int error) {
   ADD_FAILURE() << verb << ": " << std::strerror(error);
 }
 
+int close_xrcd(ibv_xrcd* xrcd) { return ibv_close_xrcd(xrcd); }
+
 Session::Session(const char* name) {
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);
   if (list == nullptr)
     throw std::runtime_error("ibv_get_device_list: " + std::string(strerror(errno)));
+  if (name == nullptr) name = std::getenv(kDeviceVariable);
   ibv_device* chosen = nullptr;
   for (int i = 0; i < count && chosen == nullptr; ++i) {
     if (name == nullptr || std::strcmp(ibv_get_device_name(list[i]), name) == 0) chosen = list[i];
@@ -30,6 +34,7 @@ Session::Session(const char* name) {
   if (!context) throw std::runtime_error("ibv_open_device: " + std::string(std::strerror(error)));
   pd.reset(ibv_alloc_pd(context.get()));
   if (!pd) throw std::runtime_error("ibv_alloc_pd: " + std::string(std::strerror(errno)));
+  if (ibv_query_device(context.get(), &attr) != 0) throw std::runtime_error("ibv_query_device");
   if (ibv_query_port(context.get(), 1, &port) != 0) throw std::runtime_error("ibv_query_port");
   if (ibv_query_gid(context.get(), 1, 0, &gid) != 0) throw std::runtime_error("ibv_query_gid");
 }

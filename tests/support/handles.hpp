@@ -13,6 +13,9 @@ namespace verbatim::harness {
 /// Says that `verb` answered `error` where success was due.
 void report_failed_destroy(const char* verb, int error);
 
+/// ibv_close_xrcd has no address of its own to be a template's argument.
+int close_xrcd(ibv_xrcd* xrcd);
+
 template <auto Destroy>
 struct Destroyer {
   template <class T>
@@ -27,12 +30,20 @@ using MrHandle = std::unique_ptr<ibv_mr, Destroyer<ibv_dereg_mr>>;
 using ChannelHandle = std::unique_ptr<ibv_comp_channel, Destroyer<ibv_destroy_comp_channel>>;
 using CqHandle = std::unique_ptr<ibv_cq, Destroyer<ibv_destroy_cq>>;
 using QpHandle = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;
+using SrqHandle = std::unique_ptr<ibv_srq, Destroyer<ibv_destroy_srq>>;
+using AhHandle = std::unique_ptr<ibv_ah, Destroyer<ibv_destroy_ah>>;
+using XrcdHandle = std::unique_ptr<ibv_xrcd, Destroyer<close_xrcd>>;
 
-/// An open device and a protection domain on it. The first device when `name` is null.
+/// Names the device of sessions that name none, in a test's children above all.
+inline constexpr const char* kDeviceVariable = "VERBATIM_TEST_DEVICE";
+
+/// An open device and a protection domain on it. When `name` is null, the device that the
+/// environment names, or else the first.
 struct Session {
   explicit Session(const char* name = nullptr);
   ContextHandle context;
   PdHandle pd;
+  ibv_device_attr attr{};
   ibv_port_attr port{};
   ibv_gid gid{};
 };

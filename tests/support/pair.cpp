@@ -36,7 +36,8 @@ std::vector<Setting> settings_from(Placement first, Placement last = Placement::
 }  // namespace
 
 std::string name_of(const Setting& setting) {
-  return std::string(name_of(setting.placement)) +
+  const std::string device = setting.device == nullptr ? "" : std::string(setting.device) + '_';
+  return device + name_of(setting.placement) +
          (setting.memory == MemoryKind::kMapped ? "_Mapped" : "_Ordinary");
 }
 
@@ -51,18 +52,49 @@ std::vector<Setting> settings_with_two_processes() {
   return settings_from(Placement::kTwoProcesses);
 }
 
+const std::vector<const char*>& every_device() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> found;
+    ibv_device** const list = ibv_get_device_list(nullptr);
+    for (ibv_device** at = list; at != nullptr && *at != nullptr; ++at) {
+      found.emplace_back(ibv_get_device_name(*at));
+    }
+    ibv_free_device_list(list);
+    return found;
+  }();
+  static const std::vector<const char*> pointers = [] {
+    std::vector<const char*> all;
+    for (const std::string& name : names) all.push_back(name.c_str());
+    return all;
+  }();
+  return pointers;
+}
+
+std::vector<Setting> on_every_device(const std::vector<Setting>& settings) {
+  std::vector<Setting> all;
+  for (const char* device : every_device()) {
+    for (Setting setting : settings) {
+      setting.device = device;
+      all.push_back(setting);
+    }
+  }
+  return all;
+}
+
 Pair::Sides Pair::make_sides(Setting setting, const PairWish& wish) {
   Sides sides;
   // The child first: it starts while we open our own device.
   if (setting.placement == Placement::kTwoProcesses) {
-    sides.second = std::make_unique<Side>(wish.child_environment);
+    auto environment = wish.child_environment;
+    if (setting.device != nullptr) environment[kDeviceVariable] = setting.device;
+    sides.second = std::make_unique<Side>(environment);
   }
-  const auto session = std::make_shared<Session>();
+  const auto session = std::make_shared<Session>(setting.device);
   sides.first = std::make_unique<Side>(session);
   if (setting.placement == Placement::kOneContext) {
     sides.second = std::make_unique<Side>(session);
   } else if (setting.placement == Placement::kTwoContexts) {
-    sides.second = std::make_unique<Side>(std::make_shared<Session>());
+    sides.second = std::make_unique<Side>(std::make_shared<Session>(setting.device));
   }
   return sides;
 }

@@ -24,9 +24,10 @@ enum class Placement : std::uint32_t {
 struct Setting {
   Placement placement = Placement::kTwoProcesses;
   MemoryKind memory = MemoryKind::kMapped;
+  const char* device = nullptr;  ///< the first one when null
 };
 
-/// For names of tests: "TwoProcesses_Mapped".
+/// For names of tests: "TwoProcesses_Mapped", or "shm0_TwoProcesses_Mapped".
 std::string name_of(const Setting& setting);
 /// For GoogleTest's own words.
 void PrintTo(const Setting& setting, std::ostream* out);
@@ -38,6 +39,11 @@ std::vector<Setting> settings_with_two_ends();
 std::vector<Setting> settings_in_one_process();
 /// Both kinds of memory, `b` in a child.
 std::vector<Setting> settings_with_two_processes();
+
+/// The same on every device that the program's registry lists.
+std::vector<Setting> on_every_device(const std::vector<Setting>& settings);
+/// The names of those devices; they stay valid to the end.
+const std::vector<const char*>& every_device();
 
 struct PairWish {
   QpWish a;

@@ -78,6 +78,11 @@ struct Request {
   std::uint64_t remote_address = 0;
   std::uint64_t compare_add = 0;
   std::uint64_t swap = 0;
+  std::uint32_t invalidate_rkey = 0;  ///< of SEND_WITH_INV and LOCAL_INV
+  std::int32_t ah = -1;               ///< UD: an address handle number, and whom it reaches there
+  std::uint32_t remote_qpn = 0;
+  std::uint32_t remote_qkey = 0;
+  std::uint32_t remote_srqn = 0;  ///< XRC
 
   Request with(unsigned more_flags) const {
     Request changed = *this;
@@ -125,6 +130,15 @@ inline Request fetch_add(std::uint64_t wr_id, const Slice& old_value, const Regi
   request.compare_add = add;
   return request;
 }
+/// A datagram. The receiver's buffer gets 40 bytes of routing header in front (IBTA 11.4.1.2).
+inline Request datagram(std::uint64_t wr_id, const SliceList& from, std::int32_t ah,
+                        std::uint32_t remote_qpn, std::uint32_t remote_qkey) {
+  Request request = send(wr_id, from);
+  request.ah = ah;
+  request.remote_qpn = remote_qpn;
+  request.remote_qkey = remote_qkey;
+  return request;
+}
 inline Request compare_swap(std::uint64_t wr_id, const Slice& old_value, const RegionInfo& remote,
                             std::uint64_t offset, std::uint64_t compare, std::uint64_t swap) {
   Request request = one_sided(IBV_WR_ATOMIC_CMP_AND_SWP, wr_id, old_value, remote, offset);
@@ -149,6 +163,22 @@ struct QpWish {
   std::int32_t receive_cq = -1;
   std::int32_t cq_depth = 512;    ///< of the CQs it gets
   std::int32_t with_channel = 0;  ///< its own CQs share a completion channel of their own
+  ibv_qp_type type = IBV_QPT_RC;
+  std::int32_t srq = -1;  ///< an SRQ number; -1: none
+};
+
+struct SrqWish {
+  std::uint32_t depth = 128;
+  std::uint32_t max_sge = 4;
+  std::uint32_t limit = 0;
+  std::int32_t xrc = 0;  ///< of the endpoint's XRC domain, with a CQ of its own
+};
+
+struct SrqInfo {
+  std::int32_t id = -1;
+  std::int32_t cq = -1;    ///< XRC: where its receives complete
+  std::uint32_t srqn = 0;  ///< XRC: its number for senders
+  ibv_srq_attr granted{};
 };
 
 /// A queue pair's number here, its address for the other side, and what it was granted.
@@ -156,12 +186,16 @@ struct QpInfo {
   std::int32_t id = -1;
   std::int32_t send_cq = -1;
   std::int32_t receive_cq = -1;
+  ibv_qp_type type = IBV_QPT_RC;
   std::uint32_t qpn = 0;
   std::uint32_t psn = 0;
   std::uint16_t lid = 0;
   ibv_gid gid{};
   ibv_qp_cap cap{};
 };
+
+/// Not privileged: IBTA 10.2.5 keeps the highest bit.
+inline constexpr std::uint32_t kQkey = 0x1234567;
 
 /// Attributes of the three transitions, with the values that most programs use.
 struct Link {
@@ -173,12 +207,14 @@ struct Link {
   std::uint8_t max_rd_atomic = 16;
   std::uint8_t use_gid = 0;  ///< a global route header, as with -g
   int access = kAllAccess;
+  std::uint32_t qkey = kQkey;  ///< UD
 };
 
 struct AsyncEvent {
   std::int32_t type = -1;  ///< ibv_event_type; -1 when none came in time
   std::int32_t qp = -1;    ///< number of the QP it names, if one
   std::int32_t cq = -1;
+  std::int32_t srq = -1;
 };
 
 }  // namespace verbatim::harness

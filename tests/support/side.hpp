@@ -20,17 +20,19 @@
 
 namespace verbatim::harness {
 
-using EndpointMethods =
-    MethodList<&Endpoint::allocate, &Endpoint::register_part, &Endpoint::register_foreign,
-               &Endpoint::deregister, &Endpoint::fill, &Endpoint::mismatch, &Endpoint::set,
-               &Endpoint::peek, &Endpoint::poke, &Endpoint::load, &Endpoint::store,
-               &Endpoint::await_word, &Endpoint::create_cq, &Endpoint::cq_depth,
-               &Endpoint::create_qp, &Endpoint::destroy_qp, &Endpoint::destroy_cq,
-               &Endpoint::to_init, &Endpoint::to_rtr, &Endpoint::to_rts, &Endpoint::to_state,
-               &Endpoint::connect, &Endpoint::state, &Endpoint::post_send, &Endpoint::post_receive,
-               &Endpoint::poll, &Endpoint::poll_once, &Endpoint::arm, &Endpoint::event_pending,
-               &Endpoint::take_event, &Endpoint::take_async_event, &Endpoint::storm,
-               &Endpoint::storms, &Endpoint::ping_pong_by_events, &Endpoint::pause_until_signal>;
+using EndpointMethods = MethodList<
+    &Endpoint::allocate, &Endpoint::register_part, &Endpoint::register_foreign,
+    &Endpoint::deregister, &Endpoint::fill, &Endpoint::mismatch, &Endpoint::set, &Endpoint::peek,
+    &Endpoint::poke, &Endpoint::load, &Endpoint::store, &Endpoint::await_word, &Endpoint::create_cq,
+    &Endpoint::cq_depth, &Endpoint::create_qp, &Endpoint::destroy_qp, &Endpoint::destroy_cq,
+    &Endpoint::to_init, &Endpoint::to_rtr, &Endpoint::to_rts, &Endpoint::to_state,
+    &Endpoint::connect, &Endpoint::state, &Endpoint::modify_qp, &Endpoint::query_qp,
+    &Endpoint::create_srq, &Endpoint::destroy_srq, &Endpoint::modify_srq, &Endpoint::query_srq,
+    &Endpoint::create_ah, &Endpoint::create_ah_from_wc, &Endpoint::create_multicast_ah,
+    &Endpoint::attach, &Endpoint::detach, &Endpoint::post_srq_receive, &Endpoint::post_send,
+    &Endpoint::post_receive, &Endpoint::poll, &Endpoint::poll_once, &Endpoint::arm,
+    &Endpoint::event_pending, &Endpoint::take_event, &Endpoint::take_async_event, &Endpoint::storm,
+    &Endpoint::storms, &Endpoint::ping_pong_by_events, &Endpoint::pause_until_signal>;
 
 class Side {
  public:
@@ -113,6 +115,13 @@ class Side {
   }
   Posted post_receive(const QpInfo& qp, const Receive& receive) {
     return post_receive(qp, std::vector{receive});
+  }
+  SrqInfo create_srq(const SrqWish& wish = {}) { return call<&Endpoint::create_srq>(wish); }
+  Posted post_srq_receive(const SrqInfo& srq, std::vector<Receive> receives) {
+    return call<&Endpoint::post_srq_receive>(srq.id, std::move(receives));
+  }
+  AsyncEvent take_async_event(std::int32_t wait_ms = kDefaultWaitMs) {
+    return call<&Endpoint::take_async_event>(wait_ms);
   }
   std::vector<ibv_wc> poll_sends(const QpInfo& qp, std::uint32_t count,
                                  std::int32_t wait_ms = kDefaultWaitMs) {
