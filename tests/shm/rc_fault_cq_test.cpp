@@ -4,7 +4,7 @@
 // cannot hold is counted, the CQ's event and the log say so. And nothing but that queue suffers.
 #include <algorithm>
 
-#include "tests/shm/rc_fault.hpp"
+#include "tests/conformance/rc_fault.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {

@@ -7,7 +7,7 @@
 // "in time" from "never".
 #include <chrono>
 
-#include "tests/shm/rc_fault.hpp"
+#include "tests/conformance/rc_fault.hpp"
 
 namespace verbatim::harness {
 namespace {

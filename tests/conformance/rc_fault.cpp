@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "tests/shm/rc_fault.hpp"
+#include "tests/conformance/rc_fault.hpp"
 
 #include <chrono>
 

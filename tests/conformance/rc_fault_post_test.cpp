@@ -3,13 +3,13 @@
 // What the post verbs refuse: a positive errno, *bad_wr at the request, everything before it done
 // or in the queue, nothing behind it taken, both queue pairs as they were. And what stands in full
 // queues when they end.
-#include "tests/shm/rc_fault.hpp"
+#include "tests/conformance/rc_fault.hpp"
 
 namespace verbatim::harness {
 namespace {
 
 class RcRefusal : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcRefusal, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcRefusal, on_every_device(settings_with_two_ends()));
 
 constexpr std::uint64_t kPiece = 64;
 

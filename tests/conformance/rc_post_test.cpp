@@ -11,7 +11,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcPost : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcPost, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcPost, on_every_device(settings_with_two_ends()));
 
 SliceList too_many(const RegionInfo& region) {
   SliceList list;

@@ -2,13 +2,13 @@
 //
 // A request whose own memory is not what it says (IBTA 10.6.3.4): LOC_PROT_ERR, nothing leaves, the
 // responder does not notice.
-#include "tests/shm/rc_fault.hpp"
+#include "tests/conformance/rc_fault.hpp"
 
 namespace verbatim::harness {
 namespace {
 
 class RcLocalFault : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcLocalFault, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcLocalFault, on_every_device(settings_with_two_ends()));
 
 constexpr std::uint64_t kSize = FaultScene::kSize;
 

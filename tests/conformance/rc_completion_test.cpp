@@ -8,10 +8,10 @@ namespace verbatim::harness {
 namespace {
 
 class RcCompletion : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcCompletion, all_settings());
+RUN_OVER_SETTINGS(RcCompletion, on_every_device(all_settings()));
 
 class RcOrder : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcOrder, all_settings());
+RUN_OVER_SETTINGS(RcOrder, on_every_device(all_settings()));
 
 TEST_P(RcCompletion, OnlySignaledRequestsComplete) {
   constexpr std::uint64_t kRequests = 1000;

@@ -9,10 +9,10 @@ namespace verbatim::harness {
 namespace {
 
 class RcAtomic : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcAtomic, all_settings());
+RUN_OVER_SETTINGS(RcAtomic, on_every_device(all_settings()));
 
 class RcAtomicTwoEnds : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcAtomicTwoEnds, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcAtomicTwoEnds, on_every_device(settings_with_two_ends()));
 
 constexpr std::uint64_t kBig = 0xFEDCBA9876543210;
 

@@ -4,16 +4,16 @@
 // status at the requester, the error state and its event at the responder, not a byte moved.
 #include <signal.h>
 
-#include "tests/shm/rc_fault.hpp"
+#include "tests/conformance/rc_fault.hpp"
 
 namespace verbatim::harness {
 namespace {
 
 class RcRemoteFault : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcRemoteFault, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcRemoteFault, on_every_device(settings_with_two_ends()));
 
 class RcRemoteFaultOfProcesses : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcRemoteFaultOfProcesses, settings_with_two_processes());
+RUN_OVER_SETTINGS(RcRemoteFaultOfProcesses, on_every_device(settings_with_two_processes()));
 
 constexpr std::uint64_t kSize = FaultScene::kSize;
 

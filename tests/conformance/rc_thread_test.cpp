@@ -13,10 +13,10 @@ namespace verbatim::harness {
 namespace {
 
 class RcThreads : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcThreads, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcThreads, on_every_device(settings_with_two_ends()));
 
 class RcThreadsAtBothEnds : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcThreadsAtBothEnds, settings_in_one_process());
+RUN_OVER_SETTINGS(RcThreadsAtBothEnds, on_every_device(settings_in_one_process()));
 
 constexpr std::uint32_t kPosters = 4;
 constexpr std::uint32_t kPollers = 3;

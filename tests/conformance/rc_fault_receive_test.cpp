@@ -2,13 +2,13 @@
 //
 // A message that meets a receive which cannot take it (IBTA 9.7.4.1.6, 9.9.3): too short, or with
 // memory that is not what it says. Each end is told in its own words, and both end.
-#include "tests/shm/rc_fault.hpp"
+#include "tests/conformance/rc_fault.hpp"
 
 namespace verbatim::harness {
 namespace {
 
 class RcReceiveFault : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcReceiveFault, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcReceiveFault, on_every_device(settings_with_two_ends()));
 
 constexpr std::uint64_t kSize = FaultScene::kSize;
 

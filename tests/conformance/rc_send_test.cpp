@@ -8,10 +8,10 @@ namespace verbatim::harness {
 namespace {
 
 class RcSend : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcSend, all_settings());
+RUN_OVER_SETTINGS(RcSend, on_every_device(all_settings()));
 
 class RcSendTwoEnds : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcSendTwoEnds, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcSendTwoEnds, on_every_device(settings_with_two_ends()));
 
 constexpr std::uint64_t kGuard = 64;
 
