@@ -69,7 +69,7 @@ void meet_again(Qp& qp, const Peer& peer) noexcept {
 Wait attach(Qp& qp) noexcept {
   if (qp.remote != nullptr) {
     if (qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session) return Wait::kPeer;
-    if (qp.credits == nullptr) {
+    if (qp.credits == nullptr && qp.shared.record == nullptr) {
       if (const std::uint64_t at = qp.remote->rq_credits.load(std::memory_order_acquire); at != 0)
         qp.credits = qp.peer->segment.at<std::atomic<std::uint64_t>>(at, sizeof(std::uint64_t)
                                                                              << qp.remote_rq_log);
@@ -99,8 +99,14 @@ Wait attach(Qp& qp) noexcept {
   if (record->consumed.load(std::memory_order_acquire) != 0) return Wait::kPeer;
   const std::uint32_t entries = peek(record->rq_entries);
   if (!std::has_single_bit(entries) || entries > kMaxRingEntries) return Wait::kPeer;
+  if (peek(record->type) != qp.own->type) return Wait::kPeer;
+  const std::uint64_t srq = peek(record->srq);
+  const auto* shared = srq == 0 ? nullptr : peer->segment.at<SrqRecord>(srq, sizeof(SrqRecord));
+  if (srq != 0 && shared == nullptr) return Wait::kPeer;
 
   qp.remote_session = session;
+  qp.shared = {};
+  qp.shared.record = shared;
   qp.remote_regions = peer->segment.regions();
   qp.remote_region_capacity = peer->segment.region_capacity();
   qp.remote_pd = peek(record->pd);
@@ -157,6 +163,7 @@ void detach(Qp& qp) noexcept {
   qp.credits = nullptr;
   qp.fast = false;
   qp.write_target = {};
+  qp.shared = {};
   qp.sent = 0;
   qp.produced = 0;
   qp.consumed_seen = 0;

@@ -228,6 +228,7 @@ void announce(Qp& qp) noexcept {
   // Errors count as solicited. Only if there is one: an empty receive queue has nothing to flush.
   if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle && has_message(qp))
     fire_locked(cq, true);
+  say_last_receive(qp);
 }
 
 void drop_hot(Cq& cq, std::uint32_t i) noexcept {

@@ -97,11 +97,15 @@ int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept 
   a.page_size_cap = ~std::uint64_t{0xfff};
   a.max_qp = kMaxQps;
   a.max_qp_wr = kMaxWr;
-  a.device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+  a.device_cap_flags =
+      IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE;
   a.max_sge = kMaxSge;
   a.max_sge_rd = kMaxSge;
   a.max_cq = kMaxCqs;
   a.max_cqe = kMaxCqe;
+  a.max_srq = kMaxQps;
+  a.max_srq_wr = kMaxWr;
+  a.max_srq_sge = kMaxSge;
   a.max_mr = kMaxRegions - 1;
   a.max_pd = 1 << 24;
   a.max_qp_rd_atom = kMaxRdAtomic;

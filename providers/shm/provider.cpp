@@ -43,6 +43,12 @@ struct Shm : SoftChannelVerbs {
   static constexpr auto req_notify_cq = shm::req_notify_cq;
   static constexpr auto poll_cq = shm::poll_cq;
 
+  static constexpr auto create_srq = shm::create_srq;
+  static constexpr auto modify_srq = shm::modify_srq;
+  static constexpr auto query_srq = shm::query_srq;
+  static constexpr auto destroy_srq = shm::destroy_srq;
+  static constexpr auto post_srq_recv = shm::post_srq_recv;
+
   static constexpr auto create_qp = shm::create_qp;
   static constexpr auto modify_qp = shm::modify_qp;
   static constexpr auto query_qp = shm::query_qp;

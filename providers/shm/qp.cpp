@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/qp.hpp"
 
-#include <bit>
 #include <cerrno>
 #include <cstdlib>
 
@@ -22,44 +21,9 @@
 namespace verbatim::shm {
 namespace {
 
-int check_caps(const ibv_qp_init_attr_ex& attr) noexcept {
-  const ibv_qp_cap& cap = attr.cap;
-  const struct {
-    const char* name;
-    std::uint32_t asked, limit;
-  } limits[] = {{"max_send_wr", cap.max_send_wr, kMaxWr},
-                {"max_recv_wr", cap.max_recv_wr, kMaxWr},
-                {"max_send_sge", cap.max_send_sge, kMaxSge},
-                {"max_recv_sge", cap.max_recv_sge, kMaxSge},
-                {"max_inline_data", cap.max_inline_data, kMaxInline}};
-  for (const auto& limit : limits) {
-    if (limit.asked <= limit.limit) continue;
-    log_error("create_qp: %s %u asked, shm has %u", limit.name, limit.asked, limit.limit);
-    return EINVAL;
-  }
-  return 0;
-}
-
-void reset_record(Qp& qp) noexcept {
-  QpRecord& record = *qp.own;
-  record.accepts.store(0, std::memory_order_relaxed);
-  record.attention.store(kDoorbell, std::memory_order_relaxed);
-  // A peer that has yet to take our last messages finds them by this number.
-  if (!qp.lingering) poke(record.dest_qpn, 0);
-  record.consumed.store(0, std::memory_order_relaxed);
-  record.stream_consumed.store(0, std::memory_order_relaxed);
-}
-
 void release_receive_queue(Qp& qp) noexcept {
-  if (qp.own_credits != nullptr) {
-    const std::size_t entries = std::size_t{1} << qp.rq_log;
-    Node::get().segment().release(
-        qp.own->rq_credits.load(std::memory_order_relaxed),
-        entries * sizeof(std::uint64_t) + entries * qp.max_recv_sge * sizeof(ReceiveSge));
-  }
+  qp.rq.release(qp.own->rq_credits.load(std::memory_order_relaxed));
   qp.own->rq_credits.store(0, std::memory_order_release);
-  qp.own_credits = nullptr;
-  qp.own_sges = nullptr;
 }
 
 /// Back to RESET: nothing accepted, nothing queued, nothing of it left in the CQs.
@@ -88,6 +52,8 @@ int reset(Qp& qp) noexcept {
     release_receive_queue(qp);
     qp.rq_head.store(0, std::memory_order_relaxed);
     qp.rq_tail.store(0, std::memory_order_relaxed);
+    for (std::uint32_t i = 0; i < qp.held_capacity; ++i) qp.held[i].index = HeldReceive::kNone;
+    qp.last_receive_said = false;
     qp.flush_after = 0;
     qp.broken = false;
     qp.lied = false;
@@ -103,15 +69,6 @@ int reset(Qp& qp) noexcept {
   qp.sq_polled.store(0, std::memory_order_relaxed);
   reset_record(qp);
   return 0;
-}
-
-void free_qp(Qp& qp) noexcept {
-  std::free(qp.queue);
-  std::free(qp.queue_sges);
-  std::free(qp.queue_inline);
-  std::free(qp.rq_wr_ids);
-  std::free(qp.rq_num_sge);
-  destroy_nothrow(&qp);
 }
 
 /// Gives back what peers see of a QP, and the QP.
@@ -173,6 +130,26 @@ void change_while_connected(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept 
 
 }  // namespace
 
+void reset_record(Qp& qp) noexcept {
+  QpRecord& record = *qp.own;
+  record.accepts.store(0, std::memory_order_relaxed);
+  record.attention.store(kDoorbell, std::memory_order_relaxed);
+  // A peer that has yet to take our last messages finds them by this number.
+  if (!qp.lingering) poke(record.dest_qpn, 0);
+  record.consumed.store(0, std::memory_order_relaxed);
+  record.stream_consumed.store(0, std::memory_order_relaxed);
+  record.served.store(0, std::memory_order_relaxed);
+}
+
+void free_qp(Qp& qp) noexcept {
+  std::free(qp.queue);
+  std::free(qp.queue_sges);
+  std::free(qp.queue_inline);
+  std::free(qp.held);
+  qp.rq.free();
+  destroy_nothrow(&qp);
+}
+
 void SendLock::take_slowly() noexcept {
   for (std::uint32_t spins = 1;; ++spins) {
     if ((word_.load(std::memory_order_relaxed) & 1) == 0 && try_take()) return;
@@ -191,84 +168,17 @@ void enter_error(Qp& qp) noexcept {
   announce(qp);
 }
 
+void stop_sending(Qp& qp) noexcept {
+  qp.mode.store(IBV_QPS_SQE, std::memory_order_release);
+  __atomic_store_n(&qp.plain.state, IBV_QPS_SQE, __ATOMIC_RELAXED);
+  qp.fast = false;
+}
+
 void raise_qp_event(Qp& qp, ibv_event_type type) noexcept {
   ibv_async_event event{};
   event.event_type = type;
   event.element.qp = &qp.plain;
   Context::of(qp.plain.context).events.raise(event);
-}
-
-int create_qp(verbatim::Context&, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
-  if (attr.qp_type != IBV_QPT_RC) {
-    log_error("create_qp: shm offers RC queue pairs; type %d is not supported",
-              static_cast<int>(attr.qp_type));
-    return EOPNOTSUPP;
-  }
-  if (attr.srq != nullptr) {
-    log_error("create_qp: shm has no shared receive queues");
-    return EOPNOTSUPP;
-  }
-  if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
-  if (const int error = check_caps(attr); error != 0) return error;
-
-  retire_parked();
-  Qp* qp = make_nothrow<Qp>();
-  if (qp == nullptr) return ENOMEM;
-  Node& node = Node::get();
-  std::uint32_t index, qpn;
-  int error = node.take_qpn(index, qpn);
-  if (error == 0) {
-    qp->own = &node.segment().qps()[index];
-    error = node.segment().back(qp->own, sizeof(QpRecord));
-    if (error != 0) node.give_qpn(index);
-  }
-  if (error != 0) {
-    destroy_nothrow(qp);
-    return error;
-  }
-  attr.cap.max_inline_data = kMaxInline;
-  if (attr.cap.max_send_sge == 0) attr.cap.max_send_sge = 1;
-  if (attr.cap.max_recv_sge == 0) attr.cap.max_recv_sge = 1;
-  if (attr.cap.max_send_wr == 0) attr.cap.max_send_wr = 1;
-  qp->index = index;
-  qp->plain.qp_num = qpn;
-  qp->plain.handle = index;
-  qp->send_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.send_cq));
-  qp->recv_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.recv_cq));
-  qp->own_regions = node.segment().regions();
-  qp->own_region_capacity = node.segment().head().mr_capacity;
-  qp->pd_number = attr.pd->handle;
-  qp->sq_entries = attr.cap.max_send_wr;
-  qp->max_inline = kMaxInline;
-  qp->max_send_sge = static_cast<std::uint16_t>(attr.cap.max_send_sge);
-  qp->max_recv_sge = static_cast<std::uint16_t>(attr.cap.max_recv_sge);
-  qp->signal_all = attr.sq_sig_all != 0;
-  qp->rq_max = attr.cap.max_recv_wr;
-  const std::uint32_t entries = std::bit_ceil(qp->rq_max == 0 ? 1u : qp->rq_max);
-  qp->rq_log = static_cast<std::uint32_t>(std::countr_zero(entries));
-
-  QpRecord& own = *qp->own;
-  reset_record(*qp);
-  own.tx_session.store(0, std::memory_order_relaxed);
-  own.ring.store(0, std::memory_order_relaxed);
-  own.window.store(0, std::memory_order_relaxed);
-  own.rq_credits.store(0, std::memory_order_relaxed);
-  own.asked.store(0, std::memory_order_relaxed);
-  own.answered.store(0, std::memory_order_relaxed);
-  own.stream_produced.store(0, std::memory_order_relaxed);
-  poke(own.rq_entries, entries);
-  poke(own.rq_max_sge, qp->max_recv_sge);
-  poke(own.pd, qp->pd_number);
-  __atomic_store_n(&own.qpn, qpn, __ATOMIC_RELEASE);
-  error = add_member(*qp->recv_cq, *qp);
-  if (error != 0) {
-    node.give_qpn(index);
-    destroy_nothrow(qp);
-    return error;
-  }
-  enlist(*qp);
-  *out = qp;
-  return 0;
 }
 
 int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {

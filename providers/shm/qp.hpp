@@ -17,6 +17,7 @@
 #include "providers/shm/cq.hpp"
 #include "providers/shm/fabric/layout.hpp"
 #include "providers/shm/fabric/peer.hpp"
+#include "providers/shm/shared_receive.hpp"
 #include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/mutex.hpp"
 #include "runtime/sync/pause.hpp"
@@ -26,7 +27,6 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint32_t kMaxInline = 256;
-inline constexpr std::uint32_t kMaxSge = 16;
 inline constexpr std::uint32_t kMaxWr = 16384;
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 30;
 inline constexpr std::uint32_t kMaxRdAtomic = 16;
@@ -87,6 +87,22 @@ struct WriteTarget {
   std::uint32_t rkey = 0;         ///< 0: no target known
 };
 
+/// A shared receive that belongs to message number `index` of its queue pair.
+struct HeldReceive {
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::uint64_t index = kNone;
+  TakenReceive receive;
+};
+
+/// The shared receive queue that the peer's half takes from.
+struct SharedCredits {
+  const SrqRecord* record = nullptr;  ///< nullptr: it has receives of its own
+  std::uint64_t store = 0;            ///< what record->store said
+  const std::atomic<std::uint64_t>* credits = nullptr;
+  std::uint64_t next = 0;           ///< receive that our next message may use up, or an older one
+  std::uint64_t consumed_seen = 0;  ///< of our messages, the peer was seen to have taken
+};
+
 struct Qp : verbatim::Qp {
   // --- constant after create
   alignas(kCacheLine) QpRecord* own = nullptr;
@@ -99,8 +115,10 @@ struct Qp : verbatim::Qp {
   std::uint32_t sq_entries = 0;
   std::uint32_t max_inline = 0;
   std::uint16_t max_send_sge = 0;
-  std::uint16_t max_recv_sge = 0;
   bool signal_all = false;
+  /// Connected or not, what it sends may be lost without a word (UC).
+  bool may_lose = false;
+  Srq* srq = nullptr;  ///< where its receives come from, else from rq
 
   // --- send side, written only when attached or reset
   /// RTS, attached to the peer, ring made, nothing pending: the fast path may run. Any doubt clears
@@ -116,10 +134,12 @@ struct Qp : verbatim::Qp {
   std::uint32_t remote_pd = 0;
   std::uint32_t remote_rq_log = 0;   ///< entries of the peer's receive queue, and of our ring
   std::uint64_t remote_rq_mask = 0;  ///< the same, less one
-  const std::atomic<std::uint64_t>* credits = nullptr;  ///< nullptr until the peer posted a receive
-  Slot* ring = nullptr;                                 ///< nullptr until our first message
+  /// nullptr until the peer posted a receive; stays so when its receives are shared.
+  const std::atomic<std::uint64_t>* credits = nullptr;
+  Slot* ring = nullptr;  ///< nullptr until our first message
 
   WriteTarget write_target{};
+  SharedCredits shared{};
 
   // --- send side, written per message
   alignas(kCacheLine) std::uint64_t sent = 0;  ///< receives of the peer that we have used up
@@ -163,21 +183,20 @@ struct Qp : verbatim::Qp {
   std::uint32_t announced = 0;     ///< doorbells that led to messages since it was last hot
   std::uint64_t pulled = 0;        ///< messages below it are where they belong, completed or not
   std::uint64_t stream_taken = 0;  ///< bytes copied out of the first message that is not
-  std::uint64_t flush_after = 0;   ///< now_ns() from which a flush no longer waits for the sender
-  bool broken = false;             ///< met an error that must end the QP, see break_marked_qps()
-  bool lied = false;               ///< and no honest peer brings one about
+  /// Receives taken from the shared queue for messages that are not whole yet, by message.
+  HeldReceive* held = nullptr;
+  std::uint32_t held_capacity = 0;  ///< power of two, or 0
+  bool last_receive_said = false;   ///< IBV_EVENT_QP_LAST_WQE_REACHED
+  std::uint64_t flush_after = 0;    ///< now_ns() from which a flush no longer waits for the sender
+  bool broken = false;              ///< met an error that must end the QP, see break_marked_qps()
+  bool lied = false;                ///< and no honest peer brings one about
   std::atomic<std::uint64_t> rq_head{0};
   Qp* next_same_bit = nullptr;  ///< CQ members that share a doorbell bit
 
   // --- receive side: posting, under the receive lock
   alignas(kCacheLine) std::atomic<std::uint64_t> rq_tail{0};
   BiasedLock rq_lock;
-  std::uint32_t rq_log = 0;
-  std::uint32_t rq_max = 0;  ///< max_recv_wr as granted
-  std::atomic<std::uint64_t>* own_credits = nullptr;
-  ReceiveSge* own_sges = nullptr;
-  std::uint64_t* rq_wr_ids = nullptr;
-  std::uint8_t* rq_num_sge = nullptr;
+  ReceiveStore rq;
 
   // --- control
   /// The state that data paths test; mirrors plain.state without its type.
@@ -247,11 +266,16 @@ class SendLock {
 bool await_quiet(const std::atomic<std::uint64_t>& active, const Peer* owner,
                  std::uint64_t deadline) noexcept;
 
-// Control verbs (qp.cpp); the plug's slots.
+// Control verbs (qp.cpp, qp_create.cpp); the plug's slots.
 int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept;
 int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept;
 int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) noexcept;
 int destroy_qp(verbatim::Qp& qp) noexcept;
+
+/// The record as it is while nothing is accepted.
+void reset_record(Qp& qp) noexcept;
+/// Gives back what only we know of. REQUIRES: no list has it any more.
+void free_qp(Qp& qp) noexcept;
 
 /// The process that has the other half of the connection, found once; nullptr while it is not
 /// known. The caller holds the send lock, the receive CQ's lock (of a QP with a session) or
@@ -269,6 +293,9 @@ void forget_parked() noexcept;
 /// Moves the QP to the error state from inside the data path (send lock held or not; never waits):
 /// nothing more is accepted from the peer, posted receives flush when polled.
 void enter_error(Qp& qp) noexcept;
+/// Moves the QP to the send queue error state: what is posted flushes, receiving goes on. The send
+/// lock is held.
+void stop_sending(Qp& qp) noexcept;
 /// Raises an asynchronous event for the QP.
 void raise_qp_event(Qp& qp, ibv_event_type type) noexcept;
 

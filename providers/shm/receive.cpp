@@ -8,6 +8,7 @@
 #include "providers/shm/live.hpp"
 #include "providers/shm/reach.hpp"
 #include "providers/shm/receive_fast.hpp"
+#include "providers/shm/shared_receive.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
 
@@ -17,25 +18,93 @@ namespace {
 /// A flush waits this long for a sender in the middle of a message to finish it.
 constexpr std::uint64_t kFlushPatienceNs = 100'000'000;
 
-std::uint64_t mask_of(std::uint32_t log) { return (std::uint64_t{1} << log) - 1; }
+const Slot& next_in_ring(const Qp& qp, std::uint64_t index) noexcept {
+  return qp.rx_ring[index & ((std::uint64_t{1} << qp.rx_log) - 1)];
+}
+std::uint32_t lap_in_ring(const Qp& qp, std::uint64_t index) noexcept {
+  return (static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff;
+}
 
-/// The receive `index` as ranges of our memory. A status other than SUCCESS: it cannot take
-/// `bytes`.
-ibv_wc_status receive_ranges(const Qp& qp, std::uint64_t index, std::uint64_t bytes,
-                             LocalRange* out, std::uint32_t& count) noexcept {
-  const std::uint64_t at = index & mask_of(qp.rq_log);
-  const ReceiveSge* sges = qp.own_sges + at * qp.max_recv_sge;
-  count = qp.rq_num_sge[at];
+/// The posted receive that a message goes to.
+struct Receive {
+  std::uint64_t wr_id;
+  const ReceiveSge* sges;
+  std::uint32_t num_sge;
+};
+
+Receive view(const TakenReceive& taken) noexcept {
+  return {taken.wr_id, taken.sges, taken.num_sge};
+}
+
+HeldReceive* held_for(Qp& qp, std::uint64_t index) noexcept {
+  HeldReceive& held = qp.held[index & (qp.held_capacity - 1)];
+  return held.index == index ? &held : nullptr;
+}
+
+/// Finds the receive of message `index`, in `scratch` if it was taken from the shared queue just
+/// now. False: none is posted.
+bool receive_for(Qp& qp, std::uint64_t index, TakenReceive& scratch, Receive& out) noexcept {
+  if (qp.srq == nullptr) {
+    if (index == qp.rq_tail.load(std::memory_order_acquire)) return false;
+    const std::uint64_t at = qp.rq.at(index);
+    out = {qp.rq.wr_ids[at], qp.rq.sges_of(index), qp.rq.num_sge[at]};
+    return true;
+  }
+  if (const HeldReceive* held = held_for(qp, index); held != nullptr) {
+    out = view(held->receive);
+    return true;
+  }
+  if (!take_receive(qp, scratch)) return false;
+  out = view(scratch);
+  return true;
+}
+
+/// The message is not whole yet: a receive that was taken for it stays with it.
+void hold(Qp& qp, std::uint64_t index, const TakenReceive& taken) noexcept {
+  if (qp.srq == nullptr || held_for(qp, index) != nullptr) return;
+  qp.held[index & (qp.held_capacity - 1)] = {index, taken};
+}
+
+/// Makes room to hold the receives of all messages from the first not completed to `index`.
+bool can_hold(Qp& qp, std::uint64_t index) noexcept {
+  const std::uint64_t head = qp.rq_head.load(std::memory_order_relaxed);
+  if (qp.srq == nullptr || index - head < qp.held_capacity) return true;
+  const std::uint32_t capacity = 2 * qp.held_capacity;
+  HeldReceive* more = make_held(capacity);
+  if (more == nullptr) return false;
+  for (std::uint64_t i = head; i != head + qp.held_capacity; ++i)
+    if (const HeldReceive* held = held_for(qp, i); held != nullptr)
+      more[i & (capacity - 1)] = *held;
+  std::free(qp.held);
+  qp.held = more;
+  qp.held_capacity = capacity;
+  return index - head < capacity;
+}
+
+/// The message is done with.
+void finish(Qp& qp, std::uint64_t index) noexcept {
+  if (qp.srq != nullptr) {
+    if (HeldReceive* held = held_for(qp, index); held != nullptr) held->index = HeldReceive::kNone;
+    qp.rq_tail.store(index + 1, std::memory_order_relaxed);  // never a receive of its own
+  }
+  finish_receive(qp, index);
+}
+
+/// The receive as ranges of our memory. A status other than SUCCESS: it cannot take `bytes`.
+ibv_wc_status receive_ranges(const Qp& qp, const Receive& receive, std::uint64_t bytes,
+                             LocalRange* out) noexcept {
+  const std::uint32_t pd = qp.srq != nullptr ? qp.srq->keys.pd : qp.pd_number;
   std::uint64_t room = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    room += sges[i].length;
-    out[i] = {nullptr, sges[i].length};
-    if (sges[i].length == 0) continue;
+  for (std::uint32_t i = 0; i < receive.num_sge; ++i) {
+    const ReceiveSge& sge = receive.sges[i];
+    room += sge.length;
+    out[i] = {nullptr, sge.length};
+    if (sge.length == 0) continue;
     Region region;
     std::uint64_t offset;
-    if (!find_region(qp.own_regions, qp.own_region_capacity, sges[i].lkey, region) ||
-        region.pd != qp.pd_number || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
-        !region.contains(sges[i].address, sges[i].length, offset))
+    if (!find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) || region.pd != pd ||
+        (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
+        !region.contains(sge.address, sge.length, offset))
       return IBV_WC_LOC_PROT_ERR;
     out[i].at = reinterpret_cast<unsigned char*>(region.address + offset);
   }
@@ -43,10 +112,11 @@ ibv_wc_status receive_ranges(const Qp& qp, std::uint64_t index, std::uint64_t by
 }
 
 /// Ends the receive in an error, and the QP with it once the CQ's lock is free.
-Taken fail_receive(Qp& qp, std::uint64_t index, ibv_wc_status status, ibv_wc& wc) noexcept {
-  fill_receive(wc, qp, qp.rq_wr_ids[index & mask_of(qp.rq_log)], 0, 0);
+Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, ibv_wc_status status,
+                   ibv_wc& wc) noexcept {
+  fill_receive(wc, qp, receive.wr_id, 0, 0);
   wc.status = status;
-  finish_receive(qp, index);
+  finish(qp, index);
   // What its sender sent behind it is not taken any more: this matches no session.
   qp.rx_session = ~std::uint64_t{0};
   qp.broken = true;
@@ -149,7 +219,10 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   if (qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session)
     return Taken::kNothing;
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-  if (index == qp.rq_tail.load(std::memory_order_acquire)) {
+  TakenReceive scratch;
+  Receive receive;
+  if (!receive_for(qp, index, scratch, receive)) {
+    if (qp.srq != nullptr) return Taken::kStarved;
     // No receive was posted for it: only a faulty sender does this. Nothing can be completed.
     qp.broken = qp.lied = true;
     qp.recv_cq->has_broken = true;
@@ -161,43 +234,45 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
       kind == SlotKind::kInline ? header::inline_length(h) : peek(slot.large.length);
   const std::uint64_t start = peek(slot.large.offset);
   if (kind == SlotKind::kFault) {
-    return fail_receive(qp, index,
+    return fail_receive(qp, index, receive,
                         length == IBV_WC_LOC_LEN_ERR    ? IBV_WC_LOC_LEN_ERR
                         : length == IBV_WC_LOC_PROT_ERR ? IBV_WC_LOC_PROT_ERR
                                                         : IBV_WC_LOC_QP_OP_ERR,
                         wc);
   }
   LocalRange ranges[kMaxSge];
-  std::uint32_t count = 0;
-  if (length > kMaxMessage) return fail_receive(qp, index, IBV_WC_LOC_LEN_ERR, wc);
+  if (length > kMaxMessage) return fail_receive(qp, index, receive, IBV_WC_LOC_LEN_ERR, wc);
   const bool of_write = (header::flags(h) & header::kWriteImmediate) != 0;
   if (!of_write && length != 0) {
-    const ibv_wc_status status = receive_ranges(qp, index, length, ranges, count);
-    if (status != IBV_WC_SUCCESS) return fail_receive(qp, index, status, wc);
+    const ibv_wc_status status = receive_ranges(qp, receive, length, ranges);
+    if (status != IBV_WC_SUCCESS) return fail_receive(qp, index, receive, status, wc);
   }
   switch (kind) {
     case SlotKind::kInline:
-      if (length > Slot::kInlineBytes) return fail_receive(qp, index, IBV_WC_LOC_QP_OP_ERR, wc);
-      scatter(ranges, count, 0, slot.data, length);
+      if (length > Slot::kInlineBytes)
+        return fail_receive(qp, index, receive, IBV_WC_LOC_QP_OP_ERR, wc);
+      scatter(ranges, receive.num_sge, 0, slot.data, length);
       break;
     case SlotKind::kWindow:
     case SlotKind::kStream: {
       if (index < qp.pulled) break;
       const Pull pull = kind == SlotKind::kWindow
-                            ? pull_window(qp, length, start, ranges, count)
-                            : pull_stream(qp, slot, length, start, ranges, count, length);
-      if (pull == Pull::kPart) return Taken::kNotYet;
-      if (pull == Pull::kBroken) return fail_receive(qp, index, IBV_WC_LOC_QP_OP_ERR, wc);
+                            ? pull_window(qp, length, start, ranges, receive.num_sge)
+                            : pull_stream(qp, slot, length, start, ranges, receive.num_sge, length);
+      if (pull == Pull::kPart) {
+        hold(qp, index, scratch);
+        return Taken::kNotYet;
+      }
+      if (pull == Pull::kBroken) return fail_receive(qp, index, receive, IBV_WC_LOC_QP_OP_ERR, wc);
       break;
     }
     case SlotKind::kPlaced:
       break;
     default:
-      return fail_receive(qp, index, IBV_WC_LOC_QP_OP_ERR, wc);
+      return fail_receive(qp, index, receive, IBV_WC_LOC_QP_OP_ERR, wc);
   }
-  fill_receive(wc, qp, qp.rq_wr_ids[index & mask_of(qp.rq_log)], static_cast<std::uint32_t>(length),
-               h);
-  finish_receive(qp, index);
+  fill_receive(wc, qp, receive.wr_id, static_cast<std::uint32_t>(length), h);
+  finish(qp, index);
   return Taken::kCompletion;
 }
 
@@ -207,9 +282,9 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
   if (attach_receiver(qp)) {
     for (;;) {
       const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-      const Slot& slot = qp.rx_ring[index & mask_of(qp.rx_log)];
+      const Slot& slot = next_in_ring(qp, index);
       const std::uint64_t h = slot.header.load(std::memory_order_acquire);
-      if (header::lap(h) != ((static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff)) break;
+      if (header::lap(h) != lap_in_ring(qp, index)) break;
       if (got == room) {
         more = true;
         return got;
@@ -225,6 +300,7 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
         more = true;
         return got;
       }
+      if (taken == Taken::kStarved) break;
       if (taken == Taken::kNothing) {
         qp.rx_ring = nullptr;
         break;
@@ -242,19 +318,29 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
     if (qp.rx_ring == nullptr && attach_receiver(qp))
       return got + take_all(qp, room - got, wc + got, more);
     const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-    fill_receive(wc[got], qp, qp.rq_wr_ids[index & mask_of(qp.rq_log)], 0, 0);
+    fill_receive(wc[got], qp, qp.rq.wr_ids[qp.rq.at(index)], 0, 0);
     wc[got++].status = IBV_WC_WR_FLUSH_ERR;
     finish_receive(qp, index);
   }
+  say_last_receive(qp);
   return got;
+}
+
+void say_last_receive(Qp& qp) noexcept {
+  if (qp.srq == nullptr || qp.last_receive_said ||
+      qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR || has_message(qp) ||
+      sender_is_busy(qp))
+    return;
+  qp.last_receive_said = true;
+  raise_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
 std::uint64_t pull_messages(Qp& qp) noexcept {
   constexpr std::uint64_t kMost = 64u << 10;
   LockGuard<BiasedLock> guard(qp.recv_cq->lock);
   const std::uint32_t mode = qp.mode.load(std::memory_order_acquire);
-  if ((mode != IBV_QPS_RTR && mode != IBV_QPS_RTS) || qp.own_sges == nullptr || qp.broken ||
-      !attach_receiver(qp) ||
+  if (mode < IBV_QPS_RTR || mode == IBV_QPS_ERR ||
+      (qp.srq == nullptr && qp.rq.sges == nullptr) || qp.broken || !attach_receiver(qp) ||
       qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session)
     return 0;
   // Odd, with a full fence, before any key is looked up: as for a peer's requests.
@@ -262,25 +348,27 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
   std::uint64_t copied = 0;
   const std::uint64_t head = qp.rq_head.load(std::memory_order_relaxed);
   if (qp.pulled < head) qp.pulled = head;
-  while (copied < kMost && qp.pulled != qp.rq_tail.load(std::memory_order_acquire)) {
+  while (copied < kMost) {
     const std::uint64_t index = qp.pulled;
-    const Slot& slot = qp.rx_ring[index & mask_of(qp.rx_log)];
+    const Slot& slot = next_in_ring(qp, index);
     const std::uint64_t h = slot.header.load(std::memory_order_acquire);
-    if (header::lap(h) != ((static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff)) break;
+    if (header::lap(h) != lap_in_ring(qp, index)) break;
     const SlotKind kind = header::kind(h);
     if (kind == SlotKind::kWindow || kind == SlotKind::kStream) {
       const std::uint64_t length = peek(slot.large.length);
       const std::uint64_t start = peek(slot.large.offset);
+      TakenReceive scratch;
+      Receive receive;
       LocalRange ranges[kMaxSge];
-      std::uint32_t count = 0;
+      if (!can_hold(qp, index) || !receive_for(qp, index, scratch, receive)) break;
+      hold(qp, index, scratch);
       // What is wrong with it is for the poll to say.
-      if (length > kMaxMessage ||
-          receive_ranges(qp, index, length, ranges, count) != IBV_WC_SUCCESS)
+      if (length > kMaxMessage || receive_ranges(qp, receive, length, ranges) != IBV_WC_SUCCESS)
         break;
       const std::uint64_t before = qp.stream_taken;
       const Pull pull = kind == SlotKind::kWindow
-                            ? pull_window(qp, length, start, ranges, count)
-                            : pull_stream(qp, slot, length, start, ranges, count, kMost);
+                            ? pull_window(qp, length, start, ranges, receive.num_sge)
+                            : pull_stream(qp, slot, length, start, ranges, receive.num_sge, kMost);
       if (pull == Pull::kBroken) break;
       if (pull == Pull::kPart) {
         copied += qp.stream_taken - before;
@@ -299,10 +387,9 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
 bool has_message(Qp& qp) noexcept {
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
   if (attach_receiver(qp)) {
-    const std::uint64_t h =
-        qp.rx_ring[index & mask_of(qp.rx_log)].header.load(std::memory_order_acquire);
-    if (header::lap(h) == ((static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff))
-      return true;
+    const std::uint64_t h = next_in_ring(qp, index).header.load(std::memory_order_acquire);
+    if (header::lap(h) == lap_in_ring(qp, index))
+      return qp.srq == nullptr || held_for(qp, index) != nullptr || has_receive(*qp.srq);
   }
   return qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR &&
          index != qp.rq_tail.load(std::memory_order_acquire);
@@ -310,62 +397,30 @@ bool has_message(Qp& qp) noexcept {
 
 int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept {
   const std::uint32_t mode = qp.mode.load(std::memory_order_acquire);
-  if (mode == IBV_QPS_RESET) return EINVAL;
-  if (wr.num_sge < 0 || wr.num_sge > qp.max_recv_sge || (wr.num_sge != 0 && wr.sg_list == nullptr))
-    return EINVAL;
+  if (mode == IBV_QPS_RESET || qp.srq != nullptr) return EINVAL;
+  if (const int error = qp.rq.check(wr); error != 0) return error;
   const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
-  if (index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq_max) return ENOMEM;
-  if (qp.own_credits == nullptr) {
+  if (index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq.max) return ENOMEM;
+  if (qp.rq.credits == nullptr) {
     // The queue's memory comes with the first receive.
-    OwnSegment& segment = Node::get().segment();
-    const std::size_t entries = std::size_t{1} << qp.rq_log;
-    const std::size_t bytes =
-        entries * sizeof(std::uint64_t) + entries * qp.max_recv_sge * sizeof(ReceiveSge);
-    if (qp.rq_wr_ids == nullptr)
-      qp.rq_wr_ids = static_cast<std::uint64_t*>(std::calloc(entries, sizeof(std::uint64_t)));
-    if (qp.rq_num_sge == nullptr)
-      qp.rq_num_sge = static_cast<std::uint8_t*>(std::calloc(entries, 1));
-    const std::uint64_t offset = segment.allocate(bytes);
-    if (offset == 0 || qp.rq_wr_ids == nullptr || qp.rq_num_sge == nullptr) {
-      if (offset != 0) segment.release(offset, bytes);
-      return ENOMEM;
-    }
-    qp.own_credits = segment.at<std::atomic<std::uint64_t>>(offset);
-    qp.own_sges = segment.at<ReceiveSge>(offset + entries * sizeof(std::uint64_t));
+    const std::uint64_t offset = qp.rq.make();
+    if (offset == 0) return ENOMEM;
     // Publishes the queue; pairs with the load in attach().
     qp.own->rq_credits.store(offset, std::memory_order_release);
   }
-  const std::uint64_t at = index & mask_of(qp.rq_log);
-  ReceiveSge* sges = qp.own_sges + at * qp.max_recv_sge;
-  std::uint64_t bytes = 0;
-  bool bad = false;
-  for (int i = 0; i < qp.max_recv_sge; ++i) {
-    if (i >= wr.num_sge) {
-      sges[i] = {0, 0, 0};
-      continue;
-    }
-    const ibv_sge& sge = wr.sg_list[i];
-    sges[i] = {sge.addr, sge.length, sge.lkey};
-    bytes += sge.length;
-    Region region;
-    std::uint64_t offset;
-    if (sge.length != 0 &&
-        (!find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) ||
-         region.pd != qp.pd_number || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
-         !region.contains(sge.addr, sge.length, offset)))
-      bad = true;
-  }
-  qp.rq_wr_ids[at] = wr.wr_id;
-  qp.rq_num_sge[at] = static_cast<std::uint8_t>(wr.num_sge);
+  const std::uint64_t credit =
+      qp.rq.fill(index, wr, {qp.own_regions, qp.own_region_capacity, qp.pd_number});
   qp.rq_tail.store(index + 1, std::memory_order_release);
-  qp.own_credits[at].store(
-      Credit::make(
-          static_cast<std::uint32_t>(index >> qp.rq_log) + 1,
-          static_cast<std::uint32_t>(bytes < Credit::kLengthMask ? bytes : Credit::kLengthMask),
-          bad),
-      std::memory_order_release);
+  qp.rq.credits[qp.rq.at(index)].store(credit, std::memory_order_release);
   if (mode == IBV_QPS_ERR) announce(qp);
   return 0;
+}
+
+HeldReceive* make_held(std::uint32_t capacity) noexcept {
+  auto* held = static_cast<HeldReceive*>(std::malloc(capacity * sizeof(HeldReceive)));
+  for (std::uint32_t i = 0; held != nullptr && i < capacity; ++i)
+    held[i].index = HeldReceive::kNone;
+  return held;
 }
 
 }  // namespace verbatim::shm

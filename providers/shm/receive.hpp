@@ -18,7 +18,13 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept;
 /// receives, some pieces at a time; completions wait for the poll. Service thread, CQ's lock not
 /// held. Bytes copied.
 std::uint64_t pull_messages(Qp& qp) noexcept;
-/// Is a message (or a flush) waiting?
+/// Is a message that can be completed (or a flush) waiting?
 bool has_message(Qp& qp) noexcept;
+/// Room for `capacity` (a power of two) receives that are held, empty; free() it. nullptr: no
+/// memory.
+HeldReceive* make_held(std::uint32_t capacity) noexcept;
+/// In the error state, with nothing left to take: says once that the shared queue loses no receive
+/// to `qp` any more (IBTA 11.6.3.3, last WQE reached).
+void say_last_receive(Qp& qp) noexcept;
 
 }  // namespace verbatim::shm

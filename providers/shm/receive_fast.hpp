@@ -17,10 +17,11 @@ namespace verbatim::shm {
 enum class Taken {
   kCompletion,  ///< one work completion written, the message is consumed
   kNotYet,      ///< its bytes are still flowing
+  kStarved,     ///< the shared queue has no receive for it
   kNothing      ///< not a message for us (any more)
 };
 
-/// Everything but a message that lies whole in its slot for one SGE.
+/// Everything but a message that lies whole in its slot for one SGE of a receive of our own.
 [[gnu::noinline]] Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept;
 /// First receive, wrong state, bad keys, several SGEs. The receive lock is held.
 [[gnu::cold, gnu::noinline]] int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept;
@@ -61,9 +62,9 @@ inline void finish_receive(Qp& qp, std::uint64_t index) noexcept {
   if (bytes > Slot::kInlineBytes || index == qp.rq_tail.load(std::memory_order_acquire))
       [[unlikely]]
     return take_slowly(qp, slot, h, wc);
-  const std::uint64_t at = index & ((std::uint64_t{1} << qp.rq_log) - 1);
+  const std::uint64_t at = qp.rq.at(index);
   if (bytes != 0) {
-    const ReceiveSge& sge = qp.own_sges[at * qp.max_recv_sge];
+    const ReceiveSge& sge = qp.rq.sges[at * qp.rq.max_sge];
     Region region;
     std::uint64_t offset;
     if (bytes > sge.length ||
@@ -73,7 +74,7 @@ inline void finish_receive(Qp& qp, std::uint64_t index) noexcept {
       return take_slowly(qp, slot, h, wc);
     copy_small(reinterpret_cast<unsigned char*>(region.address + offset), slot.data, bytes);
   }
-  fill_receive(wc, qp, qp.rq_wr_ids[at], bytes, h);
+  fill_receive(wc, qp, qp.rq.wr_ids[at], bytes, h);
   finish_receive(qp, index);
   return Taken::kCompletion;
 }
@@ -83,12 +84,12 @@ inline void finish_receive(Qp& qp, std::uint64_t index) noexcept {
   LockGuard<BiasedLock> guard(qp.rq_lock);
   for (; wr != nullptr; wr = wr->next) {
     const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
-    const std::uint64_t at = index & ((std::uint64_t{1} << qp.rq_log) - 1);
+    const std::uint64_t at = qp.rq.at(index);
     Region region;
     std::uint64_t offset;
     const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
-    if (qp.own_credits == nullptr || mode < IBV_QPS_INIT || mode > IBV_QPS_SQE ||
-        wr->num_sge != 1 || index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq_max ||
+    if (qp.rq.credits == nullptr || mode < IBV_QPS_INIT || mode > IBV_QPS_SQE || wr->num_sge != 1 ||
+        index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq.max ||
         !find_region(qp.own_regions, qp.own_region_capacity, wr->sg_list->lkey, region) ||
         region.pd != qp.pd_number || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
         !region.contains(wr->sg_list->addr, wr->sg_list->length, offset)) [[unlikely]] {
@@ -99,15 +100,15 @@ inline void finish_receive(Qp& qp, std::uint64_t index) noexcept {
       continue;
     }
     const std::uint32_t bytes = wr->sg_list->length;
-    qp.own_sges[at * qp.max_recv_sge] = {wr->sg_list->addr, bytes, wr->sg_list->lkey};
-    qp.rq_wr_ids[at] = wr->wr_id;
-    qp.rq_num_sge[at] = 1;
+    qp.rq.sges[at * qp.rq.max_sge] = {wr->sg_list->addr, bytes, wr->sg_list->lkey};
+    qp.rq.wr_ids[at] = wr->wr_id;
+    qp.rq.num_sge[at] = 1;
     // Before the credit: whoever may send against it finds rq_tail beyond it.
     qp.rq_tail.store(index + 1, std::memory_order_release);
     // Publishes the receive; pairs with the load in send_fast().
-    qp.own_credits[at].store(
-        Credit::make(static_cast<std::uint32_t>(index >> qp.rq_log) + 1,
-                     bytes < Credit::kLengthMask ? bytes : Credit::kLengthMask, false),
+    qp.rq.credits[at].store(
+        Credit::make(qp.rq.lap(index), bytes < Credit::kLengthMask ? bytes : Credit::kLengthMask,
+                     false),
         std::memory_order_release);
   }
   return 0;

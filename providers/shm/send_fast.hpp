@@ -86,6 +86,10 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
 /// then takes the whole way to it for cold.
 [[gnu::noinline]] void ring_peer(Qp& qp, bool solicited) noexcept;
 
+/// A SEND that fits a slot, to a queue pair whose receives are shared.
+[[gnu::noinline]] bool send_shared_fast(Qp& qp, const ibv_send_wr& wr,
+                                        std::uint32_t flags) noexcept;
+
 [[gnu::always_inline]] inline bool write_fast(Qp& qp, const ibv_send_wr& wr) noexcept {
   if (wr.num_sge != 1) return false;
   const ibv_sge& sge = *wr.sg_list;
@@ -121,7 +125,8 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   if (wr.num_sge != 1) return false;
   const ibv_sge& sge = *wr.sg_list;
   const std::uint32_t bytes = sge.length;
-  if (bytes > Slot::kInlineBytes || qp.credits == nullptr) return false;
+  if (bytes > Slot::kInlineBytes) return false;
+  if (qp.credits == nullptr) return send_shared_fast(qp, wr, flags);
   // The receive that this message will use up: posted (its lap), sound, long enough?
   const std::uint64_t at = qp.sent & qp.remote_rq_mask;
   const std::uint64_t credit = qp.credits[at].load(std::memory_order_acquire);

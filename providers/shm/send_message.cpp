@@ -172,7 +172,7 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
     if (n > kPiece) n = kPiece;
     const std::uint64_t room = window_room(qp);
     if (room < n) {
-      if (!nobody_takes(qp)) return Step::waits(Wait::kStream);
+      if (!nobody_takes(qp) || qp.shared.record != nullptr) return Step::waits(Wait::kStream);
       progress.placing = true;
       progress.placed = progress.done;
       break;
@@ -220,6 +220,7 @@ void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_le
   next_slot(qp).header.store(header::make(qp.lap(), kind, flags, inline_length, immediate),
                              std::memory_order_release);
   ++qp.sent;
+  ++qp.shared.next;
   if (qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always)
     ring_peer(qp, (flags & header::kSolicited) != 0);
 }
@@ -230,6 +231,7 @@ void publish_fault(Qp& qp, ibv_wc_status status) noexcept {
 }
 
 CreditState next_credit(Qp& qp, std::uint32_t& length) noexcept {
+  if (qp.shared.record != nullptr) return next_shared_credit(qp, length);
   if (qp.credits == nullptr) return CreditState::kNone;
   const std::uint64_t credit =
       qp.credits[qp.sent & qp.remote_rq_mask].load(std::memory_order_acquire);
@@ -267,7 +269,9 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
             send.immediate);
     return Step::done();
   }
-  if (send.length >= kDirectBytes) {
+  // Which of the shared receives it goes to is for the receiver to say.
+  const bool shared = qp.shared.record != nullptr;
+  if (send.length >= kDirectBytes && !shared) {
     RemoteRange ranges[kMaxSge];
     const std::uint32_t count = receive_ranges(qp, ranges);
     const Reach way = way_to_all(qp, ranges, count, IBV_ACCESS_LOCAL_WRITE);
@@ -281,9 +285,11 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
   fit_window(qp, send.length);
   window_room(qp);  // sees whether somebody takes again
   const std::uint64_t needed = send.length < kPiece ? send.length : kPiece;
-  if (qp.receiver_stuck || window_size(qp) < needed) return place_whole(qp, lock, send, local);
+  if ((qp.receiver_stuck && !shared) || window_size(qp) < needed)
+    return shared ? Step::waits(Wait::kStream) : place_whole(qp, lock, send, local);
   if (send.length <= kPiece)
-    return nobody_takes(qp) ? place_whole(qp, lock, send, local) : Step::waits(Wait::kStream);
+    return nobody_takes(qp) && !shared ? place_whole(qp, lock, send, local)
+                                       : Step::waits(Wait::kStream);
   progress.streaming = true;
   progress.slot = &next_slot(qp);
   progress.slot->large = {send.length, qp.produced, ~std::uint64_t{0}};

@@ -55,6 +55,8 @@ int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
   if (mode < IBV_QPS_RTS) return EINVAL;
   if (!knows(wr.opcode)) return EINVAL;
+  if (qp.plain.qp_type == IBV_QPT_UC && (wr.opcode == IBV_WR_RDMA_READ || is_atomic(wr.opcode)))
+    return EINVAL;
   if (wr.num_sge < 0 || wr.num_sge > qp.max_send_sge) return EINVAL;
   if (wr.num_sge != 0 && wr.sg_list == nullptr) return EINVAL;
   const bool reads = wr.opcode == IBV_WR_RDMA_READ || is_atomic(wr.opcode);
@@ -210,6 +212,33 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
   return Step::waits(wait);
 }
 
+bool is_local(ibv_wc_status status) noexcept {
+  return status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR ||
+         status == IBV_WC_LOC_QP_OP_ERR;
+}
+
+/// On an unreliable connection a request that cannot be delivered is lost, and done (IBTA 9.8.2):
+/// only what is wrong on our own side is an error. But for processes that are about to meet.
+Step lose(Qp& qp, const Step& result) noexcept {
+  switch (result.kind) {
+    case Step::Kind::kFail:
+      if (is_local(result.status)) return result;
+      if (result.tell == kToldInReceive) tell_fault(qp, result.tell);
+      return Step::done();
+    case Step::Kind::kWait: {
+      if (result.wait == Wait::kReceive) return Step::done();
+      if (result.wait != Wait::kPeer) return result;
+      if (qp.peer != nullptr || !Node::get().is_meeting(qp.own->dest_qpn)) return Step::done();
+      const std::uint64_t now = now_ns();
+      std::uint64_t& until = qp.progress.meeting_until;
+      if (until == 0) until = now + kServicePatienceNs;
+      return now < until ? result : Step::done();
+    }
+    default:
+      return result;
+  }
+}
+
 void mark_pending(Qp& qp) noexcept {
   if (qp.is_pending.load(std::memory_order_relaxed)) return;
   Cq& cq = *qp.send_cq;
@@ -242,7 +271,9 @@ void advance(Qp& qp, SendLock& lock) noexcept {
   while (qp.queued() != 0) {
     const PendingSend& send = head_of(qp);
     Step result = step(qp, lock, send);
+    if (qp.may_lose) result = lose(qp, result);
     if (result.kind == Step::Kind::kWait) result = judge_wait(qp, result.wait);
+    if (qp.may_lose) result = lose(qp, result);
     if (result.kind == Step::Kind::kFail) {
       if (result.tell != 0) tell_fault(qp, result.tell);
       fail_sends(qp, result.status);
@@ -280,7 +311,11 @@ void flush_sends(Qp& qp) noexcept {
 }
 
 void fail_sends(Qp& qp, ibv_wc_status status) noexcept {
-  enter_error(qp);
+  // An unreliable one goes on receiving (IBTA 10.3.1.6).
+  if (qp.may_lose && is_local(status))
+    stop_sending(qp);
+  else
+    enter_error(qp);
   qp.first_flush = status;
   flush_sends(qp);
 }

@@ -70,6 +70,8 @@ bool make_ring(Qp& qp) noexcept;
 /// A receive of the peer that the next message would use up.
 enum class CreditState : std::uint8_t { kNone, kGood, kBadKey };
 CreditState next_credit(Qp& qp, std::uint32_t& length) noexcept;
+/// The same when its receives are shared (send_shared.cpp).
+CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept;
 /// Publishes a message whose bytes the receiver finds by `kind`; rings the peer if it must.
 void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_length,
              std::uint32_t immediate) noexcept;

@@ -234,7 +234,8 @@ void peer_dead(Peer& peer) noexcept {
   retire_parked();  // it takes nothing more
   LockGuard<Mutex> guard(live.mutex);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
-    if (qp->mode.load(std::memory_order_acquire) < IBV_QPS_RTR) continue;
+    // An unreliable connection does not notice.
+    if (qp->mode.load(std::memory_order_acquire) < IBV_QPS_RTR || qp->may_lose) continue;
     SendLock lock(*qp);
     if (qp->mode.load(std::memory_order_acquire) == IBV_QPS_ERR) {
       (void)meet_peer(*qp);  // what it had sent before is still to be found

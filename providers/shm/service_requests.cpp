@@ -73,21 +73,20 @@ unsigned char* target(const Qp& qp, std::uint32_t rkey, std::uint64_t iova, std:
 /// Copies a peer's bytes into posted receive number `index`, from its byte `from` on.
 bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned char* bytes,
            std::uint64_t length) noexcept {
-  if (qp.own_sges == nullptr || index < qp.rq_head.load(std::memory_order_acquire) ||
+  if (qp.rq.sges == nullptr || index < qp.rq_head.load(std::memory_order_acquire) ||
       index >= qp.rq_tail.load(std::memory_order_acquire))
     return false;
-  const ReceiveSge* sges =
-      qp.own_sges + (index & ((std::uint64_t{1} << qp.rq_log) - 1)) * qp.max_recv_sge;
+  const ReceiveSge* sges = qp.rq.sges_of(index);
   LocalRange ranges[kMaxSge];
   std::uint64_t room = 0;
-  for (std::uint32_t i = 0; i < qp.max_recv_sge; ++i) {
+  for (std::uint32_t i = 0; i < qp.rq.max_sge; ++i) {
     ranges[i] = {target(qp, sges[i].lkey, sges[i].address, sges[i].length, IBV_ACCESS_LOCAL_WRITE),
                  sges[i].length};
     if (ranges[i].at == nullptr && ranges[i].length != 0) return false;
     room += ranges[i].length;
   }
   if (from > room || length > room - from) return false;
-  scatter(ranges, qp.max_recv_sge, from, bytes, length);
+  scatter(ranges, qp.rq.max_sge, from, bytes, length);
   return true;
 }
 

@@ -104,6 +104,14 @@ struct ReceiveSge {
 };
 static_assert(sizeof(ReceiveSge) == 16);
 
+/// A shared receive queue as senders see it. Its receives are used up in the order of posting.
+struct SrqRecord {
+  /// Where Credit[entries] lies and how many, see namespace window; 0 until a receive is posted.
+  alignas(kCacheLine) std::atomic<std::uint64_t> store;
+  alignas(kCacheLine) std::atomic<std::uint64_t> taken;  ///< receives that messages have used up
+};
+static_assert(sizeof(SrqRecord) == 2 * kCacheLine);
+
 /// A slot of the message ring: one cache line carries a small message whole.
 struct alignas(kCacheLine) Slot {
   static constexpr std::size_t kInlineBytes = 56;
@@ -223,6 +231,8 @@ struct QpRecord {
   std::uint32_t reserved;
   std::uint64_t
       answer_value;  ///< an atomic's old value, or where a read's bytes lie in our segment
+  /// Of what the peer sends, the messages that have their receive of the shared queue.
+  std::atomic<std::uint64_t> served;
 
   // --- line 4: our stream's progress, and our request to the peer's service thread
   alignas(kCacheLine) std::atomic<std::uint64_t> stream_produced;
@@ -235,6 +245,8 @@ struct QpRecord {
   std::uint64_t swap;
   // --- line 5
   alignas(kCacheLine) std::uint64_t bounce;  ///< offset of our bytes, for kWrite and kPlace
+  std::uint64_t srq;                         ///< offset of its SrqRecord; 0: receives of its own
+  std::uint32_t type;                        ///< ibv_qp_type
 };
 static_assert(sizeof(QpRecord) == 6 * kCacheLine);
 

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// How a queue pair comes to be: what is asked held against what there is, a number, a record that
+// says so to peers.
+#include <bit>
+#include <cerrno>
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/live.hpp"
+#include "providers/shm/qp.hpp"
+#include "providers/shm/receive.hpp"
+#include "providers/shm/region_fast.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/make_nothrow.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// Messages whose shared receives a queue pair holds without asking for memory.
+constexpr std::uint32_t kHeldAtFirst = 4;
+
+int check_caps(const ibv_qp_init_attr_ex& attr) noexcept {
+  const ibv_qp_cap& cap = attr.cap;
+  const bool shares = attr.srq != nullptr;  // its own receive queue is not asked for then
+  const struct {
+    const char* name;
+    std::uint32_t asked, limit;
+  } limits[] = {{"max_send_wr", cap.max_send_wr, kMaxWr},
+                {"max_recv_wr", shares ? 0 : cap.max_recv_wr, kMaxWr},
+                {"max_send_sge", cap.max_send_sge, kMaxSge},
+                {"max_recv_sge", shares ? 0 : cap.max_recv_sge, kMaxSge},
+                {"max_inline_data", cap.max_inline_data, kMaxInline}};
+  for (const auto& limit : limits) {
+    if (limit.asked <= limit.limit) continue;
+    log_error("create_qp: %s %u asked, shm has %u", limit.name, limit.asked, limit.limit);
+    return EINVAL;
+  }
+  return 0;
+}
+
+void grant_caps(ibv_qp_init_attr_ex& attr) noexcept {
+  ibv_qp_cap& cap = attr.cap;
+  cap.max_inline_data = kMaxInline;
+  if (cap.max_send_sge == 0) cap.max_send_sge = 1;
+  if (cap.max_send_wr == 0) cap.max_send_wr = 1;
+  if (cap.max_recv_sge == 0) cap.max_recv_sge = 1;
+  if (attr.srq != nullptr) cap.max_recv_wr = cap.max_recv_sge = 0;
+}
+
+/// A number for it, and memory behind its record.
+int take_number(Qp& qp) noexcept {
+  Node& node = Node::get();
+  std::uint32_t qpn;
+  if (const int error = node.take_qpn(qp.index, qpn); error != 0) return error;
+  qp.own = &node.segment().qps()[qp.index];
+  qp.plain.qp_num = qpn;
+  qp.plain.handle = qp.index;
+  const int error = node.segment().back(qp.own, sizeof(QpRecord));
+  if (error != 0) node.give_qpn(qp.index);
+  return error;
+}
+
+/// Where its receives come from. Entries of the ring in which senders put messages for it.
+std::uint32_t prepare_receiving(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
+  if (attr.srq == nullptr) {
+    const std::uint32_t entries =
+        std::bit_ceil(attr.cap.max_recv_wr == 0 ? 1u : attr.cap.max_recv_wr);
+    qp.rq.max = attr.cap.max_recv_wr;
+    qp.rq.max_sge = static_cast<std::uint16_t>(attr.cap.max_recv_sge);
+    qp.rq.log = static_cast<std::uint32_t>(std::countr_zero(entries));
+    return entries;
+  }
+  qp.srq = &Srq::from(attr.srq);
+  qp.held = make_held(kHeldAtFirst);
+  qp.held_capacity = kHeldAtFirst;
+  // Every receive that a sender sees has its slot, also when nobody polls.
+  return std::bit_ceil(qp.srq->attributes.max_wr);
+}
+
+void fill_record(const Qp& qp, std::uint32_t entries) noexcept {
+  QpRecord& own = *qp.own;
+  own.tx_session.store(0, std::memory_order_relaxed);
+  own.ring.store(0, std::memory_order_relaxed);
+  own.window.store(0, std::memory_order_relaxed);
+  own.rq_credits.store(0, std::memory_order_relaxed);
+  own.asked.store(0, std::memory_order_relaxed);
+  own.answered.store(0, std::memory_order_relaxed);
+  own.stream_produced.store(0, std::memory_order_relaxed);
+  poke(own.rq_entries, entries);
+  poke(own.rq_max_sge, qp.rq.max_sge);
+  poke(own.pd, qp.pd_number);
+  poke(own.srq, qp.srq == nullptr ? 0 : qp.srq->own_offset);
+  poke(own.type, qp.plain.qp_type);
+  __atomic_store_n(&own.qpn, qp.plain.qp_num, __ATOMIC_RELEASE);
+}
+
+}  // namespace
+
+int create_qp(verbatim::Context&, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
+  if (attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UC) {
+    log_error("create_qp: shm offers RC and UC queue pairs; type %d is not supported",
+              static_cast<int>(attr.qp_type));
+    return EOPNOTSUPP;
+  }
+  if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
+  if (const int error = check_caps(attr); error != 0) return error;
+
+  retire_parked();
+  Qp* qp = make_nothrow<Qp>();
+  if (qp == nullptr) return ENOMEM;
+  if (const int error = take_number(*qp); error != 0) {
+    destroy_nothrow(qp);
+    return error;
+  }
+  grant_caps(attr);
+  OwnSegment& segment = Node::get().segment();
+  qp->send_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.send_cq));
+  qp->recv_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.recv_cq));
+  qp->own_regions = segment.regions();
+  qp->own_region_capacity = segment.head().mr_capacity;
+  qp->pd_number = attr.pd->handle;
+  qp->sq_entries = attr.cap.max_send_wr;
+  qp->max_inline = kMaxInline;
+  qp->max_send_sge = static_cast<std::uint16_t>(attr.cap.max_send_sge);
+  qp->signal_all = attr.sq_sig_all != 0;
+  qp->plain.qp_type = attr.qp_type;
+  qp->may_lose = attr.qp_type == IBV_QPT_UC;
+  const std::uint32_t entries = prepare_receiving(*qp, attr);
+
+  reset_record(*qp);
+  fill_record(*qp, entries);
+  int error = qp->srq != nullptr && qp->held == nullptr ? ENOMEM : 0;
+  if (error == 0) error = add_member(*qp->recv_cq, *qp);
+  if (error != 0) {
+    __atomic_store_n(&qp->own->qpn, 0u, __ATOMIC_RELEASE);
+    Node::get().give_qpn(qp->index);
+    free_qp(*qp);
+    return error;
+  }
+  enlist(*qp);
+  *out = qp;
+  return 0;
+}
+
+}  // namespace verbatim::shm

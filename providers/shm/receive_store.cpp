@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/receive_store.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/region_fast.hpp"
+
+namespace verbatim::shm {
+
+std::uint64_t ReceiveStore::make() noexcept {
+  const std::size_t entries = std::size_t{1} << log;
+  if (wr_ids == nullptr)
+    wr_ids = static_cast<std::uint64_t*>(std::calloc(entries, sizeof(std::uint64_t)));
+  if (num_sge == nullptr) num_sge = static_cast<std::uint8_t*>(std::calloc(entries, 1));
+  if (wr_ids == nullptr || num_sge == nullptr) return 0;
+  OwnSegment& segment = Node::get().segment();
+  const std::uint64_t offset = segment.allocate(shown_bytes());
+  if (offset == 0) return 0;
+  credits = segment.at<std::atomic<std::uint64_t>>(offset);
+  sges = segment.at<ReceiveSge>(offset + entries * sizeof(std::uint64_t));
+  return offset;
+}
+
+void ReceiveStore::release(std::uint64_t offset) noexcept {
+  if (credits == nullptr) return;
+  Node::get().segment().release(offset, shown_bytes());
+  credits = nullptr;
+  sges = nullptr;
+}
+
+void ReceiveStore::free() noexcept {
+  std::free(wr_ids);
+  std::free(num_sge);
+  wr_ids = nullptr;
+  num_sge = nullptr;
+}
+
+int ReceiveStore::check(const ibv_recv_wr& wr) const noexcept {
+  const bool good =
+      wr.num_sge >= 0 && wr.num_sge <= max_sge && (wr.num_sge == 0 || wr.sg_list != nullptr);
+  return good ? 0 : EINVAL;
+}
+
+std::uint64_t ReceiveStore::fill(std::uint64_t index, const ibv_recv_wr& wr,
+                                 const KeyHolder& keys) noexcept {
+  ReceiveSge* to = sges_of(index);
+  std::uint64_t bytes = 0;
+  bool bad = false;
+  for (int i = 0; i < max_sge; ++i) {
+    if (i >= wr.num_sge) {
+      to[i] = {0, 0, 0};
+      continue;
+    }
+    const ibv_sge& sge = wr.sg_list[i];
+    to[i] = {sge.addr, sge.length, sge.lkey};
+    bytes += sge.length;
+    Region region;
+    std::uint64_t offset;
+    if (sge.length != 0 && (!find_region(keys.regions, keys.capacity, sge.lkey, region) ||
+                            region.pd != keys.pd || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
+                            !region.contains(sge.addr, sge.length, offset)))
+      bad = true;
+  }
+  wr_ids[at(index)] = wr.wr_id;
+  num_sge[at(index)] = static_cast<std::uint8_t>(wr.num_sge);
+  return Credit::make(
+      lap(index),
+      static_cast<std::uint32_t>(bytes < Credit::kLengthMask ? bytes : Credit::kLengthMask), bad);
+}
+
+}  // namespace verbatim::shm

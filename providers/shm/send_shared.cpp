@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Sending to a queue pair whose receives are shared: is there one beyond those that our own untaken
+// messages will use up? The rule for several senders: shared_receive.hpp.
+#include "providers/shm/copy_fast.hpp"
+#include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_fast.hpp"
+#include "providers/shm/send_queue.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// Finds the peer's receives, again after it has moved them. False: none was ever posted.
+bool find_store(Qp& qp, std::uint64_t store) noexcept {
+  SharedCredits& shared = qp.shared;
+  if (store == 0) return false;
+  if (store == shared.store) return true;
+  const std::uint32_t log = window::log(store);
+  shared.credits = nullptr;
+  shared.store = 0;
+  if (log > 24) return false;
+  shared.credits = qp.peer->segment.at<std::atomic<std::uint64_t>>(window::offset(store),
+                                                                   sizeof(std::uint64_t) << log);
+  if (shared.credits == nullptr) return false;
+  shared.store = store;
+  return true;
+}
+
+/// The credit of the next receive; false when none is posted there. It may be of a later receive
+/// than was asked for: others have used ours up.
+bool look(Qp& qp, std::uint64_t& credit) noexcept {
+  const SharedCredits& shared = qp.shared;
+  for (int tries = 0; tries < 4; ++tries) {
+    const std::uint64_t store = shared.record->store.load(std::memory_order_acquire);
+    if (!find_store(qp, store)) return false;
+    const std::uint32_t log = window::log(store);
+    credit = shared.credits[shared.next & ((std::uint64_t{1} << log) - 1)].load(
+        std::memory_order_acquire);
+    // Pairs with the store in move_receives(): the same place before and after was the right one.
+    if (shared.record->store.load(std::memory_order_acquire) != store) continue;
+    const auto lap = static_cast<std::uint32_t>(shared.next >> log) + 1;
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(credit >> 32) - lap) >= 0;
+  }
+  return false;
+}
+
+/// The first receive that neither others have used up nor our own messages on their way will.
+std::uint64_t first_free(const Qp& qp) noexcept {
+  // In this order: see take_receive().
+  const std::uint64_t taken = qp.shared.record->taken.load(std::memory_order_acquire);
+  const std::uint64_t served = qp.remote->served.load(std::memory_order_acquire);
+  return served > qp.sent ? taken : taken + (qp.sent - served);
+}
+
+}  // namespace
+
+CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept {
+  // Its slot is free: a ring has one for every receive, but queues can grow.
+  if (qp.sent - qp.shared.consumed_seen > qp.remote_rq_mask) {
+    qp.shared.consumed_seen = qp.remote->consumed.load(std::memory_order_acquire);
+    if (qp.sent - qp.shared.consumed_seen > qp.remote_rq_mask) return CreditState::kNone;
+  }
+  std::uint64_t credit;
+  bool posted = look(qp, credit);
+  // Now and then also when all is well, so that what others use up is not counted on for long.
+  if (!posted || qp.sent % 64 == 63) {
+    const std::uint64_t free = first_free(qp);
+    if (free > qp.shared.next || !posted) {
+      qp.shared.next = free;
+      posted = look(qp, credit);
+    }
+  }
+  if (!posted) return CreditState::kNone;
+  length = static_cast<std::uint32_t>(credit) & Credit::kLengthMask;
+  return (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ? CreditState::kBadKey
+                                                                     : CreditState::kGood;
+}
+
+bool send_shared_fast(Qp& qp, const ibv_send_wr& wr, std::uint32_t flags) noexcept {
+  if (qp.shared.record == nullptr) return false;
+  const ibv_sge& sge = *wr.sg_list;
+  std::uint32_t room;
+  if (next_shared_credit(qp, room) != CreditState::kGood || sge.length > room) return false;
+  const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
+  if ((wr.send_flags & IBV_SEND_INLINE) == 0) {
+    from = local_bytes(qp, sge, 0);
+    if (from == nullptr) return false;
+  }
+  copy_small(next_slot(qp).data, from, sge.length);
+  if ((wr.send_flags & IBV_SEND_SOLICITED) != 0) flags |= header::kSolicited;
+  publish(qp, SlotKind::kInline, flags, sge.length, wr.imm_data);
+  return true;
+}
+
+}  // namespace verbatim::shm

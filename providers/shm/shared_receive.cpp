@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/shared_receive.hpp"
+
+#include <bit>
+#include <cerrno>
+
+#include "providers/shm/context.hpp"
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/live.hpp"
+#include "providers/shm/qp.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/base/scope_exit.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+std::uint32_t log_of(std::uint32_t receives) noexcept {
+  return static_cast<std::uint32_t>(std::countr_zero(std::bit_ceil(receives)));
+}
+
+int check_sizes(const char* verb, std::uint32_t max_wr, std::uint32_t max_sge) noexcept {
+  if (max_wr <= kMaxWr && max_sge <= kMaxSge) return 0;
+  log_error("%s: max_wr %u, max_sge %u asked; shm has %u and %u", verb, max_wr, max_sge, kMaxWr,
+            kMaxSge);
+  return EINVAL;
+}
+
+/// Receives that are posted and not taken. The queue's lock is held.
+std::uint64_t waiting(const Srq& srq) noexcept {
+  return srq.posted - srq.own->taken.load(std::memory_order_relaxed);
+}
+
+void raise(Srq& srq, ibv_event_type type) noexcept {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.srq = &srq.plain;
+  Context::of(srq.plain.context).events.raise(event);
+}
+
+/// Messages wait that found no receive: whoever polls, or sleeps, hears of them again.
+[[gnu::cold, gnu::noinline]] void feed(Srq& srq) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live)
+    if (qp->srq == &srq && qp->own->accepts.load(std::memory_order_relaxed) != 0) announce(*qp);
+}
+
+/// Makes `bigger` the store, with what waits in the old one. The queue's lock is held.
+void move_receives(Srq& srq, ReceiveStore& bigger, std::uint64_t offset) noexcept {
+  ReceiveStore& old = srq.store;
+  for (std::uint64_t i = srq.posted - waiting(srq); i != srq.posted; ++i) {
+    for (std::uint32_t s = 0; s < old.max_sge; ++s) bigger.sges_of(i)[s] = old.sges_of(i)[s];
+    bigger.wr_ids[bigger.at(i)] = old.wr_ids[old.at(i)];
+    bigger.num_sge[bigger.at(i)] = old.num_sge[old.at(i)];
+    // Its length and verdict; the lap is that of the new place.
+    const std::uint64_t credit = old.credits[old.at(i)].load(std::memory_order_relaxed);
+    bigger.credits[bigger.at(i)].store(
+        Credit::make(bigger.lap(i), static_cast<std::uint32_t>(credit), false),
+        std::memory_order_relaxed);
+  }
+  // Publishes the new place; pairs with the load in next_shared_credit(), which looks at this word
+  // before and after, so the old place may be given back.
+  srq.own->store.store(window::make(offset, bigger.log), std::memory_order_seq_cst);
+  old.release(srq.offset);
+  old.free();
+  old = bigger;
+  srq.offset = offset;
+}
+
+int resize(Srq& srq, std::uint32_t max_wr) noexcept {
+  if (const int error = check_sizes("modify_srq", max_wr, 0); error != 0) return error;
+  LockGuard<BiasedLock> guard(srq.lock);
+  if (max_wr < waiting(srq)) {
+    log_error("modify_srq: %u receives asked for, but %llu are posted", max_wr,
+              static_cast<unsigned long long>(waiting(srq)));
+    return EINVAL;
+  }
+  if (log_of(max_wr) > srq.store.log && srq.store.credits != nullptr) {
+    ReceiveStore bigger;
+    bigger.log = log_of(max_wr);
+    bigger.max_sge = srq.store.max_sge;
+    const std::uint64_t offset = bigger.make();
+    if (offset == 0) {
+      bigger.free();
+      return ENOMEM;
+    }
+    move_receives(srq, bigger, offset);
+  } else if (srq.store.credits == nullptr) {
+    srq.store.free();
+    srq.store.log = log_of(max_wr);
+  }
+  srq.store.max = max_wr;
+  srq.attributes.max_wr = max_wr;
+  return 0;
+}
+
+}  // namespace
+
+int create_srq(verbatim::Context&, const ibv_srq_init_attr_ex& attr, verbatim::Srq** out) noexcept {
+  if (attr.srq_type != IBV_SRQT_BASIC) {
+    log_error("create_srq: shm has basic shared receive queues; type %d is not supported",
+              static_cast<int>(attr.srq_type));
+    return EOPNOTSUPP;
+  }
+  if (const int error = check_sizes("create_srq", attr.attr.max_wr, attr.attr.max_sge); error != 0)
+    return error;
+  Srq* srq = make_nothrow<Srq>();
+  if (srq == nullptr) return ENOMEM;
+  OwnSegment& segment = Node::get().segment();
+  srq->own_offset = segment.allocate(sizeof(SrqRecord));
+  if (srq->own_offset == 0) {
+    destroy_nothrow(srq);
+    return ENOMEM;
+  }
+  srq->own = segment.at<SrqRecord>(srq->own_offset);
+  srq->own->store.store(0, std::memory_order_relaxed);
+  srq->own->taken.store(0, std::memory_order_relaxed);
+  srq->keys = {segment.regions(), segment.head().mr_capacity, attr.pd->handle};
+  srq->store.max = attr.attr.max_wr;
+  srq->store.max_sge = static_cast<std::uint16_t>(attr.attr.max_sge == 0 ? 1 : attr.attr.max_sge);
+  srq->store.log = log_of(srq->store.max);
+  srq->limit = attr.attr.srq_limit;
+  srq->attributes = {srq->store.max, srq->store.max_sge, srq->limit};
+  *out = srq;
+  return 0;
+}
+
+int modify_srq(verbatim::Srq& handle, ibv_srq_attr& attr, int mask) noexcept {
+  Srq& srq = static_cast<Srq&>(handle);
+  const std::uint32_t max_wr = (mask & IBV_SRQ_MAX_WR) != 0 ? attr.max_wr : srq.store.max;
+  if ((mask & IBV_SRQ_LIMIT) != 0 && attr.srq_limit > max_wr) {
+    log_error("modify_srq: the limit %u is more than the queue can hold, %u", attr.srq_limit,
+              max_wr);
+    return EINVAL;
+  }
+  if ((mask & IBV_SRQ_MAX_WR) != 0)
+    if (const int error = resize(srq, attr.max_wr); error != 0) return error;
+  if ((mask & IBV_SRQ_LIMIT) != 0) {
+    LockGuard<BiasedLock> guard(srq.lock);
+    srq.limit = attr.srq_limit;
+  }
+  return 0;
+}
+
+int query_srq(verbatim::Srq& handle, ibv_srq_attr& attr) noexcept {
+  Srq& srq = static_cast<Srq&>(handle);
+  LockGuard<BiasedLock> guard(srq.lock);
+  attr.max_wr = srq.store.max;
+  attr.max_sge = srq.store.max_sge;
+  attr.srq_limit = srq.limit;
+  return 0;
+}
+
+int destroy_srq(verbatim::Srq& handle) noexcept {
+  Srq& srq = static_cast<Srq&>(handle);
+  Context::of(srq.plain.context).events.retire(srq);
+  srq.own->store.store(0, std::memory_order_seq_cst);
+  srq.store.release(srq.offset);
+  srq.store.free();
+  Node::get().segment().release(srq.own_offset, sizeof(SrqRecord));
+  destroy_nothrow(&srq);
+  return 0;
+}
+
+int post_srq_recv(ibv_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
+  Srq& srq = Srq::from(handle);
+  bool hungry = false;
+  int error = 0;
+  {
+    LockGuard<BiasedLock> guard(srq.lock);
+    for (; wr != nullptr; wr = wr->next) {
+      error = srq.store.check(*wr);
+      if (error == 0 && waiting(srq) >= srq.store.max) error = ENOMEM;
+      if (error == 0 && srq.store.credits == nullptr) {
+        srq.offset = srq.store.make();
+        if (srq.offset == 0)
+          error = ENOMEM;
+        else
+          srq.own->store.store(window::make(srq.offset, srq.store.log), std::memory_order_release);
+      }
+      if (error != 0) {
+        *bad_wr = wr;
+        break;
+      }
+      const std::uint64_t credit = srq.store.fill(srq.posted, *wr, srq.keys);
+      // Publishes the receive; pairs with the load in next_shared_credit().
+      srq.store.credits[srq.store.at(srq.posted)].store(credit, std::memory_order_release);
+      ++srq.posted;
+      hungry = srq.starving;
+    }
+    if (hungry) srq.starving = false;
+  }
+  if (hungry) [[unlikely]]
+    feed(srq);
+  return error;
+}
+
+bool take_receive(Qp& qp, TakenReceive& out) noexcept {
+  Srq& srq = *qp.srq;
+  LockGuard<BiasedLock> guard(srq.lock);
+  const std::uint64_t index = srq.own->taken.load(std::memory_order_relaxed);
+  if (index == srq.posted) {
+    srq.starving = true;
+    return false;
+  }
+  const std::uint64_t at = srq.store.at(index);
+  out.wr_id = srq.store.wr_ids[at];
+  out.num_sge = srq.store.num_sge[at];
+  const ReceiveSge* sges = srq.store.sges_of(index);
+  for (std::uint32_t i = 0; i < out.num_sge; ++i) out.sges[i] = sges[i];
+  // In this order: a sender that counts this receive as used up counts the message as served.
+  const std::uint64_t served = qp.own->served.load(std::memory_order_relaxed);
+  qp.own->served.store(served + 1, std::memory_order_relaxed);
+  srq.own->taken.store(index + 1, std::memory_order_release);
+  if (srq.limit != 0 && waiting(srq) < srq.limit) [[unlikely]] {
+    srq.limit = 0;  // one event for each time that it is armed
+    raise(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+  }
+  return true;
+}
+
+bool has_receive(Srq& srq) noexcept {
+  LockGuard<BiasedLock> guard(srq.lock);
+  if (waiting(srq) != 0) return true;
+  srq.starving = true;
+  return false;
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// A shared receive queue: many queue pairs take from one store, in the order of posting, when they
+// poll a message. The messages themselves lie in each connection's own ring until then.
+//
+// When does a sender's SEND complete? When it lies in the ring, as with a queue of one's own; and
+// it may lie there if the sender sees a receive posted beyond those that its own untaken messages
+// will use up. So one sender meets RNR exactly when a HCA's would. Several senders may count on
+// the same receive: then all complete, none is lost, and those that find none are delivered when
+// the next receives are posted.
+//
+// Lock order: a CQ's lock < the queue's lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "providers/shm/receive_store.hpp"
+#include "runtime/base/cache_line.hpp"
+#include "runtime/sync/biased_lock.hpp"
+#include "runtime/verbs/handles.hpp"
+
+namespace verbatim::shm {
+
+struct Qp;
+
+/// The most SGEs a work request can have, of either kind.
+inline constexpr std::uint32_t kMaxSge = 16;
+
+/// A receive that was taken out of a shared queue: nobody else has it any more.
+struct TakenReceive {
+  std::uint64_t wr_id;
+  std::uint32_t num_sge;
+  ReceiveSge sges[kMaxSge];
+};
+
+struct Srq : verbatim::Srq {
+  alignas(kCacheLine) BiasedLock lock;
+  ReceiveStore store;
+  std::uint64_t offset = 0;  ///< of the store in the segment, 0 until the first receive
+  std::uint64_t posted = 0;
+  std::uint32_t limit = 0;  ///< SRQ_LIMIT_REACHED when fewer are left; 0: not armed
+  bool starving = false;    ///< a message found it empty: the next post must say so
+  SrqRecord* own = nullptr;
+  std::uint64_t own_offset = 0;
+  KeyHolder keys{};
+
+  static Srq& from(ibv_srq* srq) noexcept { return *reinterpret_cast<Srq*>(srq); }
+};
+
+/// Takes the oldest receive for a message of `qp`. False: there is none; whoever posts the next
+/// announces it. The receive CQ's lock is held.
+bool take_receive(Qp& qp, TakenReceive& out) noexcept;
+/// Is there a receive to be taken? False also makes the next post announce.
+bool has_receive(Srq& srq) noexcept;
+
+// The plug's slots.
+int create_srq(verbatim::Context& context, const ibv_srq_init_attr_ex& attr,
+               verbatim::Srq** out) noexcept;
+int modify_srq(verbatim::Srq& srq, ibv_srq_attr& attr, int mask) noexcept;
+int query_srq(verbatim::Srq& srq, ibv_srq_attr& attr) noexcept;
+int destroy_srq(verbatim::Srq& srq) noexcept;
+int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept;
+
+}  // namespace verbatim::shm
