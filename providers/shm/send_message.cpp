@@ -93,6 +93,10 @@ bool nobody_takes(Qp& qp) noexcept {
   }
   const std::uint64_t waited = now_ns() - progress.stalled_since;
   if (waited > kStallNs) {
+    if (qp.shared.record != nullptr) {  // there is no other way: ask once more
+      progress.stalled_since = 0;
+      return false;
+    }
     qp.receiver_stuck = true;
     return true;
   }
@@ -172,7 +176,7 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
     if (n > kPiece) n = kPiece;
     const std::uint64_t room = window_room(qp);
     if (room < n) {
-      if (!nobody_takes(qp) || qp.shared.record != nullptr) return Step::waits(Wait::kStream);
+      if (!nobody_takes(qp)) return Step::waits(Wait::kStream);
       progress.placing = true;
       progress.placed = progress.done;
       break;
@@ -285,11 +289,10 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
   fit_window(qp, send.length);
   window_room(qp);  // sees whether somebody takes again
   const std::uint64_t needed = send.length < kPiece ? send.length : kPiece;
-  if ((qp.receiver_stuck && !shared) || window_size(qp) < needed)
-    return shared ? Step::waits(Wait::kStream) : place_whole(qp, lock, send, local);
+  if (window_size(qp) < needed && shared) return Step::waits(Wait::kStream);  // no memory now
+  if (qp.receiver_stuck || window_size(qp) < needed) return place_whole(qp, lock, send, local);
   if (send.length <= kPiece)
-    return nobody_takes(qp) && !shared ? place_whole(qp, lock, send, local)
-                                       : Step::waits(Wait::kStream);
+    return nobody_takes(qp) ? place_whole(qp, lock, send, local) : Step::waits(Wait::kStream);
   progress.streaming = true;
   progress.slot = &next_slot(qp);
   progress.slot->large = {send.length, qp.produced, ~std::uint64_t{0}};
