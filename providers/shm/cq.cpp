@@ -5,8 +5,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "providers/shm/context.hpp"
+#include "providers/shm/cursor.hpp"
 #include "providers/shm/fabric/culprits.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
@@ -62,13 +64,15 @@ void settle(Cq& cq, Qp* const* cooled, std::uint32_t count) noexcept {
 int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, verbatim::CompChannel*,
               verbatim::Cq** out) noexcept {
   if (attr.cqe > kMaxCqe) return EINVAL;
+  if (const int error = check_fields(attr); error != 0) return error;
   (void)context;
   Cq* cq = make_nothrow<Cq>();
   if (cq == nullptr) return ENOMEM;
   const std::uint32_t size = ring_size(static_cast<int>(attr.cqe));
   cq->ring = static_cast<Completion*>(std::calloc(size, sizeof(Completion)));
   cq->mask = size - 1;
-  int error = cq->ring == nullptr ? ENOMEM : take_number(*cq);
+  int error = cq->ring == nullptr ? ENOMEM : wire_cursor(*cq, attr);
+  if (error == 0) error = take_number(*cq);
   if (error == 0) {
     OwnSegment& segment = Node::get().segment();
     cq->doorbells = &segment.doorbells().cqs[cq->number];
@@ -79,9 +83,11 @@ int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, verba
   }
   if (error != 0) {
     std::free(cq->ring);
+    std::free(cq->times);
     destroy_nothrow(cq);
     return error;
   }
+  cq->ignores_overrun = (attr.flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
   cq->doorbells->summary.store(0, std::memory_order_relaxed);
   for (auto& word : cq->doorbells->words) word.store(0, std::memory_order_relaxed);
   cq->armed->store(CqRecord::kIdle, std::memory_order_relaxed);
@@ -96,13 +102,14 @@ int destroy_cq(verbatim::Cq& handle) noexcept {
     LockGuard<BiasedLock> guard(cq.lock);
     cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
   }
-  if (cq.overruns != 0)
+  if (cq.overruns != 0 && !cq.ignores_overrun)
     log_warn("shm: the completion queue that overran lost %llu completions in all",
              static_cast<unsigned long long>(cq.overruns));
   give_number(cq);
   SoftChannel::retire(cq);
   Context::of(cq.plain.context).events.retire(cq);
   std::free(cq.ring);
+  std::free(cq.times);
   std::free(cq.members);
   destroy_nothrow(&cq);
   return 0;
@@ -113,26 +120,47 @@ int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
   if (cqe < 1 || static_cast<std::uint32_t>(cqe) > kMaxCqe) return EINVAL;
   const std::uint32_t size = ring_size(cqe);
   auto* ring = static_cast<Completion*>(std::calloc(size, sizeof(Completion)));
-  if (ring == nullptr) return ENOMEM;
-  Completion* old;
+  CompletionTime* times = nullptr;
+  if (cq.times != nullptr)
+    times = static_cast<CompletionTime*>(std::calloc(size, sizeof(CompletionTime)));
+  if (ring == nullptr || (cq.times != nullptr && times == nullptr)) {
+    std::free(ring);
+    std::free(times);
+    return ENOMEM;
+  }
+  bool fits;
   {
     LockGuard<BiasedLock> guard(cq.lock);
     const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
     const std::uint32_t stored = cq.tail.load(std::memory_order_relaxed) - head;
-    if (stored > size) {
-      old = ring;
-    } else {
-      for (std::uint32_t i = 0; i < stored; ++i) ring[i] = cq.ring[(head + i) & cq.mask];
-      old = cq.ring;
-      cq.ring = ring;
+    fits = stored <= size;
+    if (fits) {
+      for (std::uint32_t i = 0; i < stored; ++i) {
+        ring[i] = cq.ring[(head + i) & cq.mask];
+        if (times != nullptr) times[i] = cq.times[(head + i) & cq.mask];
+      }
+      std::swap(cq.ring, ring);
+      std::swap(cq.times, times);
       cq.mask = size - 1;
       cq.head.store(0, std::memory_order_relaxed);
       cq.tail.store(stored, std::memory_order_relaxed);
       cq.plain.cqe = static_cast<int>(size);
     }
   }
-  std::free(old);
-  return old == ring ? EINVAL : 0;
+  std::free(ring);
+  std::free(times);
+  if (fits) return 0;
+  log_error("ibv_resize_cq: %d entries asked, more completions than that wait to be polled", cqe);
+  return EINVAL;
+}
+
+int modify_cq(verbatim::Cq&, const ibv_modify_cq_attr&) noexcept {
+  static constinit LogOnce once;
+  if (once.first())
+    log_warn(
+        "ibv_modify_cq: shm does not moderate events: each is asked for by ibv_req_notify_cq and "
+        "raised once, so there is no flood to slow down (cq_mod_caps says so)");
+  return EOPNOTSUPP;
 }
 
 void fire_locked(Cq& cq, bool solicited) noexcept {
@@ -159,7 +187,7 @@ int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
 
 void report_overrun_locked(Cq& cq) noexcept {
   ++cq.overruns;
-  if (cq.overrun_reported) return;
+  if (cq.overrun_reported || cq.ignores_overrun) return;
   cq.overrun_reported = true;
   ibv_async_event event{};
   event.event_type = IBV_EVENT_CQ_ERR;
@@ -216,8 +244,11 @@ void forget_completions(Cq& cq, const Qp& qp) noexcept {
   LockGuard<BiasedLock> guard(cq.lock);
   const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
   std::uint32_t kept = cq.head.load(std::memory_order_relaxed);
-  for (std::uint32_t i = kept; i != tail; ++i)
-    if (cq.ring[i & cq.mask].qp != &qp) cq.ring[kept++ & cq.mask] = cq.ring[i & cq.mask];
+  for (std::uint32_t i = kept; i != tail; ++i) {
+    if (cq.ring[i & cq.mask].qp == &qp) continue;
+    if (cq.times != nullptr) cq.times[kept & cq.mask] = cq.times[i & cq.mask];
+    cq.ring[kept++ & cq.mask] = cq.ring[i & cq.mask];
+  }
   cq.tail.store(kept, std::memory_order_relaxed);
 }
 

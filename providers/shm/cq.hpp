@@ -34,6 +34,12 @@ struct Completion {
 };
 static_assert(sizeof(Completion) == 32);
 
+/// When a request completed, by the clocks that the queue's program asked for.
+struct CompletionTime {
+  std::uint64_t raw = 0;
+  std::uint64_t wallclock = 0;
+};
+
 inline constexpr std::uint32_t kHotRings = 4;
 inline constexpr std::uint32_t kMaxCqe = 1u << 22;
 
@@ -68,6 +74,7 @@ struct Cq : verbatim::Cq {
       0;                    ///< messages of rings that found no hot place since the last ageing
   bool has_broken = false;  ///< a member met a receive error: break_marked_qps() has work
   Completion* ring = nullptr;
+  CompletionTime* times = nullptr;  ///< beside the ring, of a queue with timestamps
   DoorbellBlock* doorbells = nullptr;
   HotRing hot[kHotRings] = {};
 
@@ -75,6 +82,14 @@ struct Cq : verbatim::Cq {
   alignas(kCacheLine) std::atomic<std::uint32_t> pending_count{0};
   SpinLock pending_lock;
   Qp* pending_head = nullptr;
+
+  /// Extended polling: the completion seen now, of whoever holds the cursor's lock. Lock order:
+  /// cursor < live.mutex.
+  struct Cursor {
+    alignas(kCacheLine) BiasedLock lock;
+    ibv_wc wc;
+    CompletionTime time;
+  } cursor;
 
   // --- cold
   alignas(kCacheLine) std::uint32_t number = 0;  ///< of its doorbell block and CqRecord
@@ -85,8 +100,11 @@ struct Cq : verbatim::Cq {
   std::uint32_t member_next = 0;
   std::uint64_t overruns = 0;
   bool overrun_reported = false;
+  bool ignores_overrun = false;  ///< the program asked for it: nobody is told
+  std::uint32_t clocks = 0;      ///< IBV_WC_EX_WITH_COMPLETION_TIMESTAMP* that were asked for
 
   static Cq& from(ibv_cq* cq) noexcept { return *reinterpret_cast<Cq*>(cq); }
+  static Cq& from(ibv_cq_ex* cq) noexcept { return *reinterpret_cast<Cq*>(cq); }
 };
 
 /// Stores a completion. REQUIRES: cq.lock held. An overrun is counted, raises CQ_ERR once and never
@@ -98,6 +116,7 @@ int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr,
               verbatim::CompChannel* channel, verbatim::Cq** out) noexcept;
 int destroy_cq(verbatim::Cq& cq) noexcept;
 int resize_cq(verbatim::Cq& cq, int cqe) noexcept;
+int modify_cq(verbatim::Cq& cq, const ibv_modify_cq_attr& attr) noexcept;
 int req_notify_cq(ibv_cq* cq, int solicited_only) noexcept;
 
 /// Called when a QP takes this CQ as its receive CQ, and when it leaves it.
@@ -122,6 +141,10 @@ void announce(Qp& qp) noexcept;
 void fire_locked(Cq& cq, bool solicited) noexcept;
 
 [[gnu::cold]] void report_overrun_locked(Cq& cq) noexcept;
+/// The time now, by the clocks that were asked for.
+CompletionTime completion_time(const Cq& cq) noexcept;
+/// Takes the time of stored completion number `index`. REQUIRES: cq.lock held, cq.times.
+[[gnu::cold]] void stamp_stored(Cq& cq, std::uint32_t index) noexcept;
 
 inline void push_locked(Cq& cq, const Completion& completion) noexcept {
   const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
@@ -130,6 +153,8 @@ inline void push_locked(Cq& cq, const Completion& completion) noexcept {
     return;
   }
   cq.ring[tail & cq.mask] = completion;
+  if (cq.times != nullptr) [[unlikely]]
+    stamp_stored(cq, tail);
   cq.tail.store(tail + 1, std::memory_order_relaxed);
   if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle) [[unlikely]]
     fire_locked(cq, completion.status != IBV_WC_SUCCESS);

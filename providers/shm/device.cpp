@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "providers/shm/cq.hpp"
+#include "providers/shm/cursor.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
@@ -117,6 +118,8 @@ int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept 
   a.max_pkeys = 1;
   a.phys_port_cnt = 1;
   attr.phys_port_cnt_ex = 1;
+  attr.completion_timestamp_mask = ~std::uint64_t{0};
+  attr.hca_core_clock = kRawClockKhz;
   return 0;
 }
 

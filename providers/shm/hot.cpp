@@ -3,6 +3,7 @@
 // The data path as the C slots call it; the bodies are in *_fast.hpp.
 #include "providers/shm/hot.hpp"
 
+#include "providers/shm/cursor_fast.hpp"
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive_fast.hpp"
 #include "providers/shm/send_fast.hpp"
@@ -20,6 +21,14 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
 int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept {
   return poll_cq_fast(Cq::from(cq), entries, wc);
 }
+
+int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
+  return start_poll_fast<false>(Cq::from(cq), attr);
+}
+
+int next_poll(ibv_cq_ex* cq) noexcept { return next_poll_fast<false>(Cq::from(cq)); }
+
+void end_poll(ibv_cq_ex* cq) noexcept { Cq::from(cq).cursor.lock.unlock(); }
 
 bool find_write_target(Qp& qp, std::uint32_t rkey) noexcept {
   WriteTarget& target = qp.write_target;

@@ -5,6 +5,7 @@
 
 #include "providers/shm/context.hpp"
 #include "providers/shm/cq.hpp"
+#include "providers/shm/cursor.hpp"
 #include "providers/shm/device.hpp"
 #include "providers/shm/hot.hpp"
 #include "providers/shm/qp.hpp"
@@ -28,6 +29,7 @@ struct Shm : SoftChannelVerbs {
   static constexpr auto query_port = shm::query_port;
   static constexpr auto query_gid = shm::query_gid;
   static constexpr auto query_pkey = shm::query_pkey;
+  static constexpr auto query_rt_values = shm::query_rt_values;
   static constexpr auto get_async_event = shm::get_async_event;
 
   static constexpr auto alloc_pd = shm::alloc_pd;
@@ -39,6 +41,7 @@ struct Shm : SoftChannelVerbs {
 
   static constexpr auto create_cq = shm::create_cq;
   static constexpr auto resize_cq = shm::resize_cq;
+  static constexpr auto modify_cq = shm::modify_cq;
   static constexpr auto destroy_cq = shm::destroy_cq;
   static constexpr auto req_notify_cq = shm::req_notify_cq;
   static constexpr auto poll_cq = shm::poll_cq;

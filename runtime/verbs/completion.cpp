@@ -46,6 +46,10 @@ Status check(const Context& context, const ibv_cq_init_attr_ex& attr, bool exten
       (attr.parent_domain == nullptr || attr.parent_domain->context != &context.extended.context)) {
     return refuse(EINVAL, verb, "the parent domain is missing or of another context");
   }
+  if ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 &&
+      Pd::from(attr.parent_domain).original == nullptr) {
+    return refuse(EINVAL, verb, "parent_domain was not made by ibv_alloc_parent_domain");
+  }
   return {};
 }
 

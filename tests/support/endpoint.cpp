@@ -159,6 +159,14 @@ std::int32_t Endpoint::add_cq(std::int32_t depth, std::shared_ptr<ibv_comp_chann
   return static_cast<std::int32_t>(cqs_.size() - 1);
 }
 
+std::int32_t Endpoint::adopt_cq(ibv_cq* made) {
+  if (made == nullptr) fail("the CQ to adopt", errno);
+  Cq cq;
+  cq.handle.reset(made);
+  cqs_.push_back(std::move(cq));
+  return static_cast<std::int32_t>(cqs_.size() - 1);
+}
+
 std::int32_t Endpoint::create_cq(std::int32_t depth, std::int32_t with_channel) {
   return add_cq(depth, with_channel != 0 ? new_channel() : nullptr);
 }

@@ -110,7 +110,9 @@ class Endpoint {
   /// Sleeps in pause(2) until SIGUSR1.
   void pause_until_signal();
 
-  /// The objects themselves, for tests of one process.
+  /// For tests of one process: a CQ made by hand, ours from now on. Its number.
+  std::int32_t adopt_cq(ibv_cq* made);
+  /// The objects themselves, likewise.
   ibv_pd* pd() { return session_->pd.get(); }
   ibv_context* context() { return session_->context.get(); }
   ibv_qp* qp(std::int32_t id) { return qps_.at(static_cast<std::size_t>(id)).handle.get(); }

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/cursor.hpp"
+
+#include <cstdlib>
+#include <ctime>
+
+#include "providers/shm/cursor_fast.hpp"
+#include "providers/shm/hot.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/time/clock.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+int start_stamped_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
+  return start_poll_fast<true>(Cq::from(cq), attr);
+}
+int next_stamped_poll(ibv_cq_ex* cq) noexcept { return next_poll_fast<true>(Cq::from(cq)); }
+
+/// A member of ibv_wc as its reader.
+template <auto kMember>
+auto read(ibv_cq_ex* cq) {
+  return Cq::from(cq).cursor.wc.*kMember;
+}
+
+// imm_data is in an unnamed union, and slid is wider here: not members that can be pointed at.
+__be32 read_imm_data(ibv_cq_ex* cq) { return Cq::from(cq).cursor.wc.imm_data; }
+std::uint32_t read_slid(ibv_cq_ex* cq) { return Cq::from(cq).cursor.wc.slid; }
+
+std::uint64_t read_raw_time(ibv_cq_ex* cq) { return Cq::from(cq).cursor.time.raw; }
+std::uint64_t read_wallclock(ibv_cq_ex* cq) { return Cq::from(cq).cursor.time.wallclock; }
+
+// Nobody may ask for these; a program that calls them all the same reads nothing.
+template <class Field>
+Field read_nothing(ibv_cq_ex*) {
+  return 0;
+}
+void read_no_tags(ibv_cq_ex*, ibv_wc_tm_info* info) { *info = {}; }
+
+std::uint64_t wallclock_ns() noexcept {
+  timespec now;
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+CompletionTime completion_time(const Cq& cq) noexcept {
+  CompletionTime time;
+  if ((cq.clocks & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) != 0) time.raw = now_ns();
+  if ((cq.clocks & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK) != 0)
+    time.wallclock = wallclock_ns();
+  return time;
+}
+
+void stamp_stored(Cq& cq, std::uint32_t index) noexcept {
+  cq.times[index & cq.mask] = completion_time(cq);
+}
+
+void stamp_next(Cq& cq) noexcept {
+  const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
+  cq.cursor.time = head != cq.tail.load(std::memory_order_relaxed) ? cq.times[head & cq.mask]
+                                                                   : completion_time(cq);
+}
+
+int check_fields(const ibv_cq_init_attr_ex& attr) noexcept {
+  static constexpr struct {
+    std::uint64_t flag;
+    const char* why;
+  } kLacking[] = {
+      {IBV_WC_EX_WITH_CVLAN, "IBV_WC_EX_WITH_CVLAN: nothing here travels in Ethernet frames"},
+      {IBV_WC_EX_WITH_FLOW_TAG, "IBV_WC_EX_WITH_FLOW_TAG: shm has no flow steering"},
+      {IBV_WC_EX_WITH_TM_INFO, "IBV_WC_EX_WITH_TM_INFO: shm has no tag matching"},
+  };
+  for (const auto& lacking : kLacking) {
+    if ((attr.wc_flags & lacking.flag) == 0) continue;
+    log_error("ibv_create_cq_ex: %s", lacking.why);
+    return EOPNOTSUPP;
+  }
+  return 0;
+}
+
+int wire_cursor(Cq& cq, const ibv_cq_init_attr_ex& attr) noexcept {
+  constexpr std::uint64_t kClocks =
+      IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+  cq.clocks = static_cast<std::uint32_t>(attr.wc_flags & kClocks);
+  if (cq.clocks != 0) {
+    cq.times = static_cast<CompletionTime*>(std::calloc(cq.mask + 1, sizeof(CompletionTime)));
+    if (cq.times == nullptr) return ENOMEM;
+  }
+  ibv_cq_ex& table = cq.extended;
+  table.start_poll = cq.clocks != 0 ? start_stamped_poll : start_poll;
+  table.next_poll = cq.clocks != 0 ? next_stamped_poll : next_poll;
+  table.end_poll = end_poll;
+  table.read_opcode = read<&ibv_wc::opcode>;
+  table.read_vendor_err = read<&ibv_wc::vendor_err>;
+  table.read_byte_len = read<&ibv_wc::byte_len>;
+  table.read_imm_data = read_imm_data;
+  table.read_qp_num = read<&ibv_wc::qp_num>;
+  table.read_src_qp = read<&ibv_wc::src_qp>;
+  table.read_wc_flags = read<&ibv_wc::wc_flags>;
+  table.read_slid = read_slid;
+  table.read_sl = read<&ibv_wc::sl>;
+  table.read_dlid_path_bits = read<&ibv_wc::dlid_path_bits>;
+  table.read_completion_ts = read_raw_time;
+  table.read_completion_wallclock_ns = read_wallclock;
+  table.read_cvlan = read_nothing<std::uint16_t>;
+  table.read_flow_tag = read_nothing<std::uint32_t>;
+  table.read_tm_info = read_no_tags;
+  return 0;
+}
+
+int query_rt_values(verbatim::Context&, ibv_values_ex& values) noexcept {
+  const std::uint32_t asked = values.comp_mask;
+  values.comp_mask = 0;
+  if ((asked & IBV_VALUES_MASK_RAW_CLOCK) == 0) return 0;
+  // Not a time in seconds but the clock's count, all of it in tv_nsec: what programs expect there.
+  values.raw_clock = {0, static_cast<long>(now_ns())};
+  values.comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+  return 0;
+}
+
+}  // namespace verbatim::shm
