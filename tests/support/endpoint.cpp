@@ -94,6 +94,26 @@ RegionInfo Endpoint::register_foreign(std::int32_t region, int access) {
   return add_region(std::move(theirs), access, foreign_pd_.get());
 }
 
+std::int32_t Endpoint::reregister(std::int32_t region, std::int32_t flags, std::uint64_t offset,
+                                  std::uint64_t size, std::int32_t access) {
+  Region& old = regions_.at(static_cast<std::size_t>(region));
+  auto* const start = static_cast<unsigned char*>(old.memory.get()) + offset;
+  // What it returns is a code of its own (man ibv_rereg_mr).
+  if (ibv_rereg_mr(old.mr.get(), flags, pd(), start, size, access) != 0) return errno;
+  if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
+    old.start = start;
+    old.size = size;
+  }
+  old.lkey = old.mr->lkey;
+  return 0;
+}
+
+RegionInfo Endpoint::region_info(std::int32_t id) {
+  const Region& region = regions_.at(static_cast<std::size_t>(id));
+  return {id, region.mr->lkey, region.mr->rkey, reinterpret_cast<std::uintptr_t>(region.start),
+          region.size};
+}
+
 std::int32_t Endpoint::deregister(std::int32_t region) {
   Region& doomed = regions_.at(static_cast<std::size_t>(region));
   const int error = ibv_dereg_mr(doomed.mr.get());

@@ -34,6 +34,11 @@ class Endpoint {
                            int access);
   /// A further registration of all of a region's memory, in another protection domain.
   RegionInfo register_foreign(std::int32_t region, int access);
+  /// ibv_rereg_mr: where it leads is told from the start of the memory. An errno.
+  std::int32_t reregister(std::int32_t region, std::int32_t flags, std::uint64_t offset,
+                          std::uint64_t size, std::int32_t access);
+  /// Its keys and place now.
+  RegionInfo region_info(std::int32_t region);
   /// Deregisters; the memory stays until the end and can be looked at.
   std::int32_t deregister(std::int32_t region);
   void fill(std::int32_t region, std::uint64_t offset, std::uint64_t length, std::uint32_t seed);

@@ -22,17 +22,18 @@ namespace verbatim::harness {
 
 using EndpointMethods = MethodList<
     &Endpoint::allocate, &Endpoint::register_part, &Endpoint::register_foreign,
-    &Endpoint::deregister, &Endpoint::fill, &Endpoint::mismatch, &Endpoint::set, &Endpoint::peek,
-    &Endpoint::poke, &Endpoint::load, &Endpoint::store, &Endpoint::await_word, &Endpoint::create_cq,
-    &Endpoint::cq_depth, &Endpoint::create_qp, &Endpoint::destroy_qp, &Endpoint::destroy_cq,
-    &Endpoint::to_init, &Endpoint::to_rtr, &Endpoint::to_rts, &Endpoint::to_state,
-    &Endpoint::connect, &Endpoint::state, &Endpoint::modify_qp, &Endpoint::query_qp,
-    &Endpoint::create_srq, &Endpoint::destroy_srq, &Endpoint::modify_srq, &Endpoint::query_srq,
-    &Endpoint::create_ah, &Endpoint::create_ah_from_wc, &Endpoint::create_multicast_ah,
-    &Endpoint::attach, &Endpoint::detach, &Endpoint::post_srq_receive, &Endpoint::post_send,
-    &Endpoint::post_receive, &Endpoint::poll, &Endpoint::poll_once, &Endpoint::arm,
-    &Endpoint::event_pending, &Endpoint::take_event, &Endpoint::take_async_event, &Endpoint::storm,
-    &Endpoint::storms, &Endpoint::ping_pong_by_events, &Endpoint::pause_until_signal>;
+    &Endpoint::reregister, &Endpoint::region_info, &Endpoint::deregister, &Endpoint::fill,
+    &Endpoint::mismatch, &Endpoint::set, &Endpoint::peek, &Endpoint::poke, &Endpoint::load,
+    &Endpoint::store, &Endpoint::await_word, &Endpoint::create_cq, &Endpoint::cq_depth,
+    &Endpoint::create_qp, &Endpoint::destroy_qp, &Endpoint::destroy_cq, &Endpoint::to_init,
+    &Endpoint::to_rtr, &Endpoint::to_rts, &Endpoint::to_state, &Endpoint::connect, &Endpoint::state,
+    &Endpoint::modify_qp, &Endpoint::query_qp, &Endpoint::create_srq, &Endpoint::destroy_srq,
+    &Endpoint::modify_srq, &Endpoint::query_srq, &Endpoint::create_ah, &Endpoint::create_ah_from_wc,
+    &Endpoint::create_multicast_ah, &Endpoint::attach, &Endpoint::detach,
+    &Endpoint::post_srq_receive, &Endpoint::post_send, &Endpoint::post_receive, &Endpoint::poll,
+    &Endpoint::poll_once, &Endpoint::arm, &Endpoint::event_pending, &Endpoint::take_event,
+    &Endpoint::take_async_event, &Endpoint::storm, &Endpoint::storms,
+    &Endpoint::ping_pong_by_events, &Endpoint::pause_until_signal>;
 
 class Side {
  public:

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The QP state machine of software providers, whole: every pair of states of every type, every
-// attribute of every transition. The expected table is written again here, in another shape, from
-// man ibv_modify_qp and IBTA 11.2.5.2, so that a slip in either copy shows.
+// attribute of every transition, against the table of tests/support/qp_table.hpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cerrno>
-#include <map>
 #include <string>
-#include <tuple>
-#include <vector>
 
 #include "runtime/verbs/software/qp_states.hpp"
 #include "runtime/verbs/software/qp_transitions.hpp"
+#include "tests/support/qp_table.hpp"
 #include "tests/unit/captured_stderr.hpp"
 #include "tests/unit/opened_device.hpp"
 
@@ -24,120 +20,12 @@ using ::testing::HasSubstr;
 
 constexpr ibv_qp_type kTypes[] = {IBV_QPT_RC,       IBV_QPT_UC,       IBV_QPT_UD,
                                   IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_RAW_PACKET};
-constexpr ibv_qp_state kStates[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
-                                    IBV_QPS_SQD,   IBV_QPS_SQE,  IBV_QPS_ERR};
-
-const std::map<int, std::string> kNames = {
-    {IBV_QP_CUR_STATE, "IBV_QP_CUR_STATE"},
-    {IBV_QP_EN_SQD_ASYNC_NOTIFY, "IBV_QP_EN_SQD_ASYNC_NOTIFY"},
-    {IBV_QP_ACCESS_FLAGS, "IBV_QP_ACCESS_FLAGS"},
-    {IBV_QP_PKEY_INDEX, "IBV_QP_PKEY_INDEX"},
-    {IBV_QP_PORT, "IBV_QP_PORT"},
-    {IBV_QP_QKEY, "IBV_QP_QKEY"},
-    {IBV_QP_AV, "IBV_QP_AV"},
-    {IBV_QP_PATH_MTU, "IBV_QP_PATH_MTU"},
-    {IBV_QP_TIMEOUT, "IBV_QP_TIMEOUT"},
-    {IBV_QP_RETRY_CNT, "IBV_QP_RETRY_CNT"},
-    {IBV_QP_RNR_RETRY, "IBV_QP_RNR_RETRY"},
-    {IBV_QP_RQ_PSN, "IBV_QP_RQ_PSN"},
-    {IBV_QP_MAX_QP_RD_ATOMIC, "IBV_QP_MAX_QP_RD_ATOMIC"},
-    {IBV_QP_ALT_PATH, "IBV_QP_ALT_PATH"},
-    {IBV_QP_MIN_RNR_TIMER, "IBV_QP_MIN_RNR_TIMER"},
-    {IBV_QP_SQ_PSN, "IBV_QP_SQ_PSN"},
-    {IBV_QP_MAX_DEST_RD_ATOMIC, "IBV_QP_MAX_DEST_RD_ATOMIC"},
-    {IBV_QP_PATH_MIG_STATE, "IBV_QP_PATH_MIG_STATE"},
-    {IBV_QP_CAP, "IBV_QP_CAP"},
-    {IBV_QP_DEST_QPN, "IBV_QP_DEST_QPN"},
-    {IBV_QP_RATE_LIMIT, "IBV_QP_RATE_LIMIT"},
-};
-
-std::vector<int> bits_of(int mask) {
-  std::vector<int> bits;
-  for (int bit = 1; bit > 0 && bit <= mask; bit <<= 1) {
-    if ((mask & bit) != 0) bits.push_back(bit);
-  }
-  return bits;
-}
-
-struct Need {
-  int required;
-  int optional;
-};
-
-/// Which transitions exist, and what they take, type by type.
-std::map<std::pair<ibv_qp_state, ibv_qp_state>, Need> expected_of(ibv_qp_type type) {
-  const bool rc = type == IBV_QPT_RC;
-  const bool uc = type == IBV_QPT_UC;
-  const bool ud = type == IBV_QPT_UD;
-  const bool xrc_send = type == IBV_QPT_XRC_SEND;
-  const bool xrc_recv = type == IBV_QPT_XRC_RECV;
-  const bool raw = type == IBV_QPT_RAW_PACKET;
-  const bool connected = rc || uc || xrc_send || xrc_recv;
-  const bool responds = rc || xrc_recv;  // answers READs and atomics
-  const bool requests = rc || xrc_send;  // issues them
-  std::map<std::pair<ibv_qp_state, ibv_qp_state>, Need> table;
-
-  for (const ibv_qp_state from : kStates) {
-    if (from == IBV_QPS_SQE && !uc && !ud) continue;
-    table[{from, IBV_QPS_RESET}] = {};
-    if (from != IBV_QPS_RESET) table[{from, IBV_QPS_ERR}] = {};
-    if (raw && from == IBV_QPS_SQD) continue;
-  }
-
-  int identity = IBV_QP_PORT;
-  if (!raw) identity |= IBV_QP_PKEY_INDEX;
-  if (connected) identity |= IBV_QP_ACCESS_FLAGS;
-  if (ud) identity |= IBV_QP_QKEY;
-  table[{IBV_QPS_RESET, IBV_QPS_INIT}] = {identity, 0};
-  table[{IBV_QPS_INIT, IBV_QPS_INIT}] = {0, identity};
-
-  Need to_rtr{};
-  if (connected) {
-    to_rtr.required = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-    to_rtr.optional = IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX;
-  }
-  if (responds) to_rtr.required |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-  if (ud) to_rtr.optional = IBV_QP_PKEY_INDEX | IBV_QP_QKEY;
-  table[{IBV_QPS_INIT, IBV_QPS_RTR}] = to_rtr;
-
-  int later = 0;
-  if (connected) {
-    later = IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE;
-  }
-  if (responds) later |= IBV_QP_MIN_RNR_TIMER;
-  if (ud) later = IBV_QP_CUR_STATE | IBV_QP_QKEY;
-  if (raw) later = IBV_QP_RATE_LIMIT;
-
-  Need to_rts{0, later};
-  if (!raw) to_rts.required = IBV_QP_SQ_PSN;
-  if (requests) {
-    to_rts.required |=
-        IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-  }
-  if (xrc_recv) to_rts.required |= IBV_QP_TIMEOUT;
-  table[{IBV_QPS_RTR, IBV_QPS_RTS}] = to_rts;
-  table[{IBV_QPS_RTS, IBV_QPS_RTS}] = {0, later};
-
-  if (!raw) {
-    table[{IBV_QPS_RTS, IBV_QPS_SQD}] = {0, IBV_QP_EN_SQD_ASYNC_NOTIFY};
-    table[{IBV_QPS_SQD, IBV_QPS_RTS}] = {0, later};
-    int drained = (later & ~IBV_QP_CUR_STATE) | IBV_QP_PKEY_INDEX;
-    if (connected) drained |= IBV_QP_AV;
-    if (connected && !uc) drained |= IBV_QP_PORT | IBV_QP_TIMEOUT;
-    if (requests) drained |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-    if (responds) drained |= IBV_QP_MAX_DEST_RD_ATOMIC;
-    table[{IBV_QPS_SQD, IBV_QPS_SQD}] = {0, drained};
-  }
-  if (ud) table[{IBV_QPS_SQE, IBV_QPS_RTS}] = {0, IBV_QP_CUR_STATE | IBV_QP_QKEY};
-  if (uc) table[{IBV_QPS_SQE, IBV_QPS_RTS}] = {0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS};
-  return table;
-}
 
 TEST(QpTransitions, AreThoseOfTheSpecification) {
   for (const ibv_qp_type type : kTypes) {
-    const auto expected = expected_of(type);
-    for (const ibv_qp_state from : kStates) {
-      for (const ibv_qp_state to : kStates) {
+    const auto expected = harness::transitions_of(type);
+    for (const ibv_qp_state from : harness::kQpStates) {
+      for (const ibv_qp_state to : harness::kQpStates) {
         const std::string where = "type " + std::to_string(type) + ": " + qp_state_name(from) +
                                   " to " + qp_state_name(to);
         const auto need = expected.find({from, to});
@@ -206,7 +94,7 @@ class QpStates : public OpenedDevice {
 TEST_F(QpStates, EveryTransitionTakesWhatItNeedsAndWhatItMay) {
   for (const ibv_qp_type type : kTypes) {
     ibv_qp* const qp = qp_of(type);
-    for (const auto& [step, need] : expected_of(type)) {
+    for (const auto& [step, need] : harness::transitions_of(type)) {
       const auto [from, to] = step;
       ibv_qp_attr attr = good_values();
       attr.qp_state = to;
@@ -227,15 +115,15 @@ TEST_F(QpStates, EachMissingAttributeIsRefusedAndNamed) {
   int refusals = 0;
   for (const ibv_qp_type type : kTypes) {
     ibv_qp* const qp = qp_of(type);
-    for (const auto& [step, need] : expected_of(type)) {
+    for (const auto& [step, need] : harness::transitions_of(type)) {
       const auto [from, to] = step;
-      for (const int missing : bits_of(need.required)) {
+      for (const int missing : harness::bits_of(need.required)) {
         ibv_qp_attr attr = good_values();
         attr.qp_state = to;
         qp->state = from;
         const CapturedStderr captured;
         EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE | (need.required & ~missing)), EINVAL);
-        EXPECT_THAT(captured.text(), HasSubstr(kNames.at(missing)));
+        EXPECT_THAT(captured.text(), HasSubstr(harness::attribute_names().at(missing)));
         EXPECT_EQ(captured.lines(), 1);
         EXPECT_EQ(qp->state, from) << "a refusal changes nothing";
         ++refusals;
@@ -250,9 +138,9 @@ TEST_F(QpStates, EachMissingAttributeIsRefusedAndNamed) {
 TEST_F(QpStates, EachForeignAttributeIsRefusedAndNamed) {
   for (const ibv_qp_type type : kTypes) {
     ibv_qp* const qp = qp_of(type);
-    for (const auto& [step, need] : expected_of(type)) {
+    for (const auto& [step, need] : harness::transitions_of(type)) {
       const auto [from, to] = step;
-      for (const auto& [bit, name] : kNames) {
+      for (const auto& [bit, name] : harness::attribute_names()) {
         if (((need.required | need.optional) & bit) != 0) continue;
         ibv_qp_attr attr = good_values();
         attr.qp_state = to;
@@ -271,10 +159,10 @@ TEST_F(QpStates, EachForeignAttributeIsRefusedAndNamed) {
 
 TEST_F(QpStates, ForbiddenStepsAreRefusedAndNameBothStates) {
   for (const ibv_qp_type type : kTypes) {
-    const auto expected = expected_of(type);
+    const auto expected = harness::transitions_of(type);
     ibv_qp* const qp = qp_of(type);
-    for (const ibv_qp_state from : kStates) {
-      for (const ibv_qp_state to : kStates) {
+    for (const ibv_qp_state from : harness::kQpStates) {
+      for (const ibv_qp_state to : harness::kQpStates) {
         if (expected.count({from, to}) != 0) continue;
         ibv_qp_attr attr = good_values();
         attr.qp_state = to;

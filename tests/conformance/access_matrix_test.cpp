@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Who may touch which byte (IBTA 10.6.3, 9.7.4.1.5, 9.7.5.1.3, 11.2.8; man ibv_reg_mr): every
+// operation on memory with every combination of rights, in bounds and one off at each end, after
+// deregistration and reregistration, in another protection domain. What is refused ends in the
+// status of its side and moves not a byte; what is allowed moves its bytes.
+#include <memory>
+
+#include "tests/conformance/device.hpp"
+#include "tests/shm/rc_expect.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+enum class Operation { kWrite, kRead, kFetchAdd, kCompareSwap, kSend, kReceive };
+enum class Where {
+  kStart,
+  kEnd,
+  kBeforeStart,
+  kBeyondEnd,
+  kTooLong,
+  kDeregistered,
+  kRightsChanged,
+  kMovedAway,
+  kForeignDomain
+};
+constexpr const char* kOperationNames[] = {"Write",       "Read", "FetchAdd",
+                                           "CompareSwap", "Send", "Receive"};
+constexpr const char* kWhereNames[] = {"AtTheStart",    "AtTheEnd",  "BeforeTheStart",
+                                       "BeyondTheEnd",  "TooLong",   "Deregistered",
+                                       "RightsChanged", "MovedAway", "OfAnotherDomain"};
+
+/// The region under test is remote for the operation, or local.
+struct Cell {
+  Setting setting;
+  bool remote;
+  Operation operation;
+  int rights;
+  Where where;
+};
+
+void PrintTo(const Cell& cell, std::ostream* out) { *out << name_of(cell.setting); }
+
+std::string rights_name(int rights) {
+  std::string name;
+  if (rights & IBV_ACCESS_LOCAL_WRITE) name += "L";
+  if (rights & IBV_ACCESS_REMOTE_WRITE) name += "W";
+  if (rights & IBV_ACCESS_REMOTE_READ) name += "R";
+  if (rights & IBV_ACCESS_REMOTE_ATOMIC) name += "A";
+  return name.empty() ? "None" : name;
+}
+
+std::string cell_name(const ::testing::TestParamInfo<Cell>& tested) {
+  const Cell& cell = tested.param;
+  return name_of(cell.setting) + '_' + kOperationNames[static_cast<int>(cell.operation)] + '_' +
+         rights_name(cell.rights) + '_' + kWhereNames[static_cast<int>(cell.where)];
+}
+
+std::vector<Cell> cells(bool remote, std::vector<Operation> operations, std::vector<int> rights) {
+  std::vector<Cell> all;
+  for (const Setting& setting :
+       on_every_device({{Placement::kOneContext, MemoryKind::kOrdinary},
+                        {Placement::kTwoProcesses, MemoryKind::kOrdinary},
+                        {Placement::kTwoProcesses, MemoryKind::kMapped}})) {
+    for (const Operation operation : operations) {
+      for (const int right : rights) {
+        for (int where = 0; where <= static_cast<int>(Where::kForeignDomain); ++where) {
+          all.push_back({setting, remote, operation, right, static_cast<Where>(where)});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<Cell> remote_cells() {
+  constexpr int kLocal = IBV_ACCESS_LOCAL_WRITE;
+  return cells(true,
+               {Operation::kWrite, Operation::kRead, Operation::kFetchAdd, Operation::kCompareSwap},
+               {0, kLocal, kLocal | IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ,
+                kLocal | IBV_ACCESS_REMOTE_ATOMIC,
+                kLocal | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ, kAllAccess});
+}
+
+std::vector<Cell> local_cells() {
+  return cells(false,
+               {Operation::kWrite, Operation::kRead, Operation::kFetchAdd, Operation::kCompareSwap,
+                Operation::kSend, Operation::kReceive},
+               {0, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ});
+}
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint32_t kLocalSeed = 3, kRemoteSeed = 4;
+
+/// Two ends with memory; the region under test is the second of its three pages, or the third.
+struct Stage {
+  explicit Stage(const Setting& setting) : pair(setting), name(name_of(setting)) {
+    local = pair.a.allocate(setting.memory, 4 * kPage);
+    remote = pair.b.allocate(setting.memory, 4 * kPage);
+  }
+  Pair pair;
+  std::string name;
+  RegionInfo local;
+  RegionInfo remote;
+};
+
+class Access : public ::testing::TestWithParam<Cell> {
+ protected:
+  static void TearDownTestSuite() { stage_.reset(); }
+  void SetUp() override {
+    if (stage_ == nullptr || stage_->name != name_of(GetParam().setting)) {
+      stage_.reset();
+      stage_ = std::make_unique<Stage>(GetParam().setting);
+    }
+    stage_->pair.a.fill(stage_->local, 0, 4 * kPage, kLocalSeed);
+    stage_->pair.b.fill(stage_->remote, 0, 4 * kPage, kRemoteSeed);
+  }
+  void TearDown() override {
+    if (HasFatalFailure() || HasFailure()) {
+      stage_.reset();
+    } else if (failed_) {
+      stage_->pair.reconnect();
+    }
+  }
+
+  Operation operation() const { return GetParam().operation; }
+  bool atomic() const {
+    return operation() == Operation::kFetchAdd || operation() == Operation::kCompareSwap;
+  }
+  std::uint64_t length() const { return atomic() ? 8 : 64; }
+  bool has(int right) const { return (GetParam().rights & right) != 0; }
+
+  bool rights_suffice() const {
+    if (GetParam().remote) {
+      return has(operation() == Operation::kWrite  ? IBV_ACCESS_REMOTE_WRITE
+                 : operation() == Operation::kRead ? IBV_ACCESS_REMOTE_READ
+                                                   : IBV_ACCESS_REMOTE_ATOMIC);
+    }
+    // What only gives its bytes away needs no right at all.
+    return operation() == Operation::kWrite || operation() == Operation::kSend ||
+           has(IBV_ACCESS_LOCAL_WRITE);
+  }
+  bool in_place() const {
+    const Where where = GetParam().where;
+    return where == Where::kStart || where == Where::kEnd || where == Where::kRightsChanged;
+  }
+
+  /// Registers the region under test on `side`; `refused` says why the test must be skipped.
+  RegionInfo region_under_test(Side& side, const RegionInfo& whole, std::string& refused) {
+    const int rights = GetParam().rights;
+    switch (GetParam().where) {
+      case Where::kForeignDomain:
+        return side.register_foreign(whole, rights);
+      case Where::kDeregistered: {
+        const RegionInfo gone = side.register_part(whole, kPage, kPage, rights);
+        EXPECT_EQ(side.deregister(gone), 0);
+        return gone;
+      }
+      case Where::kRightsChanged: {
+        const int before = rights == 0 ? kAllAccess : 0;
+        const RegionInfo made = side.register_part(whole, kPage, kPage, before);
+        return changed(side, made, IBV_REREG_MR_CHANGE_ACCESS, kPage, refused);
+      }
+      case Where::kMovedAway: {
+        const RegionInfo made = side.register_part(whole, kPage, kPage, rights);
+        return changed(side, made, IBV_REREG_MR_CHANGE_TRANSLATION, 2 * kPage, refused);
+      }
+      default:
+        return side.register_part(whole, kPage, kPage, rights);
+    }
+  }
+  /// Where in it the operation goes.
+  std::uint64_t offset() const {
+    const std::uint64_t step = atomic() && GetParam().remote ? 8 : 1;
+    switch (GetParam().where) {
+      case Where::kEnd:
+        return kPage - length();
+      case Where::kBeforeStart:
+        return std::uint64_t{0} - step;
+      case Where::kBeyondEnd:
+        return kPage - length() + step;
+      case Where::kTooLong:
+        return kPage + step - length();
+      case Where::kMovedAway:
+        return std::uint64_t{0} - kPage;
+      case Where::kForeignDomain:
+        return kPage;  // it spans all the memory
+      default:
+        return 0;
+    }
+  }
+  void forget(Side& side, const RegionInfo& region) {
+    if (GetParam().where != Where::kDeregistered) {
+      EXPECT_EQ(side.deregister(region), 0);
+    }
+  }
+
+  static std::unique_ptr<Stage> stage_;
+  bool failed_ = false;  ///< the queue pairs are in error
+
+ private:
+  RegionInfo changed(Side& side, const RegionInfo& made, int what, std::uint64_t place,
+                     std::string& refused) {
+    AllowedLog may_not_know_it("rereg");
+    const int error =
+        side.call<&Endpoint::reregister>(made.id, what, place, kPage, GetParam().rights);
+    refused = unless_unsupported("ibv_rereg_mr", error);
+    return side.call<&Endpoint::region_info>(made.id);
+  }
+};
+
+std::unique_ptr<Stage> Access::stage_;
+
+/// The request of the cell, between `local` and `remote`.
+Request request_of(Operation operation, const Slice& local, const RegionInfo& remote,
+                   std::uint64_t offset) {
+  switch (operation) {
+    case Operation::kWrite:
+      return write(1, local, remote, offset);
+    case Operation::kRead:
+      return read(1, local, remote, offset);
+    case Operation::kFetchAdd:
+      return fetch_add(1, local, remote, offset, 0x0101);
+    case Operation::kCompareSwap:
+      return compare_swap(1, local, remote, offset, 1, 2);
+    default:
+      return send(1, local);
+  }
+}
+
+class AccessFromAfar : public Access {};
+TEST_P(AccessFromAfar, IsWhatItsRegionSays) {
+  Pair& pair = stage_->pair;
+  std::string refused;
+  const RegionInfo target = region_under_test(pair.b, stage_->remote, refused);
+  if (!refused.empty()) forget(pair.b, target);
+  SKIP_IF(refused);
+  Request request = request_of(operation(), slice(stage_->local, 0, length()), target, offset());
+  if (GetParam().where == Where::kTooLong && !atomic()) {
+    request.from = slice(stage_->local, 0, kPage + 1);
+    request.remote_address = target.address;
+  }
+  expect_posted(pair.a.post_send(pair.qa, request));
+  const ibv_wc wc = pair.a.poll_sends(pair.qa, 1)[0];
+  if (rights_suffice() && in_place()) {
+    EXPECT_EQ(wc.status, IBV_WC_SUCCESS) << ibv_wc_status_str(wc.status);
+    const std::uint64_t at = kPage + offset();
+    if (operation() == Operation::kWrite) {
+      EXPECT_EQ(pair.b.peek(stage_->remote, at, length()), pair.a.peek(stage_->local, 0, length()));
+    } else if (operation() == Operation::kRead) {
+      EXPECT_EQ(pair.a.peek(stage_->local, 0, length()), pair.b.peek(stage_->remote, at, length()));
+    } else if (operation() == Operation::kFetchAdd) {
+      EXPECT_EQ(pair.b.load(stage_->remote, at), pair.a.load(stage_->local, 0) + 0x0101);
+    }
+  } else {
+    failed_ = true;
+    EXPECT_EQ(wc.status, IBV_WC_REM_ACCESS_ERR) << ibv_wc_status_str(wc.status);
+    const AsyncEvent event = pair.b.take_async_event();
+    EXPECT_EQ(event.type, IBV_EVENT_QP_ACCESS_ERR);
+    EXPECT_EQ(event.qp, pair.qb.id);
+    EXPECT_EQ(pair.a.mismatch(stage_->local, 0, 4 * kPage, kLocalSeed), -1);
+    EXPECT_EQ(pair.b.mismatch(stage_->remote, 0, 4 * kPage, kRemoteSeed), -1);
+  }
+  forget(pair.b, target);
+}
+INSTANTIATE_TEST_SUITE_P(, AccessFromAfar, ::testing::ValuesIn(remote_cells()), cell_name);
+
+class AccessFromHome : public Access {};
+TEST_P(AccessFromHome, IsWhatItsRegionSays) {
+  Pair& pair = stage_->pair;
+  const bool receives = operation() == Operation::kReceive;
+  Side& side = receives ? pair.b : pair.a;
+  const RegionInfo& whole = receives ? stage_->remote : stage_->local;
+  std::string refused;
+  const RegionInfo mine = region_under_test(side, whole, refused);
+  if (!refused.empty()) forget(side, mine);
+  SKIP_IF(refused);
+  const bool too_long = GetParam().where == Where::kTooLong;
+  const Slice piece = too_long ? slice(mine, 0, kPage + 1) : slice(mine, offset(), length());
+  const Slice other = slice(stage_->local, 0, length());
+  expect_posted(pair.b.post_receive(
+      pair.qb, receive(2, receives ? piece : slice(stage_->remote, 0, 2 * kPage))));
+  Request request = receives ? send(1, other) : request_of(operation(), piece, stage_->remote, 0);
+  if (atomic() && too_long) request.from = slice(mine, kPage - 7, 8);
+  expect_posted(pair.a.post_send(pair.qa, request));
+  const ibv_wc wc = pair.a.poll_sends(pair.qa, 1)[0];
+  if (rights_suffice() && in_place()) {
+    EXPECT_EQ(wc.status, IBV_WC_SUCCESS) << ibv_wc_status_str(wc.status);
+    if (operation() == Operation::kSend || receives) {
+      EXPECT_EQ(pair.b.poll_receives(pair.qb, 1)[0].byte_len, length());
+    } else {
+      failed_ = true;  // leaves a receive behind, which the next connection must not find
+    }
+  } else {
+    failed_ = true;
+    EXPECT_EQ(wc.status, receives ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR)
+        << ibv_wc_status_str(wc.status);
+    if (receives) {
+      EXPECT_EQ(pair.b.poll_receives(pair.qb, 1)[0].status, IBV_WC_LOC_PROT_ERR);
+    }
+    EXPECT_EQ(pair.a.mismatch(stage_->local, 0, 4 * kPage, kLocalSeed), -1);
+    EXPECT_EQ(pair.b.mismatch(stage_->remote, 0, 4 * kPage, kRemoteSeed), -1);
+  }
+  forget(side, mine);
+}
+INSTANTIATE_TEST_SUITE_P(, AccessFromHome, ::testing::ValuesIn(local_cells()), cell_name);
+
+}  // namespace
+}  // namespace verbatim::harness
