@@ -40,8 +40,8 @@ std::uint64_t host_guid() noexcept {
   if (file.get() < 0 || ::read(file.get(), id, sizeof(id)) <= 0) ::gethostname(id, sizeof(id) - 1);
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  // Locally administered.
-  return (hash | std::uint64_t{2} << 56) & ~kDeviceBits;
+  // Locally administered, and nobody's group: Ethernet addresses are made from it.
+  return (hash | std::uint64_t{2} << 56) & ~(std::uint64_t{1} << 56 | kDeviceBits);
 }
 
 }  // namespace
