@@ -241,24 +241,26 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
                         wc);
   }
   LocalRange ranges[kMaxSge];
+  std::uint32_t count = 0;  // of those that were looked up: a lie about the rest moves nothing
   if (length > kMaxMessage) return fail_receive(qp, index, receive, IBV_WC_LOC_LEN_ERR, wc);
   const bool of_write = (header::flags(h) & header::kWriteImmediate) != 0;
   if (!of_write && length != 0) {
     const ibv_wc_status status = receive_ranges(qp, receive, length, ranges);
     if (status != IBV_WC_SUCCESS) return fail_receive(qp, index, receive, status, wc);
+    count = receive.num_sge;
   }
   switch (kind) {
     case SlotKind::kInline:
       if (length > Slot::kInlineBytes)
         return fail_receive(qp, index, receive, IBV_WC_LOC_QP_OP_ERR, wc);
-      scatter(ranges, receive.num_sge, 0, slot.data, length);
+      scatter(ranges, count, 0, slot.data, length);
       break;
     case SlotKind::kWindow:
     case SlotKind::kStream: {
       if (index < qp.pulled) break;
       const Pull pull = kind == SlotKind::kWindow
-                            ? pull_window(qp, length, start, ranges, receive.num_sge)
-                            : pull_stream(qp, slot, length, start, ranges, receive.num_sge, length);
+                            ? pull_window(qp, length, start, ranges, count)
+                            : pull_stream(qp, slot, length, start, ranges, count, length);
       if (pull == Pull::kPart) {
         hold(qp, index, scratch);
         return Taken::kNotYet;
@@ -339,8 +341,8 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
   constexpr std::uint64_t kMost = 64u << 10;
   LockGuard<BiasedLock> guard(qp.recv_cq->lock);
   const std::uint32_t mode = qp.mode.load(std::memory_order_acquire);
-  if (mode < IBV_QPS_RTR || mode == IBV_QPS_ERR ||
-      (qp.srq == nullptr && qp.rq.sges == nullptr) || qp.broken || !attach_receiver(qp) ||
+  if (mode < IBV_QPS_RTR || mode == IBV_QPS_ERR || (qp.srq == nullptr && qp.rq.sges == nullptr) ||
+      qp.broken || !attach_receiver(qp) ||
       qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session)
     return 0;
   // Odd, with a full fence, before any key is looked up: as for a peer's requests.

@@ -35,6 +35,8 @@ void Liar::be_ready() {
   own.ring_entries = kDepth;
   own.window.store(shm::window::make(window(), 12));
   own.bounce = bounce();
+  own.srq = 0;
+  own.type = IBV_QPT_RC;
   own.accepts.store(1);
 }
 
