@@ -5,7 +5,6 @@
 // our clock, so that a round is the same each time.
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -49,8 +48,8 @@ class Exchange {
     static const harness::FabricDirectory directory;
     VBT_HOLDS(folder_.open() == 0);
     VBT_HOLDS(segment_.create() == 0);
-    VBT_HOLDS(epoll_.valid() && wake_.valid());
-    switchboard_.open(epoll_.get(), wake_.get());
+    VBT_HOLDS(epoll_.valid() && wakes_.open(folder_) == 0);
+    switchboard_.open(epoll_.get(), wakes_);
     UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     address_.sun_family = AF_UNIX;
     VBT_HOLDS(bind(listener.get(), reinterpret_cast<sockaddr*>(&address_),
@@ -111,7 +110,7 @@ class Exchange {
                       .peer_dead = dead,
                       .arena_ready = [](Peer&) noexcept {}};
   UniqueFd epoll_{epoll_create1(EPOLL_CLOEXEC)};
-  UniqueFd wake_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  WakeSocket wakes_;
   Switchboard switchboard_{Surroundings{segment_, folder_, peers_, wanted_, hooks_}};
   sockaddr_un address_{};
   socklen_t length_ = 0;
@@ -143,10 +142,10 @@ struct Scene {
   int descriptor(std::uint32_t i) {
     const int all[] = {strangers[0].segment_fd(),
                        strangers[0].doorbell_fd(),
-                       strangers[0].wake_fd(),
+                       strangers[0].place_fd(),
                        strangers[1].segment_fd(),
                        strangers[1].doorbell_fd(),
-                       strangers[1].wake_fd(),
+                       strangers[1].place_fd(),
                        pipe_write.get(),
                        shrinkable.get(),
                        arena.get(),
@@ -187,7 +186,7 @@ void speak(Input& input, Scene& all, int socket) {
       std::memcpy(bytes, &hello, length = sizeof hello);
       fds[0] = stranger.segment_fd();
       fds[1] = stranger.doorbell_fd();
-      fds[2] = stranger.wake_fd();
+      fds[2] = stranger.place_fd();
       fd_count = 3;
       break;
     }

@@ -2,12 +2,12 @@
 #include "tests/fuzz/stranger.hpp"
 
 #include <fcntl.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
 
+#include "providers/shm/fabric/fabric_folder.hpp"
 #include "tests/fuzz/input.hpp"
 
 namespace verbatim::fuzz {
@@ -27,12 +27,17 @@ Stranger::Stranger(std::uint64_t identity, std::uint32_t block)
     : identity_(identity),
       block_(block),
       segment_(sealed_file("stranger", kBytes)),
-      doorbells_(sealed_file("stranger-bells", sizeof(shm::Doorbells))),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      doorbells_(sealed_file("stranger-bells", sizeof(shm::Doorbells))) {
   void* const base = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment_.get(), 0);
-  VBT_HOLDS(base != MAP_FAILED && wake_.valid());
+  VBT_HOLDS(base != MAP_FAILED);
   base_ = static_cast<unsigned char*>(base);
   restore();
+}
+
+void Stranger::have_place() const {
+  if (place_.valid()) return;
+  shm::FabricFolder folder;
+  VBT_HOLDS(folder.open() == 0 && folder.bind_apart(woken_, place_) == 0);
 }
 
 Stranger::~Stranger() { munmap(base_, kBytes); }
@@ -68,7 +73,7 @@ shm::HelloMessage Stranger::hello(bool cma) const {
 
 int Stranger::introduce(int socket, bool cma) const {
   const shm::HelloMessage message = hello(cma);
-  const int fds[] = {segment_fd(), doorbell_fd(), wake_fd()};
+  const int fds[] = {segment_fd(), doorbell_fd(), place_fd()};
   return shm::send_message(socket, &message, sizeof message, fds);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// A process as others see it: a control segment, doorbells, a wake descriptor. Whoever holds one
+// A process as others see it: a control segment, doorbells, a place of a wake
+// socket. Whoever holds one
 // writes every byte of it, so it lies as he likes. It begins as an honest process looks that owns
 // one block of queue pair numbers.
 #pragma once
@@ -46,7 +47,10 @@ class Stranger {
 
   int segment_fd() const { return segment_.get(); }
   int doorbell_fd() const { return doorbells_.get(); }
-  int wake_fd() const { return wake_.get(); }
+  /// REQUIRES: VERBATIM_FABRIC is a folder; the place is made at first use.
+  int place_fd() const { return have_place(), place_.get(); }
+  /// Where the wakes arrive: nobody else reads there.
+  int woken_fd() const { return have_place(), woken_.get(); }
 
   /// What it says of itself. `cma`: its memory can be copied, so whoever meets it will.
   shm::HelloMessage hello(bool cma) const;
@@ -54,11 +58,14 @@ class Stranger {
   int introduce(int socket, bool cma) const;
 
  private:
+  void have_place() const;
+
   std::uint64_t identity_;
   std::uint32_t block_;
   UniqueFd segment_;
   UniqueFd doorbells_;
-  UniqueFd wake_;
+  mutable UniqueFd woken_;
+  mutable UniqueFd place_;
   unsigned char* base_ = nullptr;
 };
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // The hostile process: no verbs program, only a stranger with sockets. It scribbles over everything
-// that it may write: its own segment, the victim's doorbells, the shared wake descriptors; it says
+// that it may write: its own segment, the victim's doorbells; it misuses the ways to wake; it says
 // anything on the rendezvous sockets and passes anything along; it changes its files after they
 // were looked at, claims the numbers and the identity of others, and comes back as somebody else.
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 
 #include "providers/shm/fabric/fabric_folder.hpp"
 #include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/fabric/wake_socket.hpp"
 #include "tests/fuzz/liar.hpp"
 #include "tests/hostile/orders.hpp"
 #include "tests/support/deadline.hpp"
@@ -57,7 +57,7 @@ struct Met {
 class HostilePeer {
  public:
   explicit HostilePeer(const HostileOrder& order) : order_(order), random_(order.seed) {
-    VBT_HOLDS(folder_.open() == 0);
+    VBT_HOLDS(folder_.open() == 0 && wakes_.open(folder_) == 0);
     // Whom it will pretend to be: he answers as the honest do.
     Stranger caller(random_() | 1, order_.block);
     VBT_HOLDS(meet(caller, order_.honest_qpn, honest_));
@@ -119,6 +119,8 @@ class HostilePeer {
       stranger_.emplace(random_() | 1, order_.block);
       if (meet(*stranger_, order_.victim.qpns[0], *victim_)) break;
     }
+    VBT_HOLDS(wakes_.connect(stranger_->place_fd(), own_wake_) == 0);
+    VBT_HOLDS(wakes_.connect(victim_->fds[2].get(), victim_wake_) == 0);
     claim_two_blocks();
     if (below(2) == 0) let_wakes_wait();
     for (std::uint32_t i = 0; i < kQps; ++i) {
@@ -144,14 +146,11 @@ class HostilePeer {
     head.block_count.store(2);
   }
 
-  /// Whoever writes to our wake descriptor now finds it full, and that he would wait. (Before he
-  /// has a reason to: who races his look at it is not kept out, see providers/shm/README.md.)
+  /// Whoever sends to our wake socket now finds it full.
   void let_wakes_wait() {
-    const std::uint64_t full = ~std::uint64_t{0} - 1;
-    std::uint64_t old;
-    (void)!read(stranger_->wake_fd(), &old, sizeof old);
-    VBT_HOLDS(write(stranger_->wake_fd(), &full, sizeof full) == sizeof full);
-    VBT_HOLDS(fcntl(stranger_->wake_fd(), F_SETFL, 0) == 0);
+    char byte = 0;
+    while (send(own_wake_.get(), &byte, 1, MSG_DONTWAIT) == 1) {
+    }
   }
 
   /// What the victim needs to see of an honest process, so that there is something to spoil.
@@ -221,7 +220,7 @@ class HostilePeer {
         return;
       case 4:
       case 5:
-        disturb_wake_descriptors();
+        disturb_wake_sockets();
         return;
       case 6:
       case 7:
@@ -262,10 +261,8 @@ class HostilePeer {
     wake();
   }
   void wake() {
-    const std::uint64_t one = 1;
-    // Its flags may be such by now that a write would wait.
-    (void)fcntl(victim_->fds[2].get(), F_SETFL, O_NONBLOCK);
-    (void)!write(victim_->fds[2].get(), &one, sizeof one);
+    const char byte = 0;
+    (void)send(victim_wake_.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
   void scribble_on_doorbells() {
     auto* words = reinterpret_cast<std::atomic<std::uint64_t>*>(victim_->doorbells);
@@ -276,26 +273,29 @@ class HostilePeer {
     }
     wake();
   }
-  void disturb_wake_descriptors() {
-    const int his = victim_->fds[2].get();
-    std::uint64_t value = 0;
-    switch (below(3)) {
+  void disturb_wake_sockets() {
+    unsigned char bytes[2048] = {};
+    const int fds[] = {any_descriptor(), any_descriptor()};
+    switch (below(4)) {
       case 0:
         for (int i = 0; i < 200; ++i) wake();
         break;
-      case 1:  // what others had to say to him
-        (void)fcntl(his, F_SETFL, O_NONBLOCK);
-        (void)!read(his, &value, sizeof value);
+      case 1:
+        for (int i = 0; i < 20; ++i)
+          (void)send_message(victim_wake_.get(), bytes, below(sizeof bytes), {fds, below(3)});
         break;
-      default:  // whoever reads it when it is empty waits
-        (void)fcntl(his, F_SETFL, 0);
+      case 2:  // room again, for one
+        (void)recv(stranger_->woken_fd(), bytes, sizeof bytes, MSG_DONTWAIT);
+        break;
+      default:
+        let_wakes_wait();
         break;
     }
   }
   int any_descriptor() {
     const int all[] = {stranger_->segment_fd(),
                        stranger_->doorbell_fd(),
-                       stranger_->wake_fd(),
+                       stranger_->place_fd(),
                        honest_.fds[0].get(),
                        honest_.fds[1].get(),
                        honest_.fds[2].get(),
@@ -377,7 +377,7 @@ class HostilePeer {
     UniqueFd socket;
     if (!connect_to(order_.victim.qpns[0], socket)) return;
     const int fds[] = {honest_.fds[0].get(), honest_.fds[1].get(),
-                       below(2) == 0 ? honest_.fds[2].get() : stranger_->wake_fd()};
+                       below(2) == 0 ? honest_.fds[2].get() : stranger_->place_fd()};
     (void)send_message(socket.get(), &honest_.hello, sizeof honest_.hello, fds);
     silent_.push_back(static_cast<UniqueFd&&>(socket));
   }
@@ -385,6 +385,8 @@ class HostilePeer {
   HostileOrder order_;
   std::mt19937_64 random_;
   FabricFolder folder_;
+  WakeSocket wakes_;
+  UniqueFd own_wake_, victim_wake_;
   Met honest_;
   std::optional<Met> victim_;
   std::optional<Stranger> stranger_;

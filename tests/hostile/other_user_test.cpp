@@ -53,6 +53,7 @@ struct Findings {
 };
 
 int answer_to_hello(int socket) {
+  const FabricDirectory own;  // where a process of his has its wake socket
   const fuzz::Stranger stranger(0x6666, 0xfa0);
   if (stranger.introduce(socket, true) != 0) return ECONNRESET;
   int error = EAGAIN;

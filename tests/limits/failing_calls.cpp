@@ -107,6 +107,21 @@ VBT_FAILING(ssize_t, process_vm_writev,
              unsigned long flags),
             (pid, from, a, to, b, flags), -1, EPERM)
 
+// Wakes are one byte; what this program has to say to its partner is longer, and left alone.
+#define VBT_FAILING_BYTE(name, buffer, error)                                        \
+  extern "C" ssize_t __real_##name(int fd, buffer bytes, std::size_t n, int flags);  \
+  extern "C" ssize_t __wrap_##name(int fd, buffer bytes, std::size_t n, int flags);  \
+  extern "C" ssize_t __wrap_##name(int fd, buffer bytes, std::size_t n, int flags) { \
+    if (n == 1 && verbatim::harness::fails(#name)) {                                 \
+      errno = error;                                                                 \
+      return -1;                                                                     \
+    }                                                                                \
+    return __real_##name(fd, bytes, n, flags);                                       \
+  }
+
+VBT_FAILING_BYTE(send, const void*, ENOBUFS)
+VBT_FAILING_BYTE(recv, void*, ENOMEM)
+
 // Not through errno.
 extern "C" int __real_pthread_create(pthread_t* thread, const pthread_attr_t* how,
                                      void* (*body)(void*), void* argument);

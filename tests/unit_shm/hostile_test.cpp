@@ -3,23 +3,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
+#include <limits.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "providers/shm/fabric/fabric_folder.hpp"
 #include "providers/shm/fabric/rendezvous.hpp"
 #include "providers/shm/fabric/switchboard.hpp"
+#include "providers/shm/fabric/wake_socket.hpp"
 #include "runtime/memory/arena.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/log_watch.hpp"
@@ -42,7 +45,7 @@ class HostileTest : public ::testing::Test {
     ASSERT_EQ((*node_)->take_qpn(index, qpn_), 0);
     ASSERT_EQ(folder_->open(), 0);
     ASSERT_EQ(forged_->create(), 0);
-    wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    ASSERT_EQ(folder_->bind_apart(woken_, place_), 0);
   }
   void TearDown() override {
     serves_the_honest();
@@ -64,8 +67,8 @@ class HostileTest : public ::testing::Test {
     hello.layout_version = kLayoutVersion;
     return hello;
   }
-  int say_hello(int socket, const HelloMessage& hello, int segment, int doorbells, int wake) {
-    const int fds[] = {segment, doorbells, wake};
+  int say_hello(int socket, const HelloMessage& hello, int segment, int doorbells, int place) {
+    const int fds[] = {segment, doorbells, place};
     return send_message(socket, &hello, sizeof hello, fds);
   }
   /// Waits until the node has closed its end; false when it answers instead.
@@ -94,13 +97,13 @@ class HostileTest : public ::testing::Test {
   std::uint32_t qpn_ = 0;
   std::unique_ptr<FabricFolder> folder_ = std::make_unique<FabricFolder>();
   std::unique_ptr<OwnSegment> forged_ = std::make_unique<OwnSegment>();
-  UniqueFd wake_;
+  UniqueFd woken_, place_;
 };
 
 TEST_F(HostileTest, ACompleteHelloIsAnswered) {
   const UniqueFd socket = connected();
   ASSERT_EQ(
-      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
       0);
   EXPECT_FALSE(was_refused(socket.get()));
 }
@@ -116,7 +119,7 @@ TEST_F(HostileTest, AProcessIsKnownBeforeItsHelloIsAnswered) {
       const UniqueFd socket = connected();
       NodeEvents::get().watched = socket.get();
       ASSERT_EQ(say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(),
-                          wake_.get()),
+                          place_.get()),
                 0);
       Received answer;
       ASSERT_TRUE(wait_until([&] { return receive_message(socket.get(), answer) == 0; }));
@@ -137,7 +140,7 @@ TEST_F(HostileTest, AHelloWithoutAWaitForTheAnswerHasABeginningAndAnEnd) {
     {
       const UniqueFd socket = connected();
       ASSERT_EQ(say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(),
-                          wake_.get()),
+                          place_.get()),
                 0);
     }
     ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_dead == 1; }));
@@ -154,32 +157,47 @@ TEST_F(HostileTest, HellosWithWrongThingsAreRefused) {
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   pipe_read.reset(ends[0]);
   pipe_write.reset(ends[1]);
+  UniqueFd socket_itself(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  char own_name[PATH_MAX];
+  std::snprintf(own_name, sizeof own_name, "%s/q%03x", folder_->path(), qpn_ >> kQpnBlockBits);
+  UniqueFd listener(open(own_name, O_PATH | O_CLOEXEC));
+  ASSERT_TRUE(listener.valid());
+  UniqueFd dead_place;
+  {
+    UniqueFd dead;
+    ASSERT_EQ(folder_->bind_apart(dead, dead_place), 0);
+  }
+  UniqueFd shared_folder(open(folder_->path(), O_PATH | O_CLOEXEC));
   const int segment = forged_->fd();
   const int bells = forged_->doorbell_fd();
   struct Case {
     const char* name;
-    int segment, bells, wake;
+    int segment, bells, place;
     std::uint64_t identity;
     std::uint32_t version;
   };
   const std::uint64_t own = forged_->head().identity;
   const Case cases[] = {
-      {"a pipe as wake descriptor could block us", segment, bells, pipe_write.get(), own,
+      {"a pipe as way to wake it", segment, bells, pipe_write.get(), own, kLayoutVersion},
+      {"a file as way to wake it", segment, bells, segment, own, kLayoutVersion},
+      {"a socket as way to wake it", segment, bells, socket_itself.get(), own, kLayoutVersion},
+      {"the place of another kind of socket", segment, bells, listener.get(), own, kLayoutVersion},
+      {"the place of a dead socket", segment, bells, dead_place.get(), own, kLayoutVersion},
+      {"a folder as way to wake it", segment, bells, shared_folder.get(), own, kLayoutVersion},
+      {"swapped files", bells, segment, place_.get(), own, kLayoutVersion},
+      {"no files", place_.get(), place_.get(), place_.get(), own, kLayoutVersion},
+      {"another identity than its segment's", segment, bells, place_.get(), own + 1,
        kLayoutVersion},
-      {"a file as wake descriptor", segment, bells, segment, own, kLayoutVersion},
-      {"swapped files", bells, segment, wake_.get(), own, kLayoutVersion},
-      {"no files", wake_.get(), wake_.get(), wake_.get(), own, kLayoutVersion},
-      {"another identity than its segment's", segment, bells, wake_.get(), own + 1, kLayoutVersion},
-      {"our identity", segment, bells, wake_.get(), Node::get().segment().head().identity,
+      {"our identity", segment, bells, place_.get(), Node::get().segment().head().identity,
        kLayoutVersion},
-      {"another version", segment, bells, wake_.get(), own, kLayoutVersion + 1},
+      {"another version", segment, bells, place_.get(), own, kLayoutVersion + 1},
   };
   for (const Case& c : cases) {
     const UniqueFd socket = connected();
     HelloMessage hello = honest_hello();
     hello.identity = c.identity;
     hello.layout_version = c.version;
-    ASSERT_EQ(say_hello(socket.get(), hello, c.segment, c.bells, c.wake), 0);
+    ASSERT_EQ(say_hello(socket.get(), hello, c.segment, c.bells, c.place), 0);
     EXPECT_TRUE(was_refused(socket.get())) << c.name;
   }
   EXPECT_EQ(NodeEvents::get().peers_ready, 0u);
@@ -188,7 +206,7 @@ TEST_F(HostileTest, HellosWithWrongThingsAreRefused) {
 TEST_F(HostileTest, SomebodyElsesIdentityDoesNotReplaceHim) {
   const UniqueFd first = connected();
   ASSERT_EQ(
-      say_hello(first.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      say_hello(first.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
       0);
   ASSERT_FALSE(was_refused(first.get()));
   // The same identity, written into another file.
@@ -200,7 +218,7 @@ TEST_F(HostileTest, SomebodyElsesIdentityDoesNotReplaceHim) {
   ASSERT_EQ(fcntl(copy.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
   const UniqueFd second = connected();
   ASSERT_EQ(
-      say_hello(second.get(), honest_hello(), copy.get(), forged_->doorbell_fd(), wake_.get()), 0);
+      say_hello(second.get(), honest_hello(), copy.get(), forged_->doorbell_fd(), place_.get()), 0);
   EXPECT_TRUE(was_refused(second.get()));
   EXPECT_EQ(NodeEvents::get().peers_dead, 0u);
 }
@@ -225,7 +243,7 @@ TEST_F(HostileTest, ThousandsOfNonsenseMessages) {
           length = random() % 4 == 0 ? length : sizeof hello;
           bytes[random() % sizeof hello] ^= static_cast<unsigned char>(1 + random() % 255);
         }
-        int fds[3] = {forged_->fd(), forged_->doorbell_fd(), wake_.get()};
+        int fds[3] = {forged_->fd(), forged_->doorbell_fd(), place_.get()};
         if (random() % 2 == 0) fds[random() % 3] = static_cast<int>(random() % 3);
         (void)send_message(socket.get(), bytes, length, {fds, random() % 4});
       }
@@ -247,7 +265,7 @@ TEST_F(HostileTest, ThousandsOfNonsenseMessages) {
 TEST_F(HostileTest, NonsenseFromAPeerEndsOnlyThatPeer) {
   const UniqueFd socket = connected();
   ASSERT_EQ(
-      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
       0);
   ASSERT_FALSE(was_refused(socket.get()));
   ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 1; }));
@@ -259,7 +277,7 @@ TEST_F(HostileTest, NonsenseFromAPeerEndsOnlyThatPeer) {
   const int fd = forged_->fd();
   ASSERT_EQ(send_message(socket.get(), &arena, sizeof arena, {&fd, 1}), 0);
   ASSERT_EQ(
-      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
       0);
   EXPECT_TRUE(was_refused(socket.get()));
   EXPECT_TRUE(wait_until([] { return NodeEvents::get().peers_dead == 1; }));
@@ -269,7 +287,7 @@ TEST_F(HostileTest, AnArenaThatIsNotOneIsRefused) {
   const AllowedLog expected("arena that is not what it must be");
   const UniqueFd socket = connected();
   ASSERT_EQ(
-      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
       0);
   ASSERT_FALSE(was_refused(socket.get()));
   ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 1; }));
@@ -298,11 +316,96 @@ TEST_F(HostileTest, AnArenaThatIsNotOneIsRefused) {
   }
 }
 
+/// A peer leaves no room for wakes, and makes room at the worst moments.
+TEST_F(HostileTest, AWakeNeverWaitsWhateverThePeerDoesToItsSocket) {
+  const UniqueFd socket = connected();
+  forged_->head().blocks[0].store(4000);
+  forged_->head().block_count.store(1);
+  ASSERT_EQ(
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
+      0);
+  ASSERT_FALSE(was_refused(socket.get()));
+  Peer* const peer = Node::get().hold_peer(4000u << kQpnBlockBits);
+  ASSERT_NE(peer, nullptr);
+  WakeSocket wakes;
+  UniqueFd filler;
+  ASSERT_EQ(wakes.open(*folder_), 0);
+  ASSERT_EQ(wakes.connect(place_.get(), filler), 0);
+  char byte = 0;
+  peer->wake_service();
+  EXPECT_EQ(recv(woken_.get(), &byte, 1, MSG_DONTWAIT), 1);
+
+  constexpr std::uint32_t kWakes = 100'000;
+  std::atomic<std::uint32_t> sent{0};
+  std::thread waker([&] {
+    for (; sent < kWakes; ++sent) peer->wake_service();
+  });
+  // Whoever waits for room waits for ever: there is none until he has gone on.
+  bool waited = false;
+  while (sent < kWakes && !waited) {
+    while (recv(woken_.get(), &byte, 1, MSG_DONTWAIT) == 1) {
+    }
+    while (send(filler.get(), &byte, 1, MSG_DONTWAIT) == 1) {
+    }
+    const std::uint32_t full_at = sent;
+    waited = !wait_until([&] { return sent >= kWakes || sent >= full_at + 2; });
+  }
+  EXPECT_FALSE(waited) << "after " << sent << " wakes";
+  woken_.reset();  // whoever waited goes on
+  waker.join();
+  peer->wake_service();  // nobody there: nothing happens
+  Node::get().release_peer(*peer);
+}
+
+/// And the way to wake us that others get: what one does with it concerns it alone.
+TEST_F(HostileTest, ThePlaceThatAPeerWasGivenWakesUsAndSpoilsNothing) {
+  const auto meet_as = [&](std::uint64_t identity, UniqueFd& socket, UniqueFd& wake) {
+    forged_->head().identity = identity;
+    socket = connected();
+    ASSERT_EQ(say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(),
+                        place_.get()),
+              0);
+    Received answer;
+    ASSERT_TRUE(wait_until([&] { return receive_message(socket.get(), answer) == 0; }));
+    ASSERT_EQ(answer.fd_count, 3u);
+    WakeSocket own;
+    ASSERT_EQ(own.open(*folder_), 0);
+    ASSERT_EQ(own.connect(answer.fds[2].get(), wake), 0);
+    // Nothing but a way: it cannot be read, emptied or closed for others.
+    unsigned char byte = 0;
+    EXPECT_EQ(read(answer.fds[2].get(), &byte, 1), -1);
+    EXPECT_EQ(shutdown(answer.fds[2].get(), SHUT_RDWR), -1);
+  };
+  const std::uint64_t identity = forged_->head().identity;
+  UniqueFd bad_socket, bad_wake, good_socket, good_wake;
+  meet_as(identity + 1, bad_socket, bad_wake);
+  meet_as(identity + 2, good_socket, good_wake);
+  Doorbells& doorbells = Node::get().self().segment.doorbells();
+  std::uint32_t expected = 0;
+  const auto wakes_us = [&](int wake) {
+    doorbells.cq_wake.ring(7);
+    wake_through(wake);
+    ++expected;
+    return wait_until([&] { return NodeEvents::get().cq_wakes == expected; });
+  };
+  EXPECT_TRUE(wakes_us(bad_wake.get()));
+  // Much, long, and with descriptors.
+  const std::size_t before = harness::ProcessCensus::take().descriptors.size();
+  unsigned char large[4096] = {};
+  const int fds[] = {0, 1, 2};
+  for (int i = 0; i < 5000; ++i) (void)send_message(bad_wake.get(), large, sizeof large, fds);
+  EXPECT_TRUE(wakes_us(good_wake.get()));
+  EXPECT_EQ(harness::ProcessCensus::take().descriptors.size(), before);
+  bad_wake.reset();
+  bad_socket.reset();
+  EXPECT_TRUE(wakes_us(good_wake.get()));
+}
+
 TEST_F(HostileTest, AClaimOfAnAbsurdNumberOfBlocksIsBounded) {
   const UniqueFd socket = connected();
   forged_->head().block_count.store(0xffffffff);
   ASSERT_EQ(
-      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
       0);
   ASSERT_FALSE(was_refused(socket.get()));
   EXPECT_EQ(Node::get().find_peer(0x123456), nullptr);
@@ -322,7 +425,7 @@ TEST_F(HostileTest, OfTwoClaimantsTheOneBehindTheNameIsRight) {
   }
   const UniqueFd first_socket = connected();
   ASSERT_EQ(say_hello(first_socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(),
-                      wake_.get()),
+                      place_.get()),
             0);
   ASSERT_FALSE(was_refused(first_socket.get()));
   ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 1; }));
@@ -331,8 +434,8 @@ TEST_F(HostileTest, OfTwoClaimantsTheOneBehindTheNameIsRight) {
   HelloMessage hello = honest_hello();
   hello.identity = second->head().identity;
   const UniqueFd second_socket = connected();
-  ASSERT_EQ(say_hello(second_socket.get(), hello, second->fd(), second->doorbell_fd(), wake_.get()),
-            0);
+  ASSERT_EQ(
+      say_hello(second_socket.get(), hello, second->fd(), second->doorbell_fd(), place_.get()), 0);
   ASSERT_FALSE(was_refused(second_socket.get()));
   ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 2; }));
   EXPECT_EQ(Node::get().find_peer(kBlock << kQpnBlockBits), nullptr) << "neither is believed";
@@ -347,7 +450,7 @@ TEST_F(HostileTest, OfTwoClaimantsTheOneBehindTheNameIsRight) {
   Node::get().want_peer(kBlock << kQpnBlockBits);
   const UniqueFd met(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   ASSERT_TRUE(met.valid());
-  ASSERT_EQ(say_hello(met.get(), hello, second->fd(), second->doorbell_fd(), wake_.get()), 0);
+  ASSERT_EQ(say_hello(met.get(), hello, second->fd(), second->doorbell_fd(), place_.get()), 0);
   ASSERT_TRUE(
       wait_until([&] { return Node::get().find_peer(kBlock << kQpnBlockBits) != nullptr; }));
   Peer* const right = Node::get().find_peer(kBlock << kQpnBlockBits);
@@ -428,7 +531,7 @@ TEST_F(HostileTest, WhoNeverReadsHisAnswersStallsNobody) {
   arena_share(view.number);
   const UniqueFd socket = connected();
   ASSERT_EQ(
-      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), wake_.get()),
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
       0);
   ArenaMessage want;
   want.arena = view.number;

@@ -6,7 +6,7 @@
 namespace verbatim::shm {
 
 struct EventSource {
-  enum Kind { kWake, kListener, kConnection, kDeath };
+  enum Kind { kWake, kPeerWake, kListener, kConnection, kDeath };
   Kind kind;
   void* object;
 };

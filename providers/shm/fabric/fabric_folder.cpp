@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
@@ -34,6 +35,13 @@ struct BlockName {
     std::snprintf(text, sizeof text, "q%03x", block & 0xfff);
   }
   char text[8];
+};
+
+struct ApartName {
+  explicit ApartName(std::uint32_t number) noexcept {
+    std::snprintf(text, sizeof text, "w%08x", number);
+  }
+  char text[16];
 };
 
 /// Opens `name` below `parent` as a folder of ours alone, making it first if it is missing.
@@ -79,16 +87,16 @@ bool can_hold_folders(const char* path) noexcept {
          ::faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-std::uint32_t random_block() noexcept {
+std::uint32_t random_number() noexcept {
   std::uint32_t value = 0;
   if (::getrandom(&value, sizeof value, GRND_NONBLOCK) != sizeof value) {
     value = static_cast<std::uint32_t>(now_ns() >> 10) * 0x9e3779b1u;
   }
-  return value % kQpnBlocks;
+  return value;
 }
 
-int make_socket(UniqueFd& out) noexcept {
-  out.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+int make_socket(UniqueFd& out, int type = SOCK_SEQPACKET) noexcept {
+  out.reset(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return out.valid() ? 0 : errno;
 }
 
@@ -141,7 +149,7 @@ int FabricFolder::open() noexcept {
   struct stat status {};
   through_proc_ = ::stat(probe, &status) == 0 && S_ISDIR(status.st_mode);
   sockaddr_un address{};
-  if (!address_of(0xfff, address)) {
+  if (!address_of(ApartName(0).text, address)) {
     log_error(
         "without /proc the path of the rendezvous folder %s is too long for a socket: mount /proc, "
         "or set "
@@ -159,14 +167,13 @@ void FabricFolder::close() noexcept {
   path_[0] = '\0';
 }
 
-bool FabricFolder::address_of(std::uint32_t block, sockaddr_un& address) const noexcept {
+bool FabricFolder::address_of(const char* name, sockaddr_un& address) const noexcept {
   address.sun_family = AF_UNIX;
-  const BlockName name(block);
-  const int length =
-      through_proc_ ? std::snprintf(address.sun_path, sizeof address.sun_path,
-                                    "/proc/self/fd/%d/%s", folder_.get(), name.text)
-                    : std::snprintf(address.sun_path, sizeof address.sun_path, "%.*s/%s",
-                                    static_cast<int>(sizeof address.sun_path), path_, name.text);
+  const int length = through_proc_
+                         ? std::snprintf(address.sun_path, sizeof address.sun_path,
+                                         "/proc/self/fd/%d/%s", folder_.get(), name)
+                         : std::snprintf(address.sun_path, sizeof address.sun_path, "%.*s/%s",
+                                         static_cast<int>(sizeof address.sun_path), path_, name);
   return length > 0 && static_cast<std::size_t>(length) < sizeof address.sun_path;
 }
 
@@ -215,17 +222,20 @@ bool FabricFolder::list(Names& names) const noexcept {
     const unsigned long long block = std::strtoull(entry->d_name + 1, &end, 16);
     if (entry->d_name[0] == 'q' && end == entry->d_name + 4 && *end == '\0' && block < kQpnBlocks)
       names.words[block / 64] |= std::uint64_t{1} << (block % 64);
+    if (entry->d_name[0] == 'w' && end == entry->d_name + 9 && *end == '\0' &&
+        names.apart_count < std::size(names.apart))
+      names.apart[names.apart_count++] = static_cast<std::uint32_t>(block);
   }
   ::closedir(entries);
   return true;
 }
 
-bool FabricFolder::is_dead(std::uint32_t block) const noexcept {
+bool FabricFolder::is_dead(const char* name) const noexcept {
   // A living owner is not disturbed: his socket is of another kind, which is told (EPROTOTYPE)
-  // before he hears of it.
+  // before he hears of it; and one of this kind hears nothing of it.
   UniqueFd probe(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};
-  return probe.valid() && address_of(block, address) &&
+  return probe.valid() && address_of(name, address) &&
          ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
          errno == ECONNREFUSED;
 }
@@ -239,9 +249,13 @@ void FabricFolder::remove_some_locked(std::uint32_t start) noexcept {
     const std::uint32_t block = (start + i) % kQpnBlocks;
     if (!names.has(block)) continue;
     ++looks;
-    if (!is_dead(block)) continue;
+    if (!is_dead(BlockName(block).text)) continue;
     release(block);
     ++removed;
+  }
+  for (std::uint32_t i = 0; i < names.apart_count; ++i) {
+    const ApartName name(names.apart[i]);
+    if (is_dead(name.text)) (void)::unlinkat(folder_.get(), name.text, 0);
   }
   if (removed != 0) log_info("removed %u names of dead processes from %s", removed, path_);
 }
@@ -249,10 +263,10 @@ void FabricFolder::remove_some_locked(std::uint32_t start) noexcept {
 int FabricFolder::try_claim_locked(std::uint32_t block, UniqueFd& listener) noexcept {
   const BlockName name(block);
   sockaddr_un address{};
-  (void)address_of(block, address);
+  (void)address_of(name.text, address);
   if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (errno != EADDRINUSE) return errno;
-    if (!is_dead(block)) return EADDRINUSE;
+    if (!is_dead(name.text)) return EADDRINUSE;
     if (::unlinkat(folder_.get(), name.text, 0) != 0 && errno != ENOENT) return EADDRINUSE;
     if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
       return errno;
@@ -277,7 +291,7 @@ int FabricFolder::claim(std::uint32_t& block, UniqueFd& listener) noexcept {
   }
   // Block 0 holds the special numbers 0 and 1 and is never used. A random start lets numbers rest
   // between uses.
-  const std::uint32_t start = random_block();
+  const std::uint32_t start = random_number() % kQpnBlocks;
   remove_some_locked(start);
   for (std::uint32_t i = 0; i < kQpnBlocks; ++i) {
     const std::uint32_t candidate = (start + i) % kQpnBlocks;
@@ -308,11 +322,41 @@ void FabricFolder::release(std::uint32_t block) noexcept {
   }
 }
 
+int FabricFolder::bind_apart(UniqueFd& socket, UniqueFd& place) noexcept {
+  constexpr int kTries = 16;
+  int error = EADDRINUSE;
+  // A name may be in use; and one that is bound at this moment looks dead to whoever removes those.
+  for (int tries = 0; tries < kTries && (error == EADDRINUSE || error == ENOENT); ++tries) {
+    const ApartName name(random_number());
+    sockaddr_un address{};
+    (void)address_of(name.text, address);
+    error = make_socket(socket, SOCK_DGRAM);
+    if (error != 0) break;
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      error = errno;
+      continue;
+    }
+    // A umask may have taken the right to connect.
+    if (::fchmodat(folder_.get(), name.text, 0600, 0) != 0) error = errno;
+    if (error == 0) {
+      place.reset(::openat(folder_.get(), name.text, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+      if (!place.valid()) error = errno;
+    }
+    (void)::unlinkat(folder_.get(), name.text, 0);
+  }
+  if (error != 0) {
+    socket.reset();
+    log_error("a socket in the rendezvous folder %s: %s%s", path_, std::strerror(error),
+              error == EMFILE ? " (raise 'ulimit -n')" : "");
+  }
+  return error;
+}
+
 int FabricFolder::connect(std::uint32_t block, UniqueFd& socket) noexcept {
   int error = make_socket(socket);
   if (error != 0) return error;
   sockaddr_un address{};
-  (void)address_of(block, address);
+  (void)address_of(BlockName(block).text, address);
   do {
     error =
         ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0
@@ -324,9 +368,10 @@ int FabricFolder::connect(std::uint32_t block, UniqueFd& socket) noexcept {
 }
 
 void FabricFolder::remove_stale(std::uint32_t block) noexcept {
+  const BlockName name(block);
   Lock held;
-  if (!is_dead(block) || lock(0, held) != 0 || !is_dead(block)) return;
-  log_info("removing %s/%s: its process died", path_, BlockName(block).text);
+  if (!is_dead(name.text) || lock(0, held) != 0 || !is_dead(name.text)) return;
+  log_info("removing %s/%s: its process died", path_, name.text);
   release(block);
 }
 

@@ -3,6 +3,7 @@
 // The rendezvous folder: where processes of one user find each other by queue pair number.
 //
 //   <folder>/q0a3     listening socket of the process that owns numbers 0x0a3000 ... 0x0a3fff
+//   <folder>/w89abcde a socket on its way to have no name (wake_socket.hpp): for a moment only
 //   <folder>/lock     held (flock) while a name is made or a dead one is removed; the last to leave
 //                     removes it too
 //
@@ -46,6 +47,10 @@ class FabricFolder {
   /// Removes the name of a block that is ours.
   void release(std::uint32_t block) noexcept;
 
+  /// A datagram socket of ours without a name: only `place` (O_PATH) leads to it. 0 or an errno,
+  /// logged.
+  int bind_apart(UniqueFd& socket, UniqueFd& place) noexcept;
+
   /// Connects to the owner of a block without waiting. 0; ENOENT when nobody has claimed it,
   /// ECONNREFUSED when its owner is dead, EAGAIN when it is busy.
   int connect(std::uint32_t block, UniqueFd& socket) noexcept;
@@ -66,6 +71,9 @@ class FabricFolder {
   };
   struct Names {
     std::uint64_t words[kQpnBlocks / 64] = {};
+    /// Of sockets that are to have none: each dead one is somebody who was killed just then.
+    std::uint32_t apart[8] = {};
+    std::uint32_t apart_count = 0;
     bool has(std::uint32_t block) const noexcept {
       return (words[block / 64] >> (block % 64) & 1) != 0;
     }
@@ -78,8 +86,8 @@ class FabricFolder {
   bool list(Names& names) const noexcept;
   /// Looks at some names from `start` on, and removes those of the dead.
   void remove_some_locked(std::uint32_t start) noexcept;
-  bool is_dead(std::uint32_t block) const noexcept;
-  bool address_of(std::uint32_t block, sockaddr_un& address) const noexcept;
+  bool is_dead(const char* name) const noexcept;
+  bool address_of(const char* name, sockaddr_un& address) const noexcept;
 
   UniqueFd folder_;
   bool through_proc_ = true;

@@ -9,6 +9,7 @@
 #include "providers/shm/fabric/culprits.hpp"
 #include "providers/shm/fabric/peer_life.hpp"
 #include "providers/shm/fabric/switchboard.hpp"
+#include "providers/shm/fabric/wake_socket.hpp"
 #include "runtime/base/log.hpp"
 
 namespace verbatim::shm {
@@ -137,14 +138,14 @@ Peer* Switchboard::make_acquaintance(Connection& connection, const HelloMessage&
   unsigned uid = 0;
   int error = peer->segment.map(segment.get(), received.fds[1].get());
   if (error == 0 && peer->segment.identity() != hello.identity) error = EPROTO;
-  if (error == 0 && !is_wake_fd(received.fds[2].get())) error = EPROTO;
+  if (error == 0) error = wakes_->connect(received.fds[2].get(), peer->wake);
   if (!peer_credentials(socket, peer->pid, uid) && error == 0) error = EACCES;
   if (error == 0 && life_lock_is_others(segment.get(), peer->pid)) error = EPROTO;
   if (error != 0) {
     if (culprits.first_word_of(peer->pid)) {
       log_warn("refused a process (process %d): %s", static_cast<int>(peer->pid),
                error == EPROTO
-                   ? "its segment, doorbells or wake descriptor are not what they must be"
+                   ? "its segment, doorbells or way to wake it are not what they must be"
                    : std::strerror(error));
     }
     around_.peers.rest(peer);
@@ -152,7 +153,6 @@ Peer* Switchboard::make_acquaintance(Connection& connection, const HelloMessage&
   }
   peer->identity = hello.identity;
   peer->segment_inode = inode_of(segment.get());
-  peer->wake = static_cast<UniqueFd&&>(received.fds[2]);
   peer->pidfd = open_peer_pidfd(socket, peer->pid);
   if (!peer->pidfd.valid()) {
     if (life_lock_held(segment.get())) {

@@ -168,7 +168,7 @@ void Node::continue_in_child() noexcept {
   if (node.parts_ != nullptr) {
     node.parts_->forked = true;
     node.parts_->segment.become_private();
-    node.parts_->service.close_listeners();
+    node.parts_->service.close_in_child();
     inherited_users += users;
     users = 0;
   }

@@ -61,7 +61,7 @@ struct Peer {
   pid_t pid = 0;      ///< in our pid namespace, from SO_PEERCRED; 0 when not visible
   bool self = false;  ///< loopback: pid is ours, arenas are our own
   UniqueFd pidfd;
-  UniqueFd wake;  ///< eventfd of the peer's service thread
+  UniqueFd wake;  ///< a socket of ours that leads to it; our eventfd in `self`
   std::atomic<bool> alive{true};
   std::atomic<Cma> cma{Cma::kUntried};
   std::atomic<bool> sender_fence{

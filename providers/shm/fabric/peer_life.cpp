@@ -7,9 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstring>
-
 namespace verbatim::shm {
 namespace {
 
@@ -54,17 +51,6 @@ bool life_lock_is_others(int fd, pid_t pid) noexcept {
   lock.l_whence = SEEK_SET;
   lock.l_len = 1;
   return ::fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK && lock.l_pid != pid;
-}
-
-bool is_wake_fd(int fd) noexcept {
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || (flags & O_NONBLOCK) == 0) return false;
-  char link[32];
-  char target[64] = "";
-  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  const ssize_t length = ::readlink(link, target, sizeof target - 1);
-  if (length < 0) return true;  // no /proc: what it is shows when it is written
-  return std::strncmp(target, "anon_inode:[eventfd]", sizeof target) == 0;
 }
 
 }  // namespace verbatim::shm

@@ -24,7 +24,4 @@ namespace verbatim::shm {
 /// Whether another process than `pid` holds it: the file is not his who sent it.
 [[nodiscard]] bool life_lock_is_others(int fd, pid_t pid) noexcept;
 
-/// An eventfd that cannot block its writer, as far as that can be told.
-[[nodiscard]] bool is_wake_fd(int fd) noexcept;
-
 }  // namespace verbatim::shm

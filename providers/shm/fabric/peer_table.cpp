@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/fabric/peer_table.hpp"
 
-#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <new>
+
+#include "providers/shm/fabric/wake_socket.hpp"
 
 namespace verbatim::shm {
 
@@ -30,11 +31,8 @@ void destroy(Peer* peer) noexcept {
 }  // namespace
 
 void Peer::wake_service() noexcept {
+  if (!self) return wake_through(wake.get());
   const std::uint64_t one = 1;
-  // The descriptor is the peer's too, who may have made writes wait and left no room for them: so
-  // many wakes are pending then that one more says nothing.
-  pollfd room{.fd = wake.get(), .events = POLLOUT, .revents = 0};
-  if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return;
   while (::write(wake.get(), &one, sizeof one) < 0 && errno == EINTR) {
   }
 }

@@ -3,7 +3,7 @@
 // What processes say to each other over the rendezvous sockets (AF_UNIX, SOCK_SEQPACKET): a handful
 // of fixed-size messages with descriptors (SCM_RIGHTS). The connecting side speaks first.
 //
-//   HELLO       + segment, doorbells, wake eventfd     once from either side
+//   HELLO       + segment, doorbells, place of its wake socket    once from either side
 //   WANT_ARENA                                         "let me map your arena n"
 //   ARENA       + the arena's file                     the answer
 //   REFUSED                                            or this one

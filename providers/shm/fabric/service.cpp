@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/fabric/service.hpp"
 
-#include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,19 +35,18 @@ void drain(DoorbellBlock& block, F f) noexcept {
 }  // namespace
 
 int Service::start() noexcept {
+  int error = peer_wakes_.open(around_.folder);
+  if (error != 0) return error;
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.ptr = &wake_source_;
-  if (!epoll_.valid() || !wake_.valid() ||
-      ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
-    const int error = errno;
+  if (!epoll_.valid() || !wake_.valid() || !watch(wake_.get(), wake_source_) ||
+      !watch(peer_wakes_.fd(), peer_wake_source_)) {
+    error = errno;
     log_error("descriptors for the service thread: %s%s", std::strerror(error),
               error == EMFILE ? " (raise 'ulimit -n')" : "");
     return error;
   }
-  switchboard_.open(epoll_.get(), wake_.get());
+  switchboard_.open(epoll_.get(), peer_wakes_);
   stopping_.store(false, std::memory_order_relaxed);
 
   // The thread inherits the mask: signals are for the application's threads.
@@ -60,7 +57,7 @@ int Service::start() noexcept {
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   (void)::pthread_attr_setstacksize(&attributes, kStackBytes);
-  int error = ::pthread_create(&thread_, &attributes, run, this);
+  error = ::pthread_create(&thread_, &attributes, run, this);
   // A program with much thread-local data needs more stack than that.
   if (error == EINVAL) error = ::pthread_create(&thread_, nullptr, run, this);
   ::pthread_attr_destroy(&attributes);
@@ -85,15 +82,20 @@ void Service::stop(bool forked) noexcept {
   switchboard_.close(forked);
   epoll_.reset();
   wake_.reset();
+  peer_wakes_.close();
+}
+
+bool Service::watch(int fd, EventSource& source) noexcept {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = &source;
+  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 void Service::wake() noexcept {
   const std::uint64_t one = 1;
   // What our threads did before is seen by the thread that wakes; pairs with on_wake().
   wakes_.fetch_add(1, std::memory_order_release);
-  // Peers have the descriptor too, see Peer::wake_service().
-  pollfd room{.fd = wake_.get(), .events = POLLOUT, .revents = 0};
-  if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return;
   while (::write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
   }
 }
@@ -125,6 +127,11 @@ void Service::loop() noexcept {
         case EventSource::kWake:
           on_wake();
           break;
+        case EventSource::kPeerWake:
+          // First what woke us, then what it announced: a ring after the drain wakes us again.
+          peer_wakes_.drain();
+          drain_doorbells();
+          break;
         case EventSource::kListener:
           switchboard_.on_listener(source);
           break;
@@ -141,13 +148,7 @@ void Service::loop() noexcept {
 
 void Service::on_wake() noexcept {
   std::uint64_t ignored = 0;
-  iovec part{.iov_base = &ignored, .iov_len = sizeof ignored};
-  // First the eventfd, then what it announced: a ring after the drain wakes us again. Without
-  // waiting, whatever its flags: peers have the descriptor too, and one may have taken what was in
-  // it.
-  if (::preadv2(wake_.get(), &part, 1, -1, RWF_NOWAIT) < 0 &&
-      (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL))
-    (void)!::read(wake_.get(), &ignored, sizeof ignored);
+  (void)!::read(wake_.get(), &ignored, sizeof ignored);
   (void)wakes_.load(std::memory_order_acquire);
   drain_doorbells();
   switchboard_.ask_for_arenas();

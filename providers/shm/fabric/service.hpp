@@ -3,7 +3,8 @@
 // The service thread: one per process, started with the node, asleep in epoll unless somebody wants
 // something.
 //
-//   wake eventfd   peers rang a doorbell, or a thread of ours wants a connect, an arena, the tick
+//   wake eventfd   a thread of ours rang a doorbell, or wants a connect, an arena, the tick
+//   wake socket    peers rang a doorbell
 //   sockets        strangers and peers (switchboard)
 //   pidfds         a peer ended
 //   time           1 ms tick while asked for; 50 ms sweep while a peer lives; the switchboard's own
@@ -40,7 +41,11 @@ class Service {
   void wake() noexcept;
   void want_tick(bool on) noexcept;
   [[nodiscard]] bool on_thread() const noexcept;
-  void close_listeners() noexcept { switchboard_.close_listeners(); }
+  /// What a forked child must not keep.
+  void close_in_child() noexcept {
+    switchboard_.close_listeners();
+    peer_wakes_.close();
+  }
   int add_listener(UniqueFd socket) noexcept {
     return switchboard_.add_listener(static_cast<UniqueFd&&>(socket));
   }
@@ -48,6 +53,7 @@ class Service {
  private:
   static void* run(void* self) noexcept;
   void loop() noexcept;
+  bool watch(int fd, EventSource& source) noexcept;
   void on_wake() noexcept;
   void drain_doorbells() noexcept;
   /// Milliseconds to sleep, -1 for until something happens.
@@ -56,8 +62,10 @@ class Service {
   Surroundings around_;
   Switchboard switchboard_;
   UniqueFd epoll_;
-  UniqueFd wake_;
+  UniqueFd wake_;  ///< nobody else has it
+  WakeSocket peer_wakes_;
   EventSource wake_source_{EventSource::kWake, this};
+  EventSource peer_wake_source_{EventSource::kPeerWake, this};
   pthread_t thread_{};
   std::atomic<bool> running_{false};
   std::atomic<bool> stopping_{false};

@@ -21,9 +21,9 @@ constexpr int kMessagesPerWake = 8;
 
 }  // namespace
 
-void Switchboard::open(int epoll, int wake_fd) noexcept {
+void Switchboard::open(int epoll, const WakeSocket& wakes) noexcept {
   epoll_ = epoll;
-  wake_fd_ = wake_fd;
+  wakes_ = &wakes;
 }
 
 void Switchboard::close(bool forked) noexcept {
@@ -186,7 +186,7 @@ int Switchboard::say_hello(Connection& connection) noexcept {
   hello.identity = segment.head().identity;
   hello.header_address = reinterpret_cast<std::uintptr_t>(segment.base());
   hello.layout_version = kLayoutVersion;
-  const int fds[] = {segment.fd(), segment.doorbell_fd(), wake_fd_};
+  const int fds[] = {segment.fd(), segment.doorbell_fd(), wakes_->place()};
   return send_message(connection.socket.get(), &hello, sizeof hello, fds);
 }
 

@@ -20,6 +20,7 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/fabric/peer_table.hpp"
 #include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/fabric/wake_socket.hpp"
 #include "providers/shm/fabric/wanted_blocks.hpp"
 
 namespace verbatim::shm {
@@ -43,8 +44,8 @@ class Switchboard {
 
   explicit Switchboard(const Surroundings& around) noexcept : around_(around) {}
 
-  /// `epoll` and `wake_fd` (handed to peers) stay the caller's.
-  void open(int epoll, int wake_fd) noexcept;
+  /// `epoll` and `wakes` (whose place peers get) stay the caller's.
+  void open(int epoll, const WakeSocket& wakes) noexcept;
   /// REQUIRES: the service thread has ended. In a forked child nothing is said to anybody.
   void close(bool forked) noexcept;
 
@@ -109,7 +110,7 @@ class Switchboard {
 
   Surroundings around_;
   int epoll_ = -1;
-  int wake_fd_ = -1;
+  const WakeSocket* wakes_ = nullptr;
   Listener listeners_[kMaxBlocksPerProcess] = {};
   std::atomic<std::uint32_t> listener_count_{0};
   Connection* oldest_ = nullptr;  ///< all connections, in order of their opening

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/fabric/wake_socket.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "runtime/base/log.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// The queue has net.unix.max_dgram_qlen places, 10 unless somebody changed it.
+constexpr int kDatagramsPerWake = 32;
+
+/// The device of the file system where a socket has its place; 0: it is no socket's. Asks no file
+/// system's server, who may be the stranger.
+std::uint64_t device_of_place(int place) noexcept {
+  struct statx status {};
+  if (::statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0 ||
+      !S_ISSOCK(status.stx_mode))
+    return 0;
+  return std::uint64_t{status.stx_dev_major} << 32 | status.stx_dev_minor;
+}
+
+}  // namespace
+
+int WakeSocket::open(FabricFolder& folder) noexcept {
+  const int error = folder.bind_apart(socket_, place_);
+  device_ = error == 0 ? device_of_place(place_.get()) : 0;
+  return error;
+}
+
+void WakeSocket::close() noexcept {
+  socket_.reset();
+  place_.reset();
+}
+
+void WakeSocket::drain() noexcept {
+  char byte;
+  for (int i = 0; i < kDatagramsPerWake; ++i) {
+    // Descriptors that came along are gone with the datagram: there is no room for them.
+    if (::recv(socket_.get(), &byte, sizeof byte, MSG_DONTWAIT | MSG_TRUNC) < 0 && errno != EINTR)
+      return;
+  }
+}
+
+int WakeSocket::connect(int place, UniqueFd& out) const noexcept {
+  if (device_ == 0 || device_of_place(place) != device_) return EPROTO;
+  UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return errno;
+  sockaddr_un way{};
+  way.sun_family = AF_UNIX;
+  std::snprintf(way.sun_path, sizeof way.sun_path, "/proc/self/fd/%d", place);
+  int error = 0;
+  do {
+    error = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&way), sizeof way) == 0
+                ? 0
+                : errno;
+  } while (error == EINTR);
+  if (error == 0) {
+    out = static_cast<UniqueFd&&>(socket);
+  } else if (error == ENOENT) {
+    log_info("without /proc a peer is not woken: it looks every 50 ms");
+    return 0;
+  }
+  return error == EPROTOTYPE || error == ECONNREFUSED ? EPROTO : error;
+}
+
+void wake_through(int socket) noexcept {
+  const char byte = 0;
+  while (::send(socket, &byte, sizeof byte, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// How peers wake our service thread: a datagram socket that only we read. With the HELLO a peer
+// gets its place, a descriptor (O_PATH) that can do nothing but lead a socket there; it connects
+// one of its own, which nobody else has, and sends a byte through it without waiting. (A socket of
+// ours that is handed out could be tampered with; and sockets under way between processes occupy
+// the kernel's collector of garbage, for which senders wait when many processes meet.)
+//
+// The queue holds few datagrams: when it is full we have been woken already, and whoever finds it
+// so goes on. A byte that is lost (no memory for it) is made good by the sweep; so are all of them
+// where there is no /proc, which leads to a place.
+//
+// The service thread's own, but for open() and close(). Spec: unix(7), open(2).
+#pragma once
+
+#include <cstdint>
+
+#include "providers/shm/fabric/fabric_folder.hpp"
+#include "runtime/base/unique_fd.hpp"
+
+namespace verbatim::shm {
+
+class WakeSocket {
+ public:
+  /// 0 or an errno, logged.
+  int open(FabricFolder& folder) noexcept;
+  void close() noexcept;
+
+  /// Readable when somebody woke us.
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  /// What peers get.
+  [[nodiscard]] int place() const noexcept { return place_.get(); }
+  /// Takes what has come, some of it when there is much: then fd() stays readable.
+  void drain() noexcept;
+
+  /// A socket of ours that leads to a stranger's place. 0, and `out` is invalid without /proc;
+  /// EPROTO when that is no such place, in our folder's file system; another errno.
+  int connect(int place, UniqueFd& out) const noexcept;
+
+ private:
+  UniqueFd socket_;
+  UniqueFd place_;
+  std::uint64_t device_ = 0;  ///< of the file system
+};
+
+/// Wakes the process that `socket` leads to. Never waits.
+void wake_through(int socket) noexcept;
+
+}  // namespace verbatim::shm
