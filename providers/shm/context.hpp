@@ -3,6 +3,7 @@
 // An opened shm device, and what its memory regions and address handles are.
 #pragma once
 
+#include "providers/shm/region_fast.hpp"
 #include "runtime/verbs/handles.hpp"
 #include "runtime/verbs/software/soft_events.hpp"
 
@@ -18,7 +19,14 @@ struct Context : verbatim::Context {
 };
 
 struct Mr : verbatim::Mr {
-  bool in_arena = false;  ///< arena_hold counts it
+  Region shown{};          ///< what its record says
+  bool in_arena = false;   ///< arena_hold counts shown.length bytes at shown.address
+  bool may_change = true;  ///< ibv_rereg_mr: it is an application's own memory
+  /// Where that memory lies, whether or not peers are shown it (windows may be): number + 1, or 0.
+  std::uint32_t arena = 0;
+  std::uint64_t arena_offset = 0;
+  void* mapping = nullptr;  ///< of a dma-buf
+  std::size_t mapping_bytes = 0;
 };
 
 }  // namespace verbatim::shm

@@ -11,6 +11,7 @@
 
 #include "providers/shm/cq.hpp"
 #include "providers/shm/cursor.hpp"
+#include "providers/shm/device_memory.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
@@ -42,6 +43,15 @@ std::uint64_t host_guid() noexcept {
   for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   // Locally administered, and nobody's group: Ethernet addresses are made from it.
   return (hash | std::uint64_t{2} << 56) & ~(std::uint64_t{1} << 56 | kDeviceBits);
+}
+
+/// Nothing is pinned, so every region is one on demand, up to the whole address space.
+void describe_memory(ibv_device_attr_ex& attr) noexcept {
+  attr.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+  attr.odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+                                                 IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+                                                 IBV_ODP_SUPPORT_ATOMIC;
+  attr.max_dm_size = kMaxDeviceMemory;
 }
 
 }  // namespace
@@ -120,6 +130,7 @@ int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept 
   attr.phys_port_cnt_ex = 1;
   attr.completion_timestamp_mask = ~std::uint64_t{0};
   attr.hca_core_clock = kRawClockKhz;
+  describe_memory(attr);
   return 0;
 }
 

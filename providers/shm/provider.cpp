@@ -7,6 +7,7 @@
 #include "providers/shm/cq.hpp"
 #include "providers/shm/cursor.hpp"
 #include "providers/shm/device.hpp"
+#include "providers/shm/device_memory.hpp"
 #include "providers/shm/hot.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region.hpp"
@@ -35,7 +36,14 @@ struct Shm : SoftChannelVerbs {
   static constexpr auto alloc_pd = shm::alloc_pd;
   static constexpr auto dealloc_pd = shm::dealloc_pd;
   static constexpr auto reg_mr = shm::reg_mr;
+  static constexpr auto rereg_mr = shm::rereg_mr;
   static constexpr auto dereg_mr = shm::dereg_mr;
+  static constexpr auto reg_dmabuf_mr = shm::reg_dmabuf_mr;
+  static constexpr auto alloc_null_mr = shm::alloc_null_mr;
+  static constexpr auto advise_mr = shm::advise_mr;
+  static constexpr auto alloc_dm = shm::alloc_dm;
+  static constexpr auto free_dm = shm::free_dm;
+  static constexpr auto reg_dm_mr = shm::reg_dm_mr;
   static constexpr auto create_ah = shm::create_ah;
   static constexpr auto destroy_ah = shm::destroy_ah;
 

@@ -8,8 +8,10 @@
 #include <cstring>
 
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/null_memory.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
+#include "providers/shm/window_access.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
 
@@ -19,6 +21,7 @@ namespace {
 /// By CMA: long enough to hide the microsecond before its first byte, short enough that a
 /// deregistration waits for a tenth of a millisecond at most.
 constexpr std::uint64_t kChunk = 1u << 20;
+static_assert(kChunk <= kNullBytes);
 /// Through a mapping: what memcpy still writes to the cache, not around it, for a reader at hand.
 constexpr std::uint64_t kMappedChunk = 256u << 10;
 
@@ -34,7 +37,7 @@ void walk(const LocalRange* ranges, std::uint32_t count, std::uint64_t from, std
     }
     std::uint64_t n = ranges[i].length - from;
     if (n > length - distance) n = length - distance;
-    f(ranges[i].at + from, n, distance);
+    f(ranges[i].at == nullptr ? nullptr : ranges[i].at + from, n, distance);
     distance += n;
     from = 0;
   }
@@ -65,6 +68,10 @@ Reach copy_cma(Qp& qp, const Transfer& transfer, std::uint64_t from, std::uint64
   unsigned long count = 0;
   walk(transfer.local, transfer.local_count, from, length,
        [&](unsigned char* at, std::uint64_t n, std::uint64_t) {
+         // A chunk is no longer than what stands in for null memory, which is only read here.
+         if (at == nullptr)
+           at = transfer.direction == Direction::kToPeer ? const_cast<unsigned char*>(null_source())
+                                                         : null_sink();
          local[count++] = {at, n};
        });
   const iovec remote{reinterpret_cast<void*>(address), length};
@@ -98,10 +105,15 @@ Reach way_to(const Qp& qp, std::uint32_t key, std::uint64_t iova, std::uint64_t 
   Region region;
   std::uint64_t offset;
   if (!find_region(qp.remote_regions, qp.remote_region_capacity, key, region) ||
-      region.pd != qp.remote_pd || (region.access & need) != need ||
-      !region.contains(iova, length, offset))
+      (region.access & need) != need || !region.contains(iova, length, offset))
     return Reach::kDenied;
-  address = region.address + offset;
+  if (region.pd != qp.remote_pd && !opens_window(qp, region)) {
+    if (need != IBV_ACCESS_LOCAL_WRITE || !is_null_memory(region, qp.remote_pd))
+      return Reach::kDenied;
+    mapped = null_sink();  // a posted receive that forgets; a copy goes in chunks that fit
+    return Reach::kDone;
+  }
+  address = region.arena == RegionRecord::kOwnerOnly ? 0 : region.address + offset;
   mapped = mapped_bytes(qp, key, iova, length, need);
   if (mapped != nullptr) return Reach::kDone;
   Peer& peer = *qp.peer;
@@ -158,7 +170,7 @@ Reach copy(Qp& qp, SendLock& lock, const Transfer& transfer, std::uint64_t& done
         gather(mapped, transfer.local, transfer.local_count, done, chunk);
       else
         scatter(transfer.local, transfer.local_count, done, mapped, chunk);
-    } else if (way == Reach::kService &&
+    } else if (way == Reach::kService && address != 0 &&
                qp.peer->cma.load(std::memory_order_acquire) == Cma::kWorks) {
       const Reach result = copy_cma(qp, transfer, done, address, chunk, chunk);
       if (result != Reach::kDone) return result;
@@ -175,7 +187,10 @@ void gather(unsigned char* to, const LocalRange* ranges, std::uint32_t count, st
             std::uint64_t length) noexcept {
   walk(ranges, count, from, length,
        [to](const unsigned char* bytes, std::uint64_t n, std::uint64_t distance) {
-         std::memcpy(to + distance, bytes, n);
+         if (bytes != nullptr)
+           std::memcpy(to + distance, bytes, n);
+         else
+           std::memset(to + distance, 0, n);
        });
 }
 
@@ -183,7 +198,7 @@ void scatter(const LocalRange* ranges, std::uint32_t count, std::uint64_t from,
              const unsigned char* bytes, std::uint64_t length) noexcept {
   walk(ranges, count, from, length,
        [bytes](unsigned char* at, std::uint64_t n, std::uint64_t distance) {
-         std::memcpy(at, bytes + distance, n);
+         if (at != nullptr) std::memcpy(at, bytes + distance, n);
        });
 }
 

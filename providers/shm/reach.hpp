@@ -17,7 +17,7 @@
 namespace verbatim::shm {
 
 struct LocalRange {
-  unsigned char* at;
+  unsigned char* at;  ///< nullptr: null memory (null_memory.hpp)
   std::uint64_t length;
 };
 

@@ -6,6 +6,7 @@
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
+#include "providers/shm/null_memory.hpp"
 #include "providers/shm/reach.hpp"
 #include "providers/shm/receive_fast.hpp"
 #include "providers/shm/shared_receive.hpp"
@@ -102,8 +103,10 @@ ibv_wc_status receive_ranges(const Qp& qp, const Receive& receive, std::uint64_t
     if (sge.length == 0) continue;
     Region region;
     std::uint64_t offset;
-    if (!find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) || region.pd != pd ||
-        (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
+    if (!find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region))
+      return IBV_WC_LOC_PROT_ERR;
+    if (is_null_memory(region, pd)) continue;
+    if (region.pd != pd || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
         !region.contains(sge.address, sge.length, offset))
       return IBV_WC_LOC_PROT_ERR;
     out[i].at = reinterpret_cast<unsigned char*>(region.address + offset);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/null_memory.hpp"
 #include "providers/shm/region_fast.hpp"
 
 namespace verbatim::shm {
@@ -59,7 +60,8 @@ std::uint64_t ReceiveStore::fill(std::uint64_t index, const ibv_recv_wr& wr,
     Region region;
     std::uint64_t offset;
     if (sge.length != 0 && (!find_region(keys.regions, keys.capacity, sge.lkey, region) ||
-                            region.pd != keys.pd || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
+                            (region.pd != keys.pd && !is_null_memory(region, keys.pd)) ||
+                            (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
                             !region.contains(sge.addr, sge.length, offset)))
       bad = true;
   }

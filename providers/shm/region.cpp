@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/region.hpp"
 
+#include <sys/mman.h>
+
 #include <cerrno>
 
 #include "providers/shm/context.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/region_table.hpp"
+#include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/memory/arena.hpp"
 
@@ -16,12 +19,39 @@ namespace {
 constexpr unsigned kRemote =
     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
+void* memory_of(const Region& region) noexcept { return reinterpret_cast<void*>(region.address); }
+
+/// Notes where the range of mr.shown lies, and shows it to peers that have rights to it.
+void find_arena(Mr& mr) noexcept {
+  Region& region = mr.shown;
+  ArenaView view;
+  mr.in_arena = region.length != 0 && arena_hold(memory_of(region), region.length, view);
+  const bool mappable = mr.in_arena && view.number != kNoArenaNumber;
+  mr.arena = mappable ? view.number + 1 : 0;
+  mr.arena_offset = mappable ? view.offset : 0;
+}
+
+void show_arena(Mr& mr) noexcept {
+  Region& region = mr.shown;
+  region.arena = 0;
+  region.arena_offset = 0;
+  if (mr.arena == 0 || (region.access & kRemote) == 0) return;
+  arena_share(mr.arena - 1);
+  region.arena = mr.arena;
+  region.arena_offset = mr.arena_offset;
+}
+
+bool peers_may_touch(const Mr& mr) noexcept {
+  return (mr.shown.access & (kRemote | IBV_ACCESS_LOCAL_WRITE)) != 0;
+}
+
 }  // namespace
 
 int alloc_pd(verbatim::Context&, verbatim::Pd** out) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  if (live.pds == holder::kMaxPd) return ENOMEM;
   auto* pd = make_nothrow<verbatim::Pd>();
   if (pd == nullptr) return ENOMEM;
-  LockGuard<Mutex> guard(live.mutex);
   pd->plain.handle = ++live.pds;
   *out = pd;
   return 0;
@@ -32,42 +62,114 @@ int dealloc_pd(verbatim::Pd& pd) noexcept {
   return 0;
 }
 
+int check_rights(unsigned access) noexcept {
+  if ((access & IBV_ACCESS_FLUSH_PERSISTENT) == 0) return 0;
+  log_error(
+      "reg_mr: IBV_ACCESS_FLUSH_PERSISTENT: shm cannot promise that memory outlives a loss of "
+      "power; IBV_ACCESS_FLUSH_GLOBAL is what it has");
+  return EOPNOTSUPP;
+}
+
+int publish_mr(Mr& mr) noexcept {
+  std::uint32_t key;
+  if (const int error = region_table.publish(mr.shown, key); error != 0) {
+    if (mr.in_arena) arena_drop(memory_of(mr.shown), mr.shown.length);
+    return error;
+  }
+  mr.plain.lkey = mr.plain.rkey = key;
+  mr.plain.handle = key >> 8;
+  return 0;
+}
+
 int reg_mr(verbatim::Pd& pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access,
            verbatim::Mr** out) noexcept {
+  if (const int error = check_rights(access); error != 0) return error;
   Mr* mr = make_nothrow<Mr>();
   if (mr == nullptr) return ENOMEM;
-  Region region{};
-  region.iova = iova;
-  region.length = length;
-  region.address = reinterpret_cast<std::uint64_t>(addr);
-  region.access = access;
-  region.pd = pd.plain.handle;
-  ArenaView view;
-  mr->in_arena = length != 0 && arena_hold(addr, length, view);
-  if (mr->in_arena && view.number != kNoArenaNumber && (access & kRemote) != 0) {
-    arena_share(view.number);
-    region.arena = view.number + 1;
-    region.arena_offset = view.offset;
-  }
-  std::uint32_t key;
-  if (const int error = region_table.publish(region, key); error != 0) {
-    if (mr->in_arena) arena_drop(addr, length);
+  mr->shown.iova = iova;
+  mr->shown.length = length;
+  mr->shown.address = reinterpret_cast<std::uint64_t>(addr);
+  mr->shown.access = access;
+  mr->shown.pd = pd.plain.handle;
+  find_arena(*mr);
+  show_arena(*mr);
+  if (const int error = publish_mr(*mr); error != 0) {
     destroy_nothrow(mr);
     return error;
   }
-  mr->plain.lkey = mr->plain.rkey = key;
-  mr->plain.handle = key >> 8;
   *out = mr;
+  return 0;
+}
+
+int reg_fixed_mr(verbatim::Pd& pd, void* memory, std::size_t length, unsigned access,
+                 verbatim::Mr** out) noexcept {
+  if (const int error = reg_mr(pd, memory, length, 0, access, out); error != 0) return error;
+  static_cast<Mr*>(*out)->may_change = false;
+  return 0;
+}
+
+int rereg_mr(verbatim::Mr& handle, int flags, verbatim::Pd* pd, void* addr, std::size_t length,
+             unsigned access) noexcept {
+  Mr& mr = static_cast<Mr&>(handle);
+  if (!mr.may_change) {
+    log_error("rereg_mr: only regions that ibv_reg_mr and its kin made can be changed");
+    return EINVAL;
+  }
+  const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+  const bool changes_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
+  if (changes_access)
+    if (const int error = check_rights(access); error != 0) return error;
+  Mr next;
+  next.shown = mr.shown;
+  next.arena = mr.arena;
+  next.arena_offset = mr.arena_offset;
+  if (changes_access) next.shown.access = access;
+  if (pd != nullptr) next.shown.pd = pd->plain.handle;
+  if (moves) {
+    next.shown.address = reinterpret_cast<std::uint64_t>(addr);
+    next.shown.length = length;
+    next.shown.iova = (next.shown.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : next.shown.address;
+    find_arena(next);
+  }
+  show_arena(next);
+  if (const int error = region_table.change(mr.plain.lkey, next.shown, peers_may_touch(mr));
+      error != 0) {
+    if (moves && next.in_arena) arena_drop(memory_of(next.shown), next.shown.length);
+    return error;
+  }
+  if (moves) {
+    if (mr.in_arena) arena_drop(memory_of(mr.shown), mr.shown.length);
+    mr.in_arena = next.in_arena;
+  }
+  mr.shown = next.shown;
+  mr.arena = next.arena;
+  mr.arena_offset = next.arena_offset;
   return 0;
 }
 
 int dereg_mr(verbatim::Mr& handle) noexcept {
   Mr& mr = static_cast<Mr&>(handle);
-  const bool peers_may_touch = (mr.access & (kRemote | IBV_ACCESS_LOCAL_WRITE)) != 0;
-  if (const int error = region_table.retire(mr.plain.lkey, peers_may_touch); error != 0)
+  if (const int error = region_table.retire(mr.plain.lkey, peers_may_touch(mr)); error != 0)
     return error;
-  if (mr.in_arena) arena_drop(mr.plain.addr, mr.plain.length);
+  if (mr.in_arena) arena_drop(memory_of(mr.shown), mr.shown.length);
+  if (mr.mapping != nullptr) ::munmap(mr.mapping, mr.mapping_bytes);
   destroy_nothrow(&mr);
+  return 0;
+}
+
+int alloc_null_mr(verbatim::Pd& pd, verbatim::Mr** out) noexcept {
+  Mr* mr = make_nothrow<Mr>();
+  if (mr == nullptr) return ENOMEM;
+  mr->may_change = false;
+  mr->shown.length = ~std::uint64_t{0};
+  mr->shown.access = IBV_ACCESS_LOCAL_WRITE;
+  mr->shown.pd = holder::kNullMemory | pd.plain.handle;
+  if (const int error = publish_mr(*mr); error != 0) {
+    destroy_nothrow(mr);
+    return error;
+  }
+  mr->plain.rkey = 0;  // of a null region only the lkey is one
+  *out = mr;
   return 0;
 }
 

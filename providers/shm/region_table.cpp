@@ -11,6 +11,24 @@ namespace verbatim::shm {
 
 constinit RegionTable region_table;
 
+namespace {
+
+/// Publishes a record of ours; pairs with find_region().
+void write_record(RegionRecord& record, const Region& region, std::uint32_t key,
+                  std::uint64_t serial) noexcept {
+  poke(record.iova, region.iova);
+  poke(record.length, region.length);
+  poke(record.address, region.address);
+  poke(record.arena_offset, region.arena_offset);
+  poke(record.access, region.access);
+  poke(record.pd, region.pd);
+  poke(record.arena, region.arena);
+  poke(record.key, key);
+  record.serial.store(serial, std::memory_order_release);
+}
+
+}  // namespace
+
 int RegionTable::publish(const Region& region, std::uint32_t& key) noexcept {
   OwnSegment& segment = Node::get().segment();
   std::uint32_t index = 0;
@@ -45,18 +63,28 @@ int RegionTable::publish(const Region& region, std::uint32_t& key) noexcept {
     give_back(index);
     return error;
   }
-  poke(record.iova, region.iova);
-  poke(record.length, region.length);
-  poke(record.address, region.address);
-  poke(record.arena_offset, region.arena_offset);
-  poke(record.access, region.access);
-  poke(record.pd, region.pd);
-  poke(record.arena, region.arena);
   key = index << 8 | generation_[index];
-  poke(record.key, key);
-  // Publishes the record; pairs with find_region().
-  record.serial.store(serial, std::memory_order_release);
+  write_record(record, region, key, serial);
   return 0;
+}
+
+int RegionTable::change(std::uint32_t key, const Region& region, bool may_be_written) noexcept {
+  RegionRecord& record = Node::get().segment().regions()[key >> 8];
+  const std::uint64_t before = record.serial.exchange(0, std::memory_order_seq_cst);
+  if (may_be_written && !await_all_peers()) {
+    record.serial.store(before, std::memory_order_release);
+    log_error(
+        "rereg_mr: a peer process was stopped in the middle of a copy to or from this region; "
+        "continue that process and try again");
+    return EBUSY;
+  }
+  write_record(record, region, key, next_serial());
+  return 0;
+}
+
+std::uint64_t RegionTable::next_serial() noexcept {
+  LockGuard<SpinLock> guard(lock_);
+  return ++serials_;
 }
 
 int RegionTable::retire(std::uint32_t key, bool may_be_written) noexcept {

@@ -18,6 +18,9 @@ class RegionTable {
  public:
   /// Publishes a region (its serial is ours to give). 0 and the key, or ENOMEM.
   int publish(const Region& region, std::uint32_t& key) noexcept;
+  /// Gives what `key` means another meaning, and the same key. EBUSY as retire(): it means what it
+  /// meant before.
+  int change(std::uint32_t key, const Region& region, bool may_be_written) noexcept;
   /// Makes `key` mean nothing and waits until nobody uses it. EBUSY after a bound: somebody was
   /// stopped in the middle of a copy; the key stays dead, and the same call may be made again.
   int retire(std::uint32_t key, bool may_be_written) noexcept;
@@ -26,6 +29,7 @@ class RegionTable {
 
  private:
   void give_back(std::uint32_t index) noexcept;
+  std::uint64_t next_serial() noexcept;
 
   SpinLock lock_;
   std::uint32_t used_ = 0;       ///< indices ever handed out; index 0 never is

@@ -15,6 +15,7 @@
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_queue.hpp"
+#include "providers/shm/window_access.hpp"
 
 namespace verbatim::shm {
 
@@ -64,7 +65,7 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   Region region;
   std::uint64_t offset;
   if (!find_region(qp.remote_regions, qp.remote_region_capacity, rkey, region) ||
-      region.pd != qp.remote_pd || (region.access & need) != need ||
+      (region.pd != qp.remote_pd && !opens_window(qp, region)) || (region.access & need) != need ||
       !region.contains(address, bytes, offset))
     return nullptr;
   if (qp.self) return reinterpret_cast<unsigned char*>(region.address + offset);

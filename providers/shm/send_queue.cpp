@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/null_memory.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/service_requests.hpp"
 #include "runtime/base/log.hpp"
@@ -262,7 +263,9 @@ bool resolve_local(const Qp& qp, const PendingSend& send, const ibv_sge* sges, s
     out[i].at = reinterpret_cast<unsigned char*>(sges[i].addr);
     if (send.is_inline || sges[i].length == 0) continue;
     out[i].at = local_bytes(qp, sges[i], need);
-    if (out[i].at == nullptr) return false;
+    if (out[i].at == nullptr &&
+        !names_null_memory(qp.own_regions, qp.own_region_capacity, qp.pd_number, sges[i].lkey))
+      return false;
   }
   return true;
 }

@@ -3,9 +3,12 @@
 
 #include <cstring>
 
+#include "providers/shm/address_space.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
+#include "providers/shm/null_memory.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/window_access.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -64,10 +67,15 @@ unsigned char* target(const Qp& qp, std::uint32_t rkey, std::uint64_t iova, std:
   Region region;
   std::uint64_t offset;
   if (!find_region(qp.own_regions, qp.own_region_capacity, rkey, region) ||
-      region.pd != qp.pd_number || (region.access & need) != need ||
+      (region.pd != qp.pd_number && !admits_window(qp, region)) || (region.access & need) != need ||
       !region.contains(iova, length, offset))
     return nullptr;
-  return reinterpret_cast<unsigned char*>(region.address + offset);
+  const std::uint64_t at = region.address + offset;
+  // A peer may name any address of a region on demand; receives are our application's own.
+  if ((region.access & IBV_ACCESS_ON_DEMAND) != 0 && need != IBV_ACCESS_LOCAL_WRITE &&
+      fault_in(at, length, need != IBV_ACCESS_REMOTE_READ) != 0)
+    return nullptr;
+  return reinterpret_cast<unsigned char*>(at);
 }
 
 /// Copies a peer's bytes into posted receive number `index`, from its byte `from` on.
@@ -82,7 +90,9 @@ bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned
   for (std::uint32_t i = 0; i < qp.rq.max_sge; ++i) {
     ranges[i] = {target(qp, sges[i].lkey, sges[i].address, sges[i].length, IBV_ACCESS_LOCAL_WRITE),
                  sges[i].length};
-    if (ranges[i].at == nullptr && ranges[i].length != 0) return false;
+    if (ranges[i].at == nullptr && ranges[i].length != 0 &&
+        !names_null_memory(qp.own_regions, qp.own_region_capacity, qp.pd_number, sges[i].lkey))
+      return false;
     room += ranges[i].length;
   }
   if (from > room || length > room - from) return false;

@@ -169,7 +169,8 @@ Status rereg_mr(Mr& mr, int flags, Pd* pd, void* addr, std::size_t length,
   if (moves) {
     mr.plain.addr = addr;
     mr.plain.length = length;
-    mr.iova = reinterpret_cast<std::uintptr_t>(addr);
+    const unsigned rights = changes_access ? access : mr.access;
+    mr.iova = (rights & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : reinterpret_cast<std::uintptr_t>(addr);
   }
   if (changes_access) mr.access = access;
   return {};

@@ -19,11 +19,19 @@ using namespace verbatim::shm;
 
 constexpr std::uint64_t kArenas = 3;
 constexpr std::uint32_t kRights = IBV_ACCESS_REMOTE_WRITE;
+constexpr std::uint32_t kPeerQpn = 1;
+
+/// May the queue pair of the scene use what has this holder?
+bool ours(std::uint32_t holder) {
+  return holder == 1 || holder == (holder::kWindowOfPd | 1u) ||
+         holder == (holder::kWindowOfQp | kPeerQpn);
+}
 
 struct Scene {
   Stranger stranger{0x3333, 0xfa0};
   Peer peer;
   shm::Qp qp;
+  QpRecord record{};
   unsigned char* memory = nullptr;
 
   Scene() {
@@ -40,6 +48,8 @@ struct Scene {
     for (auto& word : peer.refused.words) word.store(~std::uint64_t{0});
     qp.peer = &peer;
     qp.remote_pd = 1;
+    record.dest_qpn = kPeerQpn;
+    qp.own = &record;
   }
   bool mapped(const unsigned char* at, std::uint64_t bytes) const {
     for (const Arena& arena : peer.arenas) {
@@ -67,7 +77,8 @@ void judge_regions(Input& input, Scene& all) {
     record.arena_offset = input.number();
     record.key = i << 8 | (input.take() & 3u);
     record.access = input.take();
-    record.pd = input.take() & 1u;
+    const std::uint32_t held = input.take();
+    record.pd = (held & 1u) | (held & 6u) << 29;
     record.arena = input.take() % 5u;
     record.serial.store(input.take());
   }
@@ -97,7 +108,7 @@ void judge_regions(Input& input, Scene& all) {
     if (!find_write_target(qp, key)) continue;
     const WriteTarget& target = qp.write_target;
     VBT_HOLDS(target.rkey == key && all.mapped(target.base, target.length));
-    VBT_HOLDS((table[key >> 8].access & kRights) == kRights && table[key >> 8].pd == 1);
+    VBT_HOLDS((table[key >> 8].access & kRights) == kRights && ours(table[key >> 8].pd));
   }
 }
 

@@ -54,15 +54,8 @@ unsigned char* Endpoint::bytes(std::int32_t region) {
 RegionInfo Endpoint::add_region(Region region, int access, ibv_pd* in) {
   region.mr.reset(ibv_reg_mr(in, region.start, region.size, access));
   if (!region.mr) fail("ibv_reg_mr", errno);
-  region.lkey = region.mr->lkey;
-  RegionInfo info;
-  info.id = static_cast<std::int32_t>(regions_.size());
-  info.lkey = region.mr->lkey;
-  info.rkey = region.mr->rkey;
-  info.address = reinterpret_cast<std::uintptr_t>(region.start);
-  info.size = region.size;
-  regions_.push_back(std::move(region));
-  return info;
+  region.iova = reinterpret_cast<std::uintptr_t>(region.start);
+  return keep_region(std::move(region));
 }
 
 RegionInfo Endpoint::allocate(MemoryKind kind, std::uint64_t size, int access) {
@@ -84,14 +77,12 @@ RegionInfo Endpoint::register_part(std::int32_t region, std::uint64_t offset, st
 }
 
 RegionInfo Endpoint::register_foreign(std::int32_t region, int access) {
-  if (!foreign_pd_) foreign_pd_.reset(ibv_alloc_pd(context()));
-  if (!foreign_pd_) fail("ibv_alloc_pd", errno);
   const Region& ours = regions_.at(static_cast<std::size_t>(region));
   Region theirs;
   theirs.memory = ours.memory;
   theirs.start = ours.start;
   theirs.size = ours.size;
-  return add_region(std::move(theirs), access, foreign_pd_.get());
+  return add_region(std::move(theirs), access, foreign_pd());
 }
 
 std::int32_t Endpoint::reregister(std::int32_t region, std::int32_t flags, std::uint64_t offset,
@@ -103,6 +94,7 @@ std::int32_t Endpoint::reregister(std::int32_t region, std::int32_t flags, std::
   if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
     old.start = start;
     old.size = size;
+    old.iova = reinterpret_cast<std::uintptr_t>(start);
   }
   old.lkey = old.mr->lkey;
   return 0;
@@ -110,8 +102,7 @@ std::int32_t Endpoint::reregister(std::int32_t region, std::int32_t flags, std::
 
 RegionInfo Endpoint::region_info(std::int32_t id) {
   const Region& region = regions_.at(static_cast<std::size_t>(id));
-  return {id, region.mr->lkey, region.mr->rkey, reinterpret_cast<std::uintptr_t>(region.start),
-          region.size};
+  return {id, region.mr->lkey, region.mr->rkey, region.iova, region.size};
 }
 
 std::int32_t Endpoint::deregister(std::int32_t region) {

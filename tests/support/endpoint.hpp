@@ -53,6 +53,28 @@ class Endpoint {
   /// Watches an aligned word of memory and calls no verb until it has this value.
   void await_word(std::int32_t region, std::uint64_t offset, std::uint64_t value);
 
+  // --- memory of every other kind (endpoint_memory.cpp)
+  /// Throws what ibv_reg_mr* refuses.
+  RegionInfo register_as(RegionWish wish);
+  /// ibv_rereg_mr: its answer. `wish` says what the flags change.
+  std::int32_t change_region(std::int32_t region, std::int32_t flags, RegionWish wish);
+  RegionInfo allocate_null();
+  /// `size` bytes of device memory, registered as a whole.
+  RegionInfo allocate_device(std::uint64_t size, std::int32_t access);
+  std::vector<std::uint8_t> copy_from_device(std::int32_t region, std::uint64_t offset,
+                                             std::uint64_t length);
+  /// The verb's answer.
+  std::int32_t copy_to_device(std::int32_t region, std::uint64_t offset,
+                              std::vector<std::uint8_t> bytes);
+
+  // --- memory windows
+  WindowInfo allocate_window(std::int32_t type);
+  /// ibv_dealloc_mw: its answer.
+  std::int32_t free_window(std::int32_t window);
+  /// The verb's answer.
+  std::int32_t bind_window(std::int32_t qp, WindowBind bind);
+  std::uint32_t window_key(std::int32_t window);
+
   // --- objects
   std::int32_t create_cq(std::int32_t depth, std::int32_t with_channel);
   /// How deep it really is.
@@ -127,6 +149,7 @@ class Endpoint {
   ibv_ah* ah(std::int32_t id) { return ahs_.at(static_cast<std::size_t>(id)).get(); }
   /// The XRC domain of this endpoint, made when first asked for.
   ibv_xrcd* xrcd();
+  ibv_mw* window(std::int32_t id) { return windows_.at(static_cast<std::size_t>(id)).get(); }
   unsigned char* bytes(std::int32_t region);
   const std::shared_ptr<Session>& session() const { return session_; }
 
@@ -136,6 +159,8 @@ class Endpoint {
     unsigned char* start = nullptr;
     std::uint64_t size = 0;
     std::uint32_t lkey = 0;  ///< outlives the registration, to be wrong afterwards
+    std::uint64_t iova = 0;  ///< what its first byte is called
+    std::int32_t device = -1;
     MrHandle mr;
   };
   struct Cq {
@@ -152,6 +177,8 @@ class Endpoint {
   std::int32_t add_ah(ibv_ah* ah);
   ibv_ah_attr path_to(const QpInfo& remote, bool global);
   RegionInfo add_region(Region region, int access, ibv_pd* in);
+  RegionInfo keep_region(Region region);
+  ibv_pd* foreign_pd();
   std::int32_t add_cq(std::int32_t depth, std::shared_ptr<ibv_comp_channel> channel);
   std::shared_ptr<ibv_comp_channel> new_channel();
   ibv_sge to_sge(const Slice& piece);
@@ -162,7 +189,9 @@ class Endpoint {
   // In the order of their dependence: destroyed from the bottom.
   std::shared_ptr<Session> session_;
   PdHandle foreign_pd_;  ///< made by the first register_foreign()
+  std::deque<DmHandle> devices_;
   std::deque<Region> regions_;
+  std::deque<MwHandle> windows_;
   std::deque<Cq> cqs_;
   XrcdHandle xrcd_;
   std::deque<Srq> srqs_;

@@ -42,8 +42,7 @@ Posted post_chained(std::vector<Wr>& wrs, Post&& post) {
 
 ibv_sge Endpoint::to_sge(const Slice& piece) {
   const Region& region = regions_.at(static_cast<std::size_t>(piece.region));
-  return {reinterpret_cast<std::uintptr_t>(region.start) + piece.offset, piece.length,
-          piece.lkey != 0 ? piece.lkey : region.lkey};
+  return {region.iova + piece.offset, piece.length, piece.lkey != 0 ? piece.lkey : region.lkey};
 }
 
 Posted Endpoint::post_send(std::int32_t id, std::vector<Request> requests) {

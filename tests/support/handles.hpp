@@ -24,9 +24,23 @@ struct Destroyer {
   }
 };
 
+/// These verbs are inline functions: of internal linkage, so none for a template.
+struct WindowDestroyer {
+  void operator()(ibv_mw* mw) const {
+    if (const int error = ibv_dealloc_mw(mw)) report_failed_destroy("ibv_dealloc_mw", error);
+  }
+};
+struct DeviceMemoryDestroyer {
+  void operator()(ibv_dm* dm) const {
+    if (const int error = ibv_free_dm(dm)) report_failed_destroy("ibv_free_dm", error);
+  }
+};
+
 using ContextHandle = std::unique_ptr<ibv_context, Destroyer<ibv_close_device>>;
 using PdHandle = std::unique_ptr<ibv_pd, Destroyer<ibv_dealloc_pd>>;
 using MrHandle = std::unique_ptr<ibv_mr, Destroyer<ibv_dereg_mr>>;
+using MwHandle = std::unique_ptr<ibv_mw, WindowDestroyer>;
+using DmHandle = std::unique_ptr<ibv_dm, DeviceMemoryDestroyer>;
 using ChannelHandle = std::unique_ptr<ibv_comp_channel, Destroyer<ibv_destroy_comp_channel>>;
 using CqHandle = std::unique_ptr<ibv_cq, Destroyer<ibv_destroy_cq>>;
 using QpHandle = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;

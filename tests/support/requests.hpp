@@ -28,6 +28,35 @@ struct RegionInfo {
   std::uint64_t size = 0;
 };
 
+/// How a region comes to be, beyond a plain ibv_reg_mr of memory of its own.
+struct RegionWish {
+  std::int32_t of = -1;      ///< region whose memory it takes; -1: the whole address space
+  std::uint64_t offset = 0;  ///< in that memory
+  std::uint64_t size = 0;    ///< bytes
+  std::int32_t access = kAllAccess;
+  std::int32_t with_iova = 0;  ///< ibv_reg_mr_iova2 with `iova`
+  std::uint64_t iova = 0;
+  std::int32_t foreign_pd = 0;  ///< in another protection domain
+};
+
+struct WindowInfo {
+  std::int32_t id = -1;
+  std::uint32_t rkey = 0;
+  std::int32_t type = 0;
+};
+
+/// ibv_bind_mw for a window of type 1, IBV_WR_BIND_MW for one of type 2.
+struct WindowBind {
+  std::uint64_t wr_id = 0;
+  std::int32_t window = -1;
+  std::int32_t region = -1;  ///< -1: none
+  std::uint32_t rkey = 0;    ///< type 2: the key that it is to have
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;
+  std::uint32_t access = 0;
+  std::uint32_t flags = IBV_SEND_SIGNALED;
+};
+
 /// A piece of a region, in place of an ibv_sge.
 struct Slice {
   std::int32_t region = -1;
@@ -144,6 +173,21 @@ inline Request compare_swap(std::uint64_t wr_id, const Slice& old_value, const R
   Request request = one_sided(IBV_WR_ATOMIC_CMP_AND_SWP, wr_id, old_value, remote, offset);
   request.compare_add = compare;
   request.swap = swap;
+  return request;
+}
+
+/// With `key` of the receiver's that ends with the message.
+inline Request send_with_invalidate(std::uint64_t wr_id, const SliceList& from, std::uint32_t key) {
+  Request request = send(wr_id, from);
+  request.opcode = IBV_WR_SEND_WITH_INV;
+  request.invalidate_rkey = key;
+  return request;
+}
+inline Request local_invalidate(std::uint64_t wr_id, std::uint32_t key) {
+  Request request;
+  request.wr_id = wr_id;
+  request.opcode = IBV_WR_LOCAL_INV;
+  request.invalidate_rkey = key;
   return request;
 }
 

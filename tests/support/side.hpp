@@ -33,7 +33,10 @@ using EndpointMethods = MethodList<
     &Endpoint::post_srq_receive, &Endpoint::post_send, &Endpoint::post_receive, &Endpoint::poll,
     &Endpoint::poll_once, &Endpoint::arm, &Endpoint::event_pending, &Endpoint::take_event,
     &Endpoint::take_async_event, &Endpoint::storm, &Endpoint::storms,
-    &Endpoint::ping_pong_by_events, &Endpoint::pause_until_signal>;
+    &Endpoint::ping_pong_by_events, &Endpoint::pause_until_signal, &Endpoint::register_as,
+    &Endpoint::change_region, &Endpoint::allocate_null, &Endpoint::allocate_device,
+    &Endpoint::copy_from_device, &Endpoint::copy_to_device, &Endpoint::allocate_window,
+    &Endpoint::free_window, &Endpoint::bind_window, &Endpoint::window_key>;
 
 class Side {
  public:
@@ -100,6 +103,20 @@ class Side {
   }
   void store(const RegionInfo& region, std::uint64_t offset, std::uint64_t value) {
     call<&Endpoint::store>(region.id, offset, value);
+  }
+  RegionInfo register_as(const RegionWish& wish) { return call<&Endpoint::register_as>(wish); }
+  int change_region(const RegionInfo& region, int flags, const RegionWish& wish) {
+    return call<&Endpoint::change_region>(region.id, flags, wish);
+  }
+  RegionInfo region_info(const RegionInfo& region) {
+    return call<&Endpoint::region_info>(region.id);
+  }
+  WindowInfo allocate_window(ibv_mw_type type) {
+    return call<&Endpoint::allocate_window>(static_cast<std::int32_t>(type));
+  }
+  int free_window(const WindowInfo& window) { return call<&Endpoint::free_window>(window.id); }
+  int bind_window(const QpInfo& qp, const WindowBind& bind) {
+    return call<&Endpoint::bind_window>(qp.id, bind);
   }
   QpInfo create_qp(const QpWish& wish = {}) { return call<&Endpoint::create_qp>(wish); }
   void connect(const QpInfo& own, const QpInfo& remote, const Link& link = {}) {

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/window_access.hpp"
+
+#include "providers/shm/qp.hpp"
+
+namespace verbatim::shm {
+
+bool opens_window(const Qp& qp, const Region& region) noexcept {
+  if ((region.pd & holder::kKindMask) == 0) return false;  // another domain's region
+  return region.pd == (holder::kWindowOfPd | qp.remote_pd) ||
+         region.pd == (holder::kWindowOfQp | peek(qp.own->dest_qpn));
+}
+
+bool admits_window(const Qp& qp, const Region& region) noexcept {
+  return region.pd == (holder::kWindowOfPd | qp.pd_number) ||
+         region.pd == (holder::kWindowOfQp | qp.own->qpn);
+}
+
+}  // namespace verbatim::shm
