@@ -19,6 +19,18 @@ const char* name_of(Operation operation) {
   return "?";
 }
 
+const char* name_of(Calls calls) {
+  switch (calls) {
+    case Calls::kClassic:
+      return "ibv_post_send";
+    case Calls::kBuilt:
+      return "ibv_wr_*";
+    case Calls::kCursor:
+      return "ibv_start_poll";
+  }
+  return "?";
+}
+
 const char* name_of(Memory memory) { return memory == Memory::kShared ? "mapped" : "malloc"; }
 
 }  // namespace verbatim::perf

@@ -33,7 +33,15 @@ enum class Operation : std::uint32_t { kSend, kWrite, kRead, kFetchAdd, kCompare
 enum class Memory : std::uint32_t { kShared, kPrivate };  // vbt_alloc_shared, malloc
 enum class Mover : std::uint32_t { kMapped, kCma, kVerbs };
 
+/// By which calls a program posts its sends, and polls.
+enum class Calls : std::uint32_t {
+  kClassic,  // ibv_post_send, ibv_poll_cq
+  kBuilt,    // ibv_wr_*, ibv_poll_cq
+  kCursor    // ibv_post_send, ibv_start_poll
+};
+
 const char* name_of(Operation operation);
+const char* name_of(Calls calls);
 const char* name_of(Memory memory);
 
 struct Request {
@@ -42,6 +50,7 @@ struct Request {
   Memory memory = Memory::kShared;
   Mover mover = Mover::kVerbs;
   Pace pace = Pace::kTight;
+  Calls calls = Calls::kClassic;
   std::uint32_t batch = 1;    // work requests per posted list
   std::uint32_t stamped = 0;  // time every operation into the shared histogram
   std::uint32_t asleep = 0;   // kSleeping: the far process is in pause(), not polling

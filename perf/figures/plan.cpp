@@ -110,9 +110,20 @@ Group rate_group(std::uint64_t size) {
     request.memory = memory;
     for (const std::uint32_t batch : {1u, 32u}) {
       request.batch = batch;
-      group.cells.push_back(
-          make_cell(Section::kRate, Unit::kMillionPerSecond, name_for("rate", request), request));
+      request.calls = Calls::kClassic;
+      const std::string classic = name_for("rate", request);
+      group.cells.push_back(make_cell(Section::kRate, Unit::kMillionPerSecond, classic, request));
+      // The same by the extended calls, which should cost no more. Those that wait poll; a WRITE
+      // waits for so little that its cursor says nothing.
+      if (size != 8 || memory != Memory::kShared || operation > Operation::kWrite) continue;
+      for (const Calls calls : {Calls::kBuilt, Calls::kCursor}) {
+        if (calls == Calls::kCursor && operation != Operation::kSend) continue;
+        request.calls = calls;
+        group.cells.push_back(make_cell(Section::kRate, Unit::kMillionPerSecond,
+                                        classic + " " + name_of(calls), request, classic));
+      }
     }
+    request.calls = Calls::kClassic;
   };
   add(Operation::kSend, Memory::kShared);
   add(Operation::kSend, Memory::kPrivate);

@@ -55,15 +55,17 @@ void print_latency(std::FILE* out, const std::deque<Group>& groups) {
 }
 
 void print_rate(std::FILE* out, const std::deque<Group>& groups) {
-  Table table({"<operation", "<memory", "size", "<posted", "median", "max", "spread"});
+  Table table(
+      {"<operation", "<memory", "size", "<posted", "<by", "median", "max", "spread", "of classic"});
   for (const Group& group : groups) {
     for (const Cell& cell : group.cells) {
       if (cell.section != Section::kRate || cell.blocks.empty()) continue;
       table.add({name_of(cell.request.operation), name_of(cell.request.memory),
                  size_text(cell.request.size),
-                 cell.request.batch == 1 ? "singly" : "in lists of 32",
+                 cell.request.batch == 1 ? "singly" : "in lists of 32", name_of(cell.request.calls),
                  fixed_text(cell.blocks.median(), 2), fixed_text(cell.blocks.max(), 2),
-                 percent_text(cell.blocks.spread())});
+                 percent_text(cell.blocks.spread()),
+                 cell.floor.empty() ? "" : fixed_text(group.ratio_of(cell).median(), 2)});
     }
   }
   std::fprintf(out, "\nMessage rate (million/s), one pair\n");

@@ -41,11 +41,9 @@ void throw_verbs(int error, const char* what) {
   throw std::system_error(error, std::generic_category(), what);
 }
 
-void throw_bad_completion(const ibv_wc& completion) {
-  // Only these members are valid in a failed completion.
-  throw std::runtime_error(std::string("completion of request ") +
-                           std::to_string(completion.wr_id) + ": " +
-                           ibv_wc_status_str(completion.status));
+void throw_bad_status(std::uint64_t wr_id, ibv_wc_status status) {
+  throw std::runtime_error("completion of request " + std::to_string(wr_id) + ": " +
+                           ibv_wc_status_str(status));
 }
 
 void await_completions(ibv_cq* cq, std::uint32_t count) {
@@ -74,6 +72,27 @@ QpHandle create_rc_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, std::uint32_
   attributes.qp_type = IBV_QPT_RC;
   attributes.cap = {send_depth, recv_depth, 1, 1, kInlineMax};
   return QpHandle(must(ibv_create_qp(pd, &attributes), "ibv_create_qp"));
+}
+
+QpHandle create_built_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, std::uint32_t send_depth,
+                         std::uint32_t recv_depth) {
+  ibv_qp_init_attr_ex attributes{};
+  attributes.send_cq = send_cq;
+  attributes.recv_cq = recv_cq;
+  attributes.qp_type = IBV_QPT_RC;
+  attributes.cap = {send_depth, recv_depth, 1, 1, kInlineMax};
+  attributes.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  attributes.pd = pd;
+  attributes.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE;
+  return QpHandle(must(ibv_create_qp_ex(pd->context, &attributes), "ibv_create_qp_ex"));
+}
+
+CqHandle create_cursor_cq(ibv_context* context, std::uint32_t entries) {
+  ibv_cq_init_attr_ex attributes{};
+  attributes.cqe = entries;
+  attributes.wc_flags = IBV_WC_STANDARD_FLAGS;
+  return CqHandle(
+      ibv_cq_ex_to_cq(must(ibv_create_cq_ex(context, &attributes), "ibv_create_cq_ex")));
 }
 
 QpAddress address_of(ibv_context* context, ibv_qp* qp) {
@@ -138,11 +157,9 @@ Endpoint::Endpoint(End& end)
     mrs_[i].reset(must(ibv_reg_mr(pd_.get(), areas[i].out, 2 * kAreaBytes, kAccess), "ibv_reg_mr"));
     regions_[i] = {areas[i], mrs_[i]->lkey};
   }
-  send_cq_.reset(
-      must(ibv_create_cq(context_.get(), kSendDepth, nullptr, nullptr, 0), "ibv_create_cq"));
-  recv_cq_.reset(
-      must(ibv_create_cq(context_.get(), kRecvDepth, nullptr, nullptr, 0), "ibv_create_cq"));
-  qp_ = create_rc_qp(pd_.get(), send_cq_.get(), recv_cq_.get(), kSendDepth, kRecvDepth);
+  send_cq_ = create_cursor_cq(context_.get(), kSendDepth);
+  recv_cq_ = create_cursor_cq(context_.get(), kRecvDepth);
+  qp_ = create_built_qp(pd_.get(), send_cq_.get(), recv_cq_.get(), kSendDepth, kRecvDepth);
 
   struct Card {
     QpAddress qp;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "perf/ends/end.hpp"
 #include "perf/verbs/handles.hpp"
@@ -33,6 +34,11 @@ struct QpAddress {
 ContextHandle open_first_device();
 QpHandle create_rc_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, std::uint32_t send_depth,
                       std::uint32_t recv_depth);
+/// The same, good for ibv_wr_send and ibv_wr_rdma_write too.
+QpHandle create_built_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, std::uint32_t send_depth,
+                         std::uint32_t recv_depth);
+/// A CQ good for both ways of polling.
+CqHandle create_cursor_cq(ibv_context* context, std::uint32_t entries);
 QpAddress address_of(ibv_context* context, ibv_qp* qp);
 /// INIT, RTR, RTS.
 void connect_rc(ibv_qp* qp, const QpAddress& own, const QpAddress& peer);
@@ -80,7 +86,7 @@ class Endpoint {
 /// Polls until `count` completions have come; throws with the opcode and status of the first bad
 /// one.
 void await_completions(ibv_cq* cq, std::uint32_t count);
-[[noreturn]] void throw_bad_completion(const ibv_wc& completion);
+[[noreturn]] void throw_bad_status(std::uint64_t wr_id, ibv_wc_status status);
 [[noreturn]] void throw_verbs(int error, const char* what);
 
 /// One look; the number of completions found, all of them good.
@@ -90,7 +96,8 @@ inline int poll_some(ibv_cq* cq, std::span<ibv_wc> found) {
     throw_verbs(-count, "ibv_poll_cq");
   for (int i = 0; i < count; ++i) {
     if (found[static_cast<std::size_t>(i)].status != IBV_WC_SUCCESS) [[unlikely]] {
-      throw_bad_completion(found[static_cast<std::size_t>(i)]);
+      throw_bad_status(found[static_cast<std::size_t>(i)].wr_id,
+                       found[static_cast<std::size_t>(i)].status);
     }
   }
   return count;
@@ -101,6 +108,69 @@ inline void post_send(ibv_qp* qp, ibv_send_wr* list) {
   const int error = ibv_post_send(qp, list, &bad);
   if (error != 0) [[unlikely]]
     throw_verbs(error, "ibv_post_send");
+}
+
+/// The same by ibv_start_poll and its companions; a program reads the status and the wr_id.
+inline int walk_some(ibv_cq_ex* cq, std::size_t most) {
+  ibv_poll_cq_attr attr{};
+  if (ibv_start_poll(cq, &attr) != 0) return 0;
+  int count = 0;
+  do {
+    if (cq->status != IBV_WC_SUCCESS) [[unlikely]]
+      throw_bad_status(cq->wr_id, cq->status);
+    ++count;
+  } while (static_cast<std::size_t>(count) < most && ibv_next_poll(cq) == 0);
+  ibv_end_poll(cq);
+  return count;
+}
+
+/// A look in the way of `kCalls`.
+template <Calls kCalls>
+inline int look(ibv_cq* cq, std::span<ibv_wc> found) {
+  if constexpr (kCalls == Calls::kCursor)
+    return walk_some(reinterpret_cast<ibv_cq_ex*>(cq), found.size());
+  else
+    return poll_some(cq, found);
+}
+
+/// Posts a list of SENDs or WRITEs of one piece in the way of `kCalls`.
+template <Calls kCalls>
+inline void post(ibv_qp* qp, ibv_send_wr* list) {
+  if constexpr (kCalls != Calls::kBuilt) {
+    post_send(qp, list);
+  } else {
+    auto* const built = reinterpret_cast<ibv_qp_ex*>(qp);
+    ibv_wr_start(built);
+    for (const ibv_send_wr* wr = list; wr != nullptr; wr = wr->next) {
+      built->wr_id = wr->wr_id;
+      built->wr_flags = wr->send_flags & ~unsigned{IBV_SEND_INLINE};
+      if (wr->opcode == IBV_WR_SEND)
+        ibv_wr_send(built);
+      else
+        ibv_wr_rdma_write(built, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+      const ibv_sge& sge = *wr->sg_list;
+      if ((wr->send_flags & IBV_SEND_INLINE) != 0)
+        ibv_wr_set_inline_data(built, reinterpret_cast<void*>(sge.addr), sge.length);
+      else
+        ibv_wr_set_sge(built, sge.lkey, sge.addr, sge.length);
+    }
+    const int error = ibv_wr_complete(built);
+    if (error != 0) [[unlikely]]
+      throw_verbs(error, "ibv_wr_complete");
+  }
+}
+
+/// Calls `body` with the constant that `calls` is.
+template <class Body>
+void with_calls(Calls calls, Body&& body) {
+  switch (calls) {
+    case Calls::kClassic:
+      return body(std::integral_constant<Calls, Calls::kClassic>{});
+    case Calls::kBuilt:
+      return body(std::integral_constant<Calls, Calls::kBuilt>{});
+    case Calls::kCursor:
+      return body(std::integral_constant<Calls, Calls::kCursor>{});
+  }
 }
 
 inline void post_recv(ibv_qp* qp, ibv_recv_wr* list) {

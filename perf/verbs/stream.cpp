@@ -60,38 +60,42 @@ class Source {
   Source& operator=(const Source&) = delete;
 
   /// `count` is a multiple of kSignalEvery.
+  template <Calls kCalls>
   void send(std::uint64_t count) {
     if (batch_ == 1) {
-      send_singly(count);
+      send_singly<kCalls>(count);
     } else {
-      send_lists(count);
+      send_lists<kCalls>(count);
     }
-    while (in_flight_ > 0) collect();
+    while (in_flight_ > 0) collect<kCalls>();
   }
 
  private:
+  template <Calls kCalls>
   void send_singly(std::uint64_t count) {
     for (std::uint64_t done = 0; done < count; done += kSignalEvery) {
-      while (in_flight_ + kSignalEvery > kSendDepth) collect();
+      while (in_flight_ + kSignalEvery > kSendDepth) collect<kCalls>();
       list_[0].send_flags = flags_;
-      for (std::uint32_t i = 1; i < kSignalEvery; ++i) post_send(qp_, &list_[0]);
+      for (std::uint32_t i = 1; i < kSignalEvery; ++i) post<kCalls>(qp_, &list_[0]);
       list_[0].send_flags = flags_ | IBV_SEND_SIGNALED;
-      post_send(qp_, &list_[0]);
+      post<kCalls>(qp_, &list_[0]);
       in_flight_ += kSignalEvery;
     }
   }
 
+  template <Calls kCalls>
   void send_lists(std::uint64_t count) {
     for (std::uint64_t done = 0; done < count; done += kSignalEvery) {
-      while (in_flight_ + kSignalEvery > kSendDepth) collect();
-      post_send(qp_, &list_[0]);
+      while (in_flight_ + kSignalEvery > kSendDepth) collect<kCalls>();
+      post<kCalls>(qp_, &list_[0]);
       in_flight_ += kSignalEvery;
     }
   }
 
+  template <Calls kCalls>
   void collect() {
     ibv_wc found[4];
-    in_flight_ -= static_cast<std::uint32_t>(poll_some(cq_, found)) * kSignalEvery;
+    in_flight_ -= static_cast<std::uint32_t>(look<kCalls>(cq_, found)) * kSignalEvery;
   }
 
   ibv_qp* qp_;
@@ -122,11 +126,11 @@ class Sink {
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 
-  template <Pace kPace>
+  template <Pace kPace, Calls kCalls>
   void receive(std::uint64_t count) {
     ibv_wc found[kSignalEvery];
     while (count > 0) {
-      const auto got = static_cast<std::uint32_t>(poll_some(cq_, found));
+      const auto got = static_cast<std::uint32_t>(look<kCalls>(cq_, found));
       if (got == 0) {
         pace_once<kPace>();
         continue;
@@ -170,7 +174,10 @@ void run_stream(End& end, const Request& request, Reply& reply) {
     if (two_sided) {
       Sink sink(end.endpoint(), request);
       end.meet();
-      with_pace(request.pace, [&](auto pace) { sink.receive<pace()>(request.iterations); });
+      with_pace(request.pace, [&](auto pace) {
+        with_calls(request.calls,
+                   [&](auto calls) { sink.receive<pace(), calls()>(request.iterations); });
+      });
       end.own_line().store(1, std::memory_order_release);
     } else {
       end.meet();
@@ -179,7 +186,7 @@ void run_stream(End& end, const Request& request, Reply& reply) {
     Source source(end.endpoint(), request);
     end.meet();
     const std::uint64_t start = now_ns();
-    source.send(request.iterations);
+    with_calls(request.calls, [&](auto calls) { source.send<calls()>(request.iterations); });
     while (two_sided && end.peer_line().load(std::memory_order_acquire) == 0) cpu_relax();
     reply.elapsed_ns = static_cast<double>(now_ns() - start);
     reply.operations = static_cast<double>(request.iterations);

@@ -7,6 +7,7 @@
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive_fast.hpp"
 #include "providers/shm/send_fast.hpp"
+#include "providers/shm/work_fast.hpp"
 
 namespace verbatim::shm {
 
@@ -29,6 +30,29 @@ int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
 int next_poll(ibv_cq_ex* cq) noexcept { return next_poll_fast<false>(Cq::from(cq)); }
 
 void end_poll(ibv_cq_ex* cq) noexcept { Cq::from(cq).cursor.lock.unlock(); }
+
+void wr_start(ibv_qp_ex* qp) noexcept { start_work(Qp::from(qp)); }
+
+int wr_complete(ibv_qp_ex* qp) noexcept { return complete_work(Qp::from(qp)); }
+
+void wr_send(ibv_qp_ex* qp) noexcept { add_send(Qp::from(qp), IBV_WR_SEND, 0); }
+
+void wr_send_imm(ibv_qp_ex* qp, __be32 imm) noexcept {
+  add_send(Qp::from(qp), IBV_WR_SEND_WITH_IMM, imm);
+}
+
+void wr_rdma_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) noexcept {
+  add_write(Qp::from(qp), rkey, address);
+}
+
+void wr_set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address,
+                std::uint32_t length) noexcept {
+  set_sge(Qp::from(qp), lkey, address, length);
+}
+
+void wr_set_inline_data(ibv_qp_ex* qp, void* data, std::size_t length) noexcept {
+  set_inline_data(Qp::from(qp), data, length);
+}
 
 bool find_write_target(Qp& qp, std::uint32_t rkey) noexcept {
   WriteTarget& target = qp.write_target;

@@ -5,6 +5,9 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
+#include <cstdint>
+
 namespace verbatim::shm {
 
 int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept;
@@ -15,5 +18,15 @@ int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept;
 int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept;
 int next_poll(ibv_cq_ex* cq) noexcept;
 void end_poll(ibv_cq_ex* cq) noexcept;
+
+/// Of connected queue pairs made for ibv_wr_*.
+void wr_start(ibv_qp_ex* qp) noexcept;
+int wr_complete(ibv_qp_ex* qp) noexcept;
+void wr_send(ibv_qp_ex* qp) noexcept;
+void wr_send_imm(ibv_qp_ex* qp, __be32 imm) noexcept;
+void wr_rdma_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) noexcept;
+void wr_set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address,
+                std::uint32_t length) noexcept;
+void wr_set_inline_data(ibv_qp_ex* qp, void* data, std::size_t length) noexcept;
 
 }  // namespace verbatim::shm

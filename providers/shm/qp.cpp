@@ -12,6 +12,7 @@
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_queue.hpp"
+#include "providers/shm/work_calls.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/base/scope_exit.hpp"
@@ -145,6 +146,7 @@ void free_qp(Qp& qp) noexcept {
   std::free(qp.queue);
   std::free(qp.queue_sges);
   std::free(qp.queue_inline);
+  free_work(qp);
   std::free(qp.held);
   qp.rq.free();
   destroy_nothrow(&qp);

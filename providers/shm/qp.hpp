@@ -103,6 +103,8 @@ struct SharedCredits {
   std::uint64_t consumed_seen = 0;  ///< of our messages, the peer was seen to have taken
 };
 
+struct WorkBatch;
+
 struct Qp : verbatim::Qp {
   // --- constant after create
   alignas(kCacheLine) QpRecord* own = nullptr;
@@ -139,6 +141,7 @@ struct Qp : verbatim::Qp {
   Slot* ring = nullptr;  ///< nullptr until our first message
 
   WriteTarget write_target{};
+  WorkBatch* work = nullptr;  ///< of a queue pair made for ibv_wr_*
   SharedCredits shared{};
 
   // --- send side, written per message
@@ -216,6 +219,7 @@ struct Qp : verbatim::Qp {
   static constexpr std::uint32_t kNotHot = ~0u;
   static constexpr std::uint32_t kNotWatched = ~0u;
   static Qp& from(ibv_qp* qp) noexcept { return *reinterpret_cast<Qp*>(qp); }
+  static Qp& from(ibv_qp_ex* qp) noexcept { return *reinterpret_cast<Qp*>(qp); }
 
   std::uint32_t queued() const noexcept { return queue_tail - queue_head; }
   /// Of the next message: which lap of the ring it belongs to.
@@ -233,6 +237,13 @@ class SendLock {
       take_slowly();
   }
   SendLock(Qp& qp, bool& taken) noexcept : word_(qp.own->active) { taken = held_ = try_take(); }
+  /// Takes over what keep() left.
+  SendLock(Qp& qp, std::uint64_t kept) noexcept : word_(qp.own->active), value_(kept) {}
+  /// Leaves the lock taken, for somebody else to take over: what he needs for that.
+  std::uint64_t keep() noexcept {
+    held_ = false;
+    return value_;
+  }
   /// Release: whoever waits for the word sees all our copies done. Pairs with await_quiet().
   ~SendLock() {
     if (held_) word_.store(value_ + 1, std::memory_order_release);

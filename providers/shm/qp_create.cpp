@@ -10,6 +10,7 @@
 #include "providers/shm/qp.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/work_calls.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 
@@ -104,6 +105,7 @@ int create_qp(verbatim::Context&, ibv_qp_init_attr_ex& attr, verbatim::Qp** out)
   }
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
   if (const int error = check_caps(attr); error != 0) return error;
+  if (const int error = check_work_calls(attr); error != 0) return error;
 
   retire_parked();
   Qp* qp = make_nothrow<Qp>();
@@ -130,6 +132,7 @@ int create_qp(verbatim::Context&, ibv_qp_init_attr_ex& attr, verbatim::Qp** out)
   reset_record(*qp);
   fill_record(*qp, entries);
   int error = qp->srq != nullptr && qp->held == nullptr ? ENOMEM : 0;
+  if (error == 0) error = wire_work_calls(*qp, attr);
   if (error == 0) error = add_member(*qp->recv_cq, *qp);
   if (error != 0) {
     __atomic_store_n(&qp->own->qpn, 0u, __ATOMIC_RELEASE);

@@ -51,7 +51,9 @@ ibv_wc_opcode completed_as(unsigned opcode) noexcept {
   }
 }
 
-/// What a post refuses: everything that a HCA's driver would refuse before the hardware sees it.
+}  // namespace
+
+// Everything that a HCA's driver would refuse before the hardware sees it.
 int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
   if (mode < IBV_QPS_RTS) return EINVAL;
@@ -72,7 +74,7 @@ int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
   return 0;
 }
 
-/// The queue's memory comes with its first use: most QPs never wait.
+// It comes with its first use: most QPs never wait.
 bool make_queue(Qp& qp) noexcept {
   if (qp.queue == nullptr)
     qp.queue = static_cast<PendingSend*>(std::calloc(qp.sq_entries, sizeof(PendingSend)));
@@ -81,6 +83,15 @@ bool make_queue(Qp& qp) noexcept {
         std::calloc(std::size_t{qp.sq_entries} * qp.max_send_sge, sizeof(ibv_sge)));
   return qp.queue != nullptr && qp.queue_sges != nullptr;
 }
+
+bool make_inline_store(Qp& qp) noexcept {
+  if (qp.queue_inline == nullptr)
+    qp.queue_inline =
+        static_cast<unsigned char*>(std::malloc(std::size_t{qp.sq_entries} * kMaxInline));
+  return qp.queue_inline != nullptr;
+}
+
+namespace {
 
 int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
   if (!make_queue(qp)) return ENOMEM;
@@ -107,10 +118,7 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
     send.rkey = wr.wr.rdma.rkey;
   }
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 && send.length != 0) {
-    if (qp.queue_inline == nullptr)
-      qp.queue_inline =
-          static_cast<unsigned char*>(std::malloc(std::size_t{qp.sq_entries} * kMaxInline));
-    if (qp.queue_inline == nullptr) return ENOMEM;
+    if (!make_inline_store(qp)) return ENOMEM;
     unsigned char* bytes = qp.queue_inline + std::size_t{at} * kMaxInline;
     std::uint64_t filled = 0;
     for (int i = 0; i < wr.num_sge; ++i) {

@@ -15,6 +15,12 @@ namespace verbatim::shm {
 [[gnu::cold, gnu::noinline]] int post_slowly(Qp& qp, SendLock& lock,
                                              const ibv_send_wr& wr) noexcept;
 
+/// What a post refuses: 0, EINVAL, or ENOMEM (queue full).
+int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept;
+/// The memory of the queue, for requests with and without inline data. False: there is none.
+bool make_queue(Qp& qp) noexcept;
+bool make_inline_store(Qp& qp) noexcept;
+
 /// Performs what can be performed, in order; sets qp.fast when nothing is left. The send lock is
 /// held.
 void advance(Qp& qp, SendLock& lock) noexcept;

@@ -203,6 +203,19 @@ QpInfo Endpoint::create_qp(QpWish wish) {
     extended.comp_mask = IBV_QP_INIT_ATTR_XRCD;
     extended.xrcd = xrcd();
     qp.handle.reset(ibv_create_qp_ex(context(), &extended));
+  } else if (wish.send_ops != 0) {
+    ibv_qp_init_attr_ex extended{};
+    extended.qp_type = wish.type;
+    extended.send_cq = init.send_cq;
+    extended.recv_cq = init.recv_cq;
+    extended.srq = init.srq;
+    extended.cap = init.cap;
+    extended.sq_sig_all = init.sq_sig_all;
+    extended.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    extended.pd = pd();
+    extended.send_ops_flags = wish.send_ops;
+    qp.handle.reset(ibv_create_qp_ex(context(), &extended));
+    init.cap = extended.cap;
   } else {
     if (wish.type == IBV_QPT_XRC_SEND) init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
     qp.handle.reset(ibv_create_qp(pd(), &init));

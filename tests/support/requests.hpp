@@ -208,7 +208,8 @@ struct QpWish {
   std::int32_t cq_depth = 512;    ///< of the CQs it gets
   std::int32_t with_channel = 0;  ///< its own CQs share a completion channel of their own
   ibv_qp_type type = IBV_QPT_RC;
-  std::int32_t srq = -1;  ///< an SRQ number; -1: none
+  std::int32_t srq = -1;       ///< an SRQ number; -1: none
+  std::uint64_t send_ops = 0;  ///< ibv_qp_create_send_ops_flags: made for ibv_wr_*
 };
 
 struct SrqWish {
