@@ -36,6 +36,47 @@ const std::atomic<std::uint64_t>* active_word(std::uint32_t i) noexcept {
   return live.active[i];
 }
 
+/// `active` was seen odd. True once it has changed, or its owner is dead.
+bool await_change(const std::atomic<std::uint64_t>& active, std::uint64_t seen, const Peer* owner,
+                  std::uint64_t deadline) noexcept {
+  for (std::uint32_t spins = 1; active.load(std::memory_order_acquire) == seen; ++spins) {
+    if (owner != nullptr && !owner->alive.load(std::memory_order_acquire)) return true;
+    if (spins % 512 == 0) {
+      ::sched_yield();
+      if (now_ns() > deadline) return false;
+    }
+    cpu_pause();
+  }
+  return true;
+}
+
+/// A word that was odd. Its segment stays where it is while its owner is held.
+struct Awaited {
+  const std::atomic<std::uint64_t>* active;
+  std::uint64_t seen;
+  Peer* owner;  ///< held
+};
+
+/// More than a host has threads that copy at one moment, most of the time.
+constexpr std::uint32_t kAwaitedAtOnce = 64;
+
+/// The words that are odd now, as many as fit.
+std::uint32_t find_busy(Awaited (&out)[kAwaitedAtOnce]) noexcept {
+  constexpr std::uint32_t kAhead = 16;
+  std::uint32_t count = 0;
+  LockGuard<Mutex> guard(live.mutex);
+  for (std::uint32_t i = 0; i < live.watched_count && count < kAwaitedAtOnce; ++i) {
+    if (i + kAhead < live.watched_count && live.active[i + kAhead] != nullptr)
+      prefetch_to_read(live.active[i + kAhead]);
+    const std::atomic<std::uint64_t>* active = active_word(i);
+    const std::uint64_t seen = active == nullptr ? 0 : active->load(std::memory_order_seq_cst);
+    if ((seen & 1) == 0) continue;
+    Peer* owner = live.watched[i]->met.load(std::memory_order_acquire);
+    if (owner != nullptr && Node::get().hold_too(*owner)) out[count++] = {active, seen, owner};
+  }
+  return count;
+}
+
 }  // namespace
 
 void enlist(Qp& qp) noexcept {
@@ -60,16 +101,7 @@ void delist(Qp& qp) noexcept {
 bool await_quiet(const std::atomic<std::uint64_t>& active, const Peer* owner,
                  std::uint64_t deadline) noexcept {
   const std::uint64_t seen = active.load(std::memory_order_seq_cst);
-  if ((seen & 1) == 0) return true;
-  for (std::uint32_t spins = 1; active.load(std::memory_order_acquire) == seen; ++spins) {
-    if (owner != nullptr && !owner->alive.load(std::memory_order_acquire)) return true;
-    if (spins % 512 == 0) {
-      ::sched_yield();
-      if (now_ns() > deadline) return false;
-    }
-    cpu_pause();
-  }
-  return true;
+  return (seen & 1) == 0 || await_change(active, seen, owner, deadline);
 }
 
 void watch(Qp& qp) noexcept {
@@ -104,21 +136,25 @@ bool await_peer_of(Qp& qp) noexcept {
 }
 
 bool await_all_peers() noexcept {
-  constexpr std::uint32_t kAhead = 16;
-  LockGuard<Mutex> guard(live.mutex);
-  bool quiet = true;
   std::uint64_t deadline = 0;  // one for all who are waited for
-  if ((live.service_active.load(std::memory_order_seq_cst) & 1) != 0)
-    quiet = await_quiet(live.service_active, nullptr, now_ns() + kQuietBoundNs);
-  for (std::uint32_t i = 0; i < live.watched_count; ++i) {
-    if (i + kAhead < live.watched_count && live.active[i + kAhead] != nullptr)
-      prefetch_to_read(live.active[i + kAhead]);
-    const std::atomic<std::uint64_t>* active = active_word(i);
-    if (active == nullptr || (active->load(std::memory_order_seq_cst) & 1) == 0) continue;
-    const Peer* peer = live.watched[i]->met.load(std::memory_order_acquire);
+  const auto until = [&deadline] {
     if (deadline == 0) deadline = now_ns() + kQuietBoundNs;
-    if (!await_quiet(*active, peer, deadline)) quiet = false;
-  }
+    return deadline;
+  };
+  bool quiet = true;
+  if ((live.service_active.load(std::memory_order_seq_cst) & 1) != 0)
+    quiet = await_quiet(live.service_active, nullptr, until());
+  // Who is odd only later has seen that the key is gone. So one look is enough, and nobody is kept
+  // from anything while we wait; but for more than fit, who are looked for again.
+  Awaited busy[kAwaitedAtOnce];
+  std::uint32_t count;
+  do {
+    count = find_busy(busy);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (!await_change(*busy[i].active, busy[i].seen, busy[i].owner, until())) quiet = false;
+      Node::get().release_peer(*busy[i].owner);
+    }
+  } while (count == kAwaitedAtOnce && quiet);
   return quiet;
 }
 

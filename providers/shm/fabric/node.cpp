@@ -203,6 +203,8 @@ Peer* Node::find_peer(std::uint32_t qpn) noexcept {
   return peer;
 }
 
+bool Node::hold_too(Peer& peer) noexcept { return parts_->peers.hold(peer); }
+
 void Node::release_peer(Peer& peer) noexcept {
   if (parts_->peers.release(peer) && !parts_->forked && !parts_->service.on_thread())
     parts_->service.wake();

@@ -57,6 +57,8 @@ class Node {
   Peer* find_peer(std::uint32_t qpn) noexcept;
   /// Like find_peer, and keeps the peer as it is until release_peer.
   Peer* hold_peer(std::uint32_t qpn) noexcept;
+  /// Once more what somebody held a moment ago. False: it is being retired.
+  [[nodiscard]] bool hold_too(Peer& peer) noexcept;
   void release_peer(Peer& peer) noexcept;
   /// Table index of `qpn` within its owner's qp table, or ~0u.
   static std::uint32_t index_in(const Peer& peer, std::uint32_t qpn) noexcept;

@@ -134,6 +134,16 @@ Peer* PeerTable::hold_owner(std::uint32_t qpn) noexcept {
   return found;
 }
 
+bool PeerTable::hold(Peer& peer) noexcept {
+  const LockGuard guard(lock_);
+  for (const Peer* known = first_; known != nullptr; known = known->next) {
+    if (known != &peer) continue;
+    peer.holders.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  return false;
+}
+
 Peer* PeerTable::find_identity(std::uint64_t identity) noexcept {
   const LockGuard guard(lock_);
   for (Peer* peer = first_; peer != nullptr; peer = peer->next) {

@@ -34,6 +34,8 @@ class PeerTable {
   /// socket led there; nullptr also when two live and neither was reached by name. Counts a
   /// holder.
   [[nodiscard]] Peer* hold_owner(std::uint32_t qpn) noexcept;
+  /// One more holder of a peer that somebody held a moment ago. False: it is being retired.
+  [[nodiscard]] bool hold(Peer& peer) noexcept;
   [[nodiscard]] Peer* find_identity(std::uint64_t identity) noexcept;
   /// True when a dead peer lost its last holder: the service thread should look for the retired.
   /// (It may be retired between the two words; then its memory still is a Peer's.)
