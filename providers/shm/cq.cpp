@@ -365,7 +365,8 @@ void break_marked_qps(Cq& cq) noexcept {
   }
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
     if (qp->recv_cq != &cq || !qp->broken) continue;
-    SendLock lock(*qp);
+    Qp& known = qp->lane.face != nullptr ? *qp->lane.face : *qp;
+    SendLock lock(known);
     qp->broken = false;
     const Peer* met = qp->met.load(std::memory_order_acquire);
     if (qp->lied && met != nullptr && culprits.first_word_of(met->pid))
@@ -373,8 +374,8 @@ void break_marked_qps(Cq& cq) noexcept {
           "shm: process %d broke the rules of the shared memory: QP 0x%06x, and any other "
           "connection that it does so to, ends in the error state",
           static_cast<int>(met->pid), qp->own->qpn);
-    enter_error(*qp);
-    flush_sends(*qp);
+    enter_error(known);
+    flush_sends(known);
   }
 }
 

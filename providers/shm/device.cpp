@@ -13,6 +13,7 @@
 #include "providers/shm/cursor.hpp"
 #include "providers/shm/device_memory.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_table.hpp"
@@ -28,6 +29,7 @@ constexpr std::uint32_t kMaxDevices = 16;
 constexpr std::uint8_t kPort = 1;
 /// Of a GUID: the device number plus one; the rest is the host's.
 constexpr std::uint64_t kDeviceBits = 0xff;
+constexpr std::uint64_t kLinkLocal = 0xfe80000000000000;
 
 bool is_ethernet() noexcept {
   static constexpr std::string_view kLinks[] = {"infiniband", "ethernet"};
@@ -56,6 +58,24 @@ void describe_memory(ibv_device_attr_ex& attr) noexcept {
 
 }  // namespace
 
+std::uint16_t lid_of_device(std::uint32_t number) noexcept {
+  return static_cast<std::uint16_t>(number + 1);
+}
+
+ibv_gid gid_of_device(const Context& context, std::uint32_t number) noexcept {
+  ibv_gid gid{};
+  gid.global.subnet_prefix = htobe64(kLinkLocal);
+  gid.global.interface_id = htobe64((be64toh(context.device.guid) & ~kDeviceBits) | (number + 1));
+  return gid;
+}
+
+bool leads_to_this_host(const Context& context, const ibv_ah_attr& path) noexcept {
+  if (path.is_global == 0) return path.dlid >= 1 && path.dlid <= kMaxDevices && !context.ethernet;
+  const std::uint64_t to = be64toh(path.grh.dgid.global.interface_id);
+  return path.grh.dgid.global.subnet_prefix == htobe64(kLinkLocal) &&
+         (to & ~kDeviceBits) == (be64toh(context.device.guid) & ~kDeviceBits);
+}
+
 int list_devices(DeviceSink& sink) noexcept {
   const auto count =
       static_cast<std::uint32_t>(environment_integer("VERBATIM_SHM_DEVICES", 1, 1, kMaxDevices));
@@ -72,6 +92,7 @@ int list_devices(DeviceSink& sink) noexcept {
 int open(Device& device, verbatim::Context** out) noexcept {
   Context* context = make_nothrow<Context>(device);
   if (context == nullptr) return ENOMEM;
+  context->ethernet = is_ethernet();
   int error = context->events.open();
   if (error == 0) error = Node::start(service_hooks);
   if (error != 0) {
@@ -94,6 +115,7 @@ void close(verbatim::Context& context) noexcept {
   }
   if (last) {
     forget_parked();
+    forget_all_leaving();
     region_table.reset();
   }
   Node::stop();
@@ -146,11 +168,11 @@ int query_port(verbatim::Context& context, std::uint8_t port, ibv_port_attr& att
   attr.active_width = 2;   // 4X
   attr.active_speed = 32;  // EDR: a name for "fast"; what it moves is what perf/run says
   attr.phys_state = 5;     // LinkUp
-  if (is_ethernet()) {
+  if (static_cast<Context&>(context).ethernet) {
     attr.link_layer = IBV_LINK_LAYER_ETHERNET;
   } else {
     attr.link_layer = IBV_LINK_LAYER_INFINIBAND;
-    attr.lid = static_cast<std::uint16_t>(context.device.index + 1);
+    attr.lid = lid_of_device(context.device.index);
     attr.sm_lid = 1;
   }
   return 0;
@@ -159,9 +181,8 @@ int query_port(verbatim::Context& context, std::uint8_t port, ibv_port_attr& att
 int query_gid(verbatim::Context& context, std::uint8_t port, int index,
               ibv_gid_entry& entry) noexcept {
   if (port != kPort || index != 0) return EINVAL;
-  entry.gid.global.subnet_prefix = htobe64(0xfe80000000000000);
-  entry.gid.global.interface_id = context.device.guid;
-  entry.gid_type = is_ethernet() ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
+  entry.gid = gid_of_device(static_cast<Context&>(context), context.device.index);
+  entry.gid_type = static_cast<Context&>(context).ethernet ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
   entry.ndev_ifindex = 0;
   return 0;
 }

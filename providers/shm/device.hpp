@@ -9,6 +9,12 @@
 
 namespace verbatim::shm {
 
+/// The LID and the GID of another device of this host, by its number.
+std::uint16_t lid_of_device(std::uint32_t number) noexcept;
+ibv_gid gid_of_device(const Context& context, std::uint32_t number) noexcept;
+/// Whether a path leads to a device of this host at all.
+bool leads_to_this_host(const Context& context, const ibv_ah_attr& path) noexcept;
+
 int list_devices(DeviceSink& sink) noexcept;
 int open(Device& device, verbatim::Context** out) noexcept;
 void close(verbatim::Context& context) noexcept;

@@ -79,8 +79,25 @@ std::uint32_t find_busy(Awaited (&out)[kAwaitedAtOnce]) noexcept {
 
 }  // namespace
 
+std::uint32_t next_session() noexcept {
+  std::uint32_t session;
+  do {
+    session = live.sessions.fetch_add(1, std::memory_order_relaxed) + 1;
+  } while (session == 0);
+  return session;
+}
+
 void enlist(Qp& qp) noexcept {
   LockGuard<Mutex> guard(live.mutex);
+  enlist_locked(qp);
+}
+
+void delist(Qp& qp) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  delist_locked(qp);
+}
+
+void enlist_locked(Qp& qp) noexcept {
   live.qps[qp.index] = &qp;
   qp.next_live = live.first_qp;
   qp.prev_live = nullptr;
@@ -88,8 +105,7 @@ void enlist(Qp& qp) noexcept {
   live.first_qp = &qp;
 }
 
-void delist(Qp& qp) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
+void delist_locked(Qp& qp) noexcept {
   live.qps[qp.index] = nullptr;
   if (qp.next_live != nullptr) qp.next_live->prev_live = qp.prev_live;
   if (qp.prev_live != nullptr)

@@ -43,8 +43,14 @@ struct Live {
 
 extern Live live;
 
+/// A number for the time that a queue pair accepts messages: never 0, not soon used again.
+std::uint32_t next_session() noexcept;
+
 void enlist(Qp& qp) noexcept;
 void delist(Qp& qp) noexcept;
+/// The same when the caller holds live.mutex.
+void enlist_locked(Qp& qp) noexcept;
+void delist_locked(Qp& qp) noexcept;
 
 /// From before a QP accepts until after it is reset, its sender is watched.
 void watch(Qp& qp) noexcept;

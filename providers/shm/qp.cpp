@@ -8,6 +8,7 @@
 
 #include "providers/shm/context.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
@@ -37,6 +38,10 @@ int reset(Qp& qp) noexcept {
     qp.fast = false;
     drop_sends(qp);
   }
+  if (qp.datagrams != nullptr) {
+    close_leaving(qp);
+    close_arriving(qp);
+  }
   if (!await_peer_of(qp)) {
     log_error(
         "QP 0x%06x: the peer process was stopped in the middle of a copy to this QP's memory: "
@@ -58,6 +63,7 @@ int reset(Qp& qp) noexcept {
     qp.flush_after = 0;
     qp.broken = false;
     qp.lied = false;
+    if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr) empty_srq(*qp.datagrams->inbox);
   }
   forget_completions(*qp.send_cq, qp);
   if (qp.recv_cq != qp.send_cq) forget_completions(*qp.recv_cq, qp);
@@ -74,6 +80,7 @@ int reset(Qp& qp) noexcept {
 
 /// Gives back what peers see of a QP, and the QP.
 void retire_qp(Qp& qp) noexcept {
+  if (qp.lane.target != 0) forget_leaving(qp);
   detach(qp);
   __atomic_store_n(&qp.own->qpn, 0u, __ATOMIC_RELEASE);
   Node::get().give_qpn(qp.index);
@@ -92,16 +99,17 @@ void forget_old_peer(Qp& qp) noexcept {
 /// From here on the peer may send to us.
 void start_accepting(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
   QpRecord& own = *qp.own;
+  if (qp.datagrams != nullptr) {  // everybody may; through lanes
+    own.accepts.store(next_session(), std::memory_order_release);
+    return;
+  }
   poke(own.dest_qpn, attr.dest_qp_num);
   poke(own.rq_psn, attr.rq_psn & 0xffffff);
   poke(own.min_rnr_timer, attr.min_rnr_timer);
   poke(own.max_dest_rd_atomic, attr.max_dest_rd_atomic);
   poke(own.access,
        (mask & IBV_QP_ACCESS_FLAGS) != 0 ? attr.qp_access_flags : qp.attributes.qp_access_flags);
-  std::uint32_t session;
-  do {
-    session = live.sessions.fetch_add(1, std::memory_order_relaxed) + 1;
-  } while (session == 0);
+  const std::uint32_t session = next_session();
   qp.session = session;
   // Before anything is accepted: what the peer sends must be found here also after its death.
   const bool known = meet_peer(qp) != nullptr;
@@ -111,12 +119,14 @@ void start_accepting(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
   if (!known && meet_peer(qp) == nullptr) Node::get().want_peer(own.dest_qpn);
 }
 
-void change_while_connected(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
+void change_record(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0)
     __atomic_store_n(&qp.own->access, attr.qp_access_flags, __ATOMIC_RELEASE);
   if ((mask & IBV_QP_MIN_RNR_TIMER) != 0)
     __atomic_store_n(&qp.own->min_rnr_timer, attr.min_rnr_timer, __ATOMIC_RELEASE);
-  if ((mask & IBV_QP_SQ_PSN) != 0) poke(qp.own->sq_psn, attr.sq_psn & 0xffffff);
+  if ((mask & IBV_QP_QKEY) != 0) poke(qp.own->qkey, attr.qkey);
+  if ((mask & IBV_QP_SQ_PSN) != 0 && qp.datagrams == nullptr)
+    poke(qp.own->sq_psn, attr.sq_psn & 0xffffff);
   if ((mask & IBV_QP_RNR_RETRY) != 0) qp.rnr_retry = attr.rnr_retry;
   if ((mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT)) != 0) {
     const std::uint32_t timeout =
@@ -149,6 +159,11 @@ void free_qp(Qp& qp) noexcept {
   free_work(qp);
   std::free(qp.held);
   qp.rq.free();
+  if (qp.datagrams != nullptr) {
+    if (qp.datagrams->inbox != nullptr) free_srq(*qp.datagrams->inbox);
+    std::free(qp.datagrams->lanes);
+    destroy_nothrow(qp.datagrams);
+  }
   destroy_nothrow(&qp);
 }
 
@@ -167,6 +182,7 @@ void enter_error(Qp& qp) noexcept {
   __atomic_store_n(&qp.plain.state, IBV_QPS_ERR, __ATOMIC_RELAXED);  // query_qp may look
   qp.own->accepts.store(0, std::memory_order_seq_cst);
   qp.fast = false;
+  if (qp.datagrams != nullptr) stop_accepting(qp);
   announce(qp);
 }
 
@@ -195,7 +211,7 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
   }
   if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
     forget_old_peer(qp);
-    watch(qp);
+    if (qp.datagrams == nullptr) watch(qp);
   }
   {
     SendLock lock(qp);
@@ -207,7 +223,7 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
       apply_attributes(qp, attr, mask);
     } else {
       if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) start_accepting(qp, attr, mask);
-      if (to >= IBV_QPS_RTR) change_while_connected(qp, attr, mask);
+      if (to >= IBV_QPS_INIT) change_record(qp, attr, mask);
       apply_attributes(qp, attr, mask);
       qp.mode.store(to, std::memory_order_release);
       if (to == IBV_QPS_SQD) {
@@ -258,14 +274,19 @@ int destroy_qp(verbatim::Qp& handle) noexcept {
   remove_member(*qp.recv_cq, qp);
   Context::of(qp.plain.context).events.retire(qp);
   if (qp.service_bounce != 0) Node::get().segment().release(qp.service_bounce, kBounceBytes);
+  LockGuard<Mutex> guard(live.mutex);
+  park(qp);
+  return 0;
+}
+
+void park(Qp& qp) noexcept {
+  qp.lingering = unread(qp);
   if (!qp.lingering) {
     retire_qp(qp);
-    return 0;
+    return;
   }
-  LockGuard<Mutex> guard(live.mutex);
   qp.next_live = live.parked;
   live.parked = &qp;
-  return 0;
 }
 
 void retire_parked() noexcept {

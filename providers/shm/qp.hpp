@@ -48,6 +48,9 @@ struct PendingSend {
   std::uint16_t num_sge;
   /// Its bytes were given inline: they lie in the queue's inline store, sge[0] points there.
   bool is_inline;
+  /// UD: with a routing header; and nobody is behind the address.
+  bool is_global;
+  bool is_lost;
 };
 
 /// Why the head of the send queue waits, and how far it has come.
@@ -87,6 +90,18 @@ struct WriteTarget {
   std::uint32_t rkey = 0;         ///< 0: no target known
 };
 
+struct Datagrams;
+struct Qp;
+
+/// What only lanes have (lane.hpp).
+struct LaneEnd {
+  Qp* face = nullptr;  ///< the UD queue pair that the application knows; nullptr: this is no lane
+  Qp* next = nullptr;  ///< of those that leave the process, or that arrive at `face`
+  const QpRecord* endpoint = nullptr;  ///< leaving: the record of the UD queue pair it leads to
+  std::uint32_t target = 0;            ///< leaving: that one's number
+  std::uint64_t asked_ns = 0;          ///< leaving: when it last knocked
+};
+
 /// A shared receive that belongs to message number `index` of its queue pair.
 struct HeldReceive {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
@@ -118,8 +133,12 @@ struct Qp : verbatim::Qp {
   std::uint32_t max_inline = 0;
   std::uint16_t max_send_sge = 0;
   bool signal_all = false;
-  /// Connected or not, what it sends may be lost without a word (UC).
+  /// What it sends may be lost without a word (UC, UD).
   bool may_lose = false;
+  /// Bytes that each receive has in front of the message: the routing header's of UD.
+  std::uint8_t headroom = 0;
+  Datagrams* datagrams = nullptr;  ///< of a UD queue pair
+  LaneEnd lane{};
   Srq* srq = nullptr;  ///< where its receives come from, else from rq
 
   // --- send side, written only when attached or reset
@@ -283,6 +302,9 @@ int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept;
 int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) noexcept;
 int destroy_qp(verbatim::Qp& qp) noexcept;
 
+/// An unnamed queue pair on behalf of `face` that takes from `srq` (nullptr: that only sends), in
+/// no list. nullptr: no memory or no numbers left.
+Qp* make_lane(Qp& face, Srq* srq) noexcept;
 /// The record as it is while nothing is accepted.
 void reset_record(Qp& qp) noexcept;
 /// Gives back what only we know of. REQUIRES: no list has it any more.
@@ -296,6 +318,9 @@ Peer* meet_peer(Qp& qp) noexcept;
 /// been believed to be. REQUIRES: live.mutex.
 void meet_again(Qp& qp, const Peer& peer) noexcept;
 
+/// Gives a queue pair that is in no list back, at once or when the peer has taken what it sent.
+/// REQUIRES: live.mutex.
+void park(Qp& qp) noexcept;
 /// Destroyed QPs whose messages have been taken by now are given back.
 void retire_parked() noexcept;
 /// The process leaves the fabric: what peers have yet to take stays readable in their mappings.

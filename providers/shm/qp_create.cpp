@@ -5,7 +5,9 @@
 #include <bit>
 #include <cerrno>
 
+#include "providers/shm/context.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/receive.hpp"
@@ -61,8 +63,20 @@ int take_number(Qp& qp) noexcept {
   return error;
 }
 
+std::uint32_t share_receives(Qp& qp, Srq& srq) noexcept {
+  qp.srq = &srq;
+  qp.held = make_held(kHeldAtFirst);
+  qp.held_capacity = qp.held == nullptr ? 0 : kHeldAtFirst;
+  // Every receive that a sender sees has its slot, also when nobody polls.
+  return std::bit_ceil(srq.store.max == 0 ? 1u : srq.store.max);
+}
+
 /// Where its receives come from. Entries of the ring in which senders put messages for it.
 std::uint32_t prepare_receiving(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
+  if (qp.datagrams != nullptr) {
+    qp.srq = attr.srq != nullptr ? &Srq::from(attr.srq) : qp.datagrams->inbox;
+    return 1;  // nothing comes here but through lanes
+  }
   if (attr.srq == nullptr) {
     const std::uint32_t entries =
         std::bit_ceil(attr.cap.max_recv_wr == 0 ? 1u : attr.cap.max_recv_wr);
@@ -71,14 +85,10 @@ std::uint32_t prepare_receiving(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcep
     qp.rq.log = static_cast<std::uint32_t>(std::countr_zero(entries));
     return entries;
   }
-  qp.srq = &Srq::from(attr.srq);
-  qp.held = make_held(kHeldAtFirst);
-  qp.held_capacity = kHeldAtFirst;
-  // Every receive that a sender sees has its slot, also when nobody polls.
-  return std::bit_ceil(qp.srq->attributes.max_wr);
+  return share_receives(qp, Srq::from(attr.srq));
 }
 
-void fill_record(const Qp& qp, std::uint32_t entries) noexcept {
+void fill_record(const Qp& qp, std::uint32_t entries, std::uint32_t speaks_for) noexcept {
   QpRecord& own = *qp.own;
   own.tx_session.store(0, std::memory_order_relaxed);
   own.ring.store(0, std::memory_order_relaxed);
@@ -92,14 +102,42 @@ void fill_record(const Qp& qp, std::uint32_t entries) noexcept {
   poke(own.pd, qp.pd_number);
   poke(own.srq, qp.srq == nullptr ? 0 : qp.srq->own_offset);
   poke(own.type, qp.plain.qp_type);
+  poke(own.speaks_for, speaks_for);
+  poke(own.lane, 0);
+  poke(own.qkey, 0);
+  poke(own.device, Context::of(qp.plain.context).device.index);
   __atomic_store_n(&own.qpn, qp.plain.qp_num, __ATOMIC_RELEASE);
+}
+
+void set_constants(Qp& qp) noexcept {
+  OwnSegment& segment = Node::get().segment();
+  qp.own_regions = segment.regions();
+  qp.own_region_capacity = segment.head().mr_capacity;
+  qp.max_inline = kMaxInline;
+  qp.may_lose = qp.plain.qp_type == IBV_QPT_UC || qp.plain.qp_type == IBV_QPT_UD;
+  qp.headroom = qp.plain.qp_type == IBV_QPT_UD ? sizeof(ibv_grh) : 0;
+}
+
+int prepare_datagrams(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
+  qp.datagrams = make_nothrow<Datagrams>();
+  if (qp.datagrams == nullptr) return ENOMEM;
+  if (attr.srq != nullptr) return 0;
+  qp.datagrams->inbox = make_srq(attr.cap.max_recv_wr, attr.cap.max_recv_sge, qp.pd_number);
+  return qp.datagrams->inbox == nullptr ? ENOMEM : 0;
+}
+
+/// Undoes take_number().
+void give_up(Qp& qp) noexcept {
+  __atomic_store_n(&qp.own->qpn, 0u, __ATOMIC_RELEASE);
+  Node::get().give_qpn(qp.index);
+  free_qp(qp);
 }
 
 }  // namespace
 
-int create_qp(verbatim::Context&, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
-  if (attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UC) {
-    log_error("create_qp: shm offers RC and UC queue pairs; type %d is not supported",
+int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
+  if (attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UC && attr.qp_type != IBV_QPT_UD) {
+    log_error("create_qp: shm offers RC, UC and UD queue pairs; type %d is not supported",
               static_cast<int>(attr.qp_type));
     return EOPNOTSUPP;
   }
@@ -115,34 +153,57 @@ int create_qp(verbatim::Context&, ibv_qp_init_attr_ex& attr, verbatim::Qp** out)
     return error;
   }
   grant_caps(attr);
-  OwnSegment& segment = Node::get().segment();
   qp->send_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.send_cq));
   qp->recv_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.recv_cq));
-  qp->own_regions = segment.regions();
-  qp->own_region_capacity = segment.head().mr_capacity;
   qp->pd_number = attr.pd->handle;
   qp->sq_entries = attr.cap.max_send_wr;
-  qp->max_inline = kMaxInline;
   qp->max_send_sge = static_cast<std::uint16_t>(attr.cap.max_send_sge);
   qp->signal_all = attr.sq_sig_all != 0;
   qp->plain.qp_type = attr.qp_type;
-  qp->may_lose = attr.qp_type == IBV_QPT_UC;
+  qp->plain.context = context.handle();
+  set_constants(*qp);
+  int error = attr.qp_type == IBV_QPT_UD ? prepare_datagrams(*qp, attr) : 0;
   const std::uint32_t entries = prepare_receiving(*qp, attr);
-
+  if (qp->srq != nullptr && qp->held == nullptr && qp->datagrams == nullptr) error = ENOMEM;
   reset_record(*qp);
-  fill_record(*qp, entries);
-  int error = qp->srq != nullptr && qp->held == nullptr ? ENOMEM : 0;
+  fill_record(*qp, entries, 0);
   if (error == 0) error = wire_work_calls(*qp, attr);
   if (error == 0) error = add_member(*qp->recv_cq, *qp);
   if (error != 0) {
-    __atomic_store_n(&qp->own->qpn, 0u, __ATOMIC_RELEASE);
-    Node::get().give_qpn(qp->index);
-    free_qp(*qp);
+    give_up(*qp);
     return error;
   }
   enlist(*qp);
   *out = qp;
   return 0;
+}
+
+Qp* make_lane(Qp& face, Srq* srq) noexcept {
+  Qp* lane = make_nothrow<Qp>();
+  if (lane == nullptr) return nullptr;
+  if (take_number(*lane) != 0) {
+    destroy_nothrow(lane);
+    return nullptr;
+  }
+  lane->lane.face = &face;
+  lane->send_cq = face.send_cq;
+  lane->recv_cq = face.recv_cq;
+  lane->pd_number = face.pd_number;
+  lane->plain.qp_type = face.plain.qp_type;
+  lane->plain.context = face.plain.context;
+  set_constants(*lane);
+  std::uint32_t entries = 1;
+  if (srq != nullptr) entries = share_receives(*lane, *srq);
+  reset_record(*lane);
+  fill_record(*lane, entries, face.plain.qp_num);
+  poke(lane->own->rq_psn, 0);
+  poke(lane->own->sq_psn, 0);
+  lane->plain.qp_num = face.plain.qp_num;  // what completions say
+  if (srq != nullptr && lane->held == nullptr) {
+    give_up(*lane);
+    return nullptr;
+  }
+  return lane;
 }
 
 }  // namespace verbatim::shm

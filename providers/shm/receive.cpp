@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "providers/shm/datagram.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/null_memory.hpp"
 #include "providers/shm/reach.hpp"
@@ -186,7 +188,7 @@ Pull pull_stream(Qp& qp, const Slot& slot, std::uint64_t length, std::uint64_t s
 /// Copies out a message that lies whole in the window.
 Pull pull_window(Qp& qp, std::uint64_t length, std::uint64_t start, const LocalRange* ranges,
                  std::uint32_t count) noexcept {
-  if (!take_from_window(qp, ranges, count, 0, start, length)) return Pull::kBroken;
+  if (!take_from_window(qp, ranges, count, qp.headroom, start, length)) return Pull::kBroken;
   publish_stream_consumed(qp, align_up(start + length));
   return Pull::kWhole;
 }
@@ -247,8 +249,8 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   std::uint32_t count = 0;  // of those that were looked up: a lie about the rest moves nothing
   if (length > kMaxMessage) return fail_receive(qp, index, receive, IBV_WC_LOC_LEN_ERR, wc);
   const bool of_write = (header::flags(h) & header::kWriteImmediate) != 0;
-  if (!of_write && length != 0) {
-    const ibv_wc_status status = receive_ranges(qp, receive, length, ranges);
+  if (!of_write && length + qp.headroom != 0) {
+    const ibv_wc_status status = receive_ranges(qp, receive, length + qp.headroom, ranges);
     if (status != IBV_WC_SUCCESS) return fail_receive(qp, index, receive, status, wc);
     count = receive.num_sge;
   }
@@ -256,7 +258,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
     case SlotKind::kInline:
       if (length > Slot::kInlineBytes)
         return fail_receive(qp, index, receive, IBV_WC_LOC_QP_OP_ERR, wc);
-      scatter(ranges, count, 0, slot.data, length);
+      scatter(ranges, count, qp.headroom, slot.data, length);
       break;
     case SlotKind::kWindow:
     case SlotKind::kStream: {
@@ -277,9 +279,27 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
       return fail_receive(qp, index, receive, IBV_WC_LOC_QP_OP_ERR, wc);
   }
   fill_receive(wc, qp, receive.wr_id, static_cast<std::uint32_t>(length), h);
+  if (qp.lane.face != nullptr) describe_datagram(qp, ranges, count, h, wc);
   finish(qp, index);
   return Taken::kCompletion;
 }
+
+namespace {
+
+/// The posted receives of a UD queue pair in the error state.
+int flush_datagrams(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
+  int got = 0;
+  TakenReceive taken;
+  if (qp.datagrams->inbox == nullptr) return 0;
+  for (; got < room && take_receive(qp, taken); ++got) {
+    fill_receive(wc[got], qp, taken.wr_id, 0, 0);
+    wc[got].status = IBV_WC_WR_FLUSH_ERR;
+  }
+  more = got == room;
+  return got;
+}
+
+}  // namespace
 
 int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
   int got = 0;
@@ -314,6 +334,7 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
     }
   }
   if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR) return got;
+  if (qp.datagrams != nullptr) return got + flush_datagrams(qp, room - got, wc + got, more);
   // What had been sent before the error is delivered; the rest of the receives flush.
   while (qp.rq_head.load(std::memory_order_relaxed) != qp.rq_tail.load(std::memory_order_acquire)) {
     if (got == room || sender_is_busy(qp)) {
@@ -332,9 +353,9 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
 }
 
 void say_last_receive(Qp& qp) noexcept {
-  if (qp.srq == nullptr || qp.last_receive_said ||
-      qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR || has_message(qp) ||
-      sender_is_busy(qp))
+  if (qp.srq == nullptr || qp.datagrams != nullptr || qp.lane.face != nullptr ||
+      qp.last_receive_said || qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR ||
+      has_message(qp) || sender_is_busy(qp))
     return;
   qp.last_receive_said = true;
   raise_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
@@ -368,7 +389,8 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
       if (!can_hold(qp, index) || !receive_for(qp, index, scratch, receive)) break;
       hold(qp, index, scratch);
       // What is wrong with it is for the poll to say.
-      if (length > kMaxMessage || receive_ranges(qp, receive, length, ranges) != IBV_WC_SUCCESS)
+      if (length > kMaxMessage ||
+          receive_ranges(qp, receive, length + qp.headroom, ranges) != IBV_WC_SUCCESS)
         break;
       const std::uint64_t before = qp.stream_taken;
       const Pull pull = kind == SlotKind::kWindow
@@ -396,13 +418,32 @@ bool has_message(Qp& qp) noexcept {
     if (header::lap(h) == lap_in_ring(qp, index))
       return qp.srq == nullptr || held_for(qp, index) != nullptr || has_receive(*qp.srq);
   }
-  return qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR &&
-         index != qp.rq_tail.load(std::memory_order_acquire);
+  if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR) return false;
+  if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr)
+    return has_receive(*qp.datagrams->inbox);
+  return index != qp.rq_tail.load(std::memory_order_acquire);
 }
+
+namespace {
+
+/// UD: a store of its own, but shared by the lanes that lead to it. Else the receives are posted to
+/// the queue that the application shares.
+int post_to_inbox(Qp& qp, const ibv_recv_wr& wr) noexcept {
+  if (qp.datagrams == nullptr || qp.datagrams->inbox == nullptr) return EINVAL;
+  ibv_recv_wr one = wr;
+  ibv_recv_wr* bad;
+  one.next = nullptr;
+  const int error = post_shared(*qp.datagrams->inbox, &one, &bad);
+  if (error == 0 && qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) announce(qp);
+  return error;
+}
+
+}  // namespace
 
 int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept {
   const std::uint32_t mode = qp.mode.load(std::memory_order_acquire);
-  if (mode == IBV_QPS_RESET || qp.srq != nullptr) return EINVAL;
+  if (mode == IBV_QPS_RESET) return EINVAL;
+  if (qp.srq != nullptr) return post_to_inbox(qp, wr);
   if (const int error = qp.rq.check(wr); error != 0) return error;
   const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
   if (index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq.max) return ENOMEM;

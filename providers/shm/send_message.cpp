@@ -127,7 +127,8 @@ std::uint32_t receive_ranges(const Qp& qp, RemoteRange* out) noexcept {
 }
 
 std::uint32_t flags_of(const PendingSend& send) noexcept {
-  return (send.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
+  return (send.is_global ? header::kGlobal : 0u) |
+         (send.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
          ((send.flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u);
 }
 
@@ -263,7 +264,7 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
     case CreditState::kGood:
       break;
   }
-  if (send.length > room) {
+  if (send.length + qp.headroom > room) {
     publish_fault(qp, IBV_WC_LOC_LEN_ERR);
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, kToldInReceive);
   }

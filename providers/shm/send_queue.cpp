@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "providers/shm/datagram.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/null_memory.hpp"
 #include "providers/shm/send_fast.hpp"
@@ -108,7 +109,9 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
     sges[i] = wr.sg_list[i];
     send.length += sges[i].length;
   }
-  if (is_atomic(wr.opcode)) {
+  if (qp.datagrams != nullptr) {
+    address_datagram(qp, wr, send);
+  } else if (is_atomic(wr.opcode)) {
     send.remote_address = wr.wr.atomic.remote_addr;
     send.rkey = wr.wr.atomic.rkey;
     send.compare_add = wr.wr.atomic.compare_add;
@@ -135,7 +138,7 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
   return 0;
 }
 
-void complete(Qp& qp, const PendingSend& send, ibv_wc_status status) noexcept {
+void complete_send(Qp& qp, const PendingSend& send, ibv_wc_status status) noexcept {
   if (status == IBV_WC_SUCCESS && (send.flags & IBV_SEND_SIGNALED) == 0 && !qp.signal_all) return;
   const bool returns_bytes = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
   const auto bytes = static_cast<std::uint32_t>(is_atomic(send.opcode) ? 8 : send.length);
@@ -163,6 +166,7 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
       qp.queue_sges + std::size_t{qp.queue_head % qp.sq_entries} * qp.max_send_sge;
   if (!resolve_local(qp, send, sges, reads ? IBV_ACCESS_LOCAL_WRITE : 0, local))
     return Step::fails(IBV_WC_LOC_PROT_ERR);
+  if (qp.datagrams != nullptr) return send_datagram(qp, lock, send, local);
   if (const Wait wait = attach(qp); wait != Wait::kNothing) return Step::waits(wait);
   if (is_atomic(send.opcode)) return do_atomic(qp, send, local);
   if (send.opcode == IBV_WR_SEND || send.opcode == IBV_WR_SEND_WITH_IMM)
@@ -200,7 +204,8 @@ ibv_wc_status status_of_timeout(Wait wait) noexcept {
 /// The head cannot move: decides whether it may go on waiting.
 Step judge_wait(Qp& qp, Wait wait) noexcept {
   Progress& progress = qp.progress;
-  if (wait == Wait::kNothing) return Step::waits(wait);  // SQD: until the state changes
+  if (wait == Wait::kNothing) return Step::waits(wait);   // SQD: until the state changes
+  if (qp.datagrams != nullptr) return Step::waits(wait);  // it has judged that itself
   // A dead process answers nobody: no timeout to sit out, also when timeout 0 says for ever. What
   // it had done before it died, it has done.
   if (qp.peer != nullptr && !qp.peer->alive.load(std::memory_order_acquire))
@@ -235,9 +240,14 @@ Step lose(Qp& qp, const Step& result) noexcept {
       if (result.tell == kToldInReceive) tell_fault(qp, result.tell);
       return Step::done();
     case Step::Kind::kWait: {
+      if (qp.datagrams != nullptr) return result;
       if (result.wait == Wait::kReceive) return Step::done();
       if (result.wait != Wait::kPeer) return result;
-      if (qp.peer != nullptr || !Node::get().is_meeting(qp.own->dest_qpn)) return Step::done();
+      const std::uint32_t dest_qpn = qp.own->dest_qpn;
+      if (qp.peer != nullptr) return Step::done();
+      // Met just now counts as meeting: the next step attaches.
+      if (!Node::get().is_meeting(dest_qpn) && Node::get().find_peer(dest_qpn) == nullptr)
+        return Step::done();
       const std::uint64_t now = now_ns();
       std::uint64_t& until = qp.progress.meeting_until;
       if (until == 0) until = now + kServicePatienceNs;
@@ -295,7 +305,7 @@ void advance(Qp& qp, SendLock& lock) noexcept {
       mark_pending(qp);
       return;
     }
-    complete(qp, send, IBV_WC_SUCCESS);
+    complete_send(qp, send, IBV_WC_SUCCESS);
     pop(qp);
   }
   qp.fast = qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS && qp.remote != nullptr &&
@@ -303,6 +313,10 @@ void advance(Qp& qp, SendLock& lock) noexcept {
 }
 
 int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
+  if (qp.datagrams != nullptr) {
+    if (const int error = check_datagram(qp, wr); error != 0) return error;
+    if (send_datagram_now(qp, wr)) return 0;
+  }
   if (const int error = check_request(qp, wr); error != 0) return error;
   if (const int error = enqueue(qp, wr); error != 0) return error;
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
@@ -315,7 +329,7 @@ int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
 
 void flush_sends(Qp& qp) noexcept {
   while (qp.queued() != 0) {
-    complete(qp, head_of(qp), qp.first_flush);
+    complete_send(qp, head_of(qp), qp.first_flush);
     qp.first_flush = IBV_WC_WR_FLUSH_ERR;
     pop(qp);
   }

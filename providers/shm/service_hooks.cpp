@@ -4,6 +4,7 @@
 #include <bit>
 #include <iterator>
 
+#include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive.hpp"
@@ -253,9 +254,9 @@ void peer_ready(Peer& peer) noexcept {
   {
     LockGuard<Mutex> guard(live.mutex);
     for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
-      if (qp->own->accepts.load(std::memory_order_relaxed) == 0 ||
-          Node::get().find_peer(peek(qp->own->dest_qpn)) != &peer)
-        continue;
+      if (qp->own->accepts.load(std::memory_order_relaxed) == 0) continue;
+      if (qp->datagrams != nullptr) admit_lanes(*qp);
+      if (Node::get().find_peer(peek(qp->own->dest_qpn)) != &peer) continue;
       meet_again(*qp, peer);
       look_again(*qp);
     }

@@ -5,6 +5,7 @@
 
 #include "providers/shm/address_space.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/null_memory.hpp"
 #include "providers/shm/region_fast.hpp"
@@ -150,6 +151,7 @@ ibv_wc_status perform(Qp& qp, const Peer& peer, const Request& request,
 /// The requester met a fault that is ours by the rules: our half ends too, polled or not. `event`
 /// is the asynchronous event that says so, unless a receive completion does.
 void suffer_fault(Qp& qp, std::uint64_t event) noexcept {
+  if (qp.lane.face != nullptr) return;  // the receive that says so ends the queue pair, when polled
   {
     SendLock lock(qp);
     const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
@@ -278,6 +280,11 @@ void tell_fault(Qp& qp, std::uint32_t event) noexcept {
   qp.progress.asked = 0;  // needs no answer
 }
 
-void serve_request_of(Qp& qp) noexcept { serve(qp); }
+void serve_request_of(Qp& qp) noexcept {
+  if (qp.datagrams != nullptr)
+    admit_lanes(qp);
+  else
+    serve(qp);
+}
 
 }  // namespace verbatim::shm

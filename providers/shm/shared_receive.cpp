@@ -96,6 +96,39 @@ int resize(Srq& srq, std::uint32_t max_wr) noexcept {
 
 }  // namespace
 
+Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd) noexcept {
+  Srq* srq = make_nothrow<Srq>();
+  if (srq == nullptr) return nullptr;
+  OwnSegment& segment = Node::get().segment();
+  srq->own_offset = segment.allocate(sizeof(SrqRecord));
+  if (srq->own_offset == 0) {
+    destroy_nothrow(srq);
+    return nullptr;
+  }
+  srq->own = segment.at<SrqRecord>(srq->own_offset);
+  srq->own->store.store(0, std::memory_order_relaxed);
+  srq->own->taken.store(0, std::memory_order_relaxed);
+  srq->keys = {segment.regions(), segment.head().mr_capacity, pd};
+  srq->store.max = max_wr;
+  srq->store.max_sge = static_cast<std::uint16_t>(max_sge == 0 ? 1 : max_sge);
+  srq->store.log = log_of(max_wr == 0 ? 1 : max_wr);
+  return srq;
+}
+
+void empty_srq(Srq& srq) noexcept {
+  LockGuard<BiasedLock> guard(srq.lock);
+  srq.own->taken.store(srq.posted, std::memory_order_release);
+  srq.starving = false;
+}
+
+void free_srq(Srq& srq) noexcept {
+  srq.own->store.store(0, std::memory_order_seq_cst);
+  srq.store.release(srq.offset);
+  srq.store.free();
+  Node::get().segment().release(srq.own_offset, sizeof(SrqRecord));
+  destroy_nothrow(&srq);
+}
+
 int create_srq(verbatim::Context&, const ibv_srq_init_attr_ex& attr, verbatim::Srq** out) noexcept {
   if (attr.srq_type != IBV_SRQT_BASIC) {
     log_error("create_srq: shm has basic shared receive queues; type %d is not supported",
@@ -104,21 +137,8 @@ int create_srq(verbatim::Context&, const ibv_srq_init_attr_ex& attr, verbatim::S
   }
   if (const int error = check_sizes("create_srq", attr.attr.max_wr, attr.attr.max_sge); error != 0)
     return error;
-  Srq* srq = make_nothrow<Srq>();
+  Srq* srq = make_srq(attr.attr.max_wr, attr.attr.max_sge, attr.pd->handle);
   if (srq == nullptr) return ENOMEM;
-  OwnSegment& segment = Node::get().segment();
-  srq->own_offset = segment.allocate(sizeof(SrqRecord));
-  if (srq->own_offset == 0) {
-    destroy_nothrow(srq);
-    return ENOMEM;
-  }
-  srq->own = segment.at<SrqRecord>(srq->own_offset);
-  srq->own->store.store(0, std::memory_order_relaxed);
-  srq->own->taken.store(0, std::memory_order_relaxed);
-  srq->keys = {segment.regions(), segment.head().mr_capacity, attr.pd->handle};
-  srq->store.max = attr.attr.max_wr;
-  srq->store.max_sge = static_cast<std::uint16_t>(attr.attr.max_sge == 0 ? 1 : attr.attr.max_sge);
-  srq->store.log = log_of(srq->store.max);
   srq->limit = attr.attr.srq_limit;
   srq->attributes = {srq->store.max, srq->store.max_sge, srq->limit};
   *out = srq;
@@ -154,16 +174,15 @@ int query_srq(verbatim::Srq& handle, ibv_srq_attr& attr) noexcept {
 int destroy_srq(verbatim::Srq& handle) noexcept {
   Srq& srq = static_cast<Srq&>(handle);
   Context::of(srq.plain.context).events.retire(srq);
-  srq.own->store.store(0, std::memory_order_seq_cst);
-  srq.store.release(srq.offset);
-  srq.store.free();
-  Node::get().segment().release(srq.own_offset, sizeof(SrqRecord));
-  destroy_nothrow(&srq);
+  free_srq(srq);
   return 0;
 }
 
 int post_srq_recv(ibv_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
-  Srq& srq = Srq::from(handle);
+  return post_shared(Srq::from(handle), wr, bad_wr);
+}
+
+int post_shared(Srq& srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
   bool hungry = false;
   int error = 0;
   {

@@ -48,6 +48,14 @@ struct Srq : verbatim::Srq {
   static Srq& from(ibv_srq* srq) noexcept { return *reinterpret_cast<Srq*>(srq); }
 };
 
+/// A queue for `max_wr` receives, and its end. nullptr: no memory.
+Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd) noexcept;
+void free_srq(Srq& srq) noexcept;
+/// Forgets what is posted.
+void empty_srq(Srq& srq) noexcept;
+/// ibv_post_srq_recv.
+int post_shared(Srq& srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept;
+
 /// Takes the oldest receive for a message of `qp`. False: there is none; whoever posts the next
 /// announces it. The receive CQ's lock is held.
 bool take_receive(Qp& qp, TakenReceive& out) noexcept;

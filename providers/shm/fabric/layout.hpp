@@ -61,6 +61,7 @@ struct SegmentHeader {
   std::uint64_t qp_table;
   std::uint64_t cq_table;
   std::uint64_t heap;
+  std::atomic<std::uint32_t> lane;  ///< table index + 1 of the first lane that leaves this process
   std::atomic<std::uint32_t> block_count;
   /// qpn >> 12 of each block; QP `n` of block `blocks[k]` has the table index k * 4096 + (qpn &
   /// 4095).
@@ -156,7 +157,7 @@ enum class SlotKind : std::uint8_t {
 /// Slot header: lap 16 | kind 4 | flags 4 | inline length 8 | immediate 32 (high to low bits as
 /// coded).
 namespace header {
-inline constexpr std::uint32_t kImmediate = 1, kSolicited = 2, kWriteImmediate = 4;
+inline constexpr std::uint32_t kImmediate = 1, kSolicited = 2, kWriteImmediate = 4, kGlobal = 8;
 constexpr std::uint64_t make(std::uint32_t lap, SlotKind kind, std::uint32_t flags,
                              std::uint32_t inline_length, std::uint32_t immediate) {
   return std::uint64_t{immediate} << 32 | std::uint64_t{inline_length & 0xff} << 24 |
@@ -260,6 +261,13 @@ struct QpRecord {
   alignas(kCacheLine) std::uint64_t bounce;  ///< offset of our bytes, for kWrite and kPlace
   std::uint64_t srq;                         ///< offset of its SrqRecord; 0: receives of its own
   std::uint32_t type;                        ///< ibv_qp_type
+  std::uint32_t qkey;                        ///< of UD
+  /// Of a lane (lane.hpp): the number of the UD queue pair whose half it is; else 0.
+  std::uint32_t speaks_for;
+  /// Of a UD queue pair: the table index + 1 of the first lane that leads to it; of a lane: the
+  /// next of those that lead to the same queue pair, or that leave the same process.
+  std::uint32_t lane;
+  std::uint32_t device;  ///< number of its device
 };
 static_assert(sizeof(QpRecord) == 6 * kCacheLine);
 

@@ -205,6 +205,8 @@ Peer* Node::find_peer(std::uint32_t qpn) noexcept {
 
 bool Node::hold_too(Peer& peer) noexcept { return parts_->peers.hold(peer); }
 
+Peer* Node::first_peer() noexcept { return parts_->peers.first(); }
+
 void Node::release_peer(Peer& peer) noexcept {
   if (parts_->peers.release(peer) && !parts_->forked && !parts_->service.on_thread())
     parts_->service.wake();

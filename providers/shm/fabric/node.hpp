@@ -60,6 +60,8 @@ class Node {
   /// Once more what somebody held a moment ago. False: it is being retired.
   [[nodiscard]] bool hold_too(Peer& peer) noexcept;
   void release_peer(Peer& peer) noexcept;
+  /// The peers that we have met, ourselves included, through Peer::next. On the service thread.
+  Peer* first_peer() noexcept;
   /// Table index of `qpn` within its owner's qp table, or ~0u.
   static std::uint32_t index_in(const Peer& peer, std::uint32_t qpn) noexcept;
   /// Asks the service thread to find and attach the owner of `qpn`; returns at once. It retries

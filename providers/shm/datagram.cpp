@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// UD: datagrams of at most one MTU, each to whom its address handle and number say. They may be
+// lost: when nobody is there, when the Q_Key is not the receiver's, when it has posted no receive
+// (IBTA 9.8.3). What was sent while a receive was posted arrives.
+#include "providers/shm/datagram.hpp"
+
+#include <arpa/inet.h>
+#include <endian.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "providers/shm/context.hpp"
+#include "providers/shm/copy_fast.hpp"
+#include "providers/shm/device.hpp"
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/lane.hpp"
+#include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_fast.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/time/clock.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// First contact: the other process may have to be met, its service thread needs a core.
+constexpr std::uint64_t kMeetNs = 1'000'000'000;
+/// The receiver's process takes nothing from the window, polled or not: it is stopped.
+constexpr std::uint64_t kStoppedNs = 100'000'000;
+/// Of a Q_Key in a request: the queue pair's own stands for it (IBTA 10.2.5).
+constexpr std::uint32_t kOwnQkey = 0x80000000u;
+
+const Context& context_of(const Qp& qp) noexcept { return Context::of(qp.plain.context); }
+
+bool has_qkey(const Qp& qp, const Qp& lane, std::uint32_t qkey) noexcept {
+  if ((qkey & kOwnQkey) != 0) qkey = qp.attributes.qkey;
+  return lane.lane.endpoint != nullptr && peek(lane.lane.endpoint->qkey) == qkey;
+}
+
+/// The lane to `qpn`, led to its destination if it can be.
+Qp* lane_to(Qp& qp, std::uint32_t qpn, Wait& wait) noexcept {
+  for (int tries = 0; tries < 2; ++tries) {
+    Qp* lane = find_lane(qp, qpn);
+    if (lane == nullptr) lane = open_lane(qp, qpn);
+    wait = Wait::kReceive;
+    if (lane == nullptr) return nullptr;
+    const bool was_there = lane->remote != nullptr;
+    wait = reach_destination(*lane);
+    if (wait != Wait::kReceive || !was_there) return lane;
+    abandon_lane(qp, *lane);  // it was reset since, or is another's now
+  }
+  return nullptr;
+}
+
+bool waited_too_long(Progress& progress, std::uint64_t patience) noexcept {
+  const std::uint64_t now = now_ns();
+  if (progress.meeting_until == 0) progress.meeting_until = now + patience;
+  return now >= progress.meeting_until;
+}
+
+void write_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
+                          std::uint32_t payload) noexcept {
+  constexpr std::uint32_t kHeadersAndCrc = 12 + 8 + 4;  // BTH, DETH, ICRC
+  constexpr std::uint8_t kTransport = 0x1b, kUdp = 17;
+  const Context& context = context_of(lane);
+  ibv_grh grh{};
+  grh.version_tclass_flow = htonl(6u << 28);
+  grh.paylen = htons(static_cast<std::uint16_t>(payload + kHeadersAndCrc));
+  grh.next_hdr = context.ethernet ? kUdp : kTransport;
+  grh.hop_limit = 64;
+  grh.sgid = gid_of_device(context, peek(lane.rx_remote->device));
+  grh.dgid = gid_of_device(context, context.device.index);
+  scatter(room, count, 0, reinterpret_cast<const unsigned char*>(&grh), sizeof grh);
+}
+
+}  // namespace
+
+int check_datagram(const Qp& qp, const ibv_send_wr& wr) noexcept {
+  if (qp.mode.load(std::memory_order_relaxed) < IBV_QPS_RTS) return EINVAL;
+  if (wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) return EINVAL;
+  const ibv_ah* ah = wr.wr.ud.ah;
+  return ah == nullptr || ah->context != qp.plain.context ? EINVAL : 0;
+}
+
+void address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) noexcept {
+  const ibv_ah_attr& path = Ah::from(wr.wr.ud.ah).attr;
+  send.rkey = wr.wr.ud.remote_qpn;
+  send.compare_add = wr.wr.ud.remote_qkey;
+  send.remote_address = wr.wr.ud.ah->pd->handle;
+  send.is_global = path.is_global != 0;
+  send.is_lost = !leads_to_this_host(context_of(qp), path);
+}
+
+bool send_datagram_now(Qp& qp, const ibv_send_wr& wr) noexcept {
+  if (qp.queued() != 0 || qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS ||
+      wr.num_sge != 1 || wr.sg_list == nullptr || wr.sg_list->length > Slot::kInlineBytes ||
+      qp.sq_next - qp.sq_polled.load(std::memory_order_acquire) >= qp.sq_entries)
+    return false;
+  Qp* lane = find_lane(qp, wr.wr.ud.remote_qpn);
+  if (lane == nullptr || lane->remote == nullptr ||
+      lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session ||
+      wr.wr.ud.ah->pd != qp.plain.pd)
+    return false;
+  const ibv_ah_attr& path = Ah::from(wr.wr.ud.ah).attr;
+  if (!leads_to_this_host(context_of(qp), path)) return false;
+  const ibv_sge& sge = *wr.sg_list;
+  const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
+  if ((wr.send_flags & IBV_SEND_INLINE) == 0) {
+    from = local_bytes(qp, sge, 0);
+    if (from == nullptr) return false;
+  }
+  std::uint32_t room;
+  if (has_qkey(qp, *lane, wr.wr.ud.remote_qkey)) {
+    const CreditState credit = next_shared_credit(*lane, room);
+    if (credit == CreditState::kBadKey ||
+        (credit == CreditState::kGood && sge.length + lane->headroom > room))
+      return false;
+    if (credit == CreditState::kGood) {
+      copy_small(next_slot(*lane).data, from, sge.length);
+      publish(*lane, SlotKind::kInline,
+              (wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
+                  ((wr.send_flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u) |
+                  (path.is_global != 0 ? header::kGlobal : 0u),
+              sge.length, wr.imm_data);
+    }
+  }
+  const std::uint32_t sq_index = qp.sq_next++;
+  if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all) {
+    LockGuard<BiasedLock> guard(qp.send_cq->lock);
+    push_locked(*qp.send_cq, {wr.wr_id, &qp, 0, sq_index, IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
+  }
+  return true;
+}
+
+Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
+                   const LocalRange* local) noexcept {
+  if (send.length > kMaxDatagram) return Step::fails(IBV_WC_LOC_LEN_ERR);
+  if (send.remote_address != qp.plain.pd->handle) return Step::fails(IBV_WC_LOC_QP_OP_ERR);
+  if (send.is_lost) return Step::done();
+  Wait wait;
+  Qp* lane = lane_to(qp, send.rkey, wait);
+  if (wait == Wait::kPeer)
+    return waited_too_long(qp.progress, kMeetNs) ? Step::done() : Step::waits(wait);
+  if (wait != Wait::kNothing || !has_qkey(qp, *lane, static_cast<std::uint32_t>(send.compare_add)))
+    return Step::done();
+  lane->progress.meeting_until = 0;
+  const Step step = send_message(*lane, lock, send, local);
+  if (step.kind != Step::Kind::kWait) {
+    lane->progress = {};
+    return Step::done();
+  }
+  if (step.wait == Wait::kReceive || waited_too_long(qp.progress, kStoppedNs)) {
+    lane->progress = {};
+    return Step::done();
+  }
+  return step;
+}
+
+void describe_datagram(const Qp& lane, const LocalRange* room, std::uint32_t count, std::uint64_t h,
+                       ibv_wc& wc) noexcept {
+  wc.src_qp = peek(lane.rx_remote->speaks_for);
+  if ((header::flags(h) & header::kGlobal) != 0) {
+    write_routing_header(lane, room, count, wc.byte_len);
+    wc.wc_flags |= IBV_WC_GRH;
+  }
+  wc.byte_len += lane.headroom;
+  if (!context_of(lane).ethernet) wc.slid = lid_of_device(peek(lane.rx_remote->device));
+}
+
+}  // namespace verbatim::shm

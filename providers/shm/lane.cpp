@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/lane.hpp"
+
+#include <cstdlib>
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/live.hpp"
+#include "providers/shm/receive.hpp"
+#include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_queue.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/time/clock.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// Knocks come no faster than this: the destination's service thread may wait for a core.
+constexpr std::uint64_t kKnockNs = 1'000'000;
+/// So many lanes may lead to one queue pair.
+constexpr std::uint32_t kMaxArriving = 16384;
+
+/// Guards this process's list of lanes, whose head is in the segment's header.
+constinit SpinLock leaving_lock;
+Qp* first_leaving = nullptr;
+
+std::uint32_t link_to(const Qp* lane) noexcept { return lane == nullptr ? 0 : lane->index + 1; }
+
+void list_leaving(Qp& lane) noexcept {
+  LockGuard<SpinLock> guard(leaving_lock);
+  lane.lane.next = first_leaving;
+  poke(lane.own->lane, link_to(first_leaving));
+  first_leaving = &lane;
+  Node::get().segment().head().lane.store(link_to(&lane), std::memory_order_release);
+}
+
+std::uint32_t place_of(const Datagrams& d, std::uint32_t qpn) noexcept {
+  return (qpn * 0x9e3779b1u) & (d.lane_capacity - 1);
+}
+
+void insert(Datagrams& d, Qp& lane) noexcept {
+  std::uint32_t i = place_of(d, lane.lane.target);
+  while (d.lanes[i] != nullptr) i = (i + 1) & (d.lane_capacity - 1);
+  d.lanes[i] = &lane;
+}
+
+bool grow(Datagrams& d) noexcept {
+  if (2 * d.lane_count < d.lane_capacity) return true;
+  const std::uint32_t capacity = d.lane_capacity == 0 ? 8 : 2 * d.lane_capacity;
+  auto** lanes = static_cast<Qp**>(std::calloc(capacity, sizeof(Qp*)));
+  if (lanes == nullptr) return false;
+  Qp** const old = d.lanes;
+  const std::uint32_t old_capacity = d.lane_capacity;
+  d.lanes = lanes;
+  d.lane_capacity = capacity;
+  for (std::uint32_t i = 0; i < old_capacity; ++i)
+    if (old[i] != nullptr) insert(d, *old[i]);
+  std::free(old);
+  return true;
+}
+
+/// The lane of ours that the destination has made for `lane`, if it has: its number, or 0.
+std::uint32_t find_other_half(const Peer& peer, const QpRecord& endpoint, const Qp& lane) noexcept {
+  std::uint32_t link = __atomic_load_n(&endpoint.lane, __ATOMIC_ACQUIRE);
+  for (std::uint32_t steps = 0; link != 0 && steps < kMaxArriving; ++steps) {
+    if (link > peer.segment.qp_capacity()) return 0;
+    const QpRecord& record = peer.segment.qps()[link - 1];
+    if (peek(record.dest_qpn) == lane.own->qpn && peek(record.speaks_for) == lane.lane.target &&
+        record.accepts.load(std::memory_order_acquire) != 0)
+      return peek(record.qpn);
+    link = __atomic_load_n(&record.lane, __ATOMIC_ACQUIRE);
+  }
+  return 0;
+}
+
+Peer* hold_living(std::uint32_t qpn) noexcept {
+  Peer* peer = Node::get().hold_peer(qpn);
+  if (peer == nullptr || peer->alive.load(std::memory_order_acquire)) return peer;
+  Node::get().release_peer(*peer);
+  return nullptr;
+}
+
+void knock(Peer& peer, Qp& lane) noexcept {
+  const std::uint64_t now = now_ns();
+  if (lane.lane.asked_ns != 0 && now - lane.lane.asked_ns < kKnockNs) return;
+  lane.lane.asked_ns = now;
+  peer.segment.doorbells().service.ring(Node::index_in(peer, lane.lane.target));
+  peer.wake_service();
+}
+
+bool is_admitted(const Qp& to, std::uint32_t qpn) noexcept {
+  for (const Qp* lane = to.datagrams->arriving; lane != nullptr; lane = lane->lane.next)
+    if (peek(lane->own->dest_qpn) == qpn) return true;
+  return false;
+}
+
+/// Makes our half of the lane whose sender is `qpn`.
+void admit(Qp& to, std::uint32_t qpn) noexcept {
+  Qp* lane = make_lane(to, to.srq);
+  if (lane == nullptr) {
+    static constinit LogOnce once;
+    if (once.first())
+      log_warn("shm: no memory or numbers for those who send to UD QP 0x%06x: they are not heard",
+               to.own->qpn);
+    return;
+  }
+  poke(lane->own->dest_qpn, qpn);
+  lane->session = next_session();
+  if (add_member(*to.recv_cq, *lane) != 0) {
+    park(*lane);
+    return;
+  }
+  enlist_locked(*lane);
+  LockGuard<BiasedLock> guard(to.recv_cq->lock);
+  lane->lane.next = to.datagrams->arriving;
+  poke(lane->own->lane, link_to(lane->lane.next));
+  to.datagrams->arriving = lane;
+  if (to.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) return;
+  lane->mode.store(IBV_QPS_RTR, std::memory_order_release);
+  (void)meet_peer(*lane);
+  lane->own->accepts.store(lane->session, std::memory_order_release);
+  // Publishes the lane; pairs with the load in find_other_half().
+  __atomic_store_n(&to.own->lane, link_to(lane), __ATOMIC_RELEASE);
+}
+
+/// The lanes of one process that knock at `to`.
+void admit_from(Qp& to, const Peer& peer) noexcept {
+  std::uint32_t link = peer.segment.live_head().lane.load(std::memory_order_acquire);
+  std::uint32_t admitted = 0;
+  for (std::uint32_t steps = 0; link != 0 && steps < kMaxQps; ++steps) {
+    if (link > peer.segment.qp_capacity()) return;
+    const QpRecord& record = peer.segment.qps()[link - 1];
+    const std::uint32_t qpn = peek(record.qpn);
+    if (peek(record.dest_qpn) == to.own->qpn && peek(record.speaks_for) != 0 &&
+        Node::index_in(peer, qpn) == link - 1 && !is_admitted(to, qpn) && ++admitted < kMaxArriving)
+      admit(to, qpn);
+    link = __atomic_load_n(&record.lane, __ATOMIC_ACQUIRE);
+  }
+}
+
+/// Takes an arriving lane out of everything that knows it. live.mutex is held.
+void end_arriving(Qp& lane) noexcept {
+  lane.own->accepts.store(0, std::memory_order_seq_cst);
+  delist_locked(lane);
+  remove_member(*lane.recv_cq, lane);
+  {
+    LockGuard<BiasedLock> guard(lane.recv_cq->lock);
+    detach_receiver(lane);
+  }
+  poke(lane.own->dest_qpn, 0);
+  park(lane);
+}
+
+/// Its sender is gone, and has left nothing.
+bool is_over(Qp& lane) noexcept {
+  LockGuard<BiasedLock> guard(lane.recv_cq->lock);
+  const Peer* peer = meet_peer(lane);
+  if (peer == nullptr || attach_receiver(lane)) {
+    if (peer == nullptr || has_message(lane)) return false;
+    return !peer->alive.load(std::memory_order_acquire) ||
+           lane.rx_remote->tx_session.load(std::memory_order_acquire) != lane.rx_session;
+  }
+  // It has knocked and not sent yet, or the number has a new owner.
+  const std::uint32_t qpn = peek(lane.own->dest_qpn);
+  const std::uint32_t index = Node::index_in(*peer, qpn);
+  if (!peer->alive.load(std::memory_order_acquire) || index >= peer->segment.qp_capacity())
+    return true;
+  const QpRecord& record = peer->segment.qps()[index];
+  const std::uint32_t leads_to = peek(record.dest_qpn);
+  return peek(record.qpn) != qpn || (leads_to != lane.own->qpn && leads_to != lane.plain.qp_num);
+}
+
+}  // namespace
+
+Qp* find_lane(Qp& from, std::uint32_t qpn) noexcept {
+  Datagrams& d = *from.datagrams;
+  if (d.last != nullptr && d.last->lane.target == qpn) return d.last;
+  if (d.lane_capacity == 0) return nullptr;
+  for (std::uint32_t i = place_of(d, qpn); d.lanes[i] != nullptr;
+       i = (i + 1) & (d.lane_capacity - 1))
+    if (d.lanes[i]->lane.target == qpn) return d.last = d.lanes[i];
+  return nullptr;
+}
+
+Qp* open_lane(Qp& from, std::uint32_t qpn) noexcept {
+  Datagrams& d = *from.datagrams;
+  if (!grow(d)) return nullptr;
+  Qp* lane = make_lane(from, nullptr);
+  if (lane == nullptr) return nullptr;
+  lane->lane.target = qpn;
+  lane->mode.store(IBV_QPS_RTS, std::memory_order_relaxed);
+  // Until its other half is known it leads to the queue pair itself: that is the knock.
+  poke(lane->own->dest_qpn, qpn);
+  list_leaving(*lane);
+  insert(d, *lane);
+  ++d.lane_count;
+  return d.last = lane;
+}
+
+Wait reach_destination(Qp& lane) noexcept {
+  if (lane.remote != nullptr)
+    return attach(lane) == Wait::kNothing ? Wait::kNothing : Wait::kReceive;
+  Node& node = Node::get();
+  const std::uint32_t target = lane.lane.target;
+  Peer* peer = hold_living(target);
+  if (peer == nullptr) {
+    node.want_peer(target);
+    if (node.is_meeting(target)) return Wait::kPeer;
+    peer = hold_living(target);  // it may have been met just now
+    if (peer == nullptr) return Wait::kReceive;
+  }
+  Wait wait = Wait::kReceive;
+  const std::uint32_t index = Node::index_in(*peer, target);
+  if (index < peer->segment.qp_capacity()) {
+    const QpRecord& endpoint = peer->segment.qps()[index];
+    if (peek(endpoint.qpn) == target && peek(endpoint.type) == IBV_QPT_UD &&
+        peek(endpoint.speaks_for) == 0 && endpoint.accepts.load(std::memory_order_acquire) != 0) {
+      wait = Wait::kPeer;
+      if (const std::uint32_t qpn = find_other_half(*peer, endpoint, lane); qpn != 0) {
+        poke(lane.own->dest_qpn, qpn);
+        if (attach(lane) == Wait::kNothing) {
+          lane.lane.endpoint = &endpoint;
+          wait = Wait::kNothing;
+        }
+      } else {
+        knock(*peer, lane);
+      }
+    }
+  }
+  node.release_peer(*peer);
+  return wait;
+}
+
+void abandon_lane(Qp& from, Qp& lane) noexcept {
+  Datagrams& d = *from.datagrams;
+  if (d.last == &lane) d.last = nullptr;
+  lane.next_live = d.abandoned;
+  d.abandoned = &lane;
+  // The others move up, so that they are found without it.
+  Qp** const lanes = d.lanes;
+  for (std::uint32_t i = 0; i < d.lane_capacity; ++i)
+    if (lanes[i] == &lane) lanes[i] = nullptr;
+  auto** fresh = static_cast<Qp**>(std::calloc(d.lane_capacity, sizeof(Qp*)));
+  --d.lane_count;
+  if (fresh == nullptr) return;  // a lane that is not found is opened anew
+  d.lanes = fresh;
+  for (std::uint32_t i = 0; i < d.lane_capacity; ++i)
+    if (lanes[i] != nullptr) insert(d, *lanes[i]);
+  std::free(lanes);
+}
+
+void close_leaving(Qp& from) noexcept {
+  Datagrams& d = *from.datagrams;
+  Qp** lanes;
+  std::uint32_t capacity;
+  Qp* abandoned;
+  {
+    SendLock lock(from);
+    lanes = d.lanes;
+    capacity = d.lane_capacity;
+    abandoned = d.abandoned;
+    d.lanes = nullptr;
+    d.lane_capacity = d.lane_count = 0;
+    d.last = d.abandoned = nullptr;
+  }
+  LockGuard<Mutex> guard(live.mutex);
+  while (abandoned != nullptr) {
+    Qp* const next = abandoned->next_live;
+    park(*abandoned);
+    abandoned = next;
+  }
+  for (std::uint32_t i = 0; i < capacity; ++i)
+    if (lanes[i] != nullptr) park(*lanes[i]);
+  std::free(lanes);
+}
+
+void forget_leaving(Qp& lane) noexcept {
+  LockGuard<SpinLock> guard(leaving_lock);
+  Qp* before = nullptr;
+  Qp* at = first_leaving;
+  for (; at != nullptr && at != &lane; at = at->lane.next) before = at;
+  if (at == nullptr) return;
+  const std::uint32_t next = link_to(lane.lane.next);
+  if (before == nullptr) {
+    first_leaving = lane.lane.next;
+    Node::get().segment().head().lane.store(next, std::memory_order_release);
+  } else {
+    before->lane.next = lane.lane.next;
+    __atomic_store_n(&before->own->lane, next, __ATOMIC_RELEASE);
+  }
+}
+
+void forget_all_leaving() noexcept {
+  LockGuard<SpinLock> guard(leaving_lock);
+  first_leaving = nullptr;
+}
+
+void admit_lanes(Qp& to) noexcept {
+  const std::uint32_t mode = to.mode.load(std::memory_order_acquire);
+  if (mode < IBV_QPS_RTR || mode == IBV_QPS_ERR) return;
+  reap_lanes(to);  // who knocks may have the number of one who is gone
+  for (const Peer* peer = Node::get().first_peer(); peer != nullptr; peer = peer->next)
+    if (peer->alive.load(std::memory_order_acquire)) admit_from(to, *peer);
+}
+
+void close_arriving(Qp& to) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  __atomic_store_n(&to.own->lane, 0u, __ATOMIC_RELEASE);
+  while (Qp* lane = to.datagrams->arriving) {
+    {
+      LockGuard<BiasedLock> lock(to.recv_cq->lock);
+      to.datagrams->arriving = lane->lane.next;
+    }
+    end_arriving(*lane);
+  }
+}
+
+void stop_accepting(Qp& to) noexcept {
+  LockGuard<BiasedLock> guard(to.recv_cq->lock);
+  for (Qp* lane = to.datagrams->arriving; lane != nullptr; lane = lane->lane.next)
+    lane->own->accepts.store(0, std::memory_order_seq_cst);
+}
+
+void reap_lanes(Qp& to) noexcept {
+  Qp** link = &to.datagrams->arriving;
+  Qp* before = nullptr;
+  while (Qp* lane = *link) {
+    if (!is_over(*lane)) {
+      before = lane;
+      link = &lane->lane.next;
+      continue;
+    }
+    {
+      LockGuard<BiasedLock> guard(to.recv_cq->lock);
+      *link = lane->lane.next;
+    }
+    std::uint32_t& shown = before == nullptr ? to.own->lane : before->own->lane;
+    __atomic_store_n(&shown, link_to(*link), __ATOMIC_RELEASE);
+    end_arriving(*lane);
+  }
+}
+
+}  // namespace verbatim::shm

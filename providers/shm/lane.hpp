@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Lanes: how a UD queue pair, which is connected to nobody, reaches everybody.
+//
+// For each destination that it sends to, a UD queue pair has a lane: an unnamed queue pair of ours,
+// connected to another unnamed one in the destination's process, which takes its receives from the
+// destination's store. A lane is so a connection to a shared receive queue, and all of that
+// machinery serves it; applications never see it, its completions carry the names of the two they
+// know.
+//
+//   sender's process                          receiver's process
+//   UD queue pair U                           UD queue pair R, receives in its store
+//     lane S  --- ring, window --->             lane L, receives from R's store
+//
+// S is made by the first datagram to R and stands in its process's list of lanes, where R's service
+// thread finds it when S knocks (the service doorbell of R). It makes L, puts it into R's list of
+// lanes, and S, which looks there, finds it. From then on nobody but U and the pollers of R's
+// receive CQ is needed.
+//
+// Who guards what: U's lanes, U's send lock. R's lanes, live.mutex. This process's list, a lock of
+// its own.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/shm/qp.hpp"
+
+namespace verbatim::shm {
+
+/// What only UD queue pairs have.
+struct Datagrams {
+  /// Where receives are posted; nullptr when the application gave a shared queue.
+  Srq* inbox = nullptr;
+  Qp** lanes = nullptr;  ///< leaving, by destination (open addressing)
+  std::uint32_t lane_capacity = 0;
+  std::uint32_t lane_count = 0;
+  Qp* last = nullptr;       ///< lane that was used last
+  Qp* abandoned = nullptr;  ///< their destinations are gone; through next_live
+  Qp* arriving = nullptr;   ///< lanes that lead here; through next_arriving
+};
+
+/// The lane of `from` to the UD queue pair `qpn`; nullptr: none yet. `from`'s send lock is held.
+Qp* find_lane(Qp& from, std::uint32_t qpn) noexcept;
+/// Makes it. nullptr: no memory, no numbers.
+Qp* open_lane(Qp& from, std::uint32_t qpn) noexcept;
+/// kNothing: the lane leads there; kPeer: not yet; kReceive: it leads nowhere (any more).
+Wait reach_destination(Qp& lane) noexcept;
+/// The destination of `lane` is gone: the next datagram to this number opens another.
+void abandon_lane(Qp& from, Qp& lane) noexcept;
+/// All of them (reset, destroy). No lock is held.
+void close_leaving(Qp& from) noexcept;
+
+/// Takes a lane out of this process's list (it is given back), or all of them (the process leaves
+/// the fabric).
+void forget_leaving(Qp& lane) noexcept;
+void forget_all_leaving() noexcept;
+
+/// Makes our halves of the lanes that knock at `to`. Service thread; live.mutex is held.
+void admit_lanes(Qp& to) noexcept;
+/// Ends the lanes that lead to `to`. No lock is held.
+void close_arriving(Qp& to) noexcept;
+/// No more is accepted from any (error state). No lock after the send lock is held.
+void stop_accepting(Qp& to) noexcept;
+/// Ends those lanes that lead to `to` whose senders are gone and that are empty. Service thread;
+/// live.mutex is held.
+void reap_lanes(Qp& to) noexcept;
+
+}  // namespace verbatim::shm

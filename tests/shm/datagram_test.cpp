@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// UD over shared memory: what is more than any device promises (tests/conformance). A datagram that
+// finds a receive posted arrives, however many come at once and whatever the receiver is doing.
+#include "tests/shm/rc_expect.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+constexpr std::uint64_t kHeader = 40;
+
+class Datagram : public ::testing::TestWithParam<Setting> {
+ protected:
+  static PairWish wish(std::uint32_t depth) {
+    PairWish wish;
+    wish.a.type = wish.b.type = IBV_QPT_UD;
+    wish.a.receive_depth = wish.b.receive_depth = depth;
+    wish.a.send_depth = wish.b.send_depth = depth;
+    wish.a.cq_depth = wish.b.cq_depth = static_cast<std::int32_t>(2 * depth);
+    return wish;
+  }
+  void start(std::uint32_t depth = 64) {
+    pair = std::make_unique<Pair>(GetParam(), wish(depth));
+    from = pair->a.allocate(GetParam().memory, 8_MiB);
+    to = pair->b.allocate(GetParam().memory, 8_MiB);
+    ah = pair->a.call<&Endpoint::create_ah>(pair->qb, 0);
+  }
+  void post(std::uint64_t wr_id, std::uint64_t offset, std::uint64_t size) {
+    expect_posted(pair->b.post_receive(pair->qb, {wr_id, slice(to, offset, size)}));
+  }
+  Request to_b(std::uint64_t wr_id, std::uint64_t offset, std::uint64_t size) {
+    return datagram(wr_id, slice(from, offset, size), ah, pair->qb.qpn, Link{}.qkey);
+  }
+  void send_one(const Request& request) {
+    expect_posted(pair->a.post_send(pair->qa, request));
+    expect_wc(pair->a.poll_sends(pair->qa, 1)[0], request.wr_id, IBV_WC_SEND, pair->qa);
+  }
+
+  std::unique_ptr<Pair> pair;
+  RegionInfo from, to;
+  std::int32_t ah = -1;
+};
+RUN_OVER_SETTINGS(Datagram, all_settings());
+
+class DatagramTwoEnds : public Datagram {};
+RUN_OVER_SETTINGS(DatagramTwoEnds, settings_with_two_ends());
+
+TEST_P(Datagram, ArrivesWholeBehindItsHeaderAtEverySize) {
+  start();
+  for (const std::uint64_t size : {0, 1, 8, 16, 17, 55, 56, 57, 220, 1024, 4095, 4096}) {
+    SCOPED_TRACE(size);
+    pair->a.fill(from, 3, size, static_cast<std::uint32_t>(size));
+    pair->b.set(to, 0, size + 200, 0xEE);
+    post(7, 5, size + kHeader);
+    send_one(to_b(size, 3, size));
+    const ibv_wc wc = pair->b.poll_receives(pair->qb, 1)[0];
+    expect_wc(wc, 7, IBV_WC_RECV, pair->qb);
+    EXPECT_EQ(wc.byte_len, size + kHeader);
+    EXPECT_EQ(wc.src_qp, pair->qa.qpn);
+    EXPECT_EQ(pair->b.mismatch(to, 5 + kHeader, size, static_cast<std::uint32_t>(size)), -1);
+    expect_untouched(pair->b, to, 5 + kHeader + size, 64, 0xEE);
+  }
+}
+
+TEST_P(DatagramTwoEnds, ABurstToPostedReceivesArrivesWhileNobodyPolls) {
+  constexpr std::uint64_t kCount = 512, kSize = 4096;
+  start(kCount);
+  for (std::uint64_t i = 0; i < kCount; ++i) post(i, i * (kSize + kHeader), kSize + kHeader);
+  pair->a.fill(from, 0, kCount * kSize, 3);
+  std::vector<Request> burst;
+  for (std::uint64_t i = 0; i < kCount; ++i) burst.push_back(to_b(i, i * kSize, kSize));
+  expect_posted(pair->a.post_send(pair->qa, burst));
+  EXPECT_EQ(pair->a.poll_sends(pair->qa, kCount).size(), kCount);
+  const auto done = pair->b.poll_receives(pair->qb, kCount);
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(done[i].wr_id, i);
+    ASSERT_EQ(pair->b.mismatch(to, i * (kSize + kHeader) + kHeader, 0, 3), -1);
+  }
+  EXPECT_EQ(pair->b.peek(to, kHeader, 4096), pair->a.peek(from, 0, 4096));
+  EXPECT_EQ(pair->b.peek(to, 511 * (kSize + kHeader) + kHeader, 4096),
+            pair->a.peek(from, 511 * kSize, 4096));
+}
+
+TEST_P(DatagramTwoEnds, WithoutAReceiveIsLostAndItsSenderContent) {
+  start();
+  post(1, 0, 100);
+  send_one(to_b(1, 0, 8));  // they have met
+  EXPECT_EQ(pair->b.poll_receives(pair->qb, 1).size(), 1u);
+  for (std::uint64_t i = 2; i < 50; ++i) send_one(to_b(i, 0, i * 80));
+  post(9, 0, 5000);
+  send_one(to_b(50, 0, 77));
+  EXPECT_EQ(pair->b.poll_receives(pair->qb, 1)[0].byte_len, 77 + kHeader);
+  EXPECT_TRUE(pair->b.poll_once(pair->qb.receive_cq, 4).empty());
+}
+
+TEST_P(DatagramTwoEnds, ReachesAQueuePairThatWasResetAndCameBack) {
+  start();
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    post(round, 0, 100);
+    send_one(to_b(round, 0, 8));
+    EXPECT_EQ(pair->b.poll_receives(pair->qb, 1)[0].wr_id, round);
+    ASSERT_EQ(pair->b.to_state(pair->qb, IBV_QPS_RESET), 0);
+    send_one(to_b(99, 0, 8));  // nobody there
+    pair->b.connect(pair->qb, pair->qa);
+  }
+}
+
+TEST_P(DatagramTwoEnds, IsTakenAlsoAfterItsSenderWasDestroyed) {
+  start();
+  for (std::uint64_t i = 0; i < 8; ++i) post(i, i * 5000, 5000);
+  pair->a.fill(from, 0, 4096, 9);
+  for (std::uint64_t i = 0; i < 8; ++i) send_one(to_b(i, 0, i < 4 ? 8 : 4096));
+  ASSERT_EQ(pair->a.call<&Endpoint::destroy_qp>(pair->qa.id), 0);
+  EXPECT_EQ(pair->b.poll_receives(pair->qb, 8)[7].byte_len, 4096 + kHeader);
+  EXPECT_EQ(pair->b.mismatch(to, 7 * 5000 + kHeader, 4096, 9), -1);
+}
+
+TEST_P(DatagramTwoEnds, ManySendersReachOneReceiver) {
+  constexpr std::uint32_t kSenders = 20;
+  constexpr std::uint64_t kEach = 50;
+  start(kSenders * kEach);
+  std::vector<QpInfo> senders;
+  for (std::uint32_t i = 0; i < kSenders; ++i) {
+    senders.push_back(pair->a.create_qp(wish(64).a));
+    pair->a.connect(senders[i], pair->qb);
+  }
+  for (std::uint64_t i = 0; i < kSenders * kEach; ++i) post(i, i * 128, 128);
+  for (std::uint64_t i = 0; i < kEach; ++i) {
+    for (const QpInfo& sender : senders) {
+      expect_posted(pair->a.post_send(sender, to_b(i, 0, i % 60)));
+      pair->a.poll_sends(sender, 1);
+    }
+  }
+  std::map<std::uint32_t, std::uint64_t> came;
+  for (const ibv_wc& wc : pair->b.poll_receives(pair->qb, kSenders * kEach))
+    EXPECT_EQ(wc.byte_len, kHeader + came[wc.src_qp]++ % 60) << "in each sender's order";
+  for (const QpInfo& sender : senders) EXPECT_EQ(came[sender.qpn], kEach);
+}
+
+TEST_P(DatagramTwoEnds, ToMemoryOfAnotherDomainEndsTheReceiver) {
+  start();
+  const RegionInfo foreign = pair->b.call<&Endpoint::register_foreign>(to.id, kAllAccess);
+  post(1, 0, 100);
+  send_one(to_b(1, 0, 8));
+  EXPECT_EQ(pair->b.poll_receives(pair->qb, 1).size(), 1u);
+  expect_posted(pair->b.post_receive(pair->qb, {2, slice(foreign, 0, 100)}));
+  send_one(to_b(2, 0, 8));
+  expect_error(pair->b.poll_receives(pair->qb, 1)[0], 2, IBV_WC_LOC_PROT_ERR, pair->qb);
+  EXPECT_EQ(pair->b.state(pair->qb), IBV_QPS_ERR);
+  EXPECT_EQ(pair->a.state(pair->qa), IBV_QPS_RTS) << "its sender does not notice";
+}
+
+TEST_P(DatagramTwoEnds, LeavesNothingBehindWhenSendersComeAndGo) {
+  start();
+  QpWish sender_wish = wish(4).a;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const QpInfo sender = pair->a.create_qp(sender_wish);
+    pair->a.connect(sender, pair->qb);
+    post(i, 0, 100);
+    expect_posted(pair->a.post_send(sender, to_b(i, 0, 8)));
+    EXPECT_EQ(pair->a.poll_sends(sender, 1).size(), 1u);
+    const ibv_wc wc = pair->b.poll_receives(pair->qb, 1)[0];
+    EXPECT_EQ(wc.wr_id, i);
+    EXPECT_EQ(wc.src_qp, sender.qpn);
+    ASSERT_EQ(pair->a.call<&Endpoint::destroy_qp>(sender.id), 0);
+  }
+}
+
+}  // namespace
+}  // namespace verbatim::harness
