@@ -68,7 +68,7 @@ int WakeSocket::connect(int place, UniqueFd& out) const noexcept {
     log_info("without /proc a peer is not woken: it looks every 50 ms");
     return 0;
   }
-  return error == EPROTOTYPE || error == ECONNREFUSED ? EPROTO : error;
+  return error == EPROTOTYPE ? EPROTO : error;
 }
 
 void wake_through(int socket) noexcept {
