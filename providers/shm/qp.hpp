@@ -72,7 +72,7 @@ struct Progress {
   std::uint64_t placed = 0;  ///< bytes up to which the message is where it belongs
   Slot* slot = nullptr;      ///< of the streaming message
   std::uint64_t deadline = 0;       ///< now_ns() at which the wait becomes an error; ~0: never
-  std::uint64_t meeting_until = 0;  ///< how long the process may take to be met; 0: not asked yet
+  std::uint64_t meeting_until = 0;  ///< how long the process may take to be met; 0: it is not looked for
   std::uint64_t stalled_since = 0;
   std::uint64_t consumed_seen = 0;
   std::uint64_t asked = 0;  ///< the service request under way, 0: none

@@ -176,7 +176,7 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
 
 /// A wire's timeout says nothing of how long a living process may wait for a core: its service
 /// thread gets at least so long.
-constexpr std::uint64_t kServicePatienceNs = 1'000'000'000;
+constexpr std::uint64_t kServicePatienceNs = 4'000'000'000;
 
 /// When a wait becomes an error; the rules of IBTA 9.7.6.1.3 (timeouts) and 9.7.5.2.8 (RNR).
 std::uint64_t deadline_of(const Qp& qp, Wait wait) noexcept {
@@ -214,15 +214,21 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
     progress.wait = wait;
     progress.deadline = deadline_of(qp, wait);
   }
+  if (progress.deadline == kForEver) return Step::waits(wait);
   // The clock of the wire starts when the processes have met, or when nobody is there to be met.
-  if (wait == Wait::kPeer && qp.peer == nullptr && progress.deadline != kForEver &&
-      Node::get().is_meeting(qp.own->dest_qpn)) {
-    const std::uint64_t now = now_ns();
+  // One reading for all that follows: we may not run for longer than the wire's time between any
+  // two.
+  const std::uint64_t now = now_ns();
+  if (wait != Wait::kPeer) {
+    progress.meeting_until = 0;
+  } else if (qp.peer == nullptr && Node::get().is_meeting(qp.own->dest_qpn)) {
     if (progress.meeting_until == 0) progress.meeting_until = now + kServicePatienceNs;
     if (now < progress.meeting_until) progress.deadline = now + qp.retry_ns;
+  } else if (qp.peer != nullptr && progress.meeting_until != 0) {
+    progress.meeting_until = 0;
+    progress.deadline = now + qp.retry_ns;
   }
-  if (progress.deadline != kForEver && now_ns() >= progress.deadline)
-    return Step::fails(status_of_timeout(wait));
+  if (now >= progress.deadline) return Step::fails(status_of_timeout(wait));
   return Step::waits(wait);
 }
 

@@ -516,7 +516,7 @@ TEST_F(HostileTest, WithoutDescriptorsANodeWaitsAndRecovers) {
 
 TEST_F(HostileTest, TheSilentAreManyAndStallNobody) {
   std::vector<UniqueFd> silent;
-  for (std::uint32_t i = 0; i < 3 * Switchboard::kMaxHalfOpen; ++i) silent.push_back(connected());
+  for (std::uint32_t i = 0; i < 10 * Switchboard::kMaxHalfOpenOfOne; ++i) silent.push_back(connected());
   serves_the_honest();
   // The oldest gave way.
   EXPECT_TRUE(was_refused(silent[0].get()));

@@ -14,6 +14,7 @@ struct Connection {
   EventSource source{EventSource::kConnection, this};
   UniqueFd socket;
   Peer* peer = nullptr;  ///< nullptr until the other side's HELLO was accepted
+  pid_t pid = 0;         ///< who connected to us, if it is visible
   bool we_connected = false;
   bool closed = false;      ///< waits for the end of the event batch that may still name it
   std::uint32_t block = 0;  ///< what we connected to

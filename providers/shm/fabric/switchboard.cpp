@@ -88,19 +88,36 @@ void Switchboard::on_listener(EventSource& source) noexcept {
         log_warn("refused a connection of user %u: only processes of one user meet", uid);
       continue;
     }
+    make_room_for(pid);
     Connection* const connection = open_connection(static_cast<UniqueFd&&>(socket), now);
+    if (connection != nullptr) connection->pid = pid;
     // Who connects speaks at once: its first words are probably here.
     if (connection != nullptr) on_connection(*connection);
   }
 }
 
-Connection* Switchboard::open_connection(UniqueFd socket, std::uint64_t now) noexcept {
-  if (half_open_ >= kMaxHalfOpen) {
-    Connection* victim = oldest_;
-    while (victim->peer != nullptr) victim = victim->next;
-    log_info("too many connections wait for their handshake: the oldest goes");
-    close_connection(*victim);
+void Switchboard::make_room_for(pid_t pid) noexcept {
+  if (half_open_ < kMaxHalfOpenOfOne) return;
+  Connection* oldest = nullptr;
+  Connection* oldest_of_his = nullptr;
+  std::uint32_t all = 0;
+  std::uint32_t his = 0;
+  for (Connection* c = oldest_; c != nullptr; c = c->next) {
+    if (c->peer != nullptr || c->we_connected) continue;
+    if (all++ == 0) oldest = c;
+    if (pid != 0 && c->pid == pid && his++ == 0) oldest_of_his = c;
   }
+  if (his >= kMaxHalfOpenOfOne) {
+    log_info("process %d makes connections and no handshakes: the oldest goes",
+             static_cast<int>(pid));
+    close_connection(*oldest_of_his);
+  } else if (all >= kMaxHalfOpen) {
+    log_info("too many connections wait for their handshake: the oldest goes");
+    close_connection(*oldest);
+  }
+}
+
+Connection* Switchboard::open_connection(UniqueFd socket, std::uint64_t now) noexcept {
   auto* const connection = make_nothrow<Connection>();
   if (connection == nullptr) return nullptr;
   connection->socket = static_cast<UniqueFd&&>(socket);

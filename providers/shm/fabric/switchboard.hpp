@@ -9,7 +9,7 @@
 // questions under way on the closed socket are asked again on the other.
 //
 // A stranger may flood, stall or lie: sockets never block, each wake-up handles a bounded number of
-// messages, unfinished handshakes are few (the oldest gives way) and short.
+// messages, unfinished handshakes are few (his oldest gives way) and short.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,10 @@ struct Surroundings {
 class Switchboard {
  public:
   static constexpr std::uint64_t kHandshakeNs = 5'000'000'000;
-  static constexpr std::uint32_t kMaxHalfOpen = 64;
+  /// Connections that wait for their handshake: of one process, and of all. Many processes that all
+  /// meet at once are as many as they are.
+  static constexpr std::uint32_t kMaxHalfOpenOfOne = 16;
+  static constexpr std::uint32_t kMaxHalfOpen = 512;
   /// A dead peer that nobody holds is remembered so long: whoever asks for it hears at once that it
   /// is dead.
   static constexpr std::uint64_t kRetireAfterNs = 200'000'000;
@@ -77,6 +80,8 @@ class Switchboard {
   };
 
   Connection* open_connection(UniqueFd socket, std::uint64_t now) noexcept;
+  /// Before one of `pid` is accepted: the oldest gives way, his own before others'.
+  void make_room_for(pid_t pid) noexcept;
   void close_connection(Connection& connection) noexcept;
   void connect_block(std::uint32_t block, std::uint64_t now) noexcept;
   int say_hello(Connection& connection) noexcept;
