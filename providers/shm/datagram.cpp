@@ -16,9 +16,10 @@
 #include "providers/shm/device.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/lane.hpp"
+#include "providers/shm/multicast.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
-#include "runtime/base/log.hpp"
+#include "runtime/sync/pause.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
@@ -74,6 +75,40 @@ void write_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t 
   scatter(room, count, 0, reinterpret_cast<const unsigned char*>(&grh), sizeof grh);
 }
 
+/// One datagram to all members: when every one of them has been reached, or has had its time.
+Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
+                   const LocalRange* local) noexcept {
+  constexpr std::uint64_t kRoomNs = 500'000;
+  if (Node::get().is_meeting_everybody() && !waited_too_long(qp.progress, kMeetNs))
+    return Step::waits(Wait::kPeer);
+  ibv_gid group;
+  group.global = {send.remote_address, send.swap};
+  std::uint32_t members[kMaxMembers];
+  const std::uint32_t count = members_of(group, qp.own->qpn, members);
+  bool reaching = false;
+  Wait wait;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    (void)lane_to(qp, members[i], wait);
+    reaching = reaching || wait == Wait::kPeer;
+  }
+  if (reaching && !waited_too_long(qp.progress, kMeetNs)) return Step::waits(Wait::kPeer);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Qp* lane = lane_to(qp, members[i], wait);
+    if (wait != Wait::kNothing ||
+        !has_qkey(qp, *lane, static_cast<std::uint32_t>(send.compare_add)))
+      continue;
+    // A full window holds the others up only so long as its reader's service thread needs.
+    const std::uint64_t deadline = now_ns() + kRoomNs;
+    Step step = send_message(*lane, lock, send, local);
+    while (step.kind == Step::Kind::kWait && step.wait == Wait::kStream && now_ns() < deadline) {
+      cpu_pause();
+      step = send_message(*lane, lock, send, local);
+    }
+    lane->progress = {};
+  }
+  return Step::done();
+}
+
 }  // namespace
 
 int check_datagram(const Qp& qp, const ibv_send_wr& wr) noexcept {
@@ -87,9 +122,15 @@ void address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) no
   const ibv_ah_attr& path = Ah::from(wr.wr.ud.ah).attr;
   send.rkey = wr.wr.ud.remote_qpn;
   send.compare_add = wr.wr.ud.remote_qkey;
-  send.remote_address = wr.wr.ud.ah->pd->handle;
+  send.is_foreign = wr.wr.ud.ah->pd != qp.plain.pd;
   send.is_global = path.is_global != 0;
   send.is_lost = !leads_to_this_host(context_of(qp), path);
+  if (path.is_global != 0 && is_group(path.grh.dgid)) {
+    send.is_lost = send.rkey != kGroupQpn;
+    send.to_group = true;
+    send.remote_address = path.grh.dgid.global.subnet_prefix;
+    send.swap = path.grh.dgid.global.interface_id;
+  }
 }
 
 bool send_datagram_now(Qp& qp, const ibv_send_wr& wr) noexcept {
@@ -136,8 +177,9 @@ bool send_datagram_now(Qp& qp, const ibv_send_wr& wr) noexcept {
 Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
                    const LocalRange* local) noexcept {
   if (send.length > kMaxDatagram) return Step::fails(IBV_WC_LOC_LEN_ERR);
-  if (send.remote_address != qp.plain.pd->handle) return Step::fails(IBV_WC_LOC_QP_OP_ERR);
+  if (send.is_foreign) return Step::fails(IBV_WC_LOC_QP_OP_ERR);
   if (send.is_lost) return Step::done();
+  if (send.to_group) return send_to_group(qp, lock, send, local);
   Wait wait;
   Qp* lane = lane_to(qp, send.rkey, wait);
   if (wait == Wait::kPeer)

@@ -15,6 +15,7 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
+#include "providers/shm/multicast.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_table.hpp"
 #include "providers/shm/service_hooks.hpp"
@@ -147,6 +148,9 @@ int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept 
   // They are the processor's own atomics: good among processes and with the application's.
   a.atomic_cap = IBV_ATOMIC_GLOB;
   a.max_ah = 1 << 24;
+  a.max_mcast_grp = kMaxGroups;
+  a.max_mcast_qp_attach = kMaxMembers;
+  a.max_total_mcast_qp_attach = kMaxGroups;
   a.max_pkeys = 1;
   a.phys_port_cnt = 1;
   attr.phys_port_cnt_ex = 1;

@@ -9,6 +9,7 @@
 #include "providers/shm/device.hpp"
 #include "providers/shm/device_memory.hpp"
 #include "providers/shm/hot.hpp"
+#include "providers/shm/multicast.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region.hpp"
 #include "runtime/verbs/software/soft_channel.hpp"
@@ -64,6 +65,8 @@ struct Shm : SoftChannelVerbs {
   static constexpr auto modify_qp = shm::modify_qp;
   static constexpr auto query_qp = shm::query_qp;
   static constexpr auto destroy_qp = shm::destroy_qp;
+  static constexpr auto attach_mcast = shm::attach_mcast;
+  static constexpr auto detach_mcast = shm::detach_mcast;
   static constexpr auto post_send = shm::post_send;
   static constexpr auto post_recv = shm::post_recv;
 };

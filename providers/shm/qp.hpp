@@ -48,9 +48,11 @@ struct PendingSend {
   std::uint16_t num_sge;
   /// Its bytes were given inline: they lie in the queue's inline store, sge[0] points there.
   bool is_inline;
-  /// UD: with a routing header; and nobody is behind the address.
-  bool is_global;
-  bool is_lost;
+  // UD:
+  bool is_global;   ///< with a routing header
+  bool is_lost;     ///< nobody is behind the address
+  bool is_foreign;  ///< the address handle is of another protection domain
+  bool to_group;    ///< remote_address and swap are the halves of its GID
 };
 
 /// Why the head of the send queue waits, and how far it has come.

@@ -15,4 +15,12 @@ namespace verbatim {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+/// Since 1970, as file systems and people count; it may jump.
+[[nodiscard]] inline std::uint64_t wall_clock_ns() noexcept {
+  timespec now;
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
 }  // namespace verbatim

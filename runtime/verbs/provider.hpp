@@ -137,6 +137,7 @@ struct ProviderTable {
   int (*query_qp_data_in_order)(Qp&, ibv_wr_opcode, std::uint32_t flags) noexcept;
   int (*set_ece)(Qp&, ibv_ece&) noexcept;
   int (*query_ece)(Qp&, ibv_ece&) noexcept;
+  /// EALREADY: it is in the group; the application's call succeeds, and one detach ends it.
   int (*attach_mcast)(Qp&, const ibv_gid&, std::uint16_t lid) noexcept;
   int (*detach_mcast)(Qp&, const ibv_gid&, std::uint16_t lid) noexcept;
   int (*create_ah)(Pd&, const ibv_ah_attr&, Ah** out) noexcept;

@@ -230,9 +230,9 @@ Status check_mcast(const char* verb, const Qp& qp, const ibv_gid& gid) noexcept 
 
 Status attach_mcast(Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexcept {
   if (const Status status = check_mcast("ibv_attach_mcast", qp, gid); !status.ok()) return status;
-  if (const int error = table_of(qp).attach_mcast(qp, gid, lid)) {
-    return Error{error, "attach_mcast"};
-  }
+  const int error = table_of(qp).attach_mcast(qp, gid, lid);
+  if (error == EALREADY) return {};
+  if (error != 0) return Error{error, "attach_mcast"};
   pin(&qp);
   return {};
 }

@@ -3,6 +3,7 @@
 // UD over shared memory: what is more than any device promises (tests/conformance). A datagram that
 // finds a receive posted arrives, however many come at once and whatever the receiver is doing.
 #include "tests/shm/rc_expect.hpp"
+#include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -164,6 +165,63 @@ TEST_P(DatagramTwoEnds, LeavesNothingBehindWhenSendersComeAndGo) {
     EXPECT_EQ(wc.src_qp, sender.qpn);
     ASSERT_EQ(pair->a.call<&Endpoint::destroy_qp>(sender.id), 0);
   }
+}
+
+constexpr std::uint16_t kNoLid = 0;
+
+ibv_gid group(std::uint8_t last) {
+  ibv_gid gid{};
+  gid.raw[0] = 0xff;
+  gid.raw[1] = 0x12;
+  gid.raw[15] = last;
+  return gid;
+}
+
+TEST_P(DatagramTwoEnds, ToAGroupReachesAllMembersButTheSender) {
+  start();
+  const QpInfo second = pair->b.create_qp(wish(64).b);
+  pair->b.connect(second, pair->qa);
+  const QpInfo other = pair->b.create_qp(wish(64).b);
+  pair->b.connect(other, pair->qa);
+  ASSERT_EQ(pair->a.call<&Endpoint::attach>(pair->qa.id, group(1), kNoLid), 0);
+  ASSERT_EQ(pair->b.call<&Endpoint::attach>(pair->qb.id, group(1), kNoLid), 0);
+  ASSERT_EQ(pair->b.call<&Endpoint::attach>(second.id, group(1), kNoLid), 0);
+  ASSERT_EQ(pair->b.call<&Endpoint::attach>(other.id, group(2), kNoLid), 0);
+  expect_posted(pair->a.post_receive(pair->qa, {1, slice(from, 1_MiB, 100)}));
+  expect_posted(pair->b.post_receive(pair->qb, {2, slice(to, 0, 100)}));
+  expect_posted(pair->b.post_receive(second, {3, slice(to, 1000, 100)}));
+  expect_posted(pair->b.post_receive(other, {4, slice(to, 2000, 100)}));
+  const std::int32_t to_group = pair->a.call<&Endpoint::create_multicast_ah>(group(1), kNoLid);
+  pair->a.fill(from, 0, 60, 8);
+  send_one(datagram(9, slice(from, 0, 60), to_group, 0xffffff, Link{}.qkey));
+  EXPECT_EQ(pair->b.poll_receives(pair->qb, 1)[0].src_qp, pair->qa.qpn);
+  EXPECT_NE(pair->b.poll_receives(second, 1)[0].wc_flags & IBV_WC_GRH, 0u);
+  EXPECT_EQ(pair->b.mismatch(to, kHeader, 60, 8), -1);
+  EXPECT_EQ(pair->b.mismatch(to, 1000 + kHeader, 60, 8), -1);
+  EXPECT_TRUE(pair->b.poll_once(other.receive_cq, 1).empty());
+  EXPECT_TRUE(pair->a.poll_once(pair->qa.receive_cq, 1).empty());
+
+  ASSERT_EQ(pair->b.call<&Endpoint::detach>(second.id, group(1), kNoLid), 0);
+  AllowedLog not_a_member("is not in this group");
+  EXPECT_EQ(pair->b.call<&Endpoint::detach>(second.id, group(1), kNoLid), EINVAL);
+  expect_posted(pair->b.post_receive(pair->qb, {5, slice(to, 0, 100)}));
+  expect_posted(pair->b.post_receive(second, {6, slice(to, 1000, 100)}));
+  send_one(datagram(9, slice(from, 0, 60), to_group, 0xffffff, Link{}.qkey));
+  EXPECT_EQ(pair->b.poll_receives(pair->qb, 1)[0].wr_id, 5u);
+  EXPECT_TRUE(pair->b.poll_once(second.receive_cq, 1).empty());
+  EXPECT_EQ(pair->a.call<&Endpoint::detach>(pair->qa.id, group(1), kNoLid), 0);
+  EXPECT_EQ(pair->b.call<&Endpoint::detach>(pair->qb.id, group(1), kNoLid), 0);
+  EXPECT_EQ(pair->b.call<&Endpoint::detach>(other.id, group(2), kNoLid), 0);
+}
+
+TEST_P(DatagramTwoEnds, AGroupIsJoinedOnceAndLeftOnce) {
+  start();
+  EXPECT_EQ(pair->b.call<&Endpoint::attach>(pair->qb.id, group(7), kNoLid), 0);
+  EXPECT_EQ(pair->b.call<&Endpoint::attach>(pair->qb.id, group(7), kNoLid), 0);
+  AllowedLog still_a_member("ibv_destroy_qp: still used");
+  EXPECT_EQ(pair->b.call<&Endpoint::destroy_qp>(pair->qb.id), EBUSY);
+  EXPECT_EQ(pair->b.call<&Endpoint::detach>(pair->qb.id, group(7), kNoLid), 0);
+  EXPECT_EQ(pair->b.call<&Endpoint::destroy_qp>(pair->qb.id), 0);
 }
 
 }  // namespace

@@ -230,6 +230,20 @@ bool FabricFolder::list(Names& names) const noexcept {
   return true;
 }
 
+bool FabricFolder::list_blocks(std::uint64_t (&words)[kQpnBlocks / 64]) const noexcept {
+  Names names;
+  if (!list(names)) return false;
+  std::memcpy(words, names.words, sizeof words);
+  return true;
+}
+
+std::uint64_t FabricFolder::changed_at() const noexcept {
+  struct stat status {};
+  if (::fstat(folder_.get(), &status) != 0) return 0;
+  return static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+}
+
 bool FabricFolder::is_dead(const char* name) const noexcept {
   // A living owner is not disturbed: his socket is of another kind, which is told (EPROTOTYPE)
   // before he hears of it; and one of this kind hears nothing of it.

@@ -51,6 +51,11 @@ class FabricFolder {
   /// logged.
   int bind_apart(UniqueFd& socket, UniqueFd& place) noexcept;
 
+  /// The blocks that have names, as bits. False: the folder cannot be read.
+  bool list_blocks(std::uint64_t (&words)[kQpnBlocks / 64]) const noexcept;
+  /// Changes when a name comes or goes.
+  std::uint64_t changed_at() const noexcept;
+
   /// Connects to the owner of a block without waiting. 0; ENOENT when nobody has claimed it,
   /// ECONNREFUSED when its owner is dead, EAGAIN when it is busy.
   int connect(std::uint32_t block, UniqueFd& socket) noexcept;

@@ -62,6 +62,9 @@ struct SegmentHeader {
   std::uint64_t cq_table;
   std::uint64_t heap;
   std::atomic<std::uint32_t> lane;  ///< table index + 1 of the first lane that leaves this process
+  /// Places of GroupRecord[kMaxGroups] that were ever used.
+  std::atomic<std::uint32_t> group_end;
+  std::atomic<std::uint64_t> groups;  ///< offset of that table, 0 until a group is joined
   std::atomic<std::uint32_t> block_count;
   /// qpn >> 12 of each block; QP `n` of block `blocks[k]` has the table index k * 4096 + (qpn &
   /// 4095).
@@ -117,6 +120,15 @@ struct ReceiveSge {
   std::uint32_t lkey;
 };
 static_assert(sizeof(ReceiveSge) == 16);
+
+/// One UD queue pair's membership in a multicast group.
+struct GroupRecord {
+  std::atomic<std::uint32_t> qpn;  ///< 0: nobody's; written last
+  std::uint32_t reserved;
+  std::uint64_t prefix;  ///< the group's GID, as it lies in memory
+  std::uint64_t suffix;
+};
+inline constexpr std::uint32_t kMaxGroups = 4096;
 
 /// A shared receive queue as senders see it. Its receives are used up in the order of posting.
 struct SrqRecord {

@@ -40,6 +40,7 @@ struct Node::Parts {
   Service service{Surroundings{segment, folder, peers, wanted, hooks}};
   QpnBlocks qpns{segment, folder, service};
   Peer* self = nullptr;
+  std::atomic<std::uint64_t> all_met_at{0};  ///< the folder had changed then when all were met
   bool membarrier_works = false;
   bool forked = false;  ///< our parent's: no thread, no names, only memory and descriptors
 
@@ -223,6 +224,31 @@ void Node::want_peer(std::uint32_t qpn) noexcept {
   const std::uint32_t block = qpn >> kQpnBlockBits;
   if (block == 0 || block >= kQpnBlocks || parts_->forked) return;
   if (parts_->wanted.ask(block, now_ns())) parts_->service.wake();
+}
+
+bool Node::is_meeting_everybody() noexcept {
+  // The clock of file systems ticks: what came in the tick of the last change looks like it.
+  constexpr std::uint64_t kSettledNs = 50'000'000;
+  const std::uint64_t changed = parts_->folder.changed_at();
+  if (changed == parts_->all_met_at.load(std::memory_order_acquire)) return false;
+  std::uint64_t words[kQpnBlocks / 64];
+  if (!parts_->folder.list_blocks(words)) return false;
+  bool meeting = false;
+  for (std::uint32_t block = 1; block < kQpnBlocks; ++block) {
+    if ((words[block / 64] >> (block % 64) & 1) == 0) continue;
+    const std::uint32_t qpn = block << kQpnBlockBits;
+    const Peer* peer = find_peer(qpn);
+    if (peer != nullptr && peer->alive.load(std::memory_order_acquire)) continue;
+    want_peer(qpn);
+    meeting = meeting || is_meeting(qpn);
+  }
+  if (!meeting && wall_clock_ns() > changed + kSettledNs)
+    parts_->all_met_at.store(changed, std::memory_order_release);
+  return meeting;
+}
+
+void Node::each_living_peer(void (*look)(const Peer&, void*), void* with) noexcept {
+  parts_->peers.each_living(look, with);
 }
 
 bool Node::is_meeting(std::uint32_t qpn) noexcept {

@@ -68,6 +68,10 @@ class Node {
   /// every few ms for as long as want_peer is asked again at least once per 100 ms, so a peer that
   /// starts later is met.
   void want_peer(std::uint32_t qpn) noexcept;
+  /// Asks for every process of the fabric. True: some of them may have yet to be met.
+  bool is_meeting_everybody() noexcept;
+  /// Calls `look` for each living peer, ourselves included. It must not wait. Any thread.
+  void each_living_peer(void (*look)(const Peer&, void*), void* with) noexcept;
   /// The wanted owner of `qpn` may be about to be met: he was not looked for yet, or somebody
   /// listens under his name.
   bool is_meeting(std::uint32_t qpn) noexcept;

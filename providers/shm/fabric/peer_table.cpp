@@ -144,6 +144,12 @@ bool PeerTable::hold(Peer& peer) noexcept {
   return false;
 }
 
+void PeerTable::each_living(void (*look)(const Peer&, void*), void* with) noexcept {
+  const LockGuard guard(lock_);
+  for (const Peer* peer = first_; peer != nullptr; peer = peer->next)
+    if (peer->alive.load(std::memory_order_acquire)) look(*peer, with);
+}
+
 Peer* PeerTable::find_identity(std::uint64_t identity) noexcept {
   const LockGuard guard(lock_);
   for (Peer* peer = first_; peer != nullptr; peer = peer->next) {

@@ -52,6 +52,9 @@ class PeerTable {
            released_.exchange(false, std::memory_order_acq_rel);
   }
 
+  /// Calls `look` for each living peer, ourselves included. It must not wait. Any thread.
+  void each_living(void (*look)(const Peer&, void*), void* with) noexcept;
+
   /// REQUIRES: on the service thread (nobody else changes the list), or the list is at rest.
   [[nodiscard]] Peer* first() const noexcept { return first_; }
 
