@@ -299,8 +299,12 @@ void advance(Qp& qp, SendLock& lock) noexcept {
     const PendingSend& send = head_of(qp);
     Step result = step(qp, lock, send);
     if (qp.may_lose) result = lose(qp, result);
-    if (result.kind == Step::Kind::kWait) result = judge_wait(qp, result.wait);
-    if (qp.may_lose) result = lose(qp, result);
+    // What waits for an unreliable one's peer has been judged: it has no timeout to sit out.
+    const bool judged = qp.may_lose && result.wait == Wait::kPeer;
+    if (result.kind == Step::Kind::kWait && !judged) {
+      result = judge_wait(qp, result.wait);
+      if (qp.may_lose) result = lose(qp, result);
+    }
     if (result.kind == Step::Kind::kFail) {
       if (result.tell != 0) tell_fault(qp, result.tell);
       fail_sends(qp, result.status);

@@ -52,6 +52,13 @@ std::uint64_t first_free(const Qp& qp) noexcept {
   return served > qp.sent ? taken : taken + (qp.sent - served);
 }
 
+/// Would end the request at the head of the queue in an error.
+bool condemns(Qp& qp, std::uint64_t credit) noexcept {
+  if ((static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0) return true;
+  return qp.queued() != 0 && qp.queue[qp.queue_head % qp.sq_entries].length >
+                                 (static_cast<std::uint32_t>(credit) & Credit::kLengthMask);
+}
+
 }  // namespace
 
 CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept {
@@ -62,8 +69,9 @@ CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept {
   }
   std::uint64_t credit;
   bool posted = look(qp, credit);
-  // Now and then also when all is well, so that what others use up is not counted on for long.
-  if (!posted || qp.sent % 64 == 63) {
+  // Now and then also when all is well, so that what others use up is not counted on for long. And
+  // nobody is judged by a receive that another's message took long ago.
+  if (!posted || qp.sent % 64 == 63 || condemns(qp, credit)) {
     const std::uint64_t free = first_free(qp);
     if (free > qp.shared.next || !posted) {
       qp.shared.next = free;

@@ -83,6 +83,10 @@ class Endpoint {
   std::int32_t destroy_qp(std::int32_t qp);
   std::int32_t destroy_cq(std::int32_t cq);
   SrqInfo create_srq(SrqWish wish);
+  /// Has the XRC domain of this endpoint be the one that belongs to the file.
+  void use_xrcd_of(std::string path);
+  /// A handle here on another's receiving XRC queue pair; its number in `made.id`.
+  QpInfo open_qp(std::uint32_t qpn);
   std::int32_t destroy_srq(std::int32_t srq);
   std::int32_t modify_srq(std::int32_t srq, ibv_srq_attr attr, std::int32_t mask);
   ibv_srq_attr query_srq(std::int32_t srq);

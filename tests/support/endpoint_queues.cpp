@@ -3,6 +3,7 @@
 // Endpoint: shared receive queues, XRC domains, address handles, multicast groups.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -21,13 +22,36 @@ namespace {
 
 ibv_xrcd* Endpoint::xrcd() {
   if (xrcd_) return xrcd_.get();
-  ibv_xrcd_init_attr attr{};
-  attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
-  attr.fd = -1;
-  attr.oflags = O_CREAT;
+  ibv_xrcd_init_attr attr{IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, -1, O_CREAT};
   xrcd_.reset(ibv_open_xrcd(context(), &attr));
   if (!xrcd_) fail("ibv_open_xrcd", errno);
   return xrcd_.get();
+}
+
+void Endpoint::use_xrcd_of(std::string path) {
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) fail(path, errno);
+  ibv_xrcd_init_attr attr{IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, file, O_CREAT};
+  xrcd_.reset(ibv_open_xrcd(context(), &attr));
+  const int error = errno;
+  close(file);
+  if (!xrcd_) fail("ibv_open_xrcd", error);
+}
+
+QpInfo Endpoint::open_qp(std::uint32_t qpn) {
+  ibv_qp_open_attr attr{};
+  attr.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+  attr.qp_num = qpn;
+  attr.xrcd = xrcd();
+  attr.qp_type = IBV_QPT_XRC_RECV;
+  Qp opened;
+  opened.handle.reset(ibv_open_qp(context(), &attr));
+  if (!opened.handle) fail("ibv_open_qp", errno);
+  opened.info.id = static_cast<std::int32_t>(qps_.size());
+  opened.info.qpn = opened.handle->qp_num;
+  opened.info.type = IBV_QPT_XRC_RECV;
+  qps_.push_back(std::move(opened));
+  return qps_.back().info;
 }
 
 SrqInfo Endpoint::create_srq(SrqWish wish) {

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Asynchronous events (IBTA 11.6.3; man ibv_get_async_event): which object, once each, blocking or
+// not, and what waits for their acknowledgement.
+#include <fcntl.h>
+#include <poll.h>
+
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "tests/conformance/two_sides.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+class Async : public BetweenTwo {};
+RUN_OVER_SETTINGS(Async, usual_settings());
+
+void expect_none(Side& side) { EXPECT_EQ(side.take_async_event(0).type, -1); }
+
+TEST_P(Async, AnAccessFaultNamesTheRespondersQueuePair) {
+  Pair pair(GetParam());
+  const RegionInfo local = pair.a.allocate(memory(), 64);
+  RegionInfo wrong = pair.b.allocate(memory(), 64);
+  wrong.rkey ^= 0x80000000u;
+  expect_posted(pair.a.post_send(pair.qa, write(1, slice(local, 0, 8), wrong)));
+  expect_error(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_REM_ACCESS_ERR, pair.qa);
+  const AsyncEvent event = pair.b.take_async_event();
+  EXPECT_EQ(event.type, IBV_EVENT_QP_ACCESS_ERR);
+  EXPECT_EQ(event.qp, pair.qb.id);
+  expect_none(pair.b);
+}
+
+TEST_P(Async, AnInvalidRequestNamesTheRespondersQueuePair) {
+  Pair pair(GetParam());
+  const RegionInfo local = pair.a.allocate(memory(), 64);
+  const RegionInfo remote = pair.b.allocate(memory(), 64);
+  expect_posted(pair.a.post_send(pair.qa, fetch_add(1, slice(local, 0, 8), remote, 4, 1)));
+  expect_error(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_REM_INV_REQ_ERR, pair.qa);
+  const AsyncEvent event = pair.b.take_async_event();
+  EXPECT_EQ(event.type, IBV_EVENT_QP_REQ_ERR);
+  EXPECT_EQ(event.qp, pair.qb.id);
+}
+
+TEST_P(Async, AFirstMessageInRtrMayTellThatTheConnectionStands) {
+  // IBTA 11.6.3.2 COMM_EST: "the first packet arrived on a QP in RTR"; devices may leave it out,
+  // the message itself must be there.
+  PairWish wish;
+  wish.connected = false;
+  Pair pair(GetParam(), wish);
+  const RegionInfo from = pair.a.allocate(memory(), 64);
+  const RegionInfo to = pair.b.allocate(memory(), 64);
+  ASSERT_EQ(pair.b.call<&Endpoint::to_init>(pair.qb.id, Link{}), 0);
+  expect_posted(pair.b.post_receive(pair.qb, receive(1, slice(to, 0, 64))));
+  ASSERT_EQ(pair.b.call<&Endpoint::to_rtr>(pair.qb.id, pair.qa, Link{}), 0);
+  pair.a.connect(pair.qa, pair.qb);
+  expect_posted(pair.a.post_send(pair.qa, send(2, slice(from, 0, 8))));
+  expect_receive(pair.b.poll_receives(pair.qb, 1)[0], 1, 8, pair.qb);
+  const AsyncEvent event = pair.b.take_async_event(0);
+  if (event.type == -1) GTEST_SKIP() << "the device does not raise IBV_EVENT_COMM_EST";
+  EXPECT_EQ(event.type, IBV_EVENT_COMM_EST);
+  EXPECT_EQ(event.qp, pair.qb.id);
+  ASSERT_EQ(pair.b.call<&Endpoint::to_rts>(pair.qb.id, Link{}), 0);
+  expect_none(pair.b);
+}
+
+ibv_qp_attr draining(bool tells) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_SQD;
+  attr.en_sqd_async_notify = tells;
+  return attr;
+}
+constexpr int kDrain = IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY;
+
+TEST_P(Async, ASendQueueThatHasDrainedSaysSo) {
+  // IBTA 10.3.1.5, 11.6.3.2.
+  Pair pair(GetParam());
+  ASSERT_EQ(pair.a.call<&Endpoint::modify_qp>(pair.qa.id, draining(true), int{kDrain}), 0);
+  const AsyncEvent event = pair.a.take_async_event();
+  EXPECT_EQ(event.type, IBV_EVENT_SQ_DRAINED);
+  EXPECT_EQ(event.qp, pair.qa.id);
+  expect_none(pair.a);
+}
+
+TEST_P(Async, ASendQueueThatWasNotAskedToDrainsInSilence) {
+  Pair pair(GetParam());
+  ASSERT_EQ(pair.a.call<&Endpoint::modify_qp>(pair.qa.id, draining(false), int{kDrain}), 0);
+  expect_none(pair.a);
+  EXPECT_EQ(pair.a.state(pair.qa), IBV_QPS_SQD);
+}
+
+TEST_P(Async, WhatIsPostedWhileItDrainsWaitsUntilItSendsAgain) {
+  Pair pair(GetParam());
+  const RegionInfo local = pair.a.allocate(memory(), 64);
+  const RegionInfo remote = pair.b.allocate(memory(), 64);
+  ASSERT_EQ(pair.a.to_state(pair.qa, IBV_QPS_SQD), 0);
+  expect_posted(pair.a.post_send(pair.qa, write(1, slice(local, 0, 8), remote)));
+  EXPECT_TRUE(pair.a.poll_once(pair.qa.send_cq, 1).empty());
+  ASSERT_EQ(pair.a.to_state(pair.qa, IBV_QPS_RTS), 0);
+  expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_RDMA_WRITE, pair.qa);
+}
+
+TEST_P(Async, AQueuePairThatDrainsStillReceives) {
+  Pair pair(GetParam());
+  const RegionInfo local = pair.a.allocate(memory(), 64);
+  const RegionInfo remote = pair.b.allocate(memory(), 64);
+  ASSERT_EQ(pair.a.to_state(pair.qa, IBV_QPS_SQD), 0);
+  expect_posted(pair.a.post_receive(pair.qa, receive(1, slice(local, 0, 64))));
+  expect_posted(pair.b.post_send(
+      pair.qb, {send(2, slice(remote, 0, 8)), write(3, slice(remote, 0, 8), local, 32)}));
+  expect_receive(pair.a.poll_receives(pair.qa, 1)[0], 1, 8, pair.qa);
+  expect_wc(pair.b.poll_sends(pair.qb, 2)[1], 3, IBV_WC_RDMA_WRITE, pair.qb);
+}
+
+class AsyncOfOne : public OnDevice {
+ protected:
+  /// Raises an event of a fresh queue pair, which is returned.
+  ibv_qp* raise() {
+    ibv_qp* const raised = qp(IBV_QPT_RC, cq());
+    EXPECT_EQ(lead(raised, IBV_QPS_RTS), 0);
+    ibv_qp_attr attr = draining(true);
+    EXPECT_EQ(ibv_modify_qp(raised, &attr, kDrain), 0);
+    return raised;
+  }
+  bool readable(int wait_ms = kDefaultWaitMs) {
+    pollfd wait{context()->async_fd, POLLIN, 0};
+    return ::poll(&wait, 1, wait_ms) == 1;
+  }
+};
+RUN_ON_EVERY_DEVICE(AsyncOfOne);
+
+TEST_P(AsyncOfOne, TheDescriptorIsReadableWhileEventsWait) {
+  EXPECT_FALSE(readable(0));
+  ibv_qp* const raised = raise();
+  EXPECT_TRUE(readable());
+  ibv_async_event event{};
+  ASSERT_EQ(ibv_get_async_event(context(), &event), 0);
+  EXPECT_EQ(event.element.qp, raised);
+  EXPECT_FALSE(readable(0));
+  ibv_ack_async_event(&event);
+}
+
+TEST_P(AsyncOfOne, EventsComeInTheirOrder) {
+  std::vector<ibv_qp*> raised;
+  for (int i = 0; i < 10; ++i) raised.push_back(raise());
+  for (ibv_qp* each : raised) {
+    ibv_async_event event{};
+    ASSERT_TRUE(readable());
+    ASSERT_EQ(ibv_get_async_event(context(), &event), 0);
+    EXPECT_EQ(event.event_type, IBV_EVENT_SQ_DRAINED);
+    EXPECT_EQ(event.element.qp, each);
+    ibv_ack_async_event(&event);
+  }
+}
+
+TEST_P(AsyncOfOne, WithoutOneANonBlockingDescriptorAnswersAtOnce) {
+  const int fd = context()->async_fd;
+  ASSERT_EQ(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
+  ibv_async_event event{};
+  errno = 0;
+  EXPECT_EQ(ibv_get_async_event(context(), &event), -1);
+  EXPECT_EQ(errno, EAGAIN);
+}
+
+TEST_P(AsyncOfOne, WakesWhoSleepsForIt) {
+  ibv_async_event event{};
+  std::thread sleeper([&] { EXPECT_EQ(ibv_get_async_event(context(), &event), 0); });
+  ibv_qp* const raised = raise();
+  sleeper.join();
+  EXPECT_EQ(event.element.qp, raised);
+  ibv_ack_async_event(&event);
+}
+
+TEST_P(AsyncOfOne, AQueuePairIsNotDestroyedUntilItsEventsAreAcknowledged) {
+  // man ibv_get_async_event: "All async events must be acknowledged" before destroying the object.
+  ibv_qp* const raised = raise();
+  ibv_async_event event{};
+  ASSERT_EQ(ibv_get_async_event(context(), &event), 0);
+  std::atomic<int> step{0};
+  std::thread destroyer([&] {
+    step = 1;
+    EXPECT_EQ(destroy(raised), 0);
+    step = 2;
+  });
+  ASSERT_TRUE(wait_until([&] { return step == 1; }));
+  for (int i = 0; i < 50; ++i) sched_yield();
+  EXPECT_EQ(step, 1) << "it did not wait";
+  ibv_ack_async_event(&event);
+  destroyer.join();
+}
+
+TEST_P(AsyncOfOne, TheUntakenEventsOfADestroyedQueuePairAreForgotten) {
+  ASSERT_EQ(destroy(raise()), 0);
+  ibv_qp* const next = raise();
+  ibv_async_event event{};
+  ASSERT_EQ(ibv_get_async_event(context(), &event), 0);
+  EXPECT_EQ(event.element.qp, next);
+  ibv_ack_async_event(&event);
+  EXPECT_FALSE(readable(0));
+}
+
+TEST_P(AsyncOfOne, EventsBelongToTheContextOfTheirObject) {
+  const Session other(GetParam());
+  raise();
+  EXPECT_TRUE(readable());
+  pollfd wait{other.context->async_fd, POLLIN, 0};
+  EXPECT_EQ(::poll(&wait, 1, 0), 0);
+}
+
+}  // namespace
+}  // namespace verbatim::harness

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Where the sentences about UC, UD, XRC and shared receive queues are said: two ends in one
+// context, and in two processes with either kind of memory.
+#pragma once
+
+#include <vector>
+
+#include "tests/conformance/device.hpp"
+#include "tests/shm/rc_expect.hpp"
+
+namespace verbatim::harness {
+
+inline std::vector<Setting> usual_settings() {
+  return on_every_device({{Placement::kOneContext, MemoryKind::kOrdinary},
+                          {Placement::kTwoProcesses, MemoryKind::kOrdinary},
+                          {Placement::kTwoProcesses, MemoryKind::kMapped}});
+}
+
+/// A test in a Setting, with the reason to skip it where the device lacks what it is about.
+class BetweenTwo : public ::testing::TestWithParam<Setting> {
+ protected:
+  MemoryKind memory() const { return GetParam().memory; }
+  const char* device() const { return GetParam().device; }
+};
+
+/// Nothing came although it had all the time that a message needs: after `probe` (a message that is
+/// known to arrive later) has been seen, the queue holds only that.
+inline void expect_status(const ibv_wc& wc, std::uint64_t wr_id,
+                          std::initializer_list<ibv_wc_status> allowed) {
+  bool found = false;
+  for (const ibv_wc_status status : allowed) found = found || wc.status == status;
+  EXPECT_TRUE(found) << ibv_wc_status_str(wc.status) << ", wr " << wc.wr_id;
+  EXPECT_EQ(wc.wr_id, wr_id);
+}
+
+}  // namespace verbatim::harness
