@@ -31,6 +31,18 @@ const char* name_of(Calls calls) {
   return "?";
 }
 
+const char* name_of(Service service) {
+  switch (service) {
+    case Service::kReliable:
+      return "RC";
+    case Service::kShared:
+      return "SRQ";
+    case Service::kDatagram:
+      return "UD";
+  }
+  return "?";
+}
+
 const char* name_of(Memory memory) { return memory == Memory::kShared ? "mapped" : "malloc"; }
 
 }  // namespace verbatim::perf

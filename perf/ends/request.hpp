@@ -40,7 +40,15 @@ enum class Calls : std::uint32_t {
   kCursor    // ibv_post_send, ibv_start_poll
 };
 
+/// Through which queues small messages go (kPingPong).
+enum class Service : std::uint32_t {
+  kReliable,  // RC
+  kShared,    // RC into a shared receive queue
+  kDatagram   // UD
+};
+
 const char* name_of(Operation operation);
+const char* name_of(Service service);
 const char* name_of(Calls calls);
 const char* name_of(Memory memory);
 
@@ -51,6 +59,7 @@ struct Request {
   Mover mover = Mover::kVerbs;
   Pace pace = Pace::kTight;
   Calls calls = Calls::kClassic;
+  Service service = Service::kReliable;
   std::uint32_t batch = 1;    // work requests per posted list
   std::uint32_t stamped = 0;  // time every operation into the shared histogram
   std::uint32_t asleep = 0;   // kSleeping: the far process is in pause(), not polling

@@ -25,8 +25,11 @@ Cell make_cell(Section section, Unit unit, std::string name, const Request& requ
 }
 
 std::string name_for(const char* what, const Request& request) {
-  return std::string(what) + " " + name_of(request.operation) + " " + name_of(request.memory) +
-         " " + size_text(request.size) + (request.batch > 1 ? " in lists" : "");
+  const std::string through =
+      request.service == Service::kReliable ? "" : std::string(name_of(request.service)) + " ";
+  return std::string(what) + " " + through + name_of(request.operation) + " " +
+         name_of(request.memory) + " " + size_text(request.size) +
+         (request.batch > 1 ? " in lists" : "");
 }
 
 void add_floor(Group& group, Unit unit, const std::string& name, const Request& request) {
@@ -92,6 +95,13 @@ Group latency_group(std::uint64_t size, bool floors_only) {
         : size >= kSmallestForBandwidth ? "single read mapped"
                                         : "");
     if (size != 8) continue;
+    if (mapped) {
+      for (const Service service : {Service::kShared, Service::kDatagram}) {
+        request.service = service;
+        add(Operation::kSend, Kind::kPingPong, reach);
+      }
+      request.service = Service::kReliable;
+    }
     add(Operation::kFetchAdd, Kind::kCompletion, "");
     add(Operation::kCompareSwap, Kind::kCompletion, "");
   }

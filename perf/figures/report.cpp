@@ -34,18 +34,18 @@ void print_handover(std::FILE* out, const Group& group) {
 }
 
 void print_latency(std::FILE* out, const std::deque<Group>& groups) {
-  Table table({"<operation", "<memory", "size", "<polling", "median", "min", "p50", "p99", "floor",
-               "ratio", "spread"});
+  Table table({"<operation", "<service", "<memory", "size", "<polling", "median", "min", "p50",
+               "p99", "floor", "ratio", "spread"});
   for (const Group& group : groups) {
     for (const Cell& cell : group.cells) {
       if (cell.section != Section::kLatency || !group.is_shown(cell)) continue;
       const Blocks ratio = group.ratio_of(cell);
-      table.add({name_of(cell.request.operation), name_of(cell.request.memory),
-                 size_text(cell.request.size), name_of(cell.request.pace),
-                 microseconds(cell.blocks.median()), microseconds(cell.blocks.min()),
-                 microseconds(cell.percentile_ns(0.5)), microseconds(cell.percentile_ns(0.99)),
-                 microseconds(floor_median(group, cell)), fixed_text(ratio.median(), 2),
-                 percent_text(ratio.spread())});
+      table.add({name_of(cell.request.operation), name_of(cell.request.service),
+                 name_of(cell.request.memory), size_text(cell.request.size),
+                 name_of(cell.request.pace), microseconds(cell.blocks.median()),
+                 microseconds(cell.blocks.min()), microseconds(cell.percentile_ns(0.5)),
+                 microseconds(cell.percentile_ns(0.99)), microseconds(floor_median(group, cell)),
+                 fixed_text(ratio.median(), 2), percent_text(ratio.spread())});
     }
   }
   std::fprintf(out,

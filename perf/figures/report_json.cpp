@@ -53,6 +53,7 @@ Json cell_json(const Group& group, const Cell& cell) {
     json["operation"] = verbatim::perf::name_of(cell.request.operation);
     json["memory"] = verbatim::perf::name_of(cell.request.memory);
     json["list"] = cell.request.batch;
+    json["service"] = verbatim::perf::name_of(cell.request.service);
     json["calls"] = verbatim::perf::name_of(cell.request.calls);
   }
   if (!cell.variant_of.empty()) {

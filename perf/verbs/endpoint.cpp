@@ -148,6 +148,50 @@ void connect_rc(ibv_qp* qp, const QpAddress& own, const QpAddress& peer) {
          "modify QP to RTS");
 }
 
+QpHandle create_sharing_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, ibv_srq* srq) {
+  ibv_qp_init_attr attributes{};
+  attributes.send_cq = send_cq;
+  attributes.recv_cq = recv_cq;
+  attributes.srq = srq;
+  attributes.qp_type = IBV_QPT_RC;
+  attributes.cap = {kSendDepth, 0, 1, 0, kInlineMax};
+  return QpHandle(must(ibv_create_qp(pd, &attributes), "ibv_create_qp (SRQ)"));
+}
+
+QpHandle create_datagram_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq) {
+  ibv_qp_init_attr attributes{};
+  attributes.send_cq = send_cq;
+  attributes.recv_cq = recv_cq;
+  attributes.qp_type = IBV_QPT_UD;
+  attributes.cap = {kSendDepth, kRecvDepth, 1, 1, kInlineMax};
+  return QpHandle(must(ibv_create_qp(pd, &attributes), "ibv_create_qp (UD)"));
+}
+
+void start_datagrams(ibv_qp* qp) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_INIT;
+  attributes.port_num = kPort;
+  attributes.qkey = kQkey;
+  modify(qp, attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+         "modify UD QP to INIT");
+  attributes.qp_state = IBV_QPS_RTR;
+  modify(qp, attributes, IBV_QP_STATE, "modify UD QP to RTR");
+  attributes.qp_state = IBV_QPS_RTS;
+  modify(qp, attributes, IBV_QP_STATE | IBV_QP_SQ_PSN, "modify UD QP to RTS");
+}
+
+AhHandle create_ah_to(ibv_pd* pd, const QpAddress& peer) {
+  ibv_ah_attr attributes{};
+  attributes.dlid = peer.lid;
+  attributes.port_num = kPort;
+  if (peer.lid == 0) {
+    attributes.is_global = 1;
+    attributes.grh.dgid = peer.gid;
+    attributes.grh.hop_limit = 1;
+  }
+  return AhHandle(must(ibv_create_ah(pd, &attributes), "ibv_create_ah"));
+}
+
 Endpoint::Endpoint(End& end)
     : context_(open_first_device()),
       pd_(must(ibv_alloc_pd(context_.get()), "ibv_alloc_pd")),
@@ -161,11 +205,20 @@ Endpoint::Endpoint(End& end)
   recv_cq_ = create_cursor_cq(context_.get(), kRecvDepth);
   qp_ = create_built_qp(pd_.get(), send_cq_.get(), recv_cq_.get(), kSendDepth, kRecvDepth);
 
+  ibv_srq_init_attr shared{};
+  shared.attr = {kRecvDepth, 1, 0};
+  srq_.reset(must(ibv_create_srq(pd_.get(), &shared), "ibv_create_srq"));
+  sharing_qp_ = create_sharing_qp(pd_.get(), send_cq_.get(), recv_cq_.get(), srq_.get());
+  datagram_qp_ = create_datagram_qp(pd_.get(), send_cq_.get(), recv_cq_.get());
+
   struct Card {
-    QpAddress qp;
+    QpAddress qp, sharing, datagram;
     RemoteRegion regions[2];
   };
-  Card own{address_of(context_.get(), qp_.get()), {}};
+  Card own{address_of(context_.get(), qp_.get()),
+           address_of(context_.get(), sharing_qp_.get()),
+           address_of(context_.get(), datagram_qp_.get()),
+           {}};
   for (std::size_t i = 0; i < 2; ++i) {
     own.regions[i] = {reinterpret_cast<std::uintptr_t>(areas[i].out),
                       reinterpret_cast<std::uintptr_t>(areas[i].in), mrs_[i]->rkey};
@@ -173,13 +226,33 @@ Endpoint::Endpoint(End& end)
   const Card peer = exchange_record(end.peer_fd(), own);
   for (std::size_t i = 0; i < 2; ++i) remotes_[i] = peer.regions[i];
   connect_rc(qp_.get(), own.qp, peer.qp);
+  connect_rc(sharing_qp_.get(), own.sharing, peer.sharing);
+  start_datagrams(datagram_qp_.get());
+  ah_ = create_ah_to(pd_.get(), peer.datagram);
+  remote_datagram_qpn_ = peer.datagram.qpn;
   // Nobody sends before both are ready to receive.
   exchange_record(end.peer_fd(), own.qp.qpn);
 }
 
+Way Endpoint::way(Service service) const {
+  Way way{qp_.get(), send_cq_.get(), recv_cq_.get(), nullptr, nullptr, 0, 0};
+  if (service == Service::kShared) {
+    way.qp = sharing_qp_.get();
+    way.srq = srq_.get();
+  } else if (service == Service::kDatagram) {
+    way.qp = datagram_qp_.get();
+    way.ah = ah_.get();
+    way.remote_qpn = remote_datagram_qpn_;
+    way.header = kDatagramHeader;
+  }
+  return way;
+}
+
 void Endpoint::post_receives(Memory memory, std::uint64_t size, std::uint32_t count,
-                             std::uint32_t slots) {
+                             std::uint32_t slots, Service service) {
   const Region& region = this->region(memory);
+  const Way way = this->way(service);
+  size += way.header;
   for (std::uint32_t i = 0; i < count; ++i) {
     ibv_sge sge = {reinterpret_cast<std::uintptr_t>(region.area.in + i % slots * size),
                    static_cast<std::uint32_t>(size), region.lkey};
@@ -187,7 +260,7 @@ void Endpoint::post_receives(Memory memory, std::uint64_t size, std::uint32_t co
     request.wr_id = i;
     request.sg_list = &sge;
     request.num_sge = 1;
-    post_recv(qp_.get(), &request);
+    way.post_recv(&request);
   }
 }
 

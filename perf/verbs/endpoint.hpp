@@ -40,6 +40,12 @@ QpHandle create_built_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, std::uint
 /// A CQ good for both ways of polling.
 CqHandle create_cursor_cq(ibv_context* context, std::uint32_t entries);
 QpAddress address_of(ibv_context* context, ibv_qp* qp);
+/// An RC queue pair that takes its receives from `srq`, and a UD one.
+QpHandle create_sharing_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, ibv_srq* srq);
+QpHandle create_datagram_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq);
+/// INIT, RTR, RTS.
+void start_datagrams(ibv_qp* qp);
+AhHandle create_ah_to(ibv_pd* pd, const QpAddress& peer);
 /// INIT, RTR, RTS.
 void connect_rc(ibv_qp* qp, const QpAddress& own, const QpAddress& peer);
 
@@ -54,6 +60,23 @@ struct RemoteRegion {
   std::uint32_t rkey;
 };
 
+/// Bytes in front of a datagram in its receive: the routing header (IBTA 11.4.1.2).
+inline constexpr std::uint32_t kDatagramHeader = 40;
+inline constexpr std::uint32_t kQkey = 0x11111111;
+
+/// How messages go through one service.
+struct Way {
+  ibv_qp* qp;
+  ibv_cq* send_cq;
+  ibv_cq* recv_cq;
+  ibv_srq* srq;              // null: receives are posted to `qp`
+  ibv_ah* ah;                // UD: where to
+  std::uint32_t remote_qpn;  // UD
+  std::uint32_t header;      // bytes of a receive before the message
+
+  void post_recv(ibv_recv_wr* list) const;
+};
+
 class Endpoint {
  public:
   explicit Endpoint(End& end);
@@ -63,11 +86,13 @@ class Endpoint {
   ibv_qp* qp() const { return qp_.get(); }
   ibv_cq* send_cq() const { return send_cq_.get(); }
   ibv_cq* recv_cq() const { return recv_cq_.get(); }
+  Way way(Service service) const;
   const Region& region(Memory memory) const { return regions_[index(memory)]; }
   const RemoteRegion& remote(Memory memory) const { return remotes_[index(memory)]; }
 
   /// Posts `count` receives of `size` bytes, the i-th to `in + i % slots * size`.
-  void post_receives(Memory memory, std::uint64_t size, std::uint32_t count, std::uint32_t slots);
+  void post_receives(Memory memory, std::uint64_t size, std::uint32_t count, std::uint32_t slots,
+                     Service service = Service::kReliable);
 
  private:
   static std::size_t index(Memory memory) { return static_cast<std::size_t>(memory); }
@@ -81,6 +106,11 @@ class Endpoint {
   CqHandle send_cq_;
   CqHandle recv_cq_;
   QpHandle qp_;
+  SrqHandle srq_;
+  QpHandle sharing_qp_;
+  AhHandle ah_;
+  QpHandle datagram_qp_;
+  std::uint32_t remote_datagram_qpn_ = 0;
 };
 
 /// Polls until `count` completions have come; throws with the opcode and status of the first bad
@@ -178,6 +208,14 @@ inline void post_recv(ibv_qp* qp, ibv_recv_wr* list) {
   const int error = ibv_post_recv(qp, list, &bad);
   if (error != 0) [[unlikely]]
     throw_verbs(error, "ibv_post_recv");
+}
+
+inline void Way::post_recv(ibv_recv_wr* list) const {
+  if (srq == nullptr) return perf::post_recv(qp, list);
+  ibv_recv_wr* bad = nullptr;
+  const int error = ibv_post_srq_recv(srq, list, &bad);
+  if (error != 0) [[unlikely]]
+    throw_verbs(error, "ibv_post_srq_recv");
 }
 
 }  // namespace verbatim::perf

@@ -17,7 +17,8 @@ constexpr std::uint32_t kReceives = 64;
 // collected one round later.
 class Sender {
  public:
-  Sender(Endpoint& endpoint, const Request& request) : qp_(endpoint.qp()), cq_(endpoint.send_cq()) {
+  Sender(Endpoint& endpoint, const Request& request)
+      : qp_(endpoint.way(request.service).qp), cq_(endpoint.send_cq()) {
     const Region& region = endpoint.region(request.memory);
     const RemoteRegion& remote = endpoint.remote(request.memory);
     sge_ = {reinterpret_cast<std::uintptr_t>(region.area.out),
@@ -27,6 +28,8 @@ class Sender {
     request_.opcode = request.operation == Operation::kWrite ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;
     request_.wr.rdma.remote_addr = remote.in;
     request_.wr.rdma.rkey = remote.rkey;
+    const Way way = endpoint.way(request.service);
+    if (way.ah != nullptr) request_.wr.ud = {way.ah, way.remote_qpn, kQkey};
     plain_flags_ = request.size <= kInlineMax ? unsigned{IBV_SEND_INLINE} : 0u;
   }
   Sender(const Sender&) = delete;
@@ -46,10 +49,11 @@ class Sender {
     outstanding_ = 0;
   }
 
-  /// Leaves the send queue empty: the unsignaled tail is completed by one more, zero-length write.
+  /// Leaves the send queue empty: the unsignaled tail is completed by one more, zero-length write;
+  /// or by a datagram that finds no receive.
   void finish() {
     collect();
-    request_.opcode = IBV_WR_RDMA_WRITE;
+    if (qp_->qp_type != IBV_QPT_UD) request_.opcode = IBV_WR_RDMA_WRITE;
     request_.num_sge = 0;
     request_.send_flags = IBV_SEND_SIGNALED;
     post_send(qp_, &request_);
@@ -72,14 +76,14 @@ class Sender {
 class ReceiveWait {
  public:
   ReceiveWait(Endpoint& endpoint, const Request& request)
-      : qp_(endpoint.qp()), cq_(endpoint.recv_cq()) {
+      : way_(endpoint.way(request.service)), cq_(endpoint.recv_cq()) {
     const auto first =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(kReceives, request.iterations));
-    endpoint.post_receives(request.memory, request.size, first, 1);
+    endpoint.post_receives(request.memory, request.size, first, 1, request.service);
     to_post_ = request.iterations - first;
     const Region& region = endpoint.region(request.memory);
     sge_ = {reinterpret_cast<std::uintptr_t>(region.area.in),
-            static_cast<std::uint32_t>(request.size), region.lkey};
+            static_cast<std::uint32_t>(request.size) + way_.header, region.lkey};
     request_.sg_list = &sge_;
     request_.num_sge = 1;
   }
@@ -94,11 +98,11 @@ class ReceiveWait {
   void arm() {
     if (to_post_ == 0) return;
     --to_post_;
-    post_recv(qp_, &request_);
+    way_.post_recv(&request_);
   }
 
  private:
-  ibv_qp* qp_;
+  Way way_;
   ibv_cq* cq_;
   ibv_sge sge_{};
   ibv_recv_wr request_{};
