@@ -163,6 +163,7 @@ void detach(Qp& qp) noexcept {
   qp.credits = nullptr;
   qp.fast = false;
   qp.write_target = {};
+  for (EndedKey& ended : qp.ended) ended = {};
   qp.shared = {};
   qp.sent = 0;
   qp.produced = 0;
@@ -204,6 +205,8 @@ void detach_receiver(Qp& qp) noexcept {
   qp.rx_session = 0;
   qp.session = 0;
   qp.stream_taken = 0;
+  qp.ending_message = ~std::uint64_t{0};
+  qp.ended_messages = 0;
   qp.pulled = 0;
 }
 

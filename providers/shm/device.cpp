@@ -48,13 +48,21 @@ std::uint64_t host_guid() noexcept {
   return (hash | std::uint64_t{2} << 56) & ~(std::uint64_t{1} << 56 | kDeviceBits);
 }
 
+/// Bits of the kernel's device_cap_flags_ex that verbs.h has no names for (ib_user_verbs.h).
+constexpr std::uint64_t kFlushGlobal = std::uint64_t{1} << 38;
+constexpr std::uint64_t kAtomicWrite = std::uint64_t{1} << 40;
+
 /// Nothing is pinned, so every region is one on demand, up to the whole address space.
 void describe_memory(ibv_device_attr_ex& attr) noexcept {
   attr.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
-  attr.odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
-                                                 IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
-                                                 IBV_ODP_SUPPORT_ATOMIC;
+  attr.odp_caps.per_transport_caps.rc_odp_caps =
+      IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+      IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_FLUSH | IBV_ODP_SUPPORT_ATOMIC_WRITE;
   attr.max_dm_size = kMaxDeviceMemory;
+  attr.orig_attr.device_cap_flags |=
+      IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
+  attr.orig_attr.max_mw = kMaxRegions - 1;
+  attr.device_cap_flags_ex = attr.orig_attr.device_cap_flags | kFlushGlobal | kAtomicWrite;
 }
 
 }  // namespace

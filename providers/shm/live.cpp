@@ -15,10 +15,6 @@ constinit Live live;
 
 namespace {
 
-/// The longest that anybody waits for a peer that is in the middle of a copy. A chunk takes well
-/// under a millisecond; more means that the peer is stopped.
-constexpr std::uint64_t kQuietBoundNs = 2'000'000'000;
-
 /// The active word of the queue pair that may be sending to the one watched at `i`; nullptr while
 /// its process has not been met, and so cannot have met us.
 const std::atomic<std::uint64_t>* active_word(std::uint32_t i) noexcept {

@@ -18,6 +18,10 @@ namespace verbatim::shm {
 struct Qp;
 struct Cq;
 
+/// The longest that anybody waits for a peer that is in the middle of a copy. A chunk takes well
+/// under a millisecond; more means that the peer is stopped.
+inline constexpr std::uint64_t kQuietBoundNs = 2'000'000'000;
+
 struct Live {
   Mutex mutex;
   Qp* first_qp = nullptr;

@@ -13,6 +13,7 @@
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_queue.hpp"
+#include "providers/shm/windows.hpp"
 #include "providers/shm/work_calls.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -270,6 +271,7 @@ int destroy_qp(verbatim::Qp& handle) noexcept {
       }
     }
   }
+  close_windows_of(qp);
   delist(qp);
   remove_member(*qp.recv_cq, qp);
   Context::of(qp.plain.context).events.retire(qp);

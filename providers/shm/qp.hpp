@@ -53,6 +53,8 @@ struct PendingSend {
   bool is_lost;     ///< nobody is behind the address
   bool is_foreign;  ///< the address handle is of another protection domain
   bool to_group;    ///< remote_address and swap are the halves of its GID
+  ibv_mw* window;  ///< BIND_MW; its address, length and rights are in the remote ones' words
+  ibv_mr* region;
 };
 
 /// Why the head of the send queue waits, and how far it has come.
@@ -62,8 +64,26 @@ enum class Wait : std::uint8_t {
   kReceive,  ///< it has no receive posted
   kStream,   ///< it has not taken the bytes in the window
   kArena,    ///< its memory is being mapped
-  kService   ///< its service thread is doing the copy
+  kService,  ///< its service thread is doing the copy
+  kQuiet     ///< it may still be copying through a window that is closed
 };
+
+/// A wait for the peer, or our service thread, to end the copy that it was in the middle of.
+struct QuietWait {
+  const std::atomic<std::uint64_t>* word = nullptr;  ///< the peer's
+  std::uint64_t seen = 0;
+  std::uint64_t service = 0;
+  bool started = false;
+};
+
+/// A window of the peer's that a message of ours ends.
+struct EndedKey {
+  std::uint64_t serial = 0;
+  std::uint32_t index = 0;
+};
+inline constexpr std::size_t kEndedKeys = 8;
+
+struct Mw;
 struct Progress {
   Wait wait = Wait::kNothing;
   bool streaming = false;  ///< its slot is published, bytes flow through the window
@@ -79,6 +99,7 @@ struct Progress {
   std::uint64_t consumed_seen = 0;
   std::uint64_t asked = 0;  ///< the service request under way, 0: none
   std::uint64_t asked_bytes = 0;
+  QuietWait quiet{};
 };
 
 /// Memory of the peer that a WRITE went to: while the record's serial says so, the next one with
@@ -162,7 +183,8 @@ struct Qp : verbatim::Qp {
   Slot* ring = nullptr;  ///< nullptr until our first message
 
   WriteTarget write_target{};
-  WorkBatch* work = nullptr;  ///< of a queue pair made for ibv_wr_*
+  WorkBatch* work = nullptr;        ///< of a queue pair made for ibv_wr_*
+  EndedKey ended[kEndedKeys] = {};  ///< until the peer has taken the messages
   SharedCredits shared{};
 
   // --- send side, written per message
@@ -212,8 +234,11 @@ struct Qp : verbatim::Qp {
   std::uint32_t held_capacity = 0;  ///< power of two, or 0
   bool last_receive_said = false;   ///< IBV_EVENT_QP_LAST_WQE_REACHED
   std::uint64_t flush_after = 0;    ///< now_ns() from which a flush no longer waits for the sender
-  bool broken = false;              ///< met an error that must end the QP, see break_marked_qps()
-  bool lied = false;                ///< and no honest peer brings one about
+  std::uint64_t ending_message = ~std::uint64_t{0};  ///< whose window was closed last
+  std::uint64_t ended_messages = 0;                  ///< of those below it, nobody copies any more
+  QuietWait ending{};
+  bool broken = false;  ///< met an error that must end the QP, see break_marked_qps()
+  bool lied = false;    ///< and no honest peer brings one about
   std::atomic<std::uint64_t> rq_head{0};
   Qp* next_same_bit = nullptr;  ///< CQ members that share a doorbell bit
 
@@ -225,6 +250,7 @@ struct Qp : verbatim::Qp {
   // --- control
   /// The state that data paths test; mirrors plain.state without its type.
   std::atomic<std::uint32_t> mode{IBV_QPS_RESET};
+  Mw* windows = nullptr;     ///< of type 2, bound on it; guarded by their lock
   Mutex control;             ///< orders modify_qp calls; outermost
   bool lingering = false;    ///< reset or destroyed before the peer took all that we had sent
   std::uint64_t served = 0;  ///< last service request of the peer we have answered

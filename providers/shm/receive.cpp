@@ -12,6 +12,7 @@
 #include "providers/shm/reach.hpp"
 #include "providers/shm/receive_fast.hpp"
 #include "providers/shm/shared_receive.hpp"
+#include "providers/shm/windows.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
 
@@ -245,6 +246,17 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
                                                         : IBV_WC_LOC_QP_OP_ERR,
                         wc);
   }
+  if (header::invalidates(h)) {
+    switch (end_window(qp, index, header::immediate(h), EndedBy::kPoll)) {
+      case Ended::kEnded:
+        break;
+      case Ended::kNotYet:
+        hold(qp, index, scratch);
+        return Taken::kNotYet;
+      case Ended::kWrong:  // its owner was faster
+        return fail_receive(qp, index, receive, IBV_WC_REM_INV_REQ_ERR, wc);
+    }
+  }
   LocalRange ranges[kMaxSge];
   std::uint32_t count = 0;  // of those that were looked up: a lie about the rest moves nothing
   if (length > kMaxMessage) return fail_receive(qp, index, receive, IBV_WC_LOC_LEN_ERR, wc);
@@ -280,6 +292,10 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   }
   fill_receive(wc, qp, receive.wr_id, static_cast<std::uint32_t>(length), h);
   if (qp.lane.face != nullptr) describe_datagram(qp, ranges, count, h, wc);
+  if (header::invalidates(h)) {
+    wc.wc_flags |= IBV_WC_WITH_INV;
+    wc.invalidated_rkey = header::immediate(h);
+  }
   finish(qp, index);
   return Taken::kCompletion;
 }
@@ -380,6 +396,9 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
     const std::uint64_t h = slot.header.load(std::memory_order_acquire);
     if (header::lap(h) != lap_in_ring(qp, index)) break;
     const SlotKind kind = header::kind(h);
+    if (header::invalidates(h) &&
+        end_window(qp, index, header::immediate(h), EndedBy::kServiceThread) != Ended::kEnded)
+      break;
     if (kind == SlotKind::kWindow || kind == SlotKind::kStream) {
       const std::uint64_t length = peek(slot.large.length);
       const std::uint64_t start = peek(slot.large.offset);

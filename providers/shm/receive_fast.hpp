@@ -55,7 +55,7 @@ inline void finish_receive(Qp& qp, std::uint64_t index) noexcept {
                                                  ibv_wc& wc) noexcept {
   // Ours still? After the peer resets, its ring's memory may speak of something else.
   if (qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session ||
-      header::kind(h) != SlotKind::kInline) [[unlikely]]
+      !header::is_simple(h)) [[unlikely]]
     return take_slowly(qp, slot, h, wc);
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
   const std::uint32_t bytes = header::inline_length(h);

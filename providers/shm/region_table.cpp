@@ -29,10 +29,9 @@ void write_record(RegionRecord& record, const Region& region, std::uint32_t key,
 
 }  // namespace
 
-int RegionTable::publish(const Region& region, std::uint32_t& key) noexcept {
+int RegionTable::take(std::uint32_t& key) noexcept {
   OwnSegment& segment = Node::get().segment();
   std::uint32_t index = 0;
-  std::uint64_t serial = 0;
   {
     LockGuard<SpinLock> guard(lock_);
     // Fresh indices first, up to a point: an index rests for at least that many registrations.
@@ -49,23 +48,43 @@ int RegionTable::publish(const Region& region, std::uint32_t& key) noexcept {
       free_head_ = next_[index];
       if (free_head_ == 0) free_tail_ = 0;
     }
-    if (index != 0) {
-      ++generation_[index];
-      serial = ++serials_;
-    }
+    if (index != 0) ++generation_[index];
   }
   if (index == 0) {
     log_error("all %u memory region keys are in use: deregister some", segment.head().mr_capacity);
     return ENOMEM;
   }
-  RegionRecord& record = segment.regions()[index];
+  const RegionRecord& record = segment.regions()[index];
   if (const int error = segment.back(&record, sizeof(record)); error != 0) {
     give_back(index);
     return error;
   }
   key = index << 8 | generation_[index];
-  write_record(record, region, key, serial);
   return 0;
+}
+
+int RegionTable::publish(const Region& region, std::uint32_t& key) noexcept {
+  std::uint32_t taken;
+  if (const int error = take(taken); error != 0) return error;
+  key = taken;
+  show(key, region);
+  return 0;
+}
+
+int RegionTable::reserve(std::uint32_t& key) noexcept { return take(key); }
+
+void RegionTable::show(std::uint32_t key, const Region& region) noexcept {
+  write_record(Node::get().segment().regions()[key >> 8], region, key, next_serial());
+}
+
+void RegionTable::hide(std::uint32_t key) noexcept {
+  Node::get().segment().regions()[key >> 8].serial.exchange(0, std::memory_order_seq_cst);
+}
+
+void RegionTable::release(std::uint32_t key) noexcept {
+  const std::uint32_t index = key >> 8;
+  generation_[index] = static_cast<std::uint8_t>(key);
+  give_back(index);
 }
 
 int RegionTable::change(std::uint32_t key, const Region& region, bool may_be_written) noexcept {

@@ -18,6 +18,13 @@ class RegionTable {
  public:
   /// Publishes a region (its serial is ours to give). 0 and the key, or ENOMEM.
   int publish(const Region& region, std::uint32_t& key) noexcept;
+  /// The three of a window: a key that means nothing yet (0 or ENOMEM); a key of the same index,
+  /// whatever its last byte, that means `region`, or nothing again; and the end of all of them.
+  int reserve(std::uint32_t& key) noexcept;
+  void show(std::uint32_t key, const Region& region) noexcept;
+  /// A full fence: whoever is odd before it has seen it gone, or can be waited for.
+  void hide(std::uint32_t key) noexcept;
+  void release(std::uint32_t key) noexcept;
   /// Gives what `key` means another meaning, and the same key. EBUSY as retire(): it means what it
   /// meant before.
   int change(std::uint32_t key, const Region& region, bool may_be_written) noexcept;
@@ -30,6 +37,8 @@ class RegionTable {
  private:
   void give_back(std::uint32_t index) noexcept;
   std::uint64_t next_serial() noexcept;
+  /// A fresh index, backed, with its next generation: 0 or ENOMEM.
+  int take(std::uint32_t& key) noexcept;
 
   SpinLock lock_;
   std::uint32_t used_ = 0;       ///< indices ever handed out; index 0 never is

@@ -129,6 +129,7 @@ std::uint32_t receive_ranges(const Qp& qp, RemoteRange* out) noexcept {
 std::uint32_t flags_of(const PendingSend& send) noexcept {
   return (send.is_global ? header::kGlobal : 0u) |
          (send.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
+         (send.opcode == IBV_WR_SEND_WITH_INV ? header::kInvalidates : 0u) |
          ((send.flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u);
 }
 

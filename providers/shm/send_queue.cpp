@@ -6,9 +6,11 @@
 
 #include "providers/shm/datagram.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/live.hpp"
 #include "providers/shm/null_memory.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/service_requests.hpp"
+#include "providers/shm/windows.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
 
@@ -30,6 +32,11 @@ bool knows(unsigned opcode) noexcept {
     case IBV_WR_RDMA_READ:
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
+    case IBV_WR_SEND_WITH_INV:
+    case IBV_WR_LOCAL_INV:
+    case IBV_WR_BIND_MW:
+    case IBV_WR_ATOMIC_WRITE:
+    case IBV_WR_FLUSH:
       return true;
     default:
       return false;
@@ -47,8 +54,52 @@ ibv_wc_opcode completed_as(unsigned opcode) noexcept {
       return IBV_WC_COMP_SWAP;
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
       return IBV_WC_FETCH_ADD;
+    case IBV_WR_LOCAL_INV:
+      return IBV_WC_LOCAL_INV;
+    case IBV_WR_BIND_MW:
+      return IBV_WC_BIND_MW;
+    case IBV_WR_ATOMIC_WRITE:
+      return IBV_WC_ATOMIC_WRITE;
+    case IBV_WR_FLUSH:
+      return IBV_WC_FLUSH;
     default:
       return IBV_WC_SEND;
+  }
+}
+
+/// IBTA table 45: what an unreliable connection has no answers for.
+bool needs_reliability(unsigned opcode) noexcept {
+  return opcode == IBV_WR_RDMA_READ || is_atomic(opcode) || opcode == IBV_WR_ATOMIC_WRITE ||
+         opcode == IBV_WR_FLUSH;
+}
+
+/// Nothing of it concerns the peer.
+bool is_at_home(unsigned opcode) noexcept {
+  return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV;
+}
+
+/// What only some operations demand of a request. FLUSH stands in wr.atomic: compare_add is the
+/// length, swap is type | level << 8; ibv_wr_flush puts it there.
+int check_form(const ibv_send_wr& wr) noexcept {
+  switch (wr.opcode) {
+    case IBV_WR_BIND_MW:
+      return check_bind(wr);
+    case IBV_WR_LOCAL_INV:
+      return wr.num_sge != 0 ? EINVAL : 0;
+    case IBV_WR_ATOMIC_WRITE: {
+      std::uint64_t bytes = 0;
+      for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
+      return bytes != 8 ? EINVAL : 0;
+    }
+    case IBV_WR_FLUSH: {
+      constexpr std::uint64_t kTypes = IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT;
+      const std::uint64_t type = wr.wr.atomic.swap & 0xff;
+      const std::uint64_t level = wr.wr.atomic.swap >> 8;
+      return wr.num_sge != 0 || type == 0 || (type & ~kTypes) != 0 || level > IBV_FLUSH_MR ? EINVAL
+                                                                                           : 0;
+    }
+    default:
+      return 0;
   }
 }
 
@@ -59,8 +110,7 @@ int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
   if (mode < IBV_QPS_RTS) return EINVAL;
   if (!knows(wr.opcode)) return EINVAL;
-  if (qp.plain.qp_type == IBV_QPT_UC && (wr.opcode == IBV_WR_RDMA_READ || is_atomic(wr.opcode)))
-    return EINVAL;
+  if (qp.plain.qp_type == IBV_QPT_UC && needs_reliability(wr.opcode)) return EINVAL;
   if (wr.num_sge < 0 || wr.num_sge > qp.max_send_sge) return EINVAL;
   if (wr.num_sge != 0 && wr.sg_list == nullptr) return EINVAL;
   const bool reads = wr.opcode == IBV_WR_RDMA_READ || is_atomic(wr.opcode);
@@ -71,6 +121,7 @@ int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
     for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
     if (bytes > qp.max_inline) return EINVAL;
   }
+  if (const int error = check_form(wr); error != 0) return error;
   if (qp.sq_next - qp.sq_polled.load(std::memory_order_acquire) >= qp.sq_entries) return ENOMEM;
   return 0;
 }
@@ -111,7 +162,14 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
   }
   if (qp.datagrams != nullptr) {
     address_datagram(qp, wr, send);
-  } else if (is_atomic(wr.opcode)) {
+  } else if (wr.opcode == IBV_WR_BIND_MW) {
+    send.window = wr.bind_mw.mw;
+    send.rkey = wr.bind_mw.rkey;
+    send.region = wr.bind_mw.bind_info.mr;
+    send.remote_address = wr.bind_mw.bind_info.addr;
+    send.compare_add = wr.bind_mw.bind_info.length;
+    send.immediate = wr.bind_mw.bind_info.mw_access_flags;
+  } else if (is_atomic(wr.opcode) || wr.opcode == IBV_WR_FLUSH) {
     send.remote_address = wr.wr.atomic.remote_addr;
     send.rkey = wr.wr.atomic.rkey;
     send.compare_add = wr.wr.atomic.compare_add;
@@ -155,9 +213,33 @@ void pop(Qp& qp) noexcept {
   qp.progress = {};
 }
 
+Step send_and_invalidate(Qp& qp, SendLock& lock, const PendingSend& send,
+                         const LocalRange* local) noexcept {
+  const bool begun = qp.progress.streaming || qp.progress.placing;
+  if (!begun) {
+    if (!may_invalidate(qp, send.immediate))
+      return Step::fails(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+    if (remembers_enough(qp)) {
+      // The peer must take one of those messages; its service thread does when nobody polls. More
+      // than once, since it leaves a message for which it found us copying.
+      constexpr std::uint64_t kAskAgainNs = 100'000;
+      const std::uint64_t now = now_ns();
+      if (now - qp.progress.stalled_since > kAskAgainNs) {
+        qp.progress.stalled_since = now;
+        wake_service_of_peer(qp);
+      }
+      return Step::waits(Wait::kStream);
+    }
+  }
+  const Step step = send_message(qp, lock, send, local);
+  if (step.kind == Step::Kind::kDone) note_invalidated(qp, send.immediate);
+  return step;
+}
+
 /// One step for the request at the head.
 Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
   if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD) return Step::waits(Wait::kNothing);
+  if (is_at_home(send.opcode)) return do_window(qp, send);
   if (send.length > kMaxMessage) return Step::fails(IBV_WC_LOC_LEN_ERR);
   const bool reads = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
   if (is_atomic(send.opcode) && send.length < 8) return Step::fails(IBV_WC_LOC_LEN_ERR);
@@ -169,8 +251,19 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
   if (qp.datagrams != nullptr) return send_datagram(qp, lock, send, local);
   if (const Wait wait = attach(qp); wait != Wait::kNothing) return Step::waits(wait);
   if (is_atomic(send.opcode)) return do_atomic(qp, send, local);
-  if (send.opcode == IBV_WR_SEND || send.opcode == IBV_WR_SEND_WITH_IMM)
-    return send_message(qp, lock, send, local);
+  switch (send.opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+      return send_message(qp, lock, send, local);
+    case IBV_WR_SEND_WITH_INV:
+      return send_and_invalidate(qp, lock, send, local);
+    case IBV_WR_ATOMIC_WRITE:
+      return write_word(qp, send, local);
+    case IBV_WR_FLUSH:
+      return flush_memory(qp, send);
+    default:
+      break;
+  }
   return write_or_read(qp, lock, send, local);
 }
 
@@ -181,6 +274,7 @@ constexpr std::uint64_t kServicePatienceNs = 4'000'000'000;
 /// When a wait becomes an error; the rules of IBTA 9.7.6.1.3 (timeouts) and 9.7.5.2.8 (RNR).
 std::uint64_t deadline_of(const Qp& qp, Wait wait) noexcept {
   if (wait == Wait::kStream) return kForEver;
+  if (wait == Wait::kQuiet) return now_ns() + kQuietBoundNs;
   if (wait != Wait::kReceive) {
     if (qp.retry_ns == kForEver) return kForEver;
     const bool of_service = wait == Wait::kArena || wait == Wait::kService;
@@ -198,6 +292,7 @@ std::uint64_t deadline_of(const Qp& qp, Wait wait) noexcept {
 }
 
 ibv_wc_status status_of_timeout(Wait wait) noexcept {
+  if (wait == Wait::kQuiet) return IBV_WC_MW_BIND_ERR;
   return wait == Wait::kReceive ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_RETRY_EXC_ERR;
 }
 
@@ -234,7 +329,7 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
 
 bool is_local(ibv_wc_status status) noexcept {
   return status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR ||
-         status == IBV_WC_LOC_QP_OP_ERR;
+         status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_MW_BIND_ERR;
 }
 
 /// On an unreliable connection a request that cannot be delivered is lost, and done (IBTA 9.8.2):

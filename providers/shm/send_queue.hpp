@@ -68,6 +68,8 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
                   const LocalRange* local) noexcept;
 Step write_or_read(Qp& qp, SendLock& lock, const PendingSend& send,
                    const LocalRange* local) noexcept;
+Step write_word(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept;
+Step flush_memory(Qp& qp, const PendingSend& send) noexcept;
 Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept;
 
 /// Makes the message ring, at the first message. False: no memory.

@@ -92,12 +92,52 @@ Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcep
         perform_atomic(reinterpret_cast<std::uint64_t*>(mapped), swap, send.compare_add, send.swap);
   } else if (way == Reach::kService) {
     // Not even CMA can do this: the owner's service thread can.
-    if (const Reach reach = ask_for_atomic(qp, send, old); reach != Reach::kDone)
+    if (const Reach reach = ask_for_atomic(qp, send, send.compare_add, old); reach != Reach::kDone)
       return after(reach);
   } else {
     return after(way);
   }
   scatter(local, send.num_sge, 0, reinterpret_cast<const unsigned char*>(&old), sizeof(old));
+  return Step::done();
+}
+
+// IBTA A19.4: the eight bytes appear as one. The kernel's copy does not promise that.
+Step write_word(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
+  if ((peek(qp.remote->access) & IBV_ACCESS_REMOTE_WRITE) == 0 || send.remote_address % 8 != 0)
+    return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  std::uint64_t value;
+  gather(reinterpret_cast<unsigned char*>(&value), local, send.num_sge, 0, sizeof(value));
+  unsigned char* mapped;
+  std::uint64_t address;
+  Reach way =
+      way_to(qp, send.rkey, send.remote_address, 8, IBV_ACCESS_REMOTE_WRITE, mapped, address);
+  if (qp.progress.asked != 0) way = Reach::kService;
+  if (way == Reach::kService) {
+    std::uint64_t nothing;
+    return after(ask_for_atomic(qp, send, value, nothing));
+  }
+  if (way != Reach::kDone) return after(way);
+  if (reinterpret_cast<std::uintptr_t>(mapped) % 8 != 0)
+    return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  __atomic_store_n(reinterpret_cast<std::uint64_t*>(mapped), value, __ATOMIC_SEQ_CST);
+  return Step::done();
+}
+
+// IBTA A19.3. What was written before is in memory that everybody sees, so global visibility is
+// had by having performed it; persistence is a right that no region of ours can have.
+Step flush_memory(Qp& qp, const PendingSend& send) noexcept {
+  const auto type = static_cast<std::uint32_t>(send.swap & 0xff);
+  const std::uint32_t need =
+      ((type & IBV_FLUSH_GLOBAL) != 0 ? unsigned{IBV_ACCESS_FLUSH_GLOBAL} : 0u) |
+      ((type & IBV_FLUSH_PERSISTENT) != 0 ? unsigned{IBV_ACCESS_FLUSH_PERSISTENT} : 0u);
+  const bool whole = (send.swap >> 8 & 0xff) == IBV_FLUSH_MR;
+  Region region;
+  std::uint64_t offset;
+  if (!find_region(qp.remote_regions, qp.remote_region_capacity, send.rkey, region) ||
+      (region.pd != qp.remote_pd && !opens_window(qp, region)) || (region.access & need) != need ||
+      (!whole && !region.contains(send.remote_address, send.compare_add, offset)))
+    return after(Reach::kDenied);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   return Step::done();
 }
 

@@ -137,6 +137,14 @@ ibv_wc_status perform(Qp& qp, const Peer& peer, const Request& request,
                              request.compare_add, request.swap);
       return IBV_WC_SUCCESS;
     }
+    case ServiceOp::kStore: {
+      unsigned char* at = target(qp, request.rkey, request.address, 8, IBV_ACCESS_REMOTE_WRITE);
+      if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % 8 != 0 ||
+          (access & IBV_ACCESS_REMOTE_WRITE) == 0)
+        return IBV_WC_REM_ACCESS_ERR;
+      __atomic_store_n(reinterpret_cast<std::uint64_t*>(at), request.compare_add, __ATOMIC_SEQ_CST);
+      return IBV_WC_SUCCESS;
+    }
     case ServiceOp::kPlace: {
       const auto* from = peer.segment.at<unsigned char>(request.bounce, request.length);
       if (from == nullptr || !place(qp, request.address, request.swap, from, request.length))
@@ -258,7 +266,8 @@ Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
   return Reach::kService;
 }
 
-Reach ask_for_atomic(Qp& qp, const PendingSend& send, std::uint64_t& old) noexcept {
+Reach ask_for_atomic(Qp& qp, const PendingSend& send, std::uint64_t operand,
+                     std::uint64_t& old) noexcept {
   if (qp.progress.asked != 0) {
     const Reach reach = answer(qp);
     if (reach == Reach::kDone) old = peek(qp.remote->answer_value);
@@ -266,9 +275,12 @@ Reach ask_for_atomic(Qp& qp, const PendingSend& send, std::uint64_t& old) noexce
   }
   poke(qp.own->rkey, send.rkey);
   poke(qp.own->address, send.remote_address);
-  poke(qp.own->compare_add, send.compare_add);
+  poke(qp.own->compare_add, operand);
   poke(qp.own->swap, send.swap);
-  ask(qp, send.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? ServiceOp::kCompareSwap : ServiceOp::kFetchAdd,
+  ask(qp,
+      send.opcode == IBV_WR_ATOMIC_WRITE         ? ServiceOp::kStore
+      : send.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? ServiceOp::kCompareSwap
+                                                 : ServiceOp::kFetchAdd,
       8);
   return Reach::kService;
 }

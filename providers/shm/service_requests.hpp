@@ -22,7 +22,9 @@ Reach ask_to_move(Qp& qp, const PendingSend& send, const LocalRange* local, bool
 /// Moves bytes [done, send.length) of a SEND into the receive that it uses up.
 Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
                    std::uint64_t& done) noexcept;
-Reach ask_for_atomic(Qp& qp, const PendingSend& send, std::uint64_t& old) noexcept;
+/// `operand`: what is compared, added or (ATOMIC_WRITE) written.
+Reach ask_for_atomic(Qp& qp, const PendingSend& send, std::uint64_t operand,
+                     std::uint64_t& old) noexcept;
 /// Tells the responder that it met a fault of ours: it enters the error state and raises `event`.
 void tell_fault(Qp& qp, std::uint32_t event) noexcept;
 

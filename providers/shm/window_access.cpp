@@ -7,6 +7,9 @@ namespace verbatim::shm {
 
 bool opens_window(const Qp& qp, const Region& region) noexcept {
   if ((region.pd & holder::kKindMask) == 0) return false;  // another domain's region
+  // What a message of ours ends, the peer may not have taken yet.
+  for (const EndedKey& ended : qp.ended)
+    if (ended.serial == region.serial) return false;
   return region.pd == (holder::kWindowOfPd | qp.remote_pd) ||
          region.pd == (holder::kWindowOfQp | peek(qp.own->dest_qpn));
 }

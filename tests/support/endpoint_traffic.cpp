@@ -70,7 +70,7 @@ Posted Endpoint::post_send(std::int32_t id, std::vector<Request> requests) {
       continue;
     }
     if (request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-        request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+        request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || request.opcode == IBV_WR_FLUSH) {
       wr.wr.atomic.remote_addr = request.remote_address;
       wr.wr.atomic.rkey = request.rkey;
       wr.wr.atomic.compare_add = request.compare_add;

@@ -166,18 +166,24 @@ enum class SlotKind : std::uint8_t {
   kFault = 4,   ///< nothing: this receive ends in the ibv_wc_status in `large.length`
 };
 
-/// Slot header: lap 16 | kind 4 | flags 4 | inline length 8 | immediate 32 (high to low bits as
-/// coded).
+/// Slot header: lap 16 | kind 3 | invalidates 1 | flags 4 | inline length 8 | immediate 32 (high to
+/// low bits as coded).
 namespace header {
 inline constexpr std::uint32_t kImmediate = 1, kSolicited = 2, kWriteImmediate = 4, kGlobal = 8;
+/// The immediate is a key of the receiver's that ends with the message. Beside the kind, so that
+/// one comparison tells the simplest messages from all others.
+inline constexpr std::uint32_t kInvalidates = 16;
 constexpr std::uint64_t make(std::uint32_t lap, SlotKind kind, std::uint32_t flags,
                              std::uint32_t inline_length, std::uint32_t immediate) {
   return std::uint64_t{immediate} << 32 | std::uint64_t{inline_length & 0xff} << 24 |
-         std::uint64_t{flags & 0xf} << 20 | std::uint64_t{static_cast<std::uint8_t>(kind)} << 16 |
-         (lap & 0xffff);
+         std::uint64_t{flags & 0xf} << 20 | std::uint64_t{flags & kInvalidates} << 15 |
+         std::uint64_t{static_cast<std::uint8_t>(kind)} << 16 | (lap & 0xffff);
 }
 constexpr std::uint32_t lap(std::uint64_t h) { return static_cast<std::uint32_t>(h & 0xffff); }
-constexpr SlotKind kind(std::uint64_t h) { return static_cast<SlotKind>((h >> 16) & 0xf); }
+constexpr SlotKind kind(std::uint64_t h) { return static_cast<SlotKind>((h >> 16) & 7); }
+constexpr bool invalidates(std::uint64_t h) { return ((h >> 19) & 1) != 0; }
+/// kInline, and ends no key.
+constexpr bool is_simple(std::uint64_t h) { return ((h >> 16) & 0xf) == 0; }
 constexpr std::uint32_t flags(std::uint64_t h) { return static_cast<std::uint32_t>(h >> 20) & 0xf; }
 constexpr std::uint32_t inline_length(std::uint64_t h) {
   return static_cast<std::uint32_t>(h >> 24) & 0xff;
@@ -212,8 +218,8 @@ enum class ServiceOp : std::uint32_t {
   kCompareSwap = 3,
   kFetchAdd = 4,
   kPlace = 5,  ///< copy `bounce` into posted receive number `address`, from its byte `swap` on
-  kFault =
-      6  ///< the requester met a remote error: enter the error state, raise the event in `length`
+  kFault = 6,  ///< the requester met a remote error: fail, raise the event in `length`
+  kStore = 7   ///< write `compare_add` as one word
 };
 
 /// Both halves of a queue pair. Each line has one writer and one kind of reader.

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/windows.hpp"
+
+#include <cerrno>
+
+#include "providers/shm/context.hpp"
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/hot.hpp"
+#include "providers/shm/live.hpp"
+#include "providers/shm/region_table.hpp"
+#include "providers/shm/window_access.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/memory/arena.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+constexpr unsigned kWriters = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+constexpr unsigned kRights =
+    kWriters | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_ZERO_BASED;
+
+struct Windows {
+  SpinLock lock;
+  Mw* by_index[kMaxRegions] = {};  // zero pages until touched
+};
+constinit Windows windows;
+
+Mw& of(ibv_mw* handle) noexcept { return static_cast<Mw&>(verbatim::Mw::from(handle)); }
+
+/// What the window will show, or false: it may not (IBTA C10-72 to C10-75).
+bool describe(const Qp& qp, const Mw& mw, Mr& mr, std::uint64_t start, std::uint64_t length,
+              unsigned access, Region& out) noexcept {
+  const bool of_qp = mw.plain.type == IBV_MW_TYPE_2;
+  const Region& whole = mr.shown;
+  std::uint64_t offset;
+  if ((access & ~kRights) != 0 || (whole.access & IBV_ACCESS_MW_BIND) == 0 ||
+      (whole.access & IBV_ACCESS_ZERO_BASED) != 0 ||
+      ((access & IBV_ACCESS_ZERO_BASED) != 0 && !of_qp) ||
+      ((access & kWriters) != 0 && (whole.access & IBV_ACCESS_LOCAL_WRITE) == 0))
+    return false;
+  const std::uint32_t pd = mw.plain.pd->handle;
+  if (whole.pd != pd || qp.pd_number != pd || !whole.contains(start, length, offset)) return false;
+  out = {};
+  out.iova = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : start;
+  out.length = length;
+  out.address = whole.address + offset;
+  out.access = (access & ~unsigned{IBV_ACCESS_ZERO_BASED}) | (whole.access & IBV_ACCESS_ON_DEMAND);
+  out.pd = of_qp ? holder::kWindowOfQp | qp.own->qpn : holder::kWindowOfPd | pd;
+  out.arena = mr.arena;
+  if (mr.arena != 0 && mr.arena != RegionRecord::kOwnerOnly) {
+    arena_share(mr.arena - 1);
+    out.arena_offset = mr.arena_offset + offset;
+  }
+  return true;
+}
+
+void link_locked(Mw& mw, Qp& qp) noexcept {
+  mw.qp = &qp;
+  mw.prev = nullptr;
+  mw.next = qp.windows;
+  if (mw.next != nullptr) mw.next->prev = &mw;
+  qp.windows = &mw;
+}
+
+void unlink_locked(Mw& mw) noexcept {
+  if (mw.qp == nullptr) return;
+  (mw.prev != nullptr ? mw.prev->next : mw.qp->windows) = mw.next;
+  if (mw.next != nullptr) mw.next->prev = mw.prev;
+  mw.qp = nullptr;
+}
+
+/// Its key means nothing from here on; whoever looked it up before may still be copying.
+void unbind_locked(Mw& mw) noexcept {
+  region_table.hide(mw.key);
+  mw.mr->uses.fetch_sub(1, std::memory_order_release);
+  mw.mr = nullptr;
+  unlink_locked(mw);
+}
+
+/// The window of type 2 that is bound under `rkey` on `qp`; nullptr: none.
+Mw* bound_locked(const Qp& qp, std::uint32_t rkey) noexcept {
+  Mw* mw = rkey >> 8 < kMaxRegions ? windows.by_index[rkey >> 8] : nullptr;
+  return mw != nullptr && mw->mr != nullptr && mw->qp == &qp && mw->key == rkey ? mw : nullptr;
+}
+
+bool unbind(const Qp& qp, std::uint32_t rkey) noexcept {
+  LockGuard<SpinLock> guard(windows.lock);
+  Mw* mw = bound_locked(qp, rkey);
+  if (mw == nullptr) return false;
+  unbind_locked(*mw);
+  return true;
+}
+
+// ---- the wait for the one peer that may be copying through a window of type 2
+
+/// The word that is odd while the peer of `qp` may be copying; nullptr: it cannot be.
+const std::atomic<std::uint64_t>* word_of_peer(Qp& qp) noexcept {
+  const std::uint32_t qpn = peek(qp.own->dest_qpn);
+  if (qpn == qp.own->qpn) return nullptr;  // ourselves: whoever copied held the lock that we hold
+  const Peer* peer = meet_peer(qp);
+  if (peer == nullptr) return nullptr;
+  const std::uint32_t index = Node::index_in(*peer, qpn);
+  return index < peer->segment.qp_capacity() ? &peer->segment.qps()[index].active : nullptr;
+}
+
+QuietWait start_quiet(Qp& qp) noexcept {
+  QuietWait quiet;
+  quiet.word = word_of_peer(qp);
+  if (quiet.word != nullptr) quiet.seen = quiet.word->load(std::memory_order_seq_cst);
+  quiet.service = live.service_active.load(std::memory_order_seq_cst);
+  return quiet;
+}
+
+bool is_over(const Qp& qp, const QuietWait& quiet) noexcept {
+  if ((quiet.service & 1) != 0 &&
+      live.service_active.load(std::memory_order_acquire) == quiet.service)
+    return false;
+  if (quiet.word == nullptr || (quiet.seen & 1) == 0 ||
+      quiet.word->load(std::memory_order_acquire) != quiet.seen)
+    return true;
+  const Peer* peer = qp.met.load(std::memory_order_acquire);
+  return peer == nullptr || !peer->alive.load(std::memory_order_acquire);
+}
+
+Step close_window(Qp& qp, std::uint32_t rkey) noexcept {
+  QuietWait& quiet = qp.progress.quiet;
+  if (!quiet.started) {
+    if (!unbind(qp, rkey)) return Step::fails(IBV_WC_MW_BIND_ERR);
+    quiet = start_quiet(qp);
+    quiet.started = true;
+  }
+  return is_over(qp, quiet) ? Step::done() : Step::waits(Wait::kQuiet);
+}
+
+Step open_window(Qp& qp, const PendingSend& send) noexcept {
+  Mw& mw = of(send.window);
+  Region region;
+  if (send.region == nullptr || send.rkey >> 8 != mw.plain.handle ||
+      !describe(qp, mw, static_cast<Mr&>(verbatim::Mr::from(send.region)), send.remote_address,
+                send.compare_add, send.immediate, region))
+    return Step::fails(IBV_WC_MW_BIND_ERR);
+  LockGuard<SpinLock> guard(windows.lock);
+  if (mw.mr != nullptr) return Step::fails(IBV_WC_MW_BIND_ERR);  // it must be closed first
+  mw.mr = static_cast<Mr*>(&verbatim::Mr::from(send.region));
+  mw.mr->uses.fetch_add(1, std::memory_order_relaxed);
+  mw.key = send.rkey;
+  mw.plain.rkey = send.rkey;
+  if (mw.plain.type == IBV_MW_TYPE_2) link_locked(mw, qp);
+  region_table.show(mw.key, region);
+  return Step::done();
+}
+
+}  // namespace
+
+int alloc_mw(verbatim::Pd&, ibv_mw_type, verbatim::Mw** out) noexcept {
+  Mw* mw = make_nothrow<Mw>();
+  if (mw == nullptr) return ENOMEM;
+  if (const int error = region_table.reserve(mw->key); error != 0) {
+    destroy_nothrow(mw);
+    return error;
+  }
+  mw->plain.rkey = mw->key;
+  mw->plain.handle = mw->key >> 8;
+  LockGuard<SpinLock> guard(windows.lock);
+  windows.by_index[mw->plain.handle] = mw;
+  *out = mw;
+  return 0;
+}
+
+int dealloc_mw(verbatim::Mw& handle) noexcept {
+  Mw& mw = static_cast<Mw&>(handle);
+  {
+    LockGuard<SpinLock> guard(windows.lock);
+    if (mw.mr != nullptr) unbind_locked(mw);
+  }
+  if (!await_all_peers()) {
+    log_error(
+        "dealloc_mw: a peer process was stopped in the middle of a copy; the window is closed, "
+        "continue that process and deallocate again");
+    return EBUSY;
+  }
+  {
+    LockGuard<SpinLock> guard(windows.lock);
+    windows.by_index[mw.plain.handle] = nullptr;
+  }
+  region_table.release(mw.key);
+  destroy_nothrow(&mw);
+  return 0;
+}
+
+int check_bind(const ibv_send_wr& wr) noexcept {
+  const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
+  if (wr.bind_mw.mw == nullptr || wr.num_sge != 0) return EINVAL;
+  return info.mr == nullptr && (info.length != 0 || info.addr != 0) ? EINVAL : 0;
+}
+
+// The old key dies here, not when the request comes to the head of its queue: here one can wait.
+int bind_mw(verbatim::Qp& qp, verbatim::Mw& handle, ibv_mw_bind& bind) noexcept {
+  Mw& mw = static_cast<Mw&>(handle);
+  ibv_send_wr wr{};
+  wr.wr_id = bind.wr_id;
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.send_flags = bind.send_flags & ~unsigned{IBV_SEND_INLINE};
+  wr.bind_mw = {&mw.plain, ibv_inc_rkey(mw.plain.rkey), bind.bind_info};
+  if (const int error = check_bind(wr); error != 0) return error;
+  Qp& poster = static_cast<Qp&>(qp);
+  {
+    SendLock lock(poster);
+    if (const int error = check_request(poster, wr); error != 0) return error;
+  }
+  bool was_bound;
+  {
+    LockGuard<SpinLock> guard(windows.lock);
+    was_bound = mw.mr != nullptr;
+    if (was_bound) unbind_locked(mw);
+  }
+  if (was_bound && !await_all_peers()) {
+    log_error(
+        "bind_mw: a peer process was stopped in the middle of a copy; the window is closed, "
+        "continue that process and bind again");
+    return EBUSY;
+  }
+  ibv_send_wr* bad;
+  if (const int error = post_send(&qp.plain, &wr, &bad); error != 0) return error;
+  mw.plain.rkey = wr.bind_mw.rkey;
+  return 0;
+}
+
+Step do_window(Qp& qp, const PendingSend& send) noexcept {
+  if (send.opcode == IBV_WR_LOCAL_INV) return close_window(qp, send.immediate);
+  if (send.compare_add != 0) return open_window(qp, send);
+  // Of no bytes: no longer bound (IBTA 10.6.7.2.2), which ibv_bind_mw has seen to.
+  const Mw& mw = of(send.window);
+  return mw.plain.type == IBV_MW_TYPE_1 ? Step::done() : close_window(qp, mw.key);
+}
+
+bool may_invalidate(Qp& qp, std::uint32_t rkey) noexcept {
+  Region region;
+  return find_region(qp.remote_regions, qp.remote_region_capacity, rkey, region) &&
+         region.pd == (holder::kWindowOfQp | peek(qp.own->dest_qpn)) && opens_window(qp, region);
+}
+
+bool remembers_enough(Qp& qp) noexcept {
+  for (const EndedKey& ended : qp.ended)
+    if (ended.serial == 0 ||
+        qp.remote_regions[ended.index].serial.load(std::memory_order_relaxed) != ended.serial)
+      return false;
+  return true;
+}
+
+void note_invalidated(Qp& qp, std::uint32_t rkey) noexcept {
+  const std::uint32_t index = rkey >> 8;
+  qp.write_target = {};
+  for (EndedKey& ended : qp.ended) {
+    if (ended.serial != 0 &&
+        qp.remote_regions[ended.index].serial.load(std::memory_order_relaxed) == ended.serial)
+      continue;
+    ended = {qp.remote_regions[index].serial.load(std::memory_order_relaxed), index};
+    return;
+  }
+}
+
+Ended end_window(Qp& qp, std::uint64_t index, std::uint32_t rkey, EndedBy who) noexcept {
+  if (index < qp.ended_messages) return Ended::kEnded;
+  if (qp.ending_message != index) {
+    if (!unbind(qp, rkey)) return Ended::kWrong;
+    qp.ending = start_quiet(qp);
+    if (who == EndedBy::kServiceThread) qp.ending.service = 0;  // it does not wait for itself
+    qp.ending_message = index;
+  }
+  if (!is_over(qp, qp.ending)) return Ended::kNotYet;
+  qp.ended_messages = index + 1;
+  return Ended::kEnded;
+}
+
+void close_windows_of(Qp& qp) noexcept {
+  LockGuard<SpinLock> guard(windows.lock);
+  while (qp.windows != nullptr) unbind_locked(*qp.windows);
+}
+
+}  // namespace verbatim::shm
