@@ -151,6 +151,37 @@ TEST_P(CqEx, TellsImmediateDataAsItWasSent) {
   ibv_end_poll(queue_);
 }
 
+TEST_P(CqEx, TellsTheKeyThatASendInvalidated) {
+  SKIP_IF(open());
+  ibv_mw* const window = ibv_alloc_mw(pd(), IBV_MW_TYPE_2);
+  if (window == nullptr) SKIP_IF(unless_unsupported("memory windows of type 2", errno));
+  ibv_mr* const region = mr(bytes_, 1024, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.bind_mw.mw = window;
+  wr.bind_mw.rkey = ibv_inc_rkey(window->rkey);
+  wr.bind_mw.bind_info = {region, reinterpret_cast<std::uintptr_t>(bytes_), 64,
+                          IBV_ACCESS_REMOTE_WRITE};
+  const std::uint32_t key = wr.bind_mw.rkey;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  ibv_send_wr* bad = nullptr;
+  ASSERT_EQ(ibv_post_send(b_, &wr, &bad), 0);
+  await_first();
+  EXPECT_EQ(queue_->status, IBV_WC_SUCCESS);
+  ibv_end_poll(queue_);
+  ASSERT_EQ(post_receive(b_, 1, nullptr, 0, 0), 0);
+  wr = {};
+  wr.opcode = IBV_WR_SEND_WITH_INV;
+  wr.invalidate_rkey = key;
+  ASSERT_EQ(ibv_post_send(a_, &wr, &bad), 0);
+  await_first();
+  EXPECT_EQ(queue_->wr_id, 1u);
+  EXPECT_NE(ibv_wc_read_wc_flags(queue_) & IBV_WC_WITH_INV, 0u);
+  EXPECT_EQ(ibv_wc_read_invalidated_rkey(queue_), key);
+  ibv_end_poll(queue_);
+  EXPECT_EQ(ibv_dealloc_mw(window), 0);
+}
+
 TEST_P(CqEx, TellsAnErrorByItsStatus) {
   SKIP_IF(open());
   ASSERT_EQ(post_receive(b_, 5, nullptr, 0, 0), 0);

@@ -2,6 +2,7 @@
 //
 // Datagrams (IBTA 9.8.3, 10.2.5, 11.4.1; man ibv_post_send, ibv_poll_cq, ibv_create_ah,
 // ibv_create_ah_from_wc): 40 bytes of routing header before the data, Q_Keys, address handles.
+#include <algorithm>
 #include <cerrno>
 
 #include "tests/conformance/two_sides.hpp"

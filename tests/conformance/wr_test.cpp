@@ -207,6 +207,45 @@ TEST_P(Wr, ComparesAndSwaps) {
   EXPECT_EQ(word(4104), 5u);
 }
 
+TEST_P(Wr, WritesEightBytesAtOnce) {
+  SKIP_IF(open(kOperations | IBV_QP_EX_WITH_ATOMIC_WRITE));
+  const std::uint64_t value = 0x1122334455667788;
+  begin(11);
+  ibv_wr_atomic_write(wr_, memory_->rkey, at(4096), &value);
+  ASSERT_EQ(ibv_wr_complete(wr_), 0);
+  EXPECT_EQ(poll(queue_, 1)[0].status, IBV_WC_SUCCESS);
+  EXPECT_EQ(word(4096), value);
+}
+
+TEST_P(Wr, FlushesWhatWasWritten) {
+  SKIP_IF(open(kOperations | IBV_QP_EX_WITH_FLUSH));
+  // Of a region and a connection that allow it: IBTA A19.
+  ibv_mr* const flushed =
+      mr(bytes_, sizeof bytes_, kAllAccess | static_cast<int>(IBV_ACCESS_FLUSH_GLOBAL));
+  if (flushed == nullptr) SKIP_IF(unless_unsupported("IBV_ACCESS_FLUSH_GLOBAL", errno));
+  ASSERT_EQ(to_state(b_, IBV_QPS_RESET), 0);
+  ASSERT_EQ(lead(b_, IBV_QPS_INIT, a_.get()), 0);
+  ibv_qp_attr rights{};
+  rights.qp_access_flags = kAllAccess | static_cast<unsigned>(IBV_ACCESS_FLUSH_GLOBAL);
+  SKIP_IF(unless_unsupported("a queue pair with FLUSH_GLOBAL",
+                             ibv_modify_qp(b_, &rights, IBV_QP_ACCESS_FLAGS)));
+  for (const ibv_qp_state next : {IBV_QPS_RTR, IBV_QPS_RTS}) {
+    ibv_qp_attr more{};
+    const int mask = attributes_for(IBV_QPT_RC, next, session(), a_->qp_num, more);
+    ASSERT_EQ(ibv_modify_qp(b_, &more, mask), 0);
+  }
+  begin(12);
+  ibv_wr_rdma_write(wr_, flushed->rkey, at(4096));
+  set_data(0, 64);
+  wr_->wr_id = 13;
+  ibv_wr_flush(wr_, flushed->rkey, at(4096), 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+  ASSERT_EQ(ibv_wr_complete(wr_), 0);
+  const auto wcs = poll(queue_, 2);
+  EXPECT_EQ(wcs[1].status, IBV_WC_SUCCESS) << ibv_wc_status_str(wcs[1].status);
+  EXPECT_EQ(wcs[1].opcode, IBV_WC_FLUSH);
+  expect_same(0, 4096, 64);
+}
+
 TEST_P(Wr, BindsAWindowAndTakesItBack) {
   SKIP_IF(open(kOperations | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV));
   ibv_mw* const window = ibv_alloc_mw(pd(), IBV_MW_TYPE_2);

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Multicast groups (IBTA 10.5, 11.3; man ibv_attach_mcast): each member of each process gets its
+// own copy; whether the sender, if it is a member, hears itself is the device's choice.
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "tests/conformance/two_sides.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+constexpr std::uint64_t kGrh = 40;
+constexpr std::uint32_t kGroupQpn = 0xFFFFFF;
+constexpr std::uint16_t kGroupLid = 0xC123;
+
+ibv_gid group_of(std::uint8_t number) {
+  ibv_gid group{};
+  group.raw[0] = 0xFF;
+  group.raw[1] = 0x12;
+  group.raw[15] = number;
+  return group;
+}
+
+class Multicast : public BetweenTwo {
+ protected:
+  /// `sender` at a, and as many members at b.
+  std::string open(int members) {
+    if (std::string why = lacks_type(device(), IBV_QPT_UD); !why.empty()) return why;
+    PairWish wish;
+    wish.connected = false;
+    pair_ = std::make_unique<Pair>(GetParam(), wish);
+    from_ = pair_->a.allocate(memory(), 4096);
+    to_ = pair_->b.allocate(memory(), 64_KiB);
+    QpWish ud;
+    ud.type = IBV_QPT_UD;
+    sender_ = pair_->a.create_qp(ud);
+    pair_->a.connect(sender_, sender_);
+    for (int i = 0; i < members; ++i) {
+      members_.push_back(pair_->b.create_qp(ud));
+      pair_->b.connect(members_.back(), members_.back());
+    }
+    const int error = join(members_[0], 1);
+    if (error != 0) return unless_unsupported("ibv_attach_mcast", error);
+    return {};
+  }
+  int join(const QpInfo& member, std::uint8_t group) {
+    return pair_->b.call<&Endpoint::attach>(member.id, group_of(group), kGroupLid);
+  }
+  int leave(const QpInfo& member, std::uint8_t group) {
+    return pair_->b.call<&Endpoint::detach>(member.id, group_of(group), kGroupLid);
+  }
+  void post(const QpInfo& member, std::uint64_t id) {
+    expect_posted(pair_->b.post_receive(member, receive(id, slice(to_, id * 1024, 1024))));
+  }
+  void send_to(std::uint8_t group, std::uint64_t size, std::uint32_t qkey = kQkey) {
+    const std::int32_t ah =
+        pair_->a.call<&Endpoint::create_multicast_ah>(group_of(group), kGroupLid);
+    expect_posted(
+        pair_->a.post_send(sender_, datagram(9, slice(from_, 0, size), ah, kGroupQpn, qkey)));
+    expect_wc(pair_->a.poll_sends(sender_, 1)[0], 9, IBV_WC_SEND, sender_);
+  }
+  ibv_wc next(const QpInfo& member) { return pair_->b.poll_receives(member, 1)[0]; }
+  void TearDown() override {
+    if (!pair_) return;
+    for (const QpInfo& member : members_) leave_all(member);
+  }
+  void leave_all(const QpInfo& member) {
+    const AllowedLog may_not_be_one("verbatim: ");
+    leave(member, 1);
+    leave(member, 2);
+  }
+
+  std::unique_ptr<Pair> pair_;
+  QpInfo sender_;
+  std::vector<QpInfo> members_;
+  RegionInfo from_, to_;
+};
+RUN_OVER_SETTINGS(Multicast, usual_settings());
+
+TEST_P(Multicast, ReachesEveryMember) {
+  SKIP_IF(open(3));
+  for (std::size_t i = 1; i < 3; ++i) ASSERT_EQ(join(members_[i], 1), 0);
+  pair_->a.fill(from_, 0, 200, 7);
+  for (std::uint64_t i = 0; i < 3; ++i) post(members_[i], i);
+  send_to(1, 200);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    const ibv_wc wc = next(members_[i]);
+    EXPECT_EQ(wc.wr_id, i);
+    EXPECT_EQ(wc.byte_len, kGrh + 200);
+    EXPECT_EQ(wc.src_qp, sender_.qpn);
+    EXPECT_EQ(pair_->b.mismatch(to_, i * 1024 + kGrh, 200, 7), -1);
+  }
+}
+
+TEST_P(Multicast, CarriesTheGroupInItsRoutingHeader) {
+  // IBTA 8.3: multicast packets always have one.
+  SKIP_IF(open(1));
+  post(members_[0], 0);
+  send_to(1, 8);
+  const ibv_wc wc = next(members_[0]);
+  EXPECT_NE(wc.wc_flags & IBV_WC_GRH, 0);
+  const auto header = pair_->b.peek(to_, 0, kGrh);
+  const ibv_gid group = group_of(1);
+  if (std::equal(header.begin() + 24, header.end(), pair_->qb.gid.raw)) {
+    GTEST_SKIP() << "the device writes its own GID where the group's belongs";
+  }
+  EXPECT_TRUE(std::equal(header.begin() + 24, header.end(), group.raw));
+}
+
+TEST_P(Multicast, OfOneGroupDoesNotReachAnother) {
+  SKIP_IF(open(2));
+  ASSERT_EQ(join(members_[1], 2), 0);
+  post(members_[0], 0);
+  post(members_[1], 1);
+  send_to(1, 8);
+  send_to(2, 9);
+  EXPECT_EQ(next(members_[0]).byte_len, kGrh + 8);
+  EXPECT_EQ(next(members_[1]).byte_len, kGrh + 9);
+  for (const QpInfo& member : members_) {
+    EXPECT_TRUE(pair_->b.poll_once(member.receive_cq, 1).empty());
+  }
+}
+
+TEST_P(Multicast, OfAnotherQkeyIsDropped) {
+  SKIP_IF(open(1));
+  post(members_[0], 0);
+  send_to(1, 8, kQkey ^ 2);
+  send_to(1, 9);
+  EXPECT_EQ(next(members_[0]).byte_len, kGrh + 9);
+}
+
+TEST_P(Multicast, ReachesNobodyWhoHasLeft) {
+  SKIP_IF(open(2));
+  ASSERT_EQ(join(members_[1], 1), 0);
+  ASSERT_EQ(leave(members_[1], 1), 0);
+  post(members_[0], 0);
+  post(members_[1], 1);
+  send_to(1, 8);
+  EXPECT_EQ(next(members_[0]).byte_len, kGrh + 8);
+  EXPECT_TRUE(pair_->b.poll_once(members_[1].receive_cq, 1).empty());
+}
+
+TEST_P(Multicast, IsASuccessWithoutMembersToo) {
+  SKIP_IF(open(1));
+  send_to(2, 8);
+}
+
+TEST_P(Multicast, MembersWithoutAReceiveMissItAndOthersDoNot) {
+  SKIP_IF(open(2));
+  ASSERT_EQ(join(members_[1], 1), 0);
+  post(members_[1], 1);
+  send_to(1, 8);
+  EXPECT_EQ(next(members_[1]).byte_len, kGrh + 8);
+  post(members_[0], 0);
+  post(members_[1], 1);
+  send_to(1, 9);
+  EXPECT_EQ(next(members_[0]).byte_len, kGrh + 9);
+  EXPECT_EQ(next(members_[1]).byte_len, kGrh + 9);
+}
+
+TEST_P(Multicast, ASenderThatIsAMemberHearsItselfOrNotButOnceAtMost) {
+  SKIP_IF(open(1));
+  ASSERT_EQ(pair_->a.call<&Endpoint::attach>(sender_.id, group_of(1), kGroupLid), 0);
+  expect_posted(pair_->a.post_receive(sender_, std::vector{receive(1, slice(from_, 1024, 512)),
+                                                           receive(2, slice(from_, 2048, 512))}));
+  post(members_[0], 0);
+  send_to(1, 8);
+  EXPECT_EQ(next(members_[0]).byte_len, kGrh + 8);
+  const auto heard = pair_->a.poll_once(sender_.receive_cq, 2);
+  EXPECT_LE(heard.size(), 1u);
+  EXPECT_EQ(pair_->a.call<&Endpoint::detach>(sender_.id, group_of(1), kGroupLid), 0);
+}
+
+TEST_P(Multicast, WhoIsNoMemberCannotLeave) {
+  SKIP_IF(open(1));
+  const AllowedLog says_so("verbatim: ");
+  EXPECT_NE(leave(members_[0], 2), 0);
+}
+
+TEST_P(Multicast, AMemberIsNotDestroyed) {
+  // man ibv_destroy_qp: "fails if the QP is attached to a multicast group".
+  SKIP_IF(open(1));
+  const AllowedLog says_so("verbatim: ");
+  EXPECT_EQ(pair_->b.call<&Endpoint::destroy_qp>(members_[0].id), EBUSY);
+  EXPECT_EQ(leave(members_[0], 1), 0);
+}
+
+TEST_P(Multicast, AConnectionCannotJoin) {
+  Pair pair(GetParam());
+  const AllowedLog says_so("verbatim: ");
+  EXPECT_NE(pair.a.call<&Endpoint::attach>(pair.qa.id, group_of(1), kGroupLid), 0);
+}
+
+TEST_P(Multicast, AnAddressThatIsNoGroupsCannotBeJoined) {
+  SKIP_IF(open(1));
+  const AllowedLog says_so("verbatim: ");
+  EXPECT_NE(pair_->b.call<&Endpoint::attach>(members_[0].id, pair_->qb.gid, kGroupLid), 0);
+}
+
+}  // namespace
+}  // namespace verbatim::harness

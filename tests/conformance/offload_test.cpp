@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What belongs to network adapters: raw packets, flows, work queues, receive side scaling,
+// counters, buffers and handles for DMA (man ibv_create_flow, ibv_create_wq,
+// ibv_create_rwq_ind_table, ibv_create_counters, ibv_create_flow_action). A device has it whole, or
+// says EOPNOTSUPP.
+#include <cerrno>
+#include <cstring>
+
+#include "tests/conformance/device.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+class Offload : public OnDevice {
+ protected:
+  void SetUp() override { expect_complaints(); }
+  /// A null result, and the errno that says why.
+  void expect_unsupported(const void* made) {
+    const int error = errno;
+    ASSERT_EQ(made, nullptr);
+    EXPECT_TRUE(error == EOPNOTSUPP || error == ENOSYS || error == EPERM) << std::strerror(error);
+  }
+};
+RUN_ON_EVERY_DEVICE(Offload);
+
+TEST_P(Offload, RawPackets) {
+  ibv_qp_init_attr init{};
+  init.qp_type = IBV_QPT_RAW_PACKET;
+  init.send_cq = init.recv_cq = cq();
+  init.cap = {1, 1, 1, 1, 0};
+  errno = 0;
+  const QpHandle made(ibv_create_qp(pd(), &init));
+  if (!made) return expect_unsupported(nullptr);
+  EXPECT_EQ(made->qp_type, IBV_QPT_RAW_PACKET);
+}
+
+TEST_P(Offload, Flows) {
+  ibv_qp* const made = qp(IBV_QPT_RC, cq());
+  ibv_flow_attr wanted{};
+  wanted.size = sizeof wanted;
+  wanted.port = 1;
+  errno = 0;
+  ibv_flow* const flow = ibv_create_flow(made, &wanted);
+  if (flow == nullptr) {
+    EXPECT_TRUE(errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM || errno == EINVAL);
+    return;
+  }
+  EXPECT_EQ(ibv_destroy_flow(flow), 0);
+}
+
+TEST_P(Offload, FlowActions) {
+  ibv_flow_action_esp_attr wanted{};
+  errno = 0;
+  ibv_flow_action* const action = ibv_create_flow_action_esp(context(), &wanted);
+  if (action == nullptr) return expect_unsupported(nullptr);
+  EXPECT_EQ(ibv_modify_flow_action_esp(action, &wanted), 0);
+  EXPECT_EQ(ibv_destroy_flow_action(action), 0);
+}
+
+TEST_P(Offload, WorkQueuesAndTheirTables) {
+  ibv_wq_init_attr wanted{};
+  wanted.wq_type = IBV_WQT_RQ;
+  wanted.max_wr = wanted.max_sge = 1;
+  wanted.pd = pd();
+  wanted.cq = cq();
+  errno = 0;
+  ibv_wq* const queue = ibv_create_wq(context(), &wanted);
+  if (queue == nullptr) {
+    expect_unsupported(nullptr);
+    ibv_rwq_ind_table_init_attr none{};
+    errno = 0;
+    EXPECT_EQ(ibv_create_rwq_ind_table(context(), &none), nullptr);
+    EXPECT_TRUE(errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) << errno;
+    return;
+  }
+  ibv_wq_attr ready{};
+  ready.attr_mask = IBV_WQ_ATTR_STATE;
+  ready.wq_state = IBV_WQS_RDY;
+  EXPECT_EQ(ibv_modify_wq(queue, &ready), 0);
+  ibv_recv_wr wr{};
+  ibv_recv_wr* bad = nullptr;
+  EXPECT_EQ(ibv_post_wq_recv(queue, &wr, &bad), 0);
+  ibv_rwq_ind_table_init_attr table{};
+  table.ind_tbl = const_cast<ibv_wq**>(&queue);
+  ibv_rwq_ind_table* const made = ibv_create_rwq_ind_table(context(), &table);
+  if (made != nullptr) {
+    EXPECT_EQ(ibv_destroy_rwq_ind_table(made), 0);
+  }
+  EXPECT_EQ(ibv_destroy_wq(queue), 0);
+}
+
+TEST_P(Offload, Counters) {
+  ibv_counters_init_attr wanted{};
+  errno = 0;
+  ibv_counters* const made = ibv_create_counters(context(), &wanted);
+  if (made == nullptr) return expect_unsupported(nullptr);
+  ibv_counter_attach_attr point{};
+  EXPECT_NE(ibv_attach_counters_point_flow(made, &point, nullptr), 0);
+  std::uint64_t values[1] = {};
+  (void)ibv_read_counters(made, values, 1, 0);
+  EXPECT_EQ(ibv_destroy_counters(made), 0);
+}
+
+TEST_P(Offload, HandlesForDma) {
+  ibv_dmah_init_attr wanted{};
+  errno = 0;
+  ibv_dmah* const made = ibv_alloc_dmah(context(), &wanted);
+  if (made == nullptr) return expect_unsupported(nullptr);
+  EXPECT_EQ(ibv_dealloc_dmah(made), 0);
+}
+
+TEST_P(Offload, RegionsByAttributes) {
+  char bytes[64];
+  ibv_mr_init_attr wanted{};
+  wanted.length = sizeof bytes;
+  wanted.access = IBV_ACCESS_LOCAL_WRITE;
+  wanted.comp_mask = IBV_REG_MR_MASK_ADDR;
+  wanted.addr = bytes;
+  errno = 0;
+  const MrHandle made(ibv_reg_mr_ex(pd(), &wanted));
+  if (!made) return expect_unsupported(nullptr);
+  EXPECT_EQ(made->addr, bytes);
+  EXPECT_EQ(made->length, sizeof bytes);
+}
+
+TEST_P(Offload, BuffersOfTheDevicesChoice) {
+  ibv_buf* buffer = nullptr;
+  errno = 0;
+  void* const memory = ibv_alloc_buf(pd(), 4096, &buffer);
+  if (memory == nullptr) return expect_unsupported(nullptr);
+  {
+    const MrHandle made(ibv_reg_buf_mr(pd(), buffer, memory, 4096, IBV_ACCESS_LOCAL_WRITE));
+    EXPECT_NE(made, nullptr) << std::strerror(errno);
+  }
+  ibv_free_buf(buffer);
+}
+
+TEST_P(Offload, MemoryOfOtherDevices) {
+  // man ibv_reg_dmabuf_mr; -1 is no such memory.
+  errno = 0;
+  ibv_mr* const made = ibv_reg_dmabuf_mr(pd(), 0, 4096, 0, -1, IBV_ACCESS_LOCAL_WRITE);
+  ASSERT_EQ(made, nullptr);
+  EXPECT_TRUE(errno == EOPNOTSUPP || errno == EBADF || errno == EINVAL) << errno;
+}
+
+TEST_P(Offload, ExportedDeviceMemory) {
+  ibv_alloc_dm_attr wanted{};
+  wanted.length = 4096;
+  ibv_dm* const memory = ibv_alloc_dm(context(), &wanted);
+  if (memory == nullptr) SKIP_IF(unless_unsupported("device memory", errno));
+  errno = 0;
+  const int descriptor = ibv_dm_export_dmabuf_fd(memory);
+  if (descriptor < 0) {
+    EXPECT_EQ(errno, EOPNOTSUPP);
+  }
+  EXPECT_EQ(ibv_free_dm(memory), 0);
+}
+
+}  // namespace
+}  // namespace verbatim::harness
