@@ -93,8 +93,9 @@ struct Progress {
   std::uint64_t done = 0;    ///< bytes that went through the window, or of an RDMA operation
   std::uint64_t placed = 0;  ///< bytes up to which the message is where it belongs
   Slot* slot = nullptr;      ///< of the streaming message
-  std::uint64_t deadline = 0;       ///< now_ns() at which the wait becomes an error; ~0: never
-  std::uint64_t meeting_until = 0;  ///< how long the process may take to be met; 0: it is not looked for
+  std::uint64_t deadline = 0;  ///< now_ns() at which the wait becomes an error; ~0: never
+  std::uint64_t meeting_until =
+      0;  ///< how long the process may take to be met; 0: it is not looked for
   std::uint64_t stalled_since = 0;
   std::uint64_t consumed_seen = 0;
   std::uint64_t asked = 0;  ///< the service request under way, 0: none
@@ -274,6 +275,13 @@ struct Qp : verbatim::Qp {
     return static_cast<std::uint32_t>(sent >> remote_rq_log) + 1;
   }
 };
+
+inline void use_up_locked(Srq& srq, Qp& qp, std::uint64_t index) noexcept {
+  // In this order: a sender that counts this receive as used up counts the message as served.
+  const std::uint64_t served = qp.own->served.load(std::memory_order_relaxed);
+  qp.own->served.store(served + 1, std::memory_order_relaxed);
+  srq.own->taken.store(index + 1, std::memory_order_release);
+}
 
 /// The send lock is the record's active word, so that the one atomic that a thread-safe post must
 /// pay is also the full fence and the mark that a peer's deregistration looks for.

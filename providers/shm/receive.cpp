@@ -219,11 +219,49 @@ bool sender_is_busy(Qp& qp) noexcept {
   return now < qp.flush_after;
 }
 
+/// A message that lies whole in its slot, for a shared receive of one SGE. kNotYet: take the
+/// general way.
+Taken take_shared_small(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
+  Srq& srq = *qp.srq;
+  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
+  const std::uint32_t bytes = header::inline_length(h);
+  if (bytes > Slot::kInlineBytes || held_for(qp, index) != nullptr) return Taken::kNotYet;
+  const std::uint64_t needed = bytes + qp.headroom;
+  LocalRange to;
+  std::uint64_t wr_id;
+  {
+    LockGuard<BiasedLock> guard(srq.lock);
+    const std::uint64_t taken = srq.own->taken.load(std::memory_order_relaxed);
+    const std::uint64_t at = srq.store.at(taken);
+    if (taken == srq.posted || srq.limit != 0 || srq.store.num_sge[at] != 1) return Taken::kNotYet;
+    const ReceiveSge sge = *srq.store.sges_of(taken);
+    Region region;
+    std::uint64_t offset;
+    if (needed > sge.length ||
+        !find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) ||
+        region.pd != srq.keys.pd || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
+        !region.contains(sge.address, sge.length, offset))
+      return Taken::kNotYet;
+    to = {reinterpret_cast<unsigned char*>(region.address + offset), sge.length};
+    wr_id = srq.store.wr_ids[at];
+    use_up_locked(srq, qp, taken);
+  }
+  copy_small(to.at + qp.headroom, slot.data, bytes);
+  fill_receive(wc, qp, wr_id, bytes, h);
+  if (qp.lane.face != nullptr) describe_datagram(qp, &to, 1, h, wc);
+  finish(qp, index);
+  return Taken::kCompletion;
+}
+
 }  // namespace
 
 Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
   if (qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session)
     return Taken::kNothing;
+  if (qp.srq != nullptr && header::kind(h) == SlotKind::kInline) {
+    const Taken taken = take_shared_small(qp, slot, h, wc);
+    if (taken != Taken::kNotYet) return taken;
+  }
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
   TakenReceive scratch;
   Receive receive;

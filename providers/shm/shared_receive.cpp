@@ -227,10 +227,7 @@ bool take_receive(Qp& qp, TakenReceive& out) noexcept {
   out.num_sge = srq.store.num_sge[at];
   const ReceiveSge* sges = srq.store.sges_of(index);
   for (std::uint32_t i = 0; i < out.num_sge; ++i) out.sges[i] = sges[i];
-  // In this order: a sender that counts this receive as used up counts the message as served.
-  const std::uint64_t served = qp.own->served.load(std::memory_order_relaxed);
-  qp.own->served.store(served + 1, std::memory_order_relaxed);
-  srq.own->taken.store(index + 1, std::memory_order_release);
+  use_up_locked(srq, qp, index);
   if (srq.limit != 0 && waiting(srq) < srq.limit) [[unlikely]] {
     srq.limit = 0;  // one event for each time that it is armed
     raise(srq, IBV_EVENT_SRQ_LIMIT_REACHED);

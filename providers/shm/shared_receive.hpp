@@ -62,6 +62,9 @@ bool take_receive(Qp& qp, TakenReceive& out) noexcept;
 /// Is there a receive to be taken? False also makes the next post announce.
 bool has_receive(Srq& srq) noexcept;
 
+/// Receive `index`, the oldest, goes to a message of `qp`. The queue's lock is held.
+inline void use_up_locked(Srq& srq, Qp& qp, std::uint64_t index) noexcept;
+
 // The plug's slots.
 int create_srq(verbatim::Context& context, const ibv_srq_init_attr_ex& attr,
                verbatim::Srq** out) noexcept;
