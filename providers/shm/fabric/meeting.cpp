@@ -142,8 +142,7 @@ Peer* Switchboard::make_acquaintance(Connection& connection, const HelloMessage&
   if (!peer_credentials(socket, peer->pid, uid) && error == 0) error = EACCES;
   if (error == 0 && life_lock_is_others(segment.get(), peer->pid)) error = EPROTO;
   if (error != 0) {
-    // ECONNREFUSED: nobody is to be woken there any more; it has left since it said hello.
-    if (error != ECONNREFUSED && culprits.first_word_of(peer->pid)) {
+    if (culprits.first_word_of(peer->pid)) {
       log_warn("refused a process (process %d): %s", static_cast<int>(peer->pid),
                error == EPROTO
                    ? "its segment, doorbells or way to wake it are not what they must be"

@@ -64,6 +64,8 @@ int WakeSocket::connect(int place, UniqueFd& out) const noexcept {
   } while (error == EINTR);
   if (error == 0) {
     out = static_cast<UniqueFd&&>(socket);
+  } else if (error == ECONNREFUSED) {
+    return 0;  // it has ended since it said hello: what it had sent is met all the same
   } else if (error == ENOENT) {
     log_info("without /proc a peer is not woken: it looks every 50 ms");
     return 0;
