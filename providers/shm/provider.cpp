@@ -11,6 +11,7 @@
 #include "providers/shm/hot.hpp"
 #include "providers/shm/multicast.hpp"
 #include "providers/shm/qp.hpp"
+#include "providers/shm/query_region.hpp"
 #include "providers/shm/region.hpp"
 #include "providers/shm/windows.hpp"
 #include "runtime/verbs/software/soft_channel.hpp"
@@ -46,6 +47,7 @@ struct Shm : SoftChannelVerbs {
   static constexpr auto alloc_dm = shm::alloc_dm;
   static constexpr auto free_dm = shm::free_dm;
   static constexpr auto reg_dm_mr = shm::reg_dm_mr;
+  static constexpr auto query_mr_peers = shm::query_mr_peers;
   static constexpr auto alloc_mw = shm::alloc_mw;
   static constexpr auto bind_mw = shm::bind_mw;
   static constexpr auto dealloc_mw = shm::dealloc_mw;

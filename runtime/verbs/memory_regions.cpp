@@ -192,6 +192,21 @@ Status advise_mr(Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_s
   return Status::from_errno(table_of(pd).advise_mr(pd, advice, flags, sges, count), "advise_mr");
 }
 
+Status query_mr(Mr& mr, vbt_mr_attr& out) noexcept {
+  out.address = mr.plain.addr;
+  out.length = mr.plain.length;
+  out.iova = mr.iova;
+  out.pd = mr.plain.pd;
+  out.access = mr.access;
+  out.lkey = mr.plain.lkey;
+  out.rkey = mr.plain.rkey;
+  out.window_count = still_used(mr);
+  out.peer_count = 0;
+  if (out.peer_room == 0) return {};
+  return Status::from_errno(
+      table_of(mr).query_mr_peers(mr, out.peers, out.peer_room, out.peer_count), "query_mr_peers");
+}
+
 Result<Mr*> import_mr(Pd& pd, std::uint32_t handle) noexcept {
   Mr* mr = nullptr;
   if (const int error = table_of(pd).import_mr(pd, handle, &mr)) return Error{error, "import_mr"};

@@ -3,6 +3,8 @@
 // keys are the provider's. Any thread.
 #pragma once
 
+#include <verbatim/query.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -27,6 +29,8 @@ Status rereg_mr(Mr& mr, int flags, Pd* pd, void* addr, std::size_t length,
 Status dereg_mr(Mr& mr) noexcept;
 Status advise_mr(Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* sges,
                  std::uint32_t count) noexcept;
+/// Fills what `out` can say; asks the provider for peers when there is room for any.
+Status query_mr(Mr& mr, vbt_mr_attr& out) noexcept;
 Result<Mr*> import_mr(Pd& pd, std::uint32_t handle) noexcept;
 void unimport_mr(Mr& mr) noexcept;
 

@@ -24,6 +24,7 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <verbatim/query.h>
 
 #include <atomic>
 #include <cerrno>
@@ -87,6 +88,8 @@ struct ProviderTable {
   int (*dereg_mr)(Mr&) noexcept;
   int (*advise_mr)(Pd&, ibv_advise_mr_advice, std::uint32_t flags, ibv_sge*,
                    std::uint32_t count) noexcept;
+  /// Processes that may reach the region, and how; `count` of at most `room`.
+  int (*query_mr_peers)(Mr&, vbt_mr_peer* peers, std::uint32_t room, std::uint32_t& count) noexcept;
   int (*alloc_mw)(Pd&, ibv_mw_type, Mw** out) noexcept;
   int (*bind_mw)(Qp&, Mw&, ibv_mw_bind&) noexcept;
   int (*dealloc_mw)(Mw&) noexcept;
@@ -304,6 +307,7 @@ consteval ProviderTable make_provider_table() {
   VBT_COLD_SLOT(rereg_mr)
   VBT_COLD_SLOT(dereg_mr)
   VBT_COLD_SLOT(advise_mr)
+  VBT_COLD_SLOT(query_mr_peers)
   VBT_COLD_SLOT(alloc_mw)
   VBT_COLD_SLOT(bind_mw)
   VBT_COLD_SLOT(dealloc_mw)

@@ -147,9 +147,8 @@ TEST_P(FilledSlots, OfAnExtendedQueuePair) {
 
 TEST_P(FilledSlots, AVerbThatTheDeviceLacksSaysSo) {
   errno = 0;
-  ibv_alloc_dm_attr attr{};
-  attr.length = 64;
-  EXPECT_EQ(nullptr, ibv_alloc_dm(context_, &attr));
+  ibv_flow_action_esp_attr attr{};
+  EXPECT_EQ(nullptr, ibv_create_flow_action_esp(context_, &attr));
   EXPECT_EQ(EOPNOTSUPP, errno);
   errno = 0;
   ibv_counters_init_attr counters{};
