@@ -195,6 +195,10 @@ bool attach_receiver(Qp& qp) noexcept {
   qp.rx_remote = record;
   qp.rx_peer = peer;
   qp.rx_ring = ring;
+  // IBTA 11.6.3.2: who waits for a last word of the connection's making need not.
+  const bool connects = qp.plain.qp_type == IBV_QPT_RC || qp.plain.qp_type == IBV_QPT_UC;
+  if (connects && qp.mode.load(std::memory_order_acquire) == IBV_QPS_RTR)
+    raise_qp_event(qp, IBV_EVENT_COMM_EST);
   return true;
 }
 
