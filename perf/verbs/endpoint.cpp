@@ -87,12 +87,27 @@ QpHandle create_built_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, std::uint
   return QpHandle(must(ibv_create_qp_ex(pd->context, &attributes), "ibv_create_qp_ex"));
 }
 
-CqHandle create_cursor_cq(ibv_context* context, std::uint32_t entries) {
+CqHandle create_cursor_cq(ibv_context* context, std::uint32_t entries, ibv_pd* parent) {
   ibv_cq_init_attr_ex attributes{};
   attributes.cqe = entries;
   attributes.wc_flags = IBV_WC_STANDARD_FLAGS;
+  if (parent != nullptr) attributes.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+  attributes.parent_domain = parent;
   return CqHandle(
       ibv_cq_ex_to_cq(must(ibv_create_cq_ex(context, &attributes), "ibv_create_cq_ex")));
+}
+
+TdHandle create_thread_domain(ibv_context* context) {
+  ibv_td_init_attr none{};
+  return TdHandle(must(ibv_alloc_td(context, &none), "ibv_alloc_td"));
+}
+
+PdHandle create_parent_domain(ibv_pd* pd, ibv_td* domain) {
+  ibv_parent_domain_init_attr attributes{};
+  attributes.pd = pd;
+  attributes.td = domain;
+  return PdHandle(
+      must(ibv_alloc_parent_domain(pd->context, &attributes), "ibv_alloc_parent_domain"));
 }
 
 QpAddress address_of(ibv_context* context, ibv_qp* qp) {

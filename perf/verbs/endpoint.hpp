@@ -37,8 +37,10 @@ QpHandle create_rc_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, std::uint32_
 /// The same, good for ibv_wr_send and ibv_wr_rdma_write too.
 QpHandle create_built_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, std::uint32_t send_depth,
                          std::uint32_t recv_depth);
-/// A CQ good for both ways of polling.
-CqHandle create_cursor_cq(ibv_context* context, std::uint32_t entries);
+/// A CQ good for both ways of polling; of a thread domain, if one is given.
+CqHandle create_cursor_cq(ibv_context* context, std::uint32_t entries, ibv_pd* parent = nullptr);
+TdHandle create_thread_domain(ibv_context* context);
+PdHandle create_parent_domain(ibv_pd* pd, ibv_td* domain);
 QpAddress address_of(ibv_context* context, ibv_qp* qp);
 /// An RC queue pair that takes its receives from `srq`, and a UD one.
 QpHandle create_sharing_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, ibv_srq* srq);

@@ -25,6 +25,11 @@ using SrqHandle = std::unique_ptr<ibv_srq, Releaser<ibv_destroy_srq>>;
 using AhHandle = std::unique_ptr<ibv_ah, Releaser<ibv_destroy_ah>>;
 using QpHandle = std::unique_ptr<ibv_qp, Releaser<ibv_destroy_qp>>;
 
+struct ThreadDomainReleaser {
+  void operator()(ibv_td* domain) const noexcept { ibv_dealloc_td(domain); }
+};
+using TdHandle = std::unique_ptr<ibv_td, ThreadDomainReleaser>;
+
 struct SharedMemoryReleaser {
   void operator()(std::byte* memory) const noexcept { vbt_free_shared(memory); }
 };

@@ -9,6 +9,7 @@
 
 #include "providers/shm/context.hpp"
 #include "providers/shm/cursor.hpp"
+#include "providers/shm/domain.hpp"
 #include "providers/shm/fabric/culprits.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
@@ -71,6 +72,7 @@ int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, verba
   const std::uint32_t size = ring_size(static_cast<int>(attr.cqe));
   cq->ring = static_cast<Completion*>(std::calloc(size, sizeof(Completion)));
   cq->mask = size - 1;
+  if ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0) join_domain(*cq, attr.parent_domain);
   int error = cq->ring == nullptr ? ENOMEM : wire_cursor(*cq, attr);
   if (error == 0) error = take_number(*cq);
   if (error == 0) {
@@ -173,7 +175,7 @@ void fire_locked(Cq& cq, bool solicited) noexcept {
 
 int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
   Cq& cq = Cq::from(handle);
-  LockGuard<BiasedLock> guard(cq.lock);
+  DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
   const std::uint32_t wanted = solicited_only != 0 ? CqRecord::kArmedSolicited : CqRecord::kArmed;
   // Armed for all stays so: a solicited-only request on top of it asks for less.
   if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kArmed)

@@ -63,6 +63,8 @@ struct HotRing {
 
 struct Cq : verbatim::Cq {
   alignas(kCacheLine) BiasedLock lock;
+  /// Only one thread domain uses it, and polls say so when they lock.
+  std::atomic<bool> in_domain{false};
   std::atomic<std::uint32_t> hot_count{0};
   /// Stored completions: [head, tail). Written under the lock, looked at without.
   std::atomic<std::uint32_t> head{0};
@@ -100,8 +102,9 @@ struct Cq : verbatim::Cq {
   std::uint32_t member_next = 0;
   std::uint64_t overruns = 0;
   bool overrun_reported = false;
-  bool ignores_overrun = false;  ///< the program asked for it: nobody is told
-  std::uint32_t clocks = 0;      ///< IBV_WC_EX_WITH_COMPLETION_TIMESTAMP* that were asked for
+  bool ignores_overrun = false;          ///< the program asked for it: nobody is told
+  const verbatim::Td* domain = nullptr;  ///< it was made with
+  std::uint32_t clocks = 0;  ///< IBV_WC_EX_WITH_COMPLETION_TIMESTAMP* that were asked for
 
   static Cq& from(ibv_cq* cq) noexcept { return *reinterpret_cast<Cq*>(cq); }
   static Cq& from(ibv_cq_ex* cq) noexcept { return *reinterpret_cast<Cq*>(cq); }

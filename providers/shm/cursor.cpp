@@ -13,7 +13,7 @@ namespace verbatim::shm {
 namespace {
 
 int start_stamped_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
-  return start_poll_fast<true>(Cq::from(cq), attr);
+  return start_poll_fast<true, false>(Cq::from(cq), attr);
 }
 int next_stamped_poll(ibv_cq_ex* cq) noexcept { return next_poll_fast<true>(Cq::from(cq)); }
 
@@ -89,10 +89,11 @@ int wire_cursor(Cq& cq, const ibv_cq_init_attr_ex& attr) noexcept {
     cq.times = static_cast<CompletionTime*>(std::calloc(cq.mask + 1, sizeof(CompletionTime)));
     if (cq.times == nullptr) return ENOMEM;
   }
+  const bool alone = (attr.flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0 || cq.domain != nullptr;
   ibv_cq_ex& table = cq.extended;
-  table.start_poll = cq.clocks != 0 ? start_stamped_poll : start_poll;
+  table.start_poll = cq.clocks != 0 ? start_stamped_poll : alone ? start_poll_alone : start_poll;
   table.next_poll = cq.clocks != 0 ? next_stamped_poll : next_poll;
-  table.end_poll = end_poll;
+  table.end_poll = alone && cq.clocks == 0 ? end_poll_alone : end_poll;
   table.read_opcode = read<&ibv_wc::opcode>;
   table.read_vendor_err = read<&ibv_wc::vendor_err>;
   table.read_byte_len = read<&ibv_wc::byte_len>;

@@ -24,7 +24,7 @@ template <bool kStamped>
   bool found;
   bool broken;
   {
-    LockGuard<BiasedLock> guard(cq.lock);
+    DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
     if constexpr (kStamped) stamp_next(cq);
     found = poll_stored(cq, 1, &wc) != 0 || poll_rings(cq, 1, &wc) != 0;
     if (!found && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -39,17 +39,18 @@ template <bool kStamped>
   return true;
 }
 
-template <bool kStamped>
+/// kAlone: the program has said that one thread at a time uses the queue.
+template <bool kStamped, bool kAlone>
 [[gnu::always_inline]] inline int start_poll_fast(Cq& cq, const ibv_poll_cq_attr* attr) noexcept {
   if (attr != nullptr && attr->comp_mask != 0) [[unlikely]]
     return EINVAL;
   if (cq.pending_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    progress_pending(cq);
+    progress_pending(cq, SendLock::As::kUser);
   if (!something_came(cq)) return ENOENT;
-  cq.cursor.lock.lock();
+  if constexpr (!kAlone) cq.cursor.lock.lock();
   if (step_cursor<kStamped>(cq)) [[likely]]
     return 0;
-  cq.cursor.lock.unlock();
+  if constexpr (!kAlone) cq.cursor.lock.unlock();
   return ENOENT;
 }
 

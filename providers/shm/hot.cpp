@@ -24,12 +24,18 @@ int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept {
 }
 
 int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
-  return start_poll_fast<false>(Cq::from(cq), attr);
+  return start_poll_fast<false, false>(Cq::from(cq), attr);
+}
+
+int start_poll_alone(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
+  return start_poll_fast<false, true>(Cq::from(cq), attr);
 }
 
 int next_poll(ibv_cq_ex* cq) noexcept { return next_poll_fast<false>(Cq::from(cq)); }
 
 void end_poll(ibv_cq_ex* cq) noexcept { Cq::from(cq).cursor.lock.unlock(); }
+
+void end_poll_alone(ibv_cq_ex*) noexcept {}
 
 void wr_start(ibv_qp_ex* qp) noexcept { start_work(Qp::from(qp)); }
 

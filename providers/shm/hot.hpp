@@ -18,6 +18,9 @@ int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept;
 int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept;
 int next_poll(ibv_cq_ex* cq) noexcept;
 void end_poll(ibv_cq_ex* cq) noexcept;
+/// Of queues that one thread at a time uses.
+int start_poll_alone(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept;
+void end_poll_alone(ibv_cq_ex* cq) noexcept;
 
 /// Of connected queue pairs made for ibv_wr_*.
 void wr_start(ibv_qp_ex* qp) noexcept;

@@ -6,6 +6,7 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "runtime/sync/membarrier.hpp"
 #include "runtime/sync/prefetch.hpp"
 #include "runtime/time/clock.hpp"
 
@@ -46,6 +47,16 @@ bool await_change(const std::atomic<std::uint64_t>& active, std::uint64_t seen, 
   return true;
 }
 
+/// A mark that comes without a fence may still be on its way: after this it is to be seen, or its
+/// owner sees what the caller has taken away. Once for all of them.
+std::uint64_t look_at(const std::atomic<std::uint64_t>& active, bool& fenced) noexcept {
+  const std::uint64_t seen = active.load(std::memory_order_seq_cst);
+  if ((seen & QpRecord::kUnfenced) == 0 || fenced) return seen;
+  fence_or_outwait_registered_threads();
+  fenced = true;
+  return active.load(std::memory_order_seq_cst);
+}
+
 /// A word that was odd. Its segment stays where it is while its owner is held.
 struct Awaited {
   const std::atomic<std::uint64_t>* active;
@@ -57,7 +68,7 @@ struct Awaited {
 constexpr std::uint32_t kAwaitedAtOnce = 64;
 
 /// The words that are odd now, as many as fit.
-std::uint32_t find_busy(Awaited (&out)[kAwaitedAtOnce]) noexcept {
+std::uint32_t find_busy(Awaited (&out)[kAwaitedAtOnce], bool& fenced) noexcept {
   constexpr std::uint32_t kAhead = 16;
   std::uint32_t count = 0;
   LockGuard<Mutex> guard(live.mutex);
@@ -65,7 +76,7 @@ std::uint32_t find_busy(Awaited (&out)[kAwaitedAtOnce]) noexcept {
     if (i + kAhead < live.watched_count && live.active[i + kAhead] != nullptr)
       prefetch_to_read(live.active[i + kAhead]);
     const std::atomic<std::uint64_t>* active = active_word(i);
-    const std::uint64_t seen = active == nullptr ? 0 : active->load(std::memory_order_seq_cst);
+    const std::uint64_t seen = active == nullptr ? 0 : look_at(*active, fenced);
     if ((seen & 1) == 0) continue;
     Peer* owner = live.watched[i]->met.load(std::memory_order_acquire);
     if (owner != nullptr && Node::get().hold_too(*owner)) out[count++] = {active, seen, owner};
@@ -141,10 +152,12 @@ bool await_peer_of(Qp& qp) noexcept {
     LockGuard<Mutex> guard(live.mutex);
     active = qp.watch_index == Qp::kNotWatched ? nullptr : active_word(qp.watch_index);
   }
+  if (active == nullptr) return true;
+  bool fenced = false;
+  (void)look_at(*active, fenced);
   // Only the caller's own thread ends the hold that `active` needs: it orders the QP's control
   // verbs.
-  return active == nullptr ||
-         await_quiet(*active, qp.met.load(std::memory_order_acquire), now_ns() + kQuietBoundNs);
+  return await_quiet(*active, qp.met.load(std::memory_order_acquire), now_ns() + kQuietBoundNs);
 }
 
 bool await_all_peers() noexcept {
@@ -160,8 +173,9 @@ bool await_all_peers() noexcept {
   // from anything while we wait; but for more than fit, who are looked for again.
   Awaited busy[kAwaitedAtOnce];
   std::uint32_t count;
+  bool fenced = false;
   do {
-    count = find_busy(busy);
+    count = find_busy(busy, fenced);
     for (std::uint32_t i = 0; i < count; ++i) {
       if (!await_change(*busy[i].active, busy[i].seen, busy[i].owner, until())) quiet = false;
       Node::get().release_peer(*busy[i].owner);

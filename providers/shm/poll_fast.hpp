@@ -11,7 +11,7 @@ namespace verbatim::shm {
 /// Looks at the QPs whose doorbell bits are set; makes busy rings hot. Returns entries written.
 [[gnu::noinline]] int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept;
 /// Moves on the QPs that wait to send. Takes send locks: called before the CQ's lock.
-[[gnu::cold, gnu::noinline]] void progress_pending(Cq& cq) noexcept;
+[[gnu::cold, gnu::noinline]] void progress_pending(Cq& cq, SendLock::As as) noexcept;
 /// QPs that a received message broke are moved to the error state, outside the CQ's lock.
 [[gnu::cold, gnu::noinline]] void break_marked_qps(Cq& cq) noexcept;
 
@@ -91,12 +91,12 @@ inline bool something_came(const Cq& cq) noexcept {
 
 [[gnu::always_inline]] inline int poll_cq_fast(Cq& cq, int room, ibv_wc* wc) noexcept {
   if (cq.pending_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    progress_pending(cq);
+    progress_pending(cq, SendLock::As::kUser);
   if (!something_came(cq)) return 0;
   int got = 0;
   bool broken = false;
   {
-    LockGuard<BiasedLock> guard(cq.lock);
+    DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
     got = poll_stored(cq, room, wc);
     if (got < room) got += poll_rings(cq, room - got, wc + got);
     if (got < room && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]

@@ -8,6 +8,7 @@
 #include "providers/shm/cursor.hpp"
 #include "providers/shm/device.hpp"
 #include "providers/shm/device_memory.hpp"
+#include "providers/shm/domain.hpp"
 #include "providers/shm/hot.hpp"
 #include "providers/shm/multicast.hpp"
 #include "providers/shm/qp.hpp"
@@ -38,6 +39,9 @@ struct Shm : SoftChannelVerbs {
 
   static constexpr auto alloc_pd = shm::alloc_pd;
   static constexpr auto dealloc_pd = shm::dealloc_pd;
+  static constexpr auto alloc_td = shm::alloc_td;
+  static constexpr auto dealloc_td = shm::dealloc_td;
+  static constexpr auto alloc_parent_domain = shm::alloc_parent_domain;
   static constexpr auto reg_mr = shm::reg_mr;
   static constexpr auto rereg_mr = shm::rereg_mr;
   static constexpr auto dereg_mr = shm::dereg_mr;

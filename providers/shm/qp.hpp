@@ -157,6 +157,7 @@ struct Qp : verbatim::Qp {
   std::uint32_t max_inline = 0;
   std::uint16_t max_send_sge = 0;
   bool signal_all = false;
+  bool in_domain = false;  ///< of a thread domain, which says so when it locks
   /// What it sends may be lost without a word (UC, UD).
   bool may_lose = false;
   /// Bytes that each receive has in front of the message: the routing header's of UD.
@@ -234,6 +235,7 @@ struct Qp : verbatim::Qp {
   HeldReceive* held = nullptr;
   std::uint32_t held_capacity = 0;  ///< power of two, or 0
   bool last_receive_said = false;   ///< IBV_EVENT_QP_LAST_WQE_REACHED
+  std::uint32_t fenced_for = 0;     ///< session whose sender, of a domain, has passed a fence since
   std::uint64_t flush_after = 0;    ///< now_ns() from which a flush no longer waits for the sender
   std::uint64_t ending_message = ~std::uint64_t{0};  ///< whose window was closed last
   std::uint64_t ended_messages = 0;                  ///< of those below it, nobody copies any more
@@ -246,6 +248,8 @@ struct Qp : verbatim::Qp {
   // --- receive side: posting, under the receive lock
   alignas(kCacheLine) std::atomic<std::uint64_t> rq_tail{0};
   BiasedLock rq_lock;
+  /// Of a thread domain: who may touch the send lock's word, which its own thread stores plainly.
+  BiasedLock domain_lock;
   ReceiveStore rq;
 
   // --- control
@@ -285,26 +289,50 @@ inline void use_up_locked(Srq& srq, Qp& qp, std::uint64_t index) noexcept {
 
 /// The send lock is the record's active word, so that the one atomic that a thread-safe post must
 /// pay is also the full fence and the mark that a peer's deregistration looks for.
+///
+/// In a thread domain the word is only the mark, stored plainly by the domain's thread; who may
+/// store it is said by the domain's lock, which that thread takes by plain stores too.
 class SendLock {
  public:
-  explicit SendLock(Qp& qp) noexcept : word_(qp.own->active) {
-    if (!try_take()) [[unlikely]]
+  /// Who asks: the posts and polls of the program, which are those of the domain, or anybody.
+  enum class As : bool { kGuest, kUser };
+
+  explicit SendLock(Qp& qp, As as = As::kGuest) noexcept : word_(qp.own->active), qp_(qp) {
+    if (qp.in_domain) [[unlikely]]
+      take_in_domain(as);
+    else if (!try_take()) [[unlikely]]
       take_slowly();
   }
-  SendLock(Qp& qp, bool& taken) noexcept : word_(qp.own->active) { taken = held_ = try_take(); }
+  /// Only if it is free now.
+  SendLock(Qp& qp, bool& taken, As as) noexcept : word_(qp.own->active), qp_(qp) {
+    if (qp.in_domain) [[unlikely]]
+      try_take_in_domain(as);
+    else if (!try_take())
+      held_ = Held::kNot;
+    taken = held_ != Held::kNot;
+  }
   /// Takes over what keep() left.
-  SendLock(Qp& qp, std::uint64_t kept) noexcept : word_(qp.own->active), value_(kept) {}
+  SendLock(Qp& qp, std::uint64_t kept) noexcept : word_(qp.own->active), qp_(qp), value_(kept) {
+    if (qp.in_domain) [[unlikely]]
+      held_ = Held::kByDomain;
+  }
   /// Leaves the lock taken, for somebody else to take over: what he needs for that.
   std::uint64_t keep() noexcept {
-    held_ = false;
+    held_ = Held::kNot;
     return value_;
   }
   /// Release: whoever waits for the word sees all our copies done. Pairs with await_quiet().
   ~SendLock() {
-    if (held_) word_.store(value_ + 1, std::memory_order_release);
+    if (held_ == Held::kNot) return;
+    word_.store(value_ + 1, std::memory_order_release);
+    if (held_ != Held::kPlainly) [[unlikely]]
+      qp_.domain_lock.unlock();
   }
   SendLock(const SendLock&) = delete;
   SendLock& operator=(const SendLock&) = delete;
+
+  /// Its holder is the thread of the queue pair's domain.
+  bool by_domain() const noexcept { return held_ == Held::kByDomain; }
 
   /// Between two chunks of a long copy: tells waiting deregistrations that the last chunk is done.
   /// What it protects must be looked up again after this.
@@ -314,6 +342,8 @@ class SendLock {
   }
 
  private:
+  enum class Held : std::uint8_t { kNot, kPlainly, kByDomain, kByGuest };
+
   bool try_take() noexcept {
     std::uint64_t even = word_.load(std::memory_order_relaxed) & ~std::uint64_t{1};
     value_ = even + 1;
@@ -322,9 +352,43 @@ class SendLock {
   }
   [[gnu::cold, gnu::noinline]] void take_slowly() noexcept;
 
+  void take_in_domain(As as) noexcept {
+    if (as == As::kUser) [[likely]] {
+      qp_.domain_lock.lock_in_domain();
+      mark_by_domain();
+    } else {
+      qp_.domain_lock.lock();
+      mark_by_guest();
+    }
+  }
+  void try_take_in_domain(As as) noexcept {
+    held_ = Held::kNot;
+    if ((word_.load(std::memory_order_relaxed) & 1) != 0) return;  // maybe our own
+    if (as == As::kUser) {
+      qp_.domain_lock.lock_in_domain();
+      mark_by_domain();
+    } else if (qp_.domain_lock.try_lock()) {
+      mark_by_guest();
+    }
+  }
+  void mark_by_domain() noexcept {
+    held_ = Held::kByDomain;
+    value_ = word_.load(std::memory_order_relaxed) + 1;
+    word_.store(value_, std::memory_order_relaxed);
+    // The compiler keeps the order; the processor is made to by whoever looks
+    // (QpRecord::kUnfenced).
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  void mark_by_guest() noexcept {
+    held_ = Held::kByGuest;
+    value_ = word_.load(std::memory_order_relaxed) + 1;
+    word_.store(value_, std::memory_order_seq_cst);
+  }
+
   std::atomic<std::uint64_t>& word_;
+  Qp& qp_;
   std::uint64_t value_ = 0;
-  bool held_ = true;
+  Held held_ = Held::kPlainly;
 };
 
 /// Waits until whoever held `active` when we came has let go (or died, or `deadline` passed:

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "providers/shm/context.hpp"
+#include "providers/shm/domain.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
@@ -167,6 +168,7 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
   if (qp->srq != nullptr && qp->held == nullptr && qp->datagrams == nullptr) error = ENOMEM;
   reset_record(*qp);
   fill_record(*qp, entries, 0);
+  join_domain(*qp, attr.pd);
   if (error == 0) error = wire_work_calls(*qp, attr);
   if (error == 0) error = add_member(*qp->recv_cq, *qp);
   if (error != 0) {

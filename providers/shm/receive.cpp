@@ -14,6 +14,7 @@
 #include "providers/shm/shared_receive.hpp"
 #include "providers/shm/windows.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/sync/membarrier.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
@@ -204,9 +205,14 @@ bool sender_is_busy(Qp& qp) noexcept {
     if (node.find_peer(dest_qpn) != nullptr) return false;
     node.want_peer(dest_qpn);
     if (!node.is_meeting(dest_qpn)) return false;
-  } else if (!qp.rx_peer->alive.load(std::memory_order_acquire) ||
-             (qp.rx_remote->active.load(std::memory_order_acquire) & 1) == 0) {
-    return false;
+  } else {
+    if (!qp.rx_peer->alive.load(std::memory_order_acquire)) return false;
+    if ((qp.rx_remote->active.load(std::memory_order_acquire) & QpRecord::kUnfenced) != 0 &&
+        qp.fenced_for != qp.session) {
+      fence_or_outwait_registered_threads();
+      qp.fenced_for = qp.session;
+    }
+    if ((qp.rx_remote->active.load(std::memory_order_acquire) & 1) == 0) return false;
   }
   const std::uint64_t now = now_ns();
   if (qp.flush_after == 0) {

@@ -81,7 +81,7 @@ inline void finish_receive(Qp& qp, std::uint64_t index) noexcept {
 
 [[gnu::always_inline]] inline int post_recv_fast(Qp& qp, ibv_recv_wr* wr,
                                                  ibv_recv_wr** bad_wr) noexcept {
-  LockGuard<BiasedLock> guard(qp.rq_lock);
+  DomainGuard guard(qp.rq_lock, qp.in_domain);
   for (; wr != nullptr; wr = wr->next) {
     const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
     const std::uint64_t at = qp.rq.at(index);

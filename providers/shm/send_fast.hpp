@@ -33,7 +33,11 @@ class CompletionWriter {
 
   void push(const Completion& completion) noexcept {
     if (!held_) {
-      cq_.lock.lock();
+      // A queue of a domain has only queue pairs of it, and we are one of their posts.
+      if (cq_.in_domain.load(std::memory_order_relaxed)) [[unlikely]]
+        cq_.lock.lock_in_domain();
+      else
+        cq_.lock.lock();
       held_ = true;
     }
     push_locked(cq_, completion);
@@ -179,7 +183,7 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
 
 [[gnu::always_inline]] inline int post_send_fast(Qp& qp, ibv_send_wr* wr,
                                                  ibv_send_wr** bad_wr) noexcept {
-  SendLock lock(qp);
+  SendLock lock(qp, SendLock::As::kUser);
   CompletionWriter completions(*qp.send_cq);
   for (; wr != nullptr; wr = wr->next) {
     if (qp.fast && qp.sq_next - qp.sq_polled.load(std::memory_order_relaxed) < qp.sq_entries)

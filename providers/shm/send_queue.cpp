@@ -196,11 +196,13 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
   return 0;
 }
 
-void complete_send(Qp& qp, const PendingSend& send, ibv_wc_status status) noexcept {
+/// `by_domain`: the send lock is held by the thread of the queue pair's domain.
+void complete_send(Qp& qp, const PendingSend& send, ibv_wc_status status, bool by_domain) noexcept {
   if (status == IBV_WC_SUCCESS && (send.flags & IBV_SEND_SIGNALED) == 0 && !qp.signal_all) return;
   const bool returns_bytes = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
   const auto bytes = static_cast<std::uint32_t>(is_atomic(send.opcode) ? 8 : send.length);
-  LockGuard<BiasedLock> guard(qp.send_cq->lock);
+  DomainGuard guard(qp.send_cq->lock,
+                    by_domain && qp.send_cq->in_domain.load(std::memory_order_relaxed));
   push_locked(*qp.send_cq, {send.wr_id, &qp, returns_bytes ? bytes : 0, send.sq_index,
                             static_cast<std::uint16_t>(completed_as(send.opcode)),
                             static_cast<std::uint8_t>(status), true, 0});
@@ -410,7 +412,7 @@ void advance(Qp& qp, SendLock& lock) noexcept {
       mark_pending(qp);
       return;
     }
-    complete_send(qp, send, IBV_WC_SUCCESS);
+    complete_send(qp, send, IBV_WC_SUCCESS, lock.by_domain());
     pop(qp);
   }
   qp.fast = qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS && qp.remote != nullptr &&
@@ -434,7 +436,7 @@ int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
 
 void flush_sends(Qp& qp) noexcept {
   while (qp.queued() != 0) {
-    complete_send(qp, head_of(qp), qp.first_flush);
+    complete_send(qp, head_of(qp), qp.first_flush, false);
     qp.first_flush = IBV_WC_WR_FLUSH_ERR;
     pop(qp);
   }
@@ -455,13 +457,15 @@ void drop_sends(Qp& qp) noexcept {
   qp.progress = {};
 }
 
-void progress_pending(Cq& cq) noexcept {
+void progress_pending(Cq& cq, SendLock::As as) noexcept {
   if (!cq.pending_lock.try_lock()) return;  // another thread is at it
   Qp** link = &cq.pending_head;
   while (*link != nullptr) {
     Qp& qp = **link;
     bool taken;
-    SendLock lock(qp, taken);
+    // Who polls a queue of a domain speaks for its queue pairs; of any other, nobody knows.
+    SendLock lock(qp, taken,
+                  cq.in_domain.load(std::memory_order_relaxed) ? as : SendLock::As::kGuest);
     if (taken) {
       advance(qp, lock);
       if (qp.queued() == 0) {

@@ -58,7 +58,7 @@ bool progress_all() noexcept {
   for (std::uint32_t i = 0; i < live.cq_end; ++i) {
     Cq* cq = live.cqs[i];
     if (cq == nullptr || cq->pending_count.load(std::memory_order_acquire) == 0) continue;
-    progress_pending(*cq);
+    progress_pending(*cq, SendLock::As::kGuest);
     waiting |= cq->pending_count.load(std::memory_order_acquire) != 0;
   }
   return waiting;

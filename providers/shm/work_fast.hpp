@@ -144,7 +144,7 @@ namespace verbatim::shm {
 
 [[gnu::always_inline]] inline void start_work(Qp& qp) noexcept {
   WorkBatch& work = *qp.work;
-  SendLock lock(qp);
+  SendLock lock(qp, SendLock::As::kUser);
   work.next = work.first;
   work.error = 0;
   work.is_general = false;

@@ -10,6 +10,10 @@
 // Only one thread in a lock's life can become owner, the first that qualifies: `inside_` then has
 // one writer, who may be late with it (stopped between its two looks at `owner_`) without harm.
 //
+// A thread domain declares itself the owner instead: whoever speaks for it (lock_in_domain(), one
+// thread at a time by contract) never spins, unless a guest is inside, and stays the owner when the
+// guest has left.
+//
 // Any thread; not recursive; not fair. Costs a microsecond to move between threads, so not for
 // locks that alternate: those never reach a streak.
 #pragma once
@@ -18,7 +22,6 @@
 #include <cstdint>
 
 #include <sched.h>
-#include <time.h>
 
 #include "runtime/sync/membarrier.hpp"
 #include "runtime/sync/pause.hpp"
@@ -40,6 +43,42 @@ class BiasedLock {
   void lock() noexcept {
     if (!enter_as_owner(&thread_mark)) lock_by_spinning(&thread_mark);
   }
+  /// The same for whoever speaks for the domain that declared itself the owner.
+  void lock_in_domain() noexcept {
+    if (!enter_as_owner(domain())) lock_by_spinning(domain());
+  }
+  /// Not when somebody is inside. Of a declared lock too: this never waits.
+  [[nodiscard]] bool try_lock() noexcept {
+    if (!spin_.try_lock()) return false;
+    if (owner_.load(std::memory_order_relaxed) != nullptr) {
+      const char* const owner = owner_.load(std::memory_order_relaxed);
+      owner_.store(nullptr, std::memory_order_relaxed);
+      if (!fence_or_outwait_registered_threads()) is_declared_ = false;
+      if (inside_.load(std::memory_order_acquire)) {
+        owner_.store(owner, std::memory_order_release);
+        spin_.unlock();
+        return false;
+      }
+    }
+    by_spinning_ = true;
+    return true;
+  }
+  /// A thread domain takes it from here on, by lock_in_domain(). False: membarrier is refused, so
+  /// it is taken like any other. REQUIRES: nobody has taken it yet.
+  [[nodiscard]] bool declare() noexcept {
+    if (!membarrier_registered.load(std::memory_order_relaxed)) return false;
+    is_declared_ = true;
+    candidate_ = domain();
+    owner_.store(domain(), std::memory_order_release);
+    return true;
+  }
+  /// Several domains, or none, take it from here on, by lock() only.
+  void undeclare() noexcept {
+    lock();
+    is_declared_ = false;
+    unlock();
+  }
+
   /// REQUIRES: held by the caller.
   void unlock() noexcept {
     if (!by_spinning_) [[likely]] {
@@ -47,6 +86,8 @@ class BiasedLock {
       inside_.store(false, std::memory_order_release);
     } else {
       by_spinning_ = false;
+      // Publishes what a guest did; pairs with the load in enter_as_owner().
+      if (is_declared_) owner_.store(domain(), std::memory_order_release);
       spin_.unlock();
     }
   }
@@ -55,13 +96,16 @@ class BiasedLock {
   bool is_owned() const noexcept { return owner_.load(std::memory_order_relaxed) != nullptr; }
 
  private:
+  const char* domain() const noexcept { return reinterpret_cast<const char*>(this); }
+
   bool enter_as_owner(const char* self) noexcept {
     if (owner_.load(std::memory_order_relaxed) != self) [[unlikely]]
       return false;
     inside_.store(true, std::memory_order_relaxed);
     // The compiler keeps the order; the processor is made to by revoke().
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (owner_.load(std::memory_order_relaxed) == self) [[likely]]
+    // Acquire: a guest may have been inside since.
+    if (owner_.load(std::memory_order_acquire) == self) [[likely]]
       return true;
     inside_.store(false, std::memory_order_release);
     return false;
@@ -83,6 +127,7 @@ class BiasedLock {
   /// Held by the caller, by spinning: takes effect for its next lock().
   void grant(const char* self) noexcept {
     streak_ = 0;
+    if (is_declared_) return;
     if (!membarrier_registered.load(std::memory_order_relaxed)) return;
     if (candidate_ == nullptr) candidate_ = self;
     if (candidate_ == self) owner_.store(self, std::memory_order_relaxed);
@@ -91,29 +136,39 @@ class BiasedLock {
   [[gnu::cold, gnu::noinline]] void revoke() noexcept {
     owner_.store(nullptr, std::memory_order_relaxed);
     // After this, either the owner's second look at owner_ finds it gone, or we see it inside.
-    if (!fence_registered_threads()) [[unlikely]]
-      outwait_store_buffers();
+    if (!fence_or_outwait_registered_threads()) [[unlikely]]
+      is_declared_ = false;
     for (std::uint32_t spins = 1; inside_.load(std::memory_order_acquire); ++spins) {
       cpu_pause();
       if (spins % 1024 == 0) ::sched_yield();
     }
   }
 
-  /// A filter of system calls came after we had registered. No store stays in a processor's buffer
-  /// for anything like this long; and nobody becomes owner any more.
-  static void outwait_store_buffers() noexcept {
-    membarrier_registered.store(false, std::memory_order_relaxed);
-    const timespec pause{0, 10'000'000};
-    (void)::nanosleep(&pause, nullptr);
-  }
-
   std::atomic<const char*> owner_{nullptr};
   std::atomic<bool> inside_{false};
   bool by_spinning_ = false;  ///< guarded by the lock itself, like all that follows
+  bool is_declared_ = false;
   SpinLock spin_;
   std::uint32_t streak_ = 0;
   const char* last_ = nullptr;
   const char* candidate_ = nullptr;
+};
+
+/// Holds a lock that belongs to a thread domain, if it does, on the domain's behalf.
+class [[nodiscard]] DomainGuard {
+ public:
+  DomainGuard(BiasedLock& lock, bool in_domain) noexcept : lock_(lock) {
+    if (in_domain) [[unlikely]]
+      lock_.lock_in_domain();
+    else
+      lock_.lock();
+  }
+  DomainGuard(const DomainGuard&) = delete;
+  DomainGuard& operator=(const DomainGuard&) = delete;
+  ~DomainGuard() { lock_.unlock(); }
+
+ private:
+  BiasedLock& lock_;
 };
 
 }  // namespace verbatim

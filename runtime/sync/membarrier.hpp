@@ -10,6 +10,7 @@
 #include <atomic>
 
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace verbatim {
@@ -29,6 +30,17 @@ inline bool register_for_membarrier() noexcept {
 /// while they sleep, some 5 us while they run. False: the kernel refused, nobody was reached.
 [[nodiscard]] inline bool fence_registered_threads() noexcept {
   return ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+/// The same for those who cannot go on without it. A filter of system calls may have come after we
+/// registered: no store stays in a processor's buffer for anything like this long, and nobody
+/// relies on membarrier any more. False: it was done that way.
+inline bool fence_or_outwait_registered_threads() noexcept {
+  if (fence_registered_threads()) return true;
+  membarrier_registered.store(false, std::memory_order_relaxed);
+  const timespec pause{0, 10'000'000};
+  (void)::nanosleep(&pause, nullptr);
+  return false;
 }
 
 }  // namespace verbatim

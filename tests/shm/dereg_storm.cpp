@@ -33,7 +33,9 @@ struct Guest {
 
 class Storm {
  public:
-  Storm(Setting setting, std::uint32_t guests) : owner_(std::make_shared<Session>()) {
+  Storm(Setting setting, std::uint32_t guests, bool in_domains)
+      : owner_(std::make_shared<Session>()) {
+    wish_.in_domain = in_domains;
     guests_.resize(guests);
     for (Guest& guest : guests_) {
       guest.side = setting.placement == Placement::kTwoProcesses
@@ -79,7 +81,7 @@ class Storm {
     link.retry_count = 1;
     for (std::uint32_t i = 0; i < 3; ++i) {
       guest.own[i] = owner_.create_qp();
-      guest.theirs[i] = guest.side->create_qp();
+      guest.theirs[i] = guest.side->create_qp(wish_);
       owner_.connect(guest.own[i], guest.theirs[i], link);
       guest.side->connect(guest.theirs[i], guest.own[i], link);
     }
@@ -163,13 +165,14 @@ class Storm {
   }
 
   Side owner_;
+  QpWish wish_;  ///< of the guests
   std::vector<Guest> guests_;
 };
 
 }  // namespace
 
-void run_dereg_storm(Setting setting, std::uint32_t rounds) {
-  Storm storm(setting, 2);
+void run_dereg_storm(Setting setting, std::uint32_t rounds, bool in_domains) {
+  Storm storm(setting, 2, in_domains);
   for (std::uint32_t round = 0; round < rounds && !::testing::Test::HasFailure(); ++round) {
     SCOPED_TRACE(round);
     storm.round(round);

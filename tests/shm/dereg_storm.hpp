@@ -11,6 +11,7 @@
 namespace verbatim::harness {
 
 /// With the peers in processes of their own (kTwoProcesses) or in threads of this one.
-void run_dereg_storm(Setting setting, std::uint32_t rounds);
+/// `in_domains`: each queue pair of the peers is of a thread domain.
+void run_dereg_storm(Setting setting, std::uint32_t rounds, bool in_domains = false);
 
 }  // namespace verbatim::harness

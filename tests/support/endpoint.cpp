@@ -161,10 +161,34 @@ std::shared_ptr<ibv_comp_channel> Endpoint::new_channel() {
   return {channel, Destroyer<ibv_destroy_comp_channel>{}};
 }
 
-std::int32_t Endpoint::add_cq(std::int32_t depth, std::shared_ptr<ibv_comp_channel> channel) {
+ibv_pd* Endpoint::new_domain() {
+  ibv_td_init_attr none{};
+  domains_.emplace_back(ibv_alloc_td(context(), &none));
+  if (!domains_.back()) fail("ibv_alloc_td", errno);
+  ibv_parent_domain_init_attr attr{};
+  attr.pd = pd();
+  attr.td = domains_.back().get();
+  parents_.emplace_back(ibv_alloc_parent_domain(context(), &attr));
+  if (!parents_.back()) fail("ibv_alloc_parent_domain", errno);
+  return parents_.back().get();
+}
+
+std::int32_t Endpoint::add_cq(std::int32_t depth, std::shared_ptr<ibv_comp_channel> channel,
+                              ibv_pd* parent) {
   Cq cq;
   cq.channel = std::move(channel);
-  cq.handle.reset(ibv_create_cq(context(), depth, nullptr, cq.channel.get(), 0));
+  if (parent == nullptr) {
+    cq.handle.reset(ibv_create_cq(context(), depth, nullptr, cq.channel.get(), 0));
+  } else {
+    ibv_cq_init_attr_ex attr{};
+    attr.cqe = static_cast<std::uint32_t>(depth);
+    attr.channel = cq.channel.get();
+    attr.wc_flags = IBV_WC_STANDARD_FLAGS;
+    attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+    attr.parent_domain = parent;
+    if (ibv_cq_ex* const made = ibv_create_cq_ex(context(), &attr))
+      cq.handle.reset(ibv_cq_ex_to_cq(made));
+  }
   if (!cq.handle) fail("ibv_create_cq", errno);
   cqs_.push_back(std::move(cq));
   return static_cast<std::int32_t>(cqs_.size() - 1);
@@ -187,8 +211,9 @@ std::int32_t Endpoint::cq_depth(std::int32_t id) { return cq(id)->cqe; }
 QpInfo Endpoint::create_qp(QpWish wish) {
   QpInfo made;
   const auto channel = wish.with_channel != 0 ? new_channel() : nullptr;
-  made.send_cq = wish.send_cq >= 0 ? wish.send_cq : add_cq(wish.cq_depth, channel);
-  made.receive_cq = wish.receive_cq >= 0 ? wish.receive_cq : add_cq(wish.cq_depth, channel);
+  ibv_pd* const parent = wish.in_domain != 0 ? new_domain() : nullptr;
+  made.send_cq = wish.send_cq >= 0 ? wish.send_cq : add_cq(wish.cq_depth, channel, parent);
+  made.receive_cq = wish.receive_cq >= 0 ? wish.receive_cq : add_cq(wish.cq_depth, channel, parent);
   ibv_qp_init_attr init{};
   init.send_cq = cq(made.send_cq);
   init.recv_cq = cq(made.receive_cq);
@@ -203,7 +228,7 @@ QpInfo Endpoint::create_qp(QpWish wish) {
     extended.comp_mask = IBV_QP_INIT_ATTR_XRCD;
     extended.xrcd = xrcd();
     qp.handle.reset(ibv_create_qp_ex(context(), &extended));
-  } else if (wish.send_ops != 0) {
+  } else if (wish.send_ops != 0 || parent != nullptr) {
     ibv_qp_init_attr_ex extended{};
     extended.qp_type = wish.type;
     extended.send_cq = init.send_cq;
@@ -212,7 +237,7 @@ QpInfo Endpoint::create_qp(QpWish wish) {
     extended.cap = init.cap;
     extended.sq_sig_all = init.sq_sig_all;
     extended.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    extended.pd = pd();
+    extended.pd = parent != nullptr ? parent : pd();
     extended.send_ops_flags = wish.send_ops;
     qp.handle.reset(ibv_create_qp_ex(context(), &extended));
     init.cap = extended.cap;

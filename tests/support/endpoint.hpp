@@ -183,7 +183,9 @@ class Endpoint {
   RegionInfo add_region(Region region, int access, ibv_pd* in);
   RegionInfo keep_region(Region region);
   ibv_pd* foreign_pd();
-  std::int32_t add_cq(std::int32_t depth, std::shared_ptr<ibv_comp_channel> channel);
+  std::int32_t add_cq(std::int32_t depth, std::shared_ptr<ibv_comp_channel> channel,
+                      ibv_pd* parent = nullptr);
+  ibv_pd* new_domain();
   std::shared_ptr<ibv_comp_channel> new_channel();
   ibv_sge to_sge(const Slice& piece);
   template <class Post>
@@ -196,6 +198,8 @@ class Endpoint {
   std::deque<DmHandle> devices_;
   std::deque<Region> regions_;
   std::deque<MwHandle> windows_;
+  std::deque<TdHandle> domains_;
+  std::deque<PdHandle> parents_;
   std::deque<Cq> cqs_;
   XrcdHandle xrcd_;
   std::deque<Srq> srqs_;

@@ -30,6 +30,11 @@ struct WindowDestroyer {
     if (const int error = ibv_dealloc_mw(mw)) report_failed_destroy("ibv_dealloc_mw", error);
   }
 };
+struct DomainDestroyer {
+  void operator()(ibv_td* td) const {
+    if (const int error = ibv_dealloc_td(td)) report_failed_destroy("ibv_dealloc_td", error);
+  }
+};
 struct DeviceMemoryDestroyer {
   void operator()(ibv_dm* dm) const {
     if (const int error = ibv_free_dm(dm)) report_failed_destroy("ibv_free_dm", error);
@@ -37,6 +42,7 @@ struct DeviceMemoryDestroyer {
 };
 
 using ContextHandle = std::unique_ptr<ibv_context, Destroyer<ibv_close_device>>;
+using TdHandle = std::unique_ptr<ibv_td, DomainDestroyer>;
 using PdHandle = std::unique_ptr<ibv_pd, Destroyer<ibv_dealloc_pd>>;
 using MrHandle = std::unique_ptr<ibv_mr, Destroyer<ibv_dereg_mr>>;
 using MwHandle = std::unique_ptr<ibv_mw, WindowDestroyer>;

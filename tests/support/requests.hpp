@@ -210,6 +210,7 @@ struct QpWish {
   ibv_qp_type type = IBV_QPT_RC;
   std::int32_t srq = -1;       ///< an SRQ number; -1: none
   std::uint64_t send_ops = 0;  ///< ibv_qp_create_send_ops_flags: made for ibv_wr_*
+  std::int32_t in_domain = 0;  ///< it and its CQs are of a thread domain of their own
 };
 
 struct SrqWish {

@@ -147,6 +147,76 @@ TEST_F(BiasedLockTest, ANewThreadTakesWhatADeadOwnerLeft) {
   EXPECT_EQ(guarded.first, guarded.second);
 }
 
+/// By a thread of the domain that has declared itself the owner.
+bool visit_by_domain(Guarded& guarded) {
+  const DomainGuard guard(guarded.lock, true);
+  const bool whole = guarded.first == guarded.second;
+  ++guarded.first;
+  ++guarded.second;
+  return whole;
+}
+
+TEST_F(BiasedLockTest, BelongsToADomainAtOnceAndAgainWhenAGuestHasLeft) {
+  Guarded guarded;
+  ASSERT_TRUE(guarded.lock.declare());
+  EXPECT_TRUE(guarded.lock.is_owned());
+  EXPECT_TRUE(visit_by_domain(guarded));
+  std::thread([&] { EXPECT_TRUE(guarded.visit()); }).join();
+  EXPECT_TRUE(guarded.lock.is_owned());
+  EXPECT_TRUE(visit_by_domain(guarded));
+  guarded.lock.undeclare();
+  EXPECT_FALSE(guarded.lock.is_owned());
+  EXPECT_TRUE(visit_by_domain(guarded));
+  EXPECT_TRUE(guarded.visit());
+}
+
+TEST_F(BiasedLockTest, AGuestThatTriesDoesNotWaitForTheDomain) {
+  Guarded guarded;
+  ASSERT_TRUE(guarded.lock.declare());
+  guarded.lock.lock_in_domain();
+  std::thread([&] { EXPECT_FALSE(guarded.lock.try_lock()); }).join();
+  EXPECT_TRUE(guarded.lock.is_owned());
+  guarded.lock.unlock();
+  std::thread([&] {
+    ASSERT_TRUE(guarded.lock.try_lock());
+    EXPECT_FALSE(guarded.lock.is_owned());
+    guarded.lock.unlock();
+  }).join();
+  EXPECT_TRUE(guarded.lock.is_owned());
+}
+
+TEST_F(BiasedLockTest, ExcludesADomainFromItsGuests) {
+  constexpr int kVisits = 300;
+  Guarded guarded;
+  ASSERT_TRUE(guarded.lock.declare());
+  std::atomic<int> guests{2};
+  std::atomic<bool> always_whole{true};
+  long visits = 0;
+  std::thread domain([&] {
+    for (; guests.load(std::memory_order_relaxed) != 0; ++visits)
+      if (!visit_by_domain(guarded)) always_whole = false;
+  });
+  const auto guest = [&](bool tries) {
+    for (int i = 0; i < kVisits; ++i) {
+      if (!tries) {
+        if (!guarded.visit()) always_whole = false;
+        continue;
+      }
+      while (!guarded.lock.try_lock()) cpu_pause();
+      if (guarded.first++ != guarded.second++) always_whole = false;
+      guarded.lock.unlock();
+    }
+    --guests;
+  };
+  std::thread one(guest, false), two(guest, true);
+  domain.join();
+  one.join();
+  two.join();
+  EXPECT_TRUE(always_whole);
+  EXPECT_EQ(guarded.first, visits + 2 * kVisits);
+  EXPECT_EQ(guarded.second, guarded.first);
+}
+
 TEST(Futex, ReturnsWhenTheWordHasChangedAlready) {
   std::atomic<std::uint32_t> word{1};
   EXPECT_EQ(futex_wait(word, 0), 0);

@@ -244,6 +244,9 @@ struct QpRecord {
 
   // --- line 1: the send lock, which is also the word that deregistration watches
   /// Odd while the owner may be touching peers' memory; changes at least once per copied chunk.
+  /// With kUnfenced (a thread domain's) it becomes odd by a plain store: whoever looks must make
+  /// all threads pass a fence first.
+  static constexpr std::uint64_t kUnfenced = std::uint64_t{1} << 63;
   alignas(kCacheLine) std::atomic<std::uint64_t> active;
 
   // --- line 2: where the peer finds what we send; changes rarely

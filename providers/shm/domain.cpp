@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/domain.hpp"
+
+#include <cerrno>
+
+#include "providers/shm/qp.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/make_nothrow.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+const verbatim::Td* domain_of(ibv_pd* pd) noexcept {
+  return pd == nullptr ? nullptr : verbatim::Pd::from(pd).thread_domain;
+}
+
+}  // namespace
+
+int alloc_td(verbatim::Context&, const ibv_td_init_attr&, verbatim::Td** out) noexcept {
+  *out = make_nothrow<verbatim::Td>();
+  return *out == nullptr ? ENOMEM : 0;
+}
+
+int dealloc_td(verbatim::Td& td) noexcept {
+  destroy_nothrow(&td);
+  return 0;
+}
+
+int alloc_parent_domain(verbatim::Context&, const ibv_parent_domain_init_attr& attr,
+                        verbatim::Pd** out) noexcept {
+  if ((attr.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0) {
+    log_error(
+        "ibv_alloc_parent_domain: shm's queues lie in memory that it shows to peers: a program's "
+        "own allocators cannot make it");
+    return EOPNOTSUPP;
+  }
+  auto* pd = make_nothrow<verbatim::Pd>();
+  if (pd == nullptr) return ENOMEM;
+  // It stands for the other: keys of one are good with queue pairs of both.
+  pd->plain.handle = attr.pd->handle;
+  *out = pd;
+  return 0;
+}
+
+void join_domain(Cq& cq, ibv_pd* pd) noexcept {
+  cq.domain = domain_of(pd);
+  cq.in_domain.store(cq.domain != nullptr && cq.lock.declare(), std::memory_order_relaxed);
+}
+
+void join_domain(Qp& qp, ibv_pd* pd) noexcept {
+  // Datagrams go through lanes, whose locks and marks are those of others.
+  const bool is_alone = qp.plain.qp_type == IBV_QPT_RC || qp.plain.qp_type == IBV_QPT_UC;
+  const verbatim::Td* const domain = is_alone ? domain_of(pd) : nullptr;
+  for (Cq* cq : {qp.send_cq, qp.recv_cq}) {
+    // Somebody from outside the domain will store completions there, or take them.
+    if (cq->domain == domain || !cq->in_domain.load(std::memory_order_relaxed)) continue;
+    cq->in_domain.store(false, std::memory_order_relaxed);
+    cq->lock.undeclare();
+  }
+  qp.in_domain = domain != nullptr && qp.rq_lock.declare() && qp.domain_lock.declare();
+  // Peers that wait for us learn that our mark comes without a fence.
+  std::uint64_t word = qp.own->active.load(std::memory_order_relaxed) & ~QpRecord::kUnfenced;
+  if (qp.in_domain) word |= QpRecord::kUnfenced;
+  qp.own->active.store(word, std::memory_order_seq_cst);
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Objects of a thread domain do what all others do, and deregistration, the service thread and
+// queue pairs outside the domain are as safe from them: man ibv_alloc_td, ibv_alloc_parent_domain.
+#include <cerrno>
+#include <thread>
+
+#include "tests/shm/dereg_storm.hpp"
+#include "tests/shm/work_calls.hpp"
+#include "tests/support/log_watch.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+class Domain : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(Domain, settings_with_two_ends());
+
+class DomainStorm : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(DomainStorm, settings_with_two_processes());
+
+PairWish in_domains() {
+  PairWish wish = with_calls();
+  wish.a.in_domain = wish.b.in_domain = 1;
+  wish.a.with_channel = wish.b.with_channel = 1;
+  return wish;
+}
+
+TEST_P(Domain, EveryOperationGoesItsWay) {
+  WorkPair scene(GetParam(), in_domains());
+  scene.post_receives(1, 3, 8_KiB);
+  scene.pair.a.fill(scene.at_a, 0, 8_KiB, 5);
+  expect_posted(scene.pair.a.post_send(
+      scene.pair.qa, {send(1, slice(scene.at_a, 0, 8)), send(2, slice(scene.at_a, 0, 8_KiB)),
+                      write(3, slice(scene.at_a, 0, 4096), scene.at_b, 32'768),
+                      read(4, slice(scene.at_a, 16'384, 4096), scene.at_b, 32'768)}));
+  ibv_wr_start(scene.work);
+  scene.next(5);
+  ibv_wr_rdma_write(scene.work, scene.at_b.rkey, scene.at_b.address + 40'960);
+  scene.set_sge(0, 64);
+  scene.next(6);
+  ibv_wr_atomic_fetch_add(scene.work, scene.at_b.rkey, scene.at_b.address + 49'152, 3);
+  scene.set_sge(32, 8);
+  scene.next(7);
+  ibv_wr_send(scene.work);
+  scene.set_sge(0, 16);
+  ASSERT_EQ(ibv_wr_complete(scene.work), 0);
+  const auto sent = scene.sent(7);
+  for (std::uint64_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(sent[i].wr_id, i + 1);
+    EXPECT_EQ(sent[i].status, IBV_WC_SUCCESS);
+  }
+  const auto got = scene.received(3);
+  expect_receive(got[0], 1, 8, scene.pair.qb);
+  expect_receive(got[1], 2, 8_KiB, scene.pair.qb);
+  expect_receive(got[2], 3, 16, scene.pair.qb);
+  EXPECT_EQ(scene.pair.b.mismatch(scene.at_b, 8_KiB, 8_KiB, 5), -1);
+  EXPECT_EQ(scene.pair.b.mismatch(scene.at_b, 32'768, 4096, 5), -1);
+  EXPECT_EQ(scene.pair.a.mismatch(scene.at_a, 16'384, 4096, 5), -1);
+  EXPECT_EQ(scene.pair.b.load(scene.at_b, 49'152), 3u);
+}
+
+TEST_P(Domain, ThousandsOfMessagesGoBothWays) {
+  constexpr std::uint64_t kCount = 20'000;
+  WorkPair scene(GetParam(), in_domains());
+  for (std::uint64_t i = 0; i < kCount; i += 50) {
+    scene.post_receives(i, 50, 8);
+    ibv_wr_start(scene.work);
+    for (std::uint64_t j = i; j < i + 50; ++j) {
+      scene.next(j, j % 10 == 9 ? unsigned{IBV_SEND_SIGNALED} : 0u);
+      ibv_wr_send(scene.work);
+      ibv_wr_set_inline_data(scene.work, &j, sizeof(j));
+    }
+    ASSERT_EQ(ibv_wr_complete(scene.work), 0);
+    const auto got = scene.received(50);
+    for (std::uint64_t j = 0; j < 50; ++j) ASSERT_EQ(got[j].wr_id, i + j);
+    EXPECT_EQ(scene.pair.b.load(scene.at_b, 49 * 8), i + 49);
+    EXPECT_EQ(scene.sent(5).size(), 5u);
+  }
+}
+
+TEST_P(Domain, WhatWaitsIsMovedOnWhileItsThreadDoesSomethingElse) {
+  WorkPair scene(GetParam(), in_domains());
+  ASSERT_EQ(scene.pair.a.call<&Endpoint::arm>(scene.pair.qa.send_cq, 0), 0);
+  expect_posted(scene.pair.a.post_send(scene.pair.qa, send(1, slice(scene.at_a, 0, 64))));
+  scene.post_receives(2, 1, 64);
+  EXPECT_EQ(scene.pair.a.call<&Endpoint::take_event>(scene.pair.qa.send_cq, kDefaultWaitMs),
+            scene.pair.qa.send_cq);
+  expect_wc(scene.sent(1)[0], 1, IBV_WC_SEND, scene.pair.qa);
+  expect_receive(scene.received(1)[0], 2, 64, scene.pair.qb);
+}
+
+TEST_P(Domain, NoWakeupIsLost) {
+  constexpr std::uint32_t kRounds = 2000;
+  Pair pair(GetParam(), in_domains());
+  std::thread at_b(
+      [&] { pair.b.call<&Endpoint::ping_pong_by_events>(pair.qb.id, kRounds, false); });
+  pair.a.call<&Endpoint::ping_pong_by_events>(pair.qa.id, kRounds, true);
+  at_b.join();
+}
+
+TEST_P(Domain, AQueuePairFromOutsideMayShareItsCompletionQueue) {
+  constexpr std::uint64_t kCount = 5000;
+  WorkPair scene(GetParam(), in_domains());
+  QpWish outside;
+  outside.send_cq = scene.pair.qa.send_cq;
+  const auto [qa, qb] = scene.pair.add_qps(outside, {});
+  const auto post = [&](const QpInfo& qp, std::uint64_t first) {
+    for (std::uint64_t i = 0; i < kCount;) {
+      const Posted posted = scene.pair.a.here().post_send(
+          qp.id, {write(first + i, slice(scene.at_a, 0, 8), scene.at_b, first % 4096)});
+      if (posted.error == 0)
+        ++i;
+      else
+        std::this_thread::yield();
+    }
+  };
+  std::thread elsewhere([&, other = qa] { post(other, 8 * kCount); });
+  std::thread here([&] { post(scene.pair.qa, 0); });
+  std::uint64_t inside_seen = 0;
+  std::uint64_t outside_seen = 0;
+  while (inside_seen + outside_seen < 2 * kCount) {
+    const ibv_wc wc = scene.sent(1)[0];
+    ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+    if (wc.qp_num == qa.qpn) {
+      ASSERT_EQ(wc.wr_id, 8 * kCount + outside_seen++);
+    } else {
+      ASSERT_EQ(wc.wr_id, inside_seen++);
+    }
+  }
+  elsewhere.join();
+  here.join();
+}
+
+TEST_P(DomainStorm, NothingIsTouchedAfterDeregAfterDestroyAfterErrorOrReset) {
+  run_dereg_storm(GetParam(), 24, true);
+}
+
+TEST_P(DomainStorm, ItsQueuePairsEndWithTheirPeer) {
+  AllowedLog peer_died("peer");
+  Pair pair(GetParam(), in_domains());
+  const RegionInfo at_a = pair.a.allocate(GetParam().memory, 64);
+  const RegionInfo at_b = pair.b.allocate(GetParam().memory, 64);
+  // Who has not been met cannot be seen dying.
+  expect_posted(pair.a.post_send(pair.qa, write(0, slice(at_a, 0, 8), at_b)));
+  expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 0, IBV_WC_RDMA_WRITE, pair.qa);
+  expect_posted(pair.a.post_receive(pair.qa, receive(1, slice(at_a, 0, 8))));
+  expect_posted(pair.a.post_send(pair.qa, send(2, slice(at_a, 0, 8))));  // finds no receive
+  pair.b.child().kill_and_collect();
+  EXPECT_EQ(pair.a.here().take_async_event(kDefaultWaitMs).type, IBV_EVENT_QP_FATAL);
+  expect_error(pair.a.poll_sends(pair.qa, 1)[0], 2, IBV_WC_RETRY_EXC_ERR, pair.qa);
+  expect_error(pair.a.poll_receives(pair.qa, 1)[0], 1, IBV_WC_WR_FLUSH_ERR, pair.qa);
+}
+
+TEST(DomainObjects, AreFreedInTheOrderOfTheirDependence) {
+  AllowedLog still_used("in use");
+  AllowedLog by_objects("used");
+  Session session;
+  ibv_td_init_attr none{};
+  ibv_td* const td = ibv_alloc_td(session.context.get(), &none);
+  ASSERT_NE(td, nullptr);
+  ibv_parent_domain_init_attr attr{};
+  attr.pd = ibv_alloc_pd(session.context.get());
+  attr.td = td;
+  ibv_pd* const parent = ibv_alloc_parent_domain(session.context.get(), &attr);
+  ASSERT_NE(parent, nullptr);
+  EXPECT_EQ(ibv_dealloc_td(td), EBUSY);
+  EXPECT_EQ(ibv_dealloc_pd(attr.pd), EBUSY);
+  ibv_cq* const cq = ibv_create_cq(session.context.get(), 4, nullptr, nullptr, 0);
+  ibv_qp_init_attr init{};
+  init.send_cq = init.recv_cq = cq;
+  init.cap = {1, 1, 1, 1, 0};
+  init.qp_type = IBV_QPT_RC;
+  ibv_qp* const qp = ibv_create_qp(parent, &init);
+  ASSERT_NE(qp, nullptr);
+  EXPECT_EQ(qp->pd, parent);
+  EXPECT_EQ(ibv_dealloc_pd(parent), EBUSY);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+  EXPECT_EQ(ibv_dealloc_pd(parent), 0);
+  EXPECT_EQ(ibv_dealloc_td(td), 0);
+  EXPECT_EQ(ibv_dealloc_pd(attr.pd), 0);
+}
+
+TEST(DomainObjects, AProgramsOwnAllocatorsAreRefusedWithTheReason) {
+  AllowedLog why("own allocators");
+  Session session;
+  ibv_parent_domain_init_attr attr{};
+  attr.pd = session.pd.get();
+  attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+  EXPECT_EQ(ibv_alloc_parent_domain(session.context.get(), &attr), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+}
+
+}  // namespace
+}  // namespace verbatim::harness
