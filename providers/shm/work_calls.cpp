@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 
 #include "providers/shm/hot.hpp"
 #include "providers/shm/work_fast.hpp"
@@ -200,23 +201,23 @@ int wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   if (!make_work(qp)) return ENOMEM;
   const bool connected = attr.qp_type == IBV_QPT_RC || attr.qp_type == IBV_QPT_UC;
   ibv_qp_ex& table = qp.extended;
-  const auto wire = [asked]<class Slot>(std::uint64_t flag, Slot& slot, Slot call) {
+  const auto wire = [asked]<class Slot>(std::uint64_t flag, Slot& slot,
+                                        std::type_identity_t<Slot> call) {
     slot = (asked & flag) != 0 ? call : Unasked<Slot>::call;
   };
-  wire(IBV_QP_EX_WITH_SEND, table.wr_send, {connected ? wr_send : addressed_send});
+  wire(IBV_QP_EX_WITH_SEND, table.wr_send, connected ? wr_send : addressed_send);
   wire(IBV_QP_EX_WITH_SEND_WITH_IMM, table.wr_send_imm,
-       {connected ? wr_send_imm : addressed_send_imm});
-  wire(IBV_QP_EX_WITH_RDMA_WRITE, table.wr_rdma_write,
-       {connected ? wr_rdma_write : addressed_write});
-  wire(IBV_QP_EX_WITH_SEND_WITH_INV, table.wr_send_inv, {send_inv});
-  wire(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, table.wr_rdma_write_imm, {rdma_write_imm});
-  wire(IBV_QP_EX_WITH_RDMA_READ, table.wr_rdma_read, {rdma_read});
-  wire(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, table.wr_atomic_cmp_swp, {atomic_cmp_swp});
-  wire(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, table.wr_atomic_fetch_add, {atomic_fetch_add});
-  wire(IBV_QP_EX_WITH_LOCAL_INV, table.wr_local_inv, {local_inv});
-  wire(IBV_QP_EX_WITH_BIND_MW, table.wr_bind_mw, {bind_mw});
-  wire(IBV_QP_EX_WITH_FLUSH, table.wr_flush, {flush});
-  wire(IBV_QP_EX_WITH_ATOMIC_WRITE, table.wr_atomic_write, {atomic_write});
+       connected ? wr_send_imm : addressed_send_imm);
+  wire(IBV_QP_EX_WITH_RDMA_WRITE, table.wr_rdma_write, connected ? wr_rdma_write : addressed_write);
+  wire(IBV_QP_EX_WITH_SEND_WITH_INV, table.wr_send_inv, send_inv);
+  wire(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, table.wr_rdma_write_imm, rdma_write_imm);
+  wire(IBV_QP_EX_WITH_RDMA_READ, table.wr_rdma_read, rdma_read);
+  wire(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, table.wr_atomic_cmp_swp, atomic_cmp_swp);
+  wire(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, table.wr_atomic_fetch_add, atomic_fetch_add);
+  wire(IBV_QP_EX_WITH_LOCAL_INV, table.wr_local_inv, local_inv);
+  wire(IBV_QP_EX_WITH_BIND_MW, table.wr_bind_mw, bind_mw);
+  wire(IBV_QP_EX_WITH_FLUSH, table.wr_flush, flush);
+  wire(IBV_QP_EX_WITH_ATOMIC_WRITE, table.wr_atomic_write, atomic_write);
   table.wr_send_tso = Unasked<decltype(table.wr_send_tso)>::call;
   table.wr_set_ud_addr = set_ud_addr;
   table.wr_set_xrc_srqn = set_xrc_srqn;
