@@ -13,6 +13,7 @@
 #include "providers/shm/cursor.hpp"
 #include "providers/shm/device_memory.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fork.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/multicast.hpp"
@@ -105,6 +106,11 @@ int open(Device& device, verbatim::Context** out) noexcept {
   int error = context->events.open();
   if (error == 0) error = Node::start(service_hooks);
   if (error != 0) {
+    destroy_nothrow(context);
+    return error;
+  }
+  if (error = prepare_for_forks(); error != 0) {
+    Node::stop();
     destroy_nothrow(context);
     return error;
   }

@@ -6,6 +6,7 @@
 
 #include "providers/shm/datagram.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fork.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/null_memory.hpp"
 #include "providers/shm/send_fast.hpp"
@@ -108,7 +109,10 @@ int check_form(const ibv_send_wr& wr) noexcept {
 // Everything that a HCA's driver would refuse before the hardware sees it.
 int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
-  if (mode < IBV_QPS_RTS) return EINVAL;
+  if (mode < IBV_QPS_RTS) {
+    tell_if_inherited();
+    return EINVAL;
+  }
   if (!knows(wr.opcode)) return EINVAL;
   if (qp.plain.qp_type == IBV_QPT_UC && needs_reliability(wr.opcode)) return EINVAL;
   if (wr.num_sge < 0 || wr.num_sge > qp.max_send_sge) return EINVAL;

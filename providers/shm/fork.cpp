@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/fork.hpp"
+
+#include <pthread.h>
+
+#include <new>
+
+#include "providers/shm/live.hpp"
+#include "providers/shm/qp.hpp"
+#include "runtime/base/log.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+constinit bool prepared = false;   // under live.mutex
+constinit bool inherited = false;  // written where there is one thread
+
+// The locks are made anew: their holders were threads of the parent's.
+void retire_qp(Qp& qp) noexcept {
+  qp.fast = false;
+  qp.mode.store(IBV_QPS_RESET, std::memory_order_relaxed);
+  qp.plain.state = IBV_QPS_RESET;
+  qp.own->accepts.store(0, std::memory_order_relaxed);
+  qp.own->active.store(0, std::memory_order_relaxed);
+  qp.queue_head = qp.queue_tail;
+  qp.progress = {};
+  qp.write_target = {};
+  qp.is_pending.store(false, std::memory_order_relaxed);
+  qp.next_pending = nullptr;
+  qp.remote = nullptr;
+  qp.rx_ring = nullptr;
+  qp.rx_remote = nullptr;
+  qp.session = 0;
+  qp.hot_index = Qp::kNotHot;
+  qp.watch_index = Qp::kNotWatched;
+  ::new (&qp.rq_lock) BiasedLock;
+  ::new (&qp.control) Mutex;
+}
+
+void retire_cq(Cq& cq) noexcept {
+  ::new (&cq.lock) BiasedLock;
+  ::new (&cq.pending_lock) SpinLock;
+  cq.pending_head = nullptr;
+  cq.pending_count.store(0, std::memory_order_relaxed);
+  cq.hot_count.store(0, std::memory_order_relaxed);
+  cq.head.store(cq.tail.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+void retire_in_child() noexcept {
+  ::new (&live.mutex) Mutex;
+  live.service_active.store(0, std::memory_order_relaxed);
+  live.watched_count = 0;
+  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
+    retire_qp(*qp);
+    inherited = true;
+  }
+  for (std::uint32_t i = 0; i < live.cq_end; ++i)
+    if (live.cqs[i] != nullptr) retire_cq(*live.cqs[i]);
+}
+
+}  // namespace
+
+int prepare_for_forks() noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  if (prepared) return 0;
+  if (const int error = ::pthread_atfork(nullptr, nullptr, retire_in_child); error != 0)
+    return error;
+  prepared = true;
+  return 0;
+}
+
+void tell_if_inherited() noexcept {
+  static constinit LogOnce once;
+  if (inherited && once.first())
+    log_error(
+        "queue pairs that were made before fork() are the parent's: in the child, open the device "
+        "again and make others");
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// fork() with connections in service (man ibv_fork_init): what the child does with its copies of
+// the parent's objects reaches nobody, and the parent goes on.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/shm/rc_expect.hpp"
+#include "tests/support/log_watch.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+class Forked : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(Forked, settings_with_two_processes());
+
+/// The exit status of a child that runs `body` and nothing else; -1: it did not end by itself.
+template <class Body>
+int run_in_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(body());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_P(Forked, AChildCannotUseItsParentsQueuePairsAndHarmsNobodyByTrying) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
+#endif
+  const AllowedLog says_why("made before fork()");
+  Pair pair(GetParam());
+  const RegionInfo local = pair.a.allocate(GetParam().memory, 4096);
+  const RegionInfo remote = pair.b.allocate(GetParam().memory, 4096);
+  expect_posted(pair.a.post_send(pair.qa, write(1, slice(local, 0, 64), remote)));
+  expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_RDMA_WRITE, pair.qa);
+  pair.a.set(local, 0, 4096, 0x66);
+
+  Endpoint& a = pair.a.here();
+  ibv_qp* const qp = a.qp(pair.qa.id);
+  ibv_cq* const cq = a.cq(pair.qa.send_cq);
+  ibv_sge sge{local.address, 64, local.lkey};
+  const int status = run_in_child([&] {
+    ibv_send_wr wr{};
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma = {remote.address, remote.rkey};
+    ibv_send_wr* bad_send = nullptr;
+    if (ibv_post_send(qp, &wr, &bad_send) != EINVAL || bad_send != &wr) return 1;
+    ibv_recv_wr receive{};
+    receive.sg_list = &sge;
+    receive.num_sge = 1;
+    ibv_recv_wr* bad_receive = nullptr;
+    if (ibv_post_recv(qp, &receive, &bad_receive) != EINVAL || bad_receive != &receive) return 2;
+    ibv_wc wc;
+    return ibv_poll_cq(cq, 1, &wc) == 0 ? 0 : 3;
+  });
+  EXPECT_EQ(status, 0);
+  expect_untouched(pair.b, remote, 0, 4096, 0);
+  expect_posted(pair.a.post_send(pair.qa, write(2, slice(local, 0, 64), remote)));
+  expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 2, IBV_WC_RDMA_WRITE, pair.qa);
+  expect_untouched(pair.b, remote, 0, 64, 0x66);
+}
+
+/// Messages on their way to the parent are not the child's to take.
+TEST_P(Forked, AChildThatPollsTakesNothingOfItsParents) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
+#endif
+  Pair pair(GetParam());
+  const RegionInfo at_a = pair.a.allocate(GetParam().memory, 4096);
+  const RegionInfo at_b = pair.b.allocate(GetParam().memory, 4096);
+  pair.b.fill(at_b, 0, 4096, 3);
+  expect_posted(pair.a.post_receive(
+      pair.qa, {receive(1, slice(at_a, 0, 40)), receive(2, slice(at_a, 64, 2000))}));
+  expect_posted(
+      pair.b.post_send(pair.qb, {send(5, slice(at_b, 0, 40)), send(6, slice(at_b, 0, 2000))}));
+  pair.b.poll_sends(pair.qb, 2);
+  ibv_cq* const cq = pair.a.here().cq(pair.qa.receive_cq);
+  EXPECT_EQ(run_in_child([&] {
+              ibv_wc wc[4];
+              for (int i = 0; i < 1000; ++i)
+                if (ibv_poll_cq(cq, 4, wc) != 0) return 1;
+              return 0;
+            }),
+            0);
+  const auto got = pair.a.poll_receives(pair.qa, 2);
+  expect_receive(got[0], 1, 40, pair.qa);
+  expect_receive(got[1], 2, 2000, pair.qa);
+  EXPECT_EQ(pair.a.mismatch(at_a, 0, 40, 3), -1);
+}
+
+/// Contexts of its own: connected to itself, the child writes, and takes all of it apart.
+int work_in_child() {
+  try {
+    const auto session = std::make_shared<Session>();
+    Endpoint own(session);
+    const RegionInfo from = own.allocate(MemoryKind::kMapped, 4096, kAllAccess);
+    const RegionInfo to = own.allocate(MemoryKind::kOrdinary, 4096, kAllAccess);
+    const QpInfo qp = own.create_qp({});
+    own.connect(qp.id, qp, {});
+    own.fill(from.id, 0, 4096, 8);
+    own.post_send(qp.id, {write(1, slice(from, 0, 4096), to)});
+    if (own.poll(qp.send_cq, 1, kDefaultWaitMs)[0].status != IBV_WC_SUCCESS) return 1;
+    return own.mismatch(to.id, 0, 4096, 8) == -1 ? 0 : 2;
+  } catch (const std::exception&) {
+    return 3;
+  }
+}
+
+TEST_P(Forked, AChildWithContextsOfItsOwnWorksAndItsParentGoesOn) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
+#endif
+  Pair pair(GetParam());
+  const RegionInfo local = pair.a.allocate(GetParam().memory, 1_MiB);
+  const RegionInfo remote = pair.b.allocate(GetParam().memory, 1_MiB);
+  for (std::uint32_t round = 1; round <= 3; ++round) {
+    SCOPED_TRACE(round);
+    EXPECT_EQ(run_in_child(work_in_child), 0);
+    pair.a.fill(local, 0, 1_MiB, round);
+    expect_posted(pair.a.post_send(pair.qa, write(round, slice(local, 0, 1_MiB), remote)));
+    expect_wc(pair.a.poll_sends(pair.qa, 1)[0], round, IBV_WC_RDMA_WRITE, pair.qa);
+    EXPECT_EQ(pair.b.mismatch(remote, 0, 1_MiB, round), -1);
+  }
+}
+
+TEST(ForkRules, NothingHasToBeKeptFromAChildAndTheAnswersSaySo) {
+  EXPECT_EQ(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+  EXPECT_EQ(ibv_fork_init(), 0);
+  EXPECT_EQ(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+}
+
+}  // namespace
+}  // namespace verbatim::harness
