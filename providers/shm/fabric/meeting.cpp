@@ -69,10 +69,7 @@ bool Switchboard::meet(Connection& connection, const HelloMessage& hello,
   connection.peer = peer;
   peer->connections[0] = &connection;
   --half_open_;
-  if (connection.we_connected) {
-    note_reached(*peer, connection.block);
-    around_.wanted.forget(connection.block);
-  }
+  if (connection.we_connected) note_reached(*peer, connection.block);
   ++living_;
   if (peer->pidfd.valid()) {
     (void)watch(peer->pidfd.get(), peer->death);
@@ -80,6 +77,8 @@ bool Switchboard::meet(Connection& connection, const HelloMessage& hello,
     ++life_locks_;
   }
   around_.peers.add(*peer);
+  // Known before no longer wanted: who finds neither takes it for somebody who is not there.
+  if (connection.we_connected) around_.wanted.forget(connection.block);
   log_debug("met process %d (%s direct copies)", static_cast<int>(peer->pid),
             peer->cma.load(std::memory_order_relaxed) == Cma::kWorks ? "with" : "without");
   around_.hooks.peer_ready(*peer);
