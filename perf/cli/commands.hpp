@@ -14,5 +14,9 @@ enum class Calling { kClassicName, kSubcommand };
 int devices(Calling calling, int argc, char** argv);
 int devinfo(Calling calling, int argc, char** argv);
 int pingpong_rc(Calling calling, int argc, char** argv);
+int pingpong_uc(Calling calling, int argc, char** argv);
+int pingpong_ud(Calling calling, int argc, char** argv);
+int pingpong_srq(Calling calling, int argc, char** argv);
+int asyncwatch(Calling calling, int argc, char** argv);
 
 }  // namespace verbatim::cli

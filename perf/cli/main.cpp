@@ -22,18 +22,28 @@ constexpr std::array kCommands = {
     Command{"ibv_devices", "devices", "", verbatim::cli::devices},
     Command{"ibv_devinfo", "devinfo", "", verbatim::cli::devinfo},
     Command{"ibv_rc_pingpong", "pingpong", "rc", verbatim::cli::pingpong_rc},
+    Command{"ibv_uc_pingpong", "pingpong", "uc", verbatim::cli::pingpong_uc},
+    Command{"ibv_ud_pingpong", "pingpong", "ud", verbatim::cli::pingpong_ud},
+    Command{"ibv_srq_pingpong", "pingpong", "srq", verbatim::cli::pingpong_srq},
+    Command{"ibv_asyncwatch", "asyncwatch", "", verbatim::cli::asyncwatch},
 };
 
 void usage(std::FILE* out) {
-  std::fprintf(out,
-               "Usage:\n"
-               "  verbatim devices                       list the RDMA devices\n"
-               "  verbatim devinfo [options]             print what devices and ports say\n"
-               "  verbatim pingpong rc [options] [host]  exchange messages with another process\n"
-               "  verbatim --version\n"
-               "\n"
-               "'verbatim <command> --help' lists a command's options. Linked to as ibv_devices,\n"
-               "ibv_devinfo or ibv_rc_pingpong, this program behaves as that tool.\n");
+  std::fprintf(
+      out,
+      "Usage:\n"
+      "  verbatim devices                        list the RDMA devices\n"
+      "  verbatim devinfo [options]              print what devices and ports say\n"
+      "  verbatim pingpong rc [options] [host]   exchange messages with another process:\n"
+      "  verbatim pingpong uc [options] [host]   over reliable and unreliable connections,\n"
+      "  verbatim pingpong ud [options] [host]   datagrams,\n"
+      "  verbatim pingpong srq [options] [host]  connections that share their receives\n"
+      "  verbatim asyncwatch [options]           print a device's asynchronous events\n"
+      "  verbatim --version\n"
+      "\n"
+      "'verbatim <command> --help' lists a command's options. Linked to as ibv_devices,\n"
+      "ibv_devinfo, ibv_asyncwatch or ibv_{rc,uc,ud,srq}_pingpong, this program behaves as\n"
+      "that tool.\n");
 }
 
 std::string_view base_name(const char* path) {
@@ -74,8 +84,8 @@ int main(int argc, char** argv) {
   }
   if (!first.empty()) {
     std::fprintf(stderr,
-                 "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc; see "
-                 "'verbatim --help')\n",
+                 "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
+                 "uc, ud or srq, asyncwatch; see 'verbatim --help')\n",
                  argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;
   }

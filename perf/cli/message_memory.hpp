@@ -2,7 +2,8 @@
 // The memory that holds a pingpong's one message: ordinary, on demand, or on the device.
 //
 // Main thread. The message is sent from, and received into, the same bytes, so that the server's
-// answer is what it got. Invariant: sge() is registered while the object lives. Failures name the
+// answer is what it got; of UD a global routing header's room lies before them (IBTA 11.4.1.2).
+// Invariant: both are registered while the object lives. Failures name the
 // option that asked for what the device lacks.
 #pragma once
 
@@ -21,7 +22,10 @@ class MessageMemory {
  public:
   MessageMemory(ibv_pd* pd, const PingpongOptions& options, const ibv_device_attr_ex& device);
 
-  ibv_sge sge() const { return sge_; }
+  /// The message.
+  ibv_sge send_from() const;
+  /// The message and what comes before it.
+  ibv_sge receive_into() const { return whole_; }
 
   /// What a client that was asked to check (-c) sends: the classic pattern, whose first byte of
   /// each page tells it from what the server had there before.
@@ -40,12 +44,16 @@ class MessageMemory {
   struct Free {
     void operator()(unsigned char* memory) const { std::free(memory); }
   };
+  unsigned char* message() const { return host_.get() + header_; }
+
   std::size_t size_;
+  std::size_t header_;     // bytes of routing header before the message
+  unsigned char pattern_;  // of a checked message, but for the starts of its pages
   std::size_t page_;
   std::unique_ptr<unsigned char, Free> host_;
   DmHandle dm_;
   MrHandle mr_;
-  ibv_sge sge_ = {};
+  ibv_sge whole_ = {};
 };
 
 }  // namespace verbatim::cli

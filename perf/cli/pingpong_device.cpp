@@ -26,13 +26,14 @@ ibv_device* choose_device(const DeviceList& list, const PingpongOptions& options
 
 void check_features(const ibv_device_attr_ex& attr, const PingpongOptions& options) {
   if (options.on_demand) {
-    constexpr std::uint32_t kNeeded = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+    const bool shared = options.transport == Transport::kSrq;
+    std::uint32_t needed = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+    if (shared) needed |= IBV_ODP_SUPPORT_SRQ_RECV;
     const ibv_odp_caps& odp = attr.odp_caps;
     if ((odp.general_caps & IBV_ODP_SUPPORT) == 0 ||
-        (odp.per_transport_caps.rc_odp_caps & kNeeded) != kNeeded) {
-      fail(
-          "The device isn't ODP capable or does not support RC send and receive with ODP: leave "
-          "out -o and -O");
+        (odp.per_transport_caps.rc_odp_caps & needed) != needed) {
+      fail("The device isn't ODP capable or does not support RC send%s with ODP: leave out %s",
+           shared ? ", receive and srq" : " and receive", shared ? "-o" : "-o and -O");
     }
     if (options.implicit_on_demand && (odp.general_caps & IBV_ODP_SUPPORT_IMPLICIT) == 0) {
       fail("The device doesn't support implicit ODP: use -o");
@@ -71,18 +72,27 @@ Device open_device(const PingpongOptions& options) {
 
 void check_limits(const Device& device, const PingpongOptions& options) {
   const ibv_device_attr& attr = device.attr.orig_attr;
+  if (options.transport == Transport::kUd) {
+    const std::uint32_t mtu = 128u << device.port.active_mtu;
+    if (options.size > mtu) {
+      fail(
+          "Requested size larger than port MTU (%u): a datagram is one packet; choose a smaller -s",
+          mtu);
+    }
+  } else if (options.mtu > device.port.active_mtu) {
+    fail("path MTU %d is more than the port's %d; choose a smaller -m", 128 << options.mtu,
+         128 << device.port.active_mtu);
+  }
   if (options.size > device.port.max_msg_sz) {
     fail("size %u is more than %s sends in one message (%u bytes); choose a smaller -s",
          options.size, device.name(), device.port.max_msg_sz);
   }
-  const int deepest = std::min(attr.max_qp_wr, attr.max_cqe - 1);  // a CQ entry for the send
+  const bool shared = options.transport == Transport::kSrq;
+  const int deepest = std::min(shared ? attr.max_srq_wr : attr.max_qp_wr,
+                               attr.max_cqe - static_cast<int>(options.queue_pairs));  // the sends
   if (static_cast<long long>(options.rx_depth) > deepest) {
     fail("rx depth %u is more than %s takes (%d); choose a smaller -r", options.rx_depth,
          device.name(), deepest);
-  }
-  if (options.mtu > device.port.active_mtu) {
-    fail("path MTU %d is more than the port's %d; choose a smaller -m", 128 << options.mtu,
-         128 << device.port.active_mtu);
   }
   if (device.port.link_layer == IBV_LINK_LAYER_ETHERNET && options.gid_index < 0) {
     fail("port %d of %s is Ethernet, which addresses by GID: choose one with -g", options.ib_port,

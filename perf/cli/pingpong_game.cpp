@@ -35,14 +35,16 @@ void ReceiveGaps::add(std::uint64_t now) {
 }
 
 void PingpongGame::post_receives() {
-  receives_ += connection_.post_receives(sge_, options_.rx_depth - receives_);
+  receives_ += connection_.post_receives(receive_into_, options_.rx_depth - receives_);
   if (receives_ < options_.rx_depth) fail("Couldn't post receive (%u)", receives_);
 }
 
 void PingpongGame::play(bool first, const Conversation& peer) {
   peer_ = &peer;
-  awaited_ = RcConnection::kReceiveId;
-  if (first) send();
+  for (std::uint32_t pair = 0; pair < options_.queue_pairs; ++pair) {
+    awaited_[pair] = PingpongConnection::kReceiveId;
+    if (first) send(pair);
+  }
   while (!finished()) {
     if (options_.events) {
       wait_by_event();
@@ -65,9 +67,9 @@ void PingpongGame::report(double microseconds) const {
               static_cast<double>(gaps_.total) / static_cast<double>(gaps_.count));
 }
 
-void PingpongGame::send() {
-  awaited_ = RcConnection::kReceiveId | RcConnection::kSendId;
-  connection_.post_send(sge_);
+void PingpongGame::send(std::uint32_t pair) {
+  awaited_[pair] = PingpongConnection::kReceiveId | PingpongConnection::kSendId;
+  connection_.post_send(pair, send_from_);
 }
 
 void PingpongGame::wait_by_event() {
@@ -99,7 +101,7 @@ bool PingpongGame::finished() const {
 }
 
 bool PingpongGame::take_completions() {
-  Completion done[2];
+  Completion done[16];
   const int count = connection_.poll(done);
   // What comes behind the last message of the game is none of ours: the other side may have left
   // already, and the receives that it never needed flush.
@@ -109,22 +111,25 @@ bool PingpongGame::take_completions() {
 
 void PingpongGame::take(const Completion& done) {
   const int id = static_cast<int>(done.wr_id);
+  // With several queue pairs one may send what the game no longer needs, to a side that has left.
+  const bool spare = done.wr_id == PingpongConnection::kSendId && sent_ >= options_.iters;
+  if (done.status != IBV_WC_SUCCESS && spare) return;
   if (done.status != IBV_WC_SUCCESS) {
     fail("Failed status %s (%d) for wr_id %d", ibv_wc_status_str(done.status),
          static_cast<int>(done.status), id);
   }
-  if (done.wr_id == RcConnection::kSendId) {
+  if (done.wr_id == PingpongConnection::kSendId) {
     ++sent_;
-  } else if (done.wr_id == RcConnection::kReceiveId) {
+  } else if (done.wr_id == PingpongConnection::kReceiveId) {
     ++received_;
     if (options_.timestamps) gaps_.add(done.timestamp);
-    if (--receives_ <= 1) post_receives();
+    if (--receives_ <= options_.queue_pairs) post_receives();
   } else {
     fail("Completion for unknown wr_id %d", id);
   }
-  // The buffer is ours again when it has been sent from and received into.
-  awaited_ &= ~done.wr_id;
-  if (awaited_ == 0 && sent_ < options_.iters) send();
+  // It is our turn again when the last message has been sent and the answer received.
+  awaited_[done.pair] &= ~done.wr_id;
+  if (awaited_[done.pair] == 0 && sent_ < options_.iters) send(done.pair);
 }
 
 void PingpongGame::judge_silence(long silent) const {

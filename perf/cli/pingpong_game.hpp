@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The throwing to and fro itself: one message in flight, counted until both sides have had enough.
+// The throwing to and fro itself: one message in flight on each queue pair, counted until both
+// sides have had enough.
 //
 // Main thread. Life: post_receives() -> the connection is made -> play() -> report(). A peer that
 // falls silent ends in a Failure within kSilenceMs, or kDepartedMs when it has left the TCP
-// conversation too: RC alone does not tell a receiver that its peer is gone. Ctrl-C ends in
+// conversation too: no transport alone tells a receiver that its peer is gone. Ctrl-C ends in
 // Stopped.
 #pragma once
 
@@ -11,9 +12,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <vector>
 
+#include "perf/cli/message_memory.hpp"
+#include "perf/cli/pingpong_connection.hpp"
 #include "perf/cli/pingpong_options.hpp"
-#include "perf/cli/rc_connection.hpp"
 #include "perf/cli/stop_signals.hpp"
 #include "perf/cli/tcp_exchange.hpp"
 
@@ -37,24 +40,25 @@ class PingpongGame {
   static constexpr long kSilenceMs = 30'000;
   static constexpr long kDepartedMs = 5'000;
 
-  /// `clock_mask`: completion_timestamp_mask of the device. The message is sent from `sge` and
-  /// received into it.
-  PingpongGame(const PingpongOptions& options, RcConnection* connection, const ibv_sge& sge,
-               std::uint64_t clock_mask, const StopSignals& stop)
+  /// `clock_mask`: completion_timestamp_mask of the device.
+  PingpongGame(const PingpongOptions& options, PingpongConnection* connection,
+               const MessageMemory& memory, std::uint64_t clock_mask, const StopSignals& stop)
       : options_{options},
         connection_{*connection},
-        sge_{sge},
+        send_from_{memory.send_from()},
+        receive_into_{memory.receive_into()},
         stop_{stop},
-        gaps_{.mask = clock_mask} {}
+        gaps_{.mask = clock_mask},
+        awaited_(options.queue_pairs) {}
 
   /// Fills the receive queue.
   void post_receives();
-  /// `first`: ours is the first throw, as a client's is.
+  /// `first`: ours is the first throw of each queue pair, as a client's is.
   void play(bool first, const Conversation& peer);
   void report(double microseconds) const;
 
  private:
-  void send();
+  void send(std::uint32_t pair);
   void wait_by_event();
   void wait_by_polling();
   bool finished() const;
@@ -65,15 +69,16 @@ class PingpongGame {
   void judge_silence(long silent) const;
 
   const PingpongOptions& options_;
-  RcConnection& connection_;
-  const ibv_sge sge_;
+  PingpongConnection& connection_;
+  const ibv_sge send_from_;
+  const ibv_sge receive_into_;
   const StopSignals& stop_;
   const Conversation* peer_ = nullptr;
   ReceiveGaps gaps_;
   std::uint32_t receives_ = 0;  // posted and not yet consumed
   std::uint32_t sent_ = 0;
   std::uint32_t received_ = 0;
-  std::uint64_t awaited_ = 0;  // the wr_ids whose completion the next send waits for
+  std::vector<std::uint64_t> awaited_;  // per queue pair: the wr_ids that its next send waits for
 };
 
 }  // namespace verbatim::cli

@@ -5,7 +5,9 @@
 #include <getopt.h>
 
 #include <cstdio>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "perf/cli/failure.hpp"
 #include "perf/cli/numbers.hpp"
@@ -15,33 +17,85 @@ namespace {
 
 constexpr long long kMaxMessage = 1LL << 31;  // IBTA 9.7.7: the largest message there can be
 constexpr long long kMaxCount = 1'000'000'000;
+constexpr long long kMaxQueuePairs = 255;  // what the classic tool takes
 
-void usage(const char* name) {
+constexpr unsigned bit(Transport transport) { return 1u << static_cast<unsigned>(transport); }
+constexpr unsigned kRc = bit(Transport::kRc), kUc = bit(Transport::kUc);
+constexpr unsigned kUd = bit(Transport::kUd), kSrq = bit(Transport::kSrq);
+constexpr unsigned kAll = kRc | kUc | kUd | kSrq;
+
+struct Option {
+  char letter;
+  const char* name;
+  int argument;      // as struct option has it
+  unsigned of;       // the transports whose tool has it
+  const char* help;  // its line in the usage text, which scripts compare: blanks and tabs included
+};
+
+// In the order of the usage texts; a letter stands twice where the tools word it differently.
+constexpr Option kOptions[] = {
+    {'p', "port", required_argument, kAll,
+     "  -p, --port=<port>      listen on/connect to port <port> (default 18515)"},
+    {'d', "ib-dev", required_argument, kAll,
+     "  -d, --ib-dev=<dev>     use IB device <dev> (default first device found)"},
+    {'i', "ib-port", required_argument, kAll,
+     "  -i, --ib-port=<port>   use port <port> of IB device (default 1)"},
+    {'s', "size", required_argument, kAll & ~kUd,
+     "  -s, --size=<size>      size of message to exchange (default 4096)"},
+    {'s', "size", required_argument, kUd,
+     "  -s, --size=<size>      size of message to exchange (default 2048)"},
+    {'m', "mtu", required_argument, kAll & ~kUd,
+     "  -m, --mtu=<size>       path MTU (default 1024)"},
+    {'q', "num-qp", required_argument, kSrq,
+     "  -q, --num-qp=<num>     number of QPs to use (default 16)"},
+    {'r', "rx-depth", required_argument, kAll,
+     "  -r, --rx-depth=<dep>   number of receives to post at a time (default 500)"},
+    {'n', "iters", required_argument, kAll & ~kSrq,
+     "  -n, --iters=<iters>    number of exchanges (default 1000)"},
+    {'n', "iters", required_argument, kSrq,
+     "  -n, --iters=<iters>    number of exchanges per QP(default 1000)"},
+    {'l', "sl", required_argument, kAll & ~kUd, "  -l, --sl=<sl>          service level value"},
+    {'l', "sl", required_argument, kUd,
+     "  -l, --sl=<SL>          send messages with service level <SL> (default 0)"},
+    {'e', "events", no_argument, kAll,
+     "  -e, --events           sleep on CQ events (default poll)"},
+    {'g', "gid-idx", required_argument, kAll, "  -g, --gid-idx=<gid index> local port gid index"},
+    {'o', "odp", no_argument, kRc | kSrq, "  -o, --odp\t\t    use on demand paging"},
+    {'O', "iodp", no_argument, kRc, "  -O, --iodp\t\t    use implicit on demand paging"},
+    {'P', "prefetch", no_argument, kRc, "  -P, --prefetch\t    prefetch an ODP MR"},
+    {'t', "ts", no_argument, kRc, "  -t, --ts\t            get CQE with timestamp"},
+    {'c', "chk", no_argument, kRc, "  -c, --chk\t            validate received buffer"},
+    {'c', "chk", no_argument, kAll & ~kRc, "  -c, --chk              validate received buffer"},
+    {'j', "dm", no_argument, kRc, "  -j, --dm\t            use device memory"},
+    {'N', "new_send", no_argument, kRc, "  -N, --new_send            use new post send WR API"}};
+
+void usage(const char* name, Transport transport) {
   std::printf(
       "Usage:\n"
       "  %s            start a server and wait for connection\n"
       "  %s <host>     connect to server at <host>\n"
       "\n"
-      "Options:\n"
-      "  -p, --port=<port>      listen on/connect to port <port> (default 18515)\n"
-      "  -d, --ib-dev=<dev>     use IB device <dev> (default first device found)\n"
-      "  -i, --ib-port=<port>   use port <port> of IB device (default 1)\n"
-      "  -s, --size=<size>      size of message to exchange (default 4096)\n"
-      "  -m, --mtu=<size>       path MTU (default 1024)\n"
-      "  -r, --rx-depth=<dep>   number of receives to post at a time (default 500)\n"
-      "  -n, --iters=<iters>    number of exchanges (default 1000)\n"
-      "  -l, --sl=<sl>          service level value\n"
-      "  -e, --events           sleep on CQ events (default poll)\n"
-      "  -g, --gid-idx=<gid index> local port gid index\n"
-      "  -o, --odp\t\t    use on demand paging\n"
-      "  -O, --iodp\t\t    use implicit on demand paging\n"
-      "  -P, --prefetch\t    prefetch an ODP MR\n"
-      "  -t, --ts\t            get CQE with timestamp\n"
-      "  -c, --chk\t            validate received buffer\n"
-      "  -j, --dm\t            use device memory\n"
-      "  -N, --new_send            use new post send WR API\n",
+      "Options:\n",
       name, name);
+  for (const Option& line : kOptions) {
+    if ((line.of & bit(transport)) != 0) std::puts(line.help);
+  }
 }
+
+/// A tool's own options, as getopt_long wants them.
+struct OptionLists {
+  explicit OptionLists(Transport transport) {
+    for (const Option& line : kOptions) {
+      if ((line.of & bit(transport)) == 0) continue;
+      letters += line.letter;
+      if (line.argument == required_argument) letters += ':';
+      names.push_back({line.name, line.argument, nullptr, line.letter});
+    }
+    names.push_back({});
+  }
+  std::string letters;
+  std::vector<option> names;
+};
 
 long long number(const char* what, char letter, long long low, long long high) {
   if (const auto value = number_in(optarg, low, high)) return *value;
@@ -65,18 +119,6 @@ ibv_mtu mtu(long long bytes) {
   }
 }
 
-constexpr char kLetters[] = "p:d:i:s:m:r:n:l:eg:oOPtcjN";
-constexpr option kLong[] = {
-    {"port", required_argument, nullptr, 'p'},    {"ib-dev", required_argument, nullptr, 'd'},
-    {"ib-port", required_argument, nullptr, 'i'}, {"size", required_argument, nullptr, 's'},
-    {"mtu", required_argument, nullptr, 'm'},     {"rx-depth", required_argument, nullptr, 'r'},
-    {"iters", required_argument, nullptr, 'n'},   {"sl", required_argument, nullptr, 'l'},
-    {"events", no_argument, nullptr, 'e'},        {"gid-idx", required_argument, nullptr, 'g'},
-    {"odp", no_argument, nullptr, 'o'},           {"iodp", no_argument, nullptr, 'O'},
-    {"prefetch", no_argument, nullptr, 'P'},      {"ts", no_argument, nullptr, 't'},
-    {"chk", no_argument, nullptr, 'c'},           {"dm", no_argument, nullptr, 'j'},
-    {"new_send", no_argument, nullptr, 'N'},      {}};
-
 /// Stores one option; false when it is not one.
 bool store(int letter, PingpongOptions* o) {
   switch (letter) {
@@ -94,6 +136,9 @@ bool store(int letter, PingpongOptions* o) {
       break;
     case 'm':
       o->mtu = mtu(number("path MTU", 'm', 0, kMaxCount));
+      break;
+    case 'q':
+      o->queue_pairs = static_cast<std::uint32_t>(number("number of QPs", 'q', 1, kMaxQueuePairs));
       break;
     case 'r':
       o->rx_depth = static_cast<std::uint32_t>(number("rx depth", 'r', 1, kMaxCount));
@@ -144,20 +189,21 @@ std::optional<int> parse_pingpong(Calling calling, int argc, char** argv,
   if (calling == Calling::kSubcommand && argc == 2) {
     const std::string_view only = argv[1];
     if (only == "-h" || only == "--help") {
-      usage(argv[0]);
+      usage(argv[0], options->transport);
       return 0;
     }
   }
+  const OptionLists own(options->transport);
   for (;;) {
-    const int letter = getopt_long(argc, argv, kLetters, kLong, nullptr);
+    const int letter = getopt_long(argc, argv, own.letters.c_str(), own.names.data(), nullptr);
     if (letter == -1) break;
     if (!store(letter, options)) {
-      usage(argv[0]);
+      usage(argv[0], options->transport);
       return 1;
     }
   }
   if (optind < argc - 1) {
-    usage(argv[0]);
+    usage(argv[0], options->transport);
     fail("'%s' is too much: there is one server, '%s'", argv[optind + 1], argv[optind]);
   }
   if (optind == argc - 1) {
@@ -165,6 +211,12 @@ std::optional<int> parse_pingpong(Calling calling, int argc, char** argv,
     if (options->server.empty()) {
       fail("'' is no host: give the server's address, or leave it out to be the server");
     }
+  }
+  if (options->queue_pairs > options->rx_depth) {
+    fail(
+        "rx_depth %u is too small for %u QPs -- must have at least one receive per QP.  Choose a "
+        "larger -r, or a smaller -q",
+        options->rx_depth, options->queue_pairs);
   }
   if (options->on_demand && options->device_memory) {
     fail("DM memory region can't be on demand: leave out -j, or -o and -O");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The command line of `verbatim pingpong rc`, `ibv_rc_pingpong`.
+// The command lines of `verbatim pingpong rc`, `uc`, `ud` and `srq`, and of their classic names.
 //
-// Main thread, once per process (getopt). Options and usage text are those of the classic tool;
-// numbers are read strictly, and a bad one is a Failure that names the option and its range.
+// Main thread, once per process (getopt). Options, defaults and usage text are those of the classic
+// tools; numbers are read strictly, and a bad one is a Failure that names the option and its range.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,15 +15,24 @@
 
 namespace verbatim::cli {
 
+enum class Transport { kRc, kUc, kUd, kSrq };  // kSrq: RC queue pairs that share their receives
+
 struct PingpongOptions {
+  explicit PingpongOptions(Transport which)
+      : transport{which},
+        size{which == Transport::kUd ? 1024u : 4096u},
+        queue_pairs{which == Transport::kSrq ? 16u : 1u} {}
+
+  Transport transport;
   std::string server;  // empty: be the server
   std::uint16_t tcp_port = 18515;
   const char* device = nullptr;  // null: the first
   std::uint8_t ib_port = 1;
-  std::uint32_t size = 4096;
-  ibv_mtu mtu = IBV_MTU_1024;
+  std::uint32_t size;          // of UD not the 2048 of its usage text: the classic tool's is 1024
+  ibv_mtu mtu = IBV_MTU_1024;  // not of UD, whose messages are packets
+  std::uint32_t queue_pairs;
   std::uint32_t rx_depth = 500;
-  std::uint32_t iters = 1000;
+  std::uint32_t iters = 1000;  // of all queue pairs together
   std::uint8_t service_level = 0;
   int gid_index = -1;  // -1: none
   bool events = false;

@@ -25,12 +25,12 @@ std::optional<std::uint32_t> hex(std::span<const char> digits) {
 
 }  // namespace
 
-std::string QpAddress::text() const {
+std::string QpAddress::text(const char* before_gid) const {
   char gid_text[INET6_ADDRSTRLEN] = "";
   inet_ntop(AF_INET6, gid.raw, gid_text, sizeof(gid_text));
   char line[128];
-  std::snprintf(line, sizeof(line), "LID 0x%04x, QPN 0x%06x, PSN 0x%06x, GID %s", lid, qpn, psn,
-                gid_text);
+  std::snprintf(line, sizeof(line), "LID 0x%04x, QPN 0x%06x, PSN 0x%06x%sGID %s", lid, qpn, psn,
+                before_gid, gid_text);
   return line;
 }
 

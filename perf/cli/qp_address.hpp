@@ -23,7 +23,7 @@ struct QpAddress {
   union ibv_gid gid = {};
 
   /// "LID 0x0001, QPN 0x000010, PSN 0x0a0b0c, GID ::", as the tools print it.
-  std::string text() const;
+  std::string text(const char* before_gid = ", ") const;
 };
 
 constexpr std::size_t kQpAddressSize = 52;

@@ -163,11 +163,26 @@ Conversation Conversation::connect(const std::string& host, std::uint16_t port,
 }
 
 void Conversation::send_all(const char* bytes, std::size_t size) {
-  // A fresh connection has room for these few bytes: a short write means that it is broken.
-  const ssize_t sent = send(socket_.fd(), bytes, size, MSG_NOSIGNAL);
-  if (sent == static_cast<ssize_t>(size)) return;
-  fail("Couldn't send local address: the program at %s is gone (%s)", peer_.c_str(),
-       sent < 0 ? std::strerror(errno) : "short write");
+  // A fresh connection has room for an address; many of them may have to wait for the reader.
+  const Deadline deadline(kExchangeMs);
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t sent = send(socket_.fd(), bytes + done, size - done, MSG_NOSIGNAL);
+    if (sent >= 0) {
+      done += static_cast<std::size_t>(sent);
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) {
+      fail("Couldn't send local address: the program at %s is gone (%s)", peer_.c_str(),
+           std::strerror(errno));
+    }
+    if (!wait_for(socket_.fd(), POLLOUT, deadline.left(), stop_)) {
+      fail(
+          "Couldn't send local address: %s took %zu of %zu bytes in %ld s; is it a pingpong "
+          "program?",
+          peer_.c_str(), done, size, kExchangeMs / 1000);
+    }
+  }
 }
 
 void Conversation::receive_all(char* bytes, std::size_t size, long milliseconds, const char* what) {
@@ -190,22 +205,31 @@ void Conversation::receive_all(char* bytes, std::size_t size, long milliseconds,
   }
 }
 
-void Conversation::send_address(const QpAddress& address) {
-  const QpAddressBytes bytes = encode(address);
+void Conversation::send_addresses(std::span<const QpAddress> addresses) {
+  std::string bytes;
+  for (const QpAddress& address : addresses) {
+    const QpAddressBytes one = encode(address);
+    bytes.append(one.data(), one.size());
+  }
   send_all(bytes.data(), bytes.size());
 }
 
-QpAddress Conversation::receive_address(long exchange_ms) {
-  QpAddressBytes bytes;
+std::vector<QpAddress> Conversation::receive_addresses(std::size_t count, long exchange_ms) {
+  std::vector<char> bytes(count * kQpAddressSize);
   receive_all(bytes.data(), bytes.size(), exchange_ms, "Couldn't read remote address");
-  const auto address = decode(bytes);
-  if (!address) {
-    fail(
-        "Couldn't read remote address: %s sent '%s...' where lid:qpn:psn:gid belongs; is that a "
-        "pingpong program?",
-        peer_.c_str(), printable({bytes.data(), bytes.size()}).c_str());
+  std::vector<QpAddress> addresses;
+  for (std::size_t at = 0; at < bytes.size(); at += kQpAddressSize) {
+    const std::span<const char, kQpAddressSize> one(bytes.data() + at, kQpAddressSize);
+    const auto address = decode(one);
+    if (!address) {
+      fail(
+          "Couldn't read remote address: %s sent '%s...' where lid:qpn:psn:gid belongs; is that a "
+          "pingpong program?",
+          peer_.c_str(), printable({one.data(), one.size()}).c_str());
+    }
+    addresses.push_back(*address);
   }
-  return *address;
+  return addresses;
 }
 
 void Conversation::send_done() { send_all(kDone, sizeof(kDone)); }

@@ -4,14 +4,19 @@
 //   client -> server  its address      server -> client  its address, once its QP can receive
 //   client -> server  "done" and NUL   (then both talk verbs)
 //
+// Where several queue pairs are possible, a fixed number of addresses stands for the one, those of
+// queue pairs that are not there with all numbers 0.
+//
 // Main thread. The same bytes as the classic tools, either of which may sit at the other end. The
 // other end is a stranger: whatever it sends, or fails to send, ends in a Failure within a bounded
 // time. Only waiting for a client has no end, as a server has nothing else to do.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "perf/cli/qp_address.hpp"
 #include "perf/cli/stop_signals.hpp"
@@ -58,8 +63,12 @@ class Conversation {
   static Conversation connect(const std::string& host, std::uint16_t port, const StopSignals& stop,
                               long connect_ms = kConnectMs);
 
-  void send_address(const QpAddress& address);
-  QpAddress receive_address(long exchange_ms = kExchangeMs);
+  void send_address(const QpAddress& address) { send_addresses({&address, 1}); }
+  QpAddress receive_address(long exchange_ms = kExchangeMs) {
+    return receive_addresses(1, exchange_ms).front();
+  }
+  void send_addresses(std::span<const QpAddress> addresses);
+  std::vector<QpAddress> receive_addresses(std::size_t count, long exchange_ms = kExchangeMs);
   void send_done();
   void receive_done(long exchange_ms = kExchangeMs);
   /// The other end has closed its side: a program of ours when it is through or ends, a classic one

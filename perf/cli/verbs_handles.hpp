@@ -22,7 +22,9 @@ using PdHandle = std::unique_ptr<ibv_pd, Destroyer<ibv_dealloc_pd>>;
 using MrHandle = std::unique_ptr<ibv_mr, Destroyer<ibv_dereg_mr>>;
 using ChannelHandle = std::unique_ptr<ibv_comp_channel, Destroyer<ibv_destroy_comp_channel>>;
 using CqHandle = std::unique_ptr<ibv_cq, Destroyer<ibv_destroy_cq>>;
+using SrqHandle = std::unique_ptr<ibv_srq, Destroyer<ibv_destroy_srq>>;
 using QpHandle = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;
+using AhHandle = std::unique_ptr<ibv_ah, Destroyer<ibv_destroy_ah>>;
 
 struct DmFree {
   void operator()(ibv_dm* dm) const { ibv_free_dm(dm); }  // an inline of the header: no address

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,15 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-class ClassicInterop : public ::testing::TestWithParam<Words> {
+struct Game {
+  std::string tool;
+  Words options;
+};
+void PrintTo(const Game& game, std::ostream* out) {
+  *out << game.tool << ::testing::PrintToString(game.options);
+}
+
+class ClassicInterop : public ::testing::TestWithParam<Game> {
  protected:
   void SetUp() override { VBT_NEEDS_CLASSIC("ibv_rc_pingpong"); }
   Program ours(const std::string& name) { return real_tool(name, fabric_.environment()); }
@@ -40,32 +49,41 @@ class ClassicInterop : public ::testing::TestWithParam<Words> {
 };
 
 TEST_P(ClassicInterop, OurServerAndTheirClient) {
-  Words options = GetParam();
+  Words options = GetParam().options;
   options.insert(options.end(), {"-p", "0"});
-  ToolProcess server(ours("ibv_rc_pingpong"), options);
+  ToolProcess server(ours(GetParam().tool), options);
   const auto port = listening_port(server);
   ASSERT_TRUE(port) << server.finish().err;
   options.back() = std::to_string(*port);
   options.push_back("127.0.0.1");
-  const Ending client = run(theirs("ibv_rc_pingpong"), options);
+  const Ending client = run(theirs(GetParam().tool), options);
   expect_finished(server.finish(), client);
 }
 
 TEST_P(ClassicInterop, TheirServerAndOurClient) {
-  Words options = GetParam();
+  Words options = GetParam().options;
   options.insert(options.end(), {"-p", std::to_string(free_port())});
-  ToolProcess server(theirs("ibv_rc_pingpong"), options);
+  ToolProcess server(theirs(GetParam().tool), options);
   options.push_back("127.0.0.1");
-  const Ending client = run(ours("ibv_rc_pingpong"), options);  // tries until the server listens
+  const Ending client = run(ours(GetParam().tool), options);  // tries until the server listens
   expect_finished(server.finish(), client);
 }
 
+const std::string kRc = "ibv_rc_pingpong", kUc = "ibv_uc_pingpong";
+const std::string kUd = "ibv_ud_pingpong", kSrq = "ibv_srq_pingpong";
 INSTANTIATE_TEST_SUITE_P(Options, ClassicInterop,
-                         ::testing::Values(Words{"-n", "100"}, Words{"-e"},
-                                           Words{"-c", "-s", "1", "-n", "100"},
-                                           Words{"-g", "0", "-n", "100"},
-                                           Words{"-c", "-e", "-s", "10000"},
-                                           Words{"-c", "-s", "1048576", "-n", "50"}));
+                         ::testing::Values(Game{kRc, {"-n", "100"}}, Game{kRc, {"-e"}},
+                                           Game{kRc, {"-c", "-s", "1", "-n", "100"}},
+                                           Game{kRc, {"-g", "0", "-n", "100"}},
+                                           Game{kRc, {"-c", "-e", "-s", "10000"}},
+                                           Game{kRc, {"-c", "-s", "1048576", "-n", "50"}}));
+INSTANTIATE_TEST_SUITE_P(
+    Transports, ClassicInterop,
+    ::testing::Values(Game{kUc, {"-c", "-n", "100"}}, Game{kUc, {"-e", "-g", "0", "-n", "100"}},
+                      Game{kUd, {"-c", "-n", "100"}}, Game{kUd, {"-e", "-g", "0", "-n", "100"}},
+                      Game{kUd, {"-s", "4096", "-n", "100"}}, Game{kSrq, {"-c", "-n", "100"}},
+                      Game{kSrq, {"-e", "-q", "1", "-n", "100"}},
+                      Game{kSrq, {"-q", "255", "-n", "1000", "-s", "64"}}));
 
 TEST_F(ClassicInterop, BothSeeTheSameDevices) {
   for (const Words& options : {Words{}, Words{"-v"}, Words{"-l"}}) {

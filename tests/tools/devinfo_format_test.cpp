@@ -151,7 +151,8 @@ TEST(Devinfo, AsASubcommandHasHelp) {
 TEST(Verbatim, ExplainsItself) {
   const Ending help = run(fake_tool("verbatim", {}), {"--help"});
   EXPECT_EQ(help.status, 0);
-  for (const char* command : {"devices", "devinfo", "pingpong rc"}) {
+  for (const char* command : {"devices", "devinfo", "pingpong rc", "pingpong uc", "pingpong ud",
+                              "pingpong srq", "asyncwatch"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
   }
   const Ending version = run(fake_tool("verbatim", {}), {"--version"});
@@ -160,9 +161,9 @@ TEST(Verbatim, ExplainsItself) {
   const Ending nothing = run(fake_tool("verbatim", {}), {});
   EXPECT_NE(nothing.status, 0);
   EXPECT_THAT(nothing.out, IsEmpty());
-  const Ending unknown = run(fake_tool("verbatim", {}), {"pingpong", "ud"});
+  const Ending unknown = run(fake_tool("verbatim", {}), {"pingpong", "xd"});
   EXPECT_NE(unknown.status, 0);
-  EXPECT_THAT(unknown.err, StartsWith("verbatim: no command 'pingpong ud' (there are: devices,"));
+  EXPECT_THAT(unknown.err, StartsWith("verbatim: no command 'pingpong xd' (there are: devices,"));
 }
 
 }  // namespace

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The half of the fake library that pretends to be a connected peer: each send completes at once
- * and is "answered" by a message into the next posted receive. So one pingpong program plays alone,
- * with every option (timestamps, device memory, on-demand paging, the new send calls) that a real
- * device may lack, and what it prints and does on TCP can be compared with the classic program's.
+ * and is "answered" by a message into the next posted receive, of the queue pair's own or of the
+ * shared ones. So one pingpong program plays alone, over any transport, with every option
+ * (timestamps, device memory, on-demand paging, the new send calls) that a real device may lack,
+ * and what it prints and does on TCP can be compared with the classic program's.
  *
  *   FAKE_VERBS_RC      set: this half is on
  *   FAKE_VERBS_GREETS  a message arrives when the QP reaches RTS, as a server's first does:
  *                      "pattern" is what a client with -c sends, "noise" is not
  *   FAKE_VERBS_ARRIVALS  how many messages arrive in all (default: no end)
- *   FAKE_VERBS_LACKS   list of: odp rc_odp iodp ts dm dm_size lid infiniband
- *   FAKE_VERBS_FAIL    alloc_pd reg_mr create_cq create_qp INIT RTR RTS post_send post_recv send
- * recv
+ *   FAKE_VERBS_LACKS   list of: odp rc_odp srq_odp iodp ts dm dm_size lid infiniband
+ *   FAKE_VERBS_FAIL    alloc_pd reg_mr create_cq create_qp create_srq create_ah INIT RTR RTS
+ * post_send post_recv send recv
  */
 #include "tests/tools/fake_verbs.h"
 
@@ -21,12 +22,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { kDepth = 4096, kDmSize = 65536, kPattern = 0x7b };
+enum { kDepth = 4096, kDmSize = 65536, kPattern = 0x7b, kGlobalRoutingHeader = 40 };
 
 struct done {
   uint64_t wr_id;
   enum ibv_wc_status status;
   enum ibv_wc_opcode opcode;
+  uint32_t qpn;
 };
 struct fake_cq {
   union {
@@ -38,14 +40,22 @@ struct fake_cq {
   uint64_t clock; /* ticks of a counter 20 bits wide, so that it wraps within a run */
   bool armed;
 };
+struct receives {
+  uint64_t id[kDepth];
+  struct ibv_sge at[kDepth];
+  unsigned head, tail, depth;
+};
+struct fake_srq {
+  struct ibv_srq base;
+  struct receives receives;
+};
 struct fake_qp {
   union {
     struct ibv_qp plain;
     struct ibv_qp_ex extended;
   } u;
-  uint64_t receive_id[kDepth];
-  struct ibv_sge receive_at[kDepth];
-  unsigned head, tail, depth;
+  struct receives own;
+  struct receives* receives;
   uint64_t next_id;
 };
 struct fake_dm {
@@ -57,9 +67,10 @@ static struct fake_dm* device_memory; /* the one there is: zero-based addresses 
 int fake_rc_wanted(void) { return getenv("FAKE_VERBS_RC") != NULL; }
 
 void fake_rc_device(struct ibv_device_attr_ex* a) {
-  const uint32_t odp = IBV_ODP_SUPPORT_SEND | (fake_lacks("rc_odp") ? 0u : IBV_ODP_SUPPORT_RECV);
+  const uint32_t odp = IBV_ODP_SUPPORT_SEND | (fake_lacks("rc_odp") ? 0u : IBV_ODP_SUPPORT_RECV) |
+                       (fake_lacks("srq_odp") ? 0u : IBV_ODP_SUPPORT_SRQ_RECV);
   a->orig_attr.phys_port_cnt = 1;
-  a->orig_attr.max_qp_wr = a->orig_attr.max_cqe = kDepth - 1;
+  a->orig_attr.max_qp_wr = a->orig_attr.max_srq_wr = a->orig_attr.max_cqe = kDepth - 1;
   a->odp_caps.general_caps = (fake_lacks("odp") ? 0u : IBV_ODP_SUPPORT) |
                              (fake_lacks("iodp") ? 0u : IBV_ODP_SUPPORT_IMPLICIT);
   a->odp_caps.per_transport_caps.rc_odp_caps = odp;
@@ -117,42 +128,46 @@ FAKE_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel* channel) {
 
 static struct fake_cq* last_cq; /* whose event it is: there is one per program */
 
-static void complete(struct ibv_cq* where, uint64_t wr_id, enum ibv_wc_opcode opcode) {
-  struct fake_cq* cq = (struct fake_cq*)(void*)where;
+static void complete(const struct fake_qp* qp, uint64_t wr_id, enum ibv_wc_opcode opcode) {
+  struct fake_cq* cq = (struct fake_cq*)(void*)qp->u.plain.send_cq; /* there is one */
   const char* name = opcode == IBV_WC_RECV ? "recv" : "send";
   const uint64_t one = 1;
   struct done* d = &cq->ring[cq->tail++ % kDepth];
   d->wr_id = wr_id;
   d->status = fake_fails(name) ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
   d->opcode = opcode;
+  d->qpn = qp->u.plain.qp_num;
   if (cq->armed && cq->u.plain.channel != NULL) {
     cq->armed = false;
     if (write(cq->u.plain.channel->fd, &one, sizeof(one)) != sizeof(one)) abort();
   }
 }
 
+static void fill(const struct fake_qp* qp, const struct ibv_sge* sge) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  const size_t header = qp->u.plain.qp_type == IBV_QPT_UD ? kGlobalRoutingHeader : 0;
+  unsigned char* to = device_memory != NULL ? device_memory->bytes + sge->addr
+                                            : (unsigned char*)(uintptr_t)sge->addr;
+  size_t i;
+  memset(to + header, qp->u.plain.srq != NULL ? 0 : kPattern, sge->length - header);
+  for (i = header; i < sge->length; i += page) to[i] = 0;
+}
+
 static void arrive(struct fake_qp* qp) {
   const char* greets = getenv("FAKE_VERBS_GREETS");
-  const unsigned slot = qp->head % kDepth;
-  const struct ibv_sge* sge = &qp->receive_at[slot];
+  struct receives* r = qp->receives;
+  const unsigned slot = r->head % kDepth;
   static long arrived;
   const char* limit = getenv("FAKE_VERBS_ARRIVALS");
-  if (qp->head == qp->tail || (limit != NULL && arrived++ >= strtol(limit, NULL, 10))) return;
-  if (greets != NULL && strcmp(greets, "pattern") == 0) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    unsigned char* to = device_memory != NULL ? device_memory->bytes + sge->addr
-                                              : (unsigned char*)(uintptr_t)sge->addr;
-    size_t i;
-    memset(to, kPattern, sge->length);
-    for (i = 0; i < sge->length; i += page) to[i] = 0;
-  }
-  ++qp->head;
-  complete(qp->u.plain.recv_cq, qp->receive_id[slot], IBV_WC_RECV);
+  if (r->head == r->tail || (limit != NULL && arrived++ >= strtol(limit, NULL, 10))) return;
+  if (greets != NULL && strcmp(greets, "pattern") == 0) fill(qp, &r->at[slot]);
+  ++r->head;
+  complete(qp, r->id[slot], IBV_WC_RECV);
 }
 
 static int sent(struct fake_qp* qp, uint64_t wr_id) {
   if (fake_fails("post_send")) return EINVAL;
-  complete(qp->u.plain.send_cq, wr_id, IBV_WC_SEND);
+  complete(qp, wr_id, IBV_WC_SEND);
   arrive(qp);
   return 0;
 }
@@ -165,14 +180,19 @@ static int post_send(struct ibv_qp* qp, struct ibv_send_wr* wr, struct ibv_send_
   return 0;
 }
 
-static int post_recv(struct ibv_qp* where, struct ibv_recv_wr* wr, struct ibv_recv_wr** bad) {
-  struct fake_qp* qp = (struct fake_qp*)(void*)where;
+static int take_receives(struct receives* r, struct ibv_recv_wr* wr, struct ibv_recv_wr** bad) {
   for (; wr != NULL; wr = wr->next) {
-    if (fake_fails("post_recv") || qp->tail - qp->head == qp->depth) return *bad = wr, ENOMEM;
-    qp->receive_id[qp->tail % kDepth] = wr->wr_id;
-    qp->receive_at[qp->tail++ % kDepth] = wr->sg_list[0];
+    if (fake_fails("post_recv") || r->tail - r->head == r->depth) return *bad = wr, ENOMEM;
+    r->id[r->tail % kDepth] = wr->wr_id;
+    r->at[r->tail++ % kDepth] = wr->sg_list[0];
   }
   return 0;
+}
+static int post_recv(struct ibv_qp* qp, struct ibv_recv_wr* wr, struct ibv_recv_wr** bad) {
+  return take_receives(((struct fake_qp*)(void*)qp)->receives, wr, bad);
+}
+static int post_srq_recv(struct ibv_srq* srq, struct ibv_recv_wr* wr, struct ibv_recv_wr** bad) {
+  return take_receives(&((struct fake_srq*)(void*)srq)->receives, wr, bad);
 }
 
 static int poll_cq(struct ibv_cq* where, int count, struct ibv_wc* wc) {
@@ -182,6 +202,7 @@ static int poll_cq(struct ibv_cq* where, int count, struct ibv_wc* wc) {
     const struct done* d = &cq->ring[cq->head++ % kDepth];
     memset(&wc[n], 0, sizeof(wc[n]));
     wc[n].wr_id = d->wr_id, wc[n].status = d->status, wc[n].opcode = d->opcode;
+    wc[n].qp_num = d->qpn;
   }
   return n;
 }
@@ -249,13 +270,34 @@ static int wr_complete(struct ibv_qp_ex* qp) {
   return sent((struct fake_qp*)(void*)qp, ((struct fake_qp*)(void*)qp)->next_id);
 }
 
+FAKE_EXPORT struct ibv_srq* ibv_create_srq(struct ibv_pd* pd, struct ibv_srq_init_attr* attr) {
+  struct fake_srq* srq = fake_fails("create_srq") ? NULL : calloc(1, sizeof(*srq));
+  if (srq == NULL) return errno = ENOMEM, NULL;
+  srq->base.context = pd->context, srq->base.pd = pd;
+  srq->receives.depth = attr->attr.max_wr;
+  return &srq->base;
+}
+FAKE_EXPORT int ibv_destroy_srq(struct ibv_srq* srq) { return free(srq), 0; }
+
+FAKE_EXPORT struct ibv_ah* ibv_create_ah(struct ibv_pd* pd, struct ibv_ah_attr* attr) {
+  struct ibv_ah* ah =
+      fake_fails("create_ah") || attr->port_num != 1 ? NULL : calloc(1, sizeof(*ah));
+  if (ah == NULL) return errno = EINVAL, NULL;
+  ah->context = pd->context, ah->pd = pd;
+  return ah;
+}
+FAKE_EXPORT int ibv_destroy_ah(struct ibv_ah* ah) { return free(ah), 0; }
+
 FAKE_EXPORT struct ibv_qp* ibv_create_qp(struct ibv_pd* pd, struct ibv_qp_init_attr* attr) {
   struct fake_qp* qp = fake_fails("create_qp") ? NULL : calloc(1, sizeof(*qp));
+  static uint32_t made;
   if (qp == NULL) return errno = ENOMEM, NULL;
   qp->u.plain.context = pd->context, qp->u.plain.pd = pd;
   qp->u.plain.send_cq = attr->send_cq, qp->u.plain.recv_cq = attr->recv_cq;
-  qp->u.plain.qp_type = attr->qp_type, qp->u.plain.qp_num = 0xabcde;
-  qp->depth = attr->cap.max_recv_wr;
+  qp->u.plain.qp_type = attr->qp_type, qp->u.plain.qp_num = 0xabcde + made++;
+  qp->u.plain.srq = attr->srq;
+  qp->own.depth = attr->cap.max_recv_wr;
+  qp->receives = attr->srq != NULL ? &((struct fake_srq*)(void*)attr->srq)->receives : &qp->own;
   return &qp->u.plain;
 }
 static struct ibv_qp* create_qp_ex(struct ibv_context* context, struct ibv_qp_init_attr_ex* attr) {
@@ -330,5 +372,6 @@ void fake_rc_fill_context(struct verbs_context* v) {
   v->alloc_dm = alloc_dm, v->free_dm = free_dm, v->reg_dm_mr = reg_dm_mr;
   v->advise_mr = advise_mr;
   v->context.ops.post_send = post_send, v->context.ops.post_recv = post_recv;
+  v->context.ops.post_srq_recv = post_srq_recv;
   v->context.ops.poll_cq = poll_cq, v->context.ops.req_notify_cq = req_notify_cq;
 }

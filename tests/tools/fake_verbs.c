@@ -10,6 +10,7 @@
  *   FAKE_VERBS_DEVICES  how many devices exist (default 2); -1: the list itself fails with ENOSYS
  *   FAKE_VERBS_FAIL     name of the one function that fails: open, query_device, query_device_ex,
  *                       query_port, query_gid, close
+ *   FAKE_VERBS_EVENTS   each asynchronous event that there is has happened, one after the other
  *   FAKE_VERBS_SYSFS    folder that stands for the device's folder in sysfs (board_id lives there)
  */
 #include "tests/tools/fake_verbs.h"
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 enum { kMaxDevices = 8, kGidTable = 6, kTailOfDevice = 64 };
 
@@ -303,8 +305,20 @@ FAKE_EXPORT struct ibv_context* ibv_open_device(struct ibv_device* device) {
   v->context.abi_compat = (void*)UINTPTR_MAX;
   v->context.num_comp_vectors = (int)(draw(index_of(device), 0, 5) % 64);
   v->context.async_fd = v->context.cmd_fd = -1;
+  if (getenv("FAKE_VERBS_EVENTS") != NULL) v->context.async_fd = eventfd(1, EFD_CLOEXEC);
   return &v->context;
 }
+
+FAKE_EXPORT int ibv_get_async_event(struct ibv_context* context, struct ibv_async_event* event) {
+  static int next;
+  (void)context;
+  if (next > IBV_EVENT_WQ_FATAL + 1) return errno = ENODEV, -1; /* the device is gone */
+  memset(event, 0, sizeof(*event));
+  event->event_type = (enum ibv_event_type)next++;
+  event->element.port_num = next % 3;
+  return 0;
+}
+FAKE_EXPORT void ibv_ack_async_event(struct ibv_async_event* event) { (void)event; }
 
 FAKE_EXPORT int ibv_close_device(struct ibv_context* context) {
   free((char*)context - offsetof(struct verbs_context, context));

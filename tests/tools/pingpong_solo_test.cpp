@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// `ibv_rc_pingpong` prints, says on TCP and answers to each option what the classic program does:
-// both run alone over the fake library, which plays the peer's verbs, while this test plays the
-// peer's TCP. So also the options are run that real software devices lack.
+// `ibv_rc_pingpong`, `uc`, `ud` and `srq` print, say on TCP and answer to each option what the
+// classic programs do: both run alone over the fake library, which plays the peer's verbs, while
+// this test plays the peer's TCP. So also the options are run that real software devices lack.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/tools/classic.hpp"
@@ -27,15 +28,19 @@ using Words = std::vector<std::string>;
 
 enum class Part { kClient, kServer };
 const std::string kPeerAddress("0001:000002:000003:00000000000000000000000000000000\0", 52);
+const std::string kNoAddress("0000:000000:000000:00000000000000000000000000000000\0", 52);
 const std::string kDone("done\0", 5);
 
 struct Scene {
   Words options;
   Environment environment;
+  std::string tool = "ibv_rc_pingpong";
+  std::size_t pairs = 16;  // of queue pairs, in the tool that has several
 };
 
 void PrintTo(const Scene& scene, std::ostream* out) {
-  *out << ::testing::PrintToString(scene.options) << ::testing::PrintToString(scene.environment);
+  *out << scene.tool << ::testing::PrintToString(scene.options)
+       << ::testing::PrintToString(scene.environment);
 }
 
 struct Play {
@@ -44,8 +49,20 @@ struct Play {
 };
 
 std::string without_psn(std::string wire) {
-  if (wire.size() >= 18) wire.replace(12, 6, "PSNPSN");
+  for (std::size_t at = 12; at + 6 <= wire.size(); at += kPeerAddress.size()) {
+    wire.replace(at, 6, "PSNPSN");
+  }
   return wire;
+}
+
+/// What the peer of a scene says of itself: 256 addresses where receives are shared.
+std::string peer_words(const Scene& scene) {
+  if (scene.tool != "ibv_srq_pingpong") return kPeerAddress;
+  std::string words;
+  for (std::size_t pair = 0; pair < 256; ++pair) {
+    words += pair < scene.pairs ? kPeerAddress : kNoAddress;
+  }
+  return words;
 }
 
 std::string without_chance(const std::string& out) {
@@ -76,7 +93,7 @@ std::string hear(int fd, std::size_t size) {
   return bytes;
 }
 
-Play play_against_client(Program program, Words words) {
+Play play_against_client(Program program, Words words, const std::string& peer) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = loopback(0);
   socklen_t size = sizeof(address);
@@ -92,8 +109,8 @@ Play play_against_client(Program program, Words words) {
   }
   if ((ready.revents & POLLIN) != 0) {
     const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-    wire = hear(fd, kPeerAddress.size());
-    send(fd, kPeerAddress.data(), kPeerAddress.size(), MSG_NOSIGNAL);
+    wire = hear(fd, peer.size());
+    send(fd, peer.data(), peer.size(), MSG_NOSIGNAL);
     wire += hear(fd, kDone.size());
     close(fd);
   }
@@ -103,7 +120,7 @@ Play play_against_client(Program program, Words words) {
   return play;
 }
 
-Play play_against_server(Program program, Words words) {
+Play play_against_server(Program program, Words words, const std::string& peer) {
   const int port = free_port();
   words.insert(words.end(), {"-p", std::to_string(port)});
   if (program.environment.count("FAKE_VERBS_GREETS") == 0) {
@@ -115,8 +132,8 @@ Play play_against_server(Program program, Words words) {
   do {  // until it listens, or has ended and so will not
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
-      send(fd, kPeerAddress.data(), kPeerAddress.size(), MSG_NOSIGNAL);
-      wire = hear(fd, kPeerAddress.size());
+      send(fd, peer.data(), peer.size(), MSG_NOSIGNAL);
+      wire = hear(fd, peer.size());
       send(fd, kDone.data(), kDone.size(), MSG_NOSIGNAL);
       close(fd);
       break;
@@ -129,9 +146,10 @@ Play play_against_server(Program program, Words words) {
   return play;
 }
 
-Play play(Part part, const Program& program, const Words& words) {
-  return part == Part::kClient ? play_against_client(program, words)
-                               : play_against_server(program, words);
+Play play(Part part, const Program& program, const Words& words,
+          const std::string& peer = kPeerAddress) {
+  return part == Part::kClient ? play_against_client(program, words, peer)
+                               : play_against_server(program, words, peer);
 }
 
 Environment with_rc(Environment environment, const std::string& iters = "1000") {
@@ -147,8 +165,9 @@ void expect_same(const Scene& scene, const std::string& iters = "1000") {
   for (const Part part : {Part::kClient, Part::kServer}) {
     if (part == Part::kClient && environment.count("FAKE_VERBS_GREETS") != 0) continue;
     SCOPED_TRACE((part == Part::kClient ? "client " : "server ") + ::testing::PrintToString(scene));
-    const Play theirs = play(part, classic_tool("ibv_rc_pingpong", environment), scene.options);
-    const Play ours = play(part, fake_tool("ibv_rc_pingpong", environment), scene.options);
+    const std::string peer = peer_words(scene);
+    const Play theirs = play(part, classic_tool(scene.tool, environment), scene.options, peer);
+    const Play ours = play(part, fake_tool(scene.tool, environment), scene.options, peer);
     ASSERT_TRUE(theirs.ending.in_time && ours.ending.in_time);
     EXPECT_EQ(without_chance(ours.ending.out), without_chance(theirs.ending.out));
     EXPECT_EQ(ours.ending.status, theirs.ending.status);
@@ -162,7 +181,7 @@ void expect_same(const Scene& scene, const std::string& iters = "1000") {
 
 class Scenes : public ::testing::TestWithParam<Scene> {
  protected:
-  void SetUp() override { VBT_NEEDS_CLASSIC("ibv_rc_pingpong"); }
+  void SetUp() override { VBT_NEEDS_CLASSIC(GetParam().tool); }
 };
 
 TEST_P(Scenes, AreLikeTheClassicProgramS) { expect_same(GetParam()); }
@@ -205,6 +224,39 @@ INSTANTIATE_TEST_SUITE_P(
         Scene{{}, {{"FAKE_VERBS_FAIL", "close"}}}, Scene{{}, {{"FAKE_VERBS_DEVICES", "0"}}},
         Scene{{}, {{"FAKE_VERBS_DEVICES", "-1"}}}));
 
+const std::string kUc = "ibv_uc_pingpong", kUd = "ibv_ud_pingpong", kSrq = "ibv_srq_pingpong";
+INSTANTIATE_TEST_SUITE_P(Unreliable, Scenes,
+                         ::testing::Values(Scene{{}, {}, kUc}, Scene{{"-e", "-c"}, {}, kUc},
+                                           Scene{{"-s", "100000", "-c"}, {}, kUc},
+                                           Scene{{"-r", "1"}, {}, kUc},
+                                           Scene{{"-g", "3", "-l", "3", "-m", "2048"}, {}, kUc},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "RTR"}}, kUc},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "RTS"}}, kUc},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "send"}}, kUc}));
+INSTANTIATE_TEST_SUITE_P(Datagrams, Scenes,
+                         ::testing::Values(Scene{{}, {}, kUd}, Scene{{"-e", "-c"}, {}, kUd},
+                                           Scene{{"-s", "4096", "-c"}, {}, kUd},
+                                           Scene{{"-s", "4097"}, {}, kUd},
+                                           Scene{{"-g", "3", "-l", "3", "-r", "1"}, {}, kUd},
+                                           Scene{{"--ib-dev=fake1", "--rx-depth=20"}, {}, kUd},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "INIT"}}, kUd},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "RTS"}}, kUd},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "create_ah"}}, kUd},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "recv"}}, kUd}));
+INSTANTIATE_TEST_SUITE_P(SharedReceives, Scenes,
+                         ::testing::Values(Scene{{}, {}, kSrq}, Scene{{"-e", "-c"}, {}, kSrq},
+                                           Scene{{"-q", "1"}, {}, kSrq, 1},
+                                           Scene{{"-q", "20", "-r", "20"}, {}, kSrq, 20},
+                                           Scene{{"-q", "255", "-s", "8"}, {}, kSrq, 255},
+                                           Scene{{"--num-qp=17", "-r", "10"}, {}, kSrq},
+                                           Scene{{"-o"}, {}, kSrq},
+                                           Scene{{"-o"}, {{"FAKE_VERBS_LACKS", "srq_odp"}}, kSrq},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "create_srq"}}, kSrq},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "create_qp"}}, kSrq},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "INIT"}}, kSrq},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "RTR"}}, kSrq},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "post_recv"}}, kSrq}));
+
 TEST(Pingpong, CountsOddNumbersOfMessagesAsTheClassicProgramDoes) {
   VBT_NEEDS_CLASSIC("ibv_rc_pingpong");
   expect_same({{"-n", "1"}, {}}, "1");
@@ -236,9 +288,12 @@ TEST(Pingpong, APeerThatLeftIsNoticed) {
   }
 }
 
-TEST(Pingpong, AcceptsEachOptionThatTheClassicProgramLists) {
-  VBT_NEEDS_CLASSIC("ibv_rc_pingpong");
-  const std::string usage = run(classic_tool("ibv_rc_pingpong", {}), {"-h"}).out;
+class EachTool : public ::testing::TestWithParam<std::pair<std::string, std::size_t>> {};
+
+TEST_P(EachTool, AcceptsEachOptionThatTheClassicProgramLists) {
+  const auto& [tool, how_many] = GetParam();
+  VBT_NEEDS_CLASSIC(tool);
+  const std::string usage = run(classic_tool(tool, {}), {"-h"}).out;
   const Pattern line("  -([A-Za-z]), --([a-z_-]+)(=<[^>]*>)?");
   const auto options = line.find_all(usage);
   for (const auto& option : options) {
@@ -253,14 +308,19 @@ TEST(Pingpong, AcceptsEachOptionThatTheClassicProgramLists) {
     }
     for (Words* words : {&by_letter, &by_name}) {
       words->push_back("--no-such-option");
-      const Ending ours = run(fake_tool("ibv_rc_pingpong", with_rc({})), *words);
+      const Ending ours = run(fake_tool(tool, with_rc({})), *words);
       EXPECT_EQ(ours.status, 1);
-      EXPECT_EQ(ours.err, "ibv_rc_pingpong: unrecognized option '--no-such-option'\n");
+      EXPECT_EQ(ours.err, tool + ": unrecognized option '--no-such-option'\n");
       EXPECT_EQ(ours.out, usage);
     }
   }
-  EXPECT_EQ(options.size(), 17u);
+  EXPECT_EQ(options.size(), how_many);
 }
+
+INSTANTIATE_TEST_SUITE_P(Pingpongs, EachTool,
+                         ::testing::Values(std::pair{std::string("ibv_rc_pingpong"), 17u},
+                                           std::pair{kUc, 11u}, std::pair{kUd, 10u},
+                                           std::pair{kSrq, 13u}));
 
 TEST(Pingpong, SaysWhatIsWrongWithAnArgument) {
   const auto err = [](const Words& options) {

@@ -61,11 +61,12 @@ class ShmPingpong : public ::testing::Test {
 
   /// A server on a port of the kernel's choice, and a client of it at `host`.
   void expect_run(const Words& options, long long size, long long iters,
-                  const std::string& host = "127.0.0.1") {
-    ToolProcess server(tool(), joined(options, {"-p", "0"}));
+                  const std::string& host = "127.0.0.1",
+                  const std::string& name = "ibv_rc_pingpong") {
+    ToolProcess server(tool(name), joined(options, {"-p", "0"}));
     const auto port = listening_port(server);
     ASSERT_TRUE(port) << server.finish().err;
-    const Ending client = run(tool(), joined(options, {"-p", std::to_string(*port), host}));
+    const Ending client = run(tool(name), joined(options, {"-p", std::to_string(*port), host}));
     expect_finished(server.finish(), client, size, iters);
   }
 
@@ -78,12 +79,18 @@ struct Run {
   Words options;
   long long size;
   long long iters;
+  std::string tool = "ibv_rc_pingpong";
 };
-void PrintTo(const Run& run, std::ostream* out) { *out << ::testing::PrintToString(run.options); }
+void PrintTo(const Run& run, std::ostream* out) {
+  *out << run.tool << ::testing::PrintToString(run.options);
+}
 
 class ShmRuns : public ShmPingpong, public ::testing::WithParamInterface<Run> {};
 
-TEST_P(ShmRuns, Finish) { expect_run(GetParam().options, GetParam().size, GetParam().iters); }
+TEST_P(ShmRuns, Finish) {
+  const auto& [options, size, iters, name] = GetParam();
+  expect_run(options, size, iters, "127.0.0.1", name);
+}
 
 constexpr long long kMiB = 1 << 20;
 INSTANTIATE_TEST_SUITE_P(Sizes, ShmRuns,
@@ -103,6 +110,45 @@ INSTANTIATE_TEST_SUITE_P(
                       Run{{"-r", "2", "-n", "1"}, 4096, 1}, Run{{"-r", "4000"}, 4096, 1000},
                       Run{{"-m", "4096", "-l", "3", "-i", "1", "-d", "shm0"}, 4096, 1000},
                       Run{{"--size=64", "--iters", "5", "--chk"}, 64, 5}));
+
+const std::string kUc = "ibv_uc_pingpong", kUd = "ibv_ud_pingpong", kSrq = "ibv_srq_pingpong";
+INSTANTIATE_TEST_SUITE_P(Unreliable, ShmRuns,
+                         ::testing::Values(Run{{}, 4096, 1000, kUc},
+                                           Run{{"-e", "-c", "-s", "8"}, 8, 1000, kUc},
+                                           Run{{"-cs1048576", "-n", "20"}, kMiB, 20, kUc}));
+INSTANTIATE_TEST_SUITE_P(Datagrams, ShmRuns,
+                         ::testing::Values(Run{{}, 1024, 1000, kUd},
+                                           Run{{"-e", "-c", "-s", "8"}, 8, 1000, kUd},
+                                           Run{{"-c", "-s", "4096", "-g", "0"}, 4096, 1000, kUd}));
+INSTANTIATE_TEST_SUITE_P(
+    SharedReceives, ShmRuns,
+    ::testing::Values(Run{{}, 4096, 1000, kSrq}, Run{{"-e", "-c", "-s", "8"}, 8, 1000, kSrq},
+                      Run{{"-o", "-q", "1"}, 4096, 1000, kSrq},
+                      Run{{"-q", "3", "-r", "3", "-n", "7", "-c"}, 4096, 7, kSrq},
+                      Run{{"-q", "255", "-c", "-n", "5000", "-s", "64"}, 64, 5000, kSrq}));
+
+TEST_F(ShmPingpong, SidesWithDifferentNumbersOfQueuePairsAreToldSo) {
+  ToolProcess server(tool(kSrq), {"-q", "4", "-p", "0"});
+  const auto port = listening_port(server);
+  ASSERT_TRUE(port);
+  run(tool(kSrq), {"-q", "3", "-p", std::to_string(*port), "127.0.0.1"});
+  const Ending ending = server.finish();
+  EXPECT_EQ(ending.status, 1);
+  EXPECT_THAT(ending.err,
+              HasSubstr("the other side has 3 QPs and this one 4; give both the same -q"));
+}
+
+TEST_F(ShmPingpong, EachTransportIsASubcommand) {
+  for (const char* transport : {"uc", "ud", "srq"}) {
+    SCOPED_TRACE(transport);
+    ToolProcess server(tool("verbatim"), {"pingpong", transport, "-e", "-n", "10", "-p", "0"});
+    const auto port = listening_port(server);
+    ASSERT_TRUE(port);
+    const Ending client = run(tool(std::string("ibv_") + transport + "_pingpong"),
+                              {"-e", "-n", "10", "localhost", "--port=" + std::to_string(*port)});
+    expect_finished(server.finish(), client, transport == std::string("ud") ? 1024 : 4096, 10);
+  }
+}
 
 TEST_F(ShmPingpong, MeetsByNameAndByIpv6) {
   expect_run({"-n", "10"}, 4096, 10, "localhost");
