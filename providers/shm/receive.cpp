@@ -118,12 +118,21 @@ ibv_wc_status receive_ranges(const Qp& qp, const Receive& receive, std::uint64_t
   return bytes > room ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
 }
 
+/// Bytes that it takes.
+std::uint64_t room_of(const Receive& receive) noexcept {
+  std::uint64_t room = 0;
+  for (std::uint32_t i = 0; i < receive.num_sge; ++i) room += receive.sges[i].length;
+  return room;
+}
+
 /// Ends the receive in an error, and the QP with it once the CQ's lock is free.
 Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, ibv_wc_status status,
                    ibv_wc& wc) noexcept {
   fill_receive(wc, qp, receive.wr_id, 0, 0);
   wc.status = status;
   finish(qp, index);
+  // Who is in the middle of it learns why, once it sees that we accept no more.
+  if (status == IBV_WC_LOC_PROT_ERR) poke(qp.own->refused, 1u);
   // What its sender sent behind it is not taken any more: this matches no session.
   qp.rx_session = ~std::uint64_t{0};
   qp.broken = true;
@@ -305,7 +314,10 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   std::uint32_t count = 0;  // of those that were looked up: a lie about the rest moves nothing
   if (length > kMaxMessage) return fail_receive(qp, index, receive, IBV_WC_LOC_LEN_ERR, wc);
   const bool of_write = (header::flags(h) & header::kWriteImmediate) != 0;
-  if (!of_write && length + qp.headroom != 0) {
+  if (kind == SlotKind::kPlaced && !of_write) {
+    // It came whole while its keys were sound; what has become of them since does not matter.
+    if (length > room_of(receive)) return fail_receive(qp, index, receive, IBV_WC_LOC_LEN_ERR, wc);
+  } else if (!of_write && length + qp.headroom != 0) {
     const ibv_wc_status status = receive_ranges(qp, receive, length + qp.headroom, ranges);
     if (status != IBV_WC_SUCCESS) return fail_receive(qp, index, receive, status, wc);
     count = receive.num_sge;

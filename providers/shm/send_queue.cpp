@@ -255,7 +255,13 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
   if (!resolve_local(qp, send, sges, reads ? IBV_ACCESS_LOCAL_WRITE : 0, local))
     return Step::fails(IBV_WC_LOC_PROT_ERR);
   if (qp.datagrams != nullptr) return send_datagram(qp, lock, send, local);
-  if (const Wait wait = attach(qp); wait != Wait::kNothing) return Step::waits(wait);
+  if (const Wait wait = attach(qp); wait != Wait::kNothing) {
+    // The receiver found out that the memory of a message under way is gone, or of one that had
+    // arrived: nothing after it can be delivered.
+    if (qp.remote != nullptr && peek(qp.remote->refused) != 0)
+      return Step::fails(IBV_WC_REM_OP_ERR);
+    return Step::waits(wait);
+  }
   if (is_atomic(send.opcode)) return do_atomic(qp, send, local);
   switch (send.opcode) {
     case IBV_WR_SEND:

@@ -85,5 +85,104 @@ TEST_P(RcDeregWait, ForAStoppedPeerKeepsNobodyFromAnother) {
   EXPECT_TRUE(busy) << "the peer was never met in the middle of a copy";
 }
 
+class RcDeregUnderWay : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(RcDeregUnderWay, settings_with_two_ends());
+
+constexpr std::uint32_t kReceives = 60;
+constexpr std::uint64_t kForEver = ~std::uint64_t{0};
+
+struct Traffic {
+  Side& requester;
+  QpInfo qp;
+  Request request;
+};
+std::future<std::vector<ibv_wc>> start(const Traffic& traffic) {
+  return std::async(std::launch::async,
+                    [&side = traffic.requester, qp = traffic.qp, request = traffic.request] {
+                      return side.call<&Endpoint::storm>(qp.id, request, 4u, kForEver);
+                    });
+}
+
+/// The requester's own memory goes: its own fault, that the other side hears nothing of.
+TEST_P(RcDeregUnderWay, OfTheRequestersMemoryIsALocalFault) {
+  Pair pair(GetParam());
+  const RegionInfo whole = pair.a.allocate(GetParam().memory, kLong);
+  const RegionInfo to = pair.b.allocate(GetParam().memory, kLong);
+  pair.a.set(whole, 0, kLong, 0x99);
+  for (std::uint32_t round = 0; round < 6; ++round) {
+    const bool sends = round % 2 == 0;
+    SCOPED_TRACE(sends ? "SEND" : "WRITE");
+    const RegionInfo from = pair.a.register_part(whole, 0, kLong);
+    pair.b.set(to, 0, kLong, 0);
+    if (sends) {
+      for (std::uint32_t i = 0; i < kReceives; ++i)
+        expect_posted(pair.b.post_receive(pair.qb, receive(i, slice(to, 0, kLong))));
+    }
+    auto storm =
+        start({pair.a, pair.qa,
+               sends ? send(1, slice(from, 0, kLong)) : write(1, slice(from, 0, kLong), to)});
+    ASSERT_TRUE(wait_until([&] { return pair.b.load(to, kLong - 8) != 0; }));
+    ASSERT_EQ(pair.a.deregister(from), 0);
+    const auto failures = storm.get();
+    ASSERT_FALSE(failures.empty());
+    expect_error(failures[0], 1, IBV_WC_LOC_PROT_ERR, pair.qa);
+    for (std::size_t i = 1; i < failures.size(); ++i)
+      expect_error(failures[i], 1, IBV_WC_WR_FLUSH_ERR, pair.qa);
+    EXPECT_EQ(pair.a.state(pair.qa), IBV_QPS_ERR);
+    EXPECT_EQ(pair.b.state(pair.qb), IBV_QPS_RTS);
+    if (sends) {
+      // Whole messages, then what never came whole.
+      ASSERT_EQ(pair.b.to_state(pair.qb, IBV_QPS_ERR), 0);
+      bool flushed = false;
+      std::uint32_t i = 0;
+      for (const ibv_wc& wc : pair.b.poll_receives(pair.qb, kReceives)) {
+        flushed = flushed || wc.status != IBV_WC_SUCCESS;
+        EXPECT_EQ(wc.wr_id, i++);
+        EXPECT_EQ(wc.status, flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
+      }
+      EXPECT_TRUE(flushed);
+    }
+    pair.reconnect();
+  }
+}
+
+/// The memory of a posted receive goes: the message that is under way to it ends there.
+TEST_P(RcDeregUnderWay, OfAReceiveEndsTheMessageAtBothEnds) {
+  Pair pair(GetParam());
+  const RegionInfo from = pair.b.allocate(GetParam().memory, kLong);
+  const RegionInfo whole = pair.a.allocate(GetParam().memory, kLong);
+  pair.b.set(from, 0, kLong, 0x99);
+  for (std::uint32_t round = 0; round < 6; ++round) {
+    SCOPED_TRACE(round);
+    const RegionInfo to = pair.a.register_part(whole, 0, kLong);
+    pair.a.set(whole, 0, kLong, 0);
+    for (std::uint32_t i = 0; i < kReceives; ++i)
+      expect_posted(pair.a.post_receive(pair.qa, receive(i, slice(to, 0, kLong))));
+    auto storm = start({pair.b, pair.qb, send(1, slice(from, 0, kLong))});
+    const auto take_all = [&] { return pair.a.poll_receives(pair.qa, kReceives); };
+    // Somebody takes them all the while, or nobody does: other ways.
+    std::future<std::vector<ibv_wc>> taken;
+    if (round % 2 == 0) taken = std::async(std::launch::async, take_all);
+    ASSERT_TRUE(wait_until([&] { return pair.a.load(whole, kLong - 8) != 0; }));
+    ASSERT_EQ(pair.a.deregister(to), 0);
+    pair.a.fill(whole, 0, kLong, round);
+    const auto failures = storm.get();
+    ASSERT_FALSE(failures.empty());
+    expect_error(failures[0], 1, IBV_WC_REM_OP_ERR, pair.qb);
+    // Whole messages, the one that lost its memory, and what had been posted behind it.
+    std::uint32_t i = 0;
+    ibv_wc_status expected = IBV_WC_SUCCESS;
+    for (const ibv_wc& wc : taken.valid() ? taken.get() : take_all()) {
+      if (expected == IBV_WC_LOC_PROT_ERR) expected = IBV_WC_WR_FLUSH_ERR;
+      if (expected == IBV_WC_SUCCESS && wc.status != IBV_WC_SUCCESS) expected = IBV_WC_LOC_PROT_ERR;
+      EXPECT_EQ(wc.wr_id, i++);
+      EXPECT_EQ(wc.status, expected) << ibv_wc_status_str(wc.status);
+    }
+    EXPECT_EQ(expected, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(pair.a.mismatch(whole, 0, kLong, round), -1);
+    pair.reconnect();
+  }
+}
+
 }  // namespace
 }  // namespace verbatim::harness

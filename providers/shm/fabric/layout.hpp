@@ -263,7 +263,7 @@ struct QpRecord {
   std::atomic<std::uint64_t> stream_consumed;               ///< stream bytes copied out
   std::atomic<std::uint64_t> answered;                      ///< sequence of the last served request
   std::uint32_t answer_status;                              ///< ibv_wc_status
-  std::uint32_t reserved;
+  std::uint32_t refused;  ///< it ended because the memory of a receive is not what it was
   std::uint64_t
       answer_value;  ///< an atomic's old value, or where a read's bytes lie in our segment
   /// Of what the peer sends, the messages that have their receive of the shared queue.
