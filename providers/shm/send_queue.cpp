@@ -242,6 +242,10 @@ Step send_and_invalidate(Qp& qp, SendLock& lock, const PendingSend& send,
   return step;
 }
 
+bool is_dead(const Qp& qp) noexcept {
+  return qp.peer != nullptr && !qp.peer->alive.load(std::memory_order_acquire);
+}
+
 /// One step for the request at the head.
 Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
   if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD) return Step::waits(Wait::kNothing);
@@ -262,6 +266,9 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
       return Step::fails(IBV_WC_REM_OP_ERR);
     return Step::waits(wait);
   }
+  // What the dead have shown can still be copied from and to. The service thread ends that too, but
+  // may wait long for a lock that is taken again and again.
+  if (is_dead(qp)) return Step::fails(IBV_WC_RETRY_EXC_ERR);
   if (is_atomic(send.opcode)) return do_atomic(qp, send, local);
   switch (send.opcode) {
     case IBV_WR_SEND:
@@ -315,8 +322,7 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
   if (qp.datagrams != nullptr) return Step::waits(wait);  // it has judged that itself
   // A dead process answers nobody: no timeout to sit out, also when timeout 0 says for ever. What
   // it had done before it died, it has done.
-  if (qp.peer != nullptr && !qp.peer->alive.load(std::memory_order_acquire))
-    return Step::fails(IBV_WC_RETRY_EXC_ERR);
+  if (is_dead(qp)) return Step::fails(IBV_WC_RETRY_EXC_ERR);
   if (progress.wait != wait) {
     progress.wait = wait;
     progress.deadline = deadline_of(qp, wait);
@@ -415,6 +421,7 @@ void advance(Qp& qp, SendLock& lock) noexcept {
     if (result.kind == Step::Kind::kFail) {
       if (result.tell != 0) tell_fault(qp, result.tell);
       fail_sends(qp, result.status);
+      if (is_dead(qp)) raise_qp_event(qp, IBV_EVENT_QP_FATAL);  // as service_hooks.cpp would have
       return;
     }
     if (result.kind == Step::Kind::kWait) {
