@@ -162,11 +162,6 @@ TEST_F(HostileTest, HellosWithWrongThingsAreRefused) {
   std::snprintf(own_name, sizeof own_name, "%s/q%03x", folder_->path(), qpn_ >> kQpnBlockBits);
   UniqueFd listener(open(own_name, O_PATH | O_CLOEXEC));
   ASSERT_TRUE(listener.valid());
-  UniqueFd dead_place;
-  {
-    UniqueFd dead;
-    ASSERT_EQ(folder_->bind_apart(dead, dead_place), 0);
-  }
   UniqueFd shared_folder(open(folder_->path(), O_PATH | O_CLOEXEC));
   const int segment = forged_->fd();
   const int bells = forged_->doorbell_fd();
@@ -182,7 +177,6 @@ TEST_F(HostileTest, HellosWithWrongThingsAreRefused) {
       {"a file as way to wake it", segment, bells, segment, own, kLayoutVersion},
       {"a socket as way to wake it", segment, bells, socket_itself.get(), own, kLayoutVersion},
       {"the place of another kind of socket", segment, bells, listener.get(), own, kLayoutVersion},
-      {"the place of a dead socket", segment, bells, dead_place.get(), own, kLayoutVersion},
       {"a folder as way to wake it", segment, bells, shared_folder.get(), own, kLayoutVersion},
       {"swapped files", bells, segment, place_.get(), own, kLayoutVersion},
       {"no files", place_.get(), place_.get(), place_.get(), own, kLayoutVersion},
