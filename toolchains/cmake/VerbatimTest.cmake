@@ -2,7 +2,7 @@
 # One way to declare a GoogleTest executable.
 #
 #   verbatim_test(unit_rings SOURCES ring_test.cpp  LABELS unit fast  [TIMEOUT 60] [LINKS extra_target ...]
-#                 [NO_MAIN] [DEFINES X=1 ...] [PROPERTIES RUN_SERIAL TRUE])
+#                 [OPTIMISE 2] [NO_MAIN] [DEFINES X=1 ...] [PROPERTIES RUN_SERIAL TRUE])
 #
 # Tests see the whole tree ("runtime/base/result.hpp", "tests/support/..."), and link the archive as a user would.
 
@@ -32,15 +32,21 @@ function(verbatim_label_tests list)
 endfunction()
 
 function(verbatim_test target)
-  cmake_parse_arguments(PARSE_ARGV 1 test "NO_MAIN" "TIMEOUT" "SOURCES;LABELS;LINKS;DEFINES;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 1 test "NO_MAIN" "TIMEOUT;OPTIMISE" "SOURCES;LABELS;LINKS;DEFINES;PROPERTIES")
   if(test_UNPARSED_ARGUMENTS OR NOT test_SOURCES OR NOT test_LABELS)
     message(FATAL_ERROR "verbatim_test(${target}): SOURCES and LABELS are needed; unknown: '${test_UNPARSED_ARGUMENTS}'")
   endif()
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT 60)
   endif()
+  if(NOT DEFINED test_OPTIMISE)
+    set(test_OPTIMISE 0)
+  endif()
   add_executable(${target} ${test_SOURCES})
   verbatim_program(${target})
+  # Sentences run once: optimising them, and describing every template to a debugger, was most of the sanitizers' builds.
+  # What they call, the library and tests/support, is optimised as the preset says.
+  target_compile_options(${target} PRIVATE -O${test_OPTIMISE} $<$<BOOL:${VERBATIM_SANITIZE}>:-g1>)
   target_compile_definitions(${target} PRIVATE ${test_DEFINES})
   target_link_libraries(${target} PRIVATE ${test_LINKS} GTest::gmock GTest::gtest)
   if(NOT test_NO_MAIN)
