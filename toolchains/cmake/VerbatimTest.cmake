@@ -2,7 +2,7 @@
 # One way to declare a GoogleTest executable.
 #
 #   verbatim_test(unit_rings SOURCES ring_test.cpp  LABELS unit fast  [TIMEOUT 60] [LINKS extra_target ...]
-#                 [OPTIMISE 2] [NO_MAIN] [DEFINES X=1 ...] [PROPERTIES RUN_SERIAL TRUE])
+#                 [OPTIMISE 3] [NO_MAIN] [DEFINES X=1 ...] [PROPERTIES RUN_SERIAL TRUE])
 #
 # Tests see the whole tree ("runtime/base/result.hpp", "tests/support/..."), and link the archive as a user would.
 
