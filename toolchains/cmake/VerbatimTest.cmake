@@ -46,7 +46,10 @@ function(verbatim_test target)
   verbatim_program(${target})
   # Sentences run once: optimising them, and describing every template to a debugger, was most of the sanitizers' builds.
   # What they call, the library and tests/support, is optimised as the preset says.
-  target_compile_options(${target} PRIVATE -O${test_OPTIMISE} $<$<BOOL:${VERBATIM_SANITIZE}>:-g1>)
+  target_compile_options(${target} PRIVATE -O${test_OPTIMISE})
+  if(VERBATIM_SANITIZE)
+    target_compile_options(${target} PRIVATE -g1)
+  endif()
   target_compile_definitions(${target} PRIVATE ${test_DEFINES})
   target_link_libraries(${target} PRIVATE ${test_LINKS} GTest::gmock GTest::gtest)
   if(NOT test_NO_MAIN)
