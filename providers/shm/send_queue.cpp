@@ -337,7 +337,9 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
   } else if (qp.peer == nullptr && Node::get().is_meeting(qp.own->dest_qpn)) {
     if (progress.meeting_until == 0) progress.meeting_until = now + kServicePatienceNs;
     if (now < progress.meeting_until) progress.deadline = now + qp.retry_ns;
-  } else if (qp.peer != nullptr && progress.meeting_until != 0) {
+  } else if (progress.meeting_until != 0 &&
+             (qp.peer != nullptr || Node::get().find_peer(qp.own->dest_qpn) != nullptr)) {
+    // Met, maybe since the step looked: the next one attaches, and has the wire's time for it.
     progress.meeting_until = 0;
     progress.deadline = now + qp.retry_ns;
   }

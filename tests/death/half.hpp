@@ -83,6 +83,7 @@ class Half {
     std::uint32_t receives_posted = 0, receives_done = 0;
     bool met = false;
     bool failed = false;
+    bool send_failed = false;
     ibv_wc_status first_error = IBV_WC_SUCCESS;
   };
   bool receives(const Flow& flow) const;
