@@ -59,7 +59,7 @@ TEST_P(RcResources, NothingIsLeftWhenAllIsClosed) {
 }
 
 TEST_P(RcResources, TheAddressSpaceDoesNotGrowWithUse) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef VBT_UNDER_SANITIZER
   GTEST_SKIP() << "a sanitizer keeps memory that was freed";
 #endif
   use_everything(GetParam());

@@ -2,7 +2,7 @@
 # One way to declare a GoogleTest executable.
 #
 #   verbatim_test(unit_rings SOURCES ring_test.cpp  LABELS unit fast  [TIMEOUT 60] [LINKS extra_target ...]
-#                 [OPTIMISE 3] [NO_MAIN] [DEFINES X=1 ...] [PROPERTIES RUN_SERIAL TRUE])
+#                 [OPTIMISE 3] [API_ONLY] [NO_MAIN] [DEFINES X=1 ...] [PROPERTIES RUN_SERIAL TRUE])
 #
 # Tests see the whole tree ("runtime/base/result.hpp", "tests/support/..."), and link the archive as a user would.
 
@@ -31,8 +31,23 @@ function(verbatim_label_tests list)
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
 endfunction()
 
+# Sentences run once: optimising them, and describing every template to a debugger, was most of the sanitizers' builds. What
+# they call, the library and tests/support, is optimised as the preset says.
+function(verbatim_test_options target optimise api_only)
+  target_compile_options(${target} PRIVATE -O${optimise})
+  if(NOT VERBATIM_SANITIZE)
+    return()
+  endif()
+  target_compile_options(${target} PRIVATE -g1)
+  target_compile_definitions(${target} PRIVATE VBT_UNDER_SANITIZER)
+  # What is watched is behind the API. Not so for threads: ThreadSanitizer must see who waits for whom.
+  if(api_only AND VERBATIM_SANITIZE MATCHES address)
+    target_compile_options(${target} PRIVATE -fno-sanitize=all)
+  endif()
+endfunction()
+
 function(verbatim_test target)
-  cmake_parse_arguments(PARSE_ARGV 1 test "NO_MAIN" "TIMEOUT;OPTIMISE" "SOURCES;LABELS;LINKS;DEFINES;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 1 test "NO_MAIN;API_ONLY" "TIMEOUT;OPTIMISE" "SOURCES;LABELS;LINKS;DEFINES;PROPERTIES")
   if(test_UNPARSED_ARGUMENTS OR NOT test_SOURCES OR NOT test_LABELS)
     message(FATAL_ERROR "verbatim_test(${target}): SOURCES and LABELS are needed; unknown: '${test_UNPARSED_ARGUMENTS}'")
   endif()
@@ -44,12 +59,7 @@ function(verbatim_test target)
   endif()
   add_executable(${target} ${test_SOURCES})
   verbatim_program(${target})
-  # Sentences run once: optimising them, and describing every template to a debugger, was most of the sanitizers' builds.
-  # What they call, the library and tests/support, is optimised as the preset says.
-  target_compile_options(${target} PRIVATE -O${test_OPTIMISE})
-  if(VERBATIM_SANITIZE)
-    target_compile_options(${target} PRIVATE -g1)
-  endif()
+  verbatim_test_options(${target} ${test_OPTIMISE} ${test_API_ONLY})
   target_compile_definitions(${target} PRIVATE ${test_DEFINES})
   target_link_libraries(${target} PRIVATE ${test_LINKS} GTest::gmock GTest::gtest)
   if(NOT test_NO_MAIN)
