@@ -182,6 +182,15 @@ void run_rounds(std::uint64_t seed, std::uint32_t count) {
     if (round == 30) rounds.remember();
     if (::testing::Test::HasFailure()) break;
   }
+  // The name of somebody who was killed before anyone had met it goes when the next one comes, who
+  // is met.
+  const auto unmet = [&](std::uint32_t round) {
+    const Moment moment = Plan::of(seed, round).moment;
+    return moment == Moment::kOpening || moment == Moment::kConnecting;
+  };
+  std::uint32_t last = count;
+  while (unmet(last)) ++last;
+  rounds.run(Plan::of(seed, last));
   rounds.expect_nothing_left();
   rounds.quit();
   std::printf(
