@@ -148,8 +148,7 @@ bool send_datagram_now(Qp& qp, const ibv_send_wr& wr) noexcept {
   const ibv_sge& sge = *wr.sg_list;
   const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
   if ((wr.send_flags & IBV_SEND_INLINE) == 0) {
-    from = local_bytes(qp, sge, 0);
-    if (from == nullptr) return false;
+    if (!find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from)) return false;
   }
   std::uint32_t room;
   if (has_qkey(qp, *lane, wr.wr.ud.remote_qkey)) {

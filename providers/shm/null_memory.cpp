@@ -14,10 +14,9 @@ const unsigned char* null_source() noexcept { return zeros; }
 
 unsigned char* null_sink() noexcept { return sink; }
 
-bool names_null_memory(const RegionRecord* table, std::uint32_t capacity, std::uint32_t pd,
-                       std::uint32_t key) noexcept {
+bool names_null_memory(const KeyHolder& keys, std::uint32_t lkey) noexcept {
   Region region;
-  return find_region(table, capacity, key, region) && is_null_memory(region, pd);
+  return find_region(keys.regions, keys.capacity, lkey, region) && is_null_memory(region, keys.pd);
 }
 
 }  // namespace verbatim::shm

@@ -22,9 +22,17 @@ inline bool is_null_memory(const Region& region, std::uint32_t pd) noexcept {
   return region.pd == (holder::kNullMemory | pd);
 }
 
-/// Does `key` name null memory of this domain?
-[[gnu::cold, gnu::noinline]] bool names_null_memory(const RegionRecord* table,
-                                                    std::uint32_t capacity, std::uint32_t pd,
-                                                    std::uint32_t key) noexcept;
+/// Does `lkey` name null memory of this holder?
+[[gnu::cold, gnu::noinline]] bool names_null_memory(const KeyHolder& keys,
+                                                    std::uint32_t lkey) noexcept;
+
+/// find_local_bytes() for every key that a request may name: `at` is nullptr when it is null
+/// memory's, which has every address and every local right. False: the key does not allow it.
+[[nodiscard]] inline bool find_local_range(const KeyHolder& keys, std::uint32_t lkey,
+                                           std::uint64_t address, std::uint64_t bytes,
+                                           std::uint32_t need, unsigned char*& at) noexcept {
+  at = nullptr;
+  return find_local_bytes(keys, lkey, address, bytes, need, at) || names_null_memory(keys, lkey);
+}
 
 }  // namespace verbatim::shm

@@ -53,7 +53,7 @@ struct PendingSend {
   bool is_lost;     ///< nobody is behind the address
   bool is_foreign;  ///< the address handle is of another protection domain
   bool to_group;    ///< remote_address and swap are the halves of its GID
-  ibv_mw* window;  ///< BIND_MW; its address, length and rights are in the remote ones' words
+  ibv_mw* window;   ///< BIND_MW; its address, length and rights are in the remote ones' words
   ibv_mr* region;
 };
 
@@ -273,6 +273,7 @@ struct Qp : verbatim::Qp {
   static Qp& from(ibv_qp* qp) noexcept { return *reinterpret_cast<Qp*>(qp); }
   static Qp& from(ibv_qp_ex* qp) noexcept { return *reinterpret_cast<Qp*>(qp); }
 
+  KeyHolder keys() const noexcept { return {own_regions, own_region_capacity, pd_number}; }
   std::uint32_t queued() const noexcept { return queue_tail - queue_head; }
   /// Of the next message: which lap of the ring it belongs to.
   std::uint32_t lap() const noexcept {

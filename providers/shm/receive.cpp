@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/receive.hpp"
 
-#include <cerrno>
-#include <cstdlib>
-
 #include "providers/shm/datagram.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/null_memory.hpp"
 #include "providers/shm/reach.hpp"
 #include "providers/shm/receive_fast.hpp"
+#include "providers/shm/receive_place.hpp"
+#include "providers/shm/receive_window.hpp"
 #include "providers/shm/shared_receive.hpp"
 #include "providers/shm/windows.hpp"
 #include "runtime/base/log.hpp"
@@ -30,107 +28,12 @@ std::uint32_t lap_in_ring(const Qp& qp, std::uint64_t index) noexcept {
   return (static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff;
 }
 
-/// The posted receive that a message goes to.
-struct Receive {
-  std::uint64_t wr_id;
-  const ReceiveSge* sges;
-  std::uint32_t num_sge;
-};
-
-Receive view(const TakenReceive& taken) noexcept {
-  return {taken.wr_id, taken.sges, taken.num_sge};
-}
-
-HeldReceive* held_for(Qp& qp, std::uint64_t index) noexcept {
-  HeldReceive& held = qp.held[index & (qp.held_capacity - 1)];
-  return held.index == index ? &held : nullptr;
-}
-
-/// Finds the receive of message `index`, in `scratch` if it was taken from the shared queue just
-/// now. False: none is posted.
-bool receive_for(Qp& qp, std::uint64_t index, TakenReceive& scratch, Receive& out) noexcept {
-  if (qp.srq == nullptr) {
-    if (index == qp.rq_tail.load(std::memory_order_acquire)) return false;
-    const std::uint64_t at = qp.rq.at(index);
-    out = {qp.rq.wr_ids[at], qp.rq.sges_of(index), qp.rq.num_sge[at]};
-    return true;
-  }
-  if (const HeldReceive* held = held_for(qp, index); held != nullptr) {
-    out = view(held->receive);
-    return true;
-  }
-  if (!take_receive(qp, scratch)) return false;
-  out = view(scratch);
-  return true;
-}
-
-/// The message is not whole yet: a receive that was taken for it stays with it.
-void hold(Qp& qp, std::uint64_t index, const TakenReceive& taken) noexcept {
-  if (qp.srq == nullptr || held_for(qp, index) != nullptr) return;
-  qp.held[index & (qp.held_capacity - 1)] = {index, taken};
-}
-
-/// Makes room to hold the receives of all messages from the first not completed to `index`.
-bool can_hold(Qp& qp, std::uint64_t index) noexcept {
-  const std::uint64_t head = qp.rq_head.load(std::memory_order_relaxed);
-  if (qp.srq == nullptr || index - head < qp.held_capacity) return true;
-  const std::uint32_t capacity = 2 * qp.held_capacity;
-  HeldReceive* more = make_held(capacity);
-  if (more == nullptr) return false;
-  for (std::uint64_t i = head; i != head + qp.held_capacity; ++i)
-    if (const HeldReceive* held = held_for(qp, i); held != nullptr)
-      more[i & (capacity - 1)] = *held;
-  std::free(qp.held);
-  qp.held = more;
-  qp.held_capacity = capacity;
-  return index - head < capacity;
-}
-
-/// The message is done with.
-void finish(Qp& qp, std::uint64_t index) noexcept {
-  if (qp.srq != nullptr) {
-    if (HeldReceive* held = held_for(qp, index); held != nullptr) held->index = HeldReceive::kNone;
-    qp.rq_tail.store(index + 1, std::memory_order_relaxed);  // never a receive of its own
-  }
-  finish_receive(qp, index);
-}
-
-/// The receive as ranges of our memory. A status other than SUCCESS: it cannot take `bytes`.
-ibv_wc_status receive_ranges(const Qp& qp, const Receive& receive, std::uint64_t bytes,
-                             LocalRange* out) noexcept {
-  const std::uint32_t pd = qp.srq != nullptr ? qp.srq->keys.pd : qp.pd_number;
-  std::uint64_t room = 0;
-  for (std::uint32_t i = 0; i < receive.num_sge; ++i) {
-    const ReceiveSge& sge = receive.sges[i];
-    room += sge.length;
-    out[i] = {nullptr, sge.length};
-    if (sge.length == 0) continue;
-    Region region;
-    std::uint64_t offset;
-    if (!find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region))
-      return IBV_WC_LOC_PROT_ERR;
-    if (is_null_memory(region, pd)) continue;
-    if (region.pd != pd || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
-        !region.contains(sge.address, sge.length, offset))
-      return IBV_WC_LOC_PROT_ERR;
-    out[i].at = reinterpret_cast<unsigned char*>(region.address + offset);
-  }
-  return bytes > room ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
-}
-
-/// Bytes that it takes.
-std::uint64_t room_of(const Receive& receive) noexcept {
-  std::uint64_t room = 0;
-  for (std::uint32_t i = 0; i < receive.num_sge; ++i) room += receive.sges[i].length;
-  return room;
-}
-
 /// Ends the receive in an error, and the QP with it once the CQ's lock is free.
 Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, ibv_wc_status status,
                    ibv_wc& wc) noexcept {
   fill_receive(wc, qp, receive.wr_id, 0, 0);
   wc.status = status;
-  finish(qp, index);
+  finish_message(qp, index);
   // Who is in the middle of it learns why, once it sees that we accept no more.
   if (status == IBV_WC_LOC_PROT_ERR) poke(qp.own->refused, 1u);
   // What its sender sent behind it is not taken any more: this matches no session.
@@ -139,69 +42,6 @@ Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, ibv_wc_s
   qp.lied = qp.lied || status == IBV_WC_LOC_QP_OP_ERR;
   qp.recv_cq->has_broken = true;
   return Taken::kCompletion;
-}
-
-/// Window bytes [position, position + bytes) to message bytes from `from` on.
-bool take_from_window(const Qp& qp, const LocalRange* ranges, std::uint32_t count,
-                      std::uint64_t from, std::uint64_t position, std::uint64_t bytes) noexcept {
-  const std::uint64_t w = qp.rx_remote->window.load(std::memory_order_acquire);
-  const std::uint32_t log = window::log(w);
-  if (w == 0 || log > 40) return false;
-  const std::uint64_t size = std::uint64_t{1} << log;
-  const auto* base = qp.rx_peer->segment.at<unsigned char>(window::offset(w), size);
-  if (base == nullptr || bytes > size) return false;
-  const std::uint64_t start = position & (size - 1);
-  const std::uint64_t first = bytes < size - start ? bytes : size - start;
-  scatter(ranges, count, from, base + start, first);
-  if (first < bytes) scatter(ranges, count, from + first, base, bytes - first);
-  return true;
-}
-
-constexpr std::uint64_t align_up(std::uint64_t n) { return (n + 63) & ~std::uint64_t{63}; }
-
-void publish_stream_consumed(Qp& qp, std::uint64_t position) noexcept {
-  qp.own->stream_consumed.store(position, std::memory_order_release);
-}
-
-enum class Pull {
-  kWhole,  ///< the message is where it belongs
-  kPart,   ///< so is what has come of it, or as much as was to be pulled
-  kBroken  ///< the peer speaks of bytes that it does not have
-};
-
-/// Copies out at most `most` bytes, in pieces, of a message that flows through the window.
-Pull pull_stream(Qp& qp, const Slot& slot, std::uint64_t length, std::uint64_t start,
-                 const LocalRange* ranges, std::uint32_t count, std::uint64_t most) noexcept {
-  constexpr std::uint64_t kPiece = 32u << 10;
-  const std::uint64_t stop = most < ~qp.stream_taken ? qp.stream_taken + most : ~std::uint64_t{0};
-  for (;;) {
-    // Pairs with the stores in stream_on(); the word for "the rest is placed" first, since what it
-    // cuts off was never produced.
-    std::uint64_t end = __atomic_load_n(&slot.large.placed_from, __ATOMIC_ACQUIRE);
-    if (end > length) end = length;
-    const std::uint64_t produced = qp.rx_remote->stream_produced.load(std::memory_order_acquire);
-    if (qp.stream_taken >= end) break;
-    std::uint64_t n = produced - start - qp.stream_taken;
-    if (produced - start < qp.stream_taken) n = 0;
-    if (n > end - qp.stream_taken) n = end - qp.stream_taken;
-    if (n > kPiece) n = kPiece;
-    if (n == 0 || qp.stream_taken >= stop) return Pull::kPart;
-    if (!take_from_window(qp, ranges, count, qp.stream_taken, start + qp.stream_taken, n))
-      return Pull::kBroken;
-    qp.stream_taken += n;
-    publish_stream_consumed(qp, start + qp.stream_taken);
-  }
-  publish_stream_consumed(qp, align_up(start + qp.stream_taken));
-  qp.stream_taken = 0;
-  return Pull::kWhole;
-}
-
-/// Copies out a message that lies whole in the window.
-Pull pull_window(Qp& qp, std::uint64_t length, std::uint64_t start, const LocalRange* ranges,
-                 std::uint32_t count) noexcept {
-  if (!take_from_window(qp, ranges, count, qp.headroom, start, length)) return Pull::kBroken;
-  publish_stream_consumed(qp, align_up(start + length));
-  return Pull::kWhole;
 }
 
 /// The sender may be in the middle of something that we had accepted before our error; also when it
@@ -250,21 +90,18 @@ Taken take_shared_small(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) n
     const std::uint64_t at = srq.store.at(taken);
     if (taken == srq.posted || srq.limit != 0 || srq.store.num_sge[at] != 1) return Taken::kNotYet;
     const ReceiveSge sge = *srq.store.sges_of(taken);
-    Region region;
-    std::uint64_t offset;
-    if (needed > sge.length ||
-        !find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) ||
-        region.pd != srq.keys.pd || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
-        !region.contains(sge.address, sge.length, offset))
+    unsigned char* place;
+    if (needed > sge.length || !find_local_bytes(srq.keys, sge.lkey, sge.address, sge.length,
+                                                 IBV_ACCESS_LOCAL_WRITE, place))
       return Taken::kNotYet;
-    to = {reinterpret_cast<unsigned char*>(region.address + offset), sge.length};
+    to = {place, sge.length};
     wr_id = srq.store.wr_ids[at];
     use_up_locked(srq, qp, taken);
   }
   copy_small(to.at + qp.headroom, slot.data, bytes);
   fill_receive(wc, qp, wr_id, bytes, h);
   if (qp.lane.face != nullptr) describe_datagram(qp, &to, 1, h, wc);
-  finish(qp, index);
+  finish_message(qp, index);
   return Taken::kCompletion;
 }
 
@@ -352,7 +189,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
     wc.wc_flags |= IBV_WC_WITH_INV;
     wc.invalidated_rkey = header::immediate(h);
   }
-  finish(qp, index);
+  finish_message(qp, index);
   return Taken::kCompletion;
 }
 
@@ -497,51 +334,6 @@ bool has_message(Qp& qp) noexcept {
   if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr)
     return has_receive(*qp.datagrams->inbox);
   return index != qp.rq_tail.load(std::memory_order_acquire);
-}
-
-namespace {
-
-/// UD: a store of its own, but shared by the lanes that lead to it. Else the receives are posted to
-/// the queue that the application shares.
-int post_to_inbox(Qp& qp, const ibv_recv_wr& wr) noexcept {
-  if (qp.datagrams == nullptr || qp.datagrams->inbox == nullptr) return EINVAL;
-  ibv_recv_wr one = wr;
-  ibv_recv_wr* bad;
-  one.next = nullptr;
-  const int error = post_shared(*qp.datagrams->inbox, &one, &bad);
-  if (error == 0 && qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) announce(qp);
-  return error;
-}
-
-}  // namespace
-
-int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept {
-  const std::uint32_t mode = qp.mode.load(std::memory_order_acquire);
-  if (mode == IBV_QPS_RESET) return EINVAL;
-  if (qp.srq != nullptr) return post_to_inbox(qp, wr);
-  if (const int error = qp.rq.check(wr); error != 0) return error;
-  const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
-  if (index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq.max) return ENOMEM;
-  if (qp.rq.credits == nullptr) {
-    // The queue's memory comes with the first receive.
-    const std::uint64_t offset = qp.rq.make();
-    if (offset == 0) return ENOMEM;
-    // Publishes the queue; pairs with the load in attach().
-    qp.own->rq_credits.store(offset, std::memory_order_release);
-  }
-  const std::uint64_t credit =
-      qp.rq.fill(index, wr, {qp.own_regions, qp.own_region_capacity, qp.pd_number});
-  qp.rq_tail.store(index + 1, std::memory_order_release);
-  qp.rq.credits[qp.rq.at(index)].store(credit, std::memory_order_release);
-  if (mode == IBV_QPS_ERR) announce(qp);
-  return 0;
-}
-
-HeldReceive* make_held(std::uint32_t capacity) noexcept {
-  auto* held = static_cast<HeldReceive*>(std::malloc(capacity * sizeof(HeldReceive)));
-  for (std::uint32_t i = 0; held != nullptr && i < capacity; ++i)
-    held[i].index = HeldReceive::kNone;
-  return held;
 }
 
 }  // namespace verbatim::shm

@@ -65,14 +65,11 @@ inline void finish_receive(Qp& qp, std::uint64_t index) noexcept {
   const std::uint64_t at = qp.rq.at(index);
   if (bytes != 0) {
     const ReceiveSge& sge = qp.rq.sges[at * qp.rq.max_sge];
-    Region region;
-    std::uint64_t offset;
-    if (bytes > sge.length ||
-        !find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) ||
-        region.pd != qp.pd_number || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
-        !region.contains(sge.address, bytes, offset)) [[unlikely]]
+    unsigned char* to;
+    if (bytes > sge.length || !find_local_bytes(qp.keys(), sge.lkey, sge.address, bytes,
+                                                IBV_ACCESS_LOCAL_WRITE, to)) [[unlikely]]
       return take_slowly(qp, slot, h, wc);
-    copy_small(reinterpret_cast<unsigned char*>(region.address + offset), slot.data, bytes);
+    copy_small(to, slot.data, bytes);
   }
   fill_receive(wc, qp, qp.rq.wr_ids[at], bytes, h);
   finish_receive(qp, index);
@@ -85,14 +82,12 @@ inline void finish_receive(Qp& qp, std::uint64_t index) noexcept {
   for (; wr != nullptr; wr = wr->next) {
     const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
     const std::uint64_t at = qp.rq.at(index);
-    Region region;
-    std::uint64_t offset;
+    const unsigned char* place;
     const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
     if (qp.rq.credits == nullptr || mode < IBV_QPS_INIT || mode > IBV_QPS_SQE || wr->num_sge != 1 ||
         index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq.max ||
-        !find_region(qp.own_regions, qp.own_region_capacity, wr->sg_list->lkey, region) ||
-        region.pd != qp.pd_number || (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
-        !region.contains(wr->sg_list->addr, wr->sg_list->length, offset)) [[unlikely]] {
+        !find_local_bytes(qp.keys(), wr->sg_list->lkey, wr->sg_list->addr, wr->sg_list->length,
+                          IBV_ACCESS_LOCAL_WRITE, place)) [[unlikely]] {
       if (const int error = post_recv_slowly(qp, *wr); error != 0) {
         *bad_wr = wr;
         return error;

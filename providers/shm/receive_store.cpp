@@ -6,7 +6,6 @@
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/null_memory.hpp"
-#include "providers/shm/region_fast.hpp"
 
 namespace verbatim::shm {
 
@@ -57,12 +56,9 @@ std::uint64_t ReceiveStore::fill(std::uint64_t index, const ibv_recv_wr& wr,
     const ibv_sge& sge = wr.sg_list[i];
     to[i] = {sge.addr, sge.length, sge.lkey};
     bytes += sge.length;
-    Region region;
-    std::uint64_t offset;
-    if (sge.length != 0 && (!find_region(keys.regions, keys.capacity, sge.lkey, region) ||
-                            (region.pd != keys.pd && !is_null_memory(region, keys.pd)) ||
-                            (region.access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
-                            !region.contains(sge.addr, sge.length, offset)))
+    unsigned char* place;
+    if (sge.length != 0 &&
+        !find_local_range(keys, sge.lkey, sge.addr, sge.length, IBV_ACCESS_LOCAL_WRITE, place))
       bad = true;
   }
   wr_ids[at(index)] = wr.wr_id;

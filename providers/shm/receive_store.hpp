@@ -15,15 +15,9 @@
 #include <cstdint>
 
 #include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/region_fast.hpp"
 
 namespace verbatim::shm {
-
-/// Whose keys a receive may name.
-struct KeyHolder {
-  const RegionRecord* regions;
-  std::uint32_t capacity;
-  std::uint32_t pd;
-};
 
 struct ReceiveStore {
   std::uint32_t log = 0;  ///< of the entries

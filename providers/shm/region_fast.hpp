@@ -62,4 +62,35 @@ inline bool find_region(const RegionRecord* table, std::uint32_t capacity, std::
   return true;
 }
 
+/// Whose keys a request may name.
+struct KeyHolder {
+  const RegionRecord* regions;
+  std::uint32_t capacity;
+  std::uint32_t pd;
+};
+
+/// Where the bytes of an SGE of ours lie. False: its key is not for memory of this holder, with the
+/// rights `need`, that has all of them. The one judge of local keys, of sends and of receives; null
+/// memory is beyond it (find_local_range).
+template <class Byte>
+[[gnu::always_inline]] inline bool find_local_bytes(const KeyHolder& keys, std::uint32_t lkey,
+                                                    std::uint64_t address, std::uint64_t bytes,
+                                                    std::uint32_t need, Byte*& at) noexcept {
+  const std::uint32_t index = lkey >> 8;
+  if (index >= keys.capacity) [[unlikely]]
+    return false;
+  // Our own table: its words need no copy to be judged by. Record 0 is nobody's, so key 0 finds
+  // nothing.
+  const RegionRecord& record = keys.regions[index];
+  if (record.serial.load(std::memory_order_acquire) == 0 || peek(record.key) != lkey ||
+      peek(record.pd) != keys.pd || (peek(record.access) & need) != need) [[unlikely]]
+    return false;
+  const std::uint64_t offset = address - peek(record.iova);  // huge when address lies before it
+  const std::uint64_t length = peek(record.length);
+  if (offset > length || bytes > length - offset) [[unlikely]]
+    return false;
+  at = reinterpret_cast<Byte*>(peek(record.address) + offset);
+  return true;
+}
+
 }  // namespace verbatim::shm

@@ -52,17 +52,6 @@ class CompletionWriter {
   bool held_ = false;
 };
 
-/// Where the bytes of an SGE lie, or nullptr: the key does not allow it.
-inline unsigned char* local_bytes(const Qp& qp, const ibv_sge& sge, std::uint32_t need) noexcept {
-  Region region;
-  std::uint64_t offset;
-  if (!find_region(qp.own_regions, qp.own_region_capacity, sge.lkey, region) ||
-      region.pd != qp.pd_number || (region.access & need) != need ||
-      !region.contains(sge.addr, sge.length, offset))
-    return nullptr;
-  return reinterpret_cast<unsigned char*>(region.address + offset);
-}
-
 /// Where the peer's bytes lie in our address space, or nullptr: not mapped, or not allowed.
 inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64_t address,
                                    std::uint64_t bytes, std::uint32_t need) noexcept {
@@ -116,8 +105,8 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
     return true;
   }
   if (bytes > kFastWriteBytes) return false;
-  const unsigned char* from = local_bytes(qp, sge, 0);
-  if (from == nullptr) return false;
+  const unsigned char* from;
+  if (!find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from)) return false;
   if (bytes <= 64)
     copy_small(to, from, bytes);
   else
@@ -125,32 +114,23 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   return true;
 }
 
-[[gnu::always_inline]] inline bool send_fast(Qp& qp, const ibv_send_wr& wr,
-                                             std::uint32_t flags) noexcept {
-  if (wr.num_sge != 1) return false;
-  const ibv_sge& sge = *wr.sg_list;
-  const std::uint32_t bytes = sge.length;
-  if (bytes > Slot::kInlineBytes) return false;
-  if (qp.credits == nullptr) return send_shared_fast(qp, wr, flags);
-  // The receive that this message will use up: posted (its lap), sound, long enough?
+/// Publishes a message that fits a slot, against the receive that it will use up. False: none is
+/// posted (its lap), or it is not sound, or not long enough.
+[[gnu::always_inline]] inline bool publish_small(Qp& qp, const unsigned char* from,
+                                                 std::uint32_t bytes, std::uint32_t flags,
+                                                 std::uint32_t immediate) noexcept {
   const std::uint64_t at = qp.sent & qp.remote_rq_mask;
   const std::uint64_t credit = qp.credits[at].load(std::memory_order_acquire);
   const std::uint32_t lap = qp.lap();
   if (static_cast<std::uint32_t>(credit >> 32) != lap ||
       (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ||
-      bytes > (static_cast<std::uint32_t>(credit) & Credit::kLengthMask))
+      bytes > (static_cast<std::uint32_t>(credit) & Credit::kLengthMask)) [[unlikely]]
     return false;
-  const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
-  if ((wr.send_flags & IBV_SEND_INLINE) == 0) {
-    from = local_bytes(qp, sge, 0);
-    if (from == nullptr) return false;
-  }
   // That receive being posted means that the slot's last message was taken: no fullness to check.
   Slot& slot = qp.ring[at];
   copy_small(slot.data, from, bytes);
-  if ((wr.send_flags & IBV_SEND_SOLICITED) != 0) flags |= header::kSolicited;
   // Publishes the slot; pairs with the load in poll_rings().
-  slot.header.store(header::make(lap, SlotKind::kInline, flags, bytes, wr.imm_data),
+  slot.header.store(header::make(lap, SlotKind::kInline, flags, bytes, immediate),
                     std::memory_order_release);
   ++qp.sent;
   // The receiver turns this word on before its last look at the ring, with a fence on both sides
@@ -159,6 +139,20 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
       [[unlikely]]
     ring_peer(qp, (flags & header::kSolicited) != 0);
   return true;
+}
+
+[[gnu::always_inline]] inline bool send_fast(Qp& qp, const ibv_send_wr& wr,
+                                             std::uint32_t flags) noexcept {
+  if (wr.num_sge != 1) return false;
+  const ibv_sge& sge = *wr.sg_list;
+  if (sge.length > Slot::kInlineBytes) return false;
+  if (qp.credits == nullptr) return send_shared_fast(qp, wr, flags);
+  const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
+  if ((wr.send_flags & IBV_SEND_INLINE) == 0) {
+    if (!find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from)) return false;
+  }
+  if ((wr.send_flags & IBV_SEND_SOLICITED) != 0) flags |= header::kSolicited;
+  return publish_small(qp, from, sge.length, flags, wr.imm_data);
 }
 
 [[gnu::always_inline]] inline bool perform_fast(Qp& qp, const ibv_send_wr& wr,

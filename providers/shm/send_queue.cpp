@@ -10,6 +10,7 @@
 #include "providers/shm/live.hpp"
 #include "providers/shm/null_memory.hpp"
 #include "providers/shm/send_fast.hpp"
+#include "providers/shm/send_wait.hpp"
 #include "providers/shm/service_requests.hpp"
 #include "providers/shm/windows.hpp"
 #include "runtime/base/log.hpp"
@@ -17,32 +18,6 @@
 
 namespace verbatim::shm {
 namespace {
-
-constexpr std::uint64_t kForEver = ~std::uint64_t{0};
-
-bool is_atomic(unsigned opcode) noexcept {
-  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-bool knows(unsigned opcode) noexcept {
-  switch (opcode) {
-    case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM:
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-    case IBV_WR_RDMA_READ:
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-    case IBV_WR_SEND_WITH_INV:
-    case IBV_WR_LOCAL_INV:
-    case IBV_WR_BIND_MW:
-    case IBV_WR_ATOMIC_WRITE:
-    case IBV_WR_FLUSH:
-      return true;
-    default:
-      return false;
-  }
-}
 
 ibv_wc_opcode completed_as(unsigned opcode) noexcept {
   switch (opcode) {
@@ -68,67 +43,12 @@ ibv_wc_opcode completed_as(unsigned opcode) noexcept {
   }
 }
 
-/// IBTA table 45: what an unreliable connection has no answers for.
-bool needs_reliability(unsigned opcode) noexcept {
-  return opcode == IBV_WR_RDMA_READ || is_atomic(opcode) || opcode == IBV_WR_ATOMIC_WRITE ||
-         opcode == IBV_WR_FLUSH;
-}
-
 /// Nothing of it concerns the peer.
 bool is_at_home(unsigned opcode) noexcept {
   return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV;
 }
 
-/// What only some operations demand of a request. FLUSH stands in wr.atomic: compare_add is the
-/// length, swap is type | level << 8; ibv_wr_flush puts it there.
-int check_form(const ibv_send_wr& wr) noexcept {
-  switch (wr.opcode) {
-    case IBV_WR_BIND_MW:
-      return check_bind(wr);
-    case IBV_WR_LOCAL_INV:
-      return wr.num_sge != 0 ? EINVAL : 0;
-    case IBV_WR_ATOMIC_WRITE: {
-      std::uint64_t bytes = 0;
-      for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
-      return bytes != 8 ? EINVAL : 0;
-    }
-    case IBV_WR_FLUSH: {
-      constexpr std::uint64_t kTypes = IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT;
-      const std::uint64_t type = wr.wr.atomic.swap & 0xff;
-      const std::uint64_t level = wr.wr.atomic.swap >> 8;
-      return wr.num_sge != 0 || type == 0 || (type & ~kTypes) != 0 || level > IBV_FLUSH_MR ? EINVAL
-                                                                                           : 0;
-    }
-    default:
-      return 0;
-  }
-}
-
 }  // namespace
-
-// Everything that a HCA's driver would refuse before the hardware sees it.
-int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
-  const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
-  if (mode < IBV_QPS_RTS) {
-    tell_if_inherited();
-    return EINVAL;
-  }
-  if (!knows(wr.opcode)) return EINVAL;
-  if (qp.plain.qp_type == IBV_QPT_UC && needs_reliability(wr.opcode)) return EINVAL;
-  if (wr.num_sge < 0 || wr.num_sge > qp.max_send_sge) return EINVAL;
-  if (wr.num_sge != 0 && wr.sg_list == nullptr) return EINVAL;
-  const bool reads = wr.opcode == IBV_WR_RDMA_READ || is_atomic(wr.opcode);
-  if (reads && qp.attributes.max_rd_atomic == 0 && mode != IBV_QPS_ERR) return EINVAL;
-  if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
-    if (reads) return EINVAL;
-    std::uint64_t bytes = 0;
-    for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
-    if (bytes > qp.max_inline) return EINVAL;
-  }
-  if (const int error = check_form(wr); error != 0) return error;
-  if (qp.sq_next - qp.sq_polled.load(std::memory_order_acquire) >= qp.sq_entries) return ENOMEM;
-  return 0;
-}
 
 // It comes with its first use: most QPs never wait.
 bool make_queue(Qp& qp) noexcept {
@@ -242,10 +162,6 @@ Step send_and_invalidate(Qp& qp, SendLock& lock, const PendingSend& send,
   return step;
 }
 
-bool is_dead(const Qp& qp) noexcept {
-  return qp.peer != nullptr && !qp.peer->alive.load(std::memory_order_acquire);
-}
-
 /// One step for the request at the head.
 Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
   if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD) return Step::waits(Wait::kNothing);
@@ -286,99 +202,6 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
   return write_or_read(qp, lock, send, local);
 }
 
-/// A wire's timeout says nothing of how long a living process may wait for a core: its service
-/// thread gets at least so long.
-constexpr std::uint64_t kServicePatienceNs = 4'000'000'000;
-
-/// When a wait becomes an error; the rules of IBTA 9.7.6.1.3 (timeouts) and 9.7.5.2.8 (RNR).
-std::uint64_t deadline_of(const Qp& qp, Wait wait) noexcept {
-  if (wait == Wait::kStream) return kForEver;
-  if (wait == Wait::kQuiet) return now_ns() + kQuietBoundNs;
-  if (wait != Wait::kReceive) {
-    if (qp.retry_ns == kForEver) return kForEver;
-    const bool of_service = wait == Wait::kArena || wait == Wait::kService;
-    return now_ns() +
-           (of_service && qp.retry_ns < kServicePatienceNs ? kServicePatienceNs : qp.retry_ns);
-  }
-  if (qp.rnr_retry == 7) return kForEver;
-  // IBTA table 45: the 32 codes of the RNR timer in units of 10 us.
-  static constexpr std::uint32_t kTens[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
-                                              16,    24,   32,   48,    64,    96,    128,   192,
-                                              256,   384,  512,  768,   1024,  1536,  2048,  3072,
-                                              4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
-  const std::uint32_t code = peek(qp.remote->min_rnr_timer) & 31u;
-  return now_ns() + std::uint64_t{qp.rnr_retry} * kTens[code] * 10'000;
-}
-
-ibv_wc_status status_of_timeout(Wait wait) noexcept {
-  if (wait == Wait::kQuiet) return IBV_WC_MW_BIND_ERR;
-  return wait == Wait::kReceive ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_RETRY_EXC_ERR;
-}
-
-/// The head cannot move: decides whether it may go on waiting.
-Step judge_wait(Qp& qp, Wait wait) noexcept {
-  Progress& progress = qp.progress;
-  if (wait == Wait::kNothing) return Step::waits(wait);   // SQD: until the state changes
-  if (qp.datagrams != nullptr) return Step::waits(wait);  // it has judged that itself
-  // A dead process answers nobody: no timeout to sit out, also when timeout 0 says for ever. What
-  // it had done before it died, it has done.
-  if (is_dead(qp)) return Step::fails(IBV_WC_RETRY_EXC_ERR);
-  if (progress.wait != wait) {
-    progress.wait = wait;
-    progress.deadline = deadline_of(qp, wait);
-  }
-  if (progress.deadline == kForEver) return Step::waits(wait);
-  // The clock of the wire starts when the processes have met, or when nobody is there to be met.
-  // One reading for all that follows: we may not run for longer than the wire's time between any
-  // two.
-  const std::uint64_t now = now_ns();
-  if (wait != Wait::kPeer) {
-    progress.meeting_until = 0;
-  } else if (qp.peer == nullptr && Node::get().is_meeting(qp.own->dest_qpn)) {
-    if (progress.meeting_until == 0) progress.meeting_until = now + kServicePatienceNs;
-    if (now < progress.meeting_until) progress.deadline = now + qp.retry_ns;
-  } else if (progress.meeting_until != 0 &&
-             (qp.peer != nullptr || Node::get().find_peer(qp.own->dest_qpn) != nullptr)) {
-    // Met, maybe since the step looked: the next one attaches, and has the wire's time for it.
-    progress.meeting_until = 0;
-    progress.deadline = now + qp.retry_ns;
-  }
-  if (now >= progress.deadline) return Step::fails(status_of_timeout(wait));
-  return Step::waits(wait);
-}
-
-bool is_local(ibv_wc_status status) noexcept {
-  return status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR ||
-         status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_MW_BIND_ERR;
-}
-
-/// On an unreliable connection a request that cannot be delivered is lost, and done (IBTA 9.8.2):
-/// only what is wrong on our own side is an error. But for processes that are about to meet.
-Step lose(Qp& qp, const Step& result) noexcept {
-  switch (result.kind) {
-    case Step::Kind::kFail:
-      if (is_local(result.status)) return result;
-      if (result.tell == kToldInReceive) tell_fault(qp, result.tell);
-      return Step::done();
-    case Step::Kind::kWait: {
-      if (qp.datagrams != nullptr) return result;
-      if (result.wait == Wait::kReceive) return Step::done();
-      if (result.wait != Wait::kPeer) return result;
-      const std::uint32_t dest_qpn = qp.own->dest_qpn;
-      if (qp.peer != nullptr) return Step::done();
-      // Met just now counts as meeting: the next step attaches.
-      if (!Node::get().is_meeting(dest_qpn) && Node::get().find_peer(dest_qpn) == nullptr)
-        return Step::done();
-      const std::uint64_t now = now_ns();
-      std::uint64_t& until = qp.progress.meeting_until;
-      if (until == 0) until = now + kServicePatienceNs;
-      return now < until ? result : Step::done();
-    }
-    default:
-      return result;
-  }
-}
-
 void mark_pending(Qp& qp) noexcept {
   if (qp.is_pending.load(std::memory_order_relaxed)) return;
   Cq& cq = *qp.send_cq;
@@ -401,9 +224,7 @@ bool resolve_local(const Qp& qp, const PendingSend& send, const ibv_sge* sges, s
     out[i].length = sges[i].length;
     out[i].at = reinterpret_cast<unsigned char*>(sges[i].addr);
     if (send.is_inline || sges[i].length == 0) continue;
-    out[i].at = local_bytes(qp, sges[i], need);
-    if (out[i].at == nullptr &&
-        !names_null_memory(qp.own_regions, qp.own_region_capacity, qp.pd_number, sges[i].lkey))
+    if (!find_local_range(qp.keys(), sges[i].lkey, sges[i].addr, sges[i].length, need, out[i].at))
       return false;
   }
   return true;

@@ -15,6 +15,10 @@ namespace verbatim::shm {
 [[gnu::cold, gnu::noinline]] int post_slowly(Qp& qp, SendLock& lock,
                                              const ibv_send_wr& wr) noexcept;
 
+inline bool is_atomic(unsigned opcode) noexcept {
+  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
 /// What a post refuses: 0, EINVAL, or ENOMEM (queue full).
 int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept;
 /// The memory of the queue, for requests with and without inline data. False: there is none.

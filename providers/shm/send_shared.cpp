@@ -46,7 +46,7 @@ bool look(Qp& qp, std::uint64_t& credit) noexcept {
 
 /// The first receive that neither others have used up nor our own messages on their way will.
 std::uint64_t first_free(const Qp& qp) noexcept {
-  // In this order: see take_receive().
+  // In this order: see use_up_locked().
   const std::uint64_t taken = qp.shared.record->taken.load(std::memory_order_acquire);
   const std::uint64_t served = qp.remote->served.load(std::memory_order_acquire);
   return served > qp.sent ? taken : taken + (qp.sent - served);
@@ -91,8 +91,7 @@ bool send_shared_fast(Qp& qp, const ibv_send_wr& wr, std::uint32_t flags) noexce
   if (next_shared_credit(qp, room) != CreditState::kGood || sge.length > room) return false;
   const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
   if ((wr.send_flags & IBV_SEND_INLINE) == 0) {
-    from = local_bytes(qp, sge, 0);
-    if (from == nullptr) return false;
+    if (!find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from)) return false;
   }
   copy_small(next_slot(qp).data, from, sge.length);
   if ((wr.send_flags & IBV_SEND_SOLICITED) != 0) flags |= header::kSolicited;

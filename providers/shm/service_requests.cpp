@@ -72,8 +72,8 @@ unsigned char* target(const Qp& qp, std::uint32_t rkey, std::uint64_t iova, std:
       !region.contains(iova, length, offset))
     return nullptr;
   const std::uint64_t at = region.address + offset;
-  // A peer may name any address of a region on demand; receives are our application's own.
-  if ((region.access & IBV_ACCESS_ON_DEMAND) != 0 && need != IBV_ACCESS_LOCAL_WRITE &&
+  // A peer may name any address of a region on demand.
+  if ((region.access & IBV_ACCESS_ON_DEMAND) != 0 &&
       fault_in(at, length, need != IBV_ACCESS_REMOTE_READ) != 0)
     return nullptr;
   return reinterpret_cast<unsigned char*>(at);
@@ -89,10 +89,10 @@ bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned
   LocalRange ranges[kMaxSge];
   std::uint64_t room = 0;
   for (std::uint32_t i = 0; i < qp.rq.max_sge; ++i) {
-    ranges[i] = {target(qp, sges[i].lkey, sges[i].address, sges[i].length, IBV_ACCESS_LOCAL_WRITE),
-                 sges[i].length};
-    if (ranges[i].at == nullptr && ranges[i].length != 0 &&
-        !names_null_memory(qp.own_regions, qp.own_region_capacity, qp.pd_number, sges[i].lkey))
+    const ReceiveSge& sge = sges[i];
+    ranges[i] = {nullptr, sge.length};
+    if (sge.length != 0 && !find_local_range(qp.keys(), sge.lkey, sge.address, sge.length,
+                                             IBV_ACCESS_LOCAL_WRITE, ranges[i].at))
       return false;
     room += ranges[i].length;
   }

@@ -10,7 +10,6 @@
 #include "providers/shm/qp.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
-#include "runtime/base/scope_exit.hpp"
 
 namespace verbatim::shm {
 namespace {

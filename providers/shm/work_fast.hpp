@@ -87,7 +87,8 @@ namespace verbatim::shm {
   WorkEntry& entry = *qp.work->current;
   entry.sge = {address, length, lkey};
   entry.wr.num_sge = 1;
-  if (static_cast<std::int64_t>(length) <= entry.room) entry.from = local_bytes(qp, entry.sge, 0);
+  if (static_cast<std::int64_t>(length) <= entry.room)
+    (void)find_local_bytes(qp.keys(), lkey, address, length, 0, entry.from);
 }
 
 [[gnu::always_inline]] inline void set_inline_data(Qp& qp, const void* data,
@@ -108,26 +109,9 @@ namespace verbatim::shm {
   if (qp.credits == nullptr) [[unlikely]]
     return send_shared_fast(qp, entry.wr,
                             entry.wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0);
-  const std::uint32_t bytes = entry.sge.length;
-  const std::uint64_t at = qp.sent & qp.remote_rq_mask;
-  const std::uint64_t credit = qp.credits[at].load(std::memory_order_acquire);
-  const std::uint32_t lap = qp.lap();
-  if (static_cast<std::uint32_t>(credit >> 32) != lap ||
-      (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ||
-      bytes > (static_cast<std::uint32_t>(credit) & Credit::kLengthMask)) [[unlikely]]
-    return false;
   std::uint32_t flags = entry.wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0;
   if ((entry.wr.send_flags & IBV_SEND_SOLICITED) != 0) flags |= header::kSolicited;
-  Slot& slot = qp.ring[at];
-  copy_small(slot.data, entry.from, bytes);
-  // Publishes the slot; pairs with the load in poll_rings().
-  slot.header.store(header::make(lap, SlotKind::kInline, flags, bytes, entry.wr.imm_data),
-                    std::memory_order_release);
-  ++qp.sent;
-  if (qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always)
-      [[unlikely]]
-    ring_peer(qp, (flags & header::kSolicited) != 0);
-  return true;
+  return publish_small(qp, entry.from, entry.sge.length, flags, entry.wr.imm_data);
 }
 
 /// Only SENDs and WRITEs have bytes that were looked up.
