@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// rxe's objects: the half in the kernel (providers/uverbs) and the rings that the data path works
+// on. Locks are taken by the data path (hot.hpp), and by whoever changes a ring.
+#pragma once
+
+#include <cstdint>
+
+#include "abi/kernel/write_call.hpp"
+#include "providers/rxe/queue.hpp"
+#include "providers/uverbs/completion.hpp"
+#include "providers/uverbs/context.hpp"
+#include "providers/uverbs/memory.hpp"
+#include "providers/uverbs/queue_pairs.hpp"
+#include "providers/uverbs/shared_receive.hpp"
+#include "runtime/sync/spin_lock.hpp"
+
+namespace verbatim::rxe {
+
+using Context = uverbs::Context;
+using Mr = uverbs::Mr;
+
+struct Cq : uverbs::Cq {
+  SpinLock lock;
+  Queue ring;  ///< of ib_uverbs_wc; the kernel produces, polling consumes
+};
+
+struct Ah : verbatim::Ah {
+  std::uint32_t number = 0;  ///< rxe's; 0: a driver that has none, which takes the path itself
+  rxe_av path{};
+};
+
+struct Srq : uverbs::Srq {
+  SpinLock lock;
+  Queue ring;  ///< of rxe_recv_wqe; posting produces
+  std::uint32_t srq_num = 0;
+  std::uint32_t max_sge = 0;
+};
+
+struct Qp : uverbs::Qp {
+  SpinLock send_lock;
+  SpinLock receive_lock;
+  Queue send_ring;                 ///< of rxe_send_wqe; posting produces
+  Queue receive_ring;              ///< of rxe_recv_wqe; not mapped with a shared receive queue
+  std::uint32_t max_send_sge = 0;  ///< what fits into a send element
+  std::uint32_t max_recv_sge = 0;
+  std::uint32_t max_inline = 0;
+  std::uint32_t serial = 0;  ///< of the next send request, under send_lock
+  ib_uverbs_post_send_resp doorbell_reply{};
+  kernel::Doorbell doorbell{};  ///< constant after create_qp
+};
+
+}  // namespace verbatim::rxe

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// An opened kernel device, and what every provider of one answers in the same way. Functions with
+// the name and signature of a slot are put into a provider's table as they are; open_context() is
+// what its `open` calls. Any thread. Spec: the man pages of the verbs.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/uverbs/channel.hpp"
+#include "providers/uverbs/object_table.hpp"
+#include "runtime/base/unique_fd.hpp"
+#include "runtime/verbs/handles.hpp"
+
+namespace verbatim::uverbs {
+
+struct Context : verbatim::Context {
+  Context(Device& owner, std::uint32_t driver, const System& system = linux_system) noexcept
+      : verbatim::Context(owner), channel(driver, system) {}
+
+  Channel channel;
+  ObjectTable objects;
+  UniqueFd async;
+  std::uint64_t core_support = 0;  ///< ib_uverbs_core_support
+};
+
+[[nodiscard]] inline Context& context_of(ibv_context* handle) noexcept {
+  return static_cast<Context&>(verbatim::Context::from(handle));
+}
+template <class Handle>
+[[nodiscard]] inline Context& context_of(const Handle& object) noexcept {
+  return context_of(object.plain.context);
+}
+
+/// Opens the device's node and makes the kernel's half of the context. 0 or errno (said why).
+[[nodiscard]] int open_context(Context& context, const kernel::DriverData& driver = {}) noexcept;
+/// The second half of it, on a channel that has its descriptor.
+[[nodiscard]] int start_context(Context& context, const kernel::DriverData& driver = {}) noexcept;
+
+int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept;
+int query_port(verbatim::Context& context, std::uint8_t port, ibv_port_attr& attr) noexcept;
+int query_gid(verbatim::Context& context, std::uint8_t port, int index,
+              ibv_gid_entry& entry) noexcept;
+int query_pkey(verbatim::Context& context, std::uint8_t port, int index, __be16& pkey) noexcept;
+int get_async_event(verbatim::Context& context, ibv_async_event& event) noexcept;
+
+/// A destroy command's answer, read as what it means for us: an object of a device that is gone is
+/// gone too. 0 or errno.
+[[nodiscard]] int destroyed(int error) noexcept;
+
+}  // namespace verbatim::uverbs

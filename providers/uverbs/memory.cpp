@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/uverbs/memory.hpp"
+
+#include "providers/uverbs/forget.hpp"
+#include "providers/uverbs/pinned_memory.hpp"
+#include "runtime/base/make_nothrow.hpp"
+
+namespace verbatim::uverbs {
+namespace {
+
+/// Kernels that do not say that they know optional access refuse what they do not know.
+unsigned access_for(const Context& context, unsigned access) noexcept {
+  constexpr auto kOptional = static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE);
+  const bool knows = (context.core_support & IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS) != 0;
+  return knows ? access : access & ~kOptional;
+}
+
+int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
+                unsigned access, Mr& mr) noexcept {
+  ib_uverbs_reg_mr request{};
+  request.start = reinterpret_cast<std::uintptr_t>(addr);
+  request.length = length;
+  request.hca_va = iova;
+  request.pd_handle = pd.plain.handle;
+  request.access_flags = access_for(context, access);
+  ib_uverbs_reg_mr_resp reply{};
+  const int error = context.channel.command(IB_USER_VERBS_CMD_REG_MR, request, reply);
+  if (error == ENOMEM) explain_pinning(length);
+  if (error != 0) return error;
+  if (const int wrong = context.objects.claim(reply.mr_handle)) return wrong;
+  mr.plain.handle = reply.mr_handle;
+  mr.plain.lkey = reply.lkey;
+  mr.plain.rkey = reply.rkey;
+  return 0;
+}
+
+}  // namespace
+
+int alloc_pd(verbatim::Context& plain, Pd** out) noexcept {
+  auto& context = static_cast<Context&>(plain);
+  Pd* const pd = make_nothrow<Pd>();
+  if (pd == nullptr) return ENOMEM;
+  ib_uverbs_alloc_pd request{};
+  ib_uverbs_alloc_pd_resp reply{};
+  int error = context.channel.command(IB_USER_VERBS_CMD_ALLOC_PD, request, reply);
+  if (error == 0) error = context.objects.claim(reply.pd_handle);
+  if (error != 0) {
+    destroy_nothrow(pd);
+    return error;
+  }
+  pd->plain.handle = reply.pd_handle;
+  *out = pd;
+  return 0;
+}
+
+int dealloc_pd(Pd& pd) noexcept {
+  const int error = forget_plain<ib_uverbs_dealloc_pd>(
+      context_of(pd), pd.plain.handle, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY,
+      UVERBS_ATTR_DESTROY_PD_HANDLE, IB_USER_VERBS_CMD_DEALLOC_PD);
+  if (error == 0) destroy_nothrow(&pd);
+  return error;
+}
+
+int reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access,
+           verbatim::Mr** out) noexcept {
+  Mr* const mr = make_nothrow<Mr>();
+  if (mr == nullptr) return ENOMEM;
+  const int error = make_region(context_of(pd), pd, addr, length, iova, access, *mr);
+  if (error != 0) {
+    destroy_nothrow(mr);
+    return error;
+  }
+  *out = mr;
+  return 0;
+}
+
+int rereg_mr(verbatim::Mr& mr, int flags, Pd* pd, void* addr, std::size_t length,
+             unsigned access) noexcept {
+  Context& context = context_of(mr);
+  ib_uverbs_rereg_mr request{};
+  request.mr_handle = mr.plain.handle;
+  request.flags = static_cast<std::uint32_t>(flags);
+  if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
+    request.start = reinterpret_cast<std::uintptr_t>(addr);
+    request.length = length;
+    request.hca_va = request.start;
+  }
+  if (pd != nullptr) request.pd_handle = pd->plain.handle;
+  if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) {
+    request.access_flags = access_for(context, access);
+  }
+  ib_uverbs_rereg_mr_resp reply{};
+  const int error = context.channel.command(IB_USER_VERBS_CMD_REREG_MR, request, reply);
+  if (error == ENOMEM) explain_pinning(length);
+  // Drivers that cannot do it have no function for it, which the kernel calls ENOSYS or EOPNOTSUPP.
+  if (error != 0) return error == ENOSYS ? EOPNOTSUPP : error;
+  mr.plain.lkey = reply.lkey;
+  mr.plain.rkey = reply.rkey;
+  return 0;
+}
+
+int dereg_mr(verbatim::Mr& mr) noexcept {
+  const int error = forget_plain<ib_uverbs_dereg_mr>(
+      context_of(mr), mr.plain.handle, UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY,
+      UVERBS_ATTR_DESTROY_MR_HANDLE, IB_USER_VERBS_CMD_DEREG_MR);
+  if (error == 0) destroy_nothrow(static_cast<Mr*>(&mr));
+  return error;
+}
+
+int alloc_mw(Pd& pd, ibv_mw_type type, Mw** out) noexcept {
+  Context& context = context_of(pd);
+  Mw* const mw = make_nothrow<Mw>();
+  if (mw == nullptr) return ENOMEM;
+  ib_uverbs_alloc_mw request{};
+  request.pd_handle = pd.plain.handle;
+  request.mw_type = static_cast<std::uint8_t>(type);
+  ib_uverbs_alloc_mw_resp reply{};
+  int error = context.channel.command(IB_USER_VERBS_CMD_ALLOC_MW, request, reply);
+  if (error == 0) error = context.objects.claim(reply.mw_handle);
+  if (error != 0) {
+    destroy_nothrow(mw);
+    return error;
+  }
+  mw->plain.handle = reply.mw_handle;
+  mw->plain.rkey = reply.rkey;
+  *out = mw;
+  return 0;
+}
+
+int dealloc_mw(Mw& mw) noexcept {
+  const int error = forget_plain<ib_uverbs_dealloc_mw>(
+      context_of(mw), mw.plain.handle, UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY,
+      UVERBS_ATTR_DESTROY_MW_HANDLE, IB_USER_VERBS_CMD_DEALLOC_MW);
+  if (error == 0) destroy_nothrow(&mw);
+  return error;
+}
+
+}  // namespace verbatim::uverbs

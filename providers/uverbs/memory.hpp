@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Protection domains, memory regions and windows that live in the kernel: slots as they are. Any
+// thread. Regions pin their pages; what that costs, and why it was refused, is in the log.
+#pragma once
+
+#include "providers/uverbs/context.hpp"
+
+namespace verbatim::uverbs {
+
+struct Mr : verbatim::Mr {};
+
+int alloc_pd(verbatim::Context& context, Pd** out) noexcept;
+int dealloc_pd(Pd& pd) noexcept;
+
+int reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access,
+           verbatim::Mr** out) noexcept;
+int rereg_mr(verbatim::Mr& mr, int flags, Pd* pd, void* addr, std::size_t length,
+             unsigned access) noexcept;
+int dereg_mr(verbatim::Mr& mr) noexcept;
+
+int alloc_mw(Pd& pd, ibv_mw_type type, Mw** out) noexcept;
+int dealloc_mw(Mw& mw) noexcept;
+
+}  // namespace verbatim::uverbs

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/uverbs/object_table.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/sync/spin_lock.hpp"
+
+namespace verbatim::uverbs {
+namespace {
+
+constexpr std::uint32_t kFirstRoom = 64;
+constexpr std::uint32_t kMostObjects = 1u << 26;
+constexpr std::uint32_t kBits = 64;
+
+std::uint64_t bit_of(std::uint32_t handle) noexcept { return std::uint64_t{1} << (handle % kBits); }
+
+}  // namespace
+
+ObjectTable::~ObjectTable() {
+  std::free(slots_);
+  std::free(claimed_);
+}
+
+ObjectTable::Slot* ObjectTable::slot_locked(std::uint64_t number) noexcept {
+  const auto position = static_cast<std::uint32_t>(number);
+  if (position == 0 || position > slot_count_) return nullptr;
+  Slot& slot = slots_[position - 1];
+  if (slot.kind == Kind::kNone || slot.generation != number >> 32) return nullptr;
+  return &slot;
+}
+
+std::uint64_t ObjectTable::add(Kind kind, void* object) noexcept {
+  const LockGuard guard(mutex_);
+  if (first_free_ == 0) {
+    const std::uint32_t room = slot_count_ == 0 ? kFirstRoom : slot_count_ * 2;
+    if (room > kMostObjects) return 0;
+    auto* const grown = static_cast<Slot*>(std::realloc(slots_, room * sizeof(Slot)));
+    if (grown == nullptr) return 0;
+    slots_ = grown;
+    for (std::uint32_t i = room; i > slot_count_; --i) {
+      slots_[i - 1] = {nullptr, 1, first_free_, Kind::kNone};
+      first_free_ = i;
+    }
+    slot_count_ = room;
+  }
+  const std::uint32_t position = first_free_;
+  Slot& slot = slots_[position - 1];
+  first_free_ = slot.next_free;
+  slot.object = object;
+  slot.kind = kind;
+  return std::uint64_t{slot.generation} << 32 | position;
+}
+
+void* ObjectTable::find(Kind kind, std::uint64_t number) noexcept {
+  const LockGuard guard(mutex_);
+  const Slot* const slot = slot_locked(number);
+  return slot != nullptr && slot->kind == kind ? slot->object : nullptr;
+}
+
+void ObjectTable::remove(std::uint64_t number) noexcept {
+  const LockGuard guard(mutex_);
+  Slot* const slot = slot_locked(number);
+  if (slot == nullptr) return;
+  ++slot->generation;
+  slot->kind = Kind::kNone;
+  slot->object = nullptr;
+  slot->next_free = first_free_;
+  first_free_ = static_cast<std::uint32_t>(number);
+}
+
+int ObjectTable::claim(std::uint32_t handle) noexcept {
+  if (handle >= kMostObjects) return EPROTO;
+  const LockGuard guard(mutex_);
+  const std::size_t word = handle / kBits;
+  if (word >= claimed_words_) {
+    const std::size_t room = (word + 1) * 2;
+    auto* const grown =
+        static_cast<std::uint64_t*>(std::realloc(claimed_, room * sizeof(std::uint64_t)));
+    if (grown == nullptr) return ENOMEM;
+    std::memset(grown + claimed_words_, 0, (room - claimed_words_) * sizeof(std::uint64_t));
+    claimed_ = grown;
+    claimed_words_ = room;
+  }
+  if ((claimed_[word] & bit_of(handle)) != 0) return EPROTO;
+  claimed_[word] |= bit_of(handle);
+  return 0;
+}
+
+void ObjectTable::release(std::uint32_t handle) noexcept {
+  const LockGuard guard(mutex_);
+  const std::size_t word = handle / kBits;
+  if (word < claimed_words_) claimed_[word] &= ~bit_of(handle);
+}
+
+}  // namespace verbatim::uverbs

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What an open device has in the kernel. Two questions are answered from it: whose is an event, and
+// is the handle in a reply one that cannot be. Both numbers come from outside, so neither is used
+// as an address. Any thread (one mutex); control code and events only.
+//
+// Invariant: a number that add() gave is found until remove(), and never again after it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/sync/mutex.hpp"
+
+namespace verbatim::uverbs {
+
+enum class Kind : std::uint8_t { kNone, kPd, kMr, kMw, kCq, kQp, kSrq, kAh };
+
+class ObjectTable {
+ public:
+  ObjectTable() noexcept = default;
+  ObjectTable(const ObjectTable&) = delete;
+  ObjectTable& operator=(const ObjectTable&) = delete;
+  ~ObjectTable();
+
+  /// The number by which the kernel will name the object in events (its user_handle); 0: no memory.
+  [[nodiscard]] std::uint64_t add(Kind kind, void* object) noexcept;
+  /// The object, or null: there is none of this kind by that number.
+  [[nodiscard]] void* find(Kind kind, std::uint64_t number) noexcept;
+  void remove(std::uint64_t number) noexcept;
+
+  /// Notes a handle that the kernel gave: 0, ENOMEM, or EPROTO (it is that of a living object: one
+  /// number space serves all kinds; or it is out of all proportion).
+  [[nodiscard]] int claim(std::uint32_t handle) noexcept;
+  void release(std::uint32_t handle) noexcept;
+
+ private:
+  struct Slot {
+    void* object;
+    std::uint32_t generation;
+    std::uint32_t next_free;
+    Kind kind;
+  };
+  [[nodiscard]] Slot* slot_locked(std::uint64_t number) noexcept;
+
+  Mutex mutex_;
+  Slot* slots_ = nullptr;
+  std::uint32_t slot_count_ = 0;
+  std::uint32_t first_free_ = 0;  ///< position + 1; 0: none
+  std::uint64_t* claimed_ = nullptr;
+  std::size_t claimed_words_ = 0;
+};
+
+}  // namespace verbatim::uverbs
