@@ -28,12 +28,14 @@ RULES = (
 ARROWS = (
     ("abi/include/", ()),
     ("abi/entry/", ("runtime/",)),
+    ("abi/kernel/", ()),
     ("runtime/base/", ()),
     ("runtime/sync/", ("runtime/base/",)),
     ("runtime/memory/", ("runtime/base/", "runtime/sync/")),
     ("runtime/time/", ("runtime/base/",)),
     ("runtime/verbs/", ("runtime/",)),
-    ("providers/", ("runtime/", "abi/kernel/", "abi/wire/")),
+    # providers/uverbs is the one parent that providers share.
+    ("providers/", ("runtime/", "abi/kernel/", "abi/wire/", "providers/uverbs/")),
     ("static_registry/", ("providers/", "runtime/verbs/provider.hpp", "runtime/verbs/provider_registry.hpp")),
 )
 LICENSED = CODE + BUILD[:2] + (".py",)
