@@ -25,8 +25,7 @@ struct Cq : uverbs::Cq {
 };
 
 struct Ah : verbatim::Ah {
-  std::uint32_t number = 0;  ///< rxe's; 0: a driver that has none, which takes the path itself
-  rxe_av path{};
+  std::uint32_t number = 0;  ///< the driver's, which a send names; never 0
 };
 
 struct Srq : uverbs::Srq {

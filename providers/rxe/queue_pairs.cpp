@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/rxe/queue_pairs.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runtime/base/log.hpp"
+#include "runtime/base/make_nothrow.hpp"
+
+namespace verbatim::rxe {
+namespace {
+
+bool is_supported(ibv_qp_type type) noexcept {
+  return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD;
+}
+
+/// SGEs that fit behind the fixed part of an element.
+std::uint32_t room_for_sges(const Queue& ring, std::size_t fixed) noexcept {
+  return static_cast<std::uint32_t>((ring.element_size() - fixed) / sizeof(rxe_sge));
+}
+
+int map_rings(Context& context, const rxe_create_qp_resp& reply, const ibv_qp_init_attr_ex& attr,
+              Qp& qp) noexcept {
+  const int fd = context.channel.fd();
+  if (const int error = qp.send_ring.map(fd, reply.sq_mi, sizeof(rxe_send_wqe))) return error;
+  const std::size_t room = qp.send_ring.element_size() - sizeof(rxe_send_wqe);
+  qp.max_send_sge =
+      std::min(attr.cap.max_send_sge, room_for_sges(qp.send_ring, sizeof(rxe_send_wqe)));
+  qp.max_inline = std::min(attr.cap.max_inline_data, static_cast<std::uint32_t>(room));
+  if (attr.srq != nullptr) return 0;
+  if (const int error = qp.receive_ring.map(fd, reply.rq_mi, sizeof(rxe_recv_wqe))) return error;
+  qp.max_recv_sge =
+      std::min(attr.cap.max_recv_sge, room_for_sges(qp.receive_ring, sizeof(rxe_recv_wqe)));
+  return 0;
+}
+
+}  // namespace
+
+int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
+  auto& context = static_cast<Context&>(plain);
+  if (!is_supported(attr.qp_type)) {
+    static constinit LogOnce once;
+    if (once.first()) log_warn("rxe: queue pairs are RC, UC or UD: the driver has no other type");
+    return EOPNOTSUPP;
+  }
+  Qp* const qp = make_nothrow<Qp>();
+  if (qp == nullptr) return ENOMEM;
+  rxe_create_qp_resp reply{};
+  int error = uverbs::create_qp(context, attr, *qp, kernel::DriverData::reply(reply));
+  if (error == 0) {
+    error = map_rings(context, reply, attr, *qp);
+    if (error != 0) static_cast<void>(uverbs::destroy_qp(*qp));
+  }
+  if (error != 0) {
+    destroy_nothrow(qp);
+    return error;
+  }
+  qp->doorbell = kernel::make_doorbell(qp->plain.handle, qp->doorbell_reply);
+  *out = qp;
+  return 0;
+}
+
+int modify_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask) noexcept {
+  return uverbs::modify_qp(plain, attr, mask);
+}
+
+int destroy_qp(verbatim::Qp& plain) noexcept {
+  auto& qp = static_cast<Qp&>(plain);
+  if (const int error = uverbs::destroy_qp(qp)) return error;
+  destroy_nothrow(&qp);
+  return 0;
+}
+
+}  // namespace verbatim::rxe

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// find_by_netlink: a dump of all devices, then a question for the node of each.
+#include <cerrno>
+#include <cstring>
+
+#include "abi/kernel/netlink.hpp"
+#include "providers/uverbs/discovery.hpp"
+#include "providers/uverbs/node.hpp"
+
+namespace verbatim::uverbs {
+namespace {
+
+using kernel::NetlinkAnswer;
+using kernel::NetlinkReader;
+
+constexpr std::size_t kReceiveBytes = 16384;
+/// A kernel that never says "done" is left.
+constexpr int kMostReceives = 4096;
+
+/// Hands every answer to `take` (0 or errno). 0 or errno.
+template <class Take>
+int ask(const NetlinkPort& port, const kernel::NetlinkRequest& request, std::uint32_t sequence,
+        Take take) noexcept {
+  if (const int error = port.send(port, request.bytes, request.size)) return error;
+  alignas(8) std::byte buffer[kReceiveBytes];
+  for (int i = 0; i < kMostReceives; ++i) {
+    const ssize_t got = port.receive(port, buffer, sizeof buffer);
+    if (got < 0) return static_cast<int>(-got);
+    if (got == 0 || static_cast<std::size_t>(got) > sizeof buffer) return EPROTO;
+    NetlinkReader reader({buffer, static_cast<std::size_t>(got)}, sequence);
+    NetlinkAnswer answer;
+    int error = 0;
+    for (auto next = reader.next(answer, error); next != NetlinkReader::Next::kEmpty;
+         next = reader.next(answer, error)) {
+      if (next == NetlinkReader::Next::kDone) return 0;
+      if (next == NetlinkReader::Next::kError) return error;
+      if (const int refused = take(answer)) return refused;
+    }
+  }
+  return EPROTO;
+}
+
+int take_device(Found& found, const NetlinkAnswer& answer) noexcept {
+  if (!answer.all(NetlinkAnswer::kIndex | NetlinkAnswer::kName) || answer.index > INT32_MAX) {
+    return 0;
+  }
+  KernelDevice* const device = found.append();
+  if (device == nullptr) return ENOMEM;
+  std::memcpy(device->name, answer.name, sizeof device->name);
+  device->index = static_cast<int>(answer.index);
+  device->node_type = answer.node_type;
+  device->guid = answer.node_guid;
+  return 0;
+}
+
+static_assert(KernelDevice::kNameSize == NetlinkAnswer::kNameSize);
+
+}  // namespace
+
+int find_by_netlink(const NetlinkPort& port, Found& found) noexcept {
+  std::uint32_t sequence = 1;
+  const int error = ask(port, kernel::ask_devices(sequence), sequence,
+                        [&](const NetlinkAnswer& answer) { return take_device(found, answer); });
+  if (error != 0) return error;
+  for (std::size_t i = 0; i < found.size();) {
+    KernelDevice& device = found[i];
+    bool complete = false;
+    ++sequence;
+    const int failed =
+        ask(port, kernel::ask_character_device(sequence, static_cast<std::uint32_t>(device.index)),
+            sequence, [&](const NetlinkAnswer& answer) {
+              if (!answer.all(NetlinkAnswer::kChardevName | NetlinkAnswer::kChardev |
+                              NetlinkAnswer::kAbi)) {
+                return 0;
+              }
+              std::memcpy(device.uverbs, answer.chardev_name, sizeof device.uverbs);
+              device.number = node_number(answer.chardev);
+              device.abi = static_cast<std::uint32_t>(answer.abi);
+              device.driver = answer.driver;
+              complete = true;
+              return 0;
+            });
+    // This kernel tells no nodes (before 5.1): sysfs does.
+    if (failed == EINVAL || failed == EOPNOTSUPP) return failed;
+    // Otherwise the device left between the two questions, or has no node.
+    if (complete) {
+      ++i;
+    } else {
+      found.remove(i);
+    }
+  }
+  return 0;
+}
+
+}  // namespace verbatim::uverbs
