@@ -225,7 +225,7 @@ int query_port(verbatim::Context& plain, std::uint8_t port, ibv_port_attr& attr)
   Channel& channel = static_cast<Context&>(plain).channel;
   ib_uverbs_query_port_resp_ex reply{};
   kernel::IoctlCall query = channel.method(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT);
-  query.in_value(UVERBS_ATTR_QUERY_PORT_PORT_NUM, port);
+  query.constant(UVERBS_ATTR_QUERY_PORT_PORT_NUM, port);
   query.out_value(UVERBS_ATTR_QUERY_PORT_RESP, reply);
   int error = channel.call(query);
   if (Channel::has_no_method(error)) {

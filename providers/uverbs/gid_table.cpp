@@ -58,8 +58,8 @@ int query_gid(verbatim::Context& plain, std::uint8_t port, int index,
   Channel& channel = static_cast<Context&>(plain).channel;
   ib_uverbs_gid_entry reply{};
   kernel::IoctlCall query = channel.method(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY);
-  query.in_value(UVERBS_ATTR_QUERY_GID_ENTRY_PORT, std::uint32_t{port});
-  query.in_value(UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, static_cast<std::uint32_t>(index));
+  query.constant(UVERBS_ATTR_QUERY_GID_ENTRY_PORT, port);
+  query.constant(UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, static_cast<std::uint32_t>(index));
   query.in_value(UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, std::uint32_t{0});
   query.out_value(UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, reply);
   const int error = channel.call(query);
