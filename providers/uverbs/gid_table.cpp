@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "providers/uverbs/context.hpp"
-#include "runtime/memory/proc_text.hpp"
+#include "runtime/base/proc_text.hpp"
 
 namespace verbatim::uverbs {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "runtime/base/log.hpp"
-#include "runtime/memory/proc_text.hpp"
+#include "runtime/base/proc_text.hpp"
 
 namespace verbatim::uverbs {
 namespace {

@@ -13,7 +13,7 @@
 #include "providers/uverbs/discovery.hpp"
 #include "providers/uverbs/node.hpp"
 #include "runtime/base/log.hpp"
-#include "runtime/memory/proc_text.hpp"
+#include "runtime/base/proc_text.hpp"
 
 namespace verbatim::uverbs {
 namespace {

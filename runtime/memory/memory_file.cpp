@@ -15,8 +15,8 @@
 #include <cstring>
 
 #include "runtime/base/log.hpp"
+#include "runtime/base/proc_text.hpp"
 #include "runtime/memory/memory_room.hpp"
-#include "runtime/memory/proc_text.hpp"
 
 namespace verbatim {
 namespace {

@@ -7,8 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/base/cgroup.hpp"
 #include "runtime/base/log.hpp"
-#include "runtime/memory/proc_text.hpp"
+#include "runtime/base/proc_text.hpp"
 
 namespace verbatim {
 namespace {
@@ -16,17 +17,6 @@ namespace {
 constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
 // Version 1 writes "no limit" as the largest page multiple; anything of that order is no limit.
 constexpr std::uint64_t kNoLimitFrom = std::uint64_t{1} << 60;
-
-/// The first number of `directory/name`; `fallback` for "max", nonsense and a missing file.
-std::uint64_t read_number(const char* directory, const char* name,
-                          std::uint64_t fallback) noexcept {
-  char path[PATH_MAX];
-  char text[64];
-  const int length = std::snprintf(path, sizeof path, "%s/%s", directory, name);
-  if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) return fallback;
-  if (!read_proc_text(path, text, sizeof text) || text[0] < '0' || text[0] > '9') return fallback;
-  return std::strtoull(text, nullptr, 10);
-}
 
 /// The number after `key` at the start of a line ("inactive_file 4096", "MemFree:  12 kB").
 std::uint64_t number_after(const char* text, const char* key) noexcept {
@@ -44,88 +34,31 @@ struct Tightest {
   char where[PATH_MAX] = "";
 };
 
-/// The cgroup and its ancestors: the tightest limit counts.
-void look_up_the_tree(const char* mount, const char* path, bool version_2,
-                      Tightest& tightest) noexcept {
-  char directory[PATH_MAX];
-  const int length = std::snprintf(directory, sizeof directory, "%s%s", mount, path);
-  if (length < 0 || static_cast<std::size_t>(length) >= sizeof directory) return;
-  const std::size_t mount_length = std::strlen(mount);
-  for (;;) {
-    const std::uint64_t room = cgroup_room(directory, version_2);
-    if (room < tightest.room) {
-      tightest.room = room;
-      std::memcpy(tightest.where, directory, sizeof directory);
-    }
-    char* slash = std::strrchr(directory, '/');
-    if (slash == nullptr || static_cast<std::size_t>(slash - directory) < mount_length) return;
-    *slash = '\0';
-  }
-}
-
+/// Our cgroup and its ancestors: the tightest limit counts.
 Tightest tightest_cgroup() noexcept {
   Tightest tightest;
-  char text[4096];
-  char path[PATH_MAX];
-  if (!read_proc_text("/proc/self/cgroup", text, sizeof text)) return tightest;
-  // Inside a container without its own cgroup namespace the path is the host's and does not exist
-  // here: the walk then ends at the mount's root, which is the container's own cgroup.
-  if (parse_cgroup_path(text, true, path, sizeof path)) {
-    look_up_the_tree("/sys/fs/cgroup", path, true, tightest);
-  }
-  if (parse_cgroup_path(text, false, path, sizeof path)) {
-    look_up_the_tree("/sys/fs/cgroup/memory", path, false, tightest);
+  for (const bool version_2 : {true, false}) {
+    CgroupWalk walk;
+    if (!walk.begin("memory", version_2)) continue;
+    do {
+      const std::uint64_t room = cgroup_room(walk.directory(), version_2);
+      if (room < tightest.room) {
+        tightest.room = room;
+        std::memcpy(tightest.where, walk.directory(), std::strlen(walk.directory()) + 1);
+      }
+    } while (walk.up());
   }
   return tightest;
 }
 
 }  // namespace
 
-bool parse_cgroup_path(const char* text, bool version_2, char* path, unsigned capacity) noexcept {
-  // Lines "id:controllers:path"; version 2 is "0::path", version 1 names "memory" among the
-  // controllers.
-  for (const char* line = text; line != nullptr && *line != '\0';) {
-    const char* end = std::strchr(line, '\n');
-    const char* const line_end = end != nullptr ? end : line + std::strlen(line);
-    const char* const first =
-        static_cast<const char*>(std::memchr(line, ':', static_cast<std::size_t>(line_end - line)));
-    const char* const second =
-        first == nullptr ? nullptr
-                         : static_cast<const char*>(std::memchr(
-                               first + 1, ':', static_cast<std::size_t>(line_end - first - 1)));
-    if (second != nullptr) {
-      bool ours = false;
-      if (version_2) {
-        ours = first - line == 1 && *line == '0' && second == first + 1;
-      } else {
-        for (const char* name = first + 1; name < second;) {
-          const char* comma = static_cast<const char*>(
-              std::memchr(name, ',', static_cast<std::size_t>(second - name)));
-          const char* const name_end = comma != nullptr ? comma : second;
-          ours = ours || (name_end - name == 6 && std::memcmp(name, "memory", 6) == 0);
-          name = name_end + 1;
-        }
-      }
-      if (ours) {
-        const auto length = static_cast<std::size_t>(line_end - second - 1);
-        if (length >= capacity) return false;
-        std::memcpy(path, second + 1, length);
-        path[length] = '\0';
-        if (length == 1) path[0] = '\0';  // "/": the mount itself
-        return true;
-      }
-    }
-    line = end != nullptr ? end + 1 : nullptr;
-  }
-  return false;
-}
-
 std::uint64_t cgroup_room(const char* directory, bool version_2) noexcept {
   const std::uint64_t limit =
-      read_number(directory, version_2 ? "memory.max" : "memory.limit_in_bytes", kUnlimited);
+      read_cgroup_number(directory, version_2 ? "memory.max" : "memory.limit_in_bytes", kUnlimited);
   if (limit >= kNoLimitFrom) return kUnlimited;
   std::uint64_t used =
-      read_number(directory, version_2 ? "memory.current" : "memory.usage_in_bytes", 0);
+      read_cgroup_number(directory, version_2 ? "memory.current" : "memory.usage_in_bytes", 0);
   char path[PATH_MAX];
   char text[8192];
   const int length = std::snprintf(path, sizeof path, "%s/memory.stat", directory);

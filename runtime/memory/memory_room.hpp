@@ -22,9 +22,4 @@ namespace verbatim {
 /// limit.
 [[nodiscard]] std::uint64_t cgroup_room(const char* directory, bool version_2) noexcept;
 
-/// Finds the memory cgroup in the text of /proc/self/cgroup: its path, copied to `path`. False if
-/// there is none.
-[[nodiscard]] bool parse_cgroup_path(const char* text, bool version_2, char* path,
-                                     unsigned capacity) noexcept;
-
 }  // namespace verbatim

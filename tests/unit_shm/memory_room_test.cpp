@@ -13,6 +13,7 @@
 #include <iterator>
 #include <string>
 
+#include "runtime/base/cgroup.hpp"
 #include "runtime/memory/arena.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/deadline.hpp"
@@ -29,16 +30,16 @@ TEST(MemoryRoom, FindsTheCgroupOfEitherVersion) {
       "4:memoryish:/wrong\n"
       "0::/init.scope/y\n";
   char path[64];
-  ASSERT_TRUE(parse_cgroup_path(kText, true, path, sizeof path));
+  ASSERT_TRUE(parse_cgroup_path(kText, nullptr, path, sizeof path));
   EXPECT_STREQ(path, "/init.scope/y");
-  ASSERT_TRUE(parse_cgroup_path(kText, false, path, sizeof path));
+  ASSERT_TRUE(parse_cgroup_path(kText, "memory", path, sizeof path));
   EXPECT_STREQ(path, "/user.slice/x");
-  ASSERT_TRUE(parse_cgroup_path("0::/\n", true, path, sizeof path));
+  ASSERT_TRUE(parse_cgroup_path("0::/\n", nullptr, path, sizeof path));
   EXPECT_STREQ(path, "");
-  EXPECT_FALSE(parse_cgroup_path("0::/\n", false, path, sizeof path));
-  EXPECT_FALSE(parse_cgroup_path("", true, path, sizeof path));
-  EXPECT_FALSE(parse_cgroup_path("0", true, path, sizeof path));
-  EXPECT_FALSE(parse_cgroup_path("0::/longer-than-fits\n", true, path, 8));
+  EXPECT_FALSE(parse_cgroup_path("0::/\n", "memory", path, sizeof path));
+  EXPECT_FALSE(parse_cgroup_path("", nullptr, path, sizeof path));
+  EXPECT_FALSE(parse_cgroup_path("0", nullptr, path, sizeof path));
+  EXPECT_FALSE(parse_cgroup_path("0::/longer-than-fits\n", nullptr, path, 8));
 }
 
 class CgroupFiles : public ::testing::Test {
@@ -93,7 +94,8 @@ class LimitedCgroup {
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     char path[4096];
     for (const bool version_2 : {false, true}) {
-      if (!parse_cgroup_path(text.c_str(), version_2, path, sizeof path)) continue;
+      if (!parse_cgroup_path(text.c_str(), version_2 ? nullptr : "memory", path, sizeof path))
+        continue;
       folder_ = (version_2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory") + std::string(path) +
                 "/vbt-" + std::to_string(getpid());
       if (mkdir(folder_.c_str(), 0755) != 0) continue;

@@ -13,7 +13,7 @@
 #include "providers/shm/fabric/layout.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
-#include "runtime/memory/proc_text.hpp"
+#include "runtime/base/proc_text.hpp"
 
 namespace verbatim::shm {
 namespace {

@@ -19,6 +19,7 @@
 
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/private_folder.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
@@ -44,47 +45,11 @@ struct ApartName {
   char text[16];
 };
 
-/// Opens `name` below `parent` as a folder of ours alone, making it first if it is missing.
-int open_private(int parent, const char* name, const char* path, UniqueFd& out) noexcept {
-  if (::mkdirat(parent, name, 0700) != 0 && errno != EEXIST) {
-    const int error = errno;
-    log_error("cannot make the folder %s: %s (VERBATIM_FABRIC names another one)", path,
-              std::strerror(error));
-    return error;
-  }
-  UniqueFd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) {
-    const int error = errno;
-    log_error("cannot use %s as a folder: %s%s (VERBATIM_FABRIC names another one)", path,
-              std::strerror(error), error == ELOOP ? ": it must not be a symbolic link" : "");
-    return error;
-  }
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return errno;
-  if (status.st_uid != ::geteuid()) {
-    log_error(
-        "%s belongs to user %u, not to us (%u): remove it or set VERBATIM_FABRIC to a folder of "
-        "your own",
-        path, static_cast<unsigned>(status.st_uid), static_cast<unsigned>(::geteuid()));
-    return EACCES;
-  }
-  if ((status.st_mode & 077) != 0) {
-    log_error(
-        "%s is open to others (mode %03o): 'chmod 700' it, or set VERBATIM_FABRIC to another "
-        "folder",
-        path, static_cast<unsigned>(status.st_mode & 0777));
-    return EACCES;
-  }
-  // A strict umask may have taken our own rights from what we made.
-  if ((status.st_mode & 0700) != 0700 && ::fchmod(fd.get(), 0700) != 0) return errno;
-  out = static_cast<UniqueFd&&>(fd);
-  return 0;
-}
-
-bool can_hold_folders(const char* path) noexcept {
-  struct stat status {};
-  return path[0] == '/' && ::stat(path, &status) == 0 && S_ISDIR(status.st_mode) &&
-         ::faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
+/// Says why a folder is not used, and what to do.
+int refuse(const char* path, const FolderRefusal& refusal) noexcept {
+  log_error("cannot use the folder %s: %s; or let VERBATIM_FABRIC name another one", path,
+            refusal.why);
+  return refusal.error;
 }
 
 std::uint32_t random_number() noexcept {
@@ -102,23 +67,15 @@ int make_socket(UniqueFd& out, int type = SOCK_SEQPACKET) noexcept {
 
 }  // namespace
 
-int FabricFolder::open_under(const char* base, const char* fabric) noexcept {
-  char user[32];
-  std::snprintf(user, sizeof user, "verbatim-%u", static_cast<unsigned>(::geteuid()));
-  const UniqueFd base_fd(::open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!base_fd.valid()) {
-    const int error = errno;
-    log_error("cannot open %s: %s (VERBATIM_FABRIC names another folder)", base,
-              std::strerror(error));
-    return error;
-  }
-  UniqueFd user_fd;
-  std::snprintf(path_, sizeof path_, "%s/%s", base, user);
-  const int error = open_private(base_fd.get(), user, path_, user_fd);
-  if (error != 0) return error;
-  const int length = std::snprintf(path_, sizeof path_, "%s/%s/%s", base, user, fabric);
-  if (length < 0 || static_cast<std::size_t>(length) >= sizeof path_) return ENAMETOOLONG;
-  return open_private(user_fd.get(), fabric, path_, folder_);
+int FabricFolder::open_in_user_folder(const char* fabric) noexcept {
+  UniqueFd user;
+  FolderRefusal refusal;
+  if (open_user_folder(user, path_, sizeof path_, refusal) != 0) return refuse(path_, refusal);
+  const std::size_t parent = std::strlen(path_);
+  const int length = std::snprintf(path_ + parent, sizeof path_ - parent, "/%s", fabric);
+  if (length < 0 || static_cast<std::size_t>(length) >= sizeof path_ - parent) return ENAMETOOLONG;
+  if (open_private_folder(user.get(), fabric, folder_, refusal) != 0) return refuse(path_, refusal);
+  return 0;
 }
 
 int FabricFolder::open() noexcept {
@@ -127,18 +84,14 @@ int FabricFolder::open() noexcept {
   int error = 0;
   if (fabric[0] == '/') {
     std::snprintf(path_, sizeof path_, "%s", fabric);
-    error = open_private(AT_FDCWD, path_, path_, folder_);
+    FolderRefusal refusal;
+    if (open_private_folder(AT_FDCWD, path_, folder_, refusal) != 0) error = refuse(path_, refusal);
   } else if (std::strchr(fabric, '/') != nullptr || fabric[0] == '.' ||
              std::strlen(fabric) > NAME_MAX) {
     log_error("VERBATIM_FABRIC=%s is neither a plain name nor an absolute path", fabric);
     error = EINVAL;
   } else {
-    const char* base = environment_text("XDG_RUNTIME_DIR", PATH_MAX - 512);
-    if (base != nullptr && !can_hold_folders(base)) {
-      log_info("XDG_RUNTIME_DIR=%s cannot be written: the rendezvous folder is under /tmp", base);
-      base = nullptr;
-    }
-    error = open_under(base != nullptr ? base : "/tmp", fabric);
+    error = open_in_user_folder(fabric);
   }
   if (error != 0) return error;
   // systemd-tmpfiles leaves locked folders alone; nobody else looks at this lock.

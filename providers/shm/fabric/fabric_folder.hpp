@@ -84,7 +84,7 @@ class FabricFolder {
     }
   };
 
-  int open_under(const char* base, const char* fabric) noexcept;
+  int open_in_user_folder(const char* fabric) noexcept;
   int lock(std::uint64_t patience_ns, Lock& held) noexcept;
   int try_claim_locked(std::uint32_t block, UniqueFd& listener) noexcept;
   /// The blocks that have names. False: the folder cannot be read.
