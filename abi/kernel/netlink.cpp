@@ -141,9 +141,11 @@ NetlinkRequest ask_system(std::uint32_t sequence) noexcept {
 NetlinkReader::Next NetlinkReader::next(NetlinkAnswer& answer, int& error) noexcept {
   while (!left_.empty()) {
     nlmsghdr head;
-    if (left_.size() < sizeof head) break;
+    if (left_.size() < sizeof head) return malformed(error);
     std::memcpy(&head, left_.data(), sizeof head);
-    if (head.nlmsg_len < sizeof head || head.nlmsg_len > left_.size()) break;
+    if (head.nlmsg_len < sizeof head || head.nlmsg_len > left_.size()) {
+      return malformed(error);
+    }
     const Bytes body = left_.subspan(sizeof head, head.nlmsg_len - sizeof head);
     const std::size_t step = aligned(head.nlmsg_len);
     left_ = step >= left_.size() ? Bytes{} : left_.subspan(step);
@@ -152,7 +154,7 @@ NetlinkReader::Next NetlinkReader::next(NetlinkAnswer& answer, int& error) noexc
     if (head.nlmsg_type == NLMSG_DONE) return Next::kDone;
     if (head.nlmsg_type == NLMSG_ERROR) {
       std::int32_t code = 0;
-      if (body.size() < sizeof code) break;
+      if (body.size() < sizeof code) return malformed(error);
       std::memcpy(&code, body.data(), sizeof code);
       if (code == 0) return Next::kDone;  // the acknowledgement
       constexpr std::int32_t kLargestErrno = 4095;
@@ -161,10 +163,13 @@ NetlinkReader::Next NetlinkReader::next(NetlinkAnswer& answer, int& error) noexc
     }
     if (head.nlmsg_type < NLMSG_MIN_TYPE) continue;
     answer = {};
-    if (!read_attributes(answer, body)) break;
+    if (!read_attributes(answer, body)) return malformed(error);
     return Next::kAnswer;
   }
-  if (left_.empty()) return Next::kEmpty;
+  return Next::kEmpty;
+}
+
+NetlinkReader::Next NetlinkReader::malformed(int& error) noexcept {
   left_ = {};
   error = EPROTO;
   return Next::kError;

@@ -70,6 +70,8 @@ class NetlinkReader {
   [[nodiscard]] Next next(NetlinkAnswer& answer, int& error) noexcept;
 
  private:
+  [[nodiscard]] Next malformed(int& error) noexcept;
+
   Bytes left_;
   std::uint32_t sequence_;
 };

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which kernel devices are found: in trees of files made for the test, and by netlink answers made
+// of bytes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/netlink.h>
+#include <rdma/rdma_netlink.h>
+#include <stdlib.h>
+
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "providers/uverbs/discovery.hpp"
+#include "providers/uverbs/node.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/verbs/provider.hpp"
+#include "tests/unit/captured_stderr.hpp"
+
+namespace verbatim::unit {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using uverbs::Found;
+
+constexpr uverbs::Driver kRxe{14, "rxe", 1, 2};
+const ProviderTable kProvider{};
+
+/// What a provider would list, as names.
+std::vector<std::string> names(const uverbs::Places& places, const Found& found) {
+  DeviceSink sink(kProvider);
+  EXPECT_EQ(uverbs::add_devices(places, found, kRxe, sink), 0);
+  std::vector<std::string> all;
+  for (Device* device = sink.take(); device != nullptr;) {
+    all.emplace_back(device->plain.name);
+    Device* const next = device->next;
+    destroy_nothrow(device);
+    device = next;
+  }
+  return all;
+}
+
+class Tree : public ::testing::Test {
+ protected:
+  Tree() {
+    char pattern[] = "/tmp/verbatim-sysfs-XXXXXX";
+    root_ = ::mkdtemp(pattern);
+    sysfs_ = root_ / "sys";
+    nodes_ = root_ / "dev";
+    sysfs_text_ = sysfs_.string();
+    nodes_text_ = nodes_.string();
+  }
+  ~Tree() override { std::filesystem::remove_all(root_); }
+
+  static void put(const std::filesystem::path& path, const std::string& text) {
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text << "\n";
+  }
+  void add(const std::string& uverbs, const std::string& name, const std::string& abi = "2") {
+    const auto verbs = sysfs_ / "class/infiniband_verbs" / uverbs;
+    put(sysfs_ / "class/infiniband_verbs/abi_version", "6");
+    put(verbs / "ibdev", name);
+    put(verbs / "dev", "231:192");
+    put(verbs / "abi_version", abi);
+    put(sysfs_ / "class/infiniband" / name / "node_type", "1: CA");
+    put(sysfs_ / "class/infiniband" / name / "node_guid", "0211:22ff:fe33:4455");
+    put(nodes_ / uverbs, "");
+  }
+  [[nodiscard]] uverbs::Places places() const { return {sysfs_text_.c_str(), nodes_text_.c_str()}; }
+  std::vector<std::string> list() {
+    Found found;
+    EXPECT_EQ(uverbs::find_by_sysfs(places(), found), 0);
+    return names(places(), found);
+  }
+
+  std::filesystem::path root_, sysfs_, nodes_;
+  std::string sysfs_text_, nodes_text_;
+};
+
+TEST_F(Tree, OfAMachineWithoutRdmaIsEmptyAndSilent) {
+  const CapturedStderr said;
+  EXPECT_THAT(list(), ElementsAre());
+  std::filesystem::create_directories(sysfs_ / "class");
+  EXPECT_THAT(list(), ElementsAre());
+  EXPECT_EQ(said.lines(), 0);
+}
+
+TEST_F(Tree, TellsEverythingAboutADevice) {
+  add("uverbs3", "rxe7");
+  Found found;
+  ASSERT_EQ(uverbs::find_by_sysfs(places(), found), 0);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_STREQ(found[0].name, "rxe7");
+  EXPECT_STREQ(found[0].uverbs, "uverbs3");
+  EXPECT_EQ(found[0].number, uverbs::node_number(231, 192));
+  EXPECT_EQ(found[0].abi, 2u);
+  EXPECT_EQ(found[0].node_type, 1);
+  EXPECT_EQ(found[0].guid, 0x021122fffe334455u);
+}
+
+TEST_F(Tree, IsReadAnewEachTime) {
+  add("uverbs0", "rxe0");
+  EXPECT_THAT(list(), ElementsAre("rxe0"));
+  add("uverbs1", "rxe1");
+  EXPECT_EQ(list().size(), 2u);
+  std::filesystem::remove_all(sysfs_ / "class/infiniband_verbs/uverbs0");
+  EXPECT_THAT(list(), ElementsAre("rxe1"));
+}
+
+TEST_F(Tree, LeavesOutDevicesOfOtherDrivers) {
+  add("uverbs0", "mlx5_0");
+  add("uverbs1", "rxe1");
+  EXPECT_THAT(list(), ElementsAre("rxe1"));
+}
+
+// Containers show the devices of their host, and give them no nodes.
+TEST_F(Tree, WithoutNodesIsSilent) {
+  add("uverbs0", "rxe0");
+  std::filesystem::remove_all(nodes_);
+  const CapturedStderr said;
+  EXPECT_THAT(list(), ElementsAre());
+  EXPECT_EQ(said.lines(), 0);
+}
+
+TEST_F(Tree, OfAnotherDriverAbiIsExplained) {
+  add("uverbs0", "rxe0", "99");
+  const CapturedStderr said;
+  EXPECT_THAT(list(), ElementsAre());
+  EXPECT_THAT(said.text(), HasSubstr("driver does not support the kernel ABI of rxe0 (supports 1 "
+                                     "to 2 while the device has 99)"));
+}
+
+TEST_F(Tree, OfAnotherCoreAbiIsExplained) {
+  add("uverbs0", "rxe0");
+  put(sysfs_ / "class/infiniband_verbs/abi_version", "99");
+  const CapturedStderr said;
+  EXPECT_THAT(list(), ElementsAre());
+  EXPECT_THAT(said.text(), HasSubstr("kernel ABI version 99 doesn't match library version 6"));
+}
+
+TEST_F(Tree, WithoutAnAbiVersionIsExplained) {
+  add("uverbs0", "rxe0");
+  std::filesystem::remove(sysfs_ / "class/infiniband_verbs/abi_version");
+  const CapturedStderr said;
+  EXPECT_THAT(list(), ElementsAre());
+  EXPECT_THAT(said.text(), HasSubstr("couldn't read uverbs ABI version from"));
+}
+
+TEST_F(Tree, OfNonsenseHasNoDevices) {
+  add("uverbs0", "rxe0");
+  put(sysfs_ / "class/infiniband_verbs/uverbs0/ibdev", "../../etc");
+  EXPECT_THAT(list(), ElementsAre());
+  add("uverbs0", "rxe0");
+  put(sysfs_ / "class/infiniband_verbs/uverbs0/dev", "231:99999999999");
+  EXPECT_THAT(list(), ElementsAre());
+  add("uverbs0", "rxe0");
+  put(sysfs_ / "class/infiniband_verbs/uverbs0/abi_version", "two");
+  EXPECT_THAT(list(), ElementsAre());
+  add("uverbs0", "rxe" + std::string(100, 'x'));
+  EXPECT_THAT(list(), ElementsAre());
+}
+
+/// A socket that answers what was put into it.
+struct Script : uverbs::NetlinkPort {
+  Script() : NetlinkPort{send_entry, receive_entry} {}
+
+  static int send_entry(const uverbs::NetlinkPort& self, const void* bytes, std::size_t) noexcept {
+    auto& script = const_cast<Script&>(static_cast<const Script&>(self));
+    nlmsghdr head;
+    std::memcpy(&head, bytes, sizeof head);
+    script.sequence = head.nlmsg_seq;
+    return 0;
+  }
+  static ssize_t receive_entry(const uverbs::NetlinkPort& self, void* buffer,
+                               std::size_t size) noexcept {
+    auto& script = const_cast<Script&>(static_cast<const Script&>(self));
+    if (script.answers.empty()) return -EAGAIN;
+    std::string answer = script.answers.front();
+    script.answers.pop_front();
+    EXPECT_LE(answer.size(), size);
+    // The sequence number of what was asked last, unless the script says another.
+    std::uint32_t marked = 0;
+    std::memcpy(&marked, answer.data() + offsetof(nlmsghdr, nlmsg_seq), sizeof marked);
+    if (marked == 0) {
+      std::memcpy(answer.data() + offsetof(nlmsghdr, nlmsg_seq), &script.sequence, sizeof marked);
+    }
+    std::memcpy(buffer, answer.data(), answer.size());
+    return static_cast<ssize_t>(answer.size());
+  }
+
+  std::deque<std::string> answers;
+  std::uint32_t sequence = 0;
+};
+
+std::string message(unsigned type, const std::string& body, std::uint32_t sequence = 0) {
+  nlmsghdr head{};
+  head.nlmsg_len = static_cast<std::uint32_t>(sizeof head + body.size());
+  head.nlmsg_type = static_cast<std::uint16_t>(type);
+  head.nlmsg_seq = sequence;
+  return std::string(reinterpret_cast<const char*>(&head), sizeof head) + body;
+}
+std::string attribute(unsigned type, const std::string& value) {
+  nlattr head{};
+  head.nla_len = static_cast<std::uint16_t>(sizeof head + value.size());
+  head.nla_type = static_cast<std::uint16_t>(type);
+  std::string all = std::string(reinterpret_cast<const char*>(&head), sizeof head) + value;
+  all.resize((all.size() + 3) / 4 * 4);
+  return all;
+}
+template <class T>
+std::string number(T value) {
+  return std::string(reinterpret_cast<const char*>(&value), sizeof value);
+}
+std::string text(const char* value) { return std::string(value, std::strlen(value) + 1); }
+
+constexpr unsigned kGet = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET);
+constexpr unsigned kGetChardev = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET_CHARDEV);
+
+std::string device(std::uint32_t index, const char* name) {
+  return message(kGet, attribute(RDMA_NLDEV_ATTR_DEV_INDEX, number(index)) +
+                           attribute(RDMA_NLDEV_ATTR_DEV_NAME, text(name)) +
+                           attribute(RDMA_NLDEV_ATTR_NODE_GUID, number(std::uint64_t{0x1122})) +
+                           attribute(RDMA_NLDEV_ATTR_DEV_NODE_TYPE, number(std::uint8_t{1})));
+}
+std::string node(const char* name, std::uint32_t driver = 14) {
+  return message(kGetChardev,
+                 attribute(RDMA_NLDEV_ATTR_CHARDEV_NAME, text(name)) +
+                     attribute(RDMA_NLDEV_ATTR_CHARDEV_ABI, number(std::uint64_t{2})) +
+                     attribute(RDMA_NLDEV_ATTR_CHARDEV, number(std::uint64_t{0xe7c0})) +
+                     attribute(RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, number(driver)));
+}
+std::string done() { return message(NLMSG_DONE, number(std::int32_t{0})); }
+std::string status(int error) { return message(NLMSG_ERROR, number(std::int32_t{-error})); }
+
+TEST(Netlink, TellsDevicesAndTheirNodes) {
+  Script script;
+  script.answers = {device(4, "my_name"), done(), node("uverbs9"), status(0)};
+  Found found;
+  ASSERT_EQ(uverbs::find_by_netlink(script, found), 0);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_STREQ(found[0].name, "my_name");
+  EXPECT_STREQ(found[0].uverbs, "uverbs9");
+  EXPECT_EQ(found[0].index, 4);
+  EXPECT_EQ(found[0].driver, 14u);
+  EXPECT_EQ(found[0].abi, 2u);
+  EXPECT_EQ(found[0].guid, 0x1122u);
+  EXPECT_EQ(found[0].number, uverbs::node_number(231, 192));
+}
+
+TEST(Netlink, ADeviceThatLeftBetweenTwoQuestionsIsLeftOut) {
+  Script script;
+  script.answers = {device(1, "rxe0"), device(2, "rxe1"), done(),
+                    status(ENODEV),    node("uverbs1"),   status(0)};
+  Found found;
+  ASSERT_EQ(uverbs::find_by_netlink(script, found), 0);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_STREQ(found[0].name, "rxe1");
+}
+
+TEST(Netlink, AnswersToEarlierQuestionsAreSkipped) {
+  Script script;
+  script.answers = {message(kGet, attribute(RDMA_NLDEV_ATTR_DEV_NAME, text("old")), 77), done()};
+  Found found;
+  EXPECT_EQ(uverbs::find_by_netlink(script, found), 0);
+  EXPECT_EQ(found.size(), 0u);
+}
+
+TEST(Netlink, RefusalsAndSilenceAreErrors) {
+  Script script;
+  Found found;
+  script.answers = {status(EPERM)};
+  EXPECT_EQ(uverbs::find_by_netlink(script, found), EPERM);
+  script.answers = {};
+  EXPECT_EQ(uverbs::find_by_netlink(script, found), EAGAIN);
+  script.answers = {std::string("\x08\0\0\0", 4) + std::string(12, '\0')};
+  EXPECT_EQ(uverbs::find_by_netlink(script, found), EPROTO) << "shorter than its own header";
+  script.answers = {message(kGet, std::string("\x02\0\x02\0", 4))};
+  EXPECT_EQ(uverbs::find_by_netlink(script, found), EPROTO) << "so is the attribute";
+}
+
+TEST(Netlink, NamesThatLeadElsewhereAreNone) {
+  for (const char* const name : {"../../etc/passwd", "a/b", "", ".."}) {
+    Script script;
+    script.answers = {device(1, name), done()};
+    Found found;
+    EXPECT_EQ(uverbs::find_by_netlink(script, found), 0);
+    EXPECT_EQ(found.size(), 0u) << name;
+  }
+  Script script;
+  script.answers = {message(kGet, attribute(RDMA_NLDEV_ATTR_DEV_INDEX, number(1u)) +
+                                      attribute(RDMA_NLDEV_ATTR_DEV_NAME, "unended")),
+                    done()};
+  Found found;
+  EXPECT_EQ(uverbs::find_by_netlink(script, found), 0);
+  EXPECT_EQ(found.size(), 0u);
+}
+
+}  // namespace
+}  // namespace verbatim::unit

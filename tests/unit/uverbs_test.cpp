@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The objects of kernel devices, over a kernel that is newer, older, or wrong. Spec: the headers
+// <rdma/*.h>, and what providers/uverbs promises in its own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "providers/uverbs/completion.hpp"
+#include "providers/uverbs/context.hpp"
+#include "providers/uverbs/memory.hpp"
+#include "providers/uverbs/node.hpp"
+#include "providers/uverbs/queue_pairs.hpp"
+#include "providers/uverbs/shared_receive.hpp"
+#include "tests/support/fake_uverbs.hpp"
+#include "tests/unit/captured_stderr.hpp"
+
+namespace verbatim::unit {
+namespace {
+
+using fake::Age;
+using fake::Lie;
+using ::testing::HasSubstr;
+
+/// An open context over the fake, and the calls that the runtime would make.
+class OverKernel {
+ public:
+  explicit OverKernel(Age age) : kernel(age) {
+    std::strcpy(device.plain.name, "rxe0");
+    std::strcpy(device.plain.dev_name, "uverbs0");
+    context = std::make_unique<uverbs::Context>(device, 14u, kernel);
+    context->port_count = 1;
+  }
+
+  int make_pd(Pd** pd) {
+    const int error = uverbs::alloc_pd(*context, pd);
+    if (error == 0) (*pd)->plain.context = context->handle();
+    return error;
+  }
+  int make_cq(uverbs::Cq& cq, CompChannel* channel = nullptr) {
+    ibv_cq_init_attr_ex attr{};
+    attr.cqe = 10;
+    return uverbs::create_cq(*context, attr, channel, cq, {});
+  }
+  int make_qp(uverbs::Qp& qp, Pd& pd, uverbs::Cq& cq, const kernel::DriverData& driver = {}) {
+    ibv_qp_init_attr_ex attr{};
+    attr.pd = &pd.plain;
+    attr.send_cq = attr.recv_cq = &cq.plain;
+    attr.qp_type = IBV_QPT_RC;
+    attr.sq_sig_all = 1;
+    attr.cap = {8, 8, 1, 1, 0};
+    return uverbs::create_qp(*context, attr, qp, driver);
+  }
+
+  Device device;
+  fake::Uverbs kernel;
+  std::unique_ptr<uverbs::Context> context;
+};
+
+std::string age_name(const ::testing::TestParamInfo<Age>& info) {
+  constexpr const char* kNames[] = {"Methods", "InvokeWrite", "Write"};
+  return kNames[static_cast<int>(info.param)];
+}
+
+class EachKernel : public ::testing::TestWithParam<Age>, public OverKernel {
+ protected:
+  EachKernel() : OverKernel(GetParam()) {}
+  void SetUp() override { ASSERT_EQ(uverbs::start_context(*context), 0); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Kernel, EachKernel,
+                         ::testing::Values(Age::kMethods, Age::kInvokeWrite, Age::kWrite),
+                         age_name);
+
+TEST_P(EachKernel, IsSpokenToInTheNewestWayThatItHas) {
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+  const Age age = GetParam();
+  EXPECT_EQ(kernel.methods_called != 0, age == Age::kMethods);
+  EXPECT_EQ(kernel.invokes != 0, age != Age::kWrite);
+  EXPECT_EQ(kernel.writes != 0, age == Age::kWrite);
+}
+
+TEST_P(EachKernel, TellsWhatTheDeviceIs) {
+  EXPECT_EQ(context->extended.context.num_comp_vectors, 3);
+  ibv_device_attr_ex attr{};
+  ASSERT_EQ(uverbs::query_device(*context, attr), 0);
+  EXPECT_EQ(attr.orig_attr.max_qp, 99);
+  EXPECT_EQ(attr.orig_attr.max_pkeys, 0xffff);
+  EXPECT_EQ(attr.phys_port_cnt_ex, 1u);
+  EXPECT_EQ(attr.max_dm_size, 0u) << "beyond the answer's length";
+  ibv_port_attr port{};
+  ASSERT_EQ(uverbs::query_port(*context, 1, port), 0);
+  EXPECT_EQ(port.state, IBV_PORT_ACTIVE);
+  EXPECT_EQ(port.gid_tbl_len, 16);
+  EXPECT_EQ(port.port_cap_flags2, GetParam() == Age::kMethods ? 7 : 0);
+}
+
+TEST_P(EachKernel, MakesAndEndsEveryKindOfObject) {
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  verbatim::Mr* mr = nullptr;
+  char memory[64];
+  ASSERT_EQ(uverbs::reg_mr(*pd, memory, sizeof memory, 0, IBV_ACCESS_LOCAL_WRITE, &mr), 0);
+  mr->plain.context = context->handle();
+  EXPECT_EQ(mr->plain.lkey, 0x1234u);
+  EXPECT_EQ(mr->plain.rkey, 0x5678u);
+  Mw* mw = nullptr;
+  ASSERT_EQ(uverbs::alloc_mw(*pd, IBV_MW_TYPE_2, &mw), 0);
+  mw->plain.context = context->handle();
+  CompChannel* channel = nullptr;
+  ASSERT_EQ(uverbs::create_comp_channel(*context, &channel), 0);
+  uverbs::Cq cq;
+  ASSERT_EQ(make_cq(cq, channel), 0);
+  EXPECT_EQ(cq.plain.cqe, 15) << "what the kernel made of it";
+  EXPECT_EQ(uverbs::req_notify_cq(cq, true), 0);
+  uverbs::Qp qp;
+  std::array<unsigned char, 16> reply{};
+  kernel.set_driver_reply({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
+  ASSERT_EQ(make_qp(qp, *pd, cq, kernel::DriverData::reply(reply)), 0);
+  EXPECT_EQ(reply[0], 1);
+  EXPECT_EQ(reply[15], 16);
+  EXPECT_EQ(qp.plain.qp_num, 0x11u);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  EXPECT_EQ(uverbs::modify_qp(qp, attr, IBV_QP_STATE), 0);
+  EXPECT_EQ(qp.plain.state, IBV_QPS_INIT);
+  ibv_qp_init_attr init{};
+  EXPECT_EQ(uverbs::query_qp(qp, attr, IBV_QP_STATE | IBV_QP_QKEY, init), 0);
+  EXPECT_EQ(attr.qkey, 0x77u);
+  EXPECT_EQ(qp.plain.state, IBV_QPS_RTS);
+  uverbs::Srq srq;
+  ibv_srq_init_attr_ex srq_attr{};
+  srq_attr.pd = &pd->plain;
+  srq_attr.attr = {20, 2, 0};
+  ASSERT_EQ(uverbs::create_srq(*context, srq_attr, srq, {}), 0);
+  EXPECT_EQ(srq.attributes.max_wr, 31u);
+  ibv_srq_attr queried{};
+  EXPECT_EQ(uverbs::query_srq(srq, queried), 0);
+  EXPECT_EQ(queried.srq_limit, 4u);
+  Ah ah;
+  ASSERT_EQ(uverbs::create_ah(*pd, {}, ah, {}), 0);
+  EXPECT_EQ(kernel.living(), 7u);
+
+  EXPECT_EQ(uverbs::destroy_ah(ah), 0);
+  EXPECT_EQ(uverbs::destroy_qp(qp), 0);
+  EXPECT_EQ(uverbs::destroy_srq(srq), 0);
+  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
+  EXPECT_EQ(uverbs::destroy_comp_channel(*channel), 0);
+  EXPECT_EQ(uverbs::dealloc_mw(*mw), 0);
+  EXPECT_EQ(uverbs::dereg_mr(*mr), 0);
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+  EXPECT_EQ(kernel.living(), 0u);
+}
+
+TEST_P(EachKernel, AnswersOfNothingAreNoAnswers) {
+  kernel.lie = Lie::kNothingWritten;
+  Pd* pd = nullptr;
+  EXPECT_EQ(make_pd(&pd), EPROTO);
+  EXPECT_EQ(pd, nullptr);
+  uverbs::Cq cq;
+  EXPECT_EQ(make_cq(cq), EPROTO);
+  ibv_device_attr_ex attr{};
+  EXPECT_EQ(uverbs::query_device(*context, attr), EPROTO);
+  ibv_port_attr port{};
+  EXPECT_EQ(uverbs::query_port(*context, 1, port), EPROTO);
+}
+
+TEST_P(EachKernel, AHandleInUseIsRefused) {
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  kernel.lie = Lie::kHandleInUse;
+  Pd* other = nullptr;
+  EXPECT_EQ(make_pd(&other), EPROTO);
+  uverbs::Cq cq;
+  EXPECT_EQ(make_cq(cq), EPROTO) << "the handle of a protection domain";
+  kernel.lie = Lie::kHandleBeyond;
+  EXPECT_EQ(make_pd(&other), EPROTO);
+  EXPECT_EQ(other, nullptr);
+  kernel.lie = Lie::kNone;
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+  ASSERT_EQ(make_pd(&pd), 0) << "the handle is free again";
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
+TEST_P(EachKernel, LengthsThatCannotBeAreRefused) {
+  ibv_device_attr_ex attr{};
+  kernel.lie = Lie::kLengthShort;
+  EXPECT_EQ(uverbs::query_device(*context, attr), EPROTO);
+  kernel.lie = Lie::kLengthLong;
+  EXPECT_EQ(uverbs::query_device(*context, attr), EPROTO);
+}
+
+TEST_P(EachKernel, NumbersBeyondTheirRangeAreRefused) {
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  uverbs::Cq cq;
+  ASSERT_EQ(make_cq(cq), 0);
+  uverbs::Qp qp;
+  ASSERT_EQ(make_qp(qp, *pd, cq), 0);
+  kernel.lie = Lie::kWideNumbers;
+  uverbs::Qp wide;
+  EXPECT_EQ(make_qp(wide, *pd, cq), EPROTO);
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  EXPECT_EQ(uverbs::query_qp(qp, attr, IBV_QP_STATE, init), EPROTO);
+  EXPECT_EQ(qp.plain.state, IBV_QPS_RESET);
+  kernel.lie = Lie::kNone;
+  EXPECT_EQ(uverbs::destroy_qp(qp), 0);
+  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
+TEST_P(EachKernel, ADescriptorThatIsNoneIsRefused) {
+  kernel.lie = Lie::kNoDescriptor;
+  CompChannel* channel = nullptr;
+  EXPECT_EQ(uverbs::create_comp_channel(*context, &channel), EPROTO);
+  uverbs::Context second(device, 14, kernel);
+  const CapturedStderr said;
+  EXPECT_EQ(uverbs::start_context(second), EPROTO);
+  EXPECT_THAT(said.text(), HasSubstr("its answer is none of a uverbs device"));
+}
+
+TEST_P(EachKernel, EventsAboutWhatIsNotThereAreLeftOut) {
+  uverbs::Cq cq;
+  ASSERT_EQ(make_cq(cq), 0);
+  const CapturedStderr said;
+  kernel.raise(0, IBV_EVENT_CQ_ERR);
+  kernel.raise(0xdead'beef'0000'0001, IBV_EVENT_CQ_ERR);
+  kernel.raise(cq.number, IBV_EVENT_QP_FATAL);  // of another kind
+  kernel.raise(cq.number, 250);
+  kernel.raise(7, IBV_EVENT_PORT_ACTIVE);  // the device has one port
+  kernel.raise(cq.number, IBV_EVENT_CQ_ERR);
+  kernel.raise(1, IBV_EVENT_PORT_ERR);
+  ibv_async_event event{};
+  ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_CQ_ERR);
+  EXPECT_EQ(event.element.cq, &cq.plain);
+  EXPECT_EQ(said.lines(), 5);
+  ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_PORT_ERR);
+  EXPECT_EQ(event.element.port_num, 1);
+  EXPECT_EQ(uverbs::get_async_event(*context, event), EAGAIN);
+  const std::uint64_t number = cq.number;
+  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
+  kernel.raise(number, IBV_EVENT_CQ_ERR);
+  EXPECT_EQ(uverbs::get_async_event(*context, event), EAGAIN) << "destroyed";
+}
+
+TEST_P(EachKernel, CompletionEventsNameQueuesByNumber) {
+  CompChannel* channel = nullptr;
+  ASSERT_EQ(uverbs::create_comp_channel(*context, &channel), 0);
+  channel->plain.context = context->handle();
+  uverbs::Cq cq;
+  ASSERT_EQ(make_cq(cq, channel), 0);
+  const CapturedStderr said;
+  kernel.complete(cq.number + 1);
+  kernel.complete(cq.number);
+  verbatim::Cq* got = nullptr;
+  ASSERT_EQ(uverbs::get_cq_event(*channel, &got), 0);
+  EXPECT_EQ(got, &cq);
+  EXPECT_EQ(said.lines(), 1);
+  EXPECT_EQ(uverbs::get_cq_event(*channel, &got), EAGAIN);
+  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
+  EXPECT_EQ(uverbs::destroy_comp_channel(*channel), 0);
+}
+
+TEST_P(EachKernel, WhatARemovedDeviceHadIsGone) {
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  uverbs::Cq cq;
+  ASSERT_EQ(make_cq(cq), 0);
+  kernel.refusal = EIO;
+  uverbs::Cq more;
+  EXPECT_EQ(make_cq(more), EIO);
+  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
+TEST_P(EachKernel, WhatTheKernelKeepsStays) {
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  kernel.refusal = EBUSY;
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), EBUSY);
+  kernel.refusal = 0;
+  kernel.lie = Lie::kHandleInUse;
+  Pd* other = nullptr;
+  EXPECT_EQ(make_pd(&other), EPROTO) << "its handle is still in use";
+  kernel.lie = Lie::kNone;
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
+TEST_P(EachKernel, MemoryThatCannotBePinnedIsExplained) {
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &before), 0);
+  const rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &small), 0);
+  kernel.refusal = ENOMEM;
+  verbatim::Mr* mr = nullptr;
+  {
+    const CapturedStderr said;
+    EXPECT_EQ(uverbs::reg_mr(*pd, nullptr, 1 << 20, 0, 0, &mr), ENOMEM);
+    EXPECT_THAT(said.text(), HasSubstr("cannot register 1024 KiB: memlock limit 4 KiB"));
+    EXPECT_THAT(said.text(), HasSubstr("ulimit -l"));
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &before), 0);
+  kernel.refusal = 0;
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
+TEST(Gids, AreAskedByMethod) {
+  OverKernel over(Age::kMethods);
+  ASSERT_EQ(uverbs::start_context(*over.context), 0);
+  ibv_gid_entry entry{};
+  ASSERT_EQ(uverbs::query_gid(*over.context, 1, 1, entry), 0);
+  EXPECT_EQ(entry.gid.global.interface_id, 2u);
+  EXPECT_EQ(entry.gid_type, static_cast<std::uint32_t>(IBV_GID_TYPE_ROCE_V2));
+  EXPECT_EQ(uverbs::query_gid(*over.context, 1, 2, entry), ENODATA);
+  over.kernel.lie = Lie::kWideNumbers;
+  EXPECT_EQ(uverbs::query_gid(*over.context, 1, 1, entry), EPROTO);
+}
+
+TEST(Node, IsTheDevicesOwn) {
+  UniqueFd fd;
+  {
+    const CapturedStderr said;
+    EXPECT_EQ(uverbs::open_node_at("/dev/null", "rxe0", uverbs::node_number(231, 192), fd), ENXIO);
+    EXPECT_THAT(said.text(), HasSubstr("rxe0: /dev/null is not the node of this device"));
+    EXPECT_THAT(said.text(), HasSubstr("231:192"));
+  }
+  {
+    const CapturedStderr said;
+    EXPECT_EQ(uverbs::open_node_at("/dev/infiniband/uverbs-none", "rxe0", 0, fd), ENOENT);
+    EXPECT_THAT(said.text(), HasSubstr("was removed, or its node is not in this container"));
+  }
+  EXPECT_FALSE(fd.valid());
+}
+
+// Writing to /dev/null succeeds and answers nothing; asking it by ioctl is ENOTTY.
+TEST(Node, OfAnotherKindDoesNotOpen) {
+  Device device;
+  std::strcpy(device.plain.name, "rxe0");
+  uverbs::Context context(device, 14);
+  UniqueFd fd;
+  ASSERT_EQ(uverbs::open_node_at("/dev/null", "rxe0", uverbs::node_number(1, 3), fd), 0);
+  context.channel.adopt(std::move(fd));
+  const CapturedStderr said;
+  EXPECT_EQ(uverbs::start_context(context), EPROTO);
+  EXPECT_THAT(said.text(), HasSubstr("none of a uverbs device"));
+}
+
+TEST(ObjectTable, NumbersAreNeverUsedTwice) {
+  uverbs::ObjectTable table;
+  int object = 0;
+  const std::uint64_t first = table.add(uverbs::Kind::kCq, &object);
+  EXPECT_EQ(table.find(uverbs::Kind::kCq, first), &object);
+  EXPECT_EQ(table.find(uverbs::Kind::kQp, first), nullptr);
+  table.remove(first);
+  EXPECT_EQ(table.find(uverbs::Kind::kCq, first), nullptr);
+  const std::uint64_t second = table.add(uverbs::Kind::kCq, &object);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(table.find(uverbs::Kind::kCq, first), nullptr);
+  for (int i = 0; i < 1000; ++i) EXPECT_NE(table.add(uverbs::Kind::kQp, &object), 0u);
+  EXPECT_EQ(table.find(uverbs::Kind::kCq, second), &object);
+}
+
+}  // namespace
+}  // namespace verbatim::unit
