@@ -126,7 +126,13 @@ int find_by_sysfs(const Places& places, Found& found) noexcept {
   const int length = std::snprintf(path, sizeof path, "%s/class/infiniband_verbs", places.sysfs);
   if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) return ENAMETOOLONG;
   DIR* const folder = ::opendir(path);
-  if (folder == nullptr) return errno == ENOENT ? 0 : errno;
+  if (folder == nullptr) {
+    if (errno == ENOMEM) return ENOMEM;
+    // Sandboxes hide it; that is no reason to trouble a program that has other devices.
+    if (errno != ENOENT)
+      log_info("kernel devices are left out: %s: %s", path, std::strerror(errno));
+    return 0;
+  }
   if (!core_abi_is_known(places)) {
     ::closedir(folder);
     return 0;

@@ -28,9 +28,17 @@ void copy_text(char (&to)[N], const char* from) noexcept {
   to[length] = '\0';
 }
 
-Device* find_known_locked(const char* name) noexcept {
+/// The same name is not enough: a kernel device that was removed and made anew is another one,
+/// though somebody may still hold the old.
+bool is_same(const Device& known, const Device& found) noexcept {
+  return known.provider == found.provider && known.index == found.index &&
+         known.guid == found.guid && std::strcmp(known.plain.name, found.plain.name) == 0 &&
+         std::strcmp(known.plain.dev_name, found.plain.dev_name) == 0;
+}
+
+Device* find_known_locked(const Device& found) noexcept {
   for (Device* device = known_devices; device != nullptr; device = device->next) {
-    if (std::strcmp(device->plain.name, name) == 0) return device;
+    if (is_same(*device, found)) return device;
   }
   return nullptr;
 }
@@ -59,11 +67,12 @@ struct Listing {
   std::size_t count = 0;
   std::size_t room = 0;
 
-  [[nodiscard]] bool holds(const Device* device) const noexcept {
+  /// Whose device of this name is in it, or null.
+  [[nodiscard]] const Device* named(const char* name) const noexcept {
     for (std::size_t i = 0; i < count; ++i) {
-      if (entries[i] == &device->plain) return true;
+      if (std::strcmp(entries[i]->name, name) == 0) return &Device::from(entries[i]);
     }
-    return false;
+    return nullptr;
   }
 
   [[nodiscard]] bool append(Device* device) noexcept {
@@ -86,15 +95,15 @@ int list_found_locked(Listing& listing, Device* found) noexcept {
   int result = 0;
   while (found != nullptr) {
     Device* const next = found->next;
-    Device* device = find_known_locked(found->plain.name);
-    if (device != nullptr && (device->provider != found->provider || listing.holds(device))) {
+    if (const Device* const listed = listing.named(found->plain.name)) {
       log_warn(
           "device %s is offered by provider %s and again by provider %s; the second is left out",
-          found->plain.name, device->provider->name, found->provider->name);
+          found->plain.name, listed->provider->name, found->provider->name);
       destroy_nothrow(found);
       found = next;
       continue;
     }
+    Device* device = find_known_locked(*found);
     if (device == nullptr) {
       device = found;
       append_known_locked(device);
@@ -172,9 +181,11 @@ Result<ibv_device**> get_device_list(int& count) noexcept {
   }
   if (listing.count == 0) {
     std::free(listing.entries);
-    log_error("no device: none of the %zu provider%s of this program (%s%s) found one",
-              providers.size(), providers.size() == 1 ? "" : "s", providers[0]->name,
-              providers.size() == 1 ? "" : ", ...");
+    log_error(
+        "no device: none of the %zu provider%s of this program (%s%s) found one; VERBATIM_LOG=info "
+        "tells of kernel devices that cannot be used",
+        providers.size(), providers.size() == 1 ? "" : "s", providers[0]->name,
+        providers.size() == 1 ? "" : ", ...");
     return Error{first_error == 0 ? ENODEV : first_error, "no device"};
   }
   count = static_cast<int>(listing.count);

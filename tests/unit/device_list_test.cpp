@@ -135,6 +135,35 @@ TEST(DeviceList, KeepsWhatAFailingProviderFoundAndReportsTheRest) {
   ibv_free_device_list(list);
 }
 
+/// A device that can be taken out and put in again, as another one.
+struct Replaced : Empty {
+  static constexpr const char* kName = "replaced";
+  static inline __be64 guid = 1;
+  static int list_devices(DeviceSink& sink) noexcept {
+    return sink.add({.name = "same0", .dev_name = "uverbs0", .guid = guid});
+  }
+};
+constinit const ProviderTable kReplaced = make_provider_table<Replaced>();
+
+TEST(DeviceList, ShowsADeviceThatCameBackAsAnotherOne) {
+  const Providers only{&kReplaced};
+  ibv_device** const before = ibv_get_device_list(nullptr);
+  Replaced::guid = 2;
+  const CapturedStderr captured;
+  ibv_device** const after = ibv_get_device_list(nullptr);
+  ASSERT_NE(after, nullptr);
+  EXPECT_NE(before[0], after[0]);
+  EXPECT_EQ(ibv_get_device_guid(before[0]), 1u) << "who holds the old one keeps it";
+  EXPECT_EQ(ibv_get_device_guid(after[0]), 2u);
+  EXPECT_EQ(after[1], nullptr);
+  EXPECT_EQ(captured.lines(), 0);
+  ibv_free_device_list(before);
+  ibv_device** const again = ibv_get_device_list(nullptr);
+  EXPECT_EQ(again[0], after[0]);
+  ibv_free_device_list(again);
+  ibv_free_device_list(after);
+}
+
 struct Copycat : Empty {
   static constexpr const char* kName = "copycat";
   static int list_devices(DeviceSink& sink) noexcept {
