@@ -126,6 +126,8 @@ void read_more(const ib_uverbs_ex_query_device_resp& from, ibv_device_attr_ex& t
 bool read_event(Context& context, const ib_uverbs_async_event_desc& from,
                 ibv_async_event& to) noexcept {
   to = {};
+  // The last that IBTA names; a number beyond it is no value of the type.
+  if (from.event_type > IBV_EVENT_WQ_FATAL) return false;
   to.event_type = static_cast<ibv_event_type>(from.event_type);
   switch (to.event_type) {
     case IBV_EVENT_CQ_ERR: {
@@ -235,6 +237,10 @@ int query_port(verbatim::Context& plain, std::uint8_t port, ibv_port_attr& attr)
   }
   if (error != 0) return error;
   const ib_uverbs_query_port_resp& from = reply.legacy_resp;
+  if (from.state > IBV_PORT_ACTIVE_DEFER || from.max_mtu > IBV_MTU_4096 ||
+      from.active_mtu > IBV_MTU_4096) {
+    return EPROTO;
+  }
   attr.state = static_cast<ibv_port_state>(from.state);
   attr.max_mtu = static_cast<ibv_mtu>(from.max_mtu);
   attr.active_mtu = static_cast<ibv_mtu>(from.active_mtu);

@@ -51,11 +51,14 @@ int add_device(const Places& places, const KernelDevice& device, DeviceSink& sin
   std::snprintf(device_path, sizeof device_path, "%s/class/infiniband/%s", places.sysfs,
                 device.name);
   const bool iwarp = device.node_type == IBV_NODE_RNIC;
+  const auto node_type = device.node_type > IBV_NODE_UNSPECIFIED
+                             ? IBV_NODE_UNKNOWN
+                             : static_cast<ibv_node_type>(device.node_type);
   return sink.add({.name = device.name,
                    .dev_name = device.uverbs,
                    .dev_path = verbs_path,
                    .ibdev_path = device_path,
-                   .node_type = static_cast<ibv_node_type>(device.node_type),
+                   .node_type = node_type,
                    .transport_type = iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB,
                    .guid = htobe64(device.guid),
                    .index = device.number,

@@ -128,6 +128,12 @@ ib_uverbs_modify_qp request_of(const verbatim::Qp& qp, const ibv_qp_attr& attr, 
   return request;
 }
 
+/// What becomes a value of a type that has no others.
+bool has_known_values(const ib_uverbs_query_qp_resp& from) noexcept {
+  return from.qp_state < IBV_QPS_UNKNOWN && from.cur_qp_state < IBV_QPS_UNKNOWN &&
+         from.path_mtu <= IBV_MTU_4096 && from.path_mig_state <= IBV_MIG_ARMED;
+}
+
 void read_attributes(const ib_uverbs_query_qp_resp& from, ibv_qp_attr& to) noexcept {
   to.qp_state = static_cast<ibv_qp_state>(from.qp_state);
   to.cur_qp_state = static_cast<ibv_qp_state>(from.cur_qp_state);
@@ -220,7 +226,7 @@ int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& in
   ib_uverbs_query_qp_resp reply{};
   const int error = context_of(qp).channel.command(IB_USER_VERBS_CMD_QUERY_QP, request, reply);
   if (error != 0) return error;
-  if (reply.qp_state >= IBV_QPS_UNKNOWN) return EPROTO;
+  if (!has_known_values(reply)) return EPROTO;
   read_attributes(reply, attr);
   // The rings are as large as they were made, whatever a driver remembers of the request.
   attr.cap = init.cap;
