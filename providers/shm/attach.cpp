@@ -32,6 +32,18 @@ const QpRecord* find_record(Qp& qp, Peer*& peer) noexcept {
   return peer == nullptr ? nullptr : record_in(*peer, qp);
 }
 
+/// What a half of this type is connected to.
+std::uint32_t counterpart(std::uint32_t type) noexcept {
+  switch (type) {
+    case IBV_QPT_XRC_SEND:
+      return IBV_QPT_XRC_RECV;
+    case IBV_QPT_XRC_RECV:
+      return IBV_QPT_XRC_SEND;
+    default:
+      return type;
+  }
+}
+
 void forget_peer(Qp& qp) noexcept {
   if (Peer* peer = qp.met.exchange(nullptr, std::memory_order_acq_rel); peer != nullptr)
     Node::get().release_peer(*peer);
@@ -99,7 +111,7 @@ Wait attach(Qp& qp) noexcept {
   if (record->consumed.load(std::memory_order_acquire) != 0) return Wait::kPeer;
   const std::uint32_t entries = peek(record->rq_entries);
   if (!std::has_single_bit(entries) || entries > kMaxRingEntries) return Wait::kPeer;
-  if (peek(record->type) != qp.own->type) return Wait::kPeer;
+  if (peek(record->type) != counterpart(qp.own->type)) return Wait::kPeer;
   const std::uint64_t srq = peek(record->srq);
   const auto* shared = srq == 0 ? nullptr : peer->segment.at<SrqRecord>(srq, sizeof(SrqRecord));
   if (srq != 0 && shared == nullptr) return Wait::kPeer;
@@ -196,7 +208,8 @@ bool attach_receiver(Qp& qp) noexcept {
   qp.rx_peer = peer;
   qp.rx_ring = ring;
   // IBTA 11.6.3.2: who waits for a last word of the connection's making need not.
-  const bool connects = qp.plain.qp_type == IBV_QPT_RC || qp.plain.qp_type == IBV_QPT_UC;
+  const bool connects = qp.plain.qp_type == IBV_QPT_RC || qp.plain.qp_type == IBV_QPT_UC ||
+                        qp.xrc == XrcRole::kTarget;
   if (connects && qp.mode.load(std::memory_order_acquire) == IBV_QPS_RTR)
     raise_qp_event(qp, IBV_EVENT_COMM_EST);
   return true;

@@ -12,6 +12,7 @@
 #include "providers/shm/domain.hpp"
 #include "providers/shm/fabric/culprits.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive.hpp"
@@ -46,11 +47,6 @@ int take_number(Cq& cq) noexcept {
   return ENOMEM;
 }
 
-void give_number(Cq& cq) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  live.cqs[cq.number] = nullptr;
-}
-
 /// Ends the hot time of rings that were dropped: a sender that has read the old word has its
 /// message in the ring after the fence, one that reads later rings. Nobody pays for it per message.
 void settle(Cq& cq, Qp* const* cooled, std::uint32_t count) noexcept {
@@ -81,7 +77,7 @@ int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, verba
     cq->armed = &segment.cqs()[cq->number].armed;
     error = segment.back(cq->doorbells, sizeof(DoorbellBlock));
     if (error == 0) error = segment.back(cq->armed, sizeof(CqRecord));
-    if (error != 0) give_number(*cq);
+    if (error != 0) hide_cq(*cq);
   }
   if (error != 0) {
     std::free(cq->ring);
@@ -107,14 +103,23 @@ int destroy_cq(verbatim::Cq& handle) noexcept {
   if (cq.overruns != 0 && !cq.ignores_overrun)
     log_warn("shm: the completion queue that overran lost %llu completions in all",
              static_cast<unsigned long long>(cq.overruns));
-  give_number(cq);
+  hide_cq(cq);
   SoftChannel::retire(cq);
   Context::of(cq.plain.context).events.retire(cq);
+  free_cq(cq);
+  return 0;
+}
+
+void hide_cq(Cq& cq) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  live.cqs[cq.number] = nullptr;
+}
+
+void free_cq(Cq& cq) noexcept {
   std::free(cq.ring);
   std::free(cq.times);
   std::free(cq.members);
   destroy_nothrow(&cq);
-  return 0;
 }
 
 int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
@@ -367,7 +372,7 @@ void break_marked_qps(Cq& cq) noexcept {
   }
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
     if (qp->recv_cq != &cq || !qp->broken) continue;
-    Qp& known = qp->lane.face != nullptr ? *qp->lane.face : *qp;
+    Qp& known = qp->lane.face != nullptr && !is_xrc_lane(*qp) ? *qp->lane.face : *qp;
     SendLock lock(known);
     qp->broken = false;
     const Peer* met = qp->met.load(std::memory_order_acquire);

@@ -118,6 +118,9 @@ inline void push_locked(Cq& cq, const Completion& completion) noexcept;
 int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr,
               verbatim::CompChannel* channel, verbatim::Cq** out) noexcept;
 int destroy_cq(verbatim::Cq& cq) noexcept;
+/// The end of one that no program has: nobody finds it any more; then its memory.
+void hide_cq(Cq& cq) noexcept;
+void free_cq(Cq& cq) noexcept;
 int resize_cq(verbatim::Cq& cq, int cqe) noexcept;
 int modify_cq(verbatim::Cq& cq, const ibv_modify_cq_attr& attr) noexcept;
 int req_notify_cq(ibv_cq* cq, int solicited_only) noexcept;

@@ -20,6 +20,7 @@
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_table.hpp"
 #include "providers/shm/service_hooks.hpp"
+#include "providers/shm/xrc_target.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/base/unique_fd.hpp"
@@ -60,6 +61,7 @@ void describe_memory(ibv_device_attr_ex& attr) noexcept {
       IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
       IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_FLUSH | IBV_ODP_SUPPORT_ATOMIC_WRITE |
       IBV_ODP_SUPPORT_SRQ_RECV;
+  attr.xrc_odp_caps = attr.odp_caps.per_transport_caps.rc_odp_caps;
   attr.max_dm_size = kMaxDeviceMemory;
   attr.orig_attr.device_cap_flags |=
       IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
@@ -130,6 +132,7 @@ void close(verbatim::Context& context) noexcept {
     last = --live.contexts == 0;
   }
   if (last) {
+    forget_orphans();
     forget_parked();
     forget_all_leaving();
     region_table.reset();
@@ -146,8 +149,8 @@ int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept 
   a.page_size_cap = ~std::uint64_t{0xfff};
   a.max_qp = kMaxQps;
   a.max_qp_wr = kMaxWr;
-  a.device_cap_flags =
-      IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE;
+  a.device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+                       IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC;
   a.max_sge = kMaxSge;
   a.max_sge_rd = kMaxSge;
   a.max_cq = kMaxCqs;

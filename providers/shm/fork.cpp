@@ -7,6 +7,7 @@
 
 #include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
+#include "providers/shm/xrc_target.hpp"
 #include "runtime/base/log.hpp"
 
 namespace verbatim::shm {
@@ -54,6 +55,7 @@ void retire_in_child() noexcept {
     retire_qp(*qp);
     inherited = true;
   }
+  forget_targets_of_parent();
   for (std::uint32_t i = 0; i < live.cq_end; ++i)
     if (live.cqs[i] != nullptr) retire_cq(*live.cqs[i]);
 }

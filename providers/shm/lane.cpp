@@ -7,7 +7,8 @@
 #include "providers/shm/live.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
-#include "providers/shm/send_queue.hpp"
+#include "providers/shm/send_fast.hpp"
+#include "providers/shm/xrc_queue.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
 
@@ -25,25 +26,17 @@ Qp* first_leaving = nullptr;
 
 std::uint32_t link_to(const Qp* lane) noexcept { return lane == nullptr ? 0 : lane->index + 1; }
 
-void list_leaving(Qp& lane) noexcept {
-  LockGuard<SpinLock> guard(leaving_lock);
-  lane.lane.next = first_leaving;
-  poke(lane.own->lane, link_to(first_leaving));
-  first_leaving = &lane;
-  Node::get().segment().head().lane.store(link_to(&lane), std::memory_order_release);
-}
-
-std::uint32_t place_of(const Datagrams& d, std::uint32_t qpn) noexcept {
+std::uint32_t place_of(const LaneEnds& d, std::uint32_t qpn) noexcept {
   return (qpn * 0x9e3779b1u) & (d.lane_capacity - 1);
 }
 
-void insert(Datagrams& d, Qp& lane) noexcept {
+void insert(LaneEnds& d, Qp& lane) noexcept {
   std::uint32_t i = place_of(d, lane.lane.target);
   while (d.lanes[i] != nullptr) i = (i + 1) & (d.lane_capacity - 1);
   d.lanes[i] = &lane;
 }
 
-bool grow(Datagrams& d) noexcept {
+bool grow(LaneEnds& d) noexcept {
   if (2 * d.lane_count < d.lane_capacity) return true;
   const std::uint32_t capacity = d.lane_capacity == 0 ? 8 : 2 * d.lane_capacity;
   auto** lanes = static_cast<Qp**>(std::calloc(capacity, sizeof(Qp*)));
@@ -87,33 +80,52 @@ void knock(Peer& peer, Qp& lane) noexcept {
   peer.wake_service();
 }
 
+/// An arriving lane that nothing knows any more. live.mutex is held.
+void give_back(Qp& lane) noexcept {
+  unwatch_locked(lane);
+  if (lane.lane.endpoint_owner != nullptr) Node::get().release_peer(*lane.lane.endpoint_owner);
+  if (lane.service_bounce != 0) Node::get().segment().release(lane.service_bounce, kBounceBytes);
+  park(lane);
+}
+
 bool is_admitted(const Qp& to, std::uint32_t qpn) noexcept {
-  for (const Qp* lane = to.datagrams->arriving; lane != nullptr; lane = lane->lane.next)
+  for (const Qp* lane = to.ends->arriving; lane != nullptr; lane = lane->lane.next)
     if (peek(lane->own->dest_qpn) == qpn) return true;
   return false;
 }
 
-/// Makes our half of the lane whose sender is `qpn`.
-void admit(Qp& to, std::uint32_t qpn) noexcept {
+/// Makes our half of the lane whose sender is `qpn`, if it may come.
+void admit(Qp& to, std::uint32_t qpn, const Peer& from, const QpRecord& sender) noexcept {
+  XrcTarget target;
+  if (to.xrc == XrcRole::kQueue && !find_target(to, from, sender, target)) return;
   Qp* lane = make_lane(to, to.srq);
   if (lane == nullptr) {
     static constinit LogOnce once;
     if (once.first())
-      log_warn("shm: no memory or numbers for those who send to UD QP 0x%06x: they are not heard",
+      log_warn("shm: no memory or numbers for those who send to 0x%06x: they are not heard",
                to.own->qpn);
+    if (target.owner != nullptr) Node::get().release_peer(*target.owner);
     return;
+  }
+  if (target.record != nullptr) {
+    lane->lane.endpoint = target.record;
+    lane->lane.endpoint_owner = target.owner;
+    lane->plain.qp_num = target.qpn;
+    // The target's rights are asked for with each request: see xrc_queue.hpp.
+    poke(lane->own->access, ~0u);
+    watch_locked(*lane);
   }
   poke(lane->own->dest_qpn, qpn);
   lane->session = next_session();
   if (add_member(*to.recv_cq, *lane) != 0) {
-    park(*lane);
+    give_back(*lane);
     return;
   }
   enlist_locked(*lane);
   LockGuard<BiasedLock> guard(to.recv_cq->lock);
-  lane->lane.next = to.datagrams->arriving;
+  lane->lane.next = to.ends->arriving;
   poke(lane->own->lane, link_to(lane->lane.next));
-  to.datagrams->arriving = lane;
+  to.ends->arriving = lane;
   if (to.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) return;
   lane->mode.store(IBV_QPS_RTR, std::memory_order_release);
   (void)meet_peer(*lane);
@@ -132,7 +144,7 @@ void admit_from(Qp& to, const Peer& peer) noexcept {
     const std::uint32_t qpn = peek(record.qpn);
     if (peek(record.dest_qpn) == to.own->qpn && peek(record.speaks_for) != 0 &&
         Node::index_in(peer, qpn) == link - 1 && !is_admitted(to, qpn) && ++admitted < kMaxArriving)
-      admit(to, qpn);
+      admit(to, qpn, peer, record);
     link = __atomic_load_n(&record.lane, __ATOMIC_ACQUIRE);
   }
 }
@@ -147,7 +159,7 @@ void end_arriving(Qp& lane) noexcept {
     detach_receiver(lane);
   }
   poke(lane.own->dest_qpn, 0);
-  park(lane);
+  give_back(lane);
 }
 
 /// Its sender is gone, and has left nothing.
@@ -155,7 +167,9 @@ bool is_over(Qp& lane) noexcept {
   LockGuard<BiasedLock> guard(lane.recv_cq->lock);
   const Peer* peer = meet_peer(lane);
   if (peer == nullptr || attach_receiver(lane)) {
-    if (peer == nullptr || has_message(lane)) return false;
+    // What a reliable one has brought is taken, if only when there is a receive for it.
+    if (peer == nullptr || (is_xrc_lane(lane) ? holds_message(lane) : has_message(lane)))
+      return false;
     return !peer->alive.load(std::memory_order_acquire) ||
            lane.rx_remote->tx_session.load(std::memory_order_acquire) != lane.rx_session;
   }
@@ -171,8 +185,25 @@ bool is_over(Qp& lane) noexcept {
 
 }  // namespace
 
+void list_leaving(Qp& lane) noexcept {
+  LockGuard<SpinLock> guard(leaving_lock);
+  lane.lane.next = first_leaving;
+  poke(lane.own->lane, link_to(first_leaving));
+  first_leaving = &lane;
+  Node::get().segment().head().lane.store(link_to(&lane), std::memory_order_release);
+}
+
+/// Leads a lane of `lane`'s kind to this queue pair, or XRC queue?
+static bool is_destination(const Qp& lane, const QpRecord& record) noexcept {
+  if (peek(record.qpn) != lane.lane.target || peek(record.speaks_for) != 0 ||
+      record.accepts.load(std::memory_order_acquire) == 0)
+    return false;
+  if (!is_xrc_lane(lane)) return peek(record.type) == IBV_QPT_UD;
+  return peek(record.type) == QpRecord::kXrcQueue && shares_domain(record, *lane.lane.face->remote);
+}
+
 Qp* find_lane(Qp& from, std::uint32_t qpn) noexcept {
-  Datagrams& d = *from.datagrams;
+  LaneEnds& d = *from.ends;
   if (d.last != nullptr && d.last->lane.target == qpn) return d.last;
   if (d.lane_capacity == 0) return nullptr;
   for (std::uint32_t i = place_of(d, qpn); d.lanes[i] != nullptr;
@@ -182,7 +213,7 @@ Qp* find_lane(Qp& from, std::uint32_t qpn) noexcept {
 }
 
 Qp* open_lane(Qp& from, std::uint32_t qpn) noexcept {
-  Datagrams& d = *from.datagrams;
+  LaneEnds& d = *from.ends;
   if (!grow(d)) return nullptr;
   Qp* lane = make_lane(from, nullptr);
   if (lane == nullptr) return nullptr;
@@ -212,8 +243,7 @@ Wait reach_destination(Qp& lane) noexcept {
   const std::uint32_t index = Node::index_in(*peer, target);
   if (index < peer->segment.qp_capacity()) {
     const QpRecord& endpoint = peer->segment.qps()[index];
-    if (peek(endpoint.qpn) == target && peek(endpoint.type) == IBV_QPT_UD &&
-        peek(endpoint.speaks_for) == 0 && endpoint.accepts.load(std::memory_order_acquire) != 0) {
+    if (is_destination(lane, endpoint)) {
       wait = Wait::kPeer;
       if (const std::uint32_t qpn = find_other_half(*peer, endpoint, lane); qpn != 0) {
         poke(lane.own->dest_qpn, qpn);
@@ -231,7 +261,7 @@ Wait reach_destination(Qp& lane) noexcept {
 }
 
 void abandon_lane(Qp& from, Qp& lane) noexcept {
-  Datagrams& d = *from.datagrams;
+  LaneEnds& d = *from.ends;
   if (d.last == &lane) d.last = nullptr;
   lane.next_live = d.abandoned;
   d.abandoned = &lane;
@@ -248,8 +278,18 @@ void abandon_lane(Qp& from, Qp& lane) noexcept {
   std::free(lanes);
 }
 
+/// What is left of a message in the middle of which its sender was reset never comes.
+static void abort_stream(Qp& lane) noexcept {
+  if (!lane.progress.streaming) return;
+  Slot& slot = *lane.progress.slot;
+  const std::uint32_t lap = header::lap(slot.header.load(std::memory_order_relaxed));
+  slot.header.store(header::make(lap, SlotKind::kFault, header::kSolicited, 0, 0),
+                    std::memory_order_release);
+  ring_peer(lane, true);
+}
+
 void close_leaving(Qp& from) noexcept {
-  Datagrams& d = *from.datagrams;
+  LaneEnds& d = *from.ends;
   Qp** lanes;
   std::uint32_t capacity;
   Qp* abandoned;
@@ -269,7 +309,10 @@ void close_leaving(Qp& from) noexcept {
     abandoned = next;
   }
   for (std::uint32_t i = 0; i < capacity; ++i)
-    if (lanes[i] != nullptr) park(*lanes[i]);
+    if (lanes[i] != nullptr) {
+      abort_stream(*lanes[i]);
+      park(*lanes[i]);
+    }
   std::free(lanes);
 }
 
@@ -305,10 +348,10 @@ void admit_lanes(Qp& to) noexcept {
 void close_arriving(Qp& to) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   __atomic_store_n(&to.own->lane, 0u, __ATOMIC_RELEASE);
-  while (Qp* lane = to.datagrams->arriving) {
+  while (Qp* lane = to.ends->arriving) {
     {
       LockGuard<BiasedLock> lock(to.recv_cq->lock);
-      to.datagrams->arriving = lane->lane.next;
+      to.ends->arriving = lane->lane.next;
     }
     end_arriving(*lane);
   }
@@ -316,12 +359,12 @@ void close_arriving(Qp& to) noexcept {
 
 void stop_accepting(Qp& to) noexcept {
   LockGuard<BiasedLock> guard(to.recv_cq->lock);
-  for (Qp* lane = to.datagrams->arriving; lane != nullptr; lane = lane->lane.next)
+  for (Qp* lane = to.ends->arriving; lane != nullptr; lane = lane->lane.next)
     lane->own->accepts.store(0, std::memory_order_seq_cst);
 }
 
 void reap_lanes(Qp& to) noexcept {
-  Qp** link = &to.datagrams->arriving;
+  Qp** link = &to.ends->arriving;
   Qp* before = nullptr;
   while (Qp* lane = *link) {
     if (!is_over(*lane)) {

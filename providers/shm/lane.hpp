@@ -17,6 +17,10 @@
 // lanes, and S, which looks there, finds it. From then on nobody but U and the pollers of R's
 // receive CQ is needed.
 //
+// An XRC initiator reaches the shared receive queues of its target's domain over lanes too, one for
+// each (xrc_send.hpp): U is the initiator then, R the queue (xrc_queue.hpp). Those are reliable:
+// nothing is lost, and a fault ends U.
+//
 // Who guards what: U's lanes, U's send lock. R's lanes, live.mutex. This process's list, a lock of
 // its own.
 #pragma once
@@ -27,10 +31,8 @@
 
 namespace verbatim::shm {
 
-/// What only UD queue pairs have.
-struct Datagrams {
-  /// Where receives are posted; nullptr when the application gave a shared queue.
-  Srq* inbox = nullptr;
+/// The lanes of one that they leave, or that they lead to.
+struct LaneEnds {
   Qp** lanes = nullptr;  ///< leaving, by destination (open addressing)
   std::uint32_t lane_capacity = 0;
   std::uint32_t lane_count = 0;
@@ -39,7 +41,19 @@ struct Datagrams {
   Qp* arriving = nullptr;   ///< lanes that lead here; through next_arriving
 };
 
-/// The lane of `from` to the UD queue pair `qpn`; nullptr: none yet. `from`'s send lock is held.
+/// What only UD queue pairs have.
+struct Datagrams : LaneEnds {
+  /// Where receives are posted; nullptr when the application gave a shared queue.
+  Srq* inbox = nullptr;
+};
+
+/// Of XRC: reliable, unlike those of UD.
+inline bool is_xrc_lane(const Qp& qp) noexcept {
+  return qp.lane.face != nullptr && qp.lane.face->xrc != XrcRole::kNone;
+}
+
+/// The lane of `from` to the queue pair, or XRC queue, `qpn`; nullptr: none yet. `from`'s send lock
+/// is held.
 Qp* find_lane(Qp& from, std::uint32_t qpn) noexcept;
 /// Makes it. nullptr: no memory, no numbers.
 Qp* open_lane(Qp& from, std::uint32_t qpn) noexcept;
@@ -47,6 +61,8 @@ Qp* open_lane(Qp& from, std::uint32_t qpn) noexcept;
 Wait reach_destination(Qp& lane) noexcept;
 /// The destination of `lane` is gone: the next datagram to this number opens another.
 void abandon_lane(Qp& from, Qp& lane) noexcept;
+/// For others that list themselves with the lanes that leave.
+void list_leaving(Qp& lane) noexcept;
 /// All of them (reset, destroy). No lock is held.
 void close_leaving(Qp& from) noexcept;
 

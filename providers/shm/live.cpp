@@ -129,14 +129,22 @@ bool await_quiet(const std::atomic<std::uint64_t>& active, const Peer* owner,
 
 void watch(Qp& qp) noexcept {
   LockGuard<Mutex> guard(live.mutex);
+  watch_locked(qp);
+}
+
+void unwatch(Qp& qp) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  unwatch_locked(qp);
+}
+
+void watch_locked(Qp& qp) noexcept {
   if (qp.watch_index != Qp::kNotWatched) return;
   qp.watch_index = live.watched_count++;
   live.watched[qp.watch_index] = &qp;
   live.active[qp.watch_index] = nullptr;
 }
 
-void unwatch(Qp& qp) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
+void unwatch_locked(Qp& qp) noexcept {
   const std::uint32_t i = qp.watch_index;
   if (i == Qp::kNotWatched) return;
   const std::uint32_t last = --live.watched_count;

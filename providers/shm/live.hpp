@@ -59,6 +59,9 @@ void delist_locked(Qp& qp) noexcept;
 /// From before a QP accepts until after it is reset, its sender is watched.
 void watch(Qp& qp) noexcept;
 void unwatch(Qp& qp) noexcept;
+/// The same when the caller holds live.mutex.
+void watch_locked(Qp& qp) noexcept;
+void unwatch_locked(Qp& qp) noexcept;
 
 /// No peer touches our memory on behalf of what `qp` accepted before it stopped accepting. False:
 /// not even after the bound (a peer was stopped in the middle of a copy).

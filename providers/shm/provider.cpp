@@ -15,6 +15,8 @@
 #include "providers/shm/query_region.hpp"
 #include "providers/shm/region.hpp"
 #include "providers/shm/windows.hpp"
+#include "providers/shm/xrc_queue.hpp"
+#include "providers/shm/xrc_target.hpp"
 #include "runtime/verbs/software/soft_channel.hpp"
 
 namespace verbatim::shm {
@@ -42,6 +44,8 @@ struct Shm : SoftChannelVerbs {
   static constexpr auto alloc_td = shm::alloc_td;
   static constexpr auto dealloc_td = shm::dealloc_td;
   static constexpr auto alloc_parent_domain = shm::alloc_parent_domain;
+  static constexpr auto open_xrcd = shm::open_xrcd;
+  static constexpr auto close_xrcd = shm::close_xrcd;
   static constexpr auto reg_mr = shm::reg_mr;
   static constexpr auto rereg_mr = shm::rereg_mr;
   static constexpr auto dereg_mr = shm::dereg_mr;
@@ -69,9 +73,11 @@ struct Shm : SoftChannelVerbs {
   static constexpr auto modify_srq = shm::modify_srq;
   static constexpr auto query_srq = shm::query_srq;
   static constexpr auto destroy_srq = shm::destroy_srq;
+  static constexpr auto get_srq_num = shm::get_srq_num;
   static constexpr auto post_srq_recv = shm::post_srq_recv;
 
   static constexpr auto create_qp = shm::create_qp;
+  static constexpr auto open_qp = shm::open_qp;
   static constexpr auto modify_qp = shm::modify_qp;
   static constexpr auto query_qp = shm::query_qp;
   static constexpr auto destroy_qp = shm::destroy_qp;

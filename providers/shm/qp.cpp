@@ -15,6 +15,7 @@
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/windows.hpp"
 #include "providers/shm/work_calls.hpp"
+#include "providers/shm/xrc_target.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/base/scope_exit.hpp"
@@ -39,7 +40,7 @@ int reset(Qp& qp) noexcept {
     qp.fast = false;
     drop_sends(qp);
   }
-  if (qp.datagrams != nullptr) {
+  if (qp.ends != nullptr) {
     close_leaving(qp);
     close_arriving(qp);
   }
@@ -161,10 +162,12 @@ void free_qp(Qp& qp) noexcept {
   free_work(qp);
   std::free(qp.held);
   qp.rq.free();
+  if (qp.ends != nullptr) std::free(qp.ends->lanes);
   if (qp.datagrams != nullptr) {
     if (qp.datagrams->inbox != nullptr) free_srq(*qp.datagrams->inbox);
-    std::free(qp.datagrams->lanes);
     destroy_nothrow(qp.datagrams);
+  } else {
+    destroy_nothrow(qp.ends);
   }
   destroy_nothrow(&qp);
 }
@@ -185,6 +188,7 @@ void enter_error(Qp& qp) noexcept {
   qp.own->accepts.store(0, std::memory_order_seq_cst);
   qp.fast = false;
   if (qp.datagrams != nullptr) stop_accepting(qp);
+  if (qp.xrc == XrcRole::kTarget) show_state(qp);
   announce(qp);
 }
 
@@ -195,6 +199,8 @@ void stop_sending(Qp& qp) noexcept {
 }
 
 void raise_qp_event(Qp& qp, ibv_event_type type) noexcept {
+  if (qp.xrc == XrcRole::kTarget) tell_openers(qp, type);
+  if (qp.disowned) return;
   ibv_async_event event{};
   event.event_type = type;
   event.element.qp = &qp.plain;
@@ -203,12 +209,14 @@ void raise_qp_event(Qp& qp, ibv_event_type type) noexcept {
 
 int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
   Qp& qp = static_cast<Qp&>(handle);
+  if (qp.xrc == XrcRole::kOpened) return modify_opened(qp, attr, mask);
   LockGuard<Mutex> control(qp.control);
   ibv_qp_state from, to;
   if (const int error = check_transition(qp, attr, mask, from, to); error != 0) return error;
   if (to == IBV_QPS_RESET) {
     if (const int error = reset(qp); error != 0) return error;
     apply_attributes(qp, attr, mask);
+    if (qp.xrc == XrcRole::kTarget) show_state(qp);
     return 0;
   }
   if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
@@ -228,6 +236,7 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
       if (to >= IBV_QPS_INIT) change_record(qp, attr, mask);
       apply_attributes(qp, attr, mask);
       qp.mode.store(to, std::memory_order_release);
+      if (qp.xrc == XrcRole::kTarget) show_state(qp);
       if (to == IBV_QPS_SQD) {
         qp.fast = false;
         if (qp.queued() == 0 && attr.en_sqd_async_notify != 0 &&
@@ -249,6 +258,7 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
 
 int query_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int, ibv_qp_init_attr&) noexcept {
   Qp& qp = static_cast<Qp&>(handle);
+  if (qp.xrc == XrcRole::kOpened) return query_opened(qp, attr);
   LockGuard<Mutex> control(qp.control);
   read_attributes(qp, attr);
   return 0;
@@ -256,6 +266,15 @@ int query_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int, ibv_qp_init_attr&) no
 
 int destroy_qp(verbatim::Qp& handle) noexcept {
   Qp& qp = static_cast<Qp&>(handle);
+  if (qp.xrc == XrcRole::kOpened) return close_opened(qp);
+  if (qp.xrc == XrcRole::kTarget) return destroy_target(qp);
+  if (const int error = end_qp(qp); error != 0) return error;
+  Context::of(qp.plain.context).events.retire(qp);
+  retire_ended(qp);
+  return 0;
+}
+
+int end_qp(Qp& qp) noexcept {
   {
     LockGuard<Mutex> control(qp.control);
     if (const int error = reset(qp); error != 0) return error;
@@ -275,11 +294,13 @@ int destroy_qp(verbatim::Qp& handle) noexcept {
   close_windows_of(qp);
   delist(qp);
   remove_member(*qp.recv_cq, qp);
-  Context::of(qp.plain.context).events.retire(qp);
+  return 0;
+}
+
+void retire_ended(Qp& qp) noexcept {
   if (qp.service_bounce != 0) Node::get().segment().release(qp.service_bounce, kBounceBytes);
   LockGuard<Mutex> guard(live.mutex);
   park(qp);
-  return 0;
 }
 
 void park(Qp& qp) noexcept {

@@ -49,11 +49,12 @@ struct PendingSend {
   /// Its bytes were given inline: they lie in the queue's inline store, sge[0] points there.
   bool is_inline;
   // UD:
-  bool is_global;   ///< with a routing header
-  bool is_lost;     ///< nobody is behind the address
-  bool is_foreign;  ///< the address handle is of another protection domain
-  bool to_group;    ///< remote_address and swap are the halves of its GID
-  ibv_mw* window;   ///< BIND_MW; its address, length and rights are in the remote ones' words
+  bool is_global;      ///< with a routing header
+  bool is_lost;        ///< nobody is behind the address
+  bool is_foreign;     ///< the address handle is of another protection domain
+  bool to_group;       ///< remote_address and swap are the halves of its GID
+  std::uint32_t srqn;  ///< XRC: the queue that it is for
+  ibv_mw* window;      ///< BIND_MW; its address, length and rights are in the remote ones' words
   ibv_mr* region;
 };
 
@@ -115,15 +116,31 @@ struct WriteTarget {
 };
 
 struct Datagrams;
+struct LaneEnds;
 struct Qp;
+
+/// What a queue pair is in XRC (xrc_domain.hpp).
+enum class XrcRole : std::uint8_t {
+  kNone,
+  kInitiator,  ///< sends (XRC_SEND)
+  kTarget,     ///< where a connection ends (XRC_RECV)
+  kOpened,     ///< a handle on a target
+  kQueue       ///< a shared receive queue's presence on the host; no queue pair of verbs
+};
 
 /// What only lanes have (lane.hpp).
 struct LaneEnd {
-  Qp* face = nullptr;  ///< the UD queue pair that the application knows; nullptr: this is no lane
+  /// The queue pair, or XRC queue, that the application knows; nullptr: this is no lane.
+  Qp* face = nullptr;
   Qp* next = nullptr;  ///< of those that leave the process, or that arrive at `face`
-  const QpRecord* endpoint = nullptr;  ///< leaving: the record of the UD queue pair it leads to
-  std::uint32_t target = 0;            ///< leaving: that one's number
-  std::uint64_t asked_ns = 0;          ///< leaving: when it last knocked
+  /// Leaving: the record of the UD queue pair it leads to. Arriving, of XRC: that of the target,
+  /// which says whether and with what rights it may be used.
+  const QpRecord* endpoint = nullptr;
+  Peer* endpoint_owner = nullptr;        ///< held; arriving, of XRC
+  const PendingSend* sending = nullptr;  ///< leaving, of XRC: the request that it is used for
+  std::uint32_t target = 0;              ///< leaving: that one's number
+  std::uint32_t told = 0;                ///< an opened target's events: what was told last
+  std::uint64_t asked_ns = 0;            ///< leaving: when it last knocked
 };
 
 /// A shared receive that belongs to message number `index` of its queue pair.
@@ -162,7 +179,9 @@ struct Qp : verbatim::Qp {
   bool may_lose = false;
   /// Bytes that each receive has in front of the message: the routing header's of UD.
   std::uint8_t headroom = 0;
+  XrcRole xrc = XrcRole::kNone;
   Datagrams* datagrams = nullptr;  ///< of a UD queue pair
+  LaneEnds* ends = nullptr;        ///< of one with lanes
   LaneEnd lane{};
   Srq* srq = nullptr;  ///< where its receives come from, else from rq
 
@@ -265,6 +284,8 @@ struct Qp : verbatim::Qp {
   std::atomic<Peer*> met{nullptr};
   /// Its place among those whose senders are watched, under live.mutex.
   std::uint32_t watch_index = kNotWatched;
+  bool disowned = false;  ///< an XRC target that only others have open: its handle is gone
+  Qp* next_orphan = nullptr;
   Qp* next_live = nullptr;
   Qp* prev_live = nullptr;
 
@@ -403,9 +424,17 @@ int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept;
 int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) noexcept;
 int destroy_qp(verbatim::Qp& qp) noexcept;
 
+/// The two halves of destroy_qp(), around the end of its events. EBUSY: a peer was stopped in the
+/// middle of a copy.
+int end_qp(Qp& qp) noexcept;
+void retire_ended(Qp& qp) noexcept;
+
 /// An unnamed queue pair on behalf of `face` that takes from `srq` (nullptr: that only sends), in
 /// no list. nullptr: no memory or no numbers left.
 Qp* make_lane(Qp& face, Srq* srq) noexcept;
+/// The same for what sends and receives nothing itself; it completes nowhere, but `cq` is where its
+/// locks are. In no list.
+Qp* make_presence(ibv_context* context, ibv_qp_type type, XrcRole role, Cq& cq) noexcept;
 /// The record as it is while nothing is accepted.
 void reset_record(Qp& qp) noexcept;
 /// Gives back what only we know of. REQUIRES: no list has it any more.

@@ -14,6 +14,7 @@
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/work_calls.hpp"
+#include "providers/shm/xrc_target.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 
@@ -48,7 +49,8 @@ void grant_caps(ibv_qp_init_attr_ex& attr) noexcept {
   if (cap.max_send_sge == 0) cap.max_send_sge = 1;
   if (cap.max_send_wr == 0) cap.max_send_wr = 1;
   if (cap.max_recv_sge == 0) cap.max_recv_sge = 1;
-  if (attr.srq != nullptr) cap.max_recv_wr = cap.max_recv_sge = 0;
+  if (attr.srq != nullptr || attr.qp_type == IBV_QPT_XRC_SEND)
+    cap.max_recv_wr = cap.max_recv_sge = 0;
 }
 
 /// A number for it, and memory behind its record.
@@ -106,6 +108,7 @@ void fill_record(const Qp& qp, std::uint32_t entries, std::uint32_t speaks_for) 
   poke(own.speaks_for, speaks_for);
   poke(own.lane, 0);
   poke(own.qkey, 0);
+  own.domain = {};
   poke(own.device, Context::of(qp.plain.context).device.index);
   __atomic_store_n(&own.qpn, qp.plain.qp_num, __ATOMIC_RELEASE);
 }
@@ -120,11 +123,19 @@ void set_constants(Qp& qp) noexcept {
 }
 
 int prepare_datagrams(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
-  qp.datagrams = make_nothrow<Datagrams>();
+  qp.ends = qp.datagrams = make_nothrow<Datagrams>();
   if (qp.datagrams == nullptr) return ENOMEM;
   if (attr.srq != nullptr) return 0;
   qp.datagrams->inbox = make_srq(attr.cap.max_recv_wr, attr.cap.max_recv_sge, qp.pd_number);
   return qp.datagrams->inbox == nullptr ? ENOMEM : 0;
+}
+
+int prepare_lanes(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
+  if (attr.qp_type == IBV_QPT_UD) return prepare_datagrams(qp, attr);
+  if (attr.qp_type != IBV_QPT_XRC_SEND) return 0;
+  qp.xrc = XrcRole::kInitiator;
+  qp.ends = make_nothrow<LaneEnds>();
+  return qp.ends == nullptr ? ENOMEM : 0;
 }
 
 /// Undoes take_number().
@@ -137,10 +148,22 @@ void give_up(Qp& qp) noexcept {
 }  // namespace
 
 int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
-  if (attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UC && attr.qp_type != IBV_QPT_UD) {
-    log_error("create_qp: shm offers RC, UC and UD queue pairs; type %d is not supported",
-              static_cast<int>(attr.qp_type));
-    return EOPNOTSUPP;
+  switch (attr.qp_type) {
+    case IBV_QPT_RC:
+    case IBV_QPT_UC:
+    case IBV_QPT_UD:
+      break;
+    case IBV_QPT_XRC_SEND:  // it receives nothing
+      attr.srq = nullptr;
+      attr.recv_cq = attr.send_cq;
+      attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
+      break;
+    case IBV_QPT_XRC_RECV:
+      return create_target(context, attr, out);
+    default:
+      log_error("create_qp: shm offers RC, UC, UD and XRC queue pairs; type %d is not supported",
+                static_cast<int>(attr.qp_type));
+      return EOPNOTSUPP;
   }
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
   if (const int error = check_caps(attr); error != 0) return error;
@@ -163,7 +186,7 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
   qp->plain.qp_type = attr.qp_type;
   qp->plain.context = context.handle();
   set_constants(*qp);
-  int error = attr.qp_type == IBV_QPT_UD ? prepare_datagrams(*qp, attr) : 0;
+  int error = prepare_lanes(*qp, attr);
   const std::uint32_t entries = prepare_receiving(*qp, attr);
   if (qp->srq != nullptr && qp->held == nullptr && qp->datagrams == nullptr) error = ENOMEM;
   reset_record(*qp);
@@ -178,6 +201,24 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
   enlist(*qp);
   *out = qp;
   return 0;
+}
+
+Qp* make_presence(ibv_context* context, ibv_qp_type type, XrcRole role, Cq& cq) noexcept {
+  Qp* qp = make_nothrow<Qp>();
+  if (qp == nullptr) return nullptr;
+  if (take_number(*qp) != 0) {
+    destroy_nothrow(qp);
+    return nullptr;
+  }
+  qp->send_cq = qp->recv_cq = &cq;
+  qp->pd_number = holder::kMaxPd;  // nobody's
+  qp->plain.qp_type = type;
+  qp->plain.context = context;
+  qp->xrc = role;
+  set_constants(*qp);
+  reset_record(*qp);
+  fill_record(*qp, 1, 0);
+  return qp;
 }
 
 Qp* make_lane(Qp& face, Srq* srq) noexcept {

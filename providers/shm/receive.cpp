@@ -74,6 +74,13 @@ bool sender_is_busy(Qp& qp) noexcept {
   return now < qp.flush_after;
 }
 
+/// Makes the completion of a message of a lane that of the two ends which the application knows.
+void describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t count, std::uint64_t h,
+                      ibv_wc& wc) noexcept {
+  if (!is_xrc_lane(lane)) return describe_datagram(lane, room, count, h, wc);
+  wc.src_qp = peek(lane.rx_remote->speaks_for);
+}
+
 /// A message that lies whole in its slot, for a shared receive of one SGE. kNotYet: take the
 /// general way.
 Taken take_shared_small(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
@@ -100,7 +107,7 @@ Taken take_shared_small(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) n
   }
   copy_small(to.at + qp.headroom, slot.data, bytes);
   fill_receive(wc, qp, wr_id, bytes, h);
-  if (qp.lane.face != nullptr) describe_datagram(qp, &to, 1, h, wc);
+  if (qp.lane.face != nullptr) describe_arrival(qp, &to, 1, h, wc);
   finish_message(qp, index);
   return Taken::kCompletion;
 }
@@ -133,6 +140,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
     return fail_receive(qp, index, receive,
                         length == IBV_WC_LOC_LEN_ERR    ? IBV_WC_LOC_LEN_ERR
                         : length == IBV_WC_LOC_PROT_ERR ? IBV_WC_LOC_PROT_ERR
+                        : is_xrc_lane(qp)               ? IBV_WC_WR_FLUSH_ERR  // see abort_stream()
                                                         : IBV_WC_LOC_QP_OP_ERR,
                         wc);
   }
@@ -184,7 +192,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
       return fail_receive(qp, index, receive, IBV_WC_LOC_QP_OP_ERR, wc);
   }
   fill_receive(wc, qp, receive.wr_id, static_cast<std::uint32_t>(length), h);
-  if (qp.lane.face != nullptr) describe_datagram(qp, ranges, count, h, wc);
+  if (qp.lane.face != nullptr) describe_arrival(qp, ranges, count, h, wc);
   if (header::invalidates(h)) {
     wc.wc_flags |= IBV_WC_WITH_INV;
     wc.invalidated_rkey = header::immediate(h);
@@ -194,6 +202,16 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
 }
 
 namespace {
+
+/// The message at the head will never be whole: the shared receive that was taken for it flushes.
+bool flush_unfinished(Qp& qp, ibv_wc& wc) noexcept {
+  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
+  if (qp.srq == nullptr || held_for(qp, index) == nullptr) return false;
+  fill_receive(wc, qp, held_for(qp, index)->receive.wr_id, 0, 0);
+  wc.status = IBV_WC_WR_FLUSH_ERR;
+  finish_message(qp, index);
+  return true;
+}
 
 /// The posted receives of a UD queue pair in the error state.
 int flush_datagrams(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
@@ -230,7 +248,10 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
                           !sender_is_busy(qp);
       const Taken taken = take_message(qp, slot, h, wc[got]);
       if (taken == Taken::kNotYet) {
-        if (closed) break;
+        if (closed) {
+          if (flush_unfinished(qp, wc[got])) ++got;
+          break;
+        }
         more = true;
         return got;
       }
@@ -321,6 +342,13 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
   }
   live.service_active.fetch_add(1, std::memory_order_release);
   return copied;
+}
+
+bool holds_message(Qp& qp) noexcept {
+  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
+  return attach_receiver(qp) &&
+         header::lap(next_in_ring(qp, index).header.load(std::memory_order_acquire)) ==
+             lap_in_ring(qp, index);
 }
 
 bool has_message(Qp& qp) noexcept {

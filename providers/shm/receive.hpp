@@ -20,6 +20,8 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept;
 std::uint64_t pull_messages(Qp& qp) noexcept;
 /// Is a message that can be completed (or a flush) waiting?
 bool has_message(Qp& qp) noexcept;
+/// The same also while the shared queue has no receive for it.
+bool holds_message(Qp& qp) noexcept;
 /// Room for `capacity` (a power of two) receives that are held, empty; free() it. nullptr: no
 /// memory.
 HeldReceive* make_held(std::uint32_t capacity) noexcept;

@@ -30,6 +30,7 @@ int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept {
   const std::uint32_t mode = qp.mode.load(std::memory_order_acquire);
   if (mode == IBV_QPS_RESET) return EINVAL;
   if (qp.srq != nullptr) return post_to_inbox(qp, wr);
+  if (qp.xrc != XrcRole::kNone) return EINVAL;
   if (const int error = qp.rq.check(wr); error != 0) return error;
   const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
   if (index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq.max) return ENOMEM;

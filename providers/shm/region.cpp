@@ -49,7 +49,7 @@ bool peers_may_touch(const Mr& mr) noexcept {
 
 int alloc_pd(verbatim::Context&, verbatim::Pd** out) noexcept {
   LockGuard<Mutex> guard(live.mutex);
-  if (live.pds == holder::kMaxPd) return ENOMEM;
+  if (live.pds == holder::kMaxPd - 1) return ENOMEM;
   auto* pd = make_nothrow<verbatim::Pd>();
   if (pd == nullptr) return ENOMEM;
   pd->plain.handle = ++live.pds;

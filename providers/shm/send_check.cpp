@@ -71,6 +71,7 @@ int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
     return EINVAL;
   }
   if (!knows(wr.opcode)) return EINVAL;
+  if (qp.xrc > XrcRole::kInitiator) return EINVAL;  // they send nothing
   if (qp.plain.qp_type == IBV_QPT_UC && needs_reliability(wr.opcode)) return EINVAL;
   if (wr.num_sge < 0 || wr.num_sge > qp.max_send_sge) return EINVAL;
   if (wr.num_sge != 0 && wr.sg_list == nullptr) return EINVAL;

@@ -13,6 +13,7 @@
 #include "providers/shm/send_wait.hpp"
 #include "providers/shm/service_requests.hpp"
 #include "providers/shm/windows.hpp"
+#include "providers/shm/xrc_send.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
 
@@ -84,6 +85,7 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
     sges[i] = wr.sg_list[i];
     send.length += sges[i].length;
   }
+  if (qp.xrc == XrcRole::kInitiator) send.srqn = wr.qp_type.xrc.remote_srqn;
   if (qp.datagrams != nullptr) {
     address_datagram(qp, wr, send);
   } else if (wr.opcode == IBV_WR_BIND_MW) {
@@ -185,21 +187,8 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
   // What the dead have shown can still be copied from and to. The service thread ends that too, but
   // may wait long for a lock that is taken again and again.
   if (is_dead(qp)) return Step::fails(IBV_WC_RETRY_EXC_ERR);
-  if (is_atomic(send.opcode)) return do_atomic(qp, send, local);
-  switch (send.opcode) {
-    case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM:
-      return send_message(qp, lock, send, local);
-    case IBV_WR_SEND_WITH_INV:
-      return send_and_invalidate(qp, lock, send, local);
-    case IBV_WR_ATOMIC_WRITE:
-      return write_word(qp, send, local);
-    case IBV_WR_FLUSH:
-      return flush_memory(qp, send);
-    default:
-      break;
-  }
-  return write_or_read(qp, lock, send, local);
+  if (qp.xrc == XrcRole::kInitiator) return send_to_queue(qp, send, local);
+  return perform(qp, lock, send, local);
 }
 
 void mark_pending(Qp& qp) noexcept {
@@ -230,6 +219,24 @@ bool resolve_local(const Qp& qp, const PendingSend& send, const ibv_sge* sges, s
   return true;
 }
 
+Step perform(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
+  if (is_atomic(send.opcode)) return do_atomic(qp, send, local);
+  switch (send.opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+      return send_message(qp, lock, send, local);
+    case IBV_WR_SEND_WITH_INV:
+      return send_and_invalidate(qp, lock, send, local);
+    case IBV_WR_ATOMIC_WRITE:
+      return write_word(qp, send, local);
+    case IBV_WR_FLUSH:
+      return flush_memory(qp, send);
+    default:
+      break;
+  }
+  return write_or_read(qp, lock, send, local);
+}
+
 void advance(Qp& qp, SendLock& lock) noexcept {
   while (qp.queued() != 0) {
     const PendingSend& send = head_of(qp);
@@ -256,7 +263,7 @@ void advance(Qp& qp, SendLock& lock) noexcept {
     pop(qp);
   }
   qp.fast = qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS && qp.remote != nullptr &&
-            qp.ring != nullptr;
+            qp.ring != nullptr && qp.xrc == XrcRole::kNone;
 }
 
 int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {

@@ -67,6 +67,9 @@ struct Step {
 bool resolve_local(const Qp& qp, const PendingSend& send, const ibv_sge* sges, std::uint32_t need,
                    LocalRange* out) noexcept;
 
+/// The request as one step, over a connection that is attached.
+Step perform(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept;
+
 /// Operations (send_message.cpp, send_rdma.cpp).
 Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
                   const LocalRange* local) noexcept;

@@ -55,8 +55,10 @@ std::uint64_t first_free(const Qp& qp) noexcept {
 /// Would end the request at the head of the queue in an error.
 bool condemns(Qp& qp, std::uint64_t credit) noexcept {
   if ((static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0) return true;
-  return qp.queued() != 0 && qp.queue[qp.queue_head % qp.sq_entries].length >
-                                 (static_cast<std::uint32_t>(credit) & Credit::kLengthMask);
+  const PendingSend* send = qp.lane.sending;
+  if (qp.queued() != 0) send = &qp.queue[qp.queue_head % qp.sq_entries];
+  return send != nullptr &&
+         send->length > (static_cast<std::uint32_t>(credit) & Credit::kLengthMask);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/service_requests.hpp"
+#include "providers/shm/xrc_target.hpp"
 #include "runtime/sync/pause.hpp"
 #include "runtime/time/clock.hpp"
 
@@ -185,6 +186,7 @@ void look_again(Qp& qp) noexcept {
 /// doorbells, so that a poll does not look at them for ever.
 void sweep() noexcept {
   retire_parked();
+  end_orphans();
   LockGuard<Mutex> guard(live.mutex);
   const std::uint32_t end = Node::get().segment().head().qp_capacity;
   std::uint32_t looked = 0;
@@ -198,6 +200,7 @@ void sweep() noexcept {
     if (qp->own->accepts.load(std::memory_order_relaxed) != 0 ||
         qp->mode.load(std::memory_order_acquire) == IBV_QPS_ERR)
       look_again(*qp);
+    if (qp->xrc == XrcRole::kOpened) watch_target(*qp);
   }
   sweep_from += looked;
   for (std::uint32_t i = 0; i < live.cq_end; ++i) {
@@ -236,10 +239,16 @@ void peer_dead(Peer& peer) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
     // An unreliable connection does not notice.
+    if (qp->xrc == XrcRole::kOpened) watch_target(*qp);
     if (qp->mode.load(std::memory_order_acquire) < IBV_QPS_RTR || qp->may_lose) continue;
     SendLock lock(*qp);
     if (qp->mode.load(std::memory_order_acquire) == IBV_QPS_ERR) {
       (void)meet_peer(*qp);  // what it had sent before is still to be found
+      continue;
+    }
+    if (is_xrc_lane(*qp)) {
+      // What it had sent whole is received; the receive of what it had begun flushes.
+      if (meet_peer(*qp) == &peer) enter_error(*qp);
       continue;
     }
     const QpRecord* record;
@@ -255,7 +264,7 @@ void peer_ready(Peer& peer) noexcept {
     LockGuard<Mutex> guard(live.mutex);
     for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
       if (qp->own->accepts.load(std::memory_order_relaxed) == 0) continue;
-      if (qp->datagrams != nullptr) admit_lanes(*qp);
+      if (qp->datagrams != nullptr || qp->xrc == XrcRole::kQueue) admit_lanes(*qp);
       if (Node::get().find_peer(peek(qp->own->dest_qpn)) != &peer) continue;
       meet_again(*qp, peer);
       look_again(*qp);

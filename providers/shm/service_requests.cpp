@@ -10,6 +10,7 @@
 #include "providers/shm/null_memory.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/window_access.hpp"
+#include "providers/shm/xrc_queue.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -103,7 +104,9 @@ bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned
 
 ibv_wc_status perform(Qp& qp, const Peer& peer, const Request& request,
                       std::uint64_t& value) noexcept {
-  const std::uint32_t access = peek(qp.own->access);
+  const std::uint32_t access = qp.xrc == XrcRole::kTarget ? 0
+                               : is_xrc_lane(qp)          ? rights_of_target(qp)
+                                                          : peek(qp.own->access);
   const auto op = static_cast<ServiceOp>(request.op);
   if (request.length > kBounceBytes) return IBV_WC_REM_INV_REQ_ERR;
   switch (op) {
@@ -293,7 +296,7 @@ void tell_fault(Qp& qp, std::uint32_t event) noexcept {
 }
 
 void serve_request_of(Qp& qp) noexcept {
-  if (qp.datagrams != nullptr)
+  if (qp.datagrams != nullptr || qp.xrc == XrcRole::kQueue)
     admit_lanes(qp);
   else
     serve(qp);

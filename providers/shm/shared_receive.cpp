@@ -8,6 +8,7 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
+#include "providers/shm/xrc_queue.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 
@@ -41,7 +42,9 @@ void raise(Srq& srq, ibv_event_type type) noexcept {
 [[gnu::cold, gnu::noinline]] void feed(Srq& srq) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live)
-    if (qp->srq == &srq && qp->own->accepts.load(std::memory_order_relaxed) != 0) announce(*qp);
+    if (qp->srq == &srq && qp->xrc != XrcRole::kQueue &&
+        qp->own->accepts.load(std::memory_order_relaxed) != 0)
+      announce(*qp);
 }
 
 /// Makes `bigger` the store, with what waits in the old one. The queue's lock is held.
@@ -128,9 +131,11 @@ void free_srq(Srq& srq) noexcept {
   destroy_nothrow(&srq);
 }
 
-int create_srq(verbatim::Context&, const ibv_srq_init_attr_ex& attr, verbatim::Srq** out) noexcept {
-  if (attr.srq_type != IBV_SRQT_BASIC) {
-    log_error("create_srq: shm has basic shared receive queues; type %d is not supported",
+int create_srq(verbatim::Context& context, const ibv_srq_init_attr_ex& attr,
+               verbatim::Srq** out) noexcept {
+  const bool is_xrc = attr.srq_type == IBV_SRQT_XRC;
+  if (attr.srq_type != IBV_SRQT_BASIC && !is_xrc) {
+    log_error("create_srq: shm has basic and XRC shared receive queues; type %d is not supported",
               static_cast<int>(attr.srq_type));
     return EOPNOTSUPP;
   }
@@ -140,6 +145,14 @@ int create_srq(verbatim::Context&, const ibv_srq_init_attr_ex& attr, verbatim::S
   if (srq == nullptr) return ENOMEM;
   srq->limit = attr.attr.srq_limit;
   srq->attributes = {srq->store.max, srq->store.max_sge, srq->limit};
+  if (is_xrc) {
+    const int error =
+        present_queue(*srq, context.handle(), Cq::from(attr.cq), Xrcd::from(attr.xrcd).id);
+    if (error != 0) {
+      free_srq(*srq);
+      return error;
+    }
+  }
   *out = srq;
   return 0;
 }
@@ -172,6 +185,8 @@ int query_srq(verbatim::Srq& handle, ibv_srq_attr& attr) noexcept {
 
 int destroy_srq(verbatim::Srq& handle) noexcept {
   Srq& srq = static_cast<Srq&>(handle);
+  if (srq.presence != nullptr)
+    if (const int error = withdraw_queue(srq); error != 0) return error;
   Context::of(srq.plain.context).events.retire(srq);
   free_srq(srq);
   return 0;

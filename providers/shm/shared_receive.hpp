@@ -44,6 +44,7 @@ struct Srq : verbatim::Srq {
   SrqRecord* own = nullptr;
   std::uint64_t own_offset = 0;
   KeyHolder keys{};
+  Qp* presence = nullptr;  ///< of an XRC queue (xrc_queue.hpp)
 
   static Srq& from(ibv_srq* srq) noexcept { return *reinterpret_cast<Srq*>(srq); }
 };

@@ -39,6 +39,11 @@ class Xrc : public BetweenTwo {
     request.remote_srqn = to.srqn;
     return request;
   }
+  /// The same request with the number of a queue, in whose domain its keys are judged.
+  static Request by(Request request, const SrqInfo& queue) {
+    request.remote_srqn = queue.srqn;
+    return request;
+  }
   void post(const SrqInfo& queue, std::uint64_t id, std::uint64_t size = 4096) {
     expect_posted(pair_->b.post_srq_receive(queue, {receive(id, slice(to_, 0, size))}));
   }
@@ -92,12 +97,13 @@ TEST_P(Xrc, EachQueueHasANumberOfItsOwn) {
 TEST_P(Xrc, WritesReadsAndCounts) {
   SKIP_IF(open());
   pair_->a.fill(from_, 0, 64, 5);
-  send_one(write(1, slice(from_, 0, 64), to_, 128), IBV_WC_RDMA_WRITE);
+  const SrqInfo& queue = queues_[0];
+  send_one(by(write(1, slice(from_, 0, 64), to_, 128), queue), IBV_WC_RDMA_WRITE);
   EXPECT_EQ(pair_->b.mismatch(to_, 128, 64, 5), -1);
-  send_one(read(2, slice(from_, 1024, 64), to_, 128), IBV_WC_RDMA_READ);
+  send_one(by(read(2, slice(from_, 1024, 64), to_, 128), queue), IBV_WC_RDMA_READ);
   EXPECT_EQ(pair_->a.mismatch(from_, 1024, 64, 5), -1);
   pair_->b.store(to_, 0, 41);
-  send_one(fetch_add(3, slice(from_, 2048, 8), to_, 0, 1), IBV_WC_FETCH_ADD);
+  send_one(by(fetch_add(3, slice(from_, 2048, 8), to_, 0, 1), queue), IBV_WC_FETCH_ADD);
   EXPECT_EQ(pair_->b.load(to_, 0), 42u);
 }
 

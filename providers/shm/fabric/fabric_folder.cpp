@@ -224,6 +224,7 @@ void FabricFolder::remove_some_locked(std::uint32_t start) noexcept {
     const ApartName name(names.apart[i]);
     if (is_dead(name.text)) (void)::unlinkat(folder_.get(), name.text, 0);
   }
+  remove_unheld_locked();
   if (removed != 0) log_info("removed %u names of dead processes from %s", removed, path_);
 }
 
@@ -317,6 +318,51 @@ int FabricFolder::bind_apart(UniqueFd& socket, UniqueFd& place) noexcept {
               error == EMFILE ? " (raise 'ulimit -n')" : "");
   }
   return error;
+}
+
+int FabricFolder::hold(const char* name, bool create, bool exclusive, UniqueFd& held) noexcept {
+  Lock folder;
+  if (const int error = lock(kLockPatienceNs, folder); error != 0) return EIO;
+  UniqueFd file(::openat(folder_.get(), name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) {
+    log_error("making %s/%s: %s", path_, name, std::strerror(errno));
+    return EIO;
+  }
+  const bool is_held = ::flock(file.get(), LOCK_EX | LOCK_NB) != 0;
+  if (is_held && exclusive) return EEXIST;
+  if (!is_held && !create) {
+    (void)::unlinkat(folder_.get(), name, 0);
+    return ENOENT;
+  }
+  // The folder's lock keeps others from taking it between the two.
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) != 0) {
+    log_error("locking %s/%s: %s", path_, name, std::strerror(errno));
+    return EIO;
+  }
+  held = static_cast<UniqueFd&&>(file);
+  return 0;
+}
+
+void FabricFolder::let_go(const char* name, UniqueFd& held) noexcept {
+  Lock folder;
+  if (lock(kLockPatienceNs, folder) == 0 && ::flock(held.get(), LOCK_EX | LOCK_NB) == 0)
+    (void)::unlinkat(folder_.get(), name, 0);
+  (void)::flock(held.get(), LOCK_UN);
+  held.reset();
+}
+
+void FabricFolder::remove_unheld_locked() noexcept {
+  UniqueFd again(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* const entries = again.valid() ? ::fdopendir(again.get()) : nullptr;
+  if (entries == nullptr) return;
+  (void)again.release();
+  while (const dirent* entry = ::readdir(entries)) {
+    if (entry->d_name[0] != 'x') continue;
+    const UniqueFd file(::openat(folder_.get(), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (file.valid() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0)
+      (void)::unlinkat(folder_.get(), entry->d_name, 0);
+  }
+  ::closedir(entries);
 }
 
 int FabricFolder::connect(std::uint32_t block, UniqueFd& socket) noexcept {

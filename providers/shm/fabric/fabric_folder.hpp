@@ -4,6 +4,7 @@
 //
 //   <folder>/q0a3     listening socket of the process that owns numbers 0x0a3000 ... 0x0a3fff
 //   <folder>/w89abcde a socket on its way to have no name (wake_socket.hpp): for a moment only
+//   <folder>/x11-2a   held (flock) by all who have the XRC domain of a file open
 //   <folder>/lock     held (flock) while a name is made or a dead one is removed; the last to leave
 //                     removes it too
 //
@@ -51,6 +52,12 @@ class FabricFolder {
   /// logged.
   int bind_apart(UniqueFd& socket, UniqueFd& place) noexcept;
 
+  /// Holds a name beside others who hold it too; it goes with the last of them. ENOENT: nobody
+  /// holds it, and `create` is not said; EEXIST: somebody does, and `exclusive` is said; EIO,
+  /// logged.
+  int hold(const char* name, bool create, bool exclusive, UniqueFd& held) noexcept;
+  void let_go(const char* name, UniqueFd& held) noexcept;
+
   /// The blocks that have names, as bits. False: the folder cannot be read.
   bool list_blocks(std::uint64_t (&words)[kQpnBlocks / 64]) const noexcept;
   /// Changes when a name comes or goes.
@@ -91,6 +98,8 @@ class FabricFolder {
   bool list(Names& names) const noexcept;
   /// Looks at some names from `start` on, and removes those of the dead.
   void remove_some_locked(std::uint32_t start) noexcept;
+  /// Removes the held names that nobody holds any more.
+  void remove_unheld_locked() noexcept;
   bool is_dead(const char* name) const noexcept;
   bool address_of(const char* name, sockaddr_un& address) const noexcept;
 

@@ -29,7 +29,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
-inline constexpr std::uint32_t kLayoutVersion = 2;
+inline constexpr std::uint32_t kLayoutVersion = 3;
 
 /// Queue pair numbers are unique on the host: a process claims blocks of 4096 of the 24-bit space.
 inline constexpr std::uint32_t kQpnBlockBits = 12;
@@ -222,6 +222,12 @@ enum class ServiceOp : std::uint32_t {
   kStore = 7   ///< write `compare_add` as one word
 };
 
+/// Who is meant by an XRC domain: a file's device and inode, or a process and a number of its own.
+struct XrcDomainId {
+  std::uint64_t high;
+  std::uint64_t low;
+};
+
 /// Both halves of a queue pair. Each line has one writer and one kind of reader.
 struct QpRecord {
   // --- line 0: what a sender must know; changes rarely
@@ -281,7 +287,7 @@ struct QpRecord {
   // --- line 5
   alignas(kCacheLine) std::uint64_t bounce;  ///< offset of our bytes, for kWrite and kPlace
   std::uint64_t srq;                         ///< offset of its SrqRecord; 0: receives of its own
-  std::uint32_t type;                        ///< ibv_qp_type
+  std::uint32_t type;                        ///< ibv_qp_type, or one of those below
   std::uint32_t qkey;                        ///< of UD
   /// Of a lane (lane.hpp): the number of the UD queue pair whose half it is; else 0.
   std::uint32_t speaks_for;
@@ -289,6 +295,16 @@ struct QpRecord {
   /// next of those that lead to the same queue pair, or that leave the same process.
   std::uint32_t lane;
   std::uint32_t device;  ///< number of its device
+  /// Of an XRC target, of its handles, and of an XRC shared receive queue.
+  XrcDomainId domain;
+  // Of an XRC target, for those who have it open:
+  std::uint32_t state;  ///< ibv_qp_state
+  std::uint32_t told;   ///< number of asynchronous events << 8 | the last one's type
+
+  /// A shared receive queue of XRC, which peers find by its number like a queue pair.
+  static constexpr std::uint32_t kXrcQueue = 0x100;
+  /// Says that this process has the XRC target `dest_qpn` open.
+  static constexpr std::uint32_t kXrcOpened = 0x101;
 };
 static_assert(sizeof(QpRecord) == 6 * kCacheLine);
 

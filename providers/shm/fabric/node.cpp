@@ -191,6 +191,17 @@ int Node::take_qpn(std::uint32_t& index, std::uint32_t& qpn) noexcept {
 
 void Node::give_qpn(std::uint32_t index) noexcept { parts_->qpns.give(index); }
 
+int Node::hold_name(const char* name, bool create, bool exclusive, UniqueFd& held) noexcept {
+  return parts_->forked ? EIO : parts_->folder.hold(name, create, exclusive, held);
+}
+
+void Node::let_name_go(const char* name, UniqueFd& held) noexcept {
+  if (parts_->forked)
+    held.reset();
+  else
+    parts_->folder.let_go(name, held);
+}
+
 Peer* Node::hold_peer(std::uint32_t qpn) noexcept {
   Peer* const peer = parts_->peers.hold_owner(qpn);
   // A dead owner's numbers may belong to somebody new: whoever keeps asking will meet him.

@@ -51,6 +51,10 @@ class Node {
   int take_qpn(std::uint32_t& index, std::uint32_t& qpn) noexcept;
   void give_qpn(std::uint32_t index) noexcept;
 
+  /// Names that several processes hold at once: FabricFolder::hold, let_go.
+  int hold_name(const char* name, bool create, bool exclusive, UniqueFd& held) noexcept;
+  void let_name_go(const char* name, UniqueFd& held) noexcept;
+
   /// The peer that owns `qpn` if it is known, ourselves included; else nullptr. Of two known owners
   /// the living one, of two dead the one met last. For the service thread, and for whoever only
   /// asks whether there is one: nothing keeps a dead peer from being retired.

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/xrc_send.hpp"
+
+#include "providers/shm/lane.hpp"
+#include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_wait.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// IBTA A14.5: no such queue, or none of the target's domain.
+Step no_such_queue() noexcept { return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR); }
+
+/// The other half is still ours, and takes no more.
+bool has_failed(const Qp& lane) noexcept {
+  return peek(lane.remote->qpn) == peek(lane.own->dest_qpn) &&
+         peek(lane.remote->dest_qpn) == lane.own->qpn;
+}
+
+/// Finds the lane to `srqn`, led to its queue. Else what becomes of the request.
+Step find_way(Qp& qp, std::uint32_t srqn, Qp*& way) noexcept {
+  for (int tries = 0; tries < 2; ++tries) {
+    Qp* lane = find_lane(qp, srqn);
+    if (lane == nullptr) lane = open_lane(qp, srqn);
+    if (lane == nullptr) return Step::waits(Wait::kService);  // no memory now
+    const bool was_there = lane->remote != nullptr;
+    if (was_there && is_dead(*lane)) return Step::fails(IBV_WC_RETRY_EXC_ERR);
+    switch (reach_destination(*lane)) {
+      case Wait::kNothing:
+        way = lane;
+        return Step::done();
+      case Wait::kPeer:
+        // The owner's service thread is to let us in.
+        return Step::waits(Wait::kService);
+      default:
+        break;
+    }
+    if (!was_there) return no_such_queue();
+    if (has_failed(*lane) || lane->progress.streaming)
+      return Step::fails(IBV_WC_REM_OP_ERR, IBV_EVENT_QP_REQ_ERR);
+    abandon_lane(qp, *lane);  // the queue is gone; its number may be another's now
+  }
+  return no_such_queue();
+}
+
+/// What the target must allow. The keys' rights are judged where they are looked up.
+std::uint32_t right_for(unsigned opcode) noexcept {
+  switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_ATOMIC_WRITE:
+      return IBV_ACCESS_REMOTE_WRITE;
+    case IBV_WR_RDMA_READ:
+      return IBV_ACCESS_REMOTE_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return IBV_ACCESS_REMOTE_ATOMIC;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+Step send_to_queue(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
+  const std::uint32_t need = right_for(send.opcode);
+  if ((peek(qp.remote->access) & need) != need)
+    return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  Qp* lane = nullptr;
+  if (const Step found = find_way(qp, send.srqn, lane); found.kind != Step::Kind::kDone)
+    return found;
+  lane->rnr_retry = qp.rnr_retry;
+  lane->lane.sending = &send;
+  Step step;
+  {
+    // The word that the queue's process watches while it deregisters memory; the target's process
+    // watches our own, which is odd all the while.
+    SendLock lock(*lane);
+    step = perform(*lane, lock, send, local);
+  }
+  lane->lane.sending = nullptr;
+  if (step.kind == Step::Kind::kWait) {
+    // An answer came: what is asked next has a time of its own.
+    if (lane->progress.asked != qp.progress.asked) qp.progress.wait = Wait::kNothing;
+    qp.progress.asked = lane->progress.asked;
+    return step;
+  }
+  lane->progress = {};
+  // One of the queue's receives says so to its process; the target has none that could.
+  if (step.tell == kToldInReceive) step.tell = IBV_EVENT_QP_REQ_ERR;
+  return step;
+}
+
+}  // namespace verbatim::shm

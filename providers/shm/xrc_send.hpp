@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What an XRC initiator does with a request: it is attached to its target like a reliable
+// connection, but sends over the lane to the queue that the request names. One request at a time is
+// under way, so all are performed in the order of posting, whichever queues they go to. A fault of
+// any ends the initiator and, told by it, the target (IBTA A14.5).
+#pragma once
+
+#include "providers/shm/send_queue.hpp"
+
+namespace verbatim::shm {
+
+/// One step of the request at the head of the queue. REQUIRES: attached; the send lock is held.
+Step send_to_queue(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept;
+
+}  // namespace verbatim::shm
