@@ -64,7 +64,8 @@ SrqInfo Endpoint::create_srq(SrqWish wish) {
     srq.handle.reset(ibv_create_srq(pd(), &init));
     made.granted = init.attr;
   } else {
-    made.cq = add_cq(static_cast<std::int32_t>(wish.depth), nullptr);
+    const auto channel = wish.with_channel != 0 ? new_channel() : nullptr;
+    made.cq = add_cq(static_cast<std::int32_t>(wish.depth), channel);
     ibv_srq_init_attr_ex init{};
     init.attr = made.granted;
     init.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |

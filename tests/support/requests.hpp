@@ -217,7 +217,8 @@ struct SrqWish {
   std::uint32_t depth = 128;
   std::uint32_t max_sge = 4;
   std::uint32_t limit = 0;
-  std::int32_t xrc = 0;  ///< of the endpoint's XRC domain, with a CQ of its own
+  std::int32_t xrc = 0;           ///< of the endpoint's XRC domain, with a CQ of its own
+  std::int32_t with_channel = 0;  ///< that CQ has a completion channel
 };
 
 struct SrqInfo {
