@@ -9,6 +9,7 @@ namespace verbatim::rxe {
 
 int create_cq(verbatim::Context& plain, const ibv_cq_init_attr_ex& attr, CompChannel* channel,
               verbatim::Cq** out) noexcept {
+  if (const int error = check_fields(attr)) return error;
   auto& context = static_cast<Context&>(plain);
   Cq* const cq = make_nothrow<Cq>();
   if (cq == nullptr) return ENOMEM;
@@ -23,6 +24,7 @@ int create_cq(verbatim::Context& plain, const ibv_cq_init_attr_ex& attr, CompCha
     destroy_nothrow(cq);
     return error;
   }
+  wire_cursor(*cq);
   *out = cq;
   return 0;
 }

@@ -6,7 +6,9 @@
 #include <cstdint>
 
 #include "abi/kernel/write_call.hpp"
+#include "providers/rxe/cursor.hpp"
 #include "providers/rxe/queue.hpp"
+#include "providers/rxe/work_calls.hpp"
 #include "providers/uverbs/completion.hpp"
 #include "providers/uverbs/context.hpp"
 #include "providers/uverbs/memory.hpp"
@@ -22,6 +24,7 @@ using Mr = uverbs::Mr;
 struct Cq : uverbs::Cq {
   SpinLock lock;
   Queue ring;  ///< of ib_uverbs_wc; the kernel produces, polling consumes
+  Cursor cursor;
 };
 
 struct Ah : verbatim::Ah {
@@ -43,7 +46,7 @@ struct Qp : uverbs::Qp {
   std::uint32_t max_send_sge = 0;  ///< what fits into a send element
   std::uint32_t max_recv_sge = 0;
   std::uint32_t max_inline = 0;
-  std::uint32_t serial = 0;  ///< of the next send request, under send_lock
+  WorkBatch work;  ///< requests being built between ibv_wr_start and its end, under send_lock
   ib_uverbs_post_send_resp doorbell_reply{};
   kernel::Doorbell doorbell{};  ///< constant after create_qp
 };

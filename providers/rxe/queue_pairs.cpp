@@ -14,23 +14,18 @@ bool is_supported(ibv_qp_type type) noexcept {
   return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD;
 }
 
-/// SGEs that fit behind the fixed part of an element.
-std::uint32_t room_for_sges(const Queue& ring, std::size_t fixed) noexcept {
-  return static_cast<std::uint32_t>((ring.element_size() - fixed) / sizeof(rxe_sge));
-}
-
 int map_rings(Context& context, const rxe_create_qp_resp& reply, const ibv_qp_init_attr_ex& attr,
               Qp& qp) noexcept {
   const int fd = context.channel.fd();
-  if (const int error = qp.send_ring.map(fd, reply.sq_mi, sizeof(rxe_send_wqe))) return error;
-  const std::size_t room = qp.send_ring.element_size() - sizeof(rxe_send_wqe);
-  qp.max_send_sge =
-      std::min(attr.cap.max_send_sge, room_for_sges(qp.send_ring, sizeof(rxe_send_wqe)));
-  qp.max_inline = std::min(attr.cap.max_inline_data, static_cast<std::uint32_t>(room));
+  if (const int error = qp.send_ring.map(fd, reply.sq_mi, sizeof(SendElement))) return error;
+  const std::size_t size = qp.send_ring.element_size();
+  qp.max_send_sge = std::min(attr.cap.max_send_sge, sges_in<SendElement>(size));
+  qp.max_inline =
+      std::min(attr.cap.max_inline_data, static_cast<std::uint32_t>(size - sizeof(SendElement)));
   if (attr.srq != nullptr) return 0;
-  if (const int error = qp.receive_ring.map(fd, reply.rq_mi, sizeof(rxe_recv_wqe))) return error;
+  if (const int error = qp.receive_ring.map(fd, reply.rq_mi, sizeof(ReceiveElement))) return error;
   qp.max_recv_sge =
-      std::min(attr.cap.max_recv_sge, room_for_sges(qp.receive_ring, sizeof(rxe_recv_wqe)));
+      std::min(attr.cap.max_recv_sge, sges_in<ReceiveElement>(qp.receive_ring.element_size()));
   return 0;
 }
 
@@ -43,6 +38,7 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
     if (once.first()) log_warn("rxe: queue pairs are RC, UC or UD: the driver has no other type");
     return EOPNOTSUPP;
   }
+  if (const int error = check_work_calls(attr)) return error;
   Qp* const qp = make_nothrow<Qp>();
   if (qp == nullptr) return ENOMEM;
   rxe_create_qp_resp reply{};
@@ -56,6 +52,7 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
     return error;
   }
   qp->doorbell = kernel::make_doorbell(qp->plain.handle, qp->doorbell_reply);
+  wire_work_calls(*qp, attr);
   *out = qp;
   return 0;
 }

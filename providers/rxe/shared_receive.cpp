@@ -17,7 +17,7 @@ int create_srq(verbatim::Context& plain, const ibv_srq_init_attr_ex& attr,
   rxe_create_srq_resp reply{};
   int error = uverbs::create_srq(context, attr, *srq, kernel::DriverData::reply(reply));
   if (error == 0) {
-    error = srq->ring.map(context.channel.fd(), reply.mi, sizeof(rxe_recv_wqe));
+    error = srq->ring.map(context.channel.fd(), reply.mi, sizeof(ReceiveElement));
     if (error != 0) static_cast<void>(uverbs::destroy_srq(*srq));
   }
   if (error != 0) {
@@ -25,9 +25,8 @@ int create_srq(verbatim::Context& plain, const ibv_srq_init_attr_ex& attr,
     return error;
   }
   srq->srq_num = reply.srq_num;
-  const std::size_t room = srq->ring.element_size() - sizeof(rxe_recv_wqe);
   srq->max_sge =
-      std::min(srq->attributes.max_sge, static_cast<std::uint32_t>(room / sizeof(rxe_sge)));
+      std::min(srq->attributes.max_sge, sges_in<ReceiveElement>(srq->ring.element_size()));
   *out = srq;
   return 0;
 }
@@ -42,7 +41,7 @@ int modify_srq(verbatim::Srq& plain, ibv_srq_attr& attr, int mask) noexcept {
   const kernel::DriverData driver{&request, sizeof request, nullptr, 0};
   if (const int error = uverbs::modify_srq(srq, attr, mask, driver)) return error;
   if (!resizes) return 0;
-  return srq.ring.map(uverbs::context_of(srq).channel.fd(), place, sizeof(rxe_recv_wqe));
+  return srq.ring.map(uverbs::context_of(srq).channel.fd(), place, sizeof(ReceiveElement));
 }
 
 int destroy_srq(verbatim::Srq& plain) noexcept {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <cerrno>
+
+#include "providers/rxe/hot.hpp"
+#include "providers/rxe/objects.hpp"
+#include "providers/rxe/request_fast.hpp"
+#include "providers/rxe/ring_fast.hpp"
+
+namespace verbatim::rxe {
+namespace {
+
+int write_receive(ReceiveElement& element, const ibv_recv_wr& wr, std::uint32_t max_sge) noexcept {
+  if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > max_sge) return EINVAL;
+  if (wr.num_sge != 0 && wr.sg_list == nullptr) return EINVAL;
+  const auto count = static_cast<std::size_t>(wr.num_sge);
+  const std::uint64_t bytes = bytes_of(wr.sg_list, count);
+  if (bytes > kMostMessageBytes) return EINVAL;
+  element.wr_id = wr.wr_id;
+  element.reserved = 0;
+  element.padding = 0;
+  element.dma = {};
+  element.dma.length = element.dma.resid = static_cast<std::uint32_t>(bytes);
+  write_list(element, wr.sg_list, count);
+  return 0;
+}
+
+/// The kernel finds receives by itself, when a message asks for one.
+int post_receives(const Queue& queue, std::uint32_t max_sge, ibv_recv_wr* wr,
+                  ibv_recv_wr** bad) noexcept {
+  Producer ring(queue);
+  int error = 0;
+  ibv_recv_wr* const first = wr;
+  for (; wr != nullptr; wr = wr->next) {
+    error = ring.room() == 0 ? ENOMEM : write_receive(ring.slot<ReceiveElement>(), *wr, max_sge);
+    if (error != 0) break;
+    ring.advance();
+  }
+  if (wr != first) ring.publish();
+  if (error != 0) *bad = wr;
+  return error;
+}
+
+/// In ERR no message comes, and receives must flush: told that there are new ones, the kernel does.
+[[gnu::cold]] void flush_receives(Qp& qp) noexcept {
+  kernel::Doorbell bell = qp.doorbell;
+  bell.header.command = IB_USER_VERBS_CMD_POST_RECV;
+  bell.wqe_size = sizeof(ib_uverbs_recv_wr);
+  static_assert(sizeof(ib_uverbs_post_recv) == sizeof(ib_uverbs_post_send));
+  static_assert(sizeof(ib_uverbs_post_recv_resp) == sizeof(ib_uverbs_post_send_resp));
+  // A device that is gone has nobody to flush them.
+  static_cast<void>(uverbs::context_of(qp).channel.ring(bell));
+}
+
+}  // namespace
+
+int post_recv(ibv_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
+  Qp& qp = static_cast<Qp&>(verbatim::Qp::from(handle));
+  int error;
+  {
+    LockGuard<SpinLock> guard(qp.receive_lock);
+    // IBTA 10.8.3: not in RESET. With a shared receive queue there is no ring.
+    if (qp.plain.state == IBV_QPS_RESET || !qp.receive_ring.mapped()) {
+      *bad = wr;
+      return EINVAL;
+    }
+    error = post_receives(qp.receive_ring, qp.max_recv_sge, wr, bad);
+  }
+  if (qp.plain.state == IBV_QPS_ERR) [[unlikely]]
+    flush_receives(qp);
+  return error;
+}
+
+int post_srq_recv(ibv_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
+  Srq& srq = static_cast<Srq&>(verbatim::Srq::from(handle));
+  LockGuard<SpinLock> guard(srq.lock);
+  return post_receives(srq.ring, srq.max_sge, wr, bad);
+}
+
+}  // namespace verbatim::rxe

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/rxe/send.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include "providers/rxe/hot.hpp"
+#include "providers/rxe/ring_fast.hpp"
+
+namespace verbatim::rxe {
+namespace {
+
+/// What the operation needs beside its buffers: 0 or EINVAL.
+int write_operation(SendElement& element, const ibv_send_wr& wr, ibv_qp_type type) noexcept {
+  switch (wr.opcode) {
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      element.wr.ex.imm_data = wr.imm_data;
+      [[fallthrough]];
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_READ:
+      set_remote(element, wr.wr.rdma.remote_addr, wr.wr.rdma.rkey);
+      return 0;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      set_atomic(element, wr.wr.atomic.remote_addr, wr.wr.atomic.compare_add, wr.wr.atomic.swap,
+                 wr.wr.atomic.rkey);
+      return 0;
+    case IBV_WR_SEND_WITH_INV:
+      element.wr.ex.invalidate_rkey = wr.invalidate_rkey;
+      return 0;
+    case IBV_WR_LOCAL_INV:
+      element.wr.ex.invalidate_rkey = wr.invalidate_rkey;
+      return wr.num_sge != 0 ? EINVAL : 0;
+    case IBV_WR_BIND_MW:
+      if (wr.num_sge != 0 || check_window(wr.bind_mw.mw, wr.bind_mw.bind_info) != 0) return EINVAL;
+      set_window(element, *wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info);
+      return 0;
+    case IBV_WR_SEND_WITH_IMM:
+      element.wr.ex.imm_data = wr.imm_data;
+      [[fallthrough]];
+    default:
+      if (type != IBV_QPT_UD) return 0;
+      if (wr.wr.ud.ah == nullptr) return EINVAL;
+      set_datagram(element, static_cast<Ah&>(verbatim::Ah::from(wr.wr.ud.ah)).number,
+                   wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
+      return 0;
+  }
+}
+
+int write_buffers(SendElement& element, const SendLimits& limits, const ibv_send_wr& wr) noexcept {
+  if ((wr.send_flags & IBV_SEND_INLINE) == 0)
+    return set_list(element, limits, wr.sg_list, static_cast<std::size_t>(wr.num_sge));
+  for (int i = 0; i < wr.num_sge; ++i) {
+    const ibv_sge& sge = wr.sg_list[i];
+    const auto* const bytes = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(sge.addr));
+    if (const int error = append_inline(element, limits, bytes, sge.length); error != 0)
+      return error;
+  }
+  return 0;
+}
+
+/// Into a slot that nobody sees yet: 0, or why not.
+int write_request(const Qp& qp, SendElement& element, const ibv_send_wr& wr) noexcept {
+  // Any number may stand there, and one that is no ibv_wr_opcode must not be read as one.
+  unsigned opcode;
+  std::memcpy(&opcode, &wr.opcode, sizeof opcode);
+  if (opcode > 31 || (opcodes_of(qp.plain.qp_type) >> opcode & 1) == 0) return EINVAL;
+  if ((wr.send_flags & ~kSendFlags) != 0) return EINVAL;
+  if (wr.num_sge < 0 || (wr.num_sge != 0 && wr.sg_list == nullptr)) return EINVAL;
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0 && (opcode == IBV_WR_RDMA_READ || is_atomic(opcode)))
+    return EINVAL;
+  begin_request(element, wr.wr_id, opcode, wr.send_flags);
+  if (const int error = write_operation(element, wr, qp.plain.qp_type); error != 0) return error;
+  if (opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW) return 0;
+  return write_buffers(element, limits_of(qp), wr);
+}
+
+}  // namespace
+
+int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
+  Qp& qp = static_cast<Qp&>(verbatim::Qp::from(handle));
+  ibv_send_wr* const first = wr;
+  int error = 0;
+  {
+    LockGuard<SpinLock> guard(qp.send_lock);
+    if (!takes_sends(qp)) {
+      *bad = wr;
+      return EINVAL;
+    }
+    Producer ring(qp.send_ring);
+    for (; wr != nullptr; wr = wr->next) {
+      error = ring.room() == 0 ? ENOMEM : write_request(qp, ring.slot<SendElement>(), *wr);
+      if (error != 0) break;
+      ring.advance();
+    }
+    if (wr != first) ring.publish();
+  }
+  if (error != 0) *bad = wr;
+  if (wr == first) return error;
+  if (const int deaf = ring_bell(qp); deaf != 0 && error == 0) {
+    *bad = first;
+    return deaf;
+  }
+  return error;
+}
+
+int bind_mw(verbatim::Qp& handle, Mw& mw, ibv_mw_bind& bind) noexcept {
+  ibv_send_wr wr{};
+  wr.wr_id = bind.wr_id;
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.send_flags = bind.send_flags & ~unsigned{IBV_SEND_INLINE};
+  wr.bind_mw = {&mw.plain, ibv_inc_rkey(mw.plain.rkey), bind.bind_info};
+  ibv_send_wr* bad;
+  if (const int error = post_send(&handle.plain, &wr, &bad); error != 0) return error;
+  mw.plain.rkey = wr.bind_mw.rkey;
+  return 0;
+}
+
+}  // namespace verbatim::rxe

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/rxe/work_calls.hpp"
+
+#include <cerrno>
+#include <type_traits>
+
+#include "providers/rxe/objects.hpp"
+#include "providers/rxe/request_fast.hpp"
+#include "providers/rxe/send.hpp"
+#include "runtime/base/log.hpp"
+
+namespace verbatim::rxe {
+namespace {
+
+using Call = ibv_qp_ex*;
+
+Qp& qp_of(Call qp) noexcept { return static_cast<Qp&>(verbatim::Qp::from(qp)); }
+
+void refuse_work(WorkBatch& work, int error) noexcept {
+  if (work.error == 0) work.error = error;
+}
+
+/// What could only be seen when the calls that belong to a request have all been made.
+void end_request(WorkBatch& work) noexcept {
+  if (work.lacks_address) refuse_work(work, EINVAL);
+}
+
+SendElement& add_work(Call handle, ibv_wr_opcode opcode) noexcept {
+  Qp& qp = qp_of(handle);
+  WorkBatch& work = qp.work;
+  end_request(work);
+  const unsigned flags = handle->wr_flags & ~unsigned{IBV_SEND_INLINE};
+  if ((flags & ~kSendFlags) != 0) refuse_work(work, EINVAL);
+  SendElement& element = work.ring.slot<SendElement>();
+  begin_request(element, handle->wr_id, opcode, flags);
+  if (work.ring.room() != 0)
+    work.ring.advance();
+  else
+    refuse_work(work, ENOMEM);
+  work.current = &element;
+  work.lacks_address = qp.plain.qp_type == IBV_QPT_UD;
+  return element;
+}
+
+void wr_send(Call qp) noexcept { static_cast<void>(add_work(qp, IBV_WR_SEND)); }
+
+void wr_send_imm(Call qp, __be32 imm) noexcept {
+  add_work(qp, IBV_WR_SEND_WITH_IMM).wr.ex.imm_data = imm;
+}
+
+void wr_send_inv(Call qp, std::uint32_t rkey) noexcept {
+  add_work(qp, IBV_WR_SEND_WITH_INV).wr.ex.invalidate_rkey = rkey;
+}
+
+void wr_rdma_write(Call qp, std::uint32_t rkey, std::uint64_t address) noexcept {
+  set_remote(add_work(qp, IBV_WR_RDMA_WRITE), address, rkey);
+}
+
+void wr_rdma_write_imm(Call qp, std::uint32_t rkey, std::uint64_t address, __be32 imm) noexcept {
+  SendElement& element = add_work(qp, IBV_WR_RDMA_WRITE_WITH_IMM);
+  element.wr.ex.imm_data = imm;
+  set_remote(element, address, rkey);
+}
+
+void wr_rdma_read(Call qp, std::uint32_t rkey, std::uint64_t address) noexcept {
+  set_remote(add_work(qp, IBV_WR_RDMA_READ), address, rkey);
+}
+
+void wr_atomic_cmp_swp(Call qp, std::uint32_t rkey, std::uint64_t address, std::uint64_t compare,
+                       std::uint64_t swap) noexcept {
+  set_atomic(add_work(qp, IBV_WR_ATOMIC_CMP_AND_SWP), address, compare, swap, rkey);
+}
+
+void wr_atomic_fetch_add(Call qp, std::uint32_t rkey, std::uint64_t address,
+                         std::uint64_t add) noexcept {
+  set_atomic(add_work(qp, IBV_WR_ATOMIC_FETCH_AND_ADD), address, add, 0, rkey);
+}
+
+void wr_local_inv(Call qp, std::uint32_t rkey) noexcept {
+  add_work(qp, IBV_WR_LOCAL_INV).wr.ex.invalidate_rkey = rkey;
+}
+
+void wr_bind_mw(Call qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) noexcept {
+  SendElement& element = add_work(qp, IBV_WR_BIND_MW);
+  if (info == nullptr || check_window(mw, *info) != 0)
+    refuse_work(qp_of(qp).work, EINVAL);
+  else
+    set_window(element, *mw, rkey, *info);
+}
+
+void wr_set_ud_addr(Call handle, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) noexcept {
+  WorkBatch& work = qp_of(handle).work;
+  if (ah == nullptr) return refuse_work(work, EINVAL);
+  set_datagram(*work.current, static_cast<Ah&>(verbatim::Ah::from(ah)).number, qpn, qkey);
+  work.lacks_address = false;
+}
+
+void wr_set_sge_list(Call handle, std::size_t count, const ibv_sge* list) noexcept {
+  Qp& qp = qp_of(handle);
+  qp.work.current->wr.send_flags &= ~unsigned{IBV_SEND_INLINE};
+  if (const int error = set_list(*qp.work.current, limits_of(qp), list, count); error != 0)
+    refuse_work(qp.work, error);
+}
+
+void wr_set_sge(Call handle, std::uint32_t lkey, std::uint64_t address,
+                std::uint32_t length) noexcept {
+  const ibv_sge sge{address, length, lkey};
+  wr_set_sge_list(handle, 1, &sge);
+}
+
+void wr_set_inline_data_list(Call handle, std::size_t count, const ibv_data_buf* list) noexcept {
+  Qp& qp = qp_of(handle);
+  SendElement& element = *qp.work.current;
+  const unsigned opcode = element.wr.opcode;
+  if (opcode == IBV_WR_RDMA_READ || is_atomic(opcode)) return refuse_work(qp.work, EINVAL);
+  element.wr.send_flags |= IBV_SEND_INLINE;
+  element.dma = {};
+  for (std::size_t i = 0; i < count; ++i) {
+    if (append_inline(element, limits_of(qp), list[i].addr, list[i].length) != 0)
+      return refuse_work(qp.work, EINVAL);
+  }
+}
+
+void wr_set_inline_data(Call handle, void* data, std::size_t length) noexcept {
+  const ibv_data_buf piece{data, length};
+  wr_set_inline_data_list(handle, 1, &piece);
+}
+
+void wr_start(Call handle) noexcept {
+  Qp& qp = qp_of(handle);
+  qp.send_lock.lock();
+  qp.work.ring = Producer(qp.send_ring);
+  qp.work.current = nullptr;
+  qp.work.lacks_address = false;
+  qp.work.error = takes_sends(qp) ? 0 : EINVAL;
+}
+
+int wr_complete(Call handle) noexcept {
+  Qp& qp = qp_of(handle);
+  WorkBatch& work = qp.work;
+  end_request(work);
+  const int error = work.error;
+  const bool has_work = error == 0 && work.current != nullptr;
+  if (has_work) work.ring.publish();
+  qp.send_lock.unlock();
+  return has_work ? ring_bell(qp) : error;
+}
+
+void wr_abort(Call handle) noexcept { qp_of(handle).send_lock.unlock(); }
+
+/// In place of a call that was not asked for at create: the batch fails.
+template <class Slot>
+struct Unasked;
+template <class... Arguments>
+struct Unasked<void (*)(ibv_qp_ex*, Arguments...)> {
+  static void call(ibv_qp_ex* qp, Arguments...) noexcept {
+    // The setters of its data come after it.
+    WorkBatch& work = qp_of(qp).work;
+    work.current = &work.ring.slot<SendElement>();
+    begin_request(*work.current, 0, IBV_WR_SEND, 0);
+    work.lacks_address = false;
+    refuse_work(work, EOPNOTSUPP);
+  }
+};
+
+}  // namespace
+
+int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept {
+  // The bits of the calls are those of the opcodes, up to here.
+  static_assert(IBV_QP_EX_WITH_SEND == 1 << IBV_WR_SEND);
+  static_assert(IBV_QP_EX_WITH_BIND_MW == 1 << IBV_WR_BIND_MW);
+  static_assert(IBV_QP_EX_WITH_SEND_WITH_INV == 1 << IBV_WR_SEND_WITH_INV);
+  const std::uint64_t lacking = attr.send_ops_flags & ~std::uint64_t{opcodes_of(attr.qp_type)};
+  if (lacking == 0) return 0;
+  log_error("ibv_create_qp_ex: send_ops_flags 0x%llx: rxe has no such operation for QP type %d",
+            static_cast<unsigned long long>(lacking), static_cast<int>(attr.qp_type));
+  return EOPNOTSUPP;
+}
+
+void wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
+  const std::uint64_t asked = attr.send_ops_flags;
+  if (asked == 0) return;
+  ibv_qp_ex& table = qp.extended;
+  const auto wire = [asked]<class Slot>(std::uint64_t flag, Slot& slot,
+                                        std::type_identity_t<Slot> call) {
+    slot = (asked & flag) != 0 ? call : Unasked<Slot>::call;
+  };
+  wire(IBV_QP_EX_WITH_SEND, table.wr_send, wr_send);
+  wire(IBV_QP_EX_WITH_SEND_WITH_IMM, table.wr_send_imm, wr_send_imm);
+  wire(IBV_QP_EX_WITH_SEND_WITH_INV, table.wr_send_inv, wr_send_inv);
+  wire(IBV_QP_EX_WITH_RDMA_WRITE, table.wr_rdma_write, wr_rdma_write);
+  wire(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, table.wr_rdma_write_imm, wr_rdma_write_imm);
+  wire(IBV_QP_EX_WITH_RDMA_READ, table.wr_rdma_read, wr_rdma_read);
+  wire(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, table.wr_atomic_cmp_swp, wr_atomic_cmp_swp);
+  wire(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, table.wr_atomic_fetch_add, wr_atomic_fetch_add);
+  wire(IBV_QP_EX_WITH_LOCAL_INV, table.wr_local_inv, wr_local_inv);
+  wire(IBV_QP_EX_WITH_BIND_MW, table.wr_bind_mw, wr_bind_mw);
+  table.wr_send_tso = Unasked<decltype(table.wr_send_tso)>::call;
+  table.wr_flush = Unasked<decltype(table.wr_flush)>::call;
+  table.wr_atomic_write = Unasked<decltype(table.wr_atomic_write)>::call;
+  table.wr_set_xrc_srqn = Unasked<decltype(table.wr_set_xrc_srqn)>::call;
+  table.wr_set_ud_addr = wr_set_ud_addr;
+  table.wr_set_sge = wr_set_sge;
+  table.wr_set_sge_list = wr_set_sge_list;
+  table.wr_set_inline_data = wr_set_inline_data;
+  table.wr_set_inline_data_list = wr_set_inline_data_list;
+  table.wr_start = wr_start;
+  table.wr_complete = wr_complete;
+  table.wr_abort = wr_abort;
+}
+
+}  // namespace verbatim::rxe
