@@ -26,19 +26,21 @@ class Choice:
     variant: bool = False  # of another choice: left out where a link takes seconds (LTO)
 
 
-SHM_ONLY = r"verbs_provider_(?!shm$)|vbt_compiled_in_providers|verbatim4fake"
-NO_SHM = r"verbs_provider_shm|verbatim3shm"
+SHM_ONLY = r"verbs_provider_(?!shm$)|vbt_compiled_in_providers|verbatim(4fake|3rxe|6uverbs)"
+NOT_CHOSEN = r"verbs_provider_(shm|rxe)|verbatim3(shm|rxe)|verbatim6uverbs"
 CHOICES = (
     Choice("default", (None, None), ("shm0",), absent=r"verbs_provider_(all|none|fake)"),
     Choice("shm", ("shm", None), ("shm0",), absent=SHM_ONLY),
     Choice("shm in the other unit", (None, "shm"), ("shm0",), absent=SHM_ONLY, variant=True),
+    # Without a device that rxe drives, and with nothing said about it.
+    Choice("rxe beside shm", ("rxe,shm", None), ("shm0",), absent=r"verbs_provider_(all|none|fake)", variant=True),
     Choice("shm in both units", ("shm", "shm"), ("shm0",), absent=SHM_ONLY, variant=True),
-    Choice("none", ("none", None), (), absent=NO_SHM),
-    Choice("none in both units", ("none", "none"), (), absent=NO_SHM, variant=True),
+    Choice("none", ("none", None), (), absent=NOT_CHOSEN),
+    Choice("none in both units", ("none", "none"), (), absent=NOT_CHOSEN, variant=True),
     Choice("all", ("all", None), ("shm0",), absent=r"verbs_provider_(none|fake)"),
     Choice("unknown", ("foo", None), undefined="verbs_provider_foo"),
     Choice("unknown beside a known one", ("shm,foo", None), undefined="verbs_provider_foo", variant=True),
-    Choice("one that is not ours", ("fake", None), ("fake0",), absent=NO_SHM, variant=True),
+    Choice("one that is not ours", ("fake", None), ("fake0",), absent=NOT_CHOSEN, variant=True),
     Choice("two in one list", ("shm,fake", None), ("fake0", "shm0"), variant=True),
     Choice("two units, two lists", ("shm", "fake"), ("fake0", "shm0")),
     Choice("two units, lists that overlap", ("shm,fake", "fake,shm"), ("fake0", "shm0"), variant=True),
