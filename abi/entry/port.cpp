@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Ports and their GID and P_Key tables. Any thread.
+#include <verbatim/gid.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "abi/entry/border.hpp"
 #include "runtime/verbs/contexts.hpp"
+#include "runtime/verbs/gid_choice.hpp"
 
 namespace verbatim {
 namespace {
@@ -125,4 +128,15 @@ VBT_ENTRY int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index,
 VBT_ENTRY int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be16 pkey) {
   const Result<int> index = find_pkey(Context::from(context), port, pkey);
   return index.ok() ? index.value() : as_minus_one(index.status());
+}
+
+VBT_ENTRY int vbt_pick_gid(ibv_context* context, std::uint8_t port, const ibv_gid* remote,
+                           ibv_gid_entry* entry, std::size_t size) {
+  if (entry == nullptr || size < offsetof(ibv_gid_entry, port_num)) return EINVAL;
+  ibv_gid_entry found{};
+  const Status status = pick_gid(Context::from(context), port, remote, found);
+  if (!status.ok()) return as_errno(status);
+  std::memset(static_cast<void*>(entry), 0, size);
+  std::memcpy(static_cast<void*>(entry), &found, std::min(size, sizeof found));
+  return 0;
 }

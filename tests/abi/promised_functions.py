@@ -18,7 +18,7 @@ from pathlib import Path
 import header_facts
 
 LIST = Path(__file__).with_name("exported_functions.txt")
-HEADERS = ["infiniband/verbs.h", "verbatim/memory.h", "verbatim/query.h"]
+HEADERS = ["infiniband/verbs.h", "verbatim/gid.h", "verbatim/memory.h", "verbatim/query.h"]
 
 
 def listed() -> set[str]:
