@@ -80,17 +80,30 @@ struct Cq : verbatim::Cq {
   DoorbellBlock* doorbells = nullptr;
   HotRing hot[kHotRings] = {};
 
-  /// QPs with pending sends; polling moves them on. Counted apart so that a poll reads one word.
+  /// QPs with pending sends; polling moves them on. Counted apart so that a poll reads one word,
+  /// which also says, in kKept, that the cursor may have completions that it was not asked for.
   alignas(kCacheLine) std::atomic<std::uint32_t> pending_count{0};
+  static constexpr std::uint32_t kKept = 1u << 31;
   SpinLock pending_lock;
   Qp* pending_head = nullptr;
 
-  /// Extended polling: the completion seen now, of whoever holds the cursor's lock. Lock order:
-  /// cursor < live.mutex.
+  /// Extended polling: completions that were taken out of the queue, of whoever holds the cursor's
+  /// lock: those behind `at` up to `last`. Taken, and marked, under the queue's lock too. Lock
+  /// order: cursor < live.mutex.
   struct Cursor {
+    static constexpr int kBatch = 16;
+
     alignas(kCacheLine) BiasedLock lock;
-    ibv_wc wc;
+    std::atomic<ibv_wc*> at{&store[0]};    ///< the one that the program sees
+    std::atomic<ibv_wc*> last{&store[0]};  ///< read without the lock too, to see that there is none
+    std::atomic<std::uint32_t> marked{0};  ///< by place: of queue pairs that are no more
     CompletionTime time;
+    ibv_wc store[kBatch + 1];  ///< one before the first: where `at` is before it is on it
+
+    ibv_wc* first() noexcept { return &store[1]; }
+    bool has_more() const noexcept {
+      return at.load(std::memory_order_relaxed) != last.load(std::memory_order_relaxed);
+    }
   } cursor;
 
   // --- cold
@@ -104,8 +117,15 @@ struct Cq : verbatim::Cq {
   bool overrun_reported = false;
   bool ignores_overrun = false;          ///< the program asked for it: nobody is told
   const verbatim::Td* domain = nullptr;  ///< it was made with
+  bool is_alone = false;                 ///< its cursor has no lock
   std::uint32_t clocks = 0;  ///< IBV_WC_EX_WITH_COMPLETION_TIMESTAMP* that were asked for
 
+  bool has_pending() const noexcept {
+    return (pending_count.load(std::memory_order_seq_cst) & ~kKept) != 0;
+  }
+  bool cursor_has_kept() const noexcept {
+    return (pending_count.load(std::memory_order_relaxed) & kKept) != 0;
+  }
   static Cq& from(ibv_cq* cq) noexcept { return *reinterpret_cast<Cq*>(cq); }
   static Cq& from(ibv_cq_ex* cq) noexcept { return *reinterpret_cast<Cq*>(cq); }
 };

@@ -15,17 +15,23 @@ namespace {
 int start_stamped_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
   return start_poll_fast<true, false>(Cq::from(cq), attr);
 }
-int next_stamped_poll(ibv_cq_ex* cq) noexcept { return next_poll_fast<true>(Cq::from(cq)); }
+int next_stamped_poll(ibv_cq_ex* cq) noexcept {
+  return next_poll_fast(Cq::from(cq), look_again<true>);
+}
+
+const ibv_wc& seen(ibv_cq_ex* cq) noexcept {
+  return *Cq::from(cq).cursor.at.load(std::memory_order_relaxed);
+}
 
 /// A member of ibv_wc as its reader.
 template <auto kMember>
 auto read(ibv_cq_ex* cq) {
-  return Cq::from(cq).cursor.wc.*kMember;
+  return seen(cq).*kMember;
 }
 
 // imm_data is in an unnamed union, and slid is wider here: not members that can be pointed at.
-__be32 read_imm_data(ibv_cq_ex* cq) { return Cq::from(cq).cursor.wc.imm_data; }
-std::uint32_t read_slid(ibv_cq_ex* cq) { return Cq::from(cq).cursor.wc.slid; }
+__be32 read_imm_data(ibv_cq_ex* cq) { return seen(cq).imm_data; }
+std::uint32_t read_slid(ibv_cq_ex* cq) { return seen(cq).slid; }
 
 std::uint64_t read_raw_time(ibv_cq_ex* cq) { return Cq::from(cq).cursor.time.raw; }
 std::uint64_t read_wallclock(ibv_cq_ex* cq) { return Cq::from(cq).cursor.time.wallclock; }
@@ -56,6 +62,36 @@ CompletionTime completion_time(const Cq& cq) noexcept {
 
 void stamp_stored(Cq& cq, std::uint32_t index) noexcept {
   cq.times[index & cq.mask] = completion_time(cq);
+}
+
+bool pass_marked(Cq::Cursor& cursor) noexcept {
+  const std::uint32_t marked = cursor.marked.load(std::memory_order_relaxed);
+  ibv_wc* const last = cursor.last.load(std::memory_order_relaxed);
+  for (ibv_wc* wc = cursor.at.load(std::memory_order_relaxed); wc <= last; ++wc) {
+    cursor.at.store(wc, std::memory_order_relaxed);
+    if ((marked >> (wc - cursor.store) & 1) == 0) return true;
+  }
+  return false;
+}
+
+void note_kept(Cq& cq, bool some) noexcept {
+  if (some)
+    cq.pending_count.fetch_or(Cq::kKept, std::memory_order_relaxed);
+  else
+    cq.pending_count.fetch_and(~Cq::kKept, std::memory_order_relaxed);
+}
+
+int poll_pending(Cq& cq, int room, ibv_wc* wc) noexcept {
+  // Whoever is between start and end has them, and may be this thread.
+  if (cq.cursor_has_kept() && (cq.is_alone || cq.cursor.lock.try_lock())) {
+    int got = 0;
+    while (got < room && step_cursor(cq)) wc[got++] = *cq.cursor.at.load(std::memory_order_relaxed);
+    if (!cq.cursor.has_more()) note_kept(cq, false);
+    if (!cq.is_alone) cq.cursor.lock.unlock();
+    if (got != 0) return got;
+  }
+  if (cq.has_pending()) progress_pending(cq, SendLock::As::kUser);
+  return 0;
 }
 
 void stamp_next(Cq& cq) noexcept {
@@ -89,11 +125,14 @@ int wire_cursor(Cq& cq, const ibv_cq_init_attr_ex& attr) noexcept {
     cq.times = static_cast<CompletionTime*>(std::calloc(cq.mask + 1, sizeof(CompletionTime)));
     if (cq.times == nullptr) return ENOMEM;
   }
-  const bool alone = (attr.flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0 || cq.domain != nullptr;
+  cq.is_alone = cq.clocks == 0 &&
+                ((attr.flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0 || cq.domain != nullptr);
   ibv_cq_ex& table = cq.extended;
-  table.start_poll = cq.clocks != 0 ? start_stamped_poll : alone ? start_poll_alone : start_poll;
+  table.start_poll = cq.clocks != 0 ? start_stamped_poll
+                     : cq.is_alone  ? start_poll_alone
+                                    : start_poll;
   table.next_poll = cq.clocks != 0 ? next_stamped_poll : next_poll;
-  table.end_poll = alone && cq.clocks == 0 ? end_poll_alone : end_poll;
+  table.end_poll = cq.is_alone ? end_poll_alone : end_poll;
   table.read_opcode = read<&ibv_wc::opcode>;
   table.read_vendor_err = read<&ibv_wc::vendor_err>;
   table.read_byte_len = read<&ibv_wc::byte_len>;

@@ -2,9 +2,14 @@
 //
 // ibv_start_poll, ibv_next_poll, ibv_end_poll: the queue seen through a cursor.
 //
-// From start to end the cursor belongs to one thread (its own lock); the queue's lock is taken for
-// each completion only. So a program may post, poll and destroy in between, as it may with an
-// adapter, and the service thread never waits for a program that thinks about a completion.
+// From start to end the cursor belongs to one thread (its own lock). Completions are taken out of
+// the queue some at a time, under the queue's lock, and handed on one by one without it. So a
+// program may post, poll and destroy in between, as it may with an adapter, and the service thread
+// never waits for a program that thinks about a completion.
+//
+// What was taken and not asked for when the program ends its round stays with the cursor: the next
+// round, or the next ibv_poll_cq, begins with it. Completions of a queue pair that is reset or
+// destroyed meanwhile are marked, and passed over.
 #pragma once
 
 #include <cerrno>
@@ -16,27 +21,69 @@ namespace verbatim::shm {
 /// Takes the time for the completion that comes next, of a queue whose program asked for it.
 /// REQUIRES: cq.lock.
 [[gnu::cold, gnu::noinline]] void stamp_next(Cq& cq) noexcept;
+/// Puts the cursor on the next completion taken that is not marked. False: there is none.
+[[gnu::cold, gnu::noinline]] bool pass_marked(Cq::Cursor& cursor) noexcept;
+/// Says to ibv_poll_cq whether the cursor has kept completions.
+[[gnu::noinline]] void note_kept(Cq& cq, bool some) noexcept;
 
-/// Puts the cursor on the next completion, if there is one.
+/// Takes completions out of the queue. False: there are none. kStamped: one, with its time.
 template <bool kStamped>
-[[gnu::always_inline]] inline bool step_cursor(Cq& cq) noexcept {
-  ibv_wc& wc = cq.cursor.wc;
-  bool found;
+[[gnu::always_inline]] inline bool fill_cursor(Cq& cq) noexcept {
+  constexpr int kMost = kStamped ? 1 : Cq::Cursor::kBatch;
+  Cq::Cursor& cursor = cq.cursor;
+  ibv_wc* const wc = cursor.first();
+  int got;
   bool broken;
   {
     DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
     if constexpr (kStamped) stamp_next(cq);
-    found = poll_stored(cq, 1, &wc) != 0 || poll_rings(cq, 1, &wc) != 0;
-    if (!found && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      found = poll_doorbells(cq, 1, &wc) != 0;
+    got = poll_stored(cq, kMost, wc);
+    if (got < kMost) got += poll_rings(cq, kMost - got, wc + got);
+    if (got < kMost && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      got += poll_doorbells(cq, kMost - got, wc + got);
     broken = cq.has_broken;
+    if (got != 0) {
+      cursor.marked.store(0, std::memory_order_relaxed);
+      cursor.at.store(wc - 1, std::memory_order_relaxed);
+      cursor.last.store(wc + got - 1, std::memory_order_relaxed);
+    }
   }
   if (broken) [[unlikely]]
     break_marked_qps(cq);
-  if (!found) return false;
-  cq.extended.status = wc.status;
-  cq.extended.wr_id = wc.wr_id;
+  return got != 0;
+}
+
+/// Puts the cursor on the next completion that was taken, if there is one.
+[[gnu::always_inline]] inline bool step_cursor(Cq& cq) noexcept {
+  Cq::Cursor& cursor = cq.cursor;
+  if (!cursor.has_more()) return false;
+  ibv_wc* wc = cursor.at.load(std::memory_order_relaxed) + 1;
+  cursor.at.store(wc, std::memory_order_relaxed);
+  if (cursor.marked.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    if (!pass_marked(cursor)) return false;
+    wc = cursor.at.load(std::memory_order_relaxed);
+  }
+  cq.extended.status = wc->status;
+  cq.extended.wr_id = wc->wr_id;
   return true;
+}
+
+/// Goes on with what has come since the last look.
+template <bool kStamped>
+[[gnu::always_inline]] inline int look_again(Cq& cq) noexcept {
+  do {
+    if (!something_came(cq) || !fill_cursor<kStamped>(cq)) return ENOENT;
+  } while (!step_cursor(cq));
+  return 0;
+}
+
+/// `again` does look_again(), left to by a jump, so that a step along what was taken needs no
+/// registers of its own.
+template <class Again>
+[[gnu::always_inline]] inline int next_poll_fast(Cq& cq, Again again) noexcept {
+  if (step_cursor(cq)) [[likely]]
+    return 0;
+  return again(cq);
 }
 
 /// kAlone: the program has said that one thread at a time uses the queue.
@@ -44,20 +91,23 @@ template <bool kStamped, bool kAlone>
 [[gnu::always_inline]] inline int start_poll_fast(Cq& cq, const ibv_poll_cq_attr* attr) noexcept {
   if (attr != nullptr && attr->comp_mask != 0) [[unlikely]]
     return EINVAL;
-  if (cq.pending_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
+  if (cq.has_pending()) [[unlikely]]
     progress_pending(cq, SendLock::As::kUser);
-  if (!something_came(cq)) return ENOENT;
+  // A look without the locks, as ibv_poll_cq's.
+  if (!cq.cursor.has_more() && !something_came(cq)) return ENOENT;
   if constexpr (!kAlone) cq.cursor.lock.lock();
-  if (step_cursor<kStamped>(cq)) [[likely]]
+  if (step_cursor(cq) || look_again<kStamped>(cq) == 0) [[likely]]
     return 0;
   if constexpr (!kAlone) cq.cursor.lock.unlock();
   return ENOENT;
 }
 
-template <bool kStamped>
-[[gnu::always_inline]] inline int next_poll_fast(Cq& cq) noexcept {
-  if (!something_came(cq)) return ENOENT;
-  return step_cursor<kStamped>(cq) ? 0 : ENOENT;
+template <bool kAlone>
+[[gnu::always_inline]] inline void end_poll_fast(Cq& cq) noexcept {
+  const bool kept = cq.cursor.has_more();
+  if (kept != cq.cursor_has_kept()) [[unlikely]]
+    note_kept(cq, kept);
+  if constexpr (!kAlone) cq.cursor.lock.unlock();
 }
 
 }  // namespace verbatim::shm

@@ -26,6 +26,8 @@ void retire_qp(Qp& qp) noexcept {
   qp.queue_head = qp.queue_tail;
   qp.progress = {};
   qp.write_target = {};
+  qp.work.next = qp.work.first;
+  qp.work.notes = 0;
   qp.is_pending.store(false, std::memory_order_relaxed);
   qp.next_pending = nullptr;
   qp.remote = nullptr;
@@ -41,6 +43,8 @@ void retire_qp(Qp& qp) noexcept {
 void retire_cq(Cq& cq) noexcept {
   ::new (&cq.lock) BiasedLock;
   ::new (&cq.pending_lock) SpinLock;
+  ::new (&cq.cursor.lock) BiasedLock;
+  cq.cursor.at.store(cq.cursor.last.load(std::memory_order_relaxed), std::memory_order_relaxed);
   cq.pending_head = nullptr;
   cq.pending_count.store(0, std::memory_order_relaxed);
   cq.hot_count.store(0, std::memory_order_relaxed);

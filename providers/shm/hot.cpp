@@ -31,24 +31,34 @@ int start_poll_alone(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
   return start_poll_fast<false, true>(Cq::from(cq), attr);
 }
 
-int next_poll(ibv_cq_ex* cq) noexcept { return next_poll_fast<false>(Cq::from(cq)); }
+namespace {
 
-void end_poll(ibv_cq_ex* cq) noexcept { Cq::from(cq).cursor.lock.unlock(); }
+[[gnu::noinline]] int next_round(Cq& cq) noexcept { return look_again<false>(cq); }
 
-void end_poll_alone(ibv_cq_ex*) noexcept {}
+}  // namespace
+
+int next_poll(ibv_cq_ex* cq) noexcept { return next_poll_fast(Cq::from(cq), next_round); }
+
+void end_poll(ibv_cq_ex* cq) noexcept { end_poll_fast<false>(Cq::from(cq)); }
+
+void end_poll_alone(ibv_cq_ex* cq) noexcept { end_poll_fast<true>(Cq::from(cq)); }
 
 void wr_start(ibv_qp_ex* qp) noexcept { start_work(Qp::from(qp)); }
 
 int wr_complete(ibv_qp_ex* qp) noexcept { return complete_work(Qp::from(qp)); }
 
-void wr_send(ibv_qp_ex* qp) noexcept { add_send(Qp::from(qp), IBV_WR_SEND, 0); }
+void wr_send(ibv_qp_ex* qp) noexcept {
+  if (ibv_send_wr* const wr = add_work(Qp::from(qp), IBV_WR_SEND); wr != nullptr) wr->imm_data = 0;
+}
 
 void wr_send_imm(ibv_qp_ex* qp, __be32 imm) noexcept {
-  add_send(Qp::from(qp), IBV_WR_SEND_WITH_IMM, imm);
+  if (ibv_send_wr* const wr = add_work(Qp::from(qp), IBV_WR_SEND_WITH_IMM); wr != nullptr)
+    wr->imm_data = imm;
 }
 
 void wr_rdma_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) noexcept {
-  add_write(Qp::from(qp), rkey, address);
+  if (ibv_send_wr* const wr = add_work(Qp::from(qp), IBV_WR_RDMA_WRITE); wr != nullptr)
+    wr->wr.rdma = {address, rkey};
 }
 
 void wr_set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address,

@@ -12,6 +12,9 @@ namespace verbatim::shm {
 [[gnu::noinline]] int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept;
 /// Moves on the QPs that wait to send. Takes send locks: called before the CQ's lock.
 [[gnu::cold, gnu::noinline]] void progress_pending(Cq& cq, SendLock::As as) noexcept;
+/// What keeps a poll from its fast way: completions that the cursor has kept, which are given first
+/// (their number), and sends that wait, which are moved on.
+[[gnu::cold, gnu::noinline]] int poll_pending(Cq& cq, int room, ibv_wc* wc) noexcept;
 /// QPs that a received message broke are moved to the error state, outside the CQ's lock.
 [[gnu::cold, gnu::noinline]] void break_marked_qps(Cq& cq) noexcept;
 
@@ -90,8 +93,9 @@ inline bool something_came(const Cq& cq) noexcept {
 }
 
 [[gnu::always_inline]] inline int poll_cq_fast(Cq& cq, int room, ibv_wc* wc) noexcept {
-  if (cq.pending_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    progress_pending(cq, SendLock::As::kUser);
+  if (cq.pending_count.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    if (const int kept = poll_pending(cq, room, wc); kept != 0) return kept;
+  }
   if (!something_came(cq)) return 0;
   int got = 0;
   bool broken = false;

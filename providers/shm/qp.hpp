@@ -159,7 +159,18 @@ struct SharedCredits {
   std::uint64_t consumed_seen = 0;  ///< of our messages, the peer was seen to have taken
 };
 
-struct WorkBatch;
+/// Requests being built between ibv_wr_start and ibv_wr_complete (work_calls.hpp); guarded by the
+/// send lock, which the one holds for the other. All null in a queue pair that was not made for it.
+struct WorkEntry;
+struct WorkBatch {
+  WorkEntry* next = nullptr;   ///< behind the last one built
+  WorkEntry* first = nullptr;  ///< one lies before it, for setters that come too early
+  WorkEntry* end = nullptr;    ///< as many as the send queue has entries; one more lies there
+  /// The first error, and kGeneral when some request must be judged like a posted one.
+  std::uint32_t notes = 0;
+
+  static constexpr std::uint32_t kGeneral = 1u << 31;
+};
 
 struct Qp : verbatim::Qp {
   // --- constant after create
@@ -204,7 +215,7 @@ struct Qp : verbatim::Qp {
   Slot* ring = nullptr;  ///< nullptr until our first message
 
   WriteTarget write_target{};
-  WorkBatch* work = nullptr;        ///< of a queue pair made for ibv_wr_*
+  WorkBatch work{};
   EndedKey ended[kEndedKeys] = {};  ///< until the peer has taken the messages
   SharedCredits shared{};
 
@@ -334,15 +345,14 @@ class SendLock {
     taken = held_ != Held::kNot;
   }
   /// Takes over what keep() left.
-  SendLock(Qp& qp, std::uint64_t kept) noexcept : word_(qp.own->active), qp_(qp), value_(kept) {
+  struct Kept {};
+  SendLock(Qp& qp, Kept) noexcept
+      : word_(qp.own->active), qp_(qp), value_(word_.load(std::memory_order_relaxed)) {
     if (qp.in_domain) [[unlikely]]
       held_ = Held::kByDomain;
   }
-  /// Leaves the lock taken, for somebody else to take over: what he needs for that.
-  std::uint64_t keep() noexcept {
-    held_ = Held::kNot;
-    return value_;
-  }
+  /// Leaves the lock taken, for a later call of this thread to take over.
+  void keep() noexcept { held_ = Held::kNot; }
   /// Release: whoever waits for the word sees all our copies done. Pairs with await_quiet().
   ~SendLock() {
     if (held_ == Held::kNot) return;

@@ -86,7 +86,7 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
 
 [[gnu::always_inline]] inline bool write_fast(Qp& qp, const ibv_send_wr& wr) noexcept {
   if (wr.num_sge != 1) return false;
-  const ibv_sge& sge = *wr.sg_list;
+  const ibv_sge sge = *wr.sg_list;
   const std::uint64_t bytes = sge.length;
   if ((peek(qp.remote->access) & IBV_ACCESS_REMOTE_WRITE) == 0) return false;
   const WriteTarget& target = qp.write_target;
@@ -98,15 +98,14 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   }
   const std::uint64_t offset = wr.wr.rdma.remote_addr - target.iova;
   if (offset > target.length || bytes > target.length - offset) return false;
-  unsigned char* to = target.base + offset;
+  const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
   if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
     if (bytes > qp.max_inline) return false;
-    copy_inline(to, reinterpret_cast<const unsigned char*>(sge.addr), bytes);
-    return true;
+  } else {
+    if (bytes > kFastWriteBytes) return false;
+    if (!find_local_bytes(qp.keys(), sge.lkey, sge.addr, bytes, 0, from)) return false;
   }
-  if (bytes > kFastWriteBytes) return false;
-  const unsigned char* from;
-  if (!find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from)) return false;
+  unsigned char* const to = target.base + offset;
   if (bytes <= 64)
     copy_small(to, from, bytes);
   else
@@ -114,45 +113,40 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   return true;
 }
 
-/// Publishes a message that fits a slot, against the receive that it will use up. False: none is
-/// posted (its lap), or it is not sound, or not long enough.
-[[gnu::always_inline]] inline bool publish_small(Qp& qp, const unsigned char* from,
-                                                 std::uint32_t bytes, std::uint32_t flags,
-                                                 std::uint32_t immediate) noexcept {
-  const std::uint64_t at = qp.sent & qp.remote_rq_mask;
+[[gnu::always_inline]] inline bool send_fast(Qp& qp, const ibv_send_wr& wr,
+                                             std::uint32_t flags) noexcept {
+  if (wr.num_sge != 1) return false;
+  const ibv_sge& sge = *wr.sg_list;
+  const std::uint32_t bytes = sge.length;
+  if (bytes > Slot::kInlineBytes) return false;
+  if (qp.credits == nullptr) return send_shared_fast(qp, wr, flags);
+  // The receive that this message will use up: posted (its lap), sound, long enough?
+  const std::uint64_t sent = qp.sent;
+  const std::uint64_t at = sent & qp.remote_rq_mask;
   const std::uint64_t credit = qp.credits[at].load(std::memory_order_acquire);
   const std::uint32_t lap = qp.lap();
   if (static_cast<std::uint32_t>(credit >> 32) != lap ||
       (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ||
-      bytes > (static_cast<std::uint32_t>(credit) & Credit::kLengthMask)) [[unlikely]]
+      bytes > (static_cast<std::uint32_t>(credit) & Credit::kLengthMask))
     return false;
+  const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
+  if ((wr.send_flags & IBV_SEND_INLINE) == 0) {
+    if (!find_local_bytes(qp.keys(), sge.lkey, sge.addr, bytes, 0, from)) return false;
+  }
   // That receive being posted means that the slot's last message was taken: no fullness to check.
   Slot& slot = qp.ring[at];
   copy_small(slot.data, from, bytes);
+  if ((wr.send_flags & IBV_SEND_SOLICITED) != 0) flags |= header::kSolicited;
   // Publishes the slot; pairs with the load in poll_rings().
-  slot.header.store(header::make(lap, SlotKind::kInline, flags, bytes, immediate),
+  slot.header.store(header::make(lap, SlotKind::kInline, flags, bytes, wr.imm_data),
                     std::memory_order_release);
-  ++qp.sent;
+  qp.sent = sent + 1;
   // The receiver turns this word on before its last look at the ring, with a fence on both sides
   // (Node::fence_everyone), so reading it late is enough.
   if (qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always)
       [[unlikely]]
     ring_peer(qp, (flags & header::kSolicited) != 0);
   return true;
-}
-
-[[gnu::always_inline]] inline bool send_fast(Qp& qp, const ibv_send_wr& wr,
-                                             std::uint32_t flags) noexcept {
-  if (wr.num_sge != 1) return false;
-  const ibv_sge& sge = *wr.sg_list;
-  if (sge.length > Slot::kInlineBytes) return false;
-  if (qp.credits == nullptr) return send_shared_fast(qp, wr, flags);
-  const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
-  if ((wr.send_flags & IBV_SEND_INLINE) == 0) {
-    if (!find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from)) return false;
-  }
-  if ((wr.send_flags & IBV_SEND_SOLICITED) != 0) flags |= header::kSolicited;
-  return publish_small(qp, from, sge.length, flags, wr.imm_data);
 }
 
 [[gnu::always_inline]] inline bool perform_fast(Qp& qp, const ibv_send_wr& wr,
@@ -175,21 +169,27 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   }
 }
 
+/// Performs and completes one request, for which the send queue has room. False: it takes the
+/// general way.
+[[gnu::always_inline]] inline bool post_one_fast(Qp& qp, const ibv_send_wr& wr,
+                                                 CompletionWriter& completions) noexcept {
+  std::uint16_t opcode;
+  if (!qp.fast || !perform_fast(qp, wr, opcode)) [[unlikely]]
+    return false;
+  const std::uint32_t sq_index = qp.sq_next++;
+  if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
+    completions.push({wr.wr_id, &qp, 0, sq_index, opcode, IBV_WC_SUCCESS, true, 0});
+  return true;
+}
+
 [[gnu::always_inline]] inline int post_send_fast(Qp& qp, ibv_send_wr* wr,
                                                  ibv_send_wr** bad_wr) noexcept {
   SendLock lock(qp, SendLock::As::kUser);
   CompletionWriter completions(*qp.send_cq);
   for (; wr != nullptr; wr = wr->next) {
-    if (qp.fast && qp.sq_next - qp.sq_polled.load(std::memory_order_relaxed) < qp.sq_entries)
-        [[likely]] {
-      std::uint16_t opcode;
-      if (perform_fast(qp, *wr, opcode)) [[likely]] {
-        const std::uint32_t sq_index = qp.sq_next++;
-        if ((wr->send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
-          completions.push({wr->wr_id, &qp, 0, sq_index, opcode, IBV_WC_SUCCESS, true, 0});
-        continue;
-      }
-    }
+    const bool has_room = qp.sq_next - qp.sq_polled.load(std::memory_order_relaxed) < qp.sq_entries;
+    if (has_room && post_one_fast(qp, *wr, completions)) [[likely]]
+      continue;
     completions.let_go();
     if (const int error = post_slowly(qp, lock, *wr); error != 0) [[unlikely]] {
       *bad_wr = wr;

@@ -58,9 +58,9 @@ bool progress_all() noexcept {
   bool waiting = false;
   for (std::uint32_t i = 0; i < live.cq_end; ++i) {
     Cq* cq = live.cqs[i];
-    if (cq == nullptr || cq->pending_count.load(std::memory_order_acquire) == 0) continue;
+    if (cq == nullptr || !cq->has_pending()) continue;
     progress_pending(*cq, SendLock::As::kGuest);
-    waiting |= cq->pending_count.load(std::memory_order_acquire) != 0;
+    waiting |= cq->has_pending();
   }
   return waiting;
 }
@@ -121,8 +121,7 @@ void tick() noexcept {
   // Somebody may have begun to wait between the look and the word.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (std::uint32_t i = 0; i < live.cq_end; ++i)
-    if (live.cqs[i] != nullptr && live.cqs[i]->pending_count.load(std::memory_order_seq_cst) != 0)
-      Node::get().want_tick(true);
+    if (live.cqs[i] != nullptr && live.cqs[i]->has_pending()) Node::get().want_tick(true);
   if (live.next_flush.load(std::memory_order_seq_cst) != 0) Node::get().want_tick(true);
 }
 

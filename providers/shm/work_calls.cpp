@@ -8,28 +8,27 @@
 #include "providers/shm/hot.hpp"
 #include "providers/shm/work_fast.hpp"
 #include "runtime/base/log.hpp"
-#include "runtime/base/make_nothrow.hpp"
 
 namespace verbatim::shm {
 
 void refuse_work(WorkBatch& work, int error) noexcept {
-  if (work.error == 0) work.error = error;
-}
-
-void copy_long(unsigned char* to, const unsigned char* from, std::size_t bytes) noexcept {
-  std::memcpy(to, from, bytes);
+  if ((work.notes & ~WorkBatch::kGeneral) == 0) work.notes |= static_cast<std::uint32_t>(error);
 }
 
 int complete_slowly(Qp& qp, SendLock& lock) noexcept {
-  WorkBatch& work = *qp.work;
-  if (work.error != 0) return work.error;
-  const auto count = static_cast<std::uint32_t>(work.next - work.first);
+  WorkBatch& work = qp.work;
+  const WorkEntry* const end = work.next;
+  const std::uint32_t error = work.notes & ~WorkBatch::kGeneral;
+  work.next = work.first;
+  work.notes = 0;
+  if (error != 0) return static_cast<int>(error);
+  const auto count = static_cast<std::uint32_t>(end - work.first);
   if (qp.sq_next + count - qp.sq_polled.load(std::memory_order_acquire) > qp.sq_entries)
     return ENOMEM;
   // All are judged before the first is performed.
-  for (const WorkEntry* entry = work.first; entry != work.next; ++entry)
-    if (const int error = check_request(qp, entry->wr); error != 0) return error;
-  for (const WorkEntry* entry = work.first; entry != work.next; ++entry)
+  for (const WorkEntry* entry = work.first; entry != end; ++entry)
+    if (const int refused = check_request(qp, entry->wr); refused != 0) return refused;
+  for (const WorkEntry* entry = work.first; entry != end; ++entry)
     (void)post_slowly(qp, lock, entry->wr);
   return 0;
 }
@@ -38,37 +37,44 @@ namespace {
 
 using Call = ibv_qp_ex*;
 
+/// For everything that takes the general path. When the batch has no room for another: an entry
+/// that nobody will look at.
+ibv_send_wr& add_general(Qp& qp, ibv_wr_opcode opcode) noexcept {
+  qp.work.notes |= WorkBatch::kGeneral;
+  ibv_send_wr* const wr = add_work(qp, opcode);
+  return wr != nullptr ? *wr : qp.work.end->wr;
+}
+
 void send_inv(Call qp, std::uint32_t rkey) noexcept {
-  add_general(Qp::from(qp), IBV_WR_SEND_WITH_INV).wr.invalidate_rkey = rkey;
+  add_general(Qp::from(qp), IBV_WR_SEND_WITH_INV).invalidate_rkey = rkey;
 }
 
 void rdma_write_imm(Call qp, std::uint32_t rkey, std::uint64_t address, __be32 imm) noexcept {
-  ibv_send_wr& wr = add_general(Qp::from(qp), IBV_WR_RDMA_WRITE_WITH_IMM).wr;
+  ibv_send_wr& wr = add_general(Qp::from(qp), IBV_WR_RDMA_WRITE_WITH_IMM);
   wr.imm_data = imm;
   wr.wr.rdma = {address, rkey};
 }
 
 void rdma_read(Call qp, std::uint32_t rkey, std::uint64_t address) noexcept {
-  add_general(Qp::from(qp), IBV_WR_RDMA_READ).wr.wr.rdma = {address, rkey};
+  add_general(Qp::from(qp), IBV_WR_RDMA_READ).wr.rdma = {address, rkey};
 }
 
 void atomic_cmp_swp(Call qp, std::uint32_t rkey, std::uint64_t address, std::uint64_t compare,
                     std::uint64_t swap) noexcept {
-  add_general(Qp::from(qp), IBV_WR_ATOMIC_CMP_AND_SWP).wr.wr.atomic = {address, compare, swap,
-                                                                       rkey};
+  add_general(Qp::from(qp), IBV_WR_ATOMIC_CMP_AND_SWP).wr.atomic = {address, compare, swap, rkey};
 }
 
 void atomic_fetch_add(Call qp, std::uint32_t rkey, std::uint64_t address,
                       std::uint64_t add) noexcept {
-  add_general(Qp::from(qp), IBV_WR_ATOMIC_FETCH_AND_ADD).wr.wr.atomic = {address, add, 0, rkey};
+  add_general(Qp::from(qp), IBV_WR_ATOMIC_FETCH_AND_ADD).wr.atomic = {address, add, 0, rkey};
 }
 
 void local_inv(Call qp, std::uint32_t rkey) noexcept {
-  add_general(Qp::from(qp), IBV_WR_LOCAL_INV).wr.invalidate_rkey = rkey;
+  add_general(Qp::from(qp), IBV_WR_LOCAL_INV).invalidate_rkey = rkey;
 }
 
 void bind_mw(Call qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) noexcept {
-  ibv_send_wr& wr = add_general(Qp::from(qp), IBV_WR_BIND_MW).wr;
+  ibv_send_wr& wr = add_general(Qp::from(qp), IBV_WR_BIND_MW);
   wr.bind_mw.mw = mw;
   wr.bind_mw.rkey = rkey;
   wr.bind_mw.bind_info = *info;
@@ -77,44 +83,40 @@ void bind_mw(Call qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* in
 void atomic_write(Call handle, std::uint32_t rkey, std::uint64_t address,
                   const void* value) noexcept {
   Qp& qp = Qp::from(handle);
-  add_general(qp, IBV_WR_ATOMIC_WRITE).wr.wr.rdma = {address, rkey};
+  add_general(qp, IBV_WR_ATOMIC_WRITE).wr.rdma = {address, rkey};
   set_inline_data(qp, value, 8);
 }
 
 void flush(Call qp, std::uint32_t rkey, std::uint64_t address, std::size_t length,
            std::uint8_t type, std::uint8_t level) noexcept {
-  add_general(Qp::from(qp), IBV_WR_FLUSH).wr.wr.atomic = {
+  add_general(Qp::from(qp), IBV_WR_FLUSH).wr.atomic = {
       address, length, std::uint64_t{type} | std::uint64_t{level} << 8, rkey};
 }
 
 // SEND of a datagram or into a shared receive queue of XRC: whom to is said by a setter.
-void addressed_send(Call qp) noexcept { add_general(Qp::from(qp), IBV_WR_SEND).wr.imm_data = 0; }
+void addressed_send(Call qp) noexcept { add_general(Qp::from(qp), IBV_WR_SEND).imm_data = 0; }
 void addressed_send_imm(Call qp, __be32 imm) noexcept {
-  add_general(Qp::from(qp), IBV_WR_SEND_WITH_IMM).wr.imm_data = imm;
+  add_general(Qp::from(qp), IBV_WR_SEND_WITH_IMM).imm_data = imm;
 }
 void addressed_write(Call qp, std::uint32_t rkey, std::uint64_t address) noexcept {
-  add_general(Qp::from(qp), IBV_WR_RDMA_WRITE).wr.wr.rdma = {address, rkey};
+  add_general(Qp::from(qp), IBV_WR_RDMA_WRITE).wr.rdma = {address, rkey};
 }
 
 void set_ud_addr(Call qp, ibv_ah* ah, std::uint32_t remote_qpn,
                  std::uint32_t remote_qkey) noexcept {
-  Qp::from(qp).work->current->wr.wr.ud = {ah, remote_qpn, remote_qkey};
+  current_work(Qp::from(qp)).wr.wr.ud = {ah, remote_qpn, remote_qkey};
 }
 
 void set_xrc_srqn(Call qp, std::uint32_t srqn) noexcept {
-  Qp::from(qp).work->current->wr.qp_type.xrc.remote_srqn = srqn;
+  current_work(Qp::from(qp)).wr.qp_type.xrc.remote_srqn = srqn;
 }
 
 void set_sge_list(Call handle, std::size_t count, const ibv_sge* list) noexcept {
   Qp& qp = Qp::from(handle);
-  WorkBatch& work = *qp.work;
-  if (count == 1) return set_sge(qp, list->lkey, list->addr, list->length);
-  if (count > qp.max_send_sge) return refuse_work(work, EINVAL);
-  WorkEntry& entry = *work.current;
-  ibv_sge* const own = work.lists + (work.current - work.first) * qp.max_send_sge;
-  if (count != 0) std::memcpy(own, list, count * sizeof(ibv_sge));
-  entry.wr.sg_list = own;
-  entry.wr.num_sge = static_cast<int>(count);
+  if (count > qp.max_send_sge) return refuse_work(qp.work, EINVAL);
+  ibv_send_wr& wr = current_work(qp).wr;
+  if (count != 0) std::memcpy(wr.sg_list, list, count * sizeof(ibv_sge));
+  wr.num_sge = static_cast<int>(count);
 }
 
 void set_inline_data_list(Call handle, std::size_t count, const ibv_data_buf* list) noexcept {
@@ -122,7 +124,7 @@ void set_inline_data_list(Call handle, std::size_t count, const ibv_data_buf* li
   unsigned char bytes[kMaxInline];
   std::size_t filled = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    if (list[i].length > kMaxInline - filled) return refuse_work(*qp.work, EINVAL);
+    if (list[i].length > kMaxInline - filled) return refuse_work(qp.work, EINVAL);
     if (list[i].length != 0) std::memcpy(bytes + filled, list[i].addr, list[i].length);
     filled += list[i].length;
   }
@@ -131,7 +133,9 @@ void set_inline_data_list(Call handle, std::size_t count, const ibv_data_buf* li
 
 void abort_work(Call handle) noexcept {
   Qp& qp = Qp::from(handle);
-  const SendLock lock(qp, qp.work->lock_value);
+  const SendLock lock(qp, SendLock::Kept{});
+  qp.work.next = qp.work.first;
+  qp.work.notes = 0;
 }
 
 /// In place of a call that was not asked for at create: the batch fails.
@@ -140,7 +144,7 @@ struct Unasked;
 template <class... Arguments>
 struct Unasked<void (*)(ibv_qp_ex*, Arguments...)> {
   static void call(ibv_qp_ex* qp, Arguments...) noexcept {
-    refuse_work(*Qp::from(qp).work, EOPNOTSUPP);
+    refuse_work(Qp::from(qp).work, EOPNOTSUPP);
   }
 };
 
@@ -168,20 +172,24 @@ std::uint64_t calls_of(ibv_qp_type type) noexcept {
 }
 
 bool make_work(Qp& qp) noexcept {
-  qp.work = make_nothrow<WorkBatch>();
-  if (qp.work == nullptr || !make_queue(qp) || !make_inline_store(qp)) return false;
-  WorkBatch& work = *qp.work;
-  // One more than the send queue has, for requests that are refused.
-  const std::size_t entries = std::size_t{qp.sq_entries} + 1;
-  work.first = static_cast<WorkEntry*>(std::aligned_alloc(kCacheLine, entries * sizeof(WorkEntry)));
-  work.inline_bytes = static_cast<unsigned char*>(std::malloc(entries * kMaxInline));
-  work.lists = static_cast<ibv_sge*>(std::calloc(entries * qp.max_send_sge, sizeof(ibv_sge)));
-  if (work.first == nullptr || work.inline_bytes == nullptr || work.lists == nullptr) return false;
-  std::memset(static_cast<void*>(work.first), 0, entries * sizeof(WorkEntry));
-  for (std::size_t i = 0; i < entries; ++i)
-    work.first[i].inline_bytes = work.inline_bytes + i * kMaxInline;
-  work.next = work.current = work.first;
+  if (!make_queue(qp) || !make_inline_store(qp)) return false;
+  // One more before them and one behind, for requests that are refused.
+  const std::size_t entries = std::size_t{qp.sq_entries} + 2;
+  const std::size_t sges = qp.max_send_sge == 0 ? 1 : qp.max_send_sge;
+  auto* const store =
+      static_cast<WorkEntry*>(std::aligned_alloc(kCacheLine, entries * sizeof(WorkEntry)));
+  if (store == nullptr) return false;
+  std::memset(static_cast<void*>(store), 0, entries * sizeof(WorkEntry));
+  WorkBatch& work = qp.work;
+  work.first = work.next = store + 1;
   work.end = work.first + qp.sq_entries;
+  store->inline_bytes = static_cast<unsigned char*>(std::malloc(entries * kMaxInline));
+  store->wr.sg_list = static_cast<ibv_sge*>(std::calloc(entries * sges, sizeof(ibv_sge)));
+  if (store->inline_bytes == nullptr || store->wr.sg_list == nullptr) return false;
+  for (std::size_t i = 1; i < entries; ++i) {
+    store[i].inline_bytes = store->inline_bytes + i * kMaxInline;
+    store[i].wr.sg_list = store->wr.sg_list + i * sges;
+  }
   return true;
 }
 
@@ -232,11 +240,12 @@ int wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
 }
 
 void free_work(Qp& qp) noexcept {
-  if (qp.work == nullptr) return;
-  std::free(qp.work->first);
-  std::free(qp.work->inline_bytes);
-  std::free(qp.work->lists);
-  destroy_nothrow(qp.work);
+  if (qp.work.first == nullptr) return;
+  WorkEntry* const store = qp.work.first - 1;
+  std::free(store->inline_bytes);
+  std::free(store->wr.sg_list);
+  std::free(store);
+  qp.work = {};
 }
 
 }  // namespace verbatim::shm

@@ -32,6 +32,7 @@ struct ExtendedPair {
   QpInfo qb;
   RegionInfo at_a;
   RegionInfo at_b;
+  QpWish wish;  ///< for more queue pairs with these queues
 
   explicit ExtendedPair(Setting setting, std::uint64_t fields = IBV_WC_STANDARD_FLAGS,
                         std::uint32_t entries = 256, std::uint32_t flags = 0)
@@ -40,7 +41,6 @@ struct ExtendedPair {
         receives(make(fields, entries, flags)),
         at_a(pair.a.allocate(setting.memory, 4096)),
         at_b(pair.b.allocate(setting.memory, 4096)) {
-    QpWish wish;
     wish.send_cq = pair.a.here().adopt_cq(ibv_cq_ex_to_cq(sends));
     wish.receive_cq = pair.a.here().adopt_cq(ibv_cq_ex_to_cq(receives));
     std::tie(qa, qb) = pair.add_qps(wish, {});

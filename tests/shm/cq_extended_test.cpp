@@ -104,6 +104,33 @@ TEST_P(CqExtended, TheClassicPollTakesWhatTheCursorLeft) {
   ibv_end_poll(scene.sends);
 }
 
+TEST_P(CqExtended, WhatWasLeftOfAQueuePairThatIsResetIsForgotten) {
+  ExtendedPair scene(GetParam());
+  const auto [other, its_peer] = scene.pair.add_qps(scene.wish, {});
+  for (std::uint64_t i = 0; i < 3; ++i) scene.write_from_a(i);
+  expect_posted(scene.pair.a.post_send(other, write(10, slice(scene.at_a, 0, 8), scene.at_b)));
+  scene.write_from_a(3);
+  ASSERT_EQ(start(scene.sends), 0);
+  EXPECT_EQ(scene.sends->wr_id, 0u);
+  ASSERT_EQ(scene.pair.a.to_state(scene.qa, IBV_QPS_RESET), 0);
+  ASSERT_EQ(ibv_next_poll(scene.sends), 0);
+  EXPECT_EQ(scene.sends->wr_id, 10u);
+  EXPECT_EQ(ibv_wc_read_qp_num(scene.sends), other.qpn);
+  ibv_end_poll(scene.sends);
+  ibv_wc wc;
+  EXPECT_EQ(ibv_poll_cq(ibv_cq_ex_to_cq(scene.sends), 1, &wc), 0);
+  // Those behind them are found, also when everything before was forgotten.
+  for (std::uint64_t i = 11; i < 14; ++i)
+    expect_posted(scene.pair.a.post_send(other, write(i, slice(scene.at_a, 0, 8), scene.at_b)));
+  ASSERT_EQ(start(scene.sends), 0);
+  ibv_end_poll(scene.sends);
+  expect_posted(scene.pair.a.post_send(other, write(14, slice(scene.at_a, 0, 8), scene.at_b)));
+  ASSERT_EQ(scene.pair.a.to_state(other, IBV_QPS_RESET), 0);
+  ibv_poll_cq_attr attr{};
+  EXPECT_EQ(ibv_start_poll(scene.sends, &attr), ENOENT);
+  EXPECT_EQ(ibv_poll_cq(ibv_cq_ex_to_cq(scene.sends), 1, &wc), 0);
+}
+
 TEST_P(CqExtended, RequestsMayBePostedWhileTheCursorIsHeld) {
   ExtendedPair scene(GetParam());
   scene.write_from_a(1);
@@ -131,31 +158,44 @@ TEST_P(CqExtended, ThreadsThatShareTheQueueSeeEachCompletionOnce) {
   ExtendedPair scene(GetParam());
   std::vector<std::atomic<int>> seen(kCount);
   std::atomic<std::uint64_t> total{0};
-  const auto take = [&] {
+  const auto take = [&](std::uint64_t most) {
     ibv_poll_cq_attr attr{};
     while (total.load() < kCount) {
       if (ibv_start_poll(scene.sends, &attr) != 0) {
         std::this_thread::yield();
         continue;
       }
+      std::uint64_t taken = 0;
       do {
         const std::uint64_t wr_id = scene.sends->wr_id;
         ++seen.at(wr_id);
         // The cursor is this thread's: nobody has moved it meanwhile.
         EXPECT_EQ(scene.sends->wr_id, wr_id);
         ++total;
-      } while (ibv_next_poll(scene.sends) == 0);
+      } while (++taken < most && ibv_next_poll(scene.sends) == 0);
       ibv_end_poll(scene.sends);
     }
   };
-  std::thread one(take);
-  std::thread two(take);
+  // The second leaves some behind, and the third looks for them by the other call.
+  std::thread one(take, kCount);
+  std::thread two(take, 3);
+  std::thread three([&] {
+    ibv_wc wc;
+    while (total.load() < kCount) {
+      if (ibv_poll_cq(ibv_cq_ex_to_cq(scene.sends), 1, &wc) == 1) {
+        ++seen.at(wc.wr_id);
+        ++total;
+      }
+      std::this_thread::yield();
+    }
+  });
   for (std::uint64_t i = 0; i < kCount; ++i) {
     ASSERT_TRUE(wait_until([&] { return i - total.load() < kInFlight; }));
     scene.write_from_a(i);
   }
   one.join();
   two.join();
+  three.join();
   EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](const auto& n) { return n == 1; }));
 }
 
