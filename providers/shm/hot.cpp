@@ -11,8 +11,21 @@
 
 namespace verbatim::shm {
 
-int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
-  return post_send_fast(Qp::from(qp), wr, bad_wr);
+namespace {
+
+[[gnu::noinline]] int post_send_in_domain(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  return post_send_fast<true>(qp, wr, bad_wr);
+}
+
+[[gnu::noinline]] int next_round(Cq& cq) noexcept { return look_again<false>(cq); }
+
+}  // namespace
+
+int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  Qp& qp = Qp::from(handle);
+  if (qp.in_domain) [[unlikely]]
+    return post_send_in_domain(qp, wr, bad_wr);
+  return post_send_fast<false>(qp, wr, bad_wr);
 }
 
 int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
@@ -31,21 +44,28 @@ int start_poll_alone(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
   return start_poll_fast<false, true>(Cq::from(cq), attr);
 }
 
-namespace {
-
-[[gnu::noinline]] int next_round(Cq& cq) noexcept { return look_again<false>(cq); }
-
-}  // namespace
-
 int next_poll(ibv_cq_ex* cq) noexcept { return next_poll_fast(Cq::from(cq), next_round); }
 
 void end_poll(ibv_cq_ex* cq) noexcept { end_poll_fast<false>(Cq::from(cq)); }
 
 void end_poll_alone(ibv_cq_ex* cq) noexcept { end_poll_fast<true>(Cq::from(cq)); }
 
-void wr_start(ibv_qp_ex* qp) noexcept { start_work(Qp::from(qp)); }
+void wr_start(ibv_qp_ex* qp) noexcept { PostLock<false>::keep(Qp::from(qp)); }
 
-int wr_complete(ibv_qp_ex* qp) noexcept { return complete_work(Qp::from(qp)); }
+void wr_start_in_domain(ibv_qp_ex* qp) noexcept { PostLock<true>::keep(Qp::from(qp)); }
+
+int wr_complete(ibv_qp_ex* qp) noexcept { return complete_work<false>(Qp::from(qp)); }
+
+int wr_complete_in_domain(ibv_qp_ex* qp) noexcept { return complete_work<true>(Qp::from(qp)); }
+
+void take_send_lock_slowly(Qp& qp) noexcept { SendLock(qp, SendLock::As::kUser).keep(); }
+
+int post_slowly_locked(Qp& qp, const ibv_send_wr& wr) noexcept {
+  SendLock lock(qp, SendLock::Kept{});
+  const int error = post_slowly(qp, lock, wr);
+  lock.keep();
+  return error;
+}
 
 void wr_send(ibv_qp_ex* qp) noexcept {
   if (ibv_send_wr* const wr = add_work(Qp::from(qp), IBV_WR_SEND); wr != nullptr) wr->imm_data = 0;

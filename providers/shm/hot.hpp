@@ -25,6 +25,9 @@ void end_poll_alone(ibv_cq_ex* cq) noexcept;
 /// Of connected queue pairs made for ibv_wr_*.
 void wr_start(ibv_qp_ex* qp) noexcept;
 int wr_complete(ibv_qp_ex* qp) noexcept;
+/// The same of a thread domain.
+void wr_start_in_domain(ibv_qp_ex* qp) noexcept;
+int wr_complete_in_domain(ibv_qp_ex* qp) noexcept;
 void wr_send(ibv_qp_ex* qp) noexcept;
 void wr_send_imm(ibv_qp_ex* qp, __be32 imm) noexcept;
 void wr_rdma_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) noexcept;

@@ -23,6 +23,55 @@ namespace verbatim::shm {
 /// not wait for all of it.
 inline constexpr std::uint64_t kFastWriteBytes = 16u << 10;
 
+/// Takes the send lock like SendLock, when somebody else has it.
+[[gnu::cold, gnu::noinline]] void take_send_lock_slowly(Qp& qp) noexcept;
+/// post_slowly() for whoever holds a PostLock.
+[[gnu::cold, gnu::noinline]] int post_slowly_locked(Qp& qp, const ibv_send_wr& wr) noexcept;
+
+/// The send lock of a post, of a queue pair that is known to be of a thread domain or not: all that
+/// it needs is in the record's word, so it costs nothing to hold.
+template <bool kDomain>
+class PostLock {
+ public:
+  explicit PostLock(Qp& qp) noexcept : qp_(qp) {
+    std::atomic<std::uint64_t>& word = qp.own->active;
+    std::uint64_t even = word.load(std::memory_order_relaxed);
+    if constexpr (kDomain) {
+      qp.domain_lock.lock_in_domain();
+      word.store(even + 1, std::memory_order_relaxed);
+      // As SendLock::mark_by_domain().
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      even &= ~std::uint64_t{1};
+      if (!word.compare_exchange_strong(even, even + 1, std::memory_order_seq_cst,
+                                        std::memory_order_relaxed)) [[unlikely]]
+        take_send_lock_slowly(qp);
+    }
+  }
+  /// Takes over the lock that keep() left.
+  struct Kept {};
+  PostLock(Qp& qp, Kept) noexcept : qp_(qp) {}
+  /// Takes the lock and leaves it taken.
+  static void keep(Qp& qp) noexcept {
+    union Left {
+      explicit Left(Qp& of) noexcept : lock(of) {}
+      ~Left() {}
+      PostLock lock;
+    } const left(qp);
+  }
+  /// Release: as SendLock's.
+  ~PostLock() {
+    std::atomic<std::uint64_t>& word = qp_.own->active;
+    word.store(word.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    if constexpr (kDomain) qp_.domain_lock.unlock();
+  }
+  PostLock(const PostLock&) = delete;
+  PostLock& operator=(const PostLock&) = delete;
+
+ private:
+  Qp& qp_;
+};
+
 /// Stores completions of one post call under one hold of the CQ's lock.
 class CompletionWriter {
  public:
@@ -182,16 +231,17 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   return true;
 }
 
+template <bool kDomain>
 [[gnu::always_inline]] inline int post_send_fast(Qp& qp, ibv_send_wr* wr,
                                                  ibv_send_wr** bad_wr) noexcept {
-  SendLock lock(qp, SendLock::As::kUser);
+  const PostLock<kDomain> lock(qp);
   CompletionWriter completions(*qp.send_cq);
   for (; wr != nullptr; wr = wr->next) {
     const bool has_room = qp.sq_next - qp.sq_polled.load(std::memory_order_relaxed) < qp.sq_entries;
     if (has_room && post_one_fast(qp, *wr, completions)) [[likely]]
       continue;
     completions.let_go();
-    if (const int error = post_slowly(qp, lock, *wr); error != 0) [[unlikely]] {
+    if (const int error = post_slowly_locked(qp, *wr); error != 0) [[unlikely]] {
       *bad_wr = wr;
       return error;
     }

@@ -15,7 +15,7 @@ void refuse_work(WorkBatch& work, int error) noexcept {
   if ((work.notes & ~WorkBatch::kGeneral) == 0) work.notes |= static_cast<std::uint32_t>(error);
 }
 
-int complete_slowly(Qp& qp, SendLock& lock) noexcept {
+int complete_slowly(Qp& qp) noexcept {
   WorkBatch& work = qp.work;
   const WorkEntry* const end = work.next;
   const std::uint32_t error = work.notes & ~WorkBatch::kGeneral;
@@ -29,7 +29,7 @@ int complete_slowly(Qp& qp, SendLock& lock) noexcept {
   for (const WorkEntry* entry = work.first; entry != end; ++entry)
     if (const int refused = check_request(qp, entry->wr); refused != 0) return refused;
   for (const WorkEntry* entry = work.first; entry != end; ++entry)
-    (void)post_slowly(qp, lock, entry->wr);
+    (void)post_slowly_locked(qp, entry->wr);
   return 0;
 }
 
@@ -233,8 +233,8 @@ int wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   table.wr_set_sge_list = set_sge_list;
   table.wr_set_inline_data = wr_set_inline_data;
   table.wr_set_inline_data_list = set_inline_data_list;
-  table.wr_start = wr_start;
-  table.wr_complete = wr_complete;
+  table.wr_start = qp.in_domain ? wr_start_in_domain : wr_start;
+  table.wr_complete = qp.in_domain ? wr_complete_in_domain : wr_complete;
   table.wr_abort = abort_work;
   return 0;
 }

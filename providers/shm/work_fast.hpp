@@ -24,7 +24,7 @@ namespace verbatim::shm {
 [[gnu::cold, gnu::noinline]] void refuse_work(WorkBatch& work, int error) noexcept;
 /// ibv_wr_complete of a batch with errors, with requests for the general path, or of a queue pair
 /// that is not at its best. The send lock is held.
-[[gnu::cold, gnu::noinline]] int complete_slowly(Qp& qp, SendLock& lock) noexcept;
+[[gnu::cold, gnu::noinline]] int complete_slowly(Qp& qp) noexcept;
 
 /// What the setters speak of.
 inline WorkEntry& current_work(Qp& qp) noexcept { return qp.work.next[-1]; }
@@ -65,19 +65,16 @@ inline WorkEntry& current_work(Qp& qp) noexcept { return qp.work.next[-1]; }
   entry.wr.send_flags |= IBV_SEND_INLINE;
 }
 
-[[gnu::always_inline]] inline void start_work(Qp& qp) noexcept {
-  SendLock(qp, SendLock::As::kUser).keep();
-}
-
+template <bool kDomain>
 [[gnu::always_inline]] inline int complete_work(Qp& qp) noexcept {
   WorkBatch& work = qp.work;
-  SendLock lock(qp, SendLock::Kept{});
+  const PostLock<kDomain> lock(qp, typename PostLock<kDomain>::Kept{});
   const WorkEntry* const end = work.next;
   const auto count = static_cast<std::uint32_t>(end - work.first);
   if (work.notes != 0 || !qp.fast ||
       qp.sq_next + count - qp.sq_polled.load(std::memory_order_relaxed) > qp.sq_entries)
       [[unlikely]]
-    return complete_slowly(qp, lock);
+    return complete_slowly(qp);
   work.next = work.first;
   CompletionWriter completions(*qp.send_cq);
   for (const WorkEntry* entry = work.first; entry != end; ++entry) {
@@ -85,7 +82,7 @@ inline WorkEntry& current_work(Qp& qp) noexcept { return qp.work.next[-1]; }
       continue;
     completions.let_go();
     // It has room and its form is sound: nothing is left to be refused.
-    (void)post_slowly(qp, lock, entry->wr);
+    (void)post_slowly_locked(qp, entry->wr);
   }
   return 0;
 }
