@@ -107,6 +107,11 @@ TEST_P(CqExtended, TheClassicPollTakesWhatTheCursorLeft) {
 TEST_P(CqExtended, WhatWasLeftOfAQueuePairThatIsResetIsForgotten) {
   ExtendedPair scene(GetParam());
   const auto [other, its_peer] = scene.pair.add_qps(scene.wish, {});
+  // Met and mapped: from here on a write is done when it has been posted.
+  for (const QpInfo& qp : {scene.qa, other}) {
+    expect_posted(scene.pair.a.post_send(qp, write(99, slice(scene.at_a, 0, 8), scene.at_b)));
+    expect_wc(scene.pair.a.poll_sends(scene.qa, 1)[0], 99, IBV_WC_RDMA_WRITE, qp);
+  }
   for (std::uint64_t i = 0; i < 3; ++i) scene.write_from_a(i);
   expect_posted(scene.pair.a.post_send(other, write(10, slice(scene.at_a, 0, 8), scene.at_b)));
   scene.write_from_a(3);
