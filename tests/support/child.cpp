@@ -49,6 +49,8 @@ Child::Child(const std::string& role, const std::map<std::string, std::string>& 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends.second.fd(), kControlFd);
+  // What whoever started the tests left open is not the child's, nor counted against its limits.
+  posix_spawn_file_actions_addclosefrom_np(&actions, kControlFd + 1);
   const int error = posix_spawn(&pid_, arguments[0].c_str(), &actions, nullptr,
                                 pointers_to(arguments).data(), pointers_to(variables).data());
   posix_spawn_file_actions_destroy(&actions);

@@ -47,8 +47,9 @@ struct ApartName {
 
 /// Says why a folder is not used, and what to do.
 int refuse(const char* path, const FolderRefusal& refusal) noexcept {
-  log_error("cannot use the folder %s: %s; or let VERBATIM_FABRIC name another one", path,
-            refusal.why);
+  log_error(
+      "cannot use the folder %s: %s; %s", path, refusal.why,
+      refusal.error == EMFILE ? "raise 'ulimit -n'" : "or let VERBATIM_FABRIC name another one");
   return refusal.error;
 }
 

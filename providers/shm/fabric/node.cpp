@@ -76,8 +76,11 @@ int Node::Parts::open() noexcept {
   self->self = true;
   self->wake.reset(::fcntl(service.wake_fd(), F_DUPFD_CLOEXEC, 0));
   if (!self->wake.valid()) {
+    const int wrong = errno;
+    log_error("a descriptor to wake the service thread: %s%s", std::strerror(wrong),
+              wrong == EMFILE ? " (raise 'ulimit -n')" : "");
     peers.rest(self);
-    return EMFILE;
+    return wrong;
   }
   self->cma.store(Cma::kWorks, std::memory_order_relaxed);
   self->sender_fence.store(!membarrier_works, std::memory_order_relaxed);

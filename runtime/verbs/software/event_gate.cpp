@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
+#include "runtime/base/log.hpp"
 #include "runtime/sync/futex.hpp"
 
 namespace verbatim {
@@ -29,7 +31,12 @@ int cancellable_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen) noexc
 
 int EventGate::open() noexcept {
   const int fd = ::eventfd(0, EFD_CLOEXEC);
-  if (fd < 0) return errno;
+  if (fd < 0) {
+    const int error = errno;
+    log_error("a descriptor for events: %s%s", std::strerror(error),
+              error == EMFILE ? " (raise 'ulimit -n')" : "");
+    return error;
+  }
   fd_.reset(fd);
   return 0;
 }
