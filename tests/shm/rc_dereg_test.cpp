@@ -9,6 +9,7 @@
 #include <future>
 
 #include "tests/shm/dereg_storm.hpp"
+#include "tests/shm/peer_tier.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {
@@ -179,12 +180,15 @@ TEST_P(RcDeregOfProcesses, AStoppedPeerMakesItBusyAfterABoundAndItCanBeRepeated)
   pair.b.set(source, 0, kLong, 0x99);
   // It nearly always is in a copy; a stop between two of them leaves nothing to wait for.
   int error = 0;
-  for (std::uint32_t round = 0; round < 20 && error == 0; ++round) {
+  // Where our own thread copies, it is in the middle of nothing that takes long.
+  bool peer_copies = true;
+  for (std::uint32_t round = 0; round < (peer_copies ? 20 : 3) && error == 0; ++round) {
     SCOPED_TRACE(round);
     pair.a.set(whole, 0, kLong, 0);
     const RegionInfo target = pair.a.register_part(whole, 0, kLong);
     auto storm = start_storm(pair.b, pair.qb, write(1, slice(source, 0, kLong), target));
     ASSERT_TRUE(wait_until([&] { return pair.a.load(whole, 0) != 0; }));
+    peer_copies = copies_itself(pair, target);
     pair.b.child().signal(SIGSTOP);
     ASSERT_TRUE(wait_until([&] { return pair.b.child().is_stopped(); }));
     const auto start = std::chrono::steady_clock::now();
@@ -211,7 +215,7 @@ TEST_P(RcDeregOfProcesses, AStoppedPeerMakesItBusyAfterABoundAndItCanBeRepeated)
     EXPECT_EQ(pair.a.mismatch(whole, 0, kLong, round), -1);
     pair.reconnect();
   }
-  EXPECT_EQ(error, EBUSY) << "the peer was never met in the middle of a copy";
+  EXPECT_TRUE(error == EBUSY || !peer_copies) << "the peer was never met in the middle of a copy";
 }
 
 }  // namespace

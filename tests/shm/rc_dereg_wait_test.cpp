@@ -8,6 +8,7 @@
 #include <chrono>
 #include <future>
 
+#include "tests/shm/peer_tier.hpp"
 #include "tests/shm/rc_expect.hpp"
 #include "tests/support/log_watch.hpp"
 
@@ -49,7 +50,9 @@ TEST_P(RcDeregWait, ForAStoppedPeerKeepsNobodyFromAnother) {
   ASSERT_NO_FATAL_FAILURE(wake_us(1));
 
   bool busy = false;
-  for (std::uint32_t round = 0; round < 20 && !busy; ++round) {
+  // Where our own thread copies, a stopped peer is in the middle of nothing that takes long.
+  bool peer_copies = true;
+  for (std::uint32_t round = 0; round < (peer_copies ? 20 : 3) && !busy; ++round) {
     SCOPED_TRACE(round);
     pair.a.set(whole, 0, kLong, 0);
     pair.b.set(source, 0, kLong, 0x99);
@@ -59,6 +62,7 @@ TEST_P(RcDeregWait, ForAStoppedPeerKeepsNobodyFromAnother) {
                                            ~std::uint64_t{0});
     });
     ASSERT_TRUE(wait_until([&] { return pair.a.load(whole, 0) != 0; }));
+    peer_copies = copies_itself(pair, target);
     pair.b.child().signal(SIGSTOP);
     ASSERT_TRUE(wait_until([&] { return pair.b.child().is_stopped(); }));
     std::atomic<bool> returned{false};
@@ -82,7 +86,7 @@ TEST_P(RcDeregWait, ForAStoppedPeerKeepsNobodyFromAnother) {
     ASSERT_FALSE(storm.get().empty());
     pair.reconnect();
   }
-  EXPECT_TRUE(busy) << "the peer was never met in the middle of a copy";
+  EXPECT_TRUE(busy || !peer_copies) << "the peer was never met in the middle of a copy";
 }
 
 class RcDeregUnderWay : public ::testing::TestWithParam<Setting> {};
