@@ -47,6 +47,7 @@ def sources(root):
         if relative == ".":
             # Build trees and the version control's own.
             folders[:] = [f for f in folders if not f.startswith("build") and f not in (".git", ".cache")]
+            names = [n for n in names if n != ".git"]  # of a second worktree
         folders[:] = [f for f in folders if f != "__pycache__"]
         for name in names:
             yield os.path.normpath(os.path.join(relative, name))

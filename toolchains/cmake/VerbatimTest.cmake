@@ -2,13 +2,13 @@
 # One way to declare a GoogleTest executable.
 #
 #   verbatim_test(unit_rings SOURCES ring_test.cpp  LABELS unit fast  [TIMEOUT 60] [LINKS extra_target ...]
-#                 [OPTIMISE 3] [API_ONLY] [NO_MAIN] [DEFINES X=1 ...] [PROPERTIES RUN_SERIAL TRUE])
+#                 [OPTIMISE 3] [API_ONLY] [NO_MAIN] [EACH] [DEFINES X=1 ...] [PROPERTIES RUN_SERIAL TRUE])
 #
+# EACH: a process for each of its sentences, not for each suite: for those that take seconds, or may take the process along.
 # Tests see the whole tree ("runtime/base/result.hpp", "tests/support/..."), and link the archive as a user would.
 
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/VerbatimFlags.cmake)
-include(GoogleTest)
 
 # What every program of tests/ and perf/ shares: language level, warnings, the tree as include path, the archive.
 function(verbatim_program target)
@@ -23,12 +23,60 @@ function(verbatim_program target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>)
 endfunction()
 
-# Labels the tests of a list that gtest_discover_tests() fills (TEST_LIST, by default <target>_TESTS). Through a file that
-# ctest reads after the discovered ones: given as PROPERTIES LABELS, only the first label of several would arrive.
-function(verbatim_label_tests list)
-  set(file ${CMAKE_CURRENT_BINARY_DIR}/${list}_labels.cmake)
-  file(WRITE ${file} "if(${list})\n  set_tests_properties(\${${list}} PROPERTIES LABELS \"${ARGN}\")\nendif()\n")
-  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
+# Has ctest run the tests of `target`, as VerbatimDiscover.cmake groups them; once more with other settings under another name.
+#
+#   verbatim_discover(target [NAME target_without_x] [FILTER *_Ordinary] [EACH] LABELS unit fast
+#                     [PROPERTIES TIMEOUT 60 ENVIRONMENT X=off])
+#
+# The ThreadSanitizer sees one process. Of two that have each other's memory mapped it sees nothing that one which plays both
+# does not show; what two ask of each other's service threads, it does.
+function(verbatim_discover target)
+  cmake_parse_arguments(PARSE_ARGV 1 found "EACH" "NAME;FILTER" "LABELS;PROPERTIES")
+  if(NOT found_NAME)
+    set(found_NAME ${target})
+  endif()
+  if(NOT found_FILTER)
+    set(found_FILTER "*")
+  endif()
+  set(but)
+  if(VERBATIM_SANITIZE MATCHES thread)
+    set(but "*TwoProcesses_Mapped")
+  endif()
+  set(base ${CMAKE_CURRENT_BINARY_DIR}/${found_NAME})
+  set(properties "LABELS [==[${found_LABELS}]==]")
+  foreach(word IN LISTS found_PROPERTIES)
+    string(APPEND properties " [==[${word}]==]")
+  endforeach()
+  file(GENERATE OUTPUT ${base}_discover.cmake CONTENT
+"set(program [==[$<TARGET_FILE:${target}>]==])
+set(emulator \"${CMAKE_CROSSCOMPILING_EMULATOR}\")
+set(prefix [==[${found_NAME}:]==])
+set(filter [==[${found_FILTER}]==])
+set(but ${but})
+set(each ${found_EACH})
+set(properties [===[${properties}]===])
+set(written [==[${base}_tests.cmake]==])
+")
+  set(script ${Verbatim_SOURCE_DIR}/toolchains/cmake/VerbatimDiscover.cmake)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${base}_discover.cmake ${script})
+  add_custom_command(TARGET ${target} POST_BUILD VERBATIM BYPRODUCTS ${base}_tests.cmake
+    COMMAND ${CMAKE_COMMAND} -D settings=${base}_discover.cmake -P ${script})
+  file(WRITE ${base}_include.cmake
+"if(EXISTS [==[${base}_tests.cmake]==])
+  include([==[${base}_tests.cmake]==])
+else()
+  add_test(${found_NAME}_NOT_BUILT ${found_NAME}_NOT_BUILT)
+endif()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${base}_include.cmake)
+endfunction()
+
+# The target `fast` is what the tests of that label need: all that a build for the sanitizers makes.
+add_custom_target(fast)
+function(verbatim_is_fast_if target)
+  if(fast IN_LIST ARGN)
+    add_dependencies(fast ${target})
+  endif()
 endfunction()
 
 # Sentences run once: optimising them, and describing every template to a debugger, was most of the sanitizers' builds. What
@@ -42,12 +90,34 @@ function(verbatim_test_options target optimise api_only)
   target_compile_definitions(${target} PRIVATE VBT_UNDER_SANITIZER)
   # What is watched is behind the API. Not so for threads: ThreadSanitizer must see who waits for whom.
   if(api_only AND VERBATIM_SANITIZE MATCHES address)
-    target_compile_options(${target} PRIVATE -fno-sanitize=all)
+    set_target_properties(${target} PROPERTIES VERBATIM_UNWATCHED TRUE)
   endif()
 endfunction()
 
+# Parsing GoogleTest, the standard library and tests/support is most of what compiling a test takes: once for all targets of
+# the same options. Not for ccache, which would have to compare them, nor in the presets that show that every file includes
+# what it uses (VERBATIM_PRECOMPILE=OFF).
+function(verbatim_precompiled target optimise api_only)
+  if(NOT VERBATIM_PRECOMPILE OR CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
+    return()
+  endif()
+  set(keeper vbt_precompiled_O${optimise})
+  if(api_only)
+    string(APPEND keeper _api_only)
+  endif()
+  if(NOT TARGET ${keeper})
+    file(CONFIGURE OUTPUT ${keeper}.cpp CONTENT "")
+    add_library(${keeper} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/${keeper}.cpp)
+    verbatim_program(${keeper})
+    verbatim_test_options(${keeper} ${optimise} ${api_only})
+    target_link_libraries(${keeper} PRIVATE GTest::gmock GTest::gtest)
+    target_precompile_headers(${keeper} PRIVATE ${Verbatim_SOURCE_DIR}/tests/support/precompiled.hpp)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${keeper})
+endfunction()
+
 function(verbatim_test target)
-  cmake_parse_arguments(PARSE_ARGV 1 test "NO_MAIN;API_ONLY" "TIMEOUT;OPTIMISE" "SOURCES;LABELS;LINKS;DEFINES;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 1 test "NO_MAIN;API_ONLY;EACH" "TIMEOUT;OPTIMISE" "SOURCES;LABELS;LINKS;DEFINES;PROPERTIES")
   if(test_UNPARSED_ARGUMENTS OR NOT test_SOURCES OR NOT test_LABELS)
     message(FATAL_ERROR "verbatim_test(${target}): SOURCES and LABELS are needed; unknown: '${test_UNPARSED_ARGUMENTS}'")
   endif()
@@ -60,15 +130,17 @@ function(verbatim_test target)
   add_executable(${target} ${test_SOURCES})
   verbatim_program(${target})
   verbatim_test_options(${target} ${test_OPTIMISE} ${test_API_ONLY})
+  verbatim_precompiled(${target} ${test_OPTIMISE} ${test_API_ONLY})
   target_compile_definitions(${target} PRIVATE ${test_DEFINES})
   target_link_libraries(${target} PRIVATE ${test_LINKS} GTest::gmock GTest::gtest)
   if(NOT test_NO_MAIN)
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
   endif()
-  gtest_discover_tests(${target}
-    TEST_PREFIX "${target}:" DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES  # parameters name themselves
-    PROPERTIES TIMEOUT ${test_TIMEOUT} ${test_PROPERTIES})
-  verbatim_label_tests(${target}_TESTS ${test_LABELS})
+  if(test_EACH)
+    set(each EACH)
+  endif()
+  verbatim_discover(${target} ${each} LABELS ${test_LABELS} PROPERTIES TIMEOUT ${test_TIMEOUT} ${test_PROPERTIES})
+  verbatim_is_fast_if(${target} ${test_LABELS})
 endfunction()
 
 # Path by which a test of this build starts `target` as a process of its own: the program, or in a cross build a script that

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Asks a GoogleTest program what it holds and writes what ctest is to run: `cmake -D settings=<file> -P` on it, after the
+# program was linked. The settings are the ones of verbatim_discover() (VerbatimTest.cmake).
+#
+# Starting a program costs more than most sentences take, so a suite is one process, and what of it starts a second process
+# another one ("Suite/TwoProcesses"). With `each`, every sentence has a process.
+cmake_minimum_required(VERSION 3.25)
+include(${settings})
+
+set(wanted ${filter})
+if(but)
+  string(APPEND wanted "-${but}")
+endif()
+execute_process(COMMAND ${emulator} ${program} --gtest_list_tests --gtest_filter=${wanted} TIMEOUT 60
+  OUTPUT_VARIABLE listing ERROR_VARIABLE said RESULT_VARIABLE result)
+if(NOT result EQUAL 0)
+  file(REMOVE ${program})  # so that it is linked, and asked, again
+  message(FATAL_ERROR "${program} does not list its tests (${result}):\n${listing}${said}")
+endif()
+
+set(groups)
+string(REPLACE "\n" ";" lines "${listing}")
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE " +#.*" "" line "${line}")
+  if(line MATCHES "^([^ ]+)\\.$")
+    set(suite ${CMAKE_MATCH_1})
+  elseif(NOT line MATCHES "DISABLED_" AND line MATCHES "^  ([^ ]+)$")
+    set(name ${suite}.${CMAKE_MATCH_1})
+    if(each)
+      set(group ${name})
+    elseif(name MATCHES "TwoProcesses")
+      set(group ${suite}/TwoProcesses)
+    else()
+      set(group ${suite})
+    endif()
+    list(APPEND groups ${group})
+    set(suite_of_${group} ${suite})
+    string(APPEND names_of_${group} ":${name}")
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES groups)
+
+# A whole suite by a pattern: the names of a table's cells are too long for a command line.
+function(filter_of group out)
+  set(suite ${suite_of_${group}})
+  set(negative ${but})
+  if(each OR NOT filter STREQUAL "*")
+    string(SUBSTRING "${names_of_${group}}" 1 -1 positive)
+    set(negative)
+  elseif(NOT group STREQUAL suite)
+    set(positive "${suite}.*TwoProcesses*")
+  else()
+    set(positive "${suite}.*")
+    if("${suite}/TwoProcesses" IN_LIST groups)
+      list(APPEND negative "*TwoProcesses*")
+    endif()
+  endif()
+  if(negative)
+    list(JOIN negative ":" negative)
+    string(APPEND positive "-${negative}")
+  endif()
+  set(${out} "${positive}" PARENT_SCOPE)
+endfunction()
+
+list(JOIN emulator " " starter)
+set(text)
+foreach(group IN LISTS groups)
+  filter_of(${group} asked)
+  string(APPEND text "add_test([==[${prefix}${group}]==] ${starter} [==[${program}]==] [==[--gtest_filter=${asked}]==])\n"
+    "set_tests_properties([==[${prefix}${group}]==] PROPERTIES ${properties}")
+  if(each)
+    string(APPEND text [[ SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]"]])
+  endif()
+  string(APPEND text ")\n")
+endforeach()
+file(WRITE ${written} "${text}")
