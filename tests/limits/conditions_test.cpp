@@ -190,12 +190,12 @@ TEST_F(Kept, FromAFolderToMeetInItSaysSo) {
 TEST_F(Kept, FromWritingToTheFolderItSaysSo) {
   if (!can_mount()) GTEST_SKIP() << "no mount namespaces here";
   expect_refusal({{kCondition, "mount readonly /mnt"}, {"VERBATIM_FABRIC", "/mnt/fabric"}},
-                 "/mnt/fabric: Read-only");
+                 "/mnt/fabric: it cannot be made: Read-only");
 }
 TEST_F(Kept, FromRoomInTheFolderItSaysSo) {
   if (!can_mount()) GTEST_SKIP() << "no mount namespaces here";
   expect_refusal({{kCondition, "mount full /mnt"}, {"VERBATIM_FABRIC", "/mnt/fabric"}},
-                 "/mnt/fabric: No space");
+                 "/mnt/fabric: it cannot be made: No space");
 }
 TEST_F(Kept, FromAnyFolderNamedInItsEnvironmentItMeetsInTmp) {
   if (!can_mount()) GTEST_SKIP() << "no mount namespaces here";
