@@ -24,7 +24,8 @@ Step find_way(Qp& qp, std::uint32_t srqn, Qp*& way) noexcept {
     if (lane == nullptr) lane = open_lane(qp, srqn);
     if (lane == nullptr) return Step::waits(Wait::kService);  // no memory now
     const bool was_there = lane->remote != nullptr;
-    if (was_there && is_dead(*lane)) return Step::fails(IBV_WC_RETRY_EXC_ERR);
+    if (was_there && is_dead(*lane))
+      return Step::fails(IBV_WC_RETRY_EXC_ERR, IBV_EVENT_QP_REQ_ERR);
     switch (reach_destination(*lane)) {
       case Wait::kNothing:
         way = lane;
