@@ -17,6 +17,7 @@ int pingpong_rc(Calling calling, int argc, char** argv);
 int pingpong_uc(Calling calling, int argc, char** argv);
 int pingpong_ud(Calling calling, int argc, char** argv);
 int pingpong_srq(Calling calling, int argc, char** argv);
+int pingpong_xsrq(Calling calling, int argc, char** argv);
 int asyncwatch(Calling calling, int argc, char** argv);
 
 }  // namespace verbatim::cli

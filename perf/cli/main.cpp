@@ -25,6 +25,7 @@ constexpr std::array kCommands = {
     Command{"ibv_uc_pingpong", "pingpong", "uc", verbatim::cli::pingpong_uc},
     Command{"ibv_ud_pingpong", "pingpong", "ud", verbatim::cli::pingpong_ud},
     Command{"ibv_srq_pingpong", "pingpong", "srq", verbatim::cli::pingpong_srq},
+    Command{"ibv_xsrq_pingpong", "pingpong", "xsrq", verbatim::cli::pingpong_xsrq},
     Command{"ibv_asyncwatch", "asyncwatch", "", verbatim::cli::asyncwatch},
 };
 
@@ -37,12 +38,13 @@ void usage(std::FILE* out) {
       "  verbatim pingpong rc [options] [host]   exchange messages with another process:\n"
       "  verbatim pingpong uc [options] [host]   over reliable and unreliable connections,\n"
       "  verbatim pingpong ud [options] [host]   datagrams,\n"
-      "  verbatim pingpong srq [options] [host]  connections that share their receives\n"
+      "  verbatim pingpong srq [options] [host]  connections that share their receives,\n"
+      "  verbatim pingpong xsrq [options] [host] and XRC, one server with several clients\n"
       "  verbatim asyncwatch [options]           print a device's asynchronous events\n"
       "  verbatim --version\n"
       "\n"
       "'verbatim <command> --help' lists a command's options. Linked to as ibv_devices,\n"
-      "ibv_devinfo, ibv_asyncwatch or ibv_{rc,uc,ud,srq}_pingpong, this program behaves as\n"
+      "ibv_devinfo, ibv_asyncwatch or ibv_{rc,uc,ud,srq,xsrq}_pingpong, this program behaves as\n"
       "that tool.\n");
 }
 
@@ -85,7 +87,7 @@ int main(int argc, char** argv) {
   if (!first.empty()) {
     std::fprintf(stderr,
                  "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-                 "uc, ud or srq, asyncwatch; see 'verbatim --help')\n",
+                 "uc, ud, srq or xsrq, asyncwatch; see 'verbatim --help')\n",
                  argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;
   }

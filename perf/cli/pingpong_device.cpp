@@ -25,7 +25,16 @@ ibv_device* choose_device(const DeviceList& list, const PingpongOptions& options
 }
 
 void check_features(const ibv_device_attr_ex& attr, const PingpongOptions& options) {
-  if (options.on_demand) {
+  if (options.on_demand && options.transport == Transport::kXsrq) {
+    constexpr std::uint32_t kNeeded =
+        IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+    if ((attr.odp_caps.general_caps & IBV_ODP_SUPPORT) == 0 ||
+        (attr.xrc_odp_caps & kNeeded) != kNeeded) {
+      fail(
+          "The device isn't ODP capable or does not support XRC send, receive and srq with ODP: "
+          "leave out -o");
+    }
+  } else if (options.on_demand) {
     const bool shared = options.transport == Transport::kSrq;
     std::uint32_t needed = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
     if (shared) needed |= IBV_ODP_SUPPORT_SRQ_RECV;
@@ -87,7 +96,7 @@ void check_limits(const Device& device, const PingpongOptions& options) {
     fail("size %u is more than %s sends in one message (%u bytes); choose a smaller -s",
          options.size, device.name(), device.port.max_msg_sz);
   }
-  const bool shared = options.transport == Transport::kSrq;
+  const bool shared = options.transport == Transport::kSrq || options.transport == Transport::kXsrq;
   const int deepest = std::min(shared ? attr.max_srq_wr : attr.max_qp_wr,
                                attr.max_cqe - static_cast<int>(options.queue_pairs));  // the sends
   if (static_cast<long long>(options.rx_depth) > deepest) {

@@ -17,11 +17,13 @@ namespace {
 
 constexpr long long kMaxMessage = 1LL << 31;  // IBTA 9.7.7: the largest message there can be
 constexpr long long kMaxCount = 1'000'000'000;
+constexpr long long kMaxClients = 1000;
 constexpr long long kMaxQueuePairs = 255;  // what the classic tool takes
 
 constexpr unsigned bit(Transport transport) { return 1u << static_cast<unsigned>(transport); }
 constexpr unsigned kRc = bit(Transport::kRc), kUc = bit(Transport::kUc);
 constexpr unsigned kUd = bit(Transport::kUd), kSrq = bit(Transport::kSrq);
+constexpr unsigned kXsrq = bit(Transport::kXsrq);
 constexpr unsigned kAll = kRc | kUc | kUd | kSrq;
 
 struct Option {
@@ -34,18 +36,23 @@ struct Option {
 
 // In the order of the usage texts; a letter stands twice where the tools word it differently.
 constexpr Option kOptions[] = {
-    {'p', "port", required_argument, kAll,
+    {'p', "port", required_argument, kAll | kXsrq,
      "  -p, --port=<port>      listen on/connect to port <port> (default 18515)"},
-    {'d', "ib-dev", required_argument, kAll,
+    {'d', "ib-dev", required_argument, kAll | kXsrq,
      "  -d, --ib-dev=<dev>     use IB device <dev> (default first device found)"},
-    {'i', "ib-port", required_argument, kAll,
+    {'i', "ib-port", required_argument, kAll | kXsrq,
      "  -i, --ib-port=<port>   use port <port> of IB device (default 1)"},
-    {'s', "size", required_argument, kAll & ~kUd,
+    {'s', "size", required_argument, (kAll & ~kUd) | kXsrq,
      "  -s, --size=<size>      size of message to exchange (default 4096)"},
     {'s', "size", required_argument, kUd,
      "  -s, --size=<size>      size of message to exchange (default 2048)"},
     {'m', "mtu", required_argument, kAll & ~kUd,
      "  -m, --mtu=<size>       path MTU (default 1024)"},
+    {'m', "mtu", required_argument, kXsrq, "  -m, --mtu=<size>       path MTU (default 2048)"},
+    {'c', "clients", required_argument, kXsrq,
+     "  -c, --clients=<n>      number of clients (on server only, default 1)"},
+    {'n', "num_tests", required_argument, kXsrq,
+     "  -n, --num_tests=<n>    number of tests per client (default 5)"},
     {'q', "num-qp", required_argument, kSrq,
      "  -q, --num-qp=<num>     number of QPs to use (default 16)"},
     {'r', "rx-depth", required_argument, kAll,
@@ -54,12 +61,15 @@ constexpr Option kOptions[] = {
      "  -n, --iters=<iters>    number of exchanges (default 1000)"},
     {'n', "iters", required_argument, kSrq,
      "  -n, --iters=<iters>    number of exchanges per QP(default 1000)"},
-    {'l', "sl", required_argument, kAll & ~kUd, "  -l, --sl=<sl>          service level value"},
+    {'l', "sl", required_argument, (kAll & ~kUd) | kXsrq,
+     "  -l, --sl=<sl>          service level value"},
     {'l', "sl", required_argument, kUd,
      "  -l, --sl=<SL>          send messages with service level <SL> (default 0)"},
-    {'e', "events", no_argument, kAll,
+    {'e', "events", no_argument, kAll | kXsrq,
      "  -e, --events           sleep on CQ events (default poll)"},
-    {'g', "gid-idx", required_argument, kAll, "  -g, --gid-idx=<gid index> local port gid index"},
+    {'o', "odp", no_argument, kXsrq, "  -o, --odp\t\t    use on demand paging"},
+    {'g', "gid-idx", required_argument, kAll | kXsrq,
+     "  -g, --gid-idx=<gid index> local port gid index"},
     {'o', "odp", no_argument, kRc | kSrq, "  -o, --odp\t\t    use on demand paging"},
     {'O', "iodp", no_argument, kRc, "  -O, --iodp\t\t    use implicit on demand paging"},
     {'P', "prefetch", no_argument, kRc, "  -P, --prefetch\t    prefetch an ODP MR"},
@@ -168,7 +178,11 @@ bool store(int letter, PingpongOptions* o) {
       o->timestamps = true;
       break;
     case 'c':
-      o->check = true;
+      if (o->transport == Transport::kXsrq)
+        o->queue_pairs =
+            static_cast<std::uint32_t>(number("number of clients", 'c', 1, kMaxClients));
+      else
+        o->check = true;
       break;
     case 'j':
       o->device_memory = true;
@@ -211,6 +225,10 @@ std::optional<int> parse_pingpong(Calling calling, int argc, char** argv,
     if (options->server.empty()) {
       fail("'' is no host: give the server's address, or leave it out to be the server");
     }
+  }
+  if (options->transport == Transport::kXsrq) {
+    if (!options->server.empty()) options->queue_pairs = 1;  // clients are the server's
+    options->rx_depth = 2 * options->queue_pairs;            // one message of each is under way
   }
   if (options->queue_pairs > options->rx_depth) {
     fail(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The command lines of `verbatim pingpong rc`, `uc`, `ud` and `srq`, and of their classic names.
+// The command lines of `verbatim pingpong rc`, `uc`, `ud`, `srq` and `xsrq`, and of their classic
+// names.
 //
 // Main thread, once per process (getopt). Options, defaults and usage text are those of the classic
 // tools; numbers are read strictly, and a bad one is a Failure that names the option and its range.
@@ -15,24 +16,27 @@
 
 namespace verbatim::cli {
 
-enum class Transport { kRc, kUc, kUd, kSrq };  // kSrq: RC queue pairs that share their receives
+/// kSrq: RC queue pairs that share their receives. kXsrq: XRC, with a pair for each client.
+enum class Transport { kRc, kUc, kUd, kSrq, kXsrq };
 
 struct PingpongOptions {
   explicit PingpongOptions(Transport which)
       : transport{which},
         size{which == Transport::kUd ? 1024u : 4096u},
-        queue_pairs{which == Transport::kSrq ? 16u : 1u} {}
+        mtu{which == Transport::kXsrq ? IBV_MTU_2048 : IBV_MTU_1024},
+        queue_pairs{which == Transport::kSrq ? 16u : 1u},
+        iters{which == Transport::kXsrq ? 5u : 1000u} {}
 
   Transport transport;
   std::string server;  // empty: be the server
   std::uint16_t tcp_port = 18515;
   const char* device = nullptr;  // null: the first
   std::uint8_t ib_port = 1;
-  std::uint32_t size;          // of UD not the 2048 of its usage text: the classic tool's is 1024
-  ibv_mtu mtu = IBV_MTU_1024;  // not of UD, whose messages are packets
+  std::uint32_t size;  // of UD not the 2048 of its usage text: the classic tool's is 1024
+  ibv_mtu mtu;         // not of UD, whose messages are packets
   std::uint32_t queue_pairs;
   std::uint32_t rx_depth = 500;
-  std::uint32_t iters = 1000;  // of all queue pairs together
+  std::uint32_t iters;  // of all queue pairs together; of XRC with each client
   std::uint8_t service_level = 0;
   int gid_index = -1;  // -1: none
   bool events = false;

@@ -111,6 +111,7 @@ std::unique_ptr<PingpongConnection> make_connection(ibv_pd* pd, const PingpongOp
     case Transport::kSrq:
       return std::make_unique<RcConnection>(pd, options, true);
     case Transport::kRc:
+    case Transport::kXsrq:  // a game of its own (pingpong_xsrq.cpp)
       break;
   }
   return std::make_unique<RcConnection>(pd, options, false);

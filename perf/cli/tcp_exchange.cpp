@@ -74,7 +74,7 @@ Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
 }
 
-Listener::Listener(std::uint16_t port) {
+Listener::Listener(std::uint16_t port, int clients) {
   // An IPv6 socket takes IPv4 clients too; without IPv6 in the kernel, IPv4 alone.
   int family = AF_INET6;
   socket_ = Socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -95,7 +95,7 @@ Listener::Listener(std::uint16_t port) {
     address = any_address(AF_INET, port);
     error = bind(socket_.fd(), &address.any, address.size) == 0 ? 0 : errno;
   }
-  if (error == 0 && listen(socket_.fd(), 1) != 0) error = errno;
+  if (error == 0 && listen(socket_.fd(), clients) != 0) error = errno;
   if (error == EADDRINUSE) {
     fail("Couldn't listen to port %d: another program does; stop it or choose a port with -p",
          port);
@@ -110,6 +110,10 @@ Listener::Listener(std::uint16_t port) {
 }
 
 Conversation Conversation::accept(Listener listener, const StopSignals& stop) {
+  return accept_next(listener, stop);
+}
+
+Conversation Conversation::accept_next(const Listener& listener, const StopSignals& stop) {
   for (;;) {
     wait_for(listener.socket_.fd(), POLLIN, -1, stop);
     SocketAddress peer;

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -45,7 +46,7 @@ class Socket {
 class Listener {
  public:
   /// Port 0 takes any free one; throws Failure.
-  explicit Listener(std::uint16_t port);
+  explicit Listener(std::uint16_t port, int clients = 1);
   std::uint16_t port() const { return port_; }
 
  private:
@@ -58,6 +59,8 @@ class Conversation {
  public:
   /// Waits for a client, for as long as it takes; the port is free for the next server after that.
   static Conversation accept(Listener listener, const StopSignals& stop);
+  /// The same when more clients are to come.
+  static Conversation accept_next(const Listener& listener, const StopSignals& stop);
   /// Tries all addresses of `host` until one answers; a refusal is tried again, since a server that
   /// was started a moment ago may not listen yet.
   static Conversation connect(const std::string& host, std::uint16_t port, const StopSignals& stop,
@@ -69,6 +72,11 @@ class Conversation {
   }
   void send_addresses(std::span<const QpAddress> addresses);
   std::vector<QpAddress> receive_addresses(std::size_t count, long exchange_ms = kExchangeMs);
+  /// What other tools say instead. `what` begins the Failure when it does not come.
+  void send_bytes(std::string_view bytes) { send_all(bytes.data(), bytes.size()); }
+  void receive_bytes(std::span<char> bytes, const char* what, long exchange_ms = kExchangeMs) {
+    receive_all(bytes.data(), bytes.size(), exchange_ms, what);
+  }
   void send_done();
   void receive_done(long exchange_ms = kExchangeMs);
   /// The other end has closed its side: a program of ours when it is through or ends, a classic one

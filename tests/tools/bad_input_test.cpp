@@ -70,6 +70,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{{"pingpong", "srq", "-q", "256"}, "a number from 1 to 255 (-q)"},
                       Mistake{{"pingpong", "srq", "-q", "0"}, "a number from 1 to 255 (-q)"},
                       Mistake{{"pingpong", "srq", "-q", "5", "-r", "4"}, "rx_depth 4 is too small"},
+                      Mistake{{"pingpong", "xsrq", "-c", "0"}, "a number from 1 to 1000 (-c)"},
+                      Mistake{{"pingpong", "xsrq", "-n", "x"}, "(-n)"},
                       Mistake{{"--verbose"}, "see 'verbatim --help'"},
                       Mistake{{"devices", "-v"}, "'-v' is too much: it takes no options"},
                       Mistake{{"devinfo", "shm0"}, "'shm0' is too much: a device is named with -d"},

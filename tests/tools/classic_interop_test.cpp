@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@ void PrintTo(const Game& game, std::ostream* out) {
   *out << game.tool << ::testing::PrintToString(game.options);
 }
 
-class ClassicInterop : public ::testing::TestWithParam<Game> {
+class Classic : public ::testing::Test {
  protected:
   void SetUp() override { VBT_NEEDS_CLASSIC("ibv_rc_pingpong"); }
   Program ours(const std::string& name) { return real_tool(name, fabric_.environment()); }
@@ -47,6 +48,8 @@ class ClassicInterop : public ::testing::TestWithParam<Game> {
   }
   PrivateFabric fabric_;
 };
+
+class ClassicInterop : public Classic, public ::testing::WithParamInterface<Game> {};
 
 TEST_P(ClassicInterop, OurServerAndTheirClient) {
   Words options = GetParam().options;
@@ -85,7 +88,62 @@ INSTANTIATE_TEST_SUITE_P(
                       Game{kSrq, {"-e", "-q", "1", "-n", "100"}},
                       Game{kSrq, {"-q", "255", "-n", "1000", "-s", "64"}}));
 
-TEST_F(ClassicInterop, BothSeeTheSameDevices) {
+/// XRC: a server and its clients.
+class ClassicXsrq : public Classic {
+ protected:
+  void play_with_our_server(Words words, int clients) {
+    Words of_server = words;
+    of_server.insert(of_server.end(), {"-c", std::to_string(clients), "-p", "0"});
+    ToolProcess server(ours(kName), of_server);
+    const auto port = listening_port(server);
+    ASSERT_TRUE(port) << server.finish().err;
+    words.insert(words.end(), {"-p", std::to_string(*port), "127.0.0.1"});
+    std::vector<std::unique_ptr<ToolProcess>> running;
+    for (int i = 0; i < clients; ++i)
+      running.push_back(
+          std::make_unique<ToolProcess>(i % 2 == 0 ? theirs(kName) : ours(kName), words));
+    for (auto& client : running) expect_success(client->finish());
+    expect_success(server.finish());
+  }
+  void play_with_their_server(Words words) {
+    words.insert(words.end(), {"-p", std::to_string(free_port())});
+    ToolProcess server(theirs(kName), words);
+    words.push_back("127.0.0.1");
+    expect_success(run(ours(kName), words));  // tries until the server listens
+    expect_success(server.finish());
+  }
+  static void expect_success(const Ending& ending) {
+    static const Pattern kWhole(
+        "^((  remote|   local): LID [0-9a-f]{4}, QPN RECV [0-9a-f]{6} SEND [0-9a-f]{6}, PSN "
+        "[0-9a-f]{6}, SRQN [0-9a-f]{6}, GID [0-9a-f:]+\n){2,}success\n$");
+    ASSERT_TRUE(ending.in_time) << ending.err;
+    EXPECT_EQ(ending.status, 0) << ending.err;
+    EXPECT_TRUE(kWhole.find(ending.out)) << ending.out;
+  }
+  const std::string kName = "ibv_xsrq_pingpong";
+};
+
+TEST_F(ClassicXsrq, OurServerAndTheirClient) {
+  play_with_our_server({}, 1);
+  play_with_our_server({"-e", "-n", "50"}, 1);
+  play_with_our_server({"-g", "0", "-s", "65536"}, 1);
+}
+
+TEST_F(ClassicXsrq, TheirServerAndOurClient) {
+  play_with_their_server({});
+  play_with_their_server({"-e", "-n", "50"});
+  play_with_their_server({"-g", "0", "-s", "65536"});
+}
+
+TEST_F(ClassicXsrq, AServerPlaysWithClientsOfBothKinds) { play_with_our_server({"-n", "20"}, 3); }
+
+TEST_F(ClassicXsrq, TheUsageTextIsTheSame) {
+  const Ending our_usage = run(ours(kName), {"--no-such-option"});
+  EXPECT_EQ(our_usage.status, 1);
+  EXPECT_EQ(our_usage.out, run(theirs(kName), {"--no-such-option"}).out);
+}
+
+TEST_F(Classic, BothSeeTheSameDevices) {
   for (const Words& options : {Words{}, Words{"-v"}, Words{"-l"}}) {
     const Ending a = run(theirs("ibv_devinfo"), options);
     const Ending b = run(ours("ibv_devinfo"), options);

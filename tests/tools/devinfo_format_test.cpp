@@ -152,7 +152,7 @@ TEST(Verbatim, ExplainsItself) {
   const Ending help = run(fake_tool("verbatim", {}), {"--help"});
   EXPECT_EQ(help.status, 0);
   for (const char* command : {"devices", "devinfo", "pingpong rc", "pingpong uc", "pingpong ud",
-                              "pingpong srq", "asyncwatch"}) {
+                              "pingpong srq", "pingpong xsrq", "asyncwatch"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
   }
   const Ending version = run(fake_tool("verbatim", {}), {"--version"});

@@ -11,7 +11,7 @@ foreach(destdir "" ${PREFIX}/staging)
     set(bin ${destdir}${bin})
   endif()
   foreach(name ibv_devices ibv_devinfo ibv_asyncwatch
-      ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong)
+      ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong ibv_xsrq_pingpong)
     if(NOT IS_SYMLINK ${bin}/${name})
       message(FATAL_ERROR "${bin}/${name} is no link")
     endif()

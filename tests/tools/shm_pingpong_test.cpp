@@ -138,6 +138,41 @@ TEST_F(ShmPingpong, SidesWithDifferentNumbersOfQueuePairsAreToldSo) {
               HasSubstr("the other side has 3 QPs and this one 4; give both the same -q"));
 }
 
+TEST_F(ShmPingpong, AnXrcServerPlaysWithSeveralClients) {
+  for (const Words& options : {Words{}, Words{"-e"}, Words{"-o", "-s", "100000"}}) {
+    SCOPED_TRACE(::testing::PrintToString(options));
+    ToolProcess server(tool("ibv_xsrq_pingpong"),
+                       joined(options, {"-c", "3", "-n", "200", "-p", "0"}));
+    const auto port = listening_port(server);
+    ASSERT_TRUE(port);
+    const Words words = joined(options, {"-n", "200", "-p", std::to_string(*port), "127.0.0.1"});
+    ToolProcess first(tool("ibv_xsrq_pingpong"), words);
+    ToolProcess second(tool("verbatim"), joined({"pingpong", "xsrq"}, words));
+    const Ending third = run(tool("ibv_xsrq_pingpong"), words);
+    for (const Ending& ending : {server.finish(), first.finish(), second.finish(), third}) {
+      ASSERT_TRUE(ending.in_time) << ending.err;
+      EXPECT_EQ(ending.status, 0) << ending.err;
+      EXPECT_THAT(ending.out, ::testing::EndsWith("\nsuccess\n"));
+    }
+  }
+}
+
+TEST_F(ShmPingpong, AnXrcClientThatLeavesIsNoticed) {
+  ToolProcess server(tool("ibv_xsrq_pingpong"), {"-n", "1000000000", "-p", "0"});
+  const auto port = listening_port(server);
+  ASSERT_TRUE(port);
+  ToolProcess client(tool("ibv_xsrq_pingpong"),
+                     {"-n", "1000000000", "-p", std::to_string(*port), "127.0.0.1"});
+  ASSERT_TRUE(server.wait_for_output("remote:"));
+  client.signal(SIGKILL);
+  ++killed_;
+  const Ending ending = server.finish();
+  ASSERT_TRUE(ending.in_time);
+  EXPECT_EQ(ending.status, 1);
+  EXPECT_THAT(ending.err, ::testing::AnyOf(HasSubstr("the other side left"),
+                                           HasSubstr("Work completion error")));
+}
+
 TEST_F(ShmPingpong, EachTransportIsASubcommand) {
   for (const char* transport : {"uc", "ud", "srq"}) {
     SCOPED_TRACE(transport);
