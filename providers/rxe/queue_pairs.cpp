@@ -58,6 +58,8 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
 }
 
 int modify_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask) noexcept {
+  // Posting receives in ERR leads the queue pair to ERR once more: not while it is led elsewhere.
+  const LockGuard guard(static_cast<Qp&>(plain).receive_lock);
   return uverbs::modify_qp(plain, attr, mask);
 }
 

@@ -40,33 +40,29 @@ int post_receives(const Queue& queue, std::uint32_t max_sge, ibv_recv_wr* wr,
   return error;
 }
 
-/// In ERR no message comes, and receives must flush: told that there are new ones, the kernel does.
-[[gnu::cold]] void flush_receives(Qp& qp) noexcept {
-  kernel::Doorbell bell = qp.doorbell;
-  bell.header.command = IB_USER_VERBS_CMD_POST_RECV;
-  bell.wqe_size = sizeof(ib_uverbs_recv_wr);
-  static_assert(sizeof(ib_uverbs_post_recv) == sizeof(ib_uverbs_post_send));
-  static_assert(sizeof(ib_uverbs_post_recv_resp) == sizeof(ib_uverbs_post_send_resp));
+/// In ERR no message comes, and receives must flush: the kernel does it when it is led to ERR, once
+/// more too. (It takes no POST_RECV from processes.) REQUIRES: the receive lock, so that nobody
+/// leads the queue pair out of ERR meanwhile.
+[[gnu::cold]] void flush_receives_locked(Qp& qp) noexcept {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
   // A device that is gone has nobody to flush them.
-  static_cast<void>(uverbs::context_of(qp).channel.ring(bell));
+  static_cast<void>(uverbs::modify_qp(qp, attr, IBV_QP_STATE));
 }
 
 }  // namespace
 
 int post_recv(ibv_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
   Qp& qp = static_cast<Qp&>(verbatim::Qp::from(handle));
-  int error;
-  {
-    LockGuard<SpinLock> guard(qp.receive_lock);
-    // IBTA 10.8.3: not in RESET. With a shared receive queue there is no ring.
-    if (qp.plain.state == IBV_QPS_RESET || !qp.receive_ring.mapped()) {
-      *bad = wr;
-      return EINVAL;
-    }
-    error = post_receives(qp.receive_ring, qp.max_recv_sge, wr, bad);
+  LockGuard<SpinLock> guard(qp.receive_lock);
+  // IBTA 10.8.3: not in RESET. With a shared receive queue there is no ring.
+  if (qp.plain.state == IBV_QPS_RESET || !qp.receive_ring.mapped()) {
+    *bad = wr;
+    return EINVAL;
   }
+  const int error = post_receives(qp.receive_ring, qp.max_recv_sge, wr, bad);
   if (qp.plain.state == IBV_QPS_ERR) [[unlikely]]
-    flush_receives(qp);
+    flush_receives_locked(qp);
   return error;
 }
 

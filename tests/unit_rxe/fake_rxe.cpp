@@ -26,6 +26,22 @@ int answer_write(const uverbs::System& self, int, const void* bytes, std::size_t
   return fake.error.load();
 }
 
+/// Commands travel in one ioctl method: a number, and the command's structure.
+int answer_ioctl(const uverbs::System& self, int, kernel::IoctlCall::Message& message) noexcept {
+  const auto& fake = static_cast<const FakeSystem&>(self);
+  std::uint64_t number = 0;
+  ib_uverbs_modify_qp request{};
+  for (int i = 0; i < message.header.num_attrs; ++i) {
+    const ib_uverbs_attr& attribute = message.attributes[i];
+    if (attribute.attr_id == UVERBS_ATTR_WRITE_CMD) number = attribute.data;
+    if (attribute.attr_id != UVERBS_ATTR_CORE_IN || attribute.len < sizeof request) continue;
+    std::memcpy(&request, reinterpret_cast<const void*>(attribute.data), sizeof request);
+  }
+  if (number != IB_USER_VERBS_CMD_MODIFY_QP) return EOPNOTSUPP;
+  fake.led.push_back(request);
+  return fake.error.load();
+}
+
 }  // namespace
 
 FakeRing::FakeRing(unsigned slots_log2, unsigned element_log2)
@@ -76,7 +92,7 @@ void FakeRing::start_at(std::uint32_t index) {
   producer_word() = consumer_word() = index_;
 }
 
-FakeSystem::FakeSystem() : uverbs::System{nullptr, answer_write} {}
+FakeSystem::FakeSystem() : uverbs::System{answer_ioctl, answer_write} {}
 
 FakeQp::FakeQp(ibv_qp_type type, unsigned slots_log2, std::uint64_t send_ops)
     : context(device, 14, system),

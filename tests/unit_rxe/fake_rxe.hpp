@@ -58,12 +58,13 @@ class FakeRing {
   std::uint32_t index_ = 0;  ///< the kernel's own: the shared copy is for us to read
 };
 
-/// What came through write(2), and what it answers.
+/// What came through write(2) and as a command in an ioctl, and what both answer.
 struct FakeSystem : uverbs::System {
   FakeSystem();
   mutable std::atomic<int> error{0};
   mutable std::atomic<int> rung{0};
   mutable kernel::Doorbell last{};
+  mutable std::vector<ib_uverbs_modify_qp> led;  ///< what MODIFY_QP was asked for
 };
 
 /// A queue pair with rings, in a context whose kernel is this test.

@@ -66,14 +66,17 @@ TEST_F(RxeReceive, IsRefusedInResetAndTakenFromInitOn) {
 }
 
 // The kernel looks for receives when a message comes, and in ERR none does.
-TEST_F(RxeReceive, InErrorTheKernelIsToldToFlush) {
+TEST_F(RxeReceive, InErrorTheKernelIsLedToErrorAgainSoThatItFlushes) {
   fake_.qp->plain.state = IBV_QPS_ERR;
   ibv_recv_wr wr = request(1);
   EXPECT_EQ(post(wr), 0);
-  EXPECT_EQ(fake_.system.rung, 1);
-  EXPECT_EQ(fake_.system.last.header.command, unsigned{IB_USER_VERBS_CMD_POST_RECV});
-  EXPECT_EQ(fake_.system.last.qp_handle, 77u);
-  EXPECT_EQ(fake_.system.last.wqe_size, sizeof(ib_uverbs_recv_wr));
+  ASSERT_EQ(fake_.system.led.size(), 1u);
+  EXPECT_EQ(fake_.system.led[0].qp_handle, 77u);
+  EXPECT_EQ(fake_.system.led[0].attr_mask, unsigned{IBV_QP_STATE});
+  EXPECT_EQ(fake_.system.led[0].qp_state, IBV_QPS_ERR);
+  fake_.qp->plain.state = IBV_QPS_RTS;
+  EXPECT_EQ(post(wr), 0);
+  EXPECT_EQ(fake_.system.led.size(), 1u);
 }
 
 TEST_F(RxeReceive, HasNoQueueOfItsOwnBesideASharedOne) {
