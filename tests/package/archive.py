@@ -17,6 +17,7 @@ LINKER_MADE = {"_GLOBAL_OFFSET_TABLE_", "__start_vbt_providers", "__stop_vbt_pro
 # In the C library, and yet not for us: a static program cannot have them, or the host program's life is not ours to end.
 UNWELCOME = {
     "dlopen": "loads code at run time", "dlsym": "loads code at run time", "dlclose": "loads code at run time",
+    "dlerror": "loads code at run time",
     "getaddrinfo": "needs the resolver's shared parts", "gethostbyname": "needs the resolver's shared parts",
     "getpwnam": "needs the name service's shared parts", "getpwuid": "needs the name service's shared parts",
     "exit": "ends the host program", "_exit": "ends the host program", "abort": "ends the host program",
@@ -49,11 +50,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("archive", "compiler", "nm", "ld", "readelf"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--objcopy", default="objcopy")
     options = parser.parse_args()
     wrong = []
 
-    with tempfile.NamedTemporaryFile(suffix=".o") as joined:
-        subprocess.run([options.ld, "-r", "--whole-archive", options.archive, "-o", joined.name], check=True)
+    with tempfile.NamedTemporaryFile(suffix=".o") as joined, tempfile.NamedTemporaryFile(suffix=".a") as machine_code:
+        # Of fat LTO objects beside others, ld -r leaves out the others.
+        output(options.objcopy, "--wildcard", "--remove-section=.gnu.lto_*", options.archive, machine_code.name)
+        subprocess.run([options.ld, "-r", "--whole-archive", machine_code.name, "-o", joined.name], check=True)
         undefined = {name for name, _ in symbols(options.nm, "--undefined-only", joined.name)} - LINKER_MADE
 
     libraries = [output(options.compiler, f"-print-file-name={name}").strip() for name in ("libc.a", "libgcc.a")]

@@ -33,6 +33,7 @@ ARROWS = (
     ("runtime/sync/", ("runtime/base/",)),
     ("runtime/memory/", ("runtime/base/", "runtime/sync/")),
     ("runtime/time/", ("runtime/base/",)),
+    ("runtime/topo/", ("runtime/base/",)),
     ("runtime/verbs/", ("runtime/",)),
     # providers/uverbs is the one parent that providers share.
     ("providers/", ("runtime/", "abi/kernel/", "abi/wire/", "providers/uverbs/")),

@@ -16,6 +16,12 @@ install(TARGETS verbatim_verbs EXPORT VerbatimTargets
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT VerbatimTargets NAMESPACE Verbatim:: DESTINATION ${cmake_dir})
 
+# The notice of whoever else's work is in the archive goes with it.
+install(FILES ${Verbatim_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(TARGET verbatim_hwloc)
+  install(FILES ${Verbatim_SOURCE_DIR}/runtime/topo/LICENSE.hwloc DESTINATION ${CMAKE_INSTALL_DOCDIR})
+endif()
+
 configure_package_config_file(${templates}/VerbatimConfig.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/VerbatimConfig.cmake INSTALL_DESTINATION ${cmake_dir})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/VerbatimConfigVersion.cmake

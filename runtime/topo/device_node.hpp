@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where a device is, as the kernel tells it. Any thread; no allocation.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/topo/machine_layout.hpp"
+
+namespace verbatim::topo {
+
+/// The kernel's number of the node that an RDMA device is attached to, from
+/// <sysfs root>/class/infiniband/<name>/device/numa_node; kNone for a device without one (all that
+/// are made of software), on a machine with one node, and for a name with a slash in it.
+[[nodiscard]] std::uint32_t node_number_of_device(const char* name) noexcept;
+
+}  // namespace verbatim::topo

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The questions, on machines without hwloc: one made by hand, and the unknown one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/topo/device_node.hpp"
+#include "runtime/topo/launcher.hpp"
+#include "tests/unit_topo/made_machine.hpp"
+
+namespace verbatim::topo {
+namespace {
+
+TEST(Machine, AnswersWithIndicesToNumbersOfTheKernel) {
+  const Snapshot made = made_by_hand();
+  const Machine machine(made.bytes());
+  EXPECT_EQ(machine.node_of_cpu(1), 0u);
+  EXPECT_EQ(machine.node_of_cpu(69), 1u);
+  EXPECT_EQ(machine.node_of_cpu(2), kNone) << "a hole in the numbers";
+  EXPECT_EQ(machine.node_by_number(3), 1u);
+  EXPECT_EQ(machine.node_by_number(1), kNone);
+  EXPECT_EQ(machine.cpus_of_node(1)[1], 0x30u);
+}
+
+TEST(Machine, GivesAsManyOfTheNearestNodesAsAreAskedFor) {
+  const Snapshot made = made_by_hand();
+  const Machine machine(made.bytes());
+  std::array<std::uint32_t, 3> order{7, 7, 7};
+  EXPECT_EQ(machine.nodes_by_distance(1, order), 2u);
+  EXPECT_THAT(order, ::testing::ElementsAre(1, 0, 7));
+  EXPECT_EQ(machine.nodes_by_distance(1, std::span(order).first(1)), 1u);
+  EXPECT_EQ(order[0], 1u);
+  EXPECT_EQ(machine.nodes_by_distance(0, {}), 0u);
+  EXPECT_EQ(machine.nodes_by_distance(2, order), 0u);
+}
+
+TEST(Machine, OfWhichNothingIsKnownAnswersNothing) {
+  const Machine machine;
+  EXPECT_FALSE(machine.known());
+  EXPECT_EQ(machine.node_of_cpu(0), kNone);
+  EXPECT_EQ(machine.group_of_cpu(0), kNone);
+  EXPECT_EQ(machine.node_of_this_thread(), kNone);
+  EXPECT_EQ(machine.node_by_number(0), kNone);
+  EXPECT_EQ(machine.distance(0, 0), kNone);
+  EXPECT_TRUE(machine.nodes().empty() && machine.cores().empty() &&
+              machine.cpus_of_node(0).empty());
+}
+
+TEST(Launcher, TellsTheRanksOfThisHost) {
+  EXPECT_EQ(local_ranks().count, kNone);
+  EXPECT_FALSE(cores_are_short(local_ranks(), 1)) << "nobody said how many there are";
+  ::setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4", 1);
+  ::setenv("OMPI_COMM_WORLD_LOCAL_RANK", "3", 1);
+  EXPECT_EQ(local_ranks().count, 4u);
+  EXPECT_EQ(local_ranks().rank, 3u);
+  EXPECT_TRUE(cores_are_short(local_ranks(), 3));
+  EXPECT_FALSE(cores_are_short(local_ranks(), 4));
+  ::unsetenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  ::unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
+}
+
+TEST(DeviceNode, OfADeviceThatTheKernelDoesNotHaveIsUnknown) {
+  for (const char* name : {"shm0", "", ".", "..", "../../block/sda", "a/b"})
+    EXPECT_EQ(node_number_of_device(name), kNone) << name;
+}
+
+}  // namespace
+}  // namespace verbatim::topo
