@@ -60,8 +60,20 @@ bool waited_too_long(Progress& progress, std::uint64_t patience) noexcept {
   return now >= progress.meeting_until;
 }
 
+/// Whom the message of `slot` was sent to: the group that it names, or this device.
+ibv_gid destination_of(const Qp& lane, const Slot& slot, std::uint64_t h) noexcept {
+  if (header::is_to_group(h)) {
+    ibv_gid group;
+    for (std::size_t i = 0; i < sizeof group.raw; ++i)
+      group.raw[i] = peek(slot.data[Slot::kGroupAt + i]);
+    if (is_group(group)) return group;
+  }
+  const Context& context = context_of(lane);
+  return gid_of_device(context, context.device.index);
+}
+
 void write_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
-                          std::uint32_t payload) noexcept {
+                          std::uint32_t payload, const ibv_gid& destination) noexcept {
   constexpr std::uint32_t kHeadersAndCrc = 12 + 8 + 4;  // BTH, DETH, ICRC
   constexpr std::uint8_t kTransport = 0x1b, kUdp = 17;
   const Context& context = context_of(lane);
@@ -71,7 +83,7 @@ void write_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t 
   grh.next_hdr = context.ethernet ? kUdp : kTransport;
   grh.hop_limit = 64;
   grh.sgid = gid_of_device(context, peek(lane.rx_remote->device));
-  grh.dgid = gid_of_device(context, context.device.index);
+  grh.dgid = destination;
   scatter(room, count, 0, reinterpret_cast<const unsigned char*>(&grh), sizeof grh);
 }
 
@@ -198,11 +210,11 @@ Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
   return step;
 }
 
-void describe_datagram(const Qp& lane, const LocalRange* room, std::uint32_t count, std::uint64_t h,
-                       ibv_wc& wc) noexcept {
+void describe_datagram(const Qp& lane, const LocalRange* room, std::uint32_t count,
+                       const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
   wc.src_qp = peek(lane.rx_remote->speaks_for);
   if ((header::flags(h) & header::kGlobal) != 0) {
-    write_routing_header(lane, room, count, wc.byte_len);
+    write_routing_header(lane, room, count, wc.byte_len, destination_of(lane, slot, h));
     wc.wc_flags |= IBV_WC_GRH;
   }
   wc.byte_len += lane.headroom;

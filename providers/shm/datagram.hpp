@@ -24,7 +24,7 @@ Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
 
 /// Makes the completion of a message of `lane` what UD says of it: its sender, and the routing
 /// header before it (IBTA 11.4.1.2). The receive CQ's lock is held.
-void describe_datagram(const Qp& lane, const LocalRange* room, std::uint32_t count, std::uint64_t h,
-                       ibv_wc& wc) noexcept;
+void describe_datagram(const Qp& lane, const LocalRange* room, std::uint32_t count,
+                       const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept;
 
 }  // namespace verbatim::shm

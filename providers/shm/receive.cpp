@@ -75,9 +75,9 @@ bool sender_is_busy(Qp& qp) noexcept {
 }
 
 /// Makes the completion of a message of a lane that of the two ends which the application knows.
-void describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t count, std::uint64_t h,
-                      ibv_wc& wc) noexcept {
-  if (!is_xrc_lane(lane)) return describe_datagram(lane, room, count, h, wc);
+void describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
+                      std::uint64_t h, ibv_wc& wc) noexcept {
+  if (!is_xrc_lane(lane)) return describe_datagram(lane, room, count, slot, h, wc);
   wc.src_qp = peek(lane.rx_remote->speaks_for);
 }
 
@@ -107,7 +107,7 @@ Taken take_shared_small(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) n
   }
   copy_small(to.at + qp.headroom, slot.data, bytes);
   fill_receive(wc, qp, wr_id, bytes, h);
-  if (qp.lane.face != nullptr) describe_arrival(qp, &to, 1, h, wc);
+  if (qp.lane.face != nullptr) describe_arrival(qp, &to, 1, slot, h, wc);
   finish_message(qp, index);
   return Taken::kCompletion;
 }
@@ -192,7 +192,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
       return fail_receive(qp, index, receive, IBV_WC_LOC_QP_OP_ERR, wc);
   }
   fill_receive(wc, qp, receive.wr_id, static_cast<std::uint32_t>(length), h);
-  if (qp.lane.face != nullptr) describe_arrival(qp, ranges, count, h, wc);
+  if (qp.lane.face != nullptr) describe_arrival(qp, ranges, count, slot, h, wc);
   if (header::invalidates(h)) {
     wc.wc_flags |= IBV_WC_WITH_INV;
     wc.invalidated_rkey = header::immediate(h);

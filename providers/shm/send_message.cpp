@@ -127,7 +127,7 @@ std::uint32_t receive_ranges(const Qp& qp, RemoteRange* out) noexcept {
 }
 
 std::uint32_t flags_of(const PendingSend& send) noexcept {
-  return (send.is_global ? header::kGlobal : 0u) |
+  return (send.is_global ? header::kGlobal : 0u) | (send.to_group ? header::kToGroup : 0u) |
          (send.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
          (send.opcode == IBV_WR_SEND_WITH_INV ? header::kInvalidates : 0u) |
          ((send.flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u);
@@ -269,7 +269,11 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
     publish_fault(qp, IBV_WC_LOC_LEN_ERR);
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, kToldInReceive);
   }
-  if (send.length <= Slot::kInlineBytes) {
+  if (send.to_group) {
+    const ibv_gid group{.global = {send.remote_address, send.swap}};
+    std::memcpy(next_slot(qp).data + Slot::kGroupAt, group.raw, sizeof group);
+  }
+  if (send.length <= (send.to_group ? Slot::kGroupAt : Slot::kInlineBytes)) {
     gather(next_slot(qp).data, local, send.num_sge, 0, send.length);
     publish(qp, SlotKind::kInline, flags_of(send), static_cast<std::uint32_t>(send.length),
             send.immediate);

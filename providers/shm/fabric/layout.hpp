@@ -29,7 +29,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
-inline constexpr std::uint32_t kLayoutVersion = 3;
+inline constexpr std::uint32_t kLayoutVersion = 4;
 
 /// Queue pair numbers are unique on the host: a process claims blocks of 4096 of the 24-bit space.
 inline constexpr std::uint32_t kQpnBlockBits = 12;
@@ -141,6 +141,9 @@ static_assert(sizeof(SrqRecord) == 2 * kCacheLine);
 /// A slot of the message ring: one cache line carries a small message whole.
 struct alignas(kCacheLine) Slot {
   static constexpr std::size_t kInlineBytes = 56;
+  /// The last data bytes are the GID of the group that a datagram was sent to (header::kToGroup):
+  /// it has so many less for itself.
+  static constexpr std::size_t kGroupAt = 40;
   /// What stands in the data of a message that does not fit.
   struct Large {
     std::uint64_t length;  ///< of the whole message
@@ -155,7 +158,7 @@ struct alignas(kCacheLine) Slot {
   };
   std::atomic<std::uint64_t> header;  ///< written last
 };
-static_assert(sizeof(Slot) == kCacheLine);
+static_assert(sizeof(Slot) == kCacheLine && sizeof(Slot::Large) <= Slot::kGroupAt);
 
 /// How a message's bytes reach the receiver.
 enum class SlotKind : std::uint8_t {
@@ -173,10 +176,13 @@ inline constexpr std::uint32_t kImmediate = 1, kSolicited = 2, kWriteImmediate =
 /// The immediate is a key of the receiver's that ends with the message. Beside the kind, so that
 /// one comparison tells the simplest messages from all others.
 inline constexpr std::uint32_t kInvalidates = 16;
+/// The slot names the group. The length of what lies in a slot needs no more than six bits.
+inline constexpr std::uint32_t kToGroup = 32;
 constexpr std::uint64_t make(std::uint32_t lap, SlotKind kind, std::uint32_t flags,
                              std::uint32_t inline_length, std::uint32_t immediate) {
-  return std::uint64_t{immediate} << 32 | std::uint64_t{inline_length & 0xff} << 24 |
-         std::uint64_t{flags & 0xf} << 20 | std::uint64_t{flags & kInvalidates} << 15 |
+  return std::uint64_t{immediate} << 32 | std::uint64_t{flags & kToGroup} << 26 |
+         std::uint64_t{inline_length & 0x7f} << 24 | std::uint64_t{flags & 0xf} << 20 |
+         std::uint64_t{flags & kInvalidates} << 15 |
          std::uint64_t{static_cast<std::uint8_t>(kind)} << 16 | (lap & 0xffff);
 }
 constexpr std::uint32_t lap(std::uint64_t h) { return static_cast<std::uint32_t>(h & 0xffff); }
@@ -186,8 +192,9 @@ constexpr bool invalidates(std::uint64_t h) { return ((h >> 19) & 1) != 0; }
 constexpr bool is_simple(std::uint64_t h) { return ((h >> 16) & 0xf) == 0; }
 constexpr std::uint32_t flags(std::uint64_t h) { return static_cast<std::uint32_t>(h >> 20) & 0xf; }
 constexpr std::uint32_t inline_length(std::uint64_t h) {
-  return static_cast<std::uint32_t>(h >> 24) & 0xff;
+  return static_cast<std::uint32_t>(h >> 24) & 0x7f;
 }
+constexpr bool is_to_group(std::uint64_t h) { return ((h >> 31) & 1) != 0; }
 constexpr std::uint32_t immediate(std::uint64_t h) { return static_cast<std::uint32_t>(h >> 32); }
 }  // namespace header
 
