@@ -5,10 +5,14 @@
 
 #include <new>
 
+#include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
+#include "providers/shm/region_table.hpp"
+#include "providers/shm/windows.hpp"
 #include "providers/shm/xrc_target.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/memory/arena.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -37,6 +41,7 @@ void retire_qp(Qp& qp) noexcept {
   qp.hot_index = Qp::kNotHot;
   qp.watch_index = Qp::kNotWatched;
   ::new (&qp.rq_lock) BiasedLock;
+  ::new (&qp.domain_lock) BiasedLock;
   ::new (&qp.control) Mutex;
 }
 
@@ -59,7 +64,11 @@ void retire_in_child() noexcept {
     retire_qp(*qp);
     inherited = true;
   }
+  retire_shared_queues_in_child();
   forget_targets_of_parent();
+  forget_lanes_of_parent();
+  remake_window_lock();
+  region_table.remake_lock();
   for (std::uint32_t i = 0; i < live.cq_end; ++i)
     if (live.cqs[i] != nullptr) retire_cq(*live.cqs[i]);
 }
@@ -69,6 +78,7 @@ void retire_in_child() noexcept {
 int prepare_for_forks() noexcept {
   LockGuard<Mutex> guard(live.mutex);
   if (prepared) return 0;
+  if (const int error = arena_prepare_for_forks(); error != 0) return error;
   if (const int error = ::pthread_atfork(nullptr, nullptr, retire_in_child); error != 0)
     return error;
   prepared = true;

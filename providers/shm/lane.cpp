@@ -2,6 +2,7 @@
 #include "providers/shm/lane.hpp"
 
 #include <cstdlib>
+#include <new>
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
@@ -334,6 +335,11 @@ void forget_leaving(Qp& lane) noexcept {
 
 void forget_all_leaving() noexcept {
   LockGuard<SpinLock> guard(leaving_lock);
+  first_leaving = nullptr;
+}
+
+void forget_lanes_of_parent() noexcept {
+  ::new (&leaving_lock) SpinLock;
   first_leaving = nullptr;
 }
 

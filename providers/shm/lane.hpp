@@ -70,6 +70,8 @@ void close_leaving(Qp& from) noexcept;
 /// the fabric).
 void forget_leaving(Qp& lane) noexcept;
 void forget_all_leaving() noexcept;
+/// In a forked child: the lanes, and whoever had their lock, were the parent's.
+void forget_lanes_of_parent() noexcept;
 
 /// Makes our halves of the lanes that knock at `to`. Service thread; live.mutex is held.
 void admit_lanes(Qp& to) noexcept;

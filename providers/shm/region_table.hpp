@@ -9,6 +9,8 @@
 // the retired key (runtime design: deregistration).
 #pragma once
 
+#include <new>
+
 #include "providers/shm/region_fast.hpp"
 #include "runtime/sync/spin_lock.hpp"
 
@@ -33,6 +35,9 @@ class RegionTable {
   int retire(std::uint32_t key, bool may_be_written) noexcept;
   /// Forgets all (the node stops).
   void reset() noexcept;
+  /// In a forked child: whoever had the lock was a thread of the parent's. An index that it was in
+  /// the middle of taking or giving back may be lost, none is given twice.
+  void remake_lock() noexcept { ::new (&lock_) SpinLock; }
 
  private:
   void give_back(std::uint32_t index) noexcept;

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cerrno>
+#include <new>
 
 #include "providers/shm/context.hpp"
 #include "providers/shm/fabric/node.hpp"
@@ -11,9 +12,29 @@
 #include "providers/shm/xrc_queue.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
+#include "runtime/sync/spin_lock.hpp"
 
 namespace verbatim::shm {
 namespace {
+
+/// All queues of the process, for its forked children.
+struct Queues {
+  SpinLock lock;
+  Srq* first = nullptr;
+
+  void add(Srq& srq) noexcept {
+    LockGuard<SpinLock> guard(lock);
+    srq.next = first;
+    if (first != nullptr) first->prev = &srq;
+    first = &srq;
+  }
+  void remove(Srq& srq) noexcept {
+    LockGuard<SpinLock> guard(lock);
+    (srq.prev != nullptr ? srq.prev->next : first) = srq.next;
+    if (srq.next != nullptr) srq.next->prev = srq.prev;
+  }
+};
+constinit Queues queues;
 
 std::uint32_t log_of(std::uint32_t receives) noexcept {
   return static_cast<std::uint32_t>(std::countr_zero(std::bit_ceil(receives)));
@@ -114,7 +135,17 @@ Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd) noe
   srq->store.max = max_wr;
   srq->store.max_sge = static_cast<std::uint16_t>(max_sge == 0 ? 1 : max_sge);
   srq->store.log = log_of(max_wr == 0 ? 1 : max_wr);
+  queues.add(*srq);
   return srq;
+}
+
+void retire_shared_queues_in_child() noexcept {
+  ::new (&queues.lock) SpinLock;
+  for (Srq* srq = queues.first; srq != nullptr; srq = srq->next) {
+    ::new (&srq->lock) BiasedLock;
+    srq->store.max = 0;
+    srq->store.max_sge = 0;
+  }
 }
 
 void empty_srq(Srq& srq) noexcept {
@@ -124,6 +155,7 @@ void empty_srq(Srq& srq) noexcept {
 }
 
 void free_srq(Srq& srq) noexcept {
+  queues.remove(srq);
   srq.own->store.store(0, std::memory_order_seq_cst);
   srq.store.release(srq.offset);
   srq.store.free();

@@ -44,6 +44,8 @@ struct Srq : verbatim::Srq {
   SrqRecord* own = nullptr;
   std::uint64_t own_offset = 0;
   KeyHolder keys{};
+  Srq* next = nullptr;  ///< of all queues of the process
+  Srq* prev = nullptr;
   Qp* presence = nullptr;  ///< of an XRC queue (xrc_queue.hpp)
 
   static Srq& from(ibv_srq* srq) noexcept { return *reinterpret_cast<Srq*>(srq); }
@@ -52,6 +54,8 @@ struct Srq : verbatim::Srq {
 /// A queue for `max_wr` receives, and its end. nullptr: no memory.
 Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd) noexcept;
 void free_srq(Srq& srq) noexcept;
+/// In a forked child: whoever had their locks was a thread of the parent's, and posts are refused.
+void retire_shared_queues_in_child() noexcept;
 /// Forgets what is posted.
 void empty_srq(Srq& srq) noexcept;
 /// ibv_post_srq_recv.

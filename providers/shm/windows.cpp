@@ -2,6 +2,7 @@
 #include "providers/shm/windows.hpp"
 
 #include <cerrno>
+#include <new>
 
 #include "providers/shm/context.hpp"
 #include "providers/shm/fabric/node.hpp"
@@ -278,5 +279,7 @@ void close_windows_of(Qp& qp) noexcept {
   LockGuard<SpinLock> guard(windows.lock);
   while (qp.windows != nullptr) unbind_locked(*qp.windows);
 }
+
+void remake_window_lock() noexcept { ::new (&windows.lock) SpinLock; }
 
 }  // namespace verbatim::shm

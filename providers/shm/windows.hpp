@@ -60,4 +60,7 @@ Ended end_window(Qp& qp, std::uint64_t index, std::uint32_t rkey, EndedBy who) n
 /// The queue pair is destroyed; its number may come back.
 void close_windows_of(Qp& qp) noexcept;
 
+/// In a forked child: whoever had the windows' lock was a thread of the parent's.
+void remake_window_lock() noexcept;
+
 }  // namespace verbatim::shm

@@ -176,6 +176,11 @@ bool arena_of(const void* address, std::uint64_t length, ArenaView& view) noexce
   return look_up(address, length, 0, view);
 }
 
+int arena_prepare_for_forks() noexcept {
+  const LockGuard guard(arena_table.change);
+  return arena_table.prepare_for_fork_locked();
+}
+
 bool arena_hold(const void* address, std::uint64_t length, ArenaView& view) noexcept {
   return look_up(address, length, 1, view);
 }

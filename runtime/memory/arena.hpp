@@ -37,6 +37,10 @@ struct ArenaView {
 /// Page-aligned zeroed memory, backed: a store to it never raises SIGBUS. nullptr with `error` set
 /// (logged).
 [[nodiscard]] void* alloc_shared(std::size_t bytes, int& error) noexcept;
+/// For who looks ranges up where nothing was allocated yet: a child forked meanwhile can. 0 or
+/// ENOMEM.
+[[nodiscard]] int arena_prepare_for_forks() noexcept;
+
 /// 0; EBUSY while a registration covers any of it; EINVAL for what alloc_shared did not return.
 [[nodiscard]] int free_shared(void* address) noexcept;
 

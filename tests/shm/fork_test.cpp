@@ -5,6 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "tests/shm/rc_expect.hpp"
 #include "tests/support/log_watch.hpp"
 
@@ -128,6 +131,61 @@ TEST_P(Forked, AChildWithContextsOfItsOwnWorksAndItsParentGoesOn) {
     expect_wc(pair.a.poll_sends(pair.qa, 1)[0], round, IBV_WC_RDMA_WRITE, pair.qa);
     EXPECT_EQ(pair.b.mismatch(remote, 0, 1_MiB, round), -1);
   }
+}
+
+/// Opens the device anew and uses the tables that the process has one of.
+int register_in_child(ibv_srq* srq) {
+  ibv_recv_wr receive{};
+  ibv_sge nothing{};
+  receive.sg_list = &nothing;
+  receive.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  if (ibv_post_srq_recv(srq, &receive, &bad) != EINVAL || bad != &receive) return 1;
+  try {
+    const Session own;
+    const PdHandle pd(ibv_alloc_pd(own.context.get()));
+    static char bytes[64];
+    const MrHandle mr(ibv_reg_mr(pd.get(), bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE));
+    ibv_mw* const mw = ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2);
+    return mr != nullptr && mw != nullptr && ibv_dealloc_mw(mw) == 0 ? 0 : 2;
+  } catch (const std::exception&) {
+    return 3;
+  }
+}
+
+TEST(ForkRules, AChildDoesNotWaitForThreadsThatItDoesNotHave) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
+#endif
+  const Session session;
+  const PdHandle pd(ibv_alloc_pd(session.context.get()));
+  ibv_srq_init_attr attr{};
+  attr.attr = {16, 1, 0};
+  const SrqHandle srq(ibv_create_srq(pd.get(), &attr));
+  ASSERT_NE(srq, nullptr);
+  std::atomic<bool> stop{false};
+  // Inside one of the locks nearly all the time.
+  std::thread registers([&] {
+    static char bytes[64];
+    while (!stop.load())
+      MrHandle(ibv_reg_mr(pd.get(), bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE));
+  });
+  std::thread opens_windows([&] {
+    while (!stop.load())
+      if (ibv_mw* const mw = ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2); mw != nullptr)
+        ibv_dealloc_mw(mw);
+  });
+  std::thread posts([&] {
+    ibv_recv_wr receive{};
+    ibv_recv_wr* bad;
+    while (!stop.load()) (void)ibv_post_srq_recv(srq.get(), &receive, &bad);
+  });
+  for (int i = 0; i < 40 && !HasFailure(); ++i)
+    EXPECT_EQ(run_in_child([&] { return register_in_child(srq.get()); }), 0);
+  stop.store(true);
+  registers.join();
+  opens_windows.join();
+  posts.join();
 }
 
 TEST(ForkRules, NothingHasToBeKeptFromAChildAndTheAnswersSaySo) {
