@@ -121,6 +121,12 @@ const QpRecord* find_record(const Peer& owner, std::uint32_t qpn, const QpRecord
              : nullptr;
 }
 
+/// What the record says, which is another process's word.
+ibv_qp_state state_of(const QpRecord& record) noexcept {
+  const std::uint32_t state = peek(record.state);
+  return state <= IBV_QPS_ERR ? static_cast<ibv_qp_state>(state) : IBV_QPS_ERR;
+}
+
 /// The target itself, when it is this process's: it stays while `opened` is open.
 Qp* target_here(const Qp& opened) noexcept {
   if (!opened.lane.endpoint_owner->self) return nullptr;
@@ -290,7 +296,7 @@ int open_qp(verbatim::Context& context, const ibv_qp_open_attr& attr, verbatim::
   opened->lane.endpoint_owner = owner;
   opened->lane.told = peek(record->told);
   opened->plain.qp_num = attr.qp_num;
-  opened->plain.state = static_cast<ibv_qp_state>(peek(record->state));
+  opened->plain.state = state_of(*record);
   enlist(*opened);
   *out = opened;
   return 0;
@@ -323,7 +329,7 @@ int query_opened(Qp& opened, ibv_qp_attr& attr) noexcept {
   const bool is_there = opened.lane.endpoint_owner->alive.load(std::memory_order_acquire) &&
                         peek(record.qpn) == opened.lane.target;
   attr = {};
-  attr.qp_state = is_there ? static_cast<ibv_qp_state>(peek(record.state)) : IBV_QPS_ERR;
+  attr.qp_state = is_there ? state_of(record) : IBV_QPS_ERR;
   attr.cur_qp_state = attr.qp_state;
   attr.dest_qp_num = peek(record.dest_qpn);
   attr.rq_psn = peek(record.rq_psn);

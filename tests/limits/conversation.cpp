@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tests/limits/conversation.hpp"
 
+#include <fcntl.h>
+
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
 #include "tests/support/rc_states.hpp"
@@ -19,8 +23,11 @@ class Conversation {
   explicit Conversation(Side& partner) : partner_(partner), memory_(kBytes, 'v') {
     theirs_ = partner_.create_qp();
     their_memory_ = partner_.allocate(MemoryKind::kOrdinary, kBytes);
+    file_ = std::tmpfile();
+    if (file_ == nullptr) throw std::runtime_error("no temporary file");
   }
   ~Conversation() {
+    (void)std::fclose(file_);
     (void)partner_.deregister(their_memory_);
     (void)partner_.call<&Endpoint::destroy_qp>(theirs_.id);
   }
@@ -28,7 +35,8 @@ class Conversation {
   Conversation& operator=(const Conversation&) = delete;
 
   Course hold() {
-    course_.completed = open() && prepare() && talk_to_myself() && talk_to_partner();
+    course_.completed =
+        open() && prepare() && talk_to_myself() && talk_by_xrc() && talk_to_partner();
     clean_up();
     return course_;
   }
@@ -166,6 +174,90 @@ class Conversation {
            note("ibv_req_notify_cq", ibv_req_notify_cq(cq_, 0)) &&
            post(qps_[0], IBV_WR_SEND, 64u << 10) && collect(2);
   }
+  /// A message to myself through an XRC domain that a file stands for.
+  bool talk_by_xrc() {
+    ibv_xrcd_init_attr of{IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, fileno(file_),
+                          O_CREAT};
+    if (!make("ibv_open_xrcd", xrcd_, [&] { return ibv_open_xrcd(context_, &of); })) return false;
+    ibv_srq_init_attr_ex wish{};
+    wish.attr = {4, 1, 0};
+    wish.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+                     IBV_SRQ_INIT_ATTR_CQ;
+    wish.srq_type = IBV_SRQT_XRC;
+    wish.pd = pd_;
+    wish.xrcd = xrcd_;
+    wish.cq = cq_;
+    std::uint32_t number = 0;
+    if (!make("ibv_create_srq_ex", queue_, [&] { return ibv_create_srq_ex(context_, &wish); }) ||
+        !note("ibv_get_srq_num", ibv_get_srq_num(queue_, &number)))
+      return false;
+    ibv_qp_init_attr_ex target{};
+    target.qp_type = IBV_QPT_XRC_RECV;
+    target.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+    target.xrcd = xrcd_;
+    ibv_qp_init_attr_ex initiator{};
+    initiator.qp_type = IBV_QPT_XRC_SEND;
+    initiator.send_cq = cq_;
+    initiator.cap = {4, 0, 1, 0, 0};
+    initiator.comp_mask = IBV_QP_INIT_ATTR_PD;
+    initiator.pd = pd_;
+    ibv_qp_open_attr again{};
+    if (!make("ibv_create_qp_ex", target_, [&] { return ibv_create_qp_ex(context_, &target); }) ||
+        !make("ibv_create_qp_ex", initiator_,
+              [&] { return ibv_create_qp_ex(context_, &initiator); }))
+      return false;
+    again.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+    again.qp_num = target_->qp_num;
+    again.xrcd = xrcd_;
+    again.qp_type = IBV_QPT_XRC_RECV;
+    if (!make("ibv_open_qp", opened_, [&] { return ibv_open_qp(context_, &again); }) ||
+        !lead_xrc(target_, *initiator_) || !lead_xrc(initiator_, *target_))
+      return false;
+    ibv_sge sge{reinterpret_cast<std::uintptr_t>(memory_.data()), 4096, mr_->lkey};
+    ibv_recv_wr taken{};
+    taken.sg_list = &sge;
+    taken.num_sge = 1;
+    ibv_recv_wr* bad_receive = nullptr;
+    ibv_send_wr sent{};
+    sent.sg_list = &sge;
+    sent.num_sge = 1;
+    sent.opcode = IBV_WR_SEND;
+    sent.send_flags = IBV_SEND_SIGNALED;
+    sent.qp_type.xrc.remote_srqn = number;
+    ibv_send_wr* bad_send = nullptr;
+    return note("ibv_post_srq_recv", ibv_post_srq_recv(queue_, &taken, &bad_receive)) &&
+           note("ibv_post_send", ibv_post_send(initiator_, &sent, &bad_send)) && collect(2);
+  }
+  bool lead_xrc(ibv_qp* qp, const ibv_qp& to) {
+    const bool asks = qp == initiator_;
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_INIT;
+    attr.port_num = 1;
+    if (!note("ibv_modify_qp to INIT",
+              ibv_modify_qp(qp, &attr,
+                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)))
+      return false;
+    attr.qp_state = IBV_QPS_RTR;
+    attr.path_mtu = IBV_MTU_1024;
+    attr.dest_qp_num = to.qp_num;
+    attr.min_rnr_timer = 12;
+    attr.ah_attr.dlid = port_.lid;
+    attr.ah_attr.port_num = 1;
+    if (!note("ibv_modify_qp to RTR",
+              ibv_modify_qp(qp, &attr,
+                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                IBV_QP_RQ_PSN |
+                                (asks ? 0 : IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))))
+      return false;
+    attr.qp_state = IBV_QPS_RTS;
+    attr.timeout = 14;
+    attr.retry_cnt = 3;
+    attr.rnr_retry = 6;
+    const int more = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+    return note("ibv_modify_qp to RTS",
+                ibv_modify_qp(qp, &attr,
+                              IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | (asks ? more : 0)));
+  }
   bool talk_to_partner() {
     if (!connect(qps_[2], theirs_.qpn, theirs_.lid, theirs_.psn)) return false;
     QpInfo ours;
@@ -182,6 +274,10 @@ class Conversation {
   }
 
   void clean_up() {
+    for (ibv_qp** qp : {&initiator_, &opened_, &target_})
+      end("ibv_destroy_qp", *qp, ibv_destroy_qp);
+    end("ibv_destroy_srq", queue_, ibv_destroy_srq);
+    end("ibv_close_xrcd", xrcd_, [](ibv_xrcd* xrcd) { return ibv_close_xrcd(xrcd); });
     for (ibv_qp*& qp : qps_) end("ibv_destroy_qp", qp, ibv_destroy_qp);
     end("ibv_destroy_cq", cq_, ibv_destroy_cq);
     end("ibv_destroy_comp_channel", channel_, ibv_destroy_comp_channel);
@@ -207,6 +303,12 @@ class Conversation {
   ibv_comp_channel* channel_ = nullptr;
   ibv_cq* cq_ = nullptr;
   ibv_qp* qps_[3] = {};
+  std::FILE* file_ = nullptr;
+  ibv_xrcd* xrcd_ = nullptr;
+  ibv_srq* queue_ = nullptr;
+  ibv_qp* target_ = nullptr;
+  ibv_qp* opened_ = nullptr;
+  ibv_qp* initiator_ = nullptr;
   ibv_port_attr port_{};
   ibv_gid gid_{};
 };

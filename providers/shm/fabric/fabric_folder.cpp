@@ -330,6 +330,10 @@ int FabricFolder::hold(const char* name, bool create, bool exclusive, UniqueFd& 
     return EIO;
   }
   const bool is_held = ::flock(file.get(), LOCK_EX | LOCK_NB) != 0;
+  if (is_held && errno != EWOULDBLOCK) {
+    log_error("locking %s/%s: %s", path_, name, std::strerror(errno));
+    return EIO;
+  }
   if (is_held && exclusive) return EEXIST;
   if (!is_held && !create) {
     (void)::unlinkat(folder_.get(), name, 0);
