@@ -27,17 +27,17 @@ Qp* first_leaving = nullptr;
 
 std::uint32_t link_to(const Qp* lane) noexcept { return lane == nullptr ? 0 : lane->index + 1; }
 
-std::uint32_t place_of(const LaneEnds& d, std::uint32_t qpn) noexcept {
+std::uint32_t place_of(const LaneBook& d, std::uint32_t qpn) noexcept {
   return (qpn * 0x9e3779b1u) & (d.lane_capacity - 1);
 }
 
-void insert(LaneEnds& d, Qp& lane) noexcept {
+void insert(LaneBook& d, Qp& lane) noexcept {
   std::uint32_t i = place_of(d, lane.lane.target);
   while (d.lanes[i] != nullptr) i = (i + 1) & (d.lane_capacity - 1);
   d.lanes[i] = &lane;
 }
 
-bool grow(LaneEnds& d) noexcept {
+bool grow(LaneBook& d) noexcept {
   if (2 * d.lane_count < d.lane_capacity) return true;
   const std::uint32_t capacity = d.lane_capacity == 0 ? 8 : 2 * d.lane_capacity;
   auto** lanes = static_cast<Qp**>(std::calloc(capacity, sizeof(Qp*)));
@@ -90,7 +90,7 @@ void give_back(Qp& lane) noexcept {
 }
 
 bool is_admitted(const Qp& to, std::uint32_t qpn) noexcept {
-  for (const Qp* lane = to.ends->arriving; lane != nullptr; lane = lane->lane.next)
+  for (const Qp* lane = to.book->arriving; lane != nullptr; lane = lane->lane.next)
     if (peek(lane->own->dest_qpn) == qpn) return true;
   return false;
 }
@@ -124,9 +124,9 @@ void admit(Qp& to, std::uint32_t qpn, const Peer& from, const QpRecord& sender) 
   }
   enlist_locked(*lane);
   LockGuard<BiasedLock> guard(to.recv_cq->lock);
-  lane->lane.next = to.ends->arriving;
+  lane->lane.next = to.book->arriving;
   poke(lane->own->lane, link_to(lane->lane.next));
-  to.ends->arriving = lane;
+  to.book->arriving = lane;
   if (to.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) return;
   lane->mode.store(IBV_QPS_RTR, std::memory_order_release);
   (void)meet_peer(*lane);
@@ -204,7 +204,7 @@ static bool is_destination(const Qp& lane, const QpRecord& record) noexcept {
 }
 
 Qp* find_lane(Qp& from, std::uint32_t qpn) noexcept {
-  LaneEnds& d = *from.ends;
+  LaneBook& d = *from.book;
   if (d.last != nullptr && d.last->lane.target == qpn) return d.last;
   if (d.lane_capacity == 0) return nullptr;
   for (std::uint32_t i = place_of(d, qpn); d.lanes[i] != nullptr;
@@ -214,7 +214,7 @@ Qp* find_lane(Qp& from, std::uint32_t qpn) noexcept {
 }
 
 Qp* open_lane(Qp& from, std::uint32_t qpn) noexcept {
-  LaneEnds& d = *from.ends;
+  LaneBook& d = *from.book;
   if (!grow(d)) return nullptr;
   Qp* lane = make_lane(from, nullptr);
   if (lane == nullptr) return nullptr;
@@ -262,7 +262,7 @@ Wait reach_destination(Qp& lane) noexcept {
 }
 
 void abandon_lane(Qp& from, Qp& lane) noexcept {
-  LaneEnds& d = *from.ends;
+  LaneBook& d = *from.book;
   if (d.last == &lane) d.last = nullptr;
   lane.next_live = d.abandoned;
   d.abandoned = &lane;
@@ -290,7 +290,7 @@ static void abort_stream(Qp& lane) noexcept {
 }
 
 void close_leaving(Qp& from) noexcept {
-  LaneEnds& d = *from.ends;
+  LaneBook& d = *from.book;
   Qp** lanes;
   std::uint32_t capacity;
   Qp* abandoned;
@@ -354,10 +354,10 @@ void admit_lanes(Qp& to) noexcept {
 void close_arriving(Qp& to) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   __atomic_store_n(&to.own->lane, 0u, __ATOMIC_RELEASE);
-  while (Qp* lane = to.ends->arriving) {
+  while (Qp* lane = to.book->arriving) {
     {
       LockGuard<BiasedLock> lock(to.recv_cq->lock);
-      to.ends->arriving = lane->lane.next;
+      to.book->arriving = lane->lane.next;
     }
     end_arriving(*lane);
   }
@@ -365,12 +365,12 @@ void close_arriving(Qp& to) noexcept {
 
 void stop_accepting(Qp& to) noexcept {
   LockGuard<BiasedLock> guard(to.recv_cq->lock);
-  for (Qp* lane = to.ends->arriving; lane != nullptr; lane = lane->lane.next)
+  for (Qp* lane = to.book->arriving; lane != nullptr; lane = lane->lane.next)
     lane->own->accepts.store(0, std::memory_order_seq_cst);
 }
 
 void reap_lanes(Qp& to) noexcept {
-  Qp** link = &to.ends->arriving;
+  Qp** link = &to.book->arriving;
   Qp* before = nullptr;
   while (Qp* lane = *link) {
     if (!is_over(*lane)) {

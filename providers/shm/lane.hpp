@@ -32,7 +32,7 @@
 namespace verbatim::shm {
 
 /// The lanes of one that they leave, or that they lead to.
-struct LaneEnds {
+struct LaneBook {
   Qp** lanes = nullptr;  ///< leaving, by destination (open addressing)
   std::uint32_t lane_capacity = 0;
   std::uint32_t lane_count = 0;
@@ -42,7 +42,7 @@ struct LaneEnds {
 };
 
 /// What only UD queue pairs have.
-struct Datagrams : LaneEnds {
+struct Datagrams : LaneBook {
   /// Where receives are posted; nullptr when the application gave a shared queue.
   Srq* inbox = nullptr;
 };

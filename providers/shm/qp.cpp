@@ -40,7 +40,7 @@ int reset(Qp& qp) noexcept {
     qp.fast = false;
     drop_sends(qp);
   }
-  if (qp.ends != nullptr) {
+  if (qp.book != nullptr) {
     close_leaving(qp);
     close_arriving(qp);
   }
@@ -162,12 +162,12 @@ void free_qp(Qp& qp) noexcept {
   free_work(qp);
   std::free(qp.held);
   qp.rq.free();
-  if (qp.ends != nullptr) std::free(qp.ends->lanes);
+  if (qp.book != nullptr) std::free(qp.book->lanes);
   if (qp.datagrams != nullptr) {
     if (qp.datagrams->inbox != nullptr) free_srq(*qp.datagrams->inbox);
     destroy_nothrow(qp.datagrams);
   } else {
-    destroy_nothrow(qp.ends);
+    destroy_nothrow(qp.book);
   }
   destroy_nothrow(&qp);
 }

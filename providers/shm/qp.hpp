@@ -116,7 +116,7 @@ struct WriteTarget {
 };
 
 struct Datagrams;
-struct LaneEnds;
+struct LaneBook;
 struct Qp;
 
 /// What a queue pair is in XRC (xrc_domain.hpp).
@@ -192,7 +192,7 @@ struct Qp : verbatim::Qp {
   std::uint8_t headroom = 0;
   XrcRole xrc = XrcRole::kNone;
   Datagrams* datagrams = nullptr;  ///< of a UD queue pair
-  LaneEnds* ends = nullptr;        ///< of one with lanes
+  LaneBook* book = nullptr;        ///< of one with lanes
   LaneEnd lane{};
   Srq* srq = nullptr;  ///< where its receives come from, else from rq
 

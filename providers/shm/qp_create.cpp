@@ -123,7 +123,7 @@ void set_constants(Qp& qp) noexcept {
 }
 
 int prepare_datagrams(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
-  qp.ends = qp.datagrams = make_nothrow<Datagrams>();
+  qp.book = qp.datagrams = make_nothrow<Datagrams>();
   if (qp.datagrams == nullptr) return ENOMEM;
   if (attr.srq != nullptr) return 0;
   qp.datagrams->inbox = make_srq(attr.cap.max_recv_wr, attr.cap.max_recv_sge, qp.pd_number);
@@ -134,8 +134,8 @@ int prepare_lanes(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   if (attr.qp_type == IBV_QPT_UD) return prepare_datagrams(qp, attr);
   if (attr.qp_type != IBV_QPT_XRC_SEND) return 0;
   qp.xrc = XrcRole::kInitiator;
-  qp.ends = make_nothrow<LaneEnds>();
-  return qp.ends == nullptr ? ENOMEM : 0;
+  qp.book = make_nothrow<LaneBook>();
+  return qp.book == nullptr ? ENOMEM : 0;
 }
 
 /// Undoes take_number().

@@ -271,6 +271,7 @@ int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
     if (const int error = check_datagram(qp, wr); error != 0) return error;
     if (send_datagram_now(qp, wr)) return 0;
   }
+  if (qp.xrc == XrcRole::kInitiator && send_to_queue_now(qp, wr)) return 0;
   if (const int error = check_request(qp, wr); error != 0) return error;
   if (const int error = enqueue(qp, wr); error != 0) return error;
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);

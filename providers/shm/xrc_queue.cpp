@@ -28,8 +28,8 @@ const QpRecord* record_of(const Peer& peer, std::uint32_t qpn, std::uint32_t typ
 int present_queue(Srq& srq, ibv_context* context, Cq& cq, const XrcDomainId& domain) noexcept {
   Qp* queue = make_presence(context, IBV_QPT_XRC_RECV, XrcRole::kQueue, cq);
   if (queue == nullptr) return ENOMEM;
-  queue->ends = make_nothrow<LaneEnds>();
-  if (queue->ends == nullptr) {
+  queue->book = make_nothrow<LaneBook>();
+  if (queue->book == nullptr) {
     LockGuard<Mutex> guard(live.mutex);
     park(*queue);
     return ENOMEM;
@@ -57,7 +57,7 @@ int withdraw_queue(Srq& srq) noexcept {
     queue.own->accepts.store(0, std::memory_order_seq_cst);
   }
   stop_accepting(queue);
-  for (Qp* lane = queue.ends->arriving; lane != nullptr; lane = lane->lane.next) {
+  for (Qp* lane = queue.book->arriving; lane != nullptr; lane = lane->lane.next) {
     if (await_peer_of(*lane)) continue;
     log_error(
         "ibv_destroy_srq: XRC SRQ 0x%06x: a peer process was stopped in the middle of a copy to "

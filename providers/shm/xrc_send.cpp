@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/xrc_send.hpp"
 
+#include "providers/shm/copy_fast.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_wait.hpp"
 
 namespace verbatim::shm {
@@ -24,8 +26,7 @@ Step find_way(Qp& qp, std::uint32_t srqn, Qp*& way) noexcept {
     if (lane == nullptr) lane = open_lane(qp, srqn);
     if (lane == nullptr) return Step::waits(Wait::kService);  // no memory now
     const bool was_there = lane->remote != nullptr;
-    if (was_there && is_dead(*lane))
-      return Step::fails(IBV_WC_RETRY_EXC_ERR, IBV_EVENT_QP_REQ_ERR);
+    if (was_there && is_dead(*lane)) return Step::fails(IBV_WC_RETRY_EXC_ERR, IBV_EVENT_QP_REQ_ERR);
     switch (reach_destination(*lane)) {
       case Wait::kNothing:
         way = lane;
@@ -62,6 +63,40 @@ std::uint32_t right_for(unsigned opcode) noexcept {
 }
 
 }  // namespace
+
+bool send_to_queue_now(Qp& qp, const ibv_send_wr& wr) noexcept {
+  if ((wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) || qp.queued() != 0 ||
+      qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || wr.num_sge != 1 ||
+      wr.sg_list == nullptr || wr.sg_list->length > Slot::kInlineBytes ||
+      qp.sq_next - qp.sq_polled.load(std::memory_order_acquire) >= qp.sq_entries)
+    return false;
+  if (qp.remote == nullptr || is_dead(qp) ||
+      qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session)
+    return false;
+  Qp* lane = find_lane(qp, wr.qp_type.xrc.remote_srqn);
+  if (lane == nullptr || lane->remote == nullptr || is_dead(*lane) ||
+      lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session)
+    return false;
+  const ibv_sge& sge = *wr.sg_list;
+  auto* from = reinterpret_cast<unsigned char*>(sge.addr);
+  if ((wr.send_flags & IBV_SEND_INLINE) == 0 &&
+      !find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from))
+    return false;
+  std::uint32_t room;
+  if (next_shared_credit(*lane, room) != CreditState::kGood || sge.length > room) return false;
+  // Into our own ring: no lock of the lane's, since no memory of the peer's is touched.
+  copy_small(next_slot(*lane).data, from, sge.length);
+  publish(*lane, SlotKind::kInline,
+          (wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
+              ((wr.send_flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u),
+          sge.length, wr.imm_data);
+  const std::uint32_t sq_index = qp.sq_next++;
+  if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all) {
+    LockGuard<BiasedLock> guard(qp.send_cq->lock);
+    push_locked(*qp.send_cq, {wr.wr_id, &qp, 0, sq_index, IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
+  }
+  return true;
+}
 
 Step send_to_queue(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
   const std::uint32_t need = right_for(send.opcode);
