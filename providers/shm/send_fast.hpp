@@ -35,14 +35,14 @@ class PostLock {
  public:
   explicit PostLock(Qp& qp) noexcept : qp_(qp) {
     std::atomic<std::uint64_t>& word = qp.own->active;
-    std::uint64_t even = word.load(std::memory_order_relaxed);
     if constexpr (kDomain) {
       qp.domain_lock.lock_in_domain();
-      word.store(even + 1, std::memory_order_relaxed);
+      // Not before: a guest may have been inside until now.
+      word.store(word.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       // As SendLock::mark_by_domain().
       std::atomic_signal_fence(std::memory_order_seq_cst);
     } else {
-      even &= ~std::uint64_t{1};
+      std::uint64_t even = word.load(std::memory_order_relaxed) & ~std::uint64_t{1};
       if (!word.compare_exchange_strong(even, even + 1, std::memory_order_seq_cst,
                                         std::memory_order_relaxed)) [[unlikely]]
         take_send_lock_slowly(qp);
