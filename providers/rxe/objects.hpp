@@ -3,6 +3,7 @@
 // on. Locks are taken by the data path (hot.hpp), and by whoever changes a ring.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "abi/kernel/write_call.hpp"
@@ -34,7 +35,6 @@ struct Ah : verbatim::Ah {
 struct Srq : uverbs::Srq {
   SpinLock lock;
   Queue ring;  ///< of rxe_recv_wqe; posting produces
-  std::uint32_t srq_num = 0;
   std::uint32_t max_sge = 0;
 };
 
@@ -46,6 +46,10 @@ struct Qp : uverbs::Qp {
   std::uint32_t max_send_sge = 0;  ///< what fits into a send element
   std::uint32_t max_recv_sge = 0;
   std::uint32_t max_inline = 0;
+  /// Of datagrams, which the driver sends with any key and drops when they are too long, without a
+  /// word: as modify_qp last saw them.
+  std::atomic<std::uint32_t> qkey{0};
+  std::atomic<std::uint32_t> max_datagram{UINT32_MAX};
   WorkBatch work;  ///< requests being built between ibv_wr_start and its end, under send_lock
   ib_uverbs_post_send_resp doorbell_reply{};
   kernel::Doorbell doorbell{};  ///< constant after create_qp

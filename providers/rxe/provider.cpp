@@ -67,7 +67,6 @@ struct Rxe {
   static constexpr auto modify_srq = rxe::modify_srq;
   static constexpr auto query_srq = uverbs::query_srq;
   static constexpr auto destroy_srq = rxe::destroy_srq;
-  static constexpr auto get_srq_num = rxe::get_srq_num;
   static constexpr auto post_srq_recv = rxe::post_srq_recv;
 
   static constexpr auto create_qp = rxe::create_qp;

@@ -29,6 +29,16 @@ int map_rings(Context& context, const rxe_create_qp_resp& reply, const ibv_qp_in
   return 0;
 }
 
+/// What a datagram's own checks need (send.hpp).
+void remember_datagrams(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
+  if ((mask & IBV_QP_QKEY) != 0) qp.qkey.store(attr.qkey, std::memory_order_relaxed);
+  if ((mask & IBV_QP_STATE) == 0 || attr.qp_state != IBV_QPS_RTR) return;
+  // The driver's devices have one port.
+  ibv_port_attr port{};
+  if (uverbs::query_port(uverbs::context_of(qp), 1, port) == 0)
+    qp.max_datagram.store(128u << port.active_mtu, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
@@ -58,9 +68,12 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
 }
 
 int modify_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask) noexcept {
+  auto& qp = static_cast<Qp&>(plain);
   // Posting receives in ERR leads the queue pair to ERR once more: not while it is led elsewhere.
-  const LockGuard guard(static_cast<Qp&>(plain).receive_lock);
-  return uverbs::modify_qp(plain, attr, mask);
+  const LockGuard guard(qp.receive_lock);
+  if (const int error = uverbs::modify_qp(plain, attr, mask)) return error;
+  if (qp.plain.qp_type == IBV_QPT_UD) remember_datagrams(qp, attr, mask);
+  return 0;
 }
 
 int destroy_qp(verbatim::Qp& plain) noexcept {

@@ -11,7 +11,7 @@ namespace verbatim::rxe {
 namespace {
 
 /// What the operation needs beside its buffers: 0 or EINVAL.
-int write_operation(SendElement& element, const ibv_send_wr& wr, ibv_qp_type type) noexcept {
+int write_operation(const Qp& qp, SendElement& element, const ibv_send_wr& wr) noexcept {
   switch (wr.opcode) {
     case IBV_WR_RDMA_WRITE_WITH_IMM:
       element.wr.ex.imm_data = wr.imm_data;
@@ -39,10 +39,9 @@ int write_operation(SendElement& element, const ibv_send_wr& wr, ibv_qp_type typ
       element.wr.ex.imm_data = wr.imm_data;
       [[fallthrough]];
     default:
-      if (type != IBV_QPT_UD) return 0;
+      if (qp.plain.qp_type != IBV_QPT_UD) return 0;
       if (wr.wr.ud.ah == nullptr) return EINVAL;
-      set_datagram(element, static_cast<Ah&>(verbatim::Ah::from(wr.wr.ud.ah)).number,
-                   wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
+      set_destination(qp, element, wr.wr.ud.ah, wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
       return 0;
   }
 }
@@ -70,9 +69,10 @@ int write_request(const Qp& qp, SendElement& element, const ibv_send_wr& wr) noe
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 && (opcode == IBV_WR_RDMA_READ || is_atomic(opcode)))
     return EINVAL;
   begin_request(element, wr.wr_id, opcode, wr.send_flags);
-  if (const int error = write_operation(element, wr, qp.plain.qp_type); error != 0) return error;
+  if (const int error = write_operation(qp, element, wr); error != 0) return error;
   if (opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW) return 0;
-  return write_buffers(element, limits_of(qp), wr);
+  if (const int error = write_buffers(element, limits_of(qp), wr); error != 0) return error;
+  return is_too_long(qp, element) ? EINVAL : 0;
 }
 
 }  // namespace

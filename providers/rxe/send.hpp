@@ -37,6 +37,21 @@ namespace verbatim::rxe {
   return qp.plain.state >= IBV_QPS_RTS && qp.plain.state <= IBV_QPS_ERR;
 }
 
+/// Where to a datagram goes. A key with its highest bit set stands for the sender's own (IBTA
+/// 10.2.5), which the driver does not know of.
+inline void set_destination(const Qp& qp, SendElement& element, ibv_ah* ah, std::uint32_t qpn,
+                            std::uint32_t qkey) noexcept {
+  constexpr std::uint32_t kOfSender = 0x80000000;
+  set_datagram(element, static_cast<Ah&>(verbatim::Ah::from(ah)).number, qpn,
+               (qkey & kOfSender) != 0 ? qp.qkey.load(std::memory_order_relaxed) : qkey);
+}
+
+/// A datagram is one packet; of a longer one the driver says that it was sent.
+[[nodiscard]] inline bool is_too_long(const Qp& qp, const SendElement& element) noexcept {
+  return qp.plain.qp_type == IBV_QPT_UD &&
+         element.dma.length > qp.max_datagram.load(std::memory_order_relaxed);
+}
+
 /// A window request that can be one: 0 or EINVAL.
 [[nodiscard]] inline int check_window(const ibv_mw* mw, const ibv_mw_bind_info& info) noexcept {
   return mw == nullptr || (info.mr == nullptr && info.length != 0) ? EINVAL : 0;

@@ -24,7 +24,8 @@ int create_srq(verbatim::Context& plain, const ibv_srq_init_attr_ex& attr,
     destroy_nothrow(srq);
     return error;
   }
-  srq->srq_num = reply.srq_num;
+  // The driver tells what was asked, and makes the ring as large as its slots come.
+  srq->attributes.max_wr = srq->ring.capacity();
   srq->max_sge =
       std::min(srq->attributes.max_sge, sges_in<ReceiveElement>(srq->ring.element_size()));
   *out = srq;
@@ -48,11 +49,6 @@ int destroy_srq(verbatim::Srq& plain) noexcept {
   auto& srq = static_cast<Srq&>(plain);
   if (const int error = uverbs::destroy_srq(srq)) return error;
   destroy_nothrow(&srq);
-  return 0;
-}
-
-int get_srq_num(verbatim::Srq& srq, std::uint32_t& number) noexcept {
-  number = static_cast<Srq&>(srq).srq_num;
   return 0;
 }
 

@@ -21,14 +21,15 @@ void refuse_work(WorkBatch& work, int error) noexcept {
 }
 
 /// What could only be seen when the calls that belong to a request have all been made.
-void end_request(WorkBatch& work) noexcept {
-  if (work.lacks_address) refuse_work(work, EINVAL);
+void end_request(const Qp& qp, WorkBatch& work) noexcept {
+  if (work.lacks_address || (work.current != nullptr && is_too_long(qp, *work.current)))
+    refuse_work(work, EINVAL);
 }
 
 SendElement& add_work(Call handle, ibv_wr_opcode opcode) noexcept {
   Qp& qp = qp_of(handle);
   WorkBatch& work = qp.work;
-  end_request(work);
+  end_request(qp, work);
   const unsigned flags = handle->wr_flags & ~unsigned{IBV_SEND_INLINE};
   if ((flags & ~kSendFlags) != 0) refuse_work(work, EINVAL);
   SendElement& element = work.ring.slot<SendElement>();
@@ -89,9 +90,10 @@ void wr_bind_mw(Call qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info*
 }
 
 void wr_set_ud_addr(Call handle, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) noexcept {
-  WorkBatch& work = qp_of(handle).work;
+  Qp& qp = qp_of(handle);
+  WorkBatch& work = qp.work;
   if (ah == nullptr) return refuse_work(work, EINVAL);
-  set_datagram(*work.current, static_cast<Ah&>(verbatim::Ah::from(ah)).number, qpn, qkey);
+  set_destination(qp, *work.current, ah, qpn, qkey);
   work.lacks_address = false;
 }
 
@@ -138,7 +140,7 @@ void wr_start(Call handle) noexcept {
 int wr_complete(Call handle) noexcept {
   Qp& qp = qp_of(handle);
   WorkBatch& work = qp.work;
-  end_request(work);
+  end_request(qp, work);
   const int error = work.error;
   const bool has_work = error == 0 && work.current != nullptr;
   if (has_work) work.ring.publish();

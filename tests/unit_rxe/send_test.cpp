@@ -150,6 +150,29 @@ TEST_F(RxeSend, ADatagramNamesItsAddressHandleByTheKernelsNumber) {
   expect_refused(wr);
 }
 
+TEST_F(RxeSend, AKeyWithTheHighestBitStandsForTheSendersOwn) {
+  use(IBV_QPT_UD);
+  fake_->qp->qkey = 0x42;
+  rxe::Ah ah;
+  ah.number = 1;
+  ibv_send_wr wr = request(IBV_WR_SEND);
+  wr.wr.ud = {&ah.plain, 1, 0x80000077};
+  EXPECT_EQ(sent(wr).u32(28), 0x42u);
+}
+
+TEST_F(RxeSend, ADatagramIsNoLongerThanThePath) {
+  use(IBV_QPT_UD);
+  fake_->qp->max_datagram = 100;
+  rxe::Ah ah;
+  ah.number = 1;
+  list_[0].length = 101;
+  ibv_send_wr wr = request(IBV_WR_SEND);
+  wr.wr.ud = {&ah.plain, 1, 1};
+  expect_refused(wr);
+  list_[0].length = 100;
+  EXPECT_EQ(sent(wr).length(), 100u);
+}
+
 TEST_F(RxeSend, BindingNamesBothKeysOfTheWindow) {
   ibv_mr mr{};
   mr.lkey = 0x77;

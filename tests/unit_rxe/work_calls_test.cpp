@@ -209,6 +209,12 @@ TEST(RxeWorkDatagrams, NeedAnAddressEach) {
   EXPECT_EQ(view.u32(24), 0x123u);
   EXPECT_EQ(view.u32(28), 0x456u);
   EXPECT_EQ(view.u32(36), 55u);
+  fake.qp->max_datagram = 100;
+  ibv_wr_start(qp);
+  ibv_wr_send(qp);
+  ibv_wr_set_sge(qp, 1, 0x1000, 101);
+  ibv_wr_set_ud_addr(qp, &ah.plain, 0x123, 0x456);
+  EXPECT_EQ(ibv_wr_complete(qp), EINVAL) << "longer than the path";
 }
 
 TEST(RxeWorkCalls, WhatTheTypeLacksIsRefusedAtCreate) {
