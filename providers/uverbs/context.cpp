@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "providers/uverbs/discovery.hpp"
 #include "providers/uverbs/node.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/proc_text.hpp"
@@ -196,7 +197,9 @@ int open_context(Context& context, const kernel::DriverData& driver) noexcept {
   UniqueFd fd;
   if (const int error = open_node(context.device, fd)) return error;
   context.channel.adopt(static_cast<UniqueFd&&>(fd));
-  return start_context(context, driver);
+  const int error = start_context(context, driver);
+  if (error == 0) warn_of_forks();
+  return error;
 }
 
 int query_device(verbatim::Context& plain, ibv_device_attr_ex& attr) noexcept {

@@ -58,6 +58,12 @@ struct Places {
 [[nodiscard]] int find_by_netlink(const NetlinkPort& port, Found& found) noexcept;
 [[nodiscard]] int find_by_sysfs(const Places& places, Found& found) noexcept;
 
+/// Whether a fork gives the child copies of pinned pages at once (Linux 5.12), so that the parent
+/// keeps those that the device writes to. 0 or errno.
+[[nodiscard]] int ask_copy_on_fork(const NetlinkPort& port, bool& copies) noexcept;
+/// Says once, when a kernel device is opened, that this kernel does not.
+void warn_of_forks() noexcept;
+
 /// What a provider can drive.
 struct Driver {
   std::uint32_t id;         ///< rdma_driver_id

@@ -6,6 +6,7 @@
 #include "abi/kernel/netlink.hpp"
 #include "providers/uverbs/discovery.hpp"
 #include "providers/uverbs/node.hpp"
+#include "runtime/base/log.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -90,6 +91,27 @@ int find_by_netlink(const NetlinkPort& port, Found& found) noexcept {
     }
   }
   return 0;
+}
+
+int ask_copy_on_fork(const NetlinkPort& port, bool& copies) noexcept {
+  constexpr std::uint32_t kSequence = 1;
+  copies = false;
+  return ask(port, kernel::ask_system(kSequence), kSequence, [&](const NetlinkAnswer& answer) {
+    if (answer.all(NetlinkAnswer::kCopyOnFork)) copies = answer.copy_on_fork != 0;
+    return 0;
+  });
+}
+
+void warn_of_forks() noexcept {
+  static constinit LogOnce once;
+  if (!once.first()) return;
+  NetlinkSocket socket;
+  bool copies = false;
+  if (socket.open() != 0 || ask_copy_on_fork(socket, copies) != 0 || copies) return;
+  log_warn(
+      "this kernel does not copy registered memory at a fork (Linux 5.12 does): after one, what "
+      "the "
+      "device writes may no longer be seen; fork before the first registration only");
 }
 
 }  // namespace verbatim::uverbs

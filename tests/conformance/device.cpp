@@ -49,6 +49,7 @@ ibv_ah_attr path_to_self(const Session& session) {
   if (session.port.link_layer == IBV_LINK_LAYER_ETHERNET) {
     path.is_global = 1;
     path.grh.dgid = session.gid;
+    path.grh.sgid_index = session.gid_index;
     path.grh.hop_limit = 1;
   }
   return path;

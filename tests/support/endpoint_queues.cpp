@@ -116,7 +116,7 @@ ibv_ah_attr Endpoint::path_to(const QpInfo& remote, bool global) {
   if (global || session_->port.link_layer == IBV_LINK_LAYER_ETHERNET) {
     path.is_global = 1;
     path.grh.dgid = remote.gid;
-    path.grh.sgid_index = 0;
+    path.grh.sgid_index = session_->gid_index;
     path.grh.hop_limit = 1;
   }
   return path;
@@ -139,6 +139,7 @@ std::int32_t Endpoint::create_multicast_ah(ibv_gid group, std::uint16_t lid) {
   path.port_num = 1;
   path.is_global = 1;
   path.grh.dgid = group;
+  path.grh.sgid_index = session_->gid_index;
   path.grh.hop_limit = 1;
   return add_ah(ibv_create_ah(pd(), &path));
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,24 @@ void report_failed_destroy(const char* verb, int error) {
 }
 
 int close_xrcd(ibv_xrcd* xrcd) { return ibv_close_xrcd(xrcd); }
+
+namespace {
+
+/// The first routable row of RoCE v2, or 0.
+std::uint8_t routable_row(ibv_context* context, const ibv_port_attr& port) {
+  if (port.link_layer != IBV_LINK_LAYER_ETHERNET) return 0;
+  for (int row = 0; row < std::min(port.gid_tbl_len, 255); ++row) {
+    ibv_gid_entry entry{};
+    if (ibv_query_gid_ex(context, 1, static_cast<std::uint32_t>(row), &entry, 0) != 0) continue;
+    const bool link_local = entry.gid.raw[0] == 0xfe && (entry.gid.raw[1] & 0xc0) == 0x80;
+    if (entry.gid_type == IBV_GID_TYPE_ROCE_V2 && !link_local) {
+      return static_cast<std::uint8_t>(row);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
 
 Session::Session(const char* name) {
   int count = 0;
@@ -36,7 +55,10 @@ Session::Session(const char* name) {
   if (!pd) throw std::runtime_error("ibv_alloc_pd: " + std::string(std::strerror(errno)));
   if (ibv_query_device(context.get(), &attr) != 0) throw std::runtime_error("ibv_query_device");
   if (ibv_query_port(context.get(), 1, &port) != 0) throw std::runtime_error("ibv_query_port");
-  if (ibv_query_gid(context.get(), 1, 0, &gid) != 0) throw std::runtime_error("ibv_query_gid");
+  gid_index = routable_row(context.get(), port);
+  if (ibv_query_gid(context.get(), 1, gid_index, &gid) != 0) {
+    throw std::runtime_error("ibv_query_gid");
+  }
 }
 
 }  // namespace verbatim::harness

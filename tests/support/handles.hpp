@@ -65,7 +65,10 @@ struct Session {
   PdHandle pd;
   ibv_device_attr attr{};
   ibv_port_attr port{};
+  /// The address to connect with, and its row. Ethernet ports have several, and only a routable one
+  /// of RoCE v2 leads to every other.
   ibv_gid gid{};
+  std::uint8_t gid_index = 0;
 };
 
 }  // namespace verbatim::harness

@@ -282,6 +282,22 @@ TEST(Netlink, RefusalsAndSilenceAreErrors) {
   EXPECT_EQ(uverbs::find_by_netlink(script, found), EPROTO) << "so is the attribute";
 }
 
+TEST(Netlink, TellsWhetherPinnedPagesAreCopiedAtAFork) {
+  constexpr unsigned kSystem = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_SYS_GET);
+  Script script;
+  bool copies = false;
+  script.answers = {
+      message(kSystem, attribute(RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, number(std::uint8_t{1}))),
+      status(0)};
+  EXPECT_EQ(uverbs::ask_copy_on_fork(script, copies), 0);
+  EXPECT_TRUE(copies);
+  script.answers = {
+      message(kSystem, attribute(RDMA_NLDEV_SYS_ATTR_NETNS_MODE, number(std::uint8_t{1}))),
+      status(0)};
+  EXPECT_EQ(uverbs::ask_copy_on_fork(script, copies), 0);
+  EXPECT_FALSE(copies) << "a kernel from before it has no such attribute";
+}
+
 TEST(Netlink, NamesThatLeadElsewhereAreNone) {
   for (const char* const name : {"../../etc/passwd", "a/b", "", ".."}) {
     Script script;
