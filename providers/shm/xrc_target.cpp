@@ -77,9 +77,11 @@ bool is_open_elsewhere(const Qp& target) noexcept {
   return openers.found;
 }
 
-/// Takes the domain off the record, so that nobody opens it any more, and looks who has. True: it
-/// is open, and shown again.
+/// Somebody else has it open. Else takes the domain off the record, so that nobody opens it any
+/// more, and looks again.
 bool stays_open(Qp& target) noexcept {
+  // First without a touch: initiators that look for further queues read the domain too.
+  if (is_open_elsewhere(target)) return true;
   const XrcDomainId domain = target.own->domain;
   show_domain(*target.own, {});
   // Either we see who says in his segment that he has it open, or he sees this; pairs with the one
