@@ -12,6 +12,7 @@
 #include "providers/shm/domain.hpp"
 #include "providers/shm/fabric/culprits.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/poll_fast.hpp"
@@ -41,6 +42,7 @@ int take_number(Cq& cq) noexcept {
     live.cqs[i] = &cq;
     cq.number = i;
     if (i >= live.cq_end) live.cq_end = i + 1;
+    Node::get().segment().head().cq_count.fetch_add(1, std::memory_order_relaxed);
     return 0;
   }
   log_error("shm: all %u completion queues of this process are in use", kMaxCqs);
@@ -113,6 +115,7 @@ int destroy_cq(verbatim::Cq& handle) noexcept {
 void hide_cq(Cq& cq) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   live.cqs[cq.number] = nullptr;
+  Node::get().segment().head().cq_count.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void free_cq(Cq& cq) noexcept {
@@ -370,12 +373,10 @@ int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept {
   return got;
 }
 
-void break_marked_qps(Cq& cq) noexcept {
+namespace {
+
+void break_marked_qps(const Cq& cq) noexcept {
   LockGuard<Mutex> guard(live.mutex);
-  {
-    LockGuard<BiasedLock> lock(cq.lock);
-    cq.has_broken = false;
-  }
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
     if (qp->recv_cq != &cq || !qp->broken) continue;
     Qp& known = qp->lane.face != nullptr && !is_xrc_lane(*qp) ? *qp->lane.face : *qp;
@@ -390,6 +391,19 @@ void break_marked_qps(Cq& cq) noexcept {
     enter_error(known);
     flush_sends(known);
   }
+}
+
+}  // namespace
+
+void settle_marks(Cq& cq) noexcept {
+  std::uint8_t marks;
+  {
+    LockGuard<BiasedLock> lock(cq.lock);
+    marks = cq.marks;
+    cq.marks = 0;
+  }
+  if ((marks & Cq::kBroken) != 0) break_marked_qps(cq);
+  say_failures();
 }
 
 }  // namespace verbatim::shm

@@ -73,8 +73,11 @@ struct Cq : verbatim::Cq {
   /// Polls after arming during which rings are not made hot: arming would only demote them again.
   std::uint32_t event_mode = 0;
   std::uint32_t contenders =
-      0;                    ///< messages of rings that found no hot place since the last ageing
-  bool has_broken = false;  ///< a member met a receive error: break_marked_qps() has work
+      0;  ///< messages of rings that found no hot place since the last ageing
+  /// Not 0: settle_marks() has work.
+  std::uint8_t marks = 0;
+  static constexpr std::uint8_t kBroken = 1;  ///< a member met a receive error
+  static constexpr std::uint8_t kUnsaid = 2;  ///< a member's first failure is not in the log yet
   Completion* ring = nullptr;
   CompletionTime* times = nullptr;  ///< beside the ring, of a queue with timestamps
   DoorbellBlock* doorbells = nullptr;

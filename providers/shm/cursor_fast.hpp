@@ -33,7 +33,7 @@ template <bool kStamped>
   Cq::Cursor& cursor = cq.cursor;
   ibv_wc* const wc = cursor.first();
   int got;
-  bool broken;
+  bool marked;
   {
     DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
     if constexpr (kStamped) stamp_next(cq);
@@ -41,15 +41,15 @@ template <bool kStamped>
     if (got < kMost) got += poll_rings(cq, kMost - got, wc + got);
     if (got < kMost && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
       got += poll_doorbells(cq, kMost - got, wc + got);
-    broken = cq.has_broken;
+    marked = cq.marks != 0;
     if (got != 0) {
       cursor.marked.store(0, std::memory_order_relaxed);
       cursor.at.store(wc - 1, std::memory_order_relaxed);
       cursor.last.store(wc + got - 1, std::memory_order_relaxed);
     }
   }
-  if (broken) [[unlikely]]
-    break_marked_qps(cq);
+  if (marked) [[unlikely]]
+    settle_marks(cq);
   return got != 0;
 }
 

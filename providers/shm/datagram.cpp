@@ -148,7 +148,7 @@ void address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) no
 bool send_datagram_now(Qp& qp, const ibv_send_wr& wr) noexcept {
   if (qp.queued() != 0 || qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS ||
       wr.num_sge != 1 || wr.sg_list == nullptr || wr.sg_list->length > Slot::kInlineBytes ||
-      qp.sq_next - qp.sq_polled.load(std::memory_order_acquire) >= qp.sq_entries)
+      qp.in_send_queue() >= qp.sq_entries)
     return false;
   Qp* lane = find_lane(qp, wr.wr.ud.remote_qpn);
   if (lane == nullptr || lane->remote == nullptr ||
@@ -177,7 +177,8 @@ bool send_datagram_now(Qp& qp, const ibv_send_wr& wr) noexcept {
               sge.length, wr.imm_data);
     }
   }
-  const std::uint32_t sq_index = qp.sq_next++;
+  const auto sq_index = static_cast<std::uint32_t>(qp.sq_next++);
+  qp.sent_bytes += sge.length;
   if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all) {
     LockGuard<BiasedLock> guard(qp.send_cq->lock);
     push_locked(*qp.send_cq, {wr.wr_id, &qp, 0, sq_index, IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});

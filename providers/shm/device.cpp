@@ -13,6 +13,7 @@
 #include "providers/shm/cursor.hpp"
 #include "providers/shm/device_memory.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/failures.hpp"
 #include "providers/shm/fork.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
@@ -216,7 +217,9 @@ int query_pkey(verbatim::Context&, std::uint8_t port, int index, __be16& pkey) n
 }
 
 int get_async_event(verbatim::Context& context, ibv_async_event& event) noexcept {
-  return static_cast<Context&>(context).events.get(event);
+  const int error = static_cast<Context&>(context).events.get(event);
+  say_failures();  // what the event is about, before the program acts on it
+  return error;
 }
 
 }  // namespace verbatim::shm

@@ -5,6 +5,7 @@
 
 #include <new>
 
+#include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
@@ -40,6 +41,8 @@ void retire_qp(Qp& qp) noexcept {
   qp.session = 0;
   qp.hot_index = Qp::kNotHot;
   qp.watch_index = Qp::kNotWatched;
+  ::new (&qp.failures.lock) SpinLock;
+  qp.failures.is_unsaid = false;
   ::new (&qp.rq_lock) BiasedLock;
   ::new (&qp.domain_lock) BiasedLock;
   ::new (&qp.control) Mutex;
@@ -58,6 +61,7 @@ void retire_cq(Cq& cq) noexcept {
 
 void retire_in_child() noexcept {
   ::new (&live.mutex) Mutex;
+  forget_unsaid_in_child();
   live.service_active.store(0, std::memory_order_relaxed);
   live.watched_count = 0;
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {

@@ -15,8 +15,9 @@ namespace verbatim::shm {
 /// What keeps a poll from its fast way: completions that the cursor has kept, which are given first
 /// (their number), and sends that wait, which are moved on.
 [[gnu::cold, gnu::noinline]] int poll_pending(Cq& cq, int room, ibv_wc* wc) noexcept;
-/// QPs that a received message broke are moved to the error state, outside the CQ's lock.
-[[gnu::cold, gnu::noinline]] void break_marked_qps(Cq& cq) noexcept;
+/// Does what a poll may not do under the CQ's lock: QPs that a received message broke are moved to
+/// the error state, and failures are said in the log.
+[[gnu::cold, gnu::noinline]] void settle_marks(Cq& cq) noexcept;
 
 inline void take_stored(Cq& cq, std::uint32_t head, ibv_wc& wc) noexcept {
   const Completion& c = cq.ring[head & cq.mask];
@@ -33,7 +34,7 @@ inline void take_stored(Cq& cq, std::uint32_t head, ibv_wc& wc) noexcept {
   wc.slid = 0;
   wc.sl = 0;
   wc.dlid_path_bits = 0;
-  if (c.frees_send_queue) c.qp->sq_polled.store(c.sq_index + 1, std::memory_order_release);
+  if (c.frees_send_queue) c.qp->own->polled.store(c.sq_index + 1, std::memory_order_release);
 }
 
 [[gnu::always_inline]] inline int poll_stored(Cq& cq, int room, ibv_wc* wc) noexcept {
@@ -98,17 +99,17 @@ inline bool something_came(const Cq& cq) noexcept {
   }
   if (!something_came(cq)) return 0;
   int got = 0;
-  bool broken = false;
+  bool marked = false;
   {
     DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
     got = poll_stored(cq, room, wc);
     if (got < room) got += poll_rings(cq, room - got, wc + got);
     if (got < room && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
       got += poll_doorbells(cq, room - got, wc + got);
-    broken = cq.has_broken;
+    marked = cq.marks != 0;
   }
-  if (broken) [[unlikely]]
-    break_marked_qps(cq);
+  if (marked) [[unlikely]]
+    settle_marks(cq);
   return got;
 }
 

@@ -9,6 +9,7 @@
 #include "providers/shm/device.hpp"
 #include "providers/shm/device_memory.hpp"
 #include "providers/shm/domain.hpp"
+#include "providers/shm/failures.hpp"
 #include "providers/shm/hot.hpp"
 #include "providers/shm/multicast.hpp"
 #include "providers/shm/qp.hpp"
@@ -80,6 +81,7 @@ struct Shm : SoftChannelVerbs {
   static constexpr auto open_qp = shm::open_qp;
   static constexpr auto modify_qp = shm::modify_qp;
   static constexpr auto query_qp = shm::query_qp;
+  static constexpr auto explain_qp = shm::explain_qp;
   static constexpr auto destroy_qp = shm::destroy_qp;
   static constexpr auto attach_mcast = shm::attach_mcast;
   static constexpr auto detach_mcast = shm::detach_mcast;

@@ -8,6 +8,7 @@
 
 #include "providers/shm/context.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/receive.hpp"
@@ -37,6 +38,7 @@ int reset(Qp& qp) noexcept {
     qp.own->accepts.store(0, std::memory_order_seq_cst);
     qp.mode.store(IBV_QPS_RESET, std::memory_order_release);
     qp.plain.state = IBV_QPS_RESET;
+    poke(qp.own->state, IBV_QPS_RESET);
     qp.fast = false;
     drop_sends(qp);
   }
@@ -75,7 +77,9 @@ int reset(Qp& qp) noexcept {
   if (!qp.lingering) detach(qp);
   qp.sq_next = 0;
   qp.first_flush = IBV_WC_WR_FLUSH_ERR;
-  qp.sq_polled.store(0, std::memory_order_relaxed);
+  forget_failures(qp);
+  qp.sent_bytes = 0;
+  qp.own->polled.store(0, std::memory_order_relaxed);
   reset_record(qp);
   return 0;
 }
@@ -153,9 +157,11 @@ void reset_record(Qp& qp) noexcept {
   poke(record.refused, 0u);
   record.stream_consumed.store(0, std::memory_order_relaxed);
   record.served.store(0, std::memory_order_relaxed);
+  poke(record.received_bytes, 0);
 }
 
 void free_qp(Qp& qp) noexcept {
+  forget_failures(qp);
   std::free(qp.queue);
   std::free(qp.queue_sges);
   std::free(qp.queue_inline);
@@ -185,16 +191,17 @@ void SendLock::take_slowly() noexcept {
 void enter_error(Qp& qp) noexcept {
   qp.mode.store(IBV_QPS_ERR, std::memory_order_release);
   __atomic_store_n(&qp.plain.state, IBV_QPS_ERR, __ATOMIC_RELAXED);  // query_qp may look
+  poke(qp.own->state, IBV_QPS_ERR);
   qp.own->accepts.store(0, std::memory_order_seq_cst);
   qp.fast = false;
   if (qp.datagrams != nullptr) stop_accepting(qp);
-  if (qp.xrc == XrcRole::kTarget) show_state(qp);
   announce(qp);
 }
 
 void stop_sending(Qp& qp) noexcept {
   qp.mode.store(IBV_QPS_SQE, std::memory_order_release);
   __atomic_store_n(&qp.plain.state, IBV_QPS_SQE, __ATOMIC_RELAXED);
+  poke(qp.own->state, IBV_QPS_SQE);
   qp.fast = false;
 }
 
@@ -216,7 +223,6 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
   if (to == IBV_QPS_RESET) {
     if (const int error = reset(qp); error != 0) return error;
     apply_attributes(qp, attr, mask);
-    if (qp.xrc == XrcRole::kTarget) show_state(qp);
     return 0;
   }
   if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
@@ -228,7 +234,10 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
     // The data path may have met an error since the check: only ERR and RESET lead out of it.
     if (qp.plain.state != from && to != IBV_QPS_ERR) return EINVAL;
     if (to == IBV_QPS_ERR) {
-      if (qp.mode.load(std::memory_order_relaxed) != IBV_QPS_ERR) enter_error(qp);
+      if (qp.mode.load(std::memory_order_relaxed) != IBV_QPS_ERR) {
+        note_ordered(qp);
+        enter_error(qp);
+      }
       flush_sends(qp);
       apply_attributes(qp, attr, mask);
     } else {
@@ -236,7 +245,7 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
       if (to >= IBV_QPS_INIT) change_record(qp, attr, mask);
       apply_attributes(qp, attr, mask);
       qp.mode.store(to, std::memory_order_release);
-      if (qp.xrc == XrcRole::kTarget) show_state(qp);
+      poke(qp.own->state, to);
       if (to == IBV_QPS_SQD) {
         qp.fast = false;
         if (qp.queued() == 0 && attr.en_sqd_async_notify != 0 &&
@@ -266,6 +275,7 @@ int query_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int, ibv_qp_init_attr&) no
 
 int destroy_qp(verbatim::Qp& handle) noexcept {
   Qp& qp = static_cast<Qp&>(handle);
+  say_failures();
   if (qp.xrc == XrcRole::kOpened) return close_opened(qp);
   if (qp.xrc == XrcRole::kTarget) return destroy_target(qp);
   if (const int error = end_qp(qp); error != 0) return error;

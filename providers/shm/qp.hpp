@@ -17,6 +17,8 @@
 #include "providers/shm/cq.hpp"
 #include "providers/shm/fabric/layout.hpp"
 #include "providers/shm/fabric/peer.hpp"
+#include "providers/shm/failure_record.hpp"
+#include "providers/shm/region_fast.hpp"
 #include "providers/shm/shared_receive.hpp"
 #include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/mutex.hpp"
@@ -94,6 +96,7 @@ struct Progress {
   std::uint64_t done = 0;    ///< bytes that went through the window, or of an RDMA operation
   std::uint64_t placed = 0;  ///< bytes up to which the message is where it belongs
   Slot* slot = nullptr;      ///< of the streaming message
+  std::uint64_t waiting_since = 0;
   std::uint64_t deadline = 0;  ///< now_ns() at which the wait becomes an error; ~0: never
   std::uint64_t meeting_until =
       0;  ///< how long the process may take to be met; 0: it is not looked for
@@ -221,7 +224,8 @@ struct Qp : verbatim::Qp {
 
   // --- send side, written per message
   alignas(kCacheLine) std::uint64_t sent = 0;  ///< receives of the peer that we have used up
-  std::uint32_t sq_next = 0;                   ///< work requests posted
+  std::uint64_t sq_next = 0;                   ///< work requests posted
+  std::uint64_t sent_bytes = 0;                ///< of those that are done
   std::uint32_t queue_head = 0;                ///< pending ones: [queue_head, queue_tail)
   std::uint32_t queue_tail = 0;
   std::uint64_t produced = 0;       ///< stream bytes
@@ -243,10 +247,8 @@ struct Qp : verbatim::Qp {
   std::uint64_t ask_sequence = 0;
   std::uint64_t bounce = 0;  ///< chunk for tier D, 0: none yet
 
-  // --- read by posters, written by whoever polls the send CQ
-  alignas(kCacheLine) std::atomic<std::uint32_t> sq_polled{0};
   /// In a CQ's list of QPs with pending sends.
-  Qp* next_pending = nullptr;
+  alignas(kCacheLine) Qp* next_pending = nullptr;
   std::atomic<bool> is_pending{false};
 
   // --- receive side: consumption, under the receive CQ's lock
@@ -270,7 +272,7 @@ struct Qp : verbatim::Qp {
   std::uint64_t ending_message = ~std::uint64_t{0};  ///< whose window was closed last
   std::uint64_t ended_messages = 0;                  ///< of those below it, nobody copies any more
   QuietWait ending{};
-  bool broken = false;  ///< met an error that must end the QP, see break_marked_qps()
+  bool broken = false;  ///< met an error that must end the QP, see settle_marks()
   bool lied = false;    ///< and no honest peer brings one about
   std::atomic<std::uint64_t> rq_head{0};
   Qp* next_same_bit = nullptr;  ///< CQ members that share a doorbell bit
@@ -299,6 +301,7 @@ struct Qp : verbatim::Qp {
   Qp* next_orphan = nullptr;
   Qp* next_live = nullptr;
   Qp* prev_live = nullptr;
+  FailureRecord failures;
 
   static constexpr std::uint32_t kNotHot = ~0u;
   static constexpr std::uint32_t kNotWatched = ~0u;
@@ -307,6 +310,15 @@ struct Qp : verbatim::Qp {
 
   KeyHolder keys() const noexcept { return {own_regions, own_region_capacity, pd_number}; }
   std::uint32_t queued() const noexcept { return queue_tail - queue_head; }
+  /// For tools, on the line that the end of the send lock's hold writes.
+  void show_counts() const noexcept {
+    poke(own->posted, sq_next);
+    poke(own->sent_bytes, sent_bytes);
+  }
+  /// Work requests that have a place in the send queue.
+  std::uint32_t in_send_queue() const noexcept {
+    return static_cast<std::uint32_t>(sq_next) - own->polled.load(std::memory_order_acquire);
+  }
   /// Of the next message: which lap of the ring it belongs to.
   std::uint32_t lap() const noexcept {
     return static_cast<std::uint32_t>(sent >> remote_rq_log) + 1;
@@ -356,6 +368,7 @@ class SendLock {
   /// Release: whoever waits for the word sees all our copies done. Pairs with await_quiet().
   ~SendLock() {
     if (held_ == Held::kNot) return;
+    qp_.show_counts();
     word_.store(value_ + 1, std::memory_order_release);
     if (held_ != Held::kPlainly) [[unlikely]]
       qp_.domain_lock.unlock();

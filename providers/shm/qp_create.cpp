@@ -107,6 +107,10 @@ void fill_record(const Qp& qp, std::uint32_t entries, std::uint32_t speaks_for) 
   poke(own.type, qp.plain.qp_type);
   poke(own.speaks_for, speaks_for);
   poke(own.lane, 0);
+  poke(own.state, IBV_QPS_RESET);
+  poke(own.sq_entries, qp.sq_entries);
+  own.errors.store(0, std::memory_order_relaxed);
+  own.polled.store(0, std::memory_order_relaxed);
   poke(own.qkey, 0);
   own.domain = {};
   poke(own.device, Context::of(qp.plain.context).device.index);

@@ -3,6 +3,7 @@
 
 #include "providers/shm/datagram.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/reach.hpp"
@@ -29,10 +30,12 @@ std::uint32_t lap_in_ring(const Qp& qp, std::uint64_t index) noexcept {
 }
 
 /// Ends the receive in an error, and the QP with it once the CQ's lock is free.
-Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, ibv_wc_status status,
-                   ibv_wc& wc) noexcept {
+Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, std::uint64_t length,
+                   ibv_wc_status status, ibv_wc& wc) noexcept {
+  note_failed_receive(qp, {receive.wr_id, receive.sges, receive.num_sge}, length, status);
   fill_receive(wc, qp, receive.wr_id, 0, 0);
   wc.status = status;
+  qp.own->errors.fetch_add(1, std::memory_order_relaxed);
   finish_message(qp, index);
   // Who is in the middle of it learns why, once it sees that we accept no more.
   if (status == IBV_WC_LOC_PROT_ERR) poke(qp.own->refused, 1u);
@@ -40,7 +43,7 @@ Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, ibv_wc_s
   qp.rx_session = ~std::uint64_t{0};
   qp.broken = true;
   qp.lied = qp.lied || status == IBV_WC_LOC_QP_OP_ERR;
-  qp.recv_cq->has_broken = true;
+  qp.recv_cq->marks |= Cq::kBroken;
   return Taken::kCompletion;
 }
 
@@ -107,6 +110,7 @@ Taken take_shared_small(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) n
   }
   copy_small(to.at + qp.headroom, slot.data, bytes);
   fill_receive(wc, qp, wr_id, bytes, h);
+  count_received(qp, bytes);
   if (qp.lane.face != nullptr) describe_arrival(qp, &to, 1, slot, h, wc);
   finish_message(qp, index);
   return Taken::kCompletion;
@@ -128,7 +132,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
     if (qp.srq != nullptr) return Taken::kStarved;
     // No receive was posted for it: only a faulty sender does this. Nothing can be completed.
     qp.broken = qp.lied = true;
-    qp.recv_cq->has_broken = true;
+    qp.recv_cq->marks |= Cq::kBroken;
     return Taken::kNothing;
   }
   const SlotKind kind = header::kind(h);
@@ -137,7 +141,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
       kind == SlotKind::kInline ? header::inline_length(h) : peek(slot.large.length);
   const std::uint64_t start = peek(slot.large.offset);
   if (kind == SlotKind::kFault) {
-    return fail_receive(qp, index, receive,
+    return fail_receive(qp, index, receive, start,
                         length == IBV_WC_LOC_LEN_ERR    ? IBV_WC_LOC_LEN_ERR
                         : length == IBV_WC_LOC_PROT_ERR ? IBV_WC_LOC_PROT_ERR
                         : is_xrc_lane(qp)               ? IBV_WC_WR_FLUSH_ERR  // see abort_stream()
@@ -152,25 +156,26 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
         hold(qp, index, scratch);
         return Taken::kNotYet;
       case Ended::kWrong:  // its owner was faster
-        return fail_receive(qp, index, receive, IBV_WC_REM_INV_REQ_ERR, wc);
+        return fail_receive(qp, index, receive, length, IBV_WC_REM_INV_REQ_ERR, wc);
     }
   }
   LocalRange ranges[kMaxSge];
   std::uint32_t count = 0;  // of those that were looked up: a lie about the rest moves nothing
-  if (length > kMaxMessage) return fail_receive(qp, index, receive, IBV_WC_LOC_LEN_ERR, wc);
+  if (length > kMaxMessage) return fail_receive(qp, index, receive, length, IBV_WC_LOC_LEN_ERR, wc);
   const bool of_write = (header::flags(h) & header::kWriteImmediate) != 0;
   if (kind == SlotKind::kPlaced && !of_write) {
     // It came whole while its keys were sound; what has become of them since does not matter.
-    if (length > room_of(receive)) return fail_receive(qp, index, receive, IBV_WC_LOC_LEN_ERR, wc);
+    if (length > room_of(receive))
+      return fail_receive(qp, index, receive, length, IBV_WC_LOC_LEN_ERR, wc);
   } else if (!of_write && length + qp.headroom != 0) {
     const ibv_wc_status status = receive_ranges(qp, receive, length + qp.headroom, ranges);
-    if (status != IBV_WC_SUCCESS) return fail_receive(qp, index, receive, status, wc);
+    if (status != IBV_WC_SUCCESS) return fail_receive(qp, index, receive, length, status, wc);
     count = receive.num_sge;
   }
   switch (kind) {
     case SlotKind::kInline:
       if (length > Slot::kInlineBytes)
-        return fail_receive(qp, index, receive, IBV_WC_LOC_QP_OP_ERR, wc);
+        return fail_receive(qp, index, receive, length, IBV_WC_LOC_QP_OP_ERR, wc);
       scatter(ranges, count, qp.headroom, slot.data, length);
       break;
     case SlotKind::kWindow:
@@ -183,15 +188,17 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
         hold(qp, index, scratch);
         return Taken::kNotYet;
       }
-      if (pull == Pull::kBroken) return fail_receive(qp, index, receive, IBV_WC_LOC_QP_OP_ERR, wc);
+      if (pull == Pull::kBroken)
+        return fail_receive(qp, index, receive, length, IBV_WC_LOC_QP_OP_ERR, wc);
       break;
     }
     case SlotKind::kPlaced:
       break;
     default:
-      return fail_receive(qp, index, receive, IBV_WC_LOC_QP_OP_ERR, wc);
+      return fail_receive(qp, index, receive, length, IBV_WC_LOC_QP_OP_ERR, wc);
   }
   fill_receive(wc, qp, receive.wr_id, static_cast<std::uint32_t>(length), h);
+  count_received(qp, length);
   if (qp.lane.face != nullptr) describe_arrival(qp, ranges, count, slot, h, wc);
   if (header::invalidates(h)) {
     wc.wc_flags |= IBV_WC_WITH_INV;
@@ -221,6 +228,7 @@ int flush_datagrams(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
   for (; got < room && take_receive(qp, taken); ++got) {
     fill_receive(wc[got], qp, taken.wr_id, 0, 0);
     wc[got].status = IBV_WC_WR_FLUSH_ERR;
+    qp.own->errors.fetch_add(1, std::memory_order_relaxed);
   }
   more = got == room;
   return got;
@@ -276,6 +284,7 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
     const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
     fill_receive(wc[got], qp, qp.rq.wr_ids[qp.rq.at(index)], 0, 0);
     wc[got++].status = IBV_WC_WR_FLUSH_ERR;
+    qp.own->errors.fetch_add(1, std::memory_order_relaxed);
     finish_receive(qp, index);
   }
   say_last_receive(qp);

@@ -50,6 +50,11 @@ inline void finish_receive(Qp& qp, std::uint64_t index) noexcept {
   qp.own->consumed.store(index + 1, std::memory_order_release);
 }
 
+/// For tools; on the line that finish_receive() writes.
+inline void count_received(Qp& qp, std::uint64_t bytes) noexcept {
+  poke(qp.own->received_bytes, peek(qp.own->received_bytes) + bytes);
+}
+
 /// REQUIRES: the receive CQ's lock; `h` was loaded from `slot` (acquire) and carries the right lap.
 [[gnu::always_inline]] inline Taken take_message(Qp& qp, const Slot& slot, std::uint64_t h,
                                                  ibv_wc& wc) noexcept {
@@ -72,6 +77,7 @@ inline void finish_receive(Qp& qp, std::uint64_t index) noexcept {
     copy_small(to, slot.data, bytes);
   }
   fill_receive(wc, qp, qp.rq.wr_ids[at], bytes, h);
+  count_received(qp, bytes);
   finish_receive(qp, index);
   return Taken::kCompletion;
 }

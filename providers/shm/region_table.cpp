@@ -48,7 +48,10 @@ int RegionTable::take(std::uint32_t& key) noexcept {
       free_head_ = next_[index];
       if (free_head_ == 0) free_tail_ = 0;
     }
-    if (index != 0) ++generation_[index];
+    if (index != 0) {
+      ++generation_[index];
+      segment.head().key_count.fetch_add(1, std::memory_order_relaxed);
+    }
   }
   if (index == 0) {
     log_error("all %u memory region keys are in use: deregister some", segment.head().mr_capacity);
@@ -123,6 +126,7 @@ int RegionTable::retire(std::uint32_t key, bool may_be_written) noexcept {
 }
 
 void RegionTable::give_back(std::uint32_t index) noexcept {
+  Node::get().segment().head().key_count.fetch_sub(1, std::memory_order_relaxed);
   LockGuard<SpinLock> guard(lock_);
   next_[index] = 0;
   if (free_tail_ != 0)

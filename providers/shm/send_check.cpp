@@ -84,7 +84,7 @@ int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
     if (bytes > qp.max_inline) return EINVAL;
   }
   if (const int error = check_form(wr); error != 0) return error;
-  if (qp.sq_next - qp.sq_polled.load(std::memory_order_acquire) >= qp.sq_entries) return ENOMEM;
+  if (qp.in_send_queue() >= qp.sq_entries) return ENOMEM;
   return 0;
 }
 

@@ -62,6 +62,7 @@ class PostLock {
   /// Release: as SendLock's.
   ~PostLock() {
     std::atomic<std::uint64_t>& word = qp_.own->active;
+    qp_.show_counts();
     word.store(word.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     if constexpr (kDomain) qp_.domain_lock.unlock();
   }
@@ -225,7 +226,8 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   std::uint16_t opcode;
   if (!qp.fast || !perform_fast(qp, wr, opcode)) [[unlikely]]
     return false;
-  const std::uint32_t sq_index = qp.sq_next++;
+  const auto sq_index = static_cast<std::uint32_t>(qp.sq_next++);
+  qp.sent_bytes += wr.sg_list->length;
   if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
     completions.push({wr.wr_id, &qp, 0, sq_index, opcode, IBV_WC_SUCCESS, true, 0});
   return true;
@@ -237,7 +239,7 @@ template <bool kDomain>
   const PostLock<kDomain> lock(qp);
   CompletionWriter completions(*qp.send_cq);
   for (; wr != nullptr; wr = wr->next) {
-    const bool has_room = qp.sq_next - qp.sq_polled.load(std::memory_order_relaxed) < qp.sq_entries;
+    const bool has_room = qp.in_send_queue() < qp.sq_entries;
     if (has_room && post_one_fast(qp, *wr, completions)) [[likely]]
       continue;
     completions.let_go();

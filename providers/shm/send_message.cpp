@@ -231,8 +231,8 @@ void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_le
     ring_peer(qp, (flags & header::kSolicited) != 0);
 }
 
-void publish_fault(Qp& qp, ibv_wc_status status) noexcept {
-  next_slot(qp).large = {static_cast<std::uint64_t>(status), 0, 0};
+void publish_fault(Qp& qp, ibv_wc_status status, std::uint64_t length) noexcept {
+  next_slot(qp).large = {static_cast<std::uint64_t>(status), length, 0};
   publish(qp, SlotKind::kFault, header::kSolicited, 0, 0);
 }
 
@@ -266,7 +266,8 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
       break;
   }
   if (send.length + qp.headroom > room) {
-    publish_fault(qp, IBV_WC_LOC_LEN_ERR);
+    qp.failures.refused_room = room - qp.headroom;
+    publish_fault(qp, IBV_WC_LOC_LEN_ERR, send.length);
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, kToldInReceive);
   }
   if (send.to_group) {

@@ -6,6 +6,7 @@
 
 #include "providers/shm/datagram.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/failures.hpp"
 #include "providers/shm/fork.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/null_memory.hpp"
@@ -117,13 +118,17 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
     send.num_sge = 1;
     send.is_inline = true;
   }
-  send.sq_index = qp.sq_next++;
+  send.sq_index = static_cast<std::uint32_t>(qp.sq_next++);
   ++qp.queue_tail;
   return 0;
 }
 
 /// `by_domain`: the send lock is held by the thread of the queue pair's domain.
 void complete_send(Qp& qp, const PendingSend& send, ibv_wc_status status, bool by_domain) noexcept {
+  if (status == IBV_WC_SUCCESS)
+    qp.sent_bytes += is_at_home(send.opcode) ? 0 : send.length;
+  else
+    qp.own->errors.fetch_add(1, std::memory_order_relaxed);
   if (status == IBV_WC_SUCCESS && (send.flags & IBV_SEND_SIGNALED) == 0 && !qp.signal_all) return;
   const bool returns_bytes = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
   const auto bytes = static_cast<std::uint32_t>(is_atomic(send.opcode) ? 8 : send.length);
@@ -249,7 +254,7 @@ void advance(Qp& qp, SendLock& lock) noexcept {
       if (qp.may_lose) result = lose(qp, result);
     }
     if (result.kind == Step::Kind::kFail) {
-      if (result.tell != 0) tell_fault(qp, result.tell);
+      if (result.tell != 0) tell_fault(qp, result.tell, result.status);
       fail_sends(qp, result.status);
       if (is_dead(qp)) raise_qp_event(qp, IBV_EVENT_QP_FATAL);  // as service_hooks.cpp would have
       return;
@@ -283,6 +288,7 @@ int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
 }
 
 void flush_sends(Qp& qp) noexcept {
+  if (qp.queued() != 0 && qp.first_flush != IBV_WC_WR_FLUSH_ERR) want_said(qp);
   while (qp.queued() != 0) {
     complete_send(qp, head_of(qp), qp.first_flush, false);
     qp.first_flush = IBV_WC_WR_FLUSH_ERR;
@@ -291,6 +297,7 @@ void flush_sends(Qp& qp) noexcept {
 }
 
 void fail_sends(Qp& qp, ibv_wc_status status) noexcept {
+  note_failed_send(qp, status);
   // An unreliable one goes on receiving (IBTA 10.3.1.6).
   if (qp.may_lose && is_local(status))
     stop_sending(qp);

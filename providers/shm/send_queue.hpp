@@ -91,7 +91,8 @@ CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept;
 void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_length,
              std::uint32_t immediate) noexcept;
 Slot& next_slot(Qp& qp) noexcept;
-/// Publishes, in place of a message, that the receive it would use up ends in `status`.
-void publish_fault(Qp& qp, ibv_wc_status status) noexcept;
+/// Publishes, in place of a message, that the receive it would use up ends in `status`; `length` is
+/// that of the message, for whoever explains it.
+void publish_fault(Qp& qp, ibv_wc_status status, std::uint64_t length = 0) noexcept;
 
 }  // namespace verbatim::shm

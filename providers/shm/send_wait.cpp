@@ -24,13 +24,7 @@ std::uint64_t deadline_of(const Qp& qp, Wait wait) noexcept {
            (of_service && qp.retry_ns < kServicePatienceNs ? kServicePatienceNs : qp.retry_ns);
   }
   if (qp.rnr_retry == 7) return kForEver;
-  // IBTA table 45: the 32 codes of the RNR timer in units of 10 us.
-  static constexpr std::uint32_t kTens[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
-                                              16,    24,   32,   48,    64,    96,    128,   192,
-                                              256,   384,  512,  768,   1024,  1536,  2048,  3072,
-                                              4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
-  const std::uint32_t code = peek(qp.remote->min_rnr_timer) & 31u;
-  return now_ns() + std::uint64_t{qp.rnr_retry} * kTens[code] * 10'000;
+  return now_ns() + qp.rnr_retry * rnr_timer_ns(peek(qp.remote->min_rnr_timer));
 }
 
 ibv_wc_status status_of_timeout(Wait wait) noexcept {
@@ -39,6 +33,15 @@ ibv_wc_status status_of_timeout(Wait wait) noexcept {
 }
 
 }  // namespace
+
+// IBTA table 45: the 32 codes of the RNR timer in units of 10 us.
+std::uint64_t rnr_timer_ns(std::uint32_t code) noexcept {
+  static constexpr std::uint32_t kTens[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
+                                              16,    24,   32,   48,    64,    96,    128,   192,
+                                              256,   384,  512,  768,   1024,  1536,  2048,  3072,
+                                              4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
+  return std::uint64_t{kTens[code & 31u]} * 10'000;
+}
 
 bool is_local(ibv_wc_status status) noexcept {
   return status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR ||
@@ -54,6 +57,7 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
   if (is_dead(qp)) return Step::fails(IBV_WC_RETRY_EXC_ERR);
   if (progress.wait != wait) {
     progress.wait = wait;
+    progress.waiting_since = now_ns();
     progress.deadline = deadline_of(qp, wait);
   }
   if (progress.deadline == kForEver) return Step::waits(wait);
@@ -80,7 +84,7 @@ Step lose(Qp& qp, const Step& result) noexcept {
   switch (result.kind) {
     case Step::Kind::kFail:
       if (is_local(result.status)) return result;
-      if (result.tell == kToldInReceive) tell_fault(qp, result.tell);
+      if (result.tell == kToldInReceive) tell_fault(qp, result.tell, result.status);
       return Step::done();
     case Step::Kind::kWait: {
       if (qp.datagrams != nullptr) return result;

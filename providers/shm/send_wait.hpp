@@ -17,6 +17,9 @@ Step judge_wait(Qp& qp, Wait wait) noexcept;
 /// wrong on our own side is an error. But for processes that are about to meet.
 Step lose(Qp& qp, const Step& result) noexcept;
 
+/// What a code of min_rnr_timer means.
+std::uint64_t rnr_timer_ns(std::uint32_t code) noexcept;
+
 /// What is wrong on our own side.
 bool is_local(ibv_wc_status status) noexcept;
 

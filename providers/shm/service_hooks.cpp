@@ -4,6 +4,7 @@
 #include <bit>
 #include <iterator>
 
+#include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/poll_fast.hpp"
@@ -186,6 +187,7 @@ void look_again(Qp& qp) noexcept {
 void sweep() noexcept {
   retire_parked();
   end_orphans();
+  say_failures();
   LockGuard<Mutex> guard(live.mutex);
   const std::uint32_t end = Node::get().segment().head().qp_capacity;
   std::uint32_t looked = 0;

@@ -5,6 +5,7 @@
 
 #include "providers/shm/address_space.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/null_memory.hpp"
@@ -161,12 +162,20 @@ ibv_wc_status perform(Qp& qp, const Peer& peer, const Request& request,
 
 /// The requester met a fault that is ours by the rules: our half ends too, polled or not. `event`
 /// is the asynchronous event that says so, unless a receive completion does.
-void suffer_fault(Qp& qp, std::uint64_t event) noexcept {
+void suffer_fault(Qp& qp, const Peer& peer, const Request& request) noexcept {
+  const std::uint64_t event = request.length;
   if (qp.lane.face != nullptr) return;  // the receive that says so ends the queue pair, when polled
   {
     SendLock lock(qp);
     const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
     if (mode < IBV_QPS_RTR || mode == IBV_QPS_ERR) return;
+    if (event != kToldInReceive) {
+      note_suffered(qp, peer,
+                    {static_cast<std::uint32_t>(request.compare_add),
+                     static_cast<std::uint32_t>(request.compare_add >> 32), request.rkey,
+                     request.address, request.swap});
+      want_said(qp);
+    }
     enter_error(qp);
     flush_sends(qp);
   }
@@ -197,7 +206,7 @@ void serve(Qp& qp) noexcept {
                         peek(record.bounce)};
   qp.served = asked;
   if (request.op == static_cast<std::uint32_t>(ServiceOp::kFault)) {
-    suffer_fault(qp, request.length);
+    suffer_fault(qp, *peer, request);
     return;
   }
   std::uint64_t value = 0;
@@ -288,9 +297,16 @@ Reach ask_for_atomic(Qp& qp, const PendingSend& send, std::uint64_t operand,
   return Reach::kService;
 }
 
-void tell_fault(Qp& qp, std::uint32_t event) noexcept {
+void tell_fault(Qp& qp, std::uint32_t event, ibv_wc_status status) noexcept {
   if (qp.remote == nullptr) return;
   qp.told_fault = true;
+  if (qp.queued() != 0) {
+    const PendingSend& send = qp.queue[qp.queue_head % qp.sq_entries];
+    poke(qp.own->rkey, send.rkey);
+    poke(qp.own->address, send.remote_address);
+    poke(qp.own->swap, remote_bytes(send));
+    poke(qp.own->compare_add, std::uint64_t{status} << 32 | send.opcode);
+  }
   ask(qp, ServiceOp::kFault, event);
   qp.progress.asked = 0;  // needs no answer
 }

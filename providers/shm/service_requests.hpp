@@ -26,7 +26,7 @@ Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
 Reach ask_for_atomic(Qp& qp, const PendingSend& send, std::uint64_t operand,
                      std::uint64_t& old) noexcept;
 /// Tells the responder that it met a fault of ours: it enters the error state and raises `event`.
-void tell_fault(Qp& qp, std::uint32_t event) noexcept;
+void tell_fault(Qp& qp, std::uint32_t event, ibv_wc_status status) noexcept;
 
 /// A sequentially consistent atomic on memory that other processes, and the application, may use
 /// too.

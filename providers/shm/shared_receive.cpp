@@ -186,6 +186,7 @@ int create_srq(verbatim::Context& context, const ibv_srq_init_attr_ex& attr,
     }
   }
   *out = srq;
+  Node::get().segment().head().srq_count.fetch_add(1, std::memory_order_relaxed);
   return 0;
 }
 
@@ -221,6 +222,7 @@ int destroy_srq(verbatim::Srq& handle) noexcept {
     if (const int error = withdraw_queue(srq); error != 0) return error;
   Context::of(srq.plain.context).events.retire(srq);
   free_srq(srq);
+  Node::get().segment().head().srq_count.fetch_sub(1, std::memory_order_relaxed);
   return 0;
 }
 

@@ -71,9 +71,7 @@ template <bool kDomain>
   const PostLock<kDomain> lock(qp, typename PostLock<kDomain>::Kept{});
   const WorkEntry* const end = work.next;
   const auto count = static_cast<std::uint32_t>(end - work.first);
-  if (work.notes != 0 || !qp.fast ||
-      qp.sq_next + count - qp.sq_polled.load(std::memory_order_relaxed) > qp.sq_entries)
-      [[unlikely]]
+  if (work.notes != 0 || !qp.fast || qp.in_send_queue() + count > qp.sq_entries) [[unlikely]]
     return complete_slowly(qp);
   work.next = work.first;
   CompletionWriter completions(*qp.send_cq);

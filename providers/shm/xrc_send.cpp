@@ -68,7 +68,7 @@ bool send_to_queue_now(Qp& qp, const ibv_send_wr& wr) noexcept {
   if ((wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) || qp.queued() != 0 ||
       qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || wr.num_sge != 1 ||
       wr.sg_list == nullptr || wr.sg_list->length > Slot::kInlineBytes ||
-      qp.sq_next - qp.sq_polled.load(std::memory_order_acquire) >= qp.sq_entries)
+      qp.in_send_queue() >= qp.sq_entries)
     return false;
   if (qp.remote == nullptr || is_dead(qp) ||
       qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session)
@@ -90,7 +90,8 @@ bool send_to_queue_now(Qp& qp, const ibv_send_wr& wr) noexcept {
           (wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
               ((wr.send_flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u),
           sge.length, wr.imm_data);
-  const std::uint32_t sq_index = qp.sq_next++;
+  const auto sq_index = static_cast<std::uint32_t>(qp.sq_next++);
+  qp.sent_bytes += wr.sg_list->length;
   if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all) {
     LockGuard<BiasedLock> guard(qp.send_cq->lock);
     push_locked(*qp.send_cq, {wr.wr_id, &qp, 0, sq_index, IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});

@@ -252,10 +252,6 @@ void forget_targets_of_parent() noexcept {
   has_orphans.store(false, std::memory_order_relaxed);
 }
 
-void show_state(Qp& target) noexcept {
-  poke(target.own->state, static_cast<std::uint32_t>(target.mode.load(std::memory_order_relaxed)));
-}
-
 void tell_openers(Qp& target, ibv_event_type type) noexcept {
   const std::uint32_t count = (peek(target.own->told) >> 8) + 1;
   poke(target.own->told, count << 8 | (static_cast<std::uint32_t>(type) & 0xff));

@@ -20,8 +20,6 @@ int create_target(verbatim::Context& context, ibv_qp_init_attr_ex& attr,
                   verbatim::Qp** out) noexcept;
 int destroy_target(Qp& target) noexcept;
 
-/// The target's record says what it is now.
-void show_state(Qp& target) noexcept;
 /// So that those who have it open hear of it.
 void tell_openers(Qp& target, ibv_event_type type) noexcept;
 

@@ -33,6 +33,7 @@
 #include <cstdint>
 
 #include "runtime/verbs/device_sink.hpp"
+#include "runtime/verbs/failure.hpp"
 #include "runtime/verbs/handles.hpp"
 
 namespace verbatim {
@@ -138,6 +139,9 @@ struct ProviderTable {
   int (*modify_qp_rate_limit)(Qp&, const ibv_qp_rate_limit_attr&) noexcept;
   /// 1: data arrives in order, 0: not promised. Never an errno.
   int (*query_qp_data_in_order)(Qp&, ibv_wr_opcode, std::uint32_t flags) noexcept;
+  /// The facts of the failure behind a completion in error (null: of the first failure), as they
+  /// were when it happened. ENODATA: none is known.
+  int (*explain_qp)(Qp&, const FailedCompletion*, Failure&) noexcept;
   int (*set_ece)(Qp&, ibv_ece&) noexcept;
   int (*query_ece)(Qp&, ibv_ece&) noexcept;
   /// EALREADY: it is in the group; the application's call succeeds, and one detach ends it.
@@ -264,6 +268,12 @@ struct Missing<P, Name, int (*)(Qp&, ibv_wr_opcode, std::uint32_t) noexcept> {
   static int call(Qp&, ibv_wr_opcode, std::uint32_t) noexcept { return 0; }
 };
 
+/// explain_qp: without facts the runtime says what the status says, so nothing is missed.
+template <class P, SlotName Name>
+struct Missing<P, Name, int (*)(Qp&, const FailedCompletion*, Failure&) noexcept> {
+  static int call(Qp&, const FailedCompletion*, Failure&) noexcept { return EOPNOTSUPP; }
+};
+
 }  // namespace plug
 
 /// The table of P, complete at compile time. A function of P with a slot's name and another
@@ -340,6 +350,7 @@ consteval ProviderTable make_provider_table() {
   VBT_COLD_SLOT(destroy_qp)
   VBT_COLD_SLOT(modify_qp_rate_limit)
   VBT_COLD_SLOT(query_qp_data_in_order)
+  VBT_COLD_SLOT(explain_qp)
   VBT_COLD_SLOT(set_ece)
   VBT_COLD_SLOT(query_ece)
   VBT_COLD_SLOT(attach_mcast)

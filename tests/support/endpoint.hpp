@@ -127,6 +127,9 @@ class Endpoint {
   AsyncEvent take_async_event(std::int32_t wait_ms);
 
   // --- small programs that must not wait for the other side's orders
+  /// vbt_explain_completion's line, or with a negative status that of the queue pair itself; ""
+  /// when there is none.
+  std::vector<std::uint8_t> explain(std::int32_t qp, std::uint64_t wr_id, std::int32_t status);
   /// Keeps `depth` copies of the request in flight until one fails or `enough` have succeeded;
   /// returns all completions that are not successes.
   std::vector<ibv_wc> storm(std::int32_t qp, Request request, std::uint32_t depth,

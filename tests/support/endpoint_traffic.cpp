@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
+#include <verbatim/explain.h>
 
 #include <cerrno>
 #include <cstring>
@@ -155,6 +156,17 @@ std::int32_t Endpoint::take_event(std::int32_t id, std::int32_t wait_ms) {
     if (cqs_[i].handle.get() == named) return static_cast<std::int32_t>(i);
   }
   throw std::runtime_error("the event names no CQ of ours");
+}
+
+std::vector<std::uint8_t> Endpoint::explain(std::int32_t id, std::uint64_t wr_id,
+                                            std::int32_t status) {
+  char text[2048];
+  const int length = status < 0
+                         ? vbt_explain(qp(id), nullptr, text, sizeof text)
+                         : vbt_explain_completion(qp(id), wr_id, static_cast<ibv_wc_status>(status),
+                                                  text, sizeof text);
+  if (length < 0) return {};
+  return {text, text + length};
 }
 
 AsyncEvent Endpoint::take_async_event(std::int32_t wait_ms) {

@@ -23,9 +23,19 @@ void write_all(int fd, std::string_view text) {
   }
 }
 
+/// Tests with thousands of failures look at what the heap has grown by.
+constexpr std::size_t kMostExplanations = 16;
+
 /// A line of the library's, which at its default level are warnings and errors.
 bool is_complaint(std::string_view line) {
   return line.find("verbatim: ") != std::string_view::npos;
+}
+
+/// "verbatim: QP 0x05d000 (RC, process 812 client) ...".
+bool is_explanation(std::string_view line) {
+  const std::size_t at = line.find("verbatim: QP 0x");
+  if (line.find("failures are said here") != std::string_view::npos) return true;
+  return at != std::string_view::npos && line.find(", process ", at) < at + 40;
 }
 
 }  // namespace
@@ -85,7 +95,10 @@ void LogWatch::take_line(const std::string& line) {
   write_all(original_stderr_, line + "\n");
   if (!is_complaint(line)) return;
   const std::lock_guard lock(mutex_);
-  complaints_.push_back(line);
+  if (!is_explanation(line))
+    complaints_.push_back(line);
+  else if (explanations_.size() < kMostExplanations)
+    explanations_.push_back(line);
 }
 
 /// Waits until the reader has seen everything that was written so far.
@@ -105,6 +118,13 @@ std::vector<std::string> LogWatch::complaints() {
   return complaints_;
 }
 
+std::vector<std::string> LogWatch::explanations() {
+  if (original_stderr_ < 0) return {};
+  synchronise();
+  const std::lock_guard lock(mutex_);
+  return explanations_;
+}
+
 void LogWatch::judge() {
   const std::vector<std::string> lines = complaints();
   const std::lock_guard lock(mutex_);
@@ -115,6 +135,7 @@ void LogWatch::judge() {
     EXPECT_TRUE(expected) << "the library complained: " << line;
   }
   complaints_.clear();
+  explanations_.clear();
   allowed_.clear();
 }
 

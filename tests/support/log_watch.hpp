@@ -5,9 +5,11 @@
 //
 //   AllowedLog because_we_ask_for_nonsense("max_send_sge");
 //
-// A test that provokes a complaint says so; every other complaint is a finding. A process logs at
-// its default level then: warnings and errors. The reading thread and the pipe exist from before
-// the first test until after the last.
+// A test that provokes a complaint says so; every other complaint is a finding. The line that
+// explains a failed request (verbatim/explain.h) is none: the completion in error that it is about
+// is the test's to expect or not. Such lines are kept apart. A process logs at its default level
+// then: warnings and errors. The reading thread and the pipe exist from before the first test until
+// after the last.
 #pragma once
 
 #include <condition_variable>
@@ -31,6 +33,8 @@ class LogWatch {
   void judge();
   /// The library's complaints since the last call of judge, announced or not.
   std::vector<std::string> complaints();
+  /// The first of the failures that were explained since then.
+  std::vector<std::string> explanations();
 
   static LogWatch* instance();
 
@@ -47,6 +51,7 @@ class LogWatch {
   unsigned marker_sent_ = 0;
   unsigned marker_read_ = 0;
   std::vector<std::string> complaints_;
+  std::vector<std::string> explanations_;
   std::vector<std::string> allowed_;
   std::thread reader_;
 };

@@ -37,7 +37,7 @@ using EndpointMethods = MethodList<
     &Endpoint::register_as, &Endpoint::change_region, &Endpoint::allocate_null,
     &Endpoint::allocate_device, &Endpoint::copy_from_device, &Endpoint::copy_to_device,
     &Endpoint::allocate_window, &Endpoint::free_window, &Endpoint::bind_window,
-    &Endpoint::window_key>;
+    &Endpoint::window_key, &Endpoint::explain>;
 
 class Side {
  public:
@@ -152,6 +152,16 @@ class Side {
   }
   std::vector<ibv_wc> poll_once(std::int32_t cq, std::uint32_t most) {
     return call<&Endpoint::poll_once>(cq, most);
+  }
+  /// vbt_explain for a completion, and for the queue pair itself.
+  std::string explain(const QpInfo& qp, const ibv_wc& wc) {
+    const auto line =
+        call<&Endpoint::explain>(qp.id, wc.wr_id, static_cast<std::int32_t>(wc.status));
+    return std::string(line.begin(), line.end());
+  }
+  std::string explain(const QpInfo& qp) {
+    const auto line = call<&Endpoint::explain>(qp.id, std::uint64_t{0}, std::int32_t{-1});
+    return std::string(line.begin(), line.end());
   }
   ibv_qp_state state(const QpInfo& qp) {
     return static_cast<ibv_qp_state>(call<&Endpoint::state>(qp.id));

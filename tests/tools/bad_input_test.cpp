@@ -35,7 +35,7 @@ class BadInput : public ::testing::Test {
     EXPECT_TRUE(ending.in_time);
     EXPECT_EQ(ending.signal, 0);
     EXPECT_GT(ending.status, 0);
-    EXPECT_EQ(std::count(ending.err.begin(), ending.err.end(), '\n'), 1) << ending.err;
+    EXPECT_EQ(own_lines(ending.err), 1) << ending.err;
     EXPECT_THAT(ending.err, HasSubstr(says));
   }
 

@@ -276,7 +276,7 @@ TEST_F(ShmPingpong, CtrlCEndsARunInEitherMode) {
     const Ending ending = server.finish();
     EXPECT_TRUE(ending.in_time);
     EXPECT_EQ(ending.status, 1);
-    EXPECT_EQ(std::count(ending.err.begin(), ending.err.end(), '\n'), 2) << ending.err;
+    EXPECT_EQ(own_lines(ending.err), 2) << ending.err;
   }
 }
 

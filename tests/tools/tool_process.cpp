@@ -141,6 +141,13 @@ Ending ToolProcess::finish(std::chrono::milliseconds wait) {
   return ending_;
 }
 
+long own_lines(const std::string& text) {
+  long lines = 0;
+  for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+    if (!text.substr(at, end - at).starts_with("verbatim: QP 0x")) ++lines;
+  return lines;
+}
+
 Ending run(const Program& program, const std::vector<std::string>& arguments,
            std::chrono::milliseconds wait) {
   ToolProcess process(program, arguments);

@@ -63,6 +63,10 @@ class ToolProcess {
   Ending ending_;
 };
 
+/// Lines that it wrote besides those by which the library explains a failed request
+/// (verbatim/explain.h).
+long own_lines(const std::string& text);
+
 /// Runs it to its end.
 Ending run(const Program& program, const std::vector<std::string>& arguments,
            std::chrono::milliseconds wait = kEnding);

@@ -191,6 +191,11 @@ bool FabricFolder::list_blocks(std::uint64_t (&words)[kQpnBlocks / 64]) const no
   return true;
 }
 
+std::uint64_t FabricFolder::number() const noexcept {
+  struct stat status {};
+  return ::fstat(folder_.get(), &status) == 0 ? status.st_ino : 0;
+}
+
 std::uint64_t FabricFolder::changed_at() const noexcept {
   struct stat status {};
   if (::fstat(folder_.get(), &status) != 0) return 0;

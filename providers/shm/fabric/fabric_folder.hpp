@@ -40,6 +40,8 @@ class FabricFolder {
   /// Removes the lock file when no name is left. After the release of our own names.
   void leave() noexcept;
   const char* path() const noexcept { return path_; }
+  /// Tells it from the folders of other fabrics.
+  std::uint64_t number() const noexcept;
 
   /// Takes a block that nobody lives in, looking from a pseudo-random one on; `listener` listens
   /// under its name (non-blocking, close-on-exec). EIO with the cause logged; ENOSPC when all

@@ -65,6 +65,13 @@ struct SegmentHeader {
   /// Places of GroupRecord[kMaxGroups] that were ever used.
   std::atomic<std::uint32_t> group_end;
   std::atomic<std::uint64_t> groups;  ///< offset of that table, 0 until a group is joined
+  // What tools show of the process (verbatim top): counted where objects come and go.
+  std::atomic<std::uint32_t> key_count;  ///< regions and windows
+  std::atomic<std::uint32_t> cq_count;
+  std::atomic<std::uint32_t> srq_count;
+  std::uint32_t reserved;
+  std::uint64_t fabric;  ///< the inode of its rendezvous folder: numbers mean something within one
+  char program[16];      ///< what it calls itself, cut; not always ended by a zero
   std::atomic<std::uint32_t> block_count;
   /// qpn >> 12 of each block; QP `n` of block `blocks[k]` has the table index k * 4096 + (qpn &
   /// 4095).
@@ -166,7 +173,9 @@ enum class SlotKind : std::uint8_t {
   kWindow = 1,  ///< whole in the sender's stream window, from byte `large.offset` on
   kStream = 2,  ///< flowing through the stream window, from byte `large.offset` on
   kPlaced = 3,  ///< already in the receive buffer, `large.length` bytes (also WRITE_WITH_IMM)
-  kFault = 4,   ///< nothing: this receive ends in the ibv_wc_status in `large.length`
+  /// Nothing: this receive ends in the ibv_wc_status in `large.length`; large.offset says how long
+  /// the message was to be.
+  kFault = 4,
 };
 
 /// Slot header: lap 16 | kind 3 | invalidates 1 | flags 4 | inline length 8 | immediate 32 (high to
@@ -225,8 +234,10 @@ enum class ServiceOp : std::uint32_t {
   kCompareSwap = 3,
   kFetchAdd = 4,
   kPlace = 5,  ///< copy `bounce` into posted receive number `address`, from its byte `swap` on
-  kFault = 6,  ///< the requester met a remote error: fail, raise the event in `length`
-  kStore = 7   ///< write `compare_add` as one word
+  /// The requester met a remote error: fail, raise the event in `length`. For the explanation, what
+  /// it had asked for: rkey, address, `swap` bytes, `compare_add` = status << 32 | opcode.
+  kFault = 6,
+  kStore = 7  ///< write `compare_add` as one word
 };
 
 /// Who is meant by an XRC domain: a file's device and inode, or a process and a number of its own.
@@ -261,6 +272,9 @@ struct QpRecord {
   /// all threads pass a fence first.
   static constexpr std::uint64_t kUnfenced = std::uint64_t{1} << 63;
   alignas(kCacheLine) std::atomic<std::uint64_t> active;
+  // For tools: stored with each end of a hold, on the line that is written then.
+  std::uint64_t posted;      ///< work requests ever posted to the send queue
+  std::uint64_t sent_bytes;  ///< of those done, in either direction
 
   // --- line 2: where the peer finds what we send; changes rarely
   /// The receiver's session << 32 | our own generation; 0: nothing to read here (any more).
@@ -269,6 +283,9 @@ struct QpRecord {
   std::atomic<std::uint64_t> window;  ///< the stream window, see namespace window
   std::uint32_t ring_entries;         ///< power of two
   std::uint32_t sq_psn;
+  // For tools:
+  std::atomic<std::uint32_t> errors;  ///< completions that were no success
+  std::uint32_t sq_entries;
 
   // --- line 3: how far we have consumed what the peer sends, and our answers to its service
   // requests
@@ -281,6 +298,7 @@ struct QpRecord {
       answer_value;  ///< an atomic's old value, or where a read's bytes lie in our segment
   /// Of what the peer sends, the messages that have their receive of the shared queue.
   std::atomic<std::uint64_t> served;
+  std::uint64_t received_bytes;  ///< for tools
 
   // --- line 4: our stream's progress, and our request to the peer's service thread
   alignas(kCacheLine) std::atomic<std::uint64_t> stream_produced;
@@ -304,16 +322,21 @@ struct QpRecord {
   std::uint32_t device;  ///< number of its device
   /// Of an XRC target, of its handles, and of an XRC shared receive queue.
   XrcDomainId domain;
-  // Of an XRC target, for those who have it open:
+  // For tools, and for whoever asks why it does not answer; of an XRC target also for those who
+  // have it open:
   std::uint32_t state;  ///< ibv_qp_state
-  std::uint32_t told;   ///< number of asynchronous events << 8 | the last one's type
+  std::uint32_t told;   ///< of an XRC target: number of asynchronous events << 8 | the last's type
 
   /// A shared receive queue of XRC, which peers find by its number like a queue pair.
   static constexpr std::uint32_t kXrcQueue = 0x100;
   /// Says that this process has the XRC target `dest_qpn` open.
   static constexpr std::uint32_t kXrcOpened = 0x101;
+
+  // --- line 6: written by whoever polls the send CQ, read by who posts
+  /// Requests of the send queue whose completions, or later ones, were polled; as posted, cut.
+  alignas(kCacheLine) std::atomic<std::uint32_t> polled;
 };
-static_assert(sizeof(QpRecord) == 6 * kCacheLine);
+static_assert(sizeof(QpRecord) == 7 * kCacheLine);
 
 /// A two-level bitmap of hints. Indices beyond 4095 fold: one bit then stands for several objects.
 struct DoorbellBlock {

@@ -58,6 +58,7 @@ int Node::Parts::open() noexcept {
   if (error != 0) return error;
   error = segment.create();
   if (error != 0) return error;
+  segment.head().fabric = folder.number();
   membarrier_works = register_for_membarrier();
   if (!membarrier_works) {
     log_info("membarrier is refused (%s): peers pay a fence for each message",

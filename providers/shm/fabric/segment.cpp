@@ -147,6 +147,9 @@ int OwnSegment::make_files(std::uint64_t limit) noexcept {
   header.segment_bytes = size_;
   header.identity = random_identity();
   header.pid = ::getpid();
+  static_assert(sizeof header.program == 16);
+  for (std::size_t i = 0; i < sizeof header.program && program_invocation_short_name[i] != 0; ++i)
+    header.program[i] = program_invocation_short_name[i];
   header.mr_table = at.mr_table;
   header.mr_capacity = chosen->regions;
   header.qp_capacity = chosen->qps;

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Failures remembered, told, and said in the log. A line can wait for its reader (a full pipe), so
+// it is written by whoever polls the completion in error, fetches the event or destroys the queue
+// pair, else by the service thread at its next sweep; never under a lock that the data path takes.
+#include <cerrno>
+#include <new>
+
+#include "providers/shm/failures.hpp"
+#include "providers/shm/qp.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/sync/mutex.hpp"
+#include "runtime/verbs/explain.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// One process says no more than so many: ten thousand connections to a peer that dies are one
+/// story.
+constexpr std::uint32_t kMostLines = 1000;
+
+struct Unsaid {
+  Mutex mutex;
+  std::atomic<Qp*> first{nullptr};  ///< written under the mutex
+  std::uint32_t lines = 0;
+};
+constinit Unsaid unsaid;
+
+Qp& known(Qp& qp) noexcept { return qp.lane.face != nullptr ? *qp.lane.face : qp; }
+
+void enqueue(Qp& qp) noexcept {
+  LockGuard<Mutex> guard(unsaid.mutex);
+  FailureRecord& record = qp.failures;
+  if (record.is_unsaid || record.was_said) return;
+  record.is_unsaid = true;
+  record.next_unsaid = unsaid.first.load(std::memory_order_relaxed);
+  unsaid.first.store(&qp, std::memory_order_release);
+}
+
+/// The first failure, and its line.
+bool describe_first(Qp& qp, char* text, std::size_t size) noexcept {
+  Failure failure;
+  return explain_qp(qp, nullptr, failure) == 0 && failure.cause != Cause::kOrdered &&
+         describe_failure(qp, failure, nullptr, text, size) != 0;
+}
+
+/// Takes one from the list. False: it is empty.
+bool take_line(char* text, std::size_t size, bool& has_line, bool& is_last) noexcept {
+  LockGuard<Mutex> guard(unsaid.mutex);
+  Qp* const qp = unsaid.first.load(std::memory_order_relaxed);
+  if (qp == nullptr) return false;
+  unsaid.first.store(qp->failures.next_unsaid, std::memory_order_relaxed);
+  qp->failures.next_unsaid = nullptr;
+  qp->failures.is_unsaid = false;
+  qp->failures.was_said = true;
+  has_line =
+      unsaid.lines < kMostLines && log_enabled(LogLevel::kError) && describe_first(*qp, text, size);
+  if (has_line) ++unsaid.lines;
+  is_last = has_line && unsaid.lines == kMostLines;
+  return true;
+}
+
+}  // namespace
+
+bool knows_failure(Qp& qp, bool receives) noexcept {
+  FailureRecord& record = known(qp).failures;
+  LockGuard<SpinLock> guard(record.lock);
+  return receives ? record.has_receive : record.has_send;
+}
+
+void remember(Qp& qp, const Failure& failure) noexcept {
+  FailureRecord& record = known(qp).failures;
+  LockGuard<SpinLock> guard(record.lock);
+  bool& has = failure.receives ? record.has_receive : record.has_send;
+  if (has) return;
+  has = true;
+  (failure.receives ? record.receive : record.send) = failure;
+  if (record.first == FailureRecord::First::kNone)
+    record.first = failure.receives ? FailureRecord::First::kReceive : FailureRecord::First::kSend;
+}
+
+void want_said(Qp& qp) noexcept {
+  enqueue(known(qp));
+  LockGuard<BiasedLock> guard(qp.send_cq->lock);
+  qp.send_cq->marks |= Cq::kUnsaid;
+}
+
+void want_said_locked(Qp& qp) noexcept {
+  enqueue(known(qp));
+  qp.recv_cq->marks |= Cq::kUnsaid;
+}
+
+void say_failures() noexcept {
+  if (unsaid.first.load(std::memory_order_acquire) == nullptr) return;
+  char text[900];
+  bool has_line, is_last;
+  while (take_line(text, sizeof text, has_line, is_last)) {
+    if (has_line) log_error("%s", text);
+    if (is_last) log_error("no more of %u failures are said here: ask vbt_explain", kMostLines);
+  }
+}
+
+void forget_failures(Qp& qp) noexcept {
+  LockGuard<Mutex> guard(unsaid.mutex);
+  FailureRecord& record = qp.failures;
+  if (record.is_unsaid) {
+    Qp* before = nullptr;
+    for (Qp* at = unsaid.first.load(std::memory_order_relaxed); at != &qp;
+         at = at->failures.next_unsaid)
+      before = at;
+    if (before == nullptr)
+      unsaid.first.store(record.next_unsaid, std::memory_order_relaxed);
+    else
+      before->failures.next_unsaid = record.next_unsaid;
+  }
+  record.next_unsaid = nullptr;
+  record.is_unsaid = record.was_said = false;
+  LockGuard<SpinLock> copying(record.lock);
+  record.first = FailureRecord::First::kNone;
+  record.has_send = record.has_receive = false;
+}
+
+void forget_unsaid_in_child() noexcept {
+  ::new (&unsaid.mutex) Mutex;
+  unsaid.first.store(nullptr, std::memory_order_relaxed);
+}
+
+namespace {
+
+/// The failure that a completion is about.
+int find_failure(FailureRecord& record, const FailedCompletion* completion, Failure& out) noexcept {
+  LockGuard<SpinLock> guard(record.lock);
+  if (record.first == FailureRecord::First::kNone) return ENODATA;
+  const auto fits = [&](bool has, const Failure& failure, bool exactly) {
+    return has && failure.status == completion->status &&
+           (!exactly || (failure.has_request && failure.wr_id == completion->wr_id));
+  };
+  const bool first_sends = record.first == FailureRecord::First::kSend;
+  out = first_sends ? record.send : record.receive;
+  if (completion == nullptr) return 0;
+  for (const bool exactly : {true, false}) {
+    if (fits(record.has_send, record.send, exactly)) {
+      out = record.send;
+      return 0;
+    }
+    if (fits(record.has_receive, record.receive, exactly)) {
+      out = record.receive;
+      return 0;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+int explain_qp(verbatim::Qp& handle, const FailedCompletion* completion, Failure& out) noexcept {
+  if (const int error = find_failure(static_cast<Qp&>(handle).failures, completion, out);
+      error != 0)
+    return error;
+  // What failed at home may have failed before the other process was met.
+  if (out.remote.pid == 0 && out.remote_qpn != 0) name_owner(out);
+  return 0;
+}
+
+}  // namespace verbatim::shm

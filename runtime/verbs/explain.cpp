@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The body of explain.hpp: who, which request, and for what is flushed, what ended the connection.
+#include "runtime/verbs/explain.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+
+#include "runtime/verbs/dependency.hpp"
+#include "runtime/verbs/failure_words.hpp"
+#include "runtime/verbs/provider.hpp"
+
+namespace verbatim {
+namespace {
+
+void add_program(TextLine& line, const ProgramName& program) noexcept {
+  if (program.pid > 0) line.add("process %d", program.pid);
+  if (program.name[0] != 0)
+    line.add("%s%.*s", program.pid > 0 ? " " : "", static_cast<int>(sizeof program.name),
+             program.name);
+}
+
+void add_ends(TextLine& line, const Qp& qp, const Failure& failure) noexcept {
+  line.add("QP 0x%06x (%s, ", qp.plain.qp_num, qp_type_word(qp.plain.qp_type));
+  add_program(line, printable_name(::getpid(), program_invocation_short_name, NAME_MAX));
+  line.add(")");
+  if (failure.remote_qpn == 0) return;
+  line.add(" to QP 0x%06x", failure.remote_qpn);
+  if (failure.remote.pid == 0 && failure.remote.name[0] == 0) return;
+  line.add(" (");
+  add_program(line, failure.remote);
+  line.add(")");
+}
+
+void add_request(TextLine& line, const Failure& failure) noexcept {
+  const char* const opcode = opcode_word(failure.opcode);
+  if (!failure.receives) {
+    line.add("%s", opcode == nullptr ? "a request" : opcode);
+  } else if (opcode != nullptr) {
+    line.add("the peer's %s", opcode);
+  } else {
+    line.add("a receive");
+  }
+  if (failure.has_request) line.add(", wr_id %llu", static_cast<unsigned long long>(failure.wr_id));
+}
+
+const char* status_word(ibv_wc_status status) noexcept {
+  return status == IBV_WC_WR_FLUSH_ERR ? "flushed" : ::ibv_wc_status_str(status);
+}
+
+/// Whether `completion` is the failure's own, as far as can be told.
+bool is_about(const Failure& failure, const FailedCompletion& completion) noexcept {
+  return completion.status == failure.status &&
+         (!failure.has_request || completion.wr_id == failure.wr_id);
+}
+
+}  // namespace
+
+ProgramName printable_name(std::int32_t pid, const char* name, std::size_t most) noexcept {
+  ProgramName program;
+  program.pid = pid;
+  for (std::size_t i = 0; i < most && i + 1 < sizeof program.name && name[i] != 0; ++i)
+    program.name[i] = name[i] > ' ' && name[i] < 0x7f ? name[i] : '?';
+  return program;
+}
+
+std::size_t describe_failure(const Qp& qp, const Failure& failure,
+                             const FailedCompletion* completion, char* text,
+                             std::size_t size) noexcept {
+  TextLine line(text, size);
+  add_ends(line, qp, failure);
+  line.add(": ");
+  if (completion != nullptr &&
+      (failure.cause == Cause::kOrdered || !is_about(failure, *completion))) {
+    line.add("wr_id %llu: %s: ", static_cast<unsigned long long>(completion->wr_id),
+             status_word(completion->status));
+    if (failure.cause != Cause::kOrdered) line.add("what came first: ");
+  } else if (completion != nullptr && !failure.has_request) {
+    line.add("wr_id %llu: ", static_cast<unsigned long long>(completion->wr_id));
+  }
+  if (failure.cause != Cause::kOrdered) {
+    if (failure.has_request || failure.opcode >= 0) {
+      add_request(line, failure);
+      line.add(": ");
+    }
+    line.add("%s: ", status_word(failure.status));
+  }
+  add_cause(line, failure);
+  return line.length();
+}
+
+int explain(Qp& qp, const FailedCompletion* completion, char* text, std::size_t size) noexcept {
+  if (completion != nullptr && completion->status == IBV_WC_SUCCESS) return -ENODATA;
+  Failure failure;
+  const int error = table_of(qp).explain_qp(qp, completion, failure);
+  if (error != 0) {
+    // The provider keeps no such facts, or was not there when it failed: what the status says.
+    if (completion == nullptr) return -error;
+    failure = Failure{};
+    failure.status = completion->status;
+    failure.wr_id = completion->wr_id;
+    failure.has_request = true;
+    failure.remote_qpn = qp.attributes.dest_qp_num;
+  }
+  const std::size_t length = describe_failure(qp, failure, completion, text, size);
+  return length > INT_MAX ? -EOVERFLOW : static_cast<int>(length);
+}
+
+}  // namespace verbatim

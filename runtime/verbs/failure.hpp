@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The facts of a failed request, as a provider knows them: numbers only, gathered at the moment of
+// failure off the data path, made into words when somebody asks (explain.hpp). Plain data of fixed
+// size, so that a queue pair can hold it; nothing in it is a pointer, since what it speaks of may
+// be gone when it is read.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace verbatim {
+
+/// What was wrong.
+enum class Cause : std::uint8_t {
+  kStatusOnly,       ///< no more is known than what the status says
+  kLocalKey,         ///< `key`: of an SGE of the request
+  kRemoteKey,        ///< `key`: the peer's memory that the request named
+  kReceiveKey,       ///< `key`: of an SGE of the receive that a message was to go to
+  kAccessFlags,      ///< the responder's qp_access_flags lack `key.need`, are `key.held`
+  kMisaligned,       ///< `key.asked_at` is no multiple of 8
+  kMessageTooLong,   ///< `length` for a receive of `room` bytes
+  kRequestTooLong,   ///< `length` where at most `room` can be sent
+  kRequestTooShort,  ///< `length` where an atomic needs `room`
+  kNoReceive,        ///< the peer had none posted for `waited_ns`
+  kPeerUnknown,      ///< nobody has its number
+  kPeerNotReady,     ///< its queue pair is in `peer_state`, before RTR
+  kPeerFailed,       ///< it is in the error state
+  kPeerDestroyed,    ///< its process has no such queue pair (any more)
+  kPeerElsewhere,    ///< it is connected to `peer_dest`
+  kPeerPsn,          ///< it expects `peer_psn`, we send from `own_psn`
+  kPeerOtherType,    ///< it is of another type
+  kPeerUsed,         ///< it still has what an earlier connection of ours sent
+  kPeerDead,         ///< its process has ended
+  kPeerSilent,       ///< it lives, and did not do its part
+  kReceiveGone,      ///< the peer found the memory of a receive gone, of an earlier message
+  kWindow,           ///< a memory window could not be opened or closed
+  kWindowInUse,      ///< nor in time, since the peer was in the middle of a copy
+  kForeignAddress,   ///< the address handle is of another protection domain
+  kPeerBrokeRules,   ///< what the peer showed cannot be
+  kOrdered           ///< the program moved the queue pair to the error state
+};
+
+/// What is wrong with a key.
+enum class KeyFault : std::uint8_t {
+  kNone,      ///< nothing now: it was changed between the failure and the look
+  kUnknown,   ///< no region has it
+  kDomain,    ///< its region is of another protection domain
+  kWindow,    ///< it is a window of another queue pair or domain
+  kRight,     ///< `need` is not in `held`
+  kBounds,    ///< the range is not inside
+  kNoMemory,  ///< registered, but no memory is there
+  kHidden     ///< the peer does not show which of a receive's keys it is
+};
+
+struct KeyFacts {
+  KeyFault fault = KeyFault::kNone;
+  std::int16_t sge = -1;  ///< its place in the list
+  std::uint32_t key = 0;
+  std::uint32_t need = 0;  ///< IBV_ACCESS_*; 0: reading at home needs none
+  std::uint32_t held = 0;
+  std::uint64_t asked_at = 0;  ///< first address
+  std::uint64_t asked_bytes = 0;
+  std::uint64_t first = 0;  ///< of the region
+  std::uint64_t bytes = 0;
+};
+
+/// A program, as far as it is known.
+struct ProgramName {
+  std::int32_t pid = 0;  ///< 0: not known
+  char name[16] = {};    ///< printable, not always ended by a zero
+};
+
+struct Failure {
+  Cause cause = Cause::kStatusOnly;
+  /// Of a receive, or of a request of the peer's; else of a request of our own.
+  bool receives = false;
+  bool has_request = false;  ///< `wr_id` and `opcode` mean something
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  std::int32_t opcode = -1;  ///< ibv_wr_opcode of the request; -1: a receive, or not known
+  std::uint64_t wr_id = 0;
+  std::uint32_t remote_qpn = 0;
+  ProgramName remote;
+  KeyFacts key;
+  std::uint64_t length = 0;
+  std::uint64_t room = 0;
+  std::uint64_t waited_ns = 0;
+  std::uint64_t timer_ns = 0;  ///< of one try: min_rnr_timer's, or timeout's; 0: none
+  std::uint32_t timer_code = 0;
+  std::uint32_t tries = 0;  ///< rnr_retry or retry_cnt
+  std::uint32_t peer_state = 0;
+  std::uint32_t peer_dest = 0;
+  std::uint32_t peer_psn = 0;
+  std::uint32_t own_psn = 0;
+};
+
+/// What a program asks about.
+struct FailedCompletion {
+  std::uint64_t wr_id;
+  ibv_wc_status status;
+};
+
+}  // namespace verbatim

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "runtime/verbs/failure_words.hpp"
+
+#include <iterator>
+
+namespace verbatim {
+namespace {
+
+using Number = unsigned long long;
+
+struct Right {
+  std::uint32_t bit;
+  const char* word;
+};
+constexpr Right kRights[] = {{IBV_ACCESS_LOCAL_WRITE, "LOCAL_WRITE"},
+                             {IBV_ACCESS_REMOTE_WRITE, "REMOTE_WRITE"},
+                             {IBV_ACCESS_REMOTE_READ, "REMOTE_READ"},
+                             {IBV_ACCESS_REMOTE_ATOMIC, "REMOTE_ATOMIC"},
+                             {IBV_ACCESS_MW_BIND, "MW_BIND"},
+                             {IBV_ACCESS_FLUSH_GLOBAL, "FLUSH_GLOBAL"},
+                             {IBV_ACCESS_FLUSH_PERSISTENT, "FLUSH_PERSISTENT"}};
+
+/// A span of time in the unit in which it reads best.
+void add_time(TextLine& line, std::uint64_t ns) noexcept {
+  if (ns < 10'000'000)
+    line.add("%llu us", static_cast<Number>(ns / 1000));
+  else if (ns < 10'000'000'000)
+    line.add("%llu ms", static_cast<Number>(ns / 1'000'000));
+  else
+    line.add("%llu s", static_cast<Number>(ns / 1'000'000'000));
+}
+
+void add_range(TextLine& line, std::uint64_t first, std::uint64_t bytes) noexcept {
+  line.add("[0x%llx, 0x%llx)", static_cast<Number>(first), static_cast<Number>(first + bytes));
+}
+
+/// How far a range lies outside.
+void add_excess(TextLine& line, const KeyFacts& key) noexcept {
+  const std::uint64_t offset = key.asked_at - key.first;
+  if (key.asked_at < key.first)
+    line.add("the request begins %llu bytes before it",
+             static_cast<Number>(key.first - key.asked_at));
+  else if (offset >= key.bytes)
+    line.add("the request begins at its byte %llu of %llu", static_cast<Number>(offset),
+             static_cast<Number>(key.bytes));
+  else
+    line.add("it ends %llu bytes before the request does",
+             static_cast<Number>(key.asked_bytes - (key.bytes - offset)));
+}
+
+/// `kind`: lkey or rkey; `owner`: whose memory it is.
+void add_key(TextLine& line, const KeyFacts& key, const char* kind, const char* owner) noexcept {
+  if (key.fault == KeyFault::kHidden) {
+    line.add("an lkey of %s is not good for it", owner);
+    return;
+  }
+  line.add("%s 0x%08x of ", kind, key.key);
+  if (key.sge >= 0) line.add("SGE %d of ", key.sge);
+  line.add("%s: asked ", owner);
+  if (key.need != 0) {
+    add_rights(line, key.need);
+    line.add(" of ");
+  }
+  add_range(line, key.asked_at, key.asked_bytes);
+  if (key.fault == KeyFault::kUnknown) {
+    line.add(", and no memory region has this key");
+    return;
+  }
+  line.add(", the region has ");
+  add_rights(line, key.held);
+  line.add(" of ");
+  add_range(line, key.first, key.bytes);
+  line.add(": ");
+  switch (key.fault) {
+    case KeyFault::kDomain:
+      line.add("it is of another protection domain");
+      break;
+    case KeyFault::kWindow:
+      line.add("it is a memory window of another queue pair or protection domain");
+      break;
+    case KeyFault::kRight:
+      line.add("the right ");
+      add_rights(line, key.need & ~key.held);
+      line.add(" is missing");
+      break;
+    case KeyFault::kBounds:
+      add_excess(line, key);
+      break;
+    case KeyFault::kNoMemory:
+      line.add("no memory is there (any more)");
+      break;
+    default:
+      line.add("it was changed or deregistered meanwhile");
+      break;
+  }
+}
+
+void add_key_fix(TextLine& line, const Failure& failure) noexcept {
+  const KeyFacts& key = failure.key;
+  const bool remote = failure.cause == Cause::kRemoteKey;
+  switch (key.fault) {
+    case KeyFault::kUnknown:
+      line.add(remote ? "send the rkey of a region that stays registered until nobody uses it"
+                      : "name the lkey of a region that stays registered until the request is "
+                        "completed");
+      break;
+    case KeyFault::kDomain:
+      line.add("register the memory in the protection domain of the queue pair that names it");
+      break;
+    case KeyFault::kWindow:
+      line.add("bind a window for this queue pair, and name the key that the bind gave");
+      break;
+    case KeyFault::kRight:
+      line.add("register the memory with IBV_ACCESS_");
+      add_rights(line, key.need & ~key.held);
+      if ((key.need & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0)
+        line.add(" (and LOCAL_WRITE, without which there is no remote one)");
+      break;
+    case KeyFault::kBounds:
+      line.add("ask for what lies inside, or register all of it");
+      break;
+    case KeyFault::kNoMemory:
+      line.add("deregister memory before it is unmapped");
+      break;
+    default:
+      line.add("keep regions as they are while requests use them");
+      break;
+  }
+}
+
+void add_tries(TextLine& line, const Failure& failure, const char* timer,
+               const char* tries) noexcept {
+  line.add(" after ");
+  add_time(line, failure.waited_ns);
+  if (failure.timer_ns == 0) return;
+  line.add(" (%s %u: ", timer, failure.timer_code);
+  add_time(line, failure.timer_ns);
+  line.add("; %s %u)", tries, failure.tries);
+}
+
+/// What keeps the other half from answering.
+void add_peer_cause(TextLine& line, const Failure& failure) noexcept {
+  switch (failure.cause) {
+    case Cause::kPeerUnknown:
+      line.add("no process has QP 0x%06x", failure.remote_qpn);
+      break;
+    case Cause::kPeerNotReady:
+      line.add("QP 0x%06x is in state %s, not yet in RTR", failure.remote_qpn,
+               qp_state_word(failure.peer_state));
+      break;
+    case Cause::kPeerFailed:
+      line.add("QP 0x%06x is in the error state", failure.remote_qpn);
+      break;
+    case Cause::kPeerDestroyed:
+      line.add("its process has no QP 0x%06x (any more)", failure.remote_qpn);
+      break;
+    case Cause::kPeerElsewhere:
+      line.add("QP 0x%06x is connected to QP 0x%06x, not to this one", failure.remote_qpn,
+               failure.peer_dest);
+      break;
+    case Cause::kPeerPsn:
+      line.add("QP 0x%06x expects PSN 0x%06x, this one sends from 0x%06x", failure.remote_qpn,
+               failure.peer_psn, failure.own_psn);
+      break;
+    case Cause::kPeerOtherType:
+      line.add("QP 0x%06x is of another type", failure.remote_qpn);
+      break;
+    case Cause::kPeerUsed:
+      line.add("QP 0x%06x has not been reset since an earlier connection", failure.remote_qpn);
+      break;
+    case Cause::kPeerDead:
+      line.add("its process has ended");
+      return;  // nothing was waited for
+    default:
+      line.add("its process lives, but did not answer");
+      break;
+  }
+  if (failure.waited_ns != 0) add_tries(line, failure, "timeout", "retry_cnt");
+}
+
+const char* peer_fix(Cause cause) noexcept {
+  switch (cause) {
+    case Cause::kPeerUnknown:
+      return "see that dest_qp_num is right, that the peer has made it, and that both use the same "
+             "VERBATIM_FABRIC";
+    case Cause::kPeerNotReady:
+      return "move the peer to RTR before sending, or wait longer (timeout, retry_cnt)";
+    case Cause::kPeerFailed:
+      return "look at the peer's first completion in error, which names the cause";
+    case Cause::kPeerDestroyed:
+      return "let the peer keep its queue pair until this side has its completions";
+    case Cause::kPeerElsewhere:
+      return "exchange the numbers again: dest_qp_num of each must be qp_num of the other";
+    case Cause::kPeerPsn:
+      return "set sq_psn here and rq_psn at the peer to the same number";
+    case Cause::kPeerOtherType:
+      return "make both of the same qp_type";
+    case Cause::kPeerUsed:
+      return "reset both queue pairs before they are connected anew";
+    case Cause::kPeerDead:
+      return "find out why that process ended; then make a new connection";
+    default:
+      return "see whether that process is stopped or gets no processor";
+  }
+}
+
+bool is_peers_state(Cause cause) noexcept {
+  return cause >= Cause::kPeerUnknown && cause <= Cause::kPeerSilent;
+}
+
+const char* status_fix(ibv_wc_status status) noexcept {
+  switch (status) {
+    case IBV_WC_LOC_LEN_ERR:
+      return "compare the message's length with the receive's, and with what the device allows";
+    case IBV_WC_LOC_QP_OP_ERR:
+      return "see that the request suits the queue pair's type and state";
+    case IBV_WC_LOC_PROT_ERR:
+      return "check lkey, bounds, protection domain and LOCAL_WRITE of each SGE";
+    case IBV_WC_MW_BIND_ERR:
+      return "check the window's key, its region and its rights";
+    case IBV_WC_REM_INV_REQ_ERR:
+      return "check the peer's qp_access_flags, the length of its receive, alignment of atomics";
+    case IBV_WC_REM_ACCESS_ERR:
+      return "check rkey, bounds, rights and protection domain of the peer's memory";
+    case IBV_WC_REM_OP_ERR:
+      return "look at the peer's own completion, which names the cause";
+    case IBV_WC_RETRY_EXC_ERR:
+      return "see that the peer is there, connected to this queue pair, and in RTR or RTS";
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return "let the peer post receives earlier, or set rnr_retry to 7 (for ever)";
+    default:
+      return "reset the queue pair and connect it anew";
+  }
+}
+
+}  // namespace
+
+const char* opcode_word(std::int32_t opcode) noexcept {
+  static constexpr const char* kWords[] = {"RDMA_WRITE",    "RDMA_WRITE_WITH_IMM",
+                                           "SEND",          "SEND_WITH_IMM",
+                                           "RDMA_READ",     "CMP_AND_SWP",
+                                           "FETCH_AND_ADD", "LOCAL_INV",
+                                           "BIND_MW",       "SEND_WITH_INV",
+                                           "TSO",           "DRIVER1",
+                                           nullptr,         nullptr,
+                                           "FLUSH",         "ATOMIC_WRITE"};
+  static_assert(IBV_WR_SEND_WITH_INV == 9 && IBV_WR_FLUSH == 14 && IBV_WR_ATOMIC_WRITE == 15);
+  return opcode < 0 || opcode >= static_cast<std::int32_t>(std::size(kWords)) ? nullptr
+                                                                              : kWords[opcode];
+}
+
+const char* qp_state_word(std::uint32_t state) noexcept {
+  static constexpr const char* kWords[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+  return state < std::size(kWords) ? kWords[state] : "unknown";
+}
+
+const char* qp_type_word(std::uint32_t type) noexcept {
+  switch (type) {
+    case IBV_QPT_RC:
+      return "RC";
+    case IBV_QPT_UC:
+      return "UC";
+    case IBV_QPT_UD:
+      return "UD";
+    case IBV_QPT_XRC_SEND:
+      return "XRC_SEND";
+    case IBV_QPT_XRC_RECV:
+      return "XRC_RECV";
+    case IBV_QPT_RAW_PACKET:
+      return "RAW_PACKET";
+    default:
+      return "driver";
+  }
+}
+
+void add_rights(TextLine& line, std::uint32_t rights) noexcept {
+  bool first = true;
+  for (const Right& right : kRights) {
+    if ((rights & right.bit) == 0) continue;
+    line.add("%s%s", first ? "" : "|", right.word);
+    first = false;
+  }
+  if (first) line.add("no rights");
+}
+
+void add_cause(TextLine& line, const Failure& failure) noexcept {
+  const char* const peers_receive =
+      failure.receives ? "the posted receive" : "the receive that the peer has posted";
+  switch (failure.cause) {
+    case Cause::kLocalKey:
+      add_key(line, failure.key, "lkey", "the request");
+      line.add("; fix: ");
+      return add_key_fix(line, failure);
+    case Cause::kRemoteKey:
+      add_key(line, failure.key, "rkey", failure.receives ? "this side" : "the peer");
+      line.add("; fix: ");
+      return add_key_fix(line, failure);
+    case Cause::kReceiveKey:
+      add_key(line, failure.key, "lkey", peers_receive);
+      line.add("; fix: ");
+      return add_key_fix(line, failure);
+    case Cause::kAccessFlags:
+      line.add("%s needs ", opcode_word(failure.opcode) == nullptr ? "the request"
+                                                                   : opcode_word(failure.opcode));
+      add_rights(line, failure.key.need);
+      line.add(", the qp_access_flags of %s are ",
+               failure.receives ? "this queue pair" : "the peer's");
+      add_rights(line, failure.key.held);
+      line.add("; fix: set IBV_ACCESS_");
+      add_rights(line, failure.key.need & ~failure.key.held);
+      line.add(" in the responder's qp_access_flags (ibv_modify_qp)");
+      return;
+    case Cause::kMisaligned:
+      line.add(
+          "remote address 0x%llx is no multiple of 8; fix: align what atomics work on to 8 "
+          "bytes",
+          static_cast<Number>(failure.key.asked_at));
+      return;
+    case Cause::kMessageTooLong:
+      line.add(
+          "the message has %llu bytes, %s takes %llu; fix: post receives of %llu bytes, or "
+          "send less",
+          static_cast<Number>(failure.length), peers_receive, static_cast<Number>(failure.room),
+          static_cast<Number>(failure.length));
+      return;
+    case Cause::kRequestTooLong:
+      line.add(
+          "the request has %llu bytes, at most %llu can be sent at once; fix: send it in parts",
+          static_cast<Number>(failure.length), static_cast<Number>(failure.room));
+      return;
+    case Cause::kRequestTooShort:
+      line.add(
+          "its SGEs have %llu bytes, an atomic's old value needs %llu; fix: name memory for "
+          "it",
+          static_cast<Number>(failure.length), static_cast<Number>(failure.room));
+      return;
+    case Cause::kNoReceive:
+      line.add("the peer had no receive posted");
+      add_tries(line, failure, "its min_rnr_timer", "rnr_retry");
+      line.add("; fix: post receives before the peer sends, or set rnr_retry to 7 (for ever)");
+      return;
+    case Cause::kReceiveGone:
+      line.add(
+          "the peer found the memory of a receive gone, of this message or one before it; "
+          "fix: keep memory registered while receives name it");
+      return;
+    case Cause::kWindow:
+      line.add(
+          "the memory window could not be bound or invalidated: its key 0x%08x, its region or "
+          "the rights asked do not allow it; fix: name the window's current key, and a region "
+          "with MW_BIND that holds the range",
+          failure.key.key);
+      return;
+    case Cause::kWindowInUse:
+      line.add(
+          "the window 0x%08x could not be closed: the peer is stopped in the middle of a copy "
+          "through it; fix: continue that process",
+          failure.key.key);
+      return;
+    case Cause::kForeignAddress:
+      line.add(
+          "the address handle is of another protection domain; fix: make it in that of the "
+          "queue pair");
+      return;
+    case Cause::kPeerBrokeRules:
+      line.add(
+          "what the peer showed in shared memory cannot be; fix: both must use the same, "
+          "undamaged library");
+      return;
+    case Cause::kOrdered:
+      line.add("the program moved the queue pair to the error state (ibv_modify_qp)");
+      return;
+    case Cause::kStatusOnly:
+      line.add("nothing more is known; fix: %s", status_fix(failure.status));
+      return;
+    default:
+      break;
+  }
+  if (!is_peers_state(failure.cause)) return;
+  add_peer_cause(line, failure);
+  line.add("; fix: %s", peer_fix(failure.cause));
+}
+
+}  // namespace verbatim
