@@ -23,6 +23,8 @@ const char* name_of(Calls calls) {
   switch (calls) {
     case Calls::kClassic:
       return "ibv_post_send";
+    case Calls::kFilled:
+      return "fill, ibv_post_send";
     case Calls::kBuilt:
       return "ibv_wr_*";
     case Calls::kCursor:
@@ -35,6 +37,8 @@ const char* name_of(Service service) {
   switch (service) {
     case Service::kReliable:
       return "RC";
+    case Service::kDomain:
+      return "RC domain";
     case Service::kShared:
       return "SRQ";
     case Service::kDatagram:

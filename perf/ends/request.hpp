@@ -35,14 +35,16 @@ enum class Mover : std::uint32_t { kMapped, kCma, kVerbs };
 
 /// By which calls a program posts its sends, and polls.
 enum class Calls : std::uint32_t {
-  kClassic,  // ibv_post_send, ibv_poll_cq
+  kClassic,  // ibv_post_send, ibv_poll_cq; a request is prepared once and posted again and again
+  kFilled,   // the same, but each request is filled in when it is posted
   kBuilt,    // ibv_wr_*, ibv_poll_cq
   kCursor    // ibv_post_send, ibv_start_poll
 };
 
-/// Through which queues small messages go (kPingPong).
+/// Through which queues small messages go (kPingPong, kStream).
 enum class Service : std::uint32_t {
   kReliable,  // RC
+  kDomain,    // RC, queue pair and completion queues of a thread domain
   kShared,    // RC into a shared receive queue
   kDatagram   // UD
 };

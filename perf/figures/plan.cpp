@@ -96,9 +96,10 @@ Group latency_group(std::uint64_t size, bool floors_only) {
                                         : "");
     if (size != 8) continue;
     if (mapped) {
-      for (const Service service : {Service::kShared, Service::kDatagram}) {
+      for (const Service service : {Service::kDomain, Service::kShared, Service::kDatagram}) {
         request.service = service;
         add(Operation::kSend, Kind::kPingPong, reach);
+        if (service == Service::kDomain) add(Operation::kWrite, Kind::kPingPong, reach);
       }
       request.service = Service::kReliable;
     }
@@ -123,15 +124,23 @@ Group rate_group(std::uint64_t size) {
       request.calls = Calls::kClassic;
       const std::string classic = name_for("rate", request);
       group.cells.push_back(make_cell(Section::kRate, Unit::kMillionPerSecond, classic, request));
-      // The same by the extended calls, which should cost no more. Those that wait poll; a WRITE
-      // waits for so little that its cursor says nothing.
+      // The same by the extended calls, which should cost no more: those that build a request, than
+      // filling it in and posting it. Those that wait poll; a WRITE waits for so little that its
+      // cursor says nothing.
       if (size != 8 || memory != Memory::kShared || operation > Operation::kWrite) continue;
-      for (const Calls calls : {Calls::kBuilt, Calls::kCursor}) {
+      const std::string filled = classic + " " + name_of(Calls::kFilled);
+      for (const Calls calls : {Calls::kFilled, Calls::kBuilt, Calls::kCursor}) {
         if (calls == Calls::kCursor && operation != Operation::kSend) continue;
         request.calls = calls;
         group.cells.push_back(make_cell(Section::kRate, Unit::kMillionPerSecond,
-                                        classic + " " + name_of(calls), request, classic));
+                                        classic + " " + name_of(calls), request,
+                                        calls == Calls::kBuilt ? filled : classic));
       }
+      request.calls = Calls::kClassic;
+      request.service = Service::kDomain;
+      group.cells.push_back(make_cell(Section::kRate, Unit::kMillionPerSecond,
+                                      name_for("rate", request), request, classic));
+      request.service = Service::kReliable;
     }
     request.calls = Calls::kClassic;
   };

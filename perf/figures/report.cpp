@@ -55,13 +55,13 @@ void print_latency(std::FILE* out, const std::deque<Group>& groups) {
 }
 
 void print_rate(std::FILE* out, const std::deque<Group>& groups) {
-  Table table(
-      {"<operation", "<memory", "size", "<posted", "<by", "median", "max", "spread", "of classic"});
+  Table table({"<operation", "<service", "<memory", "size", "<posted", "<by", "median", "max",
+               "spread", "of classic"});
   for (const Group& group : groups) {
     for (const Cell& cell : group.cells) {
       if (cell.section != Section::kRate || cell.blocks.empty()) continue;
-      table.add({name_of(cell.request.operation), name_of(cell.request.memory),
-                 size_text(cell.request.size),
+      table.add({name_of(cell.request.operation), name_of(cell.request.service),
+                 name_of(cell.request.memory), size_text(cell.request.size),
                  cell.request.batch == 1 ? "singly" : "in lists of 32", name_of(cell.request.calls),
                  fixed_text(cell.blocks.median(), 2), fixed_text(cell.blocks.max(), 2),
                  percent_text(cell.blocks.spread()),

@@ -45,6 +45,14 @@ void judge_latency(Bench& bench) {
   add_paced(bench, probes, "F1", {.kind = Kind::kHandover});
   add_paced(bench, probes, "write", {.kind = Kind::kPingPong, .operation = Operation::kWrite});
   add_paced(bench, probes, "send", {.kind = Kind::kPingPong, .operation = Operation::kSend});
+  const auto send_by = [&](const char* name, Service service) {
+    add_paced(bench, probes, name,
+              {.kind = Kind::kPingPong, .operation = Operation::kSend, .service = service});
+  };
+  add_paced(bench, probes, "domain write",
+            {.kind = Kind::kPingPong, .operation = Operation::kWrite, .service = Service::kDomain});
+  send_by("shared send", Service::kShared);
+  send_by("datagram send", Service::kDatagram);
   probes.push_back(ucx_latency(bench, "put_lat"));
   probes.push_back(ucx_latency(bench, "am_lat"));
   probes.push_back(
@@ -63,8 +71,14 @@ void judge_latency(Bench& bench) {
       bench.judge_ratio(row, figure, Sense::kAtMost, target, value, reference, "ns");
   };
   judge("R1", "write 8 B one way / F1", 1.4, write, floor);
+  judge("R1", "write 8 B one way, thread domain / F1", 1.25,
+        best_of(probes, "domain write ", Sense::kAtMost), floor);
   judge("R1", "write 8 B one way / UCX put_lat", 1.1, write, named(probes, "UCX put_lat"));
   judge("R2", "send/recv 8 B one way / F1", 1.6, send, floor);
+  judge("R2", "send/recv 8 B one way, shared receives / F1", 1.7,
+        best_of(probes, "shared send ", Sense::kAtMost), floor);
+  judge("R2", "send/recv 8 B one way, UD / F1", 1.8,
+        best_of(probes, "datagram send ", Sense::kAtMost), floor);
   judge("R2", "send/recv 8 B one way / UCX am_lat", 0.9, send, named(probes, "UCX am_lat"));
   judge("R3", "send/recv 8 B one way / libfabric shm", 0.15, send, named(probes, "libfabric shm"));
 }
@@ -82,6 +96,25 @@ void judge_rate(Bench& bench) {
         "write" + suffix, {.kind = Kind::kStream, .operation = Operation::kWrite, .batch = batch},
         Unit::kMillionPerSecond));
   }
+  for (const Pace pace : kAllPaces) {
+    probes.push_back(bench.ours("domain send, " + std::string(name_of(pace)),
+                                {.kind = Kind::kStream, .pace = pace, .service = Service::kDomain},
+                                Unit::kMillionPerSecond));
+  }
+  probes.push_back(bench.ours(
+      "domain write",
+      {.kind = Kind::kStream, .operation = Operation::kWrite, .service = Service::kDomain},
+      Unit::kMillionPerSecond));
+  const auto calls = [&](const char* name, Operation operation, Calls by) {
+    probes.push_back(bench.ours(
+        name, {.kind = Kind::kStream, .operation = operation, .pace = Pace::kPause, .calls = by},
+        Unit::kMillionPerSecond));
+  };
+  calls("filled send", Operation::kSend, Calls::kFilled);
+  calls("built send", Operation::kSend, Calls::kBuilt);
+  calls("filled write", Operation::kWrite, Calls::kFilled);
+  calls("built write", Operation::kWrite, Calls::kBuilt);
+  calls("cursor send", Operation::kSend, Calls::kCursor);
   probes.push_back(ucx_rate(bench, "am_bw", 1'000'000));
   probes.push_back(ucx_rate(bench, "put_bw", 4'000'000));
   bench.run(probes, "message rate", bench.options.rounds);
@@ -92,6 +125,19 @@ void judge_rate(Bench& bench) {
   const Probe& write = named(probes, "write");
   bench.judge_value("R5", "send/recv 8 B, single posts", Sense::kAtLeast, 60, send, unit);
   bench.judge_value("R5", "send/recv 8 B, lists of 32", Sense::kAtLeast, 60, send_lists, unit);
+  bench.judge_value("R5", "send/recv 8 B, thread domain", Sense::kAtLeast, 90,
+                    best_of(probes, "domain send, ", Sense::kAtLeast), unit);
+  bench.judge_value("R5", "inline write 8 B, thread domain", Sense::kAtLeast, 100,
+                    named(probes, "domain write"), unit);
+  // 1 / 1.05: what may be asked of the extended calls.
+  constexpr double kAsCheap = 0.95;
+  const auto as_cheap = [&](const char* figure, const char* value, const char* reference) {
+    bench.judge_ratio("R5", figure, Sense::kAtLeast, kAsCheap, named(probes, value),
+                      named(probes, reference), unit);
+  };
+  as_cheap("send 8 B by ibv_wr_* / filled and posted", "built send", "filled send");
+  as_cheap("write 8 B by ibv_wr_* / filled and posted", "built write", "filled write");
+  as_cheap("send 8 B, by ibv_start_poll / ibv_poll_cq", "cursor send", "send, pause");
   bench.judge_ratio("R5", "send/recv 8 B, single posts / UCX am_bw", Sense::kShown, 0, send,
                     named(probes, "UCX am_bw"), unit);
   bench.judge_value("R5", "inline write 8 B, single posts", Sense::kAtLeast, 100, write, unit);

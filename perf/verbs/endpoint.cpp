@@ -220,6 +220,13 @@ Endpoint::Endpoint(End& end)
   recv_cq_ = create_cursor_cq(context_.get(), kRecvDepth);
   qp_ = create_built_qp(pd_.get(), send_cq_.get(), recv_cq_.get(), kSendDepth, kRecvDepth);
 
+  domain_ = create_thread_domain(context_.get());
+  parent_ = create_parent_domain(pd_.get(), domain_.get());
+  domain_send_cq_ = create_cursor_cq(context_.get(), kSendDepth, parent_.get());
+  domain_recv_cq_ = create_cursor_cq(context_.get(), kRecvDepth, parent_.get());
+  domain_qp_ = create_built_qp(parent_.get(), domain_send_cq_.get(), domain_recv_cq_.get(),
+                               kSendDepth, kRecvDepth);
+
   ibv_srq_init_attr shared{};
   shared.attr = {kRecvDepth, 1, 0};
   srq_.reset(must(ibv_create_srq(pd_.get(), &shared), "ibv_create_srq"));
@@ -227,10 +234,11 @@ Endpoint::Endpoint(End& end)
   datagram_qp_ = create_datagram_qp(pd_.get(), send_cq_.get(), recv_cq_.get());
 
   struct Card {
-    QpAddress qp, sharing, datagram;
+    QpAddress qp, domain, sharing, datagram;
     RemoteRegion regions[2];
   };
   Card own{address_of(context_.get(), qp_.get()),
+           address_of(context_.get(), domain_qp_.get()),
            address_of(context_.get(), sharing_qp_.get()),
            address_of(context_.get(), datagram_qp_.get()),
            {}};
@@ -241,6 +249,7 @@ Endpoint::Endpoint(End& end)
   const Card peer = exchange_record(end.peer_fd(), own);
   for (std::size_t i = 0; i < 2; ++i) remotes_[i] = peer.regions[i];
   connect_rc(qp_.get(), own.qp, peer.qp);
+  connect_rc(domain_qp_.get(), own.domain, peer.domain);
   connect_rc(sharing_qp_.get(), own.sharing, peer.sharing);
   start_datagrams(datagram_qp_.get());
   ah_ = create_ah_to(pd_.get(), peer.datagram);
@@ -251,7 +260,11 @@ Endpoint::Endpoint(End& end)
 
 Way Endpoint::way(Service service) const {
   Way way{qp_.get(), send_cq_.get(), recv_cq_.get(), nullptr, nullptr, 0, 0};
-  if (service == Service::kShared) {
+  if (service == Service::kDomain) {
+    way.qp = domain_qp_.get();
+    way.send_cq = domain_send_cq_.get();
+    way.recv_cq = domain_recv_cq_.get();
+  } else if (service == Service::kShared) {
     way.qp = sharing_qp_.get();
     way.srq = srq_.get();
   } else if (service == Service::kDatagram) {

@@ -108,6 +108,11 @@ class Endpoint {
   CqHandle send_cq_;
   CqHandle recv_cq_;
   QpHandle qp_;
+  TdHandle domain_;
+  PdHandle parent_;
+  CqHandle domain_send_cq_;
+  CqHandle domain_recv_cq_;
+  QpHandle domain_qp_;
   SrqHandle srq_;
   QpHandle sharing_qp_;
   AhHandle ah_;
@@ -165,10 +170,31 @@ inline int look(ibv_cq* cq, std::span<ibv_wc> found) {
     return poll_some(cq, found);
 }
 
+/// Posts copies of a list's requests, made now, as a program does whose requests differ.
+inline void fill_and_post(ibv_qp* qp, const ibv_send_wr* list) {
+  ibv_send_wr filled[kSignalEvery];
+  ibv_sge pieces[kSignalEvery];
+  std::size_t count = 0;
+  for (const ibv_send_wr* wr = list; wr != nullptr; wr = wr->next, ++count) {
+    ibv_send_wr& each = filled[count];
+    pieces[count] = *wr->sg_list;
+    each.wr_id = wr->wr_id;
+    each.next = wr->next != nullptr ? &each + 1 : nullptr;
+    each.sg_list = &pieces[count];
+    each.num_sge = 1;
+    each.opcode = wr->opcode;
+    each.send_flags = wr->send_flags;
+    each.wr.rdma = wr->wr.rdma;
+  }
+  post_send(qp, filled);
+}
+
 /// Posts a list of SENDs or WRITEs of one piece in the way of `kCalls`.
 template <Calls kCalls>
 inline void post(ibv_qp* qp, ibv_send_wr* list) {
-  if constexpr (kCalls != Calls::kBuilt) {
+  if constexpr (kCalls == Calls::kFilled) {
+    fill_and_post(qp, list);
+  } else if constexpr (kCalls != Calls::kBuilt) {
     post_send(qp, list);
   } else {
     auto* const built = reinterpret_cast<ibv_qp_ex*>(qp);
@@ -198,6 +224,8 @@ void with_calls(Calls calls, Body&& body) {
   switch (calls) {
     case Calls::kClassic:
       return body(std::integral_constant<Calls, Calls::kClassic>{});
+    case Calls::kFilled:
+      return body(std::integral_constant<Calls, Calls::kFilled>{});
     case Calls::kBuilt:
       return body(std::integral_constant<Calls, Calls::kBuilt>{});
     case Calls::kCursor:

@@ -18,7 +18,7 @@ constexpr std::uint32_t kReceives = 64;
 class Sender {
  public:
   Sender(Endpoint& endpoint, const Request& request)
-      : qp_(endpoint.way(request.service).qp), cq_(endpoint.send_cq()) {
+      : qp_(endpoint.way(request.service).qp), cq_(endpoint.way(request.service).send_cq) {
     const Region& region = endpoint.region(request.memory);
     const RemoteRegion& remote = endpoint.remote(request.memory);
     sge_ = {reinterpret_cast<std::uintptr_t>(region.area.out),
@@ -76,7 +76,7 @@ class Sender {
 class ReceiveWait {
  public:
   ReceiveWait(Endpoint& endpoint, const Request& request)
-      : way_(endpoint.way(request.service)), cq_(endpoint.recv_cq()) {
+      : way_(endpoint.way(request.service)), cq_(way_.recv_cq) {
     const auto first =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(kReceives, request.iterations));
     endpoint.post_receives(request.memory, request.size, first, 1, request.service);

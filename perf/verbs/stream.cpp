@@ -32,7 +32,9 @@ ibv_wr_opcode opcode_of(Operation operation) {
 class Source {
  public:
   Source(Endpoint& endpoint, const Request& request)
-      : qp_(endpoint.qp()), cq_(endpoint.send_cq()), batch_(request.batch) {
+      : qp_(endpoint.way(request.service).qp),
+        cq_(endpoint.way(request.service).send_cq),
+        batch_(request.batch) {
     const Region& region = endpoint.region(request.memory);
     const RemoteRegion& remote = endpoint.remote(request.memory);
     const bool outgoing =
@@ -110,10 +112,12 @@ class Source {
 class Sink {
  public:
   Sink(Endpoint& endpoint, const Request& request)
-      : qp_(endpoint.qp()), cq_(endpoint.recv_cq()), single_(request.batch == 1) {
+      : qp_(endpoint.way(request.service).qp),
+        cq_(endpoint.way(request.service).recv_cq),
+        single_(request.batch == 1) {
     const auto first =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(kRecvDepth, request.iterations));
-    endpoint.post_receives(request.memory, request.size, first, 1);
+    endpoint.post_receives(request.memory, request.size, first, 1, request.service);
     to_post_ = request.iterations - first;
     const Region& region = endpoint.region(request.memory);
     sge_ = {reinterpret_cast<std::uintptr_t>(region.area.in),
