@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "providers/rxe/send.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 
@@ -71,7 +72,13 @@ int modify_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask) noexcept {
   auto& qp = static_cast<Qp&>(plain);
   // Posting receives in ERR leads the queue pair to ERR once more: not while it is led elsewhere.
   const LockGuard guard(qp.receive_lock);
+  const ibv_qp_state before = qp.plain.state;
   if (const int error = uverbs::modify_qp(plain, attr, mask)) return error;
+  if (before == IBV_QPS_SQD && qp.plain.state == IBV_QPS_RTS) {
+    // What was posted while it drained: the driver does not look by itself. A device that is gone
+    // says so to the next post.
+    static_cast<void>(ring_bell(qp));
+  }
   if (qp.plain.qp_type == IBV_QPT_UD) remember_datagrams(qp, attr, mask);
   return 0;
 }
