@@ -19,5 +19,6 @@ int pingpong_ud(Calling calling, int argc, char** argv);
 int pingpong_srq(Calling calling, int argc, char** argv);
 int pingpong_xsrq(Calling calling, int argc, char** argv);
 int asyncwatch(Calling calling, int argc, char** argv);
+int topology(Calling calling, int argc, char** argv);
 
 }  // namespace verbatim::cli

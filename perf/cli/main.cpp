@@ -12,7 +12,7 @@ namespace {
 using verbatim::cli::Calling;
 
 struct Command {
-  std::string_view classic;  // called by this name ...
+  std::string_view classic;  // called by this name, where there is one ...
   std::string_view first;    // ... or as `verbatim first [second]`
   std::string_view second;
   int (*run)(Calling, int, char**);
@@ -27,6 +27,7 @@ constexpr std::array kCommands = {
     Command{"ibv_srq_pingpong", "pingpong", "srq", verbatim::cli::pingpong_srq},
     Command{"ibv_xsrq_pingpong", "pingpong", "xsrq", verbatim::cli::pingpong_xsrq},
     Command{"ibv_asyncwatch", "asyncwatch", "", verbatim::cli::asyncwatch},
+    Command{"", "topo", "", verbatim::cli::topology},
 };
 
 void usage(std::FILE* out) {
@@ -41,6 +42,8 @@ void usage(std::FILE* out) {
       "  verbatim pingpong srq [options] [host]  connections that share their receives,\n"
       "  verbatim pingpong xsrq [options] [host] and XRC, one server with several clients\n"
       "  verbatim asyncwatch [options]           print a device's asynchronous events\n"
+      "  verbatim topo [options]                 print or draw the machine: where memory and cores "
+      "are\n"
       "  verbatim --version\n"
       "\n"
       "'verbatim <command> --help' lists a command's options. Linked to as ibv_devices,\n"
@@ -67,7 +70,8 @@ int main(int argc, char** argv) {
   if (argc < 1) return 1;
   const std::string_view called = base_name(argv[0]);
   for (const Command& command : kCommands) {
-    if (called == command.classic) return command.run(Calling::kClassicName, argc, argv);
+    if (!command.classic.empty() && called == command.classic)
+      return command.run(Calling::kClassicName, argc, argv);
   }
   const std::string_view first = argc > 1 ? argv[1] : "";
   const std::string_view second = argc > 2 ? argv[2] : "";
@@ -87,7 +91,7 @@ int main(int argc, char** argv) {
   if (!first.empty()) {
     std::fprintf(stderr,
                  "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-                 "uc, ud, srq or xsrq, asyncwatch; see 'verbatim --help')\n",
+                 "uc, ud, srq or xsrq, asyncwatch, topo; see 'verbatim --help')\n",
                  argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;
   }

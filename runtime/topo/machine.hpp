@@ -21,6 +21,10 @@ class Machine {
   explicit Machine(const unsigned char* bytes) noexcept : bytes_(bytes), at_(head()) {}
 
   [[nodiscard]] bool known() const noexcept { return bytes_ != nullptr; }
+  /// False: it is made up (HWLOC_XMLFILE, HWLOC_SYNTHETIC), or unknown.
+  [[nodiscard]] bool is_this_host() const noexcept {
+    return known() && head().origin == Origin::kThisHost;
+  }
   /// REQUIRES: known().
   [[nodiscard]] const MachineHead& head() const noexcept {
     return *reinterpret_cast<const MachineHead*>(bytes_);

@@ -83,7 +83,8 @@ void read_process_limits(ProcessLimits& limits) noexcept {
 bool node_is_allowed(const Machine& machine, const ProcessLimits& limits,
                      std::uint32_t node) noexcept {
   if (node >= machine.nodes().size()) return false;
-  return !limits.nodes_known || limits.nodes.has(machine.nodes()[node].number);
+  return !machine.is_this_host() || !limits.nodes_known ||
+         limits.nodes.has(machine.nodes()[node].number);
 }
 
 AllowedProcessors allowed_processors(const Machine& machine, const ProcessLimits& limits) noexcept {
@@ -92,10 +93,11 @@ AllowedProcessors allowed_processors(const Machine& machine, const ProcessLimits
     allowed.processors = allowed.cores = limits.affinity.count();
     return allowed;
   }
+  const bool all = !machine.is_this_host() || !limits.affinity_known;
   for (const Core& core : machine.cores()) {
     std::uint32_t here = 0;
     for (std::uint32_t pu = core.first_pu; pu < core.first_pu + core.pu_count; ++pu)
-      here += !limits.affinity_known || limits.affinity.has(machine.pus()[pu].cpu) ? 1 : 0;
+      here += all || limits.affinity.has(machine.pus()[pu].cpu) ? 1 : 0;
     allowed.processors += here;
     allowed.cores += here != 0 ? 1 : 0;
   }

@@ -31,12 +31,13 @@ struct ProcessLimits {
 /// Fills `limits`; what cannot be read stays unknown.
 void read_process_limits(ProcessLimits& limits) noexcept;
 
-/// Whether memory of the node (an index of `machine`) may be used. True where nobody knows.
+/// Whether memory of the node (an index of `machine`) may be used. True where nobody knows, and on
+/// a machine that is made up: there, limits of this host mean nothing.
 [[nodiscard]] bool node_is_allowed(const Machine& machine, const ProcessLimits& limits,
                                    std::uint32_t node) noexcept;
 
-/// Processors and cores of the machine in the calling thread's affinity. Without a machine, cores
-/// are counted as processors.
+/// Processors and cores of the machine in the calling thread's affinity; all of a machine that is
+/// made up. Without a machine, cores are counted as processors.
 struct AllowedProcessors {
   std::uint32_t cores = 0;
   std::uint32_t processors = 0;

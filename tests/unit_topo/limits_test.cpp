@@ -88,7 +88,11 @@ TEST(ProcessLimits, AreLaidOverTheMachine) {
   limits.nodes_known = false;
   EXPECT_TRUE(node_is_allowed(machine, limits, 0)) << "nobody knows otherwise";
   ASSERT_TRUE(limits.affinity.parse("68"));
+  limits.nodes_known = true;
   EXPECT_EQ(allowed_processors(machine, limits).cores, 1u);
+  made.head().origin = Origin::kXml;
+  EXPECT_EQ(allowed_processors(machine, limits).cores, 2u) << "of a machine that is made up";
+  EXPECT_TRUE(node_is_allowed(machine, limits, 0));
 }
 
 }  // namespace
