@@ -19,6 +19,7 @@ int pingpong_ud(Calling calling, int argc, char** argv);
 int pingpong_srq(Calling calling, int argc, char** argv);
 int pingpong_xsrq(Calling calling, int argc, char** argv);
 int asyncwatch(Calling calling, int argc, char** argv);
+int top(Calling calling, int argc, char** argv);
 int topology(Calling calling, int argc, char** argv);
 
 }  // namespace verbatim::cli

@@ -27,6 +27,7 @@ constexpr std::array kCommands = {
     Command{"ibv_srq_pingpong", "pingpong", "srq", verbatim::cli::pingpong_srq},
     Command{"ibv_xsrq_pingpong", "pingpong", "xsrq", verbatim::cli::pingpong_xsrq},
     Command{"ibv_asyncwatch", "asyncwatch", "", verbatim::cli::asyncwatch},
+    Command{"", "top", "", verbatim::cli::top},
     Command{"", "topo", "", verbatim::cli::topology},
 };
 
@@ -42,6 +43,7 @@ void usage(std::FILE* out) {
       "  verbatim pingpong srq [options] [host]  connections that share their receives,\n"
       "  verbatim pingpong xsrq [options] [host] and XRC, one server with several clients\n"
       "  verbatim asyncwatch [options]           print a device's asynchronous events\n"
+      "  verbatim top [options]                  show what all processes of the user are doing\n"
       "  verbatim topo [options]                 print or draw the machine: where memory and cores "
       "are\n"
       "  verbatim --version\n"
@@ -91,7 +93,7 @@ int main(int argc, char** argv) {
   if (!first.empty()) {
     std::fprintf(stderr,
                  "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-                 "uc, ud, srq or xsrq, asyncwatch, topo; see 'verbatim --help')\n",
+                 "uc, ud, srq or xsrq, asyncwatch, top, topo; see 'verbatim --help')\n",
                  argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;
   }
