@@ -93,6 +93,9 @@ Reply End::answer(const Request& request) {
       case Kind::kCopyPingPong:
         run_copy_ping_pong(*this, request, reply);
         break;
+      case Kind::kEventPingPong:
+        run_event_ping_pong(*this, request, reply);
+        break;
       case Kind::kLocalCopy:
         run_local_copy(*this, request, reply);
         break;

@@ -83,6 +83,7 @@ class End {
 
 /// What a request of this kind does; one function per Kind, called at both ends.
 void run_handover(End& end, const Request& request, Reply& reply);
+void run_event_ping_pong(End& end, const Request& request, Reply& reply);
 void run_copy_ping_pong(End& end, const Request& request, Reply& reply);
 void run_local_copy(End& end, const Request& request, Reply& reply);
 void run_single_copy(End& end, const Request& request, Reply& reply);

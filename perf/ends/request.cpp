@@ -37,6 +37,8 @@ const char* name_of(Service service) {
   switch (service) {
     case Service::kReliable:
       return "RC";
+    case Service::kEvents:
+      return "RC events";
     case Service::kDomain:
       return "RC domain";
     case Service::kShared:

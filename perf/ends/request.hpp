@@ -12,15 +12,16 @@
 namespace verbatim::perf {
 
 enum class Kind : std::uint32_t {
-  kHandover,      // floor: one cache line there and back
-  kCopyPingPong,  // floor: `size` bytes and a flag there and back, by `mover`
-  kLocalCopy,     // floor: memcpy on one core, source and destination its own
-  kSingleCopy,    // floor: one copy to or from the peer's memory, by `mover`, the peer idle
-  kTrain,         // freshly written buffers moved in a row, by `mover`: bandwidth
-  kConnect,       // set-up: endpoint over RC, not timed
-  kPingPong,      // send/recv, or write with the far side polling memory, there and back
-  kCompletion,    // post one, poll its completion: write, read, atomics
-  kStream,        // many in flight, perftest's way: message rate and bandwidth
+  kHandover,       // floor: one cache line there and back
+  kCopyPingPong,   // floor: `size` bytes and a flag there and back, by `mover`
+  kEventPingPong,  // floor: both ends asleep, woken by an eventfd, there and back
+  kLocalCopy,      // floor: memcpy on one core, source and destination its own
+  kSingleCopy,     // floor: one copy to or from the peer's memory, by `mover`, the peer idle
+  kTrain,          // freshly written buffers moved in a row, by `mover`: bandwidth
+  kConnect,        // set-up: endpoint over RC, not timed
+  kPingPong,       // send/recv, or write with the far side polling memory, there and back
+  kCompletion,     // post one, poll its completion: write, read, atomics
+  kStream,         // many in flight, perftest's way: message rate and bandwidth
   kSleeping,     // as kCompletion (and kSend to posted receives), the far process asleep in pause()
   kConnectMany,  // `iterations` QPs created and connected; timed
   kUseMany,      // each of them carries `batch` messages both ways
@@ -44,6 +45,7 @@ enum class Calls : std::uint32_t {
 /// Through which queues small messages go (kPingPong, kStream).
 enum class Service : std::uint32_t {
   kReliable,  // RC
+  kEvents,    // RC, who waits sleeps in ibv_get_cq_event
   kDomain,    // RC, queue pair and completion queues of a thread domain
   kShared,    // RC into a shared receive queue
   kDatagram   // UD

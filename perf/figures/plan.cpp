@@ -72,6 +72,11 @@ Group latency_group(std::uint64_t size, bool floors_only) {
   if (size == 8) add_handovers(group);
   add_latency_floors(group, size);
   if (floors_only) return group;
+  if (size == 8) {
+    Request woken;
+    woken.kind = Kind::kEventPingPong;
+    add_floor(group, Unit::kNanoseconds, "eventfd ping-pong", woken);
+  }
   const std::string reach = size == 8 ? "f1" : "copy ping-pong mapped";
   for (const Memory memory : kMemories) {
     const bool mapped = memory == Memory::kShared;
@@ -96,6 +101,12 @@ Group latency_group(std::uint64_t size, bool floors_only) {
                                         : "");
     if (size != 8) continue;
     if (mapped) {
+      request.service = Service::kEvents;
+      request.operation = Operation::kSend;
+      request.kind = Kind::kPingPong;
+      request.pace = Pace::kPause;
+      group.cells.push_back(make_cell(Section::kLatency, Unit::kNanoseconds,
+                                      name_for("latency", request), request, "eventfd ping-pong"));
       for (const Service service : {Service::kDomain, Service::kShared, Service::kDatagram}) {
         request.service = service;
         add(Operation::kSend, Kind::kPingPong, reach);

@@ -53,6 +53,11 @@ void judge_latency(Bench& bench) {
             {.kind = Kind::kPingPong, .operation = Operation::kWrite, .service = Service::kDomain});
   send_by("shared send", Service::kShared);
   send_by("datagram send", Service::kDatagram);
+  const auto asleep = [&](const char* name, const Request& request) {
+    probes.push_back(bench.ours(name, request, Unit::kNanoseconds));
+  };
+  asleep("eventfd", {.kind = Kind::kEventPingPong});
+  asleep("events", {.kind = Kind::kPingPong, .service = Service::kEvents});
   probes.push_back(ucx_latency(bench, "put_lat"));
   probes.push_back(ucx_latency(bench, "am_lat"));
   probes.push_back(
@@ -79,6 +84,8 @@ void judge_latency(Bench& bench) {
         best_of(probes, "shared send ", Sense::kAtMost), floor);
   judge("R2", "send/recv 8 B one way, UD / F1", 1.8,
         best_of(probes, "datagram send ", Sense::kAtMost), floor);
+  judge("R2", "send/recv 8 B, both asleep / eventfd", 1.1, named(probes, "events"),
+        named(probes, "eventfd"));
   judge("R2", "send/recv 8 B one way / UCX am_lat", 0.9, send, named(probes, "UCX am_lat"));
   judge("R3", "send/recv 8 B one way / libfabric shm", 0.15, send, named(probes, "libfabric shm"));
 }

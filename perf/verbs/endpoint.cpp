@@ -220,6 +220,11 @@ Endpoint::Endpoint(End& end)
   recv_cq_ = create_cursor_cq(context_.get(), kRecvDepth);
   qp_ = create_built_qp(pd_.get(), send_cq_.get(), recv_cq_.get(), kSendDepth, kRecvDepth);
 
+  channel_.reset(must(ibv_create_comp_channel(context_.get()), "ibv_create_comp_channel"));
+  event_cq_.reset(
+      must(ibv_create_cq(context_.get(), static_cast<int>(kRecvDepth), nullptr, channel_.get(), 0),
+           "ibv_create_cq"));
+  event_qp_ = create_rc_qp(pd_.get(), send_cq_.get(), event_cq_.get(), kSendDepth, kRecvDepth);
   domain_ = create_thread_domain(context_.get());
   parent_ = create_parent_domain(pd_.get(), domain_.get());
   domain_send_cq_ = create_cursor_cq(context_.get(), kSendDepth, parent_.get());
@@ -234,14 +239,13 @@ Endpoint::Endpoint(End& end)
   datagram_qp_ = create_datagram_qp(pd_.get(), send_cq_.get(), recv_cq_.get());
 
   struct Card {
-    QpAddress qp, domain, sharing, datagram;
+    QpAddress qp, event, domain, sharing, datagram;
     RemoteRegion regions[2];
   };
-  Card own{address_of(context_.get(), qp_.get()),
-           address_of(context_.get(), domain_qp_.get()),
-           address_of(context_.get(), sharing_qp_.get()),
-           address_of(context_.get(), datagram_qp_.get()),
-           {}};
+  Card own{
+      address_of(context_.get(), qp_.get()),          address_of(context_.get(), event_qp_.get()),
+      address_of(context_.get(), domain_qp_.get()),   address_of(context_.get(), sharing_qp_.get()),
+      address_of(context_.get(), datagram_qp_.get()), {}};
   for (std::size_t i = 0; i < 2; ++i) {
     own.regions[i] = {reinterpret_cast<std::uintptr_t>(areas[i].out),
                       reinterpret_cast<std::uintptr_t>(areas[i].in), mrs_[i]->rkey};
@@ -249,6 +253,7 @@ Endpoint::Endpoint(End& end)
   const Card peer = exchange_record(end.peer_fd(), own);
   for (std::size_t i = 0; i < 2; ++i) remotes_[i] = peer.regions[i];
   connect_rc(qp_.get(), own.qp, peer.qp);
+  connect_rc(event_qp_.get(), own.event, peer.event);
   connect_rc(domain_qp_.get(), own.domain, peer.domain);
   connect_rc(sharing_qp_.get(), own.sharing, peer.sharing);
   start_datagrams(datagram_qp_.get());
@@ -259,8 +264,12 @@ Endpoint::Endpoint(End& end)
 }
 
 Way Endpoint::way(Service service) const {
-  Way way{qp_.get(), send_cq_.get(), recv_cq_.get(), nullptr, nullptr, 0, 0};
-  if (service == Service::kDomain) {
+  Way way{qp_.get(), send_cq_.get(), recv_cq_.get(), nullptr, nullptr, 0, 0, nullptr};
+  if (service == Service::kEvents) {
+    way.qp = event_qp_.get();
+    way.recv_cq = event_cq_.get();
+    way.channel = channel_.get();
+  } else if (service == Service::kDomain) {
     way.qp = domain_qp_.get();
     way.send_cq = domain_send_cq_.get();
     way.recv_cq = domain_recv_cq_.get();

@@ -71,10 +71,11 @@ struct Way {
   ibv_qp* qp;
   ibv_cq* send_cq;
   ibv_cq* recv_cq;
-  ibv_srq* srq;              // null: receives are posted to `qp`
-  ibv_ah* ah;                // UD: where to
-  std::uint32_t remote_qpn;  // UD
-  std::uint32_t header;      // bytes of a receive before the message
+  ibv_srq* srq;               // null: receives are posted to `qp`
+  ibv_ah* ah;                 // UD: where to
+  std::uint32_t remote_qpn;   // UD
+  std::uint32_t header;       // bytes of a receive before the message
+  ibv_comp_channel* channel;  // of recv_cq; null: who waits polls
 
   void post_recv(ibv_recv_wr* list) const;
 };
@@ -108,6 +109,9 @@ class Endpoint {
   CqHandle send_cq_;
   CqHandle recv_cq_;
   QpHandle qp_;
+  ChannelHandle channel_;
+  CqHandle event_cq_;
+  QpHandle event_qp_;
   TdHandle domain_;
   PdHandle parent_;
   CqHandle domain_send_cq_;

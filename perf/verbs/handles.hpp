@@ -21,6 +21,7 @@ using ContextHandle = std::unique_ptr<ibv_context, Releaser<ibv_close_device>>;
 using PdHandle = std::unique_ptr<ibv_pd, Releaser<ibv_dealloc_pd>>;
 using MrHandle = std::unique_ptr<ibv_mr, Releaser<ibv_dereg_mr>>;
 using CqHandle = std::unique_ptr<ibv_cq, Releaser<ibv_destroy_cq>>;
+using ChannelHandle = std::unique_ptr<ibv_comp_channel, Releaser<ibv_destroy_comp_channel>>;
 using SrqHandle = std::unique_ptr<ibv_srq, Releaser<ibv_destroy_srq>>;
 using AhHandle = std::unique_ptr<ibv_ah, Releaser<ibv_destroy_ah>>;
 using QpHandle = std::unique_ptr<ibv_qp, Releaser<ibv_destroy_qp>>;

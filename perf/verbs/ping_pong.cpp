@@ -4,6 +4,7 @@
 // has been sent, off the critical path; sends are signaled now and then.
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 
 #include "perf/support/clock.hpp"
 #include "perf/verbs/endpoint.hpp"
@@ -86,6 +87,7 @@ class ReceiveWait {
             static_cast<std::uint32_t>(request.size) + way_.header, region.lkey};
     request_.sg_list = &sge_;
     request_.num_sge = 1;
+    if (way_.channel != nullptr) ask_for_event();
   }
   ReceiveWait(const ReceiveWait&) = delete;
   ReceiveWait& operator=(const ReceiveWait&) = delete;
@@ -93,7 +95,12 @@ class ReceiveWait {
   template <Pace kPace>
   void await(std::uint64_t) {
     ibv_wc found;
-    while (poll_some(cq_, std::span(&found, 1)) == 0) pace_once<kPace>();
+    while (poll_some(cq_, std::span(&found, 1)) == 0) {
+      if (way_.channel != nullptr)
+        sleep();
+      else
+        pace_once<kPace>();
+    }
   }
   void arm() {
     if (to_post_ == 0) return;
@@ -102,6 +109,19 @@ class ReceiveWait {
   }
 
  private:
+  void ask_for_event() {
+    if (const int error = ibv_req_notify_cq(cq_, 0); error != 0)
+      throw_verbs(error, "ibv_req_notify_cq");
+  }
+  /// Until an event comes; what it was for is found by the next look.
+  void sleep() {
+    ibv_cq* cq;
+    void* context;
+    if (ibv_get_cq_event(way_.channel, &cq, &context) != 0) throw_verbs(errno, "ibv_get_cq_event");
+    ibv_ack_cq_events(cq, 1);
+    ask_for_event();
+  }
+
   Way way_;
   ibv_cq* cq_;
   ibv_sge sge_{};
