@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <vector>
@@ -44,7 +45,9 @@ Child::Child(const std::string& role, const std::map<std::string, std::string>& 
 Child::Child(const std::string& role, const std::map<std::string, std::string>& environment,
              std::pair<Control, Control> ends)
     : control_(std::move(ends.first)) {
-  std::vector<std::string> arguments{"/proc/self/exe", "--vbt-role=" + role};
+  // By its name: valgrind, which starts us, is what /proc/self/exe would start.
+  std::vector<std::string> arguments{std::filesystem::read_symlink("/proc/self/exe"),
+                                     "--vbt-role=" + role};
   std::vector<std::string> variables = merged_environment(environment);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
