@@ -79,6 +79,11 @@ double FaultScene::run(const Request& fault, ibv_wc_status status, Responder res
            read(kBehind + 2, slice(aside_a_, 128, 64), aside_b_)}));
   const auto sent = pair.a.poll_sends(qa, 1 + kWaiting);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  if (responder.kernel_denies && device_is_the_kernels() &&
+      sent[0].status == IBV_WC_REM_ACCESS_ERR) {
+    status = IBV_WC_REM_ACCESS_ERR;
+    responder.event = IBV_EVENT_QP_ACCESS_ERR;
+  }
   expect_error(sent[0], kFault, status, qa);
   expect_flushed(sent, 1, kBehind, qa);
   EXPECT_EQ(pair.a.state(qa), IBV_QPS_ERR);
@@ -92,6 +97,10 @@ double FaultScene::run(const Request& fault, ibv_wc_status status, Responder res
   // An error with a completion to tell of it raises no event at its own side.
   EXPECT_EQ(pair.a.call<&Endpoint::take_async_event>(0).type, -1);
   return took.count();
+}
+
+bool FaultScene::device_is_the_kernels() {
+  return pair.a.here().context()->device->ibdev_path[0] != '\0';
 }
 
 void FaultScene::expect_requester_ended(const QpInfo& qa) {

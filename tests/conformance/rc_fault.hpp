@@ -25,12 +25,15 @@ struct Responder {
   bool fails = false;
   int event = -1;                               ///< ibv_event_type, or -1: none
   ibv_wc_status receive = IBV_WC_WR_FLUSH_ERR;  ///< of its first posted receive
+  bool kernel_denies = false;  ///< a kernel's device may call it an access error, at both ends
 };
 inline constexpr Responder kUntouched{};
 inline constexpr Responder kAccessFault{true, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR};
 inline constexpr Responder kRequestFault{true, IBV_EVENT_QP_REQ_ERR, IBV_WC_WR_FLUSH_ERR};
+/// A right that the queue pair lacks: which of the two it is, adapters do not agree.
+inline constexpr Responder kRightFault{true, IBV_EVENT_QP_REQ_ERR, IBV_WC_WR_FLUSH_ERR, true};
 /// The receive's own completion tells of it; no event.
-inline constexpr Responder in_receive(ibv_wc_status status) { return {true, -1, status}; }
+inline constexpr Responder in_receive(ibv_wc_status status) { return {true, -1, status, false}; }
 
 /// Around the ways that a message can take: slot, window, direct copy, stream, chunks.
 inline constexpr std::uint64_t kFaultSizes[] = {1, 56, 57, 2000, 100'000, 1_MiB};
@@ -62,6 +65,8 @@ class FaultScene {
                                const std::vector<Receive>& receives, bool sends_waited);
   void expect_responder_untouched(const QpInfo& qb);
   void let_service_thread_pass();
+  /// A device that the kernel has, and not this process alone.
+  bool device_is_the_kernels();
 
   RegionInfo aside_a_;  ///< for requests that succeed
   RegionInfo aside_b_;

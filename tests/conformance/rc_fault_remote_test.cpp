@@ -123,7 +123,7 @@ TEST_P(RcRemoteFault, ARightThatTheQueuePairLacksIsAnInvalidRequest) {
     FaultScene scene(GetParam(), wish);
     const auto invalid = [&](const char* what, int need, const Request& request) {
       if (access == need) return;
-      scene.expect(what, request, IBV_WC_REM_INV_REQ_ERR, kRequestFault);
+      scene.expect(what, request, IBV_WC_REM_INV_REQ_ERR, kRightFault);
     };
     const Slice eight = slice(scene.local, 0, 8);
     invalid("write", IBV_ACCESS_REMOTE_WRITE, write(0, eight, scene.remote));
