@@ -7,6 +7,7 @@
 #include "providers/shm/fork.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/windows.hpp"
+#include "runtime/verbs/strict.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -81,10 +82,16 @@ int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
     if (reads) return EINVAL;
     std::uint64_t bytes = 0;
     for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
-    if (bytes > qp.max_inline) return EINVAL;
+    if (bytes > qp.max_inline) {
+      tell_long_inline(const_cast<Qp&>(qp), bytes, qp.max_inline);
+      return EINVAL;
+    }
   }
   if (const int error = check_form(wr); error != 0) return error;
-  if (qp.in_send_queue() >= qp.sq_entries) return ENOMEM;
+  if (qp.in_send_queue() >= qp.sq_entries) {
+    tell_full_queue(const_cast<Qp&>(qp), qp.sq_entries);
+    return ENOMEM;
+  }
   return 0;
 }
 

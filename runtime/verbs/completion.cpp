@@ -9,6 +9,7 @@
 #include "runtime/sync/mutex.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
+#include "runtime/verbs/strict.hpp"
 
 namespace verbatim {
 namespace {
@@ -142,6 +143,7 @@ Status destroy_cq(Cq& cq) noexcept {
   Pd* const parent = cq.parent_domain;
   CompChannel* const channel =
       cq.plain.channel == nullptr ? nullptr : &CompChannel::from(cq.plain.channel);
+  check_acks(cq);
   if (const int error = table_of(context).destroy_cq(cq)) return Error{error, "destroy_cq"};
   count_cq(channel, -1);
   unpin(&context, parent);

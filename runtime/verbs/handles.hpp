@@ -141,7 +141,9 @@ struct Cq {
     ibv_cq plain;
     ibv_cq_ex extended;  ///< a provider of extended polling sets start_poll and its companions
   };
-  std::atomic<std::uint32_t> uses{0};  ///< QPs (each counts per side), WQs, SRQs
+  std::atomic<std::uint32_t> uses{0};           ///< QPs (each counts per side), WQs, SRQs
+  std::atomic<std::uint32_t> strict_wanted{0};  ///< strict.hpp: completions of all that use it
+  std::atomic<std::uint32_t> strict_told{0};    ///< ... of what it has warned
   Pd* parent_domain = nullptr;
   EventLink completion_events;
   EventLink async_events;
@@ -217,7 +219,8 @@ struct Qp {
     ibv_qp plain;
     ibv_qp_ex extended;  ///< a provider of ibv_wr_* sets wr_start and its companions
   };
-  std::atomic<std::uint32_t> uses{0};  ///< multicast groups and flows attached
+  std::atomic<std::uint32_t> uses{0};         ///< multicast groups and flows attached
+  std::atomic<std::uint32_t> strict_told{0};  ///< strict.hpp: of what it has warned
   bool sq_sig_all = false;
   bool takes_work_calls = false;  ///< made with send_ops_flags: ibv_qp_to_qp_ex answers
   EventLink async_events;

@@ -8,6 +8,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
+#include "runtime/verbs/strict.hpp"
 
 namespace verbatim {
 namespace {
@@ -131,6 +132,7 @@ Result<Qp*> create_qp(Context& context, ibv_qp_init_attr_ex& attr) noexcept {
     return Error{error == 0 ? EOPNOTSUPP : error, "create_qp_ex"};
   }
   pin_parts(*qp);
+  check_new_qp(*qp);
   attr.cap = asked.cap;
   return qp;
 }
@@ -167,7 +169,9 @@ Status modify_qp(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
               static_cast<unsigned>(mask & ~kKnown));
     return Error{EINVAL, "unknown attributes"};
   }
-  return Status::from_errno(table_of(qp).modify_qp(qp, attr, mask), "modify_qp");
+  const int error = table_of(qp).modify_qp(qp, attr, mask);
+  if (error == 0) check_modified_qp(qp, attr, mask);
+  return Status::from_errno(error, "modify_qp");
 }
 
 Status query_qp(Qp& qp, ibv_qp_attr& out, int mask, ibv_qp_init_attr& init) noexcept {
@@ -191,6 +195,8 @@ Status destroy_qp(Qp& qp) noexcept {
   Srq* const srq = ours<Srq>(qp.plain.srq);
   Xrcd* const xrcd = qp.xrcd;
   RwqIndTable* const ind_table = qp.ind_table;
+  check_acks(qp);
+  forget_qp(qp);
   if (const int error = table_of(qp).destroy_qp(qp)) return Error{error, "destroy_qp"};
   unpin(pd, send_cq, recv_cq, srq, xrcd, ind_table);
   return {};

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The body of strict.hpp.
+#include "runtime/verbs/strict.hpp"
+
+#include <string_view>
+
+#include "runtime/base/environment.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/verbs/contexts.hpp"
+#include "runtime/verbs/dependency.hpp"
+
+namespace verbatim {
+namespace {
+
+/// Bits of `strict_told`.
+enum Pitfall : std::uint32_t {
+  kSmallCq = 1,
+  kNoTimeout = 2,
+  kNoRetry = 4,
+  kLargeMtu = 8,
+  kNoGrh = 16,
+  kBadGidIndex = 32,
+  kNoLid = 64,
+  kUnacked = 128,
+  kFullQueue = 256,
+  kLongInline = 512
+};
+
+bool is_first(std::atomic<std::uint32_t>& told, Pitfall pitfall) noexcept {
+  return (told.fetch_or(pitfall, std::memory_order_relaxed) & pitfall) == 0;
+}
+
+void grow(ibv_cq* handle, std::uint32_t completions) noexcept {
+  if (handle == nullptr || completions == 0) return;
+  Cq& cq = Cq::from(handle);
+  const std::uint32_t wanted =
+      cq.strict_wanted.fetch_add(completions, std::memory_order_relaxed) + completions;
+  if (cq.plain.cqe < 0 || wanted <= static_cast<std::uint32_t>(cq.plain.cqe)) return;
+  if (is_first(cq.strict_told, kSmallCq))
+    log_warn(
+        "strict: a CQ of %d entries takes the completions of queues of %u requests together: it "
+        "can "
+        "overrun; make it that large",
+        cq.plain.cqe, wanted);
+}
+
+void shrink(ibv_cq* handle, std::uint32_t completions) noexcept {
+  if (handle != nullptr)
+    Cq::from(handle).strict_wanted.fetch_sub(completions, std::memory_order_relaxed);
+}
+
+void check_path(Qp& qp, const ibv_ah_attr& path, const ibv_port_attr& port) noexcept {
+  const unsigned number = qp.plain.qp_num;
+  if (port.link_layer == IBV_LINK_LAYER_ETHERNET && path.is_global == 0 &&
+      is_first(qp.strict_told, kNoGrh))
+    log_warn("strict: QP 0x%06x: ah_attr.is_global is 0 on an Ethernet link: RoCE needs the GID",
+             number);
+  if (port.link_layer != IBV_LINK_LAYER_ETHERNET && path.is_global == 0 && path.dlid == 0 &&
+      is_first(qp.strict_told, kNoLid))
+    log_warn("strict: QP 0x%06x: ah_attr.dlid is 0: send the peer's port LID along with its number",
+             number);
+  if (path.is_global != 0 && path.grh.sgid_index >= port.gid_tbl_len &&
+      is_first(qp.strict_told, kBadGidIndex))
+    log_warn("strict: QP 0x%06x: grh.sgid_index %u, and the port's GID table has %d entries",
+             number, path.grh.sgid_index, port.gid_tbl_len);
+}
+
+}  // namespace
+
+bool is_strict() noexcept {
+  static constinit std::atomic<int> known{-1};
+  int strict = known.load(std::memory_order_relaxed);
+  if (strict < 0) {
+    static constexpr std::string_view kChoices[] = {"0", "1"};
+    strict = static_cast<int>(environment_choice("VERBATIM_STRICT", kChoices, 0));
+    known.store(strict, std::memory_order_relaxed);
+  }
+  return strict != 0;
+}
+
+void check_new_qp(Qp& qp) noexcept {
+  if (!is_strict()) return;
+  grow(qp.plain.send_cq, qp.init.cap.max_send_wr);
+  grow(qp.plain.recv_cq, qp.init.cap.max_recv_wr);
+}
+
+void forget_qp(Qp& qp) noexcept {
+  if (!is_strict()) return;
+  shrink(qp.plain.send_cq, qp.init.cap.max_send_wr);
+  shrink(qp.plain.recv_cq, qp.init.cap.max_recv_wr);
+}
+
+void check_modified_qp(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
+  if (!is_strict()) return;
+  const unsigned number = qp.plain.qp_num;
+  if ((mask & IBV_QP_TIMEOUT) != 0 && attr.timeout == 0 && is_first(qp.strict_told, kNoTimeout))
+    log_warn(
+        "strict: QP 0x%06x: timeout 0 waits for ever for a peer that is gone; 14 is 67 ms a try",
+        number);
+  if ((mask & IBV_QP_RETRY_CNT) != 0 && attr.retry_cnt == 0 && is_first(qp.strict_told, kNoRetry))
+    log_warn("strict: QP 0x%06x: retry_cnt 0 ends the connection at the first lost packet", number);
+  if ((mask & (IBV_QP_AV | IBV_QP_PATH_MTU)) == 0) return;
+  ibv_port_attr port{};
+  const std::uint32_t port_number =
+      (mask & IBV_QP_AV) != 0 ? attr.ah_attr.port_num : qp.attributes.port_num;
+  if (port_number == 0 || !query_port(context_of(qp), port_number, port).ok()) return;
+  if ((mask & IBV_QP_PATH_MTU) != 0 && attr.path_mtu > port.active_mtu &&
+      is_first(qp.strict_told, kLargeMtu))
+    log_warn("strict: QP 0x%06x: path_mtu %d is over the port's active_mtu %d", number,
+             static_cast<int>(attr.path_mtu), static_cast<int>(port.active_mtu));
+  if ((mask & IBV_QP_AV) != 0) check_path(qp, attr.ah_attr, port);
+}
+
+void check_acks(Cq& cq) noexcept {
+  if (!is_strict()) return;
+  const std::uint32_t events = cq.completion_events.delivered - cq.plain.comp_events_completed;
+  if (static_cast<std::int32_t>(events) > 0 && is_first(cq.strict_told, kUnacked))
+    log_warn(
+        "strict: ibv_destroy_cq waits for %u completion events that were fetched and not "
+        "acknowledged (ibv_ack_cq_events)",
+        events);
+}
+
+void check_acks(Qp& qp) noexcept {
+  if (!is_strict()) return;
+  const std::uint32_t events = qp.async_events.delivered - qp.plain.events_completed;
+  if (static_cast<std::int32_t>(events) > 0 && is_first(qp.strict_told, kUnacked))
+    log_warn(
+        "strict: ibv_destroy_qp waits for %u asynchronous events of QP 0x%06x that were fetched "
+        "and "
+        "not acknowledged (ibv_ack_async_event)",
+        events, qp.plain.qp_num);
+}
+
+void tell_full_queue(Qp& qp, std::uint32_t entries) noexcept {
+  if (is_strict() && is_first(qp.strict_told, kFullQueue))
+    log_warn(
+        "strict: QP 0x%06x: the send queue is full: no completion of its %u requests was polled; "
+        "%s",
+        qp.plain.qp_num, entries,
+        qp.sq_sig_all ? "poll the send CQ before posting more"
+                      : "signal at least one of each queue's worth (IBV_SEND_SIGNALED), and poll");
+}
+
+void tell_long_inline(Qp& qp, std::uint64_t bytes, std::uint32_t limit) noexcept {
+  if (is_strict() && is_first(qp.strict_told, kLongInline))
+    log_warn("strict: QP 0x%06x: %llu bytes of inline data, the limit is %u (cap.max_inline_data)",
+             qp.plain.qp_num, static_cast<unsigned long long>(bytes), limit);
+}
+
+}  // namespace verbatim

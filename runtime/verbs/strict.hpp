@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// VERBATIM_STRICT=1: warnings of what verbs allow and programs regret, once for each object and
+// pitfall. Asked in control verbs, and where a post has been refused already: the data path knows
+// nothing of it. Any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/verbs/handles.hpp"
+
+namespace verbatim {
+
+/// Whether the user asked for it; read once.
+[[nodiscard, gnu::cold]] bool is_strict() noexcept;
+
+/// A queue pair was made: are its CQs large enough for all that use them? And when it goes.
+void check_new_qp(Qp& qp) noexcept;
+void forget_qp(Qp& qp) noexcept;
+/// Values that modify_qp was given and has accepted, and that cannot work, or not as meant.
+void check_modified_qp(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept;
+/// Destroy is about to wait for events that were fetched and not acknowledged.
+void check_acks(Cq& cq) noexcept;
+void check_acks(Qp& qp) noexcept;
+/// A post was refused: the send queue is full; or its inline data is too long.
+[[gnu::cold]] void tell_full_queue(Qp& qp, std::uint32_t entries) noexcept;
+[[gnu::cold]] void tell_long_inline(Qp& qp, std::uint64_t bytes, std::uint32_t limit) noexcept;
+
+}  // namespace verbatim
