@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 
@@ -325,9 +326,10 @@ TEST_P(ExplainProcesses, AProcessThatDiedByItsNumberAndName) {
   scene.pair.b.child().kill_and_collect();
   const ibv_wc wc = scene.pair.a.poll_sends(scene.qa, 1)[0];
   expect_error(wc, kId, IBV_WC_RETRY_EXC_ERR, scene.qa);
-  EXPECT_THAT(scene.pair.a.explain(scene.qa, wc),
-              AllOf(HasSubstr(" to " + qp(scene.qb) + " (" + pid + "exe)"),
-                    HasSubstr("SEND, wr_id 4711"), HasSubstr("its process has ended")));
+  EXPECT_THAT(
+      scene.pair.a.explain(scene.qa, wc),
+      AllOf(HasSubstr(" to " + qp(scene.qb) + " (" + pid + program_invocation_short_name + ")"),
+            HasSubstr("SEND, wr_id 4711"), HasSubstr("its process has ended")));
 }
 
 TEST_P(Explain, AFlushByWhatCameFirst) {
