@@ -68,13 +68,21 @@ struct CommandStranger : uverbs::System {
     VBT_HOLDS(::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
     if (writer >= 0) ::close(writer);
     writer = ends[1];
-    return ends[0];
+    given = ends[0];
+    return given;
   }
   int status() {
     constexpr int kErrors[] = {ENOTTY, EPROTONOSUPPORT, EIO,   EINVAL,
                                ENOMEM, EOPNOTSUPP,      EBUSY, ENOSPC};
     const std::uint8_t choice = input->take();
-    return choice < 200 ? 0 : kErrors[choice % std::size(kErrors)];
+    const int error = choice < 200 ? 0 : kErrors[choice % std::size(kErrors)];
+    if (error != 0 && given >= 0) {  // with an error a kernel gives none
+      ::close(given);
+      ::close(writer);
+      writer = -1;
+    }
+    given = -1;
+    return error;
   }
   void fill(void* memory, std::size_t size) {
     auto* const bytes = static_cast<unsigned char*>(memory);
@@ -171,6 +179,7 @@ struct CommandStranger : uverbs::System {
   Input* input;
   bool told_counts_end = false;
   int writer = -1;
+  int given = -1;  ///< by the call that is being answered
 };
 
 /// Handles of what lives: none twice.
