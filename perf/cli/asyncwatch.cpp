@@ -17,7 +17,7 @@
 #include "perf/cli/commands.hpp"
 #include "perf/cli/device_list.hpp"
 #include "perf/cli/failure.hpp"
-#include "perf/cli/stop_signals.hpp"
+#include "perf/cli/stoppable.hpp"
 #include "perf/cli/verbs_handles.hpp"
 
 namespace verbatim::cli {
@@ -116,24 +116,9 @@ void watch(ibv_context* context, const StopSignals& stop) {
 }  // namespace
 
 int asyncwatch(Calling, int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // who watches through a pipe sees each event in time
   const char* device = nullptr;
-  try {
-    if (const auto status = parse(argc, argv, &device)) return *status;
-  } catch (const Failure& failure) {
-    std::fprintf(stderr, "%s\n", failure.line.c_str());
-    return failure.status;
-  }
-  const StopSignals stop;
-  try {
-    watch(open_device(device).get(), stop);
-  } catch (const Failure& failure) {
-    if (!failure.line.empty()) std::fprintf(stderr, "%s\n", failure.line.c_str());
-    return failure.status;
-  } catch (const Stopped&) {
-    return 1;  // unseen: the signal acts as `stop` goes
-  }
-  return 0;
+  return run_stoppable([&] { return parse(argc, argv, &device); },
+                       [&](const StopSignals& stop) { watch(open_device(device).get(), stop); });
 }
 
 }  // namespace verbatim::cli

@@ -24,7 +24,7 @@
 #include "perf/cli/pingpong_device.hpp"
 #include "perf/cli/pingpong_game.hpp"
 #include "perf/cli/pingpong_options.hpp"
-#include "perf/cli/stop_signals.hpp"
+#include "perf/cli/stoppable.hpp"
 #include "perf/cli/tcp_exchange.hpp"
 #include "perf/cli/verbs_handles.hpp"
 
@@ -171,24 +171,9 @@ void run(const PingpongOptions& options, const StopSignals& stop) {
 }
 
 int pingpong(Transport transport, Calling calling, int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // who watches through a pipe sees each line in time
   PingpongOptions options(transport);
-  try {
-    if (const auto status = parse_pingpong(calling, argc, argv, &options)) return *status;
-  } catch (const Failure& failure) {
-    std::fprintf(stderr, "%s\n", failure.line.c_str());
-    return failure.status;
-  }
-  const StopSignals stop;
-  try {
-    run(options, stop);
-  } catch (const Failure& failure) {
-    if (!failure.line.empty()) std::fprintf(stderr, "%s\n", failure.line.c_str());
-    return failure.status;
-  } catch (const Stopped&) {
-    return 1;  // unseen: the signal acts as `stop` goes
-  }
-  return 0;
+  return run_stoppable([&] { return parse_pingpong(calling, argc, argv, &options); },
+                       [&](const StopSignals& stop) { run(options, stop); });
 }
 
 }  // namespace

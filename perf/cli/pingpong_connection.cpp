@@ -118,23 +118,6 @@ void PingpongConnection::modify(std::uint32_t pair, ibv_qp_attr attr, int mask, 
   }
 }
 
-ibv_ah_attr PingpongConnection::path_to(const QpAddress& remote) const {
-  ibv_ah_attr path = {};
-  path.dlid = remote.lid;
-  path.sl = options_.service_level;
-  path.port_num = options_.ib_port;
-  if (remote.gid.global.interface_id != 0) {
-    if (options_.gid_index < 0) {
-      fail("Couldn't connect to remote QP: the other side runs with -g, so this one must too");
-    }
-    path.is_global = 1;
-    path.grh.dgid = remote.gid;
-    path.grh.hop_limit = 1;
-    path.grh.sgid_index = static_cast<std::uint8_t>(options_.gid_index);
-  }
-  return path;
-}
-
 ibv_qp_attr PingpongConnection::receiving_from(const QpAddress& remote) const {
   ibv_qp_attr attr = {};
   attr.qp_state = IBV_QPS_RTR;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "perf/cli/pingpong_device.hpp"
 #include "perf/cli/pingpong_options.hpp"
 #include "perf/cli/qp_address.hpp"
 #include "perf/cli/stop_signals.hpp"
@@ -65,8 +66,9 @@ class PingpongConnection {
   void to_init(ibv_qp_attr attr, int mask);
   void modify(std::uint32_t pair, ibv_qp_attr attr, int mask, const char* state);
 
-  /// Where `remote` is; throws when it lives behind GIDs and we were not told ours.
-  ibv_ah_attr path_to(const QpAddress& remote) const;
+  ibv_ah_attr path_to(const QpAddress& remote) const {
+    return cli::path_to(options_, remote.lid, remote.gid);
+  }
   /// What both connected transports say to get to RTR: STATE, AV, PATH_MTU, DEST_QPN, RQ_PSN.
   ibv_qp_attr receiving_from(const QpAddress& remote) const;
   static constexpr int kReceivingFrom =

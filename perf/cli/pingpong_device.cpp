@@ -79,6 +79,23 @@ Device open_device(const PingpongOptions& options) {
   return device;
 }
 
+ibv_ah_attr path_to(const PingpongOptions& options, std::uint16_t lid, const ibv_gid& gid) {
+  ibv_ah_attr path = {};
+  path.dlid = lid;
+  path.sl = options.service_level;
+  path.port_num = options.ib_port;
+  if (gid.global.interface_id != 0) {
+    if (options.gid_index < 0) {
+      fail("Couldn't connect to remote QP: the other side runs with -g, so this one must too");
+    }
+    path.is_global = 1;
+    path.grh.dgid = gid;
+    path.grh.hop_limit = 1;
+    path.grh.sgid_index = static_cast<std::uint8_t>(options.gid_index);
+  }
+  return path;
+}
+
 void check_limits(const Device& device, const PingpongOptions& options) {
   const ibv_device_attr& attr = device.attr.orig_attr;
   if (options.transport == Transport::kUd) {

@@ -20,6 +20,10 @@ struct Device {
 
 Device open_device(const PingpongOptions& options);
 
+/// The way to where a LID and a GID (zero: none was told) say; throws when the other side lives
+/// behind GIDs and we were not told ours.
+ibv_ah_attr path_to(const PingpongOptions& options, std::uint16_t lid, const ibv_gid& gid);
+
 /// Refuses here, in words that name the option, what would else fail later.
 void check_limits(const Device& device, const PingpongOptions& options);
 

@@ -24,7 +24,7 @@
 #include "perf/cli/message_memory.hpp"
 #include "perf/cli/pingpong_device.hpp"
 #include "perf/cli/pingpong_options.hpp"
-#include "perf/cli/stop_signals.hpp"
+#include "perf/cli/stoppable.hpp"
 #include "perf/cli/tcp_exchange.hpp"
 #include "perf/cli/verbs_handles.hpp"
 #include "perf/cli/xsrq_address.hpp"
@@ -230,24 +230,9 @@ void run(const PingpongOptions& options, const StopSignals& stop) {
 }  // namespace
 
 int pingpong_xsrq(Calling calling, int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // who watches through a pipe sees each line in time
   PingpongOptions options(Transport::kXsrq);
-  try {
-    if (const auto status = parse_pingpong(calling, argc, argv, &options)) return *status;
-  } catch (const Failure& failure) {
-    std::fprintf(stderr, "%s\n", failure.line.c_str());
-    return failure.status;
-  }
-  const StopSignals stop;
-  try {
-    run(options, stop);
-  } catch (const Failure& failure) {
-    if (!failure.line.empty()) std::fprintf(stderr, "%s\n", failure.line.c_str());
-    return failure.status;
-  } catch (const Stopped&) {
-    return 1;  // unseen: the signal acts as `stop` goes
-  }
-  return 0;
+  return run_stoppable([&] { return parse_pingpong(calling, argc, argv, &options); },
+                       [&](const StopSignals& stop) { run(options, stop); });
 }
 
 }  // namespace verbatim::cli

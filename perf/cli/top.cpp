@@ -2,7 +2,6 @@
 // `verbatim top`: the live objects of all processes of this user on this host, again and again, or
 // once as JSON. Main thread; it opens no device and is a member of no fabric.
 #include <getopt.h>
-#include <infiniband/verbs.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -15,6 +14,7 @@
 #include "perf/cli/commands.hpp"
 #include "perf/cli/failure.hpp"
 #include "perf/cli/top_segments.hpp"
+#include "runtime/verbs/qp_words.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -26,28 +26,6 @@ struct Options {
   long count = 0;  // 0: for ever
   bool json = false;
 };
-
-const char* type_word(std::uint32_t type) {
-  switch (type) {
-    case IBV_QPT_RC:
-      return "RC";
-    case IBV_QPT_UC:
-      return "UC";
-    case IBV_QPT_UD:
-      return "UD";
-    case IBV_QPT_XRC_SEND:
-      return "XRC_SEND";
-    case IBV_QPT_XRC_RECV:
-      return "XRC_RECV";
-    default:
-      return "?";
-  }
-}
-
-const char* state_word(std::uint32_t state) {
-  static constexpr const char* kWords[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
-  return state < std::size(kWords) ? kWords[state] : "?";
-}
 
 void usage(std::FILE* out, const char* program) {
   std::fprintf(out,
@@ -105,8 +83,8 @@ void print_json(const std::vector<ProcessView>& processes) {
     Json pairs = Json::array();
     for (const QueuePairView& view : process.queue_pairs) {
       Json pair = {{"qpn", view.number},
-                   {"type", type_word(view.type)},
-                   {"state", state_word(view.state)},
+                   {"type", qp_type_word(view.type)},
+                   {"state", qp_state_word(view.state)},
                    {"peer_qpn", view.peer},
                    {"peer_pid", view.peer_pid},
                    {"sent_messages", view.sent_messages},
@@ -160,7 +138,7 @@ void print_table(const std::vector<ProcessView>& processes, Before& before, doub
       std::snprintf(receives, sizeof receives, "%s%u/%u", view.shares_receives ? "s" : "",
                     view.receives_posted, view.receive_depth);
       std::printf("%23s 0x%06x %-8s %-5s %-16s %12llu %10.0f %14llu %12llu %14llu %6u %11s %11s\n",
-                  "", view.number, type_word(view.type), state_word(view.state), peer,
+                  "", view.number, qp_type_word(view.type), qp_state_word(view.state), peer,
                   static_cast<unsigned long long>(view.sent_messages), rate,
                   static_cast<unsigned long long>(view.sent_bytes),
                   static_cast<unsigned long long>(view.received_messages),

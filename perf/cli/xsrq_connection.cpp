@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "perf/cli/failure.hpp"
+#include "perf/cli/pingpong_device.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -118,23 +119,6 @@ void XsrqConnection::modify(const QpHandle& qp, ibv_qp_attr attr, int mask, cons
   }
 }
 
-ibv_ah_attr XsrqConnection::path_to(const XsrqAddress& remote) const {
-  ibv_ah_attr path = {};
-  path.dlid = remote.lid;
-  path.sl = options_.service_level;
-  path.port_num = options_.ib_port;
-  if (remote.gid.global.interface_id != 0) {
-    if (options_.gid_index < 0) {
-      fail("Couldn't connect to remote QP: the other side runs with -g, so this one must too");
-    }
-    path.is_global = 1;
-    path.grh.dgid = remote.gid;
-    path.grh.hop_limit = 1;
-    path.grh.sgid_index = static_cast<std::uint8_t>(options_.gid_index);
-  }
-  return path;
-}
-
 void XsrqConnection::to_rtr(const QpHandle& qp, const XsrqAddress& remote, const char* which,
                             std::uint32_t pair) const {
   const bool receives = which == kRecv;
@@ -144,7 +128,7 @@ void XsrqConnection::to_rtr(const QpHandle& qp, const XsrqAddress& remote, const
   attr.path_mtu = options_.mtu;
   attr.rq_psn = remote.psn;
   attr.min_rnr_timer = kRnrTimer;
-  attr.ah_attr = path_to(remote);
+  attr.ah_attr = path_to(options_, remote.lid, remote.gid);
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (receives) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   modify(qp, attr, mask, which, pair, "RTR");

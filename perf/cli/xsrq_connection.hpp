@@ -59,7 +59,6 @@ class XsrqConnection {
   void to_rtr(const QpHandle& qp, const XsrqAddress& remote, const char* which,
               std::uint32_t pair) const;
   std::uint32_t pair_of(const ibv_wc& wc) const;
-  ibv_ah_attr path_to(const XsrqAddress& remote) const;
 
   const PingpongOptions& options_;
   ibv_context* context_;

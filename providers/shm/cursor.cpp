@@ -2,7 +2,6 @@
 #include "providers/shm/cursor.hpp"
 
 #include <cstdlib>
-#include <ctime>
 
 #include "providers/shm/cursor_fast.hpp"
 #include "providers/shm/hot.hpp"
@@ -43,20 +42,13 @@ Field read_nothing(ibv_cq_ex*) {
 }
 void read_no_tags(ibv_cq_ex*, ibv_wc_tm_info* info) { *info = {}; }
 
-std::uint64_t wallclock_ns() noexcept {
-  timespec now;
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 }  // namespace
 
 CompletionTime completion_time(const Cq& cq) noexcept {
   CompletionTime time;
   if ((cq.clocks & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) != 0) time.raw = now_ns();
   if ((cq.clocks & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK) != 0)
-    time.wallclock = wallclock_ns();
+    time.wallclock = wall_clock_ns();
   return time;
 }
 

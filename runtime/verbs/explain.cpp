@@ -10,6 +10,7 @@
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/failure_words.hpp"
 #include "runtime/verbs/provider.hpp"
+#include "runtime/verbs/qp_words.hpp"
 
 namespace verbatim {
 namespace {

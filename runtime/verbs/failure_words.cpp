@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "runtime/verbs/failure_words.hpp"
+#include "runtime/verbs/qp_words.hpp"
 
 #include <iterator>
 
@@ -247,30 +248,6 @@ const char* opcode_word(std::int32_t opcode) noexcept {
   static_assert(IBV_WR_SEND_WITH_INV == 9 && IBV_WR_FLUSH == 14 && IBV_WR_ATOMIC_WRITE == 15);
   return opcode < 0 || opcode >= static_cast<std::int32_t>(std::size(kWords)) ? nullptr
                                                                               : kWords[opcode];
-}
-
-const char* qp_state_word(std::uint32_t state) noexcept {
-  static constexpr const char* kWords[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
-  return state < std::size(kWords) ? kWords[state] : "unknown";
-}
-
-const char* qp_type_word(std::uint32_t type) noexcept {
-  switch (type) {
-    case IBV_QPT_RC:
-      return "RC";
-    case IBV_QPT_UC:
-      return "UC";
-    case IBV_QPT_UD:
-      return "UD";
-    case IBV_QPT_XRC_SEND:
-      return "XRC_SEND";
-    case IBV_QPT_XRC_RECV:
-      return "XRC_RECV";
-    case IBV_QPT_RAW_PACKET:
-      return "RAW_PACKET";
-    default:
-      return "driver";
-  }
 }
 
 void add_rights(TextLine& line, std::uint32_t rights) noexcept {

@@ -10,10 +10,6 @@ namespace verbatim {
 
 /// "RDMA_WRITE", "SEND" ... or nullptr.
 const char* opcode_word(std::int32_t opcode) noexcept;
-/// "RTR", "SQD" ...
-const char* qp_state_word(std::uint32_t state) noexcept;
-/// "RC", "UD" ...
-const char* qp_type_word(std::uint32_t type) noexcept;
 /// "LOCAL_WRITE|REMOTE_READ", "no rights".
 void add_rights(TextLine& line, std::uint32_t rights) noexcept;
 
