@@ -38,9 +38,8 @@ void grow(ibv_cq* handle, std::uint32_t completions) noexcept {
   if (cq.plain.cqe < 0 || wanted <= static_cast<std::uint32_t>(cq.plain.cqe)) return;
   if (is_first(cq.strict_told, kSmallCq))
     log_warn(
-        "strict: a CQ of %d entries takes the completions of queues of %u requests together: it "
-        "can "
-        "overrun; make it that large",
+        "strict: a CQ of %d entries takes the completions of queues of %u requests together, and "
+        "can overrun; make it that large",
         cq.plain.cqe, wanted);
 }
 
@@ -127,8 +126,7 @@ void check_acks(Qp& qp) noexcept {
   if (static_cast<std::int32_t>(events) > 0 && is_first(qp.strict_told, kUnacked))
     log_warn(
         "strict: ibv_destroy_qp waits for %u asynchronous events of QP 0x%06x that were fetched "
-        "and "
-        "not acknowledged (ibv_ack_async_event)",
+        "and not acknowledged (ibv_ack_async_event)",
         events, qp.plain.qp_num);
 }
 
