@@ -52,4 +52,10 @@ inline void read_completion(const ib_uverbs_wc& from, ibv_wc& to) noexcept {
   to.dlid_path_bits = from.dlid_path_bits;
 }
 
+/// An error that moves its queue pair to ERR. Those that are flushed come of a move that is known,
+/// or of such an error before them.
+[[nodiscard]] constexpr bool tells_of_trouble(ibv_wc_status status) noexcept {
+  return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
+}
+
 }  // namespace verbatim::rxe

@@ -13,6 +13,11 @@ namespace {
 
 Cq& cq_of(ibv_cq_ex* cq) noexcept { return static_cast<Cq&>(verbatim::Cq::from(cq)); }
 
+void note(const Cq& cq, ibv_wc_status status) noexcept {
+  if (tells_of_trouble(status)) [[unlikely]]
+    uverbs::context_of(cq).troubles.fetch_add(1, std::memory_order_relaxed);
+}
+
 /// Puts the cursor on the next completion, if there is one. It is a copy, so the kernel gets the
 /// slot back at once, and nothing depends on how the application ends its turn.
 bool step(Cq& cq) noexcept {
@@ -24,6 +29,7 @@ bool step(Cq& cq) noexcept {
     ring.advance();
     ring.give_back();
   }
+  note(cq, cq.cursor.wc.status);
   cq.extended.status = cq.cursor.wc.status;
   cq.extended.wr_id = cq.cursor.wc.wr_id;
   return true;
@@ -65,6 +71,7 @@ int poll_cq(ibv_cq* handle, int entries, ibv_wc* wc) noexcept {
   int found = 0;
   for (; found < entries && ring.count() != 0; ++found) {
     read_completion(ring.front<ib_uverbs_wc>(), wc[found]);
+    note(cq, wc[found].status);
     ring.advance();
   }
   if (found != 0) ring.give_back();

@@ -16,6 +16,13 @@ namespace {
 /// 1 and 2 differ on machines of 32 bits alone.
 constexpr uverbs::Driver kDriver{RDMA_DRIVER_RXE, "rxe", 1, 2};
 
+/// The driver keeps a region that windows are bound to, and says EINVAL (man ibv_dereg_mr: EBUSY).
+/// A handle of ours is no wrong argument in any other way.
+int dereg_mr(verbatim::Mr& mr) noexcept {
+  const int error = uverbs::dereg_mr(mr);
+  return error == EINVAL ? EBUSY : error;
+}
+
 struct Rxe {
   static constexpr const char* kName = "rxe";
   using Context = rxe::Context;
@@ -47,7 +54,7 @@ struct Rxe {
   static constexpr auto dealloc_pd = uverbs::dealloc_pd;
   static constexpr auto reg_mr = uverbs::reg_mr;
   static constexpr auto rereg_mr = uverbs::rereg_mr;
-  static constexpr auto dereg_mr = uverbs::dereg_mr;
+  static constexpr auto dereg_mr = rxe::dereg_mr;
   static constexpr auto alloc_mw = uverbs::alloc_mw;
   static constexpr auto bind_mw = rxe::bind_mw;
   static constexpr auto dealloc_mw = uverbs::dealloc_mw;

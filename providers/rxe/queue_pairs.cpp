@@ -15,7 +15,9 @@ bool is_supported(ibv_qp_type type) noexcept {
   return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD;
 }
 
-int map_rings(Context& context, const rxe_create_qp_resp& reply, const ibv_qp_init_attr_ex& attr,
+/// The driver tells what was asked, and makes rings as large as their slots come: `attr` becomes
+/// what they hold.
+int map_rings(Context& context, const rxe_create_qp_resp& reply, ibv_qp_init_attr_ex& attr,
               Qp& qp) noexcept {
   const int fd = context.channel.fd();
   if (const int error = qp.send_ring.map(fd, reply.sq_mi, sizeof(SendElement))) return error;
@@ -23,10 +25,12 @@ int map_rings(Context& context, const rxe_create_qp_resp& reply, const ibv_qp_in
   qp.max_send_sge = std::min(attr.cap.max_send_sge, sges_in<SendElement>(size));
   qp.max_inline =
       std::min(attr.cap.max_inline_data, static_cast<std::uint32_t>(size - sizeof(SendElement)));
+  attr.cap.max_send_wr = qp.send_ring.capacity();
   if (attr.srq != nullptr) return 0;
   if (const int error = qp.receive_ring.map(fd, reply.rq_mi, sizeof(ReceiveElement))) return error;
   qp.max_recv_sge =
       std::min(attr.cap.max_recv_sge, sges_in<ReceiveElement>(qp.receive_ring.element_size()));
+  attr.cap.max_recv_wr = qp.receive_ring.capacity();
   return 0;
 }
 
@@ -62,6 +66,7 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
     destroy_nothrow(qp);
     return error;
   }
+  qp->troubles_seen = context.troubles.load(std::memory_order_relaxed);
   qp->doorbell = kernel::make_doorbell(qp->plain.handle, qp->doorbell_reply);
   wire_work_calls(*qp, attr);
   *out = qp;

@@ -50,6 +50,15 @@ int post_receives(const Queue& queue, std::uint32_t max_sge, ibv_recv_wr* wr,
   static_cast<void>(uverbs::modify_qp(qp, attr, IBV_QP_STATE));
 }
 
+/// Something went wrong on the device: was it here? REQUIRES: the receive lock.
+[[gnu::cold]] void look_again_locked(Qp& qp, std::uint32_t troubles) noexcept {
+  qp.troubles_seen = troubles;
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  // What cannot be asked is a device that is gone: nobody flushes there.
+  static_cast<void>(uverbs::query_qp(qp, attr, IBV_QP_STATE, init));
+}
+
 }  // namespace
 
 int post_recv(ibv_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
@@ -61,6 +70,9 @@ int post_recv(ibv_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
     return EINVAL;
   }
   const int error = post_receives(qp.receive_ring, qp.max_recv_sge, wr, bad);
+  const std::uint32_t troubles = uverbs::context_of(qp).troubles.load(std::memory_order_relaxed);
+  if (troubles != qp.troubles_seen) [[unlikely]]
+    look_again_locked(qp, troubles);
   if (qp.plain.state == IBV_QPS_ERR) [[unlikely]]
     flush_receives_locked(qp);
   return error;

@@ -88,7 +88,8 @@ int get_cq_event(CompChannel& channel, verbatim::Cq** out) noexcept {
     const ssize_t got = ::read(channel.plain.fd, &record, sizeof record);
     if (got < 0) return errno;
     if (got != sizeof record) return EIO;
-    auto* const cq = static_cast<Cq*>(context.objects.find(Kind::kCq, record.cq_handle));
+    auto* const cq = static_cast<Cq*>(
+        context.objects.deliver(Kind::kCq, record.cq_handle, &Delivered::completion));
     if (cq != nullptr) {
       *out = cq;
       return 0;
@@ -149,9 +150,10 @@ int destroy_cq(Cq& cq) noexcept {
         return channel.command(IB_USER_VERBS_CMD_DESTROY_CQ, request, reply);
       });
   if (error != 0) return error;
-  wait_for_completion_acks(cq, reply.comp_events_reported);
-  wait_for_async_acks(cq, reply.async_events_reported);
-  context.objects.remove(cq.number);
+  // The kernel's own count is not waited for: nobody would acknowledge what was never delivered.
+  const Delivered delivered = context.objects.remove(cq.number);
+  wait_for_completion_acks(cq, delivered.completion);
+  wait_for_async_acks(cq, delivered.asynchronous);
   return 0;
 }
 

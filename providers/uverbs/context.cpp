@@ -130,9 +130,12 @@ bool read_event(Context& context, const ib_uverbs_async_event_desc& from,
   // The last that IBTA names; a number beyond it is no value of the type.
   if (from.event_type > IBV_EVENT_WQ_FATAL) return false;
   to.event_type = static_cast<ibv_event_type>(from.event_type);
+  const auto deliver = [&](Kind kind) noexcept {
+    return context.objects.deliver(kind, from.element, &Delivered::asynchronous);
+  };
   switch (to.event_type) {
     case IBV_EVENT_CQ_ERR: {
-      auto* const cq = static_cast<Cq*>(context.objects.find(Kind::kCq, from.element));
+      auto* const cq = static_cast<Cq*>(deliver(Kind::kCq));
       if (cq != nullptr) to.element.cq = &cq->plain;
       return cq != nullptr;
     }
@@ -144,13 +147,14 @@ bool read_event(Context& context, const ib_uverbs_async_event_desc& from,
     case IBV_EVENT_PATH_MIG:
     case IBV_EVENT_PATH_MIG_ERR:
     case IBV_EVENT_QP_LAST_WQE_REACHED: {
-      auto* const qp = static_cast<Qp*>(context.objects.find(Kind::kQp, from.element));
+      context.troubles.fetch_add(1, std::memory_order_relaxed);
+      auto* const qp = static_cast<Qp*>(deliver(Kind::kQp));
       if (qp != nullptr) to.element.qp = &qp->plain;
       return qp != nullptr;
     }
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED: {
-      auto* const srq = static_cast<Srq*>(context.objects.find(Kind::kSrq, from.element));
+      auto* const srq = static_cast<Srq*>(deliver(Kind::kSrq));
       if (srq != nullptr) to.element.srq = &srq->plain;
       return srq != nullptr;
     }

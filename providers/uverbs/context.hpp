@@ -4,6 +4,7 @@
 // what its `open` calls. Any thread. Spec: the man pages of the verbs.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "providers/uverbs/channel.hpp"
@@ -21,6 +22,9 @@ struct Context : verbatim::Context {
   ObjectTable objects;
   UniqueFd async;
   std::uint64_t core_support = 0;  ///< ib_uverbs_core_support
+  /// Moves with everything by which the kernel tells that it may have led a queue pair to another
+  /// state by itself: completions in error, and events. Relaxed: a hint to look.
+  std::atomic<std::uint32_t> troubles{0};
 };
 
 [[nodiscard]] inline Context& context_of(ibv_context* handle) noexcept {

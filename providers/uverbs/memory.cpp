@@ -15,6 +15,12 @@ unsigned access_for(const Context& context, unsigned access) noexcept {
   return knows ? access : access & ~kOptional;
 }
 
+/// The kernel calls what a device cannot do a wrong argument.
+bool pages_on_demand(Context& context) noexcept {
+  ibv_device_attr_ex attr{};
+  return query_device(context, attr) == 0 && (attr.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0;
+}
+
 int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
                 unsigned access, Mr& mr) noexcept {
   ib_uverbs_reg_mr request{};
@@ -26,6 +32,9 @@ int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, 
   ib_uverbs_reg_mr_resp reply{};
   const int error = context.channel.command(IB_USER_VERBS_CMD_REG_MR, request, reply);
   if (error == ENOMEM) explain_pinning(length);
+  if (error == EINVAL && (access & IBV_ACCESS_ON_DEMAND) != 0 && !pages_on_demand(context)) {
+    return EOPNOTSUPP;
+  }
   if (error != 0) return error;
   if (const int wrong = context.objects.claim(reply.mr_handle)) return wrong;
   mr.plain.handle = reply.mr_handle;

@@ -40,7 +40,7 @@ std::uint64_t ObjectTable::add(Kind kind, void* object) noexcept {
     if (grown == nullptr) return 0;
     slots_ = grown;
     for (std::uint32_t i = room; i > slot_count_; --i) {
-      slots_[i - 1] = {nullptr, 1, first_free_, Kind::kNone};
+      slots_[i - 1] = {nullptr, 1, first_free_, {}, Kind::kNone};
       first_free_ = i;
     }
     slot_count_ = room;
@@ -49,6 +49,7 @@ std::uint64_t ObjectTable::add(Kind kind, void* object) noexcept {
   Slot& slot = slots_[position - 1];
   first_free_ = slot.next_free;
   slot.object = object;
+  slot.delivered = {};
   slot.kind = kind;
   return std::uint64_t{slot.generation} << 32 | position;
 }
@@ -59,15 +60,25 @@ void* ObjectTable::find(Kind kind, std::uint64_t number) noexcept {
   return slot != nullptr && slot->kind == kind ? slot->object : nullptr;
 }
 
-void ObjectTable::remove(std::uint64_t number) noexcept {
+void* ObjectTable::deliver(Kind kind, std::uint64_t number,
+                           std::uint32_t Delivered::*kind_of_event) noexcept {
   const LockGuard guard(mutex_);
   Slot* const slot = slot_locked(number);
-  if (slot == nullptr) return;
+  if (slot == nullptr || slot->kind != kind) return nullptr;
+  ++(slot->delivered.*kind_of_event);
+  return slot->object;
+}
+
+Delivered ObjectTable::remove(std::uint64_t number) noexcept {
+  const LockGuard guard(mutex_);
+  Slot* const slot = slot_locked(number);
+  if (slot == nullptr) return {};
   ++slot->generation;
   slot->kind = Kind::kNone;
   slot->object = nullptr;
   slot->next_free = first_free_;
   first_free_ = static_cast<std::uint32_t>(number);
+  return slot->delivered;
 }
 
 int ObjectTable::claim(std::uint32_t handle) noexcept {

@@ -15,6 +15,12 @@ namespace verbatim::uverbs {
 
 enum class Kind : std::uint8_t { kNone, kPd, kMr, kMw, kCq, kQp, kSrq, kAh };
 
+/// How many events about an object have left for the application, each of which it acknowledges.
+struct Delivered {
+  std::uint32_t completion = 0;
+  std::uint32_t asynchronous = 0;
+};
+
 class ObjectTable {
  public:
   ObjectTable() noexcept = default;
@@ -26,7 +32,11 @@ class ObjectTable {
   [[nodiscard]] std::uint64_t add(Kind kind, void* object) noexcept;
   /// The object, or null: there is none of this kind by that number.
   [[nodiscard]] void* find(Kind kind, std::uint64_t number) noexcept;
-  void remove(std::uint64_t number) noexcept;
+  /// The same, for an event that the application is given now: it is counted in `kind_of_event`.
+  [[nodiscard]] void* deliver(Kind kind, std::uint64_t number,
+                              std::uint32_t Delivered::*kind_of_event) noexcept;
+  /// What was delivered for it, of which there will be no more.
+  Delivered remove(std::uint64_t number) noexcept;
 
   /// Notes a handle that the kernel gave: 0, ENOMEM, or EPROTO (it is that of a living object: one
   /// number space serves all kinds; or it is out of all proportion).
@@ -38,6 +48,7 @@ class ObjectTable {
     void* object;
     std::uint32_t generation;
     std::uint32_t next_free;
+    Delivered delivered;
     Kind kind;
   };
   [[nodiscard]] Slot* slot_locked(std::uint64_t number) noexcept;

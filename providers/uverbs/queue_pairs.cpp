@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "providers/uverbs/forget.hpp"
+#include "runtime/base/log.hpp"
 #include "runtime/verbs/event_acks.hpp"
+#include "runtime/verbs/qp_values.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -205,18 +207,26 @@ int destroy_qp(Qp& qp) noexcept {
         return channel.command(IB_USER_VERBS_CMD_DESTROY_QP, request, reply);
       });
   if (error != 0) return error;
-  wait_for_async_acks(qp, reply.events_reported);
-  context.objects.remove(qp.number);
+  wait_for_async_acks(qp, context.objects.remove(qp.number).asynchronous);
   return 0;
 }
 
 int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
   // A limit needs the extended command, which only adapters with such a limit have a use for.
   if ((mask & IBV_QP_RATE_LIMIT) != 0) return EOPNOTSUPP;
+  // Of the port's MTUs the larger one: a path that stays on this host has no wire to fit.
+  if (const int error = check_qp_values(qp, attr, mask, &ibv_port_attr::max_mtu)) return error;
   ib_uverbs_modify_qp request = request_of(qp, attr, mask);
   const int error = context_of(qp).channel.command(IB_USER_VERBS_CMD_MODIFY_QP, request);
-  if (error == 0 && (mask & IBV_QP_STATE) != 0) qp.plain.state = attr.qp_state;
-  return error;
+  if (error == ENODATA) {
+    log_error("ibv_modify_qp: QP 0x%06x: row %u of the port's GID table is empty: no path from it",
+              qp.plain.qp_num, attr.ah_attr.grh.sgid_index);
+    return EINVAL;
+  }
+  if (error != 0) return error;
+  if ((mask & IBV_QP_STATE) != 0) qp.plain.state = attr.qp_state;
+  if ((mask & IBV_QP_PORT) != 0) qp.attributes.port_num = attr.port_num;
+  return 0;
 }
 
 int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) noexcept {

@@ -106,8 +106,7 @@ int destroy_srq(Srq& srq) noexcept {
         return channel.command(IB_USER_VERBS_CMD_DESTROY_SRQ, request, reply);
       });
   if (error != 0) return error;
-  wait_for_async_acks(srq, reply.events_reported);
-  context.objects.remove(srq.number);
+  wait_for_async_acks(srq, context.objects.remove(srq.number).asynchronous);
   return 0;
 }
 

@@ -52,6 +52,8 @@ class Uverbs : public uverbs::System {
   Lie lie = Lie::kNone;
   int refusal = 0;  ///< an errno for every call, when it is not 0
   std::uint32_t events_reported = 0;
+  bool refuses_on_demand = false;  ///< regions that page on demand, as a wrong argument
+  bool pages_on_demand = false;    ///< what the device says of it
   unsigned methods_called = 0;
   unsigned invokes = 0;
   unsigned writes = 0;

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "providers/uverbs/completion.hpp"
 #include "providers/uverbs/context.hpp"
@@ -17,6 +19,8 @@
 #include "providers/uverbs/node.hpp"
 #include "providers/uverbs/queue_pairs.hpp"
 #include "providers/uverbs/shared_receive.hpp"
+#include "runtime/verbs/event_acks.hpp"
+#include "runtime/verbs/provider.hpp"
 #include "tests/support/fake_uverbs.hpp"
 #include "tests/unit/captured_stderr.hpp"
 
@@ -242,6 +246,7 @@ TEST_P(EachKernel, EventsAboutWhatIsNotThereAreLeftOut) {
   ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
   EXPECT_EQ(event.event_type, IBV_EVENT_CQ_ERR);
   EXPECT_EQ(event.element.cq, &cq.plain);
+  acknowledge_async_event(event);
   EXPECT_EQ(said.lines(), 5);
   ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
   EXPECT_EQ(event.event_type, IBV_EVENT_PORT_ERR);
@@ -265,10 +270,121 @@ TEST_P(EachKernel, CompletionEventsNameQueuesByNumber) {
   verbatim::Cq* got = nullptr;
   ASSERT_EQ(uverbs::get_cq_event(*channel, &got), 0);
   EXPECT_EQ(got, &cq);
+  acknowledge_completion_events(cq, 1);
   EXPECT_EQ(said.lines(), 1);
   EXPECT_EQ(uverbs::get_cq_event(*channel, &got), EAGAIN);
   EXPECT_EQ(uverbs::destroy_cq(cq), 0);
   EXPECT_EQ(uverbs::destroy_comp_channel(*channel), 0);
+}
+
+// How many there were is counted here: what a kernel says of it is no reason to wait.
+TEST_P(EachKernel, OnlyEventsThatWereDeliveredAreWaitedFor) {
+  kernel.events_reported = 1000;
+  CompChannel* channel = nullptr;
+  ASSERT_EQ(uverbs::create_comp_channel(*context, &channel), 0);
+  channel->plain.context = context->handle();
+  uverbs::Cq cq;
+  ASSERT_EQ(make_cq(cq, channel), 0);
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  uverbs::Qp qp;
+  ASSERT_EQ(make_qp(qp, *pd, cq), 0);
+  EXPECT_EQ(uverbs::destroy_qp(qp), 0) << "returns";
+
+  ASSERT_EQ(make_qp(qp, *pd, cq), 0);
+  kernel.events_reported = 0;
+  kernel.raise(qp.number, IBV_EVENT_COMM_EST);
+  ibv_async_event event{};
+  ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
+  std::atomic<bool> acknowledged{false};
+  std::thread application([&] {
+    // The other one is already waiting, or will see that there is nothing left to wait for.
+    acknowledged = true;
+    acknowledge_async_event(event);
+  });
+  EXPECT_EQ(uverbs::destroy_qp(qp), 0);
+  EXPECT_TRUE(acknowledged) << "it was in the application's hands";
+  application.join();
+
+  kernel.complete(cq.number);
+  verbatim::Cq* got = nullptr;
+  ASSERT_EQ(uverbs::get_cq_event(*channel, &got), 0);
+  acknowledge_completion_events(cq, 1);
+  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
+  EXPECT_EQ(uverbs::destroy_comp_channel(*channel), 0);
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
+/// What limits are asked through.
+constexpr ProviderTable limits_alone() {
+  ProviderTable table{};
+  table.query_device = uverbs::query_device;
+  table.query_port = uverbs::query_port;
+  return table;
+}
+constinit const ProviderTable kKernelTable = limits_alone();
+
+TEST_P(EachKernel, ValuesThatCannotBeAreNotAskedFor) {
+  device.provider = &kKernelTable;
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  uverbs::Cq cq;
+  ASSERT_EQ(make_cq(cq), 0);
+  uverbs::Qp qp;
+  ASSERT_EQ(make_qp(qp, *pd, cq), 0);
+  const auto refused = [&](int mask, auto set, const char* says) {
+    ibv_qp_attr attr{};
+    set(attr);
+    const CapturedStderr said;
+    const unsigned invoked = kernel.invokes + kernel.writes;
+    EXPECT_EQ(uverbs::modify_qp(qp, attr, mask), EINVAL) << says;
+    EXPECT_THAT(said.text(), HasSubstr(says));
+    return kernel.invokes + kernel.writes - invoked;
+  };
+  EXPECT_EQ(refused(
+                IBV_QP_RETRY_CNT, [](auto& a) { a.retry_cnt = 8; }, "IBV_QP_RETRY_CNT is 8"),
+            0u);
+  EXPECT_EQ(refused(
+                IBV_QP_RNR_RETRY, [](auto& a) { a.rnr_retry = 8; }, "IBV_QP_RNR_RETRY is 8"),
+            0u);
+  EXPECT_EQ(refused(
+                IBV_QP_DEST_QPN, [](auto& a) { a.dest_qp_num = 1 << 24; }, "IBV_QP_DEST_QPN"),
+            0u);
+  refused(
+      IBV_QP_PATH_MTU, [](auto& a) { a.path_mtu = ibv_mtu(0); }, "IBV_QP_PATH_MTU is 0");
+  refused(
+      IBV_QP_MAX_QP_RD_ATOMIC, [](auto& a) { a.max_rd_atomic = 255; }, "from 0 to 0");
+  // A row that is in the table and empty: the kernel's word for it is none of ibv_modify_qp's.
+  ibv_qp_attr attr{};
+  attr.ah_attr.is_global = attr.ah_attr.port_num = 1;
+  attr.ah_attr.grh.sgid_index = 15;
+  const CapturedStderr said;
+  ibv_qp_attr state{};
+  state.qp_state = IBV_QPS_INIT;
+  kernel.refusal = ENODATA;
+  EXPECT_EQ(uverbs::modify_qp(qp, state, IBV_QP_STATE), EINVAL);
+  EXPECT_THAT(said.text(), HasSubstr("GID table is empty"));
+  kernel.refusal = 0;
+  EXPECT_EQ(uverbs::modify_qp(qp, attr, IBV_QP_AV), 0) << "within the table";
+  attr.ah_attr.grh.sgid_index = 16;
+  EXPECT_EQ(uverbs::modify_qp(qp, attr, IBV_QP_AV), EINVAL);
+  EXPECT_THAT(said.text(), HasSubstr("sgid_index"));
+  EXPECT_EQ(uverbs::destroy_qp(qp), 0);
+  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
+TEST_P(EachKernel, PagingOnDemandThatTheDeviceLacksIsNoWrongArgument) {
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  verbatim::Mr* mr = nullptr;
+  char memory[64];
+  kernel.refuses_on_demand = true;
+  EXPECT_EQ(uverbs::reg_mr(*pd, memory, sizeof memory, 0, IBV_ACCESS_ON_DEMAND, &mr), EOPNOTSUPP);
+  kernel.pages_on_demand = true;  // and refuses something else
+  EXPECT_EQ(uverbs::reg_mr(*pd, memory, sizeof memory, 0, IBV_ACCESS_ON_DEMAND, &mr), EINVAL);
+  EXPECT_EQ(mr, nullptr);
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
 }
 
 TEST_P(EachKernel, WhatARemovedDeviceHadIsGone) {

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -26,16 +27,29 @@ int answer_write(const uverbs::System& self, int, const void* bytes, std::size_t
   return fake.error.load();
 }
 
-/// Commands travel in one ioctl method: a number, and the command's structure.
+/// Commands travel in one ioctl method: a number, and the command's structure. Methods beside it:
+/// the end of a region.
 int answer_ioctl(const uverbs::System& self, int, kernel::IoctlCall::Message& message) noexcept {
   const auto& fake = static_cast<const FakeSystem&>(self);
+  if (message.header.object_id == UVERBS_OBJECT_MR) return fake.error.load();
   std::uint64_t number = 0;
   ib_uverbs_modify_qp request{};
+  ib_uverbs_attr* reply = nullptr;
   for (int i = 0; i < message.header.num_attrs; ++i) {
-    const ib_uverbs_attr& attribute = message.attributes[i];
+    ib_uverbs_attr& attribute = message.attributes[i];
+    if (attribute.attr_id == UVERBS_ATTR_CORE_OUT) reply = &attribute;
     if (attribute.attr_id == UVERBS_ATTR_WRITE_CMD) number = attribute.data;
     if (attribute.attr_id != UVERBS_ATTR_CORE_IN || attribute.len < sizeof request) continue;
     std::memcpy(&request, reinterpret_cast<const void*>(attribute.data), sizeof request);
+  }
+  if (number == IB_USER_VERBS_CMD_QUERY_QP && reply != nullptr) {
+    ++fake.asked;
+    ib_uverbs_query_qp_resp told{};
+    told.qp_state = static_cast<__u8>(fake.state);
+    std::memcpy(reinterpret_cast<void*>(reply->data), &told,
+                std::min<std::size_t>(reply->len, sizeof told));
+    reply->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+    return fake.error.load();
   }
   if (number != IB_USER_VERBS_CMD_MODIFY_QP) return EOPNOTSUPP;
   fake.led.push_back(request);

@@ -44,8 +44,8 @@ class FakeRing {
   bool produce(const void* element, std::size_t size);
   /// Puts both indices somewhere, so that a test crosses the end of the ring.
   void start_at(std::uint32_t index);
-  /// From here on the kernel's end uses the queue's own mapping: ThreadSanitizer knows memory by its
-  /// address, and sees no race between two mappings.
+  /// From here on the kernel's end uses the queue's own mapping: ThreadSanitizer knows memory by
+  /// its address, and sees no race between two mappings.
   void use_mapping_of(const rxe::Queue& queue);
 
  private:
@@ -65,6 +65,8 @@ struct FakeSystem : uverbs::System {
   mutable std::atomic<int> rung{0};
   mutable kernel::Doorbell last{};
   mutable std::vector<ib_uverbs_modify_qp> led;  ///< what MODIFY_QP was asked for
+  mutable int asked = 0;                         ///< how often QUERY_QP was
+  ibv_qp_state state = IBV_QPS_RTS;              ///< what it answers
 };
 
 /// A queue pair with rings, in a context whose kernel is this test.

@@ -15,6 +15,7 @@ class RxePoll : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(cq_.ring.map(ring_.fd(), ring_.place(), sizeof(ib_uverbs_wc)), 0);
+    cq_.plain.context = context_.handle();
     rxe::wire_cursor(cq_);
   }
   void complete(std::uint64_t wr_id, std::uint32_t status = 0, std::uint32_t opcode = 0) {
@@ -27,6 +28,9 @@ class RxePoll : public ::testing::Test {
   void complete(const ib_uverbs_wc& wc) { ASSERT_TRUE(ring_.produce(&wc, sizeof wc)); }
   int poll(int entries = 8) { return rxe::poll_cq(&cq_.plain, entries, wc_); }
 
+  FakeSystem system_;
+  Device device_;
+  rxe::Context context_{device_, 14, system_};
   FakeRing ring_{3, 6};
   rxe::Cq cq_;
   ibv_wc wc_[8] = {};
@@ -89,6 +93,22 @@ TEST_F(RxePoll, WhatCannotBeIsAnErrorAndNotANumber) {
     EXPECT_EQ(wc_[i].wr_id, static_cast<std::uint64_t>(i + 1));
   }
   EXPECT_EQ(wc_[3].status, IBV_WC_RETRY_EXC_ERR);
+}
+
+// Each may have led its queue pair to ERR; a flushed one followed another, or an order of ours.
+TEST_F(RxePoll, ErrorsAreNotedForWhoeverPostsReceives) {
+  complete(1);
+  complete(2, IBV_WC_WR_FLUSH_ERR);
+  ASSERT_EQ(poll(), 2);
+  EXPECT_EQ(context_.troubles, 0u);
+  complete(3, IBV_WC_REM_ACCESS_ERR);
+  ASSERT_EQ(poll(), 1);
+  EXPECT_EQ(context_.troubles, 1u);
+  complete(4, IBV_WC_LOC_QP_OP_ERR);
+  ibv_poll_cq_attr attr{};
+  ASSERT_EQ(ibv_start_poll(&cq_.extended, &attr), 0);
+  ibv_end_poll(&cq_.extended);
+  EXPECT_EQ(context_.troubles, 2u);
 }
 
 TEST_F(RxePoll, TakesNoMoreThanAskedAndAcrossTheEnd) {

@@ -79,6 +79,26 @@ TEST_F(RxeReceive, InErrorTheKernelIsLedToErrorAgainSoThatItFlushes) {
   EXPECT_EQ(fake_.system.led.size(), 1u);
 }
 
+// The kernel leads queue pairs to ERR by itself, and a program that posts sees that in completions.
+TEST_F(RxeReceive, AfterTroubleTheKernelIsAskedOnceWhereTheQueuePairIs) {
+  ibv_recv_wr wr = request(1);
+  EXPECT_EQ(post(wr), 0);
+  EXPECT_EQ(fake_.system.asked, 0);
+  fake_.context.troubles.fetch_add(1);  // somebody else's
+  EXPECT_EQ(post(wr), 0);
+  EXPECT_EQ(post(wr), 0);
+  EXPECT_EQ(fake_.system.asked, 1);
+  EXPECT_TRUE(fake_.system.led.empty());
+  fake_.context.troubles.fetch_add(2);
+  fake_.system.state = IBV_QPS_ERR;
+  EXPECT_EQ(post(wr), 0);
+  EXPECT_EQ(fake_.qp->plain.state, IBV_QPS_ERR);
+  ASSERT_EQ(fake_.system.led.size(), 1u) << "it is led to ERR again, and flushes";
+  EXPECT_EQ(post(wr), 0);
+  EXPECT_EQ(fake_.system.asked, 2);
+  EXPECT_EQ(fake_.system.led.size(), 2u);
+}
+
 TEST_F(RxeReceive, HasNoQueueOfItsOwnBesideASharedOne) {
   fake_.qp->receive_ring.unmap();
   ibv_recv_wr wr = request(1);

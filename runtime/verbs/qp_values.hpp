@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The ranges of the attributes that ibv_modify_qp sets, the same for every device: software keeps
+// to them by itself, and a kernel's driver that forgets to look (rxe takes an MTU of 0 and eight
+// retries of three bits) is not asked. Control code; the caller holds whatever orders modify_qp.
+// Spec: IBTA 11.2.5.2; man ibv_modify_qp.
+#pragma once
+
+#include "runtime/verbs/handles.hpp"
+
+namespace verbatim {
+
+/// 0, or EINVAL for the first attribute of `mask` whose value cannot be; the log names it with its
+/// range. Limits (ports, GID and P_Key tables, MTU, atomics in flight) are asked of the QP's
+/// provider, and its errno is passed on. `largest_mtu`: which one of the port bounds a path.
+/// Which attributes a transition takes is not looked at.
+[[nodiscard]] int check_qp_values(const Qp& qp, const ibv_qp_attr& attr, int mask,
+                                  ibv_mtu ibv_port_attr::*largest_mtu) noexcept;
+
+}  // namespace verbatim
