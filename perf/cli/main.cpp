@@ -29,6 +29,7 @@ constexpr std::array kCommands = {
     Command{"ibv_asyncwatch", "asyncwatch", "", verbatim::cli::asyncwatch},
     Command{"", "top", "", verbatim::cli::top},
     Command{"", "topo", "", verbatim::cli::topology},
+    Command{"", "doctor", "", verbatim::cli::doctor},
 };
 
 void usage(std::FILE* out) {
@@ -46,6 +47,7 @@ void usage(std::FILE* out) {
       "  verbatim top [options]                  show what all processes of the user are doing\n"
       "  verbatim topo [options]                 print or draw the machine: where memory and cores "
       "are\n"
+      "  verbatim doctor [options]               explain what keeps RDMA from working here\n"
       "  verbatim --version\n"
       "\n"
       "'verbatim <command> --help' lists a command's options. Linked to as ibv_devices,\n"
@@ -93,7 +95,7 @@ int main(int argc, char** argv) {
   if (!first.empty()) {
     std::fprintf(stderr,
                  "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-                 "uc, ud, srq or xsrq, asyncwatch, top, topo; see 'verbatim --help')\n",
+                 "uc, ud, srq or xsrq, asyncwatch, top, topo, doctor; see 'verbatim --help')\n",
                  argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tests/support/condition.hpp"
 
+#include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -8,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -59,10 +61,11 @@ void limit(std::istream& words) {
   rlim_t most = 0;
   words >> name >> most;
   const rlimit both{most, most};
-  const auto resource = name == "nofile"  ? RLIMIT_NOFILE
-                        : name == "fsize" ? RLIMIT_FSIZE
-                        : name == "as"    ? RLIMIT_AS
-                                          : RLIM_NLIMITS;
+  const auto resource = name == "nofile"    ? RLIMIT_NOFILE
+                        : name == "fsize"   ? RLIMIT_FSIZE
+                        : name == "as"      ? RLIMIT_AS
+                        : name == "memlock" ? RLIMIT_MEMLOCK
+                                            : RLIM_NLIMITS;
   if (setrlimit(resource, &both) != 0) give_up("cannot limit " + name);
 }
 
@@ -75,6 +78,15 @@ void mount_over(std::istream& words) {
       mount("none", folder.c_str(), "tmpfs", how == "readonly" ? MS_RDONLY : 0,
             full ? "nr_inodes=1,size=4k" : "size=16m") != 0)
     give_up("cannot mount over " + folder);
+}
+
+/// From now on another user, without groups and capabilities.
+void become(std::istream& words) {
+  uid_t user = 0;
+  words >> user;
+  if (setgroups(0, nullptr) != 0 || setresgid(user, user, user) != 0 ||
+      setresuid(user, user, user) != 0)
+    give_up("cannot become user " + std::to_string(user));
 }
 
 }  // namespace
@@ -91,6 +103,8 @@ void apply_condition() {
     limit(words);
   else if (kind == "mount")
     mount_over(words);
+  else if (kind == "user")
+    become(words);
   else
     give_up(std::string("unknown: ") + text);
 }
