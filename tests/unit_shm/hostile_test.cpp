@@ -285,11 +285,9 @@ TEST_F(HostileTest, AnArenaThatIsNotOneIsRefused) {
       0);
   ASSERT_FALSE(was_refused(socket.get()));
   ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 1; }));
-  Peer* peer = nullptr;
-  for (Peer* p = &Node::get().self(); p != nullptr; p = p->next) peer = p->self ? peer : p;
   forged_->head().blocks[0].store(4000);
   forged_->head().block_count.store(1);
-  peer = Node::get().find_peer(4000u << kQpnBlockBits);
+  Peer* const peer = Node::get().hold_peer(4000u << kQpnBlockBits);
   ASSERT_NE(peer, nullptr);
   UniqueFd shrinkable(memfd_create("arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(shrinkable.get(), 1 << 20), 0);
@@ -308,6 +306,7 @@ TEST_F(HostileTest, AnArenaThatIsNotOneIsRefused) {
     // Right this time but for its size.
     ASSERT_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
   }
+  Node::get().release_peer(*peer);
 }
 
 /// A peer leaves no room for wakes, and makes room at the worst moments.
@@ -447,9 +446,11 @@ TEST_F(HostileTest, OfTwoClaimantsTheOneBehindTheNameIsRight) {
   ASSERT_EQ(say_hello(met.get(), hello, second->fd(), second->doorbell_fd(), place_.get()), 0);
   ASSERT_TRUE(
       wait_until([&] { return Node::get().find_peer(kBlock << kQpnBlockBits) != nullptr; }));
-  Peer* const right = Node::get().find_peer(kBlock << kQpnBlockBits);
+  Peer* const right = Node::get().hold_peer(kBlock << kQpnBlockBits);
+  ASSERT_NE(right, nullptr);
   EXPECT_NE(right, only);
   EXPECT_EQ(right->identity, second->head().identity);
+  Node::get().release_peer(*right);
   unlink(address.sun_path);
   second->destroy();
 }
@@ -510,7 +511,8 @@ TEST_F(HostileTest, WithoutDescriptorsANodeWaitsAndRecovers) {
 
 TEST_F(HostileTest, TheSilentAreManyAndStallNobody) {
   std::vector<UniqueFd> silent;
-  for (std::uint32_t i = 0; i < 10 * Switchboard::kMaxHalfOpenOfOne; ++i) silent.push_back(connected());
+  for (std::uint32_t i = 0; i < 10 * Switchboard::kMaxHalfOpenOfOne; ++i)
+    silent.push_back(connected());
   serves_the_honest();
   // The oldest gave way.
   EXPECT_TRUE(was_refused(silent[0].get()));

@@ -64,6 +64,16 @@ constexpr ServiceHooks kHooks = {
         },
 };
 
+/// What `look` sees of the owner of `qpn`; 0 when nobody is known.
+template <class Look>
+std::uint64_t of_peer(std::uint32_t qpn, Look look) {
+  Peer* const peer = Node::get().hold_peer(qpn);
+  if (peer == nullptr) return 0;
+  const auto seen = static_cast<std::uint64_t>(look(*peer));
+  Node::get().release_peer(*peer);
+  return seen;
+}
+
 }  // namespace
 
 NodeEvents& NodeEvents::get() { return events; }
@@ -109,16 +119,14 @@ VBT_ROLE(node) {
         });
         break;
       case Ask::kCma:
-        answer = static_cast<std::uint64_t>(Node::get().find_peer(qpn)->cma.load());
+        answer = of_peer(qpn, [](const Peer& peer) { return static_cast<int>(peer.cma.load()); });
         break;
       case Ask::kHasPidfd:
-        answer = Node::get().find_peer(qpn)->pidfd.valid();
+        answer = of_peer(qpn, [](const Peer& peer) { return peer.pidfd.valid(); });
         break;
-      case Ask::kAlive: {
-        const Peer* const peer = Node::get().find_peer(qpn);
-        answer = peer != nullptr && peer->alive;
+      case Ask::kAlive:
+        answer = of_peer(qpn, [](const Peer& peer) { return peer.alive.load(); });
         break;
-      }
       case Ask::kAllocate: {
         int error = 0;
         memory = static_cast<unsigned char*>(alloc_shared(question.value, error));

@@ -252,8 +252,10 @@ bool Node::is_meeting_everybody() noexcept {
   for (std::uint32_t block = 1; block < kQpnBlocks; ++block) {
     if ((words[block / 64] >> (block % 64) & 1) == 0) continue;
     const std::uint32_t qpn = block << kQpnBlockBits;
-    const Peer* peer = find_peer(qpn);
-    if (peer != nullptr && peer->alive.load(std::memory_order_acquire)) continue;
+    Peer* const peer = hold_peer(qpn);
+    const bool lives = peer != nullptr && peer->alive.load(std::memory_order_acquire);
+    if (peer != nullptr) release_peer(*peer);
+    if (lives) continue;
     want_peer(qpn);
     meeting = meeting || is_meeting(qpn);
   }

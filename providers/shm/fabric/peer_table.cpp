@@ -144,6 +144,16 @@ bool PeerTable::hold(Peer& peer) noexcept {
   return false;
 }
 
+// Under the lock, or it might be retired between the two looks at it.
+bool PeerTable::release(Peer& peer) noexcept {
+  const LockGuard guard(lock_);
+  if (peer.holders.fetch_sub(1, std::memory_order_acq_rel) != 1 ||
+      peer.alive.load(std::memory_order_acquire))
+    return false;
+  released_.store(true, std::memory_order_release);
+  return true;
+}
+
 void PeerTable::each_living(void (*look)(const Peer&, void*), void* with) noexcept {
   const LockGuard guard(lock_);
   for (const Peer* peer = first_; peer != nullptr; peer = peer->next)

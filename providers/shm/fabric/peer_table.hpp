@@ -38,14 +38,7 @@ class PeerTable {
   [[nodiscard]] bool hold(Peer& peer) noexcept;
   [[nodiscard]] Peer* find_identity(std::uint64_t identity) noexcept;
   /// True when a dead peer lost its last holder: the service thread should look for the retired.
-  /// (It may be retired between the two words; then its memory still is a Peer's.)
-  [[nodiscard]] bool release(Peer& peer) noexcept {
-    if (peer.holders.fetch_sub(1, std::memory_order_acq_rel) != 1 ||
-        peer.alive.load(std::memory_order_acquire))
-      return false;
-    released_.store(true, std::memory_order_release);
-    return true;
-  }
+  [[nodiscard]] bool release(Peer& peer) noexcept;
   /// Whether release() said true since the last call.
   [[nodiscard]] bool take_released() noexcept {
     return released_.load(std::memory_order_relaxed) &&
