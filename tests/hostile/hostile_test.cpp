@@ -30,6 +30,8 @@ constexpr std::uint32_t kRounds = 4000;
 #else
 constexpr std::uint32_t kRounds = 25'000;  // four seeds make 100 000
 #endif
+/// Of exchanges beside them, and of requests of the hostile that were good.
+constexpr std::uint32_t kLeast = kRounds / 250;
 /// More than the service thread's patience with anybody, on a busy machine.
 constexpr std::int32_t kLongestWaitMs = 10'000;
 
@@ -186,11 +188,11 @@ TEST_P(HostilePeerTest, HurtsNobodyButItself) {
   EXPECT_EQ(ended.exit_status, 0) << "signal " << ended.signal;
 
   EXPECT_EQ(report.echoes, exchanges);
-  EXPECT_GE(exchanges, 100u);
+  EXPECT_GE(exchanges, kLeast);
   // That there were hostilities at all.
   EXPECT_GE(report.connections, 8u);
   EXPECT_GE(report.completions, 1000u);
-  EXPECT_GE(report.successes, 100u);
+  EXPECT_GE(report.successes, kLeast);
   EXPECT_LE(report.descriptors_left, 0);
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(longest).count();
   RecordProperty("longest_exchange_ms", static_cast<int>(ms));

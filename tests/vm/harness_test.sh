@@ -30,7 +30,7 @@ expect 3 '^argument "with words" in .*/tests/vm, root 0$' ./run bash -c '
   echo "argument \"$0\" in $PWD, root $(id -u)"
   echo after >"$1" && [[ $(<"$1") == after ]] && exit 3' "with words" "$scratch/file"
 [[ $(<"$scratch/file") == before ]] || { echo "FAILED  the guest wrote to this machine"; failures=$((failures + 1)); }
-expect 125 'sysrq triggered crash|Kernel panic' ./run bash -c 'echo c >/proc/sysrq-trigger; sleep 100'
+expect 125 'sysrq_handle_crash|Kernel panic' ./run bash -c 'echo c >/proc/sysrq-trigger; sleep 100'
 expect 124 'not done after 4 s' ./run --timeout 4 sleep 1000
 expect 77 'skipped: .*no Debian kernel' env VERBATIM_VM_KERNELS="$scratch/none" ./run true
 mkdir "$scratch/bin"
