@@ -113,7 +113,7 @@ void check_limits(const Device& device, const PingpongOptions& options) {
     fail("size %u is more than %s sends in one message (%u bytes); choose a smaller -s",
          options.size, device.name(), device.port.max_msg_sz);
   }
-  const bool shared = options.transport == Transport::kSrq || options.transport == Transport::kXsrq;
+  const bool shared = shares_receives(options.transport);
   const int deepest = std::min(shared ? attr.max_srq_wr : attr.max_qp_wr,
                                attr.max_cqe - static_cast<int>(options.queue_pairs));  // the sends
   if (static_cast<long long>(options.rx_depth) > deepest) {

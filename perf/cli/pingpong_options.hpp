@@ -19,6 +19,10 @@ namespace verbatim::cli {
 /// kSrq: RC queue pairs that share their receives. kXsrq: XRC, with a pair for each client.
 enum class Transport { kRc, kUc, kUd, kSrq, kXsrq };
 
+constexpr bool shares_receives(Transport transport) {
+  return transport == Transport::kSrq || transport == Transport::kXsrq;
+}
+
 struct PingpongOptions {
   explicit PingpongOptions(Transport which)
       : transport{which},

@@ -84,8 +84,9 @@ unsigned char* target(const Qp& qp, std::uint32_t rkey, std::uint64_t iova, std:
 /// Copies a peer's bytes into posted receive number `index`, from its byte `from` on.
 bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned char* bytes,
            std::uint64_t length) noexcept {
-  if (qp.rq.sges == nullptr || index < qp.rq_head.load(std::memory_order_acquire) ||
-      index >= qp.rq_tail.load(std::memory_order_acquire))
+  // The count before the store: whoever posts the first receive makes the store, then counts it.
+  if (index >= qp.rq_tail.load(std::memory_order_acquire) ||
+      index < qp.rq_head.load(std::memory_order_acquire) || qp.rq.sges == nullptr)
     return false;
   const ReceiveSge* sges = qp.rq.sges_of(index);
   LocalRange ranges[kMaxSge];
