@@ -7,6 +7,7 @@
 #include "providers/rxe/objects.hpp"
 #include "providers/rxe/ring_fast.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/verbs/wc_readers.hpp"
 
 namespace verbatim::rxe {
 namespace {
@@ -46,21 +47,7 @@ int start_poll(ibv_cq_ex* handle, ibv_poll_cq_attr* attr) noexcept {
 int next_poll(ibv_cq_ex* handle) noexcept { return step(cq_of(handle)) ? 0 : ENOENT; }
 void end_poll(ibv_cq_ex* handle) noexcept { cq_of(handle).cursor.lock.unlock(); }
 
-/// A member of ibv_wc as its reader.
-template <auto kMember>
-auto read(ibv_cq_ex* cq) noexcept {
-  return cq_of(cq).cursor.wc.*kMember;
-}
-// imm_data is in an unnamed union, and slid is wider here: not members that can be pointed at.
-__be32 read_imm_data(ibv_cq_ex* cq) noexcept { return cq_of(cq).cursor.wc.imm_data; }
-std::uint32_t read_slid(ibv_cq_ex* cq) noexcept { return cq_of(cq).cursor.wc.slid; }
-
-// Nobody may ask for these; a program that calls them all the same reads nothing.
-template <class Field>
-Field read_nothing(ibv_cq_ex*) noexcept {
-  return 0;
-}
-void read_no_tags(ibv_cq_ex*, ibv_wc_tm_info* info) noexcept { *info = {}; }
+const ibv_wc& seen(ibv_cq_ex* cq) noexcept { return cq_of(cq).cursor.wc; }
 
 }  // namespace
 
@@ -94,21 +81,7 @@ void wire_cursor(Cq& cq) noexcept {
   table.start_poll = start_poll;
   table.next_poll = next_poll;
   table.end_poll = end_poll;
-  table.read_opcode = read<&ibv_wc::opcode>;
-  table.read_vendor_err = read<&ibv_wc::vendor_err>;
-  table.read_byte_len = read<&ibv_wc::byte_len>;
-  table.read_imm_data = read_imm_data;
-  table.read_qp_num = read<&ibv_wc::qp_num>;
-  table.read_src_qp = read<&ibv_wc::src_qp>;
-  table.read_wc_flags = read<&ibv_wc::wc_flags>;
-  table.read_slid = read_slid;
-  table.read_sl = read<&ibv_wc::sl>;
-  table.read_dlid_path_bits = read<&ibv_wc::dlid_path_bits>;
-  table.read_completion_ts = read_nothing<std::uint64_t>;
-  table.read_completion_wallclock_ns = read_nothing<std::uint64_t>;
-  table.read_cvlan = read_nothing<std::uint16_t>;
-  table.read_flow_tag = read_nothing<std::uint32_t>;
-  table.read_tm_info = read_no_tags;
+  WcReaders<seen>::wire(table);
 }
 
 }  // namespace verbatim::rxe

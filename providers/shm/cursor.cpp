@@ -7,6 +7,7 @@
 #include "providers/shm/hot.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
+#include "runtime/verbs/wc_readers.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -22,25 +23,8 @@ const ibv_wc& seen(ibv_cq_ex* cq) noexcept {
   return *Cq::from(cq).cursor.at.load(std::memory_order_relaxed);
 }
 
-/// A member of ibv_wc as its reader.
-template <auto kMember>
-auto read(ibv_cq_ex* cq) {
-  return seen(cq).*kMember;
-}
-
-// imm_data is in an unnamed union, and slid is wider here: not members that can be pointed at.
-__be32 read_imm_data(ibv_cq_ex* cq) { return seen(cq).imm_data; }
-std::uint32_t read_slid(ibv_cq_ex* cq) { return seen(cq).slid; }
-
 std::uint64_t read_raw_time(ibv_cq_ex* cq) { return Cq::from(cq).cursor.time.raw; }
 std::uint64_t read_wallclock(ibv_cq_ex* cq) { return Cq::from(cq).cursor.time.wallclock; }
-
-// Nobody may ask for these; a program that calls them all the same reads nothing.
-template <class Field>
-Field read_nothing(ibv_cq_ex*) {
-  return 0;
-}
-void read_no_tags(ibv_cq_ex*, ibv_wc_tm_info* info) { *info = {}; }
 
 }  // namespace
 
@@ -125,21 +109,9 @@ int wire_cursor(Cq& cq, const ibv_cq_init_attr_ex& attr) noexcept {
                                     : start_poll;
   table.next_poll = cq.clocks != 0 ? next_stamped_poll : next_poll;
   table.end_poll = cq.is_alone ? end_poll_alone : end_poll;
-  table.read_opcode = read<&ibv_wc::opcode>;
-  table.read_vendor_err = read<&ibv_wc::vendor_err>;
-  table.read_byte_len = read<&ibv_wc::byte_len>;
-  table.read_imm_data = read_imm_data;
-  table.read_qp_num = read<&ibv_wc::qp_num>;
-  table.read_src_qp = read<&ibv_wc::src_qp>;
-  table.read_wc_flags = read<&ibv_wc::wc_flags>;
-  table.read_slid = read_slid;
-  table.read_sl = read<&ibv_wc::sl>;
-  table.read_dlid_path_bits = read<&ibv_wc::dlid_path_bits>;
+  WcReaders<seen>::wire(table);
   table.read_completion_ts = read_raw_time;
   table.read_completion_wallclock_ns = read_wallclock;
-  table.read_cvlan = read_nothing<std::uint16_t>;
-  table.read_flow_tag = read_nothing<std::uint32_t>;
-  table.read_tm_info = read_no_tags;
   return 0;
 }
 
