@@ -39,6 +39,10 @@ foreach(line IN LISTS lines)
   endif()
 endforeach()
 list(REMOVE_DUPLICATES groups)
+if(NOT groups AND NOT but)
+  file(REMOVE ${program})
+  message(FATAL_ERROR "${program} holds no test that matches ${filter}: nothing would be run under the name ${prefix}")
+endif()
 
 # A whole suite by a pattern: the names of a table's cells are too long for a command line.
 function(filter_of group out)
