@@ -219,7 +219,7 @@ void end_orphans() noexcept {
       target.next_orphan = first_orphan;
       first_orphan = &target;
       has_orphans.store(true, std::memory_order_release);
-      return;
+      continue;
     }
     retire_ended(target);
     release_idle_cq();

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <future>
 
 #include "tests/conformance/xrc_sharing.hpp"
@@ -182,6 +183,52 @@ TEST_P(XrcShm, DeregistrationInTheQueuesProcessIsAPromiseToo) {
     a->connect(way.sender, way.target);
     b->connect(way.target, way.sender);
   }
+}
+
+/// Two whose openers went while nobody looked; the first cannot end yet, since its initiator may be
+/// at work in this moment.
+TEST_P(XrcShm, ATargetThatCannotEndYetKeepsNoOtherFromIt) {
+  const AllowedLog says_why("was stopped in the middle of a copy");
+  constexpr std::uint64_t kLong = 16_MiB;
+  start();
+  const auto d = process();
+  const RegionInfo there = d->allocate(memory(), kLong);
+  const RegionInfo room = c->allocate(memory(), kLong);
+  d->set(there, 0, kLong, 0x99);
+  bool waited = false;
+  for (std::uint32_t round = 0; round < 10 && !waited; ++round) {
+    SCOPED_TRACE(round);
+    const Connection busy = connect(*d, *b);
+    const Connection idle = connect(*a, *b);
+    const QpInfo opened[] = {c->call<&Endpoint::open_qp>(busy.target.qpn),
+                             c->call<&Endpoint::open_qp>(idle.target.qpn)};
+    for (const Connection& way_of : {busy, idle})
+      ASSERT_EQ(b->call<&Endpoint::destroy_qp>(way_of.target.id), 0);
+    c->set(room, 0, kLong, 0);
+    auto storm = std::async(std::launch::async, [&, qp = busy.sender.id] {
+      return d->call<&Endpoint::storm>(qp, to(shared, write(1, slice(there, 0, kLong), room)), 8u,
+                                       kForEver);
+    });
+    ASSERT_TRUE(wait_until([&] { return c->load(room, 0) != 0; }));
+    b->child().signal(SIGSTOP);
+    ASSERT_TRUE(wait_until([&] { return b->child().is_stopped(); }));
+    for (const QpInfo& handle : opened) ASSERT_EQ(c->call<&Endpoint::destroy_qp>(handle.id), 0);
+    d->child().signal(SIGSTOP);
+    ASSERT_TRUE(wait_until([&] { return d->child().is_stopped(); }));
+    b->child().signal(SIGCONT);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(wait_until([&] {
+      expect_posted(a->post_send(idle.sender, to(shared, write(2, slice(from, 0, 8), into))));
+      return a->poll_sends(idle.sender, 1)[0].status != IBV_WC_SUCCESS;
+    }));
+    waited = std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(1500);
+    d->child().signal(SIGCONT);
+    const auto failures = storm.get();
+    ASSERT_FALSE(failures.empty()) << "it ends, too";
+    EXPECT_EQ(failures[0].status, IBV_WC_RETRY_EXC_ERR);
+  }
+  // A stop between two copies leaves nothing to wait for; nor does one while others copy.
+  EXPECT_TRUE(waited || memory() != MemoryKind::kMapped) << "never met in the middle of a copy";
 }
 
 TEST_P(XrcShm, ManySendersAndManyQueuesLoseNothing) {
