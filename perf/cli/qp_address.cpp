@@ -2,11 +2,9 @@
 // See qp_address.hpp.
 #include "perf/cli/qp_address.hpp"
 
-#include <arpa/inet.h>
-
-#include <charconv>
 #include <cstdio>
-#include <cstring>
+
+#include "perf/cli/address_hex.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -14,35 +12,21 @@ namespace {
 constexpr std::size_t kLidAt = 0, kQpnAt = 5, kPsnAt = 12, kGidAt = 19, kNulAt = 51;
 static_assert(kNulAt + 1 == kQpAddressSize);
 
-/// All of `digits` as hex. from_chars takes neither a sign here nor blanks nor "0x".
-std::optional<std::uint32_t> hex(std::span<const char> digits) {
-  std::uint32_t value = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stopped, error] = std::from_chars(digits.data(), end, value, 16);
-  if (error != std::errc{} || stopped != end) return {};
-  return value;
-}
-
 }  // namespace
 
 std::string QpAddress::text(const char* before_gid) const {
-  char gid_text[INET6_ADDRSTRLEN] = "";
-  inet_ntop(AF_INET6, gid.raw, gid_text, sizeof(gid_text));
   char line[128];
   std::snprintf(line, sizeof(line), "LID 0x%04x, QPN 0x%06x, PSN 0x%06x%sGID %s", lid, qpn, psn,
-                before_gid, gid_text);
+                before_gid, gid_text(gid).c_str());
   return line;
 }
 
 QpAddressBytes encode(const QpAddress& address) {
   QpAddressBytes bytes;
   // Masked, so that no value can change the length.
-  int at = std::snprintf(bytes.data(), bytes.size(), "%04x:%06x:%06x:", address.lid,
-                         address.qpn & 0xffffff, address.psn & 0xffffff);
-  for (const std::uint8_t byte : address.gid.raw) {
-    const auto offset = static_cast<std::size_t>(at);
-    at += std::snprintf(bytes.data() + offset, bytes.size() - offset, "%02x", byte);
-  }
+  std::snprintf(bytes.data(), bytes.size(), "%04x:%06x:%06x:", address.lid, address.qpn & 0xffffff,
+                address.psn & 0xffffff);
+  write_gid(std::span(bytes).last<kGidDigits + 1>(), address.gid);
   return bytes;
 }
 
@@ -51,17 +35,12 @@ std::optional<QpAddress> decode(std::span<const char, kQpAddressSize> bytes) {
       bytes[kNulAt] != '\0') {
     return {};
   }
-  const auto lid = hex(bytes.subspan(kLidAt, 4));
-  const auto qpn = hex(bytes.subspan(kQpnAt, 6));
-  const auto psn = hex(bytes.subspan(kPsnAt, 6));
-  if (!lid || !qpn || !psn) return {};
-  QpAddress address{static_cast<std::uint16_t>(*lid), *qpn, *psn, {}};
-  for (std::size_t i = 0; i < sizeof(address.gid.raw); ++i) {
-    const auto byte = hex(bytes.subspan(kGidAt + 2 * i, 2));
-    if (!byte) return {};
-    address.gid.raw[i] = static_cast<std::uint8_t>(*byte);
-  }
-  return address;
+  const auto lid = parse_hex(bytes.subspan(kLidAt, 4));
+  const auto qpn = parse_hex(bytes.subspan(kQpnAt, 6));
+  const auto psn = parse_hex(bytes.subspan(kPsnAt, 6));
+  const auto gid = parse_gid(bytes.subspan<kGidAt, kGidDigits>());
+  if (!lid || !qpn || !psn || !gid) return {};
+  return QpAddress{static_cast<std::uint16_t>(*lid), *qpn, *psn, *gid};
 }
 
 }  // namespace verbatim::cli
