@@ -32,7 +32,8 @@ expect 3 '^argument "with words" in .*/tests/vm, root 0$' ./run bash -c '
 [[ $(<"$scratch/file") == before ]] || { echo "FAILED  the guest wrote to this machine"; failures=$((failures + 1)); }
 expect 125 'sysrq_handle_crash|Kernel panic' ./run bash -c 'echo c >/proc/sysrq-trigger; sleep 100'
 expect 124 'not done after 4 s' ./run --timeout 4 sleep 1000
-expect 77 'skipped: .*no Debian kernel' env VERBATIM_VM_KERNELS="$scratch/none" ./run true
+expect 77 'skipped: .*no Debian kernel here' env VERBATIM_VM_KERNELS="$scratch/none" ./run true
+expect 77 'skipped: .*no Debian kernel 6.12 here' env VERBATIM_VM_KERNELS="$scratch/none" ./run --kernel 6.12 true
 mkdir "$scratch/bin"
 for program in bash dirname uname; do ln -s "$(command -v $program)" "$scratch/bin/"; done
 expect 77 'qemu-system-x86_64 is not installed' env PATH="$scratch/bin" ./run true
