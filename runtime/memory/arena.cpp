@@ -30,19 +30,32 @@ int back_packed_locked(const SharedArena& arena, std::uint64_t offset,
   return back_memory_file(arena.fd.get(), offset, bytes, kPurpose, check);
 }
 
-void* alloc_own_locked(std::uint64_t bytes, int& error) noexcept {
+/// Where an arena of one allocation is to lie; the default says nothing.
+struct OwnPlace {
+  std::uint64_t alignment = 1;
+  PagePlan plan;
+  int placed = 0;
+};
+
+void* alloc_own_locked(std::uint64_t bytes, OwnPlace& place, int& error) noexcept {
   error = check_memory_room(bytes, kPurpose);
   if (error != 0) return nullptr;
   SharedArena* arena = nullptr;
   for (std::uint32_t i = 0; i < arena_table.count; ++i) {
     SharedArena* const waiting = arena_table.sorted[i];
     if (waiting->pages == nullptr && waiting->in_use == 0 && waiting->size >= bytes &&
-        !waiting->inherited && (arena == nullptr || waiting->size < arena->size)) {
+        !waiting->inherited &&
+        reinterpret_cast<std::uintptr_t>(waiting->base) % place.alignment == 0 &&
+        (arena == nullptr || waiting->size < arena->size)) {
       arena = waiting;
     }
   }
-  if (arena == nullptr) arena = arena_table.make_locked(bytes, false, error);
+  if (arena == nullptr) arena = arena_table.make_locked(bytes, false, place.alignment, error);
   if (arena == nullptr) return nullptr;
+  // The file remembers: its last user may have chosen.
+  if (arena->placed) forget_placement(arena->base, arena->size);
+  arena->placed = !place.plan.nodes.empty();
+  place.placed = place_pages(arena->base, bytes, place.plan);
   error = back_memory_file(arena->fd.get(), 0, bytes, kPurpose, false);
   if (error != 0) {
     if (arena->given) {
@@ -69,7 +82,7 @@ void* alloc_packed_locked(std::uint64_t bytes, int& error) noexcept {
     first = arena->pages->take(count);
   }
   if (first == ArenaPages::kNone) {
-    arena = arena_table.make_locked(kPackedArenaBytes, true, error);
+    arena = arena_table.make_locked(kPackedArenaBytes, true, 1, error);
     if (arena == nullptr) return nullptr;
     const LockGuard guard(arena_table.look);
     first = arena->pages->take(count);
@@ -124,6 +137,14 @@ int free_packed_locked(SharedArena* arena, const void* address) noexcept {
   return 0;
 }
 
+int round_up(std::size_t bytes, std::uint64_t& rounded) noexcept {
+  if (bytes == 0) return EINVAL;
+  if (bytes > kLargest) return ENOMEM;
+  const std::uint64_t page = page_bytes();
+  rounded = (bytes + page - 1) / page * page;
+  return 0;
+}
+
 /// Finds the range under `look` and, for a positive or negative `holds`, counts it.
 bool look_up(const void* address, std::uint64_t length, int holds, ArenaView& view) noexcept {
   const std::uint64_t page = page_bytes();
@@ -150,17 +171,29 @@ bool look_up(const void* address, std::uint64_t length, int holds, ArenaView& vi
 }  // namespace
 
 void* alloc_shared(std::size_t bytes, int& error) noexcept {
-  error = EINVAL;
-  if (bytes == 0) return nullptr;
-  error = ENOMEM;
-  if (bytes > kLargest) return nullptr;
-  const std::uint64_t page = page_bytes();
-  const std::uint64_t rounded = (bytes + page - 1) / page * page;
+  std::uint64_t rounded = 0;
+  error = round_up(bytes, rounded);
+  if (error != 0) return nullptr;
   const LockGuard guard(arena_table.change);
   error = arena_table.prepare_for_fork_locked();
   if (error != 0) return nullptr;
-  return rounded >= kOwnArenaFrom ? alloc_own_locked(rounded, error)
-                                  : alloc_packed_locked(rounded, error);
+  if (rounded < kOwnArenaFrom) return alloc_packed_locked(rounded, error);
+  OwnPlace anywhere;
+  return alloc_own_locked(rounded, anywhere, error);
+}
+
+void* alloc_shared_placed(std::size_t bytes, std::size_t alignment, const PagePlan& plan,
+                          int& placed, int& error) noexcept {
+  std::uint64_t rounded = 0;
+  error = round_up(bytes, rounded);
+  if (error != 0) return nullptr;
+  const LockGuard guard(arena_table.change);
+  error = arena_table.prepare_for_fork_locked();
+  if (error != 0) return nullptr;
+  OwnPlace place{.alignment = alignment, .plan = plan, .placed = 0};
+  void* const memory = alloc_own_locked(rounded, place, error);
+  placed = place.placed;
+  return memory;
 }
 
 int free_shared(void* address) noexcept {

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "runtime/base/unique_fd.hpp"
+#include "runtime/memory/page_placement.hpp"
 
 namespace verbatim {
 
@@ -37,6 +38,10 @@ struct ArenaView {
 /// Page-aligned zeroed memory, backed: a store to it never raises SIGBUS. nullptr with `error` set
 /// (logged).
 [[nodiscard]] void* alloc_shared(std::size_t bytes, int& error) noexcept;
+/// The same in an arena of its own, at a multiple of `alignment` and placed as `plan` says, before
+/// the pages exist. `placed` is what place_pages answered.
+[[nodiscard]] void* alloc_shared_placed(std::size_t bytes, std::size_t alignment,
+                                        const PagePlan& plan, int& placed, int& error) noexcept;
 /// For who looks ranges up where nothing was allocated yet: a child forked meanwhile can. 0 or
 /// ENOMEM.
 [[nodiscard]] int arena_prepare_for_forks() noexcept;

@@ -111,7 +111,8 @@ void ArenaTable::remove_locked(SharedArena* arena) noexcept {
   destroy_nothrow(arena);
 }
 
-SharedArena* ArenaTable::make_locked(std::uint64_t size, bool packed, int& error) noexcept {
+SharedArena* ArenaTable::make_locked(std::uint64_t size, bool packed, std::uint64_t alignment,
+                                     int& error) noexcept {
   auto* const arena = make_nothrow<SharedArena>();
   error = ENOMEM;
   if (arena == nullptr) return nullptr;
@@ -126,7 +127,8 @@ SharedArena* ArenaTable::make_locked(std::uint64_t size, bool packed, int& error
   error = make_memory_file("verbatim-arena", size, arena->fd);
   if (error == 0)
     error = seal_memory_file(arena->fd.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-  if (error == 0) error = map_memory_file(arena->fd.get(), size, "shared memory", arena->base);
+  if (error == 0)
+    error = map_memory_file(arena->fd.get(), size, "shared memory", arena->base, alignment);
   if (error == 0) error = insert_locked(arena);
   if (error != 0) {
     destroy_nothrow(arena);

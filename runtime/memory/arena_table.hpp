@@ -28,6 +28,7 @@ struct SharedArena {
   ArenaPages* pages = nullptr;  ///< of a packed arena
   bool shared = false;
   bool given = false;      ///< a peer may hold a mapping
+  bool placed = false;     ///< the file has a memory policy
   bool inherited = false;  ///< made by our parent before it forked
 
   SharedArena() noexcept = default;
@@ -51,7 +52,8 @@ struct ArenaTable {
   /// The arena that contains `address`, or nullptr. REQUIRES: either lock is held.
   [[nodiscard]] SharedArena* find_locked(const void* address) noexcept;
   /// A new arena, mapped and sealed but without memory. REQUIRES: `change` is held.
-  [[nodiscard]] SharedArena* make_locked(std::uint64_t size, bool packed, int& error) noexcept;
+  [[nodiscard]] SharedArena* make_locked(std::uint64_t size, bool packed, std::uint64_t alignment,
+                                         int& error) noexcept;
   /// Takes it out and destroys it. REQUIRES: `change` is held.
   void remove_locked(SharedArena* arena) noexcept;
 

@@ -130,8 +130,11 @@ int back_memory_file(int fd, std::uint64_t offset, std::uint64_t bytes, const ch
   return 0;
 }
 
-int map_memory_file(int fd, std::uint64_t size, const char* what, unsigned char*& base) noexcept {
-  const std::uint64_t slack = size >= kHugePage ? kHugePage : 0;
+int map_memory_file(int fd, std::uint64_t size, const char* what, unsigned char*& base,
+                    std::uint64_t alignment) noexcept {
+  const bool huge = size >= kHugePage;
+  const std::uint64_t boundary = huge && alignment < kHugePage ? kHugePage : alignment;
+  const std::uint64_t slack = boundary > page_bytes() ? boundary : 0;
   void* const area =
       ::mmap(nullptr, size + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (area == MAP_FAILED) {
@@ -143,7 +146,7 @@ int map_memory_file(int fd, std::uint64_t size, const char* what, unsigned char*
   auto* const start = static_cast<unsigned char*>(area);
   unsigned char* at = start;
   if (slack != 0) {
-    at += (kHugePage - reinterpret_cast<std::uintptr_t>(start) % kHugePage) % kHugePage;
+    at += (boundary - reinterpret_cast<std::uintptr_t>(start) % boundary) % boundary;
     if (at != start) ::munmap(start, static_cast<std::size_t>(at - start));
     // Up to the end of a page: the size of somebody else's file may be anything.
     const std::uint64_t page = page_bytes();
@@ -157,8 +160,7 @@ int map_memory_file(int fd, std::uint64_t size, const char* what, unsigned char*
     ::munmap(at, size);
     return error;
   }
-  if (slack != 0)
-    ::madvise(at, size, MADV_HUGEPAGE);  // advice only: refusal costs speed, nothing else
+  if (huge) ::madvise(at, size, MADV_HUGEPAGE);  // advice only: refusal costs speed, nothing else
   base = at;
   return 0;
 }

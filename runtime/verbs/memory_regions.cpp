@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "runtime/memory/ledger.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
 
@@ -52,6 +53,13 @@ Mr* complete(Mr* mr, Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
   return mr;
 }
 
+/// The same for addresses of this process, which vbt_free keeps while the region lives.
+Mr* complete_memory(Mr* mr, Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
+                    unsigned access) noexcept {
+  mr->held = ledger_hold(addr, length);
+  return complete(mr, pd, addr, length, iova, access);
+}
+
 }  // namespace
 
 Result<Mr*> reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
@@ -70,7 +78,7 @@ Result<Mr*> reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
   if (const int error = table_of(pd).reg_mr(pd, addr, length, iova, access, &mr)) {
     return Error{error, "reg_mr"};
   }
-  return complete(mr, pd, addr, length, iova, access);
+  return complete_memory(mr, pd, addr, length, iova, access);
 }
 
 Result<Mr*> reg_dmabuf_mr(Pd& pd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
@@ -124,7 +132,10 @@ Result<Mr*> reg_mr_ex(Pd& pd, const ibv_mr_init_attr& attr) noexcept {
     if (const Status status = check_access(kVerb, access); !status.ok()) return status.error();
     Mr* mr = nullptr;
     if (const int error = table_of(pd).reg_mr_ex(pd, attr, &mr)) return Error{error, "reg_mr_ex"};
-    return complete(mr, pd, attr.addr, attr.length, attr.iova, access);
+    if (!given(IBV_REG_MR_MASK_ADDR)) {
+      return complete(mr, pd, attr.addr, attr.length, attr.iova, access);
+    }
+    return complete_memory(mr, pd, attr.addr, attr.length, attr.iova, access);
   }
   if (given(IBV_REG_MR_MASK_FD)) {
     const std::uint64_t iova = given(IBV_REG_MR_MASK_IOVA) ? attr.iova : attr.fd_offset;
@@ -167,6 +178,8 @@ Status rereg_mr(Mr& mr, int flags, Pd* pd, void* addr, std::size_t length,
     mr.plain.pd = &pd->plain;
   }
   if (moves) {
+    ledger_drop(mr.plain.addr, mr.plain.length, mr.held);
+    mr.held = ledger_hold(addr, length);
     mr.plain.addr = addr;
     mr.plain.length = length;
     const unsigned rights = changes_access ? access : mr.access;
@@ -182,7 +195,11 @@ Status dereg_mr(Mr& mr) noexcept {
   }
   Pd& pd = Pd::from(mr.plain.pd);
   Dm* const dm = mr.device_memory == nullptr ? nullptr : &Dm::from(mr.device_memory);
+  const void* const address = mr.plain.addr;
+  const std::uint64_t length = mr.plain.length;
+  const std::uint64_t held = mr.held;
   if (const int error = table_of(mr).dereg_mr(mr)) return Error{error, "dereg_mr"};
+  ledger_drop(address, length, held);
   unpin(&pd, dm);
   return {};
 }
@@ -253,7 +270,7 @@ Result<Mr*> reg_buf_mr(Pd& pd, ibv_buf& buf, void* addr, std::size_t length,
   if (const int error = table_of(pd).reg_buf_mr(pd, buf, addr, length, access, &mr)) {
     return Error{error, "reg_buf_mr"};
   }
-  return complete(mr, pd, addr, length, asked, access);
+  return complete_memory(mr, pd, addr, length, asked, access);
 }
 
 Result<ibv_dmah*> alloc_dmah(Context& context, const ibv_dmah_init_attr& attr) noexcept {

@@ -31,7 +31,7 @@ ARROWS = (
     ("abi/kernel/", ()),
     ("runtime/base/", ()),
     ("runtime/sync/", ("runtime/base/",)),
-    ("runtime/memory/", ("runtime/base/", "runtime/sync/")),
+    ("runtime/memory/", ("runtime/base/", "runtime/sync/", "runtime/topo/")),
     ("runtime/time/", ("runtime/base/",)),
     ("runtime/topo/", ("runtime/base/",)),
     ("runtime/verbs/", ("runtime/",)),

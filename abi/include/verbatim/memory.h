@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Memory that other processes can map: the fastest kind to send from and to be written into.
-// C and C++; any thread may call these.
+// Memory for messages: where it lies, how large its pages are, whether it is locked, whether peers
+// can map it. It may be registered in any number of protection domains, whole or in parts.
+// C and C++; any thread may call these, but vbt_free for a block that another thread registers at
+// that moment.
 #ifndef VERBATIM_MEMORY_H
 #define VERBATIM_MEMORY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct ibv_context;
 
 /// At least `size` bytes of zeroed memory, aligned to a page, owned by the caller, who returns it
 /// with vbt_free_shared. It is ordinary private use until it is registered with remote access: from
@@ -20,6 +25,70 @@ void* vbt_alloc_shared(size_t size);
 /// Gives such memory back. `addr` is what vbt_alloc_shared answered, or NULL: nothing happens.
 /// 0 or an errno: EBUSY while it is registered, EINVAL for any other address.
 int vbt_free_shared(void* addr);
+
+enum vbt_where {
+  VBT_WHERE_LOCAL = 0,    // the node that the calling thread runs on at this moment
+  VBT_WHERE_NODE,         // the node with the kernel's number `node`
+  VBT_WHERE_DEVICE,       // the node that `device` is attached to; of a device without one: local
+  VBT_WHERE_INTERLEAVED,  // page by page over the nodes that this process may use
+  VBT_WHERE_SPREAD        // in adjacent parts of like size, one on each of them, the nearest first
+};
+
+enum vbt_alloc_flags {
+  VBT_ALLOC_SHARED = 1 << 0,  // peers can map it, as that of vbt_alloc_shared
+  VBT_ALLOC_LOCKED = 1 << 1,  // never swapped out (mlock); fails where the limit is too low
+  VBT_ALLOC_LATER = 1 << 2,   // private memory is not touched here, but by the thread that uses it;
+                              // it lies where `where` said all the same. Then it cannot be locked,
+                              // and no reserved huge pages are taken
+  VBT_ALLOC_EXACT = 1 << 3    // fail (ENOMEM, and the reason in the log) instead of falling back
+};
+
+struct vbt_alloc_attr {
+  size_t size;                 // bytes
+  size_t alignment;            // bytes, a power of two up to 1 GiB; 0 and all below a page: a page
+  size_t page_size;            // bytes: 0 (the kernel's choice), the system's page, 2 MiB, 1 GiB
+  uint32_t where;              // enum vbt_where
+  uint32_t node;               // of VBT_WHERE_NODE
+  struct ibv_context* device;  // of VBT_WHERE_DEVICE
+  uint32_t flags;              // enum vbt_alloc_flags
+};
+
+/// In what the block differs from what was asked for.
+enum vbt_alloc_fallback {
+  VBT_FALLBACK_PAGES = 1 << 0,  // the pages are smaller: as many huge ones are not there
+  VBT_FALLBACK_NODE = 1 << 1,   // (part of) it lies on another node, which had room or was allowed
+  VBT_FALLBACK_UNKNOWN = 1 << 2,  // where it lies cannot be chosen, or cannot be seen
+};
+
+#define VBT_NODE_UNKNOWN 0xffffffffu
+#define VBT_NODE_SEVERAL 0xfffffffeu
+
+struct vbt_alloc_facts {
+  size_t size;       // bytes that may be used: what was asked for, up to the end of a page
+  size_t page_size;  // bytes; the kernel may put larger pages in their place
+  uint32_t node;    // the kernel's number, VBT_NODE_SEVERAL or VBT_NODE_UNKNOWN: up to 256 pages of
+                    // the block are looked at. Of untouched memory: where it will lie
+  uint32_t locked;  // 1 or 0
+  uint32_t shared;  // 1 or 0
+  uint32_t fallbacks;  // enum vbt_alloc_fallback
+  char reason[192];    // of the fallbacks, for people; "" when there is none
+};
+
+/// Zeroed memory as `attr` describes it, owned by the caller, who returns it with vbt_free. It has
+/// its pages when this returns (but for VBT_ALLOC_LATER). `facts`, if not NULL, tells what was got.
+/// The sizes are sizeof *attr and sizeof *facts, so that the structures may grow at their ends:
+/// what a shorter `attr` does not say is 0, and `facts` is cleared beyond what is known.
+///
+/// NULL + errno, with one line in the log: EINVAL (0 bytes, flags, alignment, pages or places that
+/// cannot be, a node that is not there or not ours), ENOMEM (memory, huge pages with
+/// VBT_ALLOC_EXACT, the limit of locked memory), EPERM (locking is not permitted at all).
+void* vbt_alloc(const struct vbt_alloc_attr* attr, size_t attr_size, struct vbt_alloc_facts* facts,
+                size_t facts_size);
+
+/// Gives it back. `addr` is what vbt_alloc answered, or NULL: nothing happens. 0 or an errno: EBUSY
+/// while any of it is registered, EINVAL with a line in the log for any other address, also for one
+/// that was given back before.
+int vbt_free(void* addr);
 
 #ifdef __cplusplus
 }
