@@ -87,7 +87,7 @@ int map_small(const PrivateWish& wish, PrivatePages& pages) noexcept {
       start + (boundary - reinterpret_cast<std::uintptr_t>(start) % boundary) % boundary;
   if (base != start) ::munmap(start, static_cast<std::size_t>(base - start));
   unsigned char* const end = start + bytes + slack;
-  if (end != base + bytes) ::munmap(base + bytes, static_cast<std::size_t>(end - base - bytes));
+  if (end != base + bytes) ::munmap(base + bytes, static_cast<std::size_t>(end - (base + bytes)));
   // Advice only: refusal costs speed, nothing else.
   if (large) ::madvise(base, bytes, MADV_HUGEPAGE);
   if (wish.page == page) ::madvise(base, bytes, MADV_NOHUGEPAGE);

@@ -13,6 +13,7 @@ import tempfile
 SURROUNDINGS = """#include <infiniband/verbs.h>
 #include <stdio.h>
 #include <verbatim/explain.h>
+#include <verbatim/memory.h>
 void part(struct ibv_qp *qp, struct ibv_wc wc);
 void part(struct ibv_qp *qp, struct ibv_wc wc) {
 %s}
