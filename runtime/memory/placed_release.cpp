@@ -13,7 +13,10 @@ int release_pages(const PlacedBlock& block) noexcept {
   if (!block.shared) return ::munmap(block.base, block.bytes) == 0 ? 0 : errno;
   // Pages of a packed arena are the next one's afterwards.
   if (block.locked) ::munlock(block.base, block.bytes);
-  return free_shared(block.base);
+  const int error = free_shared(block.base);
+  // It stays as it was.
+  if (error != 0 && block.locked) (void)::mlock(block.base, block.bytes);
+  return error;
 }
 
 int free_placed(void* address) noexcept {

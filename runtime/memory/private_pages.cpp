@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "runtime/memory/private_pages.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cerrno>
@@ -11,6 +13,7 @@
 
 #include "runtime/base/log.hpp"
 #include "runtime/base/proc_text.hpp"
+#include "runtime/base/unique_fd.hpp"
 #include "runtime/memory/memory_file.hpp"
 #include "runtime/memory/memory_room.hpp"
 
@@ -46,6 +49,21 @@ void touch_by_hand(unsigned char* base, std::uint64_t bytes) noexcept {
     *const_cast<volatile unsigned char*>(base + at) = 0;
 }
 
+/// For huge pages, where populate() is not known. A store of the kernel's to a page that is not
+/// there after all fails; one of ours raises SIGBUS.
+int populate_by_reading(unsigned char* base, std::uint64_t bytes, std::uint64_t page) noexcept {
+  const UniqueFd zeros(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  if (!zeros.valid()) return errno;
+  for (std::uint64_t at = 0; at < bytes;) {
+    if (::read(zeros.get(), base + at, 1) == 1) {
+      at += page;
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
 /// False: they are not all there. Nothing stays mapped then.
 bool map_huge(const PrivateWish& wish, std::uint64_t page, PrivatePages& pages) noexcept {
   const std::uint64_t bytes = (wish.bytes + page - 1) / page * page;
@@ -59,7 +77,9 @@ bool map_huge(const PrivateWish& wish, std::uint64_t page, PrivatePages& pages) 
   PagePlan plan = wish.plan;
   plan.granule = page;
   const int placed = place_pages(base, bytes, plan);
-  if (populate(base, bytes) != 0) {
+  int error = populate(base, bytes);
+  if (error == EINVAL) error = populate_by_reading(base, bytes, page);
+  if (error != 0) {
     ::munmap(base, bytes);
     return false;
   }

@@ -16,6 +16,7 @@ SURROUNDINGS = """#include <infiniband/verbs.h>
 #include <verbatim/memory.h>
 void part(struct ibv_qp *qp, struct ibv_wc wc);
 void part(struct ibv_qp *qp, struct ibv_wc wc) {
+  (void)qp, (void)wc;
 %s}
 """
 
