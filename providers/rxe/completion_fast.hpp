@@ -5,7 +5,9 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "providers/rxe/layout.hpp"
 
@@ -31,25 +33,35 @@ static_assert(int{IBV_WC_GRH} == kWcGrh && int{IBV_WC_WITH_IMM} == kWcWithImm);
 }
 
 [[nodiscard]] constexpr bool is_known_wc_opcode(std::uint32_t opcode) noexcept {
-  return opcode <= IBV_WC_ATOMIC_WRITE || opcode == IBV_WC_RECV ||
-         opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+  constexpr std::uint32_t kFirstReceive = IBV_WC_RECV;
+  static_assert(IBV_WC_RECV_RDMA_WITH_IMM == kFirstReceive + 1);
+  return opcode <= IBV_WC_ATOMIC_WRITE || opcode - kFirstReceive <= 1;
 }
 
+/// Both have the same members at the same places, so that all of them move at once; what of them
+/// may not be taken as it is follows.
 inline void read_completion(const ib_uverbs_wc& from, ibv_wc& to) noexcept {
-  const bool sound = from.status <= IBV_WC_TM_RNDV_INCOMPLETE && is_known_wc_opcode(from.opcode);
-  to.wr_id = from.wr_id;
-  to.status = sound ? static_cast<ibv_wc_status>(from.status) : IBV_WC_GENERAL_ERR;
-  to.opcode = sound ? static_cast<ibv_wc_opcode>(from.opcode) : IBV_WC_SEND;
-  to.vendor_err = from.vendor_err;
-  to.byte_len = from.byte_len;
-  to.imm_data = from.ex.imm_data;
-  to.qp_num = from.qp_num;
-  to.src_qp = from.src_qp;
-  to.wc_flags = wc_flags_of(from);
-  to.pkey_index = from.pkey_index;
-  to.slid = from.slid;
-  to.sl = from.sl;
-  to.dlid_path_bits = from.dlid_path_bits;
+  static_assert(sizeof(ib_uverbs_wc) == sizeof(ibv_wc));
+  static_assert(offsetof(ib_uverbs_wc, status) == offsetof(ibv_wc, status) &&
+                offsetof(ib_uverbs_wc, opcode) == offsetof(ibv_wc, opcode) &&
+                offsetof(ib_uverbs_wc, vendor_err) == offsetof(ibv_wc, vendor_err) &&
+                offsetof(ib_uverbs_wc, byte_len) == offsetof(ibv_wc, byte_len) &&
+                offsetof(ib_uverbs_wc, ex) == offsetof(ibv_wc, imm_data) &&
+                offsetof(ib_uverbs_wc, qp_num) == offsetof(ibv_wc, qp_num) &&
+                offsetof(ib_uverbs_wc, src_qp) == offsetof(ibv_wc, src_qp) &&
+                offsetof(ib_uverbs_wc, wc_flags) == offsetof(ibv_wc, wc_flags) &&
+                offsetof(ib_uverbs_wc, pkey_index) == offsetof(ibv_wc, pkey_index) &&
+                offsetof(ib_uverbs_wc, slid) == offsetof(ibv_wc, slid) &&
+                offsetof(ib_uverbs_wc, sl) == offsetof(ibv_wc, sl) &&
+                offsetof(ib_uverbs_wc, dlid_path_bits) == offsetof(ibv_wc, dlid_path_bits));
+  // A copy of our own: what is judged does not change any more.
+  const ib_uverbs_wc seen = from;
+  std::memcpy(&to, &seen, sizeof to);
+  if (seen.wc_flags != 0) to.wc_flags = wc_flags_of(seen);
+  if (seen.status > IBV_WC_TM_RNDV_INCOMPLETE || !is_known_wc_opcode(seen.opcode)) [[unlikely]] {
+    to.status = IBV_WC_GENERAL_ERR;
+    to.opcode = IBV_WC_SEND;
+  }
 }
 
 /// An error that moves its queue pair to ERR. Those that are flushed come of a move that is known,

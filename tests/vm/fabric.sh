@@ -14,6 +14,7 @@ check() {  # check NAME COMMAND [ARGUMENT ...]
   log=$(mktemp)
   if "$@" >"$log" 2>&1; then
     printf 'ok      %s (%d ms)\n' "$name" $(((${EPOCHREALTIME/./} - ${begin/./}) / 1000))
+    [[ -z ${vm_says:-} ]] || sed 's/^/        /' "$log"
   else
     printf 'FAILED  %s: %s\n' "$name" "$*"
     sed 's/^/        /' "$log"
@@ -22,6 +23,10 @@ check() {  # check NAME COMMAND [ARGUMENT ...]
   fi
   rm -f "$log"
   return $status
+}
+# The same for what has figures to tell: they are shown when all is well, too.
+say() {  # say NAME COMMAND [ARGUMENT ...]
+  vm_says=1 check "$@"
 }
 verdict() {
   echo "$vm_failures failed"
