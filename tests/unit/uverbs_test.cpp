@@ -315,6 +315,35 @@ TEST_P(EachKernel, OnlyEventsThatWereDeliveredAreWaitedFor) {
   EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
 }
 
+// What the kernel answers everybody once a device has left: the objects are gone with it.
+TEST_P(EachKernel, AfterTheDeviceHasGoneEverythingEndsWell) {
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  CompChannel* channel = nullptr;
+  ASSERT_EQ(uverbs::create_comp_channel(*context, &channel), 0);
+  uverbs::Cq cq;
+  ASSERT_EQ(make_cq(cq, channel), 0);
+  uverbs::Qp qp;
+  ASSERT_EQ(make_qp(qp, *pd, cq), 0);
+  kernel.raise(0, IBV_EVENT_DEVICE_FATAL);
+  kernel.refusal = EIO;
+  ibv_async_event event{};
+  ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_DEVICE_FATAL);
+  acknowledge_async_event(event);
+  uverbs::Cq another;
+  EXPECT_EQ(make_cq(another), EIO);
+  ibv_port_attr port{};
+  EXPECT_EQ(uverbs::query_port(*context, 1, port), EIO);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  EXPECT_EQ(uverbs::modify_qp(qp, attr, IBV_QP_STATE), EIO);
+  EXPECT_EQ(uverbs::destroy_qp(qp), 0);
+  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
+  EXPECT_EQ(uverbs::destroy_comp_channel(*channel), 0);
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
 /// What limits are asked through.
 constexpr ProviderTable limits_alone() {
   ProviderTable table{};
