@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "runtime/base/memcheck.hpp"
 #include "runtime/memory/ledger.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
@@ -40,6 +41,14 @@ Status check_range(const char* verb, const void* addr, std::size_t length,
   return {};
 }
 
+/// Nobody hears when the device stores what: memcheck is told of the region once. Not of a whole
+/// address space.
+void tell_memcheck(void* addr, std::size_t length, unsigned access) noexcept {
+  if ((access & IBV_ACCESS_LOCAL_WRITE) != 0 && length != SIZE_MAX) {
+    expect_written_by_others(addr, length);
+  }
+}
+
 /// The fields that are the runtime's, once the provider has made the region.
 Mr* complete(Mr* mr, Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
              unsigned access) noexcept {
@@ -57,6 +66,7 @@ Mr* complete(Mr* mr, Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
 Mr* complete_memory(Mr* mr, Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
                     unsigned access) noexcept {
   mr->held = ledger_hold(addr, length);
+  tell_memcheck(addr, length, access);
   return complete(mr, pd, addr, length, iova, access);
 }
 
@@ -186,6 +196,7 @@ Status rereg_mr(Mr& mr, int flags, Pd* pd, void* addr, std::size_t length,
     mr.iova = (rights & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : reinterpret_cast<std::uintptr_t>(addr);
   }
   if (changes_access) mr.access = access;
+  tell_memcheck(mr.plain.addr, mr.plain.length, mr.access);
   return {};
 }
 
