@@ -21,6 +21,7 @@
 #include "perf/support/clock.hpp"
 #include "perf/verbs/endpoint.hpp"
 #include "perf/verbs/many_qps.hpp"
+#include "perf/verbs/many_regions.hpp"
 
 namespace verbatim::perf {
 namespace {
@@ -131,6 +132,18 @@ Reply End::answer(const Request& request) {
         break;
       case Kind::kRegister:
         run_register(*this, request, reply);
+        break;
+      case Kind::kRegisterMany:
+        run_register_many(*this, request, reply);
+        break;
+      case Kind::kWriteMany:
+        run_write_many(*this, request, reply);
+        break;
+      case Kind::kAllocate:
+        run_allocate(*this, request, reply);
+        break;
+      case Kind::kBuffers:
+        run_buffers(*this, request, reply);
         break;
     }
   } catch (const std::system_error& failure) {

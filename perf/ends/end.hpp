@@ -16,6 +16,7 @@ namespace verbatim::perf {
 
 class Endpoint;
 class ManyQps;
+class ManyRegions;
 
 enum class Side { kNear, kFar };
 
@@ -64,6 +65,7 @@ class End {
   Endpoint& endpoint();
   std::unique_ptr<Endpoint>& endpoint_slot() { return endpoint_; }
   std::unique_ptr<ManyQps>& many_qps_slot() { return many_qps_; }
+  std::unique_ptr<ManyRegions>& many_regions_slot() { return many_regions_; }
 
  private:
   Reply answer(const Request& request);
@@ -79,6 +81,7 @@ class End {
   Area peer_local_;
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<ManyQps> many_qps_;
+  std::unique_ptr<ManyRegions> many_regions_;  // of the endpoint's domain
 };
 
 /// What a request of this kind does; one function per Kind, called at both ends.
@@ -97,6 +100,10 @@ void run_connect_many(End& end, const Request& request, Reply& reply);
 void run_use_many(End& end, const Request& request, Reply& reply);
 void run_empty_poll(End& end, const Request& request, Reply& reply);
 void run_register(End& end, const Request& request, Reply& reply);
+void run_register_many(End& end, const Request& request, Reply& reply);
+void run_write_many(End& end, const Request& request, Reply& reply);
+void run_allocate(End& end, const Request& request, Reply& reply);
+void run_buffers(End& end, const Request& request, Reply& reply);
 
 /// If this program was started as an end (by Pair), runs it and returns its exit status; otherwise
 /// returns -1.

@@ -26,6 +26,11 @@ enum class Kind : std::uint32_t {
   kConnectMany,  // `iterations` QPs created and connected; timed
   kUseMany,      // each of them carries `batch` messages both ways
   kEmptyPoll,    // polls of an empty CQ that all those QPs share
+  kAllocate,  // a block of `size` bytes got, each page written, given back: by vbt_alloc, or (mover
+              // kMapped) mmap
+  kBuffers,   // `batch` buffers got and given back: of a pool, or (mover kMapped) malloc's
+  kRegisterMany,  // `iterations` small regions registered and kept
+  kWriteMany,     // a WRITE at a time between regions of those, one after the other
   kRegister,  // ibv_reg_mr and ibv_dereg_mr of `size` bytes; `batch` != 0: while the far end writes
               // to another region
 };

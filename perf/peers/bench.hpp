@@ -98,12 +98,13 @@ const Probe& best_of(const Probes& probes, const std::string& prefix, Sense sens
 const Probe& named(const Probes& probes, const std::string& name);
 
 // The groups of runtime.md's table, one file each.
-void judge_latency(Bench& bench);    // R1, R2, R3
-void judge_rate(Bench& bench);       // R5
-void judge_bandwidth(Bench& bench);  // R6, R7
-void judge_polling(Bench& bench);    // R8
-void judge_sleeping(Bench& bench);   // R10
-void judge_setup(Bench& bench);      // R13
-void judge_memory(Bench& bench);     // memory, size
+void judge_latency(Bench& bench);     // R1, R2, R3
+void judge_rate(Bench& bench);        // R5
+void judge_bandwidth(Bench& bench);   // R6, R7
+void judge_polling(Bench& bench);     // R8
+void judge_sleeping(Bench& bench);    // R10
+void judge_setup(Bench& bench);       // R13
+void judge_memory(Bench& bench);      // memory, size
+void judge_allocation(Bench& bench);  // alloc
 
 }  // namespace verbatim::perf

@@ -107,6 +107,12 @@ int ledger_take(const void* address, PlacedBlock& block) noexcept {
   return 0;
 }
 
+std::uint32_t ledger_regions(const void* address) noexcept {
+  const LockGuard guard(ledger.change);
+  const std::uint32_t at = find_locked(static_cast<const unsigned char*>(address));
+  return at != size_locked() && ledger.sorted[at].base == address ? ledger.sorted[at].holds : 0;
+}
+
 void ledger_return(const PlacedBlock& block) noexcept {
   const LockGuard guard(ledger.change);
   // Another thread may have taken the room since.

@@ -24,6 +24,8 @@ struct PlacedBlock {
 /// Takes out the block that starts at `address`. 0; EBUSY: regions cover it, it stays; EINVAL: no
 /// block starts there.
 [[nodiscard]] int ledger_take(const void* address, PlacedBlock& block) noexcept;
+/// Regions that cover any of the block that starts at `address`; 0 also when none does.
+[[nodiscard]] std::uint32_t ledger_regions(const void* address) noexcept;
 /// Puts back what ledger_take took out.
 void ledger_return(const PlacedBlock& block) noexcept;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Memory for messages: where it lies, how large its pages are, whether it is locked, whether peers
-// can map it. It may be registered in any number of protection domains, whole or in parts.
+// can map it. It may be registered in any number of protection domains, whole or in parts. And
+// pools of small buffers in such memory, registered once.
 // C and C++; any thread may call these, but vbt_free for a block that another thread registers at
-// that moment.
+// that moment, and vbt_destroy_pool for a pool that another thread uses.
 #ifndef VERBATIM_MEMORY_H
 #define VERBATIM_MEMORY_H
 
@@ -15,6 +16,8 @@ extern "C" {
 #endif
 
 struct ibv_context;
+struct ibv_mr;
+struct ibv_pd;
 
 /// At least `size` bytes of zeroed memory, aligned to a page, owned by the caller, who returns it
 /// with vbt_free_shared. It is ordinary private use until it is registered with remote access: from
@@ -89,6 +92,55 @@ void* vbt_alloc(const struct vbt_alloc_attr* attr, size_t attr_size, struct vbt_
 /// while any of it is registered, EINVAL with a line in the log for any other address, also for one
 /// that was given back before.
 int vbt_free(void* addr);
+
+/// Buffers of one size in one block of memory: as many as were asked for, never more. What is free
+/// and what is not is kept beside them, so a late write of a peer into a buffer that was given back
+/// harms nothing but its contents.
+struct vbt_pool;
+
+struct vbt_pool_attr {
+  size_t buffer_size;  // bytes of each, up to 1 GiB; with `alignment`, the distance between two
+  size_t alignment;    // bytes of each, a power of two from 8 up to 1 GiB; 0: 64
+  size_t count;        // buffers, below 2^31
+  const struct vbt_alloc_attr* memory;  // as for vbt_alloc, its size 0: the pool knows; or NULL
+  size_t memory_size;                   // sizeof *memory
+  struct ibv_pd* pd;                    // all buffers are registered there, as one region; or NULL
+  uint32_t access;                      // of that region: enum ibv_access_flags
+  uint32_t flags;                       // 0: there are none yet
+};
+
+struct vbt_pool_facts {
+  void* memory;       // of the first buffer: [memory, memory + size) may be registered once more in
+  size_t size;        // each further protection domain
+  size_t stride;      // bytes from the beginning of a buffer to that of the next
+  size_t count;       // buffers
+  size_t out;         // buffers that are allocated; exact when no thread allocates or frees
+  struct ibv_mr* mr;  // of `pd`, with the keys of all buffers; the pool's. NULL: of none
+};
+
+/// `facts`, if not NULL, tells what memory was got, as of vbt_alloc; sizes as there. NULL + errno,
+/// with one line in the log: EINVAL (0 buffers or bytes, what cannot be, what vbt_alloc refuses),
+/// ENOMEM, and what ibv_reg_mr answers.
+struct vbt_pool* vbt_create_pool(const struct vbt_pool_attr* attr, size_t attr_size,
+                                 struct vbt_alloc_facts* facts, size_t facts_size);
+
+/// With its memory and its region. 0 (also of NULL) or an errno, and then nothing has changed:
+/// EBUSY while a buffer is out, while another region covers any, or a memory window is bound to the
+/// pool's; EINVAL for what is no pool; EPERM in a forked child, where the pool is the parent's.
+int vbt_destroy_pool(struct vbt_pool* pool);
+
+/// A buffer, with whatever contents. It comes from the few that the calling thread keeps, else from
+/// those that nobody keeps, else from what other threads keep: NULL means that all are out (ENOMEM,
+/// nothing in the log), or a forked child (EPERM). Neither this nor vbt_pool_free enters the kernel
+/// unless threads contend, or the last buffers are taken from what others keep.
+void* vbt_pool_alloc(struct vbt_pool* pool);
+
+/// Gives one back, by any thread. 0 (also of NULL), EPERM in a forked child, or EINVAL with a line
+/// in the log: not the address of a buffer of this pool, or of one that is not out.
+int vbt_pool_free(struct vbt_pool* pool, void* buffer);
+
+/// `size` is sizeof *facts, as of vbt_query_mr. 0, or EINVAL: no pool, or no structure.
+int vbt_query_pool(struct vbt_pool* pool, struct vbt_pool_facts* facts, size_t size);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// vbt_pool: so many buffers and no more, whoever takes and returns them. Over a witness, since the
+// rules are the runtime's.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <verbatim/memory.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "runtime/memory/buffer_pool_fast.hpp"
+#include "tests/unit/captured_stderr.hpp"
+#include "tests/unit/opened_device.hpp"
+
+namespace verbatim::unit {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::size_t kMiB = 1024 * 1024;
+
+vbt_pool* make_pool(std::size_t size, std::size_t count, ibv_pd* pd = nullptr) {
+  vbt_pool_attr attr{};
+  attr.buffer_size = size;
+  attr.count = count;
+  attr.pd = pd;
+  attr.access = IBV_ACCESS_LOCAL_WRITE;
+  return vbt_create_pool(&attr, sizeof attr, nullptr, 0);
+}
+
+vbt_pool_facts facts_of(vbt_pool* pool) {
+  vbt_pool_facts facts;
+  EXPECT_EQ(vbt_query_pool(pool, &facts, sizeof facts), 0);
+  return facts;
+}
+
+/// Until there is none: ENOMEM, and no word in the log.
+std::vector<unsigned char*> take_all(vbt_pool* pool) {
+  const CapturedStderr captured;
+  std::vector<unsigned char*> taken;
+  errno = 0;
+  while (void* const buffer = vbt_pool_alloc(pool))
+    taken.push_back(static_cast<unsigned char*>(buffer));
+  EXPECT_EQ(errno, ENOMEM);
+  EXPECT_EQ(captured.lines(), 0);
+  return taken;
+}
+
+void give_all(vbt_pool* pool, const std::vector<unsigned char*>& buffers) {
+  for (unsigned char* const buffer : buffers) EXPECT_EQ(vbt_pool_free(pool, buffer), 0);
+}
+
+using Pool = OpenedDevice;
+
+TEST_F(Pool, HasAsManyBuffersAsWereAskedForAndEachToItself) {
+  for (const std::size_t size : {1, 8, 64, 100, 2000, 4097, 70'000}) {
+    for (const std::size_t count : {1, 2, 33, 500}) {
+      vbt_pool* const pool = make_pool(size, count);
+      ASSERT_NE(pool, nullptr);
+      const vbt_pool_facts facts = facts_of(pool);
+      EXPECT_EQ(facts.count, count);
+      EXPECT_EQ(facts.size, facts.stride * count);
+      EXPECT_GE(facts.stride, size);
+      EXPECT_LT(facts.stride, size + 64);
+      EXPECT_EQ(facts.mr, nullptr);
+      for (int round = 0; round < 2; ++round) {
+        std::vector<unsigned char*> taken = take_all(pool);
+        ASSERT_EQ(taken.size(), count);
+        EXPECT_EQ(facts_of(pool).out, count);
+        std::sort(taken.begin(), taken.end());
+        for (std::size_t i = 0; i < count; ++i) {
+          EXPECT_EQ(taken[i], static_cast<unsigned char*>(facts.memory) + i * facts.stride);
+          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(taken[i]) % 64, 0u);
+          std::memset(taken[i], round, size);
+        }
+        give_all(pool, taken);
+        EXPECT_EQ(facts_of(pool).out, 0u);
+      }
+      EXPECT_EQ(vbt_destroy_pool(pool), 0);
+    }
+  }
+}
+
+TEST_F(Pool, IsARegionOfItsDomainAndMayBeOneOfOthers) {
+  vbt_pool* const pool = make_pool(256, 100, pd);
+  ASSERT_NE(pool, nullptr);
+  const vbt_pool_facts facts = facts_of(pool);
+  ASSERT_NE(facts.mr, nullptr);
+  EXPECT_EQ(facts.mr->pd, pd);
+  EXPECT_EQ(facts.mr->addr, facts.memory);
+  EXPECT_EQ(facts.mr->length, facts.size);
+  const CapturedStderr captured;
+  EXPECT_EQ(ibv_dealloc_pd(pd), EBUSY);
+  ibv_pd* const other = ibv_alloc_pd(context);
+  ibv_mr* const again = ibv_reg_mr(other, facts.memory, facts.size, IBV_ACCESS_LOCAL_WRITE);
+  ASSERT_NE(again, nullptr);
+  EXPECT_EQ(vbt_destroy_pool(pool), EBUSY);
+  EXPECT_THAT(captured.text(), HasSubstr("1: memory regions"));
+  EXPECT_EQ(take_all(pool).size(), 100u);  // (as if nothing had been tried)
+  give_all(pool, {});
+  EXPECT_EQ(ibv_dereg_mr(again), 0);
+  EXPECT_EQ(ibv_dealloc_pd(other), 0);
+  EXPECT_EQ(vbt_destroy_pool(pool), EBUSY);
+  EXPECT_THAT(captured.text(), HasSubstr("100: buffers"));
+  for (std::size_t i = 0; i < facts.count; ++i)
+    EXPECT_EQ(vbt_pool_free(pool, static_cast<char*>(facts.memory) + i * facts.stride), 0);
+  EXPECT_EQ(vbt_destroy_pool(pool), 0);
+}
+
+TEST_F(Pool, LiesWhereMemoryIsAskedFor) {
+  vbt_alloc_attr memory{};
+  memory.alignment = 2 * kMiB;
+  memory.flags = VBT_ALLOC_SHARED;
+  vbt_pool_attr attr{};
+  attr.buffer_size = 1000;
+  attr.alignment = 512;
+  attr.count = 3000;
+  attr.memory = &memory;
+  attr.memory_size = sizeof memory;
+  vbt_alloc_facts got;
+  vbt_pool* const pool = vbt_create_pool(&attr, sizeof attr, &got, sizeof got);
+  ASSERT_NE(pool, nullptr);
+  EXPECT_EQ(got.shared, 1u);
+  const vbt_pool_facts facts = facts_of(pool);
+  EXPECT_EQ(facts.stride, 1024u);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(facts.memory) % memory.alignment, 0u);
+  EXPECT_GE(got.size, facts.size);
+  EXPECT_EQ(vbt_destroy_pool(pool), 0);
+}
+
+TEST_F(Pool, WhatIsNoBufferThatIsOutIsRefusedWithALine) {
+  vbt_pool* const pool = make_pool(100, 20);
+  ASSERT_NE(pool, nullptr);
+  auto* const buffer = static_cast<unsigned char*>(vbt_pool_alloc(pool));
+  auto* const first = static_cast<unsigned char*>(facts_of(pool).memory);
+  const auto refused = [&](void* address, const char* word) {
+    const CapturedStderr captured;
+    EXPECT_EQ(vbt_pool_free(pool, address), EINVAL);
+    EXPECT_THAT(captured.text(), HasSubstr(word));
+    EXPECT_EQ(captured.lines(), 1);
+  };
+  int foreign = 0;
+  refused(&foreign, "none of this pool");
+  refused(first - 128, "none of this pool");
+  refused(first + 20 * 128, "none of this pool");
+  refused(buffer + 1, "inside");
+  refused(buffer + 64, "inside");
+  EXPECT_EQ(vbt_pool_free(pool, nullptr), 0);
+  EXPECT_EQ(vbt_pool_free(pool, buffer), 0);
+  refused(buffer, "given back before");
+  EXPECT_EQ(take_all(pool).size(), 20u);
+  for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(vbt_pool_free(pool, first + i * 128), 0);
+  EXPECT_EQ(vbt_destroy_pool(pool), 0);
+}
+
+TEST_F(Pool, WhatCannotBeIsRefusedWithALine) {
+  vbt_alloc_attr memory{};
+  struct {
+    vbt_pool_attr known{};
+    std::uint64_t later = 0;
+  } good;
+  good.known.buffer_size = 64;
+  good.known.count = 10;
+  good.known.memory = &memory;
+  good.known.memory_size = sizeof memory;
+  const auto refused = [&](int error, const char* word, auto&& spoil) {
+    auto attr = good;
+    memory = {};
+    spoil(attr);
+    const CapturedStderr captured;
+    errno = 0;
+    EXPECT_EQ(vbt_create_pool(&attr.known, sizeof attr, nullptr, 0), nullptr) << word;
+    EXPECT_EQ(errno, error) << word;
+    EXPECT_THAT(captured.text(), HasSubstr(word));
+    EXPECT_EQ(captured.lines(), 1);
+  };
+  refused(EINVAL, "0 bytes", [](auto& attr) { attr.known.buffer_size = 0; });
+  refused(EINVAL, "1 GiB", [](auto& attr) { attr.known.buffer_size = SIZE_MAX; });
+  refused(EINVAL, "no buffers", [](auto& attr) { attr.known.count = 0; });
+  refused(EINVAL, "2^31", [](auto& attr) { attr.known.count = std::size_t{1} << 31; });
+  refused(EINVAL, "alignment", [](auto& attr) { attr.known.alignment = 24; });
+  refused(EINVAL, "alignment", [](auto& attr) { attr.known.alignment = 4; });
+  refused(EINVAL, "flags", [](auto& attr) { attr.known.flags = 1; });
+  refused(EINVAL, "does not know", [](auto& attr) { attr.later = 1; });
+  refused(EINVAL, "does not know", [](auto& attr) { attr.known.memory_size = 3; });
+  refused(EINVAL, "the pool knows", [&](auto&) { memory.size = 640; });
+  refused(EINVAL, "node 1023", [&](auto&) {
+    memory.where = VBT_WHERE_NODE;
+    memory.node = 1023;
+  });
+  refused(ENOMEM, "bytes", [](auto& attr) {
+    attr.known.buffer_size = std::size_t{1} << 30;
+    attr.known.count = (std::size_t{1} << 31) - 1;
+  });
+  const CapturedStderr captured;
+  EXPECT_EQ(vbt_create_pool(nullptr, 0, nullptr, 0), nullptr);
+  EXPECT_EQ(vbt_destroy_pool(nullptr), 0);
+  EXPECT_EQ(vbt_destroy_pool(reinterpret_cast<vbt_pool*>(&good)), EINVAL);
+  vbt_pool* const pool = make_pool(64, 1);
+  EXPECT_EQ(vbt_destroy_pool(pool), 0);
+  EXPECT_EQ(vbt_destroy_pool(pool), EINVAL);
+}
+
+TEST_F(Pool, AThreadThatEndsLeavesNothingBehind) {
+  vbt_pool* const pool = make_pool(64, 1000);
+  ASSERT_NE(pool, nullptr);
+  for (int i = 0; i < 5; ++i) {
+    std::thread([&] { give_all(pool, take_all(pool)); }).join();
+    EXPECT_EQ(facts_of(pool).out, 0u);
+    const std::vector<unsigned char*> taken = take_all(pool);
+    EXPECT_EQ(taken.size(), 1000u);
+    std::thread([&] { give_all(pool, taken); }).join();
+  }
+  EXPECT_EQ(vbt_destroy_pool(pool), 0);
+}
+
+struct LateUse {
+  vbt_pool* pool;
+  void* buffer;
+};
+
+TEST_F(Pool, AThreadMayUseItUntilItsVeryEnd) {
+  vbt_pool* const pool = make_pool(64, 2);
+  ASSERT_NE(pool, nullptr);
+  ASSERT_EQ(vbt_pool_free(pool, vbt_pool_alloc(pool)), 0);
+  // Keys are cleared in turn: this one after the library's.
+  pthread_key_t late = 0;
+  ASSERT_EQ(pthread_key_create(&late,
+                               [](void* value) {
+                                 const auto* const use = static_cast<LateUse*>(value);
+                                 EXPECT_EQ(vbt_pool_free(use->pool, use->buffer), 0);
+                                 void* const another = vbt_pool_alloc(use->pool);
+                                 EXPECT_NE(another, nullptr);
+                                 EXPECT_EQ(vbt_pool_free(use->pool, another), 0);
+                               }),
+            0);
+  LateUse use{pool, nullptr};
+  std::thread([&] {
+    use.buffer = vbt_pool_alloc(pool);
+    pthread_setspecific(late, &use);
+  }).join();
+  EXPECT_EQ(take_all(pool).size(), 2u);
+  auto* const first = static_cast<unsigned char*>(facts_of(pool).memory);
+  give_all(pool, {first, first + 64});
+  EXPECT_EQ(vbt_destroy_pool(pool), 0);
+  EXPECT_EQ(pthread_key_delete(late), 0);
+}
+
+TEST_F(Pool, WhatOtherThreadsKeepIsFound) {
+  vbt_pool* const pool = make_pool(64, 1000);
+  ASSERT_NE(pool, nullptr);
+  constexpr int kThreads = 4;
+  std::barrier full(kThreads + 1);
+  std::barrier done(kThreads + 1);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      std::vector<void*> mine(100);
+      for (void*& buffer : mine) buffer = vbt_pool_alloc(pool);
+      for (void* const buffer : mine) EXPECT_EQ(vbt_pool_free(pool, buffer), 0);
+      full.arrive_and_wait();
+      done.arrive_and_wait();
+      // And works on, though others have been there.
+      EXPECT_EQ(vbt_pool_free(pool, vbt_pool_alloc(pool)), 0);
+    });
+  }
+  full.arrive_and_wait();
+  const std::vector<unsigned char*> taken = take_all(pool);
+  EXPECT_EQ(taken.size(), 1000u);
+  give_all(pool, taken);
+  done.arrive_and_wait();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(vbt_destroy_pool(pool), 0);
+}
+
+// All shares together are the whole pool, so whenever a thread asks there is a buffer, somewhere.
+TEST_F(Pool, EachThreadGetsItsShareAtAnyTime) {
+  constexpr unsigned kThreads = 4;
+  for (const unsigned share : {1u, 7u, 100u}) {
+    vbt_pool* const pool = make_pool(sizeof(unsigned), kThreads * share);
+    ASSERT_NE(pool, nullptr);
+    std::vector<std::thread> threads;
+    std::atomic<unsigned> misses{0};
+    for (unsigned t = 1; t <= kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        std::vector<unsigned*> mine(share);
+        for (unsigned round = 0; round < 50'000 / share; ++round) {
+          for (unsigned*& buffer : mine) {
+            buffer = static_cast<unsigned*>(vbt_pool_alloc(pool));
+            if (buffer == nullptr) ++misses;
+            if (buffer != nullptr) *buffer = t;
+          }
+          for (unsigned* const buffer : mine) {
+            if (buffer == nullptr) continue;
+            EXPECT_EQ(*buffer, t);
+            EXPECT_EQ(vbt_pool_free(pool, buffer), 0);
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(misses, 0u);
+    EXPECT_EQ(vbt_destroy_pool(pool), 0);
+  }
+}
+
+// Two threads take and two others give back, and who takes knows that there is a free one: it was
+// given back before it was counted. Mostly it lies in the cache of one that gives back.
+TEST_F(Pool, IsNeverEmptyToWhoKnowsBetter) {
+  constexpr unsigned kMessages = 3000;
+  constexpr unsigned kLines = 2;
+  for (const unsigned count : {1u, 3u, 40u}) {
+    vbt_pool* const pool = make_pool(sizeof(unsigned), count);
+    ASSERT_NE(pool, nullptr);
+    std::atomic<unsigned> free_buffers{count};
+    std::atomic<unsigned> misses{0};
+    std::atomic<unsigned*> lines[kLines] = {};
+    std::vector<std::thread> threads;
+    for (std::atomic<unsigned*>& line : lines) {
+      threads.emplace_back([&] {
+        for (unsigned i = 0; i < kMessages; ++i) {
+          unsigned known = free_buffers.load();
+          while (known == 0 || !free_buffers.compare_exchange_weak(known, known - 1)) {
+            if (known == 0) std::this_thread::yield();
+            known = free_buffers.load();
+          }
+          auto* buffer = static_cast<unsigned*>(vbt_pool_alloc(pool));
+          while (buffer == nullptr) {
+            ++misses;
+            buffer = static_cast<unsigned*>(vbt_pool_alloc(pool));
+          }
+          *buffer = i;
+          while (line.load() != nullptr) std::this_thread::yield();
+          line.store(buffer);
+        }
+      });
+      threads.emplace_back([&] {
+        for (unsigned i = 0; i < kMessages; ++i) {
+          unsigned* buffer = nullptr;
+          while ((buffer = line.exchange(nullptr)) == nullptr) std::this_thread::yield();
+          EXPECT_EQ(*buffer, i);
+          EXPECT_EQ(vbt_pool_free(pool, buffer), 0);
+          ++free_buffers;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(misses, 0u);
+    EXPECT_EQ(vbt_destroy_pool(pool), 0);
+  }
+}
+
+TEST_F(Pool, IsTheParentsAfterAFork) {
+  vbt_pool* const pool = make_pool(64, 100);
+  ASSERT_NE(pool, nullptr);
+  void* const buffer = vbt_pool_alloc(pool);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    errno = 0;
+    const bool refused = vbt_pool_alloc(pool) == nullptr && errno == EPERM &&
+                         vbt_pool_free(pool, buffer) == EPERM && vbt_destroy_pool(pool) == EPERM;
+    vbt_pool* const own = make_pool(64, 100);
+    const bool works = own != nullptr && vbt_pool_free(own, vbt_pool_alloc(own)) == 0 &&
+                       vbt_destroy_pool(own) == 0;
+    _exit(refused && works ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(vbt_pool_free(pool, buffer), 0);
+  const std::vector<unsigned char*> taken = take_all(pool);
+  EXPECT_EQ(taken.size(), 100u);
+  give_all(pool, taken);
+  EXPECT_EQ(vbt_destroy_pool(pool), 0);
+}
+
+// Over addresses that nobody has: a pool touches no buffer.
+TEST(BufferPool, FindsTheNumberOfABufferOfAnySize) {
+  constexpr std::uint64_t kFirst = std::uint64_t{1} << 40;
+  for (const std::uint64_t stride : {8ull, 24ull, 4096ull, 4104ull, (1ull << 30) - 8, 1ull << 30}) {
+    constexpr std::uint32_t kCount = 65'535;
+    BufferPool pool;
+    ASSERT_EQ(pool.create(reinterpret_cast<unsigned char*>(kFirst), {stride, kCount}), 0);
+    std::vector<void*> taken;
+    while (void* const buffer = pool.alloc()) taken.push_back(buffer);
+    ASSERT_EQ(taken.size(), kCount);
+    const CapturedStderr captured;
+    for (void* const buffer : taken) {
+      const auto number = (reinterpret_cast<std::uintptr_t>(buffer) - kFirst) / stride;
+      if (number % 1000 == 0 || number + 1 == kCount) {
+        ASSERT_EQ(pool.free(static_cast<char*>(buffer) + stride - 1), EINVAL);
+        ASSERT_EQ(pool.free(static_cast<char*>(buffer) + 1), EINVAL);
+      }
+      ASSERT_EQ(pool.free(buffer), 0);
+    }
+    ASSERT_EQ(BufferPool::unlist(&pool), 0);
+  }
+}
+
+}  // namespace
+}  // namespace verbatim::unit
