@@ -177,8 +177,8 @@ bool send_datagram_now(Qp& qp, const ibv_send_wr& wr) noexcept {
               sge.length, wr.imm_data);
     }
   }
-  const auto sq_index = static_cast<std::uint32_t>(qp.sq_next++);
-  qp.sent_bytes += sge.length;
+  const std::uint32_t sq_index = qp.take_places(1);
+  qp.count_sent(sge.length);
   if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all) {
     LockGuard<BiasedLock> guard(qp.send_cq->lock);
     push_locked(*qp.send_cq, {wr.wr_id, &qp, 0, sq_index, IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});

@@ -13,8 +13,36 @@ namespace verbatim::shm {
 
 namespace {
 
-[[gnu::noinline]] int post_send_in_domain(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
-  return post_send_fast<true>(qp, wr, bad_wr);
+// Left to by a jump: what is not a single request without a completion needs registers that the
+// shortest way does not have to save. The send lock is held.
+template <bool kDomain>
+[[gnu::noinline]] int post_more(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  if (wr != nullptr && post_one_fast<kDomain, true>(qp, *wr)) return 0;
+  return post_list_fast<kDomain>(qp, wr, bad_wr);
+}
+
+template <bool kDomain>
+[[gnu::always_inline]] inline int post(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  PostLock<kDomain>::keep(qp);
+  if (wr != nullptr && post_one_fast<kDomain, false>(qp, *wr)) return 0;
+  return post_more<kDomain>(qp, wr, bad_wr);
+}
+
+[[gnu::noinline]] int post_in_domain(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  return post<true>(qp, wr, bad_wr);
+}
+
+template <bool kDomain>
+[[gnu::noinline]] int complete_more(Qp& qp) noexcept {
+  if (complete_one<kDomain, IBV_SEND_SIGNALED>(qp)) return 0;
+  if (complete_one<kDomain, WorkEntry::kPiece>(qp)) return 0;
+  return complete_work<kDomain>(qp);
+}
+
+template <bool kDomain>
+[[gnu::always_inline]] inline int complete(Qp& qp) noexcept {
+  if (complete_one<kDomain, 0>(qp)) return 0;
+  return complete_more<kDomain>(qp);
 }
 
 [[gnu::noinline]] int next_round(Cq& cq) noexcept { return look_again<false>(cq); }
@@ -24,8 +52,8 @@ namespace {
 int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
   Qp& qp = Qp::from(handle);
   if (qp.in_domain) [[unlikely]]
-    return post_send_in_domain(qp, wr, bad_wr);
-  return post_send_fast<false>(qp, wr, bad_wr);
+    return post_in_domain(qp, wr, bad_wr);
+  return post<false>(qp, wr, bad_wr);
 }
 
 int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
@@ -50,13 +78,21 @@ void end_poll(ibv_cq_ex* cq) noexcept { end_poll_fast<false>(Cq::from(cq)); }
 
 void end_poll_alone(ibv_cq_ex* cq) noexcept { end_poll_fast<true>(Cq::from(cq)); }
 
-void wr_start(ibv_qp_ex* qp) noexcept { PostLock<false>::keep(Qp::from(qp)); }
+[[gnu::aligned(kCacheLine)]] void wr_start(ibv_qp_ex* qp) noexcept {
+  PostLock<false>::keep(Qp::from(qp));
+}
 
-void wr_start_in_domain(ibv_qp_ex* qp) noexcept { PostLock<true>::keep(Qp::from(qp)); }
+[[gnu::aligned(kCacheLine)]] void wr_start_in_domain(ibv_qp_ex* qp) noexcept {
+  PostLock<true>::keep(Qp::from(qp));
+}
 
-int wr_complete(ibv_qp_ex* qp) noexcept { return complete_work<false>(Qp::from(qp)); }
+[[gnu::aligned(kCacheLine)]] int wr_complete(ibv_qp_ex* qp) noexcept {
+  return complete<false>(Qp::from(qp));
+}
 
-int wr_complete_in_domain(ibv_qp_ex* qp) noexcept { return complete_work<true>(Qp::from(qp)); }
+[[gnu::aligned(kCacheLine)]] int wr_complete_in_domain(ibv_qp_ex* qp) noexcept {
+  return complete<true>(Qp::from(qp));
+}
 
 void take_send_lock_slowly(Qp& qp) noexcept { SendLock(qp, SendLock::As::kUser).keep(); }
 
@@ -67,26 +103,24 @@ int post_slowly_locked(Qp& qp, const ibv_send_wr& wr) noexcept {
   return error;
 }
 
-void wr_send(ibv_qp_ex* qp) noexcept {
-  if (ibv_send_wr* const wr = add_work(Qp::from(qp), IBV_WR_SEND); wr != nullptr) wr->imm_data = 0;
+[[gnu::aligned(kCacheLine)]] void wr_send(ibv_qp_ex* qp) noexcept { add_send(Qp::from(qp), 0, 0); }
+
+[[gnu::aligned(kCacheLine)]] void wr_send_imm(ibv_qp_ex* qp, __be32 imm) noexcept {
+  add_send(Qp::from(qp), header::kImmediate, imm);
 }
 
-void wr_send_imm(ibv_qp_ex* qp, __be32 imm) noexcept {
-  if (ibv_send_wr* const wr = add_work(Qp::from(qp), IBV_WR_SEND_WITH_IMM); wr != nullptr)
-    wr->imm_data = imm;
+[[gnu::aligned(kCacheLine)]] void wr_rdma_write(ibv_qp_ex* qp, std::uint32_t rkey,
+                                                std::uint64_t address) noexcept {
+  add_write(Qp::from(qp), rkey, address);
 }
 
-void wr_rdma_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) noexcept {
-  if (ibv_send_wr* const wr = add_work(Qp::from(qp), IBV_WR_RDMA_WRITE); wr != nullptr)
-    wr->wr.rdma = {address, rkey};
-}
-
-void wr_set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address,
-                std::uint32_t length) noexcept {
+[[gnu::aligned(kCacheLine)]] void wr_set_sge(ibv_qp_ex* qp, std::uint32_t lkey,
+                                             std::uint64_t address, std::uint32_t length) noexcept {
   set_sge(Qp::from(qp), lkey, address, length);
 }
 
-void wr_set_inline_data(ibv_qp_ex* qp, void* data, std::size_t length) noexcept {
+[[gnu::aligned(kCacheLine)]] void wr_set_inline_data(ibv_qp_ex* qp, void* data,
+                                                     std::size_t length) noexcept {
   set_inline_data(Qp::from(qp), data, length);
 }
 

@@ -75,10 +75,10 @@ int reset(Qp& qp) noexcept {
   qp.fast = false;
   qp.lingering = unread(qp);
   if (!qp.lingering) detach(qp);
-  qp.sq_next = 0;
+  poke(qp.own->posted, 0);
   qp.first_flush = IBV_WC_WR_FLUSH_ERR;
   forget_failures(qp);
-  qp.sent_bytes = 0;
+  poke(qp.own->sent_bytes, 0);
   qp.own->polled.store(0, std::memory_order_relaxed);
   reset_record(qp);
   return 0;

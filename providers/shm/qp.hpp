@@ -169,6 +169,9 @@ struct WorkBatch {
   WorkEntry* next = nullptr;   ///< behind the last one built
   WorkEntry* first = nullptr;  ///< one lies before it, for setters that come too early
   WorkEntry* end = nullptr;    ///< as many as the send queue has entries; one more lies there
+  /// The general requests that lie beside the entries, each with an sg_list of its own.
+  ibv_send_wr* general = nullptr;
+  std::uint32_t always = 0;  ///< ibv_send_flags of all requests
   /// The first error, and kGeneral when some request must be judged like a posted one.
   std::uint32_t notes = 0;
 
@@ -224,8 +227,6 @@ struct Qp : verbatim::Qp {
 
   // --- send side, written per message
   alignas(kCacheLine) std::uint64_t sent = 0;  ///< receives of the peer that we have used up
-  std::uint64_t sq_next = 0;                   ///< work requests posted
-  std::uint64_t sent_bytes = 0;                ///< of those that are done
   std::uint32_t queue_head = 0;                ///< pending ones: [queue_head, queue_tail)
   std::uint32_t queue_tail = 0;
   std::uint64_t produced = 0;       ///< stream bytes
@@ -310,14 +311,16 @@ struct Qp : verbatim::Qp {
 
   KeyHolder keys() const noexcept { return {own_regions, own_region_capacity, pd_number}; }
   std::uint32_t queued() const noexcept { return queue_tail - queue_head; }
-  /// For tools, on the line that the end of the send lock's hold writes.
-  void show_counts() const noexcept {
-    poke(own->posted, sq_next);
-    poke(own->sent_bytes, sent_bytes);
+  /// Gives `count` requests their places in the send queue. The first one's, cut.
+  std::uint32_t take_places(std::uint32_t count) noexcept {
+    const std::uint64_t first = own->posted;
+    poke(own->posted, first + count);
+    return static_cast<std::uint32_t>(first);
   }
+  void count_sent(std::uint64_t bytes) noexcept { poke(own->sent_bytes, own->sent_bytes + bytes); }
   /// Work requests that have a place in the send queue.
   std::uint32_t in_send_queue() const noexcept {
-    return static_cast<std::uint32_t>(sq_next) - own->polled.load(std::memory_order_acquire);
+    return static_cast<std::uint32_t>(own->posted) - own->polled.load(std::memory_order_acquire);
   }
   /// Of the next message: which lap of the ring it belongs to.
   std::uint32_t lap() const noexcept {
@@ -368,7 +371,6 @@ class SendLock {
   /// Release: whoever waits for the word sees all our copies done. Pairs with await_quiet().
   ~SendLock() {
     if (held_ == Held::kNot) return;
-    qp_.show_counts();
     word_.store(value_ + 1, std::memory_order_release);
     if (held_ != Held::kPlainly) [[unlikely]]
       qp_.domain_lock.unlock();

@@ -118,7 +118,7 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
     send.num_sge = 1;
     send.is_inline = true;
   }
-  send.sq_index = static_cast<std::uint32_t>(qp.sq_next++);
+  send.sq_index = qp.take_places(1);
   ++qp.queue_tail;
   return 0;
 }
@@ -126,7 +126,7 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
 /// `by_domain`: the send lock is held by the thread of the queue pair's domain.
 void complete_send(Qp& qp, const PendingSend& send, ibv_wc_status status, bool by_domain) noexcept {
   if (status == IBV_WC_SUCCESS)
-    qp.sent_bytes += is_at_home(send.opcode) ? 0 : send.length;
+    qp.count_sent(is_at_home(send.opcode) ? 0 : send.length);
   else
     qp.own->errors.fetch_add(1, std::memory_order_relaxed);
   if (status == IBV_WC_SUCCESS && (send.flags & IBV_SEND_SIGNALED) == 0 && !qp.signal_all) return;

@@ -11,8 +11,52 @@
 
 namespace verbatim::shm {
 
+namespace {
+
+ibv_send_wr& general_work(Qp& qp, const WorkEntry& entry) noexcept {
+  return qp.work.general[&entry - qp.work.first];
+}
+
+}  // namespace
+
 void refuse_work(WorkBatch& work, int error) noexcept {
   if ((work.notes & ~WorkBatch::kGeneral) == 0) work.notes |= static_cast<std::uint32_t>(error);
+}
+
+ibv_send_wr& in_post_words(Qp& qp, const WorkEntry& entry) noexcept {
+  ibv_send_wr& wr = general_work(qp, entry);
+  wr.wr_id = entry.wr_id;
+  wr.send_flags = entry.how & WorkEntry::kFlags;
+  if ((entry.how & WorkEntry::kWrite) != 0) {
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.wr.rdma = {entry.address, entry.rkey};
+  } else if ((entry.how & WorkEntry::kSend) != 0) {
+    const bool with_imm = (header::flags(entry.address) & header::kImmediate) != 0;
+    wr.opcode = with_imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+    wr.imm_data = header::immediate(entry.address);
+  }
+  if ((entry.how & WorkEntry::kListed) != 0) return wr;
+  if ((entry.how & WorkEntry::kPiece) != 0) {
+    *wr.sg_list = {entry.from, entry.length, entry.lkey};
+    wr.num_sge = 1;
+  } else {
+    *wr.sg_list = {reinterpret_cast<std::uint64_t>(entry.bytes), entry.length, 0};
+    wr.num_sge = entry.length != 0 ? 1 : 0;
+    if (entry.length != 0) wr.send_flags |= IBV_SEND_INLINE;
+  }
+  return wr;
+}
+
+bool send_shared_work(Qp& qp, const WorkEntry& entry) noexcept {
+  if (entry.length == 0 || entry.length > Slot::kInlineBytes) return false;
+  const std::uint32_t flags = header::flags(entry.address) & header::kImmediate;
+  if (!send_shared_fast(qp, in_post_words(qp, entry), flags)) return false;
+  qp.count_sent(entry.length);
+  return true;
+}
+
+void perform_slowly(Qp& qp, const WorkEntry& entry) noexcept {
+  (void)post_slowly_locked(qp, in_post_words(qp, entry));
 }
 
 int complete_slowly(Qp& qp) noexcept {
@@ -26,9 +70,9 @@ int complete_slowly(Qp& qp) noexcept {
   if (qp.in_send_queue() + count > qp.sq_entries) return ENOMEM;
   // All are judged before the first is performed.
   for (const WorkEntry* entry = work.first; entry != end; ++entry)
-    if (const int refused = check_request(qp, entry->wr); refused != 0) return refused;
-  for (const WorkEntry* entry = work.first; entry != end; ++entry)
-    (void)post_slowly_locked(qp, entry->wr);
+    if (const int refused = check_request(qp, in_post_words(qp, *entry)); refused != 0)
+      return refused;
+  for (const WorkEntry* entry = work.first; entry != end; ++entry) perform_slowly(qp, *entry);
   return 0;
 }
 
@@ -36,12 +80,14 @@ namespace {
 
 using Call = ibv_qp_ex*;
 
-/// For everything that takes the general path. When the batch has no room for another: an entry
+/// For everything that takes the general path. When the batch has no room for another: a request
 /// that nobody will look at.
 ibv_send_wr& add_general(Qp& qp, ibv_wr_opcode opcode) noexcept {
   qp.work.notes |= WorkBatch::kGeneral;
-  ibv_send_wr* const wr = add_work(qp, opcode);
-  return wr != nullptr ? *wr : qp.work.end->wr;
+  const WorkEntry* const entry = add_work(qp, WorkEntry::kGeneral);
+  ibv_send_wr& wr = general_work(qp, entry != nullptr ? *entry : *qp.work.end);
+  wr.opcode = opcode;
+  return wr;
 }
 
 void send_inv(Call qp, std::uint32_t rkey) noexcept {
@@ -103,31 +149,34 @@ void addressed_write(Call qp, std::uint32_t rkey, std::uint64_t address) noexcep
 
 void set_ud_addr(Call qp, ibv_ah* ah, std::uint32_t remote_qpn,
                  std::uint32_t remote_qkey) noexcept {
-  current_work(Qp::from(qp)).wr.wr.ud = {ah, remote_qpn, remote_qkey};
+  general_work(Qp::from(qp), current_work(Qp::from(qp))).wr.ud = {ah, remote_qpn, remote_qkey};
 }
 
 void set_xrc_srqn(Call qp, std::uint32_t srqn) noexcept {
-  current_work(Qp::from(qp)).wr.qp_type.xrc.remote_srqn = srqn;
+  general_work(Qp::from(qp), current_work(Qp::from(qp))).qp_type.xrc.remote_srqn = srqn;
 }
 
 void set_sge_list(Call handle, std::size_t count, const ibv_sge* list) noexcept {
   Qp& qp = Qp::from(handle);
   if (count > qp.max_send_sge) return refuse_work(qp.work, EINVAL);
-  ibv_send_wr& wr = current_work(qp).wr;
+  qp.work.notes |= WorkBatch::kGeneral;
+  WorkEntry& entry = current_work(qp);
+  entry.how |= WorkEntry::kListed;
+  ibv_send_wr& wr = general_work(qp, entry);
   if (count != 0) std::memcpy(wr.sg_list, list, count * sizeof(ibv_sge));
   wr.num_sge = static_cast<int>(count);
 }
 
 void set_inline_data_list(Call handle, std::size_t count, const ibv_data_buf* list) noexcept {
   Qp& qp = Qp::from(handle);
-  unsigned char bytes[kMaxInline];
+  WorkEntry& entry = current_work(qp);
   std::size_t filled = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if (list[i].length > kMaxInline - filled) return refuse_work(qp.work, EINVAL);
-    if (list[i].length != 0) std::memcpy(bytes + filled, list[i].addr, list[i].length);
+    if (list[i].length != 0) std::memcpy(entry.bytes + filled, list[i].addr, list[i].length);
     filled += list[i].length;
   }
-  set_inline_data(qp, bytes, filled);
+  entry.length = static_cast<std::uint32_t>(filled);
 }
 
 void abort_work(Call handle) noexcept {
@@ -182,13 +231,13 @@ bool make_work(Qp& qp) noexcept {
   WorkBatch& work = qp.work;
   work.first = work.next = store + 1;
   work.end = work.first + qp.sq_entries;
-  store->inline_bytes = static_cast<unsigned char*>(std::malloc(entries * kMaxInline));
-  store->wr.sg_list = static_cast<ibv_sge*>(std::calloc(entries * sges, sizeof(ibv_sge)));
-  if (store->inline_bytes == nullptr || store->wr.sg_list == nullptr) return false;
-  for (std::size_t i = 1; i < entries; ++i) {
-    store[i].inline_bytes = store->inline_bytes + i * kMaxInline;
-    store[i].wr.sg_list = store->wr.sg_list + i * sges;
-  }
+  work.always = qp.signal_all ? unsigned{IBV_SEND_SIGNALED} : 0u;
+  auto* const general = static_cast<ibv_send_wr*>(std::calloc(entries, sizeof(ibv_send_wr)));
+  if (general == nullptr) return false;
+  work.general = general + 1;
+  general->sg_list = static_cast<ibv_sge*>(std::calloc(entries * sges, sizeof(ibv_sge)));
+  if (general->sg_list == nullptr) return false;
+  for (std::size_t i = 1; i < entries; ++i) general[i].sg_list = general->sg_list + i * sges;
   return true;
 }
 
@@ -240,10 +289,11 @@ int wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
 
 void free_work(Qp& qp) noexcept {
   if (qp.work.first == nullptr) return;
-  WorkEntry* const store = qp.work.first - 1;
-  std::free(store->inline_bytes);
-  std::free(store->wr.sg_list);
-  std::free(store);
+  if (qp.work.general != nullptr) {
+    std::free(qp.work.general[-1].sg_list);
+    std::free(qp.work.general - 1);
+  }
+  std::free(qp.work.first - 1);
   qp.work = {};
 }
 

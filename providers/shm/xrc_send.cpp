@@ -90,8 +90,8 @@ bool send_to_queue_now(Qp& qp, const ibv_send_wr& wr) noexcept {
           (wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
               ((wr.send_flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u),
           sge.length, wr.imm_data);
-  const auto sq_index = static_cast<std::uint32_t>(qp.sq_next++);
-  qp.sent_bytes += wr.sg_list->length;
+  const std::uint32_t sq_index = qp.take_places(1);
+  qp.count_sent(wr.sg_list->length);
   if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all) {
     LockGuard<BiasedLock> guard(qp.send_cq->lock);
     push_locked(*qp.send_cq, {wr.wr_id, &qp, 0, sq_index, IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});

@@ -47,6 +47,18 @@ class BiasedLock {
   void lock_in_domain() noexcept {
     if (!enter_as_owner(domain())) lock_by_spinning(domain());
   }
+  /// Takes it if that needs no more than the owner's two plain words. False: lock() may still.
+  /// Ends with let_go_as_owner().
+  [[nodiscard, gnu::always_inline]] bool take_as_owner() noexcept {
+    return enter_as_owner(&thread_mark);
+  }
+  [[nodiscard, gnu::always_inline]] bool take_as_domain() noexcept {
+    return enter_as_owner(domain());
+  }
+  [[gnu::always_inline]] void let_go_as_owner() noexcept {
+    // As unlock()'s.
+    inside_.store(false, std::memory_order_release);
+  }
   /// Not when somebody is inside. Of a declared lock too: this never waits.
   [[nodiscard]] bool try_lock() noexcept {
     if (!spin_.try_lock()) return false;
@@ -80,7 +92,7 @@ class BiasedLock {
   }
 
   /// REQUIRES: held by the caller.
-  void unlock() noexcept {
+  [[gnu::always_inline]] void unlock() noexcept {
     if (!by_spinning_) [[likely]] {
       // Publishes the critical section; pairs with the load in revoke().
       inside_.store(false, std::memory_order_release);

@@ -185,17 +185,17 @@ struct Step {
   std::uint32_t calls = 1;  // indirect ones, those of the header
 };
 constexpr Step kSteps[] = {{"post_recv", 138, 0},
-                           {"post_send, SEND 8 B inline", 146, 1},
+                           {"post_send, SEND 8 B inline", 130, 1},
                            {"poll_cq, one received", 300, 0},
                            {"poll_cq, nothing", 60, 0},
-                           {"post_send, WRITE 8 B inline", 138, 1},
-                           {"post_send, WRITE 8 B inline, signaled", 186, 1},
+                           {"post_send, WRITE 8 B inline", 112, 1},
+                           {"post_send, WRITE 8 B inline, signaled", 182, 1},
                            {"poll_cq, one sent", 120, 0},
                            {"post_recv in a domain", 138, 0},
-                           {"ibv_wr_*, SEND 8 B, in a domain", 240, 0, 4},
+                           {"ibv_wr_*, SEND 8 B, in a domain", 226, 0, 4},
                            // With a look for the one after it, which poll_cq was not asked for.
                            {"start and end_poll, one received, in a domain", 380, 0, 2},
-                           {"ibv_wr_*, WRITE 8 B inline, signaled, in a domain", 255, 0, 4},
+                           {"ibv_wr_*, WRITE 8 B inline, signaled, in a domain", 224, 0, 4},
                            {"start and end_poll, one sent, in a domain", 220, 0, 2}};
 
 TEST(FastPath, ExecutesOneIndirectCallAndNoOther) {

@@ -164,6 +164,89 @@ TEST_P(WorkCalls, ABatchIsPerformedInOrderAndOnlySignaledRequestsComplete) {
   for (std::uint64_t i = 0; i < kCount / 10; ++i) EXPECT_EQ(sent[i].wr_id, 10 * i + 9);
 }
 
+TEST_P(WorkCalls, ARequestAloneCompletesOnlyIfItIsSignaled) {
+  WorkPair scene(GetParam());
+  scene.post_receives(0, 40, 64);
+  std::uint64_t messages = 0;
+  std::vector<std::uint64_t> completions;
+  for (std::uint64_t round = 0; round < 32; ++round) {
+    const bool is_send = (round & 1) != 0;
+    const bool is_signaled = (round & 4) != 0 || round == 31;
+    scene.pair.a.store(scene.at_a, round * 8, round);
+    ibv_wr_start(scene.work);
+    scene.next(round, is_signaled ? unsigned{IBV_SEND_SIGNALED} : 0u);
+    if (is_send)
+      ibv_wr_send(scene.work);
+    else
+      ibv_wr_rdma_write(scene.work, scene.at_b.rkey, scene.at_b.address + 32'768 + round * 8);
+    if ((round & 2) != 0)
+      ibv_wr_set_inline_data(scene.work, &round, sizeof(round));
+    else
+      scene.set_sge(round * 8, 8);
+    ASSERT_EQ(ibv_wr_complete(scene.work), 0);
+    if (is_signaled) completions.push_back(round);
+    if (is_send) {
+      expect_receive(scene.received(1)[0], messages, 8, scene.pair.qb);
+      EXPECT_EQ(scene.pair.b.load(scene.at_b, messages * 64), round);
+      ++messages;
+    }
+  }
+  const auto sent = scene.sent(static_cast<std::uint32_t>(completions.size()));
+  for (std::size_t i = 0; i < sent.size(); ++i)
+    expect_wc(sent[i], completions[i], (completions[i] & 1) != 0 ? IBV_WC_SEND : IBV_WC_RDMA_WRITE,
+              scene.pair.qa);
+  EXPECT_TRUE(scene.pair.a.poll_once(scene.pair.qa.send_cq, 1).empty());
+  for (std::uint64_t round = 0; round < 32; round += 2)
+    EXPECT_EQ(scene.pair.b.load(scene.at_b, 32'768 + round * 8), round);
+}
+
+TEST_P(WorkCalls, ABatchMixesOperationsKeysAndSizes) {
+  constexpr std::uint64_t kCount = 60;
+  WorkPair scene(GetParam());
+  const RegionInfo other = scene.pair.b.allocate(GetParam().memory, 64_KiB);
+  scene.post_receives(0, kCount / 3, 512);
+  scene.pair.a.fill(scene.at_a, 0, 512, 5);
+  const unsigned char* bytes = scene.pair.a.here().bytes(scene.at_a.id);
+  const auto size_of = [](std::uint64_t i) { return static_cast<std::uint32_t>(i * 7 % 300); };
+  for (int again = 0; again < 3; ++again) {
+    SCOPED_TRACE(again);
+    if (again != 0) scene.post_receives(0, kCount / 3, 512);
+    ibv_wr_start(scene.work);
+    for (std::uint64_t i = 0; i < kCount; ++i) {
+      scene.next(i, i % 4 == 3 ? unsigned{IBV_SEND_SIGNALED} : 0u);
+      const RegionInfo& to = i % 3 == 1 ? scene.at_b : other;
+      if (i % 3 == 0)
+        ibv_wr_send_imm(scene.work, htonl(static_cast<std::uint32_t>(i)));
+      else
+        ibv_wr_rdma_write(scene.work, to.rkey, to.address + 16'384 + i * 512);
+      const std::uint32_t size = size_of(i);
+      if (i % 2 == 0 && size <= scene.pair.qa.cap.max_inline_data)
+        ibv_wr_set_inline_data(scene.work, const_cast<unsigned char*>(bytes), size);
+      else if (size != 0)  // without a setter it has no bytes
+        scene.set_sge(0, size);
+    }
+    ASSERT_EQ(ibv_wr_complete(scene.work), 0);
+    const auto got = scene.received(kCount / 3);
+    for (std::uint64_t i = 0; i < kCount; ++i) {
+      SCOPED_TRACE(i);
+      if (i % 3 == 0) {
+        expect_wc(got[i / 3], i / 3, IBV_WC_RECV, scene.pair.qb);
+        EXPECT_EQ(got[i / 3].byte_len, size_of(i));
+        EXPECT_EQ(ntohl(got[i / 3].imm_data), i);
+        EXPECT_EQ(scene.pair.b.mismatch(scene.at_b, i / 3 * 512, size_of(i), 5), -1);
+      } else {
+        EXPECT_EQ(
+            scene.pair.b.mismatch(i % 3 == 1 ? scene.at_b : other, 16'384 + i * 512, size_of(i), 5),
+            -1);
+      }
+    }
+    const auto sent = scene.sent(kCount / 4);
+    for (std::uint64_t i = 0; i < kCount / 4; ++i)
+      expect_wc(sent[i], 4 * i + 3, (4 * i + 3) % 3 == 0 ? IBV_WC_SEND : IBV_WC_RDMA_WRITE,
+                scene.pair.qa);
+  }
+}
+
 TEST_P(WorkCalls, ABatchWaitsForReceivesLikePostedRequests) {
   WorkPair scene(GetParam());
   scene.post_receives(0, 2, 8);

@@ -194,6 +194,10 @@ constexpr std::uint64_t make(std::uint32_t lap, SlotKind kind, std::uint32_t fla
          std::uint64_t{flags & kInvalidates} << 15 |
          std::uint64_t{static_cast<std::uint8_t>(kind)} << 16 | (lap & 0xffff);
 }
+/// What is added to a header made without them: where the message goes, and its length in the slot.
+constexpr std::uint64_t place(std::uint32_t lap, std::uint32_t inline_length) {
+  return std::uint64_t{inline_length} << 24 | (lap & 0xffff);
+}
 constexpr std::uint32_t lap(std::uint64_t h) { return static_cast<std::uint32_t>(h & 0xffff); }
 constexpr SlotKind kind(std::uint64_t h) { return static_cast<SlotKind>((h >> 16) & 7); }
 constexpr bool invalidates(std::uint64_t h) { return ((h >> 19) & 1) != 0; }
@@ -272,7 +276,7 @@ struct QpRecord {
   /// all threads pass a fence first.
   static constexpr std::uint64_t kUnfenced = std::uint64_t{1} << 63;
   alignas(kCacheLine) std::atomic<std::uint64_t> active;
-  // For tools: stored with each end of a hold, on the line that is written then.
+  // Its owner's counts, which tools see too; on the line that the lock writes.
   std::uint64_t posted;      ///< work requests ever posted to the send queue
   std::uint64_t sent_bytes;  ///< of those done, in either direction
 
