@@ -76,6 +76,7 @@ int reset(Qp& qp) noexcept {
   qp.lingering = unread(qp);
   if (!qp.lingering) detach(qp);
   poke(qp.own->posted, 0);
+  qp.strict_unsignaled = 0;
   qp.first_flush = IBV_WC_WR_FLUSH_ERR;
   forget_failures(qp);
   poke(qp.own->sent_bytes, 0);
@@ -202,6 +203,7 @@ void stop_sending(Qp& qp) noexcept {
   qp.mode.store(IBV_QPS_SQE, std::memory_order_release);
   __atomic_store_n(&qp.plain.state, IBV_QPS_SQE, __ATOMIC_RELAXED);
   poke(qp.own->state, IBV_QPS_SQE);
+  qp.strict_unsignaled = 0;
   qp.fast = false;
 }
 

@@ -191,6 +191,7 @@ struct Qp : verbatim::Qp {
   std::uint32_t max_inline = 0;
   std::uint16_t max_send_sge = 0;
   bool signal_all = false;
+  bool is_strict = false;  ///< every post takes the general path, which warns
   bool in_domain = false;  ///< of a thread domain, which says so when it locks
   /// What it sends may be lost without a word (UC, UD).
   bool may_lose = false;

@@ -17,6 +17,7 @@
 #include "providers/shm/xrc_target.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
+#include "runtime/verbs/strict.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -122,6 +123,7 @@ void set_constants(Qp& qp) noexcept {
   qp.own_regions = segment.regions();
   qp.own_region_capacity = segment.head().mr_capacity;
   qp.max_inline = kMaxInline;
+  qp.is_strict = is_strict();
   qp.may_lose = qp.plain.qp_type == IBV_QPT_UC || qp.plain.qp_type == IBV_QPT_UD;
   qp.headroom = qp.plain.qp_type == IBV_QPT_UD ? sizeof(ibv_grh) : 0;
 }

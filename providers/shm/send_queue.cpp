@@ -17,6 +17,7 @@
 #include "providers/shm/xrc_send.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
+#include "runtime/verbs/strict.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -268,10 +269,10 @@ void advance(Qp& qp, SendLock& lock) noexcept {
     pop(qp);
   }
   qp.fast = qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS && qp.remote != nullptr &&
-            qp.ring != nullptr && qp.xrc == XrcRole::kNone;
+            qp.ring != nullptr && qp.xrc == XrcRole::kNone && !qp.is_strict;
 }
 
-int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
+static int post_generally(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
   if (qp.datagrams != nullptr) {
     if (const int error = check_datagram(qp, wr); error != 0) return error;
     if (send_datagram_now(qp, wr)) return 0;
@@ -285,6 +286,18 @@ int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
   else
     advance(qp, lock);
   return 0;
+}
+
+int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
+  const int error = post_generally(qp, lock, wr);
+  if (error == 0 && qp.is_strict) [[unlikely]] {
+    const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
+    // What fails completes, and so does all that follows it.
+    const bool fails = mode == IBV_QPS_ERR || mode == IBV_QPS_SQE;
+    note_posted(qp, fails || qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED) != 0,
+                qp.sq_entries);
+  }
+  return error;
 }
 
 void flush_sends(Qp& qp) noexcept {

@@ -11,6 +11,7 @@
 #include "runtime/verbs/contexts.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
+#include "runtime/verbs/strict.hpp"
 
 namespace verbatim {
 namespace {
@@ -101,6 +102,7 @@ Result<Ah*> create_ah(Pd& pd, const ibv_ah_attr& attr) noexcept {
   ah->plain.context = context.handle();
   ah->plain.pd = &pd.plain;
   ah->attr = attr;
+  check_new_ah(context, attr);
   pin(&pd);
   return ah;
 }

@@ -88,6 +88,7 @@ class Context {
   std::atomic<std::uint32_t> uses{0};
   /// Ports 1 ... port_count exist; the runtime asks the provider once, at open.
   std::uint32_t port_count = 0;
+  std::atomic<std::uint32_t> strict_told{0};  ///< strict.hpp: of what it has warned for its AHs
 };
 
 struct Td {
@@ -222,6 +223,7 @@ struct Qp {
   };
   std::atomic<std::uint32_t> uses{0};         ///< multicast groups and flows attached
   std::atomic<std::uint32_t> strict_told{0};  ///< strict.hpp: of what it has warned
+  std::uint32_t strict_unsignaled = 0;        ///< ... requests posted since one that completes
   bool sq_sig_all = false;
   bool takes_work_calls = false;  ///< made with send_ops_flags: ibv_qp_to_qp_ex answers
   EventLink async_events;

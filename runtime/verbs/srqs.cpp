@@ -6,6 +6,7 @@
 
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
+#include "runtime/verbs/strict.hpp"
 
 namespace verbatim {
 namespace {
@@ -92,6 +93,7 @@ Status destroy_srq(Srq& srq) noexcept {
   Pd& pd = Pd::from(srq.plain.pd);
   Xrcd* const xrcd = srq.xrcd;
   Cq* const cq = srq.cq;
+  check_acks(srq);
   if (const int error = table_of(srq).destroy_srq(srq)) return Error{error, "destroy_srq"};
   unpin(&pd, xrcd, cq);
   return {};

@@ -2,10 +2,12 @@
 // The body of strict.hpp.
 #include "runtime/verbs/strict.hpp"
 
+#include <cstdio>
 #include <string_view>
 
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/sync/mutex.hpp"
 #include "runtime/verbs/contexts.hpp"
 #include "runtime/verbs/dependency.hpp"
 
@@ -23,7 +25,8 @@ enum Pitfall : std::uint32_t {
   kNoLid = 64,
   kUnacked = 128,
   kFullQueue = 256,
-  kLongInline = 512
+  kLongInline = 512,
+  kUnackedAsync = 1024
 };
 
 bool is_first(std::atomic<std::uint32_t>& told, Pitfall pitfall) noexcept {
@@ -48,20 +51,28 @@ void shrink(ibv_cq* handle, std::uint32_t completions) noexcept {
     Cq::from(handle).strict_wanted.fetch_sub(completions, std::memory_order_relaxed);
 }
 
-void check_path(Qp& qp, const ibv_ah_attr& path, const ibv_port_attr& port) noexcept {
-  const unsigned number = qp.plain.qp_num;
-  if (port.link_layer == IBV_LINK_LAYER_ETHERNET && path.is_global == 0 &&
-      is_first(qp.strict_told, kNoGrh))
-    log_warn("strict: QP 0x%06x: ah_attr.is_global is 0 on an Ethernet link: RoCE needs the GID",
-             number);
-  if (port.link_layer != IBV_LINK_LAYER_ETHERNET && path.is_global == 0 && path.dlid == 0 &&
-      is_first(qp.strict_told, kNoLid))
-    log_warn("strict: QP 0x%06x: ah_attr.dlid is 0: send the peer's port LID along with its number",
-             number);
+/// `whose`: "QP 0x000010".
+void check_path(std::atomic<std::uint32_t>& told, const char* whose, const ibv_ah_attr& path,
+                const ibv_port_attr& port) noexcept {
+  const bool ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+  if (ethernet && path.is_global == 0 && is_first(told, kNoGrh))
+    log_warn("strict: %s: ah_attr.is_global is 0 on an Ethernet link: RoCE needs the GID", whose);
+  if (!ethernet && path.is_global == 0 && path.dlid == 0 && is_first(told, kNoLid))
+    log_warn("strict: %s: ah_attr.dlid is 0: send the peer's port LID along with its number",
+             whose);
   if (path.is_global != 0 && path.grh.sgid_index >= port.gid_tbl_len &&
-      is_first(qp.strict_told, kBadGidIndex))
-    log_warn("strict: QP 0x%06x: grh.sgid_index %u, and the port's GID table has %d entries",
-             number, path.grh.sgid_index, port.gid_tbl_len);
+      is_first(told, kBadGidIndex))
+    log_warn("strict: %s: grh.sgid_index %u, and the port's GID table has %d entries", whose,
+             path.grh.sgid_index, port.gid_tbl_len);
+}
+
+/// Events in the application's hands.
+template <class PlainHandle>
+std::uint32_t unacknowledged(PlainHandle& handle, std::uint32_t delivered,
+                             const std::uint32_t& acknowledged) noexcept {
+  const PthreadGuard guard(handle.mutex);
+  const std::uint32_t events = delivered - acknowledged;
+  return static_cast<std::int32_t>(events) > 0 ? events : 0;
 }
 
 }  // namespace
@@ -107,37 +118,75 @@ void check_modified_qp(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
       is_first(qp.strict_told, kLargeMtu))
     log_warn("strict: QP 0x%06x: path_mtu %d is over the port's active_mtu %d", number,
              static_cast<int>(attr.path_mtu), static_cast<int>(port.active_mtu));
-  if ((mask & IBV_QP_AV) != 0) check_path(qp, attr.ah_attr, port);
+  if ((mask & IBV_QP_AV) == 0) return;
+  char whose[] = "QP 0x000000";
+  std::snprintf(whose, sizeof whose, "QP 0x%06x", number & 0xffffff);
+  check_path(qp.strict_told, whose, attr.ah_attr, port);
+}
+
+void check_new_ah(Context& context, const ibv_ah_attr& path) noexcept {
+  ibv_port_attr port{};
+  if (is_strict() && query_port(context, path.port_num, port).ok())
+    check_path(context.strict_told, "address handle", path, port);
 }
 
 void check_acks(Cq& cq) noexcept {
   if (!is_strict()) return;
-  const std::uint32_t events = cq.completion_events.delivered - cq.plain.comp_events_completed;
-  if (static_cast<std::int32_t>(events) > 0 && is_first(cq.strict_told, kUnacked))
+  ibv_cq& plain = cq.plain;
+  if (const std::uint32_t events =
+          unacknowledged(plain, cq.completion_events.delivered, plain.comp_events_completed);
+      events != 0 && is_first(cq.strict_told, kUnacked))
     log_warn(
         "strict: ibv_destroy_cq waits for %u completion events that were fetched and not "
         "acknowledged (ibv_ack_cq_events)",
+        events);
+  if (const std::uint32_t events =
+          unacknowledged(plain, cq.async_events.delivered, plain.async_events_completed);
+      events != 0 && is_first(cq.strict_told, kUnackedAsync))
+    log_warn(
+        "strict: ibv_destroy_cq waits for %u asynchronous events that were fetched and not "
+        "acknowledged (ibv_ack_async_event)",
         events);
 }
 
 void check_acks(Qp& qp) noexcept {
   if (!is_strict()) return;
-  const std::uint32_t events = qp.async_events.delivered - qp.plain.events_completed;
-  if (static_cast<std::int32_t>(events) > 0 && is_first(qp.strict_told, kUnacked))
+  const std::uint32_t events =
+      unacknowledged(qp.plain, qp.async_events.delivered, qp.plain.events_completed);
+  if (events != 0 && is_first(qp.strict_told, kUnacked))
     log_warn(
         "strict: ibv_destroy_qp waits for %u asynchronous events of QP 0x%06x that were fetched "
         "and not acknowledged (ibv_ack_async_event)",
         events, qp.plain.qp_num);
 }
 
+void check_acks(Srq& srq) noexcept {
+  if (!is_strict()) return;
+  const std::uint32_t events =
+      unacknowledged(srq.plain, srq.async_events.delivered, srq.plain.events_completed);
+  if (events != 0)
+    log_warn(
+        "strict: ibv_destroy_srq waits for %u asynchronous events that were fetched and not "
+        "acknowledged (ibv_ack_async_event)",
+        events);
+}
+
+void note_posted(Qp& qp, bool completes, std::uint32_t entries) noexcept {
+  qp.strict_unsignaled = completes ? 0 : qp.strict_unsignaled + 1;
+  if (qp.strict_unsignaled >= entries && is_first(qp.strict_told, kFullQueue))
+    log_warn(
+        "strict: QP 0x%06x: %u unsignaled requests in a row have filled the send queue, and no "
+        "completion can free it: signal at least one of each queue's worth (IBV_SEND_SIGNALED), "
+        "and poll",
+        qp.plain.qp_num, qp.strict_unsignaled);
+}
+
 void tell_full_queue(Qp& qp, std::uint32_t entries) noexcept {
   if (is_strict() && is_first(qp.strict_told, kFullQueue))
     log_warn(
         "strict: QP 0x%06x: the send queue is full: no completion of its %u requests was polled; "
-        "%s",
-        qp.plain.qp_num, entries,
-        qp.sq_sig_all ? "poll the send CQ before posting more"
-                      : "signal at least one of each queue's worth (IBV_SEND_SIGNALED), and poll");
+        "poll the send CQ before posting more",
+        qp.plain.qp_num, entries);
 }
 
 void tell_long_inline(Qp& qp, std::uint64_t bytes, std::uint32_t limit) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // VERBATIM_STRICT=1: warnings of what verbs allow and programs regret, once for each object and
-// pitfall. Asked in control verbs, and where a post has been refused already: the data path knows
-// nothing of it. Any thread.
+// pitfall. Asked in control verbs, and in the cold part of posting, which a provider has every post
+// take when is_strict(): the data path knows nothing of it. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,17 @@ void check_new_qp(Qp& qp) noexcept;
 void forget_qp(Qp& qp) noexcept;
 /// Values that modify_qp was given and has accepted, and that cannot work, or not as meant.
 void check_modified_qp(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept;
+/// Of an address handle that was made.
+void check_new_ah(Context& context, const ibv_ah_attr& path) noexcept;
 /// Destroy is about to wait for events that were fetched and not acknowledged.
 void check_acks(Cq& cq) noexcept;
 void check_acks(Qp& qp) noexcept;
+void check_acks(Srq& srq) noexcept;
+/// A request was posted to a send queue of so many entries, and will complete visibly or not. When
+/// as many in a row as it has entries will not, no poll makes room any more: said now, before a
+/// post is refused. What completes once for each queue's worth never gets there. The caller orders
+/// the posts of the queue pair.
+[[gnu::cold]] void note_posted(Qp& qp, bool completes, std::uint32_t entries) noexcept;
 /// A post was refused: the send queue is full; or its inline data is too long.
 [[gnu::cold]] void tell_full_queue(Qp& qp, std::uint32_t entries) noexcept;
 [[gnu::cold]] void tell_long_inline(Qp& qp, std::uint64_t bytes, std::uint32_t limit) noexcept;

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// VERBATIM_STRICT=1 over a device that takes every value it is given, and has the port that a test
+// wants. Each pitfall is said once for its object; what is sound is not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <string>
+#include <thread>
+
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/verbs/event_acks.hpp"
+#include "runtime/verbs/strict.hpp"
+#include "tests/support/deadline.hpp"
+#include "tests/unit/captured_stderr.hpp"
+#include "tests/unit/opened_device.hpp"
+#include "tests/unit/providers_under_test.hpp"
+
+namespace verbatim::unit {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// The library reads it once: before the first object is made.
+[[maybe_unused]] const int is_set = setenv("VERBATIM_STRICT", "1", 1);
+
+ibv_port_attr port;
+
+template <class Handle, class... Args>
+int make(Handle** out, Args&&... args) {
+  *out = make_nothrow<Handle>(std::forward<Args>(args)...);
+  return *out == nullptr ? ENOMEM : 0;
+}
+template <class Handle>
+int drop(Handle& handle) {
+  destroy_nothrow(&handle);
+  return 0;
+}
+
+struct Lax {
+  static constexpr const char* kName = "lax";
+  using Context = verbatim::Context;
+  using Mr = verbatim::Mr;
+  using Cq = verbatim::Cq;
+  using Qp = verbatim::Qp;
+
+  static int list_devices(DeviceSink& sink) noexcept { return sink.add({.name = "lax0"}); }
+  static int open(Device& device, Context** out) noexcept { return make(out, device); }
+  static void close(Context& context) noexcept { drop(context); }
+  static int query_device(Context&, ibv_device_attr_ex& attr) noexcept {
+    attr.orig_attr.phys_port_cnt = 1;
+    return 0;
+  }
+  static int query_port(Context&, std::uint8_t, ibv_port_attr& attr) noexcept {
+    attr = port;
+    return 0;
+  }
+  static int alloc_pd(Context&, Pd** out) noexcept { return make(out); }
+  static int dealloc_pd(Pd& pd) noexcept { return drop(pd); }
+  static int create_ah(Pd&, const ibv_ah_attr&, Ah** out) noexcept { return make(out); }
+  static int destroy_ah(Ah& ah) noexcept { return drop(ah); }
+  static int create_cq(Context&, const ibv_cq_init_attr_ex&, CompChannel*, Cq** out) noexcept {
+    return make(out);
+  }
+  static int destroy_cq(Cq& cq) noexcept {
+    wait_for_completion_acks(cq, cq.completion_events.delivered);
+    wait_for_async_acks(cq, cq.async_events.delivered);
+    return drop(cq);
+  }
+  static int create_srq(Context&, const ibv_srq_init_attr_ex&, Srq** out) noexcept {
+    return make(out);
+  }
+  static int destroy_srq(Srq& srq) noexcept {
+    wait_for_async_acks(srq, srq.async_events.delivered);
+    return drop(srq);
+  }
+  static int create_qp(Context&, ibv_qp_init_attr_ex&, Qp** out) noexcept {
+    if (const int error = make(out); error != 0) return error;
+    (*out)->plain.qp_num = 0x777;
+    return 0;
+  }
+  static int modify_qp(Qp&, ibv_qp_attr&, int) noexcept { return 0; }
+  static int destroy_qp(Qp& qp) noexcept {
+    wait_for_async_acks(qp, qp.async_events.delivered);
+    return drop(qp);
+  }
+};
+constinit const ProviderTable kLax = make_provider_table<Lax>();
+
+class Strict : public OpenedDevice {
+ protected:
+  Strict() : OpenedDevice("lax0") {
+    port = {};
+    port.state = IBV_PORT_ACTIVE;
+    port.active_mtu = IBV_MTU_1024;
+    port.gid_tbl_len = 4;
+    port.link_layer = IBV_LINK_LAYER_INFINIBAND;
+  }
+  void SetUp() override {
+    OpenedDevice::SetUp();
+    cq_ = make_cq();
+    cq_->cqe = 16;
+    qp_ = make_qp(cq_);
+    sound_.path_mtu = IBV_MTU_1024;
+    sound_.timeout = 14;
+    sound_.retry_cnt = 7;
+    sound_.ah_attr.port_num = 1;
+    sound_.ah_attr.dlid = 3;
+  }
+  void TearDown() override {
+    if (qp_ != nullptr) {
+      EXPECT_EQ(ibv_destroy_qp(qp_), 0);
+    }
+    EXPECT_EQ(ibv_destroy_cq(cq_), 0);
+    OpenedDevice::TearDown();
+  }
+  /// What is said of a queue pair that gets these; twice, since the second time is silent.
+  std::string said_of(ibv_qp_attr attr) {
+    constexpr int kAll = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT;
+    const CapturedStderr captured;
+    EXPECT_EQ(ibv_modify_qp(qp_, &attr, kAll), 0);
+    EXPECT_EQ(ibv_modify_qp(qp_, &attr, kAll), 0);
+    EXPECT_LE(captured.lines(), 1);
+    return captured.text();
+  }
+  std::string said_of_handles(ibv_ah_attr path) {
+    const CapturedStderr captured;
+    for (int i = 0; i < 2; ++i) {
+      ibv_ah* const ah = ibv_create_ah(pd, &path);
+      EXPECT_NE(ah, nullptr);
+      EXPECT_EQ(ibv_destroy_ah(ah), 0);
+    }
+    EXPECT_LE(captured.lines(), 1);
+    return captured.text();
+  }
+  /// What is said when destroy begins to wait for an event, which is then acknowledged.
+  template <class Destroy, class Acknowledge>
+  static std::string said_until_acknowledged(Destroy&& destroy, Acknowledge&& acknowledge) {
+    const CapturedStderr captured;
+    std::thread destroyer([&] { EXPECT_EQ(destroy(), 0); });
+    EXPECT_TRUE(harness::wait_until([&] { return captured.lines() != 0; }));
+    acknowledge();
+    destroyer.join();
+    return captured.text();
+  }
+
+  Providers only_{&kLax};
+  ibv_cq* cq_ = nullptr;
+  ibv_qp* qp_ = nullptr;
+  ibv_qp_attr sound_{};
+};
+
+TEST_F(Strict, IsSilentAboutWhatIsSound) {
+  EXPECT_EQ(said_of(sound_), "");
+  EXPECT_EQ(said_of_handles(sound_.ah_attr), "");
+  sound_.ah_attr.is_global = 1;
+  sound_.ah_attr.grh.sgid_index = 3;
+  port.link_layer = IBV_LINK_LAYER_ETHERNET;
+  EXPECT_EQ(said_of(sound_), "");
+  EXPECT_EQ(said_of_handles(sound_.ah_attr), "");
+}
+
+TEST_F(Strict, WarnsOfATimeoutThatNeverEnds) {
+  sound_.timeout = 0;
+  EXPECT_THAT(said_of(sound_), HasSubstr("QP 0x000777: timeout 0 waits for ever"));
+}
+
+TEST_F(Strict, WarnsOfNoRetries) {
+  sound_.retry_cnt = 0;
+  EXPECT_THAT(said_of(sound_), HasSubstr("QP 0x000777: retry_cnt 0 ends the connection"));
+}
+
+TEST_F(Strict, WarnsOfAnMtuOverThePorts) {
+  sound_.path_mtu = IBV_MTU_4096;
+  EXPECT_THAT(said_of(sound_), HasSubstr("path_mtu 5 is over the port's active_mtu 3"));
+}
+
+TEST_F(Strict, WarnsOfAPathWithoutGidOnEthernet) {
+  port.link_layer = IBV_LINK_LAYER_ETHERNET;
+  EXPECT_THAT(said_of(sound_), HasSubstr("QP 0x000777: ah_attr.is_global is 0 on an Ethernet"));
+  EXPECT_THAT(said_of_handles(sound_.ah_attr), HasSubstr("address handle: ah_attr.is_global is 0"));
+}
+
+TEST_F(Strict, WarnsOfAPathToNobody) {
+  sound_.ah_attr.dlid = 0;
+  EXPECT_THAT(said_of(sound_), HasSubstr("QP 0x000777: ah_attr.dlid is 0"));
+  EXPECT_THAT(said_of_handles(sound_.ah_attr), HasSubstr("address handle: ah_attr.dlid is 0"));
+}
+
+TEST_F(Strict, WarnsOfAGidIndexBehindTheTable) {
+  sound_.ah_attr.is_global = 1;
+  sound_.ah_attr.grh.sgid_index = 4;
+  EXPECT_THAT(said_of(sound_), HasSubstr("sgid_index 4, and the port's GID table has 4 entries"));
+}
+
+TEST_F(Strict, WarnsOfCompletionEventsThatAreNotAcknowledged) {
+  ibv_cq* const cq = make_cq();
+  Cq::from(cq).completion_events.delivered = 2;
+  EXPECT_THAT(said_until_acknowledged([&] { return ibv_destroy_cq(cq); },
+                                      [&] { ibv_ack_cq_events(cq, 2); }),
+              HasSubstr("ibv_destroy_cq waits for 2 completion events"));
+}
+
+TEST_F(Strict, WarnsOfAsynchronousEventsThatAreNotAcknowledged) {
+  ibv_async_event event{};
+  ibv_cq* const cq = make_cq();
+  Cq::from(cq).async_events.delivered = 1;
+  event.event_type = IBV_EVENT_CQ_ERR;
+  event.element.cq = cq;
+  const auto acknowledge = [&] { ibv_ack_async_event(&event); };
+  EXPECT_THAT(said_until_acknowledged([&] { return ibv_destroy_cq(cq); }, acknowledge),
+              HasSubstr("ibv_destroy_cq waits for 1 asynchronous events"));
+
+  ibv_srq_init_attr wish{};
+  wish.attr.max_wr = wish.attr.max_sge = 1;
+  ibv_srq* const srq = ibv_create_srq(pd, &wish);
+  ASSERT_NE(srq, nullptr);
+  Srq::from(srq).async_events.delivered = 1;
+  event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+  event.element.srq = srq;
+  EXPECT_THAT(said_until_acknowledged([&] { return ibv_destroy_srq(srq); }, acknowledge),
+              HasSubstr("ibv_destroy_srq waits for 1 asynchronous events"));
+
+  Qp::from(qp_).async_events.delivered = 1;
+  event.event_type = IBV_EVENT_COMM_EST;
+  event.element.qp = qp_;
+  EXPECT_THAT(said_until_acknowledged([&] { return ibv_destroy_qp(qp_); }, acknowledge),
+              HasSubstr("ibv_destroy_qp waits for 1 asynchronous events of QP 0x000777"));
+  qp_ = nullptr;
+}
+
+TEST_F(Strict, WarnsOfUnsignaledRequestsWhenTheyHaveFilledTheQueueNotBefore) {
+  const CapturedStderr captured;
+  // One in each queue's worth, wherever it stands.
+  for (std::uint32_t at = 0; at < 4; ++at) {
+    note_posted(Qp::from(qp_), true, 4);
+    for (std::uint32_t i = 0; i < 40; ++i) note_posted(Qp::from(qp_), i % 4 == at, 4);
+  }
+  EXPECT_EQ(captured.text(), "");
+  note_posted(Qp::from(qp_), true, 4);
+  for (std::uint32_t i = 0; i < 3; ++i) note_posted(Qp::from(qp_), false, 4);
+  EXPECT_EQ(captured.text(), "");
+  note_posted(Qp::from(qp_), false, 4);
+  EXPECT_THAT(captured.text(), HasSubstr("4 unsignaled requests in a row have filled"));
+  note_posted(Qp::from(qp_), false, 4);
+  EXPECT_EQ(captured.lines(), 1);
+}
+
+}  // namespace
+}  // namespace verbatim::unit
