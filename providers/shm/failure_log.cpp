@@ -8,6 +8,7 @@
 
 #include "providers/shm/failures.hpp"
 #include "providers/shm/qp.hpp"
+#include "providers/shm/xrc_failures.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/sync/mutex.hpp"
 #include "runtime/verbs/explain.hpp"
@@ -72,7 +73,7 @@ void remember(Qp& qp, const Failure& failure) noexcept {
   FailureRecord& record = known(qp).failures;
   LockGuard<SpinLock> guard(record.lock);
   bool& has = failure.receives ? record.has_receive : record.has_send;
-  if (has) return;
+  if (has && failure.over_qpn == 0) return;
   has = true;
   (failure.receives ? record.receive : record.send) = failure;
   if (record.first == FailureRecord::First::kNone)
@@ -154,9 +155,12 @@ int find_failure(FailureRecord& record, const FailedCompletion* completion, Fail
 }  // namespace
 
 int explain_qp(verbatim::Qp& handle, const FailedCompletion* completion, Failure& out) noexcept {
-  if (const int error = find_failure(static_cast<Qp&>(handle).failures, completion, out);
-      error != 0)
-    return error;
+  Qp& qp = static_cast<Qp&>(handle);
+  const int error = find_failure(qp.failures, completion, out);
+  const bool fits = error == 0 && (completion == nullptr || out.status == completion->status);
+  const bool receives_elsewhere = qp.xrc == XrcRole::kTarget || qp.xrc == XrcRole::kOpened;
+  const bool found = !fits && receives_elsewhere && find_failure_over(qp.plain.qp_num, out);
+  if (error != 0 && !found) return error;
   // What failed at home may have failed before the other process was met.
   if (out.remote.pid == 0 && out.remote_qpn != 0) name_owner(out);
   return 0;

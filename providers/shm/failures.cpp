@@ -7,11 +7,13 @@
 
 #include "providers/shm/datagram.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/lane.hpp"
 #include "providers/shm/null_memory.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_wait.hpp"
 #include "providers/shm/window_access.hpp"
+#include "providers/shm/xrc_failures.hpp"
 #include "runtime/base/scope_exit.hpp"
 #include "runtime/time/clock.hpp"
 #include "runtime/verbs/explain.hpp"
@@ -89,15 +91,6 @@ KeyFacts judge_sges(const RegionRecord* table, std::uint32_t capacity, std::uint
   return facts;
 }
 
-void name_peer(const Peer& peer, Failure& failure) noexcept {
-  char name[16] = {};
-  if (peer.segment.mapped()) {
-    const SegmentHeader& head = peer.segment.live_head();
-    for (std::size_t i = 0; i < sizeof name; ++i) name[i] = peek(head.program[i]);
-  }
-  failure.remote = printable_name(peer.pid, name, sizeof name);
-}
-
 const QpRecord* record_of(const Peer& peer, std::uint32_t qpn) noexcept {
   const std::uint32_t index = Node::index_in(peer, qpn);
   return index < peer.segment.qp_capacity() ? &peer.segment.qps()[index] : nullptr;
@@ -117,7 +110,9 @@ Cause judge_record(const Qp& qp, const Peer& peer, Failure& failure) noexcept {
   if (failure.peer_dest != qp.own->qpn) return Cause::kPeerElsewhere;
   if (qp.remote != nullptr) return Cause::kPeerSilent;
   if (failure.peer_psn != failure.own_psn) return Cause::kPeerPsn;
-  if (peek(record->type) != qp.own->type) return Cause::kPeerOtherType;
+  const std::uint32_t type =
+      qp.xrc == XrcRole::kInitiator ? std::uint32_t{IBV_QPT_XRC_RECV} : peek(qp.own->type);
+  if (peek(record->type) != type) return Cause::kPeerOtherType;
   if (record->consumed.load(std::memory_order_acquire) != 0) return Cause::kPeerUsed;
   return Cause::kPeerSilent;
 }
@@ -132,7 +127,7 @@ void judge_peer(Qp& qp, Failure& failure, bool judges) noexcept {
   const ScopeExit let_go([held] {
     if (held != nullptr) Node::get().release_peer(*held);
   });
-  if (peer != nullptr) name_peer(*peer, failure);
+  if (peer != nullptr) failure.remote = name_of(*peer);
   if (!judges) return;
   failure.cause = peer == nullptr ? Cause::kPeerUnknown : judge_record(qp, *peer, failure);
   failure.timer_code = qp.attributes.timeout;
@@ -147,6 +142,21 @@ void judge_local(const Qp& qp, const PendingSend& send, Failure& failure) noexce
   failure.cause = Cause::kLocalKey;
   failure.key = judge_sges(qp.own_regions, qp.own_region_capacity, qp.pd_number,
                            reads ? unsigned{IBV_ACCESS_LOCAL_WRITE} : 0u, sges, send.num_sge);
+}
+
+/// Of what a target was refused for: the keys of a queue's domain, as its process shows them.
+void judge_memory_of_queue(std::uint32_t srqn, Failure& failure) noexcept {
+  Peer* const owner = Node::get().hold_peer(srqn);
+  if (owner == nullptr) return;
+  const QpRecord* const queue = record_of(*owner, srqn);
+  if (queue != nullptr && peek(queue->qpn) == srqn) {
+    failure.cause = Cause::kRemoteKey;
+    const std::uint32_t pd = peek(queue->pd);
+    if (!judge_key(owner->segment.regions(), owner->segment.region_capacity(), failure.key,
+                   [pd](const Region& region) { return region.pd == pd; }))
+      failure.key.fault = KeyFault::kNoMemory;
+  }
+  Node::get().release_peer(*owner);
 }
 
 void judge_length(const Qp& qp, const PendingSend& send, Failure& failure) noexcept {
@@ -181,7 +191,9 @@ void judge_remote(const Qp& qp, const PendingSend& send, Failure& failure) noexc
     failure.key.fault = KeyFault::kNoMemory;
 }
 
-void judge_request(const Qp& qp, const PendingSend& send, Failure& failure) noexcept {
+/// `rights`: the responder's, which of XRC is not where the memory is.
+void judge_request(const Qp& qp, const PendingSend& send, std::uint32_t rights,
+                   Failure& failure) noexcept {
   if (is_send(send.opcode)) {
     failure.cause = Cause::kMessageTooLong;
     failure.length = send.length;
@@ -189,7 +201,7 @@ void judge_request(const Qp& qp, const PendingSend& send, Failure& failure) noex
     return;
   }
   failure.key = remote_key(send);
-  failure.key.held = peek(qp.remote->access);
+  failure.key.held = rights;
   failure.cause = (failure.key.held & failure.key.need) != failure.key.need ? Cause::kAccessFlags
                                                                             : Cause::kMisaligned;
 }
@@ -222,10 +234,23 @@ bool is_at_home(ibv_wc_status status) noexcept {
   return is_local(status) || status == IBV_WC_WR_FLUSH_ERR;
 }
 
+/// The connection that has met what the request met: of XRC the lane to its queue. nullptr: none
+/// was made.
+const Qp* way_of(Qp& qp, const PendingSend& send) noexcept {
+  const Qp* const way = qp.xrc == XrcRole::kInitiator ? find_lane(qp, send.srqn) : &qp;
+  return way != nullptr && way->remote != nullptr ? way : nullptr;
+}
+
 void judge_send(Qp& qp, const PendingSend& send, Failure& failure) noexcept {
-  // What an XRC initiator's lanes have met is known to them only.
-  const bool by_lane = qp.plain.qp_type == IBV_QPT_XRC_SEND && is_send(send.opcode);
-  if ((qp.remote == nullptr || by_lane) && !is_at_home(failure.status)) return;
+  if (qp.remote == nullptr && !is_at_home(failure.status)) return;
+  const Qp* const way = way_of(qp, send);
+  const std::uint32_t rights = qp.remote == nullptr ? 0 : peek(qp.remote->access);
+  const std::uint32_t need = send.opcode == IBV_WR_FLUSH ? 0 : remote_key(send).need;
+  const bool may = (rights & need) == need;
+  if (way == nullptr && !is_at_home(failure.status) && (is_send(send.opcode) || may)) {
+    failure.cause = judge_queue(qp, send.srqn);
+    return;
+  }
   switch (failure.status) {
     case IBV_WC_LOC_PROT_ERR:
       return judge_local(qp, send, failure);
@@ -239,11 +264,11 @@ void judge_send(Qp& qp, const PendingSend& send, Failure& failure) noexcept {
       failure.key.key = send.opcode == IBV_WR_LOCAL_INV ? send.immediate : send.rkey;
       return;
     case IBV_WC_REM_ACCESS_ERR:
-      return judge_remote(qp, send, failure);
+      return judge_remote(*way, send, failure);
     case IBV_WC_REM_INV_REQ_ERR:
-      return judge_request(qp, send, failure);
+      return judge_request(way == nullptr ? qp : *way, send, rights, failure);
     case IBV_WC_REM_OP_ERR:
-      return judge_peers_receive(qp, send, failure);
+      return judge_peers_receive(*way, send, failure);
     case IBV_WC_RNR_RETRY_EXC_ERR:
       failure.cause = Cause::kNoReceive;
       failure.tries = qp.rnr_retry;
@@ -257,6 +282,15 @@ void judge_send(Qp& qp, const PendingSend& send, Failure& failure) noexcept {
 
 }  // namespace
 
+ProgramName name_of(const Peer& peer) noexcept {
+  char name[16] = {};
+  if (peer.segment.mapped()) {
+    const SegmentHeader& head = peer.segment.live_head();
+    for (std::size_t i = 0; i < sizeof name; ++i) name[i] = peek(head.program[i]);
+  }
+  return printable_name(peer.pid, name, sizeof name);
+}
+
 std::uint64_t remote_bytes(const PendingSend& send) noexcept {
   if (is_atomic(send.opcode) || send.opcode == IBV_WR_ATOMIC_WRITE) return 8;
   return send.opcode == IBV_WR_FLUSH ? send.compare_add : send.length;
@@ -265,7 +299,7 @@ std::uint64_t remote_bytes(const PendingSend& send) noexcept {
 void name_owner(Failure& failure) noexcept {
   Peer* const peer = Node::get().hold_peer(failure.remote_qpn);
   if (peer == nullptr) return;
-  name_peer(*peer, failure);
+  failure.remote = name_of(*peer);
   Node::get().release_peer(*peer);
 }
 
@@ -282,7 +316,11 @@ void note_failed_send(Qp& qp, ibv_wc_status status) noexcept {
     failure.opcode = send.opcode;
     if (const std::uint64_t since = qp.progress.waiting_since; since != 0)
       failure.waited_ns = now_ns() - since;
+    if (qp.xrc == XrcRole::kInitiator) name_queue(failure, send.srqn);
     if (!by_peer) judge_send(qp, send, failure);
+    // The connection is well: it is the queue's end that is not.
+    if (by_peer && failure.srqn != 0 && failure.cause == Cause::kPeerSilent)
+      failure.cause = judge_queue(qp, send.srqn);
   }
   remember(qp, failure);
 }
@@ -291,7 +329,8 @@ void note_failed_receive(Qp& qp, const ReceiveFacts& receive, std::uint64_t leng
                          ibv_wc_status status) noexcept {
   if (status == IBV_WC_WR_FLUSH_ERR) return;
   want_said_locked(qp);
-  if (knows_failure(qp, true)) return;
+  // An XRC queue has many connections, each of which fails once.
+  if (!is_xrc_lane(qp) && knows_failure(qp, true)) return;
   Failure failure;
   failure.receives = true;
   failure.has_request = true;
@@ -300,6 +339,10 @@ void note_failed_receive(Qp& qp, const ReceiveFacts& receive, std::uint64_t leng
   judge_peer(qp, failure, false);
   if (qp.lane.face != nullptr && qp.rx_remote != nullptr)
     failure.remote_qpn = peek(qp.rx_remote->speaks_for);
+  if (is_xrc_lane(qp)) {
+    failure.srqn = qp.lane.face->own->qpn;
+    failure.over_qpn = qp.plain.qp_num;
+  }
   switch (status) {
     case IBV_WC_LOC_LEN_ERR:
       failure.cause = Cause::kMessageTooLong;
@@ -330,7 +373,7 @@ void note_suffered(Qp& qp, const Peer& peer, const AskedFacts& asked) noexcept {
   failure.status =
       asked.status == IBV_WC_REM_INV_REQ_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_ACCESS_ERR;
   failure.remote_qpn = peek(qp.own->dest_qpn);
-  name_peer(peer, failure);
+  failure.remote = name_of(peer);
   failure.opcode = static_cast<std::int32_t>(asked.opcode & 0xff);
   failure.key.key = asked.rkey;
   failure.key.asked_at = asked.address;
@@ -340,6 +383,10 @@ void note_suffered(Qp& qp, const Peer& peer, const AskedFacts& asked) noexcept {
     failure.key.held = peek(qp.own->access);
     failure.cause = (failure.key.held & failure.key.need) != failure.key.need ? Cause::kAccessFlags
                                                                               : Cause::kMisaligned;
+  } else if (qp.xrc == XrcRole::kTarget) {
+    // The memory is of the queue's process; what is known of it, we may not have met.
+    name_queue(failure, asked.srqn);
+    judge_memory_of_queue(asked.srqn, failure);
   } else {
     failure.cause = Cause::kRemoteKey;
     if (asked.opcode == IBV_WR_SEND_WITH_INV) failure.key.need = 0;

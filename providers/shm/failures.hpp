@@ -34,6 +34,7 @@ struct AskedFacts {
   std::uint32_t rkey;
   std::uint64_t address;
   std::uint64_t bytes;
+  std::uint32_t srqn;  ///< XRC: of the queue, else 0
 };
 
 /// Bytes of the peer's memory that a request names.
@@ -49,8 +50,10 @@ std::uint64_t remote_bytes(const PendingSend& send) noexcept;
 [[gnu::cold]] void note_suffered(Qp& qp, const Peer& peer, const AskedFacts& asked) noexcept;
 /// The program moves the queue pair to the error state.
 [[gnu::cold]] void note_ordered(Qp& qp) noexcept;
-/// Remembers `failure` unless an earlier one of its direction is remembered.
+/// Remembers `failure` unless an earlier one of its direction is remembered; of an XRC queue the
+/// last.
 void remember(Qp& qp, const Failure& failure) noexcept;
+ProgramName name_of(const Peer& peer) noexcept;
 /// Names the process that has `remote_qpn`, if it is known.
 void name_owner(Failure& failure) noexcept;
 /// Is the direction's first failure known already?

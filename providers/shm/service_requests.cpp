@@ -171,10 +171,11 @@ void suffer_fault(Qp& qp, const Peer& peer, const Request& request) noexcept {
     const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
     if (mode < IBV_QPS_RTR || mode == IBV_QPS_ERR) return;
     if (event != kToldInReceive) {
-      note_suffered(qp, peer,
-                    {static_cast<std::uint32_t>(request.compare_add),
-                     static_cast<std::uint32_t>(request.compare_add >> 32), request.rkey,
-                     request.address, request.swap});
+      note_suffered(
+          qp, peer,
+          {static_cast<std::uint32_t>(request.compare_add & 0xff),
+           static_cast<std::uint32_t>(request.compare_add >> 32), request.rkey, request.address,
+           request.swap, static_cast<std::uint32_t>(request.compare_add >> 8 & 0xffffff)});
       want_said(qp);
     }
     enter_error(qp);
@@ -306,7 +307,7 @@ void tell_fault(Qp& qp, std::uint32_t event, ibv_wc_status status) noexcept {
     poke(qp.own->rkey, send.rkey);
     poke(qp.own->address, send.remote_address);
     poke(qp.own->swap, remote_bytes(send));
-    poke(qp.own->compare_add, std::uint64_t{status} << 32 | send.opcode);
+    poke(qp.own->compare_add, std::uint64_t{status} << 32 | send.srqn << 8 | send.opcode);
   }
   ask(qp, ServiceOp::kFault, event);
   qp.progress.asked = 0;  // needs no answer

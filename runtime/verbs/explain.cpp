@@ -22,16 +22,31 @@ void add_program(TextLine& line, const ProgramName& program) noexcept {
              program.name);
 }
 
-void add_ends(TextLine& line, const Qp& qp, const Failure& failure) noexcept {
-  line.add("QP 0x%06x (%s, ", qp.plain.qp_num, qp_type_word(qp.plain.qp_type));
-  add_program(line, printable_name(::getpid(), program_invocation_short_name, NAME_MAX));
+/// In parentheses, if anything is known of it.
+void add_owner(TextLine& line, const ProgramName& program) noexcept {
+  if (program.pid == 0 && program.name[0] == 0) return;
+  line.add(" (");
+  add_program(line, program);
   line.add(")");
+}
+
+void add_ends(TextLine& line, const Qp& qp, const Failure& failure) noexcept {
+  const ProgramName own = printable_name(::getpid(), program_invocation_short_name, NAME_MAX);
+  if (failure.over_qpn != 0) {
+    line.add("XRC SRQ 0x%06x", failure.srqn);
+    add_owner(line, own);
+    line.add(" by QP 0x%06x", failure.over_qpn);
+  } else {
+    line.add("QP 0x%06x (%s, ", qp.plain.qp_num, qp_type_word(qp.plain.qp_type));
+    add_program(line, own);
+    line.add(")");
+  }
   if (failure.remote_qpn == 0) return;
   line.add(" to QP 0x%06x", failure.remote_qpn);
-  if (failure.remote.pid == 0 && failure.remote.name[0] == 0) return;
-  line.add(" (");
-  add_program(line, failure.remote);
-  line.add(")");
+  add_owner(line, failure.remote);
+  if (failure.srqn == 0 || failure.over_qpn != 0) return;
+  line.add("%s XRC SRQ 0x%06x", failure.receives ? ", for" : " for", failure.srqn);
+  add_owner(line, failure.queue);
 }
 
 void add_request(TextLine& line, const Failure& failure) noexcept {

@@ -34,6 +34,11 @@ enum class Cause : std::uint8_t {
   kPeerUsed,         ///< it still has what an earlier connection of ours sent
   kPeerDead,         ///< its process has ended
   kPeerSilent,       ///< it lives, and did not do its part
+  kQueueUnknown,     ///< XRC: nobody has a shared receive queue with this number
+  kQueueGone,        ///< its process has no such queue (any more)
+  kQueueElsewhere,   ///< it is of another XRC domain than the connection
+  kQueueDead,        ///< its process has ended
+  kQueueSilent,      ///< its process lives, and did not do its part
   kReceiveGone,      ///< the peer found the memory of a receive gone, of an earlier message
   kWindow,           ///< a memory window could not be opened or closed
   kWindowInUse,      ///< nor in time, since the peer was in the middle of a copy
@@ -82,6 +87,10 @@ struct Failure {
   std::uint64_t wr_id = 0;
   std::uint32_t remote_qpn = 0;
   ProgramName remote;
+  /// XRC: the shared receive queue that the request goes to, or that the receive is of; 0: none.
+  std::uint32_t srqn = 0;
+  ProgramName queue;           ///< which process has that
+  std::uint32_t over_qpn = 0;  ///< XRC, of a receive: the queue pair that the message came over
   KeyFacts key;
   std::uint64_t length = 0;
   std::uint64_t room = 0;

@@ -209,6 +209,42 @@ bool is_peers_state(Cause cause) noexcept {
   return cause >= Cause::kPeerUnknown && cause <= Cause::kPeerSilent;
 }
 
+/// What keeps an XRC queue from taking part.
+bool add_queue_cause(TextLine& line, const Failure& failure) noexcept {
+  switch (failure.cause) {
+    case Cause::kQueueUnknown:
+      line.add(
+          "no process has XRC SRQ 0x%06x; fix: see that its number (ibv_get_srq_num) is the one "
+          "that is sent, and that its process uses the same VERBATIM_FABRIC",
+          failure.srqn);
+      return true;
+    case Cause::kQueueGone:
+      line.add(
+          "its process has no XRC SRQ 0x%06x (any more); fix: let it live until its senders have "
+          "their completions",
+          failure.srqn);
+      return true;
+    case Cause::kQueueElsewhere:
+      line.add(
+          "XRC SRQ 0x%06x is of another XRC domain than QP 0x%06x; fix: open both domains from the "
+          "same file (ibv_open_xrcd)",
+          failure.srqn, failure.remote_qpn);
+      return true;
+    case Cause::kQueueDead:
+      line.add(
+          "the process of XRC SRQ 0x%06x has ended; fix: find out why, then make a new connection",
+          failure.srqn);
+      return true;
+    case Cause::kQueueSilent:
+      line.add("the process of XRC SRQ 0x%06x lives, but did not answer", failure.srqn);
+      if (failure.waited_ns != 0) add_tries(line, failure, "timeout", "retry_cnt");
+      line.add("; fix: see whether that process is stopped or gets no processor");
+      return true;
+    default:
+      return false;
+  }
+}
+
 const char* status_fix(ibv_wc_status status) noexcept {
   switch (status) {
     case IBV_WC_LOC_LEN_ERR:
@@ -261,15 +297,20 @@ void add_rights(TextLine& line, std::uint32_t rights) noexcept {
 }
 
 void add_cause(TextLine& line, const Failure& failure) noexcept {
-  const char* const peers_receive =
-      failure.receives ? "the posted receive" : "the receive that the peer has posted";
+  const bool to_queue = failure.srqn != 0;  // whose process is neither of the connection's
+  const char* const peers_receive = failure.receives ? "the posted receive"
+                                    : to_queue       ? "the receive posted to the SRQ"
+                                                     : "the receive that the peer has posted";
   switch (failure.cause) {
     case Cause::kLocalKey:
       add_key(line, failure.key, "lkey", "the request");
       line.add("; fix: ");
       return add_key_fix(line, failure);
     case Cause::kRemoteKey:
-      add_key(line, failure.key, "rkey", failure.receives ? "this side" : "the peer");
+      add_key(line, failure.key, "rkey",
+              to_queue           ? "the SRQ's process"
+              : failure.receives ? "this side"
+                                 : "the peer");
       line.add("; fix: ");
       return add_key_fix(line, failure);
     case Cause::kReceiveKey:
@@ -312,7 +353,7 @@ void add_cause(TextLine& line, const Failure& failure) noexcept {
           static_cast<Number>(failure.length), static_cast<Number>(failure.room));
       return;
     case Cause::kNoReceive:
-      line.add("the peer had no receive posted");
+      line.add("%s had no receive posted", to_queue ? "the SRQ" : "the peer");
       add_tries(line, failure, "its min_rnr_timer", "rnr_retry");
       line.add("; fix: post receives before the peer sends, or set rnr_retry to 7 (for ever)");
       return;
@@ -353,7 +394,7 @@ void add_cause(TextLine& line, const Failure& failure) noexcept {
     default:
       break;
   }
-  if (!is_peers_state(failure.cause)) return;
+  if (add_queue_cause(line, failure) || !is_peers_state(failure.cause)) return;
   add_peer_cause(line, failure);
   line.add("; fix: %s", peer_fix(failure.cause));
 }

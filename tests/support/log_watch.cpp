@@ -33,8 +33,12 @@ bool is_complaint(std::string_view line) {
 
 /// "verbatim: QP 0x05d000 (RC, process 812 client) ...".
 bool is_explanation(std::string_view line) {
-  const std::size_t at = line.find("verbatim: QP 0x");
   if (line.find("failures are said here") != std::string_view::npos) return true;
+  // An XRC queue's stands in the place of a queue pair that only others have.
+  const std::size_t queue = line.find("verbatim: XRC SRQ 0x");
+  if (queue != std::string_view::npos)
+    return line.find(" by QP 0x", queue) != std::string_view::npos;
+  const std::size_t at = line.find("verbatim: QP 0x");
   return at != std::string_view::npos && line.find(", process ", at) < at + 40;
 }
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/xrc_failures.hpp"
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/failures.hpp"
+#include "providers/shm/live.hpp"
+#include "providers/shm/qp.hpp"
+#include "providers/shm/xrc_domain.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+Cause judge_in(const Peer& owner, const Qp& qp, std::uint32_t srqn) noexcept {
+  if (!owner.alive.load(std::memory_order_acquire)) return Cause::kQueueDead;
+  const std::uint32_t index = Node::index_in(owner, srqn);
+  if (index >= owner.segment.qp_capacity()) return Cause::kQueueGone;
+  const QpRecord& queue = owner.segment.qps()[index];
+  if (peek(queue.qpn) != srqn || peek(queue.type) != QpRecord::kXrcQueue ||
+      queue.accepts.load(std::memory_order_acquire) == 0)
+    return Cause::kQueueGone;
+  return qp.remote != nullptr && !shares_domain(queue, *qp.remote) ? Cause::kQueueElsewhere
+                                                                   : Cause::kQueueSilent;
+}
+
+}  // namespace
+
+void name_queue(Failure& failure, std::uint32_t srqn) noexcept {
+  failure.srqn = srqn;
+  Peer* const owner = Node::get().hold_peer(srqn);
+  if (owner == nullptr) return;
+  failure.queue = name_of(*owner);
+  Node::get().release_peer(*owner);
+}
+
+Cause judge_queue(const Qp& qp, std::uint32_t srqn) noexcept {
+  Peer* const owner = Node::get().hold_peer(srqn);
+  if (owner == nullptr) return Cause::kQueueUnknown;
+  const Cause cause = judge_in(*owner, qp, srqn);
+  Node::get().release_peer(*owner);
+  return cause;
+}
+
+bool find_failure_over(std::uint32_t qpn, Failure& out) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  for (Qp* queue = live.first_qp; queue != nullptr; queue = queue->next_live) {
+    if (queue->xrc != XrcRole::kQueue) continue;
+    FailureRecord& record = queue->failures;
+    LockGuard<SpinLock> copying(record.lock);
+    if (!record.has_receive || record.receive.over_qpn != qpn) continue;
+    out = record.receive;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace verbatim::shm
