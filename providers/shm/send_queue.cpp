@@ -255,6 +255,8 @@ void advance(Qp& qp, SendLock& lock) noexcept {
       if (qp.may_lose) result = lose(qp, result);
     }
     if (result.kind == Step::Kind::kFail) {
+      // Before the peer hears of it: its end would look like the cause.
+      note_failed_send(qp, result.status);
       if (result.tell != 0) tell_fault(qp, result.tell, result.status);
       fail_sends(qp, result.status);
       if (is_dead(qp)) raise_qp_event(qp, IBV_EVENT_QP_FATAL);  // as service_hooks.cpp would have
