@@ -8,6 +8,7 @@
 #include "runtime/memory/arena_table.hpp"
 #include "runtime/memory/memory_file.hpp"
 #include "runtime/memory/memory_room.hpp"
+#include "runtime/memory/populate.hpp"
 
 namespace verbatim {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 constexpr std::uint64_t kOwnArenaFrom = 1u << 20;
 constexpr std::uint64_t kPackedArenaBytes = 4u << 20;
 constexpr std::uint64_t kRoomCheckFrom = 1u << 20;
+constexpr std::uint64_t kHugePage = 2u << 20;
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 46;
 
 constinit std::uint64_t unchecked =
@@ -28,6 +30,13 @@ int back_packed_locked(const SharedArena& arena, std::uint64_t offset,
   const bool check = unchecked > kRoomCheckFrom;
   if (check) unchecked = 0;
   return back_memory_file(arena.fd.get(), offset, bytes, kPurpose, check);
+}
+
+/// By faults where that is how the mapping's advice (map_memory_file) is heard.
+int back_own_locked(const SharedArena& arena, std::uint64_t bytes) noexcept {
+  if (bytes >= kHugePage && memory_files_take_advice() && populate(arena.base, bytes) == 0)
+    return 0;
+  return back_memory_file(arena.fd.get(), 0, bytes, kPurpose, false);
 }
 
 /// Where an arena of one allocation is to lie; the default says nothing.
@@ -56,7 +65,7 @@ void* alloc_own_locked(std::uint64_t bytes, OwnPlace& place, int& error) noexcep
   if (arena->placed) forget_placement(arena->base, arena->size);
   arena->placed = !place.plan.nodes.empty();
   place.placed = place_pages(arena->base, bytes, place.plan);
-  error = back_memory_file(arena->fd.get(), 0, bytes, kPurpose, false);
+  error = back_own_locked(*arena, bytes);
   if (error != 0) {
     if (arena->given) {
       punch_memory_file(arena->fd.get(), 0, bytes);

@@ -16,6 +16,7 @@
 #include "runtime/base/unique_fd.hpp"
 #include "runtime/memory/memory_file.hpp"
 #include "runtime/memory/memory_room.hpp"
+#include "runtime/memory/populate.hpp"
 
 namespace verbatim {
 namespace {
@@ -23,25 +24,9 @@ namespace {
 constexpr std::uint64_t kHugePage = 2u << 20;
 constexpr std::uint64_t kGiantPage = 1u << 30;
 constexpr const char* kPurpose = "memory (vbt_alloc)";
-// Headers of older systems lack it.
-constexpr int kPopulateWrite = 23;
 constexpr int kHugeShift = 26;
-constexpr std::uint64_t kStep = 64u << 20;
 
 unsigned long long kib(std::uint64_t bytes) noexcept { return bytes >> 10; }
-
-/// 0, or an errno; EINVAL: this kernel cannot.
-int populate(unsigned char* base, std::uint64_t bytes) noexcept {
-  for (std::uint64_t at = 0; at < bytes;) {
-    const std::uint64_t step = bytes - at < kStep ? bytes - at : kStep;
-    if (::madvise(base + at, step, kPopulateWrite) == 0) {
-      at += step;
-    } else if (errno != EINTR && errno != EAGAIN) {
-      return errno;
-    }
-  }
-  return 0;
-}
 
 void touch_by_hand(unsigned char* base, std::uint64_t bytes) noexcept {
   const std::uint64_t page = page_bytes();

@@ -15,8 +15,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -313,6 +315,37 @@ TEST_F(Alloc, AnOlderKernelGivesItsPagesToo) {
     }
   }).join();
   if (!possible) GTEST_SKIP() << "system calls cannot be filtered here";
+}
+
+/// KiB of the mapping at `address` that are huge pages of a file in memory.
+unsigned long huge_file_kib(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0;
+    unsigned long end = 0;
+    unsigned long kib = 0;
+    const auto at = reinterpret_cast<unsigned long>(address);
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) inside = begin <= at && at < end;
+    if (inside && std::sscanf(line.c_str(), "ShmemPmdMapped: %lu", &kib) == 1) return kib;
+  }
+  return 0;
+}
+
+TEST_F(Alloc, SharedMemoryHasHugePagesWhereTheyAreGivenOnAdvice) {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  const std::string modes((std::istreambuf_iterator<char>(file)), {});
+  vbt_alloc_attr attr{};
+  attr.size = 8 * kMiB;
+  attr.flags = VBT_ALLOC_SHARED;
+  vbt_alloc_facts facts;
+  unsigned char* const memory = allocate(attr, facts);
+  ASSERT_NE(memory, nullptr);
+  const unsigned long huge = huge_file_kib(memory);
+  EXPECT_EQ(vbt_free(memory), 0);
+  if (modes.find("[advise]") == std::string::npos)
+    GTEST_SKIP() << "this system says " << (modes.empty() ? "nothing" : modes);
+  EXPECT_EQ(huge, attr.size / kKiB);
 }
 
 TEST_F(Alloc, UntouchedMemoryHasNoPagesYet) {
