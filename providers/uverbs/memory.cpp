@@ -21,8 +21,10 @@ bool pages_on_demand(Context& context) noexcept {
   return query_device(context, attr) == 0 && (attr.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0;
 }
 
+}  // namespace
+
 int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
-                unsigned access, Mr& mr) noexcept {
+                unsigned access, Mr& mr, const kernel::DriverData& driver) noexcept {
   ib_uverbs_reg_mr request{};
   request.start = reinterpret_cast<std::uintptr_t>(addr);
   request.length = length;
@@ -30,7 +32,7 @@ int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, 
   request.pd_handle = pd.plain.handle;
   request.access_flags = access_for(context, access);
   ib_uverbs_reg_mr_resp reply{};
-  const int error = context.channel.command(IB_USER_VERBS_CMD_REG_MR, request, reply);
+  const int error = context.channel.command(IB_USER_VERBS_CMD_REG_MR, request, reply, driver);
   if (error == ENOMEM) explain_pinning(length);
   if (error == EINVAL && (access & IBV_ACCESS_ON_DEMAND) != 0 && !pages_on_demand(context)) {
     return EOPNOTSUPP;
@@ -42,8 +44,6 @@ int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, 
   mr.plain.rkey = reply.rkey;
   return 0;
 }
-
-}  // namespace
 
 int alloc_pd(verbatim::Context& plain, Pd** out) noexcept {
   auto& context = static_cast<Context&>(plain);
@@ -74,7 +74,7 @@ int reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova, unsigned 
            verbatim::Mr** out) noexcept {
   Mr* const mr = make_nothrow<Mr>();
   if (mr == nullptr) return ENOMEM;
-  const int error = make_region(context_of(pd), pd, addr, length, iova, access, *mr);
+  const int error = make_region(context_of(pd), pd, addr, length, iova, access, *mr, {});
   if (error != 0) {
     destroy_nothrow(mr);
     return error;

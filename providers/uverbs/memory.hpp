@@ -12,6 +12,11 @@ struct Mr : verbatim::Mr {};
 int alloc_pd(verbatim::Context& context, Pd** out) noexcept;
 int dealloc_pd(Pd& pd) noexcept;
 
+/// Fills handle and keys: for a driver that has something to say and to hear beside. 0 or errno
+/// (that of pinning explained), and then there is nothing to undo.
+[[nodiscard]] int make_region(Context& context, const Pd& pd, void* addr, std::size_t length,
+                              std::uint64_t iova, unsigned access, Mr& mr,
+                              const kernel::DriverData& driver) noexcept;
 int reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access,
            verbatim::Mr** out) noexcept;
 int rereg_mr(verbatim::Mr& mr, int flags, Pd* pd, void* addr, std::size_t length,

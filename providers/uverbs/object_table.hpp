@@ -13,7 +13,7 @@
 
 namespace verbatim::uverbs {
 
-enum class Kind : std::uint8_t { kNone, kPd, kMr, kMw, kCq, kQp, kSrq, kAh };
+enum class Kind : std::uint8_t { kNone, kPd, kMr, kMw, kCq, kQp, kSrq, kAh, kCmId };
 
 /// How many events about an object have left for the application, each of which it acknowledges.
 struct Delivered {

@@ -229,6 +229,13 @@ int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
   return 0;
 }
 
+int lead_in_kernel(const verbatim::Qp& qp, ibv_qp_state state) noexcept {
+  ibv_qp_attr attr{};
+  attr.qp_state = state;
+  ib_uverbs_modify_qp request = request_of(qp, attr, IBV_QP_STATE);
+  return context_of(qp).channel.command(IB_USER_VERBS_CMD_MODIFY_QP, request);
+}
+
 int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) noexcept {
   ib_uverbs_query_qp request{};
   request.qp_handle = qp.plain.handle;

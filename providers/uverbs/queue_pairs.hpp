@@ -20,6 +20,8 @@ struct Qp : verbatim::Qp {
 [[nodiscard]] int destroy_qp(Qp& qp) noexcept;
 
 int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept;
+/// The kernel's half alone: what is known here of the state stays. 0 or errno.
+[[nodiscard]] int lead_in_kernel(const verbatim::Qp& qp, ibv_qp_state state) noexcept;
 int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) noexcept;
 int attach_mcast(verbatim::Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexcept;
 int detach_mcast(verbatim::Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexcept;
