@@ -26,14 +26,14 @@ class Choice:
     variant: bool = False  # of another choice: left out where a link takes seconds (LTO)
 
 
-SHM_ONLY = r"verbs_provider_(?!shm$)|vbt_compiled_in_providers|verbatim(4fake|3rxe|6uverbs)"
-NOT_CHOSEN = r"verbs_provider_(shm|rxe)|verbatim3(shm|rxe)|verbatim6uverbs"
+SHM_ONLY = r"verbs_provider_(?!shm$)|vbt_compiled_in_providers|verbatim(4fake|3rxe|3siw|6uverbs|7rdma_cm)"
+NOT_CHOSEN = r"verbs_provider_(shm|rxe|siw)|verbatim3(shm|rxe|siw)|verbatim6uverbs|verbatim7rdma_cm"
 CHOICES = (
     Choice("default", (None, None), ("shm0",), absent=r"verbs_provider_(all|none|fake)"),
     Choice("shm", ("shm", None), ("shm0",), absent=SHM_ONLY),
     Choice("shm in the other unit", (None, "shm"), ("shm0",), absent=SHM_ONLY, variant=True),
-    # Without a device that rxe drives, and with nothing said about it.
-    Choice("rxe beside shm", ("rxe,shm", None), ("shm0",), absent=r"verbs_provider_(all|none|fake)", variant=True),
+    # Without a device that they drive, and with nothing said about it.
+    Choice("rxe and siw beside shm", ("rxe,siw,shm", None), ("shm0",), absent=r"verbs_provider_(all|none|fake)", variant=True),
     Choice("shm in both units", ("shm", "shm"), ("shm0",), absent=SHM_ONLY, variant=True),
     Choice("none", ("none", None), (), absent=NOT_CHOSEN),
     Choice("none in both units", ("none", "none"), (), absent=NOT_CHOSEN, variant=True),

@@ -64,6 +64,12 @@ rxe_pair() {
     done
 }
 
+# siw_device MODULE: siw0 over v0, active.
+siw_device() {
+  modprobe -a ib_uverbs rdma_ucm iw_cm libcrc32c && insmod "$1" && veth_pair && rdma link add siw0 type siw netdev v0 &&
+    until_true 10 grep -q ACTIVE /sys/class/infiniband/siw0/ports/1/state
+}
+
 # netem loss 1%, netem loss 5% delay 1ms reorder 25%, ...: what each direction of the line does to packets. Without: nothing.
 netem() {
   local end

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Slots: completion queues of siw. Any thread.
+#pragma once
+
+#include "providers/siw/objects.hpp"
+
+namespace verbatim::siw {
+
+int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, CompChannel* channel,
+              verbatim::Cq** out) noexcept;
+int destroy_cq(verbatim::Cq& cq) noexcept;
+
+}  // namespace verbatim::siw
