@@ -78,8 +78,8 @@ const Value kValues[] = {
      }},
     {"PathByGid", IBV_QPT_RC, IBV_QPS_RTR, true,
      [](auto& a, auto& d, int&) {
-       a.ah_attr.is_global = 1;
-       ibv_query_gid(d.context(), 1, 0, &a.ah_attr.grh.dgid);
+       a.ah_attr.is_global = 1;  // from the row that paths take here; one may not suit another
+       ibv_query_gid(d.context(), 1, a.ah_attr.grh.sgid_index, &a.ah_attr.grh.dgid);
        a.ah_attr.grh.hop_limit = 1;
      }},
     {"PathOfServiceLevel15", IBV_QPT_RC, IBV_QPS_RTR, true,

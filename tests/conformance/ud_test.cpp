@@ -4,6 +4,7 @@
 // ibv_create_ah_from_wc): 40 bytes of routing header before the data, Q_Keys, address handles.
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "tests/conformance/two_sides.hpp"
 
@@ -416,6 +417,12 @@ TEST_P(Ah, AttributesAreDerivedFromACompletion) {
   wc.dlid_path_bits = 2;
   wc.src_qp = 99;
   ibv_ah_attr path{};
+  if (port().link_layer == IBV_LINK_LAYER_ETHERNET) {
+    // Nothing but addresses leads anywhere there.
+    expect_complaints();
+    EXPECT_NE(ibv_init_ah_from_wc(context(), 1, &wc, nullptr, &path), 0);
+    return;
+  }
   ASSERT_EQ(ibv_init_ah_from_wc(context(), 1, &wc, nullptr, &path), 0);
   EXPECT_EQ(path.dlid, 7);
   EXPECT_EQ(path.sl, 3);
@@ -424,10 +431,44 @@ TEST_P(Ah, AttributesAreDerivedFromACompletion) {
   EXPECT_EQ(path.is_global, 0);
 }
 
+bool is_mapped_ipv4(const ibv_gid& gid) {
+  constexpr unsigned char kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(gid.raw, kPrefix, sizeof kPrefix) == 0;
+}
+
+TEST_P(Ah, AttributesAreDerivedFromAnIpv4Header) {
+  // Annex A17: RoCE v2 between addresses of IPv4 has its header, which ends where the GRH does.
+  const ibv_gid& own = session().gid;
+  if (!is_mapped_ipv4(own)) GTEST_SKIP() << "the port's address is none of IPv4";
+  ibv_wc wc{};
+  wc.wc_flags = IBV_WC_GRH;
+  unsigned char bytes[sizeof(ibv_grh)] = {};
+  unsigned char* const ipv4 = bytes + 20;
+  ipv4[0] = 0x45;
+  ipv4[1] = 0x15;
+  ipv4[8] = 63;
+  ipv4[9] = 17;
+  constexpr unsigned char kSender[] = {10, 2, 0, 77};
+  std::memcpy(ipv4 + 12, kSender, 4);
+  std::memcpy(ipv4 + 16, own.raw + 12, 4);
+  ibv_grh header;
+  std::memcpy(&header, bytes, sizeof header);
+  ibv_ah_attr path{};
+  ASSERT_EQ(ibv_init_ah_from_wc(context(), 1, &wc, &header, &path), 0);
+  EXPECT_EQ(path.is_global, 1);
+  EXPECT_TRUE(is_mapped_ipv4(path.grh.dgid));
+  EXPECT_EQ(std::memcmp(path.grh.dgid.raw + 12, kSender, 4), 0);
+  EXPECT_EQ(path.grh.sgid_index, session().gid_index);
+  EXPECT_EQ(path.grh.hop_limit, 63);
+  EXPECT_EQ(path.grh.traffic_class, 0x15);
+}
+
 TEST_P(Ah, AttributesAreDerivedFromARoutingHeader) {
+  if (is_mapped_ipv4(session().gid)) GTEST_SKIP() << "the port's address is one of IPv4";
   ibv_wc wc{};
   wc.wc_flags = IBV_WC_GRH;
   ibv_grh header{};
+  header.next_hdr = port().link_layer == IBV_LINK_LAYER_ETHERNET ? 17 : 27;
   header.version_tclass_flow = htonl(0x60000000 | 0x15 << 20 | 0x12345);
   header.hop_limit = 63;
   header.sgid.global.interface_id = 77;
@@ -436,7 +477,7 @@ TEST_P(Ah, AttributesAreDerivedFromARoutingHeader) {
   ASSERT_EQ(ibv_init_ah_from_wc(context(), 1, &wc, &header, &path), 0);
   EXPECT_EQ(path.is_global, 1);
   EXPECT_EQ(path.grh.dgid.global.interface_id, 77u);
-  EXPECT_EQ(path.grh.sgid_index, 0);
+  EXPECT_EQ(path.grh.sgid_index, session().gid_index);
   EXPECT_EQ(path.grh.flow_label, 0x12345u);
   EXPECT_EQ(path.grh.traffic_class, 0x15);
 }
