@@ -14,7 +14,7 @@ constexpr std::uint32_t kThrew = 1;
 /// Asks the child to destroy what it has and to end.
 constexpr std::uint32_t kFinish = ~0u;
 /// A child waits up to the default for what it was told; its excuse must arrive before we give up.
-constexpr std::int32_t kAnswerWaitMs = 3 * kDefaultWaitMs;
+std::int32_t answer_wait_ms() { return 3 * kDefaultWaitMs; }
 
 VBT_ROLE(endpoint) {
   Endpoint endpoint(std::make_shared<Session>());
@@ -49,7 +49,7 @@ Side::~Side() {
 }
 
 Bytes Side::answer_body() {
-  Frame frame = child_->control().receive(kAnswerWaitMs);
+  Frame frame = child_->control().receive(answer_wait_ms());
   if (frame.kind == kSuccess) return std::move(frame.body);
   throw std::runtime_error("in the child: " + Reader(frame.body).get<std::string>());
 }
