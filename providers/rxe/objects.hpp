@@ -47,6 +47,8 @@ struct Qp : uverbs::Qp {
   std::uint32_t max_recv_sge = 0;
   std::uint32_t max_inline = 0;
   std::uint32_t troubles_seen = 0;  ///< of Context::troubles; under receive_lock
+  /// Bit n: requests of opcode n, which hang in the driver because no number of them was agreed on.
+  std::atomic<std::uint32_t> barred{0};
   /// Of datagrams, which the driver sends with any key and drops when they are too long, without a
   /// word: as modify_qp last saw them.
   std::atomic<std::uint32_t> qkey{0};

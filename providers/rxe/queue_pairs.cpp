@@ -34,8 +34,12 @@ int map_rings(Context& context, const rxe_create_qp_resp& reply, ibv_qp_init_att
   return 0;
 }
 
-/// What a datagram's own checks need (send.hpp).
-void remember_datagrams(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
+}  // namespace
+
+void remember_for_posting(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
+  if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0)
+    qp.barred.store(attr.max_rd_atomic == 0 ? kReadsAndAtomics : 0, std::memory_order_relaxed);
+  if (qp.plain.qp_type != IBV_QPT_UD) return;
   if ((mask & IBV_QP_QKEY) != 0) qp.qkey.store(attr.qkey, std::memory_order_relaxed);
   if ((mask & IBV_QP_STATE) == 0 || attr.qp_state != IBV_QPS_RTR) return;
   // The driver's devices have one port.
@@ -43,8 +47,6 @@ void remember_datagrams(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
   if (uverbs::query_port(uverbs::context_of(qp), 1, port) == 0)
     qp.max_datagram.store(128u << port.active_mtu, std::memory_order_relaxed);
 }
-
-}  // namespace
 
 int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
   auto& context = static_cast<Context&>(plain);
@@ -84,7 +86,7 @@ int modify_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask) noexcept {
     // says so to the next post.
     static_cast<void>(ring_bell(qp));
   }
-  if (qp.plain.qp_type == IBV_QPT_UD) remember_datagrams(qp, attr, mask);
+  remember_for_posting(qp, attr, mask);
   return 0;
 }
 

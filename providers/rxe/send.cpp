@@ -46,9 +46,12 @@ int write_operation(const Qp& qp, SendElement& element, const ibv_send_wr& wr) n
   }
 }
 
-int write_buffers(SendElement& element, const SendLimits& limits, const ibv_send_wr& wr) noexcept {
+int write_buffers(const Qp& qp, SendElement& element, const ibv_send_wr& wr) noexcept {
+  const SendLimits limits = limits_of(qp);
   if ((wr.send_flags & IBV_SEND_INLINE) == 0)
     return set_list(element, limits, wr.sg_list, static_cast<std::size_t>(wr.num_sge));
+  // As many pieces as were granted, although what becomes of them is one.
+  if (static_cast<std::uint32_t>(wr.num_sge) > qp.max_send_sge) return EINVAL;
   for (int i = 0; i < wr.num_sge; ++i) {
     const ibv_sge& sge = wr.sg_list[i];
     const auto* const bytes = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(sge.addr));
@@ -64,14 +67,14 @@ int write_request(const Qp& qp, SendElement& element, const ibv_send_wr& wr) noe
   unsigned opcode;
   std::memcpy(&opcode, &wr.opcode, sizeof opcode);
   if (opcode > 31 || (opcodes_of(qp.plain.qp_type) >> opcode & 1) == 0) return EINVAL;
-  if ((wr.send_flags & ~kSendFlags) != 0) return EINVAL;
+  if ((wr.send_flags & ~kSendFlags) != 0 || is_barred(qp, opcode)) return EINVAL;
   if (wr.num_sge < 0 || (wr.num_sge != 0 && wr.sg_list == nullptr)) return EINVAL;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 && (opcode == IBV_WR_RDMA_READ || is_atomic(opcode)))
     return EINVAL;
   begin_request(element, wr.wr_id, opcode, wr.send_flags);
   if (const int error = write_operation(qp, element, wr); error != 0) return error;
   if (opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW) return 0;
-  if (const int error = write_buffers(element, limits_of(qp), wr); error != 0) return error;
+  if (const int error = write_buffers(qp, element, wr); error != 0) return error;
   return is_too_long(qp, element) ? EINVAL : 0;
 }
 

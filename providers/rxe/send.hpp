@@ -28,6 +28,14 @@ namespace verbatim::rxe {
   }
 }
 
+/// What needs a number of outstanding requests to be agreed on, by max_rd_atomic.
+inline constexpr std::uint32_t kReadsAndAtomics =
+    1u << IBV_WR_RDMA_READ | 1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD;
+/// REQUIRES: opcode < 32.
+[[nodiscard]] inline bool is_barred(const Qp& qp, unsigned opcode) noexcept {
+  return (qp.barred.load(std::memory_order_relaxed) >> opcode & 1) != 0;
+}
+
 [[nodiscard]] inline SendLimits limits_of(const Qp& qp) noexcept {
   return {qp.max_send_sge, qp.max_inline};
 }

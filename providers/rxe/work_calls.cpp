@@ -31,7 +31,7 @@ SendElement& add_work(Call handle, ibv_wr_opcode opcode) noexcept {
   WorkBatch& work = qp.work;
   end_request(qp, work);
   const unsigned flags = handle->wr_flags & ~unsigned{IBV_SEND_INLINE};
-  if ((flags & ~kSendFlags) != 0) refuse_work(work, EINVAL);
+  if ((flags & ~kSendFlags) != 0 || is_barred(qp, opcode)) refuse_work(work, EINVAL);
   SendElement& element = work.ring.slot<SendElement>();
   begin_request(element, handle->wr_id, opcode, flags);
   if (work.ring.room() != 0)

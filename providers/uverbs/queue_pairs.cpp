@@ -245,6 +245,8 @@ int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& in
   if (error != 0) return error;
   if (!has_known_values(reply)) return EPROTO;
   read_attributes(reply, attr);
+  // What modify_qp may be told to assume; asked, there is one state, and drivers forget the other.
+  attr.cur_qp_state = attr.qp_state;
   // The rings are as large as they were made, whatever a driver remembers of the request.
   attr.cap = init.cap;
   if ((mask & IBV_QP_STATE) != 0) qp.plain.state = attr.qp_state;

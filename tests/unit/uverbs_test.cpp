@@ -138,6 +138,7 @@ TEST_P(EachKernel, MakesAndEndsEveryKindOfObject) {
   ibv_qp_init_attr init{};
   EXPECT_EQ(uverbs::query_qp(qp, attr, IBV_QP_STATE | IBV_QP_QKEY, init), 0);
   EXPECT_EQ(attr.qkey, 0x77u);
+  EXPECT_EQ(attr.cur_qp_state, IBV_QPS_RTS) << "of which the driver says nothing";
   EXPECT_EQ(qp.plain.state, IBV_QPS_RTS);
   uverbs::Srq srq;
   ibv_srq_init_attr_ex srq_attr{};

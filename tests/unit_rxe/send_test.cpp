@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "providers/rxe/hot.hpp"
+#include "providers/rxe/queue_pairs.hpp"
 #include "tests/unit_rxe/fake_rxe.hpp"
 
 namespace verbatim::rxe_test {
@@ -223,6 +224,10 @@ TEST_F(RxeSend, RefusesWhatDoesNotFit) {
   wr = request(IBV_WR_SEND);
   wr.send_flags = IBV_SEND_INLINE;
   expect_refused(wr);
+  wr = request(IBV_WR_SEND, 5);
+  wr.send_flags = IBV_SEND_INLINE;
+  for (ibv_sge& piece : list_) piece.length = 1;
+  expect_refused(wr);
   list_[0].length = list_[1].length = UINT32_MAX;
   expect_refused(request(IBV_WR_SEND, 2));
   list_[0].length = 8;
@@ -230,6 +235,21 @@ TEST_F(RxeSend, RefusesWhatDoesNotFit) {
   wr.send_flags = IBV_SEND_INLINE;
   expect_refused(wr);
   expect_refused(request(IBV_WR_LOCAL_INV, 1));
+}
+
+// The driver takes them, and waits for ever for one of none to be free.
+TEST_F(RxeSend, ReadsAndAtomicsNeedANumberThatWasAgreedOn) {
+  ibv_qp_attr attr{};
+  rxe::remember_for_posting(*fake_->qp, attr, IBV_QP_MAX_QP_RD_ATOMIC);
+  for (const ibv_wr_opcode opcode :
+       {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP})
+    expect_refused(request(opcode));
+  ibv_send_wr wr = request(IBV_WR_RDMA_WRITE);
+  EXPECT_EQ(post(wr), 0);
+  attr.max_rd_atomic = 1;
+  rxe::remember_for_posting(*fake_->qp, attr, IBV_QP_MAX_QP_RD_ATOMIC);
+  wr = request(IBV_WR_RDMA_READ);
+  EXPECT_EQ(post(wr), 0);
 }
 
 TEST_F(RxeSend, RefusesBeforeReadyToSend) {
