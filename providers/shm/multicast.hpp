@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "runtime/verbs/addresses.hpp"
 #include "runtime/verbs/handles.hpp"
 
 namespace verbatim::shm {
@@ -18,7 +19,7 @@ inline constexpr std::uint32_t kGroupQpn = 0xffffff;
 /// So many queue pairs one datagram reaches.
 inline constexpr std::uint32_t kMaxMembers = 1024;
 
-inline bool is_group(const ibv_gid& gid) noexcept { return gid.raw[0] == 0xff; }
+using verbatim::is_group;
 
 /// The numbers of the living members of a group but `except`. Any thread.
 std::uint32_t members_of(const ibv_gid& group, std::uint32_t except,

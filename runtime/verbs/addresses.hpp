@@ -9,6 +9,13 @@
 
 namespace verbatim {
 
+/// The address of a group: of IPv6, or on RoCE v2 perhaps one of IPv4 (::ffff:224.0.0.0/4).
+[[nodiscard]] inline bool is_group(const ibv_gid& gid) noexcept {
+  constexpr unsigned char kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return gid.raw[0] == 0xff ||
+         (__builtin_memcmp(gid.raw, kMapped, sizeof kMapped) == 0 && gid.raw[12] >> 4 == 0xe);
+}
+
 Result<Ah*> create_ah(Pd& pd, const ibv_ah_attr& attr) noexcept;
 Status destroy_ah(Ah& ah) noexcept;
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/base/log.hpp"
+#include "runtime/verbs/addresses.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
 #include "runtime/verbs/strict.hpp"
@@ -222,11 +223,10 @@ Status query_ece(Qp& qp, ibv_ece& out) noexcept {
 namespace {
 
 Status check_mcast(const char* verb, const Qp& qp, const ibv_gid& gid) noexcept {
-  constexpr std::uint8_t kMulticastPrefix = 0xff;
   if (qp.plain.qp_type != IBV_QPT_UD && qp.plain.qp_type != IBV_QPT_RAW_PACKET) {
     return refuse(EINVAL, verb, "only UD and raw packet queue pairs join groups");
   }
-  if (qp.plain.qp_type == IBV_QPT_UD && gid.raw[0] != kMulticastPrefix) {
+  if (qp.plain.qp_type == IBV_QPT_UD && !is_group(gid)) {
     return refuse(EINVAL, verb, "not a multicast GID");
   }
   return {};

@@ -222,6 +222,15 @@ TEST_F(Arguments, OnlyDatagramQpsJoinGroups) {
   EXPECT_EQ(ibv_detach_mcast(rc, &gid, 0), EINVAL);
   gid.raw[0] = 0xfe;
   EXPECT_EQ(ibv_attach_mcast(ud, &gid, 0), EINVAL);
+  // ::ffff:239.1.2.3 is a group of IPv4, ::ffff:10.1.2.3 is not, nor are their compatible forms.
+  gid = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 1, 2, 3}};
+  EXPECT_EQ(ibv_attach_mcast(ud, &gid, 0), 0);
+  EXPECT_EQ(ibv_detach_mcast(ud, &gid, 0), 0);
+  gid.raw[12] = 10;
+  EXPECT_EQ(ibv_attach_mcast(ud, &gid, 0), EINVAL);
+  gid.raw[10] = gid.raw[11] = 0;
+  gid.raw[12] = 239;
+  EXPECT_EQ(ibv_attach_mcast(ud, &gid, 0), EINVAL);
   EXPECT_EQ(ibv_destroy_qp(rc), 0);
   EXPECT_EQ(ibv_destroy_qp(ud), 0);
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
