@@ -6,6 +6,7 @@
 // status of its side and moves not a byte; what is allowed moves its bytes.
 #include <memory>
 
+#include "tests/conformance/departures.hpp"
 #include "tests/conformance/device.hpp"
 #include "tests/shm/rc_expect.hpp"
 
@@ -255,9 +256,11 @@ TEST_P(AccessFromAfar, IsWhatItsRegionSays) {
   } else {
     failed_ = true;
     EXPECT_EQ(wc.status, IBV_WC_REM_ACCESS_ERR) << ibv_wc_status_str(wc.status);
-    const AsyncEvent event = pair.b.take_async_event();
-    EXPECT_EQ(event.type, IBV_EVENT_QP_ACCESS_ERR);
-    EXPECT_EQ(event.qp, pair.qb.id);
+    if (departs(pair.qb.vendor, kNoEventsOfResponders).empty()) {
+      const AsyncEvent event = pair.b.take_async_event();
+      EXPECT_EQ(event.type, IBV_EVENT_QP_ACCESS_ERR);
+      EXPECT_EQ(event.qp, pair.qb.id);
+    }
     EXPECT_EQ(pair.a.mismatch(stage_->local, 0, 4 * kPage, kLocalSeed), -1);
     EXPECT_EQ(pair.b.mismatch(stage_->remote, 0, 4 * kPage, kRemoteSeed), -1);
   }
@@ -284,7 +287,10 @@ TEST_P(AccessFromHome, IsWhatItsRegionSays) {
   if (atomic() && too_long) request.from = slice(mine, kPage - 7, 8);
   expect_posted(pair.a.post_send(pair.qa, request));
   const ibv_wc wc = pair.a.poll_sends(pair.qa, 1)[0];
-  if (rights_suffice() && in_place()) {
+  const bool by_packets = pair.a.here().context()->device->ibdev_path[0] != '\0';
+  // Whether a receive that reaches out counts before a message comes so far, devices choose.
+  const bool fits = by_packets && receives && too_long && rights_suffice();
+  if (rights_suffice() && (in_place() || fits)) {
     EXPECT_EQ(wc.status, IBV_WC_SUCCESS) << ibv_wc_status_str(wc.status);
     if (operation() == Operation::kSend || receives) {
       EXPECT_EQ(pair.b.poll_receives(pair.qb, 1)[0].byte_len, length());
@@ -293,10 +299,17 @@ TEST_P(AccessFromHome, IsWhatItsRegionSays) {
     }
   } else {
     failed_ = true;
-    EXPECT_EQ(wc.status, receives ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR)
-        << ibv_wc_status_str(wc.status);
+    expect_error(wc, request.wr_id, receives ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR, pair.qa);
     if (receives) {
-      EXPECT_EQ(pair.b.poll_receives(pair.qb, 1)[0].status, IBV_WC_LOC_PROT_ERR);
+      expect_error(pair.b.poll_receives(pair.qb, 1)[0], 2, IBV_WC_LOC_PROT_ERR, pair.qb);
+    }
+    if (by_packets && (atomic() || too_long)) {
+      // Packets before the fault have arrived, an atomic whose answer had nowhere to go was done,
+      // and what is still under way must not find another connection of the same numbers.
+      forget(side, mine);
+      stage_.reset();
+      failed_ = false;
+      return;
     }
     EXPECT_EQ(pair.a.mismatch(stage_->local, 0, 4 * kPage, kLocalSeed), -1);
     EXPECT_EQ(pair.b.mismatch(stage_->remote, 0, 4 * kPage, kRemoteSeed), -1);

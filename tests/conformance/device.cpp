@@ -42,6 +42,11 @@ std::string unless_unsupported(const char* what, int error) {
   return std::string("the device has no ") + what + ": " + std::strerror(error);
 }
 
+bool is_mapped_ipv4(const ibv_gid& gid) {
+  constexpr unsigned char kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(gid.raw, kPrefix, sizeof kPrefix) == 0;
+}
+
 ibv_ah_attr path_to_self(const Session& session) {
   ibv_ah_attr path{};
   path.dlid = session.port.lid;

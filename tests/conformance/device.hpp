@@ -107,6 +107,8 @@ class OnDevice : public ::testing::TestWithParam<const char*>, protected DeviceO
 /// mask. `peer` is whom it is connected to.
 int attributes_for(ibv_qp_type type, ibv_qp_state state, const Session& session,
                    std::uint32_t peer_qpn, ibv_qp_attr& attr);
+/// Of the kind ::ffff:1.2.3.4, by which RoCE v2 speaks IPv4.
+bool is_mapped_ipv4(const ibv_gid& gid);
 /// A path from the session's port to itself.
 ibv_ah_attr path_to_self(const Session& session);
 

@@ -2,8 +2,13 @@
 //
 // Multicast groups (IBTA 10.5, 11.3; man ibv_attach_mcast): each member of each process gets its
 // own copy; whether the sender, if it is a member, hears itself is the device's choice.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "tests/conformance/two_sides.hpp"
@@ -15,13 +20,39 @@ constexpr std::uint64_t kGrh = 40;
 constexpr std::uint32_t kGroupQpn = 0xFFFFFF;
 constexpr std::uint16_t kGroupLid = 0xC123;
 
-ibv_gid group_of(std::uint8_t number) {
+/// RoCE v2's groups are IP's: of the kind that the address is with which they are spoken to.
+ibv_gid group_of(std::uint8_t number, const ibv_gid& address) {
   ibv_gid group{};
-  group.raw[0] = 0xFF;
-  group.raw[1] = 0x12;
+  if (is_mapped_ipv4(address)) {
+    constexpr std::uint8_t kLocal[] = {0xff, 0xff, 239, 255, 77};
+    std::memcpy(group.raw + 10, kLocal, sizeof kLocal);
+  } else {
+    group.raw[0] = 0xFF;
+    group.raw[1] = 0x12;
+  }
   group.raw[15] = number;
   return group;
 }
+
+/// Where packets of IP carry them the host must be in the group too, as a connection manager makes
+/// it: while this lives.
+class HostInGroup {
+ public:
+  HostInGroup(const ibv_gid& group, const ibv_gid& address)
+      : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    ip_mreq request{};
+    std::memcpy(&request.imr_multiaddr, group.raw + 12, 4);
+    std::memcpy(&request.imr_interface, address.raw + 12, 4);
+    EXPECT_EQ(::setsockopt(socket_, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request), 0)
+        << std::strerror(errno);
+  }
+  HostInGroup(const HostInGroup&) = delete;
+  HostInGroup& operator=(const HostInGroup&) = delete;
+  ~HostInGroup() { ::close(socket_); }
+
+ private:
+  int socket_;
+};
 
 class Multicast : public BetweenTwo {
  protected:
@@ -31,6 +62,10 @@ class Multicast : public BetweenTwo {
     PairWish wish;
     wish.connected = false;
     pair_ = std::make_unique<Pair>(GetParam(), wish);
+    if (is_mapped_ipv4(pair_->qb.gid)) {
+      host_.push_back(std::make_unique<HostInGroup>(group(1), pair_->qb.gid));
+      host_.push_back(std::make_unique<HostInGroup>(group(2), pair_->qb.gid));
+    }
     from_ = pair_->a.allocate(memory(), 4096);
     to_ = pair_->b.allocate(memory(), 64_KiB);
     QpWish ud;
@@ -45,18 +80,18 @@ class Multicast : public BetweenTwo {
     if (error != 0) return unless_unsupported("ibv_attach_mcast", error);
     return {};
   }
-  int join(const QpInfo& member, std::uint8_t group) {
-    return pair_->b.call<&Endpoint::attach>(member.id, group_of(group), kGroupLid);
+  ibv_gid group(std::uint8_t number) { return group_of(number, pair_->qb.gid); }
+  int join(const QpInfo& member, std::uint8_t number) {
+    return pair_->b.call<&Endpoint::attach>(member.id, group(number), kGroupLid);
   }
-  int leave(const QpInfo& member, std::uint8_t group) {
-    return pair_->b.call<&Endpoint::detach>(member.id, group_of(group), kGroupLid);
+  int leave(const QpInfo& member, std::uint8_t number) {
+    return pair_->b.call<&Endpoint::detach>(member.id, group(number), kGroupLid);
   }
   void post(const QpInfo& member, std::uint64_t id) {
     expect_posted(pair_->b.post_receive(member, receive(id, slice(to_, id * 1024, 1024))));
   }
-  void send_to(std::uint8_t group, std::uint64_t size, std::uint32_t qkey = kQkey) {
-    const std::int32_t ah =
-        pair_->a.call<&Endpoint::create_multicast_ah>(group_of(group), kGroupLid);
+  void send_to(std::uint8_t number, std::uint64_t size, std::uint32_t qkey = kQkey) {
+    const std::int32_t ah = pair_->a.call<&Endpoint::create_multicast_ah>(group(number), kGroupLid);
     expect_posted(
         pair_->a.post_send(sender_, datagram(9, slice(from_, 0, size), ah, kGroupQpn, qkey)));
     expect_wc(pair_->a.poll_sends(sender_, 1)[0], 9, IBV_WC_SEND, sender_);
@@ -73,6 +108,7 @@ class Multicast : public BetweenTwo {
   }
 
   std::unique_ptr<Pair> pair_;
+  std::vector<std::unique_ptr<HostInGroup>> host_;
   QpInfo sender_;
   std::vector<QpInfo> members_;
   RegionInfo from_, to_;
@@ -98,7 +134,8 @@ TEST_P(Multicast, CarriesTheGroupInItsRoutingHeader) {
   // IBTA 8.3: multicast packets always have one.
   SKIP_IF(open(1));
   pair_->a.fill(from_, 0, 2048, 7);
-  const ibv_gid group = group_of(1);
+  const ibv_gid to = group(1);
+  const bool ipv4 = is_mapped_ipv4(to);  // whose header ends where the GRH does
   for (const std::uint64_t size : {0, 8, 40, 41, 56, 57, 200, 900}) {
     SCOPED_TRACE(size);
     post(members_[0], 0);
@@ -107,7 +144,8 @@ TEST_P(Multicast, CarriesTheGroupInItsRoutingHeader) {
     EXPECT_NE(wc.wc_flags & IBV_WC_GRH, 0);
     EXPECT_EQ(wc.byte_len, kGrh + size);
     const auto header = pair_->b.peek(to_, 0, kGrh);
-    EXPECT_TRUE(std::equal(header.begin() + 24, header.end(), group.raw));
+    const int from = ipv4 ? 12 : 0;
+    EXPECT_TRUE(std::equal(header.begin() + 24 + from, header.end(), to.raw + from));
     EXPECT_EQ(pair_->b.mismatch(to_, kGrh, size, 7), -1);
   }
 }
@@ -165,7 +203,7 @@ TEST_P(Multicast, MembersWithoutAReceiveMissItAndOthersDoNot) {
 
 TEST_P(Multicast, ASenderThatIsAMemberHearsItselfOrNotButOnceAtMost) {
   SKIP_IF(open(1));
-  ASSERT_EQ(pair_->a.call<&Endpoint::attach>(sender_.id, group_of(1), kGroupLid), 0);
+  ASSERT_EQ(pair_->a.call<&Endpoint::attach>(sender_.id, group(1), kGroupLid), 0);
   expect_posted(pair_->a.post_receive(sender_, std::vector{receive(1, slice(from_, 1024, 512)),
                                                            receive(2, slice(from_, 2048, 512))}));
   post(members_[0], 0);
@@ -173,7 +211,7 @@ TEST_P(Multicast, ASenderThatIsAMemberHearsItselfOrNotButOnceAtMost) {
   EXPECT_EQ(next(members_[0]).byte_len, kGrh + 8);
   const auto heard = pair_->a.poll_once(sender_.receive_cq, 2);
   EXPECT_LE(heard.size(), 1u);
-  EXPECT_EQ(pair_->a.call<&Endpoint::detach>(sender_.id, group_of(1), kGroupLid), 0);
+  EXPECT_EQ(pair_->a.call<&Endpoint::detach>(sender_.id, group(1), kGroupLid), 0);
 }
 
 TEST_P(Multicast, WhoIsNoMemberCannotLeave) {
@@ -193,7 +231,7 @@ TEST_P(Multicast, AMemberIsNotDestroyed) {
 TEST_P(Multicast, AConnectionCannotJoin) {
   Pair pair(GetParam());
   const AllowedLog says_so("verbatim: ");
-  EXPECT_NE(pair.a.call<&Endpoint::attach>(pair.qa.id, group_of(1), kGroupLid), 0);
+  EXPECT_NE(pair.a.call<&Endpoint::attach>(pair.qa.id, group_of(1, pair.qa.gid), kGroupLid), 0);
 }
 
 TEST_P(Multicast, AnAddressThatIsNoGroupsCannotBeJoined) {

@@ -50,8 +50,16 @@ class FaultScene {
   double expect(const char* what, const Request& fault, ibv_wc_status status, Responder responder,
                 const std::vector<Receive>& receives);
   double expect(const char* what, const Request& fault, ibv_wc_status status, Responder responder);
-  /// Both ends' memory is as it was.
-  void expect_memory_untouched();
+  /// Both ends' memory is as it was: from these offsets on, where the device carries messages
+  /// packet by packet. What came of a message before its fault was found stays there, and so does
+  /// what an atomic did whose answer had nowhere to go.
+  struct From {
+    std::uint64_t local = 0;
+    std::uint64_t remote = 0;
+  };
+  void expect_memory_untouched(From from_packets = {0, 0});
+  /// A device that the kernel has, and not this process alone.
+  bool device_is_the_kernels();
 
   Pair pair;
   RegionInfo local;   ///< kSize bytes at `a`
@@ -65,8 +73,6 @@ class FaultScene {
                                const std::vector<Receive>& receives, bool sends_waited);
   void expect_responder_untouched(const QpInfo& qb);
   void let_service_thread_pass();
-  /// A device that the kernel has, and not this process alone.
-  bool device_is_the_kernels();
 
   RegionInfo aside_a_;  ///< for requests that succeed
   RegionInfo aside_b_;

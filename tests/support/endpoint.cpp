@@ -253,6 +253,7 @@ QpInfo Endpoint::create_qp(QpWish wish) {
   made.lid = session_->port.lid;
   made.gid = session_->gid;
   made.cap = init.cap;
+  made.vendor = session_->attr.vendor_id;
   qp.info = made;
   qps_.push_back(std::move(qp));
   return made;

@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The conformance suite over an rxe device: the sentences that it fulfils. Runs inside tests/vm/run.
+# The conformance suite over an rxe device, but for what its driver does otherwise (tests/conformance/departures.hpp). Runs
+# inside tests/vm/run.
 #
-#   conformance_test.sh SUITE [FILTER]      the built `conformance`; FILTER: other tests, as --gtest_filter names them
+#   conformance_test.sh SUITE FILTER      the built `conformance`, and which of it, as --gtest_filter names tests
+#
+# A clock that was set by under load can run a few times too fast here, beside an emulated processor that is slower by ten.
 suite=$(realpath "$1") || exit 1
-filter=${2:-}
+filter=$2
 cd "$(dirname "$0")" || exit 1
 . ./fabric.sh
+export VERBATIM_TEST_WAIT_MS=120000
+
+some() { "$suite" --gtest_filter="$filter" --gtest_list_tests | grep -q '^  '; }
 
 check "two rxe devices over a line" rxe_pair || exit
-"$suite" --gtest_brief=1 --gtest_filter="${filter:-*}"
-exit
+check "there are such sentences: $filter" some || exit
+"$suite" --gtest_brief=1 --gtest_filter="$filter"

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tests/conformance/departures.hpp"
+
+namespace verbatim::harness {
+
+std::string departs(std::uint32_t vendor, const Departure& departure) {
+  if (vendor != departure.vendor) return {};
+  return std::string("a departure of the driver: ") + departure.done + " (" + departure.specified +
+         ")";
+}
+
+bool is_status(std::uint32_t vendor, ibv_wc_status seen, ibv_wc_status specified) {
+  if (seen == specified) return true;
+  switch (specified) {
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_LEN_ERR:
+      return vendor == kOneStatusForLocalErrors.vendor && seen == IBV_WC_LOC_QP_OP_ERR;
+    case IBV_WC_REM_INV_REQ_ERR:
+      return vendor == kOneStatusForRefusals.vendor && seen == IBV_WC_REM_OP_ERR;
+    default:
+      return false;
+  }
+}
+
+}  // namespace verbatim::harness

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Where the driver of a kernel device does otherwise than the specification says, by name: what is
+// specified, what the driver does, which was seen on Linux 6.1 (Debian 12) and is in its source.
+// The suite takes it from that driver alone, or skips the sentence with these words.
+//
+// Nothing stands here that a provider can set right on its own side of the kernel: that is mended,
+// with a test over the fake kernel. Any thread.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <string>
+
+namespace verbatim::harness {
+
+/// Drivers are told apart by the vendor that their devices name (ibv_device_attr).
+inline constexpr std::uint32_t kRxeVendor = 0xffffff;
+
+struct Departure {
+  std::uint32_t vendor;
+  const char* specified;
+  const char* done;
+};
+
+inline constexpr Departure kOneStatusForLocalErrors{
+    kRxeVendor,
+    "IBTA 11.6.2: LOC_PROT_ERR where memory is not what a key says, LOC_LEN_ERR where a length is "
+    "wrong",
+    "LOC_QP_OP_ERR, of a request and of a receive"};
+inline constexpr Departure kOneStatusForRefusals{
+    kRxeVendor,
+    "IBTA 9.7.5.2.8: a message longer than its receive is an invalid request, REM_INV_REQ_ERR",
+    "REM_OP_ERR, as for any receive that fails"};
+inline constexpr Departure kNoEventsOfResponders{
+    kRxeVendor,
+    "IBTA 11.6.3.2: a responder that refuses a request tells of it by QP_ACCESS_ERR or QP_REQ_ERR",
+    "no event"};
+inline constexpr Departure kUsesTheReceiveOfARefusedWrite{
+    kRxeVendor, "IBTA 9.9.3, 10.3.1: a receive that no message used is flushed, WR_FLUSH_ERR",
+    "of one packet with immediate data, whose key is refused, the receive ends in REM_ACCESS_ERR"};
+inline constexpr Departure kNoLastReceiveEvent{
+    kRxeVendor,
+    "IBTA 11.6.3.2: LAST_WQE_REACHED when a queue pair in error will take no more shared receives",
+    "no event"};
+inline constexpr Departure kTellsOfEveryDrain{
+    kRxeVendor, "IBTA 10.3.1.5: SQ_DRAINED when that was asked for", "SQ_DRAINED always"};
+inline constexpr Departure kNoSendQueueError{
+    kRxeVendor, "IBTA 10.3.1.6: a local error of an unreliable service stops its send queue (SQE)",
+    "it ends the queue pair (ERR)"};
+inline constexpr Departure kWindowsWithoutBounds{kRxeVendor,
+                                                 "IBTA 10.6.7.2.3: a window opens its own range",
+                                                 "a window of type 1 opens the whole region"};
+inline constexpr Departure kNoAlternatePaths{
+    kRxeVendor, "IBTA 17.2.8: a device with AUTO_PATH_MIG takes an alternate path",
+    "says AUTO_PATH_MIG; the kernel takes none on Ethernet"};
+
+inline constexpr Departure kFreesSlotsEarly{
+    kRxeVendor,
+    "IBTA 10.8.5.1: a request keeps its place in the queue until its completion is polled",
+    "until its completion is written"};
+inline constexpr Departure kNoNewPathOfConnectionsWithoutAnswers{
+    kRxeVendor, "IBTA table 91: a drained UC queue pair takes a new path",
+    "EINVAL: the kernel adds the path's port to the request, which its own table does not have "
+    "there"};
+
+/// Empty, or the reason to skip.
+std::string departs(std::uint32_t vendor, const Departure& departure);
+
+/// Whether `seen` is the status that is specified, or the word that this vendor's driver has for
+/// it.
+bool is_status(std::uint32_t vendor, ibv_wc_status seen, ibv_wc_status specified);
+
+}  // namespace verbatim::harness
