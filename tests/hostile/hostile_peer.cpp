@@ -21,6 +21,7 @@
 #include "providers/shm/fabric/wake_socket.hpp"
 #include "tests/fuzz/liar.hpp"
 #include "tests/hostile/orders.hpp"
+#include "tests/hostile/xrc_liar.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/role.hpp"
 
@@ -113,6 +114,7 @@ class HostilePeer {
   /// A new identity, which the victim will meet.
   void become_somebody() {
     liars_.clear();
+    xrc_.reset();
     for (int tries = 0;; ++tries) {
       VBT_HOLDS(tries < 100);
       victim_.emplace();
@@ -136,6 +138,8 @@ class HostilePeer {
       liars_.push_back(std::make_unique<Liar>(*stranger_, i, target));
       liars_[i]->be_ready();
     }
+    xrc_.emplace(*stranger_, order_.victim, VictimView{victim_->segment, victim_->bytes});
+    xrc_->be_honest();
   }
 
   /// Ours and the honest one's, whom the victim may not have met yet.
@@ -165,6 +169,10 @@ class HostilePeer {
     }
     if (round % 256 == 0)
       for (auto& liar : liars_) liar->record().active.store(0);
+    if (round % 64 == 0) {
+      xrc_->be_honest();
+      knock_at(xrc_->queue_to_knock_at());
+    }
     if (round % 16 == 0) hear();
   }
 
@@ -246,9 +254,22 @@ class HostilePeer {
         if (below(8) == 0) become_somebody();
         return;
       default:
-        lie();
+        if (below(2) == 0)
+          lie();
+        else
+          lie_of_xrc();
         return;
     }
+  }
+  void lie_of_xrc() {
+    unsigned char bytes[64];
+    for (auto& byte : bytes) byte = static_cast<unsigned char>(random_());
+    Input input(bytes);
+    if (xrc_->act(input)) knock_at(xrc_->queue_to_knock_at());
+  }
+  void knock_at(std::uint32_t index) {
+    victim_->doorbells->service.ring(index);
+    wake();
   }
 
   void lie() {
@@ -257,8 +278,7 @@ class HostilePeer {
     Input input(bytes);
     const std::uint32_t i = below(kQps);
     if (!liars_[i]->act(input)) return;
-    victim_->doorbells->service.ring(targets_[i].qpn % kQpnsPerBlock);
-    wake();
+    knock_at(targets_[i].qpn % kQpnsPerBlock);
   }
   void wake() {
     const char byte = 0;
@@ -392,6 +412,7 @@ class HostilePeer {
   std::optional<Stranger> stranger_;
   Target targets_[kQps];
   std::vector<std::unique_ptr<Liar>> liars_;
+  std::optional<XrcLiar> xrc_;
   std::uint64_t sessions_[kQps] = {};
   std::deque<UniqueFd> silent_;
   UniqueFd growing_{memfd_create("growing", MFD_CLOEXEC | MFD_ALLOW_SEALING)};

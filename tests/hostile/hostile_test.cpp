@@ -193,16 +193,24 @@ TEST_P(HostilePeerTest, HurtsNobodyButItself) {
   EXPECT_GE(report.connections, 8u);
   EXPECT_GE(report.completions, 1000u);
   EXPECT_GE(report.successes, kLeast);
+  EXPECT_GE(report.xrc_connections, 8u);
+  EXPECT_GE(report.xrc_completions, kLeast);
+  EXPECT_GE(report.xrc_sent, 1u);
+  EXPECT_GE(report.xrc_arrived, 1u);
   EXPECT_LE(report.descriptors_left, 0);
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(longest).count();
   RecordProperty("longest_exchange_ms", static_cast<int>(ms));
   std::printf(
       "%llu exchanges, the longest of %lld ms; %llu connections, %llu completions, %llu "
-      "of them successes\n",
+      "of them successes; XRC: %llu connections, %llu completions, %llu sent, %llu arrived\n",
       static_cast<unsigned long long>(exchanges), static_cast<long long>(ms),
       static_cast<unsigned long long>(report.connections),
       static_cast<unsigned long long>(report.completions),
-      static_cast<unsigned long long>(report.successes));
+      static_cast<unsigned long long>(report.successes),
+      static_cast<unsigned long long>(report.xrc_connections),
+      static_cast<unsigned long long>(report.xrc_completions),
+      static_cast<unsigned long long>(report.xrc_sent),
+      static_cast<unsigned long long>(report.xrc_arrived));
 
   if (LogWatch* watch = LogWatch::instance()) {
     const auto complaints = watch->complaints();

@@ -18,6 +18,7 @@
 #include "tests/fuzz/input.hpp"
 #include "tests/fuzz/liar.hpp"
 #include "tests/hostile/orders.hpp"
+#include "tests/hostile/xrc_front.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/handles.hpp"
 #include "tests/support/process_census.hpp"
@@ -67,6 +68,7 @@ class Front {
   }
 
   void tell(VictimFacts& facts) {
+    xrc_.tell(facts);
     for (std::uint32_t i = 0; i < kQps; ++i) facts.qpns[i] = lines_[i].qp->qp_num;
     constexpr std::uint64_t kPlaces[] = {0, kRemote, kSource, kForeign};
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -85,6 +87,7 @@ class Front {
         if (line.connected) use(line, random);
       }
       poll();
+      xrc_.turn(order, random);
       if (random() % 256 == 0) (void)ibv_req_notify_cq(cq_.get(), 0);
       if (random() % 64 == 0) judge();
     }
@@ -99,6 +102,7 @@ class Front {
       return !left;
     }));
     judge();
+    xrc_.finish(report);
     report.connections = connections_;
     report.completions = completions_;
     report.successes = successes_;
@@ -210,6 +214,7 @@ class Front {
       VBT_HOLDS(memory_.untouched(piece * kPiece + kUsed, (piece + 1) * kPiece));
     VBT_HOLDS(memory_.untouched(kPieces * kPiece, kRemote));
     VBT_HOLDS(memory_.untouched(kRemote + kRegion, memory_.bytes()));
+    xrc_.judge();
   }
 
   GuardedMemory memory_{(kPieces + 10) * kPiece};
@@ -218,6 +223,7 @@ class Front {
   CqHandle cq_;
   MrHandle mrs_[4];
   Line lines_[kQps];
+  XrcFront xrc_;
   std::uint64_t next_id_ = 1;
   std::uint64_t connections_ = 0;
   std::uint64_t completions_ = 0;

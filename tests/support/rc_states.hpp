@@ -47,6 +47,8 @@ inline int modify_rc(ibv_qp* qp, ibv_qp_state state, const RcWay& way = {}) {
   if (state == IBV_QPS_RTR)
     mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  if (state == IBV_QPS_RTR && qp->qp_type == IBV_QPT_XRC_SEND)  // answers nothing
+    mask &= ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   if (state == IBV_QPS_RTS)
     mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
             IBV_QP_MAX_QP_RD_ATOMIC;
