@@ -15,9 +15,7 @@ namespace {
 int start_stamped_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
   return start_poll_fast<true, false>(Cq::from(cq), attr);
 }
-int next_stamped_poll(ibv_cq_ex* cq) noexcept {
-  return next_poll_fast(Cq::from(cq), look_again<true>);
-}
+int next_stamped_poll(ibv_cq_ex* cq) noexcept { return next_poll_fast(Cq::from(cq), go_on<true>); }
 
 const ibv_wc& seen(ibv_cq_ex* cq) noexcept {
   return *Cq::from(cq).cursor.at.load(std::memory_order_relaxed);

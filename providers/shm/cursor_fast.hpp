@@ -77,13 +77,25 @@ template <bool kStamped>
   return 0;
 }
 
-/// `again` does look_again(), left to by a jump, so that a step along what was taken needs no
-/// registers of its own.
+/// The same, when some that were taken may be left.
+template <bool kStamped>
+[[gnu::always_inline]] inline int go_on(Cq& cq) noexcept {
+  return step_cursor(cq) ? 0 : look_again<kStamped>(cq);
+}
+
+/// `again` does go_on(), left to by a jump, so that a step along what was taken needs no registers
+/// of its own.
 template <class Again>
 [[gnu::always_inline]] inline int next_poll_fast(Cq& cq, Again again) noexcept {
-  if (step_cursor(cq)) [[likely]]
-    return 0;
-  return again(cq);
+  Cq::Cursor& cursor = cq.cursor;
+  ibv_wc* const at = cursor.at.load(std::memory_order_relaxed);
+  if (at == cursor.last.load(std::memory_order_relaxed) ||
+      cursor.marked.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return again(cq);
+  cursor.at.store(at + 1, std::memory_order_relaxed);
+  cq.extended.status = at[1].status;
+  cq.extended.wr_id = at[1].wr_id;
+  return 0;
 }
 
 /// kAlone: the program has said that one thread at a time uses the queue.

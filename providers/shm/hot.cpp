@@ -45,7 +45,7 @@ template <bool kDomain>
   return complete_more<kDomain>(qp);
 }
 
-[[gnu::noinline]] int next_round(Cq& cq) noexcept { return look_again<false>(cq); }
+[[gnu::noinline]] int next_round(Cq& cq) noexcept { return go_on<false>(cq); }
 
 }  // namespace
 
@@ -64,19 +64,25 @@ int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept {
   return poll_cq_fast(Cq::from(cq), entries, wc);
 }
 
-int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
+[[gnu::aligned(kCacheLine)]] int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
   return start_poll_fast<false, false>(Cq::from(cq), attr);
 }
 
-int start_poll_alone(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
+[[gnu::aligned(kCacheLine)]] int start_poll_alone(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
   return start_poll_fast<false, true>(Cq::from(cq), attr);
 }
 
-int next_poll(ibv_cq_ex* cq) noexcept { return next_poll_fast(Cq::from(cq), next_round); }
+[[gnu::aligned(kCacheLine)]] int next_poll(ibv_cq_ex* cq) noexcept {
+  return next_poll_fast(Cq::from(cq), next_round);
+}
 
-void end_poll(ibv_cq_ex* cq) noexcept { end_poll_fast<false>(Cq::from(cq)); }
+[[gnu::aligned(kCacheLine)]] void end_poll(ibv_cq_ex* cq) noexcept {
+  end_poll_fast<false>(Cq::from(cq));
+}
 
-void end_poll_alone(ibv_cq_ex* cq) noexcept { end_poll_fast<true>(Cq::from(cq)); }
+[[gnu::aligned(kCacheLine)]] void end_poll_alone(ibv_cq_ex* cq) noexcept {
+  end_poll_fast<true>(Cq::from(cq));
+}
 
 [[gnu::aligned(kCacheLine)]] void wr_start(ibv_qp_ex* qp) noexcept {
   PostLock<false>::keep(Qp::from(qp));
@@ -92,6 +98,43 @@ void end_poll_alone(ibv_cq_ex* cq) noexcept { end_poll_fast<true>(Cq::from(cq));
 
 [[gnu::aligned(kCacheLine)]] int wr_complete_in_domain(ibv_qp_ex* qp) noexcept {
   return complete<true>(Qp::from(qp));
+}
+
+int take_run(Qp& qp, int room, ibv_wc* wc) noexcept {
+  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
+  const std::uint64_t posted = qp.rq_tail.load(std::memory_order_acquire) - first;
+  const auto most = static_cast<std::uint64_t>(room);
+  const std::uint64_t end = first + (posted < most ? posted : most);
+  const std::uint64_t mask = (std::uint64_t{1} << qp.rx_log) - 1;
+  const KeyHolder keys = qp.keys();
+  std::uint64_t received = 0;
+  std::uint64_t index = first;
+  for (; index != end; ++index, ++wc) {
+    const Slot& slot = qp.rx_ring[index & mask];
+    // Pairs with the release in Sends::put().
+    const std::uint64_t h = slot.header.load(std::memory_order_acquire);
+    if (!header::is_simple_of(h, static_cast<std::uint32_t>(index >> qp.rx_log) + 1) ||
+        qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session)
+      break;
+    const std::uint32_t bytes = header::inline_length(h);
+    if (bytes > Slot::kInlineBytes) [[unlikely]]
+      break;
+    const std::uint64_t at = qp.rq.at(index);
+    if (bytes != 0) {
+      const ReceiveSge& sge = qp.rq.sges[at * qp.rq.max_sge];
+      unsigned char* to;
+      if (bytes > sge.length || !find_local_bytes(keys, sge.lkey, sge.address, bytes,
+                                                  IBV_ACCESS_LOCAL_WRITE, to)) [[unlikely]]
+        break;
+      copy_small(to, slot.data, bytes);
+    }
+    fill_receive(*wc, qp, qp.rq.wr_ids[at], bytes, h);
+    received += bytes;
+  }
+  if (index == first) return 0;
+  count_received(qp, received);
+  finish_receive(qp, index - 1);
+  return static_cast<int>(index - first);
 }
 
 void take_send_lock_slowly(Qp& qp) noexcept { SendLock(qp, SendLock::As::kUser).keep(); }

@@ -23,6 +23,10 @@ enum class Taken {
 
 /// Everything but a message that lies whole in its slot for one SGE of a receive of our own.
 [[gnu::noinline]] Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept;
+/// Takes messages that lie whole in their slots, each for one SGE of a receive of our own, one
+/// after the other: what they need stays in registers, and they are consumed together. Returns how
+/// many; what is beyond it is take_message()'s. REQUIRES: the receive CQ's lock, a ring.
+[[gnu::noinline]] int take_run(Qp& qp, int room, ibv_wc* wc) noexcept;
 /// First receive, wrong state, bad keys, several SGEs. The receive lock is held.
 [[gnu::cold, gnu::noinline]] int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept;
 

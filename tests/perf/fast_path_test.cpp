@@ -186,7 +186,7 @@ struct Step {
 };
 constexpr Step kSteps[] = {{"post_recv", 138, 0},
                            {"post_send, SEND 8 B inline", 130, 1},
-                           {"poll_cq, one received", 300, 0},
+                           {"poll_cq, one received", 280, 0},
                            {"poll_cq, nothing", 60, 0},
                            {"post_send, WRITE 8 B inline", 112, 1},
                            {"post_send, WRITE 8 B inline, signaled", 182, 1},
@@ -194,7 +194,7 @@ constexpr Step kSteps[] = {{"post_recv", 138, 0},
                            {"post_recv in a domain", 138, 0},
                            {"ibv_wr_*, SEND 8 B, in a domain", 226, 0, 4},
                            // With a look for the one after it, which poll_cq was not asked for.
-                           {"start and end_poll, one received, in a domain", 380, 0, 2},
+                           {"start and end_poll, one received, in a domain", 384, 0, 2},
                            {"ibv_wr_*, WRITE 8 B inline, signaled, in a domain", 224, 0, 4},
                            {"start and end_poll, one sent, in a domain", 220, 0, 2}};
 

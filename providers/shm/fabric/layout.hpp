@@ -203,6 +203,10 @@ constexpr SlotKind kind(std::uint64_t h) { return static_cast<SlotKind>((h >> 16
 constexpr bool invalidates(std::uint64_t h) { return ((h >> 19) & 1) != 0; }
 /// kInline, and ends no key.
 constexpr bool is_simple(std::uint64_t h) { return ((h >> 16) & 0xf) == 0; }
+/// The same, and of that lap: they stand side by side.
+constexpr bool is_simple_of(std::uint64_t h, std::uint32_t lap) {
+  return (h & 0xfffff) == (lap & 0xffff);
+}
 constexpr std::uint32_t flags(std::uint64_t h) { return static_cast<std::uint32_t>(h >> 20) & 0xf; }
 constexpr std::uint32_t inline_length(std::uint64_t h) {
   return static_cast<std::uint32_t>(h >> 24) & 0x7f;
