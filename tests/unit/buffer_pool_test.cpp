@@ -283,6 +283,35 @@ TEST_F(Pool, WhatOtherThreadsKeepIsFound) {
   EXPECT_EQ(vbt_destroy_pool(pool), 0);
 }
 
+TEST_F(Pool, ServesMoreThreadsThanItHasCachesFor) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "half a minute, for a path on which every step is locked";
+#endif
+  constexpr unsigned kThreads = kMaxThreadNumbers + 50;
+  vbt_pool* const pool = make_pool(64, 2 * kThreads);
+  ASSERT_NE(pool, nullptr);
+  std::barrier all(kThreads);
+  std::atomic<unsigned> misses{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      all.arrive_and_wait();
+      for (int round = 0; round < 5; ++round) {
+        void* const one = vbt_pool_alloc(pool);
+        void* const two = vbt_pool_alloc(pool);
+        if (one == nullptr || two == nullptr) ++misses;
+        EXPECT_EQ(vbt_pool_free(pool, one), 0);
+        EXPECT_EQ(vbt_pool_free(pool, two), 0);
+      }
+      all.arrive_and_wait();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(misses, 0u);
+  EXPECT_EQ(facts_of(pool).out, 0u);
+  EXPECT_EQ(vbt_destroy_pool(pool), 0);
+}
+
 // All shares together are the whole pool, so whenever a thread asks there is a buffer, somewhere.
 TEST_F(Pool, EachThreadGetsItsShareAtAnyTime) {
   constexpr unsigned kThreads = 4;
