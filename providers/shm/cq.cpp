@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "providers/shm/channel.hpp"
 #include "providers/shm/context.hpp"
 #include "providers/shm/cursor.hpp"
 #include "providers/shm/domain.hpp"
@@ -174,7 +175,7 @@ int modify_cq(verbatim::Cq&, const ibv_modify_cq_attr&) noexcept {
 }
 
 void fire_locked(Cq& cq, bool solicited) noexcept {
-  const std::uint32_t armed = cq.armed->load(std::memory_order_relaxed);
+  const std::uint32_t armed = CqRecord::kind(cq.armed->load(std::memory_order_relaxed));
   if (armed == CqRecord::kIdle || (armed == CqRecord::kArmedSolicited && !solicited)) return;
   cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
   if (cq.plain.channel != nullptr)
@@ -184,10 +185,17 @@ void fire_locked(Cq& cq, bool solicited) noexcept {
 int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
   Cq& cq = Cq::from(handle);
   DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
-  const std::uint32_t wanted = solicited_only != 0 ? CqRecord::kArmedSolicited : CqRecord::kArmed;
   // Armed for all stays so: a solicited-only request on top of it asks for less.
-  if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kArmed)
-    cq.armed->store(wanted, std::memory_order_seq_cst);
+  const bool for_all =
+      solicited_only == 0 ||
+      CqRecord::kind(cq.armed->load(std::memory_order_relaxed)) == CqRecord::kArmed;
+  const std::uint32_t channel =
+      cq.plain.channel != nullptr
+          ? static_cast<Channel&>(CompChannel::from(cq.plain.channel)).shown_record()
+          : 0;
+  cq.armed->store(
+      (for_all ? CqRecord::kArmed : CqRecord::kArmedSolicited) | channel << CqRecord::kKindBits,
+      std::memory_order_seq_cst);
   cq.event_mode = kEventModePolls;
   // A sender must ring to see the armed word; those who are polled do not, so nobody is polled now.
   cool_all(cq);

@@ -3,6 +3,7 @@
 // The data path as the C slots call it; the bodies are in *_fast.hpp.
 #include "providers/shm/hot.hpp"
 
+#include "providers/shm/channel.hpp"
 #include "providers/shm/cursor_fast.hpp"
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive_fast.hpp"
@@ -187,10 +188,12 @@ void ring_peer(Qp& qp, bool solicited) noexcept {
   Doorbells& doorbells = qp.peer->segment.doorbells();
   doorbells.cqs[cq].ring(peek(qp.remote->cq_bit));
   // The ring is a full fence: either we see the CQ armed, or whoever arms it sees the bit.
-  const std::uint32_t armed = qp.peer->segment.cqs()[cq].armed.load(std::memory_order_seq_cst);
+  const std::uint32_t word = qp.peer->segment.cqs()[cq].armed.load(std::memory_order_seq_cst);
+  const std::uint32_t armed = CqRecord::kind(word);
   if (armed == CqRecord::kArmed || (armed == CqRecord::kArmedSolicited && solicited)) {
     doorbells.cq_wake.ring(cq);
-    qp.peer->wake_service();
+    if (!wake_sleeper(qp.peer->segment.live_head(), CqRecord::channel(word)))
+      qp.peer->wake_service();
   }
 }
 

@@ -3,6 +3,7 @@
 // What shm can do, on one screen. A slot that is not named here answers EOPNOTSUPP.
 #include "runtime/verbs/provider.hpp"
 
+#include "providers/shm/channel.hpp"
 #include "providers/shm/context.hpp"
 #include "providers/shm/cq.hpp"
 #include "providers/shm/cursor.hpp"
@@ -18,12 +19,11 @@
 #include "providers/shm/windows.hpp"
 #include "providers/shm/xrc_queue.hpp"
 #include "providers/shm/xrc_target.hpp"
-#include "runtime/verbs/software/soft_channel.hpp"
 
 namespace verbatim::shm {
 namespace {
 
-struct Shm : SoftChannelVerbs {
+struct Shm {
   static constexpr const char* kName = "shm";
   using Context = shm::Context;
   using Mr = shm::Mr;
@@ -63,6 +63,9 @@ struct Shm : SoftChannelVerbs {
   static constexpr auto create_ah = shm::create_ah;
   static constexpr auto destroy_ah = shm::destroy_ah;
 
+  static constexpr auto create_comp_channel = shm::create_comp_channel;
+  static constexpr auto destroy_comp_channel = shm::destroy_comp_channel;
+  static constexpr auto get_cq_event = shm::get_cq_event;
   static constexpr auto create_cq = shm::create_cq;
   static constexpr auto resize_cq = shm::resize_cq;
   static constexpr auto modify_cq = shm::modify_cq;

@@ -162,7 +162,7 @@ void wake_cq(std::uint32_t number) noexcept {
   Cq* cq = number < kMaxCqs ? live.cqs[number] : nullptr;
   if (cq == nullptr) return;
   LockGuard<BiasedLock> lock(cq->lock);
-  const std::uint32_t armed = cq->armed->load(std::memory_order_seq_cst);
+  const std::uint32_t armed = CqRecord::kind(cq->armed->load(std::memory_order_seq_cst));
   if (armed != CqRecord::kIdle && has_announced(*cq, armed == CqRecord::kArmedSolicited))
     fire_locked(*cq, true);
 }

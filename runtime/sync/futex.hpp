@@ -26,11 +26,38 @@ inline int futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
   return errno == EAGAIN ? 0 : errno;
 }
 
-/// Wakes up to `count` sleepers of futex_wait on `word`.
-inline void futex_wake(std::atomic<std::uint32_t>& word, int count = INT_MAX,
-                       bool shared = false) noexcept {
+/// Sleeps until somebody wakes `ours`, of this process alone, or `shown`, in memory that others
+/// map; not if one of them does not hold what is expected. Answers as futex_wait; ENOSYS before
+/// Linux 5.16. What a stranger does to one of them (he may requeue its sleepers) leaves the other.
+inline int futex_wait_on_two(std::atomic<std::uint32_t>& ours, std::uint32_t expected,
+                             std::atomic<std::uint32_t>& shown,
+                             std::uint32_t expected_shown) noexcept {
+  struct Word {  // futex_waitv, its number and its FUTEX_32, which older headers lack
+    std::uint64_t value;
+    std::uint64_t address;
+    std::uint32_t flags;
+    std::uint32_t reserved;
+  };
+#if defined(SYS_futex_waitv)
+  constexpr long kCall = SYS_futex_waitv;
+#else
+  constexpr long kCall = 449;
+#endif
+  constexpr std::uint32_t kOfFourBytes = 2;
+  const Word words[] = {
+      {expected, reinterpret_cast<std::uintptr_t>(&ours), kOfFourBytes | FUTEX_PRIVATE_FLAG, 0},
+      {expected_shown, reinterpret_cast<std::uintptr_t>(&shown), kOfFourBytes, 0}};
+  if (::syscall(kCall, words, 2, 0, nullptr, 0) >= 0) return 0;
+  return errno == EAGAIN ? 0 : errno;
+}
+
+/// Wakes up to `count` sleepers of futex_wait on `word`, and says how many. Shared memory may be
+/// mapped for reading alone.
+inline int futex_wake(const std::atomic<std::uint32_t>& word, int count = INT_MAX,
+                      bool shared = false) noexcept {
   const int operation = shared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE;
-  ::syscall(SYS_futex, &word, operation, count, nullptr, nullptr, 0);
+  const long woken = ::syscall(SYS_futex, &word, operation, count, nullptr, nullptr, 0);
+  return woken > 0 ? static_cast<int>(woken) : 0;
 }
 
 }  // namespace verbatim

@@ -29,7 +29,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
-inline constexpr std::uint32_t kLayoutVersion = 4;
+inline constexpr std::uint32_t kLayoutVersion = 5;
 
 /// Queue pair numbers are unique on the host: a process claims blocks of 4096 of the 24-bit space.
 inline constexpr std::uint32_t kQpnBlockBits = 12;
@@ -43,8 +43,18 @@ inline constexpr std::uint32_t kMaxRegions = 1u << kRegionIndexBits;
 inline constexpr std::uint32_t kMaxQps = kMaxBlocksPerProcess * kQpnsPerBlock;
 inline constexpr std::uint32_t kMaxCqs = 4096;
 
+/// Completion channels whose sleepers peers wake themselves; those beyond are woken by their own
+/// service thread.
+inline constexpr std::uint32_t kMaxChannels = 256;
+
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+/// A completion channel, for senders that found a CQ of it armed. Peers write nothing here: whom
+/// they wake by futex(2) sleeps, or else nobody was woken and the service thread is.
+struct ChannelRecord {
+  std::atomic<std::uint32_t> bed;  ///< never changes: threads in ibv_get_cq_event sleep on it
+};
 
 struct SegmentHeader {
   std::uint64_t magic;
@@ -76,6 +86,7 @@ struct SegmentHeader {
   /// qpn >> 12 of each block; QP `n` of block `blocks[k]` has the table index k * 4096 + (qpn &
   /// 4095).
   std::atomic<std::uint32_t> blocks[kMaxBlocksPerProcess];
+  alignas(kCacheLine) ChannelRecord channels[kMaxChannels];
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 
@@ -230,7 +241,7 @@ constexpr std::uint32_t log(std::uint64_t w) { return static_cast<std::uint32_t>
 /// What a queue pair's attention word asks of those who send to it.
 enum Attention : std::uint32_t {
   kPolled = 0,   ///< its ring is polled directly: the message alone is enough
-  kDoorbell = 1  ///< set the doorbell bit, and wake the service thread if the CQ is armed
+  kDoorbell = 1  ///< set the doorbell bit, and wake who waits if the CQ is armed
 };
 
 /// Work for the service thread of the peer that owns the target memory (tier D), one at a time per
@@ -359,6 +370,18 @@ struct DoorbellBlock {
     words[bit >> 6].fetch_or(std::uint64_t{1} << (bit & 63), std::memory_order_seq_cst);
     summary.fetch_or(std::uint64_t{1} << (bit >> 6), std::memory_order_seq_cst);
   }
+  /// Takes all bits and calls f with each. A bit set meanwhile is found by the next call: whoever
+  /// sets one wakes somebody after it.
+  template <class F>
+  void drain(F f) noexcept {
+    std::uint64_t groups = summary.exchange(0, std::memory_order_seq_cst);
+    for (; groups != 0; groups &= groups - 1) {
+      const auto w = static_cast<std::uint32_t>(__builtin_ctzll(groups));
+      std::uint64_t word = words[w].exchange(0, std::memory_order_seq_cst);
+      for (; word != 0; word &= word - 1)
+        f(w * 64 + static_cast<std::uint32_t>(__builtin_ctzll(word)));
+    }
+  }
 };
 static_assert(sizeof(DoorbellBlock) == 9 * kCacheLine);
 
@@ -372,7 +395,13 @@ struct Doorbells {
 /// A CQ's armed word, read by senders after they rang its doorbell.
 struct CqRecord {
   static constexpr std::uint32_t kIdle = 0, kArmed = 1, kArmedSolicited = 2;
+  /// One of these, and while it is not idle where its channel's record stands.
   std::atomic<std::uint32_t> armed;
+
+  static constexpr std::uint32_t kKindBits = 8;
+  static constexpr std::uint32_t kind(std::uint32_t word) { return word & 0xff; }
+  /// Number + 1; 0: nobody sleeps there.
+  static constexpr std::uint32_t channel(std::uint32_t word) { return word >> kKindBits; }
 };
 
 }  // namespace verbatim::shm

@@ -19,19 +19,6 @@ constexpr int kEventsPerWake = 32;
 constexpr std::size_t kStackBytes = 256u << 10;
 constexpr std::uint32_t kSweepsPerSecond = 20;
 
-/// Takes all bits of a block and calls f with each. A bit set meanwhile is found by the next call:
-/// whoever sets one wakes us after it.
-template <class F>
-void drain(DoorbellBlock& block, F f) noexcept {
-  std::uint64_t summary = block.summary.exchange(0, std::memory_order_seq_cst);
-  for (; summary != 0; summary &= summary - 1) {
-    const auto w = static_cast<std::uint32_t>(__builtin_ctzll(summary));
-    std::uint64_t word = block.words[w].exchange(0, std::memory_order_seq_cst);
-    for (; word != 0; word &= word - 1)
-      f(w * 64 + static_cast<std::uint32_t>(__builtin_ctzll(word)));
-  }
-}
-
 }  // namespace
 
 int Service::start() noexcept {
@@ -157,12 +144,12 @@ void Service::on_wake() noexcept {
 void Service::drain_doorbells() noexcept {
   Doorbells& doorbells = around_.segment.doorbells();
   const ServiceHooks& hooks = around_.hooks;
-  drain(doorbells.service, [&](std::uint32_t bit) {
+  doorbells.service.drain([&](std::uint32_t bit) {
     if (!hooks.request(bit)) return;
     doorbells.service.ring(bit);
     wake();
   });
-  drain(doorbells.cq_wake, [&hooks](std::uint32_t cq) { hooks.cq_wake(cq); });
+  doorbells.cq_wake.drain([&hooks](std::uint32_t cq) { hooks.cq_wake(cq); });
 }
 
 int Service::run_due() noexcept {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The body of event_gate.hpp. The descriptor is an eventfd that holds 1 or nothing.
+//
+// It is written and read under the mutex, and by syscall(2): write(2) and read(2) are cancellation
+// points, and a thread that ends there keeps the mutex for ever.
 #include "runtime/verbs/software/event_gate.hpp"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,22 +16,9 @@
 
 #include "runtime/base/log.hpp"
 #include "runtime/sync/futex.hpp"
+#include "runtime/sync/spin_lock.hpp"
 
 namespace verbatim {
-namespace {
-
-/// read(2), for which this wait stands, is a cancellation point: programs end their event threads
-/// by pthread_cancel. The bare system call is none, so cancellation may strike anywhere within it;
-/// no lock is held there.
-int cancellable_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen) noexcept {
-  int before = 0;
-  ::pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
-  const int error = futex_wait(word, seen);
-  ::pthread_setcanceltype(before, nullptr);
-  return error;
-}
-
-}  // namespace
 
 int EventGate::open() noexcept {
   const int fd = ::eventfd(0, EFD_CLOEXEC);
@@ -41,40 +32,99 @@ int EventGate::open() noexcept {
   return 0;
 }
 
-void EventGate::announce_and_unlock(bool was_empty) noexcept {
-  if (was_empty) {
-    // Under the mutex: written after it, a reader could have emptied the queue before, and the
-    // descriptor would stay readable with nothing behind it.
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(fd_.get(), &one, sizeof one);
+bool EventGate::let_others_wake(std::atomic<std::uint32_t>& bed,
+                                void (*pass_on)() noexcept) noexcept {
+  bed.store(0, std::memory_order_relaxed);
+  static constinit std::atomic<bool> possible{true};
+  if (!possible.load(std::memory_order_relaxed)) return false;
+  // Neither word holds what is expected, so this does not sleep.
+  const std::uint32_t other = ~arrivals_.load(std::memory_order_relaxed);
+  if (futex_wait_on_two(arrivals_, other, bed, ~0u) != 0) {
+    possible.store(false, std::memory_order_relaxed);  // valgrind warns of each try
+    return false;
   }
+  bed_ = &bed;
+  pass_on_ = pass_on;
+  return true;
+}
+
+void EventGate::make_readable_locked() noexcept {
+  // Under the mutex: written after it, a reader could have emptied the queue before, and the
+  // descriptor would stay readable with nothing behind it.
+  const std::uint64_t one = 1;
+  (void)::syscall(SYS_write, fd_.get(), &one, sizeof one);
+  is_readable_ = true;
+}
+
+void EventGate::announce_and_unlock() noexcept {
+  const bool is_for_others = collectors_ == 0;
+  if (is_for_others && !is_readable_) make_readable_locked();
   arrivals_.fetch_add(1, std::memory_order_relaxed);
-  const bool somebody_sleeps = sleepers_ != 0;
+  const bool somebody_sleeps = is_for_others && sleepers_.load(std::memory_order_relaxed) != 0;
+  // Whoever takes the event may end the gate: from here on only the address of the word is used.
+  std::atomic<std::uint32_t>& word = arrivals_;
   mutex_.unlock();
-  if (somebody_sleeps) futex_wake(arrivals_, 1);
+  if (somebody_sleeps) (void)futex_wake(word, 1);
 }
 
 void EventGate::became_empty_locked() noexcept {
+  if (!is_readable_) return;
   // It holds 1, so this does not block, whatever the flags are.
   std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(fd_.get(), &count, sizeof count);
+  (void)::syscall(SYS_read, fd_.get(), &count, sizeof count);
+  is_readable_ = false;
+}
+
+void EventGate::begin_collecting() noexcept {
+  const LockGuard guard(mutex_);
+  ++collectors_;
+}
+
+void EventGate::end_collecting_locked(bool empty) noexcept {
+  // Another who collects takes one as well, and comes here.
+  if (--collectors_ != 0 || empty) return;
+  if (!is_readable_) make_readable_locked();
+  if (sleepers_.load(std::memory_order_relaxed) != 0) (void)futex_wake(arrivals_);
 }
 
 int EventGate::wait_and_unlock() noexcept {
   const int flags = ::fcntl(fd_.get(), F_GETFL);
   if (flags < 0 || (flags & O_NONBLOCK) != 0) {
+    is_slept_at_.store(false, std::memory_order_relaxed);
     mutex_.unlock();
     return flags < 0 ? errno : EAGAIN;
   }
   // An arrival after this mutex is released changes the word, and the sleep does not begin.
   const std::uint32_t seen = arrivals_.load(std::memory_order_relaxed);
-  ++sleepers_;
+  sleepers_.fetch_add(1, std::memory_order_relaxed);
+  is_slept_at_.store(bed_ != nullptr, std::memory_order_relaxed);
   mutex_.unlock();
-  const int error = cancellable_wait(arrivals_, seen);
-  mutex_.lock();
-  --sleepers_;
-  mutex_.unlock();
+  return sleep(seen);
+}
+
+/// read(2), for which this stands, is a cancellation point: programs end their event threads by
+/// pthread_cancel. The bare system call is none, so cancellation may strike anywhere within it; no
+/// lock is held there.
+int EventGate::sleep(std::uint32_t seen) noexcept {
+  int error = 0;
+  pthread_cleanup_push(
+      [](void* self) {
+        auto& gate = *static_cast<EventGate*>(self);
+        gate.leave_bed();
+        // Who has woken this thread counts on it to look.
+        if (gate.pass_on_ != nullptr) gate.pass_on_();
+      },
+      this);
+  int before = 0;
+  ::pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
+  error =
+      bed_ != nullptr ? futex_wait_on_two(arrivals_, seen, *bed_, 0) : futex_wait(arrivals_, seen);
+  ::pthread_setcanceltype(before, nullptr);
+  pthread_cleanup_pop(0);
+  leave_bed();
   return error;
 }
+
+void EventGate::leave_bed() noexcept { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
 
 }  // namespace verbatim

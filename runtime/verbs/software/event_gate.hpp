@@ -4,7 +4,11 @@
 // defaults; the queues are in soft_channel and soft_events.
 //
 // Invariant, under the mutex: the descriptor is readable exactly while the owner's queue is not
-// empty. The application may set O_NONBLOCK on it, and must not read it.
+// empty; while somebody collects (below) it may not be so yet. The application may set O_NONBLOCK
+// on it, and must not read it.
+//
+// Other processes may wake our sleepers, for something that they know of and that is not queued
+// yet: whoever wakes collects it.
 #pragma once
 
 #include <atomic>
@@ -19,23 +23,45 @@ class EventGate {
  public:
   /// 0 or errno (EMFILE, ENFILE, ENOMEM).
   [[nodiscard]] int open() noexcept;
+  /// Our sleepers sleep on `bed` as well, in memory of other processes too, who may wake them there
+  /// by futex(2). `pass_on` is called for a sleeper that is cancelled: it may have been woken, in
+  /// vain. False: that is not possible before Linux 5.16. REQUIRES: nobody sleeps.
+  [[nodiscard]] bool let_others_wake(std::atomic<std::uint32_t>& bed,
+                                     void (*pass_on)() noexcept) noexcept;
+  /// Others may find sleepers: who found nothing last slept, so the application does not poll().
+  [[nodiscard]] bool is_slept_at() const noexcept {
+    return is_slept_at_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   [[nodiscard]] Mutex& mutex() noexcept { return mutex_; }
 
   /// An event was queued. Ends the caller's critical section: waking is for after it.
-  void announce_and_unlock(bool was_empty) noexcept;
+  void announce_and_unlock() noexcept;
   /// The last event was taken.
   void became_empty_locked() noexcept;
+  /// Between these two the caller queues events of which it takes one itself: for that one neither
+  /// the descriptor nor a sleeper is troubled.
+  void begin_collecting() noexcept;
+  void end_collecting_locked(bool empty) noexcept;
   /// Nothing was queued: sleeps until something is, or says EAGAIN (O_NONBLOCK) or EINTR. Ends the
   /// caller's critical section; the caller looks again after 0.
   [[nodiscard]] int wait_and_unlock() noexcept;
 
  private:
+  void make_readable_locked() noexcept;
+  int sleep(std::uint32_t seen) noexcept;
+  void leave_bed() noexcept;
+
   UniqueFd fd_;
   Mutex mutex_;
-  std::atomic<std::uint32_t> arrivals_{0};  ///< written under the mutex; sleepers watch it
-  /// Under the mutex. A cancelled sleeper stays counted: that costs a needless wake, no more.
-  std::uint32_t sleepers_ = 0;
+  /// Written under the mutex; our own threads wake who sleeps on it.
+  std::atomic<std::uint32_t> arrivals_{0};
+  std::atomic<std::uint32_t> sleepers_{0};     ///< counted up under the mutex
+  std::atomic<std::uint32_t>* bed_ = nullptr;  ///< never changes: its address is what matters
+  std::atomic<bool> is_slept_at_{false};       ///< with bed_
+  void (*pass_on_)() noexcept = nullptr;
+  bool is_readable_ = false;      ///< under the mutex: the descriptor
+  std::uint32_t collectors_ = 0;  ///< under the mutex
 };
 
 }  // namespace verbatim

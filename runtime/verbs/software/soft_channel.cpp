@@ -3,6 +3,8 @@
 // them.
 #include "runtime/verbs/software/soft_channel.hpp"
 
+#include <pthread.h>
+
 #include <cerrno>
 #include <cstddef>
 
@@ -21,13 +23,25 @@ int SoftChannel::open() noexcept {
 
 void SoftChannel::notify(Cq& cq) noexcept {
   gate_.mutex().lock();
-  const bool was_empty = queue_.empty();
   if (cq.completion_events.waiting++ == 0) queue_.append(cq.completion_events);
-  gate_.announce_and_unlock(was_empty);
+  gate_.announce_and_unlock();
 }
 
-int SoftChannel::get(Cq** out) noexcept {
+bool SoftChannel::collect(const EventCollector* collector) noexcept {
+  if (collector == nullptr || !collector->is_due()) return false;
+  // Whoever is cancelled in here would keep locks that are not this channel's alone.
+  int before = 0;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  gate_.begin_collecting();
+  collector->collect();
+  ::pthread_setcancelstate(before, nullptr);
+  return true;
+}
+
+int SoftChannel::get(Cq** out, const EventCollector* collector) noexcept {
+  ::pthread_testcancel();  // as read(2) would, also when it does not wait
   for (;;) {
+    const bool collected = collect(collector);
     gate_.mutex().lock();
     if (EventLink* const link = queue_.take_first()) {
       --link->waiting;
@@ -35,10 +49,12 @@ int SoftChannel::get(Cq** out) noexcept {
       // To the end of the line: one busy CQ does not starve the others.
       if (link->waiting != 0) queue_.append(*link);
       if (queue_.empty()) gate_.became_empty_locked();
+      if (collected) gate_.end_collecting_locked(queue_.empty());
       gate_.mutex().unlock();
       *out = container_of<Cq>(link, offsetof(Cq, completion_events));
       return 0;
     }
+    if (collected) gate_.end_collecting_locked(true);
     if (const int error = gate_.wait_and_unlock()) return error;
   }
 }

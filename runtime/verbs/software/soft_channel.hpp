@@ -12,6 +12,14 @@
 
 namespace verbatim {
 
+/// What a provider knows and has not queued: a sleeper was woken for it, and does the rest in
+/// ibv_get_cq_event. collect() calls notify() for what there is, of any channel, under locks of the
+/// provider's that the application cannot hold.
+struct EventCollector {
+  bool (*is_due)() noexcept;  ///< cheap; no where others will notify
+  void (*collect)() noexcept;
+};
+
 class SoftChannel : public CompChannel {
  public:
   /// Makes the descriptor: 0 or errno.
@@ -20,13 +28,20 @@ class SoftChannel : public CompChannel {
   /// Queues one completion event of `cq`. REQUIRES: cq belongs to this channel and is not retired.
   void notify(Cq& cq) noexcept;
   /// The oldest event's CQ: 0, EAGAIN (O_NONBLOCK and empty) or EINTR.
-  [[nodiscard]] int get(Cq** out) noexcept;
+  [[nodiscard]] int get(Cq** out, const EventCollector* collector = nullptr) noexcept;
 
   /// For destroy_cq: forgets what was not fetched for `cq`, then waits until what was fetched is
   /// acknowledged. Does nothing for a CQ without a channel. No notify for it may follow.
   static void retire(Cq& cq) noexcept;
 
+ protected:
+  EventGate& gate() noexcept { return gate_; }
+  const EventGate& gate() const noexcept { return gate_; }
+
  private:
+  /// Whether it did so. Then the gate's collecting is to be ended.
+  bool collect(const EventCollector* collector) noexcept;
+
   EventGate gate_;
   EventList queue_;  ///< under the gate's mutex, as the links in it
 };

@@ -3,6 +3,8 @@
 // oldest lowest: no object has more than 8 types of its own, so 12 places are enough.
 #include "runtime/verbs/software/soft_events.hpp"
 
+#include <pthread.h>
+
 #include <cstddef>
 
 #include "runtime/base/container_of.hpp"
@@ -90,14 +92,14 @@ void SoftEvents::raise(const ibv_async_event& event) noexcept {
     gate_.mutex().unlock();
     return;
   }
-  const bool was_empty = queue_.empty();
   if (link.waiting == 0) queue_.append(link);
   link.kinds |= kind << (link.waiting * kBitsPerKind);
   ++link.waiting;
-  gate_.announce_and_unlock(was_empty);
+  gate_.announce_and_unlock();
 }
 
 int SoftEvents::get(ibv_async_event& out) noexcept {
+  ::pthread_testcancel();  // as read(2) would, also when it does not wait
   for (;;) {
     gate_.mutex().lock();
     if (EventLink* const link = queue_.first()) {

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/channel.hpp"
+
+#include <bit>
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/service_hooks.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/sync/futex.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// The records in use. A parent's stay so in a forked child, whose segment is another.
+constinit std::atomic<std::uint64_t> taken[kMaxChannels / 64] = {};
+
+/// Number + 1, or 0.
+std::uint32_t take_record() noexcept {
+  for (std::uint32_t w = 0; w < kMaxChannels / 64; ++w) {
+    std::uint64_t word = taken[w].load(std::memory_order_relaxed);
+    while (word != ~std::uint64_t{0}) {
+      const auto bit = static_cast<std::uint32_t>(std::countr_one(word));
+      if (taken[w].compare_exchange_weak(word, word | std::uint64_t{1} << bit,
+                                         std::memory_order_acquire, std::memory_order_relaxed))
+        return w * 64 + bit + 1;
+    }
+  }
+  return 0;
+}
+
+bool is_due() noexcept {
+  return Node::get().segment().doorbells().cq_wake.summary.load(std::memory_order_seq_cst) != 0;
+}
+
+void collect() noexcept { Node::get().segment().doorbells().cq_wake.drain(service_hooks.cq_wake); }
+
+constexpr EventCollector kCollector{is_due, collect};
+
+void pass_on() noexcept { Node::get().self().wake_service(); }
+
+}  // namespace
+
+Channel::~Channel() { give_record(); }
+
+void Channel::give_record() noexcept {
+  if (record_ == 0) return;
+  const std::uint32_t at = record_ - 1;
+  taken[at / 64].fetch_and(~(std::uint64_t{1} << (at % 64)), std::memory_order_release);
+  record_ = 0;
+}
+
+int Channel::open() noexcept {
+  if (const int error = SoftChannel::open(); error != 0) return error;
+  record_ = take_record();
+  if (record_ == 0) return 0;
+  ChannelRecord& shown = Node::get().segment().head().channels[record_ - 1];
+  if (!gate().let_others_wake(shown.bed, pass_on)) give_record();
+  return 0;
+}
+
+int create_comp_channel(verbatim::Context&, CompChannel** out) noexcept {
+  auto* const channel = make_nothrow<Channel>();
+  if (channel == nullptr) return ENOMEM;
+  if (const int error = channel->open(); error != 0) {
+    destroy_nothrow(channel);
+    return error;
+  }
+  *out = channel;
+  return 0;
+}
+
+int destroy_comp_channel(CompChannel& channel) noexcept {
+  destroy_nothrow(static_cast<Channel*>(&channel));
+  return 0;
+}
+
+int get_cq_event(CompChannel& channel, verbatim::Cq** out) noexcept {
+  return static_cast<Channel&>(channel).get(out, &kCollector);
+}
+
+bool wake_sleeper(const SegmentHeader& head, std::uint32_t record) noexcept {
+  if (record - 1 >= kMaxChannels) return false;  // 0 too
+  return futex_wake(head.channels[record - 1].bed, 1, true) != 0;
+}
+
+}  // namespace verbatim::shm
