@@ -11,6 +11,7 @@
 
 #include "providers/uverbs/discovery.hpp"
 #include "providers/uverbs/node.hpp"
+#include "providers/uverbs/pinned_memory.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/proc_text.hpp"
 
@@ -202,7 +203,10 @@ int open_context(Context& context, const kernel::DriverData& driver) noexcept {
   if (const int error = open_node(context.device, fd)) return error;
   context.channel.adopt(static_cast<UniqueFd&&>(fd));
   const int error = start_context(context, driver);
-  if (error == 0) warn_of_forks();
+  if (error == 0) {
+    warn_of_forks();
+    warn_of_low_memlock(context.device.plain.name);
+  }
   return error;
 }
 

@@ -25,22 +25,43 @@ bool belongs_to(const Driver& driver, const KernelDevice& device) noexcept {
 bool abi_fits(const Driver& driver, const KernelDevice& device) noexcept {
   if (device.abi >= driver.least_abi && device.abi <= driver.most_abi) return true;
   log_warn(
-      "driver does not support the kernel ABI of %s (supports %u to %u while the device has %u)",
+      "driver does not support the kernel ABI of %s (supports %u to %u while the device has %u): "
+      "build with a version of this library that does, or run another kernel",
       device.name, driver.least_abi, driver.most_abi, device.abi);
   return false;
 }
 
+bool node_exists(const Places& places, const KernelDevice& device,
+                 char (&path)[PATH_MAX]) noexcept {
+  const int length = std::snprintf(path, sizeof path, "%s/%s", places.nodes, device.uverbs);
+  if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) {
+    errno = ENAMETOOLONG;
+    return false;
+  }
+  struct stat status;
+  return ::stat(path, &status) == 0;
+}
+
 bool has_node(const Places& places, const KernelDevice& device) noexcept {
   char path[PATH_MAX];
-  const int length = std::snprintf(path, sizeof path, "%s/%s", places.nodes, device.uverbs);
-  if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) return false;
-  struct stat status;
-  if (::stat(path, &status) == 0) return true;
+  if (node_exists(places, device, path)) return true;
   log_info(
       "%s is left out: %s: %s (in a container: pass the device in; else: is udev running, and "
       "ib_uverbs loaded?)",
       device.name, path, std::strerror(errno));
   return false;
+}
+
+/// Tells the runtime whose it is, since other providers look at the same devices. One without a
+/// node is nobody's to use: a container sees those of its host.
+bool is_for(const Driver& driver, const Places& places, const KernelDevice& device,
+            DeviceSink& sink) noexcept {
+  char path[PATH_MAX];
+  const bool ours = belongs_to(driver, device);
+  if (!ours && !node_exists(places, device, path)) return false;
+  std::snprintf(path, sizeof path, "%s/class/infiniband_verbs/%s", places.sysfs, device.uverbs);
+  sink.saw(device.name, path, ours);
+  return ours;
 }
 
 int add_device(const Places& places, const KernelDevice& device, DeviceSink& sink) noexcept {
@@ -106,7 +127,8 @@ int add_devices(const Places& places, const Found& found, const Driver& driver,
                 DeviceSink& sink) noexcept {
   for (std::size_t i = 0; i < found.size(); ++i) {
     const KernelDevice& device = found[i];
-    if (!belongs_to(driver, device) || !abi_fits(driver, device) || !has_node(places, device)) {
+    if (!is_for(driver, places, device, sink) || !abi_fits(driver, device) ||
+        !has_node(places, device)) {
       continue;
     }
     if (const int error = add_device(places, device, sink)) return error;

@@ -32,8 +32,9 @@ int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, 
   request.pd_handle = pd.plain.handle;
   request.access_flags = access_for(context, access);
   ib_uverbs_reg_mr_resp reply{};
+  const Pinning pinning(addr, length, access);
   const int error = context.channel.command(IB_USER_VERBS_CMD_REG_MR, request, reply, driver);
-  if (error == ENOMEM) explain_pinning(length);
+  if (error != 0) pinning.explain(error);
   if (error == EINVAL && (access & IBV_ACCESS_ON_DEMAND) != 0 && !pages_on_demand(context)) {
     return EOPNOTSUPP;
   }
@@ -42,6 +43,7 @@ int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, 
   mr.plain.handle = reply.mr_handle;
   mr.plain.lkey = reply.lkey;
   mr.plain.rkey = reply.rkey;
+  mr.pinned = pinning.bytes();
   return 0;
 }
 
@@ -89,22 +91,26 @@ int rereg_mr(verbatim::Mr& mr, int flags, Pd* pd, void* addr, std::size_t length
   ib_uverbs_rereg_mr request{};
   request.mr_handle = mr.plain.handle;
   request.flags = static_cast<std::uint32_t>(flags);
-  if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
+  const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+  if (moves) {
     request.start = reinterpret_cast<std::uintptr_t>(addr);
     request.length = length;
     request.hca_va = request.start;
   }
   if (pd != nullptr) request.pd_handle = pd->plain.handle;
-  if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) {
+  const bool changes_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
+  if (changes_access) {
     request.access_flags = access_for(context, access);
   }
   ib_uverbs_rereg_mr_resp reply{};
+  const Pinning pinning(addr, moves ? length : 0, changes_access ? access : mr.access);
   const int error = context.channel.command(IB_USER_VERBS_CMD_REREG_MR, request, reply);
-  if (error == ENOMEM) explain_pinning(length);
+  if (error != 0) pinning.explain(error);
   // Drivers that cannot do it have no function for it, which the kernel calls ENOSYS or EOPNOTSUPP.
   if (error != 0) return error == ENOSYS ? EOPNOTSUPP : error;
   mr.plain.lkey = reply.lkey;
   mr.plain.rkey = reply.rkey;
+  if (moves) mr.pinned = pinning.bytes();
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "abi/kernel/netlink.hpp"
 #include "providers/uverbs/discovery.hpp"
 #include "providers/uverbs/node.hpp"
+#include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
 
 namespace verbatim::uverbs {
@@ -102,16 +103,33 @@ int ask_copy_on_fork(const NetlinkPort& port, bool& copies) noexcept {
   });
 }
 
+namespace {
+
+/// As libibverbs understands them: any value but "0".
+bool fork_safety_is_asked() noexcept {
+  for (const char* const name : {"RDMAV_FORK_SAFE", "IBV_FORK_SAFE"}) {
+    const char* const text = environment_text(name, 64);
+    if (text != nullptr && std::strcmp(text, "0") != 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void tell_of_forks() noexcept {
+  log_warn(
+      "%sthis kernel does not copy registered memory at a fork (Linux 5.12 does): after one, what "
+      "the device writes may no longer be seen; fork before the first registration only",
+      fork_safety_is_asked() ? "fork()-safety requested but init failed: " : "");
+}
+
 void warn_of_forks() noexcept {
   static constinit LogOnce once;
   if (!once.first()) return;
   NetlinkSocket socket;
   bool copies = false;
   if (socket.open() != 0 || ask_copy_on_fork(socket, copies) != 0 || copies) return;
-  log_warn(
-      "this kernel does not copy registered memory at a fork (Linux 5.12 does): after one, what "
-      "the "
-      "device writes may no longer be seen; fork before the first registration only");
+  tell_of_forks();
 }
 
 }  // namespace verbatim::uverbs

@@ -4,6 +4,7 @@
 //   class/infiniband/<ibdev>/{node_type,node_guid}
 #include <dirent.h>
 #include <limits.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -73,7 +74,10 @@ bool core_abi_is_known(const Places& places) noexcept {
   static constinit LogOnce unread;
   if (!read_proc_text(path, text, sizeof text)) {
     if (unread.first()) {
-      log_warn("couldn't read uverbs ABI version from %s: the kernel devices are left out", path);
+      log_warn(
+          "couldn't read uverbs ABI version from %s: the kernel devices are left out; 'modprobe "
+          "ib_uverbs', or mount all of /sys into the container",
+          path);
     }
     return false;
   }
@@ -82,10 +86,26 @@ bool core_abi_is_known(const Places& places) noexcept {
   static constinit LogOnce unknown;
   if (unknown.first()) {
     log_warn(
-        "kernel ABI version %lu doesn't match library version %lu: the kernel devices are left out",
+        "kernel ABI version %lu doesn't match library version %lu: the kernel devices are left "
+        "out; build with a newer version of this library, or run another kernel",
         version, kMostCoreAbi);
   }
   return false;
+}
+
+/// A tree that somebody chose (SYSFS_PATH) and that is not there is no machine without RDMA.
+void warn_of_missing_root(const Places& places) noexcept {
+  const int error = errno;
+  static constinit LogOnce once;
+  struct stat status;
+  if (::stat(places.sysfs, &status) != 0 && std::strcmp(places.sysfs, "/sys") != 0 &&
+      once.first()) {
+    log_warn(
+        "couldn't read uverbs ABI version from %s: %s: no kernel device is found; unset "
+        "SYSFS_PATH, or have it name a tree like /sys",
+        places.sysfs, std::strerror(errno));
+  }
+  errno = error;
 }
 
 bool is_name(const char* text) noexcept {
@@ -128,6 +148,7 @@ int find_by_sysfs(const Places& places, Found& found) noexcept {
   DIR* const folder = ::opendir(path);
   if (folder == nullptr) {
     if (errno == ENOMEM) return ENOMEM;
+    warn_of_missing_root(places);
     // Sandboxes hide it; that is no reason to trouble a program that has other devices.
     if (errno != ENOENT)
       log_info("kernel devices are left out: %s: %s", path, std::strerror(errno));

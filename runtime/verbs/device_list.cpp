@@ -12,7 +12,9 @@
 #include "runtime/sync/mutex.hpp"
 #include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/provider.hpp"
+#include "runtime/verbs/provider_names.hpp"
 #include "runtime/verbs/provider_registry.hpp"
+#include "runtime/verbs/stray_devices.hpp"
 
 namespace verbatim {
 namespace {
@@ -166,11 +168,13 @@ Result<ibv_device**> get_device_list(int& count) noexcept {
         "device");
     return Error{ENOSYS, "no provider"};
   }
+  check_asked_drivers(providers);
   const LockGuard guard(list_mutex);
   Listing listing;
+  StrayDevices strays;
   int first_error = 0;
   for (const ProviderTable* provider : providers) {
-    DeviceSink sink(*provider);
+    DeviceSink sink(*provider, &strays);
     int error = provider->list_devices(sink);
     // What was found before a failure is still there to be used.
     const int listed = list_found_locked(listing, sink.take());
@@ -179,6 +183,8 @@ Result<ibv_device**> get_device_list(int& count) noexcept {
     log_warn("provider %s cannot list its devices: %s", provider->name, std::strerror(error));
     if (first_error == 0) first_error = error;
   }
+  static constinit LogOnce told;
+  if (strays.any() && told.first()) strays.tell(providers);
   if (listing.count == 0) {
     std::free(listing.entries);
     log_error(

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runtime/verbs/handles.hpp"
+#include "runtime/verbs/stray_devices.hpp"
 
 namespace verbatim {
 
@@ -23,7 +24,8 @@ struct DeviceDescription {
 
 class DeviceSink {
  public:
-  explicit DeviceSink(const ProviderTable& provider) noexcept : provider_(provider) {}
+  explicit DeviceSink(const ProviderTable& provider, StrayDevices* strays = nullptr) noexcept
+      : provider_(provider), strays_(strays) {}
   DeviceSink(const DeviceSink&) = delete;
   DeviceSink& operator=(const DeviceSink&) = delete;
   ~DeviceSink();
@@ -31,11 +33,17 @@ class DeviceSink {
   /// 0, or ENOMEM (list_devices passes it on).
   int add(const DeviceDescription& found) noexcept;
 
+  /// For a provider of kernel devices: one that could be used, if a provider drives it.
+  void saw(const char* name, const char* folder, bool ours) noexcept {
+    if (strays_ != nullptr) strays_->saw(name, folder, ours);
+  }
+
   /// The chain of what was added, in that order, now owned by the caller (runtime).
   [[nodiscard]] Device* take() noexcept;
 
  private:
   const ProviderTable& provider_;
+  StrayDevices* strays_;
   Device* first_ = nullptr;
   Device* last_ = nullptr;
 };

@@ -114,7 +114,8 @@ struct Mr {
   /// Memory windows bound to it. The provider counts them: binding is a work request.
   std::atomic<std::uint32_t> uses{0};
   ibv_dm* device_memory = nullptr;
-  std::uint64_t held = 0;  ///< what ledger_hold answered for the range
+  std::uint64_t held = 0;    ///< what ledger_hold answered for the range
+  std::uint64_t pinned = 0;  ///< bytes that count against RLIMIT_MEMLOCK; the provider's word
   [[nodiscard]] static Mr& from(ibv_mr* handle) noexcept { return *reinterpret_cast<Mr*>(handle); }
 };
 

@@ -2,7 +2,12 @@
 // Processes that a container, a batch system or an administrator keeps short: what has a fallback
 // works as ever, what has none says in one line what is missing and what helps.
 #include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
@@ -108,6 +113,52 @@ TEST_P(Without, AddressSpaceForAPeersSegmentItSaysSoAndSendsFail) {
 TEST_P(Without, LargeFilesTheSegmentIsSmaller) {
   Pair pair = with("limit fsize 100000000");
   expect_all_traffic(pair);
+}
+
+TEST_P(Without, RoomToLockMemoryNothingIsMissing) {
+  Pair pair = with("limit memlock 0");
+  expect_all_traffic(pair);
+}
+
+/// Registers much memory where nothing may be locked; what of that the kernel counts as locked or
+/// pinned, in KiB, or why something failed.
+VBT_ROLE(registrar) {
+  constexpr std::size_t kBytes = 64_MiB;
+  const auto answer = [&](long words) {
+    control.send_value(words);
+    return 0;
+  };
+  void* const memory =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // (Sanitizers take mlock itself for theirs.)
+  if (syscall(SYS_mlock, memory, 4096) == 0) return answer(-1);
+  ibv_device** const list = ibv_get_device_list(nullptr);
+  ibv_context* const context = list == nullptr ? nullptr : ibv_open_device(list[0]);
+  ibv_pd* const pd = context == nullptr ? nullptr : ibv_alloc_pd(context);
+  ibv_mr* const mr = pd == nullptr ? nullptr
+                                   : ibv_reg_mr(pd, memory, kBytes,
+                                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  if (mr == nullptr) return answer(-2);
+  long kib = 0;
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    long number = 0;
+    if ((word == "VmLck:" || word == "VmPin:") && status >> number) kib += number;
+  }
+  ibv_dereg_mr(mr);
+  ibv_dealloc_pd(pd);
+  ibv_close_device(context);
+  ibv_free_device_list(list);
+  return answer(kib);
+}
+
+TEST(LockedMemory, SharedMemoryPinsNoneAndNeedsNoLimit) {
+  Child child("registrar", {{kCondition, "limit memlock 0"}});
+  const long kib = child.control().receive_value<long>();
+  EXPECT_EQ(child.wait().exit_status, 0);
+  ASSERT_NE(kib, -1) << "the limit is not in force, so this shows nothing";
+  ASSERT_NE(kib, -2) << "registering failed";
+  EXPECT_EQ(kib, 0) << "KiB are locked or pinned";
 }
 
 VBT_ROLE(mounter) { return 0; }

@@ -2,6 +2,7 @@
 #include "tests/support/condition.hpp"
 
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -13,6 +14,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -56,6 +58,19 @@ void deny(std::istream& names) {
     give_up("no filter of system calls can be set here");
 }
 
+/// What lifts the limit of locked memory, also for what is executed later.
+void lose_ipc_lock() {
+  (void)prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0);  // not ours to drop: then we lack it
+  __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct held[2] = {};
+  if (syscall(SYS_capget, &head, held) != 0) give_up("cannot read capabilities");
+  constexpr std::uint32_t kBit = 1u << CAP_IPC_LOCK;
+  held[0].effective &= ~kBit;
+  held[0].permitted &= ~kBit;
+  held[0].inheritable &= ~kBit;
+  if (syscall(SYS_capset, &head, held) != 0) give_up("cannot give up CAP_IPC_LOCK");
+}
+
 void limit(std::istream& words) {
   std::string name;
   rlim_t most = 0;
@@ -67,6 +82,7 @@ void limit(std::istream& words) {
                         : name == "memlock" ? RLIMIT_MEMLOCK
                                             : RLIM_NLIMITS;
   if (setrlimit(resource, &both) != 0) give_up("cannot limit " + name);
+  if (resource == RLIMIT_MEMLOCK) lose_ipc_lock();
 }
 
 /// An empty file system over `folder`, for this process alone.

@@ -4,7 +4,8 @@
 // before it does anything:
 //
 //   {kCondition, "deny membarrier memfd_create"}   EPERM, as a container's filter answers
-//   {kCondition, "limit nofile 40"}                also as, fsize and memlock, in bytes
+//   {kCondition, "limit nofile 40"}                also as, fsize and memlock, in bytes; the last
+//                                                  takes CAP_IPC_LOCK too, which lifts it
 //   {kCondition, "mount full /some/folder"}        also readonly and empty; for root
 //   {kCondition, "user 65534"}                     without capabilities; for root
 #pragma once

@@ -83,6 +83,7 @@ class Tree : public ::testing::Test {
 
 TEST_F(Tree, OfAMachineWithoutRdmaIsEmptyAndSilent) {
   const CapturedStderr said;
+  std::filesystem::create_directories(sysfs_);
   EXPECT_THAT(list(), ElementsAre());
   std::filesystem::create_directories(sysfs_ / "class");
   EXPECT_THAT(list(), ElementsAre());
@@ -117,6 +118,24 @@ TEST_F(Tree, LeavesOutDevicesOfOtherDrivers) {
   EXPECT_THAT(list(), ElementsAre("rxe1"));
 }
 
+TEST_F(Tree, TellsOfDevicesThatCouldBeUsedByAnotherDriver) {
+  add("uverbs0", "mlx5_0");
+  add("uverbs1", "rxe1");
+  add("uverbs2", "mlx5_2");
+  std::filesystem::remove(nodes_ / "uverbs2");
+  Found found;
+  ASSERT_EQ(uverbs::find_by_sysfs(places(), found), 0);
+  StrayDevices strays;
+  DeviceSink sink(kProvider, &strays);
+  ASSERT_EQ(uverbs::add_devices(places(), found, kRxe, sink), 0);
+  ::setenv("IBV_SHOW_WARNINGS", "1", 1);
+  const CapturedStderr said;
+  strays.tell({});
+  ::unsetenv("IBV_SHOW_WARNINGS");
+  EXPECT_EQ(said.lines(), 1) << "not of one that is in use, nor of one without a node";
+  EXPECT_THAT(said.text(), HasSubstr("class/infiniband_verbs/uverbs0 (mlx5_0)"));
+}
+
 // Containers show the devices of their host, and give them no nodes.
 TEST_F(Tree, WithoutNodesIsSilent) {
   add("uverbs0", "rxe0");
@@ -131,7 +150,7 @@ TEST_F(Tree, OfAnotherDriverAbiIsExplained) {
   const CapturedStderr said;
   EXPECT_THAT(list(), ElementsAre());
   EXPECT_THAT(said.text(), HasSubstr("driver does not support the kernel ABI of rxe0 (supports 1 "
-                                     "to 2 while the device has 99)"));
+                                     "to 2 while the device has 99): build with"));
 }
 
 TEST_F(Tree, OfAnotherCoreAbiIsExplained) {
@@ -140,6 +159,7 @@ TEST_F(Tree, OfAnotherCoreAbiIsExplained) {
   const CapturedStderr said;
   EXPECT_THAT(list(), ElementsAre());
   EXPECT_THAT(said.text(), HasSubstr("kernel ABI version 99 doesn't match library version 6"));
+  EXPECT_THAT(said.text(), HasSubstr("build with a newer version of this library"));
 }
 
 TEST_F(Tree, WithoutAnAbiVersionIsExplained) {
@@ -148,6 +168,7 @@ TEST_F(Tree, WithoutAnAbiVersionIsExplained) {
   const CapturedStderr said;
   EXPECT_THAT(list(), ElementsAre());
   EXPECT_THAT(said.text(), HasSubstr("couldn't read uverbs ABI version from"));
+  EXPECT_THAT(said.text(), HasSubstr("modprobe ib_uverbs"));
 }
 
 TEST_F(Tree, OfNonsenseHasNoDevices) {

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -439,26 +438,6 @@ TEST_P(EachKernel, WhatTheKernelKeepsStays) {
   Pd* other = nullptr;
   EXPECT_EQ(make_pd(&other), EPROTO) << "its handle is still in use";
   kernel.lie = Lie::kNone;
-  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
-}
-
-TEST_P(EachKernel, MemoryThatCannotBePinnedIsExplained) {
-  Pd* pd = nullptr;
-  ASSERT_EQ(make_pd(&pd), 0);
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &before), 0);
-  const rlimit small{4096, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &small), 0);
-  kernel.refusal = ENOMEM;
-  verbatim::Mr* mr = nullptr;
-  {
-    const CapturedStderr said;
-    EXPECT_EQ(uverbs::reg_mr(*pd, nullptr, 1 << 20, 0, 0, &mr), ENOMEM);
-    EXPECT_THAT(said.text(), HasSubstr("cannot register 1024 KiB: memlock limit 4 KiB"));
-    EXPECT_THAT(said.text(), HasSubstr("ulimit -l"));
-  }
-  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &before), 0);
-  kernel.refusal = 0;
   EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
 }
 
