@@ -27,7 +27,12 @@ VBT_ENTRY int vbt_query_mr(ibv_mr* mr, vbt_mr_attr* attr, std::size_t size) {
   vbt_mr_attr all{};
   all.peers = attr->peers;
   all.peer_room = attr->peers == nullptr ? 0 : attr->peer_room;
-  const Status status = query_mr(Mr::from(mr), all);
+  const bool wants_placement = size >= offsetof(vbt_mr_attr, node_count);
+  if (wants_placement) {
+    all.nodes = attr->nodes;
+    all.node_room = attr->nodes == nullptr ? 0 : attr->node_room;
+  }
+  const Status status = query_mr(Mr::from(mr), all, wants_placement);
   if (status.ok()) hand_out(attr, size, all);
   return as_errno(status);
 }

@@ -17,6 +17,7 @@
 #include "providers/shm/xrc_send.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
+#include "runtime/verbs/placement.hpp"
 #include "runtime/verbs/strict.hpp"
 
 namespace verbatim::shm {
@@ -72,7 +73,19 @@ bool make_inline_store(Qp& qp) noexcept {
 
 namespace {
 
+/// The first post of a queue pair waits for its ring anyway: the time to look where the memory lies
+/// that this thread sends from.
+void judge_first_post(const Qp& qp, const ibv_send_wr& wr) noexcept {
+  Region region;
+  for (int i = 0; i < wr.num_sge && (wr.send_flags & IBV_SEND_INLINE) == 0; ++i) {
+    if (find_region(qp.own_regions, qp.own_region_capacity, wr.sg_list[i].lkey, region) &&
+        region.length != 0 && region.address != 0)
+      warn_of_remote_buffer(reinterpret_cast<const void*>(region.address), region.length);
+  }
+}
+
 int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
+  if (qp.queue == nullptr) judge_first_post(qp, wr);
   if (!make_queue(qp)) return ENOMEM;
   const std::uint32_t at = qp.queue_tail % qp.sq_entries;
   PendingSend& send = qp.queue[at];

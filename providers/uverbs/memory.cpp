@@ -4,6 +4,7 @@
 #include "providers/uverbs/forget.hpp"
 #include "providers/uverbs/pinned_memory.hpp"
 #include "runtime/base/make_nothrow.hpp"
+#include "runtime/verbs/placement.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -44,6 +45,8 @@ int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, 
   mr.plain.lkey = reply.lkey;
   mr.plain.rkey = reply.rkey;
   mr.pinned = pinning.bytes();
+  // The pages have come with the registration; a post is too fast to look at them.
+  if (mr.pinned != 0) warn_of_remote_buffer(addr, length);
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/base/memcheck.hpp"
 #include "runtime/memory/ledger.hpp"
 #include "runtime/verbs/dependency.hpp"
+#include "runtime/verbs/placement.hpp"
 #include "runtime/verbs/provider.hpp"
 
 namespace verbatim {
@@ -220,7 +221,7 @@ Status advise_mr(Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_s
   return Status::from_errno(table_of(pd).advise_mr(pd, advice, flags, sges, count), "advise_mr");
 }
 
-Status query_mr(Mr& mr, vbt_mr_attr& out) noexcept {
+Status query_mr(Mr& mr, vbt_mr_attr& out, bool wants_placement) noexcept {
   out.address = mr.plain.addr;
   out.length = mr.plain.length;
   out.iova = mr.iova;
@@ -229,6 +230,7 @@ Status query_mr(Mr& mr, vbt_mr_attr& out) noexcept {
   out.lkey = mr.plain.lkey;
   out.rkey = mr.plain.rkey;
   out.window_count = still_used(mr);
+  if (wants_placement) report_placement(mr, out);
   out.peer_count = 0;
   if (out.peer_room == 0) return {};
   return Status::from_errno(

@@ -29,8 +29,9 @@ Status rereg_mr(Mr& mr, int flags, Pd* pd, void* addr, std::size_t length,
 Status dereg_mr(Mr& mr) noexcept;
 Status advise_mr(Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* sges,
                  std::uint32_t count) noexcept;
-/// Fills what `out` can say; asks the provider for peers when there is room for any.
-Status query_mr(Mr& mr, vbt_mr_attr& out) noexcept;
+/// Fills what `out` can say; asks the provider for peers when there is room for any, and the kernel
+/// for the place of its pages when that is wanted.
+Status query_mr(Mr& mr, vbt_mr_attr& out, bool wants_placement) noexcept;
 Result<Mr*> import_mr(Pd& pd, std::uint32_t handle) noexcept;
 void unimport_mr(Mr& mr) noexcept;
 
