@@ -22,7 +22,7 @@ VBT_ENTRY int ibv_read_sysfs_file(const char* folder, const char* file, char* te
     errno = ENAMETOOLONG;
     return -1;
   }
-  const verbatim::UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  const verbatim::UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return -1;
   ssize_t got = ::read(fd.get(), text, size);
   if (got < 0) return -1;

@@ -94,7 +94,7 @@ std::string read_board_id(const ibv_device& device) {
   char text[256] = "";
   const int folder = open(device.ibdev_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return {};
-  const int file = openat(folder, "board_id", O_RDONLY | O_CLOEXEC);
+  const int file = openat(folder, "board_id", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   close(folder);
   if (file < 0) return {};
   const ssize_t got = read(file, text, sizeof(text) - 1);

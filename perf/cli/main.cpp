@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The multi-call tool: `verbatim <command>`, or the name of a classic tool that links to it.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -68,10 +73,27 @@ int run_subcommand(const Command& command, int words, int argc, char** argv) {
   return command.run(Calling::kSubcommand, argc - words, argv + words);
 }
 
-}  // namespace
+/// Descriptors that the program was started without are somebody's files as soon as something is
+/// opened: what is printed then would be written into them.
+void fill_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // Of the wrong direction, so that using it fails as it did before.
+    if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
 
-int main(int argc, char** argv) {
-  if (argc < 1) return 1;
+/// A script is to see that what it reads is not all.
+int ended(int status) {
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  if (flushed && std::ferror(stdout) == 0) return status;
+  if (status != 0) return status;  // and a line has said why
+  std::fprintf(stderr, "verbatim: cannot write all of the output: %s\n",
+               flushed ? "is the disk full?" : std::strerror(errno));
+  return 1;
+}
+
+int run_command(int argc, char** argv) {
   const std::string_view called = base_name(argv[0]);
   for (const Command& command : kCommands) {
     if (!command.classic.empty() && called == command.classic)
@@ -101,4 +123,12 @@ int main(int argc, char** argv) {
   }
   usage(stderr);
   return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 1) return 1;
+  fill_standard_descriptors();
+  return ended(run_command(argc, argv));
 }

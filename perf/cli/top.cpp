@@ -172,7 +172,7 @@ int top(Calling, int argc, char** argv) {
       if (is_terminal) std::printf("\x1b[H\x1b[J");
       print_table(processes, before,
                   look == 0 ? 0 : std::chrono::duration<double>(now - last).count());
-      std::fflush(stdout);
+      if (std::fflush(stdout) != 0) break;  // main() says it
       last = now;
     }
     return 0;

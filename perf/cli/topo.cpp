@@ -64,12 +64,14 @@ Options parse(int argc, char** argv) {
 void write(const std::string& text, const std::string& path) {
   const bool standard = path.empty() || path == "-";
   std::FILE* const file = standard ? stdout : std::fopen(path.c_str(), "we");
-  bool good = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const int error = errno;
-  if (file != nullptr) good = (standard ? std::fflush(file) : std::fclose(file)) == 0 && good;
-  if (!good) {
+  int error = file == nullptr ? errno : 0;
+  if (file != nullptr) {
+    if (std::fwrite(text.data(), 1, text.size(), file) != text.size()) error = errno;
+    if ((standard ? std::fflush(file) : std::fclose(file)) != 0 && error == 0) error = errno;
+  }
+  if (error != 0) {
     fail("verbatim topo: cannot write %s: %s", standard ? "what it found" : path.c_str(),
-         std::strerror(error != 0 ? error : errno));
+         std::strerror(error));
   }
 }
 

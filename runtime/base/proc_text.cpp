@@ -11,7 +11,8 @@
 namespace verbatim {
 
 bool read_proc_text(const char* path, char* text, std::size_t capacity) noexcept {
-  const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  // (Not blocking: where the user moves these trees, a name may be a pipe's.)
+  const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return false;
   std::size_t have = 0;
   while (have < capacity - 1) {

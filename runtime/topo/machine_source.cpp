@@ -16,6 +16,7 @@
 #include "runtime/base/proc_text.hpp"
 #include "runtime/base/unique_fd.hpp"
 #include "runtime/topo/hash.hpp"
+#include "runtime/topo/synthetic_size.hpp"
 #include "runtime/topo/xml_shape.hpp"
 
 namespace verbatim::topo {
@@ -44,6 +45,11 @@ bool MachineSource::find() noexcept {
   if (synthetic != nullptr) {
     origin_ = Origin::kSynthetic;
     std::snprintf(name_, sizeof name_, "HWLOC_SYNTHETIC=%s", synthetic);
+    if (synthetic_objects(synthetic) > kMaxSyntheticObjects) {
+      log_error("%s: it is larger than any machine; where memory and processors are stays unknown",
+                name_);
+      return false;
+    }
     text_ = ::strdup(synthetic);
     if (text_ == nullptr) return false;
     length_ = std::strlen(text_);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/topo/synthetic_size.hpp"
 #include "tests/unit/captured_stderr.hpp"
 #include "tests/unit_topo/made_machine.hpp"
 
@@ -127,6 +128,23 @@ TEST_F(Read, TheLargestMachineFitsAndALargerOneIsRefused) {
   const Described larger = Described::text("numa:64 core:129 pu:2");
   EXPECT_FALSE(larger.machine.known());
   EXPECT_THAT(spoken.text(), HasSubstr("larger than any machine"));
+}
+
+TEST_F(Read, AMachineThatNobodyHasIsNotMade) {
+  const unit::CapturedStderr spoken;
+  for (const char* text :
+       {"node:1000000 pu:1000000", "4096 4096 4096", "l3:0x7fffffff l2:9999 1", "pack:-1 pu:1",
+        "[numa(memory=1)] pack:65536(indexes=0) [numa] pu:65536", "99999999999999999999999 1"}) {
+    EXPECT_EQ(synthetic_objects(text) > kMaxSyntheticObjects, true) << text;
+    Snapshot snapshot;
+    ::setenv("HWLOC_SYNTHETIC", text, 1);
+    EXPECT_FALSE(find_machine(snapshot)) << text;
+  }
+  EXPECT_EQ(synthetic_objects("pack:2 [numa(memory=4096)] l3:2(size=99999999) core:4 pu:2"),
+            1u + 2 + 4 + 16 + 32);
+  EXPECT_EQ(synthetic_objects("2 3"), 1u + 2 + 6);
+  EXPECT_EQ(synthetic_objects(""), 1u);
+  EXPECT_LE(synthetic_objects("pu:1 [("), kMaxSyntheticObjects);
 }
 
 TEST_F(Read, ThisHostIsReadWhole) {
