@@ -104,6 +104,7 @@ void judge_bandwidth(Bench& bench);   // R6, R7
 void judge_polling(Bench& bench);     // R8
 void judge_sleeping(Bench& bench);    // R10
 void judge_setup(Bench& bench);       // R13
+void judge_topology(Bench& bench);    // R13
 void judge_memory(Bench& bench);      // memory, size
 void judge_allocation(Bench& bench);  // alloc
 

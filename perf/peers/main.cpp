@@ -78,6 +78,7 @@ void judge_all(Bench& bench) {
   if (bench.wants("R8")) judge_polling(bench);
   if (bench.wants("R10")) judge_sleeping(bench);
   if (bench.wants("R13")) judge_setup(bench);
+  if (bench.wants("R13")) judge_topology(bench);
   if (bench.wants("memory")) judge_memory(bench);
   if (bench.wants("alloc")) judge_allocation(bench);
 }
