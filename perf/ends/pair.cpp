@@ -20,7 +20,8 @@ Child start_end(const char* side, int cpu, const std::string& fabric, int superv
                 int memory) {
   SpawnOptions options;
   options.fds = {{supervisor, kSupervisorFd}, {peer, kPeerFd}, {memory, kSharedFd}};
-  options.environment = {"VERBATIM_FABRIC=" + fabric};
+  // What the library keeps for the user's other processes goes with the run, too.
+  options.environment = {"VERBATIM_FABRIC=" + fabric, "XDG_RUNTIME_DIR=" + fabric};
   options.hold_interrupts = true;
   return Child({own_path(), "--end", side, std::to_string(cpu), std::to_string(getpid())}, options);
 }
