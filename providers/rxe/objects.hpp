@@ -38,6 +38,9 @@ struct Srq : uverbs::Srq {
   std::uint32_t max_sge = 0;
 };
 
+/// Of a uverbs::Qp that may have come to ERR by itself (receive.cpp): its posted receives end.
+void flush_what_waits(void* object);
+
 struct Qp : uverbs::Qp {
   SpinLock send_lock;
   SpinLock receive_lock;

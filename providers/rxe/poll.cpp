@@ -14,9 +14,15 @@ namespace {
 
 Cq& cq_of(ibv_cq_ex* cq) noexcept { return static_cast<Cq&>(verbatim::Cq::from(cq)); }
 
-void note(const Cq& cq, ibv_wc_status status) noexcept {
-  if (tells_of_trouble(status)) [[unlikely]]
-    uverbs::context_of(cq).troubles.fetch_add(1, std::memory_order_relaxed);
+/// The queue pair has come to ERR by itself: what was posted to it before anybody knew is flushed
+/// now. Without the locks of polling, since the kernel is asked.
+[[gnu::cold, gnu::noinline]] void look_after(const Cq& cq, const ibv_wc* wc, int count) noexcept {
+  uverbs::Context& context = uverbs::context_of(cq);
+  for (int i = 0; i < count; ++i) {
+    if (!tells_of_trouble(wc[i].status)) continue;
+    context.troubles.fetch_add(1, std::memory_order_relaxed);
+    context.objects.find_named(uverbs::Kind::kQp, wc[i].qp_num, flush_what_waits);
+  }
 }
 
 /// Puts the cursor on the next completion, if there is one. It is a copy, so the kernel gets the
@@ -30,7 +36,8 @@ bool step(Cq& cq) noexcept {
     ring.advance();
     ring.give_back();
   }
-  note(cq, cq.cursor.wc.status);
+  if (tells_of_trouble(cq.cursor.wc.status)) [[unlikely]]
+    look_after(cq, &cq.cursor.wc, 1);
   cq.extended.status = cq.cursor.wc.status;
   cq.extended.wr_id = cq.cursor.wc.wr_id;
   return true;
@@ -53,15 +60,20 @@ const ibv_wc& seen(ibv_cq_ex* cq) noexcept { return cq_of(cq).cursor.wc; }
 
 int poll_cq(ibv_cq* handle, int entries, ibv_wc* wc) noexcept {
   Cq& cq = static_cast<Cq&>(verbatim::Cq::from(handle));
-  LockGuard<SpinLock> guard(cq.lock);
-  Consumer ring(cq.ring);
   int found = 0;
-  for (; found < entries && ring.count() != 0; ++found) {
-    read_completion(ring.front<ib_uverbs_wc>(), wc[found]);
-    note(cq, wc[found].status);
-    ring.advance();
+  bool trouble = false;
+  {
+    LockGuard<SpinLock> guard(cq.lock);
+    Consumer ring(cq.ring);
+    for (; found < entries && ring.count() != 0; ++found) {
+      read_completion(ring.front<ib_uverbs_wc>(), wc[found]);
+      trouble |= tells_of_trouble(wc[found].status);
+      ring.advance();
+    }
+    if (found != 0) ring.give_back();
   }
-  if (found != 0) ring.give_back();
+  if (trouble) [[unlikely]]
+    look_after(cq, wc, found);
   return found;
 }
 

@@ -71,6 +71,7 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
   qp->troubles_seen = context.troubles.load(std::memory_order_relaxed);
   qp->doorbell = kernel::make_doorbell(qp->plain.handle, qp->doorbell_reply);
   wire_work_calls(*qp, attr);
+  context.objects.name(qp->number, qp->plain.qp_num);
   *out = qp;
   return 0;
 }
@@ -92,7 +93,12 @@ int modify_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask) noexcept {
 
 int destroy_qp(verbatim::Qp& plain) noexcept {
   auto& qp = static_cast<Qp&>(plain);
-  if (const int error = uverbs::destroy_qp(qp)) return error;
+  uverbs::Context& context = uverbs::context_of(qp);
+  context.objects.name(qp.number, 0);  // whoever polls an old error finds it no more
+  if (const int error = uverbs::destroy_qp(qp)) {
+    context.objects.name(qp.number, qp.plain.qp_num);
+    return error;
+  }
   destroy_nothrow(&qp);
   return 0;
 }

@@ -61,6 +61,14 @@ int post_receives(const Queue& queue, std::uint32_t max_sge, ibv_recv_wr* wr,
 
 }  // namespace
 
+void flush_what_waits(void* object) {
+  Qp& qp = static_cast<Qp&>(*static_cast<uverbs::Qp*>(object));
+  const LockGuard<SpinLock> guard(qp.receive_lock);
+  if (!qp.receive_ring.mapped()) return;
+  look_again_locked(qp, uverbs::context_of(qp).troubles.load(std::memory_order_relaxed));
+  if (qp.plain.state == IBV_QPS_ERR) flush_receives_locked(qp);
+}
+
 int post_recv(ibv_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
   Qp& qp = static_cast<Qp&>(verbatim::Qp::from(handle));
   LockGuard<SpinLock> guard(qp.receive_lock);

@@ -40,7 +40,7 @@ std::uint64_t ObjectTable::add(Kind kind, void* object) noexcept {
     if (grown == nullptr) return 0;
     slots_ = grown;
     for (std::uint32_t i = room; i > slot_count_; --i) {
-      slots_[i - 1] = {nullptr, 1, first_free_, {}, Kind::kNone};
+      slots_[i - 1] = {nullptr, 1, first_free_, {}, 0, Kind::kNone};
       first_free_ = i;
     }
     slot_count_ = room;
@@ -50,6 +50,7 @@ std::uint64_t ObjectTable::add(Kind kind, void* object) noexcept {
   first_free_ = slot.next_free;
   slot.object = object;
   slot.delivered = {};
+  slot.name = 0;
   slot.kind = kind;
   return std::uint64_t{slot.generation} << 32 | position;
 }
@@ -67,6 +68,18 @@ void* ObjectTable::deliver(Kind kind, std::uint64_t number,
   if (slot == nullptr || slot->kind != kind) return nullptr;
   ++(slot->delivered.*kind_of_event);
   return slot->object;
+}
+
+void ObjectTable::name(std::uint64_t number, std::uint32_t name) noexcept {
+  const LockGuard guard(mutex_);
+  if (Slot* const slot = slot_locked(number)) slot->name = name;
+}
+
+void ObjectTable::find_named(Kind kind, std::uint32_t name, void (*visit)(void* object)) noexcept {
+  const LockGuard guard(mutex_);
+  for (std::uint32_t i = 0; name != 0 && i < slot_count_; ++i) {
+    if (slots_[i].kind == kind && slots_[i].name == name) return visit(slots_[i].object);
+  }
 }
 
 Delivered ObjectTable::remove(std::uint64_t number) noexcept {

@@ -35,6 +35,11 @@ class ObjectTable {
   /// The same, for an event that the application is given now: it is counted in `kind_of_event`.
   [[nodiscard]] void* deliver(Kind kind, std::uint64_t number,
                               std::uint32_t Delivered::*kind_of_event) noexcept;
+  /// Gives it a name by which find_named() knows it; 0 takes that away. Named is what is whole.
+  void name(std::uint64_t number, std::uint32_t name) noexcept;
+  /// Has `visit` look at the object of that name, which does not go meanwhile: under the table's
+  /// lock, so `visit` must not come back here. Looks through all: where something went wrong.
+  void find_named(Kind kind, std::uint32_t name, void (*visit)(void* object)) noexcept;
   /// What was delivered for it, of which there will be no more.
   Delivered remove(std::uint64_t number) noexcept;
 
@@ -49,6 +54,7 @@ class ObjectTable {
     std::uint32_t generation;
     std::uint32_t next_free;
     Delivered delivered;
+    std::uint32_t name;
     Kind kind;
   };
   [[nodiscard]] Slot* slot_locked(std::uint64_t number) noexcept;

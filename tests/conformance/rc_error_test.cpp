@@ -51,6 +51,21 @@ TEST_P(RcError, WhatIsPostedInTheErrorStateIsFlushedToo) {
   expect_error(pair.a.poll_sends(pair.qa, 1)[0], 2, IBV_WC_WR_FLUSH_ERR, pair.qa);
 }
 
+TEST_P(RcError, AReceiveThatWasPostedBeforeTheFailureWasSeenIsFlushedToo) {
+  PairWish wish;
+  wish.a.with_channel = 1;
+  Pair pair(GetParam(), wish);
+  const RegionInfo memory = pair.a.allocate(GetParam().memory, 64);
+  Slice wrong = slice(memory, 0, 8);
+  wrong.lkey ^= 0x80000000u;
+  ASSERT_EQ(pair.a.call<&Endpoint::arm>(pair.qa.send_cq, 0), 0);
+  expect_posted(pair.a.post_send(pair.qa, send(1, wrong)));
+  ASSERT_EQ(pair.a.call<&Endpoint::take_event>(pair.qa.send_cq, kDefaultWaitMs), pair.qa.send_cq);
+  expect_posted(pair.a.post_receive(pair.qa, receive(2, slice(memory, 0, 64))));
+  expect_error(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_LOC_PROT_ERR, pair.qa);
+  expect_error(pair.a.poll_receives(pair.qa, 1)[0], 2, IBV_WC_WR_FLUSH_ERR, pair.qa);
+}
+
 TEST_P(RcError, WhatCompletedBeforeTheErrorStaysASuccess) {
   Pair pair(GetParam());
   const RegionInfo from = pair.a.allocate(GetParam().memory, 64);

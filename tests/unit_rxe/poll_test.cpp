@@ -186,6 +186,44 @@ TEST_F(RxePoll, TheClassicPollWorksBetweenStartAndEnd) {
   ibv_end_poll(&cq_.extended);
 }
 
+// The kernel flushed what was there when it failed. What came between that and the poll would wait
+// for a message, and none comes any more.
+TEST(RxePollOfAFailure, FlushesWhatWasPostedBeforeAnybodyKnew) {
+  FakeQp fake;
+  FakeRing ring(3, 6);
+  rxe::Cq cq;
+  ASSERT_EQ(cq.ring.map(ring.fd(), ring.place(), sizeof(ib_uverbs_wc)), 0);
+  cq.plain.context = fake.context.handle();
+  fake.qp->plain.qp_num = 33;
+  fake.qp->number =
+      fake.context.objects.add(uverbs::Kind::kQp, static_cast<uverbs::Qp*>(fake.qp.get()));
+  fake.context.objects.name(fake.qp->number, 33);
+  ibv_recv_wr receive{};
+  ibv_recv_wr* bad = nullptr;
+  ASSERT_EQ(rxe::post_recv(fake.plain(), &receive, &bad), 0);
+  fake.system.state = IBV_QPS_ERR;
+  const auto poll_one = [&](std::uint32_t status, std::uint32_t qpn) {
+    ib_uverbs_wc wc{};
+    wc.status = status;
+    wc.qp_num = qpn;
+    ASSERT_TRUE(ring.produce(&wc, sizeof wc));
+    ibv_wc out{};
+    ASSERT_EQ(rxe::poll_cq(&cq.plain, 1, &out), 1);
+  };
+  poll_one(IBV_WC_SUCCESS, 33);
+  poll_one(IBV_WC_WR_FLUSH_ERR, 33);
+  poll_one(IBV_WC_RETRY_EXC_ERR, 34);
+  EXPECT_EQ(fake.system.asked, 0) << "nothing happened to this one";
+  poll_one(IBV_WC_RETRY_EXC_ERR, 33);
+  EXPECT_EQ(fake.system.asked, 1);
+  EXPECT_EQ(fake.qp->plain.state, IBV_QPS_ERR);
+  ASSERT_EQ(fake.system.led.size(), 1u);
+  EXPECT_EQ(fake.system.led[0].qp_state, IBV_QPS_ERR);
+  fake.context.objects.name(fake.qp->number, 0);
+  poll_one(IBV_WC_RETRY_EXC_ERR, 33);
+  EXPECT_EQ(fake.system.asked, 1) << "it is being destroyed";
+}
+
 TEST_F(RxePoll, FieldsThatNobodyCarriesAreRefusedAtCreate) {
   ibv_cq_init_attr_ex attr{};
   attr.wc_flags = IBV_WC_STANDARD_FLAGS;
