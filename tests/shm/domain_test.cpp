@@ -62,6 +62,11 @@ TEST_P(Domain, EveryOperationGoesItsWay) {
   EXPECT_EQ(scene.pair.b.load(scene.at_b, 49'152), 3u);
 }
 
+TEST_P(Domain, ARequestAloneCompletesOnlyIfItIsSignaled) {
+  WorkPair scene(GetParam(), in_domains());
+  expect_requests_alone(scene);
+}
+
 TEST_P(Domain, ThousandsOfMessagesGoBothWays) {
   constexpr std::uint64_t kCount = 20'000;
   WorkPair scene(GetParam(), in_domains());

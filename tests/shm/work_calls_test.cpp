@@ -166,38 +166,7 @@ TEST_P(WorkCalls, ABatchIsPerformedInOrderAndOnlySignaledRequestsComplete) {
 
 TEST_P(WorkCalls, ARequestAloneCompletesOnlyIfItIsSignaled) {
   WorkPair scene(GetParam());
-  scene.post_receives(0, 40, 64);
-  std::uint64_t messages = 0;
-  std::vector<std::uint64_t> completions;
-  for (std::uint64_t round = 0; round < 32; ++round) {
-    const bool is_send = (round & 1) != 0;
-    const bool is_signaled = (round & 4) != 0 || round == 31;
-    scene.pair.a.store(scene.at_a, round * 8, round);
-    ibv_wr_start(scene.work);
-    scene.next(round, is_signaled ? unsigned{IBV_SEND_SIGNALED} : 0u);
-    if (is_send)
-      ibv_wr_send(scene.work);
-    else
-      ibv_wr_rdma_write(scene.work, scene.at_b.rkey, scene.at_b.address + 32'768 + round * 8);
-    if ((round & 2) != 0)
-      ibv_wr_set_inline_data(scene.work, &round, sizeof(round));
-    else
-      scene.set_sge(round * 8, 8);
-    ASSERT_EQ(ibv_wr_complete(scene.work), 0);
-    if (is_signaled) completions.push_back(round);
-    if (is_send) {
-      expect_receive(scene.received(1)[0], messages, 8, scene.pair.qb);
-      EXPECT_EQ(scene.pair.b.load(scene.at_b, messages * 64), round);
-      ++messages;
-    }
-  }
-  const auto sent = scene.sent(static_cast<std::uint32_t>(completions.size()));
-  for (std::size_t i = 0; i < sent.size(); ++i)
-    expect_wc(sent[i], completions[i], (completions[i] & 1) != 0 ? IBV_WC_SEND : IBV_WC_RDMA_WRITE,
-              scene.pair.qa);
-  EXPECT_TRUE(scene.pair.a.poll_once(scene.pair.qa.send_cq, 1).empty());
-  for (std::uint64_t round = 0; round < 32; round += 2)
-    EXPECT_EQ(scene.pair.b.load(scene.at_b, 32'768 + round * 8), round);
+  expect_requests_alone(scene);
 }
 
 TEST_P(WorkCalls, ABatchMixesOperationsKeysAndSizes) {
