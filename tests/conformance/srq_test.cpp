@@ -195,7 +195,9 @@ TEST_P(Srq, KeepsItsReceivesWhenAQueuePairFails) {
     shared.send_one(1, i);
     expect_receive(shared.next(), i, 16, shared.receivers[1]);
   }
-  shared.pair.b.take_async_event();
+  if (departs(shared.receivers[0].vendor, kNoLastReceiveEvent).empty()) {
+    EXPECT_EQ(shared.pair.b.take_async_event().type, IBV_EVENT_QP_LAST_WQE_REACHED);
+  }
 }
 
 TEST_P(Srq, KeepsItsReceivesWhenAQueuePairIsDestroyed) {
