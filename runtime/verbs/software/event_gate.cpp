@@ -52,8 +52,8 @@ void EventGate::make_readable_locked() noexcept {
   // Under the mutex: written after it, a reader could have emptied the queue before, and the
   // descriptor would stay readable with nothing behind it.
   const std::uint64_t one = 1;
-  (void)::syscall(SYS_write, fd_.get(), &one, sizeof one);
-  is_readable_ = true;
+  // Should it fail, the next event tries again, and nobody waits for what is not there.
+  is_readable_ = ::syscall(SYS_write, fd_.get(), &one, sizeof one) == sizeof one;
 }
 
 void EventGate::announce_and_unlock() noexcept {
@@ -71,8 +71,7 @@ void EventGate::became_empty_locked() noexcept {
   if (!is_readable_) return;
   // It holds 1, so this does not block, whatever the flags are.
   std::uint64_t count = 0;
-  (void)::syscall(SYS_read, fd_.get(), &count, sizeof count);
-  is_readable_ = false;
+  is_readable_ = ::syscall(SYS_read, fd_.get(), &count, sizeof count) != sizeof count;
 }
 
 void EventGate::begin_collecting() noexcept {
