@@ -350,7 +350,7 @@ template <class Piece>
   if (request.is_write)
     return request.bytes <= 64 && Writes::is_known(qp, request.rkey) &&
            Writes(qp.write_target).put(request.address, request.bytes, piece);
-  if (request.bytes > Slot::kInlineBytes || qp.credits == nullptr || must_ring(qp)) return false;
+  if (request.bytes > Slot::kInlineBytes || must_ring(qp)) return false;
   Sends sends(qp);
   if (!sends.put(request.bytes, piece)) return false;
   qp.sent = sends.sent;
@@ -364,6 +364,8 @@ template <bool kDomain, bool kSignaled, class Piece>
                                                const Piece& piece) noexcept {
   if (!is_ready(qp) || qp.in_send_queue() >= qp.sq_entries) [[unlikely]]
     return false;
+  // To shared receives: not after the completion's lock has been taken for it.
+  if (!request.is_write && qp.credits == nullptr) return false;
   if constexpr (!kSignaled) {
     if (!move_one(qp, request, piece)) [[unlikely]]
       return false;
