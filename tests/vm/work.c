@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-#define MEASURED static __attribute__((noinline, noclone))
+#define MEASURED static __attribute__((noinline))
 enum { kBatch = 16, kMessage = 8, kPiece = 4096, kGidIndex = 1, kRegion = 64 * 1024 };
 
 static void need(int good, const char* what) {
