@@ -157,6 +157,9 @@ TEST(ForkRules, AChildDoesNotWaitForThreadsThatItDoesNotHave) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
 #endif
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer's allocator keeps its own locks held in the child of fork()";
+#endif
   const Session session;
   const PdHandle pd(ibv_alloc_pd(session.context.get()));
   ibv_srq_init_attr attr{};
