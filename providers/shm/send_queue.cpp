@@ -85,7 +85,8 @@ void judge_first_post(const Qp& qp, const ibv_send_wr& wr) noexcept {
 }
 
 int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
-  if (qp.queue == nullptr) judge_first_post(qp, wr);
+  if (qp.queue_tail == 0) [[unlikely]]
+    judge_first_post(qp, wr);
   if (!make_queue(qp)) return ENOMEM;
   const std::uint32_t at = qp.queue_tail % qp.sq_entries;
   PendingSend& send = qp.queue[at];

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "runtime/memory/memory_file.hpp"
+#include "runtime/memory/page_census.hpp"
 
 namespace verbatim {
 namespace {
@@ -63,29 +63,15 @@ void forget_placement(void* base, std::uint64_t bytes) noexcept {
 
 PagesSeen look_at_pages(const void* base, std::uint64_t bytes,
                         std::span<const std::uint32_t> chosen) noexcept {
-  const std::uint64_t page = page_bytes();
-  const std::uint64_t pages = (bytes + page - 1) / page;
-  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(pages, kPagesLookedAt));
-  const void* address[kPagesLookedAt];
-  int status[kPagesLookedAt];
-  for (std::uint32_t i = 0; i < count; ++i) {
-    address[i] = static_cast<const unsigned char*>(base) + pages * i / count * page;
-    status[i] = -ENOENT;
-  }
+  PageCensus census;
+  census.take(base, bytes, kPagesLookedAt);
   PagesSeen seen;
-  if (::syscall(SYS_move_pages, 0, static_cast<unsigned long>(count), address, nullptr, status,
-                0) != 0)
-    return seen;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (status[i] < 0) continue;
-    const auto node = static_cast<std::uint32_t>(status[i]);
-    if (seen.looked_at++ == 0) {
-      seen.node = node;
-    } else if (seen.node != node) {
-      seen.node = kSeveralNodes;
-    }
-    seen.elsewhere += std::find(chosen.begin(), chosen.end(), node) == chosen.end();
-  }
+  if (census.present() == 0) return seen;
+  const std::uint32_t most = census.fullest();
+  seen.node = census.on_node(most) == census.present() ? most : kSeveralNodes;
+  seen.looked_at = seen.elsewhere = static_cast<std::uint32_t>(census.present());
+  for (const std::uint32_t node : chosen)
+    seen.elsewhere -= static_cast<std::uint32_t>(census.on_node(node));
   return seen;
 }
 

@@ -93,7 +93,7 @@ void warn_of_remote_buffer(const void* address, std::uint64_t length) noexcept {
   census.take(address, length, kPagesJudged);
   const std::uint64_t remote = census.present() - census.on_node(here);
   if (remote * 2 <= census.present()) return;
-  if (looks.exchange(0, std::memory_order_relaxed) < 0) return;
+  looks.store(0, std::memory_order_relaxed);
   static constinit LogOnce once;
   if (!once.first()) return;
   log_warn(

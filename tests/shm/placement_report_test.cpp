@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <verbatim/memory.h>
 #include <verbatim/query.h>
 
 #include <atomic>
@@ -166,6 +167,18 @@ TEST_F(PlacementReport, ReallyTellsTouchedPagesFromUntouchedOnes) {
   EXPECT_EQ(nodes_[0].pages, 3u);
 }
 
+// Of interleaved pages every second one has one node: 512 of them, at an even stride, would.
+TEST_F(PlacementReport, WhatIsAllocatedLiesOnSeveralNodesThoughEverySecondPageLiesOnOne) {
+  answer = kByTurns;
+  vbt_alloc_attr attr{};
+  attr.size = 512 * page_;
+  vbt_alloc_facts facts;
+  void* const memory = vbt_alloc(&attr, sizeof attr, &facts, sizeof facts);
+  ASSERT_NE(memory, nullptr);
+  EXPECT_EQ(facts.node, VBT_NODE_SEVERAL);
+  EXPECT_EQ(vbt_free(memory), 0);
+}
+
 class PageSizes : public PlacementReport, public ::testing::WithParamInterface<bool> {
  protected:
   PageSizes() { is_old_kernel = GetParam(); }
@@ -247,34 +260,52 @@ TEST_F(PlacementReport, OfMemoryWithoutAddressesIsUnknown) {
   EXPECT_EQ(told_.page_count, 0u);
 }
 
-class RemoteBuffer : public PlacementReport {};
-
-TEST_F(RemoteBuffer, IsWarnedOfOnceWhenItIsFirstPosted) {
-  if (LogWatch::instance() == nullptr) GTEST_SKIP() << "VERBATIM_LOG is set";
-  const AllowedLog expected("NUMA node");
-  const auto said = [] { return LogWatch::instance()->complaints(); };
-  const auto post_once = [](int where) {
-    Pair pair(Setting{Placement::kOneContext, MemoryKind::kMapped});
+class RemoteBuffer : public PlacementReport {
+ protected:
+  enum class By { kPostSend, kWorkCalls };
+  /// Three requests from memory that lies there, on a new queue pair.
+  static void post(By by, int where) {
+    PairWish wish;
+    if (by == By::kWorkCalls) wish.a.send_ops = IBV_QP_EX_WITH_RDMA_WRITE;
+    Pair pair(Setting{Placement::kOneContext, MemoryKind::kMapped}, wish);
     const RegionInfo memory = pair.a.allocate(MemoryKind::kMapped, 64_KiB);
     const RegionInfo remote = pair.b.allocate(MemoryKind::kMapped, 64_KiB);
     answer = where;
     questions = 0;
     for (std::uint64_t i = 0; i < 3; ++i) {
-      expect_posted(pair.a.post_send(pair.qa, write(i, slice(memory, 0, 64), remote)));
+      if (by == By::kWorkCalls) {
+        ibv_qp_ex* const work = ibv_qp_to_qp_ex(pair.a.here().qp(pair.qa.id));
+        ibv_wr_start(work);
+        work->wr_id = i;
+        work->wr_flags = IBV_SEND_SIGNALED;
+        ibv_wr_rdma_write(work, remote.rkey, remote.address);
+        ibv_wr_set_sge(work, memory.lkey, memory.address, 64);
+        ASSERT_EQ(ibv_wr_complete(work), 0);
+      } else {
+        expect_posted(pair.a.post_send(pair.qa, write(i, slice(memory, 0, 64), remote)));
+      }
       expect_wc(pair.a.poll_sends(pair.qa, 1)[0], i, IBV_WC_RDMA_WRITE, pair.qa);
     }
-  };
-  post_once(0);
+  }
+};
+
+TEST_F(RemoteBuffer, IsWarnedOfOnceWhenItIsFirstPosted) {
+  if (LogWatch::instance() == nullptr) GTEST_SKIP() << "VERBATIM_LOG is set";
+  const AllowedLog expected("NUMA node");
+  const auto said = [] { return LogWatch::instance()->complaints(); };
+  post(By::kPostSend, 0);
   EXPECT_EQ(questions, 1u) << "of three posts, the first";
+  post(By::kWorkCalls, 0);
+  EXPECT_EQ(questions, 1u) << "also where there is a queue from the beginning";
   EXPECT_THAT(said(), IsEmpty()) << "it is near";
-  post_once(kByTurns);
-  post_once(kUntouched);
+  post(By::kPostSend, kByTurns);
+  post(By::kPostSend, kUntouched);
   EXPECT_THAT(said(), IsEmpty()) << "half of it is near; nobody knows";
-  post_once(1);
+  post(By::kWorkCalls, 1);
   EXPECT_THAT(said(), ElementsAre(AllOf(HasSubstr("64 KiB"), HasSubstr("a thread on NUMA node 0"),
                                         HasSubstr("lies on node 1 (16 of the 16 pages"),
                                         HasSubstr("numactl --cpunodebind=1"))));
-  post_once(1);
+  post(By::kPostSend, 1);
   EXPECT_EQ(said().size(), 1u) << "once";
   EXPECT_EQ(questions, 0u) << "and then it is not even asked";
 }
