@@ -172,6 +172,41 @@ void examine_huge_pages(const HostFiles& files, Findings& findings) {
   }
 }
 
+/// Which choice the kernel follows when files in memory ask for 2 MiB pages: that of the size
+/// (Linux 6.11), unless it is to inherit, or unless one for all sizes is meant to overrule it.
+std::string shared_choice(const HostFiles& files, std::string& file) {
+  const std::string folder = "/sys/kernel/mm/transparent_hugepage/";
+  const auto chosen = [&](const std::string& name) {
+    file = folder + name;
+    return chosen_word(HostFiles::line(files.path(file)).value_or(""));
+  };
+  const std::string of_the_size = chosen("hugepages-2048kB/shmem_enabled");
+  const std::string of_all = chosen("shmem_enabled");
+  if (of_the_size == "unknown" || of_the_size == "inherit" || of_all == "deny" || of_all == "force")
+    return of_all;
+  file = folder + "hugepages-2048kB/shmem_enabled";
+  return of_the_size;
+}
+
+void examine_shared_huge_pages(const HostFiles& files, Findings& findings) {
+  std::string file;
+  const std::string choice = shared_choice(files, file);
+  const Findings::Facts facts = {{"file", file}, {"choice", choice}};
+  if (choice == "unknown") {
+    findings.ok("shm huge pages", "the kernel does not tell of any (" + file + ")", facts);
+  } else if (choice == "never" || choice == "deny") {
+    findings.warn("shm huge pages",
+                  file + ": " + choice +
+                      ": memory that peers map has no 2 MiB pages: it is slower to allocate, and "
+                      "large messages are slower to copy",
+                  "'echo advise > " + file + "' as root ('within_size' and 'always' do too)",
+                  facts);
+  } else {
+    findings.ok("shm huge pages", file + ": " + choice + ": memory that peers map gets 2 MiB pages",
+                facts);
+  }
+}
+
 void examine_forks(const HostFiles& files, Findings& findings) {
   utsname system{};
   int major = 0, minor = 0;
@@ -200,6 +235,7 @@ void examine_memory(const HostFiles& files, Findings& findings) {
   examine_memlock(files, findings);
   examine_groups(files, findings);
   examine_huge_pages(files, findings);
+  examine_shared_huge_pages(files, findings);
   examine_forks(files, findings);
 }
 

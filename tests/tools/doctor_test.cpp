@@ -90,7 +90,8 @@ TEST_F(Doctor, SaysALineOfEverythingThatLiesBetweenUsersAndRdma) {
                             "pid namespace", "membarrier",
                             "pidfd",         "XDG_RUNTIME_DIR",
                             "rendezvous",    "NUMA",
-                            "cores",         "cpu quota"})
+                            "cores",         "cpu quota",
+                            "shm huge pages"})
     EXPECT_NE(line(all, topic), "") << topic;
   EXPECT_THAT(line(all, "providers"), AllOf(HasSubstr("OK"), HasSubstr("shm"), HasSubstr("rxe")));
   EXPECT_THAT(line(all, "device"), HasSubstr("OK shm0: opened"));
@@ -250,6 +251,35 @@ TEST_F(Doctor, TellsNamespacesAndHugePages) {
   EXPECT_THAT(line(of_host(), "huge pages"), HasSubstr("OK 500 of 512 pages of 2 MiB free"));
 }
 
+TEST_F(Doctor, TellsWhetherSharedMemoryGetsHugePagesAndHowItWould) {
+  EXPECT_THAT(line(of_host(), "shm huge pages"), HasSubstr("OK the kernel does not tell"));
+  const std::string pages = "sys/kernel/mm/transparent_hugepage/";
+  const std::string of_all = pages + "shmem_enabled";
+  const std::string of_the_size = pages + "hugepages-2048kB/shmem_enabled";
+  const auto says = [&] { return line(of_host(), "shm huge pages"); };
+  host_.file(of_all, "always within_size advise [never] deny force\n");
+  EXPECT_THAT(says(), AllOf(HasSubstr("WARN /" + of_all + ": never"), HasSubstr("2 MiB"),
+                            HasSubstr("'echo advise > /" + of_all + "'")));
+  for (const std::string word : {"always", "within_size", "advise", "force"}) {
+    host_.file(of_all, "never [" + word + "] deny\n");
+    EXPECT_THAT(says(), HasSubstr("OK /" + of_all + ": " + word));
+  }
+  host_.file(of_all, "always within_size advise never [deny] force\n");
+  EXPECT_THAT(says(), HasSubstr("WARN /" + of_all + ": deny"));
+
+  // Since Linux 6.11 each size has a choice of its own.
+  host_.file(of_the_size, "always [inherit] within_size advise never\n");
+  EXPECT_THAT(says(), HasSubstr("WARN /" + of_all + ": deny"));
+  host_.file(of_the_size, "always inherit within_size [advise] never\n");
+  EXPECT_THAT(says(), HasSubstr("WARN /" + of_all + ": deny")) << "it overrules";
+  host_.file(of_all, "always within_size advise [never] deny force\n");
+  EXPECT_THAT(says(), HasSubstr("OK /" + of_the_size + ": advise"));
+  host_.file(of_the_size, "always inherit within_size advise [never]\n");
+  host_.file(of_all, "[always] within_size advise never deny force\n");
+  EXPECT_THAT(says(), AllOf(HasSubstr("WARN /" + of_the_size + ": never"),
+                            HasSubstr("'echo advise > /" + of_the_size + "'")));
+}
+
 TEST_F(Doctor, WhereProcessesMeetIsExplained) {
   Environment gone = fabric_.environment();
   gone["XDG_RUNTIME_DIR"] = "/nonexistent/folder";
@@ -291,7 +321,10 @@ TEST_F(Doctor, FilesThatLieOrHangAreSurvived) {
       host.file(std::string("sys/fs/cgroup/a/") + name, "1000\n");
     host.file("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "1\n");
     host.file("sys/kernel/mm/hugepages/hugepages-99999999999999999999kB/nr_hugepages", "1\n");
-    host.file("sys/kernel/mm/transparent_hugepage/enabled", "[always]\n").file("dev/shm", "");
+    const std::string transparent = "sys/kernel/mm/transparent_hugepage/";
+    host.file(transparent + "enabled", "[always]\n").file("dev/shm", "");
+    host.file(transparent + "shmem_enabled", "[advise]\n");
+    host.file(transparent + "hugepages-2048kB/shmem_enabled", "[inherit]\n");
   };
   std::string junk(5000, '\0');
   for (std::size_t i = 0; i < junk.size(); ++i) junk[i] = static_cast<char>(i * 37);
