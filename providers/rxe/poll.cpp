@@ -3,6 +3,7 @@
 
 #include "providers/rxe/completion_fast.hpp"
 #include "providers/rxe/cursor.hpp"
+#include "providers/rxe/failed_request.hpp"
 #include "providers/rxe/hot.hpp"
 #include "providers/rxe/objects.hpp"
 #include "providers/rxe/ring_fast.hpp"
@@ -14,9 +15,11 @@ namespace {
 
 Cq& cq_of(ibv_cq_ex* cq) noexcept { return static_cast<Cq&>(verbatim::Cq::from(cq)); }
 
-/// The queue pair has come to ERR by itself: what was posted to it before anybody knew is flushed
-/// now. Without the locks of polling, since the kernel is asked.
+/// The queue pair has come to ERR by itself: why is noted while its queue shows it still, and what
+/// was posted to it before anybody knew is flushed now. Without the locks of polling, since the
+/// kernel is asked.
 [[gnu::cold, gnu::noinline]] void look_after(const Cq& cq, const ibv_wc* wc, int count) noexcept {
+  uverbs::note_failures(failure_eyes, cq.plain, wc, count);
   uverbs::Context& context = uverbs::context_of(cq);
   for (int i = 0; i < count; ++i) {
     if (!tells_of_trouble(wc[i].status)) continue;

@@ -15,6 +15,13 @@ bool is_supported(ibv_qp_type type) noexcept {
   return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD;
 }
 
+/// The driver moves queue pairs to ERR by itself.
+bool has_failed(Qp& qp) noexcept {
+  Failure now;
+  uverbs::ask_for_ends(qp, now);
+  return now.own_state == IBV_QPS_ERR;
+}
+
 /// The driver tells what was asked, and makes rings as large as their slots come: `attr` becomes
 /// what they hold.
 int map_rings(Context& context, const rxe_create_qp_resp& reply, ibv_qp_init_attr_ex& attr,
@@ -81,7 +88,10 @@ int modify_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask) noexcept {
   // Posting receives in ERR leads the queue pair to ERR once more: not while it is led elsewhere.
   const LockGuard guard(qp.receive_lock);
   const ibv_qp_state before = qp.plain.state;
+  const bool orders = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_ERR && !has_failed(qp);
   if (const int error = uverbs::modify_qp(plain, attr, mask)) return error;
+  if (orders) uverbs::note_ordered(qp);
+  if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RESET) uverbs::forget_failures(qp);
   if (before == IBV_QPS_SQD && qp.plain.state == IBV_QPS_RTS) {
     // What was posted while it drained: the driver does not look by itself. A device that is gone
     // says so to the next post.

@@ -21,7 +21,8 @@ int reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova, unsigned 
   Mr* const mr = make_nothrow<Mr>();
   if (mr == nullptr) return ENOMEM;
   siw_ureq_reg_mr request{};
-  request.stag_key = static_cast<__u8>(context.regions.fetch_add(1, std::memory_order_relaxed));
+  request.stag_key =
+      static_cast<__u8>(context.regions_made.fetch_add(1, std::memory_order_relaxed));
   siw_uresp_reg_mr reply{};
   const kernel::DriverData driver{&request, sizeof request, &reply, sizeof reply};
   int error = uverbs::make_region(context, pd, addr, length, iova, access, *mr, driver);

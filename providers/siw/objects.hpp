@@ -27,7 +27,7 @@ namespace verbatim::siw {
 struct Context : uverbs::Context {
   using uverbs::Context::Context;
   QpDirectory queue_pairs;
-  std::atomic<std::uint32_t> regions{0};  ///< registered so far: their keys' last byte
+  std::atomic<std::uint32_t> regions_made{0};  ///< so far: their keys' last byte
 };
 
 using Mr = uverbs::Mr;

@@ -3,6 +3,7 @@
 
 #include "providers/siw/completion_fast.hpp"
 #include "providers/siw/cursor.hpp"
+#include "providers/siw/failed_request.hpp"
 #include "providers/siw/hot.hpp"
 #include "providers/siw/objects.hpp"
 #include "runtime/base/log.hpp"
@@ -37,7 +38,9 @@ inline int take(Cq& cq, ibv_wc* wc, int entries, bool& errors) noexcept {
 }
 
 /// Nothing but success leaves a connection alive.
-[[gnu::cold]] void note_errors(QpDirectory& queue_pairs, const ibv_wc* wc, int count) noexcept {
+[[gnu::cold]] void note_errors(const Cq& cq, const ibv_wc* wc, int count) noexcept {
+  uverbs::note_failures(failure_eyes, cq.plain, wc, count);
+  QpDirectory& queue_pairs = context_of(cq.plain.context).queue_pairs;
   for (int i = 0; i < count; ++i) {
     if (wc[i].status != IBV_WC_SUCCESS) queue_pairs.mark_failed(wc[i].qp_num);
   }
@@ -50,7 +53,7 @@ inline int poll(Cq& cq, ibv_wc* wc, int entries) noexcept {
   int found = take(cq, wc, entries, errors);
   QpDirectory& queue_pairs = context_of(cq.plain.context).queue_pairs;
   if (errors) [[unlikely]]
-    note_errors(queue_pairs, wc, found);
+    note_errors(cq, wc, found);
   if (found < entries && queue_pairs.has_unsettled()) [[unlikely]] {
     queue_pairs.settle_failed();
     found += take(cq, wc + found, entries - found, errors);

@@ -4,6 +4,7 @@
 #include "runtime/verbs/provider.hpp"
 
 #include "providers/siw/completion.hpp"
+#include "providers/siw/failed_request.hpp"
 #include "providers/siw/hot.hpp"
 #include "providers/siw/memory.hpp"
 #include "providers/siw/queue_pairs.hpp"
@@ -67,6 +68,10 @@ struct Siw {
   static constexpr auto modify_qp = siw::modify_qp;
   static constexpr auto query_qp = siw::query_qp;
   static constexpr auto destroy_qp = siw::destroy_qp;
+  static int explain_qp(verbatim::Qp& qp, const FailedCompletion* completion,
+                        Failure& out) noexcept {
+    return uverbs::explain_qp(failure_eyes, qp, completion, out);
+  }
   static constexpr auto post_send = siw::post_send;
   static constexpr auto post_recv = siw::post_recv;
 };

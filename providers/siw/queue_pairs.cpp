@@ -60,6 +60,7 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
   qp->doorbell = kernel::make_doorbell(qp->plain.handle, qp->doorbell_reply);
   wire_work_calls(*qp, attr);
   context.queue_pairs.add(*qp);
+  context.objects.name(qp->number, qp->plain.qp_num);
   *out = qp;
   return 0;
 }
@@ -78,6 +79,7 @@ int modify_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask) noexcept {
   if (moves && attr.qp_state < IBV_QPS_RTS && state_of(qp) == IBV_QPS_RTS) return EINVAL;
   if (const int error = uverbs::modify_qp(plain, attr, mask)) return error;
   if (!moves || attr.qp_state != IBV_QPS_ERR) return 0;
+  if (!qp.failed.load(std::memory_order_relaxed)) uverbs::note_ordered(qp);
   QpDirectory::fail(qp);
   settle_sends_locked(qp);
   settle_receives_locked(qp);
@@ -103,7 +105,9 @@ int query_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask, ibv_qp_init_attr&
 /// it would be believed of the next one: so it is brought to an end before, and they are dropped.
 int destroy_qp(verbatim::Qp& plain) noexcept {
   auto& qp = static_cast<Qp&>(plain);
-  QpDirectory& queue_pairs = context_of(qp.plain.context).queue_pairs;
+  Context& context = context_of(qp.plain.context);
+  QpDirectory& queue_pairs = context.queue_pairs;
+  context.objects.name(qp.number, 0);  // whoever polls an old error finds it no more
   {
     const LockGuard send(qp.send_lock);
     const LockGuard receive(qp.receive_lock);
@@ -121,6 +125,7 @@ int destroy_qp(verbatim::Qp& plain) noexcept {
   }
   if (const int error = uverbs::destroy_qp(qp)) {
     queue_pairs.add(qp);
+    context.objects.name(qp.number, qp.plain.qp_num);
     return error;
   }
   destroy_nothrow(&qp);

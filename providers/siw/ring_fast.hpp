@@ -38,6 +38,12 @@ class WorkRing {
     flags_of(at(next_)).store(flags, std::memory_order_release);
     ++next_;
   }
+  /// Shows every element, vacant or not: one that was taken keeps what it held until it is used
+  /// again.
+  template <class Show>
+  void show(Show show) const noexcept {
+    for (std::uint32_t i = 0; i <= mask_; ++i) show(static_cast<const Element&>(at(next_ + i)));
+  }
   /// Gives each element that the kernel has not taken to `take`, oldest first, and makes it vacant.
   /// REQUIRES: a queue pair that the kernel works no more on.
   template <class Take>

@@ -12,6 +12,7 @@
 #include "providers/uverbs/discovery.hpp"
 #include "providers/uverbs/node.hpp"
 #include "providers/uverbs/pinned_memory.hpp"
+#include "providers/uverbs/queue_pairs.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/proc_text.hpp"
 
@@ -150,8 +151,11 @@ bool read_event(Context& context, const ib_uverbs_async_event_desc& from,
     case IBV_EVENT_QP_LAST_WQE_REACHED: {
       context.troubles.fetch_add(1, std::memory_order_relaxed);
       auto* const qp = static_cast<Qp*>(deliver(Kind::kQp));
-      if (qp != nullptr) to.element.qp = &qp->plain;
-      return qp != nullptr;
+      if (qp == nullptr) return false;
+      // It stays: whoever destroys it waits until this event is acknowledged.
+      note_event(*qp, to.event_type);
+      to.element.qp = &qp->plain;
+      return true;
     }
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED: {

@@ -9,6 +9,7 @@
 
 #include "providers/uverbs/channel.hpp"
 #include "providers/uverbs/object_table.hpp"
+#include "providers/uverbs/region_table.hpp"
 #include "runtime/base/unique_fd.hpp"
 #include "runtime/verbs/handles.hpp"
 
@@ -20,6 +21,7 @@ struct Context : verbatim::Context {
 
   Channel channel;
   ObjectTable objects;
+  RegionTable regions;
   UniqueFd async;
   std::uint64_t core_support = 0;  ///< ib_uverbs_core_support
   /// Moves with everything by which the kernel tells that it may have led a queue pair to another

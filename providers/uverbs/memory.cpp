@@ -45,6 +45,7 @@ int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, 
   mr.plain.lkey = reply.lkey;
   mr.plain.rkey = reply.rkey;
   mr.pinned = pinning.bytes();
+  context.regions.add(mr.entry, {reply.lkey, pd.plain.handle, access, iova, length});
   // The pages have come with the registration; a post is too fast to look at them.
   if (mr.pinned != 0) warn_of_remote_buffer(addr, length);
   return 0;
@@ -88,8 +89,9 @@ int reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova, unsigned 
   return 0;
 }
 
-int rereg_mr(verbatim::Mr& mr, int flags, Pd* pd, void* addr, std::size_t length,
+int rereg_mr(verbatim::Mr& plain, int flags, Pd* pd, void* addr, std::size_t length,
              unsigned access) noexcept {
+  auto& mr = static_cast<Mr&>(plain);
   Context& context = context_of(mr);
   ib_uverbs_rereg_mr request{};
   request.mr_handle = mr.plain.handle;
@@ -113,15 +115,32 @@ int rereg_mr(verbatim::Mr& mr, int flags, Pd* pd, void* addr, std::size_t length
   if (error != 0) return error == ENOSYS ? EOPNOTSUPP : error;
   mr.plain.lkey = reply.lkey;
   mr.plain.rkey = reply.rkey;
-  if (moves) mr.pinned = pinning.bytes();
+  RegionFacts facts = mr.entry.facts;
+  facts.lkey = reply.lkey;
+  if (pd != nullptr) facts.pd = pd->plain.handle;
+  if (changes_access) facts.access = access;
+  if (moves) {
+    mr.pinned = pinning.bytes();
+    facts.first = request.start;
+    facts.bytes = length;
+  }
+  context.regions.remove(mr.entry);
+  context.regions.add(mr.entry, facts);
   return 0;
 }
 
-int dereg_mr(verbatim::Mr& mr) noexcept {
+int dereg_mr(verbatim::Mr& plain) noexcept {
+  auto& mr = static_cast<Mr&>(plain);
+  // Its key is the kernel's to give away as soon as it is gone.
+  RegionTable& regions = context_of(mr).regions;
+  const bool was_known = regions.remove(mr.entry);
   const int error = forget_plain<ib_uverbs_dereg_mr>(
       context_of(mr), mr.plain.handle, UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY,
       UVERBS_ATTR_DESTROY_MR_HANDLE, IB_USER_VERBS_CMD_DEREG_MR);
-  if (error == 0) destroy_nothrow(static_cast<Mr*>(&mr));
+  if (error == 0)
+    destroy_nothrow(&mr);
+  else if (was_known)
+    regions.add(mr.entry, mr.entry.facts);
   return error;
 }
 

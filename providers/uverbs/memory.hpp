@@ -7,7 +7,9 @@
 
 namespace verbatim::uverbs {
 
-struct Mr : verbatim::Mr {};
+struct Mr : verbatim::Mr {
+  RegionEntry entry;  ///< in Context::regions
+};
 
 int alloc_pd(verbatim::Context& context, Pd** out) noexcept;
 int dealloc_pd(Pd& pd) noexcept;

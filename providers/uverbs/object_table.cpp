@@ -75,10 +75,11 @@ void ObjectTable::name(std::uint64_t number, std::uint32_t name) noexcept {
   if (Slot* const slot = slot_locked(number)) slot->name = name;
 }
 
-void ObjectTable::find_named(Kind kind, std::uint32_t name, void (*visit)(void* object)) noexcept {
+void ObjectTable::find_named(Kind kind, std::uint32_t name,
+                             void (*visit)(void* object, void* argument), void* argument) noexcept {
   const LockGuard guard(mutex_);
   for (std::uint32_t i = 0; name != 0 && i < slot_count_; ++i) {
-    if (slots_[i].kind == kind && slots_[i].name == name) return visit(slots_[i].object);
+    if (slots_[i].kind == kind && slots_[i].name == name) return visit(slots_[i].object, argument);
   }
 }
 

@@ -39,7 +39,14 @@ class ObjectTable {
   void name(std::uint64_t number, std::uint32_t name) noexcept;
   /// Has `visit` look at the object of that name, which does not go meanwhile: under the table's
   /// lock, so `visit` must not come back here. Looks through all: where something went wrong.
-  void find_named(Kind kind, std::uint32_t name, void (*visit)(void* object)) noexcept;
+  void find_named(Kind kind, std::uint32_t name, void (*visit)(void* object, void* argument),
+                  void* argument) noexcept;
+  template <class Visit>
+  void find_named(Kind kind, std::uint32_t name, Visit visit) noexcept {
+    find_named(
+        kind, name, [](void* object, void* argument) { (*static_cast<Visit*>(argument))(object); },
+        &visit);
+  }
   /// What was delivered for it, of which there will be no more.
   Delivered remove(std::uint64_t number) noexcept;
 

@@ -5,11 +5,13 @@
 #pragma once
 
 #include "providers/uverbs/context.hpp"
+#include "providers/uverbs/failures.hpp"
 
 namespace verbatim::uverbs {
 
 struct Qp : verbatim::Qp {
   std::uint64_t number = 0;  ///< in Context::objects
+  FailureRecord failures;
 };
 
 /// Fills handle, qp_num and number, and attr.cap with what the kernel made of it. 0 or errno, and

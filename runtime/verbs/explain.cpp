@@ -2,10 +2,12 @@
 // The body of explain.hpp: who, which request, and for what is flushed, what ended the connection.
 #include "runtime/verbs/explain.hpp"
 
+#include <arpa/inet.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
+#include <cstring>
 
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/failure_words.hpp"
@@ -30,6 +32,23 @@ void add_owner(TextLine& line, const ProgramName& program) noexcept {
   line.add(")");
 }
 
+/// " at GID fe80::1", " to 10.0.0.2 port 4711".
+void add_place(TextLine& line, const Failure& failure) noexcept {
+  const RemotePlace& place = failure.place;
+  if (place.kind == RemotePlace::Kind::kUnknown) return;
+  constexpr unsigned char kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  const bool is_socket = place.kind == RemotePlace::Kind::kSocket;
+  // A GID is written as sysfs and its users do, whatever lies in it.
+  const bool is_ipv4 = is_socket && std::memcmp(place.gid.raw, kMapped, sizeof kMapped) == 0;
+  char text[INET6_ADDRSTRLEN] = {};
+  if (is_ipv4)
+    ::inet_ntop(AF_INET, place.gid.raw + sizeof kMapped, text, sizeof text);
+  else
+    ::inet_ntop(AF_INET6, place.gid.raw, text, sizeof text);
+  line.add("%s%s%s", failure.remote_qpn != 0 ? " at " : " to ", is_socket ? "" : "GID ", text);
+  if (is_socket) line.add(" port %u", place.port);
+}
+
 void add_ends(TextLine& line, const Qp& qp, const Failure& failure) noexcept {
   const ProgramName own = printable_name(::getpid(), program_invocation_short_name, NAME_MAX);
   if (failure.over_qpn != 0) {
@@ -39,10 +58,13 @@ void add_ends(TextLine& line, const Qp& qp, const Failure& failure) noexcept {
   } else {
     line.add("QP 0x%06x (%s, ", qp.plain.qp_num, qp_type_word(qp.plain.qp_type));
     add_program(line, own);
+    if (failure.own_state >= 0)
+      line.add(", state %s", qp_state_word(static_cast<std::uint32_t>(failure.own_state)));
     line.add(")");
   }
+  if (failure.remote_qpn != 0) line.add(" to QP 0x%06x", failure.remote_qpn);
+  add_place(line, failure);
   if (failure.remote_qpn == 0) return;
-  line.add(" to QP 0x%06x", failure.remote_qpn);
   add_owner(line, failure.remote);
   if (failure.srqn == 0 || failure.over_qpn != 0) return;
   line.add("%s XRC SRQ 0x%06x", failure.receives ? ", for" : " for", failure.srqn);
@@ -100,7 +122,10 @@ std::size_t describe_failure(const Qp& qp, const Failure& failure,
       add_request(line, failure);
       line.add(": ");
     }
-    line.add("%s: ", status_word(failure.status));
+    line.add("%s", status_word(failure.status));
+    if (failure.vendor_err >= 0)
+      line.add(" (vendor_err %lld)", static_cast<long long>(failure.vendor_err));
+    line.add(": ");
   }
   add_cause(line, failure);
   return line.length();

@@ -44,7 +44,23 @@ enum class Cause : std::uint8_t {
   kWindowInUse,      ///< nor in time, since the peer was in the middle of a copy
   kForeignAddress,   ///< the address handle is of another protection domain
   kPeerBrokeRules,   ///< what the peer showed cannot be
-  kOrdered           ///< the program moved the queue pair to the error state
+  // Of devices that show nothing of the peer (unseen_words.cpp).
+  kMemoryUnseen,   ///< `key`: what the request named of the peer's memory
+  kReceiveUnseen,  ///< the peer refused a message of `length` bytes; `key.key`: to be invalidated
+  kMessageUnseen,  ///< a message was not for a receive of `room` bytes
+  kNoAnswer,       ///< nobody answered `tries` and one more, each of `timer_ns`
+  kNotReady,       ///< the peer said so, `tries` and one more times
+  kRequestUnseen,  ///< a request of the peer's was refused
+  kFirstUnseen,    ///< what came first had no completion that was seen
+  kOrdered         ///< the program moved the queue pair to the error state
+};
+
+/// Where the other half is, as far as a device's own side knows it.
+struct RemotePlace {
+  enum class Kind : std::uint8_t { kUnknown, kGid, kSocket };
+  Kind kind = Kind::kUnknown;
+  std::uint16_t port = 0;  ///< of a socket, in the host's byte order
+  ibv_gid gid{};           ///< or the socket's address, as IPv6
 };
 
 /// What is wrong with a key.
@@ -98,6 +114,9 @@ struct Failure {
   std::uint64_t timer_ns = 0;  ///< of one try: min_rnr_timer's, or timeout's; 0: none
   std::uint32_t timer_code = 0;
   std::uint32_t tries = 0;  ///< rnr_retry or retry_cnt
+  RemotePlace place;
+  std::int32_t own_state = -1;   ///< ibv_qp_state; -1: nothing to tell
+  std::int64_t vendor_err = -1;  ///< of the completion; -1: nothing to tell
   std::uint32_t peer_state = 0;
   std::uint32_t peer_dest = 0;
   std::uint32_t peer_psn = 0;

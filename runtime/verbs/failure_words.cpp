@@ -21,7 +21,8 @@ constexpr Right kRights[] = {{IBV_ACCESS_LOCAL_WRITE, "LOCAL_WRITE"},
                              {IBV_ACCESS_FLUSH_GLOBAL, "FLUSH_GLOBAL"},
                              {IBV_ACCESS_FLUSH_PERSISTENT, "FLUSH_PERSISTENT"}};
 
-/// A span of time in the unit in which it reads best.
+}  // namespace
+
 void add_time(TextLine& line, std::uint64_t ns) noexcept {
   if (ns < 10'000'000)
     line.add("%llu us", static_cast<Number>(ns / 1000));
@@ -34,6 +35,8 @@ void add_time(TextLine& line, std::uint64_t ns) noexcept {
 void add_range(TextLine& line, std::uint64_t first, std::uint64_t bytes) noexcept {
   line.add("[0x%llx, 0x%llx)", static_cast<Number>(first), static_cast<Number>(first + bytes));
 }
+
+namespace {
 
 /// How far a range lies outside.
 void add_excess(TextLine& line, const KeyFacts& key) noexcept {
@@ -394,7 +397,9 @@ void add_cause(TextLine& line, const Failure& failure) noexcept {
     default:
       break;
   }
-  if (add_queue_cause(line, failure) || !is_peers_state(failure.cause)) return;
+  if (add_unseen_cause(line, failure) || add_queue_cause(line, failure) ||
+      !is_peers_state(failure.cause))
+    return;
   add_peer_cause(line, failure);
   line.add("; fix: %s", peer_fix(failure.cause));
 }

@@ -54,6 +54,39 @@ TEST_P(ExplainAnywhere, NamesQueuePairRequestStatusAndFixInALine) {
   EXPECT_THAT(line, AllOf(HasSubstr("wr_id 8"), HasSubstr("flushed")));
 }
 
+TEST_P(ExplainAnywhere, ComparesWhatWasAskedOfOurRegionWithWhatItHas) {
+  Pair pair(GetParam());
+  const RegionInfo memory = pair.a.allocate(GetParam().memory, 64);
+  Slice beyond = slice(memory, 0, 64);
+  beyond.length = 100;
+  expect_posted(pair.a.post_send(pair.qa, {send(7, beyond)}));
+  const std::vector<ibv_wc> wcs = pair.a.poll_sends(pair.qa, 1);
+  expect_error(wcs.at(0), 7, IBV_WC_LOC_PROT_ERR, pair.qa);
+  char line[1024], asked[96];
+  ASSERT_GT(vbt_explain(pair.a.here().qp(pair.qa.id), &wcs[0], line, sizeof line), 0);
+  std::snprintf(asked, sizeof asked, "lkey 0x%08x of SGE 0 of the request: asked [0x%llx, 0x%llx)",
+                memory.lkey, static_cast<unsigned long long>(memory.address),
+                static_cast<unsigned long long>(memory.address + 100));
+  EXPECT_THAT(line, AllOf(HasSubstr("SEND, wr_id 7"), HasSubstr(asked),
+                          HasSubstr("it ends 36 bytes before the request does")));
+}
+
+TEST_P(ExplainAnywhere, SaysWhatWasAskedOfThePeersMemory) {
+  Pair pair(GetParam());
+  const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
+  RegionInfo to = pair.b.allocate(GetParam().memory, 64);
+  to.rkey ^= 0x80000000u;
+  expect_posted(pair.a.post_send(pair.qa, {write(7, slice(from, 0, 16), to, 8)}));
+  const std::vector<ibv_wc> wcs = pair.a.poll_sends(pair.qa, 1);
+  expect_error(wcs.at(0), 7, IBV_WC_REM_ACCESS_ERR, pair.qa);
+  char line[1024], key[64], peer[32];
+  ASSERT_GT(vbt_explain(pair.a.here().qp(pair.qa.id), &wcs[0], line, sizeof line), 0);
+  std::snprintf(key, sizeof key, "rkey 0x%08x of the peer: asked REMOTE_WRITE of [0x", to.rkey);
+  std::snprintf(peer, sizeof peer, " to QP 0x%06x", pair.qb.qpn);
+  EXPECT_THAT(line, AllOf(HasSubstr("RDMA_WRITE, wr_id 7"), HasSubstr(key), HasSubstr(peer),
+                          HasSubstr("; fix: ")));
+}
+
 TEST_P(ExplainAnywhere, CutsAsSnprintfDoes) {
   FailedSends failed(GetParam());
   char line[1024];

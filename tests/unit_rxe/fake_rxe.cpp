@@ -45,6 +45,12 @@ int answer_ioctl(const uverbs::System& self, int, kernel::IoctlCall::Message& me
   if (number == IB_USER_VERBS_CMD_QUERY_QP && reply != nullptr) {
     ++fake.asked;
     ib_uverbs_query_qp_resp told{};
+    told.dest_qp_num = fake.told.dest_qp_num;
+    told.dest.is_global = fake.told.ah_attr.is_global;
+    std::memcpy(told.dest.dgid, fake.told.ah_attr.grh.dgid.raw, sizeof told.dest.dgid);
+    told.timeout = fake.told.timeout;
+    told.retry_cnt = fake.told.retry_cnt;
+    told.rnr_retry = fake.told.rnr_retry;
     told.qp_state = static_cast<__u8>(fake.state);
     std::memcpy(reinterpret_cast<void*>(reply->data), &told,
                 std::min<std::size_t>(reply->len, sizeof told));

@@ -67,6 +67,7 @@ struct FakeSystem : uverbs::System {
   mutable std::vector<ib_uverbs_modify_qp> led;  ///< what MODIFY_QP was asked for
   mutable int asked = 0;                         ///< how often QUERY_QP was
   ibv_qp_state state = IBV_QPS_RTS;              ///< what it answers
+  ibv_qp_attr told{};                            ///< ... beside that, of a connection
 };
 
 /// A queue pair with rings, in a context whose kernel is this test.

@@ -215,13 +215,13 @@ TEST(RxePollOfAFailure, FlushesWhatWasPostedBeforeAnybodyKnew) {
   poll_one(IBV_WC_RETRY_EXC_ERR, 34);
   EXPECT_EQ(fake.system.asked, 0) << "nothing happened to this one";
   poll_one(IBV_WC_RETRY_EXC_ERR, 33);
-  EXPECT_EQ(fake.system.asked, 1);
+  EXPECT_EQ(fake.system.asked, 2) << "for its ends, and for its state";
   EXPECT_EQ(fake.qp->plain.state, IBV_QPS_ERR);
   ASSERT_EQ(fake.system.led.size(), 1u);
   EXPECT_EQ(fake.system.led[0].qp_state, IBV_QPS_ERR);
   fake.context.objects.name(fake.qp->number, 0);
   poll_one(IBV_WC_RETRY_EXC_ERR, 33);
-  EXPECT_EQ(fake.system.asked, 1) << "it is being destroyed";
+  EXPECT_EQ(fake.system.asked, 2) << "it is being destroyed";
 }
 
 TEST_F(RxePoll, FieldsThatNobodyCarriesAreRefusedAtCreate) {

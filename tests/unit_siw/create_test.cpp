@@ -58,7 +58,7 @@ class SiwRegion : public ::testing::Test {
  protected:
   /// The fake's regions have the key 0x1234.
   int make(std::uint32_t regions_before, std::uint32_t stag, std::uint64_t shift = 0) {
-    fake_.context.regions = regions_before;
+    fake_.context.regions_made = regions_before;
     const auto* const bytes = reinterpret_cast<const unsigned char*>(&stag);
     fake_.system.inner.set_driver_reply({bytes, bytes + sizeof stag});
     const auto place = reinterpret_cast<std::uintptr_t>(memory_) + shift;
@@ -74,7 +74,7 @@ TEST_F(SiwRegion, ItsKeyEndsInAByteOfOurs) {
   ASSERT_EQ(make(0x134, 0x1234), 0);
   ASSERT_EQ(fake_.system.regions.size(), 1u);
   EXPECT_EQ(fake_.system.regions[0].stag_key, 0x34u) << "the next of 256";
-  EXPECT_EQ(fake_.context.regions, 0x135u);
+  EXPECT_EQ(fake_.context.regions_made, 0x135u);
   EXPECT_EQ(mr_->plain.lkey, 0x1234u);
   mr_->plain.context = fake_.context.handle();
   EXPECT_EQ(verbs_provider_siw.dereg_mr(*mr_), 0);

@@ -7,6 +7,10 @@
 //   remote access error: rkey 0x00000305: asked REMOTE_WRITE of [0x1000, 0x1800), the region has
 //   REMOTE_WRITE of [0x1000, 0x1400): it ends 1024 bytes before the request does; fix: ...
 //
+// Of kernel devices the line says what user space can know: both queue pairs, the peer's GID, the
+// request as long as its queue still holds it, our own keys and regions, what was asked of the
+// peer's memory, vendor_err and the queue pair's state; and, of the rest, that only the peer knows.
+//
 // The words are for people and change between versions. Each queue pair remembers the first failure
 // of its sends and that of its receives, until it is reset; whatever fails after them is explained
 // by them. The same line goes to the log, once for each queue pair (VERBATIM_LOG=error and above).

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Failures noted, told, and said in the log. What was wrong is found in failure_judge.cpp.
+#include "providers/uverbs/failures.hpp"
+
+#include <atomic>
+#include <cerrno>
+
+#include "providers/uverbs/failure_judge.hpp"
+#include "providers/uverbs/queue_pairs.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/verbs/explain.hpp"
+
+namespace verbatim::uverbs {
+namespace {
+
+/// One process says no more than so many: ten thousand connections to a host that is gone are one
+/// story.
+constexpr std::uint32_t kMostLines = 1000;
+constinit std::atomic<std::uint32_t> lines_said{0};
+
+/// A line that waits until no lock is held any more.
+struct Line {
+  char text[900];
+  bool is_there = false;
+};
+
+bool knows(FailureRecord& record, bool receives) noexcept {
+  const LockGuard guard(record.lock);
+  return receives ? record.has_receive : record.has_send;
+}
+
+/// Remembers the first of its direction; the queue pair's first one is to be said.
+void remember(Qp& qp, const Failure& failure, Line& line) noexcept {
+  FailureRecord& record = qp.failures;
+  bool says = false;
+  {
+    const LockGuard guard(record.lock);
+    bool& has = failure.receives ? record.has_receive : record.has_send;
+    if (has) return;
+    has = true;
+    (failure.receives ? record.receive : record.send) = failure;
+    if (!record.has_send || !record.has_receive) record.receive_was_first = failure.receives;
+    says = !record.said;
+    record.said = true;
+  }
+  if (!says || !log_enabled(LogLevel::kError)) return;
+  line.is_there = describe_failure(qp, failure, nullptr, line.text, sizeof line.text) != 0;
+}
+
+void say(const Line& line) noexcept {
+  if (!line.is_there) return;
+  const std::uint32_t before = lines_said.fetch_add(1, std::memory_order_relaxed);
+  if (before < kMostLines) log_error("%s", line.text);
+  if (before + 1 == kMostLines)
+    log_error("no more of %u failures are said here: ask vbt_explain", kMostLines);
+}
+
+/// Those behind the first are flushed, and a flushed one came after something else.
+bool is_a_cause(ibv_wc_status status) noexcept {
+  return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
+}
+
+void note_failure(const FailureEyes& eyes, Qp& qp, const ibv_cq& cq, const ibv_wc& wc,
+                  Line& line) noexcept {
+  if (knows(qp.failures, false) && knows(qp.failures, true)) return;
+  SeenRequest seen;
+  eyes.find_request(qp, cq, wc, seen);
+  const bool receives = seen.side == SeenRequest::Side::kReceive;
+  if (knows(qp.failures, receives)) return;
+  Failure failure;
+  failure.receives = receives;
+  failure.has_request = true;
+  failure.status = wc.status;
+  failure.wr_id = wc.wr_id;
+  failure.vendor_err = wc.vendor_err;
+  eyes.see_ends(qp, failure);
+  judge_request(qp, seen, failure);
+  remember(qp, failure, line);
+}
+
+/// The failure that a completion is about, or the first one. ENODATA: none.
+int find_failure(FailureRecord& record, const FailedCompletion* completion, Failure& out) noexcept {
+  const LockGuard guard(record.lock);
+  const auto fits = [&](bool has, const Failure& failure, bool exactly) {
+    return has && completion != nullptr && failure.status == completion->status &&
+           (!exactly || (failure.has_request && failure.wr_id == completion->wr_id));
+  };
+  for (const bool exactly : {true, false}) {
+    if (fits(record.has_send, record.send, exactly)) {
+      out = record.send;
+      return 0;
+    }
+    if (fits(record.has_receive, record.receive, exactly)) {
+      out = record.receive;
+      return 0;
+    }
+  }
+  if (!record.has_send && !record.has_receive) {
+    if (!record.ordered) return ENODATA;
+    out.cause = Cause::kOrdered;
+    out.status = IBV_WC_WR_FLUSH_ERR;
+    return 0;
+  }
+  const bool receive = record.has_receive && (record.receive_was_first || !record.has_send);
+  out = receive ? record.receive : record.send;
+  return 0;
+}
+
+}  // namespace
+
+void note_failures(const FailureEyes& eyes, const ibv_cq& cq, const ibv_wc* wc,
+                   int count) noexcept {
+  Context& context = context_of(cq.context);
+  for (int i = 0; i < count; ++i) {
+    if (!is_a_cause(wc[i].status)) continue;
+    Line line;
+    context.objects.find_named(Kind::kQp, wc[i].qp_num, [&](void* object) {
+      note_failure(eyes, *static_cast<Qp*>(object), cq, wc[i], line);
+    });
+    say(line);
+  }
+}
+
+void note_event(Qp& qp, ibv_event_type type) noexcept {
+  if (type != IBV_EVENT_QP_REQ_ERR && type != IBV_EVENT_QP_ACCESS_ERR) return;
+  Failure failure;
+  failure.cause = Cause::kRequestUnseen;
+  failure.receives = true;
+  failure.status = type == IBV_EVENT_QP_REQ_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_ACCESS_ERR;
+  ask_for_ends(qp, failure);
+  Line line;
+  remember(qp, failure, line);
+  say(line);
+}
+
+void note_ordered(Qp& qp) noexcept {
+  const LockGuard guard(qp.failures.lock);
+  qp.failures.ordered = true;
+}
+
+void forget_failures(Qp& qp) noexcept {
+  FailureRecord& record = qp.failures;
+  const LockGuard guard(record.lock);
+  record.has_send = record.has_receive = record.receive_was_first = false;
+  record.ordered = record.said = false;
+}
+
+void ask_for_ends(Qp& qp, Failure& out) noexcept {
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  // Without the state in the mask, since that is written where others read it. What cannot be asked
+  // is a device that is gone.
+  if (query_qp(qp, attr, IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT, init))
+    return;
+  out.own_state = attr.qp_state;
+  if (qp.plain.qp_type == IBV_QPT_UD) return;
+  out.remote_qpn = attr.dest_qp_num;
+  if (attr.ah_attr.is_global != 0) {
+    out.place.kind = RemotePlace::Kind::kGid;
+    out.place.gid = attr.ah_attr.grh.dgid;
+  }
+  out.timer_code = attr.timeout & 31u;
+  out.timer_ns = out.timer_code == 0 ? 0 : std::uint64_t{4096} << out.timer_code;
+  out.tries = out.status == IBV_WC_RNR_RETRY_EXC_ERR ? attr.rnr_retry : attr.retry_cnt;
+}
+
+int explain_qp(const FailureEyes& eyes, verbatim::Qp& handle, const FailedCompletion* completion,
+               Failure& out) noexcept {
+  Qp& qp = static_cast<Qp&>(handle);
+  if (find_failure(qp.failures, completion, out) == 0) {
+    // The ends as they are now, where they are known: the state goes on after a failure.
+    Failure now;
+    eyes.see_ends(qp, now);
+    if (now.own_state >= 0) out.own_state = now.own_state;
+    if (out.cause != Cause::kOrdered) return 0;
+    out.remote_qpn = now.remote_qpn;
+    out.place = now.place;
+    return 0;
+  }
+  if (completion != nullptr) {
+    out.status = completion->status;
+    out.wr_id = completion->wr_id;
+    out.has_request = true;
+  }
+  eyes.see_ends(qp, out);
+  if (completion == nullptr && out.own_state != IBV_QPS_ERR) return ENODATA;
+  if (completion == nullptr) out.status = IBV_WC_WR_FLUSH_ERR;
+  if (out.status == IBV_WC_WR_FLUSH_ERR) out.cause = Cause::kFirstUnseen;
+  return 0;
+}
+
+}  // namespace verbatim::uverbs
