@@ -119,6 +119,7 @@ Wait attach(Qp& qp) noexcept {
   qp.remote_session = session;
   qp.shared = {};
   qp.shared.record = shared;
+  qp.set_detour(Qp::kToShared, shared != nullptr);
   qp.remote_regions = peer->segment.regions();
   qp.remote_region_capacity = peer->segment.region_capacity();
   qp.remote_pd = peek(record->pd);

@@ -65,6 +65,8 @@ struct Cq : verbatim::Cq {
   alignas(kCacheLine) BiasedLock lock;
   /// Only one thread domain uses it, and polls say so when they lock.
   std::atomic<bool> in_domain{false};
+  /// The last poll that looked everywhere found more than one: a hint for the next.
+  std::atomic<bool> is_busy{false};
   std::atomic<std::uint32_t> hot_count{0};
   /// Stored completions: [head, tail). Written under the lock, looked at without.
   std::atomic<std::uint32_t> head{0};

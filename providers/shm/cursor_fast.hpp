@@ -38,7 +38,7 @@ template <bool kStamped>
     DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
     if constexpr (kStamped) stamp_next(cq);
     got = poll_stored(cq, kMost, wc);
-    if (got < kMost) got += poll_rings(cq, kMost - got, wc + got);
+    if (got < kMost) got += poll_rings(cq, kMost - got, wc + got, false);
     if (got < kMost && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
       got += poll_doorbells(cq, kMost - got, wc + got);
     marked = cq.marks != 0;

@@ -32,8 +32,6 @@ constexpr std::uint64_t kStoppedNs = 100'000'000;
 /// Of a Q_Key in a request: the queue pair's own stands for it (IBTA 10.2.5).
 constexpr std::uint32_t kOwnQkey = 0x80000000u;
 
-const Context& context_of(const Qp& qp) noexcept { return Context::of(qp.plain.context); }
-
 bool has_qkey(const Qp& qp, const Qp& lane, std::uint32_t qkey) noexcept {
   if ((qkey & kOwnQkey) != 0) qkey = qp.attributes.qkey;
   return lane.lane.endpoint != nullptr && peek(lane.lane.endpoint->qkey) == qkey;
@@ -211,15 +209,10 @@ Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
   return step;
 }
 
-void describe_datagram(const Qp& lane, const LocalRange* room, std::uint32_t count,
-                       const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
-  wc.src_qp = peek(lane.rx_remote->speaks_for);
-  if ((header::flags(h) & header::kGlobal) != 0) {
-    write_routing_header(lane, room, count, wc.byte_len, destination_of(lane, slot, h));
-    wc.wc_flags |= IBV_WC_GRH;
-  }
-  wc.byte_len += lane.headroom;
-  if (!context_of(lane).ethernet) wc.slid = lid_of_device(peek(lane.rx_remote->device));
+void add_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
+                        const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
+  write_routing_header(lane, room, count, wc.byte_len, destination_of(lane, slot, h));
+  wc.wc_flags |= IBV_WC_GRH;
 }
 
 }  // namespace verbatim::shm

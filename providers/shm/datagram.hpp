@@ -4,6 +4,7 @@
 // or the receive CQ's.
 #pragma once
 
+#include "providers/shm/device.hpp"
 #include "providers/shm/send_queue.hpp"
 
 namespace verbatim::shm {
@@ -22,9 +23,17 @@ void address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) no
 Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
                    const LocalRange* local) noexcept;
 
-/// Makes the completion of a message of `lane` what UD says of it: its sender, and the routing
-/// header before it (IBTA 11.4.1.2). The receive CQ's lock is held.
-void describe_datagram(const Qp& lane, const LocalRange* room, std::uint32_t count,
-                       const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept;
+inline const Context& context_of(const Qp& qp) noexcept { return Context::of(qp.plain.context); }
+
+/// Makes the completion of a message of `lane` what UD says of it: its sender (IBTA 11.4.1.2). The
+/// receive CQ's lock is held.
+inline void describe_datagram(const Qp& lane, ibv_wc& wc) noexcept {
+  wc.src_qp = peek(lane.rx_remote->speaks_for);
+  wc.byte_len += lane.headroom;
+  if (!context_of(lane).ethernet) wc.slid = lid_of_device(peek(lane.rx_remote->device));
+}
+/// And the routing header before a message that was sent with one; before the others' words.
+void add_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
+                        const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept;
 
 }  // namespace verbatim::shm

@@ -29,7 +29,6 @@
 namespace verbatim::shm {
 namespace {
 
-constexpr std::uint32_t kMaxDevices = 16;
 constexpr std::uint8_t kPort = 1;
 /// Of a GUID: the device number plus one; the rest is the host's.
 constexpr std::uint64_t kDeviceBits = 0xff;
@@ -72,10 +71,6 @@ void describe_memory(ibv_device_attr_ex& attr) noexcept {
 
 }  // namespace
 
-std::uint16_t lid_of_device(std::uint32_t number) noexcept {
-  return static_cast<std::uint16_t>(number + 1);
-}
-
 ibv_gid gid_of_device(const Context& context, std::uint32_t number) noexcept {
   ibv_gid gid{};
   gid.global.subnet_prefix = htobe64(kLinkLocal);
@@ -84,7 +79,7 @@ ibv_gid gid_of_device(const Context& context, std::uint32_t number) noexcept {
 }
 
 bool leads_to_this_host(const Context& context, const ibv_ah_attr& path) noexcept {
-  if (path.is_global == 0) return path.dlid >= 1 && path.dlid <= kMaxDevices && !context.ethernet;
+  if (path.is_global == 0) return lid_leads_to_this_host(context, path);
   const std::uint64_t to = be64toh(path.grh.dgid.global.interface_id);
   return path.grh.dgid.global.subnet_prefix == htobe64(kLinkLocal) &&
          (to & ~kDeviceBits) == (be64toh(context.device.guid) & ~kDeviceBits);

@@ -8,18 +8,24 @@
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive_fast.hpp"
 #include "providers/shm/send_fast.hpp"
+#include "providers/shm/send_shared_fast.hpp"
 #include "providers/shm/work_fast.hpp"
 
 namespace verbatim::shm {
 
 namespace {
 
-// Left to by a jump: what is not a single request without a completion needs registers that the
+// Left to by jumps: what is not a single request without a completion needs registers that the
 // shortest way does not have to save. The send lock is held.
+template <bool kDomain>
+[[gnu::noinline]] int post_list(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  return post_list_fast<kDomain>(qp, wr, bad_wr);
+}
+
 template <bool kDomain>
 [[gnu::noinline]] int post_more(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
   if (wr != nullptr && post_one_fast<kDomain, true>(qp, *wr)) return 0;
-  return post_list_fast<kDomain>(qp, wr, bad_wr);
+  return post_list<kDomain>(qp, wr, bad_wr);
 }
 
 template <bool kDomain>
@@ -29,8 +35,22 @@ template <bool kDomain>
   return post_more<kDomain>(qp, wr, bad_wr);
 }
 
-[[gnu::noinline]] int post_in_domain(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
-  return post<true>(qp, wr, bad_wr);
+template <bool kDomain>
+[[gnu::noinline]] int post_to_shared(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  PostLock<kDomain>::keep(qp);
+  if (wr != nullptr && is_send(*wr)) {
+    if (post_one_shared<kDomain>(qp, *wr)) return 0;
+    return post_list<kDomain>(qp, wr, bad_wr);
+  }
+  if (wr != nullptr && post_one_fast<kDomain, false>(qp, *wr)) return 0;
+  return post_more<kDomain>(qp, wr, bad_wr);
+}
+
+[[gnu::noinline]] int post_by_detour(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  const bool to_shared = (qp.detours.load(std::memory_order_relaxed) & Qp::kToShared) != 0;
+  if (!to_shared) return post<true>(qp, wr, bad_wr);
+  return qp.in_domain ? post_to_shared<true>(qp, wr, bad_wr)
+                      : post_to_shared<false>(qp, wr, bad_wr);
 }
 
 template <bool kDomain>
@@ -46,14 +66,23 @@ template <bool kDomain>
   return complete_more<kDomain>(qp);
 }
 
+[[gnu::noinline]] int poll_all(Cq& cq, int room, ibv_wc* wc, int got) noexcept {
+  return poll_all_fast(cq, room, wc, got);
+}
+
+[[gnu::noinline]] int poll_one_shared(Cq& cq, int room, ibv_wc* wc, std::uint32_t i) noexcept {
+  const int got = take_one_shared(cq, i, *wc);
+  return got == room ? got : poll_all(cq, room, wc, got);
+}
+
 [[gnu::noinline]] int next_round(Cq& cq) noexcept { return go_on<false>(cq); }
 
 }  // namespace
 
 int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
   Qp& qp = Qp::from(handle);
-  if (qp.in_domain) [[unlikely]]
-    return post_in_domain(qp, wr, bad_wr);
+  if (qp.detours.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return post_by_detour(qp, wr, bad_wr);
   return post<false>(qp, wr, bad_wr);
 }
 
@@ -62,7 +91,7 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
 }
 
 int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept {
-  return poll_cq_fast(Cq::from(cq), entries, wc);
+  return poll_cq_fast(Cq::from(cq), entries, wc, poll_all, poll_one_shared);
 }
 
 [[gnu::aligned(kCacheLine)]] int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {

@@ -46,6 +46,11 @@ inline void take_stored(Cq& cq, std::uint32_t head, ibv_wc& wc) noexcept {
   return got;
 }
 
+inline const Slot& slot_of(const std::atomic<std::uint64_t>* header) noexcept {
+  return *reinterpret_cast<const Slot*>(reinterpret_cast<const unsigned char*>(header) -
+                                        offsetof(Slot, header));
+}
+
 inline void point_at_next(HotRing& hot) noexcept {
   const Qp& qp = *hot.qp;
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
@@ -55,7 +60,8 @@ inline void point_at_next(HotRing& hot) noexcept {
                 std::memory_order_relaxed);
 }
 
-[[gnu::always_inline]] inline int poll_rings(Cq& cq, int room, ibv_wc* wc) noexcept {
+/// `behind`: a message has been taken just now, so others are likely to lie behind it.
+[[gnu::always_inline]] inline int poll_rings(Cq& cq, int room, ibv_wc* wc, bool behind) noexcept {
   int got = 0;
   for (std::uint32_t i = 0; i < cq.hot_count.load(std::memory_order_relaxed); ++i) {
     HotRing& hot = cq.hot[i];
@@ -66,16 +72,14 @@ inline void point_at_next(HotRing& hot) noexcept {
       const std::uint64_t h = at->load(std::memory_order_acquire);
       if (header::lap(h) != hot.lap.load(std::memory_order_relaxed)) break;
       // One message is often alone; a second one has others behind it.
-      if (got != before) {
+      if (behind || got != before) {
         if (const int run = take_run(*hot.qp, room - got, wc + got); run != 0) [[likely]] {
           got += run;
           point_at_next(hot);
           continue;
         }
       }
-      const auto& slot = *reinterpret_cast<const Slot*>(reinterpret_cast<const unsigned char*>(at) -
-                                                        offsetof(Slot, header));
-      const Taken taken = take_message(*hot.qp, slot, h, wc[got]);
+      const Taken taken = take_message(*hot.qp, slot_of(at), h, wc[got]);
       if (taken != Taken::kCompletion) [[unlikely]] {
         if (taken == Taken::kNothing) drop_hot(cq, i--);
         break;
@@ -85,6 +89,12 @@ inline void point_at_next(HotRing& hot) noexcept {
     }
   }
   return got;
+}
+
+/// Takes a queue's lock if its owner asks, of a domain or not; ends with let_go_as_owner().
+[[gnu::always_inline]] inline bool take_as_owner(Cq& cq) noexcept {
+  return cq.in_domain.load(std::memory_order_relaxed) ? cq.lock.take_as_domain()
+                                                      : cq.lock.take_as_owner();
 }
 
 /// A look without the lock: most polls find nothing, and a lock costs more than the look. What is
@@ -102,24 +112,113 @@ inline bool something_came(const Cq& cq) noexcept {
   return cq.doorbells->summary.load(std::memory_order_relaxed) != 0;
 }
 
-[[gnu::always_inline]] inline int poll_cq_fast(Cq& cq, int room, ibv_wc* wc) noexcept {
-  if (cq.pending_count.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    if (const int kept = poll_pending(cq, room, wc); kept != 0) return kept;
-  }
-  if (!something_came(cq)) return 0;
-  int got = 0;
+/// All there is, behind the `got` that have been written already: stored completions, the hot
+/// rings, what the doorbells announce. Returns how many there are with them.
+[[gnu::always_inline]] inline int poll_all_fast(Cq& cq, int room, ibv_wc* wc, int got) noexcept {
   bool marked = false;
   {
     DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
-    got = poll_stored(cq, room, wc);
-    if (got < room) got += poll_rings(cq, room - got, wc + got);
+    got += poll_stored(cq, room - got, wc + got);
+    if (got < room) got += poll_rings(cq, room - got, wc + got, got != 0);
     if (got < room && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
       got += poll_doorbells(cq, room - got, wc + got);
     marked = cq.marks != 0;
   }
+  cq.is_busy.store(got > 1, std::memory_order_relaxed);
   if (marked) [[unlikely]]
     settle_marks(cq);
   return got;
+}
+
+/// Stored completions, when the queue's lock is this thread's. Nothing is called on the way.
+[[gnu::always_inline]] inline int poll_stored_alone(Cq& cq, int room, ibv_wc* wc) noexcept {
+  if (!take_as_owner(cq)) [[unlikely]]
+    return 0;
+  const int got = cq.marks == 0 ? poll_stored(cq, room, wc) : 0;
+  cq.lock.let_go_as_owner();
+  return got;
+}
+
+enum class One {
+  kTaken,
+  kShared,  ///< of a queue pair whose receives are shared: nothing was done, the lock is kept
+  kNot      ///< nothing was done
+};
+
+/// One message of hot ring number `i`, if it lies whole in its slot for a receive of its own and
+/// the queue's lock is this thread's. Nothing is called on the way.
+[[gnu::always_inline]] inline One poll_one(Cq& cq, std::uint32_t i, ibv_wc& wc) noexcept {
+  if (!take_as_owner(cq)) [[unlikely]]
+    return One::kNot;
+  One one = One::kNot;
+  // Looked at again: others may have had the lock since.
+  if (HotRing& hot = cq.hot[i]; i < cq.hot_count.load(std::memory_order_relaxed) && cq.marks == 0)
+      [[likely]] {
+    const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
+    // Pairs with the release in Sends::put().
+    const std::uint64_t h = at->load(std::memory_order_acquire);
+    if (header::lap(h) == hot.lap.load(std::memory_order_relaxed)) [[likely]] {
+      if (take_simple(*hot.qp, slot_of(at), h, wc)) [[likely]] {
+        point_at_next(hot);
+        one = One::kTaken;
+      } else if (hot.qp->srq != nullptr) {
+        return One::kShared;
+      }
+    }
+  }
+  cq.lock.let_go_as_owner();
+  return one;
+}
+
+/// The same when poll_one() has found it to be of shared receives. 0: it was not to be taken.
+[[gnu::always_inline]] inline int take_one_shared(Cq& cq, std::uint32_t i, ibv_wc& wc) noexcept {
+  HotRing& hot = cq.hot[i];
+  const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
+  const Taken taken = take_shared(*hot.qp, slot_of(at), at->load(std::memory_order_acquire), wc);
+  if (taken == Taken::kCompletion) [[likely]]
+    point_at_next(hot);
+  else if (taken == Taken::kNothing)
+    drop_hot(cq, i);
+  const bool marked = cq.marks != 0;
+  cq.lock.let_go_as_owner();
+  if (marked) [[unlikely]]
+    settle_marks(cq);
+  return taken == Taken::kCompletion ? 1 : 0;
+}
+
+/// `all` is poll_all_fast() and `one_shared` take_one_shared(), which is followed by the rest; both
+/// are left to by a jump: the single message that a program waits for needs no registers of its
+/// own.
+template <class All, class OneShared>
+[[gnu::always_inline]] inline int poll_cq_fast(Cq& cq, int room, ibv_wc* wc, All all,
+                                               OneShared one_shared) noexcept {
+  if (cq.pending_count.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    if (const int kept = poll_pending(cq, room, wc); kept != 0) return kept;
+  }
+  // A look without the lock: most polls find nothing, and a lock costs more than the look. What is
+  // missed here is found by the next poll.
+  if (cq.head.load(std::memory_order_relaxed) != cq.tail.load(std::memory_order_relaxed)) {
+    const int got = poll_stored_alone(cq, room, wc);
+    return got != 0 && (got == room || !something_came(cq)) ? got : all(cq, room, wc, got);
+  }
+  const std::uint32_t hot_count = cq.hot_count.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < hot_count; ++i) {
+    const std::atomic<std::uint64_t>* at = cq.hot[i].header.load(std::memory_order_relaxed);
+    if (header::lap(at->load(std::memory_order_relaxed)) !=
+        cq.hot[i].lap.load(std::memory_order_relaxed))
+      continue;
+    if (room <= 0 || (room > 1 && cq.is_busy.load(std::memory_order_relaxed)))
+      return all(cq, room, wc, 0);
+    switch (poll_one(cq, i, *wc)) {
+      case One::kTaken:
+        return room == 1 || !something_came(cq) ? 1 : all(cq, room, wc, 1);
+      case One::kShared:
+        return one_shared(cq, room, wc, i);
+      case One::kNot:
+        return all(cq, room, wc, 0);
+    }
+  }
+  return cq.doorbells->summary.load(std::memory_order_relaxed) != 0 ? all(cq, room, wc, 0) : 0;
 }
 
 }  // namespace verbatim::shm

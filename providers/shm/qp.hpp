@@ -155,6 +155,8 @@ struct HeldReceive {
 
 /// The shared receive queue that the peer's half takes from.
 struct SharedCredits {
+  /// Of our messages, one in so many looks what others have used up.
+  static constexpr std::uint64_t kLookEvery = 64;
   const SrqRecord* record = nullptr;  ///< nullptr: it has receives of its own
   std::uint64_t store = 0;            ///< what record->store said
   const std::atomic<std::uint64_t>* credits = nullptr;
@@ -193,6 +195,9 @@ struct Qp : verbatim::Qp {
   bool signal_all = false;
   bool is_strict = false;  ///< every post takes the general path, which warns
   bool in_domain = false;  ///< of a thread domain, which says so when it locks
+  /// Why a post leaves the shortest way at once: kInDomain, kToShared. Read without a lock, since
+  /// every way is right; only not as fast.
+  std::atomic<std::uint8_t> detours{0};
   /// What it sends may be lost without a word (UC, UD).
   bool may_lose = false;
   /// Bytes that each receive has in front of the message: the routing header's of UD.
@@ -305,11 +310,18 @@ struct Qp : verbatim::Qp {
   Qp* prev_live = nullptr;
   FailureRecord failures;
 
+  static constexpr std::uint8_t kInDomain = 1;  ///< as in_domain
+  static constexpr std::uint8_t kToShared = 2;  ///< its SENDs go to receives that are shared
   static constexpr std::uint32_t kNotHot = ~0u;
   static constexpr std::uint32_t kNotWatched = ~0u;
   static Qp& from(ibv_qp* qp) noexcept { return *reinterpret_cast<Qp*>(qp); }
   static Qp& from(ibv_qp_ex* qp) noexcept { return *reinterpret_cast<Qp*>(qp); }
 
+  void set_detour(std::uint8_t which, bool on) noexcept {
+    const std::uint8_t others =
+        detours.load(std::memory_order_relaxed) & static_cast<std::uint8_t>(~which);
+    detours.store(on ? others | which : others, std::memory_order_relaxed);
+  }
   KeyHolder keys() const noexcept { return {own_regions, own_region_capacity, pd_number}; }
   std::uint32_t queued() const noexcept { return queue_tail - queue_head; }
   /// Gives `count` requests their places in the send queue. The first one's, cut.

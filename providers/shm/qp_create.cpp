@@ -198,6 +198,7 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
   reset_record(*qp);
   fill_record(*qp, entries, 0);
   join_domain(*qp, attr.pd);
+  qp->set_detour(Qp::kToShared, qp->datagrams != nullptr);
   if (error == 0) error = wire_work_calls(*qp, attr);
   if (error == 0) error = add_member(*qp->recv_cq, *qp);
   if (error != 0) {

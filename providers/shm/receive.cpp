@@ -78,53 +78,60 @@ bool sender_is_busy(Qp& qp) noexcept {
 }
 
 /// Makes the completion of a message of a lane that of the two ends which the application knows.
-void describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
-                      std::uint64_t h, ibv_wc& wc) noexcept {
-  if (!is_xrc_lane(lane)) return describe_datagram(lane, room, count, slot, h, wc);
-  wc.src_qp = peek(lane.rx_remote->speaks_for);
+inline void describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t count,
+                             const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
+  if (is_xrc_lane(lane)) {
+    wc.src_qp = peek(lane.rx_remote->speaks_for);
+    return;
+  }
+  if ((header::flags(h) & header::kGlobal) != 0) [[unlikely]]
+    add_routing_header(lane, room, count, slot, h, wc);
+  describe_datagram(lane, wc);
 }
 
-/// A message that lies whole in its slot, for a shared receive of one SGE. kNotYet: take the
-/// general way.
-Taken take_shared_small(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
-  Srq& srq = *qp.srq;
-  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-  const std::uint32_t bytes = header::inline_length(h);
-  if (bytes > Slot::kInlineBytes || held_for(qp, index) != nullptr) return Taken::kNotYet;
-  const std::uint64_t needed = bytes + qp.headroom;
-  LocalRange to;
-  std::uint64_t wr_id;
-  {
-    LockGuard<BiasedLock> guard(srq.lock);
-    const std::uint64_t taken = srq.own->taken.load(std::memory_order_relaxed);
-    const std::uint64_t at = srq.store.at(taken);
-    if (taken == srq.posted || srq.limit != 0 || srq.store.num_sge[at] != 1) return Taken::kNotYet;
-    const ReceiveSge sge = *srq.store.sges_of(taken);
-    unsigned char* place;
-    if (needed > sge.length || !find_local_bytes(srq.keys, sge.lkey, sge.address, sge.length,
-                                                 IBV_ACCESS_LOCAL_WRITE, place))
-      return Taken::kNotYet;
-    to = {place, sge.length};
-    wr_id = srq.store.wr_ids[at];
-    use_up_locked(srq, qp, taken);
-  }
-  copy_small(to.at + qp.headroom, slot.data, bytes);
-  fill_receive(wc, qp, wr_id, bytes, h);
-  count_received(qp, bytes);
-  if (qp.lane.face != nullptr) describe_arrival(qp, &to, 1, slot, h, wc);
-  finish_message(qp, index);
-  return Taken::kCompletion;
+/// Takes the oldest receive if it has one SGE, of at least `bytes`, and takes no notice with it.
+[[gnu::always_inline]] inline bool take_for_small(Srq& srq, Qp& qp, std::uint32_t bytes,
+                                                  LocalRange& to, std::uint64_t& wr_id) noexcept {
+  LockGuard<BiasedLock> guard(srq.lock);
+  const std::uint64_t taken = srq.own->taken.load(std::memory_order_relaxed);
+  const std::uint64_t at = srq.store.at(taken);
+  if (taken == srq.posted || srq.limit != 0 || srq.store.num_sge[at] != 1) return false;
+  const ReceiveSge sge = *srq.store.sges_of(taken);
+  unsigned char* place;
+  if (bytes > sge.length ||
+      !find_local_bytes(srq.keys, sge.lkey, sge.address, sge.length, IBV_ACCESS_LOCAL_WRITE, place))
+    return false;
+  to = {place, sge.length};
+  wr_id = srq.store.wr_ids[at];
+  use_up_locked(srq, qp, taken);
+  return true;
 }
 
 }  // namespace
 
+Taken take_shared(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
+  Srq& srq = *qp.srq;
+  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
+  const std::uint32_t bytes = header::inline_length(h);
+  if (qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session ||
+      !header::is_simple(h) || bytes > Slot::kInlineBytes || held_for(qp, index) != nullptr)
+      [[unlikely]]
+    return take_slowly(qp, slot, h, wc);
+  LocalRange to;
+  if (!take_for_small(srq, qp, bytes + qp.headroom, to, wc.wr_id)) [[unlikely]]
+    return take_slowly(qp, slot, h, wc);
+  fill_receive(wc, qp, wc.wr_id, bytes, h);
+  copy_small(to.at + qp.headroom, slot.data, bytes);
+  count_received(qp, bytes);
+  if (qp.lane.face != nullptr) describe_arrival(qp, &to, 1, slot, h, wc);
+  qp.rq_tail.store(index + 1, std::memory_order_relaxed);  // never a receive of its own
+  finish_receive(qp, index);
+  return Taken::kCompletion;
+}
+
 Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
   if (qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session)
     return Taken::kNothing;
-  if (qp.srq != nullptr && header::kind(h) == SlotKind::kInline) {
-    const Taken taken = take_shared_small(qp, slot, h, wc);
-    if (taken != Taken::kNotYet) return taken;
-  }
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
   TakenReceive scratch;
   Receive receive;

@@ -23,6 +23,9 @@ enum class Taken {
 
 /// Everything but a message that lies whole in its slot for one SGE of a receive of our own.
 [[gnu::noinline]] Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept;
+/// The same of a queue pair whose receives are shared: shorter for a message that lies whole in its
+/// slot, for a receive of one SGE. REQUIRES: qp.srq.
+[[gnu::noinline]] Taken take_shared(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept;
 /// Takes messages that lie whole in their slots, each for one SGE of a receive of our own, one
 /// after the other: what they need stays in registers, and they are consumed together. Returns how
 /// many; what is beyond it is take_message()'s. REQUIRES: the receive CQ's lock, a ring.
@@ -59,31 +62,41 @@ inline void count_received(Qp& qp, std::uint64_t bytes) noexcept {
   poke(qp.own->received_bytes, peek(qp.own->received_bytes) + bytes);
 }
 
-/// REQUIRES: the receive CQ's lock; `h` was loaded from `slot` (acquire) and carries the right lap.
-[[gnu::always_inline]] inline Taken take_message(Qp& qp, const Slot& slot, std::uint64_t h,
-                                                 ibv_wc& wc) noexcept {
+/// A message that lies whole in its slot, for one SGE of a receive of our own. False: nothing was
+/// done. REQUIRES: the receive CQ's lock; `h` was loaded from `slot` (acquire) and carries the
+/// right lap.
+[[gnu::always_inline]] inline bool take_simple(Qp& qp, const Slot& slot, std::uint64_t h,
+                                               ibv_wc& wc) noexcept {
   // Ours still? After the peer resets, its ring's memory may speak of something else.
   if (qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session ||
       !header::is_simple(h)) [[unlikely]]
-    return take_slowly(qp, slot, h, wc);
+    return false;
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
   const std::uint32_t bytes = header::inline_length(h);
   if (bytes > Slot::kInlineBytes || index == qp.rq_tail.load(std::memory_order_acquire))
       [[unlikely]]
-    return take_slowly(qp, slot, h, wc);
+    return false;
   const std::uint64_t at = qp.rq.at(index);
   if (bytes != 0) {
     const ReceiveSge& sge = qp.rq.sges[at * qp.rq.max_sge];
     unsigned char* to;
     if (bytes > sge.length || !find_local_bytes(qp.keys(), sge.lkey, sge.address, bytes,
                                                 IBV_ACCESS_LOCAL_WRITE, to)) [[unlikely]]
-      return take_slowly(qp, slot, h, wc);
+      return false;
     copy_small(to, slot.data, bytes);
   }
   fill_receive(wc, qp, qp.rq.wr_ids[at], bytes, h);
   count_received(qp, bytes);
   finish_receive(qp, index);
-  return Taken::kCompletion;
+  return true;
+}
+
+/// Any message. REQUIRES: as take_simple().
+[[gnu::always_inline]] inline Taken take_message(Qp& qp, const Slot& slot, std::uint64_t h,
+                                                 ibv_wc& wc) noexcept {
+  if (take_simple(qp, slot, h, wc)) [[likely]]
+    return Taken::kCompletion;
+  return qp.srq != nullptr ? take_shared(qp, slot, h, wc) : take_slowly(qp, slot, h, wc);
 }
 
 [[gnu::always_inline]] inline int post_recv_fast(Qp& qp, ibv_recv_wr* wr,

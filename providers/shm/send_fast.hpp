@@ -344,37 +344,41 @@ struct OneRequest {
   bool is_write;
 };
 
+/// A WRITE of at most 64 B, or a SEND to receives of the peer's own.
 template <class Piece>
-[[gnu::always_inline]] inline bool move_one(Qp& qp, const OneRequest& request,
-                                            const Piece& piece) noexcept {
-  if (request.is_write)
-    return request.bytes <= 64 && Writes::is_known(qp, request.rkey) &&
-           Writes(qp.write_target).put(request.address, request.bytes, piece);
-  if (request.bytes > Slot::kInlineBytes || must_ring(qp)) return false;
-  Sends sends(qp);
-  if (!sends.put(request.bytes, piece)) return false;
-  qp.sent = sends.sent;
-  return true;
-}
+struct MoveFast {
+  Qp& qp;
+  const Piece& piece;
 
-/// A single WRITE of at most 64 B, or SEND, under the send lock, which it lets go. Nothing is
-/// called on the way, so no registers have to be saved for it. False: nothing was done.
-template <bool kDomain, bool kSignaled, class Piece>
+  [[gnu::always_inline]] bool operator()(const OneRequest& request) const noexcept {
+    if (request.is_write)
+      return request.bytes <= 64 && Writes::is_known(qp, request.rkey) &&
+             Writes(qp.write_target).put(request.address, request.bytes, piece);
+    if (request.bytes > Slot::kInlineBytes || must_ring(qp)) return false;
+    Sends sends(qp);
+    if (!sends.put(request.bytes, piece)) return false;
+    qp.sent = sends.sent;
+    return true;
+  }
+};
+
+/// A single request under the send lock, which it lets go: `move(request)` moves its bytes, with
+/// no more than stores. Nothing is called on the way, so no registers have to be saved for it.
+/// False: nothing was done.
+template <bool kDomain, bool kSignaled, class Move>
 [[gnu::always_inline]] inline bool perform_one(Qp& qp, const OneRequest& request,
-                                               const Piece& piece) noexcept {
-  if (!is_ready(qp) || qp.in_send_queue() >= qp.sq_entries) [[unlikely]]
+                                               const Move& move) noexcept {
+  if (qp.in_send_queue() >= qp.sq_entries) [[unlikely]]
     return false;
-  // To shared receives: not after the completion's lock has been taken for it.
-  if (!request.is_write && qp.credits == nullptr) return false;
   if constexpr (!kSignaled) {
-    if (!move_one(qp, request, piece)) [[unlikely]]
+    if (!move(request)) [[unlikely]]
       return false;
     qp.take_places(1);
   } else {
     Cq& cq = *qp.send_cq;
     if (!take_quiet(cq)) [[unlikely]]
       return false;
-    if (!move_one(qp, request, piece)) [[unlikely]] {
+    if (!move(request)) [[unlikely]] {
       cq.lock.let_go_as_owner();
       return false;
     }
@@ -396,6 +400,17 @@ template <bool kDomain, bool kSignaled, class Piece>
   return true;
 }
 
+/// The same of a WRITE of at most 64 B, or of a SEND to a queue pair with receives of its own.
+template <bool kDomain, bool kSignaled, class Piece>
+[[gnu::always_inline]] inline bool perform_one_fast(Qp& qp, const OneRequest& request,
+                                                    const Piece& piece) noexcept {
+  if (!is_ready(qp)) [[unlikely]]
+    return false;
+  // To shared receives: not after the completion's lock has been taken for it.
+  if (!request.is_write && qp.credits == nullptr) return false;
+  return perform_one<kDomain, kSignaled>(qp, request, MoveFast<Piece>{qp, piece});
+}
+
 /// The only request of a list, if it completes with a word or without as kSignaled says.
 template <bool kDomain, bool kSignaled>
 [[gnu::always_inline]] inline bool post_one_fast(Qp& qp, const ibv_send_wr& wr) noexcept {
@@ -404,7 +419,7 @@ template <bool kDomain, bool kSignaled>
   const ibv_sge& sge = *wr.sg_list;
   const bool is_write = wr.opcode == IBV_WR_RDMA_WRITE;
   if (!is_write && wr.opcode != IBV_WR_SEND) return false;
-  return perform_one<kDomain, kSignaled>(
+  return perform_one_fast<kDomain, kSignaled>(
       qp, {wr.wr_id, wr.wr.rdma.remote_addr, wr.wr.rdma.rkey, sge.length, is_write},
       PostedPiece{qp, wr, sge, Slot::kInlineBytes, Slot::kInlineBytes, 0});
 }

@@ -73,7 +73,8 @@ CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept {
   bool posted = look(qp, credit);
   // Now and then also when all is well, so that what others use up is not counted on for long. And
   // nobody is judged by a receive that another's message took long ago.
-  if (!posted || qp.sent % 64 == 63 || condemns(qp, credit)) {
+  if (!posted || qp.sent % SharedCredits::kLookEvery == SharedCredits::kLookEvery - 1 ||
+      condemns(qp, credit)) {
     const std::uint64_t free = first_free(qp);
     if (free > qp.shared.next || !posted) {
       qp.shared.next = free;

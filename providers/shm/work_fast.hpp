@@ -200,7 +200,7 @@ template <bool kDomain, std::uint32_t kWhich>
       (how & (IBV_SEND_SIGNALED | WorkEntry::kPiece)) != kWhich)
     return false;
   work.next = work.first;
-  if (perform_one<kDomain, (kWhich & IBV_SEND_SIGNALED) != 0>(
+  if (perform_one_fast<kDomain, (kWhich & IBV_SEND_SIGNALED) != 0>(
           qp,
           {entry.wr_id, entry.address, entry.rkey, entry.length, (how & WorkEntry::kWrite) != 0},
           BuiltPiece{qp, entry})) [[likely]]
