@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// How the bytes of small requests move: WRITEs into memory that is mapped, SENDs into the ring.
+// Under the send lock.
+#pragma once
+
+#include "providers/shm/copy_fast.hpp"
+#include "providers/shm/qp.hpp"
+#include "providers/shm/region_fast.hpp"
+#include "providers/shm/window_access.hpp"
+
+namespace verbatim::shm {
+
+/// Where the peer's bytes lie in our address space, or nullptr: not mapped, or not allowed.
+inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64_t address,
+                                   std::uint64_t bytes, std::uint32_t need) noexcept {
+  Region region;
+  std::uint64_t offset;
+  if (!find_region(qp.remote_regions, qp.remote_region_capacity, rkey, region) ||
+      (region.pd != qp.remote_pd && !opens_window(qp, region)) || (region.access & need) != need ||
+      !region.contains(address, bytes, offset))
+    return nullptr;
+  if (qp.self) return reinterpret_cast<unsigned char*>(region.address + offset);
+  const std::uint32_t number = region.arena - 1;
+  if (number >= kMaxArenas) return nullptr;
+  const Arena& arena = qp.peer->arenas[number];
+  unsigned char* base = arena.base.load(std::memory_order_acquire);
+  const std::uint64_t at = region.arena_offset + offset;
+  // The record's word for where the region lies in the arena is the peer's: hold it against our
+  // mapping.
+  if (base == nullptr || at < offset || at > arena.size || bytes > arena.size - at) return nullptr;
+  return base + at;
+}
+
+/// Looks `rkey` up and makes it the queue pair's write target. False: not mapped, not allowed.
+[[gnu::noinline]] bool find_write_target(Qp& qp, std::uint32_t rkey) noexcept;
+
+/// Tells the peer, which does not poll this ring, that a message is in it. Not [[gnu::cold]]: GCC
+/// then takes the whole way to it for cold.
+[[gnu::noinline]] void ring_peer(Qp& qp, bool solicited) noexcept;
+
+/// A SEND that fits a slot, to a queue pair whose receives are shared.
+[[gnu::noinline]] bool send_shared_fast(Qp& qp, const ibv_send_wr& wr,
+                                        std::uint32_t flags) noexcept;
+
+/// Where WRITEs with one key go, and SENDs, of however many requests in a row: their loops have it
+/// in registers. put() performs a request of one piece; `piece.find(from)` says where its bytes
+/// lie. False: it takes the general way.
+struct Writes {
+  std::uint64_t iova;
+  std::uint64_t length;
+  unsigned char* base;
+
+  explicit Writes(const WriteTarget& target) noexcept
+      : iova(target.iova), length(target.length), base(target.base) {}
+
+  static bool may_write(const Qp& qp) noexcept {
+    return (peek(qp.remote->access) & IBV_ACCESS_REMOTE_WRITE) != 0;
+  }
+
+  /// May `rkey` be written by the queue pair, and is it that of its write target? It is from here
+  /// on, until the send lock is let go.
+  [[gnu::always_inline]] static bool is_known(const Qp& qp, std::uint32_t rkey) noexcept {
+    const WriteTarget& target = qp.write_target;
+    return may_write(qp) && rkey != 0 && rkey == target.rkey &&
+           target.serial->load(std::memory_order_acquire) == target.serial_seen;
+  }
+  /// The same when it has been looked up, if it must be.
+  [[gnu::always_inline]] static bool find(Qp& qp, std::uint32_t rkey) noexcept {
+    if (is_known(qp, rkey)) [[likely]]
+      return true;
+    return may_write(qp) && find_write_target(qp, rkey);
+  }
+  template <class Piece>
+  [[gnu::always_inline]] bool put(std::uint64_t address, std::uint64_t bytes,
+                                  const Piece& piece) const noexcept {
+    const std::uint64_t offset = address - iova;
+    if (offset > length || bytes > length - offset) return false;
+    const unsigned char* from;
+    if (!piece.find(from)) return false;
+    if (bytes <= 64)
+      copy_small(base + offset, from, bytes);
+    else
+      std::memcpy(base + offset, from, bytes);
+    return true;
+  }
+};
+
+/// The peer does not poll for what we send: it must be told.
+inline bool must_ring(const Qp& qp) noexcept {
+  // The receiver turns this word on before its last look at the ring, with a fence on both sides
+  // (Node::fence_everyone), so reading it late is enough.
+  return qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always;
+}
+
+/// SENDs of at most Slot::kInlineBytes, to a queue pair that has receives of its own. Whoever makes
+/// it puts `sent` back, and rings if must_ring().
+struct Sends {
+  std::uint64_t sent;
+  std::uint64_t mask;
+  std::uint32_t log;
+  const std::atomic<std::uint64_t>* credits;
+  Slot* ring;
+
+  explicit Sends(const Qp& qp) noexcept
+      : sent(qp.sent),
+        mask(qp.remote_rq_mask),
+        log(qp.remote_rq_log),
+        credits(qp.credits),
+        ring(qp.ring) {}
+
+  /// `piece.header()` is the slot's, but for place and length; asked for when it is stored, since
+  /// kept from before it costs the registers that the copy needs.
+  template <class Piece>
+  [[gnu::always_inline]] bool put(std::uint32_t bytes, const Piece& piece) noexcept {
+    // The receive that this message will use up: posted (its lap), sound, long enough?
+    const std::uint64_t at = sent & mask;
+    const std::uint64_t credit = credits[at].load(std::memory_order_acquire);
+    const std::uint32_t lap = static_cast<std::uint32_t>(sent >> log) + 1;
+    // A receive with a bad key has a length below zero.
+    static_assert(Credit::kBadKey == 1u << 31 && Slot::kInlineBytes < Credit::kLengthMask);
+    if (static_cast<std::uint32_t>(credit >> 32) != lap ||
+        static_cast<std::int32_t>(credit) < static_cast<std::int32_t>(bytes))
+      return false;
+    const unsigned char* from;
+    if (!piece.find(from)) return false;
+    // That receive being posted means that the slot's last message was taken: no fullness to check.
+    Slot& slot = ring[at];
+    copy_small(slot.data, from, bytes);
+    // Publishes the slot; pairs with the load in poll_rings().
+    slot.header.store(piece.header() | header::place(lap, bytes), std::memory_order_release);
+    ++sent;
+    return true;
+  }
+};
+
+/// A SEND's header, but for place and length.
+inline std::uint64_t send_header(std::uint32_t flags, unsigned send_flags, __be32 imm) noexcept {
+  static_assert(IBV_SEND_SOLICITED == header::kSolicited << 1);
+  return header::make(0, SlotKind::kInline, flags | (send_flags >> 1 & header::kSolicited), 0, imm);
+}
+
+}  // namespace verbatim::shm
