@@ -48,6 +48,7 @@ struct Rxe {
   static constexpr auto query_device = uverbs::query_device;
   static constexpr auto query_port = uverbs::query_port;
   static constexpr auto query_gid = uverbs::query_gid;
+  static constexpr auto query_gid_table = uverbs::query_gid_table;
   static constexpr auto query_pkey = uverbs::query_pkey;
   static constexpr auto get_async_event = uverbs::get_async_event;
 

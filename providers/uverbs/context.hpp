@@ -46,6 +46,8 @@ int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept;
 int query_port(verbatim::Context& context, std::uint8_t port, ibv_port_attr& attr) noexcept;
 int query_gid(verbatim::Context& context, std::uint8_t port, int index,
               ibv_gid_entry& entry) noexcept;
+int query_gid_table(verbatim::Context& context, ibv_gid_entry* rows, std::size_t room,
+                    std::size_t& count) noexcept;
 int query_pkey(verbatim::Context& context, std::uint8_t port, int index, __be16& pkey) noexcept;
 int get_async_event(verbatim::Context& context, ibv_async_event& event) noexcept;
 

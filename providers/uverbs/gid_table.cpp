@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// query_gid of kernel devices: a method of newer kernels (5.10), else the files of sysfs.
+// query_gid of kernel devices: a method of newer kernels (5.10), else the files of sysfs; and all
+// of the table at once, which those kernels have a method for too.
 #include <arpa/inet.h>
 #include <net/if.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
 #include "providers/uverbs/context.hpp"
+#include "runtime/base/memcheck.hpp"
 #include "runtime/base/proc_text.hpp"
 
 namespace verbatim::uverbs {
@@ -70,6 +73,46 @@ int query_gid(verbatim::Context& plain, std::uint8_t port, int index,
   std::memcpy(&entry.gid, reply.gid, sizeof entry.gid);
   entry.gid_type = reply.gid_type;
   entry.ndev_ifindex = reply.netdev_ifindex;
+  return 0;
+}
+
+int query_gid_table(verbatim::Context& plain, ibv_gid_entry* rows, std::size_t room,
+                    std::size_t& count) noexcept {
+  // The kernel writes what the API has, so it may write it where the program wants it.
+  static_assert(sizeof(ib_uverbs_gid_entry) == sizeof(ibv_gid_entry) &&
+                offsetof(ib_uverbs_gid_entry, gid_index) == offsetof(ibv_gid_entry, gid_index) &&
+                offsetof(ib_uverbs_gid_entry, port_num) == offsetof(ibv_gid_entry, port_num) &&
+                offsetof(ib_uverbs_gid_entry, gid_type) == offsetof(ibv_gid_entry, gid_type) &&
+                offsetof(ib_uverbs_gid_entry, netdev_ifindex) ==
+                    offsetof(ibv_gid_entry, ndev_ifindex));
+  // An attribute's length has 16 bits.
+  constexpr std::size_t kMostRows = UINT16_MAX / sizeof(ibv_gid_entry);
+  const std::size_t asked = std::min(room, kMostRows);
+  if (asked == 0) return EOPNOTSUPP;
+  Channel& channel = static_cast<Context&>(plain).channel;
+  std::uint64_t found = 0;
+  kernel::IoctlCall query = channel.method(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE);
+  query.constant(UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, sizeof(ibv_gid_entry));
+  query.in_value(UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, std::uint32_t{0});
+  query.out(UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES, rows, asked * sizeof(ibv_gid_entry));
+  query.out_value(UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, found);
+  const int error = channel.call(query);
+  // Refused for want of room that could not be named: one by one they may fit.
+  if (Channel::has_no_method(error) || (error == EINVAL && room > kMostRows)) return EOPNOTSUPP;
+  if (error != 0) return error;
+  if (found > asked) return EPROTO;
+  expect_written_by_others(rows, found * sizeof(ibv_gid_entry));
+  constexpr std::uint32_t kLargestIndex = INT32_MAX;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < found; ++i) {
+    const ibv_gid_entry& row = rows[i];
+    if (row.gid_type > IBV_GID_TYPE_ROCE_V2 || row.gid_index > kLargestIndex || row.port_num < 1 ||
+        row.port_num > plain.port_count)
+      return EPROTO;
+    constexpr ibv_gid kEmpty{};
+    if (std::memcmp(&row.gid, &kEmpty, sizeof kEmpty) != 0) rows[kept++] = row;
+  }
+  count = kept;
   return 0;
 }
 

@@ -160,8 +160,16 @@ Status query_gid(Context& context, std::uint32_t port, std::uint32_t index,
 
 Result<ssize_t> query_gid_table(Context& context, void* entries, std::size_t max,
                                 std::size_t entry_size) noexcept {
-  auto* at = static_cast<unsigned char*>(entries);
   std::size_t count = 0;
+  // Programs of another version have entries of another size: those go row by row.
+  if (entry_size == sizeof(ibv_gid_entry)) {
+    const int error = table_of(context).query_gid_table(
+        context, static_cast<ibv_gid_entry*>(entries), max, count);
+    if (error == 0) return static_cast<ssize_t>(count);
+    if (error != EOPNOTSUPP) return Error{error, "query_gid_table"};
+  }
+  auto* at = static_cast<unsigned char*>(entries);
+  count = 0;
   for (std::uint32_t port = 1; port <= context.port_count; ++port) {
     ibv_port_attr attributes;
     if (const Status status = query_port(context, port, attributes); !status.ok()) {

@@ -60,6 +60,10 @@ struct ProviderTable {
   int (*query_port)(Context&, std::uint8_t port, ibv_port_attr&) noexcept;
   /// ENODATA: the index exists but holds no GID. index and port of the entry are filled already.
   int (*query_gid)(Context&, std::uint8_t port, int index, ibv_gid_entry&) noexcept;
+  /// All rows of all ports that hold a GID, at once: at most `room`, else EINVAL. A provider without
+  /// it, or EOPNOTSUPP: query_gid is asked for one row after the other.
+  int (*query_gid_table)(Context&, ibv_gid_entry* rows, std::size_t room,
+                         std::size_t& count) noexcept;
   int (*query_pkey)(Context&, std::uint8_t port, int index, __be16&) noexcept;
   int (*query_rt_values)(Context&, ibv_values_ex&) noexcept;
   /// Blocks; EAGAIN when empty and async_fd is O_NONBLOCK; EINTR as read(2).
@@ -274,6 +278,14 @@ struct Missing<P, Name, int (*)(Qp&, const FailedCompletion*, Failure&) noexcept
   static int call(Qp&, const FailedCompletion*, Failure&) noexcept { return EOPNOTSUPP; }
 };
 
+/// query_gid_table: the rows are asked for one by one instead.
+template <class P, SlotName Name>
+struct Missing<P, Name, int (*)(Context&, ibv_gid_entry*, std::size_t, std::size_t&) noexcept> {
+  static int call(Context&, ibv_gid_entry*, std::size_t, std::size_t&) noexcept {
+    return EOPNOTSUPP;
+  }
+};
+
 }  // namespace plug
 
 /// The table of P, complete at compile time. A function of P with a slot's name and another
@@ -300,6 +312,7 @@ consteval ProviderTable make_provider_table() {
   VBT_COLD_SLOT(query_device)
   VBT_COLD_SLOT(query_port)
   VBT_COLD_SLOT(query_gid)
+  VBT_COLD_SLOT(query_gid_table)
   VBT_COLD_SLOT(query_pkey)
   VBT_COLD_SLOT(query_rt_values)
   VBT_COLD_SLOT(get_async_event)

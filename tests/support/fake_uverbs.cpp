@@ -262,6 +262,20 @@ int Uverbs::method(kernel::IoctlCall::Message& message) {
       if (!silent) answer(message, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, reply);
       return 0;
     }
+    case method_key(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE): {
+      const auto size = value_of<std::uint64_t>(message, UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE);
+      ib_uverbs_attr* const rows = find(message, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES);
+      if (size != sizeof(ib_uverbs_gid_entry) || rows->len % size != 0) return EINVAL;
+      if (rows->len / size < 2) return EINVAL;
+      if (silent) return 0;
+      auto* const entries = reinterpret_cast<ib_uverbs_gid_entry*>(rows->data);
+      entries[0] = {{1, 1}, 0, 1, IB_UVERBS_GID_TYPE_ROCE_V1, 3};
+      entries[1] = {{1, 2}, 5, lie == Lie::kWideNumbers ? 9u : 1u, IB_UVERBS_GID_TYPE_ROCE_V2, 3};
+      rows->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+      answer(message, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES,
+             std::uint64_t{lie == Lie::kTooMany ? 5u : 2u});
+      return 0;
+    }
     case method_key(UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE):
       if (!silent) {
         answer(message, UVERBS_ATTR_CREATE_CQ_RESP_CQE,

@@ -31,6 +31,7 @@ enum class Lie {
   kNoDescriptor,    ///< a descriptor that is none
   kLengthShort,     ///< extended answers say that they are shorter than can be
   kLengthLong,      ///< ... or longer
+  kTooMany,         ///< more rows than there was room for
   kWideNumbers,     ///< numbers of queue pairs and states beyond their range
 };
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "providers/uverbs/completion.hpp"
 #include "providers/uverbs/context.hpp"
@@ -451,6 +452,51 @@ TEST(Gids, AreAskedByMethod) {
   EXPECT_EQ(uverbs::query_gid(*over.context, 1, 2, entry), ENODATA);
   over.kernel.lie = Lie::kWideNumbers;
   EXPECT_EQ(uverbs::query_gid(*over.context, 1, 1, entry), EPROTO);
+}
+
+TEST(Gids, AreAllTakenAtOnce) {
+  OverKernel over(Age::kMethods);
+  ASSERT_EQ(uverbs::start_context(*over.context), 0);
+  over.context->port_count = 1;
+  ibv_gid_entry rows[4] = {};
+  std::size_t count = 77;
+  const unsigned before = over.kernel.methods_called;
+  ASSERT_EQ(uverbs::query_gid_table(*over.context, rows, 4, count), 0);
+  EXPECT_EQ(over.kernel.methods_called, before + 1);
+  ASSERT_EQ(count, 2u);
+  EXPECT_EQ(rows[1].gid_index, 5u);
+  EXPECT_EQ(rows[1].ndev_ifindex, 3u);
+  EXPECT_EQ(rows[1].gid_type, static_cast<std::uint32_t>(IBV_GID_TYPE_ROCE_V2));
+  EXPECT_EQ(uverbs::query_gid_table(*over.context, rows, 1, count), EINVAL) << "no room";
+  EXPECT_EQ(uverbs::query_gid_table(*over.context, rows, 0, count), EOPNOTSUPP)
+      << "whether there is any, rows tell";
+  for (const Lie lie : {Lie::kNothingWritten, Lie::kTooMany, Lie::kWideNumbers}) {
+    over.kernel.lie = lie;
+    count = 77;
+    EXPECT_EQ(uverbs::query_gid_table(*over.context, rows, 4, count), EPROTO);
+    EXPECT_EQ(count, 77u);
+  }
+}
+
+// More than an ioctl can name: it is asked for what it can.
+TEST(Gids, OfALargeRoomAreTakenAtOnceToo) {
+  OverKernel over(Age::kMethods);
+  ASSERT_EQ(uverbs::start_context(*over.context), 0);
+  over.context->port_count = 1;
+  std::vector<ibv_gid_entry> rows(5000);
+  std::size_t count = 0;
+  ASSERT_EQ(uverbs::query_gid_table(*over.context, rows.data(), rows.size(), count), 0);
+  EXPECT_EQ(count, 2u);
+}
+
+TEST(Gids, OlderKernelsAreAskedRowByRow) {
+  for (const Age age : {Age::kInvokeWrite, Age::kWrite}) {
+    OverKernel over(age);
+    ASSERT_EQ(uverbs::start_context(*over.context), 0);
+    ibv_gid_entry rows[4] = {};
+    std::size_t count = 0;
+    EXPECT_EQ(uverbs::query_gid_table(*over.context, rows, 4, count), EOPNOTSUPP);
+  }
 }
 
 TEST(Node, IsTheDevicesOwn) {
