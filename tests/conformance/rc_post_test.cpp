@@ -4,6 +4,7 @@
 // taken, those before it performed.
 #include <verbatim/memory.h>
 
+#include "tests/conformance/departures.hpp"
 #include "tests/shm/rc_expect.hpp"
 #include "tests/support/log_watch.hpp"
 
@@ -92,7 +93,9 @@ TEST_P(RcPost, AFullSendQueueIsEnomemUntilACompletionIsPolled) {
   // It may have been given more than it was promised, never less.
   ASSERT_GE(posted.bad, static_cast<std::int32_t>(depth));
   const auto taken = static_cast<std::uint32_t>(posted.bad);
-  EXPECT_EQ(pair.a.post_send(pair.qa, write(1, slice(local, 0, 8), remote)).error, ENOMEM);
+  if (departs(pair.qa.vendor, kFreesSlotsEarly).empty()) {
+    EXPECT_EQ(pair.a.post_send(pair.qa, write(1, slice(local, 0, 8), remote)).error, ENOMEM);
+  }
   const auto done = pair.a.poll_sends(pair.qa, taken);
   for (std::uint32_t i = 0; i < taken; ++i) expect_wc(done[i], i, IBV_WC_RDMA_WRITE, pair.qa);
   expect_posted(pair.a.post_send(pair.qa, write(1234, slice(local, 0, 8), remote)));
