@@ -208,7 +208,7 @@ int open_context(Context& context, const kernel::DriverData& driver) noexcept {
   context.channel.adopt(static_cast<UniqueFd&&>(fd));
   const int error = start_context(context, driver);
   if (error == 0) {
-    warn_of_forks();
+    prepare_for_forks();
     warn_of_low_memlock(context.device.plain.name);
   }
   return error;

@@ -61,8 +61,9 @@ struct Places {
 /// Whether a fork gives the child copies of pinned pages at once (Linux 5.12), so that the parent
 /// keeps those that the device writes to. 0 or errno.
 [[nodiscard]] int ask_copy_on_fork(const NetlinkPort& port, bool& copies) noexcept;
-/// Says once, when a kernel device is opened, that this kernel does not: tell_of_forks().
-void warn_of_forks() noexcept;
+/// When a kernel device is opened, once: where this kernel does not, regions are kept from children
+/// if that was asked for (fork_guard.hpp), else it is told: tell_of_forks().
+void prepare_for_forks() noexcept;
 /// The line itself, in libibverbs' words where RDMAV_FORK_SAFE or IBV_FORK_SAFE asks for safety.
 void tell_of_forks() noexcept;
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/uverbs/memory.hpp"
 
+#include <cstring>
+
 #include "providers/uverbs/forget.hpp"
 #include "providers/uverbs/pinned_memory.hpp"
+#include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/verbs/placement.hpp"
 
@@ -22,6 +25,21 @@ bool pages_on_demand(Context& context) noexcept {
   return query_device(context, attr) == 0 && (attr.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0;
 }
 
+/// Before the kernel is asked to pin it: 0 or errno, said why.
+int keep_from_children(const void* addr, std::size_t length, unsigned access,
+                       ForkGuard::Range& out) noexcept {
+  // What pages on demand follows the process's own pages.
+  if ((access & IBV_ACCESS_ON_DEMAND) != 0) return 0;
+  const int error = fork_safety::hold(addr, length, out);
+  if (error != 0) {
+    log_error(
+        "%zu bytes cannot be kept from forked children: %s; register memory that is mapped, or "
+        "fork before the first registration only and do not ask for fork safety",
+        length, std::strerror(error));
+  }
+  return error;
+}
+
 }  // namespace
 
 int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
@@ -33,14 +51,23 @@ int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, 
   request.pd_handle = pd.plain.handle;
   request.access_flags = access_for(context, access);
   ib_uverbs_reg_mr_resp reply{};
+  ForkGuard::Range forks;
+  if (const int error = keep_from_children(addr, length, access, forks)) return error;
   const Pinning pinning(addr, length, access);
   const int error = context.channel.command(IB_USER_VERBS_CMD_REG_MR, request, reply, driver);
-  if (error != 0) pinning.explain(error);
+  if (error != 0) {
+    fork_safety::release(forks);
+    pinning.explain(error);
+  }
   if (error == EINVAL && (access & IBV_ACCESS_ON_DEMAND) != 0 && !pages_on_demand(context)) {
     return EOPNOTSUPP;
   }
   if (error != 0) return error;
-  if (const int wrong = context.objects.claim(reply.mr_handle)) return wrong;
+  if (const int wrong = context.objects.claim(reply.mr_handle)) {
+    fork_safety::release(forks);
+    return wrong;
+  }
+  mr.forks = forks;
   mr.plain.handle = reply.mr_handle;
   mr.plain.lkey = reply.lkey;
   mr.plain.rkey = reply.rkey;
@@ -108,9 +135,14 @@ int rereg_mr(verbatim::Mr& plain, int flags, Pd* pd, void* addr, std::size_t len
     request.access_flags = access_for(context, access);
   }
   ib_uverbs_rereg_mr_resp reply{};
+  ForkGuard::Range forks;
+  if (const int error = keep_from_children(addr, moves ? length : 0, access, forks)) return error;
   const Pinning pinning(addr, moves ? length : 0, changes_access ? access : mr.access);
   const int error = context.channel.command(IB_USER_VERBS_CMD_REREG_MR, request, reply);
-  if (error != 0) pinning.explain(error);
+  if (error != 0) {
+    fork_safety::release(forks);
+    pinning.explain(error);
+  }
   // Drivers that cannot do it have no function for it, which the kernel calls ENOSYS or EOPNOTSUPP.
   if (error != 0) return error == ENOSYS ? EOPNOTSUPP : error;
   mr.plain.lkey = reply.lkey;
@@ -120,6 +152,8 @@ int rereg_mr(verbatim::Mr& plain, int flags, Pd* pd, void* addr, std::size_t len
   if (pd != nullptr) facts.pd = pd->plain.handle;
   if (changes_access) facts.access = access;
   if (moves) {
+    fork_safety::release(mr.forks);
+    mr.forks = forks;
     mr.pinned = pinning.bytes();
     facts.first = request.start;
     facts.bytes = length;
@@ -137,10 +171,12 @@ int dereg_mr(verbatim::Mr& plain) noexcept {
   const int error = forget_plain<ib_uverbs_dereg_mr>(
       context_of(mr), mr.plain.handle, UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY,
       UVERBS_ATTR_DESTROY_MR_HANDLE, IB_USER_VERBS_CMD_DEREG_MR);
-  if (error == 0)
+  if (error == 0) {
+    fork_safety::release(mr.forks);
     destroy_nothrow(&mr);
-  else if (was_known)
+  } else if (was_known) {
     regions.add(mr.entry, mr.entry.facts);
+  }
   return error;
 }
 

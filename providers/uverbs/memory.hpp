@@ -4,11 +4,13 @@
 #pragma once
 
 #include "providers/uverbs/context.hpp"
+#include "runtime/memory/fork_guard.hpp"
 
 namespace verbatim::uverbs {
 
 struct Mr : verbatim::Mr {
-  RegionEntry entry;  ///< in Context::regions
+  RegionEntry entry;       ///< in Context::regions
+  ForkGuard::Range forks;  ///< what is kept from forked children for it
 };
 
 int alloc_pd(verbatim::Context& context, Pd** out) noexcept;

@@ -8,6 +8,7 @@
 #include "providers/uverbs/node.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/memory/fork_guard.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -119,17 +120,22 @@ bool fork_safety_is_asked() noexcept {
 void tell_of_forks() noexcept {
   log_warn(
       "%sthis kernel does not copy registered memory at a fork (Linux 5.12 does): after one, what "
-      "the device writes may no longer be seen; fork before the first registration only",
+      "the device writes may no longer be seen; fork before the first registration only, or ask "
+      "for fork safety before it (ibv_fork_init, RDMAV_FORK_SAFE=1)",
       fork_safety_is_asked() ? "fork()-safety requested but init failed: " : "");
 }
 
-void warn_of_forks() noexcept {
+void prepare_for_forks() noexcept {
   static constinit LogOnce once;
   if (!once.first()) return;
   NetlinkSocket socket;
   bool copies = false;
-  if (socket.open() != 0 || ask_copy_on_fork(socket, copies) != 0 || copies) return;
-  tell_of_forks();
+  const bool told = socket.open() == 0 && ask_copy_on_fork(socket, copies) == 0;
+  if (copies) return;
+  fork_safety::need();
+  if (fork_safety_is_asked()) static_cast<void>(fork_safety::ask());
+  // A kernel that does not answer may copy all the same.
+  if (told && !fork_safety::is_on()) tell_of_forks();
 }
 
 }  // namespace verbatim::uverbs

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// ibv_fork_init and regions of a device whose kernel does not copy pinned pages at a fork.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "providers/uverbs/memory.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "tests/support/fake_uverbs.hpp"
+
+namespace verbatim::unit {
+namespace {
+
+/// Whether a child would have the page: asked of a child.
+bool is_in_a_child(void* page, std::size_t bytes) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    unsigned char there;
+    ::_exit(::mincore(page, bytes, &there) == 0 ? 1 : 0);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WEXITSTATUS(status) == 1;
+}
+
+/// In a process of its own, since it stays so.
+void expect_in_a_child(int (*run)()) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(run());
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(ForkSafety, ThatComesTooLateIsRefused) {
+  expect_in_a_child([] {
+    static char memory[64];
+    ForkGuard::Range range;
+    fork_safety::need();
+    if (ibv_is_fork_initialized() != IBV_FORK_DISABLED) return 1;
+    if (fork_safety::hold(memory, sizeof memory, range) != 0 || range.begin != range.end) return 2;
+    return ibv_fork_init() == EINVAL ? 0 : 3;
+  });
+}
+
+TEST(ForkSafety, KeepsRegionsFromChildrenWhileTheyLive) {
+  EXPECT_EQ(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+  EXPECT_EQ(ibv_fork_init(), 0);
+  EXPECT_EQ(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+  fork_safety::need();
+  EXPECT_EQ(ibv_is_fork_initialized(), IBV_FORK_ENABLED);
+  EXPECT_EQ(ibv_fork_init(), 0);
+
+  fake::Uverbs kernel(fake::Age::kMethods);
+  Device device;
+  uverbs::Context context(device, 14, kernel);
+  Pd* pd = nullptr;
+  ASSERT_EQ(uverbs::alloc_pd(context, &pd), 0);
+  pd->plain.context = context.handle();
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const memory =
+      ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  verbatim::Mr* mr = nullptr;
+  ASSERT_EQ(uverbs::reg_mr(*pd, memory, 8, 0, IBV_ACCESS_LOCAL_WRITE, &mr), 0);
+  mr->plain.context = context.handle();
+  EXPECT_FALSE(is_in_a_child(memory, page));
+  kernel.refusal = EBUSY;
+  EXPECT_EQ(uverbs::dereg_mr(*mr), EBUSY);
+  EXPECT_FALSE(is_in_a_child(memory, page)) << "the device has it still";
+  verbatim::Mr* refused = nullptr;
+  EXPECT_EQ(uverbs::reg_mr(*pd, memory, 8, 0, IBV_ACCESS_LOCAL_WRITE, &refused), EBUSY);
+  kernel.refusal = 0;
+  EXPECT_EQ(uverbs::dereg_mr(*mr), 0);
+  EXPECT_TRUE(is_in_a_child(memory, page));
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+  ::munmap(memory, page);
+}
+
+}  // namespace
+}  // namespace verbatim::unit
