@@ -24,7 +24,8 @@ std::uint64_t scatter(std::uint64_t number) noexcept {
 
 }  // namespace
 
-void PageCensus::take(const void* base, std::uint64_t bytes, std::uint64_t most) noexcept {
+void PageCensus::take(const void* base, std::uint64_t bytes, std::uint64_t most,
+                      bool reads) noexcept {
   *this = {};
   const std::uint64_t page = page_bytes();
   const auto first = reinterpret_cast<std::uintptr_t>(base) / page;
@@ -44,6 +45,7 @@ void PageCensus::take(const void* base, std::uint64_t bytes, std::uint64_t most)
       const std::uint64_t place = part + scatter(done + i) % (next - part);
       address[i] = reinterpret_cast<void*>((first + place) * page);
       status[i] = -ENOENT;
+      if (reads) (void)*static_cast<const volatile char*>(address[i]);
     }
     if (::syscall(SYS_move_pages, 0L, static_cast<unsigned long>(batch), address, nullptr, status,
                   0L) != 0) {

@@ -15,8 +15,10 @@ class PageCensus {
   static constexpr std::uint32_t kNodes = 1024;
 
   /// Looks at up to `most` pages of the range: at all, or at one in each of `most` like parts, at
-  /// places that no regular layout (interleaved pages) agrees with.
-  void take(const void* base, std::uint64_t bytes, std::uint64_t most) noexcept;
+  /// places that no regular layout (interleaved pages) agrees with. `reads` them first: of a file's
+  /// pages (shared memory) the kernel tells only those that this process has mapped, so all others
+  /// look absent. REQUIRES then: the range may be read.
+  void take(const void* base, std::uint64_t bytes, std::uint64_t most, bool reads = false) noexcept;
 
   /// False: the kernel does not tell (no NUMA, a sandbox that forbids it), or the range is no
   /// memory of ours; then all counts but pages() are 0.

@@ -64,7 +64,7 @@ void forget_placement(void* base, std::uint64_t bytes) noexcept {
 PagesSeen look_at_pages(const void* base, std::uint64_t bytes,
                         std::span<const std::uint32_t> chosen) noexcept {
   PageCensus census;
-  census.take(base, bytes, kPagesLookedAt);
+  census.take(base, bytes, kPagesLookedAt, true);
   PagesSeen seen;
   if (census.present() == 0) return seen;
   const std::uint32_t most = census.fullest();

@@ -38,8 +38,8 @@ struct PagesSeen {
   std::uint32_t elsewhere = 0;   ///< of them, on none of the nodes that were chosen
 };
 
-/// Looks at up to 256 pages, as PageCensus does. `chosen` names each node once. Nothing is seen
-/// where the kernel does not tell.
+/// Looks at up to 256 pages, as PageCensus does, and reads them. `chosen` names each node once.
+/// Nothing is seen where the kernel does not tell.
 [[nodiscard]] PagesSeen look_at_pages(const void* base, std::uint64_t bytes,
                                       std::span<const std::uint32_t> chosen) noexcept;
 

@@ -78,6 +78,7 @@ struct vbt_mr_attr {
   uint64_t page_count;       // pages that the region touches
   uint64_t pages_looked_at;  // fewer than page_count: a sample
   uint64_t pages_present;    // of them, that have memory: untouched ones have none
+                             // (those of shared memory: untouched by this process)
   uint64_t pages_remote;     // of those, that are not on local_node
   // Of the mappings that it lies in; 0 when that is unknown, or would take too long to find out:
   uint64_t least_page_size;  // bytes; differs from the next where mappings do
