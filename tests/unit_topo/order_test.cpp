@@ -2,6 +2,11 @@
 // The questions, on machines without hwloc: one made by hand, and the unknown one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 #include "runtime/topo/device_node.hpp"
 #include "runtime/topo/launcher.hpp"
@@ -58,9 +63,46 @@ TEST(Launcher, TellsTheRanksOfThisHost) {
   ::unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
 }
 
-TEST(DeviceNode, OfADeviceThatTheKernelDoesNotHaveIsUnknown) {
+/// A device tree of its own. (Where it is, the library reads once.)
+class DeviceNode : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    static char name[] = "/tmp/vbt-sysfs-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    root = name;
+    ::setenv("SYSFS_PATH", name, 1);
+  }
+  static void TearDownTestSuite() { std::filesystem::remove_all(root); }
+  static void file(const std::string& name, const std::string& text) {
+    const std::filesystem::path path = root / "class" / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  static inline std::filesystem::path root;
+};
+
+TEST_F(DeviceNode, OfADeviceThatTheKernelDoesNotHaveIsUnknown) {
   for (const char* name : {"shm0", "", ".", "..", "../../block/sda", "a/b"})
     EXPECT_EQ(node_number_of_device(name), kNone) << name;
+}
+
+TEST_F(DeviceNode, IsWhereTheDeviceIsAttached) {
+  file("infiniband/mlx5_0/device/numa_node", "3\n");
+  EXPECT_EQ(node_number_of_device("mlx5_0"), 3u);
+  for (const char* text : {"-1\n", "", "x\n", "99999999999999999999\n"}) {
+    file("infiniband/mlx5_0/device/numa_node", text);
+    EXPECT_EQ(node_number_of_device("mlx5_0"), kNone) << text;
+  }
+}
+
+TEST_F(DeviceNode, OfADeviceMadeOfSoftwareIsThatOfItsNetworkDevice) {
+  file("net/eth0/device/numa_node", "1\n");
+  file("infiniband/rxe0/ports/1/gid_attrs/ndevs/0", "eth0\n");
+  EXPECT_EQ(node_number_of_device("rxe0"), 1u);
+  for (const char* network : {"eth1\n", "", "..\n", "../net/eth0\n", "eth0/.\n"}) {
+    file("infiniband/rxe0/ports/1/gid_attrs/ndevs/0", network);
+    EXPECT_EQ(node_number_of_device("rxe0"), kNone) << network;
+  }
 }
 
 }  // namespace
