@@ -3,15 +3,22 @@
 // rules are the runtime's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <valgrind/valgrind.h>
 #include <verbatim/memory.h>
 
 #include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -387,6 +394,64 @@ TEST_F(Pool, IsNeverEmptyToWhoKnowsBetter) {
     EXPECT_EQ(misses, 0u);
     EXPECT_EQ(vbt_destroy_pool(pool), 0);
   }
+}
+
+volatile sig_atomic_t calls_trapped = 0;
+
+/// From here on each system call of this thread but those that end it is counted, and not made.
+bool trap_system_calls() {
+  struct sigaction count {};
+  count.sa_handler = [](int) { calls_trapped = calls_trapped + 1; };
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 4, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 3, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigprocmask, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(rules), rules};
+  return sigaction(SIGSYS, &count, nullptr) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST_F(Pool, InTheSteadyStateTheKernelIsNotEntered) {
+#ifdef VBT_UNDER_SANITIZER
+  GTEST_SKIP() << "sanitizers make system calls of their own";
+#endif
+  if (RUNNING_ON_VALGRIND != 0) GTEST_SKIP() << "valgrind makes system calls of its own";
+  constexpr std::size_t kCount = 1000;
+  vbt_pool* const pool = make_pool(256, kCount);
+  ASSERT_NE(pool, nullptr);
+  bool possible = false;
+  int control = 0;
+  int counted = 0;
+  std::size_t misses = 0;
+  std::thread([&] {
+    void* buffers[kCount];
+    // More than a thread keeps, and few, to and fro.
+    const auto rounds = [&](unsigned count) {
+      for (unsigned round = 0; round < count; ++round) {
+        const std::size_t most = round % 2 == 0 ? kCount : 3;
+        for (std::size_t i = 0; i < most; ++i)
+          misses += (buffers[i] = vbt_pool_alloc(pool)) == nullptr ? 1 : 0;
+        for (std::size_t i = 0; i < most; ++i) misses += vbt_pool_free(pool, buffers[i]) != 0;
+      }
+    };
+    rounds(1);
+    possible = trap_system_calls();
+    if (!possible) return;
+    rounds(20);
+    counted = calls_trapped;
+    (void)syscall(SYS_getppid);
+    control = calls_trapped - counted;
+  }).join();
+  EXPECT_EQ(vbt_destroy_pool(pool), 0);
+  if (!possible) GTEST_SKIP() << "system calls cannot be filtered here";
+  EXPECT_EQ(misses, 0u);
+  EXPECT_EQ(counted, 0);
+  EXPECT_EQ(control, 1) << "a system call is seen";
 }
 
 TEST_F(Pool, IsTheParentsAfterAFork) {
