@@ -11,6 +11,9 @@
 namespace verbatim::uverbs {
 namespace {
 
+/// A length that the kernel says a queue has.
+bool is_sound(std::uint32_t cqe) noexcept { return cqe != 0 && cqe <= INT32_MAX; }
+
 struct Made {
   std::uint32_t handle = 0;
   std::uint32_t cqe = 0;
@@ -108,6 +111,7 @@ int create_cq(Context& context, const ibv_cq_init_attr_ex& attr, CompChannel* ch
   if (Channel::has_no_method(error)) {
     error = create_by_command(context, attr, channel, number, driver, made);
   }
+  if (error == 0 && !is_sound(made.cqe)) error = EPROTO;
   if (error == 0) error = context.objects.claim(made.handle);
   if (error != 0) {
     context.objects.remove(number);
@@ -128,7 +132,7 @@ int resize_cq(Cq& cq, int cqe, const kernel::DriverData& driver) noexcept {
   const int error =
       context_of(cq).channel.command(IB_USER_VERBS_CMD_RESIZE_CQ, request, reply, driver);
   if (error != 0) return error;
-  if (reply.cqe == 0 || reply.cqe > INT32_MAX) return EPROTO;
+  if (!is_sound(reply.cqe)) return EPROTO;
   cq.plain.cqe = static_cast<int>(reply.cqe);
   return 0;
 }

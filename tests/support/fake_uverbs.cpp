@@ -278,8 +278,9 @@ int Uverbs::method(kernel::IoctlCall::Message& message) {
     }
     case method_key(UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE):
       if (!silent) {
+        const auto asked = value_of<std::uint32_t>(message, UVERBS_ATTR_CREATE_CQ_CQE);
         answer(message, UVERBS_ATTR_CREATE_CQ_RESP_CQE,
-               value_of<std::uint32_t>(message, UVERBS_ATTR_CREATE_CQ_CQE) + 5);
+               lie == Lie::kWideNumbers ? 0x80000000u : asked + 5);
       }
       return created(Kind::kCq, UVERBS_ATTR_CREATE_CQ_HANDLE, UVERBS_ATTR_CREATE_CQ_USER_HANDLE);
     case method_key(UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE):
@@ -388,7 +389,9 @@ int Uverbs::command(std::uint32_t number, const Call& call) {
       return made(Kind::kCq, call.request<ib_uverbs_create_cq>().user_handle,
                   ib_uverbs_create_cq_resp{}, [&](auto& reply) {
                     reply.cq_handle = handle;
-                    reply.cqe = call.request<ib_uverbs_create_cq>().cqe + 5;
+                    reply.cqe = lie == Lie::kWideNumbers
+                                    ? 0x80000000u
+                                    : call.request<ib_uverbs_create_cq>().cqe + 5;
                   });
     case IB_USER_VERBS_CMD_CREATE_SRQ:
       return made(Kind::kSrq, call.request<ib_uverbs_create_srq>().user_handle,

@@ -212,6 +212,8 @@ TEST_P(EachKernel, NumbersBeyondTheirRangeAreRefused) {
   kernel.lie = Lie::kWideNumbers;
   uverbs::Qp wide;
   EXPECT_EQ(make_qp(wide, *pd, cq), EPROTO);
+  uverbs::Cq long_one;
+  EXPECT_EQ(make_cq(long_one), EPROTO);
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
   EXPECT_EQ(uverbs::query_qp(qp, attr, IBV_QP_STATE, init), EPROTO);
