@@ -19,6 +19,7 @@
 #include "providers/shm/multicast.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
+#include "providers/shm/send_wait.hpp"
 #include "runtime/sync/pause.hpp"
 #include "runtime/time/clock.hpp"
 
@@ -45,9 +46,12 @@ Qp* lane_to(Qp& qp, std::uint32_t qpn, Wait& wait) noexcept {
     wait = Wait::kReceive;
     if (lane == nullptr) return nullptr;
     const bool was_there = lane->remote != nullptr;
-    wait = reach_destination(*lane);
-    if (wait != Wait::kReceive || !was_there) return lane;
-    abandon_lane(qp, *lane);  // it was reset since, or is another's now
+    if (!was_there || !is_dead(*lane)) {
+      wait = reach_destination(*lane);
+      if (wait != Wait::kReceive || !was_there) return lane;
+    }
+    // Reset since, or another's now; of the dead, who would never make room in its window again.
+    abandon_lane(qp, *lane);
   }
   return nullptr;
 }
@@ -163,7 +167,7 @@ bool send_datagram_now(Qp& qp, const ibv_send_wr& wr) noexcept {
   std::uint32_t room;
   if (has_qkey(qp, *lane, wr.wr.ud.remote_qkey)) {
     const CreditState credit = next_shared_credit(*lane, room);
-    if (credit == CreditState::kBadKey ||
+    if (credit == CreditState::kBadKey || (credit == CreditState::kNone && is_dead(*lane)) ||
         (credit == CreditState::kGood && sge.length + lane->headroom > room))
       return false;
     if (credit == CreditState::kGood) {
