@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/shm/all_to_all.hpp"
+#include "tests/shm/many_qps.hpp"
 #include "tests/shm/rc_expect.hpp"
 
 namespace verbatim::harness {
@@ -119,6 +120,8 @@ TEST(RcContexts, SixInOneProcessTalkInARingAndCloseInAnyOrder) {
   }
   for (const std::size_t i : {2, 0, 5, 1, 4, 3}) sides[i].reset();
 }
+
+TEST(RcProcesses, TwoHaveHundredsOfQueuePairsThatEachDeliver) { many_qps_each_deliver(500, 250); }
 
 TEST(RcProcesses, EightTalkToEachOther) { all_to_all(8, 50); }
 
