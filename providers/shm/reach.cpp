@@ -54,7 +54,13 @@ bool still_there(Qp& qp) noexcept {
   const std::uint64_t now = now_ns();
   if (now - qp.peer_seen_ns < kPidReuseNs) return true;
   pollfd death{peer.pidfd.get(), POLLIN, 0};
-  if (peer.pidfd.get() >= 0 && ::poll(&death, 1, 0) != 0) return false;
+  int dead = 0;
+  if (peer.pidfd.get() >= 0) {
+    do {
+      dead = ::poll(&death, 1, 0);
+    } while (dead < 0 && errno == EINTR);  // even without a wait: a signal of ours is no death
+  }
+  if (dead != 0) return false;
   qp.peer_seen_ns = now;
   return true;
 }

@@ -171,7 +171,8 @@ bool FabricFolder::list(Names& names) const noexcept {
   DIR* const entries = again.valid() ? ::fdopendir(again.get()) : nullptr;
   if (entries == nullptr) return false;
   (void)again.release();
-  while (const dirent* entry = ::readdir(entries)) {
+  const dirent* entry;
+  while (errno = 0, (entry = ::readdir(entries)) != nullptr) {
     char* end = nullptr;
     const unsigned long long block = std::strtoull(entry->d_name + 1, &end, 16);
     if (entry->d_name[0] == 'q' && end == entry->d_name + 4 && *end == '\0' && block < kQpnBlocks)
@@ -180,8 +181,10 @@ bool FabricFolder::list(Names& names) const noexcept {
         names.apart_count < std::size(names.apart))
       names.apart[names.apart_count++] = static_cast<std::uint32_t>(block);
   }
+  // Half a list would have living processes missed, and the lock taken from under them.
+  const bool whole = errno == 0;
   ::closedir(entries);
-  return true;
+  return whole;
 }
 
 bool FabricFolder::list_blocks(std::uint64_t (&words)[kQpnBlocks / 64]) const noexcept {

@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace verbatim::shm {
 namespace {
 
@@ -32,8 +34,11 @@ UniqueFd open_peer_pidfd(int socket, pid_t pid) noexcept {
   if (!opened.valid()) return opened;
   // The number may have gone to another process meanwhile; then the socket has ended.
   pollfd end{.fd = socket, .events = POLLRDHUP, .revents = 0};
-  if (::poll(&end, 1, 0) < 0 || (end.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0)
-    opened.reset();
+  int looked;
+  do {
+    looked = ::poll(&end, 1, 0);
+  } while (looked < 0 && errno == EINTR);
+  if (looked < 0 || (end.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) opened.reset();
   return opened;
 }
 
