@@ -5,10 +5,9 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <stdexcept>
-#include <utility>
 
+#include "tests/limits/attempt.hpp"
 #include "tests/support/rc_states.hpp"
 #include "verbatim/memory.h"
 
@@ -16,9 +15,8 @@ namespace verbatim::harness {
 namespace {
 
 constexpr std::size_t kBytes = 1u << 20;
-constexpr std::int32_t kWaitMs = 10'000;
 
-class Conversation {
+class Conversation : Attempt {
  public:
   explicit Conversation(Side& partner) : partner_(partner), memory_(kBytes, 'v') {
     theirs_ = partner_.create_qp();
@@ -42,36 +40,6 @@ class Conversation {
   }
 
  private:
-  bool note(const char* verb, int error) {
-    if (error == 0) return true;
-    if (error < 0 || error > 4095) broken(verb, "answered " + std::to_string(error));
-    if (course_.refusal.empty()) course_.refusal = std::string(verb) + ": " + std::strerror(error);
-    return false;
-  }
-  void broken(const char* verb, const std::string& what) {
-    if (course_.broken.empty()) course_.broken = std::string(verb) + " " + what;
-  }
-  /// A verb that makes something: NULL comes with an errno.
-  template <class T, class Make>
-  bool make(const char* verb, T*& out, Make&& make_it) {
-    errno = 0;
-    out = make_it();
-    if (out != nullptr) return true;
-    if (errno == 0) broken(verb, "made nothing and left errno 0");
-    return note(verb, errno == 0 ? EIO : errno);
-  }
-  /// A verb that ends something: one failure of the system may make it refuse once, not twice.
-  template <class T, class End>
-  void end(const char* verb, T*& object, End&& end_it) {
-    if (object == nullptr) return;
-    if (int error = end_it(object); error != 0) {
-      note(verb, error);
-      error = end_it(object);
-      if (error != 0) broken(verb, std::string("refuses for good: ") + std::strerror(error));
-    }
-    object = nullptr;
-  }
-
   bool open() {
     int count = 0;
     if (!make("ibv_get_device_list", list_, [&] { return ibv_get_device_list(&count); }))
@@ -139,33 +107,7 @@ class Conversation {
     ibv_send_wr* bad = nullptr;
     return note("ibv_post_send", ibv_post_send(qp, &request, &bad));
   }
-  /// So many successes. A completion in error is a clean answer too; none at all is not.
-  bool collect(unsigned wanted) {
-    const Deadline deadline(kWaitMs);
-    while (wanted != 0) {
-      ibv_wc found{};
-      const int got = ibv_poll_cq(cq_, 1, &found);
-      if (got < 0) {
-        broken("ibv_poll_cq", "answered " + std::to_string(got));
-        return false;
-      }
-      if (got == 0) {
-        if (deadline.passed()) {
-          broken("ibv_poll_cq", "found no completion for a request that was accepted");
-          return false;
-        }
-        sched_yield();
-        continue;
-      }
-      if (found.status != IBV_WC_SUCCESS) {
-        if (course_.refusal.empty())
-          course_.refusal = std::string("completion: ") + ibv_wc_status_str(found.status);
-        return false;
-      }
-      --wanted;
-    }
-    return true;
-  }
+  bool collect(unsigned wanted) { return Attempt::collect(cq_, wanted); }
 
   bool talk_to_myself() {
     return connect(qps_[0], qps_[1]->qp_num, port_.lid, 0) &&
@@ -293,7 +235,6 @@ class Conversation {
   QpInfo theirs_;
   RegionInfo their_memory_;
   std::vector<char> memory_;
-  Course course_;
   ibv_device** list_ = nullptr;
   ibv_context* context_ = nullptr;
   ibv_pd* pd_ = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// A short life with the library, from opening the device to closing it, by the verbs themselves:
-// what it makes, it destroys, wherever it had to give up.
+// Short lives with the library, from opening the device to closing it, by the verbs themselves:
+// what they make, they destroy, wherever they had to give up.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -26,5 +26,9 @@ struct Course {
 
 /// With a queue pair of `partner`, who lives in another process, and with one of its own.
 Course converse(Side& partner);
+
+/// Alone, with every kind of object that converse() has not: datagrams and groups, unreliable
+/// connections, shared receives, extended queues, windows, device memory, domains, placed memory.
+Course make_the_rarer_objects();
 
 }  // namespace verbatim::harness
