@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "tests/limits/attempt.hpp"
 #include "tests/support/rc_states.hpp"
@@ -58,9 +59,11 @@ class RarerObjects : Attempt {
     vbt_alloc_attr huge = wish;
     huge.page_size = 2u << 20;
     vbt_alloc_facts facts{};
-    for (const auto& [attr, out] : {std::pair{&wish, &mine_}, {&shared, &ours_}, {&huge, &huge_}}) {
-      if (!make("vbt_alloc", *out,
-                [&] { return vbt_alloc(attr, sizeof *attr, &facts, sizeof facts); }))
+    const std::pair<const vbt_alloc_attr*, void**> blocks[] = {
+        {&wish, &mine_}, {&shared, &ours_}, {&huge, &huge_}};
+    for (const auto& block : blocks) {
+      if (!make("vbt_alloc", *block.second,
+                [&] { return vbt_alloc(block.first, sizeof wish, &facts, sizeof facts); }))
         return false;
     }
     return true;
