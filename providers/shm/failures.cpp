@@ -179,15 +179,12 @@ KeyFacts remote_key(const PendingSend& send) noexcept {
 void judge_remote(const Qp& qp, const PendingSend& send, Failure& failure) noexcept {
   failure.cause = Cause::kRemoteKey;
   failure.key = remote_key(send);
-  if (send.opcode == IBV_WR_SEND_WITH_INV) failure.key.need = 0;
-  if (judge_key(qp.remote_regions, qp.remote_region_capacity, failure.key,
-                [&qp](const Region& region) {
-                  return region.pd == qp.remote_pd || opens_window(qp, region);
-                }))
-    return;
   if (send.opcode == IBV_WR_SEND_WITH_INV)
-    failure.key.fault = KeyFault::kWindow;  // a key that a message may not end
-  else
+    failure.key.fault = KeyFault::kNotEnded;
+  else if (!judge_key(qp.remote_regions, qp.remote_region_capacity, failure.key,
+                      [&qp](const Region& region) {
+                        return region.pd == qp.remote_pd || opens_window(qp, region);
+                      }))
     failure.key.fault = KeyFault::kNoMemory;
 }
 
@@ -389,11 +386,12 @@ void note_suffered(Qp& qp, const Peer& peer, const AskedFacts& asked) noexcept {
     judge_memory_of_queue(asked.srqn, failure);
   } else {
     failure.cause = Cause::kRemoteKey;
-    if (asked.opcode == IBV_WR_SEND_WITH_INV) failure.key.need = 0;
-    if (!judge_key(qp.own_regions, qp.own_region_capacity, failure.key,
-                   [&qp](const Region& region) {
-                     return region.pd == qp.pd_number || admits_window(qp, region);
-                   }))
+    if (asked.opcode == IBV_WR_SEND_WITH_INV)
+      failure.key.fault = KeyFault::kNotEnded;
+    else if (!judge_key(qp.own_regions, qp.own_region_capacity, failure.key,
+                        [&qp](const Region& region) {
+                          return region.pd == qp.pd_number || admits_window(qp, region);
+                        }))
       failure.key.fault = KeyFault::kNoMemory;
   }
   remember(qp, failure);

@@ -304,7 +304,7 @@ void tell_fault(Qp& qp, std::uint32_t event, ibv_wc_status status) noexcept {
   qp.told_fault = true;
   if (qp.queued() != 0) {
     const PendingSend& send = qp.queue[qp.queue_head % qp.sq_entries];
-    poke(qp.own->rkey, send.rkey);
+    poke(qp.own->rkey, send.opcode == IBV_WR_SEND_WITH_INV ? send.immediate : send.rkey);
     poke(qp.own->address, send.remote_address);
     poke(qp.own->swap, remote_bytes(send));
     poke(qp.own->compare_add, std::uint64_t{status} << 32 | send.srqn << 8 | send.opcode);

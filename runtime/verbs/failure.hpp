@@ -72,6 +72,7 @@ enum class KeyFault : std::uint8_t {
   kRight,     ///< `need` is not in `held`
   kBounds,    ///< the range is not inside
   kNoMemory,  ///< registered, but no memory is there
+  kNotEnded,  ///< a message was to invalidate it, which ends only windows of its receiver's
   kHidden     ///< the peer does not show which of a receive's keys it is
 };
 

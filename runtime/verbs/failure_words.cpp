@@ -60,6 +60,13 @@ void add_key(TextLine& line, const KeyFacts& key, const char* kind, const char* 
   }
   line.add("%s 0x%08x of ", kind, key.key);
   if (key.sge >= 0) line.add("SGE %d of ", key.sge);
+  if (key.fault == KeyFault::kNotEnded) {
+    line.add(
+        "%s: the message was to invalidate it, and it is no memory window of type 2 that is "
+        "bound for the queue pair that receives",
+        owner);
+    return;
+  }
   line.add("%s: asked ", owner);
   if (key.need != 0) {
     add_rights(line, key.need);
@@ -113,6 +120,9 @@ void add_key_fix(TextLine& line, const Failure& failure) noexcept {
       break;
     case KeyFault::kWindow:
       line.add("bind a window for this queue pair, and name the key that the bind gave");
+      break;
+    case KeyFault::kNotEnded:
+      line.add("name the key of a window that the receiver has bound and not yet invalidated");
       break;
     case KeyFault::kRight:
       line.add("register the memory with IBV_ACCESS_");

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What is said (verbatim/explain.h) of memory windows, of shared receives, of receives whose memory
+// went after the message came, and of atomics without room for what they fetch. Of RC, at both
+// ends.
+#include <gmock/gmock.h>
+
+#include <cstdio>
+
+#include "tests/shm/rc_expect.hpp"
+#include "tests/support/log_watch.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kId = 4711;
+
+std::string key(std::uint32_t number) {
+  char line[16];
+  std::snprintf(line, sizeof line, "0x%08x", number);
+  return line;
+}
+
+/// `b` holds the windows and the receives, `a` asks.
+struct Asked {
+  explicit Asked(Setting setting, const PairWish& wish = {})
+      : pair(setting, wish),
+        local(pair.a.allocate(setting.memory, 8192)),
+        memory(pair.b.allocate(setting.memory, 8192, kAllAccess | IBV_ACCESS_MW_BIND)) {}
+
+  WindowBind words(const WindowInfo& window, const RegionInfo& of) {
+    WindowBind bind;
+    bind.wr_id = kId;
+    bind.window = window.id;
+    bind.region = of.id;
+    bind.rkey = ibv_inc_rkey(pair.b.call<&Endpoint::window_key>(window.id));
+    bind.address = of.address;
+    bind.length = 1024;
+    bind.access = IBV_ACCESS_REMOTE_WRITE;
+    return bind;
+  }
+  /// A window of type 2 that is open to the first pair.
+  RegionInfo open() {
+    const WindowInfo window = pair.b.allocate_window(IBV_MW_TYPE_2);
+    EXPECT_EQ(pair.b.bind_window(pair.qb, words(window, memory)), 0);
+    expect_wc(pair.b.poll_sends(pair.qb, 1)[0], kId, IBV_WC_BIND_MW, pair.qb);
+    RegionInfo shown = memory;
+    shown.rkey = pair.b.call<&Endpoint::window_key>(window.id);
+    return shown;
+  }
+  std::string fail(Request request, ibv_wc_status status, const QpInfo& from) {
+    request.wr_id = kId;
+    expect_posted(pair.a.post_send(from, request));
+    const ibv_wc wc = pair.a.poll_sends(from, 1)[0];
+    expect_error(wc, kId, status, from);
+    return pair.a.explain(from, wc);
+  }
+  std::string failed_bind(const QpInfo& on) {
+    const ibv_wc wc = pair.b.poll_sends(on, 1)[0];
+    expect_error(wc, kId, IBV_WC_MW_BIND_ERR, on);
+    return pair.b.explain(on, wc);
+  }
+  std::string suffered(const QpInfo& by) {
+    EXPECT_EQ(pair.b.take_async_event().type, IBV_EVENT_QP_ACCESS_ERR);
+    return pair.b.explain(by);
+  }
+
+  Pair pair;
+  RegionInfo local, memory;
+};
+
+class ExplainWindow : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(ExplainWindow, settings_with_two_ends());
+class ExplainReceive : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(ExplainReceive, settings_with_two_ends());
+
+TEST_P(ExplainWindow, ThatIsAnotherQueuePairsAtBothEnds) {
+  Asked scene(GetParam());
+  const RegionInfo shown = scene.open();
+  const auto [qa, qb] = scene.pair.add_qps({}, {});
+  const auto names =
+      AllOf(HasSubstr("remote access error"), HasSubstr("rkey " + key(shown.rkey)),
+            HasSubstr("it is a memory window of another queue pair or protection domain; fix: bind "
+                      "a window for this queue pair"));
+  EXPECT_THAT(scene.fail(write(0, slice(scene.local, 0, 8), shown), IBV_WC_REM_ACCESS_ERR, qa),
+              AllOf(HasSubstr("RDMA_WRITE, wr_id 4711: "), names));
+  EXPECT_THAT(scene.suffered(qb), AllOf(HasSubstr("the peer's RDMA_WRITE: "), names));
+}
+
+TEST_P(ExplainWindow, ThatCouldNotBeBoundOrClosedByItsKey) {
+  Asked scene(GetParam());
+  const RegionInfo shown = scene.open();
+  const RegionInfo closed = scene.pair.b.register_part(scene.memory, 0, 8192, kAllAccess);
+  const WindowInfo window = scene.pair.b.allocate_window(IBV_MW_TYPE_2);
+  const WindowBind bind = scene.words(window, closed);  // of no right to be bound to
+  ASSERT_EQ(scene.pair.b.bind_window(scene.pair.qb, bind), 0);
+  EXPECT_THAT(scene.failed_bind(scene.pair.qb),
+              AllOf(HasSubstr("BIND_MW, wr_id 4711: memory management operation error"),
+                    HasSubstr("the memory window could not be bound or invalidated: its key 0x"),
+                    HasSubstr("fix: name the window's current key, and a region with MW_BIND")));
+  const auto [qa, qb] = scene.pair.add_qps({}, {});
+  expect_posted(scene.pair.b.post_send(qb, local_invalidate(kId, shown.rkey)));
+  EXPECT_THAT(scene.failed_bind(qb),
+              AllOf(HasSubstr("LOCAL_INV, wr_id 4711: "), HasSubstr("its key " + key(shown.rkey))));
+}
+
+TEST_P(ExplainWindow, AKeyThatAMessageMayNotEndAtBothEnds) {
+  Asked scene(GetParam());
+  for (const std::uint32_t rkey : {scene.memory.rkey, scene.memory.rkey ^ 0x80000000u}) {
+    expect_posted(scene.pair.b.post_receive(scene.pair.qb, receive(8)));
+    const auto names =
+        AllOf(HasSubstr("remote access error: rkey " + key(rkey) + " of "),
+              HasSubstr("the message was to invalidate it, and it is no memory window of type 2"),
+              HasSubstr("; fix: name the key of a window that the receiver has bound"));
+    EXPECT_THAT(scene.fail(send_with_invalidate(0, slice(scene.local, 0, 8), rkey),
+                           IBV_WC_REM_ACCESS_ERR, scene.pair.qa),
+                AllOf(HasSubstr("SEND_WITH_INV, wr_id 4711: "), names));
+    EXPECT_THAT(scene.suffered(scene.pair.qb),
+                AllOf(HasSubstr("the peer's SEND_WITH_INV: "), names));
+    scene.pair.reconnect();
+  }
+}
+
+TEST_P(ExplainWindow, AnAtomicWithoutRoomForWhatItFetches) {
+  Asked scene(GetParam());
+  EXPECT_THAT(scene.fail(fetch_add(0, slice(scene.local, 0, 4), scene.memory, 0, 1),
+                         IBV_WC_LOC_LEN_ERR, scene.pair.qa),
+              AllOf(HasSubstr("FETCH_AND_ADD, wr_id 4711: local length error"),
+                    HasSubstr("its SGEs have 4 bytes, an atomic's old value needs 8; fix: ")));
+}
+
+TEST_P(ExplainReceive, WhoseMemoryWentAfterTheMessageCame) {
+  Asked scene(GetParam());
+  const RegionInfo brief = scene.pair.b.register_part(scene.memory, 0, 64);
+  Slice to = slice(scene.memory, 0, 64);
+  to.lkey = brief.lkey;
+  expect_posted(scene.pair.b.post_receive(scene.pair.qb, {receive(8, to), receive(9)}));
+  expect_posted(scene.pair.a.post_send(scene.pair.qa, send(1, slice(scene.local, 0, 8))));
+  expect_wc(scene.pair.a.poll_sends(scene.pair.qa, 1)[0], 1, IBV_WC_SEND, scene.pair.qa);
+  ASSERT_EQ(scene.pair.b.deregister(brief), 0);
+  const ibv_wc wc = scene.pair.b.poll_receives(scene.pair.qb, 1)[0];
+  expect_error(wc, 8, IBV_WC_LOC_PROT_ERR, scene.pair.qb);
+  EXPECT_THAT(scene.pair.b.explain(scene.pair.qb, wc),
+              AllOf(HasSubstr("a receive, wr_id 8: local protection error"),
+                    HasSubstr("lkey " + key(brief.lkey)), HasSubstr("no memory region")));
+  EXPECT_THAT(scene.fail(send(0, slice(scene.local, 0, 8)), IBV_WC_REM_OP_ERR, scene.pair.qa),
+              AllOf(HasSubstr("SEND, wr_id 4711: remote operation error"),
+                    HasSubstr("the peer found the memory of a receive gone"),
+                    HasSubstr("fix: keep memory registered while receives name it")));
+}
+
+/// A further pair, whose receives at `b` are those of a shared queue.
+struct Shared : Asked {
+  explicit Shared(Setting setting) : Asked(setting), srq(pair.b.create_srq()) {
+    QpWish sharing;
+    sharing.srq = srq.id;
+    std::tie(qa, qb) = pair.add_qps({}, sharing);
+  }
+  SrqInfo srq;
+  QpInfo qa, qb;
+};
+
+TEST_P(ExplainReceive, OfASharedQueueThatIsTooShort) {
+  Shared scene(GetParam());
+  expect_posted(scene.pair.b.post_srq_receive(scene.srq, {receive(9, slice(scene.memory, 0, 32))}));
+  const auto bytes = HasSubstr("the message has 33 bytes, the ");
+  EXPECT_THAT(scene.fail(send(0, slice(scene.local, 0, 33)), IBV_WC_REM_INV_REQ_ERR, scene.qa),
+              AllOf(HasSubstr("SEND, wr_id 4711: "), bytes, HasSubstr(" takes 32; fix: ")));
+  const ibv_wc wc = scene.pair.b.poll_receives(scene.qb, 1)[0];
+  expect_error(wc, 9, IBV_WC_LOC_LEN_ERR, scene.qb);
+  EXPECT_THAT(scene.pair.b.explain(scene.qb, wc),
+              AllOf(HasSubstr("a receive, wr_id 9: local length error"), bytes,
+                    HasSubstr("posted receive takes 32; fix: ")));
+}
+
+TEST_P(ExplainReceive, OfASharedQueueWithABadKey) {
+  Shared scene(GetParam());
+  Slice wrong = slice(scene.memory, 64, 64);
+  wrong.lkey = scene.memory.lkey ^ 0x80000000u;
+  expect_posted(scene.pair.b.post_srq_receive(
+      scene.srq, {receive(9, SliceList{slice(scene.memory, 0, 64), wrong})}));
+  EXPECT_THAT(scene.fail(send(0, slice(scene.local, 0, 8)), IBV_WC_REM_OP_ERR, scene.qa),
+              AllOf(HasSubstr("SEND, wr_id 4711: remote operation error"), HasSubstr("; fix: ")));
+  const ibv_wc wc = scene.pair.b.poll_receives(scene.qb, 1)[0];
+  expect_error(wc, 9, IBV_WC_LOC_PROT_ERR, scene.qb);
+  EXPECT_THAT(scene.pair.b.explain(scene.qb, wc),
+              AllOf(HasSubstr("a receive, wr_id 9: local protection error"),
+                    HasSubstr("lkey " + key(wrong.lkey) + " of SGE 1"),
+                    HasSubstr("no memory region has this key")));
+}
+
+}  // namespace
+}  // namespace verbatim::harness
