@@ -87,12 +87,15 @@ QpHandle create_built_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, std::uint
   return QpHandle(must(ibv_create_qp_ex(pd->context, &attributes), "ibv_create_qp_ex"));
 }
 
-CqHandle create_cursor_cq(ibv_context* context, std::uint32_t entries, ibv_pd* parent) {
+CqHandle create_cursor_cq(ibv_context* context, std::uint32_t entries, ibv_pd* parent,
+                          std::uint32_t flags) {
   ibv_cq_init_attr_ex attributes{};
   attributes.cqe = entries;
   attributes.wc_flags = IBV_WC_STANDARD_FLAGS;
   if (parent != nullptr) attributes.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
   attributes.parent_domain = parent;
+  if (flags != 0) attributes.comp_mask |= IBV_CQ_INIT_ATTR_MASK_FLAGS;
+  attributes.flags = flags;
   return CqHandle(
       ibv_cq_ex_to_cq(must(ibv_create_cq_ex(context, &attributes), "ibv_create_cq_ex")));
 }
