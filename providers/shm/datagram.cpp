@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "providers/shm/context.hpp"
 #include "providers/shm/copy_fast.hpp"
@@ -89,26 +90,58 @@ void write_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t 
   scatter(room, count, 0, reinterpret_cast<const unsigned char*>(&grh), sizeof grh);
 }
 
+/// Whether a datagram to a group has to wait until every process of the fabric has been met.
+bool waits_for_strangers(Qp& qp) noexcept {
+  Datagrams& book = *qp.datagrams;
+  if (!Node::get().is_meeting_everybody()) {
+    book.met_in_vain = false;
+    return false;
+  }
+  if (book.met_in_vain) return false;
+  if (!waited_too_long(qp.progress, kMeetNs)) return true;
+  book.met_in_vain = true;
+  qp.progress.meeting_until = 0;
+  return false;
+}
+
+bool is_late(const Datagrams& book, std::uint64_t process) noexcept {
+  for (const std::uint64_t late : book.late)
+    if (late == process) return true;
+  return false;
+}
+
+/// Whether it has to wait until the processes of members that are new have made their halves of the
+/// lanes. One that lets that time pass is still knocked at, but not waited for again.
+bool waits_for_members(Qp& qp, std::uint32_t count) noexcept {
+  Datagrams& book = *qp.datagrams;
+  const Member* const members = book.members.list;
+  bool waits = false, is_over = false;
+  Wait wait;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    (void)lane_to(qp, members[i].qpn, wait);
+    if (wait != Wait::kPeer || is_late(book, members[i].process)) continue;
+    if (!waits) is_over = waited_too_long(qp.progress, kMeetNs);
+    waits = true;
+    if (is_over) book.late[book.late_count++ % std::size(book.late)] = members[i].process;
+  }
+  return waits && !is_over;
+}
+
 /// One datagram to all members: when every one of them has been reached, or has had its time.
 Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
                    const LocalRange* local) noexcept {
   constexpr std::uint64_t kRoomNs = 500'000;
-  if (Node::get().is_meeting_everybody() && !waited_too_long(qp.progress, kMeetNs))
-    return Step::waits(Wait::kPeer);
+  if (waits_for_strangers(qp)) return Step::waits(Wait::kPeer);
   ibv_gid group;
   group.global = {send.remote_address, send.swap};
-  std::uint32_t members[kMaxMembers];
-  const std::uint32_t count = members_of(group, qp.own->qpn, members);
-  bool reaching = false;
+  const std::uint32_t count = find_members(group, qp.own->qpn, qp.datagrams->members);
+  if (waits_for_members(qp, count)) return Step::waits(Wait::kPeer);
+  const Member* const members = qp.datagrams->members.list;
   Wait wait;
   for (std::uint32_t i = 0; i < count; ++i) {
-    (void)lane_to(qp, members[i], wait);
-    reaching = reaching || wait == Wait::kPeer;
-  }
-  if (reaching && !waited_too_long(qp.progress, kMeetNs)) return Step::waits(Wait::kPeer);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Qp* lane = lane_to(qp, members[i], wait);
-    if (wait != Wait::kNothing ||
+    Qp* lane = lane_to(qp, members[i].qpn, wait);
+    // It leads to the number's owner: whoever else showed the number as a member's is not heard.
+    if (wait != Wait::kNothing || lane->lane.endpoint != members[i].record ||
         !has_qkey(qp, *lane, static_cast<std::uint32_t>(send.compare_add)))
       continue;
     // A full window holds the others up only so long as its reader's service thread needs.

@@ -27,6 +27,7 @@
 
 #include <cstdint>
 
+#include "providers/shm/multicast.hpp"
 #include "providers/shm/qp.hpp"
 
 namespace verbatim::shm {
@@ -45,6 +46,12 @@ struct LaneBook {
 struct Datagrams : LaneBook {
   /// Where receives are posted; nullptr when the application gave a shared queue.
   Srq* inbox = nullptr;
+  Members members;  ///< of the group that was last sent to; under the send lock
+  // What a datagram to a group has waited for in vain, none waits for again: somebody of the
+  // fabric who could not be met, until all are; and processes that did not answer.
+  bool met_in_vain = false;
+  std::uint32_t late_count = 0;  ///< ever
+  std::uint64_t late[16] = {};   ///< identities, the last ones
 };
 
 /// Of XRC: reliable, unlike those of UD.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/multicast.hpp"
 
+#include <bit>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "providers/shm/fabric/node.hpp"
@@ -52,9 +54,21 @@ GroupRecord* find(GroupRecord* groups, std::uint32_t qpn, const Halves& group) n
 struct Search {
   Halves group;
   std::uint32_t except;
-  std::uint32_t* out;
-  std::uint32_t count;
+  Members& members;
+  std::uint32_t found;  ///< also those that there was no room for
 };
+
+/// The record of `qpn`, if that is a UD queue pair of the peer's own that may receive. Whether the
+/// peer's word for the number counts is seen when a lane leads to it.
+const QpRecord* own_record(const Peer& peer, std::uint32_t qpn) noexcept {
+  const std::uint32_t index = Node::index_in(peer, qpn);
+  if (index >= peer.segment.qp_capacity()) return nullptr;
+  const QpRecord& record = peer.segment.qps()[index];
+  const bool is_receiver = peek(record.qpn) == qpn && peek(record.type) == IBV_QPT_UD &&
+                           peek(record.speaks_for) == 0 &&
+                           record.accepts.load(std::memory_order_acquire) != 0;
+  return is_receiver ? &record : nullptr;
+}
 
 void look(const Peer& peer, void* with) {
   Search& search = *static_cast<Search*>(with);
@@ -64,21 +78,39 @@ void look(const Peer& peer, void* with) {
   std::uint32_t end = head.group_end.load(std::memory_order_acquire);
   if (end > kMaxGroups) end = kMaxGroups;
   const auto* records = peer.segment.at<GroupRecord>(at, end * sizeof(GroupRecord));
-  for (std::uint32_t i = 0; records != nullptr && i < end; ++i) {
+  std::uint32_t here = 0;
+  for (std::uint32_t i = 0; records != nullptr && i < end && here < kMaxMembers; ++i) {
     const std::uint32_t qpn = records[i].qpn.load(std::memory_order_acquire);
-    if (qpn != 0 && qpn != search.except && is_of(records[i], search.group) &&
-        search.count < kMaxMembers)
-      search.out[search.count++] = qpn;
+    if (qpn == 0 || qpn == search.except || !is_of(records[i], search.group)) continue;
+    const QpRecord* const record = own_record(peer, qpn);
+    if (record == nullptr) continue;
+    ++here;
+    if (search.found < search.members.capacity)
+      search.members.list[search.found] = {record, qpn, peer.identity};
+    ++search.found;
   }
 }
 
 }  // namespace
 
-std::uint32_t members_of(const ibv_gid& group, std::uint32_t except,
-                         std::uint32_t (&out)[kMaxMembers]) noexcept {
-  Search search{halves(group), except, out, 0};
-  Node::get().each_living_peer(look, &search);
-  return search.count;
+std::uint32_t find_members(const ibv_gid& group, std::uint32_t except, Members& members) noexcept {
+  // Memory is got between two looks, since a look holds the lock of the list of peers. Who makes
+  // the list longer all the time does not keep us here.
+  for (int tries = 0;; ++tries) {
+    Search search{halves(group), except, members, 0};
+    Node::get().each_living_peer(look, &search);
+    if (search.found <= members.capacity) return search.found;
+    const std::uint32_t capacity = std::bit_ceil(search.found < 8 ? 8 : search.found);
+    void* const list = tries < 3 ? std::realloc(members.list, capacity * sizeof(Member)) : nullptr;
+    if (list == nullptr) return members.capacity;
+    members.list = static_cast<Member*>(list);
+    members.capacity = capacity;
+  }
+}
+
+void free_members(Members& members) noexcept {
+  std::free(members.list);
+  members = {};
 }
 
 int attach_mcast(verbatim::Qp& handle, const ibv_gid& gid, std::uint16_t) noexcept {
@@ -89,10 +121,20 @@ int attach_mcast(verbatim::Qp& handle, const ibv_gid& gid, std::uint16_t) noexce
   if (groups == nullptr) return ENOMEM;
   if (find(groups, qpn, group) != nullptr) return EALREADY;
   std::atomic<std::uint32_t>& end = Node::get().segment().head().group_end;
-  std::uint32_t i = 0;
-  while (i < end.load(std::memory_order_relaxed) &&
-         groups[i].qpn.load(std::memory_order_relaxed) != 0)
-    ++i;
+  const std::uint32_t used = end.load(std::memory_order_relaxed);
+  std::uint32_t i = used;
+  std::uint32_t members = 0;
+  for (std::uint32_t k = used; k-- != 0;) {
+    if (groups[k].qpn.load(std::memory_order_relaxed) == 0)
+      i = k;
+    else if (is_of(groups[k], group))
+      ++members;
+  }
+  if (members >= kMaxMembers) {
+    log_error("attach_mcast: %u queue pairs of this process are in this group, more cannot be",
+              members);
+    return ENOMEM;
+  }
   if (i == kMaxGroups) {
     log_error("attach_mcast: the queue pairs of this process are in %u groups, more than shm has",
               kMaxGroups);
@@ -102,7 +144,7 @@ int attach_mcast(verbatim::Qp& handle, const ibv_gid& gid, std::uint16_t) noexce
   poke(groups[i].suffix, group.suffix);
   // Publishes the membership; pairs with the loads in look().
   groups[i].qpn.store(qpn, std::memory_order_release);
-  if (i == end.load(std::memory_order_relaxed)) end.store(i + 1, std::memory_order_release);
+  if (i == used) end.store(i + 1, std::memory_order_release);
   return 0;
 }
 

@@ -2,7 +2,9 @@
 //
 // Multicast groups: each process shows in its segment which of its UD queue pairs are in which
 // groups, and who sends to a group looks at all processes of the fabric. Nothing is kept anywhere
-// else, so a process that ends has left its groups. IBTA 10.5; man ibv_attach_mcast.
+// else, so a process that ends has left its groups. A process speaks for its own queue pairs only,
+// and each for itself: what one shows neither subscribes another's nor takes anybody's place. IBTA
+// 10.5; man ibv_attach_mcast.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +15,33 @@
 namespace verbatim::shm {
 
 struct Qp;
+struct QpRecord;
 
 /// The number that a request to a group names (IBTA 10.5.2).
 inline constexpr std::uint32_t kGroupQpn = 0xffffff;
-/// So many queue pairs one datagram reaches.
+/// So many queue pairs of one process are in a group.
 inline constexpr std::uint32_t kMaxMembers = 1024;
 
 using verbatim::is_group;
 
-/// The numbers of the living members of a group but `except`. Any thread.
-std::uint32_t members_of(const ibv_gid& group, std::uint32_t except,
-                         std::uint32_t (&out)[kMaxMembers]) noexcept;
+/// A queue pair that its process shows as a member.
+struct Member {
+  /// In the segment of that process; to be compared, it may be gone.
+  const QpRecord* record;
+  std::uint32_t qpn;
+  std::uint64_t process;  ///< its identity
+};
+
+/// Room for the members of a group, kept from one datagram to the next.
+struct Members {
+  Member* list = nullptr;
+  std::uint32_t capacity = 0;
+};
+
+/// Finds the living members of a group but `except`, all that `members` has or gets memory for; how
+/// many. Any thread.
+std::uint32_t find_members(const ibv_gid& group, std::uint32_t except, Members& members) noexcept;
+void free_members(Members& members) noexcept;
 
 // The plug's slots.
 int attach_mcast(verbatim::Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexcept;

@@ -172,6 +172,7 @@ void free_qp(Qp& qp) noexcept {
   if (qp.book != nullptr) std::free(qp.book->lanes);
   if (qp.datagrams != nullptr) {
     if (qp.datagrams->inbox != nullptr) free_srq(*qp.datagrams->inbox);
+    free_members(qp.datagrams->members);
     destroy_nothrow(qp.datagrams);
   } else {
     destroy_nothrow(qp.book);
