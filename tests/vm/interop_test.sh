@@ -15,6 +15,9 @@ pingpong() {  # pingpong SERVER CLIENT KIND [OPTION ...]
   shift 3
   between 18515 "$serving" "$kind" -d rxe0 -g 1 "$@" -- "$calling" "$kind" -d rxe1 -g 1 "$@" 127.0.0.1
 }
+dropped() {  # the line has lost packets
+  tc -s qdisc show dev v0 | tee /dev/stderr | grep -q 'dropped [1-9]'
+}
 same_devinfo() { diff <(ibv_devinfo -v -d rxe0 2>&1) <("$tool" devinfo -v -d rxe0 2>&1); }
 
 check "two rxe devices over a line" rxe_pair || exit
@@ -33,4 +36,5 @@ check "the line loses 5 % and reorders" netem loss 5% delay 1ms reorder 25%
 check "rc, losing and reordering: ours with ours" pingpong ours ours rc -n 60 -c
 check "rc, losing and reordering: ours serves Debian's" pingpong ours debians rc -n 60 -c
 check "srq, losing and reordering: ours with ours" pingpong ours ours srq -n 60 -c
+check "packets were lost" dropped
 verdict

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Debian's own programs over two rxe devices: that the machine, the line and the kernel's side work, before anything of ours
-# is asked. Runs inside tests/vm/run.
+# is asked. Not over a line that loses: there they were seen to wait for ever, and could not be ended. Runs inside tests/vm/run.
 cd "$(dirname "$0")" || exit 1
 . ./fabric.sh
 
@@ -15,9 +15,6 @@ shows() {  # shows TEXT COMMAND ...: COMMAND succeeds and says TEXT
   shift
   said=$("$@") && echo "$said" && grep -q -- "$text" <<<"$said"
 }
-dropped() {  # the line has lost packets
-  tc -s qdisc show dev v0 | tee /dev/stderr | grep -q 'dropped [1-9]'
-}
 
 check "two rxe devices over a line" rxe_pair || exit
 check "ibv_devices lists them" shows rxe1 ibv_devices
@@ -26,8 +23,4 @@ for kind in rc uc ud srq; do
   check "ibv_${kind}_pingpong" pingpong "$kind" -n 100
 done
 check "ibv_rc_pingpong by events" pingpong rc -n 100 -e
-check "the line loses 3 % from here" netem loss 3%
-check "ibv_rc_pingpong, losing" pingpong rc -n 100
-check "packets were lost" dropped
-check "the line is whole again" netem
 verdict
