@@ -65,10 +65,10 @@ BufferPool::~BufferPool() {
     destroy_nothrow(caches_[number].load(std::memory_order_relaxed));
   std::free(static_cast<void*>(caches_));
   std::free(static_cast<void*>(is_out_));
-  std::free(indices_);
 }
 
-int BufferPool::create(unsigned char* base, const PoolShape& shape) noexcept {
+int BufferPool::create(unsigned char* base, const PoolShape& shape, const SpreadParts& parts,
+                       const PoolMap& map) noexcept {
   base_ = base;
   stride_ = shape.stride;
   count_ = shape.count;
@@ -79,11 +79,8 @@ int BufferPool::create(unsigned char* base, const PoolShape& shape) noexcept {
   // Zeros are what both begin with.
   caches_ = static_cast<std::atomic<PoolCache*>*>(std::calloc(kMaxThreadNumbers, sizeof *caches_));
   is_out_ = static_cast<std::atomic<std::uint8_t>*>(std::calloc(count_, sizeof *is_out_));
-  indices_ = static_cast<std::uint32_t*>(std::malloc(count_ * sizeof *indices_));
-  if (caches_ == nullptr || is_out_ == nullptr || indices_ == nullptr) return ENOMEM;
-  // The lowest addresses go out first.
-  for (std::uint32_t i = 0; i < count_; ++i) indices_[i] = count_ - 1 - i;
-  rest_.set_locked(count_);
+  if (caches_ == nullptr || is_out_ == nullptr || !rest_.create(count_, stride_, parts, map))
+    return ENOMEM;
   // Without it the caches are ordinary spin locks.
   if (!membarrier_registered.load(std::memory_order_relaxed)) (void)register_for_membarrier();
   const LockGuard guard(pools.change);
@@ -136,6 +133,7 @@ PoolCache* BufferPool::make_cache() noexcept {
   cache = make_nothrow<PoolCache>();
   if (cache == nullptr) return nullptr;
   (void)cache->lock.declare();
+  cache->near = rest_.near_this_thread();
   // Pairs with the loads of those who look into all caches.
   caches_[number].store(cache, std::memory_order_release);
   return cache;
@@ -161,11 +159,9 @@ int BufferPool::free_slowly(PoolCache* cache, std::uint32_t index) noexcept {
   if (inherited_) return EPERM;
   if (cache == nullptr) cache = make_cache();
   is_out_[index].store(0, std::memory_order_relaxed);
-  if (cache == nullptr) {
+  if (cache == nullptr || !cache->near.has(index)) {
     const LockGuard rest(lock_);
-    const std::uint32_t there = rest_.locked();
-    indices_[there] = index;
-    rest_.set_locked(there + 1);
+    rest_.give_locked(&index, 1);
     return 0;
   }
   cache->lock.lock_in_domain();
@@ -193,33 +189,32 @@ int BufferPool::refuse(const void* buffer) const noexcept {
 
 /// The oldest go: what was used last is still in the processor's caches. REQUIRES: both locks.
 void BufferPool::give_to_rest_locked(PoolCache& cache, std::uint32_t many) noexcept {
-  const std::uint32_t there = rest_.locked();
   const std::uint32_t left = cache.count.locked() - many;
-  std::memcpy(indices_ + there, cache.indices, many * sizeof *indices_);
-  rest_.set_locked(there + many);
-  std::memmove(cache.indices, cache.indices + many, left * sizeof *indices_);
+  rest_.give_locked(cache.indices, many);
+  std::memmove(cache.indices, cache.indices + many, left * sizeof *cache.indices);
   cache.count.set_locked(left);
 }
 
-/// One for the caller, and the rest of a batch for its cache, if it has one.
+/// One for the caller, and the rest of a batch for its cache, if it has one, which is empty.
 bool BufferPool::take_from_rest(PoolCache* cache, std::uint32_t& index) noexcept {
-  if (PoolCount::of(rest_.look()) == 0) return false;
+  if (rest_.looks_empty()) return false;
+  const PoolRange near = rest_.near_this_thread();
+  std::uint32_t taken[kMaxPoolBatch];
   std::uint32_t many = 0;
-  if (cache != nullptr) cache->lock.lock_in_domain();
+  if (cache != nullptr) {
+    cache->lock.lock_in_domain();
+    cache->near = near;
+  }
   {
     const LockGuard rest(lock_);
-    const std::uint32_t there = rest_.locked();
-    many = std::min(there, cache == nullptr ? 1 : batch_);
-    if (many != 0) {
-      index = indices_[there - 1];
-      if (many > 1) {
-        std::memcpy(cache->indices, indices_ + there - many, (many - 1) * sizeof *indices_);
-        cache->count.set_locked(many - 1);
-      }
-      rest_.set_locked(there - many);
+    many = rest_.take_locked(near, cache == nullptr ? 1 : batch_, taken);
+    if (many > 1) {
+      std::memcpy(cache->indices, taken, (many - 1) * sizeof *taken);
+      cache->count.set_locked(many - 1);
     }
   }
   if (cache != nullptr) cache->lock.unlock();
+  if (many != 0) index = taken[many - 1];
   return many != 0;
 }
 
@@ -238,7 +233,7 @@ bool BufferPool::take_from(PoolCache& victim, PoolCache* own, std::uint32_t& ind
   if (there == 0) return false;
   const std::uint32_t left = there / 2;
   index = victim.indices[there - 1];
-  std::memcpy(own->indices, victim.indices + left, (there - 1 - left) * sizeof *indices_);
+  std::memcpy(own->indices, victim.indices + left, (there - 1 - left) * sizeof *own->indices);
   own->count.set_locked(there - 1 - left);
   victim.count.set_locked(left);
   return true;
@@ -267,7 +262,7 @@ BufferPool::Sight BufferPool::look() const noexcept {
     sight.free_buffers += PoolCount::of(both);
     sight.serials += both >> 32;
   };
-  add(rest_);
+  rest_.look(add);
   const std::uint32_t highest = highest_thread_number();
   for (std::uint32_t number = 1; number <= highest; ++number) {
     const PoolCache* const cache = caches_[number].load(std::memory_order_acquire);

@@ -2,7 +2,9 @@
 //
 // Buffers of one size in one block of memory, for verbatim/memory.h's vbt_pool. Each thread keeps a
 // few free ones in a cache of its own, and exchanges them by the batch with the shared rest. The
-// cache of a thread that has ended waits for the next one with its number.
+// cache of a thread that has ended waits for the next one with its number. Of memory that is spread
+// over nodes a thread keeps what is near it: other buffers it takes one by one when those are all
+// out, and gives back to the rest.
 //
 // Free buffers are numbers in arrays beside the block: nothing is written into them, since a peer
 // may still write there, and no page is touched for the pool's sake.
@@ -19,6 +21,7 @@
 #include <cstdint>
 
 #include "runtime/base/cache_line.hpp"
+#include "runtime/memory/pool_rest.hpp"
 #include "runtime/memory/thread_number.hpp"
 #include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/spin_lock.hpp"
@@ -27,42 +30,11 @@ namespace verbatim {
 
 inline constexpr std::uint32_t kMaxPoolBatch = 32;
 
-/// How many, and a serial number of the changes: two equal ones mean that nothing happened between.
-/// Written by who holds the lock of what is counted.
-class PoolCount {
- public:
-  [[nodiscard]] std::uint64_t look() const noexcept {
-    return both_.load(std::memory_order_acquire);
-  }
-  [[nodiscard]] static std::uint32_t of(std::uint64_t look) noexcept {
-    return static_cast<std::uint32_t>(look);
-  }
-  [[nodiscard]] std::uint64_t look_locked() const noexcept {
-    return both_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] std::uint32_t locked() const noexcept { return of(look_locked()); }
-  /// Publishes what was done before to who looks.
-  void set_locked(std::uint32_t count) noexcept {
-    both_.store(((look_locked() >> 32) + 1) << 32 | count, std::memory_order_release);
-  }
-  /// The same by one. REQUIRES: `look` is of now, and has one to take.
-  void take_one_locked(std::uint64_t look) noexcept {
-    both_.store(look + kOneChange - 1, std::memory_order_release);
-  }
-  void add_one_locked(std::uint64_t look) noexcept {
-    both_.store(look + kOneChange + 1, std::memory_order_release);
-  }
-
- private:
-  static constexpr std::uint64_t kOneChange = std::uint64_t{1} << 32;
-
-  std::atomic<std::uint64_t> both_{0};
-};
-
 /// One thread's free buffers, the last one in the first one out.
 struct alignas(kCacheLine) PoolCache {
   BiasedLock lock;
   PoolCount count;
+  PoolRange near;  ///< what is given back here is of these; its owner's, who sets it when empty
   std::uint32_t indices[2 * kMaxPoolBatch];
 };
 
@@ -79,8 +51,10 @@ class BufferPool {
   /// REQUIRES: not listed.
   ~BufferPool();
 
-  /// Over count * stride bytes at `base`, which stay the caller's, and lists it. 0 or an errno.
-  [[nodiscard]] int create(unsigned char* base, const PoolShape& shape) noexcept;
+  /// Over count * stride bytes at `base`, which stay the caller's and lie as `parts` says, and
+  /// lists it. 0 or an errno.
+  [[nodiscard]] int create(unsigned char* base, const PoolShape& shape, const SpreadParts& parts,
+                           const PoolMap& map = host_pool_map) noexcept;
 
   /// nullptr + errno: ENOMEM (all are out), EPERM (a forked child: it is the parent's).
   [[nodiscard]] void* alloc() noexcept;
@@ -131,8 +105,7 @@ class BufferPool {
   bool inherited_ = false;
   // Of those that found their cache empty or full.
   alignas(kCacheLine) SpinLock lock_;
-  PoolCount rest_;
-  std::uint32_t* indices_ = nullptr;
+  PoolRest rest_;
   std::uint32_t count_ = 0;
   BufferPool* next_ = nullptr;
   std::atomic<PoolCache*>* parents_caches_ = nullptr;

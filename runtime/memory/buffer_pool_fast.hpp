@@ -40,7 +40,7 @@ inline int BufferPool::free(void* buffer) noexcept {
     return free_slowly(nullptr, index);
   cache->lock.lock_in_domain();
   const std::uint64_t kept = cache->count.look_locked();
-  if (PoolCount::of(kept) == cache_room_) [[unlikely]] {
+  if (PoolCount::of(kept) == cache_room_ || !cache->near.has(index)) [[unlikely]] {
     cache->lock.unlock();
     return free_slowly(cache, index);
   }

@@ -5,10 +5,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "runtime/memory/page_census.hpp"
+#include "runtime/memory/spread_parts.hpp"
 
 namespace verbatim {
 namespace {
@@ -30,11 +30,10 @@ int bind(void* base, std::uint64_t bytes, int mode, std::span<const std::uint32_
 }
 
 int place_parts(unsigned char* base, std::uint64_t bytes, const PagePlan& plan) noexcept {
-  const std::uint64_t granules = (bytes + plan.granule - 1) / plan.granule;
   const std::uint64_t count = plan.nodes.size();
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t begin = granules * i / count * plan.granule;
-    const std::uint64_t end = std::min(granules * (i + 1) / count * plan.granule, bytes);
+    const std::uint64_t begin = part_begin(bytes, plan.granule, i, count);
+    const std::uint64_t end = part_begin(bytes, plan.granule, i + 1, count);
     if (begin >= end) continue;
     if (const int error = bind(base + begin, end - begin, MPOL_PREFERRED, plan.nodes.subspan(i, 1)))
       return error;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "runtime/memory/placed_memory.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstdio>
@@ -19,6 +20,7 @@
 
 static_assert(VBT_NODE_UNKNOWN == verbatim::kNoNode && VBT_NODE_SEVERAL == verbatim::kSeveralNodes);
 static_assert(VBT_NODE_UNKNOWN == verbatim::topo::kNone);
+static_assert(verbatim::kMostParts == verbatim::topo::kMaxNodes);
 
 namespace verbatim {
 namespace {
@@ -131,7 +133,7 @@ int refuse(int error, const char* reason) noexcept {
 }
 
 int alloc_block(const vbt_alloc_attr& attr, const char* device, vbt_alloc_facts& facts,
-                Block& block) noexcept {
+                Block& block, SpreadParts* parts) noexcept {
   if (const char* const wrong = wrong_with(attr)) return refuse(EINVAL, wrong);
   if (attr.size > kLargest) {
     log_error("vbt_alloc: %zu bytes are more than an address space holds", attr.size);
@@ -174,6 +176,12 @@ int alloc_block(const vbt_alloc_attr& attr, const char* device, vbt_alloc_facts&
     return give_up(EINVAL);
   }
   tell_nodes(attr, choice, block, facts);
+  if (parts != nullptr && plan.order == PageOrder::kParts && block.placed == 0) {
+    parts->bytes = block.entry.bytes;
+    parts->granule = block.page;
+    parts->count = choice.count;
+    std::copy_n(choice.nodes, choice.count, parts->nodes);
+  }
   if ((attr.flags & VBT_ALLOC_EXACT) != 0 && facts.fallbacks != 0)
     return give_up(refuse(ENOMEM, facts.reason));
   if ((attr.flags & VBT_ALLOC_LOCKED) != 0) {
@@ -188,10 +196,10 @@ int alloc_block(const vbt_alloc_attr& attr, const char* device, vbt_alloc_facts&
 }  // namespace
 
 void* alloc_placed(const vbt_alloc_attr& attr, const char* device, vbt_alloc_facts& facts,
-                   int& error) noexcept {
+                   int& error, SpreadParts* parts) noexcept {
   facts = {};
   Block block;
-  error = alloc_block(attr, device, facts, block);
+  error = alloc_block(attr, device, facts, block, parts);
   if (error != 0) return nullptr;
   facts.size = block.entry.bytes;
   facts.page_size = block.page;

@@ -4,10 +4,14 @@
 
 #include <verbatim/memory.h>
 
+#include "runtime/memory/spread_parts.hpp"
+
 namespace verbatim {
 
-/// nullptr with `error` set (logged). `device` is the name of attr.device, or null.
+/// nullptr with `error` set (logged). `device` is the name of attr.device, or null. `parts`, if not
+/// null, says what lies where, of memory that was spread.
 [[nodiscard]] void* alloc_placed(const vbt_alloc_attr& attr, const char* device,
-                                 vbt_alloc_facts& facts, int& error) noexcept;
+                                 vbt_alloc_facts& facts, int& error,
+                                 SpreadParts* parts = nullptr) noexcept;
 
 }  // namespace verbatim

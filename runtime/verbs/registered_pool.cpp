@@ -48,7 +48,8 @@ void give_memory_back(void* base) noexcept {
     log_warn("a pool's memory stays mapped: error %d", error);
 }
 
-Status fill(RegisteredPool& pool, const vbt_pool_attr& attr, unsigned char* base) noexcept {
+Status fill(RegisteredPool& pool, const vbt_pool_attr& attr, unsigned char* base,
+            const SpreadParts& parts) noexcept {
   const PoolShape shape = shape_of(attr);
   if (attr.pd != nullptr) {
     const Result<Mr*> mr = reg_mr(Pd::from(attr.pd), base, shape.stride * shape.count,
@@ -56,7 +57,7 @@ Status fill(RegisteredPool& pool, const vbt_pool_attr& attr, unsigned char* base
     if (!mr.ok()) return mr.error();
     pool.mr = mr.value();
   }
-  const int error = pool.buffers.create(base, shape);
+  const int error = pool.buffers.create(base, shape, parts);
   if (error == 0) return {};
   if (pool.mr != nullptr) (void)dereg_mr(*pool.mr);
   return refuse(error, kCreate, "no memory to keep account of the buffers");
@@ -73,12 +74,13 @@ Result<RegisteredPool*> create_pool(const vbt_pool_attr& attr, const vbt_alloc_a
   whole.size = shape.stride * shape.count;
   whole.alignment = std::max({memory.alignment, attr.alignment, kUsualAlignment});
   int error = 0;
-  void* const base = alloc_placed(whole, device, facts, error);
+  SpreadParts parts;
+  void* const base = alloc_placed(whole, device, facts, error, &parts);
   if (base == nullptr) return Error{error, "alloc_placed"};
   auto* const pool = make_nothrow<RegisteredPool>();
   const Status status = pool == nullptr
                             ? Status(refuse(ENOMEM, kCreate, "no memory for the pool itself"))
-                            : fill(*pool, attr, static_cast<unsigned char*>(base));
+                            : fill(*pool, attr, static_cast<unsigned char*>(base), parts);
   if (status.ok()) return pool;
   destroy_nothrow(pool);
   give_memory_back(base);

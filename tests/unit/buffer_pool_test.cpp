@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -15,8 +14,6 @@
 #include <verbatim/memory.h>
 
 #include <algorithm>
-#include <atomic>
-#include <barrier>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +24,7 @@
 
 #include "runtime/memory/buffer_pool_fast.hpp"
 #include "tests/unit/captured_stderr.hpp"
-#include "tests/unit/opened_device.hpp"
+#include "tests/unit/pools.hpp"
 
 namespace verbatim::unit {
 namespace {
@@ -35,39 +32,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr std::size_t kMiB = 1024 * 1024;
-
-vbt_pool* make_pool(std::size_t size, std::size_t count, ibv_pd* pd = nullptr) {
-  vbt_pool_attr attr{};
-  attr.buffer_size = size;
-  attr.count = count;
-  attr.pd = pd;
-  attr.access = IBV_ACCESS_LOCAL_WRITE;
-  return vbt_create_pool(&attr, sizeof attr, nullptr, 0);
-}
-
-vbt_pool_facts facts_of(vbt_pool* pool) {
-  vbt_pool_facts facts;
-  EXPECT_EQ(vbt_query_pool(pool, &facts, sizeof facts), 0);
-  return facts;
-}
-
-/// Until there is none: ENOMEM, and no word in the log.
-std::vector<unsigned char*> take_all(vbt_pool* pool) {
-  const CapturedStderr captured;
-  std::vector<unsigned char*> taken;
-  errno = 0;
-  while (void* const buffer = vbt_pool_alloc(pool))
-    taken.push_back(static_cast<unsigned char*>(buffer));
-  EXPECT_EQ(errno, ENOMEM);
-  EXPECT_EQ(captured.lines(), 0);
-  return taken;
-}
-
-void give_all(vbt_pool* pool, const std::vector<unsigned char*>& buffers) {
-  for (unsigned char* const buffer : buffers) EXPECT_EQ(vbt_pool_free(pool, buffer), 0);
-}
-
-using Pool = OpenedDevice;
 
 TEST_F(Pool, HasAsManyBuffersAsWereAskedForAndEachToItself) {
   for (const std::size_t size : {1, 8, 64, 100, 2000, 4097, 70'000}) {
@@ -218,184 +182,6 @@ TEST_F(Pool, WhatCannotBeIsRefusedWithALine) {
   EXPECT_EQ(vbt_destroy_pool(pool), EINVAL);
 }
 
-TEST_F(Pool, AThreadThatEndsLeavesNothingBehind) {
-  vbt_pool* const pool = make_pool(64, 1000);
-  ASSERT_NE(pool, nullptr);
-  for (int i = 0; i < 5; ++i) {
-    std::thread([&] { give_all(pool, take_all(pool)); }).join();
-    EXPECT_EQ(facts_of(pool).out, 0u);
-    const std::vector<unsigned char*> taken = take_all(pool);
-    EXPECT_EQ(taken.size(), 1000u);
-    std::thread([&] { give_all(pool, taken); }).join();
-  }
-  EXPECT_EQ(vbt_destroy_pool(pool), 0);
-}
-
-struct LateUse {
-  vbt_pool* pool;
-  void* buffer;
-};
-
-TEST_F(Pool, AThreadMayUseItUntilItsVeryEnd) {
-  vbt_pool* const pool = make_pool(64, 2);
-  ASSERT_NE(pool, nullptr);
-  ASSERT_EQ(vbt_pool_free(pool, vbt_pool_alloc(pool)), 0);
-  // Keys are cleared in turn: this one after the library's.
-  pthread_key_t late = 0;
-  ASSERT_EQ(pthread_key_create(&late,
-                               [](void* value) {
-                                 const auto* const use = static_cast<LateUse*>(value);
-                                 EXPECT_EQ(vbt_pool_free(use->pool, use->buffer), 0);
-                                 void* const another = vbt_pool_alloc(use->pool);
-                                 EXPECT_NE(another, nullptr);
-                                 EXPECT_EQ(vbt_pool_free(use->pool, another), 0);
-                               }),
-            0);
-  LateUse use{pool, nullptr};
-  std::thread([&] {
-    use.buffer = vbt_pool_alloc(pool);
-    pthread_setspecific(late, &use);
-  }).join();
-  EXPECT_EQ(take_all(pool).size(), 2u);
-  auto* const first = static_cast<unsigned char*>(facts_of(pool).memory);
-  give_all(pool, {first, first + 64});
-  EXPECT_EQ(vbt_destroy_pool(pool), 0);
-  EXPECT_EQ(pthread_key_delete(late), 0);
-}
-
-TEST_F(Pool, WhatOtherThreadsKeepIsFound) {
-  vbt_pool* const pool = make_pool(64, 1000);
-  ASSERT_NE(pool, nullptr);
-  constexpr int kThreads = 4;
-  std::barrier full(kThreads + 1);
-  std::barrier done(kThreads + 1);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&] {
-      std::vector<void*> mine(100);
-      for (void*& buffer : mine) buffer = vbt_pool_alloc(pool);
-      for (void* const buffer : mine) EXPECT_EQ(vbt_pool_free(pool, buffer), 0);
-      full.arrive_and_wait();
-      done.arrive_and_wait();
-      // And works on, though others have been there.
-      EXPECT_EQ(vbt_pool_free(pool, vbt_pool_alloc(pool)), 0);
-    });
-  }
-  full.arrive_and_wait();
-  const std::vector<unsigned char*> taken = take_all(pool);
-  EXPECT_EQ(taken.size(), 1000u);
-  give_all(pool, taken);
-  done.arrive_and_wait();
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(vbt_destroy_pool(pool), 0);
-}
-
-TEST_F(Pool, ServesMoreThreadsThanItHasCachesFor) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "half a minute, for a path on which every step is locked";
-#endif
-  constexpr unsigned kThreads = kMaxThreadNumbers + 50;
-  vbt_pool* const pool = make_pool(64, 2 * kThreads);
-  ASSERT_NE(pool, nullptr);
-  std::barrier all(kThreads);
-  std::atomic<unsigned> misses{0};
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&] {
-      all.arrive_and_wait();
-      for (int round = 0; round < 5; ++round) {
-        void* const one = vbt_pool_alloc(pool);
-        void* const two = vbt_pool_alloc(pool);
-        if (one == nullptr || two == nullptr) ++misses;
-        EXPECT_EQ(vbt_pool_free(pool, one), 0);
-        EXPECT_EQ(vbt_pool_free(pool, two), 0);
-      }
-      all.arrive_and_wait();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(misses, 0u);
-  EXPECT_EQ(facts_of(pool).out, 0u);
-  EXPECT_EQ(vbt_destroy_pool(pool), 0);
-}
-
-// All shares together are the whole pool, so whenever a thread asks there is a buffer, somewhere.
-TEST_F(Pool, EachThreadGetsItsShareAtAnyTime) {
-  constexpr unsigned kThreads = 4;
-  for (const unsigned share : {1u, 7u, 100u}) {
-    vbt_pool* const pool = make_pool(sizeof(unsigned), kThreads * share);
-    ASSERT_NE(pool, nullptr);
-    std::vector<std::thread> threads;
-    std::atomic<unsigned> misses{0};
-    for (unsigned t = 1; t <= kThreads; ++t) {
-      threads.emplace_back([&, t] {
-        std::vector<unsigned*> mine(share);
-        for (unsigned round = 0; round < 50'000 / share; ++round) {
-          for (unsigned*& buffer : mine) {
-            buffer = static_cast<unsigned*>(vbt_pool_alloc(pool));
-            if (buffer == nullptr) ++misses;
-            if (buffer != nullptr) *buffer = t;
-          }
-          for (unsigned* const buffer : mine) {
-            if (buffer == nullptr) continue;
-            EXPECT_EQ(*buffer, t);
-            EXPECT_EQ(vbt_pool_free(pool, buffer), 0);
-          }
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(misses, 0u);
-    EXPECT_EQ(vbt_destroy_pool(pool), 0);
-  }
-}
-
-// Two threads take and two others give back, and who takes knows that there is a free one: it was
-// given back before it was counted. Mostly it lies in the cache of one that gives back.
-TEST_F(Pool, IsNeverEmptyToWhoKnowsBetter) {
-  constexpr unsigned kMessages = 3000;
-  constexpr unsigned kLines = 2;
-  for (const unsigned count : {1u, 3u, 40u}) {
-    vbt_pool* const pool = make_pool(sizeof(unsigned), count);
-    ASSERT_NE(pool, nullptr);
-    std::atomic<unsigned> free_buffers{count};
-    std::atomic<unsigned> misses{0};
-    std::atomic<unsigned*> lines[kLines] = {};
-    std::vector<std::thread> threads;
-    for (std::atomic<unsigned*>& line : lines) {
-      threads.emplace_back([&] {
-        for (unsigned i = 0; i < kMessages; ++i) {
-          unsigned known = free_buffers.load();
-          while (known == 0 || !free_buffers.compare_exchange_weak(known, known - 1)) {
-            if (known == 0) std::this_thread::yield();
-            known = free_buffers.load();
-          }
-          auto* buffer = static_cast<unsigned*>(vbt_pool_alloc(pool));
-          while (buffer == nullptr) {
-            ++misses;
-            buffer = static_cast<unsigned*>(vbt_pool_alloc(pool));
-          }
-          *buffer = i;
-          while (line.load() != nullptr) std::this_thread::yield();
-          line.store(buffer);
-        }
-      });
-      threads.emplace_back([&] {
-        for (unsigned i = 0; i < kMessages; ++i) {
-          unsigned* buffer = nullptr;
-          while ((buffer = line.exchange(nullptr)) == nullptr) std::this_thread::yield();
-          EXPECT_EQ(*buffer, i);
-          EXPECT_EQ(vbt_pool_free(pool, buffer), 0);
-          ++free_buffers;
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(misses, 0u);
-    EXPECT_EQ(vbt_destroy_pool(pool), 0);
-  }
-}
-
 volatile sig_atomic_t calls_trapped = 0;
 
 /// From here on each system call of this thread but those that end it is counted, and not made.
@@ -485,7 +271,7 @@ TEST(BufferPool, FindsTheNumberOfABufferOfAnySize) {
   for (const std::uint64_t stride : {8ull, 24ull, 4096ull, 4104ull, (1ull << 30) - 8, 1ull << 30}) {
     constexpr std::uint32_t kCount = 65'535;
     BufferPool pool;
-    ASSERT_EQ(pool.create(reinterpret_cast<unsigned char*>(kFirst), {stride, kCount}), 0);
+    ASSERT_EQ(pool.create(reinterpret_cast<unsigned char*>(kFirst), {stride, kCount}, {}), 0);
     std::vector<void*> taken;
     while (void* const buffer = pool.alloc()) taken.push_back(buffer);
     ASSERT_EQ(taken.size(), kCount);

@@ -3,20 +3,18 @@
 
 #include <errno.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include "runtime/base/cgroup.hpp"
 #include "runtime/memory/arena.hpp"
 #include "tests/support/child.hpp"
-#include "tests/support/deadline.hpp"
+#include "tests/support/limited_cgroup.hpp"
 #include "tests/support/log_watch.hpp"
 #include "tests/support/role.hpp"
 
@@ -86,37 +84,6 @@ TEST(MemoryRoom, MoreThanTheMachineHasIsRefusedWithTheReason) {
   EXPECT_EQ(check_memory_room(4096, "a test"), 0);
 }
 
-/// A memory cgroup of our own with a limit, where we may make one.
-class LimitedCgroup {
- public:
-  explicit LimitedCgroup(std::uint64_t limit) {
-    std::ifstream file("/proc/self/cgroup");
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    char path[4096];
-    for (const bool version_2 : {false, true}) {
-      if (!parse_cgroup_path(text.c_str(), version_2 ? nullptr : "memory", path, sizeof path))
-        continue;
-      folder_ = (version_2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory") + std::string(path) +
-                "/vbt-" + std::to_string(getpid());
-      if (mkdir(folder_.c_str(), 0755) != 0) continue;
-      std::ofstream(folder_ + (version_2 ? "/memory.max" : "/memory.limit_in_bytes")) << limit;
-      if (cgroup_room(folder_.c_str(), version_2) <= limit) return;
-      rmdir(folder_.c_str());
-    }
-    folder_.clear();
-  }
-  ~LimitedCgroup() {
-    // The processes in it have ended; the kernel takes its time to notice.
-    if (!folder_.empty())
-      (void)harness::wait_until([&] { return rmdir(folder_.c_str()) == 0; }, 2000);
-  }
-  bool made() const { return !folder_.empty(); }
-  const std::string& folder() const { return folder_; }
-
- private:
-  std::string folder_;
-};
-
 /// Joins the cgroup and takes shared memory until there is no more, in large and in small pieces.
 VBT_ROLE(greedy) {
   const auto folder = control.receive_value<std::string>();
@@ -144,7 +111,7 @@ TEST(MemoryRoom, AFullCgroupIsAnErrorAndKillsNobody) {
 #endif
   const harness::AllowedLog expected("raise its memory limit");
   constexpr std::uint64_t kLimit = 64u << 20;
-  const LimitedCgroup cgroup(kLimit);
+  const harness::LimitedCgroup cgroup(kLimit);
   if (!cgroup.made()) GTEST_SKIP() << "no memory cgroup may be made here";
   harness::Child child("greedy");
   child.control().send_value(cgroup.folder());

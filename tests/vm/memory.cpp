@@ -3,6 +3,9 @@
 // memory_test.sh. One processor on each node, so a thread is moved by its affinity.
 //
 //   memory placed               what vbt_alloc places is there, by the kernel's own answer
+//   memory pool                 in spread memory, it gives each thread what is on its node
+//   memory near DEVICE          what is to be near a device is on the node that its files say
+//   memory huge                 reserved huge pages of node 1, of which there are 8
 //   memory full                 more than node 1 has free: what is elsewhere is told
 //   memory forbidden            node 1 is not this process's: refused, and shunned
 //   memory region DEVICE        a region far from the thread, asked about; its pinned bytes
@@ -21,9 +24,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -125,31 +130,34 @@ void placed() {
   }
 }
 
-void full() {
-  run_on_node(1);
-  const std::size_t free = told("/sys/devices/system/node/node1/meminfo", "MemFree:");
-  vbt_alloc_attr attr = wish(free + 64 * kMib, VBT_WHERE_NODE, 1, 0);
-  vbt_alloc_facts facts;
-  const Block block = allocate(attr, facts);
-  need(block != nullptr, "what one node has no room for");
-  need(facts.fallbacks == VBT_FALLBACK_NODE && facts.node == VBT_NODE_SEVERAL, "the facts");
-  need(std::strstr(facts.reason, "no room") != nullptr, std::string("the reason: ") + facts.reason);
-}
-
-void forbidden() {
-  vbt_alloc_facts facts;
-  errno = 0;
-  need(allocate(wish(kMib, VBT_WHERE_NODE, 1, 0), facts) == nullptr && errno == EINVAL,
-       "a node that is not ours");
-  for (const vbt_where where : {VBT_WHERE_LOCAL, VBT_WHERE_INTERLEAVED, VBT_WHERE_SPREAD}) {
+/// Of a pool whose memory is spread, each thread gets what is on its node.
+void pool() {
+  constexpr std::size_t kCount = 512;
+  for (const unsigned flags : {0u, unsigned{VBT_ALLOC_SHARED}}) {
     run_on_node(1);
-    const Block block = allocate(wish(kMib, where, 0, 0), facts);
-    need(block != nullptr && facts.node == 0, "memory on the one node that is ours");
-    for (const int node : nodes_of(block.get(), kMib)) need(node == 0, "a page elsewhere");
-    if (where == VBT_WHERE_LOCAL)
-      need(facts.fallbacks == VBT_FALLBACK_NODE &&
-               std::strstr(facts.reason, "may not use the nearest node") != nullptr,
-           std::string("the reason: ") + facts.reason);
+    const vbt_alloc_attr memory = wish(0, VBT_WHERE_SPREAD, 0, flags);
+    vbt_pool_attr attr{};
+    attr.buffer_size = attr.alignment = kPage;
+    attr.count = kCount;
+    attr.memory = &memory;
+    attr.memory_size = sizeof memory;
+    vbt_pool* const made = vbt_create_pool(&attr, sizeof attr, nullptr, 0);
+    need(made != nullptr, "a pool");
+    std::vector<void*> taken;
+    for (const unsigned node : {0u, 1u}) {
+      std::thread([&] {
+        run_on_node(node);
+        for (std::size_t i = 0; i < kCount / 2; ++i) {
+          taken.push_back(vbt_pool_alloc(made));
+          need(
+              taken.back() != nullptr && nodes_of(taken.back(), kPage)[0] == static_cast<int>(node),
+              "buffer " + std::to_string(i) + " of a thread on node " + std::to_string(node));
+        }
+      }).join();
+    }
+    need(vbt_pool_alloc(made) == nullptr, "one more than there are");
+    for (void* const buffer : taken) need(vbt_pool_free(made, buffer) == 0, "vbt_pool_free");
+    need(vbt_destroy_pool(made) == 0, "vbt_destroy_pool");
   }
 }
 
@@ -180,6 +188,104 @@ struct Device {
   ibv_context* context = nullptr;
   ibv_pd* pd = nullptr;
 };
+
+/// A device of shared memory is on no node, unless a tree of device files (SYSFS_PATH) says so.
+void near(const char* name) {
+  constexpr std::size_t kBytes = kMib;
+  char tree[] = "/tmp/vbt-near-XXXXXX";
+  need(mkdtemp(tree) != nullptr, "mkdtemp");
+  const auto folder = std::filesystem::path(tree) / "class/infiniband" / name / "device";
+  need(std::filesystem::create_directories(folder), folder.string());
+  setenv("SYSFS_PATH", tree, 1);
+  const Device device(name);
+  for (const unsigned here : {0u, 1u}) {
+    run_on_node(here);
+    for (const unsigned flags : {0u, unsigned{VBT_ALLOC_SHARED}}) {
+      for (const int on : {0, 1, -1}) {
+        const std::string what = "memory near a device on node " + std::to_string(on) +
+                                 ", by a thread on node " + std::to_string(here);
+        need(bool(std::ofstream(folder / "numa_node") << on << '\n' << std::flush), what);
+        vbt_alloc_attr attr = wish(kBytes, VBT_WHERE_DEVICE, 0, flags);
+        attr.device = device.context;
+        vbt_alloc_facts facts;
+        const Block block = allocate(attr, facts);
+        const unsigned node = on < 0 ? here : static_cast<unsigned>(on);
+        need(block != nullptr && facts.node == node, what);
+        need(facts.fallbacks == (on < 0 ? VBT_FALLBACK_NODE : 0), what + ": " + facts.reason);
+        for (const int page : nodes_of(block.get(), kBytes))
+          need(page == static_cast<int>(node), what + ": a page on node " + std::to_string(page));
+      }
+    }
+  }
+  std::filesystem::remove_all(tree);
+}
+
+/// Node 1 has 8 reserved pages of 2 MiB, node 0 none.
+void huge() {
+  constexpr std::size_t kHuge = 2 * kMib;
+  const std::string counts =
+      "/sys/devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages";
+  const auto free_pages = [&] {
+    int count = -1;
+    std::ifstream(counts) >> count;
+    return count;
+  };
+  need(free_pages() == 8, "8 reserved pages");
+  run_on_node(0);
+  vbt_alloc_facts facts;
+  vbt_alloc_attr attr = wish(4 * kHuge, VBT_WHERE_NODE, 1, 0);
+  attr.page_size = kHuge;
+  {
+    const Block block = allocate(attr, facts);
+    need(block != nullptr && facts.page_size == kHuge && facts.fallbacks == 0 && facts.node == 1,
+         std::string("4 huge pages on node 1: ") + facts.reason);
+    need(free_pages() == 4, "4 of them are taken");
+    for (const int node : nodes_of(block.get(), 4 * kHuge)) need(node == 1, "a page elsewhere");
+    attr.node = 0;
+    const Block elsewhere = allocate(attr, facts);
+    need(elsewhere != nullptr && facts.page_size == kHuge, "the other 4");
+    need(facts.fallbacks == VBT_FALLBACK_NODE && facts.node == 1,
+         std::string("huge pages that node 0 does not have: ") + facts.reason);
+    need(free_pages() == 0, "all are taken");
+    attr.node = 1;
+    const Block more = allocate(attr, facts);
+    need(more != nullptr && facts.page_size == kPage && facts.fallbacks == VBT_FALLBACK_PAGES &&
+             std::strstr(facts.reason, "too few free pages of 2 MiB") != nullptr,
+         std::string("more huge pages than there are: ") + facts.reason);
+    attr.flags = VBT_ALLOC_EXACT;
+    errno = 0;
+    need(allocate(attr, facts) == nullptr && errno == ENOMEM, "exactly those");
+  }
+  need(free_pages() == 8, "all are free again");
+}
+
+void full() {
+  run_on_node(1);
+  const std::size_t free = told("/sys/devices/system/node/node1/meminfo", "MemFree:");
+  vbt_alloc_attr attr = wish(free + 64 * kMib, VBT_WHERE_NODE, 1, 0);
+  vbt_alloc_facts facts;
+  const Block block = allocate(attr, facts);
+  need(block != nullptr, "what one node has no room for");
+  need(facts.fallbacks == VBT_FALLBACK_NODE && facts.node == VBT_NODE_SEVERAL, "the facts");
+  need(std::strstr(facts.reason, "no room") != nullptr, std::string("the reason: ") + facts.reason);
+}
+
+void forbidden() {
+  vbt_alloc_facts facts;
+  errno = 0;
+  need(allocate(wish(kMib, VBT_WHERE_NODE, 1, 0), facts) == nullptr && errno == EINVAL,
+       "a node that is not ours");
+  for (const vbt_where where : {VBT_WHERE_LOCAL, VBT_WHERE_INTERLEAVED, VBT_WHERE_SPREAD}) {
+    run_on_node(1);
+    const Block block = allocate(wish(kMib, where, 0, 0), facts);
+    need(block != nullptr && facts.node == 0, "memory on the one node that is ours");
+    for (const int node : nodes_of(block.get(), kMib)) need(node == 0, "a page elsewhere");
+    if (where == VBT_WHERE_LOCAL)
+      need(facts.fallbacks == VBT_FALLBACK_NODE &&
+               std::strstr(facts.reason, "may not use the nearest node") != nullptr,
+           std::string("the reason: ") + facts.reason);
+  }
+}
 
 std::size_t pinned() { return told("/proc/self/status", "VmPin:"); }
 
@@ -235,6 +341,9 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   const char* const device = argc > 2 ? argv[2] : "";
   if (what == "placed") return placed(), 0;
+  if (what == "pool") return pool(), 0;
+  if (what == "near") return near(device), 0;
+  if (what == "huge") return huge(), 0;
   if (what == "full") return full(), 0;
   if (what == "forbidden") return forbidden(), 0;
   if (what == "region") return region(device), 0;

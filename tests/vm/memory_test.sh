@@ -35,10 +35,19 @@ only_node_0() {
     echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control && mkdir /sys/fs/cgroup/one &&
     echo 0 >/sys/fs/cgroup/one/cpuset.mems
 }
+reserve_huge_pages() {
+  local pages=/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages
+  echo 8 >"$pages" && grep -qx 8 "$pages"
+}
 on_node_0() { (echo 0 >/sys/fs/cgroup/one/cgroup.procs && exec "$@"); }
 
 check "the machine has two nodes" grep -qx 0-1 /sys/devices/system/node/online || exit
 check "memory lies where it is asked for" silent "$memory" placed
+check "a pool in spread memory gives each thread what is on its node" silent "$memory" pool
+check "memory near a device is on the device's node" silent "$memory" near shm0
+check "8 huge pages are reserved on node 1" reserve_huge_pages
+check "huge pages are got where they are, and what is too much is told" \
+  says 'vbt_alloc: too few free pages of 2 MiB (raise vm.nr_hugepages)' -- "$memory" huge
 check "a node without room is told" silent "$memory" full
 check "a control group has node 0 alone" only_node_0
 check "a node that is not ours is refused and shunned" says 'node 1: this process may not use that node' -- on_node_0 "$memory" forbidden

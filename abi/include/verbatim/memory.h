@@ -131,8 +131,11 @@ int vbt_destroy_pool(struct vbt_pool* pool);
 
 /// A buffer, with whatever contents. It comes from the few that the calling thread keeps, else from
 /// those that nobody keeps, else from what other threads keep: NULL means that all are out (ENOMEM,
-/// nothing in the log), or a forked child (EPERM). Neither this nor vbt_pool_free enters the kernel
-/// unless threads contend, or the last buffers are taken from what others keep.
+/// nothing in the log), or a forked child (EPERM). Of memory that is spread over nodes
+/// (VBT_WHERE_SPREAD) a thread gets those on its own node while nobody has them, but for the few
+/// that it kept before it moved, or that one kept which has ended; then those of the nearest node.
+/// Neither this nor vbt_pool_free enters the kernel unless threads contend, or the last buffers are
+/// taken from what others keep.
 void* vbt_pool_alloc(struct vbt_pool* pool);
 
 /// Gives one back, by any thread. 0 (also of NULL), EPERM in a forked child, or EINVAL with a line
