@@ -5,6 +5,7 @@
 // the same.
 #include <bit>
 
+#include "providers/shm/device.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/receive.hpp"
@@ -188,6 +189,19 @@ void detach(Qp& qp) noexcept {
   qp.progress = {};
 }
 
+namespace {
+
+/// Completions name the two ends that the application knows; of UD the device too (IBTA 11.4.1.2).
+void name_sender(Qp& qp, const QpRecord& sender) noexcept {
+  const bool is_datagram = qp.headroom != 0;
+  qp.rx_source = peek(qp.lane.face != nullptr ? sender.speaks_for : qp.own->dest_qpn);
+  qp.rx_slid = is_datagram && !Context::of(qp.plain.context).ethernet
+                   ? lid_of_device(peek(sender.device))
+                   : std::uint16_t{0};
+}
+
+}  // namespace
+
 bool attach_receiver(Qp& qp) noexcept {
   if (qp.rx_ring != nullptr) return true;
   if (qp.session == 0) return false;
@@ -205,6 +219,7 @@ bool attach_receiver(Qp& qp) noexcept {
   if (ring == nullptr) return false;
   qp.rx_log = static_cast<std::uint32_t>(std::countr_zero(entries));
   qp.rx_session = session;
+  name_sender(qp, *record);
   qp.rx_remote = record;
   qp.rx_peer = peer;
   qp.rx_ring = ring;

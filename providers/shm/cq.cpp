@@ -344,6 +344,7 @@ void heat(Cq& cq, Qp& qp) noexcept {
   const std::uint32_t i = cq.hot_count.load(std::memory_order_relaxed);
   HotRing& hot = cq.hot[i];
   hot.qp = &qp;
+  hot.is_shared.store(qp.srq != nullptr, std::memory_order_relaxed);
   hot.seen = qp.rq_head.load(std::memory_order_relaxed);
   point_at_next(hot);
   qp.hot_index = i;

@@ -49,6 +49,8 @@ inline constexpr std::uint32_t kMaxCqe = 1u << 22;
 struct HotRing {
   std::atomic<const std::atomic<std::uint64_t>*> header{nullptr};
   std::atomic<std::uint32_t> lap{0};
+  std::atomic<bool> is_shared{false};  ///< its receives are; read without the lock too
+  const std::atomic<std::uint64_t>* last = nullptr;  ///< header after which the lap ends
   std::uint64_t seen = 0;  ///< messages it had brought when its age was last looked at
   Qp* qp = nullptr;
 
@@ -56,6 +58,8 @@ struct HotRing {
   void take(const HotRing& other) noexcept {
     header.store(other.header.load(std::memory_order_relaxed), std::memory_order_relaxed);
     lap.store(other.lap.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    is_shared.store(other.is_shared.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    last = other.last;
     seen = other.seen;
     qp = other.qp;
   }
@@ -134,6 +138,12 @@ struct Cq : verbatim::Cq {
   static Cq& from(ibv_cq* cq) noexcept { return *reinterpret_cast<Cq*>(cq); }
   static Cq& from(ibv_cq_ex* cq) noexcept { return *reinterpret_cast<Cq*>(cq); }
 };
+
+/// Takes a queue's lock if its owner asks, of a domain or not; ends with let_go_as_owner().
+[[gnu::always_inline]] inline bool take_as_owner(Cq& cq) noexcept {
+  return cq.in_domain.load(std::memory_order_relaxed) ? cq.lock.take_as_domain()
+                                                      : cq.lock.take_as_owner();
+}
 
 /// Stores a completion. REQUIRES: cq.lock held. An overrun is counted, raises CQ_ERR once and never
 /// overwrites what is stored.

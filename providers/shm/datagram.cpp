@@ -21,6 +21,7 @@
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_wait.hpp"
+#include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/pause.hpp"
 #include "runtime/time/clock.hpp"
 
@@ -157,6 +158,20 @@ Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
 }
 
 }  // namespace
+
+int create_ah(verbatim::Pd& pd, const ibv_ah_attr& attr, verbatim::Ah** out) noexcept {
+  auto* ah = make_nothrow<Ah>();
+  if (ah == nullptr) return ENOMEM;
+  ah->attr = attr;
+  ah->is_plain = attr.is_global == 0 && leads_to_this_host(Context::of(pd.plain.context), attr);
+  *out = ah;
+  return 0;
+}
+
+int destroy_ah(verbatim::Ah& ah) noexcept {
+  destroy_nothrow(static_cast<Ah*>(&ah));
+  return 0;
+}
 
 int check_datagram(const Qp& qp, const ibv_send_wr& wr) noexcept {
   if (qp.mode.load(std::memory_order_relaxed) < IBV_QPS_RTS) return EINVAL;

@@ -12,6 +12,16 @@ namespace verbatim::shm {
 /// One packet: UD has no more (IBTA 9.8.4).
 inline constexpr std::uint64_t kMaxDatagram = 4096;
 
+struct Ah : verbatim::Ah {
+  bool is_plain = false;  ///< it leads to this host, without a routing header
+
+  static Ah& from(ibv_ah* ah) noexcept { return *reinterpret_cast<Ah*>(ah); }
+};
+
+// The plug's slots.
+int create_ah(verbatim::Pd& pd, const ibv_ah_attr& attr, verbatim::Ah** out) noexcept;
+int destroy_ah(verbatim::Ah& ah) noexcept;
+
 /// Refuses what is no datagram: 0 or EINVAL.
 int check_datagram(const Qp& qp, const ibv_send_wr& wr) noexcept;
 /// A small one to somebody who has been reached before: sent, or lost, and complete. False: it must
@@ -25,14 +35,8 @@ Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
 
 inline const Context& context_of(const Qp& qp) noexcept { return Context::of(qp.plain.context); }
 
-/// Makes the completion of a message of `lane` what UD says of it: its sender (IBTA 11.4.1.2). The
-/// receive CQ's lock is held.
-inline void describe_datagram(const Qp& lane, ibv_wc& wc) noexcept {
-  wc.src_qp = peek(lane.rx_remote->speaks_for);
-  wc.byte_len += lane.headroom;
-  if (!context_of(lane).ethernet) wc.slid = lid_of_device(peek(lane.rx_remote->device));
-}
-/// And the routing header before a message that was sent with one; before the others' words.
+/// Writes the routing header before a message that was sent with one, in front of the receive's
+/// room, and says so. The receive CQ's lock is held.
 void add_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
                         const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept;
 

@@ -79,7 +79,7 @@ ibv_gid gid_of_device(const Context& context, std::uint32_t number) noexcept {
 }
 
 bool leads_to_this_host(const Context& context, const ibv_ah_attr& path) noexcept {
-  if (path.is_global == 0) return lid_leads_to_this_host(context, path);
+  if (path.is_global == 0) return path.dlid >= 1 && path.dlid <= kMaxDevices && !context.ethernet;
   const std::uint64_t to = be64toh(path.grh.dgid.global.interface_id);
   return path.grh.dgid.global.subnet_prefix == htobe64(kLinkLocal) &&
          (to & ~kDeviceBits) == (be64toh(context.device.guid) & ~kDeviceBits);

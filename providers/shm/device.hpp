@@ -17,9 +17,6 @@ inline std::uint16_t lid_of_device(std::uint32_t number) noexcept {
 }
 ibv_gid gid_of_device(const Context& context, std::uint32_t number) noexcept;
 /// Whether a path leads to a device of this host at all; by a LID, or with a GID.
-inline bool lid_leads_to_this_host(const Context& context, const ibv_ah_attr& path) noexcept {
-  return path.dlid >= 1 && path.dlid <= kMaxDevices && !context.ethernet;
-}
 bool leads_to_this_host(const Context& context, const ibv_ah_attr& path) noexcept;
 
 int list_devices(DeviceSink& sink) noexcept;

@@ -36,21 +36,25 @@ template <bool kDomain>
 }
 
 template <bool kDomain>
-[[gnu::noinline]] int post_to_shared(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
-  PostLock<kDomain>::keep(qp);
+[[gnu::noinline]] int post_more_to_shared(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
   if (wr != nullptr && is_send(*wr)) {
-    if (post_one_shared<kDomain>(qp, *wr)) return 0;
+    if (post_one_shared<kDomain, true>(qp, *wr)) return 0;
     return post_list<kDomain>(qp, wr, bad_wr);
   }
   if (wr != nullptr && post_one_fast<kDomain, false>(qp, *wr)) return 0;
   return post_more<kDomain>(qp, wr, bad_wr);
 }
 
-[[gnu::noinline]] int post_by_detour(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+template <bool kDomain>
+[[gnu::noinline]] int post_to_shared(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  PostLock<kDomain>::keep(qp);
+  if (wr != nullptr && post_one_shared<kDomain, false>(qp, *wr)) return 0;
+  return post_more_to_shared<kDomain>(qp, wr, bad_wr);
+}
+
+[[gnu::noinline]] int post_in_domain(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
   const bool to_shared = (qp.detours.load(std::memory_order_relaxed) & Qp::kToShared) != 0;
-  if (!to_shared) return post<true>(qp, wr, bad_wr);
-  return qp.in_domain ? post_to_shared<true>(qp, wr, bad_wr)
-                      : post_to_shared<false>(qp, wr, bad_wr);
+  return to_shared ? post_to_shared<true>(qp, wr, bad_wr) : post<true>(qp, wr, bad_wr);
 }
 
 template <bool kDomain>
@@ -66,24 +70,17 @@ template <bool kDomain>
   return complete_more<kDomain>(qp);
 }
 
-[[gnu::noinline]] int poll_all(Cq& cq, int room, ibv_wc* wc, int got) noexcept {
-  return poll_all_fast(cq, room, wc, got);
-}
-
-[[gnu::noinline]] int poll_one_shared(Cq& cq, int room, ibv_wc* wc, std::uint32_t i) noexcept {
-  const int got = take_one_shared(cq, i, *wc);
-  return got == room ? got : poll_all(cq, room, wc, got);
-}
-
 [[gnu::noinline]] int next_round(Cq& cq) noexcept { return go_on<false>(cq); }
 
 }  // namespace
 
 int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
   Qp& qp = Qp::from(handle);
-  if (qp.detours.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    return post_by_detour(qp, wr, bad_wr);
-  return post<false>(qp, wr, bad_wr);
+  const std::uint8_t detours = qp.detours.load(std::memory_order_relaxed);
+  if (detours == 0) [[likely]]
+    return post<false>(qp, wr, bad_wr);
+  return detours == Qp::kToShared ? post_to_shared<false>(qp, wr, bad_wr)
+                                  : post_in_domain(qp, wr, bad_wr);
 }
 
 int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
@@ -91,7 +88,33 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
 }
 
 int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept {
-  return poll_cq_fast(Cq::from(cq), entries, wc, poll_all, poll_one_shared);
+  return poll_cq_fast(Cq::from(cq), entries, wc);
+}
+
+int poll_kept_first(Cq& cq, int room, ibv_wc* wc) noexcept {
+  const int kept = poll_pending(cq, room, wc);
+  return kept != 0 ? kept : poll_come(cq, room, wc);
+}
+
+int poll_stored_first(Cq& cq, int room, ibv_wc* wc) noexcept {
+  const int got = poll_stored_alone(cq, room, wc);
+  return got != 0 && (got == room || !something_came(cq)) ? got : poll_all(cq, room, wc, got);
+}
+
+int poll_own(Cq& cq, int room, ibv_wc* wc, std::uint32_t i) noexcept {
+  if (!take_one(cq, room, *wc, i)) [[unlikely]]
+    return poll_all(cq, room, wc, 0);
+  return room == 1 || !something_came(cq) ? 1 : poll_all(cq, room, wc, 1);
+}
+
+int poll_shared(Cq& cq, int room, ibv_wc* wc, std::uint32_t i) noexcept {
+  if (!take_one_shared(cq, room, *wc, i)) [[unlikely]]
+    return poll_all(cq, room, wc, 0);
+  return room == 1 || !something_came(cq) ? 1 : poll_all(cq, room, wc, 1);
+}
+
+int poll_all(Cq& cq, int room, ibv_wc* wc, int got) noexcept {
+  return poll_all_fast(cq, room, wc, got);
 }
 
 [[gnu::aligned(kCacheLine)]] int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/lane.hpp"
 
+#include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <new>
+#include <utility>
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
+#include "providers/shm/send_wait.hpp"
 #include "providers/shm/xrc_queue.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
@@ -37,13 +41,40 @@ void insert(LaneBook& d, Qp& lane) noexcept {
   d.lanes[i] = &lane;
 }
 
-bool grow(LaneBook& d) noexcept {
-  if (2 * d.lane_count < d.lane_capacity) return true;
-  const std::uint32_t capacity = d.lane_capacity == 0 ? 8 : 2 * d.lane_capacity;
-  auto** lanes = static_cast<Qp**>(std::calloc(capacity, sizeof(Qp*)));
-  if (lanes == nullptr) return false;
+/// Its queue pair, or its process, is gone for good; or it never led anywhere, nor is about to.
+bool is_lost(const Qp& lane) noexcept {
+  if (is_xrc_lane(lane)) return false;  // what is gone there fails a request: see xrc_send.cpp
+  if (lane.remote != nullptr)
+    return is_dead(lane) ||
+           lane.remote->accepts.load(std::memory_order_acquire) != lane.remote_session;
+  return !Node::get().is_meeting(lane.lane.target) &&
+         Node::get().find_peer(lane.lane.target) == nullptr;
+}
+
+/// Nobody who has the send lock finds it any more.
+void list_abandoned(LaneBook& d, Qp& lane) noexcept {
+  if (d.last == &lane) d.last = nullptr;
+  Qp* first = live.abandoned.load(std::memory_order_relaxed);
+  do {
+    lane.next_live = first;
+    // Pairs with park_abandoned().
+  } while (!live.abandoned.compare_exchange_weak(first, &lane, std::memory_order_release,
+                                                 std::memory_order_relaxed));
+}
+
+/// Abandons those that are lost, and makes a table with room for the others and as many again.
+/// False: no memory; then some of the others may be opened anew. The send lock is held.
+bool sort_out(LaneBook& d) noexcept {
   Qp** const old = d.lanes;
   const std::uint32_t old_capacity = d.lane_capacity;
+  for (std::uint32_t i = 0; i < old_capacity; ++i) {
+    if (old[i] == nullptr || !is_lost(*old[i])) continue;
+    list_abandoned(d, *std::exchange(old[i], nullptr));
+    --d.lane_count;
+  }
+  const std::uint32_t capacity = std::bit_ceil(4 * (d.lane_count + 2));
+  auto** lanes = static_cast<Qp**>(std::calloc(capacity, sizeof(Qp*)));
+  if (lanes == nullptr) return false;
   d.lanes = lanes;
   d.lane_capacity = capacity;
   for (std::uint32_t i = 0; i < old_capacity; ++i)
@@ -51,6 +82,10 @@ bool grow(LaneBook& d) noexcept {
   std::free(old);
   return true;
 }
+
+/// Room for one more. Who sends to ever new ones has no more lanes than some four times those that
+/// lead somewhere.
+bool grow(LaneBook& d) noexcept { return 2 * d.lane_count < d.lane_capacity || sort_out(d); }
 
 /// The lane of ours that the destination has made for `lane`, if it has: its number, or 0.
 std::uint32_t find_other_half(const Peer& peer, const QpRecord& endpoint, const Qp& lane) noexcept {
@@ -89,11 +124,32 @@ void give_back(Qp& lane) noexcept {
   park(lane);
 }
 
-bool is_admitted(const Qp& to, std::uint32_t qpn) noexcept {
-  for (const Qp* lane = to.book->arriving; lane != nullptr; lane = lane->lane.next)
-    if (peek(lane->own->dest_qpn) == qpn) return true;
-  return false;
-}
+/// Which of a peer's queue pairs have been admitted to one of ours, by their places there: a peer
+/// may have as many lanes as it has numbers, and each must not cost a look at all of them.
+class Admitted {
+ public:
+  /// True: it was not admitted before, and counts as such from here on.
+  bool add(const Qp& to, const Peer& peer, std::uint32_t index) noexcept {
+    if (!is_filled_) fill(to, peer);
+    const std::uint64_t bit = std::uint64_t{1} << (index % 64);
+    if ((places_[index / 64] & bit) != 0) return false;
+    places_[index / 64] |= bit;
+    return true;
+  }
+
+ private:
+  void fill(const Qp& to, const Peer& peer) noexcept {
+    is_filled_ = true;
+    std::memset(places_, 0, sizeof places_);
+    for (const Qp* lane = to.book->arriving; lane != nullptr; lane = lane->lane.next) {
+      const std::uint32_t index = Node::index_in(peer, peek(lane->own->dest_qpn));
+      if (index < kMaxQps) places_[index / 64] |= std::uint64_t{1} << (index % 64);
+    }
+  }
+
+  std::uint64_t places_[kMaxQps / 64];
+  bool is_filled_ = false;
+};
 
 /// Makes our half of the lane whose sender is `qpn`, if it may come.
 void admit(Qp& to, std::uint32_t qpn, const Peer& from, const QpRecord& sender) noexcept {
@@ -139,12 +195,14 @@ void admit(Qp& to, std::uint32_t qpn, const Peer& from, const QpRecord& sender) 
 void admit_from(Qp& to, const Peer& peer) noexcept {
   std::uint32_t link = peer.segment.live_head().lane.load(std::memory_order_acquire);
   std::uint32_t admitted = 0;
+  Admitted before;
   for (std::uint32_t steps = 0; link != 0 && steps < kMaxQps; ++steps) {
     if (link > peer.segment.qp_capacity()) return;
     const QpRecord& record = peer.segment.qps()[link - 1];
     const std::uint32_t qpn = peek(record.qpn);
     if (peek(record.dest_qpn) == to.own->qpn && peek(record.speaks_for) != 0 &&
-        Node::index_in(peer, qpn) == link - 1 && !is_admitted(to, qpn) && ++admitted < kMaxArriving)
+        Node::index_in(peer, qpn) == link - 1 && before.add(to, peer, link - 1) &&
+        ++admitted < kMaxArriving)
       admit(to, qpn, peer, record);
     link = __atomic_load_n(&record.lane, __ATOMIC_ACQUIRE);
   }
@@ -263,13 +321,11 @@ Wait reach_destination(Qp& lane) noexcept {
 
 void abandon_lane(Qp& from, Qp& lane) noexcept {
   LaneBook& d = *from.book;
-  if (d.last == &lane) d.last = nullptr;
-  lane.next_live = d.abandoned;
-  d.abandoned = &lane;
   // The others move up, so that they are found without it.
   Qp** const lanes = d.lanes;
   for (std::uint32_t i = 0; i < d.lane_capacity; ++i)
     if (lanes[i] == &lane) lanes[i] = nullptr;
+  list_abandoned(d, lane);
   auto** fresh = static_cast<Qp**>(std::calloc(d.lane_capacity, sizeof(Qp*)));
   --d.lane_count;
   if (fresh == nullptr) return;  // a lane that is not found is opened anew
@@ -277,6 +333,14 @@ void abandon_lane(Qp& from, Qp& lane) noexcept {
   for (std::uint32_t i = 0; i < d.lane_capacity; ++i)
     if (lanes[i] != nullptr) insert(d, *lanes[i]);
   std::free(lanes);
+}
+
+void abandon_lost_lanes(Qp& from) noexcept {
+  // Not waited for: whoever has it may want the mutex that is held here. What stays is sorted out
+  // when room for one more is made.
+  bool taken;
+  const SendLock lock(from, taken, SendLock::As::kGuest);
+  if (taken && from.book->lane_count != 0) (void)sort_out(*from.book);
 }
 
 /// What is left of a message in the middle of which its sender was reset never comes.
@@ -293,22 +357,15 @@ void close_leaving(Qp& from) noexcept {
   LaneBook& d = *from.book;
   Qp** lanes;
   std::uint32_t capacity;
-  Qp* abandoned;
   {
     SendLock lock(from);
     lanes = d.lanes;
     capacity = d.lane_capacity;
-    abandoned = d.abandoned;
     d.lanes = nullptr;
     d.lane_capacity = d.lane_count = 0;
-    d.last = d.abandoned = nullptr;
+    d.last = nullptr;
   }
   LockGuard<Mutex> guard(live.mutex);
-  while (abandoned != nullptr) {
-    Qp* const next = abandoned->next_live;
-    park(*abandoned);
-    abandoned = next;
-  }
   for (std::uint32_t i = 0; i < capacity; ++i)
     if (lanes[i] != nullptr) {
       abort_stream(*lanes[i]);

@@ -37,9 +37,8 @@ struct LaneBook {
   Qp** lanes = nullptr;  ///< leaving, by destination (open addressing)
   std::uint32_t lane_capacity = 0;
   std::uint32_t lane_count = 0;
-  Qp* last = nullptr;       ///< lane that was used last
-  Qp* abandoned = nullptr;  ///< their destinations are gone; through next_live
-  Qp* arriving = nullptr;   ///< lanes that lead here; through next_arriving
+  Qp* last = nullptr;      ///< lane that was used last
+  Qp* arriving = nullptr;  ///< lanes that lead here; through lane.next
 };
 
 /// What only UD queue pairs have.
@@ -68,6 +67,9 @@ Qp* open_lane(Qp& from, std::uint32_t qpn) noexcept;
 Wait reach_destination(Qp& lane) noexcept;
 /// The destination of `lane` is gone: the next datagram to this number opens another.
 void abandon_lane(Qp& from, Qp& lane) noexcept;
+/// The same for all lanes of a UD queue pair that lead nowhere any more. No lock after live.mutex
+/// is held.
+void abandon_lost_lanes(Qp& from) noexcept;
 /// For others that list themselves with the lanes that leave.
 void list_leaving(Qp& lane) noexcept;
 /// All of them (reset, destroy). No lock is held.

@@ -26,6 +26,9 @@ struct Live {
   Mutex mutex;
   Qp* first_qp = nullptr;
   Qp* parked = nullptr;  ///< destroyed, but a peer has yet to take what they sent
+  /// Lanes whose destinations are gone: to be given back, with their numbers, their rings and the
+  /// mappings of the dead. Who finds one has a send lock, under which the mutex cannot be had.
+  std::atomic<Qp*> abandoned{nullptr};
   std::uint32_t contexts = 0;
   Qp* qps[kMaxQps] = {};  // zero pages until touched
   Cq* cqs[kMaxCqs] = {};

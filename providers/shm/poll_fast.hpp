@@ -4,7 +4,7 @@
 #pragma once
 
 #include "providers/shm/cq.hpp"
-#include "providers/shm/receive_fast.hpp"
+#include "providers/shm/receive_shared_fast.hpp"
 
 namespace verbatim::shm {
 
@@ -54,10 +54,19 @@ inline const Slot& slot_of(const std::atomic<std::uint64_t>* header) noexcept {
 inline void point_at_next(HotRing& hot) noexcept {
   const Qp& qp = *hot.qp;
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-  hot.header.store(&qp.rx_ring[index & ((std::uint64_t{1} << qp.rx_log) - 1)].header,
-                   std::memory_order_relaxed);
+  const std::uint64_t mask = (std::uint64_t{1} << qp.rx_log) - 1;
+  hot.header.store(&qp.rx_ring[index & mask].header, std::memory_order_relaxed);
+  hot.last = &qp.rx_ring[mask].header;
   hot.lap.store((static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff,
                 std::memory_order_relaxed);
+}
+
+/// The same when the message at `header` has been taken.
+[[gnu::always_inline]] inline void point_behind(HotRing& hot,
+                                                const std::atomic<std::uint64_t>* header) noexcept {
+  if (header == hot.last) [[unlikely]]
+    return point_at_next(hot);
+  hot.header.store(header + sizeof(Slot) / sizeof(*header), std::memory_order_relaxed);
 }
 
 /// `behind`: a message has been taken just now, so others are likely to lie behind it.
@@ -89,12 +98,6 @@ inline void point_at_next(HotRing& hot) noexcept {
     }
   }
   return got;
-}
-
-/// Takes a queue's lock if its owner asks, of a domain or not; ends with let_go_as_owner().
-[[gnu::always_inline]] inline bool take_as_owner(Cq& cq) noexcept {
-  return cq.in_domain.load(std::memory_order_relaxed) ? cq.lock.take_as_domain()
-                                                      : cq.lock.take_as_owner();
 }
 
 /// A look without the lock: most polls find nothing, and a lock costs more than the look. What is
@@ -130,6 +133,38 @@ inline bool something_came(const Cq& cq) noexcept {
   return got;
 }
 
+// What poll_cq_fast() leaves to, by jumps: the look that finds nothing needs no registers of its
+// own, and neither does what is found need those of the rest. `i` is the hot ring that has
+// something.
+[[gnu::noinline]] int poll_kept_first(Cq& cq, int room, ibv_wc* wc) noexcept;
+[[gnu::noinline]] int poll_stored_first(Cq& cq, int room, ibv_wc* wc) noexcept;
+[[gnu::noinline]] int poll_own(Cq& cq, int room, ibv_wc* wc, std::uint32_t i) noexcept;
+[[gnu::noinline]] int poll_shared(Cq& cq, int room, ibv_wc* wc, std::uint32_t i) noexcept;
+[[gnu::noinline]] int poll_all(Cq& cq, int room, ibv_wc* wc, int got) noexcept;
+
+/// Everything but what the cursor has kept, and sends that wait.
+[[gnu::always_inline]] inline int poll_come(Cq& cq, int room, ibv_wc* wc) noexcept {
+  // Without the lock, as something_came().
+  if (cq.head.load(std::memory_order_relaxed) != cq.tail.load(std::memory_order_relaxed))
+    return poll_stored_first(cq, room, wc);
+  const std::uint32_t hot_count = cq.hot_count.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < hot_count; ++i) {
+    const HotRing& hot = cq.hot[i];
+    const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
+    if (header::lap(at->load(std::memory_order_relaxed)) != hot.lap.load(std::memory_order_relaxed))
+      continue;
+    return hot.is_shared.load(std::memory_order_relaxed) ? poll_shared(cq, room, wc, i)
+                                                         : poll_own(cq, room, wc, i);
+  }
+  return cq.doorbells->summary.load(std::memory_order_relaxed) != 0 ? poll_all(cq, room, wc, 0) : 0;
+}
+
+[[gnu::always_inline]] inline int poll_cq_fast(Cq& cq, int room, ibv_wc* wc) noexcept {
+  if (cq.pending_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return poll_kept_first(cq, room, wc);
+  return poll_come(cq, room, wc);
+}
+
 /// Stored completions, when the queue's lock is this thread's. Nothing is called on the way.
 [[gnu::always_inline]] inline int poll_stored_alone(Cq& cq, int room, ibv_wc* wc) noexcept {
   if (!take_as_owner(cq)) [[unlikely]]
@@ -139,86 +174,65 @@ inline bool something_came(const Cq& cq) noexcept {
   return got;
 }
 
-enum class One {
-  kTaken,
-  kShared,  ///< of a queue pair whose receives are shared: nothing was done, the lock is kept
-  kNot      ///< nothing was done
-};
-
-/// One message of hot ring number `i`, if it lies whole in its slot for a receive of its own and
-/// the queue's lock is this thread's. Nothing is called on the way.
-[[gnu::always_inline]] inline One poll_one(Cq& cq, std::uint32_t i, ibv_wc& wc) noexcept {
-  if (!take_as_owner(cq)) [[unlikely]]
-    return One::kNot;
-  One one = One::kNot;
+/// May hot ring `i`, which has something, be taken from alone? Takes the queue's lock if so: not
+/// when it is another thread's, and not when more is likely to be wanted and to be there.
+[[gnu::always_inline]] inline bool begin_one(Cq& cq, int room, std::uint32_t i, bool shared,
+                                             std::uint64_t& h) noexcept {
+  if (room <= 0 || (room > 1 && cq.is_busy.load(std::memory_order_relaxed)) || !take_as_owner(cq))
+      [[unlikely]]
+    return false;
   // Looked at again: others may have had the lock since.
-  if (HotRing& hot = cq.hot[i]; i < cq.hot_count.load(std::memory_order_relaxed) && cq.marks == 0)
-      [[likely]] {
-    const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
+  const HotRing& hot = cq.hot[i];
+  if (i < cq.hot_count.load(std::memory_order_relaxed) && cq.marks == 0 &&
+      hot.is_shared.load(std::memory_order_relaxed) == shared) [[likely]] {
     // Pairs with the release in Sends::put().
-    const std::uint64_t h = at->load(std::memory_order_acquire);
-    if (header::lap(h) == hot.lap.load(std::memory_order_relaxed)) [[likely]] {
-      if (take_simple(*hot.qp, slot_of(at), h, wc)) [[likely]] {
-        point_at_next(hot);
-        one = One::kTaken;
-      } else if (hot.qp->srq != nullptr) {
-        return One::kShared;
-      }
-    }
+    h = hot.header.load(std::memory_order_relaxed)->load(std::memory_order_acquire);
+    if (header::lap(h) == hot.lap.load(std::memory_order_relaxed)) [[likely]]
+      return true;
   }
   cq.lock.let_go_as_owner();
-  return one;
+  return false;
 }
 
-/// The same when poll_one() has found it to be of shared receives. 0: it was not to be taken.
-[[gnu::always_inline]] inline int take_one_shared(Cq& cq, std::uint32_t i, ibv_wc& wc) noexcept {
+/// The message at hot ring `i`, if it lies whole in its slot for a receive of its own and the
+/// queue's lock is this thread's. Nothing is called on the way.
+[[gnu::always_inline]] inline bool take_one(Cq& cq, int room, ibv_wc& wc,
+                                            std::uint32_t i) noexcept {
+  std::uint64_t h;
+  if (!begin_one(cq, room, i, false, h)) [[unlikely]]
+    return false;
   HotRing& hot = cq.hot[i];
   const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
-  const Taken taken = take_shared(*hot.qp, slot_of(at), at->load(std::memory_order_acquire), wc);
-  if (taken == Taken::kCompletion) [[likely]]
-    point_at_next(hot);
-  else if (taken == Taken::kNothing)
-    drop_hot(cq, i);
-  const bool marked = cq.marks != 0;
+  const bool taken = take_simple(*hot.qp, slot_of(at), h, wc);
+  if (taken) [[likely]]
+    point_behind(hot, at);
   cq.lock.let_go_as_owner();
-  if (marked) [[unlikely]]
-    settle_marks(cq);
-  return taken == Taken::kCompletion ? 1 : 0;
+  return taken;
 }
 
-/// `all` is poll_all_fast() and `one_shared` take_one_shared(), which is followed by the rest; both
-/// are left to by a jump: the single message that a program waits for needs no registers of its
-/// own.
-template <class All, class OneShared>
-[[gnu::always_inline]] inline int poll_cq_fast(Cq& cq, int room, ibv_wc* wc, All all,
-                                               OneShared one_shared) noexcept {
-  if (cq.pending_count.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    if (const int kept = poll_pending(cq, room, wc); kept != 0) return kept;
+/// The same of shared receives, whose lock must be this thread's too.
+[[gnu::always_inline]] inline bool take_one_shared(Cq& cq, int room, ibv_wc& wc,
+                                                   std::uint32_t i) noexcept {
+  std::uint64_t h;
+  if (!begin_one(cq, room, i, true, h)) [[unlikely]]
+    return false;
+  HotRing& hot = cq.hot[i];
+  Qp& qp = *hot.qp;
+  Srq& srq = *qp.srq;
+  unsigned char* to;
+  std::uint64_t wr_id;
+  bool taken = false;
+  if (is_whole(qp, h) && srq.lock.take_as_owner()) [[likely]] {
+    taken = use_up_for_small(srq, qp, header::inline_length(h) + qp.headroom, to, wr_id);
+    srq.lock.let_go_as_owner();
   }
-  // A look without the lock: most polls find nothing, and a lock costs more than the look. What is
-  // missed here is found by the next poll.
-  if (cq.head.load(std::memory_order_relaxed) != cq.tail.load(std::memory_order_relaxed)) {
-    const int got = poll_stored_alone(cq, room, wc);
-    return got != 0 && (got == room || !something_came(cq)) ? got : all(cq, room, wc, got);
+  if (taken) [[likely]] {
+    const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
+    finish_small(qp, slot_of(at), h, to, wr_id, wc);
+    point_behind(hot, at);
   }
-  const std::uint32_t hot_count = cq.hot_count.load(std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < hot_count; ++i) {
-    const std::atomic<std::uint64_t>* at = cq.hot[i].header.load(std::memory_order_relaxed);
-    if (header::lap(at->load(std::memory_order_relaxed)) !=
-        cq.hot[i].lap.load(std::memory_order_relaxed))
-      continue;
-    if (room <= 0 || (room > 1 && cq.is_busy.load(std::memory_order_relaxed)))
-      return all(cq, room, wc, 0);
-    switch (poll_one(cq, i, *wc)) {
-      case One::kTaken:
-        return room == 1 || !something_came(cq) ? 1 : all(cq, room, wc, 1);
-      case One::kShared:
-        return one_shared(cq, room, wc, i);
-      case One::kNot:
-        return all(cq, room, wc, 0);
-    }
-  }
-  return cq.doorbells->summary.load(std::memory_order_relaxed) != 0 ? all(cq, room, wc, 0) : 0;
+  cq.lock.let_go_as_owner();
+  return taken;
 }
 
 }  // namespace verbatim::shm

@@ -7,6 +7,7 @@
 #include "providers/shm/context.hpp"
 #include "providers/shm/cq.hpp"
 #include "providers/shm/cursor.hpp"
+#include "providers/shm/datagram.hpp"
 #include "providers/shm/device.hpp"
 #include "providers/shm/device_memory.hpp"
 #include "providers/shm/domain.hpp"

@@ -63,6 +63,7 @@ int reset(Qp& qp) noexcept {
     qp.rq_head.store(0, std::memory_order_relaxed);
     qp.rq_tail.store(0, std::memory_order_relaxed);
     for (std::uint32_t i = 0; i < qp.held_capacity; ++i) qp.held[i].index = HeldReceive::kNone;
+    qp.held_count = 0;
     qp.last_receive_said = false;
     qp.flush_after = 0;
     qp.broken = false;
@@ -76,6 +77,7 @@ int reset(Qp& qp) noexcept {
   qp.lingering = unread(qp);
   if (!qp.lingering) detach(qp);
   poke(qp.own->posted, 0);
+  poke(qp.own->undone, 0);
   qp.strict_unsignaled = 0;
   qp.first_flush = IBV_WC_WR_FLUSH_ERR;
   forget_failures(qp);
@@ -326,8 +328,19 @@ void park(Qp& qp) noexcept {
   live.parked = &qp;
 }
 
+/// live.mutex is held.
+static void park_abandoned() noexcept {
+  Qp* lane = live.abandoned.exchange(nullptr, std::memory_order_acquire);
+  while (lane != nullptr) {
+    Qp* const next = lane->next_live;
+    park(*lane);
+    lane = next;
+  }
+}
+
 void retire_parked() noexcept {
   LockGuard<Mutex> guard(live.mutex);
+  park_abandoned();
   for (Qp** link = &live.parked; *link != nullptr;) {
     Qp& qp = **link;
     if (unread(qp)) {
@@ -341,6 +354,7 @@ void retire_parked() noexcept {
 
 void forget_parked() noexcept {
   LockGuard<Mutex> guard(live.mutex);
+  park_abandoned();
   while (live.parked != nullptr) {
     Qp& qp = *live.parked;
     live.parked = qp.next_live;

@@ -146,24 +146,6 @@ struct LaneEnd {
   std::uint64_t asked_ns = 0;            ///< leaving: when it last knocked
 };
 
-/// A shared receive that belongs to message number `index` of its queue pair.
-struct HeldReceive {
-  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
-  std::uint64_t index = kNone;
-  TakenReceive receive;
-};
-
-/// The shared receive queue that the peer's half takes from.
-struct SharedCredits {
-  /// Of our messages, one in so many looks what others have used up.
-  static constexpr std::uint64_t kLookEvery = 64;
-  const SrqRecord* record = nullptr;  ///< nullptr: it has receives of its own
-  std::uint64_t store = 0;            ///< what record->store said
-  const std::atomic<std::uint64_t>* credits = nullptr;
-  std::uint64_t next = 0;           ///< receive that our next message may use up, or an older one
-  std::uint64_t consumed_seen = 0;  ///< of our messages, the peer was seen to have taken
-};
-
 /// Requests being built between ibv_wr_start and ibv_wr_complete (work_calls.hpp); guarded by the
 /// send lock, which the one holds for the other. All null in a queue pair that was not made for it.
 struct WorkEntry;
@@ -266,6 +248,9 @@ struct Qp : verbatim::Qp {
   std::uint64_t rx_session = 0;  ///< the peer's tx_session when we attached
   Peer* rx_peer = nullptr;
   std::uint32_t rx_log = 0;
+  // How completions name the sender.
+  std::uint32_t rx_source = 0;
+  std::uint16_t rx_slid = 0;
   std::uint32_t hot_index = kNotHot;
   std::uint32_t announced = 0;     ///< doorbells that led to messages since it was last hot
   std::uint64_t pulled = 0;        ///< messages below it are where they belong, completed or not
@@ -273,9 +258,10 @@ struct Qp : verbatim::Qp {
   /// Receives taken from the shared queue for messages that are not whole yet, by message.
   HeldReceive* held = nullptr;
   std::uint32_t held_capacity = 0;  ///< power of two, or 0
-  bool last_receive_said = false;   ///< IBV_EVENT_QP_LAST_WQE_REACHED
-  std::uint32_t fenced_for = 0;     ///< session whose sender, of a domain, has passed a fence since
-  std::uint64_t flush_after = 0;    ///< now_ns() from which a flush no longer waits for the sender
+  std::uint32_t held_count = 0;
+  bool last_receive_said = false;  ///< IBV_EVENT_QP_LAST_WQE_REACHED
+  std::uint32_t fenced_for = 0;    ///< session whose sender, of a domain, has passed a fence since
+  std::uint64_t flush_after = 0;   ///< now_ns() from which a flush no longer waits for the sender
   std::uint64_t ending_message = ~std::uint64_t{0};  ///< whose window was closed last
   std::uint64_t ended_messages = 0;                  ///< of those below it, nobody copies any more
   QuietWait ending{};

@@ -86,7 +86,7 @@ std::uint32_t prepare_receiving(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcep
         std::bit_ceil(attr.cap.max_recv_wr == 0 ? 1u : attr.cap.max_recv_wr);
     qp.rq.max = attr.cap.max_recv_wr;
     qp.rq.max_sge = static_cast<std::uint16_t>(attr.cap.max_recv_sge);
-    qp.rq.log = static_cast<std::uint32_t>(std::countr_zero(entries));
+    qp.rq.resize(static_cast<std::uint32_t>(std::countr_zero(entries)));
     return entries;
   }
   return share_receives(qp, Srq::from(attr.srq));

@@ -9,6 +9,7 @@
 #include "providers/shm/reach.hpp"
 #include "providers/shm/receive_fast.hpp"
 #include "providers/shm/receive_place.hpp"
+#include "providers/shm/receive_shared_fast.hpp"
 #include "providers/shm/receive_window.hpp"
 #include "providers/shm/shared_receive.hpp"
 #include "providers/shm/windows.hpp"
@@ -78,54 +79,29 @@ bool sender_is_busy(Qp& qp) noexcept {
 }
 
 /// Makes the completion of a message of a lane that of the two ends which the application knows.
-inline void describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t count,
-                             const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
-  if (is_xrc_lane(lane)) {
-    wc.src_qp = peek(lane.rx_remote->speaks_for);
-    return;
-  }
-  if ((header::flags(h) & header::kGlobal) != 0) [[unlikely]]
+void describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
+                      std::uint64_t h, ibv_wc& wc) noexcept {
+  // Before the others' words; XRC has no place for it, whatever its peer says.
+  if (lane.headroom != 0 && (header::flags(h) & header::kGlobal) != 0)
     add_routing_header(lane, room, count, slot, h, wc);
-  describe_datagram(lane, wc);
-}
-
-/// Takes the oldest receive if it has one SGE, of at least `bytes`, and takes no notice with it.
-[[gnu::always_inline]] inline bool take_for_small(Srq& srq, Qp& qp, std::uint32_t bytes,
-                                                  LocalRange& to, std::uint64_t& wr_id) noexcept {
-  LockGuard<BiasedLock> guard(srq.lock);
-  const std::uint64_t taken = srq.own->taken.load(std::memory_order_relaxed);
-  const std::uint64_t at = srq.store.at(taken);
-  if (taken == srq.posted || srq.limit != 0 || srq.store.num_sge[at] != 1) return false;
-  const ReceiveSge sge = *srq.store.sges_of(taken);
-  unsigned char* place;
-  if (bytes > sge.length ||
-      !find_local_bytes(srq.keys, sge.lkey, sge.address, sge.length, IBV_ACCESS_LOCAL_WRITE, place))
-    return false;
-  to = {place, sge.length};
-  wr_id = srq.store.wr_ids[at];
-  use_up_locked(srq, qp, taken);
-  return true;
+  wc.byte_len += lane.headroom;
+  wc.src_qp = lane.rx_source;
+  wc.slid = lane.rx_slid;
 }
 
 }  // namespace
 
 Taken take_shared(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
-  Srq& srq = *qp.srq;
-  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-  const std::uint32_t bytes = header::inline_length(h);
-  if (qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session ||
-      !header::is_simple(h) || bytes > Slot::kInlineBytes || held_for(qp, index) != nullptr)
-      [[unlikely]]
+  unsigned char* to;
+  std::uint64_t wr_id;
+  bool posted = false;
+  if (is_whole(qp, h)) [[likely]] {
+    LockGuard<BiasedLock> guard(qp.srq->lock);
+    posted = use_up_for_small(*qp.srq, qp, header::inline_length(h) + qp.headroom, to, wr_id);
+  }
+  if (!posted) [[unlikely]]
     return take_slowly(qp, slot, h, wc);
-  LocalRange to;
-  if (!take_for_small(srq, qp, bytes + qp.headroom, to, wc.wr_id)) [[unlikely]]
-    return take_slowly(qp, slot, h, wc);
-  fill_receive(wc, qp, wc.wr_id, bytes, h);
-  copy_small(to.at + qp.headroom, slot.data, bytes);
-  count_received(qp, bytes);
-  if (qp.lane.face != nullptr) describe_arrival(qp, &to, 1, slot, h, wc);
-  qp.rq_tail.store(index + 1, std::memory_order_relaxed);  // never a receive of its own
-  finish_receive(qp, index);
+  finish_small(qp, slot, h, to, wr_id, wc);
   return Taken::kCompletion;
 }
 
@@ -170,9 +146,12 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   std::uint32_t count = 0;  // of those that were looked up: a lie about the rest moves nothing
   if (length > kMaxMessage) return fail_receive(qp, index, receive, length, IBV_WC_LOC_LEN_ERR, wc);
   const bool of_write = (header::flags(h) & header::kWriteImmediate) != 0;
+  // A datagram writes nowhere but into its receive, whatever its sender says.
+  if (of_write && qp.headroom != 0)
+    return fail_receive(qp, index, receive, length, IBV_WC_LOC_QP_OP_ERR, wc);
   if (kind == SlotKind::kPlaced && !of_write) {
     // It came whole while its keys were sound; what has become of them since does not matter.
-    if (length > room_of(receive))
+    if (length + qp.headroom > room_of(receive))
       return fail_receive(qp, index, receive, length, IBV_WC_LOC_LEN_ERR, wc);
   } else if (!of_write && length + qp.headroom != 0) {
     const ibv_wc_status status = receive_ranges(qp, receive, length + qp.headroom, ranges);

@@ -33,22 +33,36 @@ enum class Taken {
 /// First receive, wrong state, bad keys, several SGEs. The receive lock is held.
 [[gnu::cold, gnu::noinline]] int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept;
 
-inline void fill_receive(ibv_wc& wc, const Qp& qp, std::uint64_t wr_id, std::uint32_t bytes,
-                         std::uint64_t h) noexcept {
-  const std::uint32_t flags = header::flags(h);
+/// What a completion says of its sender.
+struct Sender {
+  std::uint32_t qpn;
+  std::uint16_t lid;
+};
+
+[[gnu::always_inline]] inline void fill_receive_from(ibv_wc& wc, const Qp& qp, Sender sender,
+                                                     ibv_wc_opcode opcode, std::uint64_t wr_id,
+                                                     std::uint32_t bytes,
+                                                     std::uint64_t h) noexcept {
   wc.wr_id = wr_id;
   wc.status = IBV_WC_SUCCESS;
-  wc.opcode = (flags & header::kWriteImmediate) != 0 ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+  wc.opcode = opcode;
   wc.vendor_err = 0;
   wc.byte_len = bytes;
   wc.imm_data = header::immediate(h);
   wc.qp_num = qp.plain.qp_num;
-  wc.src_qp = peek(qp.own->dest_qpn);
-  wc.wc_flags = (flags & header::kImmediate) != 0 ? IBV_WC_WITH_IMM : 0;
+  wc.src_qp = sender.qpn;
+  wc.wc_flags = (header::flags(h) & header::kImmediate) != 0 ? IBV_WC_WITH_IMM : 0;
   wc.pkey_index = 0;
-  wc.slid = 0;
+  wc.slid = sender.lid;
   wc.sl = 0;
   wc.dlid_path_bits = 0;
+}
+
+inline void fill_receive(ibv_wc& wc, const Qp& qp, std::uint64_t wr_id, std::uint32_t bytes,
+                         std::uint64_t h) noexcept {
+  const bool of_write = (header::flags(h) & header::kWriteImmediate) != 0;
+  fill_receive_from(wc, qp, {peek(qp.own->dest_qpn), 0},
+                    of_write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV, wr_id, bytes, h);
 }
 
 /// The receive is done with: its place may be posted anew.

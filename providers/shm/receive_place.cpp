@@ -35,6 +35,7 @@ bool receive_for(Qp& qp, std::uint64_t index, TakenReceive& scratch, Receive& ou
 void hold(Qp& qp, std::uint64_t index, const TakenReceive& taken) noexcept {
   if (qp.srq == nullptr || held_for(qp, index) != nullptr) return;
   qp.held[index & (qp.held_capacity - 1)] = {index, taken};
+  ++qp.held_count;
 }
 
 bool can_hold(Qp& qp, std::uint64_t index) noexcept {

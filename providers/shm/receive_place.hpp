@@ -41,7 +41,10 @@ std::uint64_t room_of(const Receive& receive) noexcept;
 /// The message is done with.
 inline void finish_message(Qp& qp, std::uint64_t index) noexcept {
   if (qp.srq != nullptr) {
-    if (HeldReceive* held = held_for(qp, index); held != nullptr) held->index = HeldReceive::kNone;
+    if (HeldReceive* held = held_for(qp, index); held != nullptr) {
+      held->index = HeldReceive::kNone;
+      --qp.held_count;
+    }
     qp.rq_tail.store(index + 1, std::memory_order_relaxed);  // never a receive of its own
   }
   finish_receive(qp, index);

@@ -20,16 +20,21 @@
 namespace verbatim::shm {
 
 struct ReceiveStore {
-  std::uint32_t log = 0;  ///< of the entries
-  std::uint32_t max = 0;  ///< receives that may be posted at once
+  std::uint32_t log = 0;   ///< of the entries, see resize()
+  std::uint64_t mask = 0;  ///< the entries, less one
+  std::uint32_t max = 0;   ///< receives that may be posted at once
   std::uint16_t max_sge = 1;
   std::atomic<std::uint64_t>* credits = nullptr;  ///< nullptr until the first receive
   ReceiveSge* sges = nullptr;
   std::uint64_t* wr_ids = nullptr;
   std::uint8_t* num_sge = nullptr;
 
-  std::uint64_t mask() const noexcept { return (std::uint64_t{1} << log) - 1; }
-  std::uint64_t at(std::uint64_t index) const noexcept { return index & mask(); }
+  /// Has 1 << `entries_log` entries from now on. REQUIRES: nothing was made.
+  void resize(std::uint32_t entries_log) noexcept {
+    log = entries_log;
+    mask = (std::uint64_t{1} << entries_log) - 1;
+  }
+  std::uint64_t at(std::uint64_t index) const noexcept { return index & mask; }
   std::uint32_t lap(std::uint64_t index) const noexcept {
     return static_cast<std::uint32_t>(index >> log) + 1;
   }

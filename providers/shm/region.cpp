@@ -173,17 +173,4 @@ int alloc_null_mr(verbatim::Pd& pd, verbatim::Mr** out) noexcept {
   return 0;
 }
 
-int create_ah(verbatim::Pd&, const ibv_ah_attr& attr, verbatim::Ah** out) noexcept {
-  auto* ah = make_nothrow<verbatim::Ah>();
-  if (ah == nullptr) return ENOMEM;
-  ah->attr = attr;
-  *out = ah;
-  return 0;
-}
-
-int destroy_ah(verbatim::Ah& ah) noexcept {
-  destroy_nothrow(&ah);
-  return 0;
-}
-
 }  // namespace verbatim::shm

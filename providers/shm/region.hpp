@@ -34,7 +34,5 @@ int reg_dmabuf_mr(verbatim::Pd& pd, std::uint64_t offset, std::size_t length, st
                   int fd, unsigned access, verbatim::Mr** out) noexcept;
 int advise_mr(verbatim::Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* sges,
               std::uint32_t count) noexcept;
-int create_ah(verbatim::Pd& pd, const ibv_ah_attr& attr, verbatim::Ah** out) noexcept;
-int destroy_ah(verbatim::Ah& ah) noexcept;
 
 }  // namespace verbatim::shm

@@ -93,8 +93,7 @@ inline bool is_ready(const Qp& qp) noexcept {
 
 /// Takes the lock of a queue that has room for a completion and nobody to tell of it.
 [[gnu::always_inline]] inline bool take_quiet(Cq& cq) noexcept {
-  if (!(cq.in_domain.load(std::memory_order_relaxed) ? cq.lock.take_as_domain()
-                                                     : cq.lock.take_as_owner())) [[unlikely]]
+  if (!take_as_owner(cq)) [[unlikely]]
     return false;
   const std::uint32_t used =
       cq.tail.load(std::memory_order_relaxed) - cq.head.load(std::memory_order_relaxed);

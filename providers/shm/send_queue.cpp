@@ -135,15 +135,18 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
   }
   send.sq_index = qp.take_places(1);
   ++qp.queue_tail;
+  poke(qp.own->undone, qp.own->undone + 1);
   return 0;
 }
 
 /// `by_domain`: the send lock is held by the thread of the queue pair's domain.
 void complete_send(Qp& qp, const PendingSend& send, ibv_wc_status status, bool by_domain) noexcept {
-  if (status == IBV_WC_SUCCESS)
+  if (status == IBV_WC_SUCCESS) {
     qp.count_sent(is_at_home(send.opcode) ? 0 : send.length);
-  else
+    poke(qp.own->undone, qp.own->undone - 1);
+  } else {
     qp.own->errors.fetch_add(1, std::memory_order_relaxed);
+  }
   if (status == IBV_WC_SUCCESS && (send.flags & IBV_SEND_SIGNALED) == 0 && !qp.signal_all) return;
   const bool returns_bytes = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
   const auto bytes = static_cast<std::uint32_t>(is_atomic(send.opcode) ? 8 : send.length);

@@ -18,24 +18,25 @@ bool find_store(Qp& qp, std::uint64_t store) noexcept {
   const std::uint32_t log = window::log(store);
   shared.credits = nullptr;
   shared.store = 0;
+  shared.unlooked = 0;
   if (log > 24) return false;
   shared.credits = qp.peer->segment.at<std::atomic<std::uint64_t>>(window::offset(store),
                                                                    sizeof(std::uint64_t) << log);
   if (shared.credits == nullptr) return false;
   shared.store = store;
+  shared.mask = (std::uint64_t{1} << log) - 1;
   return true;
 }
 
 /// The credit of the next receive; false when none is posted there. It may be of a later receive
 /// than was asked for: others have used ours up.
 bool look(Qp& qp, std::uint64_t& credit) noexcept {
-  const SharedCredits& shared = qp.shared;
+  SharedCredits& shared = qp.shared;
   for (int tries = 0; tries < 4; ++tries) {
     const std::uint64_t store = shared.record->store.load(std::memory_order_acquire);
     if (!find_store(qp, store)) return false;
     const std::uint32_t log = window::log(store);
-    credit = shared.credits[shared.next & ((std::uint64_t{1} << log) - 1)].load(
-        std::memory_order_acquire);
+    credit = shared.credits[shared.next & shared.mask].load(std::memory_order_acquire);
     // Pairs with the store in move_receives(): the same place before and after was the right one.
     if (shared.record->store.load(std::memory_order_acquire) != store) continue;
     const auto lap = static_cast<std::uint32_t>(shared.next >> log) + 1;
@@ -50,6 +51,13 @@ std::uint64_t first_free(const Qp& qp) noexcept {
   const std::uint64_t taken = qp.shared.record->taken.load(std::memory_order_acquire);
   const std::uint64_t served = qp.remote->served.load(std::memory_order_acquire);
   return served > qp.sent ? taken : taken + (qp.sent - served);
+}
+
+/// When next_shared_credit() is asked next.
+std::uint64_t next_look(const Qp& qp) noexcept {
+  const std::uint64_t look = (qp.sent + 1) | (SharedCredits::kLookEvery - 1);
+  const std::uint64_t full = qp.shared.consumed_seen + qp.remote_rq_mask + 1;
+  return look < full ? look : full;
 }
 
 /// Would end the request at the head of the queue in an error.
@@ -82,6 +90,7 @@ CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept {
     }
   }
   if (!posted) return CreditState::kNone;
+  qp.shared.unlooked = next_look(qp);
   length = static_cast<std::uint32_t>(credit) & Credit::kLengthMask;
   return (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ? CreditState::kBadKey
                                                                      : CreditState::kGood;

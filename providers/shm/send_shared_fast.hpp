@@ -4,7 +4,7 @@
 // receive queue, and of UD, whose lanes all end in one (lane.hpp). The rule: shared_receive.hpp.
 #pragma once
 
-#include "providers/shm/device.hpp"
+#include "providers/shm/datagram.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/send_fast.hpp"
 
@@ -17,19 +17,14 @@ template <class Piece>
                                               const Piece& piece) noexcept {
   SharedCredits& shared = way.shared;
   const std::uint64_t sent = way.sent;
-  // What others use up is looked at now and then: see next_shared_credit().
-  if (shared.credits == nullptr ||
-      sent % SharedCredits::kLookEvery == SharedCredits::kLookEvery - 1 ||
-      sent - shared.consumed_seen > way.remote_rq_mask || must_ring(way))
-    return false;
+  if (sent >= shared.unlooked || must_ring(way)) return false;
   const std::uint64_t store = shared.record->store.load(std::memory_order_acquire);
-  const std::uint32_t log = window::log(store);
   if (store != shared.store) return false;
   const std::uint64_t credit =
-      shared.credits[shared.next & ((std::uint64_t{1} << log) - 1)].load(std::memory_order_acquire);
+      shared.credits[shared.next & shared.mask].load(std::memory_order_acquire);
   // Pairs with the store in move_receives(): the same place before and after was the right one.
   if (shared.record->store.load(std::memory_order_acquire) != store) return false;
-  const auto lap = static_cast<std::uint32_t>(shared.next >> log) + 1;
+  const auto lap = static_cast<std::uint32_t>(shared.next >> window::log(store)) + 1;
   // A receive with a bad key has a length below zero.
   if (static_cast<std::int32_t>(static_cast<std::uint32_t>(credit >> 32) - lap) < 0 ||
       static_cast<std::int32_t>(credit) < static_cast<std::int32_t>(bytes + way.headroom))
@@ -52,10 +47,7 @@ template <class Piece>
   const auto& to = wr.wr.ud;
   if (lane == nullptr || lane->lane.target != to.remote_qpn || lane->lane.endpoint == nullptr ||
       qp.queued() != 0 || qp.is_strict || qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS ||
-      to.ah == nullptr || to.ah->pd != qp.plain.pd)
-    return nullptr;
-  const ibv_ah_attr& path = Ah::from(to.ah).attr;
-  if (path.is_global != 0 || !lid_leads_to_this_host(Context::of(qp.plain.context), path) ||
+      to.ah == nullptr || to.ah->pd != qp.plain.pd || !Ah::from(to.ah).is_plain ||
       lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session ||
       peek(lane->lane.endpoint->qkey) != to.remote_qkey)
     return nullptr;
@@ -75,10 +67,13 @@ struct MoveShared {
   }
 };
 
-/// A SEND, the only request of a list, to shared receives. False: nothing was done.
-template <bool kDomain>
+/// A SEND, the only request of a list, to shared receives, if it completes with a word or without
+/// as kSignaled says. False: nothing was done.
+template <bool kDomain, bool kSignaled>
 [[gnu::always_inline]] inline bool post_one_shared(Qp& qp, const ibv_send_wr& wr) noexcept {
-  if (wr.next != nullptr || wr.num_sge != 1) return false;
+  const bool is_signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all;
+  if (is_signaled != kSignaled || !is_send(wr) || wr.next != nullptr || wr.num_sge != 1)
+    return false;
   const ibv_sge& sge = *wr.sg_list;
   if (sge.length > Slot::kInlineBytes) return false;
   Qp* const way = qp.datagrams != nullptr ? known_lane(qp, wr) : is_ready(qp) ? &qp : nullptr;
@@ -89,10 +84,8 @@ template <bool kDomain>
                           Slot::kInlineBytes,
                           Slot::kInlineBytes,
                           wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u};
-  const OneRequest request{wr.wr_id, 0, 0, sge.length, false};
-  if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
-    return perform_one<kDomain, true>(qp, request, MoveShared{*way, piece});
-  return perform_one<kDomain, false>(qp, request, MoveShared{*way, piece});
+  return perform_one<kDomain, kSignaled>(qp, {wr.wr_id, 0, 0, sge.length, false},
+                                         MoveShared{*way, piece});
 }
 
 }  // namespace verbatim::shm

@@ -235,12 +235,12 @@ bool concerns(Qp& qp, const Peer& peer, const QpRecord*& record) noexcept {
          Node::get().find_peer(dest_qpn) == &peer;
 }
 
-void peer_dead(Peer& peer) noexcept {
-  retire_parked();  // it takes nothing more
+void end_connections(const Peer& peer) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
     // An unreliable connection does not notice.
     if (qp->xrc == XrcRole::kOpened) watch_target(*qp);
+    if (qp->datagrams != nullptr) abandon_lost_lanes(*qp);
     if (qp->mode.load(std::memory_order_acquire) < IBV_QPS_RTR || qp->may_lose) continue;
     SendLock lock(*qp);
     if (qp->mode.load(std::memory_order_acquire) == IBV_QPS_ERR) {
@@ -257,6 +257,11 @@ void peer_dead(Peer& peer) noexcept {
     fail_sends(*qp, IBV_WC_RETRY_EXC_ERR);
     raise_qp_event(*qp, IBV_EVENT_QP_FATAL);
   }
+}
+
+void peer_dead(Peer& peer) noexcept {
+  end_connections(peer);
+  retire_parked();  // it takes nothing more, and nothing is sent to it
 }
 
 /// The peer may have met us first: what it sent or asked before we knew it found nobody here.

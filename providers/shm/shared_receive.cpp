@@ -100,7 +100,7 @@ int resize(Srq& srq, std::uint32_t max_wr) noexcept {
   }
   if (log_of(max_wr) > srq.store.log && srq.store.credits != nullptr) {
     ReceiveStore bigger;
-    bigger.log = log_of(max_wr);
+    bigger.resize(log_of(max_wr));
     bigger.max_sge = srq.store.max_sge;
     const std::uint64_t offset = bigger.make();
     if (offset == 0) {
@@ -110,7 +110,7 @@ int resize(Srq& srq, std::uint32_t max_wr) noexcept {
     move_receives(srq, bigger, offset);
   } else if (srq.store.credits == nullptr) {
     srq.store.free();
-    srq.store.log = log_of(max_wr);
+    srq.store.resize(log_of(max_wr));
   }
   srq.store.max = max_wr;
   srq.attributes.max_wr = max_wr;
@@ -134,7 +134,7 @@ Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd) noe
   srq->keys = {segment.regions(), segment.head().mr_capacity, pd};
   srq->store.max = max_wr;
   srq->store.max_sge = static_cast<std::uint16_t>(max_sge == 0 ? 1 : max_sge);
-  srq->store.log = log_of(max_wr == 0 ? 1 : max_wr);
+  srq->store.resize(log_of(max_wr == 0 ? 1 : max_wr));
   queues.add(*srq);
   return srq;
 }

@@ -34,6 +34,27 @@ struct TakenReceive {
   ReceiveSge sges[kMaxSge];
 };
 
+/// A shared receive that belongs to message number `index` of its queue pair.
+struct HeldReceive {
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::uint64_t index = kNone;
+  TakenReceive receive;
+};
+
+/// The shared receive queue that the peer's half takes from.
+struct SharedCredits {
+  /// Of our messages, one in so many looks what others have used up.
+  static constexpr std::uint64_t kLookEvery = 64;
+  const SrqRecord* record = nullptr;  ///< nullptr: it has receives of its own
+  std::uint64_t store = 0;            ///< what record->store said
+  const std::atomic<std::uint64_t>* credits = nullptr;
+  std::uint64_t mask = 0;  ///< the number of credits, less one
+  /// Of our messages, those below it need no other look than at their credit. 0 without credits.
+  std::uint64_t unlooked = 0;
+  std::uint64_t next = 0;           ///< receive that our next message may use up, or an older one
+  std::uint64_t consumed_seen = 0;  ///< of our messages, the peer was seen to have taken
+};
+
 struct Srq : verbatim::Srq {
   alignas(kCacheLine) BiasedLock lock;
   ReceiveStore store;

@@ -287,11 +287,11 @@ struct Step {
 constexpr Step kSteps[] = {
     {"post_recv", 138, 0},
     {"post_send, SEND 8 B inline", 130, 1},
-    {"poll_cq, one received", 224, 0},
-    {"poll_cq, nothing", 60, 0},
+    {"poll_cq, one received", 212, 0},
+    {"poll_cq, nothing", 38, 0},
     {"post_send, WRITE 8 B inline", 112, 1},
     {"post_send, WRITE 8 B inline, signaled", 182, 1},
-    {"poll_cq, one sent", 106, 0},
+    {"poll_cq, one sent", 98, 0},
     {"post_recv in a domain", 138, 0},
     {"ibv_wr_*, SEND 8 B, in a domain", 226, 0, 4},
     // With a look for the one after it, which poll_cq was not asked for.
@@ -301,10 +301,10 @@ constexpr Step kSteps[] = {
     // The second has others behind it: a run is taken.
     {"start, next and end_poll, two received, single-threaded", 640, 0, 3, 1},
     {"start and end_poll, one sent, single-threaded", 228, 0, 2},
-    {"post_send, SEND 8 B inline, to a shared queue", 198, 1},
-    {"poll_cq, one received, of a shared queue", 340, 0, 1, 1},
-    {"post_send, datagram of 8 B inline", 230, 1},
-    {"poll_cq, one datagram received", 366, 0, 1, 1}};
+    {"post_send, SEND 8 B inline, to a shared queue", 156, 1},
+    {"poll_cq, one received, of a shared queue", 246, 0},
+    {"post_send, datagram of 8 B inline", 184, 1},
+    {"poll_cq, one datagram received", 256, 0}};
 
 TEST(FastPath, ExecutesOneIndirectCallAndNoOther) {
   const ScratchFolder fabric;

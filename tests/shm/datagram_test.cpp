@@ -2,7 +2,10 @@
 //
 // UD over shared memory: what is more than any device promises (tests/conformance). A datagram that
 // finds a receive posted arrives, however many come at once and whatever the receiver is doing.
+#include <algorithm>
+
 #include "tests/shm/rc_expect.hpp"
+#include "tests/support/deadline.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {
@@ -165,6 +168,35 @@ TEST_P(DatagramTwoEnds, LeavesNothingBehindWhenSendersComeAndGo) {
     EXPECT_EQ(wc.src_qp, sender.qpn);
     ASSERT_EQ(pair->a.call<&Endpoint::destroy_qp>(sender.id), 0);
   }
+}
+
+TEST_P(DatagramTwoEnds, LeavesNothingBehindWhenReceiversComeAndGo) {
+  start();
+  const QpWish receiver_wish = wish(4).b;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    const QpInfo receiver = pair->b.create_qp(receiver_wish);
+    pair->b.connect(receiver, pair->qa);
+    expect_posted(pair->b.post_receive(receiver, {i, slice(to, 0, 100)}));
+    const std::int32_t way = pair->a.call<&Endpoint::create_ah>(receiver, 0);
+    send_one(datagram(i, slice(from, 0, 8), way, receiver.qpn, Link{}.qkey));
+    EXPECT_EQ(pair->b.poll_receives(receiver, 1)[0].wr_id, i);
+    ASSERT_EQ(pair->b.call<&Endpoint::destroy_qp>(receiver.id), 0);
+  }
+  // A process gives its low numbers in turn while few are in use: high ones say that many are, by
+  // the sender's ways to what is gone.
+  constexpr std::uint32_t kPlaces = 1 << 12;
+  QpWish probe_wish = receiver_wish;
+  probe_wish.send_cq = probe_wish.receive_cq = pair->qa.send_cq;
+  std::uint32_t highest = 0;
+  EXPECT_TRUE(wait_until([&] {
+    highest = 0;
+    for (int i = 0; i < 200; ++i) {
+      const QpInfo probe = pair->a.create_qp(probe_wish);
+      EXPECT_EQ(pair->a.call<&Endpoint::destroy_qp>(probe.id), 0);
+      highest = std::max(highest, probe.qpn % kPlaces);
+    }
+    return highest < 200;
+  })) << highest;
 }
 
 constexpr std::uint16_t kNoLid = 0;

@@ -157,7 +157,7 @@ TEST(ForkRules, AChildDoesNotWaitForThreadsThatItDoesNotHave) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
 #endif
-#ifdef __SANITIZE_ADDRESS__
+#ifdef VBT_UNDER_SANITIZER  // (this file itself is not watched by it)
   GTEST_SKIP() << "AddressSanitizer's allocator keeps its own locks held in the child of fork()";
 #endif
   const Session session;

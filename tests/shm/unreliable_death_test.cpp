@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "tests/shm/rc_expect.hpp"
+#include "tests/support/deadline.hpp"
+#include "tests/support/process_census.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -181,6 +183,28 @@ TEST_P(UnreliableDeath, OfAReceiverIsNoErrorOfTheSendersAndTheNextIsReached) {
     }
     EXPECT_LT(slow, 15);
   }
+  here.expect_undisturbed();
+}
+
+TEST_P(UnreliableDeath, OfManyReceiversLeavesNothingOfThemWithTheirSender) {
+  constexpr int kRounds = 12;
+  ProcessCensus early;
+  for (int round = 0; round < kRounds; ++round) {
+    SCOPED_TRACE(round);
+    const auto doomed = start();
+    doomed->post(0);
+    send_one(here.say(1, here.ah_to(*doomed), doomed->qp.qpn));
+    (void)doomed->side.poll_receives(doomed->qp, 1);
+    if (round == 1) early = ProcessCensus::take();
+    doomed->side.child().kill_and_collect();
+  }
+  // No more than while the second of them lived: a server lasts longer than its clients.
+  ProcessCensus late;
+  EXPECT_TRUE(wait_until([&] {
+    late = ProcessCensus::take();
+    return late.files_mapped.size() <= early.files_mapped.size() &&
+           late.descriptors.size() <= early.descriptors.size();
+  })) << left_behind(early, late);
   here.expect_undisturbed();
 }
 

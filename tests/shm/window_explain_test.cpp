@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // What is said (verbatim/explain.h) of memory windows, of shared receives, of receives whose memory
-// went after the message came, and of atomics without room for what they fetch. Of RC, at both
-// ends.
+// went after the message came, of atomics without room for what they fetch, and of a peer that is
+// stopped in the middle of a copy. Of RC, at both ends.
 #include <gmock/gmock.h>
+#include <signal.h>
 
 #include <cstdio>
+#include <future>
 
 #include "tests/shm/rc_expect.hpp"
+#include "tests/support/deadline.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {
@@ -76,6 +79,9 @@ class ExplainWindow : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(ExplainWindow, settings_with_two_ends());
 class ExplainReceive : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(ExplainReceive, settings_with_two_ends());
+constexpr Setting kStoppedPeer[] = {{Placement::kTwoProcesses, MemoryKind::kMapped}};
+class ExplainStopped : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(ExplainStopped, kStoppedPeer);
 
 TEST_P(ExplainWindow, ThatIsAnotherQueuePairsAtBothEnds) {
   Asked scene(GetParam());
@@ -130,6 +136,58 @@ TEST_P(ExplainWindow, AnAtomicWithoutRoomForWhatItFetches) {
                          IBV_WC_LOC_LEN_ERR, scene.pair.qa),
               AllOf(HasSubstr("FETCH_AND_ADD, wr_id 4711: local length error"),
                     HasSubstr("its SGEs have 4 bytes, an atomic's old value needs 8; fix: ")));
+}
+
+/// Met in the middle of a copy through a window, a peer is stopped: the window cannot be closed,
+/// and who waits for that is told so in time.
+TEST_P(ExplainStopped, APeerThatIsInAWindowWhichIsToBeClosed) {
+  constexpr std::uint64_t kLong = 16_MiB;
+  Pair pair(GetParam());
+  const RegionInfo from = pair.b.allocate(MemoryKind::kMapped, kLong);
+  const RegionInfo whole =
+      pair.a.allocate(MemoryKind::kMapped, kLong, kAllAccess | IBV_ACCESS_MW_BIND);
+  bool met = false;
+  // A stop between two copies leaves nothing to wait for.
+  for (int round = 0; round < 20 && !met; ++round) {
+    SCOPED_TRACE(round);
+    const WindowInfo window = pair.a.allocate_window(IBV_MW_TYPE_2);
+    WindowBind bind;
+    bind.window = window.id;
+    bind.region = whole.id;
+    bind.rkey = ibv_inc_rkey(pair.a.call<&Endpoint::window_key>(window.id));
+    bind.address = whole.address;
+    bind.length = kLong;
+    bind.access = IBV_ACCESS_REMOTE_WRITE;
+    ASSERT_EQ(pair.a.bind_window(pair.qa, bind), 0);
+    ASSERT_EQ(pair.a.poll_sends(pair.qa, 1)[0].status, IBV_WC_SUCCESS);
+    RegionInfo shown = whole;
+    shown.rkey = bind.rkey;
+    pair.a.set(whole, 0, kLong, 0);
+    pair.b.set(from, 0, kLong, 0x99);
+    auto storm = std::async(std::launch::async, [&, qp = pair.qb] {
+      return pair.b.call<&Endpoint::storm>(qp.id, write(1, slice(from, 0, kLong), shown), 8u,
+                                           ~std::uint64_t{0});
+    });
+    ASSERT_TRUE(wait_until([&] { return pair.a.load(whole, 0) != 0; }));
+    pair.b.child().signal(SIGSTOP);
+    ASSERT_TRUE(wait_until([&] { return pair.b.child().is_stopped(); }));
+    expect_posted(pair.a.post_send(pair.qa, local_invalidate(kId, shown.rkey)));
+    const ibv_wc wc = pair.a.poll_sends(pair.qa, 1)[0];
+    met = wc.status != IBV_WC_SUCCESS;
+    if (met) {
+      expect_error(wc, kId, IBV_WC_MW_BIND_ERR, pair.qa);
+      EXPECT_THAT(pair.a.explain(pair.qa, wc),
+                  AllOf(HasSubstr("LOCAL_INV, wr_id 4711: "),
+                        HasSubstr("the window " + key(shown.rkey) +
+                                  " could not be closed: the peer is stopped in the middle"),
+                        HasSubstr("; fix: continue that process")));
+    }
+    pair.b.child().signal(SIGCONT);
+    EXPECT_FALSE(storm.get().empty());
+    EXPECT_EQ(pair.a.free_window(window), 0);
+    pair.reconnect();
+  }
+  EXPECT_TRUE(met) << "the peer was never met in the middle of a copy";
 }
 
 TEST_P(ExplainReceive, WhoseMemoryWentAfterTheMessageCame) {

@@ -10,7 +10,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -22,13 +21,13 @@
 #include "providers/shm/fabric/fabric_folder.hpp"
 #include "providers/shm/fabric/rendezvous.hpp"
 #include "providers/shm/fabric/switchboard.hpp"
-#include "providers/shm/fabric/wake_socket.hpp"
 #include "runtime/memory/arena.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/log_watch.hpp"
 #include "tests/support/process_census.hpp"
 #include "tests/support/role.hpp"
 #include "tests/unit_shm/node_events.hpp"
+#include "tests/unit_shm/stranger.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -36,69 +35,7 @@ namespace {
 using harness::AllowedLog;
 using harness::wait_until;
 
-class HostileTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    NodeEvents::get().reset();
-    node_ = std::make_unique<RunningNode>();
-    std::uint32_t index = 0;
-    ASSERT_EQ((*node_)->take_qpn(index, qpn_), 0);
-    ASSERT_EQ(folder_->open(), 0);
-    ASSERT_EQ(forged_->create(), 0);
-    ASSERT_EQ(folder_->bind_apart(woken_, place_), 0);
-  }
-  void TearDown() override {
-    serves_the_honest();
-    forged_->destroy();
-    folder_->close();
-    node_.reset();
-  }
-
-  UniqueFd connected() {
-    UniqueFd socket;
-    EXPECT_TRUE(wait_until([&] { return folder_->connect(qpn_ >> kQpnBlockBits, socket) == 0; }));
-    return socket;
-  }
-  /// A HELLO of a process that exists: ourselves with another segment.
-  HelloMessage honest_hello() {
-    HelloMessage hello;
-    hello.identity = forged_->head().identity;
-    hello.header_address = reinterpret_cast<std::uintptr_t>(forged_->base());
-    hello.layout_version = kLayoutVersion;
-    return hello;
-  }
-  int say_hello(int socket, const HelloMessage& hello, int segment, int doorbells, int place) {
-    const int fds[] = {segment, doorbells, place};
-    return send_message(socket, &hello, sizeof hello, fds);
-  }
-  /// Waits until the node has closed its end; false when it answers instead.
-  static bool was_refused(int socket) {
-    int error = EAGAIN;
-    bool answered = false;
-    EXPECT_TRUE(wait_until([&] {
-      Received received;
-      error = receive_message(socket, received);
-      answered = error == 0;
-      return error != EAGAIN;
-    }));
-    return !answered;
-  }
-  void serves_the_honest() {
-    harness::Child child("node");
-    ASSERT_EQ(child.control().receive_value<int>(), 0);
-    child.control().send_value(Question{Ask::kMeet, qpn_});
-    EXPECT_EQ(child.control().receive_value<std::uint64_t>(), 1u);
-    child.control().send_value(Question{Ask::kQuit, 0});
-    (void)child.control().receive_value<std::uint64_t>();
-    EXPECT_EQ(child.wait().exit_status, 0);
-  }
-
-  std::unique_ptr<RunningNode> node_;
-  std::uint32_t qpn_ = 0;
-  std::unique_ptr<FabricFolder> folder_ = std::make_unique<FabricFolder>();
-  std::unique_ptr<OwnSegment> forged_ = std::make_unique<OwnSegment>();
-  UniqueFd woken_, place_;
-};
+class HostileTest : public Stranger {};
 
 TEST_F(HostileTest, ACompleteHelloIsAnswered) {
   const UniqueFd socket = connected();
@@ -195,6 +132,17 @@ TEST_F(HostileTest, HellosWithWrongThingsAreRefused) {
     EXPECT_TRUE(was_refused(socket.get())) << c.name;
   }
   EXPECT_EQ(NodeEvents::get().peers_ready, 0u);
+}
+
+// 0 stands for nobody wherever identities are kept.
+TEST_F(HostileTest, AProcessWithoutAnIdentityIsRefused) {
+  const AllowedLog refused("refused a process");
+  forged_->head().identity = 0;
+  const UniqueFd socket = connected();
+  ASSERT_EQ(
+      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
+      0);
+  EXPECT_TRUE(was_refused(socket.get()));
 }
 
 TEST_F(HostileTest, SomebodyElsesIdentityDoesNotReplaceHim) {
@@ -307,91 +255,6 @@ TEST_F(HostileTest, AnArenaThatIsNotOneIsRefused) {
     ASSERT_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
   }
   Node::get().release_peer(*peer);
-}
-
-/// A peer leaves no room for wakes, and makes room at the worst moments.
-TEST_F(HostileTest, AWakeNeverWaitsWhateverThePeerDoesToItsSocket) {
-  const UniqueFd socket = connected();
-  forged_->head().blocks[0].store(4000);
-  forged_->head().block_count.store(1);
-  ASSERT_EQ(
-      say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
-      0);
-  ASSERT_FALSE(was_refused(socket.get()));
-  Peer* const peer = Node::get().hold_peer(4000u << kQpnBlockBits);
-  ASSERT_NE(peer, nullptr);
-  WakeSocket wakes;
-  UniqueFd filler;
-  ASSERT_EQ(wakes.open(*folder_), 0);
-  ASSERT_EQ(wakes.connect(place_.get(), filler), 0);
-  char byte = 0;
-  peer->wake_service();
-  EXPECT_EQ(recv(woken_.get(), &byte, 1, MSG_DONTWAIT), 1);
-
-  constexpr std::uint32_t kWakes = 100'000;
-  std::atomic<std::uint32_t> sent{0};
-  std::thread waker([&] {
-    for (; sent < kWakes; ++sent) peer->wake_service();
-  });
-  // Whoever waits for room waits for ever: there is none until he has gone on.
-  bool waited = false;
-  while (sent < kWakes && !waited) {
-    while (recv(woken_.get(), &byte, 1, MSG_DONTWAIT) == 1) {
-    }
-    while (send(filler.get(), &byte, 1, MSG_DONTWAIT) == 1) {
-    }
-    const std::uint32_t full_at = sent;
-    waited = !wait_until([&] { return sent >= kWakes || sent >= full_at + 2; });
-  }
-  EXPECT_FALSE(waited) << "after " << sent << " wakes";
-  woken_.reset();  // whoever waited goes on
-  waker.join();
-  peer->wake_service();  // nobody there: nothing happens
-  Node::get().release_peer(*peer);
-}
-
-/// And the way to wake us that others get: what one does with it concerns it alone.
-TEST_F(HostileTest, ThePlaceThatAPeerWasGivenWakesUsAndSpoilsNothing) {
-  const auto meet_as = [&](std::uint64_t identity, UniqueFd& socket, UniqueFd& wake) {
-    forged_->head().identity = identity;
-    socket = connected();
-    ASSERT_EQ(say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(),
-                        place_.get()),
-              0);
-    Received answer;
-    ASSERT_TRUE(wait_until([&] { return receive_message(socket.get(), answer) == 0; }));
-    ASSERT_EQ(answer.fd_count, 3u);
-    WakeSocket own;
-    ASSERT_EQ(own.open(*folder_), 0);
-    ASSERT_EQ(own.connect(answer.fds[2].get(), wake), 0);
-    // Nothing but a way: it cannot be read, emptied or closed for others.
-    unsigned char byte = 0;
-    EXPECT_EQ(read(answer.fds[2].get(), &byte, 1), -1);
-    EXPECT_EQ(shutdown(answer.fds[2].get(), SHUT_RDWR), -1);
-  };
-  const std::uint64_t identity = forged_->head().identity;
-  UniqueFd bad_socket, bad_wake, good_socket, good_wake;
-  meet_as(identity + 1, bad_socket, bad_wake);
-  meet_as(identity + 2, good_socket, good_wake);
-  Doorbells& doorbells = Node::get().self().segment.doorbells();
-  std::uint32_t expected = 0;
-  const auto wakes_us = [&](int wake) {
-    doorbells.cq_wake.ring(7);
-    wake_through(wake);
-    ++expected;
-    return wait_until([&] { return NodeEvents::get().cq_wakes == expected; });
-  };
-  EXPECT_TRUE(wakes_us(bad_wake.get()));
-  // Much, long, and with descriptors.
-  const std::size_t before = harness::ProcessCensus::take().descriptors.size();
-  unsigned char large[4096] = {};
-  const int fds[] = {0, 1, 2};
-  for (int i = 0; i < 5000; ++i) (void)send_message(bad_wake.get(), large, sizeof large, fds);
-  EXPECT_TRUE(wakes_us(good_wake.get()));
-  EXPECT_EQ(harness::ProcessCensus::take().descriptors.size(), before);
-  bad_wake.reset();
-  bad_socket.reset();
-  EXPECT_TRUE(wakes_us(good_wake.get()));
 }
 
 TEST_F(HostileTest, AClaimOfAnAbsurdNumberOfBlocksIsBounded) {

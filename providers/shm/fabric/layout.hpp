@@ -214,7 +214,11 @@ constexpr SlotKind kind(std::uint64_t h) { return static_cast<SlotKind>((h >> 16
 constexpr bool invalidates(std::uint64_t h) { return ((h >> 19) & 1) != 0; }
 /// kInline, and ends no key.
 constexpr bool is_simple(std::uint64_t h) { return ((h >> 16) & 0xf) == 0; }
-/// The same, and of that lap: they stand side by side.
+/// The same of a SEND, without a routing header.
+constexpr bool is_plain(std::uint64_t h) {
+  return (h >> 16 & (0xf | (kWriteImmediate | kGlobal) << 4)) == 0;
+}
+/// kInline, ends no key, and of that lap: they stand side by side.
 constexpr bool is_simple_of(std::uint64_t h, std::uint32_t lap) {
   return (h & 0xfffff) == (lap & 0xffff);
 }
@@ -294,6 +298,7 @@ struct QpRecord {
   // Its owner's counts, which tools see too; on the line that the lock writes.
   std::uint64_t posted;      ///< work requests ever posted to the send queue
   std::uint64_t sent_bytes;  ///< of those done, in either direction
+  std::uint64_t undone;      ///< of those posted: they wait, or were no success
 
   // --- line 2: where the peer finds what we send; changes rarely
   /// The receiver's session << 32 | our own generation; 0: nothing to read here (any more).

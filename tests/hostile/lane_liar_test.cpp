@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// A stranger that sends: on a lane of datagrams, to receives of the queue pair's own or of a shared
+// queue, and on a connection whose receives are shared with others. Whatever it puts there, nothing
+// is written but into receives, and an honest one's datagrams go on arriving in the same receives.
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "providers/shm/fabric/fabric_folder.hpp"
+#include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/fabric/wake_socket.hpp"
+#include "tests/fuzz/liar.hpp"
+#include "tests/hostile/xrc_liar.hpp"
+#include "tests/support/deadline.hpp"
+#include "tests/support/handles.hpp"
+#include "tests/support/log_watch.hpp"
+#include "tests/support/rc_states.hpp"
+
+namespace verbatim::hostile {
+namespace {
+
+using namespace verbatim::shm;
+using fuzz::Input;
+using fuzz::Liar;
+using fuzz::Stranger;
+using harness::wait_until;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::uint32_t kRounds = 2000;
+#else
+constexpr std::uint32_t kRounds = 8000;
+#endif
+constexpr std::uint32_t kBlock = 0xe71;
+constexpr std::uint32_t kQkey = 0x1234;
+constexpr std::uint32_t kReceives = 16, kRoom = 1024, kStride = 2048;
+constexpr unsigned char kUntouched = 0xa5;
+
+enum class Where { kLane, kLaneToShared, kConnectionToShared };
+
+/// Receives, and who takes them: a UD queue pair; and a connected one that shares them.
+class Receivers {
+ public:
+  Receivers(const harness::Session& session, Where where)
+      : memory_(kReceives * kStride, kUntouched) {
+    cq_.reset(ibv_create_cq(session.context.get(), 256, nullptr, nullptr, 0));
+    mr_.reset(ibv_reg_mr(session.pd.get(), memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE));
+    if (where != Where::kLane) {
+      ibv_srq_init_attr init{};
+      init.attr = {.max_wr = kReceives, .max_sge = 1, .srq_limit = 0};
+      srq_.reset(ibv_create_srq(session.pd.get(), &init));
+    }
+    ud_ = make(session, IBV_QPT_UD);
+    if (where == Where::kConnectionToShared) rc_ = make(session, IBV_QPT_RC);
+    ready_ud();
+  }
+  ibv_qp* ud() const { return ud_.get(); }
+  ibv_qp* rc() const { return rc_.get(); }
+
+  /// To the stranger, whatever was before.
+  void connect(std::uint32_t qpn) {
+    stranger_qpn_ = qpn;
+    ASSERT_EQ(harness::modify_rc(rc_.get(), IBV_QPS_RESET), 0);
+    ASSERT_EQ(harness::modify_rc(rc_.get(), IBV_QPS_INIT), 0);
+    ASSERT_EQ(harness::modify_rc(rc_.get(), IBV_QPS_RTR, {.remote_qpn = qpn}), 0);
+    ASSERT_EQ(harness::modify_rc(rc_.get(), IBV_QPS_RTS), 0);
+  }
+  void post_all() {
+    for (std::uint64_t i = 0; i < kReceives; ++i) post(i);
+  }
+  /// Takes what came. How many messages `from` sent, or came by `rc`.
+  std::uint32_t take(std::uint32_t from) {
+    std::uint32_t arrived = 0;
+    bool ud_broke = false, rc_broke = false;
+    ibv_wc wcs[16];
+    for (int n; (n = ibv_poll_cq(cq_.get(), 16, wcs)) > 0;) {
+      for (int i = 0; i < n; ++i) {
+        const ibv_wc& wc = wcs[i];
+        if (wc.opcode == IBV_WC_SEND && wc.status == IBV_WC_SUCCESS) continue;
+        const bool by_ud = wc.qp_num == ud_->qp_num;
+        if (wc.status != IBV_WC_SUCCESS) {
+          (by_ud ? ud_broke : rc_broke) = true;
+        } else {
+          // Of a WRITE it is the length of what was written elsewhere.
+          if (by_ud || wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM) {
+            EXPECT_EQ(wc.opcode, IBV_WC_RECV);
+            EXPECT_LE(wc.byte_len, kRoom);
+          }
+          if (by_ud ? wc.src_qp == from : rc_ != nullptr && from == stranger_qpn_) ++arrived;
+        }
+        EXPECT_LT(wc.wr_id, kReceives);
+        if (!ud_broke && !rc_broke) post(wc.wr_id);  // else they would flush at once
+      }
+    }
+    for (std::size_t at = 0; at < memory_.size(); ++at)
+      if (at % kStride >= kRoom && memory_[at] != kUntouched) {
+        ADD_FAILURE() << "written behind receive " << at / kStride;
+        break;
+      }
+    if (ud_broke) ready_ud();
+    if (rc_broke) connect(stranger_qpn_);
+    if (ud_broke || rc_broke) post_all();
+    return arrived;
+  }
+
+ private:
+  harness::QpHandle make(const harness::Session& session, ibv_qp_type type) {
+    ibv_qp_init_attr init{};
+    init.send_cq = init.recv_cq = cq_.get();
+    init.srq = srq_.get();
+    init.qp_type = type;
+    init.cap = {.max_send_wr = 1,
+                .max_recv_wr = kReceives,
+                .max_send_sge = 1,
+                .max_recv_sge = 1,
+                .max_inline_data = 0};
+    return harness::QpHandle(ibv_create_qp(session.pd.get(), &init));
+  }
+  void ready_ud() {
+    ibv_qp_attr attr{};
+    attr.port_num = 1;
+    attr.qkey = kQkey;
+    attr.qp_state = IBV_QPS_RESET;
+    EXPECT_EQ(ibv_modify_qp(ud_.get(), &attr, IBV_QP_STATE), 0);
+    attr.qp_state = IBV_QPS_INIT;
+    EXPECT_EQ(ibv_modify_qp(ud_.get(), &attr,
+                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+              0);
+    attr.qp_state = IBV_QPS_RTR;
+    EXPECT_EQ(ibv_modify_qp(ud_.get(), &attr, IBV_QP_STATE), 0);
+    post_all();
+  }
+  /// When there is room.
+  void post(std::uint64_t i) {
+    ibv_sge sge{reinterpret_cast<std::uint64_t>(memory_.data()) + i * kStride, kRoom, mr_->lkey};
+    ibv_recv_wr wr{};
+    ibv_recv_wr* bad;
+    wr.wr_id = i;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    (void)(srq_ != nullptr ? ibv_post_srq_recv(srq_.get(), &wr, &bad)
+                           : ibv_post_recv(ud_.get(), &wr, &bad));
+  }
+
+  std::vector<unsigned char> memory_;
+  harness::CqHandle cq_;
+  harness::MrHandle mr_;
+  harness::SrqHandle srq_;
+  harness::QpHandle ud_, rc_;
+  std::uint32_t stranger_qpn_ = 0;
+};
+
+class LyingSender : public ::testing::TestWithParam<Where> {
+ protected:
+  static constexpr std::uint32_t kFace = 1, kWay = 2;  ///< places in its table
+
+  void SetUp() override {
+    ibv_ah_attr path{};
+    path.port_num = 1;
+    path.dlid = session_.port.lid;
+    ah_.reset(ibv_create_ah(session_.pd.get(), &path));
+    FabricFolder folder;
+    ASSERT_EQ(folder.open(), 0);
+    ASSERT_TRUE(wait_until(
+        [&] { return folder.connect(receivers_.ud()->qp_num >> kQpnBlockBits, socket_) == 0; }));
+    ASSERT_EQ(stranger_.introduce(socket_.get(), false), 0);
+    ASSERT_TRUE(wait_until([&] { return receive_message(socket_.get(), answer_) == 0; }));
+    ASSERT_EQ(answer_.fd_count, 3u);
+    bytes_ = static_cast<std::uint64_t>(lseek(answer_.fds[0].get(), 0, SEEK_END));
+    void* const segment =
+        mmap(nullptr, bytes_, PROT_READ, MAP_SHARED | MAP_NORESERVE, answer_.fds[0].get(), 0);
+    void* const bells = mmap(nullptr, sizeof(Doorbells), PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_NORESERVE, answer_.fds[1].get(), 0);
+    ASSERT_TRUE(segment != MAP_FAILED && bells != MAP_FAILED);
+    view_ = {static_cast<const unsigned char*>(segment), bytes_};
+    doorbells_ = static_cast<Doorbells*>(bells);
+    WakeSocket own;
+    ASSERT_EQ(own.open(folder), 0);
+    ASSERT_EQ(own.connect(answer_.fds[2].get(), wake_), 0);
+    target_.record = view_.record(victim() % kQpnsPerBlock);
+    target_.arena_bytes = 1u << 16;
+    if (is_connected()) receivers_.connect(stranger_.qpn(kWay));
+    receivers_.post_all();
+  }
+  void TearDown() override {
+    munmap(const_cast<unsigned char*>(view_.segment), bytes_);
+    munmap(static_cast<void*>(doorbells_), sizeof(Doorbells));
+  }
+  static bool is_connected() { return GetParam() == Where::kConnectionToShared; }
+  std::uint32_t victim() const {
+    return (is_connected() ? receivers_.rc() : receivers_.ud())->qp_num;
+  }
+  std::uint32_t speaker() const { return stranger_.qpn(is_connected() ? kWay : kFace); }
+
+  /// What the victim has for us: its half of the lane, when it has been made; or the queue pair.
+  const QpRecord* half() const {
+    const QpRecord* const known = view_.record(victim() % kQpnsPerBlock);
+    if (is_connected()) return known;
+    std::uint32_t link = known->lane;
+    for (std::uint32_t steps = 0; link != 0 && steps < 64; ++steps) {
+      const QpRecord* const record = view_.record(link - 1);
+      if (record == nullptr) return nullptr;
+      if (record->dest_qpn == stranger_.qpn(kWay) && record->accepts.load() != 0) return record;
+      link = record->lane;
+    }
+    return nullptr;
+  }
+  /// As an honest process would have it: a lane that knocks, or one that has been let in.
+  void be_honest() {
+    const QpRecord* const there = half();
+    target_.record = there != nullptr ? there : view_.record(victim() % kQpnsPerBlock);
+    target_.qpn = there != nullptr ? there->qpn : victim();
+    liar_.be_ready();
+    QpRecord& way = stranger_.qp(kWay);
+    if (!is_connected()) {
+      way.rq_psn = way.sq_psn = 0;
+      way.type = IBV_QPT_UD;
+      way.speaks_for = stranger_.qpn(kFace);
+      way.lane = 0;
+      stranger_.head().lane.store(kWay + 1);
+    } else {
+      way.rq_psn = way.sq_psn = there->rq_psn;
+      way.speaks_for = 0;
+    }
+    if (there != nullptr) liar_.connect();
+    heard_session_ = there != nullptr ? there->accepts.load() : 0;
+    ring();
+  }
+  /// A message as it should be, behind the others.
+  void deliver(std::uint32_t bytes) {
+    const QpRecord* const there = half();
+    if (there == nullptr || there->accepts.load() != heard_session_) return be_honest();
+    const std::uint64_t index = there->consumed.load();
+    auto* const slots = stranger_.at<Slot>(Stranger::kHeap + kWay * 0x6000ull + 0x1000);
+    slots[index % Liar::kDepth].header.store(
+        header::make(static_cast<std::uint32_t>(index / Liar::kDepth) + 1, SlotKind::kInline,
+                     header::kSolicited, bytes, 0),
+        std::memory_order_release);
+    doorbells_->cqs[there->cq % kMaxCqs].ring(there->cq_bit);
+  }
+  void lie_about_links(Input& input) {
+    QpRecord& way = stranger_.qp(kWay);
+    const std::uint32_t numbers[] = {victim(), sender_qpn(), stranger_.qpn(input.below(16)),
+                                     static_cast<std::uint32_t>(input.number())};
+    const std::uint32_t number = numbers[input.below(4)];
+    switch (input.below(6)) {
+      case 0:
+        way.dest_qpn = number;
+        return;
+      case 1:
+        way.speaks_for = number;
+        return;
+      case 2:
+        way.qpn = number;
+        return;
+      case 3:
+        way.lane = static_cast<std::uint32_t>(input.flag() ? input.below(18) : input.number());
+        return;
+      case 4:
+        way.type = static_cast<std::uint32_t>(input.flag() ? input.below(16) : input.number());
+        return;
+      default:
+        stranger_.head().lane.store(
+            static_cast<std::uint32_t>(input.flag() ? input.below(18) : input.number()));
+        return;
+    }
+  }
+  void ring() {
+    const QpRecord* const there = half();
+    doorbells_->service.ring((there != nullptr ? there->qpn : victim()) % kQpnsPerBlock);
+    doorbells_->service.ring(receivers_.ud()->qp_num % kQpnsPerBlock);
+    const char byte = 0;
+    (void)send(wake_.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  void lie() {
+    unsigned char bytes[64];
+    for (auto& byte : bytes) byte = static_cast<unsigned char>(random_());
+    Input input(bytes);
+    switch (input.below(8)) {
+      case 0:
+        return be_honest();
+      case 1:
+        lie_about_links(input);
+        return ring();
+      case 2:
+      case 3:
+      case 4:
+        return deliver(input.below(64));
+      default:
+        if (liar_.act(input)) ring();
+        if (const QpRecord* const there = half(); there != nullptr)
+          doorbells_->cqs[there->cq % kMaxCqs].ring(there->cq_bit);
+    }
+  }
+  std::uint32_t sender_qpn() const { return honest_.ud()->qp_num; }
+  void send_honestly() {
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_RTS;
+    if (honest_.ud()->state != IBV_QPS_RTS) {
+      ASSERT_EQ(ibv_modify_qp(honest_.ud(), &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+    }
+    ibv_send_wr wr{};
+    ibv_send_wr* bad;
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.ud = {.ah = ah_.get(), .remote_qpn = receivers_.ud()->qp_num, .remote_qkey = kQkey};
+    (void)ibv_post_send(honest_.ud(), &wr, &bad);
+    (void)honest_.take(0);
+  }
+
+  harness::Session session_;
+  Receivers receivers_{session_, GetParam()};
+  Receivers honest_{session_, Where::kLane};
+  harness::AhHandle ah_;
+  Stranger stranger_{0x5eed2, kBlock};
+  fuzz::Target target_;
+  Liar liar_{stranger_, kWay, target_};
+  UniqueFd socket_, wake_;
+  Received answer_;
+  VictimView view_{};
+  Doorbells* doorbells_ = nullptr;
+  std::uint64_t bytes_ = 0, heard_session_ = 0;
+  std::mt19937_64 random_{20261122};
+};
+
+TEST_P(LyingSender, WritesIntoReceivesOnlyAndTheHonestAreHeard) {
+  const harness::AllowedLog complaints("");
+  std::uint32_t heard = 0;
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    if (round % 32 == 0) be_honest();
+    lie();
+    if (round % 4 == 0) heard += receivers_.take(speaker());
+    if (round % 400 != 0) continue;
+    // They may be lost when lies have used up the receives; not for ever.
+    ASSERT_TRUE(wait_until([&] {
+      receivers_.post_all();
+      send_honestly();
+      return receivers_.take(sender_qpn()) != 0;
+    })) << round;
+  }
+  EXPECT_GT(heard, kRounds / 100) << "who is not heard tells no lies";
+}
+std::string name_of(const ::testing::TestParamInfo<Where>& tested) {
+  constexpr const char* kNames[] = {"OnALane", "OnALaneToASharedQueue",
+                                    "OnAConnectionToASharedQueue"};
+  return kNames[static_cast<int>(tested.param)];
+}
+INSTANTIATE_TEST_SUITE_P(, LyingSender,
+                         ::testing::Values(Where::kLane, Where::kLaneToShared,
+                                           Where::kConnectionToShared),
+                         name_of);
+
+}  // namespace
+}  // namespace verbatim::hostile
