@@ -2,6 +2,7 @@
 #include "abi/kernel/netlink.hpp"
 
 #include <linux/netlink.h>
+#include <netinet/in.h>
 #include <rdma/rdma_netlink.h>
 
 #include <cerrno>
@@ -102,23 +103,64 @@ void read_attribute(NetlinkAnswer& answer, unsigned type, Bytes value) noexcept 
       return store(answer, NetlinkAnswer::kDriver, value, answer.driver);
     case RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK:
       return store(answer, NetlinkAnswer::kCopyOnFork, value, answer.copy_on_fork);
+    case RDMA_NLDEV_ATTR_RES_CM_ID:
+      answer.connections = value;
+      answer.has |= NetlinkAnswer::kConnections;
+      return;
     default:
       return;
   }
 }
 
+/// The first of a row of attributes. False: it is malformed, and `left` is empty.
+bool next_attribute(Bytes& left, unsigned& type, Bytes& value) noexcept {
+  nlattr head;
+  std::memcpy(&head, left.data(), sizeof head);
+  if (head.nla_len < sizeof head || head.nla_len > left.size()) {
+    left = {};
+    return false;
+  }
+  type = head.nla_type & NLA_TYPE_MASK;
+  value = left.subspan(sizeof head, head.nla_len - sizeof head);
+  const std::size_t step = aligned(head.nla_len);
+  left = step >= left.size() ? Bytes{} : left.subspan(step);
+  return true;
+}
+
 bool read_attributes(NetlinkAnswer& answer, Bytes left) noexcept {
+  unsigned type = 0;
+  Bytes value;
   while (left.size() >= sizeof(nlattr)) {
-    nlattr head;
-    std::memcpy(&head, left.data(), sizeof head);
-    if (head.nla_len < sizeof head || head.nla_len > left.size()) return false;
-    read_attribute(answer, head.nla_type & NLA_TYPE_MASK,
-                   left.subspan(sizeof head, head.nla_len - sizeof head));
-    const std::size_t step = aligned(head.nla_len);
-    if (step >= left.size()) return true;
-    left = left.subspan(step);
+    if (!next_attribute(left, type, value)) return false;
+    read_attribute(answer, type, value);
   }
   return true;
+}
+
+template <class Address>
+bool read_as(Bytes value, Address& out) noexcept {
+  if (value.size() < sizeof out) return false;
+  std::memcpy(&out, value.data(), sizeof out);
+  return true;
+}
+
+/// A sockaddr of what it says it is. Others than of IP are as good as none.
+void read_peer(Bytes value, NetlinkConnection& out) noexcept {
+  sa_family_t family = AF_UNSPEC;
+  sockaddr_in of_four{};
+  sockaddr_in6 address{};
+  if (!read_as(value, family)) return;
+  if (family == AF_INET && read_as(value, of_four)) {
+    constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    std::memcpy(out.peer, kMapped, sizeof kMapped);
+    std::memcpy(out.peer + sizeof kMapped, &of_four.sin_addr, sizeof of_four.sin_addr);
+    out.peer_port = ntohs(of_four.sin_port);
+    out.has_peer = true;
+  } else if (family == AF_INET6 && read_as(value, address)) {
+    std::memcpy(out.peer, &address.sin6_addr, sizeof out.peer);
+    out.peer_port = ntohs(address.sin6_port);
+    out.has_peer = true;
+  }
 }
 
 }  // namespace
@@ -136,6 +178,28 @@ NetlinkRequest ask_character_device(std::uint32_t sequence, std::uint32_t index)
 
 NetlinkRequest ask_system(std::uint32_t sequence) noexcept {
   return begin(sequence, RDMA_NLDEV_CMD_SYS_GET, NLM_F_ACK);
+}
+
+NetlinkRequest ask_connections(std::uint32_t sequence, std::uint32_t index) noexcept {
+  NetlinkRequest request = begin(sequence, RDMA_NLDEV_CMD_RES_CM_ID_GET, NLM_F_DUMP);
+  append(request, RDMA_NLDEV_ATTR_DEV_INDEX, &index, sizeof index);
+  return request;
+}
+
+bool next_connection(Bytes& table, NetlinkConnection& out) noexcept {
+  unsigned type = 0;
+  Bytes entry;
+  out = {};
+  if (table.size() < sizeof(nlattr) || !next_attribute(table, type, entry)) return false;
+  Bytes value;
+  while (entry.size() >= sizeof(nlattr)) {
+    if (!next_attribute(entry, type, value)) return false;
+    if (type == RDMA_NLDEV_ATTR_RES_DST_ADDR) read_peer(value, out);
+    std::uint64_t number = 0;
+    if (type == RDMA_NLDEV_ATTR_RES_LQPN && read_number(value, number) && number <= 0xffffff)
+      out.qpn = static_cast<std::uint32_t>(number);
+  }
+  return true;
 }
 
 NetlinkReader::Next NetlinkReader::next(NetlinkAnswer& answer, int& error) noexcept {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The questions that discovery asks over rdma netlink, and the reading of the answers: bytes, no
-// sockets. Answers are bounds-checked as data from outside; what is malformed ends the reading, and
-// an attribute of an unexpected size is as good as none.
-// Layout: <linux/netlink.h>; numbers: <rdma/rdma_netlink.h> (client NLDEV).
+// The questions that are asked over rdma netlink, of discovery and about connections, and the
+// reading of the answers: bytes, no sockets. Answers are bounds-checked as data from outside; what
+// is malformed ends the reading, and an attribute of an unexpected size is as good as none. Layout:
+// <linux/netlink.h>; numbers: <rdma/rdma_netlink.h> (client NLDEV).
 #pragma once
 
 #include <cstddef>
@@ -25,6 +25,8 @@ struct NetlinkRequest {
                                                   std::uint32_t index) noexcept;
 /// Properties of the RDMA system itself.
 [[nodiscard]] NetlinkRequest ask_system(std::uint32_t sequence) noexcept;
+/// What the connection manager has on a device (a dump): NetlinkAnswer::connections.
+[[nodiscard]] NetlinkRequest ask_connections(std::uint32_t sequence, std::uint32_t index) noexcept;
 
 /// What one answer says. Absent attributes leave their `has` bit unset.
 struct NetlinkAnswer {
@@ -38,6 +40,7 @@ struct NetlinkAnswer {
     kAbi = 1 << 6,
     kDriver = 1 << 7,
     kCopyOnFork = 1 << 8,
+    kConnections = 1 << 9,
   };
   static constexpr std::size_t kNameSize = 64;
 
@@ -51,9 +54,20 @@ struct NetlinkAnswer {
   std::uint64_t abi = 0;
   std::uint32_t driver = 0;
   std::uint8_t copy_on_fork = 0;
+  Bytes connections;  ///< next_connection(); of the bytes that were received
 
   [[nodiscard]] bool all(std::uint32_t wanted) const noexcept { return (has & wanted) == wanted; }
 };
+
+/// One of NetlinkAnswer::connections, as far as it is told.
+struct NetlinkConnection {
+  std::uint32_t qpn = 0;  ///< 0: it has no queue pair
+  bool has_peer = false;
+  std::uint8_t peer[16] = {};   ///< an IPv6 address, or an IPv4 one mapped into it
+  std::uint16_t peer_port = 0;  ///< in the host's byte order
+};
+/// Takes the first off the table. False: there is none any more, or what is there is malformed.
+[[nodiscard]] bool next_connection(Bytes& table, NetlinkConnection& out) noexcept;
 
 /// Reads what one recv(2) brought, message by message.
 class NetlinkReader {

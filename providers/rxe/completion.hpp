@@ -12,4 +12,7 @@ int resize_cq(verbatim::Cq& cq, int cqe) noexcept;
 int destroy_cq(verbatim::Cq& cq) noexcept;
 int req_notify_cq(ibv_cq* cq, int solicited_only) noexcept;
 
+/// ibv_start_poll and its companions.
+void wire_cursor(Cq& cq) noexcept;
+
 }  // namespace verbatim::rxe

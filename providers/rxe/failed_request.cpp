@@ -121,6 +121,6 @@ void find_request(uverbs::Qp& base, const ibv_cq& cq, const ibv_wc& wc, SeenRequ
 
 }  // namespace
 
-constinit const uverbs::FailureEyes failure_eyes{find_request, uverbs::ask_for_ends};
+constinit const uverbs::FailureEyes failure_eyes{find_request, uverbs::ask_for_ends, nullptr};
 
 }  // namespace verbatim::rxe

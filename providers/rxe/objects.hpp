@@ -7,11 +7,13 @@
 #include <cstdint>
 
 #include "abi/kernel/write_call.hpp"
-#include "providers/rxe/cursor.hpp"
+#include "providers/rxe/failed_request.hpp"
+#include "providers/rxe/hidden_error.hpp"
 #include "providers/rxe/queue.hpp"
 #include "providers/rxe/work_calls.hpp"
 #include "providers/uverbs/completion.hpp"
 #include "providers/uverbs/context.hpp"
+#include "providers/uverbs/cursor.hpp"
 #include "providers/uverbs/memory.hpp"
 #include "providers/uverbs/queue_pairs.hpp"
 #include "providers/uverbs/shared_receive.hpp"
@@ -19,13 +21,21 @@
 
 namespace verbatim::rxe {
 
-using Context = uverbs::Context;
+struct Context : uverbs::Context {
+  Context(Device& owner, std::uint32_t driver,
+          const uverbs::System& system = uverbs::linux_system) noexcept
+      : uverbs::Context(owner, driver, system) {
+    eyes = &failure_eyes;
+  }
+};
+
 using Mr = uverbs::Mr;
 
 struct Cq : uverbs::Cq {
   SpinLock lock;
   Queue ring;  ///< of ib_uverbs_wc; the kernel produces, polling consumes
-  Cursor cursor;
+  uverbs::Cursor cursor;
+  HiddenError hidden_error;
 };
 
 struct Ah : verbatim::Ah {

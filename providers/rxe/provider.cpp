@@ -4,11 +4,11 @@
 #include "runtime/verbs/provider.hpp"
 
 #include "providers/rxe/completion.hpp"
-#include "providers/rxe/failed_request.hpp"
 #include "providers/rxe/hot.hpp"
 #include "providers/rxe/queue_pairs.hpp"
 #include "providers/rxe/shared_receive.hpp"
 #include "providers/uverbs/discovery.hpp"
+#include "providers/uverbs/failures.hpp"
 #include "runtime/base/make_nothrow.hpp"
 
 namespace verbatim::rxe {
@@ -82,10 +82,7 @@ struct Rxe {
   static constexpr auto modify_qp = rxe::modify_qp;
   static constexpr auto query_qp = uverbs::query_qp;
   static constexpr auto destroy_qp = rxe::destroy_qp;
-  static int explain_qp(verbatim::Qp& qp, const FailedCompletion* completion,
-                        Failure& out) noexcept {
-    return uverbs::explain_qp(failure_eyes, qp, completion, out);
-  }
+  static constexpr auto explain_qp = uverbs::explain_qp;
   static constexpr auto attach_mcast = uverbs::attach_mcast;
   static constexpr auto detach_mcast = uverbs::detach_mcast;
   static constexpr auto post_send = rxe::post_send;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/rxe/queue_pairs.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cerrno>
 
+#include "providers/rxe/hidden_error.hpp"
 #include "providers/rxe/send.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -38,6 +41,45 @@ int map_rings(Context& context, const rxe_create_qp_resp& reply, ibv_qp_init_att
   qp.max_recv_sge =
       std::min(attr.cap.max_recv_sge, sges_in<ReceiveElement>(qp.receive_ring.element_size()));
   attr.cap.max_recv_wr = qp.receive_ring.capacity();
+  return 0;
+}
+
+/// Linux 6.12's driver drains in a thread of its own, and refuses RESET until it is through; what a
+/// peer does not answer is given up by way of ERR.
+[[gnu::cold]] int reset_while_draining(Qp& qp, ibv_qp_attr& attr) noexcept {
+  constexpr int kTries = 1000;
+  int error = EINVAL;
+  for (int i = 0; i < kTries && error == EINVAL; ++i) {
+    ::sched_yield();
+    error = uverbs::modify_qp(qp, attr, IBV_QP_STATE);
+  }
+  if (error != EINVAL) return error;
+  ibv_qp_attr failed{};
+  failed.qp_state = IBV_QPS_ERR;
+  if (const int refused = uverbs::modify_qp(qp, failed, IBV_QP_STATE)) return refused;
+  return uverbs::modify_qp(qp, attr, IBV_QP_STATE);
+}
+
+/// Posting receives in ERR leads the queue pair to ERR once more: not while it is led elsewhere.
+int modify_between_receives(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
+  const LockGuard guard(qp.receive_lock);
+  const ibv_qp_state before = qp.plain.state;
+  if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_SQD) clean_free_slots(qp);
+  const bool orders = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_ERR && !has_failed(qp);
+  int error = uverbs::modify_qp(qp, attr, mask);
+  // With anything beside the state it is refused for that.
+  if (error == EINVAL && before == IBV_QPS_SQD && mask == IBV_QP_STATE &&
+      attr.qp_state == IBV_QPS_RESET)
+    error = reset_while_draining(qp, attr);
+  if (error != 0) return error;
+  if (orders) uverbs::note_ordered(qp);
+  if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RESET) uverbs::forget_failures(qp);
+  if (before == IBV_QPS_SQD && qp.plain.state == IBV_QPS_RTS) {
+    // What was posted while it drained: the driver does not look by itself. A device that is gone
+    // says so to the next post.
+    static_cast<void>(ring_bell(qp));
+  }
+  remember_for_posting(qp, attr, mask);
   return 0;
 }
 
@@ -78,6 +120,7 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
   qp->troubles_seen = context.troubles.load(std::memory_order_relaxed);
   qp->doorbell = kernel::make_doorbell(qp->plain.handle, qp->doorbell_reply);
   wire_work_calls(*qp, attr);
+  forget_hidden_errors(*qp);
   context.objects.name(qp->number, qp->plain.qp_num);
   *out = qp;
   return 0;
@@ -85,20 +128,11 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
 
 int modify_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask) noexcept {
   auto& qp = static_cast<Qp&>(plain);
-  // Posting receives in ERR leads the queue pair to ERR once more: not while it is led elsewhere.
-  const LockGuard guard(qp.receive_lock);
-  const ibv_qp_state before = qp.plain.state;
-  const bool orders = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_ERR && !has_failed(qp);
-  if (const int error = uverbs::modify_qp(plain, attr, mask)) return error;
-  if (orders) uverbs::note_ordered(qp);
-  if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RESET) uverbs::forget_failures(qp);
-  if (before == IBV_QPS_SQD && qp.plain.state == IBV_QPS_RTS) {
-    // What was posted while it drained: the driver does not look by itself. A device that is gone
-    // says so to the next post.
-    static_cast<void>(ring_bell(qp));
-  }
-  remember_for_posting(qp, attr, mask);
-  return 0;
+  const int error = modify_between_receives(qp, attr, mask);
+  // Without the lock of receives, which is taken under the locks that this takes.
+  if (error == 0 && (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RESET)
+    forget_hidden_errors(qp);
+  return error;
 }
 
 int destroy_qp(verbatim::Qp& plain) noexcept {

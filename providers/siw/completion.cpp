@@ -9,7 +9,7 @@ namespace verbatim::siw {
 
 int create_cq(verbatim::Context& plain, const ibv_cq_init_attr_ex& attr, CompChannel* channel,
               verbatim::Cq** out) noexcept {
-  if (const int error = check_fields(attr)) return error;
+  if (const int error = uverbs::check_wc_fields(attr, "siw")) return error;
   auto& context = static_cast<Context&>(plain);
   Cq* const cq = make_nothrow<Cq>();
   if (cq == nullptr) return ENOMEM;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "providers/siw/objects.hpp"
+#include "providers/uverbs/connection.hpp"
 
 namespace verbatim::siw {
 namespace {
@@ -100,8 +101,8 @@ void find_request(uverbs::Qp& base, const ibv_cq&, const ibv_wc& wc, SeenRequest
   }
 }
 
-/// No queue pair of iWARP has a number at its other end; who is there is the connection manager's
-/// to know.
+/// No queue pair of iWARP has a number at its other end; where that is the connection manager
+/// knows.
 void see_ends(uverbs::Qp& base, Failure& out) noexcept {
   Qp& qp = static_cast<Qp&>(base);
   // Nothing but success leaves a connection alive.
@@ -111,6 +112,6 @@ void see_ends(uverbs::Qp& base, Failure& out) noexcept {
 
 }  // namespace
 
-constinit const uverbs::FailureEyes failure_eyes{find_request, see_ends};
+constinit const uverbs::FailureEyes failure_eyes{find_request, see_ends, uverbs::see_peer};
 
 }  // namespace verbatim::siw

@@ -9,13 +9,14 @@
 #include <cstdlib>
 
 #include "abi/kernel/write_call.hpp"
-#include "providers/siw/cursor.hpp"
+#include "providers/siw/failed_request.hpp"
 #include "providers/siw/flushed.hpp"
 #include "providers/siw/qp_directory.hpp"
 #include "providers/siw/ring_fast.hpp"
 #include "providers/siw/work_calls.hpp"
 #include "providers/uverbs/completion.hpp"
 #include "providers/uverbs/context.hpp"
+#include "providers/uverbs/cursor.hpp"
 #include "providers/uverbs/memory.hpp"
 #include "providers/uverbs/queue_pairs.hpp"
 #include "providers/uverbs/shared_receive.hpp"
@@ -25,7 +26,13 @@
 namespace verbatim::siw {
 
 struct Context : uverbs::Context {
-  using uverbs::Context::Context;
+  Context(Device& owner, std::uint32_t driver,
+          const uverbs::System& system = uverbs::linux_system) noexcept
+      : uverbs::Context(owner, driver, system) {
+    eyes = &failure_eyes;
+    heeds_ipc_lock = false;
+  }
+
   QpDirectory queue_pairs;
   std::atomic<std::uint32_t> regions_made{0};  ///< so far: their keys' last byte
 };
@@ -36,7 +43,7 @@ struct Cq : uverbs::Cq {
   SpinLock lock;
   CompletionRing ring;
   Flushed flushed;
-  Cursor cursor;
+  uverbs::Cursor cursor;
 };
 
 struct Srq : uverbs::Srq {

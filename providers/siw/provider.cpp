@@ -4,12 +4,12 @@
 #include "runtime/verbs/provider.hpp"
 
 #include "providers/siw/completion.hpp"
-#include "providers/siw/failed_request.hpp"
 #include "providers/siw/hot.hpp"
 #include "providers/siw/memory.hpp"
 #include "providers/siw/queue_pairs.hpp"
 #include "providers/siw/shared_receive.hpp"
 #include "providers/uverbs/discovery.hpp"
+#include "providers/uverbs/failures.hpp"
 #include "runtime/base/make_nothrow.hpp"
 
 namespace verbatim::siw {
@@ -69,10 +69,7 @@ struct Siw {
   static constexpr auto modify_qp = siw::modify_qp;
   static constexpr auto query_qp = siw::query_qp;
   static constexpr auto destroy_qp = siw::destroy_qp;
-  static int explain_qp(verbatim::Qp& qp, const FailedCompletion* completion,
-                        Failure& out) noexcept {
-    return uverbs::explain_qp(failure_eyes, qp, completion, out);
-  }
+  static constexpr auto explain_qp = uverbs::explain_qp;
   static constexpr auto post_send = siw::post_send;
   static constexpr auto post_recv = siw::post_recv;
 };

@@ -15,6 +15,10 @@
 
 namespace verbatim::uverbs {
 
+struct FailureEyes;
+/// Of a driver that adds nothing of its own (failures.hpp).
+extern const FailureEyes plain_eyes;
+
 struct Context : verbatim::Context {
   Context(Device& owner, std::uint32_t driver, const System& system = linux_system) noexcept
       : verbatim::Context(owner), channel(driver, system) {}
@@ -23,7 +27,9 @@ struct Context : verbatim::Context {
   ObjectTable objects;
   RegionTable regions;
   UniqueFd async;
-  std::uint64_t core_support = 0;  ///< ib_uverbs_core_support
+  std::uint64_t core_support = 0;         ///< ib_uverbs_core_support
+  const FailureEyes* eyes = &plain_eyes;  ///< the driver's; set when it is made
+  bool heeds_ipc_lock = true;  ///< the driver: CAP_IPC_LOCK lifts the limit of pinned memory
   /// Moves with everything by which the kernel tells that it may have led a queue pair to another
   /// state by itself: completions in error, and events. Relaxed: a hint to look.
   std::atomic<std::uint32_t> troubles{0};

@@ -86,20 +86,6 @@ int add_device(const Places& places, const KernelDevice& device, DeviceSink& sin
                    .kernel_index = device.index});
 }
 
-/// Netlink, unless the user has moved sysfs: what it shows is what he wants to see then.
-int find_devices(const Places& places, Found& found) noexcept {
-  if (!sysfs_root_is_chosen()) {
-    NetlinkSocket socket;
-    int error = socket.open();
-    if (error == 0) error = find_by_netlink(socket, found);
-    if (error == 0 && found.size() != 0) return 0;
-    if (error == ENOMEM) return error;
-    log_debug("rdma netlink: %s; asking sysfs", error == 0 ? "no device" : std::strerror(error));
-    found.clear();
-  }
-  return find_by_sysfs(places, found);
-}
-
 }  // namespace
 
 Found::~Found() { std::free(devices_); }
@@ -136,11 +122,27 @@ int add_devices(const Places& places, const Found& found, const Driver& driver,
   return 0;
 }
 
+int find_devices(const NetlinkPort* port, const Places& places, Found& found) noexcept {
+  if (port != nullptr) {
+    const int error = find_by_netlink(*port, found);
+    if (error == 0 && found.size() != 0) return 0;
+    if (error == ENOMEM) return error;
+    log_debug("rdma netlink: %s; asking sysfs", error == 0 ? "no device" : std::strerror(error));
+    found.clear();
+  }
+  return find_by_sysfs(places, found);
+}
+
 int list_devices(const Driver& driver, DeviceSink& sink) noexcept {
   const Places places{sysfs_root(), kNodeFolder};
+  NetlinkSocket socket;
+  // Where the user has moved sysfs, what it shows is what he wants to see.
+  const bool asks_netlink = !sysfs_root_is_chosen() && socket.open() == 0;
   Found found;
-  if (const int error = find_devices(places, found)) return error;
-  return add_devices(places, found, driver, sink);
+  const int error = find_devices(asks_netlink ? &socket : nullptr, places, found);
+  // What was found before a failure is there to be used.
+  const int added = add_devices(places, found, driver, sink);
+  return error != 0 ? error : added;
 }
 
 }  // namespace verbatim::uverbs

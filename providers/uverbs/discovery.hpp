@@ -54,9 +54,12 @@ struct Places {
   const char* nodes;
 };
 
-/// 0 or errno. Nothing there is 0, with nothing found.
+/// 0 or errno, with what was found before. Nothing there is 0, with nothing found.
 [[nodiscard]] int find_by_netlink(const NetlinkPort& port, Found& found) noexcept;
 [[nodiscard]] int find_by_sysfs(const Places& places, Found& found) noexcept;
+/// By netlink; where there is none (null), or it does not tell of any, by sysfs.
+[[nodiscard]] int find_devices(const NetlinkPort* port, const Places& places,
+                               Found& found) noexcept;
 
 /// Whether a fork gives the child copies of pinned pages at once (Linux 5.12), so that the parent
 /// keeps those that the device writes to. 0 or errno.

@@ -17,6 +17,19 @@ namespace {
 /// story.
 constexpr std::uint32_t kMostLines = 1000;
 constinit std::atomic<std::uint32_t> lines_said{0};
+/// So many of them tell the other end's place where asking for it costs more the more connections
+/// there are.
+constexpr std::uint32_t kMostPlaces = 16;
+
+const FailureEyes& eyes_of(Qp& qp) noexcept { return *context_of(qp).eyes; }
+
+void see_ends(Qp& qp, Failure& out) noexcept { eyes_of(qp).see_ends(qp, out); }
+
+void see_place(Qp& qp, Failure& out) noexcept {
+  const FailureEyes& eyes = eyes_of(qp);
+  if (out.place.kind == RemotePlace::Kind::kUnknown && eyes.see_place != nullptr)
+    eyes.see_place(qp, out.place);
+}
 
 /// A line that waits until no lock is held any more.
 struct Line {
@@ -30,7 +43,7 @@ bool knows(FailureRecord& record, bool receives) noexcept {
 }
 
 /// Remembers the first of its direction; the queue pair's first one is to be said.
-void remember(Qp& qp, const Failure& failure, Line& line) noexcept {
+void remember(Qp& qp, Failure& failure, Line& line) noexcept {
   FailureRecord& record = qp.failures;
   bool says = false;
   {
@@ -44,6 +57,7 @@ void remember(Qp& qp, const Failure& failure, Line& line) noexcept {
     record.said = true;
   }
   if (!says || !log_enabled(LogLevel::kError)) return;
+  if (lines_said.load(std::memory_order_relaxed) < kMostPlaces) see_place(qp, failure);
   line.is_there = describe_failure(qp, failure, nullptr, line.text, sizeof line.text) != 0;
 }
 
@@ -60,11 +74,10 @@ bool is_a_cause(ibv_wc_status status) noexcept {
   return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }
 
-void note_failure(const FailureEyes& eyes, Qp& qp, const ibv_cq& cq, const ibv_wc& wc,
-                  Line& line) noexcept {
+void note_failure(Qp& qp, const ibv_cq& cq, const ibv_wc& wc, Line& line) noexcept {
   if (knows(qp.failures, false) && knows(qp.failures, true)) return;
   SeenRequest seen;
-  eyes.find_request(qp, cq, wc, seen);
+  eyes_of(qp).find_request(qp, cq, wc, seen);
   const bool receives = seen.side == SeenRequest::Side::kReceive;
   if (knows(qp.failures, receives)) return;
   Failure failure;
@@ -73,7 +86,7 @@ void note_failure(const FailureEyes& eyes, Qp& qp, const ibv_cq& cq, const ibv_w
   failure.status = wc.status;
   failure.wr_id = wc.wr_id;
   failure.vendor_err = wc.vendor_err;
-  eyes.see_ends(qp, failure);
+  see_ends(qp, failure);
   judge_request(qp, seen, failure);
   remember(qp, failure, line);
 }
@@ -106,16 +119,19 @@ int find_failure(FailureRecord& record, const FailedCompletion* completion, Fail
   return 0;
 }
 
+void find_nothing(Qp&, const ibv_cq&, const ibv_wc&, SeenRequest&) noexcept {}
+
 }  // namespace
 
-void note_failures(const FailureEyes& eyes, const ibv_cq& cq, const ibv_wc* wc,
-                   int count) noexcept {
+constinit const FailureEyes plain_eyes{find_nothing, ask_for_ends, nullptr};
+
+void note_failures(const ibv_cq& cq, const ibv_wc* wc, int count) noexcept {
   Context& context = context_of(cq.context);
   for (int i = 0; i < count; ++i) {
     if (!is_a_cause(wc[i].status)) continue;
     Line line;
     context.objects.find_named(Kind::kQp, wc[i].qp_num, [&](void* object) {
-      note_failure(eyes, *static_cast<Qp*>(object), cq, wc[i], line);
+      note_failure(*static_cast<Qp*>(object), cq, wc[i], line);
     });
     say(line);
   }
@@ -127,7 +143,7 @@ void note_event(Qp& qp, ibv_event_type type) noexcept {
   failure.cause = Cause::kRequestUnseen;
   failure.receives = true;
   failure.status = type == IBV_EVENT_QP_REQ_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_ACCESS_ERR;
-  ask_for_ends(qp, failure);
+  see_ends(qp, failure);
   Line line;
   remember(qp, failure, line);
   say(line);
@@ -164,17 +180,19 @@ void ask_for_ends(Qp& qp, Failure& out) noexcept {
   out.tries = out.status == IBV_WC_RNR_RETRY_EXC_ERR ? attr.rnr_retry : attr.retry_cnt;
 }
 
-int explain_qp(const FailureEyes& eyes, verbatim::Qp& handle, const FailedCompletion* completion,
-               Failure& out) noexcept {
+int explain_qp(verbatim::Qp& handle, const FailedCompletion* completion, Failure& out) noexcept {
   Qp& qp = static_cast<Qp&>(handle);
   if (find_failure(qp.failures, completion, out) == 0) {
     // The ends as they are now, where they are known: the state goes on after a failure.
     Failure now;
-    eyes.see_ends(qp, now);
+    now.status = out.status;
+    see_ends(qp, now);
     if (now.own_state >= 0) out.own_state = now.own_state;
-    if (out.cause != Cause::kOrdered) return 0;
-    out.remote_qpn = now.remote_qpn;
-    out.place = now.place;
+    if (out.cause == Cause::kOrdered) {
+      out.remote_qpn = now.remote_qpn;
+      out.place = now.place;
+    }
+    see_place(qp, out);
     return 0;
   }
   if (completion != nullptr) {
@@ -182,8 +200,9 @@ int explain_qp(const FailureEyes& eyes, verbatim::Qp& handle, const FailedComple
     out.wr_id = completion->wr_id;
     out.has_request = true;
   }
-  eyes.see_ends(qp, out);
+  see_ends(qp, out);
   if (completion == nullptr && out.own_state != IBV_QPS_ERR) return ENODATA;
+  see_place(qp, out);
   if (completion == nullptr) out.status = IBV_WC_WR_FLUSH_ERR;
   if (out.status == IBV_WC_WR_FLUSH_ERR) out.cause = Cause::kFirstUnseen;
   return 0;

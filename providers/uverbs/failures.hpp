@@ -52,17 +52,20 @@ struct SeenRequest {
   }
 };
 
-/// What a driver adds. Both may be called under the context's table of objects.
+/// What a driver adds (Context::eyes). All may be called under the context's table of objects.
 struct FailureEyes {
   /// Looks for the request of a completion that `cq` gave.
   void (*find_request)(Qp& qp, const ibv_cq& cq, const ibv_wc& wc, SeenRequest& out) noexcept;
   /// Fills what is known of the two ends: own_state, remote_qpn, place, times and tries.
   void (*see_ends)(Qp& qp, Failure& out) noexcept;
+  /// Fills the place where that is dear to know: what it costs grows with the connections there
+  /// are, so it is for those who ask, and for the first lines of the log. Null: see_ends did.
+  void (*see_place)(Qp& qp, RemotePlace& out) noexcept;
 };
 
 /// Completions that have been polled, some of them in error. REQUIRES: no lock of the data path.
-[[gnu::cold, gnu::noinline]] void note_failures(const FailureEyes& eyes, const ibv_cq& cq,
-                                                const ibv_wc* wc, int count) noexcept;
+[[gnu::cold, gnu::noinline]] void note_failures(const ibv_cq& cq, const ibv_wc* wc,
+                                                int count) noexcept;
 /// An event that tells of a refused request of the peer's (QP_REQ_ERR, QP_ACCESS_ERR).
 void note_event(Qp& qp, ibv_event_type type) noexcept;
 /// The program has moved a queue pair to ERR in which nothing was wrong.
@@ -72,8 +75,7 @@ void forget_failures(Qp& qp) noexcept;
 
 /// see_ends() of drivers whose kernel answers query_qp in full.
 void ask_for_ends(Qp& qp, Failure& out) noexcept;
-/// The slot, for `eyes`.
-[[nodiscard]] int explain_qp(const FailureEyes& eyes, verbatim::Qp& qp,
-                             const FailedCompletion* completion, Failure& out) noexcept;
+/// The slot.
+int explain_qp(verbatim::Qp& qp, const FailedCompletion* completion, Failure& out) noexcept;
 
 }  // namespace verbatim::uverbs

@@ -7,6 +7,7 @@
 #include "providers/uverbs/pinned_memory.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
+#include "runtime/memory/arena.hpp"
 #include "runtime/verbs/placement.hpp"
 
 namespace verbatim::uverbs {
@@ -42,6 +43,17 @@ int keep_from_children(const void* addr, std::size_t length, unsigned access,
 
 }  // namespace
 
+HeldShared HeldShared::take(const void* addr, std::uint64_t length) noexcept {
+  ArenaView view;
+  if (length == 0 || !arena_hold(addr, length, view)) return {};
+  return {addr, length};
+}
+
+void HeldShared::drop() noexcept {
+  if (length != 0) arena_drop(at, length);
+  *this = {};
+}
+
 int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
                 unsigned access, Mr& mr, const kernel::DriverData& driver) noexcept {
   ib_uverbs_reg_mr request{};
@@ -53,11 +65,13 @@ int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, 
   ib_uverbs_reg_mr_resp reply{};
   ForkGuard::Range forks;
   if (const int error = keep_from_children(addr, length, access, forks)) return error;
+  HeldShared shared = HeldShared::take(addr, length);
   const Pinning pinning(addr, length, access);
   const int error = context.channel.command(IB_USER_VERBS_CMD_REG_MR, request, reply, driver);
   if (error != 0) {
     fork_safety::release(forks);
-    pinning.explain(error);
+    shared.drop();
+    pinning.explain(error, context.heeds_ipc_lock);
   }
   if (error == EINVAL && (access & IBV_ACCESS_ON_DEMAND) != 0 && !pages_on_demand(context)) {
     return EOPNOTSUPP;
@@ -65,9 +79,11 @@ int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, 
   if (error != 0) return error;
   if (const int wrong = context.objects.claim(reply.mr_handle)) {
     fork_safety::release(forks);
+    shared.drop();
     return wrong;
   }
   mr.forks = forks;
+  mr.shared = shared;
   mr.plain.handle = reply.mr_handle;
   mr.plain.lkey = reply.lkey;
   mr.plain.rkey = reply.rkey;
@@ -136,12 +152,16 @@ int rereg_mr(verbatim::Mr& plain, int flags, Pd* pd, void* addr, std::size_t len
   }
   ib_uverbs_rereg_mr_resp reply{};
   ForkGuard::Range forks;
-  if (const int error = keep_from_children(addr, moves ? length : 0, access, forks)) return error;
+  if (const int error =
+          keep_from_children(addr, moves ? length : 0, changes_access ? access : mr.access, forks))
+    return error;
+  HeldShared shared = HeldShared::take(addr, moves ? length : 0);
   const Pinning pinning(addr, moves ? length : 0, changes_access ? access : mr.access);
   const int error = context.channel.command(IB_USER_VERBS_CMD_REREG_MR, request, reply);
   if (error != 0) {
     fork_safety::release(forks);
-    pinning.explain(error);
+    shared.drop();
+    pinning.explain(error, context.heeds_ipc_lock);
   }
   // Drivers that cannot do it have no function for it, which the kernel calls ENOSYS or EOPNOTSUPP.
   if (error != 0) return error == ENOSYS ? EOPNOTSUPP : error;
@@ -154,6 +174,8 @@ int rereg_mr(verbatim::Mr& plain, int flags, Pd* pd, void* addr, std::size_t len
   if (moves) {
     fork_safety::release(mr.forks);
     mr.forks = forks;
+    mr.shared.drop();
+    mr.shared = shared;
     mr.pinned = pinning.bytes();
     facts.first = request.start;
     facts.bytes = length;
@@ -173,6 +195,7 @@ int dereg_mr(verbatim::Mr& plain) noexcept {
       UVERBS_ATTR_DESTROY_MR_HANDLE, IB_USER_VERBS_CMD_DEREG_MR);
   if (error == 0) {
     fork_safety::release(mr.forks);
+    mr.shared.drop();
     destroy_nothrow(&mr);
   } else if (was_known) {
     regions.add(mr.entry, mr.entry.facts);

@@ -8,9 +8,19 @@
 
 namespace verbatim::uverbs {
 
+/// Registered memory that vbt_alloc_shared gave: it is not given back meanwhile.
+struct HeldShared {
+  const void* at = nullptr;
+  std::uint64_t length = 0;  ///< 0: none
+
+  static HeldShared take(const void* addr, std::uint64_t length) noexcept;
+  void drop() noexcept;
+};
+
 struct Mr : verbatim::Mr {
   RegionEntry entry;       ///< in Context::regions
   ForkGuard::Range forks;  ///< what is kept from forked children for it
+  HeldShared shared;
 };
 
 int alloc_pd(verbatim::Context& context, Pd** out) noexcept;

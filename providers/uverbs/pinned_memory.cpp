@@ -72,11 +72,13 @@ std::uint64_t group_room() noexcept {
     std::snprintf(own, sizeof own, "'ulimit -l %" PRIu64 "' is allowed; for good: ", need);
   }
   log_error("cannot register %" PRIu64 " KiB (Cannot allocate memory): memlock limit %" PRIu64
-            " KiB (RLIMIT_MEMLOCK), %" PRIu64 " KiB pinned already, %" PRIu64
+            " KiB (RLIMIT_MEMLOCK%s), %" PRIu64 " KiB pinned already, %" PRIu64
             " KiB needed: raise 'ulimit -l': %s'* - memlock unlimited' in "
             "/etc/security/limits.conf and a new login, systemd: LimitMEMLOCK=infinity, "
             "containers: --ulimit memlock=-1",
-            asked / kKib, account.limit / kKib, account.used / kKib, need, own);
+            asked / kKib, account.limit / kKib,
+            account.lifted ? "; this driver counts with CAP_IPC_LOCK too" : "", account.used / kKib,
+            need, own);
 }
 
 }  // namespace
@@ -120,7 +122,7 @@ Pinning::Pinning(const void* addr, std::size_t length, unsigned access) noexcept
   }
 }
 
-void Pinning::explain(int error) const noexcept {
+void Pinning::explain(int error, bool lifts) const noexcept {
   if (bytes() == 0) return;
   if (error == EFAULT) {
     log_error(
@@ -131,8 +133,8 @@ void Pinning::explain(int error) const noexcept {
   }
   if (error != ENOMEM) return;
   const PinAccount account = read_pin_account();
-  if (!account.lifted && account.limit != PinAccount::kNone &&
-      account.used + bytes() > account.limit) {
+  const bool lifted = account.lifted && lifts;
+  if (!lifted && account.limit != PinAccount::kNone && account.used + bytes() > account.limit) {
     explain_limit(account, bytes());
     return;
   }

@@ -36,8 +36,8 @@ class Pinning {
   /// Whole pages, as the kernel counts; 0 when nothing is pinned.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return end_ - begin_; }
   /// Writes one line for what memory can be the reason of (ENOMEM, EFAULT): the limit, what is
-  /// pinned, what was asked, what to do.
-  [[gnu::cold]] void explain(int error) const noexcept;
+  /// pinned, what was asked, what to do. `lifts`: CAP_IPC_LOCK lifts the limit for this driver.
+  [[gnu::cold]] void explain(int error, bool lifts) const noexcept;
 
  private:
   std::uintptr_t begin_ = 0;

@@ -108,6 +108,14 @@ void warn_of_missing_root(const Places& places) noexcept {
   errno = error;
 }
 
+void warn_of_unread(const char* path, int error) noexcept {
+  static constinit LogOnce once;
+  if (once.first()) {
+    log_warn("%s: cannot be read to its end: %s: kernel devices may be missing", path,
+             std::strerror(error));
+  }
+}
+
 bool is_name(const char* text) noexcept {
   const std::size_t length = std::strlen(text);
   return length != 0 && length < KernelDevice::kNameSize && text[0] != '.' &&
@@ -159,7 +167,15 @@ int find_by_sysfs(const Places& places, Found& found) noexcept {
     return 0;
   }
   int error = 0;
-  while (const dirent* const entry = ::readdir(folder)) {
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = ::readdir(folder);
+    if (entry == nullptr) {
+      // The end, or a folder that cannot be read on.
+      error = errno;
+      if (error != 0) warn_of_unread(path, error);
+      break;
+    }
     if (std::strncmp(entry->d_name, "uverbs", sizeof "uverbs" - 1) != 0) continue;
     if (!is_name(entry->d_name)) continue;
     KernelDevice* const device = found.append();

@@ -32,6 +32,11 @@ constinit std::atomic<int> current_level{kUnknown};
   std::size_t length = written < 0 ? 0 : static_cast<std::size_t>(written);
   if (length >= room) length = room - 1;
   length += kPrefix.size();
+  // Names come from files and from the environment: whoever wrote them shall neither command the
+  // terminal nor begin a line of the log.
+  for (std::size_t i = kPrefix.size(); i < length; ++i) {
+    if (static_cast<unsigned char>(line[i]) < ' ' || line[i] == 0x7f) line[i] = '?';
+  }
   line[length++] = '\n';
   // A partial or refused write has nobody to be told to.
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, line, length);

@@ -58,7 +58,24 @@ Status pick_gid(Context& context, std::uint32_t port, const ibv_gid* remote,
   ibv_port_attr attributes;
   if (const Status status = query_port(context, port, attributes); !status.ok()) return status;
   std::uint32_t best = 0;
-  for (int index = 0; index < attributes.gid_tbl_len; ++index) {
+  const auto look_at = [&](const ibv_gid_entry& entry) {
+    const std::uint32_t worth = worth_of(entry, remote);
+    if (worth <= best) return;
+    best = worth;
+    out = entry;
+  };
+  // Tables have a thousand rows, a few of them in use: those come in one call where the kernel has
+  // one. A host with more than here is room for is asked row by row.
+  constexpr std::size_t kUsualRows = 128;
+  ibv_gid_entry rows[kUsualRows];
+  const Result<ssize_t> used = query_gid_table(context, rows, kUsualRows, sizeof rows[0]);
+  if (used.ok()) {
+    for (ssize_t i = 0; i < used.value(); ++i)
+      if (rows[i].port_num == port) look_at(rows[i]);
+  } else if (used.error().code != EINVAL) {
+    return used.error();
+  }
+  for (int index = 0; !used.ok() && index < attributes.gid_tbl_len; ++index) {
     ibv_gid_entry entry{};
     const Status status = query_gid(context, port, static_cast<std::uint32_t>(index), entry);
     constexpr ibv_gid kEmpty{};
@@ -66,11 +83,7 @@ Status pick_gid(Context& context, std::uint32_t port, const ibv_gid* remote,
       if (status.error().code == ENODATA) continue;
       return status;
     }
-    if (std::memcmp(&entry.gid, &kEmpty, sizeof kEmpty) == 0) continue;
-    const std::uint32_t worth = worth_of(entry, remote);
-    if (worth <= best) continue;
-    best = worth;
-    out = entry;
+    if (std::memcmp(&entry.gid, &kEmpty, sizeof kEmpty) != 0) look_at(entry);
   }
   return best == 0 ? Status(Error{ENODATA, "no GID leads there"}) : Status();
 }

@@ -60,8 +60,8 @@ struct ProviderTable {
   int (*query_port)(Context&, std::uint8_t port, ibv_port_attr&) noexcept;
   /// ENODATA: the index exists but holds no GID. index and port of the entry are filled already.
   int (*query_gid)(Context&, std::uint8_t port, int index, ibv_gid_entry&) noexcept;
-  /// All rows of all ports that hold a GID, at once: at most `room`, else EINVAL. A provider without
-  /// it, or EOPNOTSUPP: query_gid is asked for one row after the other.
+  /// All rows of all ports that hold a GID, at once: at most `room`, else EINVAL. A provider
+  /// without it, or EOPNOTSUPP: query_gid is asked for one row after the other.
   int (*query_gid_table)(Context&, ibv_gid_entry* rows, std::size_t room,
                          std::size_t& count) noexcept;
   int (*query_pkey)(Context&, std::uint8_t port, int index, __be16&) noexcept;

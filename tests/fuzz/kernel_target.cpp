@@ -3,40 +3,31 @@
 // What a kernel may say: netlink answers, replies to commands by every way, records of events, and
 // the description of a ring. Whatever it says, what is believed of it is within bounds: names are
 // names, handles are one object's, events name living objects, rings lie in their mapping.
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <functional>
+#include <limits>
 #include <set>
 #include <vector>
 
+#include "providers/rxe/completion.hpp"
+#include "providers/rxe/hot.hpp"
+#include "providers/rxe/objects.hpp"
 #include "providers/rxe/queue.hpp"
+#include "providers/rxe/shared_receive.hpp"
 #include "providers/uverbs/completion.hpp"
+#include "providers/uverbs/connection.hpp"
 #include "providers/uverbs/context.hpp"
 #include "providers/uverbs/discovery.hpp"
 #include "providers/uverbs/memory.hpp"
 #include "providers/uverbs/queue_pairs.hpp"
 #include "providers/uverbs/shared_receive.hpp"
 #include "tests/fuzz/input.hpp"
+#include "tests/fuzz/kernel_stranger.hpp"
 
 namespace verbatim::fuzz {
 namespace {
-
-struct NetlinkStranger : uverbs::NetlinkPort {
-  explicit NetlinkStranger(Input& from) : NetlinkPort{send_entry, receive_entry}, input(&from) {}
-  static int send_entry(const uverbs::NetlinkPort&, const void*, std::size_t) noexcept { return 0; }
-  static ssize_t receive_entry(const uverbs::NetlinkPort& self, void* buffer,
-                               std::size_t size) noexcept {
-    Input& input = *static_cast<const NetlinkStranger&>(self).input;
-    if (input.empty()) return -EAGAIN;
-    const std::size_t length = std::min<std::size_t>(size, input.below(512));
-    auto* const bytes = static_cast<unsigned char*>(buffer);
-    for (std::size_t i = 0; i < length; ++i) bytes[i] = input.take();
-    return static_cast<ssize_t>(length);
-  }
-  Input* input;
-};
 
 void holds_a_name(const char (&name)[uverbs::KernelDevice::kNameSize]) {
   const std::size_t length = ::strnlen(name, sizeof name);
@@ -53,129 +44,6 @@ void read_netlink(Input input) {
     holds_a_name(found[i].uverbs);
   }
 }
-
-/// Answers every call with the input's bytes.
-struct CommandStranger : uverbs::System {
-  explicit CommandStranger(Input& from) : System{ioctl_entry, write_entry}, input(&from) {}
-  ~CommandStranger() {
-    if (writer >= 0) ::close(writer);
-  }
-
-  /// A descriptor that may be closed, or a number that is none.
-  int descriptor() {
-    if (input->flag()) return -1 - static_cast<int>(input->take());
-    int ends[2];
-    VBT_HOLDS(::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
-    if (writer >= 0) ::close(writer);
-    writer = ends[1];
-    given = ends[0];
-    return given;
-  }
-  int status() {
-    constexpr int kErrors[] = {ENOTTY, EPROTONOSUPPORT, EIO,   EINVAL,
-                               ENOMEM, EOPNOTSUPP,      EBUSY, ENOSPC};
-    const std::uint8_t choice = input->take();
-    const int error = choice < 200 ? 0 : kErrors[choice % std::size(kErrors)];
-    if (error != 0 && given >= 0) {  // with an error a kernel gives none
-      ::close(given);
-      ::close(writer);
-      writer = -1;
-    }
-    given = -1;
-    return error;
-  }
-  void fill(void* memory, std::size_t size) {
-    auto* const bytes = static_cast<unsigned char*>(memory);
-    for (std::size_t i = 0; i < size; ++i) bytes[i] = input->take();
-  }
-  void fill_reply(std::uint32_t command, unsigned char* out, std::size_t size) {
-    fill(out, size);
-    // Descriptors are believed to be ours: they must be, or none.
-    if (command == IB_USER_VERBS_CMD_GET_CONTEXT ||
-        command == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL) {
-      const int fd = descriptor();
-      if (size >= sizeof fd) std::memcpy(out, &fd, sizeof fd);
-    }
-  }
-
-  static int ioctl_entry(const uverbs::System& self, int,
-                         kernel::IoctlCall::Message& message) noexcept {
-    auto& stranger = const_cast<CommandStranger&>(static_cast<const CommandStranger&>(self));
-    const bool invoke = message.header.object_id == UVERBS_OBJECT_DEVICE &&
-                        message.header.method_id == UVERBS_METHOD_INVOKE_WRITE;
-    std::uint32_t command = UINT32_MAX;
-    for (unsigned i = 0; i < message.header.num_attrs; ++i) {
-      ib_uverbs_attr& attribute = message.attributes[i];
-      if (invoke && attribute.attr_id == UVERBS_ATTR_WRITE_CMD) {
-        command = static_cast<std::uint32_t>(attribute.data);
-      }
-    }
-    for (unsigned i = 0; i < message.header.num_attrs; ++i) {
-      ib_uverbs_attr& attribute = message.attributes[i];
-      const bool out = is_output(message.header, attribute.attr_id);
-      if (out) {
-        stranger.fill_reply(attribute.attr_id == UVERBS_ATTR_CORE_OUT ? command : UINT32_MAX,
-                            reinterpret_cast<unsigned char*>(attribute.data), attribute.len);
-      }
-      if (attribute.len == 0) {  // a handle or a descriptor
-        attribute.data = stranger.input->number();
-        if (message.header.object_id == UVERBS_OBJECT_ASYNC_EVENT) {
-          attribute.data_s64 = stranger.descriptor();
-        }
-      }
-      if (!stranger.input->flag() || stranger.input->flag()) {
-        attribute.flags |= UVERBS_ATTR_F_VALID_OUTPUT;
-      }
-    }
-    return stranger.status();
-  }
-  static int write_entry(const uverbs::System& self, int, const void* bytes,
-                         std::size_t size) noexcept {
-    auto& stranger = const_cast<CommandStranger&>(static_cast<const CommandStranger&>(self));
-    ib_uverbs_cmd_hdr head;
-    VBT_HOLDS(size >= sizeof head);
-    std::memcpy(&head, bytes, sizeof head);
-    const bool extended = (head.command & kernel::kExtended) != 0;
-    std::uint64_t response = 0;
-    std::size_t room = head.out_words * std::size_t{4};
-    if (extended || room != 0) {
-      VBT_HOLDS(size >= sizeof head + sizeof response);
-      std::memcpy(&response, static_cast<const unsigned char*>(bytes) + sizeof head,
-                  sizeof response);
-    }
-    if (extended) room = head.out_words * std::size_t{8};
-    if (response != 0) {
-      stranger.fill_reply(head.command, reinterpret_cast<unsigned char*>(response), room);
-    }
-    return stranger.status();
-  }
-  /// Which attributes of the methods that the library uses are memory for an answer.
-  static bool is_output(const kernel::IoctlHeader& header, unsigned id) {
-    if (id == UVERBS_ATTR_UHW_OUT) return true;
-    switch (header.object_id << 16 | header.method_id) {
-      case UVERBS_OBJECT_DEVICE << 16 | UVERBS_METHOD_INVOKE_WRITE:
-        return id == UVERBS_ATTR_CORE_OUT;
-      case UVERBS_OBJECT_DEVICE << 16 | UVERBS_METHOD_GET_CONTEXT:
-        return true;
-      case UVERBS_OBJECT_DEVICE << 16 | UVERBS_METHOD_QUERY_PORT:
-        return id == UVERBS_ATTR_QUERY_PORT_RESP;
-      case UVERBS_OBJECT_DEVICE << 16 | UVERBS_METHOD_QUERY_GID_ENTRY:
-        return id == UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY;
-      case UVERBS_OBJECT_CQ << 16 | UVERBS_METHOD_CQ_CREATE:
-        return id == UVERBS_ATTR_CREATE_CQ_RESP_CQE;
-      case UVERBS_OBJECT_QP << 16 | UVERBS_METHOD_QP_CREATE:
-        return id >= UVERBS_ATTR_CREATE_QP_RESP_CAP;
-      case UVERBS_OBJECT_SRQ << 16 | UVERBS_METHOD_SRQ_CREATE:
-        return id >= UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR;
-      default:
-        return false;
-    }
-  }
-
-  Input* input;
-  int writer = -1;
-  int given = -1;  ///< by the call that is being answered
-};
 
 /// Handles of what lives: none twice.
 struct Living {
@@ -256,23 +124,159 @@ void run_commands(Input input) {
   if (has_qp) static_cast<void>(uverbs::destroy_qp(qp));
   if (has_cq) static_cast<void>(uverbs::destroy_cq(cq));
   if (channel != nullptr) static_cast<void>(uverbs::destroy_comp_channel(*channel));
-  stranger.input = nullptr;
-  static Input nothing{{}};
-  stranger.input = &nothing;
+  stranger.calm_down();
   if (mr != nullptr) VBT_HOLDS(uverbs::dereg_mr(*mr) == 0);
   VBT_HOLDS(uverbs::dealloc_pd(*pd) == 0);
 }
 
-void map_ring(Input input) {
-  constexpr std::size_t kFile = 16384;
+/// Objects that a kernel may refuse to end: then they stay, and can be ended later.
+class Endings {
+ public:
+  template <class Call>
+  void end(Living& living, std::uint32_t handle, Call call) {
+    if (call() == 0)
+      living.handles.erase(handle);
+    else
+      refused_.push_back(call);
+  }
+  void again() {
+    for (const auto& call : refused_) VBT_HOLDS(call() == 0);
+  }
+
+ private:
+  std::vector<std::function<int()>> refused_;
+};
+
+constexpr std::size_t kRingFile = 16384;
+/// What a driver would share, with a head of the input's. Behind it there is nothing as far as an
+/// offset reaches, since a driver lets no more be mapped than there is.
+int ring_file(Input& input) {
+  constexpr off_t kAsFarAsFilesGo = std::numeric_limits<off_t>::max() - 4095;
   static const int file = ::memfd_create("ring", MFD_CLOEXEC);
-  VBT_HOLDS(file >= 0 && ::ftruncate(file, kFile) == 0);
+  // (What earlier inputs have touched goes.)
+  VBT_HOLDS(file >= 0 && ::ftruncate(file, 0) == 0 && ::ftruncate(file, kAsFarAsFilesGo) == 0);
   rxe_queue_buf head{};
   head.log2_elem_size = static_cast<std::uint32_t>(input.number());
   head.index_mask = static_cast<std::uint32_t>(input.number());
   VBT_HOLDS(::pwrite(file, &head, sizeof head, 0) == sizeof head);
+  return file;
+}
+
+/// The same region, changed: whatever is answered, it can be ended, and by its key is found what
+/// was asked for.
+void change_region(uverbs::Context& context, verbatim::Mr& mr, Pd& other) {
+  alignas(64) static char memory[64];
+  constexpr int kFlags =
+      IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS | IBV_REREG_MR_CHANGE_PD;
+  if (uverbs::rereg_mr(mr, kFlags, &other, memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE) != 0)
+    return;
+  uverbs::RegionFacts facts;
+  VBT_HOLDS(context.regions.find(mr.plain.lkey, facts));
+  VBT_HOLDS(facts.bytes == sizeof memory && facts.pd == other.plain.handle);
+  VBT_HOLDS(facts.access == unsigned{IBV_ACCESS_LOCAL_WRITE});
+}
+
+/// A shared receive queue of the driver's: where its elements are said to lie, in a file that is
+/// mapped, and what is believed of its size.
+void share_receives(rxe::Context& context, Pd& pd, Living& living, Endings& endings) {
+  ibv_srq_init_attr_ex attr{};
+  attr.attr = {8, 2, 0};
+  attr.pd = &pd.plain;
+  attr.srq_type = IBV_SRQT_BASIC;
+  verbatim::Srq* srq = nullptr;
+  if (rxe::create_srq(context, attr, &srq) != 0) return;
+  living.add(srq->plain.handle);
+  ibv_srq_attr told{8, 2, 2};
+  static_cast<void>(rxe::modify_srq(*srq, told, IBV_SRQ_LIMIT));
+  static_cast<void>(rxe::modify_srq(*srq, told, IBV_SRQ_MAX_WR));
+  static_cast<void>(uverbs::query_srq(*srq, told));
+  auto& mine = static_cast<rxe::Srq&>(*srq);
+  const auto* const ring = reinterpret_cast<const unsigned char*>(mine.ring.ring());
+  const auto* const last =
+      static_cast<const unsigned char*>(mine.ring.element(mine.ring.capacity()));
+  const std::size_t used = sizeof(rxe_recv_wqe) + mine.max_sge * sizeof(rxe_sge);
+  VBT_HOLDS(last >= ring + sizeof(rxe_queue_buf));
+  VBT_HOLDS(used <= mine.ring.element_size());
+  srq->plain.events_completed = 0x7fffffff;
+  endings.end(living, srq->plain.handle, [srq] { return rxe::destroy_srq(*srq); });
+}
+
+void send_to_an_address(Pd& pd, Living& living, Endings& endings) {
+  ibv_ah_attr attr{};
+  attr.is_global = 1;
+  attr.port_num = 1;
+  verbatim::Ah* ah = nullptr;
+  if (rxe::create_ah(pd, attr, &ah) != 0) return;
+  living.add(ah->plain.handle);
+  VBT_HOLDS(static_cast<rxe::Ah&>(*ah).number != 0);
+  endings.end(living, ah->plain.handle, [ah] { return rxe::destroy_ah(*ah); });
+}
+
+void resize_queue(rxe::Context& context, Living& living, Endings& endings) {
+  ibv_cq_init_attr_ex attr{};
+  attr.cqe = 4;
+  verbatim::Cq* cq = nullptr;
+  if (rxe::create_cq(context, attr, nullptr, &cq) != 0) return;
+  living.add(cq->plain.handle);
+  static_cast<void>(rxe::resize_cq(*cq, 9));
+  VBT_HOLDS(cq->plain.cqe > 0);
+  ibv_wc wc[4];
+  const int found = rxe::poll_cq(&cq->plain, 4, wc);
+  VBT_HOLDS(found >= 0 && found <= 4);
+  cq->plain.comp_events_completed = cq->plain.async_events_completed = 0x7fffffff;
+  endings.end(living, cq->plain.handle, [cq] { return rxe::destroy_cq(*cq); });
+}
+
+/// The rarer objects, and changes of them.
+void run_changes(Input input) {
+  Device device;
+  std::strcpy(device.plain.name, "rxe0");
+  CommandStranger stranger(input);
+  rxe::Context context(device, 14, stranger);
+  context.port_count = 1;
+  if (uverbs::start_context(context) != 0) return;
+  // Rings are mapped from the device's node: a file in its place.
+  context.channel.adopt(UniqueFd(::dup(ring_file(input))));
+  stranger.mappable = kRingFile;
+  Living living;
+  Endings endings;
+  Pd* pd = nullptr;
+  if (uverbs::alloc_pd(context, &pd) != 0) return;
+  pd->plain.context = context.handle();
+  living.add(pd->plain.handle);
+  verbatim::Mr* mr = nullptr;
+  if (uverbs::reg_mr(*pd, nullptr, 4096, 0, 0, &mr) == 0) {
+    mr->plain.context = context.handle();
+    living.add(mr->plain.handle);
+    change_region(context, *mr, *pd);
+  }
+  Mw* mw = nullptr;
+  if (uverbs::alloc_mw(*pd, IBV_MW_TYPE_2, &mw) == 0) {
+    mw->plain.context = context.handle();
+    living.add(mw->plain.handle);
+  }
+  share_receives(context, *pd, living, endings);
+  send_to_an_address(*pd, living, endings);
+  resize_queue(context, living, endings);
+  stranger.calm_down();
+  endings.again();
+  if (mw != nullptr) VBT_HOLDS(uverbs::dealloc_mw(*mw) == 0);
+  if (mr != nullptr) VBT_HOLDS(uverbs::dereg_mr(*mr) == 0);
+  VBT_HOLDS(uverbs::dealloc_pd(*pd) == 0);
+}
+
+void read_connections(Input input) {
+  const std::uint32_t qpn = input.take();
+  const NetlinkStranger port(input);
+  RemotePlace place;
+  const bool found = uverbs::find_peer(port, 1, qpn, place) == 0;
+  VBT_HOLDS(found == (place.kind == RemotePlace::Kind::kSocket));
+}
+
+void map_ring(Input input) {
+  const int file = ring_file(input);
   mminfo place{};
-  place.size = static_cast<std::uint32_t>(input.number() % (kFile + 1));
+  place.size = static_cast<std::uint32_t>(input.number() % (kRingFile + 1));
   rxe::Queue queue;
   if (queue.map(file, place, 64) != 0) return;
   for (int i = 0; i < 8; ++i) {
@@ -289,11 +293,15 @@ void run_one(Bytes bytes) {
   static const bool quiet = ::setenv("VERBATIM_LOG", "off", 0) == 0;
   VBT_HOLDS(quiet);
   Input input(bytes);
-  switch (input.take() % 3) {
+  switch (input.take() % 5) {
     case 0:
       return read_netlink(input);
     case 1:
       return run_commands(input);
+    case 3:
+      return run_changes(input);
+    case 4:
+      return read_connections(input);
     default:
       return map_ring(input);
   }

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -105,6 +106,21 @@ void become(std::istream& words) {
     give_up("cannot become user " + std::to_string(user));
 }
 
+/// Our children (not we ourselves) live in a pid namespace of their own.
+void send_children_elsewhere() {
+  // Whoever is not root becomes it in a user namespace first.
+  if (unshare(CLONE_NEWPID) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0)
+    give_up("no namespace can be made here");
+}
+
+/// One more member of the control group in that folder.
+void join(std::istream& words) {
+  std::string folder;
+  words >> folder;
+  std::ofstream members(folder + "/cgroup.procs");
+  if (!(members << getpid() << std::flush)) give_up("cannot join " + folder);
+}
+
 }  // namespace
 
 void apply_condition() {
@@ -121,6 +137,10 @@ void apply_condition() {
     mount_over(words);
   else if (kind == "user")
     become(words);
+  else if (kind == "children")
+    send_children_elsewhere();
+  else if (kind == "group")
+    join(words);
   else
     give_up(std::string("unknown: ") + text);
 }

@@ -8,6 +8,8 @@
 //                                                  takes CAP_IPC_LOCK too, which lifts it
 //   {kCondition, "mount full /some/folder"}        also readonly and empty; for root
 //   {kCondition, "user 65534"}                     without capabilities; for root
+//   {kCondition, "children elsewhere"}             its children are in another pid namespace
+//   {kCondition, "group /sys/fs/cgroup/..."}       in that control group
 #pragma once
 
 namespace verbatim::harness {

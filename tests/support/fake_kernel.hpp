@@ -54,7 +54,7 @@ class Kernel {
  public:
   static constexpr std::uint32_t kFirstKey = 0xabc000;
   static constexpr std::uint32_t kFirstQpn = 0x700001;
-  static constexpr std::size_t kGidRows = 4;
+  static constexpr std::size_t kGidRows = 200;
 
   static Kernel& instance();
 

@@ -379,6 +379,13 @@ int Uverbs::command(std::uint32_t number, const Call& call) {
         reply.lkey = 0x1234;
         reply.rkey = 0x5678;
       });
+    case IB_USER_VERBS_CMD_REREG_MR: {
+      const auto asked = call.request<ib_uverbs_rereg_mr>();
+      changed = {asked.mr_handle, asked.flags,  asked.access_flags, asked.pd_handle,
+                 asked.start,     asked.length, asked.hca_va};
+      if (!objects_.contains(changed.handle)) return EINVAL;
+      return call.reply(ib_uverbs_rereg_mr_resp{0x4321, 0x8765});
+    }
     case IB_USER_VERBS_CMD_ALLOC_MW:
       return made(Kind::kMw, 0, ib_uverbs_alloc_mw_resp{},
                   [&](auto& reply) { reply.mw_handle = handle; });

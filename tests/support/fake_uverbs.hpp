@@ -55,6 +55,12 @@ class Uverbs : public uverbs::System {
   std::uint32_t events_reported = 0;
   bool refuses_on_demand = false;  ///< regions that page on demand, as a wrong argument
   bool pages_on_demand = false;    ///< what the device says of it
+  /// The last change of a region that was asked for.
+  struct Change {
+    std::uint32_t handle, flags, access, pd;
+    std::uint64_t start, length, address;
+  };
+  Change changed{};
   unsigned methods_called = 0;
   unsigned invokes = 0;
   unsigned writes = 0;

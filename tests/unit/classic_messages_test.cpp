@@ -124,6 +124,24 @@ TEST_F(Registering, BeyondTheMemlockLimitTellsLimitNeedAndTheWaysToRaiseIt) {
   EXPECT_EQ(pages_there(), 0u) << "what is refused anyhow takes no memory";
 }
 
+TEST_F(Registering, BeyondALimitThatOnlyOtherDriversLiftIsBlamedOnIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs CAP_IPC_LOCK";
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &before), 0);
+  const rlimit low{65536, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &low), 0);
+  const bool lifted = uverbs::read_pin_account().lifted;
+  for (const bool heeds : {true, false}) {
+    context_->heeds_ipc_lock = heeds;
+    const CapturedStderr said;
+    EXPECT_EQ(reg(ENOMEM, memory_, kBytes), ENOMEM);
+    const std::string words = said.text();
+    EXPECT_EQ(words.find("memlock limit 64 KiB") != std::string::npos, !heeds || !lifted) << words;
+    EXPECT_EQ(words.find("this driver counts") != std::string::npos, !heeds && lifted) << words;
+  }
+  ::setrlimit(RLIMIT_MEMLOCK, &before);
+}
+
 TEST_F(Registering, WithinTheLimitIsNotBlamedOnIt) {
   const CapturedStderr said;
   EXPECT_EQ(reg(ENOMEM, memory_, page_), ENOMEM);

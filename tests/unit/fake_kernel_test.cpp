@@ -88,7 +88,7 @@ TEST_F(FakeKernel, GidTablesHaveHoles) {
   constexpr ibv_gid kEmpty{};
   EXPECT_EQ(std::memcmp(&gid, &kEmpty, sizeof gid), 0);
   errno = 0;
-  EXPECT_EQ(ibv_query_gid(context, 1, 4, &gid), -1);
+  EXPECT_EQ(ibv_query_gid(context, 1, int{fake::Kernel::kGidRows}, &gid), -1);
   EXPECT_EQ(errno, EINVAL);
   EXPECT_EQ(ibv_query_gid(context, 1, -1, &gid), -1);
 

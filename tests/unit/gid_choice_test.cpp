@@ -53,6 +53,16 @@ TEST_F(PickGid, SkipsEmptyRows) {
   EXPECT_EQ(pick({}), -ENODATA);
 }
 
+TEST_F(PickGid, FindsTheBestOfMoreThanComeAtOnce) {
+  std::vector<ibv_gid> table(200, gid("fe80::1"));
+  table[190] = gid("::ffff:10.0.0.1");
+  EXPECT_EQ(pick(table), 190);
+  EXPECT_EQ(pick(table, "fe80::2"), 0);
+  table.resize(128);
+  table[127] = gid("::ffff:10.0.0.1");
+  EXPECT_EQ(pick(table), 127);
+}
+
 TEST_F(PickGid, StaysInTheFamilyAndScopeOfTheRemote) {
   const std::vector<ibv_gid> table{gid("fe80::1"), gid("::ffff:10.0.0.1"), gid("2001:db8::1")};
   EXPECT_EQ(pick(table, "fe80::2"), 0);

@@ -3,12 +3,11 @@
 // of bytes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <linux/netlink.h>
-#include <rdma/rdma_netlink.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 
+#include <cerrno>
 #include <cstring>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -19,10 +18,23 @@
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/verbs/provider.hpp"
 #include "tests/unit/captured_stderr.hpp"
+#include "tests/unit/netlink_script.hpp"
+#include "tests/unit/refused_call.hpp"
 
 namespace verbatim::unit {
 namespace {
 
+using netlink::attribute;
+using netlink::device;
+using netlink::done;
+using netlink::kGet;
+using netlink::message;
+using netlink::node;
+using netlink::number;
+using netlink::Script;
+using netlink::status;
+using netlink::text;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using uverbs::Found;
@@ -185,77 +197,79 @@ TEST_F(Tree, OfNonsenseHasNoDevices) {
   EXPECT_THAT(list(), ElementsAre());
 }
 
-/// A socket that answers what was put into it.
-struct Script : uverbs::NetlinkPort {
-  Script() : NetlinkPort{send_entry, receive_entry} {}
-
-  static int send_entry(const uverbs::NetlinkPort& self, const void* bytes, std::size_t) noexcept {
-    auto& script = const_cast<Script&>(static_cast<const Script&>(self));
-    nlmsghdr head;
-    std::memcpy(&head, bytes, sizeof head);
-    script.sequence = head.nlmsg_seq;
-    return 0;
+TEST_F(Tree, ThatCannotBeReadToItsEndIsToldAndAnError) {
+  add("uverbs0", "rxe0");
+  const CapturedStderr said;
+  int error = 0;
+  Found found;
+  if (!with_refused_call(SYS_getdents64, EIO,
+                         [&] { error = uverbs::find_by_sysfs(places(), found); })) {
+    GTEST_SKIP() << "no filter of system calls can be set here";
   }
-  static ssize_t receive_entry(const uverbs::NetlinkPort& self, void* buffer,
-                               std::size_t size) noexcept {
-    auto& script = const_cast<Script&>(static_cast<const Script&>(self));
-    if (script.answers.empty()) return -EAGAIN;
-    std::string answer = script.answers.front();
-    script.answers.pop_front();
-    EXPECT_LE(answer.size(), size);
-    // The sequence number of what was asked last, unless the script says another.
-    std::uint32_t marked = 0;
-    std::memcpy(&marked, answer.data() + offsetof(nlmsghdr, nlmsg_seq), sizeof marked);
-    if (marked == 0) {
-      std::memcpy(answer.data() + offsetof(nlmsghdr, nlmsg_seq), &script.sequence, sizeof marked);
-    }
-    std::memcpy(buffer, answer.data(), answer.size());
-    return static_cast<ssize_t>(answer.size());
+  EXPECT_EQ(error, EIO);
+  EXPECT_EQ(found.size(), 0u);
+  EXPECT_THAT(said.text(), AllOf(HasSubstr("class/infiniband_verbs: cannot be read to its end"),
+                                 HasSubstr("Input/output error")));
+}
+
+TEST_F(Tree, IsReadWhereNetlinkTellsOfNoDevice) {
+  add("uverbs0", "rxe0");
+  const auto listed = [&](const uverbs::NetlinkPort* port) {
+    Found found;
+    EXPECT_EQ(uverbs::find_devices(port, places(), found), 0);
+    return names(places(), found);
+  };
+  EXPECT_THAT(listed(nullptr), ElementsAre("rxe0")) << "a kernel without it";
+  Script script;
+  EXPECT_THAT(listed(&script), ElementsAre("rxe0")) << "no answer";
+  script.answers = {status(EPERM)};
+  EXPECT_THAT(listed(&script), ElementsAre("rxe0")) << "refused";
+  script.answers = {done()};
+  EXPECT_THAT(listed(&script), ElementsAre("rxe0")) << "no device in this namespace";
+  script.answers = {device(1, "rxe9"), done(), status(EOPNOTSUPP)};
+  EXPECT_THAT(listed(&script), ElementsAre("rxe0")) << "devices, but no nodes (before 5.1)";
+}
+
+TEST_F(Tree, IsNotReadWhereNetlinkTells) {
+  add("uverbs0", "rxe0");
+  put(nodes_ / "uverbs9", "");
+  Script script;
+  script.answers = {device(4, "rxe9"), done(), node("uverbs9"), status(0)};
+  Found found;
+  ASSERT_EQ(uverbs::find_devices(&script, places(), found), 0);
+  EXPECT_THAT(names(places(), found), ElementsAre("rxe9"));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].index, 4) << "which sysfs does not tell";
+}
+
+TEST(Node, ThatCannotBeOpenedIsToldWithTheCauseAndTheFix) {
+  const struct {
+    int error;
+    const char* advice;
+  } cases[] = {
+      {EACCES, "give it to your user, or make it 0666"},
+      {EPERM, "not of this container or network namespace: pass it in (--device)"},
+      {ENOENT, "removed, or its node is not in this container"},
+      {ENXIO, "the device was removed; list the devices again"},
+      {ENODEV, "the device was removed; list the devices again"},
+      {EMFILE, "raise 'ulimit -n'"},
+      {ENFILE, "raise 'ulimit -n'"},
+      {EIO, "see the kernel's log"},
+  };
+  for (const auto& [error, advice] : cases) {
+    const CapturedStderr said;
+    int told = 0;
+    const bool refused = with_refused_call(SYS_openat, error, [&told] {
+      UniqueFd fd;
+      told = uverbs::open_node_at("/dev/infiniband/uverbs0", "rxe0", 0xe7c0, fd);
+    });
+    if (!refused) GTEST_SKIP() << "no filter of system calls can be set here";
+    EXPECT_EQ(told, error);
+    EXPECT_EQ(said.lines(), 1);
+    EXPECT_THAT(said.text(), AllOf(HasSubstr("rxe0: cannot open /dev/infiniband/uverbs0: "),
+                                   HasSubstr(std::strerror(error)), HasSubstr(advice)));
   }
-
-  std::deque<std::string> answers;
-  std::uint32_t sequence = 0;
-};
-
-std::string message(unsigned type, const std::string& body, std::uint32_t sequence = 0) {
-  nlmsghdr head{};
-  head.nlmsg_len = static_cast<std::uint32_t>(sizeof head + body.size());
-  head.nlmsg_type = static_cast<std::uint16_t>(type);
-  head.nlmsg_seq = sequence;
-  return std::string(reinterpret_cast<const char*>(&head), sizeof head) + body;
 }
-std::string attribute(unsigned type, const std::string& value) {
-  nlattr head{};
-  head.nla_len = static_cast<std::uint16_t>(sizeof head + value.size());
-  head.nla_type = static_cast<std::uint16_t>(type);
-  std::string all = std::string(reinterpret_cast<const char*>(&head), sizeof head) + value;
-  all.resize((all.size() + 3) / 4 * 4);
-  return all;
-}
-template <class T>
-std::string number(T value) {
-  return std::string(reinterpret_cast<const char*>(&value), sizeof value);
-}
-std::string text(const char* value) { return std::string(value, std::strlen(value) + 1); }
-
-constexpr unsigned kGet = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET);
-constexpr unsigned kGetChardev = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET_CHARDEV);
-
-std::string device(std::uint32_t index, const char* name) {
-  return message(kGet, attribute(RDMA_NLDEV_ATTR_DEV_INDEX, number(index)) +
-                           attribute(RDMA_NLDEV_ATTR_DEV_NAME, text(name)) +
-                           attribute(RDMA_NLDEV_ATTR_NODE_GUID, number(std::uint64_t{0x1122})) +
-                           attribute(RDMA_NLDEV_ATTR_DEV_NODE_TYPE, number(std::uint8_t{1})));
-}
-std::string node(const char* name, std::uint32_t driver = 14) {
-  return message(kGetChardev,
-                 attribute(RDMA_NLDEV_ATTR_CHARDEV_NAME, text(name)) +
-                     attribute(RDMA_NLDEV_ATTR_CHARDEV_ABI, number(std::uint64_t{2})) +
-                     attribute(RDMA_NLDEV_ATTR_CHARDEV, number(std::uint64_t{0xe7c0})) +
-                     attribute(RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, number(driver)));
-}
-std::string done() { return message(NLMSG_DONE, number(std::int32_t{0})); }
-std::string status(int error) { return message(NLMSG_ERROR, number(std::int32_t{-error})); }
 
 TEST(Netlink, TellsDevicesAndTheirNodes) {
   Script script;

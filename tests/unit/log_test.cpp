@@ -94,6 +94,11 @@ TEST(Log, ReportsAnUnknownLevelOnceAndMeansWarn) {
   EXPECT_THAT(err, Not(HasSubstr(kFact)));
 }
 
+TEST(Log, WhatAUserNamedNeitherCommandsTheTerminalNorBeginsALine) {
+  const Spoken spoken = speak({"VERBATIM_LOG=\x1b[2J\nverbatim: all is\rwell\x7f"});
+  EXPECT_THAT(spoken.err, HasSubstr("VERBATIM_LOG='?[2J?verbatim: all is?well?' is not one of"));
+}
+
 TEST(Log, CutsALineThatIsTooLongAndStillEndsIt) {
   const std::string err = speak({}, "long").err;
   EXPECT_EQ(err.size(), 1023u);

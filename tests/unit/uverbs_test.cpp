@@ -5,12 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <verbatim/memory.h>
 
 #include <array>
-#include <atomic>
 #include <cstring>
-#include <memory>
-#include <thread>
 #include <vector>
 
 #include "providers/uverbs/completion.hpp"
@@ -19,67 +17,16 @@
 #include "providers/uverbs/node.hpp"
 #include "providers/uverbs/queue_pairs.hpp"
 #include "providers/uverbs/shared_receive.hpp"
-#include "runtime/verbs/event_acks.hpp"
 #include "runtime/verbs/provider.hpp"
-#include "tests/support/fake_uverbs.hpp"
 #include "tests/unit/captured_stderr.hpp"
+#include "tests/unit/over_kernel.hpp"
 
 namespace verbatim::unit {
 namespace {
 
-using fake::Age;
-using fake::Lie;
 using ::testing::HasSubstr;
 
-/// An open context over the fake, and the calls that the runtime would make.
-class OverKernel {
- public:
-  explicit OverKernel(Age age) : kernel(age) {
-    std::strcpy(device.plain.name, "rxe0");
-    std::strcpy(device.plain.dev_name, "uverbs0");
-    context = std::make_unique<uverbs::Context>(device, 14u, kernel);
-    context->port_count = 1;
-  }
-
-  int make_pd(Pd** pd) {
-    const int error = uverbs::alloc_pd(*context, pd);
-    if (error == 0) (*pd)->plain.context = context->handle();
-    return error;
-  }
-  int make_cq(uverbs::Cq& cq, CompChannel* channel = nullptr) {
-    ibv_cq_init_attr_ex attr{};
-    attr.cqe = 10;
-    return uverbs::create_cq(*context, attr, channel, cq, {});
-  }
-  int make_qp(uverbs::Qp& qp, Pd& pd, uverbs::Cq& cq, const kernel::DriverData& driver = {}) {
-    ibv_qp_init_attr_ex attr{};
-    attr.pd = &pd.plain;
-    attr.send_cq = attr.recv_cq = &cq.plain;
-    attr.qp_type = IBV_QPT_RC;
-    attr.sq_sig_all = 1;
-    attr.cap = {8, 8, 1, 1, 0};
-    return uverbs::create_qp(*context, attr, qp, driver);
-  }
-
-  Device device;
-  fake::Uverbs kernel;
-  std::unique_ptr<uverbs::Context> context;
-};
-
-std::string age_name(const ::testing::TestParamInfo<Age>& info) {
-  constexpr const char* kNames[] = {"Methods", "InvokeWrite", "Write"};
-  return kNames[static_cast<int>(info.param)];
-}
-
-class EachKernel : public ::testing::TestWithParam<Age>, public OverKernel {
- protected:
-  EachKernel() : OverKernel(GetParam()) {}
-  void SetUp() override { ASSERT_EQ(uverbs::start_context(*context), 0); }
-};
-
-INSTANTIATE_TEST_SUITE_P(Kernel, EachKernel,
-                         ::testing::Values(Age::kMethods, Age::kInvokeWrite, Age::kWrite),
-                         age_name);
+INSTANTIATE_FOR_EACH_KERNEL(EachKernel);
 
 TEST_P(EachKernel, IsSpokenToInTheNewestWayThatItHas) {
   Pd* pd = nullptr;
@@ -164,6 +111,64 @@ TEST_P(EachKernel, MakesAndEndsEveryKindOfObject) {
   EXPECT_EQ(kernel.living(), 0u);
 }
 
+TEST_P(EachKernel, ChangesARegionInWhatWasAskedForAndKeepsTheRest) {
+  Pd* pd = nullptr;
+  Pd* other = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  ASSERT_EQ(make_pd(&other), 0);
+  alignas(64) char memory[256];
+  const auto base = reinterpret_cast<std::uintptr_t>(memory);
+  verbatim::Mr* mr = nullptr;
+  ASSERT_EQ(uverbs::reg_mr(*pd, memory, 64, 0, IBV_ACCESS_LOCAL_WRITE, &mr), 0);
+  mr->plain.context = context->handle();
+  uverbs::RegionFacts facts;
+  ASSERT_TRUE(context->regions.find(0x1234, facts));
+  const std::uint64_t at_first = facts.first;
+
+  ASSERT_EQ(uverbs::rereg_mr(*mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0,
+                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ),
+            0);
+  EXPECT_EQ(kernel.changed.handle, mr->plain.handle);
+  EXPECT_EQ(kernel.changed.flags, unsigned{IBV_REREG_MR_CHANGE_ACCESS});
+  EXPECT_EQ(kernel.changed.access, unsigned{IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ});
+  EXPECT_EQ(mr->plain.lkey, 0x4321u) << "the kernel may give other keys";
+  EXPECT_EQ(mr->plain.rkey, 0x8765u);
+  EXPECT_FALSE(context->regions.find(0x1234, facts)) << "the old key is nobody's";
+  ASSERT_TRUE(context->regions.find(0x4321, facts));
+  EXPECT_EQ(facts.access, unsigned{IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ});
+  EXPECT_EQ(facts.pd, pd->plain.handle);
+  EXPECT_EQ(facts.first, at_first);
+  EXPECT_EQ(facts.bytes, 64u);
+
+  constexpr int kMoves = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD;
+  ASSERT_EQ(uverbs::rereg_mr(*mr, kMoves, other, memory + 64, 128, 0), 0);
+  EXPECT_EQ(kernel.changed.flags, unsigned{kMoves});
+  EXPECT_EQ(kernel.changed.start, base + 64);
+  EXPECT_EQ(kernel.changed.address, base + 64);
+  EXPECT_EQ(kernel.changed.length, 128u);
+  EXPECT_EQ(kernel.changed.pd, other->plain.handle);
+  ASSERT_TRUE(context->regions.find(0x4321, facts));
+  EXPECT_EQ(facts.first, base + 64);
+  EXPECT_EQ(facts.bytes, 128u);
+  EXPECT_EQ(facts.pd, other->plain.handle);
+  EXPECT_EQ(facts.access, unsigned{IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ});
+
+  // Refused: all of it stays.
+  kernel.refusal = EINVAL;
+  EXPECT_EQ(uverbs::rereg_mr(*mr, kMoves, pd, memory, 8, 0), EINVAL);
+  kernel.refusal = ENOSYS;
+  EXPECT_EQ(uverbs::rereg_mr(*mr, kMoves, pd, memory, 8, 0), EOPNOTSUPP);
+  kernel.refusal = 0;
+  ASSERT_TRUE(context->regions.find(0x4321, facts));
+  EXPECT_EQ(facts.first, base + 64);
+  EXPECT_EQ(facts.pd, other->plain.handle);
+
+  EXPECT_EQ(uverbs::dereg_mr(*mr), 0);
+  EXPECT_FALSE(context->regions.find(0x4321, facts));
+  EXPECT_EQ(uverbs::dealloc_pd(*other), 0);
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
 TEST_P(EachKernel, AnswersOfNothingAreNoAnswers) {
   kernel.lie = Lie::kNothingWritten;
   Pd* pd = nullptr;
@@ -202,6 +207,24 @@ TEST_P(EachKernel, LengthsThatCannotBeAreRefused) {
   EXPECT_EQ(uverbs::query_device(*context, attr), EPROTO);
 }
 
+TEST_P(EachKernel, SharedMemoryIsNotGivenBackWhileItIsRegistered) {
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  void* const memory = vbt_alloc_shared(4096);
+  ASSERT_NE(memory, nullptr);
+  verbatim::Mr* mr = nullptr;
+  ASSERT_EQ(uverbs::reg_mr(*pd, memory, 4096, 0, IBV_ACCESS_LOCAL_WRITE, &mr), 0);
+  mr->plain.context = context->handle();
+  EXPECT_EQ(vbt_free_shared(memory), EBUSY);
+  kernel.lie = Lie::kHandleInUse;
+  verbatim::Mr* refused = nullptr;
+  EXPECT_EQ(uverbs::reg_mr(*pd, memory, 4096, 0, IBV_ACCESS_LOCAL_WRITE, &refused), EPROTO);
+  kernel.lie = Lie::kNone;
+  EXPECT_EQ(uverbs::dereg_mr(*mr), 0);
+  EXPECT_EQ(vbt_free_shared(memory), 0) << "what was refused does not count";
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
 TEST_P(EachKernel, NumbersBeyondTheirRangeAreRefused) {
   Pd* pd = nullptr;
   ASSERT_EQ(make_pd(&pd), 0);
@@ -232,119 +255,6 @@ TEST_P(EachKernel, ADescriptorThatIsNoneIsRefused) {
   const CapturedStderr said;
   EXPECT_EQ(uverbs::start_context(second), EPROTO);
   EXPECT_THAT(said.text(), HasSubstr("its answer is none of a uverbs device"));
-}
-
-TEST_P(EachKernel, EventsAboutWhatIsNotThereAreLeftOut) {
-  uverbs::Cq cq;
-  ASSERT_EQ(make_cq(cq), 0);
-  const CapturedStderr said;
-  kernel.raise(0, IBV_EVENT_CQ_ERR);
-  kernel.raise(0xdead'beef'0000'0001, IBV_EVENT_CQ_ERR);
-  kernel.raise(cq.number, IBV_EVENT_QP_FATAL);  // of another kind
-  kernel.raise(cq.number, 250);
-  kernel.raise(7, IBV_EVENT_PORT_ACTIVE);  // the device has one port
-  kernel.raise(cq.number, IBV_EVENT_CQ_ERR);
-  kernel.raise(1, IBV_EVENT_PORT_ERR);
-  ibv_async_event event{};
-  ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
-  EXPECT_EQ(event.event_type, IBV_EVENT_CQ_ERR);
-  EXPECT_EQ(event.element.cq, &cq.plain);
-  acknowledge_async_event(event);
-  EXPECT_EQ(said.lines(), 5);
-  ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
-  EXPECT_EQ(event.event_type, IBV_EVENT_PORT_ERR);
-  EXPECT_EQ(event.element.port_num, 1);
-  EXPECT_EQ(uverbs::get_async_event(*context, event), EAGAIN);
-  const std::uint64_t number = cq.number;
-  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
-  kernel.raise(number, IBV_EVENT_CQ_ERR);
-  EXPECT_EQ(uverbs::get_async_event(*context, event), EAGAIN) << "destroyed";
-}
-
-TEST_P(EachKernel, CompletionEventsNameQueuesByNumber) {
-  CompChannel* channel = nullptr;
-  ASSERT_EQ(uverbs::create_comp_channel(*context, &channel), 0);
-  channel->plain.context = context->handle();
-  uverbs::Cq cq;
-  ASSERT_EQ(make_cq(cq, channel), 0);
-  const CapturedStderr said;
-  kernel.complete(cq.number + 1);
-  kernel.complete(cq.number);
-  verbatim::Cq* got = nullptr;
-  ASSERT_EQ(uverbs::get_cq_event(*channel, &got), 0);
-  EXPECT_EQ(got, &cq);
-  acknowledge_completion_events(cq, 1);
-  EXPECT_EQ(said.lines(), 1);
-  EXPECT_EQ(uverbs::get_cq_event(*channel, &got), EAGAIN);
-  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
-  EXPECT_EQ(uverbs::destroy_comp_channel(*channel), 0);
-}
-
-// How many there were is counted here: what a kernel says of it is no reason to wait.
-TEST_P(EachKernel, OnlyEventsThatWereDeliveredAreWaitedFor) {
-  kernel.events_reported = 1000;
-  CompChannel* channel = nullptr;
-  ASSERT_EQ(uverbs::create_comp_channel(*context, &channel), 0);
-  channel->plain.context = context->handle();
-  uverbs::Cq cq;
-  ASSERT_EQ(make_cq(cq, channel), 0);
-  Pd* pd = nullptr;
-  ASSERT_EQ(make_pd(&pd), 0);
-  uverbs::Qp qp;
-  ASSERT_EQ(make_qp(qp, *pd, cq), 0);
-  EXPECT_EQ(uverbs::destroy_qp(qp), 0) << "returns";
-
-  ASSERT_EQ(make_qp(qp, *pd, cq), 0);
-  kernel.events_reported = 0;
-  kernel.raise(qp.number, IBV_EVENT_COMM_EST);
-  ibv_async_event event{};
-  ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
-  std::atomic<bool> acknowledged{false};
-  std::thread application([&] {
-    // The other one is already waiting, or will see that there is nothing left to wait for.
-    acknowledged = true;
-    acknowledge_async_event(event);
-  });
-  EXPECT_EQ(uverbs::destroy_qp(qp), 0);
-  EXPECT_TRUE(acknowledged) << "it was in the application's hands";
-  application.join();
-
-  kernel.complete(cq.number);
-  verbatim::Cq* got = nullptr;
-  ASSERT_EQ(uverbs::get_cq_event(*channel, &got), 0);
-  acknowledge_completion_events(cq, 1);
-  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
-  EXPECT_EQ(uverbs::destroy_comp_channel(*channel), 0);
-  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
-}
-
-// What the kernel answers everybody once a device has left: the objects are gone with it.
-TEST_P(EachKernel, AfterTheDeviceHasGoneEverythingEndsWell) {
-  Pd* pd = nullptr;
-  ASSERT_EQ(make_pd(&pd), 0);
-  CompChannel* channel = nullptr;
-  ASSERT_EQ(uverbs::create_comp_channel(*context, &channel), 0);
-  uverbs::Cq cq;
-  ASSERT_EQ(make_cq(cq, channel), 0);
-  uverbs::Qp qp;
-  ASSERT_EQ(make_qp(qp, *pd, cq), 0);
-  kernel.raise(0, IBV_EVENT_DEVICE_FATAL);
-  kernel.refusal = EIO;
-  ibv_async_event event{};
-  ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
-  EXPECT_EQ(event.event_type, IBV_EVENT_DEVICE_FATAL);
-  acknowledge_async_event(event);
-  uverbs::Cq another;
-  EXPECT_EQ(make_cq(another), EIO);
-  ibv_port_attr port{};
-  EXPECT_EQ(uverbs::query_port(*context, 1, port), EIO);
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_ERR;
-  EXPECT_EQ(uverbs::modify_qp(qp, attr, IBV_QP_STATE), EIO);
-  EXPECT_EQ(uverbs::destroy_qp(qp), 0);
-  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
-  EXPECT_EQ(uverbs::destroy_comp_channel(*channel), 0);
-  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
 }
 
 /// What limits are asked through.
@@ -416,18 +326,6 @@ TEST_P(EachKernel, PagingOnDemandThatTheDeviceLacksIsNoWrongArgument) {
   kernel.pages_on_demand = true;  // and refuses something else
   EXPECT_EQ(uverbs::reg_mr(*pd, memory, sizeof memory, 0, IBV_ACCESS_ON_DEMAND, &mr), EINVAL);
   EXPECT_EQ(mr, nullptr);
-  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
-}
-
-TEST_P(EachKernel, WhatARemovedDeviceHadIsGone) {
-  Pd* pd = nullptr;
-  ASSERT_EQ(make_pd(&pd), 0);
-  uverbs::Cq cq;
-  ASSERT_EQ(make_cq(cq), 0);
-  kernel.refusal = EIO;
-  uverbs::Cq more;
-  EXPECT_EQ(make_cq(more), EIO);
-  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
   EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
 }
 

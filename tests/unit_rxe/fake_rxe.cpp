@@ -59,6 +59,11 @@ int answer_ioctl(const uverbs::System& self, int, kernel::IoctlCall::Message& me
   }
   if (number != IB_USER_VERBS_CMD_MODIFY_QP) return EOPNOTSUPP;
   fake.led.push_back(request);
+  if (request.qp_state == IBV_QPS_ERR) fake.resets_refused = 0;
+  if (request.qp_state == IBV_QPS_RESET && fake.resets_refused > 0) {
+    --fake.resets_refused;
+    return EINVAL;
+  }
   return fake.error.load();
 }
 

@@ -65,6 +65,7 @@ struct FakeSystem : uverbs::System {
   mutable std::atomic<int> rung{0};
   mutable kernel::Doorbell last{};
   mutable std::vector<ib_uverbs_modify_qp> led;  ///< what MODIFY_QP was asked for
+  mutable int resets_refused = 0;                ///< so many more are: it drains
   mutable int asked = 0;                         ///< how often QUERY_QP was
   ibv_qp_state state = IBV_QPS_RTS;              ///< what it answers
   ibv_qp_attr told{};                            ///< ... beside that, of a connection

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "providers/siw/hot.hpp"
+#include "providers/uverbs/failures.hpp"
 #include "tests/unit/captured_stderr.hpp"
 #include "tests/unit_siw/fake_siw.hpp"
 
@@ -99,6 +100,16 @@ TEST_F(SiwExplain, OfAReceiveItsMemory) {
   ASSERT_EQ(fake_.poll(1), 1);
   EXPECT_THAT(words(), AllOf(HasSubstr("a receive, wr_id 70: "),
                              HasSubstr("the right LOCAL_WRITE is missing")));
+}
+
+TEST_F(SiwExplain, AnEventTellsThatThePeerWasRefused) {
+  const unit::CapturedStderr captured;
+  uverbs::note_event(*fake_.qp, IBV_EVENT_QP_ACCESS_ERR);
+  char line[512];
+  ASSERT_GT(vbt_explain(&fake_.qp->plain, nullptr, line, sizeof line), 0);
+  EXPECT_THAT(line, AllOf(HasSubstr("a request of the peer's was refused"), HasSubstr("state ERR")))
+      << "not what the driver says of it, which is RESET always";
+  EXPECT_THAT(captured.text(), AllOf(HasSubstr("remote access error"), HasSubstr("state ERR")));
 }
 
 TEST_F(SiwExplain, TellsAnOrderFromAFailure) {

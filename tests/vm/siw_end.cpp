@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <verbatim/explain.h>
 
 #include <algorithm>
 #include <chrono>
@@ -43,6 +44,19 @@ void fail(const char* file, int line, const char* what) {
   std::exit(1);
 }
 
+ibv_context* open_siw() {
+  int count = 0;
+  ibv_device** const list = ibv_get_device_list(&count);
+  VM_REQUIRE(list != nullptr);
+  ibv_context* context = nullptr;
+  for (int i = 0; i < count; ++i) {
+    if (std::strcmp(ibv_get_device_name(list[i]), "siw0") == 0) context = ibv_open_device(list[i]);
+  }
+  ibv_free_device_list(list);
+  VM_REQUIRE(context != nullptr);
+  return context;
+}
+
 rdma_cm::Event next_event(rdma_cm::Channel& channel, rdma_cm::EventType type) {
   rdma_cm::Event event;
   const int error = channel.get_event(event, kPatience);
@@ -57,9 +71,10 @@ rdma_cm::Event next_event(rdma_cm::Channel& channel, rdma_cm::EventType type) {
 End::~End() {
   if (qp != nullptr) VM_REQUIRE(ibv_destroy_qp(qp) == 0);
   if (id.alive()) VM_REQUIRE(id.destroy() == 0);
-  if (srq_ != nullptr) VM_REQUIRE(ibv_destroy_srq(srq_) == 0);
+  if (srq != nullptr) VM_REQUIRE(ibv_destroy_srq(srq) == 0);
   if (cq_ != nullptr) VM_REQUIRE(ibv_destroy_cq(cq_) == 0);
   if (events_ != nullptr) VM_REQUIRE(ibv_destroy_comp_channel(events_) == 0);
+  if (lent_ != nullptr) VM_REQUIRE(ibv_dereg_mr(lent_) == 0);
   if (mr_ != nullptr) VM_REQUIRE(ibv_dereg_mr(mr_) == 0);
   if (pd_ != nullptr) VM_REQUIRE(ibv_dealloc_pd(pd_) == 0);
   if (context_ != nullptr) VM_REQUIRE(ibv_close_device(context_) == 0);
@@ -82,7 +97,22 @@ void End::adopt(const rdma_cm::Event& request) {
   take_remote(request);
 }
 
-void End::make_queues(bool with_srq) {
+void End::make_completion_queue(bool with_cursor) {
+  if (!with_cursor) {
+    cq_ = ibv_create_cq(context_, 100, nullptr, events_, 0);
+  } else {
+    ibv_cq_init_attr_ex attr{};
+    attr.cqe = 100;
+    attr.channel = events_;
+    attr.wc_flags = IBV_WC_STANDARD_FLAGS;
+    cursor_ = ibv_create_cq_ex(context_, &attr);
+    VM_REQUIRE(cursor_ != nullptr);
+    cq_ = ibv_cq_ex_to_cq(cursor_);
+  }
+  VM_REQUIRE(cq_ != nullptr && cq_->cqe == 128);
+}
+
+void End::make_queues(Shape shape) {
   rdma_cm::Address address;
   VM_REQUIRE(id.query_addr(address) == 0);
   context_ = open_by_guid(address);
@@ -92,25 +122,28 @@ void End::make_queues(bool with_srq) {
   mr_ = ibv_reg_mr(pd_, memory(), kBytes,
                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
   VM_REQUIRE(mr_ != nullptr && mr_->lkey == mr_->rkey);
+  lent_ =
+      ibv_reg_mr(pd_, memory() + kTarget, kLent, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  VM_REQUIRE(lent_ != nullptr);
   events_ = ibv_create_comp_channel(context_);
   VM_REQUIRE(events_ != nullptr);
-  cq_ = ibv_create_cq(context_, 100, nullptr, events_, 0);
-  VM_REQUIRE(cq_ != nullptr && cq_->cqe == 128);
-  if (with_srq) {
+  make_completion_queue(shape.cursor);
+  if (shape.srq) {
     ibv_srq_init_attr attr{};
     attr.attr.max_wr = kReceives;
     attr.attr.max_sge = 1;
-    srq_ = ibv_create_srq(pd_, &attr);
-    VM_REQUIRE(srq_ != nullptr);
+    srq = ibv_create_srq(pd_, &attr);
+    VM_REQUIRE(srq != nullptr);
   }
   ibv_qp_init_attr_ex attr{};
   attr.send_cq = attr.recv_cq = cq_;
-  attr.srq = srq_;
+  attr.srq = srq;
   attr.pd = pd_;
   attr.qp_type = IBV_QPT_RC;
-  attr.cap = {20, srq_ == nullptr ? 2 * kReceives : 0u, 4, srq_ == nullptr ? 2u : 0u, 64};
+  attr.cap = {20, srq == nullptr ? 2 * kReceives : 0u, 4, srq == nullptr ? 2u : 0u, 64};
   attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-  attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ;
+  attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_INV |
+                        IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ;
   qp = ibv_create_qp_ex(context_, &attr);
   VM_REQUIRE(qp != nullptr && attr.cap.max_send_wr == 32);
   extended = ibv_qp_to_qp_ex(qp);
@@ -121,7 +154,7 @@ void End::make_queues(bool with_srq) {
   VM_REQUIRE(ibv_modify_qp(qp, &init, static_cast<int>(told.qp_attr_mask)) == 0);
   VM_REQUIRE(send(IBV_WR_SEND, 0, 8) == EINVAL);  // there is no connection
   for (int slot = 0; slot < kReceives; ++slot) post_receive(slot);
-  own_ = {reinterpret_cast<std::uintptr_t>(memory()), mr_->rkey};
+  own_ = {reinterpret_cast<std::uintptr_t>(memory()), mr_->rkey, lent_->rkey};
 }
 
 rdma_cm::Parameters End::parameters() {
@@ -146,8 +179,8 @@ void End::post_receive(int slot) {
   wr.sg_list = &sge;
   wr.num_sge = 1;
   ibv_recv_wr* bad = nullptr;
-  VM_REQUIRE(
-      (srq_ != nullptr ? ibv_post_srq_recv(srq_, &wr, &bad) : ibv_post_recv(qp, &wr, &bad)) == 0);
+  VM_REQUIRE((srq != nullptr ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(qp, &wr, &bad)) ==
+             0);
 }
 
 int End::send(const ibv_send_wr& wr) {
@@ -170,18 +203,59 @@ int End::send(ibv_wr_opcode opcode, std::size_t offset, std::size_t length, std:
   return send(wr);
 }
 
+/// What a completion of the cursor's carries, as the classic call would tell it.
+ibv_wc read_by_cursor(ibv_cq_ex* cq) {
+  ibv_wc wc{};
+  wc.status = cq->status;
+  wc.wr_id = cq->wr_id;
+  wc.opcode = ibv_wc_read_opcode(cq);
+  wc.vendor_err = ibv_wc_read_vendor_err(cq);
+  wc.byte_len = ibv_wc_read_byte_len(cq);
+  wc.qp_num = ibv_wc_read_qp_num(cq);
+  wc.wc_flags = ibv_wc_read_wc_flags(cq);
+  wc.invalidated_rkey = ibv_wc_read_invalidated_rkey(cq);
+  VM_REQUIRE(ibv_wc_read_src_qp(cq) == 0 && ibv_wc_read_slid(cq) == 0 && ibv_wc_read_sl(cq) == 0 &&
+             ibv_wc_read_dlid_path_bits(cq) == 0);
+  return wc;
+}
+
+/// A turn of the cursor takes all there is.
+bool End::look_by_cursor(ibv_wc& wc) {
+  if (gathered_.empty()) {
+    ibv_poll_cq_attr attr{};
+    const int error = ibv_start_poll(cursor_, &attr);
+    if (error == ENOENT) return false;
+    VM_REQUIRE(error == 0);
+    int more = 0;
+    do gathered_.push_back(read_by_cursor(cursor_));
+    while ((more = ibv_next_poll(cursor_)) == 0);
+    VM_REQUIRE(more == ENOENT);
+    ibv_end_poll(cursor_);
+  }
+  wc = gathered_.front();
+  gathered_.pop_front();
+  return true;
+}
+
+bool End::look(ibv_wc& wc) {
+  if (cursor_ != nullptr) return look_by_cursor(wc);
+  const int found = ibv_poll_cq(cq_, 1, &wc);
+  VM_REQUIRE(found == 0 || found == 1);
+  return found == 1;
+}
+
 bool End::idle() {
   ibv_wc wc;
-  return passed_over_.empty() && ibv_poll_cq(cq_, 1, &wc) == 0;
+  return passed_over_.empty() && !look(wc);
 }
 
 ibv_wc End::poll() {
   const auto end = Clock::now() + std::chrono::milliseconds(kPatience);
   ibv_wc wc{};
-  int found = 0;
-  while ((found = ibv_poll_cq(cq_, 1, &wc)) == 0 && Clock::now() < end) {
+  bool found = false;
+  while (!(found = look(wc)) && Clock::now() < end) {
   }
-  VM_REQUIRE(found == 1);
+  VM_REQUIRE(found);
   VM_REQUIRE(wc.qp_num == qp->qp_num);
   return wc;
 }
@@ -223,6 +297,27 @@ ibv_wc End::next_by_event() {
   VM_REQUIRE(ibv_get_cq_event(events_, &told, &user) == 0 && told == cq_);
   ibv_ack_cq_events(cq_, 1);
   return next();
+}
+
+ibv_async_event End::next_async(ibv_event_type type) {
+  ibv_async_event event{};
+  do {
+    pollfd polled{context_->async_fd, POLLIN, 0};
+    VM_REQUIRE(::poll(&polled, 1, kPatience) == 1);
+    VM_REQUIRE(ibv_get_async_event(context_, &event) == 0);
+    ibv_ack_async_event(&event);
+    std::printf("event: %s\n", ibv_event_type_str(event.event_type));
+    VM_REQUIRE(event.event_type == type || event.event_type == IBV_EVENT_SQ_DRAINED ||
+               event.event_type == IBV_EVENT_COMM_EST);
+  } while (event.event_type != type);
+  return event;
+}
+
+std::string End::explained(const ibv_wc* wc) {
+  char line[1024];
+  VM_REQUIRE(vbt_explain(qp, wc, line, sizeof line) > 0);
+  std::printf("%s\n", line);
+  return line;
 }
 
 ibv_qp_state End::state() {

@@ -5,9 +5,11 @@
 //   siw_ends serve ADDRESS PORT ENDING ...       serves one connection for each ENDING
 //   siw_ends ENDING ADDRESS PORT                 is the other side of it
 //
+//   siw_ends lacks                               what the driver does not have, and says so
+//
 // ENDING: talk (and a disconnect), shared (the same with a shared receive queue on the serving
-// side), wrong (a key that is none), killed (in the middle of a connection), refused (never
-// connected).
+// side), cursor (the same with completions read by ibv_start_poll), killed (in the middle of a
+// connection), refused (never connected), and what siw_faults.hpp has.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -18,22 +20,21 @@
 #include <string_view>
 
 #include "tests/vm/siw_end.hpp"
+#include "tests/vm/siw_faults.hpp"
 
 namespace verbatim::vm {
 namespace {
 
 using rdma_cm::EventType;
 
-constexpr std::size_t kMegabyte = std::size_t{1} << 20;
-constexpr std::size_t kSource = 0;               // what the other side READs
-constexpr std::size_t kTarget = kMegabyte;       // where it WRITEs
-constexpr std::size_t kRead = 2 * kMegabyte;     // where our READs bring it
-constexpr std::size_t kMessage = 3 * kMegabyte;  // what we SEND
 constexpr std::uint64_t kMessageId = 1000 + kMessage;
 
 unsigned char pattern(std::size_t i, unsigned seed) {
   return static_cast<unsigned char>((i * 31 + seed * 7 + (i >> 8)) & 0xff);
 }
+
+}  // namespace
+
 void fill(unsigned char* at, std::size_t length, unsigned seed) {
   for (std::size_t i = 0; i < length; ++i) at[i] = pattern(i, seed);
 }
@@ -53,11 +54,13 @@ void check_message(End& end, const ibv_wc& wc, std::size_t length, unsigned seed
 void hear(End& end, std::size_t length, unsigned seed) {
   check_message(end, end.next(IBV_WC_RECV), length, seed);
 }
-void say(End& end, std::size_t length, unsigned seed, unsigned flags = 0) {
+void say(End& end, std::size_t length, unsigned seed, unsigned flags) {
   fill(end.memory() + kMessage, length, seed);
   VM_REQUIRE(end.send(IBV_WR_SEND, kMessage, length, 0, flags) == 0);
   end.next(IBV_WC_SEND);
 }
+
+namespace {
 
 /// What a connection manager does when it hears of the end. The driver flushes by itself where it
 /// is the first to know, but not on the side of which it was asked for what cannot be.
@@ -184,15 +187,17 @@ void serve_one(rdma_cm::Channel& channel, rdma_cm::Identifier& listener, std::st
     VM_REQUIRE(end.id.reject(why) == 0);
     return;
   }
-  const bool shares = ending == "shared";
-  end.make_queues(shares);
+  const bool shares = ending == "shared" || ending == "scarce";
+  const bool talks = ending == "talk" || ending == "cursor" || ending == "shared";
+  end.make_queues({shares, ending == "cursor"});
   VM_REQUIRE(end.id.accept(end.parameters()) == 0);
   VM_REQUIRE(next_event(channel, EventType::kEstablished).about == &end.id);
-  if (ending == "talk" || shares) answer(end);
+  if (talks) answer(end);
   if (ending == "wrong" || ending == "killed") hear(end, 16, 1);
+  suffer(end, ending);
   const rdma_cm::Event over = next_event(channel, EventType::kDisconnected);
   VM_REQUIRE(over.about == &end.id);
-  if (ending != "talk") tell_of_the_end(end);
+  if (ending != "talk" && ending != "cursor") tell_of_the_end(end);
   // A shared queue's receives are no queue pair's, and stay.
   expect_flushed(end, shares ? 0 : End::kReceives);
 }
@@ -218,7 +223,7 @@ int call(std::string_view ending, const char* address, std::uint16_t port) {
   VM_REQUIRE(channel.open() == 0);
   End end(channel);
   end.resolve(address, port);
-  end.make_queues();
+  end.make_queues({false, ending == "cursor"});
   VM_REQUIRE(end.id.connect(end.parameters()) == 0);
   if (ending == "refused") {
     const rdma_cm::Event event = next_event(channel, EventType::kRejected);
@@ -228,16 +233,10 @@ int call(std::string_view ending, const char* address, std::uint16_t port) {
     return 0;
   }
   end.take_remote(next_event(channel, EventType::kEstablished));
-  if (ending == "talk" || ending == "shared") {
-    talk(end);
-    VM_REQUIRE(end.id.disconnect() == 0);
-  } else {
-    say(end, 16, 1);
-    if (ending == "killed") ::raise(SIGKILL);
-    end.remote.rkey ^= 0x5500;
-    VM_REQUIRE(end.send(IBV_WR_RDMA_READ, kRead, 64, kSource) == 0);
-    VM_REQUIRE(end.next().status != IBV_WC_SUCCESS);
-  }
+  if (ending == "talk" || ending == "cursor" || ending == "shared") talk(end);
+  if (ending == "wrong" || ending == "killed") say(end, 16, 1);
+  if (ending == "killed") ::raise(SIGKILL);
+  if (!do_wrong(end, ending)) VM_REQUIRE(end.id.disconnect() == 0);
   VM_REQUIRE(next_event(channel, EventType::kDisconnected).about == &end.id);
   expect_flushed(end, End::kReceives);
   return 0;
@@ -248,6 +247,7 @@ int call(std::string_view ending, const char* address, std::uint16_t port) {
 
 int main(int count, char** arguments) {
   using namespace verbatim::vm;
+  if (count == 2 && std::string_view(arguments[1]) == "lacks") return show_what_lacks();
   VM_REQUIRE(count >= 4);
   sockaddr_in at{};
   at.sin_family = AF_INET;

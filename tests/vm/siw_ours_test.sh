@@ -9,7 +9,7 @@ cd "$(dirname "$0")" || exit 1
 . ./fabric.sh
 module=$(./siw 2>&1) || { echo "skipped: $module"; exit 77; }
 
-endings=(talk shared refused wrong killed talk)
+endings=(talk shared cursor refused wrong invalidated beyond mistaken scarce killed talk)
 calls() {  # calls ENDING: the other side of it, whose status is that of a killed process where it is to be killed
   local status=0
   timeout 120 "$ends" "$1" 10.2.0.1 18600 || status=$?
@@ -24,6 +24,7 @@ nothing_left() {  # what the kernel still has for processes on the device
 }
 
 check "siw over a line" siw_device "$module" || exit
+check "what it lacks is said" timeout 60 "$ends" lacks
 "$ends" serve 10.2.0.1 18600 "${endings[@]}" >/run/tmp/served 2>&1 &
 server=$!
 check "somebody listens" until_true 10 listening_or_gone 18600 $server

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A request that fails on our own side (its key, its window) ends in a status that says why. Linux
+// 6.12's driver writes that into the request's slot, and then flushes the request like those behind
+// it; 6.1's completes it. So a flushed completion is looked up in the queue that it may be of.
+// Where a queue pair has come to ERR only: nothing here is on the data path. Any thread.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+#include "runtime/sync/mutex.hpp"
+
+namespace verbatim::rxe {
+
+struct Cq;
+struct Qp;
+
+/// What is known of the queue pair that a CQ's last flushed completion was of. Requests are flushed
+/// in a run, so a queue is searched once for each.
+struct HiddenError {
+  Mutex mutex;
+  std::uint32_t qpn = 0;  ///< 0: of none
+  bool is_there = false;  ///< a completion with what follows has still to come
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  std::uint64_t wr_id = 0;
+};
+
+/// Gives what was flushed the status that its slot has, once. REQUIRES: no lock of the data path.
+void unhide_errors(Cq& cq, ibv_wc* wc, int count) noexcept;
+/// The queue pair begins anew: what its slots and its CQ hold is of an earlier life.
+void forget_hidden_errors(Qp& qp) noexcept;
+/// Before it drains. Linux 6.12's driver takes the slot behind the last request for one that is
+/// under way, if it looks so: a queue that went round once would drain for ever.
+void clean_free_slots(Qp& qp) noexcept;
+
+}  // namespace verbatim::rxe

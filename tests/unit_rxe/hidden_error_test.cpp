@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A request that failed on our own side, which the driver of Linux 6.12 flushes like those behind
+// it: what its slot says comes out of the completion queue. And the slots that it would take for
+// requests under way when a queue drains.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "providers/rxe/completion.hpp"
+#include "providers/rxe/hot.hpp"
+#include "providers/rxe/queue_pairs.hpp"
+#include "tests/unit_rxe/fake_rxe.hpp"
+
+namespace verbatim::rxe_test {
+namespace {
+
+constexpr std::uint32_t kQpn = 33;
+constexpr std::uint32_t kPending = 2;
+constexpr std::uint32_t kFailed = 4;
+
+class RxeHiddenError : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (rxe::Cq* const cq : {&cq_, &receive_cq_}) cq->plain.context = fake_.context.handle();
+    ASSERT_EQ(cq_.ring.map(ring_.fd(), ring_.place(), sizeof(ib_uverbs_wc)), 0);
+    ASSERT_EQ(receive_cq_.ring.map(receive_ring_.fd(), receive_ring_.place(), sizeof(ib_uverbs_wc)),
+              0);
+    rxe::Qp& qp = *fake_.qp;
+    qp.plain.send_cq = qp.plain.recv_cq = &cq_.plain;
+    qp.plain.qp_num = kQpn;
+    qp.number = fake_.context.objects.add(uverbs::Kind::kQp, static_cast<uverbs::Qp*>(&qp));
+    fake_.context.objects.name(qp.number, kQpn);
+    fake_.system.state = IBV_QPS_ERR;
+  }
+  void post(std::uint64_t wr_id) {
+    ibv_send_wr wr{};
+    ibv_send_wr* bad = nullptr;
+    wr.wr_id = wr_id;
+    wr.opcode = IBV_WR_SEND;
+    ASSERT_EQ(rxe::post_send(fake_.plain(), &wr, &bad), 0);
+  }
+  /// The driver takes the oldest request, and leaves in its slot how it ended.
+  void take(std::uint32_t status, std::uint32_t state) {
+    unsigned char* const slot = fake_.send.head();
+    ASSERT_NE(slot, nullptr);
+    std::memcpy(slot + 144, &status, sizeof status);
+    std::memcpy(slot + 148, &state, sizeof state);
+    fake_.send.consume();
+  }
+  std::uint32_t state_of_slot(std::uint32_t index) {
+    std::uint32_t state = 0;
+    std::memcpy(&state, fake_.send.slot(index) + 148, sizeof state);
+    return state;
+  }
+  void complete(std::uint64_t wr_id, std::uint32_t status = IBV_WC_WR_FLUSH_ERR,
+                std::uint32_t qpn = kQpn) {
+    ib_uverbs_wc made{};
+    made.wr_id = wr_id;
+    made.status = status;
+    made.qp_num = qpn;
+    ASSERT_TRUE(ring_.produce(&made, sizeof made));
+  }
+  int poll() { return rxe::poll_cq(&cq_.plain, 8, wc_); }
+  ibv_wc_status poll_one() {
+    return rxe::poll_cq(&cq_.plain, 1, wc_) == 1 ? wc_[0].status : IBV_WC_GENERAL_ERR;
+  }
+  /// One pending, one that fails, one behind it; all of them flushed.
+  void fail_second(std::uint32_t status) {
+    for (const std::uint64_t wr_id : {1u, 2u, 3u}) post(wr_id);
+    take(0, kPending);
+    take(status, kFailed);
+    take(IBV_WC_WR_FLUSH_ERR, kFailed);
+    for (const std::uint64_t wr_id : {1u, 2u, 3u}) complete(wr_id);
+  }
+  int lead(ibv_qp_state state) {
+    ibv_qp_attr attr{};
+    attr.qp_state = state;
+    return rxe::modify_qp(*fake_.qp, attr, IBV_QP_STATE);
+  }
+
+  FakeQp fake_;
+  FakeRing ring_{3, 6};
+  FakeRing receive_ring_{3, 6};
+  rxe::Cq cq_;
+  rxe::Cq receive_cq_;
+  ibv_wc wc_[8] = {};
+};
+
+TEST_F(RxeHiddenError, IsToldInTheCompletionOfItsRequestAndOfNoOther) {
+  fail_second(IBV_WC_MW_BIND_ERR);
+  ASSERT_EQ(poll(), 3);
+  EXPECT_EQ(wc_[0].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(wc_[1].status, IBV_WC_MW_BIND_ERR);
+  EXPECT_EQ(wc_[2].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(fake_.context.troubles, 1u) << "as any error, it is looked after";
+}
+
+TEST_F(RxeHiddenError, IsToldByTheCursorToo) {
+  fail_second(IBV_WC_LOC_PROT_ERR);
+  ibv_poll_cq_attr attr{};
+  rxe::wire_cursor(cq_);
+  ASSERT_EQ(ibv_start_poll(&cq_.extended, &attr), 0);
+  EXPECT_EQ(cq_.extended.status, IBV_WC_WR_FLUSH_ERR);
+  ASSERT_EQ(ibv_next_poll(&cq_.extended), 0);
+  EXPECT_EQ(cq_.extended.status, IBV_WC_LOC_PROT_ERR);
+  EXPECT_EQ(cq_.extended.wr_id, 2u);
+  ASSERT_EQ(ibv_next_poll(&cq_.extended), 0);
+  EXPECT_EQ(cq_.extended.status, IBV_WC_WR_FLUSH_ERR);
+  ibv_end_poll(&cq_.extended);
+}
+
+TEST_F(RxeHiddenError, IsToldOnceThoughManyHaveItsNumber) {
+  for (int i = 0; i < 3; ++i) post(7);
+  take(IBV_WC_LOC_QP_OP_ERR, kFailed);
+  take(IBV_WC_WR_FLUSH_ERR, kFailed);
+  take(IBV_WC_WR_FLUSH_ERR, kFailed);
+  for (int i = 0; i < 3; ++i) complete(7);
+  EXPECT_EQ(poll_one(), IBV_WC_LOC_QP_OP_ERR);
+  EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR);
+  complete(1, IBV_WC_WR_FLUSH_ERR, 34);  // another queue pair's, so this one is searched anew
+  EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR);
+}
+
+// 6.1 completes it so; what is flushed behind it is flushed.
+TEST_F(RxeHiddenError, ThatTheDriverHasToldIsNotToldAgain) {
+  post(7);
+  post(7);
+  take(IBV_WC_LOC_QP_OP_ERR, kFailed);
+  take(IBV_WC_WR_FLUSH_ERR, kFailed);
+  complete(7, IBV_WC_LOC_QP_OP_ERR);
+  complete(7);
+  ASSERT_EQ(poll(), 2);
+  EXPECT_EQ(wc_[0].status, IBV_WC_LOC_QP_OP_ERR);
+  EXPECT_EQ(wc_[1].status, IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST_F(RxeHiddenError, IsOfNoReceive) {
+  fake_.qp->plain.recv_cq = &receive_cq_.plain;
+  post(7);
+  take(IBV_WC_LOC_QP_OP_ERR, kFailed);
+  ib_uverbs_wc made{};
+  made.wr_id = 7;
+  made.status = IBV_WC_WR_FLUSH_ERR;
+  made.qp_num = kQpn;
+  ASSERT_TRUE(receive_ring_.produce(&made, sizeof made));
+  ASSERT_EQ(rxe::poll_cq(&receive_cq_.plain, 1, wc_), 1);
+  EXPECT_EQ(wc_[0].status, IBV_WC_WR_FLUSH_ERR);
+  complete(7);
+  EXPECT_EQ(poll_one(), IBV_WC_LOC_QP_OP_ERR);
+}
+
+TEST_F(RxeHiddenError, IsSearchedOnceForARun) {
+  for (std::uint64_t i = 0; i < 5; ++i) complete(i);
+  ASSERT_EQ(poll(), 5);
+  EXPECT_EQ(fake_.system.asked, 1) << "whether it is in ERR";
+  complete(5);
+  ASSERT_EQ(poll(), 1);
+  EXPECT_EQ(fake_.system.asked, 1);
+}
+
+TEST_F(RxeHiddenError, OfAnEarlierLifeIsForgotten) {
+  post(7);
+  take(IBV_WC_LOC_QP_OP_ERR, kFailed);
+  ASSERT_EQ(lead(IBV_QPS_RESET), 0);
+  complete(7);
+  EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR);
+  // And what was searched for in vain then is searched for again.
+  ASSERT_EQ(lead(IBV_QPS_RESET), 0);
+  fake_.qp->plain.state = IBV_QPS_RTS;
+  post(8);
+  take(IBV_WC_LOC_PROT_ERR, kFailed);
+  complete(8);
+  EXPECT_EQ(poll_one(), IBV_WC_LOC_PROT_ERR);
+}
+
+TEST_F(RxeHiddenError, ThatIsNoStatusIsNoError) {
+  post(7);
+  take(5000, kFailed);
+  complete(7);
+  EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST_F(RxeHiddenError, IsLeftToOthersWhileRequestsAreBeingBuilt) {
+  post(7);
+  take(IBV_WC_LOC_PROT_ERR, kFailed);
+  complete(7);
+  fake_.qp->send_lock.lock();
+  EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR) << "and not a wait for ever";
+  fake_.qp->send_lock.unlock();
+}
+
+// A ring of eight that went round, with one request posted: seven slots are nobody's.
+TEST(RxeDrain, FreeSlotsLookPosted) {
+  FakeQp fake;
+  ibv_send_wr wr{};
+  ibv_send_wr* bad = nullptr;
+  wr.opcode = IBV_WR_SEND;
+  for (std::uint32_t i = 0; i < 11; ++i) {
+    ASSERT_EQ(rxe::post_send(fake.plain(), &wr, &bad), 0);
+    std::memcpy(fake.send.head() + 148, &kPending, sizeof kPending);
+    if (i != 10) fake.send.consume();
+  }
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_SQD;
+  ASSERT_EQ(rxe::modify_qp(*fake.qp, attr, IBV_QP_STATE), 0);
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    std::uint32_t state = 0;
+    std::memcpy(&state, fake.send.slot(i) + 148, sizeof state);
+    EXPECT_EQ(state, i == 10 % 8 ? kPending : 0u) << i;
+  }
+}
+
+// The driver refuses RESET for as long as it drains.
+TEST(RxeDrain, EndsInResetWhenItIsThroughOrWhenItIsGivenUp) {
+  for (const int refused : {3, 1000000}) {
+    FakeQp fake;
+    fake.qp->plain.state = IBV_QPS_SQD;
+    fake.system.resets_refused = refused;
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_RESET;
+    ASSERT_EQ(rxe::modify_qp(*fake.qp, attr, IBV_QP_STATE), 0) << refused;
+    EXPECT_EQ(fake.qp->plain.state, IBV_QPS_RESET);
+    const auto& led = fake.system.led;
+    EXPECT_EQ(led.back().qp_state, IBV_QPS_RESET);
+    EXPECT_EQ(led[led.size() - 2].qp_state, refused == 3 ? IBV_QPS_RESET : IBV_QPS_ERR);
+  }
+  // With more than the state, and elsewhere, a refusal is a refusal.
+  FakeQp asked;
+  asked.qp->plain.state = IBV_QPS_SQD;
+  asked.system.resets_refused = 1000000;
+  ibv_qp_attr more{};
+  more.qp_state = IBV_QPS_RESET;
+  EXPECT_EQ(rxe::modify_qp(*asked.qp, more, IBV_QP_STATE | IBV_QP_PORT), EINVAL);
+  EXPECT_LE(asked.system.led.size(), 1u) << "once";
+  EXPECT_EQ(asked.qp->plain.state, IBV_QPS_SQD);
+  FakeQp fake;
+  fake.system.resets_refused = 1;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RESET;
+  EXPECT_EQ(rxe::modify_qp(*fake.qp, attr, IBV_QP_STATE), EINVAL);
+}
+
+}  // namespace
+}  // namespace verbatim::rxe_test
