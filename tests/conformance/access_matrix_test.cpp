@@ -6,14 +6,13 @@
 // status of its side and moves not a byte; what is allowed moves its bytes.
 #include <memory>
 
+#include "tests/conformance/access_stage.hpp"
 #include "tests/conformance/departures.hpp"
 #include "tests/conformance/device.hpp"
-#include "tests/shm/rc_expect.hpp"
 
 namespace verbatim::harness {
 namespace {
 
-enum class Operation { kWrite, kRead, kFetchAdd, kCompareSwap, kSend, kReceive };
 enum class Where {
   kStart,
   kEnd,
@@ -25,8 +24,6 @@ enum class Where {
   kMovedAway,
   kForeignDomain
 };
-constexpr const char* kOperationNames[] = {"Write",       "Read", "FetchAdd",
-                                           "CompareSwap", "Send", "Receive"};
 constexpr const char* kWhereNames[] = {"AtTheStart",    "AtTheEnd",  "BeforeTheStart",
                                        "BeyondTheEnd",  "TooLong",   "Deregistered",
                                        "RightsChanged", "MovedAway", "OfAnotherDomain"};
@@ -41,15 +38,6 @@ struct Cell {
 };
 
 void PrintTo(const Cell& cell, std::ostream* out) { *out << name_of(cell.setting); }
-
-std::string rights_name(int rights) {
-  std::string name;
-  if (rights & IBV_ACCESS_LOCAL_WRITE) name += "L";
-  if (rights & IBV_ACCESS_REMOTE_WRITE) name += "W";
-  if (rights & IBV_ACCESS_REMOTE_READ) name += "R";
-  if (rights & IBV_ACCESS_REMOTE_ATOMIC) name += "A";
-  return name.empty() ? "None" : name;
-}
 
 std::string cell_name(const ::testing::TestParamInfo<Cell>& tested) {
   const Cell& cell = tested.param;
@@ -89,21 +77,6 @@ std::vector<Cell> local_cells() {
                 Operation::kSend, Operation::kReceive},
                {0, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ});
 }
-
-constexpr std::uint64_t kPage = 4096;
-constexpr std::uint32_t kLocalSeed = 3, kRemoteSeed = 4;
-
-/// Two ends with memory; the region under test is the second of its three pages, or the third.
-struct Stage {
-  explicit Stage(const Setting& setting) : pair(setting), name(name_of(setting)) {
-    local = pair.a.allocate(setting.memory, 4 * kPage);
-    remote = pair.b.allocate(setting.memory, 4 * kPage);
-  }
-  Pair pair;
-  std::string name;
-  RegionInfo local;
-  RegionInfo remote;
-};
 
 class Access : public ::testing::TestWithParam<Cell> {
  protected:
@@ -211,23 +184,6 @@ class Access : public ::testing::TestWithParam<Cell> {
 };
 
 std::unique_ptr<Stage> Access::stage_;
-
-/// The request of the cell, between `local` and `remote`.
-Request request_of(Operation operation, const Slice& local, const RegionInfo& remote,
-                   std::uint64_t offset) {
-  switch (operation) {
-    case Operation::kWrite:
-      return write(1, local, remote, offset);
-    case Operation::kRead:
-      return read(1, local, remote, offset);
-    case Operation::kFetchAdd:
-      return fetch_add(1, local, remote, offset, 0x0101);
-    case Operation::kCompareSwap:
-      return compare_swap(1, local, remote, offset, 1, 2);
-    default:
-      return send(1, local);
-  }
-}
 
 class AccessFromAfar : public Access {};
 TEST_P(AccessFromAfar, IsWhatItsRegionSays) {

@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tests/conformance/departures.hpp"
 
+#include <sys/utsname.h>
+
+#include <cstdio>
+
 namespace verbatim::harness {
 
+KernelVersion kernel_version() {
+  utsname name{};
+  KernelVersion version;
+  if (uname(&name) != 0 || std::sscanf(name.release, "%u.%u", &version.major, &version.minor) != 2)
+    return {};
+  return version;
+}
+
 std::string departs(std::uint32_t vendor, const Departure& departure) {
-  if (vendor != departure.vendor) return {};
+  const KernelVersion kernel = kernel_version();
+  if (vendor != departure.vendor || kernel < departure.since || !(kernel < departure.before))
+    return {};
   return std::string("a departure of the driver: ") + departure.done + " (" + departure.specified +
          ")";
 }

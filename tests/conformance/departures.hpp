@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Where the driver of a kernel device does otherwise than the specification says, by name: what is
-// specified, what the driver does, which was seen on Linux 6.1 (Debian 12) and is in its source.
-// The suite takes it from that driver alone, or skips the sentence with these words.
+// specified, what the driver does, which was seen on Linux 6.1 and 6.12 (both of Debian 12), or on
+// the one of them that is named, and is in its source. The suite takes it from that driver alone,
+// or skips the sentence with these words.
 //
 // Nothing stands here that a provider can set right on its own side of the kernel: that is mended,
 // with a test over the fake kernel. Any thread.
@@ -10,6 +11,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <compare>
 #include <cstdint>
 #include <string>
 
@@ -18,10 +20,22 @@ namespace verbatim::harness {
 /// Drivers are told apart by the vendor that their devices name (ibv_device_attr).
 inline constexpr std::uint32_t kRxeVendor = 0xffffff;
 
+struct KernelVersion {
+  unsigned major = 0;
+  unsigned minor = 0;
+  auto operator<=>(const KernelVersion&) const = default;
+};
+/// Between the two kernels that were seen, where exactly a driver changed is not known.
+inline constexpr KernelVersion kLinux612{6, 12};
+inline constexpr KernelVersion kFirstLinux{0, 0};
+inline constexpr KernelVersion kNoLinux{~0u, 0};
+
 struct Departure {
   std::uint32_t vendor;
   const char* specified;
   const char* done;
+  KernelVersion since = kFirstLinux;
+  KernelVersion before = kNoLinux;
 };
 
 inline constexpr Departure kOneStatusForLocalErrors{
@@ -43,15 +57,23 @@ inline constexpr Departure kUsesTheReceiveOfARefusedWrite{
 inline constexpr Departure kNoLastReceiveEvent{
     kRxeVendor,
     "IBTA 11.6.3.2: LAST_WQE_REACHED when a queue pair in error will take no more shared receives",
-    "no event"};
+    "no event, before Linux 6.12", kFirstLinux, kLinux612};
+inline constexpr Departure kFindsBadMemoryOfReadsLate{
+    kRxeVendor,
+    "a READ or an atomic whose own memory is no good fails before what is behind it is sent",
+    "when the answer comes, from Linux 6.12 on: what is behind it has been sent, without a fence",
+    kLinux612};
+inline constexpr Departure kFlushedIsNotSolicited{
+    kRxeVendor, "man ibv_req_notify_cq: an unsuccessful completion counts as solicited",
+    "a flushed one does not, from Linux 6.12 on: who is armed for solicited ones sleeps on",
+    kLinux612};
 inline constexpr Departure kTellsOfEveryDrain{
     kRxeVendor, "IBTA 10.3.1.5: SQ_DRAINED when that was asked for", "SQ_DRAINED always"};
 inline constexpr Departure kNoSendQueueError{
     kRxeVendor, "IBTA 10.3.1.6: a local error of an unreliable service stops its send queue (SQE)",
     "it ends the queue pair (ERR)"};
-inline constexpr Departure kWindowsWithoutBounds{kRxeVendor,
-                                                 "IBTA 10.6.7.2.3: a window opens its own range",
-                                                 "a window of type 1 opens the whole region"};
+inline constexpr Departure kWindowsWithoutBounds{
+    kRxeVendor, "IBTA 10.6.7.2.3: a window opens its own range", "a window opens the whole region"};
 inline constexpr Departure kNoAlternatePaths{
     kRxeVendor, "IBTA 17.2.8: a device with AUTO_PATH_MIG takes an alternate path",
     "says AUTO_PATH_MIG; the kernel takes none on Ethernet"};
@@ -65,6 +87,8 @@ inline constexpr Departure kNoNewPathOfConnectionsWithoutAnswers{
     "EINVAL: the kernel adds the path's port to the request, which its own table does not have "
     "there"};
 
+/// Of the running kernel; {0, 0} where it does not say.
+KernelVersion kernel_version();
 /// Empty, or the reason to skip.
 std::string departs(std::uint32_t vendor, const Departure& departure);
 

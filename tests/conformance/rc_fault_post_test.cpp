@@ -5,6 +5,7 @@
 // queues when they end.
 #include "tests/conformance/departures.hpp"
 #include "tests/conformance/rc_fault.hpp"
+#include "tests/conformance/two_sides.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -149,7 +150,7 @@ TEST_P(RcRefusal, IsNotForAQueueThatDrainsWhatItTakesWaitsUntilItServesAgain) {
   const Slice eight = slice(stage.local, 0, 8);
   for (const bool ends_in_error : {false, true}) {
     const auto [qa, qb] = pair.add_qps({}, {});
-    ASSERT_EQ(pair.a.to_state(qa, IBV_QPS_SQD), 0);
+    drain(pair.a, qa);
     expect_posted(pair.a.post_send(
         qa, {write(1, eight, stage.remote), read(2, eight, stage.remote, 8).unsignaled(),
              write(3, eight, stage.remote, 16)}));

@@ -24,6 +24,19 @@ class BetweenTwo : public ::testing::TestWithParam<Setting> {
   const char* device() const { return GetParam().device; }
 };
 
+/// To SQD, until it says that it has drained: RTS is open to it from then on (IBTA 10.3.1.5).
+inline void drain(Side& side, const QpInfo& qp) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_SQD;
+  attr.en_sqd_async_notify = 1;
+  ASSERT_EQ(
+      side.call<&Endpoint::modify_qp>(qp.id, attr, int{IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY}),
+      0);
+  const AsyncEvent event = side.take_async_event();
+  EXPECT_EQ(event.type, IBV_EVENT_SQ_DRAINED);
+  EXPECT_EQ(event.qp, qp.id);
+}
+
 /// Nothing came although it had all the time that a message needs: after `probe` (a message that is
 /// known to arrive later) has been seen, the queue holds only that.
 inline void expect_status(const ibv_wc& wc, std::uint64_t wr_id,
