@@ -100,6 +100,7 @@ void watch(ibv_context* context, const StopSignals& stop) {
     fail("Couldn't watch the events of %s: %s", context->device->name, std::strerror(errno));
   }
   std::printf("%s: async event FD %d\n", ibv_get_device_name(context->device), context->async_fd);
+  std::fflush(stdout);
   for (;;) {
     wait_for(context->async_fd, POLLIN, -1, stop);
     ibv_async_event event;
@@ -109,6 +110,7 @@ void watch(ibv_context* context, const StopSignals& stop) {
     }
     std::printf("  event_type %s (%d), port %d\n", event_name(event.event_type),
                 static_cast<int>(event.event_type), event.element.port_num);
+    std::fflush(stdout);  // who reads a pipe or a file wants it as it comes
     ibv_ack_async_event(&event);
   }
 }

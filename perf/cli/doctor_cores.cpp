@@ -4,6 +4,7 @@
 
 #include "perf/cli/doctor_findings.hpp"
 #include "perf/cli/topo_facts.hpp"
+#include "runtime/topo/machine_read.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -11,8 +12,12 @@ namespace {
 void examine_machine(const TopoFacts& facts, Findings& findings) {
   const topo::Machine& machine = *facts.machine;
   if (!machine.known()) {
-    findings.warn("NUMA", "unknown: buffers and threads are placed by chance",
-                  "build with hwloc, or mend HWLOC_XMLFILE and HWLOC_SYNTHETIC");
+    const bool built = topo::reader_version() != 0;
+    findings.warn("NUMA",
+                  std::string("unknown: ") + (built ? "" : "built without hwloc: ") +
+                      "buffers and threads are placed by chance",
+                  built ? "mend or unset HWLOC_XMLFILE and HWLOC_SYNTHETIC"
+                        : "build with hwloc (Debian: libhwloc-dev)");
     return;
   }
   const std::size_t nodes = machine.nodes().size();

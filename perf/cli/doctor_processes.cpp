@@ -2,6 +2,7 @@
 // `verbatim doctor`: what the kernel lets processes do with each other. Spec: process_vm_readv(2),
 // ptrace(2) under "Ptrace access mode checking", namespaces(7), membarrier(2), pidfd_open(2).
 #include <linux/membarrier.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -68,6 +69,11 @@ void examine_copies(const HostFiles& files, Findings& findings) {
   } else if (check.error == ENOSYS) {
     findings.warn("CMA", cause + kWithoutCma,
                   "the kernel, or what stands for it (gVisor), does not have it", facts);
+  } else if (check.error == ESRCH) {
+    findings.warn("CMA", cause + ": a process in another pid namespace is not found" + kWithoutCma,
+                  "let them share one: --pid=host, --pid=container:<name>, Kubernetes "
+                  "shareProcessNamespace, 'unshare --fork --pid'",
+                  facts);
   } else {
     findings.warn(
         "CMA", cause + kWithoutCma,
@@ -77,6 +83,19 @@ void examine_copies(const HostFiles& files, Findings& findings) {
         "vbt_alloc_shared, which needs no copy by the kernel",
         facts);
   }
+}
+
+/// Whether what this process starts goes to another pid namespace than its own: after 'unshare
+/// --pid' without '--fork'.
+bool children_go_elsewhere(const HostFiles& files) {
+  const std::string folder = files.path("/proc/self/ns/");
+  const std::optional<std::string> ours = HostFiles::link(folder + "pid");
+  const std::optional<std::string> theirs = HostFiles::link(folder + "pid_for_children");
+  if (theirs) return ours && *theirs != *ours;
+  // Of a namespace in which nobody lives yet, the kernel has the link and does not tell its target.
+  struct stat status {};
+  return ours && lstat((folder + "pid_for_children").c_str(), &status) == 0 &&
+         S_ISLNK(status.st_mode);
 }
 
 void examine_namespaces(const HostFiles& files, Findings& findings) {
@@ -106,6 +125,12 @@ void examine_namespaces(const HostFiles& files, Findings& findings) {
     } else {
       findings.ok(space.topic, *here + ", one of its own: " + space.effect);
     }
+  }
+  if (children_go_elsewhere(files)) {
+    findings.fail("pid namespace",
+                  "what this process starts goes to another one: it gets no thread (Invalid "
+                  "argument), so no device of shm is opened, and its children do not find it",
+                  "'unshare --fork --pid': the program starts within the namespace");
   }
 }
 

@@ -34,7 +34,10 @@ void usage(std::FILE* out, const char* program) {
                "  --interval=<seconds>  between two looks (default 1)\n"
                "  --count=<number>      of looks, then end (default: until a signal; 1 when the\n"
                "                        output is no terminal)\n"
-               "  --json                one look, as JSON\n",
+               "  --json                one look, as JSON\n"
+               "\n"
+               "SENT and sent_messages count requests that were a success, the bytes beside them\n"
+               "are theirs; what waits is in SENDS, what failed in ERRORS.\n",
                program);
 }
 

@@ -128,7 +128,8 @@ QueuePairView view_of(const File& file, std::uint64_t size, const QpRecord& reco
   view.type = record.type;
   view.state = record.state;
   view.peer = record.dest_qpn;
-  view.sent_messages = record.posted;
+  // Two words of a living process, not of one moment.
+  view.sent_messages = record.posted - std::min(record.undone, record.posted);
   view.sent_bytes = record.sent_bytes;
   view.received_messages = record.consumed.load(std::memory_order_relaxed);
   view.received_bytes = record.received_bytes;
@@ -136,7 +137,6 @@ QueuePairView view_of(const File& file, std::uint64_t size, const QpRecord& reco
   view.send_depth = record.sq_entries;
   view.sends_outstanding =
       static_cast<std::uint32_t>(record.posted) - record.polled.load(std::memory_order_relaxed);
-  // Two words of a living process, not of one moment.
   if (view.sends_outstanding > view.send_depth) view.sends_outstanding = 0;
   view.shares_receives = record.srq != 0;
   if (view.shares_receives) {

@@ -17,12 +17,12 @@ namespace verbatim::cli {
 
 struct QueuePairView {
   std::uint32_t number = 0;
-  std::uint32_t type = 0;   // ibv_qp_type
-  std::uint32_t state = 0;  // ibv_qp_state
-  std::uint32_t peer = 0;   // number of the other half; 0: none
-  pid_t peer_pid = 0;       // 0: in no process that is seen
-  std::uint64_t sent_messages = 0;
-  std::uint64_t sent_bytes = 0;
+  std::uint32_t type = 0;           // ibv_qp_type
+  std::uint32_t state = 0;          // ibv_qp_state
+  std::uint32_t peer = 0;           // number of the other half; 0: none
+  pid_t peer_pid = 0;               // 0: in no process that is seen
+  std::uint64_t sent_messages = 0;  // requests that were a success
+  std::uint64_t sent_bytes = 0;     // of the same
   std::uint64_t received_messages = 0;
   std::uint64_t received_bytes = 0;
   std::uint32_t errors = 0;

@@ -11,6 +11,7 @@
 #include "perf/cli/commands.hpp"
 #include "perf/cli/failure.hpp"
 #include "perf/cli/topo_views.hpp"
+#include "runtime/topo/machine_read.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -87,12 +88,15 @@ int topology(Calling, int argc, char** argv) {
     const auto facts = std::make_unique<TopoFacts>();
     gather(*facts);
     if (!options.svg.empty()) {
-      if (!facts->machine->known()) fail("%s: nothing is known that could be drawn", argv[0]);
+      if (!facts->machine->known())
+        fail("%s: nothing is known that could be drawn%s", argv[0],
+             topo::reader_version() == 0 ? ": built without hwloc" : "");
       write(topo_svg(*facts), options.svg);
     } else {
       write(options.json ? topo_json(*facts) : topo_text(*facts), "");
     }
-    return facts->machine->known() ? 0 : 1;
+    // Whoever built it without hwloc knows; anything else that hides the machine is a failure.
+    return facts->machine->known() || topo::reader_version() == 0 ? 0 : 1;
   } catch (const Failure& failure) {
     std::fprintf(stderr, "%s\n", failure.line.c_str());
     return failure.status;

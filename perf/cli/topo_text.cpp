@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "perf/cli/topo_views.hpp"
+#include "runtime/topo/machine_read.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -94,24 +95,31 @@ void add_process(std::string& text, const TopoFacts& facts) {
   }
 }
 
+/// "node 1, then 0": where memory for that node comes from.
+std::string memory_of(const TopoFacts& facts, std::uint32_t from) {
+  std::string text;
+  for (const std::uint32_t node : facts.memory_order(from))
+    text += (text.empty() ? "node " : ", then ") + node_name(*facts.machine, node);
+  return text.empty() ? "nowhere that is known" : text;
+}
+
 void add_placement(std::string& text, const TopoFacts& facts) {
   const topo::Machine& machine = *facts.machine;
   for (std::uint32_t from = 0; from < machine.nodes().size(); ++from) {
     if (machine.nodes()[from].kind != topo::NodeKind::kMain || machine.nodes()[from].cpu_count == 0)
       continue;
-    const std::vector<std::uint32_t> order = facts.memory_order(from);
     add(text, "buffers    of a thread on node %s%s: ", node_name(machine, from).c_str(),
         from == facts.node ? " (as this one is)" : "");
-    for (std::size_t i = 0; i < order.size(); ++i)
-      text += (i == 0 ? "node " : ", then ") + node_name(machine, order[i]);
-    text += order.empty() ? "nowhere that is known\n" : "\n";
+    text += memory_of(facts, from) + '\n';
   }
   for (const TopoDevice& device : facts.devices) {
     if (device.node == topo::kNone) {
       add(text, "device     %s: as near to one node as to another\n", device.name.c_str());
     } else {
-      add(text, "device     %s: on node %s; threads on processors %s\n", device.name.c_str(),
+      add(text,
+          "device     %s: on node %s; threads on processors %s; buffers: ", device.name.c_str(),
           node_name(machine, device.node).c_str(), ranges(cpus_near(machine, device.node)).c_str());
+      text += memory_of(facts, device.node) + '\n';
     }
   }
 }
@@ -125,7 +133,8 @@ std::string topo_text(const TopoFacts& facts) {
     add_kinds(text, facts);
     add_distances(text, facts);
   } else {
-    text += "machine    unknown\n";
+    text += "machine    unknown";
+    text += topo::reader_version() == 0 ? ": built without hwloc\n" : "\n";
   }
   add_process(text, facts);
   add_placement(text, facts);

@@ -142,6 +142,9 @@ Reply End::answer(const Request& request) {
       case Kind::kAllocate:
         run_allocate(*this, request, reply);
         break;
+      case Kind::kPages:
+        run_pages(*this, request, reply);
+        break;
       case Kind::kBuffers:
         run_buffers(*this, request, reply);
         break;

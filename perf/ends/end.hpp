@@ -103,6 +103,7 @@ void run_register(End& end, const Request& request, Reply& reply);
 void run_register_many(End& end, const Request& request, Reply& reply);
 void run_write_many(End& end, const Request& request, Reply& reply);
 void run_allocate(End& end, const Request& request, Reply& reply);
+void run_pages(End& end, const Request& request, Reply& reply);
 void run_buffers(End& end, const Request& request, Reply& reply);
 
 /// If this program was started as an end (by Pair), runs it and returns its exit status; otherwise

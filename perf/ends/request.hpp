@@ -29,6 +29,8 @@ enum class Kind : std::uint32_t {
   kAllocate,  // a block of `size` bytes got, each page written, given back: by vbt_alloc, or (mover
               // kMapped) mmap
   kBuffers,   // `batch` buffers got and given back: of a pool, or (mover kMapped) malloc's
+  kPages,  // both ends' areas of `memory` get new pages, of `size` bytes each; extra[0]: the share
+           // of the near end's that are huge
   kRegisterMany,  // `iterations` small regions registered and kept
   kWriteMany,     // a WRITE at a time between regions of those, one after the other
   kRegister,  // ibv_reg_mr and ibv_dereg_mr of `size` bytes; `batch` != 0: while the far end writes

@@ -92,6 +92,7 @@ class Endpoint {
   ibv_cq* recv_cq() const { return recv_cq_.get(); }
   Way way(Service service) const;
   const Region& region(Memory memory) const { return regions_[index(memory)]; }
+  ibv_mr* mr(Memory memory) const { return mrs_[index(memory)].get(); }
   const RemoteRegion& remote(Memory memory) const { return remotes_[index(memory)]; }
 
   /// Posts `count` receives of `size` bytes, the i-th to `in + i % slots * size`.

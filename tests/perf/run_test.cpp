@@ -255,6 +255,20 @@ TEST(Compare, ItsJsonNamesEveryRowThatNeedsNoOtherLibrary) {
   EXPECT_TRUE(is_empty(runtime));
 }
 
+TEST(Compare, PagesOfTwoSizesAreShownOrMissedByName) {
+  const ScratchFolder runtime;
+  const Json json = parse(run({"--rows", "pages", "--quick", "--rounds", "1", "--json"}, runtime,
+                              VERBATIM_COMPARE_PROGRAM));
+  EXPECT_EQ(json["rows"].size(), 6u) << "three sizes of mapped memory, and of malloc's";
+  for (const Json& row : json["rows"]) {
+    EXPECT_EQ(row["row"], "pages");
+    EXPECT_THAT(row["figure"].get<std::string>(), HasSubstr("pages of 2 MiB / of 4 KiB"));
+    EXPECT_FALSE(row.contains("target")) << row;
+    EXPECT_TRUE(row["median"].is_number() || row["missing"] != "") << row;
+  }
+  EXPECT_TRUE(is_empty(runtime));
+}
+
 TEST(Compare, CtrlCEndsWhateverRuns) {
   const ScratchFolder runtime;
   auto [output, end] = pipe_pair();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/limited_cgroup.hpp"
 #include "tests/tools/fake_host.hpp"
 #include "tests/tools/private_fabric.hpp"
 
@@ -194,6 +195,33 @@ TEST_F(Doctor, CopiesBetweenProcessesAreReallyTried) {
               AllOf(HasSubstr("WARN"), HasSubstr("VERBATIM_SHM_CMA=off")));
 }
 
+TEST_F(Doctor, APidNamespaceThatHidesProcessesFromEachOtherIsFound) {
+  host_.link("proc/self/ns/pid", "pid:[4026530000]");
+  host_.link("proc/self/ns/pid_for_children", "pid:[4026530000]");
+  EXPECT_THAT(line(of_host(), "pid namespace"), ::testing::Not(HasSubstr("FAIL")));
+  std::filesystem::remove(host_.path("proc/self/ns/pid_for_children"));
+  host_.link("proc/self/ns/pid_for_children", "pid:[4026530001]");
+  EXPECT_THAT(line(of_host(), "pid namespace"), HasSubstr("FAIL what this process starts"));
+
+  const Words elsewhere{"children elsewhere"};
+  // (The search for leaks waits for a process of its own, which it does not find either.)
+  const Environment no_search{{"ASAN_OPTIONS", "detect_leaks=0"}};
+  // With nothing to run it says 127, once the condition holds.
+  const Ending possible = run({VERBATIM_CONDITIONED, "conditioned", no_search},
+                              {elsewhere[0], "--", VERBATIM_CONDITIONED, "conditioned"});
+  if (possible.status != 127) GTEST_SKIP() << possible.err;
+  const Json all = under(elsewhere, {}, no_search);
+  if (line(findings(), "CMA").rfind("OK", 0) == 0) {
+    const std::string copies = line(all, "CMA");
+    EXPECT_THAT(copies, AllOf(HasSubstr("WARN process_vm_readv: No such process"),
+                              HasSubstr("another pid namespace"), HasSubstr("--pid=host")));
+    EXPECT_THAT(copies, ::testing::Not(HasSubstr("seccomp")));
+  }
+  EXPECT_THAT(line(all, "pid namespace"),
+              AllOf(HasSubstr("FAIL what this process starts"), HasSubstr("unshare --fork --pid")));
+  EXPECT_THAT(line(all, "device"), HasSubstr("FAIL shm0")) << "which has a thread";
+}
+
 TEST_F(Doctor, CallsThatAFilterRefusesAreNamed) {
   const Json slower = under({"deny membarrier pidfd_open"}, {});
   EXPECT_THAT(line(slower, "membarrier"), AllOf(HasSubstr("WARN"), HasSubstr("not permitted")));
@@ -226,6 +254,14 @@ TEST_F(Doctor, ATinyControlGroupIsFoundAmongItsParents) {
   EXPECT_THAT(line(all, "cpu quota"), AllOf(HasSubstr("WARN"), HasSubstr("0.50 processors")));
   EXPECT_THAT(line(all, "cgroup rdma"), HasSubstr("mlx5_0 hca_handle=2"));
   EXPECT_THAT(line(all, "cgroup rdma"), ::testing::Not(HasSubstr("rxe0")));
+}
+
+TEST_F(Doctor, ATinyControlGroupThatWeAreReallyInIsFound) {
+  const harness::LimitedCgroup group(128u << 20);
+  if (!group.made()) GTEST_SKIP() << "no memory cgroup may be made here";
+  const std::string found = line(under({"group " + group.folder()}, {}), "cgroup memory");
+  EXPECT_THAT(found, AllOf(HasSubstr("WARN " + group.folder()), HasSubstr(": 128 MiB, of which"),
+                           HasSubstr("OOM")));
 }
 
 TEST_F(Doctor, ControlGroupsOfTheFirstVersionCount) {

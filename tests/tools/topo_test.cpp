@@ -12,6 +12,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/tools/fake_host.hpp"
 #include "tests/tools/private_fabric.hpp"
 
 namespace verbatim::tools {
@@ -51,6 +52,27 @@ std::size_t count(const std::string& text, const std::string& part) {
   for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size())
     ++found;
   return found;
+}
+
+/// The title of the innermost frame (a group) that holds, at some depth, what is drawn as `part`,
+/// beside that part's own.
+std::string frame_around(const std::string& svg, const std::string& part) {
+  std::vector<std::string> titles{""};  // of the groups that are open
+  const std::size_t end = svg.find(part);
+  if (end == std::string::npos) return "not drawn";
+  for (std::size_t at = 0; at < end; ++at) {
+    if (svg.compare(at, 3, "<g ") == 0) {
+      titles.emplace_back();
+    } else if (svg.compare(at, 4, "</g>") == 0) {
+      titles.pop_back();
+    } else if (svg.compare(at, 5, "<text") == 0 && titles.back().empty()) {
+      const std::size_t from = svg.find('>', at) + 1;
+      titles.back() = svg.substr(from, svg.find('<', from) - from);
+    }
+  }
+  for (titles.pop_back(); !titles.empty(); titles.pop_back())
+    if (!titles.back().empty()) return titles.back();
+  return "nothing";
 }
 
 TEST_F(Topo, TellsThisHostAsTheKernelDoes) {
@@ -121,6 +143,43 @@ TEST_F(Topo, DrawsEveryPartOnce) {
   EXPECT_EQ(count(svg, "class=\"number\""), 16u);
   EXPECT_EQ(count(svg, "<g "), count(svg, "</g>"));
   EXPECT_EQ(topo({"--svg", "-"}, of("two_sockets.xml")).out.rfind("<svg ", 0), 0u);
+}
+
+TEST_F(Topo, ADeviceIsShownOnTheNodeThatTheKernelSaysItIsOn) {
+  FakeHost host;
+  // One that says so itself, one whose network device does, one of which nobody says anything, one
+  // on a node that this machine does not have.
+  host.file("sys/class/infiniband/shm0/device/numa_node", "1\n");
+  host.file("sys/class/infiniband/shm1/ports/1/gid_attrs/ndevs/0", "eth7\n");
+  host.file("sys/class/net/eth7/device/numa_node", "0\n");
+  host.file("sys/class/infiniband/shm2/device/numa_node", "-1\n");
+  host.file("sys/class/infiniband/shm3/device/numa_node", "7\n");
+  Environment where = of("two_sockets.xml");
+  where["SYSFS_PATH"] = host.path("sys");
+  where["VERBATIM_SHM_DEVICES"] = "4";
+
+  const Ending ending = topo({}, where);
+  EXPECT_EQ(ending.status, 0) << ending.err;
+  EXPECT_THAT(ending.out, HasSubstr("device     shm0: on node 1; threads on processors 8-15; "
+                                    "buffers: node 1, then 0\n"));
+  EXPECT_THAT(ending.out, HasSubstr("device     shm1: on node 0; threads on processors 0-7; "
+                                    "buffers: node 0, then 1\n"));
+  for (const char* name : {"shm2", "shm3"})
+    EXPECT_THAT(ending.out, HasSubstr(std::string("device     ") + name +
+                                      ": as near to one node as to another\n"));
+
+  const Json devices = json(where)["devices"];
+  ASSERT_EQ(devices.size(), 4u);
+  EXPECT_EQ(devices[0], Json({{"name", "shm0"}, {"node", 1}}));
+  EXPECT_EQ(devices[1], Json({{"name", "shm1"}, {"node", 0}}));
+  EXPECT_EQ(devices[2], Json({{"name", "shm2"}, {"node", nullptr}}));
+
+  // Drawn within the frame of its node: behind its title, before the frame is closed.
+  const std::string svg = topo({"--svg", "-"}, where).out;
+  EXPECT_EQ(count(svg, "class=\"device\""), 4u);
+  EXPECT_EQ(frame_around(svg, ">shm0<"), "node 1: 64 GiB");
+  EXPECT_EQ(frame_around(svg, ">shm1<"), "node 0: 64 GiB");
+  EXPECT_EQ(frame_around(svg, ">shm2<"), "HWLOC_XMLFILE: 16 processors, 2 nodes");
 }
 
 TEST_F(Topo, ABrokenDescriptionIsOneLineAndTheRestIsTold) {
