@@ -4,6 +4,7 @@
 subproject. Each program is built and run; C programs see the C compiler only.
 """
 import argparse
+import json
 import os
 import re
 import shutil
@@ -126,14 +127,14 @@ def find_package(options, prefix, folder):
     expect(done.returncode != 0, "find_package(Verbatim 99) found something")
 
 
-def subproject(options, folder):
+def subproject(options, folder, *more):
     """In debug mode, so that the promises of the archive are also kept by unoptimised objects."""
     build = project(options, folder, "subproject", "C", [
         f"add_subdirectory({options.source} verbatim)",
         "add_executable(program main.c)",
         "target_link_libraries(program PRIVATE Verbatim::verbs)",
         "install(TARGETS program)",
-    ], ["-DCMAKE_BUILD_TYPE=Debug"])
+    ], ["-DCMAKE_BUILD_TYPE=Debug", *more])
     prints(os.path.join(build, "program"), ["shm0"], "add_subdirectory", folder)
 
     tests = run("ctest", "--show-only=human", cwd=build).stdout
@@ -145,19 +146,67 @@ def subproject(options, folder):
     done = run(os.path.join(HERE, "archive.py"), "--archive", os.path.join(build, "verbatim", "libverbatim.a"),
                "--compiler", options.cc, "--nm", "nm", "--ld", "ld", "--readelf", "readelf", check=False)
     expect(done.returncode == 0, f"the debug archive:\n{done.stdout}{done.stderr}")
+    return os.path.join(build, "verbatim", "libverbatim.a")
+
+
+def without_hwloc(options, folder):
+    """The subproject without hwloc. Where memory and processors are is unknown, and said so; nothing fails for it."""
+    archive = subproject(options, folder, "-DVERBATIM_HWLOC=OFF")
+    symbols = run("nm", archive).stdout
+    expect("ibv_open_device" in symbols and "hwloc_topology" not in symbols, "the archive without hwloc has hwloc")
+
+    program, tool = os.path.join(folder, "program"), os.path.join(folder, "verbatim")
+    run(options.cc, "-std=c11", "-D_GNU_SOURCE", f"-I{options.source}/abi/include", os.path.join(HERE, "without_hwloc.c"),
+        archive, "-static", "-o", program)
+    with open(options.tool_objects, encoding="utf-8") as file:
+        run(options.cxx, *file.read().split(), archive, "-static", "-Wl,--fatal-warnings", "-o", tool)
+
+    environment = {"PATH": os.environ["PATH"], "VERBATIM_FABRIC": os.path.join(folder, "fabric"), "XDG_RUNTIME_DIR": folder}
+
+    def says(*command, **more):
+        done = run(*command, env={**environment, **more})
+        expect(not done.stderr, f"{command} complains: {done.stderr}")
+        return done.stdout
+
+    # Refusing a node that is not there is a line of the log, and meant to be.
+    lines = says(program, VERBATIM_LOG="off").splitlines()
+    expect(len(lines) == 2 * 5 * 4, f"vbt_alloc without hwloc: {lines}")
+    unknown = 4  # VBT_FALLBACK_UNKNOWN
+    for line in lines:
+        kind, where, _, _, _, _, fallbacks, _, pages = line.split()
+        # The thread's node is what nobody knows; the kernel tells which nodes there are.
+        expect(where not in ("0", "2") or int(fallbacks) & unknown, f"vbt_alloc claims to know: {line}")
+        expect(int(pages) in (25, 26), f"vbt_query_mr: {line}")
+
+    for more in ({}, {"HWLOC_SYNTHETIC": "numa:4 pu:6"}):
+        text = says(tool, "topo", **more)
+        expect(text.startswith("machine    unknown: built without hwloc\n"), f"topo: {text}")
+        expect("device     shm0: as near to one node as to another\n" in text, f"topo: {text}")
+    expect(json.loads(says(tool, "topo", "--json"))["machine"] is None, "topo --json knows the machine")
+    done = run(tool, "topo", "--svg", "-", env=environment, check=False)
+    expect(done.returncode == 1 and not done.stdout and "built without hwloc" in done.stderr, f"topo --svg: {done}")
+    findings = json.loads(says(tool, "doctor", "--json"))["findings"]
+    machine = [finding for finding in findings if finding["topic"] == "NUMA"]
+    expect(len(machine) == 1 and machine[0]["verdict"] == "WARN" and "built without hwloc" in machine[0]["cause"],
+           f"doctor: {machine}")
+    expect(any(finding["topic"] == "cores" for finding in findings), "doctor says nothing of cores")
+    expect("shm0" in says(tool, "devinfo"), "devinfo without hwloc")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("installed", "subproject"))
+    parser.add_argument("what", choices=("installed", "subproject", "without_hwloc"))
     for name in ("build", "source", "version", "cc", "cxx"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--tool-objects", help="a file that names the objects of the tool")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="verbatim-package-") as folder:
         if options.what == "installed":
             prefix = install(options, folder)
             pkg_config(options, prefix, folder)
             find_package(options, prefix, folder)
+        elif options.what == "without_hwloc":
+            without_hwloc(options, folder)
         else:
             subproject(options, folder)
     return 1 if failures else 0

@@ -6,6 +6,7 @@ a shared library that shows none of it, the size of it all.
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -65,6 +66,19 @@ def expect(condition, message):
         print(f"WRONG: {message}")
 
 
+def opens(program, environment):
+    """The calls of a program and its threads that open a file."""
+    with tempfile.NamedTemporaryFile("r", prefix="verbatim-trace-") as trace:
+        run("strace", "-f", "-qq", "-e", "trace=open,openat", "-o", trace.name, program,
+            env={"PATH": os.environ["PATH"], **environment})
+        return trace.read().splitlines()
+
+
+def may_trace():
+    """A sandbox may forbid it."""
+    return subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True).returncode == 0
+
+
 def names(*arguments):
     """The symbols of a file, by the last word of each of nm's lines."""
     return {line.split()[-1] for line in run("nm", *arguments).stdout.splitlines() if line.split()}
@@ -106,6 +120,16 @@ def main():
             said = says("static", **described)
             expect(re.fullmatch(machine, said[0]), f"static {described}: says {said}")
             expect(said[1] == "0 libraries", f"static {described}: {said} in a static program")
+        # Not even looked for: what is opened and not there is in no map.
+        if shutil.which("strace") and may_trace():
+            for described in ({}, {"HWLOC_SYNTHETIC": "numa:4 pu:6"}, {"HWLOC_XMLFILE": f"{options.topologies}/eight_nodes.xml"}):
+                opened = opens(place("static"), {"VERBATIM_FABRIC": place(f"traced{len(described)}"), "XDG_RUNTIME_DIR": place("."),
+                                                 **described})
+                libraries = [line for line in opened if ".so" in line]
+                expect(not libraries, f"static {described}: opens {libraries}")
+        else:
+            print("strace may not be used here: what is opened and not mapped was not looked at")
+
         run("strip", place("static"))
         size = os.path.getsize(place("static"))
         expect(size <= SIZE_LIMIT, f"the static program has {size} bytes, more than {SIZE_LIMIT}")
@@ -114,6 +138,9 @@ def main():
         compile("own.o", "-DOWN_HWLOC")
         run(options.cc, place("own.o"), options.archive, "-lhwloc", "-o", place("own"))
         said = says("own", HWLOC_SYNTHETIC="numa:4 pu:6")
+        if shutil.which("strace") and may_trace():
+            opened = opens(place("own"), {"VERBATIM_FABRIC": place("traced"), "XDG_RUNTIME_DIR": place(".")})
+            expect(any(".so" in line for line in opened), f"a program that loads libraries was not seen to: {opened}")
         expect(said[:2] == ["4 nodes 24 processors", "own 15 processors"], f"beside another hwloc: says {said}")
 
         run(options.cc, "-shared", "-Wl,--whole-archive", options.archive, "-Wl,--no-whole-archive", "-o", place("all.so"))
