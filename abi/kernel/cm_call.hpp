@@ -4,6 +4,10 @@
 // thread; lives on the stack. Layout and names: <rdma/rdma_user_cm.h>, ABI version 4.
 #pragma once
 
+// First, so that the kernel's header leaves libc's definition of in6_addr alone: two of them break
+// the one-definition rule.
+#include <netinet/in.h>
+//
 #include <rdma/rdma_user_cm.h>
 
 #include <cstddef>
