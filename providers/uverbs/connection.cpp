@@ -39,13 +39,13 @@ int find_peer(const NetlinkPort& port, std::uint32_t device, std::uint32_t qpn,
   return 0;
 }
 
-void see_peer(Qp& qp, RemotePlace& out) noexcept {
-  const int device = Device::from(qp.plain.context->device).kernel_index;
+void see_peer(Context& context, std::uint32_t qpn, RemotePlace& out) noexcept {
+  const int device = Device::from(context.handle()->device).kernel_index;
   if (device < 0) return;
   NetlinkSocket socket;
   if (socket.open() != 0) return;
   // Without an answer it stays unknown.
-  static_cast<void>(find_peer(socket, static_cast<std::uint32_t>(device), qp.plain.qp_num, out));
+  static_cast<void>(find_peer(socket, static_cast<std::uint32_t>(device), qpn, out));
 }
 
 }  // namespace verbatim::uverbs

@@ -25,16 +25,18 @@ const FailureEyes& eyes_of(Qp& qp) noexcept { return *context_of(qp).eyes; }
 
 void see_ends(Qp& qp, Failure& out) noexcept { eyes_of(qp).see_ends(qp, out); }
 
-void see_place(Qp& qp, Failure& out) noexcept {
-  const FailureEyes& eyes = eyes_of(qp);
+/// REQUIRES: no lock.
+void see_place(Context& context, std::uint32_t qpn, Failure& out) noexcept {
+  const FailureEyes& eyes = *context.eyes;
   if (out.place.kind == RemotePlace::Kind::kUnknown && eyes.see_place != nullptr)
-    eyes.see_place(qp, out.place);
+    eyes.see_place(context, qpn, out.place);
 }
 
-/// A line that waits until no lock is held any more.
-struct Line {
-  char text[900];
+/// What a line is made of once no lock is held any more: the queue pair may be gone by then.
+struct Untold {
   bool is_there = false;
+  OwnEnd own;
+  Failure failure;
 };
 
 bool knows(FailureRecord& record, bool receives) noexcept {
@@ -43,7 +45,7 @@ bool knows(FailureRecord& record, bool receives) noexcept {
 }
 
 /// Remembers the first of its direction; the queue pair's first one is to be said.
-void remember(Qp& qp, Failure& failure, Line& line) noexcept {
+void remember(Qp& qp, const Failure& failure, Untold& untold) noexcept {
   FailureRecord& record = qp.failures;
   bool says = false;
   {
@@ -56,15 +58,19 @@ void remember(Qp& qp, Failure& failure, Line& line) noexcept {
     says = !record.said;
     record.said = true;
   }
-  if (!says || !log_enabled(LogLevel::kError)) return;
-  if (lines_said.load(std::memory_order_relaxed) < kMostPlaces) see_place(qp, failure);
-  line.is_there = describe_failure(qp, failure, nullptr, line.text, sizeof line.text) != 0;
+  if (says && log_enabled(LogLevel::kError)) untold = {true, own_end(qp), failure};
 }
 
-void say(const Line& line) noexcept {
-  if (!line.is_there) return;
+/// REQUIRES: no lock.
+void say(Context& context, Untold& untold) noexcept {
+  if (!untold.is_there) return;
   const std::uint32_t before = lines_said.fetch_add(1, std::memory_order_relaxed);
-  if (before < kMostLines) log_error("%s", line.text);
+  if (before < kMostPlaces) see_place(context, untold.own.qpn, untold.failure);
+  if (before < kMostLines) {
+    char line[900];
+    static_cast<void>(describe_failure(untold.own, untold.failure, nullptr, line, sizeof line));
+    log_error("%s", line);
+  }
   if (before + 1 == kMostLines)
     log_error("no more of %u failures are said here: ask vbt_explain", kMostLines);
 }
@@ -74,7 +80,7 @@ bool is_a_cause(ibv_wc_status status) noexcept {
   return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }
 
-void note_failure(Qp& qp, const ibv_cq& cq, const ibv_wc& wc, Line& line) noexcept {
+void note_failure(Qp& qp, const ibv_cq& cq, const ibv_wc& wc, Untold& untold) noexcept {
   if (knows(qp.failures, false) && knows(qp.failures, true)) return;
   SeenRequest seen;
   eyes_of(qp).find_request(qp, cq, wc, seen);
@@ -88,7 +94,7 @@ void note_failure(Qp& qp, const ibv_cq& cq, const ibv_wc& wc, Line& line) noexce
   failure.vendor_err = wc.vendor_err;
   see_ends(qp, failure);
   judge_request(qp, seen, failure);
-  remember(qp, failure, line);
+  remember(qp, failure, untold);
 }
 
 /// The failure that a completion is about, or the first one. ENODATA: none.
@@ -129,11 +135,11 @@ void note_failures(const ibv_cq& cq, const ibv_wc* wc, int count) noexcept {
   Context& context = context_of(cq.context);
   for (int i = 0; i < count; ++i) {
     if (!is_a_cause(wc[i].status)) continue;
-    Line line;
+    Untold untold;
     context.objects.find_named(Kind::kQp, wc[i].qp_num, [&](void* object) {
-      note_failure(*static_cast<Qp*>(object), cq, wc[i], line);
+      note_failure(*static_cast<Qp*>(object), cq, wc[i], untold);
     });
-    say(line);
+    say(context, untold);
   }
 }
 
@@ -144,9 +150,9 @@ void note_event(Qp& qp, ibv_event_type type) noexcept {
   failure.receives = true;
   failure.status = type == IBV_EVENT_QP_REQ_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_ACCESS_ERR;
   see_ends(qp, failure);
-  Line line;
-  remember(qp, failure, line);
-  say(line);
+  Untold untold;
+  remember(qp, failure, untold);
+  say(context_of(qp), untold);
 }
 
 void note_ordered(Qp& qp) noexcept {
@@ -192,7 +198,7 @@ int explain_qp(verbatim::Qp& handle, const FailedCompletion* completion, Failure
       out.remote_qpn = now.remote_qpn;
       out.place = now.place;
     }
-    see_place(qp, out);
+    see_place(context_of(qp), qp.plain.qp_num, out);
     return 0;
   }
   if (completion != nullptr) {
@@ -202,7 +208,7 @@ int explain_qp(verbatim::Qp& handle, const FailedCompletion* completion, Failure
   }
   see_ends(qp, out);
   if (completion == nullptr && out.own_state != IBV_QPS_ERR) return ENODATA;
-  see_place(qp, out);
+  see_place(context_of(qp), qp.plain.qp_num, out);
   if (completion == nullptr) out.status = IBV_WC_WR_FLUSH_ERR;
   if (out.status == IBV_WC_WR_FLUSH_ERR) out.cause = Cause::kFirstUnseen;
   return 0;

@@ -52,15 +52,17 @@ struct SeenRequest {
   }
 };
 
-/// What a driver adds (Context::eyes). All may be called under the context's table of objects.
+/// What a driver adds (Context::eyes). The first two may be called under the context's table of
+/// objects.
 struct FailureEyes {
   /// Looks for the request of a completion that `cq` gave.
   void (*find_request)(Qp& qp, const ibv_cq& cq, const ibv_wc& wc, SeenRequest& out) noexcept;
   /// Fills what is known of the two ends: own_state, remote_qpn, place, times and tries.
   void (*see_ends)(Qp& qp, Failure& out) noexcept;
   /// Fills the place where that is dear to know: what it costs grows with the connections there
-  /// are, so it is for those who ask, and for the first lines of the log. Null: see_ends did.
-  void (*see_place)(Qp& qp, RemotePlace& out) noexcept;
+  /// are, so it is for those who ask, and for the first lines of the log. Under no lock: it may
+  /// wait for seconds, and the queue pair may be gone meanwhile. Null: see_ends did.
+  void (*see_place)(Context& context, std::uint32_t qpn, RemotePlace& out) noexcept;
 };
 
 /// Completions that have been polled, some of them in error. REQUIRES: no lock of the data path.

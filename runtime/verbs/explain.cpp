@@ -49,14 +49,14 @@ void add_place(TextLine& line, const Failure& failure) noexcept {
   if (is_socket) line.add(" port %u", place.port);
 }
 
-void add_ends(TextLine& line, const Qp& qp, const Failure& failure) noexcept {
+void add_ends(TextLine& line, const OwnEnd& end, const Failure& failure) noexcept {
   const ProgramName own = printable_name(::getpid(), program_invocation_short_name, NAME_MAX);
   if (failure.over_qpn != 0) {
     line.add("XRC SRQ 0x%06x", failure.srqn);
     add_owner(line, own);
     line.add(" by QP 0x%06x", failure.over_qpn);
   } else {
-    line.add("QP 0x%06x (%s, ", qp.plain.qp_num, qp_type_word(qp.plain.qp_type));
+    line.add("QP 0x%06x (%s, ", end.qpn, qp_type_word(end.type));
     add_program(line, own);
     if (failure.own_state >= 0)
       line.add(", state %s", qp_state_word(static_cast<std::uint32_t>(failure.own_state)));
@@ -103,11 +103,11 @@ ProgramName printable_name(std::int32_t pid, const char* name, std::size_t most)
   return program;
 }
 
-std::size_t describe_failure(const Qp& qp, const Failure& failure,
+std::size_t describe_failure(const OwnEnd& own, const Failure& failure,
                              const FailedCompletion* completion, char* text,
                              std::size_t size) noexcept {
   TextLine line(text, size);
-  add_ends(line, qp, failure);
+  add_ends(line, own, failure);
   line.add(": ");
   if (completion != nullptr &&
       (failure.cause == Cause::kOrdered || !is_about(failure, *completion))) {
