@@ -12,7 +12,7 @@
 
 #include "perf/cli/failure.hpp"
 
-#ifdef __SANITIZE_THREAD__
+#ifdef VBT_UNDER_THREAD_SANITIZER
 extern "C" void AnnotateBenignRaceSized(const char* file, int line, void* memory, std::size_t bytes,
                                         const char* why);
 #endif
@@ -32,7 +32,7 @@ constexpr std::size_t kGlobalRoutingHeader = 40;
 /// Messages of several peers land in the same bytes, in no order, while others are sent from them:
 /// which of the equal messages lies there is of no interest, and a race detector is told so.
 void expect_races([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {
-#ifdef __SANITIZE_THREAD__
+#ifdef VBT_UNDER_THREAD_SANITIZER
   AnnotateBenignRaceSized(__FILE__, __LINE__, memory, bytes, "one buffer for every message");
 #endif
 }

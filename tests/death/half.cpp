@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kPsn = 0x123456;
 constexpr std::uint64_t kReceive = 1u << 31;  ///< in a wr_id: qp << 32 | receive | serial
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef VBT_UNDER_SANITIZER
 constexpr std::int32_t kEndMs = 20'000;
 constexpr std::int32_t kCloseMs = 5'000;
 #else

@@ -61,7 +61,7 @@ Plan Plan::of(std::uint64_t seed, std::uint32_t round) {
     }
   }
   // For ever, or 1 ms a try; a sanitizer makes everything slow.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef VBT_UNDER_SANITIZER
   constexpr std::uint8_t kShort = 14;
 #else
   constexpr std::uint8_t kShort = 8;

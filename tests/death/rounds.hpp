@@ -12,7 +12,7 @@
 namespace verbatim::death {
 
 inline constexpr bool kSanitized =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef VBT_UNDER_SANITIZER
     true;
 #else
     false;

@@ -25,7 +25,7 @@ namespace {
 
 using namespace harness;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#ifdef VBT_UNDER_SANITIZER
 constexpr std::uint32_t kRounds = 4000;
 #else
 constexpr std::uint32_t kRounds = 25'000;  // four seeds make 100 000

@@ -32,7 +32,7 @@ using fuzz::Liar;
 using fuzz::Stranger;
 using harness::wait_until;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#ifdef VBT_UNDER_SANITIZER
 constexpr std::uint32_t kRounds = 2000;
 #else
 constexpr std::uint32_t kRounds = 8000;

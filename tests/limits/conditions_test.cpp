@@ -90,7 +90,7 @@ TEST_P(Without, PidfdsTheDeathOfAPeerIsStillNoticed) {
   EXPECT_EQ(pair.a.state(pair.qa), IBV_QPS_ERR);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef VBT_UNDER_SANITIZER
 constexpr bool kRoomToLimit = false;  // a sanitizer's shadow takes terabytes
 #else
 constexpr bool kRoomToLimit = true;

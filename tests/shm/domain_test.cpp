@@ -148,7 +148,7 @@ TEST_P(DomainStorm, NothingIsTouchedAfterDeregAfterDestroyAfterErrorOrReset) {
 /// quiet: a copy that begins in this moment is long, and whoever deregistered sees it go on. The
 /// mark waits behind stores to memory that is in no cache, so that the moment is long, too.
 TEST(DomainMark, IsSeenByADeregistrationThatComesInItsVeryMoment) {
-#ifdef __SANITIZE_THREAD__
+#ifdef VBT_UNDER_THREAD_SANITIZER
   GTEST_SKIP() << "looks at memory while it is written to, which is what it is about";
 #endif
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two processors";

@@ -59,7 +59,7 @@ constexpr Start kEveryStart[] = {by_fork, by_vfork, by_spawn};
 class Exec : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(Exec, settings_with_two_processes());
 
-#ifdef __SANITIZE_THREAD__
+#ifdef VBT_UNDER_THREAD_SANITIZER
 #define SKIP_WITHOUT_FORK() \
   GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads"
 #else

@@ -31,7 +31,7 @@ int run_in_child(Body body) {
 }
 
 TEST_P(Forked, AChildCannotUseItsParentsQueuePairsAndHarmsNobodyByTrying) {
-#ifdef __SANITIZE_THREAD__
+#ifdef VBT_UNDER_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
 #endif
   const AllowedLog says_why("made before fork()");
@@ -72,7 +72,7 @@ TEST_P(Forked, AChildCannotUseItsParentsQueuePairsAndHarmsNobodyByTrying) {
 
 /// Messages on their way to the parent are not the child's to take.
 TEST_P(Forked, AChildThatPollsTakesNothingOfItsParents) {
-#ifdef __SANITIZE_THREAD__
+#ifdef VBT_UNDER_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
 #endif
   Pair pair(GetParam());
@@ -117,7 +117,7 @@ int work_in_child() {
 }
 
 TEST_P(Forked, AChildWithContextsOfItsOwnWorksAndItsParentGoesOn) {
-#ifdef __SANITIZE_THREAD__
+#ifdef VBT_UNDER_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
 #endif
   Pair pair(GetParam());
@@ -154,7 +154,7 @@ int register_in_child(ibv_srq* srq) {
 }
 
 TEST(ForkRules, AChildDoesNotWaitForThreadsThatItDoesNotHave) {
-#ifdef __SANITIZE_THREAD__
+#ifdef VBT_UNDER_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
 #endif
 #ifdef VBT_UNDER_SANITIZER  // (this file itself is not watched by it)

@@ -39,7 +39,7 @@ int run_tests(int argc, char** argv) {
 }  // namespace
 }  // namespace verbatim::harness
 
-#if defined(__SANITIZE_THREAD__)
+#ifdef VBT_UNDER_THREAD_SANITIZER
 /// What a service thread does to registered memory on a peer's behalf is ordered with the owner's
 /// own accesses by that peer, a process of its own: ThreadSanitizer sees neither end of that order.
 /// And a mapping that is put over a retired peer's segment is made to be read beside: late looks

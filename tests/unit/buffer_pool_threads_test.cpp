@@ -90,7 +90,7 @@ TEST_F(PoolThreads, WhatOtherThreadsKeepIsFound) {
 }
 
 TEST_F(PoolThreads, ServesMoreThreadsThanItHasCachesFor) {
-#ifdef __SANITIZE_THREAD__
+#ifdef VBT_UNDER_THREAD_SANITIZER
   GTEST_SKIP() << "half a minute, for a path on which every step is locked";
 #endif
   constexpr unsigned kThreads = kMaxThreadNumbers + 50;

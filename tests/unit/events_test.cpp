@@ -225,7 +225,7 @@ class SoftEvents : public OpenedDevice {};
 
 // Programs end their event threads so; a wait that is no cancellation point would hang their join.
 TEST_F(SoftEvents, AWaitingReaderCanBeCancelled) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#ifdef VBT_UNDER_SANITIZER
   GTEST_SKIP() << "sanitizers do not follow the stack of a cancelled thread";
 #endif
   ibv_comp_channel* const channel = ibv_create_comp_channel(context);
@@ -254,7 +254,7 @@ TEST_F(SoftEvents, AWaitingReaderCanBeCancelled) {
 
 // Between two waits too: where it has an event to take, or to be told of, it holds locks.
 TEST_F(SoftEvents, AReaderThatIsCancelledKeepsNoLock) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#ifdef VBT_UNDER_SANITIZER
   GTEST_SKIP() << "sanitizers do not follow the stack of a cancelled thread";
 #endif
   ibv_comp_channel* const channel = ibv_create_comp_channel(context);

@@ -74,7 +74,7 @@ VBT_ROLE(forking_node) {
 }
 
 TEST(Fork, AChildHarmsNobodyAndMayHaveItsOwnNode) {
-#ifdef __SANITIZE_THREAD__
+#ifdef VBT_UNDER_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
 #endif
   harness::Child child("forking_node");

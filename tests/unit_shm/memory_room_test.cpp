@@ -106,7 +106,7 @@ VBT_ROLE(greedy) {
 }
 
 TEST(MemoryRoom, AFullCgroupIsAnErrorAndKillsNobody) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef VBT_UNDER_SANITIZER
   GTEST_SKIP() << "a sanitizer's shadow memory fills the cgroup faster than we do";
 #endif
   const harness::AllowedLog expected("raise its memory limit");

@@ -172,8 +172,7 @@ TEST(OwnSegment, AFileSizeLimitTooLowIsAnErrorAndNoSignal) {
   EXPECT_EQ(seen.error, ENOMEM);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)  // these map terabytes themselves
+#ifndef VBT_UNDER_SANITIZER  // these map terabytes themselves
 TEST(OwnSegment, ALowAddressSpaceLimitGivesASmallerSegment) {
   const Limited seen = create_under(RLIMIT_AS, 2u << 30);
   EXPECT_EQ(seen.error, 0);
