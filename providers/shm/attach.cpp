@@ -155,19 +155,24 @@ bool unread(const Qp& qp) noexcept {
          (qp.told_fault || qp.remote->consumed.load(std::memory_order_acquire) < qp.sent);
 }
 
+static void give_memory_back(const Qp& qp, OwnSegment& segment) noexcept {
+  const QpRecord& own = *qp.own;
+  if (qp.ring != nullptr)
+    segment.release(own.ring.load(std::memory_order_relaxed), sizeof(Slot) << qp.remote_rq_log);
+  if (const std::uint64_t w = own.window.load(std::memory_order_relaxed); w != 0)
+    segment.release(window::offset(w), std::size_t{1} << window::log(w));
+  if (qp.bounce != 0) segment.release(qp.bounce, kBounceBytes);
+}
+
 void detach(Qp& qp) noexcept {
-  OwnSegment& segment = Node::get().segment();
   QpRecord& own = *qp.own;
   // First the word that receivers check after each message they find, then the memory.
   own.tx_session.store(0, std::memory_order_seq_cst);
-  if (qp.ring != nullptr)
-    segment.release(own.ring.load(std::memory_order_relaxed), sizeof(Slot) << qp.remote_rq_log);
+  if (OwnSegment& segment = Node::get().segment(); segment.holds(&own))
+    give_memory_back(qp, segment);
   own.ring.store(0, std::memory_order_relaxed);
-  if (const std::uint64_t w = own.window.load(std::memory_order_relaxed); w != 0)
-    segment.release(window::offset(w), std::size_t{1} << window::log(w));
   own.window.store(0, std::memory_order_relaxed);
   own.stream_produced.store(0, std::memory_order_relaxed);
-  if (qp.bounce != 0) segment.release(qp.bounce, kBounceBytes);
   qp.bounce = 0;
   qp.ring = nullptr;
   qp.remote = nullptr;

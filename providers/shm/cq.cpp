@@ -116,7 +116,8 @@ int destroy_cq(verbatim::Cq& handle) noexcept {
 void hide_cq(Cq& cq) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   live.cqs[cq.number] = nullptr;
-  Node::get().segment().head().cq_count.fetch_sub(1, std::memory_order_relaxed);
+  if (OwnSegment& segment = Node::get().segment(); segment.holds(cq.armed))
+    segment.head().cq_count.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void free_cq(Cq& cq) noexcept {

@@ -21,6 +21,14 @@ namespace {
 constinit bool prepared = false;   // under live.mutex
 constinit bool inherited = false;  // written where there is one thread
 
+/// The lanes are forgotten, not given back: one of the parent's threads may have been about to
+/// change them.
+void retire_lanes(LaneBook& book) noexcept {
+  book.lanes = nullptr;
+  book.lane_capacity = book.lane_count = 0;
+  book.last = book.arriving = nullptr;
+}
+
 // The locks are made anew: their holders were threads of the parent's.
 void retire_qp(Qp& qp) noexcept {
   qp.fast = false;
@@ -46,6 +54,8 @@ void retire_qp(Qp& qp) noexcept {
   ::new (&qp.rq_lock) BiasedLock;
   ::new (&qp.domain_lock) BiasedLock;
   ::new (&qp.control) Mutex;
+  if (qp.book != nullptr) retire_lanes(*qp.book);
+  live.qps[qp.index] = nullptr;  // the number may be given to one of the child's own
 }
 
 void retire_cq(Cq& cq) noexcept {
@@ -64,6 +74,8 @@ void retire_in_child() noexcept {
   forget_unsaid_in_child();
   live.service_active.store(0, std::memory_order_relaxed);
   live.watched_count = 0;
+  live.parked = nullptr;
+  live.abandoned.store(nullptr, std::memory_order_relaxed);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
     retire_qp(*qp);
     inherited = true;

@@ -113,7 +113,7 @@ void enlist_locked(Qp& qp) noexcept {
 }
 
 void delist_locked(Qp& qp) noexcept {
-  live.qps[qp.index] = nullptr;
+  if (live.qps[qp.index] == &qp) live.qps[qp.index] = nullptr;
   if (qp.next_live != nullptr) qp.next_live->prev_live = qp.prev_live;
   if (qp.prev_live != nullptr)
     qp.prev_live->next_live = qp.next_live;

@@ -92,7 +92,7 @@ void retire_qp(Qp& qp) noexcept {
   if (qp.lane.target != 0) forget_leaving(qp);
   detach(qp);
   __atomic_store_n(&qp.own->qpn, 0u, __ATOMIC_RELEASE);
-  Node::get().give_qpn(qp.index);
+  if (Node::get().segment().holds(qp.own)) Node::get().give_qpn(qp.index);
   free_qp(qp);
 }
 
@@ -313,7 +313,8 @@ int end_qp(Qp& qp) noexcept {
 }
 
 void retire_ended(Qp& qp) noexcept {
-  if (qp.service_bounce != 0) Node::get().segment().release(qp.service_bounce, kBounceBytes);
+  if (OwnSegment& segment = Node::get().segment(); segment.holds(qp.own) && qp.service_bounce != 0)
+    segment.release(qp.service_bounce, kBounceBytes);
   LockGuard<Mutex> guard(live.mutex);
   park(qp);
 }

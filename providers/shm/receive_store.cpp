@@ -25,7 +25,8 @@ std::uint64_t ReceiveStore::make() noexcept {
 
 void ReceiveStore::release(std::uint64_t offset) noexcept {
   if (credits == nullptr) return;
-  Node::get().segment().release(offset, shown_bytes());
+  if (OwnSegment& segment = Node::get().segment(); segment.holds(credits))
+    segment.release(offset, shown_bytes());
   credits = nullptr;
   sges = nullptr;
 }

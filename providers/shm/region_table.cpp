@@ -50,7 +50,7 @@ int RegionTable::take(std::uint32_t& key) noexcept {
     }
     if (index != 0) {
       ++generation_[index];
-      segment.head().key_count.fetch_add(1, std::memory_order_relaxed);
+      segment.head().key_count.store(++in_use_, std::memory_order_relaxed);
     }
   }
   if (index == 0) {
@@ -126,8 +126,8 @@ int RegionTable::retire(std::uint32_t key, bool may_be_written) noexcept {
 }
 
 void RegionTable::give_back(std::uint32_t index) noexcept {
-  Node::get().segment().head().key_count.fetch_sub(1, std::memory_order_relaxed);
   LockGuard<SpinLock> guard(lock_);
+  Node::get().segment().head().key_count.store(--in_use_, std::memory_order_relaxed);
   next_[index] = 0;
   if (free_tail_ != 0)
     next_[free_tail_] = index;
@@ -138,7 +138,7 @@ void RegionTable::give_back(std::uint32_t index) noexcept {
 
 void RegionTable::reset() noexcept {
   LockGuard<SpinLock> guard(lock_);
-  used_ = free_head_ = free_tail_ = 0;
+  used_ = in_use_ = free_head_ = free_tail_ = 0;
 }
 
 }  // namespace verbatim::shm

@@ -47,6 +47,7 @@ class RegionTable {
 
   SpinLock lock_;
   std::uint32_t used_ = 0;       ///< indices ever handed out; index 0 never is
+  std::uint32_t in_use_ = 0;     ///< of those, also a forked child's inherited ones
   std::uint32_t free_head_ = 0;  ///< queue of freed indices, linked through next_
   std::uint32_t free_tail_ = 0;
   std::uint32_t next_[kMaxRegions] = {};  // zero pages until touched

@@ -159,7 +159,8 @@ void free_srq(Srq& srq) noexcept {
   srq.own->store.store(0, std::memory_order_seq_cst);
   srq.store.release(srq.offset);
   srq.store.free();
-  Node::get().segment().release(srq.own_offset, sizeof(SrqRecord));
+  if (OwnSegment& segment = Node::get().segment(); segment.holds(srq.own))
+    segment.release(srq.own_offset, sizeof(SrqRecord));
   destroy_nothrow(&srq);
 }
 
@@ -221,8 +222,9 @@ int destroy_srq(verbatim::Srq& handle) noexcept {
   if (srq.presence != nullptr)
     if (const int error = withdraw_queue(srq); error != 0) return error;
   Context::of(srq.plain.context).events.retire(srq);
+  if (OwnSegment& segment = Node::get().segment(); segment.holds(srq.own))
+    segment.head().srq_count.fetch_sub(1, std::memory_order_relaxed);
   free_srq(srq);
-  Node::get().segment().head().srq_count.fetch_sub(1, std::memory_order_relaxed);
   return 0;
 }
 

@@ -133,6 +133,67 @@ TEST_P(Forked, AChildWithContextsOfItsOwnWorksAndItsParentGoesOn) {
   }
 }
 
+/// Whether a message comes whole over a queue pair that is connected to itself.
+bool delivers(Endpoint& own, const QpInfo& qp, const RegionInfo& from, const RegionInfo& to,
+              std::uint32_t seed) {
+  own.fill(from.id, 0, 4096, seed);
+  own.post_receive(qp.id, {receive(seed, slice(to, 0, 4096))});
+  own.post_send(qp.id, {send(seed, slice(from, 0, 4096))});
+  return own.poll(qp.send_cq, 1, kDefaultWaitMs)[0].status == IBV_WC_SUCCESS &&
+         own.poll(qp.receive_cq, 1, kDefaultWaitMs)[0].status == IBV_WC_SUCCESS &&
+         own.mismatch(to.id, 0, 4096, seed) == -1;
+}
+
+QpInfo loop(Endpoint& own) {
+  const QpInfo qp = own.create_qp({});
+  own.connect(qp.id, qp, {});
+  return qp;
+}
+
+/// Opens the device anew, destroys what it inherited, and makes others: none of these may lie where
+/// one of its own does, nor have its number.
+int begin_anew(ibv_qp* inherited, ibv_srq* inherited_srq) {
+  try {
+    Endpoint own(std::make_shared<Session>());
+    const RegionInfo from = own.allocate(MemoryKind::kMapped, 4096, kAllAccess);
+    const RegionInfo to = own.allocate(MemoryKind::kMapped, 4096, kAllAccess);
+    const QpInfo first = loop(own);
+    if (!delivers(own, first, from, to, 1)) return 1;
+    if (ibv_destroy_qp(inherited) != 0 || ibv_destroy_srq(inherited_srq) != 0) return 2;
+    const QpInfo second = loop(own);
+    if (second.qpn == first.qpn) return 3;
+    for (std::uint32_t round = 2; round < 12; ++round)
+      if (!delivers(own, round % 2 == 0 ? second : first, from, to, round)) return 4;
+    return 0;
+  } catch (const std::exception&) {
+    return 5;
+  }
+}
+
+TEST_P(Forked, AChildThatBeginsAnewGivesNothingOfItsParentsBack) {
+#ifdef VBT_UNDER_THREAD_SANITIZER
+  GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
+#endif
+  Pair pair(GetParam());
+  const RegionInfo at_a = pair.a.allocate(GetParam().memory, 4096);
+  const RegionInfo at_b = pair.b.allocate(GetParam().memory, 4096);
+  const auto goes_on = [&](std::uint32_t seed) {
+    pair.a.fill(at_a, 0, 4096, seed);
+    expect_posted(pair.b.post_receive(pair.qb, receive(seed, slice(at_b, 0, 4096))));
+    expect_posted(pair.a.post_send(pair.qa, send(seed, slice(at_a, 0, 4096))));
+    expect_wc(pair.a.poll_sends(pair.qa, 1)[0], seed, IBV_WC_SEND, pair.qa);
+    expect_receive(pair.b.poll_receives(pair.qb, 1)[0], seed, 4096, pair.qb);
+    EXPECT_EQ(pair.b.mismatch(at_b, 0, 4096, seed), -1);
+  };
+  goes_on(1);
+  Endpoint& a = pair.a.here();
+  const SrqInfo srq = a.create_srq({});
+  a.post_srq_receive(srq.id, {receive(1, slice(at_a, 0, 4096))});
+  EXPECT_EQ(run_in_child([&] { return begin_anew(a.qp(pair.qa.id), a.srq(srq.id)); }), 0);
+  goes_on(2);
+  EXPECT_EQ(a.destroy_srq(srq.id), 0);
+}
+
 /// Opens the device anew and uses the tables that the process has one of.
 int register_in_child(ibv_srq* srq) {
   ibv_recv_wr receive{};

@@ -227,10 +227,8 @@ void OwnSegment::release(std::uint64_t offset, std::size_t bytes) noexcept {
 }
 
 int OwnSegment::back(const void* where, std::size_t bytes) noexcept {
+  if (holds(where)) return back_range(fd_.get(), backed_, kStep, size_, offset_of(where), bytes);
   const auto* const p = static_cast<const unsigned char*>(where);
-  if (p >= base_ && p < base_ + size_) {
-    return back_range(fd_.get(), backed_, kStep, size_, offset_of(where), bytes);
-  }
   const auto* const bells = reinterpret_cast<const unsigned char*>(doorbells_);
   if (p >= bells && p < bells + sizeof(Doorbells)) {
     return back_range(doorbell_fd_.get(), doorbells_backed_, kDoorbellStep, sizeof(Doorbells),

@@ -49,6 +49,12 @@ class OwnSegment {
   T* at(std::uint64_t offset) noexcept {
     return reinterpret_cast<T*>(base_ + offset);
   }
+  /// Whether that is ours. What a forked child inherits lies in its parent's segment, which stays
+  /// where it is when the child opens one of its own: nothing of the one is given to the other.
+  bool holds(const void* p) const noexcept {
+    const auto* const at = static_cast<const unsigned char*>(p);
+    return at >= base_ && at < base_ + size_;
+  }
   std::uint64_t offset_of(const void* p) const noexcept {
     return static_cast<std::uint64_t>(static_cast<const unsigned char*>(p) - base_);
   }
