@@ -79,6 +79,10 @@ netem() {
   done
 }
 
+lost_packets() {  # since the last netem, in either direction
+  { tc -s qdisc show dev v0; tc -s qdisc show dev v1; } | tee /dev/stderr | grep -q 'dropped [1-9]'
+}
+
 listening() {  # listening PORT
   grep -qi ":$(printf %04X "$1") 0\{8,32\}:0000 0A" /proc/net/tcp /proc/net/tcp6
 }
