@@ -41,14 +41,39 @@ void insert(LaneBook& d, Qp& lane) noexcept {
   d.lanes[i] = &lane;
 }
 
+Peer* hold_living(std::uint32_t qpn) noexcept {
+  Peer* peer = Node::get().hold_peer(qpn);
+  if (peer == nullptr || peer->alive.load(std::memory_order_acquire)) return peer;
+  Node::get().release_peer(*peer);
+  return nullptr;
+}
+
+/// The queue pair, or XRC queue, that `lane` is to lead to; nullptr: that process has none of this
+/// number that receives what comes over a lane of its kind.
+const QpRecord* find_destination(const Peer& peer, const Qp& lane) noexcept {
+  const std::uint32_t index = Node::index_in(peer, lane.lane.target);
+  if (index >= peer.segment.qp_capacity()) return nullptr;
+  const QpRecord& record = peer.segment.qps()[index];
+  if (peek(record.qpn) != lane.lane.target || peek(record.speaks_for) != 0 ||
+      record.accepts.load(std::memory_order_acquire) == 0)
+    return nullptr;
+  const bool is_it = is_xrc_lane(lane) ? peek(record.type) == QpRecord::kXrcQueue &&
+                                             shares_domain(record, *lane.lane.face->remote)
+                                       : peek(record.type) == IBV_QPT_UD;
+  return is_it ? &record : nullptr;
+}
+
 /// Its queue pair, or its process, is gone for good; or it never led anywhere, nor is about to.
 bool is_lost(const Qp& lane) noexcept {
   if (is_xrc_lane(lane)) return false;  // what is gone there fails a request: see xrc_send.cpp
   if (lane.remote != nullptr)
     return is_dead(lane) ||
            lane.remote->accepts.load(std::memory_order_acquire) != lane.remote_session;
-  return !Node::get().is_meeting(lane.lane.target) &&
-         Node::get().find_peer(lane.lane.target) == nullptr;
+  Peer* const peer = hold_living(lane.lane.target);
+  if (peer == nullptr) return !Node::get().is_meeting(lane.lane.target);
+  const bool leads_there = find_destination(*peer, lane) != nullptr;
+  Node::get().release_peer(*peer);
+  return !leads_there;
 }
 
 /// Nobody who has the send lock finds it any more.
@@ -62,13 +87,13 @@ void list_abandoned(LaneBook& d, Qp& lane) noexcept {
                                                  std::memory_order_relaxed));
 }
 
-/// Abandons those that are lost, and makes a table with room for the others and as many again.
-/// False: no memory; then some of the others may be opened anew. The send lock is held.
-bool sort_out(LaneBook& d) noexcept {
+/// Abandons those that are lost, and `gone`, and makes a table with room for the others and as many
+/// again. False: no memory; then some of the others may be opened anew. The send lock is held.
+bool sort_out(LaneBook& d, const Qp* gone = nullptr) noexcept {
   Qp** const old = d.lanes;
   const std::uint32_t old_capacity = d.lane_capacity;
   for (std::uint32_t i = 0; i < old_capacity; ++i) {
-    if (old[i] == nullptr || !is_lost(*old[i])) continue;
+    if (old[i] == nullptr || (old[i] != gone && !is_lost(*old[i]))) continue;
     list_abandoned(d, *std::exchange(old[i], nullptr));
     --d.lane_count;
   }
@@ -99,13 +124,6 @@ std::uint32_t find_other_half(const Peer& peer, const QpRecord& endpoint, const 
     link = __atomic_load_n(&record.lane, __ATOMIC_ACQUIRE);
   }
   return 0;
-}
-
-Peer* hold_living(std::uint32_t qpn) noexcept {
-  Peer* peer = Node::get().hold_peer(qpn);
-  if (peer == nullptr || peer->alive.load(std::memory_order_acquire)) return peer;
-  Node::get().release_peer(*peer);
-  return nullptr;
 }
 
 void knock(Peer& peer, Qp& lane) noexcept {
@@ -252,15 +270,6 @@ void list_leaving(Qp& lane) noexcept {
   Node::get().segment().head().lane.store(link_to(&lane), std::memory_order_release);
 }
 
-/// Leads a lane of `lane`'s kind to this queue pair, or XRC queue?
-static bool is_destination(const Qp& lane, const QpRecord& record) noexcept {
-  if (peek(record.qpn) != lane.lane.target || peek(record.speaks_for) != 0 ||
-      record.accepts.load(std::memory_order_acquire) == 0)
-    return false;
-  if (!is_xrc_lane(lane)) return peek(record.type) == IBV_QPT_UD;
-  return peek(record.type) == QpRecord::kXrcQueue && shares_domain(record, *lane.lane.face->remote);
-}
-
 Qp* find_lane(Qp& from, std::uint32_t qpn) noexcept {
   LaneBook& d = *from.book;
   if (d.last != nullptr && d.last->lane.target == qpn) return d.last;
@@ -299,41 +308,23 @@ Wait reach_destination(Qp& lane) noexcept {
     if (peer == nullptr) return Wait::kReceive;
   }
   Wait wait = Wait::kReceive;
-  const std::uint32_t index = Node::index_in(*peer, target);
-  if (index < peer->segment.qp_capacity()) {
-    const QpRecord& endpoint = peer->segment.qps()[index];
-    if (is_destination(lane, endpoint)) {
-      wait = Wait::kPeer;
-      if (const std::uint32_t qpn = find_other_half(*peer, endpoint, lane); qpn != 0) {
-        poke(lane.own->dest_qpn, qpn);
-        if (attach(lane) == Wait::kNothing) {
-          lane.lane.endpoint = &endpoint;
-          wait = Wait::kNothing;
-        }
-      } else {
-        knock(*peer, lane);
+  if (const QpRecord* endpoint = find_destination(*peer, lane); endpoint != nullptr) {
+    wait = Wait::kPeer;
+    if (const std::uint32_t qpn = find_other_half(*peer, *endpoint, lane); qpn != 0) {
+      poke(lane.own->dest_qpn, qpn);
+      if (attach(lane) == Wait::kNothing) {
+        lane.lane.endpoint = endpoint;
+        wait = Wait::kNothing;
       }
+    } else {
+      knock(*peer, lane);
     }
   }
   node.release_peer(*peer);
   return wait;
 }
 
-void abandon_lane(Qp& from, Qp& lane) noexcept {
-  LaneBook& d = *from.book;
-  // The others move up, so that they are found without it.
-  Qp** const lanes = d.lanes;
-  for (std::uint32_t i = 0; i < d.lane_capacity; ++i)
-    if (lanes[i] == &lane) lanes[i] = nullptr;
-  list_abandoned(d, lane);
-  auto** fresh = static_cast<Qp**>(std::calloc(d.lane_capacity, sizeof(Qp*)));
-  --d.lane_count;
-  if (fresh == nullptr) return;  // a lane that is not found is opened anew
-  d.lanes = fresh;
-  for (std::uint32_t i = 0; i < d.lane_capacity; ++i)
-    if (lanes[i] != nullptr) insert(d, *lanes[i]);
-  std::free(lanes);
-}
+void abandon_lane(Qp& from, Qp& lane) noexcept { (void)sort_out(*from.book, &lane); }
 
 void abandon_lost_lanes(Qp& from) noexcept {
   // Not waited for: whoever has it may want the mutex that is held here. What stays is sorted out

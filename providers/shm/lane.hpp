@@ -65,7 +65,8 @@ Qp* find_lane(Qp& from, std::uint32_t qpn) noexcept;
 Qp* open_lane(Qp& from, std::uint32_t qpn) noexcept;
 /// kNothing: the lane leads there; kPeer: not yet; kReceive: it leads nowhere (any more).
 Wait reach_destination(Qp& lane) noexcept;
-/// The destination of `lane` is gone: the next datagram to this number opens another.
+/// The destination of `lane` is gone: the next datagram to this number opens another. Of UD, those
+/// that are lost go with it.
 void abandon_lane(Qp& from, Qp& lane) noexcept;
 /// The same for all lanes of a UD queue pair that lead nowhere any more. No lock after live.mutex
 /// is held.

@@ -43,7 +43,7 @@ int present_queue(Srq& srq, ibv_context* context, Cq& cq, const XrcDomainId& dom
   queue->mode.store(IBV_QPS_RTR, std::memory_order_release);
   srq.presence = queue;
   enlist(*queue);
-  // Publishes the record; pairs with the load in is_destination().
+  // Publishes the record; pairs with the load in find_destination().
   queue->own->accepts.store(next_session(), std::memory_order_release);
   return 0;
 }

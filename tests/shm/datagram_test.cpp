@@ -12,6 +12,7 @@ namespace verbatim::harness {
 namespace {
 
 constexpr std::uint64_t kHeader = 40;
+constexpr std::uint32_t kPlaces = 1 << 12;  ///< numbers of a block, which one process has
 
 class Datagram : public ::testing::TestWithParam<Setting> {
  protected:
@@ -38,6 +39,22 @@ class Datagram : public ::testing::TestWithParam<Setting> {
   void send_one(const Request& request) {
     expect_posted(pair->a.post_send(pair->qa, request));
     expect_wc(pair->a.poll_sends(pair->qa, 1)[0], request.wr_id, IBV_WC_SEND, pair->qa);
+  }
+  /// A process gives its low numbers in turn while few are in use: high ones say that many are, by
+  /// the sender's ways to what is gone.
+  void expect_few_ways_left() {
+    QpWish probe_wish = wish(4).a;
+    probe_wish.send_cq = probe_wish.receive_cq = pair->qa.send_cq;
+    std::uint32_t highest = 0;
+    EXPECT_TRUE(wait_until([&] {
+      highest = 0;
+      for (int i = 0; i < 200; ++i) {
+        const QpInfo probe = pair->a.create_qp(probe_wish);
+        EXPECT_EQ(pair->a.call<&Endpoint::destroy_qp>(probe.id), 0);
+        highest = std::max(highest, probe.qpn % kPlaces);
+      }
+      return highest < 200;
+    })) << highest;
   }
 
   std::unique_ptr<Pair> pair;
@@ -182,21 +199,22 @@ TEST_P(DatagramTwoEnds, LeavesNothingBehindWhenReceiversComeAndGo) {
     EXPECT_EQ(pair->b.poll_receives(receiver, 1)[0].wr_id, i);
     ASSERT_EQ(pair->b.call<&Endpoint::destroy_qp>(receiver.id), 0);
   }
-  // A process gives its low numbers in turn while few are in use: high ones say that many are, by
-  // the sender's ways to what is gone.
-  constexpr std::uint32_t kPlaces = 1 << 12;
-  QpWish probe_wish = receiver_wish;
-  probe_wish.send_cq = probe_wish.receive_cq = pair->qa.send_cq;
-  std::uint32_t highest = 0;
-  EXPECT_TRUE(wait_until([&] {
-    highest = 0;
-    for (int i = 0; i < 200; ++i) {
-      const QpInfo probe = pair->a.create_qp(probe_wish);
-      EXPECT_EQ(pair->a.call<&Endpoint::destroy_qp>(probe.id), 0);
-      highest = std::max(highest, probe.qpn % kPlaces);
-    }
-    return highest < 200;
-  })) << highest;
+  expect_few_ways_left();
+}
+
+TEST_P(DatagramTwoEnds, KeepsNoWaysToNumbersThatNobodyHas) {
+  start();
+  post(1, 0, 100);
+  send_one(to_b(1, 0, 8));  // they have met
+  EXPECT_EQ(pair->b.poll_receives(pair->qb, 1).size(), 1u);
+  for (const std::uint32_t owner : {pair->qa.qpn, pair->qb.qpn})
+    for (std::uint32_t i = 1; i <= 300; ++i)
+      send_one(
+          datagram(i, slice(from, 0, 8), ah, (owner & ~(kPlaces - 1)) + 3000 + i, Link{}.qkey));
+  expect_few_ways_left();
+  post(2, 0, 100);
+  send_one(to_b(2, 0, 8));
+  EXPECT_EQ(pair->b.poll_receives(pair->qb, 1)[0].wr_id, 2u) << "the way to who is there is kept";
 }
 
 constexpr std::uint16_t kNoLid = 0;
