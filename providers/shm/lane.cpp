@@ -22,14 +22,10 @@ namespace {
 
 /// Knocks come no faster than this: the destination's service thread may wait for a core.
 constexpr std::uint64_t kKnockNs = 1'000'000;
-/// So many lanes may lead to one queue pair.
-constexpr std::uint32_t kMaxArriving = 16384;
 
 /// Guards this process's list of lanes, whose head is in the segment's header.
 constinit SpinLock leaving_lock;
 Qp* first_leaving = nullptr;
-
-std::uint32_t link_to(const Qp* lane) noexcept { return lane == nullptr ? 0 : lane->index + 1; }
 
 std::uint32_t place_of(const LaneBook& d, std::uint32_t qpn) noexcept {
   return (qpn * 0x9e3779b1u) & (d.lane_capacity - 1);
@@ -132,132 +128,6 @@ void knock(Peer& peer, Qp& lane) noexcept {
   lane.lane.asked_ns = now;
   peer.segment.doorbells().service.ring(Node::index_in(peer, lane.lane.target));
   peer.wake_service();
-}
-
-/// An arriving lane that nothing knows any more. live.mutex is held.
-void give_back(Qp& lane) noexcept {
-  unwatch_locked(lane);
-  if (lane.lane.endpoint_owner != nullptr) Node::get().release_peer(*lane.lane.endpoint_owner);
-  if (lane.service_bounce != 0) Node::get().segment().release(lane.service_bounce, kBounceBytes);
-  park(lane);
-}
-
-/// Which of a peer's queue pairs have been admitted to one of ours, by their places there: a peer
-/// may have as many lanes as it has numbers, and each must not cost a look at all of them.
-class Admitted {
- public:
-  /// True: it was not admitted before, and counts as such from here on.
-  bool add(const Qp& to, const Peer& peer, std::uint32_t index) noexcept {
-    if (!is_filled_) fill(to, peer);
-    const std::uint64_t bit = std::uint64_t{1} << (index % 64);
-    if ((places_[index / 64] & bit) != 0) return false;
-    places_[index / 64] |= bit;
-    return true;
-  }
-
- private:
-  void fill(const Qp& to, const Peer& peer) noexcept {
-    is_filled_ = true;
-    std::memset(places_, 0, sizeof places_);
-    for (const Qp* lane = to.book->arriving; lane != nullptr; lane = lane->lane.next) {
-      const std::uint32_t index = Node::index_in(peer, peek(lane->own->dest_qpn));
-      if (index < kMaxQps) places_[index / 64] |= std::uint64_t{1} << (index % 64);
-    }
-  }
-
-  std::uint64_t places_[kMaxQps / 64];
-  bool is_filled_ = false;
-};
-
-/// Makes our half of the lane whose sender is `qpn`, if it may come.
-void admit(Qp& to, std::uint32_t qpn, const Peer& from, const QpRecord& sender) noexcept {
-  XrcTarget target;
-  if (to.xrc == XrcRole::kQueue && !find_target(to, from, sender, target)) return;
-  Qp* lane = make_lane(to, to.srq);
-  if (lane == nullptr) {
-    static constinit LogOnce once;
-    if (once.first())
-      log_warn("shm: no memory or numbers for those who send to 0x%06x: they are not heard",
-               to.own->qpn);
-    if (target.owner != nullptr) Node::get().release_peer(*target.owner);
-    return;
-  }
-  if (target.record != nullptr) {
-    lane->lane.endpoint = target.record;
-    lane->lane.endpoint_owner = target.owner;
-    lane->plain.qp_num = target.qpn;
-    // The target's rights are asked for with each request: see xrc_queue.hpp.
-    poke(lane->own->access, ~0u);
-    watch_locked(*lane);
-  }
-  poke(lane->own->dest_qpn, qpn);
-  lane->session = next_session();
-  if (add_member(*to.recv_cq, *lane) != 0) {
-    give_back(*lane);
-    return;
-  }
-  enlist_locked(*lane);
-  LockGuard<BiasedLock> guard(to.recv_cq->lock);
-  lane->lane.next = to.book->arriving;
-  poke(lane->own->lane, link_to(lane->lane.next));
-  to.book->arriving = lane;
-  if (to.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) return;
-  lane->mode.store(IBV_QPS_RTR, std::memory_order_release);
-  (void)meet_peer(*lane);
-  lane->own->accepts.store(lane->session, std::memory_order_release);
-  // Publishes the lane; pairs with the load in find_other_half().
-  __atomic_store_n(&to.own->lane, link_to(lane), __ATOMIC_RELEASE);
-}
-
-/// The lanes of one process that knock at `to`.
-void admit_from(Qp& to, const Peer& peer) noexcept {
-  std::uint32_t link = peer.segment.live_head().lane.load(std::memory_order_acquire);
-  std::uint32_t admitted = 0;
-  Admitted before;
-  for (std::uint32_t steps = 0; link != 0 && steps < kMaxQps; ++steps) {
-    if (link > peer.segment.qp_capacity()) return;
-    const QpRecord& record = peer.segment.qps()[link - 1];
-    const std::uint32_t qpn = peek(record.qpn);
-    if (peek(record.dest_qpn) == to.own->qpn && peek(record.speaks_for) != 0 &&
-        Node::index_in(peer, qpn) == link - 1 && before.add(to, peer, link - 1) &&
-        ++admitted < kMaxArriving)
-      admit(to, qpn, peer, record);
-    link = __atomic_load_n(&record.lane, __ATOMIC_ACQUIRE);
-  }
-}
-
-/// Takes an arriving lane out of everything that knows it. live.mutex is held.
-void end_arriving(Qp& lane) noexcept {
-  lane.own->accepts.store(0, std::memory_order_seq_cst);
-  delist_locked(lane);
-  remove_member(*lane.recv_cq, lane);
-  {
-    LockGuard<BiasedLock> guard(lane.recv_cq->lock);
-    detach_receiver(lane);
-  }
-  poke(lane.own->dest_qpn, 0);
-  give_back(lane);
-}
-
-/// Its sender is gone, and has left nothing.
-bool is_over(Qp& lane) noexcept {
-  LockGuard<BiasedLock> guard(lane.recv_cq->lock);
-  const Peer* peer = meet_peer(lane);
-  if (peer == nullptr || attach_receiver(lane)) {
-    // What a reliable one has brought is taken, if only when there is a receive for it.
-    if (peer == nullptr || (is_xrc_lane(lane) ? holds_message(lane) : has_message(lane)))
-      return false;
-    return !peer->alive.load(std::memory_order_acquire) ||
-           lane.rx_remote->tx_session.load(std::memory_order_acquire) != lane.rx_session;
-  }
-  // It has knocked and not sent yet, or the number has a new owner.
-  const std::uint32_t qpn = peek(lane.own->dest_qpn);
-  const std::uint32_t index = Node::index_in(*peer, qpn);
-  if (!peer->alive.load(std::memory_order_acquire) || index >= peer->segment.qp_capacity())
-    return true;
-  const QpRecord& record = peer->segment.qps()[index];
-  const std::uint32_t leads_to = peek(record.dest_qpn);
-  return peek(record.qpn) != qpn || (leads_to != lane.own->qpn && leads_to != lane.plain.qp_num);
 }
 
 }  // namespace
@@ -389,51 +259,6 @@ void forget_all_leaving() noexcept {
 void forget_lanes_of_parent() noexcept {
   ::new (&leaving_lock) SpinLock;
   first_leaving = nullptr;
-}
-
-void admit_lanes(Qp& to) noexcept {
-  const std::uint32_t mode = to.mode.load(std::memory_order_acquire);
-  if (mode < IBV_QPS_RTR || mode == IBV_QPS_ERR) return;
-  reap_lanes(to);  // who knocks may have the number of one who is gone
-  for (const Peer* peer = Node::get().first_peer(); peer != nullptr; peer = peer->next)
-    if (peer->alive.load(std::memory_order_acquire)) admit_from(to, *peer);
-}
-
-void close_arriving(Qp& to) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  __atomic_store_n(&to.own->lane, 0u, __ATOMIC_RELEASE);
-  while (Qp* lane = to.book->arriving) {
-    {
-      LockGuard<BiasedLock> lock(to.recv_cq->lock);
-      to.book->arriving = lane->lane.next;
-    }
-    end_arriving(*lane);
-  }
-}
-
-void stop_accepting(Qp& to) noexcept {
-  LockGuard<BiasedLock> guard(to.recv_cq->lock);
-  for (Qp* lane = to.book->arriving; lane != nullptr; lane = lane->lane.next)
-    lane->own->accepts.store(0, std::memory_order_seq_cst);
-}
-
-void reap_lanes(Qp& to) noexcept {
-  Qp** link = &to.book->arriving;
-  Qp* before = nullptr;
-  while (Qp* lane = *link) {
-    if (!is_over(*lane)) {
-      before = lane;
-      link = &lane->lane.next;
-      continue;
-    }
-    {
-      LockGuard<BiasedLock> guard(to.recv_cq->lock);
-      *link = lane->lane.next;
-    }
-    std::uint32_t& shown = before == nullptr ? to.own->lane : before->own->lane;
-    __atomic_store_n(&shown, link_to(*link), __ATOMIC_RELEASE);
-    end_arriving(*lane);
-  }
 }
 
 }  // namespace verbatim::shm

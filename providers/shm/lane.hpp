@@ -32,6 +32,10 @@
 
 namespace verbatim::shm {
 
+/// So many lanes may lead to one queue pair, or XRC queue; a process gets no more of them than it
+/// leaves for others.
+inline constexpr std::uint32_t kMaxArriving = 16384;
+
 /// The lanes of one that they leave, or that they lead to.
 struct LaneBook {
   Qp** lanes = nullptr;  ///< leaving, by destination (open addressing)
@@ -56,6 +60,11 @@ struct Datagrams : LaneBook {
 /// Of XRC: reliable, unlike those of UD.
 inline bool is_xrc_lane(const Qp& qp) noexcept {
   return qp.lane.face != nullptr && qp.lane.face->xrc != XrcRole::kNone;
+}
+
+/// A lane as it stands in records: QpRecord::lane.
+inline std::uint32_t link_to(const Qp* lane) noexcept {
+  return lane == nullptr ? 0 : lane->index + 1;
 }
 
 /// The lane of `from` to the queue pair, or XRC queue, `qpn`; nullptr: none yet. `from`'s send lock

@@ -23,12 +23,13 @@ UniqueFd sealed_file(const char* name, std::uint64_t bytes) {
 
 }  // namespace
 
-Stranger::Stranger(std::uint64_t identity, std::uint32_t block)
+Stranger::Stranger(std::uint64_t identity, std::uint32_t block, std::uint64_t bytes)
     : identity_(identity),
       block_(block),
-      segment_(sealed_file("stranger", kBytes)),
+      bytes_(bytes),
+      segment_(sealed_file("stranger", bytes)),
       doorbells_(sealed_file("stranger-bells", sizeof(shm::Doorbells))) {
-  void* const base = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment_.get(), 0);
+  void* const base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment_.get(), 0);
   VBT_HOLDS(base != MAP_FAILED);
   base_ = static_cast<unsigned char*>(base);
   restore();
@@ -40,7 +41,7 @@ void Stranger::have_place() const {
   VBT_HOLDS(folder.open() == 0 && folder.bind_apart(woken_, place_) == 0);
 }
 
-Stranger::~Stranger() { munmap(base_, kBytes); }
+Stranger::~Stranger() { munmap(base_, bytes_); }
 
 void Stranger::restore() {
   // What targets write to lies below; the rest of the file stays as sparse as it is.
@@ -48,7 +49,7 @@ void Stranger::restore() {
   shm::SegmentHeader& header = head();
   header.layout_version = shm::kLayoutVersion;
   header.header_bytes = sizeof(shm::SegmentHeader);
-  header.segment_bytes = kBytes;
+  header.segment_bytes = bytes_;
   header.identity = identity_;
   header.pid = getpid();
   header.sender_fence = 0;

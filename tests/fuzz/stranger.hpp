@@ -25,8 +25,9 @@ class Stranger {
   static constexpr std::uint64_t kHeap = 0x8000;
   static_assert(kQpTable + kQps * sizeof(shm::QpRecord) <= kHeap);
 
-  /// Aborts when the system does not give what it needs.
-  Stranger(std::uint64_t identity, std::uint32_t block);
+  /// Aborts when the system does not give what it needs. `bytes`: room for tables of the test's own
+  /// behind kBytes.
+  Stranger(std::uint64_t identity, std::uint32_t block, std::uint64_t bytes = kBytes);
   ~Stranger();
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
@@ -62,6 +63,7 @@ class Stranger {
 
   std::uint64_t identity_;
   std::uint32_t block_;
+  std::uint64_t bytes_;
   UniqueFd segment_;
   UniqueFd doorbells_;
   mutable UniqueFd woken_;

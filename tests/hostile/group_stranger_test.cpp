@@ -8,11 +8,11 @@
 
 #include <chrono>
 #include <cstring>
-#include <vector>
 
 #include "providers/shm/fabric/fabric_folder.hpp"
 #include "providers/shm/fabric/rendezvous.hpp"
 #include "tests/fuzz/stranger.hpp"
+#include "tests/hostile/datagram_end.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/handles.hpp"
 
@@ -23,8 +23,6 @@ using namespace verbatim::shm;
 using fuzz::Stranger;
 using harness::wait_until;
 
-constexpr std::uint32_t kQkey = 0x1234;
-constexpr std::uint32_t kHeader = 40;
 constexpr std::uint32_t kGroupNumber = 0xffffff;
 constexpr std::uint32_t kBlock = 0xe70;          ///< the stranger's, which has no name
 constexpr auto kWait = std::chrono::seconds(1);  ///< of a sender, for a member's process
@@ -36,69 +34,6 @@ ibv_gid group() {
   gid.raw[15] = 77;
   return gid;
 }
-
-/// A UD queue pair with a few receives posted.
-class Datagrams {
- public:
-  explicit Datagrams(const harness::Session& session) : memory_(4096) {
-    cq_.reset(ibv_create_cq(session.context.get(), 64, nullptr, nullptr, 0));
-    mr_.reset(ibv_reg_mr(session.pd.get(), memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE));
-    ibv_qp_init_attr init{};
-    init.send_cq = init.recv_cq = cq_.get();
-    init.qp_type = IBV_QPT_UD;
-    init.sq_sig_all = 1;
-    init.cap = {.max_send_wr = 8,
-                .max_recv_wr = 8,
-                .max_send_sge = 1,
-                .max_recv_sge = 1,
-                .max_inline_data = 0};
-    qp_.reset(ibv_create_qp(session.pd.get(), &init));
-    ibv_qp_attr attr{};
-    attr.port_num = 1;
-    attr.qkey = kQkey;
-    attr.qp_state = IBV_QPS_INIT;
-    EXPECT_EQ(ibv_modify_qp(qp_.get(), &attr,
-                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-              0);
-    attr.qp_state = IBV_QPS_RTR;
-    EXPECT_EQ(ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE), 0);
-    attr.qp_state = IBV_QPS_RTS;
-    EXPECT_EQ(ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
-    for (int i = 0; i < 4; ++i) {
-      ibv_sge sge{reinterpret_cast<std::uint64_t>(memory_.data()), 1024, mr_->lkey};
-      ibv_recv_wr wr{};
-      ibv_recv_wr* bad;
-      wr.sg_list = &sge;
-      wr.num_sge = 1;
-      EXPECT_EQ(ibv_post_recv(qp_.get(), &wr, &bad), 0);
-    }
-  }
-  ibv_qp* get() const { return qp_.get(); }
-  std::uint32_t qpn() const { return qp_->qp_num; }
-  void send(ibv_ah* ah, std::uint32_t qpn, std::uint32_t bytes) {
-    ibv_sge sge{reinterpret_cast<std::uint64_t>(memory_.data()) + 2048, bytes, mr_->lkey};
-    ibv_send_wr wr{};
-    ibv_send_wr* bad;
-    wr.opcode = IBV_WR_SEND;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = kQkey};
-    ASSERT_EQ(ibv_post_send(qp_.get(), &wr, &bad), 0);
-    EXPECT_EQ(next().opcode, IBV_WC_SEND);
-  }
-  ibv_wc next() {
-    ibv_wc wc{};
-    EXPECT_TRUE(wait_until([&] { return ibv_poll_cq(cq_.get(), 1, &wc) == 1; }));
-    EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
-    return wc;
-  }
-
- private:
-  std::vector<unsigned char> memory_;
-  harness::CqHandle cq_;
-  harness::MrHandle mr_;
-  harness::QpHandle qp_;
-};
 
 class GroupStranger : public ::testing::Test {
  protected:
@@ -153,7 +88,7 @@ class GroupStranger : public ::testing::Test {
     return std::chrono::steady_clock::now() - start;
   }
   /// Who is in no group hears what was sent to it, and not what was sent to the group before.
-  void expect_apart(Datagrams& other) {
+  void expect_apart(DatagramEnd& other) {
     sender_.send(to_group_.get(), kGroupNumber, 8);
     EXPECT_EQ(member_.next().byte_len, kHeader + 8);
     sender_.send(to_host_.get(), other.qpn(), 9);
@@ -167,7 +102,7 @@ class GroupStranger : public ::testing::Test {
   static_assert(kQpsAt + kQps * sizeof(QpRecord) <= Stranger::kBytes);
 
   harness::Session session_;
-  Datagrams member_{session_}, sender_{session_}, other_{session_};
+  DatagramEnd member_{session_}, sender_{session_}, other_{session_};
   harness::AhHandle to_group_, to_host_;
   Stranger stranger_{0x5eed, kBlock};
   UniqueFd socket_;

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The receiving halves of lanes: who is let in, and until when.
+#include <cstring>
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/lane.hpp"
+#include "providers/shm/live.hpp"
+#include "providers/shm/receive.hpp"
+#include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_queue.hpp"
+#include "providers/shm/xrc_queue.hpp"
+#include "runtime/base/log.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// An arriving lane that nothing knows any more. live.mutex is held.
+void give_back(Qp& lane) noexcept {
+  unwatch_locked(lane);
+  for (Peer* const held : {lane.lane.endpoint_owner, lane.lane.knocker})
+    if (held != nullptr) Node::get().release_peer(*held);
+  if (lane.service_bounce != 0) Node::get().segment().release(lane.service_bounce, kBounceBytes);
+  park(lane);
+}
+
+/// Who has been admitted to one of ours, as it concerns one process that knocks there: a look at
+/// all lanes, made once, when the first one asks.
+class Admitted {
+ public:
+  Admitted(const Qp& to, const Peer& peer) noexcept : to_(to), peer_(peer) {}
+
+  /// Whether the queue pair at this place of the process has been. (By places: it may have as many
+  /// lanes as it has numbers, and each must not cost a look at all of them.)
+  bool has(std::uint32_t index) noexcept {
+    if (!is_filled_) fill();
+    return (places_[index / 64] >> (index % 64) & 1) != 0;
+  }
+  /// Nobody gets more than he leaves for others, so there is always room for who is new.
+  bool leaves_room() const noexcept { return of_peer_ < kMaxArriving - of_all_; }
+  std::uint32_t of_peer() const noexcept { return of_peer_; }
+  void add(std::uint32_t index) noexcept {
+    mark(index);
+    ++of_peer_;
+    ++of_all_;
+  }
+
+ private:
+  void mark(std::uint32_t index) noexcept {
+    places_[index / 64] |= std::uint64_t{1} << (index % 64);
+  }
+  void fill() noexcept {
+    is_filled_ = true;
+    std::memset(places_, 0, sizeof places_);
+    for (const Qp* lane = to_.book->arriving; lane != nullptr; lane = lane->lane.next) {
+      ++of_all_;
+      if (lane->lane.knocker == &peer_) ++of_peer_;
+      const std::uint32_t index = Node::index_in(peer_, peek(lane->own->dest_qpn));
+      if (index < kMaxQps) mark(index);
+    }
+  }
+
+  const Qp& to_;
+  const Peer& peer_;
+  std::uint32_t of_all_ = 0, of_peer_ = 0;
+  bool is_filled_ = false;
+  std::uint64_t places_[kMaxQps / 64];
+};
+
+/// Makes our half of the lane whose sender is `qpn`, if it may come.
+void admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexcept {
+  XrcTarget target;
+  if (to.xrc == XrcRole::kQueue && !find_target(to, from, sender, target)) return;
+  Qp* lane = make_lane(to, to.srq);
+  if (lane == nullptr) {
+    static constinit LogOnce once;
+    if (once.first())
+      log_warn("shm: no memory or numbers for those who send to 0x%06x: they are not heard",
+               to.own->qpn);
+    if (target.owner != nullptr) Node::get().release_peer(*target.owner);
+    return;
+  }
+  if (target.record != nullptr) {
+    lane->lane.endpoint = target.record;
+    lane->lane.endpoint_owner = target.owner;
+    lane->plain.qp_num = target.qpn;
+    // The target's rights are asked for with each request: see xrc_queue.hpp.
+    poke(lane->own->access, ~0u);
+    watch_locked(*lane);
+  }
+  if (Node::get().hold_too(from)) lane->lane.knocker = &from;
+  poke(lane->own->dest_qpn, qpn);
+  lane->session = next_session();
+  if (add_member(*to.recv_cq, *lane) != 0) {
+    give_back(*lane);
+    return;
+  }
+  enlist_locked(*lane);
+  LockGuard<BiasedLock> guard(to.recv_cq->lock);
+  lane->lane.next = to.book->arriving;
+  poke(lane->own->lane, link_to(lane->lane.next));
+  to.book->arriving = lane;
+  if (to.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) return;
+  lane->mode.store(IBV_QPS_RTR, std::memory_order_release);
+  (void)meet_peer(*lane);
+  lane->own->accepts.store(lane->session, std::memory_order_release);
+  // Publishes the lane; pairs with the load in find_other_half().
+  __atomic_store_n(&to.own->lane, link_to(lane), __ATOMIC_RELEASE);
+}
+
+void say_refusal(const Qp& to, const Peer& peer, std::uint32_t lanes) noexcept {
+  static constinit LogOnce once;
+  if (once.first())
+    log_warn(
+        "shm: process %d has as many ways as it may have to 0x%06x, %u of %u in all: what its "
+        "other queue pairs send there is not heard",
+        static_cast<int>(peer.pid), to.own->qpn, lanes, kMaxArriving);
+}
+
+/// The lanes of one process that knock at `to`.
+void admit_from(Qp& to, Peer& peer) noexcept {
+  std::uint32_t link = peer.segment.live_head().lane.load(std::memory_order_acquire);
+  Admitted admitted(to, peer);
+  for (std::uint32_t steps = 0; link != 0 && steps < kMaxQps; ++steps) {
+    if (link > peer.segment.qp_capacity()) return;
+    const std::uint32_t index = link - 1;
+    const QpRecord& record = peer.segment.qps()[index];
+    const std::uint32_t qpn = peek(record.qpn);
+    if (peek(record.dest_qpn) == to.own->qpn && peek(record.speaks_for) != 0 &&
+        Node::index_in(peer, qpn) == index && !admitted.has(index)) {
+      if (!admitted.leaves_room()) return say_refusal(to, peer, admitted.of_peer());
+      admitted.add(index);
+      admit(to, qpn, peer, record);
+    }
+    link = __atomic_load_n(&record.lane, __ATOMIC_ACQUIRE);
+  }
+}
+
+/// Takes an arriving lane out of everything that knows it. live.mutex is held.
+void end_arriving(Qp& lane) noexcept {
+  lane.own->accepts.store(0, std::memory_order_seq_cst);
+  delist_locked(lane);
+  remove_member(*lane.recv_cq, lane);
+  {
+    LockGuard<BiasedLock> guard(lane.recv_cq->lock);
+    detach_receiver(lane);
+  }
+  poke(lane.own->dest_qpn, 0);
+  give_back(lane);
+}
+
+/// Its sender is gone, and has left nothing.
+bool is_over(Qp& lane) noexcept {
+  LockGuard<BiasedLock> guard(lane.recv_cq->lock);
+  const Peer* peer = meet_peer(lane);
+  if (peer != nullptr && attach_receiver(lane)) {
+    // What a reliable one has brought is taken, if only when there is a receive for it.
+    if (is_xrc_lane(lane) ? holds_message(lane) : has_message(lane)) return false;
+    return !peer->alive.load(std::memory_order_acquire) ||
+           lane.rx_remote->tx_session.load(std::memory_order_acquire) != lane.rx_session;
+  }
+  // It has knocked and not sent yet, or the number has a new owner.
+  if (peer == nullptr) peer = lane.lane.knocker;
+  if (peer == nullptr || !peer->alive.load(std::memory_order_acquire)) return true;
+  const std::uint32_t qpn = peek(lane.own->dest_qpn);
+  const std::uint32_t index = Node::index_in(*peer, qpn);
+  if (index >= peer->segment.qp_capacity()) return true;
+  const QpRecord& record = peer->segment.qps()[index];
+  const std::uint32_t leads_to = peek(record.dest_qpn);
+  return peek(record.qpn) != qpn ||
+         (leads_to != lane.own->qpn && leads_to != lane.lane.face->own->qpn);
+}
+
+}  // namespace
+
+void admit_lanes(Qp& to) noexcept {
+  const std::uint32_t mode = to.mode.load(std::memory_order_acquire);
+  if (mode < IBV_QPS_RTR || mode == IBV_QPS_ERR) return;
+  reap_lanes(to);  // who knocks may have the number of one who is gone
+  for (Peer* peer = Node::get().first_peer(); peer != nullptr; peer = peer->next)
+    if (peer->alive.load(std::memory_order_acquire)) admit_from(to, *peer);
+}
+
+void close_arriving(Qp& to) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  __atomic_store_n(&to.own->lane, 0u, __ATOMIC_RELEASE);
+  while (Qp* lane = to.book->arriving) {
+    {
+      LockGuard<BiasedLock> lock(to.recv_cq->lock);
+      to.book->arriving = lane->lane.next;
+    }
+    end_arriving(*lane);
+  }
+}
+
+void stop_accepting(Qp& to) noexcept {
+  LockGuard<BiasedLock> guard(to.recv_cq->lock);
+  for (Qp* lane = to.book->arriving; lane != nullptr; lane = lane->lane.next)
+    lane->own->accepts.store(0, std::memory_order_seq_cst);
+}
+
+void reap_lanes(Qp& to) noexcept {
+  Qp** link = &to.book->arriving;
+  Qp* before = nullptr;
+  while (Qp* lane = *link) {
+    if (!is_over(*lane)) {
+      before = lane;
+      link = &lane->lane.next;
+      continue;
+    }
+    {
+      LockGuard<BiasedLock> guard(to.recv_cq->lock);
+      *link = lane->lane.next;
+    }
+    std::uint32_t& shown = before == nullptr ? to.own->lane : before->own->lane;
+    __atomic_store_n(&shown, link_to(*link), __ATOMIC_RELEASE);
+    end_arriving(*lane);
+  }
+}
+
+}  // namespace verbatim::shm

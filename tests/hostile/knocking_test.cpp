@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// A stranger that knocks at a UD queue pair with more lanes than anybody needs, or under ever new
+// numbers. It gets its share, and an honest one is let in all the same.
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "providers/shm/fabric/fabric_folder.hpp"
+#include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/fabric/wake_socket.hpp"
+#include "tests/fuzz/stranger.hpp"
+#include "tests/hostile/datagram_end.hpp"
+#include "tests/hostile/xrc_liar.hpp"
+#include "tests/support/log_watch.hpp"
+
+namespace verbatim::hostile {
+namespace {
+
+using namespace verbatim::shm;
+using fuzz::Stranger;
+using harness::wait_until;
+
+constexpr std::uint32_t kBlock = 0xe00;  ///< the stranger's first, which has no name
+constexpr std::uint32_t kShare = 8192;   ///< of a process that is the only one
+constexpr std::uint32_t kQps = 3 * kQpnsPerBlock;
+constexpr std::uint64_t kQpsAt = Stranger::kBytes;
+constexpr std::uint64_t kBytes = kQpsAt + kQps * sizeof(QpRecord);
+
+constexpr const char* kRefusal = "as many ways as it may have";
+std::ptrdiff_t times_refused() {
+  const auto said = harness::LogWatch::instance()->complaints();
+  return std::count_if(said.begin(), said.end(), [](const std::string& line) {
+    return line.find(kRefusal) != std::string::npos;
+  });
+}
+
+class Knocking : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ibv_ah_attr path{};
+    path.port_num = 1;
+    path.dlid = session_.port.lid;
+    ah_.reset(ibv_create_ah(session_.pd.get(), &path));
+    stranger_.head().qp_table = kQpsAt;
+    stranger_.head().qp_capacity = kQps;
+    claim_blocks(kBlock);
+    FabricFolder folder;
+    ASSERT_EQ(folder.open(), 0);
+    ASSERT_TRUE(
+        wait_until([&] { return folder.connect(receiver_.qpn() >> kQpnBlockBits, socket_) == 0; }));
+    ASSERT_EQ(stranger_.introduce(socket_.get(), false), 0);
+    ASSERT_TRUE(wait_until([&] { return receive_message(socket_.get(), answer_) == 0; }));
+    ASSERT_EQ(answer_.fd_count, 3u);
+    bytes_ = static_cast<std::uint64_t>(lseek(answer_.fds[0].get(), 0, SEEK_END));
+    void* const segment =
+        mmap(nullptr, bytes_, PROT_READ, MAP_SHARED | MAP_NORESERVE, answer_.fds[0].get(), 0);
+    void* const bells = mmap(nullptr, sizeof(Doorbells), PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_NORESERVE, answer_.fds[1].get(), 0);
+    ASSERT_TRUE(segment != MAP_FAILED && bells != MAP_FAILED);
+    view_ = {static_cast<const unsigned char*>(segment), bytes_};
+    doorbells_ = static_cast<Doorbells*>(bells);
+    WakeSocket own;
+    ASSERT_EQ(own.open(folder), 0);
+    ASSERT_EQ(own.connect(answer_.fds[2].get(), wake_), 0);
+  }
+  void TearDown() override {
+    munmap(const_cast<unsigned char*>(view_.segment), bytes_);
+    munmap(static_cast<void*>(doorbells_), sizeof(Doorbells));
+  }
+
+  void claim_blocks(std::uint32_t first) {
+    for (std::uint32_t k = 0; k < 3; ++k) stranger_.head().blocks[k].store(first + k);
+    stranger_.head().block_count.store(3);
+    first_block_ = first;
+  }
+  std::uint32_t number(std::uint32_t place) const {
+    return (first_block_ << kQpnBlockBits) + place;
+  }
+  /// With the lanes at the places below `count`, under the numbers that they have now.
+  void knock(std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      QpRecord& lane = stranger_.at<QpRecord>(kQpsAt)[i];
+      lane.qpn = number(i);
+      lane.dest_qpn = receiver_.qpn();
+      lane.speaks_for = number(0);
+      lane.type = IBV_QPT_UD;
+      lane.lane = i;
+    }
+    stranger_.head().lane.store(count);
+    doorbells_->service.ring(receiver_.qpn() % kQpnsPerBlock);
+    const char byte = 0;
+    (void)send(wake_.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  /// Calls `look` for each lane that leads to the receiver. How many there are.
+  template <class Look>
+  std::uint32_t each_lane(Look look) const {
+    std::uint32_t count = 0;
+    for (std::uint32_t link = view_.record(receiver_.qpn() % kQpnsPerBlock)->lane;
+         link != 0 && count < 2 * kQps; ++count) {
+      look(*view_.record(link - 1));
+      link = view_.record(link - 1)->lane;
+    }
+    return count;
+  }
+  std::uint32_t lanes() const {
+    return each_lane([](const QpRecord&) {});
+  }
+  bool is_admitted(std::uint32_t qpn) const {
+    bool found = false;
+    each_lane([&](const QpRecord& lane) { found |= lane.dest_qpn == qpn && lane.accepts != 0; });
+    return found;
+  }
+  /// Somebody who was not here before: whoever knocked earlier has been looked at when this
+  /// returns.
+  void expect_newcomer_is_heard() {
+    DatagramEnd newcomer(session_);
+    newcomer.send(ah_.get(), receiver_.qpn(), 8);
+    EXPECT_EQ(receiver_.next().src_qp, newcomer.qpn());
+  }
+
+  harness::Session session_;
+  DatagramEnd receiver_{session_};
+  harness::AhHandle ah_;
+  Stranger stranger_{0x5eed3, kBlock, kBytes};
+  UniqueFd socket_, wake_;
+  Received answer_;
+  VictimView view_{};
+  Doorbells* doorbells_ = nullptr;
+  std::uint64_t bytes_ = 0;
+  std::uint32_t first_block_ = kBlock;
+};
+
+TEST_F(Knocking, WithAllItsNumbersIsHeardWithAShareOfThemAndOthersAreHeard) {
+  harness::AllowedLog refusal(kRefusal);
+  knock(kQps);
+  EXPECT_TRUE(wait_until([&] { return lanes() >= kShare; }));
+  expect_newcomer_is_heard();
+  EXPECT_LE(lanes(), kShare + 1);
+  knock(kQps);
+  expect_newcomer_is_heard();
+  EXPECT_LE(lanes(), kShare + 2);
+  EXPECT_EQ(times_refused(), 1) << "it is said, and once";
+}
+
+TEST_F(Knocking, UnderEverNewNumbersKeepsThoseOnlyThatItHas) {
+  constexpr std::uint32_t kLanes = 16;
+  for (std::uint32_t round = 0; round < 40; ++round) {
+    claim_blocks(kBlock + 3 * round);
+    knock(kLanes);
+    ASSERT_TRUE(wait_until([&] { return is_admitted(number(0)); })) << round;
+    ASSERT_LE(lanes(), 2 * kLanes) << round;
+  }
+  expect_newcomer_is_heard();
+}
+
+}  // namespace
+}  // namespace verbatim::hostile
