@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/uverbs/object_table.hpp"
 
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -31,26 +32,54 @@ ObjectTable::Slot* ObjectTable::slot_locked(std::uint64_t number) noexcept {
   return &slot;
 }
 
+/// The kernel counts its numbers up, and other processes take some of them.
+std::uint32_t& ObjectTable::first_named_locked(std::uint32_t name) noexcept {
+  return slots_[(name * 0x9e3779b1u) >> (32 - std::countr_zero(slot_count_))].first_named;
+}
+
+void ObjectTable::link_name_locked(std::uint32_t position) noexcept {
+  Slot& slot = slots_[position - 1];
+  if (slot.name == 0) return;
+  std::uint32_t& first = first_named_locked(slot.name);
+  slot.next_named = first;
+  first = position;
+}
+
+void ObjectTable::unlink_name_locked(std::uint32_t position) noexcept {
+  Slot& slot = slots_[position - 1];
+  if (slot.name == 0) return;
+  std::uint32_t* link = &first_named_locked(slot.name);
+  while (*link != position) link = &slots_[*link - 1].next_named;
+  *link = slot.next_named;
+  slot.name = 0;
+}
+
+bool ObjectTable::grow_locked() noexcept {
+  const std::uint32_t room = slot_count_ == 0 ? kFirstRoom : slot_count_ * 2;
+  if (room > kMostObjects) return false;
+  auto* const grown = static_cast<Slot*>(std::realloc(slots_, room * sizeof(Slot)));
+  if (grown == nullptr) return false;
+  slots_ = grown;
+  for (std::uint32_t i = room; i > slot_count_; --i) {
+    slots_[i - 1] = {nullptr, 1, first_free_, {}, 0, 0, 0, Kind::kNone};
+    first_free_ = i;
+  }
+  // Names fall on other places now.
+  for (std::uint32_t i = 0; i < slot_count_; ++i) slots_[i].first_named = 0;
+  const std::uint32_t before = slot_count_;
+  slot_count_ = room;
+  for (std::uint32_t i = 1; i <= before; ++i) link_name_locked(i);
+  return true;
+}
+
 std::uint64_t ObjectTable::add(Kind kind, void* object) noexcept {
   const LockGuard guard(mutex_);
-  if (first_free_ == 0) {
-    const std::uint32_t room = slot_count_ == 0 ? kFirstRoom : slot_count_ * 2;
-    if (room > kMostObjects) return 0;
-    auto* const grown = static_cast<Slot*>(std::realloc(slots_, room * sizeof(Slot)));
-    if (grown == nullptr) return 0;
-    slots_ = grown;
-    for (std::uint32_t i = room; i > slot_count_; --i) {
-      slots_[i - 1] = {nullptr, 1, first_free_, {}, 0, Kind::kNone};
-      first_free_ = i;
-    }
-    slot_count_ = room;
-  }
+  if (first_free_ == 0 && !grow_locked()) return 0;
   const std::uint32_t position = first_free_;
   Slot& slot = slots_[position - 1];
   first_free_ = slot.next_free;
   slot.object = object;
   slot.delivered = {};
-  slot.name = 0;
   slot.kind = kind;
   return std::uint64_t{slot.generation} << 32 | position;
 }
@@ -72,14 +101,21 @@ void* ObjectTable::deliver(Kind kind, std::uint64_t number,
 
 void ObjectTable::name(std::uint64_t number, std::uint32_t name) noexcept {
   const LockGuard guard(mutex_);
-  if (Slot* const slot = slot_locked(number)) slot->name = name;
+  Slot* const slot = slot_locked(number);
+  if (slot == nullptr) return;
+  const auto position = static_cast<std::uint32_t>(number);
+  unlink_name_locked(position);
+  slot->name = name;
+  link_name_locked(position);
 }
 
 void ObjectTable::find_named(Kind kind, std::uint32_t name,
                              void (*visit)(void* object, void* argument), void* argument) noexcept {
   const LockGuard guard(mutex_);
-  for (std::uint32_t i = 0; name != 0 && i < slot_count_; ++i) {
-    if (slots_[i].kind == kind && slots_[i].name == name) return visit(slots_[i].object, argument);
+  if (name == 0 || slot_count_ == 0) return;
+  for (std::uint32_t i = first_named_locked(name); i != 0; i = slots_[i - 1].next_named) {
+    const Slot& slot = slots_[i - 1];
+    if (slot.kind == kind && slot.name == name) return visit(slot.object, argument);
   }
 }
 
@@ -87,6 +123,7 @@ Delivered ObjectTable::remove(std::uint64_t number) noexcept {
   const LockGuard guard(mutex_);
   Slot* const slot = slot_locked(number);
   if (slot == nullptr) return {};
+  unlink_name_locked(static_cast<std::uint32_t>(number));
   ++slot->generation;
   slot->kind = Kind::kNone;
   slot->object = nullptr;

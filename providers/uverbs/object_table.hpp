@@ -38,7 +38,7 @@ class ObjectTable {
   /// Gives it a name by which find_named() knows it; 0 takes that away. Named is what is whole.
   void name(std::uint64_t number, std::uint32_t name) noexcept;
   /// Has `visit` look at the object of that name, which does not go meanwhile: under the table's
-  /// lock, so `visit` must not come back here. Looks through all: where something went wrong.
+  /// lock, so `visit` must not come back here.
   void find_named(Kind kind, std::uint32_t name, void (*visit)(void* object, void* argument),
                   void* argument) noexcept;
   template <class Visit>
@@ -62,9 +62,15 @@ class ObjectTable {
     std::uint32_t next_free;
     Delivered delivered;
     std::uint32_t name;
+    std::uint32_t first_named;  ///< of the names that fall on this place; position + 1, 0: none
+    std::uint32_t next_named;   ///< of those that fall on the same place as this one's
     Kind kind;
   };
   [[nodiscard]] Slot* slot_locked(std::uint64_t number) noexcept;
+  [[nodiscard]] std::uint32_t& first_named_locked(std::uint32_t name) noexcept;
+  void link_name_locked(std::uint32_t position) noexcept;
+  void unlink_name_locked(std::uint32_t position) noexcept;
+  [[nodiscard]] bool grow_locked() noexcept;
 
   Mutex mutex_;
   Slot* slots_ = nullptr;
