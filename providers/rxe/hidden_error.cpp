@@ -3,8 +3,9 @@
 #include "providers/rxe/hidden_error.hpp"
 
 #include "providers/rxe/completion_fast.hpp"
-#include "providers/rxe/objects.hpp"
+#include "providers/rxe/queue_pairs.hpp"
 #include "providers/rxe/ring_fast.hpp"
+#include "runtime/sync/pause.hpp"
 
 namespace verbatim::rxe {
 namespace {
@@ -17,8 +18,12 @@ constexpr std::uint32_t kFailed = 4;
 class SendLockIfFree {
  public:
   explicit SendLockIfFree(Qp& qp) noexcept : qp_(qp) {
-    constexpr int kTries = 10000;
-    for (int i = 0; i < kTries && !held_; ++i) held_ = qp.send_lock.try_lock();
+    constexpr int kTries = 1000;
+    held_ = qp.send_lock.try_lock();
+    for (int i = 0; i < kTries && !held_; ++i) {
+      cpu_pause();
+      held_ = qp.send_lock.try_lock();
+    }
   }
   SendLockIfFree(const SendLockIfFree&) = delete;
   SendLockIfFree& operator=(const SendLockIfFree&) = delete;
@@ -51,31 +56,20 @@ FailedSlot failed_slot(const Qp& qp) noexcept {
   return {};
 }
 
-bool is_in_error(Qp& qp) noexcept {
-  Failure now;
-  uverbs::ask_for_ends(qp, now);
-  return now.own_state == IBV_QPS_ERR;
+/// Before it is in ERR nothing is known: what is flushed then was posted in an earlier life.
+void search(Qp& qp, HiddenError& hidden) noexcept {
+  if (!is_in_error(qp)) return;
+  const SendLockIfFree lock(qp);
+  if (!lock.held()) return;
+  hidden.is_searched = true;
+  const FailedSlot failed = failed_slot(qp);
+  if (failed.element == nullptr) return;
+  hidden.is_there = true;
+  hidden.status = failed.status;
+  hidden.wr_id = failed.element->wr.wr_id;
 }
 
-void search(Qp& qp, const Cq& cq, HiddenError& known) noexcept {
-  known.is_there = false;
-  known.qpn = 0;
-  if (&cq.plain == qp.plain.send_cq) {
-    const SendLockIfFree lock(qp);
-    if (!lock.held()) return;
-    if (const FailedSlot failed = failed_slot(qp); failed.element != nullptr) {
-      known.is_there = true;
-      known.status = failed.status;
-      known.wr_id = failed.element->wr.wr_id;
-      known.qpn = qp.plain.qp_num;
-      return;
-    }
-  }
-  // In ERR no other request fails any more. Elsewhere this was the rest of an earlier life.
-  if (is_in_error(qp)) known.qpn = qp.plain.qp_num;
-}
-
-/// It has been told, here or by the driver.
+/// The driver has told of it, maybe before the queue pair was in ERR.
 void strike_out(Qp& qp, const ibv_wc& wc) noexcept {
   const SendLockIfFree lock(qp);
   if (!lock.held()) return;
@@ -85,44 +79,45 @@ void strike_out(Qp& qp, const ibv_wc& wc) noexcept {
     failed.element->state = kPosted;
 }
 
+/// A completion in error of the CQ in which those of sends come.
+void unhide_error(Qp& qp, ibv_wc& wc) noexcept {
+  HiddenError& hidden = qp.hidden_error;
+  const LockGuard guard(hidden.mutex);
+  const bool is_flushed = wc.status == IBV_WC_WR_FLUSH_ERR;
+  if (!hidden.is_searched) {
+    if (is_flushed)
+      search(qp, hidden);
+    else
+      strike_out(qp, wc);
+  }
+  if (!hidden.is_there || wc.wr_id != hidden.wr_id) return;
+  if (!is_flushed && wc.status != hidden.status) return;
+  wc.status = hidden.status;
+  hidden.is_there = false;
+}
+
 }  // namespace
 
 void unhide_errors(Cq& cq, ibv_wc* wc, int count) noexcept {
   uverbs::ObjectTable& objects = uverbs::context_of(cq).objects;
-  HiddenError& known = cq.hidden_error;
-  const LockGuard guard(known.mutex);
   for (int i = 0; i < count; ++i) {
-    ibv_wc& one = wc[i];
-    if (one.status == IBV_WC_SUCCESS) continue;
-    if (one.status == IBV_WC_WR_FLUSH_ERR) {
-      if (one.qp_num != known.qpn)
-        objects.find_named(uverbs::Kind::kQp, one.qp_num, [&](void* object) {
-          search(static_cast<Qp&>(*static_cast<uverbs::Qp*>(object)), cq, known);
-        });
-      if (one.qp_num != known.qpn || !known.is_there || one.wr_id != known.wr_id) continue;
-      one.status = known.status;
-      known.is_there = false;
-    }
-    objects.find_named(uverbs::Kind::kQp, one.qp_num, [&](void* object) {
-      strike_out(static_cast<Qp&>(*static_cast<uverbs::Qp*>(object)), one);
+    if (wc[i].status == IBV_WC_SUCCESS) continue;
+    objects.find_named(uverbs::Kind::kQp, wc[i].qp_num, [&](void* object) {
+      Qp& qp = static_cast<Qp&>(*static_cast<uverbs::Qp*>(object));
+      if (qp.plain.send_cq == &cq.plain) unhide_error(qp, wc[i]);
     });
   }
 }
 
 void forget_hidden_errors(Qp& qp) noexcept {
-  {
-    const SendLockIfFree lock(qp);
-    if (lock.held()) {
-      for (std::uint32_t i = 0; i <= qp.send_ring.mask(); ++i) {
-        auto& element = *static_cast<SendElement*>(qp.send_ring.element(i));
-        if (element.state == kFailed) element.state = kPosted;
-      }
-    }
+  const LockGuard guard(qp.hidden_error.mutex);
+  qp.hidden_error.is_searched = qp.hidden_error.is_there = false;
+  const SendLockIfFree lock(qp);
+  if (!lock.held()) return;
+  for (std::uint32_t i = 0; i <= qp.send_ring.mask(); ++i) {
+    auto& element = *static_cast<SendElement*>(qp.send_ring.element(i));
+    if (element.state == kFailed) element.state = kPosted;
   }
-  if (qp.plain.send_cq == nullptr) return;
-  HiddenError& known = static_cast<Cq&>(verbatim::Cq::from(qp.plain.send_cq)).hidden_error;
-  const LockGuard guard(known.mutex);
-  if (known.qpn == qp.plain.qp_num) known.qpn = 0;
 }
 
 void clean_free_slots(Qp& qp) noexcept {

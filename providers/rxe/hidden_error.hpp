@@ -16,19 +16,19 @@ namespace verbatim::rxe {
 struct Cq;
 struct Qp;
 
-/// What is known of the queue pair that a CQ's last flushed completion was of. Requests are flushed
-/// in a run, so a queue is searched once for each.
+/// What a queue pair's send queue hides. Kept with it, since completions of many come in turns, and
+/// what is kept by number alone would outlive it. Until RESET its queue is searched once.
 struct HiddenError {
   Mutex mutex;
-  std::uint32_t qpn = 0;  ///< 0: of none
-  bool is_there = false;  ///< a completion with what follows has still to come
+  bool is_searched = false;  ///< it is in ERR, where no other request fails any more
+  bool is_there = false;     ///< a completion with what follows has still to come
   ibv_wc_status status = IBV_WC_SUCCESS;
   std::uint64_t wr_id = 0;
 };
 
 /// Gives what was flushed the status that its slot has, once. REQUIRES: no lock of the data path.
 void unhide_errors(Cq& cq, ibv_wc* wc, int count) noexcept;
-/// The queue pair begins anew: what its slots and its CQ hold is of an earlier life.
+/// The queue pair begins anew: what its slots hold is of an earlier life.
 void forget_hidden_errors(Qp& qp) noexcept;
 /// Before it drains. Linux 6.12's driver takes the slot behind the last request for one that is
 /// under way, if it looks so: a queue that went round once would drain for ever.

@@ -35,7 +35,6 @@ struct Cq : uverbs::Cq {
   SpinLock lock;
   Queue ring;  ///< of ib_uverbs_wc; the kernel produces, polling consumes
   uverbs::Cursor cursor;
-  HiddenError hidden_error;
 };
 
 struct Ah : verbatim::Ah {
@@ -67,6 +66,7 @@ struct Qp : uverbs::Qp {
   std::atomic<std::uint32_t> qkey{0};
   std::atomic<std::uint32_t> max_datagram{UINT32_MAX};
   WorkBatch work;  ///< requests being built between ibv_wr_start and its end, under send_lock
+  HiddenError hidden_error;
   ib_uverbs_post_send_resp doorbell_reply{};
   kernel::Doorbell doorbell{};  ///< constant after create_qp
 };

@@ -18,13 +18,6 @@ bool is_supported(ibv_qp_type type) noexcept {
   return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD;
 }
 
-/// The driver moves queue pairs to ERR by itself.
-bool has_failed(Qp& qp) noexcept {
-  Failure now;
-  uverbs::ask_for_ends(qp, now);
-  return now.own_state == IBV_QPS_ERR;
-}
-
 /// The driver tells what was asked, and makes rings as large as their slots come: `attr` becomes
 /// what they hold.
 int map_rings(Context& context, const rxe_create_qp_resp& reply, ibv_qp_init_attr_ex& attr,
@@ -65,7 +58,8 @@ int modify_between_receives(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
   const LockGuard guard(qp.receive_lock);
   const ibv_qp_state before = qp.plain.state;
   if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_SQD) clean_free_slots(qp);
-  const bool orders = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_ERR && !has_failed(qp);
+  const bool orders =
+      (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_ERR && !is_in_error(qp);
   int error = uverbs::modify_qp(qp, attr, mask);
   // With anything beside the state it is refused for that.
   if (error == EINVAL && before == IBV_QPS_SQD && mask == IBV_QP_STATE &&
@@ -84,6 +78,12 @@ int modify_between_receives(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
 }
 
 }  // namespace
+
+bool is_in_error(Qp& qp) noexcept {
+  Failure now;
+  uverbs::ask_for_ends(qp, now);
+  return now.own_state == IBV_QPS_ERR;
+}
 
 void remember_for_posting(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0)
@@ -120,7 +120,6 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
   qp->troubles_seen = context.troubles.load(std::memory_order_relaxed);
   qp->doorbell = kernel::make_doorbell(qp->plain.handle, qp->doorbell_reply);
   wire_work_calls(*qp, attr);
-  forget_hidden_errors(*qp);
   context.objects.name(qp->number, qp->plain.qp_num);
   *out = qp;
   return 0;
@@ -129,7 +128,7 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
 int modify_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask) noexcept {
   auto& qp = static_cast<Qp&>(plain);
   const int error = modify_between_receives(qp, attr, mask);
-  // Without the lock of receives, which is taken under the locks that this takes.
+  // Without the lock of receives, for which others spin: here the kernel may be waited for.
   if (error == 0 && (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RESET)
     forget_hidden_errors(qp);
   return error;

@@ -12,5 +12,7 @@ int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept;
 /// datagrams' keys and sizes, and reads of which none was agreed on.
 void remember_for_posting(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept;
 int destroy_qp(verbatim::Qp& qp) noexcept;
+/// The driver moves queue pairs to ERR by itself, so the kernel is asked.
+[[nodiscard]] bool is_in_error(Qp& qp) noexcept;
 
 }  // namespace verbatim::rxe

@@ -28,10 +28,15 @@ int answer_write(const uverbs::System& self, int, const void* bytes, std::size_t
 }
 
 /// Commands travel in one ioctl method: a number, and the command's structure. Methods beside it:
-/// the end of a region.
+/// the ends of a region and of a queue pair.
 int answer_ioctl(const uverbs::System& self, int, kernel::IoctlCall::Message& message) noexcept {
   const auto& fake = static_cast<const FakeSystem&>(self);
   if (message.header.object_id == UVERBS_OBJECT_MR) return fake.error.load();
+  if (message.header.object_id == UVERBS_OBJECT_QP) {
+    for (int i = 0; i < message.header.num_attrs; ++i)
+      message.attributes[i].flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+    return fake.error.load();
+  }
   std::uint64_t number = 0;
   ib_uverbs_modify_qp request{};
   ib_uverbs_attr* reply = nullptr;
@@ -119,11 +124,9 @@ void FakeRing::start_at(std::uint32_t index) {
 
 FakeSystem::FakeSystem() : uverbs::System{answer_ioctl, answer_write} {}
 
-FakeQp::FakeQp(ibv_qp_type type, unsigned slots_log2, std::uint64_t send_ops)
-    : context(device, 14, system),
-      send(slots_log2, 9),
-      receive(slots_log2, 7),
-      qp(std::make_unique<rxe::Qp>()) {
+FakeQueues::FakeQueues(rxe::Context& context, ibv_qp_type type, unsigned slots_log2,
+                       std::uint64_t send_ops)
+    : send(slots_log2, 9), receive(slots_log2, 7), qp(make_nothrow<rxe::Qp>()) {
   qp->plain.context = context.handle();
   qp->plain.qp_type = type;
   qp->plain.state = IBV_QPS_RTS;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "providers/rxe/objects.hpp"
+#include "runtime/base/make_nothrow.hpp"
 
 namespace verbatim::rxe_test {
 
@@ -71,18 +72,32 @@ struct FakeSystem : uverbs::System {
   ibv_qp_attr told{};                            ///< ... beside that, of a connection
 };
 
-/// A queue pair with rings, in a context whose kernel is this test.
-struct FakeQp {
-  explicit FakeQp(ibv_qp_type type = IBV_QPT_RC, unsigned slots_log2 = 3,
-                  std::uint64_t send_ops = 0);
+/// A context whose kernel is this test.
+struct FakeHost {
   FakeSystem system;
   Device device;
-  rxe::Context context;
+  rxe::Context context{device, 14, system};
+};
+
+/// A queue pair with rings. What rxe::destroy_qp is given is no longer this one's: release().
+struct FakeQueues {
+  explicit FakeQueues(rxe::Context& context, ibv_qp_type type = IBV_QPT_RC, unsigned slots_log2 = 3,
+                      std::uint64_t send_ops = 0);
+  struct End {
+    void operator()(rxe::Qp* qp) const { destroy_nothrow(qp); }
+  };
   FakeRing send;
   FakeRing receive;
-  std::unique_ptr<rxe::Qp> qp;
+  std::unique_ptr<rxe::Qp, End> qp;
   ibv_qp* plain() { return &qp->plain; }
   ibv_qp_ex* extended() { return &qp->extended; }
+};
+
+/// One with a context of its own.
+struct FakeQp : FakeHost, FakeQueues {
+  explicit FakeQp(ibv_qp_type type = IBV_QPT_RC, unsigned slots_log2 = 3,
+                  std::uint64_t send_ops = 0)
+      : FakeQueues(context, type, slots_log2, send_ops) {}
 };
 
 /// Fields of a send element, by the header's offsets.

@@ -26,28 +26,35 @@ class RxeHiddenError : public ::testing::Test {
     ASSERT_EQ(cq_.ring.map(ring_.fd(), ring_.place(), sizeof(ib_uverbs_wc)), 0);
     ASSERT_EQ(receive_cq_.ring.map(receive_ring_.fd(), receive_ring_.place(), sizeof(ib_uverbs_wc)),
               0);
-    rxe::Qp& qp = *fake_.qp;
-    qp.plain.send_cq = qp.plain.recv_cq = &cq_.plain;
-    qp.plain.qp_num = kQpn;
-    qp.number = fake_.context.objects.add(uverbs::Kind::kQp, static_cast<uverbs::Qp*>(&qp));
-    fake_.context.objects.name(qp.number, kQpn);
+    introduce(fake_, kQpn, cq_, cq_);
     fake_.system.state = IBV_QPS_ERR;
   }
-  void post(std::uint64_t wr_id) {
+  /// As create_qp ends.
+  void introduce(FakeQueues& queues, std::uint32_t qpn, rxe::Cq& send_cq, rxe::Cq& recv_cq) {
+    rxe::Qp& qp = *queues.qp;
+    qp.plain.send_cq = &send_cq.plain;
+    qp.plain.recv_cq = &recv_cq.plain;
+    qp.plain.qp_num = qpn;
+    qp.number = fake_.context.objects.add(uverbs::Kind::kQp, static_cast<uverbs::Qp*>(&qp));
+    fake_.context.objects.name(qp.number, qpn);
+  }
+  static void post(FakeQueues& queues, std::uint64_t wr_id) {
     ibv_send_wr wr{};
     ibv_send_wr* bad = nullptr;
     wr.wr_id = wr_id;
     wr.opcode = IBV_WR_SEND;
-    ASSERT_EQ(rxe::post_send(fake_.plain(), &wr, &bad), 0);
+    ASSERT_EQ(rxe::post_send(queues.plain(), &wr, &bad), 0);
   }
+  void post(std::uint64_t wr_id) { post(fake_, wr_id); }
   /// The driver takes the oldest request, and leaves in its slot how it ended.
-  void take(std::uint32_t status, std::uint32_t state) {
-    unsigned char* const slot = fake_.send.head();
+  static void take(FakeQueues& queues, std::uint32_t status, std::uint32_t state) {
+    unsigned char* const slot = queues.send.head();
     ASSERT_NE(slot, nullptr);
     std::memcpy(slot + 144, &status, sizeof status);
     std::memcpy(slot + 148, &state, sizeof state);
-    fake_.send.consume();
+    queues.send.consume();
   }
+  void take(std::uint32_t status, std::uint32_t state) { take(fake_, status, state); }
   std::uint32_t state_of_slot(std::uint32_t index) {
     std::uint32_t state = 0;
     std::memcpy(&state, fake_.send.slot(index) + 148, sizeof state);
@@ -65,12 +72,16 @@ class RxeHiddenError : public ::testing::Test {
   ibv_wc_status poll_one() {
     return rxe::poll_cq(&cq_.plain, 1, wc_) == 1 ? wc_[0].status : IBV_WC_GENERAL_ERR;
   }
-  /// One pending, one that fails, one behind it; all of them flushed.
+  /// One pending, one that fails, one behind it.
+  static void fail_second(FakeQueues& queues, std::uint32_t status) {
+    for (const std::uint64_t wr_id : {1u, 2u, 3u}) post(queues, wr_id);
+    take(queues, 0, kPending);
+    take(queues, status, kFailed);
+    take(queues, IBV_WC_WR_FLUSH_ERR, kFailed);
+  }
+  /// ... all of them flushed.
   void fail_second(std::uint32_t status) {
-    for (const std::uint64_t wr_id : {1u, 2u, 3u}) post(wr_id);
-    take(0, kPending);
-    take(status, kFailed);
-    take(IBV_WC_WR_FLUSH_ERR, kFailed);
+    fail_second(fake_, status);
     for (const std::uint64_t wr_id : {1u, 2u, 3u}) complete(wr_id);
   }
   int lead(ibv_qp_state state) {
@@ -118,7 +129,7 @@ TEST_F(RxeHiddenError, IsToldOnceThoughManyHaveItsNumber) {
   for (int i = 0; i < 3; ++i) complete(7);
   EXPECT_EQ(poll_one(), IBV_WC_LOC_QP_OP_ERR);
   EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR);
-  complete(1, IBV_WC_WR_FLUSH_ERR, 34);  // another queue pair's, so this one is searched anew
+  complete(1, IBV_WC_WR_FLUSH_ERR, 34);  // another queue pair's, between those of this one
   EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR);
 }
@@ -136,6 +147,71 @@ TEST_F(RxeHiddenError, ThatTheDriverHasToldIsNotToldAgain) {
   EXPECT_EQ(wc_[1].status, IBV_WC_WR_FLUSH_ERR);
 }
 
+// ... and is in ERR only afterwards.
+TEST_F(RxeHiddenError, ThatTheDriverTellsBeforeItFailsIsNotToldAgain) {
+  post(7);
+  post(7);
+  take(IBV_WC_LOC_QP_OP_ERR, kFailed);
+  take(IBV_WC_WR_FLUSH_ERR, kFailed);
+  fake_.system.state = IBV_QPS_RTS;
+  complete(7, IBV_WC_LOC_QP_OP_ERR);
+  EXPECT_EQ(poll_one(), IBV_WC_LOC_QP_OP_ERR);
+  fake_.system.state = IBV_QPS_ERR;
+  complete(7);
+  EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST_F(RxeHiddenError, ThatTheDriverTellsAfterItWasFoundIsNotToldAgain) {
+  post(7);
+  post(7);
+  take(IBV_WC_LOC_QP_OP_ERR, kFailed);
+  take(IBV_WC_WR_FLUSH_ERR, kFailed);
+  complete(1);  // a receive's
+  EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR);
+  complete(7, IBV_WC_LOC_QP_OP_ERR);
+  complete(7);
+  EXPECT_EQ(poll_one(), IBV_WC_LOC_QP_OP_ERR);
+  EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST_F(RxeHiddenError, OfEachQueuePairIsToldThoughTheyAreFlushedInTurns) {
+  FakeQueues other(fake_.context);
+  introduce(other, 34, cq_, cq_);
+  fail_second(fake_, IBV_WC_MW_BIND_ERR);
+  fail_second(other, IBV_WC_LOC_PROT_ERR);
+  for (const std::uint64_t wr_id : {1u, 2u, 3u}) {
+    complete(wr_id);
+    complete(wr_id, IBV_WC_WR_FLUSH_ERR, 34);
+  }
+  ASSERT_EQ(poll(), 6);
+  for (const int i : {0, 1, 4, 5}) EXPECT_EQ(wc_[i].status, IBV_WC_WR_FLUSH_ERR) << i;
+  EXPECT_EQ(wc_[2].status, IBV_WC_MW_BIND_ERR);
+  EXPECT_EQ(wc_[3].status, IBV_WC_LOC_PROT_ERR);
+}
+
+TEST_F(RxeHiddenError, IsSearchedOnceForEachQueuePairThoughTheyAreFlushedInTurns) {
+  FakeQueues other(fake_.context);
+  introduce(other, 34, cq_, cq_);
+  for (int round = 0; round < 3; ++round) {
+    for (const std::uint32_t qpn : {kQpn, 34u}) complete(1, IBV_WC_WR_FLUSH_ERR, qpn);
+  }
+  ASSERT_EQ(poll(), 6);
+  EXPECT_EQ(fake_.system.asked, 2) << "whether each is in ERR";
+}
+
+TEST_F(RxeHiddenError, OfOneThatIsGoneIsNotToldOfTheNextWithItsNumber) {
+  fail_second(IBV_WC_MW_BIND_ERR);
+  EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR) << "and by now it is known";
+  ASSERT_EQ(rxe::destroy_qp(*fake_.qp.release()), 0);
+  FakeQueues next(fake_.context);
+  introduce(next, kQpn, receive_cq_, cq_);
+  complete(2);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR) << i;
+  Failure failure;
+  EXPECT_EQ(uverbs::explain_qp(*next.qp, nullptr, failure), 0);
+  EXPECT_EQ(failure.cause, Cause::kFirstUnseen) << "nothing of the other's is noted here";
+}
+
 TEST_F(RxeHiddenError, IsOfNoReceive) {
   fake_.qp->plain.recv_cq = &receive_cq_.plain;
   post(7);
@@ -146,6 +222,7 @@ TEST_F(RxeHiddenError, IsOfNoReceive) {
   made.qp_num = kQpn;
   ASSERT_TRUE(receive_ring_.produce(&made, sizeof made));
   ASSERT_EQ(rxe::poll_cq(&receive_cq_.plain, 1, wc_), 1);
+  EXPECT_EQ(fake_.system.asked, 0);
   EXPECT_EQ(wc_[0].status, IBV_WC_WR_FLUSH_ERR);
   complete(7);
   EXPECT_EQ(poll_one(), IBV_WC_LOC_QP_OP_ERR);

@@ -195,6 +195,7 @@ TEST(RxePollOfAFailure, FlushesWhatWasPostedBeforeAnybodyKnew) {
   rxe::Cq cq;
   ASSERT_EQ(cq.ring.map(ring.fd(), ring.place(), sizeof(ib_uverbs_wc)), 0);
   cq.plain.context = fake.context.handle();
+  fake.qp->plain.send_cq = &cq.plain;
   fake.qp->plain.qp_num = 33;
   fake.qp->number =
       fake.context.objects.add(uverbs::Kind::kQp, static_cast<uverbs::Qp*>(fake.qp.get()));
