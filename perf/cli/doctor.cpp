@@ -12,6 +12,7 @@
 #include "perf/cli/commands.hpp"
 #include "perf/cli/doctor_findings.hpp"
 #include "perf/cli/failure.hpp"
+#include "runtime/base/printable.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -80,11 +81,9 @@ const char* word(Verdict verdict) {
   return verdict == Verdict::kOk ? "OK" : verdict == Verdict::kWarn ? "WARN" : "FAIL";
 }
 
-/// Names come from files: whoever wrote them shall not command the terminal.
+/// Names come from files.
 std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
-  }
+  make_printable(text.data(), text.size());
   return text;
 }
 

@@ -17,6 +17,7 @@
 #include "perf/cli/deadline.hpp"
 #include "perf/cli/failure.hpp"
 #include "perf/cli/hosts.hpp"
+#include "runtime/base/printable.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -24,10 +25,10 @@ namespace {
 constexpr long kRefusedPauseMs = 20;
 constexpr char kDone[] = "done";  // with its NUL on the wire
 
-/// What a stranger sent, fit for a terminal.
+/// The beginning of what a stranger sent.
 std::string printable(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes.substr(0, 24)) text += c >= ' ' && c <= '~' ? c : '.';
+  std::string text(bytes.substr(0, 24));
+  make_printable(text.data(), text.size());
   return text;
 }
 

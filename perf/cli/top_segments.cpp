@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "providers/shm/fabric/layout.hpp"
+#include "runtime/base/printable.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -81,8 +82,7 @@ std::vector<std::string> entries_of(const std::string& path) {
 
 std::string printable(const char* text, std::size_t most) {
   std::string name(text, strnlen(text, most));
-  for (char& letter : name)
-    if (letter <= ' ' || letter >= 0x7f) letter = '?';
+  make_printable_name(name.data(), name.size());
   return name;
 }
 

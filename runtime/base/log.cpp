@@ -12,6 +12,8 @@
 
 #include <unistd.h>
 
+#include "runtime/base/printable.hpp"
+
 namespace verbatim {
 namespace {
 
@@ -32,11 +34,8 @@ constinit std::atomic<int> current_level{kUnknown};
   std::size_t length = written < 0 ? 0 : static_cast<std::size_t>(written);
   if (length >= room) length = room - 1;
   length += kPrefix.size();
-  // Names come from files and from the environment: whoever wrote them shall neither command the
-  // terminal nor begin a line of the log.
-  for (std::size_t i = kPrefix.size(); i < length; ++i) {
-    if (static_cast<unsigned char>(line[i]) < ' ' || line[i] == 0x7f) line[i] = '?';
-  }
+  // Names come from files and from the environment. Also what was cut within a character.
+  make_printable(line + kPrefix.size(), length - kPrefix.size());
   line[length++] = '\n';
   // A partial or refused write has nobody to be told to.
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, line, length);

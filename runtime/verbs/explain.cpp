@@ -5,10 +5,12 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
 
+#include "runtime/base/printable.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/failure_words.hpp"
 #include "runtime/verbs/provider.hpp"
@@ -98,8 +100,9 @@ bool is_about(const Failure& failure, const FailedCompletion& completion) noexce
 ProgramName printable_name(std::int32_t pid, const char* name, std::size_t most) noexcept {
   ProgramName program;
   program.pid = pid;
-  for (std::size_t i = 0; i < most && i + 1 < sizeof program.name && name[i] != 0; ++i)
-    program.name[i] = name[i] > ' ' && name[i] < 0x7f ? name[i] : '?';
+  const std::size_t length = ::strnlen(name, std::min(most, sizeof program.name - 1));
+  std::memcpy(program.name, name, length);
+  make_printable_name(program.name, length);
   return program;
 }
 

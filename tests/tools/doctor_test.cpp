@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "runtime/base/printable.hpp"
 #include "tests/support/limited_cgroup.hpp"
 #include "tests/tools/fake_host.hpp"
 #include "tests/tools/private_fabric.hpp"
@@ -364,9 +366,15 @@ TEST_F(Doctor, FilesThatLieOrHangAreSurvived) {
   };
   std::string junk(5000, '\0');
   for (std::size_t i = 0; i < junk.size(); ++i) junk[i] = static_cast<char>(i * 37);
-  const std::string texts[] = {
-      "",        junk,   std::string(2 << 20, '9'), "\x1b[2J\x1b]0;owned\a\n",
-      "-1 -1\n", "]\n[", "%s%n%s%n:%s\n",           "../../../../etc/passwd\n"};
+  const std::string texts[] = {"",
+                               junk,
+                               std::string(2 << 20, '9'),
+                               "\x1b[2J\x1b]0;owned\a\n",
+                               "-1 -1\n",
+                               "]\n[",
+                               "%s%n%s%n:%s\n",
+                               "../../../../etc/passwd\n",
+                               "\xc2\x9b\x32J\x9b\x32J\n"};
   for (const std::string& text : texts) {
     FakeHost host;
     fill(host);
@@ -374,8 +382,12 @@ TEST_F(Doctor, FilesThatLieOrHangAreSurvived) {
     SCOPED_TRACE(text.substr(0, 20));
     read(doctor({"--json", "--root", host.root()}));
     const Ending shown = doctor({"--root", host.root()});
-    for (const char c : shown.out)
-      ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= ' ') << "a terminal obeys this";
+    std::istringstream lines(shown.out);
+    for (std::string line; std::getline(lines, line);) {
+      std::string fit = line;
+      make_printable(fit.data(), fit.size());
+      ASSERT_EQ(line, fit) << "a terminal obeys this";
+    }
   }
   for (const bool pipe : {true, false}) {
     FakeHost host;

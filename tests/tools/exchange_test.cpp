@@ -136,7 +136,7 @@ TEST_F(Exchange, GarbageIsNamedAndRefused) {
   Conversation client = accept_from(std::move(listener));
   stranger.say("GET / HTTP/1.1\r\nHost: somewhere.example.org:18515\r\n\r\n");
   EXPECT_THAT(failure_of([&] { client.receive_address(); }),
-              HasSubstr("127.0.0.1 sent 'GET / HTTP/1.1..Host: so...'"));
+              HasSubstr("127.0.0.1 sent 'GET / HTTP/1.1??Host: so...'"));
 }
 
 TEST_F(Exchange, HalfAnAddressEndsInTime) {

@@ -99,6 +99,12 @@ TEST(Log, WhatAUserNamedNeitherCommandsTheTerminalNorBeginsALine) {
   EXPECT_THAT(spoken.err, HasSubstr("VERBATIM_LOG='?[2J?verbatim: all is?well?' is not one of"));
 }
 
+// Those of 8 bits too, as they are and in UTF-8; what are letters stays.
+TEST(Log, LettersOfAnyLanguagePassAndNoCommands) {
+  const Spoken spoken = speak({"VERBATIM_LOG=\xc2\x9b[2J\xc2\x85\x9bJ gr\xc3\xb6\xc3\x9f"});
+  EXPECT_THAT(spoken.err, HasSubstr("VERBATIM_LOG='??[2J???J gr\xc3\xb6\xc3\x9f' is not one of"));
+}
+
 TEST(Log, CutsALineThatIsTooLongAndStillEndsIt) {
   const std::string err = speak({}, "long").err;
   EXPECT_EQ(err.size(), 1023u);
