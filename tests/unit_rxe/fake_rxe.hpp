@@ -84,7 +84,7 @@ struct FakeQueues {
   explicit FakeQueues(rxe::Context& context, ibv_qp_type type = IBV_QPT_RC, unsigned slots_log2 = 3,
                       std::uint64_t send_ops = 0);
   struct End {
-    void operator()(rxe::Qp* qp) const { destroy_nothrow(qp); }
+    void operator()(rxe::Qp* ended) const { destroy_nothrow(ended); }
   };
   FakeRing send;
   FakeRing receive;

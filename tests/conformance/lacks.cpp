@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What the devices that the suite runs over lack, by name: a sentence is skipped there for these
+// reasons only. Otherwise a verb that began to be refused would be a test less, and no failure.
+// Other drivers' devices may lack what they say.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace verbatim::harness {
+namespace {
+
+struct Lack {
+  std::string_view device;  ///< how its name begins
+  std::string_view what;    ///< stands in the reason
+};
+
+constexpr Lack kLacks[] = {
+    {"shm", "ibv_modify_cq"},
+    {"shm", "tag matching"},
+    {"shm", "does not segment"},
+    {"shm", "an XRC receive queue pair has no queues"},
+    {"shm", "the port's address is none of IPv4"},
+    // Of rxe, on Linux 6.1 and 6.12.
+    {"rxe", "XRC"},
+    {"rxe", "thread domains"},
+    {"rxe", "parent domains"},
+    {"rxe", "device memory"},
+    {"rxe", "ibv_alloc_null_mr"},
+    {"rxe", "ibv_rereg_mr"},
+    {"rxe", "ON_DEMAND"},
+    {"rxe", "ibv_create_cq_ex"},  // with what its completions do not carry
+    {"rxe", "completion_timestamp_mask is 0"},
+    {"rxe", "ibv_query_rt_values_ex"},
+    {"rxe", "ibv_modify_cq"},
+    {"rxe", "tag matching"},
+    {"rxe", "send_ops_flags"},  // of operations that it does not have
+    {"rxe", "does not segment"},
+    {"rxe", "the port's address is one of IPv4"},
+    {"rxe", "no Ethernet address belongs to the port's own GID"},
+};
+
+/// Where the driver does otherwise than is specified: by name in departures.hpp.
+constexpr std::string_view kDeparture = "a departure of the driver";
+
+bool is_known(std::string_view device, std::string_view reason) {
+  const auto is_of = [&](const Lack& lack) { return device.starts_with(lack.device); };
+  if (reason.find(kDeparture) != reason.npos) return true;
+  if (std::ranges::none_of(kLacks, is_of)) return true;
+  return std::ranges::any_of(kLacks, [&](const Lack& lack) {
+    return is_of(lack) && reason.find(lack.what) != reason.npos;
+  });
+}
+
+class JudgeSkips : public ::testing::EmptyTestEventListener {
+  void OnTestEnd(const ::testing::TestInfo& test) override {
+    const std::string_view name = test.name();
+    const std::string_view device = name.substr(std::min(name.find('/') + 1, name.size()));
+    for (int i = 0; i < test.result()->total_part_count(); ++i) {
+      const ::testing::TestPartResult& part = test.result()->GetTestPartResult(i);
+      if (part.skipped() && !is_known(device, part.message()))
+        ADD_FAILURE() << "skipped, and not for what the device is known to lack (lacks.cpp): "
+                      << part.message();
+    }
+  }
+};
+
+class JudgesSkips : public ::testing::Environment {
+  // Listeners hear the end of a test last one first: ours before the printer.
+  void SetUp() override { ::testing::UnitTest::GetInstance()->listeners().Append(new JudgeSkips); }
+};
+
+[[maybe_unused]] const ::testing::Environment* const judges_skips =
+    ::testing::AddGlobalTestEnvironment(new JudgesSkips);
+
+}  // namespace
+}  // namespace verbatim::harness
