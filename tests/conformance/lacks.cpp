@@ -38,6 +38,7 @@ constexpr Lack kLacks[] = {
     {"rxe", "tag matching"},
     {"rxe", "send_ops_flags"},  // of operations that it does not have
     {"rxe", "does not segment"},
+    {"rxe", "does not raise IBV_EVENT_COMM_EST"},
     {"rxe", "the port's address is one of IPv4"},
     {"rxe", "no Ethernet address belongs to the port's own GID"},
 };
