@@ -103,8 +103,8 @@ function(verbatim_test_options target optimise api_only)
 endfunction()
 
 # Parsing GoogleTest, the standard library and tests/support is most of what compiling a test takes: once for all targets of
-# the same options. Not for ccache, which would have to compare them, nor in the presets that show that every file includes
-# what it uses (VERBATIM_PRECOMPILE=OFF).
+# the same options. Not for ccache, which would have to compare them; a build with it, or with VERBATIM_PRECOMPILE=OFF, shows
+# that every file includes what it uses.
 function(verbatim_precompiled target optimise api_only)
   if(NOT VERBATIM_PRECOMPILE OR CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
     return()
