@@ -100,6 +100,16 @@ void Uverbs::complete(std::uint64_t cq_number) {
   [[maybe_unused]] const ssize_t put = ::write(completion_writer_, &record, sizeof record);
 }
 
+void Uverbs::raise_part(std::size_t bytes) {
+  const ib_uverbs_async_event_desc record{0, IBV_EVENT_DEVICE_FATAL, 0};
+  [[maybe_unused]] const ssize_t put = ::write(async_writer_, &record, bytes);
+}
+
+void Uverbs::complete_part(std::size_t bytes) {
+  const ib_uverbs_comp_event_desc record{0};
+  [[maybe_unused]] const ssize_t put = ::write(completion_writer_, &record, bytes);
+}
+
 std::uint64_t Uverbs::number_of(std::uint32_t handle) const { return objects_.at(handle).number; }
 
 int Uverbs::new_descriptor(int& writer) const {

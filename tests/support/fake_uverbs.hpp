@@ -47,6 +47,9 @@ class Uverbs : public uverbs::System {
   /// A record that the event descriptor will bring.
   void raise(std::uint64_t element, std::uint32_t type);
   void complete(std::uint64_t cq_number);
+  /// The same of which only the beginning comes.
+  void raise_part(std::size_t bytes);
+  void complete_part(std::size_t bytes);
   [[nodiscard]] std::size_t living() const { return objects_.size(); }
   [[nodiscard]] std::uint64_t number_of(std::uint32_t handle) const;
 

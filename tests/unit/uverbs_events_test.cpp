@@ -63,6 +63,27 @@ TEST_P(KernelEvents, CompletionEventsNameQueuesByNumber) {
   EXPECT_EQ(uverbs::destroy_comp_channel(*channel), 0);
 }
 
+TEST_P(KernelEvents, ARecordThatIsCutIsNoEvent) {
+  CompChannel* channel = nullptr;
+  ASSERT_EQ(uverbs::create_comp_channel(*context, &channel), 0);
+  channel->plain.context = context->handle();
+  uverbs::Cq cq;
+  ASSERT_EQ(make_cq(cq, channel), 0);
+  ibv_async_event event{};
+  verbatim::Cq* got = nullptr;
+  for (const std::size_t bytes : {std::size_t{1}, sizeof(ib_uverbs_async_event_desc) - 1}) {
+    kernel.raise_part(bytes);
+    EXPECT_EQ(uverbs::get_async_event(*context, event), EIO) << bytes;
+  }
+  for (const std::size_t bytes : {std::size_t{1}, sizeof(ib_uverbs_comp_event_desc) - 1}) {
+    kernel.complete_part(bytes);
+    EXPECT_EQ(uverbs::get_cq_event(*channel, &got), EIO) << bytes;
+  }
+  EXPECT_EQ(uverbs::get_async_event(*context, event), EAGAIN);
+  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
+  EXPECT_EQ(uverbs::destroy_comp_channel(*channel), 0);
+}
+
 // How many there were is counted here: what a kernel says of it is no reason to wait.
 TEST_P(KernelEvents, OnlyEventsThatWereDeliveredAreWaitedFor) {
   kernel.events_reported = 1000;
