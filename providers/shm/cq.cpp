@@ -385,19 +385,32 @@ int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept {
 
 namespace {
 
+/// Says of a process once that it broke the rules, and what ends by that.
+void say_lie(const Qp& qp) noexcept {
+  const Peer* met = qp.met.load(std::memory_order_acquire);
+  if (met == nullptr || !culprits.first_word_of(met->pid)) return;
+  const int pid = static_cast<int>(met->pid);
+  if (qp.lane.is_unheard)
+    log_warn(
+        "shm: process %d broke the rules of the shared memory: what one of its queue pairs, and "
+        "any other that does so, sent to 0x%06x is lost",
+        pid, qp.lane.face->own->qpn);
+  else
+    log_warn(
+        "shm: process %d broke the rules of the shared memory: QP 0x%06x, and any other "
+        "connection that it does so to, ends in the error state",
+        pid, qp.own->qpn);
+}
+
 void break_marked_qps(const Cq& cq) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
     if (qp->recv_cq != &cq || !qp->broken) continue;
-    Qp& known = qp->lane.face != nullptr && !is_xrc_lane(*qp) ? *qp->lane.face : *qp;
+    const bool ends_alone = qp->lane.face == nullptr || is_xrc_lane(*qp) || qp->lane.is_unheard;
+    Qp& known = ends_alone ? *qp : *qp->lane.face;
     SendLock lock(known);
     qp->broken = false;
-    const Peer* met = qp->met.load(std::memory_order_acquire);
-    if (qp->lied && met != nullptr && culprits.first_word_of(met->pid))
-      log_warn(
-          "shm: process %d broke the rules of the shared memory: QP 0x%06x, and any other "
-          "connection that it does so to, ends in the error state",
-          static_cast<int>(met->pid), qp->own->qpn);
+    if (qp->lied) say_lie(*qp);
     enter_error(known);
     flush_sends(known);
   }

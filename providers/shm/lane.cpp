@@ -3,18 +3,15 @@
 
 #include <bit>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 #include <utility>
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_wait.hpp"
-#include "providers/shm/xrc_queue.hpp"
-#include "runtime/base/log.hpp"
+#include "providers/shm/xrc_domain.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {

@@ -152,6 +152,7 @@ void end_arriving(Qp& lane) noexcept {
 /// Its sender is gone, and has left nothing.
 bool is_over(Qp& lane) noexcept {
   LockGuard<BiasedLock> guard(lane.recv_cq->lock);
+  if (lane.lane.is_unheard) return !lane.broken && lane.held_count == 0;
   const Peer* peer = meet_peer(lane);
   if (peer != nullptr && attach_receiver(lane)) {
     // What a reliable one has brought is taken, if only when there is a receive for it.

@@ -145,6 +145,7 @@ struct LaneEnd {
   std::uint32_t target = 0;              ///< leaving: that one's number
   std::uint32_t told = 0;                ///< an opened target's events: what was told last
   std::uint64_t asked_ns = 0;            ///< leaving: when it last knocked
+  bool is_unheard = false;               ///< arriving, of UD: what its sender says is taken no more
 };
 
 /// Requests being built between ibv_wr_start and ibv_wr_complete (work_calls.hpp); guarded by the

@@ -2,6 +2,7 @@
 #include "providers/shm/receive.hpp"
 
 #include "providers/shm/datagram.hpp"
+#include "providers/shm/datagram_verdict.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
@@ -28,6 +29,11 @@ const Slot& next_in_ring(const Qp& qp, std::uint64_t index) noexcept {
 }
 std::uint32_t lap_in_ring(const Qp& qp, std::uint64_t index) noexcept {
   return (static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff;
+}
+
+/// Of the whole message.
+std::uint64_t length_in(const Slot& slot, std::uint64_t h) noexcept {
+  return header::kind(h) == SlotKind::kInline ? header::inline_length(h) : peek(slot.large.length);
 }
 
 /// Ends the receive in an error, and the QP with it once the CQ's lock is free.
@@ -89,6 +95,32 @@ void describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t coun
   wc.slid = lane.rx_slid;
 }
 
+/// No message of this sender is taken any more: a lane of datagrams ends, and nothing else. `lied`:
+/// an honest one never comes to this.
+void stop_hearing(Qp& lane, bool lied) noexcept {
+  lane.rx_session = ~std::uint64_t{0};  // matches none
+  lane.lane.is_unheard = lane.broken = true;
+  lane.lied = lane.lied || lied;
+  lane.recv_cq->marks |= Cq::kBroken;
+}
+
+/// A receive that was taken for a datagram which proved to be none: it comes without a byte, as
+/// its sender might have sent one, and flushes with the others where the queue pair has failed.
+void fill_empty(ibv_wc& wc, const Qp& lane, std::uint64_t wr_id) noexcept {
+  fill_receive(wc, lane, wr_id, lane.headroom, 0);
+  wc.src_qp = lane.rx_source;
+  wc.slid = lane.rx_slid;
+  if (lane.lane.face->mode.load(std::memory_order_acquire) == IBV_QPS_ERR)
+    wc.status = IBV_WC_WR_FLUSH_ERR;
+}
+
+Taken take_empty(Qp& lane, std::uint64_t index, const Receive& receive, ibv_wc& wc) noexcept {
+  fill_empty(wc, lane, receive.wr_id);
+  finish_message(lane, index);
+  stop_hearing(lane, true);
+  return Taken::kCompletion;
+}
+
 }  // namespace
 
 Taken take_shared(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
@@ -109,6 +141,17 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   if (qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session)
     return Taken::kNothing;
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
+  const SlotKind kind = header::kind(h);
+  // One copy of the peer's words; they are judged and used from here.
+  const std::uint64_t length = length_in(slot, h);
+  const std::uint64_t start = peek(slot.large.offset);
+  const bool is_datagram = qp.headroom != 0;
+  const Verdict verdict =
+      is_datagram ? judge_datagram(qp, index, h, length, start) : Verdict::kSound;
+  if (verdict != Verdict::kSound && held_for(qp, index) == nullptr) {
+    stop_hearing(qp, verdict == Verdict::kLie);
+    return Taken::kNothing;
+  }
   TakenReceive scratch;
   Receive receive;
   if (!receive_for(qp, index, scratch, receive)) {
@@ -118,11 +161,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
     qp.recv_cq->marks |= Cq::kBroken;
     return Taken::kNothing;
   }
-  const SlotKind kind = header::kind(h);
-  // One copy of the peer's words; they are judged and used from here.
-  const std::uint64_t length =
-      kind == SlotKind::kInline ? header::inline_length(h) : peek(slot.large.length);
-  const std::uint64_t start = peek(slot.large.offset);
+  if (verdict != Verdict::kSound) return take_empty(qp, index, receive, wc);
   if (kind == SlotKind::kFault) {
     return fail_receive(qp, index, receive, start,
                         length == IBV_WC_LOC_LEN_ERR    ? IBV_WC_LOC_LEN_ERR
@@ -146,9 +185,6 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   std::uint32_t count = 0;  // of those that were looked up: a lie about the rest moves nothing
   if (length > kMaxMessage) return fail_receive(qp, index, receive, length, IBV_WC_LOC_LEN_ERR, wc);
   const bool of_write = (header::flags(h) & header::kWriteImmediate) != 0;
-  // A datagram writes nowhere but into its receive, whatever its sender says.
-  if (of_write && qp.headroom != 0)
-    return fail_receive(qp, index, receive, length, IBV_WC_LOC_QP_OP_ERR, wc);
   if (kind == SlotKind::kPlaced && !of_write) {
     // It came whole while its keys were sound; what has become of them since does not matter.
     if (length + qp.headroom > room_of(receive))
@@ -174,6 +210,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
         hold(qp, index, scratch);
         return Taken::kNotYet;
       }
+      if (pull == Pull::kBroken && is_datagram) return take_empty(qp, index, receive, wc);
       if (pull == Pull::kBroken)
         return fail_receive(qp, index, receive, length, IBV_WC_LOC_QP_OP_ERR, wc);
       break;
@@ -204,6 +241,23 @@ bool flush_unfinished(Qp& qp, ibv_wc& wc) noexcept {
   wc.status = IBV_WC_WR_FLUSH_ERR;
   finish_message(qp, index);
   return true;
+}
+
+/// What a lane holds that is not heard any more.
+int empty_held(Qp& lane, int room, ibv_wc* wc, bool& more) noexcept {
+  int got = 0;
+  for (std::uint32_t i = 0; i < lane.held_capacity && lane.held_count != 0; ++i) {
+    HeldReceive& held = lane.held[i];
+    if (held.index == HeldReceive::kNone) continue;
+    if (got == room) {
+      more = true;
+      break;
+    }
+    fill_empty(wc[got++], lane, held.receive.wr_id);
+    held.index = HeldReceive::kNone;
+    --lane.held_count;
+  }
+  return got;
 }
 
 /// The posted receives of a UD queue pair in the error state.
@@ -257,6 +311,7 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
       ++got;
     }
   }
+  if (qp.lane.is_unheard) return got + empty_held(qp, room - got, wc + got, more);
   if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR) return got;
   if (qp.datagrams != nullptr) return got + flush_datagrams(qp, room - got, wc + got, more);
   // What had been sent before the error is delivered; the rest of the receives flush.
@@ -305,18 +360,19 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
     const std::uint64_t h = slot.header.load(std::memory_order_acquire);
     if (header::lap(h) != lap_in_ring(qp, index)) break;
     const SlotKind kind = header::kind(h);
+    const std::uint64_t length = length_in(slot, h);
+    const std::uint64_t start = peek(slot.large.offset);
+    // What is wrong with it is for the poll to say.
+    if (qp.headroom != 0 && judge_datagram(qp, index, h, length, start) != Verdict::kSound) break;
     if (header::invalidates(h) &&
         end_window(qp, index, header::immediate(h), EndedBy::kServiceThread) != Ended::kEnded)
       break;
     if (kind == SlotKind::kWindow || kind == SlotKind::kStream) {
-      const std::uint64_t length = peek(slot.large.length);
-      const std::uint64_t start = peek(slot.large.offset);
       TakenReceive scratch;
       Receive receive;
       LocalRange ranges[kMaxSge];
       if (!can_hold(qp, index) || !receive_for(qp, index, scratch, receive)) break;
       hold(qp, index, scratch);
-      // What is wrong with it is for the poll to say.
       if (length > kMaxMessage ||
           receive_ranges(qp, receive, length + qp.headroom, ranges) != IBV_WC_SUCCESS)
         break;
@@ -353,6 +409,7 @@ bool has_message(Qp& qp) noexcept {
     if (header::lap(h) == lap_in_ring(qp, index))
       return qp.srq == nullptr || held_for(qp, index) != nullptr || has_receive(*qp.srq);
   }
+  if (qp.lane.is_unheard) return qp.held_count != 0;
   if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR) return false;
   if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr)
     return has_receive(*qp.datagrams->inbox);

@@ -3,6 +3,7 @@
 // A stranger that sends: on a lane of datagrams, to receives of the queue pair's own or of a shared
 // queue, and on a connection whose receives are shared with others. Whatever it puts there, nothing
 // is written but into receives, and an honest one's datagrams go on arriving in the same receives.
+// A lie on a lane ends that lane; the queue pair stays as it is and goes on receiving from others.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
@@ -41,6 +42,7 @@ constexpr std::uint32_t kBlock = 0xe71;
 constexpr std::uint32_t kQkey = 0x1234;
 constexpr std::uint32_t kReceives = 16, kRoom = 1024, kStride = 2048;
 constexpr unsigned char kUntouched = 0xa5;
+constexpr std::uint64_t kMaxDatagram = 4096;
 
 enum class Where { kLane, kLaneToShared, kConnectionToShared };
 
@@ -62,6 +64,8 @@ class Receivers {
   }
   ibv_qp* ud() const { return ud_.get(); }
   ibv_qp* rc() const { return rc_.get(); }
+  /// How often the UD queue pair was found in the error state.
+  std::uint32_t failures() const { return failures_; }
 
   /// To the stranger, whatever was before.
   void connect(std::uint32_t qpn) {
@@ -86,6 +90,10 @@ class Receivers {
         const bool by_ud = wc.qp_num == ud_->qp_num;
         if (wc.status != IBV_WC_SUCCESS) {
           (by_ud ? ud_broke : rc_broke) = true;
+          // Anybody can send one that is too long for its receive; nothing else fails those of UD.
+          if (by_ud && wc.status != IBV_WC_WR_FLUSH_ERR) {
+            EXPECT_EQ(wc.status, IBV_WC_LOC_LEN_ERR);
+          }
         } else {
           // Of a WRITE it is the length of what was written elsewhere.
           if (by_ud || wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM) {
@@ -103,6 +111,7 @@ class Receivers {
         ADD_FAILURE() << "written behind receive " << at / kStride;
         break;
       }
+    if (ud_broke) ++failures_;
     if (ud_broke) ready_ud();
     if (rc_broke) connect(stranger_qpn_);
     if (ud_broke || rc_broke) post_all();
@@ -153,7 +162,7 @@ class Receivers {
   harness::MrHandle mr_;
   harness::SrqHandle srq_;
   harness::QpHandle ud_, rc_;
-  std::uint32_t stranger_qpn_ = 0;
+  std::uint32_t stranger_qpn_ = 0, failures_ = 0;
 };
 
 class LyingSender : public ::testing::TestWithParam<Where> {
@@ -236,13 +245,25 @@ class LyingSender : public ::testing::TestWithParam<Where> {
   void deliver(std::uint32_t bytes) {
     const QpRecord* const there = half();
     if (there == nullptr || there->accepts.load() != heard_session_) return be_honest();
-    const std::uint64_t index = there->consumed.load();
-    auto* const slots = stranger_.at<Slot>(Stranger::kHeap + kWay * 0x6000ull + 0x1000);
-    slots[index % Liar::kDepth].header.store(
-        header::make(static_cast<std::uint32_t>(index / Liar::kDepth) + 1, SlotKind::kInline,
-                     header::kSolicited, bytes, 0),
-        std::memory_order_release);
+    put(there->consumed.load(), {.kind = SlotKind::kInline, .in_slot = bytes});
     doorbells_->cqs[there->cq % kMaxCqs].ring(there->cq_bit);
+  }
+  struct Words {
+    SlotKind kind;
+    std::uint32_t flags = header::kSolicited;
+    std::uint32_t in_slot = 0;
+    std::uint64_t length = 0;
+    std::uint64_t offset = 0;
+  };
+  Slot& slot(std::uint64_t index) {
+    return stranger_.at<Slot>(Stranger::kHeap + kWay * 0x6000ull + 0x1000)[index % Liar::kDepth];
+  }
+  /// As message `index`.
+  void put(std::uint64_t index, const Words& words) {
+    if (words.kind != SlotKind::kInline) slot(index).large = {words.length, words.offset, ~0ull};
+    slot(index).header.store(header::make(static_cast<std::uint32_t>(index / Liar::kDepth) + 1,
+                                          words.kind, words.flags, words.in_slot, 0),
+                             std::memory_order_release);
   }
   void lie_about_links(Input& input) {
     QpRecord& way = stranger_.qp(kWay);
@@ -346,6 +367,90 @@ TEST_P(LyingSender, WritesIntoReceivesOnlyAndTheHonestAreHeard) {
   }
   EXPECT_GT(heard, kRounds / 100) << "who is not heard tells no lies";
 }
+
+class LyingOnALane : public LyingSender {
+ protected:
+  /// A lane of the stranger's over which a message has arrived.
+  const QpRecord* lane_that_is_heard() {
+    EXPECT_TRUE(wait_until([&] {
+      deliver(8);
+      return receivers_.take(speaker()) != 0;
+    }));
+    return half();
+  }
+  void expect_end_of(const QpRecord& lane, std::uint64_t session) {
+    EXPECT_TRUE(wait_until([&] {
+      doorbells_->cqs[lane.cq % kMaxCqs].ring(lane.cq_bit);
+      (void)receivers_.take(speaker());
+      return lane.accepts.load() != session;
+    }));
+  }
+  void expect_honest_heard() {
+    EXPECT_TRUE(wait_until([&] {
+      send_honestly();
+      return receivers_.take(sender_qpn()) != 0;
+    }));
+    EXPECT_EQ(receivers_.failures(), 0u);
+  }
+};
+
+TEST_P(LyingOnALane, EndsThatLaneAndTheQueuePairReceivesFromOthers) {
+  const harness::AllowedLog complaint("broke the rules of the shared memory");
+  const struct {
+    const char* what;
+    Words words;
+    bool has_window = true;
+  } kLies[] = {
+      {"the end of a window", {SlotKind::kInline, header::kInvalidates, 8}},
+      {"a write", {SlotKind::kPlaced, header::kWriteImmediate, 0, 8}},
+      {"a write in the slot", {SlotKind::kInline, header::kWriteImmediate, 8}},
+      {"more than a slot holds", {SlotKind::kInline, 0, 60}},
+      {"more than a datagram has", {SlotKind::kWindow, 0, 0, kMaxDatagram + 1}},
+      {"more than any message has", {SlotKind::kWindow, 0, 0, ~0ull}},
+      {"a window that is not there", {SlotKind::kWindow, 0, 0, 100}, false},
+      {"a stream", {SlotKind::kStream, 0, 0, 100}},
+      {"bytes placed", {SlotKind::kPlaced, 0, 0, 100}},
+      {"no kind of message", {static_cast<SlotKind>(7)}},
+      {"a refusal for no reason", {SlotKind::kFault, 0, 0, 99, 8}},
+      {"too long, though it is not", {SlotKind::kFault, 0, 0, IBV_WC_LOC_LEN_ERR, 8}},
+      {"too long for any", {SlotKind::kFault, 0, 0, IBV_WC_LOC_LEN_ERR, ~0ull}},
+      {"a key that is sound", {SlotKind::kFault, 0, 0, IBV_WC_LOC_PROT_ERR, 8}},
+  };
+  for (const auto& lie : kLies) {
+    SCOPED_TRACE(lie.what);
+    const QpRecord* const lane = lane_that_is_heard();
+    ASSERT_NE(lane, nullptr);
+    const std::uint64_t session = lane->accepts.load();
+    if (!lie.has_window) stranger_.qp(kWay).window.store(0);
+    put(lane->consumed.load(), lie.words);
+    expect_end_of(*lane, session);
+    expect_honest_heard();
+  }
+}
+
+TEST_P(LyingOnALane, LosesNoReceiveThatWasTakenForIt) {
+  const harness::AllowedLog complaint("broke the rules of the shared memory");
+  const QpRecord* const lane = lane_that_is_heard();
+  ASSERT_NE(lane, nullptr);
+  const std::uint64_t session = lane->accepts.load(), first = lane->consumed.load();
+  put(first, {.kind = SlotKind::kWindow, .length = 100, .offset = 0});
+  put(first + 1, {.kind = SlotKind::kWindow, .length = 100, .offset = 128});
+  ASSERT_TRUE(wait_until([&] {
+    ring();
+    return lane->stream_consumed.load() == 256;
+  })) << "the service thread takes them while nobody polls";
+  put(first, {.kind = static_cast<SlotKind>(7)});
+  slot(first + 1).header.store(0);
+  std::uint32_t came = 0;
+  EXPECT_TRUE(wait_until([&] {
+    doorbells_->cqs[lane->cq % kMaxCqs].ring(lane->cq_bit);
+    came += receivers_.take(speaker());
+    return came == 2;
+  })) << came;
+  expect_end_of(*lane, session);
+  expect_honest_heard();
+}
+
 std::string name_of(const ::testing::TestParamInfo<Where>& tested) {
   constexpr const char* kNames[] = {"OnALane", "OnALaneToASharedQueue",
                                     "OnAConnectionToASharedQueue"};
@@ -354,6 +459,8 @@ std::string name_of(const ::testing::TestParamInfo<Where>& tested) {
 INSTANTIATE_TEST_SUITE_P(, LyingSender,
                          ::testing::Values(Where::kLane, Where::kLaneToShared,
                                            Where::kConnectionToShared),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(, LyingOnALane, ::testing::Values(Where::kLane, Where::kLaneToShared),
                          name_of);
 
 }  // namespace
