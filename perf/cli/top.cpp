@@ -109,7 +109,9 @@ void print_json(const std::vector<ProcessView>& processes) {
                    {"keys", process.keys},
                    {"queue_pairs", std::move(pairs)}});
   }
-  std::printf("%s\n", Json{{"version", 1}, {"processes", std::move(all)}}.dump(2).c_str());
+  std::printf("%s\n", Json{{"version", 1}, {"processes", std::move(all)}}
+                          .dump(2, ' ', true, Json::error_handler_t::replace)
+                          .c_str());
 }
 
 /// Messages of a queue pair at the last look, in both directions.

@@ -88,7 +88,7 @@ std::string topo_json(const TopoFacts& facts) {
   for (const TopoDevice& device : facts.devices)
     all["devices"].push_back(
         {{"name", device.name}, {"node", node_number(*facts.machine, device.node)}});
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return all.dump(2, ' ', true, Json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace verbatim::cli

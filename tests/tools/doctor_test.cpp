@@ -380,7 +380,11 @@ TEST_F(Doctor, FilesThatLieOrHangAreSurvived) {
     fill(host);
     for (const std::string& file : host.files()) std::ofstream(file, std::ios::binary) << text;
     SCOPED_TRACE(text.substr(0, 20));
-    read(doctor({"--json", "--root", host.root()}));
+    const Ending as_json = doctor({"--json", "--root", host.root()});
+    read(as_json);
+    EXPECT_TRUE(std::ranges::all_of(as_json.out, [](char c) {
+      return c == '\n' || (c >= ' ' && c <= '~');
+    })) << "a terminal obeys this";
     const Ending shown = doctor({"--root", host.root()});
     std::istringstream lines(shown.out);
     for (std::string line; std::getline(lines, line);) {
