@@ -24,4 +24,14 @@ void report_unsupported(const char* provider, const char* verb, std::atomic<bool
   }
 }
 
+void report_strange_ece(const char* provider, const ibv_ece& asked,
+                        std::atomic<bool>& said) noexcept {
+  if (!said.exchange(true, std::memory_order_relaxed)) {
+    log_error(
+        "%s: set_ece: vendor 0x%06x, options 0x%x, comp_mask 0x%x: this device has no enhanced "
+        "connection options, zeros are all that can be set (EOPNOTSUPP)",
+        provider, asked.vendor_id, asked.options, asked.comp_mask);
+  }
+}
+
 }  // namespace verbatim

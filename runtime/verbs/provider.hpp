@@ -146,6 +146,8 @@ struct ProviderTable {
   /// The facts of the failure behind a completion in error (null: of the first failure), as they
   /// were when it happened. ENODATA: none is known.
   int (*explain_qp)(Qp&, const FailedCompletion*, Failure&) noexcept;
+  /// Answered by the runtime for devices that have no options: all zeros, and nothing else is
+  /// taken.
   int (*set_ece)(Qp&, ibv_ece&) noexcept;
   int (*query_ece)(Qp&, ibv_ece&) noexcept;
   /// EALREADY: it is in the group; the application's call succeeds, and one detach ends it.
@@ -186,6 +188,8 @@ struct ProviderTable {
 
 /// Says once, in a line, that `provider` has no `verb`. The runtime's thunks call it.
 [[gnu::cold]] void report_unsupported(const char* provider, const char* verb,
+                                      std::atomic<bool>& said) noexcept;
+[[gnu::cold]] void report_strange_ece(const char* provider, const ibv_ece& asked,
                                       std::atomic<bool>& said) noexcept;
 
 /// The least that a provider is: a name, devices that open and close, handles that derive from
@@ -276,6 +280,27 @@ struct Missing<P, Name, int (*)(Qp&, ibv_wr_opcode, std::uint32_t) noexcept> {
 template <class P, SlotName Name>
 struct Missing<P, Name, int (*)(Qp&, const FailedCompletion*, Failure&) noexcept> {
   static int call(Qp&, const FailedCompletion*, Failure&) noexcept { return EOPNOTSUPP; }
+};
+
+/// query_ece: zeros are a device's words for having no options, as in the messages of the
+/// connection manager.
+template <class P>
+struct Missing<P, SlotName("query_ece"), int (*)(Qp&, ibv_ece&) noexcept> {
+  static int call(Qp&, ibv_ece& out) noexcept {
+    out = {};
+    return 0;
+  }
+};
+
+/// set_ece: so what was queried of one such end may be set at another.
+template <class P>
+struct Missing<P, SlotName("set_ece"), int (*)(Qp&, ibv_ece&) noexcept> {
+  static int call(Qp&, ibv_ece& asked) noexcept {
+    if (asked.vendor_id == 0 && asked.options == 0 && asked.comp_mask == 0) return 0;
+    static constinit std::atomic<bool> said{false};
+    report_strange_ece(P::kName, asked, said);
+    return EOPNOTSUPP;
+  }
 };
 
 /// query_gid_table: the rows are asked for one by one instead.

@@ -182,16 +182,29 @@ TEST_P(Qp, HasNoExtendedFormUnlessItWasAskedFor) {
 }
 
 TEST_P(Qp, TellsItsEnhancedConnectionOptions) {
-  // man ibv_query_ece, ibv_set_ece: zero options suit every vendor; or the device has none.
+  // man ibv_query_ece, ibv_set_ece: all zeros is to have none, and no device here has any.
   SKIP_IF(lacks_type(context(), type()));
   ibv_qp* const made = qp(type(), cq());
-  ibv_ece ece{};
-  const int queried = ibv_query_ece(made, &ece);
-  EXPECT_TRUE(queried == 0 || queried == EOPNOTSUPP) << queried;
-  ece = {};
-  const int set = ibv_set_ece(made, &ece);
-  EXPECT_TRUE(set == 0 || set == EOPNOTSUPP) << set;
-  if (queried == EOPNOTSUPP || set == EOPNOTSUPP) expect_complaints();
+  ibv_ece ece{1, 2, 3};
+  ASSERT_EQ(ibv_query_ece(made, &ece), 0);
+  EXPECT_EQ(ece.vendor_id, 0u);
+  EXPECT_EQ(ece.options, 0u);
+  EXPECT_EQ(ece.comp_mask, 0u);
+  EXPECT_EQ(ibv_set_ece(made, &ece), 0);
+  EXPECT_EQ(ece.vendor_id, 0u);
+  EXPECT_EQ(ece.options, 0u);
+}
+
+TEST_P(Qp, RefusesTheEnhancedConnectionOptionsOfOthers) {
+  SKIP_IF(lacks_type(context(), type()));
+  AllowedLog("zeros are all that can be set (EOPNOTSUPP)");
+  ibv_qp* const made = qp(type(), cq());
+  for (const ibv_ece others : {ibv_ece{0x15b3, 0, 0}, ibv_ece{0, 1, 0}, ibv_ece{0x15b3, 1, 0},
+                               ibv_ece{0, 0, 1}, ibv_ece{0, 0, 1u << 31}}) {
+    ibv_ece asked = others;
+    EXPECT_EQ(ibv_set_ece(made, &asked), EOPNOTSUPP)
+        << others.vendor_id << ' ' << others.options << ' ' << others.comp_mask;
+  }
 }
 
 TEST_P(Qp, TellsWhetherItsDataArrivesInOrder) {

@@ -117,10 +117,11 @@ struct ibv_ece {
   uint32_t comp_mask;  // 0
 };
 
-/// Sets the options to use; before the queue pair leaves INIT. 0 or an errno: EOPNOTSUPP.
+/// Sets the options to use; before the queue pair leaves INIT. 0 or an errno: EOPNOTSUPP. A device
+/// that has none takes zeros alone.
 int ibv_set_ece(struct ibv_qp* qp, struct ibv_ece* ece);
 
-/// The options in use. 0 or an errno: EOPNOTSUPP.
+/// The options in use: all zeros where there are none. 0 or an errno: EOPNOTSUPP.
 int ibv_query_ece(struct ibv_qp* qp, struct ibv_ece* ece);
 
 #ifdef __cplusplus
