@@ -110,8 +110,7 @@ Result<Pd*> import_pd(Context& context, std::uint32_t handle) noexcept {
 
 void unimport_pd(Pd& pd) noexcept {
   Context& context = context_of(pd);
-  table_of(context).unimport_pd(pd);
-  unpin(&context);
+  if (table_of(context).unimport_pd(pd) == 0) unpin(&context);
 }
 
 }  // namespace verbatim

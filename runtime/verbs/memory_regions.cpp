@@ -248,8 +248,7 @@ Result<Mr*> import_mr(Pd& pd, std::uint32_t handle) noexcept {
 
 void unimport_mr(Mr& mr) noexcept {
   Pd& pd = Pd::from(mr.plain.pd);
-  table_of(mr).unimport_mr(mr);
-  unpin(&pd);
+  if (table_of(pd).unimport_mr(mr) == 0) unpin(&pd);
 }
 
 Result<void*> alloc_buf(Pd& pd, std::size_t size, ibv_buf*& out) noexcept {
@@ -368,8 +367,7 @@ Result<Dm*> import_dm(Context& context, std::uint32_t handle) noexcept {
 
 void unimport_dm(Dm& dm) noexcept {
   Context& context = context_of(dm);
-  table_of(context).unimport_dm(dm);
-  unpin(&context);
+  if (table_of(context).unimport_dm(dm) == 0) unpin(&context);
 }
 
 }  // namespace verbatim

@@ -176,14 +176,15 @@ struct ProviderTable {
   int (*read_counters)(ibv_counters&, std::uint64_t* values, std::uint32_t count,
                        std::uint32_t flags) noexcept;
 
-  // Objects of another process (same device, descriptor passed over).
+  // Objects of another process (same device, descriptor passed over). What says no to unimport has
+  // left the object as it was.
   int (*import_device)(int cmd_fd, Context** out) noexcept;
   int (*import_pd)(Context&, std::uint32_t handle, Pd** out) noexcept;
-  void (*unimport_pd)(Pd&) noexcept;
+  int (*unimport_pd)(Pd&) noexcept;
   int (*import_mr)(Pd&, std::uint32_t handle, Mr** out) noexcept;
-  void (*unimport_mr)(Mr&) noexcept;
+  int (*unimport_mr)(Mr&) noexcept;
   int (*import_dm)(Context&, std::uint32_t handle, Dm** out) noexcept;
-  void (*unimport_dm)(Dm&) noexcept;
+  int (*unimport_dm)(Dm&) noexcept;
 };
 
 /// Says once, in a line, that `provider` has no `verb`. The runtime's thunks call it.

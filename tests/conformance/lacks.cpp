@@ -20,7 +20,6 @@ struct Lack {
 constexpr Lack kLacks[] = {
     {"shm", "ibv_modify_cq"},
     {"shm", "tag matching"},
-    {"shm", "does not segment"},
     {"shm", "an XRC receive queue pair has no queues"},
     {"shm", "the port's address is none of IPv4"},
     // Of rxe, on Linux 6.1 and 6.12.
@@ -37,7 +36,6 @@ constexpr Lack kLacks[] = {
     {"rxe", "ibv_modify_cq"},
     {"rxe", "tag matching"},
     {"rxe", "send_ops_flags"},  // of operations that it does not have
-    {"rxe", "does not segment"},
     {"rxe", "does not raise IBV_EVENT_COMM_EST"},
     {"rxe", "the port's address is one of IPv4"},
     {"rxe", "no Ethernet address belongs to the port's own GID"},
