@@ -166,10 +166,14 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
       break;
     case IBV_QPT_XRC_RECV:
       return create_target(context, attr, out);
-    default:
-      log_error("create_qp: shm offers RC, UC, UD and XRC queue pairs; type %d is not supported",
-                static_cast<int>(attr.qp_type));
+    default: {
+      static constinit LogOnce once;
+      if (once.first()) {
+        log_warn("shm: create_qp: queue pairs are RC, UC, UD or XRC; type %d is not supported",
+                 static_cast<int>(attr.qp_type));
+      }
       return EOPNOTSUPP;
+    }
   }
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
   if (const int error = check_caps(attr); error != 0) return error;

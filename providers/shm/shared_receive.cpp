@@ -168,8 +168,11 @@ int create_srq(verbatim::Context& context, const ibv_srq_init_attr_ex& attr,
                verbatim::Srq** out) noexcept {
   const bool is_xrc = attr.srq_type == IBV_SRQT_XRC;
   if (attr.srq_type != IBV_SRQT_BASIC && !is_xrc) {
-    log_error("create_srq: shm has basic and XRC shared receive queues; type %d is not supported",
-              static_cast<int>(attr.srq_type));
+    static constinit LogOnce once;
+    if (once.first()) {
+      log_warn("shm: create_srq: shared receive queues are basic or XRC; type %d is not supported",
+               static_cast<int>(attr.srq_type));
+    }
     return EOPNOTSUPP;
   }
   if (const int error = check_sizes("create_srq", attr.attr.max_wr, attr.attr.max_sge); error != 0)

@@ -116,6 +116,33 @@ TEST_F(Lacking, IsRefusedAndSaidOnceForEachVerb) {
   for (const Verb& verb : verbs) expect_refused_and_said_once(verb);
 }
 
+TEST_F(Lacking, IsRefusedAndSaidOnceForTypesOfQueues) {
+  expect_refused_and_said_once(
+      {"create_qp",
+       [&] {
+         ibv_qp_init_attr raw{};
+         raw.qp_type = IBV_QPT_RAW_PACKET;
+         raw.send_cq = raw.recv_cq = cq_.get();
+         raw.cap = {1, 1, 1, 1, 0};
+         return errno_of(ibv_create_qp(pd(), &raw));
+       },
+       "shm: create_qp: queue pairs are RC, UC, UD or XRC; type 8 is not supported"});
+  expect_refused_and_said_once(
+      {"create_srq",
+       [&] {
+         ibv_srq_init_attr_ex matching{};
+         matching.attr = {4, 1, 0};
+         matching.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ |
+                              IBV_SRQ_INIT_ATTR_TM;
+         matching.srq_type = IBV_SRQT_TM;
+         matching.pd = pd();
+         matching.cq = cq_.get();
+         matching.tm_cap = {4, 1};
+         return errno_of(ibv_create_srq_ex(context(), &matching));
+       },
+       "shm: create_srq: shared receive queues are basic or XRC; type 2 is not supported"});
+}
+
 TEST_F(Lacking, IsRefusedAndSaidOnceOnObjectsThatCannotBeHad) {
   HandMade<ibv_wq> wq;
   HandMade<ibv_rwq_ind_table> table;
