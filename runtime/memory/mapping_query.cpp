@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "runtime/base/memcheck.hpp"
 #include "runtime/base/unique_fd.hpp"
 #include "runtime/memory/memory_file.hpp"
 
@@ -54,6 +55,7 @@ std::uint64_t huge_bytes(int pagemap, std::uint64_t begin, std::uint64_t end) no
     scan.all_of = scan.told = kIsHuge;
     const int found = ::ioctl(pagemap, kPageScan, &scan);
     if (found < 0 || scan.walked_to <= begin) break;
+    expect_written_by_others(regions, static_cast<std::size_t>(found) * sizeof regions[0]);
     for (int i = 0; i < found; ++i) all += regions[i].end - regions[i].begin;
     begin = scan.walked_to;
   }
