@@ -80,7 +80,7 @@ void judge_first_post(const Qp& qp, const ibv_send_wr& wr) noexcept {
   for (int i = 0; i < wr.num_sge && (wr.send_flags & IBV_SEND_INLINE) == 0; ++i) {
     if (find_region(qp.own_regions, qp.own_region_capacity, wr.sg_list[i].lkey, region) &&
         region.length != 0 && region.address != 0)
-      warn_of_remote_buffer(reinterpret_cast<const void*>(region.address), region.length);
+      warn_of_remote_buffer("posted", reinterpret_cast<const void*>(region.address), region.length);
   }
 }
 

@@ -90,7 +90,7 @@ int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, 
   mr.pinned = pinning.bytes();
   context.regions.add(mr.entry, {reply.lkey, pd.plain.handle, access, iova, length});
   // The pages have come with the registration; a post is too fast to look at them.
-  if (mr.pinned != 0) warn_of_remote_buffer(addr, length);
+  if (mr.pinned != 0) warn_of_remote_buffer("registered", addr, length);
   return 0;
 }
 
@@ -182,6 +182,7 @@ int rereg_mr(verbatim::Mr& plain, int flags, Pd* pd, void* addr, std::size_t len
   }
   context.regions.remove(mr.entry);
   context.regions.add(mr.entry, facts);
+  if (moves && mr.pinned != 0) warn_of_remote_buffer("registered", addr, length);
   return 0;
 }
 

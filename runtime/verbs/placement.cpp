@@ -85,7 +85,7 @@ void report_placement(const Mr& mr, vbt_mr_attr& out) noexcept {
   out.huge_bytes = sizes.huge_bytes;
 }
 
-void warn_of_remote_buffer(const void* address, std::uint64_t length) noexcept {
+void warn_of_remote_buffer(const char* done, const void* address, std::uint64_t length) noexcept {
   if (!may_look()) return;
   const std::uint32_t here = local_node();
   if (here == VBT_NODE_UNKNOWN) return;
@@ -97,13 +97,13 @@ void warn_of_remote_buffer(const void* address, std::uint64_t length) noexcept {
   static constinit LogOnce once;
   if (!once.first()) return;
   log_warn(
-      "a registered buffer of %" PRIu64
-      " KiB is posted by a thread on NUMA node %u, and most of it lies on node %u (%" PRIu64
+      "a buffer of %" PRIu64
+      " KiB is %s by a thread on NUMA node %u, and most of it lies on node %u (%" PRIu64
       " of the %" PRIu64
       " pages looked at are remote): that can cost half of the speed; run the thread there "
       "('numactl --cpunodebind=%u'), or allocate or first touch the buffer on the thread that uses "
       "it; vbt_query_mr tells of each region, this is said once",
-      length >> 10, here, census.fullest(), remote, census.present(), census.fullest());
+      length >> 10, done, here, census.fullest(), remote, census.present(), census.fullest());
 }
 
 }  // namespace verbatim

@@ -17,9 +17,10 @@ namespace verbatim {
 /// The part of vbt_mr_attr from `nodes` on. The kernel is asked about up to 16384 pages.
 void report_placement(const Mr& mr, vbt_mr_attr& out) noexcept;
 
-/// The calling thread sends from this memory, or will: warns, once per process, when most of its
-/// pages lie on other nodes. Costs a load on machines of one node and after the warning; the first
-/// 64 calls of others look at 256 pages each.
-[[gnu::cold]] void warn_of_remote_buffer(const void* address, std::uint64_t length) noexcept;
+/// The calling thread has `done` this to memory that it probably uses ("posted", "registered"):
+/// warns, once per process, when most of its pages lie on other nodes. Costs a load on machines of
+/// one node and after the warning; the first 64 calls of others look at 256 pages each.
+[[gnu::cold]] void warn_of_remote_buffer(const char* done, const void* address,
+                                         std::uint64_t length) noexcept;
 
 }  // namespace verbatim

@@ -302,7 +302,8 @@ TEST_F(RemoteBuffer, IsWarnedOfOnceWhenItIsFirstPosted) {
   post(By::kPostSend, kUntouched);
   EXPECT_THAT(said(), IsEmpty()) << "half of it is near; nobody knows";
   post(By::kWorkCalls, 1);
-  EXPECT_THAT(said(), ElementsAre(AllOf(HasSubstr("64 KiB"), HasSubstr("a thread on NUMA node 0"),
+  EXPECT_THAT(said(), ElementsAre(AllOf(HasSubstr("64 KiB"),
+                                        HasSubstr("is posted by a thread on NUMA node 0"),
                                         HasSubstr("lies on node 1 (16 of the 16 pages"),
                                         HasSubstr("numactl --cpunodebind=1"))));
   post(By::kPostSend, 1);

@@ -54,7 +54,7 @@ check "a node that is not ours is refused and shunned" says 'node 1: this proces
 
 check "two rxe devices over a line" rxe_pair || exit
 check "a region is asked about, and warned of where it is remote" \
-  says 'is posted by a thread on NUMA node 0, and most of it lies on node 1' 'numactl --cpunodebind=1' -- "$memory" region rxe0
+  says 'is registered by a thread on NUMA node 0, and most of it lies on node 1' 'numactl --cpunodebind=1' -- "$memory" region rxe0
 words=('cannot register 1024 KiB (Cannot allocate memory)' 'memlock limit 256 KiB (RLIMIT_MEMLOCK)' '64 KiB pinned already'
   '1088 KiB needed' "raise 'ulimit -l'" limits.conf LimitMEMLOCK=infinity '--ulimit memlock=-1')
 check "a limit of locked memory is told, with the ways to raise it" says "${words[@]}" -- limited 262144 "$memory" limit rxe0
