@@ -104,6 +104,7 @@ void fill_record(const Qp& qp, std::uint32_t entries, std::uint32_t speaks_for) 
   poke(own.rq_entries, entries);
   poke(own.rq_max_sge, qp.rq.max_sge);
   poke(own.pd, qp.pd_number);
+  poke(own.access, 0);  // a lane asks for none, and the place may have been a connection's
   poke(own.srq, qp.srq == nullptr ? 0 : qp.srq->own_offset);
   poke(own.type, qp.plain.qp_type);
   poke(own.speaks_for, speaks_for);

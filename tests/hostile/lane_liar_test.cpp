@@ -451,6 +451,48 @@ TEST_P(LyingOnALane, LosesNoReceiveThatWasTakenForIt) {
   expect_honest_heard();
 }
 
+TEST_P(LyingOnALane, HasNoRightsThatAConnectionHadWhoseNumberCameBack) {
+  std::vector<unsigned char> memory(64);
+  const harness::MrHandle mr(ibv_reg_mr(session_.pd.get(), memory.data(), memory.size(),
+                                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+  const harness::CqHandle cq(ibv_create_cq(session_.context.get(), 4, nullptr, nullptr, 0));
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    ibv_qp_init_attr init{};
+    init.send_cq = init.recv_cq = cq.get();
+    init.qp_type = IBV_QPT_RC;
+    init.cap = {.max_send_wr = 1,
+                .max_recv_wr = 1,
+                .max_send_sge = 1,
+                .max_recv_sge = 1,
+                .max_inline_data = 0};
+    const harness::QpHandle connection(ibv_create_qp(session_.pd.get(), &init));
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_INIT;
+    attr.port_num = 1;
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    ASSERT_EQ(ibv_modify_qp(connection.get(), &attr,
+                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+              0);
+  }
+  const QpRecord* const lane = lane_that_is_heard();
+  ASSERT_NE(lane, nullptr);
+  QpRecord& way = stranger_.qp(kWay);
+  way.bounce = Stranger::kHeap;
+  stranger_.base()[Stranger::kHeap] = 0x77;
+  way.op = static_cast<std::uint32_t>(ServiceOp::kWrite);
+  way.rkey = mr->rkey;
+  way.address = reinterpret_cast<std::uint64_t>(memory.data());
+  way.length = 1;
+  const std::uint64_t asked = lane->accepts.load() << 32 | 1;
+  way.asked.store(asked);
+  ASSERT_TRUE(wait_until([&] {
+    ring();
+    return lane->answered.load() == asked;
+  }));
+  EXPECT_EQ(lane->answer_status, static_cast<std::uint32_t>(IBV_WC_REM_ACCESS_ERR));
+  EXPECT_EQ(memory[0], 0);
+}
+
 std::string name_of(const ::testing::TestParamInfo<Where>& tested) {
   constexpr const char* kNames[] = {"OnALane", "OnALaneToASharedQueue",
                                     "OnAConnectionToASharedQueue"};
