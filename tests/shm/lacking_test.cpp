@@ -4,7 +4,7 @@
 // which one in a line, the first time alone. In a program of its own, in which nothing else asks.
 //
 // Verbs on objects that cannot be had are called with a handle that the test makes: of what stands
-// in it, they look at the context (or the domain) before they ask the provider.
+// in it, they look at the context and the parents before they ask the provider.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
@@ -152,6 +152,8 @@ TEST_F(Lacking, IsRefusedAndSaidOnceOnObjectsThatCannotBeHad) {
   HandMade<ibv_dmah> dmah;
   wq.handle.context = table.handle.context = flow.handle.context = action.handle.context =
       counters.handle.context = dmah.handle.context = context();
+  wq.handle.pd = pd();
+  wq.handle.cq = cq_.get();
   const Verb verbs[] = {
       {"modify_wq",
        [&] {
