@@ -7,6 +7,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_rxe.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -53,12 +54,29 @@ struct ReceiveElement {
   }
 };
 
+/// What rxe_send_wr::wr holds of a FLUSH (`flush`, since Linux 6.2: older headers do not have it).
+/// Source: Linux 6.12's <rdma/rdma_user_rxe.h>, which also lays the 8 bytes of an ATOMIC WRITE
+/// (`atomic_wr`) where inline bytes would be.
+struct FlushWords {
+  std::uint64_t remote_addr;
+  std::uint32_t length;
+  std::uint32_t rkey;
+  std::uint8_t type;   ///< ibv_placement_type
+  std::uint8_t level;  ///< ibv_selectivity_level
+  std::uint8_t padding[6];
+};
+
+static_assert(sizeof(FlushWords) == 24 && sizeof(FlushWords) <= sizeof(rxe_send_wr::wr));
+static_assert(offsetof(FlushWords, length) == 8 && offsetof(FlushWords, rkey) == 12);
+static_assert(offsetof(FlushWords, type) == 16 && offsetof(FlushWords, level) == 17);
 static_assert(sizeof(DmaInfo) == 24 && sizeof(rxe_sge) == 16);
 static_assert(sizeof(rxe_send_wr) == 144 && offsetof(rxe_send_wr, wr) == 24);
 static_assert(offsetof(rxe_send_wr, ex) == 20 && offsetof(rxe_send_wr, wr.atomic.rkey) == 48);
 static_assert(offsetof(rxe_send_wr, wr.ud.ah_num) == 36 &&
               offsetof(rxe_send_wr, wr.mw.access) == 52);
 static_assert(sizeof(SendElement) == 208 && offsetof(SendElement, status) == 144);
+// Slots are powers of two, so the smallest has room for an ATOMIC WRITE.
+static_assert(std::bit_ceil(sizeof(SendElement)) >= sizeof(SendElement) + 8);
 static_assert(offsetof(SendElement, iova) == 152 && offsetof(SendElement, dma) == 184);
 static_assert(sizeof(ReceiveElement) == 40 && offsetof(ReceiveElement, dma) == 16);
 static_assert(sizeof(ib_uverbs_wc) == 48 && offsetof(ib_uverbs_wc, ex) == 24);

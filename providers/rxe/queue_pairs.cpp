@@ -104,7 +104,7 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
     if (once.first()) log_warn("rxe: queue pairs are RC, UC or UD: the driver has no other type");
     return EOPNOTSUPP;
   }
-  if (const int error = check_work_calls(attr)) return error;
+  if (const int error = check_work_calls(context, attr)) return error;
   Qp* const qp = make_nothrow<Qp>();
   if (qp == nullptr) return ENOMEM;
   rxe_create_qp_resp reply{};

@@ -30,6 +30,8 @@ static_assert(IBV_WR_ATOMIC_FETCH_AND_ADD == int{IB_UVERBS_WR_ATOMIC_FETCH_AND_A
 static_assert(IBV_WR_LOCAL_INV == int{IB_UVERBS_WR_LOCAL_INV});
 static_assert(IBV_WR_BIND_MW == int{IB_UVERBS_WR_BIND_MW});
 static_assert(IBV_WR_SEND_WITH_INV == int{IB_UVERBS_WR_SEND_WITH_INV});
+// IB_UVERBS_WR_FLUSH and IB_UVERBS_WR_ATOMIC_WRITE of Linux 6.2.
+static_assert(IBV_WR_FLUSH == 14 && IBV_WR_ATOMIC_WRITE == 15);
 
 inline constexpr unsigned kSendFlags =
     IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
@@ -75,6 +77,27 @@ inline void set_atomic(SendElement& element, std::uint64_t address, std::uint64_
   element.wr.wr.atomic.swap = swap;
   element.wr.wr.atomic.rkey = rkey;
   element.wr.wr.atomic.reserved = 0;
+}
+
+/// `value`: 8 bytes. The driver takes them from where they lie, without a flag that says so.
+inline void set_atomic_write(SendElement& element, std::uint64_t address, std::uint32_t rkey,
+                             const void* value) noexcept {
+  set_remote(element, address, rkey);
+  std::memcpy(element.tail(), value, 8);
+  element.dma.length = element.dma.resid = 8;
+}
+
+/// The driver sends as the range what the request has of data.
+inline void set_flush(SendElement& element, const FlushWords& words) noexcept {
+  element.iova = words.remote_addr;
+  std::memcpy(&element.wr.wr, &words, sizeof words);
+  element.dma.length = element.dma.resid = words.length;
+}
+
+[[nodiscard]] inline FlushWords flush_of(const SendElement& element) noexcept {
+  FlushWords words;
+  std::memcpy(&words, &element.wr.wr, sizeof words);
+  return words;
 }
 
 /// `ah_number`: the kernel finds the path by it.

@@ -4,6 +4,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "abi/kernel/placement.hpp"
 #include "providers/rxe/objects.hpp"
 #include "providers/rxe/request_fast.hpp"
 
@@ -28,9 +29,29 @@ namespace verbatim::rxe {
   }
 }
 
-/// What needs a number of outstanding requests to be agreed on, by max_rd_atomic.
+/// Of the ibv_wr_* calls, those that a device has or has not: ibv_send_wr has no words for them.
+inline constexpr std::uint64_t kPlacementCalls = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE;
+
+/// IBV_QP_EX_WITH_*: what a queue pair of this type may be asked for, on a device with these
+/// device_cap_flags_ex.
+[[nodiscard]] constexpr std::uint64_t calls_of(ibv_qp_type type, std::uint64_t device) noexcept {
+  // The bits of the other calls are those of the opcodes.
+  static_assert(IBV_QP_EX_WITH_SEND == 1 << IBV_WR_SEND);
+  static_assert(IBV_QP_EX_WITH_BIND_MW == 1 << IBV_WR_BIND_MW);
+  static_assert(IBV_QP_EX_WITH_SEND_WITH_INV == 1 << IBV_WR_SEND_WITH_INV);
+  std::uint64_t calls = opcodes_of(type);
+  if (type != IBV_QPT_RC) return calls;
+  if ((device & (kernel::kDeviceFlushGlobal | kernel::kDeviceFlushPersistent)) != 0)
+    calls |= IBV_QP_EX_WITH_FLUSH;
+  if ((device & kernel::kDeviceAtomicWrite) != 0) calls |= IBV_QP_EX_WITH_ATOMIC_WRITE;
+  return calls;
+}
+
+/// What needs a number of outstanding requests to be agreed on, by max_rd_atomic. Of FLUSH this
+/// driver does not count them, but a responder that agreed on none has no place to remember one.
 inline constexpr std::uint32_t kReadsAndAtomics =
-    1u << IBV_WR_RDMA_READ | 1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD;
+    1u << IBV_WR_RDMA_READ | 1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD |
+    1u << IBV_WR_FLUSH | 1u << IBV_WR_ATOMIC_WRITE;
 /// REQUIRES: opcode < 32.
 [[nodiscard]] inline bool is_barred(const Qp& qp, unsigned opcode) noexcept {
   return (qp.barred.load(std::memory_order_relaxed) >> opcode & 1) != 0;
@@ -63,6 +84,14 @@ inline void set_destination(const Qp& qp, SendElement& element, ibv_ah* ah, std:
 /// A window request that can be one: 0 or EINVAL.
 [[nodiscard]] inline int check_window(const ibv_mw* mw, const ibv_mw_bind_info& info) noexcept {
   return mw == nullptr || (info.mr == nullptr && info.length != 0) ? EINVAL : 0;
+}
+
+/// A FLUSH that can be one: 0 or EINVAL. REQUIRES of a whole region (IBV_FLUSH_MR): no length.
+[[nodiscard]] inline int check_flush(std::size_t length, std::uint8_t type,
+                                     std::uint8_t level) noexcept {
+  constexpr unsigned kTypes = IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT;
+  const bool known = type != 0 && (type & ~kTypes) == 0 && level <= IBV_FLUSH_MR;
+  return known && length <= kMostMessageBytes ? 0 : EINVAL;
 }
 
 /// Tells the kernel that the ring moved; it works on it before the call returns. Without the lock:

@@ -89,6 +89,21 @@ void wr_bind_mw(Call qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info*
     set_window(element, *mw, rkey, *info);
 }
 
+void wr_atomic_write(Call qp, std::uint32_t rkey, std::uint64_t address,
+                     const void* value) noexcept {
+  set_atomic_write(add_work(qp, IBV_WR_ATOMIC_WRITE), address, rkey, value);
+}
+
+void wr_flush(Call qp, std::uint32_t rkey, std::uint64_t address, std::size_t length,
+              std::uint8_t type, std::uint8_t level) noexcept {
+  SendElement& element = add_work(qp, IBV_WR_FLUSH);
+  if (level == IBV_FLUSH_MR) length = 0;  // the range means nothing
+  if (check_flush(length, type, level) != 0)
+    refuse_work(qp_of(qp).work, EINVAL);
+  else
+    set_flush(element, {address, static_cast<std::uint32_t>(length), rkey, type, level, {}});
+}
+
 void wr_set_ud_addr(Call handle, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) noexcept {
   Qp& qp = qp_of(handle);
   WorkBatch& work = qp.work;
@@ -97,8 +112,14 @@ void wr_set_ud_addr(Call handle, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qk
   work.lacks_address = false;
 }
 
+/// Others bring what they need with their call: of more, the driver would send what lies behind.
+bool takes_buffers(unsigned opcode) noexcept {
+  return opcode != IBV_WR_FLUSH && opcode != IBV_WR_ATOMIC_WRITE;
+}
+
 void wr_set_sge_list(Call handle, std::size_t count, const ibv_sge* list) noexcept {
   Qp& qp = qp_of(handle);
+  if (!takes_buffers(qp.work.current->wr.opcode)) return refuse_work(qp.work, EINVAL);
   qp.work.current->wr.send_flags &= ~unsigned{IBV_SEND_INLINE};
   if (const int error = set_list(*qp.work.current, limits_of(qp), list, count); error != 0)
     refuse_work(qp.work, error);
@@ -114,7 +135,8 @@ void wr_set_inline_data_list(Call handle, std::size_t count, const ibv_data_buf*
   Qp& qp = qp_of(handle);
   SendElement& element = *qp.work.current;
   const unsigned opcode = element.wr.opcode;
-  if (opcode == IBV_WR_RDMA_READ || is_atomic(opcode)) return refuse_work(qp.work, EINVAL);
+  if (opcode == IBV_WR_RDMA_READ || is_atomic(opcode) || !takes_buffers(opcode))
+    return refuse_work(qp.work, EINVAL);
   element.wr.send_flags |= IBV_SEND_INLINE;
   element.dma = {};
   for (std::size_t i = 0; i < count; ++i) {
@@ -167,15 +189,18 @@ struct Unasked<void (*)(ibv_qp_ex*, Arguments...)> {
 
 }  // namespace
 
-int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept {
-  // The bits of the calls are those of the opcodes, up to here.
-  static_assert(IBV_QP_EX_WITH_SEND == 1 << IBV_WR_SEND);
-  static_assert(IBV_QP_EX_WITH_BIND_MW == 1 << IBV_WR_BIND_MW);
-  static_assert(IBV_QP_EX_WITH_SEND_WITH_INV == 1 << IBV_WR_SEND_WITH_INV);
-  const std::uint64_t lacking = attr.send_ops_flags & ~std::uint64_t{opcodes_of(attr.qp_type)};
+int check_work_calls(Context& context, const ibv_qp_init_attr_ex& attr) noexcept {
+  ibv_device_attr_ex device{};
+  if ((attr.send_ops_flags & kPlacementCalls) != 0) {
+    if (const int error = uverbs::query_device(context, device)) return error;
+  }
+  const std::uint64_t lacking =
+      attr.send_ops_flags & ~calls_of(attr.qp_type, device.device_cap_flags_ex);
   if (lacking == 0) return 0;
-  log_error("ibv_create_qp_ex: send_ops_flags 0x%llx: rxe has no such operation for QP type %d",
-            static_cast<unsigned long long>(lacking), static_cast<int>(attr.qp_type));
+  log_error(
+      "ibv_create_qp_ex: send_ops_flags 0x%llx: this kernel's rxe has no such operation for QP "
+      "type %d",
+      static_cast<unsigned long long>(lacking), static_cast<int>(attr.qp_type));
   return EOPNOTSUPP;
 }
 
@@ -197,9 +222,9 @@ void wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   wire(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, table.wr_atomic_fetch_add, wr_atomic_fetch_add);
   wire(IBV_QP_EX_WITH_LOCAL_INV, table.wr_local_inv, wr_local_inv);
   wire(IBV_QP_EX_WITH_BIND_MW, table.wr_bind_mw, wr_bind_mw);
+  wire(IBV_QP_EX_WITH_FLUSH, table.wr_flush, wr_flush);
+  wire(IBV_QP_EX_WITH_ATOMIC_WRITE, table.wr_atomic_write, wr_atomic_write);
   table.wr_send_tso = Unasked<decltype(table.wr_send_tso)>::call;
-  table.wr_flush = Unasked<decltype(table.wr_flush)>::call;
-  table.wr_atomic_write = Unasked<decltype(table.wr_atomic_write)>::call;
   table.wr_set_xrc_srqn = Unasked<decltype(table.wr_set_xrc_srqn)>::call;
   table.wr_set_ud_addr = wr_set_ud_addr;
   table.wr_set_sge = wr_set_sge;

@@ -12,6 +12,7 @@
 
 namespace verbatim::rxe {
 
+struct Context;
 struct Qp;
 
 struct WorkBatch {
@@ -21,9 +22,10 @@ struct WorkBatch {
   bool lacks_address = false;      ///< a datagram whose ibv_wr_set_ud_addr has not come
 };
 
-/// Before the queue pair is made: 0, or EOPNOTSUPP and why in the log.
-[[nodiscard]] int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept;
-/// REQUIRES: check_work_calls(attr) == 0.
+/// Before the queue pair is made: 0, or EOPNOTSUPP and why in the log; or why the device does not
+/// say what it has.
+[[nodiscard]] int check_work_calls(Context& context, const ibv_qp_init_attr_ex& attr) noexcept;
+/// REQUIRES: check_work_calls(context, attr) == 0.
 void wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept;
 
 }  // namespace verbatim::rxe

@@ -22,9 +22,18 @@ bool is_of_keys(std::int32_t opcode) noexcept {
   return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW;
 }
 
-std::uint32_t remote_need(std::int32_t opcode) noexcept {
-  if (opcode == IBV_WR_RDMA_READ) return IBV_ACCESS_REMOTE_READ;
-  return is_atomic(opcode) ? IBV_ACCESS_REMOTE_ATOMIC : IBV_ACCESS_REMOTE_WRITE;
+std::uint32_t remote_need(const SeenRequest& seen) noexcept {
+  if (seen.opcode == IBV_WR_RDMA_READ) return IBV_ACCESS_REMOTE_READ;
+  if (seen.opcode == IBV_WR_FLUSH)
+    return ((seen.flush_type & IBV_FLUSH_GLOBAL) != 0 ? unsigned{IBV_ACCESS_FLUSH_GLOBAL} : 0u) |
+           ((seen.flush_type & IBV_FLUSH_PERSISTENT) != 0 ? unsigned{IBV_ACCESS_FLUSH_PERSISTENT}
+                                                          : 0u);
+  return is_atomic(seen.opcode) ? IBV_ACCESS_REMOTE_ATOMIC : IBV_ACCESS_REMOTE_WRITE;
+}
+
+/// IBTA 9.4.5, A19: those that move 8 bytes at once move a whole word.
+bool needs_alignment(std::int32_t opcode) noexcept {
+  return is_atomic(opcode) || opcode == IBV_WR_ATOMIC_WRITE;
 }
 
 KeyFault fault_of(const RegionFacts& region, const ibv_pd* pd, const KeyFacts& facts) noexcept {
@@ -110,8 +119,9 @@ void judge_refused(const SeenRequest& seen, Failure& failure) noexcept {
   failure.key.key = seen.remote_key;
   failure.key.asked_at = seen.remote_address;
   failure.key.asked_bytes = seen.bytes;
-  failure.key.need = remote_need(seen.opcode);
-  if (is_atomic(seen.opcode) && seen.remote_address % 8 != 0) failure.cause = Cause::kMisaligned;
+  failure.key.need = remote_need(seen);
+  if (needs_alignment(seen.opcode) && seen.remote_address % 8 != 0)
+    failure.cause = Cause::kMisaligned;
 }
 
 void judge_send(Qp& qp, const SeenRequest& seen, Failure& failure) noexcept {

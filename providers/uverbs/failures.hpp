@@ -43,6 +43,7 @@ struct SeenRequest {
   std::uint32_t remote_key = 0;  ///< or the one to be invalidated, or the window's
   std::uint64_t remote_address = 0;
   std::uint32_t datagram_qpn = 0;
+  std::uint32_t flush_type = 0;  ///< ibv_placement_type
   std::uint64_t bytes = 0;
   std::uint32_t sge_count = 0;  ///< 0 of inline data
   ibv_sge sges[kMostSges] = {};

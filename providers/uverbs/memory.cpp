@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "abi/kernel/placement.hpp"
 #include "providers/uverbs/forget.hpp"
 #include "providers/uverbs/pinned_memory.hpp"
 #include "runtime/base/log.hpp"
@@ -20,10 +21,20 @@ unsigned access_for(const Context& context, unsigned access) noexcept {
   return knows ? access : access & ~kOptional;
 }
 
-/// The kernel calls what a device cannot do a wrong argument.
-bool pages_on_demand(Context& context) noexcept {
+/// Access that the kernel calls a wrong argument where a device does not have it, and where it does
+/// not know of it itself.
+bool lacks(Context& context, unsigned access) noexcept {
+  constexpr unsigned kAsked =
+      IBV_ACCESS_ON_DEMAND | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT;
+  if ((access & kAsked) == 0) return false;
   ibv_device_attr_ex attr{};
-  return query_device(context, attr) == 0 && (attr.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0;
+  if (query_device(context, attr) != 0) return true;
+  const auto has = [&](std::uint64_t flag) { return (attr.device_cap_flags_ex & flag) != 0; };
+  unsigned there = 0;
+  if ((attr.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0) there |= IBV_ACCESS_ON_DEMAND;
+  if (has(kernel::kDeviceFlushGlobal)) there |= IBV_ACCESS_FLUSH_GLOBAL;
+  if (has(kernel::kDeviceFlushPersistent)) there |= IBV_ACCESS_FLUSH_PERSISTENT;
+  return (access & kAsked & ~there) != 0;
 }
 
 /// Before the kernel is asked to pin it: 0 or errno, said why.
@@ -73,9 +84,7 @@ int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, 
     shared.drop();
     pinning.explain(error, context.heeds_ipc_lock);
   }
-  if (error == EINVAL && (access & IBV_ACCESS_ON_DEMAND) != 0 && !pages_on_demand(context)) {
-    return EOPNOTSUPP;
-  }
+  if (error == EINVAL && lacks(context, access)) return EOPNOTSUPP;
   if (error != 0) return error;
   if (const int wrong = context.objects.claim(reply.mr_handle)) {
     fork_safety::release(forks);

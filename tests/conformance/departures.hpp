@@ -82,6 +82,10 @@ inline constexpr Departure kFreesSlotsEarly{
     kRxeVendor,
     "IBTA 10.8.5.1: a request keeps its place in the queue until its completion is polled",
     "until its completion is written"};
+inline constexpr Departure kRepeatsPlacementAtAddressZero{
+    kRxeVendor, "IBTA 9.7.5.1.1, A19: a request that is repeated is the one that it was",
+    "an ATOMIC WRITE or a FLUSH asks for address 0 then, and is refused: REM_ACCESS_ERR",
+    kLinux612};
 inline constexpr Departure kNoNewPathOfConnectionsWithoutAnswers{
     kRxeVendor, "IBTA table 91: a drained UC queue pair takes a new path",
     "EINVAL: the kernel adds the path's port to the request, which its own table does not have "

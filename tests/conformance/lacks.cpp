@@ -9,12 +9,16 @@
 #include <string>
 #include <string_view>
 
+#include "tests/conformance/departures.hpp"
+
 namespace verbatim::harness {
 namespace {
 
 struct Lack {
   std::string_view device;  ///< how its name begins
   std::string_view what;    ///< stands in the reason
+  KernelVersion before = kNoLinux;
+  KernelVersion since = kFirstLinux;
 };
 
 constexpr Lack kLacks[] = {
@@ -35,7 +39,9 @@ constexpr Lack kLacks[] = {
     {"rxe", "ibv_query_rt_values_ex"},
     {"rxe", "ibv_modify_cq"},
     {"rxe", "tag matching"},
-    {"rxe", "send_ops_flags"},  // of operations that it does not have
+    {"rxe", "ATOMIC WRITE", kLinux612},
+    {"rxe", "FLUSH", kLinux612},
+    {"rxe", "IBV_ACCESS_ZERO_BASED", kNoLinux, kLinux612},
     {"rxe", "does not raise IBV_EVENT_COMM_EST"},
     {"rxe", "the port's address is one of IPv4"},
     {"rxe", "no Ethernet address belongs to the port's own GID"},
@@ -45,11 +51,13 @@ constexpr Lack kLacks[] = {
 constexpr std::string_view kDeparture = "a departure of the driver";
 
 bool is_known(std::string_view device, std::string_view reason) {
+  const KernelVersion kernel = kernel_version();
   const auto is_of = [&](const Lack& lack) { return device.starts_with(lack.device); };
   if (reason.find(kDeparture) != reason.npos) return true;
   if (std::ranges::none_of(kLacks, is_of)) return true;
   return std::ranges::any_of(kLacks, [&](const Lack& lack) {
-    return is_of(lack) && reason.find(lack.what) != reason.npos;
+    return is_of(lack) && kernel < lack.before && !(kernel < lack.since) &&
+           reason.find(lack.what) != reason.npos;
   });
 }
 

@@ -148,6 +148,21 @@ TEST_P(Mr, OfBaseZeroIsReachedByOffsets) {
   EXPECT_EQ(ibv_dereg_mr(made), 0);
 }
 
+TEST_P(Mr, ThatCanBeFlushedIsLikeAnyOther) {
+  int access = kAllAccess | static_cast<int>(IBV_ACCESS_FLUSH_GLOBAL);
+  ibv_mr* const made = ibv_reg_mr(pd(), theirs_, 4096, access);
+  if (made == nullptr) SKIP_IF(unless_unsupported("IBV_ACCESS_FLUSH_GLOBAL", errno));
+  EXPECT_EQ(write_to(address_of(theirs_), made->rkey), IBV_WC_SUCCESS);
+  EXPECT_EQ(ibv_dereg_mr(made), 0);
+}
+
+TEST_P(Mr, OrdinaryMemoryIsNotPromisedToOutlastALossOfPower) {
+  expect_complaints();
+  int access = kAllAccess | static_cast<int>(IBV_ACCESS_FLUSH_PERSISTENT);
+  EXPECT_EQ(ibv_reg_mr(pd(), theirs_, 4096, access), nullptr);
+  EXPECT_TRUE(errno == EOPNOTSUPP || errno == EINVAL) << errno;
+}
+
 TEST_P(Mr, OnDemandIsLikeAnyOther) {
   int access = kAllAccess | IBV_ACCESS_ON_DEMAND;
   ibv_mr* const made = ibv_reg_mr(pd(), theirs_, 4096, access);

@@ -7,85 +7,12 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tests/conformance/device.hpp"
+#include "tests/conformance/wr_stage.hpp"
 
 namespace verbatim::harness {
 namespace {
 
-constexpr std::uint64_t kOperations =
-    IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
-    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
-
-class Wr : public OnDevice {
- protected:
-  ibv_qp_init_attr_ex asked(std::uint64_t operations, ibv_qp_type type = IBV_QPT_RC) {
-    ibv_qp_init_attr_ex init{};
-    init.qp_type = type;
-    init.send_cq = init.recv_cq = queue_;
-    init.cap = {8, 8, 2, 2, 64};
-    init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    init.pd = pd();
-    init.send_ops_flags = operations;
-    return init;
-  }
-  std::string open(std::uint64_t operations = kOperations) {
-    queue_ = cq(64);
-    ibv_qp_init_attr_ex init = asked(operations);
-    a_.reset(ibv_create_qp_ex(context(), &init));
-    if (!a_) return unless_unsupported("send_ops_flags for that", errno);
-    b_ = qp(IBV_QPT_RC, queue_);
-    EXPECT_EQ(lead(a_.get(), IBV_QPS_RTS, b_), 0);
-    EXPECT_EQ(lead(b_, IBV_QPS_RTS, a_.get()), 0);
-    wr_ = ibv_qp_to_qp_ex(a_.get());
-    EXPECT_NE(wr_, nullptr);
-    memory_ = mr(bytes_, sizeof bytes_, kAllAccess | IBV_ACCESS_MW_BIND);
-    for (std::size_t i = 0; i < 1024; ++i) bytes_[i] = static_cast<char>(i * 7 + 1);
-    return {};
-  }
-  void TearDown() override { a_.reset(); }
-  void begin(std::uint64_t id, unsigned flags = IBV_SEND_SIGNALED) {
-    ibv_wr_start(wr_);
-    wr_->wr_id = id;
-    wr_->wr_flags = flags;
-  }
-  std::uint64_t at(std::size_t offset) const {
-    return reinterpret_cast<std::uintptr_t>(bytes_ + offset);
-  }
-  void set_data(std::size_t offset, std::uint32_t length) {
-    ibv_wr_set_sge(wr_, memory_->lkey, at(offset), length);
-  }
-  void expect_done(std::uint64_t id, ibv_wc_opcode opcode) {
-    ASSERT_EQ(ibv_wr_complete(wr_), 0);
-    const ibv_wc wc = poll(queue_, 1)[0];
-    EXPECT_EQ(wc.status, IBV_WC_SUCCESS) << ibv_wc_status_str(wc.status);
-    EXPECT_EQ(wc.wr_id, id);
-    EXPECT_EQ(wc.opcode, opcode);
-    EXPECT_EQ(wc.qp_num, a_->qp_num);
-  }
-  void expect_same(std::size_t one, std::size_t other, std::size_t length) {
-    EXPECT_EQ(std::memcmp(bytes_ + one, bytes_ + other, length), 0);
-  }
-  std::uint64_t& word(std::size_t offset) {
-    return *reinterpret_cast<std::uint64_t*>(bytes_ + offset);
-  }
-  /// Of a receive at b and a send at a, the receive's.
-  ibv_wc received() {
-    ibv_wc of_receive{};
-    for (const ibv_wc& wc : poll(queue_, 2)) {
-      EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
-      if (wc.qp_num == b_->qp_num) of_receive = wc;
-    }
-    return of_receive;
-  }
-
-  alignas(64) char bytes_[8192] = {};
-  ibv_mr* memory_ = nullptr;
-  ibv_cq* queue_ = nullptr;
-  QpHandle a_;
-  ibv_qp* b_ = nullptr;
-  ibv_qp_ex* wr_ = nullptr;
-};
+class Wr : public WrStage {};
 RUN_ON_EVERY_DEVICE(Wr);
 
 TEST_P(Wr, AnExtendedQueuePairIsItsPlainSelf) {
@@ -205,45 +132,6 @@ TEST_P(Wr, ComparesAndSwaps) {
   expect_done(10, IBV_WC_COMP_SWAP);
   EXPECT_EQ(word(4096), 6u);
   EXPECT_EQ(word(4104), 5u);
-}
-
-TEST_P(Wr, WritesEightBytesAtOnce) {
-  SKIP_IF(open(kOperations | IBV_QP_EX_WITH_ATOMIC_WRITE));
-  const std::uint64_t value = 0x1122334455667788;
-  begin(11);
-  ibv_wr_atomic_write(wr_, memory_->rkey, at(4096), &value);
-  ASSERT_EQ(ibv_wr_complete(wr_), 0);
-  EXPECT_EQ(poll(queue_, 1)[0].status, IBV_WC_SUCCESS);
-  EXPECT_EQ(word(4096), value);
-}
-
-TEST_P(Wr, FlushesWhatWasWritten) {
-  SKIP_IF(open(kOperations | IBV_QP_EX_WITH_FLUSH));
-  // Of a region and a connection that allow it: IBTA A19.
-  ibv_mr* const flushed =
-      mr(bytes_, sizeof bytes_, kAllAccess | static_cast<int>(IBV_ACCESS_FLUSH_GLOBAL));
-  if (flushed == nullptr) SKIP_IF(unless_unsupported("IBV_ACCESS_FLUSH_GLOBAL", errno));
-  ASSERT_EQ(to_state(b_, IBV_QPS_RESET), 0);
-  ASSERT_EQ(lead(b_, IBV_QPS_INIT, a_.get()), 0);
-  ibv_qp_attr rights{};
-  rights.qp_access_flags = kAllAccess | static_cast<unsigned>(IBV_ACCESS_FLUSH_GLOBAL);
-  SKIP_IF(unless_unsupported("a queue pair with FLUSH_GLOBAL",
-                             ibv_modify_qp(b_, &rights, IBV_QP_ACCESS_FLAGS)));
-  for (const ibv_qp_state next : {IBV_QPS_RTR, IBV_QPS_RTS}) {
-    ibv_qp_attr more{};
-    const int mask = attributes_for(IBV_QPT_RC, next, session(), a_->qp_num, more);
-    ASSERT_EQ(ibv_modify_qp(b_, &more, mask), 0);
-  }
-  begin(12);
-  ibv_wr_rdma_write(wr_, flushed->rkey, at(4096));
-  set_data(0, 64);
-  wr_->wr_id = 13;
-  ibv_wr_flush(wr_, flushed->rkey, at(4096), 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
-  ASSERT_EQ(ibv_wr_complete(wr_), 0);
-  const auto wcs = poll(queue_, 2);
-  EXPECT_EQ(wcs[1].status, IBV_WC_SUCCESS) << ibv_wc_status_str(wcs[1].status);
-  EXPECT_EQ(wcs[1].opcode, IBV_WC_FLUSH);
-  expect_same(0, 4096, 64);
 }
 
 TEST_P(Wr, BindsAWindowAndTakesItBack) {

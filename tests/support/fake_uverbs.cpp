@@ -357,6 +357,7 @@ int Uverbs::command(std::uint32_t number, const Call& call) {
       reply.base.max_qp = 99;
       reply.base.max_pkeys = 0xffff;
       reply.max_dm_size = 4096;
+      reply.device_cap_flags_ex = device_flags;
       if (pages_on_demand) reply.odp_caps.general_caps = IBV_ODP_SUPPORT;
       // A kernel of before device memory: what lies behind is not its word.
       reply.response_length = offsetof(ib_uverbs_ex_query_device_resp, max_dm_size);
@@ -380,10 +381,7 @@ int Uverbs::command(std::uint32_t number, const Call& call) {
       return made(Kind::kPd, 0, ib_uverbs_alloc_pd_resp{},
                   [&](auto& reply) { reply.pd_handle = handle; });
     case IB_USER_VERBS_CMD_REG_MR:
-      if (refuses_on_demand &&
-          (call.request<ib_uverbs_reg_mr>().access_flags & IBV_ACCESS_ON_DEMAND) != 0) {
-        return EINVAL;
-      }
+      if ((call.request<ib_uverbs_reg_mr>().access_flags & refused_access) != 0) return EINVAL;
       return made(Kind::kMr, 0, ib_uverbs_reg_mr_resp{}, [&](auto& reply) {
         reply.mr_handle = handle;
         reply.lkey = 0x1234;

@@ -56,8 +56,9 @@ class Uverbs : public uverbs::System {
   Lie lie = Lie::kNone;
   int refusal = 0;  ///< an errno for every call, when it is not 0
   std::uint32_t events_reported = 0;
-  bool refuses_on_demand = false;  ///< regions that page on demand, as a wrong argument
   bool pages_on_demand = false;    ///< what the device says of it
+  unsigned refused_access = 0;     ///< rights of regions, as a wrong argument
+  std::uint64_t device_flags = 0;  ///< device_cap_flags_ex
   /// The last change of a region that was asked for.
   struct Change {
     std::uint32_t handle, flags, access, pd;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <vector>
 
+#include "abi/kernel/placement.hpp"
 #include "providers/uverbs/completion.hpp"
 #include "providers/uverbs/context.hpp"
 #include "providers/uverbs/memory.hpp"
@@ -321,11 +322,36 @@ TEST_P(EachKernel, PagingOnDemandThatTheDeviceLacksIsNoWrongArgument) {
   ASSERT_EQ(make_pd(&pd), 0);
   verbatim::Mr* mr = nullptr;
   char memory[64];
-  kernel.refuses_on_demand = true;
+  kernel.refused_access = IBV_ACCESS_ON_DEMAND;
   EXPECT_EQ(uverbs::reg_mr(*pd, memory, sizeof memory, 0, IBV_ACCESS_ON_DEMAND, &mr), EOPNOTSUPP);
   kernel.pages_on_demand = true;  // and refuses something else
   EXPECT_EQ(uverbs::reg_mr(*pd, memory, sizeof memory, 0, IBV_ACCESS_ON_DEMAND, &mr), EINVAL);
   EXPECT_EQ(mr, nullptr);
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
+// Linux 6.1 does not know these rights, a later one refuses them where the device has them not.
+TEST_P(EachKernel, MemoryThatCannotBeFlushedIsUnsupportedByTheDeviceNotAWrongArgument) {
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  char memory[64];
+  const auto reg = [&](unsigned access) {
+    verbatim::Mr* mr = nullptr;
+    const int error = uverbs::reg_mr(*pd, memory, sizeof memory, 0, access, &mr);
+    if (mr == nullptr) return error;
+    mr->plain.context = context->handle();
+    EXPECT_EQ(uverbs::dereg_mr(*mr), 0);
+    return error;
+  };
+  constexpr unsigned kBoth = IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT;
+  EXPECT_EQ(reg(kBoth), 0) << "they are for the kernel to judge";
+  kernel.refused_access = kBoth;
+  EXPECT_EQ(reg(IBV_ACCESS_FLUSH_GLOBAL), EOPNOTSUPP);
+  kernel.device_flags = kernel::kDeviceFlushGlobal;
+  EXPECT_EQ(reg(IBV_ACCESS_FLUSH_GLOBAL), EINVAL) << "it refuses something else";
+  EXPECT_EQ(reg(kBoth), EOPNOTSUPP);
+  kernel.device_flags |= kernel::kDeviceFlushPersistent;
+  EXPECT_EQ(reg(kBoth), EINVAL);
   EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
 }
 

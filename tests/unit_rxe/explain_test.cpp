@@ -71,12 +71,15 @@ class RxeExplain : public ::testing::Test {
   void fail(ibv_send_wr wr, ibv_wc_status status) {
     ibv_send_wr* bad = nullptr;
     ASSERT_EQ(rxe::post_send(fake_.plain(), &wr, &bad), 0);
+    fail_posted(wr.wr_id, status);
+  }
+  void fail_posted(std::uint64_t wr_id, ibv_wc_status status) {
     unsigned char* const slot = fake_.send.head();
     ASSERT_NE(slot, nullptr);
     const std::uint32_t ended = status;
     std::memcpy(slot + 144, &ended, sizeof ended);
     fake_.send.consume();
-    complete(ring_, cq_, wr.wr_id, status);
+    complete(ring_, cq_, wr_id, status);
   }
   void complete(FakeRing& ring, rxe::Cq& cq, std::uint64_t wr_id, ibv_wc_status status) {
     ib_uverbs_wc made{};
@@ -102,7 +105,7 @@ class RxeExplain : public ::testing::Test {
     ASSERT_EQ(rxe::post_recv(fake_.plain(), &wr, &bad), 0);
   }
 
-  FakeQp fake_;
+  FakeQp fake_{IBV_QPT_RC, 3, IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE};
   Pd pd_;
   FakeRing ring_{3, 6};
   FakeRing receive_ring_{3, 6};
@@ -174,6 +177,41 @@ TEST_F(RxeExplain, OfThePeersMemoryWhatWasAskedAndWhoKnowsTheRest) {
   uverbs::forget_failures(*fake_.qp);
   fail(request(IBV_WR_SEND, sge), IBV_WC_REM_INV_REQ_ERR);
   EXPECT_THAT(words(), HasSubstr("the peer refused the message of 128 bytes"));
+}
+
+TEST_F(RxeExplain, OfPlacementWhichRightsItNeeds) {
+  ibv_qp_ex* const qp = fake_.extended();
+  qp->wr_id = 7;
+  qp->wr_flags = IBV_SEND_SIGNALED;
+  const std::uint64_t value = 1;
+  ibv_wr_start(qp);
+  ibv_wr_flush(qp, 0x305, 0x9000, 0x80, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE);
+  ASSERT_EQ(ibv_wr_complete(qp), 0);
+  fail_posted(7, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_THAT(words(), AllOf(HasSubstr("FLUSH, wr_id 7: "),
+                             HasSubstr("rkey 0x00000305 of the peer: asked FLUSH_PERSISTENT of "
+                                       "[0x9000, 0x9080)")));
+  uverbs::forget_failures(*fake_.qp);
+  ibv_wr_start(qp);
+  ibv_wr_atomic_write(qp, 0x305, 0x9004, &value);
+  ASSERT_EQ(ibv_wr_complete(qp), 0);
+  fail_posted(7, IBV_WC_REM_INV_REQ_ERR);
+  EXPECT_THAT(words(), AllOf(HasSubstr("ATOMIC_WRITE, wr_id 7: "),
+                             HasSubstr("remote address 0x9004 is no multiple of 8")));
+}
+
+// Linux 6.12's driver asks for address 0 when it repeats one: the word in the slot that it sends.
+TEST_F(RxeExplain, OfPlacementThatWasRepeatedWhereItWentThen) {
+  ibv_qp_ex* const qp = fake_.extended();
+  qp->wr_id = 7;
+  qp->wr_flags = IBV_SEND_SIGNALED;
+  const std::uint64_t value = 1;
+  ibv_wr_start(qp);
+  ibv_wr_atomic_write(qp, 0x305, 0x9000, &value);
+  ASSERT_EQ(ibv_wr_complete(qp), 0);
+  std::memset(fake_.send.head() + 152, 0, 8);
+  fail_posted(7, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_THAT(words(), HasSubstr("rkey 0x00000305 of the peer: asked REMOTE_WRITE of [0x0, 0x8)"));
 }
 
 TEST_F(RxeExplain, OfSilenceHowOftenItWasAsked) {

@@ -62,6 +62,15 @@ int answer_ioctl(const uverbs::System& self, int, kernel::IoctlCall::Message& me
     reply->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
     return fake.error.load();
   }
+  if (number == (IB_USER_VERBS_EX_CMD_QUERY_DEVICE | kernel::kExtended) && reply != nullptr) {
+    ib_uverbs_ex_query_device_resp told{};
+    told.response_length = sizeof told;
+    told.device_cap_flags_ex = fake.device_flags;
+    std::memcpy(reinterpret_cast<void*>(reply->data), &told,
+                std::min<std::size_t>(reply->len, sizeof told));
+    reply->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+    return fake.error.load();
+  }
   if (number != IB_USER_VERBS_CMD_MODIFY_QP) return EOPNOTSUPP;
   fake.led.push_back(request);
   if (request.qp_state == IBV_QPS_ERR) fake.resets_refused = 0;

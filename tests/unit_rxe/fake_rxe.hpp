@@ -70,6 +70,7 @@ struct FakeSystem : uverbs::System {
   mutable int asked = 0;                         ///< how often QUERY_QP was
   ibv_qp_state state = IBV_QPS_RTS;              ///< what it answers
   ibv_qp_attr told{};                            ///< ... beside that, of a connection
+  std::uint64_t device_flags = 0;                ///< device_cap_flags_ex
 };
 
 /// A context whose kernel is this test.
@@ -113,6 +114,7 @@ struct SentView {
   std::uint32_t length() const { return u32(184); }
   std::uint32_t resid() const { return u32(188); }
   std::uint32_t sges() const { return u32(196); }
+  std::uint8_t u8(std::size_t offset) const { return at_[offset]; }
   const unsigned char* tail() const { return at_ + 208; }
 
  private:

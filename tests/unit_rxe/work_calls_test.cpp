@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "abi/kernel/placement.hpp"
 #include "providers/rxe/hot.hpp"
+#include "providers/rxe/queue_pairs.hpp"
 #include "tests/unit_rxe/fake_rxe.hpp"
 
 namespace verbatim::rxe_test {
@@ -18,9 +20,11 @@ constexpr std::uint64_t kAll = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_W
                                IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                                IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
                                IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
+constexpr std::uint64_t kPlacement = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE;
 
 class RxeWork : public ::testing::Test {
  protected:
+  explicit RxeWork(std::uint64_t send_ops = kAll) : fake_(IBV_QPT_RC, 3, send_ops) {}
   ibv_qp_ex* begin(std::uint64_t wr_id = 5, unsigned flags = IBV_SEND_SIGNALED) {
     ibv_qp_ex* const qp = fake_.extended();
     ibv_wr_start(qp);
@@ -35,7 +39,7 @@ class RxeWork : public ::testing::Test {
     fake_.send.consume();
     return SentView(element != nullptr ? element : fake_.send.slot(0));
   }
-  FakeQp fake_{IBV_QPT_RC, 3, kAll};
+  FakeQp fake_;
   char bytes_[32] = "bytes of the application";
 };
 
@@ -130,6 +134,108 @@ TEST_F(RxeWork, EveryOperationSaysWhatItIs) {
   EXPECT_EQ(view.imm(), htonl(10));
 }
 
+class RxePlacement : public RxeWork {
+ protected:
+  RxePlacement() : RxeWork(kAll | kPlacement) {}
+};
+
+// The bytes that Linux 6.12's driver reads, by its rdma_user_rxe.h.
+TEST_F(RxePlacement, AnAtomicWriteBringsItsEightBytesWhereInlineDataLies) {
+  const char value[9] = "8 bytes.";
+  ibv_qp_ex* const qp = begin(5, IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+  ibv_wr_atomic_write(qp, 0x99, 0xabcdef0123456788, value);
+  ASSERT_EQ(ibv_wr_complete(qp), 0);
+  const SentView view = next();
+  EXPECT_EQ(view.wr_id(), 5u);
+  EXPECT_EQ(view.opcode(), 15u);
+  EXPECT_EQ(view.flags(), unsigned{IBV_SEND_SIGNALED | IBV_SEND_FENCE});
+  EXPECT_EQ(view.u64(24), 0xabcdef0123456788u);
+  EXPECT_EQ(view.u32(32), 0x99u);
+  EXPECT_EQ(view.iova(), 0xabcdef0123456788u);
+  EXPECT_EQ(view.length(), 8u);
+  EXPECT_EQ(view.resid(), 8u);
+  EXPECT_EQ(view.sges(), 0u);
+  EXPECT_EQ(std::memcmp(view.tail(), value, 8), 0);
+  EXPECT_EQ(view.tail()[8], 0xa5) << "what the slot held before";
+}
+
+TEST_F(RxePlacement, AFlushNamesItsRangeAndWhatItWants) {
+  ibv_qp_ex* const qp = begin();
+  ibv_wr_flush(qp, 0x99, 0xabcdef0123456789, 300, IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT,
+               IBV_FLUSH_RANGE);
+  ibv_wr_flush(qp, 0x9a, 0x1000, SIZE_MAX, IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR);
+  ASSERT_EQ(ibv_wr_complete(qp), 0);
+  SentView view = next();
+  EXPECT_EQ(view.opcode(), 14u);
+  EXPECT_EQ(view.u64(24), 0xabcdef0123456789u);
+  EXPECT_EQ(view.u32(32), 300u);
+  EXPECT_EQ(view.u32(36), 0x99u);
+  EXPECT_EQ(view.u8(40), 3u);
+  EXPECT_EQ(view.u8(41), 0u);
+  EXPECT_EQ(view.iova(), 0xabcdef0123456789u);
+  EXPECT_EQ(view.length(), 300u) << "what the driver sends as the range";
+  EXPECT_EQ(view.resid(), 300u);
+  EXPECT_EQ(view.sges(), 0u);
+  view = next();
+  EXPECT_EQ(view.u32(36), 0x9au);
+  EXPECT_EQ(view.u8(40), 2u);
+  EXPECT_EQ(view.u8(41), 1u);
+  EXPECT_EQ(view.length(), 0u) << "of a whole region the range means nothing";
+}
+
+TEST_F(RxePlacement, WhatIsNoFlushIsRefused) {
+  struct {
+    std::size_t length;
+    std::uint8_t type, level;
+  } const wrong[] = {{1, 0, IBV_FLUSH_RANGE},
+                     {1, 4, IBV_FLUSH_RANGE},
+                     {1, IBV_FLUSH_GLOBAL, 2},
+                     {(std::size_t{1} << 31) + 1, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE}};
+  for (const auto& one : wrong) {
+    ibv_qp_ex* const qp = begin();
+    ibv_wr_flush(qp, 1, 0x1000, one.length, one.type, one.level);
+    EXPECT_EQ(ibv_wr_complete(qp), EINVAL) << one.length << " " << int{one.type};
+  }
+  EXPECT_EQ(fake_.send.head(), nullptr);
+}
+
+// The driver would send as many bytes as such a setter names, of what lies behind the request.
+TEST_F(RxePlacement, NoBuffersBelongToThem) {
+  const ibv_sge list[2] = {};
+  const auto refused = [&](auto add, auto set) {
+    ibv_qp_ex* const qp = begin();
+    add(qp);
+    set(qp);
+    EXPECT_EQ(ibv_wr_complete(qp), EINVAL);
+  };
+  const auto write = [&](ibv_qp_ex* qp) { ibv_wr_atomic_write(qp, 1, 0x1000, bytes_); };
+  const auto flush = [](ibv_qp_ex* qp) {
+    ibv_wr_flush(qp, 1, 0x1000, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+  };
+  const auto set_sge = [](ibv_qp_ex* qp) { ibv_wr_set_sge(qp, 1, 0x2000, 4096); };
+  const auto set_list = [&](ibv_qp_ex* qp) { ibv_wr_set_sge_list(qp, 2, list); };
+  const auto set_inline = [&](ibv_qp_ex* qp) { ibv_wr_set_inline_data(qp, bytes_, 16); };
+  refused(write, set_sge);
+  refused(write, set_list);
+  refused(write, set_inline);
+  refused(flush, set_sge);
+  refused(flush, set_list);
+  refused(flush, set_inline);
+  EXPECT_EQ(fake_.send.head(), nullptr);
+}
+
+// IBTA A19: they are counted like READs, and hang or worse where none were agreed on.
+TEST_F(RxePlacement, TheyNeedANumberThatWasAgreedOn) {
+  ibv_qp_attr attr{};
+  rxe::remember_for_posting(*fake_.qp, attr, IBV_QP_MAX_QP_RD_ATOMIC);
+  ibv_qp_ex* qp = begin();
+  ibv_wr_atomic_write(qp, 1, 0x1000, bytes_);
+  EXPECT_EQ(ibv_wr_complete(qp), EINVAL);
+  qp = begin();
+  ibv_wr_flush(qp, 1, 0x1000, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+  EXPECT_EQ(ibv_wr_complete(qp), EINVAL);
+}
+
 TEST_F(RxeWork, ABatchWithSomethingToRefuseIsNotPosted) {
   const ibv_sge list[5] = {};
   ibv_qp_ex* qp = begin();
@@ -217,19 +323,36 @@ TEST(RxeWorkDatagrams, NeedAnAddressEach) {
   EXPECT_EQ(ibv_wr_complete(qp), EINVAL) << "longer than the path";
 }
 
-TEST(RxeWorkCalls, WhatTheTypeLacksIsRefusedAtCreate) {
-  ibv_qp_init_attr_ex attr{};
-  attr.qp_type = IBV_QPT_RC;
-  attr.send_ops_flags = kAll;
-  EXPECT_EQ(rxe::check_work_calls(attr), 0);
-  attr.send_ops_flags = IBV_QP_EX_WITH_FLUSH;
-  EXPECT_EQ(rxe::check_work_calls(attr), EOPNOTSUPP);
-  attr.qp_type = IBV_QPT_UC;
-  attr.send_ops_flags = IBV_QP_EX_WITH_RDMA_READ;
-  EXPECT_EQ(rxe::check_work_calls(attr), EOPNOTSUPP);
-  attr.qp_type = IBV_QPT_UD;
-  attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
-  EXPECT_EQ(rxe::check_work_calls(attr), 0);
+class RxeWorkCalls : public ::testing::Test {
+ protected:
+  int check(ibv_qp_type type, std::uint64_t calls) {
+    ibv_qp_init_attr_ex attr{};
+    attr.qp_type = type;
+    attr.send_ops_flags = calls;
+    return rxe::check_work_calls(fake_.context, attr);
+  }
+  FakeQp fake_;
+};
+
+TEST_F(RxeWorkCalls, WhatTheTypeLacksIsRefusedAtCreate) {
+  EXPECT_EQ(check(IBV_QPT_RC, kAll), 0);
+  EXPECT_EQ(check(IBV_QPT_RC, IBV_QP_EX_WITH_TSO), EOPNOTSUPP);
+  EXPECT_EQ(check(IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_READ), EOPNOTSUPP);
+  EXPECT_EQ(check(IBV_QPT_UD, IBV_QP_EX_WITH_SEND), 0);
+}
+
+TEST_F(RxeWorkCalls, WhatTheDeviceDoesNotSayThatItHasIsRefusedAtCreate) {
+  EXPECT_EQ(check(IBV_QPT_RC, IBV_QP_EX_WITH_FLUSH), EOPNOTSUPP);
+  EXPECT_EQ(check(IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_WRITE), EOPNOTSUPP);
+  fake_.system.device_flags = kernel::kDeviceFlushGlobal;
+  EXPECT_EQ(check(IBV_QPT_RC, IBV_QP_EX_WITH_FLUSH), 0);
+  EXPECT_EQ(check(IBV_QPT_RC, kPlacement), EOPNOTSUPP);
+  fake_.system.device_flags = kernel::kDeviceFlushPersistent | kernel::kDeviceAtomicWrite;
+  EXPECT_EQ(check(IBV_QPT_RC, kAll | kPlacement), 0);
+  EXPECT_EQ(check(IBV_QPT_UC, IBV_QP_EX_WITH_FLUSH), EOPNOTSUPP) << "nobody answers";
+  EXPECT_EQ(check(IBV_QPT_UC, IBV_QP_EX_WITH_ATOMIC_WRITE), EOPNOTSUPP);
+  fake_.system.error = EIO;
+  EXPECT_EQ(check(IBV_QPT_RC, IBV_QP_EX_WITH_FLUSH), EIO) << "a device that is gone";
 }
 
 }  // namespace
