@@ -54,6 +54,9 @@ void retire_qp(Qp& qp) noexcept {
   ::new (&qp.rq_lock) BiasedLock;
   ::new (&qp.domain_lock) BiasedLock;
   ::new (&qp.control) Mutex;
+  qp.broken = qp.lied = qp.lane.is_unheard = false;
+  for (std::uint32_t i = 0; i < qp.held_capacity; ++i) qp.held[i].index = HeldReceive::kNone;
+  qp.held_count = 0;
   if (qp.book != nullptr) retire_lanes(*qp.book);
   live.qps[qp.index] = nullptr;  // the number may be given to one of the child's own
 }
@@ -63,6 +66,7 @@ void retire_cq(Cq& cq) noexcept {
   ::new (&cq.pending_lock) SpinLock;
   ::new (&cq.cursor.lock) BiasedLock;
   cq.cursor.at.store(cq.cursor.last.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  cq.marks = 0;
   cq.pending_head = nullptr;
   cq.pending_count.store(0, std::memory_order_relaxed);
   cq.hot_count.store(0, std::memory_order_relaxed);

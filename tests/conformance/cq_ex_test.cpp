@@ -32,7 +32,10 @@ class CqEx : public OnDevice {
   }
   std::string open(std::uint64_t wc_flags = kEvery, std::uint32_t flags = 0) {
     queue_ = make(wc_flags, flags);
-    if (queue_ == nullptr) return unless_unsupported("ibv_create_cq_ex", errno);
+    if (queue_ == nullptr)
+      return unless_unsupported(
+          wc_flags == kEvery && flags == 0 ? "ibv_create_cq_ex" : "rarer fields of completions",
+          errno);
     std::tie(a_, b_) = connected(IBV_QPT_RC, ibv_cq_ex_to_cq(queue_));
     memory_ = mr(bytes_, sizeof bytes_, kAllAccess);
     return {};
