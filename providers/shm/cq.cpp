@@ -402,15 +402,28 @@ void say_lie(const Qp& qp) noexcept {
         pid, qp.own->qpn);
 }
 
+struct Break {
+  bool is_broken;
+  bool ends_alone;  ///< no other queue pair with it
+  bool lied;
+};
+
+/// Under the lock under which they are written, maybe just now by another thread that polls.
+Break take_break(Qp& qp) noexcept {
+  LockGuard<BiasedLock> polling(qp.recv_cq->lock);
+  return {std::exchange(qp.broken, false),
+          qp.lane.face == nullptr || is_xrc_lane(qp) || qp.lane.is_unheard, qp.lied};
+}
+
 void break_marked_qps(const Cq& cq) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
-    if (qp->recv_cq != &cq || !qp->broken) continue;
-    const bool ends_alone = qp->lane.face == nullptr || is_xrc_lane(*qp) || qp->lane.is_unheard;
-    Qp& known = ends_alone ? *qp : *qp->lane.face;
+    if (qp->recv_cq != &cq) continue;
+    const Break seen = take_break(*qp);
+    if (!seen.is_broken) continue;
+    Qp& known = seen.ends_alone ? *qp : *qp->lane.face;
     SendLock lock(known);
-    qp->broken = false;
-    if (qp->lied) say_lie(*qp);
+    if (seen.lied) say_lie(*qp);
     enter_error(known);
     flush_sends(known);
   }

@@ -18,8 +18,7 @@ namespace {
 /// An arriving lane that nothing knows any more. live.mutex is held.
 void give_back(Qp& lane) noexcept {
   unwatch_locked(lane);
-  for (Peer* const held : {lane.lane.endpoint_owner, lane.lane.knocker})
-    if (held != nullptr) Node::get().release_peer(*held);
+  if (lane.lane.endpoint_owner != nullptr) Node::get().release_peer(*lane.lane.endpoint_owner);
   if (lane.service_bounce != 0) Node::get().segment().release(lane.service_bounce, kBounceBytes);
   park(lane);
 }
@@ -54,10 +53,17 @@ class Admitted {
     std::memset(places_, 0, sizeof places_);
     for (const Qp* lane = to_.book->arriving; lane != nullptr; lane = lane->lane.next) {
       ++of_all_;
-      if (lane->lane.knocker == &peer_) ++of_peer_;
+      const Peer& from = *lane->met.load(std::memory_order_relaxed);
+      if (is_same_process(from)) ++of_peer_;
+      if (&from != &peer_) continue;  // whatever it says of its numbers
       const std::uint32_t index = Node::index_in(peer_, peek(lane->own->dest_qpn));
       if (index < kMaxQps) mark(index);
     }
+  }
+  /// One process may say hello as several, but not as us.
+  bool is_same_process(const Peer& other) const noexcept {
+    return &other == &peer_ ||
+           (other.pid != 0 && other.pid == peer_.pid && !other.self && !peer_.self);
   }
 
   const Qp& to_;
@@ -88,7 +94,12 @@ void admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexce
     poke(lane->own->access, ~0u);
     watch_locked(*lane);
   }
-  if (Node::get().hold_too(from)) lane->lane.knocker = &from;
+  // Who knocks is who is meant, whoever else says that the number is his.
+  if (!Node::get().hold_too(from)) {
+    give_back(*lane);
+    return;
+  }
+  lane->met.store(&from, std::memory_order_release);
   poke(lane->own->dest_qpn, qpn);
   lane->session = next_session();
   if (add_member(*to.recv_cq, *lane) != 0) {
@@ -102,7 +113,6 @@ void admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexce
   to.book->arriving = lane;
   if (to.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) return;
   lane->mode.store(IBV_QPS_RTR, std::memory_order_release);
-  (void)meet_peer(*lane);
   lane->own->accepts.store(lane->session, std::memory_order_release);
   // Publishes the lane; pairs with the load in find_other_half().
   __atomic_store_n(&to.own->lane, link_to(lane), __ATOMIC_RELEASE);
@@ -153,20 +163,19 @@ void end_arriving(Qp& lane) noexcept {
 bool is_over(Qp& lane) noexcept {
   LockGuard<BiasedLock> guard(lane.recv_cq->lock);
   if (lane.lane.is_unheard) return !lane.broken && lane.held_count == 0;
-  const Peer* peer = meet_peer(lane);
-  if (peer != nullptr && attach_receiver(lane)) {
+  const Peer& peer = *lane.met.load(std::memory_order_acquire);
+  if (attach_receiver(lane)) {
     // What a reliable one has brought is taken, if only when there is a receive for it.
     if (is_xrc_lane(lane) ? holds_message(lane) : has_message(lane)) return false;
-    return !peer->alive.load(std::memory_order_acquire) ||
+    return !peer.alive.load(std::memory_order_acquire) ||
            lane.rx_remote->tx_session.load(std::memory_order_acquire) != lane.rx_session;
   }
-  // It has knocked and not sent yet, or the number has a new owner.
-  if (peer == nullptr) peer = lane.lane.knocker;
-  if (peer == nullptr || !peer->alive.load(std::memory_order_acquire)) return true;
+  // It has knocked and not sent yet, or its number has come to mean another.
+  if (!peer.alive.load(std::memory_order_acquire)) return true;
   const std::uint32_t qpn = peek(lane.own->dest_qpn);
-  const std::uint32_t index = Node::index_in(*peer, qpn);
-  if (index >= peer->segment.qp_capacity()) return true;
-  const QpRecord& record = peer->segment.qps()[index];
+  const std::uint32_t index = Node::index_in(peer, qpn);
+  if (index >= peer.segment.qp_capacity()) return true;
+  const QpRecord& record = peer.segment.qps()[index];
   const std::uint32_t leads_to = peek(record.dest_qpn);
   return peek(record.qpn) != qpn ||
          (leads_to != lane.own->qpn && leads_to != lane.lane.face->own->qpn);

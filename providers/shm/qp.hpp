@@ -140,7 +140,6 @@ struct LaneEnd {
   /// which says whether and with what rights it may be used.
   const QpRecord* endpoint = nullptr;
   Peer* endpoint_owner = nullptr;        ///< held; arriving, of XRC
-  Peer* knocker = nullptr;               ///< held; arriving: who asked to be let in
   const PendingSend* sending = nullptr;  ///< leaving, of XRC: the request that it is used for
   std::uint32_t target = 0;              ///< leaving: that one's number
   std::uint32_t told = 0;                ///< an opened target's events: what was told last

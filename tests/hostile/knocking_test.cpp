@@ -18,6 +18,7 @@
 #include "tests/hostile/datagram_end.hpp"
 #include "tests/hostile/xrc_liar.hpp"
 #include "tests/support/log_watch.hpp"
+#include "tests/support/pair.hpp"
 
 namespace verbatim::hostile {
 namespace {
@@ -146,6 +147,20 @@ TEST_F(Knocking, WithAllItsNumbersIsHeardWithAShareOfThemAndOthersAreHeard) {
   expect_newcomer_is_heard();
   EXPECT_LE(lanes(), kShare + 2);
   EXPECT_EQ(times_refused(), 1) << "it is said, and once";
+}
+
+TEST_F(Knocking, ClaimsTheNumbersOfAnotherWhoIsHeardAllTheSame) {
+  harness::PairWish wish;
+  wish.a.type = wish.b.type = IBV_QPT_UD;
+  harness::Pair pair({harness::Placement::kTwoProcesses, harness::MemoryKind::kMapped}, wish);
+  claim_blocks(pair.qb.qpn >> kQpnBlockBits);
+  knock(1);
+  expect_newcomer_is_heard();
+  const harness::RegionInfo from = pair.b.allocate(harness::MemoryKind::kMapped, 64);
+  const std::int32_t ah = pair.b.call<&harness::Endpoint::create_ah>(pair.qa, 0);
+  pair.b.post_send(pair.qb,
+                   harness::datagram(1, harness::slice(from, 0, 8), ah, receiver_.qpn(), kQkey));
+  EXPECT_EQ(receiver_.next().src_qp, pair.qb.qpn);
 }
 
 TEST_F(Knocking, UnderEverNewNumbersKeepsThoseOnlyThatItHas) {
