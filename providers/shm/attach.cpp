@@ -69,6 +69,8 @@ Peer* meet_peer(Qp& qp) noexcept {
 }
 
 void meet_again(Qp& qp, const Peer& peer) noexcept {
+  // An arriving lane is of whoever knocked, for good.
+  if (qp.lane.face != nullptr && qp.lane.target == 0) return;
   if (qp.watch_index == Qp::kNotWatched || meet_peer(qp) == &peer) return;
   SendLock sending(qp);
   LockGuard<BiasedLock> receiving(qp.recv_cq->lock);
