@@ -4,8 +4,8 @@
 // thread; lives on the stack. Layout and names: <rdma/rdma_user_cm.h>, ABI version 4.
 #pragma once
 
-// First, so that the kernel's header leaves libc's definition of in6_addr alone: two of them break
-// the one-definition rule.
+// First: the kernel's header leaves libc's in6_addr alone then. Two definitions of it in one
+// program break the one-definition rule.
 #include <netinet/in.h>
 //
 #include <rdma/rdma_user_cm.h>

@@ -5,11 +5,12 @@
 #pragma once
 
 #include <rdma/ib_user_verbs.h>
-#include <rdma/rdma_user_rxe.h>
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+
+#include "providers/rxe/user_rxe.hpp"
 
 namespace verbatim::rxe {
 

@@ -8,10 +8,10 @@
 // Layout: struct rxe_queue_buf and mminfo, <rdma/rdma_user_rxe.h>.
 #pragma once
 
-#include <rdma/rdma_user_rxe.h>
-
 #include <cstddef>
 #include <cstdint>
+
+#include "providers/rxe/user_rxe.hpp"
 
 namespace verbatim::rxe {
 
