@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// What most tests include, parsed once for all of them (toolchains/cmake/VerbatimTest.cmake). Nobody includes this: a file
-// names what it uses, and is compiled without this where ccache is used.
+// What most tests include, parsed once for all of them (toolchains/cmake/VerbatimTest.cmake).
+// Nobody includes this: a file names what it uses, and is compiled without this where ccache is
+// used.
 #pragma once
 
 #include <gmock/gmock.h>
