@@ -35,7 +35,7 @@ class Admitted {
     if (!is_filled_) fill();
     return (places_[index / 64] >> (index % 64) & 1) != 0;
   }
-  /// Nobody gets more than he leaves for others, so there is always room for who is new.
+  /// No process gets more than it leaves for others, so one alone cannot take all the room.
   bool leaves_room() const noexcept { return of_peer_ < kMaxArriving - of_all_; }
   std::uint32_t of_peer() const noexcept { return of_peer_; }
   void add(std::uint32_t index) noexcept {

@@ -46,7 +46,7 @@ Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, std::uin
   finish_message(qp, index);
   // Who is in the middle of it learns why, once it sees that we accept no more.
   if (status == IBV_WC_LOC_PROT_ERR) poke(qp.own->refused, 1u);
-  // What its sender sent behind it is not taken any more: this matches no session.
+  // What its sender sent behind it is not taken any more: this is no honest one's session.
   qp.rx_session = ~std::uint64_t{0};
   qp.broken = true;
   qp.lied = qp.lied || status == IBV_WC_LOC_QP_OP_ERR;
@@ -98,7 +98,7 @@ void describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t coun
 /// No message of this sender is taken any more: a lane of datagrams ends, and nothing else. `lied`:
 /// an honest one never comes to this.
 void stop_hearing(Qp& lane, bool lied) noexcept {
-  lane.rx_session = ~std::uint64_t{0};  // matches none
+  lane.rx_session = ~std::uint64_t{0};  // no honest sender's
   lane.lane.is_unheard = lane.broken = true;
   lane.lied = lane.lied || lied;
   lane.recv_cq->marks |= Cq::kBroken;
