@@ -3,9 +3,11 @@
 #include "providers/rxe/completion_fast.hpp"
 #include "providers/rxe/hidden_error.hpp"
 #include "providers/rxe/hot.hpp"
+#include "providers/rxe/left_behind.hpp"
 #include "providers/rxe/objects.hpp"
 #include "providers/rxe/ring_fast.hpp"
 #include "providers/uverbs/failures.hpp"
+#include "providers/uverbs/removal.hpp"
 
 namespace verbatim::rxe {
 namespace {
@@ -24,25 +26,8 @@ namespace {
   }
 }
 
-/// The next completion, and whether there is one.
-bool take_one(Cq& cq, ibv_wc& to) noexcept {
-  {
-    LockGuard<SpinLock> guard(cq.lock);
-    Consumer ring(cq.ring);
-    if (ring.count() == 0) return false;
-    read_completion(ring.front<ib_uverbs_wc>(), to);
-    ring.advance();
-    ring.give_back();
-  }
-  if (to.status != IBV_WC_SUCCESS) [[unlikely]]
-    look_after(cq, &to, 1);
-  return true;
-}
-
-}  // namespace
-
-int poll_cq(ibv_cq* handle, int entries, ibv_wc* wc) noexcept {
-  Cq& cq = static_cast<Cq&>(verbatim::Cq::from(handle));
+/// What the kernel has completed.
+inline int take(Cq& cq, int entries, ibv_wc* wc) noexcept {
   int found = 0;
   bool trouble = false;
   {
@@ -58,6 +43,29 @@ int poll_cq(ibv_cq* handle, int entries, ibv_wc* wc) noexcept {
   if (trouble) [[unlikely]]
     look_after(cq, wc, found);
   return found;
+}
+
+/// The ring is empty, and the device may be gone. What it completed before it went comes first.
+[[gnu::cold, gnu::noinline]] int take_if_gone(Cq& cq, int entries, ibv_wc* wc) noexcept {
+  if (!uverbs::has_gone(uverbs::context_of(cq))) return 0;
+  const int found = take(cq, entries, wc);
+  return found + flush_left_behind(cq, entries - found, wc + found);
+}
+
+inline int poll(Cq& cq, int entries, ibv_wc* wc) noexcept {
+  const int found = take(cq, entries, wc);
+  if (found < entries && uverbs::context_of(cq).channel.presence() != uverbs::Presence::kHere)
+      [[unlikely]]
+    return found + take_if_gone(cq, entries - found, wc + found);
+  return found;
+}
+
+bool take_one(Cq& cq, ibv_wc& to) noexcept { return poll(cq, 1, &to) != 0; }
+
+}  // namespace
+
+int poll_cq(ibv_cq* handle, int entries, ibv_wc* wc) noexcept {
+  return poll(static_cast<Cq&>(verbatim::Cq::from(handle)), entries, wc);
 }
 
 void wire_cursor(Cq& cq) noexcept { uverbs::CopyingCursor<Cq, take_one>::wire(cq); }

@@ -6,6 +6,7 @@
 
 #include "providers/rxe/hot.hpp"
 #include "providers/rxe/ring_fast.hpp"
+#include "providers/uverbs/removal.hpp"
 
 namespace verbatim::rxe {
 namespace {
@@ -79,6 +80,10 @@ int write_request(const Qp& qp, SendElement& element, const ibv_send_wr& wr) noe
 }
 
 }  // namespace
+
+int bell_unheard(Qp& qp, int error) noexcept {
+  return error == EIO && uverbs::has_gone(uverbs::context_of(qp)) ? 0 : error;
+}
 
 int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
   Qp& qp = static_cast<Qp&>(verbatim::Qp::from(handle));

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "providers/uverbs/removal.hpp"
+
 namespace verbatim::siw {
 
 class Flushed {
@@ -37,11 +39,7 @@ class Flushed {
     const Entry& entry = waiting_[first_];
     first_ = (first_ + 1) % most_;
     --count_;
-    to = {};
-    to.wr_id = entry.wr_id;
-    to.status = IBV_WC_WR_FLUSH_ERR;
-    to.opcode = entry.opcode;
-    to.qp_num = entry.qp_num;
+    uverbs::write_flushed(to, entry.wr_id, entry.qp_num, entry.opcode);
   }
 
   /// Forgets those of a queue pair.

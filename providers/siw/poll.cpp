@@ -4,6 +4,7 @@
 #include "providers/siw/hot.hpp"
 #include "providers/siw/objects.hpp"
 #include "providers/uverbs/failures.hpp"
+#include "providers/uverbs/removal.hpp"
 
 namespace verbatim::siw {
 namespace {
@@ -40,6 +41,20 @@ inline int take(Cq& cq, ibv_wc* wc, int entries, bool& errors) noexcept {
   }
 }
 
+/// Of a device that is gone every queue pair has failed.
+[[gnu::cold, gnu::noinline]] void fail_all_if_gone(uverbs::Context& context,
+                                                   QpDirectory& queue_pairs) noexcept {
+  if (uverbs::has_gone(context)) queue_pairs.fail_all();
+}
+
+/// Whether there are requests that nobody has flushed.
+inline bool has_left(const Cq& cq) noexcept {
+  Context& context = context_of(cq.plain.context);
+  if (context.channel.presence() != uverbs::Presence::kHere) [[unlikely]]
+    fail_all_if_gone(context, context.queue_pairs);
+  return context.queue_pairs.has_unsettled();
+}
+
 /// All that can be known: what the kernel has written, and, when that has come to its end, what it
 /// has left lying in the queues of those that failed.
 inline int poll(Cq& cq, ibv_wc* wc, int entries) noexcept {
@@ -48,7 +63,7 @@ inline int poll(Cq& cq, ibv_wc* wc, int entries) noexcept {
   QpDirectory& queue_pairs = context_of(cq.plain.context).queue_pairs;
   if (errors) [[unlikely]]
     note_errors(cq, wc, found);
-  if (found < entries && queue_pairs.has_unsettled()) [[unlikely]] {
+  if (found < entries && has_left(cq)) [[unlikely]] {
     queue_pairs.settle_failed();
     found += take(cq, wc + found, entries - found, errors);
   }

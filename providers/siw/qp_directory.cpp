@@ -32,6 +32,13 @@ void QpDirectory::mark_failed(std::uint32_t number) noexcept {
   }
 }
 
+void QpDirectory::fail_all() noexcept {
+  const LockGuard guard(lock_);
+  for (Qp* qp : buckets_) {
+    for (; qp != nullptr; qp = qp->next_in_bucket) fail(*qp);
+  }
+}
+
 void QpDirectory::settle_failed() noexcept {
   if (!lock_.try_lock()) return;
   for (Qp* qp : buckets_) {

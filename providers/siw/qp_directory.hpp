@@ -20,6 +20,8 @@ class QpDirectory {
   void remove(Qp& qp) noexcept;
   /// A completion of it told an error. A number of no queue pair is that of one that is gone.
   [[gnu::cold]] void mark_failed(std::uint32_t number) noexcept;
+  /// The device is gone.
+  [[gnu::cold]] void fail_all() noexcept;
   /// Whether a failed one has requests that nobody has flushed.
   [[nodiscard]] bool has_unsettled() const noexcept {
     return unsettled_.load(std::memory_order_relaxed) != 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "providers/siw/send.hpp"
+#include "providers/uverbs/removal.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 
@@ -91,6 +92,7 @@ int query_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask, ibv_qp_init_attr&
   // The state that a kernel's answer would bring is always RESET.
   if (const int error = uverbs::query_qp(plain, attr, mask & ~int{IBV_QP_STATE}, init))
     return error;
+  if (uverbs::has_gone(uverbs::context_of(qp))) QpDirectory::fail(qp);
   {
     const LockGuard guard(qp.send_lock);
     static_cast<void>(stand_of_locked(qp));

@@ -10,6 +10,7 @@
 #include "providers/siw/completion_fast.hpp"
 #include "providers/siw/hot.hpp"
 #include "providers/siw/request_fast.hpp"
+#include "providers/uverbs/removal.hpp"
 
 namespace verbatim::siw {
 namespace {
@@ -67,6 +68,11 @@ void end_in_kernel(Qp& qp) noexcept {
   set_state(qp, IBV_QPS_ERR);
 }
 
+/// The doorbell's answer: there is no device any more, so there is no connection either.
+bool is_of_the_gone(const Qp& qp, int error) noexcept {
+  return error == EIO && uverbs::has_gone(uverbs::context_of(qp));
+}
+
 }  // namespace
 
 int ask_by_bell(Qp& qp) noexcept {
@@ -86,7 +92,12 @@ Stand look_where_it_stands_locked(Qp& qp) noexcept {
     settle_sends_locked(qp);
     return Stand::kFlushes;
   }
-  if (ask_by_bell(qp) != 0) return Stand::kRefuses;
+  if (const int error = ask_by_bell(qp); error != 0) {
+    if (!is_of_the_gone(qp, error)) return Stand::kRefuses;
+    QpDirectory::fail(qp);
+    settle_sends_locked(qp);
+    return Stand::kFlushes;
+  }
   set_state(qp, IBV_QPS_RTS);
   return Stand::kSends;
 }
@@ -135,7 +146,7 @@ void settle_receives_locked(Qp& qp) noexcept {
 
 int bell_unheard(Qp& qp, int error) noexcept {
   if (error == ENOTCONN) error = ask_by_bell(qp);
-  if (error != ENOTCONN) return error;
+  if (error != ENOTCONN && !is_of_the_gone(qp, error)) return error;
   // The connection has ended; what was posted is flushed, as it would have been a moment later.
   QpDirectory::fail(qp);
   const LockGuard guard(qp.send_lock);

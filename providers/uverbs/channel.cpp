@@ -34,7 +34,7 @@ constinit const System linux_system{linux_ioctl, linux_write};
 
 int Channel::call(kernel::IoctlCall& call) noexcept {
   if (call.overflown()) return EINVAL;
-  if (const int error = system_.ioctl(system_, fd_.get(), call.message())) return error;
+  if (const int error = system_.ioctl(system_, fd_.get(), call.message())) return heard(error);
   return call.all_answered() ? 0 : EPROTO;
 }
 
@@ -54,7 +54,7 @@ int Channel::command_by_write(const kernel::WriteCommand& command) noexcept {
   std::memset(reply, kUnwritten, sizeof reply);
   const std::size_t size = kernel::through_write(command, reply, bytes);
   if (size == 0) return EINVAL;
-  if (const int error = system_.write(system_, fd_.get(), bytes, size)) return error;
+  if (const int error = system_.write(system_, fd_.get(), bytes, size)) return heard(error);
   if (command.out_size != 0) {
     // Some file took the bytes and is no uverbs device: /dev/null does.
     if (unwritten(reply, command.out_size)) return EPROTO;

@@ -16,6 +16,10 @@
 
 namespace verbatim::uverbs {
 
+/// Whether the device is there. EIO, or the event DEVICE_FATAL, is a reason to ask (removal.hpp);
+/// what it has answered EIO to such a question is proof, for good.
+enum class Presence : std::uint8_t { kHere, kDoubted, kGone };
+
 class Channel {
  public:
   explicit Channel(std::uint32_t driver, const System& system = linux_system) noexcept
@@ -49,10 +53,33 @@ class Channel {
 
   /// Tells the driver that rings in shared memory have news. One system call.
   [[nodiscard]] int ring(const kernel::Doorbell& bell) noexcept {
-    return system_.write(system_, fd_.get(), &bell, sizeof bell);
+    return heard(system_.write(system_, fd_.get(), &bell, sizeof bell));
+  }
+
+  [[nodiscard]] Presence presence() const noexcept {
+    return presence_.load(std::memory_order_relaxed);
+  }
+  [[gnu::cold]] void doubt() noexcept {
+    Presence here = Presence::kHere;
+    presence_.compare_exchange_strong(here, Presence::kDoubted, std::memory_order_relaxed);
+  }
+  /// Before the device is asked: what makes it doubtful meanwhile makes it so anew.
+  [[gnu::cold]] void forget_doubt() noexcept {
+    Presence doubted = Presence::kDoubted;
+    presence_.compare_exchange_strong(doubted, Presence::kHere, std::memory_order_relaxed);
+  }
+  /// Whether nobody knew.
+  [[gnu::cold]] bool declare_gone() noexcept {
+    return presence_.exchange(Presence::kGone, std::memory_order_relaxed) != Presence::kGone;
   }
 
  private:
+  /// Every answer of the kernel's passes here.
+  [[nodiscard]] int heard(int error) noexcept {
+    if (error == EIO) [[unlikely]]
+      doubt();
+    return error;
+  }
   [[nodiscard]] int command_by_write(const kernel::WriteCommand& command) noexcept;
 
   const System& system_;
@@ -60,6 +87,7 @@ class Channel {
   std::uint32_t driver_;
   /// Set by the first answer that says so; any thread.
   std::atomic<bool> no_ioctl_commands_{false};
+  std::atomic<Presence> presence_{Presence::kHere};
 };
 
 }  // namespace verbatim::uverbs

@@ -102,8 +102,7 @@ int get_cq_event(CompChannel& channel, verbatim::Cq** out) noexcept {
   for (;;) {
     ib_uverbs_comp_event_desc record;
     const ssize_t got = ::read(channel.plain.fd, &record, sizeof record);
-    if (got < 0) return errno;
-    if (got != sizeof record) return EIO;
+    if (const int error = event_error(context, got, sizeof record)) return error;
     auto* const cq = static_cast<Cq*>(
         context.objects.deliver(Kind::kCq, record.cq_handle, &Delivered::completion));
     if (cq != nullptr) {

@@ -164,6 +164,7 @@ bool read_event(Context& context, const ib_uverbs_async_event_desc& from,
       return srq != nullptr;
     }
     case IBV_EVENT_DEVICE_FATAL:
+      context.channel.doubt();
       return true;
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:
@@ -294,13 +295,18 @@ int query_pkey(verbatim::Context& context, std::uint8_t port, int index, __be16&
   return 0;
 }
 
+int event_error(Context& context, std::ptrdiff_t got, std::size_t size) noexcept {
+  const int error = got < 0 ? errno : static_cast<std::size_t>(got) == size ? 0 : EIO;
+  if (error == EIO) context.channel.doubt();
+  return error;
+}
+
 int get_async_event(verbatim::Context& plain, ibv_async_event& event) noexcept {
   auto& context = static_cast<Context&>(plain);
   for (;;) {
     ib_uverbs_async_event_desc record;
     const ssize_t got = ::read(context.extended.context.async_fd, &record, sizeof record);
-    if (got < 0) return errno;
-    if (got != sizeof record) return EIO;  // the end of the file: the device is gone
+    if (const int error = event_error(context, got, sizeof record)) return error;
     if (read_event(context, record, event)) return 0;
     log_warn("%s: an event of type %u about nothing that is known here was left out",
              context.device.plain.name, record.event_type);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "providers/uverbs/channel.hpp"
@@ -56,6 +57,10 @@ int query_gid_table(verbatim::Context& context, ibv_gid_entry* rows, std::size_t
                     std::size_t& count) noexcept;
 int query_pkey(verbatim::Context& context, std::uint8_t port, int index, __be16& pkey) noexcept;
 int get_async_event(verbatim::Context& context, ibv_async_event& event) noexcept;
+
+/// What a read of `size` bytes from a descriptor of events has returned: 0, or errno. EIO, or the
+/// end of the file, is what readers are told when the device goes; those asleep wake by it.
+[[nodiscard]] int event_error(Context& context, std::ptrdiff_t got, std::size_t size) noexcept;
 
 /// A destroy command's answer, read as what it means for us: an object of a device that is gone is
 /// gone too. 0 or errno.

@@ -119,6 +119,15 @@ void ObjectTable::find_named(Kind kind, std::uint32_t name,
   }
 }
 
+void ObjectTable::each_named(Kind kind, void (*visit)(void* object, void* argument),
+                             void* argument) noexcept {
+  const LockGuard guard(mutex_);
+  for (std::uint32_t i = 0; i < slot_count_; ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.kind == kind && slot.name != 0) visit(slot.object, argument);
+  }
+}
+
 Delivered ObjectTable::remove(std::uint64_t number) noexcept {
   const LockGuard guard(mutex_);
   Slot* const slot = slot_locked(number);

@@ -47,6 +47,14 @@ class ObjectTable {
         kind, name, [](void* object, void* argument) { (*static_cast<Visit*>(argument))(object); },
         &visit);
   }
+  /// The same for every object of a kind that has a name.
+  void each_named(Kind kind, void (*visit)(void* object, void* argument), void* argument) noexcept;
+  template <class Visit>
+  void each_named(Kind kind, Visit visit) noexcept {
+    each_named(
+        kind, [](void* object, void* argument) { (*static_cast<Visit*>(argument))(object); },
+        &visit);
+  }
   /// What was delivered for it, of which there will be no more.
   Delivered remove(std::uint64_t number) noexcept;
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "providers/uverbs/forget.hpp"
+#include "providers/uverbs/removal.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/verbs/event_acks.hpp"
 #include "runtime/verbs/qp_values.hpp"
@@ -223,7 +224,11 @@ int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
               qp.plain.qp_num, attr.ah_attr.grh.sgid_index);
     return EINVAL;
   }
-  if (error != 0) return error;
+  // There everything has failed: a program that ends its queue pairs before it destroys them goes
+  // on.
+  const bool is_there = error == EIO && (mask & IBV_QP_STATE) != 0 &&
+                        attr.qp_state == IBV_QPS_ERR && has_gone(context_of(qp));
+  if (error != 0 && !is_there) return error;
   if ((mask & IBV_QP_STATE) != 0) qp.plain.state = attr.qp_state;
   if ((mask & IBV_QP_PORT) != 0) qp.attributes.port_num = attr.port_num;
   return 0;
@@ -242,7 +247,12 @@ int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& in
   request.attr_mask = static_cast<std::uint32_t>(mask);
   ib_uverbs_query_qp_resp reply{};
   const int error = context_of(qp).channel.command(IB_USER_VERBS_CMD_QUERY_QP, request, reply);
-  if (error != 0) return error;
+  constexpr int kKnownHere = IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_CAP;
+  if (error == EIO && (mask & ~kKnownHere) == 0 && has_gone(context_of(qp))) {
+    reply.qp_state = IBV_QPS_ERR;
+  } else if (error != 0) {
+    return error;
+  }
   if (!has_known_values(reply)) return EPROTO;
   read_attributes(reply, attr);
   // What modify_qp may be told to assume; asked, there is one state, and drivers forget the other.

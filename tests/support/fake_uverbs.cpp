@@ -85,9 +85,13 @@ constexpr unsigned method_key(unsigned object, unsigned method) { return object 
 
 Uverbs::Uverbs(Age age) : System{ioctl_entry, write_entry}, age_(age) {}
 
-Uverbs::~Uverbs() {
-  if (async_writer_ >= 0) ::close(async_writer_);
-  if (completion_writer_ >= 0) ::close(completion_writer_);
+Uverbs::~Uverbs() { end_events(); }
+
+void Uverbs::end_events() {
+  for (int* const writer : {&async_writer_, &completion_writer_}) {
+    if (*writer >= 0) ::close(*writer);
+    *writer = -1;
+  }
 }
 
 void Uverbs::raise(std::uint64_t element, std::uint32_t type) {

@@ -50,6 +50,8 @@ class Uverbs : public uverbs::System {
   /// The same of which only the beginning comes.
   void raise_part(std::size_t bytes);
   void complete_part(std::size_t bytes);
+  /// Both descriptors end, when what is in them has been read.
+  void end_events();
   [[nodiscard]] std::size_t living() const { return objects_.size(); }
   [[nodiscard]] std::uint64_t number_of(std::uint32_t handle) const;
 

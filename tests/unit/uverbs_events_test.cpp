@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "providers/uverbs/removal.hpp"
 #include "runtime/verbs/event_acks.hpp"
 #include "tests/unit/captured_stderr.hpp"
 #include "tests/unit/over_kernel.hpp"
@@ -134,6 +135,7 @@ TEST_P(KernelEvents, AfterTheDeviceHasGoneEverythingEndsWell) {
   ASSERT_EQ(make_qp(qp, *pd, cq), 0);
   kernel.raise(0, IBV_EVENT_DEVICE_FATAL);
   kernel.refusal = EIO;
+  const CapturedStderr said;
   ibv_async_event event{};
   ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
   EXPECT_EQ(event.event_type, IBV_EVENT_DEVICE_FATAL);
@@ -144,11 +146,51 @@ TEST_P(KernelEvents, AfterTheDeviceHasGoneEverythingEndsWell) {
   EXPECT_EQ(uverbs::query_port(*context, 1, port), EIO);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
-  EXPECT_EQ(uverbs::modify_qp(qp, attr, IBV_QP_STATE), EIO);
+  EXPECT_EQ(uverbs::modify_qp(qp, attr, IBV_QP_STATE), 0) << "where it is anyhow";
   EXPECT_EQ(uverbs::destroy_qp(qp), 0);
   EXPECT_EQ(uverbs::destroy_cq(cq), 0);
   EXPECT_EQ(uverbs::destroy_comp_channel(*channel), 0);
   EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
+// Whoever sleeps in them wakes: the kernel lets what is there be read, and then ends the file.
+TEST_P(KernelEvents, AfterTheDeviceHasGoneNobodyWaitsForEvents) {
+  CompChannel* channel = nullptr;
+  ASSERT_EQ(uverbs::create_comp_channel(*context, &channel), 0);
+  channel->plain.context = context->handle();
+  kernel.raise(0, IBV_EVENT_DEVICE_FATAL);
+  kernel.refusal = EIO;
+  kernel.end_events();
+  verbatim::Cq* got = nullptr;
+  EXPECT_EQ(context->channel.presence(), uverbs::Presence::kHere);
+  EXPECT_EQ(uverbs::get_cq_event(*channel, &got), EIO);
+  EXPECT_EQ(context->channel.presence(), uverbs::Presence::kDoubted) << "the next poll asks";
+  ibv_async_event event{};
+  ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_DEVICE_FATAL);
+  EXPECT_EQ(uverbs::get_async_event(*context, event), EIO) << "told once";
+  EXPECT_EQ(uverbs::destroy_comp_channel(*channel), 0);
+}
+
+// Neither an event nor an errno is proof: a device that answers is there.
+TEST_P(KernelEvents, ADeviceHasGoneWhenItHasNothingToSayOfItself) {
+  const CapturedStderr said;
+  EXPECT_FALSE(uverbs::has_gone(*context));
+  kernel.raise(0, IBV_EVENT_DEVICE_FATAL);
+  ibv_async_event event{};
+  ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
+  EXPECT_FALSE(uverbs::has_gone(*context));
+  EXPECT_EQ(context->channel.presence(), uverbs::Presence::kHere);
+  kernel.refusal = ENOMEM;
+  context->channel.doubt();
+  EXPECT_FALSE(uverbs::has_gone(*context));
+  EXPECT_EQ(context->channel.presence(), uverbs::Presence::kDoubted) << "to be asked again";
+  kernel.refusal = EIO;
+  EXPECT_TRUE(uverbs::has_gone(*context));
+  EXPECT_EQ(said.lines(), 1);
+  kernel.refusal = 0;
+  EXPECT_TRUE(uverbs::has_gone(*context)) << "for good";
+  EXPECT_EQ(said.lines(), 1);
 }
 
 TEST_P(KernelEvents, WhatARemovedDeviceHadIsGone) {

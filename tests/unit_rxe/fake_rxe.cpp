@@ -24,7 +24,7 @@ int answer_write(const uverbs::System& self, int, const void* bytes, std::size_t
   if (size != sizeof(kernel::Doorbell)) return EINVAL;
   std::memcpy(&fake.last, bytes, size);
   fake.rung.fetch_add(1, std::memory_order_release);
-  return fake.error.load();
+  return fake.bell.load() != 0 ? fake.bell.load() : fake.error.load();
 }
 
 /// Commands travel in one ioctl method: a number, and the command's structure. Methods beside it:

@@ -63,6 +63,7 @@ class FakeRing {
 struct FakeSystem : uverbs::System {
   FakeSystem();
   mutable std::atomic<int> error{0};
+  std::atomic<int> bell{0};  ///< what the doorbell answers, when it is not 0
   mutable std::atomic<int> rung{0};
   mutable kernel::Doorbell last{};
   mutable std::vector<ib_uverbs_modify_qp> led;  ///< what MODIFY_QP was asked for

@@ -138,8 +138,10 @@ TEST(RxeRing, RequestsArriveWholeAndInOrder) {
 
 TEST(RxeRing, CompletionsArriveWholeAndInOrder) {
   constexpr std::uint64_t kCompletions = 20000;
+  FakeHost host;
   FakeRing ring(4, 6);
   rxe::Cq cq;
+  cq.plain.context = host.context.handle();
   ASSERT_EQ(cq.ring.map(ring.fd(), ring.place(), sizeof(ib_uverbs_wc)), 0);
   ring.use_mapping_of(cq.ring);
   std::thread kernel([&] {

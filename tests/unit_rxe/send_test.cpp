@@ -290,10 +290,10 @@ TEST_F(RxeSend, AFullRingNamesTheRequestThatFoundNoRoom) {
   EXPECT_EQ(post(wr), 0);
 }
 
-TEST_F(RxeSend, ADeviceThatIsGoneIsToldToTheCaller) {
-  fake_->system.error = EIO;
+TEST_F(RxeSend, ADoorbellThatIsNotHeardIsToldToTheCaller) {
+  fake_->system.bell = ENODEV;
   ibv_send_wr wr = request(IBV_WR_SEND);
-  EXPECT_EQ(post(wr), EIO);
+  EXPECT_EQ(post(wr), ENODEV);
   EXPECT_EQ(bad_, &wr);
 }
 

@@ -54,7 +54,7 @@ int answer_ioctl(const uverbs::System& self, int fd, kernel::IoctlCall::Message&
     if (attribute.attr_id == UVERBS_ATTR_CORE_OUT) out = &attribute;
     if (attribute.attr_id == UVERBS_ATTR_UHW_IN) driver = &attribute;
   }
-  if (number == IB_USER_VERBS_CMD_QUERY_QP) {
+  if (number == IB_USER_VERBS_CMD_QUERY_QP && fake.inner.refusal == 0) {
     ++fake.asked;
     ib_uverbs_query_qp_resp told{};
     told.max_dest_rd_atomic = fake.reads;

@@ -170,7 +170,7 @@ TEST_F(SiwSend, OfAListTheGoodBeginningIsPostedAndTheBellRungOnce) {
   EXPECT_EQ(fake_.system.rung, 1);
 }
 
-TEST_F(SiwSend, ADeviceThatIsGoneIsToldToTheCaller) {
+TEST_F(SiwSend, ADoorbellThatIsNotHeardIsToldToTheCaller) {
   fake_.system.bell = EIO;
   Request request(IBV_WR_SEND);
   const Posted posted = post(fake_, request.wr);
