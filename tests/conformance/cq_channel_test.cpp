@@ -15,6 +15,7 @@
 
 #include "tests/conformance/departures.hpp"
 #include "tests/conformance/device.hpp"
+#include "tests/support/scale.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -237,21 +238,21 @@ TEST_P(CqChannel, IsNotDestroyedBeforeItsQueues) {
 }
 
 TEST_P(CqChannel, LosesNoWakeupInTenThousandRounds) {
-  std::atomic<int> asked{0};
-  constexpr int kRounds = 10'000;
+  std::atomic<unsigned> asked{0};
+  const unsigned rounds = scaled_rounds(10'000u, 500u);
   std::thread completer([&] {
-    for (int round = 1; round <= kRounds; ++round) {
+    for (unsigned round = 1; round <= rounds; ++round) {
       if (!wait_until([&] { return asked >= round; })) return;
       complete_one();
     }
   });
   int lost = 0;
-  for (int round = 1; round <= kRounds && lost == 0; ++round) {
+  for (unsigned round = 1; round <= rounds && lost == 0; ++round) {
     ASSERT_EQ(ibv_req_notify_cq(queue_, 0), 0);
     asked = round;
     if (!readable(kDefaultWaitMs)) {
       ++lost;
-      asked = kRounds;
+      asked = rounds;
       break;
     }
     take();

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "tests/conformance/device.hpp"
+#include "tests/support/scale.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -108,7 +109,8 @@ TEST_P(Domain, OfAThreadServesManyMessagesOfThatThread) {
   ASSERT_EQ(lead(one.get(), IBV_QPS_RTS), 0);
   alignas(64) char bytes[256] = {};
   const MrHandle memory(ibv_reg_mr(parent_, bytes, sizeof bytes, kAllAccess));
-  for (std::uint64_t i = 0; i < 500; ++i) {
+  const auto rounds = scaled_rounds<std::uint64_t>(500, 100);
+  for (std::uint64_t i = 0; i < rounds; ++i) {
     ASSERT_EQ(post_receive(one.get(), i, bytes + 128, 64, memory->lkey), 0);
     ASSERT_EQ(post_send(one.get(), i, bytes, static_cast<std::uint32_t>(i % 64), memory->lkey), 0);
     for (const ibv_wc& wc : poll(both.get(), 2)) {

@@ -4,6 +4,7 @@
 #include <future>
 
 #include "tests/shm/rc_expect.hpp"
+#include "tests/support/scale.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -80,7 +81,7 @@ TEST_P(RcAtomic, AListOfFetchAddsReturnsEveryValueInTurn) {
 
 TEST_P(RcAtomicTwoEnds, AddsFromBothEndsAreAllCounted) {
   // `a` adds over the connection, `b` by a queue pair of its own to itself: to the same word.
-  constexpr std::uint64_t kAdds = 2000;
+  const auto adds = scaled_rounds<std::uint64_t>(2000, 200);
   Pair pair(GetParam());
   const RegionInfo at_a = pair.a.allocate(GetParam().memory, 64);
   const RegionInfo at_b = pair.b.allocate(GetParam().memory, 64);
@@ -88,19 +89,19 @@ TEST_P(RcAtomicTwoEnds, AddsFromBothEndsAreAllCounted) {
   pair.b.connect(self, self);
   auto from_b = std::async(std::launch::async, [&] {
     return pair.b.call<&Endpoint::storm>(self.id, fetch_add(0, slice(at_b, 8, 8), at_b, 0, 1), 8u,
-                                         kAdds);
+                                         adds);
   });
   const auto failures_a = pair.a.call<&Endpoint::storm>(
-      pair.qa.id, fetch_add(0, slice(at_a, 8, 8), at_b, 0, 1 << 20), 8u, kAdds);
+      pair.qa.id, fetch_add(0, slice(at_a, 8, 8), at_b, 0, 1 << 20), 8u, adds);
   const auto failures_b = from_b.get();
   EXPECT_TRUE(failures_a.empty()) << describe(failures_a);
   EXPECT_TRUE(failures_b.empty()) << describe(failures_b);
   // A storm may do a few more than enough, those that were in flight.
   const std::uint64_t sum = pair.b.load(at_b, 0);
-  EXPECT_GE(sum >> 20, kAdds);
-  EXPECT_LE(sum >> 20, kAdds + 8);
-  EXPECT_GE(sum & 0xFFFFF, kAdds);
-  EXPECT_LE(sum & 0xFFFFF, kAdds + 8);
+  EXPECT_GE(sum >> 20, adds);
+  EXPECT_LE(sum >> 20, adds + 8);
+  EXPECT_GE(sum & 0xFFFFF, adds);
+  EXPECT_LE(sum & 0xFFFFF, adds + 8);
 }
 
 TEST_P(RcAtomicTwoEnds, AMisalignedAddressIsAnInvalidRequest) {

@@ -3,6 +3,7 @@
 // Which requests complete visibly, in which order, and what order means for memory (IBTA 10.7.3,
 // 10.8.3.3).
 #include "tests/shm/rc_expect.hpp"
+#include "tests/support/scale.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -14,14 +15,15 @@ class RcOrder : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcOrder, on_every_device(all_settings()));
 
 TEST_P(RcCompletion, OnlySignaledRequestsComplete) {
-  constexpr std::uint64_t kRequests = 1000;
+  // However few, the queue goes round.
+  const auto requests = scaled_rounds<std::uint64_t>(1000, 4 * QpWish{}.send_depth);
   Pair pair(GetParam());
   const RegionInfo local = pair.a.allocate(GetParam().memory, 4096);
   const RegionInfo remote = pair.b.allocate(GetParam().memory, 4096);
   std::uint64_t posted = 0;
   std::uint64_t signaled = 0;
   // Every eleventh asks for a completion; that one also ends the batch.
-  while (posted < kRequests) {
+  while (posted < requests) {
     std::vector<Request> batch;
     for (int i = 0; i < 11; ++i, ++posted) {
       const Request request = posted % 3 == 0 ? read(posted, slice(local, 64, 64), remote)

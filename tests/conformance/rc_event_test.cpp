@@ -10,6 +10,7 @@
 #include "tests/conformance/departures.hpp"
 #include "tests/conformance/device.hpp"
 #include "tests/shm/rc_expect.hpp"
+#include "tests/support/scale.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -159,13 +160,13 @@ TEST_P(RcEvent, AQueueThatIsPolledForLongAfterArmingStillTells) {
 }
 
 TEST_P(RcEvent, NoWakeupIsLostIn10000Rounds) {
-  constexpr std::uint32_t kRounds = 10'000;
+  const std::uint32_t rounds = scaled_rounds(10'000u, 500u);
   Pair pair(GetParam(), with_channels());
   // Rounds of one side begin with a message: its first receives must stand before.
   auto at_b = std::async(std::launch::async, [&] {
-    pair.b.call<&Endpoint::ping_pong_by_events>(pair.qb.id, kRounds, false);
+    pair.b.call<&Endpoint::ping_pong_by_events>(pair.qb.id, rounds, false);
   });
-  pair.a.call<&Endpoint::ping_pong_by_events>(pair.qa.id, kRounds, true);
+  pair.a.call<&Endpoint::ping_pong_by_events>(pair.qa.id, rounds, true);
   at_b.get();
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/shm/rc_expect.hpp"
+#include "tests/support/scale.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -20,7 +21,8 @@ RUN_OVER_SETTINGS(RcThreadsAtBothEnds, on_every_device(settings_in_one_process()
 
 constexpr std::uint32_t kPosters = 4;
 constexpr std::uint32_t kPollers = 3;
-constexpr std::uint32_t kEach = 500;
+/// What each of them posts. However few, the queues go round, of completions too.
+const std::uint32_t kEach = scaled_rounds(500u, 200u);
 
 /// Threads that are joined at the end of their scope; the first exception is told as a failure.
 class Crew {
@@ -131,8 +133,8 @@ TEST_P(RcThreads, ManyPostOnOneQueuePairAndManyPollOneQueue) {
   }
   tally.expect_each_once();
   EXPECT_TRUE(a.poll_once(pair.qa.send_cq, 16).empty());
-  constexpr std::uint64_t kAdds = kPosters * ((kEach + 2) / 3);
-  EXPECT_EQ(pair.b.load(remote, kPosters * 8), kAdds);
+  const std::uint64_t adds = kPosters * ((kEach + 2) / 3);
+  EXPECT_EQ(pair.b.load(remote, kPosters * 8), adds);
   // Each thread's own writes stayed in order: its last one stays.
   const std::uint64_t last = (kEach - 1) % 3 == 0 ? kEach - 1 : kEach;
   for (std::uint32_t p = 0; p < kPosters; ++p) EXPECT_EQ(pair.b.load(remote, p * 8), last);
@@ -255,7 +257,8 @@ TEST_P(RcThreads, RegisterAndDestroyBesideTraffic) {
     }
     crew.add([&] {
       const RaiseAtEnd end{stop};
-      const auto failures = a.storm(pair.qa.id, write(1, slice(local, 0, 3000), remote), 16, 1000);
+      const auto failures = a.storm(pair.qa.id, write(1, slice(local, 0, 3000), remote), 16,
+                                    scaled_rounds(1000u, 200u));
       EXPECT_TRUE(failures.empty()) << describe(failures);
     });
   }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/conformance/device.hpp"
+#include "tests/support/scale.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -16,7 +17,7 @@ class Long : public OnDevice {};
 RUN_ON_EVERY_DEVICE(Long);
 
 TEST_P(Long, NoWakeupIsLostInAMillionRounds) {
-  constexpr std::uint64_t kRounds = 1'000'000;
+  const auto rounds = scaled_rounds<std::uint64_t>(1'000'000, 10'000);
   ibv_comp_channel* const told = channel();
   ibv_cq* const queue = cq(64, told);
   ibv_qp* const by = qp(IBV_QPT_RC, queue);
@@ -26,7 +27,7 @@ TEST_P(Long, NoWakeupIsLostInAMillionRounds) {
   std::atomic<std::uint64_t> seen{0};
   std::atomic<bool> stop{false};
   std::thread completer([&] {
-    for (std::uint64_t i = 0; i < kRounds && !stop; ++i) {
+    for (std::uint64_t i = 0; i < rounds && !stop; ++i) {
       while (i - seen.load() >= kAhead && !stop) sched_yield();
       ASSERT_EQ(post_receive(by, i, nullptr, 0, 0), 0);
     }
@@ -44,7 +45,7 @@ TEST_P(Long, NoWakeupIsLostInAMillionRounds) {
       seen = next;
     }
   };
-  while (next < kRounds && !HasFailure()) {
+  while (next < rounds && !HasFailure()) {
     ASSERT_EQ(ibv_req_notify_cq(queue, 0), 0);
     const std::uint64_t before = next;
     take_all();
@@ -63,7 +64,7 @@ TEST_P(Long, NoWakeupIsLostInAMillionRounds) {
   stop = true;
   completer.join();
   ibv_ack_cq_events(queue, events);
-  EXPECT_EQ(next, kRounds);
+  EXPECT_EQ(next, rounds);
 }
 
 }  // namespace

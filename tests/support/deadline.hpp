@@ -6,13 +6,10 @@
 
 #include <sched.h>
 
-#include <charconv>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <optional>
-#include <string_view>
+
+#include "tests/support/environment_number.hpp"
 
 namespace verbatim::harness {
 
@@ -26,26 +23,11 @@ namespace verbatim::harness {
 inline constexpr std::int32_t kLeastWaitMs = 100;
 inline constexpr std::int32_t kMostWaitMs = 600'000;
 
-/// Nothing for what is no number of milliseconds within those.
-inline std::optional<std::int32_t> parse_wait_ms(std::string_view text) {
-  std::int32_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stopped != end) return std::nullopt;
-  if (value < kLeastWaitMs || value > kMostWaitMs) return std::nullopt;
-  return value;
-}
-
 /// The environment variable VERBATIM_TEST_WAIT_MS, for machines that are slower by an order: those
-/// emulated. A value that means nothing ends the program, since what it would show is not what was
-/// asked for.
+/// emulated.
 inline std::int32_t wait_ms_of_environment() {
-  const char* const text = std::getenv("VERBATIM_TEST_WAIT_MS");
-  if (text == nullptr) return VERBATIM_TEST_WAIT_MS;
-  if (const auto value = parse_wait_ms(text)) return *value;
-  std::fprintf(stderr, "VERBATIM_TEST_WAIT_MS=%s: must be a number from %d to %d\n", text,
-               static_cast<int>(kLeastWaitMs), static_cast<int>(kMostWaitMs));
-  std::exit(2);
+  return number_of_environment("VERBATIM_TEST_WAIT_MS", VERBATIM_TEST_WAIT_MS, kLeastWaitMs,
+                               kMostWaitMs);
 }
 
 inline const std::int32_t kDefaultWaitMs = wait_ms_of_environment();

@@ -26,8 +26,8 @@ expect() {  # expect STATUS PATTERN COMMAND ...
 
 echo before >"$scratch/file"
 # shellcheck disable=SC2016
-expect 3 '^argument "with words" in .*/tests/vm, root 0$' ./run bash -c '
-  echo "argument \"$0\" in $PWD, root $(id -u)"
+expect 3 '^argument "with words" in .*/tests/vm, root 0, scale 7$' env VERBATIM_TEST_SCALE=7 ./run bash -c '
+  echo "argument \"$0\" in $PWD, root $(id -u), scale $VERBATIM_TEST_SCALE"
   echo after >"$1" && [[ $(<"$1") == after ]] && exit 3' "with words" "$scratch/file"
 [[ $(<"$scratch/file") == before ]] || { echo "FAILED  the guest wrote to this machine"; failures=$((failures + 1)); }
 expect 125 'sysrq_handle_crash|Kernel panic' ./run bash -c 'echo c >/proc/sysrq-trigger; sleep 100'
