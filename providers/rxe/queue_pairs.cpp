@@ -53,6 +53,16 @@ int map_rings(Context& context, const rxe_create_qp_resp& reply, ibv_qp_init_att
   return uverbs::modify_qp(qp, attr, IBV_QP_STATE);
 }
 
+/// The driver completes a request in error first, and moves the queue pair to ERR then, in a thread
+/// of its own: it may forget a RESET that is ordered in between. Never a second one, since that
+/// leaves nothing which could fail.
+[[gnu::cold]] int reset_until_it_lasts(Qp& qp) noexcept {
+  if (!is_in_error(qp)) return 0;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RESET;
+  return uverbs::modify_qp(qp, attr, IBV_QP_STATE);
+}
+
 /// Posting receives in ERR leads the queue pair to ERR once more: not while it is led elsewhere.
 int modify_between_receives(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
   const LockGuard guard(qp.receive_lock);
@@ -65,9 +75,12 @@ int modify_between_receives(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
   if (error == EINVAL && before == IBV_QPS_SQD && mask == IBV_QP_STATE &&
       attr.qp_state == IBV_QPS_RESET)
     error = reset_while_draining(qp, attr);
+  const bool resets = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RESET;
+  if (error == 0 && resets && before != IBV_QPS_RESET && before != IBV_QPS_INIT)
+    error = reset_until_it_lasts(qp);
   if (error != 0) return error;
   if (orders) uverbs::note_ordered(qp);
-  if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RESET) uverbs::forget_failures(qp);
+  if (resets) uverbs::forget_failures(qp);
   if (before == IBV_QPS_SQD && qp.plain.state == IBV_QPS_RTS) {
     // What was posted while it drained: the driver does not look by itself. A device that is gone
     // says so to the next post.

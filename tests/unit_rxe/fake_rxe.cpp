@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace verbatim::rxe_test {
 namespace {
@@ -78,6 +79,8 @@ int answer_ioctl(const uverbs::System& self, int, kernel::IoctlCall::Message& me
     --fake.resets_refused;
     return EINVAL;
   }
+  if (request.qp_state == IBV_QPS_RESET)
+    fake.state = std::exchange(fake.fails_late, false) ? IBV_QPS_ERR : IBV_QPS_RESET;
   return fake.error.load();
 }
 

@@ -248,6 +248,7 @@ TEST_F(RxeHiddenError, OfAnEarlierLifeIsForgotten) {
   fake_.qp->plain.state = IBV_QPS_RTS;
   post(8);
   take(IBV_WC_LOC_PROT_ERR, kFailed);
+  fake_.system.state = IBV_QPS_ERR;
   complete(8);
   EXPECT_EQ(poll_one(), IBV_WC_LOC_PROT_ERR);
 }
@@ -317,6 +318,29 @@ TEST(RxeDrain, EndsInResetWhenItIsThroughOrWhenItIsGivenUp) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RESET;
   EXPECT_EQ(rxe::modify_qp(*fake.qp, attr, IBV_QP_STATE), EINVAL);
+}
+
+// The driver completes a request in error first and moves the queue pair to ERR then, in a thread
+// of its own: after the RESET of a program that saw the completion.
+TEST(RxeReset, LastsThoughTheDriverFailsTheQueuePairBehindIt) {
+  FakeQp fake;
+  fake.qp->plain.state = IBV_QPS_RTS;
+  fake.system.fails_late = true;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RESET;
+  ASSERT_EQ(rxe::modify_qp(*fake.qp, attr, IBV_QP_STATE), 0);
+  EXPECT_EQ(fake.system.state, IBV_QPS_RESET) << "of the kernel's";
+  EXPECT_EQ(fake.qp->plain.state, IBV_QPS_RESET);
+  EXPECT_EQ(fake.system.led.size(), 2u);
+}
+
+TEST(RxeReset, IsOrderedOnceOfAQueuePairThatHasNotFailed) {
+  FakeQp fake;
+  fake.qp->plain.state = IBV_QPS_RTS;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RESET;
+  ASSERT_EQ(rxe::modify_qp(*fake.qp, attr, IBV_QP_STATE), 0);
+  EXPECT_EQ(fake.system.led.size(), 1u);
 }
 
 }  // namespace
