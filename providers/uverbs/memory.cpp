@@ -141,6 +141,50 @@ int reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova, unsigned 
   return 0;
 }
 
+namespace {
+
+/// Destroys it in the kernel.
+int forget_region(Context& context, std::uint32_t handle) noexcept {
+  return forget_plain<ib_uverbs_dereg_mr>(context, handle, UVERBS_OBJECT_MR,
+                                          UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE,
+                                          IB_USER_VERBS_CMD_DEREG_MR);
+}
+
+/// Pages that were pinned for reading stay so, and a driver refuses (EACCES) to let their region be
+/// written. Another one of the same memory takes its place, with keys of its own (man
+/// ibv_rereg_mr). On failure all of it stays.
+int replace_region(Context& context, Mr& mr, std::uint32_t pd_handle, unsigned access) noexcept {
+  Pd pd;
+  pd.plain.handle = pd_handle;
+  Mr other;
+  if (const int error = make_region(context, pd, mr.plain.addr, mr.plain.length,
+                                    mr.entry.facts.first, access, other, {}))
+    return error;
+  const RegionFacts now = other.entry.facts;
+  const RegionFacts before = mr.entry.facts;
+  context.regions.remove(other.entry);
+  context.regions.remove(mr.entry);
+  if (const int error = forget_region(context, mr.plain.handle)) {
+    context.regions.add(mr.entry, before);
+    static_cast<void>(forget_region(context, other.plain.handle));
+    fork_safety::release(other.forks);
+    other.shared.drop();
+    return error;
+  }
+  context.regions.add(mr.entry, now);
+  fork_safety::release(mr.forks);
+  mr.shared.drop();
+  mr.forks = other.forks;
+  mr.shared = other.shared;
+  mr.pinned = other.pinned;
+  mr.plain.handle = other.plain.handle;
+  mr.plain.lkey = other.plain.lkey;
+  mr.plain.rkey = other.plain.rkey;
+  return 0;
+}
+
+}  // namespace
+
 int rereg_mr(verbatim::Mr& plain, int flags, Pd* pd, void* addr, std::size_t length,
              unsigned access) noexcept {
   auto& mr = static_cast<Mr&>(plain);
@@ -170,6 +214,11 @@ int rereg_mr(verbatim::Mr& plain, int flags, Pd* pd, void* addr, std::size_t len
   if (error != 0) {
     fork_safety::release(forks);
     shared.drop();
+    const RegionFacts& facts = mr.entry.facts;
+    const bool gains_writing =
+        changes_access && (access & ~facts.access & IBV_ACCESS_LOCAL_WRITE) != 0;
+    if (error == EACCES && gains_writing && !moves)
+      return replace_region(context, mr, pd != nullptr ? pd->plain.handle : facts.pd, access);
     pinning.explain(error, context.heeds_ipc_lock);
   }
   // Drivers that cannot do it have no function for it, which the kernel calls ENOSYS or EOPNOTSUPP.
@@ -200,9 +249,7 @@ int dereg_mr(verbatim::Mr& plain) noexcept {
   // Its key is the kernel's to give away as soon as it is gone.
   RegionTable& regions = context_of(mr).regions;
   const bool was_known = regions.remove(mr.entry);
-  const int error = forget_plain<ib_uverbs_dereg_mr>(
-      context_of(mr), mr.plain.handle, UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY,
-      UVERBS_ATTR_DESTROY_MR_HANDLE, IB_USER_VERBS_CMD_DEREG_MR);
+  const int error = forget_region(context_of(mr), mr.plain.handle);
   if (error == 0) {
     fork_safety::release(mr.forks);
     mr.shared.drop();

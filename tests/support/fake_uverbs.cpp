@@ -143,6 +143,7 @@ int Uverbs::create(Kind kind, std::uint64_t number, std::uint32_t& handle) {
 int Uverbs::destroy(Kind kind, std::uint32_t handle) {
   const auto found = objects_.find(handle);
   if (found == objects_.end() || found->second.kind != kind) return EINVAL;
+  if (handle == undying) return EBUSY;
   objects_.erase(found);
   return 0;
 }
@@ -396,6 +397,9 @@ int Uverbs::command(std::uint32_t number, const Call& call) {
       changed = {asked.mr_handle, asked.flags,  asked.access_flags, asked.pd_handle,
                  asked.start,     asked.length, asked.hca_va};
       if (!objects_.contains(changed.handle)) return EINVAL;
+      if (pins_for_reading && (changed.flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 &&
+          (changed.access & IBV_ACCESS_LOCAL_WRITE) != 0)
+        return EACCES;
       return call.reply(ib_uverbs_rereg_mr_resp{0x4321, 0x8765});
     }
     case IB_USER_VERBS_CMD_ALLOC_MW:

@@ -60,6 +60,8 @@ class Uverbs : public uverbs::System {
   std::uint32_t events_reported = 0;
   bool pages_on_demand = false;    ///< what the device says of it
   unsigned refused_access = 0;     ///< rights of regions, as a wrong argument
+  bool pins_for_reading = false;   ///< a region cannot be made writable afterwards
+  unsigned undying = ~0u;          ///< the handle of what is not destroyed: EBUSY
   std::uint64_t device_flags = 0;  ///< device_cap_flags_ex
   /// The last change of a region that was asked for.
   struct Change {

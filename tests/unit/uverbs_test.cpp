@@ -112,6 +112,56 @@ TEST_P(EachKernel, MakesAndEndsEveryKindOfObject) {
   EXPECT_EQ(kernel.living(), 0u);
 }
 
+// rxe of Linux 6.12.
+TEST_P(EachKernel, ARegionThatCannotBeMadeWritableIsReplacedByOneThatIs) {
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  alignas(64) char memory[64];
+  verbatim::Mr* mr = nullptr;
+  ASSERT_EQ(uverbs::reg_mr(*pd, memory, sizeof memory, 0x1000, 0, &mr), 0);
+  mr->plain.context = context->handle();
+  mr->plain.addr = memory;
+  mr->plain.length = sizeof memory;
+  const auto gets = [&](unsigned access) {
+    return uverbs::rereg_mr(*mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, access);
+  };
+  ASSERT_EQ(gets(IBV_ACCESS_REMOTE_READ), 0);
+  const std::uint32_t first = mr->plain.handle;
+  const std::size_t living = kernel.living();
+  kernel.pins_for_reading = true;
+  uverbs::RegionFacts facts;
+
+  // The first one stays when it cannot be replaced.
+  kernel.undying = first;
+  EXPECT_EQ(gets(IBV_ACCESS_LOCAL_WRITE), EBUSY);
+  EXPECT_EQ(mr->plain.handle, first);
+  EXPECT_EQ(kernel.living(), living);
+  EXPECT_FALSE(context->regions.find(0x1234, facts));
+  EXPECT_TRUE(context->regions.find(0x4321, facts));
+  kernel.undying = ~0u;
+  kernel.refused_access = IBV_ACCESS_LOCAL_WRITE;
+  EXPECT_EQ(gets(IBV_ACCESS_LOCAL_WRITE), EINVAL);
+  EXPECT_EQ(mr->plain.handle, first);
+  EXPECT_TRUE(context->regions.find(0x4321, facts));
+  kernel.refused_access = 0;
+
+  EXPECT_EQ(gets(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE), 0);
+  EXPECT_NE(mr->plain.handle, first);
+  EXPECT_EQ(mr->plain.lkey, 0x1234u);
+  EXPECT_EQ(mr->plain.rkey, 0x5678u);
+  EXPECT_EQ(kernel.living(), living);
+  EXPECT_FALSE(context->regions.find(0x4321, facts)) << "the old key is nobody's";
+  ASSERT_TRUE(context->regions.find(0x1234, facts));
+  EXPECT_EQ(facts.access, unsigned{IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE});
+  EXPECT_EQ(facts.pd, pd->plain.handle);
+  EXPECT_EQ(facts.first, 0x1000u);
+  EXPECT_EQ(facts.bytes, sizeof memory);
+
+  EXPECT_EQ(uverbs::dereg_mr(*mr), 0);
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+  EXPECT_EQ(kernel.living(), 0u);
+}
+
 TEST_P(EachKernel, ChangesARegionInWhatWasAskedForAndKeepsTheRest) {
   Pd* pd = nullptr;
   Pd* other = nullptr;
