@@ -91,6 +91,7 @@ void examine_gids(const std::string& who, const Gids& gids, bool roce, Findings&
 
 void examine_port(const std::string& device, ibv_context* context, unsigned number,
                   Findings& findings) {
+  const bool iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
   const std::string who = device + " port " + std::to_string(number) + ": ";
   ibv_port_attr port{};
   if (const int error = ibv_query_port(context, static_cast<std::uint8_t>(number), &port)) {
@@ -124,8 +125,13 @@ void examine_port(const std::string& device, ibv_context* context, unsigned numb
                        : "raise the MTU in the subnet manager",
                   facts);
   }
-  if (port.state == IBV_PORT_ACTIVE)
+  if (port.state != IBV_PORT_ACTIVE) return;
+  if (iwarp) {
+    // Its one GID is the interface's hardware address, and no path begins there.
+    findings.ok("GID", who + "iWARP: connections are made by IP address (rdma_cm), not by GID");
+  } else {
     examine_gids(who, gids_of(context, number, port), roce, findings);
+  }
 }
 
 }  // namespace

@@ -9,8 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "perf/cli/device_list.hpp"
 #include "perf/cli/doctor_findings.hpp"
 #include "perf/cli/topo_facts.hpp"
+#include "perf/cli/verbs_handles.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -41,6 +43,22 @@ bool has_kernel_device(const HostFiles& files) {
   return !HostFiles::names(files.sysfs("/class/infiniband_verbs")).empty();
 }
 
+/// The first device whose driver counts what is pinned without asking for the capability, as siw's
+/// does (drivers/infiniband/sw/siw/siw_mem.c); empty: there is none.
+std::string device_without_exceptions() {
+  constexpr std::uint32_t kSiwVendor = 0x626d74;
+  const DeviceList list;
+  for (int i = 0; list && i < list.size(); ++i) {
+    if (list.at(i)->transport_type != IBV_TRANSPORT_IWARP) continue;
+    const ContextHandle context(ibv_open_device(list.at(i)));
+    ibv_device_attr attributes{};
+    if (context && ibv_query_device(context.get(), &attributes) == 0 &&
+        attributes.vendor_id == kSiwVendor)
+      return ibv_get_device_name(list.at(i));
+  }
+  return "";
+}
+
 void examine_memlock(const HostFiles& files, Findings& findings) {
   constexpr rlim_t kPlenty = 1024 * kMib;  // what a rank of usual programs registers
   rlimit limit{};
@@ -55,7 +73,8 @@ void examine_memlock(const HostFiles& files, Findings& findings) {
     findings.ok("memlock", both, facts);
     return;
   }
-  if (lifted) {
+  const std::string strict = lifted ? device_without_exceptions() : "";
+  if (lifted && strict.empty()) {
     findings.ok("memlock", both + "; CAP_IPC_LOCK lifts it for this process", facts);
     return;
   }
@@ -71,8 +90,9 @@ void examine_memlock(const HostFiles& files, Findings& findings) {
       "LimitMEMLOCK=infinity (slurmd, sshd too); containers: --ulimit memlock=-1; rootless ones "
       "cannot exceed their host's limit";
   const std::string effect =
-      ": ibv_reg_mr and ibv_create_qp answer ENOMEM (Cannot allocate memory) beyond it on kernel "
-      "devices; shm locks nothing";
+      ": ibv_reg_mr and ibv_create_qp answer ENOMEM (Cannot allocate memory) beyond it on " +
+      (lifted ? strict + ", whose driver does not heed CAP_IPC_LOCK" : "kernel devices") +
+      "; shm locks nothing";
   if (has_kernel_device(files) && limit.rlim_cur < 8 * kMib) {
     findings.fail("memlock", both + effect, fix, facts);
   } else {

@@ -33,6 +33,16 @@ verdict() {
   [[ $vm_failures -eq 0 ]]
 }
 
+# diagnosed TOOL LINE ...: so begin lines of the doctor's, as grep -E has it.
+diagnosed() {
+  local said line
+  said=$("$1" doctor)
+  shift
+  for line; do
+    grep -qE "^$line" <<<"$said" || { printf "no line '%s' in:\n%s\n" "$line" "$said"; return 1; }
+  done
+}
+
 # until_true SECONDS COMMAND ...: asks again and again, for what another process or the kernel is about to do.
 until_true() {
   local end=$((SECONDS + $1))

@@ -30,6 +30,10 @@ in_state() { grep -q "$2" "/sys/class/infiniband/$1/ports/1/state"; }
 gone() { ! kill -0 "$1" 2>/dev/null; }
 
 check "two rxe devices over a line" rxe_pair || exit
+check "the doctor finds devices, ports, addresses and packets that could be larger" diagnosed "$tool" \
+  'OK +kernel device +rxe0 \(uverbs0\): ' 'OK +kernel device +rxe1 \(uverbs1\): ' 'OK +device +rxe0: opened' \
+  'OK +port +rxe0 port 1: PORT_ACTIVE' 'OK +GID +rxe0 port 1: use GID index 1: ::ffff:10\.2\.0\.1 \(RoCE v2\)' \
+  'WARN +MTU +rxe0 port 1: active MTU 1024, max 4096'
 check "numbers over a whole line" timeout 100 "$line" numbers 200 whole
 check "the line loses 1 %" netem loss 1%
 say "numbers over a line that loses" timeout 100 "$line" numbers 200 lossy
@@ -60,6 +64,7 @@ check "asyncwatch shows it" until_true 20 told watched 'IBV_EVENT_GID_CHANGE (18
 check "the line goes" ip link set v0 down
 check "that is told" until_true 20 told events 'port error'
 check "and is so" until_true 10 in_state rxe0 DOWN
+check "the doctor warns of it" diagnosed "$tool" 'OK +device +rxe0: opened' 'WARN +port +rxe0 port 1: PORT_DOWN'
 check "the line comes back" ip link set v0 up
 check "that is told" wait $listener
 check "asyncwatch shows that the line went" until_true 10 told watched 'IBV_EVENT_PORT_ERR (10), port 1'

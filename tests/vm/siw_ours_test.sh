@@ -3,8 +3,9 @@
 # Our provider over siw, connected by our connection manager's room: two processes that speak, and each way in which it ends.
 # Runs inside tests/vm/run.
 #
-#   siw_ours_test.sh ENDS     the built `siw_ends`
+#   siw_ours_test.sh ENDS TOOL    the built `siw_ends` and `verbatim`
 ends=$(realpath "$1") || exit 1
+tool=$(realpath "$2") || exit 1
 cd "$(dirname "$0")" || exit 1
 . ./fabric.sh
 module=$(./siw 2>&1) || { echo "skipped: $module"; exit 77; }
@@ -24,6 +25,10 @@ nothing_left() {  # what the kernel still has for processes on the device
 }
 
 check "siw over a line" siw_device "$module" || exit
+limited() { (ulimit -S -l 64 && "$@"); }
+check "the doctor asks no GID of iWARP, and knows whom the lock limit binds" limited diagnosed "$tool" \
+  'OK +port +siw0 port 1: PORT_ACTIVE' 'OK +GID +siw0 port 1: iWARP: connections are made by IP address' \
+  'FAIL +memlock .* beyond it on siw0, whose driver does not heed CAP_IPC_LOCK'
 check "what it lacks is said" timeout 60 "$ends" lacks
 "$ends" serve 10.2.0.1 18600 "${endings[@]}" >/run/tmp/served 2>&1 &
 server=$!
