@@ -62,6 +62,8 @@ void search(Qp& qp, HiddenError& hidden) noexcept {
   const SendLockIfFree lock(qp);
   if (!lock.held()) return;
   hidden.is_searched = true;
+  // Of which life a slot is cannot be told any more: better no reason than a wrong one.
+  if (hidden.is_unclean) return;
   const FailedSlot failed = failed_slot(qp);
   if (failed.element == nullptr) return;
   hidden.is_there = true;
@@ -79,10 +81,27 @@ void strike_out(Qp& qp, const ibv_wc& wc) noexcept {
     failed.element->state = kPosted;
 }
 
+void clean_failed_slots(Qp& qp, HiddenError& hidden) noexcept {
+  const SendLockIfFree lock(qp);
+  hidden.is_unclean = !lock.held();
+  if (!lock.held()) return;
+  for (std::uint32_t i = 0; i <= qp.send_ring.mask(); ++i) {
+    auto& element = *static_cast<SendElement*>(qp.send_ring.element(i));
+    if (element.state == kFailed) element.state = kPosted;
+  }
+}
+
+/// What comes next in a CQ, counted as Cq::taken is.
+std::uint64_t next_in(Cq& cq) noexcept {
+  const LockGuard guard(cq.lock);
+  return cq.taken + Consumer(cq.ring).count();
+}
+
 /// A completion in error of the CQ in which those of sends come.
-void unhide_error(Qp& qp, ibv_wc& wc) noexcept {
+void unhide_error(Qp& qp, ibv_wc& wc, std::uint64_t position) noexcept {
   HiddenError& hidden = qp.hidden_error;
   const LockGuard guard(hidden.mutex);
+  if (position < hidden.first_own) return;
   const bool is_flushed = wc.status == IBV_WC_WR_FLUSH_ERR;
   if (!hidden.is_searched) {
     if (is_flushed)
@@ -98,26 +117,36 @@ void unhide_error(Qp& qp, ibv_wc& wc) noexcept {
 
 }  // namespace
 
-void unhide_errors(Cq& cq, ibv_wc* wc, int count) noexcept {
+void unhide_errors(Cq& cq, ibv_wc* wc, int count, std::uint64_t first) noexcept {
   uverbs::ObjectTable& objects = uverbs::context_of(cq).objects;
   for (int i = 0; i < count; ++i) {
     if (wc[i].status == IBV_WC_SUCCESS) continue;
     objects.find_named(uverbs::Kind::kQp, wc[i].qp_num, [&](void* object) {
       Qp& qp = static_cast<Qp&>(*static_cast<uverbs::Qp*>(object));
-      if (qp.plain.send_cq == &cq.plain) unhide_error(qp, wc[i]);
+      if (qp.plain.send_cq == &cq.plain)
+        unhide_error(qp, wc[i], first + static_cast<std::uint32_t>(i));
     });
   }
 }
 
-void forget_hidden_errors(Qp& qp) noexcept {
+void begin_life(Qp& qp, Cq& send_cq) noexcept {
   const LockGuard guard(qp.hidden_error.mutex);
-  qp.hidden_error.is_searched = qp.hidden_error.is_there = false;
-  const SendLockIfFree lock(qp);
-  if (!lock.held()) return;
-  for (std::uint32_t i = 0; i <= qp.send_ring.mask(); ++i) {
-    auto& element = *static_cast<SendElement*>(qp.send_ring.element(i));
-    if (element.state == kFailed) element.state = kPosted;
-  }
+  qp.hidden_error.first_own = next_in(send_cq);
+}
+
+void forget_hidden_errors(Qp& qp) noexcept {
+  HiddenError& hidden = qp.hidden_error;
+  const LockGuard guard(hidden.mutex);
+  hidden.is_searched = hidden.is_there = false;
+  if (qp.plain.send_cq != nullptr)
+    hidden.first_own = next_in(static_cast<Cq&>(verbatim::Cq::from(qp.plain.send_cq)));
+  clean_failed_slots(qp, hidden);
+}
+
+void forget_the_rest(Qp& qp) noexcept {
+  HiddenError& hidden = qp.hidden_error;
+  const LockGuard guard(hidden.mutex);
+  if (hidden.is_unclean) clean_failed_slots(qp, hidden);
 }
 
 void clean_free_slots(Qp& qp) noexcept {

@@ -21,15 +21,22 @@ struct Qp;
 struct HiddenError {
   Mutex mutex;
   bool is_searched = false;  ///< it is in ERR, where no other request fails any more
+  bool is_unclean = false;   ///< its slots may still show what failed in an earlier life
   bool is_there = false;     ///< a completion with what follows has still to come
   ibv_wc_status status = IBV_WC_SUCCESS;
   std::uint64_t wr_id = 0;
+  std::uint64_t first_own = 0;  ///< of its CQ's completions, counted: those before are another's
 };
 
-/// Gives what was flushed the status that its slot has, once. REQUIRES: no lock of the data path.
-void unhide_errors(Cq& cq, ibv_wc* wc, int count) noexcept;
-/// The queue pair begins anew: what its slots hold is of an earlier life.
+/// Gives what was flushed the status that its slot has, once. `first`: how many the CQ had given
+/// before. REQUIRES: no lock of the data path.
+void unhide_errors(Cq& cq, ibv_wc* wc, int count, std::uint64_t first) noexcept;
+/// A queue pair is new: what waits in the CQ of its sends is of one that had its number before.
+void begin_life(Qp& qp, Cq& send_cq) noexcept;
+/// It begins anew: what waits there, and what its slots hold, is of an earlier life.
 void forget_hidden_errors(Qp& qp) noexcept;
+/// It moves: what could not be forgotten, since somebody was building requests, is forgotten now.
+void forget_the_rest(Qp& qp) noexcept;
 /// Before it drains. Linux 6.12's driver takes the slot behind the last request for one that is
 /// under way, if it looks so: a queue that went round once would drain for ever.
 void clean_free_slots(Qp& qp) noexcept;

@@ -33,7 +33,8 @@ using Mr = uverbs::Mr;
 
 struct Cq : uverbs::Cq {
   SpinLock lock;
-  Queue ring;  ///< of ib_uverbs_wc; the kernel produces, polling consumes
+  Queue ring;               ///< of ib_uverbs_wc; the kernel produces, polling consumes
+  std::uint64_t taken = 0;  ///< completions, so far; under the lock
   uverbs::Cursor cursor;
 };
 

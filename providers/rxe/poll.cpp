@@ -15,8 +15,9 @@ namespace {
 /// The queue pair is in ERR. If by itself: why is noted while its queue shows it still, and what
 /// was posted to it before anybody knew is flushed now. Without the locks of polling, since the
 /// kernel is asked.
-[[gnu::cold, gnu::noinline]] void look_after(Cq& cq, ibv_wc* wc, int count) noexcept {
-  unhide_errors(cq, wc, count);
+[[gnu::cold, gnu::noinline]] void look_after(Cq& cq, ibv_wc* wc, int count,
+                                             std::uint64_t first) noexcept {
+  unhide_errors(cq, wc, count, first);
   uverbs::note_failures(cq.plain, wc, count);
   uverbs::Context& context = uverbs::context_of(cq);
   for (int i = 0; i < count; ++i) {
@@ -30,6 +31,7 @@ namespace {
 inline int take(Cq& cq, int entries, ibv_wc* wc) noexcept {
   int found = 0;
   bool trouble = false;
+  std::uint64_t first;
   {
     LockGuard<SpinLock> guard(cq.lock);
     Consumer ring(cq.ring);
@@ -39,9 +41,11 @@ inline int take(Cq& cq, int entries, ibv_wc* wc) noexcept {
       ring.advance();
     }
     if (found != 0) ring.give_back();
+    first = cq.taken;
+    cq.taken = first + static_cast<std::uint32_t>(found);
   }
   if (trouble) [[unlikely]]
-    look_after(cq, wc, found);
+    look_after(cq, wc, found, first);
   return found;
 }
 

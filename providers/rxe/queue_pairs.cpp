@@ -133,6 +133,7 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
   qp->troubles_seen = context.troubles.load(std::memory_order_relaxed);
   qp->doorbell = kernel::make_doorbell(qp->plain.handle, qp->doorbell_reply);
   wire_work_calls(*qp, attr);
+  if (attr.send_cq != nullptr) begin_life(*qp, static_cast<Cq&>(verbatim::Cq::from(attr.send_cq)));
   context.objects.name(qp->number, qp->plain.qp_num);
   *out = qp;
   return 0;
@@ -142,9 +143,12 @@ int modify_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask) noexcept {
   auto& qp = static_cast<Qp&>(plain);
   const int error = modify_between_receives(qp, attr, mask);
   // Without the lock of receives, for which others spin: here the kernel may be waited for.
-  if (error == 0 && (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RESET)
+  if (error != 0 || (mask & IBV_QP_STATE) == 0) return error;
+  if (attr.qp_state == IBV_QPS_RESET)
     forget_hidden_errors(qp);
-  return error;
+  else if (attr.qp_state != IBV_QPS_ERR)
+    forget_the_rest(qp);
+  return 0;
 }
 
 int destroy_qp(verbatim::Qp& plain) noexcept {

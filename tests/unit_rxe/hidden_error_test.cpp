@@ -36,6 +36,7 @@ class RxeHiddenError : public ::testing::Test {
     qp.plain.recv_cq = &recv_cq.plain;
     qp.plain.qp_num = qpn;
     qp.number = fake_.context.objects.add(uverbs::Kind::kQp, static_cast<uverbs::Qp*>(&qp));
+    rxe::begin_life(qp, send_cq);
     fake_.context.objects.name(qp.number, qpn);
   }
   static void post(FakeQueues& queues, std::uint64_t wr_id) {
@@ -212,6 +213,30 @@ TEST_F(RxeHiddenError, OfOneThatIsGoneIsNotToldOfTheNextWithItsNumber) {
   EXPECT_EQ(failure.cause, Cause::kFirstUnseen) << "nothing of the other's is noted here";
 }
 
+// Its completions still lie in the queue, and have the same wr_id.
+TEST_F(RxeHiddenError, IsNotTakenByACompletionOfOneThatIsGone) {
+  complete(2);
+  ASSERT_EQ(rxe::destroy_qp(*fake_.qp.release()), 0);
+  FakeQueues next(fake_.context);
+  introduce(next, kQpn, cq_, cq_);
+  fail_second(next, IBV_WC_MW_BIND_ERR);
+  for (const std::uint64_t wr_id : {1u, 2u, 3u}) complete(wr_id);
+  ASSERT_EQ(poll(), 4);
+  for (const int i : {0, 1, 3}) EXPECT_EQ(wc_[i].status, IBV_WC_WR_FLUSH_ERR) << i;
+  EXPECT_EQ(wc_[2].status, IBV_WC_MW_BIND_ERR);
+}
+
+TEST_F(RxeHiddenError, IsNotTakenByACompletionOfAnEarlierLife) {
+  complete(2);
+  ASSERT_EQ(lead(IBV_QPS_RESET), 0);
+  fake_.qp->plain.state = IBV_QPS_RTS;
+  fail_second(IBV_WC_MW_BIND_ERR);
+  fake_.system.state = IBV_QPS_ERR;
+  ASSERT_EQ(poll(), 4);
+  for (const int i : {0, 1, 3}) EXPECT_EQ(wc_[i].status, IBV_WC_WR_FLUSH_ERR) << i;
+  EXPECT_EQ(wc_[2].status, IBV_WC_MW_BIND_ERR);
+}
+
 TEST_F(RxeHiddenError, IsOfNoReceive) {
   fake_.qp->plain.recv_cq = &receive_cq_.plain;
   post(7);
@@ -251,6 +276,34 @@ TEST_F(RxeHiddenError, OfAnEarlierLifeIsForgotten) {
   fake_.system.state = IBV_QPS_ERR;
   complete(8);
   EXPECT_EQ(poll_one(), IBV_WC_LOC_PROT_ERR);
+}
+
+// Somebody builds requests while it is reset, so that the slots cannot be looked at.
+TEST_F(RxeHiddenError, OfAnEarlierLifeIsNotBelievedWhileItsSlotsAreNotClean) {
+  post(7);
+  take(IBV_WC_LOC_QP_OP_ERR, kFailed);
+  fake_.qp->send_lock.lock();
+  ASSERT_EQ(lead(IBV_QPS_RESET), 0);
+  fake_.qp->send_lock.unlock();
+  fake_.system.state = IBV_QPS_ERR;
+  complete(7);
+  EXPECT_EQ(poll_one(), IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST_F(RxeHiddenError, OfAnEarlierLifeIsForgottenWithTheNextMove) {
+  post(7);
+  take(IBV_WC_LOC_QP_OP_ERR, kFailed);
+  fake_.qp->send_lock.lock();
+  ASSERT_EQ(lead(IBV_QPS_RESET), 0);
+  fake_.qp->send_lock.unlock();
+  ASSERT_EQ(lead(IBV_QPS_RTR), 0);
+  ASSERT_EQ(lead(IBV_QPS_RTS), 0);
+  EXPECT_EQ(state_of_slot(0), 0u);
+  post(7);
+  take(IBV_WC_LOC_PROT_ERR, kFailed);
+  fake_.system.state = IBV_QPS_ERR;
+  complete(7);
+  EXPECT_EQ(poll_one(), IBV_WC_LOC_PROT_ERR) << "and that of this life is told";
 }
 
 TEST_F(RxeHiddenError, ThatIsNoStatusIsNoError) {
