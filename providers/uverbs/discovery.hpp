@@ -67,6 +67,8 @@ struct Places {
 /// When a kernel device is opened, once: where this kernel does not, regions are kept from children
 /// if that was asked for (fork_guard.hpp), else it is told: tell_of_forks().
 void prepare_for_forks() noexcept;
+/// The same as often as it is called, asking there; null: nobody can be asked.
+void prepare_for_forks(const NetlinkPort* port) noexcept;
 /// The line itself, in libibverbs' words where RDMAV_FORK_SAFE or IBV_FORK_SAFE asks for safety.
 void tell_of_forks() noexcept;
 

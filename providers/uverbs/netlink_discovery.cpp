@@ -29,6 +29,15 @@ int take_device(Found& found, const NetlinkAnswer& answer) noexcept {
   return 0;
 }
 
+/// About one that left between the two questions, or has no node, nothing is to be done.
+[[gnu::cold]] void tell_of_no_node(const char* device, int error) noexcept {
+  if (error == 0 || error == ENODEV)
+    log_info("%s: left out: the kernel told of no node", device);
+  else
+    log_warn("%s: left out: the kernel did not say which node it has: %s", device,
+             std::strerror(error));
+}
+
 static_assert(KernelDevice::kNameSize == NetlinkAnswer::kNameSize);
 
 }  // namespace
@@ -58,12 +67,12 @@ int find_by_netlink(const NetlinkPort& port, Found& found) noexcept {
             });
     // This kernel tells no nodes (before 5.1): sysfs does.
     if (failed == EINVAL || failed == EOPNOTSUPP) return failed;
-    // Otherwise the device left between the two questions, or has no node.
     if (complete) {
       ++i;
-    } else {
-      found.remove(i);
+      continue;
     }
+    tell_of_no_node(device.name, failed);
+    found.remove(i);
   }
   return 0;
 }
@@ -102,8 +111,12 @@ void prepare_for_forks() noexcept {
   static constinit LogOnce once;
   if (!once.first()) return;
   NetlinkSocket socket;
+  prepare_for_forks(socket.open() == 0 ? &socket : nullptr);
+}
+
+void prepare_for_forks(const NetlinkPort* port) noexcept {
   bool copies = false;
-  const bool told = socket.open() == 0 && ask_copy_on_fork(socket, copies) == 0;
+  const bool told = port != nullptr && ask_copy_on_fork(*port, copies) == 0;
   if (copies) return;
   fork_safety::need();
   if (fork_safety_is_asked()) static_cast<void>(fork_safety::ask());

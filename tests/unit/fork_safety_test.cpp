@@ -6,10 +6,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <string>
 
+#include "providers/uverbs/discovery.hpp"
 #include "providers/uverbs/memory.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "tests/support/fake_uverbs.hpp"
+#include "tests/unit/captured_stderr.hpp"
+#include "tests/unit/netlink_script.hpp"
 
 namespace verbatim::unit {
 namespace {
@@ -44,6 +49,56 @@ TEST(ForkSafety, ThatComesTooLateIsRefused) {
     if (ibv_is_fork_initialized() != IBV_FORK_DISABLED) return 1;
     if (fork_safety::hold(memory, sizeof memory, range) != 0 || range.begin != range.end) return 2;
     return ibv_fork_init() == EINVAL ? 0 : 3;
+  });
+}
+
+/// What a kernel says of forks when its device is opened.
+enum class Says { kCopies, kDoesNotCopy, kNothing };
+/// Opens over it; how many lines that were.
+long open_over(Says says) {
+  constexpr unsigned kSystem = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_SYS_GET);
+  netlink::Script script;
+  const std::string copies =
+      netlink::attribute(RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, netlink::number(std::uint8_t{1}));
+  script.answers = {netlink::message(kSystem, says == Says::kCopies ? copies : ""),
+                    netlink::status(0)};
+  const CapturedStderr said;
+  uverbs::prepare_for_forks(says == Says::kNothing ? nullptr : &script);
+  return said.lines();
+}
+
+TEST(ForkSafety, IsNoConcernWhereTheKernelCopies) {
+  expect_in_a_child([] {
+    ::setenv("RDMAV_FORK_SAFE", "1", 1);
+    if (open_over(Says::kCopies) != 0) return 1;
+    return ibv_is_fork_initialized() == IBV_FORK_UNNEEDED ? 0 : 2;
+  });
+}
+
+TEST(ForkSafety, IsOnWhereTheKernelDoesNotCopyAndItIsAskedFor) {
+  expect_in_a_child([] {
+    ::setenv("IBV_FORK_SAFE", "1", 1);
+    if (open_over(Says::kDoesNotCopy) != 0) return 1;
+    return ibv_is_fork_initialized() == IBV_FORK_ENABLED ? 0 : 2;
+  });
+}
+
+TEST(ForkSafety, ThatNobodyAsksForIsToldOf) {
+  expect_in_a_child([] {
+    ::unsetenv("RDMAV_FORK_SAFE");
+    ::setenv("IBV_FORK_SAFE", "0", 1);
+    if (open_over(Says::kDoesNotCopy) != 1) return 1;
+    return ibv_is_fork_initialized() == IBV_FORK_DISABLED ? 0 : 2;
+  });
+}
+
+// It may copy all the same: no line, and who asks for safety has it.
+TEST(ForkSafety, OfAKernelThatSaysNothingIsNotToldOf) {
+  expect_in_a_child([] {
+    ::unsetenv("RDMAV_FORK_SAFE");
+    if (open_over(Says::kNothing) != 0) return 1;
+    if (ibv_is_fork_initialized() != IBV_FORK_DISABLED) return 2;
+    return ibv_fork_init() == 0 && ibv_is_fork_initialized() == IBV_FORK_ENABLED ? 0 : 3;
   });
 }
 

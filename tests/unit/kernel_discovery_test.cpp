@@ -290,10 +290,26 @@ TEST(Netlink, ADeviceThatLeftBetweenTwoQuestionsIsLeftOut) {
   Script script;
   script.answers = {device(1, "rxe0"), device(2, "rxe1"), done(),
                     status(ENODEV),    node("uverbs1"),   status(0)};
+  const CapturedStderr said;
   Found found;
   ASSERT_EQ(uverbs::find_by_netlink(script, found), 0);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_STREQ(found[0].name, "rxe1");
+  EXPECT_EQ(said.lines(), 0) << "nothing is wrong";
+}
+
+TEST(Netlink, ADeviceWhoseNodeIsNotToldIsLeftOutWithALine) {
+  for (const int error : {EPERM, EAGAIN}) {
+    Script script;
+    script.answers = {device(1, "rxe0"), done()};
+    if (error == EPERM) script.answers.push_back(status(error));  // else there is no answer
+    const CapturedStderr said;
+    Found found;
+    ASSERT_EQ(uverbs::find_by_netlink(script, found), 0);
+    EXPECT_EQ(found.size(), 0u);
+    EXPECT_THAT(said.text(), AllOf(HasSubstr("rxe0"), HasSubstr(std::strerror(error))));
+    EXPECT_EQ(said.lines(), 1);
+  }
 }
 
 TEST(Netlink, AnswersToEarlierQuestionsAreSkipped) {
