@@ -86,6 +86,25 @@ struct CommandStranger : uverbs::System {
     }
   }
 
+  /// A GID table that is nearly right: rows, or how many there are. Any bytes would hardly ever be.
+  void fill_table(const ib_uverbs_attr& attribute) {
+    auto* const at = reinterpret_cast<unsigned char*>(attribute.data);
+    if (attribute.attr_id == UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES) {
+      const std::uint64_t rows = input->flag() ? input->below(8) : input->number();
+      std::memcpy(at, &rows, std::min<std::size_t>(attribute.len, sizeof rows));
+      return;
+    }
+    for (std::size_t done = 0; attribute.len - done >= sizeof(ib_uverbs_gid_entry);) {
+      ib_uverbs_gid_entry row{};
+      row.gid[0] = input->below(4);
+      row.gid_index = static_cast<__u32>(input->number());
+      row.port_num = input->below(3);
+      row.gid_type = input->below(5);
+      std::memcpy(at + done, &row, sizeof row);
+      done += sizeof row;
+    }
+  }
+
   /// A ring that a driver tells of lies in what it lets be mapped, as mmap would see to.
   void place_ring(const ib_uverbs_attr& attribute) const {
     if (mappable == 0 || attribute.len < sizeof(mminfo)) return;
@@ -112,7 +131,9 @@ struct CommandStranger : uverbs::System {
     for (unsigned i = 0; i < message.header.num_attrs; ++i) {
       ib_uverbs_attr& attribute = message.attributes[i];
       const bool out = is_output(message.header, attribute.attr_id);
-      if (out) {
+      if (is_table(message.header) && out) {
+        stranger.fill_table(attribute);
+      } else if (out) {
         stranger.fill_reply(attribute.attr_id == UVERBS_ATTR_CORE_OUT ? command : UINT32_MAX,
                             reinterpret_cast<unsigned char*>(attribute.data), attribute.len);
         if (attribute.attr_id == UVERBS_ATTR_UHW_OUT) stranger.place_ring(attribute);
@@ -149,6 +170,10 @@ struct CommandStranger : uverbs::System {
     }
     return stranger.status();
   }
+  static bool is_table(const kernel::IoctlHeader& header) {
+    return header.object_id == UVERBS_OBJECT_DEVICE &&
+           header.method_id == UVERBS_METHOD_QUERY_GID_TABLE;
+  }
   /// Which attributes of the methods that the library uses are memory for an answer.
   static bool is_output(const kernel::IoctlHeader& header, unsigned id) {
     if (id == UVERBS_ATTR_UHW_OUT) return true;
@@ -161,6 +186,9 @@ struct CommandStranger : uverbs::System {
         return id == UVERBS_ATTR_QUERY_PORT_RESP;
       case UVERBS_OBJECT_DEVICE << 16 | UVERBS_METHOD_QUERY_GID_ENTRY:
         return id == UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY;
+      case UVERBS_OBJECT_DEVICE << 16 | UVERBS_METHOD_QUERY_GID_TABLE:
+        return id == UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES ||
+               id == UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES;
       case UVERBS_OBJECT_CQ << 16 | UVERBS_METHOD_CQ_CREATE:
         return id == UVERBS_ATTR_CREATE_CQ_RESP_CQE;
       case UVERBS_OBJECT_QP << 16 | UVERBS_METHOD_QP_CREATE:
