@@ -9,11 +9,13 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <vector>
 
@@ -25,6 +27,7 @@
 #include "runtime/verbs/provider_names.hpp"
 #include "runtime/verbs/stray_devices.hpp"
 #include "tests/support/fake_uverbs.hpp"
+#include "tests/support/limited_cgroup.hpp"
 #include "tests/unit/captured_stderr.hpp"
 
 namespace verbatim::unit {
@@ -148,6 +151,39 @@ TEST_F(Registering, WithinTheLimitIsNotBlamedOnIt) {
   EXPECT_EQ(said.lines(), 1);
   EXPECT_THAT(said.text(), AllOf(HasSubstr("Cannot allocate memory"), HasSubstr("or the device")));
   EXPECT_THAT(said.text(), Not(HasSubstr("ulimit")));
+}
+
+// The limit allows it, and the group that a container or a batch system made has less.
+TEST_F(Registering, BeyondWhatTheCgroupHasLeftIsBlamedOnIt) {
+  constexpr std::uint64_t kMib = 1 << 20;
+  const harness::LimitedCgroup cgroup(32 * kMib);
+  if (!cgroup.made()) GTEST_SKIP() << "no memory cgroup may be made here";
+  // Only read: those pages are all one, and nobody's.
+  void* const memory = ::mmap(nullptr, 64 * kMib, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const CapturedStderr said;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::ofstream(cgroup.folder() + "/cgroup.procs") << ::getpid();
+    rlimit limit{};
+    ::getrlimit(RLIMIT_MEMLOCK, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_MEMLOCK, &limit);
+    const uverbs::PinAccount account = uverbs::read_pin_account();
+    if (!account.lifted && account.limit < 64 * kMib) ::_exit(1);
+    uverbs::Pinning(memory, 64 * kMib, 0).explain(ENOMEM, true);
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ::munmap(memory, 64 * kMib);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 1)
+    GTEST_SKIP() << "the memlock limit is what refuses here";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(said.lines(), 1);
+  EXPECT_THAT(said.text(), AllOf(HasSubstr("cannot register 65536 KiB"), HasSubstr("memory cgroup"),
+                                 HasSubstr("--memory"), Not(HasSubstr("ulimit"))));
 }
 
 TEST_F(Registering, MakesThePagesBeforeTheKernelPinsThem) {
