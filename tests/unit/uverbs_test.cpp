@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The objects of kernel devices, over a kernel that is newer, older, or wrong. Spec: the headers
+// The objects of kernel devices, over a kernel that is newer or older. Spec: the headers
 // <rdma/*.h>, and what providers/uverbs promises in its own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 #include <verbatim/memory.h>
 
@@ -220,44 +219,6 @@ TEST_P(EachKernel, ChangesARegionInWhatWasAskedForAndKeepsTheRest) {
   EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
 }
 
-TEST_P(EachKernel, AnswersOfNothingAreNoAnswers) {
-  kernel.lie = Lie::kNothingWritten;
-  Pd* pd = nullptr;
-  EXPECT_EQ(make_pd(&pd), EPROTO);
-  EXPECT_EQ(pd, nullptr);
-  uverbs::Cq cq;
-  EXPECT_EQ(make_cq(cq), EPROTO);
-  ibv_device_attr_ex attr{};
-  EXPECT_EQ(uverbs::query_device(*context, attr), EPROTO);
-  ibv_port_attr port{};
-  EXPECT_EQ(uverbs::query_port(*context, 1, port), EPROTO);
-}
-
-TEST_P(EachKernel, AHandleInUseIsRefused) {
-  Pd* pd = nullptr;
-  ASSERT_EQ(make_pd(&pd), 0);
-  kernel.lie = Lie::kHandleInUse;
-  Pd* other = nullptr;
-  EXPECT_EQ(make_pd(&other), EPROTO);
-  uverbs::Cq cq;
-  EXPECT_EQ(make_cq(cq), EPROTO) << "the handle of a protection domain";
-  kernel.lie = Lie::kHandleBeyond;
-  EXPECT_EQ(make_pd(&other), EPROTO);
-  EXPECT_EQ(other, nullptr);
-  kernel.lie = Lie::kNone;
-  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
-  ASSERT_EQ(make_pd(&pd), 0) << "the handle is free again";
-  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
-}
-
-TEST_P(EachKernel, LengthsThatCannotBeAreRefused) {
-  ibv_device_attr_ex attr{};
-  kernel.lie = Lie::kLengthShort;
-  EXPECT_EQ(uverbs::query_device(*context, attr), EPROTO);
-  kernel.lie = Lie::kLengthLong;
-  EXPECT_EQ(uverbs::query_device(*context, attr), EPROTO);
-}
-
 TEST_P(EachKernel, SharedMemoryIsNotGivenBackWhileItIsRegistered) {
   Pd* pd = nullptr;
   ASSERT_EQ(make_pd(&pd), 0);
@@ -274,38 +235,6 @@ TEST_P(EachKernel, SharedMemoryIsNotGivenBackWhileItIsRegistered) {
   EXPECT_EQ(uverbs::dereg_mr(*mr), 0);
   EXPECT_EQ(vbt_free_shared(memory), 0) << "what was refused does not count";
   EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
-}
-
-TEST_P(EachKernel, NumbersBeyondTheirRangeAreRefused) {
-  Pd* pd = nullptr;
-  ASSERT_EQ(make_pd(&pd), 0);
-  uverbs::Cq cq;
-  ASSERT_EQ(make_cq(cq), 0);
-  uverbs::Qp qp;
-  ASSERT_EQ(make_qp(qp, *pd, cq), 0);
-  kernel.lie = Lie::kWideNumbers;
-  uverbs::Qp wide;
-  EXPECT_EQ(make_qp(wide, *pd, cq), EPROTO);
-  uverbs::Cq long_one;
-  EXPECT_EQ(make_cq(long_one), EPROTO);
-  ibv_qp_attr attr{};
-  ibv_qp_init_attr init{};
-  EXPECT_EQ(uverbs::query_qp(qp, attr, IBV_QP_STATE, init), EPROTO);
-  EXPECT_EQ(qp.plain.state, IBV_QPS_RESET);
-  kernel.lie = Lie::kNone;
-  EXPECT_EQ(uverbs::destroy_qp(qp), 0);
-  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
-  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
-}
-
-TEST_P(EachKernel, ADescriptorThatIsNoneIsRefused) {
-  kernel.lie = Lie::kNoDescriptor;
-  CompChannel* channel = nullptr;
-  EXPECT_EQ(uverbs::create_comp_channel(*context, &channel), EPROTO);
-  uverbs::Context second(device, 14, kernel);
-  const CapturedStderr said;
-  EXPECT_EQ(uverbs::start_context(second), EPROTO);
-  EXPECT_THAT(said.text(), HasSubstr("its answer is none of a uverbs device"));
 }
 
 /// What limits are asked through.
@@ -489,75 +418,6 @@ TEST(Node, IsTheDevicesOwn) {
     EXPECT_THAT(said.text(), HasSubstr("was removed, or its node is not in this container"));
   }
   EXPECT_FALSE(fd.valid());
-}
-
-// Writing to /dev/null succeeds and answers nothing; asking it by ioctl is ENOTTY.
-TEST(Node, OfAnotherKindDoesNotOpen) {
-  Device device;
-  std::strcpy(device.plain.name, "rxe0");
-  uverbs::Context context(device, 14);
-  UniqueFd fd;
-  ASSERT_EQ(uverbs::open_node_at("/dev/null", "rxe0", uverbs::node_number(1, 3), fd), 0);
-  kernel::IoctlCall::Message nothing{};
-  if (::ioctl(fd.get(), RDMA_VERBS_IOCTL, &nothing) != 0 && errno == ENOSYS)
-    GTEST_SKIP() << "an emulator of another processor's programs answers for the kernel";
-  context.channel.adopt(std::move(fd));
-  const CapturedStderr said;
-  EXPECT_EQ(uverbs::start_context(context), EPROTO);
-  EXPECT_THAT(said.text(), HasSubstr("none of a uverbs device"));
-}
-
-TEST(ObjectTable, NumbersAreNeverUsedTwice) {
-  uverbs::ObjectTable table;
-  int object = 0;
-  const std::uint64_t first = table.add(uverbs::Kind::kCq, &object);
-  EXPECT_EQ(table.find(uverbs::Kind::kCq, first), &object);
-  EXPECT_EQ(table.find(uverbs::Kind::kQp, first), nullptr);
-  table.remove(first);
-  EXPECT_EQ(table.find(uverbs::Kind::kCq, first), nullptr);
-  const std::uint64_t second = table.add(uverbs::Kind::kCq, &object);
-  EXPECT_NE(first, second);
-  EXPECT_EQ(table.find(uverbs::Kind::kCq, first), nullptr);
-  for (int i = 0; i < 1000; ++i) EXPECT_NE(table.add(uverbs::Kind::kQp, &object), 0u);
-  EXPECT_EQ(table.find(uverbs::Kind::kCq, second), &object);
-}
-
-// Names are the kernel's numbers: some apart, some the same for another kind, none for ever.
-TEST(ObjectTable, KnowsEachByItsNameForAsLongAsItHasIt) {
-  uverbs::ObjectTable table;
-  const auto named = [&table](uverbs::Kind kind, std::uint32_t name) {
-    int found = -1;
-    table.find_named(kind, name, [&](void* object) { found = *static_cast<int*>(object); });
-    return found;
-  };
-  EXPECT_EQ(named(uverbs::Kind::kQp, 17), -1) << "of an empty table";
-  constexpr int kMany = 1000;
-  std::vector<int> objects(kMany);
-  std::vector<std::uint64_t> numbers(kMany);
-  const auto name_of = [](int i) { return static_cast<std::uint32_t>(17 + i % 500 * 64); };
-  for (int i = 0; i < kMany; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    objects[at] = i;
-    numbers[at] = table.add(i < 500 ? uverbs::Kind::kQp : uverbs::Kind::kSrq, &objects[at]);
-    ASSERT_NE(numbers[at], 0u);
-    table.name(numbers[at], name_of(i));
-  }
-  for (int i = 0; i < 500; ++i) {
-    ASSERT_EQ(named(uverbs::Kind::kQp, name_of(i)), i);
-    ASSERT_EQ(named(uverbs::Kind::kSrq, name_of(i)), i + 500);
-  }
-  table.name(numbers[3], 0);
-  table.remove(numbers[4]);
-  table.name(numbers[4], name_of(4));  // which has gone
-  table.name(numbers[5], 1);
-  for (const int i : {3, 4, 5}) EXPECT_EQ(named(uverbs::Kind::kQp, name_of(i)), -1) << i;
-  EXPECT_EQ(named(uverbs::Kind::kQp, 1), 5);
-  EXPECT_EQ(named(uverbs::Kind::kQp, 0), -1) << "no name";
-  EXPECT_EQ(named(uverbs::Kind::kSrq, name_of(4)), 504);
-  const std::uint64_t next = table.add(uverbs::Kind::kQp, objects.data());
-  EXPECT_EQ(named(uverbs::Kind::kQp, name_of(4)), -1) << "names are not inherited";
-  table.name(next, name_of(4));
-  EXPECT_EQ(named(uverbs::Kind::kQp, name_of(4)), 0);
 }
 
 }  // namespace
