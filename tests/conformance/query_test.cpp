@@ -263,7 +263,8 @@ TEST_P(Query, AnEthernetAddressIsResolvedFromAGidOrRefused) {
   std::uint16_t vlan = 0;
   expect_complaints();
   const int error = ibv_resolve_eth_l2_from_gid(context(), &path, mac, &vlan);
-  if (error != 0) GTEST_SKIP() << "no Ethernet address belongs to the port's own GID: " << error;
+  if (error == EOPNOTSUPP) GTEST_SKIP() << "no Ethernet address belongs to the port's own GID";
+  ASSERT_EQ(error, 0);
   EXPECT_EQ(mac[0] & 1, 0) << "a group's address";
   EXPECT_TRUE(vlan < 4096 || vlan == 0xffff) << vlan;
 }
