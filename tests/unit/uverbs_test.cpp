@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-#include <verbatim/memory.h>
 
 #include <array>
 #include <cstring>
@@ -216,24 +215,6 @@ TEST_P(EachKernel, ChangesARegionInWhatWasAskedForAndKeepsTheRest) {
   EXPECT_EQ(uverbs::dereg_mr(*mr), 0);
   EXPECT_FALSE(context->regions.find(0x4321, facts));
   EXPECT_EQ(uverbs::dealloc_pd(*other), 0);
-  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
-}
-
-TEST_P(EachKernel, SharedMemoryIsNotGivenBackWhileItIsRegistered) {
-  Pd* pd = nullptr;
-  ASSERT_EQ(make_pd(&pd), 0);
-  void* const memory = vbt_alloc_shared(4096);
-  ASSERT_NE(memory, nullptr);
-  verbatim::Mr* mr = nullptr;
-  ASSERT_EQ(uverbs::reg_mr(*pd, memory, 4096, 0, IBV_ACCESS_LOCAL_WRITE, &mr), 0);
-  mr->plain.context = context->handle();
-  EXPECT_EQ(vbt_free_shared(memory), EBUSY);
-  kernel.lie = Lie::kHandleInUse;
-  verbatim::Mr* refused = nullptr;
-  EXPECT_EQ(uverbs::reg_mr(*pd, memory, 4096, 0, IBV_ACCESS_LOCAL_WRITE, &refused), EPROTO);
-  kernel.lie = Lie::kNone;
-  EXPECT_EQ(uverbs::dereg_mr(*mr), 0);
-  EXPECT_EQ(vbt_free_shared(memory), 0) << "what was refused does not count";
   EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
 }
 
