@@ -36,12 +36,28 @@ constexpr std::uint32_t kReplaceAfter = 256;
 
 std::uint32_t ring_size(int cqe) noexcept { return std::bit_ceil(static_cast<std::uint32_t>(cqe)); }
 
+/// Its words in the segment, as nobody has used them.
+int take_words(Cq& cq, std::uint32_t number) noexcept {
+  OwnSegment& segment = Node::get().segment();
+  cq.number = number;
+  cq.doorbells = &segment.doorbells().cqs[number];
+  cq.armed = &segment.cqs()[number].armed;
+  int error = segment.back(cq.doorbells, sizeof(DoorbellBlock));
+  if (error == 0) error = segment.back(cq.armed, sizeof(CqRecord));
+  if (error != 0) return error;
+  cq.doorbells->summary.store(0, std::memory_order_relaxed);
+  for (auto& word : cq.doorbells->words) word.store(0, std::memory_order_relaxed);
+  cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
+  return 0;
+}
+
 int take_number(Cq& cq) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   for (std::uint32_t i = 0; i < kMaxCqs; ++i) {
     if (live.cqs[i] != nullptr) continue;
+    // Before the service thread may look at it.
+    if (const int error = take_words(cq, i); error != 0) return error;
     live.cqs[i] = &cq;
-    cq.number = i;
     if (i >= live.cq_end) live.cq_end = i + 1;
     Node::get().segment().head().cq_count.fetch_add(1, std::memory_order_relaxed);
     return 0;
@@ -74,14 +90,6 @@ int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, verba
   if ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0) join_domain(*cq, attr.parent_domain);
   int error = cq->ring == nullptr ? ENOMEM : wire_cursor(*cq, attr);
   if (error == 0) error = take_number(*cq);
-  if (error == 0) {
-    OwnSegment& segment = Node::get().segment();
-    cq->doorbells = &segment.doorbells().cqs[cq->number];
-    cq->armed = &segment.cqs()[cq->number].armed;
-    error = segment.back(cq->doorbells, sizeof(DoorbellBlock));
-    if (error == 0) error = segment.back(cq->armed, sizeof(CqRecord));
-    if (error != 0) hide_cq(*cq);
-  }
   if (error != 0) {
     std::free(cq->ring);
     std::free(cq->times);
@@ -89,9 +97,6 @@ int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, verba
     return error;
   }
   cq->ignores_overrun = (attr.flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
-  cq->doorbells->summary.store(0, std::memory_order_relaxed);
-  for (auto& word : cq->doorbells->words) word.store(0, std::memory_order_relaxed);
-  cq->armed->store(CqRecord::kIdle, std::memory_order_relaxed);
   cq->plain.cqe = static_cast<int>(size);
   *out = cq;
   return 0;
@@ -166,18 +171,24 @@ int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
   return EINVAL;
 }
 
-int modify_cq(verbatim::Cq&, const ibv_modify_cq_attr&) noexcept {
-  static constinit LogOnce once;
-  if (once.first())
-    log_warn(
-        "ibv_modify_cq: shm does not moderate events: each is asked for by ibv_req_notify_cq and "
-        "raised once, so there is no flood to slow down (cq_mod_caps says so)");
-  return EOPNOTSUPP;
+void tell_stored_locked(Cq& cq, bool failed) noexcept {
+  if (armed_for_locked(cq) == CqRecord::kArmedSolicited && !failed) return;
+  if (is_moderated(cq) && !failed)
+    hold_stored_locked(cq);
+  else
+    raise_locked(cq);
 }
 
-void fire_locked(Cq& cq, bool solicited) noexcept {
-  const std::uint32_t armed = CqRecord::kind(cq.armed->load(std::memory_order_relaxed));
+void tell_announced_locked(Cq& cq, bool solicited) noexcept {
+  const std::uint32_t armed = armed_for_locked(cq);
   if (armed == CqRecord::kIdle || (armed == CqRecord::kArmedSolicited && !solicited)) return;
+  if (is_moderated(cq))
+    hold_announced_locked(cq);
+  else
+    raise_locked(cq);
+}
+
+void raise_locked(Cq& cq) noexcept {
   cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
   if (cq.plain.channel != nullptr)
     static_cast<SoftChannel&>(CompChannel::from(cq.plain.channel)).notify(cq);
@@ -187,19 +198,24 @@ int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
   Cq& cq = Cq::from(handle);
   DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
   // Armed for all stays so: a solicited-only request on top of it asks for less.
-  const bool for_all =
-      solicited_only == 0 ||
-      CqRecord::kind(cq.armed->load(std::memory_order_relaxed)) == CqRecord::kArmed;
+  const bool for_all = solicited_only == 0 || armed_for_locked(cq) == CqRecord::kArmed;
+  const std::uint32_t kind = for_all ? CqRecord::kArmed : CqRecord::kArmedSolicited;
+  cq.event_mode = kEventModePolls;
+  if (CqRecord::kind(cq.armed->load(std::memory_order_relaxed)) == CqRecord::kHeld) {
+    // Its event is under way.
+    cq.moderation.asked = kind;
+    return 0;
+  }
+  const bool moderated = is_moderated(cq);
+  // Who sleeps there is woken for an event, not for each message that may be one's reason.
   const std::uint32_t channel =
-      cq.plain.channel != nullptr
+      cq.plain.channel != nullptr && !moderated
           ? static_cast<Channel&>(CompChannel::from(cq.plain.channel)).shown_record()
           : 0;
-  cq.armed->store(
-      (for_all ? CqRecord::kArmed : CqRecord::kArmedSolicited) | channel << CqRecord::kKindBits,
-      std::memory_order_seq_cst);
-  cq.event_mode = kEventModePolls;
+  cq.armed->store(kind | channel << CqRecord::kKindBits, std::memory_order_seq_cst);
   // A sender must ring to see the armed word; those who are polled do not, so nobody is polled now.
   cool_all(cq);
+  if (moderated) begin_count_locked(cq);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return 0;
 }
@@ -281,9 +297,10 @@ void announce(Qp& qp) noexcept {
   Cq& cq = *qp.recv_cq;
   cq.doorbells->ring(qp.own->cq_bit);
   LockGuard<BiasedLock> guard(cq.lock);
-  // Errors count as solicited. Only if there is one: an empty receive queue has nothing to flush.
+  // Errors are what every event is for. Only if there is one: an empty receive queue has nothing to
+  // flush.
   if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle && has_message(qp))
-    fire_locked(cq, true);
+    raise_locked(cq);
   say_last_receive(qp);
 }
 
@@ -380,6 +397,7 @@ int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept {
       if (again) cq.doorbells->ring(bit);
     }
   }
+  cq.moderation.taken += static_cast<std::uint64_t>(got);
   return got;
 }
 

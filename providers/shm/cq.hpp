@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/moderation.hpp"
 #include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/handles.hpp"
@@ -128,6 +129,7 @@ struct Cq : verbatim::Cq {
   const verbatim::Td* domain = nullptr;  ///< it was made with
   bool is_alone = false;                 ///< its cursor has no lock
   std::uint32_t clocks = 0;  ///< IBV_WC_EX_WITH_COMPLETION_TIMESTAMP* that were asked for
+  Moderation moderation;
 
   bool has_pending() const noexcept {
     return (pending_count.load(std::memory_order_seq_cst) & ~kKept) != 0;
@@ -157,7 +159,6 @@ int destroy_cq(verbatim::Cq& cq) noexcept;
 void hide_cq(Cq& cq) noexcept;
 void free_cq(Cq& cq) noexcept;
 int resize_cq(verbatim::Cq& cq, int cqe) noexcept;
-int modify_cq(verbatim::Cq& cq, const ibv_modify_cq_attr& attr) noexcept;
 int req_notify_cq(ibv_cq* cq, int solicited_only) noexcept;
 
 /// Called when a QP takes this CQ as its receive CQ, and when it leaves it.
@@ -178,8 +179,12 @@ void forget_completions(Cq& cq, const Qp& qp) noexcept;
 /// Tells the CQ that `qp` has receive completions to give that its peer will not announce
 /// (flushes).
 void announce(Qp& qp) noexcept;
-/// Raises the CQ's event if it is armed for this kind. REQUIRES: cq.lock held.
-void fire_locked(Cq& cq, bool solicited) noexcept;
+/// A completion was stored, messages have come: raises the CQ's event if it is armed for this kind
+/// and the event is not held back. An error counts as solicited. REQUIRES: cq.lock held.
+void tell_stored_locked(Cq& cq, bool failed) noexcept;
+void tell_announced_locked(Cq& cq, bool solicited) noexcept;
+/// Raises the event of an armed CQ. REQUIRES: cq.lock held.
+void raise_locked(Cq& cq) noexcept;
 
 [[gnu::cold]] void report_overrun_locked(Cq& cq) noexcept;
 /// The time now, by the clocks that were asked for.
@@ -198,7 +203,7 @@ inline void push_locked(Cq& cq, const Completion& completion) noexcept {
     stamp_stored(cq, tail);
   cq.tail.store(tail + 1, std::memory_order_relaxed);
   if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle) [[unlikely]]
-    fire_locked(cq, completion.status != IBV_WC_SUCCESS);
+    tell_stored_locked(cq, completion.status != IBV_WC_SUCCESS);
 }
 
 }  // namespace verbatim::shm

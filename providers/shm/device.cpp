@@ -170,6 +170,7 @@ int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept 
   attr.phys_port_cnt_ex = 1;
   attr.completion_timestamp_mask = ~std::uint64_t{0};
   attr.hca_core_clock = kRawClockKhz;
+  attr.cq_mod_caps = {kMaxModerationCount, kMaxModerationPeriodUs};
   describe_memory(attr);
   return 0;
 }

@@ -65,6 +65,7 @@ void retire_cq(Cq& cq) noexcept {
   ::new (&cq.lock) BiasedLock;
   ::new (&cq.pending_lock) SpinLock;
   ::new (&cq.cursor.lock) BiasedLock;
+  cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);  // the channel's lock is not remade
   cq.cursor.at.store(cq.cursor.last.load(std::memory_order_relaxed), std::memory_order_relaxed);
   cq.marks = 0;
   cq.pending_head = nullptr;
@@ -77,6 +78,7 @@ void retire_in_child() noexcept {
   ::new (&live.mutex) Mutex;
   forget_unsaid_in_child();
   live.service_active.store(0, std::memory_order_relaxed);
+  live.next_look.store(kNoLook, std::memory_order_relaxed);
   live.watched_count = 0;
   live.parked = nullptr;
   live.abandoned.store(nullptr, std::memory_order_relaxed);

@@ -22,6 +22,9 @@ struct Cq;
 /// under a millisecond; more means that the peer is stopped.
 inline constexpr std::uint64_t kQuietBoundNs = 2'000'000'000;
 
+/// No event is held back.
+inline constexpr std::uint64_t kNoLook = ~std::uint64_t{0};
+
 struct Live {
   Mutex mutex;
   Qp* first_qp = nullptr;
@@ -44,6 +47,8 @@ struct Live {
   std::atomic<std::uint64_t> streamed{0};
   /// now_ns() at which the first flush that waits for its sender no longer does; 0: none waits.
   std::atomic<std::uint64_t> next_flush{0};
+  /// now_ns() of the service thread's next look at events that are held back (moderation.hpp).
+  std::atomic<std::uint64_t> next_look{kNoLook};
   std::atomic<std::uint32_t> sessions{0};  ///< last session number given out
   std::uint32_t pds = 0;
 };

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/service_hooks.hpp"
 
-#include <bit>
-#include <iterator>
-
+#include "providers/shm/announced.hpp"
 #include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
@@ -126,35 +124,6 @@ void tick() noexcept {
   if (live.next_flush.load(std::memory_order_seq_cst) != 0) Node::get().want_tick(true);
 }
 
-/// Whether a CQ armed for solicited messages only waits for one of those that nobody has taken. The
-/// CQ's lock is held, has_message(qp) was true.
-bool has_solicited(const Qp& qp) noexcept {
-  if (qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR || qp.rx_ring == nullptr) return true;
-  const std::uint64_t entries = std::uint64_t{1} << qp.rx_log;
-  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
-  for (std::uint64_t i = first; i != first + entries; ++i) {
-    const std::uint64_t h = qp.rx_ring[i & (entries - 1)].header.load(std::memory_order_acquire);
-    if (header::lap(h) != ((static_cast<std::uint32_t>(i >> qp.rx_log) + 1) & 0xffff)) return false;
-    if ((header::flags(h) & header::kSolicited) != 0) return true;
-  }
-  return false;
-}
-
-/// Whether what the doorbells of an armed CQ announce is still there, and of the kind it waits for.
-/// The CQ's lock is held.
-bool has_announced(Cq& cq, bool solicited_only) noexcept {
-  for (std::uint32_t word = 0; word < std::size(cq.doorbells->words); ++word) {
-    std::uint64_t bits = cq.doorbells->words[word].load(std::memory_order_acquire);
-    for (; bits != 0; bits &= bits - 1) {
-      const std::uint32_t bit = word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
-      Qp* qp = bit < cq.member_capacity ? cq.members[bit] : nullptr;
-      for (; qp != nullptr; qp = qp->next_same_bit)
-        if (has_message(*qp) && (!solicited_only || has_solicited(*qp))) return true;
-    }
-  }
-  return false;
-}
-
 /// A peer found the CQ armed. That may be long ago: what it announced may be taken, and the CQ
 /// armed anew for another message.
 void wake_cq(std::uint32_t number) noexcept {
@@ -162,9 +131,9 @@ void wake_cq(std::uint32_t number) noexcept {
   Cq* cq = number < kMaxCqs ? live.cqs[number] : nullptr;
   if (cq == nullptr) return;
   LockGuard<BiasedLock> lock(cq->lock);
-  const std::uint32_t armed = CqRecord::kind(cq->armed->load(std::memory_order_seq_cst));
+  const std::uint32_t armed = armed_for_locked(*cq);
   if (armed != CqRecord::kIdle && has_announced(*cq, armed == CqRecord::kArmedSolicited))
-    fire_locked(*cq, true);
+    tell_announced_locked(*cq, true);
 }
 
 /// Does what a lost hint stood for: serves a request, sets the bit of a message whose bit is not
@@ -179,7 +148,7 @@ void look_again(Qp& qp) noexcept {
   LockGuard<BiasedLock> lock(cq.lock);
   if ((!failed && qp.hot_index != Qp::kNotHot) || !has_message(qp)) return;
   cq.doorbells->ring(qp.own->cq_bit);
-  fire_locked(cq, has_solicited(qp));
+  tell_announced_locked(cq, has_solicited(qp));
 }
 
 /// Repairs hints that a faulty or dying peer lost. And lets rings that have gone silent wait for
@@ -287,6 +256,7 @@ constinit const ServiceHooks service_hooks = {.request = serve,
                                               .cq_wake = wake_cq,
                                               .tick = tick,
                                               .sweep = sweep,
+                                              .due = look_at_held,
                                               .peer_ready = peer_ready,
                                               .peer_dead = peer_dead,
                                               .arena_ready = progress_now};

@@ -22,7 +22,6 @@ struct Lack {
 };
 
 constexpr Lack kLacks[] = {
-    {"shm", "ibv_modify_cq"},
     {"shm", "tag matching"},
     {"shm", "an XRC receive queue pair has no queues"},
     {"shm", "the port's address is none of IPv4"},

@@ -106,6 +106,7 @@ class Exchange {
                       .cq_wake = nullptr,
                       .tick = nullptr,
                       .sweep = nullptr,
+                      .due = nullptr,
                       .peer_ready = ready,
                       .peer_dead = dead,
                       .arena_ready = [](Peer&) noexcept {}};

@@ -45,6 +45,7 @@ constexpr ServiceHooks kHooks = {
           note_thread();
           ++events.sweeps;
         },
+    .due = [](std::uint64_t) noexcept { return ~std::uint64_t{0}; },
     .peer_ready =
         [](Peer&) noexcept {
           note_thread();

@@ -400,6 +400,8 @@ struct Doorbells {
 /// A CQ's armed word, read by senders after they rang its doorbell.
 struct CqRecord {
   static constexpr std::uint32_t kIdle = 0, kArmed = 1, kArmedSolicited = 2;
+  /// Its event is under way, and comes at its time: to a sender as idle.
+  static constexpr std::uint32_t kHeld = 3;
   /// One of these, and while it is not idle where its channel's record stands.
   std::atomic<std::uint32_t> armed;
 

@@ -28,6 +28,9 @@ struct ServiceHooks {
   void (*cq_wake)(std::uint32_t cq) noexcept;  ///< a peer found this CQ armed
   void (*tick)() noexcept;                     ///< 1 ms, while ticking is on; may turn it off
   void (*sweep)() noexcept;  ///< about every 50 ms while QPs are attached: repair lost hints
+  /// Whenever the thread goes to sleep: does what is due by the clock (now_ns) and says when to
+  /// come next, to the microsecond; ~0: when something happens.
+  std::uint64_t (*due)(std::uint64_t now) noexcept;
   void (*peer_ready)(Peer&) noexcept;  ///< attached (either side connected)
   void (*peer_dead)(Peer&) noexcept;
   void (*arena_ready)(Peer&) noexcept;  ///< a wanted arena was mapped, or refused

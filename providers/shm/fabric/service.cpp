@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/fabric/service.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -18,6 +19,7 @@ namespace {
 constexpr int kEventsPerWake = 32;
 constexpr std::size_t kStackBytes = 256u << 10;
 constexpr std::uint32_t kSweepsPerSecond = 20;
+constexpr std::uint64_t kForEver = ~std::uint64_t{0};
 
 }  // namespace
 
@@ -104,8 +106,10 @@ void* Service::run(void* self) noexcept {
 
 void Service::loop() noexcept {
   while (!stopping_.load(std::memory_order_acquire)) {
-    const int timeout = run_due();
+    bool exact = false;
+    const std::uint64_t date = run_due(exact);
     switchboard_.bury();
+    const int timeout = sleep_until(date, exact);
     epoll_event events[kEventsPerWake];
     const int count = ::epoll_wait(epoll_.get(), events, kEventsPerWake, timeout);
     for (int i = 0; i < count; ++i) {
@@ -152,7 +156,7 @@ void Service::drain_doorbells() noexcept {
   doorbells.cq_wake.drain([&hooks](std::uint32_t cq) { hooks.cq_wake(cq); });
 }
 
-int Service::run_due() noexcept {
+std::uint64_t Service::run_due(bool& exact) noexcept {
   std::uint64_t now = now_ns();
   std::uint64_t next = switchboard_.run_due(now);
 
@@ -188,9 +192,26 @@ int Service::run_due() noexcept {
     if (next_sweep_ < next) next = next_sweep_;
   }
 
-  if (next == ~std::uint64_t{0}) return -1;
-  if (next <= now) return 0;
-  const std::uint64_t ms = (next - now + 999'999) / 1'000'000;
+  // Last: what came before may have changed it.
+  const std::uint64_t due = around_.hooks.due(now);
+  exact = due < next;
+  return exact ? due : next;
+}
+
+int Service::sleep_until(std::uint64_t date, bool exact) noexcept {
+  if (date == kForEver) return -1;
+  const std::uint64_t now = now_ns();
+  if (date <= now) return 0;
+  const std::uint64_t left = date - now;
+  if (exact) {
+    // What epoll_wait(2) cannot: its set is a descriptor too. When this fails, a little late is
+    // early enough.
+    pollfd all{epoll_.get(), POLLIN, 0};
+    const timespec time{static_cast<time_t>(left / 1'000'000'000),
+                        static_cast<long>(left % 1'000'000'000)};
+    if (::ppoll(&all, 1, &time, nullptr) >= 0) return 0;
+  }
+  const std::uint64_t ms = (left + 999'999) / 1'000'000;
   return ms > 60'000 ? 60'000 : static_cast<int>(ms);
 }
 

@@ -8,7 +8,7 @@
 //   sockets        strangers and peers (switchboard)
 //   pidfds         a peer ended
 //   time           1 ms tick while asked for; 50 ms sweep while a peer lives; the switchboard's own
-//   dates
+//   dates, and the data path's, to the microsecond
 //
 // It has all signals blocked, a small stack, and holds no lock while it calls the data path's
 // hooks.
@@ -56,8 +56,10 @@ class Service {
   bool watch(int fd, EventSource& source) noexcept;
   void on_wake() noexcept;
   void drain_doorbells() noexcept;
-  /// Milliseconds to sleep, -1 for until something happens.
-  int run_due() noexcept;
+  /// Until when to sleep; kForEver: until something happens. `exact`: rounding up is too late.
+  std::uint64_t run_due(bool& exact) noexcept;
+  /// The milliseconds for epoll_wait(2), -1 without end; has slept itself where those are too long.
+  int sleep_until(std::uint64_t date, bool exact) noexcept;
 
   Surroundings around_;
   Switchboard switchboard_;

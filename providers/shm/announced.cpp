@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/announced.hpp"
+
+#include <bit>
+#include <iterator>
+
+#include "providers/shm/qp.hpp"
+#include "providers/shm/receive.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// Calls `look` with each queue pair that a doorbell names and that has a message, until it says
+/// true.
+template <class F>
+bool any_announced(const Cq& cq, F look) noexcept {
+  for (std::uint32_t word = 0; word < std::size(cq.doorbells->words); ++word) {
+    std::uint64_t bits = cq.doorbells->words[word].load(std::memory_order_acquire);
+    for (; bits != 0; bits &= bits - 1) {
+      const std::uint32_t bit = word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+      Qp* qp = bit < cq.member_capacity ? cq.members[bit] : nullptr;
+      for (; qp != nullptr; qp = qp->next_same_bit)
+        if (has_message(*qp) && look(*qp)) return true;
+    }
+  }
+  return false;
+}
+
+/// Its receives are flushed, or it has no messages but these.
+bool only_flushes(const Qp& qp) noexcept {
+  return qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR || qp.rx_ring == nullptr;
+}
+
+/// The header at place `i`, counted without end, and whether its message has come.
+bool has_come(const Qp& qp, std::uint64_t i, std::uint64_t& h) noexcept {
+  const std::uint64_t mask = (std::uint64_t{1} << qp.rx_log) - 1;
+  h = qp.rx_ring[i & mask].header.load(std::memory_order_acquire);
+  return header::lap(h) == ((static_cast<std::uint32_t>(i >> qp.rx_log) + 1) & 0xffff);
+}
+
+/// They came in the order of their places, the first one is there.
+std::uint64_t count_messages(const Qp& qp) noexcept {
+  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
+  std::uint64_t here = 1;
+  std::uint64_t most = std::uint64_t{1} << qp.rx_log;
+  while (here < most) {
+    const std::uint64_t middle = here + (most - here + 1) / 2;
+    std::uint64_t h;
+    if (has_come(qp, first + middle - 1, h))
+      here = middle;
+    else
+      most = middle - 1;
+  }
+  return here;
+}
+
+std::uint64_t count_solicited(const Qp& qp, std::uint64_t enough) noexcept {
+  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
+  const std::uint64_t end = first + (std::uint64_t{1} << qp.rx_log);
+  std::uint64_t found = 0;
+  std::uint64_t h;
+  for (std::uint64_t i = first; i != end && found < enough && has_come(qp, i, h); ++i)
+    found += (header::flags(h) & header::kSolicited) != 0;
+  return found;
+}
+
+}  // namespace
+
+bool has_solicited(const Qp& qp) noexcept {
+  return only_flushes(qp) || count_solicited(qp, 1) != 0;
+}
+
+bool has_announced(const Cq& cq, bool solicited_only) noexcept {
+  return any_announced(cq, [&](const Qp& qp) { return !solicited_only || has_solicited(qp); });
+}
+
+std::uint64_t count_announced(const Cq& cq, bool solicited_only) noexcept {
+  std::uint64_t found = 0;
+  any_announced(cq, [&](const Qp& qp) {
+    found += only_flushes(qp) ? 1
+             : solicited_only ? count_solicited(qp, kMostCounted)
+                              : count_messages(qp);
+    return false;
+  });
+  return found;
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What the doorbells of a completion queue announce and nobody has taken: asked when its event may
+// be due. Any thread that holds the queue's lock.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/shm/cq.hpp"
+
+namespace verbatim::shm {
+
+/// Whether a queue armed for solicited messages only waits for one of those of `qp`. REQUIRES:
+/// has_message(qp).
+bool has_solicited(const Qp& qp) noexcept;
+/// Whether what the doorbells announce is still there, and of the kind asked for.
+bool has_announced(const Cq& cq, bool solicited_only) noexcept;
+/// How many messages of that kind are there; more than kMostCounted solicited ones of one queue
+/// pair are so many. A sender that lies makes it wrong, nothing else.
+std::uint64_t count_announced(const Cq& cq, bool solicited_only) noexcept;
+inline constexpr std::uint64_t kMostCounted = 1024;
+
+}  // namespace verbatim::shm
