@@ -328,6 +328,24 @@ TEST_F(SoftEvents, AnEventThatWaitsAlreadyIsNotQueuedTwice) {
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
+TEST_F(SoftEvents, OfAPortTheLastWordComesLast) {
+  ibv_async_event port{};
+  port.element.port_num = 2;
+  for (const ibv_event_type type :
+       {IBV_EVENT_PORT_ERR, IBV_EVENT_LID_CHANGE, IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR}) {
+    port.event_type = type;
+    null::raise(context, port);
+  }
+  for (const ibv_event_type type :
+       {IBV_EVENT_LID_CHANGE, IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR}) {
+    ibv_async_event got;
+    ASSERT_EQ(ibv_get_async_event(context, &got), 0);
+    EXPECT_EQ(got.event_type, type);
+    EXPECT_EQ(got.element.port_num, 2);
+  }
+  EXPECT_FALSE(is_readable(context->async_fd));
+}
+
 TEST_F(SoftEvents, AllEventsOfAQpFitInTheirOrder) {
   constexpr ibv_event_type kAll[] = {IBV_EVENT_QP_LAST_WQE_REACHED,
                                      IBV_EVENT_QP_FATAL,

@@ -24,6 +24,18 @@ bool waits_already(const EventLink& link, std::uint64_t kind) noexcept {
   return false;
 }
 
+/// The last word about a port is the one that counts: what is said once more goes behind what was
+/// said since.
+void say_last(EventLink& link, std::uint64_t kind) noexcept {
+  std::uint64_t others = 0;
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < link.waiting; ++i) {
+    const std::uint64_t one = link.kinds >> (i * kBitsPerKind) & kKindMask;
+    if (one != kind) others |= one << (kept++ * kBitsPerKind);
+  }
+  link.kinds = others | kind << (kept * kBitsPerKind);
+}
+
 }  // namespace
 
 int SoftEvents::open() noexcept { return gate_.open(); }
@@ -89,6 +101,7 @@ void SoftEvents::raise(const ibv_async_event& event) noexcept {
   const auto kind = static_cast<std::uint64_t>(event.event_type);
   gate_.mutex().lock();
   if (waits_already(link, kind)) {
+    if (&link >= ports_ && &link <= ports_ + kMaxPorts) say_last(link, kind);
     gate_.mutex().unlock();
     return;
   }

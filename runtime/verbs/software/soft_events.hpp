@@ -3,7 +3,8 @@
 // event: each object carries its place in the queue, and an event that waits already for the same
 // object is not queued twice, so the queue is bounded by the objects that exist.
 //
-// Order: objects in the order of their first waiting event, events of one object as raised.
+// Order: objects in the order of their first waiting event, events of one object as raised; of a
+// port, which goes up and down again, the last of a kind.
 // Spec: man ibv_get_async_event; IBTA 11.6.3.
 #pragma once
 
