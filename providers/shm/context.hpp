@@ -13,6 +13,7 @@ struct Context : verbatim::Context {
   explicit Context(Device& owner) noexcept : verbatim::Context(owner) {}
   SoftEvents events;
   bool ethernet = false;  ///< VERBATIM_SHM_LINK when it was opened
+  Context* next_live = nullptr;
 
   static Context& of(ibv_context* handle) noexcept {
     return static_cast<Context&>(verbatim::Context::from(handle));

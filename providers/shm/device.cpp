@@ -29,7 +29,6 @@
 namespace verbatim::shm {
 namespace {
 
-constexpr std::uint8_t kPort = 1;
 /// Of a GUID: the device number plus one; the rest is the host's.
 constexpr std::uint64_t kDeviceBits = 0xff;
 constexpr std::uint64_t kLinkLocal = 0xfe80000000000000;
@@ -113,20 +112,26 @@ int open(Device& device, verbatim::Context** out) noexcept {
     destroy_nothrow(context);
     return error;
   }
+  context->extended.context.async_fd = context->events.fd();
   LockGuard<Mutex> guard(live.mutex);
   ++live.contexts;
-  context->extended.context.async_fd = context->events.fd();
+  context->next_live = live.first_context;
+  live.first_context = context;
   *out = context;
   return 0;
 }
 
 void close(verbatim::Context& context) noexcept {
-  destroy_nothrow(static_cast<Context*>(&context));
+  Context* const closed = static_cast<Context*>(&context);
   bool last;
   {
     LockGuard<Mutex> guard(live.mutex);
     last = --live.contexts == 0;
+    Context** at = &live.first_context;
+    while (*at != nullptr && *at != closed) at = &(*at)->next_live;
+    if (*at != nullptr) *at = closed->next_live;
   }
+  destroy_nothrow(closed);
   if (last) {
     forget_orphans();
     forget_parked();
@@ -177,7 +182,15 @@ int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept 
 
 int query_port(verbatim::Context& context, std::uint8_t port, ibv_port_attr& attr) noexcept {
   if (port != kPort) return EINVAL;
-  attr.state = IBV_PORT_ACTIVE;
+  const bool ethernet = static_cast<Context&>(context).ethernet;
+  if (Node::get().can_be_met()) {
+    attr.state = IBV_PORT_ACTIVE;
+    attr.phys_state = 5;  // LinkUp
+  } else {
+    attr.state = IBV_PORT_DOWN;
+    attr.phys_state =
+        ethernet ? 3 : 2;  // Disabled; Polling: what adapters say of a line that is cut
+  }
   attr.max_mtu = IBV_MTU_4096;
   attr.active_mtu = IBV_MTU_4096;
   attr.gid_tbl_len = 1;
@@ -186,8 +199,7 @@ int query_port(verbatim::Context& context, std::uint8_t port, ibv_port_attr& att
   attr.max_vl_num = 1;
   attr.active_width = 2;   // 4X
   attr.active_speed = 32;  // EDR: a name for "fast"; what it moves is what perf/run says
-  attr.phys_state = 5;     // LinkUp
-  if (static_cast<Context&>(context).ethernet) {
+  if (ethernet) {
     attr.link_layer = IBV_LINK_LAYER_ETHERNET;
   } else {
     attr.link_layer = IBV_LINK_LAYER_INFINIBAND;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// shm0, shm1 ...: devices that exist wherever processes share a kernel. All have one port, ACTIVE,
-// and stand for the same memory; several exist only for programs that want several.
+// shm0, shm1 ...: devices that exist wherever processes share a kernel. All have one port, ACTIVE
+// while others can meet us, and stand for the same memory; several exist only for programs that want several.
 #pragma once
 
 #include "providers/shm/context.hpp"
@@ -10,6 +10,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint32_t kMaxDevices = 16;
+inline constexpr std::uint8_t kPort = 1;
 
 /// The LID and the GID of another device of this host, by its number.
 inline std::uint16_t lid_of_device(std::uint32_t number) noexcept {

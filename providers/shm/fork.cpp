@@ -81,6 +81,7 @@ void retire_in_child() noexcept {
   live.next_look.store(kNoLook, std::memory_order_relaxed);
   live.watched_count = 0;
   live.parked = nullptr;
+  live.first_context = nullptr;  // their descriptors are the parent's too
   live.abandoned.store(nullptr, std::memory_order_relaxed);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
     retire_qp(*qp);

@@ -15,6 +15,7 @@
 
 namespace verbatim::shm {
 
+struct Context;
 struct Qp;
 struct Cq;
 
@@ -33,7 +34,8 @@ struct Live {
   /// mappings of the dead. Who finds one has a send lock, under which the mutex cannot be had.
   std::atomic<Qp*> abandoned{nullptr};
   std::uint32_t contexts = 0;
-  Qp* qps[kMaxQps] = {};  // zero pages until touched
+  Context* first_context = nullptr;  ///< of those that this process opened: not a parent's
+  Qp* qps[kMaxQps] = {};             // zero pages until touched
   Cq* cqs[kMaxCqs] = {};
   std::uint32_t cq_end = 0;  ///< numbers below it may be in use
   /// QPs that accept from a peer, with that peer's active word (nullptr until the peer was met):

@@ -155,6 +155,7 @@ void give_up(Qp& qp) noexcept {
 }  // namespace
 
 int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
+  Node::get().await_names();
   switch (attr.qp_type) {
     case IBV_QPT_RC:
     case IBV_QPT_UC:

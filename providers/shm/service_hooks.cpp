@@ -2,6 +2,7 @@
 #include "providers/shm/service_hooks.hpp"
 
 #include "providers/shm/announced.hpp"
+#include "providers/shm/device.hpp"
 #include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
@@ -250,6 +251,17 @@ void peer_ready(Peer& peer) noexcept {
 
 void progress_now(Peer&) noexcept { progress_all(); }
 
+/// Whom we know stays; but a port through which nobody new comes is down.
+void names_stand(bool stand) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  for (Context* context = live.first_context; context != nullptr; context = context->next_live) {
+    ibv_async_event event{};
+    event.event_type = stand ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+    event.element.port_num = kPort;
+    context->events.raise(event);
+  }
+}
+
 }  // namespace
 
 constinit const ServiceHooks service_hooks = {.request = serve,
@@ -259,6 +271,7 @@ constinit const ServiceHooks service_hooks = {.request = serve,
                                               .due = look_at_held,
                                               .peer_ready = peer_ready,
                                               .peer_dead = peer_dead,
-                                              .arena_ready = progress_now};
+                                              .arena_ready = progress_now,
+                                              .names_stand = names_stand};
 
 }  // namespace verbatim::shm

@@ -38,11 +38,11 @@ int join_file(Xrcd& xrcd, std::uint32_t device, int fd, int oflags) noexcept {
     return EBADF;
   }
   xrcd.id = {std::uint64_t{device} << kDeviceShift | status.st_dev, status.st_ino};
-  std::snprintf(xrcd.name, sizeof xrcd.name, "x%llx-%llx",
+  std::snprintf(xrcd.held.text, sizeof xrcd.held.text, "x%llx-%llx",
                 static_cast<unsigned long long>(xrcd.id.high),
                 static_cast<unsigned long long>(xrcd.id.low));
   const int error =
-      Node::get().hold_name(xrcd.name, (oflags & O_CREAT) != 0, (oflags & O_EXCL) != 0, xrcd.held);
+      Node::get().hold_name(xrcd.held, (oflags & O_CREAT) != 0, (oflags & O_EXCL) != 0);
   if (error == EEXIST) {
     log_error("ibv_open_xrcd: the file's domain exists, and O_EXCL is given");
     return EINVAL;
@@ -88,7 +88,7 @@ int open_xrcd(verbatim::Context& context, const ibv_xrcd_init_attr& attr,
 
 int close_xrcd(verbatim::Xrcd& handle) noexcept {
   Xrcd& xrcd = static_cast<Xrcd&>(handle);
-  if (xrcd.held.valid()) Node::get().let_name_go(xrcd.name, xrcd.held);
+  if (xrcd.held.file.valid()) Node::get().let_name_go(xrcd.held);
   destroy_nothrow(&xrcd);
   return 0;
 }

@@ -18,6 +18,7 @@
 #pragma once
 
 #include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/fabric/held_name.hpp"
 #include "runtime/base/unique_fd.hpp"
 #include "runtime/verbs/handles.hpp"
 
@@ -25,9 +26,8 @@ namespace verbatim::shm {
 
 struct Xrcd : verbatim::Xrcd {
   XrcDomainId id{};
-  UniqueFd file;       ///< so that no other file gets its inode number
-  UniqueFd held;       ///< the name, while the domain is open
-  char name[48] = "";  ///< in the rendezvous folder; empty: of no file
+  UniqueFd file;  ///< so that no other file gets its inode number
+  HeldName held;  ///< in the rendezvous folder, while the domain is open; empty: of no file
 
   static Xrcd& from(ibv_xrcd* xrcd) noexcept { return *reinterpret_cast<Xrcd*>(xrcd); }
 };

@@ -63,14 +63,23 @@ int open_private_folder(int parent, const char* name, UniqueFd& folder,
   return 0;
 }
 
+const char* base_of_user_folder(const char* runtime_dir) noexcept {
+  const bool is_usable =
+      runtime_dir != nullptr && runtime_dir[0] != '\0' && can_hold_folders(runtime_dir);
+  return is_usable ? runtime_dir : "/tmp";
+}
+
 int open_user_folder(UniqueFd& folder, char* path, std::size_t capacity,
                      FolderRefusal& refusal) noexcept {
-  const char* base = environment_text("XDG_RUNTIME_DIR", PATH_MAX - 512);
-  if (base != nullptr && !can_hold_folders(base)) {
-    log_info("XDG_RUNTIME_DIR=%s cannot be written: what we share is under /tmp", base);
-    base = nullptr;
-  }
-  if (base == nullptr) base = "/tmp";
+  const char* const runtime_dir = environment_text("XDG_RUNTIME_DIR", PATH_MAX - 512);
+  const char* const base = base_of_user_folder(runtime_dir);
+  if (runtime_dir != nullptr && base != runtime_dir)
+    log_info("XDG_RUNTIME_DIR=%s cannot be written: what we share is under /tmp", runtime_dir);
+  return open_user_folder(base, folder, path, capacity, refusal);
+}
+
+int open_user_folder(const char* base, UniqueFd& folder, char* path, std::size_t capacity,
+                     FolderRefusal& refusal) noexcept {
   char user[32];
   std::snprintf(user, sizeof user, "verbatim-%u", static_cast<unsigned>(::geteuid()));
   const int length = std::snprintf(path, capacity, "%s/%s", base, user);

@@ -20,8 +20,14 @@ struct FolderRefusal {
 [[nodiscard]] int open_private_folder(int parent, const char* name, UniqueFd& folder,
                                       FolderRefusal& refusal) noexcept;
 
-/// Opens <XDG_RUNTIME_DIR, or /tmp where that cannot be written>/verbatim-<uid>. `path` is written
-/// in any case.
+/// Where a user's folder is: in `runtime_dir` (nullptr or empty: none), or in /tmp where that
+/// cannot be written.
+[[nodiscard]] const char* base_of_user_folder(const char* runtime_dir) noexcept;
+
+/// Opens <base>/verbatim-<uid>. `path` is written in any case.
+[[nodiscard]] int open_user_folder(const char* base, UniqueFd& folder, char* path,
+                                   std::size_t capacity, FolderRefusal& refusal) noexcept;
+/// The same where XDG_RUNTIME_DIR leads.
 [[nodiscard]] int open_user_folder(UniqueFd& folder, char* path, std::size_t capacity,
                                    FolderRefusal& refusal) noexcept;
 

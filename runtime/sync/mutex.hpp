@@ -13,6 +13,7 @@ class Mutex {
   Mutex& operator=(const Mutex&) = delete;
 
   void lock() noexcept { ::pthread_mutex_lock(&mutex_); }
+  [[nodiscard]] bool try_lock() noexcept { return ::pthread_mutex_trylock(&mutex_) == 0; }
   void unlock() noexcept { ::pthread_mutex_unlock(&mutex_); }
   [[nodiscard]] pthread_mutex_t* native() noexcept { return &mutex_; }
 

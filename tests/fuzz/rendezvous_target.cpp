@@ -109,7 +109,8 @@ class Exchange {
                       .due = nullptr,
                       .peer_ready = ready,
                       .peer_dead = dead,
-                      .arena_ready = [](Peer&) noexcept {}};
+                      .arena_ready = [](Peer&) noexcept {},
+                      .names_stand = nullptr};
   UniqueFd epoll_{epoll_create1(EPOLL_CLOEXEC)};
   WakeSocket wakes_;
   Switchboard switchboard_{Surroundings{segment_, folder_, peers_, wanted_, hooks_}};

@@ -82,6 +82,7 @@ VBT_FAILING(int, open, (const char* path, int flags, mode_t mode), (path, flags,
 VBT_FAILING(int, openat, (int dir, const char* path, int flags, mode_t mode),
             (dir, path, flags, mode), -1, EMFILE)
 VBT_FAILING(int, fcntl, (int fd, int command, long argument), (fd, command, argument), -1, EMFILE)
+VBT_FAILING(int, dup3, (int from, int to, int flags), (from, to, flags), -1, EBUSY)
 VBT_FAILING(int, fstat, (int fd, struct stat* out), (fd, out), -1, EIO)
 VBT_FAILING(int, ftruncate, (int fd, off_t n), (fd, n), -1, ENOSPC)
 VBT_FAILING(int, fallocate, (int fd, int mode, off_t at, off_t n), (fd, mode, at, n), -1, ENOSPC)

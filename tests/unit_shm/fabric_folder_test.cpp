@@ -154,7 +154,7 @@ TEST_F(OpenFolderTest, AClaimedBlockCanBeConnectedTo) {
   ASSERT_EQ(folder_->connect(block, socket), 0);
   const UniqueFd accepted(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   EXPECT_TRUE(accepted.valid());
-  folder_->release(block);
+  folder_->release(block, folder_->inode_of(block));
   EXPECT_EQ(folder_->connect(block, socket), ENOENT);
   EXPECT_EQ(names(), 0u);
 }
@@ -248,7 +248,7 @@ TEST_F(OpenFolderTest, TheLastToLeaveRemovesTheLock) {
   ASSERT_EQ(folder_->claim(block, listener), 0);
   folder_->leave();
   EXPECT_TRUE(fs::exists(lock)) << "somebody is there";
-  folder_->release(block);
+  folder_->release(block, folder_->inode_of(block));
   {
     const UniqueFd other(open(lock.c_str(), O_RDWR | O_CLOEXEC));
     ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
@@ -301,6 +301,104 @@ TEST_F(OpenFolderTest, AHeldLockIsWaitedForOnlySoLong) {
   EXPECT_EQ(folder_->claim(block, listener), EIO);
   ASSERT_EQ(flock(lock.get(), LOCK_UN), 0);
   EXPECT_EQ(folder_->claim(block, listener), 0);
+}
+
+TEST_F(OpenFolderTest, ANameOfAnothersIsNotReleased) {
+  std::uint32_t block = 0;
+  UniqueFd ours;
+  ASSERT_EQ(folder_->claim(block, ours), 0);
+  const std::uint64_t inode = folder_->inode_of(block);
+  EXPECT_FALSE(folder_->lacks(block, inode));
+  folder_->release(block, inode);
+  EXPECT_TRUE(folder_->lacks(block, inode)) << "it is gone";
+  UniqueFd theirs;
+  ASSERT_EQ(folder_->claim_again(block, theirs), 0);
+  EXPECT_TRUE(folder_->lacks(block, inode)) << "it is another one";
+  folder_->release(block, inode);
+  EXPECT_EQ(names(), 1u);
+  UniqueFd once_more;
+  EXPECT_EQ(folder_->claim_again(block, once_more), EADDRINUSE) << "somebody lives there";
+}
+
+TEST_F(OpenFolderTest, AHeldNameIsNotedAsGoneAndHeldAgainBesideOthers) {
+  UniqueFd held, other;
+  ASSERT_EQ(folder_->hold("x1-2", true, false, held), 0);
+  EXPECT_FALSE(folder_->lacks("x1-2", held));
+  fs::remove(folder_->path() + std::string("/x1-2"));
+  EXPECT_TRUE(folder_->lacks("x1-2", held));
+  ASSERT_EQ(folder_->hold("x1-2", true, true, other), 0) << "nobody seems to hold it";
+  EXPECT_TRUE(folder_->lacks("x1-2", held)) << "it is another one";
+  EXPECT_EQ(folder_->hold_again("x1-2", held), 0);
+  EXPECT_FALSE(folder_->lacks("x1-2", held));
+  folder_->let_go("x1-2", other);
+  EXPECT_TRUE(fs::exists(folder_->path() + std::string("/x1-2"))) << "it is ours too";
+  folder_->let_go("x1-2", held);
+  EXPECT_EQ(names(), 0u);
+}
+
+TEST_F(OpenFolderTest, WhoLetsALostNameGoTakesItFromNobody) {
+  UniqueFd held, other;
+  ASSERT_EQ(folder_->hold("x1-2", true, false, held), 0);
+  fs::remove(folder_->path() + std::string("/x1-2"));
+  ASSERT_EQ(folder_->hold("x1-2", true, true, other), 0);
+  folder_->let_go("x1-2", held);
+  EXPECT_FALSE(folder_->lacks("x1-2", other));
+}
+
+TEST_F(OpenFolderTest, IsLeftWhenItWasRemovedOrOthersMeetElsewhereNotWhenItsPathIsHidden) {
+  const std::string path = folder_->path();
+  EXPECT_EQ(folder_->is_left(), nullptr);
+  fs::rename(path, path + "-moved");
+  EXPECT_EQ(folder_->is_left(), nullptr) << "as to a process that changed its root";
+  fs::create_directory_symlink(path + "-moved", path);
+  EXPECT_EQ(folder_->is_left(), nullptr) << "newcomers refuse that";
+  fs::remove(path);
+  fs::create_directory(path);
+  EXPECT_EQ(folder_->is_left(), nullptr) << "newcomers refuse what is open to others";
+  fs::permissions(path, fs::perms(0700));
+  EXPECT_NE(folder_->is_left(), nullptr);
+
+  FabricFolder::Place place;
+  FolderRefusal refusal;
+  ASSERT_EQ(folder_->find_place(place, refusal), 0);
+  ASSERT_EQ(folder_->move_to(place), 0);
+  EXPECT_EQ(folder_->is_left(), nullptr);
+  std::uint32_t block = 0;
+  UniqueFd listener;
+  ASSERT_EQ(folder_->claim(block, listener), 0);
+  EXPECT_FALSE(fs::is_empty(path));
+  fs::remove_all(path);
+  EXPECT_NE(folder_->is_left(), nullptr);
+}
+
+TEST_F(FabricFolderTest, FollowsTheRuntimeDirectoryAsItGoesAndComesBack) {
+  const std::string fabric_name = fs::path(root_).filename();
+  const std::string in_tmp = "/tmp/verbatim-" + std::to_string(geteuid()) + "/" + fabric_name;
+  const std::string run = root_ + "/run";
+  fs::create_directory(run);
+  const Variable fabric("VERBATIM_FABRIC", fabric_name.c_str());
+  const Variable runtime("XDG_RUNTIME_DIR", run.c_str());
+  ASSERT_EQ(folder_->open(), 0);
+  const std::string at_first = folder_->path();
+  fs::remove_all(run);
+  ASSERT_NE(folder_->is_left(), nullptr);
+  FabricFolder::Place there;
+  FolderRefusal refusal;
+  ASSERT_EQ(folder_->find_place(there, refusal), 0);
+  ASSERT_EQ(folder_->move_to(there), 0);
+  EXPECT_EQ(folder_->path(), in_tmp);
+
+  fs::create_directory(run);
+  EXPECT_EQ(folder_->is_left(), nullptr) << "nobody is there yet";
+  FabricFolder newcomer;
+  ASSERT_EQ(newcomer.open(), 0);
+  ASSERT_NE(folder_->is_left(), nullptr);
+  FabricFolder::Place back;
+  ASSERT_EQ(folder_->find_place(back, refusal), 0);
+  ASSERT_EQ(folder_->move_to(back), 0);
+  EXPECT_EQ(folder_->path(), at_first);
+  EXPECT_EQ(folder_->number(), newcomer.number());
+  fs::remove_all(in_tmp);
 }
 
 TEST_F(OpenFolderTest, ARemovedFolderIsSaidSo) {

@@ -63,6 +63,11 @@ constexpr ServiceHooks kHooks = {
           note_thread();
           ++events.arenas_ready;
         },
+    .names_stand =
+        [](bool stand) noexcept {
+          note_thread();
+          ++(stand ? events.names_back : events.names_lost);
+        },
 };
 
 /// What `look` sees of the owner of `qpn`; 0 when nobody is known.
@@ -83,6 +88,7 @@ const ServiceHooks& NodeEvents::hooks() { return kHooks; }
 void NodeEvents::reset() {
   request_bits = 0;
   requests = cq_wakes = last_cq = ticks = sweeps = peers_ready = peers_dead = arenas_ready = 0;
+  names_lost = names_back = 0;
   on_service_thread = true;
   watched = -1;
   readable_when_ready = false;

@@ -21,6 +21,8 @@ struct NodeEvents {
   std::atomic<std::uint32_t> peers_ready{0};
   std::atomic<std::uint32_t> peers_dead{0};
   std::atomic<std::uint32_t> arenas_ready{0};
+  std::atomic<std::uint32_t> names_lost{0};
+  std::atomic<std::uint32_t> names_back{0};
   std::atomic<bool> on_service_thread{true};  ///< of every hook so far
 
   /// Set by a test: a descriptor that is looked at when a peer is ready.

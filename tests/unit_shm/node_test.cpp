@@ -3,13 +3,18 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include "providers/shm/fabric/fabric_folder.hpp"
 #include "runtime/memory/arena.hpp"
+#include "tests/support/child.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/fabric_directory.hpp"
+#include "tests/support/log_watch.hpp"
 #include "tests/support/process_census.hpp"
 #include "tests/unit_shm/node_events.hpp"
 
@@ -50,6 +55,47 @@ TEST_F(NodeTest, LeavesNothingBehind) {
   }
   EXPECT_EQ(left_behind(before, harness::ProcessCensus::take()), "");
   EXPECT_TRUE(harness::fabric_contents().empty());
+}
+
+TEST_F(NodeTest, WhoEndsLeavesNamesAloneThatAreNoLongerItsOwn) {
+  const auto folder = std::make_unique<FabricFolder>();
+  std::uint32_t qpn = 0;
+  UniqueFd another;
+  {
+    const RunningNode node;
+    std::uint32_t index = 0;
+    ASSERT_EQ(node->take_qpn(index, qpn), 0);
+    ASSERT_EQ(folder->open(), 0);
+    folder->release(qpn >> kQpnBlockBits, 0);
+    ASSERT_EQ(folder->claim_again(qpn >> kQpnBlockBits, another), 0);
+  }
+  UniqueFd socket;
+  EXPECT_EQ(folder->connect(qpn >> kQpnBlockBits, socket), 0);
+  folder->release(qpn >> kQpnBlockBits, 0);
+  folder->leave();
+}
+
+TEST_F(NodeTest, SaysOnItsServiceThreadThatItsNamesWereLostAndAreBack) {
+  const harness::AllowedLog is_lost("was removed");
+  const harness::AllowedLog is_back("our names in it too");
+  const RunningNode node;
+  std::uint32_t index = 0;
+  std::uint32_t qpn = 0;
+  ASSERT_EQ(node->take_qpn(index, qpn), 0);
+  EXPECT_TRUE(node->can_be_met());
+  std::filesystem::remove_all(getenv("VERBATIM_FABRIC"));
+  EXPECT_FALSE(node->can_be_met());
+  ASSERT_TRUE(wait_until([] { return events().names_back == 1; }));
+  EXPECT_EQ(events().names_lost, 1u);
+  EXPECT_TRUE(events().on_service_thread);
+  EXPECT_TRUE(node->can_be_met());
+  EXPECT_EQ(names(), 1u);
+  harness::Child child("node");
+  ASSERT_EQ(child.control().receive_value<int>(), 0);
+  child.control().send_value(Question{Ask::kMeet, qpn});
+  EXPECT_EQ(child.control().receive_value<std::uint64_t>(), 1u);
+  child.control().send_value(Question{Ask::kQuit, 0});
+  (void)child.control().receive_value<std::uint64_t>();
 }
 
 TEST_F(NodeTest, IsSharedUntilTheLastStop) {

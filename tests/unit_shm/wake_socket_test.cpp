@@ -80,7 +80,7 @@ TEST_F(WakeSocketTest, AForgottenNameIsRemovedByTheNextAndALivingOneIsNot) {
   std::uint32_t block = 0;
   UniqueFd listener;
   ASSERT_EQ(folder_->claim(block, listener), 0);
-  folder_->release(block);
+  folder_->release(block, folder_->inode_of(block));
   EXPECT_FALSE(is_named("w0000dead"));
   EXPECT_TRUE(is_named("w0011fe00"));
   unlink((std::string(folder_->path()) + "/w0011fe00").c_str());

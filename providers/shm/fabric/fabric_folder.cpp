@@ -45,14 +45,6 @@ struct ApartName {
   char text[16];
 };
 
-/// Says why a folder is not used, and what to do.
-int refuse(const char* path, const FolderRefusal& refusal) noexcept {
-  log_error(
-      "cannot use the folder %s: %s; %s", path, refusal.why,
-      refusal.error == EMFILE ? "raise 'ulimit -n'" : "or let VERBATIM_FABRIC name another one");
-  return refusal.error;
-}
-
 std::uint32_t random_number() noexcept {
   std::uint32_t value = 0;
   if (::getrandom(&value, sizeof value, GRND_NONBLOCK) != sizeof value) {
@@ -68,33 +60,38 @@ int make_socket(UniqueFd& out, int type = SOCK_SEQPACKET) noexcept {
 
 }  // namespace
 
-int FabricFolder::open_in_user_folder(const char* fabric) noexcept {
-  UniqueFd user;
-  FolderRefusal refusal;
-  if (open_user_folder(user, path_, sizeof path_, refusal) != 0) return refuse(path_, refusal);
-  const std::size_t parent = std::strlen(path_);
-  const int length = std::snprintf(path_ + parent, sizeof path_ - parent, "/%s", fabric);
-  if (length < 0 || static_cast<std::size_t>(length) >= sizeof path_ - parent) return ENAMETOOLONG;
-  if (open_private_folder(user.get(), fabric, folder_, refusal) != 0) return refuse(path_, refusal);
-  return 0;
-}
-
 int FabricFolder::open() noexcept {
   const char* fabric = environment_text("VERBATIM_FABRIC", PATH_MAX - 64);
   if (fabric == nullptr) fabric = kDefaultFabric;
-  int error = 0;
-  if (fabric[0] == '/') {
-    std::snprintf(path_, sizeof path_, "%s", fabric);
-    FolderRefusal refusal;
-    if (open_private_folder(AT_FDCWD, path_, folder_, refusal) != 0) error = refuse(path_, refusal);
-  } else if (std::strchr(fabric, '/') != nullptr || fabric[0] == '.' ||
-             std::strlen(fabric) > NAME_MAX) {
-    log_error("VERBATIM_FABRIC=%s is neither a plain name nor an absolute path", fabric);
-    error = EINVAL;
+  const char* const runtime_dir = environment_text("XDG_RUNTIME_DIR", PATH_MAX - 512);
+  std::snprintf(fabric_, sizeof fabric_, "%s", fabric);
+  std::snprintf(runtime_dir_, sizeof runtime_dir_, "%s", runtime_dir == nullptr ? "" : runtime_dir);
+  if (fabric_[0] == '/') {
+    std::memcpy(paths_[0], fabric_, sizeof fabric_);
+  } else if (std::strchr(fabric_, '/') != nullptr || fabric_[0] == '.' ||
+             std::strlen(fabric_) > NAME_MAX) {
+    log_error("VERBATIM_FABRIC=%s is neither a plain name nor an absolute path", fabric_);
+    return EINVAL;
   } else {
-    error = open_in_user_folder(fabric);
+    const char* const bases[] = {runtime_dir_, "/tmp"};
+    for (unsigned i = 0; i < std::size(bases); ++i) {
+      const int length = std::snprintf(paths_[i], sizeof paths_[i], "%s/verbatim-%u/%s", bases[i],
+                                       static_cast<unsigned>(::geteuid()), fabric_);
+      if (length < 0 || static_cast<std::size_t>(length) >= sizeof paths_[i]) return ENAMETOOLONG;
+    }
+    if (way() != 0 && runtime_dir != nullptr)
+      log_info("XDG_RUNTIME_DIR=%s cannot be written: what we share is under /tmp", runtime_dir);
   }
-  if (error != 0) return error;
+  Place place;
+  FolderRefusal refusal;
+  if (find_place(place, refusal) != 0) {
+    log_error(
+        "cannot use the folder %s: %s; %s", place.path, refusal.why,
+        refusal.error == EMFILE ? "raise 'ulimit -n'" : "or let VERBATIM_FABRIC name another one");
+    return refusal.error;
+  }
+  folder_ = static_cast<UniqueFd&&>(place.folder);
+  path_.store(paths_[place.way], std::memory_order_release);
   // systemd-tmpfiles leaves locked folders alone; nobody else looks at this lock.
   (void)::flock(folder_.get(), LOCK_SH | LOCK_NB);
 
@@ -108,17 +105,17 @@ int FabricFolder::open() noexcept {
         "without /proc the path of the rendezvous folder %s is too long for a socket: mount /proc, "
         "or set "
         "VERBATIM_FABRIC to a shorter one",
-        path_);
+        path());
     close();
     return ENAMETOOLONG;
   }
-  log_debug("rendezvous folder %s", path_);
+  log_debug("rendezvous folder %s", path());
   return 0;
 }
 
 void FabricFolder::close() noexcept {
   folder_.reset();
-  path_[0] = '\0';
+  path_.store("", std::memory_order_release);
 }
 
 bool FabricFolder::address_of(const char* name, sockaddr_un& address) const noexcept {
@@ -127,7 +124,7 @@ bool FabricFolder::address_of(const char* name, sockaddr_un& address) const noex
                          ? std::snprintf(address.sun_path, sizeof address.sun_path,
                                          "/proc/self/fd/%d/%s", folder_.get(), name)
                          : std::snprintf(address.sun_path, sizeof address.sun_path, "%.*s/%s",
-                                         static_cast<int>(sizeof address.sun_path), path_, name);
+                                         static_cast<int>(sizeof address.sun_path), path(), name);
   return length > 0 && static_cast<std::size_t>(length) < sizeof address.sun_path;
 }
 
@@ -135,23 +132,15 @@ FabricFolder::Lock::~Lock() {
   if (file.valid()) (void)::flock(file.get(), LOCK_UN);
 }
 
-int FabricFolder::lock(std::uint64_t patience_ns, Lock& held) noexcept {
+int FabricFolder::lock_silently(std::uint64_t patience_ns, Lock& held) const noexcept {
   const std::uint64_t deadline = now_ns() + patience_ns;
   for (;;) {
     UniqueFd fd(
         ::openat(folder_.get(), kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!fd.valid()) {
-      const int error = errno;
-      log_error("the rendezvous folder %s cannot be used: %s%s", path_, std::strerror(error),
-                error == ENOENT ? " (somebody removed it while we were using it)" : "");
-      return EIO;
-    }
+    if (!fd.valid()) return errno;
     while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
-      if (error != EWOULDBLOCK && error != EINTR) {
-        log_error("locking %s/%s: %s", path_, kLockName, std::strerror(error));
-        return EIO;
-      }
+      if (error != EWOULDBLOCK && error != EINTR) return error;
       if (now_ns() >= deadline) return EBUSY;
       const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
       ::nanosleep(&pause, nullptr);
@@ -164,6 +153,14 @@ int FabricFolder::lock(std::uint64_t patience_ns, Lock& held) noexcept {
     held.file = static_cast<UniqueFd&&>(fd);
     return 0;
   }
+}
+
+int FabricFolder::lock(std::uint64_t patience_ns, Lock& held) noexcept {
+  const int error = lock_silently(patience_ns, held);
+  if (error == 0 || error == EBUSY) return error;
+  log_error("the rendezvous folder %s cannot be used: %s%s", path(), std::strerror(error),
+            error == ENOENT ? " (somebody removed it while we were using it)" : "");
+  return EIO;
 }
 
 bool FabricFolder::list(Names& names) const noexcept {
@@ -226,7 +223,7 @@ void FabricFolder::remove_some_locked(std::uint32_t start) noexcept {
     if (!names.has(block)) continue;
     ++looks;
     if (!is_dead(BlockName(block).text)) continue;
-    release(block);
+    remove(block);
     ++removed;
   }
   for (std::uint32_t i = 0; i < names.apart_count; ++i) {
@@ -234,7 +231,7 @@ void FabricFolder::remove_some_locked(std::uint32_t start) noexcept {
     if (is_dead(name.text)) (void)::unlinkat(folder_.get(), name.text, 0);
   }
   remove_unheld_locked();
-  if (removed != 0) log_info("removed %u names of dead processes from %s", removed, path_);
+  if (removed != 0) log_info("removed %u names of dead processes from %s", removed, path());
 }
 
 int FabricFolder::try_claim_locked(std::uint32_t block, UniqueFd& listener) noexcept {
@@ -261,8 +258,8 @@ int FabricFolder::claim(std::uint32_t& block, UniqueFd& listener) noexcept {
   int error = lock(kLockPatienceNs, held);
   if (error != 0) {
     if (error == EBUSY) {
-      log_error("%s/%s is held by another process for too long: 'fuser %s/%s' tells which", path_,
-                kLockName, path_, kLockName);
+      log_error("%s/%s is held by another process for too long: 'fuser %s/%s' tells which", path(),
+                kLockName, path(), kLockName);
     }
     return EIO;
   }
@@ -281,21 +278,48 @@ int FabricFolder::claim(std::uint32_t& block, UniqueFd& listener) noexcept {
     }
     if (error == EADDRINUSE) continue;
     listener.reset();
-    log_error("claiming a name in %s: %s%s", path_, std::strerror(error),
+    log_error("claiming a name in %s: %s%s", path(), std::strerror(error),
               error == EMFILE ? " (raise 'ulimit -n')" : "");
     return EIO;
   }
   listener.reset();
   log_error(
       "all %u blocks of queue pair numbers are taken in %s: set VERBATIM_FABRIC to another fabric",
-      kQpnBlocks - 1, path_);
+      kQpnBlocks - 1, path());
   return ENOSPC;
 }
 
-void FabricFolder::release(std::uint32_t block) noexcept {
+int FabricFolder::claim_again(std::uint32_t block, UniqueFd& listener) noexcept {
+  Lock held;
+  int error = lock_silently(0, held);
+  if (error == 0) error = make_socket(listener);
+  if (error == 0) error = try_claim_locked(block, listener);
+  if (error != 0) listener.reset();
+  return error;
+}
+
+std::uint64_t FabricFolder::inode_of(std::uint32_t block) const noexcept {
+  struct stat status {};
+  const BlockName name(block);
+  const bool is_there = ::fstatat(folder_.get(), name.text, &status, AT_SYMLINK_NOFOLLOW) == 0;
+  return is_there ? status.st_ino : 0;
+}
+
+bool FabricFolder::lacks(std::uint32_t block, std::uint64_t inode) const noexcept {
+  errno = 0;
+  const std::uint64_t now = inode_of(block);
+  // No number is given twice: our socket keeps its place, also when that has no name.
+  return now == 0 ? errno == ENOENT : inode != 0 && now != inode;
+}
+
+void FabricFolder::release(std::uint32_t block, std::uint64_t inode) noexcept {
+  if (!lacks(block, inode)) remove(block);
+}
+
+void FabricFolder::remove(std::uint32_t block) noexcept {
   const BlockName name(block);
   if (::unlinkat(folder_.get(), name.text, 0) != 0 && errno != ENOENT) {
-    log_info("removing %s/%s: %s", path_, name.text, std::strerror(errno));
+    log_info("removing %s/%s: %s", path(), name.text, std::strerror(errno));
   }
 }
 
@@ -323,59 +347,10 @@ int FabricFolder::bind_apart(UniqueFd& socket, UniqueFd& place) noexcept {
   }
   if (error != 0) {
     socket.reset();
-    log_error("a socket in the rendezvous folder %s: %s%s", path_, std::strerror(error),
+    log_error("a socket in the rendezvous folder %s: %s%s", path(), std::strerror(error),
               error == EMFILE ? " (raise 'ulimit -n')" : "");
   }
   return error;
-}
-
-int FabricFolder::hold(const char* name, bool create, bool exclusive, UniqueFd& held) noexcept {
-  Lock folder;
-  if (const int error = lock(kLockPatienceNs, folder); error != 0) return EIO;
-  UniqueFd file(::openat(folder_.get(), name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.valid()) {
-    log_error("making %s/%s: %s", path_, name, std::strerror(errno));
-    return EIO;
-  }
-  const bool is_held = ::flock(file.get(), LOCK_EX | LOCK_NB) != 0;
-  if (is_held && errno != EWOULDBLOCK) {
-    log_error("locking %s/%s: %s", path_, name, std::strerror(errno));
-    return EIO;
-  }
-  if (is_held && exclusive) return EEXIST;
-  if (!is_held && !create) {
-    (void)::unlinkat(folder_.get(), name, 0);
-    return ENOENT;
-  }
-  // The folder's lock keeps others from taking it between the two.
-  if (::flock(file.get(), LOCK_SH | LOCK_NB) != 0) {
-    log_error("locking %s/%s: %s", path_, name, std::strerror(errno));
-    return EIO;
-  }
-  held = static_cast<UniqueFd&&>(file);
-  return 0;
-}
-
-void FabricFolder::let_go(const char* name, UniqueFd& held) noexcept {
-  Lock folder;
-  if (lock(kLockPatienceNs, folder) == 0 && ::flock(held.get(), LOCK_EX | LOCK_NB) == 0)
-    (void)::unlinkat(folder_.get(), name, 0);
-  (void)::flock(held.get(), LOCK_UN);
-  held.reset();
-}
-
-void FabricFolder::remove_unheld_locked() noexcept {
-  UniqueFd again(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  DIR* const entries = again.valid() ? ::fdopendir(again.get()) : nullptr;
-  if (entries == nullptr) return;
-  (void)again.release();
-  while (const dirent* entry = ::readdir(entries)) {
-    if (entry->d_name[0] != 'x') continue;
-    const UniqueFd file(::openat(folder_.get(), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (file.valid() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0)
-      (void)::unlinkat(folder_.get(), entry->d_name, 0);
-  }
-  ::closedir(entries);
 }
 
 int FabricFolder::connect(std::uint32_t block, UniqueFd& socket) noexcept {
@@ -397,8 +372,8 @@ void FabricFolder::remove_stale(std::uint32_t block) noexcept {
   const BlockName name(block);
   Lock held;
   if (!is_dead(name.text) || lock(0, held) != 0 || !is_dead(name.text)) return;
-  log_info("removing %s/%s: its process died", path_, name.text);
-  release(block);
+  log_info("removing %s/%s: its process died", path(), name.text);
+  remove(block);
 }
 
 void FabricFolder::leave() noexcept {

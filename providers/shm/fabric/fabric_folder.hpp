@@ -17,15 +17,22 @@
 // what a crash leaves goes away with the next starts. Sockets are bound and reached through
 // /proc/self/fd/<dirfd>/<name>, because a socket's path may have 108 bytes only.
 //
-// Any thread may call; nothing waits longer than kLockPatienceNs. Spec: unix(7), flock(2).
+// It can be removed while we live in it (a logout, a cleaner of /tmp, a hand), as a whole or name
+// by name: who is connected stays so, but nobody finds anybody any more. is_left(), lacks() tell
+// it; find_place(), move_to() and claim_again() are the way back (own_names.hpp walks it).
+//
+// Any thread may call, but for those two; nothing waits longer than kLockPatienceNs. Spec: unix(7),
+// flock(2).
 #pragma once
 
 #include <limits.h>
 #include <sys/un.h>
 
+#include <atomic>
 #include <cstdint>
 
 #include "providers/shm/fabric/layout.hpp"
+#include "runtime/base/private_folder.hpp"
 #include "runtime/base/unique_fd.hpp"
 
 namespace verbatim::shm {
@@ -39,7 +46,7 @@ class FabricFolder {
   void close() noexcept;
   /// Removes the lock file when no name is left. After the release of our own names.
   void leave() noexcept;
-  const char* path() const noexcept { return path_; }
+  const char* path() const noexcept { return path_.load(std::memory_order_acquire); }
   /// Tells it from the folders of other fabrics.
   std::uint64_t number() const noexcept;
 
@@ -47,8 +54,16 @@ class FabricFolder {
   /// under its name (non-blocking, close-on-exec). EIO with the cause logged; ENOSPC when all
   /// blocks are taken.
   int claim(std::uint32_t& block, UniqueFd& listener) noexcept;
-  /// Removes the name of a block that is ours.
-  void release(std::uint32_t block) noexcept;
+  /// The name of a block that is ours, once more, after lacks(). Never waits. Silent: EADDRINUSE
+  /// when somebody lives in the block meanwhile, EBUSY when the folder is locked.
+  int claim_again(std::uint32_t block, UniqueFd& listener) noexcept;
+  /// What tells our name of a block from one that somebody made after it was gone; 0: it is gone, or
+  /// cannot be asked.
+  std::uint64_t inode_of(std::uint32_t block) const noexcept;
+  /// Whether the name that was this one is known to be gone, or somebody else's.
+  bool lacks(std::uint32_t block, std::uint64_t inode) const noexcept;
+  /// Removes the name of a block that is ours, if it is still that one.
+  void release(std::uint32_t block, std::uint64_t inode) noexcept;
 
   /// A datagram socket of ours without a name: only `place` (O_PATH) leads to it. 0 or an errno,
   /// logged.
@@ -59,6 +74,23 @@ class FabricFolder {
   /// logged.
   int hold(const char* name, bool create, bool exclusive, UniqueFd& held) noexcept;
   void let_go(const char* name, UniqueFd& held) noexcept;
+  /// Holds what is held already under its name again, if that has gone. Never waits. Silent.
+  int hold_again(const char* name, UniqueFd& held) noexcept;
+  /// Whether what is held has lost its name.
+  bool lacks(const char* name, const UniqueFd& held) const noexcept;
+
+  /// Why processes that start now do not come to this folder; nullptr: as far as can be seen, they
+  /// do.
+  const char* is_left() const noexcept;
+  struct Place {
+    UniqueFd folder;
+    unsigned way = 0;
+    char path[PATH_MAX] = "";  ///< of the folder, or of the one above it that is refused
+  };
+  /// Finds, makes and checks the folder where they come. Silent.
+  int find_place(Place& place, FolderRefusal& refusal) const noexcept;
+  /// Has this be that folder from now on, also for threads that are using it. One thread at a time.
+  int move_to(const Place& place) noexcept;
 
   /// The blocks that have names, as bits. False: the folder cannot be read.
   bool list_blocks(std::uint64_t (&words)[kQpnBlocks / 64]) const noexcept;
@@ -93,8 +125,11 @@ class FabricFolder {
     }
   };
 
-  int open_in_user_folder(const char* fabric) noexcept;
+  /// Where processes that start now look: an index into paths_.
+  unsigned way() const noexcept;
+  /// Says why not: EIO, or EBUSY, of which nothing is said.
   int lock(std::uint64_t patience_ns, Lock& held) noexcept;
+  int lock_silently(std::uint64_t patience_ns, Lock& held) const noexcept;
   int try_claim_locked(std::uint32_t block, UniqueFd& listener) noexcept;
   /// The blocks that have names. False: the folder cannot be read.
   bool list(Names& names) const noexcept;
@@ -102,12 +137,17 @@ class FabricFolder {
   void remove_some_locked(std::uint32_t start) noexcept;
   /// Removes the held names that nobody holds any more.
   void remove_unheld_locked() noexcept;
+  void remove(std::uint32_t block) noexcept;
   bool is_dead(const char* name) const noexcept;
   bool address_of(const char* name, sockaddr_un& address) const noexcept;
 
-  UniqueFd folder_;
+  UniqueFd folder_;  ///< its number stays the same wherever it leads
   bool through_proc_ = true;
-  char path_[PATH_MAX] = "";
+  // What the environment said when the folder was opened: the service thread does not ask it again.
+  char fabric_[PATH_MAX] = "";
+  char runtime_dir_[PATH_MAX] = "";
+  char paths_[2][PATH_MAX] = {};  ///< in runtime_dir_, or what VERBATIM_FABRIC says; in /tmp
+  std::atomic<const char*> path_{""};
 };
 
 }  // namespace verbatim::shm

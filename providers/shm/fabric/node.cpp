@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "providers/shm/fabric/cma_probe.hpp"
 #include "providers/shm/fabric/peer_table.hpp"
@@ -38,7 +39,7 @@ struct Node::Parts {
   PeerTable peers;
   WantedBlocks wanted;
   Service service{Surroundings{segment, folder, peers, wanted, hooks}};
-  QpnBlocks qpns{segment, folder, service};
+  QpnBlocks qpns{segment, service.names()};
   Peer* self = nullptr;
   std::atomic<std::uint64_t> all_met_at{0};  ///< the folder had changed then when all were met
   bool membarrier_works = false;
@@ -46,6 +47,7 @@ struct Node::Parts {
 
   int open() noexcept;
   void close() noexcept;
+  void await_names(std::uint64_t fresh_ns) noexcept;
 };
 
 namespace {
@@ -90,7 +92,7 @@ int Node::Parts::open() noexcept {
 }
 
 void Node::Parts::close() noexcept {
-  if (!forked) qpns.release_names();
+  if (!forked) service.names().release_all();
   service.stop(forked);
   peers.clear();
   segment.destroy();
@@ -154,6 +156,7 @@ void Node::lock_for_fork() noexcept {
   start_mutex.lock();
   if (node.parts_ == nullptr) return;
   node.parts_->qpns.lock_for_fork();
+  node.parts_->service.names().lock_for_fork();
   node.parts_->segment.lock_for_fork();
   node.parts_->peers.lock_for_fork();
   node.parts_->wanted.lock_for_fork();
@@ -164,6 +167,7 @@ void Node::unlock_after_fork() noexcept {
     node.parts_->wanted.unlock_after_fork();
     node.parts_->peers.unlock_after_fork();
     node.parts_->segment.unlock_after_fork();
+    node.parts_->service.names().unlock_after_fork();
     node.parts_->qpns.unlock_after_fork();
   }
   start_mutex.unlock();
@@ -182,7 +186,7 @@ void Node::continue_in_child() noexcept {
 
 void Node::remove_names_at_exit() noexcept {
   const LockGuard guard(start_mutex);
-  if (node.parts_ != nullptr && !node.parts_->forked) node.parts_->qpns.release_names();
+  if (node.parts_ != nullptr && !node.parts_->forked) node.parts_->service.names().release_all();
 }
 
 OwnSegment& Node::segment() noexcept { return parts_->segment; }
@@ -195,15 +199,36 @@ int Node::take_qpn(std::uint32_t& index, std::uint32_t& qpn) noexcept {
 
 void Node::give_qpn(std::uint32_t index) noexcept { parts_->qpns.give(index); }
 
-int Node::hold_name(const char* name, bool create, bool exclusive, UniqueFd& held) noexcept {
-  return parts_->forked ? EIO : parts_->folder.hold(name, create, exclusive, held);
+int Node::hold_name(HeldName& name, bool create, bool exclusive) noexcept {
+  if (parts_->forked) return EIO;
+  parts_->await_names(0);
+  return parts_->service.names().hold(name, create, exclusive);
 }
 
-void Node::let_name_go(const char* name, UniqueFd& held) noexcept {
+void Node::let_name_go(HeldName& name) noexcept {
   if (parts_->forked)
-    held.reset();
+    name.file.reset();
   else
-    parts_->folder.let_go(name, held);
+    parts_->service.names().let_go(name);
+}
+
+bool Node::can_be_met() noexcept {
+  if (parts_->forked) return parts_->service.names().are_whole();
+  return parts_->service.look_at_names(now_ns(), 0);
+}
+
+void Node::await_names() noexcept {
+  if (!parts_->forked) parts_->await_names(parts_->qpns.are_full() ? 0 : OwnNames::kFreshNs);
+}
+
+void Node::Parts::await_names(std::uint64_t fresh_ns) noexcept {
+  if (service.on_thread() || service.look_at_names(now_ns(), fresh_ns)) return;
+  // What is not back after so long does not come back while somebody waits.
+  const std::uint64_t deadline = service.names().lost_at() + FabricFolder::kLockPatienceNs;
+  while (!service.names().are_whole() && now_ns() < deadline) {
+    const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
 }
 
 Peer* Node::hold_peer(std::uint32_t qpn) noexcept {
@@ -238,7 +263,9 @@ std::uint32_t Node::index_in(const Peer& peer, std::uint32_t qpn) noexcept {
 void Node::want_peer(std::uint32_t qpn) noexcept {
   const std::uint32_t block = qpn >> kQpnBlockBits;
   if (block == 0 || block >= kQpnBlocks || parts_->forked) return;
-  if (parts_->wanted.ask(block, now_ns())) parts_->service.wake();
+  if (!parts_->wanted.ask(block, now_ns())) return;
+  parts_->service.doubt_names();
+  parts_->service.wake();
 }
 
 bool Node::is_meeting_everybody() noexcept {

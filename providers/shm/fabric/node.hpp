@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "providers/shm/fabric/held_name.hpp"
 #include "providers/shm/fabric/peer.hpp"
 #include "providers/shm/fabric/segment.hpp"
 
@@ -34,6 +35,7 @@ struct ServiceHooks {
   void (*peer_ready)(Peer&) noexcept;  ///< attached (either side connected)
   void (*peer_dead)(Peer&) noexcept;
   void (*arena_ready)(Peer&) noexcept;  ///< a wanted arena was mapped, or refused
+  void (*names_stand)(bool) noexcept;   ///< ours in the folder were lost, or are there again
 };
 
 class Node {
@@ -55,8 +57,15 @@ class Node {
   void give_qpn(std::uint32_t index) noexcept;
 
   /// Names that several processes hold at once: FabricFolder::hold, let_go.
-  int hold_name(const char* name, bool create, bool exclusive, UniqueFd& held) noexcept;
-  void let_name_go(const char* name, UniqueFd& held) noexcept;
+  int hold_name(HeldName& name, bool create, bool exclusive) noexcept;
+  void let_name_go(HeldName& name) noexcept;
+
+  /// Looks whether our names stand in the folder. False: nobody new can meet us, and the service
+  /// thread is on it. In a forked child, what its parent knew. Any thread.
+  bool can_be_met() noexcept;
+  /// Before something is made that may need names: when they turn out to be lost, waits a while for
+  /// them to come back. REQUIRES: no lock of the data path is held.
+  void await_names() noexcept;
 
   /// The peer that owns `qpn` if it is known, ourselves included; else nullptr. Of two known owners
   /// the living one, of two dead the one met last. For the service thread, and for whoever only

@@ -40,18 +40,11 @@ int QpnBlocks::add_block() noexcept {
     return ENOMEM;
   }
   std::uint32_t number = 0;
-  UniqueFd listener;
-  int error = folder_.claim(number, listener);
-  if (error != 0) return error == ENOSPC ? ENOMEM : EIO;
-  error = service_.add_listener(static_cast<UniqueFd&&>(listener));
-  if (error != 0) {
-    folder_.release(number);
-    return EIO;
-  }
+  const int error = names_.claim(number);
+  if (error != 0) return error == EIO ? EIO : ENOMEM;
   Block& block = blocks_[count_];
   block = {};
   block.number = number;
-  block.named = true;
   if (number == kMulticastQpn >> kQpnBlockBits) {
     const std::uint32_t last = kMulticastQpn % kQpnsPerBlock;
     block.in_use[last / 64] |= std::uint64_t{1} << (last % 64);
@@ -87,6 +80,14 @@ int QpnBlocks::take(std::uint32_t& index, std::uint32_t& qpn) noexcept {
   }
 }
 
+bool QpnBlocks::are_full() noexcept {
+  const LockGuard guard(mutex_);
+  for (std::uint32_t k = 0; k < count_; ++k) {
+    if (blocks_[k].used != kQpnsPerBlock) return false;
+  }
+  return true;
+}
+
 void QpnBlocks::give(std::uint32_t index) noexcept {
   const LockGuard guard(mutex_);
   if (index / kQpnsPerBlock >= count_) return;
@@ -96,15 +97,6 @@ void QpnBlocks::give(std::uint32_t index) noexcept {
   if ((block.in_use[low / 64] & bit) == 0) return;
   block.in_use[low / 64] &= ~bit;
   --block.used;
-}
-
-void QpnBlocks::release_names() noexcept {
-  const LockGuard guard(mutex_);
-  for (std::uint32_t k = 0; k < count_; ++k) {
-    if (blocks_[k].named) folder_.release(blocks_[k].number);
-    blocks_[k].named = false;
-  }
-  folder_.leave();
 }
 
 }  // namespace verbatim::shm

@@ -7,22 +7,20 @@
 
 #include <cstdint>
 
-#include "providers/shm/fabric/fabric_folder.hpp"
+#include "providers/shm/fabric/own_names.hpp"
 #include "providers/shm/fabric/segment.hpp"
-#include "providers/shm/fabric/service.hpp"
 #include "runtime/sync/mutex.hpp"
 
 namespace verbatim::shm {
 
 class QpnBlocks {
  public:
-  QpnBlocks(OwnSegment& segment, FabricFolder& folder, Service& service) noexcept
-      : segment_(segment), folder_(folder), service_(service) {}
+  QpnBlocks(OwnSegment& segment, OwnNames& names) noexcept : segment_(segment), names_(names) {}
 
   int take(std::uint32_t& index, std::uint32_t& qpn) noexcept;
   void give(std::uint32_t index) noexcept;
-  /// Removes the names of our blocks, once: then they may be somebody else's.
-  void release_names() noexcept;
+  /// The next number needs a further block.
+  bool are_full() noexcept;
 
   void lock_for_fork() noexcept { mutex_.lock(); }
   void unlock_after_fork() noexcept { mutex_.unlock(); }
@@ -30,7 +28,6 @@ class QpnBlocks {
  private:
   struct Block {
     std::uint32_t number;
-    bool named;
     std::uint32_t used;
     std::uint32_t next;  ///< where the search goes on: a number rests after its use
     std::uint64_t in_use[kQpnsPerBlock / 64];
@@ -39,8 +36,7 @@ class QpnBlocks {
   int add_block() noexcept;
 
   OwnSegment& segment_;
-  FabricFolder& folder_;
-  Service& service_;
+  OwnNames& names_;
   Mutex mutex_;
   std::uint32_t count_ = 0;
   Block blocks_[kMaxBlocksPerProcess] = {};

@@ -19,7 +19,6 @@ namespace {
 constexpr int kEventsPerWake = 32;
 constexpr std::size_t kStackBytes = 256u << 10;
 constexpr std::uint32_t kSweepsPerSecond = 20;
-constexpr std::uint64_t kForEver = ~std::uint64_t{0};
 
 }  // namespace
 
@@ -72,6 +71,7 @@ void Service::stop(bool forked) noexcept {
   epoll_.reset();
   wake_.reset();
   peer_wakes_.close();
+  former_wakes_.close();
 }
 
 bool Service::watch(int fd, EventSource& source) noexcept {
@@ -121,6 +121,7 @@ void Service::loop() noexcept {
         case EventSource::kPeerWake:
           // First what woke us, then what it announced: a ring after the drain wakes us again.
           peer_wakes_.drain();
+          former_wakes_.drain();
           drain_doorbells();
           break;
         case EventSource::kListener:
@@ -159,6 +160,8 @@ void Service::drain_doorbells() noexcept {
 std::uint64_t Service::run_due(bool& exact) noexcept {
   std::uint64_t now = now_ns();
   std::uint64_t next = switchboard_.run_due(now);
+  const bool is_busy = next != kForEver || switchboard_.living() != 0;
+  if (const std::uint64_t when = tend_names(now, is_busy); when < next) next = when;
 
   if (!ticking_.load(std::memory_order_acquire)) {
     next_tick_ = 0;

@@ -8,7 +8,8 @@
 //   sockets        strangers and peers (switchboard)
 //   pidfds         a peer ended
 //   time           1 ms tick while asked for; 50 ms sweep while a peer lives; the switchboard's own
-//   dates, and the data path's, to the microsecond
+//   dates, and the data path's, to the microsecond; a look at our names each second while the
+//   thread is awake anyhow, a try to bring them back each second while they are lost
 //
 // It has all signals blocked, a small stack, and holds no lock while it calls the data path's
 // hooks.
@@ -19,6 +20,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "providers/shm/fabric/own_names.hpp"
 #include "providers/shm/fabric/switchboard.hpp"
 #include "runtime/base/unique_fd.hpp"
 
@@ -45,10 +47,14 @@ class Service {
   void close_in_child() noexcept {
     switchboard_.close_listeners();
     peer_wakes_.close();
+    former_wakes_.close();
   }
-  int add_listener(UniqueFd socket) noexcept {
-    return switchboard_.add_listener(static_cast<UniqueFd&&>(socket));
-  }
+
+  [[nodiscard]] OwnNames& names() noexcept { return names_; }
+  /// OwnNames::look. What is lost, the thread brings back.
+  bool look_at_names(std::uint64_t now, std::uint64_t fresh_ns) noexcept;
+  /// Has the thread look at them, when it is awake.
+  void doubt_names() noexcept { doubted_.store(true, std::memory_order_release); }
 
  private:
   static void* run(void* self) noexcept;
@@ -56,6 +62,11 @@ class Service {
   bool watch(int fd, EventSource& source) noexcept;
   void on_wake() noexcept;
   void drain_doorbells() noexcept;
+  static constexpr std::uint64_t kForEver = ~std::uint64_t{0};
+  /// When it wants to be called again. `is_busy`: the thread is awake now and then, or others come
+  /// and go.
+  std::uint64_t tend_names(std::uint64_t now, bool is_busy) noexcept;
+  int heal_names(OwnNames::Reason& reason) noexcept;
   /// Until when to sleep; kForEver: until something happens. `exact`: rounding up is too late.
   std::uint64_t run_due(bool& exact) noexcept;
   /// The milliseconds for epoll_wait(2), -1 without end; has slept itself where those are too long.
@@ -63,9 +74,11 @@ class Service {
 
   Surroundings around_;
   Switchboard switchboard_;
+  OwnNames names_{around_.folder, switchboard_};
   UniqueFd epoll_;
   UniqueFd wake_;  ///< nobody else has it
   WakeSocket peer_wakes_;
+  WakeSocket former_wakes_;  ///< where the folder was before, for those whom we met there
   EventSource wake_source_{EventSource::kWake, this};
   EventSource peer_wake_source_{EventSource::kPeerWake, this};
   pthread_t thread_{};
@@ -76,6 +89,11 @@ class Service {
   std::uint64_t next_tick_ = 0;          ///< 0: the tick was off
   std::uint64_t next_sweep_ = 0;
   std::uint32_t sweeps_ = 0;
+  std::atomic<bool> doubted_{false};  ///< our names
+  bool is_down_ = false;              ///< they are lost, and that was said
+  int heal_error_ = 0;                ///< the last that was said
+  std::uint64_t next_look_ = 0;
+  std::uint64_t next_heal_ = 0;
 };
 
 }  // namespace verbatim::shm

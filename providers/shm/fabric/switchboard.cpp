@@ -67,6 +67,16 @@ int Switchboard::add_listener(UniqueFd socket) noexcept {
   return 0;
 }
 
+int Switchboard::replace_listener(std::uint32_t n, UniqueFd socket) noexcept {
+  Listener& listener = listeners_[n];
+  if (listener.socket.valid())
+    (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener.socket.get(), nullptr);
+  listener.socket = static_cast<UniqueFd&&>(socket);
+  if (watch(listener.socket.get(), listener.source)) return 0;
+  listener.socket.reset();
+  return EIO;
+}
+
 void Switchboard::on_listener(EventSource& source) noexcept {
   const int listener = static_cast<Listener*>(source.object)->socket.get();
   const std::uint64_t now = now_ns();

@@ -56,6 +56,8 @@ class Switchboard {
   void close_listeners() noexcept;
   /// Accepts on the socket of one more block of ours. Any thread. 0 or an errno.
   int add_listener(UniqueFd socket) noexcept;
+  /// Accepts on another socket instead for the block that was the n-th to come. 0 or an errno.
+  int replace_listener(std::uint32_t n, UniqueFd socket) noexcept;
 
   void on_listener(EventSource& source) noexcept;
   void on_connection(Connection& connection) noexcept;

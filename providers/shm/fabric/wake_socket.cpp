@@ -41,6 +41,7 @@ void WakeSocket::close() noexcept {
 }
 
 void WakeSocket::drain() noexcept {
+  if (!socket_.valid()) return;
   char byte;
   for (int i = 0; i < kDatagramsPerWake; ++i) {
     // Descriptors that came along are gone with the datagram: there is no room for them.

@@ -25,6 +25,10 @@ class WakeSocket {
   /// 0 or an errno, logged.
   int open(FabricFolder& folder) noexcept;
   void close() noexcept;
+  /// Whether the places are in one file system, so that who takes the one takes the other.
+  [[nodiscard]] bool is_beside(const WakeSocket& other) const noexcept {
+    return device_ == other.device_;
+  }
 
   /// Readable when somebody woke us.
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }

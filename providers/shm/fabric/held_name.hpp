@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A name in the rendezvous folder that several processes hold at once (FabricFolder::hold). In the
+// list of its process's while it is held, so it stays where it is.
+#pragma once
+
+#include "runtime/base/unique_fd.hpp"
+
+namespace verbatim::shm {
+
+struct HeldName {
+  char text[48] = "";
+  UniqueFd file;
+  HeldName* next = nullptr;
+};
+
+}  // namespace verbatim::shm
