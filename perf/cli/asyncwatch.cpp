@@ -3,7 +3,8 @@
 //
 // Main thread. Options and output are those of the classic tool. It ends by a signal, or when the
 // device has no more to say. A context hears of its own objects, of which this one has none, and of
-// its device and ports.
+// its device and ports. A port without a wire (shm) is asked now and then: that of a process that
+// does nothing else is not looked at otherwise.
 #include <fcntl.h>
 #include <getopt.h>
 #include <infiniband/verbs.h>
@@ -101,8 +102,13 @@ void watch(ibv_context* context, const StopSignals& stop) {
   }
   std::printf("%s: async event FD %d\n", ibv_get_device_name(context->device), context->async_fd);
   std::fflush(stdout);
+  constexpr long kLookMs = 1000;
   for (;;) {
-    wait_for(context->async_fd, POLLIN, -1, stop);
+    if (!wait_for(context->async_fd, POLLIN, kLookMs, stop)) {
+      ibv_port_attr port;
+      (void)ibv_query_port(context, 1, &port);  // what it finds comes as an event
+      continue;
+    }
     ibv_async_event event;
     if (ibv_get_async_event(context, &event) != 0) {
       if (errno == EAGAIN || errno == EINTR) continue;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/tools/classic.hpp"
@@ -55,6 +56,23 @@ TEST(Asyncwatch, SaysWhyThereIsNothingToWatch) {
   const Ending nobody = run(fake_tool("ibv_asyncwatch", kEvents), {"-d", "nobody"});
   EXPECT_EQ(nobody.err, "IB device nobody not found (there is: fake0 fake1)\n");
   EXPECT_EQ(nobody.status, 1);
+}
+
+TEST(Asyncwatch, PrintsThatThePortOfShmWentAndCameBack) {
+  const PrivateFabric fabric;
+  Environment environment = fabric.environment();
+  const std::string folder = environment["VERBATIM_FABRIC"] += "/fabric";
+  ToolProcess watcher(real_tool("verbatim", environment), {"asyncwatch"});
+  ASSERT_TRUE(watcher.wait_for_output("shm0: async event FD "));
+  std::filesystem::remove_all(folder);
+  EXPECT_TRUE(watcher.wait_for_output("  event_type IBV_EVENT_PORT_ERR (10), port 1\n"));
+  EXPECT_TRUE(watcher.wait_for_output("  event_type IBV_EVENT_PORT_ACTIVE (9), port 1\n"));
+  EXPECT_TRUE(std::filesystem::is_directory(folder));
+  watcher.signal(SIGTERM);
+  const Ending ending = watcher.finish();
+  EXPECT_TRUE(ending.in_time);
+  EXPECT_THAT(ending.err, HasSubstr("The port is down"));
+  EXPECT_THAT(ending.err, HasSubstr("the port is active"));
 }
 
 TEST(Asyncwatch, WatchesShmUntilASignal) {
