@@ -3,10 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "runtime/topo/process_limits.hpp"
+#include "tests/support/limited_cgroup.hpp"
 #include "tests/unit_topo/made_machine.hpp"
 
 namespace verbatim::topo {
@@ -64,12 +70,46 @@ TEST(ProcessLimits, FollowTheAffinityOfTheCallingThread) {
   }).join();
 }
 
-TEST(ProcessLimits, KnowSomeNodeWhereTheKernelTells) {
+/// What the kernel writes behind `key` of /proc/self/status.
+std::string status_line(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(key + ":", 0) == 0) return line.substr(key.size() + 1);
+  }
+  return "";
+}
+
+TEST(ProcessLimits, KnowTheNodesThatTheKernelTells) {
   static ProcessLimits limits;
   read_process_limits(limits);
-  if (!limits.nodes_known) GTEST_SKIP() << "/proc/self/status has no Mems_allowed_list";
+  const std::string told = status_line("Mems_allowed_list");
+  EXPECT_EQ(limits.nodes_known, told != "");
+  if (told == "") GTEST_SKIP() << "/proc/self/status has no Mems_allowed_list";
+  static NumberSet nodes;
+  ASSERT_TRUE(nodes.parse(told.c_str()));
   EXPECT_GT(limits.nodes.count(), 0u);
-  EXPECT_GT(limits.memory_bytes, 0u);
+  EXPECT_EQ(limits.nodes.count(), nodes.count());
+  for (std::uint32_t node = nodes.next(0); node < NumberSet::kEnd; node = nodes.next(node + 1))
+    EXPECT_TRUE(limits.nodes.has(node)) << node;
+}
+
+TEST(ProcessLimits, TellTheTightestMemoryLimitOfTheGroupsThatWeAreIn) {
+  constexpr std::uint64_t kLimit = 512u << 20;
+  const harness::LimitedCgroup group(kLimit);
+  if (!group.made()) GTEST_SKIP() << "no memory control group can be made here";
+  static ProcessLimits limits;
+  read_process_limits(limits);
+  const std::uint64_t tightest = std::min(limits.memory_bytes, kLimit);
+  // A process of its own, since nobody leaves a group that goes.
+  const pid_t child = fork();
+  if (child == 0) {
+    std::ofstream(group.folder() + "/cgroup.procs") << getpid() << std::flush;
+    read_process_limits(limits);
+    _exit(limits.memory_bytes == tightest ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 TEST(ProcessLimits, AreLaidOverTheMachine) {
