@@ -11,7 +11,10 @@
  *   FAKE_VERBS_FAIL     name of the one function that fails: open, query_device, query_device_ex,
  *                       query_port, query_gid, close
  *   FAKE_VERBS_EVENTS   each asynchronous event that there is has happened, one after the other
- *   FAKE_VERBS_SYSFS    folder that stands for the device's folder in sysfs (board_id lives there)
+ *   FAKE_VERBS_PORT     "state max_mtu active_mtu link_layer" of every port, as numbers
+ *   FAKE_VERBS_GIDS     a letter for each GID of every port: v of RoCE v2, l of RoCE v2 and local
+ * to the link, o of the older RoCE; none beyond them FAKE_VERBS_SYSFS    folder that stands for the
+ * device's folder in sysfs (board_id lives there)
  */
 #include "tests/tools/fake_verbs.h"
 
@@ -215,6 +218,15 @@ static int fill_port(struct ibv_context* context, uint8_t port, struct ibv_port_
   if (draw(device, port, field + 2) % 2 != 0)
     p->port_cap_flags &= ~(uint32_t)IBV_PORT_CAP_MASK2_SUP;
   p->gid_tbl_len = kGidTable;
+  if (getenv("FAKE_VERBS_PORT") != NULL) {
+    int state = 0, most = 0, active = 0, link = 0;
+    if (sscanf(getenv("FAKE_VERBS_PORT"), "%d %d %d %d", &state, &most, &active, &link) != 4)
+      abort();
+    p->state = (enum ibv_port_state)state;
+    p->max_mtu = (enum ibv_mtu)most;
+    p->active_mtu = (enum ibv_mtu)active;
+    p->link_layer = (uint8_t)link;
+  }
   return 0;
 }
 
@@ -236,17 +248,39 @@ static int query_port(struct ibv_context* context, uint8_t port, struct ibv_port
   return 0;
 }
 
+/* The letter of a GID that the environment says; '\0': it says nothing of GIDs, '.': no GID. */
+static char given_gid(unsigned gid) {
+  const char* letters = getenv("FAKE_VERBS_GIDS");
+  if (letters == NULL) return '\0';
+  return gid < strlen(letters) ? letters[gid] : '.';
+}
+
 /* 0: InfiniBand or RoCE v1 (the classic sysfs files cannot tell), 1: RoCE v2. */
 static unsigned gid_type(struct ibv_context* context, unsigned port, unsigned gid) {
+  const char given = given_gid(gid);
+  if (given != '\0') return given != 'o';
   return draw(index_of(context->device), port, 400 + gid) & 1;
 }
 
 FAKE_EXPORT int ibv_query_gid(struct ibv_context* context, uint8_t port, int index,
                               union ibv_gid* gid) {
   const unsigned device = index_of(context->device);
+  uint64_t kind = draw(device, port, 300 + (unsigned)index) % 4;
   if (fake_fails("query_gid") && index == 2) return -1;
+  switch (given_gid((unsigned)index)) {
+    case '\0':
+      break;
+    case '.':
+      kind = 0;
+      break;
+    case 'l':
+      kind = 2;
+      break;
+    default:
+      kind = 1;
+  }
   memset(gid, 0, sizeof(*gid));
-  switch (draw(device, port, 300 + (unsigned)index) % 4) {
+  switch (kind) {
     case 0:
       break; /* an empty entry */
     case 1:  /* an IPv4 address in IPv6 clothes */
