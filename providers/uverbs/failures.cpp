@@ -7,6 +7,7 @@
 
 #include "providers/uverbs/failure_judge.hpp"
 #include "providers/uverbs/queue_pairs.hpp"
+#include "providers/uverbs/removal.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/verbs/explain.hpp"
 
@@ -156,6 +157,8 @@ void note_event(Qp& qp, ibv_event_type type) noexcept {
 }
 
 void note_ordered(Qp& qp) noexcept {
+  // A program that only ends what has gone is no cause.
+  if (has_gone(context_of(qp))) return;
   const LockGuard guard(qp.failures.lock);
   qp.failures.ordered = true;
 }
@@ -207,6 +210,13 @@ int explain_qp(verbatim::Qp& handle, const FailedCompletion* completion, Failure
     out.has_request = true;
   }
   see_ends(qp, out);
+  const bool is_flushed = completion == nullptr || out.status == IBV_WC_WR_FLUSH_ERR;
+  if (is_flushed && has_gone(context_of(qp))) {
+    out.status = IBV_WC_WR_FLUSH_ERR;
+    out.own_state = IBV_QPS_ERR;
+    out.cause = Cause::kDeviceGone;
+    return 0;
+  }
   if (completion == nullptr && out.own_state != IBV_QPS_ERR) return ENODATA;
   see_place(context_of(qp), qp.plain.qp_num, out);
   if (completion == nullptr) out.status = IBV_WC_WR_FLUSH_ERR;

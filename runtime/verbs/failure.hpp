@@ -52,7 +52,8 @@ enum class Cause : std::uint8_t {
   kNotReady,       ///< the peer said so, `tries` and one more times
   kRequestUnseen,  ///< a request of the peer's was refused
   kFirstUnseen,    ///< what came first had no completion that was seen
-  kOrdered         ///< the program moved the queue pair to the error state
+  kOrdered,        ///< the program moved the queue pair to the error state
+  kDeviceGone      ///< the device was removed while it was in use
 };
 
 /// Where the other half is, as far as a device's own side knows it.

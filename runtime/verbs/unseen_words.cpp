@@ -75,6 +75,11 @@ bool add_unseen_cause(TextLine& line, const Failure& failure) noexcept {
           "what came first has had no completion here; fix: look at the queue pair's other "
           "completion queue, its asynchronous events, and the peer's first completion in error");
       return true;
+    case Cause::kDeviceGone:
+      line.add(
+          "the device has gone, and nothing of it works any more; fix: destroy what belongs to it, "
+          "and list the devices again");
+      return true;
     default:
       return false;
   }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "runtime/verbs/explain.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/unit/captured_stderr.hpp"
 #include "tests/unit/over_kernel.hpp"
@@ -65,6 +66,35 @@ TEST_P(Failures, HoldNobodyUpWhileTheOtherEndIsAskedFor) {
   EXPECT_EQ(SlowPlace::asked_of, qp.plain.qp_num);
   EXPECT_TRUE(SlowPlace::others_went_on);
   EXPECT_THAT(said.text(), HasSubstr("::1 port 4711")) << "and the line has the answer";
+  EXPECT_EQ(uverbs::destroy_qp(qp), 0);
+  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
+// What was flushed then has no other cause, not even that the program ends its queue pairs.
+TEST_P(Failures, OfADeviceThatHasGoneAreBlamedOnThat) {
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  uverbs::Cq cq;
+  ASSERT_EQ(make_cq(cq), 0);
+  uverbs::Qp qp;
+  ASSERT_EQ(make_qp(qp, *pd, cq), 0);
+  kernel.refusal = EIO;
+  context->channel.doubt();
+  const CapturedStderr said;
+  uverbs::note_ordered(qp);
+  const FailedCompletion flushed{7, IBV_WC_WR_FLUSH_ERR};
+  for (const FailedCompletion* const completion :
+       {&flushed, static_cast<const FailedCompletion*>(nullptr)}) {
+    Failure failure;
+    ASSERT_EQ(uverbs::explain_qp(qp, completion, failure), 0);
+    EXPECT_EQ(failure.cause, Cause::kDeviceGone);
+    EXPECT_EQ(failure.status, IBV_WC_WR_FLUSH_ERR);
+    char text[500];
+    static_cast<void>(describe_failure(own_end(qp), failure, completion, text, sizeof text));
+    EXPECT_THAT(text, HasSubstr("flushed: the device has gone"));
+    EXPECT_THAT(text, HasSubstr("state ERR"));
+  }
   EXPECT_EQ(uverbs::destroy_qp(qp), 0);
   EXPECT_EQ(uverbs::destroy_cq(cq), 0);
   EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
