@@ -66,6 +66,11 @@ def install(options, folder):
     return prefix
 
 
+def links_with(options, language, providers):
+    """A fat archive is optimised anew once for each way; the links of the other choices take its machine code."""
+    return ["-fno-lto"] if options.lto and (language, providers) != ("C", None) else []
+
+
 def pkg_config(options, prefix, folder):
     found = [w for w, _, names in os.walk(prefix) if "verbatim.pc" in names]
     expect(len(found) == 1, f"verbatim.pc installed in {found}")
@@ -84,7 +89,7 @@ def pkg_config(options, prefix, folder):
                 unit, program = os.path.join(folder, "unit.o"), os.path.join(folder, "program")
                 cflags = [w for w in words if not w.startswith(("-l", "-L"))]
                 run(*compiler, "-fPIE", *define, *cflags, "-c", PROGRAM, "-o", unit)
-                run(options.cc, *flags, unit, *words, "-o", program)
+                run(options.cc, *flags, *links_with(options, language, providers), unit, *words, "-o", program)
                 prints(program, devices, what, folder)
 
 
@@ -113,7 +118,7 @@ def find_package(options, prefix, folder):
                 lines += [f"add_executable({target} main.{suffix})",
                           f"set_target_properties({target} PROPERTIES POSITION_INDEPENDENT_CODE ON)",
                           f"target_link_libraries({target} PRIVATE Verbatim::verbs)",
-                          f"target_link_options({target} PRIVATE {' '.join(flags)})"]
+                          f"target_link_options({target} PRIVATE {' '.join([*flags, *links_with(options, language, providers)])})"]
                 if providers is not None:
                     lines.append(f"target_compile_definitions({target} PRIVATE RDMA_STATIC_PROVIDERS={providers})")
         build = project(options, folder, f"find_{language}", language, lines, [f"-DCMAKE_PREFIX_PATH={prefix}"])
@@ -198,6 +203,7 @@ def main():
     parser.add_argument("what", choices=("installed", "subproject", "without_hwloc"))
     for name in ("build", "source", "version", "cc", "cxx"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--lto", action="store_true", help="the archive holds LTO's objects too")
     parser.add_argument("--tool-objects", help="a file that names the objects of the tool")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="verbatim-package-") as folder:

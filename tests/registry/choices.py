@@ -77,7 +77,7 @@ WAYS = (
     Way("C++ static", ("-fno-pie",), ("-static",), "c++"),
     Way("C++ whole", language="c++", whole=True),
     Way("lto gc", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC)),
-    Way("lto gc static", ("-fno-pie", "-O2", *LTO), ("-static", "-O2", *LTO, *GC)),
+    Way("lto gc static", ("-fno-pie", "-O2", *LTO), ("-static", "-O2", *LTO, *GC), variant=True),
     Way("lto gc static-pie", ("-fPIE", "-O2", *LTO), ("-static-pie", "-O2", *LTO, *GC), variant=True),
     Way("lto gc whole", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC), whole=True, variant=True),
     Way("C++ lto gc", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC), "c++", variant=True),
