@@ -3,6 +3,7 @@
 #include "runtime/verbs/strict.hpp"
 
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 
 #include "runtime/base/environment.hpp"
@@ -26,7 +27,10 @@ enum Pitfall : std::uint32_t {
   kUnacked = 128,
   kFullQueue = 256,
   kLongInline = 512,
-  kUnackedAsync = 1024
+  kUnackedAsync = 1024,
+  kNoGid = 2048,
+  kEmptyGidRow = 4096,
+  kOtherScope = 8192
 };
 
 bool is_first(std::atomic<std::uint32_t>& told, Pitfall pitfall) noexcept {
@@ -51,17 +55,55 @@ void shrink(ibv_cq* handle, std::uint32_t completions) noexcept {
     Cq::from(handle).strict_wanted.fetch_sub(completions, std::memory_order_relaxed);
 }
 
+bool is_multicast(const ibv_gid& gid) noexcept { return gid.raw[0] == 0xff; }
+
+/// What an address reaches: others of its own kind.
+const char* scope_of(const ibv_gid& gid) noexcept {
+  static constexpr std::uint8_t kOfIpv4[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  if (std::memcmp(gid.raw, kOfIpv4, sizeof kOfIpv4) == 0) return "an IPv4 address";
+  if (gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80) return "a link-local address";
+  return "a routable IPv6 address";
+}
+
+/// Both ends of a path by GID.
+void check_gids(std::atomic<std::uint32_t>& told, const char* whose, Context& context,
+                const ibv_ah_attr& path, bool ethernet) noexcept {
+  static constexpr ibv_gid kNone{};
+  const ibv_gid& to = path.grh.dgid;
+  if (std::memcmp(&to, &kNone, sizeof kNone) == 0) {
+    if (is_first(told, kNoGid))
+      log_warn("strict: %s: grh.dgid is ::, nobody's: send the peer's GID along with its number",
+               whose);
+    return;
+  }
+  ibv_gid_entry from{};
+  const Status known = query_gid(context, path.port_num, path.grh.sgid_index, from);
+  if (!known.ok() || std::memcmp(&from.gid, &kNone, sizeof kNone) == 0) {
+    if (is_first(told, kEmptyGidRow))
+      log_warn("strict: %s: grh.sgid_index %u is an empty row of the port's GID table", whose,
+               path.grh.sgid_index);
+    return;
+  }
+  if (ethernet && !is_multicast(to) && scope_of(from.gid) != scope_of(to) &&
+      is_first(told, kOtherScope))
+    log_warn(
+        "strict: %s: grh.sgid_index %u is %s and grh.dgid %s: take GIDs of one kind for both ends",
+        whose, path.grh.sgid_index, scope_of(from.gid), scope_of(to));
+}
+
 /// `whose`: "QP 0x000010".
-void check_path(std::atomic<std::uint32_t>& told, const char* whose, const ibv_ah_attr& path,
-                const ibv_port_attr& port) noexcept {
+void check_path(std::atomic<std::uint32_t>& told, const char* whose, Context& context,
+                const ibv_ah_attr& path, const ibv_port_attr& port) noexcept {
   const bool ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
   if (ethernet && path.is_global == 0 && is_first(told, kNoGrh))
     log_warn("strict: %s: ah_attr.is_global is 0 on an Ethernet link: RoCE needs the GID", whose);
   if (!ethernet && path.is_global == 0 && path.dlid == 0 && is_first(told, kNoLid))
     log_warn("strict: %s: ah_attr.dlid is 0: send the peer's port LID along with its number",
              whose);
-  if (path.is_global != 0 && path.grh.sgid_index >= port.gid_tbl_len &&
-      is_first(told, kBadGidIndex))
+  if (path.is_global == 0) return;
+  if (path.grh.sgid_index < port.gid_tbl_len)
+    return check_gids(told, whose, context, path, ethernet);
+  if (is_first(told, kBadGidIndex))
     log_warn("strict: %s: grh.sgid_index %u, and the port's GID table has %d entries", whose,
              path.grh.sgid_index, port.gid_tbl_len);
 }
@@ -121,13 +163,13 @@ void check_modified_qp(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
   if ((mask & IBV_QP_AV) == 0) return;
   char whose[] = "QP 0x000000";
   std::snprintf(whose, sizeof whose, "QP 0x%06x", number & 0xffffff);
-  check_path(qp.strict_told, whose, attr.ah_attr, port);
+  check_path(qp.strict_told, whose, context_of(qp), attr.ah_attr, port);
 }
 
 void check_new_ah(Context& context, const ibv_ah_attr& path) noexcept {
   ibv_port_attr port{};
   if (is_strict() && query_port(context, path.port_num, port).ok())
-    check_path(context.strict_told, "address handle", path, port);
+    check_path(context.strict_told, "address handle", context, path, port);
 }
 
 void check_acks(Cq& cq) noexcept {

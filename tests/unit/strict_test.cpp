@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // VERBATIM_STRICT=1 over a device that takes every value it is given, and has the port that a test
 // wants. Each pitfall is said once for its object; what is sound is not.
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -25,6 +26,13 @@ using ::testing::HasSubstr;
 [[maybe_unused]] const int is_set = setenv("VERBATIM_STRICT", "1", 1);
 
 ibv_port_attr port;
+ibv_gid gids[4];
+
+ibv_gid gid_of(const char* text) {
+  ibv_gid gid{};
+  EXPECT_EQ(inet_pton(AF_INET6, text, gid.raw), 1) << text;
+  return gid;
+}
 
 template <class Handle, class... Args>
 int make(Handle** out, Args&&... args) {
@@ -53,6 +61,10 @@ struct Lax {
   }
   static int query_port(Context&, std::uint8_t, ibv_port_attr& attr) noexcept {
     attr = port;
+    return 0;
+  }
+  static int query_gid(Context&, std::uint8_t, int index, ibv_gid_entry& entry) noexcept {
+    entry.gid = gids[index];
     return 0;
   }
   static int alloc_pd(Context&, Pd** out) noexcept { return make(out); }
@@ -106,6 +118,10 @@ class Strict : public OpenedDevice {
     sound_.retry_cnt = 7;
     sound_.ah_attr.port_num = 1;
     sound_.ah_attr.dlid = 3;
+    gids[0] = gids[1] = gid_of("fe80::1");
+    gids[2] = gid_of("::");
+    gids[3] = gid_of("::ffff:10.0.0.1");
+    sound_.ah_attr.grh.dgid = gid_of("::ffff:10.0.0.2");
   }
   void TearDown() override {
     if (qp_ != nullptr) {
@@ -191,6 +207,29 @@ TEST_F(Strict, WarnsOfAGidIndexBehindTheTable) {
   sound_.ah_attr.is_global = 1;
   sound_.ah_attr.grh.sgid_index = 4;
   EXPECT_THAT(said_of(sound_), HasSubstr("sgid_index 4, and the port's GID table has 4 entries"));
+}
+
+TEST_F(Strict, WarnsOfAPathToNobodysGid) {
+  sound_.ah_attr.is_global = 1;
+  sound_.ah_attr.grh.sgid_index = 3;
+  sound_.ah_attr.grh.dgid = {};
+  EXPECT_THAT(said_of(sound_), HasSubstr("QP 0x000777: grh.dgid is ::"));
+  EXPECT_THAT(said_of_handles(sound_.ah_attr), HasSubstr("address handle: grh.dgid is ::"));
+}
+
+TEST_F(Strict, WarnsOfAGidIndexWithoutAGid) {
+  sound_.ah_attr.is_global = 1;
+  sound_.ah_attr.grh.sgid_index = 2;
+  EXPECT_THAT(said_of(sound_), HasSubstr("grh.sgid_index 2 is an empty row"));
+}
+
+TEST_F(Strict, WarnsOfGidsThatDoNotReachEachOther) {
+  port.link_layer = IBV_LINK_LAYER_ETHERNET;
+  sound_.ah_attr.is_global = 1;
+  EXPECT_THAT(said_of(sound_),
+              HasSubstr("sgid_index 0 is a link-local address and grh.dgid an IPv4 address"));
+  sound_.ah_attr.grh.dgid = gid_of("ff0e::1");
+  EXPECT_EQ(said_of_handles(sound_.ah_attr), "") << "a group has members of every kind";
 }
 
 TEST_F(Strict, WarnsOfCompletionEventsThatAreNotAcknowledged) {
