@@ -108,6 +108,8 @@ Pinning::Pinning(const void* addr, std::size_t length, unsigned access) noexcept
   if (length > UINTPTR_MAX - first || first + length > UINTPTR_MAX - page) return;
   begin_ = first / page * page;
   end_ = (first + length + page - 1) / page * page;
+  // A few pages are made by the kernel sooner than we have asked for them.
+  if (bytes() < kWorthMaking) return;
   // What will be refused need not take memory from others first. (Reading the whole account takes
   // longer than the registration.)
   PinAccount limits;
@@ -116,10 +118,14 @@ Pinning::Pinning(const void* addr, std::size_t length, unsigned access) noexcept
     const PinAccount account = read_pin_account();
     if (!account.lifted) return;
   }
-  if (::madvise(reinterpret_cast<void*>(begin_), bytes(),
-                writes_ ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0) {
-    fault_ = errno;  // EINVAL also of kernels that do not know it: then they make the pages
-  }
+  (void)make_pages();
+}
+
+int Pinning::make_pages() const noexcept {
+  return ::madvise(reinterpret_cast<void*>(begin_), bytes(),
+                   writes_ ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0
+             ? 0
+             : errno;
 }
 
 void Pinning::explain(int error, bool lifts) const noexcept {
@@ -146,10 +152,11 @@ void Pinning::explain(int error, bool lifts) const noexcept {
               bytes() / kKib, room / kKib);
     return;
   }
+  const int fault = make_pages();
   log_error("cannot register %" PRIu64 " KiB (Cannot allocate memory; %" PRIu64
             " KiB are pinned already, the limit allows it): %s",
             bytes() / kKib, account.used / kKib,
-            fault_ == ENOMEM || fault_ == EFAULT
+            fault == ENOMEM || fault == EFAULT
                 ? "part of it is not mapped, or there is no memory for it"
                 : "the kernel has no memory for it, or the device no room");
 }

@@ -23,9 +23,9 @@ struct PinAccount {
 };
 [[nodiscard]] PinAccount read_pin_account() noexcept;
 
-/// One registration. Its pages are there when this is made, if they can be and if the limit allows
-/// them: so that the kernel, under its locks, finds them, and what is not mapped is told from what
-/// may not be pinned. Regions that page on demand pin nothing.
+/// One registration. The pages of a large one are there when this is made, if they can be and if
+/// the limit allows them: so that the kernel, under its locks, finds them, and what is not mapped
+/// is told from what may not be pinned. Regions that page on demand pin nothing.
 ///
 ///   const Pinning pinning(addr, length, access);
 ///   const int error = ...the command...;
@@ -40,10 +40,15 @@ class Pinning {
   [[gnu::cold]] void explain(int error, bool lifts) const noexcept;
 
  private:
+  /// Less is left to the kernel: two calls more are half of what registering a page takes.
+  static constexpr std::uint64_t kWorthMaking = 256u << 10;
+  /// 0, or why there are none; EINVAL also of kernels that do not know it, and make them
+  /// themselves.
+  int make_pages() const noexcept;
+
   std::uintptr_t begin_ = 0;
   std::uintptr_t end_ = 0;
   bool writes_ = false;
-  int fault_ = 0;  ///< why pages could not be made
 };
 
 /// Says once, when a kernel device is opened, that the limit leaves next to nothing.
