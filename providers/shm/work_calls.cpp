@@ -8,6 +8,7 @@
 #include "providers/shm/hot.hpp"
 #include "providers/shm/work_fast.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/verbs/strict.hpp"
 
 namespace verbatim::shm {
 
@@ -21,6 +22,11 @@ ibv_send_wr& general_work(Qp& qp, const WorkEntry& entry) noexcept {
 
 void refuse_work(WorkBatch& work, int error) noexcept {
   if ((work.notes & ~WorkBatch::kGeneral) == 0) work.notes |= static_cast<std::uint32_t>(error);
+}
+
+void refuse_long_inline(Qp& qp, std::uint64_t bytes) noexcept {
+  tell_long_inline(qp, bytes, kMaxInline);
+  refuse_work(qp.work, EINVAL);
 }
 
 ibv_send_wr& in_post_words(Qp& qp, const WorkEntry& entry) noexcept {
@@ -172,7 +178,8 @@ void set_inline_data_list(Call handle, std::size_t count, const ibv_data_buf* li
   WorkEntry& entry = current_work(qp);
   std::size_t filled = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    if (list[i].length > kMaxInline - filled) return refuse_work(qp.work, EINVAL);
+    if (list[i].length > kMaxInline - filled)
+      return refuse_long_inline(qp, filled + list[i].length);
     if (list[i].length != 0) std::memcpy(entry.bytes + filled, list[i].addr, list[i].length);
     filled += list[i].length;
   }

@@ -22,6 +22,7 @@ namespace verbatim::shm {
 
 /// Remembers the first error.
 [[gnu::cold, gnu::noinline]] void refuse_work(WorkBatch& work, int error) noexcept;
+[[gnu::cold, gnu::noinline]] void refuse_long_inline(Qp& qp, std::uint64_t bytes) noexcept;
 /// ibv_wr_complete of a batch with errors, with requests for the general path, or of a queue pair
 /// that is not at its best. The send lock is held.
 [[gnu::cold, gnu::noinline]] int complete_slowly(Qp& qp) noexcept;
@@ -84,7 +85,7 @@ inline WorkEntry& current_work(Qp& qp) noexcept { return qp.work.next[-1]; }
   else if (length <= kMaxInline)
     copy_inline(entry.bytes, from, length);
   else
-    return refuse_work(qp.work, EINVAL);
+    return refuse_long_inline(qp, length);
   entry.length = static_cast<std::uint32_t>(length);
 }
 

@@ -122,5 +122,34 @@ TEST_F(Strict, WarnsOfInlineDataOverTheLimit) {
   EXPECT_THAT(said(), ElementsAre(HasSubstr("4096 bytes of inline data")));
 }
 
+TEST_F(Strict, WarnsOfInlineDataOverTheLimitOfBuiltRequestsToo) {
+  const Session session;
+  const CqHandle cq(ibv_create_cq(session.context.get(), 8, nullptr, nullptr, 0));
+  ibv_qp_init_attr_ex wanted{};
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.send_cq = wanted.recv_cq = cq.get();
+  wanted.cap = {4, 4, 1, 1, 64};
+  wanted.pd = session.pd.get();
+  wanted.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  wanted.send_ops_flags = IBV_QP_EX_WITH_SEND;
+  static char bytes[4096];
+  const ibv_data_buf pieces[] = {{bytes, 100}, {bytes, 4000}};
+  for (const bool listed : {false, true}) {
+    const QpHandle made(ibv_create_qp_ex(session.context.get(), &wanted));
+    ASSERT_NE(made, nullptr);
+    ibv_qp_ex* const qp = ibv_qp_to_qp_ex(made.get());
+    const std::size_t before = said().size();
+    ibv_wr_start(qp);
+    ibv_wr_send(qp);
+    if (listed)
+      ibv_wr_set_inline_data_list(qp, 2, pieces);
+    else
+      ibv_wr_set_inline_data(qp, bytes, sizeof bytes);
+    EXPECT_EQ(ibv_wr_complete(qp), EINVAL);
+    ASSERT_EQ(said().size(), before + 1);
+    EXPECT_THAT(said().back(), HasSubstr(listed ? "4100 bytes of inline" : "4096 bytes of inline"));
+  }
+}
+
 }  // namespace
 }  // namespace verbatim::harness
