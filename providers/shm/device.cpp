@@ -56,11 +56,12 @@ constexpr std::uint64_t kAtomicWrite = std::uint64_t{1} << 40;
 /// Nothing is pinned, so every region is one on demand, up to the whole address space.
 void describe_memory(ibv_device_attr_ex& attr) noexcept {
   attr.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
-  attr.odp_caps.per_transport_caps.rc_odp_caps =
-      IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
-      IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_FLUSH | IBV_ODP_SUPPORT_ATOMIC_WRITE |
-      IBV_ODP_SUPPORT_SRQ_RECV;
-  attr.xrc_odp_caps = attr.odp_caps.per_transport_caps.rc_odp_caps;
+  auto& odp = attr.odp_caps.per_transport_caps;
+  odp.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+  odp.uc_odp_caps = odp.ud_odp_caps | IBV_ODP_SUPPORT_WRITE;
+  odp.rc_odp_caps = odp.uc_odp_caps | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |
+                    IBV_ODP_SUPPORT_FLUSH | IBV_ODP_SUPPORT_ATOMIC_WRITE;
+  attr.xrc_odp_caps = odp.rc_odp_caps;
   attr.max_dm_size = kMaxDeviceMemory;
   attr.orig_attr.device_cap_flags |=
       IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
