@@ -17,6 +17,7 @@
 #include "providers/shm/xrc_target.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
+#include "runtime/verbs/qp_values.hpp"
 #include "runtime/verbs/strict.hpp"
 
 namespace verbatim::shm {
@@ -145,6 +146,15 @@ int prepare_lanes(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   return qp.book == nullptr ? ENOMEM : 0;
 }
 
+/// What is asked for beside the queues and cannot be had.
+const char* lacking_extra(const ibv_qp_init_attr_ex& attr) noexcept {
+  if (asks_for_hashing(attr)) return "receives are spread by no hash (RSS)";
+  if (attr.max_tso_header != 0) return "messages are not segmented (max_tso_header)";
+  if ((attr.create_flags & ~std::uint32_t{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB}) != 0)
+    return "of create_flags there is BLOCK_SELF_MCAST_LB";
+  return nullptr;
+}
+
 /// Undoes take_number().
 void give_up(Qp& qp) noexcept {
   __atomic_store_n(&qp.own->qpn, 0u, __ATOMIC_RELEASE);
@@ -176,6 +186,11 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
       }
       return EOPNOTSUPP;
     }
+  }
+  if (const char* const lack = lacking_extra(attr)) {
+    static constinit LogOnce once;
+    if (once.first()) log_warn("shm: create_qp: %s; not supported", lack);
+    return EOPNOTSUPP;
   }
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
   if (const int error = check_caps(attr); error != 0) return error;

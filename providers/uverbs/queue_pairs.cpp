@@ -167,7 +167,7 @@ void read_attributes(const ib_uverbs_query_qp_resp& from, ibv_qp_attr& to) noexc
 
 int create_qp(Context& context, ibv_qp_init_attr_ex& attr, Qp& qp,
               const kernel::DriverData& driver) noexcept {
-  if (attr.pd == nullptr || attr.rwq_ind_tbl != nullptr) return EOPNOTSUPP;
+  if (attr.pd == nullptr || asks_for_hashing(attr) || attr.max_tso_header != 0) return EOPNOTSUPP;
   const std::uint64_t number = context.objects.add(Kind::kQp, static_cast<Qp*>(&qp));
   if (number == 0) return ENOMEM;
   Made made;

@@ -3,10 +3,34 @@
 #include "runtime/verbs/dependency.hpp"
 
 #include <cerrno>
+#include <cstring>
 
 #include "runtime/base/log.hpp"
 
 namespace verbatim {
+namespace {
+
+/// Why a device does not have a verb, by a word of its name. "" where the verb itself says it.
+const char* lack_behind(const char* verb) noexcept {
+  static constexpr struct {
+    const char* word;
+    const char* lack;
+  } kLacks[] = {
+      {"flow", ": it steers no packets"},
+      {"wq", ": it has no work queues to spread packets over"},
+      {"counters", ": it keeps no counters for programs"},
+      {"rate_limit", ": it sends at no rate that could be set"},
+      {"srq_ops", ": it matches no tags"},
+      {"import", ": what was made by one process is no other's"},
+      {"dmah", ": it takes no hints about caches"},
+      {"dm_export", ": its memory is no device's that others could map"},
+  };
+  for (const auto& each : kLacks)
+    if (std::strstr(verb, each.word) != nullptr) return each.lack;
+  return "";
+}
+
+}  // namespace
 
 Error refuse(int code, const char* verb, const char* why) noexcept {
   log_error("%s: %s", verb, why);
@@ -20,7 +44,8 @@ Error refuse_busy(const char* verb, std::uint32_t count, const char* children) n
 
 void report_unsupported(const char* provider, const char* verb, std::atomic<bool>& said) noexcept {
   if (!said.exchange(true, std::memory_order_relaxed)) {
-    log_warn("%s: %s is not supported by this provider (EOPNOTSUPP)", provider, verb);
+    log_warn("%s: %s is not supported by this provider (EOPNOTSUPP)%s", provider, verb,
+             lack_behind(verb));
   }
 }
 

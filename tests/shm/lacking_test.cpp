@@ -21,9 +21,15 @@ namespace {
 struct Verb {
   const char* name;             ///< as the log says it
   std::function<int()> answer;  ///< calls it; the errno
+  const char* reason = "";      ///< with which the line ends; the verb says it alone
   std::string said =
-      "shm: " + std::string(name) + " is not supported by this provider (EOPNOTSUPP)";
+      "shm: " + std::string(name) + " is not supported by this provider (EOPNOTSUPP)" + reason;
 };
+
+constexpr const char* kNoSteering = ": it steers no packets";
+constexpr const char* kNoWorkQueues = ": it has no work queues to spread packets over";
+constexpr const char* kNoCounters = ": it keeps no counters for programs";
+constexpr const char* kNoHints = ": it takes no hints about caches";
 
 int errno_of(const void* made) { return made == nullptr ? errno : 0; }
 
@@ -82,12 +88,14 @@ TEST_F(Lacking, IsRefusedAndSaidOnceForEachVerb) {
          wanted.size = sizeof wanted;
          wanted.port = 1;
          return errno_of(ibv_create_flow(qp_.get(), &wanted));
-       }},
+       },
+       kNoSteering},
       {"create_flow_action_esp",
        [&] {
          ibv_flow_action_esp_attr wanted{};
          return errno_of(ibv_create_flow_action_esp(context(), &wanted));
-       }},
+       },
+       kNoSteering},
       {"create_wq",
        [&] {
          ibv_wq_init_attr wanted{};
@@ -96,17 +104,20 @@ TEST_F(Lacking, IsRefusedAndSaidOnceForEachVerb) {
          wanted.pd = pd();
          wanted.cq = cq_.get();
          return errno_of(ibv_create_wq(context(), &wanted));
-       }},
+       },
+       kNoWorkQueues},
       {"create_counters",
        [&] {
          ibv_counters_init_attr wanted{};
          return errno_of(ibv_create_counters(context(), &wanted));
-       }},
+       },
+       kNoCounters},
       {"alloc_dmah",
        [&] {
          ibv_dmah_init_attr wanted{};
          return errno_of(ibv_alloc_dmah(context(), &wanted));
-       }},
+       },
+       kNoHints},
       {"alloc_buf",
        [&] {
          ibv_buf* buffer = nullptr;
@@ -126,7 +137,7 @@ TEST_F(Lacking, IsRefusedAndSaidOnceForTypesOfQueues) {
          raw.cap = {1, 1, 1, 1, 0};
          return errno_of(ibv_create_qp(pd(), &raw));
        },
-       "shm: create_qp: queue pairs are RC, UC, UD or XRC; type 8 is not supported"});
+       "", "shm: create_qp: queue pairs are RC, UC, UD or XRC; type 8 is not supported"});
   expect_refused_and_said_once(
       {"create_srq",
        [&] {
@@ -140,7 +151,7 @@ TEST_F(Lacking, IsRefusedAndSaidOnceForTypesOfQueues) {
          matching.tm_cap = {4, 1};
          return errno_of(ibv_create_srq_ex(context(), &matching));
        },
-       "shm: create_srq: shared receive queues are basic or XRC; type 2 is not supported"});
+       "", "shm: create_srq: shared receive queues are basic or XRC; type 2 is not supported"});
 }
 
 TEST_F(Lacking, IsRefusedAndSaidOnceOnObjectsThatCannotBeHad) {
@@ -161,35 +172,41 @@ TEST_F(Lacking, IsRefusedAndSaidOnceOnObjectsThatCannotBeHad) {
          ready.attr_mask = IBV_WQ_ATTR_STATE;
          ready.wq_state = IBV_WQS_RDY;
          return ibv_modify_wq(&wq.handle, &ready);
-       }},
-      {"destroy_wq", [&] { return ibv_destroy_wq(&wq.handle); }},
+       },
+       kNoWorkQueues},
+      {"destroy_wq", [&] { return ibv_destroy_wq(&wq.handle); }, kNoWorkQueues},
       {"create_rwq_ind_table",
        [&] {
          ibv_wq* queues[] = {&wq.handle};
          ibv_rwq_ind_table_init_attr wanted{};
          wanted.ind_tbl = queues;
          return errno_of(ibv_create_rwq_ind_table(context(), &wanted));
-       }},
-      {"destroy_rwq_ind_table", [&] { return ibv_destroy_rwq_ind_table(&table.handle); }},
-      {"destroy_flow", [&] { return ibv_destroy_flow(&flow.handle); }},
+       },
+       kNoWorkQueues},
+      {"destroy_rwq_ind_table", [&] { return ibv_destroy_rwq_ind_table(&table.handle); },
+       kNoWorkQueues},
+      {"destroy_flow", [&] { return ibv_destroy_flow(&flow.handle); }, kNoSteering},
       {"modify_flow_action_esp",
        [&] {
          ibv_flow_action_esp_attr wanted{};
          return ibv_modify_flow_action_esp(&action.handle, &wanted);
-       }},
-      {"destroy_flow_action", [&] { return ibv_destroy_flow_action(&action.handle); }},
+       },
+       kNoSteering},
+      {"destroy_flow_action", [&] { return ibv_destroy_flow_action(&action.handle); }, kNoSteering},
       {"attach_counters_point_flow",
        [&] {
          ibv_counter_attach_attr wanted{};
          return ibv_attach_counters_point_flow(&counters.handle, &wanted, &flow.handle);
-       }},
+       },
+       kNoSteering},
       {"read_counters",
        [&] {
          std::uint64_t values[1] = {};
          return ibv_read_counters(&counters.handle, values, 1, 0);
-       }},
-      {"destroy_counters", [&] { return ibv_destroy_counters(&counters.handle); }},
-      {"dealloc_dmah", [&] { return ibv_dealloc_dmah(&dmah.handle); }},
+       },
+       kNoCounters},
+      {"destroy_counters", [&] { return ibv_destroy_counters(&counters.handle); }, kNoCounters},
+      {"dealloc_dmah", [&] { return ibv_dealloc_dmah(&dmah.handle); }, kNoHints},
   };
   for (const Verb& verb : verbs) expect_refused_and_said_once(verb);
 }
@@ -206,12 +223,37 @@ TEST_F(Lacking, LeavesWhatWasNotImportedAsItWas) {
       {"unimport_dm", [&] { ibv_unimport_dm(&memory.handle); }},
   };
   for (const auto& [name, call] : verbs) {
-    EXPECT_EQ(said_by(call), std::vector{"verbatim: shm: " + std::string(name) +
-                                         " is not supported by this provider (EOPNOTSUPP)"});
+    EXPECT_EQ(said_by(call),
+              std::vector{"verbatim: shm: " + std::string(name) +
+                          " is not supported by this provider (EOPNOTSUPP): what was "
+                          "made by one process is no other's"});
     EXPECT_EQ(said_by(call), std::vector<std::string>{}) << name;
   }
   const AllowedLog because_it_has_children("ibv_dealloc_pd: still used (2:");
   EXPECT_EQ(ibv_dealloc_pd(pd()), EBUSY);
+}
+
+TEST_F(Lacking, IsRefusedAndSaidOnceOfWhatAQueuePairIsToDoBesides) {
+  ibv_qp_init_attr_ex asked{};
+  asked.qp_type = IBV_QPT_UD;
+  asked.send_cq = asked.recv_cq = cq_.get();
+  asked.cap = {1, 1, 1, 1, 0};
+  asked.pd = pd();
+  asked.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_RX_HASH;
+  asked.rx_hash_conf.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
+  expect_refused_and_said_once(
+      {"create_qp_ex", [&] { return errno_of(ibv_create_qp_ex(context(), &asked)); }, "",
+       "shm: create_qp: receives are spread by no hash (RSS); not supported"});
+  // Of the three the first one was said.
+  asked.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
+  asked.max_tso_header = 64;
+  EXPECT_EQ(errno_of(ibv_create_qp_ex(context(), &asked)), EOPNOTSUPP);
+  asked.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+  asked.create_flags = IBV_QP_CREATE_SCATTER_FCS;
+  EXPECT_EQ(errno_of(ibv_create_qp_ex(context(), &asked)), EOPNOTSUPP);
+  asked.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+  const QpHandle made(ibv_create_qp_ex(context(), &asked));
+  EXPECT_NE(made, nullptr) << "no member of a group hears itself";
 }
 
 // A work queue brings the call that posts to it, and whoever has none of the one has none of the
