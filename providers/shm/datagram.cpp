@@ -184,7 +184,7 @@ void address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) no
   const ibv_ah_attr& path = Ah::from(wr.wr.ud.ah).attr;
   send.rkey = wr.wr.ud.remote_qpn;
   send.compare_add = wr.wr.ud.remote_qkey;
-  send.is_foreign = wr.wr.ud.ah->pd != qp.plain.pd;
+  send.is_foreign = wr.wr.ud.ah->pd->handle != qp.pd_number;
   send.is_global = path.is_global != 0;
   send.is_lost = !leads_to_this_host(context_of(qp), path);
   if (path.is_global != 0 && is_group(path.grh.dgid)) {
@@ -195,7 +195,7 @@ void address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) no
   }
 }
 
-bool send_datagram_now(Qp& qp, const ibv_send_wr& wr) noexcept {
+bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept {
   if (qp.queued() != 0 || qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS ||
       wr.num_sge != 1 || wr.sg_list == nullptr || wr.sg_list->length > Slot::kInlineBytes ||
       qp.in_send_queue() >= qp.sq_entries)
@@ -203,7 +203,7 @@ bool send_datagram_now(Qp& qp, const ibv_send_wr& wr) noexcept {
   Qp* lane = find_lane(qp, wr.wr.ud.remote_qpn);
   if (lane == nullptr || lane->remote == nullptr ||
       lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session ||
-      wr.wr.ud.ah->pd != qp.plain.pd)
+      wr.wr.ud.ah->pd->handle != qp.pd_number)
     return false;
   const ibv_ah_attr& path = Ah::from(wr.wr.ud.ah).attr;
   if (!leads_to_this_host(context_of(qp), path)) return false;
@@ -227,12 +227,7 @@ bool send_datagram_now(Qp& qp, const ibv_send_wr& wr) noexcept {
               sge.length, wr.imm_data);
     }
   }
-  const std::uint32_t sq_index = qp.take_places(1);
-  qp.count_sent(sge.length);
-  if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all) {
-    LockGuard<BiasedLock> guard(qp.send_cq->lock);
-    push_locked(*qp.send_cq, {wr.wr_id, &qp, 0, sq_index, IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
-  }
+  complete_now(qp, lock, wr, sge.length);
   return true;
 }
 

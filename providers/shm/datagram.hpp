@@ -26,7 +26,7 @@ int destroy_ah(verbatim::Ah& ah) noexcept;
 int check_datagram(const Qp& qp, const ibv_send_wr& wr) noexcept;
 /// A small one to somebody who has been reached before: sent, or lost, and complete. False: it must
 /// be queued.
-bool send_datagram_now(Qp& qp, const ibv_send_wr& wr) noexcept;
+bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept;
 /// Keeps whom it is for: the address handle may be gone when its turn comes.
 void address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) noexcept;
 /// One step of what waits at the head of the queue.

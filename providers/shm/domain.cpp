@@ -48,9 +48,7 @@ void join_domain(Cq& cq, ibv_pd* pd) noexcept {
 }
 
 void join_domain(Qp& qp, ibv_pd* pd) noexcept {
-  // Datagrams go through lanes, whose locks and marks are those of others.
-  const bool is_alone = qp.plain.qp_type == IBV_QPT_RC || qp.plain.qp_type == IBV_QPT_UC;
-  const verbatim::Td* const domain = is_alone ? domain_of(pd) : nullptr;
+  const verbatim::Td* const domain = domain_of(pd);
   for (Cq* cq : {qp.send_cq, qp.recv_cq}) {
     // Somebody from outside the domain will store completions there, or take them.
     if (cq->domain == domain || !cq->in_domain.load(std::memory_order_relaxed)) continue;

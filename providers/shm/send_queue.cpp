@@ -260,6 +260,16 @@ Step perform(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* 
   return write_or_read(qp, lock, send, local);
 }
 
+void complete_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr,
+                  std::uint32_t bytes) noexcept {
+  const std::uint32_t sq_index = qp.take_places(1);
+  qp.count_sent(bytes);
+  if ((wr.send_flags & IBV_SEND_SIGNALED) == 0 && !qp.signal_all) return;
+  DomainGuard guard(qp.send_cq->lock,
+                    lock.by_domain() && qp.send_cq->in_domain.load(std::memory_order_relaxed));
+  push_locked(*qp.send_cq, {wr.wr_id, &qp, 0, sq_index, IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
+}
+
 void advance(Qp& qp, SendLock& lock) noexcept {
   while (qp.queued() != 0) {
     const PendingSend& send = head_of(qp);
@@ -294,9 +304,9 @@ void advance(Qp& qp, SendLock& lock) noexcept {
 static int post_generally(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
   if (qp.datagrams != nullptr) {
     if (const int error = check_datagram(qp, wr); error != 0) return error;
-    if (send_datagram_now(qp, wr)) return 0;
+    if (send_datagram_now(qp, lock, wr)) return 0;
   }
-  if (qp.xrc == XrcRole::kInitiator && send_to_queue_now(qp, wr)) return 0;
+  if (qp.xrc == XrcRole::kInitiator && send_to_queue_now(qp, lock, wr)) return 0;
   if (const int error = check_request(qp, wr); error != 0) return error;
   if (const int error = enqueue(qp, wr); error != 0) return error;
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);

@@ -64,7 +64,7 @@ std::uint32_t right_for(unsigned opcode) noexcept {
 
 }  // namespace
 
-bool send_to_queue_now(Qp& qp, const ibv_send_wr& wr) noexcept {
+bool send_to_queue_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept {
   if ((wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) || qp.queued() != 0 ||
       qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || wr.num_sge != 1 ||
       wr.sg_list == nullptr || wr.sg_list->length > Slot::kInlineBytes ||
@@ -90,12 +90,7 @@ bool send_to_queue_now(Qp& qp, const ibv_send_wr& wr) noexcept {
           (wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
               ((wr.send_flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u),
           sge.length, wr.imm_data);
-  const std::uint32_t sq_index = qp.take_places(1);
-  qp.count_sent(wr.sg_list->length);
-  if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all) {
-    LockGuard<BiasedLock> guard(qp.send_cq->lock);
-    push_locked(*qp.send_cq, {wr.wr_id, &qp, 0, sq_index, IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
-  }
+  complete_now(qp, lock, wr, sge.length);
   return true;
 }
 

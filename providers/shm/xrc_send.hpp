@@ -12,7 +12,7 @@ namespace verbatim::shm {
 
 /// A small SEND to a queue that has been reached before and has a receive: sent, and complete.
 /// False: it must be queued. The send lock is held.
-bool send_to_queue_now(Qp& qp, const ibv_send_wr& wr) noexcept;
+bool send_to_queue_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept;
 /// One step of the request at the head of the queue. REQUIRES: attached; the send lock is held.
 Step send_to_queue(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept;
 

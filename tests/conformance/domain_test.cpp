@@ -120,6 +120,39 @@ TEST_P(Domain, OfAThreadServesManyMessagesOfThatThread) {
   }
 }
 
+TEST_P(Domain, OfAThreadServesDatagramsByAnAddressOfItsProtectionDomain) {
+  SKIP_IF(open());
+  SKIP_IF(lacks_type(context(), IBV_QPT_UD));
+  ibv_cq* const both = cq();
+  ibv_qp_init_attr init{};
+  init.qp_type = IBV_QPT_UD;
+  init.send_cq = init.recv_cq = both;
+  init.cap = {8, 8, 1, 1, 16};
+  const QpHandle one(ibv_create_qp(parent_, &init));
+  ASSERT_NE(one, nullptr) << std::strerror(errno);
+  ASSERT_EQ(lead(one.get(), IBV_QPS_RTS), 0);
+  alignas(64) char bytes[256] = {};
+  const MrHandle memory(ibv_reg_mr(parent_, bytes, sizeof bytes, kAllAccess));
+  ibv_sge sge{reinterpret_cast<std::uintptr_t>(bytes), 64, memory->lkey};
+  ibv_send_wr wr{};
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_SEND;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.wr.ud = {ah_to_self(), one->qp_num, kQkey};
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    sge.length = static_cast<std::uint32_t>(i);
+    ASSERT_EQ(post_receive(one.get(), i, bytes + 64, 128, memory->lkey), 0);
+    ibv_send_wr* bad = nullptr;
+    wr.wr_id = i;
+    ASSERT_EQ(ibv_post_send(one.get(), &wr, &bad), 0);
+    for (const ibv_wc& wc : poll(both, 2)) {
+      EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+      EXPECT_EQ(wc.wr_id, i);
+    }
+  }
+}
+
 /// What needs a device of the kernel's: EOPNOTSUPP elsewhere, and never a half.
 class Imported : public OnDevice {};
 RUN_ON_EVERY_DEVICE(Imported);

@@ -139,6 +139,80 @@ TEST_P(Domain, AQueuePairFromOutsideMayShareItsCompletionQueue) {
   here.join();
 }
 
+/// Datagrams of all sizes, so many in flight at once.
+TEST_P(Domain, DatagramsGoTheirWay) {
+  constexpr std::uint64_t kRounds = 1000;
+  PairWish wish = in_domains();
+  wish.a.type = wish.b.type = IBV_QPT_UD;
+  wish.a.send_ops = 0;
+  Pair pair(GetParam(), wish);
+  const RegionInfo at_a = pair.a.allocate(GetParam().memory, 8_KiB);
+  const RegionInfo at_b = pair.b.allocate(GetParam().memory, 64_KiB);
+  const std::int32_t ah = pair.a.call<&Endpoint::create_ah>(pair.qb, 0);
+  pair.a.fill(at_a, 0, 4_KiB, 7);
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    const std::uint64_t size = round % 50 == 49 ? 4_KiB : round % 57;
+    std::vector<Receive> receives;
+    std::vector<Request> requests;
+    for (std::uint64_t i = 0; i < 8; ++i) {
+      receives.push_back(receive(i, slice(at_b, i * 8_KiB, 8_KiB)));
+      requests.push_back(datagram(i, slice(at_a, 0, size), ah, pair.qb.qpn, kQkey));
+    }
+    expect_posted(pair.b.post_receive(pair.qb, receives));
+    expect_posted(pair.a.post_send(pair.qa, requests));
+    const auto got = pair.b.poll_receives(pair.qb, 8);
+    const auto sent = pair.a.poll_sends(pair.qa, 8);
+    for (std::uint64_t i = 0; i < 8; ++i) {
+      expect_wc(sent[i], i, IBV_WC_SEND, pair.qa);
+      expect_receive(got[i], i, 40 + size, pair.qb);
+    }
+    if (size != 0) {
+      ASSERT_EQ(pair.b.mismatch(at_b, 7 * 8_KiB + 40, size, 7), -1);
+    }
+  }
+}
+
+TEST_P(Domain, AnXrcInitiatorDoesWhatItIsAsked) {
+  constexpr std::uint64_t kRounds = 500;
+  PairWish unconnected;
+  unconnected.connected = false;
+  Pair pair(GetParam(), unconnected);
+  QpWish wish;
+  wish.type = IBV_QPT_XRC_SEND;
+  wish.in_domain = 1;
+  const QpInfo sender = pair.a.create_qp(wish);
+  wish = {};
+  wish.type = IBV_QPT_XRC_RECV;
+  const QpInfo target = pair.b.create_qp(wish);
+  pair.a.connect(sender, target);
+  pair.b.connect(target, sender);
+  SrqWish shared;
+  shared.xrc = 1;
+  const SrqInfo queue = pair.b.create_srq(shared);
+  const RegionInfo at_a = pair.a.allocate(GetParam().memory, 16_KiB);
+  const RegionInfo at_b = pair.b.allocate(GetParam().memory, 16_KiB);
+  pair.a.fill(at_a, 0, 16_KiB, 7);
+  const auto to_queue = [&](Request request) {
+    request.remote_srqn = queue.srqn;
+    return request;
+  };
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    const std::uint64_t size = round % 50 == 49 ? 16_KiB : 1 + round % 56;
+    expect_posted(pair.b.post_srq_receive(queue, {receive(round, slice(at_b, 0, 16_KiB))}));
+    expect_posted(
+        pair.a.post_send(sender, {to_queue(send(1, slice(at_a, 0, size))),
+                                  to_queue(write(2, slice(at_a, 0, 8), at_b, 16_KiB - 8))}));
+    const auto sent = pair.a.poll_sends(sender, 2);
+    expect_wc(sent[0], 1, IBV_WC_SEND, sender);
+    expect_wc(sent[1], 2, IBV_WC_RDMA_WRITE, sender);
+    const ibv_wc got = pair.b.call<&Endpoint::poll>(queue.cq, 1u, kDefaultWaitMs)[0];
+    EXPECT_EQ(got.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(got.wr_id, round);
+    EXPECT_EQ(got.byte_len, size);
+    ASSERT_EQ(pair.b.mismatch(at_b, 0, size < 16_KiB ? size : 16_KiB - 8, 7), -1);
+  }
+}
+
 TEST_P(DomainStorm, NothingIsTouchedAfterDeregAfterDestroyAfterErrorOrReset) {
   run_dereg_storm(GetParam(), 24, true);
 }
