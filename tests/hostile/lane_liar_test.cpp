@@ -6,19 +6,13 @@
 // A lie on a lane ends that lane; the queue pair stays as it is and goes on receiving from others.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <random>
 #include <vector>
 
-#include "providers/shm/fabric/fabric_folder.hpp"
-#include "providers/shm/fabric/rendezvous.hpp"
-#include "providers/shm/fabric/wake_socket.hpp"
 #include "tests/fuzz/liar.hpp"
-#include "tests/hostile/xrc_liar.hpp"
+#include "tests/hostile/acquaintance.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/handles.hpp"
 #include "tests/support/log_watch.hpp"
@@ -174,32 +168,11 @@ class LyingSender : public ::testing::TestWithParam<Where> {
     path.port_num = 1;
     path.dlid = session_.port.lid;
     ah_.reset(ibv_create_ah(session_.pd.get(), &path));
-    FabricFolder folder;
-    ASSERT_EQ(folder.open(), 0);
-    ASSERT_TRUE(wait_until(
-        [&] { return folder.connect(receivers_.ud()->qp_num >> kQpnBlockBits, socket_) == 0; }));
-    ASSERT_EQ(stranger_.introduce(socket_.get(), false), 0);
-    ASSERT_TRUE(wait_until([&] { return receive_message(socket_.get(), answer_) == 0; }));
-    ASSERT_EQ(answer_.fd_count, 3u);
-    bytes_ = static_cast<std::uint64_t>(lseek(answer_.fds[0].get(), 0, SEEK_END));
-    void* const segment =
-        mmap(nullptr, bytes_, PROT_READ, MAP_SHARED | MAP_NORESERVE, answer_.fds[0].get(), 0);
-    void* const bells = mmap(nullptr, sizeof(Doorbells), PROT_READ | PROT_WRITE,
-                             MAP_SHARED | MAP_NORESERVE, answer_.fds[1].get(), 0);
-    ASSERT_TRUE(segment != MAP_FAILED && bells != MAP_FAILED);
-    view_ = {static_cast<const unsigned char*>(segment), bytes_};
-    doorbells_ = static_cast<Doorbells*>(bells);
-    WakeSocket own;
-    ASSERT_EQ(own.open(folder), 0);
-    ASSERT_EQ(own.connect(answer_.fds[2].get(), wake_), 0);
-    target_.record = view_.record(victim() % kQpnsPerBlock);
+    known_.make(stranger_, receivers_.ud()->qp_num);
+    target_.record = &known_.record_of(victim());
     target_.arena_bytes = 1u << 16;
     if (is_connected()) receivers_.connect(stranger_.qpn(kWay));
     receivers_.post_all();
-  }
-  void TearDown() override {
-    munmap(const_cast<unsigned char*>(view_.segment), bytes_);
-    munmap(static_cast<void*>(doorbells_), sizeof(Doorbells));
   }
   static bool is_connected() { return GetParam() == Where::kConnectionToShared; }
   std::uint32_t victim() const {
@@ -209,11 +182,11 @@ class LyingSender : public ::testing::TestWithParam<Where> {
 
   /// What the victim has for us: its half of the lane, when it has been made; or the queue pair.
   const QpRecord* half() const {
-    const QpRecord* const known = view_.record(victim() % kQpnsPerBlock);
+    const QpRecord* const known = &known_.record_of(victim());
     if (is_connected()) return known;
     std::uint32_t link = known->lane;
     for (std::uint32_t steps = 0; link != 0 && steps < 64; ++steps) {
-      const QpRecord* const record = view_.record(link - 1);
+      const QpRecord* const record = known_.view().record(link - 1);
       if (record == nullptr) return nullptr;
       if (record->dest_qpn == stranger_.qpn(kWay) && record->accepts.load() != 0) return record;
       link = record->lane;
@@ -223,7 +196,7 @@ class LyingSender : public ::testing::TestWithParam<Where> {
   /// As an honest process would have it: a lane that knocks, or one that has been let in.
   void be_honest() {
     const QpRecord* const there = half();
-    target_.record = there != nullptr ? there : view_.record(victim() % kQpnsPerBlock);
+    target_.record = there != nullptr ? there : &known_.record_of(victim());
     target_.qpn = there != nullptr ? there->qpn : victim();
     liar_.be_ready();
     QpRecord& way = stranger_.qp(kWay);
@@ -246,7 +219,7 @@ class LyingSender : public ::testing::TestWithParam<Where> {
     const QpRecord* const there = half();
     if (there == nullptr || there->accepts.load() != heard_session_) return be_honest();
     put(there->consumed.load(), {.kind = SlotKind::kInline, .in_slot = bytes});
-    doorbells_->cqs[there->cq % kMaxCqs].ring(there->cq_bit);
+    known_.announce(*there);
   }
   struct Words {
     SlotKind kind;
@@ -294,10 +267,9 @@ class LyingSender : public ::testing::TestWithParam<Where> {
   }
   void ring() {
     const QpRecord* const there = half();
-    doorbells_->service.ring((there != nullptr ? there->qpn : victim()) % kQpnsPerBlock);
-    doorbells_->service.ring(receivers_.ud()->qp_num % kQpnsPerBlock);
-    const char byte = 0;
-    (void)send(wake_.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    known_.ring(there != nullptr ? there->qpn : victim());
+    known_.ring(receivers_.ud()->qp_num);
+    known_.wake();
   }
   void lie() {
     unsigned char bytes[64];
@@ -315,8 +287,7 @@ class LyingSender : public ::testing::TestWithParam<Where> {
         return deliver(input.below(64));
       default:
         if (liar_.act(input)) ring();
-        if (const QpRecord* const there = half(); there != nullptr)
-          doorbells_->cqs[there->cq % kMaxCqs].ring(there->cq_bit);
+        if (const QpRecord* const there = half(); there != nullptr) known_.announce(*there);
     }
   }
   std::uint32_t sender_qpn() const { return honest_.ud()->qp_num; }
@@ -342,11 +313,8 @@ class LyingSender : public ::testing::TestWithParam<Where> {
   Stranger stranger_{0x5eed2, kBlock};
   fuzz::Target target_;
   Liar liar_{stranger_, kWay, target_};
-  UniqueFd socket_, wake_;
-  Received answer_;
-  VictimView view_{};
-  Doorbells* doorbells_ = nullptr;
-  std::uint64_t bytes_ = 0, heard_session_ = 0;
+  Acquaintance known_;
+  std::uint64_t heard_session_ = 0;
   std::mt19937_64 random_{20261122};
 };
 
@@ -380,7 +348,7 @@ class LyingOnALane : public LyingSender {
   }
   void expect_end_of(const QpRecord& lane, std::uint64_t session) {
     EXPECT_TRUE(wait_until([&] {
-      doorbells_->cqs[lane.cq % kMaxCqs].ring(lane.cq_bit);
+      known_.announce(lane);
       (void)receivers_.take(speaker());
       return lane.accepts.load() != session;
     }));
@@ -443,7 +411,7 @@ TEST_P(LyingOnALane, LosesNoReceiveThatWasTakenForIt) {
   slot(first + 1).header.store(0);
   std::uint32_t came = 0;
   EXPECT_TRUE(wait_until([&] {
-    doorbells_->cqs[lane->cq % kMaxCqs].ring(lane->cq_bit);
+    known_.announce(*lane);
     came += receivers_.take(speaker());
     return came == 2;
   })) << came;

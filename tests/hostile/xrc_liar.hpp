@@ -11,24 +11,9 @@
 
 #include "tests/fuzz/liar.hpp"
 #include "tests/hostile/orders.hpp"
+#include "tests/hostile/victim_view.hpp"
 
 namespace verbatim::hostile {
-
-/// The victim's segment, to read in.
-struct VictimView {
-  const unsigned char* segment;
-  std::uint64_t bytes;
-
-  const shm::SegmentHeader& head() const {
-    return *reinterpret_cast<const shm::SegmentHeader*>(segment);
-  }
-  /// By number of the table; nullptr behind its end.
-  const shm::QpRecord* record(std::uint32_t index) const {
-    return index < head().qp_capacity
-               ? reinterpret_cast<const shm::QpRecord*>(segment + head().qp_table) + index
-               : nullptr;
-  }
-};
 
 class XrcLiar {
  public:
