@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/lane_share.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
@@ -108,8 +109,9 @@ bool grow(LaneBook& d) noexcept { return 2 * d.lane_count < d.lane_capacity || s
 /// The lane of ours that the destination has made for `lane`, if it has: its number, or 0.
 std::uint32_t find_other_half(const Peer& peer, const QpRecord& endpoint, const Qp& lane) noexcept {
   std::uint32_t link = __atomic_load_n(&endpoint.lane, __ATOMIC_ACQUIRE);
-  for (std::uint32_t steps = 0; link != 0 && steps < kMaxArriving; ++steps) {
-    if (link > peer.segment.qp_capacity()) return 0;
+  const std::uint32_t capacity = peer.segment.qp_capacity();
+  for (std::uint32_t steps = 0; link != 0 && steps < most_lanes(capacity); ++steps) {
+    if (link > capacity) return 0;
     const QpRecord& record = peer.segment.qps()[link - 1];
     if (peek(record.dest_qpn) == lane.own->qpn && peek(record.speaks_for) == lane.lane.target &&
         record.accepts.load(std::memory_order_acquire) != 0)

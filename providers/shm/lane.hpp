@@ -32,10 +32,6 @@
 
 namespace verbatim::shm {
 
-/// So many lanes may lead to one queue pair, or XRC queue; a process gets no more of them than it
-/// leaves for others.
-inline constexpr std::uint32_t kMaxArriving = 16384;
-
 /// The lanes of one that they leave, or that they lead to.
 struct LaneBook {
   Qp** lanes = nullptr;  ///< leaving, by destination (open addressing)

@@ -5,6 +5,7 @@
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/lane.hpp"
+#include "providers/shm/lane_share.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
@@ -23,8 +24,28 @@ void give_back(Qp& lane) noexcept {
   park(lane);
 }
 
-/// Who has been admitted to one of ours, as it concerns one process that knocks there: a look at
-/// all lanes, made once, when the first one asks.
+/// One process may say hello as several, but not as us.
+bool are_same_process(const Peer& one, const Peer& other) noexcept {
+  return &one == &other || (one.pid != 0 && one.pid == other.pid && !one.self && !other.self);
+}
+
+/// The lanes that processes have, as it concerns one of them that asks for more.
+struct Shares {
+  explicit Shares(const Peer& peer) noexcept {
+    for (const Peer* one = Node::get().first_peer(); one != nullptr; one = one->next) {
+      of_all += one->lanes;
+      if (are_same_process(*one, peer)) of_process += one->lanes;
+    }
+  }
+  bool leave_another() const noexcept {
+    return may_have_another_lane(of_process, of_all, Node::get().free_qpn_count() + of_all);
+  }
+
+  std::uint32_t of_process = 0, of_all = 0;
+};
+
+/// Who has been admitted to one of ours, of one process that knocks there: a look at all lanes,
+/// made once, when the first one asks.
 class Admitted {
  public:
   Admitted(const Qp& to, const Peer& peer) noexcept : to_(to), peer_(peer) {}
@@ -35,40 +56,24 @@ class Admitted {
     if (!is_filled_) fill();
     return (places_[index / 64] >> (index % 64) & 1) != 0;
   }
-  /// No process gets more than it leaves for others, so one alone cannot take all the room.
-  bool leaves_room() const noexcept { return of_peer_ < kMaxArriving - of_all_; }
-  std::uint32_t of_peer() const noexcept { return of_peer_; }
   void add(std::uint32_t index) noexcept {
-    mark(index);
-    ++of_peer_;
-    ++of_all_;
+    places_[index / 64] |= std::uint64_t{1} << (index % 64);
   }
 
  private:
-  void mark(std::uint32_t index) noexcept {
-    places_[index / 64] |= std::uint64_t{1} << (index % 64);
-  }
   void fill() noexcept {
     is_filled_ = true;
     std::memset(places_, 0, sizeof places_);
     for (const Qp* lane = to_.book->arriving; lane != nullptr; lane = lane->lane.next) {
-      ++of_all_;
-      const Peer& from = *lane->met.load(std::memory_order_relaxed);
-      if (is_same_process(from)) ++of_peer_;
-      if (&from != &peer_) continue;  // whatever it says of its numbers
+      // Whatever somebody else says of his numbers.
+      if (lane->met.load(std::memory_order_relaxed) != &peer_) continue;
       const std::uint32_t index = Node::index_in(peer_, peek(lane->own->dest_qpn));
-      if (index < kMaxQps) mark(index);
+      if (index < kMaxQps) add(index);
     }
-  }
-  /// One process may say hello as several, but not as us.
-  bool is_same_process(const Peer& other) const noexcept {
-    return &other == &peer_ ||
-           (other.pid != 0 && other.pid == peer_.pid && !other.self && !peer_.self);
   }
 
   const Qp& to_;
   const Peer& peer_;
-  std::uint32_t of_all_ = 0, of_peer_ = 0;
   bool is_filled_ = false;
   std::uint64_t places_[kMaxQps / 64];
 };
@@ -107,6 +112,7 @@ void admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexce
     return;
   }
   enlist_locked(*lane);
+  ++from.lanes;
   LockGuard<BiasedLock> guard(to.recv_cq->lock);
   lane->lane.next = to.book->arriving;
   poke(lane->own->lane, link_to(lane->lane.next));
@@ -118,13 +124,13 @@ void admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexce
   __atomic_store_n(&to.own->lane, link_to(lane), __ATOMIC_RELEASE);
 }
 
-void say_refusal(const Qp& to, const Peer& peer, std::uint32_t lanes) noexcept {
+void say_refusal(const Qp& to, const Peer& peer, const Shares& shares) noexcept {
   static constinit LogOnce once;
   if (once.first())
     log_warn(
-        "shm: process %d has as many ways as it may have to 0x%06x, %u of %u in all: what its "
-        "other queue pairs send there is not heard",
-        static_cast<int>(peer.pid), to.own->qpn, lanes, kMaxArriving);
+        "shm: process %d has as many ways as it may have to queue pairs of this one, %u of %u: "
+        "what its others send, as to 0x%06x, is not heard",
+        static_cast<int>(peer.pid), shares.of_process, shares.of_all, to.own->qpn);
 }
 
 /// The lanes of one process that knock at `to`.
@@ -138,7 +144,8 @@ void admit_from(Qp& to, Peer& peer) noexcept {
     const std::uint32_t qpn = peek(record.qpn);
     if (peek(record.dest_qpn) == to.own->qpn && peek(record.speaks_for) != 0 &&
         Node::index_in(peer, qpn) == index && !admitted.has(index)) {
-      if (!admitted.leaves_room()) return say_refusal(to, peer, admitted.of_peer());
+      const Shares shares(peer);
+      if (!shares.leave_another()) return say_refusal(to, peer, shares);
       admitted.add(index);
       admit(to, qpn, peer, record);
     }
@@ -148,6 +155,7 @@ void admit_from(Qp& to, Peer& peer) noexcept {
 
 /// Takes an arriving lane out of everything that knows it. live.mutex is held.
 void end_arriving(Qp& lane) noexcept {
+  --lane.met.load(std::memory_order_relaxed)->lanes;
   lane.own->accepts.store(0, std::memory_order_seq_cst);
   delist_locked(lane);
   remove_member(*lane.recv_cq, lane);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// A stranger that knocks at a UD queue pair with more lanes than anybody needs, or under ever new
+// A stranger that knocks at UD queue pairs with more lanes than anybody needs, or under ever new
 // numbers. It gets its share, and an honest one is let in all the same.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/fuzz/stranger.hpp"
 #include "tests/hostile/acquaintance.hpp"
@@ -22,8 +24,9 @@ using fuzz::Stranger;
 using harness::wait_until;
 
 constexpr std::uint32_t kBlock = 0xe00;  ///< the stranger's first, which has no name
-constexpr std::uint32_t kShare = 8192;   ///< of a process that is the only one
-constexpr std::uint32_t kQps = 3 * kQpnsPerBlock;
+constexpr std::uint32_t kShare = 12288;  ///< of a process that is the only one
+constexpr std::uint32_t kOwn = 16;       ///< more than the victim has queue pairs of its own
+constexpr std::uint32_t kBlocks = kMaxBlocksPerProcess, kQps = kBlocks * kQpnsPerBlock;
 constexpr std::uint64_t kQpsAt = Stranger::kBytes;
 constexpr std::uint64_t kBytes = kQpsAt + kQps * sizeof(QpRecord);
 
@@ -51,36 +54,47 @@ class Knocking : public ::testing::Test {
   void TearDown() override { times_refused_before_ += times_refused(); }
 
   void claim_blocks(std::uint32_t first) {
-    for (std::uint32_t k = 0; k < 3; ++k) stranger_.head().blocks[k].store(first + k);
-    stranger_.head().block_count.store(3);
+    for (std::uint32_t k = 0; k < kBlocks; ++k) stranger_.head().blocks[k].store(first + k);
+    stranger_.head().block_count.store(kBlocks);
     first_block_ = first;
   }
   std::uint32_t number(std::uint32_t place) const {
     return (first_block_ << kQpnBlockBits) + place;
   }
-  /// With the lanes at the places below `count`, under the numbers that they have now.
+  /// With the lanes at the places below `count`, under the numbers that they have now, at all
+  /// receivers in turn.
   void knock(std::uint32_t count) {
     for (std::uint32_t i = 0; i < count; ++i) {
       QpRecord& lane = stranger_.at<QpRecord>(kQpsAt)[i];
       lane.qpn = number(i);
-      lane.dest_qpn = receiver_.qpn();
+      lane.dest_qpn = receiver_of(i).qpn();
       lane.speaks_for = number(0);
       lane.type = IBV_QPT_UD;
       lane.lane = i;
     }
     stranger_.head().lane.store(count);
-    known_.ring(receiver_.qpn());
+    ring();
+  }
+  void ring() {
+    for (std::uint32_t k = 0; k <= others_.size(); ++k) known_.ring(receiver_of(k).qpn());
     known_.wake();
   }
-  /// Calls `look` for each lane that leads to the receiver. How many there are.
+  /// The first one and the others, round and round.
+  const DatagramEnd& receiver_of(std::uint32_t lane) const {
+    const std::size_t k = lane % (others_.size() + 1);
+    return k == 0 ? receiver_ : *others_[k - 1];
+  }
+  /// Calls `look` for each lane that leads to a receiver. How many there are.
   template <class Look>
   std::uint32_t each_lane(Look look) const {
     std::uint32_t count = 0;
     const VictimView& view = known_.view();
-    for (std::uint32_t link = known_.record_of(receiver_.qpn()).lane; link != 0 && count < 2 * kQps;
-         ++count) {
-      look(*view.record(link - 1));
-      link = view.record(link - 1)->lane;
+    for (std::uint32_t k = 0; k <= others_.size(); ++k) {
+      for (std::uint32_t link = known_.record_of(receiver_of(k).qpn()).lane;
+           link != 0 && count < 2 * kQps; ++count) {
+        look(*view.record(link - 1));
+        link = view.record(link - 1)->lane;
+      }
     }
     return count;
   }
@@ -103,6 +117,7 @@ class Knocking : public ::testing::Test {
   static inline std::ptrdiff_t times_refused_before_ = 0;  ///< by this process
   harness::Session session_;
   DatagramEnd receiver_{session_};
+  std::vector<std::unique_ptr<DatagramEnd>> others_;  ///< receivers, of the same process
   harness::AhHandle ah_;
   Stranger stranger_{0x5eed3, kBlock, kBytes};
   Acquaintance known_;
@@ -112,13 +127,34 @@ class Knocking : public ::testing::Test {
 TEST_F(Knocking, WithAllItsNumbersIsHeardWithAShareOfThemAndOthersAreHeard) {
   harness::AllowedLog refusal(kRefusal);
   knock(kQps);
-  EXPECT_TRUE(wait_until([&] { return lanes() >= kShare; }));
+  EXPECT_TRUE(wait_until([&] { return lanes() >= kShare - kOwn; }));
   expect_newcomer_is_heard();
   EXPECT_LE(lanes(), kShare + 1);
   knock(kQps);
   expect_newcomer_is_heard();
   EXPECT_LE(lanes(), kShare + 2);
   EXPECT_EQ(times_refused_before_ + times_refused(), 1) << "it is said, and once";
+}
+
+TEST_F(Knocking, AtAllQueuePairsOfAProcessLeavesItNumbersAndOthersAreHeard) {
+  harness::AllowedLog refusal(kRefusal);
+  while (others_.size() < 7) others_.push_back(std::make_unique<DatagramEnd>(session_));
+  knock(kQps);
+  EXPECT_TRUE(wait_until([&] {
+    ring();
+    return lanes() >= kShare - kOwn;
+  }));
+  expect_newcomer_is_heard();
+  EXPECT_LE(lanes(), kShare + 1);
+  const harness::CqHandle cq(ibv_create_cq(session_.context.get(), 4, nullptr, nullptr, 0));
+  std::vector<harness::QpHandle> made;
+  for (std::uint32_t i = 0; i < kQpnsPerBlock; ++i) {
+    ibv_qp_init_attr init{};
+    init.send_cq = init.recv_cq = cq.get();
+    init.qp_type = IBV_QPT_RC;
+    made.emplace_back(ibv_create_qp(session_.pd.get(), &init));
+    ASSERT_NE(made.back(), nullptr) << i;
+  }
 }
 
 TEST_F(Knocking, ClaimsTheNumbersOfAnotherWhoIsHeardAllTheSame) {

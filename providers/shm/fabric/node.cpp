@@ -199,6 +199,8 @@ int Node::take_qpn(std::uint32_t& index, std::uint32_t& qpn) noexcept {
 
 void Node::give_qpn(std::uint32_t index) noexcept { parts_->qpns.give(index); }
 
+std::uint32_t Node::free_qpn_count() noexcept { return parts_->qpns.free_count(); }
+
 int Node::hold_name(HeldName& name, bool create, bool exclusive) noexcept {
   if (parts_->forked) return EIO;
   parts_->await_names(0);

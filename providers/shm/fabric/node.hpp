@@ -55,6 +55,7 @@ class Node {
   /// EAGAIN-free: ENOMEM when kMaxQps are in use, EIO when the folder cannot be used.
   int take_qpn(std::uint32_t& index, std::uint32_t& qpn) noexcept;
   void give_qpn(std::uint32_t index) noexcept;
+  std::uint32_t free_qpn_count() noexcept;
 
   /// Names that several processes hold at once: FabricFolder::hold, let_go.
   int hold_name(HeldName& name, bool create, bool exclusive) noexcept;

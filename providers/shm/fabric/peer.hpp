@@ -68,6 +68,7 @@ struct Peer {
       false};  ///< the peer or we cannot use membarrier: pay a fence when sending
   std::atomic<std::uint32_t> wanted_arena_count{0};
   std::atomic<std::uint32_t> holders{0};  ///< by Node::hold_peer
+  std::uint32_t lanes = 0;  ///< that it has to queue pairs of ours; counted by who makes them
   Peer* next = nullptr;
 
   // --- the service thread's own

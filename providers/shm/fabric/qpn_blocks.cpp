@@ -49,6 +49,7 @@ int QpnBlocks::add_block() noexcept {
     const std::uint32_t last = kMulticastQpn % kQpnsPerBlock;
     block.in_use[last / 64] |= std::uint64_t{1} << (last % 64);
     block.used = 1;
+    ++used_;
   }
   SegmentHeader& head = segment_.head();
   head.blocks[count_].store(number, std::memory_order_relaxed);
@@ -74,6 +75,7 @@ int QpnBlocks::take(std::uint32_t& index, std::uint32_t& qpn) noexcept {
       --blocks_[k].used;
       return error;
     }
+    ++used_;
     index = taken;
     qpn = blocks_[k].number << kQpnBlockBits | low;
     return 0;
@@ -97,6 +99,12 @@ void QpnBlocks::give(std::uint32_t index) noexcept {
   if ((block.in_use[low / 64] & bit) == 0) return;
   block.in_use[low / 64] &= ~bit;
   --block.used;
+  --used_;
+}
+
+std::uint32_t QpnBlocks::free_count() noexcept {
+  const LockGuard guard(mutex_);
+  return segment_.head().qp_capacity - used_;
 }
 
 }  // namespace verbatim::shm

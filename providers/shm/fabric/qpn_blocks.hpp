@@ -21,6 +21,8 @@ class QpnBlocks {
   void give(std::uint32_t index) noexcept;
   /// The next number needs a further block.
   bool are_full() noexcept;
+  /// Numbers that nothing has.
+  std::uint32_t free_count() noexcept;
 
   void lock_for_fork() noexcept { mutex_.lock(); }
   void unlock_after_fork() noexcept { mutex_.unlock(); }
@@ -39,6 +41,7 @@ class QpnBlocks {
   OwnNames& names_;
   Mutex mutex_;
   std::uint32_t count_ = 0;
+  std::uint32_t used_ = 0;  ///< in all blocks
   Block blocks_[kMaxBlocksPerProcess] = {};
 };
 
