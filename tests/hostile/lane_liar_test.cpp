@@ -61,9 +61,12 @@ class Receivers {
   /// How often the UD queue pair was found in the error state.
   std::uint32_t failures() const { return failures_; }
 
-  /// To the stranger, whatever was before.
-  void connect(std::uint32_t qpn) {
+  /// To the stranger's queue pair, whatever was before.
+  void connect(QpRecord& stranger, std::uint32_t qpn) {
+    stranger_ = &stranger;
     stranger_qpn_ = qpn;
+    // Who is in the middle of a copy, as it may have said, is waited for.
+    stranger.active.store(0);
     ASSERT_EQ(harness::modify_rc(rc_.get(), IBV_QPS_RESET), 0);
     ASSERT_EQ(harness::modify_rc(rc_.get(), IBV_QPS_INIT), 0);
     ASSERT_EQ(harness::modify_rc(rc_.get(), IBV_QPS_RTR, {.remote_qpn = qpn}), 0);
@@ -105,9 +108,11 @@ class Receivers {
         ADD_FAILURE() << "written behind receive " << at / kStride;
         break;
       }
+    // A fault that the stranger tells of ends the connection without a completion.
+    if (rc_ != nullptr) rc_broke |= is_in_error(*rc_);
     if (ud_broke) ++failures_;
     if (ud_broke) ready_ud();
-    if (rc_broke) connect(stranger_qpn_);
+    if (rc_broke) connect(*stranger_, stranger_qpn_);
     if (ud_broke || rc_broke) post_all();
     return arrived;
   }
@@ -139,6 +144,12 @@ class Receivers {
     EXPECT_EQ(ibv_modify_qp(ud_.get(), &attr, IBV_QP_STATE), 0);
     post_all();
   }
+  static bool is_in_error(ibv_qp& qp) {
+    ibv_qp_attr attr{};
+    ibv_qp_init_attr init{};
+    EXPECT_EQ(ibv_query_qp(&qp, &attr, IBV_QP_STATE, &init), 0);
+    return attr.qp_state == IBV_QPS_ERR;
+  }
   /// When there is room.
   void post(std::uint64_t i) {
     ibv_sge sge{reinterpret_cast<std::uint64_t>(memory_.data()) + i * kStride, kRoom, mr_->lkey};
@@ -156,6 +167,7 @@ class Receivers {
   harness::MrHandle mr_;
   harness::SrqHandle srq_;
   harness::QpHandle ud_, rc_;
+  QpRecord* stranger_ = nullptr;
   std::uint32_t stranger_qpn_ = 0, failures_ = 0;
 };
 
@@ -171,7 +183,7 @@ class LyingSender : public ::testing::TestWithParam<Where> {
     known_.make(stranger_, receivers_.ud()->qp_num);
     target_.record = &known_.record_of(victim());
     target_.arena_bytes = 1u << 16;
-    if (is_connected()) receivers_.connect(stranger_.qpn(kWay));
+    if (is_connected()) receivers_.connect(stranger_.qp(kWay), stranger_.qpn(kWay));
     receivers_.post_all();
   }
   static bool is_connected() { return GetParam() == Where::kConnectionToShared; }
