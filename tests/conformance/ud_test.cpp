@@ -88,6 +88,7 @@ TEST_P(Ud, TellsWhoSentIt) {
   EXPECT_EQ(wc.src_qp, ud.pair.qa.qpn);
   EXPECT_EQ(wc.slid, ud.pair.qa.lid);
   EXPECT_EQ(wc.sl, 0);
+  EXPECT_EQ(wc.pkey_index, 0) << "the queue pair's partition is the first of the port";
 }
 
 TEST_P(Ud, SaysWhetherARoutingHeaderCame) {

@@ -114,7 +114,10 @@ Posted Endpoint::post_srq_receive(std::int32_t id, std::vector<Receive> receives
 }
 
 std::vector<ibv_wc> Endpoint::poll_once(std::int32_t id, std::uint32_t most) {
-  std::vector<ibv_wc> wcs(most);
+  // What no device has, so that a field that stays unwritten is not the zero that was due.
+  ibv_wc unwritten{};
+  unwritten.pkey_index = 0xFFFF;
+  std::vector<ibv_wc> wcs(most, unwritten);
   const int n = ibv_poll_cq(cq(id), static_cast<int>(most), wcs.data());
   if (n < 0) throw std::runtime_error("ibv_poll_cq answered " + std::to_string(n));
   wcs.resize(static_cast<std::size_t>(n));
