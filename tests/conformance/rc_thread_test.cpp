@@ -4,11 +4,8 @@
 // ibv_alloc_td): nothing lost, nothing doubled. Under ThreadSanitizer these are the tests that
 // matter.
 #include <atomic>
-#include <functional>
-#include <thread>
 
-#include "tests/shm/rc_expect.hpp"
-#include "tests/support/scale.hpp"
+#include "tests/conformance/crew.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -18,88 +15,6 @@ RUN_OVER_SETTINGS(RcThreads, on_every_device(settings_with_two_ends()));
 
 class RcThreadsAtBothEnds : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcThreadsAtBothEnds, on_every_device(settings_in_one_process()));
-
-constexpr std::uint32_t kPosters = 4;
-constexpr std::uint32_t kPollers = 3;
-/// What each of them posts. However few, the queues go round, of completions too.
-const std::uint32_t kEach = scaled_rounds(500u, 200u);
-
-/// Threads that are joined at the end of their scope; the first exception is told as a failure.
-class Crew {
- public:
-  ~Crew() {
-    for (std::thread& thread : threads_) thread.join();
-  }
-  void add(std::function<void()> body) {
-    threads_.emplace_back([body = std::move(body)] {
-      try {
-        body();
-      } catch (const std::exception& error) {
-        ADD_FAILURE() << error.what();
-      }
-    });
-  }
-
- private:
-  std::vector<std::thread> threads_;
-};
-
-/// The others must stop even if this thread throws.
-struct RaiseAtEnd {
-  std::atomic<bool>& flag;
-  ~RaiseAtEnd() { flag = true; }
-};
-
-/// A count per wr_id, filled by several pollers.
-class Tally {
- public:
-  explicit Tally(std::size_t size) : counts_(size) {}
-  void count(const ibv_wc& wc) {
-    EXPECT_EQ(wc.status, IBV_WC_SUCCESS) << ibv_wc_status_str(wc.status);
-    ASSERT_LT(wc.wr_id, counts_.size());
-    counts_[wc.wr_id].fetch_add(1);
-    total_.fetch_add(1);
-  }
-  bool complete() const { return total_.load() >= counts_.size(); }
-  std::size_t total() const { return total_.load(); }
-  void expect_each_once() const {
-    for (std::size_t i = 0; i < counts_.size(); ++i) EXPECT_EQ(counts_[i].load(), 1) << "wr " << i;
-  }
-
- private:
-  std::vector<std::atomic<int>> counts_;
-  std::atomic<std::size_t> total_{0};
-};
-
-/// Posts what a Tally counts, again as long as the queue is full. That the queue of completions has
-/// room is seen to here, since a driver may free a request's slot before anybody polls
-/// (kFreesSlotsEarly in departures.hpp).
-class PatientPoster {
- public:
-  explicit PatientPoster(const Tally& tally) : tally_(tally) {}
-  void post(Endpoint& endpoint, std::int32_t qp, const Request& request) {
-    int error = 0;
-    ASSERT_TRUE(wait_until([&] {
-      if (posted_.load() >= tally_.total() + kUnpolled) return false;
-      error = endpoint.post_send(qp, {request}).error;
-      return error != ENOMEM;
-    }));
-    ASSERT_EQ(error, 0);
-    posted_.fetch_add(1);
-  }
-
- private:
-  static constexpr std::size_t kUnpolled = 480;  ///< of 512, the least that a CQ here holds
-  const Tally& tally_;
-  std::atomic<std::size_t> posted_{0};
-};
-
-void poll_until_complete(Endpoint& endpoint, std::int32_t cq, Tally& tally) {
-  ASSERT_TRUE(wait_until([&] {
-    for (const ibv_wc& wc : endpoint.poll_once(cq, 4)) tally.count(wc);
-    return tally.complete();
-  }));
-}
 
 TEST_P(RcThreads, ManyPostOnOneQueuePairAndManyPollOneQueue) {
   PairWish wish;

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Threads on one queue pair of datagrams and on one completion queue, without a lock of the
+// application's (man ibv_alloc_td). A datagram may be lost on its way, never doubled; over shm,
+// where a receive waits for each, none is lost (providers/shm/README.md).
+#include <atomic>
+#include <string_view>
+
+#include "tests/conformance/crew.hpp"
+#include "tests/conformance/two_sides.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+constexpr std::uint64_t kGrh = 40;
+constexpr std::uint64_t kSlot = kGrh + 8;
+
+class UdThreads : public BetweenTwo {
+ protected:
+  /// Receives for the datagram that is sent behind all others, until it arrives.
+  static constexpr std::uint32_t kRepeats = 16;
+  const std::uint32_t each_ = scaled_rounds(250u, 60u);
+  const std::uint32_t count_ = kPosters * each_;
+  bool loses_none() const { return std::string_view(device()).starts_with("shm"); }
+  PairWish wish() const {
+    PairWish wish;
+    wish.a.type = wish.b.type = IBV_QPT_UD;
+    wish.a.send_depth = 64;
+    wish.b.receive_depth = count_ + kRepeats;
+    wish.b.cq_depth = static_cast<std::int32_t>(count_ + kRepeats);
+    return wish;
+  }
+};
+RUN_OVER_SETTINGS(UdThreads, on_every_device(settings_in_one_process()));
+
+TEST_P(UdThreads, ManySendFromOneQueuePairToOneWhoseQueueManyPoll) {
+  SKIP_IF(lacks_type(device(), IBV_QPT_UD));
+  Pair pair(GetParam(), wish());
+  Endpoint& a = pair.a.here();
+  Endpoint& b = pair.b.here();
+  const RegionInfo from = pair.a.allocate(memory(), (count_ + 1) * 8);
+  const RegionInfo to = pair.b.allocate(memory(), (count_ + kRepeats) * kSlot);
+  const std::int32_t ah = pair.a.call<&Endpoint::create_ah>(pair.qb, 0);
+  for (std::uint32_t i = 0; i < count_ + kRepeats; ++i)
+    expect_posted(pair.b.post_receive(pair.qb, receive(i, slice(to, i * kSlot, kSlot))));
+  const auto letter = [&](std::uint64_t id) {
+    a.store(from.id, id * 8, id);
+    return datagram(id, slice(from, id * 8, 8), ah, pair.qb.qpn, kQkey);
+  };
+  Tally sent(count_), arrived(count_), receives(count_ + kRepeats);
+  PatientPoster poster(sent);
+  std::atomic<bool> ended{false};
+  const auto take_arrived = [&] {
+    for (ibv_wc wc : b.poll_once(pair.qb.receive_cq, 3)) {
+      EXPECT_EQ(wc.byte_len, kSlot);
+      EXPECT_EQ(wc.src_qp, pair.qa.qpn);
+      receives.count(wc);
+      wc.wr_id = b.load(to.id, wc.wr_id * kSlot + kGrh);
+      if (wc.wr_id == count_)
+        ended = true;
+      else
+        arrived.count(wc);
+    }
+  };
+  Crew takers;
+  for (std::uint32_t p = 0; p < kPollers; ++p) {
+    takers.add([&] {
+      EXPECT_TRUE(wait_until([&] {
+        take_arrived();
+        return ended.load();
+      }));
+    });
+  }
+  {
+    Crew crew;
+    for (std::uint32_t p = 0; p < kPosters; ++p) {
+      crew.add([&, p] {
+        for (std::uint32_t i = 0; i < each_; ++i) poster.post(a, pair.qa.id, letter(p * each_ + i));
+      });
+    }
+    for (std::uint32_t p = 0; p < kPollers; ++p)
+      crew.add([&] { poll_until_complete(a, pair.qa.send_cq, sent); });
+  }
+  // Behind all of them, and again as long as it may have been lost.
+  const Request last = letter(count_);
+  for (std::uint32_t i = 0; i < kRepeats && !ended.load(); ++i) {
+    expect_posted(pair.a.post_send(pair.qa, last));
+    pair.a.poll_sends(pair.qa, 1);
+    (void)wait_until([&] { return ended.load(); },
+                     kDefaultWaitMs / static_cast<std::int32_t>(kRepeats));
+  }
+  takers.join();
+  take_arrived();
+  sent.expect_each_once();
+  receives.expect_none_twice();
+  arrived.expect_none_twice();
+  if (loses_none()) arrived.expect_each_once();
+}
+
+}  // namespace
+}  // namespace verbatim::harness
