@@ -240,5 +240,44 @@ TEST_P(Multicast, AnAddressThatIsNoGroupsCannotBeJoined) {
   EXPECT_NE(pair_->b.call<&Endpoint::attach>(members_[0].id, pair_->qb.gid, kGroupLid), 0);
 }
 
+class MulticastLimit : public OnDevice {};
+RUN_ON_EVERY_DEVICE(MulticastLimit);
+
+TEST_P(MulticastLimit, IsTheReportedOneForTheQueuePairsOfAGroup) {
+  // man ibv_query_device: max_mcast_qp_attach. Where it is beyond what can be made here, some.
+  SKIP_IF(lacks_type(context(), IBV_QPT_UD));
+  constexpr std::size_t kReachable = 1500, kSome = 200;
+  const auto most = static_cast<std::size_t>(std::max(attr().max_mcast_qp_attach, 0));
+  const std::size_t count = most <= kReachable ? most : kSome;
+  ibv_qp_init_attr init{};
+  init.send_cq = init.recv_cq = cq(8);
+  init.qp_type = IBV_QPT_UD;
+  init.cap = {1, 1, 1, 1, 0};
+  std::vector<QpHandle> qps(count + 1);
+  for (QpHandle& each : qps) {
+    each.reset(ibv_create_qp(pd(), &init));
+    ASSERT_NE(each, nullptr) << std::strerror(errno);
+  }
+  const ibv_gid one = group_of(1, session().gid);
+  const ibv_gid two = group_of(2, session().gid);
+  for (std::size_t i = 0; i < count; ++i) {
+    const int error = ibv_attach_mcast(qps[i].get(), &one, kGroupLid);
+    if (i == 0 && error != 0) SKIP_IF(unless_unsupported("ibv_attach_mcast", error));
+    ASSERT_EQ(error, 0) << i << " of " << most;
+  }
+  ibv_qp* const more = qps[count].get();
+  if (count == most) {
+    expect_complaints();
+    const int error = ibv_attach_mcast(more, &one, kGroupLid);
+    EXPECT_TRUE(error == ENOMEM || error == EINVAL) << error;
+    EXPECT_EQ(ibv_attach_mcast(more, &two, kGroupLid), 0) << "another group has room";
+    EXPECT_EQ(ibv_detach_mcast(more, &two, kGroupLid), 0);
+  }
+  EXPECT_EQ(ibv_detach_mcast(qps[0].get(), &one, kGroupLid), 0);
+  EXPECT_EQ(ibv_attach_mcast(more, &one, kGroupLid), 0) << "a place is free again";
+  for (std::size_t i = 1; i <= count; ++i)
+    EXPECT_EQ(ibv_detach_mcast(qps[i].get(), &one, kGroupLid), 0);
+}
+
 }  // namespace
 }  // namespace verbatim::harness

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Multicast groups over shared memory: members in several processes at once, and how many one
-// process may have in a group. What any device promises is in tests/conformance.
+// Multicast groups over shared memory: members in several processes at once. What any device
+// promises is in tests/conformance.
 #include "tests/shm/rc_expect.hpp"
 #include "tests/support/handles.hpp"
-#include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -115,34 +114,6 @@ TEST_P(GroupOfProcesses, AKilledProcessHasLeftAndTheOthersStay) {
     expect_arrived(c, 4000, seed);
   }
   leave(c);
-}
-
-TEST(GroupLimit, IsTheReportedOneForTheQueuePairsOfAProcess) {
-  const Session session;
-  const auto most = static_cast<std::size_t>(session.attr.max_mcast_qp_attach);
-  const CqHandle cq(ibv_create_cq(session.context.get(), 8, nullptr, nullptr, 0));
-  ibv_qp_init_attr init{};
-  init.send_cq = init.recv_cq = cq.get();
-  init.qp_type = IBV_QPT_UD;
-  init.cap.max_send_wr = init.cap.max_recv_wr = init.cap.max_send_sge = init.cap.max_recv_sge = 1;
-  std::vector<QpHandle> qps(most + 1);
-  ibv_gid one = group(1);
-  ibv_gid two = group(2);
-  for (std::size_t i = 0; i <= most; ++i) {
-    qps[i].reset(ibv_create_qp(session.pd.get(), &init));
-    ASSERT_NE(qps[i], nullptr);
-    if (i == most) break;
-    ASSERT_EQ(ibv_attach_mcast(qps[i].get(), &one, 0), 0) << i;
-  }
-  {
-    const AllowedLog too_many("are in this group");
-    EXPECT_EQ(ibv_attach_mcast(qps[most].get(), &one, 0), ENOMEM);
-  }
-  EXPECT_EQ(ibv_attach_mcast(qps[most].get(), &two, 0), 0) << "another group has room";
-  EXPECT_EQ(ibv_detach_mcast(qps[most].get(), &two, 0), 0);
-  EXPECT_EQ(ibv_detach_mcast(qps[0].get(), &one, 0), 0);
-  EXPECT_EQ(ibv_attach_mcast(qps[most].get(), &one, 0), 0) << "a place is free again";
-  for (std::size_t i = 1; i <= most; ++i) EXPECT_EQ(ibv_detach_mcast(qps[i].get(), &one, 0), 0);
 }
 
 }  // namespace
