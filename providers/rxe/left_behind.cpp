@@ -4,34 +4,10 @@
 #include "providers/rxe/objects.hpp"
 #include "providers/rxe/ring_fast.hpp"
 #include "providers/uverbs/removal.hpp"
+#include "runtime/verbs/opcodes.hpp"
 
 namespace verbatim::rxe {
 namespace {
-
-/// As the driver tells them.
-ibv_wc_opcode completed_as(std::uint32_t opcode) noexcept {
-  switch (opcode) {
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-      return IBV_WC_RDMA_WRITE;
-    case IBV_WR_RDMA_READ:
-      return IBV_WC_RDMA_READ;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-      return IBV_WC_COMP_SWAP;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      return IBV_WC_FETCH_ADD;
-    case IBV_WR_LOCAL_INV:
-      return IBV_WC_LOCAL_INV;
-    case IBV_WR_BIND_MW:
-      return IBV_WC_BIND_MW;
-    case IBV_WR_FLUSH:
-      return IBV_WC_FLUSH;
-    case IBV_WR_ATOMIC_WRITE:
-      return IBV_WC_ATOMIC_WRITE;
-    default:
-      return IBV_WC_SEND;
-  }
-}
 
 void flush(const SendElement& element, std::uint32_t qp_num, ibv_wc& wc) noexcept {
   uverbs::write_flushed(wc, element.wr.wr_id, qp_num, completed_as(element.wr.opcode));

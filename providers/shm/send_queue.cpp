@@ -17,35 +17,12 @@
 #include "providers/shm/xrc_send.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
+#include "runtime/verbs/opcodes.hpp"
 #include "runtime/verbs/placement.hpp"
 #include "runtime/verbs/strict.hpp"
 
 namespace verbatim::shm {
 namespace {
-
-ibv_wc_opcode completed_as(unsigned opcode) noexcept {
-  switch (opcode) {
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-      return IBV_WC_RDMA_WRITE;
-    case IBV_WR_RDMA_READ:
-      return IBV_WC_RDMA_READ;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-      return IBV_WC_COMP_SWAP;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      return IBV_WC_FETCH_ADD;
-    case IBV_WR_LOCAL_INV:
-      return IBV_WC_LOCAL_INV;
-    case IBV_WR_BIND_MW:
-      return IBV_WC_BIND_MW;
-    case IBV_WR_ATOMIC_WRITE:
-      return IBV_WC_ATOMIC_WRITE;
-    case IBV_WR_FLUSH:
-      return IBV_WC_FLUSH;
-    default:
-      return IBV_WC_SEND;
-  }
-}
 
 /// Nothing of it concerns the peer.
 bool is_at_home(unsigned opcode) noexcept {
