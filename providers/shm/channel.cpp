@@ -4,9 +4,11 @@
 #include <bit>
 
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/live.hpp"
 #include "providers/shm/service_hooks.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/futex.hpp"
+#include "runtime/sync/spin_lock.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -65,12 +67,19 @@ int create_comp_channel(verbatim::Context&, CompChannel** out) noexcept {
     destroy_nothrow(channel);
     return error;
   }
+  LockGuard<Mutex> guard(live.mutex);
+  live.channels.add(*channel);
   *out = channel;
   return 0;
 }
 
-int destroy_comp_channel(CompChannel& channel) noexcept {
-  destroy_nothrow(static_cast<Channel*>(&channel));
+int destroy_comp_channel(CompChannel& handle) noexcept {
+  auto& channel = static_cast<Channel&>(handle);
+  {
+    LockGuard<Mutex> guard(live.mutex);
+    live.channels.remove(channel);
+  }
+  destroy_nothrow(&channel);
   return 0;
 }
 

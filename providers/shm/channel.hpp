@@ -32,6 +32,9 @@ class Channel : public SoftChannel {
     return gate().is_slept_at() ? record_ : 0;
   }
 
+  Channel* next_live = nullptr;  ///< live.channels
+  Channel* prev_live = nullptr;
+
  private:
   void give_record() noexcept;
 

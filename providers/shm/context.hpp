@@ -3,6 +3,8 @@
 // An opened shm device, and what its memory regions and address handles are.
 #pragma once
 
+#include <atomic>
+
 #include "providers/shm/region_fast.hpp"
 #include "runtime/verbs/handles.hpp"
 #include "runtime/verbs/software/soft_events.hpp"
@@ -12,8 +14,10 @@ namespace verbatim::shm {
 struct Context : verbatim::Context {
   explicit Context(Device& owner) noexcept : verbatim::Context(owner) {}
   SoftEvents events;
-  bool ethernet = false;  ///< VERBATIM_SHM_LINK when it was opened
-  Context* next_live = nullptr;
+  bool ethernet = false;                      ///< VERBATIM_SHM_LINK when it was opened
+  std::atomic<bool> inheritance_told{false};  ///< inherited.hpp
+  Context* next_live = nullptr;               ///< live.opened
+  Context* prev_live = nullptr;
 
   static Context& of(ibv_context* handle) noexcept {
     return static_cast<Context&>(verbatim::Context::from(handle));

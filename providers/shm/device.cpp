@@ -116,23 +116,20 @@ int open(Device& device, verbatim::Context** out) noexcept {
   context->extended.context.async_fd = context->events.fd();
   LockGuard<Mutex> guard(live.mutex);
   ++live.contexts;
-  context->next_live = live.first_context;
-  live.first_context = context;
+  live.opened.add(*context);
   *out = context;
   return 0;
 }
 
-void close(verbatim::Context& context) noexcept {
-  Context* const closed = static_cast<Context*>(&context);
+void close(verbatim::Context& handle) noexcept {
+  auto& context = static_cast<Context&>(handle);
   bool last;
   {
     LockGuard<Mutex> guard(live.mutex);
+    live.opened.remove(context);
     last = --live.contexts == 0;
-    Context** at = &live.first_context;
-    while (*at != nullptr && *at != closed) at = &(*at)->next_live;
-    if (*at != nullptr) *at = closed->next_live;
   }
-  destroy_nothrow(closed);
+  destroy_nothrow(&context);
   if (last) {
     forget_orphans();
     forget_parked();

@@ -5,21 +5,22 @@
 
 #include <new>
 
+#include "providers/shm/channel.hpp"
 #include "providers/shm/failures.hpp"
+#include "providers/shm/inherited.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_table.hpp"
 #include "providers/shm/windows.hpp"
 #include "providers/shm/xrc_target.hpp"
-#include "runtime/base/log.hpp"
 #include "runtime/memory/arena.hpp"
+#include "runtime/verbs/event_acks.hpp"
 
 namespace verbatim::shm {
 namespace {
 
-constinit bool prepared = false;   // under live.mutex
-constinit bool inherited = false;  // written where there is one thread
+constinit bool prepared = false;  // under live.mutex
 
 /// The lanes are forgotten, not given back: one of the parent's threads may have been about to
 /// change them.
@@ -54,6 +55,7 @@ void retire_qp(Qp& qp) noexcept {
   ::new (&qp.rq_lock) BiasedLock;
   ::new (&qp.domain_lock) BiasedLock;
   ::new (&qp.control) Mutex;
+  leave_events_to_parent(qp);
   qp.broken = qp.lied = qp.lane.is_unheard = false;
   for (std::uint32_t i = 0; i < qp.held_capacity; ++i) qp.held[i].index = HeldReceive::kNone;
   qp.held_count = 0;
@@ -65,7 +67,9 @@ void retire_cq(Cq& cq) noexcept {
   ::new (&cq.lock) BiasedLock;
   ::new (&cq.pending_lock) SpinLock;
   ::new (&cq.cursor.lock) BiasedLock;
-  cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);  // the channel's lock is not remade
+  leave_events_to_parent(cq);
+  put_cursor_out_of_service(cq);
+  cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
   cq.cursor.at.store(cq.cursor.last.load(std::memory_order_relaxed), std::memory_order_relaxed);
   cq.marks = 0;
   cq.pending_head = nullptr;
@@ -81,12 +85,13 @@ void retire_in_child() noexcept {
   live.next_look.store(kNoLook, std::memory_order_relaxed);
   live.watched_count = 0;
   live.parked = nullptr;
-  live.first_context = nullptr;  // their descriptors are the parent's too
   live.abandoned.store(nullptr, std::memory_order_relaxed);
-  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
-    retire_qp(*qp);
-    inherited = true;
+  while (live.opened.first != nullptr) {
+    put_out_of_service(*live.opened.first);
+    live.opened.remove(*live.opened.first);
   }
+  for (Channel* at = live.channels.first; at != nullptr; at = at->next_live) at->part_from_parent();
+  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) retire_qp(*qp);
   retire_shared_queues_in_child();
   forget_targets_of_parent();
   forget_lanes_of_parent();
@@ -106,14 +111,6 @@ int prepare_for_forks() noexcept {
     return error;
   prepared = true;
   return 0;
-}
-
-void tell_if_inherited() noexcept {
-  static constinit LogOnce once;
-  if (inherited && once.first())
-    log_error(
-        "queue pairs that were made before fork() are the parent's: in the child, open the device "
-        "again and make others");
 }
 
 }  // namespace verbatim::shm

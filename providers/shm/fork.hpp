@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // What a forked child inherits. Its objects are its parent's, and so is the other half of every
-// connection: the child's copies are taken out of service before its first instruction, so that a
-// post answers EINVAL, a poll finds nothing, and no byte reaches a peer. The child may open
-// contexts of its own.
+// connection: the child's copies are taken out of service before its first instruction. They can be
+// asked and destroyed (inherited.hpp), and no byte reaches a peer. The child may open contexts of
+// its own.
 #pragma once
 
 namespace verbatim::shm {
@@ -11,8 +11,5 @@ namespace verbatim::shm {
 /// Has every later fork do so; once is enough. REQUIRES: the node has been started, whose own
 /// handler comes first: it makes the segment private. 0 or ENOMEM.
 int prepare_for_forks() noexcept;
-
-/// Are there queue pairs of a parent here? Says so in the log, once, when there are.
-[[gnu::cold]] void tell_if_inherited() noexcept;
 
 }  // namespace verbatim::shm

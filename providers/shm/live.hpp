@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/live_list.hpp"
 #include "runtime/sync/mutex.hpp"
 
 namespace verbatim::shm {
@@ -18,6 +19,7 @@ namespace verbatim::shm {
 struct Context;
 struct Qp;
 struct Cq;
+class Channel;
 
 /// The longest that anybody waits for a peer that is in the middle of a copy. A chunk takes well
 /// under a millisecond; more means that the peer is stopped.
@@ -34,8 +36,9 @@ struct Live {
   /// mappings of the dead. Who finds one has a send lock, under which the mutex cannot be had.
   std::atomic<Qp*> abandoned{nullptr};
   std::uint32_t contexts = 0;
-  Context* first_context = nullptr;  ///< of those that this process opened: not a parent's
-  Qp* qps[kMaxQps] = {};             // zero pages until touched
+  LiveList<Context> opened;  ///< of those that this process opened: not a parent's
+  LiveList<Channel> channels;
+  Qp* qps[kMaxQps] = {};  // zero pages until touched
   Cq* cqs[kMaxCqs] = {};
   std::uint32_t cq_end = 0;  ///< numbers below it may be in use
   /// QPs that accept from a peer, with that peer's active word (nullptr until the peer was met):

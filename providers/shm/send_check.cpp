@@ -4,7 +4,7 @@
 // it.
 #include <cerrno>
 
-#include "providers/shm/fork.hpp"
+#include "providers/shm/inherited.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/windows.hpp"
 #include "runtime/verbs/strict.hpp"
@@ -68,7 +68,7 @@ int check_form(const ibv_send_wr& wr) noexcept {
 int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
   if (mode < IBV_QPS_RTS) {
-    tell_if_inherited();
+    tell_if_inherited(Context::of(qp.plain.context), "wr_complete");
     return EINVAL;
   }
   if (!knows(wr.opcode)) return EINVAL;

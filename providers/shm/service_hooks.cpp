@@ -254,7 +254,7 @@ void progress_now(Peer&) noexcept { progress_all(); }
 /// Whom we know stays; but a port through which nobody new comes is down.
 void names_stand(bool stand) noexcept {
   LockGuard<Mutex> guard(live.mutex);
-  for (Context* context = live.first_context; context != nullptr; context = context->next_live) {
+  for (Context* context = live.opened.first; context != nullptr; context = context->next_live) {
     ibv_async_event event{};
     event.event_type = stand ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
     event.element.port_num = kPort;

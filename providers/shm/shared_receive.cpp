@@ -13,6 +13,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/spin_lock.hpp"
+#include "runtime/verbs/event_acks.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -143,6 +144,7 @@ void retire_shared_queues_in_child() noexcept {
   ::new (&queues.lock) SpinLock;
   for (Srq* srq = queues.first; srq != nullptr; srq = srq->next) {
     ::new (&srq->lock) BiasedLock;
+    leave_events_to_parent(*srq);
     srq->store.max = 0;
     srq->store.max_sge = 0;
   }

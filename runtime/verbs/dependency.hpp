@@ -16,7 +16,7 @@ namespace verbatim {
 
 /// The provider's table behind a handle.
 [[nodiscard]] inline const ProviderTable& table_of(const Context& context) noexcept {
-  return *context.device.provider;
+  return *context.table;
 }
 template <class Handle>
 [[nodiscard]] inline Context& context_of(const Handle& object) noexcept {

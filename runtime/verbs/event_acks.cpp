@@ -25,6 +25,12 @@ void wait_until(PlainHandle& handle, const std::uint32_t& counter,
   }
 }
 
+template <class PlainHandle>
+void remake_lock(PlainHandle& handle) noexcept {
+  ::pthread_mutex_init(&handle.mutex, nullptr);
+  ::pthread_cond_init(&handle.cond, nullptr);
+}
+
 }  // namespace
 
 void acknowledge_completion_events(Cq& cq, unsigned count) noexcept {
@@ -72,6 +78,23 @@ void wait_for_async_acks(Srq& srq, std::uint32_t delivered) noexcept {
 }
 void wait_for_async_acks(Wq& wq, std::uint32_t delivered) noexcept {
   wait_until(wq.plain, wq.plain.events_completed, delivered);
+}
+
+void leave_events_to_parent(Cq& cq) noexcept {
+  remake_lock(cq.plain);
+  cq.completion_events = {};
+  cq.async_events = {};
+  cq.plain.comp_events_completed = cq.plain.async_events_completed = 0;
+}
+void leave_events_to_parent(Qp& qp) noexcept {
+  remake_lock(qp.plain);
+  qp.async_events = {};
+  qp.plain.events_completed = 0;
+}
+void leave_events_to_parent(Srq& srq) noexcept {
+  remake_lock(srq.plain);
+  srq.async_events = {};
+  srq.plain.events_completed = 0;
 }
 
 }  // namespace verbatim

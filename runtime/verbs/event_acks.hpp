@@ -24,4 +24,10 @@ void wait_for_async_acks(Qp& qp, std::uint32_t delivered) noexcept;
 void wait_for_async_acks(Srq& srq, std::uint32_t delivered) noexcept;
 void wait_for_async_acks(Wq& wq, std::uint32_t delivered) noexcept;
 
+/// In a forked child, whose parent has fetched the events and acknowledges them: here nothing is
+/// queued, nothing awaited, and nobody holds the lock.
+void leave_events_to_parent(Cq& cq) noexcept;
+void leave_events_to_parent(Qp& qp) noexcept;
+void leave_events_to_parent(Srq& srq) noexcept;
+
 }  // namespace verbatim

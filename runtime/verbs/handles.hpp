@@ -65,7 +65,7 @@ struct Device {
 class Context {
  public:
   /// Leaves the ops empty: the runtime and the C border fill them when open has succeeded.
-  explicit Context(Device& owner) noexcept : device(owner) {
+  explicit Context(Device& owner) noexcept : device(owner), table(owner.provider) {
     ibv_context& c = extended.context;
     c.device = &owner.plain;
     c.cmd_fd = -1;
@@ -85,6 +85,8 @@ class Context {
 
   verbs_context extended{};
   Device& device;
+  /// What its verbs do: the provider's table, or another that the provider puts here.
+  const ProviderTable* table;
   std::atomic<std::uint32_t> uses{0};
   /// Ports 1 ... port_count exist; the runtime asks the provider once, at open.
   std::uint32_t port_count = 0;

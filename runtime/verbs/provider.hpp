@@ -219,10 +219,16 @@ struct SlotName {
   }
 };
 
-template <class P, SlotName Name>
-[[gnu::cold]] inline void refuse() noexcept {
-  static constinit std::atomic<bool> said{false};
-  report_unsupported(P::kName, Name.text, said);
+/// The errno of a slot that P lacks. EOPNOTSUPP, unless P::refuse(verb, object) knows why it does.
+template <class P, SlotName Name, class Object, class... Rest>
+[[gnu::cold]] inline int refuse(Object& object, Rest&...) noexcept {
+  if constexpr (requires { P::refuse(Name.text, object); }) {
+    return P::refuse(Name.text, object);
+  } else {
+    static constinit std::atomic<bool> said{false};
+    report_unsupported(P::kName, Name.text, said);
+    return EOPNOTSUPP;
+  }
 }
 
 /// What stands in a slot that P lacks: made from the slot's type.
@@ -231,34 +237,27 @@ struct Missing;
 
 template <class P, SlotName Name, class... Args>
 struct Missing<P, Name, int (*)(Args...) noexcept> {
-  static int call(Args...) noexcept {
-    refuse<P, Name>();
-    return EOPNOTSUPP;
-  }
+  static int call(Args... args) noexcept { return refuse<P, Name>(args...); }
 };
 
 template <class P, SlotName Name, class... Args>
 struct Missing<P, Name, void (*)(Args...) noexcept> {
-  static void call(Args...) noexcept { refuse<P, Name>(); }
+  static void call(Args... args) noexcept { (void)refuse<P, Name>(args...); }
 };
 
 /// Posting names the request that failed, also when all do.
 template <class P, SlotName Name, class Handle, class Wr>
 struct Missing<P, Name, int (*)(Handle*, Wr*, Wr**) noexcept> {
-  static int call(Handle*, Wr* wr, Wr** bad) noexcept {
-    refuse<P, Name>();
+  static int call(Handle* handle, Wr* wr, Wr** bad) noexcept {
     *bad = wr;
-    return EOPNOTSUPP;
+    return refuse<P, Name>(handle);
   }
 };
 
 /// poll_cq: an error is negative.
 template <class P, SlotName Name>
 struct Missing<P, Name, int (*)(ibv_cq*, int, ibv_wc*) noexcept> {
-  static int call(ibv_cq*, int, ibv_wc*) noexcept {
-    refuse<P, Name>();
-    return -EOPNOTSUPP;
-  }
+  static int call(ibv_cq* cq, int, ibv_wc*) noexcept { return -refuse<P, Name>(cq); }
 };
 
 /// A provider names a slot's function by defining it, or by a constant that points at it.

@@ -34,7 +34,7 @@ TEST_P(Forked, AChildCannotUseItsParentsQueuePairsAndHarmsNobodyByTrying) {
 #ifdef VBT_UNDER_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
 #endif
-  const AllowedLog says_why("made before fork()");
+  const AllowedLog says_why("before fork()");
   Pair pair(GetParam());
   const RegionInfo local = pair.a.allocate(GetParam().memory, 4096);
   const RegionInfo remote = pair.b.allocate(GetParam().memory, 4096);
@@ -61,7 +61,7 @@ TEST_P(Forked, AChildCannotUseItsParentsQueuePairsAndHarmsNobodyByTrying) {
     ibv_recv_wr* bad_receive = nullptr;
     if (ibv_post_recv(qp, &receive, &bad_receive) != EINVAL || bad_receive != &receive) return 2;
     ibv_wc wc;
-    return ibv_poll_cq(cq, 1, &wc) == 0 ? 0 : 3;
+    return ibv_poll_cq(cq, 1, &wc) < 0 ? 0 : 3;
   });
   EXPECT_EQ(status, 0);
   expect_untouched(pair.b, remote, 0, 4096, 0);
@@ -75,6 +75,7 @@ TEST_P(Forked, AChildThatPollsTakesNothingOfItsParents) {
 #ifdef VBT_UNDER_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
 #endif
+  const AllowedLog says_why("before fork()");
   Pair pair(GetParam());
   const RegionInfo at_a = pair.a.allocate(GetParam().memory, 4096);
   const RegionInfo at_b = pair.b.allocate(GetParam().memory, 4096);
@@ -88,7 +89,7 @@ TEST_P(Forked, AChildThatPollsTakesNothingOfItsParents) {
   EXPECT_EQ(run_in_child([&] {
               ibv_wc wc[4];
               for (int i = 0; i < 1000; ++i)
-                if (ibv_poll_cq(cq, 4, wc) != 0) return 1;
+                if (ibv_poll_cq(cq, 4, wc) >= 0) return 1;
               return 0;
             }),
             0);
@@ -221,6 +222,7 @@ TEST(ForkRules, AChildDoesNotWaitForThreadsThatItDoesNotHave) {
 #ifdef VBT_UNDER_SANITIZER  // (this file itself is not watched by it)
   GTEST_SKIP() << "AddressSanitizer's allocator keeps its own locks held in the child of fork()";
 #endif
+  const AllowedLog says_why("before fork()");
   const Session session;
   const PdHandle pd(ibv_alloc_pd(session.context.get()));
   ibv_srq_init_attr attr{};

@@ -228,7 +228,7 @@ constexpr ProviderTable limits_alone() {
 constinit const ProviderTable kKernelTable = limits_alone();
 
 TEST_P(EachKernel, ValuesThatCannotBeAreNotAskedFor) {
-  device.provider = &kKernelTable;
+  context->table = &kKernelTable;
   Pd* pd = nullptr;
   ASSERT_EQ(make_pd(&pd), 0);
   uverbs::Cq cq;

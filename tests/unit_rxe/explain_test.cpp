@@ -31,7 +31,7 @@ class RxeExplain : public ::testing::Test {
     ASSERT_EQ(cq_.ring.map(ring_.fd(), ring_.place(), sizeof(ib_uverbs_wc)), 0);
     ASSERT_EQ(receive_cq_.ring.map(receive_ring_.fd(), receive_ring_.place(), sizeof(ib_uverbs_wc)),
               0);
-    fake_.device.provider = &verbs_provider_rxe;
+    fake_.context.table = &verbs_provider_rxe;
     rxe::Qp& qp = *fake_.qp;
     pd_.plain.handle = 5;
     qp.plain.pd = &pd_.plain;

@@ -22,7 +22,7 @@ using ::testing::Not;
 class SiwExplain : public ::testing::Test {
  protected:
   void SetUp() override {
-    fake_.device.provider = &verbs_provider_siw;
+    fake_.context.table = &verbs_provider_siw;
     ASSERT_EQ(fake_.make_qp(), 0);
     fake_.qp->plain.pd = &fake_.pd->plain;
     fake_.connect();

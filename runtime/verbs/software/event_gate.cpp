@@ -13,6 +13,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "runtime/base/log.hpp"
 #include "runtime/sync/futex.hpp"
@@ -122,6 +123,18 @@ int EventGate::sleep(std::uint32_t seen) noexcept {
   pthread_cleanup_pop(0);
   leave_bed();
   return error;
+}
+
+// The number stays: the program knows it. Reading the parent's would take its events away.
+void EventGate::part_from_parent() noexcept {
+  ::new (&mutex_) Mutex;
+  sleepers_.store(0, std::memory_order_relaxed);
+  collectors_ = 0;
+  is_readable_ = false;  // what is written here is not for us to read
+  const int own = ::eventfd(1, EFD_CLOEXEC);
+  if (own < 0) return;
+  (void)::dup3(own, fd_.get(), O_CLOEXEC);
+  ::close(own);
 }
 
 void EventGate::leave_bed() noexcept { sleepers_.fetch_sub(1, std::memory_order_relaxed); }

@@ -47,6 +47,10 @@ class EventGate {
   /// caller's critical section; the caller looks again after 0.
   [[nodiscard]] int wait_and_unlock() noexcept;
 
+  /// In a forked child, whose descriptor is still its parent's: from here on it is one of the
+  /// child's own, and readable, so that nobody waits there for what cannot come. The lock is free.
+  void part_from_parent() noexcept;
+
  private:
   void make_readable_locked() noexcept;
   int sleep(std::uint32_t seen) noexcept;

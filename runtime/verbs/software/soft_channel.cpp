@@ -76,6 +76,11 @@ void SoftChannel::retire(Cq& cq) noexcept {
   wait_for_completion_acks(cq, delivered);
 }
 
+void SoftChannel::part_from_parent() noexcept {
+  queue_ = {};
+  gate_.part_from_parent();
+}
+
 int SoftChannelVerbs::create_comp_channel(Context&, CompChannel** out) noexcept {
   auto* const channel = make_nothrow<SoftChannel>();
   if (channel == nullptr) return ENOMEM;

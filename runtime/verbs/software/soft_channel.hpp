@@ -34,6 +34,10 @@ class SoftChannel : public CompChannel {
   /// acknowledged. Does nothing for a CQ without a channel. No notify for it may follow.
   static void retire(Cq& cq) noexcept;
 
+  /// In a forked child: see EventGate. What was queued is the parent's, also in the links of the
+  /// CQs, which the caller empties.
+  void part_from_parent() noexcept;
+
  protected:
   EventGate& gate() noexcept { return gate_; }
   const EventGate& gate() const noexcept { return gate_; }

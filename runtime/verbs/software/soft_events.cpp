@@ -130,6 +130,12 @@ int SoftEvents::get(ibv_async_event& out) noexcept {
   }
 }
 
+void SoftEvents::part_from_parent() noexcept {
+  queue_ = {};
+  for (EventLink& port : ports_) port = {};
+  gate_.part_from_parent();
+}
+
 std::uint32_t SoftEvents::forget(EventLink& link) noexcept {
   const LockGuard guard(gate_.mutex());
   if (link.waiting != 0) {

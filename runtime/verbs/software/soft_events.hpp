@@ -36,6 +36,10 @@ class SoftEvents {
   void retire(Srq& srq) noexcept;
   void retire(Wq& wq) noexcept;
 
+  /// In a forked child: see EventGate. What was queued is the parent's, also in the links of the
+  /// objects, which the caller empties.
+  void part_from_parent() noexcept;
+
  private:
   EventLink& link_of(const ibv_async_event& event) noexcept;
   ibv_async_event event_from(EventLink& link, ibv_event_type type) const noexcept;

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/inherited.hpp"
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <concepts>
+
+#include "providers/shm/channel.hpp"
+#include "providers/shm/cq.hpp"
+#include "providers/shm/cursor.hpp"
+#include "providers/shm/datagram.hpp"
+#include "providers/shm/device.hpp"
+#include "providers/shm/device_memory.hpp"
+#include "providers/shm/domain.hpp"
+#include "providers/shm/failures.hpp"
+#include "providers/shm/multicast.hpp"
+#include "providers/shm/qp.hpp"
+#include "providers/shm/region.hpp"
+#include "providers/shm/shared_receive.hpp"
+#include "providers/shm/windows.hpp"
+#include "providers/shm/xrc_domain.hpp"
+#include "providers/shm/xrc_queue.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/verbs/provider.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// What is left of the provider. A slot that is not named here is refused.
+struct Inherited {
+  static constexpr const char* kName = "shm";
+  using Context = shm::Context;
+  using Mr = shm::Mr;
+  using Cq = shm::Cq;
+  using Qp = shm::Qp;
+
+  static constexpr auto list_devices = shm::list_devices;
+  static constexpr auto open = shm::open;
+  static constexpr auto close = shm::close;
+  static constexpr auto query_device = shm::query_device;
+  static constexpr auto query_port = shm::query_port;
+  static constexpr auto query_gid = shm::query_gid;
+  static constexpr auto query_pkey = shm::query_pkey;
+  static constexpr auto query_rt_values = shm::query_rt_values;
+  static constexpr auto query_srq = shm::query_srq;
+  static constexpr auto get_srq_num = shm::get_srq_num;
+  static constexpr auto query_qp = shm::query_qp;
+  static constexpr auto explain_qp = shm::explain_qp;
+
+  static constexpr auto dealloc_pd = shm::dealloc_pd;
+  static constexpr auto dealloc_td = shm::dealloc_td;
+  static constexpr auto close_xrcd = shm::close_xrcd;
+  static constexpr auto dereg_mr = shm::dereg_mr;
+  static constexpr auto free_dm = shm::free_dm;
+  static constexpr auto dealloc_mw = shm::dealloc_mw;
+  static constexpr auto destroy_ah = shm::destroy_ah;
+  static constexpr auto destroy_comp_channel = shm::destroy_comp_channel;
+  static constexpr auto destroy_cq = shm::destroy_cq;
+  static constexpr auto destroy_srq = shm::destroy_srq;
+  static constexpr auto destroy_qp = shm::destroy_qp;
+  static constexpr auto detach_mcast = shm::detach_mcast;  // a queue pair in a group stays
+
+  template <class Object>
+  static int refuse(const char* verb, const Object& object) noexcept {
+    if constexpr (std::derived_from<Object, verbatim::Context>) {
+      tell(const_cast<Object&>(object), verb);
+    } else if constexpr (requires { object.plain.context; }) {
+      tell(verbatim::Context::from(object.plain.context), verb);
+    } else if constexpr (requires { object->context; }) {
+      tell(verbatim::Context::from(object->context), verb);
+    }
+    return EINVAL;
+  }
+
+  static void tell(verbatim::Context& context, const char* verb) noexcept {
+    tell_if_inherited(static_cast<shm::Context&>(context), verb);
+  }
+};
+
+constinit const ProviderTable inherited_table = make_provider_table<Inherited>();
+
+// Extended polling has slots of its own in each queue.
+int refuse_start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr*) noexcept {
+  return Inherited::refuse("start_poll", cq);
+}
+int refuse_next_poll(ibv_cq_ex* cq) noexcept { return Inherited::refuse("next_poll", cq); }
+void end_no_poll(ibv_cq_ex*) noexcept {}
+
+}  // namespace
+
+void put_out_of_service(Context& context) noexcept {
+  context.table = &inherited_table;
+  ibv_context& c = context.extended.context;
+  c.ops.post_send = inherited_table.hot.post_send;
+  c.ops.post_recv = inherited_table.hot.post_recv;
+  c.ops.post_srq_recv = inherited_table.hot.post_srq_recv;
+  c.ops.poll_cq = inherited_table.hot.poll_cq;
+  c.ops.req_notify_cq = inherited_table.hot.req_notify_cq;
+  ::pthread_mutex_init(&c.mutex, nullptr);
+  context.events.part_from_parent();
+}
+
+void put_cursor_out_of_service(Cq& cq) noexcept {
+  cq.extended.start_poll = refuse_start_poll;
+  cq.extended.next_poll = refuse_next_poll;
+  cq.extended.end_poll = end_no_poll;
+}
+
+void tell_if_inherited(Context& context, const char* verb) noexcept {
+  if (context.table != &inherited_table) return;
+  if (context.inheritance_told.exchange(true, std::memory_order_relaxed)) return;
+  log_error(
+      "ibv_%s: %s was opened before fork(): it and what was made of it are the parent's; in the "
+      "child, open the device again and make others",
+      verb, context.device.plain.name);
+}
+
+}  // namespace verbatim::shm

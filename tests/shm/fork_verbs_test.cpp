@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Every verb on what a forked child has of its parent: those that would do something are refused,
+// none of them waits, and whatever the child takes apart is its own copy.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "tests/support/endpoint.hpp"
+#include "tests/support/log_watch.hpp"
+
+#ifdef VBT_UNDER_THREAD_SANITIZER
+#define SKIP_WITHOUT_THREADS_IN_CHILDREN() \
+  GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads"
+#else
+#define SKIP_WITHOUT_THREADS_IN_CHILDREN()
+#endif
+
+namespace verbatim::harness {
+namespace {
+
+/// One of everything, and a queue pair that is connected to itself.
+struct Family {
+  Endpoint own{std::make_shared<Session>()};
+  RegionInfo region = own.allocate(MemoryKind::kMapped, 4096, kAllAccess);
+  ibv_mr* mr = own.mr(region.id);
+  ibv_sge piece{region.address, 64, region.lkey};
+  QpInfo info = connected();
+  ibv_qp* qp = own.qp(info.id);
+  ibv_cq* cq = own.cq(info.send_cq);
+  ibv_comp_channel* channel = cq->channel;
+  ibv_cq_ex* cursor = with_cursor();
+  ibv_srq* srq = own.srq(own.create_srq({}).id);
+  ibv_mw* window = own.window(own.allocate_window(IBV_MW_TYPE_1).id);
+  ibv_xrcd* xrcd = own.xrcd();
+  std::int32_t ah = own.create_ah(info, 1);
+  ibv_pd* pd = own.pd();
+  ibv_context* context = own.context();
+
+  QpInfo connected() {
+    QpWish wish;
+    wish.with_channel = 1;
+    wish.send_ops = IBV_QP_EX_WITH_SEND;
+    const QpInfo made = own.create_qp(wish);
+    own.connect(made.id, made, {});
+    return made;
+  }
+  ibv_cq_ex* with_cursor() {
+    ibv_cq_init_attr_ex attr{};
+    attr.cqe = 16;
+    ibv_cq_ex* const made = ibv_create_cq_ex(own.context(), &attr);
+    own.adopt_cq(ibv_cq_ex_to_cq(made));
+    return made;
+  }
+  /// A completion and its event.
+  void complete_one() {
+    own.arm(info.send_cq, 0);
+    own.post_receive(info.id, {receive(1, slice(region, 64, 64))});
+    own.post_send(info.id, {send(2, slice(region, 0, 64))});
+    own.poll(info.send_cq, 1, kDefaultWaitMs);
+  }
+};
+
+/// The exit status of a child that runs `body` and nothing else; -1: it did not end by itself.
+template <class Body>
+int run_in_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(body());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int answer(const void* object) { return object == nullptr ? errno : 0; }
+int minus_one(int result) { return result != 0 ? errno : 0; }
+
+struct Verb {
+  const char* name;
+  int (*call)(Family&);  ///< an errno
+};
+
+constexpr Verb kDoers[] = {
+    {"ibv_post_send",
+     [](Family& of) {
+       ibv_send_wr wr{};
+       wr.sg_list = &of.piece;
+       wr.num_sge = 1;
+       wr.opcode = IBV_WR_SEND;
+       ibv_send_wr* bad = nullptr;
+       const int error = ibv_post_send(of.qp, &wr, &bad);
+       return bad == &wr ? error : -1;
+     }},
+    {"ibv_post_recv",
+     [](Family& of) {
+       ibv_recv_wr wr{};
+       wr.sg_list = &of.piece;
+       wr.num_sge = 1;
+       ibv_recv_wr* bad = nullptr;
+       const int error = ibv_post_recv(of.qp, &wr, &bad);
+       return bad == &wr ? error : -1;
+     }},
+    {"ibv_post_srq_recv",
+     [](Family& of) {
+       ibv_recv_wr wr{};
+       wr.sg_list = &of.piece;
+       wr.num_sge = 1;
+       ibv_recv_wr* bad = nullptr;
+       const int error = ibv_post_srq_recv(of.srq, &wr, &bad);
+       return bad == &wr ? error : -1;
+     }},
+    {"ibv_wr_complete",
+     [](Family& of) {
+       ibv_qp_ex* const qp = ibv_qp_to_qp_ex(of.qp);
+       ibv_wr_start(qp);
+       ibv_wr_send(qp);
+       ibv_wr_set_sge(qp, of.piece.lkey, of.piece.addr, 64);
+       return ibv_wr_complete(qp);
+     }},
+    {"ibv_poll_cq",
+     [](Family& of) {
+       ibv_wc wc;
+       return -ibv_poll_cq(of.cq, 1, &wc);
+     }},
+    {"ibv_start_poll",
+     [](Family& of) {
+       ibv_poll_cq_attr attr{};
+       return ibv_start_poll(of.cursor, &attr);
+     }},
+    {"ibv_req_notify_cq", [](Family& of) { return ibv_req_notify_cq(of.cq, 0); }},
+    {"ibv_get_cq_event",
+     [](Family& of) {
+       ibv_cq* cq = nullptr;
+       void* given = nullptr;
+       return minus_one(ibv_get_cq_event(of.channel, &cq, &given));
+     }},
+    {"ibv_get_async_event",
+     [](Family& of) {
+       ibv_async_event event;
+       return minus_one(ibv_get_async_event(of.context, &event));
+     }},
+    {"ibv_alloc_pd", [](Family& of) { return answer(ibv_alloc_pd(of.context)); }},
+    {"ibv_alloc_td",
+     [](Family& of) {
+       ibv_td_init_attr attr{};
+       return answer(ibv_alloc_td(of.context, &attr));
+     }},
+    {"ibv_alloc_parent_domain",
+     [](Family& of) {
+       ibv_parent_domain_init_attr attr{};
+       attr.pd = of.pd;
+       return answer(ibv_alloc_parent_domain(of.context, &attr));
+     }},
+    {"ibv_open_xrcd",
+     [](Family& of) {
+       ibv_xrcd_init_attr attr{};
+       attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+       attr.fd = -1;
+       attr.oflags = O_CREAT;
+       return answer(ibv_open_xrcd(of.context, &attr));
+     }},
+    {"ibv_reg_mr",
+     [](Family& of) {
+       return answer(ibv_reg_mr(of.pd, of.own.bytes(of.region.id), 64, IBV_ACCESS_LOCAL_WRITE));
+     }},
+    {"ibv_rereg_mr",
+     [](Family& of) {
+       return minus_one(ibv_rereg_mr(of.mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0,
+                                     IBV_ACCESS_LOCAL_WRITE));
+     }},
+    {"ibv_alloc_null_mr", [](Family& of) { return answer(ibv_alloc_null_mr(of.pd)); }},
+    {"ibv_advise_mr",
+     [](Family& of) {
+       return ibv_advise_mr(of.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &of.piece, 1);
+     }},
+    {"ibv_alloc_mw", [](Family& of) { return answer(ibv_alloc_mw(of.pd, IBV_MW_TYPE_2)); }},
+    {"ibv_bind_mw",
+     [](Family& of) {
+       ibv_mw_bind bind{};
+       bind.bind_info = {of.mr, of.region.address, 64, IBV_ACCESS_REMOTE_READ};
+       return ibv_bind_mw(of.qp, of.window, &bind);
+     }},
+    {"ibv_alloc_dm",
+     [](Family& of) {
+       ibv_alloc_dm_attr attr{};
+       attr.length = 64;
+       return answer(ibv_alloc_dm(of.context, &attr));
+     }},
+    {"ibv_create_ah",
+     [](Family& of) {
+       ibv_ah_attr attr{};
+       attr.is_global = 1;
+       attr.port_num = 1;
+       attr.grh.dgid = of.own.session()->gid;
+       return answer(ibv_create_ah(of.pd, &attr));
+     }},
+    {"ibv_create_comp_channel",
+     [](Family& of) { return answer(ibv_create_comp_channel(of.context)); }},
+    {"ibv_create_cq",
+     [](Family& of) { return answer(ibv_create_cq(of.context, 8, nullptr, nullptr, 0)); }},
+    {"ibv_create_cq_ex",
+     [](Family& of) {
+       ibv_cq_init_attr_ex attr{};
+       attr.cqe = 8;
+       return answer(ibv_create_cq_ex(of.context, &attr));
+     }},
+    {"ibv_resize_cq", [](Family& of) { return ibv_resize_cq(of.cq, 1024); }},
+    {"ibv_modify_cq",
+     [](Family& of) {
+       ibv_modify_cq_attr attr{};
+       attr.attr_mask = IBV_CQ_ATTR_MODERATE;
+       attr.moderate = {2, 10};
+       return ibv_modify_cq(of.cq, &attr);
+     }},
+    {"ibv_create_srq",
+     [](Family& of) {
+       ibv_srq_init_attr attr{};
+       attr.attr = {16, 1, 0};
+       return answer(ibv_create_srq(of.pd, &attr));
+     }},
+    {"ibv_modify_srq",
+     [](Family& of) {
+       ibv_srq_attr attr{};
+       attr.srq_limit = 1;
+       return ibv_modify_srq(of.srq, &attr, IBV_SRQ_LIMIT);
+     }},
+    {"ibv_create_qp",
+     [](Family& of) {
+       ibv_qp_init_attr attr{};
+       attr.send_cq = attr.recv_cq = of.cq;
+       attr.cap = {1, 1, 1, 1, 0};
+       attr.qp_type = IBV_QPT_RC;
+       return answer(ibv_create_qp(of.pd, &attr));
+     }},
+    {"ibv_create_qp_ex",
+     [](Family& of) {
+       ibv_qp_init_attr_ex attr{};
+       attr.qp_type = IBV_QPT_XRC_RECV;
+       attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+       attr.xrcd = of.xrcd;
+       return answer(ibv_create_qp_ex(of.context, &attr));
+     }},
+    {"ibv_modify_qp",
+     [](Family& of) {
+       ibv_qp_attr attr{};
+       attr.qp_state = IBV_QPS_ERR;
+       return ibv_modify_qp(of.qp, &attr, IBV_QP_STATE);
+     }},
+};
+
+/// These change nothing.
+constexpr Verb kAskers[] = {
+    {"ibv_query_device",
+     [](Family& of) {
+       ibv_device_attr attr;
+       return ibv_query_device(of.context, &attr);
+     }},
+    {"ibv_query_port",
+     [](Family& of) {
+       ibv_port_attr attr;
+       return ibv_query_port(of.context, 1, &attr);
+     }},
+    {"ibv_query_gid",
+     [](Family& of) {
+       ibv_gid gid;
+       return minus_one(ibv_query_gid(of.context, 1, 0, &gid));
+     }},
+    {"ibv_query_qp",
+     [](Family& of) {
+       ibv_qp_attr attr;
+       ibv_qp_init_attr init;
+       const int error = ibv_query_qp(of.qp, &attr, IBV_QP_STATE, &init);
+       return error == 0 && attr.qp_state != IBV_QPS_RESET ? -1 : error;
+     }},
+    {"ibv_query_srq",
+     [](Family& of) {
+       ibv_srq_attr attr;
+       return ibv_query_srq(of.srq, &attr);
+     }},
+};
+
+bool is_readable(int fd) {
+  pollfd at{fd, POLLIN, 0};
+  return ::poll(&at, 1, 0) == 1;
+}
+
+TEST(ForkVerbs, WhateverAChildDoesWithItsParentsObjectsIsRefused) {
+  SKIP_WITHOUT_THREADS_IN_CHILDREN();
+  const AllowedLog says_why("before fork()");
+  Family parents;
+  for (const Verb& verb : kDoers)
+    EXPECT_EQ(run_in_child([&] { return verb.call(parents); }), EINVAL) << verb.name;
+  EXPECT_EQ(LogWatch::instance()->complaints().size(), std::size(kDoers));
+  parents.complete_one();
+}
+
+TEST(ForkVerbs, WhateverAChildAsksOfThemIsAnswered) {
+  SKIP_WITHOUT_THREADS_IN_CHILDREN();
+  Family parents;
+  for (const Verb& verb : kAskers)
+    EXPECT_EQ(run_in_child([&] { return verb.call(parents); }), 0) << verb.name;
+}
+
+TEST(ForkVerbs, TheLogSaysItOnceForEachContextAndNamesTheVerbThatWasFirst) {
+  SKIP_WITHOUT_THREADS_IN_CHILDREN();
+  const AllowedLog says_why("before fork()");
+  Family parents, others;
+  EXPECT_EQ(run_in_child([&] {
+              for (Family* family : {&parents, &others}) {
+                ibv_wc wc;
+                while (ibv_poll_cq(family->cq, 1, &wc) == 0) continue;
+                for (const Verb& verb : kDoers) (void)verb.call(*family);
+              }
+              return 0;
+            }),
+            0);
+  const auto lines = LogWatch::instance()->complaints();
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                          [&](const std::string& line) {
+                            return line.find("ibv_poll_cq: ") != line.npos &&
+                                   line.find(ibv_get_device_name(parents.context->device)) !=
+                                       line.npos &&
+                                   line.find("open the device again") != line.npos;
+                          }),
+            2);
+  EXPECT_EQ(lines.size(), 2u);
+}
+
+TEST(ForkVerbs, AChildThatPollsTheirDescriptorsIsNotKeptWaiting) {
+  SKIP_WITHOUT_THREADS_IN_CHILDREN();
+  Family parents;
+  EXPECT_EQ(run_in_child([&] {
+              const bool wakes =
+                  is_readable(parents.channel->fd) && is_readable(parents.context->async_fd);
+              return wakes ? 0 : 1;
+            }),
+            0);
+  EXPECT_FALSE(is_readable(parents.channel->fd));
+  EXPECT_FALSE(is_readable(parents.context->async_fd));
+}
+
+/// One event is the parent's to acknowledge, and another waits to be fetched.
+TEST(ForkVerbs, AChildThatTakesEverythingApartTakesNothingFromItsParent) {
+  SKIP_WITHOUT_THREADS_IN_CHILDREN();
+  auto parents = std::make_unique<Family>();
+  parents->complete_one();
+  ibv_cq* fetched = nullptr;
+  void* given = nullptr;
+  ASSERT_EQ(ibv_get_cq_event(parents->channel, &fetched, &given), 0);
+  parents->complete_one();
+  ASSERT_TRUE(is_readable(parents->channel->fd));
+  EXPECT_EQ(run_in_child([&] {
+              parents.reset();
+              return 0;
+            }),
+            0);
+  EXPECT_TRUE(is_readable(parents->channel->fd));
+  ASSERT_EQ(ibv_get_cq_event(parents->channel, &fetched, &given), 0);
+  EXPECT_EQ(fetched, parents->cq);
+  ibv_ack_cq_events(fetched, 2);
+  parents->complete_one();
+}
+
+TEST(ForkVerbs, AContextThatAChildOpensOnItsParentsDeviceIsInService) {
+  SKIP_WITHOUT_THREADS_IN_CHILDREN();
+  const AllowedLog says_why("before fork()");
+  Family parents;
+  EXPECT_EQ(run_in_child([&] {
+              const ContextHandle own(ibv_open_device(parents.context->device));
+              const ChannelHandle channel(ibv_create_comp_channel(own.get()));
+              const CqHandle cq(ibv_create_cq(own.get(), 8, nullptr, channel.get(), 0));
+              if (cq == nullptr) return 1;
+              ibv_wc wc;
+              if (ibv_poll_cq(parents.cq, 1, &wc) >= 0) return 2;
+              if (ibv_poll_cq(cq.get(), 1, &wc) != 0) return 3;
+              return ibv_req_notify_cq(cq.get(), 0) == 0 ? 0 : 4;
+            }),
+            0);
+  parents.complete_one();
+}
+
+TEST(ForkVerbs, AChildsOwnObjectsOutliveThoseOfItsParent) {
+  SKIP_WITHOUT_THREADS_IN_CHILDREN();
+  auto parents = std::make_unique<Family>();
+  EXPECT_EQ(run_in_child([&] {
+              Family childs;
+              childs.complete_one();
+              parents.reset();
+              const std::int32_t cq = childs.info.send_cq;
+              if (childs.own.take_event(cq, kDefaultWaitMs) != cq) return 1;
+              childs.complete_one();
+              return childs.own.take_event(cq, kDefaultWaitMs) == cq ? 0 : 2;
+            }),
+            0);
+  parents->complete_one();
+}
+
+}  // namespace
+}  // namespace verbatim::harness
