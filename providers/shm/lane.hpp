@@ -94,5 +94,8 @@ void admit_lanes(Qp& to) noexcept;
 void close_arriving(Qp& to) noexcept;
 /// No more is accepted from any (error state). No lock after the send lock is held.
 void stop_accepting(Qp& to) noexcept;
+/// Ends those lanes that lead to `to` whose senders are gone and that are empty. Service thread;
+/// live.mutex is held.
+void reap_lanes(Qp& to) noexcept;
 
 }  // namespace verbatim::shm

@@ -12,14 +12,9 @@
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/xrc_queue.hpp"
 #include "runtime/base/log.hpp"
-#include "runtime/time/clock.hpp"
-#include "runtime/time/pace.hpp"
 
 namespace verbatim::shm {
 namespace {
-
-/// Looks for lanes that are over, at knocks: nobody waits for them. Service thread.
-constinit Pace reaping{1000};
 
 /// An arriving lane that nothing knows any more. live.mutex is held.
 void give_back(Qp& lane) noexcept {
@@ -50,51 +45,37 @@ struct Shares {
 };
 
 /// Who has been admitted to one of ours, of one process that knocks there: a look at all lanes,
-/// made once, when the first one asks that was admitted to any of ours before.
+/// made once, when the first one asks.
 class Admitted {
  public:
-  Admitted(const Qp& to, Peer& peer) noexcept : to_(to), peer_(peer) {}
+  Admitted(const Qp& to, const Peer& peer) noexcept : to_(to), peer_(peer) {}
 
   /// Whether the queue pair at this place of the process has been. (By places: it may have as many
   /// lanes as it has numbers, and each must not cost a look at all of them.)
   bool has(std::uint32_t index) noexcept {
-    if (!contains(peer_.had_lane, index)) return false;
     if (!is_filled_) fill();
-    return contains(places_, index);
+    return (places_[index / 64] >> (index % 64) & 1) != 0;
   }
   void add(std::uint32_t index) noexcept {
-    insert(peer_.had_lane, index);
-    if (is_filled_) insert(places_, index);
+    places_[index / 64] |= std::uint64_t{1} << (index % 64);
   }
-  /// Lanes that were looked at.
-  std::uint32_t looks() const noexcept { return looks_; }
 
  private:
-  using Places = std::uint64_t[kMaxQps / 64];
-
-  static bool contains(const Places& places, std::uint32_t index) noexcept {
-    return (places[index / 64] >> (index % 64) & 1) != 0;
-  }
-  static void insert(Places& places, std::uint32_t index) noexcept {
-    places[index / 64] |= std::uint64_t{1} << (index % 64);
-  }
   void fill() noexcept {
     is_filled_ = true;
     std::memset(places_, 0, sizeof places_);
     for (const Qp* lane = to_.book->arriving; lane != nullptr; lane = lane->lane.next) {
-      ++looks_;
       // Whatever somebody else says of his numbers.
       if (lane->met.load(std::memory_order_relaxed) != &peer_) continue;
       const std::uint32_t index = Node::index_in(peer_, peek(lane->own->dest_qpn));
-      if (index < kMaxQps) insert(places_, index);
+      if (index < kMaxQps) add(index);
     }
   }
 
   const Qp& to_;
-  Peer& peer_;
-  std::uint32_t looks_ = 0;
+  const Peer& peer_;
   bool is_filled_ = false;
-  Places places_;
+  std::uint64_t places_[kMaxQps / 64];
 };
 
 /// Makes our half of the lane whose sender is `qpn`, if it may come.
@@ -152,28 +133,24 @@ void say_refusal(const Qp& to, const Peer& peer, const Shares& shares) noexcept 
         static_cast<int>(peer.pid), shares.of_process, shares.of_all, to.own->qpn);
 }
 
-/// The lanes of one process that knock at `to`. How many were looked at.
-std::uint32_t admit_from(Qp& to, Peer& peer) noexcept {
+/// The lanes of one process that knock at `to`.
+void admit_from(Qp& to, Peer& peer) noexcept {
   std::uint32_t link = peer.segment.live_head().lane.load(std::memory_order_acquire);
   Admitted admitted(to, peer);
-  std::uint32_t steps = 0;
-  for (; link != 0 && link <= peer.segment.qp_capacity() && steps < kMaxQps; ++steps) {
+  for (std::uint32_t steps = 0; link != 0 && steps < kMaxQps; ++steps) {
+    if (link > peer.segment.qp_capacity()) return;
     const std::uint32_t index = link - 1;
     const QpRecord& record = peer.segment.qps()[index];
     const std::uint32_t qpn = peek(record.qpn);
     if (peek(record.dest_qpn) == to.own->qpn && peek(record.speaks_for) != 0 &&
         Node::index_in(peer, qpn) == index && !admitted.has(index)) {
       const Shares shares(peer);
-      if (!shares.leave_another()) {
-        say_refusal(to, peer, shares);
-        break;
-      }
+      if (!shares.leave_another()) return say_refusal(to, peer, shares);
       admitted.add(index);
       admit(to, qpn, peer, record);
     }
     link = __atomic_load_n(&record.lane, __ATOMIC_ACQUIRE);
   }
-  return steps + admitted.looks();
 }
 
 /// Takes an arriving lane out of everything that knows it. live.mutex is held.
@@ -190,8 +167,9 @@ void end_arriving(Qp& lane) noexcept {
   give_back(lane);
 }
 
-/// Its sender is gone, and has left nothing. The lock of its CQ is held.
+/// Its sender is gone, and has left nothing.
 bool is_over(Qp& lane) noexcept {
+  LockGuard<BiasedLock> guard(lane.recv_cq->lock);
   if (lane.lane.is_unheard) return !lane.broken && lane.held_count == 0;
   const Peer& peer = *lane.met.load(std::memory_order_acquire);
   if (attach_receiver(lane)) {
@@ -211,50 +189,14 @@ bool is_over(Qp& lane) noexcept {
          (leads_to != lane.own->qpn && leads_to != lane.lane.face->own->qpn);
 }
 
-/// Ends those lanes that lead to `to` whose senders are gone and that are empty. How many were
-/// looked at.
-std::uint32_t reap_lanes(Qp& to) noexcept {
-  /// Whoever polls waits for no more, and the lock does not become ours (its owner takes it often).
-  constexpr std::uint32_t kLooksAtOnce = 64;
-  std::uint32_t looks = 0;
-  Qp* before = nullptr;
-  for (Qp* lane = to.book->arriving; lane != nullptr;) {
-    Qp* over = nullptr;
-    {
-      LockGuard<BiasedLock> guard(to.recv_cq->lock);
-      for (std::uint32_t i = 0; i < kLooksAtOnce && lane != nullptr && over == nullptr; ++i) {
-        ++looks;
-        if (is_over(*lane))
-          over = lane;
-        else
-          before = lane;
-        lane = lane->lane.next;
-      }
-      if (over != nullptr) (before == nullptr ? to.book->arriving : before->lane.next) = lane;
-    }
-    if (over == nullptr) continue;
-    std::uint32_t& shown = before == nullptr ? to.own->lane : before->own->lane;
-    __atomic_store_n(&shown, link_to(lane), __ATOMIC_RELEASE);
-    end_arriving(*over);
-  }
-  return looks;
-}
-
 }  // namespace
 
 void admit_lanes(Qp& to) noexcept {
   const std::uint32_t mode = to.mode.load(std::memory_order_acquire);
   if (mode < IBV_QPS_RTR || mode == IBV_QPS_ERR) return;
-  const std::uint64_t now = now_ns();
-  if (reaping.allows_more(now)) {
-    // Who knocks may have the number of one who is gone.
-    reaping.spend(reap_lanes(to), now);
-  }
-  // Each at a pace of its own: who floods us with knocks, or has long lists, delays himself. Who is
-  // passed over and waits knocks again.
+  reap_lanes(to);  // who knocks may have the number of one who is gone
   for (Peer* peer = Node::get().first_peer(); peer != nullptr; peer = peer->next)
-    if (peer->alive.load(std::memory_order_acquire) && peer->lane_looks.allows_more(now))
-      peer->lane_looks.spend(admit_from(to, *peer), now);
+    if (peer->alive.load(std::memory_order_acquire)) admit_from(to, *peer);
 }
 
 void close_arriving(Qp& to) noexcept {
@@ -273,6 +215,25 @@ void stop_accepting(Qp& to) noexcept {
   LockGuard<BiasedLock> guard(to.recv_cq->lock);
   for (Qp* lane = to.book->arriving; lane != nullptr; lane = lane->lane.next)
     lane->own->accepts.store(0, std::memory_order_seq_cst);
+}
+
+void reap_lanes(Qp& to) noexcept {
+  Qp** link = &to.book->arriving;
+  Qp* before = nullptr;
+  while (Qp* lane = *link) {
+    if (!is_over(*lane)) {
+      before = lane;
+      link = &lane->lane.next;
+      continue;
+    }
+    {
+      LockGuard<BiasedLock> guard(to.recv_cq->lock);
+      *link = lane->lane.next;
+    }
+    std::uint32_t& shown = before == nullptr ? to.own->lane : before->own->lane;
+    __atomic_store_n(&shown, link_to(*link), __ATOMIC_RELEASE);
+    end_arriving(*lane);
+  }
 }
 
 }  // namespace verbatim::shm

@@ -4,12 +4,8 @@
 // numbers. It gets its share, and an honest one is let in all the same.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
-#include <sched.h>
 
 #include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,32 +38,6 @@ std::ptrdiff_t times_refused() {
     return line.find(kRefusal) != std::string::npos;
   });
 }
-
-using Clock = std::chrono::steady_clock;
-constexpr auto kFlood = std::chrono::milliseconds(300);
-constexpr auto kKnockEvery = std::chrono::microseconds(200);
-
-/// The library's own thread in this process.
-class ServiceThread {
- public:
-  ServiceThread() {
-    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-      std::string name;
-      std::getline(std::ifstream(task.path() / "comm"), name);
-      if (name == "verbatim-shm") schedule_ = task.path() / "schedstat";
-    }
-  }
-  /// Time that it has had a core for.
-  std::chrono::nanoseconds worked() const {
-    std::int64_t ns = 0;
-    std::ifstream(schedule_) >> ns;
-    EXPECT_GT(ns, 0) << schedule_;
-    return std::chrono::nanoseconds(ns);
-  }
-
- private:
-  std::filesystem::path schedule_;
-};
 
 class Knocking : public ::testing::Test {
  protected:
@@ -185,22 +155,6 @@ TEST_F(Knocking, AtAllQueuePairsOfAProcessLeavesItNumbersAndOthersAreHeard) {
     made.emplace_back(ibv_create_qp(session_.pd.get(), &init));
     ASSERT_NE(made.back(), nullptr) << i;
   }
-}
-
-TEST_F(Knocking, WithoutEndTakesTheServiceThreadASmallPartOfItsTime) {
-  harness::AllowedLog refusal(kRefusal);
-  knock(kQps);
-  ASSERT_TRUE(wait_until([&] { return lanes() >= kShare - kOwn; }));
-  const ServiceThread service;
-  const auto start = Clock::now();
-  const auto worked_before = service.worked();
-  for (auto next = start; next < start + kFlood; next += kKnockEvery) {
-    ring();
-    while (Clock::now() < next) sched_yield();
-  }
-  const auto worked = service.worked() - worked_before;
-  EXPECT_LT(worked, (Clock::now() - start) / 3);
-  expect_newcomer_is_heard();
 }
 
 TEST_F(Knocking, ClaimsTheNumbersOfAnotherWhoIsHeardAllTheSame) {

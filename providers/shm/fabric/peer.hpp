@@ -22,7 +22,6 @@
 #include "providers/shm/fabric/event_source.hpp"
 #include "providers/shm/fabric/segment.hpp"
 #include "runtime/base/unique_fd.hpp"
-#include "runtime/time/pace.hpp"
 
 namespace verbatim::shm {
 
@@ -69,10 +68,7 @@ struct Peer {
       false};  ///< the peer or we cannot use membarrier: pay a fence when sending
   std::atomic<std::uint32_t> wanted_arena_count{0};
   std::atomic<std::uint32_t> holders{0};  ///< by Node::hold_peer
-  // Kept by who makes lanes (../lane_arriving.cpp):
-  std::uint32_t lanes = 0;  ///< that it has to queue pairs of ours
-  Pace lane_looks{500};     ///< at those that it has, and that it says that it has
-  std::uint64_t had_lane[kMaxQps / 64] = {};  ///< by place of its table: whether it ever had
+  std::uint32_t lanes = 0;  ///< that it has to queue pairs of ours; counted by who makes them
   Peer* next = nullptr;
 
   // --- the service thread's own
