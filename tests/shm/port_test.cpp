@@ -49,11 +49,12 @@ class Port : public ::testing::Test {
     fs::rename(folder(), aside());
     remove_aside();
   }
+  static void remove_aside() { remove_used(aside()); }
   /// Somebody may be looking, and make a name anew before the folder goes too.
-  static void remove_aside() {
-    EXPECT_TRUE(wait_until([] {
+  static void remove_used(const std::string& path) {
+    EXPECT_TRUE(wait_until([&] {
       std::error_code in_use;
-      fs::remove_all(aside(), in_use);
+      fs::remove_all(path, in_use);
       return !in_use;
     }));
   }
@@ -255,23 +256,25 @@ TEST_F(Port, ALogoutAndALoginLeaveNobodyAlone) {
   const std::string fabric = fs::path(folder()).filename();
   const std::map<std::string, std::string> environment{{"VERBATIM_FABRIC", fabric},
                                                        {"XDG_RUNTIME_DIR", run}};
-  Side a(environment);
-  Side b(environment);
-  expect_they_meet(a, b);
-  fs::remove_all(run);
-  expect_healed(a);
-  expect_healed(b);
-  Side meanwhile(environment);
-  expect_they_meet(meanwhile, a);
+  {
+    Side a(environment);
+    Side b(environment);
+    expect_they_meet(a, b);
+    remove_used(run);
+    expect_healed(a);
+    expect_healed(b);
+    Side meanwhile(environment);
+    expect_they_meet(meanwhile, a);
 
-  fs::create_directory(run);
-  Side after(environment);
-  expect_healed(a);
-  expect_they_meet(after, a);
-  expect_they_meet(b, after);
-  EXPECT_TRUE(fs::exists(run + ("/verbatim-" + std::to_string(geteuid())) + "/" + fabric));
-  fs::remove_all("/tmp/verbatim-" + std::to_string(geteuid()) + "/" + fabric);
-  fs::remove_all(run);
+    fs::create_directory(run);
+    Side after(environment);
+    expect_healed(a);
+    expect_they_meet(after, a);
+    expect_they_meet(b, after);
+    EXPECT_TRUE(fs::exists(run + ("/verbatim-" + std::to_string(geteuid())) + "/" + fabric));
+  }
+  remove_used("/tmp/verbatim-" + std::to_string(geteuid()) + "/" + fabric);
+  remove_used(run);
 }
 
 }  // namespace

@@ -48,11 +48,13 @@ std::uint64_t Service::tend_names(std::uint64_t now, bool is_busy) noexcept {
   OwnNames::Reason reason;
   const int error = heal_names(reason);
   if (error != 0) {
-    if (error != EBUSY && error != heal_error_) {
+    // ENOENT: the folder went once more, behind our look at it.
+    const bool is_passing = error == EBUSY || error == ENOENT;
+    if (!is_passing && error != heal_error_) {
       log_error("the port stays down, which is looked at each second: %s", reason.text);
       heal_error_ = error;
     }
-    next_heal_ = now + (error == EBUSY ? kSoonNs : kHealNs);
+    next_heal_ = now + (is_passing ? kSoonNs : kHealNs);
     return next_heal_;
   }
   is_down_ = false;
