@@ -12,7 +12,7 @@ namespace verbatim::shm {
 /// Takes the send lock like SendLock, when somebody else has it.
 [[gnu::cold, gnu::noinline]] void take_send_lock_slowly(Qp& qp) noexcept;
 /// post_slowly() for whoever holds a PostLock.
-[[gnu::cold, gnu::noinline]] int post_slowly_locked(Qp& qp, const ibv_send_wr& wr) noexcept;
+[[gnu::noinline]] int post_slowly_locked(Qp& qp, const ibv_send_wr& wr) noexcept;
 
 /// The send lock of a post, of a queue pair that is known to be of a thread domain or not: all that
 /// it needs is in the record's word, so it costs nothing to hold.

@@ -68,7 +68,7 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
   const std::uint32_t at = qp.queue_tail % qp.sq_entries;
   PendingSend& send = qp.queue[at];
   ibv_sge* sges = qp.queue_sges + std::size_t{at} * qp.max_send_sge;
-  send = {};
+  send.clear();
   send.wr_id = wr.wr_id;
   send.opcode = static_cast<std::uint16_t>(wr.opcode);
   send.flags = static_cast<std::uint16_t>(wr.send_flags);
@@ -138,7 +138,7 @@ PendingSend& head_of(Qp& qp) noexcept { return qp.queue[qp.queue_head % qp.sq_en
 
 void pop(Qp& qp) noexcept {
   ++qp.queue_head;
-  qp.progress = {};
+  qp.progress.clear();
 }
 
 Step send_and_invalidate(Qp& qp, SendLock& lock, const PendingSend& send,
