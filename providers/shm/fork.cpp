@@ -82,7 +82,7 @@ void retire_in_child() noexcept {
   ::new (&live.mutex) Mutex;
   forget_unsaid_in_child();
   live.service_active.store(0, std::memory_order_relaxed);
-  live.next_look.store(kNoLook, std::memory_order_relaxed);
+  next_look_at_held.store(kNoLook, std::memory_order_relaxed);
   live.watched_count = 0;
   live.parked = nullptr;
   live.abandoned.store(nullptr, std::memory_order_relaxed);

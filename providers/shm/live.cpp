@@ -13,6 +13,7 @@
 namespace verbatim::shm {
 
 constinit Live live;
+constinit std::atomic<std::uint64_t> next_look_at_held{kNoLook};
 
 namespace {
 

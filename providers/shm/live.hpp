@@ -28,6 +28,7 @@ inline constexpr std::uint64_t kQuietBoundNs = 2'000'000'000;
 /// No event is held back.
 inline constexpr std::uint64_t kNoLook = ~std::uint64_t{0};
 
+/// Begins as zeros, all of it: then a program's file does not hold its 1.6 MB.
 struct Live {
   Mutex mutex;
   Qp* first_qp = nullptr;
@@ -52,13 +53,13 @@ struct Live {
   std::atomic<std::uint64_t> streamed{0};
   /// now_ns() at which the first flush that waits for its sender no longer does; 0: none waits.
   std::atomic<std::uint64_t> next_flush{0};
-  /// now_ns() of the service thread's next look at events that are held back (moderation.hpp).
-  std::atomic<std::uint64_t> next_look{kNoLook};
   std::atomic<std::uint32_t> sessions{0};  ///< last session number given out
   std::uint32_t pds = 0;
 };
 
 extern Live live;
+/// now_ns() of the service thread's next look at events that are held back (moderation.hpp).
+extern std::atomic<std::uint64_t> next_look_at_held;
 
 /// A number for the time that a queue pair accepts messages: never 0, not soon used again.
 std::uint32_t next_session() noexcept;

@@ -22,9 +22,9 @@ bool is_held(const Cq& cq) noexcept {
 
 /// The service thread looks at held events then, or sooner.
 void want_look(std::uint64_t at) noexcept {
-  std::uint64_t seen = live.next_look.load(std::memory_order_seq_cst);
+  std::uint64_t seen = next_look_at_held.load(std::memory_order_seq_cst);
   while (at < seen) {
-    if (!live.next_look.compare_exchange_weak(seen, at, std::memory_order_seq_cst)) continue;
+    if (!next_look_at_held.compare_exchange_weak(seen, at, std::memory_order_seq_cst)) continue;
     // Its own loop asks for the date before it sleeps.
     if (Node& node = Node::get(); !node.on_service_thread()) node.self().wake_service();
     return;
@@ -109,9 +109,9 @@ void hold_announced_locked(Cq& cq) noexcept {
 }
 
 std::uint64_t look_at_held(std::uint64_t now) noexcept {
-  const std::uint64_t due = live.next_look.load(std::memory_order_seq_cst);
+  const std::uint64_t due = next_look_at_held.load(std::memory_order_seq_cst);
   if (now < due) return due;
-  live.next_look.store(kNoLook, std::memory_order_seq_cst);
+  next_look_at_held.store(kNoLook, std::memory_order_seq_cst);
   LockGuard<Mutex> guard(live.mutex);
   for (std::uint32_t i = 0; i < live.cq_end; ++i) {
     // Not asking for the lock leaves it to the thread that polls.
@@ -124,7 +124,7 @@ std::uint64_t look_at_held(std::uint64_t now) noexcept {
     else
       judge_locked(cq, now);
   }
-  return live.next_look.load(std::memory_order_seq_cst);
+  return next_look_at_held.load(std::memory_order_seq_cst);
 }
 
 }  // namespace verbatim::shm
