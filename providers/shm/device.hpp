@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // shm0, shm1 ...: devices that exist wherever processes share a kernel. All have one port, ACTIVE
-// while others can meet us, and stand for the same memory; several exist only for programs that want several.
+// while others can meet us, and stand for the same memory; several exist only for programs that
+// want several.
 #pragma once
 
 #include "providers/shm/context.hpp"

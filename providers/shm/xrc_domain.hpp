@@ -17,8 +17,8 @@
 // process's own. Any thread. Source: man ibv_open_xrcd.
 #pragma once
 
-#include "providers/shm/fabric/layout.hpp"
 #include "providers/shm/fabric/held_name.hpp"
+#include "providers/shm/fabric/layout.hpp"
 #include "runtime/base/unique_fd.hpp"
 #include "runtime/verbs/handles.hpp"
 

@@ -57,8 +57,8 @@ class FabricFolder {
   /// The name of a block that is ours, once more, after lacks(). Never waits. Silent: EADDRINUSE
   /// when somebody lives in the block meanwhile, EBUSY when the folder is locked.
   int claim_again(std::uint32_t block, UniqueFd& listener) noexcept;
-  /// What tells our name of a block from one that somebody made after it was gone; 0: it is gone, or
-  /// cannot be asked.
+  /// What tells our name of a block from one that somebody made after it was gone; 0: it is gone,
+  /// or cannot be asked.
   std::uint64_t inode_of(std::uint32_t block) const noexcept;
   /// Whether the name that was this one is known to be gone, or somebody else's.
   bool lacks(std::uint32_t block, std::uint64_t inode) const noexcept;
