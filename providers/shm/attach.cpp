@@ -193,7 +193,7 @@ void detach(Qp& qp) noexcept {
   qp.receiver_stuck = false;
   qp.window_was_full = false;
   qp.told_fault = false;
-  qp.progress = {};
+  qp.progress.clear();
 }
 
 namespace {

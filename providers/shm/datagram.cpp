@@ -152,7 +152,7 @@ Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
       cpu_pause();
       step = send_message(*lane, lock, send, local);
     }
-    lane->progress = {};
+    lane->progress.clear();
   }
   return Step::done();
 }
@@ -246,11 +246,11 @@ Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
   lane->progress.meeting_until = 0;
   const Step step = send_message(*lane, lock, send, local);
   if (step.kind != Step::Kind::kWait) {
-    lane->progress = {};
+    lane->progress.clear();
     return Step::done();
   }
   if (step.wait == Wait::kReceive || waited_too_long(qp.progress, kStoppedNs)) {
-    lane->progress = {};
+    lane->progress.clear();
     return Step::done();
   }
   return step;

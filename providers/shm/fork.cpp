@@ -38,7 +38,7 @@ void retire_qp(Qp& qp) noexcept {
   qp.own->accepts.store(0, std::memory_order_relaxed);
   qp.own->active.store(0, std::memory_order_relaxed);
   qp.queue_head = qp.queue_tail;
-  qp.progress = {};
+  qp.progress.clear();
   qp.write_target = {};
   qp.work.next = qp.work.first;
   qp.work.notes = 0;

@@ -328,7 +328,7 @@ void fail_sends(Qp& qp, ibv_wc_status status) noexcept {
 
 void drop_sends(Qp& qp) noexcept {
   qp.queue_head = qp.queue_tail;
-  qp.progress = {};
+  qp.progress.clear();
 }
 
 void progress_pending(Cq& cq, SendLock::As as) noexcept {

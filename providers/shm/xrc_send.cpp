@@ -117,7 +117,7 @@ Step send_to_queue(Qp& qp, const PendingSend& send, const LocalRange* local) noe
     qp.progress.asked = lane->progress.asked;
     return step;
   }
-  lane->progress = {};
+  lane->progress.clear();
   // One of the queue's receives says so to its process; the target has none that could.
   if (step.tell == kToldInReceive) step.tell = IBV_EVENT_QP_REQ_ERR;
   return step;
