@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/shm/rc_expect.hpp"
+#include "tests/support/forked_child.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {
@@ -16,19 +17,6 @@ namespace {
 
 class Forked : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(Forked, settings_with_two_processes());
-
-/// The exit status of a child that runs `body` and nothing else; -1: it did not end by itself.
-template <class Body>
-int run_in_child(Body body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    _exit(body());
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 TEST_P(Forked, AChildCannotUseItsParentsQueuePairsAndHarmsNobodyByTrying) {
 #ifdef VBT_UNDER_THREAD_SANITIZER

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "tests/support/endpoint.hpp"
+#include "tests/support/forked_child.hpp"
 #include "tests/support/log_watch.hpp"
 
 #ifdef VBT_UNDER_THREAD_SANITIZER
@@ -65,19 +66,6 @@ struct Family {
     own.poll(info.send_cq, 1, kDefaultWaitMs);
   }
 };
-
-/// The exit status of a child that runs `body` and nothing else; -1: it did not end by itself.
-template <class Body>
-int run_in_child(Body body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    _exit(body());
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 int answer(const void* object) { return object == nullptr ? errno : 0; }
 int minus_one(int result) { return result != 0 ? errno : 0; }
