@@ -164,6 +164,7 @@ int take_run(Qp& qp, int room, ibv_wc* wc) noexcept {
   std::uint64_t index = first;
   for (; index != end; ++index, ++wc) {
     const Slot& slot = qp.rx_ring[index & mask];
+    prefetch_arriving(qp, index);
     // Pairs with the release in Sends::put().
     const std::uint64_t h = slot.header.load(std::memory_order_acquire);
     if (!header::is_simple_of(h, static_cast<std::uint32_t>(index >> qp.rx_log) + 1) ||

@@ -8,6 +8,7 @@
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/window_access.hpp"
+#include "runtime/sync/prefetch.hpp"
 
 namespace verbatim::shm {
 
@@ -93,6 +94,11 @@ inline bool must_ring(const Qp& qp) noexcept {
   return qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always;
 }
 
+/// So many slots ahead of the one that it writes the sender asks for the next: the receiver's core
+/// has it from the last lap, and a post that waits for its stores (a lock does) would wait for
+/// that.
+inline constexpr std::uint64_t kSlotsAhead = 8;
+
 /// SENDs of at most Slot::kInlineBytes, to a queue pair that has receives of its own. Whoever makes
 /// it puts `sent` back, and rings if must_ring().
 struct Sends {
@@ -129,6 +135,7 @@ struct Sends {
     copy_small(slot.data, from, bytes);
     // Publishes the slot; pairs with the load in poll_rings().
     slot.header.store(piece.header() | header::place(lap, bytes), std::memory_order_release);
+    prefetch_to_write(&ring[(at + kSlotsAhead) & mask]);
     ++sent;
     return true;
   }

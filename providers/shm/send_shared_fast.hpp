@@ -35,6 +35,7 @@ template <class Piece>
   copy_small(slot.data, from, bytes);
   // Publishes the slot; pairs with the load in poll_rings().
   slot.header.store(piece.header() | header::place(way.lap(), bytes), std::memory_order_release);
+  prefetch_to_write(&way.ring[(sent + kSlotsAhead) & way.remote_rq_mask]);
   way.sent = sent + 1;
   ++shared.next;
   return true;

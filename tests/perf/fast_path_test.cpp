@@ -369,7 +369,7 @@ struct Step {
 };
 constexpr Step kSteps[] = {
     {"post_recv", 138, 0},
-    {"post_send, SEND 8 B inline", 130, 1},
+    {"post_send, SEND 8 B inline", 134, 1},
     {"poll_cq, one received", 212, 0},
     {"poll_cq, nothing", 38, 0},
     {"post_send, WRITE 8 B inline", 112, 1},
