@@ -141,6 +141,58 @@ void pop(Qp& qp) noexcept {
   qp.progress.clear();
 }
 
+/// A waiting request's one piece.
+struct QueuedPiece {
+  const Qp& qp;
+  const PendingSend& send;
+  const ibv_sge& sge;
+
+  bool find(const unsigned char*& from) const noexcept {
+    from = reinterpret_cast<const unsigned char*>(sge.addr);
+    return send.is_inline || send.length == 0 ||
+           find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from);
+  }
+  std::uint64_t header() const noexcept {
+    return send_header(send.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u, send.flags,
+                       send.immediate);
+  }
+};
+
+bool is_small_send(const PendingSend& send) noexcept {
+  return (send.opcode == IBV_WR_SEND || send.opcode == IBV_WR_SEND_WITH_IMM) && send.num_sge <= 1 &&
+         send.length <= Slot::kInlineBytes;
+}
+
+/// May SENDs from the head go straight into the ring, against receives of the peer's own?
+bool may_run(const Qp& qp) noexcept {
+  return qp.remote != nullptr && qp.ring != nullptr && qp.credits != nullptr &&
+         qp.datagrams == nullptr && qp.xrc == XrcRole::kNone && !qp.progress.streaming &&
+         !qp.progress.placing && qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS &&
+         qp.remote->accepts.load(std::memory_order_acquire) == qp.remote_session && !is_dead(qp);
+}
+
+/// The small SENDs at the head, as many as there are receives for. A sender that is faster than its
+/// receiver sends all it sends this way: it must not become the slower of the two by that.
+void move_small_sends(Qp& qp, const SendLock& lock) noexcept {
+  if (!is_small_send(head_of(qp)) || !may_run(qp)) return;
+  Sends sends(qp);
+  const std::uint64_t first = sends.sent;
+  unsigned flags = 0;
+  do {
+    const PendingSend& send = head_of(qp);
+    const ibv_sge* sges =
+        qp.queue_sges + std::size_t{qp.queue_head % qp.sq_entries} * qp.max_send_sge;
+    if (!is_small_send(send) ||
+        !sends.put(static_cast<std::uint32_t>(send.length), QueuedPiece{qp, send, *sges}))
+      break;
+    qp.sent = sends.sent;
+    flags |= send.flags;
+    complete_send(qp, send, IBV_WC_SUCCESS, lock.by_domain());
+    pop(qp);
+  } while (qp.queued() != 0);
+  if (sends.sent != first && must_ring(qp)) ring_peer(qp, (flags & IBV_SEND_SOLICITED) != 0);
+}
+
 Step send_and_invalidate(Qp& qp, SendLock& lock, const PendingSend& send,
                          const LocalRange* local) noexcept {
   const bool begun = qp.progress.streaming || qp.progress.placing;
@@ -249,6 +301,8 @@ void complete_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr,
 
 void advance(Qp& qp, SendLock& lock) noexcept {
   while (qp.queued() != 0) {
+    move_small_sends(qp, lock);
+    if (qp.queued() == 0) break;
     const PendingSend& send = head_of(qp);
     Step result = step(qp, lock, send);
     if (qp.may_lose) result = lose(qp, result);
@@ -289,7 +343,7 @@ static int post_generally(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcep
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
   if (mode == IBV_QPS_ERR || mode == IBV_QPS_SQE)
     flush_sends(qp);
-  else
+  else if (wr.next == nullptr || qp.progress.wait != Wait::kReceive)  // one look for a whole list
     advance(qp, lock);
   return 0;
 }
