@@ -101,12 +101,14 @@ struct Cq : verbatim::Cq {
   /// lock: those behind `at` up to `last`. Taken, and marked, under the queue's lock too. Lock
   /// order: cursor < live.mutex.
   struct Cursor {
-    static constexpr int kBatch = 16;
+    static constexpr int kBatch = 32;  ///< as programs ask ibv_poll_cq for
 
     alignas(kCacheLine) BiasedLock lock;
     std::atomic<ibv_wc*> at{&store[0]};    ///< the one that the program sees
     std::atomic<ibv_wc*> last{&store[0]};  ///< read without the lock too, to see that there is none
-    std::atomic<std::uint32_t> marked{0};  ///< by place: of queue pairs that are no more
+    std::atomic<std::uint64_t> marked{0};  ///< by place: of queue pairs that are no more
+    /// As `last`; nothing once one is marked: up to here the next may be handed on unseen.
+    std::atomic<ibv_wc*> clean{&store[0]};
     CompletionTime time;
     ibv_wc store[kBatch + 1];  ///< one before the first: where `at` is before it is on it
 

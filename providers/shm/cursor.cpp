@@ -39,7 +39,7 @@ void stamp_stored(Cq& cq, std::uint32_t index) noexcept {
 }
 
 bool pass_marked(Cq::Cursor& cursor) noexcept {
-  const std::uint32_t marked = cursor.marked.load(std::memory_order_relaxed);
+  const std::uint64_t marked = cursor.marked.load(std::memory_order_relaxed);
   ibv_wc* const last = cursor.last.load(std::memory_order_relaxed);
   for (ibv_wc* wc = cursor.at.load(std::memory_order_relaxed); wc <= last; ++wc) {
     cursor.at.store(wc, std::memory_order_relaxed);

@@ -32,13 +32,14 @@ template <bool kStamped>
   constexpr int kMost = kStamped ? 1 : Cq::Cursor::kBatch;
   Cq::Cursor& cursor = cq.cursor;
   ibv_wc* const wc = cursor.first();
+  const bool was_busy = cq.is_busy.load(std::memory_order_relaxed);
   int got;
   bool marked;
   {
     DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
     if constexpr (kStamped) stamp_next(cq);
     got = poll_stored(cq, kMost, wc);
-    if (got < kMost) got += poll_rings(cq, kMost - got, wc + got, false);
+    if (got < kMost) got += poll_rings(cq, kMost - got, wc + got, was_busy);
     if (got < kMost && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
       got += poll_doorbells(cq, kMost - got, wc + got);
     marked = cq.marks != 0;
@@ -46,8 +47,10 @@ template <bool kStamped>
       cursor.marked.store(0, std::memory_order_relaxed);
       cursor.at.store(wc - 1, std::memory_order_relaxed);
       cursor.last.store(wc + got - 1, std::memory_order_relaxed);
+      cursor.clean.store(wc + got - 1, std::memory_order_relaxed);
     }
   }
+  cq.is_busy.store(got > 1, std::memory_order_relaxed);
   if (marked) [[unlikely]]
     settle_marks(cq);
   return got != 0;
@@ -68,19 +71,20 @@ template <bool kStamped>
   return true;
 }
 
-/// Goes on with what has come since the last look.
+/// Takes what has come, and puts the cursor on the first of it.
 template <bool kStamped>
-[[gnu::always_inline]] inline int look_again(Cq& cq) noexcept {
+[[gnu::always_inline]] inline int take_more(Cq& cq) noexcept {
   do {
-    if (!something_came(cq) || !fill_cursor<kStamped>(cq)) return ENOENT;
+    if (!fill_cursor<kStamped>(cq)) return ENOENT;
   } while (!step_cursor(cq));
   return 0;
 }
 
-/// The same, when some that were taken may be left.
+/// Goes on with what was taken and is left, or else with what has come since the last look.
 template <bool kStamped>
 [[gnu::always_inline]] inline int go_on(Cq& cq) noexcept {
-  return step_cursor(cq) ? 0 : look_again<kStamped>(cq);
+  if (step_cursor(cq)) return 0;
+  return something_came(cq) ? take_more<kStamped>(cq) : ENOENT;
 }
 
 /// `again` does go_on(), left to by a jump, so that a step along what was taken needs no registers
@@ -89,8 +93,7 @@ template <class Again>
 [[gnu::always_inline]] inline int next_poll_fast(Cq& cq, Again again) noexcept {
   Cq::Cursor& cursor = cq.cursor;
   ibv_wc* const at = cursor.at.load(std::memory_order_relaxed);
-  if (at == cursor.last.load(std::memory_order_relaxed) ||
-      cursor.marked.load(std::memory_order_relaxed) != 0) [[unlikely]]
+  if (at >= cursor.clean.load(std::memory_order_relaxed)) [[unlikely]]
     return again(cq);
   cursor.at.store(at + 1, std::memory_order_relaxed);
   cq.extended.status = at[1].status;
@@ -108,7 +111,7 @@ template <bool kStamped, bool kAlone>
   // A look without the locks, as ibv_poll_cq's.
   if (!cq.cursor.has_more() && !something_came(cq)) return ENOENT;
   if constexpr (!kAlone) cq.cursor.lock.lock();
-  if (step_cursor(cq) || look_again<kStamped>(cq) == 0) [[likely]]
+  if (step_cursor(cq) || take_more<kStamped>(cq) == 0) [[likely]]
     return 0;
   if constexpr (!kAlone) cq.cursor.lock.unlock();
   return ENOENT;
