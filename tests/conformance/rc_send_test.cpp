@@ -173,6 +173,46 @@ TEST_P(RcSend, ManyMessagesTakeTheReceivesInTheirOrder) {
   }
 }
 
+TEST_P(RcSend, PostedBeforeTheReceivesTakesThemInTheOrderOfPosting) {
+  Pair pair(GetParam());
+  const RegionInfo from = pair.a.allocate(GetParam().memory, 16_KiB);
+  const RegionInfo to = pair.b.allocate(GetParam().memory, 64_KiB);
+  pair.a.fill(from, 0, 16_KiB, 5);
+  const std::vector<Request> sends = {
+      send(0, slice(from, 0, 8)),
+      send(1, slice(from, 100, 56)).with(IBV_SEND_INLINE),
+      send(2, {}),
+      send(3, slice(from, 200, 20)).with_imm(77),
+      send(4, {slice(from, 300, 8), slice(from, 400, 9)}),
+      send(5, slice(from, 500, 57)),
+      send(6, slice(from, 600, 1)).with(IBV_SEND_INLINE | IBV_SEND_SOLICITED),
+      send(7, slice(from, 700, 3000)),
+      send(8, slice(from, 5000, 56))};
+  expect_posted(pair.a.post_send(pair.qa, sends));
+  EXPECT_TRUE(pair.a.poll_once(pair.qa.send_cq, 1).empty());
+  std::uint32_t next = 0;
+  for (const std::uint32_t count : {1, 3, 5}) {
+    std::vector<Receive> receives;
+    for (std::uint32_t i = next; i < next + count; ++i)
+      receives.push_back({i, slice(to, i * 4_KiB, 4_KiB)});
+    expect_posted(pair.b.post_receive(pair.qb, receives));
+    const auto sent = pair.a.poll_sends(pair.qa, count);
+    const auto got = pair.b.poll_receives(pair.qb, count);
+    for (std::uint32_t i = 0; i < count; ++i, ++next) {
+      SCOPED_TRACE(next);
+      expect_wc(sent[i], next, IBV_WC_SEND, pair.qa);
+      expect_wc(got[i], next, IBV_WC_RECV, pair.qb);
+      ASSERT_EQ(got[i].byte_len, sends[next].from.bytes());
+      EXPECT_EQ((got[i].wc_flags & IBV_WC_WITH_IMM) != 0, next == 3);
+      if (next == 3) {
+        EXPECT_EQ(ntohl(got[i].imm_data), 77u);
+      }
+      EXPECT_EQ(pair.b.peek(to, next * 4_KiB, got[i].byte_len),
+                gathered(pair.a, from, sends[next].from));
+    }
+  }
+}
+
 TEST_P(RcSendTwoEnds, FlowsBothWaysAtOnce) {
   Pair pair(GetParam());
   const RegionInfo at_a = pair.a.allocate(GetParam().memory, 1_MiB);

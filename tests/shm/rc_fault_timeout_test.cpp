@@ -111,6 +111,24 @@ TEST_P(RcTimeout, AReceiverThatIsNeverReadyIsWaitedForAsItsTimerAndTheRetriesSay
   }
 }
 
+TEST_P(RcTimeout, ASendThatWaitedWithoutTheRightToItsMemoryFailsInItsTurn) {
+  Pair pair(GetParam());
+  const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
+  Slice foreign = slice(from, 0, 8);
+  foreign.lkey = from.lkey ^ 0x40;
+  expect_posted(pair.a.post_send(
+      pair.qa, {send(1, slice(from, 0, 8)), send(2, foreign), send(3, slice(from, 0, 8))}));
+  EXPECT_TRUE(pair.a.poll_once(pair.qa.send_cq, 1).empty());
+  const RegionInfo to = pair.b.allocate(GetParam().memory, 64);
+  expect_posted(pair.b.post_receive(
+      pair.qb, std::vector{receive(11, slice(to, 0, 8)), receive(12, slice(to, 8, 8))}));
+  const auto sent = pair.a.poll_sends(pair.qa, 3);
+  expect_wc(sent[0], 1, IBV_WC_SEND, pair.qa);
+  expect_error(sent[1], 2, IBV_WC_LOC_PROT_ERR, pair.qa);
+  expect_error(sent[2], 3, IBV_WC_WR_FLUSH_ERR, pair.qa);
+  expect_receive(pair.b.poll_receives(pair.qb, 1)[0], 11, 8, pair.qb);
+}
+
 TEST_P(RcTimeout, AWriteWithImmediateWaitsForAReceiveAsASendDoes) {
   PairWish wish;
   wish.link_b.min_rnr_timer = 17;
