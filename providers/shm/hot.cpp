@@ -158,31 +158,38 @@ int take_run(Qp& qp, int room, ibv_wc* wc) noexcept {
   const std::uint64_t posted = qp.rq_tail.load(std::memory_order_acquire) - first;
   const auto most = static_cast<std::uint64_t>(room);
   const std::uint64_t end = first + (posted < most ? posted : most);
-  const std::uint64_t mask = (std::uint64_t{1} << qp.rx_log) - 1;
+  // Read once: of what it stores, the compiler cannot tell that it is not one of these.
+  const Slot* const ring = qp.rx_ring;
+  const std::uint32_t log = qp.rx_log;
+  const std::uint64_t mask = (std::uint64_t{1} << log) - 1;
+  const std::atomic<std::uint64_t>& session = qp.rx_remote->tx_session;
+  const std::uint64_t own_session = qp.rx_session;
+  const ReceiveStore rq = qp.rq;
   const KeyHolder keys = qp.keys();
+  const Ends ends = ends_of(qp);
   std::uint64_t received = 0;
   std::uint64_t index = first;
   for (; index != end; ++index, ++wc) {
-    const Slot& slot = qp.rx_ring[index & mask];
-    prefetch_arriving(qp, index);
+    const Slot& slot = ring[index & mask];
+    prefetch_arriving(ring, mask, index);
     // Pairs with the release in Sends::put().
     const std::uint64_t h = slot.header.load(std::memory_order_acquire);
-    if (!header::is_simple_of(h, static_cast<std::uint32_t>(index >> qp.rx_log) + 1) ||
-        qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session)
+    if (!header::is_simple_of(h, static_cast<std::uint32_t>(index >> log) + 1) ||
+        session.load(std::memory_order_acquire) != own_session)
       break;
     const std::uint32_t bytes = header::inline_length(h);
     if (bytes > Slot::kInlineBytes) [[unlikely]]
       break;
-    const std::uint64_t at = qp.rq.at(index);
+    const std::uint64_t at = rq.at(index);
     if (bytes != 0) {
-      const ReceiveSge& sge = qp.rq.sges[at * qp.rq.max_sge];
+      const ReceiveSge& sge = rq.sges[at * rq.max_sge];
       unsigned char* to;
       if (bytes > sge.length || !find_local_bytes(keys, sge.lkey, sge.address, bytes,
                                                   IBV_ACCESS_LOCAL_WRITE, to)) [[unlikely]]
         break;
       copy_small(to, slot.data, bytes);
     }
-    fill_receive(*wc, qp, qp.rq.wr_ids[at], bytes, h);
+    fill_receive_at(*wc, ends, rq.wr_ids[at], bytes, h);
     received += bytes;
   }
   if (index == first) return 0;

@@ -133,7 +133,8 @@ Taken take_shared(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   }
   if (!posted) [[unlikely]]
     return take_slowly(qp, slot, h, wc);
-  prefetch_arriving(qp, qp.rq_head.load(std::memory_order_relaxed));
+  prefetch_arriving(qp.rx_ring, (std::uint64_t{1} << qp.rx_log) - 1,
+                    qp.rq_head.load(std::memory_order_relaxed));
   finish_small(qp, slot, h, to, wr_id, wc);
   return Taken::kCompletion;
 }

@@ -34,15 +34,15 @@ enum class Taken {
 /// First receive, wrong state, bad keys, several SGEs. The receive lock is held.
 [[gnu::cold, gnu::noinline]] int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept;
 
-/// What a completion says of its sender.
-struct Sender {
+/// What a completion says of the two ends.
+struct Ends {
   std::uint32_t qpn;
-  std::uint16_t lid;
+  std::uint32_t sender;
+  std::uint16_t sender_lid;
 };
 
-[[gnu::always_inline]] inline void fill_receive_from(ibv_wc& wc, const Qp& qp, Sender sender,
-                                                     ibv_wc_opcode opcode, std::uint64_t wr_id,
-                                                     std::uint32_t bytes,
+[[gnu::always_inline]] inline void fill_receive_from(ibv_wc& wc, Ends ends, ibv_wc_opcode opcode,
+                                                     std::uint64_t wr_id, std::uint32_t bytes,
                                                      std::uint64_t h) noexcept {
   wc.wr_id = wr_id;
   wc.status = IBV_WC_SUCCESS;
@@ -50,29 +50,36 @@ struct Sender {
   wc.vendor_err = 0;
   wc.byte_len = bytes;
   wc.imm_data = header::immediate(h);
-  wc.qp_num = qp.plain.qp_num;
-  wc.src_qp = sender.qpn;
+  wc.qp_num = ends.qpn;
+  wc.src_qp = ends.sender;
   wc.wc_flags = (header::flags(h) & header::kImmediate) != 0 ? IBV_WC_WITH_IMM : 0;
   wc.pkey_index = 0;
-  wc.slid = sender.lid;
+  wc.slid = ends.sender_lid;
   wc.sl = 0;
   wc.dlid_path_bits = 0;
 }
 
+/// Of a connected queue pair.
+inline Ends ends_of(const Qp& qp) noexcept { return {qp.plain.qp_num, peek(qp.own->dest_qpn), 0}; }
+
+[[gnu::always_inline]] inline void fill_receive_at(ibv_wc& wc, Ends ends, std::uint64_t wr_id,
+                                                   std::uint32_t bytes, std::uint64_t h) noexcept {
+  const bool of_write = (header::flags(h) & header::kWriteImmediate) != 0;
+  fill_receive_from(wc, ends, of_write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV, wr_id, bytes, h);
+}
+
 inline void fill_receive(ibv_wc& wc, const Qp& qp, std::uint64_t wr_id, std::uint32_t bytes,
                          std::uint64_t h) noexcept {
-  const bool of_write = (header::flags(h) & header::kWriteImmediate) != 0;
-  fill_receive_from(wc, qp, {peek(qp.own->dest_qpn), 0},
-                    of_write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV, wr_id, bytes, h);
+  fill_receive_at(wc, ends_of(qp), wr_id, bytes, h);
 }
 
 /// When one message has been taken and others lie behind it: asks for the line of one that comes
 /// 32 later. A line comes from the sender's core in the time that ten messages take, and a core
 /// does not look so far ahead by itself. Of a ring that is emptier than that it takes lines which
 /// it has had since the last lap.
-[[gnu::always_inline]] inline void prefetch_arriving(const Qp& qp, std::uint64_t index) noexcept {
-  const std::uint64_t mask = (std::uint64_t{1} << qp.rx_log) - 1;
-  prefetch_to_read(&qp.rx_ring[(index + 32) & mask]);
+[[gnu::always_inline]] inline void prefetch_arriving(const Slot* ring, std::uint64_t mask,
+                                                     std::uint64_t index) noexcept {
+  prefetch_to_read(&ring[(index + 32) & mask]);
 }
 
 /// The receive is done with: its place may be posted anew.

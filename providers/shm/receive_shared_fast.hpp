@@ -41,7 +41,8 @@ namespace verbatim::shm {
                                                 ibv_wc& wc) noexcept {
   const std::uint32_t bytes = header::inline_length(h);
   copy_small(to + qp.headroom, slot.data, bytes);
-  fill_receive_from(wc, qp, {qp.rx_source, qp.rx_slid}, IBV_WC_RECV, wr_id, bytes + qp.headroom, h);
+  fill_receive_from(wc, {qp.plain.qp_num, qp.rx_source, qp.rx_slid}, IBV_WC_RECV, wr_id,
+                    bytes + qp.headroom, h);
   count_received(qp, bytes);
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
   qp.rq_tail.store(index + 1, std::memory_order_relaxed);  // never a receive of its own
