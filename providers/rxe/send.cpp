@@ -7,6 +7,7 @@
 #include "providers/rxe/hot.hpp"
 #include "providers/rxe/ring_fast.hpp"
 #include "providers/uverbs/removal.hpp"
+#include "runtime/base/log.hpp"
 
 namespace verbatim::rxe {
 namespace {
@@ -79,10 +80,26 @@ int write_request(const Qp& qp, SendElement& element, const ibv_send_wr& wr) noe
   return is_too_long(qp, element) ? EINVAL : 0;
 }
 
+/// Where it sends, what lies in its ring would be sent when anybody rings again, so it ends in ERR.
+/// Elsewhere somebody moves it while we post, and goes on: whether it has been led to ERR.
+[[gnu::cold]] bool fail_unheard(Qp& qp) noexcept {
+  const LockGuard<SpinLock> guard(qp.receive_lock);
+  Failure now;
+  uverbs::ask_for_ends(qp, now);
+  if (now.own_state >= 0 && now.own_state < IBV_QPS_RTS) return false;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  return uverbs::modify_qp(qp, attr, IBV_QP_STATE) == 0;
+}
+
 }  // namespace
 
 int bell_unheard(Qp& qp, int error) noexcept {
-  return error == EIO && uverbs::has_gone(uverbs::context_of(qp)) ? 0 : error;
+  if (uverbs::is_of_the_gone(uverbs::context_of(qp), error)) return 0;
+  if (!fail_unheard(qp)) return error;
+  log_error("QP 0x%06x: the kernel hears of no requests (%s): led to ERR, where they are flushed",
+            qp.plain.qp_num, std::strerror(error));
+  return 0;
 }
 
 int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {

@@ -94,9 +94,11 @@ inline void set_destination(const Qp& qp, SendElement& element, ibv_ah* ah, std:
   return known && length <= kMostMessageBytes ? 0 : EINVAL;
 }
 
-/// Tells the kernel that the ring moved; it works on it before the call returns. Without the lock:
-/// others may post meanwhile. 0, or the errno of a device that does not hear. Of one that is gone 0
-/// too: what was posted is flushed (left_behind.hpp).
+/// Tells the kernel that the ring moved; it works on it before the call returns. Under no lock of
+/// the queue pair: others may post meanwhile. What lies in the ring cannot be taken back, since the
+/// driver may be reading it: where nobody hears it is flushed, by the kernel in ERR, by us where
+/// the device is gone (left_behind.hpp), and the answer is 0. An errno of a queue pair that
+/// somebody moves to where it does not send, and where not even ERR can be ordered.
 [[gnu::cold, gnu::noinline, nodiscard]] int bell_unheard(Qp& qp, int error) noexcept;
 [[nodiscard]] inline int ring_bell(Qp& qp) noexcept {
   const int error = uverbs::context_of(qp).channel.ring(qp.doorbell);

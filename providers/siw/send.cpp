@@ -11,6 +11,7 @@
 #include "providers/siw/hot.hpp"
 #include "providers/siw/request_fast.hpp"
 #include "providers/uverbs/removal.hpp"
+#include "runtime/base/log.hpp"
 
 namespace verbatim::siw {
 namespace {
@@ -68,11 +69,6 @@ void end_in_kernel(Qp& qp) noexcept {
   set_state(qp, IBV_QPS_ERR);
 }
 
-/// The doorbell's answer: there is no device any more, so there is no connection either.
-bool is_of_the_gone(const Qp& qp, int error) noexcept {
-  return error == EIO && uverbs::has_gone(uverbs::context_of(qp));
-}
-
 }  // namespace
 
 int ask_by_bell(Qp& qp) noexcept {
@@ -93,7 +89,8 @@ Stand look_where_it_stands_locked(Qp& qp) noexcept {
     return Stand::kFlushes;
   }
   if (const int error = ask_by_bell(qp); error != 0) {
-    if (!is_of_the_gone(qp, error)) return Stand::kRefuses;
+    // Where there is no device any more there is no connection either.
+    if (!uverbs::is_of_the_gone(uverbs::context_of(qp), error)) return Stand::kRefuses;
     QpDirectory::fail(qp);
     settle_sends_locked(qp);
     return Stand::kFlushes;
@@ -144,14 +141,18 @@ void settle_receives_locked(Qp& qp) noexcept {
   QpDirectory::settled_one(qp);
 }
 
-int bell_unheard(Qp& qp, int error) noexcept {
+void bell_unheard(Qp& qp, int error) noexcept {
   if (error == ENOTCONN) error = ask_by_bell(qp);
-  if (error != ENOTCONN && !is_of_the_gone(qp, error)) return error;
-  // The connection has ended; what was posted is flushed, as it would have been a moment later.
+  if (error == 0) return;
+  if (error != ENOTCONN && !uverbs::is_of_the_gone(uverbs::context_of(qp), error)) {
+    log_error("QP 0x%06x: the kernel hears of no requests (%s): led to ERR, where they are flushed",
+              qp.plain.qp_num, std::strerror(error));
+  }
+  // The connection has ended, or does here; what was posted is flushed, as it would have been a
+  // moment later, and not sent when anybody rings again.
   QpDirectory::fail(qp);
   const LockGuard guard(qp.send_lock);
   settle_sends_locked(qp);
-  return 0;
 }
 
 int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
@@ -174,11 +175,7 @@ int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
     }
   }
   if (error != 0) *bad = wr;
-  if (wr == first) return error;
-  if (const int deaf = ring_bell(qp); deaf != 0 && error == 0) {
-    *bad = first;
-    return deaf;
-  }
+  if (wr != first) ring_bell(qp);
   return error;
 }
 

@@ -41,11 +41,12 @@ enum class Stand : std::uint8_t { kSends, kRefuses, kFlushes };
 [[gnu::cold, gnu::noinline]] void settle_receives_locked(Qp& qp) noexcept;
 
 /// Tells the kernel that there are requests; it works on them before the call returns. Without the
-/// lock: others may post meanwhile. 0, or the errno of a device that is gone.
-[[gnu::cold, gnu::noinline, nodiscard]] int bell_unheard(Qp& qp, int error) noexcept;
-[[nodiscard]] inline int ring_bell(Qp& qp) noexcept {
+/// lock: others may post meanwhile. What nobody hears of is flushed, since it lies in the ring.
+[[gnu::cold, gnu::noinline]] void bell_unheard(Qp& qp, int error) noexcept;
+inline void ring_bell(Qp& qp) noexcept {
   const int error = uverbs::context_of(qp).channel.ring(qp.doorbell);
-  return error == 0 ? 0 : bell_unheard(qp, error);
+  if (error != 0) [[unlikely]]
+    bell_unheard(qp, error);
 }
 
 }  // namespace verbatim::siw

@@ -124,7 +124,8 @@ int wr_complete(Call handle) noexcept {
     error = flush_batch_locked(qp);
   }
   qp.send_lock.unlock();
-  return posts ? ring_bell(qp) : error;
+  if (posts) ring_bell(qp);
+  return error;
 }
 
 void wr_abort(Call handle) noexcept { qp_of(handle).send_lock.unlock(); }

@@ -48,6 +48,14 @@ int Channel::command(const kernel::WriteCommand& command) noexcept {
   return command_by_write(command);
 }
 
+int Channel::ring_by_command(const kernel::Doorbell& bell) noexcept {
+  // Behind the header it is the command's structure.
+  constexpr std::size_t kSize = sizeof bell - offsetof(kernel::Doorbell, response);
+  kernel::Doorbell request = bell;
+  ib_uverbs_post_send_resp reply{};
+  return command({IB_USER_VERBS_CMD_POST_SEND, &request.response, kSize, &reply, sizeof reply, {}});
+}
+
 int Channel::command_by_write(const kernel::WriteCommand& command) noexcept {
   alignas(8) std::byte bytes[kernel::kMostCommandBytes];
   alignas(8) unsigned char reply[kernel::kMostReplyBytes];

@@ -53,7 +53,10 @@ class Channel {
 
   /// Tells the driver that rings in shared memory have news. One system call.
   [[nodiscard]] int ring(const kernel::Doorbell& bell) noexcept {
-    return heard(system_.write(system_, fd_.get(), &bell, sizeof bell));
+    const int error = system_.write(system_, fd_.get(), &bell, sizeof bell);
+    if (error == EACCES) [[unlikely]]
+      return ring_by_command(bell);
+    return heard(error);
   }
 
   [[nodiscard]] Presence presence() const noexcept {
@@ -80,6 +83,10 @@ class Channel {
       doubt();
     return error;
   }
+  /// write(2) is refused (EACCES) to whoever has changed his rights since the file was opened, as a
+  /// server does that gives up root's; an ioctl is not.
+  [[gnu::cold, gnu::noinline, nodiscard]] int ring_by_command(
+      const kernel::Doorbell& bell) noexcept;
   [[nodiscard]] int command_by_write(const kernel::WriteCommand& command) noexcept;
 
   const System& system_;

@@ -226,8 +226,8 @@ int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
   }
   // There everything has failed: a program that ends its queue pairs before it destroys them goes
   // on.
-  const bool is_there = error == EIO && (mask & IBV_QP_STATE) != 0 &&
-                        attr.qp_state == IBV_QPS_ERR && has_gone(context_of(qp));
+  const bool is_there = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_ERR &&
+                        is_of_the_gone(context_of(qp), error);
   if (error != 0 && !is_there) return error;
   if ((mask & IBV_QP_STATE) != 0) qp.plain.state = attr.qp_state;
   if ((mask & IBV_QP_PORT) != 0) qp.attributes.port_num = attr.port_num;
@@ -248,7 +248,7 @@ int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& in
   ib_uverbs_query_qp_resp reply{};
   const int error = context_of(qp).channel.command(IB_USER_VERBS_CMD_QUERY_QP, request, reply);
   constexpr int kKnownHere = IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_CAP;
-  if (error == EIO && (mask & ~kKnownHere) == 0 && has_gone(context_of(qp))) {
+  if ((mask & ~kKnownHere) == 0 && is_of_the_gone(context_of(qp), error)) {
     reply.qp_state = IBV_QPS_ERR;
   } else if (error != 0) {
     return error;

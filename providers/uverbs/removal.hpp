@@ -7,6 +7,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <cerrno>
 #include <cstdint>
 
 #include "providers/uverbs/context.hpp"
@@ -20,6 +21,12 @@ namespace verbatim::uverbs {
 /// itself is gone, and that for good. System calls; may be called under a lock of the data path.
 [[nodiscard]] inline bool has_gone(Context& context) noexcept {
   return context.channel.presence() != Presence::kHere && ask_whether_gone(context);
+}
+
+/// Whether an answer of the kernel's means that the device has gone. Asks, whatever is in doubt:
+/// who asked for another reason a moment ago has forgotten the doubt, and has heard nothing yet.
+[[gnu::cold, nodiscard]] inline bool is_of_the_gone(Context& context, int error) noexcept {
+  return error == EIO && ask_whether_gone(context);
 }
 
 /// The completion of a request that nobody will work on.

@@ -39,12 +39,18 @@ int answer_ioctl(const uverbs::System& self, int, kernel::IoctlCall::Message& me
     return fake.error.load();
   }
   std::uint64_t number = 0;
+  std::uint32_t bell_of = 0;
   ib_uverbs_modify_qp request{};
   ib_uverbs_attr* reply = nullptr;
   for (int i = 0; i < message.header.num_attrs; ++i) {
     ib_uverbs_attr& attribute = message.attributes[i];
     if (attribute.attr_id == UVERBS_ATTR_CORE_OUT) reply = &attribute;
     if (attribute.attr_id == UVERBS_ATTR_WRITE_CMD) number = attribute.data;
+    if (attribute.attr_id == UVERBS_ATTR_CORE_IN && attribute.len == sizeof(ib_uverbs_post_send))
+      std::memcpy(
+          &bell_of,
+          reinterpret_cast<const char*>(attribute.data) + offsetof(ib_uverbs_post_send, qp_handle),
+          sizeof bell_of);
     if (attribute.attr_id != UVERBS_ATTR_CORE_IN || attribute.len < sizeof request) continue;
     std::memcpy(&request, reinterpret_cast<const void*>(attribute.data), sizeof request);
   }
@@ -72,6 +78,11 @@ int answer_ioctl(const uverbs::System& self, int, kernel::IoctlCall::Message& me
     reply->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
     return fake.error.load();
   }
+  if (number == IB_USER_VERBS_CMD_POST_SEND && reply != nullptr) {
+    fake.rung_by_ioctl.push_back(bell_of);
+    reply->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+    return fake.error.load();
+  }
   if (number != IB_USER_VERBS_CMD_MODIFY_QP) return EOPNOTSUPP;
   fake.led.push_back(request);
   if (request.qp_state == IBV_QPS_ERR) fake.resets_refused = 0;
@@ -79,6 +90,7 @@ int answer_ioctl(const uverbs::System& self, int, kernel::IoctlCall::Message& me
     --fake.resets_refused;
     return EINVAL;
   }
+  if (request.qp_state == IBV_QPS_INIT && fake.state == IBV_QPS_ERR) return EINVAL;
   if (request.qp_state == IBV_QPS_RESET)
     fake.state = std::exchange(fake.fails_late, false) ? IBV_QPS_ERR : IBV_QPS_RESET;
   return fake.error.load();

@@ -66,13 +66,14 @@ struct FakeSystem : uverbs::System {
   std::atomic<int> bell{0};  ///< what the doorbell answers, when it is not 0
   mutable std::atomic<int> rung{0};
   mutable kernel::Doorbell last{};
-  mutable std::vector<ib_uverbs_modify_qp> led;  ///< what MODIFY_QP was asked for
-  mutable int resets_refused = 0;                ///< so many more are: it drains
-  mutable bool fails_late = false;               ///< the next RESET is followed by ERR
-  mutable int asked = 0;                         ///< how often QUERY_QP was
-  mutable ibv_qp_state state = IBV_QPS_RTS;      ///< what it answers
-  ibv_qp_attr told{};                            ///< ... beside that, of a connection
-  std::uint64_t device_flags = 0;                ///< device_cap_flags_ex
+  mutable std::vector<std::uint32_t> rung_by_ioctl;  ///< of which queue pairs
+  mutable std::vector<ib_uverbs_modify_qp> led;      ///< what MODIFY_QP was asked for
+  mutable int resets_refused = 0;                    ///< so many more are: it drains
+  mutable bool fails_late = false;                   ///< the next RESET is followed by ERR
+  mutable int asked = 0;                             ///< how often QUERY_QP was
+  mutable ibv_qp_state state = IBV_QPS_RTS;          ///< what it answers
+  ibv_qp_attr told{};                                ///< ... beside that, of a connection
+  std::uint64_t device_flags = 0;                    ///< device_cap_flags_ex
 };
 
 /// A context whose kernel is this test.

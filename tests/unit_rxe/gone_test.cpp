@@ -10,6 +10,7 @@
 #include "providers/rxe/completion.hpp"
 #include "providers/rxe/hot.hpp"
 #include "providers/rxe/queue_pairs.hpp"
+#include "providers/rxe/send.hpp"
 #include "tests/unit/captured_stderr.hpp"
 #include "tests/unit_rxe/fake_rxe.hpp"
 
@@ -241,16 +242,29 @@ TEST_F(RxeGone, PollingDoesNotWaitForABatchOfItsOwn) {
   expect_flushed({1});
 }
 
+// Another thread asks the device for another reason, and has forgotten the doubt that the
+// doorbell's answer raised: an error would say that the request was not posted, and it is flushed.
+TEST_F(RxeGone, IsFoundByADoorbellWhoseDoubtAnotherHasForgotten) {
+  ASSERT_EQ(receive(1), 0);
+  fake_.system.error = EIO;
+  ASSERT_EQ(fake_.context.channel.presence(), uverbs::Presence::kHere);
+  EXPECT_EQ(rxe::bell_unheard(*fake_.qp, EIO), 0);
+  expect_flushed({1});
+}
+
 // Neither an event nor an errno is proof by itself: a device that answers is there.
 TEST_F(RxeGone, IsNotADeviceThatAnswers) {
   ASSERT_EQ(receive(1), 0);
   hear_fatal();
   EXPECT_EQ(poll(), 0);
+  EXPECT_EQ(said_.lines(), 0);
   fake_.system.bell = EIO;
-  EXPECT_EQ(send(2), EIO);
+  EXPECT_EQ(send(2), 0);
+  ASSERT_EQ(fake_.system.led.size(), 1u);
+  EXPECT_EQ(fake_.system.led[0].qp_state, IBV_QPS_ERR) << "where the driver flushes it";
   fake_.send.consume();
   EXPECT_EQ(poll(), 0);
-  EXPECT_EQ(said_.lines(), 0);
+  EXPECT_EQ(said_.lines(), 1) << "that nobody heard";
   // ... and when it goes after all, that is heard anew.
   fake_.system.error = EIO;
   EXPECT_EQ(send(3), 0);

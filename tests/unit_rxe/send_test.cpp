@@ -8,6 +8,7 @@
 
 #include "providers/rxe/hot.hpp"
 #include "providers/rxe/queue_pairs.hpp"
+#include "tests/unit/captured_stderr.hpp"
 #include "tests/unit_rxe/fake_rxe.hpp"
 
 namespace verbatim::rxe_test {
@@ -290,11 +291,41 @@ TEST_F(RxeSend, AFullRingNamesTheRequestThatFoundNoRoom) {
   EXPECT_EQ(post(wr), 0);
 }
 
-TEST_F(RxeSend, ADoorbellThatIsNotHeardIsToldToTheCaller) {
+// It lies in the ring, so it would be sent when anybody rings again: led to ERR, the driver
+// flushes.
+TEST_F(RxeSend, WhatTheKernelDoesNotHearOfEndsInError) {
+  const unit::CapturedStderr says_why;
   fake_->system.bell = ENODEV;
+  ibv_send_wr wr = request(IBV_WR_SEND);
+  EXPECT_EQ(post(wr), 0);
+  ASSERT_EQ(fake_->system.led.size(), 1u);
+  EXPECT_EQ(fake_->system.led[0].qp_state, IBV_QPS_ERR);
+  EXPECT_EQ(fake_->qp->plain.state, IBV_QPS_ERR);
+}
+
+TEST_F(RxeSend, WhatNeitherIsHeardNorCanBeEndedIsToldToTheCaller) {
+  fake_->system.bell = fake_->system.error = ENODEV;
   ibv_send_wr wr = request(IBV_WR_SEND);
   EXPECT_EQ(post(wr), ENODEV);
   EXPECT_EQ(bad_, &wr);
+}
+
+// Somebody resets the queue pair meanwhile, and goes on with it.
+TEST_F(RxeSend, WhereAnotherMovesTheQueuePairNothingIsLedToError) {
+  fake_->system.bell = EINVAL;
+  fake_->system.state = IBV_QPS_RESET;
+  ibv_send_wr wr = request(IBV_WR_SEND);
+  EXPECT_EQ(post(wr), EINVAL);
+  EXPECT_TRUE(fake_->system.led.empty());
+}
+
+// write(2) is refused to who has changed his rights since, and an ioctl is not.
+TEST_F(RxeSend, OfAProgramThatHasGivenUpItsRightsIsHeardByTheOtherWay) {
+  fake_->system.bell = EACCES;
+  ibv_send_wr wr = request(IBV_WR_SEND);
+  EXPECT_EQ(post(wr), 0);
+  EXPECT_EQ(fake_->system.rung_by_ioctl, std::vector<std::uint32_t>{77});
+  EXPECT_TRUE(fake_->system.led.empty());
 }
 
 }  // namespace

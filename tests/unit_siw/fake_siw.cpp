@@ -63,6 +63,15 @@ int answer_ioctl(const uverbs::System& self, int fd, kernel::IoctlCall::Message&
     out->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
     return 0;
   }
+  if (number == IB_USER_VERBS_CMD_POST_SEND) {
+    std::uint32_t bell_of;
+    std::memcpy(&bell_of,
+                reinterpret_cast<const char*>(in->data) + offsetof(ib_uverbs_post_send, qp_handle),
+                sizeof bell_of);
+    fake.rung_by_ioctl.push_back(bell_of);
+    out->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+    return 0;
+  }
   if (number == IB_USER_VERBS_CMD_MODIFY_QP)
     fake.led.push_back(read_from<ib_uverbs_modify_qp>(*in));
   if (number == IB_USER_VERBS_CMD_REG_MR && driver != nullptr)

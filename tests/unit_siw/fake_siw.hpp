@@ -23,12 +23,13 @@ struct FakeSystem : uverbs::System {
   fake::Uverbs inner{fake::Age::kMethods};
   const uverbs::System& rest() const { return inner; }
   std::atomic<int> rung{0};
-  std::atomic<int> bell{0};              ///< what the doorbell answers
-  std::vector<int> bells;                ///< ... before that, one by one
-  std::vector<ib_uverbs_modify_qp> led;  ///< what MODIFY_QP was asked for
-  std::vector<siw_ureq_reg_mr> regions;  ///< what REG_MR was told by the driver's user side
-  std::uint8_t reads = 4;                ///< what QUERY_QP tells that we may ask for
-  int asked = 0;                         ///< how often QUERY_QP was
+  std::atomic<int> bell{0};                  ///< what the doorbell answers
+  std::vector<int> bells;                    ///< ... before that, one by one
+  std::vector<std::uint32_t> rung_by_ioctl;  ///< of which queue pairs
+  std::vector<ib_uverbs_modify_qp> led;      ///< what MODIFY_QP was asked for
+  std::vector<siw_ureq_reg_mr> regions;      ///< what REG_MR was told by the driver's user side
+  std::uint8_t reads = 4;                    ///< what QUERY_QP tells that we may ask for
+  int asked = 0;                             ///< how often QUERY_QP was
 };
 
 /// An open context whose queues lie in a file of the test's.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "providers/siw/hot.hpp"
+#include "tests/unit/captured_stderr.hpp"
 #include "tests/unit_siw/fake_siw.hpp"
 
 namespace verbatim::siw_test {
@@ -170,12 +171,28 @@ TEST_F(SiwSend, OfAListTheGoodBeginningIsPostedAndTheBellRungOnce) {
   EXPECT_EQ(fake_.system.rung, 1);
 }
 
-TEST_F(SiwSend, ADoorbellThatIsNotHeardIsToldToTheCaller) {
-  fake_.system.bell = EIO;
+// It lies in the ring, so it would be sent when anybody rings again.
+TEST_F(SiwSend, WhatTheKernelDoesNotHearOfIsFlushedAndSentNoMore) {
+  const unit::CapturedStderr says_why;
+  fake_.system.bell = ENODEV;
   Request request(IBV_WR_SEND);
-  const Posted posted = post(fake_, request.wr);
-  EXPECT_EQ(posted.error, EIO);
-  EXPECT_EQ(posted.bad, &request.wr);
+  ASSERT_EQ(post(fake_, request.wr).error, 0);
+  ASSERT_EQ(fake_.system.led.size(), 1u);
+  EXPECT_EQ(fake_.system.led[0].qp_state, IBV_QPS_ERR);
+  EXPECT_EQ(fake_.sent(0).flags, 0u);
+  ASSERT_EQ(fake_.poll(), 1);
+  EXPECT_EQ(fake_.wc[0].wr_id, request.wr.wr_id);
+  EXPECT_EQ(fake_.wc[0].status, IBV_WC_WR_FLUSH_ERR);
+}
+
+// write(2) is refused to who has changed his rights since, and an ioctl is not.
+TEST_F(SiwSend, OfAProgramThatHasGivenUpItsRightsIsHeardByTheOtherWay) {
+  fake_.system.bell = EACCES;
+  Request request(IBV_WR_SEND);
+  EXPECT_EQ(post(fake_, request.wr).error, 0);
+  EXPECT_NE(fake_.sent(0).flags, 0u);
+  EXPECT_EQ(fake_.system.rung_by_ioctl, std::vector<std::uint32_t>{fake_.qp->plain.handle});
+  EXPECT_TRUE(fake_.system.led.empty());
 }
 
 class SiwReceive : public ::testing::Test {
