@@ -92,16 +92,23 @@ void clean_failed_slots(Qp& qp, HiddenError& hidden) noexcept {
 }
 
 /// What comes next in a CQ, counted as Cq::taken is.
-std::uint64_t next_in(Cq& cq) noexcept {
+std::uint64_t next_in(ibv_cq* handle) noexcept {
+  if (handle == nullptr) return 0;
+  Cq& cq = static_cast<Cq&>(verbatim::Cq::from(handle));
   const LockGuard guard(cq.lock);
   return cq.taken + Consumer(cq.ring).count();
+}
+
+std::uint64_t first_send_of(Qp& qp) noexcept {
+  const LockGuard guard(qp.failures.lock);
+  return qp.failures.first_send;
 }
 
 /// A completion in error of the CQ in which those of sends come.
 void unhide_error(Qp& qp, ibv_wc& wc, std::uint64_t position) noexcept {
   HiddenError& hidden = qp.hidden_error;
   const LockGuard guard(hidden.mutex);
-  if (position < hidden.first_own) return;
+  if (position < first_send_of(qp)) return;
   const bool is_flushed = wc.status == IBV_WC_WR_FLUSH_ERR;
   if (!hidden.is_searched) {
     if (is_flushed)
@@ -129,17 +136,19 @@ void unhide_errors(Cq& cq, ibv_wc* wc, int count, std::uint64_t first) noexcept 
   }
 }
 
-void begin_life(Qp& qp, Cq& send_cq) noexcept {
-  const LockGuard guard(qp.hidden_error.mutex);
-  qp.hidden_error.first_own = next_in(send_cq);
+void begin_life(Qp& qp, ibv_cq* send_cq, ibv_cq* recv_cq) noexcept {
+  const std::uint64_t first_send = next_in(send_cq);
+  const std::uint64_t first_receive = next_in(recv_cq);
+  const LockGuard guard(qp.failures.lock);
+  qp.failures.first_send = first_send;
+  qp.failures.first_receive = first_receive;
 }
 
 void forget_hidden_errors(Qp& qp) noexcept {
   HiddenError& hidden = qp.hidden_error;
   const LockGuard guard(hidden.mutex);
   hidden.is_searched = hidden.is_there = false;
-  if (qp.plain.send_cq != nullptr)
-    hidden.first_own = next_in(static_cast<Cq&>(verbatim::Cq::from(qp.plain.send_cq)));
+  begin_life(qp, qp.plain.send_cq, qp.plain.recv_cq);
   clean_failed_slots(qp, hidden);
 }
 

@@ -25,14 +25,14 @@ struct HiddenError {
   bool is_there = false;     ///< a completion with what follows has still to come
   ibv_wc_status status = IBV_WC_SUCCESS;
   std::uint64_t wr_id = 0;
-  std::uint64_t first_own = 0;  ///< of its CQ's completions, counted: those before are another's
 };
 
 /// Gives what was flushed the status that its slot has, once. `first`: how many the CQ had given
 /// before. REQUIRES: no lock of the data path.
 void unhide_errors(Cq& cq, ibv_wc* wc, int count, std::uint64_t first) noexcept;
-/// A queue pair is new: what waits in the CQ of its sends is of one that had its number before.
-void begin_life(Qp& qp, Cq& send_cq) noexcept;
+/// A queue pair is new, or begins anew: what waits in its CQs is of one that had its number before,
+/// or of an earlier life. Either may be null.
+void begin_life(Qp& qp, ibv_cq* send_cq, ibv_cq* recv_cq) noexcept;
 /// It begins anew: what waits there, and what its slots hold, is of an earlier life.
 void forget_hidden_errors(Qp& qp) noexcept;
 /// It moves: what could not be forgotten, since somebody was building requests, is forgotten now.

@@ -18,7 +18,7 @@ namespace {
 [[gnu::cold, gnu::noinline]] void look_after(Cq& cq, ibv_wc* wc, int count,
                                              std::uint64_t first) noexcept {
   unhide_errors(cq, wc, count, first);
-  uverbs::note_failures(cq.plain, wc, count);
+  uverbs::note_failures(cq.plain, wc, count, first);
   uverbs::Context& context = uverbs::context_of(cq);
   for (int i = 0; i < count; ++i) {
     if (!tells_of_trouble(wc[i].status)) continue;

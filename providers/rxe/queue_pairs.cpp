@@ -55,12 +55,22 @@ int map_rings(Context& context, const rxe_create_qp_resp& reply, ibv_qp_init_att
 
 /// The driver completes a request in error first, and moves the queue pair to ERR then, in a thread
 /// of its own: it may forget a RESET that is ordered in between. Never a second one, since that
-/// leaves nothing which could fail.
+/// leaves nothing which could fail. That move may also come later than we look here: then the step
+/// to INIT finds it (step_out_of_reset).
 [[gnu::cold]] int reset_until_it_lasts(Qp& qp) noexcept {
   if (!is_in_error(qp)) return 0;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RESET;
   return uverbs::modify_qp(qp, attr, IBV_QP_STATE);
+}
+
+/// Refused from RESET, as we know it.
+[[gnu::cold]] int step_out_of_reset(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
+  if (!is_in_error(qp)) return EINVAL;
+  ibv_qp_attr again{};
+  again.qp_state = IBV_QPS_RESET;
+  if (const int error = uverbs::modify_qp(qp, again, IBV_QP_STATE)) return error;
+  return uverbs::modify_qp(qp, attr, mask);
 }
 
 /// Posting receives in ERR leads the queue pair to ERR once more: not while it is led elsewhere.
@@ -75,6 +85,9 @@ int modify_between_receives(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
   if (error == EINVAL && before == IBV_QPS_SQD && mask == IBV_QP_STATE &&
       attr.qp_state == IBV_QPS_RESET)
     error = reset_while_draining(qp, attr);
+  if (error == EINVAL && before == IBV_QPS_RESET && (mask & IBV_QP_STATE) != 0 &&
+      attr.qp_state == IBV_QPS_INIT)
+    error = step_out_of_reset(qp, attr, mask);
   const bool resets = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RESET;
   if (error == 0 && resets && before != IBV_QPS_RESET && before != IBV_QPS_INIT)
     error = reset_until_it_lasts(qp);
@@ -82,9 +95,9 @@ int modify_between_receives(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
   if (orders) uverbs::note_ordered(qp);
   if (resets) uverbs::forget_failures(qp);
   if (before == IBV_QPS_SQD && qp.plain.state == IBV_QPS_RTS) {
-    // What was posted while it drained: the driver does not look by itself. A device that is gone
-    // says so to the next post.
-    static_cast<void>(ring_bell(qp));
+    // What was posted while it drained: the driver does not look by itself. Who does not hear says
+    // so to the next post.
+    static_cast<void>(uverbs::context_of(qp).channel.ring(qp.doorbell));
   }
   remember_for_posting(qp, attr, mask);
   return 0;
@@ -133,7 +146,7 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
   qp->troubles_seen = context.troubles.load(std::memory_order_relaxed);
   qp->doorbell = kernel::make_doorbell(qp->plain.handle, qp->doorbell_reply);
   wire_work_calls(*qp, attr);
-  if (attr.send_cq != nullptr) begin_life(*qp, static_cast<Cq&>(verbatim::Cq::from(attr.send_cq)));
+  begin_life(*qp, attr.send_cq, attr.recv_cq);
   context.objects.name(qp->number, qp->plain.qp_num);
   *out = qp;
   return 0;

@@ -81,6 +81,13 @@ bool is_a_cause(ibv_wc_status status) noexcept {
   return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }
 
+/// A number that names this queue pair now may have named another one when it was completed.
+bool is_own(Qp& qp, const ibv_cq& cq, std::uint64_t position) noexcept {
+  FailureRecord& record = qp.failures;
+  const LockGuard guard(record.lock);
+  return position >= (&cq == qp.plain.send_cq ? record.first_send : record.first_receive);
+}
+
 void note_failure(Qp& qp, const ibv_cq& cq, const ibv_wc& wc, Untold& untold) noexcept {
   if (knows(qp.failures, false) && knows(qp.failures, true)) return;
   SeenRequest seen;
@@ -132,13 +139,15 @@ void find_nothing(Qp&, const ibv_cq&, const ibv_wc&, SeenRequest&) noexcept {}
 
 constinit const FailureEyes plain_eyes{find_nothing, ask_for_ends, nullptr};
 
-void note_failures(const ibv_cq& cq, const ibv_wc* wc, int count) noexcept {
+void note_failures(const ibv_cq& cq, const ibv_wc* wc, int count, std::uint64_t first) noexcept {
   Context& context = context_of(cq.context);
   for (int i = 0; i < count; ++i) {
     if (!is_a_cause(wc[i].status)) continue;
     Untold untold;
     context.objects.find_named(Kind::kQp, wc[i].qp_num, [&](void* object) {
-      note_failure(*static_cast<Qp*>(object), cq, wc[i], untold);
+      Qp& qp = *static_cast<Qp*>(object);
+      if (is_own(qp, cq, first + static_cast<std::uint32_t>(i)))
+        note_failure(qp, cq, wc[i], untold);
     });
     say(context, untold);
   }

@@ -28,6 +28,10 @@ struct FailureRecord {
   bool receive_was_first = false;
   bool ordered = false;  ///< the program moved it to ERR, and nothing had failed
   bool said = false;
+  /// Of the CQs' completions, as their driver counts them: those before are of another one that had
+  /// the number, or of an earlier life. 0 where the driver takes such out of its queues.
+  std::uint64_t first_send = 0;
+  std::uint64_t first_receive = 0;
   Failure send;
   Failure receive;
 };
@@ -66,9 +70,10 @@ struct FailureEyes {
   void (*see_place)(Context& context, std::uint32_t qpn, RemotePlace& out) noexcept;
 };
 
-/// Completions that have been polled, some of them in error. REQUIRES: no lock of the data path.
-[[gnu::cold, gnu::noinline]] void note_failures(const ibv_cq& cq, const ibv_wc* wc,
-                                                int count) noexcept;
+/// Completions that have been polled, some of them in error. `first`: how many the CQ had given
+/// before, where the driver counts. REQUIRES: no lock of the data path.
+[[gnu::cold, gnu::noinline]] void note_failures(const ibv_cq& cq, const ibv_wc* wc, int count,
+                                                std::uint64_t first = 0) noexcept;
 /// An event that tells of a refused request of the peer's (QP_REQ_ERR, QP_ACCESS_ERR).
 void note_event(Qp& qp, ibv_event_type type) noexcept;
 /// The program has moved a queue pair to ERR in which nothing was wrong.

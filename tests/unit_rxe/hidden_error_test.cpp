@@ -10,6 +10,7 @@
 #include "providers/rxe/completion.hpp"
 #include "providers/rxe/hot.hpp"
 #include "providers/rxe/queue_pairs.hpp"
+#include "tests/unit/captured_stderr.hpp"
 #include "tests/unit_rxe/fake_rxe.hpp"
 
 namespace verbatim::rxe_test {
@@ -36,7 +37,7 @@ class RxeHiddenError : public ::testing::Test {
     qp.plain.recv_cq = &recv_cq.plain;
     qp.plain.qp_num = qpn;
     qp.number = fake_.context.objects.add(uverbs::Kind::kQp, static_cast<uverbs::Qp*>(&qp));
-    rxe::begin_life(qp, send_cq);
+    rxe::begin_life(qp, &send_cq.plain, &recv_cq.plain);
     fake_.context.objects.name(qp.number, qpn);
   }
   static void post(FakeQueues& queues, std::uint64_t wr_id) {
@@ -226,6 +227,37 @@ TEST_F(RxeHiddenError, IsNotTakenByACompletionOfOneThatIsGone) {
   EXPECT_EQ(wc_[2].status, IBV_WC_MW_BIND_ERR);
 }
 
+// A completion in error that says so by itself is nobody's who came later, either.
+TEST_F(RxeHiddenError, OfOneThatIsGoneIsNotBlamedOnTheNextWithItsNumber) {
+  fake_.qp->plain.recv_cq = &receive_cq_.plain;
+  complete(2, IBV_WC_RETRY_EXC_ERR);
+  ib_uverbs_wc received{};
+  received.status = IBV_WC_LOC_PROT_ERR;
+  received.qp_num = kQpn;
+  ASSERT_TRUE(receive_ring_.produce(&received, sizeof received));
+  ASSERT_EQ(rxe::destroy_qp(*fake_.qp.release()), 0);
+  FakeQueues next(fake_.context);
+  introduce(next, kQpn, cq_, receive_cq_);
+  fake_.system.state = IBV_QPS_RTS;
+  const unit::CapturedStderr said;
+  EXPECT_EQ(poll_one(), IBV_WC_RETRY_EXC_ERR);
+  ASSERT_EQ(rxe::poll_cq(&receive_cq_.plain, 1, wc_), 1);
+  Failure failure;
+  EXPECT_EQ(uverbs::explain_qp(*next.qp, nullptr, failure), ENODATA);
+  EXPECT_EQ(said.lines(), 0);
+  complete(3, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_EQ(poll_one(), IBV_WC_RETRY_EXC_ERR);
+  EXPECT_EQ(said.lines(), 1) << "and its own is";
+}
+
+TEST_F(RxeHiddenError, OfAnEarlierLifeIsNotBlamedOnTheNext) {
+  complete(2, IBV_WC_RETRY_EXC_ERR);
+  ASSERT_EQ(lead(IBV_QPS_RESET), 0);
+  const unit::CapturedStderr said;
+  EXPECT_EQ(poll_one(), IBV_WC_RETRY_EXC_ERR);
+  EXPECT_EQ(said.lines(), 0);
+}
+
 TEST_F(RxeHiddenError, IsNotTakenByACompletionOfAnEarlierLife) {
   complete(2);
   ASSERT_EQ(lead(IBV_QPS_RESET), 0);
@@ -385,6 +417,33 @@ TEST(RxeReset, LastsThoughTheDriverFailsTheQueuePairBehindIt) {
   EXPECT_EQ(fake.system.state, IBV_QPS_RESET) << "of the kernel's";
   EXPECT_EQ(fake.qp->plain.state, IBV_QPS_RESET);
   EXPECT_EQ(fake.system.led.size(), 2u);
+}
+
+// ... and maybe after we have looked.
+TEST(RxeReset, IsMadeGoodWhereTheStepOutOfItFindsThatItDidNotLast) {
+  FakeQp fake;
+  fake.qp->plain.state = IBV_QPS_RTS;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RESET;
+  ASSERT_EQ(rxe::modify_qp(*fake.qp, attr, IBV_QP_STATE), 0);
+  fake.system.state = IBV_QPS_ERR;
+  attr.qp_state = IBV_QPS_INIT;
+  EXPECT_EQ(rxe::modify_qp(*fake.qp, attr, IBV_QP_STATE), 0);
+  EXPECT_EQ(fake.qp->plain.state, IBV_QPS_INIT);
+  const auto& led = fake.system.led;
+  ASSERT_EQ(led.size(), 4u);
+  EXPECT_EQ(led[2].qp_state, IBV_QPS_RESET);
+  EXPECT_EQ(led[3].qp_state, IBV_QPS_INIT);
+}
+
+// From ERR, as the program knows it, there is no step to INIT.
+TEST(RxeReset, IsOrderedForNobodyWhoLeavesItOut) {
+  FakeQp fake;
+  fake.qp->plain.state = fake.system.state = IBV_QPS_ERR;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  EXPECT_EQ(rxe::modify_qp(*fake.qp, attr, IBV_QP_STATE), EINVAL);
+  EXPECT_LE(fake.system.led.size(), 1u);
 }
 
 TEST(RxeReset, IsOrderedOnceOfAQueuePairThatHasNotFailed) {
