@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/fabric/service.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +21,20 @@ namespace {
 constexpr int kEventsPerWake = 32;
 constexpr std::size_t kStackBytes = 256u << 10;
 constexpr std::uint32_t kSweepsPerSecond = 20;
+constexpr rlim_t kDescriptorRoom = 1024;
+
+/// Makes the kernel's table of our descriptors as large as 340 peers need. It grows by doubling,
+/// and while a process has several threads each step waits until all processors have passed a point
+/// of rest (synchronize_rcu): 10 ms, among many busy processes seconds, at the worst moment, when
+/// processes meet. Without other threads it costs nothing, with them this once. The memory, 8 KiB
+/// of each process, is little beside its segment. A failure is harmless: then it grows by steps.
+void make_room_for_descriptors(int any) noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == 0) return;
+  const rlim_t room = limit.rlim_cur < kDescriptorRoom ? limit.rlim_cur : kDescriptorRoom;
+  // The table has room for the highest number that ever was open, and never shrinks.
+  const UniqueFd for_a_moment(::fcntl(any, F_DUPFD_CLOEXEC, static_cast<int>(room - 1)));
+}
 
 }  // namespace
 
@@ -34,6 +50,7 @@ int Service::start() noexcept {
               error == EMFILE ? " (raise 'ulimit -n')" : "");
     return error;
   }
+  make_room_for_descriptors(wake_.get());
   switchboard_.open(epoll_.get(), peer_wakes_);
   stopping_.store(false, std::memory_order_relaxed);
 
