@@ -2,6 +2,7 @@
 #include "tests/unit_shm/node_events.hpp"
 
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -130,6 +131,17 @@ VBT_ROLE(node) {
         break;
       case Ask::kHasPidfd:
         answer = of_peer(qpn, [](const Peer& peer) { return peer.pidfd.valid(); });
+        break;
+      case Ask::kWake:
+        answer = of_peer(qpn, [](const Peer& peer) {
+          return ::send(peer.wake.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+        });
+        break;
+      case Ask::kCanBeMet:
+        answer = Node::get().can_be_met();
+        break;
+      case Ask::kNamesBack:
+        answer = events.names_back;
         break;
       case Ask::kAlive:
         answer = of_peer(qpn, [](const Peer& peer) { return peer.alive.load(); });

@@ -52,6 +52,9 @@ enum class Ask : std::uint32_t {
   kMeet,         ///< qpn -> 1 when its owner was met in time
   kCma,          ///< qpn -> Cma of its owner
   kHasPidfd,     ///< qpn -> 1 when its owner is watched by a pidfd
+  kWake,         ///< qpn -> 1 when its owner had a socket open for the byte that wakes it
+  kCanBeMet,     ///< -> 1 when its names stand in the folder; if not it makes them anew
+  kNamesBack,    ///< -> how often that was done
   kAlive,        ///< qpn -> 1 while its owner is thought alive
   kAllocate,     ///< bytes -> arena number; the memory is filled with 0x5a
   kShare,        ///< arena number -> 0

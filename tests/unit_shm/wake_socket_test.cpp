@@ -2,15 +2,23 @@
 #include "providers/shm/fabric/wake_socket.hpp"
 
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/child.hpp"
@@ -86,10 +94,92 @@ TEST_F(WakeSocketTest, AForgottenNameIsRemovedByTheNextAndALivingOneIsNot) {
   unlink((std::string(folder_->path()) + "/w0011fe00").c_str());
 }
 
+/// Who asked for it decides what is said, and how often.
+TEST_F(WakeSocketTest, ThatCannotBeMadeIsNothingThatItComplainsOf) {
+  WakeSocket wakes;
+  rlimit limits{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limits), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = limits.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const int error = wakes.open(*folder_);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limits), 0);
+  EXPECT_EQ(error, EMFILE);
+}
+
+bool has_mounts_of_its_own() {
+  return unshare(CLONE_NEWNS) == 0 &&
+         mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+}
+
+bool mounted(const std::string& path) {
+  return mount("none", path.c_str(), "tmpfs", 0, nullptr) == 0;
+}
+
+/// The folder moves from file system to file system, more of them than there are places for former
+/// sockets, and once back. A role's status is the line where it went wrong.
+VBT_ROLE(moves_on) {
+  constexpr int kMoves = WakeSockets::kFormer + 2;
+  const std::string base = getenv("VERBATIM_FABRIC");
+  const bool apart = has_mounts_of_its_own() && mounted(base);
+  control.send_value(static_cast<std::int32_t>(apart));
+  if (!apart) return 0;
+  WakeSockets wakes;
+  std::vector<UniqueFd> peers(kMoves);
+  const auto move_to = [&](int move) {
+    const std::string place = base + "/" + std::to_string(move);
+    std::filesystem::create_directory(place);
+    setenv("VERBATIM_FABRIC", (place + "/fabric").c_str(), 1);
+    return place;
+  };
+  const auto folder = [] {
+    auto opened = std::make_unique<FabricFolder>();
+    if (opened->open() != 0) opened.reset();
+    return opened;
+  };
+  for (int move = 0; move < kMoves; ++move) {
+    if (!mounted(move_to(move))) return __LINE__;
+    const auto there = folder();
+    WakeSocket fresh;
+    if (!there || (move == 0 ? wakes.open(*there) : fresh.open(*there)) != 0) return __LINE__;
+    if (move != 0) {
+      if (wakes.tell_of_one_beside(fresh)) return __LINE__;
+      wakes.tell_of(std::move(fresh));
+    }
+    if (wakes.told().connect(wakes.told().place(), peers[static_cast<std::size_t>(move)]) != 0)
+      return __LINE__;
+  }
+  const auto heard = [&](int peer) {
+    return send(peers[static_cast<std::size_t>(peer)].get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+           1;
+  };
+  if (heard(0)) return __LINE__;
+  (void)move_to(2);
+  const auto back = folder();
+  WakeSocket fresh;
+  if (!back || fresh.open(*back) != 0 || !wakes.tell_of_one_beside(fresh)) return __LINE__;
+  if (!wakes.told().is_beside(fresh)) return __LINE__;
+  for (int peer = 1; peer < kMoves; ++peer) {
+    if (!heard(peer)) return __LINE__;
+    if (peer == 2 && !woken(wakes.told())) return __LINE__;
+  }
+  wakes.drain();
+  for (int peer = 1; peer < kMoves; ++peer) {
+    int unread = -1;
+    if (ioctl(peers[static_cast<std::size_t>(peer)].get(), SIOCOUTQ, &unread) != 0 || unread != 0)
+      return __LINE__;
+  }
+  return 0;
+}
+
+TEST(WakeSockets, OfTheLastFileSystemsAreHeardAndOneIsToldOfAgainWhereTheFolderWasBefore) {
+  harness::Child child("moves_on");
+  if (child.control().receive_value<std::int32_t>() == 0)
+    GTEST_SKIP() << "a mount namespace needs privileges";
+  EXPECT_EQ(child.wait().exit_status, 0);
+}
+
 VBT_ROLE(without_proc) {
-  const bool apart = unshare(CLONE_NEWNS) == 0 &&
-                     mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                     mount("none", "/proc", "tmpfs", 0, nullptr) == 0;
+  const bool apart = has_mounts_of_its_own() && mounted("/proc");
   control.send_value(static_cast<std::int32_t>(apart));
   if (!apart) return 0;
   const harness::FabricDirectory directory;

@@ -345,11 +345,7 @@ int FabricFolder::bind_apart(UniqueFd& socket, UniqueFd& place) noexcept {
     }
     (void)::unlinkat(folder_.get(), name.text, 0);
   }
-  if (error != 0) {
-    socket.reset();
-    log_error("a socket in the rendezvous folder %s: %s%s", path(), std::strerror(error),
-              error == EMFILE ? " (raise 'ulimit -n')" : "");
-  }
+  if (error != 0) socket.reset();
   return error;
 }
 

@@ -65,8 +65,8 @@ class FabricFolder {
   /// Removes the name of a block that is ours, if it is still that one.
   void release(std::uint32_t block, std::uint64_t inode) noexcept;
 
-  /// A datagram socket of ours without a name: only `place` (O_PATH) leads to it. 0 or an errno,
-  /// logged.
+  /// A datagram socket of ours without a name: only `place` (O_PATH) leads to it. 0 or an errno.
+  /// Silent.
   int bind_apart(UniqueFd& socket, UniqueFd& place) noexcept;
 
   /// Holds a name beside others who hold it too; it goes with the last of them. ENOENT: nobody

@@ -40,18 +40,22 @@ void make_room_for_descriptors(int any) noexcept {
 
 int Service::start() noexcept {
   int error = peer_wakes_.open(around_.folder);
-  if (error != 0) return error;
+  if (error != 0) {
+    log_error("a socket in the rendezvous folder %s: %s%s", around_.folder.path(),
+              std::strerror(error), error == EMFILE ? " (raise 'ulimit -n')" : "");
+    return error;
+  }
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll_.valid() || !wake_.valid() || !watch(wake_.get(), wake_source_) ||
-      !watch(peer_wakes_.fd(), peer_wake_source_)) {
+      !watch(peer_wakes_.told().fd(), peer_wake_source_)) {
     error = errno;
     log_error("descriptors for the service thread: %s%s", std::strerror(error),
               error == EMFILE ? " (raise 'ulimit -n')" : "");
     return error;
   }
   make_room_for_descriptors(wake_.get());
-  switchboard_.open(epoll_.get(), peer_wakes_);
+  switchboard_.open(epoll_.get(), peer_wakes_.told());
   stopping_.store(false, std::memory_order_relaxed);
 
   // The thread inherits the mask: signals are for the application's threads.
@@ -88,7 +92,6 @@ void Service::stop(bool forked) noexcept {
   epoll_.reset();
   wake_.reset();
   peer_wakes_.close();
-  former_wakes_.close();
 }
 
 bool Service::watch(int fd, EventSource& source) noexcept {
@@ -138,7 +141,6 @@ void Service::loop() noexcept {
         case EventSource::kPeerWake:
           // First what woke us, then what it announced: a ring after the drain wakes us again.
           peer_wakes_.drain();
-          former_wakes_.drain();
           drain_doorbells();
           break;
         case EventSource::kListener:

@@ -47,7 +47,6 @@ class Service {
   void close_in_child() noexcept {
     switchboard_.close_listeners();
     peer_wakes_.close();
-    former_wakes_.close();
   }
 
   [[nodiscard]] OwnNames& names() noexcept { return names_; }
@@ -77,8 +76,7 @@ class Service {
   OwnNames names_{around_.folder, switchboard_};
   UniqueFd epoll_;
   UniqueFd wake_;  ///< nobody else has it
-  WakeSocket peer_wakes_;
-  WakeSocket former_wakes_;  ///< where the folder was before, for those whom we met there
+  WakeSockets peer_wakes_;
   EventSource wake_source_{EventSource::kWake, this};
   EventSource peer_wake_source_{EventSource::kPeerWake, this};
   pthread_t thread_{};

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "providers/shm/fabric/service.hpp"
 #include "runtime/base/log.hpp"
@@ -69,17 +70,21 @@ int Service::heal_names(OwnNames::Reason& reason) noexcept {
   if (const int error = names_.heal(reason); error != 0) return error;
   __atomic_store_n(&around_.segment.head().fabric, around_.folder.number(), __ATOMIC_RELAXED);
   // Whom we meet from now on looks for the place of our wake socket in the file system of this
-  // folder, which may be another one. Who knows us rings the old one.
+  // folder, which may be another one. Who knows us rings the one that he was told of.
   WakeSocket wakes;
-  if (const int error = wakes.open(around_.folder); error != 0) {
-    std::snprintf(reason.text, sizeof reason.text, "nobody new could wake us");
-    return error;
+  int error = wakes.open(around_.folder);
+  if (error == 0) {
+    if (peer_wakes_.tell_of_one_beside(wakes)) return 0;
+    if (!watch(wakes.fd(), peer_wake_source_)) error = errno;
   }
-  if (wakes.is_beside(peer_wakes_)) return 0;
-  if (!watch(wakes.fd(), peer_wake_source_)) return errno;
-  former_wakes_ = static_cast<WakeSocket&&>(peer_wakes_);
-  peer_wakes_ = static_cast<WakeSocket&&>(wakes);
-  return 0;
+  if (error == 0) {
+    peer_wakes_.tell_of(static_cast<WakeSocket&&>(wakes));
+  } else {
+    std::snprintf(reason.text, sizeof reason.text,
+                  "a socket by which newcomers could wake us: %s%s", std::strerror(error),
+                  error == EMFILE ? " (raise 'ulimit -n')" : "");
+  }
+  return error;
 }
 
 }  // namespace verbatim::shm

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
 #include "runtime/base/log.hpp"
 
@@ -48,6 +49,31 @@ void WakeSocket::drain() noexcept {
     if (::recv(socket_.get(), &byte, sizeof byte, MSG_DONTWAIT | MSG_TRUNC) < 0 && errno != EINTR)
       return;
   }
+}
+
+void WakeSockets::close() noexcept {
+  told_.close();
+  for (WakeSocket& former : former_) former.close();
+}
+
+bool WakeSockets::tell_of_one_beside(const WakeSocket& other) noexcept {
+  if (told_.is_beside(other)) return true;
+  for (WakeSocket& wanted : former_) {
+    if (wanted.fd() < 0 || !wanted.is_beside(other)) continue;
+    for (WakeSocket* former = former_; former <= &wanted; ++former) std::swap(told_, *former);
+    return true;
+  }
+  return false;
+}
+
+void WakeSockets::tell_of(WakeSocket fresh) noexcept {
+  for (WakeSocket& former : former_) std::swap(told_, former);
+  told_ = std::move(fresh);
+}
+
+void WakeSockets::drain() noexcept {
+  told_.drain();
+  for (WakeSocket& former : former_) former.drain();
 }
 
 int WakeSocket::connect(int place, UniqueFd& out) const noexcept {

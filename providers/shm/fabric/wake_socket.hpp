@@ -22,7 +22,7 @@ namespace verbatim::shm {
 
 class WakeSocket {
  public:
-  /// 0 or an errno, logged.
+  /// 0 or an errno. Silent.
   int open(FabricFolder& folder) noexcept;
   void close() noexcept;
   /// Whether the places are in one file system, so that who takes the one takes the other.
@@ -45,6 +45,32 @@ class WakeSocket {
   UniqueFd socket_;
   UniqueFd place_;
   std::uint64_t device_ = 0;  ///< of the file system
+};
+
+/// The sockets by which peers wake us: the one that we tell of, and those that we told of while the
+/// folder lay in other file systems (a peer takes a place only in its own), for whom we met then.
+class WakeSockets {
+ public:
+  /// Logins of the user, each of which brings a new file system, that a peer may have slept through
+  /// before it is no longer heard at once, but at the next sweep.
+  static constexpr std::uint32_t kFormer = 4;
+
+  /// The first. 0 or an errno. Silent.
+  int open(FabricFolder& folder) noexcept { return told_.open(folder); }
+  void close() noexcept;
+
+  /// The one that peers are told of. Always the same object.
+  [[nodiscard]] const WakeSocket& told() const noexcept { return told_; }
+  /// Has told() be one beside `other`. False: there is none, nothing changes.
+  [[nodiscard]] bool tell_of_one_beside(const WakeSocket& other) noexcept;
+  /// Has told() be a new one. Of too many former ones the oldest goes.
+  void tell_of(WakeSocket fresh) noexcept;
+  /// Takes what has come to any of them.
+  void drain() noexcept;
+
+ private:
+  WakeSocket told_;
+  WakeSocket former_[kFormer];  ///< the latest first, then places that are free
 };
 
 /// Wakes the process that `socket` leads to. Never waits.
