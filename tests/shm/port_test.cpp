@@ -134,7 +134,8 @@ TEST_F(Port, EveryContextOfTheProcessHearsOfIt) {
 }
 
 TEST_F(Port, ThatNobodyAsksAboutIsLookedAtWhileAnotherProcessIsConnected) {
-  const Pair pair({Placement::kTwoProcesses});
+  Pair pair({Placement::kTwoProcesses});
+  expect_they_talk(pair.a, pair.qa, pair.b, pair.qb);  // so they have met
   remove_folder();
   expect_healed(pair.a);
   expect_healed(pair.b);
