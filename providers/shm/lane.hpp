@@ -97,5 +97,9 @@ void stop_accepting(Qp& to) noexcept;
 /// Ends those lanes that lead to `to` whose senders are gone and that are empty. Service thread;
 /// live.mutex is held.
 void reap_lanes(Qp& to) noexcept;
+/// The same for all that a dead process has lanes to. What it had sent is received first: until
+/// then they stay, and this is called again (ServiceHooks::dead_stay). Service thread; live.mutex
+/// is held.
+void reap_lanes_of_dead() noexcept;
 
 }  // namespace verbatim::shm

@@ -236,4 +236,14 @@ void reap_lanes(Qp& to) noexcept {
   }
 }
 
+void reap_lanes_of_dead() noexcept {
+  bool any = false;
+  for (const Peer* peer = Node::get().first_peer(); peer != nullptr; peer = peer->next)
+    any |= peer->lanes != 0 && !peer->alive.load(std::memory_order_acquire);
+  // What is reaped here is taken out of this list, but for whom it led to.
+  for (Qp* qp = any ? live.first_qp : nullptr; qp != nullptr; qp = qp->next_live)
+    if (qp->book != nullptr && qp->mode.load(std::memory_order_acquire) >= IBV_QPS_RTR)
+      reap_lanes(*qp);
+}
+
 }  // namespace verbatim::shm

@@ -229,8 +229,14 @@ void end_connections(const Peer& peer) noexcept {
   }
 }
 
+void dead_stay() noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  reap_lanes_of_dead();
+}
+
 void peer_dead(Peer& peer) noexcept {
   end_connections(peer);
+  dead_stay();
   retire_parked();  // it takes nothing more, and nothing is sent to it
 }
 
@@ -271,6 +277,7 @@ constinit const ServiceHooks service_hooks = {.request = serve,
                                               .due = look_at_held,
                                               .peer_ready = peer_ready,
                                               .peer_dead = peer_dead,
+                                              .dead_stay = dead_stay,
                                               .arena_ready = progress_now,
                                               .names_stand = names_stand};
 

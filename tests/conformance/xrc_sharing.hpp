@@ -26,15 +26,19 @@ class BetweenProcesses : public BetweenTwo {
   std::unique_ptr<Side> process(const std::string& name = "") {
     const std::map<std::string, std::string> there{{kDeviceVariable, device()}};
     auto side = std::make_unique<Side>(there);
+    enter_domain(*side, name);
+    return side;
+  }
+  /// Before it has anything of XRC.
+  void enter_domain(Side& side, const std::string& name = "") {
     const std::string base = (std::filesystem::temp_directory_path() /
                               ("verbatim-xrc-" + std::to_string(::getpid()) + "-"))
                                  .string();
-    side->call<&Endpoint::use_xrcd_of>(base + name);
+    side.call<&Endpoint::use_xrcd_of>(base + name);
     if (name.empty())
       file_ = base;
     else
       std::filesystem::remove(base + name);
-    return side;
   }
   struct Connection {
     QpInfo sender, target;

@@ -109,6 +109,7 @@ class Exchange {
                       .due = nullptr,
                       .peer_ready = ready,
                       .peer_dead = dead,
+                      .dead_stay = []() noexcept {},
                       .arena_ready = [](Peer&) noexcept {},
                       .names_stand = nullptr};
   UniqueFd epoll_{epoll_create1(EPOLL_CLOEXEC)};

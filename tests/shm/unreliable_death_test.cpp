@@ -208,6 +208,39 @@ TEST_P(UnreliableDeath, OfManyReceiversLeavesNothingOfThemWithTheirSender) {
   here.expect_undisturbed();
 }
 
+/// Nobody else is left who could ask it to look.
+TEST_P(UnreliableDeath, OfManySendersLeavesNothingOfThemWithTheirReceiverButWhatTheySent) {
+  here.post_all();
+  const std::size_t alone = ProcessCensus::take().segments();
+  std::vector<std::unique_ptr<Speaker>> senders;
+  const auto speak = [&](Speaker& sender) {
+    expect_posted(sender.side.post_send(sender.qp, sender.say(1, sender.ah_to(here), here.qp.qpn)));
+    expect_wc(sender.side.poll_sends(sender.qp, 1)[0], 1, IBV_WC_SEND, sender.qp);
+  };
+  for (std::uint32_t k = 0; k < 6; ++k) {
+    senders.push_back(start(IBV_QPT_UD, k));
+    speak(*senders[k]);
+    const ibv_wc wc = here.side.poll_receives(here.qp, 1)[0];
+    EXPECT_EQ(wc.src_qp, senders[k]->qp.qpn);
+    here.expect_whole(wc, k);
+  }
+  ASSERT_EQ(ProcessCensus::take().segments(), alone + 6);
+  std::map<std::uint32_t, std::uint32_t> unheard;  // seeds
+  for (std::uint32_t k = 0; k < 2; ++k) {
+    speak(*senders[k]);
+    unheard[senders[k]->qp.qpn] = k;
+  }
+  for (const auto& sender : senders) sender->side.child().kill_and_collect();
+  EXPECT_TRUE(wait_until([&] { return ProcessCensus::take().segments() == alone + 2; }));
+  for (const ibv_wc& wc : here.side.poll_receives(here.qp, 2, kSoonMs)) {
+    ASSERT_EQ(unheard.count(wc.src_qp), 1u);
+    here.expect_whole(wc, unheard[wc.src_qp]);
+    unheard.erase(wc.src_qp);
+  }
+  EXPECT_TRUE(wait_until([&] { return ProcessCensus::take().segments() == alone; }));
+  here.expect_undisturbed();
+}
+
 constexpr std::uint16_t kNoLid = 0;
 constexpr std::uint32_t kGroupQpn = 0xffffff;
 

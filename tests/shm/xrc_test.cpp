@@ -9,7 +9,9 @@
 #include <future>
 
 #include "tests/conformance/xrc_sharing.hpp"
+#include "tests/support/deadline.hpp"
 #include "tests/support/log_watch.hpp"
+#include "tests/support/process_census.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -94,6 +96,40 @@ TEST_P(XrcShm, TheTargetHearsWhenItsInitiatorsProcessIsKilled) {
   EXPECT_EQ(c->mismatch(into, 0, 64, 8), -1);
   EXPECT_EQ(do_one(to(shared, send(3, slice(from, 0, 8)))).status, IBV_WC_SUCCESS);
   EXPECT_EQ(received(*c, shared).wr_id, 2u);
+}
+
+/// Nobody else is left who could ask it to look.
+TEST_P(XrcShm, SendersThatAreKilledLeaveAQueueNothingButWhatTheySent) {
+  a = std::make_unique<Side>(std::make_shared<Session>(device()));
+  enter_domain(*a);
+  const SrqInfo mine = queue(*a);
+  const RegionInfo room = a->allocate(memory(), 4096);
+  const std::size_t alone = ProcessCensus::take().segments();
+  std::vector<std::unique_ptr<Side>> doomed;
+  std::vector<QpInfo> targets;
+  for (std::uint32_t k = 0; k < 3; ++k) {
+    doomed.push_back(process());
+    Side& sender = *doomed.back();
+    const Connection by = connect(sender, *a);
+    targets.push_back(by.target);
+    const RegionInfo what = sender.allocate(memory(), 64);
+    sender.fill(what, 0, 64, k);
+    for (const std::uint64_t id : {2 * k, 2 * k + 1}) {
+      expect_posted(a->post_srq_receive(mine, {receive(id, slice(room, id * 64, 64))}));
+      expect_posted(sender.post_send(by.sender, to(mine, send(id, slice(what, 0, 64)))));
+      EXPECT_EQ(sender.poll_sends(by.sender, 1)[0].status, IBV_WC_SUCCESS);
+    }
+    EXPECT_EQ(received(*a, mine).status, IBV_WC_SUCCESS);  // as many wait when they are killed
+  }
+  ASSERT_EQ(ProcessCensus::take().segments(), alone + doomed.size());
+  for (const auto& sender : doomed) sender->child().kill_and_collect();
+  for (std::size_t k = 0; k < doomed.size(); ++k)
+    EXPECT_EQ(a->take_async_event(kSoonMs).type, IBV_EVENT_QP_FATAL);
+  for (const QpInfo& target : targets) {
+    EXPECT_EQ(received(*a, mine).status, IBV_WC_SUCCESS);
+    EXPECT_EQ(a->to_state(target, IBV_QPS_RESET), 0);
+  }
+  EXPECT_TRUE(wait_until([&] { return ProcessCensus::take().segments() == alone; }));
 }
 
 TEST_P(XrcShm, TheReceiveOfAMessageWhoseSenderIsKilledFlushes) {

@@ -18,6 +18,8 @@ struct ProcessCensus {
   std::size_t address_space = 0;  ///< bytes
 
   static ProcessCensus take();
+  /// How many processes' segments of the shm provider are mapped, this one's included.
+  std::size_t segments() const { return files_mapped.count("/memfd:verbatim-segment (deleted)"); }
 };
 
 /// Everything that `after` has and `before` had not, one a line; empty when nothing was left

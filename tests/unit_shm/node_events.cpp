@@ -59,6 +59,7 @@ constexpr ServiceHooks kHooks = {
           note_thread();
           ++events.peers_dead;
         },
+    .dead_stay = []() noexcept {},
     .arena_ready =
         [](Peer&) noexcept {
           note_thread();

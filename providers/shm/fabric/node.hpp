@@ -34,6 +34,7 @@ struct ServiceHooks {
   std::uint64_t (*due)(std::uint64_t now) noexcept;
   void (*peer_ready)(Peer&) noexcept;  ///< attached (either side connected)
   void (*peer_dead)(Peer&) noexcept;
+  void (*dead_stay)() noexcept;         ///< each second while a dead peer is held: need it be?
   void (*arena_ready)(Peer&) noexcept;  ///< a wanted arena was mapped, or refused
   void (*names_stand)(bool) noexcept;   ///< ours in the folder were lost, or are there again
 };

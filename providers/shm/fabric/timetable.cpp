@@ -32,7 +32,10 @@ std::uint64_t Switchboard::retire_peers(std::uint64_t now) noexcept {
   if (dead_ == 0) return kNever;
   const bool released = around_.peers.take_released();
   if (now < next_retire_ && !released) return next_retire_;
-  if (now >= next_retire_) next_retire_ = now + kRetireLookNs;
+  if (now >= next_retire_) {
+    next_retire_ = now + kRetireLookNs;
+    around_.hooks.dead_stay();
+  }
   Peer* retired = around_.peers.take_retired(now > kRetireAfterNs ? now - kRetireAfterNs : 0);
   while (retired != nullptr) {
     Peer* const following = retired->next;
