@@ -8,9 +8,11 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/hostile/datagram_end.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/fabric_directory.hpp"
+#include "tests/support/forked_child.hpp"
 #include "tests/support/role.hpp"
 #include "tests/unit_shm/node_events.hpp"
 
@@ -95,6 +97,44 @@ VBT_ROLE(careless_node) {
   if (Node::get().take_qpn(index, qpn) != 0) return 2;
   control.send_value(qpn);
   return 0;
+}
+
+/// What peers walk to find who knocks.
+std::uint32_t count_lanes_shown() {
+  constexpr std::uint32_t kMost = 64;
+  OwnSegment& segment = Node::get().segment();
+  std::uint32_t count = 0;
+  for (std::uint32_t link = segment.head().lane.load(); link != 0 && count < kMost; ++count)
+    link = segment.qps()[link - 1].lane;
+  return count;
+}
+
+/// Two ends of this process, of which one has spoken to the other: over a lane.
+struct Acquainted {
+  harness::Session session;
+  hostile::DatagramEnd hears{session}, speaks{session};
+
+  Acquainted() {
+    ibv_ah_attr path{};
+    path.port_num = 1;
+    path.dlid = session.port.lid;
+    const harness::AhHandle ah(ibv_create_ah(session.pd.get(), &path));
+    speaks.send(ah.get(), hears.qpn(), 8);
+  }
+};
+
+TEST(Fork, AChildShowsNoneOfItsParentsLanes) {
+#ifdef VBT_UNDER_THREAD_SANITIZER
+  GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
+#endif
+  const Acquainted parents;
+  ASSERT_EQ(count_lanes_shown(), 1u);
+  EXPECT_EQ(harness::run_in_child([] {
+              const Acquainted childs;
+              return count_lanes_shown() == 1 ? 0 : 1;
+            }),
+            0);
+  EXPECT_EQ(count_lanes_shown(), 1u);
 }
 
 TEST(Fork, AProcessThatOnlyExitsLeavesNoName) {
