@@ -3,9 +3,12 @@
 // keeps the objects of those known already.
 #include "runtime/verbs/device_list.hpp"
 
+#include <pthread.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -22,6 +25,18 @@ namespace {
 constinit Mutex list_mutex;
 /// Every living Device, in the order of its discovery; under list_mutex.
 constinit Device* known_devices = nullptr;
+constinit bool fork_known = false;  ///< under list_mutex
+
+/// Who was at the list is no thread of the child's. A fork does not wait for him, since he may be
+/// asking the kernel: each step of his leaves a list that can be walked.
+void remake_lock_in_child() noexcept { ::new (&list_mutex) Mutex; }
+
+int prepare_for_forks_locked() noexcept {
+  if (fork_known) return 0;
+  const int error = ::pthread_atfork(nullptr, nullptr, remake_lock_in_child);
+  fork_known = error == 0;
+  return error;
+}
 
 template <std::size_t N>
 void copy_text(char (&to)[N], const char* from) noexcept {
@@ -170,6 +185,10 @@ Result<ibv_device**> get_device_list(int& count) noexcept {
   }
   check_asked_drivers(providers);
   const LockGuard guard(list_mutex);
+  if (const int error = prepare_for_forks_locked(); error != 0) {
+    log_error("the list of devices: %s", std::strerror(error));
+    return Error{error, "no memory"};
+  }
   Listing listing;
   StrayDevices strays;
   int first_error = 0;

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cerrno>
 #include <thread>
 #include <vector>
 
 #include "runtime/base/make_nothrow.hpp"
 #include "tests/support/fake_kernel_provider.hpp"
+#include "tests/support/forked_child.hpp"
 #include "tests/support/null_provider.hpp"
 #include "tests/unit/captured_stderr.hpp"
 #include "tests/unit/opened_device.hpp"
@@ -75,6 +77,38 @@ TEST(DeviceList, EveryOpenGivesAContextOfItsOwn) {
   EXPECT_EQ(one->device, two->device);
   EXPECT_EQ(ibv_close_device(one), 0);
   EXPECT_EQ(ibv_close_device(two), 0);
+}
+
+/// A provider that takes its time, as one that asks the kernel may.
+std::atomic<bool> is_asked{false};
+std::atomic<bool> may_answer{true};
+int list_slowly(DeviceSink& sink) noexcept {
+  is_asked.store(true);
+  while (!may_answer.load()) std::this_thread::yield();
+  return null::kProvider.list_devices(sink);
+}
+
+TEST(DeviceList, IsGivenToAChildThatWasForkedWhileAnotherThreadAskedForIt) {
+#ifdef VBT_UNDER_THREAD_SANITIZER
+  GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
+#endif
+  ProviderTable slow = null::kProvider;
+  slow.list_devices = list_slowly;
+  const Providers only{&slow};
+  is_asked.store(false);
+  may_answer.store(false);
+  std::thread asks([] { ibv_free_device_list(ibv_get_device_list(nullptr)); });
+  while (!is_asked.load()) std::this_thread::yield();
+  EXPECT_EQ(harness::run_in_child([] {
+              may_answer.store(true);
+              ibv_device** const list = ibv_get_device_list(nullptr);
+              if (list == nullptr || list[0] == nullptr || list[1] != nullptr) return 1;
+              ibv_free_device_list(list);
+              return 0;
+            }),
+            0);
+  may_answer.store(true);
+  asks.join();
 }
 
 TEST(DeviceList, IsNeverSilentlyEmptyWithoutAProvider) {
