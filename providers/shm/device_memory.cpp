@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "providers/shm/inherited.hpp"
 #include "providers/shm/region.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -24,14 +25,15 @@ bool inside(const Dm& dm, std::uint64_t offset, std::uint64_t length) noexcept {
 
 int copy_in(ibv_dm* handle, std::uint64_t offset, const void* from, std::size_t length) {
   Dm& dm = static_cast<Dm&>(verbatim::Dm::from(handle));
-  if (!inside(dm, offset, length)) return EINVAL;
+  if (is_inherited(*handle->context, "memcpy_to_dm") || !inside(dm, offset, length)) return EINVAL;
   if (length != 0) std::memcpy(dm.base + offset, from, length);
   return 0;
 }
 
 int copy_out(void* to, ibv_dm* handle, std::uint64_t offset, std::size_t length) {
   const Dm& dm = static_cast<Dm&>(verbatim::Dm::from(handle));
-  if (!inside(dm, offset, length)) return EINVAL;
+  if (is_inherited(*handle->context, "memcpy_from_dm") || !inside(dm, offset, length))
+    return EINVAL;
   if (length != 0) std::memcpy(to, dm.base + offset, length);
   return 0;
 }

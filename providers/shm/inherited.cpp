@@ -47,6 +47,9 @@ struct Inherited {
   static constexpr auto get_srq_num = shm::get_srq_num;
   static constexpr auto query_qp = shm::query_qp;
   static constexpr auto explain_qp = shm::explain_qp;
+  // Else they would be taken for a device's that has no such options, which answers.
+  static int set_ece(verbatim::Qp& qp, ibv_ece&) noexcept { return refuse("set_ece", qp); }
+  static int query_ece(verbatim::Qp& qp, ibv_ece&) noexcept { return refuse("query_ece", qp); }
 
   static constexpr auto dealloc_pd = shm::dealloc_pd;
   static constexpr auto dealloc_td = shm::dealloc_td;
@@ -114,6 +117,14 @@ void tell_if_inherited(Context& context, const char* verb) noexcept {
       "ibv_%s: %s was opened before fork(): it and what was made of it are the parent's; in the "
       "child, open the device again and make others",
       verb, context.device.plain.name);
+}
+
+bool is_inherited(ibv_context& handle, const char* verb) noexcept {
+  Context& context = static_cast<Context&>(verbatim::Context::from(&handle));
+  if (context.table != &inherited_table) [[likely]]
+    return false;
+  tell_if_inherited(context, verb);
+  return true;
 }
 
 }  // namespace verbatim::shm

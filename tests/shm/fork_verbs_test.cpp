@@ -40,6 +40,7 @@ struct Family {
   ibv_mw* window = own.window(own.allocate_window(IBV_MW_TYPE_1).id);
   ibv_xrcd* xrcd = own.xrcd();
   std::int32_t ah = own.create_ah(info, 1);
+  DmHandle dm{with_memory()};
   ibv_pd* pd = own.pd();
   ibv_context* context = own.context();
 
@@ -50,6 +51,11 @@ struct Family {
     const QpInfo made = own.create_qp(wish);
     own.connect(made.id, made, {});
     return made;
+  }
+  ibv_dm* with_memory() {
+    ibv_alloc_dm_attr attr{};
+    attr.length = 64;
+    return ibv_alloc_dm(own.context(), &attr);
   }
   ibv_cq_ex* with_cursor() {
     ibv_cq_init_attr_ex attr{};
@@ -181,6 +187,16 @@ constexpr Verb kDoers[] = {
        attr.length = 64;
        return answer(ibv_alloc_dm(of.context, &attr));
      }},
+    {"ibv_memcpy_to_dm",
+     [](Family& of) {
+       const char bytes[8] = {};
+       return ibv_memcpy_to_dm(of.dm.get(), 0, bytes, sizeof bytes);
+     }},
+    {"ibv_memcpy_from_dm",
+     [](Family& of) {
+       char bytes[8];
+       return ibv_memcpy_from_dm(bytes, of.dm.get(), 0, sizeof bytes);
+     }},
     {"ibv_create_ah",
      [](Family& of) {
        ibv_ah_attr attr{};
@@ -240,6 +256,16 @@ constexpr Verb kDoers[] = {
        ibv_qp_attr attr{};
        attr.qp_state = IBV_QPS_ERR;
        return ibv_modify_qp(of.qp, &attr, IBV_QP_STATE);
+     }},
+    {"ibv_query_ece",
+     [](Family& of) {
+       ibv_ece ece{};
+       return ibv_query_ece(of.qp, &ece);
+     }},
+    {"ibv_set_ece",
+     [](Family& of) {
+       ibv_ece ece{};
+       return ibv_set_ece(of.qp, &ece);
      }},
 };
 
