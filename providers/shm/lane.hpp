@@ -88,8 +88,11 @@ void forget_all_leaving() noexcept;
 /// In a forked child: the lanes, and whoever had their lock, were the parent's.
 void forget_lanes_of_parent() noexcept;
 
-/// Makes our halves of the lanes that knock at `to`. Service thread; live.mutex is held.
+/// Makes our halves of the lanes that knock at `to`, a few at a time: for the others the service
+/// thread comes back. Service thread; live.mutex is held.
 void admit_lanes(Qp& to) noexcept;
+/// Whether it will. Service thread.
+bool is_admitting() noexcept;
 /// Ends the lanes that lead to `to`. No lock is held.
 void close_arriving(Qp& to) noexcept;
 /// No more is accepted from any (error state). No lock after the send lock is held.

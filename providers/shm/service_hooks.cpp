@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/service_hooks.hpp"
 
+#include <time.h>
+
 #include "providers/shm/announced.hpp"
 #include "providers/shm/device.hpp"
 #include "providers/shm/failures.hpp"
@@ -35,6 +37,12 @@ std::uint64_t serve_once(std::uint32_t bit) noexcept {
   return taken;
 }
 
+/// Between two holds of live.mutex: who is woken to take it needs some time until he does.
+void let_others_in() noexcept {
+  const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
+  ::nanosleep(&pause, nullptr);
+}
+
 /// A peer rang: it has a request, or a window that the application does not take from. While bytes
 /// flow this looks again at once, so that the peer's copy and ours overlap. True: it is the turn of
 /// others, and there may be more.
@@ -43,7 +51,10 @@ bool serve(std::uint32_t bit) noexcept {
   constexpr std::uint64_t kTurnNs = 1'000'000;
   const std::uint64_t start = now_ns();
   std::uint64_t last = start;
-  if (serve_once(bit) == 0) return false;
+  if (serve_once(bit) == 0) {
+    if (is_admitting()) let_others_in();
+    return false;
+  }
   for (std::uint64_t now = start; now - last < kPatienceNs; now = now_ns()) {
     if (serve_once(bit) != 0) last = now;
     if (now - start > kTurnNs) return true;

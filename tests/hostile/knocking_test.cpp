@@ -157,6 +157,24 @@ TEST_F(Knocking, AtAllQueuePairsOfAProcessLeavesItNumbersAndOthersAreHeard) {
   }
 }
 
+TEST_F(Knocking, WithAllItsNumbersKeepsNobodyWaitingWhoMakesQueuePairsMeanwhile) {
+  harness::AllowedLog refusal(kRefusal);
+  const harness::CqHandle cq(ibv_create_cq(session_.context.get(), 4, nullptr, nullptr, 0));
+  const auto is_through = [&] { return lanes() >= kShare - kOwn; };
+  std::uint32_t made = 0;
+  knock(kQps);
+  EXPECT_TRUE(wait_until([&] {
+    ibv_qp_init_attr init{};
+    init.send_cq = init.recv_cq = cq.get();
+    init.qp_type = IBV_QPT_RC;
+    EXPECT_NE(harness::QpHandle(ibv_create_qp(session_.pd.get(), &init)), nullptr);
+    if (is_through()) return true;
+    ++made;
+    return false;
+  }));
+  EXPECT_GE(made, 10u) << "before all its lanes were there";
+}
+
 TEST_F(Knocking, ClaimsTheNumbersOfAnotherWhoIsHeardAllTheSame) {
   harness::PairWish wish;
   wish.a.type = wish.b.type = IBV_QPT_UD;
