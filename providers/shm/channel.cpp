@@ -75,6 +75,7 @@ int create_comp_channel(verbatim::Context&, CompChannel** out) noexcept {
 
 int destroy_comp_channel(CompChannel& handle) noexcept {
   auto& channel = static_cast<Channel&>(handle);
+  if (!Node::get().segment().has_its_files()) channel.doubt_descriptor();
   {
     LockGuard<Mutex> guard(live.mutex);
     live.channels.remove(channel);

@@ -114,15 +114,25 @@ int open(Device& device, verbatim::Context** out) noexcept {
     return error;
   }
   context->extended.context.async_fd = context->events.fd();
-  LockGuard<Mutex> guard(live.mutex);
-  ++live.contexts;
-  live.opened.add(*context);
-  *out = context;
-  return 0;
+  {
+    LockGuard<Mutex> guard(live.mutex);
+    // Whoever fails later finds the context, and tells it.
+    if (!Node::get().has_failed()) {
+      ++live.contexts;
+      live.opened.add(*context);
+      *out = context;
+      return 0;
+    }
+  }
+  Node::stop();
+  destroy_nothrow(context);
+  return EIO;
 }
 
 void close(verbatim::Context& handle) noexcept {
   auto& context = static_cast<Context&>(handle);
+  // All of ours may be gone, with nobody to have noticed yet.
+  if (!Node::get().segment().has_its_files()) context.events.doubt_descriptor();
   bool last;
   {
     LockGuard<Mutex> guard(live.mutex);

@@ -225,6 +225,7 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
   LockGuard<Mutex> control(qp.control);
   ibv_qp_state from, to;
   if (const int error = check_transition(qp, attr, mask, from, to); error != 0) return error;
+  if (to != IBV_QPS_RESET && to != IBV_QPS_ERR && Node::get().has_failed()) return EIO;
   if (to == IBV_QPS_RESET) {
     if (const int error = reset(qp); error != 0) return error;
     apply_attributes(qp, attr, mask);

@@ -165,6 +165,7 @@ void give_up(Qp& qp) noexcept {
 }  // namespace
 
 int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
+  if (Node::get().has_failed()) return EIO;
   Node::get().await_names();
   switch (attr.qp_type) {
     case IBV_QPT_RC:

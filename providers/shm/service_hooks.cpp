@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "providers/shm/announced.hpp"
+#include "providers/shm/channel.hpp"
 #include "providers/shm/device.hpp"
 #include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
@@ -279,6 +280,31 @@ void names_stand(bool stand) noexcept {
   }
 }
 
+/// As an adapter that is in its fatal state: nothing is sent or received, what was asked for is
+/// flushed, and each context hears of it. Only of the device: of its parts nothing is said (IBTA
+/// 11.6.3.3).
+void device_failed() noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
+    // Those that stand for another's, and the lanes of datagrams, which end with their queue pair.
+    if (qp->xrc == XrcRole::kOpened || qp->xrc == XrcRole::kQueue ||
+        (qp->lane.face != nullptr && !is_xrc_lane(*qp)))
+      continue;
+    SendLock lock(*qp);
+    const std::uint32_t mode = qp->mode.load(std::memory_order_acquire);
+    if (mode == IBV_QPS_RESET || mode == IBV_QPS_ERR) continue;
+    enter_error(*qp);
+    flush_sends(*qp);
+  }
+  for (Channel* at = live.channels.first; at != nullptr; at = at->next_live) at->doubt_descriptor();
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_DEVICE_FATAL;
+  for (Context* context = live.opened.first; context != nullptr; context = context->next_live) {
+    context->events.doubt_descriptor();
+    context->events.raise(event);
+  }
+}
+
 }  // namespace
 
 constinit const ServiceHooks service_hooks = {.request = serve,
@@ -290,6 +316,7 @@ constinit const ServiceHooks service_hooks = {.request = serve,
                                               .peer_dead = peer_dead,
                                               .dead_stay = dead_stay,
                                               .arena_ready = progress_now,
-                                              .names_stand = names_stand};
+                                              .names_stand = names_stand,
+                                              .failed = device_failed};
 
 }  // namespace verbatim::shm

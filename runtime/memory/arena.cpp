@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "runtime/base/log.hpp"
 #include "runtime/memory/arena_table.hpp"
 #include "runtime/memory/memory_file.hpp"
 #include "runtime/memory/memory_room.hpp"
@@ -23,20 +24,33 @@ constinit std::uint64_t unchecked =
     0;  // packed bytes backed since the cgroup was last asked, under `change`
 constexpr const char* kPurpose = "shared memory (vbt_alloc_shared)";
 
+/// The application may have closed the file, and have another one under its number.
+void punch(const SharedArena& arena, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  if (arena.fd.is_ours()) punch_memory_file(arena.fd.get(), offset, bytes);
+}
+
+int back(const SharedArena& arena, std::uint64_t offset, std::uint64_t bytes, bool check) noexcept {
+  if (!arena.fd.is_ours()) {
+    log_error("%s: the application closed the descriptor of the memory", kPurpose);
+    return EBADF;
+  }
+  return back_memory_file(arena.fd.get(), offset, bytes, kPurpose, check);
+}
+
 /// Small pieces ask once per MiB.
 int back_packed_locked(const SharedArena& arena, std::uint64_t offset,
                        std::uint64_t bytes) noexcept {
   unchecked += bytes;
   const bool check = unchecked > kRoomCheckFrom;
   if (check) unchecked = 0;
-  return back_memory_file(arena.fd.get(), offset, bytes, kPurpose, check);
+  return back(arena, offset, bytes, check);
 }
 
 /// By faults where that is how the mapping's advice (map_memory_file) is heard.
 int back_own_locked(const SharedArena& arena, std::uint64_t bytes) noexcept {
   if (bytes >= kHugePage && memory_files_take_advice() && populate(arena.base, bytes) == 0)
     return 0;
-  return back_memory_file(arena.fd.get(), 0, bytes, kPurpose, false);
+  return back(arena, 0, bytes, false);
 }
 
 /// Where an arena of one allocation is to lie; the default says nothing.
@@ -68,7 +82,7 @@ void* alloc_own_locked(std::uint64_t bytes, OwnPlace& place, int& error) noexcep
   error = back_own_locked(*arena, bytes);
   if (error != 0) {
     if (arena->given) {
-      punch_memory_file(arena->fd.get(), 0, bytes);
+      punch(*arena, 0, bytes);
     } else {
       arena_table.remove_locked(arena);
     }
@@ -98,7 +112,7 @@ void* alloc_packed_locked(std::uint64_t bytes, int& error) noexcept {
   }
   error = back_packed_locked(*arena, first * page, bytes);
   if (error != 0) {
-    punch_memory_file(arena->fd.get(), first * page, bytes);
+    punch(*arena, first * page, bytes);
     const LockGuard guard(arena_table.look);
     arena->pages->give(first);
     return nullptr;
@@ -118,7 +132,7 @@ int free_own_locked(SharedArena* arena, const void* address) noexcept {
   if (!arena->given) {
     arena_table.remove_locked(arena);
   } else if (!arena->inherited) {
-    punch_memory_file(arena->fd.get(), 0, bytes);
+    punch(*arena, 0, bytes);
   }
   return 0;
 }
@@ -135,7 +149,7 @@ int free_packed_locked(SharedArena* arena, const void* address) noexcept {
     if (offset % page != 0 || count == 0) return EINVAL;
     if (arena->pages->held(first)) return EBUSY;
   }
-  if (!arena->inherited) punch_memory_file(arena->fd.get(), offset, count * page);
+  if (!arena->inherited) punch(*arena, offset, count * page);
   bool empty = false;
   {
     const LockGuard guard(arena_table.look);
@@ -248,6 +262,7 @@ int arena_give(std::uint32_t number, UniqueFd& fd, std::uint64_t& size) noexcept
     if (arena->pages == nullptr && arena->in_use == 0)
       return ENOENT;  // freed: waits for its next user
   }
+  if (!arena->fd.is_ours()) return ENOENT;
   const int copy = ::fcntl(arena->fd.get(), F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return errno;
   fd.reset(copy);

@@ -124,7 +124,9 @@ SharedArena* ArenaTable::make_locked(std::uint64_t size, bool packed, std::uint6
       return nullptr;
     }
   }
-  error = make_memory_file("verbatim-arena", size, arena->fd);
+  UniqueFd file;
+  error = make_memory_file("verbatim-arena", size, file);
+  arena->fd = static_cast<UniqueFd&&>(file);
   if (error == 0)
     error = seal_memory_file(arena->fd.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   if (error == 0)

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/unique_fd.hpp"
+#include "runtime/base/kept_fd.hpp"
 #include "runtime/memory/arena.hpp"
 #include "runtime/memory/arena_pages.hpp"
 #include "runtime/sync/mutex.hpp"
@@ -22,7 +22,7 @@ struct SharedArena {
   unsigned char* base = nullptr;
   std::uint64_t size = 0;
   std::uint64_t in_use = 0;  ///< bytes of the one allocation; 0: the file waits for the next one
-  UniqueFd fd;
+  KeptFd fd;
   std::uint32_t number = kNoArenaNumber;
   std::uint32_t holds = 0;      ///< registrations of the one allocation
   ArenaPages* pages = nullptr;  ///< of a packed arena

@@ -111,7 +111,8 @@ class Exchange {
                       .peer_dead = dead,
                       .dead_stay = []() noexcept {},
                       .arena_ready = [](Peer&) noexcept {},
-                      .names_stand = nullptr};
+                      .names_stand = nullptr,
+                      .failed = nullptr};
   UniqueFd epoll_{epoll_create1(EPOLL_CLOEXEC)};
   WakeSocket wakes_;
   Switchboard switchboard_{Surroundings{segment_, folder_, peers_, wanted_, hooks_}};

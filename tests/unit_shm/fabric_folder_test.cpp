@@ -321,7 +321,7 @@ TEST_F(OpenFolderTest, ANameOfAnothersIsNotReleased) {
 }
 
 TEST_F(OpenFolderTest, AHeldNameIsNotedAsGoneAndHeldAgainBesideOthers) {
-  UniqueFd held, other;
+  KeptFd held, other;
   ASSERT_EQ(folder_->hold("x1-2", true, false, held), 0);
   EXPECT_FALSE(folder_->lacks("x1-2", held));
   fs::remove(folder_->path() + std::string("/x1-2"));
@@ -337,7 +337,7 @@ TEST_F(OpenFolderTest, AHeldNameIsNotedAsGoneAndHeldAgainBesideOthers) {
 }
 
 TEST_F(OpenFolderTest, WhoLetsALostNameGoTakesItFromNobody) {
-  UniqueFd held, other;
+  KeptFd held, other;
   ASSERT_EQ(folder_->hold("x1-2", true, false, held), 0);
   fs::remove(folder_->path() + std::string("/x1-2"));
   ASSERT_EQ(folder_->hold("x1-2", true, true, other), 0);

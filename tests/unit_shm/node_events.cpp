@@ -70,6 +70,7 @@ constexpr ServiceHooks kHooks = {
           note_thread();
           ++(stand ? events.names_back : events.names_lost);
         },
+    .failed = []() noexcept {},
 };
 
 /// What `look` sees of the owner of `qpn`; 0 when nobody is known.

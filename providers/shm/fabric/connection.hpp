@@ -6,13 +6,13 @@
 
 #include "providers/shm/fabric/event_source.hpp"
 #include "providers/shm/fabric/peer.hpp"
-#include "runtime/base/unique_fd.hpp"
+#include "runtime/base/kept_fd.hpp"
 
 namespace verbatim::shm {
 
 struct Connection {
   EventSource source{EventSource::kConnection, this};
-  UniqueFd socket;
+  KeptFd socket;
   Peer* peer = nullptr;  ///< nullptr until the other side's HELLO was accepted
   pid_t pid = 0;         ///< who connected to us, if it is visible
   bool we_connected = false;

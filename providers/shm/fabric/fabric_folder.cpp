@@ -133,6 +133,7 @@ FabricFolder::Lock::~Lock() {
 }
 
 int FabricFolder::lock_silently(std::uint64_t patience_ns, Lock& held) const noexcept {
+  if (!is_open()) return EBADF;
   const std::uint64_t deadline = now_ns() + patience_ns;
   for (;;) {
     UniqueFd fd(
@@ -374,7 +375,7 @@ void FabricFolder::remove_stale(std::uint32_t block) noexcept {
 
 void FabricFolder::leave() noexcept {
   Lock held;
-  if (!folder_.valid() || ::faccessat(folder_.get(), kLockName, F_OK, 0) != 0 || lock(0, held) != 0)
+  if (!is_open() || ::faccessat(folder_.get(), kLockName, F_OK, 0) != 0 || lock(0, held) != 0)
     return;
   Names names;
   if (!list(names)) return;

@@ -32,8 +32,8 @@
 #include <cstdint>
 
 #include "providers/shm/fabric/layout.hpp"
+#include "runtime/base/kept_fd.hpp"
 #include "runtime/base/private_folder.hpp"
-#include "runtime/base/unique_fd.hpp"
 
 namespace verbatim::shm {
 
@@ -46,6 +46,8 @@ class FabricFolder {
   void close() noexcept;
   /// Removes the lock file when no name is left. After the release of our own names.
   void leave() noexcept;
+  /// It is still open under its number.
+  bool is_open() const noexcept { return folder_.is_ours(); }
   const char* path() const noexcept { return path_.load(std::memory_order_acquire); }
   /// Tells it from the folders of other fabrics.
   std::uint64_t number() const noexcept;
@@ -72,12 +74,12 @@ class FabricFolder {
   /// Holds a name beside others who hold it too; it goes with the last of them. ENOENT: nobody
   /// holds it, and `create` is not said; EEXIST: somebody does, and `exclusive` is said; EIO,
   /// logged.
-  int hold(const char* name, bool create, bool exclusive, UniqueFd& held) noexcept;
-  void let_go(const char* name, UniqueFd& held) noexcept;
+  int hold(const char* name, bool create, bool exclusive, KeptFd& held) noexcept;
+  void let_go(const char* name, KeptFd& held) noexcept;
   /// Holds what is held already under its name again, if that has gone. Never waits. Silent.
-  int hold_again(const char* name, UniqueFd& held) noexcept;
+  int hold_again(const char* name, KeptFd& held) noexcept;
   /// Whether what is held has lost its name.
-  bool lacks(const char* name, const UniqueFd& held) const noexcept;
+  bool lacks(const char* name, const KeptFd& held) const noexcept;
 
   /// Why processes that start now do not come to this folder; nullptr: as far as can be seen, they
   /// do.
@@ -141,7 +143,7 @@ class FabricFolder {
   bool is_dead(const char* name) const noexcept;
   bool address_of(const char* name, sockaddr_un& address) const noexcept;
 
-  UniqueFd folder_;  ///< its number stays the same wherever it leads
+  KeptFd folder_;  ///< its number stays the same wherever it leads
   bool through_proc_ = true;
   // What the environment said when the folder was opened: the service thread does not ask it again.
   char fabric_[PATH_MAX] = "";

@@ -45,8 +45,10 @@ const char* FabricFolder::is_left() const noexcept {
 }
 
 int FabricFolder::move_to(const Place& place) noexcept {
+  if (!is_open()) return EBADF;
   // In one step: other threads may be on their way through it.
   if (::dup3(place.folder.get(), folder_.get(), O_CLOEXEC) < 0) return errno;
+  folder_.remember();
   path_.store(paths_[place.way], std::memory_order_release);
   (void)::flock(folder_.get(), LOCK_SH | LOCK_NB);  // as in open()
   return 0;

@@ -3,13 +3,13 @@
 // list of its process's while it is held, so it stays where it is.
 #pragma once
 
-#include "runtime/base/unique_fd.hpp"
+#include "runtime/base/kept_fd.hpp"
 
 namespace verbatim::shm {
 
 struct HeldName {
   char text[48] = "";
-  UniqueFd file;
+  KeptFd file;
   HeldName* next = nullptr;
 };
 

@@ -14,7 +14,7 @@
 
 namespace verbatim::shm {
 
-int FabricFolder::hold(const char* name, bool create, bool exclusive, UniqueFd& held) noexcept {
+int FabricFolder::hold(const char* name, bool create, bool exclusive, KeptFd& held) noexcept {
   Lock folder;
   if (const int error = lock(kLockPatienceNs, folder); error != 0) return EIO;
   UniqueFd file(::openat(folder_.get(), name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -41,7 +41,8 @@ int FabricFolder::hold(const char* name, bool create, bool exclusive, UniqueFd& 
   return 0;
 }
 
-void FabricFolder::let_go(const char* name, UniqueFd& held) noexcept {
+void FabricFolder::let_go(const char* name, KeptFd& held) noexcept {
+  if (!is_open() || !held.is_ours()) return held.reset();
   Lock folder;
   if (lock(kLockPatienceNs, folder) == 0 && ::flock(held.get(), LOCK_EX | LOCK_NB) == 0 &&
       !lacks(name, held))
@@ -50,7 +51,7 @@ void FabricFolder::let_go(const char* name, UniqueFd& held) noexcept {
   held.reset();
 }
 
-bool FabricFolder::lacks(const char* name, const UniqueFd& held) const noexcept {
+bool FabricFolder::lacks(const char* name, const KeptFd& held) const noexcept {
   struct stat ours {};
   struct stat named {};
   if (::fstat(held.get(), &ours) != 0) return false;
@@ -58,7 +59,7 @@ bool FabricFolder::lacks(const char* name, const UniqueFd& held) const noexcept 
   return named.st_ino != ours.st_ino || named.st_dev != ours.st_dev;
 }
 
-int FabricFolder::hold_again(const char* name, UniqueFd& held) noexcept {
+int FabricFolder::hold_again(const char* name, KeptFd& held) noexcept {
   Lock folder;
   if (const int error = lock_silently(0, folder); error != 0) return error;
   UniqueFd file(::openat(folder_.get(), name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));

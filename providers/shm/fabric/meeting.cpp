@@ -137,7 +137,9 @@ Peer* Switchboard::make_acquaintance(Connection& connection, const HelloMessage&
   unsigned uid = 0;
   int error = peer->segment.map(segment.get(), received.fds[1].get());
   if (error == 0 && peer->segment.identity() != hello.identity) error = EPROTO;
-  if (error == 0) error = wakes_->connect(received.fds[2].get(), peer->wake);
+  UniqueFd wake;
+  if (error == 0) error = wakes_->connect(received.fds[2].get(), wake);
+  peer->wake = static_cast<UniqueFd&&>(wake);
   if (!peer_credentials(socket, peer->pid, uid) && error == 0) error = EACCES;
   if (error == 0 && life_lock_is_others(segment.get(), peer->pid)) error = EPROTO;
   if (error != 0) {

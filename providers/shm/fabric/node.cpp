@@ -77,7 +77,7 @@ int Node::Parts::open() noexcept {
   self->identity = segment.head().identity;
   self->pid = ::getpid();
   self->self = true;
-  self->wake.reset(::fcntl(service.wake_fd(), F_DUPFD_CLOEXEC, 0));
+  self->wake = UniqueFd(::fcntl(service.wake_fd(), F_DUPFD_CLOEXEC, 0));
   if (!self->wake.valid()) {
     const int wrong = errno;
     log_error("a descriptor to wake the service thread: %s%s", std::strerror(wrong),
@@ -94,7 +94,7 @@ int Node::Parts::open() noexcept {
 void Node::Parts::close() noexcept {
   if (!forked) service.names().release_all();
   service.stop(forked);
-  peers.clear();
+  peers.clear(service.has_failed() || !segment.has_its_files());
   segment.destroy();
   folder.close();
 }
@@ -102,6 +102,7 @@ void Node::Parts::close() noexcept {
 int Node::start(const ServiceHooks& hooks) noexcept {
   const LockGuard guard(start_mutex);
   if (node.parts_ != nullptr && !node.parts_->forked) {
+    if (node.has_failed()) return EIO;
     ++users;
     return 0;
   }
@@ -189,12 +190,14 @@ void Node::remove_names_at_exit() noexcept {
   if (node.parts_ != nullptr && !node.parts_->forked) node.parts_->service.names().release_all();
 }
 
+bool Node::has_failed() noexcept { return parts_->service.has_failed(); }
+
 OwnSegment& Node::segment() noexcept { return parts_->segment; }
 
 Peer& Node::self() noexcept { return *parts_->self; }
 
 int Node::take_qpn(std::uint32_t& index, std::uint32_t& qpn) noexcept {
-  return parts_->forked ? EIO : parts_->qpns.take(index, qpn);
+  return parts_->forked || has_failed() ? EIO : parts_->qpns.take(index, qpn);
 }
 
 void Node::give_qpn(std::uint32_t index) noexcept { parts_->qpns.give(index); }
@@ -202,7 +205,7 @@ void Node::give_qpn(std::uint32_t index) noexcept { parts_->qpns.give(index); }
 std::uint32_t Node::free_qpn_count() noexcept { return parts_->qpns.free_count(); }
 
 int Node::hold_name(HeldName& name, bool create, bool exclusive) noexcept {
-  if (parts_->forked) return EIO;
+  if (parts_->forked || has_failed()) return EIO;
   parts_->await_names(0);
   return parts_->service.names().hold(name, create, exclusive);
 }
@@ -215,6 +218,7 @@ void Node::let_name_go(HeldName& name) noexcept {
 }
 
 bool Node::can_be_met() noexcept {
+  if (has_failed()) return false;
   if (parts_->forked) return parts_->service.names().are_whole();
   return parts_->service.look_at_names(now_ns(), 0);
 }
@@ -224,7 +228,8 @@ void Node::await_names() noexcept {
 }
 
 void Node::Parts::await_names(std::uint64_t fresh_ns) noexcept {
-  if (service.on_thread() || service.look_at_names(now_ns(), fresh_ns)) return;
+  if (service.has_failed() || service.on_thread() || service.look_at_names(now_ns(), fresh_ns))
+    return;
   // What is not back after so long does not come back while somebody waits.
   const std::uint64_t deadline = service.names().lost_at() + FabricFolder::kLockPatienceNs;
   while (!service.names().are_whole() && now_ns() < deadline) {

@@ -37,16 +37,20 @@ struct ServiceHooks {
   void (*dead_stay)() noexcept;         ///< each second while a dead peer is held: need it be?
   void (*arena_ready)(Peer&) noexcept;  ///< a wanted arena was mapped, or refused
   void (*names_stand)(bool) noexcept;   ///< ours in the folder were lost, or are there again
+  void (*failed)() noexcept;            ///< for good: nothing is served, nobody is met any more
 };
 
 class Node {
  public:
   /// Start or share; `stop` releases. Reference counted under a lock; EIO/ENOMEM/EACCES with the
-  /// exact cause logged.
+  /// exact cause logged. EIO too while one that has failed has users.
   static int start(const ServiceHooks& hooks) noexcept;
   static void stop() noexcept;
   /// The running node. REQUIRES: between start and stop.
   static Node& get() noexcept;
+
+  /// ServiceHooks::failed was called, or is about to be. Lasts until the last stop().
+  [[nodiscard]] bool has_failed() noexcept;
 
   OwnSegment& segment() noexcept;
   /// Ourselves as a peer (loopback).

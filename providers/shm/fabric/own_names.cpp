@@ -26,6 +26,7 @@ const char* fix_of(int error) noexcept { return error == EMFILE ? " (raise 'ulim
 
 int OwnNames::claim(std::uint32_t& block) noexcept {
   const LockGuard guard(mutex_);
+  if (released_) return EIO;
   if (count_ == kMaxBlocksPerProcess) return ENOMEM;
   UniqueFd listener;
   int error = folder_.claim(block, listener);

@@ -39,7 +39,8 @@ class OwnNames {
   int claim(std::uint32_t& block) noexcept;
   int hold(HeldName& name, bool create, bool exclusive) noexcept;
   void let_go(HeldName& name) noexcept;
-  /// Removes the names of our blocks, once and for all: then they may be somebody else's.
+  /// Removes the names of our blocks, once and for all: then they may be somebody else's. No more
+  /// are claimed.
   void release_all() noexcept;
 
   /// Whether newcomers can meet us, as far as is known.

@@ -21,7 +21,7 @@
 
 #include "providers/shm/fabric/event_source.hpp"
 #include "providers/shm/fabric/segment.hpp"
-#include "runtime/base/unique_fd.hpp"
+#include "runtime/base/kept_fd.hpp"
 
 namespace verbatim::shm {
 
@@ -60,8 +60,8 @@ struct Peer {
   std::uint64_t identity = 0;
   pid_t pid = 0;      ///< in our pid namespace, from SO_PEERCRED; 0 when not visible
   bool self = false;  ///< loopback: pid is ours, arenas are our own
-  UniqueFd pidfd;
-  UniqueFd wake;  ///< a socket of ours that leads to it; our eventfd in `self`
+  KeptFd pidfd;
+  KeptFd wake;  ///< a socket of ours that leads to it; our eventfd in `self`
   std::atomic<bool> alive{true};
   std::atomic<Cma> cma{Cma::kUntried};
   std::atomic<bool> sender_fence{
@@ -77,7 +77,7 @@ struct Peer {
   std::uint32_t reached[kMaxBlocksPerProcess] = {};  ///< blocks whose socket led here
   std::atomic<std::uint32_t> reached_count{0};
   std::uint64_t segment_inode = 0;
-  UniqueFd life_fd;  ///< its segment, kept open where a record lock tells whether it lives
+  KeptFd life_fd;  ///< its segment, kept open where a record lock tells whether it lives
   std::uint64_t died_at = 0;
   ArenaBits asked;  ///< wanted by us, not answered
   ArenaBits sent;   ///< ... and the question is on its way

@@ -31,6 +31,8 @@ void destroy(Peer* peer) noexcept {
 }  // namespace
 
 void Peer::wake_service() noexcept {
+  // The application may have closed it, and use its number: for a file, a connection.
+  if (!wake.is_ours()) return;
   if (!self) return wake_through(wake.get());
   const std::uint64_t one = 1;
   while (::write(wake.get(), &one, sizeof one) < 0 && errno == EINTR) {
@@ -98,12 +100,16 @@ Peer* PeerTable::take_retired(std::uint64_t died_before) noexcept {
   return retired;
 }
 
-void PeerTable::clear() noexcept {
+void PeerTable::clear(bool in_doubt) noexcept {
   const LockGuard guard(lock_);
   for (Peer** list : {&first_, &resting_}) {
     while (*list != nullptr) {
       Peer* const peer = *list;
       *list = peer->next;
+      if (in_doubt) {
+        peer->wake.doubt();
+        peer->pidfd.doubt();
+      }
       destroy(peer);
     }
   }

@@ -90,8 +90,10 @@ int OwnSegment::make_files(std::uint64_t limit) noexcept {
   for (const Plan& plan : kPlans) {
     const std::uint64_t bytes = layout_of(plan, kStep).bytes;
     if (bytes > limit) continue;
-    const int error = make_memory_file("verbatim-segment", bytes, fd_);
+    UniqueFd file;
+    const int error = make_memory_file("verbatim-segment", bytes, file);
     if (error != 0) return error;
+    fd_ = static_cast<UniqueFd&&>(file);
     void* const base = map_shared(fd_.get(), bytes);
     if (base == MAP_FAILED) {
       fd_.reset();
@@ -118,8 +120,10 @@ int OwnSegment::make_files(std::uint64_t limit) noexcept {
         "regions",
         static_cast<unsigned long long>(size_ >> 20), chosen->qps, chosen->regions);
   }
-  int error = make_memory_file("verbatim-doorbells", sizeof(Doorbells), doorbell_fd_);
+  UniqueFd file;
+  int error = make_memory_file("verbatim-doorbells", sizeof(Doorbells), file);
   if (error != 0) return error;
+  doorbell_fd_ = static_cast<UniqueFd&&>(file);
   void* const doorbells = map_shared(doorbell_fd_.get(), sizeof(Doorbells));
   if (doorbells == MAP_FAILED) {
     error = errno;
@@ -129,7 +133,7 @@ int OwnSegment::make_files(std::uint64_t limit) noexcept {
   doorbells_ = static_cast<Doorbells*>(doorbells);
 
   const Layout at = layout_of(*chosen, kStep);
-  error = back_range(fd_.get(), backed_, kStep, size_, 0, at.mr_table);
+  error = back_range(fd_, backed_, kStep, size_, 0, at.mr_table);
   if (error == 0) error = back(&doorbells_->service, 2 * sizeof(DoorbellBlock));
   // The owner's writable mapping exists: from here on nobody can make another one.
   if (error == 0) {
@@ -212,7 +216,7 @@ std::uint64_t OwnSegment::allocate(std::size_t bytes) noexcept {
     }
     return 0;
   }
-  if (back_range(fd_.get(), backed_, kStep, size_, offset, SegmentHeap::piece_bytes(bytes)) != 0) {
+  if (back_range(fd_, backed_, kStep, size_, offset, SegmentHeap::piece_bytes(bytes)) != 0) {
     release(offset, bytes);
     return 0;
   }
@@ -227,17 +231,17 @@ void OwnSegment::release(std::uint64_t offset, std::size_t bytes) noexcept {
 }
 
 int OwnSegment::back(const void* where, std::size_t bytes) noexcept {
-  if (holds(where)) return back_range(fd_.get(), backed_, kStep, size_, offset_of(where), bytes);
+  if (holds(where)) return back_range(fd_, backed_, kStep, size_, offset_of(where), bytes);
   const auto* const p = static_cast<const unsigned char*>(where);
   const auto* const bells = reinterpret_cast<const unsigned char*>(doorbells_);
   if (p >= bells && p < bells + sizeof(Doorbells)) {
-    return back_range(doorbell_fd_.get(), doorbells_backed_, kDoorbellStep, sizeof(Doorbells),
+    return back_range(doorbell_fd_, doorbells_backed_, kDoorbellStep, sizeof(Doorbells),
                       static_cast<std::uint64_t>(p - bells), bytes);
   }
   return EFAULT;
 }
 
-int OwnSegment::back_range(int fd, std::atomic<std::uint64_t>* done, std::uint64_t step,
+int OwnSegment::back_range(const KeptFd& file, std::atomic<std::uint64_t>* done, std::uint64_t step,
                            std::uint64_t file_bytes, std::uint64_t offset,
                            std::uint64_t bytes) noexcept {
   if (bytes == 0) return 0;
@@ -252,6 +256,7 @@ int OwnSegment::back_range(int fd, std::atomic<std::uint64_t>* done, std::uint64
   if (first > last) return 0;
 
   const LockGuard guard(back_mutex_);
+  if (!file.is_ours()) return EIO;
   constexpr std::uint64_t kCheckEvery = 1u << 20;
   for (; first <= last; ++first) {
     if (is_done(first)) continue;
@@ -261,7 +266,7 @@ int OwnSegment::back_range(int fd, std::atomic<std::uint64_t>* done, std::uint64
     const std::uint64_t to = end * step < file_bytes ? end * step : file_bytes;
     unchecked_ += to - from;
     const bool check = unchecked_ > kCheckEvery;
-    const int error = back_memory_file(fd, from, to - from, "the control segment", check);
+    const int error = back_memory_file(file.get(), from, to - from, "the control segment", check);
     if (error != 0) return error;
     if (check) unchecked_ = 0;
     for (; first < end; ++first) {
@@ -283,8 +288,8 @@ void OwnSegment::unlock_after_fork() noexcept {
 }
 
 void OwnSegment::become_private() noexcept {
-  make_private(base_, size_, fd_.get());
-  make_private(doorbells_, sizeof(Doorbells), doorbell_fd_.get());
+  make_private(base_, size_, fd_.is_ours() ? fd_.get() : -1);
+  make_private(doorbells_, sizeof(Doorbells), doorbell_fd_.is_ours() ? doorbell_fd_.get() : -1);
 }
 
 }  // namespace verbatim::shm

@@ -13,8 +13,8 @@
 
 #include "providers/shm/fabric/layout.hpp"
 #include "providers/shm/fabric/segment_heap.hpp"
+#include "runtime/base/kept_fd.hpp"
 #include "runtime/base/result.hpp"
-#include "runtime/base/unique_fd.hpp"
 #include "runtime/sync/mutex.hpp"
 #include "runtime/sync/spin_lock.hpp"
 
@@ -34,6 +34,8 @@ class OwnSegment {
   Doorbells& doorbells() noexcept { return *doorbells_; }
   unsigned char* base() noexcept { return base_; }
   std::uint64_t size() const noexcept { return size_; }
+  /// Its files are still open under their numbers.
+  bool has_its_files() const noexcept { return fd_.is_ours() && doorbell_fd_.is_ours(); }
   int fd() const noexcept { return fd_.get(); }
   int doorbell_fd() const noexcept { return doorbell_fd_.get(); }
 
@@ -76,7 +78,7 @@ class OwnSegment {
   static constexpr std::size_t kDoorbellWords = (sizeof(Doorbells) / kDoorbellStep + 1 + 63) / 64;
 
   int make_files(std::uint64_t limit) noexcept;
-  int back_range(int fd, std::atomic<std::uint64_t>* done, std::uint64_t step,
+  int back_range(const KeptFd& file, std::atomic<std::uint64_t>* done, std::uint64_t step,
                  std::uint64_t file_bytes, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
   unsigned char* base_ = nullptr;
@@ -85,8 +87,8 @@ class OwnSegment {
   QpRecord* qps_ = nullptr;
   CqRecord* cqs_ = nullptr;
   Doorbells* doorbells_ = nullptr;
-  UniqueFd fd_;
-  UniqueFd doorbell_fd_;
+  KeptFd fd_;
+  KeptFd doorbell_fd_;
 
   Mutex heap_mutex_;
   SegmentHeap heap_;

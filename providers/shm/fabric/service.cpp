@@ -21,6 +21,8 @@ namespace {
 constexpr int kEventsPerWake = 32;
 constexpr std::size_t kStackBytes = 256u << 10;
 constexpr std::uint32_t kSweepsPerSecond = 20;
+/// The longest sleep. A descriptor that is closed wakes nobody who sleeps at it.
+constexpr int kLongestSleepMs = 1000;
 constexpr rlim_t kDescriptorRoom = 1024;
 
 /// Makes the kernel's table of our descriptors as large as 340 peers need. It grows by doubling,
@@ -45,8 +47,8 @@ int Service::start() noexcept {
               std::strerror(error), error == EMFILE ? " (raise 'ulimit -n')" : "");
     return error;
   }
-  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+  wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll_.valid() || !wake_.valid() || !watch(wake_.get(), wake_source_) ||
       !watch(peer_wakes_.told().fd(), peer_wake_source_)) {
     error = errno;
@@ -88,7 +90,12 @@ void Service::stop(bool forked) noexcept {
     ::pthread_join(thread_, nullptr);
   }
   running_.store(false, std::memory_order_relaxed);
-  switchboard_.close(forked);
+  const bool is_whole = !has_failed() && around_.segment.has_its_files();
+  switchboard_.close(forked, !is_whole);
+  if (!is_whole) {
+    epoll_.doubt();
+    wake_.doubt();
+  }
   epoll_.reset();
   wake_.reset();
   peer_wakes_.close();
@@ -105,6 +112,8 @@ void Service::wake() noexcept {
   const std::uint64_t one = 1;
   // What our threads did before is seen by the thread that wakes; pairs with on_wake().
   wakes_.fetch_add(1, std::memory_order_release);
+  // The application may have closed it, and have a file under its number.
+  if (has_failed() || !wake_.is_ours()) return;
   while (::write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
   }
 }
@@ -131,7 +140,11 @@ void Service::loop() noexcept {
     switchboard_.bury();
     const int timeout = sleep_until(date, exact);
     epoll_event events[kEventsPerWake];
+    // Another epoll under its number would say what only its owner understands.
+    if (!has_its_descriptors_lately()) return fail();
     const int count = ::epoll_wait(epoll_.get(), events, kEventsPerWake, timeout);
+    if ((count < 0 && (errno == EBADF || errno == EINVAL)) || !has_its_descriptors_lately())
+      return fail();
     for (int i = 0; i < count; ++i) {
       EventSource& source = *static_cast<EventSource*>(events[i].data.ptr);
       switch (source.kind) {
@@ -221,7 +234,7 @@ std::uint64_t Service::run_due(bool& exact) noexcept {
 }
 
 int Service::sleep_until(std::uint64_t date, bool exact) noexcept {
-  if (date == kForEver) return -1;
+  if (date == kForEver) return kLongestSleepMs;
   const std::uint64_t now = now_ns();
   if (date <= now) return 0;
   const std::uint64_t left = date - now;
@@ -234,7 +247,7 @@ int Service::sleep_until(std::uint64_t date, bool exact) noexcept {
     if (::ppoll(&all, 1, &time, nullptr) >= 0) return 0;
   }
   const std::uint64_t ms = (left + 999'999) / 1'000'000;
-  return ms > 60'000 ? 60'000 : static_cast<int>(ms);
+  return ms > kLongestSleepMs ? kLongestSleepMs : static_cast<int>(ms);
 }
 
 }  // namespace verbatim::shm

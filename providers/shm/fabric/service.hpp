@@ -7,7 +7,8 @@
 //   wake socket    peers rang a doorbell
 //   sockets        strangers and peers (switchboard)
 //   pidfds         a peer ended
-//   time           1 ms tick while asked for; 50 ms sweep while a peer lives; the switchboard's own
+//   time           1 ms tick while asked for; 50 ms sweep while a peer lives; each second, whether
+//   our descriptors are still open (service_failure.cpp); the switchboard's own
 //   dates, and the data path's, to the microsecond; a look at our names each second while the
 //   thread is awake anyhow, a try to bring them back each second while they are lost
 //
@@ -22,7 +23,7 @@
 
 #include "providers/shm/fabric/own_names.hpp"
 #include "providers/shm/fabric/switchboard.hpp"
-#include "runtime/base/unique_fd.hpp"
+#include "runtime/base/kept_fd.hpp"
 
 namespace verbatim::shm {
 
@@ -39,6 +40,9 @@ class Service {
   /// join.
   void stop(bool forked) noexcept;
 
+  /// The application has closed what the thread needs. Nothing is served any more, and no
+  /// descriptor used; the hooks of the clock go on, so that what flushes is told to who sleeps.
+  [[nodiscard]] bool has_failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] int wake_fd() const noexcept { return wake_.get(); }
   void wake() noexcept;
   void want_tick(bool on) noexcept;
@@ -59,6 +63,12 @@ class Service {
   static void* run(void* self) noexcept;
   void loop() noexcept;
   bool watch(int fd, EventSource& source) noexcept;
+  /// Whether what the thread waits at is still open under its numbers.
+  [[nodiscard]] bool has_its_descriptors() const noexcept;
+  /// The same, looked at not more often than each millisecond.
+  [[nodiscard]] bool has_its_descriptors_lately() noexcept;
+  void fail() noexcept;
+  void linger() noexcept;
   void on_wake() noexcept;
   void drain_doorbells() noexcept;
   static constexpr std::uint64_t kForEver = ~std::uint64_t{0};
@@ -74,18 +84,20 @@ class Service {
   Surroundings around_;
   Switchboard switchboard_;
   OwnNames names_{around_.folder, switchboard_};
-  UniqueFd epoll_;
-  UniqueFd wake_;  ///< nobody else has it
+  KeptFd epoll_;
+  KeptFd wake_;  ///< nobody else has it
   WakeSockets peer_wakes_;
   EventSource wake_source_{EventSource::kWake, this};
   EventSource peer_wake_source_{EventSource::kPeerWake, this};
   pthread_t thread_{};
   std::atomic<bool> running_{false};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> failed_{false};
   std::atomic<bool> ticking_{false};
   std::atomic<std::uint32_t> wakes_{0};  ///< by our own threads: orders, what the eventfd says
   std::uint64_t next_tick_ = 0;          ///< 0: the tick was off
   std::uint64_t next_sweep_ = 0;
+  std::uint64_t looked_at_ = 0;  ///< our descriptors
   std::uint32_t sweeps_ = 0;
   std::atomic<bool> doubted_{false};  ///< our names
   bool is_down_ = false;              ///< they are lost, and that was said

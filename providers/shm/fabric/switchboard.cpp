@@ -26,16 +26,25 @@ void Switchboard::open(int epoll, const WakeSocket& wakes) noexcept {
   wakes_ = &wakes;
 }
 
-void Switchboard::close(bool forked) noexcept {
-  if (forked) epoll_ = -1;  // it is the parent's too
+void Switchboard::close(bool forked, bool keeps_epoll) noexcept {
+  if (forked || keeps_epoll) epoll_ = -1;  // it is the parent's too, or a stranger's
   while (oldest_ != nullptr) {
     // Not only closed: a child of ours may hold the socket too, and the peer would wait for it.
-    if (!forked) ::shutdown(oldest_->socket.get(), SHUT_RDWR);
+    if (!forked && oldest_->socket.is_ours()) ::shutdown(oldest_->socket.get(), SHUT_RDWR);
     close_connection(*oldest_);
   }
   bury();
   close_listeners();
   listener_count_.store(0, std::memory_order_relaxed);
+}
+
+bool Switchboard::has_its_listeners() const noexcept {
+  const std::uint32_t count = listener_count_.load(std::memory_order_acquire);
+  for (std::uint32_t n = 0; n < count; ++n) {
+    // One that could not be made anew is missing, not lost.
+    if (listeners_[n].socket.valid() && !listeners_[n].socket.is_ours()) return false;
+  }
+  return true;
 }
 
 bool Switchboard::watch(int fd, EventSource& source) noexcept {

@@ -49,8 +49,11 @@ class Switchboard {
 
   /// `epoll` and `wakes` (whose place peers get) stay the caller's.
   void open(int epoll, const WakeSocket& wakes) noexcept;
-  /// REQUIRES: the service thread has ended. In a forked child nothing is said to anybody.
-  void close(bool forked) noexcept;
+  /// REQUIRES: the service thread has ended, or calls this, and none is added any more. In a forked
+  /// child nothing is said to anybody. `keeps_epoll`: that descriptor may be somebody else's.
+  void close(bool forked, bool keeps_epoll) noexcept;
+  /// The sockets that we listen on are still open under their numbers.
+  [[nodiscard]] bool has_its_listeners() const noexcept;
 
   /// Also in a forked child, at once: its copies would stand behind the names when we are dead.
   void close_listeners() noexcept;
@@ -78,7 +81,7 @@ class Switchboard {
  private:
   struct Listener {
     EventSource source;
-    UniqueFd socket;
+    KeptFd socket;
   };
 
   Connection* open_connection(UniqueFd socket, std::uint64_t now) noexcept;

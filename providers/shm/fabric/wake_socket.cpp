@@ -31,7 +31,11 @@ std::uint64_t device_of_place(int place) noexcept {
 }  // namespace
 
 int WakeSocket::open(FabricFolder& folder) noexcept {
-  const int error = folder.bind_apart(socket_, place_);
+  UniqueFd socket;
+  UniqueFd place;
+  const int error = folder.bind_apart(socket, place);
+  socket_ = static_cast<UniqueFd&&>(socket);
+  place_ = static_cast<UniqueFd&&>(place);
   device_ = error == 0 ? device_of_place(place_.get()) : 0;
   return error;
 }

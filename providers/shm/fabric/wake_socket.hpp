@@ -16,7 +16,7 @@
 #include <cstdint>
 
 #include "providers/shm/fabric/fabric_folder.hpp"
-#include "runtime/base/unique_fd.hpp"
+#include "runtime/base/kept_fd.hpp"
 
 namespace verbatim::shm {
 
@@ -32,6 +32,8 @@ class WakeSocket {
 
   /// Readable when somebody woke us.
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  /// Still open under its number.
+  [[nodiscard]] bool is_open() const noexcept { return socket_.is_ours(); }
   /// What peers get.
   [[nodiscard]] int place() const noexcept { return place_.get(); }
   /// Takes what has come, some of it when there is much: then fd() stays readable.
@@ -42,8 +44,8 @@ class WakeSocket {
   int connect(int place, UniqueFd& out) const noexcept;
 
  private:
-  UniqueFd socket_;
-  UniqueFd place_;
+  KeptFd socket_;
+  KeptFd place_;
   std::uint64_t device_ = 0;  ///< of the file system
 };
 

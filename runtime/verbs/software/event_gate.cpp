@@ -29,7 +29,7 @@ int EventGate::open() noexcept {
               error == EMFILE ? " (raise 'ulimit -n')" : "");
     return error;
   }
-  fd_.reset(fd);
+  fd_ = UniqueFd(fd);
   return 0;
 }
 
@@ -131,10 +131,16 @@ void EventGate::part_from_parent() noexcept {
   sleepers_.store(0, std::memory_order_relaxed);
   collectors_ = 0;
   is_readable_ = false;  // what is written here is not for us to read
+  if (!fd_.is_ours()) return;
   const int own = ::eventfd(1, EFD_CLOEXEC);
   if (own < 0) return;
   (void)::dup3(own, fd_.get(), O_CLOEXEC);
   ::close(own);
+}
+
+void EventGate::doubt_descriptor() noexcept {
+  const LockGuard guard(mutex_);
+  fd_.doubt();
 }
 
 void EventGate::leave_bed() noexcept { sleepers_.fetch_sub(1, std::memory_order_relaxed); }

@@ -14,7 +14,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/base/unique_fd.hpp"
+#include "runtime/base/kept_fd.hpp"
 #include "runtime/sync/mutex.hpp"
 
 namespace verbatim {
@@ -50,13 +50,16 @@ class EventGate {
   /// In a forked child, whose descriptor is still its parent's: from here on it is one of the
   /// child's own, and readable, so that nobody waits there for what cannot come. The lock is free.
   void part_from_parent() noexcept;
+  /// The application has closed descriptors of ours: if this is among them, what was its number is
+  /// left alone from here on.
+  void doubt_descriptor() noexcept;
 
  private:
   void make_readable_locked() noexcept;
   int sleep(std::uint32_t seen) noexcept;
   void leave_bed() noexcept;
 
-  UniqueFd fd_;
+  KeptFd fd_;
   Mutex mutex_;
   /// Written under the mutex; our own threads wake who sleeps on it.
   std::atomic<std::uint32_t> arrivals_{0};

@@ -37,6 +37,8 @@ class SoftChannel : public CompChannel {
   /// In a forked child: see EventGate. What was queued is the parent's, also in the links of the
   /// CQs, which the caller empties.
   void part_from_parent() noexcept;
+  /// See EventGate.
+  void doubt_descriptor() noexcept { gate_.doubt_descriptor(); }
 
  protected:
   EventGate& gate() noexcept { return gate_; }

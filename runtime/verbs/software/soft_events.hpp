@@ -39,6 +39,8 @@ class SoftEvents {
   /// In a forked child: see EventGate. What was queued is the parent's, also in the links of the
   /// objects, which the caller empties.
   void part_from_parent() noexcept;
+  /// See EventGate.
+  void doubt_descriptor() noexcept { gate_.doubt_descriptor(); }
 
  private:
   EventLink& link_of(const ibv_async_event& event) noexcept;
