@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/announced.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <iterator>
 
@@ -74,13 +75,13 @@ bool has_announced(const Cq& cq, bool solicited_only) noexcept {
   return any_announced(cq, [&](const Qp& qp) { return !solicited_only || has_solicited(qp); });
 }
 
-std::uint64_t count_announced(const Cq& cq, bool solicited_only) noexcept {
+std::uint64_t count_announced(const Cq& cq, bool solicited_only, std::uint64_t enough) noexcept {
   std::uint64_t found = 0;
   any_announced(cq, [&](const Qp& qp) {
     found += only_flushes(qp) ? 1
-             : solicited_only ? count_solicited(qp, kMostCounted)
+             : solicited_only ? count_solicited(qp, std::min(kMostCounted, enough - found))
                               : count_messages(qp);
-    return false;
+    return found >= enough;
   });
   return found;
 }

@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t kLooks = 16;
 constexpr std::uint64_t kBetweenLooksNs = 50'000;
 
+constexpr std::uint64_t kAll = ~std::uint64_t{0};
+
 bool is_held(const Cq& cq) noexcept {
   return CqRecord::kind(cq.armed->load(std::memory_order_seq_cst)) == CqRecord::kHeld;
 }
@@ -31,18 +33,21 @@ void want_look(std::uint64_t at) noexcept {
   }
 }
 
-/// Of the kind that it was armed for. An old message that was taken since counts among the old.
-std::uint64_t count_locked(const Cq& cq) noexcept {
+/// Whether as many have come as it waits for, of the kind that it was armed for. An old message
+/// that was taken since counts among the old.
+bool has_enough_locked(const Cq& cq) noexcept {
   const Moderation& m = cq.moderation;
-  const std::uint64_t received =
-      m.taken + count_announced(cq, m.asked == CqRecord::kArmedSolicited);
-  return m.stored + (received > m.old ? received - m.old : 0);
+  if (m.stored >= m.count) return true;
+  const std::uint64_t awaited = m.old + m.count - m.stored;
+  if (m.taken >= awaited) return true;
+  const std::uint64_t missing = awaited - m.taken;
+  return count_announced(cq, m.asked == CqRecord::kArmedSolicited, missing) >= missing;
 }
 
 /// Raises it, or says when it is looked at again. REQUIRES: it is held.
 void judge_locked(Cq& cq, std::uint64_t now) noexcept {
   Moderation& m = cq.moderation;
-  if (now >= m.until() || count_locked(cq) >= m.count) return raise_locked(cq);
+  if (now >= m.until() || has_enough_locked(cq)) return raise_locked(cq);
   const std::uint64_t pause = std::max(m.period_us * std::uint64_t{1000} / kLooks, kBetweenLooksNs);
   m.look_at = std::min(m.until(), now + pause);
   want_look(m.look_at);
@@ -93,7 +98,7 @@ std::uint32_t armed_for_locked(const Cq& cq) noexcept {
 void begin_count_locked(Cq& cq) noexcept {
   Moderation& m = cq.moderation;
   m.stored = 0;
-  m.old = m.taken + count_announced(cq, armed_for_locked(cq) == CqRecord::kArmedSolicited);
+  m.old = m.taken + count_announced(cq, armed_for_locked(cq) == CqRecord::kArmedSolicited, kAll);
 }
 
 void hold_stored_locked(Cq& cq) noexcept {
