@@ -159,6 +159,8 @@ TEST_P(WindowAccess, IsWhatItWasBoundFor) {
 
   Request request = request_of(operation(), slice(stage_->local, 0, length()), shown, offset());
   if (place() == Place::kTooLong && !atomic()) request.from = slice(stage_->local, 0, kPage + 1);
+  if (operation() == Operation::kCompareSwap && rights_suffice() && in_place())
+    pair.b.store(stage_->remote, kPage + offset(), 1);  // what it compares with
   expect_posted(pair.a.post_send(pair.qa, request));
   const ibv_wc wc = pair.a.poll_sends(pair.qa, 1)[0];
   if (rights_suffice() && in_place()) {
@@ -170,6 +172,9 @@ TEST_P(WindowAccess, IsWhatItWasBoundFor) {
       EXPECT_EQ(pair.a.peek(stage_->local, 0, length()), pair.b.peek(stage_->remote, at, length()));
     } else if (operation() == Operation::kFetchAdd) {
       EXPECT_EQ(pair.b.load(stage_->remote, at), pair.a.load(stage_->local, 0) + 0x0101);
+    } else if (operation() == Operation::kCompareSwap) {
+      EXPECT_EQ(pair.a.load(stage_->local, 0), 1u) << "what was there";
+      EXPECT_EQ(pair.b.load(stage_->remote, at), 2u);
     }
   } else {
     failed_ = true;
