@@ -96,8 +96,9 @@ inline bool must_ring(const Qp& qp) noexcept {
 
 /// So many slots ahead of the one that it writes the sender asks for the next: the receiver's core
 /// has it from the last lap, and a post that waits for its stores (a lock does) would wait for
-/// that.
-inline constexpr std::uint64_t kSlotsAhead = 8;
+/// that. Few: the receiver asks for slots ahead, too, and what it takes back was asked for in vain
+/// (at 32 the rate falls to a third).
+inline constexpr std::uint64_t kSlotsAhead = 3;
 
 /// SENDs of at most Slot::kInlineBytes, to a queue pair that has receives of its own. Whoever makes
 /// it puts `sent` back, and rings if must_ring().
