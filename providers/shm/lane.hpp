@@ -91,8 +91,8 @@ void forget_lanes_of_parent() noexcept;
 /// Makes our halves of the lanes that knock at `to`, a few at a time: for the others the service
 /// thread comes back. Service thread; live.mutex is held.
 void admit_lanes(Qp& to) noexcept;
-/// Whether it will. Service thread.
-bool is_admitting() noexcept;
+/// Whether it has been told to since this was asked last. Service thread.
+bool were_lanes_left() noexcept;
 /// Ends the lanes that lead to `to`. No lock is held.
 void close_arriving(Qp& to) noexcept;
 /// No more is accepted from any (error state). No lock after the send lock is held.

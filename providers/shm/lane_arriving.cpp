@@ -2,6 +2,7 @@
 //
 // The receiving halves of lanes: who is let in, and until when.
 #include <cstring>
+#include <utility>
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/lane.hpp"
@@ -48,11 +49,12 @@ struct Shares {
 /// made once, when the first one asks.
 class Admitted {
  public:
-  void forget() noexcept { is_filled_ = false; }
+  Admitted(const Qp& to, const Peer& peer) noexcept : to_(to), peer_(peer) {}
+
   /// Whether the queue pair at this place of the process has been. (By places: it may have as many
   /// lanes as it has numbers, and each must not cost a look at all of them.)
-  bool has(const Qp& to, const Peer& peer, std::uint32_t index) noexcept {
-    if (!is_filled_) fill(to, peer);
+  bool has(std::uint32_t index) noexcept {
+    if (!is_filled_) fill();
     return (places_[index / 64] >> (index % 64) & 1) != 0;
   }
   void add(std::uint32_t index) noexcept {
@@ -60,41 +62,33 @@ class Admitted {
   }
 
  private:
-  void fill(const Qp& to, const Peer& peer) noexcept {
+  void fill() noexcept {
     is_filled_ = true;
     std::memset(places_, 0, sizeof places_);
-    for (const Qp* lane = to.book->arriving; lane != nullptr; lane = lane->lane.next) {
+    for (const Qp* lane = to_.book->arriving; lane != nullptr; lane = lane->lane.next) {
       // Whatever somebody else says of his numbers.
-      if (lane->met.load(std::memory_order_relaxed) != &peer) continue;
-      const std::uint32_t index = Node::index_in(peer, peek(lane->own->dest_qpn));
+      if (lane->met.load(std::memory_order_relaxed) != &peer_) continue;
+      const std::uint32_t index = Node::index_in(peer_, peek(lane->own->dest_qpn));
       if (index < kMaxQps) add(index);
     }
   }
 
+  const Qp& to_;
+  const Peer& peer_;
   bool is_filled_ = false;
-  std::uint64_t places_[kMaxQps / 64] = {};
+  std::uint64_t places_[kMaxQps / 64];
 };
 
-/// A look at who knocks at one of ours, which may take as many holds of live.mutex as there are
-/// lanes to make: others want it too. What changes meanwhile and is missed knocks again. Service
-/// thread only; one look at a time, and other queue pairs wait.
-struct Round {
-  std::uint32_t to = 0;     ///< number; 0: none is under way
-  std::uint32_t place = 0;  ///< of that queue pair
-  std::uint64_t peer = 0;   ///< whom it has come to, and how far in his list
-  std::uint32_t link = 0;
-  std::uint32_t steps = 0;
-  Admitted admitted;
-};
-constinit Round round;
+/// So many are let in under one hold of live.mutex, which others want too: a lane takes some 25 us
+/// to make, and a process may knock with thousands. The next turn looks at all of them anew.
+constexpr std::uint32_t kAdmittedAtOnce = 64;
+/// Some were left for the next turn. Service thread only.
+constinit bool some_are_left = false;
 
-/// A lane takes some 25 us to make.
-constexpr std::uint32_t kAdmittedAtOnce = 16;
-
-/// Makes our half of the lane whose sender is `qpn`, if it may come.
-void admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexcept {
+/// Makes our half of the lane whose sender is `qpn`, if it may come. Whether it has.
+bool admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexcept {
   XrcTarget target;
-  if (to.xrc == XrcRole::kQueue && !find_target(to, from, sender, target)) return;
+  if (to.xrc == XrcRole::kQueue && !find_target(to, from, sender, target)) return false;
   Qp* lane = make_lane(to, to.srq);
   if (lane == nullptr) {
     static constinit LogOnce once;
@@ -102,7 +96,7 @@ void admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexce
       log_warn("shm: no memory or numbers for those who send to 0x%06x: they are not heard",
                to.own->qpn);
     if (target.owner != nullptr) Node::get().release_peer(*target.owner);
-    return;
+    return false;
   }
   if (target.record != nullptr) {
     lane->lane.endpoint = target.record;
@@ -115,14 +109,14 @@ void admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexce
   // Who knocks is who is meant, whoever else says that the number is his.
   if (!Node::get().hold_too(from)) {
     give_back(*lane);
-    return;
+    return false;
   }
   lane->met.store(&from, std::memory_order_release);
   poke(lane->own->dest_qpn, qpn);
   lane->session = next_session();
   if (add_member(*to.recv_cq, *lane) != 0) {
     give_back(*lane);
-    return;
+    return false;
   }
   enlist_locked(*lane);
   ++from.lanes;
@@ -130,11 +124,12 @@ void admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexce
   lane->lane.next = to.book->arriving;
   poke(lane->own->lane, link_to(lane->lane.next));
   to.book->arriving = lane;
-  if (to.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) return;
+  if (to.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) return true;
   lane->mode.store(IBV_QPS_RTR, std::memory_order_release);
   lane->own->accepts.store(lane->session, std::memory_order_release);
   // Publishes the lane; pairs with the load in find_other_half().
   __atomic_store_n(&to.own->lane, link_to(lane), __ATOMIC_RELEASE);
+  return true;
 }
 
 void say_refusal(const Qp& to, const Peer& peer, const Shares& shares) noexcept {
@@ -146,58 +141,31 @@ void say_refusal(const Qp& to, const Peer& peer, const Shares& shares) noexcept 
         static_cast<int>(peer.pid), shares.of_process, shares.of_all, to.own->qpn);
 }
 
-/// The lanes of the round's process that knock at `to`, as many as there is room for. False: that
-/// was not enough room.
+/// The lanes of one process that knock at `to`, as many as there is room for. False: that was not
+/// enough room.
 bool admit_from(Qp& to, Peer& peer, std::uint32_t& room) noexcept {
-  while (round.link != 0 && round.steps++ < kMaxQps) {
-    if (round.link > peer.segment.qp_capacity()) return true;
-    const std::uint32_t index = round.link - 1;
+  std::uint32_t link = peer.segment.live_head().lane.load(std::memory_order_acquire);
+  Admitted admitted(to, peer);
+  for (std::uint32_t steps = 0; link != 0 && steps < kMaxQps; ++steps) {
+    if (link > peer.segment.qp_capacity()) return true;
+    const std::uint32_t index = link - 1;
     const QpRecord& record = peer.segment.qps()[index];
     const std::uint32_t qpn = peek(record.qpn);
     if (peek(record.dest_qpn) == to.own->qpn && peek(record.speaks_for) != 0 &&
-        Node::index_in(peer, qpn) == index && !round.admitted.has(to, peer, index)) {
+        Node::index_in(peer, qpn) == index && !admitted.has(index)) {
       if (room == 0) return false;
       const Shares shares(peer);
       if (!shares.leave_another()) {
         say_refusal(to, peer, shares);
         return true;
       }
-      round.admitted.add(index);
-      admit(to, qpn, peer, record);
-      --room;
+      admitted.add(index);
+      // Who cannot come costs no room: he would be tried anew at each turn.
+      if (admit(to, qpn, peer, record)) --room;
     }
-    round.link = __atomic_load_n(&record.lane, __ATOMIC_ACQUIRE);
+    link = __atomic_load_n(&record.lane, __ATOMIC_ACQUIRE);
   }
   return true;
-}
-
-void begin_with(const Peer& peer) noexcept {
-  round.peer = peer.identity;
-  round.link = peer.segment.live_head().lane.load(std::memory_order_acquire);
-  round.steps = 0;
-  round.admitted.forget();
-}
-
-/// Who the round has come to; nullptr when it is over, or he is gone.
-Peer* peer_of_round() noexcept {
-  Peer* peer = Node::get().first_peer();
-  while (peer != nullptr && peer->identity != round.peer) peer = peer->next;
-  return peer != nullptr && peer->alive.load(std::memory_order_acquire) ? peer : nullptr;
-}
-
-/// Is it another's, who is there to go on with it?
-bool is_anothers_round(const Qp& to) noexcept {
-  if (round.to == 0 || round.to == to.own->qpn) return false;
-  const Qp* const other = live.qps[round.place];
-  return other != nullptr && other->book != nullptr && other->own->qpn == round.to &&
-         other->mode.load(std::memory_order_acquire) >= IBV_QPS_RTR &&
-         other->mode.load(std::memory_order_acquire) != IBV_QPS_ERR;
-}
-
-/// The rest of it is for the service thread's next turn.
-void come_back_to(const Qp& to) noexcept {
-  Node::get().segment().doorbells().service.ring(to.index);
-  Node::get().self().wake_service();
 }
 
 /// Takes an arriving lane out of everything that knows it. live.mutex is held.
@@ -241,26 +209,17 @@ bool is_over(Qp& lane) noexcept {
 void admit_lanes(Qp& to) noexcept {
   const std::uint32_t mode = to.mode.load(std::memory_order_acquire);
   if (mode < IBV_QPS_RTR || mode == IBV_QPS_ERR) return;
-  if (is_anothers_round(to)) return come_back_to(to);
-  Peer* peer = round.to == to.own->qpn ? peer_of_round() : nullptr;
-  if (peer == nullptr) {
-    reap_lanes(to);  // who knocks may have the number of one who is gone
-    round.to = to.own->qpn;
-    round.place = to.index;
-    peer = Node::get().first_peer();
-    if (peer != nullptr) begin_with(*peer);
-  }
+  reap_lanes(to);  // who knocks may have the number of one who is gone
   std::uint32_t room = kAdmittedAtOnce;
-  while (peer != nullptr) {
-    if (peer->alive.load(std::memory_order_acquire) && !admit_from(to, *peer, room))
-      return come_back_to(to);
-    peer = peer->next;
-    if (peer != nullptr) begin_with(*peer);
+  for (Peer* peer = Node::get().first_peer(); peer != nullptr; peer = peer->next) {
+    if (!peer->alive.load(std::memory_order_acquire) || admit_from(to, *peer, room)) continue;
+    some_are_left = true;
+    Node::get().segment().doorbells().service.ring(to.index);
+    return Node::get().self().wake_service();
   }
-  round.to = 0;
 }
 
-bool is_admitting() noexcept { return round.to != 0; }
+bool were_lanes_left() noexcept { return std::exchange(some_are_left, false); }
 
 void close_arriving(Qp& to) noexcept {
   LockGuard<Mutex> guard(live.mutex);

@@ -350,6 +350,9 @@ static int post_generally(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcep
 
 int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
   const int error = post_generally(qp, lock, wr);
+  // The end of the list too, and what stands before it waits for a look.
+  if (error != 0 && qp.queued() != 0) [[unlikely]]
+    advance(qp, lock);
   if (error == 0 && qp.is_strict) [[unlikely]] {
     const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
     // What fails completes, and so does all that follows it.

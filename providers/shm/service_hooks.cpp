@@ -53,7 +53,7 @@ bool serve(std::uint32_t bit) noexcept {
   const std::uint64_t start = now_ns();
   std::uint64_t last = start;
   if (serve_once(bit) == 0) {
-    if (is_admitting()) let_others_in();
+    if (were_lanes_left()) let_others_in();
     return false;
   }
   for (std::uint64_t now = start; now - last < kPatienceNs; now = now_ns()) {

@@ -4,7 +4,8 @@
 // file it was, and closes only that one.
 //
 // Files without an inode of their own (eventfd, epoll; pidfds before Linux 6.9) cannot be told from
-// each other. Once others of ours are known to have gone, doubt() leaves such a number alone.
+// each other. Once others of ours are known to have gone, doubt() leaves such a number alone. And
+// between a look and what follows it the application may close the file: no look can help that.
 //
 // Not thread-safe itself: an owner is one object's member. A look costs a system call.
 #pragma once

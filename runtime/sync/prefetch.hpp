@@ -15,6 +15,8 @@ inline void prefetch_to_read(const void* at) noexcept {
   asm volatile("prefetcht0 %0" : : "m"(*static_cast<const unsigned char*>(at)));
 #elif defined(__aarch64__)
   asm volatile("prfm pldl1keep, %0" : : "Q"(*static_cast<const unsigned char*>(at)));
+#else
+  __builtin_prefetch(at, 0, 3);
 #endif
 }
 
@@ -25,6 +27,8 @@ inline void prefetch_to_write(const void* at) noexcept {
   asm volatile("prefetchw %0" : : "m"(*static_cast<const unsigned char*>(at)));
 #elif defined(__aarch64__)
   asm volatile("prfm pstl1keep, %0" : : "Q"(*static_cast<const unsigned char*>(at)));
+#else
+  __builtin_prefetch(at, 1, 3);
 #endif
 }
 

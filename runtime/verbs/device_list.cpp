@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -25,16 +26,18 @@ namespace {
 constinit Mutex list_mutex;
 /// Every living Device, in the order of its discovery; under list_mutex.
 constinit Device* known_devices = nullptr;
-constinit bool fork_known = false;  ///< under list_mutex
+constinit std::atomic<bool> fork_known{false};
 
 /// Who was at the list is no thread of the child's. A fork does not wait for him, since he may be
 /// asking the kernel: each step of his leaves a list that can be walked.
 void remake_lock_in_child() noexcept { ::new (&list_mutex) Mutex; }
 
-int prepare_for_forks_locked() noexcept {
-  if (fork_known) return 0;
+/// Before the lock is taken for the first time, and without one: two threads may come here, and
+/// twice is as good as once.
+int prepare_for_forks() noexcept {
+  if (fork_known.load(std::memory_order_acquire)) return 0;
   const int error = ::pthread_atfork(nullptr, nullptr, remake_lock_in_child);
-  fork_known = error == 0;
+  fork_known.store(error == 0, std::memory_order_release);
   return error;
 }
 
@@ -184,11 +187,11 @@ Result<ibv_device**> get_device_list(int& count) noexcept {
     return Error{ENOSYS, "no provider"};
   }
   check_asked_drivers(providers);
-  const LockGuard guard(list_mutex);
-  if (const int error = prepare_for_forks_locked(); error != 0) {
+  if (const int error = prepare_for_forks(); error != 0) {
     log_error("the list of devices: %s", std::strerror(error));
     return Error{error, "no memory"};
   }
+  const LockGuard guard(list_mutex);
   Listing listing;
   StrayDevices strays;
   int first_error = 0;

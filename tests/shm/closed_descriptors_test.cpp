@@ -227,8 +227,14 @@ std::string lose_to_strangers(int shift) {
     Side side(session);
     const QpInfo qp = side.create_qp(wish);
     side.connect(qp, qp);
+    const RegionInfo region = side.allocate(MemoryKind::kOrdinary, 64);
+    (void)side.post_receive(qp, receive(7, slice(region, 0, 64)));
+    for (const std::int32_t cq : {qp.send_cq, qp.receive_cq})
+      findings.expect(side.call<&Endpoint::arm>(cq, 0) == 0, "a queue cannot be armed");
     const std::vector<int> closed = close_behind_its_back(What::kAll, {session->context->async_fd});
     for (const int number : closed) strangers.emplace_back(number, number + shift);
+    // Before the loss is noticed, most likely: its completions have events to tell of.
+    (void)side.post_send(qp, send(8, slice(region, 0, 64)));
     expect_one_fatal_event(findings, session->context.get());
     for (const Stranger& stranger : strangers) stranger.expect_untouched(findings);
   }

@@ -232,7 +232,7 @@ void Node::Parts::await_names(std::uint64_t fresh_ns) noexcept {
     return;
   // What is not back after so long does not come back while somebody waits.
   const std::uint64_t deadline = service.names().lost_at() + FabricFolder::kLockPatienceNs;
-  while (!service.names().are_whole() && now_ns() < deadline) {
+  while (!service.names().are_whole() && !service.has_failed() && now_ns() < deadline) {
     const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
     ::nanosleep(&pause, nullptr);
   }

@@ -145,6 +145,8 @@ void Service::loop() noexcept {
     const int count = ::epoll_wait(epoll_.get(), events, kEventsPerWake, timeout);
     if ((count < 0 && (errno == EBADF || errno == EINVAL)) || !has_its_descriptors_lately())
       return fail();
+    // What another epoll says would be taken for our own addresses: no look is fresh enough.
+    if (count > 0 && !around_.segment.has_its_files()) return fail();
     for (int i = 0; i < count; ++i) {
       EventSource& source = *static_cast<EventSource*>(events[i].data.ptr);
       switch (source.kind) {

@@ -11,6 +11,9 @@ namespace verbatim::shm {
 namespace {
 
 constexpr std::uint64_t kFreshNs = 1'000'000;
+/// Whoever closes all that he does not know is through after so long: between a look at a number
+/// and its use, he would have put a file of his under it.
+constexpr long kClosingNs = 20'000'000;
 
 }  // namespace
 
@@ -29,6 +32,8 @@ bool Service::has_its_descriptors_lately() noexcept {
 
 void Service::fail() noexcept {
   failed_.store(true, std::memory_order_release);
+  const timespec closing{.tv_sec = 0, .tv_nsec = kClosingNs};
+  ::nanosleep(&closing, nullptr);
   log_error(
       "the application closed descriptors that belong to the library: its device has failed "
       "(IBV_EVENT_DEVICE_FATAL). A program that closes all that it does not know, as daemons do, "

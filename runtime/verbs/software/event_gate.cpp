@@ -50,6 +50,8 @@ bool EventGate::let_others_wake(std::atomic<std::uint32_t>& bed,
 }
 
 void EventGate::make_readable_locked() noexcept {
+  // The application may have closed it, and have a file under its number.
+  if (!fd_.is_ours()) return;
   // Under the mutex: written after it, a reader could have emptied the queue before, and the
   // descriptor would stay readable with nothing behind it.
   const std::uint64_t one = 1;
@@ -70,6 +72,8 @@ void EventGate::announce_and_unlock() noexcept {
 
 void EventGate::became_empty_locked() noexcept {
   if (!is_readable_) return;
+  is_readable_ = false;
+  if (!fd_.is_ours()) return;
   // It holds 1, so this does not block, whatever the flags are.
   std::uint64_t count = 0;
   is_readable_ = ::syscall(SYS_read, fd_.get(), &count, sizeof count) != sizeof count;
@@ -88,11 +92,11 @@ void EventGate::end_collecting_locked(bool empty) noexcept {
 }
 
 int EventGate::wait_and_unlock() noexcept {
-  const int flags = ::fcntl(fd_.get(), F_GETFL);
+  const int flags = fd_.is_ours() ? ::fcntl(fd_.get(), F_GETFL) : -1;
   if (flags < 0 || (flags & O_NONBLOCK) != 0) {
     is_slept_at_.store(false, std::memory_order_relaxed);
     mutex_.unlock();
-    return flags < 0 ? errno : EAGAIN;
+    return flags < 0 ? EBADF : EAGAIN;
   }
   // An arrival after this mutex is released changes the word, and the sleep does not begin.
   const std::uint32_t seen = arrivals_.load(std::memory_order_relaxed);
