@@ -279,6 +279,12 @@ VBT_ROLE(loses_its_peer) {
 
 class ClosedDescriptors : public ::testing::Test {
  protected:
+  void SetUp() override {
+#ifdef VBT_UNDER_THREAD_SANITIZER
+    GTEST_SKIP() << "ThreadSanitizer takes the closing of a thread's descriptors for a race";
+#endif
+  }
+
   const AllowedLog said{"the application closed descriptors that belong to the library"};
 
   template <class Word>
