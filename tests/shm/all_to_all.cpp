@@ -137,10 +137,11 @@ VBT_ROLE(all_to_all_member) {
 
 }  // namespace
 
-void all_to_all(std::uint32_t processes, std::uint32_t rounds) {
+void all_to_all(std::uint32_t processes, std::uint32_t rounds,
+                const std::map<std::string, std::string>& environment) {
   std::vector<std::unique_ptr<Child>> members;
   for (std::uint32_t r = 0; r < processes; ++r) {
-    members.push_back(std::make_unique<Child>("all_to_all_member"));
+    members.push_back(std::make_unique<Child>("all_to_all_member", environment));
     members[r]->control().send_value(Task{processes, rounds, r});
   }
   std::vector<std::vector<Card>> cards;
