@@ -187,6 +187,7 @@ void detach(Qp& qp) noexcept {
   for (EndedKey& ended : qp.ended) ended = {};
   qp.shared = {};
   qp.sent = 0;
+  qp.known_receives = {};
   qp.produced = 0;
   qp.consumed_seen = 0;
   qp.receiver_sleeps = false;

@@ -228,6 +228,16 @@ int post_slowly_locked(Qp& qp, const ibv_send_wr& wr) noexcept {
   set_inline_data(Qp::from(qp), data, length);
 }
 
+KnownReceives look_ahead(const Receives& receives, std::uint64_t from) noexcept {
+  constexpr std::uint64_t kMost = 32;
+  const std::int32_t room = receives.length(from);
+  if (room < 0) return {};
+  std::uint64_t behind = from + 1;
+  while (behind != from + kMost && receives.length(behind) >= room) ++behind;
+  prefetch_to_read(&receives.credits[behind & receives.mask]);
+  return {behind, room};
+}
+
 bool find_write_target(Qp& qp, std::uint32_t rkey) noexcept {
   WriteTarget& target = qp.write_target;
   target.rkey = 0;

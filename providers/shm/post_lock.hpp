@@ -97,6 +97,9 @@ class Counts {
   }
   /// The next request's place in the send queue, cut.
   std::uint32_t next() const noexcept { return static_cast<std::uint32_t>(posted_); }
+  std::uint32_t in_send_queue(const Qp& qp) const noexcept {
+    return next() - qp.own->polled.load(std::memory_order_acquire);
+  }
   void add(std::uint64_t bytes) noexcept {
     ++posted_;
     bytes_ += bytes;

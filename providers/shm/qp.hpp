@@ -18,6 +18,7 @@
 #include "providers/shm/fabric/layout.hpp"
 #include "providers/shm/fabric/peer.hpp"
 #include "providers/shm/failure_record.hpp"
+#include "providers/shm/known_receives.hpp"
 #include "providers/shm/pending_send.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/shared_receive.hpp"
@@ -154,6 +155,7 @@ struct Qp : verbatim::Qp {
 
   // --- send side, written per message
   alignas(kCacheLine) std::uint64_t sent = 0;  ///< receives of the peer that we have used up
+  KnownReceives known_receives{};
   std::uint32_t queue_head = 0;                ///< pending ones: [queue_head, queue_tail)
   std::uint32_t queue_tail = 0;
   std::uint64_t produced = 0;       ///< stream bytes

@@ -156,7 +156,7 @@ inline void count_received(Qp& qp, std::uint64_t bytes) noexcept {
     prefetch_to_write(&qp.rq.credits[qp.rq.at(index + 16)]);
     // Before the credit: whoever may send against it finds rq_tail beyond it.
     qp.rq_tail.store(index + 1, std::memory_order_release);
-    // Publishes the receive; pairs with the load in send_fast().
+    // Publishes the receive; pairs with the load in Receives::length().
     qp.rq.credits[at].store(
         Credit::make(qp.rq.lap(index), bytes < Credit::kLengthMask ? bytes : Credit::kLengthMask,
                      false),

@@ -20,6 +20,10 @@ namespace verbatim::shm {
 /// not wait for all of it.
 inline constexpr std::uint64_t kFastWriteBytes = 16u << 10;
 
+inline bool is_send(const ibv_send_wr& wr) noexcept {
+  return wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM;
+}
+
 /// A posted request's one piece.
 struct PostedPiece {
   const Qp& qp;
@@ -49,22 +53,6 @@ struct PostedPiece {
                   PostedPiece{qp, wr, sge, qp.max_inline, kFastWriteBytes, 0});
 }
 
-[[gnu::always_inline]] inline bool send_fast(Qp& qp, const ibv_send_wr& wr,
-                                             std::uint32_t flags) noexcept {
-  if (wr.num_sge != 1) return false;
-  const ibv_sge& sge = *wr.sg_list;
-  if (sge.length > Slot::kInlineBytes) return false;
-  if (qp.credits == nullptr) return send_shared_fast(qp, wr, flags);
-  Sends sends(qp);
-  if (!sends.put(sge.length,
-                 PostedPiece{qp, wr, sge, Slot::kInlineBytes, Slot::kInlineBytes, flags}))
-    return false;
-  qp.sent = sends.sent;
-  if (must_ring(qp)) [[unlikely]]
-    ring_peer(qp, (wr.send_flags & IBV_SEND_SOLICITED) != 0);
-  return true;
-}
-
 /// May requests be performed at once? If so, until the send lock is let go or one took the general
 /// way.
 inline bool is_ready(const Qp& qp) noexcept {
@@ -73,22 +61,17 @@ inline bool is_ready(const Qp& qp) noexcept {
   return qp.fast && qp.remote->accepts.load(std::memory_order_acquire) == qp.remote_session;
 }
 
-/// REQUIRES: is_ready(qp).
+/// A WRITE, or a SEND to shared receives. REQUIRES: is_ready(qp).
 [[gnu::always_inline]] inline bool perform_fast(Qp& qp, const ibv_send_wr& wr,
                                                 std::uint16_t& opcode) noexcept {
-  switch (wr.opcode) {
-    case IBV_WR_RDMA_WRITE:
-      opcode = IBV_WC_RDMA_WRITE;
-      return write_fast(qp, wr);
-    case IBV_WR_SEND:
-      opcode = IBV_WC_SEND;
-      return send_fast(qp, wr, 0);
-    case IBV_WR_SEND_WITH_IMM:
-      opcode = IBV_WC_SEND;
-      return send_fast(qp, wr, header::kImmediate);
-    default:
-      return false;
+  if (wr.opcode == IBV_WR_RDMA_WRITE) {
+    opcode = IBV_WC_RDMA_WRITE;
+    return write_fast(qp, wr);
   }
+  opcode = IBV_WC_SEND;
+  return is_send(wr) && qp.credits == nullptr && wr.num_sge == 1 &&
+         wr.sg_list->length <= Slot::kInlineBytes &&
+         send_shared_fast(qp, wr, wr.opcode == IBV_WR_SEND ? 0 : header::kImmediate);
 }
 
 /// Takes the lock of a queue that has room for a completion and nobody to tell of it.
@@ -125,7 +108,7 @@ struct MoveFast {
              Writes(qp.write_target).put(request.address, request.bytes, piece);
     if (request.bytes > Slot::kInlineBytes || must_ring(qp)) return false;
     Sends sends(qp);
-    if (!sends.put(request.bytes, piece)) return false;
+    if (!sends.put_one(request.bytes, piece)) return false;
     qp.sent = sends.sent;
     return true;
   }
@@ -193,6 +176,38 @@ template <bool kDomain, bool kSignaled>
       PostedPiece{qp, wr, sge, Slot::kInlineBytes, Slot::kInlineBytes, 0});
 }
 
+/// Performs SENDs from `wr` on, as many as are of one piece that fits a slot, each with a receive
+/// of the peer's own. What ends the run is returned: nullptr, or a request that is none, or that
+/// takes the general way. What the run needs is in registers, and little is stored but the
+/// messages: while the lines of the ring come from the receiver's core, stores wait, and a core has
+/// no room for more than some dozens. REQUIRES: is_ready(qp), qp.credits.
+[[gnu::always_inline]] inline ibv_send_wr* run_posted_sends(
+    Qp& qp, ibv_send_wr* wr, Counts& counts, CompletionWriter& completions) noexcept {
+  Sends sends(qp);
+  std::uint32_t room = qp.sq_entries - counts.in_send_queue(qp);
+  unsigned any = 0;
+  for (; wr != nullptr && room != 0; wr = wr->next, --room) {
+    if (!is_send(*wr) || wr->num_sge != 1) break;
+    const ibv_sge& sge = *wr->sg_list;
+    const std::uint32_t bytes = sge.length;
+    const std::uint32_t flags = wr->opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u;
+    if (bytes > Slot::kInlineBytes ||
+        !sends.put(bytes, PostedPiece{qp, *wr, sge, Slot::kInlineBytes, Slot::kInlineBytes, flags}))
+      break;
+    const unsigned send_flags = wr->send_flags;
+    any |= send_flags;
+    if ((send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
+      completions.push({wr->wr_id, &qp, 0, counts.next(), IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
+    counts.add(bytes);
+  }
+  if (sends.sent != qp.sent) {
+    sends.put_back(qp);
+    if (must_ring(qp)) [[unlikely]]
+      ring_peer(qp, (any & IBV_SEND_SOLICITED) != 0);
+  }
+  return wr;
+}
+
 /// Any list. The send lock is held.
 template <bool kDomain>
 [[gnu::always_inline]] inline int post_list_fast(Qp& qp, ibv_send_wr* wr,
@@ -201,14 +216,21 @@ template <bool kDomain>
   CompletionWriter completions(*qp.send_cq);
   bool ready = is_ready(qp);
   Counts counts(qp);
-  for (; wr != nullptr; wr = wr->next) {
-    const bool has_room =
-        counts.next() - qp.own->polled.load(std::memory_order_acquire) < qp.sq_entries;
+  while (wr != nullptr) {
+    if (is_send(*wr) && ready && qp.credits != nullptr) {
+      ibv_send_wr* const behind = run_posted_sends(qp, wr, counts, completions);
+      if (behind != wr) [[likely]] {
+        wr = behind;
+        continue;
+      }
+    }
     std::uint16_t opcode;
-    if (has_room && ready && perform_fast(qp, *wr, opcode)) [[likely]] {
+    if (counts.in_send_queue(qp) < qp.sq_entries && ready && perform_fast(qp, *wr, opcode))
+        [[likely]] {
       if ((wr->send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
         completions.push({wr->wr_id, &qp, 0, counts.next(), opcode, IBV_WC_SUCCESS, true, 0});
       counts.add(wr->sg_list->length);
+      wr = wr->next;
       continue;
     }
     completions.let_go();
@@ -219,6 +241,7 @@ template <bool kDomain>
     }
     ready = is_ready(qp);
     counts = Counts(qp);
+    wr = wr->next;
   }
   counts.put_back(qp);
   return 0;

@@ -101,44 +101,60 @@ inline bool must_ring(const Qp& qp) noexcept {
 inline constexpr std::uint64_t kSlotsAhead = 3;
 
 /// SENDs of at most Slot::kInlineBytes, to a queue pair that has receives of its own. Whoever makes
-/// it puts `sent` back, and rings if must_ring().
+/// it puts `sent` back, and `known` after put(), and rings if must_ring().
 struct Sends {
   std::uint64_t sent;
-  std::uint64_t mask;
-  std::uint32_t log;
-  const std::atomic<std::uint64_t>* credits;
+  KnownReceives known;
+  Receives receives;
   Slot* ring;
 
   explicit Sends(const Qp& qp) noexcept
       : sent(qp.sent),
-        mask(qp.remote_rq_mask),
-        log(qp.remote_rq_log),
-        credits(qp.credits),
+        known(qp.known_receives),
+        receives{qp.credits, qp.remote_rq_mask, qp.remote_rq_log},
         ring(qp.ring) {}
+  void put_back(Qp& qp) const noexcept {
+    qp.sent = sent;
+    qp.known_receives = known;
+  }
 
-  /// `piece.header()` is the slot's, but for place and length; asked for when it is stored, since
-  /// kept from before it costs the registers that the copy needs.
+  /// Is the next message's receive posted, sound and long enough?
+  [[gnu::always_inline]] bool has_receive(std::uint32_t bytes) const noexcept {
+    return (sent < known.behind && bytes <= known.room) ||
+           receives.length(sent) >= static_cast<std::int32_t>(bytes);
+  }
+
+  /// The next message goes where its receive is. That being posted means that the slot's last
+  /// message was taken: no fullness to check. `piece.header()` is the slot's, but for place and
+  /// length; asked for when it is stored, since kept from before it costs the registers that the
+  /// copy needs.
   template <class Piece>
-  [[gnu::always_inline]] bool put(std::uint32_t bytes, const Piece& piece) noexcept {
-    // The receive that this message will use up: posted (its lap), sound, long enough?
-    const std::uint64_t at = sent & mask;
-    const std::uint64_t credit = credits[at].load(std::memory_order_acquire);
-    const std::uint32_t lap = static_cast<std::uint32_t>(sent >> log) + 1;
-    // A receive with a bad key has a length below zero.
-    static_assert(Credit::kBadKey == 1u << 31 && Slot::kInlineBytes < Credit::kLengthMask);
-    if (static_cast<std::uint32_t>(credit >> 32) != lap ||
-        static_cast<std::int32_t>(credit) < static_cast<std::int32_t>(bytes))
-      return false;
+  [[gnu::always_inline]] bool store(std::uint32_t bytes, const Piece& piece) noexcept {
     const unsigned char* from;
     if (!piece.find(from)) return false;
-    // That receive being posted means that the slot's last message was taken: no fullness to check.
+    const std::uint64_t at = sent & receives.mask;
     Slot& slot = ring[at];
     copy_small(slot.data, from, bytes);
+    const std::uint32_t lap = static_cast<std::uint32_t>(sent >> receives.log) + 1;
     // Publishes the slot; pairs with the load in poll_rings().
     slot.header.store(piece.header() | header::place(lap, bytes), std::memory_order_release);
-    prefetch_to_write(&ring[(at + kSlotsAhead) & mask]);
+    prefetch_to_write(&ring[(at + kSlotsAhead) & receives.mask]);
     ++sent;
     return true;
+  }
+  template <class Piece>
+  [[gnu::always_inline]] bool put(std::uint32_t bytes, const Piece& piece) noexcept {
+    static_assert(Slot::kInlineBytes < Credit::kLengthMask);
+    if (!has_receive(bytes) || !store(bytes, piece)) return false;
+    // After the message: nobody waits for it now.
+    if (known.must_look(sent)) [[unlikely]]
+      known = look_ahead(receives, sent);
+    return true;
+  }
+  /// The same with no more than stores. False too when put() would look ahead.
+  template <class Piece>
+  [[gnu::always_inline]] bool put_one(std::uint32_t bytes, const Piece& piece) noexcept {
+    return !known.must_look(sent) && has_receive(bytes) && store(bytes, piece);
   }
 };
 

@@ -185,7 +185,7 @@ void move_small_sends(Qp& qp, const SendLock& lock) noexcept {
     if (!is_small_send(send) ||
         !sends.put(static_cast<std::uint32_t>(send.length), QueuedPiece{qp, send, *sges}))
       break;
-    qp.sent = sends.sent;
+    sends.put_back(qp);
     flags |= send.flags;
     complete_send(qp, send, IBV_WC_SUCCESS, lock.by_domain());
     pop(qp);

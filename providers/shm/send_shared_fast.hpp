@@ -55,10 +55,6 @@ template <class Piece>
   return lane;
 }
 
-inline bool is_send(const ibv_send_wr& wr) noexcept {
-  return wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM;
-}
-
 struct MoveShared {
   Qp& way;
   const PostedPiece& piece;

@@ -140,7 +140,7 @@ struct BuiltPiece {
     ++entry;
   } while (entry != end && (entry->how & WorkEntry::kWrite) == 0);
   qp.count_sent(bytes);
-  qp.sent = sends.sent;
+  sends.put_back(qp);
   if (any != 0 && must_ring(qp)) [[unlikely]]
     ring_peer(qp, (any & IBV_SEND_SOLICITED) != 0);
   return entry;

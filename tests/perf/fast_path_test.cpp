@@ -22,8 +22,8 @@
 namespace verbatim::perf {
 namespace {
 
-/// More than BiasedLock::kStreak.
-constexpr int kWarm = 5000;
+/// More than BiasedLock::kStreak, and not where a line of credits begins (known_receives.hpp).
+constexpr int kWarm = 5001;
 
 struct Loopback {
   ContextHandle context = open_first_device();
@@ -369,14 +369,14 @@ struct Step {
 };
 constexpr Step kSteps[] = {
     {"post_recv", 138, 0},
-    {"post_send, SEND 8 B inline", 134, 1},
+    {"post_send, SEND 8 B inline", 144, 1},
     {"poll_cq, one received", 212, 0},
     {"poll_cq, nothing", 38, 0},
     {"post_send, WRITE 8 B inline", 112, 1},
     {"post_send, WRITE 8 B inline, signaled", 182, 1},
     {"poll_cq, one sent", 98, 0},
     {"post_recv in a domain", 138, 0},
-    {"ibv_wr_*, SEND 8 B, in a domain", 226, 0, 4},
+    {"ibv_wr_*, SEND 8 B, in a domain", 236, 0, 4},
     // With a look for the one after it, which poll_cq was not asked for.
     {"start and end_poll, one received, in a domain", 384, 0, 2},
     {"ibv_wr_*, WRITE 8 B inline, signaled, in a domain", 224, 0, 4},
