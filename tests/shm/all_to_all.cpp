@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tests/shm/all_to_all.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -95,14 +97,45 @@ class Member {
                        send(r, data).with_imm(round)});
       if (posted.error != 0) fail(task_, "post_send: " + std::to_string(posted.error));
     }
-    for (const ibv_wc& wc : endpoint_.poll(wish_.receive_cq, task_.processes, kDefaultWaitMs)) {
+    for (const ibv_wc& wc : one_of_each(wish_.receive_cq, "message", round)) {
       check_message(wc, round);
     }
-    for (const ibv_wc& wc : endpoint_.poll(wish_.send_cq, task_.processes, kDefaultWaitMs)) {
+    for (const ibv_wc& wc : one_of_each(wish_.send_cq, "completion", round)) {
       if (wc.status != IBV_WC_SUCCESS) fail(task_, "send: " + describe({wc}));
     }
     // A fast peer must not overwrite what a slow one still looks at.
     barrier();
+  }
+
+  /// A completion of each rank. Who waits in vain says whose is missing, which queue pair is not
+  /// in RTS, and whether it had a core: the longest time between two looks.
+  std::vector<ibv_wc> one_of_each(std::int32_t cq, const char* what, std::uint32_t round) {
+    using Clock = std::chrono::steady_clock;
+    std::vector<ibv_wc> all;
+    std::vector<bool> has_come(task_.processes);
+    Clock::time_point looked = Clock::now();
+    Clock::duration longest{};
+    const bool in_time = wait_until([&] {
+      const auto left = task_.processes - static_cast<std::uint32_t>(all.size());
+      for (const ibv_wc& wc : endpoint_.poll_once(cq, left)) {
+        has_come.at(wc.wr_id) = true;
+        all.push_back(wc);
+      }
+      const Clock::time_point now = Clock::now();
+      longest = std::max(longest, now - looked);
+      looked = now;
+      return all.size() == task_.processes;
+    });
+    if (in_time) return all;
+    std::string missing = "round " + std::to_string(round) + ": no " + what + " of";
+    for (std::uint32_t r = 0; r < task_.processes; ++r) {
+      if (has_come[r]) continue;
+      missing += ' ' + std::to_string(r);
+      const ibv_qp_state state = endpoint_.query_qp(qps_[r].id).qp_state;
+      if (state != IBV_QPS_RTS) missing += " (state " + std::to_string(state) + ')';
+    }
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(longest).count();
+    fail(task_, missing + "; at most " + std::to_string(ms) + " ms between two looks");
   }
 
   void check_message(const ibv_wc& wc, std::uint32_t round) {
@@ -135,11 +168,33 @@ VBT_ROLE(all_to_all_member) {
   return 0;
 }
 
+using Members = std::vector<std::unique_ptr<Child>>;
+
+/// Lets nobody on before all have come. False: some have not. Then each is heard, to the end of its
+/// wait, and those who are late are looked for: who waits in vain is seldom to blame.
+bool barrier_of(Members& members, std::uint32_t number) {
+  const Deadline deadline(2 * kDefaultWaitMs);
+  bool all = true;
+  for (std::size_t r = 0; r < members.size(); ++r) {
+    try {
+      members[r]->control().receive_value<std::uint32_t>(deadline.remaining_ms());
+    } catch (const std::exception& error) {
+      std::string late;
+      for (std::size_t i = r; all && i < members.size(); ++i)
+        late += "\nrank " + std::to_string(i) + ": " + members[i]->whereabouts();
+      ADD_FAILURE() << "barrier " << number << ", rank " << r << ": " << error.what() << late;
+      all = false;
+    }
+  }
+  for (std::size_t r = 0; all && r < members.size(); ++r) members[r]->control().send_value(number);
+  return all;
+}
+
 }  // namespace
 
 void all_to_all(std::uint32_t processes, std::uint32_t rounds,
                 const std::map<std::string, std::string>& environment) {
-  std::vector<std::unique_ptr<Child>> members;
+  Members members;
   for (std::uint32_t r = 0; r < processes; ++r) {
     members.push_back(std::make_unique<Child>("all_to_all_member", environment));
     members[r]->control().send_value(Task{processes, rounds, r});
@@ -155,10 +210,8 @@ void all_to_all(std::uint32_t processes, std::uint32_t rounds,
     for (std::uint32_t other = 0; other < processes; ++other) for_r.push_back(cards[other][r]);
     members[r]->control().send_value(for_r);
   }
-  for (std::uint32_t barrier = 0; barrier < rounds + 2; ++barrier) {
-    for (auto& member : members) member->control().receive_value<std::uint32_t>(2 * kDefaultWaitMs);
-    for (auto& member : members) member->control().send_value(barrier);
-  }
+  for (std::uint32_t barrier = 0; barrier < rounds + 2; ++barrier)
+    if (!barrier_of(members, barrier)) return;
   for (auto& member : members) {
     const Ended ended = member->wait();
     EXPECT_TRUE(ended.in_time);

@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -106,6 +107,27 @@ bool Child::is_paused() const {
   long number = -1;  // stays when it reads "running"
   file >> number;
   return file && number == in_pause;
+}
+
+std::string Child::whereabouts() const {
+  const auto word_of = [](const std::filesystem::path& file, int skipped) {
+    std::ifstream text(file);
+    std::string word;
+    for (int i = 0; i <= skipped; ++i) text >> word;
+    return word;
+  };
+  std::ostringstream all;
+  all << "process " << pid_;
+  // Threads may end meanwhile.
+  std::error_code gone;
+  std::filesystem::directory_iterator task("/proc/" + std::to_string(pid_) + "/task", gone);
+  for (; task != std::filesystem::directory_iterator(); task.increment(gone)) {
+    const std::filesystem::path& thread = task->path();
+    // Of stat: the name, which has no blanks here, and the state.
+    all << ' ' << word_of(thread / "stat", 1) << ' ' << word_of(thread / "stat", 2) << ", call "
+        << word_of(thread / "syscall", 0) << ", in " << word_of(thread / "wchan", 0) << ';';
+  }
+  return all.str();
 }
 
 }  // namespace verbatim::harness

@@ -42,6 +42,8 @@ class Child {
   bool is_stopped() const;
   /// Whether the child's main thread sits in pause(2), by what the kernel says of it.
   bool is_paused() const;
+  /// What the kernel says of its threads, for the message of a test that waits for it in vain.
+  std::string whereabouts() const;
 
  private:
   Child(const std::string& role, const std::map<std::string, std::string>& environment,
