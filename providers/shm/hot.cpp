@@ -15,11 +15,17 @@ namespace verbatim::shm {
 
 namespace {
 
+// One for all locks: it is long.
+[[gnu::noinline]] int perform_list(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  return perform_list_fast(qp, wr, bad_wr);
+}
+
 // Left to by jumps: what is not a single request without a completion needs registers that the
 // shortest way does not have to save. The send lock is held.
 template <bool kDomain>
 [[gnu::noinline]] int post_list(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
-  return post_list_fast<kDomain>(qp, wr, bad_wr);
+  const PostLock<kDomain> lock(qp, typename PostLock<kDomain>::Kept{});
+  return perform_list(qp, wr, bad_wr);
 }
 
 template <bool kDomain>

@@ -208,11 +208,9 @@ template <bool kDomain, bool kSignaled>
   return wr;
 }
 
-/// Any list. The send lock is held.
-template <bool kDomain>
-[[gnu::always_inline]] inline int post_list_fast(Qp& qp, ibv_send_wr* wr,
-                                                 ibv_send_wr** bad_wr) noexcept {
-  const PostLock<kDomain> lock(qp, typename PostLock<kDomain>::Kept{});
+/// Any list. The send lock is held, and stays so.
+[[gnu::always_inline]] inline int perform_list_fast(Qp& qp, ibv_send_wr* wr,
+                                                    ibv_send_wr** bad_wr) noexcept {
   CompletionWriter completions(*qp.send_cq);
   bool ready = is_ready(qp);
   Counts counts(qp);
