@@ -178,7 +178,7 @@ int take_run(Qp& qp, int room, ibv_wc* wc) noexcept {
   for (; index != end; ++index, ++wc) {
     const Slot& slot = ring[index & mask];
     prefetch_arriving(ring, mask, index);
-    // Pairs with the release in Sends::put().
+    // Pairs with the release in Sends::store().
     const std::uint64_t h = slot.header.load(std::memory_order_acquire);
     if (!header::is_simple_of(h, static_cast<std::uint32_t>(index >> log) + 1) ||
         session.load(std::memory_order_acquire) != own_session)

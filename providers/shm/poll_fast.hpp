@@ -77,7 +77,7 @@ inline void point_at_next(HotRing& hot) noexcept {
     const int before = got;
     while (got < room) {
       const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
-      // Pairs with the release in Sends::put().
+      // Pairs with the release in Sends::store().
       const std::uint64_t h = at->load(std::memory_order_acquire);
       if (header::lap(h) != hot.lap.load(std::memory_order_relaxed)) break;
       // One message is often alone; a second one has others behind it.
@@ -185,7 +185,7 @@ inline bool something_came(const Cq& cq) noexcept {
   const HotRing& hot = cq.hot[i];
   if (i < cq.hot_count.load(std::memory_order_relaxed) && cq.marks == 0 &&
       hot.is_shared.load(std::memory_order_relaxed) == shared) [[likely]] {
-    // Pairs with the release in Sends::put().
+    // Pairs with the release in Sends::store().
     h = hot.header.load(std::memory_order_relaxed)->load(std::memory_order_acquire);
     if (header::lap(h) == hot.lap.load(std::memory_order_relaxed)) [[likely]]
       return true;

@@ -156,7 +156,7 @@ struct Qp : verbatim::Qp {
   // --- send side, written per message
   alignas(kCacheLine) std::uint64_t sent = 0;  ///< receives of the peer that we have used up
   KnownReceives known_receives{};
-  std::uint32_t queue_head = 0;                ///< pending ones: [queue_head, queue_tail)
+  std::uint32_t queue_head = 0;  ///< pending ones: [queue_head, queue_tail)
   std::uint32_t queue_tail = 0;
   std::uint64_t produced = 0;       ///< stream bytes
   std::uint64_t consumed_seen = 0;  ///< of them, the peer was seen to have taken

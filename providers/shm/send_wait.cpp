@@ -57,9 +57,8 @@ bool is_local(ibv_wc_status status) noexcept {
 
 bool waited_too_long(Progress& progress, std::uint64_t patience) noexcept {
   WaitClock& clock = Node::get().wait_clock();
-  const std::uint64_t now = clock.begin();
-  if (progress.meeting_until == 0) progress.meeting_until = now + patience;
-  return is_over(progress.meeting_until, clock.heard(now));
+  if (progress.meeting_until == 0) progress.meeting_until = clock.begin() + patience;
+  return is_over(progress.meeting_until, clock.heard(clock.now()));
 }
 
 Step judge_wait(Qp& qp, Wait wait) noexcept {
@@ -80,7 +79,7 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
   }
   if (progress.deadline == kForEver) return Step::waits(wait);
   // The clock of the wire starts when the processes have met, or when nobody is there to be met.
-  const std::uint64_t heard = clock.heard(now);
+  const std::uint64_t heard = clock.heard(clock.now());
   if (wait != Wait::kPeer) {
     progress.meeting_until = 0;
   } else if (qp.peer == nullptr && Node::get().is_meeting(qp.own->dest_qpn)) {

@@ -149,7 +149,7 @@ struct BuiltPiece {
 /// Performs entries up to the first that takes the general way, which it returns, and completes
 /// them. One for all locks: it is long.
 [[gnu::noinline]] inline const WorkEntry* perform_run(Qp& qp, const WorkEntry* entry,
-                                                           const WorkEntry* end) noexcept {
+                                                      const WorkEntry* end) noexcept {
   if (!is_ready(qp)) [[unlikely]]
     return entry;
   const WorkEntry* done = entry;

@@ -46,8 +46,8 @@ class Lost : public Stranger {
   }
 
   void greet(int socket) {
-    ASSERT_EQ(say_hello(socket, honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
-              0);
+    ASSERT_EQ(
+        say_hello(socket, honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()), 0);
   }
   static void hear(int socket, MessageType type, Message& message) {
     Received received;
@@ -159,8 +159,8 @@ TEST_F(Lost, WhoseNameLeadsToAnotherHasLeft) {
 
 TEST_F(Lost, WhoEndsEachConnectionAtOnceIsNotLookedForAllTheTime) {
   constexpr int kRounds = 8;
-  give_up();
   const auto start = steady_clock::now();
+  give_up();
   for (int round = 0; round < kRounds; ++round) {
     const UniqueFd socket = accepted();
     hear(socket.get(), MessageType::kHello);
@@ -214,8 +214,8 @@ TEST_F(Lost, WhoReadsNothingForLongHasItsAnswerWhenItReads) {
   std::uint32_t asked = 0;
   for (; asked < kMaxArenas; ++asked) {
     want.arena = asked;
-    ASSERT_TRUE(wait_until(
-        [&] { return send_message(socket.get(), &want, sizeof want, {}) != EAGAIN; }));
+    ASSERT_TRUE(
+        wait_until([&] { return send_message(socket.get(), &want, sizeof want, {}) != EAGAIN; }));
   }
   ASSERT_TRUE(wait_until([&] { return steady_clock::now() - start > kLate; }));
   for (std::uint32_t answered = 0; answered < asked; ++answered) {

@@ -55,7 +55,7 @@ constexpr ServiceHooks kHooks = {
           pollfd watched{events.watched, POLLIN, 0};
           if (watched.fd >= 0 && ::poll(&watched, 1, 0) == 1) events.readable_when_ready = true;
           WaitClock& clock = Node::get().wait_clock();
-          events.heard_when_ready = clock.heard(clock.begin());
+          events.heard_when_ready = clock.heard(clock.now());
           events.ticks_when_ready = events.ticks.load();
           ++events.peers_ready;
         },

@@ -64,6 +64,17 @@ TEST_F(WaitClockTest, AWaitThatBeginsAfterAnAbsenceIsNoShorterAndNoLonger) {
   EXPECT_LE(begun + 10 * kSecond - WaitClock::kAway, now_ns());
 }
 
+TEST_F(WaitClockTest, AWaitThatBeginsInAnAbsenceIsNoShorterAndNotLongerByIt) {
+  constexpr std::uint64_t kSleep = 50 * kMs;
+  at_ -= 3600 * kSecond;
+  clock_.start(at_);
+  clock_.sleeps_until(at_ + kSleep);
+  const std::uint64_t begun = clock_.begin();
+  turn(3600 * kSecond, kSleep);
+  EXPECT_LE(heard(), begun);
+  EXPECT_GE(heard() + kSleep + WaitClock::kAway, begun);
+}
+
 /// Of a thread that hangs in a line of the log, say. Stopped as a whole, nobody asks either.
 TEST_F(WaitClockTest, GoesOnWithoutAThreadThatHangsWhileSomebodyAsks) {
   std::uint64_t now = begun_ + 1000 * kSecond;

@@ -23,6 +23,7 @@ constexpr std::size_t kStackBytes = 256u << 10;
 constexpr std::uint32_t kSweepsPerSecond = 20;
 /// The longest sleep. A descriptor that is closed wakes nobody who sleeps at it.
 constexpr int kLongestSleepMs = 1000;
+constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr rlim_t kDescriptorRoom = 1024;
 /// In a row, in which sockets had something to say: after so many the clock of waits goes on all
 /// the same, since a stranger may flood us. So many come before the dates when the thread was away.
@@ -158,6 +159,10 @@ void Service::loop() noexcept {
     }
     switchboard_.bury();
     const std::uint64_t dated = now_ns();
+    // By a millisecond longer when whole ones are slept.
+    wait_clock_.sleeps_until(date <= dated ? dated
+                                           : lesser(date - dated, kLongestSleepMs * kMillisecond) +
+                                                 dated + kMillisecond);
     std::uint64_t slept = 0;
     const int timeout = sleep_until(date, exact, slept);
     wait_clock_.slept(slept);

@@ -8,14 +8,14 @@
 // own. Since it knows both only after the other has seen both, no message of the handshake is lost;
 // questions under way on the closed socket are asked again on the other.
 //
-// Who connects and who is connected to may find that a HELLO does not fit: descriptors under way are
-// limited for each user. It is owed then, and nobody is less alive for it.
+// Who connects and who is connected to may find that a HELLO does not fit: descriptors under way
+// are limited for each user. It is owed then, and nobody is less alive for it.
 //
 // The end of a connection is not the end of a process: who leaves takes his names away first, so a
 // peer without a connection is looked for under them until they are gone, or its process is.
 //
 // A stranger may flood, stall or lie: sockets never block, each wake-up handles a bounded number of
-// messages, unfinished handshakes are few (his oldest gives way) and short.
+// messages, the handshakes that others begin are few (his oldest gives way) and short.
 #pragma once
 
 #include <cstdint>

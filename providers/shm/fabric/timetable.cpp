@@ -27,8 +27,8 @@ constexpr std::uint64_t kRetireLookNs = 1'000'000'000;
 std::uint64_t Switchboard::run_due(std::uint64_t now) noexcept {
   std::uint64_t next = connect_wanted(now);
   for (const std::uint64_t when :
-       {close_late_handshakes(now), resume_accepting(now), send_all_unsent(now),
-        seek_lost(now), check_life_locks(now), retire_peers(now)}) {
+       {close_late_handshakes(now), resume_accepting(now), send_all_unsent(now), seek_lost(now),
+        check_life_locks(now), retire_peers(now)}) {
     if (when < next) next = when;
   }
   return next;
@@ -153,8 +153,8 @@ std::uint64_t Switchboard::seek_lost(std::uint64_t now) noexcept {
   for (Peer* peer = around_.peers.first(); peer != nullptr; peer = peer->next) {
     if (peer->lost_at == 0) continue;
     // It may be slow, or stopped: nobody is in its way but those who have nothing to do with it.
-    const bool is_missed = peer->holders.load(std::memory_order_relaxed) != 0 ||
-                           now - peer->lost_at < kHandshakeNs;
+    const bool is_missed =
+        peer->holders.load(std::memory_order_relaxed) != 0 || now - peer->lost_at < kHandshakeNs;
     if (!is_missed || !seek(*peer, now)) declare_dead(*peer, "it left");
   }
   return next_seek_;

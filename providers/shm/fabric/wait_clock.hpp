@@ -29,13 +29,22 @@ class WaitClock {
   static constexpr std::uint64_t kAway = 100'000'000;
   static constexpr std::uint64_t kHangs = 10'000'000'000;
 
-  /// The beginning of a wait.
-  [[nodiscard]] std::uint64_t begin() const noexcept {
-    // First what is left out: an absence that ends in between makes the wait longer, not shorter.
+  /// What it would say now if the thread read everything in this moment and had not been away.
+  [[nodiscard]] std::uint64_t now() const noexcept {
+    // First what is left out: an absence that ends in between makes a wait longer, not shorter.
     const std::uint64_t left_out = left_out_.load(std::memory_order_acquire);
     return now_ns() - left_out;
   }
-  /// How far it has come. `now`: begin(), now.
+  /// The beginning of a wait. In the middle of an absence it is where that began: what will be left
+  /// out for it has not been left out yet.
+  [[nodiscard]] std::uint64_t begin() const noexcept {
+    const std::uint64_t left_out = left_out_.load(std::memory_order_acquire);
+    const std::uint64_t due = due_.load(std::memory_order_acquire);
+    const std::uint64_t plain = now_ns();
+    const bool hangs = asked_.load(std::memory_order_relaxed) >= kHangs;
+    return (plain < due || hangs ? plain : due) - left_out;
+  }
+  /// How far it has come. `now`: as now() says.
   [[nodiscard]] std::uint64_t heard(std::uint64_t now) noexcept {
     const std::uint64_t heard = heard_.load(std::memory_order_acquire);
     if (now < heard || now - heard < kHangs) [[likely]]
@@ -49,7 +58,12 @@ class WaitClock {
   void start(std::uint64_t now) noexcept {
     turned_ = now;
     slept_ = 0;
+    sleeps_until(now);
     heard_.store(now - left_out_.load(std::memory_order_relaxed), std::memory_order_release);
+  }
+  /// It means to sleep until then: later it is away.
+  void sleeps_until(std::uint64_t date) noexcept {
+    due_.store(date + kAway, std::memory_order_release);
   }
   /// It slept so long, as it meant to.
   void slept(std::uint64_t ns) noexcept { slept_ += ns; }
@@ -65,6 +79,7 @@ class WaitClock {
     slept_ = 0;
     left_out_.store(left_out, std::memory_order_release);
     heard_.store(now - left_out, std::memory_order_release);
+    if (asked_.load(std::memory_order_relaxed) != 0) asked_.store(0, std::memory_order_relaxed);
   }
 
  private:
@@ -83,7 +98,8 @@ class WaitClock {
   }
 
   std::atomic<std::uint64_t> heard_{0};
-  std::atomic<std::uint64_t> left_out_{0};  ///< all that the thread was away
+  std::atomic<std::uint64_t> left_out_{0};             ///< all that the thread was away
+  std::atomic<std::uint64_t> due_{~std::uint64_t{0}};  ///< later the thread is away
   std::atomic<std::uint64_t> asked_at_{0};
   std::atomic<std::uint64_t> asked_of_{0};
   std::atomic<std::uint64_t> asked_{0};
