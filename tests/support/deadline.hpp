@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <thread>
 
 #include "tests/support/environment_number.hpp"
 
@@ -51,13 +52,19 @@ class Deadline {
 };
 
 /// Looks until `condition` holds; false when the deadline passed first. Yields between looks, since
-/// what is waited for may need this very core.
+/// what is waited for may need this very core; and sleeps between them once it has been long, since
+/// who yields leaves nothing to those of a lower priority. A kernel's thread may be one that holds
+/// a lock of a mapped file: many that yield have kept every mapping waiting for a minute.
 template <class Condition>
 [[nodiscard]] bool wait_until(Condition&& condition, std::int32_t wait_ms = kDefaultWaitMs) {
+  constexpr int kYields = 1000;
   const Deadline deadline(wait_ms);
-  while (!condition()) {
+  for (int looks = 0; !condition(); ++looks) {
     if (deadline.passed()) return false;
-    sched_yield();
+    if (looks < kYields)
+      sched_yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   return true;
 }
