@@ -18,8 +18,7 @@ namespace {
 
 static_assert(kMaxArenas == kMaxArenaNumbers);
 
-/// An answer that did not fit for so long goes to somebody who does not read. He may do so again:
-/// a debugger had stopped him.
+/// An answer that did not fit for so long goes to somebody who does not read.
 constexpr std::uint64_t kOwedNs = 5'000'000'000;
 
 template <class F>
@@ -46,8 +45,7 @@ int send_arena(Connection& connection, std::uint32_t number) noexcept {
 }  // namespace
 
 void Switchboard::answer_want(Connection& connection, std::uint32_t arena) noexcept {
-  // An ended connection shows when it is read.
-  if (!connection.owes_hello && send_arena(connection, arena) != EAGAIN) return;
+  if (send_arena(connection, arena) != EAGAIN) return;  // an ended connection shows when it is read
   connection.owed.set(arena);
   unsent_ = true;
 }
@@ -92,7 +90,7 @@ void Switchboard::take_arena(Peer& peer, const ArenaMessage& message, UniqueFd& 
 void Switchboard::ask_peer_for_arenas(Peer& peer) noexcept {
   Connection* connection = nullptr;
   for (Connection* held : peer.connections) {
-    if (held != nullptr && !held->owes_hello) connection = held;
+    if (held != nullptr) connection = held;
   }
   if (connection == nullptr) return;
   for (std::uint32_t w = 0; w < kMaxArenas / 64; ++w) {
@@ -129,15 +127,14 @@ void Switchboard::forget_refusals() noexcept {
   }
 }
 
-void Switchboard::send_unsent(Connection& connection, std::uint64_t now) noexcept {
+/// True when something is still unsent.
+bool Switchboard::send_unsent(Connection& connection, std::uint64_t now) noexcept {
   bool left = false;
-  bool sent = false;
   for (std::uint32_t w = 0; w < kMaxArenas / 64; ++w) {
     each_bit(connection.owed.words[w].load(std::memory_order_relaxed), [&](std::uint32_t bit) {
       const std::uint32_t number = w * 64 + bit;
       if (!left && send_arena(connection, number) != EAGAIN) {
         connection.owed.clear(number);
-        sent = true;
       } else {
         left = true;
       }
@@ -145,11 +142,19 @@ void Switchboard::send_unsent(Connection& connection, std::uint64_t now) noexcep
   }
   if (!left) {
     connection.owed_since = 0;
-  } else if (sent || connection.owed_since == 0) {
+  } else if (connection.owed_since == 0) {
     connection.owed_since = now;
+  } else if (now - connection.owed_since > kOwedNs) {
+    for (auto& word : connection.owed.words) word.store(0, std::memory_order_relaxed);
+    connection.owed_since = 0;
+    left = false;
   }
-  if (left) (now - connection.owed_since > kOwedNs ? unread_ : unsent_) = true;
+  const bool before = unsent_;
+  unsent_ = false;
   ask_peer_for_arenas(*connection.peer);
+  left = left || unsent_;
+  unsent_ = before;
+  return left;
 }
 
 }  // namespace verbatim::shm
