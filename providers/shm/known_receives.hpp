@@ -26,8 +26,8 @@ struct Receives {
   }
 };
 
-/// The next receives, up to the message `behind`, are posted and sound, and none is shorter than
-/// `room`.
+/// The receives of the next messages, of all below `behind`, are posted and sound, and none is
+/// shorter than `room`.
 struct KnownReceives {
   std::uint64_t behind = 0;
   std::int64_t room = 0;

@@ -139,5 +139,61 @@ TEST_P(RcError, AfterResetTheSameQueuePairsConnectAgain) {
   }
 }
 
+TEST_P(RcError, AReceiveOfAnEarlierLifeIsNoReceive) {
+  constexpr std::uint32_t kReceives = 40;
+  PairWish wish;
+  wish.link_a.rnr_retry = 0;
+  wish.b.receive_depth = 64;
+  Pair pair(GetParam(), wish);
+  const RegionInfo memory = pair.a.allocate(GetParam().memory, 64);
+  const RegionInfo to = pair.b.allocate(GetParam().memory, 64);
+  const auto message = [&](std::uint32_t id) { return send(id, slice(memory, 0, 8)); };
+  std::vector<Receive> receives(kReceives, receive(1, slice(to, 0, 64)));
+  expect_posted(pair.b.post_receive(pair.qb, receives));
+  for (std::uint32_t i = 0; i < kReceives / 2; ++i) {
+    expect_posted(pair.a.post_send(pair.qa, message(1)));
+    expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_SEND, pair.qa);
+  }
+  pair.reconnect();
+  expect_posted(pair.b.post_receive(pair.qb, receive(2, slice(to, 0, 64))));
+  expect_posted(pair.a.post_send(pair.qa, message(2)));
+  expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 2, IBV_WC_SEND, pair.qa);
+  expect_receive(pair.b.poll_receives(pair.qb, 1)[0], 2, 8, pair.qb);
+  expect_posted(pair.a.post_send(pair.qa, message(3)));
+  expect_error(pair.a.poll_sends(pair.qa, 1)[0], 3, IBV_WC_RNR_RETRY_EXC_ERR, pair.qa);
+}
+
+TEST_P(RcError, AMessageLongerThanItsReceiveFailsBehindOthersThatFitted) {
+  // Sent one by one, and as one list.
+  constexpr std::uint32_t kFit = 10;
+  for (const bool in_list : {false, true}) {
+    SCOPED_TRACE(in_list);
+    PairWish wish;
+    wish.a.send_depth = wish.b.receive_depth = 64;
+    Pair pair(GetParam(), wish);
+    const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
+    const RegionInfo to = pair.b.allocate(GetParam().memory, 64);
+    std::vector<Receive> receives;
+    for (std::uint32_t i = 0; i < 40; ++i) receives.push_back(receive(i, slice(to, 0, 8)));
+    expect_posted(pair.b.post_receive(pair.qb, receives));
+    std::vector<Request> sends;
+    for (std::uint32_t i = 0; i < kFit; ++i) sends.push_back(send(i, slice(from, 0, 8)));
+    sends.push_back(send(kFit, slice(from, 0, 9)));
+    if (in_list) {
+      expect_posted(pair.a.post_send(pair.qa, sends));
+    } else {
+      for (const Request& each : sends) expect_posted(pair.a.post_send(pair.qa, each));
+    }
+    const auto sent = pair.a.poll_sends(pair.qa, kFit + 1);
+    const auto got = pair.b.poll_receives(pair.qb, kFit + 1);
+    for (std::uint32_t i = 0; i < kFit; ++i) {
+      expect_wc(sent[i], i, IBV_WC_SEND, pair.qa);
+      expect_receive(got[i], i, 8, pair.qb);
+    }
+    expect_error(sent[kFit], kFit, IBV_WC_REM_INV_REQ_ERR, pair.qa);
+    expect_error(got[kFit], kFit, IBV_WC_LOC_LEN_ERR, pair.qb);
+  }
+}
+
 }  // namespace
 }  // namespace verbatim::harness

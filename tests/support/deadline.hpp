@@ -52,9 +52,9 @@ class Deadline {
 };
 
 /// Looks until `condition` holds; false when the deadline passed first. Yields between looks, since
-/// what is waited for may need this very core; and sleeps between them once it has been long, since
-/// who yields leaves nothing to those of a lower priority. A kernel's thread may be one that holds
-/// a lock of a mapped file: many that yield have kept every mapping waiting for a minute.
+/// what is waited for may need this very core; and sleeps between them once it has been long: among
+/// dozens of processes that yield to each other, threads of the kernel that walk mapped files got
+/// no core for seconds, and every mapping waited.
 template <class Condition>
 [[nodiscard]] bool wait_until(Condition&& condition, std::int32_t wait_ms = kDefaultWaitMs) {
   constexpr int kYields = 1000;
