@@ -153,6 +153,7 @@ TEST_P(RcError, AReceiveOfAnEarlierLifeIsNoReceive) {
   for (std::uint32_t i = 0; i < kReceives / 2; ++i) {
     expect_posted(pair.a.post_send(pair.qa, message(1)));
     expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_SEND, pair.qa);
+    expect_receive(pair.b.poll_receives(pair.qb, 1)[0], 1, 8, pair.qb);
   }
   pair.reconnect();
   expect_posted(pair.b.post_receive(pair.qb, receive(2, slice(to, 0, 64))));
