@@ -58,12 +58,6 @@ Qp* lane_to(Qp& qp, std::uint32_t qpn, Wait& wait) noexcept {
   return nullptr;
 }
 
-bool waited_too_long(Progress& progress, std::uint64_t patience) noexcept {
-  const std::uint64_t now = now_ns();
-  if (progress.meeting_until == 0) progress.meeting_until = now + patience;
-  return now >= progress.meeting_until;
-}
-
 /// Whom the message of `slot` was sent to: the group that it names, or this device.
 ibv_gid destination_of(const Qp& lane, const Slot& slot, std::uint64_t h) noexcept {
   if (header::is_to_group(h)) {
@@ -148,7 +142,9 @@ Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
     // A full window holds the others up only so long as its reader's service thread needs.
     const std::uint64_t deadline = now_ns() + kRoomNs;
     Step step = send_message(*lane, lock, send, local);
-    while (step.kind == Step::Kind::kWait && step.wait == Wait::kStream && now_ns() < deadline) {
+    for (bool is_over = false;
+         step.kind == Step::Kind::kWait && step.wait == Wait::kStream && !is_over;) {
+      is_over = now_ns() >= deadline;
       cpu_pause();
       step = send_message(*lane, lock, send, local);
     }

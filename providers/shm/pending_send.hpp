@@ -79,8 +79,8 @@ struct Progress {
   std::uint64_t done = 0;    ///< bytes that went through the window, or of an RDMA operation
   std::uint64_t placed = 0;  ///< bytes up to which the message is where it belongs
   Slot* slot = nullptr;      ///< of the streaming message
-  std::uint64_t waiting_since = 0;
-  std::uint64_t deadline = 0;  ///< now_ns() at which the wait becomes an error; ~0: never
+  std::uint64_t waiting_since = 0;  ///< now_ns()
+  std::uint64_t deadline = 0;       ///< of the clock of waits: then it becomes an error; ~0: never
   std::uint64_t meeting_until =
       0;  ///< how long the process may take to be met; 0: it is not looked for
   std::uint64_t stalled_since = 0;

@@ -10,26 +10,33 @@ namespace verbatim::shm {
 namespace {
 
 /// A wire's timeout says nothing of how long a living process may wait for a core: its service
-/// thread gets at least so long.
+/// thread gets at least so long, also to be met.
 constexpr std::uint64_t kServicePatienceNs = 4'000'000'000;
 
-/// When a wait becomes an error; the rules of IBTA 9.7.6.1.3 (timeouts) and 9.7.5.2.8 (RNR).
-std::uint64_t deadline_of(const Qp& qp, Wait wait) noexcept {
+/// How long a request waits before that becomes an error; the rules of IBTA 9.7.6.1.3 (timeouts)
+/// and 9.7.5.2.8 (RNR).
+std::uint64_t patience(const Qp& qp, Wait wait) noexcept {
   if (wait == Wait::kStream) return kForEver;
-  if (wait == Wait::kQuiet) return now_ns() + kQuietBoundNs;
-  if (wait != Wait::kReceive) {
-    if (qp.retry_ns == kForEver) return kForEver;
-    const bool of_service = wait == Wait::kArena || wait == Wait::kService;
-    return now_ns() +
-           (of_service && qp.retry_ns < kServicePatienceNs ? kServicePatienceNs : qp.retry_ns);
-  }
-  if (qp.rnr_retry == 7) return kForEver;
-  return now_ns() + qp.rnr_retry * rnr_timer_ns(peek(qp.remote->min_rnr_timer));
+  if (wait == Wait::kQuiet) return kQuietBoundNs;
+  if (wait == Wait::kReceive)
+    return qp.rnr_retry == 7 ? kForEver
+                             : qp.rnr_retry * rnr_timer_ns(peek(qp.remote->min_rnr_timer));
+  const bool of_service = wait == Wait::kArena || wait == Wait::kService;
+  return of_service && qp.retry_ns < kServicePatienceNs ? kServicePatienceNs : qp.retry_ns;
 }
 
 ibv_wc_status status_of_timeout(Wait wait) noexcept {
   if (wait == Wait::kQuiet) return IBV_WC_MW_BIND_ERR;
   return wait == Wait::kReceive ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_RETRY_EXC_ERR;
+}
+
+/// Whether the time until `date` (Progress::deadline, meeting_until) is over, and the look after
+/// that was in vain too: between a look and this we may have been stopped ourselves.
+bool is_over(std::uint64_t& date, std::uint64_t heard) noexcept {
+  constexpr std::uint64_t kOnlyOneLookMore = 1;
+  if (date == kOnlyOneLookMore) return true;
+  if (heard >= date) date = kOnlyOneLookMore;
+  return false;
 }
 
 }  // namespace
@@ -48,6 +55,12 @@ bool is_local(ibv_wc_status status) noexcept {
          status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_MW_BIND_ERR;
 }
 
+bool waited_too_long(Progress& progress, std::uint64_t patience) noexcept {
+  WaitClock& clock = Node::get().wait_clock();
+  if (progress.meeting_until == 0) progress.meeting_until = clock.begin() + patience;
+  return is_over(progress.meeting_until, clock.heard(clock.now()));
+}
+
 Step judge_wait(Qp& qp, Wait wait) noexcept {
   Progress& progress = qp.progress;
   if (wait == Wait::kNothing) return Step::waits(wait);   // SQD: until the state changes
@@ -55,29 +68,31 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
   // A dead process answers nobody: no timeout to sit out, also when timeout 0 says for ever. What
   // it had done before it died, it has done.
   if (is_dead(qp)) return Step::fails(IBV_WC_RETRY_EXC_ERR);
+  WaitClock& clock = Node::get().wait_clock();
+  const std::uint64_t now = clock.begin();
   if (progress.wait != wait) {
     progress.wait = wait;
     progress.waiting_since = now_ns();
-    progress.deadline = deadline_of(qp, wait);
+    const std::uint64_t granted = patience(qp, wait);
+    if (granted == 0) return Step::fails(status_of_timeout(wait));  // no retry
+    progress.deadline = granted == kForEver ? kForEver : now + granted;
   }
   if (progress.deadline == kForEver) return Step::waits(wait);
   // The clock of the wire starts when the processes have met, or when nobody is there to be met.
-  // One reading for all that follows: we may not run for longer than the wire's time between any
-  // two.
-  const std::uint64_t now = now_ns();
+  const std::uint64_t heard = clock.heard(clock.now());
   if (wait != Wait::kPeer) {
     progress.meeting_until = 0;
   } else if (qp.peer == nullptr && Node::get().is_meeting(qp.own->dest_qpn)) {
     if (progress.meeting_until == 0) progress.meeting_until = now + kServicePatienceNs;
-    if (now < progress.meeting_until) progress.deadline = now + qp.retry_ns;
+    if (heard < progress.meeting_until) progress.deadline = now + qp.retry_ns;
   } else if (progress.meeting_until != 0 &&
              (qp.peer != nullptr || Node::get().find_peer(qp.own->dest_qpn) != nullptr)) {
     // Met, maybe since the step looked: the next one attaches, and has the wire's time for it.
     progress.meeting_until = 0;
     progress.deadline = now + qp.retry_ns;
   }
-  if (now >= progress.deadline) return Step::fails(status_of_timeout(wait));
-  return Step::waits(wait);
+  return is_over(progress.deadline, heard) ? Step::fails(status_of_timeout(wait))
+                                           : Step::waits(wait);
 }
 
 Step lose(Qp& qp, const Step& result) noexcept {
@@ -95,10 +110,7 @@ Step lose(Qp& qp, const Step& result) noexcept {
       // Met just now counts as meeting: the next step attaches.
       if (!Node::get().is_meeting(dest_qpn) && Node::get().find_peer(dest_qpn) == nullptr)
         return Step::done();
-      const std::uint64_t now = now_ns();
-      std::uint64_t& until = qp.progress.meeting_until;
-      if (until == 0) until = now + kServicePatienceNs;
-      return now < until ? result : Step::done();
+      return waited_too_long(qp.progress, kServicePatienceNs) ? Step::done() : result;
     }
     default:
       return result;

@@ -7,6 +7,9 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -23,6 +26,7 @@ using harness::MemoryKind;
 using harness::QpInfo;
 using harness::QpWish;
 using harness::RegionInfo;
+using harness::Request;
 using harness::Side;
 using Clock = std::chrono::steady_clock;
 
@@ -108,6 +112,78 @@ TEST_F(DeathMeeting, NobodysTimeRunsOutWhileHeIsStoppedHimself) {
   }
   slow.child().signal(SIGCONT);
   polling.join();
+}
+
+/// Two processes that have yet to meet.
+class DeathMeetingLate : public ::testing::Test {
+ protected:
+  /// `to_` is stopped, or not even there, when the message is posted; then `from_` is, until after
+  /// `time`, while `to_` is there, knocks and answers.
+  void send_and_be_stopped(Clock::duration time, const Request& request, bool is_there) {
+    ASSERT_NO_FATAL_FAILURE(stop(to_));
+    // As long as its name is not there, it is as one that has yet to begin.
+    char name[8];
+    std::snprintf(name, sizeof name, "/q%03x", there_.qpn >> 12);
+    const std::string path = getenv("VERBATIM_FABRIC") + std::string(name);
+    if (!is_there) std::filesystem::rename(path, path + "-aside");
+    from_.connect(here_, there_, link());
+    const auto start = Clock::now();
+    ASSERT_EQ(from_.post_send(here_, request).error, 0);
+    ibv_wc_status status = IBV_WC_GENERAL_ERR;
+    std::thread polling([&] { status = from_.poll_sends(here_, 1)[0].status; });
+    std::this_thread::sleep_for(time / 4);  // it polls, and has time left
+    stop(from_);
+    const bool was_stopped_in_time = Clock::now() - start < time;
+    if (!is_there) std::filesystem::rename(path + "-aside", path);
+    to_.child().signal(SIGCONT);
+    to_.post_send(knocking_, harness::send(3, harness::slice(memory_there_, 0, 8)));
+    std::this_thread::sleep_until(start + time + time / 2);
+    from_.child().signal(SIGCONT);
+    polling.join();
+    if (!was_stopped_in_time) GTEST_SKIP() << "the machine is too busy to stop a process in time";
+    ASSERT_EQ(status, IBV_WC_SUCCESS) << "it judged unheard";
+    EXPECT_EQ(to_.poll_receives(there_, 1)[0].status, IBV_WC_SUCCESS) << "it was lost unheard";
+  }
+  void make_ends(ibv_qp_type type) {
+    QpWish wish;
+    wish.type = type;
+    here_ = from_.create_qp(wish);
+    there_ = to_.create_qp(wish);
+    knocking_ = to_.create_qp();
+    to_.connect(knocking_, from_.create_qp());
+    to_.connect(there_, here_);
+    ASSERT_EQ(
+        to_.post_receive(there_, harness::receive(2, harness::slice(memory_there_, 0, 512))).error,
+        0);
+  }
+  static Link link() {
+    Link link;
+    link.timeout = 18;  // 1.07 s
+    link.retry_count = 0;
+    return link;
+  }
+
+  Side from_{kAnotherProcess};
+  Side to_{kAnotherProcess};
+  RegionInfo memory_here_ = from_.allocate(MemoryKind::kMapped, 4096);
+  RegionInfo memory_there_ = to_.allocate(MemoryKind::kMapped, 4096);
+  QpInfo here_, there_, knocking_;
+};
+
+/// Who was away so long that all time is over finds in his sockets what was said to him, and who is
+/// there now: he reads before he judges.
+TEST_F(DeathMeetingLate, WhoKnockedAtAStoppedProcessIsThereAlsoWhenItsTimeIsOver) {
+  ASSERT_NO_FATAL_FAILURE(make_ends(IBV_QPT_RC));
+  send_and_be_stopped(wire_time(link()), harness::send(1, harness::slice(memory_here_, 0, 8)),
+                      false);
+}
+
+TEST_F(DeathMeetingLate, WhoAnsweredAStoppedProcessGetsItsDatagramAlsoWhenItsTimeIsOver) {
+  ASSERT_NO_FATAL_FAILURE(make_ends(IBV_QPT_UD));
+  const std::int32_t ah = from_.call<&Endpoint::create_ah>(there_, 0);
+  send_and_be_stopped(
+      std::chrono::seconds(1),
+      harness::datagram(1, harness::slice(memory_here_, 0, 8), ah, there_.qpn, Link{}.qkey), true);
 }
 
 TEST_F(DeathMeeting, AProcessThatIsNeverMetHasFourSecondsNotMore) {

@@ -8,6 +8,7 @@
 #include "tests/shm/all_to_all.hpp"
 #include "tests/shm/many_qps.hpp"
 #include "tests/shm/rc_expect.hpp"
+#include "tests/support/condition.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -124,6 +125,11 @@ TEST(RcContexts, SixInOneProcessTalkInARingAndCloseInAnyOrder) {
 TEST(RcProcesses, TwoHaveHundredsOfQueuePairsThatEachDeliver) { many_qps_each_deliver(500, 250); }
 
 TEST(RcProcesses, EightTalkToEachOther) { all_to_all(8, 50); }
+
+/// All meet at once, and fewer descriptors may be under way than they pass each other.
+TEST(RcProcesses, SixteenTalkToEachOtherWhereFewDescriptorsMayBeUnderWay) {
+  all_to_all(16, 5, {{kCondition, "limit nofile 128"}});
+}
 
 }  // namespace
 }  // namespace verbatim::harness

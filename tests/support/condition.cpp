@@ -59,17 +59,17 @@ void deny(std::istream& names) {
     give_up("no filter of system calls can be set here");
 }
 
-/// What lifts the limit of locked memory, also for what is executed later.
-void lose_ipc_lock() {
-  (void)prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0);  // not ours to drop: then we lack it
+/// What lifts a limit, also for what is executed later.
+void lose(unsigned capability) {
+  (void)prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);  // not ours to drop: then we lack it
   __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct held[2] = {};
   if (syscall(SYS_capget, &head, held) != 0) give_up("cannot read capabilities");
-  constexpr std::uint32_t kBit = 1u << CAP_IPC_LOCK;
-  held[0].effective &= ~kBit;
-  held[0].permitted &= ~kBit;
-  held[0].inheritable &= ~kBit;
-  if (syscall(SYS_capset, &head, held) != 0) give_up("cannot give up CAP_IPC_LOCK");
+  const std::uint32_t bit = 1u << capability;  // all of ours are of the first word
+  held[0].effective &= ~bit;
+  held[0].permitted &= ~bit;
+  held[0].inheritable &= ~bit;
+  if (syscall(SYS_capset, &head, held) != 0) give_up("cannot give up a capability");
 }
 
 void limit(std::istream& words) {
@@ -83,7 +83,11 @@ void limit(std::istream& words) {
                         : name == "memlock" ? RLIMIT_MEMLOCK
                                             : RLIM_NLIMITS;
   if (setrlimit(resource, &both) != 0) give_up("cannot limit " + name);
-  if (resource == RLIMIT_MEMLOCK) lose_ipc_lock();
+  if (resource == RLIMIT_MEMLOCK) lose(CAP_IPC_LOCK);
+  if (resource == RLIMIT_NOFILE) {  // of descriptors under way
+    lose(CAP_SYS_RESOURCE);
+    lose(CAP_SYS_ADMIN);
+  }
 }
 
 /// An empty file system over `folder`, for this process alone.

@@ -4,8 +4,9 @@
 // before it does anything:
 //
 //   {kCondition, "deny membarrier memfd_create"}   EPERM, as a container's filter answers
-//   {kCondition, "limit nofile 40"}                also as, fsize and memlock, in bytes; the last
-//                                                  takes CAP_IPC_LOCK too, which lifts it
+//   {kCondition, "limit nofile 40"}                also as, fsize and memlock, in bytes; with
+//                                                  nofile and memlock go the capabilities that
+//                                                  lift them
 //   {kCondition, "mount full /some/folder"}        also readonly and empty; for root
 //   {kCondition, "user 65534"}                     without capabilities; for root
 //   {kCondition, "children elsewhere"}             its children are in another pid namespace

@@ -2,6 +2,7 @@
 #include "tests/unit_shm/node_events.hpp"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ constexpr ServiceHooks kHooks = {
           note_thread();
           events.request_bits += bit + 1;
           ++events.requests;
+          while (events.holds_requests) sched_yield();
           return false;
         },
     .cq_wake =
@@ -52,6 +54,9 @@ constexpr ServiceHooks kHooks = {
           note_thread();
           pollfd watched{events.watched, POLLIN, 0};
           if (watched.fd >= 0 && ::poll(&watched, 1, 0) == 1) events.readable_when_ready = true;
+          WaitClock& clock = Node::get().wait_clock();
+          events.heard_when_ready = clock.heard(clock.now());
+          events.ticks_when_ready = events.ticks.load();
           ++events.peers_ready;
         },
     .peer_dead =
@@ -95,6 +100,9 @@ void NodeEvents::reset() {
   on_service_thread = true;
   watched = -1;
   readable_when_ready = false;
+  holds_requests = false;
+  ticks_when_ready = 0;
+  heard_when_ready = 0;
 }
 
 RunningNode::RunningNode() {

@@ -29,6 +29,12 @@ struct NodeEvents {
   std::atomic<int> watched{-1};
   std::atomic<bool> readable_when_ready{false};
 
+  /// Set by a test: the service thread stays in the next request until it is taken back.
+  std::atomic<bool> holds_requests{false};
+  /// When the last peer was ready.
+  std::atomic<std::uint32_t> ticks_when_ready{0};
+  std::atomic<std::uint64_t> heard_when_ready{0};
+
   static NodeEvents& get();
   static const ServiceHooks& hooks();
   void reset();

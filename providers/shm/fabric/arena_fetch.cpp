@@ -18,7 +18,8 @@ namespace {
 
 static_assert(kMaxArenas == kMaxArenaNumbers);
 
-/// An answer that did not fit for so long goes to somebody who does not read.
+/// An answer that did not fit for so long goes to somebody who does not read. He may do so again:
+/// a debugger had stopped him.
 constexpr std::uint64_t kOwedNs = 5'000'000'000;
 
 template <class F>
@@ -45,7 +46,8 @@ int send_arena(Connection& connection, std::uint32_t number) noexcept {
 }  // namespace
 
 void Switchboard::answer_want(Connection& connection, std::uint32_t arena) noexcept {
-  if (send_arena(connection, arena) != EAGAIN) return;  // an ended connection shows when it is read
+  // An ended connection shows when it is read.
+  if (!connection.owes_hello && send_arena(connection, arena) != EAGAIN) return;
   connection.owed.set(arena);
   unsent_ = true;
 }
@@ -90,7 +92,7 @@ void Switchboard::take_arena(Peer& peer, const ArenaMessage& message, UniqueFd& 
 void Switchboard::ask_peer_for_arenas(Peer& peer) noexcept {
   Connection* connection = nullptr;
   for (Connection* held : peer.connections) {
-    if (held != nullptr) connection = held;
+    if (held != nullptr && !held->owes_hello) connection = held;
   }
   if (connection == nullptr) return;
   for (std::uint32_t w = 0; w < kMaxArenas / 64; ++w) {
@@ -127,14 +129,15 @@ void Switchboard::forget_refusals() noexcept {
   }
 }
 
-/// True when something is still unsent.
-bool Switchboard::send_unsent(Connection& connection, std::uint64_t now) noexcept {
+void Switchboard::send_unsent(Connection& connection, std::uint64_t now) noexcept {
   bool left = false;
+  bool sent = false;
   for (std::uint32_t w = 0; w < kMaxArenas / 64; ++w) {
     each_bit(connection.owed.words[w].load(std::memory_order_relaxed), [&](std::uint32_t bit) {
       const std::uint32_t number = w * 64 + bit;
       if (!left && send_arena(connection, number) != EAGAIN) {
         connection.owed.clear(number);
+        sent = true;
       } else {
         left = true;
       }
@@ -142,19 +145,11 @@ bool Switchboard::send_unsent(Connection& connection, std::uint64_t now) noexcep
   }
   if (!left) {
     connection.owed_since = 0;
-  } else if (connection.owed_since == 0) {
+  } else if (sent || connection.owed_since == 0) {
     connection.owed_since = now;
-  } else if (now - connection.owed_since > kOwedNs) {
-    for (auto& word : connection.owed.words) word.store(0, std::memory_order_relaxed);
-    connection.owed_since = 0;
-    left = false;
   }
-  const bool before = unsent_;
-  unsent_ = false;
+  if (left) (now - connection.owed_since > kOwedNs ? unread_ : unsent_) = true;
   ask_peer_for_arenas(*connection.peer);
-  left = left || unsent_;
-  unsent_ = before;
-  return left;
 }
 
 }  // namespace verbatim::shm

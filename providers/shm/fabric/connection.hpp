@@ -16,8 +16,10 @@ struct Connection {
   Peer* peer = nullptr;  ///< nullptr until the other side's HELLO was accepted
   pid_t pid = 0;         ///< who connected to us, if it is visible
   bool we_connected = false;
-  bool closed = false;      ///< waits for the end of the event batch that may still name it
-  std::uint32_t block = 0;  ///< what we connected to
+  bool owes_hello = false;   ///< ours did not fit yet; nothing else goes before it
+  bool closed = false;       ///< waits for the end of the event batch that may still name it
+  std::uint32_t block = 0;   ///< what we connected to
+  std::uint64_t sought = 0;  ///< the identity of the lost peer that we look for there, if any
   std::uint64_t opened_at = 0;
   std::uint64_t owed_since = 0;  ///< answers that did not fit since then; 0: none
   ArenaBits owed;                ///< arenas whose WANT_ARENA is not answered yet

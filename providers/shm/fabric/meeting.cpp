@@ -35,6 +35,10 @@ void note_reached(Peer& peer, std::uint32_t block) noexcept {
 
 bool Switchboard::meet(Connection& connection, const HelloMessage& hello,
                        Received& received) noexcept {
+  if (connection.sought != 0 && hello.identity != connection.sought) {
+    Peer* const lost = around_.peers.find_living(connection.sought);
+    if (lost != nullptr && lost->lost_at != 0) declare_dead(*lost, "its name is another's");
+  }
   if (hello.layout_version != kLayoutVersion) {
     static constinit LogOnce once;
     if (once.first()) {
@@ -49,14 +53,14 @@ bool Switchboard::meet(Connection& connection, const HelloMessage& hello,
   }
   if (hello.identity == around_.segment.head().identity)
     return false;  // ourselves: loopback needs no socket
-  Peer* peer = around_.peers.find_identity(hello.identity);
+  // One that we took for dead is met anew.
+  Peer* peer = around_.peers.find_living(hello.identity);
   if (peer != nullptr) {
     // The same process once more, if it shows the same file; an identity alone can be made up. And
     // the file may have come to somebody else: he got it when he met its owner.
     pid_t pid = 0;
     unsigned uid = 0;
-    if (!peer->alive.load(std::memory_order_relaxed) ||
-        inode_of(received.fds[0].get()) != peer->segment_inode ||
+    if (inode_of(received.fds[0].get()) != peer->segment_inode ||
         !peer_credentials(connection.socket.get(), pid, uid) || pid != peer->pid) {
       return false;
     }
@@ -83,7 +87,8 @@ bool Switchboard::meet(Connection& connection, const HelloMessage& hello,
             peer->cma.load(std::memory_order_relaxed) == Cma::kWorks ? "with" : "without");
   around_.hooks.peer_ready(*peer);
   // Only now the answer: who has it may send at once, and what it sends must find it known here.
-  return connection.we_connected || say_hello(connection) == 0;
+  if (!connection.we_connected) greet(connection);
+  return true;
 }
 
 bool Switchboard::join(Connection& connection, Peer& peer) noexcept {
@@ -91,8 +96,10 @@ bool Switchboard::join(Connection& connection, Peer& peer) noexcept {
   for (Connection*& held : peer.connections) {
     if (held == nullptr) place = &held;
   }
-  if (!connection.we_connected && (place == nullptr || say_hello(connection) != 0)) return false;
-  if (connection.we_connected) {
+  if (!connection.we_connected) {
+    if (place == nullptr) return false;
+    greet(connection);
+  } else {
     note_reached(peer, connection.block);
     around_.wanted.forget(connection.block);
     // A further block of a process that we know: the way was worth finding, the socket is not
@@ -105,6 +112,10 @@ bool Switchboard::join(Connection& connection, Peer& peer) noexcept {
   connection.peer = &peer;
   *place = &connection;
   --half_open_;
+  if (peer.lost_at != 0) {
+    stop_seeking(peer);
+    unsent_ = true;  // what was asked on the connection that ended
+  }
   close_doubles(peer);
   // Who waits for this block may look again: it was unknown that the peer owns it.
   if (connection.we_connected) around_.hooks.peer_ready(peer);

@@ -334,6 +334,8 @@ bool Node::arena_refused(Peer& peer, std::uint32_t arena) noexcept {
   return arena >= kMaxArenas || peer.refused.test(arena);
 }
 
+WaitClock& Node::wait_clock() noexcept { return parts_->service.wait_clock(); }
+
 void Node::want_tick(bool on) noexcept { parts_->service.want_tick(on); }
 
 void Node::fence_everyone() noexcept {

@@ -19,6 +19,7 @@
 #include "providers/shm/fabric/held_name.hpp"
 #include "providers/shm/fabric/peer.hpp"
 #include "providers/shm/fabric/segment.hpp"
+#include "providers/shm/fabric/wait_clock.hpp"
 
 namespace verbatim::shm {
 
@@ -102,6 +103,8 @@ class Node {
   /// True when the peer has said no to this arena (not registered with remote access, or too many).
   bool arena_refused(Peer& peer, std::uint32_t arena) noexcept;
 
+  /// By what waits for other processes are measured. Any thread; it goes on while the tick is on.
+  WaitClock& wait_clock() noexcept;
   /// Turns the 1 ms tick on or off (any thread; idempotent, an eventfd write only when it turns
   /// on).
   void want_tick(bool on) noexcept;

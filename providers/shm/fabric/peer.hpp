@@ -79,6 +79,8 @@ struct Peer {
   std::uint64_t segment_inode = 0;
   KeptFd life_fd;  ///< its segment, kept open where a record lock tells whether it lives
   std::uint64_t died_at = 0;
+  std::uint64_t lost_at = 0;  ///< its last connection ended then, and it is looked for; 0: no
+  std::uint64_t sought_at = 0;
   ArenaBits asked;  ///< wanted by us, not answered
   ArenaBits sent;   ///< ... and the question is on its way
   ArenaBits refused;

@@ -169,10 +169,10 @@ void PeerTable::each_living(void (*look)(const Peer&, void*), void* with) noexce
     if (peer->alive.load(std::memory_order_acquire)) look(*peer, with);
 }
 
-Peer* PeerTable::find_identity(std::uint64_t identity) noexcept {
+Peer* PeerTable::find_living(std::uint64_t identity) noexcept {
   const LockGuard guard(lock_);
   for (Peer* peer = first_; peer != nullptr; peer = peer->next) {
-    if (peer->identity == identity) return peer;
+    if (peer->identity == identity && peer->alive.load(std::memory_order_relaxed)) return peer;
   }
   return nullptr;
 }

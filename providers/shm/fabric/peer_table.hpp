@@ -36,7 +36,7 @@ class PeerTable {
   [[nodiscard]] Peer* hold_owner(std::uint32_t qpn) noexcept;
   /// One more holder of a peer that somebody held a moment ago. False: it is being retired.
   [[nodiscard]] bool hold(Peer& peer) noexcept;
-  [[nodiscard]] Peer* find_identity(std::uint64_t identity) noexcept;
+  [[nodiscard]] Peer* find_living(std::uint64_t identity) noexcept;
   /// True when a dead peer lost its last holder: the service thread should look for the retired.
   [[nodiscard]] bool release(Peer& peer) noexcept;
   /// Whether release() said true since the last call.

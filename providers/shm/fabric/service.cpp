@@ -23,7 +23,17 @@ constexpr std::size_t kStackBytes = 256u << 10;
 constexpr std::uint32_t kSweepsPerSecond = 20;
 /// The longest sleep. A descriptor that is closed wakes nobody who sleeps at it.
 constexpr int kLongestSleepMs = 1000;
+constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr rlim_t kDescriptorRoom = 1024;
+/// In a row, in which sockets had something to say: after so many the clock of waits goes on all
+/// the same, since a stranger may flood us. So many come before the dates when the thread was away.
+constexpr std::uint32_t kRoundsUnheard = 64;
+constexpr std::uint32_t kRoundsBeforeDates = 8;
+/// An absence that somebody may ask about, and how often one is spoken of.
+constexpr std::uint64_t kLongAwayNs = 500'000'000;
+constexpr std::uint64_t kSayAwayNs = 10'000'000'000;
+
+std::uint64_t lesser(std::uint64_t a, std::uint64_t b) noexcept { return a < b ? a : b; }
 
 /// Makes the kernel's table of our descriptors as large as 340 peers need. It grows by doubling,
 /// and while a process has several threads each step waits until all processors have passed a point
@@ -134,42 +144,91 @@ void* Service::run(void* self) noexcept {
 }
 
 void Service::loop() noexcept {
+  std::uint32_t unheard = 0;
+  std::uint32_t undated = 0;
+  std::uint64_t handled = now_ns();
+  wait_clock_.start(handled);
   while (!stopping_.load(std::memory_order_acquire)) {
+    const std::uint64_t begun = handled;
     bool exact = false;
-    const std::uint64_t date = run_due(exact);
+    std::uint64_t date = 0;
+    // Who was away hears first what was said meanwhile, and looks at his dates then.
+    if (!wait_clock_.is_behind(begun) || ++undated > kRoundsBeforeDates) {
+      undated = 0;
+      date = run_due(exact);
+    }
     switchboard_.bury();
-    const int timeout = sleep_until(date, exact);
+    const std::uint64_t dated = now_ns();
+    // By a millisecond longer when whole ones are slept.
+    wait_clock_.sleeps_until(date <= dated ? dated
+                                           : lesser(date - dated, kLongestSleepMs * kMillisecond) +
+                                                 dated + kMillisecond);
+    std::uint64_t slept = 0;
+    const int timeout = sleep_until(date, exact, slept);
+    wait_clock_.slept(slept);
     epoll_event events[kEventsPerWake];
     // Another epoll under its number would say what only its owner understands.
     if (!has_its_descriptors_lately()) return fail();
+    const std::uint64_t asked = now_ns();
     const int count = ::epoll_wait(epoll_.get(), events, kEventsPerWake, timeout);
     if ((count < 0 && (errno == EBADF || errno == EINVAL)) || !has_its_descriptors_lately())
       return fail();
     // What another epoll says would be taken for our own addresses: no look is fresh enough.
     if (count > 0 && !around_.segment.has_its_files()) return fail();
-    for (int i = 0; i < count; ++i) {
-      EventSource& source = *static_cast<EventSource*>(events[i].data.ptr);
-      switch (source.kind) {
-        case EventSource::kWake:
-          on_wake();
-          break;
-        case EventSource::kPeerWake:
-          // First what woke us, then what it announced: a ring after the drain wakes us again.
-          peer_wakes_.drain();
-          drain_doorbells();
-          break;
-        case EventSource::kListener:
-          switchboard_.on_listener(source);
-          break;
-        case EventSource::kConnection:
-          switchboard_.on_connection(*static_cast<Connection*>(source.object));
-          break;
-        case EventSource::kDeath:
-          switchboard_.on_death(*static_cast<Peer*>(source.object));
-          break;
-      }
+    const std::uint64_t woken = now_ns();
+    if (handle({events, count > 0 ? static_cast<std::size_t>(count) : 0}) ||
+        ++unheard > kRoundsUnheard) {
+      unheard = 0;
+      wait_clock_.hear(asked);
     }
+    const std::uint64_t in_wait =
+        lesser(woken - asked, static_cast<std::uint64_t>(timeout) * 1'000'000);
+    wait_clock_.slept(in_wait);
+    handled = now_ns();
+    if (handled - begun - slept - in_wait > kLongAwayNs) [[unlikely]]
+      say_away(woken - dated - slept - in_wait, handled - woken, dated - begun);
   }
+}
+
+bool Service::handle(std::span<epoll_event> events) noexcept {
+  bool is_all = events.size() < kEventsPerWake;
+  for (const epoll_event& event : events) {
+    EventSource& source = *static_cast<EventSource*>(event.data.ptr);
+    switch (source.kind) {
+      case EventSource::kWake:
+        on_wake();
+        continue;
+      case EventSource::kPeerWake:
+        // First what woke us, then what it announced: a ring after the drain wakes us again.
+        peer_wakes_.drain();
+        drain_doorbells();
+        continue;
+      case EventSource::kListener:
+        switchboard_.on_listener(source);
+        break;
+      case EventSource::kConnection:
+        switchboard_.on_connection(*static_cast<Connection*>(source.object));
+        break;
+      case EventSource::kDeath:
+        switchboard_.on_death(*static_cast<Peer*>(source.object));
+        break;
+    }
+    is_all = false;  // sockets are read by so many messages at a time
+  }
+  return is_all;
+}
+
+void Service::say_away(std::uint64_t asleep, std::uint64_t at_events,
+                       std::uint64_t at_dates) noexcept {
+  const std::uint64_t now = now_ns();
+  if (said_away_at_ != 0 && now - said_away_at_ < kSayAwayNs) return;
+  said_away_at_ = now;
+  const auto ms = [](std::uint64_t ns) { return static_cast<unsigned long long>(ns / 1'000'000); };
+  log_info(
+      "the service thread heard nobody for %llu ms: %llu beyond its sleep, %llu at events, %llu at "
+      "its dates. More than a few are time without a core, or stopped; others are not blamed for "
+      "it",
+      ms(asleep + at_events + at_dates), ms(asleep), ms(at_events), ms(at_dates));
 }
 
 void Service::on_wake() noexcept {
@@ -235,7 +294,7 @@ std::uint64_t Service::run_due(bool& exact) noexcept {
   return exact ? due : next;
 }
 
-int Service::sleep_until(std::uint64_t date, bool exact) noexcept {
+int Service::sleep_until(std::uint64_t date, bool exact, std::uint64_t& slept) noexcept {
   if (date == kForEver) return kLongestSleepMs;
   const std::uint64_t now = now_ns();
   if (date <= now) return 0;
@@ -246,7 +305,10 @@ int Service::sleep_until(std::uint64_t date, bool exact) noexcept {
     pollfd all{epoll_.get(), POLLIN, 0};
     const timespec time{static_cast<time_t>(left / 1'000'000'000),
                         static_cast<long>(left % 1'000'000'000)};
-    if (::ppoll(&all, 1, &time, nullptr) >= 0) return 0;
+    if (::ppoll(&all, 1, &time, nullptr) >= 0) {
+      slept = lesser(now_ns() - now, left);
+      return 0;
+    }
   }
   const std::uint64_t ms = (left + 999'999) / 1'000'000;
   return ms > kLongestSleepMs ? kLongestSleepMs : static_cast<int>(ms);

@@ -20,10 +20,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "providers/shm/fabric/own_names.hpp"
 #include "providers/shm/fabric/switchboard.hpp"
+#include "providers/shm/fabric/wait_clock.hpp"
 #include "runtime/base/kept_fd.hpp"
+
+struct epoll_event;
 
 namespace verbatim::shm {
 
@@ -47,6 +51,7 @@ class Service {
   void wake() noexcept;
   void want_tick(bool on) noexcept;
   [[nodiscard]] bool on_thread() const noexcept;
+  [[nodiscard]] WaitClock& wait_clock() noexcept { return wait_clock_; }
   /// What a forked child must not keep.
   void close_in_child() noexcept {
     switchboard_.close_listeners();
@@ -69,6 +74,10 @@ class Service {
   [[nodiscard]] bool has_its_descriptors_lately() noexcept;
   void fail() noexcept;
   void linger() noexcept;
+  /// True: nothing that had come to our sockets is left.
+  bool handle(std::span<epoll_event> events) noexcept;
+  /// Where the time went in which it heard nobody. `asleep`: beyond what it meant to sleep.
+  void say_away(std::uint64_t asleep, std::uint64_t at_events, std::uint64_t at_dates) noexcept;
   void on_wake() noexcept;
   void drain_doorbells() noexcept;
   static constexpr std::uint64_t kForEver = ~std::uint64_t{0};
@@ -78,10 +87,11 @@ class Service {
   int heal_names(OwnNames::Reason& reason) noexcept;
   /// Until when to sleep; kForEver: until something happens. `exact`: rounding up is too late.
   std::uint64_t run_due(bool& exact) noexcept;
-  /// The milliseconds for epoll_wait(2), -1 without end; has slept itself where those are too long.
-  int sleep_until(std::uint64_t date, bool exact) noexcept;
+  /// The milliseconds for epoll_wait(2); has slept itself where those are too long, for `slept` ns.
+  int sleep_until(std::uint64_t date, bool exact, std::uint64_t& slept) noexcept;
 
   Surroundings around_;
+  WaitClock wait_clock_;
   Switchboard switchboard_;
   OwnNames names_{around_.folder, switchboard_};
   KeptFd epoll_;
@@ -99,6 +109,7 @@ class Service {
   std::uint64_t next_sweep_ = 0;
   std::uint64_t looked_at_ = 0;  ///< our descriptors
   std::uint32_t sweeps_ = 0;
+  std::uint64_t said_away_at_ = 0;
   std::atomic<bool> doubted_{false};  ///< our names
   bool is_down_ = false;              ///< they are lost, and that was said
   int heal_error_ = 0;                ///< the last that was said

@@ -54,7 +54,11 @@ void Service::linger() noexcept {
     around_.hooks.sweep();
     (void)around_.hooks.due(now_ns());
     const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>(ticks ? kTickNs : kSweepNs)};
+    wait_clock_.sleeps_until(now_ns() + static_cast<std::uint64_t>(pause.tv_nsec));
     ::nanosleep(&pause, nullptr);
+    // Nobody says anything any more, but what flushes has its time.
+    wait_clock_.slept(static_cast<std::uint64_t>(pause.tv_nsec));
+    wait_clock_.hear(now_ns());
   }
 }
 

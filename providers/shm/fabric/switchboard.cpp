@@ -185,9 +185,10 @@ void Switchboard::bury() noexcept {
   }
 }
 
-void Switchboard::connect_block(std::uint32_t block, std::uint64_t now) noexcept {
+int Switchboard::connect_block(std::uint32_t block, std::uint64_t now,
+                               const Peer* sought) noexcept {
   for (const Connection* c = oldest_; c != nullptr; c = c->next) {
-    if (c->we_connected && c->peer == nullptr && c->block == block) return;  // under way
+    if (c->we_connected && c->peer == nullptr && c->block == block) return 0;  // under way
   }
   UniqueFd socket;
   const int error = around_.folder.connect(block, socket);
@@ -199,7 +200,7 @@ void Switchboard::connect_block(std::uint32_t block, std::uint64_t now) noexcept
       if (once.first())
         log_error("cannot connect to a peer: %s (raise 'ulimit -n')", std::strerror(error));
     }
-    return;
+    return error;
   }
   pid_t pid = 0;
   unsigned uid = 0;
@@ -207,13 +208,16 @@ void Switchboard::connect_block(std::uint32_t block, std::uint64_t now) noexcept
     log_warn(
         "the name of queue pair block 0x%03x belongs to user %u: only processes of one user meet",
         block, uid);
-    return;
+    return ESRCH;
   }
+  if (sought != nullptr && pid != sought->pid) return ESRCH;
   Connection* const connection = open_connection(static_cast<UniqueFd&&>(socket), now);
-  if (connection == nullptr) return;
+  if (connection == nullptr) return ENOMEM;
   connection->we_connected = true;
   connection->block = block;
-  if (say_hello(*connection) != 0) close_connection(*connection);
+  if (sought != nullptr) connection->sought = sought->identity;
+  greet(*connection);
+  return 0;
 }
 
 int Switchboard::say_hello(Connection& connection) noexcept {
@@ -224,6 +228,12 @@ int Switchboard::say_hello(Connection& connection) noexcept {
   hello.layout_version = kLayoutVersion;
   const int fds[] = {segment.fd(), segment.doorbell_fd(), wakes_->place()};
   return send_message(connection.socket.get(), &hello, sizeof hello, fds);
+}
+
+void Switchboard::greet(Connection& connection) noexcept {
+  // When the other end has gone, that shows when it is read.
+  connection.owes_hello = say_hello(connection) != 0;
+  if (connection.owes_hello) unsent_ = owes_hellos_ = true;
 }
 
 void Switchboard::on_connection(Connection& connection) noexcept {
@@ -244,9 +254,45 @@ void Switchboard::on_connection(Connection& connection) noexcept {
     for (const Connection* left : peer->connections) {
       if (left != nullptr) return;
     }
-    declare_dead(*peer, error == 0 ? "it broke the protocol" : "it left");
+    if (error == 0) {
+      declare_dead(*peer, "it broke the protocol");
+    } else {
+      lose(*peer);
+    }
     return;
   }
+}
+
+void Switchboard::lose(Peer& peer) noexcept {
+  // It may have given up a connection that we were slow to accept, or have had no descriptor left
+  // for our answer. Who cannot be watched otherwise ends with his socket.
+  const std::uint64_t now = now_ns();
+  const bool is_watched = peer.pidfd.valid() || peer.life_fd.valid();
+  // Who ends each connection at once keeps us no busier than others.
+  const bool is_soon = now - peer.sought_at < kSeekNs;
+  if (!is_watched || (!is_soon && !seek(peer, now))) return declare_dead(peer, "it left");
+  log_info("the connection to process %d has ended: it is looked for", static_cast<int>(peer.pid));
+  peer.lost_at = now;
+  if (lost_++ == 0) next_seek_ = now + kSeekNs;
+}
+
+bool Switchboard::seek(Peer& peer, std::uint64_t now) noexcept {
+  peer.sought_at = now;
+  const SegmentHeader& head = peer.segment.live_head();
+  const std::uint32_t count = head.block_count.load(std::memory_order_acquire);
+  for (std::uint32_t k = 0; k < count && k < kMaxBlocksPerProcess; ++k) {
+    const std::uint32_t block = head.blocks[k].load(std::memory_order_relaxed);
+    if (block == 0 || block >= kQpnBlocks) continue;
+    const int error = connect_block(block, now, &peer);
+    if (error != ENOENT && error != ECONNREFUSED && error != ESRCH) return true;
+  }
+  return false;
+}
+
+void Switchboard::stop_seeking(Peer& peer) noexcept {
+  if (peer.lost_at == 0) return;
+  peer.lost_at = 0;
+  --lost_;
 }
 
 bool Switchboard::handle(Connection& connection, Received& received) noexcept {
@@ -293,6 +339,7 @@ void Switchboard::declare_dead(Peer& peer, const char* how) noexcept {
   for (Connection* connection : peer.connections) {
     if (connection != nullptr) close_connection(*connection);
   }
+  stop_seeking(peer);
   peer.died_at = now_ns();
   --living_;
   if (dead_++ == 0 || peer.died_at + kRetireAfterNs < next_retire_)

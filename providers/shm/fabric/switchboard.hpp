@@ -8,8 +8,14 @@
 // own. Since it knows both only after the other has seen both, no message of the handshake is lost;
 // questions under way on the closed socket are asked again on the other.
 //
+// Who connects and who is connected to may find that a HELLO does not fit: descriptors under way
+// are limited for each user. It is owed then, and nobody is less alive for it.
+//
+// The end of a connection is not the end of a process: who leaves takes his names away first, so a
+// peer without a connection is looked for under them until they are gone, or its process is.
+//
 // A stranger may flood, stall or lie: sockets never block, each wake-up handles a bounded number of
-// messages, unfinished handshakes are few (his oldest gives way) and short.
+// messages, the handshakes that others begin are few (his oldest gives way) and short.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +50,9 @@ class Switchboard {
   /// A dead peer that nobody holds is remembered so long: whoever asks for it hears at once that it
   /// is dead.
   static constexpr std::uint64_t kRetireAfterNs = 200'000'000;
+
+  /// A living peer without a connection is looked for so often.
+  static constexpr std::uint64_t kSeekNs = 10'000'000;
 
   explicit Switchboard(const Surroundings& around) noexcept : around_(around) {}
 
@@ -88,18 +97,24 @@ class Switchboard {
   /// Before one of `pid` is accepted: the oldest gives way, his own before others'.
   void make_room_for(pid_t pid) noexcept;
   void close_connection(Connection& connection) noexcept;
-  void connect_block(std::uint32_t block, std::uint64_t now) noexcept;
+  /// 0 when a connection is under way, or an errno. `sought`: the lost peer that is looked for
+  /// there; ESRCH when another process listens.
+  int connect_block(std::uint32_t block, std::uint64_t now, const Peer* sought) noexcept;
   int say_hello(Connection& connection) noexcept;
+  /// Says it now, or owes it.
+  void greet(Connection& connection) noexcept;
   bool watch(int fd, EventSource& source) noexcept;
   void pause_accepting(std::uint64_t now) noexcept;
 
   // Steps of run_due: each says when it wants to be called next.
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   std::uint64_t connect_wanted(std::uint64_t now) noexcept;
+  bool is_awaited(const Connection& connection) noexcept;
   std::uint64_t close_late_handshakes(std::uint64_t now) noexcept;
   std::uint64_t resume_accepting(std::uint64_t now) noexcept;
   std::uint64_t send_all_unsent(std::uint64_t now) noexcept;
   std::uint64_t check_life_locks(std::uint64_t now) noexcept;
+  std::uint64_t seek_lost(std::uint64_t now) noexcept;
   std::uint64_t retire_peers(std::uint64_t now) noexcept;
 
   /// False: the connection has to be closed.
@@ -109,6 +124,12 @@ class Switchboard {
   void close_doubles(Peer& peer) noexcept;
   Peer* make_acquaintance(Connection& connection, const HelloMessage& hello,
                           Received& received) noexcept;
+  /// Its last connection has ended.
+  void lose(Peer& peer) noexcept;
+  /// False: none of its names leads to it any more.
+  bool seek(Peer& peer, std::uint64_t now) noexcept;
+  /// It is looked for no longer.
+  void stop_seeking(Peer& peer) noexcept;
   void declare_dead(Peer& peer, const char* how) noexcept;
   void remove_names(const Peer& peer) noexcept;
 
@@ -116,7 +137,7 @@ class Switchboard {
   void take_arena(Peer& peer, const ArenaMessage& message, UniqueFd& file) noexcept;
   void refuse(Peer& peer, std::uint32_t arena) noexcept;
   void ask_peer_for_arenas(Peer& peer) noexcept;
-  bool send_unsent(Connection& connection, std::uint64_t now) noexcept;
+  void send_unsent(Connection& connection, std::uint64_t now) noexcept;
 
   Surroundings around_;
   int epoll_ = -1;
@@ -132,9 +153,13 @@ class Switchboard {
   std::uint64_t next_retire_ = 0;
   std::uint32_t life_locks_ = 0;  ///< living peers that only a record lock tells about
   std::uint64_t next_life_check_ = 0;
-  std::uint64_t next_unsent_ = 0;
+  std::uint32_t lost_ = 0;  ///< living peers without a connection
+  std::uint64_t next_seek_ = 0;
+  std::uint64_t unsent_tried_ = 0;
   std::uint64_t accept_paused_until_ = 0;
   bool unsent_ = false;
+  bool unread_ = false;       ///< what is unsent is so for long: its reader does not read
+  bool owes_hellos_ = false;  ///< the last time that they were tried, or later
 };
 
 }  // namespace verbatim::shm

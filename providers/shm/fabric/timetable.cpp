@@ -2,6 +2,8 @@
 // What the switchboard does by the clock, and when it wants to be called next.
 #include <sys/epoll.h>
 
+#include <cerrno>
+
 #include "providers/shm/fabric/peer_life.hpp"
 #include "providers/shm/fabric/switchboard.hpp"
 #include "runtime/base/log.hpp"
@@ -12,6 +14,10 @@ namespace {
 constexpr std::uint64_t kAcceptPauseNs = 100'000'000;
 constexpr std::uint64_t kLifeCheckNs = 10'000'000;
 constexpr std::uint64_t kUnsentRetryNs = 2'000'000;
+/// ... of what its reader leaves unread for long.
+constexpr std::uint64_t kUnreadRetryNs = 100'000'000;
+/// An own connection that is late, and still wanted, is looked at again after this.
+constexpr std::uint64_t kLateLookNs = 1'000'000'000;
 /// Whoever releases the last hold of a dead peer says so; a word that crossed with its death is
 /// made good after this.
 constexpr std::uint64_t kRetireLookNs = 1'000'000'000;
@@ -21,7 +27,7 @@ constexpr std::uint64_t kRetireLookNs = 1'000'000'000;
 std::uint64_t Switchboard::run_due(std::uint64_t now) noexcept {
   std::uint64_t next = connect_wanted(now);
   for (const std::uint64_t when :
-       {close_late_handshakes(now), resume_accepting(now), send_all_unsent(now),
+       {close_late_handshakes(now), resume_accepting(now), send_all_unsent(now), seek_lost(now),
         check_life_locks(now), retire_peers(now)}) {
     if (when < next) next = when;
   }
@@ -50,25 +56,47 @@ std::uint64_t Switchboard::retire_peers(std::uint64_t now) noexcept {
 }
 
 std::uint64_t Switchboard::connect_wanted(std::uint64_t now) noexcept {
+  // What does not fit now would not fit on another connection either.
+  if (owes_hellos_) return unsent_tried_ + kUnsentRetryNs;
   std::uint32_t due[WantedBlocks::kCapacity];
   std::uint64_t next = kNever;
   const std::uint32_t count = around_.wanted.take_due(now, due, next);
-  for (std::uint32_t i = 0; i < count; ++i) connect_block(due[i], now);
+  for (std::uint32_t i = 0; i < count && !owes_hellos_; ++i)
+    (void)connect_block(due[i], now, nullptr);
   return next;
 }
 
+/// Who is slow still has our HELLO before him: another connection would only come after it. If he
+/// ends, so does this one.
+bool Switchboard::is_awaited(const Connection& connection) noexcept {
+  if (!connection.we_connected) return false;
+  if (around_.wanted.has(connection.block)) return true;
+  if (connection.sought == 0) return false;
+  const Peer* const peer = around_.peers.find_living(connection.sought);
+  return peer != nullptr && peer->lost_at != 0;
+}
+
 std::uint64_t Switchboard::close_late_handshakes(std::uint64_t now) noexcept {
+  std::uint64_t next = kNever;
   for (Connection* c = half_open_ != 0 ? oldest_ : nullptr; c != nullptr;) {
     Connection* const following = c->next;
     if (c->peer == nullptr) {
+      std::uint64_t look = c->opened_at + kHandshakeNs;
+      if (now >= look) {
+        look = now + kLateLookNs;
+        if (!is_awaited(*c)) {
+          log_info("a connection made no handshake within %llu s", kHandshakeNs / 1'000'000'000ull);
+          close_connection(*c);
+          look = kNever;
+        }
+      }
+      if (look < next) next = look;
       // The others are younger.
-      if (now - c->opened_at < kHandshakeNs) return c->opened_at + kHandshakeNs;
-      log_info("a connection made no handshake within %llu s", kHandshakeNs / 1'000'000'000ull);
-      close_connection(*c);
+      if (look == c->opened_at + kHandshakeNs) return next;
     }
     c = following;
   }
-  return kNever;
+  return next;
 }
 
 void Switchboard::pause_accepting(std::uint64_t now) noexcept {
@@ -97,14 +125,39 @@ std::uint64_t Switchboard::resume_accepting(std::uint64_t now) noexcept {
 }
 
 std::uint64_t Switchboard::send_all_unsent(std::uint64_t now) noexcept {
-  if (unsent_ && now >= next_unsent_) {
-    unsent_ = false;
-    for (Connection* c = oldest_; c != nullptr; c = c->next) {
-      if (c->peer != nullptr && send_unsent(*c, now)) unsent_ = true;
+  const auto again = [this] {
+    return unsent_   ? unsent_tried_ + kUnsentRetryNs
+           : unread_ ? unsent_tried_ + kUnreadRetryNs
+                     : kNever;
+  };
+  if (now < again()) return again();
+  unsent_ = unread_ = owes_hellos_ = false;
+  unsent_tried_ = now;
+  for (Connection* c = oldest_; c != nullptr; c = c->next) {
+    // A HELLO is the first on its socket: when one does not fit, none does.
+    if (c->owes_hello && !owes_hellos_) {
+      const int error = say_hello(*c);
+      c->owes_hello = error != 0;
+      owes_hellos_ = error == EAGAIN;
     }
-    next_unsent_ = now + kUnsentRetryNs;
+    if (c->owes_hello) unsent_ = true;
+    if (!c->owes_hello && c->peer != nullptr) send_unsent(*c, now);
   }
-  return unsent_ ? next_unsent_ : kNever;
+  return again();
+}
+
+std::uint64_t Switchboard::seek_lost(std::uint64_t now) noexcept {
+  if (lost_ == 0) return kNever;
+  if (now < next_seek_) return next_seek_;
+  next_seek_ = now + kSeekNs;
+  for (Peer* peer = around_.peers.first(); peer != nullptr; peer = peer->next) {
+    if (peer->lost_at == 0) continue;
+    // It may be slow, or stopped: nobody is in its way but those who have nothing to do with it.
+    const bool is_missed =
+        peer->holders.load(std::memory_order_relaxed) != 0 || now - peer->lost_at < kHandshakeNs;
+    if (!is_missed || !seek(*peer, now)) declare_dead(*peer, "it left");
+  }
+  return next_seek_;
 }
 
 std::uint64_t Switchboard::check_life_locks(std::uint64_t now) noexcept {

@@ -38,6 +38,11 @@ class WantedBlocks {
     if (Want* want = find(block)) want->nobody = !somebody;
   }
 
+  [[nodiscard]] bool has(std::uint32_t block) noexcept {
+    const LockGuard guard(lock_);
+    return find(block) != nullptr;
+  }
+
   /// Wanted, and not known to be nobody's.
   [[nodiscard]] bool hopeful(std::uint32_t block) noexcept {
     const LockGuard guard(lock_);

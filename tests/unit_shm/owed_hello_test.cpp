@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Descriptors under way are limited for each user (RLIMIT_NOFILE, ETOOMANYREFS): a HELLO may not
+// fit. It comes when it does, and nobody is less alive meanwhile.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/base/unique_fd.hpp"
+#include "tests/support/child.hpp"
+#include "tests/support/condition.hpp"
+#include "tests/support/deadline.hpp"
+#include "tests/support/role.hpp"
+#include "tests/unit_shm/node_events.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+using harness::wait_until;
+
+/// As many descriptors under way as may be, and more.
+class UnderWay {
+ public:
+  UnderWay() {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return;
+    from_.reset(ends[0]);
+    to_.reset(ends[1]);
+    while (send_some() == 0) {
+    }
+    is_limit_ = errno == ETOOMANYREFS;
+  }
+  /// Whether no more may be: not where we have a capability that lifts the limit.
+  bool is_limit() const { return is_limit_; }
+
+ private:
+  static constexpr std::size_t kAtOnce = 250;
+
+  int send_some() {
+    alignas(cmsghdr) unsigned char control[CMSG_SPACE(kAtOnce * sizeof(int))] = {};
+    char byte = 0;
+    iovec part{&byte, 1};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* const c = CMSG_FIRSTHDR(&header);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(kAtOnce * sizeof(int));
+    int fds[kAtOnce];
+    for (int& fd : fds) fd = from_.get();
+    std::memcpy(CMSG_DATA(c), fds, sizeof fds);
+    return sendmsg(from_.get(), &header, 0) == 1 ? 0 : -1;
+  }
+
+  UniqueFd from_;
+  UniqueFd to_;
+  bool is_limit_ = false;
+};
+
+/// Cannot answer who comes, and then can.
+VBT_ROLE(crowded_node) {
+  const RunningNode node;
+  std::uint32_t index = 0;
+  std::uint32_t qpn = 0;
+  if (node->take_qpn(index, qpn) != 0) return 1;
+  {
+    const UnderWay many;
+    control.send_value(many.is_limit() ? qpn : 0);
+    if (!many.is_limit()) return 0;
+    control.send_value(wait_until([] { return NodeEvents::get().peers_ready == 1; }));
+    (void)control.receive_value<bool>();
+  }
+  (void)control.receive_value<bool>();
+  control.send_value(NodeEvents::get().peers_dead.load());
+  (void)control.receive_value<bool>();
+  return 0;
+}
+
+TEST(OwedHello, ComesWhenDescriptorsMayBeUnderWayAgain) {
+  NodeEvents::get().reset();
+  const RunningNode node;
+  harness::Child child("crowded_node", {{harness::kCondition, "limit nofile 200"}});
+  const auto qpn = child.control().receive_value<std::uint32_t>();
+  if (qpn == 0) GTEST_SKIP() << "descriptors under way are not limited here";
+  node->want_peer(qpn);
+  EXPECT_TRUE(child.control().receive_value<bool>()) << "it heard us";
+  EXPECT_EQ(node->find_peer(qpn), nullptr) << "it could answer";
+  child.control().send_value(true);
+  EXPECT_TRUE(wait_until([&] {
+    node->want_peer(qpn);
+    return node->find_peer(qpn) != nullptr;
+  }));
+  child.control().send_value(true);
+  EXPECT_EQ(child.control().receive_value<std::uint32_t>(), 0u) << "it took us for dead";
+  EXPECT_EQ(NodeEvents::get().peers_ready, 1u);
+  EXPECT_EQ(NodeEvents::get().peers_dead, 0u);
+  child.control().send_value(true);
+  EXPECT_EQ(child.wait().exit_status, 0);
+}
+
+}  // namespace
+}  // namespace verbatim::shm
