@@ -30,7 +30,7 @@ std::vector<std::string> fabric_contents() {
   std::vector<std::string> found;
   if (folder == nullptr) return found;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    found.push_back(std::filesystem::relative(entry.path(), folder).string());
+    found.push_back(entry.path().lexically_relative(folder).string());
   }
   std::sort(found.begin(), found.end());
   return found;

@@ -14,7 +14,7 @@ struct Connection {
   EventSource source{EventSource::kConnection, this};
   KeptFd socket;
   Peer* peer = nullptr;  ///< nullptr until the other side's HELLO was accepted
-  pid_t pid = 0;         ///< who connected to us, if it is visible
+  pid_t pid = 0;         ///< who is at the other end, if it is visible
   bool we_connected = false;
   bool owes_hello = false;   ///< ours did not fit yet; nothing else goes before it
   bool closed = false;       ///< waits for the end of the event batch that may still name it

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +14,16 @@ namespace verbatim::shm {
 namespace {
 
 constexpr int kSoPeerPidfd = 77;  // SO_PEERPIDFD, since Linux 6.5
+
+/// What there is of `events` now; negative: it cannot be told.
+int look(int fd, short events) noexcept {
+  pollfd at{.fd = fd, .events = events, .revents = 0};
+  int looked;
+  do {
+    looked = ::poll(&at, 1, 0);
+  } while (looked < 0 && errno == EINTR);
+  return looked < 0 ? looked : at.revents;
+}
 
 }  // namespace
 
@@ -33,13 +44,18 @@ UniqueFd open_peer_pidfd(int socket, pid_t pid) noexcept {
   UniqueFd opened(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!opened.valid()) return opened;
   // The number may have gone to another process meanwhile; then the socket has ended.
-  pollfd end{.fd = socket, .events = POLLRDHUP, .revents = 0};
-  int looked;
-  do {
-    looked = ::poll(&end, 1, 0);
-  } while (looked < 0 && errno == EINTR);
-  if (looked < 0 || (end.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) opened.reset();
+  const int end = look(socket, POLLRDHUP);
+  if (end < 0 || (end & (POLLHUP | POLLRDHUP | POLLERR)) != 0) opened.reset();
   return opened;
+}
+
+bool peer_has_ended(int socket, pid_t pid) noexcept {
+  if (pid <= 0) return false;
+  const UniqueFd process = open_peer_pidfd(socket, pid);
+  // Of who has been waited for, older kernels have no descriptor.
+  if (!process.valid()) return ::kill(pid, 0) != 0 && errno == ESRCH;
+  const int end = look(process.get(), POLLIN);
+  return end > 0 && (end & POLLIN) != 0;
 }
 
 bool life_lock_held(int fd) noexcept {

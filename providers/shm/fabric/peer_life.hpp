@@ -18,6 +18,10 @@ namespace verbatim::shm {
 /// Becomes readable when the process ends; invalid when there is none to be had.
 [[nodiscard]] UniqueFd open_peer_pidfd(int socket, pid_t pid) noexcept;
 
+/// Whether the process at the other end is known to have ended, while somebody who inherited its
+/// end keeps the socket open.
+[[nodiscard]] bool peer_has_ended(int socket, pid_t pid) noexcept;
+
 /// Whether the owner of the segment `fd` (another process) still holds its lock.
 [[nodiscard]] bool life_lock_held(int fd) noexcept;
 

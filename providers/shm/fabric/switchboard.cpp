@@ -187,12 +187,24 @@ void Switchboard::bury() noexcept {
 
 int Switchboard::connect_block(std::uint32_t block, std::uint64_t now,
                                const Peer* sought) noexcept {
-  for (const Connection* c = oldest_; c != nullptr; c = c->next) {
-    if (c->we_connected && c->peer == nullptr && c->block == block) return 0;  // under way
+  for (Connection* c = oldest_; c != nullptr; c = c->next) {
+    if (!c->we_connected || c->peer != nullptr || c->block != block) continue;
+    if (!peer_has_ended(c->socket.get(), c->pid)) return 0;  // under way
+    close_connection(*c);
+    break;
   }
   UniqueFd socket;
-  const int error = around_.folder.connect(block, socket);
-  around_.wanted.note(block, error != ENOENT && error != ECONNREFUSED);
+  pid_t pid = 0;
+  unsigned uid = 0;
+  int error = around_.folder.connect(block, socket);
+  if (error == 0 && !peer_credentials(socket.get(), pid, uid)) {
+    log_warn(
+        "the name of queue pair block 0x%03x belongs to user %u: only processes of one user meet",
+        block, uid);
+    error = ESRCH;
+  }
+  if (error == 0 && peer_has_ended(socket.get(), pid)) error = ESRCH;
+  around_.wanted.note(block, error != ENOENT && error != ECONNREFUSED && error != ESRCH);
   if (error == ECONNREFUSED) around_.folder.remove_stale(block);
   if (error != 0) {
     if (error == EMFILE || error == ENFILE) {
@@ -202,19 +214,12 @@ int Switchboard::connect_block(std::uint32_t block, std::uint64_t now,
     }
     return error;
   }
-  pid_t pid = 0;
-  unsigned uid = 0;
-  if (!peer_credentials(socket.get(), pid, uid)) {
-    log_warn(
-        "the name of queue pair block 0x%03x belongs to user %u: only processes of one user meet",
-        block, uid);
-    return ESRCH;
-  }
   if (sought != nullptr && pid != sought->pid) return ESRCH;
   Connection* const connection = open_connection(static_cast<UniqueFd&&>(socket), now);
   if (connection == nullptr) return ENOMEM;
   connection->we_connected = true;
   connection->block = block;
+  connection->pid = pid;
   if (sought != nullptr) connection->sought = sought->identity;
   greet(*connection);
   return 0;
