@@ -93,9 +93,8 @@ bool waits_for_strangers(Qp& qp) noexcept {
     return false;
   }
   if (book.met_in_vain) return false;
-  if (!waited_too_long(qp.progress, kMeetNs)) return true;
+  if (!waited_too_long(qp.progress.meeting_until, kMeetNs)) return true;
   book.met_in_vain = true;
-  qp.progress.meeting_until = 0;
   return false;
 }
 
@@ -115,7 +114,7 @@ bool waits_for_members(Qp& qp, std::uint32_t count) noexcept {
   for (std::uint32_t i = 0; i < count; ++i) {
     (void)lane_to(qp, members[i].qpn, wait);
     if (wait != Wait::kPeer || is_late(book, members[i].process)) continue;
-    if (!waits) is_over = waited_too_long(qp.progress, kMeetNs);
+    if (!waits) is_over = waited_too_long(qp.progress.deadline, kMeetNs);
     waits = true;
     if (is_over) book.late[book.late_count++ % std::size(book.late)] = members[i].process;
   }
@@ -236,16 +235,15 @@ Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
   Wait wait;
   Qp* lane = lane_to(qp, send.rkey, wait);
   if (wait == Wait::kPeer)
-    return waited_too_long(qp.progress, kMeetNs) ? Step::done() : Step::waits(wait);
+    return waited_too_long(qp.progress.meeting_until, kMeetNs) ? Step::done() : Step::waits(wait);
   if (wait != Wait::kNothing || !has_qkey(qp, *lane, static_cast<std::uint32_t>(send.compare_add)))
     return Step::done();
-  lane->progress.meeting_until = 0;
   const Step step = send_message(*lane, lock, send, local);
   if (step.kind != Step::Kind::kWait) {
     lane->progress.clear();
     return Step::done();
   }
-  if (step.wait == Wait::kReceive || waited_too_long(qp.progress, kStoppedNs)) {
+  if (step.wait == Wait::kReceive || waited_too_long(qp.progress.deadline, kStoppedNs)) {
     lane->progress.clear();
     return Step::done();
   }

@@ -55,10 +55,10 @@ bool is_local(ibv_wc_status status) noexcept {
          status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_MW_BIND_ERR;
 }
 
-bool waited_too_long(Progress& progress, std::uint64_t patience) noexcept {
+bool waited_too_long(std::uint64_t& until, std::uint64_t patience) noexcept {
   WaitClock& clock = Node::get().wait_clock();
-  if (progress.meeting_until == 0) progress.meeting_until = clock.begin() + patience;
-  return is_over(progress.meeting_until, clock.heard(clock.now()));
+  if (until == 0) until = clock.begin() + patience;
+  return is_over(until, clock.heard(clock.now()));
 }
 
 Step judge_wait(Qp& qp, Wait wait) noexcept {
@@ -110,7 +110,7 @@ Step lose(Qp& qp, const Step& result) noexcept {
       // Met just now counts as meeting: the next step attaches.
       if (!Node::get().is_meeting(dest_qpn) && Node::get().find_peer(dest_qpn) == nullptr)
         return Step::done();
-      return waited_too_long(qp.progress, kServicePatienceNs) ? Step::done() : result;
+      return waited_too_long(qp.progress.meeting_until, kServicePatienceNs) ? Step::done() : result;
     }
     default:
       return result;

@@ -19,9 +19,8 @@ Step judge_wait(Qp& qp, Wait wait) noexcept;
 /// wrong on our own side is an error. But for processes that are about to meet.
 Step lose(Qp& qp, const Step& result) noexcept;
 
-/// Of a wait that is lost at its end, from the first call on until progress.meeting_until is zero
-/// again.
-bool waited_too_long(Progress& progress, std::uint64_t patience) noexcept;
+/// Of a wait that is lost at its end, from the first call on until `until` is zero again.
+bool waited_too_long(std::uint64_t& until, std::uint64_t patience) noexcept;
 
 /// What a code of min_rnr_timer means.
 std::uint64_t rnr_timer_ns(std::uint32_t code) noexcept;

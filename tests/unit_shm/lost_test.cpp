@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The end of a connection is not the end of a process: whose name still stands is looked for, and
 // may come again.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -12,6 +13,9 @@
 
 #include "providers/shm/fabric/switchboard.hpp"
 #include "runtime/memory/arena.hpp"
+#include "runtime/memory/memory_file.hpp"
+#include "tests/support/log_watch.hpp"
+#include "tests/unit_shm/no_more_descriptors.hpp"
 #include "tests/unit_shm/stranger.hpp"
 
 namespace verbatim::shm {
@@ -186,6 +190,38 @@ TEST_F(Lost, WhoBrokeTheProtocolAndComesAgainIsMetAnew) {
   EXPECT_FALSE(held->alive);
   expect_hears_questions(second.get());
   Node::get().release_peer(*held);
+}
+
+TEST_F(Lost, WhoseArenaHasNoRoomInOurTableLivesAndIsAskedAgain) {
+  const UniqueFd socket = connected();
+  greet(socket.get());
+  hear(socket.get(), MessageType::kHello);
+  Peer* const peer = Node::get().hold_peer(kQpn);
+  ASSERT_NE(peer, nullptr);
+  constexpr std::uint64_t kArenaBytes = 2u << 20;
+  UniqueFd file;
+  ASSERT_EQ(make_memory_file("verbatim-test", kArenaBytes, file), 0);
+  ASSERT_EQ(seal_memory_file(file.get(), F_SEAL_SHRINK), 0);
+  const auto is_asked_and_answers = [&] {
+    Node::get().want_arena(*peer, 3);
+    hear(socket.get(), MessageType::kWantArena);
+    ArenaMessage arena;
+    arena.head.type = MessageType::kArena;
+    arena.arena = 3;
+    arena.size = kArenaBytes;
+    const int fds[] = {file.get()};
+    ASSERT_EQ(send_message(socket.get(), &arena, sizeof arena, fds), 0);
+  };
+  {
+    const NoMoreDescriptors none;
+    const harness::AllowedLog because_there_is_none_left("no room in our table of descriptors");
+    ASSERT_NO_FATAL_FAILURE(is_asked_and_answers());
+    EXPECT_TRUE(wait_until([&] { return peer->refused.test(3); }));
+  }
+  ASSERT_NO_FATAL_FAILURE(is_asked_and_answers());
+  EXPECT_TRUE(wait_until([&] { return peer->arenas[3].base.load() != nullptr; }));
+  EXPECT_EQ(NodeEvents::get().peers_dead, 0u);
+  Node::get().release_peer(*peer);
 }
 
 constexpr auto kLate =

@@ -2,6 +2,7 @@
 // Descriptors under way are limited for each user (RLIMIT_NOFILE, ETOOMANYREFS): a HELLO may not
 // fit. It comes when it does, and nobody is less alive meanwhile.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -87,7 +88,11 @@ TEST(OwedHello, ComesWhenDescriptorsMayBeUnderWayAgain) {
   harness::Child child("crowded_node", {{harness::kCondition, "limit nofile 200"}});
   const auto qpn = child.control().receive_value<std::uint32_t>();
   if (qpn == 0) GTEST_SKIP() << "descriptors under way are not limited here";
-  node->want_peer(qpn);
+  pollfd said{child.control().fd(), POLLIN, 0};
+  EXPECT_TRUE(wait_until([&] {
+    node->want_peer(qpn);
+    return poll(&said, 1, 0) == 1;
+  }));
   EXPECT_TRUE(child.control().receive_value<bool>()) << "it heard us";
   EXPECT_EQ(node->find_peer(qpn), nullptr) << "it could answer";
   child.control().send_value(true);

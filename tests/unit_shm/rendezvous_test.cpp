@@ -13,6 +13,7 @@
 
 #include "providers/shm/fabric/peer.hpp"
 #include "tests/support/process_census.hpp"
+#include "tests/unit_shm/no_more_descriptors.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -126,6 +127,21 @@ TEST_F(MessageSocket, SurplusDescriptorsAreToldAndClosed) {
     EXPECT_TRUE(received.too_much);
   }
   EXPECT_EQ(left_behind(before, harness::ProcessCensus::take()), "");
+}
+
+TEST_F(MessageSocket, DescriptorsThatHaveNoRoomAreTold) {
+  const ArenaMessage arena;
+  const int fds[] = {0};
+  ASSERT_EQ(send_message(near_.get(), &arena, sizeof arena, fds), 0);
+  Received received;
+  {
+    const NoMoreDescriptors none;
+    ASSERT_EQ(receive_message(far_.get(), received), 0);
+  }
+  EXPECT_TRUE(received.lacks_room);
+  EXPECT_FALSE(received.too_much);
+  EXPECT_EQ(received.bytes, sizeof arena);
+  EXPECT_EQ(received.fd_count, 0u);
 }
 
 TEST_F(MessageSocket, AnOversizedMessageIsTold) {

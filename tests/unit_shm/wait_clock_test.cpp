@@ -64,6 +64,13 @@ TEST_F(WaitClockTest, AWaitThatBeginsAfterAnAbsenceIsNoShorterAndNoLonger) {
   EXPECT_LE(begun + 10 * kSecond - WaitClock::kAway, now_ns());
 }
 
+TEST_F(WaitClockTest, WhatIsLeftOutIsNotTakenFromAWaitThatBeginsNow) {
+  at_ -= now_ns() / 2;
+  clock_.start(at_);
+  turn(now_ns() - at_);
+  EXPECT_GE(clock_.begin(), heard());
+}
+
 TEST_F(WaitClockTest, AWaitThatBeginsInAnAbsenceIsNoShorterAndNotLongerByIt) {
   constexpr std::uint64_t kSleep = 50 * kMs;
   const std::uint64_t absence = now_ns() / 2;  // a machine may have begun just now

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,6 +24,7 @@
 #include "tests/support/fabric_directory.hpp"
 #include "tests/support/process_census.hpp"
 #include "tests/support/role.hpp"
+#include "tests/unit_shm/no_more_descriptors.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -97,13 +97,8 @@ TEST_F(WakeSocketTest, AForgottenNameIsRemovedByTheNextAndALivingOneIsNot) {
 /// Who asked for it decides what is said, and how often.
 TEST_F(WakeSocketTest, ThatCannotBeMadeIsNothingThatItComplainsOf) {
   WakeSocket wakes;
-  rlimit limits{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limits), 0);
-  const rlimit none{.rlim_cur = 0, .rlim_max = limits.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  const int error = wakes.open(*folder_);
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limits), 0);
-  EXPECT_EQ(error, EMFILE);
+  const NoMoreDescriptors none;
+  EXPECT_EQ(wakes.open(*folder_), EMFILE);
 }
 
 bool has_mounts_of_its_own() {

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -41,11 +40,19 @@ UniqueFd open_peer_pidfd(int socket, pid_t pid) noexcept {
   int fd = -1;
   socklen_t length = sizeof fd;
   if (::getsockopt(socket, SOL_SOCKET, kSoPeerPidfd, &fd, &length) == 0) return UniqueFd(fd);
+  if (errno != ENOPROTOOPT) {
+    // Until Linux 6.15 EINVAL says so: its number may be another's by now.
+    if (errno == EINVAL) errno = ESRCH;
+    return UniqueFd();
+  }
   UniqueFd opened(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!opened.valid()) return opened;
   // The number may have gone to another process meanwhile; then the socket has ended.
   const int end = look(socket, POLLRDHUP);
-  if (end < 0 || (end & (POLLHUP | POLLRDHUP | POLLERR)) != 0) opened.reset();
+  if (end < 0 || (end & (POLLHUP | POLLRDHUP | POLLERR)) != 0) {
+    opened.reset();
+    errno = ENOTCONN;
+  }
   return opened;
 }
 
@@ -53,7 +60,7 @@ bool peer_has_ended(int socket, pid_t pid) noexcept {
   if (pid <= 0) return false;
   const UniqueFd process = open_peer_pidfd(socket, pid);
   // Of who has been waited for, older kernels have no descriptor.
-  if (!process.valid()) return ::kill(pid, 0) != 0 && errno == ESRCH;
+  if (!process.valid()) return errno == ESRCH;
   const int end = look(process.get(), POLLIN);
   return end > 0 && (end & POLLIN) != 0;
 }

@@ -15,7 +15,8 @@ namespace verbatim::shm {
 /// our pid namespace.
 [[nodiscard]] bool peer_credentials(int socket, pid_t& pid, unsigned& uid) noexcept;
 
-/// Becomes readable when the process ends; invalid when there is none to be had.
+/// Becomes readable when the process ends; invalid when there is none to be had, and errno says
+/// why: ESRCH, it has ended.
 [[nodiscard]] UniqueFd open_peer_pidfd(int socket, pid_t pid) noexcept;
 
 /// Whether the process at the other end is known to have ended, while somebody who inherited its

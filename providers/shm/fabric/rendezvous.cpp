@@ -71,7 +71,10 @@ int receive_message(int socket, Received& out) noexcept {
   // A message of no bytes looks like the end of the connection; no honest peer sends one.
   if (got == 0) return EPIPE;
   out.bytes = static_cast<std::size_t>(got);
-  if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) out.too_much = true;
+  if ((header.msg_flags & MSG_TRUNC) != 0) out.too_much = true;
+  // The place for them holds as many as any message has.
+  if ((header.msg_flags & MSG_CTRUNC) != 0)
+    (out.fd_count < kMaxMessageFds ? out.lacks_room : out.too_much) = true;
   return 0;
 }
 

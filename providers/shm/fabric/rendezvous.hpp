@@ -68,8 +68,8 @@ struct Message {
 struct Received {
   std::size_t bytes = 0;
   std::uint32_t fd_count = 0;
-  bool too_much =
-      false;  ///< longer, or more descriptors, than any message (or our descriptor table is full)
+  bool too_much = false;    ///< longer, or more descriptors, than any message
+  bool lacks_room = false;  ///< descriptors were lost: our table of them is full
   unsigned char data[kMaxMessageBytes] = {};
   UniqueFd fds[kMaxMessageFds];
 };

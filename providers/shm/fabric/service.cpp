@@ -160,9 +160,11 @@ void Service::loop() noexcept {
     switchboard_.bury();
     const std::uint64_t dated = now_ns();
     // By a millisecond longer when whole ones are slept.
-    wait_clock_.sleeps_until(date <= dated ? dated
-                                           : lesser(date - dated, kLongestSleepMs * kMillisecond) +
-                                                 dated + kMillisecond);
+    if (!wait_clock_.is_behind(begun))
+      wait_clock_.sleeps_until(date <= dated
+                                   ? dated
+                                   : lesser(date - dated, kLongestSleepMs * kMillisecond) + dated +
+                                         kMillisecond);
     std::uint64_t slept = 0;
     const int timeout = sleep_until(date, exact, slept);
     wait_clock_.slept(slept);

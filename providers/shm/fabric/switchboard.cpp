@@ -204,7 +204,9 @@ int Switchboard::connect_block(std::uint32_t block, std::uint64_t now,
     error = ESRCH;
   }
   if (error == 0 && peer_has_ended(socket.get(), pid)) error = ESRCH;
-  around_.wanted.note(block, error != ENOENT && error != ECONNREFUSED && error != ESRCH);
+  // Of a socket whose room is full it is known no better than before whose it is.
+  if (error != EAGAIN)
+    around_.wanted.note(block, error != ENOENT && error != ECONNREFUSED && error != ESRCH);
   if (error == ECONNREFUSED) around_.folder.remove_stale(block);
   if (error != 0) {
     if (error == EMFILE || error == ENFILE) {
@@ -301,13 +303,12 @@ void Switchboard::stop_seeking(Peer& peer) noexcept {
 }
 
 bool Switchboard::handle(Connection& connection, Received& received) noexcept {
+  if (received.lacks_room && !received.too_much) return do_without(connection, received);
   Message message;
   if (received.too_much ||
       !parse_message({received.data, received.bytes}, received.fd_count, message)) {
     log_info("closing a connection: %s",
-             received.too_much
-                 ? "an oversized message, or our descriptor table is full ('ulimit -n')"
-                 : "a malformed message");
+             received.too_much ? "an oversized message" : "a malformed message");
     return false;
   }
   if (connection.peer == nullptr) {
@@ -328,6 +329,19 @@ bool Switchboard::handle(Connection& connection, Received& received) noexcept {
       return false;  // once is enough
   }
   return false;
+}
+
+bool Switchboard::do_without(Connection& connection, const Received& received) noexcept {
+  static constinit LogOnce once;
+  if (once.first())
+    log_error("what a peer sent has no room in our table of descriptors (raise 'ulimit -n')");
+  // A stranger who is still wanted is met another time; an arena, the only message that has one
+  // descriptor, is asked for again.
+  Message message;
+  if (connection.peer == nullptr || !parse_message({received.data, received.bytes}, 1, message))
+    return false;
+  refuse(*connection.peer, message.arena.arena);
+  return true;
 }
 
 void Switchboard::on_death(Peer& peer) noexcept { declare_dead(peer, "its process ended"); }

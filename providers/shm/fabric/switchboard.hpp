@@ -119,6 +119,8 @@ class Switchboard {
 
   /// False: the connection has to be closed.
   bool handle(Connection& connection, Received& received) noexcept;
+  /// Some of its descriptors were lost, and it is not to blame. False as of handle().
+  bool do_without(Connection& connection, const Received& received) noexcept;
   bool meet(Connection& connection, const HelloMessage& hello, Received& received) noexcept;
   bool join(Connection& connection, Peer& peer) noexcept;
   void close_doubles(Peer& peer) noexcept;

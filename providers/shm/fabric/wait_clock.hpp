@@ -61,7 +61,7 @@ class WaitClock {
     sleeps_until(now);
     heard_.store(now - left_out_.load(std::memory_order_relaxed), std::memory_order_release);
   }
-  /// It means to sleep until then: later it is away.
+  /// It means to sleep until then: later it is away. REQUIRES: it is not behind.
   void sleeps_until(std::uint64_t date) noexcept {
     due_.store(date + kAway, std::memory_order_release);
   }
@@ -74,7 +74,11 @@ class WaitClock {
   /// What had come until `now` has been read.
   void hear(std::uint64_t now) noexcept {
     std::uint64_t left_out = left_out_.load(std::memory_order_relaxed);
-    if (is_behind(now)) left_out += now - turned_ - slept_ - kAway;
+    if (is_behind(now)) {
+      left_out += now - turned_ - slept_ - kAway;
+      // Before what is left out: who sees that begins no wait where the absence began.
+      sleeps_until(now_ns());
+    }
     turned_ = now;
     slept_ = 0;
     left_out_.store(left_out, std::memory_order_release);
