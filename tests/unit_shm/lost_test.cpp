@@ -68,6 +68,13 @@ class Lost : public Stranger {
     const UniqueFd socket = connected();
     greet(socket.get());
   }
+  /// ... and hears the answer.
+  UniqueFd met() {
+    UniqueFd socket = connected();
+    greet(socket.get());
+    hear(socket.get(), MessageType::kHello);
+    return socket;
+  }
   UniqueFd accepted() {
     UniqueFd socket;
     EXPECT_TRUE(wait_until([&] {
@@ -101,9 +108,7 @@ TEST_F(Lost, WhoGaveUpBeforeTheAnswerIsLookedForUnderItsName) {
 TEST_F(Lost, WhoGaveUpBeforeTheAnswerAndComesAgainIsKnown) {
   give_up();
   const UniqueFd looking = accepted();
-  const UniqueFd socket = connected();
-  greet(socket.get());
-  hear(socket.get(), MessageType::kHello);
+  const UniqueFd socket = met();
   expect_hears_questions(socket.get());
   EXPECT_EQ(NodeEvents::get().peers_ready, 1u);
   EXPECT_EQ(NodeEvents::get().peers_dead, 0u);
@@ -112,9 +117,7 @@ TEST_F(Lost, WhoGaveUpBeforeTheAnswerAndComesAgainIsKnown) {
 TEST_F(Lost, WhatWasAskedOnAConnectionThatEndedIsAskedAgain) {
   Peer* peer = nullptr;
   {
-    const UniqueFd socket = connected();
-    greet(socket.get());
-    hear(socket.get(), MessageType::kHello);
+    const UniqueFd socket = met();
     peer = Node::get().hold_peer(kQpn);
     ASSERT_NE(peer, nullptr);
     Node::get().want_arena(*peer, 3);
@@ -129,9 +132,7 @@ TEST_F(Lost, WhatWasAskedOnAConnectionThatEndedIsAskedAgain) {
 
 TEST_F(Lost, WhoTakesItsNameAwayHasLeft) {
   {
-    const UniqueFd socket = connected();
-    greet(socket.get());
-    hear(socket.get(), MessageType::kHello);
+    const UniqueFd socket = met();
     Peer* const peer = Node::get().hold_peer(kQpn);
     ASSERT_NE(peer, nullptr);
     take_name_away();
@@ -176,16 +177,12 @@ TEST_F(Lost, WhoEndsEachConnectionAtOnceIsNotLookedForAllTheTime) {
 }
 
 TEST_F(Lost, WhoBrokeTheProtocolAndComesAgainIsMetAnew) {
-  const UniqueFd first = connected();
-  greet(first.get());
-  hear(first.get(), MessageType::kHello);
+  const UniqueFd first = met();
   Peer* const held = Node::get().hold_peer(kQpn);
   ASSERT_NE(held, nullptr);
   greet(first.get());
   ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_dead == 1; }));
-  const UniqueFd second = connected();
-  greet(second.get());
-  hear(second.get(), MessageType::kHello);
+  const UniqueFd second = met();
   EXPECT_EQ(NodeEvents::get().peers_ready, 2u);
   EXPECT_FALSE(held->alive);
   expect_hears_questions(second.get());
@@ -193,9 +190,7 @@ TEST_F(Lost, WhoBrokeTheProtocolAndComesAgainIsMetAnew) {
 }
 
 TEST_F(Lost, WhoseArenaHasNoRoomInOurTableLivesAndIsAskedAgain) {
-  const UniqueFd socket = connected();
-  greet(socket.get());
-  hear(socket.get(), MessageType::kHello);
+  const UniqueFd socket = met();
   Peer* const peer = Node::get().hold_peer(kQpn);
   ASSERT_NE(peer, nullptr);
   constexpr std::uint64_t kArenaBytes = 2u << 20;
@@ -241,9 +236,7 @@ TEST_F(Lost, WhoIsSlowToAcceptFindsWhoStillWantsIt) {
 }
 
 TEST_F(Lost, WhoReadsNothingForLongHasItsAnswerWhenItReads) {
-  const UniqueFd socket = connected();
-  greet(socket.get());
-  hear(socket.get(), MessageType::kHello);
+  const UniqueFd socket = met();
   // Arenas that there are not: more refusals than the socket has room for.
   const auto start = steady_clock::now();
   ArenaMessage want;

@@ -4,11 +4,10 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <cerrno>
-#include <cstring>
 
+#include "providers/shm/fabric/rendezvous.hpp"
 #include "runtime/base/unique_fd.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/condition.hpp"
@@ -26,7 +25,7 @@ class UnderWay {
  public:
   UnderWay() {
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return;
     from_.reset(ends[0]);
     to_.reset(ends[1]);
     while (send_some() == 0) {
@@ -37,27 +36,10 @@ class UnderWay {
   bool is_limit() const { return is_limit_; }
 
  private:
-  static constexpr std::size_t kAtOnce = 250;
-
   int send_some() {
-    alignas(cmsghdr) unsigned char control[CMSG_SPACE(kAtOnce * sizeof(int))] = {};
-    char byte = 0;
-    iovec part{&byte, 1};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    cmsghdr* const c = CMSG_FIRSTHDR(&header);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(kAtOnce * sizeof(int));
-    int fds[kAtOnce];
-    for (int& fd : fds) fd = from_.get();
-    std::memcpy(CMSG_DATA(c), fds, sizeof fds);
-    return sendmsg(from_.get(), &header, 0) == 1 ? 0 : -1;
+    const int fds[] = {from_.get(), from_.get(), from_.get()};
+    return send_message(from_.get(), "", 1, fds);
   }
-
   UniqueFd from_;
   UniqueFd to_;
   bool is_limit_ = false;
