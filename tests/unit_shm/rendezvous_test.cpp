@@ -129,7 +129,7 @@ TEST_F(MessageSocket, SurplusDescriptorsAreToldAndClosed) {
   EXPECT_EQ(left_behind(before, harness::ProcessCensus::take()), "");
 }
 
-TEST_F(MessageSocket, DescriptorsThatHaveNoRoomAreTold) {
+TEST_F(MessageSocket, DescriptorsThatHaveNoRoomInOurTableAreTold) {
   const ArenaMessage arena;
   const int fds[] = {0};
   ASSERT_EQ(send_message(near_.get(), &arena, sizeof arena, fds), 0);
