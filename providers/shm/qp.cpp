@@ -254,9 +254,8 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
       poke(qp.own->state, to);
       if (to == IBV_QPS_SQD) {
         qp.fast = false;
-        if (qp.queued() == 0 && attr.en_sqd_async_notify != 0 &&
-            (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0)
-          raise_qp_event(qp, IBV_EVENT_SQ_DRAINED);
+        if (from != IBV_QPS_SQD)
+          drain(qp, (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0);
       }
       if (to == IBV_QPS_RTS) advance(qp, lock);
     }
@@ -276,6 +275,8 @@ int query_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int, ibv_qp_init_attr&) no
   if (qp.xrc == XrcRole::kOpened) return query_opened(qp, attr);
   LockGuard<Mutex> control(qp.control);
   read_attributes(qp, attr);
+  attr.sq_draining =
+      attr.qp_state == IBV_QPS_SQD && qp.finishes_head.load(std::memory_order_relaxed);
   return 0;
 }
 

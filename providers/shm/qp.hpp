@@ -172,6 +172,9 @@ struct Qp : verbatim::Qp {
   std::uint64_t retry_ns = 0;      ///< timeout and retry_cnt as a span; ~0: for ever
   std::uint64_t peer_seen_ns = 0;  ///< now_ns() when its process was last seen alive
   std::uint8_t rnr_retry = 0;
+  /// In SQD: the request at the head had begun, and is finished. Anybody may read it.
+  std::atomic<bool> finishes_head{false};
+  bool tells_drained = false;  ///< an event says when it has been finished
   /// What the first request after the error ends in; those behind it flush.
   ibv_wc_status first_flush = IBV_WC_WR_FLUSH_ERR;
   std::uint64_t ask_sequence = 0;

@@ -218,7 +218,9 @@ Step send_and_invalidate(Qp& qp, SendLock& lock, const PendingSend& send,
 
 /// One step for the request at the head.
 Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
-  if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD) return Step::waits(Wait::kNothing);
+  if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD &&
+      !qp.finishes_head.load(std::memory_order_relaxed))
+    return Step::waits(Wait::kNothing);
   if (is_at_home(send.opcode)) return do_window(qp, send);
   if (send.length > kMaxMessage) return Step::fails(IBV_WC_LOC_LEN_ERR);
   const bool reads = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
@@ -299,6 +301,18 @@ void complete_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr,
   push_locked(*qp.send_cq, {wr.wr_id, &qp, 0, sq_index, IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
 }
 
+static void end_drain(Qp& qp) noexcept {
+  qp.finishes_head.store(false, std::memory_order_relaxed);
+  if (qp.tells_drained) raise_qp_event(qp, IBV_EVENT_SQ_DRAINED);
+  qp.tells_drained = false;
+}
+
+void drain(Qp& qp, bool tells) noexcept {
+  qp.tells_drained = tells;
+  qp.finishes_head.store(qp.queued() != 0, std::memory_order_relaxed);
+  if (qp.queued() == 0) end_drain(qp);
+}
+
 void advance(Qp& qp, SendLock& lock) noexcept {
   while (qp.queued() != 0) {
     move_small_sends(qp, lock);
@@ -327,6 +341,7 @@ void advance(Qp& qp, SendLock& lock) noexcept {
     }
     complete_send(qp, send, IBV_WC_SUCCESS, lock.by_domain());
     pop(qp);
+    if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD) end_drain(qp);
   }
   qp.fast = qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS && qp.remote != nullptr &&
             qp.ring != nullptr && qp.xrc == XrcRole::kNone && !qp.is_strict;

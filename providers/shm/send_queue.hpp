@@ -28,6 +28,11 @@ bool make_inline_store(Qp& qp) noexcept;
 void complete_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr,
                   std::uint32_t bytes) noexcept;
 
+/// At the way to SQD (IBTA 10.3.1.5): what has begun is finished, what lies behind it waits for
+/// RTS. A request has begun when it is at the head, whatever it waits for there. `tells`:
+/// SQ_DRAINED is raised when it has ended. The send lock is held.
+void drain(Qp& qp, bool tells) noexcept;
+
 /// Performs what can be performed, in order; sets qp.fast when nothing is left. The send lock is
 /// held.
 void advance(Qp& qp, SendLock& lock) noexcept;
