@@ -125,7 +125,9 @@ Result<Cq*> create_cq(Context& context, const ibv_cq_init_attr_ex& attr, bool ex
 
 Status resize_cq(Cq& cq, int cqe) noexcept {
   if (cqe <= 0) return refuse(EINVAL, "ibv_resize_cq", "cqe must be positive");
-  return Status::from_errno(table_of(cq).resize_cq(cq, cqe), "resize_cq");
+  const int error = table_of(cq).resize_cq(cq, cqe);
+  if (error == 0) check_resized_cq(cq);
+  return Status::from_errno(error, "resize_cq");
 }
 
 Status modify_cq(Cq& cq, const ibv_modify_cq_attr& attr) noexcept {

@@ -198,7 +198,10 @@ Status destroy_qp(Qp& qp) noexcept {
   RwqIndTable* const ind_table = qp.ind_table;
   check_acks(qp);
   forget_qp(qp);
-  if (const int error = table_of(qp).destroy_qp(qp)) return Error{error, "destroy_qp"};
+  if (const int error = table_of(qp).destroy_qp(qp)) {
+    check_new_qp(qp);  // it stays
+    return Error{error, "destroy_qp"};
+  }
   unpin(pd, send_cq, recv_cq, srq, xrcd, ind_table);
   return {};
 }

@@ -67,6 +67,7 @@ Result<Srq*> create_srq(Context& context, const ibv_srq_init_attr_ex& attr) noex
   srq->xrcd = asked.xrcd == nullptr ? nullptr : &Xrcd::from(asked.xrcd);
   srq->cq = asked.cq == nullptr ? nullptr : &Cq::from(asked.cq);
   pin(&Pd::from(asked.pd), srq->xrcd, srq->cq);
+  check_new_srq(*srq);
   return srq;
 }
 
@@ -76,7 +77,9 @@ Status modify_srq(Srq& srq, ibv_srq_attr& attr, int mask) noexcept {
   if ((mask & IBV_SRQ_MAX_WR) != 0 && attr.max_wr == 0) {
     return refuse(EINVAL, "ibv_modify_srq", "max_wr must be positive");
   }
-  return Status::from_errno(table_of(srq).modify_srq(srq, attr, mask), "modify_srq");
+  const int error = table_of(srq).modify_srq(srq, attr, mask);
+  if (error == 0 && (mask & IBV_SRQ_MAX_WR) != 0) check_resized_srq(srq, attr.max_wr);
+  return Status::from_errno(error, "modify_srq");
 }
 
 Status query_srq(Srq& srq, ibv_srq_attr& out) noexcept {
@@ -94,7 +97,11 @@ Status destroy_srq(Srq& srq) noexcept {
   Xrcd* const xrcd = srq.xrcd;
   Cq* const cq = srq.cq;
   check_acks(srq);
-  if (const int error = table_of(srq).destroy_srq(srq)) return Error{error, "destroy_srq"};
+  forget_srq(srq);
+  if (const int error = table_of(srq).destroy_srq(srq)) {
+    check_new_srq(srq);  // it stays
+    return Error{error, "destroy_srq"};
+  }
   unpin(&pd, xrcd, cq);
   return {};
 }

@@ -8,7 +8,9 @@
 
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/mutex.hpp"
+#include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/contexts.hpp"
 #include "runtime/verbs/dependency.hpp"
 
@@ -37,11 +39,7 @@ bool is_first(std::atomic<std::uint32_t>& told, Pitfall pitfall) noexcept {
   return (told.fetch_or(pitfall, std::memory_order_relaxed) & pitfall) == 0;
 }
 
-void grow(ibv_cq* handle, std::uint32_t completions) noexcept {
-  if (handle == nullptr || completions == 0) return;
-  Cq& cq = Cq::from(handle);
-  const std::uint32_t wanted =
-      cq.strict_wanted.fetch_add(completions, std::memory_order_relaxed) + completions;
+void tell_small(Cq& cq, std::uint32_t wanted) noexcept {
   if (cq.plain.cqe < 0 || wanted <= static_cast<std::uint32_t>(cq.plain.cqe)) return;
   if (is_first(cq.strict_told, kSmallCq))
     log_warn(
@@ -50,9 +48,61 @@ void grow(ibv_cq* handle, std::uint32_t completions) noexcept {
         cq.plain.cqe, wanted);
 }
 
+void grow(ibv_cq* handle, std::uint32_t completions) noexcept {
+  if (handle == nullptr || completions == 0) return;
+  Cq& cq = Cq::from(handle);
+  tell_small(cq, cq.strict_wanted.fetch_add(completions, std::memory_order_relaxed) + completions);
+}
+
 void shrink(ibv_cq* handle, std::uint32_t completions) noexcept {
   if (handle != nullptr)
     Cq::from(handle).strict_wanted.fetch_sub(completions, std::memory_order_relaxed);
+}
+
+/// A shared receive queue whose receives complete in a CQ. It counts there once, however many queue
+/// pairs lead from the one to the other.
+struct Feed {
+  ibv_srq* from = nullptr;
+  ibv_cq* into = nullptr;
+  std::uint32_t receives = 0;
+  std::uint32_t ways = 0;
+  Feed* next = nullptr;
+};
+constinit Mutex feeds_mutex;
+constinit Feed* first_feed = nullptr;
+
+/// The link to it, or the one at the end of the list. feeds_mutex is held.
+Feed** find_feed(const ibv_srq* from, const ibv_cq* into) noexcept {
+  Feed** link = &first_feed;
+  while (*link != nullptr && ((*link)->from != from || (*link)->into != into))
+    link = &(*link)->next;
+  return link;
+}
+
+void add_feed(ibv_srq* from, ibv_cq* into) noexcept {
+  if (from == nullptr || into == nullptr) return;
+  LockGuard<Mutex> guard(feeds_mutex);
+  Feed** const link = find_feed(from, into);
+  if (*link == nullptr) {
+    *link = make_nothrow<Feed>();
+    if (*link == nullptr) return;
+    (*link)->from = from;
+    (*link)->into = into;
+    (*link)->receives = Srq::from(from).attributes.max_wr;
+    grow(into, (*link)->receives);
+  }
+  ++(*link)->ways;
+}
+
+void remove_feed(ibv_srq* from, ibv_cq* into) noexcept {
+  if (from == nullptr || into == nullptr) return;
+  LockGuard<Mutex> guard(feeds_mutex);
+  Feed** const link = find_feed(from, into);
+  Feed* const feed = *link;
+  if (feed == nullptr || --feed->ways != 0) return;
+  *link = feed->next;
+  shrink(into, feed->receives);
+  destroy_nothrow(feed);
 }
 
 bool is_multicast(const ibv_gid& gid) noexcept { return gid.raw[0] == 0xff; }
@@ -133,13 +183,42 @@ bool is_strict() noexcept {
 void check_new_qp(Qp& qp) noexcept {
   if (!is_strict()) return;
   grow(qp.plain.send_cq, qp.init.cap.max_send_wr);
-  grow(qp.plain.recv_cq, qp.init.cap.max_recv_wr);
+  if (qp.plain.srq == nullptr)
+    grow(qp.plain.recv_cq, qp.init.cap.max_recv_wr);
+  else
+    add_feed(qp.plain.srq, qp.plain.recv_cq);
 }
 
 void forget_qp(Qp& qp) noexcept {
   if (!is_strict()) return;
   shrink(qp.plain.send_cq, qp.init.cap.max_send_wr);
-  shrink(qp.plain.recv_cq, qp.init.cap.max_recv_wr);
+  if (qp.plain.srq == nullptr)
+    shrink(qp.plain.recv_cq, qp.init.cap.max_recv_wr);
+  else
+    remove_feed(qp.plain.srq, qp.plain.recv_cq);
+}
+
+void check_new_srq(Srq& srq) noexcept {
+  if (is_strict() && srq.cq != nullptr) add_feed(&srq.plain, &srq.cq->plain);
+}
+
+void forget_srq(Srq& srq) noexcept {
+  if (is_strict() && srq.cq != nullptr) remove_feed(&srq.plain, &srq.cq->plain);
+}
+
+void check_resized_srq(Srq& srq, std::uint32_t receives) noexcept {
+  if (!is_strict()) return;
+  LockGuard<Mutex> guard(feeds_mutex);
+  for (Feed* feed = first_feed; feed != nullptr; feed = feed->next) {
+    if (feed->from != &srq.plain) continue;
+    shrink(feed->into, feed->receives);
+    feed->receives = receives;
+    grow(feed->into, receives);
+  }
+}
+
+void check_resized_cq(Cq& cq) noexcept {
+  if (is_strict()) tell_small(cq, cq.strict_wanted.load(std::memory_order_relaxed));
 }
 
 void check_modified_qp(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {

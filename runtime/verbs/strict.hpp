@@ -13,9 +13,16 @@ namespace verbatim {
 /// Whether the user asked for it; read once.
 [[nodiscard, gnu::cold]] bool is_strict() noexcept;
 
-/// A queue pair was made: are its CQs large enough for all that use them? And when it goes.
+/// A queue pair was made: are its CQs large enough for all that use them? And when it goes. A
+/// shared receive queue counts whole in each CQ to which it leads, over queue pairs or (of XRC) by
+/// itself.
 void check_new_qp(Qp& qp) noexcept;
 void forget_qp(Qp& qp) noexcept;
+void check_new_srq(Srq& srq) noexcept;
+void forget_srq(Srq& srq) noexcept;
+/// They have another size now.
+void check_resized_srq(Srq& srq, std::uint32_t receives) noexcept;
+void check_resized_cq(Cq& cq) noexcept;
 /// Values that modify_qp was given and has accepted, and that cannot work, or not as meant.
 void check_modified_qp(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept;
 /// Of an address handle that was made.

@@ -43,6 +43,24 @@ TEST_F(Strict, WarnsOfACqThatIsTooSmallForItsQueues) {
                                             "96 requests")));
 }
 
+TEST_F(Strict, WarnsOfACqThatIsTooSmallForTheSharedReceivesOfItsQueues) {
+  Pair pair(setting_);
+  SrqWish shared;
+  shared.depth = 64;
+  QpWish wish;
+  wish.srq = pair.a.create_srq(shared).id;
+  wish.send_depth = 16;
+  wish.send_cq = pair.a.call<&Endpoint::create_cq>(64, 0);
+  wish.receive_cq = pair.a.call<&Endpoint::create_cq>(64, 0);
+  pair.a.create_qp(wish);
+  pair.a.create_qp(wish);
+  EXPECT_THAT(said(), IsEmpty());
+  wish.send_cq = wish.receive_cq;
+  pair.a.create_qp(wish);
+  EXPECT_THAT(said(), ElementsAre(HasSubstr("a CQ of 64 entries takes the completions of queues of "
+                                            "80 requests together, and can overrun")));
+}
+
 TEST_F(Strict, WarnsOfAttributesThatCannotWork) {
   PairWish wish;
   wish.link_a.timeout = 0;

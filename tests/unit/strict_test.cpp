@@ -25,6 +25,8 @@ using ::testing::HasSubstr;
 /// The library reads it once: before the first object is made.
 [[maybe_unused]] const int is_set = setenv("VERBATIM_STRICT", "1", 1);
 
+/// The device does not let its queue pairs go.
+bool stays = false;
 ibv_port_attr port;
 ibv_gid gids[4];
 
@@ -79,9 +81,20 @@ struct Lax {
     wait_for_async_acks(cq, cq.async_events.delivered);
     return drop(cq);
   }
-  static int create_srq(Context&, const ibv_srq_init_attr_ex&, Srq** out) noexcept {
+  static int resize_cq(Cq& cq, int cqe) noexcept {
+    cq.plain.cqe = cqe;
+    return 0;
+  }
+  static int create_srq(Context&, const ibv_srq_init_attr_ex& attr, Srq** out) noexcept {
+    if (const int error = make(out); error != 0) return error;
+    (*out)->attributes = attr.attr;
+    return 0;
+  }
+  static int modify_srq(Srq&, ibv_srq_attr&, int) noexcept { return 0; }
+  static int open_xrcd(Context&, const ibv_xrcd_init_attr&, Xrcd** out) noexcept {
     return make(out);
   }
+  static int close_xrcd(Xrcd& xrcd) noexcept { return drop(xrcd); }
   static int destroy_srq(Srq& srq) noexcept {
     wait_for_async_acks(srq, srq.async_events.delivered);
     return drop(srq);
@@ -93,6 +106,7 @@ struct Lax {
   }
   static int modify_qp(Qp&, ibv_qp_attr&, int) noexcept { return 0; }
   static int destroy_qp(Qp& qp) noexcept {
+    if (stays) return EBUSY;
     wait_for_async_acks(qp, qp.async_events.delivered);
     return drop(qp);
   }
@@ -129,6 +143,14 @@ class Strict : public OpenedDevice {
     }
     EXPECT_EQ(ibv_destroy_cq(cq_), 0);
     OpenedDevice::TearDown();
+  }
+  ibv_srq* make_srq(std::uint32_t receives) {
+    ibv_srq_init_attr wish{};
+    wish.attr.max_wr = receives;
+    wish.attr.max_sge = 1;
+    ibv_srq* const srq = ibv_create_srq(pd, &wish);
+    EXPECT_NE(srq, nullptr);
+    return srq;
   }
   /// What is said of a queue pair that gets these; twice, since the second time is silent.
   std::string said_of(ibv_qp_attr attr) {
@@ -232,6 +254,100 @@ TEST_F(Strict, WarnsOfGidsThatDoNotReachEachOther) {
   EXPECT_EQ(said_of_handles(sound_.ah_attr), "") << "a group has members of every kind";
 }
 
+/// The queue pair of every test has 8 and 8 requests there already, of the 16 that fit.
+TEST_F(Strict, CountsASharedReceiveQueueOnceForACqHoweverManyQueuePairsShareIt) {
+  ibv_srq* const srq = make_srq(16);
+  cq_->cqe = 16 + 3 * 8 + 16;
+  const CapturedStderr captured;
+  ibv_qp* sharing[4];
+  for (int i = 0; i < 3; ++i) sharing[i] = make_qp(cq_, IBV_QPT_RC, srq);
+  EXPECT_EQ(captured.text(), "");
+  // Those that go make room again, and so does the queue with the last of them.
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ibv_destroy_qp(sharing[i]), 0);
+  cq_->cqe = 16 + 8 + 16;
+  sharing[0] = make_qp(cq_, IBV_QPT_RC, srq);
+  EXPECT_EQ(captured.text(), "");
+  sharing[1] = make_qp(cq_, IBV_QPT_RC, srq);
+  EXPECT_THAT(captured.text(), HasSubstr("a CQ of 40 entries takes the completions of queues of 48 "
+                                         "requests together, and can overrun; make it that large"));
+  sharing[2] = make_qp(cq_, IBV_QPT_RC, srq);
+  EXPECT_EQ(captured.lines(), 1);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ibv_destroy_qp(sharing[i]), 0);
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
+}
+
+TEST_F(Strict, WarnsOfASharedReceiveQueueThatOutgrowsItsCq) {
+  ibv_srq* const srq = make_srq(16);
+  cq_->cqe = 16 + 8 + 16;
+  ibv_qp* const sharing = make_qp(cq_, IBV_QPT_RC, srq);
+  const CapturedStderr captured;
+  ibv_srq_attr larger{};
+  larger.max_wr = 17;
+  EXPECT_EQ(ibv_modify_srq(srq, &larger, IBV_SRQ_MAX_WR), 0);
+  EXPECT_THAT(captured.text(), HasSubstr("a CQ of 40 entries takes the completions of queues of 41 "
+                                         "requests together"));
+  EXPECT_EQ(ibv_destroy_qp(sharing), 0);
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
+}
+
+TEST_F(Strict, WarnsOfAnXrcQueueThatIsLargerThanItsCq) {
+  ibv_xrcd_init_attr domain{};
+  domain.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+  domain.fd = -1;
+  ibv_xrcd* const xrcd = ibv_open_xrcd(context, &domain);
+  ASSERT_NE(xrcd, nullptr);
+  ibv_srq_init_attr_ex wish{};
+  wish.attr.max_wr = 4;
+  wish.attr.max_sge = 1;
+  wish.comp_mask =
+      IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+  wish.srq_type = IBV_SRQT_XRC;
+  wish.pd = pd;
+  wish.xrcd = xrcd;
+  wish.cq = cq_;
+  const CapturedStderr captured;
+  cq_->cqe = 20;
+  for (int i = 0; i < 2; ++i) {
+    ibv_srq* const srq = ibv_create_srq_ex(context, &wish);
+    ASSERT_NE(srq, nullptr);
+    EXPECT_EQ(ibv_destroy_srq(srq), 0);
+  }
+  EXPECT_EQ(captured.text(), "");
+  cq_->cqe = 19;
+  ibv_srq* const srq = ibv_create_srq_ex(context, &wish);
+  ASSERT_NE(srq, nullptr);
+  EXPECT_THAT(captured.text(), HasSubstr("a CQ of 19 entries takes the completions of queues of 20 "
+                                         "requests together"));
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
+  EXPECT_EQ(ibv_close_xrcd(xrcd), 0);
+}
+
+TEST_F(Strict, WarnsOfACqThatIsResizedToLessThanItsQueues) {
+  const CapturedStderr captured;
+  EXPECT_EQ(ibv_resize_cq(cq_, 32), 0);
+  EXPECT_EQ(ibv_resize_cq(cq_, 16), 0);
+  EXPECT_EQ(captured.text(), "");
+  EXPECT_EQ(ibv_resize_cq(cq_, 15), 0);
+  EXPECT_THAT(captured.text(), HasSubstr("a CQ of 15 entries takes the completions of queues of 16 "
+                                         "requests together, and can overrun; make it that large"));
+  EXPECT_EQ(ibv_resize_cq(cq_, 14), 0);
+  EXPECT_EQ(captured.lines(), 1);
+}
+
+TEST_F(Strict, CountsTheQueuesOfAQueuePairThatStays) {
+  stays = true;
+  EXPECT_EQ(ibv_destroy_qp(qp_), EBUSY);
+  stays = false;
+  const CapturedStderr captured;
+  cq_->cqe = 32;
+  ibv_qp* const second = make_qp(cq_);
+  EXPECT_EQ(captured.text(), "");
+  ibv_qp* const third = make_qp(cq_);
+  EXPECT_THAT(captured.text(), HasSubstr("queues of 40 requests together"));
+  EXPECT_EQ(ibv_destroy_qp(second), 0);
+  EXPECT_EQ(ibv_destroy_qp(third), 0);
+}
+
 TEST_F(Strict, WarnsOfCompletionEventsThatAreNotAcknowledged) {
   ibv_cq* const cq = make_cq();
   Cq::from(cq).completion_events.delivered = 2;
@@ -250,9 +366,7 @@ TEST_F(Strict, WarnsOfAsynchronousEventsThatAreNotAcknowledged) {
   EXPECT_THAT(said_until_acknowledged([&] { return ibv_destroy_cq(cq); }, acknowledge),
               HasSubstr("ibv_destroy_cq waits for 1 asynchronous events"));
 
-  ibv_srq_init_attr wish{};
-  wish.attr.max_wr = wish.attr.max_sge = 1;
-  ibv_srq* const srq = ibv_create_srq(pd, &wish);
+  ibv_srq* const srq = make_srq(1);
   ASSERT_NE(srq, nullptr);
   Srq::from(srq).async_events.delivered = 1;
   event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
