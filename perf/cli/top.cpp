@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +38,8 @@ void usage(std::FILE* out, const char* program) {
                "  --json                one look, as JSON\n"
                "\n"
                "SENT and sent_messages count requests that were a success, the bytes beside them\n"
-               "are theirs; what waits is in SENDS, what failed in ERRORS.\n",
+               "are theirs; what waits is in SENDS, what failed in ERRORS. What comes over XRC is\n"
+               "counted for the shared receive queue that takes it, XRC_SRQ.\n",
                program);
 }
 
@@ -79,6 +81,13 @@ bool parse(int argc, char** argv, Options& options) {
   return true;
 }
 
+const char* type_word(const QueuePairView& view) {
+  return view.is_xrc_queue ? "XRC_SRQ" : qp_type_word(view.type);
+}
+const char* state_word(const QueuePairView& view) {
+  return view.is_xrc_queue ? "-" : qp_state_word(view.state);
+}
+
 void print_json(const std::vector<ProcessView>& processes) {
   using Json = nlohmann::ordered_json;
   Json all = Json::array();
@@ -86,8 +95,8 @@ void print_json(const std::vector<ProcessView>& processes) {
     Json pairs = Json::array();
     for (const QueuePairView& view : process.queue_pairs) {
       Json pair = {{"qpn", view.number},
-                   {"type", qp_type_word(view.type)},
-                   {"state", qp_state_word(view.state)},
+                   {"type", type_word(view)},
+                   {"state", state_word(view)},
                    {"peer_qpn", view.peer},
                    {"peer_pid", view.peer_pid},
                    {"sent_messages", view.sent_messages},
@@ -123,9 +132,11 @@ void print_table(const std::vector<ProcessView>& processes, Before& before, doub
               "BYTES", "ERRORS", "SENDS", "RECEIVES");
   Before now;
   for (const ProcessView& process : processes) {
-    std::printf("%7d %-15s %zu QPs, %u CQs, %u SRQs, %u keys\n", static_cast<int>(process.pid),
-                process.name.c_str(), process.queue_pairs.size(), process.cqs, process.srqs,
-                process.keys);
+    const auto queue_pairs =
+        std::count_if(process.queue_pairs.begin(), process.queue_pairs.end(),
+                      [](const QueuePairView& view) { return !view.is_xrc_queue; });
+    std::printf("%7d %-15s %td QPs, %u CQs, %u SRQs, %u keys\n", static_cast<int>(process.pid),
+                process.name.c_str(), queue_pairs, process.cqs, process.srqs, process.keys);
     for (const QueuePairView& view : process.queue_pairs) {
       const auto key = std::make_pair(process.pid, view.number);
       const std::uint64_t messages = view.sent_messages + view.received_messages;
@@ -143,7 +154,7 @@ void print_table(const std::vector<ProcessView>& processes, Before& before, doub
       std::snprintf(receives, sizeof receives, "%s%u/%u", view.shares_receives ? "s" : "",
                     view.receives_posted, view.receive_depth);
       std::printf("%23s 0x%06x %-8s %-5s %-16s %12llu %10.0f %14llu %12llu %14llu %6u %11s %11s\n",
-                  "", view.number, qp_type_word(view.type), qp_state_word(view.state), peer,
+                  "", view.number, type_word(view), state_word(view), peer,
                   static_cast<unsigned long long>(view.sent_messages), rate,
                   static_cast<unsigned long long>(view.sent_bytes),
                   static_cast<unsigned long long>(view.received_messages),

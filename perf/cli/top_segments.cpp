@@ -119,13 +119,14 @@ std::uint32_t posted_receives(const File& file, std::uint64_t size, std::uint64_
 
 bool is_known_type(std::uint32_t type) {
   return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD ||
-         type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
+         type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV || type == QpRecord::kXrcQueue;
 }
 
 QueuePairView view_of(const File& file, std::uint64_t size, const QpRecord& record) {
   QueuePairView view;
   view.number = record.qpn;
   view.type = record.type;
+  view.is_xrc_queue = record.type == QpRecord::kXrcQueue;
   view.state = record.state;
   view.peer = record.dest_qpn;
   // Two words of a living process, not of one moment.
@@ -138,8 +139,9 @@ QueuePairView view_of(const File& file, std::uint64_t size, const QpRecord& reco
   view.sends_outstanding =
       static_cast<std::uint32_t>(record.posted) - record.polled.load(std::memory_order_relaxed);
   if (view.sends_outstanding > view.send_depth) view.sends_outstanding = 0;
-  view.shares_receives = record.srq != 0;
-  if (view.shares_receives) {
+  // Those of a UD queue pair's own are kept like a shared queue's.
+  view.shares_receives = record.srq != 0 && (record.type != IBV_QPT_UD || record.rq_max_sge == 0);
+  if (record.srq != 0) {
     Copy<shm::SrqRecord> queue;
     if (record.srq > size || sizeof(shm::SrqRecord) > size - record.srq ||
         !queue.read(file, record.srq))
@@ -158,7 +160,8 @@ QueuePairView view_of(const File& file, std::uint64_t size, const QpRecord& reco
   return view;
 }
 
-/// Datagrams come over lanes, which are counted for the queue pair that they speak for.
+/// Datagrams, and what goes to an XRC queue, come over lanes, which are counted for the one that
+/// they speak for.
 void read_queue_pairs(const File& file, std::uint64_t size, const SegmentHeader& header,
                       ProcessView& process) {
   const std::uint64_t blocks = std::min<std::uint64_t>(
@@ -176,10 +179,12 @@ void read_queue_pairs(const File& file, std::uint64_t size, const SegmentHeader&
       if (!record.read(file, header.qp_table + i * sizeof(QpRecord))) return;
       if (record->qpn == 0 || !is_known_type(record->type)) continue;
       const QueuePairView view = view_of(file, size, *record);
-      if (record->speaks_for != 0)
-        lanes.emplace_back(record->speaks_for, view);
-      else
+      if (record->speaks_for != 0) {
+        // One that leads nowhere has been counted there.
+        if (record->dest_qpn != 0) lanes.emplace_back(record->speaks_for, view);
+      } else {
         found[view.number] = view;
+      }
     }
   }
   for (const auto& [face, lane] : lanes) {
@@ -187,6 +192,7 @@ void read_queue_pairs(const File& file, std::uint64_t size, const SegmentHeader&
     if (known == found.end()) continue;
     known->second.received_messages += lane.received_messages;
     known->second.received_bytes += lane.received_bytes;
+    known->second.errors += lane.errors;
   }
   for (const auto& [number, view] : found) process.queue_pairs.push_back(view);
 }

@@ -18,6 +18,7 @@ namespace verbatim::cli {
 struct QueuePairView {
   std::uint32_t number = 0;
   std::uint32_t type = 0;           // ibv_qp_type
+  bool is_xrc_queue = false;        // no queue pair, but an XRC shared receive queue
   std::uint32_t state = 0;          // ibv_qp_state
   std::uint32_t peer = 0;           // number of the other half; 0: none
   pid_t peer_pid = 0;               // 0: in no process that is seen

@@ -168,6 +168,17 @@ bool admit_from(Qp& to, Peer& peer, std::uint32_t& room) noexcept {
   return true;
 }
 
+/// What tools see of a lane is its queue pair's, also when it is gone: those with no destination
+/// they do not count any more. live.mutex and the receive CQ's lock are held.
+void carry_counts(Qp& lane) noexcept {
+  QpRecord& own = *lane.own;
+  QpRecord& face = *lane.lane.face->own;
+  poke(own.dest_qpn, 0);
+  poke(face.received_bytes, peek(face.received_bytes) + peek(own.received_bytes));
+  face.consumed.fetch_add(own.consumed.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  face.errors.fetch_add(own.errors.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
 /// Takes an arriving lane out of everything that knows it. live.mutex is held.
 void end_arriving(Qp& lane) noexcept {
   --lane.met.load(std::memory_order_relaxed)->lanes;
@@ -177,8 +188,8 @@ void end_arriving(Qp& lane) noexcept {
   {
     LockGuard<BiasedLock> guard(lane.recv_cq->lock);
     detach_receiver(lane);
+    carry_counts(lane);
   }
-  poke(lane.own->dest_qpn, 0);
   give_back(lane);
 }
 

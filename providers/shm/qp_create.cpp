@@ -103,7 +103,9 @@ void fill_record(const Qp& qp, std::uint32_t entries, std::uint32_t speaks_for) 
   own.answered.store(0, std::memory_order_relaxed);
   own.stream_produced.store(0, std::memory_order_relaxed);
   poke(own.rq_entries, entries);
-  poke(own.rq_max_sge, qp.rq.max_sge);
+  const Srq* const inbox = qp.datagrams == nullptr ? nullptr : qp.datagrams->inbox;
+  const std::uint16_t max_sge = inbox == nullptr ? 0 : inbox->store.max_sge;
+  poke(own.rq_max_sge, qp.datagrams == nullptr ? qp.rq.max_sge : max_sge);  // 0: shares receives
   poke(own.pd, qp.pd_number);
   poke(own.access, 0);  // a lane asks for none, and the place may have been a connection's
   poke(own.srq, qp.srq == nullptr ? 0 : qp.srq->own_offset);

@@ -39,6 +39,7 @@ int present_queue(Srq& srq, ibv_context* context, Cq& cq, const XrcDomainId& dom
   queue->may_lose = true;  // nobody's death concerns it
   poke(queue->own->pd, srq.keys.pd);
   poke(queue->own->type, QpRecord::kXrcQueue);
+  poke(queue->own->srq, srq.own_offset);
   show_domain(*queue->own, domain);
   queue->mode.store(IBV_QPS_RTR, std::memory_order_release);
   srq.presence = queue;

@@ -87,5 +87,122 @@ TEST(TopScene, SaysTypesStatesSharedReceivesBytesErrorsAndWhatWaits) {
   EXPECT_EQ(of(process, pair.qa)["shares_receives"], false);
 }
 
+constexpr harness::Setting kHere{harness::Placement::kOneContext, harness::MemoryKind::kMapped};
+
+TEST(TopScene, CountsDatagramsOfSendersThatAreGoneAndTheErrorsOfTheirReceiver) {
+  harness::PairWish wish;
+  wish.a.type = wish.b.type = IBV_QPT_UD;
+  Pair pair(kHere, wish);
+  const harness::RegionInfo from = pair.a.allocate(harness::MemoryKind::kMapped, 4096);
+  const harness::RegionInfo to = pair.b.allocate(harness::MemoryKind::kMapped, 4096);
+  const std::int32_t way = pair.a.call<&harness::Endpoint::create_ah>(pair.qb, 0);
+  for (std::uint64_t i = 0; i < 5; ++i)
+    expect_posted(pair.b.post_receive(pair.qb, receive(i, slice(to, 0, 200))));
+  QpWish sends;
+  sends.type = IBV_QPT_UD;
+  // Each comes when the one before is gone, and has that one's way to the receiver given back.
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    const QpInfo sender = pair.a.create_qp(sends);
+    pair.a.connect(sender, pair.qb, {});
+    expect_posted(pair.a.post_send(
+        sender, harness::datagram(i, slice(from, 0, 100), way, pair.qb.qpn, harness::Link{}.qkey)));
+    EXPECT_EQ(pair.b.poll_receives(pair.qb, 1).size(), 1u);
+    const Json before = of(look(), sender);
+    EXPECT_EQ(before["sent_messages"], 1);
+    EXPECT_EQ(before["sent_bytes"], 100);
+    EXPECT_EQ(pair.a.poll_sends(sender, 1).size(), 1u);
+    EXPECT_EQ(pair.a.call<&harness::Endpoint::destroy_qp>(sender.id), 0);
+  }
+  const Json heard = of(look(), pair.qb);
+  EXPECT_EQ(heard["received_messages"], 3);
+  EXPECT_EQ(heard["received_bytes"], 300);
+  EXPECT_EQ(heard["receives_posted"], 2);
+  EXPECT_EQ(heard["shares_receives"], false);
+  EXPECT_EQ(heard["errors"], 0);
+  // A receive that cannot be filled.
+  const QpInfo wrong = pair.b.create_qp(sends);
+  pair.b.connect(wrong, pair.qa, {});
+  harness::Slice nowhere = slice(to, 0, 200);
+  nowhere.lkey = to.lkey ^ 0x80000000u;
+  expect_posted(pair.b.post_receive(wrong, receive(9, nowhere)));
+  expect_posted(pair.a.post_send(
+      pair.qa, harness::datagram(9, slice(from, 0, 100), way, wrong.qpn, harness::Link{}.qkey)));
+  harness::expect_error(pair.b.poll_receives(wrong, 1)[0], 9, IBV_WC_LOC_PROT_ERR, wrong);
+  EXPECT_EQ(of(look(), wrong)["errors"], 1);
+}
+
+TEST(TopScene, CountsUnreliableConnectionsAndThoseThatShareReceives) {
+  for (const ibv_qp_type type : {IBV_QPT_UC, IBV_QPT_RC}) {
+    Pair pair(kHere);
+    const harness::RegionInfo from = pair.a.allocate(harness::MemoryKind::kMapped, 4096);
+    const harness::RegionInfo to = pair.b.allocate(harness::MemoryKind::kMapped, 4096);
+    const harness::SrqInfo shared = pair.b.create_srq();
+    QpWish wish;
+    wish.type = type;
+    QpWish wish_b = wish;
+    const bool shares = type == IBV_QPT_RC;
+    if (shares) wish_b.srq = shared.id;
+    const auto [sender, receiver] = pair.add_qps(wish, wish_b);
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      const harness::Receive one = receive(i, slice(to, 0, 200));
+      expect_posted(shares ? pair.b.post_srq_receive(shared, {one})
+                           : pair.b.post_receive(receiver, one));
+    }
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      expect_posted(pair.a.post_send(sender, send(i, slice(from, 0, 100))));
+      EXPECT_EQ(pair.a.poll_sends(sender, 1).size(), 1u);
+      EXPECT_EQ(pair.b.poll_receives(receiver, 1).size(), 1u);
+    }
+    const Json process = look();
+    const Json sent = of(process, sender);
+    const Json received = of(process, receiver);
+    EXPECT_EQ(sent["type"], shares ? "RC" : "UC");
+    EXPECT_EQ(sent["sent_messages"], 2);
+    EXPECT_EQ(sent["sent_bytes"], 200);
+    EXPECT_EQ(received["received_messages"], 2);
+    EXPECT_EQ(received["received_bytes"], 200);
+    EXPECT_EQ(received["receives_posted"], 3);
+    EXPECT_EQ(received["shares_receives"], shares);
+    EXPECT_EQ(received["errors"], 0);
+  }
+}
+
+TEST(TopScene, CountsWhatComesOverXrcForTheQueueThatTakesIt) {
+  Pair pair(kHere);
+  harness::Side& side = pair.a;
+  const harness::RegionInfo memory = side.allocate(harness::MemoryKind::kMapped, 4096);
+  harness::SrqWish shared;
+  shared.xrc = 1;
+  const harness::SrqInfo queue = side.create_srq(shared);
+  QpWish wish;
+  wish.type = IBV_QPT_XRC_SEND;
+  const QpInfo sender = side.create_qp(wish);
+  wish.type = IBV_QPT_XRC_RECV;
+  const QpInfo target = side.create_qp(wish);
+  side.connect(sender, target, {});
+  side.connect(target, sender, {});
+  for (std::uint64_t i = 0; i < 5; ++i)
+    expect_posted(side.post_srq_receive(queue, {receive(i, slice(memory, 0, 200))}));
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    harness::Request request = send(i, slice(memory, 1000, 100));
+    request.remote_srqn = queue.srqn;
+    expect_posted(side.post_send(sender, request));
+    EXPECT_EQ(side.poll_sends(sender, 1).size(), 1u);
+    EXPECT_EQ(side.call<&harness::Endpoint::poll>(queue.cq, 1u, harness::kDefaultWaitMs).size(),
+              1u);
+  }
+  QpInfo as_shown;
+  as_shown.qpn = queue.srqn;
+  const Json process = look();
+  const Json taken = of(process, as_shown);
+  ASSERT_TRUE(taken.is_object());
+  EXPECT_EQ(taken["type"], "XRC_SRQ");
+  EXPECT_EQ(taken["state"], "-");
+  EXPECT_EQ(taken["received_messages"], 2);
+  EXPECT_EQ(taken["received_bytes"], 200);
+  EXPECT_EQ(taken["receives_posted"], 3);
+  EXPECT_EQ(of(process, sender)["sent_bytes"], 200);
+}
+
 }  // namespace
 }  // namespace verbatim::tools
