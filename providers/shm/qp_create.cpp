@@ -149,12 +149,35 @@ int prepare_lanes(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
 }
 
 /// What is asked for beside the queues and cannot be had.
-const char* lacking_extra(const ibv_qp_init_attr_ex& attr) noexcept {
-  if (asks_for_hashing(attr)) return "receives are spread by no hash (RSS)";
-  if (attr.max_tso_header != 0) return "messages are not segmented (max_tso_header)";
-  if ((attr.create_flags & ~std::uint32_t{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB}) != 0)
-    return "of create_flags there is BLOCK_SELF_MCAST_LB";
-  return nullptr;
+struct LackingExtra {
+  bool is_asked_for;
+  const char* why;
+  LogOnce& once;
+};
+
+int refuse_lacking_extras(const ibv_qp_init_attr_ex& attr) noexcept {
+  static constinit LogOnce hashing, segmenting, flags;
+  const LackingExtra extras[] = {
+      {asks_for_hashing(attr), "receives are spread by no hash (RSS)", hashing},
+      {attr.max_tso_header != 0, "messages are not segmented (max_tso_header)", segmenting},
+      {(attr.create_flags & ~std::uint32_t{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB}) != 0,
+       "of create_flags there is BLOCK_SELF_MCAST_LB", flags},
+  };
+  for (const LackingExtra& extra : extras) {
+    if (!extra.is_asked_for) continue;
+    if (extra.once.first()) log_warn("shm: create_qp: %s; not supported", extra.why);
+    return EOPNOTSUPP;
+  }
+  return 0;
+}
+
+int refuse_type(ibv_qp_type type) noexcept {
+  static constinit LogOnce raw_packet, driver;
+  if ((type == IBV_QPT_RAW_PACKET ? raw_packet : driver).first()) {
+    log_warn("shm: create_qp: queue pairs are RC, UC, UD or XRC; type %d is not supported",
+             static_cast<int>(type));
+  }
+  return EOPNOTSUPP;
 }
 
 /// Undoes take_number().
@@ -181,20 +204,10 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
       break;
     case IBV_QPT_XRC_RECV:
       return create_target(context, attr, out);
-    default: {
-      static constinit LogOnce once;
-      if (once.first()) {
-        log_warn("shm: create_qp: queue pairs are RC, UC, UD or XRC; type %d is not supported",
-                 static_cast<int>(attr.qp_type));
-      }
-      return EOPNOTSUPP;
-    }
+    default:  // RAW_PACKET and DRIVER: whatever is no type was refused before
+      return refuse_type(attr.qp_type);
   }
-  if (const char* const lack = lacking_extra(attr)) {
-    static constinit LogOnce once;
-    if (once.first()) log_warn("shm: create_qp: %s; not supported", lack);
-    return EOPNOTSUPP;
-  }
+  if (const int error = refuse_lacking_extras(attr); error != 0) return error;
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
   if (const int error = check_caps(attr); error != 0) return error;
   if (const int error = check_work_calls(attr); error != 0) return error;

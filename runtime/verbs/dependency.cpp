@@ -23,6 +23,7 @@ const char* lack_behind(const char* verb) noexcept {
       {"srq_ops", ": it matches no tags"},
       {"import", ": what was made by one process is no other's"},
       {"dmah", ": it takes no hints about caches"},
+      {"alloc_buf", ": it has no memory of its own to give; register the program's"},
       {"dm_export", ": its memory is no device's that others could map"},
   };
   for (const auto& each : kLacks)

@@ -29,6 +29,7 @@ struct Verb {
 constexpr const char* kNoSteering = ": it steers no packets";
 constexpr const char* kNoWorkQueues = ": it has no work queues to spread packets over";
 constexpr const char* kNoCounters = ": it keeps no counters for programs";
+constexpr const char* kNoMemory = ": it has no memory of its own to give; register the program's";
 constexpr const char* kNoHints = ": it takes no hints about caches";
 
 int errno_of(const void* made) { return made == nullptr ? errno : 0; }
@@ -122,22 +123,26 @@ TEST_F(Lacking, IsRefusedAndSaidOnceForEachVerb) {
        [&] {
          ibv_buf* buffer = nullptr;
          return errno_of(ibv_alloc_buf(pd(), 4096, &buffer));
-       }},
+       },
+       kNoMemory},
   };
   for (const Verb& verb : verbs) expect_refused_and_said_once(verb);
 }
 
 TEST_F(Lacking, IsRefusedAndSaidOnceForTypesOfQueues) {
-  expect_refused_and_said_once(
-      {"create_qp",
-       [&] {
-         ibv_qp_init_attr raw{};
-         raw.qp_type = IBV_QPT_RAW_PACKET;
-         raw.send_cq = raw.recv_cq = cq_.get();
-         raw.cap = {1, 1, 1, 1, 0};
-         return errno_of(ibv_create_qp(pd(), &raw));
-       },
-       "", "shm: create_qp: queue pairs are RC, UC, UD or XRC; type 8 is not supported"});
+  for (const ibv_qp_type type : {IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER}) {
+    expect_refused_and_said_once({"create_qp",
+                                  [&] {
+                                    ibv_qp_init_attr other{};
+                                    other.qp_type = type;
+                                    other.send_cq = other.recv_cq = cq_.get();
+                                    other.cap = {1, 1, 1, 1, 0};
+                                    return errno_of(ibv_create_qp(pd(), &other));
+                                  },
+                                  "",
+                                  "shm: create_qp: queue pairs are RC, UC, UD or XRC; type " +
+                                      std::to_string(type) + " is not supported"});
+  }
   expect_refused_and_said_once(
       {"create_srq",
        [&] {
@@ -241,16 +246,20 @@ TEST_F(Lacking, IsRefusedAndSaidOnceOfWhatAQueuePairIsToDoBesides) {
   asked.pd = pd();
   asked.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_RX_HASH;
   asked.rx_hash_conf.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
+  const auto refused = [&] { return errno_of(ibv_create_qp_ex(context(), &asked)); };
   expect_refused_and_said_once(
-      {"create_qp_ex", [&] { return errno_of(ibv_create_qp_ex(context(), &asked)); }, "",
+      {"create_qp_ex", refused, "",
        "shm: create_qp: receives are spread by no hash (RSS); not supported"});
-  // Of the three the first one was said.
   asked.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
   asked.max_tso_header = 64;
-  EXPECT_EQ(errno_of(ibv_create_qp_ex(context(), &asked)), EOPNOTSUPP);
+  expect_refused_and_said_once(
+      {"create_qp_ex", refused, "",
+       "shm: create_qp: messages are not segmented (max_tso_header); not supported"});
   asked.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
   asked.create_flags = IBV_QP_CREATE_SCATTER_FCS;
-  EXPECT_EQ(errno_of(ibv_create_qp_ex(context(), &asked)), EOPNOTSUPP);
+  expect_refused_and_said_once(
+      {"create_qp_ex", refused, "",
+       "shm: create_qp: of create_flags there is BLOCK_SELF_MCAST_LB; not supported"});
   asked.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
   const QpHandle made(ibv_create_qp_ex(context(), &asked));
   EXPECT_NE(made, nullptr) << "no member of a group hears itself";
