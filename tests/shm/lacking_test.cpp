@@ -265,6 +265,16 @@ TEST_F(Lacking, IsRefusedAndSaidOnceOfWhatAQueuePairIsToDoBesides) {
   EXPECT_NE(made, nullptr) << "no member of a group hears itself";
 }
 
+// Messages are copied as the C library likes: who watches the last byte knows nothing of the
+// others.
+TEST_F(Lacking, PromisesNoOrderOfAMessagesBytes) {
+  for (const ibv_wr_opcode op : {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ}) {
+    EXPECT_EQ(ibv_query_qp_data_in_order(qp_.get(), op, 0), 0) << op;
+    EXPECT_EQ(ibv_query_qp_data_in_order(qp_.get(), op, IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS), 0)
+        << op;
+  }
+}
+
 // A work queue brings the call that posts to it, and whoever has none of the one has none of the
 // other: the header's function only hands on.
 TEST_F(Lacking, PostsToAWorkQueueByTheQueuesOwnCall) {
