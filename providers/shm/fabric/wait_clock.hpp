@@ -61,7 +61,8 @@ class WaitClock {
     sleeps_until(now);
     heard_.store(now - left_out_.load(std::memory_order_relaxed), std::memory_order_release);
   }
-  /// It means to sleep until then: later it is away. REQUIRES: it is not behind.
+  /// It means to sleep until then: later it is away. REQUIRES: it is not behind, or what it was
+  /// away is left out next.
   void sleeps_until(std::uint64_t date) noexcept {
     due_.store(date + kAway, std::memory_order_release);
   }
