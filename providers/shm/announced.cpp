@@ -32,43 +32,28 @@ bool only_flushes(const Qp& qp) noexcept {
   return qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR || qp.rx_ring == nullptr;
 }
 
-/// The header at place `i`, counted without end, and whether its message has come.
-bool has_come(const Qp& qp, std::uint64_t i, std::uint64_t& h) noexcept {
-  const std::uint64_t mask = (std::uint64_t{1} << qp.rx_log) - 1;
-  h = qp.rx_ring[i & mask].header.load(std::memory_order_acquire);
-  return header::lap(h) == ((static_cast<std::uint32_t>(i >> qp.rx_log) + 1) & 0xffff);
-}
-
-/// They came in the order of their places, the first one is there.
-std::uint64_t count_messages(const Qp& qp) noexcept {
-  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
-  std::uint64_t here = 1;
-  std::uint64_t most = std::uint64_t{1} << qp.rx_log;
-  while (here < most) {
-    const std::uint64_t middle = here + (most - here + 1) / 2;
-    std::uint64_t h;
-    if (has_come(qp, first + middle - 1, h))
-      here = middle;
-    else
-      most = middle - 1;
-  }
-  return here;
-}
-
-std::uint64_t count_solicited(const Qp& qp, std::uint64_t enough) noexcept {
+/// The messages that have come, of the kind asked for; looks no further once they are `enough`.
+std::uint64_t count_messages(const Qp& qp, bool solicited_only, std::uint64_t enough) noexcept {
   const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
   const std::uint64_t end = first + (std::uint64_t{1} << qp.rx_log);
   std::uint64_t found = 0;
-  std::uint64_t h;
-  for (std::uint64_t i = first; i != end && found < enough && has_come(qp, i, h); ++i)
-    found += (header::flags(h) & header::kSolicited) != 0;
+  std::uint64_t behind;
+  for (std::uint64_t i = first; i < end && found < enough; i = behind) {
+    const std::uint64_t h = slot_of_message(qp, i).header.load(std::memory_order_acquire);
+    if (header::lap(h) != lap_of_message(qp, i)) break;
+    behind = behind_message(qp, i, h);
+    if (!solicited_only)
+      found += behind - i;
+    else
+      found += (header::flags(h) & header::kSolicited) != 0;
+  }
   return found;
 }
 
 }  // namespace
 
 bool has_solicited(const Qp& qp) noexcept {
-  return only_flushes(qp) || count_solicited(qp, 1) != 0;
+  return only_flushes(qp) || count_messages(qp, true, 1) != 0;
 }
 
 bool has_announced(const Cq& cq, bool solicited_only) noexcept {
@@ -78,9 +63,9 @@ bool has_announced(const Cq& cq, bool solicited_only) noexcept {
 std::uint64_t count_announced(const Cq& cq, bool solicited_only, std::uint64_t enough) noexcept {
   std::uint64_t found = 0;
   any_announced(cq, [&](const Qp& qp) {
-    found += only_flushes(qp) ? 1
-             : solicited_only ? count_solicited(qp, std::min(kMostCounted, enough - found))
-                              : count_messages(qp);
+    found += only_flushes(qp)
+                 ? 1
+                 : count_messages(qp, solicited_only, std::min(kMostCounted, enough - found));
     return found >= enough;
   });
   return found;

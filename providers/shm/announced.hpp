@@ -16,7 +16,7 @@ bool has_solicited(const Qp& qp) noexcept;
 /// Whether what the doorbells announce is still there, and of the kind asked for.
 bool has_announced(const Cq& cq, bool solicited_only) noexcept;
 /// How many messages of that kind are there: looks no further once they are `enough`. More than
-/// kMostCounted solicited ones of one queue pair are so many. A sender that lies makes it wrong,
+/// kMostCounted of one queue pair are so many. A sender that lies makes it wrong,
 /// nothing else.
 std::uint64_t count_announced(const Cq& cq, bool solicited_only, std::uint64_t enough) noexcept;
 inline constexpr std::uint64_t kMostCounted = 1024;

@@ -241,6 +241,7 @@ bool attach_receiver(Qp& qp) noexcept {
 
 void detach_receiver(Qp& qp) noexcept {
   qp.rx_ring = nullptr;
+  qp.pack.clear();
   qp.rx_remote = nullptr;
   qp.rx_peer = nullptr;
   qp.rx_session = 0;

@@ -46,6 +46,7 @@ void retire_qp(Qp& qp) noexcept {
   qp.next_pending = nullptr;
   qp.remote = nullptr;
   qp.rx_ring = nullptr;
+  qp.pack.clear();
   qp.rx_remote = nullptr;
   qp.session = 0;
   qp.hot_index = Qp::kNotHot;

@@ -173,30 +173,53 @@ int take_run(Qp& qp, int room, ibv_wc* wc) noexcept {
   const ReceiveStore rq = qp.rq;
   const KeyHolder keys = qp.keys();
   const Ends ends = ends_of(qp);
+  MessagePack& pack = qp.pack;
   std::uint64_t received = 0;
   std::uint64_t index = first;
-  for (; index != end; ++index, ++wc) {
-    const Slot& slot = ring[index & mask];
-    prefetch_arriving(ring, mask, index);
-    // Pairs with the release in Sends::store().
-    const std::uint64_t h = slot.header.load(std::memory_order_acquire);
-    if (!header::is_simple_of(h, static_cast<std::uint32_t>(index >> log) + 1) ||
-        session.load(std::memory_order_acquire) != own_session)
-      break;
-    const std::uint32_t bytes = header::inline_length(h);
-    if (bytes > Slot::kInlineBytes) [[unlikely]]
-      break;
+  // Flags and immediate are those of `h`.
+  const auto take = [&](const unsigned char* from, std::uint32_t bytes, std::uint64_t h) {
     const std::uint64_t at = rq.at(index);
     if (bytes != 0) {
       const ReceiveSge& sge = rq.sges[at * rq.max_sge];
       unsigned char* to;
       if (bytes > sge.length || !find_local_bytes(keys, sge.lkey, sge.address, bytes,
                                                   IBV_ACCESS_LOCAL_WRITE, to)) [[unlikely]]
-        break;
-      copy_small(to, slot.data, bytes);
+        return false;
+      copy_small(to, from, bytes);
     }
-    fill_receive_at(*wc, ends, rq.wr_ids[at], bytes, h);
+    fill_receive_at(*wc++, ends, rq.wr_ids[at], bytes, h);
     received += bytes;
+    ++index;
+    return true;
+  };
+  while (index != end) {
+    const bool kept = pack.has(index);
+    const Slot& slot = kept ? pack.at(index) : ring[index & mask];
+    if (!kept) prefetch_arriving(ring, mask, index);
+    // Pairs with the release in Sends::store() and Sends::put_some().
+    const std::uint64_t h = slot.header.load(std::memory_order_acquire);
+    const std::uint32_t lap = static_cast<std::uint32_t>(index >> log) + 1;
+    if (session.load(std::memory_order_acquire) != own_session) break;
+    const std::uint32_t bytes = header::inline_length(h);
+    if (header::is_simple_of(h, lap)) {
+      if (bytes > Slot::kInlineBytes || !take(slot.data, bytes, h)) break;
+      continue;
+    }
+    if (!header::is_pack_of(h, lap)) break;
+    const std::uint64_t behind = index + messages_in(h);
+    if (behind == index) break;
+    // What is not taken of it lies in a slot that may be written as soon as we are gone.
+    if (behind > end) {
+      open_pack(pack, index, log, slot, h);
+      continue;
+    }
+    const std::uint64_t begin = index;
+    const unsigned char* from = slot.data;
+    while (index != behind && take(from, bytes, 0)) from += bytes;
+    if (index != behind) [[unlikely]] {
+      open_pack(pack, begin, log, slot, h);
+      break;
+    }
   }
   if (index == first) return 0;
   count_received(qp, received);

@@ -54,6 +54,11 @@ inline const Slot& slot_of(const std::atomic<std::uint64_t>* header) noexcept {
 inline void point_at_next(HotRing& hot) noexcept {
   const Qp& qp = *hot.qp;
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
+  if (qp.pack.has(index)) {
+    hot.header.store(&kKeptMessage, std::memory_order_relaxed);
+    hot.lap.store(0, std::memory_order_relaxed);
+    return;
+  }
   const std::uint64_t mask = (std::uint64_t{1} << qp.rx_log) - 1;
   hot.header.store(&qp.rx_ring[index & mask].header, std::memory_order_relaxed);
   hot.last = &qp.rx_ring[mask].header;

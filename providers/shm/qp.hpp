@@ -11,6 +11,7 @@
 //   receive posting ... and the receive lock (production); rq_tail publishes from here to there
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -19,6 +20,7 @@
 #include "providers/shm/fabric/peer.hpp"
 #include "providers/shm/failure_record.hpp"
 #include "providers/shm/known_receives.hpp"
+#include "providers/shm/message_pack.hpp"
 #include "providers/shm/pending_send.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/shared_receive.hpp"
@@ -212,6 +214,7 @@ struct Qp : verbatim::Qp {
   bool broken = false;  ///< met an error that must end the QP, see settle_marks()
   bool lied = false;    ///< and no honest peer brings one about
   std::atomic<std::uint64_t> rq_head{0};
+  MessagePack pack;
   Qp* next_same_bit = nullptr;  ///< CQ members that share a doorbell bit
 
   // --- receive side: posting, under the receive lock
@@ -270,6 +273,22 @@ struct Qp : verbatim::Qp {
     return static_cast<std::uint32_t>(sent >> remote_rq_log) + 1;
   }
 };
+
+/// Where message `index` of the peer's is, once it has come: its slot then carries its lap.
+inline const Slot& slot_of_message(const Qp& qp, std::uint64_t index) noexcept {
+  if (qp.pack.has(index)) return qp.pack.at(index);
+  return qp.rx_ring[index & ((std::uint64_t{1} << qp.rx_log) - 1)];
+}
+inline std::uint32_t lap_of_message(const Qp& qp, std::uint64_t index) noexcept {
+  return (static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff;
+}
+/// The peer's SENDs may share slots. They do not on the way to receives that are shared.
+inline bool has_packs(const Qp& qp) noexcept { return qp.srq == nullptr && qp.headroom == 0; }
+/// The message behind those that the slot of message `index`, with the header `h`, brings.
+inline std::uint64_t behind_message(const Qp& qp, std::uint64_t index, std::uint64_t h) noexcept {
+  const bool is_pack = header::kind(h) == SlotKind::kPack && has_packs(qp);
+  return index + (is_pack ? std::max(messages_in(h), 1u) : 1);
+}
 
 inline void use_up_locked(Srq& srq, Qp& qp, std::uint64_t index) noexcept {
   // In this order: a sender that counts this receive as used up counts the message as served.

@@ -24,13 +24,6 @@ namespace {
 /// A flush waits this long for a sender in the middle of a message to finish it.
 constexpr std::uint64_t kFlushPatienceNs = 100'000'000;
 
-const Slot& next_in_ring(const Qp& qp, std::uint64_t index) noexcept {
-  return qp.rx_ring[index & ((std::uint64_t{1} << qp.rx_log) - 1)];
-}
-std::uint32_t lap_in_ring(const Qp& qp, std::uint64_t index) noexcept {
-  return (static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff;
-}
-
 /// Of the whole message.
 std::uint64_t length_in(const Slot& slot, std::uint64_t h) noexcept {
   return header::kind(h) == SlotKind::kInline ? header::inline_length(h) : peek(slot.large.length);
@@ -144,6 +137,11 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
     return Taken::kNothing;
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
   const SlotKind kind = header::kind(h);
+  if (kind == SlotKind::kPack && has_packs(qp)) {
+    // Opens it, unless it was opened before, and takes the first of what is left.
+    if (take_run(qp, 1, &wc) == 1) return Taken::kCompletion;
+    if (qp.pack.has(index)) return take_slowly(qp, qp.pack.at(index), qp.pack.header(index), wc);
+  }
   // One copy of the peer's words; they are judged and used from here.
   const std::uint64_t length = length_in(slot, h);
   const std::uint64_t start = peek(slot.large.offset);
@@ -284,9 +282,9 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
   if (attach_receiver(qp)) {
     for (;;) {
       const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-      const Slot& slot = next_in_ring(qp, index);
+      const Slot& slot = slot_of_message(qp, index);
       const std::uint64_t h = slot.header.load(std::memory_order_acquire);
-      if (header::lap(h) != lap_in_ring(qp, index)) break;
+      if (header::lap(h) != lap_of_message(qp, index)) break;
       if (got == room) {
         more = true;
         return got;
@@ -358,10 +356,14 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
   if (qp.pulled < head) qp.pulled = head;
   while (copied < kMost) {
     const std::uint64_t index = qp.pulled;
-    const Slot& slot = next_in_ring(qp, index);
+    const Slot& slot = slot_of_message(qp, index);
     const std::uint64_t h = slot.header.load(std::memory_order_acquire);
-    if (header::lap(h) != lap_in_ring(qp, index)) break;
+    if (header::lap(h) != lap_of_message(qp, index)) break;
     const SlotKind kind = header::kind(h);
+    if (kind == SlotKind::kPack && has_packs(qp) && messages_in(h) != 0) {
+      qp.pulled = index + messages_in(h);
+      continue;
+    }
     const std::uint64_t length = length_in(slot, h);
     const std::uint64_t start = peek(slot.large.offset);
     // What is wrong with it is for the poll to say.
@@ -400,15 +402,15 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
 bool holds_message(Qp& qp) noexcept {
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
   return attach_receiver(qp) &&
-         header::lap(next_in_ring(qp, index).header.load(std::memory_order_acquire)) ==
-             lap_in_ring(qp, index);
+         header::lap(slot_of_message(qp, index).header.load(std::memory_order_acquire)) ==
+             lap_of_message(qp, index);
 }
 
 bool has_message(Qp& qp) noexcept {
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
   if (attach_receiver(qp)) {
-    const std::uint64_t h = next_in_ring(qp, index).header.load(std::memory_order_acquire);
-    if (header::lap(h) == lap_in_ring(qp, index))
+    const std::uint64_t h = slot_of_message(qp, index).header.load(std::memory_order_acquire);
+    if (header::lap(h) == lap_of_message(qp, index))
       return qp.srq == nullptr || held_for(qp, index) != nullptr || has_receive(*qp.srq);
   }
   if (qp.lane.is_unheard) return qp.held_count != 0;

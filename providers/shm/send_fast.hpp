@@ -176,6 +176,14 @@ template <bool kDomain, bool kSignaled>
       PostedPiece{qp, wr, sge, Slot::kInlineBytes, Slot::kInlineBytes, 0});
 }
 
+/// May the two, of which the first one is a SEND of one piece, share a slot?
+[[gnu::always_inline]] inline bool shares_slot(const ibv_send_wr& wr,
+                                               const ibv_send_wr* next) noexcept {
+  return next != nullptr && wr.opcode == IBV_WR_SEND && next->opcode == IBV_WR_SEND &&
+         ((wr.send_flags | next->send_flags) & IBV_SEND_SOLICITED) == 0 && next->num_sge == 1 &&
+         next->sg_list->length == wr.sg_list->length;
+}
+
 /// Performs SENDs from `wr` on, as many as are of one piece that fits a slot, each with a receive
 /// of the peer's own. What ends the run is returned: nullptr, or a request that is none, or that
 /// takes the general way. What the run needs is in registers, and little is stored but the
@@ -186,19 +194,34 @@ template <bool kDomain, bool kSignaled>
   Sends sends(qp);
   std::uint32_t room = qp.sq_entries - counts.in_send_queue(qp);
   unsigned any = 0;
-  for (; wr != nullptr && room != 0; wr = wr->next, --room) {
+  while (wr != nullptr && room != 0) {
     if (!is_send(*wr) || wr->num_sge != 1) break;
-    const ibv_sge& sge = *wr->sg_list;
-    const std::uint32_t bytes = sge.length;
-    const std::uint32_t flags = wr->opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u;
-    if (bytes > Slot::kInlineBytes ||
-        !sends.put(bytes, PostedPiece{qp, *wr, sge, Slot::kInlineBytes, Slot::kInlineBytes, flags}))
-      break;
-    const unsigned send_flags = wr->send_flags;
-    any |= send_flags;
-    if ((send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
-      completions.push({wr->wr_id, &qp, 0, counts.next(), IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
-    counts.add(bytes);
+    const ibv_send_wr& first = *wr;
+    const std::uint32_t bytes = first.sg_list->length;
+    const std::uint64_t most = sends.most_in_slot(bytes, shares_slot(first, first.next));
+    if (most == 0) break;
+    const std::uint32_t count = sends.put_some(
+        bytes, most < room ? most : room,
+        [&](const unsigned char*& from) {
+          return PostedPiece{qp, *wr, *wr->sg_list, Slot::kInlineBytes, Slot::kInlineBytes, 0}.find(
+              from);
+        },
+        [&] {
+          const ibv_send_wr& put = *wr;
+          any |= put.send_flags;
+          if ((put.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
+            completions.push(
+                {put.wr_id, &qp, 0, counts.next(), IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
+          counts.add(bytes);
+          wr = put.next;
+          return shares_slot(put, wr);
+        },
+        [&] {
+          return send_header(first.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u,
+                             first.send_flags, first.imm_data);
+        });
+    if (count == 0) break;
+    room -= count;
   }
   if (sends.sent != qp.sent) {
     sends.put_back(qp);

@@ -4,6 +4,9 @@
 // Under the send lock.
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include "providers/shm/copy_fast.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_fast.hpp"
@@ -100,8 +103,17 @@ inline bool must_ring(const Qp& qp) noexcept {
 /// (at 32 the rate falls to a third).
 inline constexpr std::uint64_t kSlotsAhead = 3;
 
+/// How many messages of one length fit a slot.
+inline constexpr auto kFitInPack = [] {
+  std::array<std::uint8_t, Slot::kInlineBytes / 2 + 1> fit{};
+  for (std::size_t bytes = 1; bytes < fit.size(); ++bytes)
+    fit[bytes] =
+        static_cast<std::uint8_t>(std::min<std::size_t>(kMostInPack, Slot::kInlineBytes / bytes));
+  return fit;
+}();
+
 /// SENDs of at most Slot::kInlineBytes, to a queue pair that has receives of its own. Whoever makes
-/// it puts `sent` back, and `known` after put(), and rings if must_ring().
+/// it puts `sent` back, and `known` unless put_one() alone was called, and rings if must_ring().
 struct Sends {
   std::uint64_t sent;
   KnownReceives known;
@@ -116,6 +128,11 @@ struct Sends {
   void put_back(Qp& qp) const noexcept {
     qp.sent = sent;
     qp.known_receives = known;
+  }
+
+  /// Of the next message.
+  std::uint32_t lap() const noexcept {
+    return static_cast<std::uint32_t>(sent >> receives.log) + 1;
   }
 
   /// Is the next message's receive posted, sound and long enough?
@@ -135,25 +152,64 @@ struct Sends {
     const std::uint64_t at = sent & receives.mask;
     Slot& slot = ring[at];
     copy_small(slot.data, from, bytes);
-    const std::uint32_t lap = static_cast<std::uint32_t>(sent >> receives.log) + 1;
     // Publishes the slot; pairs with the load in poll_rings().
-    slot.header.store(piece.header() | header::place(lap, bytes), std::memory_order_release);
+    slot.header.store(piece.header() | header::place(lap(), bytes), std::memory_order_release);
     prefetch_to_write(&ring[(at + kSlotsAhead) & receives.mask]);
     ++sent;
     return true;
   }
-  template <class Piece>
-  [[gnu::always_inline]] bool put(std::uint32_t bytes, const Piece& piece) noexcept {
-    static_assert(Slot::kInlineBytes < Credit::kLengthMask);
-    if (!has_receive(bytes) || !store(bytes, piece)) return false;
-    // After the message: nobody waits for it now.
+  /// How many messages of that length may share the next slot. Their receives are known.
+  [[gnu::always_inline]] std::uint64_t most_in_pack(std::uint32_t bytes) noexcept {
+    if (bytes == 0 || bytes > Slot::kInlineBytes / 2 || !lap_has_packs(lap())) return 1;
+    if (sent >= known.behind) known = look_ahead(receives, sent);
+    if (sent >= known.behind || bytes > known.room) return 1;
+    const std::uint64_t posted = known.behind - sent;
+    const std::uint64_t fit = kFitInPack[bytes];
+    return posted < fit ? posted : fit;
+  }
+  /// How many messages of that length may go into the next slot: 0 when there is no receive for
+  /// one; one at most unless they `share` it.
+  [[gnu::always_inline]] std::uint64_t most_in_slot(std::uint32_t bytes, bool share) noexcept {
+    if (share) {
+      const std::uint64_t most = most_in_pack(bytes);
+      if (most > 1) return most;
+    }
+    return bytes <= Slot::kInlineBytes && has_receive(bytes) ? 1 : 0;
+  }
+  /// Puts at most `most` messages of that length into the next slot. `find(from)` says where the
+  /// next one's bytes lie; `next()` goes on to the one behind it, and says whether that may share
+  /// the slot; the header of one that is alone is `alone()`, but for place and length. Returns how
+  /// many were put.
+  template <class Find, class Next, class Header>
+  [[gnu::always_inline]] std::uint32_t put_some(std::uint32_t bytes, std::uint64_t most, Find find,
+                                                Next next, Header alone) noexcept {
+    const std::uint64_t at = sent & receives.mask;
+    Slot& slot = ring[at];
+    unsigned char* to = slot.data;
+    std::uint32_t count = 0;
+    bool more;
+    do {
+      const unsigned char* from;
+      if (!find(from)) break;
+      copy_small(to, from, bytes);
+      to += bytes;
+      more = next();
+    } while (++count != most && more);
+    if (count == 0) return 0;
+    const std::uint64_t h = count == 1 ? alone() : header::make(0, SlotKind::kPack, 0, 0, count);
+    // Publishes the slot; pairs with the load in take_run().
+    slot.header.store(h | header::place(lap(), bytes), std::memory_order_release);
+    prefetch_to_write(&ring[(at + kSlotsAhead * count) & receives.mask]);
+    sent += count;
+    // After the messages: nobody waits for it now.
     if (known.must_look(sent)) [[unlikely]]
       known = look_ahead(receives, sent);
-    return true;
+    return count;
   }
-  /// The same with no more than stores. False too when put() would look ahead.
+  /// One message with no more than stores. False too when it is time to look ahead.
   template <class Piece>
   [[gnu::always_inline]] bool put_one(std::uint32_t bytes, const Piece& piece) noexcept {
+    static_assert(Slot::kInlineBytes < Credit::kLengthMask);
     return !known.must_look(sent) && has_receive(bytes) && store(bytes, piece);
   }
 };

@@ -134,33 +134,36 @@ void complete_send(Qp& qp, const PendingSend& send, ibv_wc_status status, bool b
                             static_cast<std::uint8_t>(status), true, 0});
 }
 
-PendingSend& head_of(Qp& qp) noexcept { return qp.queue[qp.queue_head % qp.sq_entries]; }
+/// Waiting request number `i`, of [queue_head, queue_tail).
+PendingSend& waiting(Qp& qp, std::uint32_t i) noexcept { return qp.queue[i % qp.sq_entries]; }
+PendingSend& head_of(Qp& qp) noexcept { return waiting(qp, qp.queue_head); }
 
 void pop(Qp& qp) noexcept {
   ++qp.queue_head;
   qp.progress.clear();
 }
 
-/// A waiting request's one piece.
-struct QueuedPiece {
-  const Qp& qp;
-  const PendingSend& send;
-  const ibv_sge& sge;
-
-  bool find(const unsigned char*& from) const noexcept {
-    from = reinterpret_cast<const unsigned char*>(sge.addr);
-    return send.is_inline || send.length == 0 ||
-           find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from);
-  }
-  std::uint64_t header() const noexcept {
-    return send_header(send.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u, send.flags,
-                       send.immediate);
-  }
-};
+/// Where the bytes of a waiting request's one piece lie.
+bool find_piece(Qp& qp, std::uint32_t i, const unsigned char*& from) noexcept {
+  const PendingSend& send = waiting(qp, i);
+  const ibv_sge& sge = qp.queue_sges[std::size_t{i % qp.sq_entries} * qp.max_send_sge];
+  from = reinterpret_cast<const unsigned char*>(sge.addr);
+  return send.is_inline || send.length == 0 ||
+         find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from);
+}
 
 bool is_small_send(const PendingSend& send) noexcept {
   return (send.opcode == IBV_WR_SEND || send.opcode == IBV_WR_SEND_WITH_IMM) && send.num_sge <= 1 &&
          send.length <= Slot::kInlineBytes;
+}
+
+/// May the waiting request, and the one behind it, share a slot?
+bool shares_slot(Qp& qp, std::uint32_t i) noexcept {
+  if (i + 1 == qp.queue_tail) return false;
+  const PendingSend& send = waiting(qp, i);
+  const PendingSend& next = waiting(qp, i + 1);
+  return send.opcode == IBV_WR_SEND && next.opcode == IBV_WR_SEND && next.num_sge == 1 &&
+         send.length == next.length && ((send.flags | next.flags) & IBV_SEND_SOLICITED) == 0;
 }
 
 /// May SENDs from the head go straight into the ring, against receives of the peer's own?
@@ -180,15 +183,26 @@ void move_small_sends(Qp& qp, const SendLock& lock) noexcept {
   unsigned flags = 0;
   do {
     const PendingSend& send = head_of(qp);
-    const ibv_sge* sges =
-        qp.queue_sges + std::size_t{qp.queue_head % qp.sq_entries} * qp.max_send_sge;
-    if (!is_small_send(send) ||
-        !sends.put(static_cast<std::uint32_t>(send.length), QueuedPiece{qp, send, *sges}))
-      break;
+    if (!is_small_send(send)) break;
+    const auto bytes = static_cast<std::uint32_t>(send.length);
+    std::uint32_t i = qp.queue_head;
+    const std::uint64_t most = sends.most_in_slot(bytes, shares_slot(qp, i));
+    if (most == 0) break;
+    std::uint32_t count = sends.put_some(
+        bytes, most, [&](const unsigned char*& from) { return find_piece(qp, i, from); },
+        [&] { return shares_slot(qp, i++); },
+        [&] {
+          return send_header(send.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u,
+                             send.flags, send.immediate);
+        });
+    if (count == 0) break;
     sends.put_back(qp);
-    flags |= send.flags;
-    complete_send(qp, send, IBV_WC_SUCCESS, lock.by_domain());
-    pop(qp);
+    for (; count != 0; --count) {
+      const PendingSend& done = head_of(qp);
+      flags |= done.flags;
+      complete_send(qp, done, IBV_WC_SUCCESS, lock.by_domain());
+      pop(qp);
+    }
   } while (qp.queued() != 0);
   if (sends.sent != first && must_ring(qp)) ring_peer(qp, (flags & IBV_SEND_SOLICITED) != 0);
 }

@@ -123,6 +123,14 @@ struct BuiltPiece {
   return entry;
 }
 
+/// May the two, of which the first one is a SEND, share a slot?
+[[gnu::always_inline]] inline bool shares_slot(const WorkEntry* entry, const WorkEntry* next,
+                                               const WorkEntry* end) noexcept {
+  // A SEND's header is all that its flags ask for.
+  return next != end && (next->how & WorkEntry::kWrite) == 0 &&
+         (entry->address | next->address) == 0 && entry->length == next->length;
+}
+
 /// The same of SENDs.
 [[gnu::always_inline]] inline const WorkEntry* run_sends(Qp& qp, const WorkEntry* entry,
                                                          const WorkEntry* end) noexcept {
@@ -132,12 +140,25 @@ struct BuiltPiece {
   std::uint64_t bytes = 0;
   std::uint32_t any = 0;
   do {
-    if (entry->length > Slot::kInlineBytes || !sends.put(entry->length, BuiltPiece{qp, *entry}))
-        [[unlikely]]
+    const WorkEntry* const first = entry;
+    const std::uint64_t most =
+        sends.most_in_slot(first->length, shares_slot(first, first + 1, end));
+    if (most == 0) [[unlikely]]
       break;
-    any |= entry->how;
-    bytes += entry->length;
-    ++entry;
+    const std::uint32_t count = sends.put_some(
+        first->length, most,
+        [&](const unsigned char*& from) {
+          return BuiltPiece{qp, *entry}.find(from);
+        },
+        [&] {
+          any |= entry->how;
+          ++entry;
+          return shares_slot(entry - 1, entry, end);
+        },
+        [&] { return first->address; });
+    if (count == 0) [[unlikely]]
+      break;
+    bytes += std::uint64_t{count} * first->length;
   } while (entry != end && (entry->how & WorkEntry::kWrite) == 0);
   qp.count_sent(bytes);
   sends.put_back(qp);

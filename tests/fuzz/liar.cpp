@@ -99,8 +99,13 @@ void Liar::put_message(Input& input) {
   auto& slot = stranger_.at<Slot>(ring())[index % kDepth];
   const auto kind = static_cast<SlotKind>(how & 7u);
   std::uint32_t inline_length = 0;
+  std::uint32_t immediate = 0x1234;
   if (kind == SlotKind::kInline) {
     inline_length = input.below(64);
+  } else if (kind == SlotKind::kPack) {
+    // Now and then what an honest one sends: two to seven messages that fit the slot.
+    inline_length = input.below(16);
+    immediate = input.below(12);
   } else {
     const bool plausible = input.flag();
     slot.large.length = plausible ? input.below(0x4000) : input.number();
@@ -110,7 +115,7 @@ void Liar::put_message(Input& input) {
       own.stream_produced.store((own.stream_produced.load() + slot.large.length + 63) & ~63ull);
   }
   slot.header.store(
-      shm::header::make(index / kDepth + 1, kind, input.take(), inline_length, 0x1234),
+      shm::header::make(index / kDepth + 1, kind, input.take(), inline_length, immediate),
       std::memory_order_release);
 }
 

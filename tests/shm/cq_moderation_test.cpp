@@ -41,6 +41,13 @@ class Moderated : public ::testing::Test {
       told_.sent();
     }
   }
+  /// The same in one list.
+  void come_together(std::uint32_t messages) {
+    told_.post(messages);
+    expect_posted(pair_.b.post_send(
+        told_.qb, std::vector<Request>(messages, send(1, slice(told_.at_b, 0, 8)))));
+    pair_.b.poll_sends(told_.qb, messages);
+  }
   void take_all(int messages) {
     for (int i = 0; i < messages; ++i) told_.take();
   }
@@ -113,6 +120,19 @@ TEST_F(Moderated, MessagesFromBeforeTheArmingAreNotCounted) {
     come(1);
     expect_told();
     take_all(7);
+  });
+}
+
+TEST_F(Moderated, EachMessageOfAListIsCounted) {
+  until_in_time(12, [&](Clock::time_point start) {
+    come_together(9);
+    arm();
+    come_together(7);
+    come_together(4);
+    expect_silence_since(start);
+    come(1);
+    expect_told();
+    take_all(21);
   });
 }
 

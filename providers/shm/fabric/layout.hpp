@@ -29,7 +29,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
-inline constexpr std::uint32_t kLayoutVersion = 5;
+inline constexpr std::uint32_t kLayoutVersion = 6;
 
 /// Queue pair numbers are unique on the host: a process claims blocks of 4096 of the 24-bit space.
 inline constexpr std::uint32_t kQpnBlockBits = 12;
@@ -187,7 +187,14 @@ enum class SlotKind : std::uint8_t {
   /// Nothing: this receive ends in the ibv_wc_status in `large.length`; large.offset says how long
   /// the message was to be.
   kFault = 4,
+  /// Several messages of one length, without flags, one behind the other in the slot; the immediate
+  /// says how many. The slots that those behind the first would have had are not written.
+  kPack = 5,
 };
+inline constexpr std::uint32_t kMostInPack = 7;
+
+/// Laps are compared by 16 bits, so every slot is written once in a while: these laps have no packs.
+constexpr bool lap_has_packs(std::uint32_t lap) { return (lap & 0x3fff) != 0; }
 
 /// Slot header: lap 16 | kind 3 | invalidates 1 | flags 4 | inline length 8 | immediate 32 (high to
 /// low bits as coded).
@@ -221,6 +228,11 @@ constexpr bool is_plain(std::uint64_t h) {
 /// kInline, ends no key, and of that lap: they stand side by side.
 constexpr bool is_simple_of(std::uint64_t h, std::uint32_t lap) {
   return (h & 0xfffff) == (lap & 0xffff);
+}
+/// kPack, and of that lap.
+constexpr bool is_pack_of(std::uint64_t h, std::uint32_t lap) {
+  return (h & 0xfffff) ==
+         (std::uint64_t{static_cast<std::uint8_t>(SlotKind::kPack)} << 16 | (lap & 0xffff));
 }
 constexpr std::uint32_t flags(std::uint64_t h) { return static_cast<std::uint32_t>(h >> 20) & 0xf; }
 constexpr std::uint32_t inline_length(std::uint64_t h) {

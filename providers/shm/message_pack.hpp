@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Several messages in one slot, on the receiving side. A list of small SENDs of one length moves a
+// cache line for each handful of them (SlotKind::kPack): the lines between two cores, and not the
+// work at their ends, are what limits a stream of small messages.
+//
+// The slot is the sender's again as soon as the first of its messages has been taken and its place
+// has been posted anew. So a pack of which not all is taken at once is kept here, as the slots that
+// its messages would have had.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/shm/fabric/layout.hpp"
+
+namespace verbatim::shm {
+
+/// What is left of a pack. Under the receive CQ's lock.
+struct MessagePack {
+  std::uint64_t begin = 0;  ///< the messages [begin, end) lie in `slots`
+  std::uint64_t end = 0;
+  Slot slots[kMostInPack];
+
+  bool has(std::uint64_t index) const noexcept { return index < end; }
+  const Slot& at(std::uint64_t index) const noexcept { return slots[index - begin]; }
+  std::uint64_t header(std::uint64_t index) const noexcept {
+    return at(index).header.load(std::memory_order_relaxed);
+  }
+  void clear() noexcept { begin = end = 0; }
+};
+
+/// How many messages a header speaks of; 0 when no honest sender would have written it.
+constexpr std::uint32_t messages_in(std::uint64_t h) noexcept {
+  const std::uint32_t count = header::immediate(h);
+  const std::uint32_t bytes = header::inline_length(h);
+  return count >= 2 && count <= kMostInPack && bytes != 0 && count * bytes <= Slot::kInlineBytes
+             ? count
+             : 0;
+}
+
+/// Keeps the pack that begins with message `index`, whose slot has the header `h`. False: it is
+/// none.
+bool open_pack(MessagePack& pack, std::uint64_t index, std::uint32_t ring_log, const Slot& slot,
+               std::uint64_t h) noexcept;
+
+/// What a hot ring shows while its next message is one that is kept: lap 0, and no simple message,
+/// so it goes to take_slowly(), which knows where it is. In no slot, of which nothing else is read.
+inline constinit const std::atomic<std::uint64_t> kKeptMessage{
+    header::make(0, SlotKind::kPack, 0, 0, 0)};
+
+}  // namespace verbatim::shm
