@@ -70,16 +70,31 @@ ibv_gid destination_of(const Qp& lane, const Slot& slot, std::uint64_t h) noexce
   return gid_of_device(context, context.device.index);
 }
 
+std::uint64_t shown_of(const ibv_ah_attr& attr) noexcept {
+  const ibv_global_route& route = attr.grh;
+  // The service level stands in the local header, everything else in the routing header.
+  return attr.is_global == 0
+             ? path::make(attr.sl, 0, 0, path::kUsualHopLimit)
+             : path::make(attr.sl, route.flow_label, route.traffic_class, route.hop_limit);
+}
+
+/// Of the path of the message of `slot`. The peer's word: every value of its fields is one.
+std::uint64_t path_of(const Slot& slot, std::uint64_t h) noexcept {
+  if (!header::has_path(h)) return 0;
+  return peek(*reinterpret_cast<const std::uint64_t*>(slot.data + Slot::kPathAt));
+}
+
 void write_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
-                          std::uint32_t payload, const ibv_gid& destination) noexcept {
+                          std::uint32_t payload, std::uint64_t path,
+                          const ibv_gid& destination) noexcept {
   constexpr std::uint32_t kHeadersAndCrc = 12 + 8 + 4;  // BTH, DETH, ICRC
   constexpr std::uint8_t kTransport = 0x1b, kUdp = 17;
   const Context& context = context_of(lane);
   ibv_grh grh{};
-  grh.version_tclass_flow = htonl(6u << 28);
+  grh.version_tclass_flow = htonl(6u << 28 | path::class_and_label(path));
   grh.paylen = htons(static_cast<std::uint16_t>(payload + kHeadersAndCrc));
   grh.next_hdr = context.ethernet ? kUdp : kTransport;
-  grh.hop_limit = 64;
+  grh.hop_limit = path::hop_limit(path);
   grh.sgid = gid_of_device(context, peek(lane.rx_remote->device));
   grh.dgid = destination;
   scatter(room, count, 0, reinterpret_cast<const unsigned char*>(&grh), sizeof grh);
@@ -158,7 +173,9 @@ int create_ah(verbatim::Pd& pd, const ibv_ah_attr& attr, verbatim::Ah** out) noe
   auto* ah = make_nothrow<Ah>();
   if (ah == nullptr) return ENOMEM;
   ah->attr = attr;
-  ah->is_plain = attr.is_global == 0 && leads_to_this_host(Context::of(pd.plain.context), attr);
+  ah->path = shown_of(attr);
+  ah->is_plain = attr.is_global == 0 && ah->path == 0 &&
+                 leads_to_this_host(Context::of(pd.plain.context), attr);
   *out = ah;
   return 0;
 }
@@ -176,7 +193,9 @@ int check_datagram(const Qp& qp, const ibv_send_wr& wr) noexcept {
 }
 
 void address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) noexcept {
-  const ibv_ah_attr& path = Ah::from(wr.wr.ud.ah).attr;
+  const Ah& ah = Ah::from(wr.wr.ud.ah);
+  const ibv_ah_attr& path = ah.attr;
+  send.set_path(ah.path);
   send.rkey = wr.wr.ud.remote_qpn;
   send.compare_add = wr.wr.ud.remote_qkey;
   send.is_foreign = wr.wr.ud.ah->pd->handle != qp.pd_number;
@@ -200,8 +219,11 @@ bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noex
       lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session ||
       wr.wr.ud.ah->pd->handle != qp.pd_number)
     return false;
-  const ibv_ah_attr& path = Ah::from(wr.wr.ud.ah).attr;
-  if (!leads_to_this_host(context_of(qp), path)) return false;
+  const Ah& ah = Ah::from(wr.wr.ud.ah);
+  const ibv_ah_attr& path = ah.attr;
+  if (!leads_to_this_host(context_of(qp), path) ||
+      (ah.path != 0 && wr.sg_list->length > Slot::kPathAt))
+    return false;
   const ibv_sge& sge = *wr.sg_list;
   const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
   if ((wr.send_flags & IBV_SEND_INLINE) == 0) {
@@ -215,10 +237,12 @@ bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noex
       return false;
     if (credit == CreditState::kGood) {
       copy_small(next_slot(*lane).data, from, sge.length);
+      if (ah.path != 0) say_path(next_slot(*lane), ah.path);
       publish(*lane, SlotKind::kInline,
               (wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
                   ((wr.send_flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u) |
-                  (path.is_global != 0 ? header::kGlobal : 0u),
+                  (path.is_global != 0 ? header::kGlobal : 0u) |
+                  (ah.path != 0 ? header::kPath : 0u),
               sge.length, wr.imm_data);
     }
   }
@@ -250,9 +274,12 @@ Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
   return step;
 }
 
-void add_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
-                        const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
-  write_routing_header(lane, room, count, wc.byte_len, destination_of(lane, slot, h));
+void show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
+               std::uint64_t h, ibv_wc& wc) noexcept {
+  const std::uint64_t path = path_of(slot, h);
+  wc.sl = path::service_level(path);
+  if ((header::flags(h) & header::kGlobal) == 0) return;
+  write_routing_header(lane, room, count, wc.byte_len, path, destination_of(lane, slot, h));
   wc.wc_flags |= IBV_WC_GRH;
 }
 

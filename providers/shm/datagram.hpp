@@ -4,6 +4,8 @@
 // or the receive CQ's.
 #pragma once
 
+#include <cstring>
+
 #include "providers/shm/device.hpp"
 #include "providers/shm/send_queue.hpp"
 
@@ -13,7 +15,8 @@ namespace verbatim::shm {
 inline constexpr std::uint64_t kMaxDatagram = 4096;
 
 struct Ah : verbatim::Ah {
-  bool is_plain = false;  ///< it leads to this host, without a routing header
+  bool is_plain = false;   ///< it leads to this host on the usual path, without a routing header
+  std::uint64_t path = 0;  ///< what the receivers of its datagrams are shown of it
 
   static Ah& from(ibv_ah* ah) noexcept { return *reinterpret_cast<Ah*>(ah); }
 };
@@ -29,15 +32,19 @@ int check_datagram(const Qp& qp, const ibv_send_wr& wr) noexcept;
 bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept;
 /// Keeps whom it is for: the address handle may be gone when its turn comes.
 void address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) noexcept;
+/// What a slot with header::kPath carries beside its message.
+inline void say_path(Slot& slot, std::uint64_t path) noexcept {
+  std::memcpy(slot.data + Slot::kPathAt, &path, sizeof path);
+}
 /// One step of what waits at the head of the queue.
 Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
                    const LocalRange* local) noexcept;
 
 inline const Context& context_of(const Qp& qp) noexcept { return Context::of(qp.plain.context); }
 
-/// Writes the routing header before a message that was sent with one, in front of the receive's
-/// room, and says so. The receive CQ's lock is held.
-void add_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
-                        const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept;
+/// Says the service level, writes the routing header before a message that was sent with one, in
+/// front of the receive's room, and says so. The receive CQ's lock is held.
+void show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
+               std::uint64_t h, ibv_wc& wc) noexcept;
 
 }  // namespace verbatim::shm

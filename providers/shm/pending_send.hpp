@@ -29,13 +29,22 @@ struct PendingSend {
   /// Its bytes were given inline: they lie in the queue's inline store, sge[0] points there.
   bool is_inline;
   // UD:
-  bool is_global;      ///< with a routing header
-  bool is_lost;        ///< nobody is behind the address
-  bool is_foreign;     ///< the address handle is of another protection domain
-  bool to_group;       ///< remote_address and swap are the halves of its GID
+  bool is_global;          ///< with a routing header
+  bool is_lost;            ///< nobody is behind the address
+  bool is_foreign;         ///< the address handle is of another protection domain
+  bool to_group;           ///< remote_address and swap are the halves of its GID
+  std::uint8_t path_high;  ///< see path(): in two parts for the room that there is
+  std::uint32_t path_low;
   std::uint32_t srqn;  ///< XRC: the queue that it is for
   ibv_mw* window;      ///< BIND_MW; its address, length and rights are in the remote ones' words
   ibv_mr* region;
+
+  /// UD: a word of namespace path, for who receives it.
+  std::uint64_t path() const noexcept { return std::uint64_t{path_high} << 32 | path_low; }
+  void set_path(std::uint64_t word) noexcept {
+    path_high = static_cast<std::uint8_t>(word >> 32);
+    path_low = static_cast<std::uint32_t>(word);
+  }
 
   /// Everything. Member by member: of `= {}` GCC makes `rep stos`, which takes longer to start
   /// than a READ takes.
@@ -44,7 +53,8 @@ struct PendingSend {
     rkey = immediate = sq_index = 0;
     opcode = flags = num_sge = 0;
     is_inline = is_global = is_lost = is_foreign = to_group = false;
-    srqn = 0;
+    path_high = 0;
+    path_low = srqn = 0;
     window = nullptr;
     region = nullptr;
   }

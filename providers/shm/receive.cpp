@@ -81,8 +81,7 @@ bool sender_is_busy(Qp& qp) noexcept {
 void describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
                       std::uint64_t h, ibv_wc& wc) noexcept {
   // Before the others' words; XRC has no place for it, whatever its peer says.
-  if (lane.headroom != 0 && (header::flags(h) & header::kGlobal) != 0)
-    add_routing_header(lane, room, count, slot, h, wc);
+  if (lane.headroom != 0) show_path(lane, room, count, slot, h, wc);
   wc.byte_len += lane.headroom;
   wc.src_qp = lane.rx_source;
   wc.slid = lane.rx_slid;

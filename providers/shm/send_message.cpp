@@ -14,6 +14,7 @@
 // CMA.
 #include <cstring>
 
+#include "providers/shm/datagram.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/region_fast.hpp"
@@ -127,7 +128,8 @@ std::uint32_t receive_ranges(const Qp& qp, RemoteRange* out) noexcept {
 }
 
 std::uint32_t flags_of(const PendingSend& send) noexcept {
-  return (send.is_global ? header::kGlobal : 0u) | (send.to_group ? header::kToGroup : 0u) |
+  return (send.path() != 0 ? header::kPath : 0u) | (send.is_global ? header::kGlobal : 0u) |
+         (send.to_group ? header::kToGroup : 0u) |
          (send.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
          (send.opcode == IBV_WR_SEND_WITH_INV ? header::kInvalidates : 0u) |
          ((send.flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u);
@@ -274,7 +276,12 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
     const ibv_gid group{.global = {send.remote_address, send.swap}};
     std::memcpy(next_slot(qp).data + Slot::kGroupAt, group.raw, sizeof group);
   }
-  if (send.length <= (send.to_group ? Slot::kGroupAt : Slot::kInlineBytes)) {
+  std::size_t inline_room = send.to_group ? Slot::kGroupAt : Slot::kInlineBytes;
+  if (const std::uint64_t path = send.path(); path != 0) {
+    say_path(next_slot(qp), path);
+    inline_room = Slot::kPathAt;
+  }
+  if (send.length <= inline_room) {
     gather(next_slot(qp).data, local, send.num_sge, 0, send.length);
     publish(qp, SlotKind::kInline, flags_of(send), static_cast<std::uint32_t>(send.length),
             send.immediate);

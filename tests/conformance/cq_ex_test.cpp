@@ -30,13 +30,14 @@ class CqEx : public OnDevice {
     if (made != nullptr) made_.emplace_back(ibv_cq_ex_to_cq(made));
     return made;
   }
-  std::string open(std::uint64_t wc_flags = kEvery, std::uint32_t flags = 0) {
+  std::string open(std::uint64_t wc_flags = kEvery, std::uint32_t flags = 0,
+                   ibv_qp_type type = IBV_QPT_RC) {
     queue_ = make(wc_flags, flags);
     if (queue_ == nullptr)
       return unless_unsupported(
           wc_flags == kEvery && flags == 0 ? "ibv_create_cq_ex" : "rarer fields of completions",
           errno);
-    std::tie(a_, b_) = connected(IBV_QPT_RC, ibv_cq_ex_to_cq(queue_));
+    std::tie(a_, b_) = connected(type, ibv_cq_ex_to_cq(queue_));
     memory_ = mr(bytes_, sizeof bytes_, kAllAccess);
     return {};
   }
@@ -209,6 +210,51 @@ TEST_P(CqEx, OfOneSourceTellsWhereFromWhereRoutingMatters) {
       EXPECT_LE(ibv_wc_read_dlid_path_bits(queue_), 127);
     }
     ibv_end_poll(queue_);
+  }
+}
+
+TEST_P(CqEx, OfADatagramTellsWhatThePlainVerbTells) {
+  // man ibv_create_cq_ex: the fields of ibv_wc, read one by one.
+  SKIP_IF(lacks_type(context(), IBV_QPT_UD));
+  SKIP_IF(open(kEvery, 0, IBV_QPT_UD));
+  ibv_ah_attr path = path_to_self(session());
+  path.sl = 5;
+  const AhHandle local(ibv_create_ah(pd(), &path));
+  path.is_global = 1;
+  path.grh.dgid = session().gid;
+  path.grh.sgid_index = session().gid_index;
+  path.grh.traffic_class = 0x24;
+  const AhHandle global(ibv_create_ah(pd(), &path));
+  for (ibv_ah* const ah : {local.get(), global.get()}) {
+    ASSERT_NE(ah, nullptr);
+    ibv_send_wr wr{};
+    wr.opcode = IBV_WR_SEND_WITH_IMM;
+    wr.imm_data = 0x44332211;
+    wr.wr.ud = {.ah = ah, .remote_qpn = b_->qp_num, .remote_qkey = kQkey};
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_EQ(post_receive(b_, 1, bytes_, 64, memory_->lkey), 0);
+      ibv_send_wr* bad = nullptr;
+      ASSERT_EQ(ibv_post_send(a_, &wr, &bad), 0);
+    }
+    const ibv_wc plain = poll(ibv_cq_ex_to_cq(queue_), 1)[0];
+    EXPECT_EQ(plain.src_qp, a_->qp_num);
+    await_first();
+    EXPECT_EQ(queue_->wr_id, plain.wr_id);
+    EXPECT_EQ(queue_->status, plain.status);
+    EXPECT_EQ(ibv_wc_read_opcode(queue_), plain.opcode);
+    EXPECT_EQ(ibv_wc_read_byte_len(queue_), plain.byte_len);
+    EXPECT_EQ(ibv_wc_read_imm_data(queue_), plain.imm_data);
+    EXPECT_EQ(ibv_wc_read_qp_num(queue_), plain.qp_num);
+    EXPECT_EQ(ibv_wc_read_src_qp(queue_), plain.src_qp);
+    EXPECT_EQ(ibv_wc_read_wc_flags(queue_), plain.wc_flags);
+    EXPECT_EQ(ibv_wc_read_slid(queue_), plain.slid);
+    EXPECT_EQ(ibv_wc_read_sl(queue_), plain.sl);
+    EXPECT_EQ(ibv_wc_read_dlid_path_bits(queue_), plain.dlid_path_bits);
+    ibv_end_poll(queue_);
+    if (port().link_layer == IBV_LINK_LAYER_INFINIBAND) {
+      EXPECT_EQ(plain.slid, port().lid);
+      EXPECT_EQ(plain.sl, 5);
+    }
   }
 }
 

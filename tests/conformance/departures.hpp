@@ -91,6 +91,10 @@ inline constexpr Departure kNoNewPathOfConnectionsWithoutAnswers{
     "EINVAL: the kernel adds the path's port to the request, which its own table does not have "
     "there"};
 
+inline constexpr Departure kHopLimitOfTheRoute{
+    kRxeVendor, "IBTA 8.3, A17: a datagram's hop limit is that of its address handle",
+    "the kernel takes that of the route"};
+
 /// Of the running kernel; {0, 0} where it does not say.
 KernelVersion kernel_version();
 /// Empty, or the reason to skip.

@@ -42,6 +42,7 @@ constexpr Lack kLacks[] = {
     {"rxe", "FLUSH", kLinux612},
     {"rxe", "IBV_ACCESS_ZERO_BASED", kNoLinux, kLinux612},
     {"rxe", "does not raise IBV_EVENT_COMM_EST"},
+    {"rxe", "packets of Ethernet have no service level"},
     {"rxe", "the port's address is one of IPv4"},
     {"rxe", "no Ethernet address belongs to the port's own GID"},
 };

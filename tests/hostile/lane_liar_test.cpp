@@ -4,10 +4,12 @@
 // queue, and on a connection whose receives are shared with others. Whatever it puts there, nothing
 // is written but into receives, and an honest one's datagrams go on arriving in the same receives.
 // A lie on a lane ends that lane; the queue pair stays as it is and goes on receiving from others.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -60,6 +62,13 @@ class Receivers {
   ibv_qp* rc() const { return rc_.get(); }
   /// How often the UD queue pair was found in the error state.
   std::uint32_t failures() const { return failures_; }
+  /// The datagram that was taken last, and the header before it.
+  const ibv_wc& last() const { return last_; }
+  ibv_grh last_header() const {
+    ibv_grh header;
+    std::memcpy(&header, memory_.data() + last_.wr_id * kStride, sizeof header);
+    return header;
+  }
 
   /// To the stranger's queue pair, whatever was before.
   void connect(QpRecord& stranger, std::uint32_t qpn) {
@@ -97,6 +106,7 @@ class Receivers {
             EXPECT_EQ(wc.opcode, IBV_WC_RECV);
             EXPECT_LE(wc.byte_len, kRoom);
           }
+          if (by_ud) last_ = wc;
           if (by_ud ? wc.src_qp == from : rc_ != nullptr && from == stranger_qpn_) ++arrived;
         }
         EXPECT_LT(wc.wr_id, kReceives);
@@ -169,6 +179,7 @@ class Receivers {
   harness::QpHandle ud_, rc_;
   QpRecord* stranger_ = nullptr;
   std::uint32_t stranger_qpn_ = 0, failures_ = 0;
+  ibv_wc last_{};
 };
 
 class LyingSender : public ::testing::TestWithParam<Where> {
@@ -406,6 +417,24 @@ TEST_P(LyingOnALane, EndsThatLaneAndTheQueuePairReceivesFromOthers) {
     expect_end_of(*lane, session);
     expect_honest_heard();
   }
+}
+
+TEST_P(LyingOnALane, ShowsOfItsPathTheFieldsAlone) {
+  const QpRecord* const lane = lane_that_is_heard();
+  ASSERT_NE(lane, nullptr);
+  const std::uint64_t index = lane->consumed.load();
+  std::memset(slot(index).data, 0xff, sizeof slot(index).data);
+  put(index, {SlotKind::kInline, header::kSolicited | header::kGlobal | header::kPath, 56});
+  ASSERT_TRUE(wait_until([&] {
+    known_.announce(*lane);
+    return receivers_.take(speaker()) != 0;
+  }));
+  EXPECT_EQ(receivers_.last().sl, 15);
+  EXPECT_EQ(receivers_.last().byte_len, sizeof(ibv_grh) + 56);
+  const ibv_grh grh = receivers_.last_header();
+  EXPECT_EQ(ntohl(grh.version_tclass_flow), 6u << 28 | 0xfffffffu);
+  EXPECT_EQ(grh.hop_limit, 0xff ^ path::kUsualHopLimit);
+  EXPECT_EQ(std::memcmp(&grh.dgid, &session_.gid, sizeof grh.dgid), 0);
 }
 
 TEST_P(LyingOnALane, LosesNoReceiveThatWasTakenForIt) {

@@ -2,7 +2,10 @@
 //
 // UD over shared memory: what is more than any device promises (tests/conformance). A datagram that
 // finds a receive posted arrives, however many come at once and whatever the receiver is doing.
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <cstring>
 
 #include "tests/shm/rc_expect.hpp"
 #include "tests/support/deadline.hpp"
@@ -39,6 +42,17 @@ class Datagram : public ::testing::TestWithParam<Setting> {
   void send_one(const Request& request) {
     expect_posted(pair->a.post_send(pair->qa, request));
     expect_wc(pair->a.poll_sends(pair->qa, 1)[0], request.wr_id, IBV_WC_SEND, pair->qa);
+  }
+  /// An address handle to b with the fields of `wish`.
+  std::int32_t way_like(const ibv_ah_attr& wish) {
+    return pair->a.call<&Endpoint::create_ah_like>(pair->qb, wish);
+  }
+  /// The routing header that lies before the message at `to`.
+  ibv_grh header_that_came() {
+    ibv_grh grh;
+    const std::vector<std::uint8_t> bytes = pair->b.peek(to, 0, sizeof grh);
+    std::memcpy(&grh, bytes.data(), sizeof grh);
+    return grh;
   }
   /// A process gives its low numbers in turn while few are in use: high ones say that many are, by
   /// the sender's ways to what is gone.
@@ -80,6 +94,61 @@ TEST_P(Datagram, ArrivesWholeBehindItsHeaderAtEverySize) {
     EXPECT_EQ(wc.src_qp, pair->qa.qpn);
     EXPECT_EQ(pair->b.mismatch(to, 5 + kHeader, size, static_cast<std::uint32_t>(size)), -1);
     expect_untouched(pair->b, to, 5 + kHeader + size, 64, 0xEE);
+  }
+}
+
+TEST_P(Datagram, BringsItsServiceLevelWithEverySizeOfMessage) {
+  start();
+  ibv_ah_attr wish{};
+  wish.sl = 5;
+  const std::int32_t usual = ah, other = way_like(wish);
+  for (const std::uint64_t size : {0, 1, 31, 32, 33, 40, 55, 57, 4096}) {
+    for (const std::int32_t way : {other, usual}) {
+      SCOPED_TRACE(testing::Message() << size << (way == usual ? ", level 0" : ", level 5"));
+      pair->a.fill(from, 3, size, static_cast<std::uint32_t>(size));
+      post(7, 0, size + kHeader);
+      ah = way;
+      send_one(to_b(size, 3, size));
+      const ibv_wc wc = pair->b.poll_receives(pair->qb, 1)[0];
+      EXPECT_EQ(wc.sl, way == usual ? 0 : 5);
+      EXPECT_EQ(wc.byte_len, size + kHeader);
+      EXPECT_EQ(wc.wc_flags & IBV_WC_GRH, 0u);
+      EXPECT_EQ(pair->b.mismatch(to, kHeader, size, static_cast<std::uint32_t>(size)), -1);
+    }
+  }
+}
+
+TEST_P(Datagram, BringsItsRouteWithEverySizeOfMessage) {
+  start();
+  ibv_ah_attr wish{};
+  wish.sl = 11;
+  wish.is_global = 1;
+  wish.grh.flow_label = 0xfffedcb;  // 20 bits of it count
+  wish.grh.traffic_class = 0xa5;
+  wish.grh.hop_limit = 255;
+  const std::int32_t other = way_like(wish);
+  wish = {};
+  wish.is_global = 1;
+  wish.grh.hop_limit = 64;
+  const std::int32_t usual = way_like(wish);
+  for (const std::uint64_t size : {0, 1, 31, 32, 33, 40, 41, 56, 57, 4096}) {
+    for (const std::int32_t way : {other, usual}) {
+      SCOPED_TRACE(testing::Message() << size << (way == usual ? ", usual" : ", other"));
+      pair->a.fill(from, 3, size, static_cast<std::uint32_t>(size));
+      post(7, 0, size + kHeader);
+      ah = way;
+      send_one(to_b(size, 3, size));
+      const ibv_wc wc = pair->b.poll_receives(pair->qb, 1)[0];
+      EXPECT_EQ(wc.sl, way == usual ? 0 : 11);
+      EXPECT_NE(wc.wc_flags & IBV_WC_GRH, 0u);
+      const ibv_grh grh = header_that_came();
+      EXPECT_EQ(ntohl(grh.version_tclass_flow),
+                way == usual ? 6u << 28 : 6u << 28 | 0xa5u << 20 | 0xfedcbu);
+      EXPECT_EQ(grh.hop_limit, way == usual ? 64 : 255);
+      EXPECT_EQ(std::memcmp(&grh.sgid, &pair->qa.gid, sizeof grh.sgid), 0);
+      EXPECT_EQ(std::memcmp(&grh.dgid, &pair->qb.gid, sizeof grh.dgid), 0);
+      EXPECT_EQ(pair->b.mismatch(to, kHeader, size, static_cast<std::uint32_t>(size)), -1);
+    }
   }
 }
 
@@ -246,6 +315,7 @@ TEST_P(DatagramTwoEnds, ToAGroupReachesAllMembersButTheSender) {
   send_one(datagram(9, slice(from, 0, 60), to_group, 0xffffff, Link{}.qkey));
   EXPECT_EQ(pair->b.poll_receives(pair->qb, 1)[0].src_qp, pair->qa.qpn);
   EXPECT_NE(pair->b.poll_receives(second, 1)[0].wc_flags & IBV_WC_GRH, 0u);
+  EXPECT_EQ(header_that_came().hop_limit, 1) << "as its address handle says";
   EXPECT_EQ(pair->b.mismatch(to, kHeader, 60, 8), -1);
   EXPECT_EQ(pair->b.mismatch(to, 1000 + kHeader, 60, 8), -1);
   EXPECT_TRUE(pair->b.poll_once(other.receive_cq, 1).empty());

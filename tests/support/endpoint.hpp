@@ -90,9 +90,11 @@ class Endpoint {
   std::int32_t destroy_srq(std::int32_t srq);
   std::int32_t modify_srq(std::int32_t srq, ibv_srq_attr attr, std::int32_t mask);
   ibv_srq_attr query_srq(std::int32_t srq);
-  /// Numbers of address handles: to the port of `remote`; back to the sender of a datagram whose
-  /// routing header lies there; to a multicast group.
+  /// Numbers of address handles: to the port of `remote`; there with the service level and what the
+  /// routing header shows of `wish`; back to the sender of a datagram whose routing header lies
+  /// there; to a multicast group.
   std::int32_t create_ah(QpInfo remote, std::int32_t global);
+  std::int32_t create_ah_like(QpInfo remote, ibv_ah_attr wish);
   std::int32_t create_ah_from_wc(ibv_wc wc, std::int32_t region, std::uint64_t offset);
   std::int32_t create_multicast_ah(ibv_gid group, std::uint16_t lid);
   std::int32_t attach(std::int32_t qp, ibv_gid group, std::uint16_t lid);

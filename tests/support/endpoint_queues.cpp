@@ -127,6 +127,15 @@ std::int32_t Endpoint::create_ah(QpInfo remote, std::int32_t global) {
   return add_ah(ibv_create_ah(pd(), &path));
 }
 
+std::int32_t Endpoint::create_ah_like(QpInfo remote, ibv_ah_attr wish) {
+  ibv_ah_attr path = path_to(remote, wish.is_global != 0);
+  path.sl = wish.sl;
+  path.grh.flow_label = wish.grh.flow_label;
+  path.grh.traffic_class = wish.grh.traffic_class;
+  path.grh.hop_limit = wish.grh.hop_limit;
+  return add_ah(ibv_create_ah(pd(), &path));
+}
+
 std::int32_t Endpoint::create_ah_from_wc(ibv_wc wc, std::int32_t region, std::uint64_t offset) {
   ibv_grh grh;
   std::memcpy(&grh, bytes(region) + offset, sizeof grh);

@@ -29,15 +29,15 @@ using EndpointMethods = MethodList<
     &Endpoint::to_rtr, &Endpoint::to_rts, &Endpoint::to_state, &Endpoint::connect, &Endpoint::state,
     &Endpoint::modify_qp, &Endpoint::query_qp, &Endpoint::create_srq, &Endpoint::use_xrcd_of,
     &Endpoint::open_qp, &Endpoint::destroy_srq, &Endpoint::modify_srq, &Endpoint::query_srq,
-    &Endpoint::create_ah, &Endpoint::create_ah_from_wc, &Endpoint::create_multicast_ah,
-    &Endpoint::attach, &Endpoint::detach, &Endpoint::post_srq_receive, &Endpoint::post_send,
-    &Endpoint::post_receive, &Endpoint::poll, &Endpoint::poll_once, &Endpoint::arm,
-    &Endpoint::event_pending, &Endpoint::take_event, &Endpoint::take_async_event, &Endpoint::storm,
-    &Endpoint::storms, &Endpoint::ping_pong_by_events, &Endpoint::pause_until_signal,
-    &Endpoint::register_as, &Endpoint::change_region, &Endpoint::allocate_null,
-    &Endpoint::allocate_device, &Endpoint::copy_from_device, &Endpoint::copy_to_device,
-    &Endpoint::allocate_window, &Endpoint::free_window, &Endpoint::bind_window,
-    &Endpoint::window_key, &Endpoint::explain>;
+    &Endpoint::create_ah, &Endpoint::create_ah_like, &Endpoint::create_ah_from_wc,
+    &Endpoint::create_multicast_ah, &Endpoint::attach, &Endpoint::detach,
+    &Endpoint::post_srq_receive, &Endpoint::post_send, &Endpoint::post_receive, &Endpoint::poll,
+    &Endpoint::poll_once, &Endpoint::arm, &Endpoint::event_pending, &Endpoint::take_event,
+    &Endpoint::take_async_event, &Endpoint::storm, &Endpoint::storms,
+    &Endpoint::ping_pong_by_events, &Endpoint::pause_until_signal, &Endpoint::register_as,
+    &Endpoint::change_region, &Endpoint::allocate_null, &Endpoint::allocate_device,
+    &Endpoint::copy_from_device, &Endpoint::copy_to_device, &Endpoint::allocate_window,
+    &Endpoint::free_window, &Endpoint::bind_window, &Endpoint::window_key, &Endpoint::explain>;
 
 class Side {
  public:

@@ -162,6 +162,9 @@ struct alignas(kCacheLine) Slot {
   /// The last data bytes are the GID of the group that a datagram was sent to (header::kToGroup):
   /// it has so many less for itself.
   static constexpr std::size_t kGroupAt = 40;
+  /// Before it, what a datagram says of its path (header::kPath), a word of namespace path: it has
+  /// the data in front of that for itself.
+  static constexpr std::size_t kPathAt = 32;
   /// What stands in the data of a message that does not fit.
   struct Large {
     std::uint64_t length;  ///< of the whole message
@@ -176,7 +179,7 @@ struct alignas(kCacheLine) Slot {
   };
   std::atomic<std::uint64_t> header;  ///< written last
 };
-static_assert(sizeof(Slot) == kCacheLine && sizeof(Slot::Large) <= Slot::kGroupAt);
+static_assert(sizeof(Slot) == kCacheLine && sizeof(Slot::Large) <= Slot::kPathAt);
 
 /// How a message's bytes reach the receiver.
 enum class SlotKind : std::uint8_t {
@@ -196,20 +199,45 @@ inline constexpr std::uint32_t kMostInPack = 7;
 /// Laps are compared by 16 bits, so every slot is written once in a while: these laps have no packs.
 constexpr bool lap_has_packs(std::uint32_t lap) { return (lap & 0x3fff) != 0; }
 
-/// Slot header: lap 16 | kind 3 | invalidates 1 | flags 4 | inline length 8 | immediate 32 (high to
-/// low bits as coded).
+/// What a datagram's receiver is shown of the path that its address handle names: flow label 20 |
+/// traffic class 8 | service level 4 | hop limit 8, from the low bits. 0 is the usual path, of
+/// which a slot says nothing: its hop limit is 64. Of a peer's word every value is one; higher bits
+/// mean nothing.
+namespace path {
+inline constexpr std::uint8_t kUsualHopLimit = 64;
+constexpr std::uint64_t make(std::uint8_t service_level, std::uint32_t flow_label,
+                             std::uint8_t traffic_class, std::uint8_t hop_limit) {
+  return (flow_label & 0xfffff) | std::uint64_t{traffic_class} << 20 |
+         std::uint64_t{service_level & 0xfu} << 28 |
+         std::uint64_t{static_cast<std::uint8_t>(hop_limit ^ kUsualHopLimit)} << 32;
+}
+/// As in a routing header, below the version.
+constexpr std::uint32_t class_and_label(std::uint64_t p) {
+  return static_cast<std::uint32_t>(p & 0xfffffff);
+}
+constexpr std::uint8_t service_level(std::uint64_t p) {
+  return static_cast<std::uint8_t>(p >> 28 & 0xf);
+}
+constexpr std::uint8_t hop_limit(std::uint64_t p) {
+  return static_cast<std::uint8_t>((p >> 32) ^ kUsualHopLimit);
+}
+}  // namespace path
+
+/// Slot header, from the low bits: lap 16 | kind 3 | invalidates 1 | flags 4 | inline length 6 |
+/// path 1 | group 1 | immediate 32.
 namespace header {
 inline constexpr std::uint32_t kImmediate = 1, kSolicited = 2, kWriteImmediate = 4, kGlobal = 8;
 /// The immediate is a key of the receiver's that ends with the message. Beside the kind, so that
 /// one comparison tells the simplest messages from all others.
 inline constexpr std::uint32_t kInvalidates = 16;
-/// The slot names the group. The length of what lies in a slot needs no more than six bits.
-inline constexpr std::uint32_t kToGroup = 32;
+/// The slot names the group, or says the path. The length of what lies in a slot needs no more than
+/// six bits.
+inline constexpr std::uint32_t kToGroup = 32, kPath = 64;
 constexpr std::uint64_t make(std::uint32_t lap, SlotKind kind, std::uint32_t flags,
                              std::uint32_t inline_length, std::uint32_t immediate) {
   return std::uint64_t{immediate} << 32 | std::uint64_t{flags & kToGroup} << 26 |
-         std::uint64_t{inline_length & 0x7f} << 24 | std::uint64_t{flags & 0xf} << 20 |
-         std::uint64_t{flags & kInvalidates} << 15 |
+         std::uint64_t{flags & kPath} << 24 | std::uint64_t{inline_length & 0x3f} << 24 |
+         std::uint64_t{flags & 0xf} << 20 | std::uint64_t{flags & kInvalidates} << 15 |
          std::uint64_t{static_cast<std::uint8_t>(kind)} << 16 | (lap & 0xffff);
 }
 /// What is added to a header made without them: where the message goes, and its length in the slot.
@@ -221,9 +249,9 @@ constexpr SlotKind kind(std::uint64_t h) { return static_cast<SlotKind>((h >> 16
 constexpr bool invalidates(std::uint64_t h) { return ((h >> 19) & 1) != 0; }
 /// kInline, and ends no key.
 constexpr bool is_simple(std::uint64_t h) { return ((h >> 16) & 0xf) == 0; }
-/// The same of a SEND, without a routing header.
+/// The same of a SEND, without a routing header, on the usual path.
 constexpr bool is_plain(std::uint64_t h) {
-  return (h >> 16 & (0xf | (kWriteImmediate | kGlobal) << 4)) == 0;
+  return (h >> 16 & (0xf | (kWriteImmediate | kGlobal) << 4 | kPath << 8)) == 0;
 }
 /// kInline, ends no key, and of that lap: they stand side by side.
 constexpr bool is_simple_of(std::uint64_t h, std::uint32_t lap) {
@@ -236,9 +264,10 @@ constexpr bool is_pack_of(std::uint64_t h, std::uint32_t lap) {
 }
 constexpr std::uint32_t flags(std::uint64_t h) { return static_cast<std::uint32_t>(h >> 20) & 0xf; }
 constexpr std::uint32_t inline_length(std::uint64_t h) {
-  return static_cast<std::uint32_t>(h >> 24) & 0x7f;
+  return static_cast<std::uint32_t>(h >> 24) & 0x3f;
 }
 constexpr bool is_to_group(std::uint64_t h) { return ((h >> 31) & 1) != 0; }
+constexpr bool has_path(std::uint64_t h) { return ((h >> 30) & 1) != 0; }
 constexpr std::uint32_t immediate(std::uint64_t h) { return static_cast<std::uint32_t>(h >> 32); }
 }  // namespace header
 
