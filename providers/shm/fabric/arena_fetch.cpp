@@ -70,7 +70,7 @@ void Switchboard::take_arena(Peer& peer, const ArenaMessage& message, UniqueFd& 
   if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size <= 0 ||
       static_cast<std::uint64_t>(status.st_size) != message.size ||
       (memory_file_seals(file.get()) & F_SEAL_SHRINK) == 0) {
-    if (culprits.first_word_of(peer.pid))
+    if (may_blame({file.get()}) && culprits.first_word_of(peer.pid))
       log_warn("process %d sent an arena that is not what it must be", static_cast<int>(peer.pid));
     refuse(peer, number);
     return;

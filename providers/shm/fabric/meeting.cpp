@@ -154,7 +154,9 @@ Peer* Switchboard::make_acquaintance(Connection& connection, const HelloMessage&
   if (!peer_credentials(socket, peer->pid, uid) && error == 0) error = EACCES;
   if (error == 0 && life_lock_is_others(segment.get(), peer->pid)) error = EPROTO;
   if (error != 0) {
-    if (culprits.first_word_of(peer->pid)) {
+    const bool is_its_fault =
+        may_blame({socket, received.fds[0].get(), received.fds[1].get(), received.fds[2].get()});
+    if (is_its_fault && culprits.first_word_of(peer->pid)) {
       log_warn("refused a process (process %d): %s", static_cast<int>(peer->pid),
                error == EPROTO
                    ? "its segment, doorbells or way to wake it are not what they must be"

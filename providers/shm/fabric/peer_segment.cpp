@@ -89,7 +89,8 @@ int PeerSegment::map(int fd, int doorbell_fd) noexcept {
   if (base == MAP_FAILED) {
     error = errno;
     static constinit LogOnce once;  // both sides try again and again
-    if (once.first())
+    // EBADF: the application has closed it.
+    if (error != EBADF && once.first())
       log_error("mapping a peer's segment of %llu MiB: %s%s",
                 static_cast<unsigned long long>(size_ >> 20), std::strerror(error),
                 address_space_left() != ~std::uint64_t{0} ? " (raise 'ulimit -v')" : "");

@@ -72,6 +72,8 @@ class Service {
   [[nodiscard]] bool has_its_descriptors() const noexcept;
   /// The same, looked at not more often than each millisecond.
   [[nodiscard]] bool has_its_descriptors_lately() noexcept;
+  /// A fresh look; when they are gone, the thread's next one is fresh too.
+  [[nodiscard]] bool has_its_descriptors_now() noexcept;
   void fail() noexcept;
   void linger() noexcept;
   /// True: nothing that had come to our sockets is left.

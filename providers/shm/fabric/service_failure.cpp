@@ -30,6 +30,12 @@ bool Service::has_its_descriptors_lately() noexcept {
   return has_its_descriptors();
 }
 
+bool Service::has_its_descriptors_now() noexcept {
+  if (has_its_descriptors()) return true;
+  looked_at_ = 0;
+  return false;
+}
+
 void Service::fail() noexcept {
   failed_.store(true, std::memory_order_release);
   const timespec closing{.tv_sec = 0, .tv_nsec = kClosingNs};

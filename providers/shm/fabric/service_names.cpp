@@ -34,6 +34,8 @@ std::uint64_t Service::tend_names(std::uint64_t now, bool is_busy) noexcept {
     next_look_ = now + kLookNs;
     (void)doubted_.exchange(false, std::memory_order_acquire);
     if (names_.look(now, is_due ? 0 : OwnNames::kFreshNs)) return kForEver;
+    // Without descriptors nothing is found anywhere: that is said, instead.
+    if (!has_its_descriptors_now()) return now;
     is_down_ = true;
     heal_error_ = 0;
     next_heal_ = now;
@@ -49,6 +51,7 @@ std::uint64_t Service::tend_names(std::uint64_t now, bool is_busy) noexcept {
   OwnNames::Reason reason;
   const int error = heal_names(reason);
   if (error != 0) {
+    if (!has_its_descriptors_now()) return now;
     // ENOENT: the folder went once more, behind our look at it.
     const bool is_passing = error == EBUSY || error == ENOENT;
     if (!is_passing && error != heal_error_) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/fabric/switchboard.hpp"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -52,8 +53,16 @@ bool Switchboard::watch(int fd, EventSource& source) noexcept {
   event.events = EPOLLIN;
   event.data.ptr = &source;
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0) return true;
-  log_warn("watching a descriptor: %s", std::strerror(errno));
+  const int error = errno;
+  if (may_blame({epoll_, fd})) log_warn("watching a descriptor: %s", std::strerror(error));
   return false;
+}
+
+bool Switchboard::may_blame(std::initializer_list<int> used) const noexcept {
+  for (const int fd : used) {
+    if (::fcntl(fd, F_GETFD) < 0) return false;
+  }
+  return has_its_listeners() && around_.folder.is_open() && around_.segment.has_its_files();
 }
 
 void Switchboard::close_listeners() noexcept {
@@ -103,7 +112,7 @@ void Switchboard::on_listener(EventSource& source) noexcept {
     pid_t pid = 0;
     unsigned uid = 0;
     if (!peer_credentials(socket.get(), pid, uid)) {
-      if (culprits.first_word_of(pid))
+      if (may_blame({socket.get()}) && culprits.first_word_of(pid))
         log_warn("refused a connection of user %u: only processes of one user meet", uid);
       continue;
     }
@@ -198,9 +207,10 @@ int Switchboard::connect_block(std::uint32_t block, std::uint64_t now,
   unsigned uid = 0;
   int error = around_.folder.connect(block, socket);
   if (error == 0 && !peer_credentials(socket.get(), pid, uid)) {
-    log_warn(
-        "the name of queue pair block 0x%03x belongs to user %u: only processes of one user meet",
-        block, uid);
+    if (may_blame({socket.get()}))
+      log_warn(
+          "the name of queue pair block 0x%03x belongs to user %u: only processes of one user meet",
+          block, uid);
     error = ESRCH;
   }
   if (error == 0 && peer_has_ended(socket.get(), pid)) error = ESRCH;

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 
 #include "providers/shm/fabric/connection.hpp"
@@ -104,6 +105,10 @@ class Switchboard {
   /// Says it now, or owes it.
   void greet(Connection& connection) noexcept;
   bool watch(int fd, EventSource& source) noexcept;
+  /// Whether what went wrong with the descriptors `used` can be another's doing. The application
+  /// may have closed them, or what we have had for longer: the service thread finds that out, and
+  /// says so.
+  bool may_blame(std::initializer_list<int> used) const noexcept;
   void pause_accepting(std::uint64_t now) noexcept;
 
   // Steps of run_due: each says when it wants to be called next.
