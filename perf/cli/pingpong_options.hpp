@@ -27,7 +27,6 @@ struct PingpongOptions {
   explicit PingpongOptions(Transport which)
       : transport{which},
         size{which == Transport::kUd ? 1024u : 4096u},
-        mtu{which == Transport::kXsrq ? IBV_MTU_2048 : IBV_MTU_1024},
         queue_pairs{which == Transport::kSrq ? 16u : 1u},
         iters{which == Transport::kXsrq ? 5u : 1000u} {}
 
@@ -37,7 +36,9 @@ struct PingpongOptions {
   const char* device = nullptr;  // null: the first
   std::uint8_t ib_port = 1;
   std::uint32_t size;  // of UD not the 2048 of its usage text: the classic tool's is 1024
-  ibv_mtu mtu;         // not of UD, whose messages are packets
+  // Not of UD, whose messages are packets; of XRC not the 2048 of its usage text either: the other
+  // side may be the classic tool.
+  ibv_mtu mtu = IBV_MTU_1024;
   std::uint32_t queue_pairs;
   std::uint32_t rx_depth = 500;
   std::uint32_t iters;  // of all queue pairs together; of XRC with each client

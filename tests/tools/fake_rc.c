@@ -9,14 +9,19 @@
  *   FAKE_VERBS_GREETS  a message arrives when the QP reaches RTS, as a server's first does:
  *                      "pattern" is what a client with -c sends, "noise" is not
  *   FAKE_VERBS_ARRIVALS  how many messages arrive in all (default: no end)
- *   FAKE_VERBS_LACKS   list of: odp rc_odp srq_odp iodp ts dm dm_size lid infiniband
- *   FAKE_VERBS_FAIL    alloc_pd reg_mr create_cq create_qp create_srq create_ah INIT RTR RTS
- * post_send post_recv send recv
+ *   FAKE_VERBS_LACKS   list of: odp rc_odp srq_odp xrc_odp iodp ts dm dm_size lid infiniband xrc
+ *   FAKE_VERBS_PORTS   how many ports the device has (default 1)
+ *   FAKE_VERBS_TELLS   a file, to which a line is added for each thing asked for that options
+ * choose: "device fake1", "port 1", "mtu 3", "path ...", "receives 500", "posted 500", "send 4096",
+ * "armed" FAKE_VERBS_FAIL    alloc_pd reg_mr create_cq create_qp create_srq create_ah open_xrcd
+ * INIT RTR RTS post_send post_recv send recv
  */
 #include "tests/tools/fake_verbs.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -39,6 +44,7 @@ struct fake_cq {
   unsigned head, tail;
   uint64_t clock; /* ticks of a counter 20 bits wide, so that it wraps within a run */
   bool armed;
+  unsigned events; /* raised and not fetched */
 };
 struct receives {
   uint64_t id[kDepth];
@@ -48,6 +54,7 @@ struct receives {
 struct fake_srq {
   struct ibv_srq base;
   struct receives receives;
+  struct ibv_cq* cq; /* of XRC, where it has its own */
 };
 struct fake_qp {
   union {
@@ -64,16 +71,48 @@ struct fake_dm {
 };
 static struct fake_dm* device_memory; /* the one there is: zero-based addresses lie in it */
 
+/* There is one program, so one of each suffices: what a message over XRC arrives at. */
+static struct fake_srq* xrc_queue;
+static uint32_t xrc_target;
+
+enum { kMostCqs = 4 };
+static struct fake_cq* cqs[kMostCqs];
+static unsigned cq_count;
+
+void fake_tells(const char* format, ...) {
+  const char* name = getenv("FAKE_VERBS_TELLS");
+  FILE* f = name != NULL ? fopen(name, "ae") : NULL;
+  va_list words;
+  if (f == NULL) return;
+  va_start(words, format);
+  vfprintf(f, format, words);
+  va_end(words);
+  fputc('\n', f);
+  fclose(f);
+}
+
+static unsigned ports(void) {
+  const char* text = getenv("FAKE_VERBS_PORTS");
+  return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 1;
+}
+
+static void tell_path(const struct ibv_ah_attr* a) {
+  fake_tells("path sl %u port %u global %u gid %u", a->sl, a->port_num, a->is_global,
+             a->is_global != 0 ? a->grh.sgid_index : 0u);
+}
+
 int fake_rc_wanted(void) { return getenv("FAKE_VERBS_RC") != NULL; }
 
 void fake_rc_device(struct ibv_device_attr_ex* a) {
   const uint32_t odp = IBV_ODP_SUPPORT_SEND | (fake_lacks("rc_odp") ? 0u : IBV_ODP_SUPPORT_RECV) |
                        (fake_lacks("srq_odp") ? 0u : IBV_ODP_SUPPORT_SRQ_RECV);
-  a->orig_attr.phys_port_cnt = 1;
+  a->orig_attr.phys_port_cnt = (uint8_t)ports();
+  a->orig_attr.device_cap_flags = fake_lacks("xrc") ? 0u : IBV_DEVICE_XRC;
   a->orig_attr.max_qp_wr = a->orig_attr.max_srq_wr = a->orig_attr.max_cqe = kDepth - 1;
   a->odp_caps.general_caps = (fake_lacks("odp") ? 0u : IBV_ODP_SUPPORT) |
                              (fake_lacks("iodp") ? 0u : IBV_ODP_SUPPORT_IMPLICIT);
   a->odp_caps.per_transport_caps.rc_odp_caps = odp;
+  a->xrc_odp_caps = fake_lacks("xrc_odp") ? 0 : odp;
   a->completion_timestamp_mask = fake_lacks("ts") ? 0 : 0xfffff;
   a->max_dm_size = fake_lacks("dm") ? 0 : fake_lacks("dm_size") ? 16 : kDmSize;
 }
@@ -118,7 +157,7 @@ FAKE_EXPORT struct ibv_comp_channel* ibv_create_comp_channel(struct ibv_context*
   struct ibv_comp_channel* channel = calloc(1, sizeof(*channel));
   if (channel == NULL) return NULL;
   channel->context = context;
-  channel->fd = eventfd(0, EFD_CLOEXEC);
+  channel->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
   return channel;
 }
 FAKE_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel* channel) {
@@ -126,21 +165,28 @@ FAKE_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel* channel) {
   return free(channel), 0;
 }
 
-static struct fake_cq* last_cq; /* whose event it is: there is one per program */
-
-static void complete(const struct fake_qp* qp, uint64_t wr_id, enum ibv_wc_opcode opcode) {
-  struct fake_cq* cq = (struct fake_cq*)(void*)qp->u.plain.send_cq; /* there is one */
+static void complete_in(struct ibv_cq* where, uint32_t qpn, uint64_t wr_id,
+                        enum ibv_wc_opcode opcode) {
+  struct fake_cq* cq = (struct fake_cq*)(void*)where;
   const char* name = opcode == IBV_WC_RECV ? "recv" : "send";
   const uint64_t one = 1;
   struct done* d = &cq->ring[cq->tail++ % kDepth];
   d->wr_id = wr_id;
   d->status = fake_fails(name) ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
   d->opcode = opcode;
-  d->qpn = qp->u.plain.qp_num;
+  d->qpn = qpn;
   if (cq->armed && cq->u.plain.channel != NULL) {
     cq->armed = false;
+    ++cq->events;
     if (write(cq->u.plain.channel->fd, &one, sizeof(one)) != sizeof(one)) abort();
   }
+}
+
+static void complete(const struct fake_qp* qp, uint64_t wr_id, enum ibv_wc_opcode opcode) {
+  if (opcode == IBV_WC_RECV && qp->u.plain.qp_type == IBV_QPT_XRC_SEND)
+    complete_in(xrc_queue->cq, xrc_target, wr_id, opcode);
+  else /* of others there is one for both directions */
+    complete_in(qp->u.plain.send_cq, qp->u.plain.qp_num, wr_id, opcode);
 }
 
 static void fill(const struct fake_qp* qp, const struct ibv_sge* sge) {
@@ -174,7 +220,9 @@ static int sent(struct fake_qp* qp, uint64_t wr_id) {
 
 static int post_send(struct ibv_qp* qp, struct ibv_send_wr* wr, struct ibv_send_wr** bad) {
   for (; wr != NULL; wr = wr->next) {
-    const int error = sent((struct fake_qp*)(void*)qp, wr->wr_id);
+    int error;
+    fake_tells("send %u", wr->sg_list[0].length);
+    error = sent((struct fake_qp*)(void*)qp, wr->wr_id);
     if (error != 0) return *bad = wr, error;
   }
   return 0;
@@ -209,6 +257,7 @@ static int poll_cq(struct ibv_cq* where, int count, struct ibv_wc* wc) {
 
 static int req_notify_cq(struct ibv_cq* cq, int solicited) {
   (void)solicited;
+  fake_tells("armed");
   ((struct fake_cq*)(void*)cq)->armed = true;
   return 0;
 }
@@ -239,7 +288,8 @@ FAKE_EXPORT struct ibv_cq* ibv_create_cq(struct ibv_context* context, int cqe, v
   if (cq == NULL) return errno = ENOMEM, NULL;
   cq->u.plain.context = context, cq->u.plain.channel = channel;
   cq->u.plain.cq_context = cq_context, cq->u.plain.cqe = cqe;
-  return &(last_cq = cq)->u.plain;
+  if (cq_count < kMostCqs) cqs[cq_count++] = cq;
+  return &cq->u.plain;
 }
 static struct ibv_cq_ex* create_cq_ex(struct ibv_context* context,
                                       struct ibv_cq_init_attr_ex* attr) {
@@ -254,8 +304,11 @@ static struct ibv_cq_ex* create_cq_ex(struct ibv_context* context,
 FAKE_EXPORT int ibv_destroy_cq(struct ibv_cq* cq) { return free(cq), 0; }
 FAKE_EXPORT int ibv_get_cq_event(struct ibv_comp_channel* channel, struct ibv_cq** cq, void** ctx) {
   uint64_t count;
+  unsigned i = 0;
   if (read(channel->fd, &count, sizeof(count)) != sizeof(count)) return -1;
-  *cq = &last_cq->u.plain;
+  while (i + 1 < cq_count && cqs[i]->events == 0) ++i;
+  --cqs[i]->events;
+  *cq = &cqs[i]->u.plain;
   *ctx = (*cq)->cq_context;
   return 0;
 }
@@ -264,7 +317,8 @@ FAKE_EXPORT void ibv_ack_cq_events(struct ibv_cq* cq, unsigned count) { (void)cq
 static void wr_start(struct ibv_qp_ex* qp) { (void)qp; }
 static void wr_send(struct ibv_qp_ex* qp) { ((struct fake_qp*)(void*)qp)->next_id = qp->wr_id; }
 static void wr_set_sge(struct ibv_qp_ex* qp, uint32_t lkey, uint64_t addr, uint32_t length) {
-  (void)qp, (void)lkey, (void)addr, (void)length;
+  (void)qp, (void)lkey, (void)addr;
+  fake_tells("send %u", length);
 }
 static int wr_complete(struct ibv_qp_ex* qp) {
   return sent((struct fake_qp*)(void*)qp, ((struct fake_qp*)(void*)qp)->next_id);
@@ -275,15 +329,39 @@ FAKE_EXPORT struct ibv_srq* ibv_create_srq(struct ibv_pd* pd, struct ibv_srq_ini
   if (srq == NULL) return errno = ENOMEM, NULL;
   srq->base.context = pd->context, srq->base.pd = pd;
   srq->receives.depth = attr->attr.max_wr;
+  fake_tells("receives %u", attr->attr.max_wr);
   return &srq->base;
 }
+static struct ibv_srq* create_srq_ex(struct ibv_context* context,
+                                     struct ibv_srq_init_attr_ex* attr) {
+  struct ibv_srq_init_attr plain = {.attr = attr->attr};
+  struct ibv_srq* srq = ibv_create_srq(attr->pd, &plain);
+  (void)context;
+  if (srq == NULL) return NULL;
+  xrc_queue = (struct fake_srq*)(void*)srq;
+  xrc_queue->cq = attr->cq;
+  return srq;
+}
+static int get_srq_num(struct ibv_srq* srq, uint32_t* number) {
+  (void)srq;
+  return *number = 0x77, 0;
+}
+static struct ibv_xrcd* open_xrcd(struct ibv_context* context, struct ibv_xrcd_init_attr* attr) {
+  struct ibv_xrcd* domain = fake_fails("open_xrcd") ? NULL : calloc(1, sizeof(*domain));
+  (void)attr;
+  if (domain == NULL) return errno = ENOSYS, NULL;
+  domain->context = context;
+  return domain;
+}
+static int close_xrcd(struct ibv_xrcd* domain) { return free(domain), 0; }
 FAKE_EXPORT int ibv_destroy_srq(struct ibv_srq* srq) { return free(srq), 0; }
 
 FAKE_EXPORT struct ibv_ah* ibv_create_ah(struct ibv_pd* pd, struct ibv_ah_attr* attr) {
   struct ibv_ah* ah =
-      fake_fails("create_ah") || attr->port_num != 1 ? NULL : calloc(1, sizeof(*ah));
+      fake_fails("create_ah") || attr->port_num > ports() ? NULL : calloc(1, sizeof(*ah));
   if (ah == NULL) return errno = EINVAL, NULL;
   ah->context = pd->context, ah->pd = pd;
+  tell_path(attr);
   return ah;
 }
 FAKE_EXPORT int ibv_destroy_ah(struct ibv_ah* ah) { return free(ah), 0; }
@@ -292,12 +370,16 @@ FAKE_EXPORT struct ibv_qp* ibv_create_qp(struct ibv_pd* pd, struct ibv_qp_init_a
   struct fake_qp* qp = fake_fails("create_qp") ? NULL : calloc(1, sizeof(*qp));
   static uint32_t made;
   if (qp == NULL) return errno = ENOMEM, NULL;
-  qp->u.plain.context = pd->context, qp->u.plain.pd = pd;
+  if (pd != NULL) qp->u.plain.context = pd->context;
+  qp->u.plain.pd = pd;
   qp->u.plain.send_cq = attr->send_cq, qp->u.plain.recv_cq = attr->recv_cq;
   qp->u.plain.qp_type = attr->qp_type, qp->u.plain.qp_num = 0xabcde + made++;
   qp->u.plain.srq = attr->srq;
   qp->own.depth = attr->cap.max_recv_wr;
+  if (attr->cap.max_recv_wr != 0) fake_tells("receives %u", attr->cap.max_recv_wr);
   qp->receives = attr->srq != NULL ? &((struct fake_srq*)(void*)attr->srq)->receives : &qp->own;
+  if (attr->qp_type == IBV_QPT_XRC_RECV) xrc_target = qp->u.plain.qp_num;
+  if (attr->qp_type == IBV_QPT_XRC_SEND) qp->receives = &xrc_queue->receives;
   return &qp->u.plain;
 }
 static struct ibv_qp* create_qp_ex(struct ibv_context* context, struct ibv_qp_init_attr_ex* attr) {
@@ -307,8 +389,8 @@ static struct ibv_qp* create_qp_ex(struct ibv_context* context, struct ibv_qp_in
                                    .qp_type = attr->qp_type};
   struct ibv_qp* qp = ibv_create_qp(attr->pd, &plain);
   struct ibv_qp_ex* extended = (struct ibv_qp_ex*)(void*)qp;
-  (void)context;
   if (qp == NULL) return NULL;
+  qp->context = context;
   extended->wr_start = wr_start, extended->wr_send = wr_send;
   extended->wr_set_sge = wr_set_sge, extended->wr_complete = wr_complete;
   return qp;
@@ -328,7 +410,13 @@ FAKE_EXPORT int ibv_modify_qp(struct ibv_qp* qp, struct ibv_qp_attr* attr, int m
   if ((mask & IBV_QP_STATE) == 0) return 0;
   if (fake_fails(kNames[attr->qp_state])) return EINVAL;
   qp->state = attr->qp_state;
-  if (qp->state == IBV_QPS_RTS && getenv("FAKE_VERBS_GREETS") != NULL) {
+  if ((mask & IBV_QP_PORT) != 0) fake_tells("port %u", attr->port_num);
+  if ((mask & IBV_QP_PATH_MTU) != 0) fake_tells("mtu %d", (int)attr->path_mtu);
+  if ((mask & IBV_QP_AV) != 0) tell_path(&attr->ah_attr);
+  if (qp->state == IBV_QPS_RTR && qp->qp_type != IBV_QPT_XRC_RECV)
+    fake_tells("posted %u", ((struct fake_qp*)(void*)qp)->receives->tail);
+  if (qp->state == IBV_QPS_RTS && qp->qp_type != IBV_QPT_XRC_RECV &&
+      getenv("FAKE_VERBS_GREETS") != NULL) {
     arrive((struct fake_qp*)(void*)qp);
   }
   return 0;
@@ -371,6 +459,8 @@ void fake_rc_fill_context(struct verbs_context* v) {
   v->create_cq_ex = create_cq_ex, v->create_qp_ex = create_qp_ex;
   v->alloc_dm = alloc_dm, v->free_dm = free_dm, v->reg_dm_mr = reg_dm_mr;
   v->advise_mr = advise_mr;
+  v->open_xrcd = open_xrcd, v->close_xrcd = close_xrcd;
+  v->create_srq_ex = create_srq_ex, v->get_srq_num = get_srq_num;
   v->context.ops.post_send = post_send, v->context.ops.post_recv = post_recv;
   v->context.ops.post_srq_recv = post_srq_recv;
   v->context.ops.poll_cq = poll_cq, v->context.ops.req_notify_cq = req_notify_cq;

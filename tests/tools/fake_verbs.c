@@ -336,6 +336,7 @@ FAKE_EXPORT struct ibv_context* ibv_open_device(struct ibv_device* device) {
   v->query_port = query_port;
   if (fake_rc_wanted()) fake_rc_fill_context(v);
   v->context.device = device;
+  fake_tells("device %s", device->name);
   v->context.abi_compat = (void*)UINTPTR_MAX;
   v->context.num_comp_vectors = (int)(draw(index_of(device), 0, 5) % 64);
   v->context.async_fd = v->context.cmd_fd = -1;

@@ -15,6 +15,8 @@ int fake_lacks(const char* feature);
 
 /* FAKE_VERBS_RC is set: attributes are sensible and RC "works", instead of being drawn. */
 int fake_rc_wanted(void);
+/* What was asked for, for the test to read (FAKE_VERBS_TELLS). */
+__attribute__((format(printf, 1, 2))) void fake_tells(const char* format, ...);
 void fake_rc_device(struct ibv_device_attr_ex* attr);
 void fake_rc_port(struct ibv_port_attr* attr);
 void fake_rc_fill_context(struct verbs_context* context);

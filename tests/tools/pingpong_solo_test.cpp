@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// `ibv_rc_pingpong`, `uc`, `ud` and `srq` print, say on TCP and answer to each option what the
-// classic programs do: both run alone over the fake library, which plays the peer's verbs, while
-// this test plays the peer's TCP. So also the options are run that real software devices lack.
+// `ibv_rc_pingpong`, `uc`, `ud`, `srq` and `xsrq` print, say on TCP, ask of verbs and answer to
+// each option what the classic programs do: both run alone over the fake library, which plays the
+// peer's verbs, while this test plays the peer's TCP. So also the options are run that real
+// software devices lack.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +11,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <ostream>
+#include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +35,12 @@ enum class Part { kClient, kServer };
 const std::string kPeerAddress("0001:000002:000003:00000000000000000000000000000000\0", 52);
 const std::string kNoAddress("0000:000000:000000:00000000000000000000000000000000\0", 52);
 const std::string kDone("done\0", 5);
+const std::string kXsrqAddress(
+    "0001:000002:000002:000003:000004:00000000000000000000000000000000\0", 66);
+const std::string kEnd("END\0", 4);
+const std::string kNobody(32, '0');  // no GID
+const std::string kUc = "ibv_uc_pingpong", kUd = "ibv_ud_pingpong", kSrq = "ibv_srq_pingpong";
+const std::string kRc = "ibv_rc_pingpong", kXsrq = "ibv_xsrq_pingpong";
 
 struct Scene {
   Words options;
@@ -46,10 +57,12 @@ void PrintTo(const Scene& scene, std::ostream* out) {
 struct Play {
   Ending ending;
   std::string wire;  // what the program sent on TCP, its random PSN blanked
+  std::string told;  // what it asked of verbs (FAKE_VERBS_TELLS)
 };
 
-std::string without_psn(std::string wire) {
-  for (std::size_t at = 12; at + 6 <= wire.size(); at += kPeerAddress.size()) {
+std::string without_psn(std::string wire, bool xsrq) {
+  const std::size_t size = (xsrq ? kXsrqAddress : kPeerAddress).size();
+  for (std::size_t at = xsrq ? 19 : 12; at + 6 <= wire.size(); at += size) {
     wire.replace(at, 6, "PSNPSN");
   }
   return wire;
@@ -57,7 +70,8 @@ std::string without_psn(std::string wire) {
 
 /// What the peer of a scene says of itself: 256 addresses where receives are shared.
 std::string peer_words(const Scene& scene) {
-  if (scene.tool != "ibv_srq_pingpong") return kPeerAddress;
+  if (scene.tool == kXsrq) return kXsrqAddress;
+  if (scene.tool != kSrq) return kPeerAddress;
   std::string words;
   for (std::size_t pair = 0; pair < 256; ++pair) {
     words += pair < scene.pairs ? kPeerAddress : kNoAddress;
@@ -67,9 +81,9 @@ std::string peer_words(const Scene& scene) {
 
 std::string without_chance(const std::string& out) {
   // The classic clock counts microseconds, of which a message to nobody may take none.
-  static const Pattern kPsn("PSN 0x[0-9a-f]{6}");
+  static const Pattern kPsn("PSN (0x)?[0-9a-f]{6}");
   static const Pattern kTime("in [0-9.]+ seconds = ([0-9.]+|inf) ");
-  return kTime.replace_all(kPsn.replace_all(out, "PSN 0x######"), "in #.## seconds = #.## ");
+  return kTime.replace_all(kPsn.replace_all(out, "PSN ######"), "in #.## seconds = #.## ");
 }
 
 sockaddr_in loopback(int port) {
@@ -101,6 +115,9 @@ Play play_against_client(Program program, Words words, const std::string& peer) 
   EXPECT_EQ(listen(listener, 1), 0);
   getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
   words.insert(words.end(), {"-p", std::to_string(ntohs(address.sin_port)), "127.0.0.1"});
+  // There the server begins.
+  const bool xsrq = peer.size() == kXsrqAddress.size();
+  if (xsrq) program.environment.emplace("FAKE_VERBS_GREETS", "pattern");
   ToolProcess process(program, words);
   Play play;
   std::string wire;
@@ -111,21 +128,21 @@ Play play_against_client(Program program, Words words, const std::string& peer) 
     const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     wire = hear(fd, peer.size());
     send(fd, peer.data(), peer.size(), MSG_NOSIGNAL);
-    wire += hear(fd, kDone.size());
+    wire += hear(fd, (xsrq ? kEnd : kDone).size());
+    if (xsrq) send(fd, kEnd.data(), kEnd.size(), MSG_NOSIGNAL);
     close(fd);
   }
   close(listener);
   play.ending = process.finish();
-  play.wire = without_psn(wire);
+  play.wire = without_psn(wire, xsrq);
   return play;
 }
 
 Play play_against_server(Program program, Words words, const std::string& peer) {
   const int port = free_port();
   words.insert(words.end(), {"-p", std::to_string(port)});
-  if (program.environment.count("FAKE_VERBS_GREETS") == 0) {
-    program.environment["FAKE_VERBS_GREETS"] = "pattern";
-  }
+  const bool xsrq = peer.size() == kXsrqAddress.size();
+  if (!xsrq) program.environment.emplace("FAKE_VERBS_GREETS", "pattern");
   ToolProcess process(program, words);
   const sockaddr_in address = loopback(port);
   std::string wire;
@@ -134,7 +151,9 @@ Play play_against_server(Program program, Words words, const std::string& peer) 
     if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
       send(fd, peer.data(), peer.size(), MSG_NOSIGNAL);
       wire = hear(fd, peer.size());
-      send(fd, kDone.data(), kDone.size(), MSG_NOSIGNAL);
+      const std::string& last = xsrq ? kEnd : kDone;
+      send(fd, last.data(), last.size(), MSG_NOSIGNAL);
+      if (xsrq) wire += hear(fd, kEnd.size());
       close(fd);
       break;
     }
@@ -142,14 +161,20 @@ Play play_against_server(Program program, Words words, const std::string& peer) 
   } while (process.running_after(std::chrono::milliseconds(5)));
   Play play;
   play.ending = process.finish();
-  play.wire = without_psn(wire);
+  play.wire = without_psn(wire, xsrq);
   return play;
 }
 
-Play play(Part part, const Program& program, const Words& words,
-          const std::string& peer = kPeerAddress) {
-  return part == Part::kClient ? play_against_client(program, words, peer)
-                               : play_against_server(program, words, peer);
+Play play(Part part, Program program, const Words& words, const std::string& peer = kPeerAddress) {
+  std::string file = "/tmp/vbt-told-XXXXXX";
+  close(mkstemp(file.data()));
+  program.environment["FAKE_VERBS_TELLS"] = file;
+  Play play = part == Part::kClient ? play_against_client(program, words, peer)
+                                    : play_against_server(program, words, peer);
+  std::ifstream told(file);
+  play.told.assign(std::istreambuf_iterator<char>(told), {});
+  unlink(file.c_str());
+  return play;
 }
 
 Environment with_rc(Environment environment, const std::string& iters = "1000") {
@@ -159,8 +184,22 @@ Environment with_rc(Environment environment, const std::string& iters = "1000") 
   return environment;
 }
 
+/// What was asked of verbs, each thing once: in what order, and how often, is a program's own. So
+/// is how many receives a program posts that has no option for it.
+std::set<std::string> distinct_lines(const std::string& text, bool xsrq) {
+  std::istringstream lines(text);
+  std::set<std::string> distinct;
+  for (std::string line; std::getline(lines, line);) {
+    if (!xsrq || !(line.starts_with("receives") || line.starts_with("posted")))
+      distinct.insert(line);
+  }
+  return distinct;
+}
+
 /// Both programs through one scene, in both parts.
-void expect_same(const Scene& scene, const std::string& iters = "1000") {
+void expect_same(const Scene& scene, std::string iters = "1000") {
+  const bool xsrq = scene.tool == kXsrq;
+  if (xsrq) iters = "5";
   const Environment environment = with_rc(scene.environment, iters);
   for (const Part part : {Part::kClient, Part::kServer}) {
     if (part == Part::kClient && environment.count("FAKE_VERBS_GREETS") != 0) continue;
@@ -172,6 +211,9 @@ void expect_same(const Scene& scene, const std::string& iters = "1000") {
     EXPECT_EQ(without_chance(ours.ending.out), without_chance(theirs.ending.out));
     EXPECT_EQ(ours.ending.status, theirs.ending.status);
     EXPECT_EQ(ours.wire, theirs.wire);
+    if (theirs.ending.status == 0) {
+      EXPECT_EQ(distinct_lines(ours.told, xsrq), distinct_lines(theirs.told, xsrq));
+    }
     // Ours is one line, which begins with the first words of theirs.
     const std::string& err = theirs.ending.err;
     EXPECT_THAT(ours.ending.err, StartsWith(err.substr(0, err.find('\n'))));
@@ -224,7 +266,6 @@ INSTANTIATE_TEST_SUITE_P(
         Scene{{}, {{"FAKE_VERBS_FAIL", "close"}}}, Scene{{}, {{"FAKE_VERBS_DEVICES", "0"}}},
         Scene{{}, {{"FAKE_VERBS_DEVICES", "-1"}}}));
 
-const std::string kUc = "ibv_uc_pingpong", kUd = "ibv_ud_pingpong", kSrq = "ibv_srq_pingpong";
 INSTANTIATE_TEST_SUITE_P(Unreliable, Scenes,
                          ::testing::Values(Scene{{}, {}, kUc}, Scene{{"-e", "-c"}, {}, kUc},
                                            Scene{{"-s", "100000", "-c"}, {}, kUc},
@@ -256,6 +297,20 @@ INSTANTIATE_TEST_SUITE_P(SharedReceives, Scenes,
                                            Scene{{}, {{"FAKE_VERBS_FAIL", "INIT"}}, kSrq},
                                            Scene{{}, {{"FAKE_VERBS_FAIL", "RTR"}}, kSrq},
                                            Scene{{}, {{"FAKE_VERBS_FAIL", "post_recv"}}, kSrq}));
+
+INSTANTIATE_TEST_SUITE_P(ExtendedConnections, Scenes,
+                         ::testing::Values(Scene{{}, {}, kXsrq}, Scene{{"-e"}, {}, kXsrq},
+                                           Scene{{"-o"}, {}, kXsrq},
+                                           Scene{{"-s", "100000"}, {}, kXsrq},
+                                           Scene{{"-g", "3", "-l", "3", "-m", "512"}, {}, kXsrq},
+                                           Scene{{"--ib-dev=fake1"}, {}, kXsrq},
+                                           Scene{{"-d", "nobody"}, {}, kXsrq},
+                                           Scene{{"-o"}, {{"FAKE_VERBS_LACKS", "xrc_odp"}}, kXsrq},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "open_xrcd"}}, kXsrq},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "create_srq"}}, kXsrq},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "create_qp"}}, kXsrq},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "INIT"}}, kXsrq},
+                                           Scene{{}, {{"FAKE_VERBS_FAIL", "post_recv"}}, kXsrq}));
 
 TEST(Pingpong, CountsOddNumbersOfMessagesAsTheClassicProgramDoes) {
   VBT_NEEDS_CLASSIC("ibv_rc_pingpong");
@@ -320,7 +375,121 @@ TEST_P(EachTool, AcceptsEachOptionThatTheClassicProgramLists) {
 INSTANTIATE_TEST_SUITE_P(Pingpongs, EachTool,
                          ::testing::Values(std::pair{std::string("ibv_rc_pingpong"), 17u},
                                            std::pair{kUc, 11u}, std::pair{kUd, 10u},
-                                           std::pair{kSrq, 13u}));
+                                           std::pair{kSrq, 13u}, std::pair{kXsrq, 11u}));
+
+/// An option of the common ones, what it makes of verbs, and nonsense that is refused.
+struct Meaning {
+  std::string letter;
+  std::string name;
+  std::string value;  // empty: it takes none
+  std::string told;
+  std::string nonsense;
+  std::string without = "";  // the tools that do not have it
+};
+const Meaning kMeanings[] = {
+    {"d", "ib-dev", "fake1", "device fake1", "nobody"},
+    {"i", "ib-port", "2", "port 2", "3"},
+    {"m", "mtu", "512", "mtu 2", "1000", kUd},
+    {"l", "sl", "5", "path sl 5 port 1 global 1 gid 0", "16"},
+    {"s", "size", "100", "send 100", "0"},
+    {"n", "iters", "3", "", "0", kXsrq},
+    {"n", "num_tests", "3", "", "0", kRc + kUc + kUd + kSrq},
+    {"r", "rx-depth", "20", "receives 20", "0", kXsrq},
+    {"e", "events", "", "armed", "1"},
+    {"g", "gid-idx", "3", "path sl 0 port 1 global 1 gid 3", "-2"},
+};
+
+struct Asked {
+  std::string tool;
+  Meaning option;
+};
+void PrintTo(const Asked& asked, std::ostream* out) {
+  *out << asked.tool << " -" << asked.option.letter;
+}
+
+std::vector<Asked> everything_asked() {
+  std::vector<Asked> all;
+  for (const std::string& tool : {kRc, kUc, kUd, kSrq, kXsrq}) {
+    for (const Meaning& option : kMeanings)
+      if (option.without.find(tool) == std::string::npos) all.push_back({tool, option});
+  }
+  return all;
+}
+
+/// "ibv_rc_pingpong": "rc".
+std::string transport_of(const std::string& tool) { return tool.substr(4, tool.size() - 13); }
+
+class EachOption : public ::testing::TestWithParam<Asked> {
+ protected:
+  /// The program by its classic name, or as a subcommand, whose words come before the others.
+  static Program called(bool subcommand, Words& words, const std::string& iters) {
+    const std::string& tool = GetParam().tool;
+    const Environment environment = with_rc({{"FAKE_VERBS_PORTS", "2"}}, iters);
+    if (!subcommand) return fake_tool(tool, environment);
+    words.insert(words.begin(), {"pingpong", transport_of(tool)});
+    return fake_tool("verbatim", environment);
+  }
+  /// As one word by its letter, and by its name.
+  static std::vector<Words> spellings(const std::string& value) {
+    const Meaning& option = GetParam().option;
+    if (option.value.empty() && value.empty()) return {{"-" + option.letter}, {"--" + option.name}};
+    std::vector<Words> words{{"--" + option.name + "=" + value}};
+    if (!option.value.empty()) words.push_back({"-" + option.letter, value});
+    return words;
+  }
+};
+
+TEST_P(EachOption, DoesWhatItSays) {
+  const auto& [tool, option] = GetParam();
+  // A peer that has a GID, so that ours is asked for.
+  std::string peer = peer_words({{}, {}, tool, 1});
+  peer.replace(peer.find(kNobody), kNobody.size(), "fe800000000000000000000000000009");
+  const bool is_count = option.letter == "n";
+  const auto told = [&, &tool = tool, &option = option](bool subcommand, Words words) {
+    if (option.letter != "g") words.insert(words.end(), {"-g", "0"});
+    if (!is_count) words.insert(words.end(), {"-n", "2"});
+    if (tool == kSrq) words.insert(words.end(), {"-q", "1"});
+    const std::string iters = is_count ? option.value : "2";
+    const Program program = called(subcommand, words, iters);
+    const Play ours = play(Part::kClient, program, words, peer);
+    EXPECT_EQ(ours.ending.status, 0) << ours.ending.err;
+    return ours.told;
+  };
+  bool subcommand = false;
+  for (const Words& words : spellings(option.value)) {
+    SCOPED_TRACE(::testing::PrintToString(words));
+    const std::string asked = told(subcommand = !subcommand, words);
+    if (is_count) {
+      EXPECT_EQ(Pattern("send [0-9]+").find_all(asked).size(), 3u) << asked;
+    } else {
+      EXPECT_EQ(distinct_lines(asked, false).count(option.told), 1u) << asked;
+    }
+  }
+  if (!is_count && option.letter != "g") {
+    EXPECT_EQ(distinct_lines(told(true, {}), false).count(option.told), 0u);
+  }
+}
+
+TEST_P(EachOption, RefusesNonsense) {
+  const Meaning& option = GetParam().option;
+  bool subcommand = false;
+  for (const Words& words : spellings(option.nonsense)) {
+    SCOPED_TRACE(::testing::PrintToString(words));
+    Words all = words;
+    const Program program = called(subcommand = !subcommand, all, "2");
+    const Ending ours = run(program, all);
+    EXPECT_EQ(ours.status, 1);
+    EXPECT_EQ(std::count(ours.err.begin(), ours.err.end(), '\n'), 1) << ours.err;
+    EXPECT_THAT(ours.err, option.letter == "e"   ? HasSubstr("--events")
+                          : option.letter == "d" ? HasSubstr("there is: fake0 fake1")
+                                                 : HasSubstr("(-" + option.letter + ")"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pingpongs, EachOption, ::testing::ValuesIn(everything_asked()),
+                         [](const ::testing::TestParamInfo<Asked>& asked) {
+                           return transport_of(asked.param.tool) + "_" + asked.param.option.letter;
+                         });
 
 TEST(Pingpong, SaysWhatIsWrongWithAnArgument) {
   const auto err = [](const Words& options) {
