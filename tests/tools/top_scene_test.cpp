@@ -11,6 +11,7 @@
 #include "tests/shm/rc_expect.hpp"
 #include "tests/support/log_watch.hpp"
 #include "tests/tools/classic.hpp"
+#include "tests/tools/top_table.hpp"
 
 namespace verbatim::tools {
 namespace {
@@ -38,6 +39,53 @@ Json of(const Json& process, const QpInfo& qp) {
   for (const Json& each : process.at("queue_pairs"))
     if (each.at("qpn") == qp.qpn) return each;
   return nullptr;
+}
+
+std::string number(const Json& value) { return std::to_string(value.get<std::uint64_t>()); }
+std::string hexadecimal(const Json& value) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%06x", value.get<unsigned>());
+  return text;
+}
+
+/// The table says of this process, in which nothing moves, what JSON says.
+void expect_table_of(const Json& process) {
+  const Ending ending = run(real_tool("verbatim", {}), {"top"});
+  EXPECT_EQ(ending.status, 0) << ending.err;
+  const auto all = read_top_table(ending.out);
+  const auto found = all.find(std::to_string(getpid()));
+  ASSERT_NE(found, all.end()) << ending.out;
+  const TopProcess& table = found->second;
+  EXPECT_EQ(table.program, process["program"].get<std::string>());
+  std::size_t queue_pairs = 0;
+  for (const Json& each : process["queue_pairs"]) queue_pairs += each["type"] != "XRC_SRQ";
+  EXPECT_EQ(table.counts, std::to_string(queue_pairs) + " QPs, " + number(process["cqs"]) +
+                              " CQs, " + number(process["srqs"]) + " SRQs, " +
+                              number(process["keys"]) + " keys");
+  EXPECT_EQ(table.rows.size(), process["queue_pairs"].size());
+  for (const Json& said : process["queue_pairs"]) {
+    const std::string peer = said["peer_qpn"] == 0 ? "-"
+                             : said["peer_pid"] == 0
+                                 ? hexadecimal(said["peer_qpn"])
+                                 : hexadecimal(said["peer_qpn"]) + "@" + number(said["peer_pid"]);
+    const TopRow expected{
+        {"QP", hexadecimal(said["qpn"])},
+        {"TYPE", said["type"]},
+        {"STATE", said["state"]},
+        {"PEER", peer},
+        {"SENT", number(said["sent_messages"])},
+        {"MSG/S", "0"},
+        {"BYTES", number(said["sent_bytes"])},
+        {"RECEIVED", number(said["received_messages"])},
+        {"BYTES received", number(said["received_bytes"])},
+        {"ERRORS", number(said["errors"])},
+        {"SENDS", number(said["sends_outstanding"]) + "/" + number(said["send_depth"])},
+        {"RECEIVES", (said["shares_receives"] ? "s" : "") + number(said["receives_posted"]) + "/" +
+                         number(said["receive_depth"])}};
+    const auto row = table.rows.find(hexadecimal(said["qpn"]));
+    ASSERT_NE(row, table.rows.end()) << ending.out;
+    EXPECT_EQ(row->second, expected);
+  }
 }
 
 TEST(TopScene, SaysTypesStatesSharedReceivesBytesErrorsAndWhatWaits) {
@@ -85,6 +133,7 @@ TEST(TopScene, SaysTypesStatesSharedReceivesBytesErrorsAndWhatWaits) {
   EXPECT_EQ(of(process, sharing)["state"], "INIT");
   EXPECT_EQ(of(process, sharing)["shares_receives"], true);
   EXPECT_EQ(of(process, pair.qa)["shares_receives"], false);
+  expect_table_of(process);
 }
 
 constexpr harness::Setting kHere{harness::Placement::kOneContext, harness::MemoryKind::kMapped};
@@ -129,6 +178,7 @@ TEST(TopScene, CountsDatagramsOfSendersThatAreGoneAndTheErrorsOfTheirReceiver) {
       pair.qa, harness::datagram(9, slice(from, 0, 100), way, wrong.qpn, harness::Link{}.qkey)));
   harness::expect_error(pair.b.poll_receives(wrong, 1)[0], 9, IBV_WC_LOC_PROT_ERR, wrong);
   EXPECT_EQ(of(look(), wrong)["errors"], 1);
+  expect_table_of(look());
 }
 
 TEST(TopScene, CountsUnreliableConnectionsAndThoseThatShareReceives) {
@@ -164,6 +214,7 @@ TEST(TopScene, CountsUnreliableConnectionsAndThoseThatShareReceives) {
     EXPECT_EQ(received["receives_posted"], 3);
     EXPECT_EQ(received["shares_receives"], shares);
     EXPECT_EQ(received["errors"], 0);
+    expect_table_of(process);
   }
 }
 
@@ -202,6 +253,7 @@ TEST(TopScene, CountsWhatComesOverXrcForTheQueueThatTakesIt) {
   EXPECT_EQ(taken["received_bytes"], 200);
   EXPECT_EQ(taken["receives_posted"], 3);
   EXPECT_EQ(of(process, sender)["sent_bytes"], 200);
+  expect_table_of(process);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include "tests/tools/classic.hpp"
 #include "tests/tools/private_fabric.hpp"
+#include "tests/tools/top_table.hpp"
 
 namespace verbatim::tools {
 namespace {
@@ -103,7 +104,24 @@ TEST_F(Top, PrintsATableOnceWhenItsOutputIsNoTerminal) {
   EXPECT_EQ(ending.out.find('\x1b'), std::string::npos);
   const Ending twice = run(tool(), {"top", "--count=2", "--interval=0.01"});
   EXPECT_EQ(twice.status, 0);
+  const std::size_t second = twice.out.rfind("    PID");
   EXPECT_NE(twice.out.find("PROGRAM"), twice.out.rfind("PROGRAM"));
+  // What came between the two looks, which were 10 ms apart or more: MSG/S.
+  const auto messages = [](TopRow& row) {
+    return std::stod(row["SENT"]) + std::stod(row["RECEIVED"]);
+  };
+  const std::string pid = std::to_string(game.server.pid());
+  auto before = read_top_table(twice.out.substr(0, second))[pid].rows;
+  auto after = read_top_table(twice.out)[pid].rows;
+  ASSERT_EQ(before.size(), 1u) << twice.out;
+  ASSERT_EQ(after.size(), 1u) << twice.out;
+  const double came = messages(after.begin()->second) - messages(before.begin()->second);
+  EXPECT_EQ(before.begin()->second["MSG/S"], "0");
+  const double rate = std::stod(after.begin()->second["MSG/S"]);
+  EXPECT_LE(rate * 0.01, came + 1);
+  if (came > 100) {
+    EXPECT_GT(rate, 0);
+  }
 }
 
 TEST_F(Top, SeesAKilledProcessGo) {
