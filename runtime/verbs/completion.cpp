@@ -10,6 +10,7 @@
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
 #include "runtime/verbs/strict.hpp"
+#include "runtime/verbs/strict_events.hpp"
 
 namespace verbatim {
 namespace {
@@ -90,6 +91,7 @@ Result<Cq*> get_cq_event(CompChannel& channel) noexcept {
   if (const int error = table_of(channel).get_cq_event(channel, &cq)) {
     return Error{error, "get_cq_event"};
   }
+  note_event(*cq);
   return cq;
 }
 

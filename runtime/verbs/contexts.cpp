@@ -11,6 +11,7 @@
 #include "runtime/verbs/device_list.hpp"
 #include "runtime/verbs/provider.hpp"
 #include "runtime/verbs/provider_registry.hpp"
+#include "runtime/verbs/strict_events.hpp"
 
 namespace verbatim {
 namespace {
@@ -79,6 +80,7 @@ Result<Context*> import_device(int cmd_fd) noexcept {
 }
 
 Status close_device(Context& context) noexcept {
+  check_acks(context);
   if (const std::uint32_t uses = still_used(context)) {
     return refuse_busy("ibv_close_device", uses, "objects of the context (PD, CQ, channel, ...)");
   }
@@ -200,7 +202,9 @@ Status query_rt_values(Context& context, ibv_values_ex& values) noexcept {
 }
 
 Status get_async_event(Context& context, ibv_async_event& out) noexcept {
-  return Status::from_errno(table_of(context).get_async_event(context, out), "get_async_event");
+  const int error = table_of(context).get_async_event(context, out);
+  if (error == 0) note_event(out);
+  return Status::from_errno(error, "get_async_event");
 }
 
 }  // namespace verbatim

@@ -7,6 +7,7 @@
 
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
+#include "runtime/verbs/strict_events.hpp"
 
 namespace verbatim {
 namespace {
@@ -55,6 +56,7 @@ Status destroy_wq(Wq& wq) noexcept {
   }
   Pd& pd = Pd::from(wq.plain.pd);
   Cq& cq = Cq::from(wq.plain.cq);
+  check_acks(wq);
   if (const int error = table_of(wq).destroy_wq(wq)) return Error{error, "destroy_wq"};
   unpin(&pd, &cq);
   return {};

@@ -3,16 +3,29 @@
 #include "runtime/verbs/event_acks.hpp"
 
 #include "runtime/sync/mutex.hpp"
+#include "runtime/verbs/strict_events.hpp"
 
 namespace verbatim {
 namespace {
 
+/// `given`: by strict_events.hpp's count, into which of the context's.
 template <class PlainHandle>
-void acknowledge(PlainHandle& handle, std::uint32_t& counter, std::uint32_t count) noexcept {
+void acknowledge(PlainHandle& handle, std::uint32_t& counter, std::uint32_t count,
+                 const std::uint32_t& given,
+                 std::atomic<std::uint32_t> Context::*unacked) noexcept {
   const PthreadGuard guard(handle.mutex);
+  if (given != 0) [[unlikely]]
+    note_acks(given, counter, count, Context::from(handle.context).*unacked);
   counter += count;
   // Broadcast: completion and async waiters of one CQ share the condition.
   ::pthread_cond_broadcast(&handle.cond);
+}
+
+/// An asynchronous one.
+template <class PlainHandle>
+void acknowledge_one(PlainHandle& handle, std::uint32_t& counter,
+                     const std::uint32_t& given) noexcept {
+  acknowledge(handle, counter, 1, given, &Context::strict_unacked_async);
 }
 
 template <class PlainHandle>
@@ -26,21 +39,27 @@ void wait_until(PlainHandle& handle, const std::uint32_t& counter,
 }
 
 template <class PlainHandle>
-void remake_lock(PlainHandle& handle) noexcept {
+void begin_anew(PlainHandle& handle) noexcept {
   ::pthread_mutex_init(&handle.mutex, nullptr);
   ::pthread_cond_init(&handle.cond, nullptr);
+  if (handle.context == nullptr) return;  // it was being made
+  Context& context = Context::from(handle.context);
+  context.strict_unacked.store(0, std::memory_order_relaxed);
+  context.strict_unacked_async.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace
 
 void acknowledge_completion_events(Cq& cq, unsigned count) noexcept {
-  acknowledge(cq.plain, cq.plain.comp_events_completed, count);
+  acknowledge(cq.plain, cq.plain.comp_events_completed, count, cq.strict_given,
+              &Context::strict_unacked);
 }
 
 void acknowledge_async_event(const ibv_async_event& event) noexcept {
   switch (event.event_type) {
     case IBV_EVENT_CQ_ERR:
-      acknowledge(*event.element.cq, event.element.cq->async_events_completed, 1);
+      acknowledge_one(*event.element.cq, event.element.cq->async_events_completed,
+                      Cq::from(event.element.cq).strict_given_async);
       return;
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
@@ -50,14 +69,17 @@ void acknowledge_async_event(const ibv_async_event& event) noexcept {
     case IBV_EVENT_PATH_MIG:
     case IBV_EVENT_PATH_MIG_ERR:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
-      acknowledge(*event.element.qp, event.element.qp->events_completed, 1);
+      acknowledge_one(*event.element.qp, event.element.qp->events_completed,
+                      Qp::from(event.element.qp).strict_given);
       return;
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED:
-      acknowledge(*event.element.srq, event.element.srq->events_completed, 1);
+      acknowledge_one(*event.element.srq, event.element.srq->events_completed,
+                      Srq::from(event.element.srq).strict_given);
       return;
     case IBV_EVENT_WQ_FATAL:
-      acknowledge(*event.element.wq, event.element.wq->events_completed, 1);
+      acknowledge_one(*event.element.wq, event.element.wq->events_completed,
+                      Wq::from(event.element.wq).strict_given);
       return;
     default:
       return;  // ports and the device outlive their events
@@ -81,20 +103,23 @@ void wait_for_async_acks(Wq& wq, std::uint32_t delivered) noexcept {
 }
 
 void leave_events_to_parent(Cq& cq) noexcept {
-  remake_lock(cq.plain);
+  begin_anew(cq.plain);
   cq.completion_events = {};
   cq.async_events = {};
   cq.plain.comp_events_completed = cq.plain.async_events_completed = 0;
+  cq.strict_given = cq.strict_given_async = 0;
 }
 void leave_events_to_parent(Qp& qp) noexcept {
-  remake_lock(qp.plain);
+  begin_anew(qp.plain);
   qp.async_events = {};
   qp.plain.events_completed = 0;
+  qp.strict_given = 0;
 }
 void leave_events_to_parent(Srq& srq) noexcept {
-  remake_lock(srq.plain);
+  begin_anew(srq.plain);
   srq.async_events = {};
   srq.plain.events_completed = 0;
+  srq.strict_given = 0;
 }
 
 }  // namespace verbatim

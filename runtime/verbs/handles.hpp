@@ -91,6 +91,8 @@ class Context {
   /// Ports 1 ... port_count exist; the runtime asks the provider once, at open.
   std::uint32_t port_count = 0;
   std::atomic<std::uint32_t> strict_told{0};  ///< strict.hpp: of what it has warned for its AHs
+  /// Of the events of its objects, what is not acknowledged yet.
+  std::atomic<std::uint32_t> strict_unacked{0}, strict_unacked_async{0};
 };
 
 struct Td {
@@ -149,6 +151,8 @@ struct Cq {
   std::atomic<std::uint32_t> uses{0};           ///< QPs (each counts per side), WQs, SRQs
   std::atomic<std::uint32_t> strict_wanted{0};  ///< strict.hpp: completions of all that use it
   std::atomic<std::uint32_t> strict_told{0};    ///< ... of what it has warned
+  /// ... events that the application was given, while it counts; under the public mutex
+  std::uint32_t strict_given = 0, strict_given_async = 0;
   Pd* parent_domain = nullptr;
   EventLink completion_events;
   EventLink async_events;
@@ -179,7 +183,9 @@ struct Xrcd {
 
 struct Srq {
   ibv_srq plain{};
-  std::atomic<std::uint32_t> uses{0};  ///< QPs
+  std::atomic<std::uint32_t> uses{0};         ///< QPs
+  std::atomic<std::uint32_t> strict_told{0};  ///< strict.hpp: of what it has warned
+  std::uint32_t strict_given = 0;             ///< ... events, as in Cq
   EventLink async_events;
   ibv_srq_attr attributes{};  ///< actual sizes and limit; the provider writes them at create
   ibv_srq_type type = IBV_SRQT_BASIC;
@@ -204,7 +210,9 @@ struct Srq {
 struct Wq {
   /// ibv_create_wq, inline in the application, makes the mutex and the condition.
   ibv_wq plain{};
-  std::atomic<std::uint32_t> uses{0};  ///< indirection tables
+  std::atomic<std::uint32_t> uses{0};         ///< indirection tables
+  std::atomic<std::uint32_t> strict_told{0};  ///< strict.hpp: of what it has warned
+  std::uint32_t strict_given = 0;             ///< ... events, as in Cq
   EventLink async_events;
   [[nodiscard]] static Wq& from(ibv_wq* handle) noexcept { return *reinterpret_cast<Wq*>(handle); }
 };
@@ -227,6 +235,7 @@ struct Qp {
   std::atomic<std::uint32_t> uses{0};         ///< multicast groups and flows attached
   std::atomic<std::uint32_t> strict_told{0};  ///< strict.hpp: of what it has warned
   std::uint32_t strict_unsignaled = 0;        ///< ... requests posted since one that completes
+  std::uint32_t strict_given = 0;             ///< ... events, as in Cq
   bool sq_sig_all = false;
   bool takes_work_calls = false;  ///< made with send_ops_flags: ibv_qp_to_qp_ex answers
   EventLink async_events;

@@ -7,6 +7,7 @@
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
 #include "runtime/verbs/strict.hpp"
+#include "runtime/verbs/strict_events.hpp"
 
 namespace verbatim {
 namespace {

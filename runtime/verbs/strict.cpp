@@ -13,31 +13,10 @@
 #include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/contexts.hpp"
 #include "runtime/verbs/dependency.hpp"
+#include "runtime/verbs/strict_pitfalls.hpp"
 
 namespace verbatim {
 namespace {
-
-/// Bits of `strict_told`.
-enum Pitfall : std::uint32_t {
-  kSmallCq = 1,
-  kNoTimeout = 2,
-  kNoRetry = 4,
-  kLargeMtu = 8,
-  kNoGrh = 16,
-  kBadGidIndex = 32,
-  kNoLid = 64,
-  kUnacked = 128,
-  kFullQueue = 256,
-  kLongInline = 512,
-  kUnackedAsync = 1024,
-  kNoGid = 2048,
-  kEmptyGidRow = 4096,
-  kOtherScope = 8192
-};
-
-bool is_first(std::atomic<std::uint32_t>& told, Pitfall pitfall) noexcept {
-  return (told.fetch_or(pitfall, std::memory_order_relaxed) & pitfall) == 0;
-}
 
 void tell_small(Cq& cq, std::uint32_t wanted) noexcept {
   if (cq.plain.cqe < 0 || wanted <= static_cast<std::uint32_t>(cq.plain.cqe)) return;
@@ -158,15 +137,6 @@ void check_path(std::atomic<std::uint32_t>& told, const char* whose, Context& co
              path.grh.sgid_index, port.gid_tbl_len);
 }
 
-/// Events in the application's hands.
-template <class PlainHandle>
-std::uint32_t unacknowledged(PlainHandle& handle, std::uint32_t delivered,
-                             const std::uint32_t& acknowledged) noexcept {
-  const PthreadGuard guard(handle.mutex);
-  const std::uint32_t events = delivered - acknowledged;
-  return static_cast<std::int32_t>(events) > 0 ? events : 0;
-}
-
 }  // namespace
 
 bool is_strict() noexcept {
@@ -249,47 +219,6 @@ void check_new_ah(Context& context, const ibv_ah_attr& path) noexcept {
   ibv_port_attr port{};
   if (is_strict() && query_port(context, path.port_num, port).ok())
     check_path(context.strict_told, "address handle", context, path, port);
-}
-
-void check_acks(Cq& cq) noexcept {
-  if (!is_strict()) return;
-  ibv_cq& plain = cq.plain;
-  if (const std::uint32_t events =
-          unacknowledged(plain, cq.completion_events.delivered, plain.comp_events_completed);
-      events != 0 && is_first(cq.strict_told, kUnacked))
-    log_warn(
-        "strict: ibv_destroy_cq waits for %u completion events that were fetched and not "
-        "acknowledged (ibv_ack_cq_events)",
-        events);
-  if (const std::uint32_t events =
-          unacknowledged(plain, cq.async_events.delivered, plain.async_events_completed);
-      events != 0 && is_first(cq.strict_told, kUnackedAsync))
-    log_warn(
-        "strict: ibv_destroy_cq waits for %u asynchronous events that were fetched and not "
-        "acknowledged (ibv_ack_async_event)",
-        events);
-}
-
-void check_acks(Qp& qp) noexcept {
-  if (!is_strict()) return;
-  const std::uint32_t events =
-      unacknowledged(qp.plain, qp.async_events.delivered, qp.plain.events_completed);
-  if (events != 0 && is_first(qp.strict_told, kUnacked))
-    log_warn(
-        "strict: ibv_destroy_qp waits for %u asynchronous events of QP 0x%06x that were fetched "
-        "and not acknowledged (ibv_ack_async_event)",
-        events, qp.plain.qp_num);
-}
-
-void check_acks(Srq& srq) noexcept {
-  if (!is_strict()) return;
-  const std::uint32_t events =
-      unacknowledged(srq.plain, srq.async_events.delivered, srq.plain.events_completed);
-  if (events != 0)
-    log_warn(
-        "strict: ibv_destroy_srq waits for %u asynchronous events that were fetched and not "
-        "acknowledged (ibv_ack_async_event)",
-        events);
 }
 
 void note_posted(Qp& qp, bool completes, std::uint32_t entries) noexcept {

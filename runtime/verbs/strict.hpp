@@ -27,10 +27,6 @@ void check_resized_cq(Cq& cq) noexcept;
 void check_modified_qp(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept;
 /// Of an address handle that was made.
 void check_new_ah(Context& context, const ibv_ah_attr& path) noexcept;
-/// Destroy is about to wait for events that were fetched and not acknowledged.
-void check_acks(Cq& cq) noexcept;
-void check_acks(Qp& qp) noexcept;
-void check_acks(Srq& srq) noexcept;
 /// A request was posted to a send queue of so many entries, and will complete visibly or not. When
 /// as many in a row as it has entries will not, no poll makes room any more: said now, before a
 /// post is refused. What completes once for each queue's worth never gets there. The caller orders

@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 /// The library reads it once: before the first object is made.
 [[maybe_unused]] const int is_set = setenv("VERBATIM_STRICT", "1", 1);
 
-/// The device does not let its queue pairs go.
+/// The device lets nothing go.
 bool stays = false;
 ibv_port_attr port;
 ibv_gid gids[4];
@@ -36,10 +36,29 @@ ibv_gid gid_of(const char* text) {
   return gid;
 }
 
+/// What the device has given of each object's events, by its own count, as kernels keep it.
+template <class Handle>
+struct Counted : Handle {
+  std::uint32_t completions = 0;
+  std::uint32_t asynchronous = 0;
+  static Counted& from(Handle& handle) { return static_cast<Counted&>(handle); }
+};
+/// What it gives next.
+Cq* next_cq = nullptr;
+ibv_async_event next_event;
+
 template <class Handle, class... Args>
 int make(Handle** out, Args&&... args) {
   *out = make_nothrow<Handle>(std::forward<Args>(args)...);
   return *out == nullptr ? ENOMEM : 0;
+}
+/// With the device's own counts.
+template <class Handle>
+int make_counted(Handle** out) {
+  Counted<Handle>* made = nullptr;
+  const int error = make(&made);
+  *out = made;
+  return error;
 }
 template <class Handle>
 int drop(Handle& handle) {
@@ -73,12 +92,30 @@ struct Lax {
   static int dealloc_pd(Pd& pd) noexcept { return drop(pd); }
   static int create_ah(Pd&, const ibv_ah_attr&, Ah** out) noexcept { return make(out); }
   static int destroy_ah(Ah& ah) noexcept { return drop(ah); }
-  static int create_cq(Context&, const ibv_cq_init_attr_ex&, CompChannel*, Cq** out) noexcept {
-    return make(out);
+  static int create_comp_channel(Context&, CompChannel** out) noexcept { return make(out); }
+  static int destroy_comp_channel(CompChannel& channel) noexcept { return drop(channel); }
+  static int get_cq_event(CompChannel&, Cq** out) noexcept {
+    ++Counted<Cq>::from(*next_cq).completions;
+    *out = next_cq;
+    return 0;
   }
-  static int destroy_cq(Cq& cq) noexcept {
-    wait_for_completion_acks(cq, cq.completion_events.delivered);
-    wait_for_async_acks(cq, cq.async_events.delivered);
+  static int get_async_event(Context&, ibv_async_event& event) noexcept {
+    event = next_event;
+    if (event.event_type == IBV_EVENT_CQ_ERR)
+      ++Counted<Cq>::from(Cq::from(event.element.cq)).asynchronous;
+    else if (event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
+      ++Counted<Srq>::from(Srq::from(event.element.srq)).asynchronous;
+    else if (event.event_type == IBV_EVENT_COMM_EST)
+      ++Counted<Qp>::from(Qp::from(event.element.qp)).asynchronous;
+    return 0;
+  }
+  static int create_cq(Context&, const ibv_cq_init_attr_ex&, CompChannel*, Cq** out) noexcept {
+    return make_counted(out);
+  }
+  static int destroy_cq(Cq& handle) noexcept {
+    auto& cq = Counted<Cq>::from(handle);
+    wait_for_completion_acks(cq, cq.completions);
+    wait_for_async_acks(cq, cq.asynchronous);
     return drop(cq);
   }
   static int resize_cq(Cq& cq, int cqe) noexcept {
@@ -86,7 +123,7 @@ struct Lax {
     return 0;
   }
   static int create_srq(Context&, const ibv_srq_init_attr_ex& attr, Srq** out) noexcept {
-    if (const int error = make(out); error != 0) return error;
+    if (const int error = make_counted(out); error != 0) return error;
     (*out)->attributes = attr.attr;
     return 0;
   }
@@ -95,19 +132,22 @@ struct Lax {
     return make(out);
   }
   static int close_xrcd(Xrcd& xrcd) noexcept { return drop(xrcd); }
-  static int destroy_srq(Srq& srq) noexcept {
-    wait_for_async_acks(srq, srq.async_events.delivered);
+  static int destroy_srq(Srq& handle) noexcept {
+    if (stays) return EBUSY;
+    auto& srq = Counted<Srq>::from(handle);
+    wait_for_async_acks(srq, srq.asynchronous);
     return drop(srq);
   }
   static int create_qp(Context&, ibv_qp_init_attr_ex&, Qp** out) noexcept {
-    if (const int error = make(out); error != 0) return error;
+    if (const int error = make_counted(out); error != 0) return error;
     (*out)->plain.qp_num = 0x777;
     return 0;
   }
   static int modify_qp(Qp&, ibv_qp_attr&, int) noexcept { return 0; }
-  static int destroy_qp(Qp& qp) noexcept {
+  static int destroy_qp(Qp& handle) noexcept {
     if (stays) return EBUSY;
-    wait_for_async_acks(qp, qp.async_events.delivered);
+    auto& qp = Counted<Qp>::from(handle);
+    wait_for_async_acks(qp, qp.asynchronous);
     return drop(qp);
   }
 };
@@ -180,6 +220,23 @@ class Strict : public OpenedDevice {
     acknowledge();
     destroyer.join();
     return captured.text();
+  }
+
+  void fetch(ibv_cq* cq, int count) {
+    next_cq = &Cq::from(cq);
+    ibv_comp_channel* const channel = ibv_create_comp_channel(context);
+    ASSERT_NE(channel, nullptr);
+    for (int i = 0; i < count; ++i) {
+      ibv_cq* fetched = nullptr;
+      void* given = nullptr;
+      ASSERT_EQ(ibv_get_cq_event(channel, &fetched, &given), 0);
+    }
+    EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
+  }
+  void fetch(const ibv_async_event& event, int count) {
+    next_event = event;
+    ibv_async_event fetched{};
+    for (int i = 0; i < count; ++i) ASSERT_EQ(ibv_get_async_event(context, &fetched), 0);
   }
 
   Providers only_{&kLax};
@@ -350,7 +407,7 @@ TEST_F(Strict, CountsTheQueuesOfAQueuePairThatStays) {
 
 TEST_F(Strict, WarnsOfCompletionEventsThatAreNotAcknowledged) {
   ibv_cq* const cq = make_cq();
-  Cq::from(cq).completion_events.delivered = 2;
+  fetch(cq, 2);
   EXPECT_THAT(said_until_acknowledged([&] { return ibv_destroy_cq(cq); },
                                       [&] { ibv_ack_cq_events(cq, 2); }),
               HasSubstr("ibv_destroy_cq waits for 2 completion events"));
@@ -359,27 +416,90 @@ TEST_F(Strict, WarnsOfCompletionEventsThatAreNotAcknowledged) {
 TEST_F(Strict, WarnsOfAsynchronousEventsThatAreNotAcknowledged) {
   ibv_async_event event{};
   ibv_cq* const cq = make_cq();
-  Cq::from(cq).async_events.delivered = 1;
   event.event_type = IBV_EVENT_CQ_ERR;
   event.element.cq = cq;
   const auto acknowledge = [&] { ibv_ack_async_event(&event); };
+  fetch(event, 1);
   EXPECT_THAT(said_until_acknowledged([&] { return ibv_destroy_cq(cq); }, acknowledge),
               HasSubstr("ibv_destroy_cq waits for 1 asynchronous events"));
 
   ibv_srq* const srq = make_srq(1);
   ASSERT_NE(srq, nullptr);
-  Srq::from(srq).async_events.delivered = 1;
   event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
   event.element.srq = srq;
+  fetch(event, 1);
   EXPECT_THAT(said_until_acknowledged([&] { return ibv_destroy_srq(srq); }, acknowledge),
               HasSubstr("ibv_destroy_srq waits for 1 asynchronous events"));
 
-  Qp::from(qp_).async_events.delivered = 1;
   event.event_type = IBV_EVENT_COMM_EST;
   event.element.qp = qp_;
+  fetch(event, 1);
   EXPECT_THAT(said_until_acknowledged([&] { return ibv_destroy_qp(qp_); }, acknowledge),
               HasSubstr("ibv_destroy_qp waits for 1 asynchronous events of QP 0x000777"));
   qp_ = nullptr;
+}
+
+/// Of a program that never comes to destroy anything.
+TEST_F(Strict, WarnsOnceOfAnObjectWhoseEventsAreManyAndNotAcknowledged) {
+  const CapturedStderr captured;
+  fetch(cq_, 1023);
+  ibv_ack_cq_events(cq_, 1);
+  fetch(cq_, 1);
+  EXPECT_EQ(captured.text(), "");
+  fetch(cq_, 1);
+  EXPECT_THAT(captured.text(), HasSubstr("1024 completion events of a CQ were fetched"));
+  fetch(cq_, 1);
+  EXPECT_EQ(captured.lines(), 1);
+
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_CQ_ERR;
+  event.element.cq = cq_;
+  fetch(event, 1025);
+  EXPECT_THAT(captured.text(), HasSubstr("1024 asynchronous events of a CQ were fetched"));
+  EXPECT_EQ(captured.lines(), 2);
+  for (int i = 0; i < 1025; ++i) ibv_ack_async_event(&event);
+  ibv_ack_cq_events(cq_, 1025);
+
+  event.event_type = IBV_EVENT_COMM_EST;
+  event.element.qp = qp_;
+  fetch(event, 1025);
+  EXPECT_THAT(captured.text(), HasSubstr("ibv_destroy_qp would wait for each"));
+  EXPECT_EQ(captured.lines(), 3);
+  for (int i = 0; i < 1025; ++i) ibv_ack_async_event(&event);
+}
+
+TEST_F(Strict, IsSilentAboutAnyNumberOfEventsThatAreAcknowledgedByTheHundred) {
+  const CapturedStderr captured;
+  for (int i = 0; i < 20; ++i) {
+    fetch(cq_, 500);
+    ibv_ack_cq_events(cq_, 500);
+  }
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_PORT_ACTIVE;  // nothing waits for these
+  event.element.port_num = 1;
+  fetch(event, 2000);
+  EXPECT_EQ(ibv_close_device(context), EBUSY);
+  EXPECT_EQ(captured.text().find("strict"), std::string::npos) << captured.text();
+}
+
+/// More acknowledgments than events of one object hide nothing of another's.
+TEST_F(Strict, WarnsOnceOfAContextThatIsClosedWhileEventsAreNotAcknowledged) {
+  ibv_cq* const generous = make_cq();
+  fetch(generous, 1);
+  ibv_ack_cq_events(generous, 7);
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_COMM_EST;
+  event.element.qp = qp_;
+  fetch(cq_, 3);
+  fetch(event, 1);
+  const CapturedStderr captured;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(ibv_close_device(context), EBUSY);
+  EXPECT_THAT(captured.text(), HasSubstr("ibv_close_device: 3 completion events (ibv_ack_cq_events)"
+                                         " and 1 asynchronous events"));
+  EXPECT_EQ(captured.lines(), 3) << "two of them say why it is refused";
+  ibv_ack_cq_events(cq_, 3);
+  ibv_ack_async_event(&event);
+  EXPECT_EQ(ibv_destroy_cq(generous), 0);
 }
 
 TEST_F(Strict, WarnsOfUnsignaledRequestsWhenTheyHaveFilledTheQueueNotBefore) {

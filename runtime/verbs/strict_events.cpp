@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The body of strict_events.hpp.
+#include "runtime/verbs/strict_events.hpp"
+
+#include <algorithm>
+
+#include "runtime/base/log.hpp"
+#include "runtime/sync/mutex.hpp"
+#include "runtime/verbs/dependency.hpp"
+#include "runtime/verbs/strict.hpp"
+#include "runtime/verbs/strict_pitfalls.hpp"
+
+namespace verbatim {
+namespace {
+
+/// More than a program gathers to acknowledge them together.
+constexpr std::uint32_t kMany = 1024;
+
+/// A difference, since the counters wrap; 0 when more were acknowledged than given.
+std::uint32_t owed(std::uint32_t given, std::uint32_t acknowledged) noexcept {
+  const std::uint32_t events = given - acknowledged;
+  return static_cast<std::int32_t>(events) > 0 ? events : 0;
+}
+
+template <class PlainHandle>
+std::uint32_t owed_of(PlainHandle& handle, const std::uint32_t& given,
+                      const std::uint32_t& acknowledged) noexcept {
+  const PthreadGuard guard(handle.mutex);
+  return owed(given, acknowledged);
+}
+
+template <class PlainHandle>
+std::uint32_t give(PlainHandle& handle, std::uint32_t& given, const std::uint32_t& acknowledged,
+                   std::atomic<std::uint32_t>& unacked) noexcept {
+  const PthreadGuard guard(handle.mutex);
+  unacked.fetch_add(1, std::memory_order_relaxed);
+  return owed(++given, acknowledged);
+}
+
+void give_async(ibv_cq* handle) noexcept {
+  Cq& cq = Cq::from(handle);
+  const std::uint32_t events =
+      give(cq.plain, cq.strict_given_async, cq.plain.async_events_completed,
+           context_of(cq).strict_unacked_async);
+  if (events >= kMany && is_first(cq.strict_told, kManyUnackedAsync))
+    log_warn(
+        "strict: %u asynchronous events of a CQ were fetched and not acknowledged "
+        "(ibv_ack_async_event); ibv_destroy_cq would wait for each",
+        events);
+}
+
+/// Of an object that has asynchronous events only.
+template <class Object>
+void give_async(Object& object, const char* destroy) noexcept {
+  const std::uint32_t events =
+      give(object.plain, object.strict_given, object.plain.events_completed,
+           context_of(object).strict_unacked_async);
+  if (events >= kMany && is_first(object.strict_told, kManyUnackedAsync))
+    log_warn(
+        "strict: %u asynchronous events were fetched of one object and not acknowledged "
+        "(ibv_ack_async_event); %s would wait for each",
+        events, destroy);
+}
+
+template <class Object>
+void check_async(Object& object, const char* destroy) noexcept {
+  if (!is_strict()) return;
+  const std::uint32_t events =
+      owed_of(object.plain, object.strict_given, object.plain.events_completed);
+  if (events != 0 && is_first(object.strict_told, kUnackedAsync))
+    log_warn(
+        "strict: %s waits for %u asynchronous events that were fetched and not acknowledged "
+        "(ibv_ack_async_event)",
+        destroy, events);
+}
+
+}  // namespace
+
+void note_event(Cq& cq) noexcept {
+  if (!is_strict()) return;
+  const std::uint32_t events = give(cq.plain, cq.strict_given, cq.plain.comp_events_completed,
+                                    context_of(cq).strict_unacked);
+  if (events >= kMany && is_first(cq.strict_told, kManyUnacked))
+    log_warn(
+        "strict: %u completion events of a CQ were fetched and not acknowledged "
+        "(ibv_ack_cq_events, which takes many at once); ibv_destroy_cq would wait for each",
+        events);
+}
+
+void note_event(const ibv_async_event& event) noexcept {
+  if (!is_strict()) return;
+  switch (event.event_type) {
+    case IBV_EVENT_CQ_ERR:
+      return give_async(event.element.cq);
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return give_async(Qp::from(event.element.qp), "ibv_destroy_qp");
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      return give_async(Srq::from(event.element.srq), "ibv_destroy_srq");
+    case IBV_EVENT_WQ_FATAL:
+      return give_async(Wq::from(event.element.wq), "ibv_destroy_wq");
+    default:
+      return;  // nothing waits for those of ports and the device
+  }
+}
+
+void note_acks(std::uint32_t given, std::uint32_t acknowledged, std::uint32_t count,
+               std::atomic<std::uint32_t>& unacked) noexcept {
+  unacked.fetch_sub(std::min(owed(given, acknowledged), count), std::memory_order_relaxed);
+}
+
+void check_acks(Cq& cq) noexcept {
+  if (!is_strict()) return;
+  ibv_cq& plain = cq.plain;
+  if (const std::uint32_t events = owed_of(plain, cq.strict_given, plain.comp_events_completed);
+      events != 0 && is_first(cq.strict_told, kUnacked))
+    log_warn(
+        "strict: ibv_destroy_cq waits for %u completion events that were fetched and not "
+        "acknowledged (ibv_ack_cq_events)",
+        events);
+  if (const std::uint32_t events =
+          owed_of(plain, cq.strict_given_async, plain.async_events_completed);
+      events != 0 && is_first(cq.strict_told, kUnackedAsync))
+    log_warn(
+        "strict: ibv_destroy_cq waits for %u asynchronous events that were fetched and not "
+        "acknowledged (ibv_ack_async_event)",
+        events);
+}
+
+void check_acks(Qp& qp) noexcept {
+  if (!is_strict()) return;
+  const std::uint32_t events = owed_of(qp.plain, qp.strict_given, qp.plain.events_completed);
+  if (events != 0 && is_first(qp.strict_told, kUnackedAsync))
+    log_warn(
+        "strict: ibv_destroy_qp waits for %u asynchronous events of QP 0x%06x that were fetched "
+        "and not acknowledged (ibv_ack_async_event)",
+        events, qp.plain.qp_num);
+}
+
+void check_acks(Srq& srq) noexcept { check_async(srq, "ibv_destroy_srq"); }
+void check_acks(Wq& wq) noexcept { check_async(wq, "ibv_destroy_wq"); }
+
+void check_acks(Context& context) noexcept {
+  if (!is_strict()) return;
+  const std::uint32_t completion = context.strict_unacked.load(std::memory_order_relaxed);
+  const std::uint32_t asynchronous = context.strict_unacked_async.load(std::memory_order_relaxed);
+  if ((completion != 0 || asynchronous != 0) && is_first(context.strict_told, kUnacked))
+    log_warn(
+        "strict: ibv_close_device: %u completion events (ibv_ack_cq_events) and %u asynchronous "
+        "events (ibv_ack_async_event) were fetched and not acknowledged; whoever destroys their "
+        "objects waits for each",
+        completion, asynchronous);
+}
+
+}  // namespace verbatim
