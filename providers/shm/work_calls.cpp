@@ -73,7 +73,10 @@ int complete_slowly(Qp& qp) noexcept {
   work.notes = 0;
   if (error != 0) return static_cast<int>(error);
   const auto count = static_cast<std::uint32_t>(end - work.first);
-  if (qp.in_send_queue() + count > qp.sq_entries) return ENOMEM;
+  if (qp.in_send_queue() + count > qp.sq_entries) {
+    tell_full_queue(qp, qp.sq_entries);
+    return ENOMEM;
+  }
   // All are judged before the first is performed.
   for (const WorkEntry* entry = work.first; entry != end; ++entry)
     if (const int refused = check_request(qp, in_post_words(qp, *entry)); refused != 0)

@@ -186,6 +186,7 @@ struct Srq {
   std::atomic<std::uint32_t> uses{0};         ///< QPs
   std::atomic<std::uint32_t> strict_told{0};  ///< strict.hpp: of what it has warned
   std::uint32_t strict_given = 0;             ///< ... events, as in Cq
+  std::uint32_t strict_receives = 0;          ///< ... its size since it was resized
   EventLink async_events;
   ibv_srq_attr attributes{};  ///< actual sizes and limit; the provider writes them at create
   ibv_srq_type type = IBV_SRQT_BASIC;

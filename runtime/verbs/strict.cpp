@@ -67,7 +67,8 @@ void add_feed(ibv_srq* from, ibv_cq* into) noexcept {
     if (*link == nullptr) return;
     (*link)->from = from;
     (*link)->into = into;
-    (*link)->receives = Srq::from(from).attributes.max_wr;
+    const Srq& srq = Srq::from(from);
+    (*link)->receives = srq.strict_receives != 0 ? srq.strict_receives : srq.attributes.max_wr;
     grow(into, (*link)->receives);
   }
   ++(*link)->ways;
@@ -179,6 +180,7 @@ void forget_srq(Srq& srq) noexcept {
 void check_resized_srq(Srq& srq, std::uint32_t receives) noexcept {
   if (!is_strict()) return;
   LockGuard<Mutex> guard(feeds_mutex);
+  srq.strict_receives = receives;
   for (Feed* feed = first_feed; feed != nullptr; feed = feed->next) {
     if (feed->from != &srq.plain) continue;
     shrink(feed->into, feed->receives);
@@ -234,8 +236,8 @@ void note_posted(Qp& qp, bool completes, std::uint32_t entries) noexcept {
 void tell_full_queue(Qp& qp, std::uint32_t entries) noexcept {
   if (is_strict() && is_first(qp.strict_told, kFullQueue))
     log_warn(
-        "strict: QP 0x%06x: the send queue is full: no completion of its %u requests was polled; "
-        "poll the send CQ before posting more",
+        "strict: QP 0x%06x: the send queue of %u requests is full: poll the completions of those "
+        "before posting more",
         qp.plain.qp_num, entries);
 }
 

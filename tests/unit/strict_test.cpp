@@ -347,36 +347,58 @@ TEST_F(Strict, WarnsOfASharedReceiveQueueThatOutgrowsItsCq) {
   EXPECT_EQ(ibv_destroy_srq(srq), 0);
 }
 
-TEST_F(Strict, WarnsOfAnXrcQueueThatIsLargerThanItsCq) {
-  ibv_xrcd_init_attr domain{};
-  domain.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
-  domain.fd = -1;
-  ibv_xrcd* const xrcd = ibv_open_xrcd(context, &domain);
-  ASSERT_NE(xrcd, nullptr);
+/// An XRC domain, and queues in it of four receives that complete in one CQ.
+struct XrcQueues {
+  XrcQueues(ibv_context* on, ibv_pd* pd, ibv_cq* cq) : context(on) {
+    ibv_xrcd_init_attr domain{};
+    domain.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+    domain.fd = -1;
+    wish.attr.max_wr = 4;
+    wish.attr.max_sge = 1;
+    wish.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+                     IBV_SRQ_INIT_ATTR_CQ;
+    wish.srq_type = IBV_SRQT_XRC;
+    wish.pd = pd;
+    wish.xrcd = ibv_open_xrcd(context, &domain);
+    wish.cq = cq;
+    EXPECT_NE(wish.xrcd, nullptr);
+  }
+  ~XrcQueues() { EXPECT_EQ(ibv_close_xrcd(wish.xrcd), 0); }
+  ibv_srq* make() {
+    ibv_srq* const srq = ibv_create_srq_ex(context, &wish);
+    EXPECT_NE(srq, nullptr);
+    return srq;
+  }
+  ibv_context* context;
   ibv_srq_init_attr_ex wish{};
-  wish.attr.max_wr = 4;
-  wish.attr.max_sge = 1;
-  wish.comp_mask =
-      IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
-  wish.srq_type = IBV_SRQT_XRC;
-  wish.pd = pd;
-  wish.xrcd = xrcd;
-  wish.cq = cq_;
+};
+
+TEST_F(Strict, WarnsOfAnXrcQueueThatIsLargerThanItsCq) {
+  XrcQueues queues(context, pd, cq_);
   const CapturedStderr captured;
   cq_->cqe = 20;
-  for (int i = 0; i < 2; ++i) {
-    ibv_srq* const srq = ibv_create_srq_ex(context, &wish);
-    ASSERT_NE(srq, nullptr);
-    EXPECT_EQ(ibv_destroy_srq(srq), 0);
-  }
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(ibv_destroy_srq(queues.make()), 0);
   EXPECT_EQ(captured.text(), "");
   cq_->cqe = 19;
-  ibv_srq* const srq = ibv_create_srq_ex(context, &wish);
-  ASSERT_NE(srq, nullptr);
+  ibv_srq* const srq = queues.make();
   EXPECT_THAT(captured.text(), HasSubstr("a CQ of 19 entries takes the completions of queues of 20 "
                                          "requests together"));
   EXPECT_EQ(ibv_destroy_srq(srq), 0);
-  EXPECT_EQ(ibv_close_xrcd(xrcd), 0);
+}
+
+TEST_F(Strict, CountsAnXrcQueueThatStays) {
+  XrcQueues queues(context, pd, cq_);
+  cq_->cqe = 20;
+  ibv_srq* const srq = queues.make();
+  stays = true;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ibv_destroy_srq(srq), EBUSY);
+  stays = false;
+  const CapturedStderr captured;
+  EXPECT_EQ(ibv_resize_cq(cq_, 20), 0);
+  EXPECT_EQ(captured.text(), "");
+  EXPECT_EQ(ibv_resize_cq(cq_, 19), 0);
+  EXPECT_THAT(captured.text(), HasSubstr("queues of 20 requests together"));
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
 }
 
 TEST_F(Strict, WarnsOfACqThatIsResizedToLessThanItsQueues) {
@@ -403,6 +425,37 @@ TEST_F(Strict, CountsTheQueuesOfAQueuePairThatStays) {
   EXPECT_THAT(captured.text(), HasSubstr("queues of 40 requests together"));
   EXPECT_EQ(ibv_destroy_qp(second), 0);
   EXPECT_EQ(ibv_destroy_qp(third), 0);
+}
+
+TEST_F(Strict, CountsTheSharedReceivesOfAQueuePairThatStays) {
+  ibv_srq* const srq = make_srq(16);
+  cq_->cqe = 16 + 2 * 8 + 16;
+  ibv_qp* const sharing = make_qp(cq_, IBV_QPT_RC, srq);
+  const CapturedStderr captured;
+  stays = true;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ibv_destroy_qp(sharing), EBUSY);
+  stays = false;
+  ibv_qp* const second = make_qp(cq_, IBV_QPT_RC, srq);
+  EXPECT_EQ(captured.text(), "") << "counted once still";
+  EXPECT_EQ(ibv_destroy_qp(second), 0);
+  ibv_qp* const third = make_qp(cq_);
+  EXPECT_THAT(captured.text(), HasSubstr("queues of 56 requests together"));
+  for (ibv_qp* qp : {sharing, third}) EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
+}
+
+/// A device need not write a new size where the first one stands.
+TEST_F(Strict, CountsASharedReceiveQueueByItsSizeOfNow) {
+  ibv_srq* const srq = make_srq(16);
+  ibv_srq_attr larger{};
+  larger.max_wr = 24;
+  EXPECT_EQ(ibv_modify_srq(srq, &larger, IBV_SRQ_MAX_WR), 0);
+  cq_->cqe = 16 + 8 + 24 - 1;
+  const CapturedStderr captured;
+  ibv_qp* const sharing = make_qp(cq_, IBV_QPT_RC, srq);
+  EXPECT_THAT(captured.text(), HasSubstr("queues of 48 requests together"));
+  EXPECT_EQ(ibv_destroy_qp(sharing), 0);
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
 }
 
 TEST_F(Strict, WarnsOfCompletionEventsThatAreNotAcknowledged) {
