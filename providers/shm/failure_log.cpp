@@ -66,18 +66,25 @@ bool take_line(char* text, std::size_t size, bool& has_line, bool& is_last) noex
 bool knows_failure(Qp& qp, bool receives) noexcept {
   FailureRecord& record = known(qp).failures;
   LockGuard<SpinLock> guard(record.lock);
-  return receives ? record.has_receive : record.has_send;
+  return receives ? record.has_receive : record.has_send && !record.is_past;
 }
 
 void remember(Qp& qp, const Failure& failure) noexcept {
   FailureRecord& record = known(qp).failures;
   LockGuard<SpinLock> guard(record.lock);
   bool& has = failure.receives ? record.has_receive : record.has_send;
-  if (has && failure.over_qpn == 0) return;
+  const bool replaces = failure.over_qpn != 0 || (!failure.receives && record.is_past);
+  if (has && !replaces) return;
   has = true;
+  if (!failure.receives) record.is_past = false;
   (failure.receives ? record.receive : record.send) = failure;
   if (record.first == FailureRecord::First::kNone)
     record.first = failure.receives ? FailureRecord::First::kReceive : FailureRecord::First::kSend;
+}
+
+void note_led_back(Qp& qp) noexcept {
+  LockGuard<SpinLock> guard(qp.failures.lock);
+  qp.failures.is_past = true;
 }
 
 void want_said(Qp& qp) noexcept {
@@ -118,7 +125,7 @@ void forget_failures(Qp& qp) noexcept {
   record.is_unsaid = record.was_said = false;
   LockGuard<SpinLock> copying(record.lock);
   record.first = FailureRecord::First::kNone;
-  record.has_send = record.has_receive = false;
+  record.has_send = record.has_receive = record.is_past = false;
 }
 
 void forget_unsaid_in_child() noexcept {

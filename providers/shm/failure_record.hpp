@@ -22,6 +22,7 @@ struct FailureRecord {
   First first = First::kNone;
   bool has_send = false;
   bool has_receive = false;
+  bool is_past = false;  ///< the program has led the sends back to RTS: the next replaces `send`
   Failure send;
   Failure receive;
 

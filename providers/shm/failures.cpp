@@ -300,6 +300,17 @@ void name_owner(Failure& failure) noexcept {
   Node::get().release_peer(*peer);
 }
 
+/// Of a datagram: who has the number, or the group. On another host, nobody that is known.
+static void name_addressee(Failure& failure, const PendingSend& send) noexcept {
+  if (send.to_group) {
+    failure.place.kind = RemotePlace::Kind::kGid;
+    failure.place.gid.global = {send.remote_address, send.swap};
+  } else if (!send.is_lost) {
+    failure.remote_qpn = send.rkey;
+    name_owner(failure);
+  }
+}
+
 void note_failed_send(Qp& qp, ibv_wc_status status) noexcept {
   if (knows_failure(qp, false)) return;
   Failure failure;
@@ -314,6 +325,7 @@ void note_failed_send(Qp& qp, ibv_wc_status status) noexcept {
     if (const std::uint64_t since = qp.progress.waiting_since; since != 0)
       failure.waited_ns = now_ns() - since;
     if (qp.xrc == XrcRole::kInitiator) name_queue(failure, send.srqn);
+    if (qp.datagrams != nullptr) name_addressee(failure, send);
     if (!by_peer) judge_send(qp, send, failure);
     // The connection is well: it is the queue's end that is not.
     if (by_peer && failure.srqn != 0 && failure.cause == Cause::kPeerSilent)

@@ -50,6 +50,8 @@ std::uint64_t remote_bytes(const PendingSend& send) noexcept;
 [[gnu::cold]] void note_suffered(Qp& qp, const Peer& peer, const AskedFacts& asked) noexcept;
 /// The program moves the queue pair to the error state.
 [[gnu::cold]] void note_ordered(Qp& qp) noexcept;
+/// The program has led the sends from SQE back to RTS: the next failure is a first one again.
+[[gnu::cold]] void note_led_back(Qp& qp) noexcept;
 /// Remembers `failure` unless an earlier one of its direction is remembered; of an XRC queue the
 /// last.
 void remember(Qp& qp, const Failure& failure) noexcept;

@@ -257,6 +257,7 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
         if (from != IBV_QPS_SQD)
           drain(qp, (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0);
       }
+      if (from == IBV_QPS_SQE) note_led_back(qp);
       if (to == IBV_QPS_RTS) advance(qp, lock);
     }
   }

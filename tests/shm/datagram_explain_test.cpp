@@ -5,6 +5,9 @@
 // an error of the request too, IBV_WC_LOC_QP_OP_ERR.
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 
 #include "tests/shm/rc_expect.hpp"
@@ -29,7 +32,14 @@ struct Unanswered {
   Unanswered(Setting setting, ibv_qp_type type)
       : pair(setting, of(type)),
         local(pair.a.allocate(setting.memory, 8192)),
-        remote(pair.b.allocate(setting.memory, 8192)) {}
+        remote(pair.b.allocate(setting.memory, 8192)) {
+    // The processes have met then: who they are is known.
+    expect_posted(pair.b.post_receive(pair.qb, receive(1, slice(remote, 0, 64))));
+    Request first = type == IBV_QPT_UD ? letter(slice(local, 0, 8)) : send(kId, slice(local, 0, 8));
+    expect_posted(pair.a.post_send(pair.qa, first));
+    expect_wc(pair.a.poll_sends(pair.qa, 1)[0], kId, IBV_WC_SEND, pair.qa);
+    expect_wc(pair.b.poll_receives(pair.qb, 1)[0], 1, IBV_WC_RECV, pair.qb);
+  }
   static PairWish of(ibv_qp_type type) {
     PairWish wish;
     wish.a.type = wish.b.type = type;
@@ -52,6 +62,9 @@ struct Unanswered {
   }
   auto names(const char* type, const char* request) {
     return AllOf(StartsWith(number("QP ", pair.qa.qpn) + " (" + type + ", process "),
+                 HasSubstr(" to " + number("QP ", pair.qb.qpn) + " (process " +
+                           std::to_string(pair.b.is_child() ? pair.b.child().pid() : ::getpid()) +
+                           " " + program_invocation_short_name + ")"),
                  HasSubstr(std::string(request) + ", wr_id 4711: "), HasSubstr("; fix: "));
   }
 
@@ -111,6 +124,20 @@ TEST_P(ExplainUd, ALocalKeyAndWhatWasFlushedBehindIt) {
   EXPECT_THAT(ud.pair.a.explain(ud.pair.qa, flushed),
               AllOf(HasSubstr("wr_id 2: "), HasSubstr("flushed: what came first: SEND, wr_id 4711"),
                     names));
+}
+
+TEST_P(ExplainUd, AGroupByItsAddress) {
+  Unanswered ud(GetParam(), IBV_QPT_UD);
+  ibv_gid group{};
+  group.raw[0] = 0xff;
+  group.raw[1] = 0x12;
+  group.raw[15] = 0x77;
+  Slice wrong = slice(ud.local, 0, 64);
+  wrong.lkey = ud.local.lkey ^ 0x80000000u;
+  const std::int32_t ah =
+      ud.pair.a.call<&Endpoint::create_multicast_ah>(group, std::uint16_t{0xc001});
+  EXPECT_THAT(ud.fail(datagram(kId, wrong, ah, 0xffffff, kQkey), IBV_WC_LOC_PROT_ERR),
+              HasSubstr(") to GID ff12::77: SEND, wr_id 4711: "));
 }
 
 TEST_P(ExplainUd, AReceiveThatIsTooShort) {

@@ -4,10 +4,9 @@
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
-#include <memory>
 #include <tuple>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/shm/lone_sender.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {
@@ -172,87 +171,18 @@ TEST_F(Strict, WarnsOfInlineDataOverTheLimitOfBuiltRequestsToo) {
   }
 }
 
-/// A queue pair of a transport with a queue of four, which sends to its own process, by posts or by
-/// calls.
-struct Sender {
-  explicit Sender(ibv_qp_type transport, bool calls) : type(transport), built(calls) {
-    QpWish wish;
-    wish.type = type;
-    wish.send_depth = 4;
-    if (built) wish.send_ops = type == IBV_QPT_UD ? kSend : kWrite;
-    if (type == IBV_QPT_XRC_SEND) {
-      SrqWish there;
-      there.xrc = 1;
-      queue = own.create_srq(there);
-      info = own.create_qp(wish);
-      wish = {};
-      wish.type = IBV_QPT_XRC_RECV;
-      const QpInfo target = own.create_qp(wish);
-      own.connect(info.id, target, {});
-      own.connect(target.id, info, {});
-    } else {
-      info = own.create_qp(wish);
-      own.connect(info.id, info, {});
-    }
-    if (type == IBV_QPT_UD) ah = own.create_ah(info, 0);
-  }
-  /// A write of so many bytes, or a datagram; the errno.
-  int post(unsigned flags, std::uint32_t length = 8) {
-    return built ? call(flags, length) : own.post_send(info.id, {request(flags, length)}).error;
-  }
-  Request request(unsigned flags, std::uint32_t length) const {
-    const Slice from = slice(memory, 0, length);
-    Request made =
-        type == IBV_QPT_UD ? datagram(1, from, ah, info.qpn, kQkey) : write(1, from, memory, 4096);
-    made.remote_srqn = queue.srqn;
-    made.flags = flags;
-    return made;
-  }
-  int call(unsigned flags, std::uint32_t length) {
-    ibv_qp_ex* const qp = ibv_qp_to_qp_ex(own.qp(info.id));
-    ibv_wr_start(qp);
-    qp->wr_flags = flags & ~unsigned{IBV_SEND_INLINE};
-    if (type == IBV_QPT_UD)
-      ibv_wr_send(qp);
-    else
-      ibv_wr_rdma_write(qp, memory.rkey, memory.address + 4096);
-    if (type == IBV_QPT_UD) ibv_wr_set_ud_addr(qp, own.ah(ah), info.qpn, kQkey);
-    if (type == IBV_QPT_XRC_SEND) ibv_wr_set_xrc_srqn(qp, queue.srqn);
-    if ((flags & IBV_SEND_INLINE) != 0)
-      ibv_wr_set_inline_data(qp, own.bytes(memory.id), length);
-    else
-      ibv_wr_set_sge(qp, memory.lkey, memory.address, length);
-    return ibv_wr_complete(qp);
-  }
-  bool polled() { return own.poll(info.send_cq, 1, kDefaultWaitMs)[0].status == IBV_WC_SUCCESS; }
-
-  static constexpr std::uint64_t kSend = IBV_QP_EX_WITH_SEND, kWrite = IBV_QP_EX_WITH_RDMA_WRITE;
-  const ibv_qp_type type;
-  const bool built;
-  Endpoint own{std::make_shared<Session>()};
-  RegionInfo memory = own.allocate(MemoryKind::kMapped, 8192, kAllAccess);
-  SrqInfo queue;
-  QpInfo info;
-  std::int32_t ah = -1;
-};
-
 /// Of every transport, posted and built by calls.
 class StrictSender : public Strict,
                      public ::testing::WithParamInterface<std::tuple<ibv_qp_type, bool>> {
  protected:
-  Sender sender_{std::get<0>(GetParam()), std::get<1>(GetParam())};
+  LoneSender sender_{std::get<0>(GetParam()), std::get<1>(GetParam())};
 };
 INSTANTIATE_TEST_SUITE_P(, StrictSender,
                          ::testing::Combine(::testing::Values(IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD,
                                                               IBV_QPT_XRC_SEND),
                                             ::testing::Bool()),
                          [](const auto& tested) {
-                           const ibv_qp_type type = std::get<0>(tested.param);
-                           const char* const name = type == IBV_QPT_RC   ? "Rc"
-                                                    : type == IBV_QPT_UC ? "Uc"
-                                                    : type == IBV_QPT_UD ? "Ud"
-                                                                         : "Xrc";
-                           return std::string(name) + (std::get<1>(tested.param) ? "Calls" : "");
+                           return sender_name(std::get<0>(tested.param), std::get<1>(tested.param));
                          });
 
 TEST_P(StrictSender, IsWarnedOnceOfUnsignaledRequestsThatFillTheQueue) {
@@ -268,7 +198,7 @@ TEST_P(StrictSender, IsNotWarnedWhenOneOfEachQueuesWorthIsSignaled) {
   for (unsigned i = 0; i < 12; ++i) {
     ASSERT_EQ(sender_.post(i % 4 == 3 ? unsigned{IBV_SEND_SIGNALED} : 0u), 0);
     if (i % 4 == 3) {
-      ASSERT_TRUE(sender_.polled());
+      ASSERT_EQ(sender_.poll(), IBV_WC_SUCCESS);
     }
   }
   EXPECT_THAT(said(), IsEmpty());
