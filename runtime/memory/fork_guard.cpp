@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "runtime/memory/fork_guard.hpp"
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -185,6 +186,21 @@ constinit std::atomic<bool> needed{false};
 constinit std::atomic<bool> asked{false};
 /// Something was registered without the guard, where it is needed.
 constinit std::atomic<bool> too_late{false};
+constinit std::atomic<bool> fork_known{false};
+
+void lock_for_fork() noexcept { the_guard.lock_for_fork(); }
+void unlock_after_fork() noexcept { the_guard.unlock_after_fork(); }
+
+/// Before the lock is taken for the first time, by one of those who come then.
+int prepare_for_forks() noexcept {
+  if (fork_known.load(std::memory_order_acquire)) return 0;
+  static constinit Mutex preparing;
+  const LockGuard guard(preparing);
+  if (fork_known.load(std::memory_order_relaxed)) return 0;
+  const int error = ::pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
+  fork_known.store(error == 0, std::memory_order_release);
+  return error;
+}
 
 }  // namespace
 
@@ -207,6 +223,7 @@ int hold(const void* at, std::size_t bytes, ForkGuard::Range& out) noexcept {
     too_late.store(true, std::memory_order_relaxed);
     return 0;
   }
+  if (const int error = prepare_for_forks(); error != 0) return error;
   return the_guard.hold(reinterpret_cast<std::uintptr_t>(at), bytes, out);
 }
 

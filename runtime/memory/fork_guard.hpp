@@ -42,6 +42,9 @@ class ForkGuard {
   [[nodiscard]] int hold(std::uintptr_t at, std::size_t bytes, Range& out) noexcept;
   /// What was unmapped meanwhile is nobody's to give back.
   void release(const Range& range) noexcept;
+  /// Around a fork, so that a child finds neither the lock held nor a range half counted.
+  void lock_for_fork() noexcept { mutex_.lock(); }
+  void unlock_after_fork() noexcept { mutex_.unlock(); }
   /// Frees the tree. REQUIRES: nobody holds anything. (The process's own lives until it ends.)
   void clear() noexcept;
 

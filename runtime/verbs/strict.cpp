@@ -2,8 +2,11 @@
 // The body of strict.hpp.
 #include "runtime/verbs/strict.hpp"
 
+#include <pthread.h>
+
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <string_view>
 
 #include "runtime/base/environment.hpp"
@@ -49,6 +52,19 @@ struct Feed {
 };
 constinit Mutex feeds_mutex;
 constinit Feed* first_feed = nullptr;
+constinit std::atomic<bool> fork_known{false};
+
+/// A fork does not wait for who is at the list, since he may be waiting for the log's reader: each
+/// step of his leaves a list that can be walked.
+void remake_lock_in_child() noexcept { ::new (&feeds_mutex) Mutex; }
+
+/// Before the lock is taken for the first time, and without one: twice is as good as once. Who
+/// cannot have it goes without: what is counted is good for warnings only.
+void prepare_for_forks() noexcept {
+  if (fork_known.load(std::memory_order_acquire)) return;
+  const int error = ::pthread_atfork(nullptr, nullptr, remake_lock_in_child);
+  fork_known.store(error == 0, std::memory_order_release);
+}
 
 /// The link to it, or the one at the end of the list. feeds_mutex is held.
 Feed** find_feed(const ibv_srq* from, const ibv_cq* into) noexcept {
@@ -60,18 +76,19 @@ Feed** find_feed(const ibv_srq* from, const ibv_cq* into) noexcept {
 
 void add_feed(ibv_srq* from, ibv_cq* into) noexcept {
   if (from == nullptr || into == nullptr) return;
+  prepare_for_forks();
   LockGuard<Mutex> guard(feeds_mutex);
   Feed** const link = find_feed(from, into);
-  if (*link == nullptr) {
-    *link = make_nothrow<Feed>();
-    if (*link == nullptr) return;
-    (*link)->from = from;
-    (*link)->into = into;
-    const Srq& srq = Srq::from(from);
-    (*link)->receives = srq.strict_receives != 0 ? srq.strict_receives : srq.attributes.max_wr;
-    grow(into, (*link)->receives);
+  if (*link != nullptr) {
+    ++(*link)->ways;
+    return;
   }
-  ++(*link)->ways;
+  Feed* const feed = make_nothrow<Feed>();
+  if (feed == nullptr) return;
+  const Srq& srq = Srq::from(from);
+  *feed = {from, into, srq.strict_receives != 0 ? srq.strict_receives : srq.attributes.max_wr, 1};
+  *link = feed;
+  grow(into, feed->receives);
 }
 
 void remove_feed(ibv_srq* from, ibv_cq* into) noexcept {
@@ -179,6 +196,7 @@ void forget_srq(Srq& srq) noexcept {
 
 void check_resized_srq(Srq& srq, std::uint32_t receives) noexcept {
   if (!is_strict()) return;
+  prepare_for_forks();
   LockGuard<Mutex> guard(feeds_mutex);
   srq.strict_receives = receives;
   for (Feed* feed = first_feed; feed != nullptr; feed = feed->next) {

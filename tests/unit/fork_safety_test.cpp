@@ -5,14 +5,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "providers/uverbs/discovery.hpp"
 #include "providers/uverbs/memory.hpp"
 #include "runtime/base/make_nothrow.hpp"
+#include "runtime/memory/fork_guard.hpp"
 #include "tests/support/fake_uverbs.hpp"
+#include "tests/support/forked_child.hpp"
 #include "tests/unit/captured_stderr.hpp"
 #include "tests/unit/netlink_script.hpp"
 
@@ -138,6 +142,36 @@ TEST(ForkSafety, KeepsRegionsFromChildrenWhileTheyLive) {
   EXPECT_TRUE(is_in_a_child(memory, page));
   EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
   ::munmap(memory, page);
+}
+
+/// One of the parent's threads is at the pages nearly all the time.
+TEST(ForkSafety, AChildRegistersThoughAThreadOfItsParentDidWhenItForked) {
+#ifdef VBT_UNDER_THREAD_SANITIZER
+  GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
+#endif
+  fork_safety::need();
+  ASSERT_EQ(ibv_fork_init(), 0);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const memory =
+      ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const auto hold_once = [&](std::size_t which) {
+    ForkGuard::Range held;
+    const int error =
+        fork_safety::hold(static_cast<unsigned char*>(memory) + which * page, 8, held);
+    if (error == 0) fork_safety::release(held);
+    return error;
+  };
+  ASSERT_EQ(hold_once(1), 0);
+  std::atomic<bool> stop{false};
+  std::thread registers([&] {
+    while (!stop.load()) EXPECT_EQ(hold_once(0), 0);
+  });
+  for (int i = 0; i < 20 && !HasFailure(); ++i)
+    EXPECT_EQ(harness::run_in_child([&] { return hold_once(1); }), 0);
+  stop.store(true);
+  registers.join();
+  ::munmap(memory, 2 * page);
 }
 
 }  // namespace

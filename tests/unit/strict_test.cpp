@@ -2,9 +2,11 @@
 // VERBATIM_STRICT=1 over a device that takes every value it is given, and has the port that a test
 // wants. Each pitfall is said once for its object; what is sound is not.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <string>
 #include <thread>
@@ -12,7 +14,9 @@
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/verbs/event_acks.hpp"
 #include "runtime/verbs/strict.hpp"
+#include "runtime/verbs/strict_pitfalls.hpp"
 #include "tests/support/deadline.hpp"
+#include "tests/support/forked_child.hpp"
 #include "tests/unit/captured_stderr.hpp"
 #include "tests/unit/opened_device.hpp"
 #include "tests/unit/providers_under_test.hpp"
@@ -455,6 +459,41 @@ TEST_F(Strict, CountsASharedReceiveQueueByItsSizeOfNow) {
   ibv_qp* const sharing = make_qp(cq_, IBV_QPT_RC, srq);
   EXPECT_THAT(captured.text(), HasSubstr("queues of 48 requests together"));
   EXPECT_EQ(ibv_destroy_qp(sharing), 0);
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
+}
+
+/// A thread of the parent's waits for the reader of its log, at the counts.
+TEST_F(Strict, CountsInAChildThoughAThreadOfItsParentDidWhenItForked) {
+#ifdef VBT_UNDER_THREAD_SANITIZER
+  GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
+#endif
+  ibv_srq* const srq = make_srq(64);
+  ibv_cq* const other = make_cq();
+  other->cqe = 1000;
+  cq_->cqe = 16 + 8;
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const char filling[4096] = {};
+  while (::write(ends[1], filling, sizeof filling) > 0) continue;
+  ASSERT_EQ(::fcntl(ends[1], F_SETFL, 0), 0);
+  const int log = ::dup(STDERR_FILENO);
+  ::dup2(ends[1], STDERR_FILENO);
+  ibv_qp* sharing = nullptr;
+  std::thread warned([&] { sharing = make_qp(cq_, IBV_QPT_RC, srq); });
+  EXPECT_TRUE(harness::wait_until([&] { return (Cq::from(cq_).strict_told & kSmallCq) != 0; }));
+  const int status = harness::run_in_child([&] {
+    ::dup2(log, STDERR_FILENO);
+    ibv_qp* const own = make_qp(other, IBV_QPT_RC, srq);
+    return ibv_destroy_qp(own);
+  });
+  char read[4096];
+  while (::read(ends[0], read, sizeof read) > 0) continue;
+  warned.join();
+  ::dup2(log, STDERR_FILENO);
+  for (const int fd : {log, ends[0], ends[1]}) ::close(fd);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(ibv_destroy_qp(sharing), 0);
+  EXPECT_EQ(ibv_destroy_cq(other), 0);
   EXPECT_EQ(ibv_destroy_srq(srq), 0);
 }
 
