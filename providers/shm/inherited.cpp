@@ -45,7 +45,14 @@ struct Inherited {
   static constexpr auto query_rt_values = shm::query_rt_values;
   static constexpr auto query_srq = shm::query_srq;
   static constexpr auto get_srq_num = shm::get_srq_num;
-  static constexpr auto query_qp = shm::query_qp;
+  static int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask,
+                      ibv_qp_init_attr& init) noexcept {
+    if (static_cast<Qp&>(qp).xrc != XrcRole::kOpened) return shm::query_qp(qp, attr, mask, init);
+    // The other end of the handle is where only the parent looks.
+    attr = {};
+    attr.qp_state = attr.cur_qp_state = IBV_QPS_RESET;
+    return 0;
+  }
   static constexpr auto explain_qp = shm::explain_qp;
   // Else they would be taken for a device's that has no such options, which answers.
   static int set_ece(verbatim::Qp& qp, ibv_ece&) noexcept { return refuse("set_ece", qp); }

@@ -149,16 +149,23 @@ int attach_mcast(verbatim::Qp& handle, const ibv_gid& gid, std::uint16_t) noexce
 }
 
 int detach_mcast(verbatim::Qp& handle, const ibv_gid& gid, std::uint16_t) noexcept {
+  const QpRecord* const own = static_cast<Qp&>(handle).own;
   LockGuard<Mutex> guard(live.mutex);
-  GroupRecord* const groups = own_groups();
-  if (groups == nullptr) return ENOMEM;
-  GroupRecord* const record = find(groups, static_cast<Qp&>(handle).own->qpn, halves(gid));
-  if (record == nullptr) {
-    log_error("detach_mcast: QP 0x%06x is not in this group", handle.plain.qp_num);
-    return EINVAL;
+  bool is_member;
+  if (Node::get().segment().holds(own)) {
+    GroupRecord* const groups = own_groups();
+    if (groups == nullptr) return ENOMEM;
+    GroupRecord* const record = find(groups, own->qpn, halves(gid));
+    is_member = record != nullptr;
+    if (is_member) record->qpn.store(0, std::memory_order_release);
+  } else {
+    // Of a forked child's parent, and the child has begun a segment of its own: what is left of
+    // the membership is the count that keeps the queue pair.
+    is_member = handle.uses.load(std::memory_order_relaxed) != 0;
   }
-  record->qpn.store(0, std::memory_order_release);
-  return 0;
+  if (is_member) return 0;
+  log_error("detach_mcast: QP 0x%06x is not in this group", handle.plain.qp_num);
+  return EINVAL;
 }
 
 }  // namespace verbatim::shm

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <verbatim/query.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -25,6 +27,9 @@
 namespace verbatim::harness {
 namespace {
 
+constexpr ibv_gid kGroup{{0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x4b}};
+constexpr std::uint16_t kGroupLid = 0xc0f0;
+
 /// One of everything, and a queue pair that is connected to itself.
 struct Family {
   Endpoint own{std::make_shared<Session>()};
@@ -40,9 +45,17 @@ struct Family {
   ibv_mw* window = own.window(own.allocate_window(IBV_MW_TYPE_1).id);
   ibv_xrcd* xrcd = own.xrcd();
   std::int32_t ah = own.create_ah(info, 1);
+  QpInfo letters = with_letters();
+  QpInfo writer = of_transport(IBV_QPT_UD, 0);
+  SrqInfo shared = own.create_srq(of_domain());
+  QpInfo sender = of_transport(IBV_QPT_XRC_SEND, IBV_QP_EX_WITH_SEND);
+  QpInfo target = reached_by_sender();
+  QpInfo opened = own.open_qp(target.qpn);
   DmHandle dm{with_memory()};
   ibv_pd* pd = own.pd();
   ibv_context* context = own.context();
+
+  ~Family() { own.detach(letters.id, kGroup, kGroupLid); }
 
   QpInfo connected() {
     QpWish wish;
@@ -50,6 +63,30 @@ struct Family {
     wish.send_ops = IBV_QP_EX_WITH_SEND;
     const QpInfo made = own.create_qp(wish);
     own.connect(made.id, made, {});
+    return made;
+  }
+  QpInfo of_transport(ibv_qp_type type, std::uint64_t calls) {
+    QpWish wish;
+    wish.type = type;
+    wish.send_ops = calls;
+    return own.create_qp(wish);
+  }
+  /// Datagrams, of a group too.
+  QpInfo with_letters() {
+    const QpInfo made = of_transport(IBV_QPT_UD, IBV_QP_EX_WITH_SEND);
+    own.connect(made.id, made, {});
+    EXPECT_EQ(own.attach(made.id, kGroup, kGroupLid), 0);
+    return made;
+  }
+  static SrqWish of_domain() {
+    SrqWish wish;
+    wish.xrc = 1;
+    return wish;
+  }
+  QpInfo reached_by_sender() {
+    const QpInfo made = of_transport(IBV_QPT_XRC_RECV, 0);
+    own.connect(sender.id, made, {});
+    own.connect(made.id, sender, {});
     return made;
   }
   ibv_dm* with_memory() {
@@ -71,10 +108,43 @@ struct Family {
     own.post_send(info.id, {send(2, slice(region, 0, 64))});
     own.poll(info.send_cq, 1, kDefaultWaitMs);
   }
+  /// A datagram to the group, and a message over XRC.
+  void complete_others() {
+    if (own.state(writer.id) == IBV_QPS_RESET) own.connect(writer.id, letters, {});
+    own.post_receive(letters.id, {receive(1, slice(region, 64, 64))});
+    const std::int32_t group = own.create_multicast_ah(kGroup, kGroupLid);
+    own.post_send(writer.id, {datagram(2, slice(region, 0, 8), group, 0xffffff, kQkey)});
+    EXPECT_EQ(own.poll(writer.send_cq, 1, kDefaultWaitMs)[0].status, IBV_WC_SUCCESS);
+    EXPECT_EQ(own.poll(letters.receive_cq, 1, kDefaultWaitMs)[0].byte_len, 40u + 8u);
+    own.post_srq_receive(shared.id, {receive(3, slice(region, 64, 64))});
+    Request request = send(4, slice(region, 0, 8));
+    request.remote_srqn = shared.srqn;
+    own.post_send(sender.id, {request});
+    EXPECT_EQ(own.poll(sender.send_cq, 1, kDefaultWaitMs)[0].status, IBV_WC_SUCCESS);
+    EXPECT_EQ(own.poll(shared.cq, 1, kDefaultWaitMs)[0].byte_len, 8u);
+  }
 };
 
 int answer(const void* object) { return object == nullptr ? errno : 0; }
 int minus_one(int result) { return result != 0 ? errno : 0; }
+
+int post(ibv_qp* qp, ibv_send_wr& wr) {
+  ibv_send_wr* bad = nullptr;
+  const int error = ibv_post_send(qp, &wr, &bad);
+  return bad == &wr ? error : -1;
+}
+int to_error(Family& of, const QpInfo& info) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  return ibv_modify_qp(of.own.qp(info.id), &attr, IBV_QP_STATE);
+}
+
+int is_reset(Family& of, const QpInfo& info) {
+  ibv_qp_attr attr;
+  ibv_qp_init_attr init;
+  const int error = ibv_query_qp(of.own.qp(info.id), &attr, IBV_QP_STATE, &init);
+  return error == 0 && attr.qp_state != IBV_QPS_RESET ? -1 : error;
+}
 
 struct Verb {
   const char* name;
@@ -269,6 +339,104 @@ constexpr Verb kDoers[] = {
      }},
 };
 
+/// What others than RC have.
+constexpr Verb kOthers[] = {
+    {"ibv_post_send of a datagram",
+     [](Family& of) {
+       ibv_send_wr wr{};
+       wr.sg_list = &of.piece;
+       wr.num_sge = 1;
+       wr.opcode = IBV_WR_SEND;
+       wr.wr.ud = {of.own.ah(of.ah), of.letters.qpn, kQkey};
+       return post(of.own.qp(of.letters.id), wr);
+     }},
+    {"ibv_post_send over XRC",
+     [](Family& of) {
+       ibv_send_wr wr{};
+       wr.sg_list = &of.piece;
+       wr.num_sge = 1;
+       wr.opcode = IBV_WR_SEND;
+       wr.qp_type.xrc.remote_srqn = of.shared.srqn;
+       return post(of.own.qp(of.sender.id), wr);
+     }},
+    {"ibv_post_recv of a datagram",
+     [](Family& of) {
+       ibv_recv_wr wr{};
+       wr.sg_list = &of.piece;
+       wr.num_sge = 1;
+       ibv_recv_wr* bad = nullptr;
+       const int error = ibv_post_recv(of.own.qp(of.letters.id), &wr, &bad);
+       return bad == &wr ? error : -1;
+     }},
+    {"ibv_post_srq_recv of XRC",
+     [](Family& of) {
+       ibv_recv_wr wr{};
+       wr.sg_list = &of.piece;
+       wr.num_sge = 1;
+       ibv_recv_wr* bad = nullptr;
+       const int error = ibv_post_srq_recv(of.own.srq(of.shared.id), &wr, &bad);
+       return bad == &wr ? error : -1;
+     }},
+    {"ibv_wr_complete of a datagram",
+     [](Family& of) {
+       ibv_qp_ex* const qp = ibv_qp_to_qp_ex(of.own.qp(of.letters.id));
+       ibv_wr_start(qp);
+       ibv_wr_send(qp);
+       ibv_wr_set_ud_addr(qp, of.own.ah(of.ah), of.letters.qpn, kQkey);
+       ibv_wr_set_sge(qp, of.piece.lkey, of.piece.addr, 64);
+       return ibv_wr_complete(qp);
+     }},
+    {"ibv_wr_complete over XRC",
+     [](Family& of) {
+       ibv_qp_ex* const qp = ibv_qp_to_qp_ex(of.own.qp(of.sender.id));
+       ibv_wr_start(qp);
+       ibv_wr_send(qp);
+       ibv_wr_set_xrc_srqn(qp, of.shared.srqn);
+       ibv_wr_set_sge(qp, of.piece.lkey, of.piece.addr, 64);
+       return ibv_wr_complete(qp);
+     }},
+    {"ibv_modify_qp of UD", [](Family& of) { return to_error(of, of.letters); }},
+    {"ibv_modify_qp of XRC_SEND", [](Family& of) { return to_error(of, of.sender); }},
+    {"ibv_modify_qp of XRC_RECV", [](Family& of) { return to_error(of, of.target); }},
+    {"ibv_modify_qp of what was opened", [](Family& of) { return to_error(of, of.opened); }},
+    {"ibv_open_qp",
+     [](Family& of) {
+       ibv_qp_open_attr attr{};
+       attr.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+       attr.qp_num = of.target.qpn;
+       attr.xrcd = of.xrcd;
+       attr.qp_type = IBV_QPT_XRC_RECV;
+       return answer(ibv_open_qp(of.context, &attr));
+     }},
+    {"ibv_create_srq_ex",
+     [](Family& of) {
+       ibv_srq_init_attr_ex attr{};
+       attr.attr = {16, 1, 0};
+       attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+                        IBV_SRQ_INIT_ATTR_CQ;
+       attr.srq_type = IBV_SRQT_XRC;
+       attr.pd = of.pd;
+       attr.xrcd = of.xrcd;
+       attr.cq = of.cq;
+       return answer(ibv_create_srq_ex(of.context, &attr));
+     }},
+    {"ibv_attach_mcast",
+     [](Family& of) {
+       ibv_gid other = kGroup;
+       ++other.raw[15];
+       return ibv_attach_mcast(of.own.qp(of.letters.id), &other, kGroupLid);
+     }},
+    {"ibv_reg_dm_mr",
+     [](Family& of) {
+       return answer(ibv_reg_dm_mr(of.pd, of.dm.get(), 0, 64,
+                                   IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE));
+     }},
+    {"ibv_reg_dmabuf_mr",
+     [](Family& of) {
+       return answer(ibv_reg_dmabuf_mr(of.pd, 0, 4096, 0, STDERR_FILENO, IBV_ACCESS_LOCAL_WRITE));
+     }},
+};
+
 /// These change nothing.
 constexpr Verb kAskers[] = {
     {"ibv_query_device",
@@ -286,17 +454,39 @@ constexpr Verb kAskers[] = {
        ibv_gid gid;
        return minus_one(ibv_query_gid(of.context, 1, 0, &gid));
      }},
-    {"ibv_query_qp",
-     [](Family& of) {
-       ibv_qp_attr attr;
-       ibv_qp_init_attr init;
-       const int error = ibv_query_qp(of.qp, &attr, IBV_QP_STATE, &init);
-       return error == 0 && attr.qp_state != IBV_QPS_RESET ? -1 : error;
-     }},
+    {"ibv_query_qp", [](Family& of) { return is_reset(of, of.info); }},
     {"ibv_query_srq",
      [](Family& of) {
        ibv_srq_attr attr;
        return ibv_query_srq(of.srq, &attr);
+     }},
+    {"ibv_query_qp of UD", [](Family& of) { return is_reset(of, of.letters); }},
+    {"ibv_query_qp of XRC_SEND", [](Family& of) { return is_reset(of, of.sender); }},
+    {"ibv_query_qp of XRC_RECV", [](Family& of) { return is_reset(of, of.target); }},
+    {"ibv_query_qp of what was opened", [](Family& of) { return is_reset(of, of.opened); }},
+    {"ibv_query_pkey",
+     [](Family& of) {
+       __be16 key = 0;
+       const int error = minus_one(ibv_query_pkey(of.context, 1, 0, &key));
+       return error == 0 && key != 0xffff ? -1 : error;
+     }},
+    {"ibv_query_rt_values_ex",
+     [](Family& of) {
+       ibv_values_ex values{};
+       values.comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+       const int error = ibv_query_rt_values_ex(of.context, &values);
+       return error == 0 && (values.comp_mask & IBV_VALUES_MASK_RAW_CLOCK) == 0 ? -1 : error;
+     }},
+    {"ibv_get_srq_num",
+     [](Family& of) {
+       std::uint32_t number = 0;
+       const int error = ibv_get_srq_num(of.own.srq(of.shared.id), &number);
+       return error == 0 && number != of.shared.srqn ? -1 : error;
+     }},
+    {"vbt_query_mr",
+     [](Family& of) {
+       vbt_mr_attr attr{};
+       return vbt_query_mr(of.mr, &attr, sizeof attr);
      }},
 };
 
@@ -313,6 +503,31 @@ TEST(ForkVerbs, WhateverAChildDoesWithItsParentsObjectsIsRefused) {
     EXPECT_EQ(run_in_child([&] { return verb.call(parents); }), EINVAL) << verb.name;
   EXPECT_EQ(LogWatch::instance()->complaints().size(), std::size(kDoers));
   parents.complete_one();
+}
+
+TEST(ForkVerbs, WhateverAChildDoesWithItsParentsOtherTransportsIsRefused) {
+  SKIP_WITHOUT_THREADS_IN_CHILDREN();
+  const AllowedLog says_why("before fork()");
+  Family parents;
+  for (const Verb& verb : kOthers)
+    EXPECT_EQ(run_in_child([&] { return verb.call(parents); }), EINVAL) << verb.name;
+  EXPECT_EQ(LogWatch::instance()->complaints().size(), std::size(kOthers));
+  parents.complete_one();
+  parents.complete_others();
+}
+
+/// A queue pair of a group cannot go before it has left.
+TEST(ForkVerbs, AChildThatLeavesAGroupLeavesItsParentInIt) {
+  SKIP_WITHOUT_THREADS_IN_CHILDREN();
+  const AllowedLog says_so("is not in this group");
+  Family parents;
+  EXPECT_EQ(run_in_child([&] {
+              ibv_qp* const qp = parents.own.qp(parents.letters.id);
+              if (ibv_detach_mcast(qp, &kGroup, kGroupLid) != 0) return 1;
+              return ibv_detach_mcast(qp, &kGroup, kGroupLid) == EINVAL ? 0 : 2;
+            }),
+            0);
+  parents.complete_others();
 }
 
 TEST(ForkVerbs, WhateverAChildAsksOfThemIsAnswered) {
@@ -380,6 +595,7 @@ TEST(ForkVerbs, AChildThatTakesEverythingApartTakesNothingFromItsParent) {
   EXPECT_EQ(fetched, parents->cq);
   ibv_ack_cq_events(fetched, 2);
   parents->complete_one();
+  parents->complete_others();
 }
 
 TEST(ForkVerbs, AContextThatAChildOpensOnItsParentsDeviceIsInService) {
