@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// How a connection ends while both processes live, and what stands on both sides of that moment.
-// What each fault ends in, and what becomes of the rest: rc_fault_*_test.cpp.
+// How a connection ends while both processes live, and what stands on both sides of that moment
+// (IBTA 10.3.1, 9.9.2, 9.9.3, 10.10.3; man ibv_modify_qp, ibv_poll_cq). What each fault ends in,
+// and what becomes of the rest: rc_fault_*_test.cpp.
 #include "tests/shm/rc_expect.hpp"
 
 namespace verbatim::harness {
@@ -19,6 +20,7 @@ Link short_timeout() {
 }
 
 TEST_P(RcError, TheErrorStateFlushesBothQueuesInTheirOrder) {
+  // IBTA 10.3.1, the error state: what is in a queue completes in error, flushed.
   constexpr std::uint32_t kCount = 20;
   Pair pair(GetParam());
   const RegionInfo memory = pair.a.allocate(GetParam().memory, 4096);
@@ -42,6 +44,7 @@ TEST_P(RcError, TheErrorStateFlushesBothQueuesInTheirOrder) {
 }
 
 TEST_P(RcError, WhatIsPostedInTheErrorStateIsFlushedToo) {
+  // IBTA 10.3.1, the error state: posting is no error of the verb.
   Pair pair(GetParam());
   const RegionInfo memory = pair.a.allocate(GetParam().memory, 4096);
   ASSERT_EQ(pair.a.to_state(pair.qa, IBV_QPS_ERR), 0);
@@ -52,6 +55,7 @@ TEST_P(RcError, WhatIsPostedInTheErrorStateIsFlushedToo) {
 }
 
 TEST_P(RcError, AReceiveThatWasPostedBeforeTheFailureWasSeenIsFlushedToo) {
+  // IBTA 9.9.2, 10.10.3.
   PairWish wish;
   wish.a.with_channel = 1;
   Pair pair(GetParam(), wish);
@@ -67,6 +71,7 @@ TEST_P(RcError, AReceiveThatWasPostedBeforeTheFailureWasSeenIsFlushedToo) {
 }
 
 TEST_P(RcError, WhatCompletedBeforeTheErrorStaysASuccess) {
+  // IBTA 10.8.5.1, 10.10.3.
   Pair pair(GetParam());
   const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
   const RegionInfo to = pair.b.allocate(GetParam().memory, 64);
@@ -82,6 +87,7 @@ TEST_P(RcError, WhatCompletedBeforeTheErrorStaysASuccess) {
 }
 
 TEST_P(RcError, APeerConnectedToSomebodyElseDoesNotAnswer) {
+  // IBTA 9.6 has such packets dropped without a word; 9.7.6.1.3 what the requester takes it for.
   Pair pair(GetParam());
   const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
   const RegionInfo to = pair.b.allocate(GetParam().memory, 64);
@@ -96,7 +102,8 @@ TEST_P(RcError, APeerConnectedToSomebodyElseDoesNotAnswer) {
 }
 
 TEST_P(RcError, AReceiverThatIsReadyLaterGetsTheSendThenWithoutLoss) {
-  // rnr_retry 7 is for ever; the receiver's timer asks for 0.01 ms.
+  // IBTA 9.7.5.2.8, man ibv_modify_qp: rnr_retry 7 is for ever; the receiver's timer asks for 0.01
+  // ms.
   constexpr std::uint32_t kSends = 50;
   PairWish wish;
   wish.link_b.min_rnr_timer = 1;
@@ -117,6 +124,7 @@ TEST_P(RcError, AReceiverThatIsReadyLaterGetsTheSendThenWithoutLoss) {
 }
 
 TEST_P(RcError, AfterResetTheSameQueuePairsConnectAgain) {
+  // IBTA 10.3.1.1.
   Pair pair(GetParam());
   const RegionInfo from = pair.a.allocate(GetParam().memory, 4096);
   const RegionInfo to = pair.b.allocate(GetParam().memory, 4096);
@@ -140,6 +148,7 @@ TEST_P(RcError, AfterResetTheSameQueuePairsConnectAgain) {
 }
 
 TEST_P(RcError, AReceiveOfAnEarlierLifeIsNoReceive) {
+  // IBTA 10.3.1.1: the reset takes away what was posted.
   constexpr std::uint32_t kReceives = 40;
   PairWish wish;
   wish.link_a.rnr_retry = 0;
@@ -165,7 +174,7 @@ TEST_P(RcError, AReceiveOfAnEarlierLifeIsNoReceive) {
 }
 
 TEST_P(RcError, AMessageLongerThanItsReceiveFailsBehindOthersThatFitted) {
-  // Sent one by one, and as one list.
+  // IBTA 9.7.5.2.8, 9.9.3. Sent one by one, and as one list.
   constexpr std::uint32_t kFit = 10;
   for (const bool in_list : {false, true}) {
     SCOPED_TRACE(in_list);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// What the post verbs refuse: a positive errno, *bad_wr at the request, everything before it done
-// or in the queue, nothing behind it taken, both queue pairs as they were. And what stands in full
-// queues when they end.
+// What the post verbs refuse (IBTA 10.10.2, immediate errors, 11.4.1.1, 11.4.1.2; man
+// ibv_post_send, ibv_post_recv): a positive errno, *bad_wr at the request, everything before it
+// done or in the queue, nothing behind it taken, both queue pairs as they were. And what stands in
+// full queues when they end (IBTA 10.3.1, 10.8.5.1).
 #include "tests/conformance/departures.hpp"
 #include "tests/conformance/rc_fault.hpp"
 #include "tests/conformance/two_sides.hpp"
@@ -67,6 +68,7 @@ SliceList repeated(const Slice& piece, std::int32_t count) {
 }
 
 TEST_P(RcRefusal, MoreInlineThanWasGranted) {
+  // man ibv_create_qp: max_inline_data.
   Stage stage(GetParam());
   const std::uint64_t most = stage.pair.qa.cap.max_inline_data;
   const auto inlined = [&](const SliceList& from) { return send(0, from).with(IBV_SEND_INLINE); };
@@ -86,6 +88,7 @@ TEST_P(RcRefusal, MoreInlineThanWasGranted) {
 }
 
 TEST_P(RcRefusal, InlineForWhatReturnsBytes) {
+  // man ibv_post_send: "Valid only for Send and RDMA Write".
   Stage stage(GetParam());
   const Slice eight = slice(stage.local, 0, 8);
   stage.expect_refused("read", read(0, eight, stage.remote).with(IBV_SEND_INLINE));
@@ -93,6 +96,7 @@ TEST_P(RcRefusal, InlineForWhatReturnsBytes) {
 }
 
 TEST_P(RcRefusal, MorePiecesThanWereGranted) {
+  // IBTA 11.4.1.1, man ibv_create_qp: max_send_sge.
   Stage stage(GetParam());
   const SliceList many = repeated(slice(stage.local, 0, 1), kSliceSlots);
   stage.expect_refused("send", send(0, many));
@@ -105,6 +109,7 @@ TEST_P(RcRefusal, MorePiecesThanWereGranted) {
 }
 
 TEST_P(RcRefusal, OperationsThatReliableConnectionsLack) {
+  // IBTA table 46; man ibv_post_send has the same table.
   Stage stage(GetParam());
   for (const ibv_wr_opcode opcode : {IBV_WR_TSO, IBV_WR_DRIVER1}) {
     SCOPED_TRACE(opcode);
@@ -115,6 +120,7 @@ TEST_P(RcRefusal, OperationsThatReliableConnectionsLack) {
 }
 
 TEST_P(RcRefusal, ReadsAndAtomicsWhereNoneWereAgreedOn) {
+  // man ibv_modify_qp: max_rd_atomic, of which there are none here.
   PairWish wish;
   wish.link_a.max_rd_atomic = 0;
   Stage stage(GetParam(), wish);
@@ -145,6 +151,7 @@ TEST_P(RcRefusal, IsNotForMoreReadsThanMayBeInFlightTheyTakeTurns) {
 }
 
 TEST_P(RcRefusal, IsNotForAQueueThatDrainsWhatItTakesWaitsUntilItServesAgain) {
+  // IBTA 10.3.1.5.
   Stage stage(GetParam());
   Pair& pair = stage.pair;
   const Slice eight = slice(stage.local, 0, 8);
@@ -231,6 +238,7 @@ TEST_P(RcRefusal, AFullReceiveQueueLosesNothingThatItHoldsInError) {
 }
 
 TEST_P(RcRefusal, AReceiveWithMorePiecesThanWereGrantedLeavesTheQueueAsItWas) {
+  // IBTA 11.4.1.2, man ibv_create_qp: max_recv_sge.
   Stage stage(GetParam());
   Pair& pair = stage.pair;
   SliceList negative;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// IBV_SEND_INLINE: the data is taken while the post runs, from memory that nobody registered.
+// IBV_SEND_INLINE (man ibv_post_send, ibv_create_qp; IBTA has no such thing): the data is taken
+// while the post runs, from memory that nobody registered.
 #include "tests/shm/rc_expect.hpp"
 
 namespace verbatim::harness {
@@ -19,6 +20,7 @@ Slice unregistered(const RegionInfo& region, std::uint64_t offset, std::uint64_t
 }
 
 TEST_P(RcInline, AtLeast220BytesAreGranted) {
+  // man ibv_create_qp: no less than what the harness asks for.
   Pair pair(GetParam());
   EXPECT_GE(pair.qa.cap.max_inline_data, 220u);
 }
@@ -58,6 +60,7 @@ TEST_P(RcInline, WriteTakesTheDataBeforeThePostReturns) {
 }
 
 TEST_P(RcInline, GathersFromSeveralPieces) {
+  // IBTA 10.7.3: in the order of the list.
   Pair pair(GetParam());
   const RegionInfo from = pair.a.allocate(GetParam().memory, 1024);
   const RegionInfo to = pair.b.allocate(GetParam().memory, 256);
@@ -73,6 +76,7 @@ TEST_P(RcInline, GathersFromSeveralPieces) {
 }
 
 TEST_P(RcInline, MoreThanGrantedIsRefusedAndTheQueuePairLives) {
+  // An immediate error (IBTA 10.10.2).
   Pair pair(GetParam());
   const RegionInfo from = pair.a.allocate(GetParam().memory, 64_KiB);
   const RegionInfo to = pair.b.allocate(GetParam().memory, 64_KiB);

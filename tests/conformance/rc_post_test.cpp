@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// What the post verbs refuse, and how: a positive errno, *bad_wr at the first request that was not
-// taken, those before it performed.
+// What the post verbs refuse, and how (IBTA 10.10.2, 11.4.1.1, 11.4.1.2; man ibv_post_send,
+// ibv_post_recv): a positive errno, *bad_wr at the first request that was not taken, those before
+// it performed.
 #include <verbatim/memory.h>
 
 #include "tests/conformance/departures.hpp"
@@ -21,6 +22,7 @@ SliceList too_many(const RegionInfo& region) {
 }
 
 TEST_P(RcPost, SixteenSgesAndTheDepthsAskedForAreGranted) {
+  // man ibv_create_qp: what is granted is no less than what was asked for.
   Pair pair(GetParam());
   EXPECT_GE(pair.qa.cap.max_send_sge, 16u);
   EXPECT_GE(pair.qa.cap.max_recv_sge, 16u);
@@ -68,6 +70,7 @@ TEST_P(RcPost, BadWrNamesTheFailingReceiveAndThoseBeforeItAreQueued) {
 }
 
 TEST_P(RcPost, AnOpcodeThatRcDoesNotKnowIsRefused) {
+  // IBTA table 46.
   Pair pair(GetParam());
   const RegionInfo local = pair.a.allocate(GetParam().memory, 64);
   Request request = send(1, slice(local, 0, 8));
@@ -78,6 +81,7 @@ TEST_P(RcPost, AnOpcodeThatRcDoesNotKnowIsRefused) {
 }
 
 TEST_P(RcPost, AFullSendQueueIsEnomemUntilACompletionIsPolled) {
+  // IBTA 10.8.5.1.
   PairWish wish;
   wish.a.send_depth = 16;
   Pair pair(GetParam(), wish);
@@ -103,6 +107,7 @@ TEST_P(RcPost, AFullSendQueueIsEnomemUntilACompletionIsPolled) {
 }
 
 TEST_P(RcPost, AFullReceiveQueueIsEnomemUntilAReceiveIsPolled) {
+  // IBTA 10.8.5.1.
   PairWish wish;
   wish.b.receive_depth = 16;
   Pair pair(GetParam(), wish);
@@ -140,6 +145,7 @@ TEST_P(RcPost, QueuesOfEveryDepthWrapAround) {
 }
 
 TEST_P(RcPost, ASendInAStateThatCannotSendIsEinval) {
+  // IBTA 10.3.1, 11.4.1.1; man ibv_post_send.
   PairWish wish;
   wish.connected = false;
   Pair pair(GetParam(), wish);
@@ -160,6 +166,7 @@ TEST_P(RcPost, ASendInAStateThatCannotSendIsEinval) {
 }
 
 TEST_P(RcPost, AReceiveIsRefusedInResetAndTakenFromInitOn) {
+  // IBTA 10.3.1, 11.4.1.2; man ibv_post_recv.
   PairWish wish;
   wish.connected = false;
   Pair pair(GetParam(), wish);
@@ -182,6 +189,7 @@ TEST_P(RcPost, AReceiveIsRefusedInResetAndTakenFromInitOn) {
 }
 
 TEST(RcObjects, AreNotDestroyedWhileOthersUseThem) {
+  // man ibv_dealloc_pd, ibv_destroy_cq, ibv_create_comp_channel.
   const AllowedLog says_why("verbatim: ");
   const auto session = std::make_shared<Session>();
   Endpoint endpoint(session);
