@@ -35,7 +35,7 @@ int write_operation(const Qp& qp, SendElement& element, const ibv_send_wr& wr) n
       return wr.num_sge != 0 ? EINVAL : 0;
     case IBV_WR_BIND_MW:
       if (wr.num_sge != 0 || check_window(wr.bind_mw.mw, wr.bind_mw.bind_info) != 0) return EINVAL;
-      set_window(element, *wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info);
+      set_window(element, qp.plain.pd, *wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info);
       return 0;
     case IBV_WR_SEND_WITH_IMM:
       element.wr.ex.imm_data = wr.imm_data;

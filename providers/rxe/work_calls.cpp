@@ -86,7 +86,7 @@ void wr_bind_mw(Call qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info*
   if (info == nullptr || check_window(mw, *info) != 0)
     refuse_work(qp_of(qp).work, EINVAL);
   else
-    set_window(element, *mw, rkey, *info);
+    set_window(element, qp_of(qp).plain.pd, *mw, rkey, *info);
 }
 
 void wr_atomic_write(Call qp, std::uint32_t rkey, std::uint64_t address,

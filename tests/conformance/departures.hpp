@@ -43,6 +43,17 @@ inline constexpr Departure kOneStatusForLocalErrors{
     "IBTA 11.6.2: LOC_PROT_ERR where memory is not what a key says, LOC_LEN_ERR where a length is "
     "wrong",
     "LOC_QP_OP_ERR, of a request and of a receive"};
+inline constexpr Departure kInvalidatesAsAnOperation{
+    kRxeVendor,
+    "IBTA 11.6.2: a local invalidate of what is no bound window is a memory management operation "
+    "error, MW_BIND_ERR",
+    "LOC_QP_OP_ERR"};
+inline constexpr Departure kDiesOfAnInvalidate{
+    kRxeVendor,
+    "IBTA 11.6.2: a local invalidate of a window that is not bound is a memory management "
+    "operation "
+    "error, MW_BIND_ERR",
+    "the kernel reads its region, at address 0, and panics"};
 inline constexpr Departure kOneStatusForRefusals{
     kRxeVendor,
     "IBTA 9.7.5.2.8: a message longer than its receive is an invalid request, REM_INV_REQ_ERR",

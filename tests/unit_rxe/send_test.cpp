@@ -199,6 +199,29 @@ TEST_F(RxeSend, BindingNamesBothKeysOfTheWindow) {
   EXPECT_EQ(mw.plain.rkey, 0x101u) << "refused: it keeps its key";
 }
 
+TEST_F(RxeSend, BindingAcrossProtectionDomainsNamesNoRegion) {
+  // The driver does not compare all of them; it is to say MW_BIND_ERR in the request's turn.
+  ibv_pd other{};
+  const auto named = [&](ibv_pd* of_region, ibv_pd* of_window) {
+    ibv_mr mr{};
+    mr.lkey = 0x77;
+    mr.pd = of_region;
+    Mw mw;
+    mw.plain.pd = of_window;
+    ibv_mw_bind bind{};
+    bind.bind_info = {&mr, 0x5000, 64, IBV_ACCESS_REMOTE_READ};
+    EXPECT_EQ(rxe::bind_mw(*fake_->qp, mw, bind), 0);
+    const SentView view(fake_->send.head());
+    fake_->send.consume();
+    return view.u32(40);
+  };
+  ibv_pd* const own = fake_->plain()->pd;
+  EXPECT_EQ(named(own, own), 0x77u);
+  EXPECT_EQ(named(&other, own), 0x76u);
+  EXPECT_EQ(named(own, &other), 0x76u);
+  EXPECT_EQ(named(&other, &other), 0x76u) << "which are not the queue pair's";
+}
+
 TEST_F(RxeSend, RefusesWhatItsTypeHasNot) {
   for (const ibv_wr_opcode opcode : {IBV_WR_TSO, IBV_WR_DRIVER1, IBV_WR_FLUSH, IBV_WR_ATOMIC_WRITE})
     expect_refused(request(opcode));
