@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -153,6 +154,29 @@ TEST_P(Limit, OfChannelsIsThatOfTheFilesOfTheProcess) {
     made.emplace_back(ibv_create_comp_channel(context()));
     EXPECT_NE(made.back(), nullptr) << "no room after one has gone: " << std::strerror(errno);
   }
+}
+
+TEST_P(Limit, OfDeviceMemoryIsThatOfAllThatIsAllocated) {
+  // man ibv_query_device_ex, ibv_alloc_dm: max_dm_size.
+  ibv_device_attr_ex extended{};
+  ASSERT_EQ(ibv_query_device_ex(context(), nullptr, &extended), 0);
+  const std::size_t quarter = extended.max_dm_size / 4;
+  std::vector<DmHandle> made;
+  const auto add = [&](std::size_t length) {
+    ibv_alloc_dm_attr init{};
+    init.length = length;
+    errno = 0;
+    DmHandle next(ibv_alloc_dm(context(), &init));
+    const bool is_made = next != nullptr;
+    if (is_made) made.push_back(std::move(next));
+    return is_made;
+  };
+  if (!add(std::max<std::size_t>(quarter, 1))) SKIP_IF(unless_unsupported("device memory", errno));
+  for (int i = 1; i < 4; ++i) ASSERT_TRUE(add(quarter)) << i << ": " << std::strerror(errno);
+  EXPECT_FALSE(add(4096)) << "beyond max_dm_size";
+  EXPECT_TRUE(errno == ENOMEM || errno == EINVAL) << std::strerror(errno);
+  made.erase(made.begin() + 1);
+  EXPECT_TRUE(add(quarter)) << "no room after one has gone: " << std::strerror(errno);
 }
 
 TEST_P(Limit, OfARegionsSizeIsKept) {

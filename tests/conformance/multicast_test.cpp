@@ -279,5 +279,65 @@ TEST_P(MulticastLimit, IsTheReportedOneForTheQueuePairsOfAGroup) {
     EXPECT_EQ(ibv_detach_mcast(qps[i].get(), &one, kGroupLid), 0);
 }
 
+/// One group of very many, all others than those of other tests.
+ibv_gid group_of_many(std::size_t number, const ibv_gid& address) {
+  ibv_gid group = group_of(static_cast<std::uint8_t>(number), address);
+  group.raw[14] = static_cast<std::uint8_t>(100 + (number >> 8));
+  return group;
+}
+
+/// Memberships, the i-th of queue pair `i % members` in group `i / members`: as many as `most`, and
+/// not one more; or some where there may be more than can be had here.
+class MulticastTotal : public MulticastLimit {
+ protected:
+  void expect_room_for(int most, std::size_t members) {
+    SKIP_IF(lacks_type(context(), IBV_QPT_UD));
+    constexpr std::size_t kReachable = 5000, kSome = 200;
+    ASSERT_GT(most, 0);
+    const auto all = static_cast<std::size_t>(most);
+    const std::size_t count = all <= kReachable ? all : kSome;
+    ibv_cq* const both = cq(8);
+    for (std::size_t i = 0; i < members; ++i) qps_.push_back(qp(IBV_QPT_UD, both));
+    for (std::size_t i = 0; i < count; ++i) {
+      const int error = join(i);
+      if (i == 0 && error != 0) SKIP_IF(unless_unsupported("ibv_attach_mcast", error));
+      ASSERT_EQ(error, 0) << i << " of " << most;
+    }
+    if (count == all) {
+      expect_complaints();
+      const int error = join(count);
+      EXPECT_TRUE(error == ENOMEM || error == EINVAL) << error;
+      EXPECT_EQ(leave(count / 2), 0);
+      EXPECT_EQ(join(count), 0) << "a place is free again";
+      EXPECT_EQ(join(count / 2), error) << "and taken";
+      EXPECT_EQ(leave(count), 0);
+      EXPECT_EQ(join(count / 2), 0);
+    }
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(leave(i), 0);
+  }
+
+ private:
+  int join(std::size_t i) {
+    const ibv_gid group = group_of_many(i / qps_.size(), session().gid);
+    return ibv_attach_mcast(qps_[i % qps_.size()], &group, kGroupLid);
+  }
+  int leave(std::size_t i) {
+    const ibv_gid group = group_of_many(i / qps_.size(), session().gid);
+    return ibv_detach_mcast(qps_[i % qps_.size()], &group, kGroupLid);
+  }
+  std::vector<ibv_qp*> qps_;
+};
+RUN_ON_EVERY_DEVICE(MulticastTotal);
+
+TEST_P(MulticastTotal, OfGroupsIsTheReportedOne) {
+  // man ibv_query_device: max_mcast_grp. Who has fewer memberships than groups reaches those.
+  expect_room_for(std::min(attr().max_mcast_grp, attr().max_total_mcast_qp_attach), 1);
+}
+
+TEST_P(MulticastTotal, OfMembershipsInAllGroupsIsTheReportedOne) {
+  // man ibv_query_device: max_total_mcast_qp_attach.
+  expect_room_for(attr().max_total_mcast_qp_attach, 2);
+}
+
 }  // namespace
 }  // namespace verbatim::harness
