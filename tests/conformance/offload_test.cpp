@@ -114,17 +114,48 @@ TEST_P(Offload, HandlesForDma) {
 }
 
 TEST_P(Offload, RegionsByAttributes) {
-  char bytes[64];
+  // Not of adapters alone: memory that is given by its address is what ibv_reg_mr takes, at another
+  // one for peers what ibv_reg_mr_iova does. They are sent from and written to.
+  alignas(64) char bytes[256] = {};
+  std::memcpy(bytes, "some words", 10);
   ibv_mr_init_attr wanted{};
   wanted.length = sizeof bytes;
-  wanted.access = IBV_ACCESS_LOCAL_WRITE;
+  wanted.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   wanted.comp_mask = IBV_REG_MR_MASK_ADDR;
   wanted.addr = bytes;
   errno = 0;
-  const MrHandle made(ibv_reg_mr_ex(pd(), &wanted));
-  if (!made) return expect_unsupported(nullptr);
-  EXPECT_EQ(made->addr, bytes);
-  EXPECT_EQ(made->length, sizeof bytes);
+  const MrHandle here(ibv_reg_mr_ex(pd(), &wanted));
+  if (!here) SKIP_IF(unless_unsupported("regions by attributes", errno));
+  // The kernel's devices keep a byte's place within its page.
+  const std::uint64_t elsewhere_at =
+      std::uint64_t{1} << 40 | (reinterpret_cast<std::uintptr_t>(bytes) & 4095);
+  wanted.comp_mask |= IBV_REG_MR_MASK_IOVA;
+  wanted.iova = elsewhere_at;
+  const MrHandle elsewhere(ibv_reg_mr_ex(pd(), &wanted));
+  ASSERT_NE(elsewhere, nullptr) << std::strerror(errno);
+  ibv_cq* const both = cq();
+  const auto [a, b] = connected(IBV_QPT_RC, both);
+  const auto writes = [&, by = a](const ibv_mr& to, std::uint64_t address) {
+    ibv_sge sge{reinterpret_cast<std::uintptr_t>(bytes), 10, here->lkey};
+    ibv_send_wr wr{};
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma = {address, to.rkey};
+    ibv_send_wr* bad = nullptr;
+    ASSERT_EQ(ibv_post_send(by, &wr, &bad), 0);
+    EXPECT_EQ(poll(both, 1)[0].status, IBV_WC_SUCCESS);
+  };
+  writes(*here, reinterpret_cast<std::uintptr_t>(bytes) + 64);
+  writes(*elsewhere, elsewhere_at + 128);
+  EXPECT_EQ(std::memcmp(bytes + 64, bytes, 10), 0);
+  EXPECT_EQ(std::memcmp(bytes + 128, bytes, 10), 0);
+  for (const MrHandle* made : {&here, &elsewhere}) {
+    EXPECT_EQ((*made)->addr, bytes);
+    EXPECT_EQ((*made)->length, sizeof bytes);
+    EXPECT_EQ((*made)->pd, pd());
+  }
 }
 
 TEST_P(Offload, BuffersOfTheDevicesChoice) {
