@@ -112,6 +112,25 @@ TEST_P(Uc, AWriteWithImmediateTakesAReceive) {
   EXPECT_EQ(uc.pair.b.mismatch(uc.to, 0, 100, 4), -1);
 }
 
+TEST_P(Uc, AWriteIsThereWhenTheFollowingSendArrives) {
+  // IBTA 9.5, 10.8.3.3: as with reliable connections.
+  SKIP_IF(lacks_type(device(), IBV_QPT_UC));
+  Connection uc(GetParam());
+  std::uint32_t round = 0;
+  for (const std::uint64_t size : {8, 60, 4000, 70'000}) {
+    for (int repeat = 0; repeat < 3; ++repeat, ++round) {
+      SCOPED_TRACE(size);
+      uc.pair.a.fill(uc.from, 0, size, round);
+      expect_posted(uc.pair.b.post_receive(uc.pair.qb, receive(round)));
+      expect_posted(uc.pair.a.post_send(
+          uc.pair.qa, {write(1, slice(uc.from, 0, size), uc.to).unsignaled(), send(2, {})}));
+      expect_receive(uc.next(), round, 0, uc.pair.qb);
+      EXPECT_EQ(uc.pair.b.mismatch(uc.to, 0, size, round), -1);
+      expect_wc(uc.pair.a.poll_sends(uc.pair.qa, 1)[0], 2, IBV_WC_SEND, uc.pair.qa);
+    }
+  }
+}
+
 TEST_P(Uc, DropsAMessageThatFindsNoReceive) {
   SKIP_IF(lacks_type(device(), IBV_QPT_UC));
   Connection uc(GetParam());
