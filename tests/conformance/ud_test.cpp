@@ -314,6 +314,36 @@ TEST_P(Ud, TheErrorStateFlushesBothQueues) {
   expect_error(got[1], 2, IBV_WC_WR_FLUSH_ERR, ud.pair.qb);
 }
 
+TEST_P(Ud, TheErrorStateFlushesInTheOrderOfThePosts) {
+  // IBTA 10.3.1.7: what was there when it failed, and behind it what is posted later.
+  SKIP_IF(lacks_type(device(), IBV_QPT_UD));
+  constexpr std::uint64_t kEach = 10;
+  Post ud(GetParam());
+  std::vector<Receive> receives;
+  std::vector<Request> sends;
+  for (std::uint64_t i = 0; i < 2 * kEach; ++i) {
+    receives.push_back(receive(100 + i, slice(ud.from, 8192, 64)));
+    // Flushed ones complete whether signaled or not.
+    sends.push_back(i % 2 == 0 ? ud.letter(i, 8) : ud.letter(i, 8).unsignaled());
+  }
+  const auto half = [](const auto& all, std::uint64_t which) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(which * kEach);
+    return std::vector(begin, begin + kEach);
+  };
+  drain(ud.pair.a, ud.pair.qa);
+  for (const std::uint64_t which : {0u, 1u}) {
+    expect_posted(ud.pair.a.post_receive(ud.pair.qa, half(receives, which)));
+    expect_posted(ud.pair.a.post_send(ud.pair.qa, half(sends, which)));
+    ASSERT_EQ(ud.pair.a.to_state(ud.pair.qa, IBV_QPS_ERR), 0);
+  }
+  const auto sent = ud.pair.a.poll_sends(ud.pair.qa, 2 * kEach);
+  const auto got = ud.pair.a.poll_receives(ud.pair.qa, 2 * kEach);
+  for (std::uint64_t i = 0; i < 2 * kEach; ++i) {
+    expect_error(sent[i], i, IBV_WC_WR_FLUSH_ERR, ud.pair.qa);
+    expect_error(got[i], 100 + i, IBV_WC_WR_FLUSH_ERR, ud.pair.qa);
+  }
+}
+
 TEST_P(Ud, ServesAgainAfterReset) {
   SKIP_IF(lacks_type(device(), IBV_QPT_UD));
   Post ud(GetParam());

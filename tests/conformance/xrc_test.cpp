@@ -127,6 +127,33 @@ TEST_P(Xrc, AnEmptyQueueMakesTheSenderWait) {
   expect_wc(pair_->a.poll_sends(sender_, 1)[0], 1, IBV_WC_SEND, sender_);
 }
 
+TEST_P(Xrc, ASenderInErrorFlushesInTheOrderOfThePosts) {
+  // IBTA 10.3.1.7: what waits for a receive, and behind it what is posted later.
+  SKIP_IF(open(2));
+  constexpr std::uint64_t kEach = 10;
+  for (const std::uint64_t first : {std::uint64_t{0}, kEach}) {
+    std::vector<Request> sends;
+    for (std::uint64_t i = first; i < first + kEach; ++i) {
+      // Flushed ones complete whether signaled or not.
+      const Request request = i % 3 == 0 ? by(write(i, slice(from_, 0, 8), to_), queues_[0])
+                                         : letter(i, 8, queues_[i % 2]);
+      sends.push_back(i % 2 == 0 ? request : request.unsignaled());
+    }
+    // The first of them waits for its receive, and the others behind it.
+    if (first == 0) sends[0] = letter(0, 8, queues_[0]);
+    expect_posted(pair_->a.post_send(sender_, sends));
+    ASSERT_EQ(pair_->a.to_state(sender_, IBV_QPS_ERR), 0);
+  }
+  const auto sent = pair_->a.poll_sends(sender_, 2 * kEach);
+  for (std::uint64_t i = 0; i < 2 * kEach; ++i)
+    expect_error(sent[i], i, IBV_WC_WR_FLUSH_ERR, sender_);
+  // None of them used a receive that comes now.
+  for (const SrqInfo& queue : queues_) {
+    post(queue, 50);
+    EXPECT_TRUE(pair_->b.poll_once(queue.cq, 1).empty());
+  }
+}
+
 TEST_P(Xrc, AQueueThatDoesNotExistIsAnInvalidRequest) {
   // IBTA A14.5.4: XRC SRQ violation; devices report the one or the other remote error.
   SKIP_IF(open());
