@@ -9,6 +9,7 @@
 #include "tests/conformance/access_stage.hpp"
 #include "tests/conformance/departures.hpp"
 #include "tests/conformance/device.hpp"
+#include "tests/support/pattern.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -169,10 +170,47 @@ class Access : public ::testing::TestWithParam<Cell> {
     }
   }
 
+  /// Where the operation is in the memory of either end.
+  struct Ends {
+    std::uint64_t local, remote;
+  };
+  /// What an atomic finds, and that it compares.
+  void prepare(const Request& request, const Ends& ends) {
+    if (operation() == Operation::kCompareSwap)
+      stage_->pair.b.store(stage_->remote, ends.remote, request.compare_add);
+    if (atomic()) found_ = stage_->pair.b.load(stage_->remote, ends.remote);
+  }
+  /// Its bytes and no others, of an operation that was allowed.
+  void expect_moved(const Request& request, const Ends& ends) {
+    Side &a = stage_->pair.a, &b = stage_->pair.b;
+    if (atomic()) {
+      EXPECT_EQ(a.load(stage_->local, ends.local), found_) << "what was there";
+      EXPECT_EQ(b.load(stage_->remote, ends.remote), operation() == Operation::kCompareSwap
+                                                         ? request.swap
+                                                         : found_ + request.compare_add);
+    } else {
+      EXPECT_EQ(a.peek(stage_->local, ends.local, length()),
+                b.peek(stage_->remote, ends.remote, length()));
+    }
+    const bool brings = atomic() || operation() == Operation::kRead;
+    const bool leaves = operation() != Operation::kRead;
+    expect_unchanged_beside(a, stage_->local, kLocalSeed, ends.local, brings ? length() : 0);
+    expect_unchanged_beside(b, stage_->remote, kRemoteSeed, ends.remote, leaves ? length() : 0);
+  }
+
   static std::unique_ptr<Stage> stage_;
   bool failed_ = false;  ///< the queue pairs are in error
 
  private:
+  static void expect_unchanged_beside(Side& side, const RegionInfo& whole, std::uint32_t seed,
+                                      std::uint64_t at, std::uint64_t length) {
+    const auto bytes = side.peek(whole, 0, 4 * kPage);
+    for (std::uint64_t i = 0; i < bytes.size(); ++i) {
+      if (i < at || i >= at + length) {
+        ASSERT_EQ(bytes[i], pattern_byte(seed, i)) << "at offset " << i;
+      }
+    }
+  }
   RegionInfo changed(Side& side, const RegionInfo& made, int what, std::uint64_t place,
                      std::string& refused) {
     AllowedLog may_not_know_it("rereg");
@@ -181,6 +219,8 @@ class Access : public ::testing::TestWithParam<Cell> {
     refused = unless_unsupported("ibv_rereg_mr", error);
     return side.call<&Endpoint::region_info>(made.id);
   }
+
+  std::uint64_t found_ = 0;  ///< by the atomic
 };
 
 std::unique_ptr<Stage> Access::stage_;
@@ -197,18 +237,14 @@ TEST_P(AccessFromAfar, IsWhatItsRegionSays) {
     request.from = slice(stage_->local, 0, kPage + 1);
     request.remote_address = target.address;
   }
+  const bool allowed = rights_suffice() && in_place();
+  const Ends ends{0, kPage + offset()};
+  if (allowed) prepare(request, ends);
   expect_posted(pair.a.post_send(pair.qa, request));
   const ibv_wc wc = pair.a.poll_sends(pair.qa, 1)[0];
-  if (rights_suffice() && in_place()) {
+  if (allowed) {
     EXPECT_EQ(wc.status, IBV_WC_SUCCESS) << ibv_wc_status_str(wc.status);
-    const std::uint64_t at = kPage + offset();
-    if (operation() == Operation::kWrite) {
-      EXPECT_EQ(pair.b.peek(stage_->remote, at, length()), pair.a.peek(stage_->local, 0, length()));
-    } else if (operation() == Operation::kRead) {
-      EXPECT_EQ(pair.a.peek(stage_->local, 0, length()), pair.b.peek(stage_->remote, at, length()));
-    } else if (operation() == Operation::kFetchAdd) {
-      EXPECT_EQ(pair.b.load(stage_->remote, at), pair.a.load(stage_->local, 0) + 0x0101);
-    }
+    expect_moved(request, ends);
   } else {
     failed_ = true;
     EXPECT_EQ(wc.status, IBV_WC_REM_ACCESS_ERR) << ibv_wc_status_str(wc.status);
@@ -241,18 +277,23 @@ TEST_P(AccessFromHome, IsWhatItsRegionSays) {
       pair.qb, receive(2, receives ? piece : slice(stage_->remote, 0, 2 * kPage))));
   Request request = receives ? send(1, other) : request_of(operation(), piece, stage_->remote, 0);
   if (atomic() && too_long) request.from = slice(mine, kPage - 7, 8);
-  expect_posted(pair.a.post_send(pair.qa, request));
-  const ibv_wc wc = pair.a.poll_sends(pair.qa, 1)[0];
   const bool by_packets = pair.a.here().context()->device->ibdev_path[0] != '\0';
   // Whether a receive that reaches out counts before a message comes so far, devices choose.
   const bool fits = by_packets && receives && too_long && rights_suffice();
-  if (rights_suffice() && (in_place() || fits)) {
+  const bool allowed = rights_suffice() && (in_place() || fits);
+  const std::uint64_t at = kPage + (too_long ? 0 : offset());
+  const Ends ends = receives ? Ends{0, at} : Ends{at, 0};
+  if (allowed) prepare(request, ends);
+  expect_posted(pair.a.post_send(pair.qa, request));
+  const ibv_wc wc = pair.a.poll_sends(pair.qa, 1)[0];
+  if (allowed) {
     EXPECT_EQ(wc.status, IBV_WC_SUCCESS) << ibv_wc_status_str(wc.status);
     if (operation() == Operation::kSend || receives) {
       EXPECT_EQ(pair.b.poll_receives(pair.qb, 1)[0].byte_len, length());
     } else {
       failed_ = true;  // leaves a receive behind, which the next connection must not find
     }
+    expect_moved(request, ends);
   } else {
     failed_ = true;
     expect_error(wc, request.wr_id, receives ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR, pair.qa);
