@@ -2,6 +2,7 @@
 //
 // Shared receive queues (IBTA 10.2.9, 11.2.8; man ibv_create_srq, ibv_modify_srq, ibv_query_srq,
 // ibv_post_srq_recv).
+#include <algorithm>
 #include <cerrno>
 
 #include "tests/conformance/departures.hpp"
@@ -52,9 +53,23 @@ struct Shared {
     expect_wc(pair.a.poll_sends(senders[by], 1)[0], id, IBV_WC_SEND, senders[by]);
   }
   ibv_wc next() { return pair.b.poll_receives(receivers[0], 1)[0]; }
+  /// The verb's answer.
+  int resize(std::uint32_t receives) {
+    ibv_srq_attr wanted{};
+    wanted.max_wr = receives;
+    return pair.b.call<&Endpoint::modify_srq>(srq.id, wanted, int{IBV_SRQ_MAX_WR});
+  }
 };
 
-class Srq : public BetweenTwo {};
+class Srq : public BetweenTwo {
+ protected:
+  std::string lacks_resize() const {
+    const Session asked(device());
+    return (asked.attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE) != 0
+               ? std::string()
+               : "the device has no IBV_DEVICE_SRQ_RESIZE";
+  }
+};
 RUN_OVER_SETTINGS(Srq, usual_settings());
 
 TEST_P(Srq, FeedsEveryQueuePairThatSharesIt) {
@@ -300,22 +315,83 @@ TEST_P(Srq, TakesTheReceivesOfItsQueuePairsAlone) {
 
 TEST_P(Srq, IsResizedWithReceivesInside) {
   SKIP_IF(lacks_srq(device()));
+  SKIP_IF(lacks_resize());
   Shared shared(GetParam());
-  const Session asked(device());
-  if ((asked.attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE) == 0) {
-    GTEST_SKIP() << "the device has no IBV_DEVICE_SRQ_RESIZE";
-  }
   shared.post(0, 5);
-  ibv_srq_attr larger{};
-  larger.max_wr = 1000;
-  ASSERT_EQ(shared.pair.b.call<&Endpoint::modify_srq>(shared.srq.id, larger, int{IBV_SRQ_MAX_WR}),
-            0);
+  ASSERT_EQ(shared.resize(1000), 0);
   EXPECT_GE(shared.pair.b.call<&Endpoint::query_srq>(shared.srq.id).max_wr, 1000u);
   shared.post(5, 30);
   for (std::uint64_t i = 0; i < 35; ++i) {
     shared.send_one(0, i);
     EXPECT_EQ(shared.next().wr_id, i);
   }
+}
+
+TEST_P(Srq, ShrinksToWhatIsPostedAndKeepsIt) {
+  // man ibv_modify_srq; IBTA 11.2.3.4.
+  SKIP_IF(lacks_srq(device()));
+  SKIP_IF(lacks_resize());
+  SrqWish wish;
+  wish.depth = 24;
+  Shared shared(GetParam(), 1, wish);
+  // Not at the beginning of its ring, nor all before its end.
+  const std::uint32_t before = shared.srq.granted.max_wr;
+  for (std::uint64_t i = 0; i < before - 3; ++i) {
+    shared.post(i, 1);
+    shared.send_one(0, i);
+    EXPECT_EQ(shared.next().wr_id, i);
+  }
+  for (const std::uint32_t left : {16u, 5u}) {
+    SCOPED_TRACE(left);
+    shared.post(100, static_cast<int>(left));
+    ASSERT_EQ(shared.resize(left), 0);
+    const std::uint32_t granted = shared.pair.b.call<&Endpoint::query_srq>(shared.srq.id).max_wr;
+    EXPECT_GE(granted, left);
+    EXPECT_LE(granted, before);
+    // It holds what it grants.
+    shared.post(100 + left, static_cast<int>(granted - left));
+    for (std::uint64_t i = 0; i < granted; ++i) {
+      const std::uint64_t size = 1 + i % kSlot;
+      shared.pair.a.fill(shared.from, 0, size, static_cast<std::uint32_t>(i));
+      shared.send_one(0, i, size);
+      expect_receive(shared.next(), 100 + i, size, shared.receivers[0]);
+      EXPECT_EQ(shared.pair.b.mismatch(shared.to, (100 + i) % 64 * kSlot, size,
+                                       static_cast<std::uint32_t>(i)),
+                -1);
+    }
+  }
+}
+
+TEST_P(Srq, IsNotShrunkBelowWhatIsPosted) {
+  SKIP_IF(lacks_srq(device()));
+  SKIP_IF(lacks_resize());
+  Shared shared(GetParam());
+  const auto granted = [&] {
+    return shared.pair.b.call<&Endpoint::query_srq>(shared.srq.id).max_wr;
+  };
+  const std::uint32_t before = granted();
+  shared.post(0, 20);
+  shared.send_one(0, 0);
+  EXPECT_EQ(shared.next().wr_id, 0u);
+  AllowedLog refused("modify_srq");
+  for (const std::uint32_t below : {0u, 1u, 18u}) {
+    SCOPED_TRACE(below);
+    const int answer = shared.resize(below);
+    if (answer == 0) {
+      EXPECT_GE(granted(), 19u) << "more than was asked for, as much as is posted";
+      EXPECT_EQ(below, 18u) << "a device may round up; not that far";
+    } else {
+      EXPECT_EQ(answer, EINVAL);
+      EXPECT_EQ(granted(), before);
+    }
+  }
+  const std::uint64_t more = std::min(granted() - 19, 10u);
+  shared.post(20, static_cast<int>(more));
+  for (std::uint64_t i = 1; i < 20 + more; ++i) {
+    shared.send_one(0, i);
+    expect_receive(shared.next(), i, 16, shared.receivers[0]);
+  }
+  EXPECT_EQ(shared.resize(18), 0) << "it is empty now";
 }
 
 TEST_P(Srq, ServesSendersOfSeveralProcesses) {
