@@ -260,5 +260,98 @@ TEST_P(Destroy, ManyObjectsAreMadeAndDestroyedByManyThreads) {
   for (std::thread& each : threads) each.join();
 }
 
+TEST_P(Destroy, AParentDomainOutlivesWhatWasMadeInIt) {
+  // man ibv_alloc_parent_domain: it is given back by ibv_dealloc_pd, and used as a PD is.
+  ibv_parent_domain_init_attr init{};
+  init.pd = pd();
+  PdHandle parent(ibv_alloc_parent_domain(context(), &init));
+  if (!parent) SKIP_IF(unless_unsupported("parent domains", errno));
+  const auto outlives = [&](const char* what, const auto& make) {
+    SCOPED_TRACE(what);
+    const auto made = make();
+    if (made == nullptr) {
+      unless_unsupported(what, errno);
+      return;
+    }
+    EXPECT_EQ(ibv_dealloc_pd(parent.get()), EBUSY);
+  };
+  outlives("region", [&] { return MrHandle(ibv_reg_mr(parent.get(), memory_, 100, 0)); });
+  outlives("window", [&] { return MwHandle(ibv_alloc_mw(parent.get(), IBV_MW_TYPE_1)); });
+  outlives("window of type 2", [&] { return MwHandle(ibv_alloc_mw(parent.get(), IBV_MW_TYPE_2)); });
+  outlives("address handle", [&] {
+    ibv_ah_attr path = path_to_self(session());
+    return AhHandle(ibv_create_ah(parent.get(), &path));
+  });
+  outlives("shared receive queue", [&] {
+    ibv_srq_init_attr wish{};
+    wish.attr = {4, 1, 0};
+    return SrqHandle(ibv_create_srq(parent.get(), &wish));
+  });
+  outlives("queue pair", [&] {
+    ibv_qp_init_attr wish{};
+    wish.qp_type = IBV_QPT_RC;
+    wish.send_cq = wish.recv_cq = cq();
+    wish.cap = {1, 1, 1, 1, 0};
+    return QpHandle(ibv_create_qp(parent.get(), &wish));
+  });
+  outlives("completion queue of a domain", [&] {
+    ibv_cq_init_attr_ex wish{};
+    wish.cqe = 4;
+    wish.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+    wish.parent_domain = parent.get();
+    ibv_cq_ex* const made = ibv_create_cq_ex(context(), &wish);
+    return CqHandle(made == nullptr ? nullptr : ibv_cq_ex_to_cq(made));
+  });
+  EXPECT_EQ(ibv_dealloc_pd(parent.release()), 0);
+}
+
+TEST_P(Destroy, ADomainOutlivesItsWindowsOfTypeTwo) {
+  PdHandle domain(ibv_alloc_pd(context()));
+  ibv_mw* const window = ibv_alloc_mw(domain.get(), IBV_MW_TYPE_2);
+  if (window == nullptr) SKIP_IF(unless_unsupported("memory windows of type 2", errno));
+  EXPECT_EQ(ibv_dealloc_pd(domain.get()), EBUSY);
+  EXPECT_EQ(ibv_dealloc_mw(window), 0);
+  EXPECT_EQ(ibv_dealloc_pd(domain.release()), 0);
+}
+
+TEST_P(Destroy, ARegionOutlivesTheWindowsOfTypeTwoBoundToIt) {
+  // man ibv_dereg_mr. The window goes by its own verb, or is closed by a request first.
+  ibv_cq* const both = cq();
+  const auto [a, b] = connected(IBV_QPT_RC, both);
+  const auto request = [&, by = a](ibv_send_wr wr) {
+    wr.send_flags = IBV_SEND_SIGNALED;
+    ibv_send_wr* bad = nullptr;
+    EXPECT_EQ(ibv_post_send(by, &wr, &bad), 0);
+    EXPECT_EQ(poll(both, 1)[0].status, IBV_WC_SUCCESS);
+  };
+  for (const bool closed_first : {false, true}) {
+    SCOPED_TRACE(closed_first);
+    ibv_mw* const window = ibv_alloc_mw(pd(), IBV_MW_TYPE_2);
+    if (window == nullptr) SKIP_IF(unless_unsupported("memory windows of type 2", errno));
+    ibv_mr* const region =
+        ibv_reg_mr(pd(), memory_, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    const std::uint32_t key = ibv_inc_rkey(window->rkey);
+    ibv_send_wr bind{};
+    bind.opcode = IBV_WR_BIND_MW;
+    bind.bind_mw.mw = window;
+    bind.bind_mw.rkey = key;
+    bind.bind_mw.bind_info = {region, reinterpret_cast<std::uintptr_t>(memory_), 64,
+                              IBV_ACCESS_REMOTE_WRITE};
+    request(bind);
+    EXPECT_EQ(ibv_dereg_mr(region), EBUSY);
+    if (closed_first) {
+      ibv_send_wr invalidate{};
+      invalidate.opcode = IBV_WR_LOCAL_INV;
+      invalidate.invalidate_rkey = key;
+      request(invalidate);
+      EXPECT_EQ(ibv_dereg_mr(region), 0);
+      EXPECT_EQ(ibv_dealloc_mw(window), 0);
+    } else {
+      EXPECT_EQ(ibv_dealloc_mw(window), 0);
+      EXPECT_EQ(ibv_dereg_mr(region), 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace verbatim::harness
