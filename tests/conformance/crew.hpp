@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cerrno>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -98,6 +100,29 @@ class PatientPoster {
   static constexpr std::size_t kUnpolled = 480;  ///< of 512, the least that a CQ here holds
   const Tally& tally_;
   std::atomic<std::size_t> posted_{0};
+};
+
+/// Places for messages: with whoever posts, in the queue, or with whoever took one.
+class FreeSlots {
+ public:
+  explicit FreeSlots(std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i) free_.push_back(i);
+  }
+  std::optional<std::uint64_t> take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return {};
+    const std::uint64_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  void give(std::uint64_t slot) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(slot);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::uint64_t> free_;
 };
 
 inline void poll_until_complete(Endpoint& endpoint, std::int32_t cq, Tally& tally) {

@@ -2,9 +2,6 @@
 //
 // Threads that post receives to one shared queue while queue pairs take them (man ibv_create_srq,
 // ibv_alloc_td): each receive is one message's, each message has one.
-#include <mutex>
-#include <optional>
-
 #include "tests/conformance/crew.hpp"
 #include "tests/conformance/two_sides.hpp"
 
@@ -14,29 +11,6 @@ namespace {
 constexpr std::uint32_t kConnections = 2;
 constexpr std::uint32_t kSlots = 48;
 constexpr std::uint64_t kSlot = 64;
-
-/// Places for messages: with whoever posts, in the queue, or with whoever took one.
-class FreeSlots {
- public:
-  FreeSlots() {
-    for (std::uint32_t i = 0; i < kSlots; ++i) free_.push_back(i);
-  }
-  std::optional<std::uint64_t> take() {
-    const std::lock_guard lock(mutex_);
-    if (free_.empty()) return {};
-    const std::uint64_t slot = free_.back();
-    free_.pop_back();
-    return slot;
-  }
-  void give(std::uint64_t slot) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(slot);
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::uint64_t> free_;
-};
 
 class SrqThreads : public BetweenTwo {};
 RUN_OVER_SETTINGS(SrqThreads, on_every_device(settings_in_one_process()));
@@ -68,7 +42,7 @@ TEST_P(SrqThreads, ManyPostWhatTwoQueuePairsTake) {
     pair.a.connect(senders[i], receivers[i]);
     pair.b.connect(receivers[i], senders[i], soon);
   }
-  FreeSlots slots;
+  FreeSlots slots(kSlots);
   Tally sent(count), arrived(count);
   PatientPoster poster(sent);
   {
