@@ -110,19 +110,17 @@ inline void set_datagram(SendElement& element, std::uint32_t ah_number, std::uin
   element.wr.wr.ud.ah_num = ah_number;
 }
 
-/// Window, region and queue pair, which is of `pd`, are of one protection domain (IBTA C10-72). The
-/// driver does not ask the region for its own, nor a window of type 1: with a key that is no
-/// region's, since its last byte is another, it says in the request's turn that nothing is bound.
-inline void set_window(SendElement& element, const ibv_pd* pd, const ibv_mw& mw, std::uint32_t rkey,
+/// The driver wants the key that the window has when it comes to the request: from here on it is
+/// the one that this request gives it.
+inline void set_window(SendElement& element, ibv_mw& mw, std::uint32_t rkey,
                        const ibv_mw_bind_info& info) noexcept {
-  const std::uint32_t lkey = info.mr != nullptr ? info.mr->lkey : 0;
-  const bool foreign = mw.pd != pd || (info.mr != nullptr && info.mr->pd != pd);
   element.wr.wr.mw.addr = info.addr;
   element.wr.wr.mw.length = info.length;
-  element.wr.wr.mw.mr_lkey = foreign ? lkey ^ 1 : lkey;
+  element.wr.wr.mw.mr_lkey = info.mr != nullptr ? info.mr->lkey : 0;
   element.wr.wr.mw.mw_rkey = mw.rkey;
   element.wr.wr.mw.rkey = rkey;
   element.wr.wr.mw.access = info.mw_access_flags;
+  mw.rkey = rkey;
 }
 
 [[nodiscard]] inline std::uint64_t bytes_of(const ibv_sge* list, std::size_t count) noexcept {

@@ -34,8 +34,9 @@ int write_operation(const Qp& qp, SendElement& element, const ibv_send_wr& wr) n
       element.wr.ex.invalidate_rkey = wr.invalidate_rkey;
       return wr.num_sge != 0 ? EINVAL : 0;
     case IBV_WR_BIND_MW:
-      if (wr.num_sge != 0 || check_window(wr.bind_mw.mw, wr.bind_mw.bind_info) != 0) return EINVAL;
-      set_window(element, qp.plain.pd, *wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info);
+      if (wr.num_sge != 0 || check_window(qp, wr.bind_mw.mw, wr.bind_mw.bind_info) != 0)
+        return EINVAL;
+      set_window(element, *wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info);
       return 0;
     case IBV_WR_SEND_WITH_IMM:
       element.wr.ex.imm_data = wr.imm_data;
@@ -136,9 +137,7 @@ int bind_mw(verbatim::Qp& handle, Mw& mw, ibv_mw_bind& bind) noexcept {
   wr.send_flags = bind.send_flags & ~unsigned{IBV_SEND_INLINE};
   wr.bind_mw = {&mw.plain, ibv_inc_rkey(mw.plain.rkey), bind.bind_info};
   ibv_send_wr* bad;
-  if (const int error = post_send(&handle.plain, &wr, &bad); error != 0) return error;
-  mw.plain.rkey = wr.bind_mw.rkey;
-  return 0;
+  return post_send(&handle.plain, &wr, &bad);
 }
 
 }  // namespace verbatim::rxe

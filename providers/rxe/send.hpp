@@ -81,9 +81,14 @@ inline void set_destination(const Qp& qp, SendElement& element, ibv_ah* ah, std:
          element.dma.length > qp.max_datagram.load(std::memory_order_relaxed);
 }
 
-/// A window request that can be one: 0 or EINVAL.
-[[nodiscard]] inline int check_window(const ibv_mw* mw, const ibv_mw_bind_info& info) noexcept {
-  return mw == nullptr || (info.mr == nullptr && info.length != 0) ? EINVAL : 0;
+/// A window request that can be one, of a window, a region and a queue pair of one domain (IBTA
+/// 10.6.7): 0 or EINVAL. The driver asks whose the region is of no window, and whose the queue pair
+/// is not of those of type 1.
+[[nodiscard]] inline int check_window(const Qp& qp, const ibv_mw* mw,
+                                      const ibv_mw_bind_info& info) noexcept {
+  if (mw == nullptr || mw->pd != qp.plain.pd) return EINVAL;
+  if (info.mr == nullptr) return info.length != 0 ? EINVAL : 0;
+  return info.mr->pd != mw->pd ? EINVAL : 0;
 }
 
 /// A FLUSH that can be one: 0 or EINVAL. REQUIRES of a whole region (IBV_FLUSH_MR): no length.

@@ -83,10 +83,10 @@ void wr_local_inv(Call qp, std::uint32_t rkey) noexcept {
 
 void wr_bind_mw(Call qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) noexcept {
   SendElement& element = add_work(qp, IBV_WR_BIND_MW);
-  if (info == nullptr || check_window(mw, *info) != 0)
+  if (info == nullptr || check_window(qp_of(qp), mw, *info) != 0)
     refuse_work(qp_of(qp).work, EINVAL);
   else
-    set_window(element, qp_of(qp).plain.pd, *mw, rkey, *info);
+    set_window(element, *mw, rkey, *info);
 }
 
 void wr_atomic_write(Call qp, std::uint32_t rkey, std::uint64_t address,

@@ -199,27 +199,33 @@ TEST_F(RxeSend, BindingNamesBothKeysOfTheWindow) {
   EXPECT_EQ(mw.plain.rkey, 0x101u) << "refused: it keeps its key";
 }
 
-TEST_F(RxeSend, BindingAcrossProtectionDomainsNamesNoRegion) {
-  // The driver does not compare all of them; it is to say MW_BIND_ERR in the request's turn.
-  ibv_pd other{};
-  const auto named = [&](ibv_pd* of_region, ibv_pd* of_window) {
-    ibv_mr mr{};
-    mr.lkey = 0x77;
-    mr.pd = of_region;
-    Mw mw;
-    mw.plain.pd = of_window;
-    ibv_mw_bind bind{};
-    bind.bind_info = {&mr, 0x5000, 64, IBV_ACCESS_REMOTE_READ};
-    EXPECT_EQ(rxe::bind_mw(*fake_->qp, mw, bind), 0);
-    const SentView view(fake_->send.head());
+TEST_F(RxeSend, BindsWhatIsOfOneDomainOnly) {
+  ibv_pd own{}, other{};
+  ibv_mr mr{};
+  Mw mw;
+  ibv_send_wr wr = request(IBV_WR_BIND_MW, 0);
+  wr.bind_mw.mw = &mw.plain;
+  wr.bind_mw.rkey = 0x101;
+  wr.bind_mw.bind_info = {&mr, 0x5000, 64, IBV_ACCESS_REMOTE_READ};
+  for (const ibv_mw_type type : {IBV_MW_TYPE_1, IBV_MW_TYPE_2}) {
+    mw.plain.type = type;
+    mw.plain.pd = fake_->qp->plain.pd = &own;
+    mr.pd = &other;
+    expect_refused(wr);
+    mr.pd = &own;
+    mw.plain.pd = &other;
+    expect_refused(wr);
+    mr.pd = &other;  // both: the queue pair is the one that is not
+    expect_refused(wr);
+    mr.pd = mw.plain.pd = &own;
+    mw.plain.rkey = 0x100;
+    const SentView view = sent(wr);
+    EXPECT_EQ(view.opcode(), 8u);
+    EXPECT_EQ(view.u32(44), 0x100u) << "the key that it has";
+    EXPECT_EQ(mw.plain.rkey, 0x101u) << "and has from now on, of either type";
     fake_->send.consume();
-    return view.u32(40);
-  };
-  ibv_pd* const own = fake_->plain()->pd;
-  EXPECT_EQ(named(own, own), 0x77u);
-  EXPECT_EQ(named(&other, own), 0x76u);
-  EXPECT_EQ(named(own, &other), 0x76u);
-  EXPECT_EQ(named(&other, &other), 0x76u) << "which are not the queue pair's";
+  }
+  fake_->qp->plain.pd = nullptr;
 }
 
 TEST_F(RxeSend, RefusesWhatItsTypeHasNot) {
