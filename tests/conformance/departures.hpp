@@ -85,6 +85,9 @@ inline constexpr Departure kNoSendQueueError{
     "it ends the queue pair (ERR)"};
 inline constexpr Departure kWindowsWithoutBounds{
     kRxeVendor, "IBTA 10.6.7.2.3: a window opens its own range", "a window opens the whole region"};
+inline constexpr Departure kChangesBoundRegions{
+    kRxeVendor, "IBTA 11.2.8.5: a region with windows bound to it is not reregistered",
+    "its domain and its rights are changed all the same, from Linux 6.12 on", kLinux612};
 inline constexpr Departure kNoAlternatePaths{
     kRxeVendor, "IBTA 17.2.8: a device with AUTO_PATH_MIG takes an alternate path",
     "says AUTO_PATH_MIG; the kernel takes none on Ethernet"};
