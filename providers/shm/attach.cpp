@@ -11,6 +11,7 @@
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_queue.hpp"
+#include "providers/shm/service_requests.hpp"
 #include "runtime/base/log.hpp"
 
 namespace verbatim::shm {
@@ -137,6 +138,10 @@ Wait attach(Qp& qp) noexcept {
   qp.own->asked.store(qp.ask_sequence, std::memory_order_relaxed);
   // Publishes the ring; pairs with the load in attach_receiver().
   qp.own->tx_session.store(session << 32 | ++qp.generation, std::memory_order_release);
+  // Of what we do to its memory it hears nothing, and a target none of its messages. It sees us, or
+  // we that it is in RTR: pairs with the fence in modify_qp().
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (peek(record->state) == IBV_QPS_RTR && qp.lane.face == nullptr) wake_service_of_peer(qp);
   return attach(qp);
 }
 
@@ -209,6 +214,12 @@ void name_sender(Qp& qp, const QpRecord& sender) noexcept {
 }
 
 }  // namespace
+
+void greet_sender(Qp& qp) noexcept {
+  if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_RTR) return;
+  LockGuard<BiasedLock> guard(qp.recv_cq->lock);
+  (void)attach_receiver(qp);
+}
 
 bool attach_receiver(Qp& qp) noexcept {
   if (qp.rx_ring != nullptr) return true;

@@ -252,6 +252,12 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
       apply_attributes(qp, attr, mask);
       qp.mode.store(to, std::memory_order_release);
       poke(qp.own->state, to);
+      if (to == IBV_QPS_RTR) {
+        // Who has found us since start_accepting() did not see RTR; pairs with the fence in
+        // attach().
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        greet_sender(qp);
+      }
       if (to == IBV_QPS_SQD) {
         qp.fast = false;
         if (from != IBV_QPS_SQD)

@@ -9,6 +9,9 @@ namespace verbatim::shm {
 
 /// Finds the peer's ring. False: there is none for this session (yet).
 bool attach_receiver(Qp& qp) noexcept;
+/// The same of a QP in RTR to which a sender may have come: whatever it sends first, the connection
+/// stands (IBTA 11.6.3.2). Takes the lock. REQUIRES: live.mutex or the send lock.
+void greet_sender(Qp& qp) noexcept;
 void detach_receiver(Qp& qp) noexcept;
 
 /// Takes what there is for `qp`: messages, then, in the error state, flushes. Entries written;

@@ -9,6 +9,7 @@
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/null_memory.hpp"
+#include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/window_access.hpp"
 #include "providers/shm/xrc_queue.hpp"
@@ -314,10 +315,12 @@ void tell_fault(Qp& qp, std::uint32_t event, ibv_wc_status status) noexcept {
 }
 
 void serve_request_of(Qp& qp) noexcept {
-  if (qp.datagrams != nullptr || qp.xrc == XrcRole::kQueue)
+  if (qp.datagrams != nullptr || qp.xrc == XrcRole::kQueue) {
     admit_lanes(qp);
-  else
+  } else {
+    greet_sender(qp);
     serve(qp);
+  }
 }
 
 }  // namespace verbatim::shm
