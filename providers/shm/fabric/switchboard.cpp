@@ -290,7 +290,7 @@ void Switchboard::lose(Peer& peer) noexcept {
   if (!is_watched || (!is_soon && !seek(peer, now))) return declare_dead(peer, "it left");
   log_info("the connection to process %d has ended: it is looked for", static_cast<int>(peer.pid));
   peer.lost_at = now;
-  if (lost_++ == 0) next_seek_ = now + kSeekNs;
+  if (lost_++ == 0 || now + kSeekNs < next_seek_) next_seek_ = now + kSeekNs;
 }
 
 bool Switchboard::seek(Peer& peer, std::uint64_t now) noexcept {

@@ -52,8 +52,10 @@ class Switchboard {
   /// is dead.
   static constexpr std::uint64_t kRetireAfterNs = 200'000'000;
 
-  /// A living peer without a connection is looked for so often.
+  /// A living peer without a connection is looked for so often; one that nobody holds, after the
+  /// time that a handshake has, as often as the second says.
   static constexpr std::uint64_t kSeekNs = 10'000'000;
+  static constexpr std::uint64_t kSlowSeekNs = 1'000'000'000;
 
   explicit Switchboard(const Surroundings& around) noexcept : around_(around) {}
 

@@ -149,15 +149,21 @@ std::uint64_t Switchboard::send_all_unsent(std::uint64_t now) noexcept {
 std::uint64_t Switchboard::seek_lost(std::uint64_t now) noexcept {
   if (lost_ == 0) return kNever;
   if (now < next_seek_) return next_seek_;
-  next_seek_ = now + kSeekNs;
+  next_seek_ = now + kSlowSeekNs;
   for (Peer* peer = around_.peers.first(); peer != nullptr; peer = peer->next) {
     if (peer->lost_at == 0) continue;
-    // It may be slow, or stopped: nobody is in its way but those who have nothing to do with it.
+    // It may be slow, or stopped: it lives while nothing that it is watched by says otherwise.
     const bool is_missed =
         peer->holders.load(std::memory_order_relaxed) != 0 || now - peer->lost_at < kHandshakeNs;
-    if (!is_missed || !seek(*peer, now)) declare_dead(*peer, "it left");
+    const std::uint64_t due = peer->sought_at + (is_missed ? kSeekNs : kSlowSeekNs);
+    if (now >= due && !seek(*peer, now)) {
+      declare_dead(*peer, "it left");
+      continue;
+    }
+    const std::uint64_t next = is_missed ? now + kSeekNs : now >= due ? now + kSlowSeekNs : due;
+    if (next < next_seek_) next_seek_ = next;
   }
-  return next_seek_;
+  return lost_ == 0 ? kNever : next_seek_;
 }
 
 std::uint64_t Switchboard::check_life_locks(std::uint64_t now) noexcept {
