@@ -5,12 +5,21 @@
 //
 // Verbs on objects that cannot be had are called with a handle that the test makes: of what stands
 // in it, they look at the context and the parents before they ask the provider.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/handles.hpp"
 #include "tests/support/log_watch.hpp"
@@ -31,8 +40,14 @@ constexpr const char* kNoWorkQueues = ": it has no work queues to spread packets
 constexpr const char* kNoCounters = ": it keeps no counters for programs";
 constexpr const char* kNoMemory = ": it has no memory of its own to give; register the program's";
 constexpr const char* kNoHints = ": it takes no hints about caches";
+constexpr const char* kNoRate = ": it sends at no rate that could be set";
+constexpr const char* kNoTags = ": it matches no tags";
+constexpr const char* kNoOthers = ": what was made by one process is no other's";
 
 int errno_of(const void* made) { return made == nullptr ? errno : 0; }
+
+/// What fstatfs(2) takes for a dma-buf.
+int passed_for_dma_buffer = -1;
 
 /// A public handle, with zeros behind it where the library's own objects have more.
 template <class Handle>
@@ -125,8 +140,91 @@ TEST_F(Lacking, IsRefusedAndSaidOnceForEachVerb) {
          return errno_of(ibv_alloc_buf(pd(), 4096, &buffer));
        },
        kNoMemory},
+      {"modify_qp_rate_limit",
+       [&] {
+         ibv_qp_rate_limit_attr slow{};
+         slow.rate_limit = 1000;
+         return ibv_modify_qp_rate_limit(qp_.get(), &slow);
+       },
+       kNoRate},
+      {"post_srq_ops",
+       [&] {
+         ibv_srq_init_attr wanted{nullptr, {1, 1, 0}};
+         const SrqHandle srq(ibv_create_srq(pd(), &wanted));
+         ibv_ops_wr sync{};
+         sync.opcode = IBV_WR_TAG_SYNC;
+         ibv_ops_wr* bad = nullptr;
+         const int answer = ibv_post_srq_ops(srq.get(), &sync, &bad);
+         EXPECT_EQ(bad, &sync);
+         return answer;
+       },
+       kNoTags},
+      {"import_pd", [&] { return errno_of(ibv_import_pd(context(), 1)); }, kNoOthers},
+      {"import_mr", [&] { return errno_of(ibv_import_mr(pd(), 1)); }, kNoOthers},
+      {"import_dm", [&] { return errno_of(ibv_import_dm(context(), 1)); }, kNoOthers},
   };
   for (const Verb& verb : verbs) expect_refused_and_said_once(verb);
+}
+
+// As an attribute of ibv_modify_qp it is one that RC does not take, as on every device.
+TEST_F(Lacking, TakesNoRateInModifyQp) {
+  ibv_qp_attr slow{};
+  slow.qp_state = IBV_QPS_INIT;
+  slow.port_num = 1;
+  slow.rate_limit = 1000;
+  const AllowedLog as_it_should("IBV_QP_RATE_LIMIT");
+  const auto said = said_by([&] {
+    EXPECT_EQ(ibv_modify_qp(qp_.get(), &slow,
+                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS |
+                                IBV_QP_RATE_LIMIT),
+              EINVAL);
+  });
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_TRUE(said[0].ends_with(": RESET to INIT does not take IBV_QP_RATE_LIMIT")) << said[0];
+}
+
+// Of a command channel nobody knows whose it is: each provider of the program is asked.
+TEST_F(Lacking, ImportsNoDeviceAndEachProviderSaysSoOnce) {
+  const auto import = [&] {
+    return said_by([] { EXPECT_EQ(errno_of(ibv_import_device(0)), EOPNOTSUPP); });
+  };
+  const std::vector<std::string> said = import();
+  EXPECT_EQ(std::ranges::count(
+                said, std::string("verbatim: shm: import_device is not supported by this provider "
+                                  "(EOPNOTSUPP)") +
+                          kNoOthers),
+            1);
+  EXPECT_EQ(std::set<std::string>(said.begin(), said.end()).size(), said.size());
+  for (const std::string& line : said) EXPECT_TRUE(line.ends_with(kNoOthers)) << line;
+  EXPECT_EQ(import(), std::vector<std::string>{});
+}
+
+TEST_F(Lacking, MapsNoDmaBufferThatIsNoneOrThatItsExporterKeeps) {
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int pages = memfd_create("pages", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  ASSERT_EQ(ftruncate(pages, 8192), 0);
+  ASSERT_EQ(fcntl(pages, F_ADD_SEALS, F_SEAL_WRITE), 0);
+  const auto refused = [&](int fd, std::uint64_t offset, int error, const std::string& line) {
+    const auto said = said_by([&] {
+      errno = 0;
+      EXPECT_EQ(ibv_reg_dmabuf_mr(pd(), offset, 4096, 0, fd, IBV_ACCESS_LOCAL_WRITE), nullptr);
+      EXPECT_EQ(errno, error);
+    });
+    EXPECT_EQ(said, std::vector{"verbatim: reg_dmabuf_mr: " + line});
+  };
+  const AllowedLog as_it_should("reg_dmabuf_mr");
+  refused(10'000, 0, EBADF, "descriptor 10000: Bad file descriptor");
+  for (const int fd : {nothing, pages})
+    refused(fd, 0, EINVAL, "descriptor " + std::to_string(fd) + " is not a dma-buf");
+  passed_for_dma_buffer = nothing;
+  refused(nothing, 0, EINVAL, "[0, + 4096) is not within the 0 bytes of the dma-buf");
+  passed_for_dma_buffer = pages;
+  refused(pages, 8000, EINVAL, "[8000, + 4096) is not within the 8192 bytes of the dma-buf");
+  refused(pages, 4096, EOPNOTSUPP,
+          "the exporter of this dma-buf lets no processor map it (Operation not permitted)");
+  passed_for_dma_buffer = -1;
+  close(nothing);
+  close(pages);
 }
 
 TEST_F(Lacking, IsRefusedAndSaidOnceForTypesOfQueues) {
@@ -291,4 +389,15 @@ TEST_F(Lacking, PostsToAWorkQueueByTheQueuesOwnCall) {
 }
 
 }  // namespace
+
+extern "C" {
+int __real_fstatfs(int fd, struct statfs* about);
+int __wrap_fstatfs(int fd, struct statfs* about);
+int __wrap_fstatfs(int fd, struct statfs* about) {
+  const int answer = __real_fstatfs(fd, about);
+  if (answer == 0 && fd == passed_for_dma_buffer) about->f_type = 0x444d4142;  // DMA_BUF_MAGIC
+  return answer;
+}
+}
+
 }  // namespace verbatim::harness
