@@ -88,10 +88,10 @@ QpHandle create_built_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, std::uint
 }
 
 CqHandle create_cursor_cq(ibv_context* context, std::uint32_t entries, ibv_pd* parent,
-                          std::uint32_t flags) {
+                          std::uint32_t flags, std::uint64_t fields) {
   ibv_cq_init_attr_ex attributes{};
   attributes.cqe = entries;
-  attributes.wc_flags = IBV_WC_STANDARD_FLAGS;
+  attributes.wc_flags = fields;
   if (parent != nullptr) attributes.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
   attributes.parent_domain = parent;
   if (flags != 0) attributes.comp_mask |= IBV_CQ_INIT_ATTR_MASK_FLAGS;

@@ -39,7 +39,7 @@ QpHandle create_built_qp(ibv_pd* pd, ibv_cq* send_cq, ibv_cq* recv_cq, std::uint
                          std::uint32_t recv_depth);
 /// A CQ good for both ways of polling; of a thread domain, if one is given.
 CqHandle create_cursor_cq(ibv_context* context, std::uint32_t entries, ibv_pd* parent = nullptr,
-                          std::uint32_t flags = 0);
+                          std::uint32_t flags = 0, std::uint64_t fields = IBV_WC_STANDARD_FLAGS);
 TdHandle create_thread_domain(ibv_context* context);
 PdHandle create_parent_domain(ibv_pd* pd, ibv_td* domain);
 QpAddress address_of(ibv_context* context, ibv_qp* qp);

@@ -99,8 +99,7 @@ int wire_cursor(Cq& cq, const ibv_cq_init_attr_ex& attr) noexcept {
     cq.times = static_cast<CompletionTime*>(std::calloc(cq.mask + 1, sizeof(CompletionTime)));
     if (cq.times == nullptr) return ENOMEM;
   }
-  cq.is_alone = cq.clocks == 0 &&
-                ((attr.flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0 || cq.domain != nullptr);
+  cq.is_alone = (attr.flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0 || cq.domain != nullptr;
   ibv_cq_ex& table = cq.extended;
   table.start_poll = cq.clocks != 0 ? start_stamped_poll
                      : cq.is_alone  ? start_poll_alone

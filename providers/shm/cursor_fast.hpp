@@ -101,7 +101,8 @@ template <class Again>
   return 0;
 }
 
-/// kAlone: the program has said that one thread at a time uses the queue.
+/// kAlone: the program has said that one thread at a time uses the queue. Of one with timestamps,
+/// whose clock takes longer than to look, the queue itself says that.
 template <bool kStamped, bool kAlone>
 [[gnu::always_inline]] inline int start_poll_fast(Cq& cq, const ibv_poll_cq_attr* attr) noexcept {
   if (attr != nullptr && attr->comp_mask != 0) [[unlikely]]
@@ -110,10 +111,11 @@ template <bool kStamped, bool kAlone>
     progress_pending(cq, SendLock::As::kUser);
   // A look without the locks, as ibv_poll_cq's.
   if (!cq.cursor.has_more() && !something_came(cq)) return ENOENT;
-  if constexpr (!kAlone) cq.cursor.lock.lock();
+  const bool is_alone = kAlone || (kStamped && cq.is_alone);
+  if (!is_alone) cq.cursor.lock.lock();
   if (step_cursor(cq) || take_more<kStamped>(cq) == 0) [[likely]]
     return 0;
-  if constexpr (!kAlone) cq.cursor.lock.unlock();
+  if (!is_alone) cq.cursor.lock.unlock();
   return ENOENT;
 }
 
