@@ -185,25 +185,39 @@ TEST_F(OpenFolderTest, ADeadOwnersNameRefusesAndIsRemoved) {
   EXPECT_EQ(names(), 0u);
 }
 
-TEST_F(OpenFolderTest, AFullFolderOfTheDeadIsTakenOverQuickly) {
-  // Every name is there, and every owner is dead: the worst that crashes can leave.
-  int made = 0;
-  for (std::uint32_t block = 1; block < kQpnBlocks; ++block) {
+/// All names of blocks are those of one socket, if the file system links sockets.
+bool take_all_names(const FabricFolder& folder, const UniqueFd& socket) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "/tmp/vbt-%d", getpid());
+  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
+  bool made = true;
+  for (std::uint32_t block = 1; made && block < kQpnBlocks - 1; ++block) {
     char name[8];
     std::snprintf(name, sizeof name, "q%03x", block);
-    const UniqueFd dead(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::snprintf(address.sun_path, sizeof address.sun_path, "/tmp/vbt-%d", getpid());
-    if (block == 1) {
-      ASSERT_EQ(bind(dead.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    }
     std::error_code error;
-    fs::create_hard_link(address.sun_path, std::string(folder_->path()) + "/" + name, error);
-    made += !error;
+    fs::create_hard_link(address.sun_path, std::string(folder.path()) + "/" + name, error);
+    made = !error;
   }
-  unlink(("/tmp/vbt-" + std::to_string(getpid())).c_str());
-  if (made != static_cast<int>(kQpnBlocks) - 1) GTEST_SKIP() << "this file system links no sockets";
+  unlink(address.sun_path);
+  return made;
+}
+
+TEST_F(OpenFolderTest, TheBlocksOfSpecialNumbersAreGivenToNobody) {
+  // IBTA 3.5.10: 0 and 1 are those of management, the highest is that of multicast groups.
+  const UniqueFd living(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!take_all_names(*folder_, living)) GTEST_SKIP() << "this file system links no sockets";
+  ASSERT_EQ(listen(living.get(), 1), 0);
+  const AllowedLog full("blocks of queue pair numbers are taken");
+  UniqueFd listener;
+  std::uint32_t block = 0;
+  EXPECT_EQ(folder_->claim(block, listener), ENOSPC) << block;
+}
+
+TEST_F(OpenFolderTest, AFullFolderOfTheDeadIsTakenOverQuickly) {
+  // Every name is there, and every owner is dead: the worst that crashes can leave.
+  if (!take_all_names(*folder_, UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0))))
+    GTEST_SKIP() << "this file system links no sockets";
   const auto start = std::chrono::steady_clock::now();
   std::vector<UniqueFd> listeners(32);
   for (UniqueFd& listener : listeners) {

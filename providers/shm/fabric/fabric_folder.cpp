@@ -264,13 +264,14 @@ int FabricFolder::claim(std::uint32_t& block, UniqueFd& listener) noexcept {
     }
     return EIO;
   }
-  // Block 0 holds the special numbers 0 and 1 and is never used. A random start lets numbers rest
-  // between uses.
+  // Never used are block 0, which holds the special numbers 0 and 1, and the last one, which holds
+  // that of all multicast groups: a process has every number of its blocks. A random start lets
+  // numbers rest between uses.
   const std::uint32_t start = random_number() % kQpnBlocks;
   remove_some_locked(start);
   for (std::uint32_t i = 0; i < kQpnBlocks; ++i) {
     const std::uint32_t candidate = (start + i) % kQpnBlocks;
-    if (candidate == 0) continue;
+    if (candidate == 0 || candidate == kQpnBlocks - 1) continue;
     error = listener.valid() ? 0 : make_socket(listener);
     if (error == 0) error = try_claim_locked(candidate, listener);
     if (error == 0) {
@@ -286,7 +287,7 @@ int FabricFolder::claim(std::uint32_t& block, UniqueFd& listener) noexcept {
   listener.reset();
   log_error(
       "all %u blocks of queue pair numbers are taken in %s: set VERBATIM_FABRIC to another fabric",
-      kQpnBlocks - 1, path());
+      kQpnBlocks - 2, path());
   return ENOSPC;
 }
 

@@ -11,7 +11,6 @@ namespace {
 /// The search wraps within the first numbers as long as these suffice, so that few pages of the
 /// table are touched: 128 records fit one step of backing.
 constexpr std::uint32_t kLeastWindow = 128;
-constexpr std::uint32_t kMulticastQpn = 0xffffff;
 
 }  // namespace
 
@@ -45,12 +44,6 @@ int QpnBlocks::add_block() noexcept {
   Block& block = blocks_[count_];
   block = {};
   block.number = number;
-  if (number == kMulticastQpn >> kQpnBlockBits) {
-    const std::uint32_t last = kMulticastQpn % kQpnsPerBlock;
-    block.in_use[last / 64] |= std::uint64_t{1} << (last % 64);
-    block.used = 1;
-    ++used_;
-  }
   SegmentHeader& head = segment_.head();
   head.blocks[count_].store(number, std::memory_order_relaxed);
   ++count_;
