@@ -47,6 +47,7 @@ void retire_qp(Qp& qp) noexcept {
   qp.remote = nullptr;
   qp.rx_ring = nullptr;
   qp.pack.clear();
+  qp.counts_idle_cq = false;  // see forget_targets_of_parent()
   qp.rx_remote = nullptr;
   qp.session = 0;
   qp.hot_index = Qp::kNotHot;

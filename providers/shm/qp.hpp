@@ -237,7 +237,8 @@ struct Qp : verbatim::Qp {
   std::atomic<Peer*> met{nullptr};
   /// Its place among those whose senders are watched, under live.mutex.
   std::uint32_t watch_index = kNotWatched;
-  bool disowned = false;  ///< an XRC target that only others have open: its handle is gone
+  bool disowned = false;        ///< an XRC target that only others have open: its handle is gone
+  bool counts_idle_cq = false;  ///< its CQ is the one of targets, which this process made
   Qp* next_orphan = nullptr;
   Qp* next_live = nullptr;
   Qp* prev_live = nullptr;

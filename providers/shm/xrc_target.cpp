@@ -53,6 +53,13 @@ void release_idle_cq() noexcept {
   idle.cq = nullptr;
 }
 
+/// After end_qp().
+void retire_target(Qp& target) noexcept {
+  const bool counts_idle_cq = target.counts_idle_cq;
+  retire_ended(target);
+  if (counts_idle_cq) release_idle_cq();
+}
+
 /// Who may have a target open.
 struct Openers {
   std::uint32_t qpn;
@@ -165,6 +172,7 @@ int create_target(verbatim::Context& context, ibv_qp_init_attr_ex& attr,
     release_idle_cq();
     return ENOMEM;
   }
+  target->counts_idle_cq = true;
   poke(target->own->state, IBV_QPS_RESET);
   poke(target->own->told, 0u);
   show_domain(*target->own, Xrcd::from(attr.xrcd).id);
@@ -189,8 +197,7 @@ int destroy_target(Qp& target) noexcept {
     return error;
   }
   Context::of(target.plain.context).events.retire(target);
-  retire_ended(target);
-  release_idle_cq();
+  retire_target(target);
   return 0;
 }
 
@@ -221,8 +228,7 @@ void end_orphans() noexcept {
       has_orphans.store(true, std::memory_order_release);
       continue;
     }
-    retire_ended(target);
-    release_idle_cq();
+    retire_target(target);
   }
 }
 
@@ -238,8 +244,8 @@ void forget_orphans() noexcept {
       if (Peer* peer = target.met.load(std::memory_order_relaxed); peer != nullptr)
         Node::get().release_peer(*peer);
       remove_member(*target.recv_cq, target);
+      forgotten += target.counts_idle_cq;
       free_qp(target);
-      ++forgotten;
     }
     has_orphans.store(false, std::memory_order_release);
   }
@@ -270,6 +276,7 @@ int open_qp(verbatim::Context& context, const ibv_qp_open_attr& attr, verbatim::
     release_idle_cq();
     return ENOMEM;
   }
+  opened->counts_idle_cq = true;
   opened->lane.target = attr.qp_num;
   show_domain(*opened->own, Xrcd::from(attr.xrcd).id);
   poke(opened->own->type, QpRecord::kXrcOpened);
@@ -339,6 +346,7 @@ int query_opened(Qp& opened, ibv_qp_attr& attr) noexcept {
 }
 
 int close_opened(Qp& opened) noexcept {
+  const bool counts_idle_cq = opened.counts_idle_cq;
   delist(opened);  // the service thread raises nothing for it any more
   Context::of(opened.plain.context).events.retire(opened);
   {
@@ -346,7 +354,7 @@ int close_opened(Qp& opened) noexcept {
     Node::get().release_peer(*opened.lane.endpoint_owner);
     park(opened);
   }
-  release_idle_cq();
+  if (counts_idle_cq) release_idle_cq();
   end_orphans();
   return 0;
 }
