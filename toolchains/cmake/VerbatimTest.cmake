@@ -80,11 +80,17 @@ endif()
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${base}_include.cmake)
 endfunction()
 
-# The target `fast` is what the tests of that label need: all that a build for the sanitizers makes.
+# The target `fast` is what the tests of that label need: all that a build for the sanitizers makes. Another build that runs
+# none of them, but for those labelled `unit`, need not make the others again.
+option(VERBATIM_BUILD_FAST "Make the programs of the label `fast`, too, whatever other labels they have" ON)
 add_custom_target(fast)
 function(verbatim_is_fast_if target)
-  if(fast IN_LIST ARGN)
-    add_dependencies(fast ${target})
+  if(NOT fast IN_LIST ARGN)
+    return()
+  endif()
+  add_dependencies(fast ${target})
+  if(NOT VERBATIM_BUILD_FAST AND NOT unit IN_LIST ARGN AND NOT abi IN_LIST ARGN)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
 endfunction()
 
