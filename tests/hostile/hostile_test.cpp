@@ -149,6 +149,8 @@ TEST_P(HostilePeerTest, HurtsNobodyButItself) {
   const AllowedLog arena("arena that is not");
   const AllowedLog psn("expects 0x");
   const AllowedLog stopped("was stopped in the middle");
+  // Before the victim could lead it on.
+  const AllowedLog failed_early("cannot go from ERR to RTS");
   const std::uint32_t seed = GetParam();
   // Half of the seeds without CMA: then the service threads copy.
   const std::map<std::string, std::string> environment = {

@@ -166,6 +166,8 @@ TEST_F(Port, StaysDownWhileALinkIsInTheWayAndConnectionsGoOn) {
   const AllowedLog says_why("symbolic link");
   Pair pair({Placement::kTwoProcesses});
   ibv_context* const context = pair.a.here().context();
+  // Else they may not have met before the folder goes.
+  expect_they_talk(pair.a, pair.qa, pair.b, pair.qb);
   fs::create_directory(folder() + "-elsewhere");
   fs::rename(folder(), aside());
   fs::create_directory_symlink(folder() + "-elsewhere", folder());
