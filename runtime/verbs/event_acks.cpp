@@ -3,6 +3,7 @@
 #include "runtime/verbs/event_acks.hpp"
 
 #include "runtime/sync/mutex.hpp"
+#include "runtime/verbs/event_owner.hpp"
 #include "runtime/verbs/strict_events.hpp"
 
 namespace verbatim {
@@ -56,32 +57,25 @@ void acknowledge_completion_events(Cq& cq, unsigned count) noexcept {
 }
 
 void acknowledge_async_event(const ibv_async_event& event) noexcept {
-  switch (event.event_type) {
-    case IBV_EVENT_CQ_ERR:
+  switch (owner_of(event.event_type)) {
+    case EventOwner::kCq:
       acknowledge_one(*event.element.cq, event.element.cq->async_events_completed,
                       Cq::from(event.element.cq).strict_given_async);
       return;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case EventOwner::kQp:
       acknowledge_one(*event.element.qp, event.element.qp->events_completed,
                       Qp::from(event.element.qp).strict_given);
       return;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    case EventOwner::kSrq:
       acknowledge_one(*event.element.srq, event.element.srq->events_completed,
                       Srq::from(event.element.srq).strict_given);
       return;
-    case IBV_EVENT_WQ_FATAL:
+    case EventOwner::kWq:
       acknowledge_one(*event.element.wq, event.element.wq->events_completed,
                       Wq::from(event.element.wq).strict_given);
       return;
-    default:
+    case EventOwner::kDevice:
+    case EventOwner::kPort:
       return;  // ports and the device outlive their events
   }
 }

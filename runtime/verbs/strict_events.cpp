@@ -7,6 +7,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/sync/mutex.hpp"
 #include "runtime/verbs/dependency.hpp"
+#include "runtime/verbs/event_owner.hpp"
 #include "runtime/verbs/strict.hpp"
 #include "runtime/verbs/strict_pitfalls.hpp"
 
@@ -89,24 +90,17 @@ void note_event(Cq& cq) noexcept {
 
 void note_event(const ibv_async_event& event) noexcept {
   if (!is_strict()) return;
-  switch (event.event_type) {
-    case IBV_EVENT_CQ_ERR:
+  switch (owner_of(event.event_type)) {
+    case EventOwner::kCq:
       return give_async(event.element.cq);
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case EventOwner::kQp:
       return give_async(Qp::from(event.element.qp), "ibv_destroy_qp");
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    case EventOwner::kSrq:
       return give_async(Srq::from(event.element.srq), "ibv_destroy_srq");
-    case IBV_EVENT_WQ_FATAL:
+    case EventOwner::kWq:
       return give_async(Wq::from(event.element.wq), "ibv_destroy_wq");
-    default:
+    case EventOwner::kDevice:
+    case EventOwner::kPort:
       return;  // nothing waits for those of ports and the device
   }
 }

@@ -10,6 +10,7 @@
 #include "runtime/base/container_of.hpp"
 #include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/event_acks.hpp"
+#include "runtime/verbs/event_owner.hpp"
 
 namespace verbatim {
 namespace {
@@ -41,55 +42,41 @@ void say_last(EventLink& link, std::uint64_t kind) noexcept {
 int SoftEvents::open() noexcept { return gate_.open(); }
 
 EventLink& SoftEvents::link_of(const ibv_async_event& event) noexcept {
-  switch (event.event_type) {
-    case IBV_EVENT_CQ_ERR:
+  switch (owner_of(event.event_type)) {
+    case EventOwner::kCq:
       return Cq::from(event.element.cq).async_events;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case EventOwner::kQp:
       return Qp::from(event.element.qp).async_events;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    case EventOwner::kSrq:
       return Srq::from(event.element.srq).async_events;
-    case IBV_EVENT_WQ_FATAL:
+    case EventOwner::kWq:
       return Wq::from(event.element.wq).async_events;
-    case IBV_EVENT_DEVICE_FATAL:
+    case EventOwner::kDevice:
       return ports_[0];
-    default:
-      return ports_[event.element.port_num];
+    case EventOwner::kPort:
+      break;
   }
+  return ports_[event.element.port_num];
 }
 
 ibv_async_event SoftEvents::event_from(EventLink& link, ibv_event_type type) const noexcept {
   ibv_async_event event{};
   event.event_type = type;
-  switch (type) {
-    case IBV_EVENT_CQ_ERR:
+  switch (owner_of(type)) {
+    case EventOwner::kCq:
       event.element.cq = &container_of<Cq>(&link, offsetof(Cq, async_events))->plain;
       break;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case EventOwner::kQp:
       event.element.qp = &container_of<Qp>(&link, offsetof(Qp, async_events))->plain;
       break;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    case EventOwner::kSrq:
       event.element.srq = &container_of<Srq>(&link, offsetof(Srq, async_events))->plain;
       break;
-    case IBV_EVENT_WQ_FATAL:
+    case EventOwner::kWq:
       event.element.wq = &container_of<Wq>(&link, offsetof(Wq, async_events))->plain;
       break;
-    default:
+    case EventOwner::kDevice:
+    case EventOwner::kPort:
       event.element.port_num = static_cast<int>(&link - ports_);
       break;
   }
