@@ -136,10 +136,11 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
     return Taken::kNothing;
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
   const SlotKind kind = header::kind(h);
-  if (kind == SlotKind::kPack && has_packs(qp)) {
-    // Opens it, unless it was opened before, and takes the first of what is left.
+  if (kind == SlotKind::kPack && has_packs(qp) &&
+      (qp.pack.has(index) || open_pack(qp.pack, index, qp.rx_log, slot, h))) {
     if (take_run(qp, 1, &wc) == 1) return Taken::kCompletion;
-    if (qp.pack.has(index)) return take_slowly(qp, qp.pack.at(index), qp.pack.header(index), wc);
+    // As a message alone, with all that can be amiss; its sender may also have gone just now.
+    return take_slowly(qp, qp.pack.at(index), qp.pack.header(index), wc);
   }
   // One copy of the peer's words; they are judged and used from here.
   const std::uint64_t length = length_in(slot, h);

@@ -163,9 +163,11 @@ struct Sends {
     if (bytes == 0 || bytes > Slot::kInlineBytes / 2 || !lap_has_packs(lap())) return 1;
     if (sent >= known.behind) known = look_ahead(receives, sent);
     if (sent >= known.behind || bytes > known.room) return 1;
-    const std::uint64_t posted = known.behind - sent;
     const std::uint64_t fit = kFitInPack[bytes];
-    return posted < fit ? posted : fit;
+    const std::uint64_t posted = known.behind - sent;
+    // A pack ends with its lap, so that a lap without packs writes every slot.
+    const std::uint64_t left = receives.mask + 1 - (sent & receives.mask);
+    return std::min({fit, posted, left});
   }
   /// How many messages of that length may go into the next slot: 0 when there is no receive for
   /// one; one at most unless they `share` it.

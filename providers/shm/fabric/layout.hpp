@@ -191,12 +191,14 @@ enum class SlotKind : std::uint8_t {
   /// the message was to be.
   kFault = 4,
   /// Several messages of one length, without flags, one behind the other in the slot; the immediate
-  /// says how many. The slots that those behind the first would have had are not written.
+  /// says how many. The slots that those behind the first would have had are not written. All are
+  /// of one lap.
   kPack = 5,
 };
 inline constexpr std::uint32_t kMostInPack = 7;
 
-/// Laps are compared by 16 bits, so every slot is written once in a while: these laps have no packs.
+/// Laps are compared by 16 bits, so every slot is written once in a while: the others have no
+/// packs.
 constexpr bool lap_has_packs(std::uint32_t lap) { return (lap & 0x3fff) != 0; }
 
 /// What a datagram's receiver is shown of the path that its address handle names: flow label 20 |
