@@ -38,29 +38,22 @@ std::uint32_t give(PlainHandle& handle, std::uint32_t& given, const std::uint32_
   return owed(++given, acknowledged);
 }
 
-void give_async(ibv_cq* handle) noexcept {
-  Cq& cq = Cq::from(handle);
-  const std::uint32_t events =
-      give(cq.plain, cq.strict_given_async, cq.plain.async_events_completed,
-           context_of(cq).strict_unacked_async);
-  if (events >= kMany && is_first(cq.strict_told, kManyUnackedAsync))
-    log_warn(
-        "strict: %u asynchronous events of a CQ were fetched and not acknowledged "
-        "(ibv_ack_async_event); ibv_destroy_cq would wait for each",
-        events);
-}
-
-/// Of an object that has asynchronous events only.
+/// Of one object: it is told once that it owes very many.
 template <class Object>
-void give_async(Object& object, const char* destroy) noexcept {
+void give_async(Object& object, std::uint32_t& given, const std::uint32_t& acknowledged,
+                const char* whose, const char* destroy) noexcept {
   const std::uint32_t events =
-      give(object.plain, object.strict_given, object.plain.events_completed,
-           context_of(object).strict_unacked_async);
+      give(object.plain, given, acknowledged, context_of(object).strict_unacked_async);
   if (events >= kMany && is_first(object.strict_told, kManyUnackedAsync))
     log_warn(
-        "strict: %u asynchronous events were fetched of one object and not acknowledged "
+        "strict: %u asynchronous events of %s were fetched and not acknowledged "
         "(ibv_ack_async_event); %s would wait for each",
-        events, destroy);
+        events, whose, destroy);
+}
+/// It has asynchronous events only.
+template <class Object>
+void give_async(Object& object, const char* whose, const char* destroy) noexcept {
+  give_async(object, object.strict_given, object.plain.events_completed, whose, destroy);
 }
 
 template <class Object>
@@ -92,13 +85,14 @@ void note_event(const ibv_async_event& event) noexcept {
   if (!is_strict()) return;
   switch (owner_of(event.event_type)) {
     case EventOwner::kCq:
-      return give_async(event.element.cq);
+      return give_async(Cq::from(event.element.cq), Cq::from(event.element.cq).strict_given_async,
+                        event.element.cq->async_events_completed, "a CQ", "ibv_destroy_cq");
     case EventOwner::kQp:
-      return give_async(Qp::from(event.element.qp), "ibv_destroy_qp");
+      return give_async(Qp::from(event.element.qp), "a QP", "ibv_destroy_qp");
     case EventOwner::kSrq:
-      return give_async(Srq::from(event.element.srq), "ibv_destroy_srq");
+      return give_async(Srq::from(event.element.srq), "an SRQ", "ibv_destroy_srq");
     case EventOwner::kWq:
-      return give_async(Wq::from(event.element.wq), "ibv_destroy_wq");
+      return give_async(Wq::from(event.element.wq), "a WQ", "ibv_destroy_wq");
     case EventOwner::kDevice:
     case EventOwner::kPort:
       return;  // nothing waits for those of ports and the device

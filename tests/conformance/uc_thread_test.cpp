@@ -4,35 +4,18 @@
 // application's (man ibv_alloc_td). A message may be lost on its way, never doubled; over shm,
 // where a receive waits for each, none is lost (providers/shm/README.md).
 #include <atomic>
-#include <string_view>
 
-#include "tests/conformance/crew.hpp"
-#include "tests/conformance/two_sides.hpp"
+#include "tests/conformance/unreliable_threads.hpp"
 
 namespace verbatim::harness {
 namespace {
 
-class UcThreads : public BetweenTwo {
- protected:
-  /// Receives for the message that is sent behind all others, until it arrives.
-  static constexpr std::uint32_t kRepeats = 16;
-  const std::uint32_t each_ = scaled_rounds(250u, 60u);
-  const std::uint32_t count_ = kPosters * each_;
-  bool loses_none() const { return std::string_view(device()).starts_with("shm"); }
-  PairWish wish() const {
-    PairWish wish;
-    wish.a.type = wish.b.type = IBV_QPT_UC;
-    wish.a.send_depth = 64;
-    wish.b.receive_depth = count_ + kRepeats;
-    wish.b.cq_depth = static_cast<std::int32_t>(count_ + kRepeats);
-    return wish;
-  }
-};
+class UcThreads : public UnreliableThreads {};
 RUN_OVER_SETTINGS(UcThreads, on_every_device(settings_in_one_process()));
 
 TEST_P(UcThreads, ManySendAndWriteOnOneConnectionAndManyPollEitherQueue) {
   SKIP_IF(lacks_type(device(), IBV_QPT_UC));
-  Pair pair(GetParam(), wish());
+  Pair pair(GetParam(), wish(IBV_QPT_UC));
   Endpoint& a = pair.a.here();
   Endpoint& b = pair.b.here();
   const RegionInfo from = pair.a.allocate(memory(), (count_ + 1) * 8);
@@ -85,14 +68,7 @@ TEST_P(UcThreads, ManySendAndWriteOnOneConnectionAndManyPollEitherQueue) {
     for (std::uint32_t p = 0; p < kPollers; ++p)
       crew.add([&] { poll_until_complete(a, pair.qa.send_cq, sent); });
   }
-  // Behind all of them, and again as long as it may have been lost.
-  const Request last = send(count_, word(count_));
-  for (std::uint32_t i = 0; i < kRepeats && !ended.load(); ++i) {
-    expect_posted(pair.a.post_send(pair.qa, last));
-    pair.a.poll_sends(pair.qa, 1);
-    (void)wait_until([&] { return ended.load(); },
-                     kDefaultWaitMs / static_cast<std::int32_t>(kRepeats));
-  }
+  send_last(pair, send(count_, word(count_)), ended);
   takers.join();
   take_arrived();
   sent.expect_each_once();

@@ -255,9 +255,22 @@ QpHandle create_built_datagram_qp(ibv_pd* pd, ibv_cq* both) {
   return made;
 }
 
-/// Datagrams in a thread domain, by either way of posting.
-struct DomainDatagrams {
+/// What loops of a domain, whatever they send, have in common.
+struct DomainPolls {
   DomainLoopback pair{Alone::kDomain};
+  ibv_wc found{};
+  int error = 0;
+
+  int poll(const CqHandle& cq) { return ibv_poll_cq(cq.get(), 1, &found); }
+  void await(const CqHandle& cq) {
+    while (poll(cq) == 0) {
+    }
+    if (found.status != IBV_WC_SUCCESS) error = EIO;
+  }
+};
+
+/// Datagrams in a thread domain, by either way of posting.
+struct DomainDatagrams : DomainPolls {
   QpHandle sender = create_built_datagram_qp(pair.parent.get(), pair.send_cq.get());
   QpHandle receiver = create_built_datagram_qp(pair.parent.get(), pair.recv_cq.get());
   QpAddress there = address_of(pair.context.get(), receiver.get());
@@ -266,8 +279,6 @@ struct DomainDatagrams {
   ibv_sge room{pair.address, 64, pair.mr->lkey};
   ibv_recv_wr receive{};
   ibv_send_wr datagram{};
-  ibv_wc found{};
-  int error = 0;
 
   DomainDatagrams() {
     receive.sg_list = &room;
@@ -293,36 +304,7 @@ struct DomainDatagrams {
     ibv_wr_set_sge(work, pair.mr->lkey, pair.address, 8);
     error |= ibv_wr_complete(work);
   }
-  int poll(const CqHandle& cq) { return ibv_poll_cq(cq.get(), 1, &found); }
-  void await(const CqHandle& cq) {
-    while (poll(cq) == 0) {
-    }
-    if (found.status != IBV_WC_SUCCESS) error = EIO;
-  }
 };
-
-int trace_datagrams_of_domain() {
-  DomainDatagrams loop;
-  // The place where its receives are posted is a queue's that threads may share: its lock becomes
-  // this thread's own.
-  for (int i = 0; i < kWarm && loop.error == 0; ++i) {
-    loop.post_receive();
-    if (i % 2 == 0)
-      loop.send();
-    else
-      loop.build();
-    loop.await(loop.pair.recv_cq);
-    loop.await(loop.pair.send_cq);
-  }
-  int got = 0;
-  traced([&] { loop.post_receive(); });
-  traced([&] { loop.send(); });
-  traced([&] { got += loop.poll(loop.pair.recv_cq); });
-  traced([&] { got += loop.poll(loop.pair.send_cq); });
-  loop.post_receive();
-  traced([&] { loop.build(); });
-  return loop.error == 0 && got == 2 ? 0 : 11;
-}
 
 struct XrcDomainReleaser {
   void operator()(ibv_xrcd* domain) const noexcept { ibv_close_xrcd(domain); }
@@ -330,8 +312,7 @@ struct XrcDomainReleaser {
 using XrcDomainHandle = std::unique_ptr<ibv_xrcd, XrcDomainReleaser>;
 
 /// XRC in a thread domain, all three places of it in this process, by either way of posting.
-struct DomainXrc {
-  DomainLoopback pair{Alone::kDomain};
+struct DomainXrc : DomainPolls {
   XrcDomainHandle domain = open_domain();
   SrqHandle queue = create_queue();
   QpHandle target = create(IBV_QPT_XRC_RECV);
@@ -341,7 +322,6 @@ struct DomainXrc {
   ibv_sge room{pair.address, 64, pair.mr->lkey};
   ibv_recv_wr receive{};
   ibv_send_wr request{};
-  ibv_wc found{};
   int error = ibv_get_srq_num(queue.get(), &number);
 
   DomainXrc() {
@@ -427,17 +407,13 @@ struct DomainXrc {
     ibv_wr_set_sge(work, pair.mr->lkey, pair.address, 8);
     error |= ibv_wr_complete(work);
   }
-  int poll(const CqHandle& cq) { return ibv_poll_cq(cq.get(), 1, &found); }
-  void await(const CqHandle& cq) {
-    while (poll(cq) == 0) {
-    }
-    if (found.status != IBV_WC_SUCCESS) error = EIO;
-  }
 };
 
-int trace_xrc_of_domain() {
-  DomainXrc loop;
-  // The lock of a shared receive queue, which any thread may post to, becomes this thread's own.
+/// A receive, a message posted and one built, and the completions of both ends. Their receives are
+/// posted to a queue that threads may share: its lock becomes this thread's own.
+template <class Loop>
+bool trace_in_domain() {
+  Loop loop;
   for (int i = 0; i < kWarm && loop.error == 0; ++i) {
     loop.post_receive();
     if (i % 2 == 0)
@@ -454,7 +430,7 @@ int trace_xrc_of_domain() {
   traced([&] { got += loop.poll(loop.pair.send_cq); });
   loop.post_receive();
   traced([&] { loop.build(); });
-  return loop.error == 0 && got == 2 ? 0 : 12;
+  return loop.error == 0 && got == 2;
 }
 
 // In this order: see the names below.
@@ -497,8 +473,9 @@ int run_traced() {
   if (error == 0) error = trace_alone(Alone::kSingleThreaded);
   if (error == 0) error = trace_alone(Alone::kDomainWithTimes);
   if (error == 0) error = trace_shared();
-  if (error == 0) error = trace_datagrams_of_domain();
-  return error != 0 ? error : trace_xrc_of_domain();
+  if (error == 0 && !trace_in_domain<DomainDatagrams>()) error = 11;
+  if (error == 0 && !trace_in_domain<DomainXrc>()) error = 12;
+  return error;
 }
 
 // The limits are there to be lowered: a message that suddenly costs more instructions should be
