@@ -44,8 +44,7 @@ bool open_pack(MessagePack& pack, std::uint64_t index, std::uint32_t ring_log, c
                std::uint64_t h) noexcept;
 
 /// What a hot ring shows while its next message is one that is kept: lap 0, and no simple message,
-/// so it goes to take_slowly(), which knows where it is. In no slot, of which nothing else is read.
-inline constinit const std::atomic<std::uint64_t> kKeptMessage{
-    header::make(0, SlotKind::kPack, 0, 0, 0)};
+/// so it goes to take_slowly(), which knows where it is.
+inline constinit const Slot kKeptMessage{{}, header::make(0, SlotKind::kPack, 0, 0, 0)};
 
 }  // namespace verbatim::shm

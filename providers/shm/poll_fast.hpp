@@ -55,7 +55,7 @@ inline void point_at_next(HotRing& hot) noexcept {
   const Qp& qp = *hot.qp;
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
   if (qp.pack.has(index)) {
-    hot.header.store(&kKeptMessage, std::memory_order_relaxed);
+    hot.header.store(&kKeptMessage.header, std::memory_order_relaxed);
     hot.lap.store(0, std::memory_order_relaxed);
     return;
   }
