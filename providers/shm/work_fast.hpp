@@ -104,6 +104,18 @@ struct BuiltPiece {
   std::uint64_t header() const noexcept { return entry.address; }
 };
 
+/// The same of one that is known to be inline: no key is looked up, which would take registers that
+/// the shortest way does not have to save.
+struct BuiltInline {
+  const WorkEntry& entry;
+
+  [[gnu::always_inline]] bool find(const unsigned char*& from) const noexcept {
+    from = entry.bytes;
+    return true;
+  }
+  std::uint64_t header() const noexcept { return entry.address; }
+};
+
 /// Performs WRITEs from `entry` on, all with its key. What ends the run is returned: an entry that
 /// is none, or that takes the general way.
 [[gnu::always_inline]] inline const WorkEntry* run_writes(Qp& qp, const WorkEntry* entry,
@@ -222,10 +234,14 @@ template <bool kDomain, std::uint32_t kWhich>
       (how & (IBV_SEND_SIGNALED | WorkEntry::kPiece)) != kWhich)
     return false;
   work.next = work.first;
-  if (perform_one_fast<kDomain, (kWhich & IBV_SEND_SIGNALED) != 0>(
-          qp,
-          {entry.wr_id, entry.address, entry.rkey, entry.length, (how & WorkEntry::kWrite) != 0},
-          BuiltPiece{qp, entry})) [[likely]]
+  const OneRequest request{entry.wr_id, entry.address, entry.rkey, entry.length,
+                           (how & WorkEntry::kWrite) != 0};
+  constexpr bool kSignaled = (kWhich & IBV_SEND_SIGNALED) != 0;
+  const auto perform = [&](const auto& piece) {
+    return perform_one_fast<kDomain, kSignaled>(qp, request, piece);
+  };
+  if (kWhich == WorkEntry::kPiece ? perform(BuiltPiece{qp, entry}) : perform(BuiltInline{entry}))
+      [[likely]]
     return true;
   work.next = work.first + 1;
   return false;
