@@ -85,8 +85,8 @@ inline void point_at_next(HotRing& hot) noexcept {
       // Pairs with the release in Sends::store().
       const std::uint64_t h = at->load(std::memory_order_acquire);
       if (header::lap(h) != hot.lap.load(std::memory_order_relaxed)) break;
-      // One message is often alone; a second one has others behind it.
-      if (behind || got != before) {
+      // One message is often alone; a second one, or a pack, has others behind it.
+      if (behind || got != before || header::kind(h) == SlotKind::kPack) {
         if (const int run = take_run(*hot.qp, room - got, wc + got); run != 0) [[likely]] {
           got += run;
           point_at_next(hot);
