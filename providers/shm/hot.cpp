@@ -93,6 +93,18 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
   return post_recv_fast(Qp::from(qp), wr, bad_wr);
 }
 
+int post_receive_list(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
+  DomainGuard guard(qp.rq_lock, qp.in_domain);
+  while ((wr = post_receives(qp, wr)) != nullptr) {
+    if (const int error = post_recv_slowly(qp, *wr); error != 0) {
+      *bad_wr = wr;
+      return error;
+    }
+    wr = wr->next;
+  }
+  return 0;
+}
+
 int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept {
   return poll_cq_fast(Cq::from(cq), entries, wc);
 }
@@ -171,8 +183,11 @@ int take_run(Qp& qp, int room, ibv_wc* wc) noexcept {
   const std::atomic<std::uint64_t>& session = qp.rx_remote->tx_session;
   const std::uint64_t own_session = qp.rx_session;
   const ReceiveStore rq = qp.rq;
-  const KeyHolder keys = qp.keys();
   const Ends ends = ends_of(qp);
+  // A completion is copied whole: in a few wide stores.
+  ibv_wc usual;
+  fill_receive_at(usual, ends, 0, 0, 0);
+  KeyInARow keys(qp.keys());
   MessagePack& pack = qp.pack;
   std::uint64_t received = 0;
   std::uint64_t index = first;
@@ -182,12 +197,17 @@ int take_run(Qp& qp, int room, ibv_wc* wc) noexcept {
     if (bytes != 0) {
       const ReceiveSge& sge = rq.sges[at * rq.max_sge];
       unsigned char* to;
-      if (bytes > sge.length || !find_local_bytes(keys, sge.lkey, sge.address, bytes,
-                                                  IBV_ACCESS_LOCAL_WRITE, to)) [[unlikely]]
+      if (bytes > sge.length || !keys.find_local_bytes(sge.lkey, sge.address, bytes,
+                                                       IBV_ACCESS_LOCAL_WRITE, to)) [[unlikely]]
         return false;
       copy_small(to, from, bytes);
     }
-    fill_receive_at(*wc++, ends, rq.wr_ids[at], bytes, h);
+    *wc = usual;
+    wc->wr_id = rq.wr_ids[at];
+    wc->byte_len = bytes;
+    if ((header::flags(h) & (header::kImmediate | header::kWriteImmediate)) != 0) [[unlikely]]
+      fill_receive_at(*wc, ends, rq.wr_ids[at], bytes, h);
+    ++wc;
     received += bytes;
     ++index;
     return true;

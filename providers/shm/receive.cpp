@@ -274,6 +274,16 @@ int flush_datagrams(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
   return got;
 }
 
+/// Of a queue pair that has failed. Whoever posts one after this has said that there is none looks
+/// at the state behind it, and announces it.
+bool has_receive_to_flush(const Qp& qp) noexcept {
+  const std::uint64_t head = qp.rq_head.load(std::memory_order_relaxed);
+  if (head != qp.rq_tail.load(std::memory_order_acquire)) return true;
+  // Pairs with announce_if_failed().
+  Node::get().fence_everyone();
+  return head != qp.rq_tail.load(std::memory_order_acquire);
+}
+
 }  // namespace
 
 int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
@@ -315,7 +325,7 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
   if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR) return got;
   if (qp.datagrams != nullptr) return got + flush_datagrams(qp, room - got, wc + got, more);
   // What had been sent before the error is delivered; the rest of the receives flush.
-  while (qp.rq_head.load(std::memory_order_relaxed) != qp.rq_tail.load(std::memory_order_acquire)) {
+  while (has_receive_to_flush(qp)) {
     if (got == room || sender_is_busy(qp)) {
       more = true;
       return got;

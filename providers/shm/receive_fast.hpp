@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "providers/shm/copy_fast.hpp"
+#include "providers/shm/cq.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "runtime/sync/prefetch.hpp"
@@ -130,39 +131,113 @@ inline void count_received(Qp& qp, std::uint64_t bytes) noexcept {
   return qp.srq != nullptr ? take_shared(qp, slot, h, wc) : take_slowly(qp, slot, h, wc);
 }
 
+inline bool takes_receives(const Qp& qp) noexcept {
+  const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
+  return qp.rq.credits != nullptr && mode >= IBV_QPS_INIT && mode <= IBV_QPS_SQE;
+}
+
+inline constexpr std::uint64_t kCreditsInLine = kCacheLine / sizeof(std::uint64_t);
+
+/// The sender's core has the line behind the next one since it read the last lap's.
+[[gnu::always_inline]] inline void prefetch_credits(const ReceiveStore& rq,
+                                                    std::uint64_t index) noexcept {
+  prefetch_to_write(&rq.credits[rq.at(index + 2 * kCreditsInLine)]);
+}
+
+/// Publishes a receive; pairs with the load in Receives::length().
+[[gnu::always_inline]] inline void show_receive(std::atomic<std::uint64_t>& credit,
+                                                std::uint32_t lap, std::uint32_t bytes) noexcept {
+  credit.store(Credit::make(lap, bytes < Credit::kLengthMask ? bytes : Credit::kLengthMask, false),
+               std::memory_order_release);
+}
+
+/// After receives were posted: when the queue pair has failed meanwhile, who flushes it may have
+/// looked before they were there.
+[[gnu::always_inline]] inline void announce_if_failed(Qp& qp) noexcept {
+  // The processor is made to keep the order by take_all().
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_ERR) [[unlikely]]
+    announce(qp);
+}
+
+/// The only receive of a list, in a queue that has its memory. False: nothing was done. REQUIRES:
+/// the receive lock.
+[[gnu::always_inline]] inline bool post_one_receive(Qp& qp, const ibv_recv_wr& wr) noexcept {
+  const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
+  const std::uint64_t at = qp.rq.at(index);
+  const unsigned char* place;
+  if (!takes_receives(qp) || wr.num_sge != 1 ||
+      index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq.max ||
+      !find_local_bytes(qp.keys(), wr.sg_list->lkey, wr.sg_list->addr, wr.sg_list->length,
+                        IBV_ACCESS_LOCAL_WRITE, place)) [[unlikely]]
+    return false;
+  const ibv_sge& sge = *wr.sg_list;
+  qp.rq.sges[at * qp.rq.max_sge] = {sge.addr, sge.length, sge.lkey};
+  qp.rq.wr_ids[at] = wr.wr_id;
+  qp.rq.num_sge[at] = 1;
+  prefetch_credits(qp.rq, index);
+  // Before the credit: whoever may send against it finds rq_tail beyond it.
+  qp.rq_tail.store(index + 1, std::memory_order_release);
+  show_receive(qp.rq.credits[at], qp.rq.lap(index), sge.length);
+  announce_if_failed(qp);
+  return true;
+}
+
+/// Posts receives from `wr` on; the first that takes the general way, or nullptr, is returned. What
+/// they need is in registers, and the sender is shown a line of them at a time: it may look at the
+/// line that we write, and each of its looks takes that away. REQUIRES: the receive lock.
+[[gnu::always_inline]] inline ibv_recv_wr* post_receives(Qp& qp, ibv_recv_wr* wr) noexcept {
+  if (!takes_receives(qp)) [[unlikely]]
+    return wr;
+  const ReceiveStore rq = qp.rq;
+  const std::uint64_t end = qp.rq_head.load(std::memory_order_acquire) + rq.max;
+  // A lap ends with a line, or is shorter than one.
+  const std::uint64_t in_line = rq.mask < kCreditsInLine ? rq.mask : kCreditsInLine - 1;
+  std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
+  std::uint64_t shown = index;
+  KeyInARow keys(qp.keys());
+  const auto show = [&] {
+    // As in post_one_receive().
+    qp.rq_tail.store(index, std::memory_order_release);
+    prefetch_credits(rq, index);
+    const std::uint32_t lap = rq.lap(shown);
+    const ReceiveSge* sge = rq.sges_of(shown);
+    std::atomic<std::uint64_t>* credit = &rq.credits[rq.at(shown)];
+    for (; shown != index; ++shown, ++credit, sge += rq.max_sge)
+      show_receive(*credit, lap, sge->length);
+  };
+  for (; wr != nullptr && index != end && wr->num_sge == 1; wr = wr->next) {
+    const std::uint64_t address = wr->sg_list->addr;
+    const std::uint32_t bytes = wr->sg_list->length;
+    const std::uint32_t lkey = wr->sg_list->lkey;
+    const unsigned char* place;
+    if (!keys.find_local_bytes(lkey, address, bytes, IBV_ACCESS_LOCAL_WRITE, place)) [[unlikely]]
+      break;
+    const std::uint64_t at = rq.at(index);
+    rq.sges[at * rq.max_sge] = {address, bytes, lkey};
+    rq.wr_ids[at] = wr->wr_id;
+    rq.num_sge[at] = 1;
+    if ((++index & in_line) == 0) show();
+  }
+  if (index != shown) show();
+  announce_if_failed(qp);
+  return wr;
+}
+
+/// Any list. Left to by a jump: it needs registers that a single receive does not.
+[[gnu::noinline]] int post_receive_list(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept;
+
 [[gnu::always_inline]] inline int post_recv_fast(Qp& qp, ibv_recv_wr* wr,
                                                  ibv_recv_wr** bad_wr) noexcept {
-  DomainGuard guard(qp.rq_lock, qp.in_domain);
-  for (; wr != nullptr; wr = wr->next) {
-    const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
-    const std::uint64_t at = qp.rq.at(index);
-    const unsigned char* place;
-    const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
-    if (qp.rq.credits == nullptr || mode < IBV_QPS_INIT || mode > IBV_QPS_SQE || wr->num_sge != 1 ||
-        index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq.max ||
-        !find_local_bytes(qp.keys(), wr->sg_list->lkey, wr->sg_list->addr, wr->sg_list->length,
-                          IBV_ACCESS_LOCAL_WRITE, place)) [[unlikely]] {
-      if (const int error = post_recv_slowly(qp, *wr); error != 0) {
-        *bad_wr = wr;
-        return error;
-      }
-      continue;
-    }
-    const std::uint32_t bytes = wr->sg_list->length;
-    qp.rq.sges[at * qp.rq.max_sge] = {wr->sg_list->addr, bytes, wr->sg_list->lkey};
-    qp.rq.wr_ids[at] = wr->wr_id;
-    qp.rq.num_sge[at] = 1;
-    // The sender's core has that line since it read the last lap's.
-    prefetch_to_write(&qp.rq.credits[qp.rq.at(index + 16)]);
-    // Before the credit: whoever may send against it finds rq_tail beyond it.
-    qp.rq_tail.store(index + 1, std::memory_order_release);
-    // Publishes the receive; pairs with the load in Receives::length().
-    qp.rq.credits[at].store(
-        Credit::make(qp.rq.lap(index), bytes < Credit::kLengthMask ? bytes : Credit::kLengthMask,
-                     false),
-        std::memory_order_release);
+  if (wr != nullptr && wr->next == nullptr) [[likely]] {
+    DomainGuard guard(qp.rq_lock, qp.in_domain);
+    if (post_one_receive(qp, *wr)) [[likely]]
+      return 0;
+    const int error = post_recv_slowly(qp, *wr);
+    if (error != 0) *bad_wr = wr;
+    return error;
   }
-  return 0;
+  return post_receive_list(qp, wr, bad_wr);
 }
 
 }  // namespace verbatim::shm

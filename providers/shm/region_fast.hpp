@@ -93,4 +93,54 @@ template <class Byte>
   return true;
 }
 
+/// find_local_bytes() for requests in a row, of one holder and with the same rights, which mostly
+/// name one key: while its record is the one that was judged, they need its bounds alone.
+class KeyInARow {
+ public:
+  explicit KeyInARow(const KeyHolder& keys) noexcept : keys_(keys) {}
+
+  template <class Byte>
+  [[gnu::always_inline]] bool find_local_bytes(std::uint32_t lkey, std::uint64_t address,
+                                               std::uint64_t bytes, std::uint32_t need,
+                                               Byte*& at) noexcept {
+    if (lkey != lkey_ || serial_->load(std::memory_order_acquire) != serial_seen_) [[unlikely]] {
+      if (!judge(lkey, need)) return false;
+    }
+    const std::uint64_t offset = address - iova_;  // as there
+    if (offset > length_ || bytes > length_ - offset) [[unlikely]]
+      return false;
+    at = reinterpret_cast<Byte*>(address_ + offset);
+    return true;
+  }
+
+ private:
+  [[gnu::always_inline]] bool judge(std::uint32_t lkey, std::uint32_t need) noexcept {
+    serial_seen_ = kNever;
+    const std::uint32_t index = lkey >> 8;
+    if (index >= keys_.capacity) return false;
+    const RegionRecord& record = keys_.regions[index];
+    const std::uint64_t serial = record.serial.load(std::memory_order_acquire);
+    if (serial == 0 || peek(record.key) != lkey || peek(record.pd) != keys_.pd ||
+        (peek(record.access) & need) != need)
+      return false;
+    serial_ = &record.serial;
+    serial_seen_ = serial;
+    iova_ = peek(record.iova);
+    length_ = peek(record.length);
+    address_ = peek(record.address);
+    lkey_ = lkey;
+    return true;
+  }
+
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+  const KeyHolder keys_;
+  const std::atomic<std::uint64_t>* serial_ = &keys_.regions->serial;
+  std::uint64_t serial_seen_ = kNever;
+  std::uint64_t iova_ = 0;
+  std::uint64_t length_ = 0;
+  std::uint64_t address_ = 0;
+  std::uint32_t lkey_ = 0;
+};
+
 }  // namespace verbatim::shm

@@ -144,6 +144,48 @@ TEST_P(RcPost, QueuesOfEveryDepthWrapAround) {
   }
 }
 
+TEST_P(RcPost, EachReceiveOfAListTakesItsMessageWhateverStandsBesideIt) {
+  // IBTA 10.2.7.1, 11.4.1.2: in one piece or in several, of one region or another, or without room.
+  constexpr std::uint64_t kBytes = 24, kStride = 64;
+  for (const std::uint32_t depth : {1u, 2u, 3u, 7u, 33u}) {
+    SCOPED_TRACE(depth);
+    PairWish wish;
+    wish.a.send_depth = wish.b.receive_depth = depth;
+    Pair pair(GetParam(), wish);
+    const RegionInfo from = pair.a.allocate(GetParam().memory, kBytes);
+    const RegionInfo tos[] = {pair.b.allocate(GetParam().memory, depth * kStride),
+                              pair.b.allocate(GetParam().memory, depth * kStride)};
+    pair.a.fill(from, 0, kBytes, depth);
+    for (std::uint32_t round = 0; round < 9; ++round) {
+      for (const RegionInfo& to : tos) pair.b.set(to, 0, depth * kStride, 0);
+      std::vector<Receive> receives;
+      std::vector<Request> sends;
+      const auto region_of = [&](std::uint32_t i) { return (i + round) / 2 % 2; };
+      const auto bytes_of = [&](std::uint32_t i) { return (i + round) % 7 == 6 ? 0 : kBytes; };
+      for (std::uint32_t i = 0; i < depth; ++i) {
+        const RegionInfo& to = tos[region_of(i)];
+        const std::uint64_t at = i * kStride;
+        SliceList room;
+        if (bytes_of(i) != 0 && (i + round) % 5 == 4)
+          room = {slice(to, at, 7), slice(to, at + 7, kStride - 7)};
+        else if (bytes_of(i) != 0)
+          room = slice(to, at, kStride);
+        receives.push_back(receive(i, room));
+        sends.push_back(send(i, slice(from, 0, bytes_of(i))));
+      }
+      expect_posted(pair.b.post_receive(pair.qb, receives));
+      expect_posted(pair.a.post_send(pair.qa, sends));
+      (void)pair.a.poll_sends(pair.qa, depth);
+      const auto got = pair.b.poll_receives(pair.qb, depth);
+      for (std::uint32_t i = 0; i < depth; ++i) {
+        expect_receive(got[i], i, bytes_of(i), pair.qb);
+        ASSERT_EQ(pair.b.mismatch(tos[region_of(i)], i * kStride, bytes_of(i), depth), -1) << i;
+        expect_untouched(pair.b, tos[1 - region_of(i)], i * kStride, kStride, 0);
+      }
+    }
+  }
+}
+
 TEST_P(RcPost, ASendInAStateThatCannotSendIsEinval) {
   // IBTA 10.3.1, 11.4.1.1; man ibv_post_send.
   PairWish wish;
