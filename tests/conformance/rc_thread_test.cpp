@@ -142,6 +142,49 @@ TEST_P(RcThreads, EachWithItsOwnQueuePairShareOneQueue) {
   tally.expect_each_once();
 }
 
+TEST_P(RcThreadsAtBothEnds, ReceivesThatArePostedWhileTheQueuePairFailsAreAllFlushed) {
+  // IBTA 10.3.1.6; man ibv_post_recv: a thread that posts need not know that another has failed it.
+  constexpr std::uint32_t kDepth = 128, kRounds = 100, kMostInList = 32;
+  Pair pair(GetParam());
+  Endpoint& b = pair.b.here();
+  ibv_qp* const qp = b.qp(pair.qb.id);
+  const RegionInfo to = pair.b.allocate(GetParam().memory, 64);
+  ibv_sge room{to.address, 64, to.lkey};
+  std::vector<ibv_recv_wr> list(kMostInList);
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    const std::uint32_t in_list = round % kMostInList + 1;
+    for (std::uint32_t i = 0; i < in_list; ++i)
+      list[i] = {i, i + 1 < in_list ? &list[i + 1] : nullptr, &room, 1};
+    std::atomic<std::uint32_t> posted{0}, flushed{0};
+    std::atomic<bool> all{false};
+    {
+      Crew crew;
+      crew.add([&] {
+        for (std::uint32_t n = 0; n + in_list <= kDepth; n += in_list) {
+          ibv_recv_wr* bad;
+          ASSERT_EQ(ibv_post_recv(qp, list.data(), &bad), 0);
+          posted += in_list;
+        }
+        all = true;
+      });
+      crew.add([&] {
+        (void)wait_until([&] {
+          for (const ibv_wc& wc : b.poll_once(pair.qb.receive_cq, 16)) {
+            EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+            ++flushed;
+          }
+          return all && flushed == posted;
+        });
+      });
+      while (posted < round % kDepth && !all) {
+      }
+      ASSERT_EQ(pair.b.to_state(pair.qb, IBV_QPS_ERR), 0);
+    }
+    ASSERT_EQ(flushed, posted) << "round " << round << ", lists of " << in_list;
+    pair.reconnect();
+  }
+}
+
 TEST_P(RcThreads, RegisterAndDestroyBesideTraffic) {
   Pair pair(GetParam());
   Endpoint& a = pair.a.here();
