@@ -279,6 +279,7 @@ int flush_datagrams(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
 bool has_receive_to_flush(const Qp& qp) noexcept {
   const std::uint64_t head = qp.rq_head.load(std::memory_order_relaxed);
   if (head != qp.rq_tail.load(std::memory_order_acquire)) return true;
+  if (qp.srq != nullptr) return false;  // it has none of its own
   // Pairs with announce_if_failed().
   Node::get().fence_everyone();
   return head != qp.rq_tail.load(std::memory_order_acquire);

@@ -131,6 +131,7 @@ inline void count_received(Qp& qp, std::uint64_t bytes) noexcept {
   return qp.srq != nullptr ? take_shared(qp, slot, h, wc) : take_slowly(qp, slot, h, wc);
 }
 
+/// At once, that is: the first one, and any in a state beyond these, takes the general way.
 inline bool takes_receives(const Qp& qp) noexcept {
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
   return qp.rq.credits != nullptr && mode >= IBV_QPS_INIT && mode <= IBV_QPS_SQE;

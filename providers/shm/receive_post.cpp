@@ -27,8 +27,7 @@ int post_to_inbox(Qp& qp, const ibv_recv_wr& wr) noexcept {
 }  // namespace
 
 int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept {
-  const std::uint32_t mode = qp.mode.load(std::memory_order_acquire);
-  if (mode == IBV_QPS_RESET) return EINVAL;
+  if (qp.mode.load(std::memory_order_acquire) == IBV_QPS_RESET) return EINVAL;
   if (qp.srq != nullptr) return post_to_inbox(qp, wr);
   if (qp.xrc != XrcRole::kNone) return EINVAL;
   if (const int error = qp.rq.check(wr); error != 0) return error;
@@ -45,7 +44,7 @@ int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept {
       qp.rq.fill(index, wr, {qp.own_regions, qp.own_region_capacity, qp.pd_number});
   qp.rq_tail.store(index + 1, std::memory_order_release);
   qp.rq.credits[qp.rq.at(index)].store(credit, std::memory_order_release);
-  if (mode == IBV_QPS_ERR) announce(qp);
+  announce_if_failed(qp);
   return 0;
 }
 

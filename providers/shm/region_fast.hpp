@@ -69,27 +69,40 @@ struct KeyHolder {
   std::uint32_t pd;
 };
 
+/// The record of a key for memory of this holder with the rights `need`, and its serial; nullptr:
+/// it is none. The one judge of local keys, of sends and of receives.
+[[gnu::always_inline]] inline const RegionRecord* find_local_key(const KeyHolder& keys,
+                                                                 std::uint32_t lkey,
+                                                                 std::uint32_t need,
+                                                                 std::uint64_t& serial) noexcept {
+  const std::uint32_t index = lkey >> 8;
+  if (index >= keys.capacity) [[unlikely]]
+    return nullptr;
+  // Our own table: its words need no copy to be judged by. Record 0 is nobody's, so key 0 finds
+  // nothing.
+  const RegionRecord& record = keys.regions[index];
+  serial = record.serial.load(std::memory_order_acquire);
+  if (serial == 0 || peek(record.key) != lkey || peek(record.pd) != keys.pd ||
+      (peek(record.access) & need) != need) [[unlikely]]
+    return nullptr;
+  return &record;
+}
+
 /// Where the bytes of an SGE of ours lie. False: its key is not for memory of this holder, with the
-/// rights `need`, that has all of them. The one judge of local keys, of sends and of receives; null
-/// memory is beyond it (find_local_range).
+/// rights `need`, that has all of them. Null memory is beyond it (find_local_range).
 template <class Byte>
 [[gnu::always_inline]] inline bool find_local_bytes(const KeyHolder& keys, std::uint32_t lkey,
                                                     std::uint64_t address, std::uint64_t bytes,
                                                     std::uint32_t need, Byte*& at) noexcept {
-  const std::uint32_t index = lkey >> 8;
-  if (index >= keys.capacity) [[unlikely]]
+  std::uint64_t serial;
+  const RegionRecord* const record = find_local_key(keys, lkey, need, serial);
+  if (record == nullptr) [[unlikely]]
     return false;
-  // Our own table: its words need no copy to be judged by. Record 0 is nobody's, so key 0 finds
-  // nothing.
-  const RegionRecord& record = keys.regions[index];
-  if (record.serial.load(std::memory_order_acquire) == 0 || peek(record.key) != lkey ||
-      peek(record.pd) != keys.pd || (peek(record.access) & need) != need) [[unlikely]]
-    return false;
-  const std::uint64_t offset = address - peek(record.iova);  // huge when address lies before it
-  const std::uint64_t length = peek(record.length);
+  const std::uint64_t offset = address - peek(record->iova);  // huge when address lies before it
+  const std::uint64_t length = peek(record->length);
   if (offset > length || bytes > length - offset) [[unlikely]]
     return false;
-  at = reinterpret_cast<Byte*>(peek(record.address) + offset);
+  at = reinterpret_cast<Byte*>(peek(record->address) + offset);
   return true;
 }
 
@@ -115,19 +128,15 @@ class KeyInARow {
 
  private:
   [[gnu::always_inline]] bool judge(std::uint32_t lkey, std::uint32_t need) noexcept {
-    serial_seen_ = kNever;
-    const std::uint32_t index = lkey >> 8;
-    if (index >= keys_.capacity) return false;
-    const RegionRecord& record = keys_.regions[index];
-    const std::uint64_t serial = record.serial.load(std::memory_order_acquire);
-    if (serial == 0 || peek(record.key) != lkey || peek(record.pd) != keys_.pd ||
-        (peek(record.access) & need) != need)
+    const RegionRecord* const record = find_local_key(keys_, lkey, need, serial_seen_);
+    if (record == nullptr) {
+      serial_seen_ = kNever;
       return false;
-    serial_ = &record.serial;
-    serial_seen_ = serial;
-    iova_ = peek(record.iova);
-    length_ = peek(record.length);
-    address_ = peek(record.address);
+    }
+    serial_ = &record->serial;
+    iova_ = peek(record->iova);
+    length_ = peek(record->length);
+    address_ = peek(record->address);
     lkey_ = lkey;
     return true;
   }

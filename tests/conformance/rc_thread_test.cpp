@@ -160,12 +160,12 @@ TEST_P(RcThreadsAtBothEnds, ReceivesThatArePostedWhileTheQueuePairFailsAreAllFlu
     {
       Crew crew;
       crew.add([&] {
+        const RaiseAtEnd at_end{all};
         for (std::uint32_t n = 0; n + in_list <= kDepth; n += in_list) {
           ibv_recv_wr* bad;
           ASSERT_EQ(ibv_post_recv(qp, list.data(), &bad), 0);
           posted += in_list;
         }
-        all = true;
       });
       crew.add([&] {
         (void)wait_until([&] {

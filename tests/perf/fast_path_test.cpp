@@ -322,9 +322,9 @@ struct DomainXrc : DomainPolls {
   ibv_sge room{pair.address, 64, pair.mr->lkey};
   ibv_recv_wr receive{};
   ibv_send_wr request{};
-  int error = ibv_get_srq_num(queue.get(), &number);
 
   DomainXrc() {
+    error = ibv_get_srq_num(queue.get(), &number);
     connect(target.get(), initiator.get());
     connect(initiator.get(), target.get());
     receive.sg_list = &room;
