@@ -203,8 +203,8 @@ struct Sends {
     slot.header.store(h | header::place(lap(), bytes), std::memory_order_release);
     prefetch_to_write(&ring[(at + kSlotsAhead * count) & receives.mask]);
     sent += count;
-    // After the messages: nobody waits for it now.
-    if (known.must_look(sent)) [[unlikely]]
+    // After the messages: nobody waits for it now. put_one() left one that was alone to us for this.
+    if (known.must_look(count == 1 ? sent - 1 : sent)) [[unlikely]]
       known = look_ahead(receives, sent);
     return count;
   }
