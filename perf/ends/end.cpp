@@ -38,8 +38,8 @@ std::byte* touched_memory(std::size_t bytes) {
 
 }  // namespace
 
-End::End(Side side, int supervisor_fd, int peer_fd, SharedPage* shared)
-    : side_(side), supervisor_fd_(supervisor_fd), peer_fd_(peer_fd), shared_(shared) {
+End::End(Side side, int supervisor_fd, int peer_fd, SharedPage* shared, const SharedPage* view)
+    : side_(side), supervisor_fd_(supervisor_fd), peer_fd_(peer_fd), shared_(shared), view_(view) {
   std::byte* memory = touched_memory(2 * kAreaBytes);
   local_ = {memory, memory + kAreaBytes};
 }
@@ -180,7 +180,7 @@ int run_if_end(int argc, char** argv) {
     end_with_parent(*parent);
     pin_to(*cpu);
     const Side side = std::string_view(argv[2]) == "near" ? Side::kNear : Side::kFar;
-    End end(side, kSupervisorFd, kPeerFd, map_shared_page(kSharedFd));
+    End end(side, kSupervisorFd, kPeerFd, map_shared_page(kSharedFd), view_shared_page(kSharedFd));
     end.serve();
     return 0;
   } catch (const std::exception& failure) {

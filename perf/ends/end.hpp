@@ -29,7 +29,8 @@ struct Area {
 
 class End {
  public:
-  End(Side side, int supervisor_fd, int peer_fd, SharedPage* shared);
+  /// `view`: the same page, mapped to be read.
+  End(Side side, int supervisor_fd, int peer_fd, SharedPage* shared, const SharedPage* view);
   ~End();
   End(const End&) = delete;
   End& operator=(const End&) = delete;
@@ -50,8 +51,9 @@ class End {
   std::atomic<std::uint64_t>& own_line() {
     return is_near() ? shared_->near_line : shared_->far_line;
   }
-  std::atomic<std::uint64_t>& peer_line() {
-    return is_near() ? shared_->far_line : shared_->near_line;
+  const std::atomic<std::uint64_t>& peer_line(bool read_only = false) const {
+    const SharedPage& page = read_only ? *view_ : *shared_;
+    return is_near() ? page.far_line : page.near_line;
   }
 
   /// In the measurement's memfd; the peer's, mapped here.
@@ -75,6 +77,7 @@ class End {
   int supervisor_fd_;
   int peer_fd_;
   SharedPage* shared_;
+  const SharedPage* view_;
   std::uint64_t meetings_ = 0;
   pid_t peer_pid_ = 0;
   Area local_;

@@ -71,9 +71,10 @@ struct Request {
   Pace pace = Pace::kTight;
   Calls calls = Calls::kClassic;
   Service service = Service::kReliable;
-  std::uint32_t batch = 1;    // work requests per posted list
-  std::uint32_t stamped = 0;  // time every operation into the shared histogram
-  std::uint32_t asleep = 0;   // kSleeping: the far process is in pause(), not polling
+  std::uint32_t batch = 1;      // work requests per posted list
+  std::uint32_t stamped = 0;    // time every operation into the shared histogram
+  std::uint32_t read_only = 0;  // kHandover: who polls the line may not write it
+  std::uint32_t asleep = 0;     // kSleeping: the far process is in pause(), not polling
   std::uint64_t size = 8;
   std::uint64_t iterations = 1;
 };

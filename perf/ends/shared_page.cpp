@@ -17,14 +17,26 @@ Fd create_shared_page() {
   return fd;
 }
 
-SharedPage* map_shared_page(int fd) {
-  void* at = mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+namespace {
+
+void* map_page(int fd, int access) {
+  void* at = mmap(nullptr, sizeof(SharedPage), access, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) {
     throw std::system_error(errno, std::generic_category(), "map the measurement's memfd");
   }
+  return at;
+}
+
+}  // namespace
+
+SharedPage* map_shared_page(int fd) {
   // A fresh memfd is all zero, which is every member's initial value but the histogram's, cleared
   // before use.
-  return static_cast<SharedPage*>(at);
+  return static_cast<SharedPage*>(map_page(fd, PROT_READ | PROT_WRITE));
+}
+
+const SharedPage* view_shared_page(int fd) {
+  return static_cast<const SharedPage*>(map_page(fd, PROT_READ));
 }
 
 }  // namespace verbatim::perf

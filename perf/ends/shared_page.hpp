@@ -36,5 +36,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 /// A new, zero page in a memfd; throws std::system_error.
 Fd create_shared_page();
 SharedPage* map_shared_page(int fd);
+/// The same for who may not write it.
+const SharedPage* view_shared_page(int fd);
 
 }  // namespace verbatim::perf

@@ -209,12 +209,15 @@ Group bandwidth_group(std::uint64_t size, bool floors_only) {
 }  // namespace
 
 void add_handovers(Group& group) {
-  for (const Pace pace : kAllPaces) {
-    Request request;
-    request.kind = Kind::kHandover;
-    request.pace = pace;
-    add_floor(group, Unit::kNanoseconds, std::string("f1 ") + name_of(pace), request);
-    group.cells.back().variant_of = "f1";
+  for (const std::string family : {"f1", "f1 read-only"}) {
+    for (const Pace pace : kAllPaces) {
+      Request request;
+      request.kind = Kind::kHandover;
+      request.pace = pace;
+      request.read_only = family != "f1";
+      add_floor(group, Unit::kNanoseconds, family + " " + name_of(pace), request);
+      group.cells.back().variant_of = family;
+    }
   }
 }
 

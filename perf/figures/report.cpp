@@ -19,16 +19,17 @@ double floor_median(const Group& group, const Cell& cell) {
   return floor == nullptr ? kNothing : floor->blocks.median();
 }
 
-void print_handover(std::FILE* out, const Group& group) {
-  const Cell* best = group.best_variant("f1");
+void print_handover(std::FILE* out, const Group& group, const char* family, const char* title,
+                    const char* mark) {
+  const Cell* best = group.best_variant(family);
   if (best == nullptr) return;
-  std::fprintf(out, "\nF1, one cache line from core to core (one way, us)\n");
+  std::fprintf(out, "\n%s (one way, us)\n", title);
   Table table({"<polling", "median", "min", "p50", "p99", "<"});
   for (const Cell& cell : group.cells) {
-    if (cell.request.kind != Kind::kHandover || cell.blocks.empty()) continue;
+    if (cell.variant_of != family || cell.blocks.empty()) continue;
     table.add({name_of(cell.request.pace), microseconds(cell.blocks.median()),
                microseconds(cell.blocks.min()), microseconds(cell.percentile_ns(0.5)),
-               microseconds(cell.percentile_ns(0.99)), &cell == best ? "<- F1" : ""});
+               microseconds(cell.percentile_ns(0.99)), &cell == best ? mark : ""});
   }
   table.print(out);
 }
@@ -148,7 +149,11 @@ void print_tables(std::FILE* out, const RunFacts& facts, const std::deque<Group>
                  "disturbed\n",
                  facts.retaken, facts.disturbed);
   }
-  for (const Group& group : groups) print_handover(out, group);
+  for (const Group& group : groups) {
+    print_handover(out, group, "f1", "F1, one cache line from core to core", "<- F1");
+    print_handover(out, group, "f1 read-only", "The same where who polls the line may not write it",
+                   "<-");
+  }
   print_copies(out, groups);
   if (has_section(groups, Section::kLatency)) print_latency(out, groups);
   if (has_section(groups, Section::kRate)) print_rate(out, groups);

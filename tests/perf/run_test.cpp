@@ -135,8 +135,8 @@ TEST(Run, FloorsAloneHaveThePromisedShape) {
     EXPECT_EQ(figure["section"], "floor");
     names.insert(figure["name"].get<std::string>());
   }
-  for (const char* name : {"f1 tight", "f1 pause", "f1 rmw", "f1 lfence", "train mapped write",
-                           "train cma read", "memcpy one core"}) {
+  for (const char* name : {"f1 tight", "f1 pause", "f1 rmw", "f1 lfence", "f1 read-only tight",
+                           "train mapped write", "train cma read", "memcpy one core"}) {
     EXPECT_TRUE(names.contains(name)) << name;
   }
   EXPECT_TRUE(is_empty(runtime));
