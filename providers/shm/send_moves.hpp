@@ -203,7 +203,7 @@ struct Sends {
     slot.header.store(h | header::place(lap(), bytes), std::memory_order_release);
     prefetch_to_write(&ring[(at + kSlotsAhead * count) & receives.mask]);
     sent += count;
-    // After the messages: nobody waits for it now. put_one() left one that was alone to us for this.
+    // After the messages: nobody waits for it now. For this put_one() left us one that is alone.
     if (known.must_look(count == 1 ? sent - 1 : sent)) [[unlikely]]
       known = look_ahead(receives, sent);
     return count;
