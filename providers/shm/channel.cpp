@@ -8,6 +8,7 @@
 #include "providers/shm/service_hooks.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/futex.hpp"
+#include "runtime/sync/pause.hpp"
 #include "runtime/sync/spin_lock.hpp"
 
 namespace verbatim::shm {
@@ -38,7 +39,15 @@ void collect() noexcept { Node::get().segment().doorbells().cq_wake.drain(servic
 
 constexpr EventCollector kCollector{is_due, collect};
 
-void pass_on() noexcept { Node::get().self().wake_service(); }
+/// Who falls asleep looks at four bytes, half of the summary: those of the CQs below this number.
+constexpr std::uint32_t kCqsLookedAt = DoorbellBlock::kBits / 2;
+
+/// A microsecond or two: waking a thread takes longer.
+constexpr int kLooksForSleeper = 64;
+
+void look_for_us() noexcept {
+  if (is_due()) Node::get().self().wake_service();
+}
 
 }  // namespace
 
@@ -55,8 +64,11 @@ int Channel::open() noexcept {
   if (const int error = SoftChannel::open(); error != 0) return error;
   record_ = take_record();
   if (record_ == 0) return 0;
-  ChannelRecord& shown = Node::get().segment().head().channels[record_ - 1];
-  if (!gate().let_others_wake(shown.bed, pass_on)) give_record();
+  OwnSegment& segment = Node::get().segment();
+  ChannelRecord& shown = segment.head().channels[record_ - 1];
+  static_assert(std::endian::native == std::endian::little);
+  const void* const due = &segment.doorbells().cq_wake.summary;
+  if (!gate().let_others_wake({&shown.bed, &shown.on_the_way, due, look_for_us})) give_record();
   return 0;
 }
 
@@ -88,9 +100,20 @@ int get_cq_event(CompChannel& channel, verbatim::Cq** out) noexcept {
   return static_cast<Channel&>(channel).get(out, &kCollector);
 }
 
-bool wake_sleeper(const SegmentHeader& head, std::uint32_t record) noexcept {
+bool wake_sleeper(const PeerSegment& segment, std::uint32_t record, std::uint32_t cq,
+                  std::uint32_t bit) noexcept {
   if (record - 1 >= kMaxChannels) return false;  // 0 too
-  return futex_wake(head.channels[record - 1].bed, 1, true) != 0;
+  const ChannelRecord& shown = segment.live_head().channels[record - 1];
+  if (futex_wake(shown.bed, 1, true) != 0) return true;
+  if (cq >= kCqsLookedAt) return false;
+  // After the bells were rung, by full fences: whoever is on the way now hears that one, and
+  // whoever has silenced this one since polls.
+  const DoorbellBlock& rung = segment.doorbells().cqs[cq];
+  for (int looks = 0; looks != kLooksForSleeper; ++looks) {
+    if (shown.on_the_way.load(std::memory_order_seq_cst) != 0 || !rung.is_rung(bit)) return true;
+    cpu_pause();
+  }
+  return false;
 }
 
 }  // namespace verbatim::shm

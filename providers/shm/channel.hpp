@@ -4,15 +4,17 @@
 // ibv_get_cq_event sleeps on two words: one of our own, and one of our segment. A sender that finds
 // a CQ of the channel armed leaves the CQ's number in the doorbells and wakes one sleeper by the
 // latter, who looks at the CQ itself and queues the event. When futex(2) says that nobody slept
-// there (the application polls the descriptor, or does something else), the sender wakes the
-// service thread, which does the same. So a lost wake-up is nobody's to prevent: a sleeper is
-// woken, or the service thread notifies, by the word that no peer reaches.
+// there, a thread may be on the way, which shows itself and looks at the doorbells before it
+// leaves; or one may poll, which silences the CQ's own bell. When there is none (the application
+// waits for the descriptor, or does something else), the sender wakes the service thread, which
+// does what the sleeper would. So a lost wake-up is nobody's to prevent: a sleeper is woken, or the
+// service thread notifies, by the word that no peer reaches.
 //
 // A peer that sleeps on the shown word steals wake-ups: that delays an event until the service
 // thread's sweep, as clearing doorbells does. Any thread.
 #pragma once
 
-#include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/fabric/segment.hpp"
 #include "runtime/verbs/software/soft_channel.hpp"
 
 namespace verbatim::shm {
@@ -45,8 +47,10 @@ int create_comp_channel(verbatim::Context& context, CompChannel** out) noexcept;
 int destroy_comp_channel(CompChannel& channel) noexcept;
 int get_cq_event(CompChannel& channel, verbatim::Cq** out) noexcept;
 
-/// Wakes a thread that sleeps for an event of channel record `record` (number + 1). False: nobody
-/// did. `head` is the stranger's.
-bool wake_sleeper(const SegmentHeader& head, std::uint32_t record) noexcept;
+/// Wakes a thread that sleeps for an event of channel record `record` (number + 1); or leaves it to
+/// one that is on the way, or polls. False: there is none. `segment` is the stranger's, whose
+/// doorbells have been rung: for CQ `cq`, and its member `bit`.
+bool wake_sleeper(const PeerSegment& segment, std::uint32_t record, std::uint32_t cq,
+                  std::uint32_t bit) noexcept;
 
 }  // namespace verbatim::shm

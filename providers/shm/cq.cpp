@@ -212,10 +212,11 @@ int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
       cq.plain.channel != nullptr && !moderated
           ? static_cast<Channel&>(CompChannel::from(cq.plain.channel)).shown_record()
           : 0;
-  cq.armed->store(kind | channel << CqRecord::kKindBits, std::memory_order_seq_cst);
+  cq.armed->store(kind | channel << CqRecord::kKindBits, std::memory_order_relaxed);
   // A sender must ring to see the armed word; those who are polled do not, so nobody is polled now.
   cool_all(cq);
   if (moderated) begin_count_locked(cq);
+  // Between the armed word and the look that the program takes next.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return 0;
 }

@@ -304,15 +304,16 @@ bool find_write_target(Qp& qp, std::uint32_t rkey) noexcept {
 void ring_peer(Qp& qp, bool solicited) noexcept {
   const std::uint32_t cq = peek(qp.remote->cq);
   if (cq >= kMaxCqs) return;
-  Doorbells& doorbells = qp.peer->segment.doorbells();
-  doorbells.cqs[cq].ring(peek(qp.remote->cq_bit));
+  const std::uint32_t bit = peek(qp.remote->cq_bit);
+  PeerSegment& segment = qp.peer->segment;
+  Doorbells& doorbells = segment.doorbells();
+  doorbells.cqs[cq].ring(bit);
   // The ring is a full fence: either we see the CQ armed, or whoever arms it sees the bit.
-  const std::uint32_t word = qp.peer->segment.cqs()[cq].armed.load(std::memory_order_seq_cst);
+  const std::uint32_t word = segment.cqs()[cq].armed.load(std::memory_order_seq_cst);
   const std::uint32_t armed = CqRecord::kind(word);
   if (armed == CqRecord::kArmed || (armed == CqRecord::kArmedSolicited && solicited)) {
     doorbells.cq_wake.ring(cq);
-    if (!wake_sleeper(qp.peer->segment.live_head(), CqRecord::channel(word)))
-      qp.peer->wake_service();
+    if (!wake_sleeper(segment, CqRecord::channel(word), cq, bit)) qp.peer->wake_service();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstdint>
 
 #include <linux/futex.h>
@@ -26,13 +27,19 @@ inline int futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
   return errno == EAGAIN ? 0 : errno;
 }
 
-/// Sleeps until somebody wakes `ours`, of this process alone, or `shown`, in memory that others
-/// map; not if one of them does not hold what is expected. Answers as futex_wait; ENOSYS before
-/// Linux 5.16. What a stranger does to one of them (he may requeue its sleepers) leaves the other.
-inline int futex_wait_on_two(std::atomic<std::uint32_t>& ours, std::uint32_t expected,
-                             std::atomic<std::uint32_t>& shown,
-                             std::uint32_t expected_shown) noexcept {
-  struct Word {  // futex_waitv, its number and its FUTEX_32, which older headers lack
+/// One of several words to sleep on.
+struct FutexWord {
+  const void* address;  ///< of four bytes
+  std::uint32_t expected;
+  bool shared;
+};
+
+/// Sleeps until somebody wakes one of `words`; not if one of them does not hold what is expected.
+/// Answers as futex_wait; ENOSYS before Linux 5.16. What a stranger does to one of them (he may
+/// requeue its sleepers) leaves the others.
+template <std::size_t N>
+inline int futex_wait_on_any(const FutexWord (&words)[N]) noexcept {
+  struct Waiter {  // futex_waitv, its number and its FUTEX_32, which older headers lack
     std::uint64_t value;
     std::uint64_t address;
     std::uint32_t flags;
@@ -44,10 +51,12 @@ inline int futex_wait_on_two(std::atomic<std::uint32_t>& ours, std::uint32_t exp
   constexpr long kCall = 449;
 #endif
   constexpr std::uint32_t kOfFourBytes = 2;
-  const Word words[] = {
-      {expected, reinterpret_cast<std::uintptr_t>(&ours), kOfFourBytes | FUTEX_PRIVATE_FLAG, 0},
-      {expected_shown, reinterpret_cast<std::uintptr_t>(&shown), kOfFourBytes, 0}};
-  if (::syscall(kCall, words, 2, 0, nullptr, 0) >= 0) return 0;
+  Waiter waiters[N];
+  for (std::size_t i = 0; i < N; ++i) {
+    waiters[i] = {words[i].expected, reinterpret_cast<std::uintptr_t>(words[i].address),
+                  kOfFourBytes | (words[i].shared ? 0u : std::uint32_t{FUTEX_PRIVATE_FLAG}), 0};
+  }
+  if (::syscall(kCall, waiters, N, 0, nullptr, 0) >= 0) return 0;
   return errno == EAGAIN ? 0 : errno;
 }
 

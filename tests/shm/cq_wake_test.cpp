@@ -2,6 +2,7 @@
 //
 // Who sleeps in ibv_get_cq_event is woken by the process that sends to it: man ibv_get_cq_event,
 // providers/shm/channel.hpp. `a` is this process, `b` the one that sends.
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -38,6 +39,26 @@ bool is_asleep(pid_t thread) {
 bool peers_can_wake() {
   constexpr long kFutexWaitv = 449;
   return ::syscall(kFutexWaitv, nullptr, 0, 0, nullptr, 0) < 0 && errno == EINVAL;
+}
+
+/// What peers see of this process, where it is mapped here.
+const shm::SegmentHeader* own_segment() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/memfd:") == std::string::npos || line.find(" r") == std::string::npos) continue;
+    const auto* head = reinterpret_cast<const shm::SegmentHeader*>(std::stoull(line, nullptr, 16));
+    if (head->magic == shm::kSegmentMagic && head->pid == ::getpid()) return head;
+  }
+  return nullptr;
+}
+
+/// Nobody is shown to be about to look for events.
+bool nobody_is_on_the_way() {
+  const shm::SegmentHeader* const head = own_segment();
+  if (head == nullptr) return false;
+  for (const shm::ChannelRecord& record : head->channels)
+    if (record.on_the_way != 0) return false;
+  return true;
 }
 
 /// Gets `rounds` events of `told`, each while this process does nothing but sleep in the call.
@@ -164,17 +185,6 @@ TEST(CqWake, EachOfManySleepersGetsAnEvent) {
   }
 }
 
-/// What peers see of this process, where it is mapped here.
-const shm::SegmentHeader* own_segment() {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find("/memfd:") == std::string::npos || line.find(" r") == std::string::npos) continue;
-    const auto* head = reinterpret_cast<const shm::SegmentHeader*>(std::stoull(line, nullptr, 16));
-    if (head->magic == shm::kSegmentMagic && head->pid == ::getpid()) return head;
-  }
-  return nullptr;
-}
-
 // A peer that maps our words, if only for reading, can move who sleeps on one to a word of its own.
 TEST(CqWake, WhomAStrangerTakesAwayIsWokenByItsOwnProcess) {
   if (!peers_can_wake()) GTEST_SKIP() << "a sleeper cannot wait on two words here";
@@ -244,6 +254,18 @@ TEST(CqWake, AnEventIsNotLostWithTheSleeperThatWasWokenForIt) {
     told.sent();
     told.take();
   }
+  EXPECT_TRUE(nobody_is_on_the_way());
+}
+
+TEST(CqWake, NobodyIsCountedOnWhoHasGivenUp) {
+  Pair pair(kApart);
+  ChannelHandle channel(ibv_create_comp_channel(pair.a.here().context()));
+  ASSERT_EQ(fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK), 0);
+  ibv_cq* named = nullptr;
+  void* cookie = nullptr;
+  EXPECT_EQ(ibv_get_cq_event(channel.get(), &named, &cookie), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_TRUE(nobody_is_on_the_way());
 }
 
 }  // namespace

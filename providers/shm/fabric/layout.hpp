@@ -29,7 +29,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
-inline constexpr std::uint32_t kLayoutVersion = 6;
+inline constexpr std::uint32_t kLayoutVersion = 7;
 
 /// Queue pair numbers are unique on the host: a process claims blocks of 4096 of the 24-bit space.
 inline constexpr std::uint32_t kQpnBlockBits = 12;
@@ -51,9 +51,11 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 /// A completion channel, for senders that found a CQ of it armed. Peers write nothing here: whom
-/// they wake by futex(2) sleeps, or else nobody was woken and the service thread is.
+/// they wake by futex(2) sleeps, or is on the way to it and looks at Doorbells::cq_wake first; else
+/// nobody was woken, and the service thread is.
 struct ChannelRecord {
   std::atomic<std::uint32_t> bed;  ///< never changes: threads in ibv_get_cq_event sleep on it
+  std::atomic<std::uint32_t> on_the_way;  ///< those, and who will look once more before they sleep
 };
 
 struct SegmentHeader {
@@ -408,8 +410,9 @@ static_assert(sizeof(QpRecord) == 7 * kCacheLine);
 /// A two-level bitmap of hints. Indices beyond 4095 fold: one bit then stands for several objects.
 struct DoorbellBlock {
   static constexpr std::uint32_t kBits = 4096;
+  // One line for both, of the first 448 objects: each is written wherever the other is.
   alignas(kCacheLine) std::atomic<std::uint64_t> summary;
-  alignas(kCacheLine) std::atomic<std::uint64_t> words[64];
+  std::atomic<std::uint64_t> words[64];
 
   /// Says "look at `bit`". The read-modify-writes also order whatever was published before them,
   /// and the load of an armed word after them, as a full fence.
@@ -417,6 +420,11 @@ struct DoorbellBlock {
     bit &= kBits - 1;
     words[bit >> 6].fetch_or(std::uint64_t{1} << (bit & 63), std::memory_order_seq_cst);
     summary.fetch_or(std::uint64_t{1} << (bit >> 6), std::memory_order_seq_cst);
+  }
+  /// Nobody has looked since.
+  bool is_rung(std::uint32_t bit) const noexcept {
+    bit &= kBits - 1;
+    return (words[bit >> 6].load(std::memory_order_relaxed) >> (bit & 63) & 1) != 0;
   }
   /// Takes all bits and calls f with each. A bit set meanwhile is found by the next call: whoever
   /// sets one wakes somebody after it.

@@ -33,19 +33,20 @@ int EventGate::open() noexcept {
   return 0;
 }
 
-bool EventGate::let_others_wake(std::atomic<std::uint32_t>& bed,
-                                void (*pass_on)() noexcept) noexcept {
-  bed.store(0, std::memory_order_relaxed);
+bool EventGate::let_others_wake(const SharedBed& shared) noexcept {
+  shared.bed->store(0, std::memory_order_relaxed);
+  shared.on_the_way->store(0, std::memory_order_relaxed);
   static constinit std::atomic<bool> possible{true};
   if (!possible.load(std::memory_order_relaxed)) return false;
-  // Neither word holds what is expected, so this does not sleep.
-  const std::uint32_t other = ~arrivals_.load(std::memory_order_relaxed);
-  if (futex_wait_on_two(arrivals_, other, bed, ~0u) != 0) {
+  // The first does not hold what is expected, so this does not sleep.
+  const FutexWord words[] = {{&arrivals_, ~arrivals_.load(std::memory_order_relaxed), false},
+                             {shared.bed, 0, true},
+                             {shared.due, 0, true}};
+  if (futex_wait_on_any(words) != 0) {
     possible.store(false, std::memory_order_relaxed);  // valgrind warns of each try
     return false;
   }
-  bed_ = &bed;
-  pass_on_ = pass_on;
+  shared_ = shared;
   return true;
 }
 
@@ -101,7 +102,7 @@ int EventGate::wait_and_unlock() noexcept {
   // An arrival after this mutex is released changes the word, and the sleep does not begin.
   const std::uint32_t seen = arrivals_.load(std::memory_order_relaxed);
   sleepers_.fetch_add(1, std::memory_order_relaxed);
-  is_slept_at_.store(bed_ != nullptr, std::memory_order_relaxed);
+  is_slept_at_.store(shared_.bed != nullptr, std::memory_order_relaxed);
   mutex_.unlock();
   return sleep(seen);
 }
@@ -115,18 +116,34 @@ int EventGate::sleep(std::uint32_t seen) noexcept {
       [](void* self) {
         auto& gate = *static_cast<EventGate*>(self);
         gate.leave_bed();
-        // Who has woken this thread counts on it to look.
-        if (gate.pass_on_ != nullptr) gate.pass_on_();
+        gate.end_way();
       },
       this);
   int before = 0;
   ::pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
-  error =
-      bed_ != nullptr ? futex_wait_on_two(arrivals_, seen, *bed_, 0) : futex_wait(arrivals_, seen);
+  error = fall_asleep(seen);
   ::pthread_setcanceltype(before, nullptr);
   pthread_cleanup_pop(0);
   leave_bed();
   return error;
+}
+
+int EventGate::fall_asleep(std::uint32_t seen) noexcept {
+  if (shared_.bed == nullptr) return futex_wait(arrivals_, seen);
+  const FutexWord words[] = {
+      {&arrivals_, seen, false}, {shared_.bed, 0, true}, {shared_.due, 0, true}};
+  return futex_wait_on_any(words);
+}
+
+void EventGate::begin_way() noexcept {
+  if (shared_.bed != nullptr) shared_.on_the_way->fetch_add(1, std::memory_order_seq_cst);
+}
+
+void EventGate::end_way() noexcept {
+  if (shared_.bed == nullptr) return;
+  shared_.on_the_way->fetch_sub(1, std::memory_order_seq_cst);
+  // Who has woken this thread, or saw it on the way, counts on it to have looked since.
+  shared_.look_for_us();
 }
 
 // The number stays: the program knows it. Reading the parent's would take its events away.

@@ -19,15 +19,30 @@
 
 namespace verbatim {
 
+/// How threads that want an event show themselves to other processes, in memory that those map. All
+/// of it outlives the gate; a gate has its own `bed` and `on_the_way`.
+struct SharedBed {
+  /// Never changes: others wake who sleeps there by futex(2).
+  std::atomic<std::uint32_t>* bed;
+  /// How many are between begin_way() and end_way(). Whoever has made something due and finds
+  /// nobody asleep may leave it to them.
+  std::atomic<std::uint32_t>* on_the_way;
+  /// Four bytes, not zero while something is due: nobody falls asleep then.
+  const void* due;
+  /// Lets somebody else look, if something is due: who was on the way to it has gone.
+  void (*look_for_us)() noexcept;
+};
+
 class EventGate {
  public:
   /// 0 or errno (EMFILE, ENFILE, ENOMEM).
   [[nodiscard]] int open() noexcept;
-  /// Our sleepers sleep on `bed` as well, in memory of other processes too, who may wake them there
-  /// by futex(2). `pass_on` is called for a sleeper that is cancelled: it may have been woken, in
-  /// vain. False: that is not possible before Linux 5.16. REQUIRES: nobody sleeps.
-  [[nodiscard]] bool let_others_wake(std::atomic<std::uint32_t>& bed,
-                                     void (*pass_on)() noexcept) noexcept;
+  /// Other processes may wake our sleepers there, for something that `due` tells of. False: that
+  /// is not possible before Linux 5.16. REQUIRES: nobody sleeps.
+  [[nodiscard]] bool let_others_wake(const SharedBed& shared) noexcept;
+  /// Around all that a thread does to get an event: others count on it meanwhile.
+  void begin_way() noexcept;
+  void end_way() noexcept;
   /// Others may find sleepers: who found nothing last slept, so the application does not poll().
   [[nodiscard]] bool is_slept_at() const noexcept {
     return is_slept_at_.load(std::memory_order_relaxed);
@@ -57,18 +72,18 @@ class EventGate {
  private:
   void make_readable_locked() noexcept;
   int sleep(std::uint32_t seen) noexcept;
+  int fall_asleep(std::uint32_t seen) noexcept;
   void leave_bed() noexcept;
 
   KeptFd fd_;
   Mutex mutex_;
   /// Written under the mutex; our own threads wake who sleeps on it.
   std::atomic<std::uint32_t> arrivals_{0};
-  std::atomic<std::uint32_t> sleepers_{0};     ///< counted up under the mutex
-  std::atomic<std::uint32_t>* bed_ = nullptr;  ///< never changes: its address is what matters
-  std::atomic<bool> is_slept_at_{false};       ///< with bed_
-  void (*pass_on_)() noexcept = nullptr;
-  bool is_readable_ = false;      ///< under the mutex: the descriptor
-  std::uint32_t collectors_ = 0;  ///< under the mutex
+  std::atomic<std::uint32_t> sleepers_{0};  ///< counted up under the mutex
+  SharedBed shared_{};                      ///< without a bed: others wake nobody
+  std::atomic<bool> is_slept_at_{false};    ///< with shared_
+  bool is_readable_ = false;                ///< under the mutex: the descriptor
+  std::uint32_t collectors_ = 0;            ///< under the mutex
 };
 
 }  // namespace verbatim

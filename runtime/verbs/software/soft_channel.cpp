@@ -40,6 +40,13 @@ bool SoftChannel::collect(const EventCollector* collector) noexcept {
 
 int SoftChannel::get(Cq** out, const EventCollector* collector) noexcept {
   ::pthread_testcancel();  // as read(2) would, also when it does not wait
+  gate_.begin_way();
+  const int error = get_on_the_way(out, collector);
+  gate_.end_way();
+  return error;
+}
+
+int SoftChannel::get_on_the_way(Cq** out, const EventCollector* collector) noexcept {
   for (;;) {
     const bool collected = collect(collector);
     gate_.mutex().lock();

@@ -45,6 +45,7 @@ class SoftChannel : public CompChannel {
   const EventGate& gate() const noexcept { return gate_; }
 
  private:
+  int get_on_the_way(Cq** out, const EventCollector* collector) noexcept;
   /// Whether it did so. Then the gate's collecting is to be ended.
   bool collect(const EventCollector* collector) noexcept;
 
