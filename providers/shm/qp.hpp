@@ -220,6 +220,7 @@ struct Qp : verbatim::Qp {
   // --- receive side: posting, under the receive lock
   alignas(kCacheLine) std::atomic<std::uint64_t> rq_tail{0};
   BiasedLock rq_lock;
+  std::uint8_t credit_lines_ahead = 2;  ///< that a list of receives asks for: as long as the last
   /// Of a thread domain: who may touch the send lock's word, which its own thread stores plainly.
   BiasedLock domain_lock;
   ReceiveStore rq;

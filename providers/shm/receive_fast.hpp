@@ -6,6 +6,7 @@
 // (posted) and rq_head (taken) only.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 
 #include "providers/shm/copy_fast.hpp"
@@ -139,10 +140,16 @@ inline bool takes_receives(const Qp& qp) noexcept {
 
 inline constexpr std::uint64_t kCreditsInLine = kCacheLine / sizeof(std::uint64_t);
 
-/// The sender's core has the line behind the next one since it read the last lap's.
-[[gnu::always_inline]] inline void prefetch_credits(const ReceiveStore& rq,
-                                                    std::uint64_t index) noexcept {
-  prefetch_to_write(&rq.credits[rq.at(index + 2 * kCreditsInLine)]);
+/// So many lines of credits ahead whoever posts asks for one, which the sender's core has since it
+/// read the last lap's. A long list is written faster than its lines come: it asks for those of the
+/// next list, which is likely to be as long. For shorter ones that is too early: the sender takes a
+/// line back for its own look ahead.
+inline constexpr std::uint64_t kFewestLinesAhead = 2;
+inline constexpr std::uint64_t kMostLinesAhead = 4;
+
+[[gnu::always_inline]] inline void prefetch_credits(const ReceiveStore& rq, std::uint64_t index,
+                                                    std::uint64_t lines_ahead) noexcept {
+  prefetch_to_write(&rq.credits[rq.at(index + lines_ahead * kCreditsInLine)]);
 }
 
 /// Publishes a receive; pairs with the load in Receives::length().
@@ -176,7 +183,7 @@ inline constexpr std::uint64_t kCreditsInLine = kCacheLine / sizeof(std::uint64_
   qp.rq.sges[at * qp.rq.max_sge] = {sge.addr, sge.length, sge.lkey};
   qp.rq.wr_ids[at] = wr.wr_id;
   qp.rq.num_sge[at] = 1;
-  prefetch_credits(qp.rq, index);
+  prefetch_credits(qp.rq, index, kFewestLinesAhead);
   // Before the credit: whoever may send against it finds rq_tail beyond it.
   qp.rq_tail.store(index + 1, std::memory_order_release);
   show_receive(qp.rq.credits[at], qp.rq.lap(index), sge.length);
@@ -195,12 +202,14 @@ inline constexpr std::uint64_t kCreditsInLine = kCacheLine / sizeof(std::uint64_
   // A lap ends with a line, or is shorter than one.
   const std::uint64_t in_line = rq.mask < kCreditsInLine ? rq.mask : kCreditsInLine - 1;
   std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
+  const std::uint64_t begin = index;
   std::uint64_t shown = index;
+  const std::uint64_t lines_ahead = qp.credit_lines_ahead;
   KeyInARow keys(qp.keys());
   const auto show = [&] {
     // As in post_one_receive().
     qp.rq_tail.store(index, std::memory_order_release);
-    prefetch_credits(rq, index);
+    prefetch_credits(rq, index, lines_ahead);
     const std::uint32_t lap = rq.lap(shown);
     const ReceiveSge* sge = rq.sges_of(shown);
     std::atomic<std::uint64_t>* credit = &rq.credits[rq.at(shown)];
@@ -221,6 +230,8 @@ inline constexpr std::uint64_t kCreditsInLine = kCacheLine / sizeof(std::uint64_
     if ((++index & in_line) == 0) show();
   }
   if (index != shown) show();
+  qp.credit_lines_ahead = static_cast<std::uint8_t>(
+      std::clamp((index - begin) / kCreditsInLine, kFewestLinesAhead, kMostLinesAhead));
   announce_if_failed(qp);
   return wr;
 }
