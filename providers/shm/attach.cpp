@@ -193,6 +193,7 @@ void detach(Qp& qp) noexcept {
   qp.shared = {};
   qp.sent = 0;
   qp.known_receives = {};
+  qp.heard = 0;
   qp.produced = 0;
   qp.consumed_seen = 0;
   qp.receiver_sleeps = false;

@@ -154,10 +154,13 @@ struct Qp : verbatim::Qp {
   WorkBatch work{};
   EndedKey ended[kEndedKeys] = {};  ///< until the peer has taken the messages
   SharedCredits shared{};
+  /// How many messages the application has received by it, or by the one whose lane it is.
+  const std::atomic<std::uint64_t>* received = &rq_head;
 
   // --- send side, written per message
   alignas(kCacheLine) std::uint64_t sent = 0;  ///< receives of the peer that we have used up
   KnownReceives known_receives{};
+  std::uint64_t heard = 0;       ///< *received when a message was sent last, see ask_for_slot()
   std::uint32_t queue_head = 0;  ///< pending ones: [queue_head, queue_tail)
   std::uint32_t queue_tail = 0;
   std::uint64_t produced = 0;       ///< stream bytes

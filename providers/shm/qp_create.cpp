@@ -273,6 +273,7 @@ Qp* make_lane(Qp& face, Srq* srq) noexcept {
     return nullptr;
   }
   lane->lane.face = &face;
+  if (face.srq != nullptr) lane->received = &face.srq->own->taken;
   lane->send_cq = face.send_cq;
   lane->recv_cq = face.recv_cq;
   lane->pd_number = face.pd_number;

@@ -110,6 +110,8 @@ struct MoveFast {
     Sends sends(qp);
     if (!sends.put_one(request.bytes, piece)) return false;
     qp.sent = sends.sent;
+    ask_for_slot(qp, qp.rq_head.load(std::memory_order_relaxed), sends.ring, sends.receives.mask,
+                 sends.sent);
     return true;
   }
 };

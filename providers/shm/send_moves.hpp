@@ -97,11 +97,22 @@ inline bool must_ring(const Qp& qp) noexcept {
   return qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always;
 }
 
-/// So many slots ahead of the one that it writes the sender asks for the next: the receiver's core
-/// has it from the last lap, and a post that waits for its stores (a lock does) would wait for
-/// that. Few: the receiver asks for slots ahead, too, and what it takes back was asked for in vain
-/// (at 32 the rate falls to a third).
+/// So many slots ahead of the one that it writes the sender of a stream asks for the next: the
+/// receiver's core has it from the last lap, and a post that waits for its stores (a lock does)
+/// would wait for that. Few: the receiver asks for slots ahead, too, and what it takes back was
+/// asked for in vain (at 32 the rate falls to a third).
 inline constexpr std::uint64_t kSlotsAhead = 3;
+
+/// When a message has been put alone into the slot before `behind`. `heard`: how many have been
+/// received by now. If one has since the last was sent, the ends take turns: the peer waits at the
+/// slot of the next, and would come back for its line before that is written.
+[[gnu::always_inline]] inline void ask_for_slot(Qp& qp, std::uint64_t heard, Slot* ring,
+                                                std::uint64_t mask, std::uint64_t behind) noexcept {
+  if (heard == qp.heard) [[likely]]
+    prefetch_to_write(&ring[(behind + kSlotsAhead - 1) & mask]);
+  else
+    qp.heard = heard;
+}
 
 /// How many messages of one length fit a slot.
 inline constexpr auto kFitInPack = [] {
@@ -154,7 +165,6 @@ struct Sends {
     copy_small(slot.data, from, bytes);
     // Publishes the slot; pairs with the load in poll_rings().
     slot.header.store(piece.header() | header::place(lap(), bytes), std::memory_order_release);
-    prefetch_to_write(&ring[(at + kSlotsAhead) & receives.mask]);
     ++sent;
     return true;
   }

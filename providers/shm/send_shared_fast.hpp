@@ -35,8 +35,9 @@ template <class Piece>
   copy_small(slot.data, from, bytes);
   // Publishes the slot; pairs with the load in poll_rings().
   slot.header.store(piece.header() | header::place(way.lap(), bytes), std::memory_order_release);
-  prefetch_to_write(&way.ring[(sent + kSlotsAhead) & way.remote_rq_mask]);
   way.sent = sent + 1;
+  ask_for_slot(way, way.received->load(std::memory_order_relaxed), way.ring, way.remote_rq_mask,
+               sent + 1);
   ++shared.next;
   return true;
 }

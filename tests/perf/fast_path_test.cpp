@@ -496,7 +496,7 @@ constexpr Step kSteps[] = {
     {"post_send, WRITE 8 B inline, signaled", 182, 1},
     {"poll_cq, one sent", 98, 0},
     {"post_recv in a domain", 138, 0},
-    {"ibv_wr_*, SEND 8 B, in a domain", 236, 0, 4},
+    {"ibv_wr_*, SEND 8 B, in a domain", 240, 0, 4},
     // With a look for the one after it, which poll_cq was not asked for.
     {"start and end_poll, one received, in a domain", 384, 0, 2},
     {"ibv_wr_*, WRITE 8 B inline, signaled, in a domain", 224, 0, 4},
@@ -505,7 +505,7 @@ constexpr Step kSteps[] = {
     {"start, next and end_poll, two received, single-threaded", 660, 0, 3, 1},
     {"start and end_poll, one sent, single-threaded", 228, 0, 2},
     {"start and end_poll, one sent, with its time, in a domain", 206, 0, 2, 3},
-    {"post_send, SEND 8 B inline, to a shared queue", 156, 1},
+    {"post_send, SEND 8 B inline, to a shared queue", 160, 1},
     {"poll_cq, one received, of a shared queue", 246, 0},
     {"post_send, datagram of 8 B inline", 184, 1},
     {"poll_cq, one datagram received", 256, 0},
