@@ -3,10 +3,10 @@
 // ibv_post_send on RC: the whole journey of a small message out.
 //
 // What runs here: one SGE, the QP in RTS, attached, nothing waiting before us; SEND that fits a
-// slot, and RDMA WRITE into memory that we have mapped. Everything else takes post_slowly(), which
-// can do all that is done here too. The work is done when the call returns: a SEND lies in the ring
-// against a receive that the peer had posted, a WRITE lies in the peer's memory. Its completion is
-// stored at once.
+// slot, and RDMA WRITE, READ and atomics on memory that we have mapped. Everything else takes
+// post_slowly(), which can do all that is done here too. The work is done when the call returns: a
+// SEND lies in the ring against a receive that the peer had posted, a WRITE lies in the peer's
+// memory. Its completion is stored at once.
 #pragma once
 
 #include <cerrno>
@@ -44,15 +44,6 @@ struct PostedPiece {
   }
 };
 
-[[gnu::always_inline]] inline bool write_fast(Qp& qp, const ibv_send_wr& wr) noexcept {
-  if (wr.num_sge != 1) return false;
-  const ibv_sge sge = *wr.sg_list;
-  return Writes::find(qp, wr.wr.rdma.rkey) &&
-         Writes(qp.write_target)
-             .put(wr.wr.rdma.remote_addr, sge.length,
-                  PostedPiece{qp, wr, sge, qp.max_inline, kFastWriteBytes, 0});
-}
-
 /// May requests be performed at once? If so, until the send lock is let go or one took the general
 /// way.
 inline bool is_ready(const Qp& qp) noexcept {
@@ -61,16 +52,21 @@ inline bool is_ready(const Qp& qp) noexcept {
   return qp.fast && qp.remote->accepts.load(std::memory_order_acquire) == qp.remote_session;
 }
 
-/// A WRITE, or a SEND to shared receives. REQUIRES: is_ready(qp).
+/// How a request that was performed at once completes.
+struct Performed {
+  std::uint16_t opcode;          ///< ibv_wc_opcode
+  std::uint32_t returned_bytes;  ///< of a READ, and of an atomic
+};
+
+/// A READ or an atomic of one piece, from memory that is mapped. False: nothing was done.
+[[gnu::noinline]] bool fetch_at_once(Qp& qp, const ibv_send_wr& wr, Performed& as) noexcept;
+
+/// A READ, an atomic, or a SEND to shared receives. REQUIRES: is_ready(qp).
 [[gnu::always_inline]] inline bool perform_fast(Qp& qp, const ibv_send_wr& wr,
-                                                std::uint16_t& opcode) noexcept {
-  if (wr.opcode == IBV_WR_RDMA_WRITE) {
-    opcode = IBV_WC_RDMA_WRITE;
-    return write_fast(qp, wr);
-  }
-  opcode = IBV_WC_SEND;
-  return is_send(wr) && qp.credits == nullptr && wr.num_sge == 1 &&
-         wr.sg_list->length <= Slot::kInlineBytes &&
+                                                Performed& as) noexcept {
+  if (!is_send(wr)) return fetch_at_once(qp, wr, as);
+  as = {IBV_WC_SEND, 0};
+  return qp.credits == nullptr && wr.num_sge == 1 && wr.sg_list->length <= Slot::kInlineBytes &&
          send_shared_fast(qp, wr, wr.opcode == IBV_WR_SEND ? 0 : header::kImmediate);
 }
 
@@ -233,6 +229,27 @@ template <bool kDomain, bool kSignaled>
   return wr;
 }
 
+/// The same of WRITEs with one key.
+[[gnu::always_inline]] inline ibv_send_wr* run_posted_writes(
+    Qp& qp, ibv_send_wr* wr, Counts& counts, CompletionWriter& completions) noexcept {
+  const std::uint32_t rkey = wr->wr.rdma.rkey;
+  if (!Writes::find(qp, rkey)) return wr;
+  const Writes writes(qp.write_target);
+  std::uint32_t room = qp.sq_entries - counts.in_send_queue(qp);
+  for (; wr != nullptr && room != 0; wr = wr->next, --room) {
+    if (wr->opcode != IBV_WR_RDMA_WRITE || wr->wr.rdma.rkey != rkey || wr->num_sge != 1) break;
+    const std::uint32_t bytes = wr->sg_list->length;
+    if (!writes.put(wr->wr.rdma.remote_addr, bytes,
+                    PostedPiece{qp, *wr, *wr->sg_list, qp.max_inline, kFastWriteBytes, 0}))
+      break;
+    if ((wr->send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
+      completions.push(
+          {wr->wr_id, &qp, 0, counts.next(), IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS, true, 0});
+    counts.add(bytes);
+  }
+  return wr;
+}
+
 /// Any list. The send lock is held, and stays so.
 [[gnu::always_inline]] inline int perform_list_fast(Qp& qp, ibv_send_wr* wr,
                                                     ibv_send_wr** bad_wr) noexcept {
@@ -240,18 +257,20 @@ template <bool kDomain, bool kSignaled>
   bool ready = is_ready(qp);
   Counts counts(qp);
   while (wr != nullptr) {
-    if (is_send(*wr) && ready && qp.credits != nullptr) {
-      ibv_send_wr* const behind = run_posted_sends(qp, wr, counts, completions);
+    const bool is_write = wr->opcode == IBV_WR_RDMA_WRITE;
+    if (ready && (is_write || (is_send(*wr) && qp.credits != nullptr))) {
+      ibv_send_wr* const behind = is_write ? run_posted_writes(qp, wr, counts, completions)
+                                           : run_posted_sends(qp, wr, counts, completions);
       if (behind != wr) [[likely]] {
         wr = behind;
         continue;
       }
     }
-    std::uint16_t opcode;
-    if (counts.in_send_queue(qp) < qp.sq_entries && ready && perform_fast(qp, *wr, opcode))
-        [[likely]] {
+    Performed as;
+    if (counts.in_send_queue(qp) < qp.sq_entries && ready && perform_fast(qp, *wr, as)) [[likely]] {
       if ((wr->send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
-        completions.push({wr->wr_id, &qp, 0, counts.next(), opcode, IBV_WC_SUCCESS, true, 0});
+        completions.push(
+            {wr->wr_id, &qp, as.returned_bytes, counts.next(), as.opcode, IBV_WC_SUCCESS, true, 0});
       counts.add(wr->sg_list->length);
       wr = wr->next;
       continue;

@@ -101,6 +101,42 @@ Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcep
   return Step::done();
 }
 
+bool fetch_at_once(Qp& qp, const ibv_send_wr& wr, Performed& as) noexcept {
+  const bool read = wr.opcode == IBV_WR_RDMA_READ;
+  if ((!read && !is_atomic(wr.opcode)) || wr.num_sge != 1 ||
+      (wr.send_flags & IBV_SEND_INLINE) != 0 || qp.plain.qp_type != IBV_QPT_RC ||
+      qp.attributes.max_rd_atomic == 0)
+    return false;
+  const ibv_sge& sge = *wr.sg_list;
+  const std::uint32_t need = read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_ATOMIC;
+  if ((peek(qp.remote->access) & need) == 0 || sge.length > kFastWriteBytes) return false;
+  unsigned char* to;
+  if (!find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, IBV_ACCESS_LOCAL_WRITE, to))
+    return false;
+  if (read) {
+    const unsigned char* const from =
+        mapped_bytes(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, sge.length, need);
+    if (from == nullptr) return false;
+    if (sge.length <= 64)
+      copy_small(to, from, sge.length);
+    else
+      std::memcpy(to, from, sge.length);
+    as = {IBV_WC_RDMA_READ, sge.length};
+    return true;
+  }
+  const auto& atomic = wr.wr.atomic;
+  std::uint64_t old;
+  if (sge.length < sizeof(old) || atomic.remote_addr % sizeof(old) != 0) return false;
+  unsigned char* const at = mapped_bytes(qp, atomic.rkey, atomic.remote_addr, sizeof(old), need);
+  // Where it lies is the peer's word.
+  if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % sizeof(old) != 0) return false;
+  const bool swap = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+  old = perform_atomic(reinterpret_cast<std::uint64_t*>(at), swap, atomic.compare_add, atomic.swap);
+  std::memcpy(to, &old, sizeof(old));
+  as = {static_cast<std::uint16_t>(swap ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD), sizeof(old)};
+  return true;
+}
+
 // IBTA A19.4: the eight bytes appear as one. The kernel's copy does not promise that.
 Step write_word(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
   if ((peek(qp.remote->access) & IBV_ACCESS_REMOTE_WRITE) == 0 || send.remote_address % 8 != 0)
