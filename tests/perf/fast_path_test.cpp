@@ -31,8 +31,9 @@ struct Loopback {
   ContextHandle context = open_first_device();
   PdHandle pd{ibv_alloc_pd(context.get())};
   SharedMemory memory{static_cast<std::byte*>(vbt_alloc_shared(4096))};
-  MrHandle mr{
-      ibv_reg_mr(pd.get(), memory.get(), 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)};
+  MrHandle mr{ibv_reg_mr(pd.get(), memory.get(), 4096,
+                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                             IBV_ACCESS_REMOTE_ATOMIC)};
   CqHandle send_cq{ibv_create_cq(context.get(), 256, nullptr, nullptr, 0)};
   CqHandle recv_cq{ibv_create_cq(context.get(), 256, nullptr, nullptr, 0)};
   QpHandle from = create_rc_qp(pd.get(), send_cq.get(), send_cq.get(), 128, 128);
@@ -41,6 +42,8 @@ struct Loopback {
   ibv_recv_wr receive{};
   ibv_send_wr send{};
   ibv_send_wr write{};
+  ibv_send_wr read{};
+  ibv_send_wr add{};
   ibv_recv_wr* bad_receive = nullptr;
   ibv_send_wr* bad_send = nullptr;
   ibv_wc found{};
@@ -56,6 +59,11 @@ struct Loopback {
     write.opcode = IBV_WR_RDMA_WRITE;
     send.send_flags = write.send_flags = IBV_SEND_INLINE;
     write.wr.rdma = {sge.addr + 64, mr->rkey};
+    read = add = write;
+    read.opcode = IBV_WR_RDMA_READ;
+    add.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+    add.wr.atomic = {sge.addr + 64, 1, 0, mr->rkey};
+    read.send_flags = add.send_flags = IBV_SEND_SIGNALED;
   }
 };
 
@@ -441,6 +449,8 @@ int run_traced() {
   };
   const auto send = [&] { return ibv_post_send(pair.from.get(), &pair.send, &pair.bad_send); };
   const auto write = [&] { return ibv_post_send(pair.from.get(), &pair.write, &pair.bad_send); };
+  const auto read = [&] { return ibv_post_send(pair.from.get(), &pair.read, &pair.bad_send); };
+  const auto add = [&] { return ibv_post_send(pair.from.get(), &pair.add, &pair.bad_send); };
   const auto poll = [&] { return ibv_poll_cq(pair.recv_cq.get(), 1, &pair.found); };
   const auto poll_sends = [&] { return ibv_poll_cq(pair.send_cq.get(), 1, &pair.found); };
   for (int i = 0; i < kWarm; ++i) {
@@ -469,6 +479,11 @@ int run_traced() {
   traced([&] { error |= write(); });
   traced([&] { got = poll_sends(); });
   if (got != 1 || pair.found.status != IBV_WC_SUCCESS) return 6;
+  traced([&] { error |= read(); });
+  traced([&] { error |= add(); });
+  for (int fetched = 0; fetched != 2; ++fetched) {
+    if (poll_sends() != 1 || pair.found.status != IBV_WC_SUCCESS) return 13;
+  }
   if (error == 0) error = trace_alone(Alone::kDomain);
   if (error == 0) error = trace_alone(Alone::kSingleThreaded);
   if (error == 0) error = trace_alone(Alone::kDomainWithTimes);
@@ -495,6 +510,8 @@ constexpr Step kSteps[] = {
     {"post_send, WRITE 8 B inline", 112, 1},
     {"post_send, WRITE 8 B inline, signaled", 182, 1},
     {"poll_cq, one sent", 98, 0},
+    {"post_send, READ 8 B, signaled", 360, 1, 1, 2},
+    {"post_send, fetch and add, signaled", 360, 2, 1, 2},
     {"post_recv in a domain", 138, 0},
     {"ibv_wr_*, SEND 8 B, in a domain", 240, 0, 4},
     // With a look for the one after it, which poll_cq was not asked for.
