@@ -97,6 +97,9 @@ Reply End::answer(const Request& request) {
       case Kind::kEventPingPong:
         run_event_ping_pong(*this, request, reply);
         break;
+      case Kind::kEmptyCalls:
+        run_empty_calls(*this, request, reply);
+        break;
       case Kind::kLocalCopy:
         run_local_copy(*this, request, reply);
         break;

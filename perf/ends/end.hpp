@@ -91,6 +91,7 @@ class End {
 void run_handover(End& end, const Request& request, Reply& reply);
 void run_event_ping_pong(End& end, const Request& request, Reply& reply);
 void run_copy_ping_pong(End& end, const Request& request, Reply& reply);
+void run_empty_calls(End& end, const Request& request, Reply& reply);
 void run_local_copy(End& end, const Request& request, Reply& reply);
 void run_single_copy(End& end, const Request& request, Reply& reply);
 void run_train(End& end, const Request& request, Reply& reply);

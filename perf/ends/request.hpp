@@ -15,6 +15,7 @@ enum class Kind : std::uint32_t {
   kHandover,       // floor: one cache line there and back
   kCopyPingPong,   // floor: `size` bytes and a flag there and back, by `mover`
   kEventPingPong,  // floor: both ends asleep, woken by an eventfd, there and back
+  kEmptyCalls,     // floor: calls of a verb that does nothing, through a pointer in its object
   kLocalCopy,      // floor: memcpy on one core, source and destination its own
   kSingleCopy,     // floor: one copy to or from the peer's memory, by `mover`, the peer idle
   kTrain,          // freshly written buffers moved in a row, by `mover`: bandwidth

@@ -125,8 +125,12 @@ Group rate_group(std::uint64_t size) {
   group.name = "message rate " + size_text(size);
   group.size = size;
   Request request;
-  request.kind = Kind::kStream;
   request.size = size;
+  if (size == 8) {
+    request.kind = Kind::kEmptyCalls;
+    add_floor(group, Unit::kNanoseconds, kEmptyCall, request);
+  }
+  request.kind = Kind::kStream;
   const auto add = [&](Operation operation, Memory memory) {
     request.operation = operation;
     request.memory = memory;

@@ -14,6 +14,9 @@ struct PlanOptions {
   bool floors_only = false;
 };
 
+/// Of the rates of 8 bytes: what an extended verb costs at least.
+inline constexpr const char* kEmptyCall = "empty call";
+
 /// Latency by size, then message rate, then bandwidth by size.
 std::deque<Group> make_plan(const PlanOptions& options);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "perf/figures/plan.hpp"
 #include "perf/support/arguments.hpp"
 #include "perf/support/table.hpp"
 
@@ -71,6 +72,14 @@ void print_rate(std::FILE* out, const std::deque<Group>& groups) {
   }
   std::fprintf(out, "\nMessage rate (million/s), one pair\n");
   table.print(out);
+  for (const Group& group : groups) {
+    const Cell* call = group.find(kEmptyCall);
+    if (call == nullptr || call->blocks.empty()) continue;
+    std::fprintf(out,
+                 "A verb that does nothing takes %s ns. ibv_wr_* call two for each request of a "
+                 "list, ibv_start_poll one for each completion.\n",
+                 fixed_text(call->blocks.median(), 2).c_str());
+  }
 }
 
 void print_bandwidth(std::FILE* out, const std::deque<Group>& groups) {
