@@ -161,8 +161,9 @@ TEST_F(Registering, BeyondWhatTheCgroupHasLeftIsBlamedOnIt) {
   constexpr std::uint64_t kMib = 1 << 20;
   const harness::LimitedCgroup cgroup(32 * kMib);
   if (!cgroup.made()) GTEST_SKIP() << "no memory cgroup may be made here";
-  // Only read: those pages are all one, and nobody's.
-  void* const memory = ::mmap(nullptr, 64 * kMib, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // Its pages are made, and so paid for, outside the group.
+  void* const memory = ::mmap(nullptr, 64 * kMib, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   const CapturedStderr said;
   const pid_t child = ::fork();
