@@ -48,7 +48,7 @@ const char* event_name(ibv_event_type type) {
   }
 }
 
-void usage(const char* name) {
+void asyncwatch_usage(const char* name) {
   std::printf(
       "Usage:\n"
       "  %s            start an asyncwatch process\n"
@@ -72,10 +72,10 @@ std::optional<int> parse(int argc, char** argv, const char** device) {
         *device = optarg;
         break;
       case 'h':
-        usage(argv[0]);
+        asyncwatch_usage(argv[0]);
         return 0;
       default:
-        usage(argv[0]);
+        asyncwatch_usage(argv[0]);
         return 1;
     }
   }

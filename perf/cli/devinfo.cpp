@@ -27,14 +27,14 @@ namespace {
 enum Status { kDone = 0, kOpen = 1, kQueryDevice = 2, kClose = 3, kBadPort = 4, kQueryPort = 5 };
 constexpr int kUsageOrNone = 255;
 
-struct Options {
+struct DevinfoOptions {
   const char* device = nullptr;
   int port = 0;  // 0: all
   bool list_only = false;
   bool verbose = false;
 };
 
-void usage(const char* name) {
+void devinfo_usage(const char* name) {
   std::printf(
       "Usage: %s             print the ca attributes\n"
       "\n"
@@ -47,7 +47,7 @@ void usage(const char* name) {
 }
 
 /// The options, or the exit status when there is nothing more to do.
-std::optional<int> parse(Calling calling, int argc, char** argv, Options* options) {
+std::optional<int> parse(Calling calling, int argc, char** argv, DevinfoOptions* options) {
   constexpr int kHelp = 'h';
   static const option kLong[] = {
       {"ib-dev", required_argument, nullptr, 'd'}, {"ib-port", required_argument, nullptr, 'i'},
@@ -80,10 +80,10 @@ std::optional<int> parse(Calling calling, int argc, char** argv, Options* option
         options->verbose = true;
         break;
       case kHelp:
-        usage(argv[0]);
+        devinfo_usage(argv[0]);
         return 0;
       default:
-        usage(argv[0]);
+        devinfo_usage(argv[0]);
         return kUsageOrNone;
     }
   }
@@ -122,7 +122,7 @@ int print_gids(ibv_context* context, int port, const ibv_port_attr& attr) {
   return kDone;
 }
 
-int print_open_device(ibv_context* context, const Options& options) {
+int print_open_device(ibv_context* context, const DevinfoOptions& options) {
   const ibv_device& device = *context->device;
   ibv_device_attr_ex attr = {};
   if (ibv_query_device_ex(context, nullptr, &attr) != 0) {
@@ -160,7 +160,7 @@ int print_open_device(ibv_context* context, const Options& options) {
   return kDone;
 }
 
-int print_device(ibv_device* device, const Options& options) {
+int print_device(ibv_device* device, const DevinfoOptions& options) {
   ibv_context* context = ibv_open_device(device);
   if (context == nullptr) {
     std::fprintf(stderr, "Failed to open device %s: %s\n", device->name, std::strerror(errno));
@@ -177,7 +177,7 @@ int print_device(ibv_device* device, const Options& options) {
 }  // namespace
 
 int devinfo(Calling calling, int argc, char** argv) {
-  Options options;
+  DevinfoOptions options;
   if (const auto status = parse(calling, argc, argv, &options)) return *status;
   // The classic tool looks at none of these.
   if (calling == Calling::kSubcommand && optind < argc) {

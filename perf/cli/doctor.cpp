@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kUsage = 2;
 
-void usage(const char* name) {
+void doctor_usage(const char* name) {
   std::printf(
       "Usage:\n"
       "  %s          explain what lies between a user and working RDMA on this host\n"
@@ -36,21 +36,21 @@ void usage(const char* name) {
       name);
 }
 
-struct Options {
+struct DoctorOptions {
   bool json = false;
   bool help = false;
   std::string root;
   std::string copy_from;
 };
 
-Options parse(int argc, char** argv) {
+DoctorOptions parse_doctor(int argc, char** argv) {
   // The last is no one's but ours: see copy_as_peer().
   static const option kLong[] = {{"json", no_argument, nullptr, 'j'},
                                  {"root", required_argument, nullptr, 'r'},
                                  {"help", no_argument, nullptr, 'h'},
                                  {"copy-as-peer", required_argument, nullptr, 'c'},
                                  {nullptr, 0, nullptr, 0}};
-  Options options;
+  DoctorOptions options;
   const auto refuse = [&](const char* what, const char* why) {
     throw Failure{std::string(argv[0]) + ": '" + what + "' " + why + " (see --help)", kUsage};
   };
@@ -119,9 +119,9 @@ void print_json(const Findings& findings) {
 
 int doctor(Calling, int argc, char** argv) {
   try {
-    const Options options = parse(argc, argv);
+    const DoctorOptions options = parse_doctor(argc, argv);
     if (options.help) {
-      usage(argv[0]);
+      doctor_usage(argv[0]);
       return 0;
     }
     if (!options.copy_from.empty()) return copy_as_peer(options.copy_from.c_str());

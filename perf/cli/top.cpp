@@ -22,13 +22,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct TopOptions {
   double interval = 1;
   long count = 0;  // 0: for ever
   bool json = false;
 };
 
-void usage(std::FILE* out, const char* program) {
+void top_usage(std::FILE* out, const char* program) {
   std::fprintf(out,
                "Usage: %s [options]   show the live objects of all processes of this user\n"
                "\n"
@@ -52,7 +52,7 @@ double number_above_zero(const char* text, const char* what) {
 }
 
 /// False: help was asked for.
-bool parse(int argc, char** argv, Options& options) {
+bool parse(int argc, char** argv, TopOptions& options) {
   static const option kLong[] = {{"interval", required_argument, nullptr, 'i'},
                                  {"count", required_argument, nullptr, 'n'},
                                  {"json", no_argument, nullptr, 'j'},
@@ -169,9 +169,9 @@ void print_table(const std::vector<ProcessView>& processes, Before& before, doub
 
 int top(Calling, int argc, char** argv) {
   try {
-    Options options;
+    TopOptions options;
     if (!parse(argc, argv, options)) {
-      usage(stdout, argv[0]);
+      top_usage(stdout, argv[0]);
       return 0;
     }
     if (options.json) {

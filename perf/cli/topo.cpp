@@ -16,7 +16,7 @@
 namespace verbatim::cli {
 namespace {
 
-void usage(const char* name) {
+void topo_usage(const char* name) {
   std::printf(
       "Usage:\n"
       "  %s            print the machine as the library sees it\n"
@@ -30,18 +30,18 @@ void usage(const char* name) {
       name);
 }
 
-struct Options {
+struct TopoOptions {
   bool json = false;
   bool help = false;
   std::string svg;
 };
 
-Options parse(int argc, char** argv) {
+TopoOptions parse_topo(int argc, char** argv) {
   static const option kLong[] = {{"json", no_argument, nullptr, 'j'},
                                  {"svg", required_argument, nullptr, 's'},
                                  {"help", no_argument, nullptr, 'h'},
                                  {nullptr, 0, nullptr, 0}};
-  Options options;
+  TopoOptions options;
   opterr = 0;
   for (int c; (c = getopt_long(argc, argv, ":js:h", kLong, nullptr)) != -1;) {
     if (c == 'j') {
@@ -80,9 +80,9 @@ void write(const std::string& text, const std::string& path) {
 
 int topology(Calling, int argc, char** argv) {
   try {
-    const Options options = parse(argc, argv);
+    const TopoOptions options = parse_topo(argc, argv);
     if (options.help) {
-      usage(argv[0]);
+      topo_usage(argv[0]);
       return 0;
     }
     const auto facts = std::make_unique<TopoFacts>();

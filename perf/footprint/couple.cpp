@@ -15,7 +15,7 @@
 namespace verbatim::perf {
 namespace {
 
-constexpr int kTimeoutMs = 20'000;
+constexpr int kAnswerMs = 20'000;
 
 // A child inherits the affinity that its parent has at the moment of the start.
 class Affinity {
@@ -70,7 +70,7 @@ class Started {
 
   static void await(int fd, char wanted) {
     char byte = 0;
-    wait_readable(std::array{fd}, kTimeoutMs);
+    wait_readable(std::array{fd}, kAnswerMs);
     if (recv(fd, &byte, 1, 0) != 1 || byte != wanted) {
       throw std::runtime_error("a program ended before its report");
     }

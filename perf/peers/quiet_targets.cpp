@@ -9,7 +9,7 @@
 namespace verbatim::perf {
 namespace {
 
-constexpr std::uint64_t kMany = 1000;
+constexpr std::uint64_t kManyQps = 1000;
 
 std::function<std::optional<Taken>()> empty_poll(Pair& pair) {
   return [&pair]() -> std::optional<Taken> {
@@ -52,7 +52,7 @@ void judge_polling(Bench& bench) {
     Pair single(bench.cores, bench.fabric);
     Pair many(bench.cores, bench.fabric);
     single.run({.kind = Kind::kConnectMany, .iterations = 1}, "connect 1 QP");
-    many.run({.kind = Kind::kConnectMany, .iterations = kMany}, "connect 1000 QPs");
+    many.run({.kind = Kind::kConnectMany, .iterations = kManyQps}, "connect 1000 QPs");
     const auto measure_into = [&](Probes& probes) {
       probes[0].take = empty_poll(many);
       probes[1].take = empty_poll(single);

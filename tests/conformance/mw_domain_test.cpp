@@ -10,7 +10,7 @@
 namespace verbatim::harness {
 namespace {
 
-constexpr ibv_mw_type kTypes[] = {IBV_MW_TYPE_1, IBV_MW_TYPE_2};
+constexpr ibv_mw_type kWindowTypes[] = {IBV_MW_TYPE_1, IBV_MW_TYPE_2};
 
 struct Window {
   MwHandle handle;
@@ -120,7 +120,7 @@ class MwDomain : public MrStage {
 RUN_ON_EVERY_DEVICE(MwDomain);
 
 TEST_P(MwDomain, IsNotBoundToARegionOfAnotherDomain) {
-  for (const ibv_mw_type type : kTypes) {
+  for (const ibv_mw_type type : kWindowTypes) {
     SCOPED_TRACE(type);
     SKIP_IF(lacks_windows(type));
     const MrHandle own = region(pd()), foreign = region(other_.get());
@@ -132,7 +132,7 @@ TEST_P(MwDomain, IsNotBoundToARegionOfAnotherDomain) {
 }
 
 TEST_P(MwDomain, IsNotBoundIfItIsOfAnotherDomain) {
-  for (const ibv_mw_type type : kTypes) {
+  for (const ibv_mw_type type : kWindowTypes) {
     SCOPED_TRACE(type);
     SKIP_IF(lacks_windows(type));
     const MrHandle own = region(pd()), foreign = region(other_.get());
@@ -144,7 +144,7 @@ TEST_P(MwDomain, IsNotBoundIfItIsOfAnotherDomain) {
 }
 
 TEST_P(MwDomain, IsNotBoundByAQueuePairOfAnotherDomain) {
-  for (const ibv_mw_type type : kTypes) {
+  for (const ibv_mw_type type : kWindowTypes) {
     SCOPED_TRACE(type);
     SKIP_IF(lacks_windows(type));
     const MrHandle own = region(pd());
@@ -159,7 +159,7 @@ TEST_P(MwDomain, IsReachedOverTheQueuePairsOfItsDomainOrOverItsOwnAlone) {
   // IBTA 10.6.7: one of type 1 belongs to its domain, one of type 2 to the queue pair that bound
   // it.
   const auto [c, d] = connected(IBV_QPT_RC, both_);
-  for (const ibv_mw_type type : kTypes) {
+  for (const ibv_mw_type type : kWindowTypes) {
     SCOPED_TRACE(type);
     SKIP_IF(lacks_windows(type));
     const MrHandle own = region(pd());
@@ -174,7 +174,7 @@ TEST_P(MwDomain, IsReachedOverTheQueuePairsOfItsDomainOrOverItsOwnAlone) {
 
 TEST_P(MwDomain, IsBoundAgainUnderTheKeyAfterTheOneThatItHas) {
   // man ibv_bind_mw, ibv_inc_rkey: the key that a window has stands in it, whoever chose it.
-  for (const ibv_mw_type type : kTypes) {
+  for (const ibv_mw_type type : kWindowTypes) {
     SCOPED_TRACE(type);
     SKIP_IF(lacks_windows(type));
     const MrHandle own = region(pd());
@@ -192,7 +192,7 @@ TEST_P(MwDomain, IsBoundAgainUnderTheKeyAfterTheOneThatItHas) {
 
 TEST_P(MwDomain, KeepsItsRegionAsItIsWhileItIsBound) {
   // IBTA 11.2.8.5: a region with windows bound to it is not reregistered.
-  for (const ibv_mw_type type : kTypes) {
+  for (const ibv_mw_type type : kWindowTypes) {
     SCOPED_TRACE(type);
     SKIP_IF(lacks_windows(type));
     SKIP_IF(lacks_changes());
@@ -221,7 +221,7 @@ TEST_P(MwDomain, KeepsItsRegionAsItIsWhileItIsBound) {
 }
 
 TEST_P(MwDomain, IsNotBoundToARegionThatWasTakenToAnotherDomain) {
-  for (const ibv_mw_type type : kTypes) {
+  for (const ibv_mw_type type : kWindowTypes) {
     SCOPED_TRACE(type);
     SKIP_IF(lacks_windows(type));
     SKIP_IF(lacks_changes());
@@ -235,7 +235,7 @@ TEST_P(MwDomain, IsNotBoundToARegionThatWasTakenToAnotherDomain) {
 }
 
 TEST_P(MwDomain, IsNotBoundToARegionThatLostTheRightToBeBound) {
-  for (const ibv_mw_type type : kTypes) {
+  for (const ibv_mw_type type : kWindowTypes) {
     SCOPED_TRACE(type);
     SKIP_IF(lacks_windows(type));
     SKIP_IF(lacks_changes());

@@ -9,12 +9,10 @@
 #include <set>
 
 #include "tests/conformance/device.hpp"
+#include "tests/support/qp_table.hpp"
 
 namespace verbatim::harness {
 namespace {
-
-constexpr ibv_qp_type kTypes[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND,
-                                  IBV_QPT_XRC_RECV};
 
 struct Typed {
   const char* device;
@@ -24,7 +22,7 @@ struct Typed {
 std::vector<Typed> every_type() {
   std::vector<Typed> all;
   for (const char* device : every_device()) {
-    for (const ibv_qp_type type : kTypes) all.push_back({device, type});
+    for (const ibv_qp_type type : kQpTypes) all.push_back({device, type});
   }
   return all;
 }

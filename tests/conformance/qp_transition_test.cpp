@@ -12,9 +12,6 @@
 namespace verbatim::harness {
 namespace {
 
-constexpr ibv_qp_type kTypes[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND,
-                                  IBV_QPT_XRC_RECV};
-
 /// One cell; `attribute` is 0 where a test is about the transition itself.
 struct Cell {
   const char* device;
@@ -37,7 +34,7 @@ template <class Pick>
 std::vector<Cell> cells(Pick&& pick) {
   std::vector<Cell> all;
   for (const char* device : every_device()) {
-    for (const ibv_qp_type type : kTypes) {
+    for (const ibv_qp_type type : kQpTypes) {
       const auto table = transitions_of(type);
       for (const ibv_qp_state from : kQpStates) {
         // Only UC and UD have this state at all (IBTA 10.3.1.6).

@@ -10,11 +10,9 @@ namespace {
 class RcReceiveFault : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcReceiveFault, on_every_device(settings_with_two_ends()));
 
-constexpr std::uint64_t kSize = FaultScene::kSize;
-
 /// Three receives, the first of them into `first`.
 std::vector<Receive> receives_with(FaultScene& scene, const SliceList& first) {
-  const Slice all = slice(scene.remote, 0, kSize);
+  const Slice all = slice(scene.remote, 0, FaultScene::kSize);
   return {receive(20, first), receive(21, all), receive(22, all)};
 }
 
@@ -66,7 +64,7 @@ TEST_P(RcReceiveFault, ItsPiecesTogetherAreWhatAReceiveHolds) {
 
 TEST_P(RcReceiveFault, AReceiveWithAKeyThatMeansNothingEndsBothQueuePairs) {
   FaultScene scene(GetParam());
-  Slice wrong = slice(scene.remote, 0, kSize);
+  Slice wrong = slice(scene.remote, 0, FaultScene::kSize);
   wrong.lkey = scene.remote.lkey ^ 0x80000000u;
   bad_receive(scene, wrong);
   wrong.lkey = scene.remote.lkey ^ 1;
@@ -76,8 +74,8 @@ TEST_P(RcReceiveFault, AReceiveWithAKeyThatMeansNothingEndsBothQueuePairs) {
 
 TEST_P(RcReceiveFault, AReceiveOutsideItsRegionEndsBothQueuePairs) {
   FaultScene scene(GetParam());
-  bad_receive(scene, slice(scene.remote, 1, kSize), kSize - 1);
-  bad_receive(scene, slice(scene.remote, kSize, 8));
+  bad_receive(scene, slice(scene.remote, 1, FaultScene::kSize), FaultScene::kSize - 1);
+  bad_receive(scene, slice(scene.remote, FaultScene::kSize, 8));
   bad_receive(scene, slice(scene.remote, ~std::uint64_t{0}, 64));
   scene.expect_memory_untouched();
 }
@@ -85,15 +83,15 @@ TEST_P(RcReceiveFault, AReceiveOutsideItsRegionEndsBothQueuePairs) {
 TEST_P(RcReceiveFault, AReceiveInMemoryWithoutLocalWriteEndsBothQueuePairs) {
   FaultScene scene(GetParam());
   const RegionInfo constant =
-      scene.pair.b.register_part(scene.remote, 0, kSize, IBV_ACCESS_REMOTE_READ);
-  bad_receive(scene, slice(constant, 0, kSize));
+      scene.pair.b.register_part(scene.remote, 0, FaultScene::kSize, IBV_ACCESS_REMOTE_READ);
+  bad_receive(scene, slice(constant, 0, FaultScene::kSize));
   scene.expect_memory_untouched();
 }
 
 TEST_P(RcReceiveFault, AReceiveInAnotherProtectionDomainEndsBothQueuePairs) {
   FaultScene scene(GetParam());
   const RegionInfo foreign = scene.pair.b.register_foreign(scene.remote);
-  bad_receive(scene, slice(foreign, 0, kSize));
+  bad_receive(scene, slice(foreign, 0, FaultScene::kSize));
   scene.expect_memory_untouched();
 }
 
@@ -102,7 +100,7 @@ TEST_P(RcReceiveFault, OneBadPieceAmongGoodOnesEndsBothQueuePairs) {
   Slice wrong = slice(scene.remote, 64, 64);
   wrong.lkey = scene.remote.lkey ^ 0x80000000u;
   const Slice good = slice(scene.remote, 0, 64);
-  const Slice rest = slice(scene.remote, 128, kSize - 128);
+  const Slice rest = slice(scene.remote, 128, FaultScene::kSize - 128);
   bad_receive(scene, SliceList{wrong, good, rest});
   bad_receive(scene, SliceList{good, wrong, rest}, good.length);
   bad_receive(scene, SliceList{good, rest, wrong}, good.length + rest.length);
@@ -117,9 +115,10 @@ TEST_P(RcReceiveFault, AReceiveWhoseRegionWasDeregisteredSinceIsNeverWritten) {
   for (const std::uint64_t size : kFaultSizes) {
     SCOPED_TRACE(size);
     const auto [qa, qb] = pair.add_qps({}, {});
-    const RegionInfo once = pair.b.register_part(scene.remote, 0, kSize);
-    expect_posted(pair.b.post_receive(
-        qb, std::vector{receive(1, slice(once, 0, kSize)), receive(2, slice(once, 0, kSize))}));
+    const RegionInfo once = pair.b.register_part(scene.remote, 0, FaultScene::kSize);
+    expect_posted(
+        pair.b.post_receive(qb, std::vector{receive(1, slice(once, 0, FaultScene::kSize)),
+                                            receive(2, slice(once, 0, FaultScene::kSize))}));
     ASSERT_EQ(pair.b.deregister(once), 0);
     expect_posted(pair.a.post_send(qa, {send(3, slice(scene.local, 0, size)), send(4, {})}));
     const auto got = pair.b.poll_receives(qb, 2);

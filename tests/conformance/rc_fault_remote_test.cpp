@@ -17,8 +17,6 @@ RUN_OVER_SETTINGS(RcRemoteFault, on_every_device(settings_with_two_ends()));
 class RcRemoteFaultOfProcesses : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcRemoteFaultOfProcesses, on_every_device(settings_with_two_processes()));
 
-constexpr std::uint64_t kSize = FaultScene::kSize;
-
 void denied(FaultScene& scene, const char* what, const Request& request) {
   scene.expect(what, request, IBV_WC_REM_ACCESS_ERR, kAccessFault);
 }
@@ -77,7 +75,8 @@ TEST_P(RcRemoteFault, ARightThatTheRegionLacksIsAnAccessErrorAtBothEnds) {
         Case{"write", IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, true, false, false},
         Case{"read", IBV_ACCESS_REMOTE_READ, false, true, false},
         Case{"atomic", IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC, false, false, true}}) {
-    const RegionInfo target = scene.pair.b.register_part(scene.remote, 0, kSize, has.access);
+    const RegionInfo target =
+        scene.pair.b.register_part(scene.remote, 0, FaultScene::kSize, has.access);
     for (const std::uint64_t size : {std::uint64_t{8}, std::uint64_t{100'000}}) {
       const Slice local = slice(scene.local, 0, size);
       if (!has.write) denied(scene, has.what, write(0, local, target));
@@ -100,7 +99,7 @@ TEST_P(RcRemoteFault, AKeyOfAnotherProtectionDomainIsAnAccessErrorAtBothEnds) {
 
 TEST_P(RcRemoteFault, AKeyThatWasUsedAndThenDeregisteredIsAnAccessErrorAtBothEnds) {
   FaultScene scene(GetParam());
-  const RegionInfo once = scene.pair.b.register_part(scene.remote, 0, kSize);
+  const RegionInfo once = scene.pair.b.register_part(scene.remote, 0, FaultScene::kSize);
   const Slice local = slice(scene.local, 0, 0);
   // So that whatever a requester remembers of it is there to be forgotten.
   expect_posted(scene.pair.a.post_send(scene.pair.qa, read(1, local, once)));
@@ -109,7 +108,7 @@ TEST_P(RcRemoteFault, AKeyThatWasUsedAndThenDeregisteredIsAnAccessErrorAtBothEnd
   all_denied(scene, "small", once, 0, 8);
   all_denied(scene, "large", once, 0, 1_MiB);
   // The next registration, which may take the same place in the table, has another key.
-  const RegionInfo next = scene.pair.b.register_part(scene.remote, 0, kSize);
+  const RegionInfo next = scene.pair.b.register_part(scene.remote, 0, FaultScene::kSize);
   EXPECT_NE(next.rkey, once.rkey);
   all_denied(scene, "old key", once, 0, 8);
   scene.expect_memory_untouched();

@@ -13,24 +13,24 @@ RUN_OVER_SETTINGS(RcSend, on_every_device(all_settings()));
 class RcSendTwoEnds : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcSendTwoEnds, on_every_device(settings_with_two_ends()));
 
-constexpr std::uint64_t kGuard = 64;
+constexpr std::uint64_t kAround = 64;
 
 void send_one(Pair& pair, const RegionInfo& from, const RegionInfo& to, std::uint64_t size,
               std::uint64_t round) {
   SCOPED_TRACE(testing::Message() << size << " bytes");
   // Neither end of the copy is aligned, and each in its own way.
   const std::uint64_t source = round % 7;
-  const std::uint64_t target = kGuard + round % 5;
+  const std::uint64_t target = kAround + round % 5;
   const auto seed = static_cast<std::uint32_t>(round + 1);
   pair.a.fill(from, source, size, seed);
-  pair.b.set(to, 0, target + size + kGuard, 0xEE);
+  pair.b.set(to, 0, target + size + kAround, 0xEE);
   expect_posted(pair.b.post_receive(pair.qb, {1000 + round, slice(to, target, size)}));
   expect_posted(pair.a.post_send(pair.qa, send(round, slice(from, source, size))));
   expect_wc(pair.a.poll_sends(pair.qa, 1)[0], round, IBV_WC_SEND, pair.qa);
   expect_receive(pair.b.poll_receives(pair.qb, 1)[0], 1000 + round, size, pair.qb);
   EXPECT_EQ(pair.b.mismatch(to, target, size, seed), -1);
   expect_untouched(pair.b, to, 0, target, 0xEE);
-  expect_untouched(pair.b, to, target + size, kGuard, 0xEE);
+  expect_untouched(pair.b, to, target + size, kAround, 0xEE);
 }
 
 TEST_P(RcSend, ArrivesWholeAtEverySize) {

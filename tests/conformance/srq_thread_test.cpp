@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kConnections = 2;
 constexpr std::uint32_t kSlots = 48;
-constexpr std::uint64_t kSlot = 64;
+constexpr std::uint64_t kThreadSlot = 64;
 
 class SrqThreads : public BetweenTwo {};
 RUN_OVER_SETTINGS(SrqThreads, on_every_device(settings_in_one_process()));
@@ -27,7 +27,7 @@ TEST_P(SrqThreads, ManyPostWhatTwoQueuePairsTake) {
   shared.depth = kSlots;
   const SrqInfo srq = pair.b.create_srq(shared);
   const RegionInfo from = pair.a.allocate(memory(), count * 8);
-  const RegionInfo to = pair.b.allocate(memory(), kSlots * kSlot);
+  const RegionInfo to = pair.b.allocate(memory(), kSlots * kThreadSlot);
   QpWish sends, receives;
   sends.send_cq = a.create_cq(512, 0);
   receives.receive_cq = b.create_cq(512, 0);
@@ -61,7 +61,7 @@ TEST_P(SrqThreads, ManyPostWhatTwoQueuePairsTake) {
       crew.add([&] {
         ASSERT_TRUE(wait_until([&] {
           if (const auto slot = slots.take()) {
-            const Receive next = receive(*slot, slice(to, *slot * kSlot, kSlot));
+            const Receive next = receive(*slot, slice(to, *slot * kThreadSlot, kThreadSlot));
             EXPECT_EQ(b.post_srq_receive(srq.id, {next}).error, 0);
           }
           return arrived.complete();
@@ -73,10 +73,10 @@ TEST_P(SrqThreads, ManyPostWhatTwoQueuePairsTake) {
         ASSERT_TRUE(wait_until([&] {
           for (ibv_wc wc : b.poll_once(receives.receive_cq, 3)) {
             const std::uint64_t slot = wc.wr_id;
-            wc.wr_id = b.load(to.id, slot * kSlot);
+            wc.wr_id = b.load(to.id, slot * kThreadSlot);
             EXPECT_EQ(wc.byte_len, 8u);
             EXPECT_EQ(wc.qp_num, receivers[wc.wr_id / kEach % kConnections].qpn);
-            b.store(to.id, slot * kSlot, ~std::uint64_t{0});
+            b.store(to.id, slot * kThreadSlot, ~std::uint64_t{0});
             slots.give(slot);
             arrived.count(wc);
           }

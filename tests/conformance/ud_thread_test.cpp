@@ -11,7 +11,7 @@ namespace verbatim::harness {
 namespace {
 
 constexpr std::uint64_t kGrh = 40;
-constexpr std::uint64_t kSlot = kGrh + 8;
+constexpr std::uint64_t kDatagramSlot = kGrh + 8;
 
 class UdThreads : public UnreliableThreads {};
 RUN_OVER_SETTINGS(UdThreads, on_every_device(settings_in_one_process()));
@@ -22,10 +22,11 @@ TEST_P(UdThreads, ManySendFromOneQueuePairToOneWhoseQueueManyPoll) {
   Endpoint& a = pair.a.here();
   Endpoint& b = pair.b.here();
   const RegionInfo from = pair.a.allocate(memory(), (count_ + 1) * 8);
-  const RegionInfo to = pair.b.allocate(memory(), (count_ + kRepeats) * kSlot);
+  const RegionInfo to = pair.b.allocate(memory(), (count_ + kRepeats) * kDatagramSlot);
   const std::int32_t ah = pair.a.call<&Endpoint::create_ah>(pair.qb, 0);
   for (std::uint32_t i = 0; i < count_ + kRepeats; ++i)
-    expect_posted(pair.b.post_receive(pair.qb, receive(i, slice(to, i * kSlot, kSlot))));
+    expect_posted(
+        pair.b.post_receive(pair.qb, receive(i, slice(to, i * kDatagramSlot, kDatagramSlot))));
   const auto letter = [&](std::uint64_t id) {
     a.store(from.id, id * 8, id);
     return datagram(id, slice(from, id * 8, 8), ah, pair.qb.qpn, kQkey);
@@ -35,10 +36,10 @@ TEST_P(UdThreads, ManySendFromOneQueuePairToOneWhoseQueueManyPoll) {
   std::atomic<bool> ended{false};
   const auto take_arrived = [&] {
     for (ibv_wc wc : b.poll_once(pair.qb.receive_cq, 3)) {
-      EXPECT_EQ(wc.byte_len, kSlot);
+      EXPECT_EQ(wc.byte_len, kDatagramSlot);
       EXPECT_EQ(wc.src_qp, pair.qa.qpn);
       receives.count(wc);
-      wc.wr_id = b.load(to.id, wc.wr_id * kSlot + kGrh);
+      wc.wr_id = b.load(to.id, wc.wr_id * kDatagramSlot + kGrh);
       if (wc.wr_id == count_)
         ended = true;
       else

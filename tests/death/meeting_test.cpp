@@ -21,6 +21,7 @@ namespace verbatim::death {
 namespace {
 
 using harness::Endpoint;
+using harness::kAnotherProcess;
 using harness::Link;
 using harness::MemoryKind;
 using harness::QpInfo;
@@ -29,8 +30,6 @@ using harness::RegionInfo;
 using harness::Request;
 using harness::Side;
 using Clock = std::chrono::steady_clock;
-
-const std::map<std::string, std::string> kAnotherProcess;
 
 Clock::duration wire_time(const Link& link) {
   return std::chrono::nanoseconds((std::uint64_t{4096} << link.timeout) * (link.retry_count + 1u));

@@ -22,10 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using harness::Child;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
+using harness::ms_since;
 
 class Bystander {
  public:

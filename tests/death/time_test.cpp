@@ -19,23 +19,19 @@ namespace verbatim::death {
 namespace {
 
 using harness::Endpoint;
+using harness::kAnotherProcess;
 using harness::MemoryKind;
+using harness::ms_since;
 using harness::QpInfo;
 using harness::QpWish;
 using harness::RegionInfo;
 using harness::Side;
 using Clock = std::chrono::steady_clock;
 
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
-
-const std::map<std::string, std::string> kAnotherProcess;
 
 /// Beside nobody who needs the processor: the survivor sleeps in its completion channel.
 TEST(DeathTime, ASleepingSurvivorHasItsCompletionWithinMilliseconds) {

@@ -24,7 +24,7 @@ using fuzz::Stranger;
 using harness::wait_until;
 
 constexpr std::uint32_t kGroupNumber = 0xffffff;
-constexpr std::uint32_t kBlock = 0xe70;          ///< the stranger's, which has no name
+constexpr std::uint32_t kGroupBlock = 0xe70;     ///< the stranger's, which has no name
 constexpr auto kWait = std::chrono::seconds(1);  ///< of a sender, for a member's process
 
 ibv_gid group() {
@@ -104,7 +104,7 @@ class GroupStranger : public ::testing::Test {
   harness::Session session_;
   DatagramEnd member_{session_}, sender_{session_}, other_{session_};
   harness::AhHandle to_group_, to_host_;
-  Stranger stranger_{0x5eed, kBlock};
+  Stranger stranger_{0x5eed, kGroupBlock};
   UniqueFd socket_;
 };
 

@@ -23,12 +23,12 @@ using namespace verbatim::shm;
 using fuzz::Stranger;
 using harness::wait_until;
 
-constexpr std::uint32_t kBlock = 0xe00;  ///< the stranger's first, which has no name
-constexpr std::uint32_t kShare = 12288;  ///< of a process that is the only one
-constexpr std::uint32_t kOwn = 16;       ///< more than the victim has queue pairs of its own
-constexpr std::uint32_t kBlocks = kMaxBlocksPerProcess, kQps = kBlocks * kQpnsPerBlock;
+constexpr std::uint32_t kKnockingBlock = 0xe00;  ///< the stranger's first, which has no name
+constexpr std::uint32_t kShare = 12288;          ///< of a process that is the only one
+constexpr std::uint32_t kOwn = 16;  ///< more than the victim has queue pairs of its own
+constexpr std::uint32_t kBlocks = kMaxBlocksPerProcess, kAllQps = kBlocks * kQpnsPerBlock;
 constexpr std::uint64_t kQpsAt = Stranger::kBytes;
-constexpr std::uint64_t kBytes = kQpsAt + kQps * sizeof(QpRecord);
+constexpr std::uint64_t kBytes = kQpsAt + kAllQps * sizeof(QpRecord);
 
 constexpr const char* kRefusal = "as many ways as it may have";
 /// How often it was said in the test that runs.
@@ -47,8 +47,8 @@ class Knocking : public ::testing::Test {
     path.dlid = session_.port.lid;
     ah_.reset(ibv_create_ah(session_.pd.get(), &path));
     stranger_.head().qp_table = kQpsAt;
-    stranger_.head().qp_capacity = kQps;
-    claim_blocks(kBlock);
+    stranger_.head().qp_capacity = kAllQps;
+    claim_blocks(kKnockingBlock);
     known_.make(stranger_, receiver_.qpn());
   }
   void TearDown() override { times_refused_before_ += times_refused(); }
@@ -91,7 +91,7 @@ class Knocking : public ::testing::Test {
     const VictimView& view = known_.view();
     for (std::uint32_t k = 0; k <= others_.size(); ++k) {
       for (std::uint32_t link = known_.record_of(receiver_of(k).qpn()).lane;
-           link != 0 && count < 2 * kQps; ++count) {
+           link != 0 && count < 2 * kAllQps; ++count) {
         look(*view.record(link - 1));
         link = view.record(link - 1)->lane;
       }
@@ -119,18 +119,18 @@ class Knocking : public ::testing::Test {
   DatagramEnd receiver_{session_};
   std::vector<std::unique_ptr<DatagramEnd>> others_;  ///< receivers, of the same process
   harness::AhHandle ah_;
-  Stranger stranger_{0x5eed3, kBlock, kBytes};
+  Stranger stranger_{0x5eed3, kKnockingBlock, kBytes};
   Acquaintance known_;
-  std::uint32_t first_block_ = kBlock;
+  std::uint32_t first_block_ = kKnockingBlock;
 };
 
 TEST_F(Knocking, WithAllItsNumbersIsHeardWithAShareOfThemAndOthersAreHeard) {
   harness::AllowedLog refusal(kRefusal);
-  knock(kQps);
+  knock(kAllQps);
   EXPECT_TRUE(wait_until([&] { return lanes() >= kShare - kOwn; }));
   expect_newcomer_is_heard();
   EXPECT_LE(lanes(), kShare + 1);
-  knock(kQps);
+  knock(kAllQps);
   expect_newcomer_is_heard();
   EXPECT_LE(lanes(), kShare + 2);
   EXPECT_EQ(times_refused_before_ + times_refused(), 1) << "it is said, and once";
@@ -139,7 +139,7 @@ TEST_F(Knocking, WithAllItsNumbersIsHeardWithAShareOfThemAndOthersAreHeard) {
 TEST_F(Knocking, AtAllQueuePairsOfAProcessLeavesItNumbersAndOthersAreHeard) {
   harness::AllowedLog refusal(kRefusal);
   while (others_.size() < 7) others_.push_back(std::make_unique<DatagramEnd>(session_));
-  knock(kQps);
+  knock(kAllQps);
   EXPECT_TRUE(wait_until([&] {
     ring();
     return lanes() >= kShare - kOwn;
@@ -162,7 +162,7 @@ TEST_F(Knocking, WithAllItsNumbersKeepsNobodyWaitingWhoMakesQueuePairsMeanwhile)
   const harness::CqHandle cq(ibv_create_cq(session_.context.get(), 4, nullptr, nullptr, 0));
   const auto is_through = [&] { return lanes() >= kShare - kOwn; };
   std::uint32_t made = 0;
-  knock(kQps);
+  knock(kAllQps);
   EXPECT_TRUE(wait_until([&] {
     ibv_qp_init_attr init{};
     init.send_cq = init.recv_cq = cq.get();
@@ -192,7 +192,7 @@ TEST_F(Knocking, ClaimsTheNumbersOfAnotherWhoIsHeardAllTheSame) {
 TEST_F(Knocking, UnderEverNewNumbersKeepsThoseOnlyThatItHas) {
   constexpr std::uint32_t kLanes = 16;
   for (std::uint32_t round = 0; round < 40; ++round) {
-    claim_blocks(kBlock + 3 * round);
+    claim_blocks(kKnockingBlock + 3 * round);
     knock(kLanes);
     ASSERT_TRUE(wait_until([&] { return is_admitted(number(0)); })) << round;
     ASSERT_LE(lanes(), 2 * kLanes) << round;

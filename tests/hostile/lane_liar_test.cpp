@@ -30,9 +30,9 @@ using fuzz::Stranger;
 using harness::wait_until;
 
 #ifdef VBT_UNDER_SANITIZER
-constexpr std::uint32_t kRounds = 2000;
+constexpr std::uint32_t kLyingRounds = 2000;
 #else
-constexpr std::uint32_t kRounds = 8000;
+constexpr std::uint32_t kLyingRounds = 8000;
 #endif
 constexpr std::uint32_t kBlock = 0xe71;
 constexpr std::uint32_t kQkey = 0x1234;
@@ -344,7 +344,7 @@ class LyingSender : public ::testing::TestWithParam<Where> {
 TEST_P(LyingSender, WritesIntoReceivesOnlyAndTheHonestAreHeard) {
   const harness::AllowedLog complaints("");
   std::uint32_t heard = 0;
-  for (std::uint32_t round = 0; round < kRounds; ++round) {
+  for (std::uint32_t round = 0; round < kLyingRounds; ++round) {
     if (round % 32 == 0) be_honest();
     lie();
     if (round % 4 == 0) heard += receivers_.take(speaker());
@@ -356,7 +356,7 @@ TEST_P(LyingSender, WritesIntoReceivesOnlyAndTheHonestAreHeard) {
       return receivers_.take(sender_qpn()) != 0;
     })) << round;
   }
-  EXPECT_GT(heard, kRounds / 100) << "who is not heard tells no lies";
+  EXPECT_GT(heard, kLyingRounds / 100) << "who is not heard tells no lies";
 }
 
 class LyingOnALane : public LyingSender {

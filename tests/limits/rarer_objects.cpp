@@ -13,7 +13,7 @@
 namespace verbatim::harness {
 namespace {
 
-constexpr std::size_t kBytes = 64u << 10;
+constexpr std::size_t kRarerBytes = 64u << 10;
 constexpr std::uint32_t kQkey = 0x11;
 constexpr std::uint32_t kGroupQpn = 0xFFFFFF;
 constexpr std::uint16_t kGroupLid = 0xC055;
@@ -52,7 +52,7 @@ class RarerObjects : Attempt {
 
   bool place_memory() {
     vbt_alloc_attr wish{};
-    wish.size = kBytes;
+    wish.size = kRarerBytes;
     wish.where = VBT_WHERE_INTERLEAVED;
     vbt_alloc_attr shared = wish;
     shared.flags = VBT_ALLOC_SHARED;
@@ -89,9 +89,9 @@ class RarerObjects : Attempt {
   bool use_regions() {
     ibv_alloc_dm_attr on_device{};
     on_device.length = 4096;
-    if (!make("ibv_reg_mr", mr_, [&] { return ibv_reg_mr(pd_, ours_, kBytes, kRights); }) ||
+    if (!make("ibv_reg_mr", mr_, [&] { return ibv_reg_mr(pd_, ours_, kRarerBytes, kRights); }) ||
         !make("ibv_reg_mr", changed_,
-              [&] { return ibv_reg_mr(pd_, mine_, kBytes, IBV_ACCESS_LOCAL_WRITE); }) ||
+              [&] { return ibv_reg_mr(pd_, mine_, kRarerBytes, IBV_ACCESS_LOCAL_WRITE); }) ||
         !make("ibv_alloc_null_mr", null_, [&] { return ibv_alloc_null_mr(pd_); }) ||
         !make("ibv_alloc_dm", dm_, [&] { return ibv_alloc_dm(context_, &on_device); }) ||
         !make("ibv_reg_dm_mr", dm_mr_, [&] {
@@ -110,7 +110,7 @@ class RarerObjects : Attempt {
   /// Its answers are an enum of their own, with an errno beside.
   bool reregister(int flags, void* at) {
     errno = 0;
-    const int answer = ibv_rereg_mr(changed_, flags, nullptr, at, kBytes, kEveryRight);
+    const int answer = ibv_rereg_mr(changed_, flags, nullptr, at, kRarerBytes, kEveryRight);
     if (answer == 0) return true;
     if (errno == 0) broken("ibv_rereg_mr", "answered " + std::to_string(answer) + ", errno 0");
     return note("ibv_rereg_mr", errno == 0 ? EIO : errno);
@@ -190,7 +190,7 @@ class RarerObjects : Attempt {
     return {reinterpret_cast<std::uintptr_t>(ours_) + from, bytes, mr_->lkey};
   }
   bool post_receive(ibv_qp* qp) {
-    ibv_sge sge = part(kBytes / 2, kBytes / 2);
+    ibv_sge sge = part(kRarerBytes / 2, kRarerBytes / 2);
     ibv_recv_wr request{};
     request.sg_list = &sge;
     request.num_sge = 1;
@@ -231,13 +231,13 @@ class RarerObjects : Attempt {
 
   /// Into a shared receive queue; the sender's queue pair is of a parent domain.
   bool talk_reliably() {
-    ibv_sge sge = part(kBytes / 2, kBytes / 2);
+    ibv_sge sge = part(kRarerBytes / 2, kRarerBytes / 2);
     ibv_recv_wr taken{};
     taken.sg_list = &sge;
     taken.num_sge = 1;
     ibv_recv_wr* bad = nullptr;
     return lead_both(0) && note("ibv_post_srq_recv", ibv_post_srq_recv(srq_, &taken, &bad)) &&
-           send(qps_[0], kBytes / 2) && collect(cq_, 1) && collect_extended();
+           send(qps_[0], kRarerBytes / 2) && collect(cq_, 1) && collect_extended();
   }
   bool use_window() {
     if (!make("ibv_alloc_mw", window_, [&] { return ibv_alloc_mw(pd_, IBV_MW_TYPE_1); }))

@@ -13,8 +13,6 @@
 namespace verbatim::harness {
 namespace {
 
-constexpr Setting kHere{Placement::kOneContext, MemoryKind::kMapped};
-
 int refusal(ibv_context* context, ibv_cq_init_attr_ex attr) {
   errno = 0;
   ibv_cq_ex* const made = ibv_create_cq_ex(context, &attr);

@@ -157,6 +157,24 @@ TEST_P(CqExtended, AFailedRequestIsReadLikeAnyOther) {
   ibv_end_poll(scene.receives);
 }
 
+TEST_P(CqExtended, AFailureBehindSuccessesIsReadAsOne) {
+  ExtendedPair scene(GetParam());
+  for (std::uint64_t i = 0; i < 3; ++i) scene.write_from_a(i);
+  RegionInfo nobodys = scene.at_b;
+  nobodys.rkey ^= 1;
+  expect_posted(scene.pair.a.post_send(scene.qa, write(3, slice(scene.at_a, 0, 8), nobodys)));
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    if (i == 0) {
+      ASSERT_EQ(start(scene.sends), 0);
+    } else {
+      ASSERT_TRUE(wait_until([&] { return ibv_next_poll(scene.sends) == 0; }));
+    }
+    EXPECT_EQ(scene.sends->wr_id, i);
+    EXPECT_EQ(scene.sends->status, i < 3 ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+  }
+  ibv_end_poll(scene.sends);
+}
+
 TEST_P(CqExtended, ThreadsThatShareTheQueueSeeEachCompletionOnce) {
   constexpr std::uint64_t kCount = 20'000;
   constexpr std::uint32_t kInFlight = 100;
@@ -219,8 +237,6 @@ std::uint64_t wallclock() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
-
-constexpr Setting kHere{Placement::kOneContext, MemoryKind::kMapped};
 
 TEST(CqTime, ARequestIsStampedWhenItCompletes) {
   ExtendedPair scene(kHere, kClockFields);

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 
+#include "tests/shm/explain_text.hpp"
 #include "tests/shm/rc_expect.hpp"
 #include "tests/support/log_watch.hpp"
 
@@ -19,14 +19,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-constexpr std::uint64_t kId = 4711;
-
-std::string number(const char* before, std::uint32_t number) {
-  char line[32];
-  std::snprintf(line, sizeof line, "%s0x%0*x", before, before[0] == 'Q' ? 6 : 8, number);
-  return line;
-}
 
 struct Unanswered {
   Unanswered(Setting setting, ibv_qp_type type)
@@ -61,8 +53,8 @@ struct Unanswered {
     return stopped(status);
   }
   auto names(const char* type, const char* request) {
-    return AllOf(StartsWith(number("QP ", pair.qa.qpn) + " (" + type + ", process "),
-                 HasSubstr(" to " + number("QP ", pair.qb.qpn) + " (process " +
+    return AllOf(StartsWith(qp(pair.qa) + " (" + type + ", process "),
+                 HasSubstr(" to " + qp(pair.qb) + " (process " +
                            std::to_string(pair.b.is_child() ? pair.b.child().pid() : ::getpid()) +
                            " " + program_invocation_short_name + ")"),
                  HasSubstr(std::string(request) + ", wr_id 4711: "), HasSubstr("; fix: "));
@@ -116,7 +108,7 @@ TEST_P(ExplainUd, ALocalKeyAndWhatWasFlushedBehindIt) {
   Request behind = ud.letter(slice(ud.local, 0, 8));
   behind.wr_id = 2;
   expect_posted(ud.pair.a.post_send(ud.pair.qa, {ud.letter(wrong), behind}));
-  const auto names = AllOf(HasSubstr(number("lkey ", wrong.lkey) + " of SGE 0"),
+  const auto names = AllOf(HasSubstr("lkey " + key(wrong.lkey) + " of SGE 0"),
                            HasSubstr("no memory region has this key"));
   EXPECT_THAT(ud.stopped(IBV_WC_LOC_PROT_ERR), AllOf(ud.names("UD", "SEND"), names));
   const ibv_wc flushed = ud.pair.a.poll_sends(ud.pair.qa, 1)[0];
@@ -148,8 +140,8 @@ TEST_P(ExplainUd, AReceiveThatIsTooShort) {
   const ibv_wc wc = ud.pair.b.poll_receives(ud.pair.qb, 1)[0];
   expect_error(wc, 9, IBV_WC_LOC_LEN_ERR, ud.pair.qb);
   EXPECT_THAT(ud.pair.b.explain(ud.pair.qb, wc),
-              AllOf(StartsWith(number("QP ", ud.pair.qb.qpn) + " (UD, process "),
-                    HasSubstr(number("QP ", ud.pair.qa.qpn)), HasSubstr("a receive, wr_id 9: "),
+              AllOf(StartsWith(qp(ud.pair.qb) + " (UD, process "), HasSubstr(qp(ud.pair.qa)),
+                    HasSubstr("a receive, wr_id 9: "),
                     HasSubstr("the message has 33 bytes, the posted receive takes 32; fix: ")));
 }
 
@@ -158,7 +150,7 @@ TEST_P(ExplainUc, ALocalKeyThatStopsTheSendsAlone) {
   Slice wrong = slice(uc.local, 0, 64);
   wrong.lkey = uc.local.lkey ^ 0x80000000u;
   EXPECT_THAT(uc.fail(write(kId, wrong, uc.remote), IBV_WC_LOC_PROT_ERR),
-              AllOf(uc.names("UC", "RDMA_WRITE"), HasSubstr(number("lkey ", wrong.lkey)),
+              AllOf(uc.names("UC", "RDMA_WRITE"), HasSubstr("lkey " + key(wrong.lkey)),
                     HasSubstr("no memory region has this key")));
   // It receives on, sends again once it was led back, and what is forgotten is not said.
   expect_posted(uc.pair.a.post_receive(uc.pair.qa, receive(5, slice(uc.local, 0, 64))));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tests/shm/datagram_group.hpp"
 #include "tests/shm/rc_expect.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/log_watch.hpp"
@@ -14,7 +15,6 @@
 namespace verbatim::harness {
 namespace {
 
-constexpr std::uint64_t kHeader = 40;
 constexpr std::uint32_t kPlaces = 1 << 12;  ///< numbers of a block, which one process has
 
 class Datagram : public ::testing::TestWithParam<Setting> {
@@ -287,14 +287,6 @@ TEST_P(DatagramTwoEnds, KeepsNoWaysToNumbersThatNobodyHas) {
 }
 
 constexpr std::uint16_t kNoLid = 0;
-
-ibv_gid group(std::uint8_t last) {
-  ibv_gid gid{};
-  gid.raw[0] = 0xff;
-  gid.raw[1] = 0x12;
-  gid.raw[15] = last;
-  return gid;
-}
 
 TEST_P(DatagramTwoEnds, ToAGroupReachesAllMembersButTheSender) {
   start();

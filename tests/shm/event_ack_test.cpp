@@ -17,8 +17,6 @@
 namespace verbatim::harness {
 namespace {
 
-constexpr Setting kHere{Placement::kOneContext, MemoryKind::kMapped};
-
 /// A thread that destroys something.
 class Destroyer {
  public:

@@ -6,9 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdarg>
-#include <cstdio>
 
+#include "tests/shm/explain_text.hpp"
 #include "tests/shm/rc_expect.hpp"
 #include "tests/support/log_watch.hpp"
 
@@ -25,23 +24,6 @@ RUN_OVER_SETTINGS(Explain, settings_with_two_ends());
 
 class ExplainProcesses : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(ExplainProcesses, settings_with_two_processes());
-
-constexpr std::uint64_t kId = 4711;
-
-[[gnu::format(printf, 1, 2)]] std::string text(const char* format, ...) {
-  char line[256];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(line, sizeof line, format, arguments);
-  va_end(arguments);
-  return line;
-}
-std::string key(std::uint32_t number) { return text("0x%08x", number); }
-std::string qp(const QpInfo& info) { return text("QP 0x%06x", info.qpn); }
-std::string range(std::uint64_t first, std::uint64_t bytes) {
-  return text("[0x%llx, 0x%llx)", static_cast<unsigned long long>(first),
-              static_cast<unsigned long long>(first + bytes));
-}
 
 /// Two connected queue pairs at a time, and memory at both ends.
 struct Scene {

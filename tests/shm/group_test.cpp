@@ -2,22 +2,14 @@
 //
 // Multicast groups over shared memory: members in several processes at once. What any device
 // promises is in tests/conformance.
+#include "tests/shm/datagram_group.hpp"
 #include "tests/shm/rc_expect.hpp"
 #include "tests/support/handles.hpp"
 
 namespace verbatim::harness {
 namespace {
 
-constexpr std::uint64_t kHeader = 40;
 constexpr std::uint32_t kGroupQpn = 0xffffff;
-
-ibv_gid group(std::uint8_t last) {
-  ibv_gid gid{};
-  gid.raw[0] = 0xff;
-  gid.raw[1] = 0x12;
-  gid.raw[15] = last;
-  return gid;
-}
 
 class GroupOfProcesses : public ::testing::TestWithParam<Setting> {
  protected:

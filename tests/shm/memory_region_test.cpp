@@ -12,7 +12,7 @@
 namespace verbatim::harness {
 namespace {
 
-constexpr std::uint64_t kSize = 64_KiB;
+constexpr std::uint64_t kWhole = 64_KiB;
 constexpr int kMoves = IBV_REREG_MR_CHANGE_TRANSLATION;
 constexpr int kChangesPd = IBV_REREG_MR_CHANGE_PD;
 constexpr int kChangesAccess = IBV_REREG_MR_CHANGE_ACCESS;
@@ -49,7 +49,7 @@ void expect_denied(Pair& pair, const RegionInfo& target, std::uint64_t offset,
 
 TEST_P(MemoryRegion, PeersNameItsBytesByTheIovaThatItWasGiven) {
   Pair pair(GetParam());
-  const RegionInfo memory = pair.a.allocate(GetParam().memory, kSize);
+  const RegionInfo memory = pair.a.allocate(GetParam().memory, kWhole);
   for (const std::uint64_t iova :
        {std::uint64_t{0}, std::uint64_t{0x100000}, ~std::uint64_t{0xffff}}) {
     SCOPED_TRACE(iova);
@@ -70,8 +70,8 @@ TEST_P(MemoryRegion, PeersNameItsBytesByTheIovaThatItWasGiven) {
 
 TEST_P(MemoryRegion, ItsOwnWorkRequestsNameItsBytesByTheIovaToo) {
   Pair pair(GetParam());
-  const RegionInfo memory = pair.a.allocate(GetParam().memory, kSize);
-  const RegionInfo target = pair.b.allocate(GetParam().memory, kSize);
+  const RegionInfo memory = pair.a.allocate(GetParam().memory, kWhole);
+  const RegionInfo target = pair.b.allocate(GetParam().memory, kWhole);
   RegionWish wish;
   wish.of = memory.id;
   wish.offset = 4096;
@@ -89,7 +89,7 @@ TEST_P(MemoryRegion, ItsOwnWorkRequestsNameItsBytesByTheIovaToo) {
 
 TEST_P(MemoryRegion, ZeroBasedItCountsFromZeroAtBothEnds) {
   Pair pair(GetParam());
-  const RegionInfo memory = pair.a.allocate(GetParam().memory, kSize);
+  const RegionInfo memory = pair.a.allocate(GetParam().memory, kWhole);
   RegionWish wish;
   wish.of = memory.id;
   wish.offset = 8192;
@@ -99,7 +99,7 @@ TEST_P(MemoryRegion, ZeroBasedItCountsFromZeroAtBothEnds) {
   EXPECT_EQ(based.address, 0u);
   expect_reachable(pair, memory, 8192, based, 8192);
   expect_denied(pair, based, 8192 - 7, 8);
-  const RegionInfo target = pair.b.allocate(GetParam().memory, kSize);
+  const RegionInfo target = pair.b.allocate(GetParam().memory, kWhole);
   pair.a.fill(memory, 8192, 100, 7);
   expect_posted(pair.a.post_send(pair.qa, write(1, slice(based, 0, 100), target)));
   expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_RDMA_WRITE, pair.qa);
@@ -108,15 +108,15 @@ TEST_P(MemoryRegion, ZeroBasedItCountsFromZeroAtBothEnds) {
 
 TEST_P(MemoryRegion, OnDemandAllOfTheAddressSpaceIsOneRegion) {
   Pair pair(GetParam());
-  const RegionInfo memory = pair.a.allocate(GetParam().memory, kSize);
+  const RegionInfo memory = pair.a.allocate(GetParam().memory, kWhole);
   RegionWish wish;  // addr NULL, length SIZE_MAX
   wish.access = kAllAccess | IBV_ACCESS_ON_DEMAND;
   RegionInfo all = pair.a.register_as(wish);
   EXPECT_EQ(all.size, SIZE_MAX);
   all.address = memory.address;
-  expect_reachable(pair, memory, 0, all, kSize);
+  expect_reachable(pair, memory, 0, all, kWhole);
   // As the key of an SGE too: offsets of it are addresses.
-  const RegionInfo target = pair.b.allocate(GetParam().memory, kSize);
+  const RegionInfo target = pair.b.allocate(GetParam().memory, kWhole);
   pair.a.fill(memory, 0, 5000, 8);
   expect_posted(pair.a.post_send(pair.qa, write(1, slice(all, memory.address, 5000), target)));
   expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_RDMA_WRITE, pair.qa);
@@ -131,7 +131,7 @@ TEST_P(MemoryRegionOfProcesses, AnAddressOfItWithoutMemoryIsAnAccessErrorAndHarm
   RegionWish wish;
   wish.access = kAllAccess | IBV_ACCESS_ON_DEMAND;
   RegionInfo all = pair.a.register_as(wish);
-  void* const hole = mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const hole = mmap(nullptr, kWhole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(hole, MAP_FAILED);
   for (const std::uint64_t address :
        {std::uint64_t{0}, std::uint64_t{8}, std::uint64_t{reinterpret_cast<std::uintptr_t>(hole)},
@@ -140,15 +140,15 @@ TEST_P(MemoryRegionOfProcesses, AnAddressOfItWithoutMemoryIsAnAccessErrorAndHarm
     all.address = address;
     expect_denied(pair, all, 0, 64);
   }
-  munmap(hole, kSize);
-  const RegionInfo memory = pair.a.allocate(GetParam().memory, kSize);
+  munmap(hole, kWhole);
+  const RegionInfo memory = pair.a.allocate(GetParam().memory, kWhole);
   all.address = memory.address;
-  expect_reachable(pair, memory, 0, all, kSize);
+  expect_reachable(pair, memory, 0, all, kWhole);
 }
 
 TEST_P(MemoryRegion, EveryHintAndRightIsAccepted) {
   Pair pair(GetParam());
-  const RegionInfo memory = pair.a.allocate(GetParam().memory, kSize);
+  const RegionInfo memory = pair.a.allocate(GetParam().memory, kWhole);
   for (const int more :
        {int{IBV_ACCESS_RELAXED_ORDERING}, int{IBV_ACCESS_HUGETLB}, int{IBV_ACCESS_MW_BIND},
         int{IBV_ACCESS_FLUSH_GLOBAL}, int{IBV_ACCESS_ON_DEMAND}}) {
@@ -165,8 +165,8 @@ TEST_P(MemoryRegion, ChangedItKeepsItsKeysAndIsOnlyWhatItWasChangedTo) {
   for (int flags = 1; flags <= IBV_REREG_MR_FLAGS_SUPPORTED; ++flags) {
     SCOPED_TRACE(flags);
     Pair pair(GetParam());
-    const RegionInfo memory = pair.a.allocate(GetParam().memory, kSize);
-    const RegionInfo elsewhere = pair.a.allocate(GetParam().memory, kSize);
+    const RegionInfo memory = pair.a.allocate(GetParam().memory, kWhole);
+    const RegionInfo elsewhere = pair.a.allocate(GetParam().memory, kWhole);
     const RegionInfo before = pair.a.register_part(memory, 0, 8192);
     expect_reachable(pair, memory, 0, before, 8192);
     RegionWish wish;
@@ -185,11 +185,11 @@ TEST_P(MemoryRegion, ChangedItKeepsItsKeysAndIsOnlyWhatItWasChangedTo) {
 
     const std::uint64_t at = moved ? 4096 : 0;
     const RegionInfo& behind = moved ? elsewhere : memory;
-    pair.a.set(memory, 0, kSize, 0x11);
-    pair.a.set(elsewhere, 0, kSize, 0x11);
+    pair.a.set(memory, 0, kWhole, 0x11);
+    pair.a.set(elsewhere, 0, kWhole, 0x11);
     if (flags == kMoves) {
       expect_reachable(pair, behind, at, after, after.size);
-      pair.a.set(behind, 0, kSize, 0x11);
+      pair.a.set(behind, 0, kWhole, 0x11);
       expect_denied(pair, before, 0, 8);  // the old range
     } else if ((flags & kChangesPd) != 0) {
       expect_denied(pair, after, 0, 8);
@@ -200,15 +200,15 @@ TEST_P(MemoryRegion, ChangedItKeepsItsKeysAndIsOnlyWhatItWasChangedTo) {
       expect_untouched(pair.b, local, 0, 64, 0x11);
       expect_denied(pair, after, 0, 8);  // the right to write is gone
     }
-    expect_untouched(pair.a, memory, 0, kSize, 0x11);
-    expect_untouched(pair.a, elsewhere, 0, kSize, 0x11);
+    expect_untouched(pair.a, memory, 0, kWhole, 0x11);
+    expect_untouched(pair.a, elsewhere, 0, kWhole, 0x11);
   }
 }
 
 TEST_P(MemoryRegion, AChangeThatIsRefusedLeavesItAsItWas) {
   const AllowedLog says_why("ibv_rereg_mr");
   Pair pair(GetParam());
-  const RegionInfo memory = pair.a.allocate(GetParam().memory, kSize);
+  const RegionInfo memory = pair.a.allocate(GetParam().memory, kWhole);
   const RegionInfo region = pair.a.register_part(memory, 0, 8192);
   RegionWish wish;
   wish.of = memory.id;

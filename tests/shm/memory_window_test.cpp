@@ -10,7 +10,7 @@
 namespace verbatim::harness {
 namespace {
 
-constexpr std::uint64_t kSize = 64_KiB;
+constexpr std::uint64_t kUnderWindows = 64_KiB;
 constexpr std::uint64_t kFrom = 4096;
 constexpr std::uint64_t kLength = 8192;
 constexpr int kBindable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
@@ -21,7 +21,7 @@ class MemoryWindow : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(MemoryWindow, settings_with_two_ends());
 
 struct Scene {
-  explicit Scene(Setting setting, std::uint64_t size = kSize)
+  explicit Scene(Setting setting, std::uint64_t size = kUnderWindows)
       : pair(setting),
         memory(pair.a.allocate(setting.memory, size, kBindable)),
         local(pair.b.allocate(setting.memory, size)) {}
@@ -97,12 +97,12 @@ TEST_P(MemoryWindow, ItOpensExactlyItsRangeOfARegionThatIsClosedToPeers) {
     scene.allowed(fetch_add(3, slice(scene.local, 0, 8), shown, kLength - 8, 2));
     EXPECT_EQ(scene.pair.a.load(scene.memory, kFrom + kLength - 8), 42u);
 
-    scene.pair.a.set(scene.memory, 0, kSize, 0x11);
+    scene.pair.a.set(scene.memory, 0, kUnderWindows, 0x11);
     scene.denied(scene.writes(shown, kLength - 7));
     scene.denied(scene.writes(shown, ~std::uint64_t{0}));
     scene.denied(scene.writes(shown, 0, kLength + 1));
     scene.denied(scene.writes(scene.memory, kFrom));
-    expect_untouched(scene.pair.a, scene.memory, 0, kSize, 0x11);
+    expect_untouched(scene.pair.a, scene.memory, 0, kUnderWindows, 0x11);
   }
 }
 
@@ -246,14 +246,14 @@ TEST_P(MemoryWindow, NothingPassesThroughItBehindTheMessageThatEndsIt) {
   Scene scene(GetParam());
   const RegionInfo shown = scene.open(IBV_MW_TYPE_2);
   scene.allowed(scene.writes(shown));
-  scene.pair.a.set(scene.memory, 0, kSize, 0x11);
+  scene.pair.a.set(scene.memory, 0, kUnderWindows, 0x11);
   expect_posted(scene.pair.a.post_receive(scene.pair.qa, receive(4)));
   expect_posted(scene.pair.b.post_send(
       scene.pair.qb, {send_with_invalidate(5, {}, shown.rkey), scene.writes(shown)}));
   const auto wcs = scene.pair.b.poll_sends(scene.pair.qb, 2);
   expect_wc(wcs[0], 5, IBV_WC_SEND, scene.pair.qb);
   expect_error(wcs[1], 1, IBV_WC_REM_ACCESS_ERR, scene.pair.qb);
-  expect_untouched(scene.pair.a, scene.memory, 0, kSize, 0x11);
+  expect_untouched(scene.pair.a, scene.memory, 0, kUnderWindows, 0x11);
 }
 
 TEST_P(MemoryWindow, AnyNumberOfMessagesEndsWindowsOfAReceiverThatDoesNotPoll) {
@@ -281,13 +281,14 @@ TEST_P(MemoryWindow, AnyNumberOfMessagesEndsWindowsOfAReceiverThatDoesNotPoll) {
 
 TEST_P(MemoryWindow, BoundToWhatItMayNotShowItEndsInABindError) {
   Scene scene(GetParam());
-  const RegionInfo unbindable = scene.pair.a.register_part(scene.memory, 0, kSize, kAllAccess);
+  const RegionInfo unbindable =
+      scene.pair.a.register_part(scene.memory, 0, kUnderWindows, kAllAccess);
   const RegionInfo readable =
-      scene.pair.a.register_part(scene.memory, 0, kSize, IBV_ACCESS_MW_BIND);
+      scene.pair.a.register_part(scene.memory, 0, kUnderWindows, IBV_ACCESS_MW_BIND);
   const RegionInfo foreign = scene.pair.a.register_foreign(scene.memory, kBindable);
   RegionWish wish;
   wish.of = scene.memory.id;
-  wish.size = kSize;
+  wish.size = kUnderWindows;
   wish.access = kBindable | IBV_ACCESS_ZERO_BASED;
   const RegionInfo based = scene.pair.a.register_as(wish);
   const WindowInfo window = scene.pair.a.allocate_window(IBV_MW_TYPE_2);
@@ -303,9 +304,9 @@ TEST_P(MemoryWindow, BoundToWhatItMayNotShowItEndsInABindError) {
   fails("zero based region", [&](WindowBind& b) { b.region = based.id, b.address = kFrom; });
   fails("before the region", [&](WindowBind& b) { b.address = scene.memory.address - 1; });
   fails("one past its end",
-        [&](WindowBind& b) { b.address = scene.memory.address + kSize - b.length + 1; });
+        [&](WindowBind& b) { b.address = scene.memory.address + kUnderWindows - b.length + 1; });
   fails("longer than it",
-        [&](WindowBind& b) { b.address = scene.memory.address, b.length = kSize + 1; });
+        [&](WindowBind& b) { b.address = scene.memory.address, b.length = kUnderWindows + 1; });
   fails("around the address space", [&](WindowBind& b) { b.length = ~std::uint64_t{0}; });
   fails("another window's key", [&](WindowBind& b) { b.rkey += 0x100; });
   fails("a local right", [&](WindowBind& b) { b.access |= IBV_ACCESS_LOCAL_WRITE; });

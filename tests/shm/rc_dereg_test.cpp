@@ -32,7 +32,6 @@ RUN_OVER_SETTINGS(RcDeregOfProcesses, settings_with_two_processes());
 
 constexpr std::uint64_t kSize = 1_MiB;
 constexpr std::uint32_t kRounds = 12;
-constexpr std::uint64_t kForEver = ~std::uint64_t{0};
 
 /// Further queue pairs whose requests end soon after the other side is gone.
 std::pair<QpInfo, QpInfo> impatient_qps(Pair& pair) {

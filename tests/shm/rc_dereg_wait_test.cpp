@@ -92,8 +92,7 @@ TEST_P(RcDeregWait, ForAStoppedPeerKeepsNobodyFromAnother) {
 class RcDeregUnderWay : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcDeregUnderWay, settings_with_two_ends());
 
-constexpr std::uint32_t kReceives = 60;
-constexpr std::uint64_t kForEver = ~std::uint64_t{0};
+constexpr std::uint32_t kReceivesHeld = 60;
 
 struct Traffic {
   Side& requester;
@@ -119,7 +118,7 @@ TEST_P(RcDeregUnderWay, OfTheRequestersMemoryIsALocalFault) {
     const RegionInfo from = pair.a.register_part(whole, 0, kLong);
     pair.b.set(to, 0, kLong, 0);
     if (sends) {
-      for (std::uint32_t i = 0; i < kReceives; ++i)
+      for (std::uint32_t i = 0; i < kReceivesHeld; ++i)
         expect_posted(pair.b.post_receive(pair.qb, receive(i, slice(to, 0, kLong))));
     }
     auto storm =
@@ -139,7 +138,7 @@ TEST_P(RcDeregUnderWay, OfTheRequestersMemoryIsALocalFault) {
       ASSERT_EQ(pair.b.to_state(pair.qb, IBV_QPS_ERR), 0);
       bool flushed = false;
       std::uint32_t i = 0;
-      for (const ibv_wc& wc : pair.b.poll_receives(pair.qb, kReceives)) {
+      for (const ibv_wc& wc : pair.b.poll_receives(pair.qb, kReceivesHeld)) {
         flushed = flushed || wc.status != IBV_WC_SUCCESS;
         EXPECT_EQ(wc.wr_id, i++);
         EXPECT_EQ(wc.status, flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
@@ -160,10 +159,10 @@ TEST_P(RcDeregUnderWay, OfAReceiveEndsTheMessageAtBothEnds) {
     SCOPED_TRACE(round);
     const RegionInfo to = pair.a.register_part(whole, 0, kLong);
     pair.a.set(whole, 0, kLong, 0);
-    for (std::uint32_t i = 0; i < kReceives; ++i)
+    for (std::uint32_t i = 0; i < kReceivesHeld; ++i)
       expect_posted(pair.a.post_receive(pair.qa, receive(i, slice(to, 0, kLong))));
     auto storm = start({pair.b, pair.qb, send(1, slice(from, 0, kLong))});
-    const auto take_all = [&] { return pair.a.poll_receives(pair.qa, kReceives); };
+    const auto take_all = [&] { return pair.a.poll_receives(pair.qa, kReceivesHeld); };
     // Somebody takes them all the while, or nobody does: other ways.
     std::future<std::vector<ibv_wc>> taken;
     if (round % 2 == 0) taken = std::async(std::launch::async, take_all);

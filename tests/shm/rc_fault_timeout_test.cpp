@@ -21,10 +21,6 @@ RUN_OVER_SETTINGS(RcTimeoutOfTheDead, settings_with_two_processes());
 using Clock = std::chrono::steady_clock;
 constexpr double kBusyMs = 1500;
 
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 void expect_in_time(double took_ms, double least_ms) {
   EXPECT_GE(took_ms, least_ms);
   EXPECT_LE(took_ms, 3 * least_ms + kBusyMs);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/shm/datagram_group.hpp"
 #include "tests/shm/rc_expect.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/process_census.hpp"
@@ -15,33 +16,33 @@
 namespace verbatim::harness {
 namespace {
 
-constexpr std::uint64_t kHeader = 40;
 constexpr std::uint64_t kBytes = 4096;
-constexpr std::uint64_t kSlot = kHeader + kBytes;
-constexpr std::uint32_t kDepth = 64;
+constexpr std::uint64_t kDatagramSlot = kHeader + kBytes;
+constexpr std::uint32_t kDatagrams = 64;
 /// Far below the harness's own patience, and below a second of waiting for each of the datagrams.
-constexpr std::int32_t kSoonMs = 5000;
+constexpr std::int32_t kInTimeMs = 5000;
 
 /// A process, or this one, with a queue pair and memory.
 struct Speaker {
   Side side;
   QpInfo qp;
-  RegionInfo memory;  ///< to send from, `kDepth` slots to receive into behind it
+  RegionInfo memory;  ///< to send from, `kDatagrams` slots to receive into behind it
 
   template <class Where>
   Speaker(Where&& where, ibv_qp_type type, MemoryKind kind) : side(std::forward<Where>(where)) {
     QpWish wish;
     wish.type = type;
-    wish.send_depth = wish.receive_depth = kDepth;
+    wish.send_depth = wish.receive_depth = kDatagrams;
     qp = side.create_qp(wish);
-    memory = side.allocate(kind, kBytes + kDepth * kSlot);
+    memory = side.allocate(kind, kBytes + kDatagrams * kDatagramSlot);
     if (type == IBV_QPT_UD) side.connect(qp, qp);
   }
   void post(std::uint64_t id) {
-    expect_posted(side.post_receive(qp, receive(id, slice(memory, kBytes + id * kSlot, kSlot))));
+    expect_posted(side.post_receive(
+        qp, receive(id, slice(memory, kBytes + id * kDatagramSlot, kDatagramSlot))));
   }
   void post_all() {
-    for (std::uint64_t id = 0; id < kDepth; ++id) post(id);
+    for (std::uint64_t id = 0; id < kDatagrams; ++id) post(id);
   }
   /// To `ah` under `qpn`; all of what there is to send.
   Request say(std::uint64_t id, std::int32_t ah, std::uint32_t qpn, std::uint64_t size = kBytes) {
@@ -51,8 +52,8 @@ struct Speaker {
   /// Whole, or nothing has come.
   void expect_whole(const ibv_wc& wc, std::uint32_t seed) {
     ASSERT_EQ(wc.status, IBV_WC_SUCCESS) << "wr " << wc.wr_id;
-    ASSERT_EQ(wc.byte_len, kSlot);
-    EXPECT_EQ(side.mismatch(memory, kBytes + wc.wr_id * kSlot + kHeader, kBytes, seed), -1);
+    ASSERT_EQ(wc.byte_len, kDatagramSlot);
+    EXPECT_EQ(side.mismatch(memory, kBytes + wc.wr_id * kDatagramSlot + kHeader, kBytes, seed), -1);
   }
   void expect_undisturbed() {
     EXPECT_EQ(side.state(qp), IBV_QPS_RTS);
@@ -73,7 +74,7 @@ class UnreliableDeath : public ::testing::TestWithParam<Setting> {
   /// Sends and awaits that it has left, as it does to the living and to the dead.
   void send_one(const Request& request) {
     expect_posted(here.side.post_send(here.qp, request));
-    expect_wc(here.side.poll_sends(here.qp, 1, kSoonMs)[0], request.wr_id, IBV_WC_SEND, here.qp);
+    expect_wc(here.side.poll_sends(here.qp, 1, kInTimeMs)[0], request.wr_id, IBV_WC_SEND, here.qp);
   }
 
   Speaker here;
@@ -83,16 +84,16 @@ RUN_OVER_SETTINGS(UnreliableDeath, settings_with_two_processes());
 TEST_P(UnreliableDeath, OfASenderLeavesWholeDatagramsAndEveryReceive) {
   here.post_all();
   std::uint64_t in_use = ~std::uint64_t{0};  // a bit for each receive that is posted
-  static_assert(kDepth == 64);
+  static_assert(kDatagrams == 64);
   const auto newcomer = start(IBV_QPT_UD, 1000);
   const std::int32_t newcomers_way = newcomer->ah_to(here);
   std::uint64_t heard_newcomer = 0;
   std::map<std::uint32_t, std::uint32_t> seeds{{newcomer->qp.qpn, 1000}};  // of each sender
   // Takes what is there, and posts the receives again if asked to; how many.
   const auto take = [&](bool again) {
-    const auto got = here.side.poll_once(here.qp.receive_cq, kDepth);
+    const auto got = here.side.poll_once(here.qp.receive_cq, kDatagrams);
     for (const ibv_wc& wc : got) {
-      EXPECT_LT(wc.wr_id, kDepth);
+      EXPECT_LT(wc.wr_id, kDatagrams);
       EXPECT_NE(in_use & (std::uint64_t{1} << wc.wr_id), 0u) << "used twice: " << wc.wr_id;
       EXPECT_EQ(seeds.count(wc.src_qp), 1u);
       here.expect_whole(wc, seeds[wc.src_qp]);
@@ -125,22 +126,22 @@ TEST_P(UnreliableDeath, OfASenderLeavesWholeDatagramsAndEveryReceive) {
         [&] {
           expect_posted(
               newcomer->side.post_send(newcomer->qp, newcomer->say(2, newcomers_way, here.qp.qpn)));
-          newcomer->side.poll_sends(newcomer->qp, 1, kSoonMs);
+          newcomer->side.poll_sends(newcomer->qp, 1, kInTimeMs);
           take(true);
           return heard_newcomer != 0;
         },
-        kSoonMs));
+        kInTimeMs));
   }
   // Each receive is still there for one datagram.
   EXPECT_TRUE(wait_until(
       [&] {
         expect_posted(
             newcomer->side.post_send(newcomer->qp, newcomer->say(3, newcomers_way, here.qp.qpn)));
-        newcomer->side.poll_sends(newcomer->qp, 1, kSoonMs);
+        newcomer->side.poll_sends(newcomer->qp, 1, kInTimeMs);
         take(false);
         return in_use == 0;
       },
-      kSoonMs))
+      kInTimeMs))
       << "receives that are lost: " << std::hex << in_use;
   here.expect_undisturbed();
 }
@@ -163,7 +164,7 @@ TEST_P(UnreliableDeath, OfAReceiverIsNoErrorOfTheSendersAndTheNextIsReached) {
       for (std::uint64_t i = 0; i < 40; ++i) many.push_back(here.say(i, ah, doomed->qp.qpn));
       expect_posted(here.side.post_send(here.qp, many));
       doomed->side.child().kill_and_collect();
-      for (const ibv_wc& wc : here.side.poll_sends(here.qp, 40, kSoonMs))
+      for (const ibv_wc& wc : here.side.poll_sends(here.qp, 40, kInTimeMs))
         EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
     } else {
       doomed->side.child().kill_and_collect();
@@ -176,8 +177,8 @@ TEST_P(UnreliableDeath, OfAReceiverIsNoErrorOfTheSendersAndTheNextIsReached) {
       send_one(here.say(i, ah, doomed->qp.qpn, i % 8 == 0 ? 8 : kBytes));
       if (std::chrono::steady_clock::now() - before > std::chrono::milliseconds(90)) ++slow;
       send_one(here.say(i, to_living, living->qp.qpn));
-      const ibv_wc wc = living->side.poll_receives(living->qp, 1, kSoonMs)[0];
-      EXPECT_EQ(wc.wr_id, for_living++ % kDepth);
+      const ibv_wc wc = living->side.poll_receives(living->qp, 1, kInTimeMs)[0];
+      EXPECT_EQ(wc.wr_id, for_living++ % kDatagrams);
       living->expect_whole(wc, 7);
       living->post(wc.wr_id);
     }
@@ -232,7 +233,7 @@ TEST_P(UnreliableDeath, OfManySendersLeavesNothingOfThemWithTheirReceiverButWhat
   }
   for (const auto& sender : senders) sender->side.child().kill_and_collect();
   EXPECT_TRUE(wait_until([&] { return ProcessCensus::take().segments() == alone + 2; }));
-  for (const ibv_wc& wc : here.side.poll_receives(here.qp, 2, kSoonMs)) {
+  for (const ibv_wc& wc : here.side.poll_receives(here.qp, 2, kInTimeMs)) {
     ASSERT_EQ(unheard.count(wc.src_qp), 1u);
     here.expect_whole(wc, unheard[wc.src_qp]);
     unheard.erase(wc.src_qp);
@@ -267,12 +268,12 @@ TEST_P(UnreliableDeath, OfAGroupsMemberDoesNotKeepTheOthersWaiting) {
     for (std::uint64_t i = 0; i < times; ++i) {
       send_one(here.say(i, group, kGroupQpn));
       for (const auto& member : members) {
-        const ibv_wc wc = member->side.poll_receives(member->qp, 1, kSoonMs)[0];
+        const ibv_wc wc = member->side.poll_receives(member->qp, 1, kInTimeMs)[0];
         member->expect_whole(wc, 7);
         member->post(wc.wr_id);
       }
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - start_time, std::chrono::milliseconds(kSoonMs));
+    EXPECT_LT(std::chrono::steady_clock::now() - start_time, std::chrono::milliseconds(kInTimeMs));
   };
   const auto kill_last = [&] {
     members.back()->side.child().kill_and_collect();
@@ -313,21 +314,21 @@ TEST_P(UnreliableDeath, OfAUcPeerLosesWhatIsSentAndKeepsTheReceives) {
     expect_wc(uc.side.poll_sends(uc.qp, 1)[0], 9, IBV_WC_SEND, uc.qp);
     doomed->side.child().kill_and_collect();
     // What it has sent is there.
-    const auto got = uc.side.poll_receives(uc.qp, 3, kSoonMs);
+    const auto got = uc.side.poll_receives(uc.qp, 3, kInTimeMs);
     expect_receive(got[0], 0, 8, uc.qp);
     for (std::uint64_t i = 1; i < 3; ++i) {
       expect_receive(got[i], i, kBytes, uc.qp);
-      EXPECT_EQ(uc.side.mismatch(uc.memory, kBytes + i * kSlot, kBytes, round), -1);
+      EXPECT_EQ(uc.side.mismatch(uc.memory, kBytes + i * kDatagramSlot, kBytes, round), -1);
     }
     const auto start_time = std::chrono::steady_clock::now();
     for (std::uint64_t i = 0; i < 20; ++i) {
       expect_posted(uc.side.post_send(uc.qp, i % 2 == 0
                                                  ? send(i, slice(uc.memory, 0, kBytes))
                                                  : write(i, slice(uc.memory, 0, kBytes), theirs)));
-      expect_wc(uc.side.poll_sends(uc.qp, 1, kSoonMs)[0], i,
+      expect_wc(uc.side.poll_sends(uc.qp, 1, kInTimeMs)[0], i,
                 i % 2 == 0 ? IBV_WC_SEND : IBV_WC_RDMA_WRITE, uc.qp);
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - start_time, std::chrono::milliseconds(kSoonMs));
+    EXPECT_LT(std::chrono::steady_clock::now() - start_time, std::chrono::milliseconds(kInTimeMs));
     EXPECT_TRUE(uc.side.poll_once(uc.qp.receive_cq, 1).empty()) << "a receive was flushed";
     uc.expect_undisturbed();
     ASSERT_EQ(uc.side.to_state(uc.qp, IBV_QPS_RESET), 0);

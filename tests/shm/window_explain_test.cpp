@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
-#include <cstdio>
 #include <future>
 
+#include "tests/shm/explain_text.hpp"
 #include "tests/shm/rc_expect.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/log_watch.hpp"
@@ -18,14 +18,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-constexpr std::uint64_t kId = 4711;
-
-std::string key(std::uint32_t number) {
-  char line[16];
-  std::snprintf(line, sizeof line, "0x%08x", number);
-  return line;
-}
 
 /// `b` holds the windows and the receives, `a` asks.
 struct Asked {

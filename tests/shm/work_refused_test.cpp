@@ -10,8 +10,6 @@
 namespace verbatim::harness {
 namespace {
 
-constexpr Setting kHere{Placement::kOneContext, MemoryKind::kMapped};
-
 /// A batch of a good write, whatever `spoil` builds, and another good write: `error`, and neither
 /// write performed. The queue pair is as good as before.
 template <class Spoil>

@@ -4,10 +4,8 @@
 // of the process whose queue it was for, which is neither.
 #include <gmock/gmock.h>
 
-#include <cstdarg>
-#include <cstdio>
-
 #include "tests/conformance/xrc_sharing.hpp"
+#include "tests/shm/explain_text.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {
@@ -17,28 +15,12 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr std::uint64_t kId = 4711;
-
-[[gnu::format(printf, 1, 2)]] std::string text(const char* format, ...) {
-  char line[256];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(line, sizeof line, format, arguments);
-  va_end(arguments);
-  return line;
-}
-
 class ExplainXrc : public BetweenProcesses {
  protected:
-  static std::string qp(const QpInfo& info) { return text("QP 0x%06x", info.qpn); }
   static std::string in(Side& side) {
     return text("process %d ", side.is_child() ? side.child().pid() : ::getpid());
   }
   static std::string number(const SrqInfo& queue) { return text("XRC SRQ 0x%06x", queue.srqn); }
-  static std::string range(std::uint64_t first, std::uint64_t bytes) {
-    return text("[0x%llx, 0x%llx)", static_cast<unsigned long long>(first),
-                static_cast<unsigned long long>(first + bytes));
-  }
   /// All have met when it returns.
   void begin(const Link& link = {}, const Link& answers = {}) {
     start(link, answers);

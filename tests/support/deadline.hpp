@@ -51,6 +51,11 @@ class Deadline {
   std::chrono::steady_clock::time_point end_;
 };
 
+inline double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
 /// Looks until `condition` holds; false when the deadline passed first. Yields between looks, since
 /// what is waited for may need this very core; and sleeps between them once it has been long: among
 /// dozens of processes that yield to each other, threads of the kernel that walk mapped files got

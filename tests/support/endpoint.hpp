@@ -20,6 +20,9 @@
 
 namespace verbatim::harness {
 
+/// The requests of a storm that only an error ends.
+inline constexpr std::uint64_t kForEver = ~std::uint64_t{0};
+
 class Endpoint {
  public:
   explicit Endpoint(std::shared_ptr<Session> session) : session_(std::move(session)) {}

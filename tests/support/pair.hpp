@@ -27,6 +27,9 @@ struct Setting {
   const char* device = nullptr;  ///< the first one when null
 };
 
+/// The simplest.
+inline constexpr Setting kHere{Placement::kOneContext, MemoryKind::kMapped};
+
 /// For names of tests: "TwoProcesses_Mapped", or "shm0_TwoProcesses_Mapped".
 std::string name_of(const Setting& setting);
 /// For GoogleTest's own words.

@@ -23,6 +23,9 @@ struct Need {
 inline constexpr ibv_qp_state kQpStates[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
                                              IBV_QPS_SQD,   IBV_QPS_SQE,  IBV_QPS_ERR};
 
+inline constexpr ibv_qp_type kQpTypes[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND,
+                                           IBV_QPT_XRC_RECV};
+
 /// Which transitions a type has, and what they take.
 std::map<std::pair<ibv_qp_state, ibv_qp_state>, Need> transitions_of(ibv_qp_type type);
 /// Every attribute but the state, by its bit.

@@ -39,6 +39,9 @@ using EndpointMethods = MethodList<
     &Endpoint::copy_from_device, &Endpoint::copy_to_device, &Endpoint::allocate_window,
     &Endpoint::free_window, &Endpoint::bind_window, &Endpoint::window_key, &Endpoint::explain>;
 
+/// For a Side: a child in our own environment.
+inline const std::map<std::string, std::string> kAnotherProcess;
+
 class Side {
  public:
   /// Here, in this process.

@@ -136,12 +136,10 @@ TEST(TopScene, SaysTypesStatesSharedReceivesBytesErrorsAndWhatWaits) {
   expect_table_of(process);
 }
 
-constexpr harness::Setting kHere{harness::Placement::kOneContext, harness::MemoryKind::kMapped};
-
 TEST(TopScene, CountsDatagramsOfSendersThatAreGoneAndTheErrorsOfTheirReceiver) {
   harness::PairWish wish;
   wish.a.type = wish.b.type = IBV_QPT_UD;
-  Pair pair(kHere, wish);
+  Pair pair(harness::kHere, wish);
   const harness::RegionInfo from = pair.a.allocate(harness::MemoryKind::kMapped, 4096);
   const harness::RegionInfo to = pair.b.allocate(harness::MemoryKind::kMapped, 4096);
   const std::int32_t way = pair.a.call<&harness::Endpoint::create_ah>(pair.qb, 0);
@@ -183,7 +181,7 @@ TEST(TopScene, CountsDatagramsOfSendersThatAreGoneAndTheErrorsOfTheirReceiver) {
 
 TEST(TopScene, CountsUnreliableConnectionsAndThoseThatShareReceives) {
   for (const ibv_qp_type type : {IBV_QPT_UC, IBV_QPT_RC}) {
-    Pair pair(kHere);
+    Pair pair(harness::kHere);
     const harness::RegionInfo from = pair.a.allocate(harness::MemoryKind::kMapped, 4096);
     const harness::RegionInfo to = pair.b.allocate(harness::MemoryKind::kMapped, 4096);
     const harness::SrqInfo shared = pair.b.create_srq();
@@ -219,7 +217,7 @@ TEST(TopScene, CountsUnreliableConnectionsAndThoseThatShareReceives) {
 }
 
 TEST(TopScene, CountsWhatComesOverXrcForTheQueueThatTakesIt) {
-  Pair pair(kHere);
+  Pair pair(harness::kHere);
   harness::Side& side = pair.a;
   const harness::RegionInfo memory = side.allocate(harness::MemoryKind::kMapped, 4096);
   harness::SrqWish shared;

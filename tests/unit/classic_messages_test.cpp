@@ -266,12 +266,12 @@ const ProviderTable kShm = [] {
   table.name = "shm";
   return table;
 }();
-const ProviderTable kRxe = [] {
+const ProviderTable kRxeTable = [] {
   ProviderTable table{};
   table.name = "rxe";
   return table;
 }();
-constexpr const ProviderTable* kBoth[] = {&kShm, &kRxe};
+constexpr const ProviderTable* kBoth[] = {&kShm, &kRxeTable};
 
 TEST(ClassicMessage, DriversThatAreNotLinkedAreNamed) {
   const Variable asked("RDMAV_DRIVERS", "rxe:/usr/lib/librxe-rdmav34.so;libshm:mlx5");

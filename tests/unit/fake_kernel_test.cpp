@@ -85,8 +85,8 @@ TEST_F(FakeKernel, GidTablesHaveHoles) {
   ASSERT_EQ(ibv_query_gid(context, 1, 2, &gid), 0);
   EXPECT_EQ(gid.raw[15], 3);
   ASSERT_EQ(ibv_query_gid(context, 1, 1, &gid), 0) << "an empty row reads as zeroes";
-  constexpr ibv_gid kEmpty{};
-  EXPECT_EQ(std::memcmp(&gid, &kEmpty, sizeof gid), 0);
+  constexpr ibv_gid kNoGid{};
+  EXPECT_EQ(std::memcmp(&gid, &kNoGid, sizeof gid), 0);
   errno = 0;
   EXPECT_EQ(ibv_query_gid(context, 1, int{fake::Kernel::kGidRows}, &gid), -1);
   EXPECT_EQ(errno, EINVAL);

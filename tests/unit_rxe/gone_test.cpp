@@ -17,7 +17,7 @@
 namespace verbatim::rxe_test {
 namespace {
 
-constexpr std::uint32_t kQpn = 33;
+constexpr std::uint32_t kGoneQpn = 33;
 
 class RxeGone : public ::testing::Test {
  protected:
@@ -25,7 +25,7 @@ class RxeGone : public ::testing::Test {
     for (rxe::Cq* const cq : {&cq_, &other_cq_}) cq->plain.context = fake_.context.handle();
     ASSERT_EQ(cq_.ring.map(ring_.fd(), ring_.place(), sizeof(ib_uverbs_wc)), 0);
     ASSERT_EQ(other_cq_.ring.map(other_ring_.fd(), other_ring_.place(), sizeof(ib_uverbs_wc)), 0);
-    introduce(fake_, kQpn, cq_, cq_);
+    introduce(fake_, kGoneQpn, cq_, cq_);
     ASSERT_EQ(::pipe(events_), 0);
     fake_.context.extended.context.async_fd = events_[0];
   }
@@ -66,7 +66,7 @@ class RxeGone : public ::testing::Test {
   void complete(std::uint64_t wr_id) {
     ib_uverbs_wc made{};
     made.wr_id = wr_id;
-    made.qp_num = kQpn;
+    made.qp_num = kGoneQpn;
     ASSERT_TRUE(ring_.produce(&made, sizeof made));
   }
   void hear_fatal() {
@@ -82,7 +82,7 @@ class RxeGone : public ::testing::Test {
     hear_fatal();
   }
   int poll(int entries = 8) { return rxe::poll_cq(&cq_.plain, entries, wc_); }
-  void expect_flushed(std::initializer_list<std::uint64_t> wr_ids, std::uint32_t qpn = kQpn) {
+  void expect_flushed(std::initializer_list<std::uint64_t> wr_ids, std::uint32_t qpn = kGoneQpn) {
     ASSERT_EQ(poll(), static_cast<int>(wr_ids.size()));
     const ibv_wc* wc = wc_;
     for (const std::uint64_t wr_id : wr_ids) {

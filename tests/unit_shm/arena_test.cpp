@@ -162,7 +162,7 @@ TEST(Arena, PeersGetOnlyWhatIsShared) {
   EXPECT_EQ(arena_give(kMaxArenaNumbers - 1, fd, size), ENOENT);
   arena_share(view.number);
   ASSERT_EQ(arena_give(view.number, fd, size), 0);
-  EXPECT_EQ(size, kMiB);
+  EXPECT_GE(size, kMiB) << "a larger file that waits is used again";
   EXPECT_EQ(fcntl(fd.get(), F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
             F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   EXPECT_EQ(free_shared(memory), 0);

@@ -10,14 +10,14 @@
 namespace verbatim::shm {
 namespace {
 
-constexpr std::uint32_t kLog = 6;
-constexpr std::uint64_t kEntries = 1u << kLog;
+constexpr std::uint32_t kCreditsLog = 6;
+constexpr std::uint64_t kEntries = 1u << kCreditsLog;
 
 class KnownReceivesTest : public testing::Test {
  protected:
   void post(std::uint64_t index, std::uint32_t length, bool bad = false) {
     credits_[index % kEntries] =
-        Credit::make(static_cast<std::uint32_t>(index >> kLog) + 1, length, bad);
+        Credit::make(static_cast<std::uint32_t>(index >> kCreditsLog) + 1, length, bad);
   }
   void post_all(std::uint64_t from, std::uint64_t behind, std::uint32_t length) {
     for (std::uint64_t index = from; index != behind; ++index) post(index, length);
@@ -26,7 +26,7 @@ class KnownReceivesTest : public testing::Test {
 
  private:
   alignas(kCacheLine) std::array<std::atomic<std::uint64_t>, kEntries> credits_{};
-  Receives receives_{credits_.data(), kEntries - 1, kLog};
+  Receives receives_{credits_.data(), kEntries - 1, kCreditsLog};
 };
 
 TEST_F(KnownReceivesTest, NothingIsKnownOfReceivesThatAreNotPosted) {

@@ -9,7 +9,7 @@
 namespace verbatim::shm {
 namespace {
 
-constexpr std::uint32_t kLog = 3;
+constexpr std::uint32_t kRingLog = 3;
 
 std::uint64_t pack_of(std::uint32_t count, std::uint32_t bytes) {
   return header::make(1, SlotKind::kPack, 0, bytes, count);
@@ -38,7 +38,7 @@ TEST(MessagePackTest, IsKeptAsTheSlotsThatItsMessagesWouldHaveHad) {
     std::memcpy(slot.data + i * 8, &value, 8);
   }
   MessagePack pack;
-  ASSERT_TRUE(open_pack(pack, 5, kLog, slot, pack_of(7, 8)));
+  ASSERT_TRUE(open_pack(pack, 5, kRingLog, slot, pack_of(7, 8)));
   EXPECT_FALSE(pack.has(12));
   for (std::uint64_t i = 5; i < 12; ++i) {
     ASSERT_TRUE(pack.has(i));
@@ -55,7 +55,7 @@ TEST(MessagePackTest, IsKeptAsTheSlotsThatItsMessagesWouldHaveHad) {
 TEST(MessagePackTest, OfNoMessagesIsNotKept) {
   const Slot slot{};
   MessagePack pack;
-  EXPECT_FALSE(open_pack(pack, 5, kLog, slot, pack_of(9, 8)));
+  EXPECT_FALSE(open_pack(pack, 5, kRingLog, slot, pack_of(9, 8)));
   EXPECT_FALSE(pack.has(5));
 }
 

@@ -23,7 +23,7 @@ void note_thread() {
   if (!Node::get().on_service_thread()) events.on_service_thread = false;
 }
 
-constexpr ServiceHooks kHooks = {
+constexpr ServiceHooks kNotingHooks = {
     .request =
         [](std::uint32_t bit) noexcept {
           note_thread();
@@ -91,7 +91,7 @@ std::uint64_t of_peer(std::uint32_t qpn, Look look) {
 }  // namespace
 
 NodeEvents& NodeEvents::get() { return events; }
-const ServiceHooks& NodeEvents::hooks() { return kHooks; }
+const ServiceHooks& NodeEvents::hooks() { return kNotingHooks; }
 
 void NodeEvents::reset() {
   request_bits = 0;
@@ -106,7 +106,7 @@ void NodeEvents::reset() {
 }
 
 RunningNode::RunningNode() {
-  if (const int error = Node::start(kHooks); error != 0) {
+  if (const int error = Node::start(kNotingHooks); error != 0) {
     throw std::runtime_error("Node::start: errno " + std::to_string(error));
   }
 }
@@ -114,7 +114,7 @@ RunningNode::RunningNode() {
 RunningNode::~RunningNode() { Node::stop(); }
 
 VBT_ROLE(node) {
-  int status = Node::start(kHooks);
+  int status = Node::start(kNotingHooks);
   control.send_value(status);
   if (status != 0) return 1;
   unsigned char* memory = nullptr;

@@ -77,10 +77,10 @@ class Seek : public ::testing::Test {
 
   /// What the service thread does when it is woken.
   void serve() {
-    epoll_event events[8];
-    for (int count; (count = epoll_wait(epoll_.get(), events, 8, 0)) > 0;) {
+    epoll_event woken_by[8];
+    for (int count; (count = epoll_wait(epoll_.get(), woken_by, 8, 0)) > 0;) {
       for (int i = 0; i < count; ++i) {
-        EventSource& source = *static_cast<EventSource*>(events[i].data.ptr);
+        EventSource& source = *static_cast<EventSource*>(woken_by[i].data.ptr);
         if (source.kind == EventSource::kListener) board_->on_listener(source);
         if (source.kind == EventSource::kConnection)
           board_->on_connection(*static_cast<Connection*>(source.object));

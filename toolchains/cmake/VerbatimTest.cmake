@@ -84,6 +84,8 @@ endfunction()
 # none of them, but for those labelled `unit`, need not make the others again.
 option(VERBATIM_BUILD_FAST "Make the programs of the label `fast`, too, whatever other labels they have" ON)
 add_custom_target(fast)
+# What tests of the label `long` alone need.
+add_custom_target(long)
 function(verbatim_is_fast_if target)
   if(NOT fast IN_LIST ARGN)
     return()
@@ -108,26 +110,14 @@ function(verbatim_test_options target optimise api_only)
   endif()
 endfunction()
 
-# Parsing GoogleTest, the standard library and tests/support is most of what compiling a test takes: once for all targets of
-# the same options. Not for ccache, which would have to compare them; a build with it, or with VERBATIM_PRECOMPILE=OFF, shows
-# that every file includes what it uses.
-function(verbatim_precompiled target optimise api_only)
-  if(NOT VERBATIM_PRECOMPILE OR CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
-    return()
+# Parsing GoogleTest, the standard library and tests/support is most of what compiling a test takes, and what its templates
+# come to is most of the rest: once for some files of a target, which are compiled as one. (A precompiled header saves less,
+# and nothing where the compiler cannot have it at the address it was made for.) Not with ccache, which knows the files that
+# have not changed; a build with it, or with VERBATIM_JOIN_FILES=OFF, shows that every file includes what it uses.
+function(verbatim_joined target)
+  if(VERBATIM_JOIN_FILES AND NOT CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
-  set(keeper vbt_precompiled_O${optimise})
-  if(api_only)
-    string(APPEND keeper _api_only)
-  endif()
-  if(NOT TARGET ${keeper})
-    file(CONFIGURE OUTPUT ${keeper}.cpp CONTENT "")
-    add_library(${keeper} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/${keeper}.cpp)
-    verbatim_program(${keeper})
-    verbatim_test_options(${keeper} ${optimise} ${api_only})
-    target_link_libraries(${keeper} PRIVATE GTest::gmock GTest::gtest)
-    target_precompile_headers(${keeper} PRIVATE ${Verbatim_SOURCE_DIR}/tests/support/precompiled.hpp)
-  endif()
-  target_precompile_headers(${target} REUSE_FROM ${keeper})
 endfunction()
 
 function(verbatim_test target)
@@ -144,7 +134,7 @@ function(verbatim_test target)
   add_executable(${target} ${test_SOURCES})
   verbatim_program(${target})
   verbatim_test_options(${target} ${test_OPTIMISE} ${test_API_ONLY})
-  verbatim_precompiled(${target} ${test_OPTIMISE} ${test_API_ONLY})
+  verbatim_joined(${target})
   target_compile_definitions(${target} PRIVATE ${test_DEFINES})
   target_link_libraries(${target} PRIVATE ${test_LINKS} GTest::gmock GTest::gtest)
   if(NOT test_NO_MAIN)
