@@ -287,13 +287,13 @@ void forget_completions(Cq& cq, const Qp& qp) noexcept {
   }
   cq.tail.store(kept, std::memory_order_relaxed);
   // Those that the cursor has taken. Which of them it has handed on does not matter.
-  const ibv_wc* const last = cq.cursor.last.load(std::memory_order_relaxed);
+  const std::uint32_t last = cq.cursor.last.load(std::memory_order_relaxed);
   std::uint64_t marked = 0;
-  for (const ibv_wc* wc = cq.cursor.first(); wc <= last; ++wc)
-    if (wc->qp_num == qp.plain.qp_num) marked |= std::uint64_t{1} << (wc - cq.cursor.store);
+  for (std::uint32_t place = 1; place <= last; ++place)
+    if (cq.cursor.said(place).qp_num == qp.plain.qp_num) marked |= std::uint64_t{1} << place;
   if (marked == 0) return;
   cq.cursor.marked.fetch_or(marked, std::memory_order_relaxed);
-  cq.cursor.clean.store(nullptr, std::memory_order_relaxed);
+  cq.cursor.clean.store(0, std::memory_order_relaxed);
 }
 
 void announce(Qp& qp) noexcept {

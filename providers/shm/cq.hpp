@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "providers/shm/completion_row.hpp"
 #include "providers/shm/fabric/layout.hpp"
 #include "providers/shm/moderation.hpp"
 #include "runtime/sync/biased_lock.hpp"
@@ -101,20 +102,29 @@ struct Cq : verbatim::Cq {
   /// lock: those behind `at` up to `last`. Taken, and marked, under the queue's lock too. Lock
   /// order: cursor < live.mutex.
   struct Cursor {
-    static constexpr int kBatch = 32;  ///< as programs ask ibv_poll_cq for
+    static constexpr std::uint32_t kBatch = CompletionRow::kMost;
 
     alignas(kCacheLine) BiasedLock lock;
-    std::atomic<ibv_wc*> at{&store[0]};    ///< the one that the program sees
-    std::atomic<ibv_wc*> last{&store[0]};  ///< read without the lock too, to see that there is none
+    /// Places in `row`; at 0 it is before the first.
+    std::atomic<std::uint32_t> at{0};    ///< of the one that the program sees
+    std::atomic<std::uint32_t> last{0};  ///< read without the lock too, to see that there is none
+    /// Up to here they have succeeded, and may be handed on unseen; 0 once one is marked.
+    std::atomic<std::uint32_t> clean{0};
+    bool is_row = false;                   ///< else each has all that is said of it in `store`
     std::atomic<std::uint64_t> marked{0};  ///< by place: of queue pairs that are no more
-    /// As `last`; nothing once one is marked: up to here the next may be handed on unseen.
-    std::atomic<ibv_wc*> clean{&store[0]};
     CompletionTime time;
-    ibv_wc store[kBatch + 1];  ///< one before the first: where `at` is before it is on it
+    CompletionRow row;  ///< wr_ids of either kind
+    ibv_wc store[kBatch + 1];
 
-    ibv_wc* first() noexcept { return &store[1]; }
     bool has_more() const noexcept {
       return at.load(std::memory_order_relaxed) != last.load(std::memory_order_relaxed);
+    }
+    /// What is said of the one at `place`; of a row's all but its own two things.
+    const ibv_wc& said(std::uint32_t place) const noexcept {
+      return is_row ? row.rest : store[place];
+    }
+    std::uint32_t length(std::uint32_t place) const noexcept {
+      return is_row ? row.lengths[place] : store[place].byte_len;
     }
   } cursor;
 

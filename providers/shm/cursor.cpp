@@ -13,12 +13,17 @@ namespace verbatim::shm {
 namespace {
 
 int start_stamped_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
-  return start_poll_fast<true, false>(Cq::from(cq), attr);
+  return start_poll_fast<true>(Cq::from(cq), attr);
 }
 int next_stamped_poll(ibv_cq_ex* cq) noexcept { return next_poll_fast(Cq::from(cq), go_on<true>); }
 
 const ibv_wc& seen(ibv_cq_ex* cq) noexcept {
-  return *Cq::from(cq).cursor.at.load(std::memory_order_relaxed);
+  const Cq::Cursor& cursor = Cq::from(cq).cursor;
+  return cursor.said(cursor.at.load(std::memory_order_relaxed));
+}
+std::uint32_t read_byte_len(ibv_cq_ex* cq) noexcept {
+  const Cq::Cursor& cursor = Cq::from(cq).cursor;
+  return cursor.length(cursor.at.load(std::memory_order_relaxed));
 }
 
 std::uint64_t read_raw_time(ibv_cq_ex* cq) { return Cq::from(cq).cursor.time.raw; }
@@ -40,12 +45,22 @@ void stamp_stored(Cq& cq, std::uint32_t index) noexcept {
 
 bool pass_marked(Cq::Cursor& cursor) noexcept {
   const std::uint64_t marked = cursor.marked.load(std::memory_order_relaxed);
-  ibv_wc* const last = cursor.last.load(std::memory_order_relaxed);
-  for (ibv_wc* wc = cursor.at.load(std::memory_order_relaxed); wc <= last; ++wc) {
-    cursor.at.store(wc, std::memory_order_relaxed);
-    if ((marked >> (wc - cursor.store) & 1) == 0) return true;
+  const std::uint32_t last = cursor.last.load(std::memory_order_relaxed);
+  for (std::uint32_t at = cursor.at.load(std::memory_order_relaxed); at <= last; ++at) {
+    cursor.at.store(at, std::memory_order_relaxed);
+    if ((marked >> at & 1) == 0) return true;
   }
   return false;
+}
+
+std::uint32_t line_up(Cq::Cursor& cursor, std::uint32_t count) noexcept {
+  int failed = 0;
+  static_assert(IBV_WC_SUCCESS == 0);
+  for (std::uint32_t place = 1; place <= count; ++place) {
+    cursor.row.wr_ids[place] = cursor.store[place].wr_id;
+    failed |= cursor.store[place].status;
+  }
+  return failed == 0 ? count : 0;
 }
 
 void note_kept(Cq& cq, bool some) noexcept {
@@ -59,7 +74,12 @@ int poll_pending(Cq& cq, int room, ibv_wc* wc) noexcept {
   // Whoever is between start and end has them, and may be this thread.
   if (cq.cursor_has_kept() && (cq.is_alone || cq.cursor.lock.try_lock())) {
     int got = 0;
-    while (got < room && step_cursor(cq)) wc[got++] = *cq.cursor.at.load(std::memory_order_relaxed);
+    while (got < room && step_cursor(cq)) {
+      const std::uint32_t at = cq.cursor.at.load(std::memory_order_relaxed);
+      wc[got] = cq.cursor.said(at);
+      wc[got].wr_id = cq.cursor.row.wr_ids[at];
+      wc[got++].byte_len = cq.cursor.length(at);
+    }
     if (!cq.cursor.has_more()) note_kept(cq, false);
     if (!cq.is_alone) cq.cursor.lock.unlock();
     if (got != 0) return got;
@@ -107,6 +127,7 @@ int wire_cursor(Cq& cq, const ibv_cq_init_attr_ex& attr) noexcept {
   table.next_poll = cq.clocks != 0 ? next_stamped_poll : next_poll;
   table.end_poll = cq.is_alone ? end_poll_alone : end_poll;
   WcReaders<seen>::wire(table);
+  table.read_byte_len = read_byte_len;
   table.read_completion_ts = read_raw_time;
   table.read_completion_wallclock_ns = read_wallclock;
   return 0;

@@ -26,28 +26,58 @@ namespace verbatim::shm {
 /// Says to ibv_poll_cq whether the cursor has kept completions.
 [[gnu::noinline]] void note_kept(Cq& cq, bool some) noexcept;
 
+/// Puts the wr_ids of those in `store` where a row has its own. Returns how far they have
+/// succeeded.
+[[gnu::noinline]] std::uint32_t line_up(Cq::Cursor& cursor, std::uint32_t count) noexcept;
+
+/// Small messages of the one hot ring, when the last look found several and nothing else has come.
+/// REQUIRES: cq.lock. Returns how many.
+[[gnu::always_inline]] inline std::uint32_t fill_row(Cq& cq) noexcept {
+  if (cq.hot_count.load(std::memory_order_relaxed) != 1 ||
+      cq.head.load(std::memory_order_relaxed) != cq.tail.load(std::memory_order_relaxed) ||
+      cq.doorbells->summary.load(std::memory_order_relaxed) != 0)
+    return 0;
+  const std::uint32_t got = take_row(*cq.hot[0].qp, cq.cursor.row);
+  if (got != 0) point_at_next(cq.hot[0]);
+  return got;
+}
+
+/// Whatever has come. kMost: so many. REQUIRES: as fill_row().
+template <int kMost>
+[[gnu::always_inline]] inline std::uint32_t fill_store(Cq& cq, bool was_busy) noexcept {
+  ibv_wc* const wc = &cq.cursor.store[1];
+  int got = poll_stored(cq, kMost, wc);
+  if (got < kMost) got += poll_rings(cq, kMost - got, wc + got, was_busy);
+  if (got < kMost && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    got += poll_doorbells(cq, kMost - got, wc + got);
+  return static_cast<std::uint32_t>(got);
+}
+
 /// Takes completions out of the queue. False: there are none. kStamped: one, with its time.
 template <bool kStamped>
 [[gnu::always_inline]] inline bool fill_cursor(Cq& cq) noexcept {
   constexpr int kMost = kStamped ? 1 : Cq::Cursor::kBatch;
   Cq::Cursor& cursor = cq.cursor;
-  ibv_wc* const wc = cursor.first();
   const bool was_busy = cq.is_busy.load(std::memory_order_relaxed);
-  int got;
+  std::uint32_t got;
   bool marked;
   {
     DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
     if constexpr (kStamped) stamp_next(cq);
-    got = poll_stored(cq, kMost, wc);
-    if (got < kMost) got += poll_rings(cq, kMost - got, wc + got, was_busy);
-    if (got < kMost && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      got += poll_doorbells(cq, kMost - got, wc + got);
+    std::uint32_t clean = got = !kStamped && was_busy ? fill_row(cq) : 0;
+    const bool is_row = got != 0;
+    if (!is_row) {
+      got = fill_store<kMost>(cq, was_busy);
+      cursor.row.wr_ids[1] = cursor.store[1].wr_id;
+      if (got > 1) clean = line_up(cursor, got);
+    }
     marked = cq.marks != 0;
     if (got != 0) {
+      cursor.is_row = is_row;
       cursor.marked.store(0, std::memory_order_relaxed);
-      cursor.at.store(wc - 1, std::memory_order_relaxed);
-      cursor.last.store(wc + got - 1, std::memory_order_relaxed);
-      cursor.clean.store(wc + got - 1, std::memory_order_relaxed);
+      cursor.at.store(0, std::memory_order_relaxed);
+      cursor.last.store(got, std::memory_order_relaxed);
+      cursor.clean.store(clean, std::memory_order_relaxed);
     }
   }
   cq.is_busy.store(got > 1, std::memory_order_relaxed);
@@ -60,14 +90,14 @@ template <bool kStamped>
 [[gnu::always_inline]] inline bool step_cursor(Cq& cq) noexcept {
   Cq::Cursor& cursor = cq.cursor;
   if (!cursor.has_more()) return false;
-  ibv_wc* wc = cursor.at.load(std::memory_order_relaxed) + 1;
-  cursor.at.store(wc, std::memory_order_relaxed);
+  std::uint32_t at = cursor.at.load(std::memory_order_relaxed) + 1;
+  cursor.at.store(at, std::memory_order_relaxed);
   if (cursor.marked.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     if (!pass_marked(cursor)) return false;
-    wc = cursor.at.load(std::memory_order_relaxed);
+    at = cursor.at.load(std::memory_order_relaxed);
   }
-  cq.extended.status = wc->status;
-  cq.extended.wr_id = wc->wr_id;
+  cq.extended.status = cursor.said(at).status;
+  cq.extended.wr_id = cursor.row.wr_ids[at];
   return true;
 }
 
@@ -88,35 +118,51 @@ template <bool kStamped>
 }
 
 /// `again` does go_on(), left to by a jump, so that a step along what was taken needs no registers
-/// of its own.
+/// of its own. The status is that of the one before: it, too, has succeeded.
 template <class Again>
 [[gnu::always_inline]] inline int next_poll_fast(Cq& cq, Again again) noexcept {
   Cq::Cursor& cursor = cq.cursor;
-  ibv_wc* const at = cursor.at.load(std::memory_order_relaxed);
+  const std::uint32_t at = cursor.at.load(std::memory_order_relaxed);
   if (at >= cursor.clean.load(std::memory_order_relaxed)) [[unlikely]]
     return again(cq);
   cursor.at.store(at + 1, std::memory_order_relaxed);
-  cq.extended.status = at[1].status;
-  cq.extended.wr_id = at[1].wr_id;
+  cq.extended.wr_id = cursor.row.wr_ids[at + 1];
   return 0;
 }
 
-/// kAlone: the program has said that one thread at a time uses the queue. Of one with timestamps,
-/// whose clock takes longer than to look, the queue itself says that.
-template <bool kStamped, bool kAlone>
-[[gnu::always_inline]] inline int start_poll_fast(Cq& cq, const ibv_poll_cq_attr* attr) noexcept {
+/// What ibv_start_poll does before it looks: 0 or EINVAL.
+[[gnu::always_inline]] inline int begin_poll(Cq& cq, const ibv_poll_cq_attr* attr) noexcept {
   if (attr != nullptr && attr->comp_mask != 0) [[unlikely]]
     return EINVAL;
   if (cq.has_pending()) [[unlikely]]
     progress_pending(cq, SendLock::As::kUser);
+  return 0;
+}
+
+/// Of one with timestamps, whose clock takes longer than to look, the queue itself says whether one
+/// thread at a time uses it.
+template <bool kStamped>
+[[gnu::always_inline]] inline int start_poll_fast(Cq& cq, const ibv_poll_cq_attr* attr) noexcept {
+  if (const int error = begin_poll(cq, attr); error != 0) [[unlikely]]
+    return error;
   // A look without the locks, as ibv_poll_cq's.
   if (!cq.cursor.has_more() && !something_came(cq)) return ENOENT;
-  const bool is_alone = kAlone || (kStamped && cq.is_alone);
+  const bool is_alone = kStamped && cq.is_alone;
   if (!is_alone) cq.cursor.lock.lock();
   if (step_cursor(cq) || take_more<kStamped>(cq) == 0) [[likely]]
     return 0;
   if (!is_alone) cq.cursor.lock.unlock();
   return ENOENT;
+}
+
+/// The same when the program has said that one thread at a time uses the queue: then to start is to
+/// go on. `again` as in next_poll_fast().
+template <class Again>
+[[gnu::always_inline]] inline int start_poll_alone_fast(Cq& cq, const ibv_poll_cq_attr* attr,
+                                                        Again again) noexcept {
+  if (const int error = begin_poll(cq, attr); error != 0) [[unlikely]]
+    return error;
+  return again(cq);
 }
 
 template <bool kAlone>

@@ -7,6 +7,7 @@
 #include "providers/shm/cursor_fast.hpp"
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive_fast.hpp"
+#include "providers/shm/receive_run_fast.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_shared_fast.hpp"
 #include "providers/shm/work_fast.hpp"
@@ -136,11 +137,11 @@ int poll_all(Cq& cq, int room, ibv_wc* wc, int got) noexcept {
 }
 
 [[gnu::aligned(kCacheLine)]] int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
-  return start_poll_fast<false, false>(Cq::from(cq), attr);
+  return start_poll_fast<false>(Cq::from(cq), attr);
 }
 
 [[gnu::aligned(kCacheLine)]] int start_poll_alone(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept {
-  return start_poll_fast<false, true>(Cq::from(cq), attr);
+  return start_poll_alone_fast(Cq::from(cq), attr, next_round);
 }
 
 [[gnu::aligned(kCacheLine)]] int next_poll(ibv_cq_ex* cq) noexcept {
@@ -171,80 +172,31 @@ int poll_all(Cq& cq, int room, ibv_wc* wc, int got) noexcept {
   return complete<true>(Qp::from(qp));
 }
 
-int take_run(Qp& qp, int room, ibv_wc* wc) noexcept {
-  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
-  const std::uint64_t posted = qp.rq_tail.load(std::memory_order_acquire) - first;
-  const auto most = static_cast<std::uint64_t>(room);
-  const std::uint64_t end = first + (posted < most ? posted : most);
-  // Read once: of what it stores, the compiler cannot tell that it is not one of these.
-  const Slot* const ring = qp.rx_ring;
-  const std::uint32_t log = qp.rx_log;
-  const std::uint64_t mask = (std::uint64_t{1} << log) - 1;
-  const std::atomic<std::uint64_t>& session = qp.rx_remote->tx_session;
-  const std::uint64_t own_session = qp.rx_session;
-  const ReceiveStore rq = qp.rq;
-  const Ends ends = ends_of(qp);
-  // A completion is copied whole: in a few wide stores.
-  ibv_wc usual;
-  fill_receive_at(usual, ends, 0, 0, 0);
-  KeyInARow keys(qp.keys());
-  MessagePack& pack = qp.pack;
-  std::uint64_t received = 0;
-  std::uint64_t index = first;
-  // Flags and immediate are those of `h`.
-  const auto take = [&](const unsigned char* from, std::uint32_t bytes, std::uint64_t h) {
-    const std::uint64_t at = rq.at(index);
-    if (bytes != 0) {
-      const ReceiveSge& sge = rq.sges[at * rq.max_sge];
-      unsigned char* to;
-      if (bytes > sge.length || !keys.find_local_bytes(sge.lkey, sge.address, bytes,
-                                                       IBV_ACCESS_LOCAL_WRITE, to)) [[unlikely]]
-        return false;
-      copy_small(to, from, bytes);
-    }
-    *wc = usual;
-    wc->wr_id = rq.wr_ids[at];
-    wc->byte_len = bytes;
-    if ((header::flags(h) & (header::kImmediate | header::kWriteImmediate)) != 0) [[unlikely]]
-      fill_receive_at(*wc, ends, rq.wr_ids[at], bytes, h);
-    ++wc;
-    received += bytes;
-    ++index;
-    return true;
-  };
-  while (index != end) {
-    const bool kept = pack.has(index);
-    const Slot& slot = kept ? pack.at(index) : ring[index & mask];
-    if (!kept) prefetch_arriving(ring, mask, index);
-    // Pairs with the release in Sends::store() and Sends::put_some().
-    const std::uint64_t h = slot.header.load(std::memory_order_acquire);
-    const std::uint32_t lap = static_cast<std::uint32_t>(index >> log) + 1;
-    if (session.load(std::memory_order_acquire) != own_session) break;
-    const std::uint32_t bytes = header::inline_length(h);
-    if (header::is_simple_of(h, lap)) {
-      if (bytes > Slot::kInlineBytes || !take(slot.data, bytes, h)) break;
-      continue;
-    }
-    if (!header::is_pack_of(h, lap)) break;
-    const std::uint64_t behind = index + messages_in(h);
-    if (behind == index) break;
-    // What is not taken of it lies in a slot that may be written as soon as we are gone.
-    if (behind > end) {
-      open_pack(pack, index, log, slot, h);
-      continue;
-    }
-    const std::uint64_t begin = index;
-    const unsigned char* from = slot.data;
-    while (index != behind && take(from, bytes, 0)) from += bytes;
-    if (index != behind) [[unlikely]] {
-      open_pack(pack, begin, log, slot, h);
+std::uint64_t move_alike(const unsigned char* from, std::uint32_t bytes, const ReceiveSge* sge,
+                         std::size_t max_sge, std::uint64_t count, const RoomOfKey& room) noexcept {
+  const RoomOfKey here = room;
+  std::uint64_t moved = 0;
+  do {
+    unsigned char* to;
+    if (sge->lkey != here.lkey || bytes > sge->length || !here.find(sge->address, bytes, to))
+        [[unlikely]]
       break;
-    }
-  }
-  if (index == first) return 0;
-  count_received(qp, received);
-  finish_receive(qp, index - 1);
-  return static_cast<int>(index - first);
+    copy_small(to, from, bytes);
+    from += bytes;
+    sge += max_sge;
+  } while (++moved != count);
+  return moved;
+}
+
+int take_run(Qp& qp, int room, ibv_wc* wc) noexcept {
+  return static_cast<int>(
+      take_run_fast(qp, static_cast<std::uint32_t>(room), AsCompletions(qp, wc)));
+}
+
+std::uint32_t take_row(Qp& qp, CompletionRow& row) noexcept {
+  const std::uint32_t got = take_run_fast(qp, CompletionRow::kMost, AsRow(row));
+  if (got != 0) fill_receive(row.rest, qp, 0, 0, 0);
+  return got;
 }
 
 void take_send_lock_slowly(Qp& qp) noexcept { SendLock(qp, SendLock::As::kUser).keep(); }

@@ -33,6 +33,8 @@ enum class Taken {
 /// after the other: what they need stays in registers, and they are consumed together. Returns how
 /// many; what is beyond it is take_message()'s. REQUIRES: the receive CQ's lock, a ring.
 [[gnu::noinline]] int take_run(Qp& qp, int room, ibv_wc* wc) noexcept;
+/// The same into a row: ends before a message that differs from the others in more than a row says.
+[[gnu::noinline]] std::uint32_t take_row(Qp& qp, CompletionRow& row) noexcept;
 /// First receive, wrong state, bad keys, several SGEs. The receive lock is held.
 [[gnu::cold, gnu::noinline]] int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept;
 

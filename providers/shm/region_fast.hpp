@@ -106,24 +106,47 @@ template <class Byte>
   return true;
 }
 
+/// The memory of a key that was judged.
+struct RoomOfKey {
+  std::uint32_t lkey;
+  std::uint64_t iova;
+  std::uint64_t length;
+  std::uint64_t base;
+
+  template <class Byte>
+  [[gnu::always_inline]] bool find(std::uint64_t address, std::uint64_t bytes,
+                                   Byte*& at) const noexcept {
+    const std::uint64_t offset = address - iova;  // huge when address lies before it
+    if (offset > length || bytes > length - offset) [[unlikely]]
+      return false;
+    at = reinterpret_cast<Byte*>(base + offset);
+    return true;
+  }
+};
+
 /// find_local_bytes() for requests in a row, of one holder and with the same rights, which mostly
 /// name one key: while its record is the one that was judged, they need its bounds alone.
 class KeyInARow {
  public:
   explicit KeyInARow(const KeyHolder& keys) noexcept : keys_(keys) {}
 
+  /// The memory of a key, for a handful of requests that are done with before the next is judged;
+  /// nullptr: the key is none.
+  [[gnu::always_inline]] const RoomOfKey* find_room(std::uint32_t lkey,
+                                                    std::uint32_t need) noexcept {
+    if (lkey != room_.lkey || serial_->load(std::memory_order_acquire) != serial_seen_)
+        [[unlikely]] {
+      if (!judge(lkey, need)) return nullptr;
+    }
+    return &room_;
+  }
+
   template <class Byte>
   [[gnu::always_inline]] bool find_local_bytes(std::uint32_t lkey, std::uint64_t address,
                                                std::uint64_t bytes, std::uint32_t need,
                                                Byte*& at) noexcept {
-    if (lkey != lkey_ || serial_->load(std::memory_order_acquire) != serial_seen_) [[unlikely]] {
-      if (!judge(lkey, need)) return false;
-    }
-    const std::uint64_t offset = address - iova_;  // as there
-    if (offset > length_ || bytes > length_ - offset) [[unlikely]]
-      return false;
-    at = reinterpret_cast<Byte*>(address_ + offset);
-    return true;
+    const RoomOfKey* const room = find_room(lkey, need);
+    return room != nullptr && room->find(address, bytes, at);
   }
 
  private:
@@ -134,10 +157,7 @@ class KeyInARow {
       return false;
     }
     serial_ = &record->serial;
-    iova_ = peek(record->iova);
-    length_ = peek(record->length);
-    address_ = peek(record->address);
-    lkey_ = lkey;
+    room_ = {lkey, peek(record->iova), peek(record->length), peek(record->address)};
     return true;
   }
 
@@ -146,10 +166,7 @@ class KeyInARow {
   const KeyHolder keys_;
   const std::atomic<std::uint64_t>* serial_ = &keys_.regions->serial;
   std::uint64_t serial_seen_ = kNever;
-  std::uint64_t iova_ = 0;
-  std::uint64_t length_ = 0;
-  std::uint64_t address_ = 0;
-  std::uint32_t lkey_ = 0;
+  RoomOfKey room_{};
 };
 
 }  // namespace verbatim::shm

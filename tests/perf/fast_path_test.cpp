@@ -519,7 +519,7 @@ constexpr Step kSteps[] = {
     {"ibv_wr_*, WRITE 8 B inline, signaled, in a domain", 224, 0, 4},
     {"start and end_poll, one sent, in a domain", 228, 0, 2},
     // The second has others behind it: a run is taken.
-    {"start, next and end_poll, two received, single-threaded", 660, 0, 3, 1},
+    {"start, next and end_poll, two received, single-threaded", 690, 0, 3, 2},
     {"start and end_poll, one sent, single-threaded", 228, 0, 2},
     {"start and end_poll, one sent, with its time, in a domain", 206, 0, 2, 3},
     {"post_send, SEND 8 B inline, to a shared queue", 160, 1},
