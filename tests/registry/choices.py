@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Links programs with each choice of providers, in each way that users link, then runs them and reads their symbols.
 
-One run covers one compiler with one linker: every choice of CHOICES times every way of WAYS, but for the variants of both where
-a link takes seconds. What the tools cannot do is left out by name in ways(), nowhere else.
+One run covers one compiler with one linker: every choice of CHOICES times every way of WAYS. Ways that differ little from another
+go with the first choices only; choices that do are left out where a link takes seconds (LTO). What the tools cannot do is left
+out by name in ways(), nowhere else.
 """
 import argparse
 import dataclasses
@@ -57,7 +58,7 @@ class Way:
     link: tuple = ("-pie",)
     language: str = "c"
     whole: bool = False
-    variant: bool = False  # of another way whose links take seconds: with the first choices only
+    variant: bool = False  # of another way: with the first choices only
 
 
 LTO = ("-flto=auto",)
@@ -66,16 +67,16 @@ GC = ("-Wl,--gc-sections",)
 
 WAYS = (
     Way("pie"),
-    Way("no-pie", ("-fno-pie",), ("-no-pie",)),
+    Way("no-pie", ("-fno-pie",), ("-no-pie",), variant=True),
     Way("static", ("-fno-pie",), ("-static",)),
     Way("static-pie", link=("-static-pie",)),
     Way("gc", ("-fPIE", "-ffunction-sections", "-fdata-sections"), ("-pie", *GC)),
     Way("whole", whole=True),
-    Way("whole static", ("-fno-pie",), ("-static",), whole=True),
-    Way("whole static-pie gc", link=("-static-pie", *GC), whole=True),
-    Way("C++ pie", language="c++"),
-    Way("C++ static", ("-fno-pie",), ("-static",), "c++"),
-    Way("C++ whole", language="c++", whole=True),
+    Way("whole static", ("-fno-pie",), ("-static",), whole=True, variant=True),
+    Way("whole static-pie gc", link=("-static-pie", *GC), whole=True, variant=True),
+    Way("C++ pie", language="c++", variant=True),
+    Way("C++ static", ("-fno-pie",), ("-static",), "c++", variant=True),
+    Way("C++ whole", language="c++", whole=True, variant=True),
     Way("lto gc", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC)),
     Way("lto gc static", ("-fno-pie", "-O2", *LTO), ("-static", "-O2", *LTO, *GC), variant=True),
     Way("lto gc static-pie", ("-fPIE", "-O2", *LTO), ("-static-pie", "-O2", *LTO, *GC), variant=True),
