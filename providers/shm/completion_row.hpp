@@ -15,7 +15,7 @@ struct CompletionRow {
 
   std::uint64_t wr_ids[kMost + 1];
   std::uint8_t lengths[kMost + 1 + sizeof(std::uint64_t)];  ///< written some at a time
-  ibv_wc rest;  ///< of all of them
+  ibv_wc rest;                                              ///< of all of them
 };
 
 }  // namespace verbatim::shm

@@ -30,14 +30,18 @@ namespace verbatim::shm {
 /// succeeded.
 [[gnu::noinline]] std::uint32_t line_up(Cq::Cursor& cursor, std::uint32_t count) noexcept;
 
-/// Small messages of the one hot ring, when the last look found several and nothing else has come.
-/// REQUIRES: cq.lock. Returns how many.
+/// Small messages of the one hot ring, for receives of its queue pair's own, when nothing else has
+/// come. REQUIRES: cq.lock. Returns how many.
 [[gnu::always_inline]] inline std::uint32_t fill_row(Cq& cq) noexcept {
   if (cq.hot_count.load(std::memory_order_relaxed) != 1 ||
       cq.head.load(std::memory_order_relaxed) != cq.tail.load(std::memory_order_relaxed) ||
       cq.doorbells->summary.load(std::memory_order_relaxed) != 0)
     return 0;
-  const std::uint32_t got = take_row(*cq.hot[0].qp, cq.cursor.row);
+  Qp& qp = *cq.hot[0].qp;
+  // Of shared receives, and of a lane, none is ever left.
+  if (qp.rq_head.load(std::memory_order_relaxed) == qp.rq_tail.load(std::memory_order_relaxed))
+    return 0;
+  const std::uint32_t got = take_row(qp, cq.cursor.row);
   if (got != 0) point_at_next(cq.hot[0]);
   return got;
 }
@@ -64,12 +68,16 @@ template <bool kStamped>
   {
     DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
     if constexpr (kStamped) stamp_next(cq);
-    std::uint32_t clean = got = !kStamped && was_busy ? fill_row(cq) : 0;
+    got = !kStamped && was_busy ? fill_row(cq) : 0;
     const bool is_row = got != 0;
+    std::uint32_t clean = got;
     if (!is_row) {
       got = fill_store<kMost>(cq, was_busy);
-      cursor.row.wr_ids[1] = cursor.store[1].wr_id;
-      if (got > 1) clean = line_up(cursor, got);
+      // The first is stepped on, which looks at all that is said of it.
+      if (got == 1)
+        cursor.row.wr_ids[1] = cursor.store[1].wr_id;
+      else if (got != 0)
+        clean = line_up(cursor, got);
     }
     marked = cq.marks != 0;
     if (got != 0) {

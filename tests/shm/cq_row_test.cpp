@@ -39,8 +39,7 @@ class CqRow : public ::testing::TestWithParam<Setting> {
     posted += count;
     expect_posted(scene.pair.a.post_receive(scene.qa, receives));
   }
-  /// Sends messages, which have come when it returns.
-  void send_all(const std::vector<Message>& messages) {
+  void post_sends(const std::vector<Message>& messages) {
     std::vector<Request> requests;
     for (const Message& message : messages) {
       Request each = send(sent.size(), slice(from, sent.size() % kPlaces * kStride, message.bytes));
@@ -48,6 +47,10 @@ class CqRow : public ::testing::TestWithParam<Setting> {
       sent.push_back(message);
     }
     expect_posted(scene.pair.b.post_send(scene.qb, requests));
+  }
+  /// They have come when it returns.
+  void send_all(const std::vector<Message>& messages) {
+    post_sends(messages);
     for (const ibv_wc& wc :
          scene.pair.b.poll_sends(scene.qb, static_cast<std::uint32_t>(messages.size())))
       EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
@@ -144,12 +147,7 @@ TEST_P(CqRow, EndsBeforeAReceiveWhoseRegionIsGone) {
   post_receives(1, again);
   post_receives(1, to);
   ASSERT_EQ(scene.pair.a.deregister(again), 0);
-  std::vector<Request> requests;
-  for (std::uint64_t i = 0; i < 4; ++i) {
-    requests.push_back(send(sent.size(), slice(from, sent.size() % kPlaces * kStride, 8)));
-    sent.push_back({8});
-  }
-  expect_posted(scene.pair.b.post_send(scene.qb, requests));
+  post_sends(std::vector<Message>(4, {8}));
   expect_read(2);
   ASSERT_TRUE(wait_until([&] { return ibv_next_poll(cq) == 0; }));
   EXPECT_EQ(cq->status, IBV_WC_LOC_PROT_ERR);
@@ -200,7 +198,7 @@ TEST_P(CqRow, IsFollowedByAFailureThatIsToldAsOne) {
   for (std::uint64_t i = 0; i < 2; ++i) {
     ASSERT_TRUE(wait_until([&] { return ibv_next_poll(cq) == 0; }));
     EXPECT_EQ(cq->status, IBV_WC_WR_FLUSH_ERR);
-    EXPECT_EQ(cq->wr_id, 20 + 64 + i);
+    EXPECT_EQ(cq->wr_id, read + i);
   }
   ibv_end_poll(cq);
 }
