@@ -98,7 +98,7 @@ void print_text(const Findings& findings) {
 }
 
 void print_json(const Findings& findings) {
-  using Json = nlohmann::ordered_json;
+  using perf::Json;
   Json list = Json::array();
   for (const Finding& finding : findings.all()) {
     Json one = {{"verdict", word(finding.verdict)},
@@ -112,7 +112,7 @@ void print_json(const Findings& findings) {
                         : findings.count(Verdict::kWarn) != 0 ? Verdict::kWarn
                                                               : Verdict::kOk;
   const Json all = {{"version", 1}, {"verdict", word(worst)}, {"findings", std::move(list)}};
-  std::printf("%s\n", all.dump(2, ' ', true, Json::error_handler_t::replace).c_str());
+  std::printf("%s\n", all.text().c_str());
 }
 
 }  // namespace

@@ -7,12 +7,11 @@
 // may be anything: whoever prints makes them printable.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <string>
 #include <vector>
 
 #include "perf/cli/doctor_files.hpp"
+#include "perf/support/json.hpp"
 
 namespace verbatim::cli {
 
@@ -23,12 +22,12 @@ struct Finding {
   std::string topic;
   std::string cause;
   std::string fix;  // empty: there is nothing to do
-  nlohmann::ordered_json facts;
+  perf::Json facts;
 };
 
 class Findings {
  public:
-  using Facts = nlohmann::ordered_json;
+  using Facts = perf::Json;
 
   void ok(const char* topic, std::string cause, Facts facts = nullptr) {
     add(Verdict::kOk, topic, std::move(cause), "", std::move(facts));

@@ -23,8 +23,8 @@ std::string limit_text(rlim_t limit) {
   return limit == RLIM_INFINITY ? "unlimited" : bytes_text(limit);
 }
 
-nlohmann::ordered_json limit_json(rlim_t limit) {
-  return limit == RLIM_INFINITY ? nlohmann::ordered_json() : nlohmann::ordered_json(limit);
+Findings::Facts limit_json(rlim_t limit) {
+  return limit == RLIM_INFINITY ? Findings::Facts() : Findings::Facts(limit);
 }
 
 /// Whether the kernel lets us lock beyond the limit: it asks for the capability in the first user

@@ -9,12 +9,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "perf/cli/commands.hpp"
 #include "perf/cli/failure.hpp"
 #include "perf/cli/top_segments.hpp"
+#include "perf/support/json.hpp"
 #include "runtime/verbs/qp_words.hpp"
 
 namespace verbatim::cli {
@@ -89,7 +89,7 @@ const char* state_word(const QueuePairView& view) {
 }
 
 void print_json(const std::vector<ProcessView>& processes) {
-  using Json = nlohmann::ordered_json;
+  using perf::Json;
   Json all = Json::array();
   for (const ProcessView& process : processes) {
     Json pairs = Json::array();
@@ -118,9 +118,8 @@ void print_json(const std::vector<ProcessView>& processes) {
                    {"keys", process.keys},
                    {"queue_pairs", std::move(pairs)}});
   }
-  std::printf("%s\n", Json{{"version", 1}, {"processes", std::move(all)}}
-                          .dump(2, ' ', true, Json::error_handler_t::replace)
-                          .c_str());
+  const Json whole = {{"version", 1}, {"processes", std::move(all)}};
+  std::printf("%s\n", whole.text().c_str());
 }
 
 /// Messages of a queue pair at the last look, in both directions.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include <nlohmann/json.hpp>
-
 #include "perf/cli/topo_views.hpp"
+#include "perf/support/json.hpp"
 
 namespace verbatim::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using perf::Json;
 
 Json number(std::uint32_t value) { return value == topo::kNone ? Json() : Json(value); }
 
@@ -88,7 +87,7 @@ std::string topo_json(const TopoFacts& facts) {
   for (const TopoDevice& device : facts.devices)
     all["devices"].push_back(
         {{"name", device.name}, {"node", node_number(*facts.machine, device.node)}});
-  return all.dump(2, ' ', true, Json::error_handler_t::replace) + '\n';
+  return all.text() + '\n';
 }
 
 }  // namespace verbatim::cli

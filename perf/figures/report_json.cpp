@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include <nlohmann/json.hpp>
-
 #include <cmath>
 
 #include "perf/figures/report.hpp"
+#include "perf/support/json.hpp"
 
 namespace verbatim::perf {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 const char* name_of(Unit unit) {
   switch (unit) {
@@ -95,7 +92,7 @@ void print_json(std::FILE* out, const RunFacts& facts, const std::deque<Group>& 
                     {"retaken", facts.retaken},
                     {"disturbed", facts.disturbed},
                     {"figures", figures}};
-  std::fprintf(out, "%s\n", all.dump(2).c_str());
+  std::fprintf(out, "%s\n", all.text().c_str());
 }
 
 }  // namespace verbatim::perf

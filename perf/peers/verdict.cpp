@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "perf/peers/verdict.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <cmath>
 
+#include "perf/support/json.hpp"
 #include "perf/support/table.hpp"
 
 namespace verbatim::perf {
@@ -39,7 +38,6 @@ void print_verdicts(std::FILE* out, const std::vector<Verdict>& verdicts) {
 
 void print_verdicts_json(std::FILE* out, const std::string& processor, const CorePair& cores,
                          int disturbed, const std::vector<Verdict>& verdicts) {
-  using Json = nlohmann::ordered_json;
   const auto number = [](double value) {
     return std::isfinite(value) ? Json(value) : Json(nullptr);
   };
@@ -69,7 +67,7 @@ void print_verdicts_json(std::FILE* out, const std::string& processor, const Cor
                       {"note", cores.note}}},
                     {"disturbed", disturbed},
                     {"rows", rows}};
-  std::fprintf(out, "%s\n", all.dump(2).c_str());
+  std::fprintf(out, "%s\n", all.text().c_str());
 }
 
 }  // namespace verbatim::perf
