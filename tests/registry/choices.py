@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Links programs with each choice of providers, in each way that users link, then runs them and reads their symbols.
+"""Links programs with choices of providers, in the ways that users link, then runs them and reads their symbols.
 
-One run covers one compiler with one linker: every choice of CHOICES times every way of WAYS. Ways that differ little from another
-go with the first choices only; choices that do are left out where a link takes seconds (LTO). What the tools cannot do is left
-out by name in ways(), nowhere else.
+One run covers one compiler with one linker. What a choice does to a program is decided by the archive's members and by their
+sections, so with --every-choice each goes with the three ways that treat these differently: all of a member, its used sections,
+and no boundaries at all. What a way does is decided by the tools, so each goes with one of three choices, of which each compiler
+and linker begins with another one; over all of them, each way has met each of the three. --matrix is every choice in every way.
+What the tools cannot do is left out by name in has(), nowhere else.
 """
 import argparse
 import dataclasses
@@ -24,28 +26,27 @@ class Choice:
     devices: tuple = ()
     undefined: str = ""  # the link must fail, naming this symbol
     absent: str = ""  # no symbol of the program may match, unless the whole archive was linked
-    variant: bool = False  # of another choice: left out where a link takes seconds (LTO)
-    first: bool = False  # goes with every way, however long that takes
+    telling: bool = False  # one of the three that show what a way does: nothing is said, one is left out, two lists are joined
 
 
 SHM_ONLY = r"verbs_provider_(?!shm$)|vbt_compiled_in_providers|verbatim(4fake|3rxe|3siw|6uverbs|7rdma_cm)"
 NOT_CHOSEN = r"verbs_provider_(shm|rxe|siw)|verbatim3(shm|rxe|siw)|verbatim6uverbs|verbatim7rdma_cm"
 CHOICES = (
-    Choice("default", (None, None), ("shm0",), absent=r"verbs_provider_(all|none|fake)", first=True),
-    Choice("shm", ("shm", None), ("shm0",), absent=SHM_ONLY),
-    Choice("shm in the other unit", (None, "shm"), ("shm0",), absent=SHM_ONLY, variant=True),
+    Choice("default", (None, None), ("shm0",), absent=r"verbs_provider_(all|none|fake)", telling=True),
+    Choice("shm", ("shm", None), ("shm0",), absent=SHM_ONLY, telling=True),
+    Choice("shm in the other unit", (None, "shm"), ("shm0",), absent=SHM_ONLY),
     # Without a device that they drive, and with nothing said about it.
-    Choice("rxe and siw beside shm", ("rxe,siw,shm", None), ("shm0",), absent=r"verbs_provider_(all|none|fake)", variant=True),
-    Choice("shm in both units", ("shm", "shm"), ("shm0",), absent=SHM_ONLY, variant=True),
+    Choice("rxe and siw beside shm", ("rxe,siw,shm", None), ("shm0",), absent=r"verbs_provider_(all|none|fake)"),
+    Choice("shm in both units", ("shm", "shm"), ("shm0",), absent=SHM_ONLY),
     Choice("none", ("none", None), (), absent=NOT_CHOSEN),
-    Choice("none in both units", ("none", "none"), (), absent=NOT_CHOSEN, variant=True),
+    Choice("none in both units", ("none", "none"), (), absent=NOT_CHOSEN),
     Choice("all", ("all", None), ("shm0",), absent=r"verbs_provider_(none|fake)"),
     Choice("unknown", ("foo", None), undefined="verbs_provider_foo"),
-    Choice("unknown beside a known one", ("shm,foo", None), undefined="verbs_provider_foo", variant=True),
-    Choice("one that is not ours", ("fake", None), ("fake0",), absent=NOT_CHOSEN, variant=True),
-    Choice("two in one list", ("shm,fake", None), ("fake0", "shm0"), variant=True),
-    Choice("two units, two lists", ("shm", "fake"), ("fake0", "shm0"), first=True),
-    Choice("two units, lists that overlap", ("shm,fake", "fake,shm"), ("fake0", "shm0"), variant=True),
+    Choice("unknown beside a known one", ("shm,foo", None), undefined="verbs_provider_foo"),
+    Choice("one that is not ours", ("fake", None), ("fake0",), absent=NOT_CHOSEN),
+    Choice("two in one list", ("shm,fake", None), ("fake0", "shm0")),
+    Choice("two units, two lists", ("shm", "fake"), ("fake0", "shm0"), telling=True),
+    Choice("two units, lists that overlap", ("shm,fake", "fake,shm"), ("fake0", "shm0")),
     Choice("none in one of two units", ("none", "shm"), ("shm0",)),
     Choice("all in one of two units", ("all", "fake"), ("fake0", "shm0")),
 )
@@ -58,7 +59,7 @@ class Way:
     link: tuple = ("-pie",)
     language: str = "c"
     whole: bool = False
-    variant: bool = False  # of another way: with the first choices only
+    with_every_choice: bool = False
 
 
 LTO = ("-flto=auto",)
@@ -67,32 +68,46 @@ GC = ("-Wl,--gc-sections",)
 
 WAYS = (
     Way("pie"),
-    Way("no-pie", ("-fno-pie",), ("-no-pie",), variant=True),
-    Way("static", ("-fno-pie",), ("-static",)),
+    Way("no-pie", ("-fno-pie",), ("-no-pie",)),
+    Way("static", ("-fno-pie",), ("-static",), with_every_choice=True),
     Way("static-pie", link=("-static-pie",)),
-    Way("gc", ("-fPIE", "-ffunction-sections", "-fdata-sections"), ("-pie", *GC)),
+    Way("gc", ("-fPIE", "-ffunction-sections", "-fdata-sections"), ("-pie", *GC), with_every_choice=True),
     Way("whole", whole=True),
-    Way("whole static", ("-fno-pie",), ("-static",), whole=True, variant=True),
-    Way("whole static-pie gc", link=("-static-pie", *GC), whole=True, variant=True),
-    Way("C++ pie", language="c++", variant=True),
-    Way("C++ static", ("-fno-pie",), ("-static",), "c++", variant=True),
-    Way("C++ whole", language="c++", whole=True, variant=True),
-    Way("lto gc", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC)),
-    Way("lto gc static", ("-fno-pie", "-O2", *LTO), ("-static", "-O2", *LTO, *GC), variant=True),
-    Way("lto gc static-pie", ("-fPIE", "-O2", *LTO), ("-static-pie", "-O2", *LTO, *GC), variant=True),
-    Way("lto gc whole", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC), whole=True, variant=True),
-    Way("C++ lto gc", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC), "c++", variant=True),
+    Way("whole static", ("-fno-pie",), ("-static",), whole=True),
+    Way("whole static-pie gc", link=("-static-pie", *GC), whole=True),
+    Way("C++ pie", language="c++"),
+    Way("C++ static", ("-fno-pie",), ("-static",), "c++"),
+    Way("C++ whole", language="c++", whole=True),
+    Way("lto gc", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC), with_every_choice=True),
+    Way("lto gc static", ("-fno-pie", "-O2", *LTO), ("-static", "-O2", *LTO, *GC)),
+    Way("lto gc static-pie", ("-fPIE", "-O2", *LTO), ("-static-pie", "-O2", *LTO, *GC)),
+    Way("lto gc whole", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC), whole=True),
+    Way("C++ lto gc", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC), "c++"),
 )
 
 
-def ways(compiler, linker):
-    """The ways that the tools have: gold knows no static-pie, and lld reads LLVM's LTO objects only."""
-    for way in WAYS:
-        if linker == "gold" and "-static-pie" in way.link:
+COMPILERS = ("gcc", "clang")
+LINKERS = ("bfd", "gold", "lld")
+
+
+def has(compiler, linker, way):
+    """Whether the tools have it: gold knows no static-pie, and lld reads LLVM's LTO objects only."""
+    if linker == "gold" and "-static-pie" in way.link:
+        return False
+    return (compiler, linker) != ("gcc", "lld") or LTO[0] not in way.link
+
+
+def pairs(options):
+    """Ways, each with the choices that it meets here."""
+    telling = [choice for choice in CHOICES if choice.telling]
+    first = 2 * COMPILERS.index(options.compiler) + LINKERS.index(options.linker)
+    for number, way in enumerate(WAYS, first):
+        if not has(options.compiler, options.linker, way):
             continue
-        if (compiler, linker) == ("gcc", "lld") and LTO[0] in way.link:
-            continue
-        yield way
+        if options.matrix or options.every_choice and way.with_every_choice:
+            yield way, CHOICES
+        else:
+            yield way, [telling[number % len(telling)]]
 
 
 MOST_SHOWN = 10
@@ -193,8 +208,12 @@ class Bench:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("compiler", "linker", "archive", "fake", "include"):
+    parser.add_argument("--compiler", required=True, choices=COMPILERS)
+    parser.add_argument("--linker", required=True, choices=LINKERS)
+    for name in ("archive", "fake", "include"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--every-choice", action="store_true", help="all choices with the ways that treat an archive differently")
+    parser.add_argument("--matrix", action="store_true", help="every choice in every way")
     options = parser.parse_args()
     for path in (options.archive, options.fake):
         if not os.path.exists(path):
@@ -203,10 +222,8 @@ def main():
     combinations = failures = 0
     with tempfile.TemporaryDirectory(prefix="verbatim-registry-") as folder:
         bench = Bench(options, folder)
-        for way in ways(options.compiler, options.linker):
-            for choice in CHOICES:
-                if choice.variant and LTO[0] in way.link or way.variant and not choice.first:
-                    continue
+        for way, choices in pairs(options):
+            for choice in choices:
                 combinations += 1
                 try:
                     bench.look(way, choice)
