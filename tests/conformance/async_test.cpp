@@ -18,7 +18,7 @@ namespace verbatim::harness {
 namespace {
 
 class Async : public BetweenTwo {};
-RUN_OVER_SETTINGS(Async, usual_settings());
+RUN_OVER_SETTINGS(Async, on_every_device(each_way_and_two_contexts()));
 
 void expect_none(Side& side) { EXPECT_EQ(side.take_async_event(0).type, -1); }
 
@@ -101,7 +101,7 @@ class FirstMessage : public BetweenTwo {
   std::unique_ptr<Pair> pair_;
   RegionInfo from_, to_;
 };
-RUN_OVER_SETTINGS(FirstMessage, usual_settings());
+RUN_OVER_SETTINGS(FirstMessage, on_every_device(each_way()));
 
 TEST_P(FirstMessage, InRtrTellsThatTheConnectionStands) { expect_told_of_a_send(IBV_QPT_RC); }
 

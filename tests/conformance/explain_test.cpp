@@ -16,7 +16,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class ExplainAnywhere : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(ExplainAnywhere, on_every_device(settings_in_one_process()));
+RUN_OVER_SETTINGS(ExplainAnywhere, on_every_device(within_a_process()));
 
 /// A send whose lkey means nothing, and one behind it.
 struct FailedSends {

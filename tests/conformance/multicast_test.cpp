@@ -113,7 +113,7 @@ class Multicast : public BetweenTwo {
   std::vector<QpInfo> members_;
   RegionInfo from_, to_;
 };
-RUN_OVER_SETTINGS(Multicast, usual_settings());
+RUN_OVER_SETTINGS(Multicast, on_every_device(each_way()));
 
 TEST_P(Multicast, ReachesEveryMember) {
   SKIP_IF(open(3));

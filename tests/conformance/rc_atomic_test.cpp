@@ -10,10 +10,10 @@ namespace verbatim::harness {
 namespace {
 
 class RcAtomic : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcAtomic, on_every_device(all_settings()));
+RUN_OVER_SETTINGS(RcAtomic, on_every_device(each_way_and_loopback()));
 
 class RcAtomicTwoEnds : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcAtomicTwoEnds, on_every_device(settings_with_two_ends()));
+RUN_OVER_SETTINGS(RcAtomicTwoEnds, on_every_device(each_way()));
 
 constexpr std::uint64_t kBig = 0xFEDCBA9876543210;
 

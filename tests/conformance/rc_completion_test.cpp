@@ -9,10 +9,10 @@ namespace verbatim::harness {
 namespace {
 
 class RcCompletion : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcCompletion, on_every_device(all_settings()));
+RUN_OVER_SETTINGS(RcCompletion, on_every_device(each_way_and_loopback()));
 
 class RcOrder : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcOrder, on_every_device(all_settings()));
+RUN_OVER_SETTINGS(RcOrder, on_every_device(each_way_and_loopback()));
 
 TEST_P(RcCompletion, OnlySignaledRequestsComplete) {
   // However few, the queue goes round.

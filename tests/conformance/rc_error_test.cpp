@@ -9,7 +9,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcError : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcError, on_every_device(settings_with_two_ends()));
+RUN_OVER_SETTINGS(RcError, on_every_device(each_way()));
 
 /// Nobody answers after little: two tries, 4 ms apart.
 Link short_timeout() {

@@ -16,7 +16,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcEvent : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcEvent, on_every_device(settings_with_two_ends()));
+RUN_OVER_SETTINGS(RcEvent, on_every_device(each_way_and_two_contexts()));
 
 PairWish with_channels() {
   PairWish wish;

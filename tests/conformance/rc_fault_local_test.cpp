@@ -10,7 +10,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcLocalFault : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcLocalFault, on_every_device(settings_with_two_ends()));
+RUN_OVER_SETTINGS(RcLocalFault, on_every_device(each_way()));
 
 constexpr std::uint64_t kSize = FaultScene::kSize;
 

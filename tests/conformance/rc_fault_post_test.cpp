@@ -12,7 +12,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcRefusal : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcRefusal, on_every_device(settings_with_two_ends()));
+RUN_OVER_SETTINGS(RcRefusal, on_every_device(each_way()));
 
 constexpr std::uint64_t kPiece = 64;
 

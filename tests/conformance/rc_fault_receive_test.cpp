@@ -8,7 +8,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcReceiveFault : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcReceiveFault, on_every_device(settings_with_two_ends()));
+RUN_OVER_SETTINGS(RcReceiveFault, on_every_device(each_way()));
 
 /// Three receives, the first of them into `first`.
 std::vector<Receive> receives_with(FaultScene& scene, const SliceList& first) {

@@ -12,10 +12,10 @@ namespace verbatim::harness {
 namespace {
 
 class RcRemoteFault : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcRemoteFault, on_every_device(settings_with_two_ends()));
+RUN_OVER_SETTINGS(RcRemoteFault, on_every_device(each_way()));
 
 class RcRemoteFaultOfProcesses : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcRemoteFaultOfProcesses, on_every_device(settings_with_two_processes()));
+RUN_OVER_SETTINGS(RcRemoteFaultOfProcesses, on_every_device(between_processes()));
 
 void denied(FaultScene& scene, const char* what, const Request& request) {
   scene.expect(what, request, IBV_WC_REM_ACCESS_ERR, kAccessFault);

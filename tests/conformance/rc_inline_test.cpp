@@ -8,7 +8,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcInline : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcInline, on_every_device(all_settings()));
+RUN_OVER_SETTINGS(RcInline, on_every_device(each_way_and_loopback()));
 
 constexpr std::uint32_t kNoSuchKey = 0xDEAD0000;
 constexpr std::uint64_t kInlineSizes[] = {0, 1, 7, 8, 55, 56, 57, 64, 100, 128, 219, 220};

@@ -19,7 +19,7 @@ class RcOrdering : public ::testing::TestWithParam<Setting> {
   const RegionInfo local = pair.a.allocate(GetParam().memory, 512_KiB);
   const RegionInfo remote = pair.b.allocate(GetParam().memory, 512_KiB);
 };
-RUN_OVER_SETTINGS(RcOrdering, on_every_device(all_settings()));
+RUN_OVER_SETTINGS(RcOrdering, on_every_device(each_way_and_loopback()));
 
 TEST_P(RcOrdering, AnAtomicSeesTheWriteBeforeIt) {
   std::uint64_t value = 0x1000;

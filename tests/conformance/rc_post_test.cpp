@@ -13,7 +13,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcPost : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcPost, on_every_device(settings_with_two_ends()));
+RUN_OVER_SETTINGS(RcPost, on_every_device(each_way()));
 
 SliceList too_many(const RegionInfo& region) {
   SliceList list;

@@ -7,10 +7,10 @@ namespace verbatim::harness {
 namespace {
 
 class RcRdma : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcRdma, on_every_device(all_settings()));
+RUN_OVER_SETTINGS(RcRdma, on_every_device(each_way_and_loopback()));
 
 class RcRdmaTwoEnds : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcRdmaTwoEnds, on_every_device(settings_with_two_ends()));
+RUN_OVER_SETTINGS(RcRdmaTwoEnds, on_every_device(each_way()));
 
 constexpr std::uint64_t kGuard = 64;
 

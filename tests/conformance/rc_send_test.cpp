@@ -8,10 +8,10 @@ namespace verbatim::harness {
 namespace {
 
 class RcSend : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcSend, on_every_device(all_settings()));
+RUN_OVER_SETTINGS(RcSend, on_every_device(each_way_and_loopback()));
 
 class RcSendTwoEnds : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcSendTwoEnds, on_every_device(settings_with_two_ends()));
+RUN_OVER_SETTINGS(RcSendTwoEnds, on_every_device(each_way()));
 
 constexpr std::uint64_t kAround = 64;
 

@@ -14,7 +14,7 @@ constexpr std::uint32_t kBatch = 3;
 const std::uint32_t kBatches = kEach / kBatch;
 
 class RcThreadsOfCalls : public BetweenTwo {};
-RUN_OVER_SETTINGS(RcThreadsOfCalls, on_every_device(settings_in_one_process()));
+RUN_OVER_SETTINGS(RcThreadsOfCalls, on_every_device(within_a_process()));
 
 /// A walk over as many completions as are there, some at most.
 void walk(ibv_cq_ex* cq, std::uint32_t qpn, Tally& tally) {

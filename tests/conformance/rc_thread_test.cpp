@@ -11,10 +11,10 @@ namespace verbatim::harness {
 namespace {
 
 class RcThreads : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcThreads, on_every_device(settings_with_two_ends()));
+RUN_OVER_SETTINGS(RcThreads, on_every_device(each_way()));
 
 class RcThreadsAtBothEnds : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcThreadsAtBothEnds, on_every_device(settings_in_one_process()));
+RUN_OVER_SETTINGS(RcThreadsAtBothEnds, on_every_device(within_a_process()));
 
 TEST_P(RcThreads, ManyPostOnOneQueuePairAndManyPollOneQueue) {
   PairWish wish;

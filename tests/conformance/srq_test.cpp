@@ -70,7 +70,7 @@ class Srq : public BetweenTwo {
                : "the device has no IBV_DEVICE_SRQ_RESIZE";
   }
 };
-RUN_OVER_SETTINGS(Srq, usual_settings());
+RUN_OVER_SETTINGS(Srq, on_every_device(each_way()));
 
 TEST_P(Srq, FeedsEveryQueuePairThatSharesIt) {
   SKIP_IF(lacks_srq(device()));

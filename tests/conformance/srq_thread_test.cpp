@@ -13,7 +13,7 @@ constexpr std::uint32_t kSlots = 48;
 constexpr std::uint64_t kThreadSlot = 64;
 
 class SrqThreads : public BetweenTwo {};
-RUN_OVER_SETTINGS(SrqThreads, on_every_device(settings_in_one_process()));
+RUN_OVER_SETTINGS(SrqThreads, on_every_device(within_a_process()));
 
 TEST_P(SrqThreads, ManyPostWhatTwoQueuePairsTake) {
   SKIP_IF(lacks_srq(device()));

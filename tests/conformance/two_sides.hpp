@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Where the sentences about UC, UD, XRC and shared receive queues are said: two ends in one
-// context, and in two processes with either kind of memory.
+// What the sentences about UC, UD, XRC and shared receive queues have in common.
 #pragma once
 
-#include <vector>
+#include <initializer_list>
 
 #include "tests/conformance/device.hpp"
 #include "tests/shm/rc_expect.hpp"
 
 namespace verbatim::harness {
-
-inline std::vector<Setting> usual_settings() {
-  return on_every_device({{Placement::kOneContext, MemoryKind::kOrdinary},
-                          {Placement::kTwoProcesses, MemoryKind::kOrdinary},
-                          {Placement::kTwoProcesses, MemoryKind::kMapped}});
-}
 
 /// A test in a Setting, with the reason to skip it where the device lacks what it is about.
 class BetweenTwo : public ::testing::TestWithParam<Setting> {

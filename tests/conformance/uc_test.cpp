@@ -33,7 +33,7 @@ struct Connection {
 };
 
 class Uc : public BetweenTwo {};
-RUN_OVER_SETTINGS(Uc, usual_settings());
+RUN_OVER_SETTINGS(Uc, on_every_device(each_way()));
 
 TEST_P(Uc, CarriesMessagesOfEverySizeWhole) {
   SKIP_IF(lacks_type(device(), IBV_QPT_UC));

@@ -11,7 +11,7 @@ namespace verbatim::harness {
 namespace {
 
 class UcThreads : public UnreliableThreads {};
-RUN_OVER_SETTINGS(UcThreads, on_every_device(settings_in_one_process()));
+RUN_OVER_SETTINGS(UcThreads, on_every_device(within_a_process()));
 
 TEST_P(UcThreads, ManySendAndWriteOnOneConnectionAndManyPollEitherQueue) {
   SKIP_IF(lacks_type(device(), IBV_QPT_UC));

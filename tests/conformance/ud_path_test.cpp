@@ -66,7 +66,7 @@ class UdPath : public BetweenTwo {
     return Session(device).port.link_layer == IBV_LINK_LAYER_INFINIBAND;
   }
 };
-RUN_OVER_SETTINGS(UdPath, usual_settings());
+RUN_OVER_SETTINGS(UdPath, on_every_device(each_way()));
 
 TEST_P(UdPath, TellsTheServiceLevelOfItsAddressHandle) {
   // IBTA 11.4.2.1: of a datagram the completion has the service level that its packet came with.

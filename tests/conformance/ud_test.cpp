@@ -20,7 +20,7 @@ class Ud : public BetweenTwo {
     return std::uint64_t{128} << asked.port.active_mtu;
   }
 };
-RUN_OVER_SETTINGS(Ud, usual_settings());
+RUN_OVER_SETTINGS(Ud, on_every_device(each_way()));
 
 TEST_P(Ud, ArrivesBehindFortyBytesOfRoutingHeader) {
   SKIP_IF(lacks_type(device(), IBV_QPT_UD));

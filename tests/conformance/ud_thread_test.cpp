@@ -14,7 +14,7 @@ constexpr std::uint64_t kGrh = 40;
 constexpr std::uint64_t kDatagramSlot = kGrh + 8;
 
 class UdThreads : public UnreliableThreads {};
-RUN_OVER_SETTINGS(UdThreads, on_every_device(settings_in_one_process()));
+RUN_OVER_SETTINGS(UdThreads, on_every_device(within_a_process()));
 
 TEST_P(UdThreads, ManySendFromOneQueuePairToOneWhoseQueueManyPoll) {
   SKIP_IF(lacks_type(device(), IBV_QPT_UD));

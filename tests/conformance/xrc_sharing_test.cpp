@@ -8,7 +8,7 @@ namespace verbatim::harness {
 namespace {
 
 class XrcSharing : public BetweenProcesses {};
-RUN_OVER_SETTINGS(XrcSharing, on_every_device(settings_with_two_processes()));
+RUN_OVER_SETTINGS(XrcSharing, on_every_device(between_processes()));
 
 TEST_P(XrcSharing, OneConnectionReachesTheQueuesOfSeveralProcessesInOrder) {
   SKIP_IF(lacks_type(device(), IBV_QPT_XRC_RECV));

@@ -60,7 +60,7 @@ class Xrc : public BetweenTwo {
   std::vector<SrqInfo> queues_;
   RegionInfo from_, to_;
 };
-RUN_OVER_SETTINGS(Xrc, usual_settings());
+RUN_OVER_SETTINGS(Xrc, on_every_device(each_way()));
 
 TEST_P(Xrc, CarriesAMessageIntoTheQueueItNames) {
   SKIP_IF(open());

@@ -14,7 +14,7 @@ constexpr std::uint32_t kSlots = 32;  ///< of each queue
 constexpr std::uint64_t kSlot = 64;
 
 class XrcThreads : public BetweenTwo {};
-RUN_OVER_SETTINGS(XrcThreads, on_every_device(settings_in_one_process()));
+RUN_OVER_SETTINGS(XrcThreads, on_every_device(within_a_process()));
 
 TEST_P(XrcThreads, ManySendOverOneConnectionIntoQueuesThatManyFeedAndPoll) {
   SKIP_IF(lacks_type(device(), IBV_QPT_XRC_RECV));

@@ -66,7 +66,7 @@ class Without : public ::testing::TestWithParam<Setting> {
     return Pair(GetParam(), wish);
   }
 };
-RUN_OVER_SETTINGS(Without, settings_with_two_processes());
+RUN_OVER_SETTINGS(Without, between_processes());
 
 TEST_P(Without, CrossMemoryAttachTheServiceThreadsCopy) {
   Pair pair = with("deny process_vm_readv process_vm_writev");

@@ -13,7 +13,7 @@ namespace verbatim::harness {
 namespace {
 
 class CqExtended : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(CqExtended, settings_with_two_ends());
+RUN_OVER_SETTINGS(CqExtended, each_way());
 
 TEST_P(CqExtended, AnEmptyQueueStartsNothingAndHoldsNothing) {
   ExtendedPair scene(GetParam());

@@ -97,7 +97,7 @@ class CqRow : public ::testing::TestWithParam<Setting> {
   std::uint64_t posted = 0;
   std::uint64_t read = 0;
 };
-RUN_OVER_SETTINGS(CqRow, settings_with_two_ends());
+RUN_OVER_SETTINGS(CqRow, each_way());
 
 TEST_P(CqRow, IsReadAsEachMessageWouldBeAlone) {
   for (std::uint64_t round = 0; round < 20; ++round) {

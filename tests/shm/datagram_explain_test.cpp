@@ -66,9 +66,9 @@ struct Unanswered {
 };
 
 class ExplainUd : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(ExplainUd, settings_with_two_ends());
+RUN_OVER_SETTINGS(ExplainUd, each_way());
 class ExplainUc : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(ExplainUc, settings_with_two_ends());
+RUN_OVER_SETTINGS(ExplainUc, each_way());
 
 TEST_P(ExplainUd, AnAddressHandleOfAnotherDomain) {
   Unanswered ud(GetParam(), IBV_QPT_UD);

@@ -75,10 +75,10 @@ class Datagram : public ::testing::TestWithParam<Setting> {
   RegionInfo from, to;
   std::int32_t ah = -1;
 };
-RUN_OVER_SETTINGS(Datagram, all_settings());
+RUN_OVER_SETTINGS(Datagram, each_way_and_loopback());
 
 class DatagramTwoEnds : public Datagram {};
-RUN_OVER_SETTINGS(DatagramTwoEnds, settings_with_two_ends());
+RUN_OVER_SETTINGS(DatagramTwoEnds, each_way());
 
 TEST_P(Datagram, ArrivesWholeBehindItsHeaderAtEverySize) {
   start();

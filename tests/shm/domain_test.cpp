@@ -16,10 +16,10 @@ namespace verbatim::harness {
 namespace {
 
 class Domain : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(Domain, settings_with_two_ends());
+RUN_OVER_SETTINGS(Domain, each_way());
 
 class DomainStorm : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(DomainStorm, settings_with_two_processes());
+RUN_OVER_SETTINGS(DomainStorm, between_processes());
 
 PairWish in_domains() {
   PairWish wish = with_calls();

@@ -28,7 +28,7 @@ class Drain : public ::testing::TestWithParam<Setting> {
   RegionInfo from_ = pair_.a.allocate(GetParam().memory, 1_MiB);
   RegionInfo to_ = pair_.b.allocate(GetParam().memory, 1_MiB);
 };
-RUN_OVER_SETTINGS(Drain, settings_with_two_ends());
+RUN_OVER_SETTINGS(Drain, each_way());
 
 TEST_P(Drain, WhatLiesBehindARequestThatHasBegunWaitsUntilItSendsAgain) {
   expect_posted(

@@ -57,7 +57,7 @@ constexpr const char* kTrue[] = {"/bin/true", nullptr};
 constexpr Start kEveryStart[] = {by_fork, by_vfork, by_spawn};
 
 class Exec : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(Exec, settings_with_two_processes());
+RUN_OVER_SETTINGS(Exec, between_processes());
 
 #ifdef VBT_UNDER_THREAD_SANITIZER
 #define SKIP_WITHOUT_FORK() \

@@ -20,10 +20,10 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 class Explain : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(Explain, settings_with_two_ends());
+RUN_OVER_SETTINGS(Explain, each_way());
 
 class ExplainProcesses : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(ExplainProcesses, settings_with_two_processes());
+RUN_OVER_SETTINGS(ExplainProcesses, between_processes());
 
 /// Two connected queue pairs at a time, and memory at both ends.
 struct Scene {

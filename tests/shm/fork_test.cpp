@@ -16,7 +16,7 @@ namespace verbatim::harness {
 namespace {
 
 class Forked : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(Forked, settings_with_two_processes());
+RUN_OVER_SETTINGS(Forked, between_processes());
 
 TEST_P(Forked, AChildCannotUseItsParentsQueuePairsAndHarmsNobodyByTrying) {
 #ifdef VBT_UNDER_THREAD_SANITIZER

@@ -68,7 +68,7 @@ class GroupOfProcesses : public ::testing::TestWithParam<Setting> {
   RegionInfo from = a.allocate(GetParam().memory, 64_KiB);
   std::int32_t ah = a.call<&Endpoint::create_multicast_ah>(group(3), no_lid_);
 };
-RUN_OVER_SETTINGS(GroupOfProcesses, settings_with_two_processes());
+RUN_OVER_SETTINGS(GroupOfProcesses, between_processes());
 
 TEST_P(GroupOfProcesses, EachMemberOfEachProcessHasItsOwnCopy) {
   a.connect(sender, sender);

@@ -14,10 +14,10 @@ namespace verbatim::harness {
 namespace {
 
 class RcList : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcList, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcList, each_way());
 
 class RcListOfProcesses : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcListOfProcesses, settings_with_two_processes());
+RUN_OVER_SETTINGS(RcListOfProcesses, between_processes());
 
 constexpr std::uint64_t kStride = 64;
 constexpr std::uint8_t kUnwritten = 0xEE;

@@ -17,7 +17,7 @@ namespace verbatim::harness {
 namespace {
 
 class MemoryKinds : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(MemoryKinds, settings_with_two_ends());
+RUN_OVER_SETTINGS(MemoryKinds, each_way());
 
 /// Around the ways that a message can take.
 constexpr std::uint64_t kLengths[] = {1, 40, 56, 57, 2000, 100'000, 1_MiB + 1};

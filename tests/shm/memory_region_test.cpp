@@ -18,7 +18,7 @@ constexpr int kChangesPd = IBV_REREG_MR_CHANGE_PD;
 constexpr int kChangesAccess = IBV_REREG_MR_CHANGE_ACCESS;
 
 class MemoryRegion : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(MemoryRegion, settings_with_two_ends());
+RUN_OVER_SETTINGS(MemoryRegion, each_way_and_two_contexts());
 
 /// `b` writes to, reads from and adds to every corner of `target`, which is `memory` of `a` from
 /// `at` on.
@@ -124,7 +124,7 @@ TEST_P(MemoryRegion, OnDemandAllOfTheAddressSpaceIsOneRegion) {
 }
 
 class MemoryRegionOfProcesses : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(MemoryRegionOfProcesses, settings_with_two_processes());
+RUN_OVER_SETTINGS(MemoryRegionOfProcesses, between_processes());
 
 TEST_P(MemoryRegionOfProcesses, AnAddressOfItWithoutMemoryIsAnAccessErrorAndHarmsNobody) {
   Pair pair(GetParam());

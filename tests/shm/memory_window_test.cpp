@@ -18,7 +18,7 @@ constexpr unsigned kAllRights =
     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
 class MemoryWindow : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(MemoryWindow, settings_with_two_ends());
+RUN_OVER_SETTINGS(MemoryWindow, each_way());
 
 struct Scene {
   explicit Scene(Setting setting, std::uint64_t size = kUnderWindows)

@@ -8,7 +8,7 @@ namespace verbatim::harness {
 namespace {
 
 class RemotePlacement : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RemotePlacement, settings_with_two_ends());
+RUN_OVER_SETTINGS(RemotePlacement, each_way());
 
 Request atomic_write(std::uint64_t wr_id, const Slice& value, const RegionInfo& remote,
                      std::uint64_t offset) {

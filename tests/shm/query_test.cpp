@@ -13,7 +13,7 @@ namespace verbatim::harness {
 namespace {
 
 class RegionQuery : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RegionQuery, settings_with_two_processes());
+RUN_OVER_SETTINGS(RegionQuery, between_processes());
 
 TEST_P(RegionQuery, ItTellsRangeRightsOwnerKeysAndHowEachPeerReachesIt) {
   Pair pair(GetParam());

@@ -10,7 +10,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcDeath : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcDeath, settings_with_two_processes());
+RUN_OVER_SETTINGS(RcDeath, between_processes());
 
 /// Far below the harness's own patience: what a user would call at once.
 constexpr std::int32_t kSoonMs = 5000;

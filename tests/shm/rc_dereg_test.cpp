@@ -16,11 +16,11 @@ namespace verbatim::harness {
 namespace {
 
 class RcDereg : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcDereg, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcDereg, each_way_and_two_contexts());
 
 /// The peers of a storm are processes, or threads with a context each.
 std::vector<Setting> settings_of_storms() {
-  std::vector<Setting> settings = settings_with_two_ends();
+  std::vector<Setting> settings = each_way_and_two_contexts();
   std::erase_if(settings, [](const Setting& s) { return s.placement == Placement::kOneContext; });
   return settings;
 }
@@ -28,7 +28,7 @@ class RcDeregStorm : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcDeregStorm, settings_of_storms());
 
 class RcDeregOfProcesses : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcDeregOfProcesses, settings_with_two_processes());
+RUN_OVER_SETTINGS(RcDeregOfProcesses, between_processes());
 
 constexpr std::uint64_t kSize = 1_MiB;
 constexpr std::uint32_t kRounds = 12;

@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 class RcDeregWait : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcDeregWait, settings_with_two_processes());
+RUN_OVER_SETTINGS(RcDeregWait, between_processes());
 
 constexpr std::uint64_t kLong = 16_MiB;
 
@@ -90,7 +90,7 @@ TEST_P(RcDeregWait, ForAStoppedPeerKeepsNobodyFromAnother) {
 }
 
 class RcDeregUnderWay : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcDeregUnderWay, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcDeregUnderWay, each_way_and_two_contexts());
 
 constexpr std::uint32_t kReceivesHeld = 60;
 

@@ -11,7 +11,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcOverrun : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcOverrun, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcOverrun, each_way());
 
 constexpr std::uint32_t kSends = 100;
 

@@ -13,10 +13,10 @@ namespace verbatim::harness {
 namespace {
 
 class RcTimeout : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcTimeout, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcTimeout, each_way());
 
 class RcTimeoutOfTheDead : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcTimeoutOfTheDead, settings_with_two_processes());
+RUN_OVER_SETTINGS(RcTimeoutOfTheDead, between_processes());
 
 using Clock = std::chrono::steady_clock;
 constexpr double kBusyMs = 1500;

@@ -9,7 +9,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcLarge : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcLarge, settings_with_two_processes());
+RUN_OVER_SETTINGS(RcLarge, between_processes());
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 

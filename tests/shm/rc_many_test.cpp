@@ -14,7 +14,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcMany : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcMany, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcMany, each_way());
 
 TEST_P(RcMany, QueuePairsShareTheirQueuesAndCompletionsNameThem) {
   constexpr std::uint32_t kQps = 100;

@@ -7,7 +7,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcRandom : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcRandom, all_settings());
+RUN_OVER_SETTINGS(RcRandom, each_way_and_loopback());
 
 TEST_P(RcRandom, TrafficIsWhatItsModelSays) {
   Pair pair(GetParam());

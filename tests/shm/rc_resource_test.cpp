@@ -11,7 +11,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcResources : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcResources, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcResources, each_way());
 
 /// Uses every tier once and closes everything.
 void use_everything(Setting setting) {

@@ -11,7 +11,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcSetup : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcSetup, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcSetup, each_way_and_two_contexts());
 
 /// Nobody may give up while the other end is still being told: 1 s a try, seven tries.
 Link patient() {

@@ -8,7 +8,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcSleeper : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcSleeper, settings_with_two_processes());
+RUN_OVER_SETTINGS(RcSleeper, between_processes());
 
 constexpr std::uint32_t kReceives = 64;
 

@@ -16,10 +16,10 @@ namespace verbatim::harness {
 namespace {
 
 class RcStream : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcStream, settings_with_two_ends());
+RUN_OVER_SETTINGS(RcStream, each_way());
 
 class RcStreamOfProcesses : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcStreamOfProcesses, settings_with_two_processes());
+RUN_OVER_SETTINGS(RcStreamOfProcesses, between_processes());
 
 constexpr std::uint32_t kMessages = 8;
 /// Below, at and beyond the pieces and the windows that messages flow through; small ones between.

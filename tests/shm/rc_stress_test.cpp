@@ -11,7 +11,7 @@ namespace verbatim::harness {
 namespace {
 
 class RcStress : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(RcStress, all_settings());
+RUN_OVER_SETTINGS(RcStress, each_way_and_loopback());
 
 /// VERBATIM_TEST_SEED repeats a run that was seen to fail elsewhere, or tries another.
 std::uint64_t seed() {

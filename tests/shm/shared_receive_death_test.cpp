@@ -95,7 +95,7 @@ class SharedReceiveDeath : public ::testing::TestWithParam<Setting> {
   RegionInfo to;
   std::set<std::uint64_t> posted;  ///< receives that are
 };
-RUN_OVER_SETTINGS(SharedReceiveDeath, settings_with_two_processes());
+RUN_OVER_SETTINGS(SharedReceiveDeath, between_processes());
 
 TEST_P(SharedReceiveDeath, WhatItHadSentIsDeliveredAmongTheMessagesOfOthers) {
   const auto living = start(1);

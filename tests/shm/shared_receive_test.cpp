@@ -44,7 +44,7 @@ class SharedReceive : public ::testing::TestWithParam<Setting> {
   std::vector<Link> links;
   RegionInfo from, to;
 };
-RUN_OVER_SETTINGS(SharedReceive, settings_with_two_ends());
+RUN_OVER_SETTINGS(SharedReceive, each_way());
 
 TEST_P(SharedReceive, OneSenderIsHeldBackWhenItHasUsedUpWhatIsPosted) {
   share(16, 1);

@@ -79,7 +79,7 @@ class UnreliableDeath : public ::testing::TestWithParam<Setting> {
 
   Speaker here;
 };
-RUN_OVER_SETTINGS(UnreliableDeath, settings_with_two_processes());
+RUN_OVER_SETTINGS(UnreliableDeath, between_processes());
 
 TEST_P(UnreliableDeath, OfASenderLeavesWholeDatagramsAndEveryReceive) {
   here.post_all();

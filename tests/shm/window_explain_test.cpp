@@ -68,9 +68,9 @@ struct Asked {
 };
 
 class ExplainWindow : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(ExplainWindow, settings_with_two_ends());
+RUN_OVER_SETTINGS(ExplainWindow, each_way());
 class ExplainReceive : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(ExplainReceive, settings_with_two_ends());
+RUN_OVER_SETTINGS(ExplainReceive, each_way());
 constexpr Setting kStoppedPeer[] = {{Placement::kTwoProcesses, MemoryKind::kMapped}};
 class ExplainStopped : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(ExplainStopped, kStoppedPeer);

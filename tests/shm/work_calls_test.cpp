@@ -12,7 +12,7 @@ namespace verbatim::harness {
 namespace {
 
 class WorkCalls : public ::testing::TestWithParam<Setting> {};
-RUN_OVER_SETTINGS(WorkCalls, settings_with_two_ends());
+RUN_OVER_SETTINGS(WorkCalls, each_way());
 
 TEST_P(WorkCalls, MessagesOfAnySizeArrive) {
   WorkPair scene(GetParam());

@@ -48,7 +48,7 @@ class ExplainXrc : public BetweenProcesses {
                  HasSubstr(text("): %s, wr_id %llu: ", request, 4711ull)), HasSubstr("; fix: "));
   }
 };
-RUN_OVER_SETTINGS(ExplainXrc, on_every_device(settings_with_two_processes()));
+RUN_OVER_SETTINGS(ExplainXrc, on_every_device(between_processes()));
 
 TEST_P(ExplainXrc, AKeyOfTheQueuesProcessAtBothEnds) {
   begin();

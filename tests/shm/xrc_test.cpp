@@ -17,7 +17,7 @@ namespace verbatim::harness {
 namespace {
 
 class XrcShm : public BetweenProcesses {};
-RUN_OVER_SETTINGS(XrcShm, on_every_device(settings_with_two_processes()));
+RUN_OVER_SETTINGS(XrcShm, on_every_device(between_processes()));
 
 constexpr std::int32_t kSoonMs = 5000;
 constexpr std::uint64_t kForEver = ~std::uint64_t{0};

@@ -2,14 +2,13 @@
 #include "tests/support/pair.hpp"
 
 #include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
 #include <stdexcept>
+#include <string_view>
 
 namespace verbatim::harness {
 namespace {
-
-constexpr Placement kPlacements[] = {Placement::kSelf, Placement::kOneContext,
-                                     Placement::kTwoContexts, Placement::kTwoProcesses};
-constexpr MemoryKind kKinds[] = {MemoryKind::kMapped, MemoryKind::kOrdinary};
 
 const char* name_of(Placement placement) {
   switch (placement) {
@@ -25,11 +24,36 @@ const char* name_of(Placement placement) {
   return "?";
 }
 
-std::vector<Setting> settings_from(Placement first, Placement last = Placement::kTwoProcesses) {
+/// VERBATIM_TEST_SETTINGS=every: also what takes a way that another setting takes.
+bool every_setting_is_asked_for() {
+  const char* const text = std::getenv("VERBATIM_TEST_SETTINGS");
+  if (text == nullptr) return false;
+  if (std::string_view(text) == "every") return true;
+  std::fprintf(stderr, "VERBATIM_TEST_SETTINGS=%s: must be 'every'\n", text);
+  std::exit(2);
+}
+
+using PlacementList = std::initializer_list<Placement>;
+
+/// `own_way` with what of memory makes a difference there, and when every setting is asked for,
+/// those of `same_way` too and each kind of memory.
+std::vector<Setting> settings_at(PlacementList own_way, PlacementList same_way = {}) {
+  const bool every = every_setting_is_asked_for();
   std::vector<Setting> settings;
-  for (const Placement placement : kPlacements) {
-    if (placement < first || placement > last) continue;
-    for (const MemoryKind kind : kKinds) settings.push_back({placement, kind});
+  const auto add = [&](Placement placement) {
+    // Within a process each address is at hand, whatever memory lies there. Which kind is taken
+    // differs with the placement, so that both are registered and used within a process, too.
+    const bool both = every || placement == Placement::kTwoProcesses;
+    if (both || placement != Placement::kOneContext) {
+      settings.push_back({placement, MemoryKind::kMapped});
+    }
+    if (both || placement == Placement::kOneContext) {
+      settings.push_back({placement, MemoryKind::kOrdinary});
+    }
+  };
+  for (const Placement placement : own_way) add(placement);
+  if (every) {
+    for (const Placement placement : same_way) add(placement);
   }
   return settings;
 }
@@ -44,14 +68,20 @@ std::string name_of(const Setting& setting) {
 
 void PrintTo(const Setting& setting, std::ostream* out) { *out << name_of(setting); }
 
-std::vector<Setting> all_settings() { return settings_from(Placement::kSelf); }
-std::vector<Setting> settings_with_two_ends() { return settings_from(Placement::kOneContext); }
-std::vector<Setting> settings_in_one_process() {
-  return settings_from(Placement::kOneContext, Placement::kTwoContexts);
+std::vector<Setting> each_way_and_loopback() {
+  return settings_at({Placement::kSelf, Placement::kOneContext, Placement::kTwoProcesses},
+                     {Placement::kTwoContexts});
 }
-std::vector<Setting> settings_with_two_processes() {
-  return settings_from(Placement::kTwoProcesses);
+std::vector<Setting> each_way() {
+  return settings_at({Placement::kOneContext, Placement::kTwoProcesses}, {Placement::kTwoContexts});
 }
+std::vector<Setting> each_way_and_two_contexts() {
+  return settings_at({Placement::kOneContext, Placement::kTwoContexts, Placement::kTwoProcesses});
+}
+std::vector<Setting> within_a_process() {
+  return settings_at({Placement::kOneContext}, {Placement::kTwoContexts});
+}
+std::vector<Setting> between_processes() { return settings_at({Placement::kTwoProcesses}); }
 
 const std::vector<const char*>& every_device() {
   static const std::vector<std::string> names = [] {

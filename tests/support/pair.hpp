@@ -35,15 +35,26 @@ std::string name_of(const Setting& setting);
 /// For GoogleTest's own words.
 void PrintTo(const Setting& setting, std::ostream* out);
 
-std::vector<Setting> all_settings();
-/// Without kSelf, for tests in which the ends must differ.
-std::vector<Setting> settings_with_two_ends();
-/// Without kTwoProcesses too, for tests that need their hands on both ends.
-std::vector<Setting> settings_in_one_process();
-/// Both kinds of memory, `b` in a child.
-std::vector<Setting> settings_with_two_processes();
+// A sentence names its settings by the ways that its bytes go. There are four: looped back to the
+// queue pair itself; within a process, where each address is at hand whatever memory lies there;
+// between processes into memory that the sender has mapped; and there into ordinary memory, by the
+// kernel's copy between processes or, without that (VERBATIM_SHM_CMA=off), by the owner's service
+// thread. Two contexts of one process go the way of one; they are a setting of their own where
+// contexts are what a sentence is about. With VERBATIM_TEST_SETTINGS=every in the environment, each
+// function adds what goes a way that is there already: the other kind of memory, two contexts.
 
-/// The same on every device that the program's registry lists.
+/// Within a process, and between two with either kind of memory.
+std::vector<Setting> each_way();
+/// And to the queue pair itself.
+std::vector<Setting> each_way_and_loopback();
+/// And between two contexts of a process.
+std::vector<Setting> each_way_and_two_contexts();
+/// For sentences that need their hands on both ends.
+std::vector<Setting> within_a_process();
+/// `b` in a child, with either kind of memory.
+std::vector<Setting> between_processes();
+
+/// `settings` on every device that the program's registry lists.
 std::vector<Setting> on_every_device(const std::vector<Setting>& settings);
 /// The names of those devices; they stay valid to the end.
 const std::vector<const char*>& every_device();

@@ -11,7 +11,11 @@ set(wanted ${filter})
 if(but)
   string(APPEND wanted "-${but}")
 endif()
-execute_process(COMMAND ${emulator} ${program} --gtest_list_tests --gtest_filter=${wanted} TIMEOUT 60
+set(in_environment)
+if(environment)
+  set(in_environment ${CMAKE_COMMAND} -E env ${environment})
+endif()
+execute_process(COMMAND ${in_environment} ${emulator} ${program} --gtest_list_tests --gtest_filter=${wanted} TIMEOUT 60
   OUTPUT_VARIABLE listing ERROR_VARIABLE said RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
   file(REMOVE ${program})  # so that it is linked, and asked, again

@@ -49,6 +49,8 @@ function(verbatim_library_flags target)
     -fmacro-prefix-map=${Verbatim_SOURCE_DIR}/=
     -fmacro-prefix-map=${Verbatim_BINARY_DIR}/rooms/=
     ${sanitize}
+    # Counters for libFuzzer. A program that is not one of its targets does nothing with them.
+    $<$<BOOL:${VERBATIM_FUZZ}>:-fsanitize=fuzzer-no-link>
     # Fat: the same archive serves linkers with and without the LTO plugin. GCC only.
     $<$<BOOL:${VERBATIM_LTO}>:-flto -ffat-lto-objects>)
 endfunction()

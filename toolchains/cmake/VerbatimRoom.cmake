@@ -11,6 +11,9 @@
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/VerbatimFlags.cmake)
 
+# Every internal header that is compiled alone.
+add_custom_target(headers)
+
 function(_verbatim_farm out_dir out_includes target)
   set(farm ${Verbatim_BINARY_DIR}/rooms/${target})
   # Made anew at each configure: a folder that left SEES must not stay visible.
@@ -69,9 +72,11 @@ function(verbatim_room target)
     if(header_units)
       add_library(${target}_headers OBJECT ${header_units})
       list(APPEND built ${target}_headers)
+      add_dependencies(headers ${target}_headers)
     endif()
   else()
     add_library(${target} OBJECT ${header_units} ${room_HEADERS})
+    add_dependencies(headers ${target})
     set(built ${target})
   endif()
   foreach(lib IN LISTS built)

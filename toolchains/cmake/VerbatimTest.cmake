@@ -30,15 +30,16 @@ function(verbatim_program target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>)
 endfunction()
 
-# Has ctest run the tests of `target`, as VerbatimDiscover.cmake groups them; once more with other settings under another name.
+# Has ctest run the tests of `target`, as VerbatimDiscover.cmake groups them; once more in another environment under another
+# name.
 #
-#   verbatim_discover(target [NAME target_without_x] [FILTER *_Ordinary] [EACH] LABELS unit fast
-#                     [PROPERTIES TIMEOUT 60 ENVIRONMENT X=off])
+#   verbatim_discover(target [NAME target_without_x] [FILTER *_Ordinary] [ENVIRONMENT X=off] [EACH] LABELS unit fast
+#                     [PROPERTIES TIMEOUT 60])
 #
 # The ThreadSanitizer sees one process. Of two that have each other's memory mapped it sees nothing that one which plays both
 # does not show; what two ask of each other's service threads, it does.
 function(verbatim_discover target)
-  cmake_parse_arguments(PARSE_ARGV 1 found "EACH" "NAME;FILTER" "LABELS;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 1 found "EACH" "NAME;FILTER;ENVIRONMENT" "LABELS;PROPERTIES")
   if(NOT found_NAME)
     set(found_NAME ${target})
   endif()
@@ -50,6 +51,9 @@ function(verbatim_discover target)
     set(but "*TwoProcesses_Mapped")
   endif()
   set(base ${CMAKE_CURRENT_BINARY_DIR}/${found_NAME})
+  if(found_ENVIRONMENT)
+    list(APPEND found_PROPERTIES ENVIRONMENT ${found_ENVIRONMENT})
+  endif()
   set(properties "LABELS [==[${found_LABELS}]==]")
   foreach(word IN LISTS found_PROPERTIES)
     string(APPEND properties " [==[${word}]==]")
@@ -60,6 +64,7 @@ set(emulator \"${CMAKE_CROSSCOMPILING_EMULATOR}\")
 set(prefix [==[${found_NAME}:]==])
 set(filter [==[${found_FILTER}]==])
 set(but ${but})
+set(environment [==[${found_ENVIRONMENT}]==])
 set(each ${found_EACH})
 set(properties [===[${properties}]===])
 set(written [==[${base}_tests.cmake]==])
@@ -80,20 +85,16 @@ endif()
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${base}_include.cmake)
 endfunction()
 
-# The target `fast` is what the tests of that label need: all that a build for the sanitizers makes. Another build that runs
-# none of them, but for those labelled `unit`, need not make the others again.
-option(VERBATIM_BUILD_FAST "Make the programs of the label `fast`, too, whatever other labels they have" ON)
-add_custom_target(fast)
-# What tests of the label `long` alone need.
-add_custom_target(long)
-function(verbatim_is_fast_if target)
-  if(NOT fast IN_LIST ARGN)
-    return()
-  endif()
-  add_dependencies(fast ${target})
-  if(NOT VERBATIM_BUILD_FAST AND NOT unit IN_LIST ARGN AND NOT abi IN_LIST ARGN)
-    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
-  endif()
+# The targets `fast`, `threads` and `long` are what the tests of these labels need: all that a build makes which runs no others.
+foreach(label fast threads long)
+  add_custom_target(${label})
+endforeach()
+function(verbatim_needed_by_labels target)
+  foreach(label fast threads)
+    if(label IN_LIST ARGN)
+      add_dependencies(${label} ${target})
+    endif()
+  endforeach()
 endfunction()
 
 # Sentences run once: optimising them, and describing every template to a debugger, was most of the sanitizers' builds. What
@@ -144,7 +145,7 @@ function(verbatim_test target)
     set(each EACH)
   endif()
   verbatim_discover(${target} ${each} LABELS ${test_LABELS} PROPERTIES TIMEOUT ${test_TIMEOUT} ${test_PROPERTIES})
-  verbatim_is_fast_if(${target} ${test_LABELS})
+  verbatim_needed_by_labels(${target} ${test_LABELS})
 endfunction()
 
 # Path by which a test of this build starts `target` as a process of its own: the program, or in a cross build a script that
