@@ -19,10 +19,12 @@
 #include "perf/cli/device_list.hpp"
 #include "perf/cli/failure.hpp"
 #include "perf/cli/stoppable.hpp"
-#include "perf/cli/verbs_handles.hpp"
+#include "perf/support/verbs_handles.hpp"
 
 namespace verbatim::cli {
 namespace {
+
+using perf::ContextHandle;
 
 /// The classic tool's words: those of the events that come without an object of the watcher's.
 const char* event_name(ibv_event_type type) {

@@ -9,10 +9,12 @@
 #include "perf/cli/attribute_names.hpp"
 #include "perf/cli/device_list.hpp"
 #include "perf/cli/doctor_findings.hpp"
-#include "perf/cli/verbs_handles.hpp"
+#include "perf/support/verbs_handles.hpp"
 
 namespace verbatim::cli {
 namespace {
+
+using perf::ContextHandle;
 
 unsigned bytes_of(ibv_mtu mtu) {
   return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0;

@@ -12,10 +12,12 @@
 #include "perf/cli/device_list.hpp"
 #include "perf/cli/doctor_findings.hpp"
 #include "perf/cli/topo_facts.hpp"
-#include "perf/cli/verbs_handles.hpp"
+#include "perf/support/verbs_handles.hpp"
 
 namespace verbatim::cli {
 namespace {
+
+using perf::ContextHandle;
 
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 

@@ -14,9 +14,12 @@
 #include <memory>
 
 #include "perf/cli/pingpong_options.hpp"
-#include "perf/cli/verbs_handles.hpp"
+#include "perf/support/verbs_handles.hpp"
 
 namespace verbatim::cli {
+
+using perf::DmHandle;
+using perf::MrHandle;
 
 class MessageMemory {
  public:

@@ -26,10 +26,12 @@
 #include "perf/cli/pingpong_options.hpp"
 #include "perf/cli/stoppable.hpp"
 #include "perf/cli/tcp_exchange.hpp"
-#include "perf/cli/verbs_handles.hpp"
+#include "perf/support/verbs_handles.hpp"
 
 namespace verbatim::cli {
 namespace {
+
+using perf::PdHandle;
 
 constexpr long kFarewellMs = 2'000;  // for the other side to finish its last message
 

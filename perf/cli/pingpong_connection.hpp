@@ -19,9 +19,14 @@
 #include "perf/cli/pingpong_options.hpp"
 #include "perf/cli/qp_address.hpp"
 #include "perf/cli/stop_signals.hpp"
-#include "perf/cli/verbs_handles.hpp"
+#include "perf/support/verbs_handles.hpp"
 
 namespace verbatim::cli {
+
+using perf::ChannelHandle;
+using perf::CqHandle;
+using perf::QpHandle;
+using perf::SrqHandle;
 
 struct Completion {
   std::uint64_t wr_id;

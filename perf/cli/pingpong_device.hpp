@@ -7,9 +7,11 @@
 #include <infiniband/verbs.h>
 
 #include "perf/cli/pingpong_options.hpp"
-#include "perf/cli/verbs_handles.hpp"
+#include "perf/support/verbs_handles.hpp"
 
 namespace verbatim::cli {
+
+using perf::ContextHandle;
 
 struct Device {
   ContextHandle context;

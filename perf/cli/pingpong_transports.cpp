@@ -9,9 +9,12 @@
 
 #include "perf/cli/failure.hpp"
 #include "perf/cli/pingpong_connection.hpp"
+#include "perf/support/verbs_handles.hpp"
 
 namespace verbatim::cli {
 namespace {
+
+using perf::AhHandle;
 
 constexpr std::uint8_t kRnrTimer = 12;    // 0.64 ms
 constexpr std::uint8_t kAckTimeout = 14;  // 67 ms

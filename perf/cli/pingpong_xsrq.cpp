@@ -26,12 +26,14 @@
 #include "perf/cli/pingpong_options.hpp"
 #include "perf/cli/stoppable.hpp"
 #include "perf/cli/tcp_exchange.hpp"
-#include "perf/cli/verbs_handles.hpp"
 #include "perf/cli/xsrq_address.hpp"
 #include "perf/cli/xsrq_connection.hpp"
+#include "perf/support/verbs_handles.hpp"
 
 namespace verbatim::cli {
 namespace {
+
+using perf::PdHandle;
 
 using Clock = std::chrono::steady_clock;
 

@@ -216,7 +216,7 @@ void XsrqConnection::close() {
       fail("Couldn't destroy TGT QP[%zu]: %s", pair, std::strerror(error));
   }
   if (const int error = destroy(srq_)) fail("Couldn't destroy SRQ: %s", std::strerror(error));
-  if (const int error = ibv_close_xrcd(xrcd_.release()))
+  if (const int error = destroy(xrcd_))
     fail("Couldn't close the XRC Domain: %s", std::strerror(error));
   if (const int error = destroy(cq_)) fail("Couldn't destroy recv CQ: %s", std::strerror(error));
   if (const int error = destroy(channel_)) {

@@ -10,17 +10,22 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "perf/cli/pingpong_device.hpp"
 #include "perf/cli/pingpong_options.hpp"
 #include "perf/cli/stop_signals.hpp"
-#include "perf/cli/verbs_handles.hpp"
 #include "perf/cli/xsrq_address.hpp"
+#include "perf/support/verbs_handles.hpp"
 
 namespace verbatim::cli {
+
+using perf::ChannelHandle;
+using perf::CqHandle;
+using perf::QpHandle;
+using perf::SrqHandle;
+using perf::XrcdHandle;
 
 struct XsrqCompletion {
   bool is_receive;
@@ -49,9 +54,6 @@ class XsrqConnection {
   void close();
 
  private:
-  struct XrcdClose {
-    void operator()(ibv_xrcd* xrcd) const { ibv_close_xrcd(xrcd); }  // an inline: no address
-  };
   void create_queues(ibv_pd* pd);
   void create_pair(ibv_pd* pd);
   void modify(const QpHandle& qp, ibv_qp_attr attr, int mask, const char* which, std::size_t pair,
@@ -66,7 +68,7 @@ class XsrqConnection {
   XsrqAddress common_;  // what all our addresses have in common
   ChannelHandle channel_;
   CqHandle cq_;
-  std::unique_ptr<ibv_xrcd, XrcdClose> xrcd_;
+  XrcdHandle xrcd_;
   SrqHandle srq_;
   std::vector<QpHandle> targets_, initiators_;
   std::vector<XsrqAddress> locals_, remotes_;

@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "perf/ends/end.hpp"
-#include "perf/verbs/handles.hpp"
+#include "perf/support/verbs_handles.hpp"
 
 namespace verbatim::perf {
 

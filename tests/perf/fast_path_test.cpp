@@ -12,7 +12,6 @@
 
 #include <cstring>
 #include <iostream>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -314,14 +313,9 @@ struct DomainDatagrams : DomainPolls {
   }
 };
 
-struct XrcDomainReleaser {
-  void operator()(ibv_xrcd* domain) const noexcept { ibv_close_xrcd(domain); }
-};
-using XrcDomainHandle = std::unique_ptr<ibv_xrcd, XrcDomainReleaser>;
-
 /// XRC in a thread domain, all three places of it in this process, by either way of posting.
 struct DomainXrc : DomainPolls {
-  XrcDomainHandle domain = open_domain();
+  XrcdHandle domain = open_domain();
   SrqHandle queue = create_queue();
   QpHandle target = create(IBV_QPT_XRC_RECV);
   QpHandle initiator = create(IBV_QPT_XRC_SEND);
@@ -342,12 +336,12 @@ struct DomainXrc : DomainPolls {
     request.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED;
     request.qp_type.xrc.remote_srqn = number;
   }
-  XrcDomainHandle open_domain() const {
+  XrcdHandle open_domain() const {
     ibv_xrcd_init_attr attributes{};
     attributes.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
     attributes.fd = -1;
     attributes.oflags = O_CREAT;
-    return XrcDomainHandle(ibv_open_xrcd(pair.context.get(), &attributes));
+    return XrcdHandle(ibv_open_xrcd(pair.context.get(), &attributes));
   }
   SrqHandle create_queue() const {
     ibv_srq_init_attr_ex attributes{};

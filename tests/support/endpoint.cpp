@@ -158,7 +158,7 @@ void Endpoint::await_word(std::int32_t region, std::uint64_t offset, std::uint64
 std::shared_ptr<ibv_comp_channel> Endpoint::new_channel() {
   ibv_comp_channel* channel = ibv_create_comp_channel(context());
   if (channel == nullptr) fail("ibv_create_comp_channel", errno);
-  return {channel, Destroyer<ibv_destroy_comp_channel>{}};
+  return {channel, Destroyer{}};
 }
 
 ibv_pd* Endpoint::new_domain() {

@@ -16,8 +16,6 @@ void report_failed_destroy(const char* verb, int error) {
   ADD_FAILURE() << verb << ": " << std::strerror(error);
 }
 
-int close_xrcd(ibv_xrcd* xrcd) { return ibv_close_xrcd(xrcd); }
-
 namespace {
 
 /// The first routable row of RoCE v2, or 0.
