@@ -68,7 +68,7 @@ std::vector<QpAddress> local_addresses(const Device& device, const PingpongOptio
 
 void show(const char* whose, const std::vector<QpAddress>& addresses, const char* before_gid) {
   for (const QpAddress& address : addresses) {
-    std::printf("  %s %s\n", whose, address.text(before_gid).c_str());
+    std::printf("  %s %s\n", whose, text(address, before_gid).c_str());
   }
 }
 

@@ -14,10 +14,10 @@ static_assert(kNulAt + 1 == kQpAddressSize);
 
 }  // namespace
 
-std::string QpAddress::text(const char* before_gid) const {
+std::string text(const QpAddress& address, const char* before_gid) {
   char line[128];
-  std::snprintf(line, sizeof(line), "LID 0x%04x, QPN 0x%06x, PSN 0x%06x%sGID %s", lid, qpn, psn,
-                before_gid, gid_text(gid).c_str());
+  std::snprintf(line, sizeof(line), "LID 0x%04x, QPN 0x%06x, PSN 0x%06x%sGID %s", address.lid,
+                address.qpn, address.psn, before_gid, gid_text(address.gid).c_str());
   return line;
 }
 

@@ -1,30 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What two pingpong programs tell each other before they can talk verbs, and how it is written.
+// How two pingpong programs write to each other where their queue pairs are.
 //
 //   "%04x:%06x:%06x:" lid qpn psn, then the GID as 32 hex digits in wire order, then a NUL
 //
 // 52 bytes in all, as the classic tools write them. Any thread; pure.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <array>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "perf/support/qp_address.hpp"
+
 namespace verbatim::cli {
 
-struct QpAddress {
-  std::uint16_t lid = 0;
-  std::uint32_t qpn = 0;  // 24 bits
-  std::uint32_t psn = 0;  // 24 bits
-  union ibv_gid gid = {};
+using perf::QpAddress;
 
-  /// "LID 0x0001, QPN 0x000010, PSN 0x0a0b0c, GID ::", as the tools print it.
-  std::string text(const char* before_gid = ", ") const;
-};
+/// "LID 0x0001, QPN 0x000010, PSN 0x0a0b0c, GID ::", as the tools print it.
+std::string text(const QpAddress& address, const char* before_gid = ", ");
 
 constexpr std::size_t kQpAddressSize = 52;
 using QpAddressBytes = std::array<char, kQpAddressSize>;

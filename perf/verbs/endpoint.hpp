@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "perf/ends/end.hpp"
+#include "perf/support/qp_address.hpp"
 #include "perf/support/verbs_handles.hpp"
 
 namespace verbatim::perf {
@@ -21,14 +22,6 @@ inline constexpr std::uint32_t kRecvDepth = 512;
 inline constexpr std::uint32_t kInlineMax = 220;
 /// Sends between two signaled ones where nothing needs each completion.
 inline constexpr std::uint32_t kSignalEvery = 32;
-
-/// What the peer must know of a queue pair; the classic out-of-band exchange.
-struct QpAddress {
-  std::uint32_t qpn;
-  std::uint32_t psn;
-  std::uint16_t lid;
-  ibv_gid gid;
-};
 
 /// A fresh context on the first device; throws when there is none.
 ContextHandle open_first_device();

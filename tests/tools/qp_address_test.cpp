@@ -51,8 +51,8 @@ TEST(QpAddress, KeepsItsLengthWhateverTheNumbers) {
 }
 
 TEST(QpAddress, IsPrintedAsTheClassicToolsPrintIt) {
-  EXPECT_EQ(sample().text(), "LID 0xbeef, QPN 0x00abcd, PSN 0x123456, GID fe80::2:c903:a:b0c");
-  EXPECT_EQ(QpAddress{}.text(), "LID 0x0000, QPN 0x000000, PSN 0x000000, GID ::");
+  EXPECT_EQ(text(sample()), "LID 0xbeef, QPN 0x00abcd, PSN 0x123456, GID fe80::2:c903:a:b0c");
+  EXPECT_EQ(text(QpAddress{}), "LID 0x0000, QPN 0x000000, PSN 0x000000, GID ::");
 }
 
 TEST(QpAddress, RefusesEverythingElse) {
