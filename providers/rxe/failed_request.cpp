@@ -34,7 +34,7 @@ bool is_known(std::uint32_t opcode) noexcept {
 }
 
 /// Of a placement the address is the one that was asked for last: repeated, it is another one
-/// (tests/conformance/departures.hpp), which the driver counts no further.
+/// (tests/support/departures.hpp), which the driver counts no further.
 void read_send(const Qp& qp, const SendElement& element, SeenRequest& out) noexcept {
   const std::uint32_t opcode = element.wr.opcode;
   out.found = true;

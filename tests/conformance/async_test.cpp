@@ -11,8 +11,8 @@
 #include <string_view>
 #include <thread>
 
-#include "tests/conformance/departures.hpp"
-#include "tests/conformance/two_sides.hpp"
+#include "tests/support/departures.hpp"
+#include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -13,8 +13,8 @@
 #include <cerrno>
 #include <thread>
 
-#include "tests/conformance/departures.hpp"
-#include "tests/conformance/device.hpp"
+#include "tests/support/departures.hpp"
+#include "tests/support/device.hpp"
 #include "tests/support/scale.hpp"
 
 namespace verbatim::harness {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <tuple>
 
-#include "tests/conformance/device.hpp"
+#include "tests/support/device.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <tuple>
 
-#include "tests/conformance/device.hpp"
+#include "tests/support/device.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -9,7 +9,7 @@
 #include <climits>
 #include <cstring>
 
-#include "tests/conformance/device.hpp"
+#include "tests/support/device.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/scale.hpp"
 
 namespace verbatim::harness {

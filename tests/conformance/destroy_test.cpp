@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "tests/conformance/device.hpp"
+#include "tests/support/device.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tests/conformance/device.hpp"
+#include "tests/support/device.hpp"
 #include "tests/support/scale.hpp"
 
 namespace verbatim::harness {

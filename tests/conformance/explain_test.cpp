@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/conformance/departures.hpp"
+#include "tests/support/departures.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -12,14 +12,14 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/conformance/device.hpp"
+#include "tests/support/device.hpp"
 #include "tests/support/scale.hpp"
 
 namespace verbatim::harness {
 namespace {
 
 /// A limit beyond this is not gone to.
-const auto kReachable = scaled_rounds<std::size_t>(70'000, 5000);
+const auto kFarthestLimit = scaled_rounds<std::size_t>(70'000, 5000);
 
 class Limit : public OnDevice {
  protected:
@@ -30,7 +30,7 @@ class Limit : public OnDevice {
   void expect_room_for(int most, int held, const Make& make, bool may_be_more = false) {
     ASSERT_GT(most, held);
     const auto room = static_cast<std::size_t>(most - held);
-    const bool is_reached = room <= kReachable;
+    const bool is_reached = room <= kFarthestLimit;
     const std::size_t wanted = is_reached ? room : scaled_rounds<std::size_t>(2000, 300);
     const int rounds = is_reached && room <= 5000 ? 2 : 1;
     for (int round = 0; round < rounds; ++round) {

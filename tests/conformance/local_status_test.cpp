@@ -7,8 +7,8 @@
 // succeeded, what stands behind it is flushed, signaled or not; no peer hears of it (IBTA 10.10.3).
 #include <cerrno>
 
-#include "tests/conformance/departures.hpp"
-#include "tests/conformance/device.hpp"
+#include "tests/support/departures.hpp"
+#include "tests/support/device.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <tuple>
 
-#include "tests/conformance/departures.hpp"
-#include "tests/conformance/device.hpp"
+#include "tests/support/departures.hpp"
+#include "tests/support/device.hpp"
 
 namespace verbatim::harness {
 

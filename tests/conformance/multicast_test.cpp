@@ -11,7 +11,7 @@
 #include <cstring>
 #include <memory>
 
-#include "tests/conformance/two_sides.hpp"
+#include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -2,8 +2,8 @@
 //
 // The memory placement extensions (IBTA A19): 8 bytes that are written at once, and FLUSH, behind
 // whose completion what was written before it is seen, or outlasts a loss of power.
-#include "tests/conformance/departures.hpp"
 #include "tests/conformance/wr_stage.hpp"
+#include "tests/support/departures.hpp"
 
 namespace verbatim::harness {
 namespace {

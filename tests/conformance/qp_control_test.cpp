@@ -8,7 +8,7 @@
 #include <cstring>
 #include <set>
 
-#include "tests/conformance/device.hpp"
+#include "tests/support/device.hpp"
 #include "tests/support/qp_table.hpp"
 
 namespace verbatim::harness {

@@ -5,8 +5,8 @@
 // not have. A refusal is EINVAL and changes nothing.
 #include <cerrno>
 
-#include "tests/conformance/departures.hpp"
-#include "tests/conformance/device.hpp"
+#include "tests/support/departures.hpp"
+#include "tests/support/device.hpp"
 #include "tests/support/qp_table.hpp"
 
 namespace verbatim::harness {

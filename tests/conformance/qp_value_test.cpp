@@ -4,7 +4,7 @@
 // changes nothing, the ends of each range are taken.
 #include <cerrno>
 
-#include "tests/conformance/device.hpp"
+#include "tests/support/device.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -3,7 +3,7 @@
 // Compare-and-swap and fetch-and-add over RC (IBTA 9.4.5).
 #include <future>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/scale.hpp"
 
 namespace verbatim::harness {

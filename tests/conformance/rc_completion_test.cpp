@@ -2,7 +2,7 @@
 //
 // Which requests complete visibly, in which order, and what order means for memory (IBTA 10.7.3,
 // 10.8.3.3).
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/scale.hpp"
 
 namespace verbatim::harness {

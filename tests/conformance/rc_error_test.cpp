@@ -3,7 +3,7 @@
 // How a connection ends while both processes live, and what stands on both sides of that moment
 // (IBTA 10.3.1, 9.9.2, 9.9.3, 10.10.3; man ibv_modify_qp, ibv_poll_cq). What each fault ends in,
 // and what becomes of the rest: rc_fault_*_test.cpp.
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <future>
 
-#include "tests/conformance/departures.hpp"
-#include "tests/conformance/device.hpp"
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/departures.hpp"
+#include "tests/support/device.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/scale.hpp"
 
 namespace verbatim::harness {

@@ -4,7 +4,7 @@
 // responder does not notice.
 #include <cerrno>
 
-#include "tests/conformance/rc_fault.hpp"
+#include "tests/support/rc_fault.hpp"
 
 namespace verbatim::harness {
 namespace {

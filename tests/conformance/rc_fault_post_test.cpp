@@ -4,9 +4,9 @@
 // ibv_post_send, ibv_post_recv): a positive errno, *bad_wr at the request, everything before it
 // done or in the queue, nothing behind it taken, both queue pairs as they were. And what stands in
 // full queues when they end (IBTA 10.3.1, 10.8.5.1).
-#include "tests/conformance/departures.hpp"
-#include "tests/conformance/rc_fault.hpp"
-#include "tests/conformance/two_sides.hpp"
+#include "tests/support/departures.hpp"
+#include "tests/support/rc_fault.hpp"
+#include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -2,7 +2,7 @@
 //
 // A message that meets a receive which cannot take it (IBTA 9.7.4.1.6, 9.9.3): too short, or with
 // memory that is not what it says. Each end is told in its own words, and both end.
-#include "tests/conformance/rc_fault.hpp"
+#include "tests/support/rc_fault.hpp"
 
 namespace verbatim::harness {
 namespace {

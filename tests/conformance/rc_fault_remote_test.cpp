@@ -4,9 +4,9 @@
 // status at the requester, the error state and its event at the responder, not a byte moved.
 #include <signal.h>
 
-#include "tests/conformance/departures.hpp"
-#include "tests/conformance/device.hpp"
-#include "tests/conformance/rc_fault.hpp"
+#include "tests/support/departures.hpp"
+#include "tests/support/device.hpp"
+#include "tests/support/rc_fault.hpp"
 
 namespace verbatim::harness {
 namespace {

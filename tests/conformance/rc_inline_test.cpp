@@ -2,7 +2,7 @@
 //
 // IBV_SEND_INLINE (man ibv_post_send, ibv_create_qp; IBTA has no such thing): the data is taken
 // while the post runs, from memory that nobody registered.
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -3,7 +3,7 @@
 // What the order of requests means for atomics and for what they return (IBTA 9.5, and the table of
 // 10.8.3.3): they see what was posted before them, what is posted behind them sees them, and what
 // they fetched is there for a request with a fence.
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -5,8 +5,8 @@
 // it performed.
 #include <verbatim/memory.h>
 
-#include "tests/conformance/departures.hpp"
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/departures.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // RDMA WRITE, WRITE_WITH_IMM and READ over RC (IBTA 9.4.3, 9.4.4).
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

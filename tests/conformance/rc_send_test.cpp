@@ -2,7 +2,7 @@
 //
 // SEND and SEND_WITH_IMM over RC (IBTA 9.4.1): whole, in order, into the receives as they were
 // posted.
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -4,7 +4,7 @@
 // it is the caller's) while others walk one extended completion queue (man ibv_create_cq_ex: from
 // start to end it is the caller's, unless it was made for one thread).
 #include "tests/conformance/crew.hpp"
-#include "tests/conformance/two_sides.hpp"
+#include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
 namespace {

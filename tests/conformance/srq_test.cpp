@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "tests/conformance/departures.hpp"
-#include "tests/conformance/two_sides.hpp"
+#include "tests/support/departures.hpp"
+#include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -3,7 +3,7 @@
 // Threads that post receives to one shared queue while queue pairs take them (man ibv_create_srq,
 // ibv_alloc_td): each receive is one message's, each message has one.
 #include "tests/conformance/crew.hpp"
-#include "tests/conformance/two_sides.hpp"
+#include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/conformance/device.hpp"
+#include "tests/support/device.hpp"
 #include "tests/support/scale.hpp"
 
 namespace verbatim::harness {

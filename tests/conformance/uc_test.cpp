@@ -4,8 +4,8 @@
 // dropped without a word to the sender, whose request has succeeded when it has left.
 #include <cerrno>
 
-#include "tests/conformance/departures.hpp"
-#include "tests/conformance/two_sides.hpp"
+#include "tests/support/departures.hpp"
+#include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -6,8 +6,8 @@
 #include <initializer_list>
 #include <vector>
 
-#include "tests/conformance/departures.hpp"
 #include "tests/conformance/ud_post.hpp"
+#include "tests/support/departures.hpp"
 
 namespace verbatim::harness {
 namespace {

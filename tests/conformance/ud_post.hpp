@@ -3,7 +3,7 @@
 // Two UD queue pairs, and letters from a to b. One thread.
 #pragma once
 
-#include "tests/conformance/two_sides.hpp"
+#include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
 

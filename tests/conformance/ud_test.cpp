@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tests/conformance/departures.hpp"
 #include "tests/conformance/ud_post.hpp"
+#include "tests/support/departures.hpp"
 
 namespace verbatim::harness {
 namespace {

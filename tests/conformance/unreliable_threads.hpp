@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "tests/conformance/crew.hpp"
-#include "tests/conformance/two_sides.hpp"
+#include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
 

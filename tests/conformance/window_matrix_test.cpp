@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "tests/conformance/access_stage.hpp"
-#include "tests/conformance/departures.hpp"
-#include "tests/conformance/device.hpp"
+#include "tests/support/departures.hpp"
+#include "tests/support/device.hpp"
 
 namespace verbatim::harness {
 namespace {

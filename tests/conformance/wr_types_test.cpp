@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tests/conformance/device.hpp"
+#include "tests/support/device.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -2,7 +2,7 @@
 //
 // What an XRC connection reaches, and what it may not, when its target, its queues and its senders
 // are in different processes (IBTA annex A14; man ibv_open_xrcd, ibv_open_qp, ibv_post_send).
-#include "tests/conformance/xrc_sharing.hpp"
+#include "tests/support/xrc_sharing.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "tests/conformance/two_sides.hpp"
+#include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
 namespace {

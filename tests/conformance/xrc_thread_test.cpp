@@ -4,7 +4,7 @@
 // the application's (IBTA annex A14; man ibv_alloc_td, ibv_create_srq_ex): each message has one
 // receive of the queue that it names, and each receive one message.
 #include "tests/conformance/crew.hpp"
-#include "tests/conformance/two_sides.hpp"
+#include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
 namespace {

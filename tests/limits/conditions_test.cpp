@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "runtime/sync/biased_lock.hpp"
-#include "tests/shm/rc_expect.hpp"
 #include "tests/support/condition.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/log_watch.hpp"
 #include "tests/support/role.hpp"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/role.hpp"
 
 namespace verbatim::harness {

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/shm/rc_expect.hpp"
 #include "tests/support/child.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/log_watch.hpp"
 #include "tests/support/role.hpp"
 

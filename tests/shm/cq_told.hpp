@@ -10,7 +10,7 @@
 #include <string>
 #include <tuple>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 

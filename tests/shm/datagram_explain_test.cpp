@@ -10,7 +10,7 @@
 #include <cerrno>
 
 #include "tests/shm/explain_text.hpp"
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "tests/shm/datagram_group.hpp"
-#include "tests/shm/rc_expect.hpp"
 #include "tests/support/deadline.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {

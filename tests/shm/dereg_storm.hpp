@@ -6,7 +6,7 @@
 // touch what it covers.
 #pragma once
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // IBTA 10.3.1.5, send queue drain: what has begun is finished, what lies behind it waits for RTS.
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -11,7 +11,7 @@
 #include <functional>
 #include <string>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/forked_child.hpp"
 #include "tests/support/log_watch.hpp"
 

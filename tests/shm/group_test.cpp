@@ -3,7 +3,7 @@
 // Multicast groups over shared memory: members in several processes at once. What any device
 // promises is in tests/conformance.
 #include "tests/shm/datagram_group.hpp"
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/handles.hpp"
 
 namespace verbatim::harness {

@@ -7,8 +7,8 @@
 
 #include <vector>
 
-#include "tests/shm/rc_expect.hpp"
 #include "tests/support/deadline.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

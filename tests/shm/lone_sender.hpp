@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 

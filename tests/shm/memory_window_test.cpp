@@ -4,7 +4,7 @@
 // goes through.
 #include <future>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {

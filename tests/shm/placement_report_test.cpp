@@ -17,7 +17,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace {

@@ -2,7 +2,7 @@
 //
 // ATOMIC_WRITE and FLUSH (IBTA annex A19): eight bytes that appear as one behind what was written
 // before, and the promise that what was written is visible to everybody.
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

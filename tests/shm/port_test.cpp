@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/fabric_directory.hpp"
 #include "tests/support/log_watch.hpp"
 

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 

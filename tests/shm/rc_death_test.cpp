@@ -4,7 +4,7 @@
 // the others.
 #include <signal.h>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

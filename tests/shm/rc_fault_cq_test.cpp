@@ -4,8 +4,8 @@
 // cannot hold is counted, the CQ's event and the log say so. And nothing but that queue suffers.
 #include <algorithm>
 
-#include "tests/conformance/rc_fault.hpp"
 #include "tests/support/log_watch.hpp"
+#include "tests/support/rc_fault.hpp"
 
 namespace verbatim::harness {
 namespace {

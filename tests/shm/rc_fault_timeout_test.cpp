@@ -7,7 +7,7 @@
 // "in time" from "never".
 #include <chrono>
 
-#include "tests/conformance/rc_fault.hpp"
+#include "tests/support/rc_fault.hpp"
 
 namespace verbatim::harness {
 namespace {

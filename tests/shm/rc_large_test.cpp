@@ -3,7 +3,7 @@
 // The largest message, 1 GiB. Needs 2 GiB of memory, and says so where there is less.
 #include <sys/sysinfo.h>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "tests/shm/all_to_all.hpp"
 #include "tests/shm/many_qps.hpp"
-#include "tests/shm/rc_expect.hpp"
 #include "tests/support/condition.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -3,7 +3,7 @@
 // A library that was closed has left nothing: no descriptor, no thread, no file, no mapping.
 #include <algorithm>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/fabric_directory.hpp"
 #include "tests/support/process_census.hpp"
 

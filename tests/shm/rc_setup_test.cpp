@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

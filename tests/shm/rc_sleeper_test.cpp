@@ -2,7 +2,7 @@
 //
 // A process that sits in pause(2) is still a full target, as one with an adapter would be: whatever
 // its application has posted and registered serves its peers without it.
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <future>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

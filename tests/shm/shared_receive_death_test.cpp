@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

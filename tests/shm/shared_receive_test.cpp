@@ -4,7 +4,7 @@
 // receive beyond those that its own untaken messages will use up, whoever takes it in the end
 // (providers/shm/shared_receive.hpp). What any device promises of shared queues is said in
 // tests/conformance.
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/shm/rc_expect.hpp"
 #include "tests/support/deadline.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/handles.hpp"
 #include "tests/support/rc_states.hpp"
 

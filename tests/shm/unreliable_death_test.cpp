@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "tests/shm/datagram_group.hpp"
-#include "tests/shm/rc_expect.hpp"
 #include "tests/support/deadline.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/process_census.hpp"
 
 namespace verbatim::harness {

@@ -9,8 +9,8 @@
 #include <future>
 
 #include "tests/shm/explain_text.hpp"
-#include "tests/shm/rc_expect.hpp"
 #include "tests/support/deadline.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {

@@ -3,7 +3,7 @@
 // A pair of queue pairs of which `a`, in this process, is made for ibv_wr_*.
 #pragma once
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 

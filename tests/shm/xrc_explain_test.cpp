@@ -4,9 +4,9 @@
 // of the process whose queue it was for, which is neither.
 #include <gmock/gmock.h>
 
-#include "tests/conformance/xrc_sharing.hpp"
 #include "tests/shm/explain_text.hpp"
 #include "tests/support/log_watch.hpp"
+#include "tests/support/xrc_sharing.hpp"
 
 namespace verbatim::harness {
 namespace {

@@ -8,10 +8,10 @@
 #include <chrono>
 #include <future>
 
-#include "tests/conformance/xrc_sharing.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/log_watch.hpp"
 #include "tests/support/process_census.hpp"
+#include "tests/support/xrc_sharing.hpp"
 
 namespace verbatim::harness {
 namespace {

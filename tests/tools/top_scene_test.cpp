@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/log_watch.hpp"
 #include "tests/tools/classic.hpp"
 #include "tests/tools/top_table.hpp"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/conformance/two_sides.hpp"
+#include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// What the sentences about RC say again and again of completions and of memory.
+// What tests of every transport say again and again of completions and of memory. One thread.
 #pragma once
 
 #include <arpa/inet.h>
@@ -39,7 +39,7 @@ inline void expect_wc(const ibv_wc& wc, std::uint64_t wr_id, ibv_wc_opcode opcod
 }
 
 /// The status that is specified, or what the driver of a kernel's device says instead
-/// (tests/conformance/departures.hpp).
+/// (tests/support/departures.hpp).
 bool is_status(std::uint32_t vendor, ibv_wc_status seen, ibv_wc_status specified);
 
 inline void expect_error(const ibv_wc& wc, std::uint64_t wr_id, ibv_wc_status status,

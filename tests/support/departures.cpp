@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "tests/conformance/departures.hpp"
+#include "tests/support/departures.hpp"
 
 #include <sys/utsname.h>
 

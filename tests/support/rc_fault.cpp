@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "tests/conformance/rc_fault.hpp"
+#include "tests/support/rc_fault.hpp"
 
 #include <chrono>
 
-#include "tests/conformance/departures.hpp"
+#include "tests/support/departures.hpp"
 
 namespace verbatim::harness {
 namespace {

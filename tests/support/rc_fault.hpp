@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 

@@ -5,8 +5,8 @@
 
 #include <initializer_list>
 
-#include "tests/conformance/device.hpp"
-#include "tests/shm/rc_expect.hpp"
+#include "tests/support/device.hpp"
+#include "tests/support/expect.hpp"
 
 namespace verbatim::harness {
 

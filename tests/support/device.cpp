@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "tests/conformance/device.hpp"
+#include "tests/support/device.hpp"
 
 #include <fcntl.h>
 
