@@ -30,8 +30,7 @@ inline void drain(Side& side, const QpInfo& qp) {
   EXPECT_EQ(event.qp, qp.id);
 }
 
-/// Nothing came although it had all the time that a message needs: after `probe` (a message that is
-/// known to arrive later) has been seen, the queue holds only that.
+/// A completion of this request, whose status is one of those that the specification allows here.
 inline void expect_status(const ibv_wc& wc, std::uint64_t wr_id,
                           std::initializer_list<ibv_wc_status> allowed) {
   bool found = false;
