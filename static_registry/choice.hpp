@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The symbols through which a program's choice of providers and the archive's own list meet.
 //
-//   application   infiniband/static_providers.h   section vbt_providers, weak vbt_default_providers
-//   archive       default_choice.cpp              strong vbt_default_providers ->
-//   vbt_compiled_in_providers
-//                 all_providers.cpp               verbs_provider_all           ->
-//                 vbt_compiled_in_providers no_provider.cpp                 verbs_provider_none
-//                 compiled_in.cpp (generated)     vbt_compiled_in_providers    -> every
-//                 verbs_provider_<name> provider_table.cpp              reads them all; refers
-//                 strongly to vbt_default_providers only
+//   where                           defines                       which points at
+//   application:
+//     infiniband/static_providers.h   section vbt_providers         the providers that it names
+//                                     weak vbt_default_providers    nothing
+//   archive:
+//     default_choice.cpp              strong vbt_default_providers  vbt_compiled_in_providers
+//     all_providers.cpp               verbs_provider_all            vbt_compiled_in_providers
+//     no_provider.cpp                 verbs_provider_none           nothing
+//     compiled_in.cpp (generated)     vbt_compiled_in_providers     every verbs_provider_<name>
+//     provider_table.cpp              nothing: it reads them all, and refers strongly to
+//                                     vbt_default_providers only
 //
 // An application that chooses brings the weak vbt_default_providers with it, so default_choice.cpp
 // is not pulled, nor any provider through it. Invariant: no other member of the archive may refer

@@ -2,8 +2,10 @@
 // The smallest verbs program, in C, linked statically by cc: opens the device, connects one RC
 // queue pair and sends one message. Its start, its resident memory and its size are figures of the
 // library.
-//   first_message a|b [idle]     fd 3: the supervisor; fd 4: the other process; idle: connect, but
-//   send nothing
+//
+//   first_message a|b [idle]     fd 3: the supervisor; fd 4: the other process
+//                                idle: connect, but send nothing
+//
 // `b` reports one byte once it has the message; both report one byte when they are idle, and leave
 // when the supervisor closes.
 #include <infiniband/verbs.h>

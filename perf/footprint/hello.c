@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The program that first_message is compared with: two processes, one message over the socket
 // between them, no verbs.
+//
 //   hello a|b        fd 3: the supervisor; fd 4: the other process
+//
 // `b` reports one byte once it has the message; both report one byte when they are idle, and leave
 // when the supervisor closes.
 #include <signal.h>

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // R13, set-up, and the memory figures. How each is measured:
 //  - connect: both ends start from an open device. The clock runs from the first ibv_create_qp to
-//  the moment both have all their QPs in
-//    RTS: creation, the exchange of 1000 addresses over a socket, three ibv_modify_qp each, and a
-//    last word from the peer. New processes for every round, so first contact between the two is in
-//    it.
+//    the moment both have all their QPs in RTS: creation, the exchange of 1000 addresses over a
+//    socket, three ibv_modify_qp each, and a last word from the peer. New processes for every
+//    round, so first contact between the two is in it.
 //  - registration: ibv_reg_mr and ibv_dereg_mr of malloc memory with remote access, with a
-//  connected peer that is idle (judged), and one
-//    that writes into another region meanwhile (shown: the price of the promise that nobody touches
-//    the range afterwards).
+//    connected peer that is idle (judged), and one that writes into another region meanwhile
+//    (shown: the price of the promise that nobody touches the range afterwards).
 //  - start: from before the first posix_spawn until the second process reports the message, minus
-//  the same for two processes that say
-//    hello over a socket (footprint/*.c; both static C programs, in turn, each half pinned to its
-//    core).
+//    the same for two processes that say hello over a socket (footprint/*.c; both static C
+//    programs, in turn, each half pinned to its core).
 //  - memory: footprint/memory_use.hpp says what is counted; per process means half of what the two
-//  hold together.
+//    hold together.
 #include <sys/stat.h>
 
 #include <array>

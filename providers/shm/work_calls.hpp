@@ -5,10 +5,11 @@
 // that the last call performs; beside each lies a general request, in the words of ibv_post_send,
 // for what those calls cannot say. FLUSH and ATOMIC_WRITE, for which ibv_send_wr has no words,
 // stand there as
+//
 //   ATOMIC_WRITE  wr.rdma, and its 8 bytes inline
 //   FLUSH         wr.atomic: compare_add = length, swap = type | level << 8
-// The hot calls are in work_fast.hpp. Source: man
-// ibv_wr_post, ibv_create_qp_ex.
+//
+// The hot calls are in work_fast.hpp. Source: man ibv_wr_post, ibv_create_qp_ex.
 #pragma once
 
 #include "providers/shm/qp.hpp"

@@ -17,9 +17,9 @@ namespace verbatim {
 /// vbt_alloc_shared"). Where neither a cgroup limit nor /proc/meminfo can be read the answer is 0.
 [[nodiscard]] int check_memory_room(std::uint64_t bytes, const char* what) noexcept;
 
-/// What the memory cgroup at `directory` (version 2 or 1, told by its files) can still take: limit
-/// - use, where use does not count file cache, which the kernel drops before it kills. ~0 for no
-/// limit.
+/// What the memory cgroup at `directory` (version 2 or 1, told by its files) can still take: its
+/// limit less its use, where use does not count file cache, which the kernel drops before it kills.
+/// ~0 for no limit.
 [[nodiscard]] std::uint64_t cgroup_room(const char* directory, bool version_2) noexcept;
 
 }  // namespace verbatim

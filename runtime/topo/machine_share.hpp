@@ -10,8 +10,8 @@
 // believed only after all checks; a copy is checked and used, not the file, so that nobody can
 // change it in between. What an earlier start of the host left goes away with the next reading.
 //
-// Any thread. Nothing here is needed: where it fails, the machine is read again, and VERBATIM_LOG
-// = info says why.
+// Any thread. Nothing here is needed: where it fails, the machine is read again, and
+// VERBATIM_LOG=info says why.
 #pragma once
 
 #include <limits.h>

@@ -11,11 +11,10 @@
 //  - returns 0 or a positive errno; writes its outputs only on success;
 //  - is called from any thread, several at once, also on one object: the provider locks; but never
 //    on an object that another thread destroys;
-//  - handles given to it are alive and of its own context, enums and masks hold known bits,
-//  pointers
-//    that a slot takes by reference exist: the runtime has checked;
+//  - handles given to it are alive and of its own context, enums and masks hold known bits, and
+//    what a slot takes by reference exists: the runtime has checked;
 //  - creators allocate (make_nothrow) and set *out; destroyers free. `uses` was 0 when they are
-//  called;
+//    called;
 //  - destroyers of CQ, QP, SRQ first make sure that no further event can be fetched for the object,
 //    then wait until the fetched ones are acknowledged (event_acks.hpp; SoftChannel::retire and
 //    SoftEvents::retire do both), then free;
@@ -193,20 +192,22 @@ struct ProviderTable {
 [[gnu::cold]] void report_strange_ece(const char* provider, const ibv_ece& asked,
                                       std::atomic<bool>& said) noexcept;
 
+// clang-format off
 /// The least that a provider is: a name, devices that open and close, handles that derive from
 /// ours.
 template <class P>
-concept Provider = requires(DeviceSink& sink, Device& device, Context** out, Context& context) {
-  { P::kName } -> std::convertible_to<const char*>;
-  { P::list_devices(sink) }
-  noexcept->std::same_as<int>;
-  { P::open(device, out) }
-  noexcept->std::same_as<int>;
-  { P::close(context) }
-  noexcept->std::same_as<void>;
-}
-&&std::derived_from<typename P::Context, Context>&& std::derived_from<typename P::Mr, Mr>&&
-    std::derived_from<typename P::Cq, Cq>&& std::derived_from<typename P::Qp, Qp>;
+concept Provider =
+    requires(DeviceSink& sink, Device& device, Context** out, Context& context) {
+      { P::kName } -> std::convertible_to<const char*>;
+      { P::list_devices(sink) } noexcept -> std::same_as<int>;
+      { P::open(device, out) } noexcept -> std::same_as<int>;
+      { P::close(context) } noexcept -> std::same_as<void>;
+    } &&
+    std::derived_from<typename P::Context, Context> &&
+    std::derived_from<typename P::Mr, Mr> &&
+    std::derived_from<typename P::Cq, Cq> &&
+    std::derived_from<typename P::Qp, Qp>;
+// clang-format on
 
 namespace plug {
 

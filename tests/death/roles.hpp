@@ -3,8 +3,7 @@
 // The other processes of a round.
 //
 //   victim      gets a Plan; sends an Offer to each of its survivors, gets theirs, connects, says
-//   the
-//               pid of the child it leaves (0: none), and does what the plan says until it is
+//               the pid of the child it leaves (0: none), and does what the plan says until it is
 //               killed
 //   bystander   lives for many rounds, told by Order what to do; each is answered
 #pragma once

@@ -11,7 +11,8 @@
 //   header.cq_table     CqRecord[]         which CQs want to be woken
 //   header.mr_table     RegionRecord[]     what lkeys and rkeys mean, indexed by key >> 8
 //   header.qp_table     QpRecord[]         both halves of every queue pair, indexed by its local
-//   number header.heap         rings, credits, receive descriptors, bounce chunks
+//                                          number
+//   header.heap         bytes              rings, credits, receive descriptors, bounce chunks
 //
 // The doorbell page is a second memfd that every peer may write. It holds hints only: a bit set
 // wrongly costs its owner a look, a bit cleared wrongly is repaired by the service thread's sweep.

@@ -7,10 +7,12 @@
 //   wake socket    peers rang a doorbell
 //   sockets        strangers and peers (switchboard)
 //   pidfds         a peer ended
-//   time           1 ms tick while asked for; 50 ms sweep while a peer lives; each second, whether
-//   our descriptors are still open (service_failure.cpp); the switchboard's own
-//   dates, and the data path's, to the microsecond; a look at our names each second while the
-//   thread is awake anyhow, a try to bring them back each second while they are lost
+//   time           1 ms tick while asked for
+//                  50 ms sweep while a peer lives
+//                  each second: whether our descriptors are still open (service_failure.cpp)
+//                  each second: a look at our names while the thread is awake anyhow, a try to
+//                  bring them back while they are lost
+//                  the switchboard's own dates, and the data path's, to the microsecond
 //
 // It has all signals blocked, a small stack, and holds no lock while it calls the data path's
 // hooks.
