@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of environment.hpp.
 #include "runtime/base/environment.hpp"
 
 #include <cinttypes>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of log.hpp. The level is found at the first line, by whoever comes first; two threads
-// that come together find the same one.
+// A line is put together on the stack and leaves in one write(2). The level is found at the first
+// line, by whoever comes first; two threads that come together find the same one.
 #include "runtime/base/log.hpp"
 
 #include <cerrno>

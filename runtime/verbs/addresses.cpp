@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of addresses.hpp. GRH: IBTA 8.3, 11.4.2.1 (UD receive buffers); RoCE v2: annex A17;
-// addresses from GIDs: RFC 4291 (EUI-64), RFC 2464 and 1112 (multicast).
+// The path back to a sender is read out of the GRH of its message, or of the IPv4 header that RoCE
+// v2 delivers in the same 40 bytes. The MAC of a multicast or link-local GID is computed here; for
+// any other the provider is asked.
+//
+// GRH: IBTA 8.3, 11.4.2.1 (UD receive buffers); RoCE v2: annex A17; addresses from GIDs: RFC 4291
+// (EUI-64), RFC 2464 and 1112 (multicast).
 #include "runtime/verbs/addresses.hpp"
 
 #include <arpa/inet.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of completion.hpp.
+// What a CQ is made with is checked here, before a provider sees it. A CQ pins its context and,
+// where it has one, its parent domain; its channel counts it in the public `refcnt`, under the
+// context's public mutex.
 #include "runtime/verbs/completion.hpp"
 
 #include <cerrno>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of contexts.hpp.
+// An open context keeps its Device alive, and has the provider's data path in its ops. Port numbers
+// are checked here, so that a provider's query slots see valid ones only.
 #include "runtime/verbs/contexts.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of device_list.hpp. Each call asks the providers anew, since devices come and go, and
-// keeps the objects of those known already.
+// Each call for a list asks the providers anew, since devices come and go, and keeps the objects of
+// the devices that are known already. The list's mutex is held meanwhile, so a provider may be
+// reading the kernel under it; a forked child makes the mutex anew.
 #include "runtime/verbs/device_list.hpp"
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of domains.hpp.
+// A parent domain is a Pd that pins the protection domain and the thread domain that it was made
+// from; every domain pins its context.
 #include "runtime/verbs/domains.hpp"
 
 #include <cerrno>

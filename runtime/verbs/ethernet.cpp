@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of ethernet.hpp.
+// An indirection table pins its context and each of its work queues, a flow its QP. ibv_flow_action
+// and ibv_counters have no object of ours around them, and pin their context alone.
 #include "runtime/verbs/ethernet.hpp"
 
 #include <cerrno>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of event_acks.hpp.
+// An acknowledgement is counted in the object's public struct, and wakes all who wait there: for
+// completion events and for asynchronous ones of a CQ there is one condition.
 #include "runtime/verbs/event_acks.hpp"
 
 #include "runtime/sync/mutex.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of explain.hpp: who, which request, and for what is flushed, what ended the connection.
+// Puts the line together: both ends, the request, its status, and the cause in the words of
+// failure_words.hpp. A completion that was flushed is explained by the failure that came first.
 #include "runtime/verbs/explain.hpp"
 
 #include <arpa/inet.h>

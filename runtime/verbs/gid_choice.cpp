@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of gid_choice.hpp. Families and scopes: RFC 4291, RFC 3927; RoCE v2 maps IPv4 addresses
-// into GIDs as ::ffff:a.b.c.d (IBTA annex A17.4.5.1).
+// RoCE v2 comes before the other types, a routable GID before a link-local one, and then the one
+// that has more leading bits in common with the peer's. On Ethernet a GID of another family or
+// scope than the peer's is never chosen.
+//
+// Families and scopes: RFC 4291, RFC 3927; RoCE v2 maps IPv4 addresses into GIDs as ::ffff:a.b.c.d
+// (IBTA annex A17.4.5.1).
 #include "runtime/verbs/gid_choice.hpp"
 
 #include <bit>

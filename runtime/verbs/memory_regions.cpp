@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of memory_regions.hpp. Access rules: IBTA 10.6.3.1, man ibv_reg_mr.
+// Access flags and ranges are checked here for every way to register, so that a provider sees sound
+// ones only. A region of this process's memory holds its blocks in the ledger, since vbt_free must
+// refuse what is registered. Access rules: IBTA 10.6.3.1, man ibv_reg_mr.
 #include "runtime/verbs/memory_regions.hpp"
 
 #include <cerrno>

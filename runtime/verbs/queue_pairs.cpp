@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of queue_pairs.hpp. What a QP of each type needs: IBTA 11.2.4.1, man ibv_create_qp_ex.
+// What a QP of each type must be made with is checked here (IBTA 11.2.4.1, man ibv_create_qp_ex),
+// and what its comp_mask leaves out is cleared, so that providers need not read the mask. A QP pins
+// all that it was made from; each multicast group that it joins pins the QP.
 #include "runtime/verbs/queue_pairs.hpp"
 
 #include <cerrno>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of srqs.hpp.
+// What each type of shared receive queue must be made with is checked here, before a provider sees
+// it. A queue pins its PD, and its XRC domain and CQ where it has them.
 #include "runtime/verbs/srqs.hpp"
 
 #include <cerrno>

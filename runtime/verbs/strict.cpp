@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of strict.hpp.
+// A CQ keeps the sum of the requests that may complete in it. A shared receive queue counts in that
+// sum once, however many queue pairs lead from the one to the other: the list of feeds, under its
+// own mutex, is there for this alone.
 #include "runtime/verbs/strict.hpp"
 
 #include <pthread.h>

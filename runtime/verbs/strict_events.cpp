@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of strict_events.hpp.
+// How many events of an object the application has yet to acknowledge is the difference of two
+// counters that wrap: `strict_given`, and the acknowledgements in the public struct, under whose
+// mutex both are. No mutex covers all objects of a context, so its sums are atomics.
 #include "runtime/verbs/strict_events.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of event_gate.hpp. The descriptor is an eventfd that holds 1 or nothing.
+// The descriptor is an eventfd that holds 1 or nothing.
 //
 // It is written and read under the mutex, and by syscall(2): write(2) and read(2) are cancellation
 // points, and a thread that ends there keeps the mutex for ever.

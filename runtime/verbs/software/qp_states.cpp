@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of qp_states.hpp: asks the table of qp_transitions, then has the values looked at.
+// The table of qp_transitions.hpp says which attributes a transition takes, and qp_values.hpp which
+// values they may have. A refusal names the bits of ibv_qp_attr_mask as the application writes
+// them.
 #include "runtime/verbs/software/qp_states.hpp"
 
 #include <cerrno>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of soft_channel.hpp. A CQ with waiting events is in the list once; `waiting` counts
-// them.
+// A CQ with waiting events is in the channel's list once; its `waiting` counts them. The gate's
+// mutex guards both.
 #include "runtime/verbs/software/soft_channel.hpp"
 
 #include <pthread.h>

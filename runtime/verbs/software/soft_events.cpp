@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The body of soft_events.hpp. An object's waiting event types are 5-bit numbers in one word, the
-// oldest lowest: no object has more than 8 types of its own, so 12 places are enough.
+// An object's waiting event types are 5-bit numbers in one word, the oldest lowest: no object has
+// more than 8 types of its own, so 12 places are enough. The gate's mutex guards it.
 #include "runtime/verbs/software/soft_events.hpp"
 
 #include <pthread.h>
