@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See address_hex.hpp.
 #include "perf/cli/address_hex.hpp"
 
 #include <arpa/inet.h>

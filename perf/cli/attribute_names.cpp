@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See attribute_names.hpp. Encodings: IBTA volume 1, PortInfo (14.2.5.6).
+// Encodings: IBTA volume 1, PortInfo (14.2.5.6).
 #include "perf/cli/attribute_names.hpp"
 
 namespace verbatim::cli {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See hosts.hpp.
 #include "perf/cli/hosts.hpp"
 
 #include <arpa/inet.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See message_memory.hpp.
 #include "perf/cli/message_memory.hpp"
 
 #include <unistd.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See pingpong_connection.hpp.
 #include "perf/cli/pingpong_connection.hpp"
 
 #include <poll.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See pingpong_device.hpp.
 #include "perf/cli/pingpong_device.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See pingpong_game.hpp.
 #include "perf/cli/pingpong_game.hpp"
 
 #include <sched.h>

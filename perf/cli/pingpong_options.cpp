@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See pingpong_options.hpp.
 #include "perf/cli/pingpong_options.hpp"
 
 #include <getopt.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See qp_address.hpp.
 #include "perf/cli/qp_address.hpp"
 
 #include <cstdio>

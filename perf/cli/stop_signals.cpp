@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See stop_signals.hpp.
 #include "perf/cli/stop_signals.hpp"
 
 #include <poll.h>

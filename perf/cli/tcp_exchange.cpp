@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See tcp_exchange.hpp.
 #include "perf/cli/tcp_exchange.hpp"
 
 #include <arpa/inet.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See xsrq_address.hpp.
 #include "perf/cli/xsrq_address.hpp"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See xsrq_connection.hpp. Attributes of the transitions: IBTA A14, man ibv_modify_qp.
+// Attributes of the transitions: IBTA A14, man ibv_modify_qp.
 #include "perf/cli/xsrq_connection.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See tool_process.hpp.
 #include "tests/tools/tool_process.hpp"
 
 #include <arpa/inet.h>
