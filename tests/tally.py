@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Counts what a run of ctest showed: the sentences of GoogleTest programs, of which one entry of ctest holds a suite, and one
 for each other check. Reads the file of `ctest --output-junit`; prints how many passed, failed and were skipped."""
+import collections
 import re
 import sys
 import xml.etree.ElementTree
@@ -10,7 +11,9 @@ import xml.etree.ElementTree
 def count(case):
     """Passed, failed and skipped sentences of one entry of ctest."""
     output = case.findtext("system-out") or ""
-    said = {word: int(number) for word, number in re.findall(r"^\[  (PASSED|FAILED|SKIPPED) +\] (\d+) test", output, re.M)}
+    said = collections.Counter()  # a row of programs says it several times
+    for word, number in re.findall(r"^\[  (PASSED|FAILED|SKIPPED) +\] (\d+) test", output, re.M):
+        said[word] += int(number)
     if case.get("status") == "run" and case.find("skipped") is None:
         if said and not any(said.values()):
             return (0, 1, 0)  # what it was to run is no longer there

@@ -6,6 +6,7 @@
 #include "tests/shm/all_to_all.hpp"
 #include "tests/shm/dereg_storm.hpp"
 #include "tests/shm/random_traffic.hpp"
+#include "tests/support/scale.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -29,11 +30,12 @@ TEST_P(RcStress, OneHundredThousandRandomRequestsAreWhatTheirModelSays) {
 TEST(RcProcesses, SixteenTalkToEachOtherForLong) { all_to_all(16, 300); }
 
 TEST(RcProcesses, TakeTheirMemoryBackInAStormOfTwoPeersForLong) {
-  for (const Placement placement : {Placement::kTwoContexts, Placement::kTwoProcesses}) {
-    for (const MemoryKind memory : {MemoryKind::kMapped, MemoryKind::kOrdinary}) {
-      SCOPED_TRACE(name_of({placement, memory}));
-      run_dereg_storm({placement, memory}, 300);
-    }
+  const Setting settings[] = {{Placement::kTwoContexts, MemoryKind::kMapped},
+                              {Placement::kTwoProcesses, MemoryKind::kMapped},
+                              {Placement::kTwoProcesses, MemoryKind::kOrdinary}};
+  for (const Setting& setting : settings) {
+    SCOPED_TRACE(name_of(setting));
+    run_dereg_storm(setting, scaled_rounds<std::uint32_t>(300, 24));
   }
 }
 

@@ -80,6 +80,17 @@ siw_device() {
     until_true 10 grep -q ACTIVE /sys/class/infiniband/siw0/ports/1/state
 }
 
+# What the functions above made, and what a script did to it, is gone: the next one begins as in a machine of its own.
+no_fabric() {
+  local device
+  for device in /sys/class/infiniband/*; do
+    [[ ! -e $device ]] || rdma link delete "${device##*/}"
+  done
+  ip link delete v0 2>/dev/null
+  modprobe -r siw 2>/dev/null
+  return 0
+}
+
 # netem loss 1%, netem loss 5% delay 1ms reorder 25%, ...: what each direction of the line does to packets. Without: nothing.
 netem() {
   local end

@@ -2,7 +2,8 @@
 # One way to declare a GoogleTest executable.
 #
 #   verbatim_test(unit_rings SOURCES ring_test.cpp  LABELS unit fast  [TIMEOUT 60] [LINKS extra_target ...]
-#                 [OPTIMISE 3] [API_ONLY] [NO_MAIN] [EACH] [DEFINES X=1 ...] [PROPERTIES RUN_SERIAL TRUE])
+#                 [OPTIMISE 3] [API_ONLY] [NO_MAIN] [EACH] [DEFINES X=1 ...] [ENVIRONMENT X=off]
+#                 [PROPERTIES RUN_SERIAL TRUE])
 #
 # EACH: a process for each of its sentences, not for each suite: for those that take seconds, or may take the process along.
 # Tests see the whole tree ("runtime/base/result.hpp", "tests/support/..."), and link the archive as a user would.
@@ -122,7 +123,7 @@ function(verbatim_joined target)
 endfunction()
 
 function(verbatim_test target)
-  cmake_parse_arguments(PARSE_ARGV 1 test "NO_MAIN;API_ONLY;EACH" "TIMEOUT;OPTIMISE" "SOURCES;LABELS;LINKS;DEFINES;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 1 test "NO_MAIN;API_ONLY;EACH" "TIMEOUT;OPTIMISE;ENVIRONMENT" "SOURCES;LABELS;LINKS;DEFINES;PROPERTIES")
   if(test_UNPARSED_ARGUMENTS OR NOT test_SOURCES OR NOT test_LABELS)
     message(FATAL_ERROR "verbatim_test(${target}): SOURCES and LABELS are needed; unknown: '${test_UNPARSED_ARGUMENTS}'")
   endif()
@@ -144,7 +145,7 @@ function(verbatim_test target)
   if(test_EACH)
     set(each EACH)
   endif()
-  verbatim_discover(${target} ${each} LABELS ${test_LABELS} PROPERTIES TIMEOUT ${test_TIMEOUT} ${test_PROPERTIES})
+  verbatim_discover(${target} ${each} ENVIRONMENT ${test_ENVIRONMENT} LABELS ${test_LABELS} PROPERTIES TIMEOUT ${test_TIMEOUT} ${test_PROPERTIES})
   verbatim_needed_by_labels(${target} ${test_LABELS})
 endfunction()
 
