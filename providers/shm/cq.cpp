@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "providers/shm/announced.hpp"
 #include "providers/shm/channel.hpp"
 #include "providers/shm/context.hpp"
 #include "providers/shm/cursor.hpp"
@@ -194,6 +195,21 @@ void raise_locked(Cq& cq) noexcept {
     static_cast<SoftChannel&>(CompChannel::from(cq.plain.channel)).notify(cq);
 }
 
+namespace {
+
+/// Completions that no program has seen yet; `solicited_only`: of the kind that a queue armed for
+/// solicited ones tells of. Of those that the cursor has taken nobody knows it any more.
+bool lies_unpolled_locked(const Cq& cq, bool solicited_only) noexcept {
+  if (cq.cursor.has_more()) return true;
+  const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
+  for (std::uint32_t i = cq.head.load(std::memory_order_relaxed); i != tail; ++i)
+    if (!solicited_only || cq.ring[i & cq.mask].status != IBV_WC_SUCCESS) return true;
+  return cq.doorbells->summary.load(std::memory_order_relaxed) != 0 &&
+         has_announced(cq, solicited_only);
+}
+
+}  // namespace
+
 int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
   Cq& cq = Cq::from(handle);
   DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
@@ -216,8 +232,11 @@ int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
   // A sender must ring to see the armed word; those who are polled do not, so nobody is polled now.
   cool_all(cq);
   if (moderated) begin_count_locked(cq);
-  // Between the armed word and the look that the program takes next.
+  // Between the armed word and the look that the program takes next, and our own.
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  // What lies there unpolled makes an event at once, as with adapters whose doorbell carries how far
+  // the program has polled: one that polls a completion for each event would wait for good.
+  if (lies_unpolled_locked(cq, kind == CqRecord::kArmedSolicited)) tell_announced_locked(cq, true);
   return 0;
 }
 
@@ -373,37 +392,6 @@ void heat(Cq& cq, Qp& qp) noexcept {
   qp.own->attention.store(kPolled, std::memory_order_release);
 }
 
-int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept {
-  int got = 0;
-  std::uint64_t groups = cq.doorbells->summary.exchange(0, std::memory_order_seq_cst);
-  while (groups != 0) {
-    const auto group = static_cast<std::uint32_t>(std::countr_zero(groups));
-    groups &= groups - 1;
-    std::uint64_t bits = cq.doorbells->words[group].exchange(0, std::memory_order_seq_cst);
-    while (bits != 0) {
-      const std::uint32_t bit = group * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
-      bits &= bits - 1;
-      bool again = false;
-      for (Qp* qp = bit < cq.member_capacity ? cq.members[bit] : nullptr; qp != nullptr;
-           qp = qp->next_same_bit) {
-        if (qp->hot_index != Qp::kNotHot) {
-          // Its messages are polled; what it announces here are flushes.
-          if (qp->mode.load(std::memory_order_acquire) != IBV_QPS_ERR) continue;
-          drop_hot(cq, qp->hot_index);
-        }
-        bool more;
-        const int taken = take_all(*qp, room - got, wc + got, more);
-        got += taken;
-        again |= more;
-        if (taken != 0 || more) heat(cq, *qp);
-      }
-      if (again) cq.doorbells->ring(bit);
-    }
-  }
-  cq.moderation.taken += static_cast<std::uint64_t>(got);
-  return got;
-}
-
 namespace {
 
 /// Says of a process once that it broke the rules, and what ends by that.
@@ -457,7 +445,7 @@ void settle_marks(Cq& cq) noexcept {
   {
     LockGuard<BiasedLock> lock(cq.lock);
     marks = cq.marks;
-    cq.marks = 0;
+    cq.marks &= Cq::kTurns;
   }
   if ((marks & Cq::kBroken) != 0) break_marked_qps(cq);
   say_failures();

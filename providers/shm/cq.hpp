@@ -6,6 +6,10 @@
 // polled directly, all others announce themselves through the CQ's doorbell block. An empty poll
 // therefore costs the same with one queue pair and with ten thousand.
 //
+// So completions come from several places, where an adapter writes one FIFO. A poll takes from the
+// first place that has some; after kTurn of them, for as many again, the places take turns, so that
+// nothing waits behind an endless supply of later ones elsewhere (poll_in_turns() in poll.cpp).
+//
 // The lock guards everything below it. Lock order: send lock < CQ lock; registry < CQ lock.
 #pragma once
 
@@ -45,6 +49,10 @@ struct CompletionTime {
 inline constexpr std::uint32_t kHotRings = 4;
 inline constexpr std::uint32_t kMaxCqe = 1u << 22;
 
+/// So many completions are taken from the first place that has some before the places take turns,
+/// and then by turns.
+inline constexpr std::uint8_t kTurn = 64;
+
 /// A ring polled at every poll: where its next header will appear and what it must say. Those two
 /// are read without the lock too, to see that there is nothing; such a look may be late, never
 /// harmful.
@@ -82,10 +90,14 @@ struct Cq : verbatim::Cq {
   std::uint32_t event_mode = 0;
   std::uint32_t contenders =
       0;  ///< messages of rings that found no hot place since the last ageing
-  /// Not 0: settle_marks() has work.
+  /// Not 0: no short way. kBroken and kUnsaid are work for settle_marks().
   std::uint8_t marks = 0;
   static constexpr std::uint8_t kBroken = 1;  ///< a member met a receive error
   static constexpr std::uint8_t kUnsaid = 2;  ///< a member's first failure is not in the log yet
+  static constexpr std::uint8_t kTurns = 4;   ///< the places take turns now
+  /// Completions that may still be taken before the turns begin or end. Never 0 while the lock is
+  /// free.
+  std::uint8_t ahead = kTurn;
   Completion* ring = nullptr;
   CompletionTime* times = nullptr;  ///< beside the ring, of a queue with timestamps
   DoorbellBlock* doorbells = nullptr;
@@ -135,6 +147,8 @@ struct Cq : verbatim::Cq {
       nullptr;  ///< by doorbell bit, chained through Qp::next_same_bit; grows with the QPs
   std::uint32_t member_capacity = 0;
   std::uint32_t member_next = 0;
+  std::uint32_t next_bit = 0;  ///< the doorbell at which the next look begins
+  std::uint32_t turn = 0;      ///< with kTurns: whose it is, see poll.cpp
   std::uint64_t overruns = 0;
   bool overrun_reported = false;
   bool ignores_overrun = false;          ///< the program asked for it: nobody is told
@@ -181,6 +195,16 @@ void heat(Cq& cq, Qp& qp) noexcept;
 /// Back to doorbells: the hot rings that have brought nothing since the last time; but one stays,
 /// which may be the one that the application is waiting for. REQUIRES: cq.lock.
 void cool_silent(Cq& cq) noexcept;
+/// So many completions have been taken from wherever there were some. REQUIRES: cq.lock, no more
+/// than cq.ahead.
+[[gnu::always_inline]] inline void count_ahead(Cq& cq, int taken) noexcept {
+  cq.ahead = static_cast<std::uint8_t>(cq.ahead - taken);
+  if (cq.ahead == 0) [[unlikely]] {
+    cq.ahead = kTurn;
+    cq.marks |= Cq::kTurns;
+  }
+}
+
 /// Back to doorbells: all of them. REQUIRES: cq.lock.
 void cool_all(Cq& cq) noexcept;
 /// Forgets the hot ring at `i`: its sender has left, or is about to be told to ring.

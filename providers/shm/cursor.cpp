@@ -88,10 +88,9 @@ int poll_pending(Cq& cq, int room, ibv_wc* wc) noexcept {
   return 0;
 }
 
-void stamp_next(Cq& cq) noexcept {
-  const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
-  cq.cursor.time = head != cq.tail.load(std::memory_order_relaxed) ? cq.times[head & cq.mask]
-                                                                   : completion_time(cq);
+void stamp_taken(Cq& cq, std::uint32_t head) noexcept {
+  const bool was_stored = cq.head.load(std::memory_order_relaxed) != head;
+  cq.cursor.time = was_stored ? cq.times[head & cq.mask] : completion_time(cq);
 }
 
 int check_fields(const ibv_cq_init_attr_ex& attr) noexcept {

@@ -18,9 +18,9 @@
 
 namespace verbatim::shm {
 
-/// Takes the time for the completion that comes next, of a queue whose program asked for it.
-/// REQUIRES: cq.lock.
-[[gnu::cold, gnu::noinline]] void stamp_next(Cq& cq) noexcept;
+/// Takes the time of the completion that was taken, of a queue whose program asked for it. `head`:
+/// of the stored ones, before. REQUIRES: cq.lock.
+[[gnu::cold, gnu::noinline]] void stamp_taken(Cq& cq, std::uint32_t head) noexcept;
 /// Puts the cursor on the next completion taken that is not marked. False: there is none.
 [[gnu::cold, gnu::noinline]] bool pass_marked(Cq::Cursor& cursor) noexcept;
 /// Says to ibv_poll_cq whether the cursor has kept completions.
@@ -46,17 +46,6 @@ namespace verbatim::shm {
   return got;
 }
 
-/// Whatever has come. kMost: so many. REQUIRES: as fill_row().
-template <int kMost>
-[[gnu::always_inline]] inline std::uint32_t fill_store(Cq& cq, bool was_busy) noexcept {
-  ibv_wc* const wc = &cq.cursor.store[1];
-  int got = poll_stored(cq, kMost, wc);
-  if (got < kMost) got += poll_rings(cq, kMost - got, wc + got, was_busy);
-  if (got < kMost && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    got += poll_doorbells(cq, kMost - got, wc + got);
-  return static_cast<std::uint32_t>(got);
-}
-
 /// Takes completions out of the queue. False: there are none. kStamped: one, with its time.
 template <bool kStamped>
 [[gnu::always_inline]] inline bool fill_cursor(Cq& cq) noexcept {
@@ -67,19 +56,20 @@ template <bool kStamped>
   bool marked;
   {
     DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
-    if constexpr (kStamped) stamp_next(cq);
     got = !kStamped && was_busy ? fill_row(cq) : 0;
     const bool is_row = got != 0;
     std::uint32_t clean = got;
     if (!is_row) {
-      got = fill_store<kMost>(cq, was_busy);
+      const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
+      got = static_cast<std::uint32_t>(take_come(cq, kMost, &cursor.store[1], was_busy));
+      if (kStamped && got != 0) stamp_taken(cq, head);
       // The first is stepped on, which looks at all that is said of it.
       if (got == 1)
         cursor.row.wr_ids[1] = cursor.store[1].wr_id;
       else if (got != 0)
         clean = line_up(cursor, got);
     }
-    marked = cq.marks != 0;
+    marked = (cq.marks & ~Cq::kTurns) != 0;
     if (got != 0) {
       cursor.is_row = is_row;
       cursor.marked.store(0, std::memory_order_relaxed);

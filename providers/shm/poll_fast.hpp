@@ -3,13 +3,19 @@
 // ibv_poll_cq: stored completions first, then the hot rings, then whatever the doorbells announce.
 #pragma once
 
+#include <algorithm>
+
 #include "providers/shm/cq.hpp"
 #include "providers/shm/receive_shared_fast.hpp"
 
 namespace verbatim::shm {
 
 /// Looks at the QPs whose doorbell bits are set; makes busy rings hot. Returns entries written.
+/// REQUIRES: cq.lock.
 [[gnu::noinline]] int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept;
+/// Fills `wc` up to `room` behind the `got` that have been written, and lets the places take turns
+/// when they are due. REQUIRES: cq.lock.
+[[gnu::cold, gnu::noinline]] int poll_on(Cq& cq, int room, ibv_wc* wc, int got) noexcept;
 /// Moves on the QPs that wait to send. Takes send locks: called before the CQ's lock.
 [[gnu::cold, gnu::noinline]] void progress_pending(Cq& cq, SendLock::As as) noexcept;
 /// What keeps a poll from its fast way: completions that the cursor has kept, which are given first
@@ -74,35 +80,51 @@ inline void point_at_next(HotRing& hot) noexcept {
   hot.header.store(header + sizeof(Slot) / sizeof(*header), std::memory_order_relaxed);
 }
 
-/// `behind`: a message has been taken just now, so others are likely to lie behind it.
+/// The messages in one hot ring. `behind`: a message has been taken just now, so others are likely
+/// to lie behind it. `ends`: the ring's sender has left, it is to be dropped.
+[[gnu::always_inline]] inline int poll_ring(HotRing& hot, int room, ibv_wc* wc, bool behind,
+                                            bool& ends) noexcept {
+  int got = 0;
+  while (got < room) {
+    const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
+    // Pairs with the release in Sends::store().
+    const std::uint64_t h = at->load(std::memory_order_acquire);
+    if (header::lap(h) != hot.lap.load(std::memory_order_relaxed)) break;
+    // One message is often alone; a second one, or a pack, has others behind it.
+    if (behind || got != 0 || header::kind(h) == SlotKind::kPack) {
+      if (const int run = take_run(*hot.qp, room - got, wc + got); run != 0) [[likely]] {
+        got += run;
+        point_at_next(hot);
+        continue;
+      }
+    }
+    const Taken taken = take_message(*hot.qp, slot_of(at), h, wc[got]);
+    if (taken != Taken::kCompletion) [[unlikely]] {
+      ends = taken == Taken::kNothing;
+      break;
+    }
+    ++got;
+    point_at_next(hot);
+  }
+  return got;
+}
+
 [[gnu::always_inline]] inline int poll_rings(Cq& cq, int room, ibv_wc* wc, bool behind) noexcept {
   int got = 0;
   for (std::uint32_t i = 0; i < cq.hot_count.load(std::memory_order_relaxed); ++i) {
-    HotRing& hot = cq.hot[i];
-    const int before = got;
-    while (got < room) {
-      const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
-      // Pairs with the release in Sends::store().
-      const std::uint64_t h = at->load(std::memory_order_acquire);
-      if (header::lap(h) != hot.lap.load(std::memory_order_relaxed)) break;
-      // One message is often alone; a second one, or a pack, has others behind it.
-      if (behind || got != before || header::kind(h) == SlotKind::kPack) {
-        if (const int run = take_run(*hot.qp, room - got, wc + got); run != 0) [[likely]] {
-          got += run;
-          point_at_next(hot);
-          continue;
-        }
-      }
-      const Taken taken = take_message(*hot.qp, slot_of(at), h, wc[got]);
-      if (taken != Taken::kCompletion) [[unlikely]] {
-        if (taken == Taken::kNothing) drop_hot(cq, i--);
-        break;
-      }
-      ++got;
-      point_at_next(hot);
-    }
+    bool ends = false;
+    got += poll_ring(cq.hot[i], room - got, wc + got, behind, ends);
+    if (ends) [[unlikely]]
+      drop_hot(cq, i--);
   }
   return got;
+}
+
+/// Something lies where the ring's next message will, by a look without the lock.
+inline bool has_message_for(const HotRing& hot) noexcept {
+  const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
+  return header::lap(at->load(std::memory_order_relaxed)) ==
+         hot.lap.load(std::memory_order_relaxed);
 }
 
 /// A look without the lock: most polls find nothing, and a lock costs more than the look. What is
@@ -111,26 +133,38 @@ inline bool something_came(const Cq& cq) noexcept {
   if (cq.head.load(std::memory_order_relaxed) != cq.tail.load(std::memory_order_relaxed))
     return true;
   const std::uint32_t hot_count = cq.hot_count.load(std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < hot_count; ++i) {
-    const std::atomic<std::uint64_t>* at = cq.hot[i].header.load(std::memory_order_relaxed);
-    if (header::lap(at->load(std::memory_order_relaxed)) ==
-        cq.hot[i].lap.load(std::memory_order_relaxed))
-      return true;
-  }
+  for (std::uint32_t i = 0; i < hot_count; ++i)
+    if (has_message_for(cq.hot[i])) return true;
   return cq.doorbells->summary.load(std::memory_order_relaxed) != 0;
 }
 
-/// All there is, behind the `got` that have been written already: stored completions, the hot
-/// rings, what the doorbells announce. Returns how many there are with them.
+/// Stored completions, then the hot rings, then what the doorbells announce; by turns when those are
+/// due. `behind` as in poll_ring(). Returns fewer than `room` only when there is no more. REQUIRES:
+/// cq.lock.
+[[gnu::always_inline]] inline int take_come(Cq& cq, int room, ibv_wc* wc, bool behind) noexcept {
+  if ((cq.marks & Cq::kTurns) != 0) [[unlikely]]
+    return poll_on(cq, room, wc, 0);
+  const int most = std::min<int>(room, cq.ahead);
+  int got = poll_stored(cq, most, wc);
+  if (got < most) got += poll_rings(cq, most - got, wc + got, behind || got != 0);
+  if (got < most && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    got += poll_doorbells(cq, most - got, wc + got);
+  if (got < most) {
+    cq.ahead = kTurn;  // nobody waits
+    return got;
+  }
+  count_ahead(cq, got);
+  return got == room ? got : poll_on(cq, room, wc, got);
+}
+
+/// All there is, behind the `got` that have been written already. Returns how many there are with
+/// them.
 [[gnu::always_inline]] inline int poll_all_fast(Cq& cq, int room, ibv_wc* wc, int got) noexcept {
   bool marked = false;
   {
     DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
-    got += poll_stored(cq, room - got, wc + got);
-    if (got < room) got += poll_rings(cq, room - got, wc + got, got != 0);
-    if (got < room && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      got += poll_doorbells(cq, room - got, wc + got);
-    marked = cq.marks != 0;
+    got += take_come(cq, room - got, wc + got, got != 0);
+    marked = (cq.marks & ~Cq::kTurns) != 0;
   }
   cq.is_busy.store(got > 1, std::memory_order_relaxed);
   if (marked) [[unlikely]]
@@ -155,9 +189,7 @@ inline bool something_came(const Cq& cq) noexcept {
   const std::uint32_t hot_count = cq.hot_count.load(std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < hot_count; ++i) {
     const HotRing& hot = cq.hot[i];
-    const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
-    if (header::lap(at->load(std::memory_order_relaxed)) != hot.lap.load(std::memory_order_relaxed))
-      continue;
+    if (!has_message_for(hot)) continue;
     return hot.is_shared.load(std::memory_order_relaxed) ? poll_shared(cq, room, wc, i)
                                                          : poll_own(cq, room, wc, i);
   }
@@ -174,7 +206,11 @@ inline bool something_came(const Cq& cq) noexcept {
 [[gnu::always_inline]] inline int poll_stored_alone(Cq& cq, int room, ibv_wc* wc) noexcept {
   if (!take_as_owner(cq)) [[unlikely]]
     return 0;
-  const int got = cq.marks == 0 ? poll_stored(cq, room, wc) : 0;
+  int got = 0;
+  if (cq.marks == 0) {
+    got = poll_stored(cq, std::min<int>(room, cq.ahead), wc);
+    count_ahead(cq, got);
+  }
   cq.lock.let_go_as_owner();
   return got;
 }
@@ -209,8 +245,10 @@ inline bool something_came(const Cq& cq) noexcept {
   HotRing& hot = cq.hot[i];
   const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
   const bool taken = take_simple(*hot.qp, slot_of(at), h, wc);
-  if (taken) [[likely]]
+  if (taken) [[likely]] {
     point_behind(hot, at);
+    count_ahead(cq, 1);
+  }
   cq.lock.let_go_as_owner();
   return taken;
 }
@@ -235,6 +273,7 @@ inline bool something_came(const Cq& cq) noexcept {
     const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
     finish_small(qp, slot_of(at), h, to, wr_id, wc);
     point_behind(hot, at);
+    count_ahead(cq, 1);
   }
   cq.lock.let_go_as_owner();
   return taken;

@@ -159,6 +159,34 @@ TEST_P(RcEvent, AQueueThatIsPolledForLongAfterArmingStillTells) {
   EXPECT_EQ(scene.await_event(), cq);
 }
 
+TEST_P(RcEvent, AMessageThatIsPolledAtOnceTellsAllTheSame) {
+  // IBTA 11.4.2.2: the event is for the completion that is added, whoever polls it; adapters raise
+  // it when they write the entry.
+  Scene scene(GetParam());
+  for (std::uint64_t round = 0; round < 200; ++round) {
+    const bool solicited = round % 2 != 0;
+    scene.arm(solicited);
+    scene.deliver(round, solicited ? unsigned{IBV_SEND_SOLICITED} : 0u);
+    expect_receive(scene.pair.b.poll_receives(scene.pair.qb, 1)[0], round, 16, scene.pair.qb);
+    ASSERT_EQ(scene.await_event(), scene.pair.qb.receive_cq) << "round " << round;
+  }
+}
+
+TEST_P(RcEvent, NotToldOfAMessageThatLiesUnsolicitedWhenSolicitedOnesAreAskedFor) {
+  Scene scene(GetParam());
+  SKIP_IF(departs(scene.pair.qb.vendor, kArmedTellsOfLaterOnesOnly));
+  scene.deliver(1);
+  scene.arm(true);
+  EXPECT_FALSE(scene.pending());
+  scene.deliver(2, IBV_SEND_SOLICITED);
+  EXPECT_EQ(scene.await_event(), scene.pair.qb.receive_cq);
+  scene.arm(true);
+  EXPECT_EQ(scene.await_event(), scene.pair.qb.receive_cq) << "2 lies there";
+  EXPECT_EQ(scene.pair.b.poll_receives(scene.pair.qb, 2).size(), 2u);
+  scene.arm(true);
+  EXPECT_FALSE(scene.pending());
+}
+
 TEST_P(RcEvent, NoWakeupIsLostIn10000Rounds) {
   const std::uint32_t rounds = scaled_rounds(10'000u, 500u);
   Pair pair(GetParam(), with_channels());

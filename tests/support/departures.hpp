@@ -43,6 +43,11 @@ inline constexpr Departure kOneStatusForLocalErrors{
     "IBTA 11.6.2: LOC_PROT_ERR where memory is not what a key says, LOC_LEN_ERR where a length is "
     "wrong",
     "LOC_QP_OP_ERR, of a request and of a receive"};
+inline constexpr Departure kArmedTellsOfLaterOnesOnly{
+    kRxeVendor,
+    "the doorbells of mlx4 and mlx5: a queue that is armed while completions lie unpolled tells at "
+    "once",
+    "tells of the next one that is added, as IBTA 11.4.2.2 promises"};
 inline constexpr Departure kInvalidatesAsAnOperation{
     kRxeVendor,
     "IBTA 11.6.2: a local invalidate of what is no bound window is a memory management operation "
