@@ -165,6 +165,23 @@ Result<Qp*> open_qp(Context& context, const ibv_qp_open_attr& attr) noexcept {
   return qp;
 }
 
+namespace {
+
+/// What only the other half of an XRC connection has. Programs name it as for RC, and the kernel
+/// takes it out of the mask for every device (modify_qp_mask of uverbs_cmd.c).
+int attributes_of_other_half(ibv_qp_type type) noexcept {
+  switch (type) {
+    case IBV_QPT_XRC_SEND:
+      return IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    case IBV_QPT_XRC_RECV:
+      return IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
 Status modify_qp(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
   // Bits 21 to 24 are the kernel's own and cannot be asked for here.
   constexpr int kKnown = ((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT;
@@ -173,6 +190,7 @@ Status modify_qp(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
               static_cast<unsigned>(mask & ~kKnown));
     return Error{EINVAL, "unknown attributes"};
   }
+  mask &= ~attributes_of_other_half(qp.plain.qp_type);
   const int error = table_of(qp).modify_qp(qp, attr, mask);
   if (error == 0) check_modified_qp(qp, attr, mask);
   return Status::from_errno(error, "modify_qp");

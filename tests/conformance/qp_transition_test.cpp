@@ -2,7 +2,8 @@
 //
 // The table of transitions (IBTA 11.2.5.2, tables 95 to 97 of release 1.3; man ibv_modify_qp), cell
 // by cell: each pair of states of each type, each attribute that a transition needs, may have, must
-// not have. A refusal is EINVAL and changes nothing.
+// not have, may have to no effect. A refusal is EINVAL and changes nothing.
+#include <array>
 #include <cerrno>
 
 #include "tests/support/departures.hpp"
@@ -42,7 +43,8 @@ std::vector<Cell> cells(Pick&& pick) {
         for (const ibv_qp_state to : kQpStates) {
           const auto found = table.find({from, to});
           const Need* need = found == table.end() ? nullptr : &found->second;
-          for (const int attribute : pick(need)) all.push_back({device, type, from, to, attribute});
+          for (const int attribute : pick(type, need))
+            all.push_back({device, type, from, to, attribute});
         }
       }
     }
@@ -51,30 +53,38 @@ std::vector<Cell> cells(Pick&& pick) {
 }
 
 std::vector<Cell> allowed() {
-  return cells(
-      [](const Need* need) { return need != nullptr ? std::vector{0} : std::vector<int>{}; });
+  return cells([](ibv_qp_type, const Need* need) {
+    return need != nullptr ? std::vector{0} : std::vector<int>{};
+  });
 }
 std::vector<Cell> forbidden() {
-  return cells(
-      [](const Need* need) { return need == nullptr ? std::vector{0} : std::vector<int>{}; });
+  return cells([](ibv_qp_type, const Need* need) {
+    return need == nullptr ? std::vector{0} : std::vector<int>{};
+  });
 }
 std::vector<Cell> required() {
-  return cells([](const Need* need) {
+  return cells([](ibv_qp_type, const Need* need) {
     return need == nullptr ? std::vector<int>{} : bits_of(need->required);
   });
 }
 std::vector<Cell> optional() {
-  return cells([](const Need* need) {
+  return cells([](ibv_qp_type, const Need* need) {
     return need == nullptr ? std::vector<int>{} : bits_of(need->optional);
   });
 }
 std::vector<Cell> foreign() {
-  return cells([](const Need* need) {
+  return cells([](ibv_qp_type type, const Need* need) {
     std::vector<int> others;
     for (const auto& [bit, name] : attribute_names()) {
-      if (need != nullptr && ((need->required | need->optional) & bit) == 0) others.push_back(bit);
+      if (need != nullptr && ((need->required | need->optional | ignored_of(type)) & bit) == 0)
+        others.push_back(bit);
     }
     return others;
+  });
+}
+std::vector<Cell> ignored() {
+  return cells([](ibv_qp_type type, const Need* need) {
+    return need == nullptr ? std::vector<int>{} : bits_of(ignored_of(type));
   });
 }
 
@@ -215,6 +225,34 @@ TEST_P(QpStepWithForeign, IsEinvalAndChangesNothing) {
   EXPECT_EQ(state(qp_), GetParam().from);
 }
 INSTANTIATE_TEST_SUITE_P(, QpStepWithForeign, ::testing::ValuesIn(foreign()), cell_name);
+
+class QpStepWithIgnored : public QpTable {
+ protected:
+  /// What the type has no use for.
+  std::array<int, 3> told() {
+    ibv_qp_attr attr{};
+    ibv_qp_init_attr init{};
+    EXPECT_EQ(ibv_query_qp(qp_, &attr, ignored_of(GetParam().type), &init), 0);
+    if (GetParam().type == IBV_QPT_XRC_SEND)
+      return {attr.max_dest_rd_atomic, attr.min_rnr_timer, 0};
+    return {attr.max_rd_atomic, attr.retry_cnt, attr.rnr_retry};
+  }
+};
+// Linux, drivers/infiniband/core/uverbs_cmd.c: taken out of the mask, so no value is looked at.
+TEST_P(QpStepWithIgnored, TakesItWhateverItsValueAndKeepsNothing) {
+  SKIP_IF(reach());
+  const auto before = told();
+  if (GetParam().type == IBV_QPT_XRC_SEND)
+    attr_.max_dest_rd_atomic = attr_.min_rnr_timer = 255;
+  else
+    attr_.max_rd_atomic = attr_.retry_cnt = attr_.rnr_retry = 255;
+  EXPECT_EQ(modify(need_.required | GetParam().attribute), 0);
+  EXPECT_EQ(state(qp_), GetParam().to);
+  if (GetParam().to != IBV_QPS_RESET) {
+    EXPECT_EQ(told(), before);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(, QpStepWithIgnored, ::testing::ValuesIn(ignored()), cell_name);
 
 }  // namespace
 }  // namespace verbatim::harness

@@ -38,6 +38,13 @@ std::vector<int> bits_of(int mask) {
   return bits;
 }
 
+int ignored_of(ibv_qp_type type) {
+  if (type == IBV_QPT_XRC_SEND) return IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  if (type == IBV_QPT_XRC_RECV)
+    return IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+  return 0;
+}
+
 std::map<std::pair<ibv_qp_state, ibv_qp_state>, Need> transitions_of(ibv_qp_type type) {
   const bool rc = type == IBV_QPT_RC;
   const bool uc = type == IBV_QPT_UC;

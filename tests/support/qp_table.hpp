@@ -28,6 +28,9 @@ inline constexpr ibv_qp_type kQpTypes[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, I
 
 /// Which transitions a type has, and what they take.
 std::map<std::pair<ibv_qp_state, ibv_qp_state>, Need> transitions_of(ibv_qp_type type);
+/// What a type has no use for, and each of its transitions takes all the same: of an XRC connection
+/// what only the other half has (Linux: drivers/infiniband/core/uverbs_cmd.c, modify_qp).
+int ignored_of(ibv_qp_type type);
 /// Every attribute but the state, by its bit.
 const std::map<int, std::string>& attribute_names();
 std::vector<int> bits_of(int mask);
