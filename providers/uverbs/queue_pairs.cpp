@@ -8,6 +8,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/verbs/event_acks.hpp"
 #include "runtime/verbs/qp_values.hpp"
+#include "runtime/verbs/rights.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -111,7 +112,8 @@ ib_uverbs_modify_qp request_of(const verbatim::Qp& qp, const ibv_qp_attr& attr, 
   request.rq_psn = attr.rq_psn;
   request.sq_psn = attr.sq_psn;
   request.dest_qp_num = attr.dest_qp_num;
-  request.qp_access_flags = attr.qp_access_flags;
+  // Of the others, drivers refuse some (rxe of Linux 6.12: HUGETLB).
+  request.qp_access_flags = attr.qp_access_flags & kRightsOfPeers;
   request.pkey_index = attr.pkey_index;
   request.alt_pkey_index = attr.alt_pkey_index;
   request.qp_state = static_cast<std::uint8_t>(attr.qp_state);

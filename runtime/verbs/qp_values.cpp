@@ -7,6 +7,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
+#include "runtime/verbs/rights.hpp"
 
 namespace verbatim {
 namespace {
@@ -83,10 +84,7 @@ int check_qp_values(const Qp& qp, const ibv_qp_attr& attr, int mask,
   constexpr unsigned long k24Bits = 0xffffff;
   constexpr unsigned long kFiveBits = 31;
   constexpr unsigned long kThreeBits = 7;
-  constexpr unsigned kRights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                               IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-                               IBV_ACCESS_MW_BIND | IBV_ACCESS_FLUSH_GLOBAL |
-                               IBV_ACCESS_FLUSH_PERSISTENT;
+  constexpr unsigned kKnownRights = kRightsOfPeers | kRightsOfRegions | IBV_ACCESS_ZERO_BASED;
   const auto has = [mask](int bit) { return (mask & bit) != 0; };
   Context& context = context_of(qp);
   const std::uint8_t port = has(IBV_QP_PORT) ? attr.port_num : qp.attributes.port_num;
@@ -105,10 +103,9 @@ int check_qp_values(const Qp& qp, const ibv_qp_attr& attr, int mask,
     }
   }
   if (has(IBV_QP_ACCESS_FLAGS)) {
-    constexpr auto kOptional = static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE);
-    if ((attr.qp_access_flags & ~(kRights | kOptional)) != 0) {
+    if ((attr.qp_access_flags & ~kKnownRights) != 0) {
       log_error("ibv_modify_qp: QP 0x%06x: IBV_QP_ACCESS_FLAGS has unknown bits 0x%x",
-                qp.plain.qp_num, attr.qp_access_flags & ~(kRights | kOptional));
+                qp.plain.qp_num, attr.qp_access_flags & ~kKnownRights);
       return EINVAL;
     }
   }

@@ -34,6 +34,12 @@ const Value kValues[] = {
      [](auto& a, auto&, int&) { a.qp_access_flags = 0; }},
     {"EveryRemoteRight", IBV_QPT_RC, IBV_QPS_INIT, true,
      [](auto& a, auto&, int&) { a.qp_access_flags = kAllAccess; }},
+    // Linux looks at none (uverbs_cmd.c, modify_qp), and programs pass those of their regions.
+    {"RightsThatOnlyRegionsHave", IBV_QPT_RC, IBV_QPS_INIT, true,
+     [](auto& a, auto&, int&) {
+       a.qp_access_flags = kAllAccess | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+                           IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING;
+     }},
     {"UnknownRights", IBV_QPT_RC, IBV_QPS_INIT, false,
      [](auto& a, auto&, int&) { a.qp_access_flags = 1u << 14; }},
     {"QkeyOfUsers", IBV_QPT_UD, IBV_QPS_INIT, true,

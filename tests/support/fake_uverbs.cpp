@@ -442,6 +442,7 @@ int Uverbs::command(std::uint32_t number, const Call& call) {
       return call.reply(ib_uverbs_create_comp_channel_resp{
           static_cast<std::uint32_t>(new_descriptor(completion_writer_))});
     case IB_USER_VERBS_CMD_MODIFY_QP:
+      qp_access = call.request<ib_uverbs_modify_qp>().qp_access_flags;
       return objects_.contains(call.request<ib_uverbs_modify_qp>().qp_handle) ? 0 : EINVAL;
     case IB_USER_VERBS_CMD_REQ_NOTIFY_CQ:
       return objects_.contains(call.request<ib_uverbs_req_notify_cq>().cq_handle) ? 0 : EINVAL;

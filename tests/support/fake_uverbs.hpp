@@ -69,6 +69,7 @@ class Uverbs : public uverbs::System {
     std::uint64_t start, length, address;
   };
   Change changed{};
+  unsigned qp_access = 0;  ///< rights of the last change of a queue pair
   unsigned methods_called = 0;
   unsigned invokes = 0;
   unsigned writes = 0;

@@ -277,6 +277,25 @@ TEST_P(EachKernel, ValuesThatCannotBeAreNotAskedFor) {
   EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
 }
 
+// Of a queue pair only what it allows its peer means anything, and rxe of Linux 6.12 refuses others.
+TEST_P(EachKernel, RightsThatOnlyRegionsHaveAreNotAskedForOfQueuePairs) {
+  context->table = &kKernelTable;
+  Pd* pd = nullptr;
+  ASSERT_EQ(make_pd(&pd), 0);
+  uverbs::Cq cq;
+  ASSERT_EQ(make_cq(cq), 0);
+  uverbs::Qp qp;
+  ASSERT_EQ(make_qp(qp, *pd, cq), 0);
+  ibv_qp_attr attr{};
+  attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_LOCAL_WRITE |
+                         IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING;
+  EXPECT_EQ(uverbs::modify_qp(qp, attr, IBV_QP_ACCESS_FLAGS), 0);
+  EXPECT_EQ(kernel.qp_access, unsigned{IBV_ACCESS_REMOTE_READ | IBV_ACCESS_FLUSH_GLOBAL});
+  EXPECT_EQ(uverbs::destroy_qp(qp), 0);
+  EXPECT_EQ(uverbs::destroy_cq(cq), 0);
+  EXPECT_EQ(uverbs::dealloc_pd(*pd), 0);
+}
+
 TEST_P(EachKernel, PagingOnDemandThatTheDeviceLacksIsNoWrongArgument) {
   Pd* pd = nullptr;
   ASSERT_EQ(make_pd(&pd), 0);
