@@ -55,12 +55,16 @@ void read_send(const Qp& qp, const SendElement& element, SeenRequest& out) noexc
     out.remote_key = element.wr.wr.rdma.rkey;
     out.remote_address = element.iova;
   } else if (opcode == IBV_WR_BIND_MW) {
-    out.remote_key = element.wr.wr.mw.mw_rkey;
+    out.remote_key = element.wr.wr.mw.rkey;
+    out.remote_address = element.wr.wr.mw.addr;
+    out.window_region = element.wr.wr.mw.mr_lkey;
+    out.window_access = element.wr.wr.mw.access;
   } else if (opcode != IBV_WR_SEND && opcode != IBV_WR_SEND_WITH_IMM) {
     out.remote_key = element.wr.wr.rdma.rkey;
     out.remote_address = element.wr.wr.rdma.remote_addr;
   }
   read_list(qp.send_ring, element, out);
+  if (opcode == IBV_WR_BIND_MW) out.bytes = element.wr.wr.mw.length;
   if ((element.wr.send_flags & IBV_SEND_INLINE) != 0) out.sge_count = 0;
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "providers/rxe/layout.hpp"
+#include "runtime/verbs/rights.hpp"
 
 namespace verbatim::rxe {
 
@@ -119,7 +120,7 @@ inline void set_window(SendElement& element, ibv_mw& mw, std::uint32_t rkey,
   element.wr.wr.mw.mr_lkey = info.mr != nullptr ? info.mr->lkey : 0;
   element.wr.wr.mw.mw_rkey = mw.rkey;
   element.wr.wr.mw.rkey = rkey;
-  element.wr.wr.mw.access = info.mw_access_flags;
+  element.wr.wr.mw.access = info.mw_access_flags & ~kRightsOfRegions;
   mw.rkey = rkey;
 }
 

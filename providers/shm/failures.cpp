@@ -13,6 +13,7 @@
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_wait.hpp"
 #include "providers/shm/window_access.hpp"
+#include "providers/shm/windows.hpp"
 #include "providers/shm/xrc_failures.hpp"
 #include "runtime/base/scope_exit.hpp"
 #include "runtime/time/clock.hpp"
@@ -258,7 +259,7 @@ void judge_send(Qp& qp, const PendingSend& send, Failure& failure) noexcept {
       return;
     case IBV_WC_MW_BIND_ERR:
       failure.cause = qp.progress.wait == Wait::kQuiet ? Cause::kWindowInUse : Cause::kWindow;
-      failure.key.key = send.opcode == IBV_WR_LOCAL_INV ? send.immediate : send.rkey;
+      judge_window(qp, send, failure);
       return;
     case IBV_WC_REM_ACCESS_ERR:
       return judge_remote(*way, send, failure);
@@ -370,6 +371,7 @@ void note_failed_receive(Qp& qp, const ReceiveFacts& receive, std::uint64_t leng
       break;
     default:
       failure.cause = Cause::kWindow;
+      failure.window = WindowFault::kNoLonger;
       break;
   }
   remember(qp, failure);

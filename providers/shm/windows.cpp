@@ -13,6 +13,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/memory/arena.hpp"
+#include "runtime/verbs/rights.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -20,6 +21,17 @@ namespace {
 constexpr unsigned kWriters = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 constexpr unsigned kRights =
     kWriters | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_ZERO_BASED;
+
+/// What a bind asks for.
+struct Asked {
+  explicit Asked(const PendingSend& send) noexcept
+      : start(send.remote_address),
+        length(send.compare_add),
+        access(send.immediate & ~kRightsOfRegions) {}
+  std::uint64_t start;
+  std::uint64_t length;
+  unsigned access;
+};
 
 struct Windows {
   SpinLock lock;
@@ -29,25 +41,36 @@ constinit Windows windows;
 
 Mw& of(ibv_mw* handle) noexcept { return static_cast<Mw&>(verbatim::Mw::from(handle)); }
 
-/// What the window will show, or false: it may not (IBTA C10-72 to C10-75).
-bool describe(const Qp& qp, const Mw& mw, Mr& mr, std::uint64_t start, std::uint64_t length,
-              unsigned access, Region& out) noexcept {
-  const bool of_qp = mw.plain.type == IBV_MW_TYPE_2;
-  const Region& whole = mr.shown;
-  std::uint64_t offset;
-  if ((access & ~kRights) != 0 || (whole.access & IBV_ACCESS_MW_BIND) == 0 ||
-      (whole.access & IBV_ACCESS_ZERO_BASED) != 0 ||
-      ((access & IBV_ACCESS_ZERO_BASED) != 0 && !of_qp) ||
-      ((access & kWriters) != 0 && (whole.access & IBV_ACCESS_LOCAL_WRITE) == 0))
-    return false;
+/// Why the window may not show that (IBTA C10-72 to C10-75), or kUnseen: it may. `offset`: where in
+/// the region it begins.
+WindowFault fault_of(const Qp& qp, const Mw& mw, const Region& whole, const Asked& asked,
+                     std::uint64_t& offset) noexcept {
   const std::uint32_t pd = mw.plain.pd->handle;
-  if (whole.pd != pd || qp.pd_number != pd || !whole.contains(start, length, offset)) return false;
+  if ((asked.access & ~kRights) != 0) return WindowFault::kRights;
+  if ((asked.access & IBV_ACCESS_ZERO_BASED) != 0 && mw.plain.type != IBV_MW_TYPE_2)
+    return WindowFault::kBasedAtZero;
+  if (whole.pd != pd || qp.pd_number != pd) return WindowFault::kDomain;
+  if ((whole.access & IBV_ACCESS_MW_BIND) == 0) return WindowFault::kUnbindable;
+  if ((whole.access & IBV_ACCESS_ZERO_BASED) != 0) return WindowFault::kBasedRegion;
+  if ((asked.access & kWriters) != 0 && (whole.access & IBV_ACCESS_LOCAL_WRITE) == 0)
+    return WindowFault::kUnwritable;
+  return whole.contains(asked.start, asked.length, offset) ? WindowFault::kUnseen
+                                                           : WindowFault::kBounds;
+}
+
+/// What the window will show, or false: it may not.
+bool describe(const Qp& qp, const Mw& mw, Mr& mr, const Asked& asked, Region& out) noexcept {
+  const Region& whole = mr.shown;
+  std::uint64_t offset = 0;
+  if (fault_of(qp, mw, whole, asked, offset) != WindowFault::kUnseen) return false;
   out = {};
-  out.iova = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : start;
-  out.length = length;
+  out.iova = (asked.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : asked.start;
+  out.length = asked.length;
   out.address = whole.address + offset;
-  out.access = (access & ~unsigned{IBV_ACCESS_ZERO_BASED}) | (whole.access & IBV_ACCESS_ON_DEMAND);
-  out.pd = of_qp ? holder::kWindowOfQp | qp.own->qpn : holder::kWindowOfPd | pd;
+  out.access =
+      (asked.access & ~unsigned{IBV_ACCESS_ZERO_BASED}) | (whole.access & IBV_ACCESS_ON_DEMAND);
+  out.pd = mw.plain.type == IBV_MW_TYPE_2 ? holder::kWindowOfQp | qp.own->qpn
+                                          : holder::kWindowOfPd | mw.plain.pd->handle;
   out.arena = mr.arena;
   if (mr.arena != 0 && mr.arena != RegionRecord::kOwnerOnly) {
     arena_share(mr.arena - 1);
@@ -138,8 +161,7 @@ Step open_window(Qp& qp, const PendingSend& send) noexcept {
   Mw& mw = of(send.window);
   Region region;
   if (send.region == nullptr || send.rkey >> 8 != mw.plain.handle ||
-      !describe(qp, mw, static_cast<Mr&>(verbatim::Mr::from(send.region)), send.remote_address,
-                send.compare_add, send.immediate, region))
+      !describe(qp, mw, static_cast<Mr&>(verbatim::Mr::from(send.region)), Asked(send), region))
     return Step::fails(IBV_WC_MW_BIND_ERR);
   LockGuard<SpinLock> guard(windows.lock);
   if (mw.mr != nullptr) return Step::fails(IBV_WC_MW_BIND_ERR);  // it must be closed first
@@ -234,6 +256,36 @@ Step do_window(Qp& qp, const PendingSend& send) noexcept {
   // Of no bytes: no longer bound (IBTA 10.6.7.2.2), which ibv_bind_mw has seen to.
   const Mw& mw = of(send.window);
   return mw.plain.type == IBV_MW_TYPE_1 ? Step::done() : close_window(qp, mw.key);
+}
+
+void judge_window(const Qp& qp, const PendingSend& send, Failure& failure) noexcept {
+  KeyFacts& key = failure.key;
+  key.key = send.opcode == IBV_WR_LOCAL_INV ? send.immediate : send.rkey;
+  failure.window = WindowFault::kNotBound;
+  if (send.opcode == IBV_WR_LOCAL_INV) return;
+  const Mw& mw = of(send.window);
+  if (send.compare_add == 0) {
+    key.key = mw.key;
+    return;
+  }
+  if (send.region == nullptr) {
+    failure.window = WindowFault::kNoRegion;
+    return;
+  }
+  if (send.rkey >> 8 != mw.plain.handle) {
+    failure.window = WindowFault::kForeignKey;
+    return;
+  }
+  const Region& whole = static_cast<Mr&>(verbatim::Mr::from(send.region)).shown;
+  const Asked asked(send);
+  std::uint64_t offset;
+  key.need = asked.access & ~kRights;
+  key.asked_at = asked.start;
+  key.asked_bytes = asked.length;
+  key.first = whole.iova;
+  key.bytes = whole.length;
+  failure.window = fault_of(qp, mw, whole, asked, offset);
+  if (failure.window == WindowFault::kUnseen) failure.window = WindowFault::kStillBound;
 }
 
 bool may_invalidate(Qp& qp, std::uint32_t rkey) noexcept {

@@ -11,13 +11,15 @@
 //           request or message completes when the peer copies nothing through the window any more
 //
 // Rights: those of a window need not be a part of its region's remote rights, which is what windows
-// are for; to be written through it, its region must have LOCAL_WRITE (IBTA C10-74).
+// are for; to be written through it, its region must have LOCAL_WRITE (IBTA C10-74). What only a
+// region can have says nothing of a window, and may be asked for.
 //
 // A spin lock guards all bindings; it is the innermost lock, and nobody waits under it.
 #pragma once
 
 #include "providers/shm/fabric/layout.hpp"
 #include "providers/shm/send_queue.hpp"
+#include "runtime/verbs/failure.hpp"
 #include "runtime/verbs/handles.hpp"
 
 namespace verbatim::shm {
@@ -40,6 +42,9 @@ int bind_mw(verbatim::Qp& qp, verbatim::Mw& mw, ibv_mw_bind& bind) noexcept;
 int check_bind(const ibv_send_wr& wr) noexcept;
 /// IBV_WR_BIND_MW and IBV_WR_LOCAL_INV at the head of the queue. The send lock is held.
 Step do_window(Qp& qp, const PendingSend& send) noexcept;
+
+/// Why such a request has failed: fills `window` and `key`. The send lock is held.
+[[gnu::cold]] void judge_window(const Qp& qp, const PendingSend& send, Failure& failure) noexcept;
 
 /// Requester: may a message end this key of the peer's? REQUIRES: attached, the send lock.
 bool may_invalidate(Qp& qp, std::uint32_t rkey) noexcept;

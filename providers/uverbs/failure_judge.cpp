@@ -124,6 +124,34 @@ void judge_refused(const SeenRequest& seen, Failure& failure) noexcept {
     failure.cause = Cause::kMisaligned;
 }
 
+/// What is wrong with the region of a bind (IBTA C10-72 to C10-75); of the window nothing is seen.
+void judge_bind(Qp& qp, const SeenRequest& seen, Failure& failure) noexcept {
+  constexpr unsigned kWriters = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  RegionFacts region;
+  if (!context_of(qp).regions.find(seen.window_region, region)) {
+    failure.window = WindowFault::kNoRegion;
+    return;
+  }
+  KeyFacts& key = failure.key;
+  key.need = seen.window_access;
+  key.held = region.access;
+  key.asked_at = seen.remote_address;
+  key.asked_bytes = seen.bytes;
+  key.first = region.first;
+  key.bytes = region.bytes;
+  if (qp.plain.pd != nullptr && region.pd != qp.plain.pd->handle)
+    failure.window = WindowFault::kDomain;
+  else if ((region.access & IBV_ACCESS_MW_BIND) == 0)
+    failure.window = WindowFault::kUnbindable;
+  else if ((region.access & IBV_ACCESS_ZERO_BASED) != 0)
+    failure.window = WindowFault::kBasedRegion;
+  else if ((key.need & kWriters) != 0 && (region.access & IBV_ACCESS_LOCAL_WRITE) == 0)
+    failure.window = WindowFault::kUnwritable;
+  else if (key.asked_at < region.first || key.asked_bytes > region.bytes ||
+           key.asked_at - region.first > region.bytes - key.asked_bytes)
+    failure.window = WindowFault::kBounds;
+}
+
 void judge_send(Qp& qp, const SeenRequest& seen, Failure& failure) noexcept {
   if (failure.status == IBV_WC_RETRY_EXC_ERR) failure.cause = Cause::kNoAnswer;
   if (failure.status == IBV_WC_RNR_RETRY_EXC_ERR) failure.cause = Cause::kNotReady;
@@ -134,6 +162,10 @@ void judge_send(Qp& qp, const SeenRequest& seen, Failure& failure) noexcept {
     if (failure.status == IBV_WC_RETRY_EXC_ERR) return;
     failure.cause = Cause::kWindow;
     failure.key.key = seen.remote_key;
+    if (seen.opcode == IBV_WR_LOCAL_INV)
+      failure.window = WindowFault::kNotBound;
+    else if (seen.bytes != 0)
+      judge_bind(qp, seen, failure);
     return;
   }
   if (failure.status == IBV_WC_REM_ACCESS_ERR || failure.status == IBV_WC_REM_INV_REQ_ERR ||

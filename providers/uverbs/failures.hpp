@@ -49,6 +49,8 @@ struct SeenRequest {
   std::uint32_t datagram_qpn = 0;
   std::uint32_t flush_type = 0;  ///< ibv_placement_type
   std::uint64_t bytes = 0;
+  std::uint32_t window_region = 0;  ///< lkey of what a window is to show; its range is the remote
+  std::uint32_t window_access = 0;
   std::uint32_t sge_count = 0;  ///< 0 of inline data
   ibv_sge sges[kMostSges] = {};
 

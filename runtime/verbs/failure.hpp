@@ -40,7 +40,7 @@ enum class Cause : std::uint8_t {
   kQueueDead,        ///< its process has ended
   kQueueSilent,      ///< its process lives, and did not do its part
   kReceiveGone,      ///< the peer found the memory of a receive gone, of an earlier message
-  kWindow,           ///< a memory window could not be opened or closed
+  kWindow,           ///< a memory window could not be opened or closed: `window`, `key`
   kWindowInUse,      ///< nor in time, since the peer was in the middle of a copy
   kForeignAddress,   ///< the address handle is of another protection domain
   kPeerBrokeRules,   ///< what the peer showed cannot be
@@ -77,6 +77,23 @@ enum class KeyFault : std::uint8_t {
   kHidden     ///< the peer does not show which of a receive's keys it is
 };
 
+/// Why a memory window could not be bound or invalidated (IBTA 10.6.7).
+enum class WindowFault : std::uint8_t {
+  kUnseen,       ///< nothing that is seen from here
+  kNotBound,     ///< none that is bound on this queue pair has the key
+  kNoLonger,     ///< a message was to invalidate it, and it is bound no longer
+  kStillBound,   ///< of type 2 it is to be invalidated before it is bound again
+  kForeignKey,   ///< the key that it is to have is another window's
+  kRights,       ///< `key.need` was asked too, which no window gives
+  kBasedAtZero,  ///< ZERO_BASED was asked, which one of type 1 cannot be
+  kBasedRegion,  ///< the region is ZERO_BASED itself
+  kUnbindable,   ///< the region lacks MW_BIND
+  kUnwritable,   ///< the region lacks LOCAL_WRITE for a window that is to be written through
+  kNoRegion,     ///< no region has the lkey
+  kDomain,       ///< window, region and queue pair are not of one protection domain
+  kBounds        ///< the range is not inside of the region
+};
+
 struct KeyFacts {
   KeyFault fault = KeyFault::kNone;
   std::int16_t sge = -1;  ///< its place in the list
@@ -100,6 +117,7 @@ struct Failure {
   /// Of a receive, or of a request of the peer's; else of a request of our own.
   bool receives = false;
   bool has_request = false;  ///< `wr_id` and `opcode` mean something
+  WindowFault window = WindowFault::kUnseen;
   ibv_wc_status status = IBV_WC_SUCCESS;
   std::int32_t opcode = -1;  ///< ibv_wr_opcode of the request; -1: a receive, or not known
   std::uint64_t wr_id = 0;

@@ -258,6 +258,75 @@ bool add_queue_cause(TextLine& line, const Failure& failure) noexcept {
   }
 }
 
+void add_window_cause(TextLine& line, const Failure& failure) noexcept {
+  const KeyFacts& key = failure.key;
+  switch (failure.window) {
+    case WindowFault::kNotBound:
+      line.add(
+          "no memory window of type 2 that is bound on this queue pair has the key 0x%08x; fix: "
+          "invalidate a window once, on the queue pair that it was bound on",
+          key.key);
+      return;
+    case WindowFault::kNoLonger:
+      line.add(
+          "the memory window that the message was to invalidate is no longer bound; fix: let one "
+          "side invalidate it");
+      return;
+    case WindowFault::kUnseen:
+      line.add(
+          "the memory window 0x%08x could not be bound, and the device does not say why; fix: "
+          "invalidate a window of type 2 before it is bound again, under a key that "
+          "ibv_inc_rkey makes of its last",
+          key.key);
+      return;
+    default:
+      line.add("the memory window 0x%08x could not be bound: ", key.key);
+      break;
+  }
+  switch (failure.window) {
+    case WindowFault::kStillBound:
+      line.add("it still is; fix: invalidate it first (IBV_WR_LOCAL_INV)");
+      break;
+    case WindowFault::kForeignKey:
+      line.add("that key is another's; fix: make the key of the window's last (ibv_inc_rkey)");
+      break;
+    case WindowFault::kRights:
+      line.add("the rights 0x%x are none that a window gives; fix: ask for remote rights alone",
+               key.need);
+      break;
+    case WindowFault::kBasedAtZero:
+      line.add("of type 1 it cannot be ZERO_BASED; fix: bind one of type 2");
+      break;
+    case WindowFault::kBasedRegion:
+      line.add("its region is ZERO_BASED; fix: register the region without");
+      break;
+    case WindowFault::kUnbindable:
+      line.add("its region lacks MW_BIND; fix: register the region with IBV_ACCESS_MW_BIND");
+      break;
+    case WindowFault::kUnwritable:
+      line.add(
+          "it is to be written through, and its region lacks LOCAL_WRITE; fix: register the "
+          "region with IBV_ACCESS_LOCAL_WRITE");
+      break;
+    case WindowFault::kNoRegion:
+      line.add("its region is deregistered; fix: let the region live until the bind is completed");
+      break;
+    case WindowFault::kDomain:
+      line.add(
+          "window, region and queue pair are not of one protection domain; fix: make them of one");
+      break;
+    default:
+      line.add("asked ");
+      add_range(line, key.asked_at, key.asked_bytes);
+      line.add(", the region has ");
+      add_range(line, key.first, key.bytes);
+      line.add(": ");
+      add_excess(line, key);
+      line.add("; fix: bind what lies inside");
+      break;
+  }
+}
+
 const char* status_fix(ibv_wc_status status) noexcept {
   switch (status) {
     case IBV_WC_LOC_LEN_ERR:
@@ -376,11 +445,7 @@ void add_cause(TextLine& line, const Failure& failure) noexcept {
           "fix: keep memory registered while receives name it");
       return;
     case Cause::kWindow:
-      line.add(
-          "the memory window could not be bound or invalidated: its key 0x%08x, its region or "
-          "the rights asked do not allow it; fix: name the window's current key, and a region "
-          "with MW_BIND that holds the range",
-          failure.key.key);
+      add_window_cause(line, failure);
       return;
     case Cause::kWindowInUse:
       line.add(

@@ -134,6 +134,27 @@ TEST_P(Mw, OfTypeTwoIsClosedByASendThatSaysSo) {
   EXPECT_EQ(write_to(address_of(theirs_), key), IBV_WC_REM_ACCESS_ERR);
 }
 
+// man ibv_bind_mw lists the remote rights and ZERO_BASED; programs pass those of the region too, and
+// rdma-core's providers (mlx5: qp.c) look at none of them.
+TEST_P(Mw, MayBeAskedForRightsThatOnlyRegionsHave) {
+  constexpr unsigned kAsked = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB |
+                              IBV_ACCESS_RELAXED_ORDERING | IBV_ACCESS_REMOTE_WRITE;
+  for (const ibv_mw_type type : {IBV_MW_TYPE_1, IBV_MW_TYPE_2}) {
+    SCOPED_TRACE(type);
+    SKIP_IF(open(type));
+    std::uint32_t key = ibv_inc_rkey(window_->rkey);
+    const ibv_mw_bind_info info = part(64, 256, kAsked);
+    ASSERT_EQ(type == IBV_MW_TYPE_1 ? bind(info) : bind_as(key, info), IBV_WC_SUCCESS);
+    if (type == IBV_MW_TYPE_1) key = window_->rkey;
+    EXPECT_EQ(write_to(address_of(theirs_ + 64), key), IBV_WC_SUCCESS);
+    EXPECT_EQ(run(IBV_WR_RDMA_READ, address_of(theirs_ + 64), key, 64, 2048), IBV_WC_REM_ACCESS_ERR)
+        << "a right that was not asked for";
+    ASSERT_EQ(ibv_dealloc_mw(window_), 0);
+    window_ = nullptr;
+    again();
+  }
+}
+
 TEST_P(Mw, OnARegionThatMayNotBeBoundIsAnError) {
   // IBTA 10.6.6.2.5: a memory management operation error, or a refusal at the post.
   SKIP_IF(open(IBV_MW_TYPE_1));

@@ -97,12 +97,39 @@ TEST_P(ExplainWindow, ThatCouldNotBeBoundOrClosedByItsKey) {
   ASSERT_EQ(scene.pair.b.bind_window(scene.pair.qb, bind), 0);
   EXPECT_THAT(scene.failed_bind(scene.pair.qb),
               AllOf(HasSubstr("BIND_MW, wr_id 4711: memory management operation error"),
-                    HasSubstr("the memory window could not be bound or invalidated: its key 0x"),
-                    HasSubstr("fix: name the window's current key, and a region with MW_BIND")));
+                    HasSubstr("the memory window " + key(bind.rkey) +
+                              " could not be bound: its "
+                              "region lacks MW_BIND; fix: register")));
   const auto [qa, qb] = scene.pair.add_qps({}, {});
   expect_posted(scene.pair.b.post_send(qb, local_invalidate(kId, shown.rkey)));
   EXPECT_THAT(scene.failed_bind(qb),
-              AllOf(HasSubstr("LOCAL_INV, wr_id 4711: "), HasSubstr("its key " + key(shown.rkey))));
+              AllOf(HasSubstr("LOCAL_INV, wr_id 4711: "),
+                    HasSubstr("bound on this queue pair has the key " + key(shown.rkey))));
+}
+
+/// IBTA C10-72 to C10-75: each cause by itself, and no other beside it.
+TEST_P(ExplainWindow, ThatCouldNotBeBoundByTheOneCauseThatItWas) {
+  Asked scene(GetParam());
+  Side& owner = scene.pair.b;
+  const RegionInfo readable = owner.register_part(scene.memory, 0, 8192, IBV_ACCESS_MW_BIND);
+  const RegionInfo foreign = owner.register_foreign(scene.memory, kAllAccess | IBV_ACCESS_MW_BIND);
+  const WindowInfo window = owner.allocate_window(IBV_MW_TYPE_2);
+  const auto says = [&](auto change, const std::string& what) {
+    WindowBind bind = scene.words(window, scene.memory);
+    change(bind);
+    ASSERT_EQ(owner.bind_window(scene.pair.qb, bind), 0);
+    EXPECT_THAT(scene.failed_bind(scene.pair.qb), HasSubstr(" could not be bound: " + what));
+    scene.pair.reconnect();
+  };
+  says([&](WindowBind& b) { b.region = readable.id; },
+       "it is to be written through, and its region");
+  says([&](WindowBind& b) { b.region = foreign.id; }, "window, region and queue pair are not of");
+  says([&](WindowBind& b) { b.access |= 1u << 14; }, "the rights 0x4000 are none that a window");
+  says([&](WindowBind& b) { b.rkey += 0x100; }, "that key is another's; fix: ");
+  says([&](WindowBind& b) { b.address += 8192 - 1000; }, "asked [0x");
+  ASSERT_EQ(owner.bind_window(scene.pair.qb, scene.words(window, scene.memory)), 0);
+  ASSERT_EQ(owner.poll_sends(scene.pair.qb, 1)[0].status, IBV_WC_SUCCESS);
+  says([](WindowBind&) {}, "it still is; fix: invalidate it first");
 }
 
 TEST_P(ExplainWindow, AKeyThatAMessageMayNotEndAtBothEnds) {

@@ -88,7 +88,29 @@ TEST_P(Explanation, OfAWindow) {
   Failure failure = of(Cause::kWindow);
   failure.status = IBV_WC_MW_BIND_ERR;
   failure.key.key = 0xabcd;
-  EXPECT_THAT(words(failure), AllOf(HasSubstr("0x0000abcd"), HasSubstr("MW_BIND")));
+  EXPECT_THAT(words(failure), AllOf(HasSubstr("0x0000abcd"), HasSubstr("does not say why")));
+  const std::pair<WindowFault, const char*> kFaults[] = {
+      {WindowFault::kNotBound, "bound on this queue pair has the key 0x0000abcd; fix: "},
+      {WindowFault::kNoLonger, "is no longer bound; fix: "},
+      {WindowFault::kStillBound, "0x0000abcd could not be bound: it still is; fix: "},
+      {WindowFault::kForeignKey, "that key is another's; fix: "},
+      {WindowFault::kRights, "the rights 0x4000 are none that a window gives; fix: "},
+      {WindowFault::kBasedAtZero, "of type 1 it cannot be ZERO_BASED; fix: "},
+      {WindowFault::kBasedRegion, "its region is ZERO_BASED; fix: "},
+      {WindowFault::kUnbindable, "its region lacks MW_BIND; fix: "},
+      {WindowFault::kUnwritable, "its region lacks LOCAL_WRITE; fix: "},
+      {WindowFault::kNoRegion, "its region is deregistered; fix: "},
+      {WindowFault::kDomain, "are not of one protection domain; fix: "},
+      {WindowFault::kBounds,
+       "asked [0x1000, 0x1010), the region has [0x1000, 0x1008): it ends 8 "}};
+  failure.key.need = 0x4000;
+  failure.key.asked_at = failure.key.first = 0x1000;
+  failure.key.asked_bytes = 16;
+  failure.key.bytes = 8;
+  for (const auto& [fault, said] : kFaults) {
+    failure.window = fault;
+    EXPECT_THAT(words(failure), HasSubstr(said));
+  }
   failure.cause = Cause::kWindowInUse;
   EXPECT_THAT(words(failure), AllOf(HasSubstr("0x0000abcd"), HasSubstr("stopped in the middle")));
 }

@@ -137,6 +137,35 @@ TEST_F(RxeExplain, TheEndsTheRequestAndItsKeyAreNamedOnceInTheLog) {
   EXPECT_THAT(words(), HasSubstr("wr_id 8: flushed: what came first: RDMA_WRITE, wr_id 7: "));
 }
 
+TEST_F(RxeExplain, OfAWindowTheOneCauseThatItWas) {
+  Mw mw;
+  ibv_mr mr{};
+  mw.plain.pd = mr.pd = &pd_.plain;
+  ibv_send_wr wr{};
+  wr.wr_id = 7;
+  wr.opcode = IBV_WR_BIND_MW;
+  const auto says = [&](std::uint32_t lkey, std::uint64_t length, const char* what) {
+    mr.lkey = lkey;
+    wr.bind_mw = {&mw.plain, 0x401, {&mr, 0x1000, length, IBV_ACCESS_REMOTE_WRITE}};
+    fail(wr, IBV_WC_MW_BIND_ERR);
+    EXPECT_THAT(words(), HasSubstr(what));
+    uverbs::forget_failures(*fake_.qp);
+  };
+  says(0x111, 8, "window 0x00000401 could not be bound: its region lacks MW_BIND; fix: ");
+  says(0x999, 8, "its region is deregistered");
+  region(other_, 0x222, 5, IBV_ACCESS_MW_BIND, 0x1000, 0x400);
+  says(0x222, 8, "its region lacks LOCAL_WRITE");
+  fake_.context.regions.remove(other_);
+  region(other_, 0x333, 5, IBV_ACCESS_MW_BIND | IBV_ACCESS_LOCAL_WRITE, 0x1000, 0x400);
+  says(0x333, 0x401, "[0x1000, 0x1401), the region has [0x1000, 0x1400): it ends 1 bytes before");
+  says(0x333, 8, "the device does not say why; fix: invalidate a window of type 2 before");
+  wr.opcode = IBV_WR_LOCAL_INV;
+  wr.invalidate_rkey = 0x401;
+  fail(wr, IBV_WC_LOC_QP_OP_ERR);
+  EXPECT_THAT(words(), HasSubstr("bound on this queue pair has the key 0x00000401; fix: "));
+  fake_.qp->plain.pd = &pd_.plain;
+}
+
 TEST_F(RxeExplain, OfEveryFaultOfOurOwnKeys) {
   ibv_sge sge{0x1000, 8, 0x999};
   fail(request(IBV_WR_SEND, sge), IBV_WC_LOC_QP_OP_ERR);

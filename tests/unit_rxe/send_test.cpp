@@ -206,7 +206,7 @@ TEST_F(RxeSend, BindsWhatIsOfOneDomainOnly) {
   ibv_send_wr wr = request(IBV_WR_BIND_MW, 0);
   wr.bind_mw.mw = &mw.plain;
   wr.bind_mw.rkey = 0x101;
-  wr.bind_mw.bind_info = {&mr, 0x5000, 64, IBV_ACCESS_REMOTE_READ};
+  wr.bind_mw.bind_info = {&mr, 0x5000, 64, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_HUGETLB};
   for (const ibv_mw_type type : {IBV_MW_TYPE_1, IBV_MW_TYPE_2}) {
     mw.plain.type = type;
     mw.plain.pd = fake_->qp->plain.pd = &own;
@@ -222,6 +222,7 @@ TEST_F(RxeSend, BindsWhatIsOfOneDomainOnly) {
     const SentView view = sent(wr);
     EXPECT_EQ(view.opcode(), 8u);
     EXPECT_EQ(view.u32(44), 0x100u) << "the key that it has";
+    EXPECT_EQ(view.u32(52), unsigned{IBV_ACCESS_REMOTE_READ}) << "what only regions have is not";
     EXPECT_EQ(mw.plain.rkey, 0x101u) << "and has from now on, of either type";
     fake_->send.consume();
   }
