@@ -5,7 +5,6 @@
 
 #include "providers/shm/cursor_fast.hpp"
 #include "providers/shm/hot.hpp"
-#include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
 #include "runtime/verbs/wc_readers.hpp"
 
@@ -91,23 +90,6 @@ int poll_pending(Cq& cq, int room, ibv_wc* wc) noexcept {
 void stamp_taken(Cq& cq, std::uint32_t head) noexcept {
   const bool was_stored = cq.head.load(std::memory_order_relaxed) != head;
   cq.cursor.time = was_stored ? cq.times[head & cq.mask] : completion_time(cq);
-}
-
-int check_fields(const ibv_cq_init_attr_ex& attr) noexcept {
-  static constexpr struct {
-    std::uint64_t flag;
-    const char* why;
-  } kLacking[] = {
-      {IBV_WC_EX_WITH_CVLAN, "IBV_WC_EX_WITH_CVLAN: nothing here travels in Ethernet frames"},
-      {IBV_WC_EX_WITH_FLOW_TAG, "IBV_WC_EX_WITH_FLOW_TAG: shm has no flow steering"},
-      {IBV_WC_EX_WITH_TM_INFO, "IBV_WC_EX_WITH_TM_INFO: shm has no tag matching"},
-  };
-  for (const auto& lacking : kLacking) {
-    if ((attr.wc_flags & lacking.flag) == 0) continue;
-    log_error("ibv_create_cq_ex: %s", lacking.why);
-    return EOPNOTSUPP;
-  }
-  return 0;
 }
 
 int wire_cursor(Cq& cq, const ibv_cq_init_attr_ex& attr) noexcept {

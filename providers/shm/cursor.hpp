@@ -15,9 +15,8 @@ namespace verbatim::shm {
 
 inline constexpr std::uint64_t kRawClockKhz = 1'000'000;
 
-/// Before the queue is made: 0, or EOPNOTSUPP and why in the log.
-int check_fields(const ibv_cq_init_attr_ex& attr) noexcept;
-/// REQUIRES: check_fields(attr) == 0, a ring. 0 or ENOMEM.
+/// REQUIRES: a ring. Any field may be asked for: what nothing here travels with, VLAN and flow tags
+/// and tag matching, reads as 0. 0 or ENOMEM.
 int wire_cursor(Cq& cq, const ibv_cq_init_attr_ex& attr) noexcept;
 
 int query_rt_values(verbatim::Context& context, ibv_values_ex& values) noexcept;

@@ -21,7 +21,7 @@ struct WcReaders {
   // imm_data is in an unnamed union, and slid is wider here: not members that can be pointed at.
   static __be32 read_imm_data(ibv_cq_ex* cq) noexcept { return kSeen(cq).imm_data; }
   static std::uint32_t read_slid(ibv_cq_ex* cq) noexcept { return kSeen(cq).slid; }
-  // Nobody may ask for these; a program that calls them all the same reads nothing.
+  // What no provider's messages travel with: whoever asked for it, or did not, reads nothing.
   template <class Field>
   static Field read_nothing(ibv_cq_ex*) noexcept {
     return 0;

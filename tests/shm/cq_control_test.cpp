@@ -21,19 +21,6 @@ int refusal(ibv_context* context, ibv_cq_init_attr_ex attr) {
   return 0;
 }
 
-TEST(CqCreate, FieldsThatCannotBeReadAreRefusedWithTheReason) {
-  AllowedLog vlan("Ethernet frames");
-  AllowedLog flow("no flow steering");
-  AllowedLog tags("no tag matching");
-  Session session;
-  for (const std::uint64_t field :
-       {IBV_WC_EX_WITH_CVLAN, IBV_WC_EX_WITH_FLOW_TAG, IBV_WC_EX_WITH_TM_INFO})
-    EXPECT_EQ(refusal(session.context.get(), extended_attr(IBV_WC_STANDARD_FLAGS | field)),
-              EOPNOTSUPP);
-  EXPECT_EQ(LogWatch::instance()->complaints().size(), 3u);
-  EXPECT_EQ(refusal(session.context.get(), extended_attr(IBV_WC_STANDARD_FLAGS | kClockFields)), 0);
-}
-
 TEST(CqCreate, BadAttributesAreRefused) {
   AllowedLog complaints("ibv_create_cq_ex");
   Session session;
