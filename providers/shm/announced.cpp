@@ -50,6 +50,16 @@ std::uint64_t count_messages(const Qp& qp, bool solicited_only, std::uint64_t en
   return found;
 }
 
+/// The share of `qp` in count_unpolled().
+std::uint64_t count_receives(Qp& qp, std::uint64_t enough) noexcept {
+  if (!has_message(qp)) return 0;
+  if (qp.srq != nullptr || qp.datagrams != nullptr) return 1;
+  const std::uint64_t posted =
+      qp.rq_tail.load(std::memory_order_acquire) - qp.rq_head.load(std::memory_order_relaxed);
+  if (only_flushes(qp)) return posted;
+  return std::min(posted, count_messages(qp, false, std::min(kMostCounted, enough)));
+}
+
 }  // namespace
 
 bool has_solicited(const Qp& qp) noexcept {
@@ -68,6 +78,15 @@ std::uint64_t count_announced(const Cq& cq, bool solicited_only, std::uint64_t e
                  : count_messages(qp, solicited_only, std::min(kMostCounted, enough - found));
     return found >= enough;
   });
+  return found;
+}
+
+std::uint64_t count_unpolled(const Cq& cq, std::uint64_t enough) noexcept {
+  std::uint64_t found = 0;
+  for (std::uint32_t bit = 0; bit < cq.member_capacity; ++bit) {
+    for (Qp* qp = cq.members[bit]; qp != nullptr && found < enough; qp = qp->next_same_bit)
+      found += count_receives(*qp, enough - found);
+  }
   return found;
 }
 

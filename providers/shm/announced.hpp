@@ -21,4 +21,9 @@ bool has_announced(const Cq& cq, bool solicited_only) noexcept;
 std::uint64_t count_announced(const Cq& cq, bool solicited_only, std::uint64_t enough) noexcept;
 inline constexpr std::uint64_t kMostCounted = 1024;
 
+/// How many completions polling would find beside those that are stored, announced or not; of a UD
+/// queue pair and of one with shared receives only whether there is one. Looks no further once they
+/// are `enough`.
+std::uint64_t count_unpolled(const Cq& cq, std::uint64_t enough) noexcept;
+
 }  // namespace verbatim::shm

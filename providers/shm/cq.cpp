@@ -150,7 +150,8 @@ int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
     LockGuard<BiasedLock> guard(cq.lock);
     const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
     const std::uint32_t stored = cq.tail.load(std::memory_order_relaxed) - head;
-    fits = stored <= size;
+    const auto most = static_cast<std::uint32_t>(cqe);  // rounded up it may hold more
+    fits = stored <= most && stored + count_unpolled(cq, most - stored + 1) <= most;
     if (fits) {
       for (std::uint32_t i = 0; i < stored; ++i) {
         ring[i] = cq.ring[(head + i) & cq.mask];
