@@ -92,12 +92,14 @@ Result<Ah*> create_ah(Pd& pd, const ibv_ah_attr& attr) noexcept {
     return refuse(EINVAL, kVerb, "no such port");
   }
   if (attr.sl > kHighestServiceLevel) return refuse(EINVAL, kVerb, "the service level is over 15");
+  ibv_port_attr port;
+  if (const Status status = query_port(context, attr.port_num, port); !status.ok()) {
+    return status.error();
+  }
   if (attr.is_global != 0) {
-    ibv_port_attr port;
-    if (const Status status = query_port(context, attr.port_num, port); !status.ok()) {
-      return status.error();
-    }
     if (attr.grh.sgid_index >= port.gid_tbl_len) return refuse(EINVAL, kVerb, "no such GID index");
+  } else if (port.link_layer == IBV_LINK_LAYER_ETHERNET) {
+    return refuse(EINVAL, kVerb, "needs is_global and a GID index on a RoCE port");
   }
   Ah* ah = nullptr;
   if (const int error = table_of(context).create_ah(pd, attr, &ah)) {

@@ -403,6 +403,21 @@ TEST_P(Ah, OfABadPathIsRefused) {
   EXPECT_EQ(AhHandle(ibv_create_ah(pd(), &path)), nullptr);
 }
 
+// Linux, drivers/infiniband/core/verbs.c (rdma_check_ah_attr): of RoCE a path is a GID.
+TEST_P(Ah, NeedsAGidWhereTheLinkIsEthernet) {
+  SKIP_IF(lacks_ah());
+  ibv_ah_attr path = path_to_self(session());
+  path.is_global = 0;
+  const bool ethernet = port().link_layer == IBV_LINK_LAYER_ETHERNET;
+  if (ethernet) expect_complaints();
+  errno = 0;
+  const AhHandle made(ibv_create_ah(pd(), &path));
+  EXPECT_EQ(made == nullptr, ethernet);
+  if (ethernet) {
+    EXPECT_EQ(errno, EINVAL);
+  }
+}
+
 TEST_P(Ah, KeepsItsDomainAlive) {
   SKIP_IF(lacks_ah());
   ASSERT_NE(ah_to_self(), nullptr);

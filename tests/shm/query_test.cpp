@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // The queries of verbatim/query.h: a memory region says what it is, who reaches it and how, and an
-// address handle says what it was made with.
+// address handle says what it was made with, and over Ethernet needs a GID.
 #include <unistd.h>
 #include <verbatim/query.h>
 
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/support/expect.hpp"
+#include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -124,6 +127,29 @@ TEST(Queries, AnAddressHandleTellsWhatItWasMadeWith) {
   EXPECT_EQ(vbt_query_ah(ah, &told, sizeof told - 1), EINVAL);
   EXPECT_EQ(vbt_query_ah(ah, nullptr, sizeof told), EINVAL);
   ASSERT_EQ(ibv_destroy_ah(ah), 0);
+}
+
+/// Says what kind of link devices have that are opened meanwhile.
+struct EthernetLink {
+  EthernetLink() { ::setenv("VERBATIM_SHM_LINK", "ethernet", 1); }
+  ~EthernetLink() { ::unsetenv("VERBATIM_SHM_LINK"); }
+};
+
+// Linux, drivers/infiniband/core/verbs.c (rdma_check_ah_attr): of RoCE a path is a GID.
+TEST(Queries, OverEthernetAnAddressHandleNeedsAGid) {
+  const AllowedLog says_why("ibv_create_ah: needs is_global and a GID index on a RoCE port");
+  const EthernetLink link;
+  Session session;
+  ASSERT_EQ(session.port.link_layer, IBV_LINK_LAYER_ETHERNET);
+  ibv_ah_attr path{};
+  path.dlid = 1;
+  path.port_num = 1;
+  EXPECT_EQ(ibv_create_ah(session.pd.get(), &path), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  path.is_global = 1;
+  path.grh.dgid = session.gid;
+  const AhHandle made(ibv_create_ah(session.pd.get(), &path));
+  EXPECT_NE(made, nullptr);
 }
 
 }  // namespace
