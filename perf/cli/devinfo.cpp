@@ -32,6 +32,7 @@ struct DevinfoOptions {
   int port = 0;  // 0: all
   bool list_only = false;
   bool verbose = false;
+  bool classic = false;  // not a byte more than the classic tool
 };
 
 void devinfo_usage(const char* name) {
@@ -139,6 +140,7 @@ int print_open_device(ibv_context* context, const DevinfoOptions& options) {
   if (options.verbose) {
     print_device_limits(attr.orig_attr);
     print_device_extended_caps(attr);
+    if (!options.classic) print_pci_atomics(attr.pci_atomic_caps);
     std::printf("\tnum_comp_vectors:\t\t%d\n", context->num_comp_vectors);
   }
   const int first = options.port != 0 ? options.port : 1;
@@ -179,6 +181,7 @@ int print_device(ibv_device* device, const DevinfoOptions& options) {
 int devinfo(Calling calling, int argc, char** argv) {
   DevinfoOptions options;
   if (const auto status = parse(calling, argc, argv, &options)) return *status;
+  options.classic = calling == Calling::kClassicName;
   // The classic tool looks at none of these.
   if (calling == Calling::kSubcommand && optind < argc) {
     std::fprintf(stderr, "%s: '%s' is too much: a device is named with -d\n", argv[0],

@@ -243,6 +243,23 @@ void print_device_limits(const ibv_device_attr& attr) {
   std::printf("\tlocal_ca_ack_delay:\t\t%d\n", attr.local_ca_ack_delay);
 }
 
+void print_pci_atomics(const ibv_pci_atomic_caps& caps) {
+  const struct {
+    const char* operation;
+    unsigned sizes;
+  } kOperations[] = {
+      {"fetch_add", caps.fetch_add}, {"swap", caps.swap}, {"compare_swap", caps.compare_swap}};
+  std::printf("\tpci_atomic_caps (for the processor too):\n");
+  for (const auto& each : kOperations) {
+    if (each.sizes == 0) continue;
+    std::printf("\t\t\t\t\t%s of", each.operation);
+    for (unsigned bytes = 4, sizes = each.sizes & 7; sizes != 0; sizes >>= 1, bytes *= 2) {
+      if ((sizes & 1) != 0) std::printf(" %u", bytes);
+    }
+    std::printf(" bytes\n");
+  }
+}
+
 void print_device_extended_caps(const ibv_device_attr_ex& attr) {
   print_odp(attr);
   print_clocks(attr);

@@ -17,6 +17,8 @@ void print_device_identity(const ibv_device& device, const ibv_device_attr& attr
 /// What -v adds about the device as a whole.
 void print_device_limits(const ibv_device_attr& attr);
 void print_device_extended_caps(const ibv_device_attr_ex& attr);
+/// Which of the device's atomics are so for the processor too: what the classic tool leaves out.
+void print_pci_atomics(const ibv_pci_atomic_caps& caps);
 
 void print_port(const ibv_port_attr& port);
 /// What -v adds about a port, before its GIDs.

@@ -33,6 +33,11 @@ namespace {
 constexpr std::uint64_t kDeviceBits = 0xff;
 constexpr std::uint64_t kLinkLocal = 0xfe80000000000000;
 
+/// An OUI that is nobody's: locally administered. Programs take 0 for a device that is not there.
+constexpr std::uint32_t kVendor = 0x025642;
+constexpr std::uint32_t kPart = 1;
+constexpr std::uint32_t kHardwareVersion = 1;
+
 bool is_ethernet() noexcept {
   static constexpr std::string_view kLinks[] = {"infiniband", "ethernet"};
   return environment_choice("VERBATIM_SHM_LINK", kLinks, 0) == 1;
@@ -151,7 +156,10 @@ void close(verbatim::Context& handle) noexcept {
 
 int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept {
   ibv_device_attr& a = attr.orig_attr;
-  std::snprintf(a.fw_ver, sizeof(a.fw_ver), "%s", "0.1.0");
+  std::snprintf(a.fw_ver, sizeof(a.fw_ver), "%s", VERBATIM_VERSION);
+  a.vendor_id = kVendor;
+  a.vendor_part_id = kPart;
+  a.hw_ver = kHardwareVersion;
   a.node_guid = context.device.guid;
   a.sys_image_guid = htobe64(be64toh(context.device.guid) & ~kDeviceBits);
   a.max_mr_size = ~std::uint64_t{0};
@@ -172,8 +180,11 @@ int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept 
   a.max_qp_rd_atom = kMaxRdAtomic;
   a.max_res_rd_atom = static_cast<int>(kMaxRdAtomic * kMaxQps);
   a.max_qp_init_rd_atom = kMaxRdAtomic;
-  // They are the processor's own atomics: good among processes and with the application's.
-  a.atomic_cap = IBV_ATOMIC_GLOB;
+  // They are the processor's own atomics, so it could be GLOB; but programs know adapters, and ask
+  // for HCA alone. That the application's atomics see them is what PCI atomics would say.
+  a.atomic_cap = IBV_ATOMIC_HCA;
+  attr.pci_atomic_caps.fetch_add = IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP;
+  attr.pci_atomic_caps.compare_swap = IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP;
   a.max_ah = 1 << 24;
   a.max_mcast_grp = kMaxGroups;
   a.max_mcast_qp_attach = kMaxMembers;

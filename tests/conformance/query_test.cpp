@@ -76,6 +76,16 @@ TEST_P(Query, ADeviceHasAtLeastWhatEveryProgramNeeds) {
   EXPECT_NE(memchr(a.fw_ver, 0, sizeof a.fw_ver), nullptr);
 }
 
+// man ibv_query_device, IBTA 11.2.1.2: the vendor is an OUI, which programs print and choose by.
+TEST_P(Query, ADeviceNamesItsMaker) { EXPECT_NE(attr().vendor_id, 0u); }
+
+// IBTA 11.2.1.2: atomic among the queue pairs of the adapter. That they are so for the processor too
+// is what no adapter says, so programs (UCX) take nothing but HCA for atomics.
+TEST_P(Query, ADeviceWithAtomicsSaysThatTheyAreAnAdapters) {
+  if (attr().atomic_cap == IBV_ATOMIC_NONE) GTEST_SKIP() << "atomic_cap is NONE";
+  EXPECT_EQ(attr().atomic_cap, IBV_ATOMIC_HCA);
+}
+
 TEST_P(Query, ADeviceWithAtomicsSaysHowManyItAnswers) {
   if (attr().atomic_cap == IBV_ATOMIC_NONE) GTEST_SKIP() << "atomic_cap is NONE";
   EXPECT_GE(attr().max_qp_rd_atom, 1);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // The queries of verbatim/query.h: a memory region says what it is, who reaches it and how, and an
-// address handle says what it was made with, and over Ethernet needs a GID.
+// address handle says what it was made with, and over Ethernet needs a GID; and what the device says
+// of itself.
 #include <unistd.h>
 #include <verbatim/query.h>
 
@@ -150,6 +151,20 @@ TEST(Queries, OverEthernetAnAddressHandleNeedsAGid) {
   path.grh.dgid = session.gid;
   const AhHandle made(ibv_create_ah(session.pd.get(), &path));
   EXPECT_NE(made, nullptr);
+}
+
+TEST(Queries, TheDeviceSaysWhatItIsAndThatTheProcessorSeesItsAtomics) {
+  Session session;
+  ibv_device_attr_ex attr{};
+  ASSERT_EQ(ibv_query_device_ex(session.context.get(), nullptr, &attr), 0);
+  EXPECT_STREQ(attr.orig_attr.fw_ver, VERBATIM_VERSION);
+  EXPECT_NE(attr.orig_attr.vendor_id, 0u);
+  EXPECT_NE(attr.orig_attr.vendor_part_id, 0u);
+  EXPECT_NE(attr.orig_attr.hw_ver, 0u);
+  constexpr unsigned kEightBytes = IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP;
+  EXPECT_EQ(attr.pci_atomic_caps.fetch_add, kEightBytes);
+  EXPECT_EQ(attr.pci_atomic_caps.compare_swap, kEightBytes);
+  EXPECT_EQ(attr.pci_atomic_caps.swap, 0u) << "which no request asks for";
 }
 
 }  // namespace

@@ -51,6 +51,16 @@ TEST(Devices, Shm0IsAnActiveInfinibandPort) {
   EXPECT_THAT(info.out, Not(HasSubstr("invalid")));
 }
 
+TEST(Devices, UnderTheToolsOwnNameTheySayThatTheProcessorSeesTheirAtomics) {
+  const PrivateFabric fabric;
+  const Ending info = run(real_tool("verbatim", fabric.environment()), {"devinfo", "-v"});
+  EXPECT_EQ(info.status, 0) << info.err;
+  EXPECT_THAT(info.out, HasSubstr("\tatomic_cap:\t\t\tATOMIC_HCA (1)\n"));
+  EXPECT_THAT(info.out, HasSubstr("\tpci_atomic_caps (for the processor too):\n"
+                                  "\t\t\t\t\tfetch_add of 8 bytes\n"
+                                  "\t\t\t\t\tcompare_swap of 8 bytes\n"));
+}
+
 TEST(Devices, TheEnvironmentShapesThem) {
   const PrivateFabric fabric;
   const Environment three = fabric.environment({{"VERBATIM_SHM_DEVICES", "3"}});
