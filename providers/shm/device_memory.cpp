@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/device_memory.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -23,17 +25,27 @@ bool inside(const Dm& dm, std::uint64_t offset, std::uint64_t length) noexcept {
   return offset <= dm.length && length <= dm.length - offset;
 }
 
+/// Adapters copy words of so many bytes, and refuse what is not made of them.
+constexpr std::uint64_t kWord = 4;
+
+/// 0 or EINVAL. What a forked child has allocated itself is its own, whoever opened the context.
+int check_copy(const Dm& dm, std::uint64_t offset, std::uint64_t length,
+               const char* verb) noexcept {
+  if (!inside(dm, offset, length) || offset % kWord != 0 || length % kWord != 0) return EINVAL;
+  const bool is_ours = dm.maker != 0 && dm.maker == ::getpid();
+  return !is_ours && is_inherited(*dm.plain.context, verb) ? EINVAL : 0;
+}
+
 int copy_in(ibv_dm* handle, std::uint64_t offset, const void* from, std::size_t length) {
   Dm& dm = static_cast<Dm&>(verbatim::Dm::from(handle));
-  if (is_inherited(*handle->context, "memcpy_to_dm") || !inside(dm, offset, length)) return EINVAL;
+  if (const int error = check_copy(dm, offset, length, "memcpy_to_dm"); error != 0) return error;
   if (length != 0) std::memcpy(dm.base + offset, from, length);
   return 0;
 }
 
 int copy_out(void* to, ibv_dm* handle, std::uint64_t offset, std::size_t length) {
   const Dm& dm = static_cast<Dm&>(verbatim::Dm::from(handle));
-  if (is_inherited(*handle->context, "memcpy_from_dm") || !inside(dm, offset, length))
-    return EINVAL;
+  if (const int error = check_copy(dm, offset, length, "memcpy_from_dm"); error != 0) return error;
   if (length != 0) std::memcpy(to, dm.base + offset, length);
   return 0;
 }
@@ -86,6 +98,13 @@ int alloc_dm(verbatim::Context&, const ibv_alloc_dm_attr& attr, verbatim::Dm** o
   return 0;
 }
 
+int alloc_dm_of_child(verbatim::Context& context, const ibv_alloc_dm_attr& attr,
+                      verbatim::Dm** out) noexcept {
+  const int error = alloc_dm(context, attr, out);
+  if (error == 0) static_cast<Dm*>(*out)->maker = ::getpid();
+  return error;
+}
+
 int free_dm(verbatim::Dm& handle) noexcept {
   Dm& dm = static_cast<Dm&>(handle);
   if (const int error = free_shared(dm.allocation); error != 0) return error;
@@ -101,7 +120,7 @@ int reg_dm_mr(verbatim::Pd& pd, ibv_dm& handle, std::uint64_t offset, std::size_
     log_error("reg_dm_mr: device memory has no addresses: IBV_ACCESS_ZERO_BASED is needed");
     return EINVAL;
   }
-  if (length == 0 || !inside(dm, offset, length)) {
+  if (!inside(dm, offset, length)) {
     log_error("reg_dm_mr: [%llu, + %zu) is not within the %llu bytes of this device memory",
               static_cast<unsigned long long>(offset), length,
               static_cast<unsigned long long>(dm.length));

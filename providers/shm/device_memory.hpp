@@ -16,10 +16,15 @@ struct Dm : verbatim::Dm {
   void* allocation = nullptr;
   unsigned char* base = nullptr;  ///< aligned as asked
   std::uint64_t length = 0;
+  std::int32_t maker = 0;  ///< the process, of what was allocated on a context of its parent's
 };
 
 int alloc_dm(verbatim::Context& context, const ibv_alloc_dm_attr& attr,
              verbatim::Dm** out) noexcept;
+/// In a forked child, on a context that its parent opened: nothing of the parent's is touched. The
+/// memory may be copied to and from; a region needs a domain, which is the parent's.
+int alloc_dm_of_child(verbatim::Context& context, const ibv_alloc_dm_attr& attr,
+                      verbatim::Dm** out) noexcept;
 int free_dm(verbatim::Dm& dm) noexcept;
 
 }  // namespace verbatim::shm

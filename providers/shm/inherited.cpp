@@ -58,6 +58,7 @@ struct Inherited {
   static int set_ece(verbatim::Qp& qp, ibv_ece&) noexcept { return refuse("set_ece", qp); }
   static int query_ece(verbatim::Qp& qp, ibv_ece&) noexcept { return refuse("query_ece", qp); }
 
+  static constexpr auto alloc_dm = shm::alloc_dm_of_child;
   static constexpr auto dealloc_pd = shm::dealloc_pd;
   static constexpr auto dealloc_td = shm::dealloc_td;
   static constexpr auto close_xrcd = shm::close_xrcd;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Verbs on what a forked child has of its parent: those that ask and those that destroy work on the
-// child's copies, every other answers EINVAL, as for the handle of an object that is not there. The
-// first refusal of a context is a line in the log.
+// child's copies, and device memory may be allocated, which is the child's alone; every other
+// answers EINVAL, as for the handle of an object that is not there. The first refusal of a context
+// is a line in the log.
 #pragma once
 
 #include "providers/shm/context.hpp"

@@ -203,6 +203,36 @@ TEST_P(Dm, IsWrittenByPeersThroughItsRegion) {
   EXPECT_EQ(ibv_dereg_mr(made), 0);
 }
 
+// Linux, drivers/infiniband/core/uverbs_std_types_mr.c: only the end of the range is looked at.
+TEST_P(Dm, MayHaveARegionOfNoBytesWhichShowsNone) {
+  SKIP_IF(open());
+  for (const std::uint64_t offset : {0u, 64u, 4096u}) {
+    SCOPED_TRACE(offset);
+    ibv_mr* const made = ibv_reg_dm_mr(pd(), memory_, offset, 0,
+                                       kAllAccess | static_cast<unsigned>(IBV_ACCESS_ZERO_BASED));
+    ASSERT_NE(made, nullptr) << std::strerror(errno);
+    EXPECT_EQ(made->length, 0u);
+    EXPECT_EQ(write_to(0, made->rkey), IBV_WC_REM_ACCESS_ERR);
+    again();
+    EXPECT_EQ(ibv_dereg_mr(made), 0);
+  }
+}
+
+// man ibv_memcpy_to_dm leaves it to the device; mlx5, the only adapter that has such memory, copies
+// words of 4 bytes and says EINVAL (rdma-core, providers/mlx5/verbs.c).
+TEST_P(Dm, RefusesCopiesThatAreNotOfWholeWords) {
+  SKIP_IF(open());
+  for (const auto& [offset, length] :
+       {std::pair<std::uint64_t, std::size_t>{1, 4}, {2, 4}, {0, 3}, {4, 6}, {3, 5}, {4095, 1}}) {
+    SCOPED_TRACE(::testing::Message() << length << " bytes at " << offset);
+    EXPECT_EQ(ibv_memcpy_to_dm(memory_, offset, mine_, length), EINVAL);
+    EXPECT_EQ(ibv_memcpy_from_dm(theirs_, memory_, offset, length), EINVAL);
+  }
+  EXPECT_EQ(ibv_memcpy_to_dm(memory_, 4, mine_ + 1, 12), 0) << "the program's side may be anywhere";
+  EXPECT_EQ(ibv_memcpy_from_dm(theirs_ + 1, memory_, 4, 12), 0);
+  EXPECT_EQ(std::memcmp(theirs_ + 1, mine_ + 1, 12), 0);
+}
+
 TEST_P(Dm, OfMoreThanTheDeviceHasIsRefused) {
   SKIP_IF(open());
   ibv_device_attr_ex extended{};

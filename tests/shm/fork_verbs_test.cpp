@@ -11,6 +11,7 @@
 #include <verbatim/query.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "tests/shm/fork_family.hpp"
@@ -152,12 +153,6 @@ constexpr Verb kDoers[] = {
        ibv_mw_bind bind{};
        bind.bind_info = {of.mr, of.region.address, 64, IBV_ACCESS_REMOTE_READ};
        return ibv_bind_mw(of.qp, of.window, &bind);
-     }},
-    {"ibv_alloc_dm",
-     [](Family& of) {
-       ibv_alloc_dm_attr attr{};
-       attr.length = 64;
-       return answer(ibv_alloc_dm(of.context, &attr));
      }},
     {"ibv_memcpy_to_dm",
      [](Family& of) {
@@ -498,6 +493,33 @@ TEST(ForkVerbs, AChildThatTakesEverythingApartTakesNothingFromItsParent) {
   ibv_ack_cq_events(fetched, 2);
   parents->complete_one();
   parents->complete_others();
+}
+
+/// Nothing of the parent's is touched: the memory is the child's, and no grandchild's.
+TEST(ForkVerbs, AChildMayAllocateDeviceMemoryOnItsParentsContext) {
+  SKIP_WITHOUT_THREADS_IN_CHILDREN();
+  const AllowedLog says_why("before fork()");
+  Family parents;
+  EXPECT_EQ(run_in_child([&] {
+              ibv_alloc_dm_attr attr{};
+              attr.length = 64;
+              ibv_dm* const own = ibv_alloc_dm(parents.context, &attr);
+              if (own == nullptr) return 1;
+              const char bytes[8] = "child's";
+              char back[8] = {};
+              if (ibv_memcpy_to_dm(own, 8, bytes, 8) != 0) return 2;
+              if (ibv_memcpy_from_dm(back, own, 8, 8) != 0 || std::memcmp(bytes, back, 8) != 0)
+                return 3;
+              if (ibv_reg_dm_mr(parents.pd, own, 0, 64, IBV_ACCESS_ZERO_BASED) != nullptr) return 4;
+              if (ibv_memcpy_to_dm(parents.dm.get(), 0, bytes, 8) != EINVAL) return 5;
+              const pid_t grandchild = ::fork();
+              if (grandchild == 0) ::_exit(ibv_memcpy_to_dm(own, 8, back, 8) == EINVAL ? 0 : 1);
+              int status = 1;
+              if (::waitpid(grandchild, &status, 0) != grandchild || status != 0) return 6;
+              return ibv_free_dm(own) == 0 ? 0 : 7;
+            }),
+            0);
+  parents.complete_one();
 }
 
 TEST(ForkVerbs, AContextThatAChildOpensOnItsParentsDeviceIsInService) {

@@ -126,7 +126,7 @@ TEST_P(MemoryKinds, DeviceMemoryIsReachedByPeersFromZeroOnAndByCopies) {
   EXPECT_EQ(pair.a.call<&Endpoint::copy_from_device>(device.id, 0u, kSize),
             pair.b.peek(local, 0, kSize));
   EXPECT_EQ(
-      pair.a.call<&Endpoint::copy_to_device>(device.id, 100u, std::vector<std::uint8_t>(50, 0xAB)),
+      pair.a.call<&Endpoint::copy_to_device>(device.id, 100u, std::vector<std::uint8_t>(52, 0xAB)),
       0);
   expect_posted(pair.b.post_send(pair.qb, read(2, slice(local, 0, 50), device, 100)));
   expect_wc(pair.b.poll_sends(pair.qb, 1)[0], 2, IBV_WC_RDMA_READ, pair.qb);
@@ -149,7 +149,8 @@ TEST(DeviceMemory, CopiesStayWithinIt) {
   EXPECT_EQ(ibv_memcpy_to_dm(dm.get(), 1, host, 100), EINVAL);
   EXPECT_EQ(ibv_memcpy_to_dm(dm.get(), ~std::uint64_t{0}, host, 2), EINVAL);
   EXPECT_EQ(ibv_memcpy_from_dm(host, dm.get(), 0, 101), EINVAL);
-  EXPECT_EQ(ibv_memcpy_from_dm(host, dm.get(), 99, 1), 0);
+  EXPECT_EQ(ibv_memcpy_to_dm(dm.get(), 4, host, 100), EINVAL);
+  EXPECT_EQ(ibv_memcpy_from_dm(host, dm.get(), 96, 4), 0);
 }
 
 TEST(DeviceMemory, ItIsBusyWhileRegisteredAndLimitedByWhatTheDeviceSays) {
