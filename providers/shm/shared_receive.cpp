@@ -118,6 +118,15 @@ int resize(Srq& srq, std::uint32_t max_wr) noexcept {
   return 0;
 }
 
+/// The event that an armed queue owes while fewer receives are left than its limit; then it is
+/// unarmed (IBTA 10.2.9.3). REQUIRES: its lock.
+void tell_if_low_locked(Srq& srq) noexcept {
+  if (srq.limit == 0 || waiting(srq) >= srq.limit) [[likely]]
+    return;
+  srq.limit = 0;
+  raise(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+}
+
 }  // namespace
 
 Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd) noexcept {
@@ -209,6 +218,8 @@ int modify_srq(verbatim::Srq& handle, ibv_srq_attr& attr, int mask) noexcept {
   if ((mask & IBV_SRQ_LIMIT) != 0) {
     LockGuard<BiasedLock> guard(srq.lock);
     srq.limit = attr.srq_limit;
+    // Nothing else may come to tell of it: with no receive left no message uses one up.
+    tell_if_low_locked(srq);
   }
   return 0;
 }
@@ -283,10 +294,7 @@ bool take_receive(Qp& qp, TakenReceive& out) noexcept {
   const ReceiveSge* sges = srq.store.sges_of(index);
   for (std::uint32_t i = 0; i < out.num_sge; ++i) out.sges[i] = sges[i];
   use_up_locked(srq, qp, index);
-  if (srq.limit != 0 && waiting(srq) < srq.limit) [[unlikely]] {
-    srq.limit = 0;  // one event for each time that it is armed
-    raise(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
-  }
+  tell_if_low_locked(srq);
   return true;
 }
 

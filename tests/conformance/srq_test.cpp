@@ -187,6 +187,27 @@ TEST_P(Srq, ArmedWhenItIsLowAlreadySaysSo) {
   EXPECT_EQ(shared.pair.b.take_async_event(0).type, -1);
 }
 
+TEST_P(Srq, ArmedWithFewerReceivesThanItsLimitSaysSoAtOnce) {
+  // IBTA 10.2.9.3; mlx4 and mlx5 do. With none left no message can use one up, and senders wait for
+  // the program that waits for the event.
+  SKIP_IF(lacks_srq(device()));
+  Shared shared(GetParam());
+  SKIP_IF(departs(shared.receivers[0].vendor, kLimitToldByTheNextReceive));
+  ibv_srq_attr limit{};
+  limit.srq_limit = 2;
+  for (std::uint64_t left = 0; left < 2; ++left) {
+    SCOPED_TRACE(left);
+    ASSERT_EQ(shared.pair.b.call<&Endpoint::modify_srq>(shared.srq.id, limit, int{IBV_SRQ_LIMIT}),
+              0);
+    const AsyncEvent event = shared.pair.b.take_async_event();
+    EXPECT_EQ(event.type, IBV_EVENT_SRQ_LIMIT_REACHED);
+    EXPECT_EQ(event.srq, shared.srq.id);
+    EXPECT_EQ(shared.pair.b.call<&Endpoint::query_srq>(shared.srq.id).srq_limit, 0u);
+    shared.post(left, 1);
+    EXPECT_EQ(shared.pair.b.take_async_event(0).type, -1) << "it is unarmed";
+  }
+}
+
 TEST_P(Srq, LosesItsLastReceiveOfAQueuePairInErrorWithAnEvent) {
   // IBTA 10.2.9.4, 11.6.3.2: no completion tells that the queue pair takes none any more.
   SKIP_IF(lacks_srq(device()));

@@ -48,6 +48,11 @@ inline constexpr Departure kArmedTellsOfLaterOnesOnly{
     "the doorbells of mlx4 and mlx5: a queue that is armed while completions lie unpolled tells at "
     "once",
     "tells of the next one that is added, as IBTA 11.4.2.2 promises"};
+inline constexpr Departure kLimitToldByTheNextReceive{
+    kRxeVendor,
+    "IBTA 10.2.9.3: a shared receive queue that is armed tells when fewer receives are left than "
+    "the limit",
+    "looks when a receive is used up"};
 inline constexpr Departure kInvalidatesAsAnOperation{
     kRxeVendor,
     "IBTA 11.6.2: a local invalidate of what is no bound window is a memory management operation "
