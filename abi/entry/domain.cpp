@@ -46,4 +46,4 @@ VBT_ENTRY ibv_pd* ibv_import_pd(ibv_context* context, std::uint32_t handle) {
   return as_pointer(import_pd(Context::from(context), handle));
 }
 
-VBT_ENTRY void ibv_unimport_pd(ibv_pd* pd) { unimport_pd(Pd::from(pd)); }
+VBT_ENTRY void ibv_unimport_pd(ibv_pd* pd) { (void)unimport_pd(Pd::from(pd)); }

@@ -20,11 +20,22 @@ template <class T, class... Args>
   return ::new (memory) T(std::forward<Args>(args)...);
 }
 
-/// Undoes make_nothrow<T>. T is the type that was made, not a base of it. Null is allowed.
+/// Undoes make_nothrow<T>. T is the type that was made, not a base of it. Null is allowed. A T with
+/// a member `owned` is asked whether its memory stays behind it (runtime/verbs/handles.hpp).
 template <class T>
 void destroy_nothrow(T* object) noexcept {
   static_assert(!std::is_void_v<T>);
   if (object == nullptr) return;
+  if constexpr (requires { object->owned.begin_to_outlive(); }) {
+    if (object->owned.begin_to_outlive()) {
+      auto* const place = &object->owned;
+      const auto kept = *place;
+      object->~T();
+      ::new (static_cast<void*>(place)) auto(kept);
+      place->outlived();
+      return;
+    }
+  }
   object->~T();
   std::free(object);
 }

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/verbs/context_objects.hpp"
 #include "runtime/verbs/contexts.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
@@ -110,12 +111,18 @@ Result<Ah*> create_ah(Pd& pd, const ibv_ah_attr& attr) noexcept {
   ah->attr = attr;
   check_new_ah(context, attr);
   pin(&pd);
+  own(*ah);
   return ah;
 }
 
 Status destroy_ah(Ah& ah) noexcept {
+  if (was_left(ah)) return {};
   Pd& pd = Pd::from(ah.plain.pd);
-  if (const int error = table_of(ah).destroy_ah(ah)) return Error{error, "destroy_ah"};
+  disown(ah);
+  if (const int error = table_of(ah).destroy_ah(ah)) {
+    own(ah);
+    return Error{error, "destroy_ah"};
+  }
   unpin(&pd);
   return {};
 }

@@ -9,6 +9,7 @@
 
 #include "runtime/base/log.hpp"
 #include "runtime/sync/mutex.hpp"
+#include "runtime/verbs/context_objects.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
 #include "runtime/verbs/strict.hpp"
@@ -67,10 +68,12 @@ Result<CompChannel*> create_comp_channel(Context& context) noexcept {
   pin(&context);
   channel->plain.context = context.handle();
   channel->plain.refcnt = 0;
+  own(*channel);
   return channel;
 }
 
 Status destroy_comp_channel(CompChannel& channel) noexcept {
+  if (was_left(channel)) return {};
   Context& context = context_of(channel);
   int cqs = 0;
   {
@@ -81,7 +84,9 @@ Status destroy_comp_channel(CompChannel& channel) noexcept {
     return refuse_busy("ibv_destroy_comp_channel", static_cast<std::uint32_t>(cqs),
                        "completion queues");
   }
+  disown(channel);
   if (const int error = table_of(context).destroy_comp_channel(channel)) {
+    own(channel);
     return Error{error, "destroy_comp_channel"};
   }
   unpin(&context);
@@ -124,6 +129,7 @@ Result<Cq*> create_cq(Context& context, const ibv_cq_init_attr_ex& attr, bool ex
   cq->parent_domain = parent;
   pin(&context, parent);
   count_cq(channel, 1);
+  own(*cq);
   return cq;
 }
 
@@ -142,6 +148,7 @@ Status modify_cq(Cq& cq, const ibv_modify_cq_attr& attr) noexcept {
 }
 
 Status destroy_cq(Cq& cq) noexcept {
+  if (was_left(cq)) return {};
   if (const std::uint32_t uses = still_used(cq)) {
     return refuse_busy("ibv_destroy_cq", uses, "queues (each queue pair counts per side)");
   }
@@ -150,7 +157,11 @@ Status destroy_cq(Cq& cq) noexcept {
   CompChannel* const channel =
       cq.plain.channel == nullptr ? nullptr : &CompChannel::from(cq.plain.channel);
   check_acks(cq);
-  if (const int error = table_of(context).destroy_cq(cq)) return Error{error, "destroy_cq"};
+  disown(cq);
+  if (const int error = table_of(context).destroy_cq(cq)) {
+    own(cq);
+    return Error{error, "destroy_cq"};
+  }
   count_cq(channel, -1);
   unpin(&context, parent);
   return {};

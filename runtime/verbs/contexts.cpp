@@ -3,11 +3,14 @@
 // are checked here, so that a provider's query slots see valid ones only.
 #include "runtime/verbs/contexts.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "runtime/base/log.hpp"
+#include "runtime/verbs/context_objects.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/device_list.hpp"
 #include "runtime/verbs/provider.hpp"
@@ -33,6 +36,7 @@ Status complete(Context& context) noexcept {
   }
   context.port_count =
       std::max<std::uint32_t>(attributes.phys_port_cnt_ex, attributes.orig_attr.phys_port_cnt);
+  context.opener = ::getpid();
   return {};
 }
 
@@ -82,9 +86,8 @@ Result<Context*> import_device(int cmd_fd) noexcept {
 
 Status close_device(Context& context) noexcept {
   check_acks(context);
-  if (const std::uint32_t uses = still_used(context)) {
-    return refuse_busy("ibv_close_device", uses, "objects of the context (PD, CQ, channel, ...)");
-  }
+  tell_left(context);
+  if (const int error = end_objects(context)) return Error{error, "end_objects"};
   Device& device = context.device;
   device.provider->close(context);
   release_device(device);

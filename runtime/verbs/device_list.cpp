@@ -16,6 +16,7 @@
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/mutex.hpp"
 #include "runtime/sync/spin_lock.hpp"
+#include "runtime/verbs/context_objects.hpp"
 #include "runtime/verbs/provider.hpp"
 #include "runtime/verbs/provider_names.hpp"
 #include "runtime/verbs/provider_registry.hpp"
@@ -31,7 +32,10 @@ constinit std::atomic<bool> fork_known{false};
 
 /// Who was at the list is no thread of the child's. A fork does not wait for him, since he may be
 /// asking the kernel: each step of his leaves a list that can be walked.
-void remake_lock_in_child() noexcept { ::new (&list_mutex) Mutex; }
+void remake_lock_in_child() noexcept {
+  ::new (&list_mutex) Mutex;
+  remake_objects_lock_in_child();
+}
 
 /// Before the lock is taken for the first time, and without one: two threads may come here, and
 /// twice is as good as once.

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "runtime/verbs/context_objects.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
 
@@ -15,17 +16,23 @@ Result<Pd*> alloc_pd(Context& context) noexcept {
   if (const int error = table_of(context).alloc_pd(context, &pd)) return Error{error, "alloc_pd"};
   pin(&context);
   pd->plain.context = context.handle();
+  own(*pd);
   return pd;
 }
 
 Status dealloc_pd(Pd& pd) noexcept {
+  if (was_left(pd)) return {};
   if (const std::uint32_t uses = still_used(pd)) {
     return refuse_busy("ibv_dealloc_pd", uses, "objects of the domain (MR, QP, AH, ...)");
   }
   Context& context = context_of(pd);
   Pd* const original = pd.original;
   Td* const thread_domain = pd.thread_domain;
-  if (const int error = table_of(context).dealloc_pd(pd)) return Error{error, "dealloc_pd"};
+  disown(pd);
+  if (const int error = table_of(context).dealloc_pd(pd)) {
+    own(pd);
+    return Error{error, "dealloc_pd"};
+  }
   unpin(&context, original, thread_domain);
   return {};
 }
@@ -38,15 +45,21 @@ Result<Td*> alloc_td(Context& context, const ibv_td_init_attr& attr) noexcept {
   }
   pin(&context);
   td->plain.context = context.handle();
+  own(*td);
   return td;
 }
 
 Status dealloc_td(Td& td) noexcept {
+  if (was_left(td)) return {};
   if (const std::uint32_t uses = still_used(td)) {
     return refuse_busy("ibv_dealloc_td", uses, "parent domains");
   }
   Context& context = context_of(td);
-  if (const int error = table_of(context).dealloc_td(td)) return Error{error, "dealloc_td"};
+  disown(td);
+  if (const int error = table_of(context).dealloc_td(td)) {
+    own(td);
+    return Error{error, "dealloc_td"};
+  }
   unpin(&context);
   return {};
 }
@@ -70,6 +83,7 @@ Result<Pd*> alloc_parent_domain(Context& context,
   pd->original = &Pd::from(attr.pd);
   pd->thread_domain = attr.td == nullptr ? nullptr : &Td::from(attr.td);
   pin(&context, pd->original, pd->thread_domain);
+  own(*pd);
   return pd;
 }
 
@@ -86,15 +100,21 @@ Result<Xrcd*> open_xrcd(Context& context, const ibv_xrcd_init_attr& attr) noexce
   }
   pin(&context);
   xrcd->plain.context = context.handle();
+  own(*xrcd);
   return xrcd;
 }
 
 Status close_xrcd(Xrcd& xrcd) noexcept {
+  if (was_left(xrcd)) return {};
   if (const std::uint32_t uses = still_used(xrcd)) {
     return refuse_busy("ibv_close_xrcd", uses, "XRC queue pairs and shared receive queues");
   }
   Context& context = context_of(xrcd);
-  if (const int error = table_of(context).close_xrcd(xrcd)) return Error{error, "close_xrcd"};
+  disown(xrcd);
+  if (const int error = table_of(context).close_xrcd(xrcd)) {
+    own(xrcd);
+    return Error{error, "close_xrcd"};
+  }
   unpin(&context);
   return {};
 }
@@ -106,12 +126,21 @@ Result<Pd*> import_pd(Context& context, std::uint32_t handle) noexcept {
   }
   pin(&context);
   pd->plain.context = context.handle();
+  pd->owned.imported = true;
+  own(*pd);
   return pd;
 }
 
-void unimport_pd(Pd& pd) noexcept {
+Status unimport_pd(Pd& pd) noexcept {
+  if (was_left(pd)) return {};
   Context& context = context_of(pd);
-  if (table_of(context).unimport_pd(pd) == 0) unpin(&context);
+  disown(pd);
+  if (const int error = table_of(context).unimport_pd(pd)) {
+    own(pd);
+    return Error{error, "unimport_pd"};
+  }
+  unpin(&context);
+  return {};
 }
 
 }  // namespace verbatim

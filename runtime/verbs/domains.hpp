@@ -17,6 +17,6 @@ Result<Xrcd*> open_xrcd(Context& context, const ibv_xrcd_init_attr& attr) noexce
 Status close_xrcd(Xrcd& xrcd) noexcept;
 
 Result<Pd*> import_pd(Context& context, std::uint32_t handle) noexcept;
-void unimport_pd(Pd& pd) noexcept;
+Status unimport_pd(Pd& pd) noexcept;
 
 }  // namespace verbatim

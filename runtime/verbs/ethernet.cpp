@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "runtime/verbs/context_objects.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
 #include "runtime/verbs/strict_events.hpp"
@@ -41,6 +42,7 @@ Result<Wq*> create_wq(Context& context, ibv_wq_init_attr& attr) noexcept {
   wq->plain.cq = attr.cq;
   wq->plain.wq_type = attr.wq_type;
   pin(&Pd::from(attr.pd), &Cq::from(attr.cq));
+  own(*wq);
   return wq;
 }
 
@@ -52,13 +54,18 @@ Status modify_wq(Wq& wq, ibv_wq_attr& attr) noexcept {
 }
 
 Status destroy_wq(Wq& wq) noexcept {
+  if (was_left(wq)) return {};
   if (const std::uint32_t uses = still_used(wq)) {
     return refuse_busy("ibv_destroy_wq", uses, "indirection tables");
   }
   Pd& pd = Pd::from(wq.plain.pd);
   Cq& cq = Cq::from(wq.plain.cq);
   check_acks(wq);
-  if (const int error = table_of(wq).destroy_wq(wq)) return Error{error, "destroy_wq"};
+  disown(wq);
+  if (const int error = table_of(wq).destroy_wq(wq)) {
+    own(wq);
+    return Error{error, "destroy_wq"};
+  }
   unpin(&pd, &cq);
   return {};
 }
@@ -93,17 +100,21 @@ Result<RwqIndTable*> create_rwq_ind_table(Context& context,
   table->queues = queues;
   table->queue_count = count;
   pin(&context);
+  own(*table);
   return table;
 }
 
 Status destroy_rwq_ind_table(RwqIndTable& table) noexcept {
+  if (was_left(table)) return {};
   if (const std::uint32_t uses = still_used(table)) {
     return refuse_busy("ibv_destroy_rwq_ind_table", uses, "queue pairs");
   }
   Context& context = context_of(table);
   Wq** const queues = table.queues;
   const std::uint32_t count = table.queue_count;
+  disown(table);
   if (const int error = table_of(context).destroy_rwq_ind_table(table)) {
+    own(table);
     return Error{error, "destroy_rwq_ind_table"};
   }
   for (std::uint32_t i = 0; i < count; ++i) unpin(queues[i]);
@@ -120,12 +131,18 @@ Result<Flow*> create_flow(Qp& qp, ibv_flow_attr& attr) noexcept {
   flow->plain.context = qp.plain.context;
   flow->qp = &qp;
   pin(&qp);
+  own(*flow);
   return flow;
 }
 
 Status destroy_flow(Flow& flow) noexcept {
+  if (was_left(flow)) return {};
   Qp* const qp = flow.qp;
-  if (const int error = table_of(flow).destroy_flow(flow)) return Error{error, "destroy_flow"};
+  disown(flow);
+  if (const int error = table_of(flow).destroy_flow(flow)) {
+    own(flow);
+    return Error{error, "destroy_flow"};
+  }
   unpin(qp);
   return {};
 }

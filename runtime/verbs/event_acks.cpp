@@ -35,7 +35,9 @@ void wait_until(PlainHandle& handle, const std::uint32_t& counter,
                 std::uint32_t delivered) noexcept {
   const PthreadGuard guard(handle.mutex);
   // A difference, because the counters wrap; an application that acknowledged too much is not kept.
-  while (static_cast<std::int32_t>(delivered - counter) > 0) {
+  // Who closes the device goes without: nobody need acknowledge before that.
+  while (static_cast<std::int32_t>(delivered - counter) > 0 &&
+         !Context::from(handle.context).closing.load(std::memory_order_relaxed)) {
     ::pthread_cond_wait(&handle.cond, &handle.mutex);
   }
 }

@@ -15,9 +15,9 @@ void acknowledge_completion_events(Cq& cq, unsigned count) noexcept;
 /// ibv_ack_async_event; port and device events need none.
 void acknowledge_async_event(const ibv_async_event& event) noexcept;
 
-/// Return when as many events are acknowledged as were ever delivered for the object. Providers
-/// call them in destroy, after the last delivery and before the free; the counts are theirs (a
-/// kernel tells them in the reply to its destroy command).
+/// Return when as many events are acknowledged as were ever delivered for the object, or at once
+/// when its device is being closed. Providers call them in destroy, after the last delivery and
+/// before the free; the counts are theirs (a kernel tells them in the reply to its destroy command).
 void wait_for_completion_acks(Cq& cq, std::uint32_t delivered) noexcept;
 void wait_for_async_acks(Cq& cq, std::uint32_t delivered) noexcept;
 void wait_for_async_acks(Qp& qp, std::uint32_t delivered) noexcept;

@@ -12,6 +12,7 @@
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstddef>
@@ -30,6 +31,7 @@ struct ibv_buf {
 namespace verbatim {
 
 struct ProviderTable;
+struct Membership;
 class Context;
 
 /// A place in a queue of events. Only the software defaults (software/soft_channel,
@@ -40,6 +42,52 @@ struct EventLink {
   std::uint64_t kinds = 0;      ///< waiting async event types, oldest in the lowest 5 bits
   std::uint32_t waiting = 0;    ///< events not fetched yet
   std::uint32_t delivered = 0;  ///< events ever fetched; the application acknowledges each
+};
+
+/// What a context has, in the order in which it ends at close: each before what it depends on.
+enum class ObjectKind : std::uint8_t {
+  kFlow,
+  kQp,
+  kMw,
+  kMr,
+  kAh,
+  kSrq,
+  kRwqIndTable,
+  kWq,
+  kCq,
+  kCompChannel,
+  kDm,
+  kPd,
+  kTd,
+  kXrcd
+};
+inline constexpr std::size_t kObjectKinds = 14;
+
+/// An object's place among those of its context, by which ibv_close_device finds what was left. The
+/// memory of such an object outlives it, since the application has its address still
+/// (context_objects.hpp, which changes all of this under its lock).
+struct Owned {
+  enum class State : std::uint8_t {
+    kOutside,   ///< of no list: it is being made or destroyed, or is a provider's own
+    kListed,    ///< among its context's objects
+    kLeft,      ///< its context is closed; the provider may have use for it still
+    kEnding,    ///< left, and its destructor runs
+    kEnded,     ///< left, and its memory is all that is there
+    kUnwanted,  ///< left, and destroyed by the application since: its memory goes with it
+  };
+  Owned* next = nullptr;
+  Owned** link = nullptr;  ///< what points here
+  State state = State::kOutside;
+  bool imported = false;  ///< made by ibv_import_*, and so given up otherwise
+
+  /// destroy_nothrow asks: whether the memory stays, and then says when only memory is left.
+  [[nodiscard]] bool begin_to_outlive() noexcept {
+    return state != State::kOutside && state != State::kListed && begins_to_end();
+  }
+  void outlived() noexcept;
+
+ private:
+  [[nodiscard]] bool begins_to_end() noexcept;
 };
 
 struct Device {
@@ -90,27 +138,35 @@ class Context {
   std::atomic<std::uint32_t> uses{0};
   /// Ports 1 ... port_count exist; the runtime asks the provider once, at open.
   std::uint32_t port_count = 0;
+  pid_t opener = 0;                   ///< the process that opened it, or a parent of this one
+  std::atomic<bool> closing{false};   ///< what is left of it is being ended
+  Owned* objects[kObjectKinds] = {};  ///< context_objects.hpp; the newest of each kind first
   std::atomic<std::uint32_t> strict_told{0};  ///< strict.hpp: of what it has warned for its AHs
   /// Of the events of its objects, what is not acknowledged yet.
   std::atomic<std::uint32_t> strict_unacked{0}, strict_unacked_async{0};
 };
 
 struct Td {
+  static constexpr ObjectKind kKind = ObjectKind::kTd;
   ibv_td plain{};
   std::atomic<std::uint32_t> uses{0};
+  Owned owned;
   [[nodiscard]] static Td& from(ibv_td* handle) noexcept { return *reinterpret_cast<Td*>(handle); }
 };
 
 struct Pd {
+  static constexpr ObjectKind kKind = ObjectKind::kPd;
   ibv_pd plain{};
   std::atomic<std::uint32_t> uses{0};
   /// A parent domain stands for another PD, perhaps with a thread domain; null in a plain PD.
   Pd* original = nullptr;
   Td* thread_domain = nullptr;
+  Owned owned;
   [[nodiscard]] static Pd& from(ibv_pd* handle) noexcept { return *reinterpret_cast<Pd*>(handle); }
 };
 
 struct Mr {
+  static constexpr ObjectKind kKind = ObjectKind::kMr;
   ibv_mr plain{};
   std::uint32_t type = 0;    ///< at 48 and 52 as in the layout that vendor libraries know
   std::uint32_t access = 0;  ///< ibv_access_flags
@@ -120,23 +176,30 @@ struct Mr {
   ibv_dm* device_memory = nullptr;
   std::uint64_t held = 0;    ///< what ledger_hold answered for the range
   std::uint64_t pinned = 0;  ///< bytes that count against RLIMIT_MEMLOCK; the provider's word
+  Owned owned;
   [[nodiscard]] static Mr& from(ibv_mr* handle) noexcept { return *reinterpret_cast<Mr*>(handle); }
 };
 
 struct Mw {
+  static constexpr ObjectKind kKind = ObjectKind::kMw;
   ibv_mw plain{};
+  Owned owned;
   [[nodiscard]] static Mw& from(ibv_mw* handle) noexcept { return *reinterpret_cast<Mw*>(handle); }
 };
 
 struct Dm {
+  static constexpr ObjectKind kKind = ObjectKind::kDm;
   ibv_dm plain{};
   std::atomic<std::uint32_t> uses{0};
+  Owned owned;
   [[nodiscard]] static Dm& from(ibv_dm* handle) noexcept { return *reinterpret_cast<Dm*>(handle); }
 };
 
 /// `plain.refcnt`, under the context's mutex, counts the CQs: it is public, so it is the count.
 struct CompChannel {
+  static constexpr ObjectKind kKind = ObjectKind::kCompChannel;
   ibv_comp_channel plain{};
+  Owned owned;
   CompChannel() noexcept { plain.fd = -1; }
   [[nodiscard]] static CompChannel& from(ibv_comp_channel* handle) noexcept {
     return *reinterpret_cast<CompChannel*>(handle);
@@ -144,6 +207,7 @@ struct CompChannel {
 };
 
 struct Cq {
+  static constexpr ObjectKind kKind = ObjectKind::kCq;
   union {
     ibv_cq plain;
     ibv_cq_ex extended;  ///< a provider of extended polling sets start_poll and its companions
@@ -156,6 +220,7 @@ struct Cq {
   Pd* parent_domain = nullptr;
   EventLink completion_events;
   EventLink async_events;
+  Owned owned;
 
   Cq() noexcept : extended{} {
     ::pthread_mutex_init(&plain.mutex, nullptr);
@@ -174,14 +239,17 @@ struct Cq {
 };
 
 struct Xrcd {
+  static constexpr ObjectKind kKind = ObjectKind::kXrcd;
   ibv_xrcd plain{};
   std::atomic<std::uint32_t> uses{0};
+  Owned owned;
   [[nodiscard]] static Xrcd& from(ibv_xrcd* handle) noexcept {
     return *reinterpret_cast<Xrcd*>(handle);
   }
 };
 
 struct Srq {
+  static constexpr ObjectKind kKind = ObjectKind::kSrq;
   ibv_srq plain{};
   std::atomic<std::uint32_t> uses{0};         ///< QPs
   std::atomic<std::uint32_t> strict_told{0};  ///< strict.hpp: of what it has warned
@@ -192,6 +260,7 @@ struct Srq {
   ibv_srq_type type = IBV_SRQT_BASIC;
   Xrcd* xrcd = nullptr;
   Cq* cq = nullptr;
+  Owned owned;
 
   Srq() noexcept {
     ::pthread_mutex_init(&plain.mutex, nullptr);
@@ -209,26 +278,31 @@ struct Srq {
 };
 
 struct Wq {
+  static constexpr ObjectKind kKind = ObjectKind::kWq;
   /// ibv_create_wq, inline in the application, makes the mutex and the condition.
   ibv_wq plain{};
   std::atomic<std::uint32_t> uses{0};         ///< indirection tables
   std::atomic<std::uint32_t> strict_told{0};  ///< strict.hpp: of what it has warned
   std::uint32_t strict_given = 0;             ///< ... events, as in Cq
   EventLink async_events;
+  Owned owned;
   [[nodiscard]] static Wq& from(ibv_wq* handle) noexcept { return *reinterpret_cast<Wq*>(handle); }
 };
 
 struct RwqIndTable {
+  static constexpr ObjectKind kKind = ObjectKind::kRwqIndTable;
   ibv_rwq_ind_table plain{};
   std::atomic<std::uint32_t> uses{0};  ///< QPs
   Wq** queues = nullptr;               ///< those it spreads over, in an array of the runtime's
   std::uint32_t queue_count = 0;
+  Owned owned;
   [[nodiscard]] static RwqIndTable& from(ibv_rwq_ind_table* handle) noexcept {
     return *reinterpret_cast<RwqIndTable*>(handle);
   }
 };
 
 struct Qp {
+  static constexpr ObjectKind kKind = ObjectKind::kQp;
   union {
     ibv_qp plain;
     ibv_qp_ex extended;  ///< a provider of ibv_wr_* sets wr_start and its companions
@@ -243,10 +317,12 @@ struct Qp {
   ibv_qp_init_attr init{};  ///< as created, with the actual capacities
   Xrcd* xrcd = nullptr;
   RwqIndTable* ind_table = nullptr;
+  Membership* groups = nullptr;  ///< multicast groups it is in (queue_pairs.cpp)
   /// The last values set by modify_qp, and the mask of those ever set. Software providers keep them
   /// through software/qp_states; a provider whose kernel knows them need not.
   ibv_qp_attr attributes{};
   std::uint32_t attributes_set = 0;
+  Owned owned;
 
   Qp() noexcept : extended{} {
     ::pthread_mutex_init(&plain.mutex, nullptr);
@@ -265,16 +341,20 @@ struct Qp {
 };
 
 struct Flow {
+  static constexpr ObjectKind kKind = ObjectKind::kFlow;
   ibv_flow plain{};
   Qp* qp = nullptr;
+  Owned owned;
   [[nodiscard]] static Flow& from(ibv_flow* handle) noexcept {
     return *reinterpret_cast<Flow*>(handle);
   }
 };
 
 struct Ah {
+  static constexpr ObjectKind kKind = ObjectKind::kAh;
   ibv_ah plain{};
   ibv_ah_attr attr{};
+  Owned owned;
   [[nodiscard]] static Ah& from(ibv_ah* handle) noexcept { return *reinterpret_cast<Ah*>(handle); }
 };
 

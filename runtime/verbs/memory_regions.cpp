@@ -8,6 +8,7 @@
 
 #include "runtime/base/memcheck.hpp"
 #include "runtime/memory/ledger.hpp"
+#include "runtime/verbs/context_objects.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/placement.hpp"
 #include "runtime/verbs/provider.hpp"
@@ -62,6 +63,7 @@ Mr* complete(Mr* mr, Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
   mr->iova = iova;
   mr->access = access;
   pin(&pd);
+  own(*mr);
   return mr;
 }
 
@@ -204,6 +206,7 @@ Status rereg_mr(Mr& mr, int flags, Pd* pd, void* addr, std::size_t length,
 }
 
 Status dereg_mr(Mr& mr) noexcept {
+  if (was_left(mr)) return {};
   if (const std::uint32_t uses = still_used(mr)) {
     return refuse_busy("ibv_dereg_mr", uses, "memory windows");
   }
@@ -212,7 +215,11 @@ Status dereg_mr(Mr& mr) noexcept {
   const void* const address = mr.plain.addr;
   const std::uint64_t length = mr.plain.length;
   const std::uint64_t held = mr.held;
-  if (const int error = table_of(mr).dereg_mr(mr)) return Error{error, "dereg_mr"};
+  disown(mr);
+  if (const int error = table_of(mr).dereg_mr(mr)) {
+    own(mr);
+    return Error{error, "dereg_mr"};
+  }
   ledger_drop(address, length, held);
   unpin(&pd, dm);
   return {};
@@ -245,12 +252,21 @@ Result<Mr*> import_mr(Pd& pd, std::uint32_t handle) noexcept {
   mr->plain.context = pd.plain.context;
   mr->plain.pd = &pd.plain;
   pin(&pd);
+  mr->owned.imported = true;
+  own(*mr);
   return mr;
 }
 
-void unimport_mr(Mr& mr) noexcept {
+Status unimport_mr(Mr& mr) noexcept {
+  if (was_left(mr)) return {};
   Pd& pd = Pd::from(mr.plain.pd);
-  if (table_of(pd).unimport_mr(mr) == 0) unpin(&pd);
+  disown(mr);
+  if (const int error = table_of(pd).unimport_mr(mr)) {
+    own(mr);
+    return Error{error, "unimport_mr"};
+  }
+  unpin(&pd);
+  return {};
 }
 
 Result<void*> alloc_buf(Pd& pd, std::size_t size, ibv_buf*& out) noexcept {
@@ -314,6 +330,7 @@ Result<Mw*> alloc_mw(Pd& pd, ibv_mw_type type) noexcept {
   mw->plain.pd = &pd.plain;
   mw->plain.type = type;
   pin(&pd);
+  own(*mw);
   return mw;
 }
 
@@ -322,8 +339,13 @@ Status bind_mw(Qp& qp, Mw& mw, ibv_mw_bind& bind) noexcept {
 }
 
 Status dealloc_mw(Mw& mw) noexcept {
+  if (was_left(mw)) return {};
   Pd& pd = Pd::from(mw.plain.pd);
-  if (const int error = table_of(mw).dealloc_mw(mw)) return Error{error, "dealloc_mw"};
+  disown(mw);
+  if (const int error = table_of(mw).dealloc_mw(mw)) {
+    own(mw);
+    return Error{error, "dealloc_mw"};
+  }
   unpin(&pd);
   return {};
 }
@@ -336,15 +358,21 @@ Result<Dm*> alloc_dm(Context& context, const ibv_alloc_dm_attr& attr) noexcept {
   }
   pin(&context);
   dm->plain.context = context.handle();
+  own(*dm);
   return dm;
 }
 
 Status free_dm(Dm& dm) noexcept {
+  if (was_left(dm)) return {};
   if (const std::uint32_t uses = still_used(dm)) {
     return refuse_busy("ibv_free_dm", uses, "memory regions");
   }
   Context& context = context_of(dm);
-  if (const int error = table_of(context).free_dm(dm)) return Error{error, "free_dm"};
+  disown(dm);
+  if (const int error = table_of(context).free_dm(dm)) {
+    own(dm);
+    return Error{error, "free_dm"};
+  }
   unpin(&context);
   return {};
 }
@@ -364,12 +392,21 @@ Result<Dm*> import_dm(Context& context, std::uint32_t handle) noexcept {
   }
   pin(&context);
   dm->plain.context = context.handle();
+  dm->owned.imported = true;
+  own(*dm);
   return dm;
 }
 
-void unimport_dm(Dm& dm) noexcept {
+Status unimport_dm(Dm& dm) noexcept {
+  if (was_left(dm)) return {};
   Context& context = context_of(dm);
-  if (table_of(context).unimport_dm(dm) == 0) unpin(&context);
+  disown(dm);
+  if (const int error = table_of(context).unimport_dm(dm)) {
+    own(dm);
+    return Error{error, "unimport_dm"};
+  }
+  unpin(&context);
+  return {};
 }
 
 }  // namespace verbatim

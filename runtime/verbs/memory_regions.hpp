@@ -33,7 +33,7 @@ Status advise_mr(Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_s
 /// for the place of its pages when that is wanted.
 Status query_mr(Mr& mr, vbt_mr_attr& out, bool wants_placement) noexcept;
 Result<Mr*> import_mr(Pd& pd, std::uint32_t handle) noexcept;
-void unimport_mr(Mr& mr) noexcept;
+Status unimport_mr(Mr& mr) noexcept;
 
 /// The memory; `out` is its handle.
 Result<void*> alloc_buf(Pd& pd, std::size_t size, ibv_buf*& out) noexcept;
@@ -52,6 +52,6 @@ Status free_dm(Dm& dm) noexcept;
 /// A new dma-buf descriptor.
 Result<int> export_dm(Dm& dm) noexcept;
 Result<Dm*> import_dm(Context& context, std::uint32_t handle) noexcept;
-void unimport_dm(Dm& dm) noexcept;
+Status unimport_dm(Dm& dm) noexcept;
 
 }  // namespace verbatim

@@ -13,8 +13,8 @@
 //    on an object that another thread destroys;
 //  - handles given to it are alive and of its own context, enums and masks hold known bits, and
 //    what a slot takes by reference exists: the runtime has checked;
-//  - creators allocate (make_nothrow) and set *out; destroyers free. `uses` was 0 when they are
-//    called;
+//  - creators allocate (make_nothrow) and set *out; destroyers free (destroy_nothrow, which leaves
+//    the memory to who closed a device before its objects). `uses` was 0 when they are called;
 //  - destroyers of CQ, QP, SRQ first make sure that no further event can be fetched for the object,
 //    then wait until the fetched ones are acknowledged (event_acks.hpp; SoftChannel::retire and
 //    SoftEvents::retire do both), then free;

@@ -8,13 +8,24 @@
 #include <cstring>
 
 #include "runtime/base/log.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/sync/mutex.hpp"
 #include "runtime/verbs/addresses.hpp"
+#include "runtime/verbs/context_objects.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
 #include "runtime/verbs/strict.hpp"
 #include "runtime/verbs/strict_events.hpp"
 
 namespace verbatim {
+
+/// A group that a queue pair is in. Under the queue pair's public mutex.
+struct Membership {
+  ibv_gid gid;
+  std::uint16_t lid;
+  Membership* next;
+};
+
 namespace {
 
 constexpr const char* kCreate = "ibv_create_qp";
@@ -137,6 +148,7 @@ Result<Qp*> create_qp(Context& context, ibv_qp_init_attr_ex& attr) noexcept {
   }
   pin_parts(*qp);
   check_new_qp(*qp);
+  own(*qp);
   attr.cap = asked.cap;
   return qp;
 }
@@ -162,6 +174,7 @@ Result<Qp*> open_qp(Context& context, const ibv_qp_open_attr& attr) noexcept {
   as_created.xrcd = attr.xrcd;
   complete(*qp, context, as_created);
   pin_parts(*qp);
+  own(*qp);
   return qp;
 }
 
@@ -208,6 +221,7 @@ Status query_qp(Qp& qp, ibv_qp_attr& out, int mask, ibv_qp_init_attr& init) noex
 }
 
 Status destroy_qp(Qp& qp) noexcept {
+  if (was_left(qp)) return {};
   if (const std::uint32_t uses = still_used(qp)) {
     return refuse_busy("ibv_destroy_qp", uses, "multicast groups or flows");
   }
@@ -219,7 +233,9 @@ Status destroy_qp(Qp& qp) noexcept {
   RwqIndTable* const ind_table = qp.ind_table;
   check_acks(qp);
   forget_qp(qp);
+  disown(qp);
   if (const int error = table_of(qp).destroy_qp(qp)) {
+    own(qp);
     check_new_qp(qp);  // it stays
     return Error{error, "destroy_qp"};
   }
@@ -255,14 +271,35 @@ Status check_mcast(const char* verb, const Qp& qp, const ibv_gid& gid) noexcept 
   return {};
 }
 
+/// The one of this lid, if there is one: providers may know a group by its GID alone.
+void forget_membership(Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexcept {
+  const PthreadGuard guard(qp.plain.mutex);
+  Membership** found = nullptr;
+  for (Membership** link = &qp.groups; *link != nullptr; link = &(*link)->next) {
+    if (std::memcmp(&(*link)->gid, &gid, sizeof gid) != 0) continue;
+    if (found == nullptr || (*link)->lid == lid) found = link;
+  }
+  if (found == nullptr) return;
+  Membership* const ended = *found;
+  *found = ended->next;
+  destroy_nothrow(ended);
+}
+
 }  // namespace
 
 Status attach_mcast(Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexcept {
   if (const Status status = check_mcast("ibv_attach_mcast", qp, gid); !status.ok()) return status;
-  const int error = table_of(qp).attach_mcast(qp, gid, lid);
-  if (error == EALREADY) return {};
-  if (error != 0) return Error{error, "attach_mcast"};
+  auto* const membership = make_nothrow<Membership>(Membership{gid, lid, nullptr});
+  if (membership == nullptr) return Error{ENOMEM, "no memory for a membership"};
+  if (const int error = table_of(qp).attach_mcast(qp, gid, lid)) {
+    destroy_nothrow(membership);
+    if (error == EALREADY) return {};
+    return Error{error, "attach_mcast"};
+  }
   pin(&qp);
+  const PthreadGuard guard(qp.plain.mutex);
+  membership->next = qp.groups;
+  qp.groups = membership;
   return {};
 }
 
@@ -271,8 +308,19 @@ Status detach_mcast(Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexcept {
   if (const int error = table_of(qp).detach_mcast(qp, gid, lid)) {
     return Error{error, "detach_mcast"};
   }
+  forget_membership(qp, gid, lid);
   unpin(&qp);
   return {};
+}
+
+void leave_groups(Qp& qp) noexcept {
+  while (Membership* const membership = qp.groups) {
+    // One that the provider does not end goes with the queue pair, or keeps it.
+    (void)table_of(qp).detach_mcast(qp, membership->gid, membership->lid);
+    qp.groups = membership->next;
+    destroy_nothrow(membership);
+    unpin(&qp);
+  }
 }
 
 }  // namespace verbatim

@@ -25,5 +25,7 @@ Status query_ece(Qp& qp, ibv_ece& out) noexcept;
 
 Status attach_mcast(Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexcept;
 Status detach_mcast(Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexcept;
+/// Detaches it from each that it is in.
+void leave_groups(Qp& qp) noexcept;
 
 }  // namespace verbatim

@@ -101,7 +101,9 @@ Status destroy_pool(RegisteredPool* pool) noexcept {
       return refuse(error, kDestroy, "the pool is the parent's");
   }
   BufferPool& buffers = pool->buffers;
-  const std::uint32_t others = ledger_regions(buffers.base()) - (pool->mr != nullptr ? 1 : 0);
+  // One whose device was closed holds the memory no more.
+  const bool is_held = pool->mr != nullptr && pool->mr->owned.state == Owned::State::kListed;
+  const std::uint32_t others = ledger_regions(buffers.base()) - (is_held ? 1 : 0);
   Status status;
   if (others != 0) {
     status = refuse_busy(kDestroy, others, "memory regions");

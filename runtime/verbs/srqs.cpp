@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "runtime/verbs/context_objects.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/provider.hpp"
 #include "runtime/verbs/strict.hpp"
@@ -70,6 +71,7 @@ Result<Srq*> create_srq(Context& context, const ibv_srq_init_attr_ex& attr) noex
   srq->cq = asked.cq == nullptr ? nullptr : &Cq::from(asked.cq);
   pin(&Pd::from(asked.pd), srq->xrcd, srq->cq);
   check_new_srq(*srq);
+  own(*srq);
   return srq;
 }
 
@@ -92,6 +94,7 @@ Status query_srq(Srq& srq, ibv_srq_attr& out) noexcept {
 }
 
 Status destroy_srq(Srq& srq) noexcept {
+  if (was_left(srq)) return {};
   if (const std::uint32_t uses = still_used(srq)) {
     return refuse_busy("ibv_destroy_srq", uses, "queue pairs");
   }
@@ -100,7 +103,9 @@ Status destroy_srq(Srq& srq) noexcept {
   Cq* const cq = srq.cq;
   check_acks(srq);
   forget_srq(srq);
+  disown(srq);
   if (const int error = table_of(srq).destroy_srq(srq)) {
+    own(srq);
     check_new_srq(srq);  // it stays
     return Error{error, "destroy_srq"};
   }

@@ -58,9 +58,15 @@ void give_async(Object& object, const char* whose, const char* destroy) noexcept
   give_async(object, object.strict_given, object.plain.events_completed, whose, destroy);
 }
 
+/// Whether a destroy is to be told that it waits: not one by which a device is closed.
+template <class Object>
+bool may_wait(const Object& object) noexcept {
+  return is_strict() && !context_of(object).closing.load(std::memory_order_relaxed);
+}
+
 template <class Object>
 void check_async(Object& object, const char* destroy) noexcept {
-  if (!is_strict()) return;
+  if (!may_wait(object)) return;
   const std::uint32_t events =
       owed_of(object.plain, object.strict_given, object.plain.events_completed);
   if (events != 0 && is_first(object.strict_told, kUnackedAsync))
@@ -107,7 +113,7 @@ void note_acks(std::uint32_t given, std::uint32_t acknowledged, std::uint32_t co
 }
 
 void check_acks(Cq& cq) noexcept {
-  if (!is_strict()) return;
+  if (!may_wait(cq)) return;
   ibv_cq& plain = cq.plain;
   if (const std::uint32_t events = owed_of(plain, cq.strict_given, plain.comp_events_completed);
       events != 0 && is_first(cq.strict_told, kUnacked))
@@ -125,7 +131,7 @@ void check_acks(Cq& cq) noexcept {
 }
 
 void check_acks(Qp& qp) noexcept {
-  if (!is_strict()) return;
+  if (!may_wait(qp)) return;
   const std::uint32_t events = owed_of(qp.plain, qp.strict_given, qp.plain.events_completed);
   if (events != 0 && is_first(qp.strict_told, kUnackedAsync))
     log_warn(
@@ -144,8 +150,8 @@ void check_acks(Context& context) noexcept {
   if ((completion != 0 || asynchronous != 0) && is_first(context.strict_told, kUnacked))
     log_warn(
         "strict: ibv_close_device: %u completion events (ibv_ack_cq_events) and %u asynchronous "
-        "events (ibv_ack_async_event) were fetched and not acknowledged; whoever destroys their "
-        "objects waits for each",
+        "events (ibv_ack_async_event) were fetched and not acknowledged; closing waits for none, "
+        "destroying their objects would have waited for each",
         completion, asynchronous);
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Destroying in every wrong order (man pages of the destroy verbs: "fails if ... still
-// associated"): EBUSY, the object lives on, and goes when its users have gone.
-#include <fcntl.h>
-
+// associated"): EBUSY, the object lives on, and goes when its users have gone. A device may be
+// closed before its objects: close_test.cpp.
 #include <cerrno>
 #include <thread>
 
@@ -103,81 +102,6 @@ TEST_P(Destroy, AChannelOutlivesItsQueues) {
   ibv_comp_channel* const with = channel();
   ASSERT_NE(cq(4, with), nullptr);
   EXPECT_EQ(ibv_destroy_comp_channel(with), EBUSY);
-}
-
-/// Tries to close a device of its own while `make`'s object is on it: refused, and nothing lost.
-/// man ibv_close_device lets a library leave objects behind; this one refuses instead. Empty, or
-/// why the device has no such object.
-template <class Make>
-std::string outlives(const char* device, const char* what, const Make& make) {
-  Session session(device);
-  session.pd.reset();
-  {
-    const auto made = make(session.context.get());
-    if (made == nullptr) return unless_unsupported(what, errno);
-    EXPECT_EQ(ibv_close_device(session.context.get()), EBUSY);
-    ibv_device_attr attr{};
-    EXPECT_EQ(ibv_query_device(session.context.get(), &attr), 0) << "the refusal harmed it";
-  }
-  EXPECT_EQ(ibv_close_device(session.context.release()), 0);
-  return {};
-}
-
-TEST_P(Destroy, ADeviceOutlivesItsProtectionDomains) {
-  SKIP_IF(outlives(GetParam(), "protection domains",
-                   [](ibv_context* on) { return PdHandle(ibv_alloc_pd(on)); }));
-}
-
-TEST_P(Destroy, ADeviceOutlivesItsCompletionChannels) {
-  SKIP_IF(outlives(GetParam(), "completion channels",
-                   [](ibv_context* on) { return ChannelHandle(ibv_create_comp_channel(on)); }));
-}
-
-TEST_P(Destroy, ADeviceOutlivesItsCompletionQueues) {
-  SKIP_IF(outlives(GetParam(), "completion queues", [](ibv_context* on) {
-    return CqHandle(ibv_create_cq(on, 1, nullptr, nullptr, 0));
-  }));
-}
-
-TEST_P(Destroy, ADeviceOutlivesItsExtendedCompletionQueues) {
-  SKIP_IF(outlives(GetParam(), "extended completion queues", [](ibv_context* on) {
-    ibv_cq_init_attr_ex init{};
-    init.cqe = 1;
-    ibv_cq_ex* const made = ibv_create_cq_ex(on, &init);
-    return CqHandle(made == nullptr ? nullptr : ibv_cq_ex_to_cq(made));
-  }));
-}
-
-TEST_P(Destroy, ADeviceOutlivesItsThreadDomains) {
-  SKIP_IF(outlives(GetParam(), "thread domains", [](ibv_context* on) {
-    ibv_td_init_attr none{};
-    return TdHandle(ibv_alloc_td(on, &none));
-  }));
-}
-
-TEST_P(Destroy, ADeviceOutlivesItsXrcDomains) {
-  SKIP_IF(outlives(GetParam(), "XRC domains", [](ibv_context* on) {
-    ibv_xrcd_init_attr init{IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, -1, O_CREAT};
-    return XrcdHandle(ibv_open_xrcd(on, &init));
-  }));
-}
-
-TEST_P(Destroy, ADeviceOutlivesItsMemory) {
-  SKIP_IF(outlives(GetParam(), "device memory", [](ibv_context* on) {
-    ibv_alloc_dm_attr init{};
-    init.length = 4096;
-    return DmHandle(ibv_alloc_dm(on, &init));
-  }));
-}
-
-TEST_P(Destroy, AConnectionWorksOnWhenItsDeviceWasNotClosed) {
-  ibv_cq* const both = cq();
-  const auto [a, b] = connected(IBV_QPT_RC, both);
-  ibv_mr* const region = mr(memory_, 64, IBV_ACCESS_LOCAL_WRITE);
-  ASSERT_EQ(post_receive(b, 1, memory_ + 32, 32, region->lkey), 0);
-  EXPECT_EQ(ibv_close_device(context()), EBUSY);
-  ASSERT_EQ(post_send(a, 2, memory_, 32, region->lkey), 0);
-  for (const ibv_wc& wc : poll(both, 2)) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
 }
 
 TEST_P(Destroy, AnXrcDomainOutlivesItsQueuePairs) {

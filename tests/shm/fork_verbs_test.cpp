@@ -522,6 +522,22 @@ TEST(ForkVerbs, AChildMayAllocateDeviceMemoryOnItsParentsContext) {
   parents.complete_one();
 }
 
+/// man ibv_close_device: what was made of it may be left.
+TEST(ForkVerbs, AChildThatClosesItsParentsDeviceTakesNothingFromItsParent) {
+  SKIP_WITHOUT_THREADS_IN_CHILDREN();
+  const AllowedLog of_the_group("an object whose device was closed");
+  auto parents = std::make_unique<Family>();
+  parents->complete_one();
+  EXPECT_EQ(run_in_child([&] {
+              if (ibv_close_device(parents->own.session()->context.release()) != 0) return 1;
+              parents.reset();
+              return 0;
+            }),
+            0);
+  parents->complete_one();
+  parents->complete_others();
+}
+
 TEST(ForkVerbs, AContextThatAChildOpensOnItsParentsDeviceIsInService) {
   SKIP_WITHOUT_THREADS_IN_CHILDREN();
   const AllowedLog says_why("before fork()");

@@ -3,6 +3,7 @@
 // A library that was closed has left nothing: no descriptor, no thread, no file, no mapping.
 #include <algorithm>
 
+#include "tests/shm/fork_family.hpp"
 #include "tests/support/expect.hpp"
 #include "tests/support/fabric_directory.hpp"
 #include "tests/support/process_census.hpp"
@@ -13,11 +14,9 @@ namespace {
 class RcResources : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcResources, each_way());
 
-/// Uses every tier once and closes everything.
-void use_everything(Setting setting) {
-  PairWish wish;
-  wish.a.with_channel = 1;
-  Pair pair(setting, wish);
+/// Uses every tier once.
+void use(Pair& pair) {
+  const Setting& setting = pair.setting;
   const RegionInfo local = pair.a.allocate(setting.memory, 1_MiB);
   const RegionInfo remote = pair.b.allocate(setting.memory, 1_MiB);
   for (const std::uint64_t size : {std::uint64_t{8}, std::uint64_t{300}, 8_KiB, 1_MiB}) {
@@ -29,6 +28,20 @@ void use_everything(Setting setting) {
     for (const ibv_wc& wc : pair.a.poll_sends(pair.qa, 4)) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
     pair.b.poll_receives(pair.qb, 1);
   }
+}
+PairWish with_channel() {
+  PairWish wish;
+  wish.a.with_channel = 1;
+  return wish;
+}
+/// And closes everything, in order.
+void use_everything(Setting setting) {
+  Pair pair(setting, with_channel());
+  use(pair);
+}
+/// Of which all that was made is left; the verbs that destroy it come afterwards.
+void close_at_a(Pair& pair) {
+  EXPECT_EQ(ibv_close_device(pair.a.here().session()->context.release()), 0);
 }
 
 /// The process and the rendezvous folder, where other tests' killed children may still have names.
@@ -58,6 +71,22 @@ TEST_P(RcResources, NothingIsLeftWhenAllIsClosed) {
   expect_nothing_left(before);
 }
 
+TEST_P(RcResources, NothingIsLeftWhenADeviceIsClosedBeforeItsObjects) {
+  use_everything(GetParam());
+  const Before before;
+  {
+    Pair pair(GetParam(), with_channel());
+    use(pair);
+    close_at_a(pair);
+    // Memory that peers map is the test's, and goes with it.
+    if (GetParam().placement == Placement::kOneContext &&
+        GetParam().memory == MemoryKind::kOrdinary) {
+      expect_nothing_left(before);
+    }
+  }
+  expect_nothing_left(before);
+}
+
 TEST_P(RcResources, TheAddressSpaceDoesNotGrowWithUse) {
 #ifdef VBT_UNDER_SANITIZER
   GTEST_SKIP() << "a sanitizer keeps memory that was freed";
@@ -70,6 +99,40 @@ TEST_P(RcResources, TheAddressSpaceDoesNotGrowWithUse) {
   // The heap may settle anew; a megabyte forgotten in each round would be ten.
   EXPECT_LE(after.address_space, before.address_space + 4_MiB);
   EXPECT_EQ(after.descriptors.size(), before.descriptors.size());
+}
+
+TEST(RcLeftovers, OfEveryKindAreGoneWhenTheDeviceIsClosed) {
+  const AllowedLog of_the_group("an object whose device was closed");
+  { Family first; }
+  const Before before;
+  {
+    Family left;
+    left.complete_one();
+    left.complete_others();
+    EXPECT_EQ(ibv_close_device(left.own.session()->context.release()), 0);
+    EXPECT_TRUE(
+        wait_until([&] { return ProcessCensus::take().threads == before.census.threads; }, 2000));
+    EXPECT_EQ(ProcessCensus::take().segments(), before.census.segments());
+  }
+  expect_nothing_left(before);  // of the memory that the test had for itself
+}
+
+class RcClosed : public ::testing::TestWithParam<Setting> {};
+RUN_OVER_SETTINGS(RcClosed, between_processes());
+
+TEST_P(RcClosed, APeerOfADeviceThatWasClosedBeforeItsObjectsReachesNothing) {
+  const Setting& setting = GetParam();
+  Pair pair(setting);
+  const RegionInfo local = pair.a.allocate(setting.memory, 4096);
+  const RegionInfo remote = pair.b.allocate(setting.memory, 4096);
+  pair.b.fill(remote, 0, 4096, 5);
+  expect_posted(pair.b.post_send(pair.qb, write(1, slice(remote, 0, 2048), local)));
+  expect_wc(pair.b.poll_sends(pair.qb, 1)[0], 1, IBV_WC_RDMA_WRITE, pair.qb);
+  pair.a.set(local, 0, 4096, 0x5a);
+  close_at_a(pair);
+  expect_posted(pair.b.post_send(pair.qb, write(2, slice(remote, 0, 2048), local)));
+  EXPECT_EQ(pair.b.poll_sends(pair.qb, 1)[0].status, IBV_WC_RETRY_EXC_ERR);
+  expect_untouched(pair.a, local, 0, 4096, 0x5a);
 }
 
 TEST(RcLeftovers, OfAPeerThatWasKilledAreGoneWithTheNextWhoLooksForIt) {

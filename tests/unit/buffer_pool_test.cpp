@@ -240,6 +240,14 @@ TEST_F(Pool, InTheSteadyStateTheKernelIsNotEntered) {
   EXPECT_EQ(control, 1) << "a system call is seen";
 }
 
+TEST_F(Pool, OfADeviceThatWasClosedBeforeItIsDestroyedAllTheSame) {
+  vbt_pool* const pool = make_pool(64, 4, pd);
+  ASSERT_NE(pool, nullptr);
+  EXPECT_EQ(ibv_close_device(context), 0);
+  context = nullptr;
+  EXPECT_EQ(vbt_destroy_pool(pool), 0);
+}
+
 TEST_F(Pool, IsTheParentsAfterAFork) {
   vbt_pool* const pool = make_pool(64, 100);
   ASSERT_NE(pool, nullptr);

@@ -26,8 +26,28 @@ void expect_busy(const char* verb, Call&& destroy) {
   EXPECT_EQ(captured.lines(), 1);
 }
 
-TEST_P(Lifetime, AContextOutlivesItsObjects) {
-  expect_busy("ibv_close_device", [&] { return ibv_close_device(context); });
+TEST_P(Lifetime, AContextIsClosedWhateverIsLeftOfIt) {
+  // man ibv_close_device: it "does not release all the resources".
+  static char memory[64];
+  ibv_comp_channel* const channel = ibv_create_comp_channel(context);
+  ibv_cq* const cq = make_cq(channel);
+  ibv_mr* const mr = ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE);
+  ibv_qp* const left = make_qp(cq);
+  ibv_qp* const forgotten = make_qp(cq);
+  {
+    const CapturedStderr captured;
+    EXPECT_EQ(ibv_close_device(context), 0);
+    EXPECT_EQ(captured.text(), "");
+    EXPECT_EQ(ibv_poll_cq(cq, 0, nullptr), -EINVAL);
+  }
+  // In any order: they depend on each other no more.
+  EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+  EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  EXPECT_EQ(ibv_destroy_qp(left), 0);
+  EXPECT_EQ(forgotten->qp_type, IBV_QPT_RC) << "the memory stays";
+  context = nullptr;
 }
 
 TEST_P(Lifetime, APdOutlivesItsRegions) {
@@ -118,6 +138,20 @@ TEST_P(Lifetime, AFailedCreationLeavesNothingPinned) {
 }
 
 using NullLifetime = OpenedDevice;
+
+TEST_F(NullLifetime, AQpThatIsLeftIsLedOutOfItsGroups) {
+  ibv_qp* const qp = make_qp(make_cq(), IBV_QPT_UD);
+  ibv_gid group{};
+  group.raw[0] = 0xff;
+  for (std::uint8_t number = 1; number <= 3; ++number) {
+    group.raw[15] = number;
+    ASSERT_EQ(ibv_attach_mcast(qp, &group, 0xc000), 0);
+  }
+  ASSERT_EQ(ibv_detach_mcast(qp, &group, 0xc000), 0);
+  EXPECT_EQ(ibv_close_device(context), 0);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  context = nullptr;
+}
 
 TEST_F(NullLifetime, AnSrqOutlivesItsQps) {
   ibv_srq_init_attr init{};

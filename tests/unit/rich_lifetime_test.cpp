@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "tests/support/forked_child.hpp"
 #include "tests/unit/captured_stderr.hpp"
 #include "tests/unit/opened_device.hpp"
 #include "tests/unit/providers_under_test.hpp"
@@ -63,6 +64,74 @@ TEST_F(RichLifetime, AParentDomainPinsItsDomains) {
   EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
   EXPECT_EQ(ibv_dealloc_pd(parent), 0);
   EXPECT_EQ(ibv_dealloc_td(td), 0);
+}
+
+/// One of each, as far as they depend on each other; and how each is destroyed.
+TEST_F(RichLifetime, WhateverIsLeftEndsWithItsContextInTheOrderOfItsDependence) {
+  ibv_td_init_attr td_attr{};
+  ibv_td* const td = ibv_alloc_td(context, &td_attr);
+  ibv_parent_domain_init_attr parent_attr{};
+  parent_attr.pd = pd;
+  parent_attr.td = td;
+  ibv_pd* const parent = ibv_alloc_parent_domain(context, &parent_attr);
+  ibv_xrcd* const xrcd = open_xrcd();
+  ibv_cq_init_attr_ex cq_attr{};
+  cq_attr.cqe = 4;
+  cq_attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+  cq_attr.parent_domain = parent;
+  ibv_cq* const cq = ibv_cq_ex_to_cq(ibv_create_cq_ex(context, &cq_attr));
+  ibv_alloc_dm_attr dm_attr{};
+  dm_attr.length = 64;
+  ibv_dm* const dm = ibv_alloc_dm(context, &dm_attr);
+  ibv_mr* const mr = ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED);
+  ibv_mw* const mw = ibv_alloc_mw(parent, IBV_MW_TYPE_1);
+  ibv_wq_init_attr wq_attr{};
+  wq_attr.wq_type = IBV_WQT_RQ;
+  wq_attr.pd = pd;
+  wq_attr.cq = cq;
+  ibv_wq* const wq = ibv_create_wq(context, &wq_attr);
+  ibv_wq* queues[] = {wq};
+  ibv_rwq_ind_table_init_attr table_attr{};
+  table_attr.ind_tbl = queues;
+  ibv_rwq_ind_table* const table = ibv_create_rwq_ind_table(context, &table_attr);
+  ibv_qp_init_attr_ex qp_attr{};
+  qp_attr.qp_type = IBV_QPT_RAW_PACKET;
+  qp_attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE;
+  qp_attr.pd = pd;
+  qp_attr.rwq_ind_tbl = table;
+  ibv_qp* const qp = ibv_create_qp_ex(context, &qp_attr);
+  ibv_flow_attr flow_attr{};
+  ibv_flow* const flow = ibv_create_flow(qp, &flow_attr);
+  ASSERT_NE(flow, nullptr);
+  EXPECT_EQ(ibv_close_device(context), 0);
+  EXPECT_EQ(rich_handles(), 0) << "the provider has ended each";
+  context = nullptr;
+
+  EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+  EXPECT_EQ(ibv_dealloc_td(td), 0);
+  EXPECT_EQ(ibv_dealloc_pd(parent), 0);
+  EXPECT_EQ(ibv_close_xrcd(xrcd), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+  EXPECT_EQ(ibv_free_dm(dm), 0);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+  EXPECT_EQ(ibv_destroy_wq(wq), 0);
+  EXPECT_EQ(ibv_destroy_rwq_ind_table(table), 0);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_flow(flow), 0);
+}
+
+TEST_F(RichLifetime, AForkedChildThatClosesItsParentsContextEndsNothingOfIt) {
+  // The two have one file in the kernel: what the child ended there, the parent would miss.
+  ibv_cq* const cq = make_cq();
+  const int handles = rich_handles();
+  EXPECT_EQ(harness::run_in_child([&] {
+              if (ibv_close_device(context) != 0) return 1;
+              if (rich_handles() != handles - 1) return 2;  // the context
+              return ibv_destroy_cq(cq) == 0 && rich_handles() == handles - 1 ? 0 : 3;
+            }),
+            0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
 TEST_F(RichLifetime, AnXrcDomainOutlivesItsQueues) {

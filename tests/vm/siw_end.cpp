@@ -80,6 +80,11 @@ End::~End() {
   if (context_ != nullptr) VM_REQUIRE(ibv_close_device(context_) == 0);
 }
 
+void End::close() {
+  VM_REQUIRE(ibv_close_device(context_) == 0);
+  context_ = nullptr;
+}
+
 void End::resolve(const char* address, std::uint16_t port) {
   sockaddr_in to{};
   to.sin_family = AF_INET;

@@ -65,6 +65,9 @@ class End {
   [[nodiscard]] rdma_cm::Parameters parameters();
   void take_remote(const rdma_cm::Event& event);
 
+  /// The device; the rest goes afterwards, by its verbs, as always.
+  void close();
+
   void post_receive(int slot);
   int send(const ibv_send_wr& wr);
   int send(ibv_wr_opcode opcode, std::size_t offset, std::size_t length, std::size_t at = 0,

@@ -9,7 +9,8 @@
 //
 // ENDING: talk (and a disconnect), shared (the same with a shared receive queue on the serving
 // side), cursor (the same with completions read by ibv_start_poll), killed (in the middle of a
-// connection), refused (never connected), and what siw_faults.hpp has.
+// connection), closed (the caller's device, with all that was made of it left), refused (never
+// connected), and what siw_faults.hpp has.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -193,7 +194,7 @@ void serve_one(rdma_cm::Channel& channel, rdma_cm::Identifier& listener, std::st
   VM_REQUIRE(end.id.accept(end.parameters()) == 0);
   VM_REQUIRE(next_event(channel, EventType::kEstablished).about == &end.id);
   if (talks) answer(end);
-  if (ending == "wrong" || ending == "killed") hear(end, 16, 1);
+  if (ending == "wrong" || ending == "killed" || ending == "closed") hear(end, 16, 1);
   suffer(end, ending);
   const rdma_cm::Event over = next_event(channel, EventType::kDisconnected);
   VM_REQUIRE(over.about == &end.id);
@@ -234,8 +235,12 @@ int call(std::string_view ending, const char* address, std::uint16_t port) {
   }
   end.take_remote(next_event(channel, EventType::kEstablished));
   if (ending == "talk" || ending == "cursor" || ending == "shared") talk(end);
-  if (ending == "wrong" || ending == "killed") say(end, 16, 1);
+  if (ending == "wrong" || ending == "killed" || ending == "closed") say(end, 16, 1);
   if (ending == "killed") ::raise(SIGKILL);
+  if (ending == "closed") {
+    end.close();
+    return 0;
+  }
   if (!do_wrong(end, ending)) VM_REQUIRE(end.id.disconnect() == 0);
   VM_REQUIRE(next_event(channel, EventType::kDisconnected).about == &end.id);
   expect_flushed(end, End::kReceives);

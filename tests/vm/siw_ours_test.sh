@@ -10,7 +10,7 @@ cd "$(dirname "$0")" || exit 1
 . ./fabric.sh
 module=$(./siw 2>&1) || { echo "skipped: $module"; exit 77; }
 
-endings=(talk shared cursor refused wrong invalidated beyond mistaken scarce killed talk)
+endings=(talk shared cursor refused wrong invalidated beyond mistaken scarce killed closed talk)
 calls() {  # calls ENDING: the other side of it, whose status is that of a killed process where it is to be killed
   local status=0
   timeout 120 "$ends" "$1" 10.2.0.1 18600 || status=$?

@@ -76,7 +76,9 @@ __be64 ibv_get_device_guid(struct ibv_device* device);
 /// Opens `device`; every call gives another context. The caller closes it. NULL + errno.
 struct ibv_context* ibv_open_device(struct ibv_device* device);
 
-/// Closes a context. 0 or an errno: EBUSY while objects made from it live.
+/// Closes a context, and ends what is left of the objects made from it; nobody need acknowledge
+/// their events. The verbs that destroy such an object may still be called, once: 0. 0 or an errno:
+/// EBUSY while a stopped process is in the middle of a copy to memory of ours.
 int ibv_close_device(struct ibv_context* context);
 
 /// A context on a command channel that another process opened (man ibv_import_device).
