@@ -6,7 +6,10 @@
 #include <cerrno>
 #include <new>
 
+#include "providers/shm/fabric/culprits.hpp"
+#include "providers/shm/fabric/node.hpp"
 #include "providers/shm/failures.hpp"
+#include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/xrc_failures.hpp"
 #include "runtime/base/log.hpp"
@@ -16,8 +19,7 @@
 namespace verbatim::shm {
 namespace {
 
-/// One process says no more than so many: ten thousand connections to a peer that dies are one
-/// story.
+/// One process says no more than so many.
 constexpr std::uint32_t kMostLines = 1000;
 
 struct Unsaid {
@@ -38,15 +40,34 @@ void enqueue(Qp& qp) noexcept {
   unsaid.first.store(&qp, std::memory_order_release);
 }
 
-/// The first failure, and its line.
-bool describe_first(Qp& qp, char* text, std::size_t size) noexcept {
+/// Processes of whose end there is a line: of one cause the log speaks once.
+constinit Culprits ended;
+
+/// The first failure, and its line; `ended_pid`: of the process with whose end it came, or 0.
+bool describe_first(Qp& qp, char* text, std::size_t size, pid_t& ended_pid) noexcept {
   Failure failure;
-  return explain_qp(qp, nullptr, failure) == 0 && failure.cause != Cause::kOrdered &&
-         describe_failure(qp, failure, nullptr, text, size) != 0;
+  if (explain_qp(qp, nullptr, failure) != 0 || failure.cause == Cause::kOrdered) return false;
+  if (failure.cause == Cause::kPeerDead && failure.remote.pid != 0) {
+    if (!ended.first_word_of(failure.remote.pid)) return false;
+    ended_pid = failure.remote.pid;
+  }
+  return describe_failure(qp, failure, nullptr, text, size) != 0;
+}
+
+/// Queue pairs that were connected to that process.
+std::uint32_t count_connected(pid_t pid) noexcept {
+  std::uint32_t count = 0;
+  LockGuard<Mutex> guard(live.mutex);
+  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
+    const Peer* const peer = qp->met.load(std::memory_order_acquire);
+    if (qp->lane.face == nullptr && peer != nullptr && peer->pid == pid) ++count;
+  }
+  return count;
 }
 
 /// Takes one from the list. False: it is empty.
-bool take_line(char* text, std::size_t size, bool& has_line, bool& is_last) noexcept {
+bool take_line(char* text, std::size_t size, bool& has_line, bool& is_last,
+               pid_t& ended_pid) noexcept {
   LockGuard<Mutex> guard(unsaid.mutex);
   Qp* const qp = unsaid.first.load(std::memory_order_relaxed);
   if (qp == nullptr) return false;
@@ -54,8 +75,8 @@ bool take_line(char* text, std::size_t size, bool& has_line, bool& is_last) noex
   qp->failures.next_unsaid = nullptr;
   qp->failures.is_unsaid = false;
   qp->failures.was_said = true;
-  has_line =
-      unsaid.lines < kMostLines && log_enabled(LogLevel::kError) && describe_first(*qp, text, size);
+  has_line = unsaid.lines < kMostLines && log_enabled(LogLevel::kError) &&
+             describe_first(*qp, text, size, ended_pid);
   if (has_line) ++unsaid.lines;
   is_last = has_line && unsaid.lines == kMostLines;
   return true;
@@ -102,8 +123,14 @@ void say_failures() noexcept {
   if (unsaid.first.load(std::memory_order_acquire) == nullptr) return;
   char text[900];
   bool has_line, is_last;
-  while (take_line(text, sizeof text, has_line, is_last)) {
-    if (has_line) log_error("%s", text);
+  pid_t ended_pid = 0;
+  while (take_line(text, sizeof text, has_line, is_last, ended_pid)) {
+    const std::uint32_t connected = ended_pid == 0 ? 0 : count_connected(ended_pid);
+    if (connected > 1)
+      log_error("%s; %u queue pairs were connected to that process, and end so", text, connected);
+    else if (has_line)
+      log_error("%s", text);
+    ended_pid = 0;
     if (is_last) log_error("no more of %u failures are said here: ask vbt_explain", kMostLines);
   }
 }

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "tests/support/expect.hpp"
+#include "tests/support/log_watch.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -60,6 +61,26 @@ TEST_P(RcDeath, OneSidedRequestsToAKilledPeerEnd) {
                second.first);
   expect_posted(pair.a.post_send(third.first, fetch_add(3, slice(local, 0, 8), remote, 0, 1)));
   expect_error(pair.a.poll_sends(third.first, 1, kSoonMs)[0], 3, IBV_WC_RETRY_EXC_ERR, third.first);
+}
+
+TEST_P(RcDeath, TheEndOfAPeerIsOneLineHoweverManyConnectionsItHad) {
+  LogWatch* const watch = LogWatch::instance();
+  if (watch == nullptr) GTEST_SKIP() << "VERBATIM_LOG is set";
+  constexpr std::uint32_t kConnections = 12;
+  Pair pair(GetParam());
+  const RegionInfo local = pair.a.allocate(GetParam().memory, 4096);
+  std::vector<QpInfo> all{pair.qa};
+  while (all.size() < kConnections) all.push_back(pair.add_qps({}, {}).first);
+  // Each waits for a receive that nobody posts.
+  for (const QpInfo& qp : all) expect_posted(pair.a.post_send(qp, send(1, slice(local, 0, 64))));
+  pair.b.child().kill_and_collect();
+  for (const QpInfo& qp : all)
+    expect_error(pair.a.poll_sends(qp, 1, kSoonMs)[0], 1, IBV_WC_RETRY_EXC_ERR, qp);
+  const auto lines = watch->explanations();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("its process has ended"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("12 queue pairs were connected to that process"), std::string::npos)
+      << lines[0];
 }
 
 TEST_P(RcDeath, ASendInFlightWhenThePeerIsKilledEndsInRetryExceeded) {
