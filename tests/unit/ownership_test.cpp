@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// UniqueFd, ScopeExit, make_nothrow, container_of.
+// UniqueFd, KeptFd, ScopeExit, make_nothrow, container_of.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
+#include <thread>
 
 #include "runtime/base/cache_line.hpp"
 #include "runtime/base/container_of.hpp"
+#include "runtime/base/kept_fd.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/base/scope_exit.hpp"
 #include "runtime/base/unique_fd.hpp"
@@ -17,6 +20,17 @@ namespace {
 
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 int new_fd() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+TEST(KeptFd, IsLookedAtWhoeverHasItsNumberByNow) {
+  // Under ThreadSanitizer a look by libc's fstat is a race with whoever opened the file.
+  std::atomic<int> number{-1};
+  std::thread opens([&] { number.store(new_fd(), std::memory_order_relaxed); });
+  while (number.load(std::memory_order_relaxed) < 0) {
+  }
+  const KeptFd kept{UniqueFd(number.load(std::memory_order_relaxed))};
+  EXPECT_TRUE(kept.is_ours());
+  opens.join();
+}
 
 TEST(UniqueFd, ClosesWithItsScope) {
   const int number = new_fd();
