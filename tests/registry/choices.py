@@ -60,6 +60,7 @@ class Way:
     language: str = "c"
     whole: bool = False
     with_every_choice: bool = False
+    also: tuple = ()  # choices that it meets beside its own, by the compiler and linker that most users have
 
 
 LTO = ("-flto=auto",)
@@ -82,7 +83,8 @@ WAYS = (
     Way("lto gc static", ("-fno-pie", "-O2", *LTO), ("-static", "-O2", *LTO, *GC)),
     Way("lto gc static-pie", ("-fPIE", "-O2", *LTO), ("-static-pie", "-O2", *LTO, *GC)),
     Way("lto gc whole", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC), whole=True),
-    Way("C++ lto gc", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC), "c++"),
+    # The linker compares the types of the archive's symbols with those that the program's C++ unit declares: all, none.
+    Way("C++ lto gc", ("-fPIE", "-O2", *LTO), ("-pie", "-O2", *LTO, *GC), "c++", also=("all", "none")),
 )
 
 
@@ -107,7 +109,8 @@ def pairs(options):
         if options.matrix or options.every_choice and way.with_every_choice:
             yield way, CHOICES
         else:
-            yield way, [telling[number % len(telling)]]
+            also = [choice for choice in CHOICES if first == 0 and choice.name in way.also]
+            yield way, [telling[number % len(telling)], *also]
 
 
 MOST_SHOWN = 10

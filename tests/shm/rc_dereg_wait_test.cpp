@@ -149,6 +149,13 @@ TEST_P(RcDeregUnderWay, OfTheRequestersMemoryIsALocalFault) {
   }
 }
 
+#ifdef VBT_UNDER_THREAD_SANITIZER
+// A look at memory that the poll of another thread fills is a race to it, as it is for an adapter.
+constexpr bool kMayTakeMeanwhile = false;
+#else
+constexpr bool kMayTakeMeanwhile = true;
+#endif
+
 /// The memory of a posted receive goes: the message that is under way to it ends there.
 TEST_P(RcDeregUnderWay, OfAReceiveEndsTheMessageAtBothEnds) {
   Pair pair(GetParam());
@@ -165,7 +172,7 @@ TEST_P(RcDeregUnderWay, OfAReceiveEndsTheMessageAtBothEnds) {
     const auto take_all = [&] { return pair.a.poll_receives(pair.qa, kReceivesHeld); };
     // Somebody takes them all the while, or nobody does: other ways.
     std::future<std::vector<ibv_wc>> taken;
-    if (round % 2 == 0) taken = std::async(std::launch::async, take_all);
+    if (kMayTakeMeanwhile && round % 2 == 0) taken = std::async(std::launch::async, take_all);
     ASSERT_TRUE(wait_until([&] { return pair.a.load(whole, kLong - 8) != 0; }));
     ASSERT_EQ(pair.a.deregister(to), 0);
     pair.a.fill(whole, 0, kLong, round);
