@@ -120,7 +120,7 @@ Status destroy_ah(Ah& ah) noexcept {
   Pd& pd = Pd::from(ah.plain.pd);
   disown(ah);
   if (const int error = table_of(ah).destroy_ah(ah)) {
-    own(ah);
+    own_again(ah);
     return Error{error, "destroy_ah"};
   }
   unpin(&pd);

@@ -86,7 +86,7 @@ Status destroy_comp_channel(CompChannel& channel) noexcept {
   }
   disown(channel);
   if (const int error = table_of(context).destroy_comp_channel(channel)) {
-    own(channel);
+    own_again(channel);
     return Error{error, "destroy_comp_channel"};
   }
   unpin(&context);
@@ -159,7 +159,7 @@ Status destroy_cq(Cq& cq) noexcept {
   check_acks(cq);
   disown(cq);
   if (const int error = table_of(context).destroy_cq(cq)) {
-    own(cq);
+    own_again(cq);
     return Error{error, "destroy_cq"};
   }
   count_cq(channel, -1);

@@ -185,6 +185,7 @@ void enlist(Context& context, ObjectKind kind, Owned& owned) noexcept {
 
 void delist(Context& context, Owned& owned) noexcept {
   const LockGuard guard(objects_lock);
+  if (owned.link == nullptr) return;
   unlink_locked(owned);
   owned.state = State::kOutside;
   if (!context.closing.load(std::memory_order_relaxed)) return;

@@ -14,7 +14,8 @@ namespace verbatim {
 
 /// The object was made, and goes to the application next. Pair: disown.
 void enlist(Context& context, ObjectKind kind, Owned& owned) noexcept;
-/// The provider is about to destroy it; whoever fails to owns it again.
+/// The provider is about to destroy it; whoever fails to owns it again. Of one that was never listed,
+/// which no verb of ours has made, nothing happens.
 void delist(Context& context, Owned& owned) noexcept;
 
 template <class Handle>
@@ -24,6 +25,12 @@ void own(Handle& object) noexcept {
 template <class Handle>
 void disown(Handle& object) noexcept {
   delist(Context::from(object.plain.context), object.owned);
+}
+
+/// The provider did not destroy it after all.
+template <class Handle>
+void own_again(Handle& object) noexcept {
+  if (object.owned.link != nullptr) own(object);
 }
 
 /// What is left of the object that an application destroys after its context: the memory, which

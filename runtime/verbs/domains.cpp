@@ -30,7 +30,7 @@ Status dealloc_pd(Pd& pd) noexcept {
   Td* const thread_domain = pd.thread_domain;
   disown(pd);
   if (const int error = table_of(context).dealloc_pd(pd)) {
-    own(pd);
+    own_again(pd);
     return Error{error, "dealloc_pd"};
   }
   unpin(&context, original, thread_domain);
@@ -57,7 +57,7 @@ Status dealloc_td(Td& td) noexcept {
   Context& context = context_of(td);
   disown(td);
   if (const int error = table_of(context).dealloc_td(td)) {
-    own(td);
+    own_again(td);
     return Error{error, "dealloc_td"};
   }
   unpin(&context);
@@ -112,7 +112,7 @@ Status close_xrcd(Xrcd& xrcd) noexcept {
   Context& context = context_of(xrcd);
   disown(xrcd);
   if (const int error = table_of(context).close_xrcd(xrcd)) {
-    own(xrcd);
+    own_again(xrcd);
     return Error{error, "close_xrcd"};
   }
   unpin(&context);
@@ -136,7 +136,7 @@ Status unimport_pd(Pd& pd) noexcept {
   Context& context = context_of(pd);
   disown(pd);
   if (const int error = table_of(context).unimport_pd(pd)) {
-    own(pd);
+    own_again(pd);
     return Error{error, "unimport_pd"};
   }
   unpin(&context);

@@ -63,7 +63,7 @@ Status destroy_wq(Wq& wq) noexcept {
   check_acks(wq);
   disown(wq);
   if (const int error = table_of(wq).destroy_wq(wq)) {
-    own(wq);
+    own_again(wq);
     return Error{error, "destroy_wq"};
   }
   unpin(&pd, &cq);
@@ -114,7 +114,7 @@ Status destroy_rwq_ind_table(RwqIndTable& table) noexcept {
   const std::uint32_t count = table.queue_count;
   disown(table);
   if (const int error = table_of(context).destroy_rwq_ind_table(table)) {
-    own(table);
+    own_again(table);
     return Error{error, "destroy_rwq_ind_table"};
   }
   for (std::uint32_t i = 0; i < count; ++i) unpin(queues[i]);
@@ -140,7 +140,7 @@ Status destroy_flow(Flow& flow) noexcept {
   Qp* const qp = flow.qp;
   disown(flow);
   if (const int error = table_of(flow).destroy_flow(flow)) {
-    own(flow);
+    own_again(flow);
     return Error{error, "destroy_flow"};
   }
   unpin(qp);

@@ -217,7 +217,7 @@ Status dereg_mr(Mr& mr) noexcept {
   const std::uint64_t held = mr.held;
   disown(mr);
   if (const int error = table_of(mr).dereg_mr(mr)) {
-    own(mr);
+    own_again(mr);
     return Error{error, "dereg_mr"};
   }
   ledger_drop(address, length, held);
@@ -262,7 +262,7 @@ Status unimport_mr(Mr& mr) noexcept {
   Pd& pd = Pd::from(mr.plain.pd);
   disown(mr);
   if (const int error = table_of(pd).unimport_mr(mr)) {
-    own(mr);
+    own_again(mr);
     return Error{error, "unimport_mr"};
   }
   unpin(&pd);
@@ -343,7 +343,7 @@ Status dealloc_mw(Mw& mw) noexcept {
   Pd& pd = Pd::from(mw.plain.pd);
   disown(mw);
   if (const int error = table_of(mw).dealloc_mw(mw)) {
-    own(mw);
+    own_again(mw);
     return Error{error, "dealloc_mw"};
   }
   unpin(&pd);
@@ -370,7 +370,7 @@ Status free_dm(Dm& dm) noexcept {
   Context& context = context_of(dm);
   disown(dm);
   if (const int error = table_of(context).free_dm(dm)) {
-    own(dm);
+    own_again(dm);
     return Error{error, "free_dm"};
   }
   unpin(&context);
@@ -402,7 +402,7 @@ Status unimport_dm(Dm& dm) noexcept {
   Context& context = context_of(dm);
   disown(dm);
   if (const int error = table_of(context).unimport_dm(dm)) {
-    own(dm);
+    own_again(dm);
     return Error{error, "unimport_dm"};
   }
   unpin(&context);

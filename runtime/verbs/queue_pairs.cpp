@@ -235,7 +235,7 @@ Status destroy_qp(Qp& qp) noexcept {
   forget_qp(qp);
   disown(qp);
   if (const int error = table_of(qp).destroy_qp(qp)) {
-    own(qp);
+    own_again(qp);
     check_new_qp(qp);  // it stays
     return Error{error, "destroy_qp"};
   }

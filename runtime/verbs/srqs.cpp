@@ -105,7 +105,7 @@ Status destroy_srq(Srq& srq) noexcept {
   forget_srq(srq);
   disown(srq);
   if (const int error = table_of(srq).destroy_srq(srq)) {
-    own(srq);
+    own_again(srq);
     check_new_srq(srq);  // it stays
     return Error{error, "destroy_srq"};
   }

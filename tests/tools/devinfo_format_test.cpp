@@ -142,8 +142,11 @@ TEST(Devinfo, AsASubcommandHasHelp) {
   const Ending help = run(fake_tool("verbatim", device("3")), {"devinfo", "--help"});
   EXPECT_EQ(help.status, 0);
   EXPECT_THAT(help.out, StartsWith("Usage: verbatim devinfo "));
-  const Ending same = run(fake_tool("verbatim", device("3")), {"devinfo", "-v"});
-  EXPECT_EQ(same.out, run(fake_tool("ibv_devinfo", device("3")), {"-v"}).out);
+  // All that the classic tool says, and what it does not know to ask.
+  std::string more = run(fake_tool("verbatim", device("3")), {"devinfo", "-v"}).out;
+  for (std::size_t at; (at = more.find("\tpci_atomic_caps")) != std::string::npos;)
+    more.erase(at, more.find("\tnum_comp_vectors", at) - at);
+  EXPECT_EQ(more, run(fake_tool("ibv_devinfo", device("3")), {"-v"}).out);
   EXPECT_EQ(run(fake_tool("verbatim", device("3")), {"devices"}).out,
             run(fake_tool("/somewhere/else/ibv_devices", device("3")), {}).out);
 }
