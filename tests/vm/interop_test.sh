@@ -15,7 +15,7 @@ pingpong() {  # pingpong SERVER CLIENT KIND [OPTION ...]
   shift 3
   between 18515 "$serving" "$kind" -d rxe0 -g 1 "$@" -- "$calling" "$kind" -d rxe1 -g 1 "$@" 127.0.0.1
 }
-same_devinfo() { diff <(ibv_devinfo -v -d rxe0 2>&1) <("$tool" devinfo -v -d rxe0 2>&1); }
+same_devinfo() { diff <(ibv_devinfo -v -d rxe0 2>&1) <("$(dirname "$tool")/ibv_devinfo" -v -d rxe0 2>&1); }
 
 check "two rxe devices over a line" rxe_pair || exit
 check "devinfo says what Debian's says" same_devinfo
