@@ -93,6 +93,42 @@ def pkg_config(options, prefix, folder):
                 prints(program, devices, what, folder)
 
 
+def as_libibverbs(options, prefix, folder):
+    """By the names of libibverbs: only where a user puts the folder first, and then before one that the system has."""
+    names = {name: [w for w, _, there in os.walk(prefix) if name in there] for name in ("libibverbs.pc", "libibverbs.a")}
+    places = {place for found in names.values() for place in found}
+    expect(len(places) == 1, f"the names of libibverbs are in {names}")
+    if len(places) != 1:
+        return
+    compat, include = places.pop(), os.path.join(prefix, "include")
+    expect(compat.endswith("/verbatim/compat"), f"the names of libibverbs are in {compat}, where linkers look anyway")
+
+    environment = {**os.environ, "PKG_CONFIG_PATH": compat}
+    version = run("pkg-config", "--modversion", "libibverbs", env=environment).stdout.strip()
+    expect(re.fullmatch(r"1\.\d+\.\d+\.0", version), f"libibverbs.pc says version {version}")
+    done = run("pkg-config", "--atleast-version=1.14", "libibverbs", env=environment, check=False)
+    expect(done.returncode == 0, f"libibverbs.pc says version {version}, older than that of rdma-core 44")
+    program = os.path.join(folder, "program")
+    for way, flags in WAYS.items():
+        static = ["--static"] if way != "dynamic" else []
+        words = run("pkg-config", "--cflags", "--libs", *static, "libibverbs", env=environment).stdout.split()
+        for what, arguments in (("pkg-config libibverbs", words), ("-libverbs", ["-I", include, "-L", compat, "-libverbs"])):
+            run(options.cc, "-fPIE", *flags, PROGRAM, *arguments, "-o", program)
+            prints(program, ["shm0"], f"{what}, {way}", folder)
+
+    # As the find modules of programs look for it, and CMake's own module for pkg-config.
+    build = project(options, folder, "find_libibverbs", "C", [
+        "find_path(header infiniband/verbs.h REQUIRED)", "find_library(library NAMES ibverbs REQUIRED)",
+        "add_executable(by_file main.c)", "target_include_directories(by_file PRIVATE ${header})",
+        "target_link_libraries(by_file PRIVATE ${library})",
+        "find_package(PkgConfig REQUIRED)", f"set(ENV{{PKG_CONFIG_PATH}} {compat})",
+        "pkg_check_modules(IBVERBS REQUIRED IMPORTED_TARGET libibverbs)",
+        "add_executable(by_module main.c)", "target_link_libraries(by_module PRIVATE PkgConfig::IBVERBS)",
+    ], [f"-DCMAKE_LIBRARY_PATH={compat}", f"-DCMAKE_INCLUDE_PATH={include}"])
+    for target in ("by_file", "by_module"):
+        prints(os.path.join(build, target), ["shm0"], f"a find module, {target}", folder)
+
+
 def project(options, folder, name, language, lines, more=()):
     """Builds a user's project of one language; returns its build folder."""
     source, build = os.path.join(folder, name), os.path.join(folder, name, "build")
@@ -210,6 +246,7 @@ def main():
         if options.what == "installed":
             prefix = install(options, folder)
             pkg_config(options, prefix, folder)
+            as_libibverbs(options, prefix, folder)
             find_package(options, prefix, folder)
         elif options.what == "without_hwloc":
             without_hwloc(options, folder)

@@ -31,8 +31,24 @@ install(FILES
   ${CMAKE_CURRENT_BINARY_DIR}/VerbatimConfigVersion.cmake
   DESTINATION ${cmake_dir})
 
-# The way up from the .pc file to the prefix: "../.." for lib/pkgconfig, one more for lib/<triplet>/pkgconfig.
-file(RELATIVE_PATH prefix_from_pc ${CMAKE_INSTALL_PREFIX}/${pc_dir} ${CMAKE_INSTALL_PREFIX})
-string(REGEX REPLACE "/$" "" prefix_from_pc "${prefix_from_pc}")
+# The way up from a .pc file to the prefix: "../.." for lib/pkgconfig, one more for lib/<triplet>/pkgconfig.
+function(way_up folder result)
+  file(RELATIVE_PATH up ${CMAKE_INSTALL_PREFIX}/${folder} ${CMAKE_INSTALL_PREFIX})
+  string(REGEX REPLACE "/$" "" up "${up}")
+  set(${result} ${up} PARENT_SCOPE)
+endfunction()
+way_up(${pc_dir} prefix_from_pc)
 configure_file(${templates}/verbatim.pc.in ${CMAKE_CURRENT_BINARY_DIR}/verbatim.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/verbatim.pc DESTINATION ${pc_dir})
+
+# The names by which build systems look for libibverbs, in a folder that none of them searches unless its user says so: an
+# installation beside rdma-core's hides nothing of it. The version is that of the API: every name up to it is in the headers.
+set(compat_dir ${CMAKE_INSTALL_LIBDIR}/verbatim/compat)
+set(libibverbs_version 1.18.65.0)
+way_up(${compat_dir} prefix_from_compat)
+configure_file(${templates}/libibverbs.pc.in ${CMAKE_CURRENT_BINARY_DIR}/compat/libibverbs.pc @ONLY)
+file(RELATIVE_PATH archive_from_compat ${CMAKE_INSTALL_PREFIX}/${compat_dir}
+  ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/${CMAKE_STATIC_LIBRARY_PREFIX}verbatim${CMAKE_STATIC_LIBRARY_SUFFIX})
+file(CREATE_LINK ${archive_from_compat} ${CMAKE_CURRENT_BINARY_DIR}/compat/libibverbs.a SYMBOLIC)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/compat/libibverbs.pc ${CMAKE_CURRENT_BINARY_DIR}/compat/libibverbs.a
+  DESTINATION ${compat_dir})
