@@ -89,6 +89,15 @@ VBT_ENTRY void* ibv_alloc_buf(ibv_pd* pd, std::size_t size, ibv_buf** buf) {
 
 VBT_ENTRY void ibv_free_buf(ibv_buf* buf) { free_buf(*buf); }
 
+VBT_ENTRY int ibv_export_buf_dmabuf_fd(ibv_buf* buf) { return as_minus_one(export_buf(*buf)); }
+
+VBT_ENTRY ibv_buf* ibv_alloc_user_buf(ibv_pd* pd, void*, std::size_t, int) {
+  return as_pointer(Result<ibv_buf*>(refuse_user_buf(Pd::from(pd))));
+}
+
+// There is none that it could be given.
+VBT_ENTRY void ibv_free_user_buf(ibv_buf*) {}
+
 VBT_ENTRY ibv_mr* ibv_reg_buf_mr(ibv_pd* pd, ibv_buf* buf, void* addr, std::size_t length,
                                  int access) {
   return as_pointer(reg_buf_mr(Pd::from(pd), *buf, addr, length, static_cast<unsigned>(access)));

@@ -49,6 +49,7 @@ constexpr const char* kEventTypes[] = {
     "client reregistration",
     "GID table change",
     "WQ fatal",
+    "device speed change",
 };
 
 constexpr const char* kStatuses[] = {
@@ -97,7 +98,7 @@ constexpr const char* kOpcodes[] = {
     "atomic write",
 };
 
-static_assert(sizeof kEventTypes / sizeof *kEventTypes == IBV_EVENT_WQ_FATAL + 1);
+static_assert(sizeof kEventTypes / sizeof *kEventTypes == IBV_EVENT_DEVICE_SPEED_CHANGE + 1);
 static_assert(sizeof kStatuses / sizeof *kStatuses == IBV_WC_TM_RNDV_INCOMPLETE + 1);
 static_assert(sizeof kOpcodes / sizeof *kOpcodes == IBV_WR_ATOMIC_WRITE + 1);
 

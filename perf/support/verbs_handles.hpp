@@ -39,6 +39,9 @@ inline Destroyed destroy_object(ibv_dm* dm) { return {"ibv_free_dm", ibv_free_dm
 inline Destroyed destroy_object(ibv_comp_channel* channel) {
   return {"ibv_destroy_comp_channel", ibv_destroy_comp_channel(channel)};
 }
+inline Destroyed destroy_object(ibv_comp_cntr* counter) {
+  return {"ibv_destroy_comp_cntr", ibv_destroy_comp_cntr(counter)};
+}
 inline Destroyed destroy_object(ibv_cq* cq) { return {"ibv_destroy_cq", ibv_destroy_cq(cq)}; }
 inline Destroyed destroy_object(ibv_srq* srq) { return {"ibv_destroy_srq", ibv_destroy_srq(srq)}; }
 inline Destroyed destroy_object(ibv_qp* qp) { return {"ibv_destroy_qp", ibv_destroy_qp(qp)}; }

@@ -129,8 +129,8 @@ void read_more(const ib_uverbs_ex_query_device_resp& from, ibv_device_attr_ex& t
 bool read_event(Context& context, const ib_uverbs_async_event_desc& from,
                 ibv_async_event& to) noexcept {
   to = {};
-  // The last that IBTA names; a number beyond it is no value of the type.
-  if (from.event_type > IBV_EVENT_WQ_FATAL) return false;
+  // A number beyond the last is no value of the type.
+  if (from.event_type > IBV_EVENT_DEVICE_SPEED_CHANGE) return false;
   to.event_type = static_cast<ibv_event_type>(from.event_type);
   const auto deliver = [&](Kind kind) noexcept {
     return context.objects.deliver(kind, from.element, &Delivered::asynchronous);
@@ -165,6 +165,8 @@ bool read_event(Context& context, const ib_uverbs_async_event_desc& from,
     }
     case IBV_EVENT_DEVICE_FATAL:
       context.channel.doubt();
+      return true;
+    case IBV_EVENT_DEVICE_SPEED_CHANGE:  // which port's, ibv_query_port tells
       return true;
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:

@@ -17,6 +17,7 @@
 #include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/addresses.hpp"
 #include "runtime/verbs/completion.hpp"
+#include "runtime/verbs/completion_counters.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/domains.hpp"
 #include "runtime/verbs/ethernet.hpp"
@@ -107,6 +108,7 @@ ibv_context* closed_handle(const Context& like) noexcept {
 
 Status end(Flow& flow) noexcept { return destroy_flow(flow); }
 Status end(Qp& qp) noexcept { return destroy_qp(qp); }
+Status end(CompCntr& counter) noexcept { return destroy_comp_cntr(counter); }
 Status end(Mw& mw) noexcept { return dealloc_mw(mw); }
 Status end(Ah& ah) noexcept { return destroy_ah(ah); }
 Status end(Srq& srq) noexcept { return destroy_srq(srq); }
@@ -153,7 +155,7 @@ struct Kinds {
   }
 };
 using InOrder =
-    Kinds<Flow, Qp, Mw, Mr, Ah, Srq, RwqIndTable, Wq, Cq, CompChannel, Dm, Pd, Td, Xrcd>;
+    Kinds<Flow, Qp, CompCntr, Mw, Mr, Ah, Srq, RwqIndTable, Wq, Cq, CompChannel, Dm, Pd, Td, Xrcd>;
 static_assert(InOrder::are_in_order());
 
 /// A child that closes what its parent opened closes its own descriptor, and must not end what the
@@ -236,6 +238,7 @@ void tell_left(Context& context) noexcept {
   if (!is_strict() || is_parents(context)) return;
   static constexpr const char* kNames[kObjectKinds] = {"flow",
                                                        "QP",
+                                                       "completion counter",
                                                        "MW",
                                                        "MR",
                                                        "AH",

@@ -19,10 +19,12 @@ const char* lack_behind(const char* verb) noexcept {
       {"flow", ": it steers no packets"},
       {"wq", ": it has no work queues to spread packets over"},
       {"counters", ": it keeps no counters for programs"},
+      {"comp_cntr", ": it counts no completions"},
       {"rate_limit", ": it sends at no rate that could be set"},
       {"srq_ops", ": it matches no tags"},
       {"import", ": what was made by one process is no other's"},
       {"dmah", ": it takes no hints about caches"},
+      {"alloc_user_buf", ": its queues are in memory of its own"},
       {"alloc_buf", ": it has no memory of its own to give; register the program's"},
       {"dm_export", ": its memory is no device's that others could map"},
   };

@@ -67,8 +67,9 @@ Status dealloc_td(Td& td) noexcept {
 Result<Pd*> alloc_parent_domain(Context& context,
                                 const ibv_parent_domain_init_attr& attr) noexcept {
   constexpr const char* kVerb = "ibv_alloc_parent_domain";
-  constexpr std::uint32_t kKnown =
-      IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+  constexpr std::uint32_t kKnown = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+                                   IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT |
+                                   IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC;
   if (attr.pd == nullptr) return refuse(EINVAL, kVerb, "needs a protection domain");
   if ((attr.comp_mask & ~kKnown) != 0) return refuse(EINVAL, kVerb, "unknown bits in comp_mask");
   if (attr.pd->context != context.handle() ||

@@ -30,6 +30,7 @@ constexpr EventOwner owner_of(ibv_event_type type) noexcept {
     case IBV_EVENT_WQ_FATAL:
       return EventOwner::kWq;
     case IBV_EVENT_DEVICE_FATAL:
+    case IBV_EVENT_DEVICE_SPEED_CHANGE:
       return EventOwner::kDevice;
     default:
       return EventOwner::kPort;

@@ -48,6 +48,7 @@ struct EventLink {
 enum class ObjectKind : std::uint8_t {
   kFlow,
   kQp,
+  kCompCntr,
   kMw,
   kMr,
   kAh,
@@ -61,7 +62,7 @@ enum class ObjectKind : std::uint8_t {
   kTd,
   kXrcd
 };
-inline constexpr std::size_t kObjectKinds = 14;
+inline constexpr std::size_t kObjectKinds = 15;
 
 /// An object's place among those of its context, by which ibv_close_device finds what was left. The
 /// memory of such an object outlives it, since the application has its address still
@@ -203,6 +204,17 @@ struct CompChannel {
   CompChannel() noexcept { plain.fd = -1; }
   [[nodiscard]] static CompChannel& from(ibv_comp_channel* handle) noexcept {
     return *reinterpret_cast<CompChannel*>(handle);
+  }
+};
+
+struct CompCntr {
+  static constexpr ObjectKind kKind = ObjectKind::kCompCntr;
+  ibv_comp_cntr plain{};
+  Owned owned;
+  /// Queue pairs that it is attached to. The provider counts them, down when one is destroyed.
+  std::atomic<std::uint32_t> uses{0};
+  [[nodiscard]] static CompCntr& from(ibv_comp_cntr* handle) noexcept {
+    return *reinterpret_cast<CompCntr*>(handle);
   }
 };
 
@@ -374,6 +386,7 @@ static_assert(offsetof(Device, provider) >= 712, "the foreign tail must stay rea
 static_assert(offsetof(Pd, plain) == 0 && offsetof(Td, plain) == 0 && offsetof(Mw, plain) == 0);
 static_assert(offsetof(Mr, plain) == 0 && offsetof(Mr, type) == 48 && offsetof(Mr, access) == 52);
 static_assert(offsetof(CompChannel, plain) == 0 && offsetof(Dm, plain) == 0);
+static_assert(offsetof(CompCntr, plain) == 0);
 static_assert(offsetof(Cq, plain) == 0 && offsetof(Cq, extended) == 0);
 static_assert(offsetof(Srq, plain) == 0 && offsetof(Xrcd, plain) == 0 && offsetof(Wq, plain) == 0);
 static_assert(offsetof(Qp, plain) == 0 && offsetof(Qp, extended) == 0);

@@ -4,6 +4,7 @@
 // refuse what is registered. Access rules: IBTA 10.6.3.1, man ibv_reg_mr.
 #include "runtime/verbs/memory_regions.hpp"
 
+#include <atomic>
 #include <cerrno>
 
 #include "runtime/base/memcheck.hpp"
@@ -131,13 +132,33 @@ Result<Mr*> alloc_null_mr(Pd& pd) noexcept {
   return complete(mr, pd, nullptr, SIZE_MAX, 0, 0);
 }
 
+namespace {
+
+/// Memory of ibv_alloc_buf (man ibv_alloc_buf).
+Result<Mr*> reg_buf_mr_ex(Pd& pd, const ibv_mr_init_attr& attr) noexcept {
+  constexpr const char* kVerb = "ibv_reg_mr_ex";
+  if (attr.buf == nullptr || (attr.comp_mask & IBV_REG_MR_MASK_ADDR) == 0) {
+    return refuse(EINVAL, kVerb, "IBV_REG_MR_MASK_BUF needs buf, and addr within it");
+  }
+  if ((attr.comp_mask & (IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET)) != 0) {
+    return refuse(EINVAL, kVerb, "buf says where the memory lies, fd and fd_offset cannot");
+  }
+  if ((attr.comp_mask & (IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_DMAH)) != 0) {
+    return refuse(EOPNOTSUPP, kVerb, "no iova and no dmah for the memory of buf");
+  }
+  return reg_buf_mr(pd, *attr.buf, attr.addr, attr.length, static_cast<unsigned>(attr.access));
+}
+
+}  // namespace
+
 Result<Mr*> reg_mr_ex(Pd& pd, const ibv_mr_init_attr& attr) noexcept {
   constexpr const char* kVerb = "ibv_reg_mr_ex";
   constexpr std::uint64_t kKnown = IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_ADDR |
                                    IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET |
-                                   IBV_REG_MR_MASK_DMAH;
+                                   IBV_REG_MR_MASK_DMAH | IBV_REG_MR_MASK_BUF;
   const auto given = [&](std::uint64_t bit) { return (attr.comp_mask & bit) != 0; };
   if ((attr.comp_mask & ~kKnown) != 0) return refuse(EINVAL, kVerb, "unknown bits in comp_mask");
+  if (given(IBV_REG_MR_MASK_BUF)) return reg_buf_mr_ex(pd, attr);
   if (given(IBV_REG_MR_MASK_FD) == given(IBV_REG_MR_MASK_ADDR) ||
       given(IBV_REG_MR_MASK_FD) != given(IBV_REG_MR_MASK_FD_OFFSET)) {
     return refuse(EINVAL, kVerb, "needs either addr, or fd with fd_offset");
@@ -283,6 +304,16 @@ void free_buf(ibv_buf& buf) noexcept {
   Pd& pd = Pd::from(buf.pd);
   table_of(pd).free_buf(buf);
   unpin(&pd);
+}
+
+Status export_buf(ibv_buf&) noexcept {
+  return refuse(ENODATA, "ibv_export_buf_dmabuf_fd", "no DMA buffer is behind this memory");
+}
+
+Error refuse_user_buf(Pd& pd) noexcept {
+  static constinit std::atomic<bool> said{false};
+  report_unsupported(table_of(pd).name, "alloc_user_buf", said);
+  return Error{EOPNOTSUPP, "alloc_user_buf"};
 }
 
 Result<Mr*> reg_buf_mr(Pd& pd, ibv_buf& buf, void* addr, std::size_t length,

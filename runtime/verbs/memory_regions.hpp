@@ -38,6 +38,10 @@ Status unimport_mr(Mr& mr) noexcept;
 /// The memory; `out` is its handle.
 Result<void*> alloc_buf(Pd& pd, std::size_t size, ibv_buf*& out) noexcept;
 void free_buf(ibv_buf& buf) noexcept;
+/// No provider's buffers are DMA buffers: ENODATA, as for any that is none.
+Status export_buf(ibv_buf& buf) noexcept;
+/// Queues in memory of the program's choice are what no provider has: EOPNOTSUPP.
+Error refuse_user_buf(Pd& pd) noexcept;
 Result<Mr*> reg_buf_mr(Pd& pd, ibv_buf& buf, void* addr, std::size_t length,
                        unsigned access) noexcept;
 Result<ibv_dmah*> alloc_dmah(Context& context, const ibv_dmah_init_attr& attr) noexcept;

@@ -47,6 +47,9 @@ struct HotOps {
   int (*req_notify_cq)(ibv_cq*, int solicited_only) noexcept;
 };
 
+/// The two counts of a completion counter.
+enum class CountOf : std::uint8_t { kSuccesses, kErrors };
+
 struct ProviderTable {
   const char* name;
   HotOps hot;
@@ -122,6 +125,17 @@ struct ProviderTable {
   int (*resize_cq)(Cq&, int cqe) noexcept;
   int (*modify_cq)(Cq&, const ibv_modify_cq_attr&) noexcept;
   int (*destroy_cq)(Cq&) noexcept;
+
+  // Completion counters. `attr` has a known type and nothing else; `ops` is not 0, and known.
+  int (*query_comp_cntr_caps)(Context&, ibv_comp_cntr_caps&) noexcept;
+  int (*create_comp_cntr)(Context&, const ibv_comp_cntr_init_attr&, CompCntr** out) noexcept;
+  int (*destroy_comp_cntr)(CompCntr&) noexcept;
+  int (*set_comp_cntr)(CompCntr&, CountOf, std::uint64_t value) noexcept;
+  int (*inc_comp_cntr)(CompCntr&, CountOf, std::uint64_t amount) noexcept;
+  int (*read_comp_cntr)(CompCntr&, CountOf, std::uint64_t& value) noexcept;
+  /// EOPNOTSUPP: some of `ops` are not counted; EINVAL: not in RESET or INIT; EBUSY: another
+  /// counter has some of them.
+  int (*attach_comp_cntr)(Qp&, CompCntr&, std::uint32_t ops) noexcept;
 
   // Shared receive queues. Srq::attributes: what it really holds.
   int (*create_srq)(Context&, const ibv_srq_init_attr_ex&, Srq** out) noexcept;
@@ -376,6 +390,13 @@ consteval ProviderTable make_provider_table() {
   VBT_COLD_SLOT(resize_cq)
   VBT_COLD_SLOT(modify_cq)
   VBT_COLD_SLOT(destroy_cq)
+  VBT_COLD_SLOT(query_comp_cntr_caps)
+  VBT_COLD_SLOT(create_comp_cntr)
+  VBT_COLD_SLOT(destroy_comp_cntr)
+  VBT_COLD_SLOT(set_comp_cntr)
+  VBT_COLD_SLOT(inc_comp_cntr)
+  VBT_COLD_SLOT(read_comp_cntr)
+  VBT_COLD_SLOT(attach_comp_cntr)
   VBT_COLD_SLOT(create_srq)
   VBT_COLD_SLOT(modify_srq)
   VBT_COLD_SLOT(query_srq)

@@ -58,6 +58,9 @@ class Appended:
     def values(self) -> dict[str, int]:
         return {line[1]: int(line[2]) for line in self.lines if line[0] == "value"}
 
+    def macros(self) -> dict[str, int]:
+        return {line[1]: int(line[2]) for line in self.lines if line[0] == "macro"}
+
 
 def compare_sets(what: str, theirs: set, ours: set, appended: set) -> None:
     for name in sorted(theirs - ours):
@@ -77,7 +80,8 @@ def compare_declarations(theirs, ours, appended: Appended) -> None:
     compare_sets("function", set(theirs.functions), set(ours.functions),
                  appended.names("function") | {name for name in private if name in ours.functions})
     compare_sets("macro", {m for m in theirs.macros if not GUARD.match(m)} - NOT_API,
-                 {m for m in ours.macros if not GUARD.match(m)}, private - set(ours.functions))
+                 {m for m in ours.macros if not GUARD.match(m)},
+                 private - set(ours.functions) | set(appended.macros()))
 
     for name, record in theirs.records.items():
         if name not in ours.records:
@@ -214,6 +218,8 @@ def compare_numbers(what: str, theirs: dict[str, int], ours: dict[str, int], app
 def compare_appended(what: str, ours: dict[str, int], appended: Appended) -> None:
     for name, value in appended.values().items():
         expect(ours.get(f"value {name}") == value, f"{what}: {name} is {ours.get(f'value {name}')}, not {value}")
+    for name, value in appended.macros().items():
+        expect(ours.get(f"macro {name}") == value, f"{what}: {name} is {ours.get(f'macro {name}')}, not {value}")
     context_at = ours["sizeof verbs_context"] - ours["sizeof ibv_context"] if ours else 0
     for (record, path), offset in appended.members().items():
         found = ours.get(f"offset {record}.{path}")

@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE.parent / "abi"))
 import header_facts  # noqa: E402
 
 # What programs never name themselves: these stand behind a macro or an inline function of the public name.
-BEHIND_ANOTHER_NAME = {"_ibv_query_gid_ex", "_ibv_query_gid_table", "___ibv_query_port", "__ibv_reg_mr", "__ibv_reg_mr_iova"}
+BEHIND_ANOTHER_NAME = {"_ibv_query_gid_ex", "_ibv_query_gid_table", "_ibv_query_comp_cntr_caps", "___ibv_query_port", "__ibv_reg_mr", "__ibv_reg_mr_iova"}
 # Of the layout, not of the API.
 NOT_VERBS = re.compile(r"(__)?verbs_get_ctx|vbt_")
 

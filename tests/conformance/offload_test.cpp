@@ -4,6 +4,8 @@
 // counters, buffers and handles for DMA (man ibv_create_flow, ibv_create_wq,
 // ibv_create_rwq_ind_table, ibv_create_counters, ibv_create_flow_action). A device has it whole, or
 // says EOPNOTSUPP.
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 
@@ -167,7 +169,19 @@ TEST_P(Offload, BuffersOfTheDevicesChoice) {
     const MrHandle made(ibv_reg_buf_mr(pd(), buffer, memory, 4096, IBV_ACCESS_LOCAL_WRITE));
     EXPECT_NE(made, nullptr) << std::strerror(errno);
   }
+  const int descriptor = ibv_export_buf_dmabuf_fd(buffer);
+  EXPECT_TRUE(descriptor >= 0 || errno == ENODATA) << std::strerror(errno);
+  if (descriptor >= 0) ::close(descriptor);
   ibv_free_buf(buffer);
+}
+
+TEST_P(Offload, BuffersOfTheProgramsChoice) {
+  // man ibv_alloc_user_buf: for devices that take queues in memory of the program's.
+  alignas(4096) static char memory[4096];
+  errno = 0;
+  ibv_buf* const buffer = ibv_alloc_user_buf(pd(), memory, sizeof memory, -1);
+  if (buffer == nullptr) return expect_unsupported(nullptr);
+  ibv_free_user_buf(buffer);
 }
 
 TEST_P(Offload, MemoryOfOtherDevices) {

@@ -150,8 +150,14 @@ TEST_F(OpenedSlots, WhatNobodyHasAnswersEachInItsWay) {
   EXPECT_TRUE(refused_pointer(ibv_import_dm(context, 0)));
   ibv_buf* buf = nullptr;
   EXPECT_TRUE(refused_pointer(ibv_alloc_buf(pd, 64, &buf)));
+  char queue[64];
+  EXPECT_TRUE(refused_pointer(ibv_alloc_user_buf(pd, queue, sizeof queue, -1)));
   ibv_dmah_init_attr dmah{};
   EXPECT_TRUE(refused_pointer(ibv_alloc_dmah(context, &dmah)));
+  ibv_comp_cntr_init_attr counter{};
+  EXPECT_TRUE(refused_pointer(ibv_create_comp_cntr(context, &counter)));
+  ibv_comp_cntr_caps caps{};
+  EXPECT_EQ(ibv_query_comp_cntr_caps(context, &caps), EOPNOTSUPP);
   EXPECT_EQ(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, nullptr, 0), EOPNOTSUPP);
   ibv_values_ex values{};
   EXPECT_EQ(ibv_query_rt_values_ex(context, &values), EOPNOTSUPP);

@@ -284,6 +284,36 @@ TEST_F(RichLifetime, BuffersAreRegisteredWithinTheirBounds) {
   ibv_free_buf(buf);
 }
 
+TEST_F(RichLifetime, BuffersAreRegisteredByAttributesToo) {
+  ibv_buf* buf = nullptr;
+  auto* const memory = static_cast<char*>(ibv_alloc_buf(pd, 64, &buf));
+  ASSERT_NE(memory, nullptr);
+  ibv_mr_init_attr attr{};
+  attr.length = 32;
+  attr.addr = memory + 32;
+  attr.buf = buf;
+  attr.comp_mask = IBV_REG_MR_MASK_BUF | IBV_REG_MR_MASK_ADDR;
+  ibv_mr* const mr = ibv_reg_mr_ex(pd, &attr);
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(mr->addr, memory + 32);
+  const CapturedStderr captured;
+  const auto error_of = [&](std::uint64_t mask) {
+    attr.comp_mask = mask;
+    errno = 0;
+    EXPECT_EQ(ibv_reg_mr_ex(pd, &attr), nullptr) << mask;
+    return errno;
+  };
+  EXPECT_EQ(error_of(IBV_REG_MR_MASK_BUF), EINVAL) << "where in it?";
+  EXPECT_EQ(error_of(IBV_REG_MR_MASK_BUF | IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_FD), EINVAL);
+  attr.length = 33;
+  EXPECT_EQ(error_of(IBV_REG_MR_MASK_BUF | IBV_REG_MR_MASK_ADDR), EINVAL) << "past its end";
+  errno = 0;
+  EXPECT_EQ(ibv_export_buf_dmabuf_fd(buf), -1);
+  EXPECT_EQ(errno, ENODATA);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  ibv_free_buf(buf);
+}
+
 TEST_F(RichLifetime, ARegionIsDescribedByItsMask) {
   char memory[64];
   ibv_mr_init_attr attr{};

@@ -43,6 +43,7 @@ TEST(Words, OthersToo) {
   EXPECT_STREQ(ibv_event_type_str(IBV_EVENT_CQ_ERR), "CQ error");
   EXPECT_STREQ(ibv_event_type_str(IBV_EVENT_QP_LAST_WQE_REACHED), "last WQE reached");
   EXPECT_STREQ(ibv_event_type_str(IBV_EVENT_WQ_FATAL), "WQ fatal");
+  EXPECT_STREQ(ibv_event_type_str(IBV_EVENT_DEVICE_SPEED_CHANGE), "device speed change");
   EXPECT_STREQ(ibv_wr_opcode_str(IBV_WR_RDMA_READ), "RDMA read");
 }
 
@@ -50,7 +51,7 @@ TEST(Words, WhatHasNoneIsUnknown) {
   EXPECT_STREQ(ibv_node_type_str(IBV_NODE_UNKNOWN), "unknown");
   EXPECT_STREQ(ibv_node_type_str(static_cast<ibv_node_type>(0)), "unknown");
   EXPECT_STREQ(ibv_port_state_str(static_cast<ibv_port_state>(6)), "unknown");
-  EXPECT_STREQ(ibv_event_type_str(static_cast<ibv_event_type>(20)), "unknown");
+  EXPECT_STREQ(ibv_event_type_str(static_cast<ibv_event_type>(21)), "unknown");
   EXPECT_STREQ(ibv_wc_status_str(static_cast<ibv_wc_status>(24)), "unknown");
   EXPECT_STREQ(ibv_wr_opcode_str(static_cast<ibv_wr_opcode>(12)), "unknown");
 }

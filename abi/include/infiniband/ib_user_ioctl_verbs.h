@@ -25,6 +25,7 @@
 
 enum ib_uverbs_core_support {
   IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS = 1 << 0,
+  IB_UVERBS_CORE_SUPPORT_ROBUST_UDATA = 1 << 1,
 };
 
 enum ib_uverbs_access_flags {
@@ -220,6 +221,7 @@ enum rdma_driver_id {
   RDMA_DRIVER_SIW = 18,
   RDMA_DRIVER_ERDMA = 19,
   RDMA_DRIVER_MANA = 20,
+  RDMA_DRIVER_IONIC = 21,
 };
 
 enum ib_uverbs_gid_type {
@@ -234,6 +236,40 @@ struct ib_uverbs_gid_entry {
   __u32 port_num;
   __u32 gid_type;
   __u32 netdev_ifindex;  // 0: no interface behind this entry
+};
+
+enum ib_uverbs_buffer_type {
+  IB_UVERBS_BUFFER_TYPE_DMABUF = 0,
+  IB_UVERBS_BUFFER_TYPE_VA = 1,
+};
+
+/// Memory that the kernel is to use as a queue's.
+struct ib_uverbs_buffer_desc {
+  __u32 type;            // enum ib_uverbs_buffer_type
+  __s32 fd;              // of a DMA buffer
+  __u32 flags;           // 0: a kernel refuses bits that it does not know
+  __u32 optional_flags;  // 0: a kernel passes over bits that it does not know
+  __aligned_u64 addr;    // or the offset within the DMA buffer
+  __aligned_u64 length;
+};
+
+enum ib_uverbs_comp_cntr_entry {
+  IB_UVERBS_COMP_CNTR_ENTRY_COMP = 0,
+  IB_UVERBS_COMP_CNTR_ENTRY_ERR = 1,
+};
+
+enum ib_uverbs_comp_cntr_modify_op {
+  IB_UVERBS_COMP_CNTR_MODIFY_OP_SET = 0,
+  IB_UVERBS_COMP_CNTR_MODIFY_OP_INC = 1,
+};
+
+enum ib_uverbs_qp_attach_comp_cntr_op {
+  IB_UVERBS_QP_ATTACH_COMP_CNTR_OP_SEND = 1 << 0,
+  IB_UVERBS_QP_ATTACH_COMP_CNTR_OP_RECV = 1 << 1,
+  IB_UVERBS_QP_ATTACH_COMP_CNTR_OP_RDMA_READ = 1 << 2,
+  IB_UVERBS_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_READ = 1 << 3,
+  IB_UVERBS_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE = 1 << 4,
+  IB_UVERBS_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE = 1 << 5,
 };
 
 #endif  // IB_USER_IOCTL_VERBS_H

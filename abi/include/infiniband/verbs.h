@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // The verbs API, source and binary compatible with libibverbs of rdma-core 44; what later releases
-// appended up to 65 is here too. Programs include this file; each part may be included alone.
+// appended up to 65 is here too, and ibv_alloc_user_buf. Programs include this file; each part may
+// be included alone.
 //
 // Threads: every verb may be called from any thread, on the same object too, unless the object was
 // made single-threaded (a thread domain, IBV_CREATE_CQ_ATTR_SINGLE_THREADED) or lies between
@@ -18,6 +19,7 @@
 // IWYU pragma: begin_exports
 #include <infiniband/verbs/ah.h>
 #include <infiniband/verbs/base.h>
+#include <infiniband/verbs/comp_cntr.h>
 #include <infiniband/verbs/context.h>
 #include <infiniband/verbs/counters.h>
 #include <infiniband/verbs/cq.h>

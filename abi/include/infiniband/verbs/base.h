@@ -27,6 +27,7 @@
 __extension__ typedef unsigned long long __u64;
 typedef uint8_t __u8;
 typedef uint16_t __u16;
+typedef int32_t __s32;
 typedef uint32_t __u32;
 typedef uint16_t __be16;
 typedef uint32_t __be32;

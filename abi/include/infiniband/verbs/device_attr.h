@@ -43,6 +43,8 @@ enum ibv_device_cap_flags {
 /// Further bits, of `ibv_device_attr_ex.device_cap_flags_ex` only: an enum is 32 bits wide.
 #define IBV_DEVICE_RAW_SCATTER_FCS (1ULL << 34)
 #define IBV_DEVICE_PCI_WRITE_END_PADDING (1ULL << 36)
+/// In a confidential guest: what the device reaches is copied through memory that the host can see.
+#define IBV_DEVICE_CC_DMA_BOUNCE (1ULL << 41)
 
 /// What an atomic is atomic against: nothing, this device's others, or also the processors.
 enum ibv_atomic_cap {

@@ -167,6 +167,7 @@ enum ibv_mr_init_attr_mask {
   IBV_REG_MR_MASK_FD = 1 << 2,
   IBV_REG_MR_MASK_FD_OFFSET = 1 << 3,
   IBV_REG_MR_MASK_DMAH = 1 << 4,
+  IBV_REG_MR_MASK_BUF = 1 << 5,
 };
 
 struct ibv_mr_init_attr {
@@ -178,6 +179,7 @@ struct ibv_mr_init_attr {
   int fd;
   uint64_t fd_offset;
   struct ibv_dmah* dmah;
+  struct ibv_buf* buf;  // of ibv_alloc_buf; `addr` then lies in it
 };
 
 /// A new DMA handle; the caller frees it. NULL + errno: EOPNOTSUPP (man ibv_alloc_dmah).
@@ -186,7 +188,7 @@ struct ibv_dmah* ibv_alloc_dmah(struct ibv_context* context, struct ibv_dmah_ini
 /// 0 or an errno.
 int ibv_dealloc_dmah(struct ibv_dmah* dmah);
 
-/// Registers memory as the attributes say: an address, or a DMA buffer. NULL + errno: EINVAL,
+/// Registers memory as the attributes say: an address, a DMA buffer, or an ibv_buf. NULL + errno: EINVAL,
 /// EOPNOTSUPP (man ibv_reg_mr_ex).
 struct ibv_mr* ibv_reg_mr_ex(struct ibv_pd* pd, struct ibv_mr_init_attr* mr_init_attr);
 
@@ -201,6 +203,18 @@ void ibv_free_buf(struct ibv_buf* buf);
 /// errno.
 struct ibv_mr* ibv_reg_buf_mr(struct ibv_pd* pd, struct ibv_buf* buf, void* addr, size_t length,
                               int access);
+
+/// A new descriptor of the DMA buffer behind such memory; the caller closes it. -1 + errno: ENODATA
+/// where no DMA buffer is behind it.
+int ibv_export_buf_dmabuf_fd(struct ibv_buf* buf);
+
+/// A handle on memory of the program's own, for devices that take their queues from it; `dmabuf_fd`
+/// is -1 or a DMA buffer that the memory belongs to. NULL + errno: EOPNOTSUPP (man
+/// ibv_alloc_user_buf).
+struct ibv_buf* ibv_alloc_user_buf(struct ibv_pd* pd, void* addr, size_t size, int dmabuf_fd);
+
+/// Drops the handle; the memory stays.
+void ibv_free_user_buf(struct ibv_buf* buf);
 
 #ifdef __cplusplus
 }

@@ -32,6 +32,8 @@ struct ibv_td_init_attr {
 enum ibv_parent_domain_init_attr_mask {
   IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS = 1 << 0,
   IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT = 1 << 1,
+  /// In a confidential guest ibv_alloc_buf may give memory that the host can see.
+  IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC = 1 << 2,
 };
 
 /// What a caller's `alloc` answers to leave this one allocation to the library.

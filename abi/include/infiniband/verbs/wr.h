@@ -65,6 +65,12 @@ struct ibv_sge {
   uint32_t lkey;
 };
 
+/// Several descriptors; no verb takes it, programs of vendors' own verbs name it.
+struct ibv_fd_arr {
+  int* arr;
+  uint32_t count;
+};
+
 /// A request for a send queue; the opcode says which members are meant.
 struct ibv_send_wr {
   uint64_t wr_id;  // the caller's; comes back in the completion
