@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "providers/shm/announced.hpp"
 #include "providers/shm/context.hpp"
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive.hpp"
@@ -102,8 +101,7 @@ void take_received_locked(Cq& cq, Qp& qp) noexcept {
     tell_announced_locked(cq, true);
 }
 
-/// The requests that wait, and the messages that have come. Takes no word of the application's
-/// that it polls.
+/// The requests that wait, and the messages that have come.
 void catch_up(CountedQp& counted) noexcept {
   Qp& qp = *counted.qp;
   if ((counted.ops & kOwnRequests) != 0 && qp.send_cq->has_pending())
@@ -115,7 +113,7 @@ void catch_up(CountedQp& counted) noexcept {
     LockGuard<BiasedLock> guard(cq.lock);
     take_received_locked(cq, qp);
     add_received(counted);
-    marked = cq.marks != 0;
+    marked = (cq.marks & ~Cq::kTurns) != 0;
   }
   if (marked) settle_marks(cq);
 }

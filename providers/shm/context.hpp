@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 #include "providers/shm/region_fast.hpp"
 #include "runtime/verbs/handles.hpp"
@@ -16,6 +17,7 @@ struct Context : verbatim::Context {
   SoftEvents events;
   bool ethernet = false;                      ///< VERBATIM_SHM_LINK when it was opened
   std::atomic<bool> inheritance_told{false};  ///< inherited.hpp
+  std::atomic<std::uint32_t> counters{0};     ///< completion counters that there are
   Context* next_live = nullptr;               ///< live.opened
   Context* prev_live = nullptr;
 

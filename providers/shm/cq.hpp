@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // A completion queue. Send completions (and errors) are stored in its ring when they happen;
-// receive completions are not stored at all: poll finds the messages in the peers' rings and
-// completes them on the spot. Which rings to look at is known in two ways: a small hot set is
-// polled directly, all others announce themselves through the CQ's doorbell block. An empty poll
-// therefore costs the same with one queue pair and with ten thousand.
+// receive completions are not, but for completion counters: poll finds the messages in the peers'
+// rings and completes them on the spot. Which rings to look at is known in two ways: a small hot
+// set is polled directly, all others announce themselves through the CQ's doorbell block. An empty
+// poll therefore costs the same with one queue pair and with ten thousand.
 //
 // So completions come from several places, where an adapter writes one FIFO. A poll takes from the
 // first place that has some; after kTurn of them, for as many again, the places take turns, so that
@@ -32,11 +32,12 @@ struct Completion {
   std::uint64_t wr_id;
   Qp* qp;
   std::uint32_t byte_len;
-  std::uint32_t sq_index;  ///< the send queue is free up to and including this one
+  /// The send queue is free up to and including this one; of a receive, its immediate.
+  std::uint32_t sq_index;
   std::uint16_t opcode;    ///< ibv_wc_opcode
   std::uint8_t status;     ///< ibv_wc_status
-  bool frees_send_queue;
-  std::uint32_t vendor_err;
+  bool frees_send_queue;   ///< else it is a receive, which completion_counters.cpp alone stores
+  std::uint32_t wc_flags;  ///< of a receive (ibv_wc_flags)
 };
 static_assert(sizeof(Completion) == 32);
 

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "providers/shm/channel.hpp"
+#include "providers/shm/completion_counters.hpp"
 #include "providers/shm/failures.hpp"
 #include "providers/shm/inherited.hpp"
 #include "providers/shm/lane.hpp"
@@ -58,6 +59,7 @@ void retire_qp(Qp& qp) noexcept {
   ::new (&qp.domain_lock) BiasedLock;
   ::new (&qp.control) Mutex;
   leave_events_to_parent(qp);
+  leave_counters_in_child(qp);
   qp.broken = qp.lied = qp.lane.is_unheard = false;
   for (std::uint32_t i = 0; i < qp.held_capacity; ++i) qp.held[i].index = HeldReceive::kNone;
   qp.held_count = 0;

@@ -7,6 +7,7 @@
 #include <concepts>
 
 #include "providers/shm/channel.hpp"
+#include "providers/shm/completion_counters.hpp"
 #include "providers/shm/cq.hpp"
 #include "providers/shm/cursor.hpp"
 #include "providers/shm/datagram.hpp"
@@ -53,6 +54,8 @@ struct Inherited {
     attr.qp_state = attr.cur_qp_state = IBV_QPS_RESET;
     return 0;
   }
+  static constexpr auto query_comp_cntr_caps = shm::query_comp_cntr_caps;
+  static constexpr auto read_comp_cntr = shm::read_stored_count;
   static constexpr auto explain_qp = shm::explain_qp;
   // Else they would be taken for a device's that has no such options, which answers.
   static int set_ece(verbatim::Qp& qp, ibv_ece&) noexcept { return refuse("set_ece", qp); }
@@ -67,6 +70,7 @@ struct Inherited {
   static constexpr auto dealloc_mw = shm::dealloc_mw;
   static constexpr auto destroy_ah = shm::destroy_ah;
   static constexpr auto destroy_comp_channel = shm::destroy_comp_channel;
+  static constexpr auto destroy_comp_cntr = shm::destroy_comp_cntr;
   static constexpr auto destroy_cq = shm::destroy_cq;
   static constexpr auto destroy_srq = shm::destroy_srq;
   static constexpr auto destroy_qp = shm::destroy_qp;

@@ -30,17 +30,20 @@ inline void take_stored(Cq& cq, std::uint32_t head, ibv_wc& wc) noexcept {
   wc.wr_id = c.wr_id;
   wc.status = static_cast<ibv_wc_status>(c.status);
   wc.opcode = static_cast<ibv_wc_opcode>(c.opcode);
-  wc.vendor_err = c.vendor_err;
+  wc.vendor_err = 0;
   wc.byte_len = c.byte_len;
   wc.imm_data = 0;
   wc.qp_num = c.qp->plain.qp_num;
   wc.src_qp = peek(c.qp->own->dest_qpn);
-  wc.wc_flags = 0;
+  wc.wc_flags = c.wc_flags;
   wc.pkey_index = 0;
   wc.slid = 0;
   wc.sl = 0;
   wc.dlid_path_bits = 0;
-  if (c.frees_send_queue) c.qp->own->polled.store(c.sq_index + 1, std::memory_order_release);
+  if (c.frees_send_queue) [[likely]]
+    c.qp->own->polled.store(c.sq_index + 1, std::memory_order_release);
+  else
+    wc.imm_data = c.sq_index;
 }
 
 [[gnu::always_inline]] inline int poll_stored(Cq& cq, int room, ibv_wc* wc) noexcept {

@@ -4,6 +4,7 @@
 #include "runtime/verbs/provider.hpp"
 
 #include "providers/shm/channel.hpp"
+#include "providers/shm/completion_counters.hpp"
 #include "providers/shm/context.hpp"
 #include "providers/shm/cq.hpp"
 #include "providers/shm/cursor.hpp"
@@ -73,6 +74,14 @@ struct Shm {
   static constexpr auto destroy_cq = shm::destroy_cq;
   static constexpr auto req_notify_cq = shm::req_notify_cq;
   static constexpr auto poll_cq = shm::poll_cq;
+
+  static constexpr auto query_comp_cntr_caps = shm::query_comp_cntr_caps;
+  static constexpr auto create_comp_cntr = shm::create_comp_cntr;
+  static constexpr auto destroy_comp_cntr = shm::destroy_comp_cntr;
+  static constexpr auto set_comp_cntr = shm::set_comp_cntr;
+  static constexpr auto inc_comp_cntr = shm::inc_comp_cntr;
+  static constexpr auto read_comp_cntr = shm::read_comp_cntr;
+  static constexpr auto attach_comp_cntr = shm::attach_comp_cntr;
 
   static constexpr auto create_srq = shm::create_srq;
   static constexpr auto modify_srq = shm::modify_srq;

@@ -6,6 +6,7 @@
 
 #include <sched.h>
 
+#include "providers/shm/completion_counters.hpp"
 #include "providers/shm/context.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/failures.hpp"
@@ -60,6 +61,7 @@ int reset(Qp& qp) noexcept {
     if (qp.hot_index != Qp::kNotHot) drop_hot(*qp.recv_cq, qp.hot_index);
     detach_receiver(qp);
     release_receive_queue(qp);
+    close_receive_counts(qp);
     qp.rq_head.store(0, std::memory_order_relaxed);
     qp.rq_tail.store(0, std::memory_order_relaxed);
     for (std::uint32_t i = 0; i < qp.held_capacity; ++i) qp.held[i].index = HeldReceive::kNone;
@@ -316,6 +318,7 @@ int end_qp(Qp& qp) noexcept {
     }
   }
   close_windows_of(qp);
+  leave_counters(qp);
   delist(qp);
   remove_member(*qp.recv_cq, qp);
   return 0;

@@ -47,6 +47,7 @@ struct EndedKey {
 inline constexpr std::size_t kEndedKeys = 8;
 
 struct Mw;
+struct CountedQp;
 
 /// Memory of the peer that a WRITE went to: while the record's serial says so, the next one with
 /// this key goes there without looking it up again.
@@ -117,8 +118,9 @@ struct Qp : verbatim::Qp {
   std::uint32_t max_inline = 0;
   std::uint16_t max_send_sge = 0;
   bool signal_all = false;
-  bool is_strict = false;  ///< every post takes the general path, which warns
-  bool in_domain = false;  ///< of a thread domain, which says so when it locks
+  bool is_strict = false;        ///< the general path warns
+  bool posts_generally = false;  ///< every post takes the general path: strict, or counted
+  bool in_domain = false;        ///< of a thread domain, which says so when it locks
   /// Why a post leaves the shortest way at once: kInDomain, kToShared. Read without a lock, since
   /// every way is right; only not as fast.
   std::atomic<std::uint8_t> detours{0};
@@ -179,7 +181,8 @@ struct Qp : verbatim::Qp {
   std::uint8_t rnr_retry = 0;
   /// In SQD: the request at the head had begun, and is finished. Anybody may read it.
   std::atomic<bool> finishes_head{false};
-  bool tells_drained = false;  ///< an event says when it has been finished
+  bool tells_drained = false;    ///< an event says when it has been finished
+  CountedQp* counted = nullptr;  ///< what completion counters count of it
   /// What the first request after the error ends in; those behind it flush.
   ibv_wc_status first_flush = IBV_WC_WR_FLUSH_ERR;
   std::uint64_t ask_sequence = 0;
@@ -214,8 +217,9 @@ struct Qp : verbatim::Qp {
   std::uint64_t ending_message = ~std::uint64_t{0};  ///< whose window was closed last
   std::uint64_t ended_messages = 0;                  ///< of those below it, nobody copies any more
   QuietWait ending{};
-  bool broken = false;  ///< met an error that must end the QP, see settle_marks()
-  bool lied = false;    ///< and no honest peer brings one about
+  std::uint64_t failed_receives = 0;  ///< of rq_head
+  bool broken = false;                ///< met an error that must end the QP, see settle_marks()
+  bool lied = false;                  ///< and no honest peer brings one about
   std::atomic<std::uint64_t> rq_head{0};
   MessagePack pack;
   Qp* next_same_bit = nullptr;  ///< CQ members that share a doorbell bit

@@ -127,7 +127,7 @@ void set_constants(Qp& qp) noexcept {
   qp.own_regions = segment.regions();
   qp.own_region_capacity = segment.head().mr_capacity;
   qp.max_inline = kMaxInline;
-  qp.is_strict = is_strict();
+  qp.is_strict = qp.posts_generally = is_strict();
   qp.may_lose = qp.plain.qp_type == IBV_QPT_UC || qp.plain.qp_type == IBV_QPT_UD;
   qp.headroom = qp.plain.qp_type == IBV_QPT_UD ? sizeof(ibv_grh) : 0;
 }

@@ -36,6 +36,7 @@ Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, std::uin
   fill_receive(wc, qp, receive.wr_id, 0, 0);
   wc.status = status;
   qp.own->errors.fetch_add(1, std::memory_order_relaxed);
+  ++qp.failed_receives;
   finish_message(qp, index);
   // Who is in the middle of it learns why, once it sees that we accept no more.
   if (status == IBV_WC_LOC_PROT_ERR) poke(qp.own->refused, 1u);
@@ -239,6 +240,7 @@ bool flush_unfinished(Qp& qp, ibv_wc& wc) noexcept {
   if (qp.srq == nullptr || held_for(qp, index) == nullptr) return false;
   fill_receive(wc, qp, held_for(qp, index)->receive.wr_id, 0, 0);
   wc.status = IBV_WC_WR_FLUSH_ERR;
+  ++qp.failed_receives;
   finish_message(qp, index);
   return true;
 }
@@ -337,6 +339,7 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
     fill_receive(wc[got], qp, qp.rq.wr_ids[qp.rq.at(index)], 0, 0);
     wc[got++].status = IBV_WC_WR_FLUSH_ERR;
     qp.own->errors.fetch_add(1, std::memory_order_relaxed);
+    ++qp.failed_receives;
     finish_receive(qp, index);
   }
   say_last_receive(qp);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "providers/shm/completion_counters.hpp"
 #include "providers/shm/datagram.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/failures.hpp"
@@ -124,6 +125,8 @@ void complete_send(Qp& qp, const PendingSend& send, ibv_wc_status status, bool b
   } else {
     qp.own->errors.fetch_add(1, std::memory_order_relaxed);
   }
+  if (qp.counted != nullptr) [[unlikely]]
+    count_request(qp, send.opcode, send.length, status == IBV_WC_SUCCESS);
   if (status == IBV_WC_SUCCESS && (send.flags & IBV_SEND_SIGNALED) == 0 && !qp.signal_all) return;
   const bool returns_bytes = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
   const auto bytes = static_cast<std::uint32_t>(is_atomic(send.opcode) ? 8 : send.length);
@@ -358,15 +361,16 @@ void advance(Qp& qp, SendLock& lock) noexcept {
     if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD) end_drain(qp);
   }
   qp.fast = qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS && qp.remote != nullptr &&
-            qp.ring != nullptr && qp.xrc == XrcRole::kNone && !qp.is_strict;
+            qp.ring != nullptr && qp.xrc == XrcRole::kNone && !qp.posts_generally;
 }
 
 static int post_generally(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
   if (qp.datagrams != nullptr) {
     if (const int error = check_datagram(qp, wr); error != 0) return error;
-    if (send_datagram_now(qp, lock, wr)) return 0;
+    if (!qp.posts_generally && send_datagram_now(qp, lock, wr)) return 0;
   }
-  if (qp.xrc == XrcRole::kInitiator && send_to_queue_now(qp, lock, wr)) return 0;
+  if (qp.xrc == XrcRole::kInitiator && !qp.posts_generally && send_to_queue_now(qp, lock, wr))
+    return 0;
   if (const int error = check_request(qp, wr); error != 0) return error;
   if (const int error = enqueue(qp, wr); error != 0) return error;
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);

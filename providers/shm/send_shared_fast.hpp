@@ -48,8 +48,9 @@ template <class Piece>
   Qp* const lane = qp.book->last;
   const auto& to = wr.wr.ud;
   if (lane == nullptr || lane->lane.target != to.remote_qpn || lane->lane.endpoint == nullptr ||
-      qp.queued() != 0 || qp.is_strict || qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS ||
-      to.ah == nullptr || to.ah->pd->handle != qp.pd_number || !Ah::from(to.ah).is_plain ||
+      qp.queued() != 0 || qp.posts_generally ||
+      qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || to.ah == nullptr ||
+      to.ah->pd->handle != qp.pd_number || !Ah::from(to.ah).is_plain ||
       lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session ||
       peek(lane->lane.endpoint->qkey) != to.remote_qkey)
     return nullptr;

@@ -38,6 +38,7 @@ class Everything : public DeviceObjects {
     add_rarer();
   }
   ~Everything() {
+    EXPECT_TRUE(counter_ == nullptr || ibv_destroy_comp_cntr(counter_) == 0);
     EXPECT_TRUE(window_ == nullptr || ibv_dealloc_mw(window_) == 0);
     EXPECT_TRUE(of_memory_ == nullptr || ibv_dereg_mr(of_memory_) == 0);
     EXPECT_TRUE(device_memory_ == nullptr || ibv_free_dm(device_memory_) == 0);
@@ -56,6 +57,12 @@ class Everything : public DeviceObjects {
  private:
   /// Kinds that not every device has.
   void add_rarer() {
+    ibv_comp_cntr_init_attr requests{};
+    counter_ = ibv_create_comp_cntr(context(), &requests);
+    if (counter_ != nullptr) {
+      ibv_qp_attach_comp_cntr_attr sends{0, IBV_QP_ATTACH_COMP_CNTR_OP_SEND};
+      EXPECT_EQ(ibv_qp_attach_comp_cntr(qp(IBV_QPT_RC, both), counter_, &sends), 0);
+    }
     window_ = ibv_alloc_mw(pd(), IBV_MW_TYPE_1);
     if (window_ != nullptr) bind(window_);
     ibv_alloc_dm_attr wish{};
@@ -83,6 +90,7 @@ class Everything : public DeviceObjects {
   }
 
   ibv_qp* letters_ = nullptr;
+  ibv_comp_cntr* counter_ = nullptr;
   ibv_mw* window_ = nullptr;
   ibv_dm* device_memory_ = nullptr;
   ibv_mr* of_memory_ = nullptr;

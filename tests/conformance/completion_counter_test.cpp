@@ -310,18 +310,27 @@ TEST_P(CompletionCounters, TakeNoEventFromAnArmedQueue) {
   ibv_comp_cntr* const received = counter();
   ASSERT_EQ(attach(pair.b, received, kRecv), 0);
   connect(pair);
-  for (const int solicited_only : {0, 1}) {
-    ASSERT_EQ(ibv_req_notify_cq(cq_b_, solicited_only), 0);
-    ASSERT_EQ(receive(pair.b, 1), 0);
-    ASSERT_EQ(post(pair.a, IBV_WR_SEND, 8, solicited_only != 0 ? IBV_SEND_SOLICITED : 0), 0);
-    expect_soon(successes, received, solicited_only != 0 ? 2 : 1);
-    pollfd readable{with->fd, POLLIN, 0};
-    ASSERT_EQ(::poll(&readable, 1, kDefaultWaitMs), 1) << "solicited " << solicited_only;
-    ibv_cq* which;
-    void* cookie;
-    ASSERT_EQ(ibv_get_cq_event(with, &which, &cookie), 0);
-    ibv_ack_cq_events(which, 1);
-    (void)poll(cq_b_, 1);
+  std::uint64_t total = 0;
+  for (const bool arms_first : {true, false}) {
+    for (const int solicited_only : {0, 1}) {
+      SCOPED_TRACE(::testing::Message() << arms_first << ' ' << solicited_only);
+      if (arms_first) {
+        ASSERT_EQ(ibv_req_notify_cq(cq_b_, solicited_only), 0);
+      }
+      ASSERT_EQ(receive(pair.b, 1), 0);
+      ASSERT_EQ(post(pair.a, IBV_WR_SEND, 8, solicited_only != 0 ? IBV_SEND_SOLICITED : 0), 0);
+      expect_soon(successes, received, ++total);
+      if (!arms_first) {
+        ASSERT_EQ(ibv_req_notify_cq(cq_b_, solicited_only), 0);
+      }
+      pollfd readable{with->fd, POLLIN, 0};
+      ASSERT_EQ(::poll(&readable, 1, kDefaultWaitMs), 1);
+      ibv_cq* which;
+      void* cookie;
+      ASSERT_EQ(ibv_get_cq_event(with, &which, &cookie), 0);
+      ibv_ack_cq_events(which, 1);
+      (void)poll(cq_b_, 1);
+    }
   }
 }
 

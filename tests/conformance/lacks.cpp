@@ -26,6 +26,7 @@ constexpr Lack kLacks[] = {
     {"shm", "an XRC receive queue pair has no queues"},
     {"shm", "the port's address is none of IPv4"},
     // Of rxe, on Linux 6.1 and 6.12.
+    {"rxe", "completion counters"},
     {"rxe", "XRC"},
     {"rxe", "thread domains"},
     {"rxe", "parent domains"},

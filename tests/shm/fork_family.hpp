@@ -36,10 +36,15 @@ struct Family {
   QpInfo target = reached_by_sender();
   QpInfo opened = own.open_qp(target.qpn);
   DmHandle dm{with_memory()};
+  QpInfo counted = of_transport(IBV_QPT_RC, 0);
+  CounterHandle counter{of_counted()};
   ibv_pd* pd = own.pd();
   ibv_context* context = own.context();
 
-  ~Family() { own.detach(letters.id, kGroup, kGroupLid); }
+  ~Family() {
+    own.detach(letters.id, kGroup, kGroupLid);
+    own.destroy_qp(counted.id);  // else its counter is refused to go
+  }
 
   QpInfo connected() {
     QpWish wish;
@@ -77,6 +82,14 @@ struct Family {
     ibv_alloc_dm_attr attr{};
     attr.length = 64;
     return ibv_alloc_dm(own.context(), &attr);
+  }
+  ibv_comp_cntr* of_counted() {
+    ibv_comp_cntr_init_attr attr{};
+    ibv_comp_cntr* const made = ibv_create_comp_cntr(own.context(), &attr);
+    ibv_qp_attach_comp_cntr_attr sends{0, IBV_QP_ATTACH_COMP_CNTR_OP_SEND};
+    EXPECT_EQ(ibv_qp_attach_comp_cntr(own.qp(counted.id), made, &sends), 0);
+    EXPECT_EQ(ibv_set_comp_cntr(made, 7), 0);
+    return made;
   }
   ibv_cq_ex* with_cursor() {
     ibv_cq_init_attr_ex attr{};

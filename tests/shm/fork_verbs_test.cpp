@@ -190,6 +190,18 @@ constexpr Verb kDoers[] = {
        attr.moderate = {2, 10};
        return ibv_modify_cq(of.cq, &attr);
      }},
+    {"ibv_create_comp_cntr",
+     [](Family& of) {
+       ibv_comp_cntr_init_attr attr{};
+       return answer(ibv_create_comp_cntr(of.context, &attr));
+     }},
+    {"ibv_set_comp_cntr", [](Family& of) { return ibv_set_comp_cntr(of.counter.get(), 1); }},
+    {"ibv_inc_comp_cntr", [](Family& of) { return ibv_inc_comp_cntr(of.counter.get(), 1); }},
+    {"ibv_qp_attach_comp_cntr",
+     [](Family& of) {
+       ibv_qp_attach_comp_cntr_attr attr{0, IBV_QP_ATTACH_COMP_CNTR_OP_RECV};
+       return ibv_qp_attach_comp_cntr(of.own.qp(of.counted.id), of.counter.get(), &attr);
+     }},
     {"ibv_create_srq",
      [](Family& of) {
        ibv_srq_init_attr attr{};
@@ -379,6 +391,12 @@ constexpr Verb kAskers[] = {
        std::uint32_t number = 0;
        const int error = ibv_get_srq_num(of.own.srq(of.shared.id), &number);
        return error == 0 && number != of.shared.srqn ? -1 : error;
+     }},
+    {"ibv_read_comp_cntr",
+     [](Family& of) {
+       std::uint64_t count = 0;
+       const int error = ibv_read_comp_cntr(of.counter.get(), &count);
+       return error == 0 && count != 7 ? -1 : error;
      }},
     {"vbt_query_mr",
      [](Family& of) {

@@ -145,6 +145,12 @@ ibv_cq* DeviceObjects::cq(int depth, ibv_comp_channel* with, void* cookie) {
   return cqs_.back().get();
 }
 
+ibv_comp_cntr* DeviceObjects::counter(ibv_comp_cntr_type type) {
+  ibv_comp_cntr_init_attr attr{0, type, 0};
+  counters_.emplace_back(ibv_create_comp_cntr(context(), &attr));
+  return counters_.back().get();
+}
+
 ibv_mr* DeviceObjects::mr(void* memory, std::size_t size, int access) {
   mrs_.emplace_back(ibv_reg_mr(pd(), memory, size, access));
   return mrs_.back().get();

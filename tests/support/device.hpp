@@ -61,6 +61,7 @@ class DeviceObjects {
   // Destroyed at the end, in the right order; null (with errno) when refused.
   ibv_comp_channel* channel();
   ibv_cq* cq(int depth = 64, ibv_comp_channel* with = nullptr, void* cookie = nullptr);
+  ibv_comp_cntr* counter(ibv_comp_cntr_type type = IBV_COMP_CNTR_TYPE_WRS);
   ibv_qp* qp(ibv_qp_type type, ibv_cq* both, ibv_srq* from = nullptr);
   ibv_mr* mr(void* memory, std::size_t size, int access);
   ibv_srq* srq(std::uint32_t depth = 16, std::uint32_t max_sge = 1);
@@ -92,6 +93,7 @@ class DeviceObjects {
   std::deque<MrHandle> mrs_;
   std::deque<ChannelHandle> channels_;
   std::deque<CqHandle> cqs_;
+  std::deque<CounterHandle> counters_;
   XrcdHandle xrcd_;
   std::deque<SrqHandle> srqs_;
   std::deque<AhHandle> ahs_;

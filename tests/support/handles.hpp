@@ -29,6 +29,7 @@ using MrHandle = Handle<ibv_mr>;
 using MwHandle = Handle<ibv_mw>;
 using DmHandle = Handle<ibv_dm>;
 using ChannelHandle = Handle<ibv_comp_channel>;
+using CounterHandle = Handle<ibv_comp_cntr>;
 using CqHandle = Handle<ibv_cq>;
 using QpHandle = Handle<ibv_qp>;
 using SrqHandle = Handle<ibv_srq>;
