@@ -43,7 +43,7 @@ Status destroy_comp_cntr(CompCntr& counter) noexcept {
   Context& context = context_of(counter);
   disown(counter);
   if (const int error = table_of(context).destroy_comp_cntr(counter)) {
-    own(counter);
+    own_again(counter);
     return Error{error, "destroy_comp_cntr"};
   }
   unpin(&context);
