@@ -54,3 +54,8 @@ function(verbatim_library_flags target)
     # Fat: the same archive serves linkers with and without the LTO plugin. GCC only.
     $<$<BOOL:${VERBATIM_LTO}>:-flto -ffat-lto-objects>)
 endfunction()
+
+# A room in which nothing is on a message's way: what -O3 makes of it is a quarter larger, in every static program.
+function(verbatim_off_the_messages_way target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+endfunction()
