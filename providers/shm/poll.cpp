@@ -4,8 +4,8 @@
 //
 // A place's turn is one completion, or a few where a program takes many at a time. Stored ones have
 // every second turn, since programs post sends for what they receive, and need to hear of those. So
-// what comes first at its place waits behind kTurn + kTurns completions that came later, and what
-// has others before it there, behind kTurns later ones for each of these.
+// where completions are taken singly, what comes first at its place waits behind kTurn + kTurns that
+// came later, and what has others before it there, behind kTurns for each of these.
 #include <algorithm>
 #include <bit>
 
