@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <concepts>
 
+#include "providers/shm/buffers.hpp"
 #include "providers/shm/channel.hpp"
 #include "providers/shm/completion_counters.hpp"
 #include "providers/shm/cq.hpp"
@@ -66,6 +67,7 @@ struct Inherited {
   static constexpr auto dealloc_td = shm::dealloc_td;
   static constexpr auto close_xrcd = shm::close_xrcd;
   static constexpr auto dereg_mr = shm::dereg_mr;
+  static constexpr auto free_buf = shm::free_inherited_buf;
   static constexpr auto free_dm = shm::free_dm;
   static constexpr auto dealloc_mw = shm::dealloc_mw;
   static constexpr auto destroy_ah = shm::destroy_ah;

@@ -3,6 +3,7 @@
 // What shm can do, on one screen. A slot that is not named here answers EOPNOTSUPP.
 #include "runtime/verbs/provider.hpp"
 
+#include "providers/shm/buffers.hpp"
 #include "providers/shm/channel.hpp"
 #include "providers/shm/completion_counters.hpp"
 #include "providers/shm/context.hpp"
@@ -54,6 +55,8 @@ struct Shm {
   static constexpr auto dereg_mr = shm::dereg_mr;
   static constexpr auto reg_dmabuf_mr = shm::reg_dmabuf_mr;
   static constexpr auto alloc_null_mr = shm::alloc_null_mr;
+  static constexpr auto alloc_buf = shm::alloc_buf;
+  static constexpr auto free_buf = shm::free_buf;
   static constexpr auto advise_mr = shm::advise_mr;
   static constexpr auto alloc_dm = shm::alloc_dm;
   static constexpr auto free_dm = shm::free_dm;

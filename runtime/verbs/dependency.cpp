@@ -25,7 +25,6 @@ const char* lack_behind(const char* verb) noexcept {
       {"import", ": what was made by one process is no other's"},
       {"dmah", ": it takes no hints about caches"},
       {"alloc_user_buf", ": its queues are in memory of its own"},
-      {"alloc_buf", ": it has no memory of its own to give; register the program's"},
       {"dm_export", ": its memory is no device's that others could map"},
   };
   for (const auto& each : kLacks)

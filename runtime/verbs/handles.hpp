@@ -21,11 +21,12 @@
 
 #include "runtime/base/container_of.hpp"
 
-/// Opaque to applications: memory that a provider allocated for ibv_alloc_buf.
+/// Opaque to applications: memory of ibv_alloc_buf.
 struct ibv_buf {
   ibv_pd* pd;
   void* memory;
   size_t size;
+  bool is_runtimes;  ///< the provider has no memory of its own to give
 };
 
 namespace verbatim {

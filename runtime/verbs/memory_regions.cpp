@@ -4,9 +4,13 @@
 // refuse what is registered. Access rules: IBTA 10.6.3.1, man ibv_reg_mr.
 #include "runtime/verbs/memory_regions.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 
+#include "runtime/base/make_nothrow.hpp"
 #include "runtime/base/memcheck.hpp"
 #include "runtime/memory/ledger.hpp"
 #include "runtime/verbs/context_objects.hpp"
@@ -290,10 +294,31 @@ Status unimport_mr(Mr& mr) noexcept {
   return {};
 }
 
+namespace {
+
+/// For providers that like no memory better than other.
+int alloc_ordinary_buf(std::size_t size, ibv_buf** out) noexcept {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  if (size > SIZE_MAX - page) return ENOMEM;
+  void* const memory = std::aligned_alloc(page, (size + page - 1) / page * page);
+  ibv_buf* const buf = memory == nullptr ? nullptr : make_nothrow<ibv_buf>();
+  if (buf == nullptr) {
+    std::free(memory);
+    return ENOMEM;
+  }
+  *buf = {nullptr, memory, size, true};
+  *out = buf;
+  return 0;
+}
+
+}  // namespace
+
 Result<void*> alloc_buf(Pd& pd, std::size_t size, ibv_buf*& out) noexcept {
   if (size == 0) return refuse(EINVAL, "ibv_alloc_buf", "0 bytes");
   ibv_buf* buf = nullptr;
-  if (const int error = table_of(pd).alloc_buf(pd, size, &buf)) return Error{error, "alloc_buf"};
+  int error = table_of(pd).alloc_buf(pd, size, &buf);
+  if (error == EOPNOTSUPP) error = alloc_ordinary_buf(size, &buf);
+  if (error != 0) return Error{error, "alloc_buf"};
   buf->pd = &pd.plain;
   pin(&pd);
   out = buf;
@@ -302,7 +327,12 @@ Result<void*> alloc_buf(Pd& pd, std::size_t size, ibv_buf*& out) noexcept {
 
 void free_buf(ibv_buf& buf) noexcept {
   Pd& pd = Pd::from(buf.pd);
-  table_of(pd).free_buf(buf);
+  if (buf.is_runtimes) {
+    std::free(buf.memory);
+    destroy_nothrow(&buf);
+  } else {
+    table_of(pd).free_buf(buf);
+  }
   unpin(&pd);
 }
 
@@ -328,9 +358,10 @@ Result<Mr*> reg_buf_mr(Pd& pd, ibv_buf& buf, void* addr, std::size_t length,
     return refuse(EINVAL, kVerb, "the range is not within the buffer");
   }
   Mr* mr = nullptr;
-  if (const int error = table_of(pd).reg_buf_mr(pd, buf, addr, length, access, &mr)) {
-    return Error{error, "reg_buf_mr"};
-  }
+  const int error =
+      buf.is_runtimes ? EOPNOTSUPP : table_of(pd).reg_buf_mr(pd, buf, addr, length, access, &mr);
+  if (error == EOPNOTSUPP) return reg_mr(pd, addr, length, asked, access);
+  if (error != 0) return Error{error, "reg_buf_mr"};
   return complete_memory(mr, pd, addr, length, asked, access);
 }
 

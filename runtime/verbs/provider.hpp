@@ -108,7 +108,8 @@ struct ProviderTable {
   int (*dealloc_dmah)(ibv_dmah&) noexcept;
   /// reg_mr and reg_dmabuf_mr with everything that ibv_mr_init_attr can say.
   int (*reg_mr_ex)(Pd&, const ibv_mr_init_attr&, Mr** out) noexcept;
-  /// Makes the ibv_buf too; free_buf frees both.
+  /// Makes the ibv_buf too; free_buf frees both. A provider without it, or EOPNOTSUPP: it is given
+  /// ordinary memory. Without reg_buf_mr it is registered as any memory is.
   int (*alloc_buf)(Pd&, std::size_t size, ibv_buf** out) noexcept;
   void (*free_buf)(ibv_buf&) noexcept;
   int (*reg_buf_mr)(Pd&, ibv_buf&, void* addr, std::size_t length, unsigned access,
@@ -295,6 +296,23 @@ struct Missing<P, Name, int (*)(Qp&, ibv_wr_opcode, std::uint32_t) noexcept> {
 template <class P, SlotName Name>
 struct Missing<P, Name, int (*)(Qp&, const FailedCompletion*, Failure&) noexcept> {
   static int call(Qp&, const FailedCompletion*, Failure&) noexcept { return EOPNOTSUPP; }
+};
+
+/// alloc_buf and reg_buf_mr: the runtime does without.
+template <class P>
+struct Missing<P, SlotName("alloc_buf"), int (*)(Pd&, std::size_t, ibv_buf**) noexcept> {
+  static int call(Pd& pd, std::size_t, ibv_buf**) noexcept {
+    if constexpr (requires { P::refuse("", pd); }) return P::refuse("alloc_buf", pd);
+    return EOPNOTSUPP;
+  }
+};
+template <class P>
+struct Missing<P, SlotName("reg_buf_mr"),
+               int (*)(Pd&, ibv_buf&, void*, std::size_t, unsigned, Mr**) noexcept> {
+  static int call(Pd& pd, ibv_buf&, void*, std::size_t, unsigned, Mr**) noexcept {
+    if constexpr (requires { P::refuse("", pd); }) return P::refuse("reg_buf_mr", pd);
+    return EOPNOTSUPP;
+  }
 };
 
 /// query_ece: zeros are a device's words for having no options, as in the messages of the

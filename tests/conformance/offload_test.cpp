@@ -161,13 +161,44 @@ TEST_P(Offload, RegionsByAttributes) {
 }
 
 TEST_P(Offload, BuffersOfTheDevicesChoice) {
+  // man ibv_alloc_buf. A device that likes no memory better than other gives ordinary memory
+  // (rdma-core 65, libibverbs/dummy_ops.c), so programs need no other way.
   ibv_buf* buffer = nullptr;
-  errno = 0;
-  void* const memory = ibv_alloc_buf(pd(), 4096, &buffer);
-  if (memory == nullptr) return expect_unsupported(nullptr);
+  auto* const memory = static_cast<char*>(ibv_alloc_buf(pd(), 10'000, &buffer));
+  ASSERT_NE(memory, nullptr) << std::strerror(errno);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 4096, 0u);
+  std::memset(memory, 'a', 5'000);
+  std::memset(memory + 5'000, 'b', 5'000);
   {
-    const MrHandle made(ibv_reg_buf_mr(pd(), buffer, memory, 4096, IBV_ACCESS_LOCAL_WRITE));
-    EXPECT_NE(made, nullptr) << std::strerror(errno);
+    ibv_mr_init_attr half{};
+    half.length = 5'000;
+    half.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    half.comp_mask = IBV_REG_MR_MASK_BUF | IBV_REG_MR_MASK_ADDR;
+    half.addr = memory + 5'000;
+    half.buf = buffer;
+    const MrHandle whole(ibv_reg_buf_mr(pd(), buffer, memory, 10'000, IBV_ACCESS_LOCAL_WRITE));
+    ASSERT_NE(whole, nullptr) << std::strerror(errno);
+    const MrHandle target(ibv_reg_mr_ex(pd(), &half));
+    ASSERT_NE(target, nullptr) << std::strerror(errno);
+    const auto [a, b] = connected(IBV_QPT_RC, cq());
+    ibv_sge sge{reinterpret_cast<std::uintptr_t>(memory), 5'000, whole->lkey};
+    ibv_send_wr wr{};
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma = {reinterpret_cast<std::uintptr_t>(memory) + 5'000, target->rkey};
+    ibv_send_wr* bad = nullptr;
+    ASSERT_EQ(ibv_post_send(a, &wr, &bad), 0);
+    EXPECT_EQ(poll(a->send_cq, 1)[0].status, IBV_WC_SUCCESS);
+    EXPECT_EQ(memory[9'999], 'a');
+
+    const auto refused = [&](ibv_mr* made) { return made == nullptr ? errno : 0; };
+    const PdHandle other(ibv_alloc_pd(context()));
+    EXPECT_EQ(refused(ibv_reg_buf_mr(other.get(), buffer, memory, 64, 0)), EINVAL);
+    EXPECT_EQ(refused(ibv_reg_buf_mr(pd(), buffer, memory + 9'999, 2, 0)), EINVAL);
+    half.comp_mask |= IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET;
+    EXPECT_EQ(refused(ibv_reg_mr_ex(pd(), &half)), EINVAL);
   }
   const int descriptor = ibv_export_buf_dmabuf_fd(buffer);
   EXPECT_TRUE(descriptor >= 0 || errno == ENODATA) << std::strerror(errno);

@@ -38,7 +38,6 @@ struct Verb {
 constexpr const char* kNoSteering = ": it steers no packets";
 constexpr const char* kNoWorkQueues = ": it has no work queues to spread packets over";
 constexpr const char* kNoCounters = ": it keeps no counters for programs";
-constexpr const char* kNoMemory = ": it has no memory of its own to give; register the program's";
 constexpr const char* kNoHints = ": it takes no hints about caches";
 constexpr const char* kNoRate = ": it sends at no rate that could be set";
 constexpr const char* kNoTags = ": it matches no tags";
@@ -134,12 +133,6 @@ TEST_F(Lacking, IsRefusedAndSaidOnceForEachVerb) {
          return errno_of(ibv_alloc_dmah(context(), &wanted));
        },
        kNoHints},
-      {"alloc_buf",
-       [&] {
-         ibv_buf* buffer = nullptr;
-         return errno_of(ibv_alloc_buf(pd(), 4096, &buffer));
-       },
-       kNoMemory},
       {"modify_qp_rate_limit",
        [&] {
          ibv_qp_rate_limit_attr slow{};

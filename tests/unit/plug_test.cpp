@@ -148,8 +148,6 @@ TEST_F(OpenedSlots, WhatNobodyHasAnswersEachInItsWay) {
   EXPECT_TRUE(refused_pointer(ibv_import_pd(context, 0)));
   EXPECT_TRUE(refused_pointer(ibv_import_mr(pd, 0)));
   EXPECT_TRUE(refused_pointer(ibv_import_dm(context, 0)));
-  ibv_buf* buf = nullptr;
-  EXPECT_TRUE(refused_pointer(ibv_alloc_buf(pd, 64, &buf)));
   char queue[64];
   EXPECT_TRUE(refused_pointer(ibv_alloc_user_buf(pd, queue, sizeof queue, -1)));
   ibv_dmah_init_attr dmah{};
