@@ -3,6 +3,7 @@
 #include "runtime/verbs/completion_counters.hpp"
 
 #include <cerrno>
+#include <cstring>
 
 #include "runtime/verbs/context_objects.hpp"
 #include "runtime/verbs/dependency.hpp"
@@ -22,7 +23,11 @@ Result<CompCntr*> create_comp_cntr(Context& context, const ibv_comp_cntr_init_at
   constexpr const char* kVerb = "ibv_create_comp_cntr";
   if (attr.comp_mask != 0) return refuse(EINVAL, kVerb, "unknown bits in comp_mask");
   if (attr.flags != 0) return refuse(EINVAL, kVerb, "unknown flags");
-  if (attr.type != IBV_COMP_CNTR_TYPE_WRS && attr.type != IBV_COMP_CNTR_TYPE_BYTES) {
+  // As a number: an application's may be no value of the type.
+  std::uint32_t type;
+  static_assert(sizeof type == sizeof attr.type);
+  std::memcpy(&type, &attr.type, sizeof type);
+  if (type != IBV_COMP_CNTR_TYPE_WRS && type != IBV_COMP_CNTR_TYPE_BYTES) {
     return refuse(EINVAL, kVerb, "counts neither requests nor bytes");
   }
   CompCntr* counter = nullptr;

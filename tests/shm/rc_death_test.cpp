@@ -71,6 +71,10 @@ TEST_P(RcDeath, TheEndOfAPeerIsOneLineHoweverManyConnectionsItHad) {
   const RegionInfo local = pair.a.allocate(GetParam().memory, 4096);
   std::vector<QpInfo> all{pair.qa};
   while (all.size() < kConnections) all.push_back(pair.add_qps({}, {}).first);
+  // The processes have met, so that the end of one is known for what it is.
+  const RegionInfo remote = pair.b.allocate(GetParam().memory, 64);
+  expect_posted(pair.a.post_send(pair.qa, write(0, slice(local, 0, 8), remote)));
+  expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 0, IBV_WC_RDMA_WRITE, pair.qa);
   // Each waits for a receive that nobody posts.
   for (const QpInfo& qp : all) expect_posted(pair.a.post_send(qp, send(1, slice(local, 0, 64))));
   pair.b.child().kill_and_collect();
