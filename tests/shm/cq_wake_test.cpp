@@ -47,7 +47,9 @@ const shm::SegmentHeader* own_segment() {
   for (std::string line; std::getline(maps, line);) {
     if (line.find("/memfd:") == std::string::npos || line.find(" r") == std::string::npos) continue;
     const auto* head = reinterpret_cast<const shm::SegmentHeader*>(std::stoull(line, nullptr, 16));
-    if (head->magic == shm::kSegmentMagic && head->pid == ::getpid()) return head;
+    // Atomically: another file's first word may be what threads write just now.
+    const std::uint64_t magic = __atomic_load_n(&head->magic, __ATOMIC_RELAXED);
+    if (magic == shm::kSegmentMagic && head->pid == ::getpid()) return head;
   }
   return nullptr;
 }
