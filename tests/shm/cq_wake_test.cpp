@@ -43,13 +43,21 @@ bool peers_can_wake() {
 
 /// What peers see of this process, where it is mapped here.
 const shm::SegmentHeader* own_segment() {
-  std::ifstream maps("/proc/self/maps");
+  // By the kernel's hand: the mappings of others are made and unmade meanwhile.
+  std::ifstream maps("/proc/self/maps"), memory("/proc/self/mem");
   for (std::string line; std::getline(maps, line);) {
     if (line.find("/memfd:") == std::string::npos || line.find(" r") == std::string::npos) continue;
     const auto* head = reinterpret_cast<const shm::SegmentHeader*>(std::stoull(line, nullptr, 16));
-    // Atomically: another file's first word may be what threads write just now.
-    const std::uint64_t magic = __atomic_load_n(&head->magic, __ATOMIC_RELAXED);
-    if (magic == shm::kSegmentMagic && head->pid == ::getpid()) return head;
+    const auto read = [&](const void* from, void* to, std::streamsize bytes) {
+      memory.clear();
+      memory.seekg(static_cast<std::streamoff>(reinterpret_cast<std::uintptr_t>(from)));
+      return static_cast<bool>(memory.read(static_cast<char*>(to), bytes));
+    };
+    std::uint64_t magic = 0;
+    decltype(head->pid) pid = 0;
+    if (read(&head->magic, &magic, sizeof magic) && magic == shm::kSegmentMagic &&
+        read(&head->pid, &pid, sizeof pid) && pid == ::getpid())
+      return head;
   }
   return nullptr;
 }
