@@ -4,8 +4,9 @@
 //
 // A place's turn is one completion, or a few where a program takes many at a time. Stored ones have
 // every second turn, since programs post sends for what they receive, and need to hear of those. So
-// where completions are taken singly, what comes first at its place waits behind kTurn + kTurns that
-// came later, and what has others before it there, behind kTurns for each of these.
+// where completions are taken singly, what comes first at its place waits behind
+// kTurn + kTurnsInARound that came later, and what has others before it there, behind
+// kTurnsInARound for each of these.
 #include <algorithm>
 #include <bit>
 
@@ -22,7 +23,7 @@ constexpr int kVisit = 32;
 
 /// Every second turn is that of the stored completions; the others are that of the doorbells, and
 /// of each hot ring.
-constexpr std::uint32_t kTurns = 2 * (1 + kHotRings);
+constexpr std::uint32_t kTurnsInARound = 2 * (1 + kHotRings);
 
 /// One look at the doorbells, from cq.next_bit on and round. What it does not come to is announced
 /// as before.
@@ -145,14 +146,14 @@ int poll_in_turns(Cq& cq, int room, ibv_wc* wc) noexcept {
   }
   const int step = 1 + room / 8;
   int got = 0;
-  for (std::uint32_t idle = 0; got < room && idle != kTurns;) {
+  for (std::uint32_t idle = 0; got < room && idle != kTurnsInARound;) {
     const int most = std::min({step, room - got, int{cq.ahead}});
     const int came = take_in_turn(cq, cq.turn, most, wc + got);
-    cq.turn = (cq.turn + 1) % kTurns;
+    cq.turn = (cq.turn + 1) % kTurnsInARound;
     idle = came == 0 ? idle + 1 : 0;
     got += came;
     cq.ahead = static_cast<std::uint8_t>(cq.ahead - came);
-    if (cq.ahead == 0 || idle == kTurns) {
+    if (cq.ahead == 0 || idle == kTurnsInARound) {
       end_turns(cq);
       return got;
     }
