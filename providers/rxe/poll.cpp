@@ -8,6 +8,7 @@
 #include "providers/rxe/ring_fast.hpp"
 #include "providers/uverbs/failures.hpp"
 #include "providers/uverbs/removal.hpp"
+#include "runtime/verbs/empty_polls.hpp"
 
 namespace verbatim::rxe {
 namespace {
@@ -58,6 +59,7 @@ inline int take(Cq& cq, int entries, ibv_wc* wc) noexcept {
 
 inline int poll(Cq& cq, int entries, ibv_wc* wc) noexcept {
   const int found = take(cq, entries, wc);
+  count_if_empty(found);
   if (found < entries && uverbs::context_of(cq).channel.presence() != uverbs::Presence::kHere)
       [[unlikely]]
     return found + take_if_gone(cq, entries - found, wc + found);

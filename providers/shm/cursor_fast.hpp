@@ -79,6 +79,7 @@ template <bool kStamped>
     }
   }
   cq.is_busy.store(got > 1, std::memory_order_relaxed);
+  if (got != 0) end_empty_polls();
   if (marked) [[unlikely]]
     settle_marks(cq);
   return got != 0;
@@ -112,7 +113,7 @@ template <bool kStamped>
 template <bool kStamped>
 [[gnu::always_inline]] inline int go_on(Cq& cq) noexcept {
   if (step_cursor(cq)) return 0;
-  return something_came(cq) ? take_more<kStamped>(cq) : ENOENT;
+  return something_came(cq) ? take_more<kStamped>(cq) : count_empty_poll(ENOENT);
 }
 
 /// `again` does go_on(), left to by a jump, so that a step along what was taken needs no registers
@@ -144,7 +145,7 @@ template <bool kStamped>
   if (const int error = begin_poll(cq, attr); error != 0) [[unlikely]]
     return error;
   // A look without the locks, as ibv_poll_cq's.
-  if (!cq.cursor.has_more() && !something_came(cq)) return ENOENT;
+  if (!cq.cursor.has_more() && !something_came(cq)) return count_empty_poll(ENOENT);
   const bool is_alone = kStamped && cq.is_alone;
   if (!is_alone) cq.cursor.lock.lock();
   if (step_cursor(cq) || take_more<kStamped>(cq) == 0) [[likely]]

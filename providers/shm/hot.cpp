@@ -116,6 +116,7 @@ int poll_kept_first(Cq& cq, int room, ibv_wc* wc) noexcept {
 }
 
 int poll_stored_first(Cq& cq, int room, ibv_wc* wc) noexcept {
+  end_empty_polls();
   const int got = poll_stored_alone(cq, room, wc);
   return got != 0 && (got == room || !something_came(cq)) ? got : poll_all(cq, room, wc, got);
 }
@@ -123,12 +124,14 @@ int poll_stored_first(Cq& cq, int room, ibv_wc* wc) noexcept {
 int poll_own(Cq& cq, int room, ibv_wc* wc, std::uint32_t i) noexcept {
   if (!take_one(cq, room, *wc, i)) [[unlikely]]
     return poll_all(cq, room, wc, 0);
+  end_empty_polls();
   return room == 1 || !something_came(cq) ? 1 : poll_all(cq, room, wc, 1);
 }
 
 int poll_shared(Cq& cq, int room, ibv_wc* wc, std::uint32_t i) noexcept {
   if (!take_one_shared(cq, room, *wc, i)) [[unlikely]]
     return poll_all(cq, room, wc, 0);
+  end_empty_polls();
   return room == 1 || !something_came(cq) ? 1 : poll_all(cq, room, wc, 1);
 }
 

@@ -7,6 +7,7 @@
 
 #include "providers/shm/cq.hpp"
 #include "providers/shm/receive_shared_fast.hpp"
+#include "runtime/verbs/empty_polls.hpp"
 
 namespace verbatim::shm {
 
@@ -170,6 +171,7 @@ inline bool something_came(const Cq& cq) noexcept {
     marked = (cq.marks & ~Cq::kTurns) != 0;
   }
   cq.is_busy.store(got > 1, std::memory_order_relaxed);
+  if (got != 0) end_empty_polls();
   if (marked) [[unlikely]]
     settle_marks(cq);
   return got;
@@ -196,7 +198,8 @@ inline bool something_came(const Cq& cq) noexcept {
     return hot.is_shared.load(std::memory_order_relaxed) ? poll_shared(cq, room, wc, i)
                                                          : poll_own(cq, room, wc, i);
   }
-  return cq.doorbells->summary.load(std::memory_order_relaxed) != 0 ? poll_all(cq, room, wc, 0) : 0;
+  return cq.doorbells->summary.load(std::memory_order_relaxed) != 0 ? poll_all(cq, room, wc, 0)
+                                                                    : count_empty_poll(0);
 }
 
 [[gnu::always_inline]] inline int poll_cq_fast(Cq& cq, int room, ibv_wc* wc) noexcept {

@@ -5,6 +5,7 @@
 #include "providers/siw/objects.hpp"
 #include "providers/uverbs/failures.hpp"
 #include "providers/uverbs/removal.hpp"
+#include "runtime/verbs/empty_polls.hpp"
 
 namespace verbatim::siw {
 namespace {
@@ -60,6 +61,7 @@ inline bool has_left(const Cq& cq) noexcept {
 inline int poll(Cq& cq, ibv_wc* wc, int entries) noexcept {
   bool errors = false;
   int found = take(cq, wc, entries, errors);
+  count_if_empty(found);
   QpDirectory& queue_pairs = context_of(cq.plain.context).queue_pairs;
   if (errors) [[unlikely]]
     note_errors(cq, wc, found);

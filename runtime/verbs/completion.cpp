@@ -11,6 +11,7 @@
 #include "runtime/sync/mutex.hpp"
 #include "runtime/verbs/context_objects.hpp"
 #include "runtime/verbs/dependency.hpp"
+#include "runtime/verbs/empty_polls.hpp"
 #include "runtime/verbs/provider.hpp"
 #include "runtime/verbs/strict.hpp"
 #include "runtime/verbs/strict_events.hpp"
@@ -111,6 +112,7 @@ Result<Cq*> create_cq(Context& context, const ibv_cq_init_attr_ex& attr, bool ex
   Pd* const parent =
       (asked.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) == 0 ? nullptr : &Pd::from(asked.parent_domain);
   Cq* cq = nullptr;
+  choose_how_empty_polls_wait();
   if (const int error = table_of(context).create_cq(context, asked, channel, &cq)) {
     return Error{error, "create_cq"};
   }

@@ -499,8 +499,8 @@ struct Step {
 constexpr Step kSteps[] = {
     {"post_recv", 138, 0},
     {"post_send, SEND 8 B inline", 144, 1},
-    {"poll_cq, one received", 212, 0},
-    {"poll_cq, nothing", 38, 0},
+    {"poll_cq, one received", 214, 0},
+    {"poll_cq, nothing", 40, 0},
     {"post_send, WRITE 8 B inline", 112, 1},
     {"post_send, WRITE 8 B inline, signaled", 182, 1},
     {"poll_cq, one sent", 99, 0},
@@ -509,13 +509,13 @@ constexpr Step kSteps[] = {
     {"post_recv in a domain", 138, 0},
     {"ibv_wr_*, SEND 8 B, in a domain", 240, 0, 4},
     // With a look for the one after it, which poll_cq was not asked for.
-    {"start and end_poll, one received, in a domain", 408, 0, 2},
+    {"start and end_poll, one received, in a domain", 410, 0, 2},
     {"ibv_wr_*, WRITE 8 B inline, signaled, in a domain", 224, 0, 4},
     {"start and end_poll, one sent, in a domain", 238, 0, 2},
     // The second has others behind it: a run is taken.
-    {"start, next and end_poll, two received, single-threaded", 720, 0, 3, 2},
+    {"start, next and end_poll, two received, single-threaded", 722, 0, 3, 2},
     {"start and end_poll, one sent, single-threaded", 238, 0, 2},
-    {"start and end_poll, one sent, with its time, in a domain", 216, 0, 2, 3},
+    {"start and end_poll, one sent, with its time, in a domain", 218, 0, 2, 3},
     {"post_send, SEND 8 B inline, to a shared queue", 160, 1},
     {"poll_cq, one received, of a shared queue", 246, 0},
     {"post_send, datagram of 8 B inline", 184, 1},
