@@ -82,8 +82,6 @@ VBT_ENTRY ibv_context* ibv_open_device(ibv_device* device) {
   return with_slots(open_device(Device::from(device)));
 }
 
-VBT_ENTRY ibv_context* ibv_import_device(int cmd_fd) { return with_slots(import_device(cmd_fd)); }
-
 VBT_ENTRY int ibv_close_device(ibv_context* context) {
   return as_errno(close_device(Context::from(context)));
 }

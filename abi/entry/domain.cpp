@@ -41,9 +41,3 @@ VBT_ENTRY ibv_pd* ibv_alloc_pd(ibv_context* context) {
 }
 
 VBT_ENTRY int ibv_dealloc_pd(ibv_pd* pd) { return as_errno(dealloc_pd(Pd::from(pd))); }
-
-VBT_ENTRY ibv_pd* ibv_import_pd(ibv_context* context, std::uint32_t handle) {
-  return as_pointer(import_pd(Context::from(context), handle));
-}
-
-VBT_ENTRY void ibv_unimport_pd(ibv_pd* pd) { (void)unimport_pd(Pd::from(pd)); }

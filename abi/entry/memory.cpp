@@ -71,12 +71,6 @@ VBT_ENTRY int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, std::s
 
 VBT_ENTRY int ibv_dereg_mr(ibv_mr* mr) { return as_errno(dereg_mr(Mr::from(mr))); }
 
-VBT_ENTRY ibv_mr* ibv_import_mr(ibv_pd* pd, std::uint32_t handle) {
-  return as_pointer(import_mr(Pd::from(pd), handle));
-}
-
-VBT_ENTRY void ibv_unimport_mr(ibv_mr* mr) { (void)unimport_mr(Mr::from(mr)); }
-
 VBT_ENTRY ibv_dmah* ibv_alloc_dmah(ibv_context* context, ibv_dmah_init_attr* attr) {
   return as_pointer(alloc_dmah(Context::from(context), *attr));
 }

@@ -43,12 +43,6 @@ void fill_window_slots(verbs_context& slots) noexcept {
 
 using namespace verbatim;
 
-VBT_ENTRY ibv_dm* ibv_import_dm(ibv_context* context, std::uint32_t handle) {
-  return as_pointer(import_dm(Context::from(context), handle));
-}
-
-VBT_ENTRY void ibv_unimport_dm(ibv_dm* dm) { (void)unimport_dm(Dm::from(dm)); }
-
 VBT_ENTRY int ibv_dm_export_dmabuf_fd(ibv_dm* dm) {
   const Result<int> fd = export_dm(Dm::from(dm));
   return fd.ok() ? fd.value() : as_minus_one(fd.status());

@@ -20,6 +20,7 @@ constexpr std::uint32_t kPageLog = 12;
 constexpr std::uint32_t kMaxAlignLog = 21;
 
 constinit std::atomic<std::uint64_t> in_use{0};
+constinit std::atomic<std::uint32_t> handles{0};  ///< given so far
 
 bool inside(const Dm& dm, std::uint64_t offset, std::uint64_t length) noexcept {
   return offset <= dm.length && length <= dm.length - offset;
@@ -92,6 +93,7 @@ int alloc_dm(verbatim::Context&, const ibv_alloc_dm_attr& attr, verbatim::Dm** o
     return error;
   }
   dm->length = attr.length;
+  dm->plain.handle = handles.fetch_add(1, std::memory_order_relaxed) + 1;
   dm->plain.memcpy_to_dm = copy_in;
   dm->plain.memcpy_from_dm = copy_out;
   *out = dm;

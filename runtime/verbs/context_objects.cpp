@@ -14,7 +14,7 @@
 
 #include "runtime/base/container_of.hpp"
 #include "runtime/base/log.hpp"
-#include "runtime/sync/spin_lock.hpp"
+#include "runtime/base/make_nothrow.hpp"
 #include "runtime/verbs/addresses.hpp"
 #include "runtime/verbs/completion.hpp"
 #include "runtime/verbs/completion_counters.hpp"
@@ -29,11 +29,14 @@
 #include "runtime/verbs/text_line.hpp"
 
 namespace verbatim {
+
+constinit SpinLock objects_lock;
+constinit Context* first_open_context = nullptr;
+
 namespace {
 
 using State = Owned::State;
 
-constinit SpinLock objects_lock;
 constinit Owned* first_left = nullptr;  ///< of all contexts that were closed
 
 // Each step leaves a list that can be walked forwards, and from which anybody can be taken: a fork
@@ -118,9 +121,9 @@ Status end(Cq& cq) noexcept { return destroy_cq(cq); }
 Status end(CompChannel& channel) noexcept { return destroy_comp_channel(channel); }
 Status end(Td& td) noexcept { return dealloc_td(td); }
 Status end(Xrcd& xrcd) noexcept { return close_xrcd(xrcd); }
-Status end(Mr& mr) noexcept { return mr.owned.imported ? unimport_mr(mr) : dereg_mr(mr); }
-Status end(Dm& dm) noexcept { return dm.owned.imported ? unimport_dm(dm) : free_dm(dm); }
-Status end(Pd& pd) noexcept { return pd.owned.imported ? unimport_pd(pd) : dealloc_pd(pd); }
+Status end(Mr& mr) noexcept { return dereg_mr(mr); }
+Status end(Dm& dm) noexcept { return free_dm(dm); }
+Status end(Pd& pd) noexcept { return dealloc_pd(pd); }
 
 /// What depends on it did not end.
 template <class Handle>
@@ -190,14 +193,51 @@ void delist(Context& context, Owned& owned) noexcept {
   if (owned.link == nullptr) return;
   unlink_locked(owned);
   owned.state = State::kOutside;
-  if (!context.closing.load(std::memory_order_relaxed)) return;
+  if (owned.imports == 0 && !context.closing.load(std::memory_order_relaxed)) return;
   owned.state = State::kLeft;
   link_locked(first_left, owned);
+}
+
+void note_open(Context& context) noexcept {
+  const LockGuard guard(objects_lock);
+  context.next_open = first_open_context;
+  first_open_context = &context;
+}
+
+void forget_open(Context& context) noexcept {
+  const LockGuard guard(objects_lock);
+  for (Context** at = &first_open_context; *at != nullptr; at = &(*at)->next_open) {
+    if (*at != &context) continue;
+    *at = context.next_open;
+    return;
+  }
+}
+
+bool end_import(Context& context) noexcept {
+  ContextImport* ended;
+  {
+    const LockGuard guard(objects_lock);
+    ended = context.imports;
+    if (ended == nullptr) return false;
+    context.imports = ended->next;
+  }
+  destroy_nothrow(ended);
+  return true;
+}
+
+void leave_to_other_handles(ibv_context*& context, Owned& owned) noexcept {
+  context = closed_handle(Context::from(context));
+  const LockGuard guard(objects_lock);
+  --owned.imports;
 }
 
 void give_up(Owned& owned, void* memory) noexcept {
   {
     const LockGuard guard(objects_lock);
+    if (owned.imports != 0) {
+      --owned.imports;
+      return;
+    }
     const State before = owned.state;
     // While its destructor runs in another thread, the memory stays for good.
     if (before == State::kEnding || before == State::kUnwanted) return;

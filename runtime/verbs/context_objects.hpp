@@ -8,9 +8,20 @@
 // answers EINVAL. The context itself must not be used any more.
 #pragma once
 
+#include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/handles.hpp"
 
 namespace verbatim {
+
+/// Guards the lists, and the counts of imports.
+extern SpinLock objects_lock;
+extern Context* first_open_context;
+
+/// The context goes to the application next. Pair: forget_open.
+void note_open(Context& context) noexcept;
+void forget_open(Context& context) noexcept;
+/// Gives up one import of the context. False: there is none.
+[[nodiscard]] bool end_import(Context& context) noexcept;
 
 /// The object was made, and goes to the application next. Pair: disown.
 void enlist(Context& context, ObjectKind kind, Owned& owned) noexcept;
@@ -33,12 +44,22 @@ void own_again(Handle& object) noexcept {
   if (object.owned.link != nullptr) own(object);
 }
 
+/// Of an object that is about to be destroyed: the application has other handles to it, and keeps
+/// them.
+template <class Handle>
+[[nodiscard]] bool has_other_handles(const Handle& object) noexcept {
+  return object.owned.imports != 0 &&
+         !Context::from(object.plain.context).closing.load(std::memory_order_relaxed);
+}
+/// It was destroyed through one of its handles; the others lead to what is left of it.
+[[gnu::cold]] void leave_to_other_handles(ibv_context*& context, Owned& owned) noexcept;
+
 /// What is left of the object that an application destroys after its context: the memory, which
 /// goes now, or when the provider has done with it.
 [[gnu::cold]] void give_up(Owned& owned, void* memory) noexcept;
 
-/// The first question of each verb that destroys. True: it was left when its device was closed, and
-/// has been given up.
+/// The first question of each verb that destroys. True: it was left when its device was closed, or
+/// destroyed by another of its handles, and this handle has been given up.
 template <class Handle>
 [[nodiscard]] bool was_left(Handle& object) noexcept {
   const Owned::State state = object.owned.state;

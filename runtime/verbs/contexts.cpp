@@ -3,6 +3,7 @@
 // are checked here, so that a provider's query slots see valid ones only.
 #include "runtime/verbs/contexts.hpp"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,11 +15,25 @@
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/device_list.hpp"
 #include "runtime/verbs/provider.hpp"
-#include "runtime/verbs/provider_registry.hpp"
 #include "runtime/verbs/strict_events.hpp"
 
 namespace verbatim {
 namespace {
+
+/// cmd_fd of a device that has no file of the kernel's: programs duplicate it, pass it on, and import
+/// the device by it; nothing ever comes to be read. A socket, since it has an inode of its own.
+int make_command_fd(Context& context) noexcept {
+  const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) {
+    const int error = errno;
+    log_error("ibv_open_device: %s: no descriptor for cmd_fd: %s", context.device.plain.name,
+              std::strerror(error));
+    return error;
+  }
+  context.command_fd = UniqueFd(fd);
+  context.handle()->cmd_fd = fd;
+  return 0;
+}
 
 /// What the runtime adds to a context that a provider has opened.
 Status complete(Context& context) noexcept {
@@ -37,7 +52,8 @@ Status complete(Context& context) noexcept {
   context.port_count =
       std::max<std::uint32_t>(attributes.phys_port_cnt_ex, attributes.orig_attr.phys_port_cnt);
   context.opener = ::getpid();
-  return {};
+  if (context.handle()->cmd_fd >= 0) return {};
+  return Status::from_errno(make_command_fd(context), "cmd_fd");
 }
 
 Status check_port(const Context& context, const char* verb, std::uint32_t port) noexcept {
@@ -61,33 +77,16 @@ Result<Context*> open_device(Device& device) noexcept {
     release_device(device);
     return status.error();
   }
+  note_open(*context);
   return context;
 }
 
-Result<Context*> import_device(int cmd_fd) noexcept {
-  int first_error = EOPNOTSUPP;
-  for (const ProviderTable* provider : provider_table()) {
-    Context* context = nullptr;
-    const int error = provider->import_device(cmd_fd, &context);
-    if (error == 0) {
-      retain_device(context->device);
-      if (const Status status = complete(*context); !status.ok()) {
-        Device& device = context->device;
-        provider->close(*context);
-        release_device(device);
-        return status.error();
-      }
-      return context;
-    }
-    if (first_error == EOPNOTSUPP) first_error = error;
-  }
-  return Error{first_error, "import_device"};
-}
-
 Status close_device(Context& context) noexcept {
+  if (end_import(context)) return {};
   check_acks(context);
   tell_left(context);
   if (const int error = end_objects(context)) return Error{error, "end_objects"};
+  forget_open(context);
   Device& device = context.device;
   device.provider->close(context);
   release_device(device);

@@ -14,8 +14,7 @@ namespace verbatim {
 
 /// A context with the provider's data path in its ops; the C border fills the other slots.
 Result<Context*> open_device(Device& device) noexcept;
-Result<Context*> import_device(int cmd_fd) noexcept;
-/// Ends what is left of the context first. EBUSY: a provider cannot end something now.
+/// Gives up one import, if there is one (imports.hpp). Or else ends what is left of the context first. EBUSY: a provider cannot end something now.
 Status close_device(Context& context) noexcept;
 
 Status query_device(Context& context, ibv_device_attr_ex& out) noexcept;

@@ -22,7 +22,6 @@ const char* lack_behind(const char* verb) noexcept {
       {"comp_cntr", ": it counts no completions"},
       {"rate_limit", ": it sends at no rate that could be set"},
       {"srq_ops", ": it matches no tags"},
-      {"import", ": what was made by one process is no other's"},
       {"dmah", ": it takes no hints about caches"},
       {"alloc_user_buf", ": its queues are in memory of its own"},
       {"dm_export", ": its memory is no device's that others could map"},

@@ -28,11 +28,13 @@ Status dealloc_pd(Pd& pd) noexcept {
   Context& context = context_of(pd);
   Pd* const original = pd.original;
   Td* const thread_domain = pd.thread_domain;
+  const bool is_shared = has_other_handles(pd);
   disown(pd);
   if (const int error = table_of(context).dealloc_pd(pd)) {
     own_again(pd);
     return Error{error, "dealloc_pd"};
   }
+  if (is_shared) leave_to_other_handles(pd.plain.context, pd.owned);
   unpin(&context, original, thread_domain);
   return {};
 }
@@ -115,30 +117,6 @@ Status close_xrcd(Xrcd& xrcd) noexcept {
   if (const int error = table_of(context).close_xrcd(xrcd)) {
     own_again(xrcd);
     return Error{error, "close_xrcd"};
-  }
-  unpin(&context);
-  return {};
-}
-
-Result<Pd*> import_pd(Context& context, std::uint32_t handle) noexcept {
-  Pd* pd = nullptr;
-  if (const int error = table_of(context).import_pd(context, handle, &pd)) {
-    return Error{error, "import_pd"};
-  }
-  pin(&context);
-  pd->plain.context = context.handle();
-  pd->owned.imported = true;
-  own(*pd);
-  return pd;
-}
-
-Status unimport_pd(Pd& pd) noexcept {
-  if (was_left(pd)) return {};
-  Context& context = context_of(pd);
-  disown(pd);
-  if (const int error = table_of(context).unimport_pd(pd)) {
-    own_again(pd);
-    return Error{error, "unimport_pd"};
   }
   unpin(&context);
   return {};

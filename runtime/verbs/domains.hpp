@@ -16,7 +16,4 @@ Result<Pd*> alloc_parent_domain(Context& context, const ibv_parent_domain_init_a
 Result<Xrcd*> open_xrcd(Context& context, const ibv_xrcd_init_attr& attr) noexcept;
 Status close_xrcd(Xrcd& xrcd) noexcept;
 
-Result<Pd*> import_pd(Context& context, std::uint32_t handle) noexcept;
-Status unimport_pd(Pd& pd) noexcept;
-
 }  // namespace verbatim

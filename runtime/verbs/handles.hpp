@@ -20,6 +20,8 @@
 #include <type_traits>
 
 #include "runtime/base/container_of.hpp"
+#include "runtime/base/kept_fd.hpp"
+#include "runtime/base/unique_fd.hpp"
 
 /// Opaque to applications: memory of ibv_alloc_buf.
 struct ibv_buf {
@@ -80,7 +82,7 @@ struct Owned {
   Owned* next = nullptr;
   Owned** link = nullptr;  ///< what points here
   State state = State::kOutside;
-  bool imported = false;  ///< made by ibv_import_*, and so given up otherwise
+  std::uint32_t imports = 0;  ///< handles that the application has beyond one (imports.hpp)
 
   /// destroy_nothrow asks: whether the memory stays, and then says when only memory is left.
   [[nodiscard]] bool begin_to_outlive() noexcept {
@@ -108,6 +110,12 @@ struct Device {
   [[nodiscard]] static Device& from(ibv_device* handle) noexcept {
     return *reinterpret_cast<Device*>(handle);
   }
+};
+
+/// Another handle to a context, with the descriptor that it was imported by.
+struct ContextImport {
+  ContextImport* next = nullptr;
+  UniqueFd fd;
 };
 
 /// An opened device. The C side sees `extended.context`, the last member of the verbs_context
@@ -143,6 +151,9 @@ class Context {
   pid_t opener = 0;                   ///< the process that opened it, or a parent of this one
   std::atomic<bool> closing{false};   ///< what is left of it is being ended
   Owned* objects[kObjectKinds] = {};  ///< context_objects.hpp; the newest of each kind first
+  KeptFd command_fd;                  ///< cmd_fd where the runtime has made it
+  Context* next_open = nullptr;       ///< context_objects.hpp
+  ContextImport* imports = nullptr;   ///< handles that the application has beyond one
   std::atomic<std::uint32_t> strict_told{0};  ///< strict.hpp: of what it has warned for its AHs
   /// Of the events of its objects, what is not acknowledged yet.
   std::atomic<std::uint32_t> strict_unacked{0}, strict_unacked_async{0};

@@ -240,11 +240,13 @@ Status dereg_mr(Mr& mr) noexcept {
   const void* const address = mr.plain.addr;
   const std::uint64_t length = mr.plain.length;
   const std::uint64_t held = mr.held;
+  const bool is_shared = has_other_handles(mr);
   disown(mr);
   if (const int error = table_of(mr).dereg_mr(mr)) {
     own_again(mr);
     return Error{error, "dereg_mr"};
   }
+  if (is_shared) leave_to_other_handles(mr.plain.context, mr.owned);
   ledger_drop(address, length, held);
   unpin(&pd, dm);
   return {};
@@ -269,29 +271,6 @@ Status query_mr(Mr& mr, vbt_mr_attr& out, bool wants_placement) noexcept {
   if (out.peer_room == 0) return {};
   return Status::from_errno(
       table_of(mr).query_mr_peers(mr, out.peers, out.peer_room, out.peer_count), "query_mr_peers");
-}
-
-Result<Mr*> import_mr(Pd& pd, std::uint32_t handle) noexcept {
-  Mr* mr = nullptr;
-  if (const int error = table_of(pd).import_mr(pd, handle, &mr)) return Error{error, "import_mr"};
-  mr->plain.context = pd.plain.context;
-  mr->plain.pd = &pd.plain;
-  pin(&pd);
-  mr->owned.imported = true;
-  own(*mr);
-  return mr;
-}
-
-Status unimport_mr(Mr& mr) noexcept {
-  if (was_left(mr)) return {};
-  Pd& pd = Pd::from(mr.plain.pd);
-  disown(mr);
-  if (const int error = table_of(pd).unimport_mr(mr)) {
-    own_again(mr);
-    return Error{error, "unimport_mr"};
-  }
-  unpin(&pd);
-  return {};
 }
 
 namespace {
@@ -430,11 +409,13 @@ Status free_dm(Dm& dm) noexcept {
     return refuse_busy("ibv_free_dm", uses, "memory regions");
   }
   Context& context = context_of(dm);
+  const bool is_shared = has_other_handles(dm);
   disown(dm);
   if (const int error = table_of(context).free_dm(dm)) {
     own_again(dm);
     return Error{error, "free_dm"};
   }
+  if (is_shared) leave_to_other_handles(dm.plain.context, dm.owned);
   unpin(&context);
   return {};
 }
@@ -445,30 +426,6 @@ Result<int> export_dm(Dm& dm) noexcept {
     return Error{error, "dm_export_dmabuf_fd"};
   }
   return fd;
-}
-
-Result<Dm*> import_dm(Context& context, std::uint32_t handle) noexcept {
-  Dm* dm = nullptr;
-  if (const int error = table_of(context).import_dm(context, handle, &dm)) {
-    return Error{error, "import_dm"};
-  }
-  pin(&context);
-  dm->plain.context = context.handle();
-  dm->owned.imported = true;
-  own(*dm);
-  return dm;
-}
-
-Status unimport_dm(Dm& dm) noexcept {
-  if (was_left(dm)) return {};
-  Context& context = context_of(dm);
-  disown(dm);
-  if (const int error = table_of(context).unimport_dm(dm)) {
-    own_again(dm);
-    return Error{error, "unimport_dm"};
-  }
-  unpin(&context);
-  return {};
 }
 
 }  // namespace verbatim

@@ -32,8 +32,6 @@ Status advise_mr(Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_s
 /// Fills what `out` can say; asks the provider for peers when there is room for any, and the kernel
 /// for the place of its pages when that is wanted.
 Status query_mr(Mr& mr, vbt_mr_attr& out, bool wants_placement) noexcept;
-Result<Mr*> import_mr(Pd& pd, std::uint32_t handle) noexcept;
-Status unimport_mr(Mr& mr) noexcept;
 
 /// The memory; `out` is its handle.
 Result<void*> alloc_buf(Pd& pd, std::size_t size, ibv_buf*& out) noexcept;
@@ -55,7 +53,5 @@ Result<Dm*> alloc_dm(Context& context, const ibv_alloc_dm_attr& attr) noexcept;
 Status free_dm(Dm& dm) noexcept;
 /// A new dma-buf descriptor.
 Result<int> export_dm(Dm& dm) noexcept;
-Result<Dm*> import_dm(Context& context, std::uint32_t handle) noexcept;
-Status unimport_dm(Dm& dm) noexcept;
 
 }  // namespace verbatim

@@ -189,16 +189,6 @@ struct ProviderTable {
   int (*attach_counters_point_flow)(ibv_counters&, ibv_counter_attach_attr&, ibv_flow*) noexcept;
   int (*read_counters)(ibv_counters&, std::uint64_t* values, std::uint32_t count,
                        std::uint32_t flags) noexcept;
-
-  // Objects of another process (same device, descriptor passed over). What says no to unimport has
-  // left the object as it was.
-  int (*import_device)(int cmd_fd, Context** out) noexcept;
-  int (*import_pd)(Context&, std::uint32_t handle, Pd** out) noexcept;
-  int (*unimport_pd)(Pd&) noexcept;
-  int (*import_mr)(Pd&, std::uint32_t handle, Mr** out) noexcept;
-  int (*unimport_mr)(Mr&) noexcept;
-  int (*import_dm)(Context&, std::uint32_t handle, Dm** out) noexcept;
-  int (*unimport_dm)(Dm&) noexcept;
 };
 
 /// Says once, in a line, that `provider` has no `verb`. The runtime's thunks call it.
@@ -450,13 +440,6 @@ consteval ProviderTable make_provider_table() {
   VBT_COLD_SLOT(destroy_counters)
   VBT_COLD_SLOT(attach_counters_point_flow)
   VBT_COLD_SLOT(read_counters)
-  VBT_COLD_SLOT(import_device)
-  VBT_COLD_SLOT(import_pd)
-  VBT_COLD_SLOT(unimport_pd)
-  VBT_COLD_SLOT(import_mr)
-  VBT_COLD_SLOT(unimport_mr)
-  VBT_COLD_SLOT(import_dm)
-  VBT_COLD_SLOT(unimport_dm)
 #undef VBT_COLD_SLOT
 #undef VBT_SLOT
   return table;

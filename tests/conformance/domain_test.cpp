@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Protection domains, thread domains, parent domains (IBTA 10.2.3; man ibv_alloc_pd, ibv_alloc_td,
-// ibv_alloc_parent_domain), and the domains of other processes (man ibv_import_device,
-// ibv_import_pd, ibv_import_mr).
+// ibv_alloc_parent_domain).
 #include <cerrno>
 #include <cstring>
 
@@ -150,46 +149,6 @@ TEST_P(Domain, OfAThreadServesDatagramsByAnAddressOfItsProtectionDomain) {
       EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
       EXPECT_EQ(wc.wr_id, i);
     }
-  }
-}
-
-/// What needs a device of the kernel's, and a provider that can (man ibv_import_device,
-/// ibv_import_pd, ibv_import_mr, ibv_import_dm): EOPNOTSUPP elsewhere, and never a half.
-class Imported : public OnDevice {};
-RUN_ON_EVERY_DEVICE(Imported);
-
-TEST_P(Imported, DevicesComeFromACommandDescriptorOrNotAtAll) {
-  expect_complaints();
-  errno = 0;
-  ibv_context* const made = ibv_import_device(-1);
-  EXPECT_EQ(made, nullptr);
-  EXPECT_EQ(errno, EOPNOTSUPP) << "what this program's providers answer to no descriptor";
-}
-
-TEST_P(Imported, DomainsAndRegionsComeByTheirHandleOrNotAtAll) {
-  expect_complaints();
-  errno = 0;
-  ibv_pd* const domain = ibv_import_pd(context(), pd()->handle);
-  if (domain == nullptr) {
-    EXPECT_EQ(errno, EOPNOTSUPP);
-  } else {
-    ibv_unimport_pd(domain);
-  }
-  char bytes[64];
-  ibv_mr* const region = mr(bytes, sizeof bytes, 0);
-  errno = 0;
-  ibv_mr* const same = ibv_import_mr(pd(), region->handle);
-  if (same == nullptr) {
-    EXPECT_EQ(errno, EOPNOTSUPP);
-  } else {
-    ibv_unimport_mr(same);
-  }
-  errno = 0;
-  ibv_dm* const memory = ibv_import_dm(context(), 1);
-  if (memory == nullptr) {
-    EXPECT_EQ(errno, EOPNOTSUPP);
-  } else {
-    ibv_unimport_dm(memory);
   }
 }
 

@@ -16,7 +16,6 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,7 +40,6 @@ constexpr const char* kNoCounters = ": it keeps no counters for programs";
 constexpr const char* kNoHints = ": it takes no hints about caches";
 constexpr const char* kNoRate = ": it sends at no rate that could be set";
 constexpr const char* kNoTags = ": it matches no tags";
-constexpr const char* kNoOthers = ": what was made by one process is no other's";
 
 int errno_of(const void* made) { return made == nullptr ? errno : 0; }
 
@@ -152,9 +150,6 @@ TEST_F(Lacking, IsRefusedAndSaidOnceForEachVerb) {
          return answer;
        },
        kNoTags},
-      {"import_pd", [&] { return errno_of(ibv_import_pd(context(), 1)); }, kNoOthers},
-      {"import_mr", [&] { return errno_of(ibv_import_mr(pd(), 1)); }, kNoOthers},
-      {"import_dm", [&] { return errno_of(ibv_import_dm(context(), 1)); }, kNoOthers},
   };
   for (const Verb& verb : verbs) expect_refused_and_said_once(verb);
 }
@@ -174,22 +169,6 @@ TEST_F(Lacking, TakesNoRateInModifyQp) {
   });
   ASSERT_EQ(said.size(), 1u);
   EXPECT_TRUE(said[0].ends_with(": RESET to INIT does not take IBV_QP_RATE_LIMIT")) << said[0];
-}
-
-// Of a command channel nobody knows whose it is: each provider of the program is asked.
-TEST_F(Lacking, ImportsNoDeviceAndEachProviderSaysSoOnce) {
-  const auto import = [&] {
-    return said_by([] { EXPECT_EQ(errno_of(ibv_import_device(0)), EOPNOTSUPP); });
-  };
-  const std::vector<std::string> said = import();
-  EXPECT_EQ(std::ranges::count(
-                said, std::string("verbatim: shm: import_device is not supported by this provider "
-                                  "(EOPNOTSUPP)") +
-                          kNoOthers),
-            1);
-  EXPECT_EQ(std::set<std::string>(said.begin(), said.end()).size(), said.size());
-  for (const std::string& line : said) EXPECT_TRUE(line.ends_with(kNoOthers)) << line;
-  EXPECT_EQ(import(), std::vector<std::string>{});
 }
 
 TEST_F(Lacking, MapsNoDmaBufferThatIsNoneOrThatItsExporterKeeps) {
@@ -305,28 +284,6 @@ TEST_F(Lacking, IsRefusedAndSaidOnceOnObjectsThatCannotBeHad) {
       {"dealloc_dmah", [&] { return ibv_dealloc_dmah(&dmah.handle); }, kNoHints},
   };
   for (const Verb& verb : verbs) expect_refused_and_said_once(verb);
-}
-
-// Nothing is answered; what hangs together still comes apart at the end of the test, in order.
-TEST_F(Lacking, LeavesWhatWasNotImportedAsItWas) {
-  HandMade<ibv_dm> memory;
-  memory.handle.context = context();
-  char bytes[64];
-  const MrHandle region(ibv_reg_mr(pd(), bytes, sizeof bytes, 0));
-  const std::pair<const char*, std::function<void()>> verbs[] = {
-      {"unimport_pd", [&] { ibv_unimport_pd(pd()); }},
-      {"unimport_mr", [&] { ibv_unimport_mr(region.get()); }},
-      {"unimport_dm", [&] { ibv_unimport_dm(&memory.handle); }},
-  };
-  for (const auto& [name, call] : verbs) {
-    EXPECT_EQ(said_by(call),
-              std::vector{"verbatim: shm: " + std::string(name) +
-                          " is not supported by this provider (EOPNOTSUPP): what was "
-                          "made by one process is no other's"});
-    EXPECT_EQ(said_by(call), std::vector<std::string>{}) << name;
-  }
-  const AllowedLog because_it_has_children("ibv_dealloc_pd: still used (2:");
-  EXPECT_EQ(ibv_dealloc_pd(pd()), EBUSY);
 }
 
 TEST_F(Lacking, IsRefusedAndSaidOnceOfWhatAQueuePairIsToDoBesides) {

@@ -144,10 +144,6 @@ TEST_F(OpenedSlots, WhatNobodyHasAnswersEachInItsWay) {
   EXPECT_TRUE(refused_pointer(ibv_reg_dmabuf_mr(pd, 0, 64, 0, 1, 0)));
   ibv_counters_init_attr counters{};
   EXPECT_TRUE(refused_pointer(ibv_create_counters(context, &counters)));
-  EXPECT_TRUE(refused_pointer(ibv_import_device(0)));
-  EXPECT_TRUE(refused_pointer(ibv_import_pd(context, 0)));
-  EXPECT_TRUE(refused_pointer(ibv_import_mr(pd, 0)));
-  EXPECT_TRUE(refused_pointer(ibv_import_dm(context, 0)));
   char queue[64];
   EXPECT_TRUE(refused_pointer(ibv_alloc_user_buf(pd, queue, sizeof queue, -1)));
   ibv_dmah_init_attr dmah{};
