@@ -12,7 +12,7 @@ VBT_ENTRY void* vbt_alloc(const vbt_alloc_attr* attr, std::size_t attr_size, vbt
                           std::size_t facts_size) {
   vbt_alloc_attr all;
   if (!verbatim::take_in(attr, attr_size, sizeof all.size, all)) {
-    verbatim::log_error("vbt_alloc: no attributes, or some that this library does not know");
+    verbatim::log_refusal("vbt_alloc: no attributes, or some that this library does not know");
     errno = EINVAL;
     return nullptr;
   }

@@ -19,7 +19,8 @@ VBT_ENTRY vbt_pool* vbt_create_pool(const vbt_pool_attr* attr, std::size_t attr_
   if (!verbatim::take_in(attr, attr_size, kLeast, all) ||
       (all.memory != nullptr &&
        !verbatim::take_in(all.memory, all.memory_size, sizeof memory.size, memory))) {
-    verbatim::log_error("vbt_create_pool: no attributes, or some that this library does not know");
+    verbatim::log_refusal(
+        "vbt_create_pool: no attributes, or some that this library does not know");
     errno = EINVAL;
     return nullptr;
   }

@@ -126,8 +126,7 @@ void remember_for_posting(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
 int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
   auto& context = static_cast<Context&>(plain);
   if (!is_supported(attr.qp_type)) {
-    static constinit LogOnce once;
-    if (once.first()) log_warn("rxe: queue pairs are RC, UC or UD: the driver has no other type");
+    log_refusal("rxe: queue pairs are RC, UC or UD: the driver has no other type");
     return EOPNOTSUPP;
   }
   if (const int error = check_work_calls(context, attr)) return error;

@@ -64,8 +64,7 @@ int create_ah(Pd& pd, const ibv_ah_attr& attr, verbatim::Ah** out) noexcept {
   }
   if (reply.ah_num == 0) {
     // Before 5.15 sends carried the whole path, resolved by user space.
-    static constinit LogOnce once;
-    if (once.first()) log_warn("rxe: this kernel's driver has no address handles of its own");
+    log_refusal("rxe: this kernel's driver has no address handles of its own");
     static_cast<void>(uverbs::destroy_ah(*ah));
     destroy_nothrow(ah);
     return EOPNOTSUPP;

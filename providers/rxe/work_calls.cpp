@@ -197,7 +197,7 @@ int check_work_calls(Context& context, const ibv_qp_init_attr_ex& attr) noexcept
   const std::uint64_t lacking =
       attr.send_ops_flags & ~calls_of(attr.qp_type, device.device_cap_flags_ex);
   if (lacking == 0) return 0;
-  log_error(
+  log_refusal(
       "ibv_create_qp_ex: send_ops_flags 0x%llx: this kernel's rxe has no such operation for QP "
       "type %d",
       static_cast<unsigned long long>(lacking), static_cast<int>(attr.qp_type));

@@ -14,7 +14,7 @@ namespace verbatim::shm {
 namespace {
 
 int refuse(int error, std::uint32_t i, const char* why) noexcept {
-  log_error("advise_mr: element %u %s", i, why);
+  log_refusal_of(why, "advise_mr: element %u %s", i, why);
   return error;
 }
 
@@ -25,12 +25,12 @@ int advise_mr(verbatim::Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags
   const bool writes = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
   const bool reads = advice == IBV_ADVISE_MR_ADVICE_PREFETCH;
   if (!writes && !reads && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
-    log_error("advise_mr: advice %d is none that shm knows", static_cast<int>(advice));
+    log_refusal("advise_mr: advice %d is none that shm knows", static_cast<int>(advice));
     return EOPNOTSUPP;
   }
   constexpr std::uint32_t kFlush = IBV_ADVISE_MR_FLAG_FLUSH;
   if ((flags & ~kFlush) != 0 || count == 0 || sges == nullptr) {
-    log_error("advise_mr: unknown flags 0x%x, or no elements", flags & ~kFlush);
+    log_refusal("advise_mr: unknown flags 0x%x, or no elements", flags & ~kFlush);
     return EINVAL;
   }
   OwnSegment& segment = Node::get().segment();

@@ -231,7 +231,7 @@ int attach_comp_cntr(verbatim::Qp& handle, verbatim::CompCntr& counter_handle,
   Qp& qp = static_cast<Qp&>(handle);
   CompCntr& counter = static_cast<CompCntr&>(counter_handle);
   if (const std::uint32_t lacking = ops & ~ops_of(qp); lacking != 0) {
-    log_error(
+    log_refusal(
         "%s: QP 0x%06x: operations 0x%x are not counted: shm counts SEND, RDMA_READ and RDMA_WRITE "
         "of RC, UC, UD and XRC_SEND, and RECV of RC and UC",
         kVerb, qp.plain.qp_num, lacking);
@@ -249,12 +249,12 @@ int attach_comp_cntr(verbatim::Qp& handle, verbatim::CompCntr& counter_handle,
     std::uint32_t taken = 0;
     for (const CountedQp* at = qp.counted; at != nullptr; at = at->next_of_qp) taken |= at->ops;
     if (state != IBV_QPS_RESET && state != IBV_QPS_INIT) {
-      log_error("%s: QP 0x%06x is in state %d: counting begins in RESET or INIT", kVerb,
-                qp.plain.qp_num, static_cast<int>(state));
+      log_refusal("%s: QP 0x%06x is in state %d: counting begins in RESET or INIT", kVerb,
+                  qp.plain.qp_num, static_cast<int>(state));
       error = EINVAL;
     } else if ((taken & ops) != 0) {
-      log_error("%s: QP 0x%06x: another counter counts operations 0x%x", kVerb, qp.plain.qp_num,
-                taken & ops);
+      log_refusal("%s: QP 0x%06x: another counter counts operations 0x%x", kVerb, qp.plain.qp_num,
+                  taken & ops);
       error = EBUSY;
     } else {
       counter.uses.fetch_add(1, std::memory_order_relaxed);

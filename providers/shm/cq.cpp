@@ -168,7 +168,7 @@ int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
   std::free(ring);
   std::free(times);
   if (fits) return 0;
-  log_error("ibv_resize_cq: %d entries asked, more completions than that wait to be polled", cqe);
+  log_refusal("ibv_resize_cq: %d entries asked, more completions than that wait to be polled", cqe);
   return EINVAL;
 }
 

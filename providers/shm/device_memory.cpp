@@ -68,8 +68,8 @@ void give_back(std::uint64_t length) noexcept {
 
 int alloc_dm(verbatim::Context&, const ibv_alloc_dm_attr& attr, verbatim::Dm** out) noexcept {
   if (attr.length == 0 || attr.log_align_req > kMaxAlignLog) {
-    log_error("alloc_dm: %zu bytes, aligned to 2^%u: shm takes 1 byte or more and 2^%u at most",
-              attr.length, attr.log_align_req, kMaxAlignLog);
+    log_refusal("alloc_dm: %zu bytes, aligned to 2^%u: shm takes 1 byte or more and 2^%u at most",
+                attr.length, attr.log_align_req, kMaxAlignLog);
     return EINVAL;
   }
   if (!take(attr.length)) {
@@ -119,13 +119,13 @@ int reg_dm_mr(verbatim::Pd& pd, ibv_dm& handle, std::uint64_t offset, std::size_
               unsigned access, verbatim::Mr** out) noexcept {
   const Dm& dm = static_cast<Dm&>(verbatim::Dm::from(&handle));
   if ((access & IBV_ACCESS_ZERO_BASED) == 0) {
-    log_error("reg_dm_mr: device memory has no addresses: IBV_ACCESS_ZERO_BASED is needed");
+    log_refusal("reg_dm_mr: device memory has no addresses: IBV_ACCESS_ZERO_BASED is needed");
     return EINVAL;
   }
   if (!inside(dm, offset, length)) {
-    log_error("reg_dm_mr: [%llu, + %zu) is not within the %llu bytes of this device memory",
-              static_cast<unsigned long long>(offset), length,
-              static_cast<unsigned long long>(dm.length));
+    log_refusal("reg_dm_mr: [%llu, + %zu) is not within the %llu bytes of this device memory",
+                static_cast<unsigned long long>(offset), length,
+                static_cast<unsigned long long>(dm.length));
     return EINVAL;
   }
   return reg_fixed_mr(pd, dm.base + offset, length, access, out);

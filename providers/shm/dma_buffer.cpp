@@ -30,18 +30,18 @@ int reg_dmabuf_mr(verbatim::Pd& pd, std::uint64_t offset, std::size_t length, st
   struct statfs about {};
   if (::fstatfs(fd, &about) != 0) {
     const int error = errno;
-    log_error("reg_dmabuf_mr: descriptor %d: %s", fd, std::strerror(error));
+    log_refusal("reg_dmabuf_mr: descriptor %d: %s", fd, std::strerror(error));
     return error;
   }
   if (about.f_type != kDmaBufMagic) {
-    log_error("reg_dmabuf_mr: descriptor %d is not a dma-buf", fd);
+    log_refusal("reg_dmabuf_mr: descriptor %d is not a dma-buf", fd);
     return EINVAL;
   }
   const off_t end = ::lseek(fd, 0, SEEK_END);
   if (end < 0 || offset > static_cast<std::uint64_t>(end) ||
       length > static_cast<std::uint64_t>(end) - offset) {
-    log_error("reg_dmabuf_mr: [%llu, + %zu) is not within the %lld bytes of the dma-buf",
-              static_cast<unsigned long long>(offset), length, static_cast<long long>(end));
+    log_refusal("reg_dmabuf_mr: [%llu, + %zu) is not within the %lld bytes of the dma-buf",
+                static_cast<unsigned long long>(offset), length, static_cast<long long>(end));
     return EINVAL;
   }
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -51,8 +51,8 @@ int reg_dmabuf_mr(verbatim::Pd& pd, std::uint64_t offset, std::size_t length, st
   void* const mapping =
       ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, static_cast<off_t>(first));
   if (mapping == MAP_FAILED) {
-    log_error("reg_dmabuf_mr: the exporter of this dma-buf lets no processor map it (%s)",
-              std::strerror(errno));
+    log_refusal("reg_dmabuf_mr: the exporter of this dma-buf lets no processor map it (%s)",
+                std::strerror(errno));
     return EOPNOTSUPP;
   }
   Mr* mr = make_nothrow<Mr>();

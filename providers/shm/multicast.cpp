@@ -164,7 +164,7 @@ int detach_mcast(verbatim::Qp& handle, const ibv_gid& gid, std::uint16_t) noexce
     is_member = handle.uses.load(std::memory_order_relaxed) != 0;
   }
   if (is_member) return 0;
-  log_error("detach_mcast: QP 0x%06x is not in this group", handle.plain.qp_num);
+  log_refusal("detach_mcast: QP 0x%06x is not in this group", handle.plain.qp_num);
   return EINVAL;
 }
 

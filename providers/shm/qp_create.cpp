@@ -39,7 +39,8 @@ int check_caps(const ibv_qp_init_attr_ex& attr) noexcept {
                 {"max_inline_data", cap.max_inline_data, kMaxInline}};
   for (const auto& limit : limits) {
     if (limit.asked <= limit.limit) continue;
-    log_error("create_qp: %s %u asked, shm has %u", limit.name, limit.asked, limit.limit);
+    log_refusal_of(limit.name, "create_qp: %s %u asked, shm has %u", limit.name, limit.asked,
+                   limit.limit);
     return EINVAL;
   }
   return 0;
@@ -152,31 +153,26 @@ int prepare_lanes(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
 struct LackingExtra {
   bool is_asked_for;
   const char* why;
-  LogOnce& once;
 };
 
 int refuse_lacking_extras(const ibv_qp_init_attr_ex& attr) noexcept {
-  static constinit LogOnce hashing, segmenting, flags;
   const LackingExtra extras[] = {
-      {asks_for_hashing(attr), "receives are spread by no hash (RSS)", hashing},
-      {attr.max_tso_header != 0, "messages are not segmented (max_tso_header)", segmenting},
+      {asks_for_hashing(attr), "receives are spread by no hash (RSS)"},
+      {attr.max_tso_header != 0, "messages are not segmented (max_tso_header)"},
       {(attr.create_flags & ~std::uint32_t{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB}) != 0,
-       "of create_flags there is BLOCK_SELF_MCAST_LB", flags},
+       "of create_flags there is BLOCK_SELF_MCAST_LB"},
   };
   for (const LackingExtra& extra : extras) {
     if (!extra.is_asked_for) continue;
-    if (extra.once.first()) log_warn("shm: create_qp: %s; not supported", extra.why);
+    log_refusal_of(extra.why, "shm: create_qp: %s; not supported", extra.why);
     return EOPNOTSUPP;
   }
   return 0;
 }
 
 int refuse_type(ibv_qp_type type) noexcept {
-  static constinit LogOnce raw_packet, driver;
-  if ((type == IBV_QPT_RAW_PACKET ? raw_packet : driver).first()) {
-    log_warn("shm: create_qp: queue pairs are RC, UC, UD or XRC; type %d is not supported",
-             static_cast<int>(type));
-  }
+  log_refusal("shm: create_qp: queue pairs are RC, UC, UD or XRC; type %d is not supported",
+              static_cast<int>(type));
   return EOPNOTSUPP;
 }
 

@@ -64,7 +64,7 @@ int dealloc_pd(verbatim::Pd& pd) noexcept {
 
 int check_rights(unsigned access) noexcept {
   if ((access & IBV_ACCESS_FLUSH_PERSISTENT) == 0) return 0;
-  log_error(
+  log_refusal(
       "reg_mr: IBV_ACCESS_FLUSH_PERSISTENT: shm cannot promise that memory outlives a loss of "
       "power; IBV_ACCESS_FLUSH_GLOBAL is what it has");
   return EOPNOTSUPP;
@@ -112,7 +112,7 @@ int rereg_mr(verbatim::Mr& handle, int flags, verbatim::Pd* pd, void* addr, std:
              unsigned access) noexcept {
   Mr& mr = static_cast<Mr&>(handle);
   if (!mr.may_change) {
-    log_error("rereg_mr: only regions that ibv_reg_mr and its kin made can be changed");
+    log_refusal("rereg_mr: only regions that ibv_reg_mr and its kin made can be changed");
     return EINVAL;
   }
   const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;

@@ -43,8 +43,8 @@ std::uint32_t log_of(std::uint32_t receives) noexcept {
 
 int check_sizes(const char* verb, std::uint32_t max_wr, std::uint32_t max_sge) noexcept {
   if (max_wr <= kMaxWr && max_sge <= kMaxSge) return 0;
-  log_error("%s: max_wr %u, max_sge %u asked; shm has %u and %u", verb, max_wr, max_sge, kMaxWr,
-            kMaxSge);
+  log_refusal("%s: max_wr %u, max_sge %u asked; shm has %u and %u", verb, max_wr, max_sge, kMaxWr,
+              kMaxSge);
   return EINVAL;
 }
 
@@ -95,8 +95,8 @@ int resize(Srq& srq, std::uint32_t max_wr) noexcept {
   if (const int error = check_sizes("modify_srq", max_wr, 0); error != 0) return error;
   LockGuard<BiasedLock> guard(srq.lock);
   if (max_wr < waiting(srq)) {
-    log_error("modify_srq: %u receives asked for, but %llu are posted", max_wr,
-              static_cast<unsigned long long>(waiting(srq)));
+    log_refusal("modify_srq: %u receives asked for, but %llu are posted", max_wr,
+                static_cast<unsigned long long>(waiting(srq)));
     return EINVAL;
   }
   if (log_of(max_wr) > srq.store.log && srq.store.credits != nullptr) {
@@ -179,11 +179,8 @@ int create_srq(verbatim::Context& context, const ibv_srq_init_attr_ex& attr,
                verbatim::Srq** out) noexcept {
   const bool is_xrc = attr.srq_type == IBV_SRQT_XRC;
   if (attr.srq_type != IBV_SRQT_BASIC && !is_xrc) {
-    static constinit LogOnce once;
-    if (once.first()) {
-      log_warn("shm: create_srq: shared receive queues are basic or XRC; type %d is not supported",
-               static_cast<int>(attr.srq_type));
-    }
+    log_refusal("shm: create_srq: shared receive queues are basic or XRC; type %d is not supported",
+                static_cast<int>(attr.srq_type));
     return EOPNOTSUPP;
   }
   if (const int error = check_sizes("create_srq", attr.attr.max_wr, attr.attr.max_sge); error != 0)
@@ -209,8 +206,8 @@ int modify_srq(verbatim::Srq& handle, ibv_srq_attr& attr, int mask) noexcept {
   Srq& srq = static_cast<Srq&>(handle);
   const std::uint32_t max_wr = (mask & IBV_SRQ_MAX_WR) != 0 ? attr.max_wr : srq.store.max;
   if ((mask & IBV_SRQ_LIMIT) != 0 && attr.srq_limit > max_wr) {
-    log_error("modify_srq: the limit %u is more than the queue can hold, %u", attr.srq_limit,
-              max_wr);
+    log_refusal("modify_srq: the limit %u is more than the queue can hold, %u", attr.srq_limit,
+                max_wr);
     return EINVAL;
   }
   if ((mask & IBV_SRQ_MAX_WR) != 0)

@@ -256,8 +256,8 @@ bool make_work(Qp& qp) noexcept {
 int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept {
   const std::uint64_t lacking = attr.send_ops_flags & ~calls_of(attr.qp_type);
   if (lacking == 0) return 0;
-  log_error("ibv_create_qp_ex: send_ops_flags 0x%llx: QP type %d has no such operation",
-            static_cast<unsigned long long>(lacking), static_cast<int>(attr.qp_type));
+  log_refusal("ibv_create_qp_ex: send_ops_flags 0x%llx: QP type %d has no such operation",
+              static_cast<unsigned long long>(lacking), static_cast<int>(attr.qp_type));
   return EOPNOTSUPP;
 }
 

@@ -33,8 +33,8 @@ int join_file(Xrcd& xrcd, std::uint32_t device, int fd, int oflags) noexcept {
   xrcd.file.reset(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   struct stat status {};
   if (!xrcd.file.valid() || ::fstat(xrcd.file.get(), &status) != 0) {
-    log_error("ibv_open_xrcd: %d is no open file; fd -1 asks for a domain of this process alone",
-              fd);
+    log_refusal("ibv_open_xrcd: %d is no open file; fd -1 asks for a domain of this process alone",
+                fd);
     return EBADF;
   }
   xrcd.id = {std::uint64_t{device} << kDeviceShift | status.st_dev, status.st_ino};
@@ -44,11 +44,11 @@ int join_file(Xrcd& xrcd, std::uint32_t device, int fd, int oflags) noexcept {
   const int error =
       Node::get().hold_name(xrcd.held, (oflags & O_CREAT) != 0, (oflags & O_EXCL) != 0);
   if (error == EEXIST) {
-    log_error("ibv_open_xrcd: the file's domain exists, and O_EXCL is given");
+    log_refusal("ibv_open_xrcd: the file's domain exists, and O_EXCL is given");
     return EINVAL;
   }
   if (error == ENOENT) {
-    log_error("ibv_open_xrcd: the file has no domain yet, and O_CREAT is not given");
+    log_refusal("ibv_open_xrcd: the file has no domain yet, and O_CREAT is not given");
     return EAGAIN;
   }
   return error;
@@ -69,8 +69,8 @@ void show_domain(QpRecord& record, const XrcDomainId& id) noexcept {
 int open_xrcd(verbatim::Context& context, const ibv_xrcd_init_attr& attr,
               verbatim::Xrcd** out) noexcept {
   if ((attr.oflags & ~(O_CREAT | O_EXCL)) != 0) {
-    log_error("ibv_open_xrcd: oflags 0x%x: only O_CREAT and O_EXCL mean something",
-              static_cast<unsigned>(attr.oflags));
+    log_refusal("ibv_open_xrcd: oflags 0x%x: only O_CREAT and O_EXCL mean something",
+                static_cast<unsigned>(attr.oflags));
     return EINVAL;
   }
   Xrcd* xrcd = make_nothrow<Xrcd>();

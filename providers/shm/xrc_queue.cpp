@@ -106,7 +106,7 @@ std::uint32_t rights_of_target(const Qp& lane) noexcept {
 int get_srq_num(verbatim::Srq& handle, std::uint32_t& number) noexcept {
   const Srq& srq = static_cast<Srq&>(handle);
   if (srq.presence == nullptr) {
-    log_error("ibv_get_srq_num: only XRC shared receive queues have numbers");
+    log_refusal("ibv_get_srq_num: only XRC shared receive queues have numbers");
     return EINVAL;
   }
   number = srq.presence->own->qpn;

@@ -265,8 +265,8 @@ void tell_openers(Qp& target, ibv_event_type type) noexcept {
 
 int open_qp(verbatim::Context& context, const ibv_qp_open_attr& attr, verbatim::Qp** out) noexcept {
   if (attr.qp_type != IBV_QPT_XRC_RECV) {
-    log_error("ibv_open_qp: only XRC_RECV queue pairs can be opened; qp_type is %d",
-              static_cast<int>(attr.qp_type));
+    log_refusal("ibv_open_qp: only XRC_RECV queue pairs can be opened; qp_type is %d",
+                static_cast<int>(attr.qp_type));
     return EINVAL;
   }
   Cq* cq = hold_idle_cq(context);
@@ -287,8 +287,8 @@ int open_qp(verbatim::Context& context, const ibv_qp_open_attr& attr, verbatim::
   const QpRecord* record =
       owner == nullptr ? nullptr : find_record(*owner, attr.qp_num, *opened->own);
   if (record == nullptr) {
-    log_error("ibv_open_qp: no XRC_RECV queue pair of this domain has the number 0x%06x",
-              attr.qp_num);
+    log_refusal("ibv_open_qp: no XRC_RECV queue pair of this domain has the number 0x%06x",
+                attr.qp_num);
     if (owner != nullptr) Node::get().release_peer(*owner);
     {
       LockGuard<Mutex> guard(live.mutex);
@@ -310,7 +310,7 @@ int open_qp(verbatim::Context& context, const ibv_qp_open_attr& attr, verbatim::
 int modify_opened(Qp& opened, ibv_qp_attr& attr, int mask) noexcept {
   Qp* target = target_here(opened);
   if (target == nullptr) {
-    log_error(
+    log_refusal(
         "ibv_modify_qp: XRC_RECV QP 0x%06x is another process's: with shm only the one that made "
         "it can modify it",
         opened.plain.qp_num);

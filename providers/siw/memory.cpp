@@ -13,8 +13,7 @@ namespace verbatim::siw {
 int reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access,
            verbatim::Mr** out) noexcept {
   if (iova != reinterpret_cast<std::uintptr_t>(addr)) {
-    static constinit LogOnce once;
-    if (once.first()) log_warn("siw: the driver knows memory by its own address only (iova)");
+    log_refusal("siw: the driver knows memory by its own address only (iova)");
     return EOPNOTSUPP;
   }
   auto& context = context_of(pd.plain.context);

@@ -41,8 +41,7 @@ int map_rings(Context& context, const siw_uresp_create_qp& reply, ibv_qp_init_at
 int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
   auto& context = static_cast<Context&>(plain);
   if (attr.qp_type != IBV_QPT_RC) {
-    static constinit LogOnce once;
-    if (once.first()) log_warn("siw: queue pairs are RC: iWARP has no other type");
+    log_refusal("siw: queue pairs are RC: iWARP has no other type");
     return EOPNOTSUPP;
   }
   if (const int error = check_work_calls(attr)) return error;
@@ -72,8 +71,8 @@ int modify_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask) noexcept {
   const LockGuard receive(qp.receive_lock);
   const bool moves = (mask & IBV_QP_STATE) != 0;
   if (moves && attr.qp_state != IBV_QPS_ERR && qp.failed.load(std::memory_order_relaxed)) {
-    log_error("ibv_modify_qp: QP 0x%06x: siw leads no queue pair out of ERR: destroy it",
-              qp.plain.qp_num);
+    log_refusal("ibv_modify_qp: QP 0x%06x: siw leads no queue pair out of ERR: destroy it",
+                qp.plain.qp_num);
     return EINVAL;
   }
   // The driver takes this for no move at all, and goes on with the connection.

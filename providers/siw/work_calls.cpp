@@ -152,8 +152,8 @@ int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept {
   static_assert(IBV_QP_EX_WITH_SEND_WITH_INV == 1 << IBV_WR_SEND_WITH_INV);
   const std::uint64_t lacking = attr.send_ops_flags & ~std::uint64_t{kOpcodes};
   if (lacking == 0) return 0;
-  log_error("ibv_create_qp_ex: send_ops_flags 0x%llx: siw has no such operation",
-            static_cast<unsigned long long>(lacking));
+  log_refusal("ibv_create_qp_ex: send_ops_flags 0x%llx: siw has no such operation",
+              static_cast<unsigned long long>(lacking));
   return EOPNOTSUPP;
 }
 

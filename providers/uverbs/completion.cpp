@@ -71,8 +71,8 @@ int check_wc_fields(const ibv_cq_init_attr_ex& attr, const char* driver) noexcep
       IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_TM_INFO;
   const std::uint64_t lacking = attr.wc_flags & ~kHas;
   if (lacking == 0) return 0;
-  log_error("ibv_create_cq_ex: wc_flags 0x%llx: %s's completions do not carry that",
-            static_cast<unsigned long long>(lacking), driver);
+  log_refusal("ibv_create_cq_ex: wc_flags 0x%llx: %s's completions do not carry that",
+              static_cast<unsigned long long>(lacking), driver);
   return EOPNOTSUPP;
 }
 

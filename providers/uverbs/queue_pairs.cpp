@@ -222,8 +222,9 @@ int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
   ib_uverbs_modify_qp request = request_of(qp, attr, mask);
   const int error = context_of(qp).channel.command(IB_USER_VERBS_CMD_MODIFY_QP, request);
   if (error == ENODATA) {
-    log_error("ibv_modify_qp: QP 0x%06x: row %u of the port's GID table is empty: no path from it",
-              qp.plain.qp_num, attr.ah_attr.grh.sgid_index);
+    log_refusal(
+        "ibv_modify_qp: QP 0x%06x: row %u of the port's GID table is empty: no path from it",
+        qp.plain.qp_num, attr.ah_attr.grh.sgid_index);
     return EINVAL;
   }
   // There everything has failed: a program that ends its queue pairs before it destroys them goes

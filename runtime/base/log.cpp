@@ -76,6 +76,29 @@ int find_level() noexcept {
   errno = saved;
 }
 
+/// Kinds of refusals that were told, by their addresses. When all places are taken, a kind is told
+/// each time.
+constexpr std::size_t kMostKinds = 256;
+constinit std::atomic<const void*> told_kinds[kMostKinds] = {};
+constinit std::atomic<bool> each_refusal{false};
+
+bool is_first_of(const void* kind) noexcept {
+  for (std::atomic<const void*>& place : told_kinds) {
+    const void* known = nullptr;
+    if (place.compare_exchange_strong(known, kind, std::memory_order_relaxed)) return true;
+    if (known == kind) return false;
+  }
+  return true;
+}
+
+[[gnu::format(printf, 2, 0)]] void log_refusal_at(const void* kind, const char* format,
+                                                  std::va_list arguments) noexcept {
+  if (each_refusal.load(std::memory_order_relaxed))
+    log_at(LogLevel::kWarn, format, arguments);
+  else if (log_enabled(LogLevel::kInfo) && (log_enabled(LogLevel::kDebug) || is_first_of(kind)))
+    log_at(LogLevel::kInfo, format, arguments);
+}
+
 }  // namespace
 
 bool log_enabled(LogLevel level) noexcept {
@@ -104,6 +127,22 @@ void log_info(const char* format, ...) noexcept {
   log_at(LogLevel::kInfo, format, arguments);
   va_end(arguments);
 }
+
+void log_refusal(const char* format, ...) noexcept {
+  std::va_list arguments;
+  va_start(arguments, format);
+  log_refusal_at(format, format, arguments);
+  va_end(arguments);
+}
+
+void log_refusal_of(const void* kind, const char* format, ...) noexcept {
+  std::va_list arguments;
+  va_start(arguments, format);
+  log_refusal_at(kind, format, arguments);
+  va_end(arguments);
+}
+
+void tell_each_refusal(bool each) noexcept { each_refusal.store(each, std::memory_order_relaxed); }
 
 void log_debug(const char* format, ...) noexcept {
   std::va_list arguments;

@@ -15,7 +15,7 @@ enum class LogLevel : int { kOff = 0, kError, kWarn, kInfo, kDebug };
 /// Whether a line of this level would be written: ask before gathering what only the line needs.
 [[nodiscard, gnu::cold]] bool log_enabled(LogLevel level) noexcept;
 
-/// The library refuses or cannot do what was asked.
+/// The library cannot do what was asked, for a reason outside of the request.
 [[gnu::cold, gnu::noinline, gnu::format(printf, 1, 2)]] void log_error(const char* format,
                                                                        ...) noexcept;
 /// It goes on, but not as the user probably wants.
@@ -24,6 +24,16 @@ enum class LogLevel : int { kOff = 0, kError, kWarn, kInfo, kDebug };
 /// What was found and chosen.
 [[gnu::cold, gnu::noinline, gnu::format(printf, 1, 2)]] void log_info(const char* format,
                                                                       ...) noexcept;
+/// A request was refused for what it asks (EINVAL, EOPNOTSUPP and their like). Programs probe, so it
+/// is told at `info`, once for each kind, and at `debug` each time. `kind` is an address that stands
+/// for the kind, that of a literal; the first form takes the format's.
+[[gnu::cold, gnu::noinline, gnu::format(printf, 1, 2)]] void log_refusal(const char* format,
+                                                                         ...) noexcept;
+[[gnu::cold, gnu::noinline, gnu::format(printf, 2, 3)]] void log_refusal_of(const void* kind,
+                                                                            const char* format,
+                                                                            ...) noexcept;
+/// For tests: refusals are told as warnings are, each time.
+void tell_each_refusal(bool each) noexcept;
 /// For those who change the library.
 [[gnu::cold, gnu::noinline, gnu::format(printf, 1, 2)]] void log_debug(const char* format,
                                                                        ...) noexcept;

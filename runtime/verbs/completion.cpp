@@ -30,7 +30,7 @@ Status check(const Context& context, const ibv_cq_init_attr_ex& attr, bool exten
   if (attr.cqe == 0 || attr.cqe > INT_MAX) return refuse(EINVAL, verb, "cqe must be positive");
   const auto vectors = static_cast<std::uint32_t>(context.extended.context.num_comp_vectors);
   if (attr.comp_vector >= vectors) {
-    log_error("%s: comp_vector %u; the device has %u", verb, attr.comp_vector, vectors);
+    log_refusal("%s: comp_vector %u; the device has %u", verb, attr.comp_vector, vectors);
     return Error{EINVAL, "no such completion vector"};
   }
   if (attr.channel != nullptr && attr.channel->context != &context.extended.context) {
@@ -120,11 +120,8 @@ Result<Cq*> create_cq(Context& context, const ibv_cq_init_attr_ex& attr, bool ex
   cq->plain.channel = asked.channel;
   cq->plain.cq_context = asked.cq_context;
   if (extended && cq->extended.start_poll == nullptr) {
-    static constinit LogOnce once;
-    if (once.first()) {
-      log_warn("%s: extended polling (ibv_create_cq_ex) is not supported by this provider",
-               table_of(context).name);
-    }
+    log_refusal("%s: extended polling (ibv_create_cq_ex) is not supported by this provider",
+                table_of(context).name);
     const int error = table_of(context).destroy_cq(*cq);
     return Error{error == 0 ? EOPNOTSUPP : error, "create_cq_ex"};
   }

@@ -26,8 +26,8 @@ int make_command_fd(Context& context) noexcept {
   const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) {
     const int error = errno;
-    log_error("ibv_open_device: %s: no descriptor for cmd_fd: %s", context.device.plain.name,
-              std::strerror(error));
+    log_error("ibv_open_device: %s: no descriptor for cmd_fd: %s%s", context.device.plain.name,
+              std::strerror(error), error == EMFILE ? " (raise 'ulimit -n')" : "");
     return error;
   }
   context.command_fd = UniqueFd(fd);
@@ -58,8 +58,8 @@ Status complete(Context& context) noexcept {
 
 Status check_port(const Context& context, const char* verb, std::uint32_t port) noexcept {
   if (port >= 1 && port <= context.port_count) return {};
-  log_error("%s: %s has ports 1 to %u, not %u", verb, context.device.plain.name, context.port_count,
-            port);
+  log_refusal("%s: %s has ports 1 to %u, not %u", verb, context.device.plain.name,
+              context.port_count, port);
   return Error{EINVAL, "no such port"};
 }
 

@@ -34,26 +34,27 @@ const char* lack_behind(const char* verb) noexcept {
 }  // namespace
 
 Error refuse(int code, const char* verb, const char* why) noexcept {
-  log_error("%s: %s", verb, why);
+  log_refusal_of(why, "%s: %s", verb, why);
   return Error{code, why};
 }
 
 Error refuse_busy(const char* verb, std::uint32_t count, const char* children) noexcept {
-  log_error("%s: still used (%u: %s); destroy those first", verb, count, children);
+  log_refusal_of(verb, "%s: still used (%u: %s); destroy those first", verb, count, children);
   return Error{EBUSY, "still in use"};
 }
 
 void report_unsupported(const char* provider, const char* verb, std::atomic<bool>& said) noexcept {
   if (!said.exchange(true, std::memory_order_relaxed)) {
-    log_warn("%s: %s is not supported by this provider (EOPNOTSUPP)%s", provider, verb,
-             lack_behind(verb));
+    log_refusal_of(&said, "%s: %s is not supported by this provider (EOPNOTSUPP)%s", provider, verb,
+                   lack_behind(verb));
   }
 }
 
 void report_strange_ece(const char* provider, const ibv_ece& asked,
                         std::atomic<bool>& said) noexcept {
   if (!said.exchange(true, std::memory_order_relaxed)) {
-    log_error(
+    log_refusal_of(
+        &said,
         "%s: set_ece: vendor 0x%06x, options 0x%x, comp_mask 0x%x: this device has no enhanced "
         "connection options, zeros are all that can be set (EOPNOTSUPP)",
         provider, asked.vendor_id, asked.options, asked.comp_mask);

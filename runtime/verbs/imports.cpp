@@ -54,7 +54,7 @@ Result<Handle*> share(Context& context, std::uint32_t handle, const char* verb) 
       return &object;
     }
   }
-  log_info("%s: %s has none with handle %u", verb, context.device.plain.name, handle);
+  log_refusal("%s: %s has none with handle %u", verb, context.device.plain.name, handle);
   return Error{ENOENT, "no such object"};
 }
 
@@ -65,14 +65,14 @@ void give_back(Handle& object, const char* verb) noexcept {
   if (object.owned.imports != 0)
     --object.owned.imports;
   else
-    log_info("%s: it was not imported; nothing is done", verb);
+    log_refusal("%s: it was not imported; nothing is done", verb);
 }
 
 }  // namespace
 
 Result<Context*> import_device(int cmd_fd) noexcept {
   if (::fcntl(cmd_fd, F_GETFD) < 0) {
-    log_info("ibv_import_device: no descriptor is %d", cmd_fd);
+    log_refusal("ibv_import_device: no descriptor is %d", cmd_fd);
     return Error{EBADF, "no descriptor"};
   }
   auto* const import = make_nothrow<ContextImport>();
@@ -88,7 +88,7 @@ Result<Context*> import_device(int cmd_fd) noexcept {
     }
   }
   destroy_nothrow(import);
-  log_info(
+  log_refusal(
       "ibv_import_device: descriptor %d is cmd_fd of no device that this process has open; what "
       "another process opened cannot be shared: its queues are in its memory",
       cmd_fd);

@@ -15,8 +15,8 @@ namespace {
 /// One refused value: which attribute, what it was, what it may be.
 int refuse_value(const Qp& qp, const char* attribute, unsigned long value, unsigned long lowest,
                  unsigned long highest) noexcept {
-  log_error("ibv_modify_qp: QP 0x%06x: %s is %lu, but must be from %lu to %lu", qp.plain.qp_num,
-            attribute, value, lowest, highest);
+  log_refusal_of(attribute, "ibv_modify_qp: QP 0x%06x: %s is %lu, but must be from %lu to %lu",
+                 qp.plain.qp_num, attribute, value, lowest, highest);
   return EINVAL;
 }
 
@@ -70,8 +70,8 @@ int check_path(const Qp& qp, const char* attribute, const ibv_ah_attr& path,
     return 0;
   }
   if (limits.port.link_layer == IBV_LINK_LAYER_ETHERNET) {
-    log_error("ibv_modify_qp: QP 0x%06x: %s needs is_global and a GID index on a RoCE port",
-              qp.plain.qp_num, attribute);
+    log_refusal("ibv_modify_qp: QP 0x%06x: %s needs is_global and a GID index on a RoCE port",
+                qp.plain.qp_num, attribute);
     return EINVAL;
   }
   return 0;
@@ -104,8 +104,8 @@ int check_qp_values(const Qp& qp, const ibv_qp_attr& attr, int mask,
   }
   if (has(IBV_QP_ACCESS_FLAGS)) {
     if ((attr.qp_access_flags & ~kKnownRights) != 0) {
-      log_error("ibv_modify_qp: QP 0x%06x: IBV_QP_ACCESS_FLAGS has unknown bits 0x%x",
-                qp.plain.qp_num, attr.qp_access_flags & ~kKnownRights);
+      log_refusal("ibv_modify_qp: QP 0x%06x: IBV_QP_ACCESS_FLAGS has unknown bits 0x%x",
+                  qp.plain.qp_num, attr.qp_access_flags & ~kKnownRights);
       return EINVAL;
     }
   }

@@ -138,11 +138,8 @@ Result<Qp*> create_qp(Context& context, ibv_qp_init_attr_ex& attr) noexcept {
   }
   complete(*qp, context, asked);
   if (asked.send_ops_flags != 0 && qp->extended.wr_start == nullptr) {
-    static constinit LogOnce once;
-    if (once.first()) {
-      log_warn("%s: ibv_wr_* (send_ops_flags) are not supported by this provider",
-               table_of(context).name);
-    }
+    log_refusal("%s: ibv_wr_* (send_ops_flags) are not supported by this provider",
+                table_of(context).name);
     const int error = table_of(context).destroy_qp(*qp);
     return Error{error == 0 ? EOPNOTSUPP : error, "create_qp_ex"};
   }
@@ -199,8 +196,8 @@ Status modify_qp(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
   // Bits 21 to 24 are the kernel's own and cannot be asked for here.
   constexpr int kKnown = ((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT;
   if ((mask & ~kKnown) != 0) {
-    log_error("ibv_modify_qp: QP 0x%06x: unknown bits 0x%x in the mask", qp.plain.qp_num,
-              static_cast<unsigned>(mask & ~kKnown));
+    log_refusal("ibv_modify_qp: QP 0x%06x: unknown bits 0x%x in the mask", qp.plain.qp_num,
+                static_cast<unsigned>(mask & ~kKnown));
     return Error{EINVAL, "unknown attributes"};
   }
   mask &= ~attributes_of_other_half(qp.plain.qp_type);

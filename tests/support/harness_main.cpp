@@ -13,8 +13,20 @@
 #include "tests/support/log_watch.hpp"
 #include "tests/support/role.hpp"
 
+namespace verbatim {
+/// The library's own (runtime/base/log.hpp), where it is linked statically.
+[[gnu::weak]] void tell_each_refusal(bool each) noexcept;
+}  // namespace verbatim
+
 namespace verbatim::harness {
 namespace {
+
+/// Tests judge what refusals say; users hear of them at VERBATIM_LOG=info, as does a role that is
+/// started with VERBATIM_TEST_REFUSALS.
+void hear_refusals() {
+  if (tell_each_refusal != nullptr && getenv("VERBATIM_TEST_REFUSALS") == nullptr)
+    tell_each_refusal(true);
+}
 
 class JudgeLogAfterEachTest : public ::testing::EmptyTestEventListener {
   // GoogleTest still counts failures that are added here towards the test that ends.
@@ -58,6 +70,7 @@ extern "C" const char* __tsan_default_suppressions() {
 #endif
 
 int main(int argc, char** argv) {
+  verbatim::harness::hear_refusals();
   if (const auto status = verbatim::harness::run_role_if_named(argc, argv)) return *status;
   return verbatim::harness::run_tests(argc, argv);
 }

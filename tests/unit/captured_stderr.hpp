@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <string>
 
+#include "runtime/base/log.hpp"
+
 namespace verbatim::unit {
 
 class CapturedStderr {
@@ -15,6 +17,7 @@ class CapturedStderr {
   CapturedStderr()
       : original_(::dup(STDERR_FILENO)), memory_(::memfd_create("stderr", MFD_CLOEXEC)) {
     ::dup2(memory_, STDERR_FILENO);
+    tell_each_refusal(true);
   }
   ~CapturedStderr() {
     ::dup2(original_, STDERR_FILENO);

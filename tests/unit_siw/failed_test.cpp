@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "providers/siw/hot.hpp"
+#include "runtime/base/log.hpp"
 #include "tests/unit_siw/fake_siw.hpp"
 
 namespace verbatim::siw_test {
@@ -152,6 +153,7 @@ TEST_F(SiwState, LeadingToErrorFlushesAndThereIsNoWayBack) {
   ASSERT_EQ(receive(1), 0);
   ASSERT_EQ(lead_to(IBV_QPS_ERR), 0);
   expect_flushed({1});
+  tell_each_refusal(true);
   testing::internal::CaptureStderr();
   EXPECT_EQ(lead_to(IBV_QPS_RESET), EINVAL);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("destroy it"), std::string::npos);

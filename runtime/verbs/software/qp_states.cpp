@@ -77,25 +77,25 @@ int check_transition(const Qp& qp, const ibv_qp_attr& attr, int mask, ibv_qp_sta
                      ibv_qp_state& to) noexcept {
   const ibv_qp_state current = state_of(qp);
   if ((mask & IBV_QP_CUR_STATE) != 0 && attr.cur_qp_state != current) {
-    log_error("ibv_modify_qp: QP 0x%06x: IBV_QP_CUR_STATE says %s, but it is in %s",
-              qp.plain.qp_num, qp_state_name(attr.cur_qp_state), qp_state_name(current));
+    log_refusal("ibv_modify_qp: QP 0x%06x: IBV_QP_CUR_STATE says %s, but it is in %s",
+                qp.plain.qp_num, qp_state_name(attr.cur_qp_state), qp_state_name(current));
     return EINVAL;
   }
   const ibv_qp_state next = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : current;
   const QpTransition* const row = find_qp_transition(qp.plain.qp_type, current, next);
   if (row == nullptr) {
-    log_error("ibv_modify_qp: QP 0x%06x: IBV_QP_STATE cannot go from %s to %s", qp.plain.qp_num,
-              qp_state_name(current), qp_state_name(next));
+    log_refusal("ibv_modify_qp: QP 0x%06x: IBV_QP_STATE cannot go from %s to %s", qp.plain.qp_num,
+                qp_state_name(current), qp_state_name(next));
     return EINVAL;
   }
   if (const int missing = row->required & ~mask) {
-    log_error("ibv_modify_qp: QP 0x%06x: %s to %s needs %s", qp.plain.qp_num,
-              qp_state_name(current), qp_state_name(next), AttributeNames(missing).text);
+    log_refusal("ibv_modify_qp: QP 0x%06x: %s to %s needs %s", qp.plain.qp_num,
+                qp_state_name(current), qp_state_name(next), AttributeNames(missing).text);
     return EINVAL;
   }
   if (const int extra = mask & ~(row->required | row->optional | IBV_QP_STATE)) {
-    log_error("ibv_modify_qp: QP 0x%06x: %s to %s does not take %s", qp.plain.qp_num,
-              qp_state_name(current), qp_state_name(next), AttributeNames(extra).text);
+    log_refusal("ibv_modify_qp: QP 0x%06x: %s to %s does not take %s", qp.plain.qp_num,
+                qp_state_name(current), qp_state_name(next), AttributeNames(extra).text);
     return EINVAL;
   }
   if (const int error = check_qp_values(qp, attr, mask, &ibv_port_attr::active_mtu)) return error;
