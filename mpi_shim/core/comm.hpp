@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Groups and communicators. A communicator has two contexts: messages of one never match receives
+// of the other. `context` is the program's, context + 1 that of collectives.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "mpi_shim/core/array.hpp"
+#include "mpi_shim/core/datatype.hpp"
+#include "mpi_shim/core/handle.hpp"
+
+namespace vmpi {
+
+/// Shared by communicators; immutable once made.
+struct Group {
+  std::uint32_t handle = 0;
+  std::int32_t references = 1;
+  int rank = MPI_UNDEFINED;  ///< this process's
+  Array<int> members;        ///< ranks in MPI_COMM_WORLD, by rank in the group
+
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(members.size()); }
+};
+
+enum class TopologyKind : std::uint8_t { kNone, kCartesian };
+
+struct Cartesian {
+  Array<int> sizes;
+  Array<int> is_periodic;
+};
+
+struct Comm {
+  std::uint32_t handle = 0;
+  std::int32_t references = 1;      ///< the program's handle, and operations under way
+  std::uint32_t context = 0;        ///< even
+  Group* group = nullptr;           ///< holds a reference; of an intercommunicator the local one
+  Group* remote = nullptr;          ///< of an intercommunicator
+  std::uint32_t error_handler = 0;  ///< number of a handle
+  std::uint32_t collectives = 0;    ///< begun on it: part of the tags of collective messages
+  TopologyKind topology = TopologyKind::kNone;
+  Cartesian cartesian;
+  Array<AttributeValue> attributes;
+  char name[MPI_MAX_OBJECT_NAME] = {};
+
+  [[nodiscard]] int rank() const noexcept { return group->rank; }
+  [[nodiscard]] int size() const noexcept { return group->size(); }
+  /// Those that messages go to.
+  [[nodiscard]] const Group& peers() const noexcept { return remote != nullptr ? *remote : *group; }
+};
+
+/// MPI_COMM_WORLD and MPI_COMM_SELF. False: no memory.
+[[nodiscard]] bool make_predefined_comms() noexcept;
+[[nodiscard]] Comm* find_comm(MPI_Comm handle) noexcept;
+[[nodiscard]] Group* find_group(MPI_Group handle) noexcept;
+void retain(Comm& comm) noexcept;
+void release(Comm& comm) noexcept;
+void retain(Group& group) noexcept;
+void release(Group& group) noexcept;
+
+/// A group of these world ranks, with one reference; null: no memory.
+[[nodiscard]] Group* make_group(const int* members, std::size_t count) noexcept;
+/// A context that none of the communicator's processes uses, found together by them all (a
+/// collective over `parent`). 0: none is left.
+[[nodiscard]] std::uint32_t agree_on_context(Comm& parent) noexcept;
+void give_context_back(std::uint32_t context) noexcept;
+
+}  // namespace vmpi

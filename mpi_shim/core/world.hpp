@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What this process is among those that were started with it, by the launcher's word
+// (bootstrap.hpp).
+#pragma once
+
+#include <cstddef>
+
+namespace vmpi {
+
+enum class Stage { kBefore, kRunning, kFinalized };
+
+struct World {
+  Stage stage = Stage::kBefore;
+  int rank = 0;
+  int size = 1;
+  int app_number = 0;
+  int universe_size = 0;  ///< 0: the launcher does not say
+  int thread_level = 0;   ///< MPI_THREAD_*
+};
+
+extern World world;
+
+/// The launcher's side: PMI-1 (Hydra, `verbatim run`), PMI-2 (Slurm), or nobody: one rank.
+/// Finds out which, and fills `world`. Empty, or why it cannot be: variables that lie, a launcher
+/// that speaks PMIx alone.
+[[nodiscard]] const char* begin_bootstrap() noexcept;
+/// Keys and values are text without spaces or '=' or ';', of up to 60 and 900 characters. False: the
+/// launcher refused or is gone.
+[[nodiscard]] bool publish(const char* key, const char* value) noexcept;
+/// What was published before the last barrier. False: nobody did.
+[[nodiscard]] bool look_up(const char* key, char* value, std::size_t room) noexcept;
+[[nodiscard]] bool bootstrap_barrier() noexcept;
+void end_bootstrap() noexcept;
+/// Tells the launcher to end all; does not return if it can help it.
+void bootstrap_abort(int code, const char* message) noexcept;
+
+}  // namespace vmpi
