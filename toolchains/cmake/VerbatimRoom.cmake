@@ -6,7 +6,8 @@
 #
 # Includes are written from the repository root, yet the root is not an include directory: the build tree holds, per room, a
 # farm of symbolic links with just the folders in SEES and the room's own, so that an include against the arrows does not
-# compile. `abi/include` is special: it is what users put on their include path, and so becomes an include directory itself.
+# compile. `abi/include` and `mpi_shim/include` are special: they are what users put on their include path, and so become
+# include directories themselves. A room's objects go into the archive `verbatim`, or into the one that ARCHIVE names.
 
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/VerbatimFlags.cmake)
@@ -26,6 +27,10 @@ function(_verbatim_farm out_dir out_includes target)
   foreach(seen IN LISTS ARGN)
     if(seen STREQUAL "abi/include")
       list(APPEND includes ${Verbatim_SOURCE_DIR}/abi/include)
+      continue()
+    elseif(seen STREQUAL "mpi_shim/include")
+      get_property(mpi GLOBAL PROPERTY VERBATIM_MPI_INCLUDE)
+      list(APPEND includes ${mpi})
       continue()
     endif()
     # A folder below one already linked is visible through it; linking it again would write into the source tree.
@@ -48,9 +53,12 @@ function(_verbatim_farm out_dir out_includes target)
 endfunction()
 
 function(verbatim_room target)
-  cmake_parse_arguments(PARSE_ARGV 1 room "" "PATH" "SOURCES;HEADERS;SEES")
+  cmake_parse_arguments(PARSE_ARGV 1 room "" "PATH;ARCHIVE" "SOURCES;HEADERS;SEES")
   if(room_UNPARSED_ARGUMENTS OR NOT room_PATH)
     message(FATAL_ERROR "verbatim_room(${target}): PATH missing or unknown arguments '${room_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT room_ARCHIVE)
+    set(room_ARCHIVE verbatim)
   endif()
   _verbatim_farm(farm includes ${target} ${room_PATH} ${room_SEES})
 
@@ -67,7 +75,7 @@ function(verbatim_room target)
 
   if(room_SOURCES)
     add_library(${target} OBJECT ${room_SOURCES} ${room_HEADERS})
-    set_property(GLOBAL APPEND PROPERTY VERBATIM_ROOMS ${target})
+    set_property(GLOBAL APPEND PROPERTY VERBATIM_ROOMS_OF_${room_ARCHIVE} ${target})
     set(built ${target})
     if(header_units)
       add_library(${target}_headers OBJECT ${header_units})

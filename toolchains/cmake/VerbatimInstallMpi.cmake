@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# MPI's part of `cmake --install`: its archive beside the other one, its headers in a folder of their own, so that an
+# installation beside another MPI hides nothing of it.
+
+include_guard(GLOBAL)
+include(VerbatimInstall)
+
+set(mpi_include_dir ${CMAKE_INSTALL_INCLUDEDIR}/verbatim-mpi)
+get_property(mpi_include GLOBAL PROPERTY VERBATIM_MPI_INCLUDE)
+foreach(folder IN LISTS mpi_include)
+  install(DIRECTORY ${folder}/ DESTINATION ${mpi_include_dir} FILES_MATCHING PATTERN "*.h")
+endforeach()
+
+target_include_directories(verbatim_mpi_programs INTERFACE $<INSTALL_INTERFACE:${mpi_include_dir}>)
+target_link_libraries(verbatim_mpi_programs INTERFACE
+  $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/${CMAKE_STATIC_LIBRARY_PREFIX}verbatim_mpi${CMAKE_STATIC_LIBRARY_SUFFIX}>)
+install(TARGETS verbatim_mpi ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS verbatim_mpi_programs EXPORT VerbatimTargets)
+
+configure_file(${templates}/verbatim-mpi.pc.in ${CMAKE_CURRENT_BINARY_DIR}/verbatim-mpi.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/verbatim-mpi.pc DESTINATION ${pc_dir})
