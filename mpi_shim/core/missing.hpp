@@ -4,8 +4,8 @@
 
 namespace verbatim::mpi {
 
-/// Names the function on stderr, always, and answers MPI_ERR_UNSUPPORTED_OPERATION. Any thread, any
-/// time: such a function has no object whose error handler could be asked.
+/// Names the function on stderr (unless VERBATIM_LOG is off) and answers MPI_ERR_UNSUPPORTED_OPERATION.
+/// Any thread, any time. No error handler is asked: programs probe, and fall back.
 [[gnu::cold]] int missing(const char* function) noexcept;
 
 }  // namespace verbatim::mpi

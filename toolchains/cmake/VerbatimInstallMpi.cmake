@@ -12,8 +12,10 @@ foreach(folder IN LISTS mpi_include)
 endforeach()
 
 target_include_directories(verbatim_mpi_programs INTERFACE $<INSTALL_INTERFACE:${mpi_include_dir}>)
-target_link_libraries(verbatim_mpi_programs INTERFACE
-  $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/${CMAKE_STATIC_LIBRARY_PREFIX}verbatim_mpi${CMAKE_STATIC_LIBRARY_SUFFIX}>)
+foreach(library verbatim_mpi verbatim)
+  target_link_libraries(verbatim_mpi_programs INTERFACE
+    $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/${CMAKE_STATIC_LIBRARY_PREFIX}${library}${CMAKE_STATIC_LIBRARY_SUFFIX}>)
+endforeach()
 install(TARGETS verbatim_mpi ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS verbatim_mpi_programs EXPORT VerbatimTargets)
 
