@@ -56,7 +56,7 @@ def install(options, folder):
     os.rename(first, prefix)
     texts = []
     for where, _, names in os.walk(prefix):
-        texts += [os.path.join(where, n) for n in names if n.endswith((".cmake", ".pc", ".h"))]
+        texts += [os.path.join(where, n) for n in names if n.endswith((".cmake", ".pc", ".h")) or n.startswith("verbatim-mpi")]
     expect(len(texts) > 8, f"few files were installed: {texts}")
     for text in texts:
         with open(text, encoding="utf-8") as file:
@@ -168,6 +168,38 @@ def find_package(options, prefix, folder):
     expect(done.returncode != 0, "find_package(Verbatim 99) found something")
 
 
+def with_mpi(options, prefix, folder):
+    """By the compiler wrappers, by pkg-config, and by CMake: our target, and the module that asks any MPI's wrapper."""
+    wrappers = os.path.join(prefix, "bin")
+    done = run(sys.executable, "-B", os.path.join(HERE, "..", "mpi", "wrappers.py"), "--bin", wrappers, "--cc", options.cc,
+               "--cxx", options.cxx, check=False)
+    expect(done.returncode == 0, f"the installed wrappers:\n{done.stdout}{done.stderr}")
+
+    source, program = os.path.join(folder, "mpi.c"), os.path.join(folder, "program")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("#include <mpi.h>\nint main(void) {\n  int version, subversion;\n"
+                   "  return MPI_Get_version(&version, &subversion) != MPI_SUCCESS || version != MPI_VERSION;\n}\n")
+    found = [w for w, _, names in os.walk(prefix) if "verbatim-mpi.pc" in names]
+    expect(len(found) == 1, f"verbatim-mpi.pc installed in {found}")
+    for way, flags in WAYS.items():
+        static = ["--static"] if way != "dynamic" else []
+        words = run("pkg-config", "--cflags", "--libs", *static, "verbatim-mpi",
+                    env={**os.environ, "PKG_CONFIG_PATH": found[0]}).stdout.split()
+        run(options.cc, "-fPIE", *flags, source, *words, "-o", program)
+        expect(run(program, check=False).returncode == 0, f"pkg-config verbatim-mpi, {way}: the program fails")
+
+    build = project(options, folder, "find_mpi", "C", [
+        "find_package(Verbatim REQUIRED)", f"add_executable(by_target {source})",
+        "target_link_libraries(by_target PRIVATE Verbatim::verbs Verbatim::mpi)",
+        "find_package(MPI REQUIRED)", f"add_executable(by_module {source})",
+        "target_link_libraries(by_module PRIVATE MPI::MPI_C)",
+    ], [f"-DCMAKE_PREFIX_PATH={prefix}", f"-DMPI_C_COMPILER={os.path.join(wrappers, 'verbatim-mpicc')}",
+        "-DMPI_SKIP_MPICXX=ON"])
+    for target in ("by_target", "by_module"):
+        done = run(os.path.join(build, target), check=False)
+        expect(done.returncode == 0, f"CMake, {target}: the program exits with {done.returncode}\n{done.stderr}")
+
+
 def subproject(options, folder, *more):
     """In debug mode, so that the promises of the archive are also kept by unoptimised objects."""
     build = project(options, folder, "subproject", "C", [
@@ -248,6 +280,8 @@ def main():
             pkg_config(options, prefix, folder)
             as_libibverbs(options, prefix, folder)
             find_package(options, prefix, folder)
+            if os.path.exists(os.path.join(prefix, "bin", "verbatim-mpicc")):
+                with_mpi(options, prefix, folder)
         elif options.what == "without_hwloc":
             without_hwloc(options, folder)
         else:
