@@ -55,6 +55,6 @@ file(CONFIGURE OUTPUT ${written} @ONLY CONTENT
 #include \"mpi_shim/api/entry.hpp\"
 #include \"mpi_shim/core/missing.hpp\"
 
-using verbatim::mpi::missing;
+using vmpi::missing;
 
 @bodies@")

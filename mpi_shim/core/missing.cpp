@@ -5,12 +5,12 @@
 
 #include "runtime/base/log.hpp"
 
-namespace verbatim::mpi {
+namespace vmpi {
 
 int missing(const char* function) noexcept {
-  log_error("%s was called, which this MPI does not have (MPI_ERR_UNSUPPORTED_OPERATION)",
-            function);
+  verbatim::log_error("%s was called, which this MPI does not have (MPI_ERR_UNSUPPORTED_OPERATION)",
+                      function);
   return MPI_ERR_UNSUPPORTED_OPERATION;
 }
 
-}  // namespace verbatim::mpi
+}  // namespace vmpi
