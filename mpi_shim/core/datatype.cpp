@@ -11,8 +11,6 @@ HandleTable<HandleKind::kDatatype, Datatype> table;
 
 }  // namespace
 
-void (*on_datatype_destroyed)(Datatype& type) noexcept = nullptr;
-
 Datatype* find_datatype_by_number(std::uint32_t number) noexcept {
   return number < kFirstOfOurs ? find_predefined_type(number) : table.find(number);
 }
@@ -43,7 +41,6 @@ void release(Datatype& type) noexcept {
       part->references = static_cast<std::int32_t>(next);
       next = part->handle;
     }
-    if (on_datatype_destroyed != nullptr) on_datatype_destroyed(gone);
     table.release(gone);
   }
 }

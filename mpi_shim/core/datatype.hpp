@@ -82,11 +82,17 @@ void drop_datatypes() noexcept;
 [[nodiscard]] Datatype* find_datatype_by_number(std::uint32_t number) noexcept;
 /// A new one without content. Null: no memory.
 [[nodiscard]] Datatype* new_datatype() noexcept;
+/// Its name, "a derived type" without one.
+[[nodiscard]] inline const char* name_of(const Datatype& type) noexcept {
+  return type.name[0] != '\0' ? type.name : "a derived type";
+}
+// MPI_Type_dup's and MPI_Type_free's part of the attributes (attributes.cpp); errors are those of
+// the program's callbacks.
+[[nodiscard]] int copy_attributes(const Datatype& from, Datatype& to) noexcept;
+[[nodiscard]] int delete_attributes(Datatype& type) noexcept;
 [[nodiscard]] inline MPI_Datatype handle_of(const Datatype& type) noexcept {
   return reinterpret_cast<MPI_Datatype>(static_cast<std::uintptr_t>(type.handle));
 }
-/// Called as a type is destroyed, before its attributes are gone. Null: nobody asks.
-extern void (*on_datatype_destroyed)(Datatype& type) noexcept;
 void retain(Datatype& type) noexcept;
 /// Destroys it with the last reference.
 void release(Datatype& type) noexcept;
