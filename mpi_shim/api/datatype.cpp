@@ -32,7 +32,12 @@ int check_old(const char* function, MPI_Datatype handle, MPI_Datatype* out,
   return check_not_null(function, "newtype", out);
 }
 
-int check_lengths(const char* function, std::int64_t count, Numbers lengths) noexcept {
+int check_lengths(const char* function, std::int64_t count, Numbers lengths,
+                  Numbers displacements) noexcept {
+  if (const int error = check_array_given(function, "array_of_blocklengths", count, lengths))
+    return error;
+  if (const int error = check_array_given(function, "array_of_displacements", count, displacements))
+    return error;
   for (std::int64_t i = 0; i < count; ++i)
     if (lengths[i] < 0)
       return raise(nullptr, MPI_ERR_ARG, function, "array_of_blocklengths[%lld] is %lld",
@@ -91,13 +96,10 @@ int indexed(const Indexed& form, std::int64_t count, Numbers lengths, Numbers di
   if (const int error = check_old(form.function, handle, out, old)) return error;
   if (const int error = check_not_negative(form.function, MPI_ERR_COUNT, "count", count))
     return error;
-  if (form.is_block) {
-    if (const int error =
-            check_not_negative(form.function, MPI_ERR_ARG, "blocklength", lengths[0]))
+  if (form.is_block)
+    if (const int error = check_not_negative(form.function, MPI_ERR_ARG, "blocklength", lengths[0]))
       return error;
-  } else if (const int error = check_lengths(form.function, count, lengths)) {
-    return error;
-  }
+  if (const int error = check_lengths(form.function, count, lengths, displacements)) return error;
   Datatype* made = nullptr;
   const int error =
       make_indexed(count, lengths, displacements, form.in_bytes ? 1 : old->extent, *old, made);
@@ -115,7 +117,9 @@ int structure(const char* function, std::int64_t count, Numbers lengths, Numbers
   BigGuard guard;
   if (const int error = check_not_null(function, "newtype", out)) return error;
   if (const int error = check_not_negative(function, MPI_ERR_COUNT, "count", count)) return error;
-  if (const int error = check_lengths(function, count, lengths)) return error;
+  if (const int error = check_lengths(function, count, lengths, displacements)) return error;
+  if (count != 0)
+    if (const int error = check_not_null(function, "array_of_types", types)) return error;
   for (std::int64_t i = 0; i < count; ++i) {
     if (find_datatype(types[i]) != nullptr) continue;
     return raise(nullptr, MPI_ERR_TYPE, function,

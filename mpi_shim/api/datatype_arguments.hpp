@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "mpi_shim/core/datatype.hpp"
+#include "mpi_shim/core/datatype_make.hpp"
 #include "mpi_shim/core/errors.hpp"
 
 namespace vmpi {
@@ -28,6 +29,12 @@ namespace vmpi {
 [[nodiscard]] inline int check_not_null(const char* function, const char* argument,
                                         const void* pointer) noexcept {
   if (pointer != nullptr) return 0;
+  return raise(nullptr, MPI_ERR_ARG, function, "%s is a null pointer", argument);
+}
+
+[[nodiscard]] inline int check_array_given(const char* function, const char* argument,
+                                           std::int64_t count, Numbers numbers) noexcept {
+  if (count == 0 || !numbers.is_null()) return 0;
   return raise(nullptr, MPI_ERR_ARG, function, "%s is a null pointer", argument);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI_Type_create_subarray and MPI_Type_create_darray.
+#include <initializer_list>
+
 #include "mpi_shim/api/datatype_arguments.hpp"
 #include "mpi_shim/api/datatype_contents.hpp"
 #include "mpi_shim/api/entry.hpp"
@@ -26,6 +28,9 @@ int subarray(const char* function, int dimensions, Numbers sizes, Numbers subsiz
   BigGuard guard;
   Datatype* old = nullptr;
   if (const int error = check_array(function, dimensions, order, handle, out, old)) return error;
+  for (const Numbers& array : {sizes, subsizes, starts})
+    if (const int error = check_array_given(function, "an array of sizes or starts", 1, array))
+      return error;
   for (int d = 0; d < dimensions; ++d) {
     // As the standard has it: nothing of an array cannot be a subarray.
     const bool fits = subsizes[d] >= 1 && subsizes[d] <= sizes[d] && starts[d] >= 0 &&
@@ -88,6 +93,10 @@ int darray(const char* function, const Distribution& of, bool is_large, MPI_Data
   Datatype* old = nullptr;
   if (const int error = check_array(function, of.dimensions, of.order, handle, out, old))
     return error;
+  for (const int* const array : {of.kinds, of.arguments, of.process_sizes})
+    if (const int error = check_not_null(function, "an array of the distribution", array))
+      return error;
+  if (const int error = check_array_given(function, "array_of_gsizes", 1, of.sizes)) return error;
   long long processes = 1;
   for (int d = 0; d < of.dimensions; ++d) {
     if (const int error = check_dimension(function, of, d)) return error;

@@ -15,17 +15,21 @@ namespace vmpi {
 /// Numbers of the program's, in whichever width it has them; or one number for all places.
 class Numbers {
  public:
-  explicit Numbers(const int* numbers) noexcept : ints_(numbers) {}
-  explicit Numbers(const std::int64_t* numbers) noexcept : longs_(numbers) {}
+  explicit Numbers(const int* numbers) noexcept : ints_(numbers), is_null_(numbers == nullptr) {}
+  explicit Numbers(const std::int64_t* numbers) noexcept
+      : longs_(numbers), is_null_(numbers == nullptr) {}
   explicit Numbers(std::int64_t of_all) noexcept : of_all_(of_all) {}
   [[nodiscard]] std::int64_t operator[](std::int64_t i) const noexcept {
     return ints_ != nullptr ? ints_[i] : longs_ != nullptr ? longs_[i] : of_all_;
   }
+  /// An array that is none.
+  [[nodiscard]] bool is_null() const noexcept { return is_null_; }
 
  private:
   const int* ints_ = nullptr;
   const std::int64_t* longs_ = nullptr;
   std::int64_t of_all_ = 0;
+  bool is_null_ = false;
 };
 
 /// Blocks of `length` old types, `stride` bytes apart.
