@@ -69,8 +69,8 @@ int vector(const char* function, std::int64_t count, std::int64_t length, std::i
   Checked checked;
   const std::int64_t step = in_bytes ? stride : checked.product(stride, old->extent);
   Datatype* made = nullptr;
-  const int error = checked.overflowed() ? MPI_ERR_VALUE_TOO_LARGE
-                                         : make_vector(count, length, step, *old, made);
+  const int error =
+      checked.overflowed() ? MPI_ERR_VALUE_TOO_LARGE : make_vector(count, length, step, *old, made);
   Contents contents(made, is_large);
   contents.number(count).number(length);
   if (in_bytes)
@@ -128,10 +128,12 @@ int structure(const char* function, std::int64_t count, Numbers lengths, Numbers
   }
   Datatype* made = nullptr;
   const int error = make_struct(count, lengths, displacements, types, made);
-  return give_type(
-      function, error, made, MPI_COMBINER_STRUCT,
-      Contents(made, is_large).number(count).numbers(lengths, count).addresses(displacements, count),
-      out);
+  return give_type(function, error, made, MPI_COMBINER_STRUCT,
+                   Contents(made, is_large)
+                       .number(count)
+                       .numbers(lengths, count)
+                       .addresses(displacements, count),
+                   out);
 }
 
 int resized(const char* function, MPI_Datatype handle, std::int64_t lb, std::int64_t extent,
@@ -150,8 +152,7 @@ int resized(const char* function, MPI_Datatype handle, std::int64_t lb, std::int
 
 using vmpi::Numbers;
 
-VMPI_ENTRY(int, MPI_Type_contiguous,
-           (int count, MPI_Datatype oldtype, MPI_Datatype* newtype)) {
+VMPI_ENTRY(int, MPI_Type_contiguous, (int count, MPI_Datatype oldtype, MPI_Datatype* newtype)) {
   return vmpi::contiguous("MPI_Type_contiguous", count, false, oldtype, newtype);
 }
 VMPI_ENTRY(int, MPI_Type_contiguous_c,

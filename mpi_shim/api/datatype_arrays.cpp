@@ -15,8 +15,7 @@ int check_array(const char* function, int dimensions, int order, MPI_Datatype ha
                 MPI_Datatype* out, Datatype*& old) noexcept {
   if (const int error = check_type(nullptr, function, "oldtype", handle, old)) return error;
   if (const int error = check_not_null(function, "newtype", out)) return error;
-  if (dimensions < 1)
-    return raise(nullptr, MPI_ERR_ARG, function, "ndims is %d", dimensions);
+  if (dimensions < 1) return raise(nullptr, MPI_ERR_ARG, function, "ndims is %d", dimensions);
   if (order != MPI_ORDER_C && order != MPI_ORDER_FORTRAN)
     return raise(nullptr, MPI_ERR_ARG, function,
                  "order is %d, neither MPI_ORDER_C nor MPI_ORDER_FORTRAN", order);
@@ -79,8 +78,7 @@ int check_dimension(const char* function, const Distribution& of, int d) noexcep
   if (argument == MPI_DISTRIBUTE_DFLT_DARG) return 0;
   if (argument < 1)
     return raise(nullptr, MPI_ERR_ARG, function, "array_of_dargs[%d] is %d", d, argument);
-  if (of.kinds[d] == MPI_DISTRIBUTE_BLOCK &&
-      static_cast<long long>(argument) * processes < size)
+  if (of.kinds[d] == MPI_DISTRIBUTE_BLOCK && static_cast<long long>(argument) * processes < size)
     return raise(nullptr, MPI_ERR_ARG, function,
                  "dimension %d has size %lld, blocks of %d over %d processes do not cover it", d,
                  size, argument, processes);
@@ -106,7 +104,9 @@ int darray(const char* function, const Distribution& of, bool is_large, MPI_Data
   if (processes != of.size || of.rank < 0 || of.rank >= of.size)
     return raise(nullptr, MPI_ERR_ARG, function,
                  "rank is %d, size is %d, array_of_psizes makes %s of it", of.rank, of.size,
-                 processes < of.size ? "less" : processes > of.size ? "more" : "that");
+                 processes < of.size   ? "less"
+                 : processes > of.size ? "more"
+                                       : "that");
   Datatype* made = nullptr;
   const int error = make_darray(of.size, of.rank, of.dimensions, of.sizes, of.kinds, of.arguments,
                                 of.process_sizes, of.order, *old, made);

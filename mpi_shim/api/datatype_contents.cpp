@@ -26,10 +26,9 @@ int envelope_of(const char* function, MPI_Datatype handle, bool with_counts, Env
   if (!with_counts && !type->counts.empty())
     return raise(nullptr, MPI_ERR_TYPE, function,
                  "the type was made with large counts: ask with %s_c", function);
-  out = Envelope{static_cast<MPI_Count>(type->integers.size()),
-                 static_cast<MPI_Count>(type->addresses.size()),
-                 static_cast<MPI_Count>(type->counts.size()),
-                 static_cast<MPI_Count>(types_of_program(*type))};
+  out = Envelope{
+      static_cast<MPI_Count>(type->integers.size()), static_cast<MPI_Count>(type->addresses.size()),
+      static_cast<MPI_Count>(type->counts.size()), static_cast<MPI_Count>(types_of_program(*type))};
   combiner = type->combiner;
   return 0;
 }
@@ -56,8 +55,7 @@ int contents_of(const char* function, MPI_Datatype handle, bool with_counts, con
   if (const int error = envelope_of(function, handle, with_counts, needed, combiner)) return error;
   if (combiner == MPI_COMBINER_NAMED)
     return raise(nullptr, MPI_ERR_TYPE, function, "datatype is predefined, it has no contents");
-  if (const int error =
-          check_room(function, "integers", room.integers, needed.integers, integers))
+  if (const int error = check_room(function, "integers", room.integers, needed.integers, integers))
     return error;
   if (const int error =
           check_room(function, "addresses", room.addresses, needed.addresses, addresses))
@@ -167,9 +165,14 @@ VMPI_ENTRY(int, MPI_Type_match_size, (int typeclass, int size, MPI_Datatype* dat
   if (const int error = check_not_null(kName, "datatype", datatype)) return error;
   BasicClass type_class = BasicClass::kSigned;
   switch (typeclass) {
-    case MPI_TYPECLASS_INTEGER: break;
-    case MPI_TYPECLASS_REAL: type_class = BasicClass::kFloating; break;
-    case MPI_TYPECLASS_COMPLEX: type_class = BasicClass::kComplex; break;
+    case MPI_TYPECLASS_INTEGER:
+      break;
+    case MPI_TYPECLASS_REAL:
+      type_class = BasicClass::kFloating;
+      break;
+    case MPI_TYPECLASS_COMPLEX:
+      type_class = BasicClass::kComplex;
+      break;
     default:
       return raise(nullptr, MPI_ERR_ARG, kName, "typeclass is %d, none of MPI_TYPECLASS_*",
                    typeclass);

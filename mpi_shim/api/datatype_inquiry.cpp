@@ -87,8 +87,7 @@ VMPI_ENTRY(int, MPI_Type_dup, (MPI_Datatype oldtype, MPI_Datatype* newtype)) {
 
 VMPI_ENTRY(int, MPI_Type_size, (MPI_Datatype datatype, int* size)) {
   MPI_Count large = 0;
-  const int error =
-      size_of("MPI_Type_size", datatype, size != nullptr ? &large : nullptr);
+  const int error = size_of("MPI_Type_size", datatype, size != nullptr ? &large : nullptr);
   if (error == MPI_SUCCESS) *size = large > INT_MAX ? MPI_UNDEFINED : static_cast<int>(large);
   return error;
 }
@@ -133,8 +132,8 @@ VMPI_ENTRY(int, MPI_Type_lb, (MPI_Datatype datatype, MPI_Aint* displacement)) {
 VMPI_ENTRY(int, MPI_Type_ub, (MPI_Datatype datatype, MPI_Aint* displacement)) {
   MPI_Aint lb = 0;
   MPI_Aint extent = 0;
-  const int error = bounds_of("MPI_Type_ub", datatype, false, &lb,
-                                   displacement != nullptr ? &extent : nullptr);
+  const int error =
+      bounds_of("MPI_Type_ub", datatype, false, &lb, displacement != nullptr ? &extent : nullptr);
   if (error == MPI_SUCCESS) *displacement = lb + extent;
   return error;
 }

@@ -19,8 +19,8 @@ namespace {
 int refuse_comm(const char* function, MPI_Comm handle) noexcept {
   if (handle == MPI_COMM_NULL)
     return raise(nullptr, MPI_ERR_COMM, function, "comm is MPI_COMM_NULL");
-  return raise(nullptr, MPI_ERR_COMM, function,
-               "comm is %p, which is no communicator or was freed", static_cast<void*>(handle));
+  return raise(nullptr, MPI_ERR_COMM, function, "comm is %p, which is no communicator or was freed",
+               static_cast<void*>(handle));
 }
 
 int refuse_code(const char* function, int code) noexcept {

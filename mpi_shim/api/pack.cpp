@@ -23,8 +23,8 @@ struct Call {
   std::int64_t bytes;  ///< packed
 };
 
-[[nodiscard]] int look_at(Call& call, MPI_Comm comm, const char* representation,
-                          std::int64_t count, MPI_Datatype handle) noexcept {
+[[nodiscard]] int look_at(Call& call, MPI_Comm comm, const char* representation, std::int64_t count,
+                          MPI_Datatype handle) noexcept {
   if (call.is_external) {
     if (representation == nullptr || std::strcmp(representation, "external32") != 0)
       return raise(nullptr, MPI_ERR_UNSUPPORTED_DATAREP, call.function,
@@ -41,8 +41,8 @@ struct Call {
   if (const int error = check_type(call.comm, call.function, "datatype", handle, call.type))
     return error;
   Checked checked;
-  call.bytes = call.is_external ? external_size(*call.type, count)
-                                : checked.product(call.type->size, count);
+  call.bytes =
+      call.is_external ? external_size(*call.type, count) : checked.product(call.type->size, count);
   if (call.bytes >= 0 && !checked.overflowed()) return 0;
   return raise(call.comm, MPI_ERR_VALUE_TOO_LARGE, call.function,
                "%lld elements have more than 2^63 bytes", static_cast<long long>(count));

@@ -65,8 +65,8 @@ struct Datatype {
   int combiner = MPI_COMBINER_NAMED;
   Array<int> integers;
   Array<MPI_Aint> addresses;
-  Array<MPI_Count> counts;     ///< of the large-count constructors
-  Array<std::uint32_t> types;  ///< each holds a reference
+  Array<MPI_Count> counts;        ///< of the large-count constructors
+  Array<std::uint32_t> types;     ///< each holds a reference
   std::uint32_t inner_types = 0;  ///< so many at the end of `types` are ours, not the program's
   char name[MPI_MAX_OBJECT_NAME] = {};
   Array<AttributeValue> attributes;

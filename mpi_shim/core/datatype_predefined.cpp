@@ -22,8 +22,7 @@ constexpr Basic plain(std::uint16_t number, BasicClass type_class, const char* n
   return Basic{number, type_class, sizeof(T), alignof(T), external, 0, 0, 0, 0, name};
 }
 template <class T>
-constexpr Basic integer(std::uint16_t number, const char* name,
-                        std::uint8_t external = sizeof(T)) {
+constexpr Basic integer(std::uint16_t number, const char* name, std::uint8_t external = sizeof(T)) {
   return plain<T>(number, static_cast<T>(-1) < 0 ? BasicClass::kSigned : BasicClass::kUnsigned,
                   name, external);
 }
@@ -45,9 +44,11 @@ constexpr Basic pair(std::uint16_t number, const char* name, std::uint16_t value
     Value value;
     Index index;
   };
-  return Basic{number,   BasicClass::kPair,     sizeof(Value), alignof(Value),
-               external, offsetof(Both, index), sizeof(Index), value,
-               index,    name};
+  return Basic{number,        BasicClass::kPair,
+               sizeof(Value), alignof(Value),
+               external,      offsetof(Both, index),
+               sizeof(Index), value,
+               index,         name};
 }
 /// A type of Fortran's that is as large as it is named, aligned likewise.
 constexpr Basic sized(std::uint16_t number, BasicClass type_class, std::uint8_t bytes,

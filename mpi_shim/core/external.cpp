@@ -33,10 +33,10 @@ void turn(const unsigned char* from, unsigned char* to, int bytes) noexcept {
 }
 
 /// A number of `bytes` bytes becomes one of `external`. Integers keep their value or are refused.
-[[nodiscard]] bool to_external(const Basic& basic, int bytes, int external,
-                               const unsigned char* in, unsigned char* out) noexcept {
-  if (bytes == external && (basic.type_class != BasicClass::kFloating &&
-                            basic.type_class != BasicClass::kComplex)) {
+[[nodiscard]] bool to_external(const Basic& basic, int bytes, int external, const unsigned char* in,
+                               unsigned char* out) noexcept {
+  if (bytes == external &&
+      (basic.type_class != BasicClass::kFloating && basic.type_class != BasicClass::kComplex)) {
     turn(in, out, bytes);
     return true;
   }

@@ -18,25 +18,38 @@ Op predefined[kEnd - kFirst];
 // Numbers of MPI_REPLACE and MPI_NO_OP: operations of windows, on no datatype elsewhere.
 [[nodiscard]] bool is_predefined_number(std::uint32_t number) noexcept {
   return (number >= 0x21 && number <= 0x24) || (number >= 0x28 && number <= 0x2a) ||
-         (number >= 0x30 && number <= 0x32) || number == 0x38 || number == 0x39 ||
-         number == 0x3c || number == 0x3d;
+         (number >= 0x30 && number <= 0x32) || number == 0x38 || number == 0x39 || number == 0x3c ||
+         number == 0x3d;
 }
 
 [[nodiscard]] Operation operation_of(std::uint32_t number) noexcept {
   switch (number) {
-    case 0x21: return Operation::kSum;
-    case 0x22: return Operation::kMin;
-    case 0x23: return Operation::kMax;
-    case 0x24: return Operation::kProduct;
-    case 0x28: return Operation::kBitAnd;
-    case 0x29: return Operation::kBitOr;
-    case 0x2a: return Operation::kBitXor;
-    case 0x30: return Operation::kAnd;
-    case 0x31: return Operation::kOr;
-    case 0x32: return Operation::kXor;
-    case 0x38: return Operation::kMinLocation;
-    case 0x39: return Operation::kMaxLocation;
-    default: return Operation::kNone;
+    case 0x21:
+      return Operation::kSum;
+    case 0x22:
+      return Operation::kMin;
+    case 0x23:
+      return Operation::kMax;
+    case 0x24:
+      return Operation::kProduct;
+    case 0x28:
+      return Operation::kBitAnd;
+    case 0x29:
+      return Operation::kBitOr;
+    case 0x2a:
+      return Operation::kBitXor;
+    case 0x30:
+      return Operation::kAnd;
+    case 0x31:
+      return Operation::kOr;
+    case 0x32:
+      return Operation::kXor;
+    case 0x38:
+      return Operation::kMinLocation;
+    case 0x39:
+      return Operation::kMaxLocation;
+    default:
+      return Operation::kNone;
   }
 }
 
@@ -47,12 +60,18 @@ Op predefined[kEnd - kFirst];
   switch (basic->type_class) {
     case BasicClass::kBytes:
     case BasicClass::kSigned:
-    case BasicClass::kUnsigned: return find_integer_kernel(operation, *basic);
-    case BasicClass::kLogical: return find_logical_kernel(operation, *basic);
-    case BasicClass::kFloating: return find_floating_kernel(operation, *basic);
-    case BasicClass::kComplex: return find_complex_kernel(operation, *basic);
-    case BasicClass::kPair: return find_pair_kernel(operation, *basic);
-    case BasicClass::kCharacter: break;
+    case BasicClass::kUnsigned:
+      return find_integer_kernel(operation, *basic);
+    case BasicClass::kLogical:
+      return find_logical_kernel(operation, *basic);
+    case BasicClass::kFloating:
+      return find_floating_kernel(operation, *basic);
+    case BasicClass::kComplex:
+      return find_complex_kernel(operation, *basic);
+    case BasicClass::kPair:
+      return find_pair_kernel(operation, *basic);
+    case BasicClass::kCharacter:
+      break;
   }
   return nullptr;
 }
@@ -115,21 +134,36 @@ void drop_ops() noexcept { table.clear(); }
 
 const char* name_of(const Op& op) noexcept {
   switch (op.handle) {
-    case 0x21: return "MPI_SUM";
-    case 0x22: return "MPI_MIN";
-    case 0x23: return "MPI_MAX";
-    case 0x24: return "MPI_PROD";
-    case 0x28: return "MPI_BAND";
-    case 0x29: return "MPI_BOR";
-    case 0x2a: return "MPI_BXOR";
-    case 0x30: return "MPI_LAND";
-    case 0x31: return "MPI_LOR";
-    case 0x32: return "MPI_LXOR";
-    case 0x38: return "MPI_MINLOC";
-    case 0x39: return "MPI_MAXLOC";
-    case 0x3c: return "MPI_REPLACE";
-    case 0x3d: return "MPI_NO_OP";
-    default: return "the program's operation";
+    case 0x21:
+      return "MPI_SUM";
+    case 0x22:
+      return "MPI_MIN";
+    case 0x23:
+      return "MPI_MAX";
+    case 0x24:
+      return "MPI_PROD";
+    case 0x28:
+      return "MPI_BAND";
+    case 0x29:
+      return "MPI_BOR";
+    case 0x2a:
+      return "MPI_BXOR";
+    case 0x30:
+      return "MPI_LAND";
+    case 0x31:
+      return "MPI_LOR";
+    case 0x32:
+      return "MPI_LXOR";
+    case 0x38:
+      return "MPI_MINLOC";
+    case 0x39:
+      return "MPI_MAXLOC";
+    case 0x3c:
+      return "MPI_REPLACE";
+    case 0x3d:
+      return "MPI_NO_OP";
+    default:
+      return "the program's operation";
   }
 }
 

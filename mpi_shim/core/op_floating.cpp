@@ -26,11 +26,16 @@ struct Max {
 template <class T>
 Kernel find(Operation operation) noexcept {
   switch (operation) {
-    case Operation::kSum: return combine_all<T, Sum<T>>;
-    case Operation::kProduct: return combine_all<T, Product<T>>;
-    case Operation::kMin: return combine_all<T, Min<T>>;
-    case Operation::kMax: return combine_all<T, Max<T>>;
-    default: return nullptr;
+    case Operation::kSum:
+      return combine_all<T, Sum<T>>;
+    case Operation::kProduct:
+      return combine_all<T, Product<T>>;
+    case Operation::kMin:
+      return combine_all<T, Min<T>>;
+    case Operation::kMax:
+      return combine_all<T, Max<T>>;
+    default:
+      return nullptr;
   }
 }
 
@@ -54,9 +59,12 @@ void multiply_complex(const void* in, void* inout, std::int64_t count) noexcept 
 template <class T>
 Kernel find_complex(Operation operation) noexcept {
   switch (operation) {
-    case Operation::kSum: return add_complex<T>;
-    case Operation::kProduct: return multiply_complex<T>;
-    default: return nullptr;
+    case Operation::kSum:
+      return add_complex<T>;
+    case Operation::kProduct:
+      return multiply_complex<T>;
+    default:
+      return nullptr;
   }
 }
 
@@ -73,10 +81,14 @@ Kernel find_floating_kernel(Operation operation, const Basic& basic) noexcept {
   if (basic.number == kReal16 && __LDBL_MANT_DIG__ != 113) return nullptr;
 #endif
   switch (basic.bytes) {
-    case sizeof(float): return find<float>(operation);
-    case sizeof(double): return find<double>(operation);
-    case sizeof(long double): return find<long double>(operation);
-    default: return nullptr;
+    case sizeof(float):
+      return find<float>(operation);
+    case sizeof(double):
+      return find<double>(operation);
+    case sizeof(long double):
+      return find<long double>(operation);
+    default:
+      return nullptr;
   }
 }
 
@@ -87,10 +99,14 @@ Kernel find_complex_kernel(Operation operation, const Basic& basic) noexcept {
   if (basic.number == kComplex32 && __LDBL_MANT_DIG__ != 113) return nullptr;
 #endif
   switch (basic.bytes) {
-    case 2 * sizeof(float): return find_complex<float>(operation);
-    case 2 * sizeof(double): return find_complex<double>(operation);
-    case 2 * sizeof(long double): return find_complex<long double>(operation);
-    default: return nullptr;
+    case 2 * sizeof(float):
+      return find_complex<float>(operation);
+    case 2 * sizeof(double):
+      return find_complex<double>(operation);
+    case 2 * sizeof(long double):
+      return find_complex<long double>(operation);
+    default:
+      return nullptr;
   }
 }
 

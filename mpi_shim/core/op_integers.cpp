@@ -52,29 +52,42 @@ Kernel find(Operation operation, BasicClass type_class) noexcept {
   using enum Operation;
   const bool is_signed = type_class == BasicClass::kSigned;
   switch (operation) {
-    case kSum: return combine_all<Unsigned, Sum<Unsigned>>;
-    case kProduct: return combine_all<Unsigned, Product<Unsigned>>;
+    case kSum:
+      return combine_all<Unsigned, Sum<Unsigned>>;
+    case kProduct:
+      return combine_all<Unsigned, Product<Unsigned>>;
     case kMin:
       return is_signed ? combine_all<Signed, Min<Signed>> : combine_all<Unsigned, Min<Unsigned>>;
     case kMax:
       return is_signed ? combine_all<Signed, Max<Signed>> : combine_all<Unsigned, Max<Unsigned>>;
-    case kBitAnd: return combine_all<Unsigned, BitAnd<Unsigned>>;
-    case kBitOr: return combine_all<Unsigned, BitOr<Unsigned>>;
-    case kBitXor: return combine_all<Unsigned, BitXor<Unsigned>>;
-    case kAnd: return combine_all<Unsigned, And<Unsigned>>;
-    case kOr: return combine_all<Unsigned, Or<Unsigned>>;
-    case kXor: return combine_all<Unsigned, Xor<Unsigned>>;
-    default: return nullptr;
+    case kBitAnd:
+      return combine_all<Unsigned, BitAnd<Unsigned>>;
+    case kBitOr:
+      return combine_all<Unsigned, BitOr<Unsigned>>;
+    case kBitXor:
+      return combine_all<Unsigned, BitXor<Unsigned>>;
+    case kAnd:
+      return combine_all<Unsigned, And<Unsigned>>;
+    case kOr:
+      return combine_all<Unsigned, Or<Unsigned>>;
+    case kXor:
+      return combine_all<Unsigned, Xor<Unsigned>>;
+    default:
+      return nullptr;
   }
 }
 
 template <class T>
 Kernel find_logical(Operation operation) noexcept {
   switch (operation) {
-    case Operation::kAnd: return combine_all<T, And<T>>;
-    case Operation::kOr: return combine_all<T, Or<T>>;
-    case Operation::kXor: return combine_all<T, Xor<T>>;
-    default: return nullptr;
+    case Operation::kAnd:
+      return combine_all<T, And<T>>;
+    case Operation::kOr:
+      return combine_all<T, Or<T>>;
+    case Operation::kXor:
+      return combine_all<T, Xor<T>>;
+    default:
+      return nullptr;
   }
 }
 
@@ -86,28 +99,40 @@ Kernel find_integer_kernel(Operation operation, const Basic& basic) noexcept {
   if (basic.type_class == BasicClass::kBytes && (!is_bitwise || basic.number != 0x247))
     return nullptr;  // of MPI_BYTE, which 0x247 is, bits alone; of MPI_PACKED nothing
   switch (basic.bytes) {
-    case 1: return find<std::int8_t, std::uint8_t>(operation, basic.type_class);
-    case 2: return find<std::int16_t, std::uint16_t>(operation, basic.type_class);
-    case 4: return find<std::int32_t, std::uint32_t>(operation, basic.type_class);
-    case 8: return find<std::int64_t, std::uint64_t>(operation, basic.type_class);
+    case 1:
+      return find<std::int8_t, std::uint8_t>(operation, basic.type_class);
+    case 2:
+      return find<std::int16_t, std::uint16_t>(operation, basic.type_class);
+    case 4:
+      return find<std::int32_t, std::uint32_t>(operation, basic.type_class);
+    case 8:
+      return find<std::int64_t, std::uint64_t>(operation, basic.type_class);
 #ifdef VMPI_HAS_WIDE
-    case 16: return find<Wide, UnsignedWide>(operation, basic.type_class);
+    case 16:
+      return find<Wide, UnsignedWide>(operation, basic.type_class);
 #endif
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
 // What is not zero is true; results are 1 and 0, as gfortran and C have them.
 Kernel find_logical_kernel(Operation operation, const Basic& basic) noexcept {
   switch (basic.bytes) {
-    case 1: return find_logical<std::uint8_t>(operation);
-    case 2: return find_logical<std::uint16_t>(operation);
-    case 4: return find_logical<std::uint32_t>(operation);
-    case 8: return find_logical<std::uint64_t>(operation);
+    case 1:
+      return find_logical<std::uint8_t>(operation);
+    case 2:
+      return find_logical<std::uint16_t>(operation);
+    case 4:
+      return find_logical<std::uint32_t>(operation);
+    case 8:
+      return find_logical<std::uint64_t>(operation);
 #ifdef VMPI_HAS_WIDE
-    case 16: return find_logical<UnsignedWide>(operation);
+    case 16:
+      return find_logical<UnsignedWide>(operation);
 #endif
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 

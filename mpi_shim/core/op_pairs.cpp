@@ -34,16 +34,26 @@ Kernel find(Operation operation) noexcept {
 
 Kernel find_pair_kernel(Operation operation, const Basic& basic) noexcept {
   switch (basic.number) {
-    case 0x228: return find<float, int>(operation);
-    case 0x229: return find<double, int>(operation);
-    case 0x22a: return find<long, int>(operation);
-    case 0x22b: return find<int, int>(operation);
-    case 0x22c: return find<short, int>(operation);
-    case 0x22d: return find<long double, int>(operation);
-    case 0x230: return find<float, float>(operation);
-    case 0x231: return find<double, double>(operation);
-    case 0x232: return find<std::int32_t, std::int32_t>(operation);
-    default: return nullptr;
+    case 0x228:
+      return find<float, int>(operation);
+    case 0x229:
+      return find<double, int>(operation);
+    case 0x22a:
+      return find<long, int>(operation);
+    case 0x22b:
+      return find<int, int>(operation);
+    case 0x22c:
+      return find<short, int>(operation);
+    case 0x22d:
+      return find<long double, int>(operation);
+    case 0x230:
+      return find<float, float>(operation);
+    case 0x231:
+      return find<double, double>(operation);
+    case 0x232:
+      return find<std::int32_t, std::int32_t>(operation);
+    default:
+      return nullptr;
   }
 }
 

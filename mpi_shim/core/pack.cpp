@@ -39,16 +39,26 @@ class Mover {
   /// `count` runs of `bytes`.
   void runs(Address at, std::int64_t bytes, std::int64_t stride, std::int64_t count) noexcept {
     switch (bytes) {
-      case 1: return runs_of<1>(at, stride, count);
-      case 2: return runs_of<2>(at, stride, count);
-      case 4: return runs_of<4>(at, stride, count);
-      case 8: return runs_of<8>(at, stride, count);
-      case 12: return runs_of<12>(at, stride, count);
-      case 16: return runs_of<16>(at, stride, count);
-      case 24: return runs_of<24>(at, stride, count);
-      case 32: return runs_of<32>(at, stride, count);
-      case 64: return runs_of<64>(at, stride, count);
-      default: break;
+      case 1:
+        return runs_of<1>(at, stride, count);
+      case 2:
+        return runs_of<2>(at, stride, count);
+      case 4:
+        return runs_of<4>(at, stride, count);
+      case 8:
+        return runs_of<8>(at, stride, count);
+      case 12:
+        return runs_of<12>(at, stride, count);
+      case 16:
+        return runs_of<16>(at, stride, count);
+      case 24:
+        return runs_of<24>(at, stride, count);
+      case 32:
+        return runs_of<32>(at, stride, count);
+      case 64:
+        return runs_of<64>(at, stride, count);
+      default:
+        break;
     }
     for (; count > 0; --count, at = plus(at, stride)) run(at, static_cast<std::uint64_t>(bytes));
   }
@@ -162,9 +172,11 @@ void unpack(const Datatype& type, std::int64_t count, void* buffer, std::uint64_
 std::uint64_t copy_typed(const Datatype& from_type, std::int64_t from_count, const void* from,
                          const Datatype& to_type, std::int64_t to_count, void* to) noexcept {
   const auto bytes_of = [](const Datatype& type, std::int64_t count) {
-    return count <= 0 ? 0 : static_cast<std::uint64_t>(type.size) * static_cast<std::uint64_t>(count);
+    return count <= 0 ? 0
+                      : static_cast<std::uint64_t>(type.size) * static_cast<std::uint64_t>(count);
   };
-  const std::uint64_t bytes = std::min(bytes_of(from_type, from_count), bytes_of(to_type, to_count));
+  const std::uint64_t bytes =
+      std::min(bytes_of(from_type, from_count), bytes_of(to_type, to_count));
   if (bytes == 0) return 0;
   if (to_type.is_contiguous) {
     if (from_type.is_contiguous) {
@@ -180,8 +192,8 @@ std::uint64_t copy_typed(const Datatype& from_type, std::int64_t from_count, con
   constexpr std::size_t kPiece = 16384;  // stays in the first cache
   alignas(64) unsigned char piece[kPiece];
   for (std::uint64_t done = 0; done < bytes;) {
-    const std::size_t some =
-        pack(from_type, from_count, from, done, piece, std::min<std::uint64_t>(kPiece, bytes - done));
+    const std::size_t some = pack(from_type, from_count, from, done, piece,
+                                  std::min<std::uint64_t>(kPiece, bytes - done));
     unpack(to_type, to_count, to, done, piece, some);
     done += some;
   }
