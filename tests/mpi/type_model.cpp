@@ -41,7 +41,8 @@ void Type::append(const Type& other, std::int64_t by) {
   has_bounds = true;
 }
 void Type::append_block(const Type& other, std::int64_t at, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) append(other, at + i * other.extent());
+  const std::int64_t apart = other.extent();
+  for (std::int64_t i = 0; i < count; ++i) append(other, at + i * apart);
 }
 
 namespace {
@@ -104,7 +105,7 @@ Both random_basic(std::mt19937& random) {
   }
 }
 
-constexpr std::size_t kMostEntries = 6000;
+constexpr std::size_t kMostEntries = 3000;
 
 /// Mostly few, sometimes none, sometimes more than the library writes out.
 int random_count(std::mt19937& random, const Type& of) {
@@ -217,6 +218,7 @@ Both structure(std::mt19937& random, int depth) {
 template <class IsIn>
 Type array(const Type& old, const std::vector<int>& sizes, int order, IsIn is_in) {
   Type out;
+  const std::int64_t apart = old.extent();
   const std::size_t n = sizes.size();
   std::int64_t all = 1;
   for (const int size : sizes) all *= size;
@@ -229,11 +231,11 @@ Type array(const Type& old, const std::vector<int>& sizes, int order, IsIn is_in
       index[d] = static_cast<int>(rest % sizes[d]);
       rest /= sizes[d];
     }
-    if (is_in(index)) out.append(old, i * old.extent());
+    if (is_in(index)) out.append(old, i * apart);
   }
   out.has_bounds = true;
   out.given_lb = 0;
-  out.given_ub = all * old.extent();
+  out.given_ub = all * apart;
   return out;
 }
 
