@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstring>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "mpi_shim/core/op.hpp"
@@ -52,7 +53,13 @@ void expect_refused(MPI_Datatype type, const std::vector<MPI_Op>& ops) {
 template <class T>
 void expect_arithmetic(MPI_Datatype type) {
   expect<T>(MPI_SUM, type, [](T a, T b) { return a + b; });
-  expect<T>(MPI_PROD, type, [](T a, T b) { return a * b; });
+  expect<T>(MPI_PROD, type, [](T a, T b) {
+    // Short numbers would be multiplied as int, and overflow.
+    if constexpr (std::is_integral_v<T>)
+      return 1u * a * b;
+    else
+      return a * b;
+  });
   expect<T>(MPI_MIN, type, [](T a, T b) { return b < a ? b : a; });
   expect<T>(MPI_MAX, type, [](T a, T b) { return b > a ? b : a; });
 }
