@@ -221,6 +221,28 @@ TEST_F(Types, ABoxOfAMillionRowsIsAFewBlocks) {
   EXPECT_EQ(MPI_Type_free(&box), MPI_SUCCESS);
 }
 
+TEST_F(Types, DenseOnesThatAreShuffledStayShuffled) {
+  std::vector<int> places, lengths(256, 1), values(3 * 256), expected;
+  for (int i = 0; i < 256; ++i) places.push_back(i * 77 % 256);
+  for (int i = 0; i < 3 * 256; ++i) {
+    values[static_cast<std::size_t>(i)] = i;
+    expected.push_back(i / 256 * 256 + places[static_cast<std::size_t>(i % 256)]);
+  }
+  MPI_Datatype shuffled, copy, row;
+  ASSERT_EQ(MPI_Type_indexed(256, lengths.data(), places.data(), MPI_INT, &shuffled), MPI_SUCCESS);
+  ASSERT_EQ(MPI_Type_dup(shuffled, &copy), MPI_SUCCESS);
+  ASSERT_EQ(MPI_Type_contiguous(3, copy, &row), MPI_SUCCESS);
+  for (const MPI_Datatype type : {copy, row})
+    EXPECT_FALSE(vmpi::find_datatype(type)->is_contiguous);
+  std::vector<int> packed(3 * 256);
+  int position = 0;
+  ASSERT_EQ(MPI_Pack(values.data(), 1, row, packed.data(), 3072, &position, MPI_COMM_SELF),
+            MPI_SUCCESS);
+  EXPECT_EQ(packed, expected);
+  for (MPI_Datatype* const type : {&shuffled, &copy, &row})
+    EXPECT_EQ(MPI_Type_free(type), MPI_SUCCESS);
+}
+
 TEST_F(Types, AreNestedAsDeepAsTheProgramLikes) {
   MPI_Datatype type;
   ASSERT_EQ(MPI_Type_vector(2, 1, 3, MPI_INT, &type), MPI_SUCCESS);
