@@ -17,6 +17,69 @@ using Address = std::uintptr_t;
 [[nodiscard]] Address plus(Address at, std::int64_t bytes) noexcept {
   return at + static_cast<Address>(bytes);
 }
+[[nodiscard]] Address plus(Address at, std::int64_t steps, std::int64_t stride) noexcept {
+  return at + static_cast<Address>(steps) * static_cast<Address>(stride);
+}
+
+/// `count` runs of kBytes, `stride` apart in memory and `packed_stride` in the packed form, where
+/// dense ones follow each other.
+template <bool kPacks, bool kIsDense, std::size_t kBytes>
+void copy_runs(unsigned char* packed, std::int64_t packed_stride, Address at, std::int64_t stride,
+               std::int64_t count) noexcept {
+  if constexpr (kIsDense) packed_stride = kBytes;
+  for (; count > 0; --count, at = plus(at, stride), packed += packed_stride) {
+    void* const data = reinterpret_cast<void*>(at);
+    if constexpr (kPacks)
+      std::memcpy(packed, data, kBytes);
+    else
+      std::memcpy(data, packed, kBytes);
+  }
+}
+
+template <bool kPacks, bool kIsDense>
+void copy_runs(unsigned char* packed, std::int64_t packed_stride, Address at, std::int64_t stride,
+               std::int64_t bytes, std::int64_t count) noexcept {
+  switch (bytes) {
+    case 1:
+      return copy_runs<kPacks, kIsDense, 1>(packed, packed_stride, at, stride, count);
+    case 2:
+      return copy_runs<kPacks, kIsDense, 2>(packed, packed_stride, at, stride, count);
+    case 4:
+      return copy_runs<kPacks, kIsDense, 4>(packed, packed_stride, at, stride, count);
+    case 8:
+      return copy_runs<kPacks, kIsDense, 8>(packed, packed_stride, at, stride, count);
+    case 12:
+      return copy_runs<kPacks, kIsDense, 12>(packed, packed_stride, at, stride, count);
+    case 16:
+      return copy_runs<kPacks, kIsDense, 16>(packed, packed_stride, at, stride, count);
+    case 24:
+      return copy_runs<kPacks, kIsDense, 24>(packed, packed_stride, at, stride, count);
+    case 32:
+      return copy_runs<kPacks, kIsDense, 32>(packed, packed_stride, at, stride, count);
+    case 64:
+      return copy_runs<kPacks, kIsDense, 64>(packed, packed_stride, at, stride, count);
+    default:
+      break;
+  }
+  for (; count > 0; --count, at = plus(at, stride), packed += packed_stride) {
+    void* const data = reinterpret_cast<void*>(at);
+    if constexpr (kPacks)
+      std::memcpy(packed, data, static_cast<std::size_t>(bytes));
+    else
+      std::memcpy(data, packed, static_cast<std::size_t>(bytes));
+  }
+}
+
+/// A few short runs: of many such elements each run is moved of all of them at once. Elements that
+/// overlap are not: later ones must overwrite earlier ones.
+[[nodiscard]] bool is_small(const Datatype& type, std::int64_t stride) noexcept {
+  const auto stride_of = static_cast<std::uint64_t>(stride < 0 ? ~stride : stride);
+  if (type.blocks.size() > 8 || stride_of < static_cast<std::uint64_t>(type.true_extent))
+    return false;
+  for (const Blocks& block : type.blocks)
+    if (block.inner != nullptr || block.count > 4 || block.bytes > 64) return false;
+  return true;
+}
 
 template <bool kPacks>
 class Mover {
@@ -36,31 +99,9 @@ class Mover {
     left_ -= bytes;
   }
 
-  /// `count` runs of `bytes`.
   void runs(Address at, std::int64_t bytes, std::int64_t stride, std::int64_t count) noexcept {
-    switch (bytes) {
-      case 1:
-        return runs_of<1>(at, stride, count);
-      case 2:
-        return runs_of<2>(at, stride, count);
-      case 4:
-        return runs_of<4>(at, stride, count);
-      case 8:
-        return runs_of<8>(at, stride, count);
-      case 12:
-        return runs_of<12>(at, stride, count);
-      case 16:
-        return runs_of<16>(at, stride, count);
-      case 24:
-        return runs_of<24>(at, stride, count);
-      case 32:
-        return runs_of<32>(at, stride, count);
-      case 64:
-        return runs_of<64>(at, stride, count);
-      default:
-        break;
-    }
-    for (; count > 0; --count, at = plus(at, stride)) run(at, static_cast<std::uint64_t>(bytes));
+    copy_runs<kPacks, true>(packed_, bytes, at, stride, bytes, count);
+    pass(bytes * count);
   }
 
   /// One element from byte `skip` of its packed form on, as far as there is room.
@@ -89,22 +130,30 @@ class Mover {
   void wholes(const Datatype& type, Address at, std::int64_t stride, std::int64_t count) noexcept {
     if (type.blocks.size() == 1 && type.blocks[0].count == 1 && type.blocks[0].inner == nullptr)
       return runs(plus(at, type.blocks[0].offset), type.blocks[0].bytes, stride, count);
+    if (count >= 4 && is_small(type, stride)) return small_ones(type, at, stride, count);
     for (; count > 0; --count, at = plus(at, stride)) whole(type, at);
   }
 
  private:
-  template <std::size_t kBytes>
-  void runs_of(Address at, std::int64_t stride, std::int64_t count) noexcept {
-    unsigned char* packed = packed_;
-    for (std::int64_t i = 0; i < count; ++i, at = plus(at, stride), packed += kBytes) {
-      void* const data = reinterpret_cast<void*>(at);
-      if constexpr (kPacks)
-        std::memcpy(packed, data, kBytes);
-      else
-        std::memcpy(data, packed, kBytes);
+  void pass(std::int64_t bytes) noexcept {
+    packed_ += bytes;
+    left_ -= static_cast<std::uint64_t>(bytes);
+  }
+
+  void small_ones(const Datatype& type, Address at, std::int64_t stride,
+                  std::int64_t count) noexcept {
+    constexpr std::int64_t kAtOnce = 128;  // they stay in the first cache until all are moved
+    while (count > 0) {
+      const std::int64_t some = std::min(count, kAtOnce);
+      for (const Blocks& block : type.blocks)
+        for (std::int64_t i = 0; i < block.count; ++i)
+          copy_runs<kPacks, false>(packed_ + block.before + i * block.bytes, type.size,
+                                   plus(at, block.offset + i * block.stride), stride, block.bytes,
+                                   some);
+      pass(some * type.size);
+      at = plus(at, some, stride);
+      count -= some;
     }
-    left_ -= static_cast<std::uint64_t>(packed - packed_);
-    packed_ = packed;
   }
 
   void blocks(const Blocks& block, Address element, std::int64_t skip) noexcept {
@@ -139,7 +188,8 @@ template <bool kPacks>
 std::uint64_t move(const Datatype& type, std::int64_t count, const void* buffer, std::uint64_t from,
                    void* packed, std::uint64_t room) noexcept {
   const std::uint64_t size = static_cast<std::uint64_t>(type.size);
-  const std::uint64_t all = static_cast<std::uint64_t>(count) * size;
+  std::uint64_t all = 0;
+  if (__builtin_mul_overflow(static_cast<std::uint64_t>(count), size, &all)) all = UINT64_MAX;
   if (count <= 0 || from >= all) return 0;
   room = std::min(room, all - from);
   Mover<kPacks> mover(packed, room);
@@ -149,7 +199,7 @@ std::uint64_t move(const Datatype& type, std::int64_t count, const void* buffer,
   }
   auto element = static_cast<std::int64_t>(from / size);
   const auto skip = static_cast<std::int64_t>(from % size);
-  const auto at = [&](std::int64_t i) { return plus(address_of(buffer), i * type.extent); };
+  const auto at = [&](std::int64_t i) { return plus(address_of(buffer), i, type.extent); };
   if (skip != 0) mover.part(type, at(element++), skip);
   const auto whole = static_cast<std::int64_t>(mover.left() / size);
   if (whole > 0) mover.wholes(type, at(element), type.extent, whole);
