@@ -33,11 +33,13 @@ struct Cartesian {
 struct Comm {
   std::uint32_t handle = 0;
   std::int32_t references = 1;      ///< the program's handle, and operations under way
-  std::uint32_t context = 0;        ///< even
+  std::uint32_t context = 0;        ///< a multiple of 4, or 2 more: a local one's
   Group* group = nullptr;           ///< holds a reference; of an intercommunicator the local one
   Group* remote = nullptr;          ///< of an intercommunicator
+  Comm* local = nullptr;            ///< of an intercommunicator: the local group's own, context + 2
   std::uint32_t error_handler = 0;  ///< number of a handle
   std::uint32_t collectives = 0;    ///< begun on it: part of the tags of collective messages
+  bool is_freed = false;            ///< by the program: operations under way keep it
   TopologyKind topology = TopologyKind::kNone;
   Cartesian cartesian;
   Array<AttributeValue> attributes;
@@ -49,8 +51,11 @@ struct Comm {
   [[nodiscard]] const Group& peers() const noexcept { return remote != nullptr ? *remote : *group; }
 };
 
-/// MPI_COMM_WORLD and MPI_COMM_SELF. False: no memory.
+/// MPI_COMM_WORLD, MPI_COMM_SELF and MPI_GROUP_EMPTY, by what `world` says. False: no memory.
 [[nodiscard]] bool make_predefined_comms() noexcept;
+/// MPI_Finalize's part, after the attributes of MPI_COMM_SELF were deleted (attributes.hpp): gives
+/// the memory of all communicators, groups and keyvals back.
+void drop_all_comms() noexcept;
 [[nodiscard]] Comm* find_comm(MPI_Comm handle) noexcept;
 [[nodiscard]] Group* find_group(MPI_Group handle) noexcept;
 void retain(Comm& comm) noexcept;
@@ -58,11 +63,26 @@ void release(Comm& comm) noexcept;
 void retain(Group& group) noexcept;
 void release(Group& group) noexcept;
 
-/// A group of these world ranks, with one reference; null: no memory.
+/// A group of these world ranks, with one reference; null: no memory. Of none: MPI_GROUP_EMPTY.
 [[nodiscard]] Group* make_group(const int* members, std::size_t count) noexcept;
+
+/// A communicator over `group` (a reference is taken) with its context, and the error handler of
+/// `parent`; null: no memory. `remote` makes it an intercommunicator.
+[[nodiscard]] Comm* make_comm(const Comm& parent, Group& group, Group* remote,
+                              std::uint32_t context) noexcept;
 /// A context that none of the communicator's processes uses, found together by them all (a
 /// collective over `parent`). 0: none is left.
 [[nodiscard]] std::uint32_t agree_on_context(Comm& parent) noexcept;
+/// Among the ranks `ranks` of `parent`, of which ours is number `me`; others take no part. `tag`
+/// keeps calls of several threads apart.
+[[nodiscard]] std::uint32_t agree_on_context_within(Comm& parent, const int* ranks, int count,
+                                                    int me, int tag) noexcept;
+/// Among two groups: `local` is ours, its rank `leader` talks to rank `remote_leader` of `peer`.
+/// `peer` is null elsewhere.
+[[nodiscard]] std::uint32_t agree_on_context_between(Comm& local, int leader, Comm* peer,
+                                                     int remote_leader, int tag) noexcept;
+/// All contexts but those of the predefined communicators are free again.
+void reset_contexts() noexcept;
 void give_context_back(std::uint32_t context) noexcept;
 
 }  // namespace vmpi
