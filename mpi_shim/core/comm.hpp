@@ -17,6 +17,7 @@ namespace vmpi {
 struct Group {
   std::uint32_t handle = 0;
   std::int32_t references = 1;
+  std::int32_t handles = 0;  ///< the program's, each with a reference: it frees no more than it has
   int rank = MPI_UNDEFINED;  ///< this process's
   Array<int> members;        ///< ranks in MPI_COMM_WORLD, by rank in the group
 

@@ -52,7 +52,8 @@ void drop_all_groups() noexcept {
 
 Group* find_group(MPI_Group handle) noexcept {
   if (handle == MPI_GROUP_EMPTY) return empty;
-  return table.find(number_of(handle));
+  Group* const found = table.find(number_of(handle));
+  return found == nullptr || found->handles == 0 ? nullptr : found;
 }
 
 void retain(Group& group) noexcept { ++group.references; }

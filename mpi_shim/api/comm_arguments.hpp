@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the functions of groups, communicators, topologies and collectives say about arguments. The
+// big lock is held.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "mpi_shim/core/comm.hpp"
+#include "mpi_shim/core/errors.hpp"
+
+namespace vmpi {
+
+template <class Handle, class Object>
+[[nodiscard]] Handle handle_of(const Object& object) noexcept {
+  return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(object.handle));
+}
+
+/// How a handle is told in a message.
+template <class Handle>
+[[nodiscard]] unsigned long long told(Handle handle) noexcept {
+  return static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(handle));
+}
+
+[[nodiscard, gnu::cold]] inline int bad_comm(const char* function, const char* argument,
+                                             MPI_Comm handle) noexcept {
+  if (handle == MPI_COMM_NULL)
+    return raise(nullptr, MPI_ERR_COMM, function, "argument `%s` is MPI_COMM_NULL", argument);
+  return raise(nullptr, MPI_ERR_COMM, function,
+               "argument `%s` is no communicator (0x%llx): it was freed, or never made", argument,
+               told(handle));
+}
+
+[[nodiscard, gnu::cold]] inline int bad_group(const char* function, const char* argument,
+                                              MPI_Group handle) noexcept {
+  if (handle == MPI_GROUP_NULL)
+    return raise(nullptr, MPI_ERR_GROUP, function, "argument `%s` is MPI_GROUP_NULL", argument);
+  return raise(nullptr, MPI_ERR_GROUP, function,
+               "argument `%s` is no group (0x%llx): it was freed, or never made", argument,
+               told(handle));
+}
+
+[[nodiscard, gnu::cold]] inline int null_pointer(Comm* comm, const char* function,
+                                                 const char* argument) noexcept {
+  return raise(comm, MPI_ERR_ARG, function, "argument `%s` is a null pointer", argument);
+}
+
+[[nodiscard, gnu::cold]] inline int no_memory(Comm* comm, const char* function) noexcept {
+  return raise(comm, MPI_ERR_NO_MEM, function, "there is no memory left");
+}
+
+[[nodiscard, gnu::cold]] inline int is_intercommunicator(Comm* comm,
+                                                         const char* function) noexcept {
+  return raise(comm, MPI_ERR_COMM, function,
+               "argument `comm` is an intercommunicator, an intracommunicator is wanted");
+}
+
+}  // namespace vmpi

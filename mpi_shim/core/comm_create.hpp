@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How communicators come from others (MPI 5.0 sections 7.4.2, 7.6.2). Collective over the old one
+// unless a line says otherwise; arguments were checked by the caller; the big lock is held.
+//
+// Each returns MPI_SUCCESS, MPI_ERR_NO_MEM, MPI_ERR_OTHER (no context is left, or a peer is gone),
+// or what a callback of an attribute said. `*out` is null for a process that is not in the new one.
+#pragma once
+
+#include "mpi_shim/core/comm.hpp"
+
+namespace vmpi {
+
+/// With attributes, topology, error handler.
+[[nodiscard]] int duplicate(Comm& from, Comm** out) noexcept;
+/// `group` is a part of the communicator's.
+[[nodiscard]] int create_from_group(Comm& from, Group& group, Comm** out) noexcept;
+/// Collective over `group` alone.
+[[nodiscard]] int create_among(Comm& from, Group& group, int tag, Comm** out) noexcept;
+/// Of an intracommunicator.
+[[nodiscard]] int split(Comm& from, int color, int key, Comm** out) noexcept;
+/// Of an intracommunicator, by the host that ranks run on.
+[[nodiscard]] int split_by_host(Comm& from, int key, Comm** out) noexcept;
+
+/// Collective over both groups. MPI_ERR_ARG: they have processes in common.
+[[nodiscard]] int join(Comm& local, int leader, Comm* peer, int remote_leader, int tag,
+                       Comm** out) noexcept;
+[[nodiscard]] int merge(Comm& inter, bool is_high, Comm** out) noexcept;
+
+}  // namespace vmpi

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// All ranks learn the colors and keys of all; each picks its own color's out.
+#include <sys/utsname.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "mpi_shim/coll/collectives.hpp"
+#include "mpi_shim/core/comm_create.hpp"
+
+namespace vmpi {
+namespace {
+
+struct Choice {
+  std::uint64_t color;
+  std::int32_t key;
+  std::int32_t rank;
+};
+
+int by_key(const void* a, const void* b) noexcept {
+  const auto& left = *static_cast<const Choice*>(a);
+  const auto& right = *static_cast<const Choice*>(b);
+  if (left.key != right.key) return left.key < right.key ? -1 : 1;
+  return left.rank < right.rank ? -1 : 1;
+}
+
+[[nodiscard]] int split_by(Comm& from, std::uint64_t color, bool has_color, int key,
+                           Comm** out) noexcept {
+  *out = nullptr;
+  const auto size = static_cast<std::size_t>(from.size());
+  const auto rank = static_cast<std::size_t>(from.rank());
+  Array<Choice> choices;
+  Array<int> members;
+  const bool has_memory = choices.resize(size) && members.reserve(size);
+  if (!has_memory) return MPI_ERR_NO_MEM;
+  choices[rank] = {color, key, from.rank()};
+  Slices all;
+  all.buffer = choices.data();
+  all.count = sizeof(Choice);
+  all.one_type = &byte_type();
+  int error = allgather_bruck(from, {MPI_IN_PLACE, 0, &byte_type()}, all);
+  if (error != MPI_SUCCESS) return error;
+
+  std::size_t alike = 0;
+  if (has_color)
+    for (const Choice& each : choices)
+      if (each.color == color) choices[alike++] = each;
+  std::qsort(static_cast<void*>(choices.data()), alike, sizeof(Choice), by_key);
+  for (std::size_t i = 0; i < alike; ++i)
+    if (!members.push_back(from.group->members[static_cast<std::size_t>(choices[i].rank)]))
+      return MPI_ERR_NO_MEM;
+  // Memory is asked for before the others are: a group that cannot be made is not missed then.
+  Group* const group = make_group(members.data(), alike);
+  if (group == nullptr) return MPI_ERR_NO_MEM;
+  error = create_from_group(from, *group, out);
+  release(*group);
+  return error;
+}
+
+/// Of the host's name and of when it was started: two containers that cannot share memory have
+/// names of their own.
+[[nodiscard]] std::uint64_t host_number() noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  const auto add = [&hash](const char* text) noexcept {
+    for (; *text != '\0'; ++text)
+      hash = (hash ^ static_cast<unsigned char>(*text)) * 0x100000001b3u;
+  };
+  struct utsname host;
+  if (uname(&host) == 0) add(host.nodename);
+  if (std::FILE* const file = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
+    char boot[64] = {};
+    if (std::fgets(boot, sizeof(boot), file) != nullptr) add(boot);
+    (void)std::fclose(file);
+  }
+  return hash;
+}
+
+}  // namespace
+
+int split(Comm& from, int color, int key, Comm** out) noexcept {
+  const bool has_color = color != MPI_UNDEFINED;
+  // MPI_UNDEFINED is negative, and so no program's color.
+  return split_by(from, static_cast<std::uint64_t>(static_cast<std::int64_t>(color)), has_color,
+                  key, out);
+}
+
+int split_by_host(Comm& from, int key, Comm** out) noexcept {
+  return split_by(from, host_number(), true, key, out);
+}
+
+}  // namespace vmpi
