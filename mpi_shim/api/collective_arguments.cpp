@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "mpi_shim/api/collective_arguments.hpp"
+
+namespace vmpi {
+
+CollectiveCall::CollectiveCall(const char* function, MPI_Comm comm) noexcept
+    : function_(function), comm_(find_comm(comm)) {
+  if (comm_ == nullptr)
+    fail(bad_comm(function, "comm", comm));
+  else if (comm_->remote != nullptr)
+    fail(raise(comm_, MPI_ERR_UNSUPPORTED_OPERATION, function,
+               "argument `comm` is an intercommunicator, of which this library has no "
+               "collectives (MPI_Intercomm_merge makes an intracommunicator of it)"));
+  else
+    retain(*comm_);
+}
+
+CollectiveCall::~CollectiveCall() {
+  if (comm_ != nullptr && comm_->remote == nullptr) release(*comm_);
+}
+
+void CollectiveCall::root(int rank) noexcept {
+  if (is_good_ && (rank < 0 || rank >= comm_->size()))
+    fail(raise(comm_, MPI_ERR_ROOT, function_,
+               "argument `root` is %d, the communicator has %d ranks", rank, comm_->size()));
+}
+
+Datatype* CollectiveCall::type(MPI_Datatype handle, const char* argument) noexcept {
+  if (!is_good_) return nullptr;
+  Datatype* const found = find_datatype(handle);
+  if (found == nullptr)
+    fail(raise(comm_, MPI_ERR_TYPE, function_, "argument `%s` is no datatype (0x%llx)", argument,
+               told(handle)));
+  else if (!found->is_committed)
+    fail(raise(comm_, MPI_ERR_TYPE, function_,
+               "argument `%s` is a datatype that was not committed (MPI_Type_commit)", argument));
+  return is_good_ ? found : nullptr;
+}
+
+void CollectiveCall::count(std::int64_t value, const char* argument) noexcept {
+  if (is_good_ && value < 0)
+    fail(raise(comm_, MPI_ERR_COUNT, function_, "argument `%s` is %lld", argument,
+               static_cast<long long>(value)));
+}
+
+void CollectiveCall::counts(const int* values, const char* argument) noexcept {
+  pointer(values, argument);
+  for (int i = 0; is_good_ && i < comm_->size(); ++i)
+    if (values[i] < 0)
+      fail(raise(comm_, MPI_ERR_COUNT, function_, "%s[%d] is %d", argument, i, values[i]));
+}
+
+void CollectiveCall::pointer(const void* value, const char* argument) noexcept {
+  if (is_good_ && value == nullptr) fail(null_pointer(comm_, function_, argument));
+}
+
+void CollectiveCall::not_in_place(const void* buffer, const char* argument) noexcept {
+  if (is_good_ && buffer == MPI_IN_PLACE)
+    fail(raise(comm_, MPI_ERR_BUFFER, function_, "argument `%s` may not be MPI_IN_PLACE here",
+               argument));
+}
+
+void CollectiveCall::buffer(const void* at, std::int64_t count, const Datatype* type,
+                            const char* argument) noexcept {
+  if (!is_good_ || at != nullptr || count == 0 || type->size == 0) return;
+  if (type->is_predefined)
+    fail(raise(comm_, MPI_ERR_BUFFER, function_, "argument `%s` is a null pointer", argument));
+}
+
+void CollectiveCall::are_apart(const void* send, const void* receive,
+                               std::int64_t bytes) noexcept {
+  if (is_good_ && bytes > 0 && send == receive && send != MPI_BOTTOM)
+    fail(raise(comm_, MPI_ERR_BUFFER, function_,
+               "arguments `sendbuf` and `recvbuf` are one buffer (MPI_IN_PLACE says so)"));
+}
+
+Op* CollectiveCall::operation(MPI_Op handle, const Datatype* type) noexcept {
+  if (!is_good_) return nullptr;
+  Op* const found = find_op(handle);
+  if (found == nullptr)
+    fail(raise(comm_, MPI_ERR_OP, function_, "argument `op` is no operation (0x%llx)",
+               told(handle)));
+  else if (!is_defined_on(*found, *type))
+    fail(raise(comm_, MPI_ERR_OP, function_,
+               "the operation 0x%llx is not defined on the datatype%s%s", told(handle),
+               type->name[0] != '\0' ? " " : "", type->name));
+  return is_good_ ? found : nullptr;
+}
+
+Typed CollectiveCall::typed(const void* at, std::int64_t number, MPI_Datatype handle,
+                            const char* const (&names)[3]) noexcept {
+  count(number, names[1]);
+  Datatype* const found = type(handle, names[2]);
+  buffer(at, number, found, names[0]);
+  return {const_cast<void*>(at), number, found};
+}
+
+Slices CollectiveCall::alike(const void* at, std::int64_t number, MPI_Datatype handle,
+                             const char* const (&names)[3]) noexcept {
+  const Typed one = typed(at, number, handle, names);
+  Slices slices;
+  slices.buffer = one.buffer;
+  slices.count = one.count;
+  slices.one_type = one.type;
+  return slices;
+}
+
+Slices CollectiveCall::elements(const void* at, const int* numbers, const int* displacements,
+                                MPI_Datatype handle, const char* const (&names)[4]) noexcept {
+  counts(numbers, names[1]);
+  pointer(displacements, names[2]);
+  Slices slices;
+  slices.form = Slices::Form::kElements;
+  slices.buffer = const_cast<void*>(at);
+  slices.counts = numbers;
+  slices.displacements = displacements;
+  slices.one_type = type(handle, names[3]);
+  for (int i = 0; is_good_ && i < comm_->size(); ++i)
+    buffer(at, numbers[i], slices.one_type, names[0]);
+  return slices;
+}
+
+Slices CollectiveCall::types(const void* at, const int* numbers, const int* displacements,
+                             const MPI_Datatype* handles, Array<Datatype*>& room,
+                             const char* const (&names)[4]) noexcept {
+  counts(numbers, names[1]);
+  pointer(displacements, names[2]);
+  pointer(static_cast<const void*>(handles), names[3]);
+  if (is_good_ && !room.resize(static_cast<std::size_t>(comm_->size())))
+    fail(no_memory(comm_, function_));
+  Slices slices;
+  slices.form = Slices::Form::kTypes;
+  slices.buffer = const_cast<void*>(at);
+  slices.counts = numbers;
+  slices.displacements = displacements;
+  for (int i = 0; is_good_ && i < comm_->size(); ++i) {
+    // Programs give MPI_DATATYPE_NULL to those that they have nothing for.
+    Datatype* const found = numbers[i] == 0 ? &byte_type() : type(handles[i], names[3]);
+    room[static_cast<std::size_t>(i)] = found;
+    buffer(at, numbers[i], found, names[0]);
+  }
+  slices.types = room.data();
+  return slices;
+}
+
+int CollectiveCall::end(int error) const noexcept {
+  switch (error) {
+    case MPI_SUCCESS:
+      return MPI_SUCCESS;
+    case MPI_ERR_NO_MEM:
+      return no_memory(comm_, function_);
+    case MPI_ERR_TRUNCATE:
+      return raise(comm_, error, function_,
+                   "a rank has sent more than this one takes: counts or types differ between "
+                   "ranks");
+    case MPI_ERR_PROC_ABORTED:
+      return raise(comm_, error, function_, "a rank of the communicator has ended");
+    default:
+      return raise(comm_, error, function_, "a message of the collective failed");
+  }
+}
+
+}  // namespace vmpi

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the functions of collectives check before they begin: an argument that one rank can see to be
+// wrong is an error there, and nothing has been sent. The big lock is held.
+#pragma once
+
+#include "mpi_shim/api/comm_arguments.hpp"
+#include "mpi_shim/coll/collectives.hpp"
+
+namespace vmpi {
+
+/// One call's checks: the first that fails raises, and `error()` keeps what that returned; those
+/// after it say no without looking.
+class CollectiveCall {
+ public:
+  CollectiveCall(const char* function, MPI_Comm comm) noexcept;
+  ~CollectiveCall();
+  CollectiveCall(const CollectiveCall&) = delete;
+  CollectiveCall& operator=(const CollectiveCall&) = delete;
+
+  [[nodiscard]] Comm& comm() const noexcept { return *comm_; }
+  [[nodiscard]] bool is_good() const noexcept { return is_good_; }
+  [[nodiscard]] int error() const noexcept { return error_; }
+  [[nodiscard]] bool is_root(int root) const noexcept { return comm_->rank() == root; }
+
+  void root(int rank) noexcept;
+  /// Null: not good.
+  Datatype* type(MPI_Datatype handle, const char* argument) noexcept;
+  void count(std::int64_t value, const char* argument) noexcept;
+  void counts(const int* values, const char* argument) noexcept;
+  void pointer(const void* value, const char* argument) noexcept;
+  void not_in_place(const void* buffer, const char* argument) noexcept;
+  /// A null buffer is no place for bytes; but MPI_BOTTOM is a null pointer, and its types say where.
+  void buffer(const void* at, std::int64_t count, const Datatype* type,
+              const char* argument) noexcept;
+  /// Of one rank: the buffers may not be the same one.
+  void are_apart(const void* send, const void* receive, std::int64_t bytes) noexcept;
+  Op* operation(MPI_Op handle, const Datatype* type) noexcept;
+
+  /// One buffer.
+  Typed typed(const void* at, std::int64_t count, MPI_Datatype handle,
+              const char* const (&names)[3]) noexcept;
+  Slices alike(const void* at, std::int64_t count, MPI_Datatype handle,
+               const char* const (&names)[3]) noexcept;
+  Slices elements(const void* at, const int* counts, const int* displacements, MPI_Datatype handle,
+                  const char* const (&names)[4]) noexcept;
+  /// `room` keeps the datatypes.
+  Slices types(const void* at, const int* counts, const int* displacements,
+               const MPI_Datatype* handles, Array<Datatype*>& room,
+               const char* const (&names)[4]) noexcept;
+
+  /// Raises what the collective returned.
+  [[nodiscard]] int end(int error) const noexcept;
+
+ private:
+  void fail(int error) noexcept {
+    is_good_ = false;
+    error_ = error;
+  }
+
+  const char* function_;
+  Comm* comm_;
+  bool is_good_ = true;
+  int error_ = MPI_SUCCESS;
+};
+
+// Names for messages.
+inline constexpr const char* kSend[3] = {"sendbuf", "sendcount", "sendtype"};
+inline constexpr const char* kReceive[3] = {"recvbuf", "recvcount", "recvtype"};
+inline constexpr const char* kSends[4] = {"sendbuf", "sendcounts", "sdispls", "sendtype"};
+inline constexpr const char* kReceives[4] = {"recvbuf", "recvcounts", "rdispls", "recvtype"};
+
+}  // namespace vmpi
