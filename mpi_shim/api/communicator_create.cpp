@@ -3,7 +3,7 @@
 #include "mpi_shim/api/comm_arguments.hpp"
 #include "mpi_shim/api/entry.hpp"
 #include "mpi_shim/core/big_lock.hpp"
-#include "mpi_shim/core/comm_create.hpp"
+#include "mpi_shim/coll/comm_create.hpp"
 #include "mpi_shim/core/groups.hpp"
 
 namespace vmpi {

@@ -5,7 +5,7 @@
 #include "mpi_shim/api/entry.hpp"
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/cartesian.hpp"
-#include "mpi_shim/core/comm_create.hpp"
+#include "mpi_shim/coll/comm_create.hpp"
 
 namespace vmpi {
 namespace {

@@ -7,16 +7,20 @@ namespace vmpi {
 
 Typed Slices::operator[](int rank) const noexcept {
   const auto i = static_cast<std::size_t>(rank);
-  auto* const base = static_cast<unsigned char*>(buffer);
+  // By numbers: the buffer may be MPI_BOTTOM, of which no pointer is reckoned.
+  const auto at = [this](std::int64_t offset) noexcept {
+    return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(buffer) +
+                                   static_cast<std::uintptr_t>(offset));
+  };
   switch (form) {
     case Form::kAlike:
-      return {base + rank * count * one_type->extent, count, one_type};
+      return {at(rank * count * one_type->extent), count, one_type};
     case Form::kElements:
-      return {base + displacements[i] * one_type->extent, counts[i], one_type};
+      return {at(displacements[i] * one_type->extent), counts[i], one_type};
     case Form::kTypes:
-      return {base + displacements[i], counts[i], types[i]};
+      return {at(displacements[i]), counts[i], types[i]};
     case Form::kPacked:
-      return {base + offsets[i], offsets[i + 1] - offsets[i], &byte_type()};
+      return {at(offsets[i]), offsets[i + 1] - offsets[i], &byte_type()};
   }
   return {};
 }

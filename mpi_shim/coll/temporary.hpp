@@ -36,14 +36,16 @@ class Elements {
     const std::int64_t low = type.true_lb + (last < 0 ? last : 0);
     const std::int64_t high = type.true_lb + type.true_extent + (last > 0 ? last : 0);
     if (!memory_.make(high - low)) return false;
-    origin_ = memory_.data() - low;
+    // By numbers: the origin may lie outside of the memory.
+    origin_ = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(memory_.data()) -
+                                      static_cast<std::uintptr_t>(low));
     return true;
   }
   [[nodiscard]] void* origin() noexcept { return origin_; }
 
  private:
   Bytes memory_;
-  unsigned char* origin_ = nullptr;
+  void* origin_ = nullptr;
 };
 
 /// The first error of a collective. A message that was too long does not end it, since others wait

@@ -55,12 +55,10 @@ void drop_all_keyvals() noexcept;
 [[nodiscard]] int delete_attribute(Comm& comm, Keyval& keyval) noexcept;
 [[nodiscard]] int delete_attribute(Datatype& type, Keyval& keyval) noexcept;
 
-/// MPI_Comm_dup's and MPI_Type_dup's part.
+/// MPI_Comm_dup's part; that of datatypes is in datatype.hpp.
 [[nodiscard]] int copy_attributes(const Comm& from, Comm& to) noexcept;
-[[nodiscard]] int copy_attributes(const Datatype& from, Datatype& to) noexcept;
-/// MPI_Comm_free's and MPI_Type_free's part; of MPI_COMM_SELF it is what MPI_Finalize does first.
+/// MPI_Comm_free's part; of MPI_COMM_SELF it is what MPI_Finalize does first.
 [[nodiscard]] int delete_attributes(Comm& comm) noexcept;
-[[nodiscard]] int delete_attributes(Datatype& type) noexcept;
 
 /// The value of MPI_TAG_UB and its kin: a pointer to an int; null for a value that nobody knows.
 /// False: the keyval is none of these.

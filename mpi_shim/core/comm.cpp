@@ -6,6 +6,7 @@
 #include <new>
 
 #include "mpi_shim/core/attributes.hpp"
+#include "mpi_shim/core/context_ids.hpp"
 #include "mpi_shim/core/groups.hpp"
 #include "mpi_shim/core/world.hpp"
 

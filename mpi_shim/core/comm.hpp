@@ -71,19 +71,5 @@ void release(Group& group) noexcept;
 /// `parent`; null: no memory. `remote` makes it an intercommunicator.
 [[nodiscard]] Comm* make_comm(const Comm& parent, Group& group, Group* remote,
                               std::uint32_t context) noexcept;
-/// A context that none of the communicator's processes uses, found together by them all (a
-/// collective over `parent`). 0: none is left.
-[[nodiscard]] std::uint32_t agree_on_context(Comm& parent) noexcept;
-/// Among the ranks `ranks` of `parent`, of which ours is number `me`; others take no part. `tag`
-/// keeps calls of several threads apart.
-[[nodiscard]] std::uint32_t agree_on_context_within(Comm& parent, const int* ranks, int count,
-                                                    int me, int tag) noexcept;
-/// Among two groups: `local` is ours, its rank `leader` talks to rank `remote_leader` of `peer`.
-/// `peer` is null elsewhere.
-[[nodiscard]] std::uint32_t agree_on_context_between(Comm& local, int leader, Comm* peer,
-                                                     int remote_leader, int tag) noexcept;
-/// All contexts but those of the predefined communicators are free again.
-void reset_contexts() noexcept;
-void give_context_back(std::uint32_t context) noexcept;
 
 }  // namespace vmpi

@@ -1,168 +1,36 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Contexts are a bit each; all processes of a new communicator AND what they have free, and take the
-// lowest that is left. So a context is used again only when each of them has freed it.
-//
-// With several threads two agreements may be under way in a process, over other processes each. One
-// at a time may offer bits, the others offer none and ask again; the one with the lowest number of
-// its parent goes first everywhere, so that some agreement always succeeds.
-#include <cstring>
+#include "mpi_shim/core/context_ids.hpp"
 
-#include "mpi_shim/coll/collectives.hpp"
-#include "mpi_shim/core/comm.hpp"
-#include "mpi_shim/core/engine.hpp"
+#include <cstring>
 
 namespace vmpi {
 namespace {
 
-constexpr std::size_t kWords = 128;
-constexpr std::uint32_t kContexts = kWords * 64;
-constexpr std::uint64_t kNobody = ~std::uint64_t{0};
+constinit std::uint64_t free_bits[kContextWords] = {};
 
-constinit std::uint64_t free_bits[kWords] = {};
-constinit bool are_offered = false;
-constinit std::uint64_t first_in_line = kNobody;
+}  // namespace
 
-/// What travels. The last word is not zero when all have offered.
-struct Offer {
-  std::uint64_t words[kWords + 1];
-
-  void intersect(const Offer& other) noexcept {
-    for (std::size_t i = 0; i <= kWords; ++i) words[i] &= other.words[i];
-  }
-};
-
-[[nodiscard]] bool try_to_offer(std::uint64_t priority, Offer& offer) noexcept {
-  if (priority < first_in_line) first_in_line = priority;
-  std::memset(&offer, 0, sizeof(offer));
-  if (are_offered || priority != first_in_line) return false;
-  are_offered = true;
-  std::memcpy(offer.words, free_bits, sizeof(free_bits));
-  offer.words[kWords] = 1;
-  return true;
+void reset_contexts() noexcept {
+  std::memset(free_bits, 0xff, sizeof(free_bits));
+  free_bits[0] &= ~std::uint64_t{7};  // 0 is none; 4 and 8 are those of the world and of self
 }
 
-[[nodiscard]] std::uint32_t take_lowest(const Offer& offer) noexcept {
-  for (std::size_t i = 0; i < kWords; ++i) {
-    if (offer.words[i] == 0) continue;
-    const auto bit = static_cast<std::uint32_t>(__builtin_ctzll(offer.words[i]));
+const std::uint64_t* free_contexts() noexcept { return free_bits; }
+
+std::uint32_t take_lowest_context(const std::uint64_t* common) noexcept {
+  for (std::size_t i = 0; i < kContextWords; ++i) {
+    const std::uint64_t left = common[i] & free_bits[i];
+    if (left == 0) continue;
+    const auto bit = static_cast<std::uint32_t>(__builtin_ctzll(left));
     free_bits[i] &= ~(std::uint64_t{1} << bit);
     return 4 * (static_cast<std::uint32_t>(i) * 64 + bit);
   }
   return 0;
 }
 
-/// `meet(offer)` leaves in every process what all of them offered; returns an error.
-template <class Meet>
-[[nodiscard]] std::uint32_t agree(std::uint64_t priority, Meet meet) noexcept {
-  for (;;) {
-    Offer offer;
-    const bool is_ours = try_to_offer(priority, offer);
-    const int error = meet(offer);
-    if (is_ours) are_offered = false;
-    const bool is_over = error != MPI_SUCCESS || offer.words[kWords] != 0;
-    if (!is_over) continue;
-    if (first_in_line == priority) first_in_line = kNobody;
-    return error == MPI_SUCCESS ? take_lowest(offer) : 0;
-  }
-}
-
-/// Binomial over a list of ranks: to the first of them, and back.
-[[nodiscard]] int meet_within(Comm& comm, const int* ranks, int count, int me, int tag,
-                              Offer& offer) noexcept {
-  Datatype& bytes = byte_type();
-  constexpr std::int64_t kBytes = sizeof(Offer);
-  int mask = 1;
-  for (; mask < count && (me & mask) == 0; mask <<= 1) {
-    if (me + mask >= count) continue;
-    Offer theirs;
-    if (const int error = receive_from(comm, Plane::kCollective, ranks[me + mask], tag, &theirs,
-                                       kBytes, bytes);
-        error != MPI_SUCCESS)
-      return error;
-    offer.intersect(theirs);
-  }
-  if (me != 0) {
-    const int parent = ranks[me - mask];
-    int error = send_to(comm, Plane::kCollective, parent, tag, &offer, kBytes, bytes);
-    if (error == MPI_SUCCESS)
-      error = receive_from(comm, Plane::kCollective, parent, tag, &offer, kBytes, bytes);
-    if (error != MPI_SUCCESS) return error;
-  }
-  for (mask >>= 1; mask > 0; mask >>= 1) {
-    if (me + mask >= count) continue;
-    if (const int error =
-            send_to(comm, Plane::kCollective, ranks[me + mask], tag, &offer, kBytes, bytes);
-        error != MPI_SUCCESS)
-      return error;
-  }
-  return MPI_SUCCESS;
-}
-
-/// All of an intracommunicator.
-[[nodiscard]] int meet_all(Comm& comm, Offer& offer) noexcept {
-  Array<int> ranks;
-  if (!ranks.resize(static_cast<std::size_t>(comm.size()))) return MPI_ERR_NO_MEM;
-  for (int i = 0; i < comm.size(); ++i) ranks[static_cast<std::size_t>(i)] = i;
-  return meet_within(comm, ranks.data(), comm.size(), comm.rank(), next_tag(comm), offer);
-}
-
-/// Both groups: each of their own, then their leaders, then each of their own again.
-[[nodiscard]] int meet_between(Comm& local, int leader, Comm* peer, int remote_leader, int tag,
-                               Offer& offer) noexcept {
-  int error = meet_all(local, offer);
-  if (error != MPI_SUCCESS) return error;
-  if (local.rank() == leader) {
-    Offer theirs;
-    error = exchange(*peer, Plane::kCollective, remote_leader, tag, &offer, sizeof(offer),
-                     byte_type(), remote_leader, tag, &theirs, sizeof(theirs), byte_type());
-    if (error == MPI_SUCCESS) {
-      offer.intersect(theirs);
-    } else {  // the others learn that no context is left, and do not ask again
-      std::memset(&offer, 0, sizeof(offer));
-      offer.words[kWords] = 1;
-    }
-  }
-  const int told = bcast_binomial(local, &offer, sizeof(offer), byte_type(), leader);
-  return error != MPI_SUCCESS ? error : told;
-}
-
-}  // namespace
-
-std::uint32_t agree_on_context(Comm& parent) noexcept {
-  if (parent.local != nullptr) {
-    Comm* const peer = parent.rank() == 0 ? &parent : nullptr;
-    return agree_on_context_between(*parent.local, 0, peer, 0, next_tag(parent));
-  }
-  return agree(std::uint64_t{parent.context} << 32,
-               [&](Offer& offer) noexcept { return meet_all(parent, offer); });
-}
-
-std::uint32_t agree_on_context_within(Comm& parent, const int* ranks, int count, int me,
-                                      int tag) noexcept {
-  const std::uint64_t priority =
-      std::uint64_t{parent.context} << 32 | (static_cast<std::uint32_t>(tag) + 1u);
-  return agree(priority, [&](Offer& offer) noexcept {
-    return meet_within(parent, ranks, count, me, apart_tag(tag), offer);
-  });
-}
-
-std::uint32_t agree_on_context_between(Comm& local, int leader, Comm* peer, int remote_leader,
-                                       int tag) noexcept {
-  return agree(std::uint64_t{local.context} << 32, [&](Offer& offer) noexcept {
-    return meet_between(local, leader, peer, remote_leader, apart_tag(tag), offer);
-  });
-}
-
-void reset_contexts() noexcept {
-  std::memset(free_bits, 0xff, sizeof(free_bits));
-  free_bits[0] &= ~std::uint64_t{7};  // 0 is none, 4 and 8 are the predefined ones'
-  are_offered = false;
-  first_in_line = kNobody;
-}
-
 void give_context_back(std::uint32_t context) noexcept {
-  const std::uint32_t number = context / 4;
-  if (number < kContexts) free_bits[number / 64] |= std::uint64_t{1} << (number % 64);
+  const std::size_t number = context / 4;
+  if (number < kContextWords * 64) free_bits[number / 64] |= std::uint64_t{1} << (number % 64);
 }
 
 }  // namespace vmpi

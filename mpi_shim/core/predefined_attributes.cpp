@@ -16,7 +16,6 @@ constinit int host_rank = MPI_PROC_NULL;
 constinit int io_rank = MPI_ANY_SOURCE;
 constinit int app_number = 0;
 constinit int universe_size = 0;
-constinit int last_used_code = MPI_ERR_LASTCODE;
 
 }  // namespace
 
@@ -43,8 +42,7 @@ bool predefined_attribute(int keyval, int** value) noexcept {
       *value = universe_size > 0 ? &universe_size : nullptr;
       return true;
     case MPI_LASTUSEDCODE:
-      last_used_code = last_code_in_use();
-      *value = &last_used_code;
+      *value = last_used_code();
       return true;
     default:
       return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "mpi_shim/core/comm_create.hpp"
+#include "mpi_shim/coll/comm_create.hpp"
 
+#include "mpi_shim/coll/context_agreement.hpp"
 #include "mpi_shim/core/attributes.hpp"
 #include "mpi_shim/core/groups.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "mpi_shim/coll/collectives.hpp"
-#include "mpi_shim/core/comm_create.hpp"
+#include "mpi_shim/coll/comm_create.hpp"
 
 namespace vmpi {
 namespace {
