@@ -21,6 +21,7 @@ int pingpong_xsrq(Calling calling, int argc, char** argv);
 int asyncwatch(Calling calling, int argc, char** argv);
 int top(Calling calling, int argc, char** argv);
 int topology(Calling calling, int argc, char** argv);
+int run(Calling calling, int argc, char** argv);
 int doctor(Calling calling, int argc, char** argv);
 
 }  // namespace verbatim::cli

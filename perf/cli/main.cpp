@@ -34,6 +34,7 @@ constexpr std::array kCommands = {
     Command{"ibv_asyncwatch", "asyncwatch", "", verbatim::cli::asyncwatch},
     Command{"", "top", "", verbatim::cli::top},
     Command{"", "topo", "", verbatim::cli::topology},
+    Command{"", "run", "", verbatim::cli::run},
     Command{"", "doctor", "", verbatim::cli::doctor},
 };
 
@@ -52,6 +53,7 @@ void usage(std::FILE* out) {
       "  verbatim top [options]                  show what all processes of the user are doing\n"
       "  verbatim topo [options]                 print or draw the machine: where memory and cores "
       "are\n"
+      "  verbatim run -n <ranks> <program>       start an MPI program on this host\n"
       "  verbatim doctor [options]               explain what keeps RDMA from working here\n"
       "  verbatim --version\n"
       "\n"
@@ -117,7 +119,7 @@ int run_command(int argc, char** argv) {
   if (!first.empty()) {
     std::fprintf(stderr,
                  "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-                 "uc, ud, srq or xsrq, asyncwatch, top, topo, doctor; see 'verbatim --help')\n",
+                 "uc, ud, srq or xsrq, asyncwatch, top, topo, run, doctor; see 'verbatim --help')\n",
                  argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;
   }
