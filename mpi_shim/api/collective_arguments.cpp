@@ -67,8 +67,7 @@ void CollectiveCall::buffer(const void* at, std::int64_t count, const Datatype* 
     fail(raise(comm_, MPI_ERR_BUFFER, function_, "argument `%s` is a null pointer", argument));
 }
 
-void CollectiveCall::are_apart(const void* send, const void* receive,
-                               std::int64_t bytes) noexcept {
+void CollectiveCall::are_apart(const void* send, const void* receive, std::int64_t bytes) noexcept {
   if (is_good_ && bytes > 0 && send == receive && send != MPI_BOTTOM)
     fail(raise(comm_, MPI_ERR_BUFFER, function_,
                "arguments `sendbuf` and `recvbuf` are one buffer (MPI_IN_PLACE says so)"));

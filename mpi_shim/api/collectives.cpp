@@ -69,8 +69,8 @@ VMPI_ENTRY(int, MPI_Bcast,
 }
 
 VMPI_ENTRY(int, MPI_Gather,
-           (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
-            int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)) {
+           (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+            MPI_Datatype recvtype, int root, MPI_Comm comm)) {
   const BigGuard guard;
   CollectiveCall call("MPI_Gather", comm);
   call.root(root);
@@ -104,8 +104,8 @@ VMPI_ENTRY(int, MPI_Gatherv,
 }
 
 VMPI_ENTRY(int, MPI_Scatter,
-           (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
-            int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)) {
+           (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+            MPI_Datatype recvtype, int root, MPI_Comm comm)) {
   const BigGuard guard;
   CollectiveCall call("MPI_Scatter", comm);
   call.root(root);
@@ -141,8 +141,8 @@ VMPI_ENTRY(int, MPI_Scatterv,
 }
 
 VMPI_ENTRY(int, MPI_Allgather,
-           (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
-            int recvcount, MPI_Datatype recvtype, MPI_Comm comm)) {
+           (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+            MPI_Datatype recvtype, MPI_Comm comm)) {
   const BigGuard guard;
   CollectiveCall call("MPI_Allgather", comm);
   const Typed in = own_part(call, sendbuf, sendcount, sendtype, true);
@@ -168,8 +168,8 @@ VMPI_ENTRY(int, MPI_Allgatherv,
 }
 
 VMPI_ENTRY(int, MPI_Alltoall,
-           (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
-            int recvcount, MPI_Datatype recvtype, MPI_Comm comm)) {
+           (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+            MPI_Datatype recvtype, MPI_Comm comm)) {
   const BigGuard guard;
   CollectiveCall call("MPI_Alltoall", comm);
   Slices in;
@@ -183,15 +183,14 @@ VMPI_ENTRY(int, MPI_Alltoall,
 }
 
 VMPI_ENTRY(int, MPI_Alltoallv,
-           (const void* sendbuf, const int sendcounts[], const int sdispls[],
-            MPI_Datatype sendtype, void* recvbuf, const int recvcounts[], const int rdispls[],
-            MPI_Datatype recvtype, MPI_Comm comm)) {
+           (const void* sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype,
+            void* recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype,
+            MPI_Comm comm)) {
   const BigGuard guard;
   CollectiveCall call("MPI_Alltoallv", comm);
   Slices in;
   in.buffer = MPI_IN_PLACE;
-  if (sendbuf != MPI_IN_PLACE)
-    in = call.elements(sendbuf, sendcounts, sdispls, sendtype, kSends);
+  if (sendbuf != MPI_IN_PLACE) in = call.elements(sendbuf, sendcounts, sdispls, sendtype, kSends);
   call.not_in_place(recvbuf, "recvbuf");
   const Slices out = call.elements(recvbuf, recvcounts, rdispls, recvtype, kReceives);
   if (!call.is_good()) return call.error();

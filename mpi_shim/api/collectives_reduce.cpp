@@ -54,8 +54,8 @@ VMPI_ENTRY(int, MPI_Allreduce,
   CollectiveCall call("MPI_Allreduce", comm);
   const Reduction what(call, sendbuf, recvbuf, count, datatype, op, true);
   if (!call.is_good()) return call.error();
-  return call.end(allreduce_recursive_doubling(call.comm(), sendbuf, recvbuf, count, *what.type,
-                                               *what.op));
+  return call.end(
+      allreduce_recursive_doubling(call.comm(), sendbuf, recvbuf, count, *what.type, *what.op));
 }
 
 VMPI_ENTRY(int, MPI_Reduce_scatter,
@@ -86,11 +86,10 @@ VMPI_ENTRY(int, MPI_Reduce_scatter_block,
   const Reduction what(call, sendbuf, recvbuf, recvcount, datatype, op, true);
   if (!call.is_good()) return call.error();
   Array<int> counts;
-  if (!counts.resize(static_cast<std::size_t>(call.comm().size())))
-    return call.end(MPI_ERR_NO_MEM);
+  if (!counts.resize(static_cast<std::size_t>(call.comm().size()))) return call.end(MPI_ERR_NO_MEM);
   for (int& each : counts) each = recvcount;
-  return call.end(reduce_scatter_binomial(call.comm(), sendbuf, recvbuf, counts.data(), *what.type,
-                                          *what.op));
+  return call.end(
+      reduce_scatter_binomial(call.comm(), sendbuf, recvbuf, counts.data(), *what.type, *what.op));
 }
 
 VMPI_ENTRY(int, MPI_Scan,

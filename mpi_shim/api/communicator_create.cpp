@@ -2,8 +2,8 @@
 // New communicators from old ones (MPI 5.0 sections 7.4.2 and 7.6.2).
 #include "mpi_shim/api/comm_arguments.hpp"
 #include "mpi_shim/api/entry.hpp"
-#include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/coll/comm_create.hpp"
+#include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/groups.hpp"
 
 namespace vmpi {

@@ -46,8 +46,7 @@ int choose(MPI_Group handle, int n, const int* ranks, MPI_Group* out, const char
   const Group* const group = find_group(handle);
   if (group == nullptr) return bad_group(function, "group", handle);
   if (out == nullptr) return null_pointer(nullptr, function, "newgroup");
-  if (const int error = check_ranks(*group, n, ranks, function); error != MPI_SUCCESS)
-    return error;
+  if (const int error = check_ranks(*group, n, ranks, function); error != MPI_SUCCESS) return error;
   return give(how(*group, ranks, static_cast<std::size_t>(n)), function, out);
 }
 
@@ -72,8 +71,7 @@ int choose_ranges(MPI_Group handle, int n, const int (*ranges)[3], MPI_Group* ou
     default:
       return no_memory(nullptr, function);
   }
-  if (const int error =
-          check_ranks(*group, static_cast<int>(ranks.size()), ranks.data(), function);
+  if (const int error = check_ranks(*group, static_cast<int>(ranks.size()), ranks.data(), function);
       error != MPI_SUCCESS)
     return error;
   return give(how(*group, ranks.data(), ranks.size()), function, out);
@@ -147,8 +145,7 @@ VMPI_ENTRY(int, MPI_Group_union, (MPI_Group group1, MPI_Group group2, MPI_Group*
   return combine(group1, group2, newgroup, "MPI_Group_union", unite);
 }
 
-VMPI_ENTRY(int, MPI_Group_intersection,
-           (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
+VMPI_ENTRY(int, MPI_Group_intersection, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
   return combine(group1, group2, newgroup, "MPI_Group_intersection", intersect);
 }
 

@@ -3,9 +3,9 @@
 // the launcher's.
 #include "mpi_shim/api/comm_arguments.hpp"
 #include "mpi_shim/api/entry.hpp"
+#include "mpi_shim/coll/comm_create.hpp"
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/cartesian.hpp"
-#include "mpi_shim/coll/comm_create.hpp"
 
 namespace vmpi {
 namespace {
@@ -64,8 +64,7 @@ int make_grid(Comm& from, int ranks, int ndims, const int* dims, const int* peri
   Comm& made = **out;
   made.topology = TopologyKind::kCartesian;
   const auto count = static_cast<std::size_t>(ndims);
-  if (made.cartesian.sizes.assign(dims, count) &&
-      made.cartesian.is_periodic.assign(periods, count))
+  if (made.cartesian.sizes.assign(dims, count) && made.cartesian.is_periodic.assign(periods, count))
     return MPI_SUCCESS;
   release(made);
   *out = nullptr;

@@ -39,9 +39,8 @@ int allgather_bruck(Comm& comm, const Typed& in, const Slices& out) noexcept {
     const int from = (me + have) % size;
     const std::int64_t at = bytes_of_first(have);
     if (outcome.is_ended_by(exchange(comm, Plane::kCollective, to, tag, row.data(),
-                                     bytes_of_first(more), byte_type(), from, tag,
-                                     row.data() + at, bytes_of_first(have + more) - at,
-                                     byte_type())))
+                                     bytes_of_first(more), byte_type(), from, tag, row.data() + at,
+                                     bytes_of_first(have + more) - at, byte_type())))
       return outcome.error;
     have += more;
   }

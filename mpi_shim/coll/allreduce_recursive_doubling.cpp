@@ -46,8 +46,8 @@ int allreduce_recursive_doubling(Comm& comm, const void* send, void* receive, st
   for (int mask = 1; mask < active; mask *= 2) {
     const int partner = me ^ mask;
     const int peer = partner < pairs ? 2 * partner + 1 : partner + pairs;
-    if (outcome.is_ended_by(exchange(comm, Plane::kCollective, peer, tag, result, count, type,
-                                     peer, tag, incoming, count, type)))
+    if (outcome.is_ended_by(exchange(comm, Plane::kCollective, peer, tag, result, count, type, peer,
+                                     tag, incoming, count, type)))
       return outcome.error;
     if (partner < me) {
       reduce(op, type, count, incoming, result);

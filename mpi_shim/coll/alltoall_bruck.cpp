@@ -29,9 +29,9 @@ int alltoall_bruck(Comm& comm, const Slices& in, const Slices& out) noexcept {
       std::memcpy(going.data() + bytes, row.data() + i * slice, slice_bytes);
       bytes += slice;
     }
-    if (outcome.is_ended_by(exchange(comm, Plane::kCollective, (me + bit) % size, tag,
-                                     going.data(), bytes, byte_type(), (me - bit + size) % size,
-                                     tag, coming.data(), bytes, byte_type())))
+    if (outcome.is_ended_by(exchange(comm, Plane::kCollective, (me + bit) % size, tag, going.data(),
+                                     bytes, byte_type(), (me - bit + size) % size, tag,
+                                     coming.data(), bytes, byte_type())))
       return outcome.error;
     bytes = 0;
     for (int i = bit; i < size; ++i) {

@@ -16,8 +16,7 @@ int alltoall_spread(Comm& comm, const Slices& in, const Slices& out) noexcept {
   for (int i = 1; i < size; ++i) {
     const int from = (me - i + size) % size;
     const Typed slice = out[from];
-    if (slice.bytes() != 0)
-      bundle.receive(comm, from, tag, slice.buffer, slice.count, *slice.type);
+    if (slice.bytes() != 0) bundle.receive(comm, from, tag, slice.buffer, slice.count, *slice.type);
   }
   for (int i = 1; i < size; ++i) {
     const int to = (me + i) % size;

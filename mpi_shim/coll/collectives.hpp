@@ -70,8 +70,7 @@ namespace vmpi {
                                                const Op& op) noexcept;
 /// A reduction to rank 0, and a binomial scatter of slices of counts[i] elements.
 [[nodiscard]] int reduce_scatter_binomial(Comm& comm, const void* send, void* receive,
-                                          const int* counts, Datatype& type,
-                                          const Op& op) noexcept;
+                                          const int* counts, Datatype& type, const Op& op) noexcept;
 /// ceil(log2 P) (a + n b).
 [[nodiscard]] int scan_recursive_doubling(Comm& comm, const void* send, void* receive,
                                           std::int64_t count, Datatype& type,

@@ -64,8 +64,8 @@ template <class Meet>
   for (; mask < count && (me & mask) == 0; mask <<= 1) {
     if (me + mask >= count) continue;
     Offer theirs;
-    if (const int error = receive_from(comm, Plane::kCollective, ranks[me + mask], tag, &theirs,
-                                       kBytes, bytes);
+    if (const int error =
+            receive_from(comm, Plane::kCollective, ranks[me + mask], tag, &theirs, kBytes, bytes);
         error != MPI_SUCCESS)
       return error;
     offer.intersect(theirs);

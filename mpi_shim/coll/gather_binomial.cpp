@@ -30,8 +30,10 @@ int gather_binomial(Comm& comm, const Typed& in, const Slices& out, int root) no
   const int below = subtree(me, size);
   Bytes row;
   if (!row.make(below * slice)) return MPI_ERR_NO_MEM;
-  if (!is_root) pack_all(own, row.data());
-  else if (!in.is_in_place()) copy(in, out[root]);
+  if (!is_root)
+    pack_all(own, row.data());
+  else if (!in.is_in_place())
+    copy(in, out[root]);
 
   Bundle bundle;
   if (!bundle.reserve(32)) return MPI_ERR_NO_MEM;
@@ -48,8 +50,7 @@ int gather_binomial(Comm& comm, const Typed& in, const Slices& out, int root) no
     return error != MPI_SUCCESS ? error : sent;
   }
   if (error != MPI_SUCCESS) return error;
-  for (int i = 1; i < size; ++i)
-    unpack_all(out[(i + root) % size], row.data() + i * slice, slice);
+  for (int i = 1; i < size; ++i) unpack_all(out[(i + root) % size], row.data() + i * slice, slice);
   return MPI_SUCCESS;
 }
 

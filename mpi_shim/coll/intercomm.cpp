@@ -16,8 +16,8 @@ namespace {
   constexpr std::int64_t kBytes = sizeof(int);
   int error = MPI_SUCCESS;
   if (local.rank() == leader)
-    error = exchange(*peer, Plane::kCollective, remote_leader, tag, ours, our_count * kBytes,
-                     bytes, remote_leader, tag, theirs, their_count * kBytes, bytes);
+    error = exchange(*peer, Plane::kCollective, remote_leader, tag, ours, our_count * kBytes, bytes,
+                     remote_leader, tag, theirs, their_count * kBytes, bytes);
   const int told = bcast_binomial(local, theirs, their_count * kBytes, bytes, leader);
   return error != MPI_SUCCESS ? error : told;
 }
@@ -47,8 +47,7 @@ int join(Comm& local, int leader, Comm* peer, int remote_leader, int tag, Comm**
   for (const int member : theirs)
     if (ours.rank_of(member) != MPI_UNDEFINED) error = MPI_ERR_ARG;
   if (error == MPI_SUCCESS) {
-    const std::uint32_t context =
-        agree_on_context_between(local, leader, peer, remote_leader, tag);
+    const std::uint32_t context = agree_on_context_between(local, leader, peer, remote_leader, tag);
     if (context == 0) {
       error = MPI_ERR_OTHER;
     } else {
@@ -74,8 +73,8 @@ int merge(Comm& inter, bool is_high, Comm** out) noexcept {
   if (error != MPI_SUCCESS) return error;
   const bool are_alike = (theirs[0] != 0) == is_high;
   const bool we_are_first = are_alike ? ours[1] < theirs[1] : !is_high;
-  Group* const all = we_are_first ? unite(*inter.group, *inter.remote)
-                                  : unite(*inter.remote, *inter.group);
+  Group* const all =
+      we_are_first ? unite(*inter.group, *inter.remote) : unite(*inter.remote, *inter.group);
   if (all == nullptr) return MPI_ERR_NO_MEM;
   const int made = create_from_group(inter, *all, out);
   release(*all);

@@ -9,8 +9,8 @@
 
 namespace vmpi {
 
-int reduce_binomial(Comm& comm, const void* send, void* receive, std::int64_t count,
-                    Datatype& type, const Op& op, int root) noexcept {
+int reduce_binomial(Comm& comm, const void* send, void* receive, std::int64_t count, Datatype& type,
+                    const Op& op, int root) noexcept {
   const int size = comm.size();
   const int tag = next_tag(comm);
   if (count == 0) return MPI_SUCCESS;
@@ -30,8 +30,8 @@ int reduce_binomial(Comm& comm, const void* send, void* receive, std::int64_t co
   int mask = 1;
   for (; mask < size && (me & mask) == 0; mask <<= 1) {
     if (me + mask >= size) continue;
-    if (outcome.is_ended_by(receive_from(comm, Plane::kCollective, rank_of(me + mask), tag, spare,
-                                         count, type)))
+    if (outcome.is_ended_by(
+            receive_from(comm, Plane::kCollective, rank_of(me + mask), tag, spare, count, type)))
       return outcome.error;
     reduce(op, type, count, result, spare);
     result = spare;
@@ -41,13 +41,11 @@ int reduce_binomial(Comm& comm, const void* send, void* receive, std::int64_t co
                                              result, count, type)))
     return outcome.error;
   if (top == root) {
-    if (me == 0 && result != receive)
-      (void)copy_typed(type, count, result, type, count, receive);
+    if (me == 0 && result != receive) (void)copy_typed(type, count, result, type, count, receive);
     return outcome.error;
   }
   if (comm.rank() == top)
-    (void)outcome.is_ended_by(
-        send_to(comm, Plane::kCollective, root, tag, result, count, type));
+    (void)outcome.is_ended_by(send_to(comm, Plane::kCollective, root, tag, result, count, type));
   if (comm.rank() == root)
     (void)outcome.is_ended_by(
         receive_from(comm, Plane::kCollective, top, tag, receive, count, type));

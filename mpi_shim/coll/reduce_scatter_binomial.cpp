@@ -23,8 +23,8 @@ int reduce_scatter_binomial(Comm& comm, const void* send, void* receive, const i
   if (reduced != MPI_SUCCESS && reduced != MPI_ERR_TRUNCATE) return reduced;
   if (comm.rank() == 0) pack_all({sum.origin(), total, &type}, packed.data());
   const auto rank = static_cast<std::size_t>(comm.rank());
-  const int scattered = scatter_packed_binomial(comm, packed.data(), offsets.data(),
-                                                {receive, counts[rank], &type});
+  const int scattered =
+      scatter_packed_binomial(comm, packed.data(), offsets.data(), {receive, counts[rank], &type});
   return reduced != MPI_SUCCESS ? reduced : scattered;
 }
 

@@ -29,8 +29,7 @@ template <class Handle, class Object>
 // What differs between the owners: types of handles and functions.
 struct OfComm {
   using Object = Comm;
-  static int copy(const Comm& from, const Keyval& keyval, void* in, void* out,
-                  int* flag) noexcept {
+  static int copy(const Comm& from, const Keyval& keyval, void* in, void* out, int* flag) noexcept {
     const WithoutBigLock unlocked;
     return keyval.copy.comm(handle_of<MPI_Comm>(from), static_cast<int>(keyval.handle),
                             keyval.extra_state, in, out, flag);
@@ -121,8 +120,7 @@ template <class Of>
 }
 
 template <class Of>
-[[nodiscard]] int copy_values(const typename Of::Object& from,
-                              typename Of::Object& to) noexcept {
+[[nodiscard]] int copy_values(const typename Of::Object& from, typename Of::Object& to) noexcept {
   for (std::size_t i = 0; i < from.attributes.size(); ++i) {
     const AttributeValue each = from.attributes[i];
     Keyval* const keyval = table.find(each.keyval);

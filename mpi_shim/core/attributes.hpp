@@ -49,8 +49,7 @@ void drop_all_keyvals() noexcept;
 [[nodiscard]] int set_attribute(Comm& comm, Keyval& keyval, void* value) noexcept;
 [[nodiscard]] int set_attribute(Datatype& type, Keyval& keyval, void* value) noexcept;
 [[nodiscard]] bool get_attribute(const Comm& comm, const Keyval& keyval, void** value) noexcept;
-[[nodiscard]] bool get_attribute(const Datatype& type, const Keyval& keyval,
-                                 void** value) noexcept;
+[[nodiscard]] bool get_attribute(const Datatype& type, const Keyval& keyval, void** value) noexcept;
 /// Nothing is under it: no error.
 [[nodiscard]] int delete_attribute(Comm& comm, Keyval& keyval) noexcept;
 [[nodiscard]] int delete_attribute(Datatype& type, Keyval& keyval) noexcept;

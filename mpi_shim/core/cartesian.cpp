@@ -17,7 +17,10 @@ namespace {
 class Balance {
  public:
   Balance(const int* divisors, std::size_t divisor_count, int count, int* work, int* best) noexcept
-      : divisors_(divisors), divisor_count_(divisor_count), count_(count), work_(work),
+      : divisors_(divisors),
+        divisor_count_(divisor_count),
+        count_(count),
+        work_(work),
         best_(best) {}
 
   void search(int left, int cap, int at) noexcept {
@@ -105,8 +108,7 @@ int neighbour(const Cartesian& grid, int rank, int direction, int displacement) 
   for (std::size_t i = grid.sizes.size(); i-- > wanted + 1;) stride *= grid.sizes[i];
   const int size = grid.sizes[wanted];
   const int coord = rank / stride % size;
-  const int there =
-      place(std::int64_t{coord} + displacement, size, grid.is_periodic[wanted] != 0);
+  const int there = place(std::int64_t{coord} + displacement, size, grid.is_periodic[wanted] != 0);
   return there < 0 ? MPI_PROC_NULL : rank + (there - coord) * stride;
 }
 

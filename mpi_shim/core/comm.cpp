@@ -49,8 +49,8 @@ bool make_predefined_comms() noexcept {
   Array<int> all;
   if (!make_predefined_groups() || !all.resize(static_cast<std::size_t>(world.size))) return false;
   for (int i = 0; i < world.size; ++i) all[static_cast<std::size_t>(i)] = i;
-  world_comm = make_predefined(MPI_COMM_WORLD, "MPI_COMM_WORLD", kWorldContext, all.data(),
-                               all.size());
+  world_comm =
+      make_predefined(MPI_COMM_WORLD, "MPI_COMM_WORLD", kWorldContext, all.data(), all.size());
   self_comm = make_predefined(MPI_COMM_SELF, "MPI_COMM_SELF", kSelfContext, &world.rank, 1);
   return world_comm != nullptr && self_comm != nullptr;
 }

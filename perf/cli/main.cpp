@@ -117,10 +117,11 @@ int run_command(int argc, char** argv) {
     return 0;
   }
   if (!first.empty()) {
-    std::fprintf(stderr,
-                 "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-                 "uc, ud, srq or xsrq, asyncwatch, top, topo, run, doctor; see 'verbatim --help')\n",
-                 argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
+    std::fprintf(
+        stderr,
+        "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
+        "uc, ud, srq or xsrq, asyncwatch, top, topo, run, doctor; see 'verbatim --help')\n",
+        argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;
   }
   usage(stderr);

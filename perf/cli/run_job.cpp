@@ -87,8 +87,8 @@ void Job::start() {
   std::vector<cpu_set_t> cores;
   if (options_.binding != Binding::kNone) cores = allowed_cores();
   const auto ranks = static_cast<std::size_t>(options_.ranks);
-  const bool binds = !cores.empty() &&
-                     (options_.binding == Binding::kCore || cores.size() >= ranks);
+  const bool binds =
+      !cores.empty() && (options_.binding == Binding::kCore || cores.size() >= ranks);
   ranks_.reserve(ranks);
   for (std::size_t i = 0; i < ranks; ++i)
     start_one(static_cast<int>(i), binds ? &cores[i % cores.size()] : nullptr);
@@ -124,8 +124,7 @@ int Job::poll_timeout() const {
   if (shows_prompts_ && of(0).output.has_partial_line())
     return static_cast<int>(kPromptDelay.count());
   if (!is_ending_ || was_killed_) return -1;
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(kill_at_ - Clock::now()).count();
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(kill_at_ - Clock::now()).count();
   return left > 0 ? static_cast<int>(left) : 0;
 }
 
@@ -183,8 +182,9 @@ void Job::take_signals() {
     // The second time they have no choice.
     const bool is_again = signal_ != 0;
     if (signal_ == 0) signal_ = number;
-    if (!is_ending_) kill_at_ = Clock::now() + std::chrono::milliseconds(static_cast<long>(
-                                                   options_.grace_seconds * 1000));
+    if (!is_ending_)
+      kill_at_ = Clock::now() +
+                 std::chrono::milliseconds(static_cast<long>(options_.grace_seconds * 1000));
     is_ending_ = true;
     send_all(is_again ? SIGKILL : number);
   }
@@ -202,8 +202,9 @@ void Job::take_exits() {
         info.si_pid == 0)
       continue;
     rank.has_exited = true;
-    rank.status = info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8
-                                             : info.si_status | (info.si_code == CLD_DUMPED ? 0x80 : 0);
+    rank.status = info.si_code == CLD_EXITED
+                      ? (info.si_status & 0xff) << 8
+                      : info.si_status | (info.si_code == CLD_DUMPED ? 0x80 : 0);
     --running_;
     exited.push_back(i);
   }
@@ -301,8 +302,7 @@ void Job::answer(int number) {
     answers.clear();
     return;
   }
-  const ssize_t sent =
-      send(rank.pmi, answers.data(), answers.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t sent = send(rank.pmi, answers.data(), answers.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent > 0) answers.erase(0, static_cast<std::size_t>(sent));
 }
 
@@ -317,8 +317,8 @@ void Job::fail_rank(int exit_status) {
   if (is_ending_) return;
   exit_status_ = exit_status;
   is_ending_ = true;
-  kill_at_ = Clock::now() +
-             std::chrono::milliseconds(static_cast<long>(options_.grace_seconds * 1000));
+  kill_at_ =
+      Clock::now() + std::chrono::milliseconds(static_cast<long>(options_.grace_seconds * 1000));
   send_all(SIGTERM);
 }
 

@@ -98,9 +98,10 @@ RunOptions parse_run(int argc, char** argv) {
   }
   if (words.is_at_end()) fail("%s: which program? (see --help)", argv[0]);
   if (per_host != 0 && per_host < options.ranks)
-    fail("%s: -ppn %d leaves no place for %d ranks: all of them run on this host. Beyond it, use "
-         "mpiexec or srun",
-         argv[0], per_host, options.ranks);
+    fail(
+        "%s: -ppn %d leaves no place for %d ranks: all of them run on this host. Beyond it, use "
+        "mpiexec or srun",
+        argv[0], per_host, options.ranks);
   options.program = words.rest();
   return options;
 }

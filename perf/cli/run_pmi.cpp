@@ -102,8 +102,7 @@ PmiEvent PmiServer::take_line(Rank& rank, std::string_view line) {
     return enter_barrier(rank);
   } else if (command == "finalize") {
     return end(rank);
-  } else if (command == "publish_name" || command == "unpublish_name" ||
-             command == "lookup_name") {
+  } else if (command == "publish_name" || command == "unpublish_name" || command == "lookup_name") {
     const std::string_view verb = command.substr(0, command.find('_'));
     rank.answers += "cmd=" + std::string(verb) + "_result rc=-1 msg=not_supported\n";
   } else {
@@ -130,7 +129,8 @@ PmiEvent PmiServer::put(Rank& rank, std::string_view line) {
   if (key.empty() || key.size() > kMostKey) return nonsense("a key has no or too many bytes", line);
   if (value.size() > kMostValue) return nonsense("a value has too many bytes", line);
   stored_bytes_ += key.size() + value.size() + 64;
-  if (stored_bytes_ > kMostStored) return nonsense("more is published than there is room for", line);
+  if (stored_bytes_ > kMostStored)
+    return nonsense("more is published than there is room for", line);
   const bool is_new = stored_.emplace(key, value).second;
   rank.answers += is_new ? "cmd=put_result rc=0 msg=success\n"
                          : "cmd=put_result rc=-1 msg=the_key_was_published_before\n";
@@ -160,7 +160,8 @@ PmiEvent PmiServer::enter_barrier(Rank& rank) {
 }
 
 PmiEvent PmiServer::end(Rank& rank) {
-  if (waiting_ != 0) return nonsense("it ends while others wait for it in a barrier", "cmd=finalize");
+  if (waiting_ != 0)
+    return nonsense("it ends while others wait for it in a barrier", "cmd=finalize");
   rank.has_ended = true;
   ++ended_;
   rank.answers += "cmd=finalize_ack rc=0\n";

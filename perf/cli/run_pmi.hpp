@@ -42,7 +42,7 @@ class PmiServer {
 
  private:
   struct Rank {
-    std::string line;     ///< what came after the last whole line
+    std::string line;  ///< what came after the last whole line
     std::string answers;
     bool has_begun = false;
     bool has_ended = false;

@@ -35,12 +35,9 @@ class Environment {
   Environment(int rank, int size) {
     for (char** each = environ; *each != nullptr; ++each)
       if (!is_a_launchers(*each)) pointers_.push_back(*each);
-    own_ = {"PMI_FD=" + std::to_string(kPmiFd),
-            "PMI_RANK=" + std::to_string(rank),
-            "PMI_SIZE=" + std::to_string(size),
-            "PMI_SPAWNED=0",
-            "MPI_LOCALNRANKS=" + std::to_string(size),
-            "MPI_LOCALRANKID=" + std::to_string(rank)};
+    own_ = {"PMI_FD=" + std::to_string(kPmiFd),        "PMI_RANK=" + std::to_string(rank),
+            "PMI_SIZE=" + std::to_string(size),        "PMI_SPAWNED=0",
+            "MPI_LOCALNRANKS=" + std::to_string(size), "MPI_LOCALRANKID=" + std::to_string(rank)};
     for (std::string& each : own_) pointers_.push_back(each.data());
     pointers_.push_back(nullptr);
   }
@@ -57,8 +54,9 @@ class Ends {
   enum class Way { kFromRank, kToRank, kBoth };
   explicit Ends(Way way) {
     int pair[2];
-    const bool made = way == Way::kBoth ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0
-                                        : pipe2(pair, O_CLOEXEC) == 0;
+    const bool made = way == Way::kBoth
+                          ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0
+                          : pipe2(pair, O_CLOEXEC) == 0;
     if (!made)
       fail("verbatim run: no descriptors are left for a rank: %s (see 'ulimit -n')",
            std::strerror(errno));
@@ -112,8 +110,8 @@ class Attributes {
     (void)posix_spawnattr_setsigdefault(&attributes_, &all);
     (void)posix_spawnattr_setsigmask(&attributes_, &blocked);
     (void)posix_spawnattr_setpgroup(&attributes_, 0);
-    (void)posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                                     POSIX_SPAWN_SETSIGDEF);
+    (void)posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   }
   ~Attributes() { posix_spawnattr_destroy(&attributes_); }
   Attributes(const Attributes&) = delete;
@@ -150,7 +148,8 @@ pid_t start_rank(const RankStart& start, RankEnds& ends) {
   pid_t pid = -1;
   const int error = posix_spawnp(&pid, start.program[0], actions.get(), attributes.get(),
                                  start.program, environment.pointers());
-  if (error != 0) fail("verbatim run: cannot start '%s': %s", start.program[0], std::strerror(error));
+  if (error != 0)
+    fail("verbatim run: cannot start '%s': %s", start.program[0], std::strerror(error));
   ends.pmi = pmi.keep_ours();
   ends.output = output.keep_ours();
   ends.errors = errors.keep_ours();
