@@ -2,6 +2,7 @@
 // Communicators, groups, attributes and grids of ranks that are there (MPI 5.0 chapters 7 and 8).
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "tests/mpi/in_ranks.hpp"
 
@@ -127,6 +128,20 @@ TEST_F(Communicators, ContextsAreUsedAgain) {
     if (MPI_Comm_dup(MPI_COMM_SELF, &dup) != MPI_SUCCESS) FAIL() << "at " << i;
     MPI_Comm_free(&dup);
   }
+}
+
+TEST_F(Communicators, GetAContextThatEachOfTheirRanksHasFree) {
+  // Each rank has others in use before: rank 0 none, rank 1 one, rank 2 two.
+  std::vector<MPI_Comm> own(static_cast<std::size_t>(rank_));
+  for (MPI_Comm& each : own) MPI_Comm_dup(MPI_COMM_SELF, &each);
+  MPI_Comm dup;
+  ASSERT_EQ(MPI_Comm_dup(MPI_COMM_WORLD, &dup), MPI_SUCCESS);
+  EXPECT_EQ(sum_of_ranks(dup), size_ * (size_ - 1) / 2);
+  for (MPI_Comm& each : own) {
+    EXPECT_EQ(sum_of_ranks(each), rank_);
+    MPI_Comm_free(&each);
+  }
+  MPI_Comm_free(&dup);
 }
 
 TEST_F(Communicators, HaveNames) {
