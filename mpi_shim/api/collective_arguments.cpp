@@ -67,6 +67,20 @@ void CollectiveCall::buffer(const void* at, std::int64_t count, const Datatype* 
     fail(raise(comm_, MPI_ERR_BUFFER, function_, "argument `%s` is a null pointer", argument));
 }
 
+void CollectiveCall::fits(std::int64_t count, const Datatype* type, const char* argument) noexcept {
+  if (!is_good_) return;
+  const std::int64_t extent = type->extent < 0 ? -type->extent : type->extent;
+  std::int64_t largest = type->size > extent ? type->size : extent;
+  if (type->true_extent > largest) largest = type->true_extent;
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(largest, count, &bytes) ||
+      __builtin_mul_overflow(bytes, std::int64_t{comm_->size()}, &bytes))
+    fail(raise(comm_, MPI_ERR_COUNT, function_,
+               "argument `%s` is %lld, of a datatype of %lld bytes, which is more than an address "
+               "space has",
+               argument, static_cast<long long>(count), static_cast<long long>(largest)));
+}
+
 void CollectiveCall::are_apart(const void* send, const void* receive, std::int64_t bytes) noexcept {
   if (is_good_ && bytes > 0 && send == receive && send != MPI_BOTTOM)
     fail(raise(comm_, MPI_ERR_BUFFER, function_,
@@ -91,6 +105,7 @@ Typed CollectiveCall::typed(const void* at, std::int64_t number, MPI_Datatype ha
   count(number, names[1]);
   Datatype* const found = type(handle, names[2]);
   buffer(at, number, found, names[0]);
+  fits(number, found, names[1]);
   return {const_cast<void*>(at), number, found};
 }
 
@@ -114,8 +129,10 @@ Slices CollectiveCall::elements(const void* at, const int* numbers, const int* d
   slices.counts = numbers;
   slices.displacements = displacements;
   slices.one_type = type(handle, names[3]);
-  for (int i = 0; is_good_ && i < comm_->size(); ++i)
+  for (int i = 0; is_good_ && i < comm_->size(); ++i) {
     buffer(at, numbers[i], slices.one_type, names[0]);
+    fits(numbers[i], slices.one_type, names[1]);
+  }
   return slices;
 }
 
@@ -137,6 +154,7 @@ Slices CollectiveCall::types(const void* at, const int* numbers, const int* disp
     Datatype* const found = numbers[i] == 0 ? &byte_type() : type(handles[i], names[3]);
     room[static_cast<std::size_t>(i)] = found;
     buffer(at, numbers[i], found, names[0]);
+    fits(numbers[i], found, names[1]);
   }
   slices.types = room.data();
   return slices;

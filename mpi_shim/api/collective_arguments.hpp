@@ -32,6 +32,9 @@ class CollectiveCall {
   /// A null buffer is no place for bytes; but MPI_BOTTOM is a null pointer, and its types say where.
   void buffer(const void* at, std::int64_t count, const Datatype* type,
               const char* argument) noexcept;
+  /// Such a buffer of each rank together has a size that is a number of 63 bits, so that no sum of
+  /// the collective overflows.
+  void fits(std::int64_t count, const Datatype* type, const char* argument) noexcept;
   /// Of one rank: the buffers may not be the same one.
   void are_apart(const void* send, const void* receive, std::int64_t bytes) noexcept;
   Op* operation(MPI_Op handle, const Datatype* type) noexcept;

@@ -17,6 +17,7 @@ struct Reduction {
             MPI_Datatype datatype, MPI_Op operation, bool has_result) noexcept
       : type(call.type(datatype, "datatype")), op(call.operation(operation, type)) {
     call.count(count, "count");
+    call.fits(count, type, "count");
     if (!call.is_good()) return;
     if (send != MPI_IN_PLACE)
       call.buffer(send, count, type, "sendbuf");

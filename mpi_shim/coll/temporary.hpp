@@ -19,6 +19,7 @@ class Bytes {
   ~Bytes() { std::free(memory_); }
 
   [[nodiscard]] bool make(std::int64_t bytes) noexcept {
+    if (bytes < 0) return false;
     memory_ = std::malloc(bytes > 0 ? static_cast<std::size_t>(bytes) : 1);
     return memory_ != nullptr;
   }

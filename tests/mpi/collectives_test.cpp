@@ -496,16 +496,16 @@ TEST(DerivedTypes, RowsAreGatheredIntoColumns) {
   std::vector<int> matrix(static_cast<std::size_t>(4 * size), -1);
   EXPECT_EQ(MPI_Gather(row, 4, MPI_INT, matrix.data(), 1, next_column, size - 1, MPI_COMM_WORLD),
             MPI_SUCCESS);
-  if (rank == size - 1)
+  const auto expect_columns = [&] {
     for (int i = 0; i < 4; ++i)
       for (int j = 0; j < size; ++j)
         EXPECT_EQ(matrix[static_cast<std::size_t>(i * size + j)], j + 10 * i);
+  };
+  if (rank == size - 1) expect_columns();
   std::fill(matrix.begin(), matrix.end(), -1);
   EXPECT_EQ(MPI_Allgather(row, 4, MPI_INT, matrix.data(), 1, next_column, MPI_COMM_WORLD),
             MPI_SUCCESS);
-  for (int i = 0; i < 4; ++i)
-    for (int j = 0; j < size; ++j)
-      EXPECT_EQ(matrix[static_cast<std::size_t>(i * size + j)], j + 10 * i);
+  expect_columns();
   MPI_Type_free(&column);
   MPI_Type_free(&next_column);
 }
@@ -555,6 +555,14 @@ TEST_F(Mistakes, HaveTheErrorClassesOfTheStandard) {
   MPI_Type_contiguous(2, MPI_INT, &raw);
   EXPECT_EQ(class_of(MPI_Bcast(data_, 1, raw, 0, MPI_COMM_WORLD)), MPI_ERR_TYPE);
   MPI_Type_free(&raw);
+  // Bytes that overlap: a type may have more of them than there is memory.
+  MPI_Datatype huge;
+  MPI_Type_create_hvector(2147483647, 1, 0, MPI_INT, &raw);
+  MPI_Type_create_hvector(1 << 20, 1, 0, raw, &huge);
+  MPI_Type_commit(&huge);
+  EXPECT_EQ(class_of(MPI_Bcast(data_, 2147483647, huge, 0, MPI_COMM_WORLD)), MPI_ERR_COUNT);
+  MPI_Type_free(&raw);
+  MPI_Type_free(&huge);
   // None of them has sent anything: what comes next is right.
   int sum = 0;
   const int one = 1;
