@@ -75,6 +75,7 @@ void Job::start_one(int rank, const cpu_set_t* processors) {
   start.processors = processors;
   start.signals = &signals_before_;
   const pid_t pid = start_rank(start, ends);
+  guard_->watch(pid);
   const std::string prefix = options_.has_prefix ? "[" + std::to_string(rank) + "] " : "";
   ranks_.push_back(Rank{pid, ends.pmi, 0, false, RankOutput(ends.output, STDOUT_FILENO, prefix),
                         RankOutput(ends.errors, STDERR_FILENO, prefix)});
@@ -83,6 +84,7 @@ void Job::start_one(int rank, const cpu_set_t* processors) {
 }
 
 void Job::start() {
+  guard_.emplace();
   raise_descriptor_limit();
   std::vector<cpu_set_t> cores;
   if (options_.binding != Binding::kNone) cores = allowed_cores();

@@ -11,9 +11,11 @@
 #include <signal.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "perf/cli/run_guard.hpp"
 #include "perf/cli/run_options.hpp"
 #include "perf/cli/run_output.hpp"
 #include "perf/cli/run_pmi.hpp"
@@ -77,6 +79,7 @@ class Job {
 
   const RunOptions& options_;
   PmiServer pmi_;
+  std::optional<RunGuard> guard_;
   sigset_t signals_before_;
   int signal_fd_ = -1;
   std::vector<Rank> ranks_;

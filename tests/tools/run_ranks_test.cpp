@@ -151,21 +151,34 @@ TEST(Run, WhatWillNotEndIsKilledAfterTheGrace) {
   EXPECT_EQ(ending.status, 3);
 }
 
+/// Whether the process has ended within a second. What reaps it when its parent is gone may take a
+/// moment, and a zombie is no process that runs.
+bool has_ended(pid_t pid) {
+  for (int i = 0; i < 1000; ++i) {
+    if (kill(pid, 0) != 0) return true;
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string number, name, state = "Z";
+    stat >> number >> name >> state;
+    if (state == "Z" || state == "X") return true;
+    usleep(1000);
+  }
+  return false;
+}
+
 TEST(Run, WhatARankHasStartedEndsWithIt) {
   const Ending ending = run_script(1, "sleep 1000 & echo $!");
   EXPECT_EQ(ending.status, 0);
-  const auto left = static_cast<pid_t>(std::stol(ending.out));
-  // Its parent is gone: what reaps it may take a moment, and a zombie is no process that runs.
-  std::string state = "Z";
-  for (int i = 0; i < 1000 && kill(left, 0) == 0; ++i) {
-    std::ifstream stat("/proc/" + std::to_string(left) + "/stat");
-    std::string pid, name;
-    state = "Z";
-    stat >> pid >> name >> state;
-    if (state == "Z" || state == "X") break;
-    usleep(1000);
-  }
-  EXPECT_TRUE(kill(left, 0) != 0 || state == "Z" || state == "X") << state;
+  EXPECT_TRUE(has_ended(static_cast<pid_t>(std::stol(ending.out))));
+}
+
+TEST(Run, RanksEndWithALauncherThatIsKilled) {
+  ToolProcess process(tool(), of_ranks(2, "echo $$; exec sleep 1000"));
+  ASSERT_TRUE(process.wait_for_output("\n"));
+  process.signal(SIGKILL);
+  const Ending ending = process.finish();
+  EXPECT_EQ(ending.signal, SIGKILL);
+  for (const std::string& rank : lines(ending.out))
+    EXPECT_TRUE(has_ended(static_cast<pid_t>(std::stol(rank)))) << rank;
 }
 
 TEST(Run, StandardInputGoesToRankZero) {
