@@ -22,7 +22,7 @@ std::string_view value_of(std::string_view line, std::string_view name) {
 PmiEvent nonsense(std::string_view why, std::string_view line) {
   PmiEvent event;
   event.kind = PmiEvent::Kind::kNonsense;
-  event.text = std::string(why) + " ('" + printable(line) + "')";
+  event.text = std::string(why) + " ('" + printable_text(line) + "')";
   return event;
 }
 
@@ -35,13 +35,13 @@ PmiEvent abort_event(std::string_view line) {
   // The text goes on to the end of the line.
   for (const std::string_view name : {" message=", " error_msg="})
     if (const auto at = line.find(name); at != std::string_view::npos)
-      event.text = printable(line.substr(at + name.size()));
+      event.text = printable_text(line.substr(at + name.size()));
   return event;
 }
 
 }  // namespace
 
-std::string printable(std::string_view text) {
+std::string printable_text(std::string_view text) {
   constexpr std::size_t kLongest = 200;
   std::string out(text.substr(0, kLongest));
   for (char& each : out)

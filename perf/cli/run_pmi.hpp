@@ -68,6 +68,6 @@ class PmiServer {
 };
 
 /// Fit to be printed: other bytes than printable ones are '?', what is long is cut.
-std::string printable(std::string_view text);
+std::string printable_text(std::string_view text);
 
 }  // namespace verbatim::cli
