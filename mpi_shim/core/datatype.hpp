@@ -14,6 +14,12 @@
 
 namespace vmpi {
 
+/// A value under a keyval, of a communicator or datatype (attributes.hpp).
+struct AttributeValue {
+  std::uint32_t keyval;
+  void* value;
+};
+
 /// `count` blocks of `bytes` each, `stride` apart; the first at `offset` from the element's origin.
 struct Blocks {
   std::int64_t offset;
@@ -49,13 +55,7 @@ struct Datatype {
   Array<MPI_Count> counts;
   Array<std::uint32_t> types;  ///< each holds a reference
   char name[MPI_MAX_OBJECT_NAME] = {};
-  Array<struct AttributeValue> attributes;
-};
-
-/// A value under a keyval, of a communicator or datatype (attributes.hpp).
-struct AttributeValue {
-  std::uint32_t keyval;
-  void* value;
+  Array<AttributeValue> attributes;
 };
 
 /// Makes the predefined types. False: no memory.
