@@ -24,6 +24,7 @@ int pmi_id = -1;
 namespace {
 
 PmiWire wire;
+bool is_in_barrier = false;  ///< an answer to it is awaited: nothing else can be asked
 const PmiProtocol* protocol = nullptr;  ///< null: nobody started us
 char reason[512];
 char name_of_job[256] = "alone";
@@ -216,17 +217,19 @@ bool publish(const char* key, const char* value) noexcept {
 }
 
 bool look_up(const char* key, char* value, std::size_t room) noexcept {
-  return protocol != nullptr && protocol->get(wire, key, value, room);
+  return protocol != nullptr && !is_in_barrier && protocol->get(wire, key, value, room);
 }
 
 bool enter_bootstrap_barrier() noexcept {
-  return protocol == nullptr || protocol->enter_barrier(wire);
+  is_in_barrier = protocol != nullptr && protocol->enter_barrier(wire);
+  return protocol == nullptr || is_in_barrier;
 }
 
 BarrierState leave_bootstrap_barrier(int milliseconds) noexcept {
   if (protocol == nullptr) return BarrierState::kLeft;
   switch (protocol->leave_barrier(wire, milliseconds)) {
     case PmiWire::Got::kText:
+      is_in_barrier = false;
       return BarrierState::kLeft;
     case PmiWire::Got::kNothing:
       return BarrierState::kWaiting;

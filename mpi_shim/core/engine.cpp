@@ -366,7 +366,8 @@ const char* start_engine() noexcept {
 void stop_engine() noexcept {
   if (is_anybody_dead()) lament_no_more();
   while (fabric.is_open() && !is_drained()) step();
-  // Who leaves before all have come here would look like one that died.
+  // Who leaves before all have come here would look like one that died, and who has left does.
+  lament_no_more();
   if (world.size > 1 && !is_anybody_dead() && enter_bootstrap_barrier()) {
     constexpr int kMilliseconds = 1;
     while (!is_anybody_dead() &&
