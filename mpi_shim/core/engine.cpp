@@ -8,6 +8,8 @@
 //   longer                         the header with address and key (kRendezvous); whoever matches it
 //                                  reads the sender's buffer by RDMA and says so (kTaken)
 //
+// A receive of a long message that is posted first lets the sender write to it (invitations.hpp).
+//
 // A sender may have 64 payloads unmatched at a receiver. So the receiver's memory is bounded, its
 // buffers are never all held, and one who computes stops nobody but those who need its answer.
 #include "mpi_shim/core/engine.hpp"
@@ -22,6 +24,7 @@
 
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/errors.hpp"
+#include "mpi_shim/core/invitations.hpp"
 #include "mpi_shim/core/input.hpp"
 #include "mpi_shim/core/matching.hpp"
 #include "mpi_shim/core/messages.hpp"
@@ -64,9 +67,15 @@ void take_sent(const ibv_wc& wc, const WorkId& work) noexcept {
     return;
   }
   if (work.kind != WorkId::Kind::kRead) return;
-  Transfer* const transfer = find_transfer(work.id, work.rank, Transfer::Step::kReading);
-  if (transfer != nullptr && --transfer->reads == 0 && transfer->posted == transfer->bytes)
+  Transfer* const transfer = transfers.find(work.id);
+  if (transfer == nullptr || --transfer->reads != 0 || transfer->posted != transfer->bytes) return;
+  if (transfer->step == Transfer::Step::kReading) {
     finish_read(*peer, *transfer);
+  } else {
+    Request& send = *transfer->request;
+    release_transfer(*transfer);
+    complete(send, MPI_SUCCESS);
+  }
 }
 
 /// Waits for a completion event, for a while: peers are asked and looked at in between.
@@ -162,7 +171,7 @@ Waiting wish() noexcept {
 
 /// Nothing of ours is under way.
 bool is_drained() noexcept {
-  bool is_so = open_sends == own_waiting && transfers.live() == 0;
+  bool is_so = open_sends == own_waiting && transfers.live() == invited;
   each_peer([&is_so](Peer& peer) noexcept {
     if (peer.is_dead || (peer.in_queue == 0 && !peer.has_work())) return;
     is_so = false;
@@ -265,6 +274,7 @@ int begin_receive(Request& request) noexcept {
     complete(request, MPI_ERR_PROC_ABORTED);
   } else {
     matching.post(request);
+    consider_inviting(request);
   }
   return MPI_SUCCESS;
 }
@@ -279,6 +289,7 @@ int begin_matched_receive(Request& request, Message& message) noexcept {
 
 bool cancel(Request& request) noexcept {
   if (request.is_complete || request.sequence == 0) return false;
+  if (request.kind == Request::Kind::kReceive && revoke(request)) return true;
   if (request.kind == Request::Kind::kReceive)
     matching.withdraw(request);
   else if (request.kind != Request::Kind::kSend || !take_back(request))
@@ -375,7 +386,9 @@ void stop_engine() noexcept {
     }
   }
   stop_looking();
+  transfers.each([](Transfer& transfer) noexcept { release_transfer(transfer); });
   transfers.clear();
+  invited = 0;
   messages.each([](Message& message) noexcept {
     const auto kind = static_cast<MessageKind>(message.message.kind);
     if (message.message.is_own == 0 &&

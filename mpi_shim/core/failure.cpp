@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "mpi_shim/core/invitations.hpp"
 #include "mpi_shim/core/matching.hpp"
 #include "mpi_shim/core/output.hpp"
 #include "mpi_shim/core/peers.hpp"
@@ -104,6 +105,11 @@ void fail_peer(Peer& peer, const char* cause) noexcept {
   transfers.each([&peer](Transfer& transfer) noexcept {
     if (transfer.rank != peer.rank) return;
     Request& request = *transfer.request;
+    if (transfer.step == Transfer::Step::kInvited) {
+      // The receive is posted, and ends as such.
+      withdraw_invitation(request);
+      return;
+    }
     release_transfer(transfer);
     complete(request, MPI_ERR_PROC_ABORTED);
   });

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "mpi_shim/core/errors.hpp"
+#include "mpi_shim/core/invitations.hpp"
 #include "mpi_shim/core/output.hpp"
 #include "mpi_shim/core/world.hpp"
 
@@ -21,6 +22,7 @@ std::uint64_t capacity_of(const Request& receive) noexcept {
 }
 
 void match(Request& receive, const Envelope& message) noexcept {
+  withdraw_invitation(receive);
   receive.source = message.source;
   receive.received_tag = message.tag;
 }
@@ -55,7 +57,7 @@ void read(Request& receive, Peer& peer, const Unexpected& message) noexcept {
     transfer->bytes = bytes;
   }
   receive.bytes = bytes;
-  if (transfer == nullptr || bytes == 0 || !expose(*transfer, bytes, false)) {
+  if (transfer == nullptr || bytes == 0 || !expose(*transfer, bytes, Exposure::kReadInto)) {
     if (transfer != nullptr) release_transfer(*transfer);
     answer(peer, MessageKind::kTaken, message.sender_id);
     complete(receive, bytes == 0 ? MPI_ERR_TRUNCATE : MPI_ERR_NO_MEM);
@@ -203,6 +205,7 @@ void take_message(Peer& peer, const unsigned char* message, std::size_t bytes) n
   std::memcpy(&head, message, sizeof head);
   peer.credits = std::min<std::uint16_t>(
       kCredits, static_cast<std::uint16_t>(peer.credits + std::min(head.credits, kCredits)));
+  if (head.kind <= MessageKind::kRendezvous || head.kind == MessageKind::kWritten) ++peer.heard;
   switch (head.kind) {
     case MessageKind::kEager:
       take_eager(peer, head, 0, message + sizeof head, bytes - sizeof head);
@@ -229,6 +232,32 @@ void take_message(Peer& peer, const unsigned char* message, std::size_t bytes) n
       AnswerHead answered;
       std::memcpy(&answered, message, sizeof answered);
       take_answer(peer, answered, message + sizeof answered, bytes - sizeof answered);
+      break;
+    }
+    case MessageKind::kInvite: {
+      InviteHead invite;
+      if (bytes < sizeof invite) return;
+      std::memcpy(&invite, message, sizeof invite);
+      take_invitation(peer, invite);
+      break;
+    }
+    case MessageKind::kWritten: {
+      WrittenHead written;
+      if (bytes < sizeof written) return;
+      std::memcpy(&written, message, sizeof written);
+      take_written(peer, written);
+      break;
+    }
+    case MessageKind::kRevoke:
+    case MessageKind::kRevoked: {
+      AnswerHead answered;
+      std::memcpy(&answered, message, sizeof answered);
+      if (head.kind == MessageKind::kRevoked) {
+        take_revoked(peer, answered.id);
+      } else {
+        drop_invitation(peer, answered.id);
+        answer(peer, MessageKind::kRevoked, answered.id);
+      }
       break;
     }
     case MessageKind::kCredit:

@@ -76,6 +76,14 @@ void Matching::post(Request& receive) noexcept {
   append(bucket.first, bucket.last, receive);
 }
 
+bool Matching::is_certain(const Request& receive) noexcept {
+  const Envelope envelope = envelope_of(receive);
+  if (wild_.first != nullptr) return false;
+  const Request* first = receives_of(envelope).first;
+  while (!envelope_of(*first).takes(envelope)) first = first->next;
+  return first == &receive;
+}
+
 void Matching::withdraw(Request& receive) noexcept {
   const Envelope envelope = envelope_of(receive);
   if (envelope.is_wild()) {

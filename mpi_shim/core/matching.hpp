@@ -65,6 +65,9 @@ class Matching {
   [[nodiscard]] static bool is_posted(const Request& receive) noexcept {
     return receive.sequence != 0;
   }
+  /// Whether the next message of this receive's source and tag is its own: no wildcard and no other
+  /// receive of them is posted. REQUIRES: it is posted and has no wildcard.
+  [[nodiscard]] bool is_certain(const Request& receive) noexcept;
   /// The receive that a message matches, withdrawn; null: none.
   [[nodiscard]] Request* take_receive(const Envelope& message) noexcept;
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "mpi_shim/core/invitations.hpp"
 #include "mpi_shim/core/matching.hpp"
 #include "mpi_shim/core/requests.hpp"
 #include "mpi_shim/core/world.hpp"
@@ -17,6 +18,7 @@ std::uint64_t open_sends = 0;
 namespace {
 
 constexpr std::uint32_t kSignalEvery = 32;
+constexpr std::uint64_t kLongestPiece = std::uint64_t{1} << 30;
 Peer* first_busy = nullptr;
 
 std::uint16_t take_owed(Peer& peer) noexcept {
@@ -121,7 +123,7 @@ bool try_with_transfer(Peer& peer, Request& send, Head head, std::uint64_t lengt
     if (has_gone) --peer.credits;
   } else {
     EnvelopeHead envelope = {head, transfer->handle, 0, length, 0};
-    if (is_read && !expose(*transfer, length, true)) {
+    if (is_read && !expose(*transfer, length, Exposure::kRead)) {
       release_transfer(*transfer);
       // What others hold may be given back; if nobody holds any it never will.
       if (transfers.live() != 0) return false;
@@ -141,6 +143,44 @@ bool try_with_transfer(Peer& peer, Request& send, Head head, std::uint64_t lengt
   return has_gone;
 }
 
+/// Straight to where its receive wants it. The SEND behind the WRITEs tells the receiver.
+bool try_write(Peer& peer, Request& send, const Head& head, std::uint64_t length,
+               const Invitation& invitation) noexcept {
+  const std::uint64_t longest = std::min(fabric.longest, kLongestPiece);
+  const std::uint64_t pieces = (length + longest - 1) / longest;
+  if (pieces + 1 > peer.room()) return false;
+  Transfer* const transfer = begin_transfer(peer, send, Transfer::Step::kWriting);
+  if (transfer == nullptr) return false;
+  if (!expose(*transfer, length, Exposure::kRead)) {
+    release_transfer(*transfer);
+    return false;
+  }
+  send.protocol = transfer;
+  transfer->bytes = length;
+  while (transfer->posted < length) {
+    const std::uint64_t bytes = std::min(length - transfer->posted, longest);
+    ibv_sge piece = {reinterpret_cast<std::uintptr_t>(transfer->local + transfer->posted),
+                     static_cast<std::uint32_t>(bytes), transfer->mr->lkey};
+    ibv_send_wr request{};
+    request.sg_list = &piece;
+    request.num_sge = 1;
+    request.opcode = IBV_WR_RDMA_WRITE;
+    request.wr.rdma.remote_addr = invitation.address + transfer->posted;
+    request.wr.rdma.rkey = invitation.rkey;
+    if (!post(peer, request, WorkId::Kind::kRead, transfer->handle, true)) {
+      // There was room: the queue pair is not what it should be.
+      fail_peer(peer, "a request was refused");
+      return true;
+    }
+    transfer->posted += bytes;
+    ++transfer->reads;
+  }
+  const WrittenHead written = {head, invitation.id, 0, length};
+  if (!post_message(peer, &written, sizeof written, nullptr, 0))
+    fail_peer(peer, "a request was refused");
+  return true;
+}
+
 /// False: it has to wait, or the peer is dead.
 bool try_send(Peer& peer, Request& send) noexcept {
   const auto length = static_cast<std::uint64_t>(send.count * send.type->size);
@@ -156,10 +196,21 @@ bool try_send(Peer& peer, Request& send) noexcept {
   head.source = send.comm->rank();
   head.tag = send.tag;
   head.credits = take_owed(peer);
-  const bool has_gone = head.kind == MessageKind::kEager
-                            ? try_eager(peer, send, head, length)
-                            : try_with_transfer(peer, send, head, length);
-  if (!has_gone) peer.owed = static_cast<std::uint16_t>(peer.owed + head.credits);
+  Invitation invitation;
+  bool has_gone = false;
+  if (!peer.invitations.empty() && use_invitation(peer, head.context, head.tag, invitation) &&
+      !is_short && length <= invitation.capacity) {
+    Head told = head;
+    told.kind = MessageKind::kWritten;
+    has_gone = try_write(peer, send, told, length, invitation);
+  }
+  if (!has_gone)
+    has_gone = head.kind == MessageKind::kEager ? try_eager(peer, send, head, length)
+                                                : try_with_transfer(peer, send, head, length);
+  if (has_gone)
+    ++peer.sent;
+  else
+    peer.owed = static_cast<std::uint16_t>(peer.owed + head.credits);
   return has_gone;
 }
 
@@ -292,6 +343,15 @@ void send_data_of(Peer& peer, Transfer& transfer, std::uint32_t id) noexcept {
   send_answer(peer, {MessageKind::kData, 0, 0, id, 0, 0}, transfer.handle);
 }
 
+bool send_invitation(Peer& peer, const InviteHead& invite) noexcept {
+  InviteHead told = invite;
+  if (peer.first_answer != nullptr) return false;
+  told.head.credits = take_owed(peer);
+  if (post_message(peer, &told, sizeof told, nullptr, 0)) return true;
+  peer.owed = static_cast<std::uint16_t>(peer.owed + told.head.credits);
+  return false;
+}
+
 void give_credit_back(Peer& peer) noexcept {
   if (++peer.owed >= kCredits / 2 && peer.first_answer == nullptr)
     answer(peer, MessageKind::kCredit, 0);
@@ -300,7 +360,7 @@ void give_credit_back(Peer& peer) noexcept {
 void read_on(Peer& peer, Transfer& transfer) noexcept {
   while (transfer.posted < transfer.bytes && peer.room() != 0) {
     const std::uint64_t piece_bytes =
-        std::min({transfer.bytes - transfer.posted, fabric.longest, std::uint64_t{1} << 30});
+        std::min({transfer.bytes - transfer.posted, fabric.longest, kLongestPiece});
     ibv_sge piece = {reinterpret_cast<std::uintptr_t>(transfer.local + transfer.posted),
                      static_cast<std::uint32_t>(piece_bytes), transfer.mr->lkey};
     ibv_send_wr request{};

@@ -21,6 +21,8 @@ void send_message(Peer& peer, Request& send) noexcept;
 
 void answer(Peer& peer, MessageKind kind, std::uint32_t id, std::uint32_t answer_id = 0) noexcept;
 void send_data_of(Peer& peer, Transfer& transfer, std::uint32_t id) noexcept;
+/// False: there is no room, or the peer is gone.
+[[nodiscard]] bool send_invitation(Peer& peer, const InviteHead& invite) noexcept;
 /// A payload of the peer's was matched: in time it hears that it may send another.
 void give_credit_back(Peer& peer) noexcept;
 /// RDMA READs of what is left to be read.

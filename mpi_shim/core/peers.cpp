@@ -238,6 +238,7 @@ void stop_peers() noexcept {
       peer.first_answer = gone->next;
       std::free(gone);
     }
+    peer.~Peer();
     std::free(&peer);
   });
   peers = {};

@@ -26,6 +26,16 @@ struct Answer {
   std::uint32_t data_of;  ///< of kData: the transfer whose payload goes with it
 };
 
+/// What a receive of the peer's has invited (invitations.hpp).
+struct Invitation {
+  std::uint32_t context;
+  std::int32_t tag;
+  std::uint32_t id;
+  std::uint32_t rkey;
+  std::uint64_t capacity;
+  std::uint64_t address;
+};
+
 struct Peer {
   std::uint32_t rank = 0;
   bool has_address = false;
@@ -50,6 +60,9 @@ struct Peer {
   Answer* last_answer = nullptr;
   Transfer* first_read = nullptr;
   Transfer* last_read = nullptr;
+  std::uint64_t sent = 0;   ///< messages that are matched there
+  std::uint64_t heard = 0;  ///< that are matched here
+  Array<Invitation> invitations;
   Peer* next_busy = nullptr;
   Peer* next_asking = nullptr;
 

@@ -9,6 +9,22 @@ namespace vmpi {
 
 TransferTable transfers;
 
+namespace {
+
+int rights_for(Exposure exposure) noexcept {
+  switch (exposure) {
+    case Exposure::kRead:
+      return IBV_ACCESS_REMOTE_READ;
+    case Exposure::kReadInto:
+      return IBV_ACCESS_LOCAL_WRITE;
+    case Exposure::kWritten:
+      return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  }
+  return 0;
+}
+
+}  // namespace
+
 Transfer* find_transfer(std::uint32_t id, std::uint32_t rank, Transfer::Step step) noexcept {
   Transfer* const found = transfers.find(id);
   return found != nullptr && found->rank == rank && found->step == step ? found : nullptr;
@@ -20,7 +36,7 @@ void release_transfer(Transfer& transfer) noexcept {
   transfers.release(transfer);
 }
 
-bool expose(Transfer& transfer, std::uint64_t bytes, bool is_send) noexcept {
+bool expose(Transfer& transfer, std::uint64_t bytes, Exposure exposure) noexcept {
   const Request& request = *transfer.request;
   if (request.type->is_contiguous) {
     transfer.local = first_byte(*request.type, request.buffer);
@@ -28,7 +44,7 @@ bool expose(Transfer& transfer, std::uint64_t bytes, bool is_send) noexcept {
     transfer.temporary = std::malloc(bytes);
     if (transfer.temporary == nullptr) return false;
     transfer.local = static_cast<unsigned char*>(transfer.temporary);
-    if (is_send)
+    if (exposure == Exposure::kRead)
       (void)pack(*request.type, request.count, request.buffer, 0, transfer.temporary, bytes);
   }
   transfer.mr = mr_of_mapped(transfer.local, bytes);
@@ -37,7 +53,7 @@ bool expose(Transfer& transfer, std::uint64_t bytes, bool is_send) noexcept {
   // lives as long as the transfer.
   if (transfer.mr == nullptr)
     transfer.mr = ibv_reg_mr(fabric.pd, transfer.local, bytes,
-                             is_send ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_LOCAL_WRITE);
+                             rights_for(exposure));
   if (transfer.mr != nullptr) return true;
   std::free(transfer.temporary);
   transfer.temporary = nullptr;

@@ -18,6 +18,8 @@ struct Transfer {
     kToBePulled,   ///< kPull asks for the payload
     kToBeTaken,    ///< kTaken ends it
     kPulling,      ///< kData brings the payload
+    kInvited,      ///< a receive: kWritten ends it
+    kWriting,      ///< RDMA WRITEs are under way
     kReading,      ///< RDMA READs are under way
   };
 
@@ -46,8 +48,10 @@ extern TransferTable transfers;
                                       Transfer::Step step) noexcept;
 void release_transfer(Transfer& transfer) noexcept;
 
+/// By whom the data is read, or written, when it is not by the processor.
+enum class Exposure : std::uint8_t { kRead, kReadInto, kWritten };
 /// Registers the request's data, packed if it does not lie in a row. False: it cannot be now.
-[[nodiscard]] bool expose(Transfer& transfer, std::uint64_t bytes, bool is_send) noexcept;
+[[nodiscard]] bool expose(Transfer& transfer, std::uint64_t bytes, Exposure exposure) noexcept;
 
 /// Registered memory of MPI_Alloc_mem that contains this; null: it is none (mapped_memory.cpp).
 [[nodiscard]] ibv_mr* mr_of_mapped(void* memory, std::uint64_t bytes) noexcept;

@@ -17,6 +17,10 @@ enum class MessageKind : std::uint8_t {
   kData,        ///< AnswerHead, payload
   kMatched,     ///< AnswerHead
   kTaken,       ///< AnswerHead
+  kInvite,      ///< InviteHead: such a message may be written by RDMA; kWritten tells that it was
+  kWritten,     ///< WrittenHead
+  kRevoke,      ///< AnswerHead: an invitation is not to be used any more
+  kRevoked,     ///< AnswerHead
   kCredit,      ///< Head
 };
 
@@ -56,6 +60,24 @@ struct AnswerHead {
   std::uint32_t zero;
 };
 static_assert(sizeof(AnswerHead) == 16);
+
+/// `heard`: messages of the peer that had been taken when the receive was posted.
+struct InviteHead {
+  Head head;
+  std::uint32_t id;
+  std::uint32_t rkey;
+  std::uint64_t capacity;
+  std::uint64_t address;
+  std::uint64_t heard;
+};
+static_assert(sizeof(InviteHead) <= 64);
+
+struct WrittenHead {
+  Head head;
+  std::uint32_t id;
+  std::uint32_t reserved;
+  std::uint64_t length;
+};
 
 /// A datagram by which two processes connect (peers.cpp).
 struct Hello {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Messages between ranks: MPI 5.0, chapter 3. */
+#define _GNU_SOURCE
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "point_to_point.h"
 
 static unsigned char pattern(long i, int seed) {
@@ -515,6 +519,94 @@ static void strided(void) {
   }
 }
 
+/* The receiver posts, then computes until it is told by something else than MPI. */
+static void computing(void) {
+  static char big[1 << 20];
+  const int is_sender = rank == 0, is_receiver = rank == 1;
+  if (size < 2 || rank > 1) return;
+  MPI_Request request;
+  char path[64];
+  snprintf(path, sizeof path, "/tmp/verbatim-mpi-%d", (int)getppid());
+  if (is_receiver) {
+    mkfifo(path, 0600);
+    for (int i = 0; i < 3; ++i)
+      OK(MPI_Sendrecv(big, 1, MPI_CHAR, 0, 1, big, 1, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(MPI_Irecv(big, sizeof big, MPI_CHAR, 0, 2, MPI_COMM_WORLD, &request));
+    OK(MPI_Send(big, 1, MPI_CHAR, 0, 3, MPI_COMM_WORLD));
+    char done = 0;
+    FILE* pipe = fopen(path, "r"); /* Not a word to MPI until the sender is through. */
+    CHECK(pipe != NULL && fread(&done, 1, 1, pipe) == 1 && done == 'x');
+    fclose(pipe);
+    unlink(path);
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK(is_filled((unsigned char*)big, sizeof big, 5));
+    /* An invited receive can be cancelled, and what comes then goes elsewhere. */
+    MPI_Status status;
+    int flag = 0;
+    OK(MPI_Irecv(big, sizeof big, MPI_CHAR, 0, 4, MPI_COMM_WORLD, &request));
+    OK(MPI_Cancel(&request));
+    OK(MPI_Wait(&request, &status));
+    OK(MPI_Test_cancelled(&status, &flag));
+    CHECK(flag);
+    OK(MPI_Send(big, 1, MPI_CHAR, 0, 5, MPI_COMM_WORLD));
+    memset(big, 0, sizeof big);
+    OK(MPI_Recv(big, sizeof big, MPI_CHAR, 0, 4, MPI_COMM_WORLD, &status));
+    CHECK(is_filled((unsigned char*)big, sizeof big, 5));
+  } else if (is_sender) {
+    for (int i = 0; i < 3; ++i)
+      OK(MPI_Sendrecv(big, 1, MPI_CHAR, 1, 1, big, 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(MPI_Recv(big, 1, MPI_CHAR, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    fill((unsigned char*)big, sizeof big, 5);
+    OK(MPI_Send(big, sizeof big, MPI_CHAR, 1, 2, MPI_COMM_WORLD));
+    FILE* pipe = fopen(path, "w");
+    CHECK(pipe != NULL && fwrite("x", 1, 1, pipe) == 1);
+    fclose(pipe);
+    OK(MPI_Recv(big, 1, MPI_CHAR, 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    fill((unsigned char*)big, sizeof big, 5);
+    OK(MPI_Send(big, sizeof big, MPI_CHAR, 1, 4, MPI_COMM_WORLD));
+  }
+}
+
+/* Long messages of one tag, receives posted before and after, with wildcards between. */
+static void invitations(void) {
+  enum { kBytes = 20000, kRounds = 60, kDepth = 6 };
+  const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
+  unsigned char* out = malloc((size_t)kBytes * kDepth);
+  unsigned char* in = malloc((size_t)kBytes * kDepth);
+  unsigned seed = 12345u + (unsigned)rank;
+  for (int round = 0; round < kRounds; ++round) {
+    MPI_Request sends[kDepth], receives[kDepth];
+    MPI_Status statuses[kDepth];
+    int posted = 0, sent = 0;
+    for (int i = 0; i < kDepth; ++i) fill(out + i * kBytes, kBytes, round * kDepth + i);
+    while (posted < kDepth || sent < kDepth) {
+      seed = seed * 1103515245u + 12345u;
+      if ((seed >> 16) % 2 != 0 && posted < kDepth) {
+        const int is_wild = (seed >> 20) % 4 == 0;
+        OK(MPI_Irecv(in + posted * kBytes, kBytes, MPI_BYTE, is_wild ? MPI_ANY_SOURCE : previous, 6,
+                     MPI_COMM_WORLD, &receives[posted]));
+        ++posted;
+      } else if (sent < kDepth) {
+        const int bytes = (seed >> 24) % 3 == 0 ? 100 : kBytes;
+        OK(MPI_Isend(out + sent * kBytes, bytes, MPI_BYTE, next, 6, MPI_COMM_WORLD, &sends[sent]));
+        ++sent;
+      }
+      int flag;
+      if ((seed >> 28) % 3 == 0) OK(MPI_Iprobe(previous, 7, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+    }
+    OK(MPI_Waitall(kDepth, receives, statuses));
+    OK(MPI_Waitall(kDepth, sends, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < kDepth; ++i) {
+      int count;
+      OK(MPI_Get_count(&statuses[i], MPI_BYTE, &count));
+      CHECK(statuses[i].MPI_SOURCE == previous && (count == 100 || count == kBytes));
+      CHECK(is_filled(in + i * kBytes, count, round * kDepth + i));
+    }
+  }
+  free(out);
+  free(in);
+}
+
 int main(int argc, char** argv) {
   static const struct part parts[] = {{"sizes", sizes},
                                       {"ordering", ordering},
@@ -536,6 +628,8 @@ int main(int argc, char** argv) {
                                       {"crowd", crowd},
                                       {"replace", replace},
                                       {"strided", strided},
+                                      {"computing", computing},
+                                      {"invitations", invitations},
                                       {NULL, NULL}};
   return run_part(parts, argc, argv);
 }

@@ -46,6 +46,8 @@ constexpr Sentence kSentences[] = {
     {"ATokenGoesRound", "ring"},
     {"AllSendToAllAtOnce", "crowd"},
     {"WhatIsSentIsReplacedByWhatComes", "replace"},
+    {"AReceiverThatComputesDoesNotStopWhatItsReceiveWaitsFor", "computing", 2},
+    {"LongMessagesKeepTheirOrderHoweverReceivesArePosted", "invitations"},
     {"DataThatDoesNotLieInARowArrives", "strided"},
 };
 
