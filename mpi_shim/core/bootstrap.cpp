@@ -24,7 +24,7 @@ int pmi_id = -1;
 namespace {
 
 PmiWire wire;
-bool is_in_barrier = false;  ///< an answer to it is awaited: nothing else can be asked
+bool is_in_barrier = false;             ///< an answer to it is awaited: nothing else can be asked
 const PmiProtocol* protocol = nullptr;  ///< null: nobody started us
 char reason[512];
 char name_of_job[256] = "alone";

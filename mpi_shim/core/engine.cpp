@@ -24,8 +24,8 @@
 
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/errors.hpp"
-#include "mpi_shim/core/invitations.hpp"
 #include "mpi_shim/core/input.hpp"
+#include "mpi_shim/core/invitations.hpp"
 #include "mpi_shim/core/matching.hpp"
 #include "mpi_shim/core/messages.hpp"
 #include "mpi_shim/core/output.hpp"
@@ -37,7 +37,8 @@ namespace vmpi {
 namespace {
 
 constexpr int kAtOnce = 16;
-std::uint32_t polls_in_vain = 0;
+std::uint32_t polls_in_vain = 0;  ///< in a row
+std::uint32_t polls_before_look = 0;
 
 void take_received(const ibv_wc& wc, std::uint32_t index) noexcept {
   if (wc.status != IBV_WC_SUCCESS) return;
@@ -63,7 +64,7 @@ void take_sent(const ibv_wc& wc, const WorkId& work) noexcept {
   if (peer == nullptr) return;
   peer->in_queue -= std::min<std::uint32_t>(peer->in_queue, work.covers);
   if (wc.status != IBV_WC_SUCCESS) {
-    fail_peer(*peer, ibv_wc_status_str(wc.status));
+    suspect(*peer, ibv_wc_status_str(wc.status));
     return;
   }
   if (work.kind != WorkId::Kind::kRead) return;
@@ -221,7 +222,7 @@ bool progress() noexcept {
   if (is_anybody_asked()) has_moved = ask_again() || has_moved;
   if (has_moved)
     polls_in_vain = 0;
-  else if (++polls_in_vain % 64 == 0)
+  else if (++polls_in_vain, ++polls_before_look % 64 == 0)
     look_for_failures();
   return has_moved;
 }

@@ -2,6 +2,9 @@
 // What happens when a peer is gone: requests that need it end with MPI_ERR_PROC_ABORTED. It is
 // found out by completions in error, by asynchronous events, and by looking, while there is nothing
 // else to do, at the processes of this host whose numbers their addresses say.
+//
+// What the peer sent before it ended may lie in the completion queue still. Looks come after polls
+// in vain, so at the second look after a suspicion nothing of it does.
 #include <poll.h>
 
 #include <cerrno>
@@ -22,6 +25,7 @@ constexpr std::int64_t kEvery = 50'000'000;  ///< ns between two looks
 constexpr int kPeersPerLook = 16;
 
 std::int64_t looked_at = 0;
+std::uint64_t looks = 1;
 std::uint32_t next_rank = 0;
 std::uint32_t dead = 0;
 bool is_quiet = false;
@@ -57,7 +61,7 @@ void hear_events() noexcept {
     ibv_ack_async_event(&event);
     each_peer([failed](Peer& peer) noexcept {
       if (fabric.is_failed || (failed != nullptr && peer.qp == failed))
-        fail_peer(peer, fabric.is_failed ? "the RDMA device failed" : "its process is gone");
+        suspect(peer, fabric.is_failed ? "the RDMA device failed" : "its process is gone");
     });
   }
 }
@@ -71,11 +75,17 @@ void look_at_processes() noexcept {
     if (peer == nullptr || peer->is_dead || (!peer->has_address && !learn_address(*peer))) continue;
     const Address& at = peer->address;
     if (at.host == fabric.address.host && at.host != 0 && !is_alive(at.process, at.began))
-      fail_peer(*peer, "its process has ended without MPI_Finalize");
+      suspect(*peer, "its process has ended without MPI_Finalize");
   }
 }
 
 }  // namespace
+
+void suspect(Peer& peer, const char* cause) noexcept {
+  if (peer.suspicion != nullptr) return;
+  peer.suspicion = cause;
+  peer.suspected_at = looks;
+}
 
 void fail_peer(Peer& peer, const char* cause) noexcept {
   if (peer.is_dead || is_over) return;
@@ -139,6 +149,10 @@ void look_for_failures() noexcept {
   if (looked_at == 0) looked_at = now;
   if (now - looked_at < kEvery) return;
   looked_at = now;
+  ++looks;
+  each_peer([](Peer& peer) noexcept {
+    if (peer.suspicion != nullptr && peer.suspected_at < looks) fail_peer(peer, peer.suspicion);
+  });
   hear_events();
   look_at_processes();
 }

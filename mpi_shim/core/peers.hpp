@@ -51,7 +51,9 @@ struct Peer {
   Address address = {};
   ibv_ah* ah = nullptr;
   ibv_qp* qp = nullptr;
-  std::int64_t ask_at = 0;  ///< ns
+  const char* suspicion = nullptr;  ///< why it may be gone
+  std::uint64_t suspected_at = 0;   ///< number of the look
+  std::int64_t ask_at = 0;          ///< ns
   std::int64_t ask_interval = 0;
   std::int64_t asked_since = 0;
   Request* first_send = nullptr;  ///< those that wait
@@ -92,6 +94,8 @@ bool ask_again() noexcept;
 [[nodiscard]] bool is_anybody_asked() noexcept;
 void stop_peers() noexcept;
 
+/// It seems to be gone. It is failed with the next look, when all that it had sent has been taken.
+void suspect(Peer& peer, const char* cause) noexcept;
 /// Ends everything that depends on the peer with MPI_ERR_PROC_ABORTED (failure.cpp).
 void fail_peer(Peer& peer, const char* cause) noexcept;
 [[nodiscard]] bool is_dead(std::uint32_t world_rank) noexcept;

@@ -52,8 +52,7 @@ bool expose(Transfer& transfer, std::uint64_t bytes, Exposure exposure) noexcept
   // Memory that malloc gave may be unmapped and mapped anew behind our back, so its registration
   // lives as long as the transfer.
   if (transfer.mr == nullptr)
-    transfer.mr = ibv_reg_mr(fabric.pd, transfer.local, bytes,
-                             rights_for(exposure));
+    transfer.mr = ibv_reg_mr(fabric.pd, transfer.local, bytes, rights_for(exposure));
   if (transfer.mr != nullptr) return true;
   std::free(transfer.temporary);
   transfer.temporary = nullptr;

@@ -530,7 +530,8 @@ static void computing(void) {
   if (is_receiver) {
     mkfifo(path, 0600);
     for (int i = 0; i < 3; ++i)
-      OK(MPI_Sendrecv(big, 1, MPI_CHAR, 0, 1, big, 1, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      OK(MPI_Sendrecv(big, 1, MPI_CHAR, 0, 1, big, 1, MPI_CHAR, 0, 1, MPI_COMM_WORLD,
+                      MPI_STATUS_IGNORE));
     OK(MPI_Irecv(big, sizeof big, MPI_CHAR, 0, 2, MPI_COMM_WORLD, &request));
     OK(MPI_Send(big, 1, MPI_CHAR, 0, 3, MPI_COMM_WORLD));
     char done = 0;
@@ -554,7 +555,8 @@ static void computing(void) {
     CHECK(is_filled((unsigned char*)big, sizeof big, 5));
   } else if (is_sender) {
     for (int i = 0; i < 3; ++i)
-      OK(MPI_Sendrecv(big, 1, MPI_CHAR, 1, 1, big, 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      OK(MPI_Sendrecv(big, 1, MPI_CHAR, 1, 1, big, 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD,
+                      MPI_STATUS_IGNORE));
     OK(MPI_Recv(big, 1, MPI_CHAR, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     fill((unsigned char*)big, sizeof big, 5);
     OK(MPI_Send(big, sizeof big, MPI_CHAR, 1, 2, MPI_COMM_WORLD));
@@ -592,7 +594,8 @@ static void invitations(void) {
         ++sent;
       }
       int flag;
-      if ((seed >> 28) % 3 == 0) OK(MPI_Iprobe(previous, 7, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+      if ((seed >> 28) % 3 == 0)
+        OK(MPI_Iprobe(previous, 7, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
     }
     OK(MPI_Waitall(kDepth, receives, statuses));
     OK(MPI_Waitall(kDepth, sends, MPI_STATUSES_IGNORE));
