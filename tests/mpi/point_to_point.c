@@ -569,6 +569,32 @@ static void computing(void) {
   }
 }
 
+/* A short message overtakes, on its way, the invitation of the receive that it matches. */
+static void crossing(void) {
+  enum { kBytes = 20000, kRounds = 1000 };
+  static unsigned char first[kBytes], second[kBytes];
+  const int partner = rank ^ 1;
+  if (partner >= size) return;
+  for (int round = 0; round < kRounds; ++round) {
+    if (rank % 2 == 0) {
+      MPI_Request receives[2];
+      OK(MPI_Recv(NULL, 0, MPI_INT, partner, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      OK(MPI_Irecv(first, kBytes, MPI_BYTE, partner, 6, MPI_COMM_WORLD, &receives[0]));
+      OK(MPI_Send(NULL, 0, MPI_INT, partner, 2, MPI_COMM_WORLD));
+      OK(MPI_Irecv(second, kBytes, MPI_BYTE, partner, 6, MPI_COMM_WORLD, &receives[1]));
+      OK(MPI_Waitall(2, receives, MPI_STATUSES_IGNORE));
+      CHECK(is_filled(first, 10, round) && is_filled(second, kBytes, round + 1));
+    } else {
+      fill(first, 10, round);
+      fill(second, kBytes, round + 1);
+      OK(MPI_Send(NULL, 0, MPI_INT, partner, 1, MPI_COMM_WORLD));
+      OK(MPI_Send(first, 10, MPI_BYTE, partner, 6, MPI_COMM_WORLD));
+      OK(MPI_Recv(NULL, 0, MPI_INT, partner, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      OK(MPI_Send(second, kBytes, MPI_BYTE, partner, 6, MPI_COMM_WORLD));
+    }
+  }
+}
+
 /* Long messages of one tag, receives posted before and after, with wildcards between. */
 static void invitations(void) {
   enum { kBytes = 20000, kRounds = 60, kDepth = 6 };
@@ -633,6 +659,7 @@ int main(int argc, char** argv) {
                                       {"strided", strided},
                                       {"computing", computing},
                                       {"invitations", invitations},
+                                      {"crossing", crossing},
                                       {NULL, NULL}};
   return run_part(parts, argc, argv);
 }

@@ -48,6 +48,7 @@ constexpr Sentence kSentences[] = {
     {"WhatIsSentIsReplacedByWhatComes", "replace"},
     {"AReceiverThatComputesDoesNotStopWhatItsReceiveWaitsFor", "computing", 2},
     {"LongMessagesKeepTheirOrderHoweverReceivesArePosted", "invitations"},
+    {"AnInvitationThatIsOutOfDateIsNotUsed", "crossing", 2},
     {"DataThatDoesNotLieInARowArrives", "strided"},
 };
 
