@@ -16,6 +16,7 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -30,6 +31,7 @@
 #include "mpi_shim/core/messages.hpp"
 #include "mpi_shim/core/output.hpp"
 #include "mpi_shim/core/peers.hpp"
+#include "mpi_shim/core/pmi_wire.hpp"
 #include "mpi_shim/core/world.hpp"
 #include "runtime/base/environment.hpp"
 
@@ -165,9 +167,30 @@ int send_to_self(Request& send) noexcept {
   return MPI_SUCCESS;
 }
 
+/// Ranks of this host, by the launcher's word; without one it might be all.
+long ranks_here() noexcept {
+  for (const char* name : {"MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"}) {
+    const char* const text = std::getenv(name);
+    long number = 0;
+    if (text != nullptr && parse_number(text, 1, world.size, number)) return number;
+  }
+  return world.size;
+}
+
+/// Whether every rank of this host may have a processor to itself. Ranks that are bound to one each
+/// are taken to be bound to different ones.
+bool has_own_processor() noexcept {
+  cpu_set_t mask;
+  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return false;
+  const int allowed = CPU_COUNT(&mask);
+  return ranks_here() <= (allowed == 1 ? ::sysconf(_SC_NPROCESSORS_ONLN) : allowed);
+}
+
 Waiting wish() noexcept {
   static constexpr std::string_view kWords[] = {"share", "spin", "sleep"};
-  return static_cast<Waiting>(verbatim::environment_choice("VERBATIM_WAIT", kWords, 0));
+  const auto by_default = has_own_processor() ? Waiting::kSpin : Waiting::kShare;
+  return static_cast<Waiting>(
+      verbatim::environment_choice("VERBATIM_WAIT", kWords, static_cast<std::size_t>(by_default)));
 }
 
 /// Nothing of ours is under way.
