@@ -571,7 +571,7 @@ static void computing(void) {
 
 /* A short message overtakes, on its way, the invitation of the receive that it matches. */
 static void crossing(void) {
-  enum { kBytes = 20000, kRounds = 1000 };
+  enum { kBytes = 20000, kRounds = 300 };
   static unsigned char first[kBytes], second[kBytes];
   const int partner = rank ^ 1;
   if (partner >= size) return;

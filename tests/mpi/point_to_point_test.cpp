@@ -62,7 +62,9 @@ INSTANTIATE_TEST_SUITE_P(, PointToPoint,
                          });
 
 TEST(PointToPointLimits, AMillionUnexpectedMessagesAreReceivedInReverseOrder) {
-  const RanksEnd end = run_ranks(2, kProgram, {"million"});
+  RanksOptions options;
+  options.time_limit_ms = 110'000;
+  const RanksEnd end = run_ranks(2, kProgram, {"million"}, options);
   EXPECT_TRUE(end.is_success()) << end.told();
 }
 

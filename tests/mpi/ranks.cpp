@@ -125,6 +125,8 @@ class Launcher {
       ::setenv("PMI_JOBID", "17.0", 1);
       ::setenv("SLURM_PROCID", number.c_str(), 1);
     }
+    // Tests run beside others: nobody has a processor to himself.
+    ::setenv("VERBATIM_WAIT", "share", 0);
     for (const auto& [name, value] : options_.environment) {
       if (value.empty())
         ::unsetenv(name.c_str());
