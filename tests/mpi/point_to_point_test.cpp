@@ -84,6 +84,13 @@ TEST(PointToPointWaiting, RanksThatSpinOrSleepFinishToo) {
   }
 }
 
+TEST(PointToPointThreads, AllThreadsOfARankMayTalkAtOnce) {
+  for (int ranks : {1, 2, 3}) {
+    const RanksEnd end = run_ranks(ranks, VERBATIM_MPI_THREADS, {});
+    EXPECT_TRUE(end.is_success()) << end.told();
+  }
+}
+
 TEST(PointToPointFailure, RanksThatNeedADeadOneHearOfIt) {
   for (int ranks : {2, 4}) {
     RanksOptions options;
