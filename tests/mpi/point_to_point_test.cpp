@@ -86,7 +86,7 @@ TEST(PointToPointWaiting, RanksThatSpinOrSleepFinishToo) {
 
 TEST(PointToPointThreads, AllThreadsOfARankMayTalkAtOnce) {
   for (int ranks : {1, 2, 3}) {
-    const RanksEnd end = run_ranks(ranks, VERBATIM_MPI_THREADS, {});
+    const RanksEnd end = run_ranks(ranks, VERBATIM_MPI_TALKING_THREADS, {});
     EXPECT_TRUE(end.is_success()) << end.told();
   }
 }
