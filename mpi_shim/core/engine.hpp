@@ -98,9 +98,9 @@ bool cancel(Request& request) noexcept;
                            Datatype& receive_type) noexcept;
 
 /// MPI_Init's and MPI_Finalize's parts. `start_engine` opens the device, publishes our address by
-/// the bootstrap and reads none: connections are made on demand. `stop_engine` ends when all that
-/// this process has sent was taken.
-[[nodiscard]] int start_engine() noexcept;
+/// the bootstrap and reads none: connections are made on demand; null, or why it cannot be.
+/// `stop_engine` ends when all that this process has sent was taken, and all ranks have come to it.
+[[nodiscard]] const char* start_engine() noexcept;
 void stop_engine() noexcept;
 
 /// Memory that peers map: MPI_Alloc_mem, MPI_Free_mem. Null: no memory.

@@ -30,6 +30,10 @@ extern World world;
 /// What was published before the last barrier. False: nobody did.
 [[nodiscard]] bool look_up(const char* key, char* value, std::size_t room) noexcept;
 [[nodiscard]] bool bootstrap_barrier() noexcept;
+/// The barrier in two parts, for who has messages to move on meanwhile.
+enum class BarrierState { kLeft, kWaiting, kBroken };
+[[nodiscard]] bool enter_bootstrap_barrier() noexcept;
+[[nodiscard]] BarrierState leave_bootstrap_barrier(int milliseconds) noexcept;
 void end_bootstrap() noexcept;
 /// Tells the launcher to end all; does not return if it can help it.
 void bootstrap_abort(int code, const char* message) noexcept;

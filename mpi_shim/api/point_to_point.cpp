@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Sends and receives (MPI 5.0 sections 3.2 to 3.7, 3.10).
+#include <cstdlib>
+
+#include "mpi_shim/api/entry.hpp"
+#include "mpi_shim/api/message_arguments.hpp"
+#include "mpi_shim/core/buffered.hpp"
+#include "mpi_shim/core/requests.hpp"
+
+namespace {
+
+using vmpi::BigGuard;
+using vmpi::MessageArguments;
+using vmpi::Request;
+using vmpi::SendMode;
+
+[[nodiscard]] int send_with_buffer(const Request& request, const char* function) noexcept {
+  if (request.peer == MPI_PROC_NULL) return MPI_SUCCESS;
+  const int error = vmpi::send_buffered(request);
+  if (error == MPI_ERR_BUFFER)
+    return vmpi::raise(request.comm, error, function,
+                       "the message of %lld bytes and the %d of MPI_BSEND_OVERHEAD do not fit into "
+                       "what is free of the %llu bytes that MPI_Buffer_attach gave",
+                       static_cast<long long>(request.count * request.type->size),
+                       MPI_BSEND_OVERHEAD, static_cast<unsigned long long>(vmpi::size_of_buffer()));
+  return vmpi::raise_for(request, error, function);
+}
+
+int send(const MessageArguments& arguments, SendMode mode) noexcept {
+  BigGuard guard;
+  Request request;
+  int error = resolve_send(arguments, mode, request);
+  if (error != MPI_SUCCESS) return error;
+  if (mode == SendMode::kBuffered) return send_with_buffer(request, arguments.function);
+  error = begin_send(request);
+  if (error == MPI_SUCCESS) error = wait_for(request);
+  return raise_for(request, error, arguments.function);
+}
+
+[[nodiscard]] int null_request(vmpi::Comm* comm, const char* function) noexcept {
+  return vmpi::raise(comm, MPI_ERR_ARG, function, "argument `request` is a null pointer");
+}
+
+/// The program's own: what it refers to is held until it ends.
+[[nodiscard]] Request* enter(const Request& asked) noexcept {
+  Request* const made = vmpi::make_request();
+  if (made == nullptr) return nullptr;
+  const std::uint32_t handle = made->handle;
+  *made = asked;
+  made->handle = handle;
+  vmpi::hold(*made, *asked.comm, *asked.type);
+  return made;
+}
+
+int start_send(const MessageArguments& arguments, SendMode mode, MPI_Request* out) noexcept {
+  BigGuard guard;
+  Request asked;
+  int error = resolve_send(arguments, mode, asked);
+  if (error != MPI_SUCCESS) return error;
+  if (out == nullptr) return null_request(asked.comm, arguments.function);
+  Request* const request = enter(asked);
+  if (request == nullptr) return raise_for(asked, MPI_ERR_NO_MEM, arguments.function);
+  if (mode == SendMode::kBuffered) {
+    error = send_with_buffer(*request, arguments.function);
+    request->kind = Request::Kind::kDone;
+    request->is_active = true;
+  } else {
+    error = raise_for(*request, begin_send(*request), arguments.function);
+  }
+  if (error != MPI_SUCCESS) {
+    release_request(*request);
+    return error;
+  }
+  *out = handle_of(*request);
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+VMPI_ENTRY(int, MPI_Send,
+           (const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)) {
+  return send({"MPI_Send", buf, count, datatype, dest, tag, comm}, SendMode::kStandard);
+}
+
+VMPI_ENTRY(int, MPI_Ssend,
+           (const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)) {
+  return send({"MPI_Ssend", buf, count, datatype, dest, tag, comm}, SendMode::kSynchronous);
+}
+
+VMPI_ENTRY(int, MPI_Bsend,
+           (const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)) {
+  return send({"MPI_Bsend", buf, count, datatype, dest, tag, comm}, SendMode::kBuffered);
+}
+
+VMPI_ENTRY(int, MPI_Rsend,
+           (const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)) {
+  return send({"MPI_Rsend", buf, count, datatype, dest, tag, comm}, SendMode::kReady);
+}
+
+VMPI_ENTRY(int, MPI_Isend,
+           (const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+            MPI_Request* request)) {
+  return start_send({"MPI_Isend", buf, count, datatype, dest, tag, comm}, SendMode::kStandard,
+                    request);
+}
+
+VMPI_ENTRY(int, MPI_Issend,
+           (const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+            MPI_Request* request)) {
+  return start_send({"MPI_Issend", buf, count, datatype, dest, tag, comm}, SendMode::kSynchronous,
+                    request);
+}
+
+VMPI_ENTRY(int, MPI_Ibsend,
+           (const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+            MPI_Request* request)) {
+  return start_send({"MPI_Ibsend", buf, count, datatype, dest, tag, comm}, SendMode::kBuffered,
+                    request);
+}
+
+VMPI_ENTRY(int, MPI_Irsend,
+           (const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+            MPI_Request* request)) {
+  return start_send({"MPI_Irsend", buf, count, datatype, dest, tag, comm}, SendMode::kReady,
+                    request);
+}
+
+VMPI_ENTRY(int, MPI_Recv,
+           (void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+            MPI_Status* status)) {
+  BigGuard guard;
+  Request request;
+  int error = resolve_receive({"MPI_Recv", buf, count, datatype, source, tag, comm}, request);
+  if (error != MPI_SUCCESS) return error;
+  error = begin_receive(request);
+  if (error == MPI_SUCCESS) error = wait_for(request);
+  write_status(request, status);
+  return raise_for(request, error, "MPI_Recv");
+}
+
+VMPI_ENTRY(int, MPI_Irecv,
+           (void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+            MPI_Request* request)) {
+  BigGuard guard;
+  Request asked;
+  int error = resolve_receive({"MPI_Irecv", buf, count, datatype, source, tag, comm}, asked);
+  if (error != MPI_SUCCESS) return error;
+  if (request == nullptr) return null_request(asked.comm, "MPI_Irecv");
+  Request* const made = enter(asked);
+  if (made == nullptr) return raise_for(asked, MPI_ERR_NO_MEM, "MPI_Irecv");
+  error = begin_receive(*made);
+  if (error != MPI_SUCCESS) {
+    release_request(*made);
+    return raise_for(asked, error, "MPI_Irecv");
+  }
+  *request = handle_of(*made);
+  return MPI_SUCCESS;
+}
+
+VMPI_ENTRY(int, MPI_Sendrecv,
+           (const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+            void* recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
+            MPI_Comm comm, MPI_Status* status)) {
+  BigGuard guard;
+  constexpr const char* kName = "MPI_Sendrecv";
+  Request outgoing;
+  Request incoming;
+  int error = resolve_send({kName, sendbuf, sendcount, sendtype, dest, sendtag, comm},
+                           SendMode::kStandard, outgoing);
+  if (error != MPI_SUCCESS) return error;
+  error = resolve_receive({kName, recvbuf, recvcount, recvtype, source, recvtag, comm}, incoming);
+  if (error != MPI_SUCCESS) return error;
+  error = begin_receive(incoming);
+  if (error != MPI_SUCCESS) return raise_for(incoming, error, kName);
+  error = begin_send(outgoing);
+  if (error == MPI_SUCCESS)
+    error = wait_for(outgoing);
+  else
+    (void)vmpi::cancel(incoming);
+  const int received = wait_for(incoming);
+  write_status(incoming, status);
+  return error != MPI_SUCCESS ? raise_for(outgoing, error, kName)
+                              : raise_for(incoming, received, kName);
+}
+
+VMPI_ENTRY(int, MPI_Sendrecv_replace,
+           (void* buf, int count, MPI_Datatype datatype, int dest, int sendtag, int source,
+            int recvtag, MPI_Comm comm, MPI_Status* status)) {
+  BigGuard guard;
+  constexpr const char* kName = "MPI_Sendrecv_replace";
+  Request outgoing;
+  Request incoming;
+  int error = resolve_send({kName, buf, count, datatype, dest, sendtag, comm}, SendMode::kStandard,
+                           outgoing);
+  if (error != MPI_SUCCESS) return error;
+  error = resolve_receive({kName, buf, count, datatype, source, recvtag, comm}, incoming);
+  if (error != MPI_SUCCESS) return error;
+  // What goes is put aside first, since what comes takes its place.
+  const auto bytes = static_cast<std::size_t>(outgoing.count * outgoing.type->size);
+  void* const aside = std::malloc(bytes + 1);
+  if (aside == nullptr) return raise_for(outgoing, MPI_ERR_NO_MEM, kName);
+  if (bytes != 0) (void)vmpi::pack(*outgoing.type, count, buf, 0, aside, bytes);
+  outgoing.buffer = aside;
+  outgoing.count = static_cast<std::int64_t>(bytes);
+  outgoing.type = vmpi::find_datatype(MPI_BYTE);
+  error = begin_receive(incoming);
+  if (error == MPI_SUCCESS) {
+    error = begin_send(outgoing);
+    if (error == MPI_SUCCESS)
+      error = wait_for(outgoing);
+    else
+      (void)vmpi::cancel(incoming);
+    const int received = wait_for(incoming);
+    write_status(incoming, status);
+    if (error == MPI_SUCCESS) {
+      std::free(aside);
+      return raise_for(incoming, received, kName);
+    }
+  }
+  std::free(aside);
+  return raise_for(outgoing, error, kName);
+}

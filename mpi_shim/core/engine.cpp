@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How messages travel.
+//
+//   up to 8 KiB, with a credit     header and payload in one SEND (kEager); a synchronous one is
+//                                  answered when it is matched
+//   up to 8 KiB, without           the header alone (kEnvelope); whoever matches it asks for the
+//                                  payload (kPull), which then goes straight to the receive (kData)
+//   longer                         the header with address and key (kRendezvous); whoever matches it
+//                                  reads the sender's buffer by RDMA and says so (kTaken)
+//
+// A receive of a long message that is posted first lets the sender write to it (invitations.hpp).
+//
+// A sender may have 64 payloads unmatched at a receiver. So the receiver's memory is bounded, its
+// buffers are never all held, and one who computes stops nobody but those who need its answer.
+#include "mpi_shim/core/engine.hpp"
+
+#include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "mpi_shim/core/big_lock.hpp"
+#include "mpi_shim/core/errors.hpp"
+#include "mpi_shim/core/input.hpp"
+#include "mpi_shim/core/invitations.hpp"
+#include "mpi_shim/core/matching.hpp"
+#include "mpi_shim/core/messages.hpp"
+#include "mpi_shim/core/output.hpp"
+#include "mpi_shim/core/peers.hpp"
+#include "mpi_shim/core/pmi_wire.hpp"
+#include "mpi_shim/core/world.hpp"
+#include "runtime/base/environment.hpp"
+
+namespace vmpi {
+namespace {
+
+constexpr int kAtOnce = 16;
+std::uint32_t polls_in_vain = 0;  ///< in a row
+std::uint32_t polls_before_look = 0;
+
+void take_received(const ibv_wc& wc, std::uint32_t index) noexcept {
+  if (wc.status != IBV_WC_SUCCESS) return;
+  Peer* const peer = peer_of_qp(wc.qp_num);
+  if (peer == nullptr) return;
+  if (!peer->is_ready) be_ready(*peer);
+  take_message(*peer, fabric.receive_buffer(index), wc.byte_len);
+}
+
+void take_hello(const ibv_wc& wc, std::uint32_t index) noexcept {
+  constexpr std::uint32_t kRoutingHeader = 40;
+  if (wc.status == IBV_WC_SUCCESS && wc.byte_len >= kRoutingHeader + sizeof(Hello)) {
+    Hello hello;
+    std::memcpy(&hello, fabric.hello_buffer(index) + kRoutingHeader, sizeof hello);
+    hear_hello(hello, wc.src_qp);
+  }
+  if (wc.status == IBV_WC_SUCCESS) fabric.post_hello(index);
+}
+
+void take_sent(const ibv_wc& wc, const WorkId& work) noexcept {
+  if (work.kind == WorkId::Kind::kBounce) (void)fabric.free_bounces.push_back(work.id);
+  Peer* const peer = known_peer(work.rank);
+  if (peer == nullptr) return;
+  peer->in_queue -= std::min<std::uint32_t>(peer->in_queue, work.covers);
+  if (wc.status != IBV_WC_SUCCESS) {
+    suspect(*peer, ibv_wc_status_str(wc.status));
+    return;
+  }
+  if (work.kind != WorkId::Kind::kRead) return;
+  Transfer* const transfer = transfers.find(work.id);
+  if (transfer == nullptr || --transfer->reads != 0 || transfer->posted != transfer->bytes) return;
+  if (transfer->step == Transfer::Step::kReading) {
+    finish_read(*peer, *transfer);
+  } else {
+    Request& send = *transfer->request;
+    release_transfer(*transfer);
+    complete(send, MPI_SUCCESS);
+  }
+}
+
+/// Waits for a completion event, for a while: peers are asked and looked at in between.
+void sleep_for_events() noexcept {
+  constexpr int kMilliseconds = 10;
+  if (ibv_req_notify_cq(fabric.cq, 0) != 0 || progress()) return;
+  big_lock.unlock();
+  pollfd asked[2] = {{fabric.channel->fd, POLLIN, 0}, {fabric.context->async_fd, POLLIN, 0}};
+  (void)::poll(asked, 2, kMilliseconds);
+  big_lock.lock();
+  ibv_cq* cq = nullptr;
+  void* context = nullptr;
+  if (ibv_get_cq_event(fabric.channel, &cq, &context) == 0) ibv_ack_cq_events(cq, 1);
+}
+
+void idle() noexcept {
+  constexpr std::uint32_t kBeforeSleep = 256;
+  if (!fabric.is_open()) {
+    ::sched_yield();
+  } else if (fabric.channel != nullptr && polls_in_vain > kBeforeSleep) {
+    sleep_for_events();
+  }
+  if (!big_lock.is_needed()) return;
+  // Other threads wait for the lock, and a mutex is not fair.
+  big_lock.unlock();
+  ::sched_yield();
+  big_lock.lock();
+}
+
+void step() noexcept {
+  if (!progress()) idle();
+}
+
+void set_up(Request& request, Request::Kind kind) noexcept {
+  request.kind = kind;
+  request.is_active = true;
+  request.is_complete = false;
+  request.is_cancelled = false;
+  request.error = MPI_SUCCESS;
+  request.bytes = 0;
+  request.sequence = 0;
+  request.protocol = nullptr;
+  request.next = request.previous = nullptr;
+}
+
+std::uint32_t world_rank_of(const Comm& comm, int rank) noexcept {
+  return static_cast<std::uint32_t>(comm.peers().members[static_cast<std::size_t>(rank)]);
+}
+
+/// To this process itself: no verbs. Short ones are copied as a peer would keep them.
+int send_to_self(Request& send) noexcept {
+  Unexpected message{};
+  message.envelope = {context_of(*send.comm, send.plane), send.comm->rank(), send.tag};
+  message.world_rank = static_cast<std::uint32_t>(world.rank) & 0xffffffu;
+  message.kind = static_cast<unsigned>(MessageKind::kEager);
+  message.length = static_cast<std::uint64_t>(send.count * send.type->size);
+  message.place = reinterpret_cast<std::uintptr_t>(&send);
+  message.is_own = 1;
+  if (Request* const receive = matching.take_receive(message.envelope); receive != nullptr) {
+    ++own_waiting;
+    consume(*receive, message);
+    return MPI_SUCCESS;
+  }
+  const bool is_copied =
+      send.mode != SendMode::kSynchronous && message.length <= kEagerBytes && own_credits != 0;
+  if (is_copied) {
+    message.is_own = 0;
+    message.place = 0;
+    if (message.length != 0) {
+      void* const copy = std::malloc(message.length);
+      if (copy == nullptr) return MPI_ERR_NO_MEM;
+      (void)pack(*send.type, send.count, send.buffer, 0, copy, message.length);
+      message.place = reinterpret_cast<std::uintptr_t>(copy);
+    }
+  }
+  if (!matching.keep(message)) {
+    if (is_copied) std::free(reinterpret_cast<void*>(message.place));
+    return MPI_ERR_NO_MEM;
+  }
+  if (is_copied) {
+    --own_credits;
+    complete(send, MPI_SUCCESS);
+  } else {
+    ++own_waiting;
+  }
+  return MPI_SUCCESS;
+}
+
+/// Ranks of this host, by the launcher's word; without one it might be all.
+long ranks_here() noexcept {
+  for (const char* name : {"MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"}) {
+    const char* const text = std::getenv(name);
+    long number = 0;
+    if (text != nullptr && parse_number(text, 1, world.size, number)) return number;
+  }
+  return world.size;
+}
+
+/// Whether every rank of this host may have a processor to itself. Ranks that are bound to one each
+/// are taken to be bound to different ones.
+bool has_own_processor() noexcept {
+  cpu_set_t mask;
+  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return false;
+  const int allowed = CPU_COUNT(&mask);
+  return ranks_here() <= (allowed == 1 ? ::sysconf(_SC_NPROCESSORS_ONLN) : allowed);
+}
+
+Waiting wish() noexcept {
+  static constexpr std::string_view kWords[] = {"share", "spin", "sleep"};
+  const auto by_default = has_own_processor() ? Waiting::kSpin : Waiting::kShare;
+  return static_cast<Waiting>(
+      verbatim::environment_choice("VERBATIM_WAIT", kWords, static_cast<std::size_t>(by_default)));
+}
+
+/// Nothing of ours is under way.
+bool is_drained() noexcept {
+  bool is_so = open_sends == own_waiting && transfers.live() == invited;
+  each_peer([&is_so](Peer& peer) noexcept {
+    if (peer.is_dead || (peer.in_queue == 0 && !peer.has_work())) return;
+    is_so = false;
+    flush_queue(peer);
+  });
+  return is_so;
+}
+
+bool is_anybody_dead() noexcept {
+  bool found = false;
+  each_peer([&found](Peer& peer) noexcept { found = found || peer.is_dead; });
+  return found;
+}
+
+}  // namespace
+
+HandleTable<HandleKind::kMessage, Message> messages;
+
+bool progress() noexcept {
+  if (!fabric.is_open()) return false;
+  ibv_wc wcs[kAtOnce];
+  std::uint32_t drained[kAtOnce];
+  std::uint32_t drained_count = 0;
+  const int found = ibv_poll_cq(fabric.cq, kAtOnce, wcs);
+  for (int i = 0; i < found; ++i) {
+    const WorkId work = WorkId::from(wcs[i].wr_id);
+    switch (work.kind) {
+      case WorkId::Kind::kReceive:
+        take_received(wcs[i], work.id);
+        drained[drained_count++] = work.id;
+        break;
+      case WorkId::Kind::kHello:
+        take_hello(wcs[i], work.id);
+        break;
+      case WorkId::Kind::kHelloSent:
+        break;
+      case WorkId::Kind::kPlain:
+      case WorkId::Kind::kBounce:
+      case WorkId::Kind::kRead:
+        take_sent(wcs[i], work);
+        break;
+    }
+  }
+  if (drained_count != 0 && !fabric.is_failed) fabric.post_receives(drained, drained_count);
+  bool has_moved = found > 0;
+  has_moved = drain_busy() || has_moved;
+  if (is_anybody_asked()) has_moved = ask_again() || has_moved;
+  if (has_moved)
+    polls_in_vain = 0;
+  else if (++polls_in_vain, ++polls_before_look % 64 == 0)
+    look_for_failures();
+  return has_moved;
+}
+
+void wait_until(bool (*done)(void*), void* context) noexcept {
+  while (!done(context)) step();
+}
+
+int wait_for(Request& request) noexcept {
+  while (!request.is_complete) step();
+  return request.error;
+}
+
+int begin_send(Request& request) noexcept {
+  set_up(request, Request::Kind::kSend);
+  ++open_sends;
+  if (request.peer == MPI_PROC_NULL) {
+    complete(request, MPI_SUCCESS);
+    return MPI_SUCCESS;
+  }
+  const std::uint32_t rank = world_rank_of(*request.comm, request.peer);
+  int error = MPI_SUCCESS;
+  if (rank == static_cast<std::uint32_t>(world.rank)) {
+    error = send_to_self(request);
+  } else if (Peer* const peer = peer_of(rank); peer == nullptr) {
+    error = MPI_ERR_NO_MEM;
+  } else if (peer->is_dead) {
+    complete(request, MPI_ERR_PROC_ABORTED);
+  } else {
+    send_message(*peer, request);
+  }
+  if (error != MPI_SUCCESS) complete(request, error);
+  return error;
+}
+
+int begin_receive(Request& request) noexcept {
+  set_up(request, Request::Kind::kReceive);
+  request.source = MPI_PROC_NULL;
+  request.received_tag = MPI_ANY_TAG;
+  if (request.peer == MPI_PROC_NULL) {
+    complete(request, MPI_SUCCESS);
+    return MPI_SUCCESS;
+  }
+  const std::uint32_t found = matching.find_message(envelope_of(request));
+  if (found != Matching::kNone) {
+    const Unexpected message = matching.take_message(found);
+    consume(request, message);
+  } else if (request.peer == MPI_ANY_SOURCE ? is_any_dead(*request.comm)
+                                            : is_dead(world_rank_of(*request.comm, request.peer))) {
+    complete(request, MPI_ERR_PROC_ABORTED);
+  } else {
+    matching.post(request);
+    consider_inviting(request);
+  }
+  return MPI_SUCCESS;
+}
+
+int begin_matched_receive(Request& request, Message& message) noexcept {
+  set_up(request, Request::Kind::kReceive);
+  const Unexpected taken = message.message;
+  messages.release(message);
+  consume(request, taken);
+  return MPI_SUCCESS;
+}
+
+bool cancel(Request& request) noexcept {
+  if (request.is_complete || request.sequence == 0) return false;
+  if (request.kind == Request::Kind::kReceive && revoke(request)) return true;
+  if (request.kind == Request::Kind::kReceive)
+    matching.withdraw(request);
+  else if (request.kind != Request::Kind::kSend || !take_back(request))
+    return false;
+  request.is_cancelled = true;
+  complete(request, MPI_SUCCESS);
+  return true;
+}
+
+bool probe(Comm& comm, Plane plane, int source, int tag, Probed& out, bool take,
+           Message** message) noexcept {
+  const std::uint32_t found = matching.find_message({context_of(comm, plane), source, tag});
+  if (found == Matching::kNone) return false;
+  const Unexpected& kept = matching.message(found);
+  out = {kept.envelope.source, kept.envelope.tag, kept.length};
+  if (!take) return true;
+  *message = messages.make();
+  if (*message != nullptr) {
+    (*message)->comm = &comm;
+    (*message)->message = matching.take_message(found);
+  }
+  return true;
+}
+
+int send_to(Comm& comm, Plane plane, int dest, int tag, const void* buffer, std::int64_t count,
+            Datatype& type) noexcept {
+  Request request;
+  request.comm = &comm;
+  request.plane = plane;
+  request.peer = dest;
+  request.tag = tag;
+  request.buffer = const_cast<void*>(buffer);
+  request.count = count;
+  request.type = &type;
+  const int error = begin_send(request);
+  return error != MPI_SUCCESS ? error : wait_for(request);
+}
+
+int receive_from(Comm& comm, Plane plane, int source, int tag, void* buffer, std::int64_t count,
+                 Datatype& type) noexcept {
+  Request request;
+  request.comm = &comm;
+  request.plane = plane;
+  request.peer = source;
+  request.tag = tag;
+  request.buffer = buffer;
+  request.count = count;
+  request.type = &type;
+  const int error = begin_receive(request);
+  return error != MPI_SUCCESS ? error : wait_for(request);
+}
+
+int exchange(Comm& comm, Plane plane, int dest, int send_tag, const void* send_buffer,
+             std::int64_t send_count, Datatype& send_type, int source, int receive_tag,
+             void* receive_buffer, std::int64_t receive_count, Datatype& receive_type) noexcept {
+  Request receive;
+  receive.comm = &comm;
+  receive.plane = plane;
+  receive.peer = source;
+  receive.tag = receive_tag;
+  receive.buffer = receive_buffer;
+  receive.count = receive_count;
+  receive.type = &receive_type;
+  int error = begin_receive(receive);
+  if (error != MPI_SUCCESS) return error;
+  error = send_to(comm, plane, dest, send_tag, send_buffer, send_count, send_type);
+  if (error != MPI_SUCCESS) (void)cancel(receive);
+  const int received = wait_for(receive);
+  return error != MPI_SUCCESS ? error : received;
+}
+
+const char* start_engine() noexcept {
+  if (!matching.start()) return "no memory";
+  if (world.size == 1) return nullptr;
+  waiting = wish();
+  // The library's own polls obey this word.
+  if (waiting == Waiting::kSpin && ::setenv("VERBATIM_POLL", "spin", 0) != 0) return "no memory";
+  const char* const wrong = fabric.open();
+  if (wrong != nullptr) return wrong;
+  if (!publish_address()) return "the launcher does not take this process's address";
+  if (!bootstrap_barrier()) return "the launcher ended, or not all processes reached MPI_Init";
+  return nullptr;
+}
+
+void stop_engine() noexcept {
+  if (is_anybody_dead()) lament_no_more();
+  while (fabric.is_open() && !is_drained()) step();
+  // Who leaves before all have come here would look like one that died, and who has left does.
+  lament_no_more();
+  if (world.size > 1 && !is_anybody_dead() && enter_bootstrap_barrier()) {
+    constexpr int kMilliseconds = 1;
+    while (!is_anybody_dead() &&
+           leave_bootstrap_barrier(progress() ? 0 : kMilliseconds) == BarrierState::kWaiting) {
+    }
+  }
+  stop_looking();
+  transfers.each([](Transfer& transfer) noexcept { release_transfer(transfer); });
+  transfers.clear();
+  invited = 0;
+  messages.each([](Message& message) noexcept {
+    const auto kind = static_cast<MessageKind>(message.message.kind);
+    if (message.message.is_own == 0 &&
+        (kind == MessageKind::kEager || kind == MessageKind::kEagerSync))
+      std::free(reinterpret_cast<void*>(message.message.place));
+  });
+  messages.clear();
+  matching.stop();
+  forget_busy();
+  stop_peers();
+  release_mapped();
+  if (fabric.is_open()) fabric.close();
+}
+
+}  // namespace vmpi

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What comes to this process, and what receives do with it.
+#pragma once
+
+#include <cstdint>
+
+#include "mpi_shim/core/matching.hpp"
+#include "mpi_shim/core/peers.hpp"
+
+namespace vmpi {
+
+/// A message of `bytes` bytes from the peer, in a receive buffer.
+void take_message(Peer& peer, const unsigned char* message, std::size_t bytes) noexcept;
+/// A receive has matched a message that lay here.
+void consume(Request& receive, const Unexpected& message) noexcept;
+/// Packed data to where the receive wants it.
+void deliver(Request& receive, const unsigned char* payload, std::size_t bytes) noexcept;
+void finish_read(Peer& peer, Transfer& transfer) noexcept;
+
+/// Payloads that this process may still send itself without a receive.
+extern std::uint16_t own_credits;
+/// Sends of this process to itself that wait for a receive.
+extern std::uint64_t own_waiting;
+
+}  // namespace vmpi

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What leaves this process: messages of requests, and answers to messages. What finds no room (in
+// a send queue, a bounce buffer, the memory that may be registered) waits at its peer, in order,
+// and goes with a later progress().
+#pragma once
+
+#include <cstdint>
+
+#include "mpi_shim/core/peers.hpp"
+
+namespace vmpi {
+
+/// Ends a request. Sends that are open keep MPI_Finalize waiting.
+void complete(Request& request, int error) noexcept;
+extern std::uint64_t open_sends;
+
+/// Sends now or puts behind those that wait.
+void send_message(Peer& peer, Request& send) noexcept;
+/// Takes a send back that still waits. False: it has gone.
+[[nodiscard]] bool take_back(Request& send) noexcept;
+
+void answer(Peer& peer, MessageKind kind, std::uint32_t id, std::uint32_t answer_id = 0) noexcept;
+void send_data_of(Peer& peer, Transfer& transfer, std::uint32_t id) noexcept;
+/// False: there is no room, or the peer is gone.
+[[nodiscard]] bool send_invitation(Peer& peer, const InviteHead& invite) noexcept;
+/// A payload of the peer's was matched: in time it hears that it may send another.
+void give_credit_back(Peer& peer) noexcept;
+/// RDMA READs of what is left to be read.
+void read_on(Peer& peer, Transfer& transfer) noexcept;
+/// A request with a completion, so that all before it are known to be done.
+void flush_queue(Peer& peer) noexcept;
+
+void mark_busy(Peer& peer) noexcept;
+/// True: something went.
+bool drain_busy() noexcept;
+void forget_busy() noexcept;
+
+}  // namespace vmpi

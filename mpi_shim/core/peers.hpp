@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Other processes, as far as this one has to do with them: state is made for those that are talked
+// to, and a connection for those that messages go to.
+//
+// Connecting: each of both has one queue pair for the other, whose number it says in a Hello by
+// the UD queue pair, repeated until the other's `has_yours` is heard. So requests that cross need
+// no rule, and who is heard may be sent to: both queue pairs are connected by then.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+#include "mpi_shim/core/array.hpp"
+#include "mpi_shim/core/engine.hpp"
+#include "mpi_shim/core/fabric.hpp"
+#include "mpi_shim/core/transfer.hpp"
+#include "mpi_shim/core/wire.hpp"
+
+namespace vmpi {
+
+/// An answer that waits for room in the send queue.
+struct Answer {
+  Answer* next;
+  AnswerHead head;
+  std::uint32_t data_of;  ///< of kData: the transfer whose payload goes with it
+};
+
+/// What a receive of the peer's has invited (invitations.hpp).
+struct Invitation {
+  std::uint32_t context;
+  std::int32_t tag;
+  std::uint32_t id;
+  std::uint32_t rkey;
+  std::uint64_t capacity;
+  std::uint64_t address;
+};
+
+struct Peer {
+  std::uint32_t rank = 0;
+  bool has_address = false;
+  bool is_connected = false;  ///< our queue pair to theirs
+  bool is_ready = false;      ///< theirs to ours, as well: messages may go
+  bool is_asking = false;     ///< a Hello is repeated
+  bool is_busy = false;       ///< in the list of those with something to send
+  bool is_dead = false;
+  std::uint16_t credits = kCredits;
+  std::uint16_t owed = 0;        ///< credits to be given back
+  std::uint32_t in_queue = 0;    ///< requests in the send queue
+  std::uint32_t unsignaled = 0;  ///< of these, since the last one with a completion
+  Address address = {};
+  ibv_ah* ah = nullptr;
+  ibv_qp* qp = nullptr;
+  const char* suspicion = nullptr;  ///< why it may be gone
+  std::uint64_t suspected_at = 0;   ///< number of the look
+  std::int64_t ask_at = 0;          ///< ns
+  std::int64_t ask_interval = 0;
+  std::int64_t asked_since = 0;
+  Request* first_send = nullptr;  ///< those that wait
+  Request* last_send = nullptr;
+  Answer* first_answer = nullptr;
+  Answer* last_answer = nullptr;
+  Transfer* first_read = nullptr;
+  Transfer* last_read = nullptr;
+  std::uint64_t sent = 0;   ///< messages that are matched there
+  std::uint64_t heard = 0;  ///< that are matched here
+  Array<Invitation> invitations;
+  Peer* next_busy = nullptr;
+  Peer* next_asking = nullptr;
+
+  [[nodiscard]] std::uint32_t room() const noexcept { return Fabric::kSendQueue - in_queue; }
+  [[nodiscard]] bool has_work() const noexcept {
+    return first_send != nullptr || first_answer != nullptr || first_read != nullptr;
+  }
+};
+
+/// Null: no memory.
+[[nodiscard]] Peer* peer_of(std::uint32_t world_rank) noexcept;
+/// Null: nobody has asked for it yet.
+[[nodiscard]] Peer* known_peer(std::uint32_t world_rank) noexcept;
+/// By the number of our queue pair; null: it is none of ours.
+[[nodiscard]] Peer* peer_of_qp(std::uint32_t qpn) noexcept;
+/// Theirs is connected to ours.
+void be_ready(Peer& peer) noexcept;
+/// Says what the bootstrap must know of us. False: the launcher refused.
+[[nodiscard]] bool publish_address() noexcept;
+/// Reads it of another. False: it is none, or no address.
+[[nodiscard]] bool learn_address(Peer& peer) noexcept;
+
+void begin_connecting(Peer& peer) noexcept;
+void hear_hello(const Hello& hello, std::uint32_t from_qpn) noexcept;
+/// Says again what was not answered. True: something was said.
+bool ask_again() noexcept;
+[[nodiscard]] bool is_anybody_asked() noexcept;
+void stop_peers() noexcept;
+
+/// It seems to be gone. It is failed with the next look, when all that it had sent has been taken.
+void suspect(Peer& peer, const char* cause) noexcept;
+/// Ends everything that depends on the peer with MPI_ERR_PROC_ABORTED (failure.cpp).
+void fail_peer(Peer& peer, const char* cause) noexcept;
+[[nodiscard]] bool is_dead(std::uint32_t world_rank) noexcept;
+/// Whether any rank of a communicator is: receives from any source end then.
+[[nodiscard]] bool is_any_dead(const Comm& comm) noexcept;
+/// Looks for asynchronous events and for processes of this host that ended; now and then.
+void look_for_failures() noexcept;
+/// Further failures are not told: after one, ranks leave as they like.
+void lament_no_more() noexcept;
+/// Ends of peers are no failures any more.
+void stop_looking() noexcept;
+
+[[nodiscard]] std::int64_t now_ns() noexcept;
+
+/// By rank in the world.
+extern Array<Peer*> peers;
+
+template <class Visit>
+void each_peer(Visit visit) noexcept {
+  for (Peer* peer : peers)
+    if (peer != nullptr) visit(*peer);
+}
+
+}  // namespace vmpi

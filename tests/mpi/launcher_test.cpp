@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How MPI_Init takes what launchers say, and what is wrong with it.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/mpi/ranks.hpp"
+
+namespace {
+
+using verbatim::harness::RanksEnd;
+using verbatim::harness::RanksOptions;
+using verbatim::harness::run_ranks;
+
+constexpr const char* kProgram = VERBATIM_MPI_POINT_TO_POINT;
+using Environment = std::map<std::string, std::string>;
+
+TEST(MpiLauncher, RanksMeetByPmi1ByPmi2AndByAPort) {
+  for (auto protocol : {RanksOptions::Protocol::kPmi1, RanksOptions::Protocol::kPmi2,
+                        RanksOptions::Protocol::kPort}) {
+    RanksOptions options;
+    options.protocol = protocol;
+    const RanksEnd end = run_ranks(3, kProgram, {"ring"}, options);
+    EXPECT_TRUE(end.is_success()) << static_cast<int>(protocol) << ": " << end.told();
+  }
+}
+
+/// With such variables MPI_Init ends one rank of two soon, by a line that says `word`.
+void expect_refusal(const Environment& environment, const std::string& word) {
+  RanksOptions options;
+  options.environment = environment;
+  options.environment["VERBATIM_MPI_LAUNCHER_SECONDS"] = "1";
+  options.time_limit_ms = 40'000;
+  const RanksEnd end = run_ranks(2, kProgram, {"ring"}, options);
+  EXPECT_TRUE(end.is_in_time) << end.told();
+  EXPECT_FALSE(end.is_success()) << end.told();
+  EXPECT_NE(end.output.find("MPI_Init: "), std::string::npos) << end.told();
+  EXPECT_NE(end.output.find(word), std::string::npos) << word << ": " << end.told();
+}
+
+TEST(MpiLauncher, VariablesThatLieAreNamed) {
+  expect_refusal({{"PMI_FD", "x7"}}, "PMI_FD is \"x7\"");
+  expect_refusal({{"PMI_FD", "999"}}, "PMI_FD is 999, but no such descriptor is open");
+  expect_refusal({{"PMI_FD", "-1"}}, "PMI_FD is \"-1\"");
+  expect_refusal({{"PMI_SIZE", "0"}}, "PMI_SIZE is \"0\"");
+  expect_refusal({{"PMI_SIZE", ""}}, "did not set PMI_SIZE");
+  expect_refusal({{"PMI_SIZE", "99999999999999999999"}}, "PMI_SIZE is \"99999999999999999999\"");
+  expect_refusal({{"PMI_RANK", "-3"}}, "PMI_RANK is \"-3\"");
+  expect_refusal({{"PMI_RANK", "2"}}, "PMI_RANK is 2 and PMI_SIZE is 2");
+  expect_refusal({{"PMI_RANK", ""}}, "did not set PMI_RANK");
+  expect_refusal({{"PMI_FD", ""}}, "neither PMI_FD nor PMI_PORT");
+  expect_refusal({{"PMI_FD", ""}, {"PMI_PORT", "nowhere"}}, "not host:port");
+  expect_refusal({{"PMI_FD", ""}, {"PMI_PORT", "127.0.0.1:1"}, {"PMI_ID", "0"}}, "cannot connect");
+}
+
+void expect_no_hang(const char* deaf_to) {
+  RanksOptions options;
+  options.is_deaf_to = deaf_to;
+  options.environment["VERBATIM_MPI_LAUNCHER_SECONDS"] = "1";
+  options.time_limit_ms = 50'000;
+  const RanksEnd end = run_ranks(2, kProgram, {"ring"}, options);
+  EXPECT_TRUE(end.is_in_time) << deaf_to << ": " << end.told();
+  EXPECT_FALSE(end.is_success()) << deaf_to << ": " << end.told();
+  EXPECT_NE(end.output.find("launcher"), std::string::npos) << deaf_to << ": " << end.told();
+}
+
+TEST(MpiLauncher, ADescriptorThatNobodyAnswersIsNotWaitedForForEver) {
+  for (const char* request : {"init", "get_my_kvsname", "put"}) expect_no_hang(request);
+}
+
+TEST(MpiLauncher, NorAreRanksThatNeverComeToMpiInit) { expect_no_hang("barrier_in"); }
+
+TEST(MpiLauncher, OneThatSpeaksPmixAloneIsNamed) {
+  expect_refusal(
+      {{"PMI_FD", ""}, {"PMI_RANK", ""}, {"PMI_SIZE", ""}, {"PMIX_NAMESPACE", "prterun-1"}},
+      "speaks PMIx alone");
+}
+
+TEST(MpiLauncher, SeveralTasksOfSrunWithoutPmiDoNotRunAlone) {
+  expect_refusal(
+      {{"PMI_FD", ""}, {"PMI_RANK", ""}, {"PMI_SIZE", ""}, {"SLURM_STEP_NUM_TASKS", "2"}},
+      "srun --mpi=pmi2");
+}
+
+TEST(MpiLauncher, WithoutOneAProcessIsAlone) {
+  RanksOptions options;
+  options.environment = {{"PMI_FD", ""}, {"PMI_RANK", ""}, {"PMI_SIZE", ""}};
+  const RanksEnd end = run_ranks(1, kProgram, {"sizes"}, options);
+  EXPECT_TRUE(end.is_success()) << end.told();
+}
+
+TEST(MpiLauncher, ADeviceThatIsNotThereIsNamed) {
+  expect_refusal({{"VERBATIM_MPI_DEVICE", "mlx5_77"}}, "VERBATIM_MPI_DEVICE names \"mlx5_77\"");
+}
+
+}  // namespace

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Point-to-point communication between processes (MPI 5.0 chapter 3): each sentence is a part of
+// point_to_point.c, run with several counts of ranks.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/mpi/ranks.hpp"
+
+namespace {
+
+using verbatim::harness::RanksEnd;
+using verbatim::harness::RanksOptions;
+using verbatim::harness::run_ranks;
+
+constexpr const char* kProgram = VERBATIM_MPI_POINT_TO_POINT;
+
+struct Sentence {
+  const char* name;
+  const char* part;
+  int fewest = 1;
+};
+
+class PointToPoint : public testing::TestWithParam<std::tuple<Sentence, int>> {};
+
+TEST_P(PointToPoint, Holds) {
+  const auto& [sentence, ranks] = GetParam();
+  if (ranks < sentence.fewest) GTEST_SKIP() << "it takes " << sentence.fewest << " ranks";
+  const RanksEnd end = run_ranks(ranks, kProgram, {sentence.part});
+  EXPECT_TRUE(end.is_success()) << end.told();
+  EXPECT_EQ(end.output, "");
+}
+
+constexpr Sentence kSentences[] = {
+    {"MessagesOfAnySizeArriveUnharmed", "sizes"},
+    {"MessagesOfOneTagArriveInTheOrderOfSending", "ordering", 2},
+    {"TheFirstPostedOfMatchingReceivesTakesTheMessage", "wildcards", 2},
+    {"UnexpectedMessagesAreReceivedInAnyOrder", "unexpected"},
+    {"AMessageThatIsTooLongIsTruncated", "truncation"},
+    {"ASynchronousSendCompletesWhenItIsMatched", "synchronous"},
+    {"RequestsAreWaitedForTestedFreedAndCancelled", "requests"},
+    {"PersistentRequestsStartAgain", "persistent"},
+    {"BufferedSendsReturnAtOnce", "buffered"},
+    {"AMatchedMessageIsOutOfOthersReach", "probes"},
+    {"WrongArgumentsAreNamedByTheirClass", "arguments"},
+    {"ATokenGoesRound", "ring"},
+    {"AllSendToAllAtOnce", "crowd"},
+    {"WhatIsSentIsReplacedByWhatComes", "replace"},
+    {"AReceiverThatComputesDoesNotStopWhatItsReceiveWaitsFor", "computing", 2},
+    {"LongMessagesKeepTheirOrderHoweverReceivesArePosted", "invitations"},
+    {"AnInvitationThatIsOutOfDateIsNotUsed", "crossing", 2},
+    {"DataThatDoesNotLieInARowArrives", "strided"},
+};
+
+INSTANTIATE_TEST_SUITE_P(, PointToPoint,
+                         testing::Combine(testing::ValuesIn(kSentences),
+                                          testing::Values(1, 2, 4, 7)),
+                         [](const auto& info) {
+                           const int ranks = std::get<1>(info.param);
+                           return std::string(std::get<0>(info.param).name) + "With" +
+                                  std::to_string(ranks) + (ranks == 1 ? "Rank" : "Ranks");
+                         });
+
+TEST(PointToPointLimits, AMillionUnexpectedMessagesAreReceivedInReverseOrder) {
+  RanksOptions options;
+  options.time_limit_ms = 110'000;
+  const RanksEnd end = run_ranks(2, kProgram, {"million"}, options);
+  EXPECT_TRUE(end.is_success()) << end.told();
+}
+
+TEST(PointToPointLimits, SixtyFourRanksFinishARing) {
+  const RanksEnd end = run_ranks(64, kProgram, {"ring"});
+  EXPECT_TRUE(end.is_success()) << end.told();
+}
+
+TEST(PointToPointWaiting, RanksThatSpinOrSleepFinishToo) {
+  for (const char* how : {"spin", "sleep", "share"}) {
+    RanksOptions options;
+    options.environment["VERBATIM_WAIT"] = how;
+    for (const char* part : {"ring", "sizes", "requests"}) {
+      const RanksEnd end = run_ranks(2, kProgram, {part}, options);
+      EXPECT_TRUE(end.is_success()) << how << ": " << end.told();
+    }
+  }
+}
+
+TEST(PointToPointThreads, AllThreadsOfARankMayTalkAtOnce) {
+  for (int ranks : {1, 2, 3}) {
+    const RanksEnd end = run_ranks(ranks, VERBATIM_MPI_TALKING_THREADS, {});
+    EXPECT_TRUE(end.is_success()) << end.told();
+  }
+}
+
+TEST(PointToPointFailure, RanksThatNeedADeadOneHearOfIt) {
+  for (int ranks : {2, 4}) {
+    RanksOptions options;
+    options.end_all_with_one = false;
+    options.environment["VERBATIM_LOG"] = "off";
+    const RanksEnd end = run_ranks(ranks, kProgram, {"killed"}, options);
+    ASSERT_TRUE(end.is_in_time) << end.told();
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto& one = end.ranks[static_cast<std::size_t>(rank)];
+      if (rank == 1)
+        EXPECT_EQ(one.signal, 6) << end.told();
+      else
+        EXPECT_EQ(one.exit_status, 0) << end.told();
+      EXPECT_LT(one.after_ms, 5000) << end.told();
+    }
+    EXPECT_NE(end.output.find("rank 1 is lost"), std::string::npos) << end.told();
+  }
+}
+
+TEST(PointToPointFailure, AlsoOneThatNobodyHadTalkedTo) {
+  RanksOptions options;
+  options.end_all_with_one = false;
+  const RanksEnd end = run_ranks(3, kProgram, {"killed_stranger"}, options);
+  ASSERT_TRUE(end.is_in_time) << end.told();
+  EXPECT_EQ(end.ranks[0].exit_status, 0) << end.told();
+  EXPECT_EQ(end.ranks[2].exit_status, 0) << end.told();
+}
+
+TEST(PointToPointFailure, AnErrorEndsTheJobUnlessTheProgramSaysOtherwise) {
+  const RanksEnd end = run_ranks(3, kProgram, {"fatal"});
+  ASSERT_TRUE(end.is_in_time) << end.told();
+  EXPECT_NE(end.aborted_with, -1) << end.told();
+  EXPECT_NE(end.output.find("rank 2 of 3: MPI_Send: argument `dest` is 3"), std::string::npos)
+      << end.told();
+}
+
+TEST(PointToPointFailure, AbortEndsAllWithItsCode) {
+  const RanksEnd end = run_ranks(3, kProgram, {"abort_of_one"});
+  ASSERT_TRUE(end.is_in_time) << end.told();
+  EXPECT_EQ(end.aborted_with, 42) << end.told();
+}
+
+}  // namespace
