@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Messages between ranks: MPI 5.0, chapter 3. */
-#define _GNU_SOURCE
 #include <sys/stat.h>
 #include <unistd.h>
 

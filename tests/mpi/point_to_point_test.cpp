@@ -13,7 +13,7 @@ using verbatim::harness::RanksEnd;
 using verbatim::harness::RanksOptions;
 using verbatim::harness::run_ranks;
 
-constexpr const char* kProgram = VERBATIM_MPI_POINT_TO_POINT;
+constexpr const char* kPointToPoint = VERBATIM_MPI_POINT_TO_POINT;
 
 struct Sentence {
   const char* name;
@@ -26,7 +26,7 @@ class PointToPoint : public testing::TestWithParam<std::tuple<Sentence, int>> {}
 TEST_P(PointToPoint, Holds) {
   const auto& [sentence, ranks] = GetParam();
   if (ranks < sentence.fewest) GTEST_SKIP() << "it takes " << sentence.fewest << " ranks";
-  const RanksEnd end = run_ranks(ranks, kProgram, {sentence.part});
+  const RanksEnd end = run_ranks(ranks, kPointToPoint, {sentence.part});
   EXPECT_TRUE(end.is_success()) << end.told();
   EXPECT_EQ(end.output, "");
 }
@@ -55,21 +55,21 @@ constexpr Sentence kSentences[] = {
 INSTANTIATE_TEST_SUITE_P(, PointToPoint,
                          testing::Combine(testing::ValuesIn(kSentences),
                                           testing::Values(1, 2, 4, 7)),
-                         [](const auto& info) {
-                           const int ranks = std::get<1>(info.param);
-                           return std::string(std::get<0>(info.param).name) + "With" +
+                         [](const auto& parameters) {
+                           const int ranks = std::get<1>(parameters.param);
+                           return std::string(std::get<0>(parameters.param).name) + "With" +
                                   std::to_string(ranks) + (ranks == 1 ? "Rank" : "Ranks");
                          });
 
 TEST(PointToPointLimits, AMillionUnexpectedMessagesAreReceivedInReverseOrder) {
   RanksOptions options;
   options.time_limit_ms = 110'000;
-  const RanksEnd end = run_ranks(2, kProgram, {"million"}, options);
+  const RanksEnd end = run_ranks(2, kPointToPoint, {"million"}, options);
   EXPECT_TRUE(end.is_success()) << end.told();
 }
 
 TEST(PointToPointLimits, SixtyFourRanksFinishARing) {
-  const RanksEnd end = run_ranks(64, kProgram, {"ring"});
+  const RanksEnd end = run_ranks(64, kPointToPoint, {"ring"});
   EXPECT_TRUE(end.is_success()) << end.told();
 }
 
@@ -78,7 +78,7 @@ TEST(PointToPointWaiting, RanksThatSpinOrSleepFinishToo) {
     RanksOptions options;
     options.environment["VERBATIM_WAIT"] = how;
     for (const char* part : {"ring", "sizes", "requests"}) {
-      const RanksEnd end = run_ranks(2, kProgram, {part}, options);
+      const RanksEnd end = run_ranks(2, kPointToPoint, {part}, options);
       EXPECT_TRUE(end.is_success()) << how << ": " << end.told();
     }
   }
@@ -96,7 +96,7 @@ TEST(PointToPointFailure, RanksThatNeedADeadOneHearOfIt) {
     RanksOptions options;
     options.end_all_with_one = false;
     options.environment["VERBATIM_LOG"] = "off";
-    const RanksEnd end = run_ranks(ranks, kProgram, {"killed"}, options);
+    const RanksEnd end = run_ranks(ranks, kPointToPoint, {"killed"}, options);
     ASSERT_TRUE(end.is_in_time) << end.told();
     for (int rank = 0; rank < ranks; ++rank) {
       const auto& one = end.ranks[static_cast<std::size_t>(rank)];
@@ -113,14 +113,14 @@ TEST(PointToPointFailure, RanksThatNeedADeadOneHearOfIt) {
 TEST(PointToPointFailure, AlsoOneThatNobodyHadTalkedTo) {
   RanksOptions options;
   options.end_all_with_one = false;
-  const RanksEnd end = run_ranks(3, kProgram, {"killed_stranger"}, options);
+  const RanksEnd end = run_ranks(3, kPointToPoint, {"killed_stranger"}, options);
   ASSERT_TRUE(end.is_in_time) << end.told();
   EXPECT_EQ(end.ranks[0].exit_status, 0) << end.told();
   EXPECT_EQ(end.ranks[2].exit_status, 0) << end.told();
 }
 
 TEST(PointToPointFailure, AnErrorEndsTheJobUnlessTheProgramSaysOtherwise) {
-  const RanksEnd end = run_ranks(3, kProgram, {"fatal"});
+  const RanksEnd end = run_ranks(3, kPointToPoint, {"fatal"});
   ASSERT_TRUE(end.is_in_time) << end.told();
   EXPECT_NE(end.aborted_with, -1) << end.told();
   EXPECT_NE(end.output.find("rank 2 of 3: MPI_Send: argument `dest` is 3"), std::string::npos)
@@ -128,7 +128,7 @@ TEST(PointToPointFailure, AnErrorEndsTheJobUnlessTheProgramSaysOtherwise) {
 }
 
 TEST(PointToPointFailure, AbortEndsAllWithItsCode) {
-  const RanksEnd end = run_ranks(3, kProgram, {"abort_of_one"});
+  const RanksEnd end = run_ranks(3, kPointToPoint, {"abort_of_one"});
   ASSERT_TRUE(end.is_in_time) << end.told();
   EXPECT_EQ(end.aborted_with, 42) << end.told();
 }
