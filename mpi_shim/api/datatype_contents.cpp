@@ -103,7 +103,7 @@ int contents_of(const char* function, MPI_Datatype handle, bool with_counts, con
 }  // namespace
 }  // namespace vmpi
 
-using namespace vmpi;  // NOLINT(google-build-using-namespace)
+using namespace vmpi;
 
 VMPI_ENTRY(int, MPI_Type_get_envelope,
            (MPI_Datatype datatype, int* num_integers, int* num_addresses, int* num_datatypes,

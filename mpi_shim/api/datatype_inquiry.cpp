@@ -36,7 +36,7 @@ int bounds_of(const char* function, MPI_Datatype handle, bool is_true, T* lb, T*
 }  // namespace
 }  // namespace vmpi
 
-using namespace vmpi;  // NOLINT(google-build-using-namespace)
+using namespace vmpi;
 
 VMPI_ENTRY(int, MPI_Type_commit, (MPI_Datatype * datatype)) {
   BigGuard guard;

@@ -66,7 +66,7 @@ int get(const char* function, MPI_Comm handle, MPI_Errhandler* out) noexcept {
 }  // namespace
 }  // namespace vmpi
 
-using namespace vmpi;  // NOLINT(google-build-using-namespace)
+using namespace vmpi;
 
 VMPI_ENTRY(int, MPI_Comm_create_errhandler,
            (MPI_Comm_errhandler_function * comm_errhandler_fn, MPI_Errhandler* errhandler)) {

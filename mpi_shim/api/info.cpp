@@ -63,7 +63,7 @@ void copy_text(const char* text, char* out, std::size_t room) noexcept {
 }  // namespace
 }  // namespace vmpi
 
-using namespace vmpi;  // NOLINT(google-build-using-namespace)
+using namespace vmpi;
 
 VMPI_ENTRY(int, MPI_Info_create, (MPI_Info * info)) {
   BigGuard guard;

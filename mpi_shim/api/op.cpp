@@ -61,7 +61,7 @@ int reduce_local(const char* function, const void* in, void* inout, std::int64_t
 }  // namespace
 }  // namespace vmpi
 
-using namespace vmpi;  // NOLINT(google-build-using-namespace)
+using namespace vmpi;
 
 VMPI_ENTRY(int, MPI_Op_create, (MPI_User_function * user_fn, int commute, MPI_Op* op)) {
   return create("MPI_Op_create", user_fn, nullptr, commute, op);

@@ -121,7 +121,7 @@ int size_of_packed(Call call, MPI_Comm comm, const char* representation, std::in
 }  // namespace
 }  // namespace vmpi
 
-using namespace vmpi;  // NOLINT(google-build-using-namespace)
+using namespace vmpi;
 
 VMPI_ENTRY(int, MPI_Pack,
            (const void* inbuf, int incount, MPI_Datatype datatype, void* outbuf, int outsize,

@@ -79,7 +79,7 @@ int set_field(const char* function, MPI_Status* status, int MPI_Status::*field,
 }  // namespace
 }  // namespace vmpi
 
-using namespace vmpi;  // NOLINT(google-build-using-namespace)
+using namespace vmpi;
 
 VMPI_ENTRY(int, MPI_Get_count, (const MPI_Status* status, MPI_Datatype datatype, int* count)) {
   return count_of("MPI_Get_count", status, datatype, Unit::kElements, count);

@@ -57,6 +57,7 @@ void TypeBuilder::set_bounds(std::int64_t lb, std::int64_t extent) noexcept {
 void TypeBuilder::add_blocks(const Datatype& part, std::int64_t offset, std::int64_t stride,
                              std::int64_t count) noexcept {
   const auto blocks = static_cast<std::int64_t>(part.blocks.size());
+  type_.depth = std::max(type_.depth, part.depth);
   if (blocks == 1) {
     Blocks one = part.blocks[0];
     one.offset += offset;
@@ -85,7 +86,6 @@ void TypeBuilder::add_blocks(const Datatype& part, std::int64_t offset, std::int
       push(copy);
     }
   }
-  type_.depth = std::max(type_.depth, part.depth);
 }
 
 void TypeBuilder::push(Blocks next) noexcept {

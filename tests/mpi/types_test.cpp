@@ -243,6 +243,29 @@ TEST_F(Types, DenseOnesThatAreShuffledStayShuffled) {
     EXPECT_EQ(MPI_Type_free(type), MPI_SUCCESS);
 }
 
+TEST_F(Types, DuplicatesAreAsDeepAsWhatTheyCopy) {
+  std::vector<int> places, lengths(200, 1);
+  for (int i = 0; i < 200; ++i) places.push_back(i * i);
+  MPI_Datatype type;
+  ASSERT_EQ(MPI_Type_indexed(200, lengths.data(), places.data(), MPI_INT, &type), MPI_SUCCESS);
+  for (int i = 0; i < 150; ++i) {
+    // Many blocks around the old ones, which a duplicate makes one of again.
+    MPI_Datatype copy, outer;
+    ASSERT_EQ(MPI_Type_dup(type, &copy), MPI_SUCCESS);
+    std::vector<MPI_Datatype> types(200, MPI_SHORT);
+    std::vector<MPI_Aint> at;
+    types[0] = copy;
+    for (int k = 0; k < 200; ++k) at.push_back(k == 0 ? 0 : 500'000 + k * k * 2);
+    ASSERT_EQ(MPI_Type_create_struct(200, lengths.data(), at.data(), types.data(), &outer),
+              MPI_SUCCESS);
+    for (MPI_Datatype* const old : {&type, &copy}) ASSERT_EQ(MPI_Type_free(old), MPI_SUCCESS);
+    type = outer;
+    ASSERT_LE(vmpi::find_datatype(type)->depth, vmpi::TypeBuilder::kDeepest);
+  }
+  EXPECT_EQ(vmpi::find_datatype(type)->depth, vmpi::TypeBuilder::kDeepest);
+  EXPECT_EQ(MPI_Type_free(&type), MPI_SUCCESS);
+}
+
 TEST_F(Types, AreNestedAsDeepAsTheProgramLikes) {
   MPI_Datatype type;
   ASSERT_EQ(MPI_Type_vector(2, 1, 3, MPI_INT, &type), MPI_SUCCESS);
