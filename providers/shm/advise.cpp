@@ -4,7 +4,7 @@
 // pinned here, so it is the same for every region, registered on demand or not.
 #include <cerrno>
 
-#include "providers/shm/address_space.hpp"
+#include "runtime/memory/address_space.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/region.hpp"
 #include "providers/shm/region_fast.hpp"

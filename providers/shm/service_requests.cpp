@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "providers/shm/address_space.hpp"
+#include "runtime/memory/address_space.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
