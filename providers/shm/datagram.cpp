@@ -84,7 +84,7 @@ std::uint64_t path_of(const Slot& slot, std::uint64_t h) noexcept {
   return peek(*reinterpret_cast<const std::uint64_t*>(slot.data + Slot::kPathAt));
 }
 
-void write_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
+bool write_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
                           std::uint32_t payload, std::uint64_t path,
                           const ibv_gid& destination) noexcept {
   constexpr std::uint32_t kHeadersAndCrc = 12 + 8 + 4;  // BTH, DETH, ICRC
@@ -97,7 +97,7 @@ void write_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t 
   grh.hop_limit = path::hop_limit(path);
   grh.sgid = gid_of_device(context, peek(lane.rx_remote->device));
   grh.dgid = destination;
-  scatter(room, count, 0, reinterpret_cast<const unsigned char*>(&grh), sizeof grh);
+  return scatter(room, count, 0, reinterpret_cast<const unsigned char*>(&grh), sizeof grh);
 }
 
 /// Whether a datagram to a group has to wait until every process of the fabric has been met.
@@ -136,6 +136,11 @@ bool waits_for_members(Qp& qp, std::uint32_t count) noexcept {
   return waits && !is_over;
 }
 
+/// A datagram is lost for every reason but its sender's own memory.
+bool is_missing_here(const Step& step) noexcept {
+  return step.kind == Step::Kind::kFail && step.status == IBV_WC_LOC_PROT_ERR;
+}
+
 /// One datagram to all members: when every one of them has been reached, or has had its time.
 Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
                    const LocalRange* local) noexcept {
@@ -163,6 +168,7 @@ Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
       step = send_message(*lane, lock, send, local);
     }
     lane->progress.clear();
+    if (is_missing_here(step)) return step;
   }
   return Step::done();
 }
@@ -265,7 +271,7 @@ Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
   const Step step = send_message(*lane, lock, send, local);
   if (step.kind != Step::Kind::kWait) {
     lane->progress.clear();
-    return Step::done();
+    return is_missing_here(step) ? step : Step::done();
   }
   if (step.wait == Wait::kReceive || waited_too_long(qp.progress.deadline, kStoppedNs)) {
     lane->progress.clear();
@@ -274,13 +280,13 @@ Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
   return step;
 }
 
-void show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
+bool show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
                std::uint64_t h, ibv_wc& wc) noexcept {
   const std::uint64_t path = path_of(slot, h);
   wc.sl = path::service_level(path);
-  if ((header::flags(h) & header::kGlobal) == 0) return;
-  write_routing_header(lane, room, count, wc.byte_len, path, destination_of(lane, slot, h));
+  if ((header::flags(h) & header::kGlobal) == 0) return true;
   wc.wc_flags |= IBV_WC_GRH;
+  return write_routing_header(lane, room, count, wc.byte_len, path, destination_of(lane, slot, h));
 }
 
 }  // namespace verbatim::shm

@@ -60,9 +60,9 @@ ibv_wc_status receive_ranges(const Qp& qp, const Receive& receive, std::uint64_t
   for (std::uint32_t i = 0; i < receive.num_sge; ++i) {
     const ReceiveSge& sge = receive.sges[i];
     room += sge.length;
-    out[i] = {nullptr, sge.length};
-    if (sge.length != 0 && !find_local_range(keys, sge.lkey, sge.address, sge.length,
-                                             IBV_ACCESS_LOCAL_WRITE, out[i].at))
+    out[i] = {};
+    if (sge.length != 0 &&
+        !find_local_range(keys, sge.lkey, sge.address, sge.length, IBV_ACCESS_LOCAL_WRITE, out[i]))
       return IBV_WC_LOC_PROT_ERR;
   }
   return bytes > room ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;

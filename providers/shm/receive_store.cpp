@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "providers/shm/fabric/node.hpp"
-#include "providers/shm/null_memory.hpp"
+#include "providers/shm/local_range.hpp"
 
 namespace verbatim::shm {
 
@@ -57,7 +57,7 @@ std::uint64_t ReceiveStore::fill(std::uint64_t index, const ibv_recv_wr& wr,
     const ibv_sge& sge = wr.sg_list[i];
     to[i] = {sge.addr, sge.length, sge.lkey};
     bytes += sge.length;
-    unsigned char* place;
+    LocalRange place;
     if (sge.length != 0 &&
         !find_local_range(keys, sge.lkey, sge.addr, sge.length, IBV_ACCESS_LOCAL_WRITE, place))
       bad = true;

@@ -86,9 +86,29 @@ int check_rights(unsigned access) noexcept {
   return EOPNOTSUPP;
 }
 
+bool may_lack_pages(const Mr& mr) noexcept {
+  return (mr.shown.access & IBV_ACCESS_ON_DEMAND) != 0 && !mr.in_arena && mr.mapping == nullptr;
+}
+
+namespace {
+
+/// What the record says of mr.shown. Memory that may not be there is nobody's plain region, so it
+/// costs plain ones nothing, and no instruction of ours touches it.
+Region record_of(const Mr& mr) noexcept {
+  Region record = mr.shown;
+  record.access &= ~unsigned{IBV_ACCESS_ON_DEMAND};
+  if (may_lack_pages(mr)) {
+    record.access |= IBV_ACCESS_ON_DEMAND;
+    record.pd |= holder::kOnDemand;
+  }
+  return record;
+}
+
+}  // namespace
+
 int publish_mr(Mr& mr) noexcept {
   std::uint32_t key;
-  if (const int error = region_table.publish(mr.shown, key); error != 0) {
+  if (const int error = region_table.publish(record_of(mr), key); error != 0) {
     if (mr.in_arena) arena_drop(memory_of(mr.shown), mr.shown.length);
     return error;
   }
@@ -154,7 +174,7 @@ int rereg_mr(verbatim::Mr& handle, int flags, verbatim::Pd* pd, void* addr, std:
   if (moves || changes_access)
     if (const int error = check_memory("rereg_mr", next); error != 0) return error;
   show_arena(next);
-  if (const int error = region_table.change(mr.plain.lkey, next.shown, peers_may_touch(mr));
+  if (const int error = region_table.change(mr.plain.lkey, record_of(next), peers_may_touch(mr));
       error != 0) {
     if (moves && next.in_arena) arena_drop(memory_of(next.shown), next.shown.length);
     return error;

@@ -281,10 +281,9 @@ void mark_pending(Qp& qp) noexcept {
 bool resolve_local(const Qp& qp, const PendingSend& send, const ibv_sge* sges, std::uint32_t need,
                    LocalRange* out) noexcept {
   for (std::uint32_t i = 0; i < send.num_sge; ++i) {
-    out[i].length = sges[i].length;
-    out[i].at = reinterpret_cast<unsigned char*>(sges[i].addr);
+    out[i] = {reinterpret_cast<unsigned char*>(sges[i].addr), sges[i].length};
     if (send.is_inline || sges[i].length == 0) continue;
-    if (!find_local_range(qp.keys(), sges[i].lkey, sges[i].addr, sges[i].length, need, out[i].at))
+    if (!find_local_range(qp.keys(), sges[i].lkey, sges[i].addr, sges[i].length, need, out[i]))
       return false;
   }
   return true;

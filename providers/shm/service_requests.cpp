@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "runtime/memory/address_space.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
@@ -13,6 +12,7 @@
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/window_access.hpp"
 #include "providers/shm/xrc_queue.hpp"
+#include "runtime/memory/address_space.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -71,8 +71,8 @@ unsigned char* target(const Qp& qp, std::uint32_t rkey, std::uint64_t iova, std:
   Region region;
   std::uint64_t offset;
   if (!find_region(qp.own_regions, qp.own_region_capacity, rkey, region) ||
-      (region.pd != qp.pd_number && !admits_window(qp, region)) || (region.access & need) != need ||
-      !region.contains(iova, length, offset))
+      (region.pd != qp.pd_number && !admits_unusual(qp, region)) ||
+      (region.access & need) != need || !region.contains(iova, length, offset))
     return nullptr;
   const std::uint64_t at = region.address + offset;
   // A peer may name any address of a region on demand.
@@ -94,15 +94,14 @@ bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned
   std::uint64_t room = 0;
   for (std::uint32_t i = 0; i < qp.rq.max_sge; ++i) {
     const ReceiveSge& sge = sges[i];
-    ranges[i] = {nullptr, sge.length};
+    ranges[i] = {};
     if (sge.length != 0 && !find_local_range(qp.keys(), sge.lkey, sge.address, sge.length,
-                                             IBV_ACCESS_LOCAL_WRITE, ranges[i].at))
+                                             IBV_ACCESS_LOCAL_WRITE, ranges[i]))
       return false;
     room += ranges[i].length;
   }
   if (from > room || length > room - from) return false;
-  scatter(ranges, qp.rq.max_sge, from, bytes, length);
-  return true;
+  return scatter(ranges, qp.rq.max_sge, from, bytes, length);
 }
 
 ibv_wc_status perform(Qp& qp, const Peer& peer, const Request& request,
@@ -242,7 +241,7 @@ Reach ask_to_move(Qp& qp, const PendingSend& send, const LocalRange* local, bool
         const auto* bytes =
             qp.peer->segment.at<unsigned char>(peek(qp.remote->answer_value), moved);
         if (bytes == nullptr) return Reach::kDenied;
-        scatter(local, send.num_sge, done, bytes, moved);
+        if (!scatter(local, send.num_sge, done, bytes, moved)) return Reach::kMissing;
       }
       done += moved;
       qp.progress.wait = Wait::kNothing;  // an answer came: the next request has its own time
@@ -251,7 +250,9 @@ Reach ask_to_move(Qp& qp, const PendingSend& send, const LocalRange* local, bool
     const std::uint64_t piece = next_piece(done, send.length);
     if (!read) {
       if (!have_bounce(qp)) return Reach::kGone;
-      gather(Node::get().segment().at<unsigned char>(qp.bounce), local, send.num_sge, done, piece);
+      if (!gather(Node::get().segment().at<unsigned char>(qp.bounce), local, send.num_sge, done,
+                  piece))
+        return Reach::kMissing;
     }
     poke(qp.own->rkey, send.rkey);
     poke(qp.own->address, send.remote_address + done);
@@ -272,7 +273,8 @@ Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
   if (done == send.length) return Reach::kDone;
   if (!have_bounce(qp)) return Reach::kGone;
   const std::uint64_t piece = next_piece(done, send.length);
-  gather(Node::get().segment().at<unsigned char>(qp.bounce), local, send.num_sge, done, piece);
+  if (!gather(Node::get().segment().at<unsigned char>(qp.bounce), local, send.num_sge, done, piece))
+    return Reach::kMissing;
   // A streaming message has its slot already: its receive is the one before the next.
   poke(qp.own->address, qp.progress.streaming ? qp.sent - 1 : qp.sent);
   poke(qp.own->swap, done);

@@ -30,7 +30,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
-inline constexpr std::uint32_t kLayoutVersion = 7;
+inline constexpr std::uint32_t kLayoutVersion = 8;
 
 /// Queue pair numbers are unique on the host: a process claims blocks of 4096 of the 24-bit space.
 inline constexpr std::uint32_t kQpnBlockBits = 12;
@@ -120,7 +120,8 @@ inline constexpr std::uint32_t kKindMask = 0xc0000000u;
 inline constexpr std::uint32_t kWindowOfPd = 0x40000000u;  ///< | domain: a window of type 1
 inline constexpr std::uint32_t kWindowOfQp = 0x80000000u;  ///< | QP number: a window of type 2
 inline constexpr std::uint32_t kNullMemory = 0xc0000000u;  ///< | domain: zeros, and nowhere
-inline constexpr std::uint32_t kMaxPd = ~kKindMask;
+inline constexpr std::uint32_t kOnDemand = 0x20000000u;  ///< | domain: only the kernel copies there
+inline constexpr std::uint32_t kMaxPd = kOnDemand - 1;
 }  // namespace holder
 
 /// One posted receive as the sender sees it. The ring's lap stands in the same word as the verdict,
