@@ -136,11 +136,6 @@ bool waits_for_members(Qp& qp, std::uint32_t count) noexcept {
   return waits && !is_over;
 }
 
-/// A datagram is lost for every reason but its sender's own memory.
-bool is_missing_here(const Step& step) noexcept {
-  return step.kind == Step::Kind::kFail && step.status == IBV_WC_LOC_PROT_ERR;
-}
-
 /// One datagram to all members: when every one of them has been reached, or has had its time.
 Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
                    const LocalRange* local) noexcept {
@@ -168,7 +163,6 @@ Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
       step = send_message(*lane, lock, send, local);
     }
     lane->progress.clear();
-    if (is_missing_here(step)) return step;
   }
   return Step::done();
 }
@@ -256,10 +250,10 @@ bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noex
   return true;
 }
 
-Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
-                   const LocalRange* local) noexcept {
-  if (send.length > kMaxDatagram) return Step::fails(IBV_WC_LOC_LEN_ERR);
-  if (send.is_foreign) return Step::fails(IBV_WC_LOC_QP_OP_ERR);
+namespace {
+
+/// A datagram whose bytes are there.
+Step send_bytes(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
   if (send.is_lost) return Step::done();
   if (send.to_group) return send_to_group(qp, lock, send, local);
   Wait wait;
@@ -271,13 +265,34 @@ Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
   const Step step = send_message(*lane, lock, send, local);
   if (step.kind != Step::Kind::kWait) {
     lane->progress.clear();
-    return is_missing_here(step) ? step : Step::done();
+    return Step::done();
   }
   if (step.wait == Wait::kReceive || waited_too_long(qp.progress.deadline, kStoppedNs)) {
     lane->progress.clear();
     return Step::done();
   }
   return step;
+}
+
+/// Where a datagram is lost nobody would look whether its memory on demand is there.
+[[gnu::cold, gnu::noinline]] Step send_on_demand(Qp& qp, SendLock& lock, const PendingSend& send,
+                                                 const LocalRange* local) noexcept {
+  unsigned char bytes[kMaxDatagram];
+  if (!gather(bytes, local, send.num_sge, 0, send.length)) return Step::fails(IBV_WC_LOC_PROT_ERR);
+  LocalRange copy[kMaxSge]{};
+  copy[0] = {bytes, send.length};
+  return send_bytes(qp, lock, send, copy);
+}
+
+}  // namespace
+
+Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
+                   const LocalRange* local) noexcept {
+  if (send.length > kMaxDatagram) return Step::fails(IBV_WC_LOC_LEN_ERR);
+  if (send.is_foreign) return Step::fails(IBV_WC_LOC_QP_OP_ERR);
+  for (std::uint32_t i = 0; i < send.num_sge; ++i)
+    if (local[i].on_demand) return send_on_demand(qp, lock, send, local);
+  return send_bytes(qp, lock, send, local);
 }
 
 bool show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,

@@ -11,12 +11,12 @@
 #include <cstring>
 #include <memory>
 
+#include "tests/conformance/ud_post.hpp"
 #include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
 namespace {
 
-constexpr std::uint64_t kGrh = 40;
 constexpr std::uint32_t kGroupQpn = 0xFFFFFF;
 constexpr std::uint16_t kGroupLid = 0xC123;
 

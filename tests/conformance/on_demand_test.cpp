@@ -7,6 +7,7 @@
 // 9.9.3). No process ends by it.
 #include <vector>
 
+#include "tests/conformance/ud_post.hpp"
 #include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
@@ -148,6 +149,103 @@ TEST_P(OnDemand, AWholeAddressSpaceHasAddressesWithNothingBehindThem) {
     scene.pair.reconnect();
     EXPECT_EQ(scene.ask(read(4, slice(good, 0, size), theirs, kNothing)), IBV_WC_REM_ACCESS_ERR);
     scene.pair.reconnect();
+  }
+}
+
+TEST_P(OnDemand, AReceiveThatIsSharedLacksWhatItLacks) {
+  SKIP_IF(open());
+  SKIP_IF(lacks_srq(device()));
+  PairWish unconnected;
+  unconnected.connected = false;
+  Pair pair(GetParam(), unconnected);
+  const SrqInfo srq = pair.b.create_srq();
+  const RegionInfo good = pair.a.allocate(memory(), kThere);
+  const RegionInfo lost = pair.b.allocate_losing(2 * kThere, kAccess, kThere, Loss::kTruncated);
+  QpWish wish;
+  wish.srq = srq.id;
+  wish.receive_depth = 0;
+  for (const std::uint64_t size : kSizes) {
+    SCOPED_TRACE(size);
+    const QpInfo from = pair.a.create_qp();
+    const QpInfo to = pair.b.create_qp(wish);
+    pair.a.connect(from, to);
+    pair.b.connect(to, from);
+    const Slice half = slice(lost, kThere - size / 2, size);
+    expect_posted(pair.b.post_srq_receive(srq, {receive(1, half)}));
+    expect_posted(pair.a.post_send(from, send(2, slice(good, 0, size))));
+    expect_status(pair.b.poll_receives(to, 1)[0], 1, {IBV_WC_LOC_PROT_ERR});
+    // Which receive it is, a sender may not know before the message is gone.
+    expect_status(pair.a.poll_sends(from, 1)[0], 2, {IBV_WC_REM_OP_ERR, IBV_WC_SUCCESS});
+  }
+}
+
+TEST_P(OnDemand, ADatagramLacksWhatItsSenderOrItsReceiveLacks) {
+  SKIP_IF(open());
+  SKIP_IF(lacks_type(device(), IBV_QPT_UD));
+  for (const std::uint64_t size : {32, 300, 1000}) {
+    SCOPED_TRACE(size);
+    Post ud(GetParam());
+    const RegionInfo lost =
+        ud.pair.b.allocate_losing(2 * kThere, kAccess, kThere, Loss::kForbidden);
+    const Slice header = slice(lost, kThere - kGrh, kGrh + size);  // but for the bytes behind it
+    expect_posted(ud.pair.b.post_receive(ud.pair.qb, receive(1, header)));
+    ud.send_one(ud.letter(2, size));
+    expect_status(ud.next(), 1, {IBV_WC_LOC_PROT_ERR});
+  }
+  for (const std::uint64_t size : {32, 300, 1000}) {
+    SCOPED_TRACE(size);
+    Post ud(GetParam());
+    const RegionInfo lost =
+        ud.pair.a.allocate_losing(2 * kThere, kAccess, kThere, Loss::kForbidden);
+    ud.post(1);
+    ud.send_one(ud.letter(2, 8));
+    expect_status(ud.next(), 1, {IBV_WC_SUCCESS});
+    Request letter = ud.letter(3, size);
+    letter.from = slice(lost, kThere - size / 2, size);
+    expect_posted(ud.pair.a.post_send(ud.pair.qa, letter));
+    expect_status(ud.pair.a.poll_sends(ud.pair.qa, 1)[0], 3, {IBV_WC_LOC_PROT_ERR});
+  }
+}
+
+TEST_P(OnDemand, AnXrcQueuesMemoryLacksWhatItLacks) {
+  SKIP_IF(open());
+  SKIP_IF(lacks_type(device(), IBV_QPT_XRC_RECV));
+  PairWish unconnected;
+  unconnected.connected = false;
+  Pair pair(GetParam(), unconnected);
+  SrqWish shared;
+  shared.xrc = 1;
+  const SrqInfo queue = pair.b.create_srq(shared);
+  const RegionInfo good = pair.a.allocate(memory(), kThere);
+  const RegionInfo ours = pair.a.allocate_losing(2 * kThere, kAccess, kThere, Loss::kForbidden);
+  const RegionInfo theirs = pair.b.allocate_losing(2 * kThere, kAccess, kThere, Loss::kForbidden);
+  const auto post = [&](Request request) {
+    QpWish wish;
+    wish.type = IBV_QPT_XRC_SEND;
+    const QpInfo from = pair.a.create_qp(wish);
+    wish.type = IBV_QPT_XRC_RECV;
+    const QpInfo to = pair.b.create_qp(wish);
+    pair.a.connect(from, to);
+    pair.b.connect(to, from);
+    request.remote_srqn = queue.srqn;
+    expect_posted(pair.a.post_send(from, request));
+    return from;
+  };
+  const auto ask = [&](const Request& request) {
+    return pair.a.poll_sends(post(request), 1)[0].status;
+  };
+  for (const std::uint64_t size : kSizes) {
+    SCOPED_TRACE(size);
+    const Slice piece = slice(good, 0, size);
+    const Slice half = slice(ours, kThere - size / 2, size);
+    EXPECT_EQ(ask(write(1, piece, theirs, kThere)), IBV_WC_REM_ACCESS_ERR);
+    EXPECT_EQ(ask(read(2, piece, theirs, kThere)), IBV_WC_REM_ACCESS_ERR);
+    EXPECT_EQ(ask(write(3, half, theirs)), IBV_WC_LOC_PROT_ERR);
+    expect_posted(pair.b.post_srq_receive(queue, {receive(4, slice(theirs, kThere, size))}));
+    const QpInfo from = post(send(5, piece));
+    expect_status(pair.b.call<&Endpoint::poll>(queue.cq, 1u, kDefaultWaitMs)[0], 4,
+                  {IBV_WC_LOC_PROT_ERR});
+    expect_status(pair.a.poll_sends(from, 1)[0], 5, {IBV_WC_REM_OP_ERR, IBV_WC_SUCCESS});
   }
 }
 
