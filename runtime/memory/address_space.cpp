@@ -98,13 +98,20 @@ int touch(const Pages& pages) noexcept {
   return 0;
 }
 
-/// /proc/self/maps, whose lines come in the order of their addresses:
-///   7f2c40000000-7f2c80000000 rw-s 00000000 00:01 1035   /memfd:name (deleted)
-class MapsText {
+/// The mappings of this process: the kernel is asked about each, or, where it cannot be, they are
+/// read in a row.
+class Maps {
  public:
-  explicit MapsText(int fd) noexcept : fd_(fd) {}
-  /// As query_mapping(), for addresses that rise.
+  [[nodiscard]] bool valid() const noexcept { return maps_.valid(); }
+  /// False: from here on they are read.
+  [[nodiscard]] bool asks() const noexcept { return asks_; }
+  /// The mapping that has `address`, which is never before the last: 0 or ENOENT.
   int look(std::uint64_t address, Mapping& out) noexcept {
+    if (asks_) {
+      const int error = query_mapping(maps_.get(), address, out);
+      if (error == 0 || error == ENOENT) return error;
+      asks_ = false;
+    }
     while (now_.end <= address)
       if (!next()) return ENOENT;
     out = now_;
@@ -116,7 +123,7 @@ class MapsText {
     if (at_ == end_) {
       ssize_t got;
       do {
-        got = ::read(fd_, buffer_, sizeof buffer_);
+        got = ::read(maps_.get(), buffer_, sizeof buffer_);
       } while (got < 0 && errno == EINTR);
       if (got <= 0) return -1;
       at_ = 0;
@@ -133,6 +140,8 @@ class MapsText {
       n = n * base + static_cast<unsigned>(digit);
     }
   }
+  /// A line, which come in the order of their addresses:
+  ///   7f2c40000000-7f2c80000000 rw-s 00000000 00:01 1035   /memfd:name (deleted)
   bool next() noexcept {
     now_.begin = number(16);
     now_.end = number(16);
@@ -145,7 +154,8 @@ class MapsText {
     return true;
   }
 
-  int fd_;
+  const UniqueFd maps_{::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+  bool asks_ = true;
   Mapping now_{};
   std::size_t at_ = 0, end_ = 0;
   char buffer_[4096];
@@ -168,56 +178,24 @@ std::uint64_t first_beyond_file(std::uint64_t first, std::uint64_t end) noexcept
   return first + some * page;
 }
 
-/// `look(address, mapping)` answers as query_mapping(). False: it cannot be asked.
-template <class Look>
-bool walk(const Pages& pages, bool for_writing, Look look, MissingByte& missing) noexcept {
+/// Nothing is missing where nobody tells (no /proc). `only_asks`: nor where the kernel cannot be
+/// asked, which `maps` says afterwards.
+MissingByte find_in(Maps& maps, const Pages& pages, bool for_writing, bool only_asks) noexcept {
   const std::uint64_t end = std::min(pages.first + pages.bytes, kUserEnd);
-  missing = {};
-  for (std::uint64_t at = pages.first; at < end;) {
+  for (std::uint64_t at = pages.first; at < end && maps.valid();) {
     Mapping mapping;
-    const int error = look(at, mapping);
-    if (error != 0 && error != ENOENT) return false;
-    const std::uint64_t until = error == 0 ? std::min(end, mapping.end) : at;
-    missing.at = at;
-    if (error == ENOENT)
-      missing.lack = Lack::kMapping;
-    else if ((mapping.protection & PROT_READ) == 0)
-      missing.lack = Lack::kRights;
-    else if (for_writing && (mapping.protection & PROT_WRITE) == 0)
-      missing.lack = Lack::kWriting;
-    else if (mapping.inode != 0 && !is_there(until - page_bytes()))
-      missing = {first_beyond_file(at, until), Lack::kPage};
-    if (missing.lack != Lack::kNothing) return true;
+    const int error = maps.look(at, mapping);
+    if (only_asks && !maps.asks()) return {};
+    if (error != 0) return {at, Lack::kMapping};
+    if ((mapping.protection & PROT_READ) == 0) return {at, Lack::kRights};
+    if (for_writing && (mapping.protection & PROT_WRITE) == 0) return {at, Lack::kWriting};
+    const std::uint64_t until = std::min(end, mapping.end);
+    if (mapping.inode != 0 && !is_there(until - page_bytes()))
+      return {first_beyond_file(at, until), Lack::kPage};
     at = until;
   }
-  if (pages.first + pages.bytes > kUserEnd)
-    missing = {std::max(pages.first, kUserEnd), Lack::kUser};
-  return true;
-}
-
-UniqueFd open_maps() noexcept { return UniqueFd(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)); }
-
-/// False: this kernel cannot be asked.
-bool walk_by_query(const Pages& pages, bool for_writing, MissingByte& missing) noexcept {
-  const UniqueFd maps = open_maps();
-  return maps.valid() &&
-         walk(
-             pages, for_writing,
-             [&maps](std::uint64_t at, Mapping& out) { return query_mapping(maps.get(), at, out); },
-             missing);
-}
-
-MissingByte find_missing_pages(const Pages& pages, bool for_writing) noexcept {
-  MissingByte missing;
-  if (walk_by_query(pages, for_writing, missing)) return missing;
-  const UniqueFd maps = open_maps();
-  MapsText text(maps.get());
-  if (maps.valid() &&
-      walk(
-          pages, for_writing,
-          [&text](std::uint64_t at, Mapping& out) { return text.look(at, out); }, missing))
-    return missing;
-  return {};  // no /proc: nobody tells
+  if (pages.first + pages.bytes <= kUserEnd) return {};
+  return {std::max(pages.first, kUserEnd), Lack::kUser};
 }
 
 /// The byte that was asked for, where a page begins before it.
@@ -230,14 +208,14 @@ constinit std::atomic<bool> without_cma{false};
 
 enum class Copied : std::uint8_t { kWhole, kFault, kRefused };
 
-template <class Call>
-Copied copy_by_cma(Call call, void* here, std::uint64_t there, std::size_t bytes) noexcept {
+Copied copy_by_cma(void* here, std::uint64_t there, std::size_t bytes, bool reads) noexcept {
   const pid_t self = ::getpid();
   auto* at = static_cast<unsigned char*>(here);
   while (bytes != 0) {
     const iovec local{at, bytes};
     const iovec remote{reinterpret_cast<void*>(there), bytes};
-    const ssize_t moved = call(self, &local, 1, &remote, 1, 0);
+    const ssize_t moved = reads ? ::process_vm_readv(self, &local, 1, &remote, 1, 0)
+                                : ::process_vm_writev(self, &local, 1, &remote, 1, 0);
     if (moved <= 0) return moved < 0 && errno != EFAULT ? Copied::kRefused : Copied::kFault;
     at += moved;
     there += static_cast<std::uint64_t>(moved);
@@ -246,11 +224,9 @@ Copied copy_by_cma(Call call, void* here, std::uint64_t there, std::size_t bytes
   return Copied::kWhole;
 }
 
-template <class Call>
-bool copy_doubtful(Call call, void* here, std::uint64_t there, std::size_t bytes,
-                   bool reads) noexcept {
+bool copy_doubtful(void* here, std::uint64_t there, std::size_t bytes, bool reads) noexcept {
   if (!without_cma.load(std::memory_order_relaxed)) {
-    const Copied copied = copy_by_cma(call, here, there, bytes);
+    const Copied copied = copy_by_cma(here, there, bytes, reads);
     if (copied != Copied::kRefused) return copied == Copied::kWhole;
     copy_doubtful_without_cma();
   }
@@ -288,25 +264,30 @@ const char* words_of(Lack lack) noexcept {
 MissingByte find_missing(std::uint64_t address, std::uint64_t length, bool for_writing) noexcept {
   Pages pages;
   if (!pages_of(address, length, pages)) return {std::max(address, kUserEnd), Lack::kUser};
-  return from(address, find_missing_pages(pages, for_writing));
+  Maps maps;
+  return from(address, find_in(maps, pages, for_writing, false));
 }
 
 MissingByte find_missing_to_register(std::uint64_t address, std::uint64_t length,
                                      bool for_writing) noexcept {
   Pages pages;
-  if (!pages_of(address, length, pages)) return {std::max(address, kUserEnd), Lack::kUser};
   const std::uint64_t page = page_bytes();
-  MissingByte missing;
+  if (!pages_of(address, length, pages)) return find_missing(address, length, for_writing);
   if (pages.bytes <= kFewPages * page) {
-    if (bring_in(pages, for_writing) == 0) return {};
-  } else if (walk_by_query(pages, for_writing, missing)) {
-    return from(address, missing);
-  } else if (::msync(pages.at(), pages.bytes, MS_ASYNC) == 0 &&  // asks for mappings, and no more
-             bring_in({pages.first, page}, for_writing) == 0 &&
-             bring_in({pages.first + pages.bytes - page, page}, for_writing) == 0) {
-    return {};
+    if (bring_in(pages, for_writing) == 0) [[likely]]
+      return {};
+    return find_missing(address, length, for_writing);
   }
-  return from(address, find_missing_pages(pages, for_writing));
+  {
+    Maps maps;
+    const MissingByte missing = find_in(maps, pages, for_writing, true);
+    if (maps.valid() && maps.asks()) return from(address, missing);
+  }
+  if (::msync(pages.at(), pages.bytes, MS_ASYNC) == 0 &&  // asks for mappings, and no more
+      bring_in({pages.first, page}, for_writing) == 0 &&
+      bring_in({pages.first + pages.bytes - page, page}, for_writing) == 0)
+    return {};
+  return find_missing(address, length, for_writing);
 }
 
 int fault_in(std::uint64_t address, std::uint64_t length, bool for_writing) noexcept {
@@ -327,11 +308,11 @@ int will_need(std::uint64_t address, std::uint64_t length) noexcept {
 }
 
 bool copy_from_doubtful(void* to, std::uint64_t from, std::size_t bytes) noexcept {
-  return copy_doubtful(::process_vm_readv, to, from, bytes, true);
+  return copy_doubtful(to, from, bytes, true);
 }
 
 bool copy_to_doubtful(std::uint64_t to, const void* from, std::size_t bytes) noexcept {
-  if (!copy_doubtful(::process_vm_writev, const_cast<void*>(from), to, bytes, false)) return false;
+  if (!copy_doubtful(const_cast<void*>(from), to, bytes, false)) return false;
   expect_written_by_others(reinterpret_cast<void*>(to), bytes);
   return true;
 }
