@@ -280,7 +280,7 @@ Step send_bytes(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRang
   unsigned char bytes[kMaxDatagram];
   if (!gather(bytes, local, send.num_sge, 0, send.length)) return Step::fails(IBV_WC_LOC_PROT_ERR);
   LocalRange copy[kMaxSge]{};
-  copy[0] = {bytes, send.length};
+  copy[0] = {bytes, send.length, false};
   return send_bytes(qp, lock, send, copy);
 }
 

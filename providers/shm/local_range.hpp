@@ -8,10 +8,11 @@
 
 namespace verbatim::shm {
 
+/// (Nothing is initialised: a request has an array of them, and mostly uses one.)
 struct LocalRange {
-  unsigned char* at = nullptr;  ///< nullptr: null memory (null_memory.hpp)
-  std::uint64_t length = 0;
-  bool on_demand = false;  ///< there may be no memory: only the kernel copies from and to it
+  unsigned char* at;  ///< nullptr: null memory (null_memory.hpp)
+  std::uint64_t length;
+  bool on_demand;  ///< there may be no memory: only the kernel copies from and to it
 };
 
 /// find_local_range() of a key that is no plain region's.
@@ -24,7 +25,7 @@ struct LocalRange {
 [[nodiscard]] inline bool find_local_range(const KeyHolder& keys, std::uint32_t lkey,
                                            std::uint64_t address, std::uint64_t bytes,
                                            std::uint32_t need, LocalRange& out) noexcept {
-  out = {nullptr, bytes};
+  out = {nullptr, bytes, false};
   return find_local_bytes(keys, lkey, address, bytes, need, out.at) ||
          find_unusual_range(keys, lkey, address, bytes, need, out);
 }

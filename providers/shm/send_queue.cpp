@@ -281,7 +281,7 @@ void mark_pending(Qp& qp) noexcept {
 bool resolve_local(const Qp& qp, const PendingSend& send, const ibv_sge* sges, std::uint32_t need,
                    LocalRange* out) noexcept {
   for (std::uint32_t i = 0; i < send.num_sge; ++i) {
-    out[i] = {reinterpret_cast<unsigned char*>(sges[i].addr), sges[i].length};
+    out[i] = {reinterpret_cast<unsigned char*>(sges[i].addr), sges[i].length, false};
     if (send.is_inline || sges[i].length == 0) continue;
     if (!find_local_range(qp.keys(), sges[i].lkey, sges[i].addr, sges[i].length, need, out[i]))
       return false;
