@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/receive_store.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -8,6 +9,24 @@
 #include "providers/shm/local_range.hpp"
 
 namespace verbatim::shm {
+namespace {
+
+/// How many bytes from the beginning of an SGE on a message may be written to.
+[[gnu::cold, gnu::noinline]] std::uint64_t sound_bytes(const KeyHolder& keys,
+                                                       const ibv_sge& sge) noexcept {
+  std::uint64_t serial;
+  const RegionRecord* record = find_local_key(keys, sge.lkey, IBV_ACCESS_LOCAL_WRITE, serial);
+  if (record == nullptr) {
+    const KeyHolder on_demand{keys.regions, keys.capacity, holder::kOnDemand | keys.pd};
+    record = find_local_key(on_demand, sge.lkey, IBV_ACCESS_LOCAL_WRITE, serial);
+  }
+  if (record == nullptr) return 0;
+  const std::uint64_t offset = sge.addr - peek(record->iova);  // huge when it lies before
+  const std::uint64_t length = peek(record->length);
+  return offset >= length ? 0 : std::min<std::uint64_t>(sge.length, length - offset);
+}
+
+}  // namespace
 
 std::uint64_t ReceiveStore::make() noexcept {
   const std::size_t entries = std::size_t{1} << log;
@@ -56,11 +75,16 @@ std::uint64_t ReceiveStore::fill(std::uint64_t index, const ibv_recv_wr& wr,
     }
     const ibv_sge& sge = wr.sg_list[i];
     to[i] = {sge.addr, sge.length, sge.lkey};
-    bytes += sge.length;
+    if (bad) continue;
     LocalRange place;
-    if (sge.length != 0 &&
-        !find_local_range(keys, sge.lkey, sge.addr, sge.length, IBV_ACCESS_LOCAL_WRITE, place))
+    if (sge.length == 0 ||
+        find_local_range(keys, sge.lkey, sge.addr, sge.length, IBV_ACCESS_LOCAL_WRITE, place)) {
+      bytes += sge.length;
+    } else {
+      // A message that ends before the first byte that must not be written is an adapter's to take.
       bad = true;
+      bytes += sound_bytes(keys, sge);
+    }
   }
   wr_ids[at(index)] = wr.wr_id;
   num_sge[at(index)] = static_cast<std::uint8_t>(wr.num_sge);

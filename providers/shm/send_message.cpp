@@ -12,6 +12,7 @@
 // What lies in the window is taken by whoever polls the receiver's CQ; when nobody does, its
 // service thread is asked to; when that gets no core either, the bytes are copied to their place by
 // CMA.
+#include <algorithm>
 #include <cstring>
 
 #include "providers/shm/datagram.hpp"
@@ -110,8 +111,9 @@ bool nobody_takes(Qp& qp) noexcept {
   return false;
 }
 
-/// The peer's posted receive that this message goes to, as ranges of its memory.
-std::uint32_t receive_ranges(const Qp& qp, RemoteRange* out) noexcept {
+/// What a message of `bytes` takes of the peer's posted receive that it goes to, as ranges of its
+/// memory.
+std::uint32_t receive_ranges(const Qp& qp, std::uint64_t bytes, RemoteRange* out) noexcept {
   const std::uint32_t entries = 1u << qp.remote_rq_log;
   const std::uint32_t max_sge = peek(qp.remote->rq_max_sge);
   if (max_sge == 0 || max_sge > kMaxSge) return 0;
@@ -123,8 +125,11 @@ std::uint32_t receive_ranges(const Qp& qp, RemoteRange* out) noexcept {
   // A streaming message has its slot already: its receive is the one before the next.
   const std::uint64_t index = qp.progress.streaming ? qp.sent - 1 : qp.sent;
   sges += (index & (entries - 1)) * max_sge;
-  for (std::uint32_t i = 0; i < max_sge; ++i)
-    out[i] = {peek(sges[i].lkey), peek(sges[i].address), peek(sges[i].length)};
+  for (std::uint32_t i = 0; i < max_sge; ++i) {
+    const std::uint64_t used = std::min<std::uint64_t>(bytes, peek(sges[i].length));
+    out[i] = {peek(sges[i].lkey), peek(sges[i].address), used};
+    bytes -= used;
+  }
   return max_sge;
 }
 
@@ -140,7 +145,7 @@ std::uint32_t flags_of(const PendingSend& send) noexcept {
 Step place_rest(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
   Progress& progress = qp.progress;
   RemoteRange ranges[kMaxSge];
-  const std::uint32_t count = receive_ranges(qp, ranges);
+  const std::uint32_t count = receive_ranges(qp, send.length, ranges);
   const Transfer transfer{local, send.num_sge,           ranges,
                           count, IBV_ACCESS_LOCAL_WRITE, Direction::kToPeer};
   std::uint64_t done = progress.placed;
@@ -267,7 +272,8 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
                  ? Step::fails(IBV_WC_RNR_RETRY_EXC_ERR)
                  : Step::waits(Wait::kReceive);
     case CreditState::kBadKey:
-      publish_fault(qp, IBV_WC_LOC_PROT_ERR);
+      if (send.length + qp.headroom <= room) break;
+      publish_fault(qp, IBV_WC_LOC_PROT_ERR, send.length);
       return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
     case CreditState::kGood:
       break;
@@ -297,7 +303,7 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
   const bool shared = qp.shared.record != nullptr;
   if (send.length >= kDirectBytes && !shared) {
     RemoteRange ranges[kMaxSge];
-    const std::uint32_t count = receive_ranges(qp, ranges);
+    const std::uint32_t count = receive_ranges(qp, send.length, ranges);
     const Reach way = way_to_all(qp, ranges, count, IBV_ACCESS_LOCAL_WRITE);
     if (way == Reach::kDenied) {  // a region that was deregistered after the receive was posted
       publish_fault(qp, IBV_WC_LOC_PROT_ERR);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/send_queue.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -280,10 +281,14 @@ void mark_pending(Qp& qp) noexcept {
 
 bool resolve_local(const Qp& qp, const PendingSend& send, const ibv_sge* sges, std::uint32_t need,
                    LocalRange* out) noexcept {
+  // An atomic returns eight bytes, whatever its list has room for.
+  std::uint64_t left = is_atomic(send.opcode) ? sizeof(std::uint64_t) : send.length;
   for (std::uint32_t i = 0; i < send.num_sge; ++i) {
-    out[i] = {reinterpret_cast<unsigned char*>(sges[i].addr), sges[i].length, false};
-    if (send.is_inline || sges[i].length == 0) continue;
-    if (!find_local_range(qp.keys(), sges[i].lkey, sges[i].addr, sges[i].length, need, out[i]))
+    const std::uint64_t used = std::min<std::uint64_t>(left, sges[i].length);
+    left -= used;
+    out[i] = {reinterpret_cast<unsigned char*>(sges[i].addr), used, false};
+    if (send.is_inline || used == 0) continue;
+    if (!find_local_range(qp.keys(), sges[i].lkey, sges[i].addr, used, need, out[i]))
       return false;
   }
   return true;

@@ -7,8 +7,8 @@
 #include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/null_memory.hpp"
 #include "providers/shm/receive.hpp"
+#include "providers/shm/receive_place.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/window_access.hpp"
 #include "providers/shm/xrc_queue.hpp"
@@ -89,19 +89,11 @@ bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned
   if (index >= qp.rq_tail.load(std::memory_order_acquire) ||
       index < qp.rq_head.load(std::memory_order_acquire) || qp.rq.sges == nullptr)
     return false;
-  const ReceiveSge* sges = qp.rq.sges_of(index);
+  if (from > kMaxMessage) return false;  // the peer's word
+  const Receive receive{0, qp.rq.sges_of(index), qp.rq.max_sge};
   LocalRange ranges[kMaxSge];
-  std::uint64_t room = 0;
-  for (std::uint32_t i = 0; i < qp.rq.max_sge; ++i) {
-    const ReceiveSge& sge = sges[i];
-    ranges[i] = {};
-    if (sge.length != 0 && !find_local_range(qp.keys(), sge.lkey, sge.address, sge.length,
-                                             IBV_ACCESS_LOCAL_WRITE, ranges[i]))
-      return false;
-    room += ranges[i].length;
-  }
-  if (from > room || length > room - from) return false;
-  return scatter(ranges, qp.rq.max_sge, from, bytes, length);
+  if (receive_ranges(qp, receive, from + length, ranges) != IBV_WC_SUCCESS) return false;
+  return scatter(ranges, receive.num_sge, from, bytes, length);
 }
 
 ibv_wc_status perform(Qp& qp, const Peer& peer, const Request& request,

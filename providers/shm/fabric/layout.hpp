@@ -128,9 +128,10 @@ inline constexpr std::uint32_t kMaxPd = kOnDemand - 1;
 /// so one load tells whether a receive is posted and how long a message it takes.
 struct Credit {
   static constexpr std::uint32_t kLengthMask = 0x7fffffffu;
-  static constexpr std::uint32_t kBadKey =
-      0x80000000u;  ///< an SGE failed its lkey check when posted
-  /// lap << 32 | bad key << 31 | length (a longer receive says 2^31-1, no message is longer)
+  /// An SGE failed its lkey check when posted: only messages that fit in what lies before are taken.
+  static constexpr std::uint32_t kBadKey = 0x80000000u;
+  /// lap << 32 | bad key << 31 | length, of a bad one that of its sound part. A longer receive says
+  /// 2^31-1, no message is longer.
   static constexpr std::uint64_t make(std::uint32_t lap, std::uint32_t length, bool bad) {
     return std::uint64_t{lap} << 32 | (bad ? kBadKey : 0u) | length;
   }
