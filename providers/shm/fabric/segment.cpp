@@ -12,6 +12,7 @@
 
 #include "runtime/base/log.hpp"
 #include "runtime/memory/memory_file.hpp"
+#include "runtime/memory/sparse_map.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
@@ -57,7 +58,7 @@ std::uint64_t random_identity() noexcept {
 }
 
 void* map_shared(int fd, std::uint64_t bytes) noexcept {
-  return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  return map_sparse(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
 }
 
 /// The sign of life for peers that cannot see our pid: the lock goes when the process does.
