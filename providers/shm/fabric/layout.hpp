@@ -207,16 +207,18 @@ inline constexpr std::uint32_t kMostInPack = 7;
 constexpr bool lap_has_packs(std::uint32_t lap) { return (lap & 0x3fff) != 0; }
 
 /// What a datagram's receiver is shown of the path that its address handle names: flow label 20 |
-/// traffic class 8 | service level 4 | hop limit 8, from the low bits. 0 is the usual path, of
-/// which a slot says nothing: its hop limit is 64. Of a peer's word every value is one; higher bits
-/// mean nothing.
+/// traffic class 8 | service level 4 | hop limit 8 | GID index 2, from the low bits. 0 is the usual
+/// path, of which a slot says nothing: its hop limit is 64. Of a peer's word every value is one;
+/// higher bits mean nothing.
 namespace path {
 inline constexpr std::uint8_t kUsualHopLimit = 64;
 constexpr std::uint64_t make(std::uint8_t service_level, std::uint32_t flow_label,
-                             std::uint8_t traffic_class, std::uint8_t hop_limit) {
+                             std::uint8_t traffic_class, std::uint8_t hop_limit,
+                             std::uint8_t gid_index) {
   return (flow_label & 0xfffff) | std::uint64_t{traffic_class} << 20 |
          std::uint64_t{service_level & 0xfu} << 28 |
-         std::uint64_t{static_cast<std::uint8_t>(hop_limit ^ kUsualHopLimit)} << 32;
+         std::uint64_t{static_cast<std::uint8_t>(hop_limit ^ kUsualHopLimit)} << 32 |
+         std::uint64_t{gid_index & 3u} << 40;
 }
 /// As in a routing header, below the version.
 constexpr std::uint32_t class_and_label(std::uint64_t p) {
@@ -228,6 +230,8 @@ constexpr std::uint8_t service_level(std::uint64_t p) {
 constexpr std::uint8_t hop_limit(std::uint64_t p) {
   return static_cast<std::uint8_t>((p >> 32) ^ kUsualHopLimit);
 }
+/// Of the sender's port, by which its datagram left.
+constexpr std::uint8_t gid_index(std::uint64_t p) { return static_cast<std::uint8_t>(p >> 40 & 3); }
 }  // namespace path
 
 /// Slot header, from the low bits: lap 16 | kind 3 | invalidates 1 | flags 4 | inline length 6 |
