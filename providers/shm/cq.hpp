@@ -22,6 +22,7 @@
 #include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/handles.hpp"
+#include "runtime/verbs/queue_memory.hpp"
 
 namespace verbatim::shm {
 
@@ -157,6 +158,7 @@ struct Cq : verbatim::Cq {
   bool is_alone = false;                 ///< its cursor has no lock
   std::uint32_t clocks = 0;  ///< IBV_WC_EX_WITH_COMPLETION_TIMESTAMP* that were asked for
   Moderation moderation;
+  QueueMemory memory;  ///< whose `ring` and `times` are
 
   bool has_pending() const noexcept {
     return (pending_count.load(std::memory_order_seq_cst) & ~kKept) != 0;
@@ -185,6 +187,8 @@ int destroy_cq(verbatim::Cq& cq) noexcept;
 /// The end of one that no program has: nobody finds it any more; then its memory.
 void hide_cq(Cq& cq) noexcept;
 void free_cq(Cq& cq) noexcept;
+/// Room for the times of `count` completions; nullptr: no memory.
+CompletionTime* make_times(const Cq& cq, std::size_t count) noexcept;
 int resize_cq(verbatim::Cq& cq, int cqe) noexcept;
 int req_notify_cq(ibv_cq* cq, int solicited_only) noexcept;
 

@@ -245,6 +245,7 @@ struct Qp : verbatim::Qp {
   std::atomic<Peer*> met{nullptr};
   /// Its place among those whose senders are watched, under live.mutex.
   std::uint32_t watch_index = kNotWatched;
+  QueueMemory memory;           ///< whose the queues are, as far as no peer sees them
   bool disowned = false;        ///< an XRC target that only others have open: its handle is gone
   bool counts_idle_cq = false;  ///< its CQ is the one of targets, which this process made
   Qp* next_orphan = nullptr;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/local_range.hpp"
@@ -28,12 +27,18 @@ namespace {
 
 }  // namespace
 
-std::uint64_t ReceiveStore::make() noexcept {
+bool ReceiveStore::make_own(const QueueMemory& memory) noexcept {
   const std::size_t entries = std::size_t{1} << log;
   if (wr_ids == nullptr)
-    wr_ids = static_cast<std::uint64_t*>(std::calloc(entries, sizeof(std::uint64_t)));
-  if (num_sge == nullptr) num_sge = static_cast<std::uint8_t*>(std::calloc(entries, 1));
-  if (wr_ids == nullptr || num_sge == nullptr) return 0;
+    wr_ids = static_cast<std::uint64_t*>(
+        memory.take(entries * sizeof(std::uint64_t), alignof(std::uint64_t)));
+  if (num_sge == nullptr) num_sge = static_cast<std::uint8_t*>(memory.take(entries, 1));
+  return wr_ids != nullptr && num_sge != nullptr;
+}
+
+std::uint64_t ReceiveStore::make(const QueueMemory& memory) noexcept {
+  if (!make_own(memory)) return 0;
+  const std::size_t entries = std::size_t{1} << log;
   OwnSegment& segment = Node::get().segment();
   const std::uint64_t offset = segment.allocate(shown_bytes());
   if (offset == 0) return 0;
@@ -50,9 +55,9 @@ void ReceiveStore::release(std::uint64_t offset) noexcept {
   sges = nullptr;
 }
 
-void ReceiveStore::free() noexcept {
-  std::free(wr_ids);
-  std::free(num_sge);
+void ReceiveStore::free(const QueueMemory& memory) noexcept {
+  memory.give(wr_ids);
+  memory.give(num_sge);
   wr_ids = nullptr;
   num_sge = nullptr;
 }

@@ -36,17 +36,18 @@ bool is_at_home(unsigned opcode) noexcept {
 // It comes with its first use: most QPs never wait.
 bool make_queue(Qp& qp) noexcept {
   if (qp.queue == nullptr)
-    qp.queue = static_cast<PendingSend*>(std::calloc(qp.sq_entries, sizeof(PendingSend)));
+    qp.queue = static_cast<PendingSend*>(
+        qp.memory.take(qp.sq_entries * sizeof(PendingSend), alignof(PendingSend)));
   if (qp.queue_sges == nullptr)
-    qp.queue_sges = static_cast<ibv_sge*>(
-        std::calloc(std::size_t{qp.sq_entries} * qp.max_send_sge, sizeof(ibv_sge)));
+    qp.queue_sges = static_cast<ibv_sge*>(qp.memory.take(
+        std::size_t{qp.sq_entries} * qp.max_send_sge * sizeof(ibv_sge), alignof(ibv_sge)));
   return qp.queue != nullptr && qp.queue_sges != nullptr;
 }
 
 bool make_inline_store(Qp& qp) noexcept {
   if (qp.queue_inline == nullptr)
     qp.queue_inline =
-        static_cast<unsigned char*>(std::malloc(std::size_t{qp.sq_entries} * kMaxInline));
+        static_cast<unsigned char*>(qp.memory.take(std::size_t{qp.sq_entries} * kMaxInline, 1));
   return qp.queue_inline != nullptr;
 }
 
