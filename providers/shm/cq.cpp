@@ -19,6 +19,7 @@
 #include "providers/shm/live.hpp"
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive.hpp"
+#include "providers/shm/request_service.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -458,6 +459,8 @@ void settle_marks(Cq& cq) noexcept {
     marks = cq.marks;
     cq.marks &= Cq::kTurns;
   }
+  if ((marks & Cq::kAsked) != 0) serve_requests_by_poll(cq);
+  if ((marks & (Cq::kBroken | Cq::kUnsaid)) == 0) return;
   if ((marks & Cq::kBroken) != 0) break_marked_qps(cq);
   say_failures();
 }

@@ -92,11 +92,12 @@ struct Cq : verbatim::Cq {
   std::uint32_t event_mode = 0;
   std::uint32_t contenders =
       0;  ///< messages of rings that found no hot place since the last ageing
-  /// Not 0: no short way. kBroken and kUnsaid are work for settle_marks().
+  /// Not 0: no short way. All but kTurns is work for settle_marks().
   std::uint8_t marks = 0;
   static constexpr std::uint8_t kBroken = 1;  ///< a member met a receive error
   static constexpr std::uint8_t kUnsaid = 2;  ///< a member's first failure is not in the log yet
   static constexpr std::uint8_t kTurns = 4;   ///< the places take turns now
+  static constexpr std::uint8_t kAsked = 8;   ///< peers have told of requests for this process
   /// Completions that may still be taken before the turns begin or end. Never 0 while the lock is
   /// free.
   std::uint8_t ahead = kTurn;

@@ -14,6 +14,7 @@
 #include "providers/shm/live.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/request_service.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/windows.hpp"
 #include "providers/shm/work_calls.hpp"
@@ -336,8 +337,7 @@ int end_qp(Qp& qp) noexcept {
 }
 
 void retire_ended(Qp& qp) noexcept {
-  if (OwnSegment& segment = Node::get().segment(); segment.holds(qp.own) && qp.service_bounce != 0)
-    segment.release(qp.service_bounce, kBounceBytes);
+  give_answers_back(qp);
   LockGuard<Mutex> guard(live.mutex);
   park(qp);
 }

@@ -103,6 +103,9 @@ void fill_record(const Qp& qp, std::uint32_t entries, std::uint32_t speaks_for) 
   own.rq_credits.store(0, std::memory_order_relaxed);
   own.asked.store(0, std::memory_order_relaxed);
   own.answered.store(0, std::memory_order_relaxed);
+  own.answers.store(0, std::memory_order_relaxed);
+  own.requests.store(0, std::memory_order_relaxed);
+  poke(own.send_cq, qp.send_cq->number);
   own.stream_produced.store(0, std::memory_order_relaxed);
   poke(own.rq_entries, entries);
   const Srq* const inbox = qp.datagrams == nullptr ? nullptr : qp.datagrams->inbox;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/request_ring.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/service_requests.hpp"
@@ -35,11 +36,11 @@ Step after(Reach reach) noexcept {
 /// they are brought in before it does.
 Reach way_to_word(const Qp& qp, const PendingSend& send, std::uint32_t need,
                   unsigned char*& mapped) noexcept {
+  // The owner's process was asked: it has done it or will, also if the memory has been mapped since.
+  // Once is all.
+  if (is_asked(qp)) return Reach::kService;
   std::uint64_t address;
   const Reach way = way_to(qp, send.rkey, send.remote_address, 8, need, mapped, address);
-  // The owner's service thread was asked: it has done it or will, also if the memory has been
-  // mapped since. Once is all.
-  if (qp.progress.asked != 0) return Reach::kService;
   if (way != Reach::kKernel) return way;
   if (!qp.self) return Reach::kService;
   mapped = reinterpret_cast<unsigned char*>(address);
@@ -78,15 +79,18 @@ Step write_or_read(Qp& qp, SendLock& lock, const PendingSend& send,
     const RemoteRange remote{send.rkey, send.remote_address, send.length};
     const Transfer transfer{local, send.num_sge, &remote,
                             1,     need,         read ? Direction::kFromPeer : Direction::kToPeer};
-    // The whole range is judged before its first byte moves.
-    unsigned char* mapped;
-    std::uint64_t address;
-    Reach reach = way_to(qp, send.rkey, send.remote_address, send.length, need, mapped, address);
-    if (reach == Reach::kDenied) return after(reach);
-    reach = progress.asked != 0 ? Reach::kService
-                                : copy(qp, lock, transfer, progress.done, send.length);
-    if (reach == Reach::kService) reach = ask_to_move(qp, send, local, read, progress.done);
+    Reach reach = Reach::kService;
+    if (!is_asked(qp)) {
+      // The whole range is judged before its first byte moves.
+      unsigned char* mapped;
+      std::uint64_t address;
+      reach = way_to(qp, send.rkey, send.remote_address, send.length, need, mapped, address);
+      if (reach == Reach::kDenied) return after(reach);
+      reach = copy(qp, lock, transfer, progress.done, send.length);
+    }
+    if (reach == Reach::kService) reach = ask_to_move(qp, lock, send, local, read);
     if (reach != Reach::kDone) return after(reach);
+    progress.done = send.length;
   }
   return send.opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? tell_of_write(qp, send) : Step::done();
 }
@@ -105,7 +109,7 @@ Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcep
     old =
         perform_atomic(reinterpret_cast<std::uint64_t*>(mapped), swap, send.compare_add, send.swap);
   } else if (way == Reach::kService) {
-    // Not even CMA can do this: the owner's service thread can.
+    // Not even CMA can do this: the owner's process can.
     if (const Reach reach = ask_for_atomic(qp, send, send.compare_add, old); reach != Reach::kDone)
       return after(reach);
   } else {

@@ -135,7 +135,7 @@ int OwnSegment::make_files(std::uint64_t limit) noexcept {
 
   const Layout at = layout_of(*chosen, kStep);
   error = back_range(fd_, backed_, kStep, size_, 0, at.mr_table);
-  if (error == 0) error = back(&doorbells_->service, 2 * sizeof(DoorbellBlock));
+  if (error == 0) error = back(&doorbells_->service, 3 * sizeof(DoorbellBlock));
   // The owner's writable mapping exists: from here on nobody can make another one.
   if (error == 0) {
     error = seal_memory_file(fd_.get(),
