@@ -61,12 +61,13 @@ bool has_answers_for(Qp& qp, std::uint64_t life) noexcept {
 /// Serves one peer's ring, from one copy of its words for each step.
 class Round {
  public:
-  Round(Qp& qp, const Peer& peer, const RequestRing& ring) noexcept
-      : qp_(qp), peer_(peer), ring_(ring), serving_(qp.serving), answers_(*qp.serving.answers) {
-    rights_ = qp.xrc == XrcRole::kTarget ? 0
-              : is_xrc_lane(qp)          ? rights_of_target(qp)
-                                         : peek(qp.own->access);
-  }
+  Round(Qp& qp, const Peer& peer, const RequestRing& ring, std::uint32_t rights) noexcept
+      : qp_(qp),
+        peer_(peer),
+        ring_(ring),
+        serving_(qp.serving),
+        answers_(*qp.serving.answers),
+        rights_(rights) {}
 
   /// Request number serving.done + 1. REQUIRES: an odd live.service_active.
   Served step(const ServiceRequest& request) noexcept {
@@ -169,9 +170,16 @@ class Round {
   const RequestRing& ring_;
   Serving& serving_;
   RequestAnswers& answers_;
-  std::uint32_t rights_;
+  const std::uint32_t rights_;
   std::uint64_t budget_ = kRoundBytes;
 };
+
+/// What the queue pair lets its peer do. False: it is the lane of an XRC target that has ended, whose
+/// requests nobody answers any more.
+bool find_rights(const Qp& qp, std::uint32_t& rights) noexcept {
+  rights = qp.xrc == XrcRole::kTarget ? 0 : peek(qp.own->access);
+  return !is_xrc_lane(qp) || find_rights_of_target(qp, rights);
+}
 
 /// A round of the ring of the peer of `qp`. True: something of it was done.
 bool serve_round(Qp& qp, By by) noexcept {
@@ -198,8 +206,10 @@ bool serve_round(Qp& qp, By by) noexcept {
   // Odd, with a full fence, before any key is looked up: a deregistration either is seen, or sees
   // us.
   live.service_active.fetch_add(1, std::memory_order_seq_cst);
-  Round round(qp, *peer, *ring);
-  while (serving.done != asked && round.has_budget()) {
+  std::uint32_t rights;
+  const bool answers_at_all = find_rights(qp, rights);
+  Round round(qp, *peer, *ring, rights);
+  while (answers_at_all && serving.done != asked && round.has_budget()) {
     const ServiceRequest& shown = ring->requests[(serving.done + 1) % RequestRing::kRequests];
     const ServiceRequest request{peek(shown.op),     peek(shown.rkey), peek(shown.address),
                                  peek(shown.length), peek(shown.at),   peek(shown.operand),
