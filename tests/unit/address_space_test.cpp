@@ -165,7 +165,7 @@ TEST_P(AddressSpace, PastTheEndOfItsFileIsNamed) {
 
 TEST_P(AddressSpace, WhatIsNoProcessesOwnIsNamed) {
   constexpr std::uint64_t kKernels = 0xffff888000000000;
-  there([this] {
+  there([] {
     expect(find_missing_to_register(kKernels + 8, 100, false), kKernels + 8, Lack::kUser);
     expect(find_missing_to_register(~std::uint64_t{0} - 99, 100, false), ~std::uint64_t{0} - 99,
            Lack::kUser);
