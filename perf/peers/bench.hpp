@@ -108,5 +108,6 @@ void judge_setup(Bench& bench);       // R13
 void judge_topology(Bench& bench);    // R13
 void judge_memory(Bench& bench);      // memory, size
 void judge_allocation(Bench& bench);  // alloc
+void judge_served(Bench& bench);      // served: what only the owner of the memory can perform
 
 }  // namespace verbatim::perf

@@ -4,11 +4,12 @@
 // pinned here, so it is the same for every region, registered on demand or not.
 #include <cerrno>
 
-#include "providers/shm/address_space.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/region.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/window_access.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/memory/address_space.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -41,7 +42,7 @@ int advise_mr(verbatim::Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags
       std::uint64_t offset;
       if (!find_region(segment.regions(), segment.head().mr_capacity, sges[i].lkey, region))
         return refuse(EFAULT, i, "names no region");
-      if (region.pd != pd.plain.handle)
+      if (!is_of_domain(region, pd.plain.handle))
         return refuse(EFAULT, i, "names a region of another protection domain");
       if (writes && (region.access & IBV_ACCESS_LOCAL_WRITE) == 0)
         return refuse(EFAULT, i, "is to be prefetched for writing, without the right to write");

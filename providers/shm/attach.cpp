@@ -169,6 +169,10 @@ static void give_memory_back(const Qp& qp, OwnSegment& segment) noexcept {
   if (const std::uint64_t w = own.window.load(std::memory_order_relaxed); w != 0)
     segment.release(window::offset(w), std::size_t{1} << window::log(w));
   if (qp.bounce != 0) segment.release(qp.bounce, kBounceBytes);
+  if (qp.asking.ring != nullptr) {
+    segment.release(qp.asking.ring->window.load(std::memory_order_relaxed), kRequestWindow);
+    segment.release(own.requests.load(std::memory_order_relaxed), sizeof(RequestRing));
+  }
 }
 
 void detach(Qp& qp) noexcept {
@@ -180,7 +184,9 @@ void detach(Qp& qp) noexcept {
   own.ring.store(0, std::memory_order_relaxed);
   own.window.store(0, std::memory_order_relaxed);
   own.stream_produced.store(0, std::memory_order_relaxed);
+  own.requests.store(0, std::memory_order_relaxed);
   qp.bounce = 0;
+  qp.asking = {};
   qp.ring = nullptr;
   qp.remote = nullptr;
   qp.peer = nullptr;

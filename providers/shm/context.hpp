@@ -27,7 +27,7 @@ struct Context : verbatim::Context {
 };
 
 struct Mr : verbatim::Mr {
-  Region shown{};          ///< what its record says
+  Region shown{};          ///< what was asked for; its record says it in its own way
   bool in_arena = false;   ///< arena_hold counts shown.length bytes at shown.address
   bool may_change = true;  ///< ibv_rereg_mr: it is an application's own memory
   /// Where that memory lies, whether or not peers are shown it (windows may be): number + 1, or 0.

@@ -19,6 +19,7 @@
 #include "providers/shm/live.hpp"
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive.hpp"
+#include "providers/shm/request_service.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -76,7 +77,16 @@ void settle(Cq& cq, Qp* const* cooled, std::uint32_t count) noexcept {
     if (has_message(*cooled[i])) cq.doorbells->ring(cooled[i]->own->cq_bit);
 }
 
+Completion* make_completions(const Cq& cq, std::size_t count) noexcept {
+  return static_cast<Completion*>(cq.memory.take(count * sizeof(Completion), alignof(Completion)));
+}
+
 }  // namespace
+
+CompletionTime* make_times(const Cq& cq, std::size_t count) noexcept {
+  return static_cast<CompletionTime*>(
+      cq.memory.take(count * sizeof(CompletionTime), alignof(CompletionTime)));
+}
 
 int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, verbatim::CompChannel*,
               verbatim::Cq** out) noexcept {
@@ -85,15 +95,16 @@ int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, verba
   Cq* cq = make_nothrow<Cq>();
   if (cq == nullptr) return ENOMEM;
   const std::uint32_t size = ring_size(static_cast<int>(attr.cqe));
-  cq->ring = static_cast<Completion*>(std::calloc(size, sizeof(Completion)));
+  if ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0) {
+    cq->memory = QueueMemory(attr.parent_domain, VBT_RESOURCE_CQ);
+    join_domain(*cq, attr.parent_domain);
+  }
+  cq->ring = make_completions(*cq, size);
   cq->mask = size - 1;
-  if ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0) join_domain(*cq, attr.parent_domain);
   int error = cq->ring == nullptr ? ENOMEM : wire_cursor(*cq, attr);
   if (error == 0) error = take_number(*cq);
   if (error != 0) {
-    std::free(cq->ring);
-    std::free(cq->times);
-    destroy_nothrow(cq);
+    free_cq(*cq);
     return error;
   }
   cq->ignores_overrun = (attr.flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
@@ -126,8 +137,8 @@ void hide_cq(Cq& cq) noexcept {
 }
 
 void free_cq(Cq& cq) noexcept {
-  std::free(cq.ring);
-  std::free(cq.times);
+  cq.memory.give(cq.ring);
+  cq.memory.give(cq.times);
   std::free(cq.members);
   destroy_nothrow(&cq);
 }
@@ -136,13 +147,11 @@ int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
   Cq& cq = static_cast<Cq&>(handle);
   if (cqe < 1 || static_cast<std::uint32_t>(cqe) > kMaxCqe) return EINVAL;
   const std::uint32_t size = ring_size(cqe);
-  auto* ring = static_cast<Completion*>(std::calloc(size, sizeof(Completion)));
-  CompletionTime* times = nullptr;
-  if (cq.times != nullptr)
-    times = static_cast<CompletionTime*>(std::calloc(size, sizeof(CompletionTime)));
+  Completion* ring = make_completions(cq, size);
+  CompletionTime* times = cq.times == nullptr ? nullptr : make_times(cq, size);
   if (ring == nullptr || (cq.times != nullptr && times == nullptr)) {
-    std::free(ring);
-    std::free(times);
+    cq.memory.give(ring);
+    cq.memory.give(times);
     return ENOMEM;
   }
   bool fits;
@@ -165,8 +174,8 @@ int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
       cq.plain.cqe = static_cast<int>(size);
     }
   }
-  std::free(ring);
-  std::free(times);
+  cq.memory.give(ring);
+  cq.memory.give(times);
   if (fits) return 0;
   log_refusal("ibv_resize_cq: %d entries asked, more completions than that wait to be polled", cqe);
   return EINVAL;
@@ -450,6 +459,8 @@ void settle_marks(Cq& cq) noexcept {
     marks = cq.marks;
     cq.marks &= Cq::kTurns;
   }
+  if ((marks & Cq::kAsked) != 0) serve_requests_by_poll(cq);
+  if ((marks & (Cq::kBroken | Cq::kUnsaid)) == 0) return;
   if ((marks & Cq::kBroken) != 0) break_marked_qps(cq);
   say_failures();
 }

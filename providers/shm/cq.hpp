@@ -22,6 +22,7 @@
 #include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/handles.hpp"
+#include "runtime/verbs/queue_memory.hpp"
 
 namespace verbatim::shm {
 
@@ -91,11 +92,12 @@ struct Cq : verbatim::Cq {
   std::uint32_t event_mode = 0;
   std::uint32_t contenders =
       0;  ///< messages of rings that found no hot place since the last ageing
-  /// Not 0: no short way. kBroken and kUnsaid are work for settle_marks().
+  /// Not 0: no short way. All but kTurns is work for settle_marks().
   std::uint8_t marks = 0;
   static constexpr std::uint8_t kBroken = 1;  ///< a member met a receive error
   static constexpr std::uint8_t kUnsaid = 2;  ///< a member's first failure is not in the log yet
   static constexpr std::uint8_t kTurns = 4;   ///< the places take turns now
+  static constexpr std::uint8_t kAsked = 8;   ///< peers have told of requests for this process
   /// Completions that may still be taken before the turns begin or end. Never 0 while the lock is
   /// free.
   std::uint8_t ahead = kTurn;
@@ -157,6 +159,7 @@ struct Cq : verbatim::Cq {
   bool is_alone = false;                 ///< its cursor has no lock
   std::uint32_t clocks = 0;  ///< IBV_WC_EX_WITH_COMPLETION_TIMESTAMP* that were asked for
   Moderation moderation;
+  QueueMemory memory;  ///< whose `ring` and `times` are
 
   bool has_pending() const noexcept {
     return (pending_count.load(std::memory_order_seq_cst) & ~kKept) != 0;
@@ -185,6 +188,8 @@ int destroy_cq(verbatim::Cq& cq) noexcept;
 /// The end of one that no program has: nobody finds it any more; then its memory.
 void hide_cq(Cq& cq) noexcept;
 void free_cq(Cq& cq) noexcept;
+/// Room for the times of `count` completions; nullptr: no memory.
+CompletionTime* make_times(const Cq& cq, std::size_t count) noexcept;
 int resize_cq(verbatim::Cq& cq, int cqe) noexcept;
 int req_notify_cq(ibv_cq* cq, int solicited_only) noexcept;
 

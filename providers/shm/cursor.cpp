@@ -97,7 +97,7 @@ int wire_cursor(Cq& cq, const ibv_cq_init_attr_ex& attr) noexcept {
       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
   cq.clocks = static_cast<std::uint32_t>(attr.wc_flags & kClocks);
   if (cq.clocks != 0) {
-    cq.times = static_cast<CompletionTime*>(std::calloc(cq.mask + 1, sizeof(CompletionTime)));
+    cq.times = make_times(cq, cq.mask + 1);
     if (cq.times == nullptr) return ENOMEM;
   }
   cq.is_alone = (attr.flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0 || cq.domain != nullptr;

@@ -59,7 +59,8 @@ Qp* lane_to(Qp& qp, std::uint32_t qpn, Wait& wait) noexcept {
 }
 
 /// Whom the message of `slot` was sent to: the group that it names, or this device.
-ibv_gid destination_of(const Qp& lane, const Slot& slot, std::uint64_t h) noexcept {
+ibv_gid destination_of(const Qp& lane, const Slot& slot, std::uint64_t h,
+                       std::uint8_t gid_index) noexcept {
   if (header::is_to_group(h)) {
     ibv_gid group;
     for (std::size_t i = 0; i < sizeof group.raw; ++i)
@@ -67,15 +68,15 @@ ibv_gid destination_of(const Qp& lane, const Slot& slot, std::uint64_t h) noexce
     if (is_group(group)) return group;
   }
   const Context& context = context_of(lane);
-  return gid_of_device(context, context.device.index);
+  return gid_of_device(context, context.device.index, gid_index);
 }
 
 std::uint64_t shown_of(const ibv_ah_attr& attr) noexcept {
   const ibv_global_route& route = attr.grh;
   // The service level stands in the local header, everything else in the routing header.
-  return attr.is_global == 0
-             ? path::make(attr.sl, 0, 0, path::kUsualHopLimit)
-             : path::make(attr.sl, route.flow_label, route.traffic_class, route.hop_limit);
+  return attr.is_global == 0 ? path::make(attr.sl, 0, 0, path::kUsualHopLimit, 0)
+                             : path::make(attr.sl, route.flow_label, route.traffic_class,
+                                          route.hop_limit, route.sgid_index);
 }
 
 /// Of the path of the message of `slot`. The peer's word: every value of its fields is one.
@@ -84,20 +85,58 @@ std::uint64_t path_of(const Slot& slot, std::uint64_t h) noexcept {
   return peek(*reinterpret_cast<const std::uint64_t*>(slot.data + Slot::kPathAt));
 }
 
-void write_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
-                          std::uint32_t payload, std::uint64_t path,
+bool is_mapped_ipv4(const ibv_gid& gid) noexcept {
+  return gid.global.subnet_prefix == 0 && be64toh(gid.global.interface_id) >> 32 == 0xffff;
+}
+
+/// The header of IPv4 that RoCE v2 has instead (RFC 791), in the last 20 of the 40 bytes.
+void write_ipv4_header(unsigned char* at, std::uint16_t bytes, std::uint64_t path,
+                       const ibv_gid& source, const ibv_gid& destination) noexcept {
+  constexpr std::uint8_t kVersionAndWords = 0x45, kDoNotFragment = 0x40, kUdp = 17;
+  const unsigned char header[] = {kVersionAndWords,
+                                  static_cast<unsigned char>(path::class_and_label(path) >> 20),
+                                  static_cast<unsigned char>(bytes >> 8),
+                                  static_cast<unsigned char>(bytes),
+                                  0,
+                                  0,
+                                  kDoNotFragment,
+                                  0,
+                                  path::hop_limit(path),
+                                  kUdp};
+  std::memcpy(at, header, sizeof header);
+  std::memcpy(at + 12, source.raw + 12, 4);
+  std::memcpy(at + 16, destination.raw + 12, 4);
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < 20; i += 2) sum += static_cast<std::uint32_t>(at[i] << 8 | at[i + 1]);
+  sum = (sum & 0xffff) + (sum >> 16);
+  const auto check = static_cast<std::uint16_t>(~(sum + (sum >> 16)));
+  at[10] = static_cast<unsigned char>(check >> 8);
+  at[11] = static_cast<unsigned char>(check);
+}
+
+bool write_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
+                          std::uint32_t payload, std::uint64_t path, const ibv_gid& source,
                           const ibv_gid& destination) noexcept {
   constexpr std::uint32_t kHeadersAndCrc = 12 + 8 + 4;  // BTH, DETH, ICRC
+  constexpr std::uint32_t kIpv4AndUdp = 20 + 8;
   constexpr std::uint8_t kTransport = 0x1b, kUdp = 17;
-  const Context& context = context_of(lane);
-  ibv_grh grh{};
-  grh.version_tclass_flow = htonl(6u << 28 | path::class_and_label(path));
-  grh.paylen = htons(static_cast<std::uint16_t>(payload + kHeadersAndCrc));
-  grh.next_hdr = context.ethernet ? kUdp : kTransport;
-  grh.hop_limit = path::hop_limit(path);
-  grh.sgid = gid_of_device(context, peek(lane.rx_remote->device));
-  grh.dgid = destination;
-  scatter(room, count, 0, reinterpret_cast<const unsigned char*>(&grh), sizeof grh);
+  const bool v2 = context_of(lane).ethernet && is_roce_v2(path::gid_index(path));
+  unsigned char bytes[sizeof(ibv_grh)] = {};
+  if (v2 && is_mapped_ipv4(source) && is_mapped_ipv4(destination)) {
+    write_ipv4_header(bytes + 20,
+                      static_cast<std::uint16_t>(payload + kHeadersAndCrc + kIpv4AndUdp), path,
+                      source, destination);
+  } else {
+    ibv_grh grh{};
+    grh.version_tclass_flow = htonl(6u << 28 | path::class_and_label(path));
+    grh.paylen = htons(static_cast<std::uint16_t>(payload + kHeadersAndCrc));
+    grh.next_hdr = v2 ? kUdp : kTransport;
+    grh.hop_limit = path::hop_limit(path);
+    grh.sgid = source;
+    grh.dgid = destination;
+    std::memcpy(bytes, &grh, sizeof bytes);
+  }
+  return scatter(room, count, 0, bytes, sizeof bytes);
 }
 
 /// Whether a datagram to a group has to wait until every process of the fabric has been met.
@@ -250,10 +289,10 @@ bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noex
   return true;
 }
 
-Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
-                   const LocalRange* local) noexcept {
-  if (send.length > kMaxDatagram) return Step::fails(IBV_WC_LOC_LEN_ERR);
-  if (send.is_foreign) return Step::fails(IBV_WC_LOC_QP_OP_ERR);
+namespace {
+
+/// A datagram whose bytes are there.
+Step send_bytes(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
   if (send.is_lost) return Step::done();
   if (send.to_group) return send_to_group(qp, lock, send, local);
   Wait wait;
@@ -274,13 +313,37 @@ Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
   return step;
 }
 
-void show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
+/// Where a datagram is lost nobody would look whether its memory on demand is there.
+[[gnu::cold, gnu::noinline]] Step send_on_demand(Qp& qp, SendLock& lock, const PendingSend& send,
+                                                 const LocalRange* local) noexcept {
+  unsigned char bytes[kMaxDatagram];
+  if (!gather(bytes, local, send.num_sge, 0, send.length)) return Step::fails(IBV_WC_LOC_PROT_ERR);
+  LocalRange copy[kMaxSge]{};
+  copy[0] = {bytes, send.length, false};
+  return send_bytes(qp, lock, send, copy);
+}
+
+}  // namespace
+
+Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
+                   const LocalRange* local) noexcept {
+  if (send.length > kMaxDatagram) return Step::fails(IBV_WC_LOC_LEN_ERR);
+  if (send.is_foreign) return Step::fails(IBV_WC_LOC_QP_OP_ERR);
+  for (std::uint32_t i = 0; i < send.num_sge; ++i)
+    if (local[i].on_demand) return send_on_demand(qp, lock, send, local);
+  return send_bytes(qp, lock, send, local);
+}
+
+bool show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
                std::uint64_t h, ibv_wc& wc) noexcept {
   const std::uint64_t path = path_of(slot, h);
   wc.sl = path::service_level(path);
-  if ((header::flags(h) & header::kGlobal) == 0) return;
-  write_routing_header(lane, room, count, wc.byte_len, path, destination_of(lane, slot, h));
+  if ((header::flags(h) & header::kGlobal) == 0) return true;
+  const std::uint8_t index = path::gid_index(path);
+  const ibv_gid source = gid_of_device(context_of(lane), peek(lane.rx_remote->device), index);
   wc.wc_flags |= IBV_WC_GRH;
+  return write_routing_header(lane, room, count, wc.byte_len, path, source,
+                              destination_of(lane, slot, h, index));
 }
 
 }  // namespace verbatim::shm

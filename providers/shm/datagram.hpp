@@ -43,8 +43,8 @@ Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
 inline const Context& context_of(const Qp& qp) noexcept { return Context::of(qp.plain.context); }
 
 /// Says the service level, writes the routing header before a message that was sent with one, in
-/// front of the receive's room, and says so. The receive CQ's lock is held.
-void show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
+/// front of the receive's room, and says so. False: there is no memory. The receive CQ's lock is held.
+bool show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
                std::uint64_t h, ibv_wc& wc) noexcept;
 
 }  // namespace verbatim::shm

@@ -16,8 +16,9 @@ bool is_borne_out(Srq& srq, std::uint64_t status, std::uint64_t bytes) noexcept 
   if (next == srq.posted) return true;
   const auto credit = static_cast<std::uint32_t>(
       srq.store.credits[srq.store.at(next)].load(std::memory_order_relaxed));
-  if ((credit & Credit::kBadKey) != 0) return status == IBV_WC_LOC_PROT_ERR;
-  return status == IBV_WC_LOC_LEN_ERR && bytes > (credit & Credit::kLengthMask);
+  const ibv_wc_status refusal =
+      (credit & Credit::kBadKey) != 0 ? IBV_WC_LOC_PROT_ERR : IBV_WC_LOC_LEN_ERR;
+  return status == refusal && bytes > (credit & Credit::kLengthMask);
 }
 
 }  // namespace

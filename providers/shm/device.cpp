@@ -23,6 +23,7 @@
 #include "providers/shm/service_hooks.hpp"
 #include "providers/shm/xrc_target.hpp"
 #include "runtime/base/environment.hpp"
+#include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/base/unique_fd.hpp"
 
@@ -54,6 +55,20 @@ std::uint64_t host_guid() noexcept {
   return (hash | std::uint64_t{2} << 56) & ~(std::uint64_t{1} << 56 | kDeviceBits);
 }
 
+/// The link-local interface without the device's number: on Ethernet an EUI-64, whose middle says
+/// that it was made from a MAC.
+std::uint64_t interface_of_host(const Context& context) noexcept {
+  constexpr std::uint64_t kMiddle = 0xffff000000, kFiller = 0xfffe000000;
+  const std::uint64_t host = be64toh(context.device.guid) & ~kDeviceBits;
+  return context.ethernet ? (host & ~kMiddle) | kFiller : host;
+}
+
+/// ::ffff:198.18.0.0/15, the addresses of no network but for measuring (RFC 2544), likewise.
+std::uint64_t ipv4_of_host(const Context& context) noexcept {
+  constexpr std::uint64_t kNet = 0xffffc6120000, kHosts = 0x1ff00;
+  return kNet | (be64toh(context.device.guid) & kHosts);
+}
+
 /// Bits of the kernel's device_cap_flags_ex that verbs.h has no names for (ib_user_verbs.h).
 constexpr std::uint64_t kFlushGlobal = std::uint64_t{1} << 38;
 constexpr std::uint64_t kAtomicWrite = std::uint64_t{1} << 40;
@@ -76,18 +91,42 @@ void describe_memory(ibv_device_attr_ex& attr) noexcept {
 
 }  // namespace
 
-ibv_gid gid_of_device(const Context& context, std::uint32_t number) noexcept {
+ibv_gid gid_of_device(const Context& context, std::uint32_t number, std::uint8_t index) noexcept {
+  const bool is_mapped = context.ethernet && index >= kGids / 2;
+  const std::uint64_t host = is_mapped ? ipv4_of_host(context) : interface_of_host(context);
   ibv_gid gid{};
-  gid.global.subnet_prefix = htobe64(kLinkLocal);
-  gid.global.interface_id = htobe64((be64toh(context.device.guid) & ~kDeviceBits) | (number + 1));
+  gid.global.subnet_prefix = is_mapped ? 0 : htobe64(kLinkLocal);
+  gid.global.interface_id = htobe64(host | (number + 1));
   return gid;
 }
 
 bool leads_to_this_host(const Context& context, const ibv_ah_attr& path) noexcept {
   if (path.is_global == 0) return path.dlid >= 1 && path.dlid <= kMaxDevices && !context.ethernet;
-  const std::uint64_t to = be64toh(path.grh.dgid.global.interface_id);
-  return path.grh.dgid.global.subnet_prefix == htobe64(kLinkLocal) &&
-         (to & ~kDeviceBits) == (be64toh(context.device.guid) & ~kDeviceBits);
+  const std::uint64_t to = be64toh(path.grh.dgid.global.interface_id) & ~kDeviceBits;
+  if (path.grh.dgid.global.subnet_prefix == htobe64(kLinkLocal))
+    return to == interface_of_host(context);
+  return path.grh.dgid.global.subnet_prefix == 0 && context.ethernet && to == ipv4_of_host(context);
+}
+
+int resolve_eth_l2(verbatim::Context& handle, ibv_ah_attr& attr, std::uint8_t* mac,
+                   std::uint16_t* vlan) noexcept {
+  constexpr std::uint16_t kNoVlan = 0xffff;
+  const auto& context = static_cast<Context&>(handle);
+  ibv_ah_attr path = attr;
+  path.is_global = 1;
+  if (!leads_to_this_host(context, path)) {
+    log_refusal("ibv_resolve_eth_l2_from_gid: the GID is none of this host's shm devices");
+    return EHOSTUNREACH;
+  }
+  const std::uint32_t number = attr.grh.dgid.raw[15] - 1u;
+  const ibv_gid local = gid_of_device(context, number, 0);
+  const std::uint8_t* const id = local.raw + 8;
+  // EUI-64 (RFC 4291), as the runtime reads it out of link-local ones.
+  const std::uint8_t address[] = {
+      static_cast<std::uint8_t>(id[0] ^ 2), id[1], id[2], id[5], id[6], id[7]};
+  std::memcpy(mac, address, sizeof address);
+  *vlan = kNoVlan;
+  return 0;
 }
 
 int list_devices(DeviceSink& sink) noexcept {
@@ -212,7 +251,7 @@ int query_port(verbatim::Context& context, std::uint8_t port, ibv_port_attr& att
   }
   attr.max_mtu = IBV_MTU_4096;
   attr.active_mtu = IBV_MTU_4096;
-  attr.gid_tbl_len = 1;
+  attr.gid_tbl_len = ethernet ? kGids : 1;
   attr.max_msg_sz = static_cast<std::uint32_t>(kMaxMessage);
   attr.pkey_tbl_len = 1;
   attr.max_vl_num = 1;
@@ -230,9 +269,20 @@ int query_port(verbatim::Context& context, std::uint8_t port, ibv_port_attr& att
 
 int query_gid(verbatim::Context& context, std::uint8_t port, int index,
               ibv_gid_entry& entry) noexcept {
-  if (port != kPort || index != 0) return EINVAL;
-  entry.gid = gid_of_device(static_cast<Context&>(context), context.device.index);
-  entry.gid_type = static_cast<Context&>(context).ethernet ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
+  const bool ethernet = static_cast<Context&>(context).ethernet;
+  if (port != kPort || index < 0 || index >= (ethernet ? kGids : 1)) {
+    static constinit LogOnce once;
+    if (!ethernet && index > 0 && index < kGids && once.first())
+      log_info(
+          "shm: query_gid: of link layer InfiniBand there is GID index 0 alone; with "
+          "VERBATIM_SHM_LINK=ethernet there are 0 to 3");
+    return EINVAL;
+  }
+  const auto row = static_cast<std::uint8_t>(index);
+  entry.gid = gid_of_device(static_cast<Context&>(context), context.device.index, row);
+  entry.gid_type = !ethernet         ? IBV_GID_TYPE_IB
+                   : is_roce_v2(row) ? IBV_GID_TYPE_ROCE_V2
+                                     : IBV_GID_TYPE_ROCE_V1;
   entry.ndev_ifindex = 0;
   return 0;
 }

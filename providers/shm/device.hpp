@@ -13,11 +13,16 @@ namespace verbatim::shm {
 inline constexpr std::uint32_t kMaxDevices = 16;
 inline constexpr std::uint8_t kPort = 1;
 
-/// The LID and the GID of another device of this host, by its number.
+/// GIDs of a port of link layer Ethernet, as adapters with an IPv4 address have them: link-local of
+/// RoCE v1 and v2, then that address mapped, of v1 and v2. Of InfiniBand there is the first.
+inline constexpr int kGids = 4;
+inline constexpr bool is_roce_v2(std::uint8_t gid_index) noexcept { return (gid_index & 1) != 0; }
+
+/// The LID and a GID of another device of this host, by its number.
 inline std::uint16_t lid_of_device(std::uint32_t number) noexcept {
   return static_cast<std::uint16_t>(number + 1);
 }
-ibv_gid gid_of_device(const Context& context, std::uint32_t number) noexcept;
+ibv_gid gid_of_device(const Context& context, std::uint32_t number, std::uint8_t index) noexcept;
 /// Whether a path leads to a device of this host at all; by a LID, or with a GID.
 bool leads_to_this_host(const Context& context, const ibv_ah_attr& path) noexcept;
 
@@ -28,6 +33,9 @@ int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept;
 int query_port(verbatim::Context& context, std::uint8_t port, ibv_port_attr& attr) noexcept;
 int query_gid(verbatim::Context& context, std::uint8_t port, int index,
               ibv_gid_entry& entry) noexcept;
+/// Of a mapped address; those of link-local ones and of groups the runtime computes.
+int resolve_eth_l2(verbatim::Context& context, ibv_ah_attr& attr, std::uint8_t* mac,
+                   std::uint16_t* vlan) noexcept;
 int query_pkey(verbatim::Context& context, std::uint8_t port, int index, __be16& pkey) noexcept;
 int get_async_event(verbatim::Context& context, ibv_async_event& event) noexcept;
 

@@ -28,11 +28,11 @@ int dealloc_td(verbatim::Td& td) noexcept {
 
 int alloc_parent_domain(verbatim::Context&, const ibv_parent_domain_init_attr& attr,
                         verbatim::Pd** out) noexcept {
-  if ((attr.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0) {
-    log_error(
-        "ibv_alloc_parent_domain: shm's queues lie in memory that it shows to peers: a program's "
-        "own allocators cannot make it");
-    return EOPNOTSUPP;
+  static constinit LogOnce once;
+  if ((attr.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0 && once.first()) {
+    log_info(
+        "ibv_alloc_parent_domain: the program's allocators are asked for what is private of shm's "
+        "queues; what peers map of them (rings, posted receives) is the library's");
   }
   auto* pd = make_nothrow<verbatim::Pd>();
   if (pd == nullptr) return ENOMEM;

@@ -16,6 +16,7 @@
 #include "providers/shm/windows.hpp"
 #include "providers/shm/xrc_failures.hpp"
 #include "runtime/base/scope_exit.hpp"
+#include "runtime/memory/address_space.hpp"
 #include "runtime/time/clock.hpp"
 #include "runtime/verbs/explain.hpp"
 
@@ -85,9 +86,34 @@ KeyFacts judge_sges(const RegionRecord* table, std::uint32_t capacity, std::uint
     facts.asked_bytes = peek(sges[i].length);
     if (facts.asked_bytes == 0) continue;
     if (judge_key(table, capacity, facts, [pd](const Region& region) {
-          return region.pd == pd || is_null_memory(region, pd);
+          return is_of_domain(region, pd) || is_null_memory(region, pd);
         }))
       return facts;
+  }
+  return facts;
+}
+
+/// The same of our own, whose keys may be sound where there is no memory.
+template <class Sge>
+KeyFacts judge_own_sges(const Qp& qp, std::uint32_t pd, std::uint32_t need, const Sge* sges,
+                        std::uint32_t count) noexcept {
+  const RegionRecord* const table = qp.own_regions;
+  KeyFacts facts;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    facts = judge_sges(table, qp.own_region_capacity, pd, need, sges + i, 1);
+    facts.sge = static_cast<std::int16_t>(i);
+    if (facts.fault != KeyFault::kNone) return facts;
+    Region region;
+    if (facts.asked_bytes == 0 || !find_region(table, qp.own_region_capacity, facts.key, region) ||
+        is_null_memory(region, pd))
+      continue;
+    const std::uint64_t place = region.address - region.iova;
+    const MissingByte missing = find_missing(facts.asked_at + place, facts.asked_bytes,
+                                             (need & IBV_ACCESS_LOCAL_WRITE) != 0);
+    if (missing.lack == Lack::kNothing) continue;
+    facts.fault = KeyFault::kNoMemory;
+    facts.missing = missing;
+    break;
   }
   return facts;
 }
@@ -141,8 +167,8 @@ void judge_local(const Qp& qp, const PendingSend& send, Failure& failure) noexce
   const ibv_sge* sges =
       qp.queue_sges + std::size_t{qp.queue_head % qp.sq_entries} * qp.max_send_sge;
   failure.cause = Cause::kLocalKey;
-  failure.key = judge_sges(qp.own_regions, qp.own_region_capacity, qp.pd_number,
-                           reads ? unsigned{IBV_ACCESS_LOCAL_WRITE} : 0u, sges, send.num_sge);
+  failure.key = judge_own_sges(qp, qp.pd_number, reads ? unsigned{IBV_ACCESS_LOCAL_WRITE} : 0u,
+                               sges, send.num_sge);
 }
 
 /// Of what a target was refused for: the keys of a queue's domain, as its process shows them.
@@ -154,7 +180,7 @@ void judge_memory_of_queue(std::uint32_t srqn, Failure& failure) noexcept {
     failure.cause = Cause::kRemoteKey;
     const std::uint32_t pd = peek(queue->pd);
     if (!judge_key(owner->segment.regions(), owner->segment.region_capacity(), failure.key,
-                   [pd](const Region& region) { return region.pd == pd; }))
+                   [pd](const Region& region) { return is_of_domain(region, pd); }))
       failure.key.fault = KeyFault::kNoMemory;
   }
   Node::get().release_peer(*owner);
@@ -184,7 +210,7 @@ void judge_remote(const Qp& qp, const PendingSend& send, Failure& failure) noexc
     failure.key.fault = KeyFault::kNotEnded;
   else if (!judge_key(qp.remote_regions, qp.remote_region_capacity, failure.key,
                       [&qp](const Region& region) {
-                        return region.pd == qp.remote_pd || opens_window(qp, region);
+                        return region.pd == qp.remote_pd || opens_unusual(qp, region);
                       }))
     failure.key.fault = KeyFault::kNoMemory;
 }
@@ -222,10 +248,11 @@ void judge_peers_receive(const Qp& qp, const PendingSend& send, Failure& failure
                                                      entries * max_sge * sizeof(ReceiveSge));
   if (sges == nullptr) return;
   // The fault was published in its slot.
-  const KeyFacts facts =
+  KeyFacts facts =
       judge_sges(qp.remote_regions, qp.remote_region_capacity, qp.remote_pd, IBV_ACCESS_LOCAL_WRITE,
                  sges + ((qp.sent - 1) & (entries - 1)) * max_sge, max_sge);
-  if (facts.fault != KeyFault::kNone) failure.key = facts;
+  if (facts.fault == KeyFault::kNone) facts.fault = KeyFault::kNoMemory;
+  failure.key = facts;
 }
 
 bool is_at_home(ibv_wc_status status) noexcept {
@@ -362,9 +389,8 @@ void note_failed_receive(Qp& qp, const ReceiveFacts& receive, std::uint64_t leng
       break;
     case IBV_WC_LOC_PROT_ERR:
       failure.cause = Cause::kReceiveKey;
-      failure.key = judge_sges(qp.own_regions, qp.own_region_capacity,
-                               qp.srq != nullptr ? qp.srq->keys.pd : qp.pd_number,
-                               IBV_ACCESS_LOCAL_WRITE, receive.sges, receive.num_sge);
+      failure.key = judge_own_sges(qp, qp.srq != nullptr ? qp.srq->keys.pd : qp.pd_number,
+                                   IBV_ACCESS_LOCAL_WRITE, receive.sges, receive.num_sge);
       break;
     case IBV_WC_LOC_QP_OP_ERR:
       failure.cause = Cause::kPeerBrokeRules;
@@ -404,7 +430,7 @@ void note_suffered(Qp& qp, const Peer& peer, const AskedFacts& asked) noexcept {
       failure.key.fault = KeyFault::kNotEnded;
     else if (!judge_key(qp.own_regions, qp.own_region_capacity, failure.key,
                         [&qp](const Region& region) {
-                          return region.pd == qp.pd_number || admits_window(qp, region);
+                          return region.pd == qp.pd_number || admits_unusual(qp, region);
                         }))
       failure.key.fault = KeyFault::kNoMemory;
   }

@@ -13,6 +13,7 @@
 #include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_table.hpp"
+#include "providers/shm/request_service.hpp"
 #include "providers/shm/windows.hpp"
 #include "providers/shm/xrc_target.hpp"
 #include "runtime/memory/arena.hpp"
@@ -40,6 +41,7 @@ void retire_qp(Qp& qp) noexcept {
   qp.own->active.store(0, std::memory_order_relaxed);
   qp.queue_head = qp.queue_tail;
   qp.progress.clear();
+  qp.asking.ended = qp.asking.asked;
   qp.write_target = {};
   qp.work.next = qp.work.first;
   qp.work.notes = 0;
@@ -85,6 +87,7 @@ void retire_cq(Cq& cq) noexcept {
 void retire_in_child() noexcept {
   ::new (&live.mutex) Mutex;
   forget_unsaid_in_child();
+  forget_attended();
   live.service_active.store(0, std::memory_order_relaxed);
   next_look_at_held.store(kNoLook, std::memory_order_relaxed);
   live.watched_count = 0;

@@ -10,6 +10,7 @@
 #include "providers/shm/live.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/request_service.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/xrc_queue.hpp"
 #include "runtime/base/log.hpp"
@@ -21,7 +22,7 @@ namespace {
 void give_back(Qp& lane) noexcept {
   unwatch_locked(lane);
   if (lane.lane.endpoint_owner != nullptr) Node::get().release_peer(*lane.lane.endpoint_owner);
-  if (lane.service_bounce != 0) Node::get().segment().release(lane.service_bounce, kBounceBytes);
+  give_answers_back(lane);
   park(lane);
 }
 
@@ -132,6 +133,14 @@ bool admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexce
   return true;
 }
 
+/// Who knocked may not poll: his service thread moves on what waits for us.
+void tell_admitted(Peer& peer, const QpRecord& sender) noexcept {
+  const std::uint32_t index = Node::index_in(peer, peek(sender.speaks_for));
+  if (index >= peer.segment.qp_capacity()) return;
+  peer.segment.doorbells().service.ring(index);
+  peer.wake_service();
+}
+
 void say_refusal(const Qp& to, const Peer& peer, const Shares& shares) noexcept {
   static constinit LogOnce once;
   if (once.first())
@@ -161,7 +170,10 @@ bool admit_from(Qp& to, Peer& peer, std::uint32_t& room) noexcept {
       }
       admitted.add(index);
       // Who cannot come costs no room: he would be tried anew at each turn.
-      if (admit(to, qpn, peer, record)) --room;
+      if (admit(to, qpn, peer, record)) {
+        --room;
+        tell_admitted(peer, record);
+      }
     }
     link = __atomic_load_n(&record.lane, __ATOMIC_ACQUIRE);
   }

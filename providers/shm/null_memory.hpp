@@ -26,13 +26,4 @@ inline bool is_null_memory(const Region& region, std::uint32_t pd) noexcept {
 [[gnu::cold, gnu::noinline]] bool names_null_memory(const KeyHolder& keys,
                                                     std::uint32_t lkey) noexcept;
 
-/// find_local_bytes() for every key that a request may name: `at` is nullptr when it is null
-/// memory's, which has every address and every local right. False: the key does not allow it.
-[[nodiscard]] inline bool find_local_range(const KeyHolder& keys, std::uint32_t lkey,
-                                           std::uint64_t address, std::uint64_t bytes,
-                                           std::uint32_t need, unsigned char*& at) noexcept {
-  at = nullptr;
-  return find_local_bytes(keys, lkey, address, bytes, need, at) || names_null_memory(keys, lkey);
-}
-
 }  // namespace verbatim::shm

@@ -29,11 +29,11 @@ struct PendingSend {
   /// Its bytes were given inline: they lie in the queue's inline store, sge[0] points there.
   bool is_inline;
   // UD:
-  bool is_global;          ///< with a routing header
-  bool is_lost;            ///< nobody is behind the address
-  bool is_foreign;         ///< the address handle is of another protection domain
-  bool to_group;           ///< remote_address and swap are the halves of its GID
-  std::uint8_t path_high;  ///< see path(): in two parts for the room that there is
+  bool is_global;           ///< with a routing header
+  bool is_lost : 1;         ///< nobody is behind the address
+  bool is_foreign : 1;      ///< the address handle is of another protection domain
+  bool to_group;            ///< remote_address and swap are the halves of its GID
+  std::uint16_t path_high;  ///< see path(): in two parts for the room that there is
   std::uint32_t path_low;
   std::uint32_t srqn;  ///< XRC: the queue that it is for
   ibv_mw* window;      ///< BIND_MW; its address, length and rights are in the remote ones' words
@@ -42,7 +42,7 @@ struct PendingSend {
   /// UD: a word of namespace path, for who receives it.
   std::uint64_t path() const noexcept { return std::uint64_t{path_high} << 32 | path_low; }
   void set_path(std::uint64_t word) noexcept {
-    path_high = static_cast<std::uint8_t>(word >> 32);
+    path_high = static_cast<std::uint16_t>(word >> 32);
     path_low = static_cast<std::uint32_t>(word);
   }
 

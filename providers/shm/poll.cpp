@@ -14,6 +14,7 @@
 #include "providers/shm/moderation.hpp"
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive.hpp"
+#include "providers/shm/request_service.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -33,6 +34,7 @@ class Sweep {
 
   int run() noexcept {
     DoorbellBlock& bells = *cq_.doorbells;
+    if (are_requests_rung()) cq_.marks |= Cq::kAsked;
     const std::uint32_t first = cq_.next_bit / 64;
     const std::uint64_t before_next = (std::uint64_t{1} << cq_.next_bit % 64) - 1;
     // Bit 0 is the group in which the look begins.

@@ -39,6 +39,7 @@ struct Shm {
   static constexpr auto query_device = shm::query_device;
   static constexpr auto query_port = shm::query_port;
   static constexpr auto query_gid = shm::query_gid;
+  static constexpr auto resolve_eth_l2 = shm::resolve_eth_l2;
   static constexpr auto query_pkey = shm::query_pkey;
   static constexpr auto query_rt_values = shm::query_rt_values;
   static constexpr auto get_async_event = shm::get_async_event;

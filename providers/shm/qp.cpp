@@ -14,6 +14,7 @@
 #include "providers/shm/live.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/request_service.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/windows.hpp"
 #include "providers/shm/work_calls.hpp"
@@ -165,14 +166,23 @@ void reset_record(Qp& qp) noexcept {
   poke(record.received_bytes, 0);
 }
 
+void give_queues(Qp& qp) noexcept {
+  for (void* const piece : {static_cast<void*>(qp.queue), static_cast<void*>(qp.queue_sges),
+                            static_cast<void*>(qp.queue_inline)})
+    qp.memory.give(piece);
+  qp.queue = nullptr;
+  qp.queue_sges = nullptr;
+  qp.queue_inline = nullptr;
+  free_work(qp);
+  qp.rq.free(qp.memory);
+  if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr)
+    qp.datagrams->inbox->store.free(qp.datagrams->inbox->memory);
+}
+
 void free_qp(Qp& qp) noexcept {
   forget_failures(qp);
-  std::free(qp.queue);
-  std::free(qp.queue_sges);
-  std::free(qp.queue_inline);
-  free_work(qp);
+  give_queues(qp);
   std::free(qp.held);
-  qp.rq.free();
   if (qp.book != nullptr) std::free(qp.book->lanes);
   if (qp.datagrams != nullptr) {
     if (qp.datagrams->inbox != nullptr) free_srq(*qp.datagrams->inbox);
@@ -296,6 +306,8 @@ int destroy_qp(verbatim::Qp& handle) noexcept {
   if (qp.xrc == XrcRole::kTarget) return destroy_target(qp);
   if (const int error = end_qp(qp); error != 0) return error;
   Context::of(qp.plain.context).events.retire(qp);
+  // Here, not with the object, which may stay for its peer, and whose end comes under a lock.
+  give_queues(qp);
   retire_ended(qp);
   return 0;
 }
@@ -325,8 +337,7 @@ int end_qp(Qp& qp) noexcept {
 }
 
 void retire_ended(Qp& qp) noexcept {
-  if (OwnSegment& segment = Node::get().segment(); segment.holds(qp.own) && qp.service_bounce != 0)
-    segment.release(qp.service_bounce, kBounceBytes);
+  give_answers_back(qp);
   LockGuard<Mutex> guard(live.mutex);
   park(qp);
 }

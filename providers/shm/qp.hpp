@@ -23,6 +23,7 @@
 #include "providers/shm/message_pack.hpp"
 #include "providers/shm/pending_send.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/request_progress.hpp"
 #include "providers/shm/shared_receive.hpp"
 #include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/mutex.hpp"
@@ -36,7 +37,7 @@ inline constexpr std::uint32_t kMaxInline = 256;
 inline constexpr std::uint32_t kMaxWr = 16384;
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 30;
 inline constexpr std::uint32_t kMaxRdAtomic = 16;
-/// A service request moves at most so much.
+/// A request to place bytes in a posted receive moves at most so much.
 inline constexpr std::uint64_t kBounceBytes = 64u << 10;
 
 /// A window of the peer's that a message of ours ends.
@@ -171,6 +172,7 @@ struct Qp : verbatim::Qp {
   bool receiver_stuck = false;      ///< and did not: the window is of no use for now
   bool window_was_full = false;
   bool told_fault = false;       ///< the peer was told that its half must end
+  bool awaits_meeting = false;   ///< the head waits until processes have met, or a lane is there
   std::uint32_t generation = 0;  ///< of our sending half; outlives resets
   PendingSend* queue = nullptr;
   ibv_sge* queue_sges = nullptr;
@@ -186,7 +188,8 @@ struct Qp : verbatim::Qp {
   /// What the first request after the error ends in; those behind it flush.
   ibv_wc_status first_flush = IBV_WC_WR_FLUSH_ERR;
   std::uint64_t ask_sequence = 0;
-  std::uint64_t bounce = 0;  ///< chunk for tier D, 0: none yet
+  std::uint64_t bounce = 0;  ///< chunk for kPlace, 0: none yet
+  Asking asking{};
 
   /// In a CQ's list of QPs with pending sends.
   alignas(kCacheLine) Qp* next_pending = nullptr;
@@ -239,12 +242,13 @@ struct Qp : verbatim::Qp {
   Mutex control;             ///< orders modify_qp calls; outermost
   bool lingering = false;    ///< reset or destroyed before the peer took all that we had sent
   std::uint64_t served = 0;  ///< last service request of the peer we have answered
-  std::uint64_t service_bounce = 0;
+  Serving serving;
   /// The process that has the other half, held from when meet_peer() found it until detach().
   /// `peer` and `rx_peer` are it too, under their locks.
   std::atomic<Peer*> met{nullptr};
   /// Its place among those whose senders are watched, under live.mutex.
   std::uint32_t watch_index = kNotWatched;
+  QueueMemory memory;           ///< whose the queues are, as far as no peer sees them
   bool disowned = false;        ///< an XRC target that only others have open: its handle is gone
   bool counts_idle_cq = false;  ///< its CQ is the one of targets, which this process made
   Qp* next_orphan = nullptr;

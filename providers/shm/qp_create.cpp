@@ -13,6 +13,7 @@
 #include "providers/shm/qp.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_queue.hpp"
 #include "providers/shm/work_calls.hpp"
 #include "providers/shm/xrc_target.hpp"
 #include "runtime/base/log.hpp"
@@ -102,6 +103,9 @@ void fill_record(const Qp& qp, std::uint32_t entries, std::uint32_t speaks_for) 
   own.rq_credits.store(0, std::memory_order_relaxed);
   own.asked.store(0, std::memory_order_relaxed);
   own.answered.store(0, std::memory_order_relaxed);
+  own.answers.store(0, std::memory_order_relaxed);
+  own.requests.store(0, std::memory_order_relaxed);
+  poke(own.send_cq, qp.send_cq->number);
   own.stream_produced.store(0, std::memory_order_relaxed);
   poke(own.rq_entries, entries);
   const Srq* const inbox = qp.datagrams == nullptr ? nullptr : qp.datagrams->inbox;
@@ -137,7 +141,8 @@ int prepare_datagrams(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   qp.book = qp.datagrams = make_nothrow<Datagrams>();
   if (qp.datagrams == nullptr) return ENOMEM;
   if (attr.srq != nullptr) return 0;
-  qp.datagrams->inbox = make_srq(attr.cap.max_recv_wr, attr.cap.max_recv_sge, qp.pd_number);
+  qp.datagrams->inbox =
+      make_srq(attr.cap.max_recv_wr, attr.cap.max_recv_sge, qp.pd_number, qp.memory);
   return qp.datagrams->inbox == nullptr ? ENOMEM : 0;
 }
 
@@ -174,6 +179,13 @@ int refuse_type(ibv_qp_type type) noexcept {
   log_refusal("shm: create_qp: queue pairs are RC, UC, UD or XRC; type %d is not supported",
               static_cast<int>(type));
   return EOPNOTSUPP;
+}
+
+/// What else comes with its first use: a program's allocators are asked while a queue is created.
+bool take_queues(Qp& qp) noexcept {
+  if (!qp.memory.is_of_program()) return true;
+  if (!make_queue(qp) || !make_inline_store(qp)) return false;
+  return qp.srq != nullptr || qp.xrc != XrcRole::kNone || qp.rq.make_own(qp.memory);
 }
 
 /// Undoes take_number().
@@ -219,6 +231,7 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
   qp->send_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.send_cq));
   qp->recv_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.recv_cq));
   qp->pd_number = attr.pd->handle;
+  qp->memory = QueueMemory(attr.pd, VBT_RESOURCE_QP);
   qp->sq_entries = attr.cap.max_send_wr;
   qp->max_send_sge = static_cast<std::uint16_t>(attr.cap.max_send_sge);
   qp->signal_all = attr.sq_sig_all != 0;
@@ -233,6 +246,7 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
   join_domain(*qp, attr.pd);
   qp->set_detour(Qp::kToShared, qp->datagrams != nullptr);
   if (error == 0) error = wire_work_calls(*qp, attr);
+  if (error == 0 && !take_queues(*qp)) error = ENOMEM;
   if (error == 0) error = add_member(*qp->recv_cq, *qp);
   if (error != 0) {
     give_up(*qp);

@@ -13,6 +13,7 @@
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/window_access.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/memory/address_space.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
@@ -24,24 +25,6 @@ constexpr std::uint64_t kChunk = 1u << 20;
 static_assert(kChunk <= kNullBytes);
 /// Through a mapping: what memcpy still writes to the cache, not around it, for a reader at hand.
 constexpr std::uint64_t kMappedChunk = 256u << 10;
-
-/// Walks a message's ranges from byte `from` on: calls f(address, bytes, distance from `from`).
-template <class F>
-void walk(const LocalRange* ranges, std::uint32_t count, std::uint64_t from, std::uint64_t length,
-          F f) noexcept {
-  std::uint64_t distance = 0;
-  for (std::uint32_t i = 0; i < count && distance < length; ++i) {
-    if (from >= ranges[i].length) {
-      from -= ranges[i].length;
-      continue;
-    }
-    std::uint64_t n = ranges[i].length - from;
-    if (n > length - distance) n = length - distance;
-    f(ranges[i].at == nullptr ? nullptr : ranges[i].at + from, n, distance);
-    distance += n;
-    from = 0;
-  }
-}
 
 /// No pid gets a new owner within this time of its old owner's death: that takes a wrap of all
 /// pids.
@@ -65,6 +48,40 @@ bool still_there(Qp& qp) noexcept {
   return true;
 }
 
+/// For null memory. A chunk is no longer than that; what is read from is only read.
+unsigned char* stand_in(const Transfer& transfer) noexcept {
+  return transfer.direction == Direction::kToPeer ? const_cast<unsigned char*>(null_source())
+                                                  : null_sink();
+}
+
+/// Is it our own memory at which a copy ended?
+[[gnu::cold]] bool is_missing(const Transfer& transfer, const iovec& at) noexcept {
+  return find_missing(reinterpret_cast<std::uint64_t>(at.iov_base), 1,
+                      transfer.direction == Direction::kFromPeer)
+             .lack != Lack::kNothing;
+}
+
+/// One chunk, of which the peer's side is on demand and in this process.
+Reach copy_at_home(const Transfer& transfer, std::uint64_t from, std::uint64_t address,
+                   std::uint64_t length) noexcept {
+  Reach result = Reach::kDone;
+  (void)walk(transfer.local, transfer.local_count, from, length,
+             [&](const LocalRange& part, std::uint64_t distance) noexcept {
+               unsigned char* const at = part.at != nullptr ? part.at : stand_in(transfer);
+               const std::uint64_t there = address + distance;
+               if (transfer.direction == Direction::kToPeer
+                       ? copy_to_doubtful(there, at, part.length)
+                       : copy_from_doubtful(at, there, part.length))
+                 return true;
+               const bool ours = find_missing(reinterpret_cast<std::uint64_t>(at), part.length,
+                                              transfer.direction == Direction::kFromPeer)
+                                     .lack != Lack::kNothing;
+               result = ours ? Reach::kMissing : Reach::kDenied;
+               return false;
+             });
+  return result;
+}
+
 /// One chunk by CMA. kDone also for a short copy: `moved` tells.
 Reach copy_cma(Qp& qp, const Transfer& transfer, std::uint64_t from, std::uint64_t address,
                std::uint64_t length, std::uint64_t& moved) noexcept {
@@ -72,14 +89,11 @@ Reach copy_cma(Qp& qp, const Transfer& transfer, std::uint64_t from, std::uint64
   if (!still_there(qp)) return Reach::kGone;
   iovec local[kMaxSge];
   unsigned long count = 0;
-  walk(transfer.local, transfer.local_count, from, length,
-       [&](unsigned char* at, std::uint64_t n, std::uint64_t) {
-         // A chunk is no longer than what stands in for null memory, which is only read here.
-         if (at == nullptr)
-           at = transfer.direction == Direction::kToPeer ? const_cast<unsigned char*>(null_source())
-                                                         : null_sink();
-         local[count++] = {at, n};
-       });
+  (void)walk(transfer.local, transfer.local_count, from, length,
+             [&](const LocalRange& part, std::uint64_t) noexcept {
+               local[count++] = {part.at != nullptr ? part.at : stand_in(transfer), part.length};
+               return true;
+             });
   const iovec remote{reinterpret_cast<void*>(address), length};
   const ssize_t n = transfer.direction == Direction::kToPeer
                         ? ::process_vm_writev(peer.pid, local, count, &remote, 1, 0)
@@ -91,8 +105,8 @@ Reach copy_cma(Qp& qp, const Transfer& transfer, std::uint64_t from, std::uint64
   switch (errno) {
     case ESRCH:
       return Reach::kGone;
-    case EFAULT:
-      return Reach::kDenied;  // registered, but no memory is there (any more)
+    case EFAULT:  // registered, but no memory is there (any more), at the first byte of either
+      return is_missing(transfer, local[0]) ? Reach::kMissing : Reach::kDenied;
     default:
       peer.cma.store(Cma::kRefused, std::memory_order_release);
       log_info(
@@ -113,7 +127,7 @@ Reach way_to(const Qp& qp, std::uint32_t key, std::uint64_t iova, std::uint64_t 
   if (!find_region(qp.remote_regions, qp.remote_region_capacity, key, region) ||
       (region.access & need) != need || !region.contains(iova, length, offset))
     return Reach::kDenied;
-  if (region.pd != qp.remote_pd && !opens_window(qp, region)) {
+  if (region.pd != qp.remote_pd && !opens_unusual(qp, region)) {
     if (need != IBV_ACCESS_LOCAL_WRITE || !is_null_memory(region, qp.remote_pd))
       return Reach::kDenied;
     mapped = null_sink();  // a posted receive that forgets; a copy goes in chunks that fit
@@ -122,6 +136,7 @@ Reach way_to(const Qp& qp, std::uint32_t key, std::uint64_t iova, std::uint64_t 
   address = region.arena == RegionRecord::kOwnerOnly ? 0 : region.address + offset;
   mapped = mapped_bytes(qp, key, iova, length, need);
   if (mapped != nullptr) return Reach::kDone;
+  if ((region.access & IBV_ACCESS_ON_DEMAND) != 0) return Reach::kKernel;
   Peer& peer = *qp.peer;
   // Memory that cannot be mapped for writing by everybody is reached like ordinary memory.
   bool arena_coming = false;
@@ -145,7 +160,7 @@ Reach way_to_all(const Qp& qp, const RemoteRange* remote, std::uint32_t count,
     const Reach way =
         way_to(qp, remote[i].key, remote[i].iova, remote[i].length, need, mapped, address);
     if (way == Reach::kDenied) return way;
-    if (way != Reach::kDone) all = way;
+    if (way != Reach::kDone && all != Reach::kKernel) all = way;
   }
   return all;
 }
@@ -172,40 +187,24 @@ Reach copy(Qp& qp, SendLock& lock, const Transfer& transfer, std::uint64_t& done
         way_to(qp, range.key, range.iova + within, chunk, transfer.need, mapped, address);
     if (way == Reach::kDone) {
       if (chunk > kMappedChunk) chunk = kMappedChunk;
-      if (transfer.direction == Direction::kToPeer)
-        gather(mapped, transfer.local, transfer.local_count, done, chunk);
-      else
-        scatter(transfer.local, transfer.local_count, done, mapped, chunk);
-    } else if (way == Reach::kService && address != 0 &&
+      if (!(transfer.direction == Direction::kToPeer
+                ? gather(mapped, transfer.local, transfer.local_count, done, chunk)
+                : scatter(transfer.local, transfer.local_count, done, mapped, chunk)))
+        return Reach::kMissing;
+    } else if (way == Reach::kKernel && qp.self) {
+      const Reach result = copy_at_home(transfer, done, address, chunk);
+      if (result != Reach::kDone) return result;
+    } else if ((way == Reach::kService || way == Reach::kKernel) && address != 0 &&
                qp.peer->cma.load(std::memory_order_acquire) == Cma::kWorks) {
       const Reach result = copy_cma(qp, transfer, done, address, chunk, chunk);
       if (result != Reach::kDone) return result;
     } else {
-      return way;
+      return way == Reach::kKernel ? Reach::kService : way;
     }
     done += chunk;
     if (done < total) lock.beat();
   }
   return Reach::kDone;
-}
-
-void gather(unsigned char* to, const LocalRange* ranges, std::uint32_t count, std::uint64_t from,
-            std::uint64_t length) noexcept {
-  walk(ranges, count, from, length,
-       [to](const unsigned char* bytes, std::uint64_t n, std::uint64_t distance) {
-         if (bytes != nullptr)
-           std::memcpy(to + distance, bytes, n);
-         else
-           std::memset(to + distance, 0, n);
-       });
-}
-
-void scatter(const LocalRange* ranges, std::uint32_t count, std::uint64_t from,
-             const unsigned char* bytes, std::uint64_t length) noexcept {
-  walk(ranges, count, from, length,
-       [bytes](unsigned char* at, std::uint64_t n, std::uint64_t distance) {
-         if (at != nullptr) std::memcpy(at, bytes + distance, n);
-       });
 }
 
 }  // namespace verbatim::shm

@@ -79,13 +79,15 @@ bool sender_is_busy(Qp& qp) noexcept {
 }
 
 /// Makes the completion of a message of a lane that of the two ends which the application knows.
-void describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
+/// False: the receive has no memory for it.
+bool describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
                       std::uint64_t h, ibv_wc& wc) noexcept {
   // Before the others' words; XRC has no place for it, whatever its peer says.
-  if (lane.headroom != 0) show_path(lane, room, count, slot, h, wc);
+  if (lane.headroom != 0 && !show_path(lane, room, count, slot, h, wc)) return false;
   wc.byte_len += lane.headroom;
   wc.src_qp = lane.rx_source;
   wc.slid = lane.rx_slid;
+  return true;
 }
 
 /// No message of this sender is taken any more: a lane of datagrams ends, and nothing else. `lied`:
@@ -199,7 +201,8 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
     case SlotKind::kInline:
       if (length > Slot::kInlineBytes)
         return fail_receive(qp, index, receive, length, IBV_WC_LOC_QP_OP_ERR, wc);
-      scatter(ranges, count, qp.headroom, slot.data, length);
+      if (!scatter(ranges, count, qp.headroom, slot.data, length))
+        return fail_receive(qp, index, receive, length, IBV_WC_LOC_PROT_ERR, wc);
       break;
     case SlotKind::kWindow:
     case SlotKind::kStream: {
@@ -211,6 +214,8 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
         hold(qp, index, scratch);
         return Taken::kNotYet;
       }
+      if (pull == Pull::kMissing)
+        return fail_receive(qp, index, receive, length, IBV_WC_LOC_PROT_ERR, wc);
       if (pull == Pull::kBroken && is_datagram) return take_empty(qp, index, receive, wc);
       if (pull == Pull::kBroken)
         return fail_receive(qp, index, receive, length, IBV_WC_LOC_QP_OP_ERR, wc);
@@ -222,8 +227,9 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
       return fail_receive(qp, index, receive, length, IBV_WC_LOC_QP_OP_ERR, wc);
   }
   fill_receive(wc, qp, receive.wr_id, static_cast<std::uint32_t>(length), h);
+  if (qp.lane.face != nullptr && !describe_arrival(qp, ranges, count, slot, h, wc))
+    return fail_receive(qp, index, receive, length, IBV_WC_LOC_PROT_ERR, wc);
   count_received(qp, length);
-  if (qp.lane.face != nullptr) describe_arrival(qp, ranges, count, slot, h, wc);
   if (header::invalidates(h)) {
     wc.wc_flags |= IBV_WC_WITH_INV;
     wc.invalidated_rkey = header::immediate(h);
@@ -398,7 +404,7 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
       const Pull pull = kind == SlotKind::kWindow
                             ? pull_window(qp, length, start, ranges, receive.num_sge)
                             : pull_stream(qp, slot, length, start, ranges, receive.num_sge, kMost);
-      if (pull == Pull::kBroken) break;
+      if (pull == Pull::kBroken || pull == Pull::kMissing) break;
       if (pull == Pull::kPart) {
         copied += qp.stream_taken - before;
         break;

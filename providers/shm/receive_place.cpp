@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/receive_place.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "providers/shm/null_memory.hpp"
@@ -56,16 +57,16 @@ bool can_hold(Qp& qp, std::uint64_t index) noexcept {
 ibv_wc_status receive_ranges(const Qp& qp, const Receive& receive, std::uint64_t bytes,
                              LocalRange* out) noexcept {
   const KeyHolder keys = qp.srq != nullptr ? qp.srq->keys : qp.keys();
-  std::uint64_t room = 0;
   for (std::uint32_t i = 0; i < receive.num_sge; ++i) {
     const ReceiveSge& sge = receive.sges[i];
-    room += sge.length;
-    out[i] = {nullptr, sge.length};
-    if (sge.length != 0 && !find_local_range(keys, sge.lkey, sge.address, sge.length,
-                                             IBV_ACCESS_LOCAL_WRITE, out[i].at))
+    const std::uint64_t used = std::min<std::uint64_t>(bytes, sge.length);
+    out[i] = {};
+    if (used != 0 &&
+        !find_local_range(keys, sge.lkey, sge.address, used, IBV_ACCESS_LOCAL_WRITE, out[i]))
       return IBV_WC_LOC_PROT_ERR;
+    bytes -= used;
   }
-  return bytes > room ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+  return bytes != 0 ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
 }
 
 std::uint64_t room_of(const Receive& receive) noexcept {

@@ -32,7 +32,8 @@ void hold(Qp& qp, std::uint64_t index, const TakenReceive& taken) noexcept;
 /// Makes room to hold the receives of all messages from the first not completed to `index`.
 bool can_hold(Qp& qp, std::uint64_t index) noexcept;
 
-/// The receive as ranges of our memory. A status other than SUCCESS: it cannot take `bytes`.
+/// What a message of `bytes` takes of the receive, as ranges of our memory: nobody asks what its
+/// keys say of the rest. A status other than SUCCESS: it cannot take it.
 ibv_wc_status receive_ranges(const Qp& qp, const Receive& receive, std::uint64_t bytes,
                              LocalRange* out) noexcept;
 /// Bytes that it takes.

@@ -35,7 +35,7 @@ int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept {
   if (index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq.max) return ENOMEM;
   if (qp.rq.credits == nullptr) {
     // The queue's memory comes with the first receive.
-    const std::uint64_t offset = qp.rq.make();
+    const std::uint64_t offset = qp.rq.make(qp.memory);
     if (offset == 0) return ENOMEM;
     // Publishes the queue; pairs with the load in attach().
     qp.own->rq_credits.store(offset, std::memory_order_release);

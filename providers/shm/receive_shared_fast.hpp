@@ -28,7 +28,7 @@ namespace verbatim::shm {
   if (taken == srq.posted || srq.limit != 0 || srq.store.num_sge[at] != 1) return false;
   const ReceiveSge& sge = srq.store.sges[at * srq.store.max_sge];
   if (bytes > sge.length ||
-      !find_local_bytes(srq.keys, sge.lkey, sge.address, sge.length, IBV_ACCESS_LOCAL_WRITE, to))
+      !find_local_bytes(srq.keys, sge.lkey, sge.address, bytes, IBV_ACCESS_LOCAL_WRITE, to))
     return false;
   wr_id = srq.store.wr_ids[at];
   use_up_locked(srq, qp, taken);

@@ -1,20 +1,44 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/receive_store.hpp"
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 
 #include "providers/shm/fabric/node.hpp"
-#include "providers/shm/null_memory.hpp"
+#include "providers/shm/local_range.hpp"
 
 namespace verbatim::shm {
+namespace {
 
-std::uint64_t ReceiveStore::make() noexcept {
+/// How many bytes from the beginning of an SGE on a message may be written to.
+[[gnu::cold, gnu::noinline]] std::uint64_t sound_bytes(const KeyHolder& keys,
+                                                       const ibv_sge& sge) noexcept {
+  std::uint64_t serial;
+  const RegionRecord* record = find_local_key(keys, sge.lkey, IBV_ACCESS_LOCAL_WRITE, serial);
+  if (record == nullptr) {
+    const KeyHolder on_demand{keys.regions, keys.capacity, holder::kOnDemand | keys.pd};
+    record = find_local_key(on_demand, sge.lkey, IBV_ACCESS_LOCAL_WRITE, serial);
+  }
+  if (record == nullptr) return 0;
+  const std::uint64_t offset = sge.addr - peek(record->iova);  // huge when it lies before
+  const std::uint64_t length = peek(record->length);
+  return offset >= length ? 0 : std::min<std::uint64_t>(sge.length, length - offset);
+}
+
+}  // namespace
+
+bool ReceiveStore::make_own(const QueueMemory& memory) noexcept {
   const std::size_t entries = std::size_t{1} << log;
   if (wr_ids == nullptr)
-    wr_ids = static_cast<std::uint64_t*>(std::calloc(entries, sizeof(std::uint64_t)));
-  if (num_sge == nullptr) num_sge = static_cast<std::uint8_t*>(std::calloc(entries, 1));
-  if (wr_ids == nullptr || num_sge == nullptr) return 0;
+    wr_ids = static_cast<std::uint64_t*>(
+        memory.take(entries * sizeof(std::uint64_t), alignof(std::uint64_t)));
+  if (num_sge == nullptr) num_sge = static_cast<std::uint8_t*>(memory.take(entries, 1));
+  return wr_ids != nullptr && num_sge != nullptr;
+}
+
+std::uint64_t ReceiveStore::make(const QueueMemory& memory) noexcept {
+  if (!make_own(memory)) return 0;
+  const std::size_t entries = std::size_t{1} << log;
   OwnSegment& segment = Node::get().segment();
   const std::uint64_t offset = segment.allocate(shown_bytes());
   if (offset == 0) return 0;
@@ -31,9 +55,9 @@ void ReceiveStore::release(std::uint64_t offset) noexcept {
   sges = nullptr;
 }
 
-void ReceiveStore::free() noexcept {
-  std::free(wr_ids);
-  std::free(num_sge);
+void ReceiveStore::free(const QueueMemory& memory) noexcept {
+  memory.give(wr_ids);
+  memory.give(num_sge);
   wr_ids = nullptr;
   num_sge = nullptr;
 }
@@ -56,11 +80,16 @@ std::uint64_t ReceiveStore::fill(std::uint64_t index, const ibv_recv_wr& wr,
     }
     const ibv_sge& sge = wr.sg_list[i];
     to[i] = {sge.addr, sge.length, sge.lkey};
-    bytes += sge.length;
-    unsigned char* place;
-    if (sge.length != 0 &&
-        !find_local_range(keys, sge.lkey, sge.addr, sge.length, IBV_ACCESS_LOCAL_WRITE, place))
+    if (bad) continue;
+    LocalRange place;
+    if (sge.length == 0 ||
+        find_local_range(keys, sge.lkey, sge.addr, sge.length, IBV_ACCESS_LOCAL_WRITE, place)) {
+      bytes += sge.length;
+    } else {
+      // A message that ends before the first byte that must not be written is an adapter's to take.
       bad = true;
+      bytes += sound_bytes(keys, sge);
+    }
   }
   wr_ids[at(index)] = wr.wr_id;
   num_sge[at(index)] = static_cast<std::uint8_t>(wr.num_sge);

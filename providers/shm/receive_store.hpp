@@ -16,6 +16,7 @@
 
 #include "providers/shm/fabric/layout.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "runtime/verbs/queue_memory.hpp"
 
 namespace verbatim::shm {
 
@@ -40,11 +41,13 @@ struct ReceiveStore {
   }
   ReceiveSge* sges_of(std::uint64_t index) const noexcept { return sges + at(index) * max_sge; }
 
+  /// Makes what only we know of receives. False: no memory.
+  bool make_own(const QueueMemory& memory) noexcept;
   /// Makes room for receives: where it lies in the segment, or 0 (no memory).
-  std::uint64_t make() noexcept;
+  std::uint64_t make(const QueueMemory& memory) noexcept;
   /// Gives the room back that lay at `offset`; what only we know stays for the next time.
   void release(std::uint64_t offset) noexcept;
-  void free() noexcept;
+  void free(const QueueMemory& memory) noexcept;
 
   /// Refuses what cannot be a receive of this store: 0 or EINVAL.
   int check(const ibv_recv_wr& wr) const noexcept;

@@ -7,19 +7,20 @@ namespace verbatim::shm {
 namespace {
 
 /// Window bytes [position, position + bytes) to message bytes from `from` on.
-bool take_from_window(const Qp& qp, const LocalRange* ranges, std::uint32_t count,
+Pull take_from_window(const Qp& qp, const LocalRange* ranges, std::uint32_t count,
                       std::uint64_t from, std::uint64_t position, std::uint64_t bytes) noexcept {
   const std::uint64_t w = qp.rx_remote->window.load(std::memory_order_acquire);
   const std::uint32_t log = window::log(w);
-  if (w == 0 || log > 40) return false;
+  if (w == 0 || log > 40) return Pull::kBroken;
   const std::uint64_t size = std::uint64_t{1} << log;
   const auto* base = qp.rx_peer->segment.at<unsigned char>(window::offset(w), size);
-  if (base == nullptr || bytes > size) return false;
+  if (base == nullptr || bytes > size) return Pull::kBroken;
   const std::uint64_t start = position & (size - 1);
   const std::uint64_t first = bytes < size - start ? bytes : size - start;
-  scatter(ranges, count, from, base + start, first);
-  if (first < bytes) scatter(ranges, count, from + first, base, bytes - first);
-  return true;
+  return scatter(ranges, count, from, base + start, first) &&
+                 (first == bytes || scatter(ranges, count, from + first, base, bytes - first))
+             ? Pull::kWhole
+             : Pull::kMissing;
 }
 
 constexpr std::uint64_t align_up(std::uint64_t n) { return (n + 63) & ~std::uint64_t{63}; }
@@ -46,8 +47,10 @@ Pull pull_stream(Qp& qp, const Slot& slot, std::uint64_t length, std::uint64_t s
     if (n > end - qp.stream_taken) n = end - qp.stream_taken;
     if (n > kPiece) n = kPiece;
     if (n == 0 || qp.stream_taken >= stop) return Pull::kPart;
-    if (!take_from_window(qp, ranges, count, qp.stream_taken, start + qp.stream_taken, n))
-      return Pull::kBroken;
+    if (const Pull pull =
+            take_from_window(qp, ranges, count, qp.stream_taken, start + qp.stream_taken, n);
+        pull != Pull::kWhole)
+      return pull;
     qp.stream_taken += n;
     publish_stream_consumed(qp, start + qp.stream_taken);
   }
@@ -58,7 +61,9 @@ Pull pull_stream(Qp& qp, const Slot& slot, std::uint64_t length, std::uint64_t s
 
 Pull pull_window(Qp& qp, std::uint64_t length, std::uint64_t start, const LocalRange* ranges,
                  std::uint32_t count) noexcept {
-  if (!take_from_window(qp, ranges, count, qp.headroom, start, length)) return Pull::kBroken;
+  if (const Pull pull = take_from_window(qp, ranges, count, qp.headroom, start, length);
+      pull != Pull::kWhole)
+    return pull;
   publish_stream_consumed(qp, align_up(start + length));
   return Pull::kWhole;
 }

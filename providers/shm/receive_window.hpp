@@ -12,9 +12,10 @@
 namespace verbatim::shm {
 
 enum class Pull : std::uint8_t {
-  kWhole,  ///< the message is where it belongs
-  kPart,   ///< so is what has come of it, or as much as was to be pulled
-  kBroken  ///< the peer speaks of bytes that it does not have
+  kWhole,    ///< the message is where it belongs
+  kPart,     ///< so is what has come of it, or as much as was to be pulled
+  kMissing,  ///< a part of the receive is not there
+  kBroken    ///< the peer speaks of bytes that it does not have
 };
 
 /// Copies out a message that lies whole in the window.

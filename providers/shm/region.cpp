@@ -4,12 +4,14 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <cinttypes>
 
 #include "providers/shm/context.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/region_table.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
+#include "runtime/memory/address_space.hpp"
 #include "runtime/memory/arena.hpp"
 
 namespace verbatim::shm {
@@ -41,6 +43,20 @@ void show_arena(Mr& mr) noexcept {
   region.arena_offset = mr.arena_offset;
 }
 
+/// Refuses memory that a device could not pin: 0 or EFAULT. What an arena holds cannot go, and what
+/// is on demand may come later.
+int check_memory(const char* verb, const Mr& mr) noexcept {
+  const Region& region = mr.shown;
+  if (mr.in_arena || (region.access & IBV_ACCESS_ON_DEMAND) != 0) return 0;
+  const MissingByte missing = find_missing_to_register(
+      region.address, region.length, (region.access & IBV_ACCESS_LOCAL_WRITE) != 0);
+  if (missing.lack == Lack::kNothing) [[likely]]
+    return 0;
+  log_error("%s: cannot register [%#" PRIx64 ", %#" PRIx64 ") (Bad address): %#" PRIx64 " %s", verb,
+            region.address, region.address + region.length, missing.at, words_of(missing.lack));
+  return EFAULT;
+}
+
 bool peers_may_touch(const Mr& mr) noexcept {
   return (mr.shown.access & (kRemote | IBV_ACCESS_LOCAL_WRITE)) != 0;
 }
@@ -70,9 +86,29 @@ int check_rights(unsigned access) noexcept {
   return EOPNOTSUPP;
 }
 
+bool may_lack_pages(const Mr& mr) noexcept {
+  return (mr.shown.access & IBV_ACCESS_ON_DEMAND) != 0 && !mr.in_arena && mr.mapping == nullptr;
+}
+
+namespace {
+
+/// What the record says of mr.shown. Memory that may not be there is nobody's plain region, so it
+/// costs plain ones nothing, and no instruction of ours touches it.
+Region record_of(const Mr& mr) noexcept {
+  Region record = mr.shown;
+  record.access &= ~unsigned{IBV_ACCESS_ON_DEMAND};
+  if (may_lack_pages(mr)) {
+    record.access |= IBV_ACCESS_ON_DEMAND;
+    record.pd |= holder::kOnDemand;
+  }
+  return record;
+}
+
+}  // namespace
+
 int publish_mr(Mr& mr) noexcept {
   std::uint32_t key;
-  if (const int error = region_table.publish(mr.shown, key); error != 0) {
+  if (const int error = region_table.publish(record_of(mr), key); error != 0) {
     if (mr.in_arena) arena_drop(memory_of(mr.shown), mr.shown.length);
     return error;
   }
@@ -93,7 +129,9 @@ int reg_mr(verbatim::Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
   mr->shown.pd = pd.plain.handle;
   find_arena(*mr);
   show_arena(*mr);
-  if (const int error = publish_mr(*mr); error != 0) {
+  int error = check_memory("reg_mr", *mr);
+  if (error == 0) error = publish_mr(*mr);
+  if (error != 0) {
     destroy_nothrow(mr);
     return error;
   }
@@ -130,9 +168,13 @@ int rereg_mr(verbatim::Mr& handle, int flags, verbatim::Pd* pd, void* addr, std:
     next.shown.length = length;
     next.shown.iova = (next.shown.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : next.shown.address;
     find_arena(next);
+  } else {
+    next.in_arena = mr.in_arena;
   }
+  if (moves || changes_access)
+    if (const int error = check_memory("rereg_mr", next); error != 0) return error;
   show_arena(next);
-  if (const int error = region_table.change(mr.plain.lkey, next.shown, peers_may_touch(mr));
+  if (const int error = region_table.change(mr.plain.lkey, record_of(next), peers_may_touch(mr));
       error != 0) {
     if (moves && next.in_arena) arena_drop(memory_of(next.shown), next.shown.length);
     return error;

@@ -13,6 +13,8 @@ struct Mr;
 /// Publishes `mr` for what mr.shown says of its range, rights and holder, and gives it its keys.
 /// On failure nothing is left of it but the object.
 int publish_mr(Mr& mr) noexcept;
+/// Is it on demand, of memory that can go while it is registered?
+bool may_lack_pages(const Mr& mr) noexcept;
 /// A region that starts at address 0 for those who name it and stays as it is.
 int reg_fixed_mr(verbatim::Pd& pd, void* memory, std::size_t length, unsigned access,
                  verbatim::Mr** out) noexcept;

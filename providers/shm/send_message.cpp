@@ -12,6 +12,7 @@
 // What lies in the window is taken by whoever polls the receiver's CQ; when nobody does, its
 // service thread is asked to; when that gets no core either, the bytes are copied to their place by
 // CMA.
+#include <algorithm>
 #include <cstring>
 
 #include "providers/shm/datagram.hpp"
@@ -70,16 +71,17 @@ void fit_window(Qp& qp, std::uint64_t bytes) noexcept {
   if (old != 0) segment.release(window::offset(old), std::size_t{1} << window::log(old));
 }
 
-/// Copies message bytes [from, from + n) to stream position `at`, around the window's end.
-void fill_window(Qp& qp, const PendingSend& send, const LocalRange* local, std::uint64_t from,
+/// Copies message bytes [from, from + n) to stream position `at`, around the window's end. False: a
+/// part of them is not there.
+bool fill_window(Qp& qp, const PendingSend& send, const LocalRange* local, std::uint64_t from,
                  std::uint64_t n, std::uint64_t at) noexcept {
   const std::uint64_t size = window_size(qp);
   unsigned char* base = Node::get().segment().at<unsigned char>(
       window::offset(qp.own->window.load(std::memory_order_relaxed)));
   const std::uint64_t start = at & (size - 1);
   const std::uint64_t first = n < size - start ? n : size - start;
-  gather(base + start, local, send.num_sge, from, first);
-  if (first < n) gather(base, local, send.num_sge, from + first, n - first);
+  return gather(base + start, local, send.num_sge, from, first) &&
+         (first == n || gather(base, local, send.num_sge, from + first, n - first));
 }
 
 /// The window has no room. True: nobody on the other side will make any.
@@ -109,8 +111,9 @@ bool nobody_takes(Qp& qp) noexcept {
   return false;
 }
 
-/// The peer's posted receive that this message goes to, as ranges of its memory.
-std::uint32_t receive_ranges(const Qp& qp, RemoteRange* out) noexcept {
+/// What a message of `bytes` takes of the peer's posted receive that it goes to, as ranges of its
+/// memory.
+std::uint32_t receive_ranges(const Qp& qp, std::uint64_t bytes, RemoteRange* out) noexcept {
   const std::uint32_t entries = 1u << qp.remote_rq_log;
   const std::uint32_t max_sge = peek(qp.remote->rq_max_sge);
   if (max_sge == 0 || max_sge > kMaxSge) return 0;
@@ -122,8 +125,11 @@ std::uint32_t receive_ranges(const Qp& qp, RemoteRange* out) noexcept {
   // A streaming message has its slot already: its receive is the one before the next.
   const std::uint64_t index = qp.progress.streaming ? qp.sent - 1 : qp.sent;
   sges += (index & (entries - 1)) * max_sge;
-  for (std::uint32_t i = 0; i < max_sge; ++i)
-    out[i] = {peek(sges[i].lkey), peek(sges[i].address), peek(sges[i].length)};
+  for (std::uint32_t i = 0; i < max_sge; ++i) {
+    const std::uint64_t used = std::min<std::uint64_t>(bytes, peek(sges[i].length));
+    out[i] = {peek(sges[i].lkey), peek(sges[i].address), used};
+    bytes -= used;
+  }
   return max_sge;
 }
 
@@ -139,7 +145,7 @@ std::uint32_t flags_of(const PendingSend& send) noexcept {
 Step place_rest(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
   Progress& progress = qp.progress;
   RemoteRange ranges[kMaxSge];
-  const std::uint32_t count = receive_ranges(qp, ranges);
+  const std::uint32_t count = receive_ranges(qp, send.length, ranges);
   const Transfer transfer{local, send.num_sge,           ranges,
                           count, IBV_ACCESS_LOCAL_WRITE, Direction::kToPeer};
   std::uint64_t done = progress.placed;
@@ -154,6 +160,8 @@ Step place_rest(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRang
       return Step::waits(Wait::kService);
     case Reach::kDenied:
       return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
+    case Reach::kMissing:
+      return Step::fails(IBV_WC_LOC_PROT_ERR);
     default:
       return Step::waits(Wait::kPeer);
   }
@@ -165,7 +173,7 @@ Step place_whole(Qp& qp, SendLock& lock, const PendingSend& send,
   qp.progress.placing = true;
   const Step step = place_rest(qp, lock, send, local);
   if (step.kind != Step::Kind::kDone) {
-    if (step.kind == Step::Kind::kFail) publish_fault(qp, IBV_WC_LOC_PROT_ERR);
+    if (step.tell == kToldInReceive) publish_fault(qp, IBV_WC_LOC_PROT_ERR);
     return step;
   }
   next_slot(qp).large = {send.length, 0, 0};
@@ -185,7 +193,8 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
       progress.placed = progress.done;
       break;
     }
-    fill_window(qp, send, local, progress.done, n, qp.produced);
+    if (!fill_window(qp, send, local, progress.done, n, qp.produced))
+      return Step::fails(IBV_WC_LOC_PROT_ERR);
     progress.done += n;
     qp.produced += n;
     // Publishes the bytes; pairs with the load in take_stream().
@@ -207,16 +216,17 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
   return Step::done();
 }
 
-/// Small messages and those that need no stream. kWait with kStream: the caller decides.
-bool send_through_window(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
+/// Small messages and those that need no stream. kService: the window has no room, and the caller
+/// decides.
+Reach send_through_window(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
   fit_window(qp, send.length);
-  if (window_room(qp) < send.length) return false;
-  fill_window(qp, send, local, 0, send.length, qp.produced);
+  if (window_room(qp) < send.length) return Reach::kService;
+  if (!fill_window(qp, send, local, 0, send.length, qp.produced)) return Reach::kMissing;
   next_slot(qp).large = {send.length, qp.produced, 0};
   qp.produced = align_up(qp.produced + send.length);
   qp.own->stream_produced.store(qp.produced, std::memory_order_relaxed);  // published with the slot
   publish(qp, SlotKind::kWindow, flags_of(send), 0, send.immediate);
-  return true;
+  return Reach::kDone;
 }
 
 }  // namespace
@@ -262,7 +272,8 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
                  ? Step::fails(IBV_WC_RNR_RETRY_EXC_ERR)
                  : Step::waits(Wait::kReceive);
     case CreditState::kBadKey:
-      publish_fault(qp, IBV_WC_LOC_PROT_ERR);
+      if (send.length + qp.headroom <= room) break;
+      publish_fault(qp, IBV_WC_LOC_PROT_ERR, send.length);
       return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
     case CreditState::kGood:
       break;
@@ -282,7 +293,8 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
     inline_room = Slot::kPathAt;
   }
   if (send.length <= inline_room) {
-    gather(next_slot(qp).data, local, send.num_sge, 0, send.length);
+    if (!gather(next_slot(qp).data, local, send.num_sge, 0, send.length))
+      return Step::fails(IBV_WC_LOC_PROT_ERR);
     publish(qp, SlotKind::kInline, flags_of(send), static_cast<std::uint32_t>(send.length),
             send.immediate);
     return Step::done();
@@ -291,15 +303,21 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
   const bool shared = qp.shared.record != nullptr;
   if (send.length >= kDirectBytes && !shared) {
     RemoteRange ranges[kMaxSge];
-    const std::uint32_t count = receive_ranges(qp, ranges);
+    const std::uint32_t count = receive_ranges(qp, send.length, ranges);
     const Reach way = way_to_all(qp, ranges, count, IBV_ACCESS_LOCAL_WRITE);
     if (way == Reach::kDenied) {  // a region that was deregistered after the receive was posted
       publish_fault(qp, IBV_WC_LOC_PROT_ERR);
       return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
     }
-    if (count != 0 && way == Reach::kDone) return place_whole(qp, lock, send, local);
+    // What is on demand may be missing: then both ends learn it before the message is gone.
+    if (count != 0 && (way == Reach::kDone || way == Reach::kKernel))
+      return place_whole(qp, lock, send, local);
   }
-  if (send.length <= kPiece && send_through_window(qp, send, local)) return Step::done();
+  if (send.length <= kPiece) {
+    const Reach reach = send_through_window(qp, send, local);
+    if (reach == Reach::kMissing) return Step::fails(IBV_WC_LOC_PROT_ERR);
+    if (reach == Reach::kDone) return Step::done();
+  }
   fit_window(qp, send.length);
   window_room(qp);  // sees whether somebody takes again
   const std::uint64_t needed = send.length < kPiece ? send.length : kPiece;

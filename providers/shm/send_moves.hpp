@@ -21,10 +21,13 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   Region region;
   std::uint64_t offset;
   if (!find_region(qp.remote_regions, qp.remote_region_capacity, rkey, region) ||
-      (region.pd != qp.remote_pd && !opens_window(qp, region)) || (region.access & need) != need ||
+      (region.pd != qp.remote_pd && !opens_unusual(qp, region)) || (region.access & need) != need ||
       !region.contains(address, bytes, offset))
     return nullptr;
-  if (qp.self) return reinterpret_cast<unsigned char*>(region.address + offset);
+  if (qp.self)
+    return (region.access & IBV_ACCESS_ON_DEMAND) != 0
+               ? nullptr
+               : reinterpret_cast<unsigned char*>(region.address + offset);
   const std::uint32_t number = region.arena - 1;
   if (number >= kMaxArenas) return nullptr;
   const Arena& arena = qp.peer->arenas[number];

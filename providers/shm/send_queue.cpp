@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/send_queue.hpp"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -11,6 +14,7 @@
 #include "providers/shm/fork.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/null_memory.hpp"
+#include "providers/shm/request_ring.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_wait.hpp"
 #include "providers/shm/service_requests.hpp"
@@ -35,17 +39,18 @@ bool is_at_home(unsigned opcode) noexcept {
 // It comes with its first use: most QPs never wait.
 bool make_queue(Qp& qp) noexcept {
   if (qp.queue == nullptr)
-    qp.queue = static_cast<PendingSend*>(std::calloc(qp.sq_entries, sizeof(PendingSend)));
+    qp.queue = static_cast<PendingSend*>(
+        qp.memory.take(qp.sq_entries * sizeof(PendingSend), alignof(PendingSend)));
   if (qp.queue_sges == nullptr)
-    qp.queue_sges = static_cast<ibv_sge*>(
-        std::calloc(std::size_t{qp.sq_entries} * qp.max_send_sge, sizeof(ibv_sge)));
+    qp.queue_sges = static_cast<ibv_sge*>(qp.memory.take(
+        std::size_t{qp.sq_entries} * qp.max_send_sge * sizeof(ibv_sge), alignof(ibv_sge)));
   return qp.queue != nullptr && qp.queue_sges != nullptr;
 }
 
 bool make_inline_store(Qp& qp) noexcept {
   if (qp.queue_inline == nullptr)
     qp.queue_inline =
-        static_cast<unsigned char*>(std::malloc(std::size_t{qp.sq_entries} * kMaxInline));
+        static_cast<unsigned char*>(qp.memory.take(std::size_t{qp.sq_entries} * kMaxInline, 1));
   return qp.queue_inline != nullptr;
 }
 
@@ -280,12 +285,14 @@ void mark_pending(Qp& qp) noexcept {
 
 bool resolve_local(const Qp& qp, const PendingSend& send, const ibv_sge* sges, std::uint32_t need,
                    LocalRange* out) noexcept {
+  // An atomic returns eight bytes, whatever its list has room for.
+  std::uint64_t left = is_atomic(send.opcode) ? sizeof(std::uint64_t) : send.length;
   for (std::uint32_t i = 0; i < send.num_sge; ++i) {
-    out[i].length = sges[i].length;
-    out[i].at = reinterpret_cast<unsigned char*>(sges[i].addr);
-    if (send.is_inline || sges[i].length == 0) continue;
-    if (!find_local_range(qp.keys(), sges[i].lkey, sges[i].addr, sges[i].length, need, out[i].at))
-      return false;
+    const std::uint64_t used = std::min<std::uint64_t>(left, sges[i].length);
+    left -= used;
+    out[i] = {reinterpret_cast<unsigned char*>(sges[i].addr), used, false};
+    if (send.is_inline || used == 0) continue;
+    if (!find_local_range(qp.keys(), sges[i].lkey, sges[i].addr, used, need, out[i])) return false;
   }
   return true;
 }
@@ -352,13 +359,18 @@ void advance(Qp& qp, SendLock& lock) noexcept {
       return;
     }
     if (result.kind == Step::Kind::kWait) {
+      qp.awaits_meeting = result.wait == Wait::kPeer;
+      if (result.wait == Wait::kService) ask_ahead(qp, lock);
       qp.fast = false;
+      const bool was_pending = qp.is_pending.load(std::memory_order_relaxed);
       mark_pending(qp);
+      // Whom it knocked at may have let it in, and told, before there was anything to move on.
+      if (qp.book != nullptr && !was_pending && result.wait == Wait::kPeer) continue;
       return;
     }
     complete_send(qp, send, IBV_WC_SUCCESS, lock.by_domain());
     pop(qp);
-    if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD) end_drain(qp);
+    if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD && !is_asked(qp)) end_drain(qp);
   }
   qp.fast = qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS && qp.remote != nullptr &&
             qp.ring != nullptr && qp.xrc == XrcRole::kNone && !qp.posts_generally;
@@ -403,6 +415,7 @@ void flush_sends(Qp& qp) noexcept {
     qp.first_flush = IBV_WC_WR_FLUSH_ERR;
     pop(qp);
   }
+  forget_asked(qp);
 }
 
 void fail_sends(Qp& qp, ibv_wc_status status) noexcept {
@@ -419,10 +432,12 @@ void fail_sends(Qp& qp, ibv_wc_status status) noexcept {
 void drop_sends(Qp& qp) noexcept {
   qp.queue_head = qp.queue_tail;
   qp.progress.clear();
+  forget_asked(qp);
 }
 
 void progress_pending(Cq& cq, SendLock::As as) noexcept {
   if (!cq.pending_lock.try_lock()) return;  // another thread is at it
+  bool awaits_meeting = false;
   Qp** link = &cq.pending_head;
   while (*link != nullptr) {
     Qp& qp = **link;
@@ -439,10 +454,13 @@ void progress_pending(Cq& cq, SendLock::As as) noexcept {
         cq.pending_count.fetch_sub(1, std::memory_order_relaxed);
         continue;
       }
+      awaits_meeting = awaits_meeting || qp.awaits_meeting;
     }
     link = &qp.next_pending;
   }
   cq.pending_lock.unlock();
+  // Two service threads are to meet, and who polls may have the core that one of them needs.
+  if (awaits_meeting && as == SendLock::As::kUser) ::sched_yield();
 }
 
 }  // namespace verbatim::shm

@@ -91,7 +91,11 @@ Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcep
 bool make_ring(Qp& qp) noexcept;
 
 /// A receive of the peer that the next message would use up.
-enum class CreditState : std::uint8_t { kNone, kGood, kBadKey };
+enum class CreditState : std::uint8_t {
+  kNone,
+  kGood,
+  kBadKey  ///< good for a message that is no longer than its sound part
+};
 CreditState next_credit(Qp& qp, std::uint32_t& length) noexcept;
 /// The same when its receives are shared (send_shared.cpp).
 CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept;

@@ -4,9 +4,11 @@
 #include <cstring>
 
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/request_ring.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/service_requests.hpp"
+#include "runtime/memory/address_space.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -16,7 +18,10 @@ Step after(Reach reach) noexcept {
     case Reach::kDone:
       return Step::done();
     case Reach::kService:
+    case Reach::kKernel:
       return Step::waits(Wait::kService);
+    case Reach::kMissing:
+      return Step::fails(IBV_WC_LOC_PROT_ERR);
     case Reach::kArena:
       return Step::waits(Wait::kArena);
     case Reach::kDenied:
@@ -25,6 +30,21 @@ Step after(Reach reach) noexcept {
       break;
   }
   return Step::waits(Wait::kPeer);
+}
+
+/// The way to the eight bytes that an instruction is to change: of memory on demand in this process
+/// they are brought in before it does.
+Reach way_to_word(const Qp& qp, const PendingSend& send, std::uint32_t need,
+                  unsigned char*& mapped) noexcept {
+  // The owner's process was asked: it has done it or will, also if the memory has been mapped since.
+  // Once is all.
+  if (is_asked(qp)) return Reach::kService;
+  std::uint64_t address;
+  const Reach way = way_to(qp, send.rkey, send.remote_address, 8, need, mapped, address);
+  if (way != Reach::kKernel) return way;
+  if (!qp.self) return Reach::kService;
+  mapped = reinterpret_cast<unsigned char*>(address);
+  return fault_in(address, 8, true) == 0 ? Reach::kDone : Reach::kDenied;
 }
 
 /// The message that tells the receiver of a WRITE_WITH_IMM.
@@ -59,15 +79,18 @@ Step write_or_read(Qp& qp, SendLock& lock, const PendingSend& send,
     const RemoteRange remote{send.rkey, send.remote_address, send.length};
     const Transfer transfer{local, send.num_sge, &remote,
                             1,     need,         read ? Direction::kFromPeer : Direction::kToPeer};
-    // The whole range is judged before its first byte moves.
-    unsigned char* mapped;
-    std::uint64_t address;
-    Reach reach = way_to(qp, send.rkey, send.remote_address, send.length, need, mapped, address);
-    if (reach == Reach::kDenied) return after(reach);
-    reach = progress.asked != 0 ? Reach::kService
-                                : copy(qp, lock, transfer, progress.done, send.length);
-    if (reach == Reach::kService) reach = ask_to_move(qp, send, local, read, progress.done);
+    Reach reach = Reach::kService;
+    if (!is_asked(qp)) {
+      // The whole range is judged before its first byte moves.
+      unsigned char* mapped;
+      std::uint64_t address;
+      reach = way_to(qp, send.rkey, send.remote_address, send.length, need, mapped, address);
+      if (reach == Reach::kDenied) return after(reach);
+      reach = copy(qp, lock, transfer, progress.done, send.length);
+    }
+    if (reach == Reach::kService) reach = ask_to_move(qp, lock, send, local, read);
     if (reach != Reach::kDone) return after(reach);
+    progress.done = send.length;
   }
   return send.opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? tell_of_write(qp, send) : Step::done();
 }
@@ -77,12 +100,7 @@ Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcep
   if ((peek(qp.remote->access) & IBV_ACCESS_REMOTE_ATOMIC) == 0 || send.remote_address % 8 != 0)
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   unsigned char* mapped;
-  std::uint64_t address;
-  Reach way =
-      way_to(qp, send.rkey, send.remote_address, 8, IBV_ACCESS_REMOTE_ATOMIC, mapped, address);
-  // The owner's service thread was asked: it has done it or will, also if the memory has been
-  // mapped since. Once is all.
-  if (qp.progress.asked != 0) way = Reach::kService;
+  const Reach way = way_to_word(qp, send, IBV_ACCESS_REMOTE_ATOMIC, mapped);
   std::uint64_t old = 0;
   if (way == Reach::kDone) {
     // The address that was named is aligned; where it lies is the peer's word.
@@ -91,14 +109,15 @@ Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcep
     old =
         perform_atomic(reinterpret_cast<std::uint64_t*>(mapped), swap, send.compare_add, send.swap);
   } else if (way == Reach::kService) {
-    // Not even CMA can do this: the owner's service thread can.
+    // Not even CMA can do this: the owner's process can.
     if (const Reach reach = ask_for_atomic(qp, send, send.compare_add, old); reach != Reach::kDone)
       return after(reach);
   } else {
     return after(way);
   }
-  scatter(local, send.num_sge, 0, reinterpret_cast<const unsigned char*>(&old), sizeof(old));
-  return Step::done();
+  return scatter(local, send.num_sge, 0, reinterpret_cast<const unsigned char*>(&old), sizeof(old))
+             ? Step::done()
+             : Step::fails(IBV_WC_LOC_PROT_ERR);
 }
 
 bool fetch_at_once(Qp& qp, const ibv_send_wr& wr, Performed& as) noexcept {
@@ -142,12 +161,10 @@ Step write_word(Qp& qp, const PendingSend& send, const LocalRange* local) noexce
   if ((peek(qp.remote->access) & IBV_ACCESS_REMOTE_WRITE) == 0 || send.remote_address % 8 != 0)
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   std::uint64_t value;
-  gather(reinterpret_cast<unsigned char*>(&value), local, send.num_sge, 0, sizeof(value));
+  if (!gather(reinterpret_cast<unsigned char*>(&value), local, send.num_sge, 0, sizeof(value)))
+    return Step::fails(IBV_WC_LOC_PROT_ERR);
   unsigned char* mapped;
-  std::uint64_t address;
-  Reach way =
-      way_to(qp, send.rkey, send.remote_address, 8, IBV_ACCESS_REMOTE_WRITE, mapped, address);
-  if (qp.progress.asked != 0) way = Reach::kService;
+  const Reach way = way_to_word(qp, send, IBV_ACCESS_REMOTE_WRITE, mapped);
   if (way == Reach::kService) {
     std::uint64_t nothing;
     return after(ask_for_atomic(qp, send, value, nothing));
@@ -170,7 +187,7 @@ Step flush_memory(Qp& qp, const PendingSend& send) noexcept {
   Region region;
   std::uint64_t offset;
   if (!find_region(qp.remote_regions, qp.remote_region_capacity, send.rkey, region) ||
-      (region.pd != qp.remote_pd && !opens_window(qp, region)) || (region.access & need) != need ||
+      (region.pd != qp.remote_pd && !opens_unusual(qp, region)) || (region.access & need) != need ||
       (!whole && !region.contains(send.remote_address, send.compare_add, offset)))
     return after(Reach::kDenied);
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -12,6 +12,7 @@
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/request_service.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/service_requests.hpp"
 #include "providers/shm/xrc_target.hpp"
@@ -32,8 +33,12 @@ std::uint64_t serve_once(std::uint32_t bit) noexcept {
   std::uint64_t taken = 0;
   for (std::uint32_t i = bit; i < capacity && i < kMaxQps; i += DoorbellBlock::kBits) {
     if (live.qps[i] == nullptr) continue;
-    serve_request_of(*live.qps[i]);
-    taken += pull_messages(*live.qps[i]);
+    Qp& qp = *live.qps[i];
+    serve_request_of(qp);
+    taken += pull_messages(qp);
+    // Whom it had knocked at has let it in.
+    if (qp.book != nullptr && qp.is_pending.load(std::memory_order_acquire))
+      progress_pending(*qp.send_cq, SendLock::As::kGuest);
   }
   return taken;
 }
@@ -153,6 +158,7 @@ void wake_cq(std::uint32_t number) noexcept {
 /// set.
 void look_again(Qp& qp) noexcept {
   serve_request_of(qp);
+  serve_requests(qp);
   // A polled ring needs no hints, but for its flushes. Not asking for the lock leaves it to the
   // thread that polls.
   const bool failed = qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR;
@@ -308,6 +314,7 @@ void device_failed() noexcept {
 }  // namespace
 
 constinit const ServiceHooks service_hooks = {.request = serve,
+                                              .asked = attend_requests,
                                               .cq_wake = wake_cq,
                                               .tick = tick,
                                               .sweep = sweep,

@@ -3,16 +3,16 @@
 
 #include <cstring>
 
-#include "providers/shm/address_space.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/null_memory.hpp"
 #include "providers/shm/receive.hpp"
+#include "providers/shm/receive_place.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/window_access.hpp"
 #include "providers/shm/xrc_queue.hpp"
+#include "runtime/memory/address_space.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -65,23 +65,6 @@ struct Request {
   std::uint64_t address, length, compare_add, swap, bounce;
 };
 
-/// Where our own region's bytes lie, judged as the requester's QP would be.
-unsigned char* target(const Qp& qp, std::uint32_t rkey, std::uint64_t iova, std::uint64_t length,
-                      std::uint32_t need) noexcept {
-  Region region;
-  std::uint64_t offset;
-  if (!find_region(qp.own_regions, qp.own_region_capacity, rkey, region) ||
-      (region.pd != qp.pd_number && !admits_window(qp, region)) || (region.access & need) != need ||
-      !region.contains(iova, length, offset))
-    return nullptr;
-  const std::uint64_t at = region.address + offset;
-  // A peer may name any address of a region on demand.
-  if ((region.access & IBV_ACCESS_ON_DEMAND) != 0 &&
-      fault_in(at, length, need != IBV_ACCESS_REMOTE_READ) != 0)
-    return nullptr;
-  return reinterpret_cast<unsigned char*>(at);
-}
-
 /// Copies a peer's bytes into posted receive number `index`, from its byte `from` on.
 bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned char* bytes,
            std::uint64_t length) noexcept {
@@ -89,77 +72,20 @@ bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned
   if (index >= qp.rq_tail.load(std::memory_order_acquire) ||
       index < qp.rq_head.load(std::memory_order_acquire) || qp.rq.sges == nullptr)
     return false;
-  const ReceiveSge* sges = qp.rq.sges_of(index);
+  if (from > kMaxMessage) return false;  // the peer's word
+  const Receive receive{0, qp.rq.sges_of(index), qp.rq.max_sge};
   LocalRange ranges[kMaxSge];
-  std::uint64_t room = 0;
-  for (std::uint32_t i = 0; i < qp.rq.max_sge; ++i) {
-    const ReceiveSge& sge = sges[i];
-    ranges[i] = {nullptr, sge.length};
-    if (sge.length != 0 && !find_local_range(qp.keys(), sge.lkey, sge.address, sge.length,
-                                             IBV_ACCESS_LOCAL_WRITE, ranges[i].at))
-      return false;
-    room += ranges[i].length;
-  }
-  if (from > room || length > room - from) return false;
-  scatter(ranges, qp.rq.max_sge, from, bytes, length);
-  return true;
+  if (receive_ranges(qp, receive, from + length, ranges) != IBV_WC_SUCCESS) return false;
+  return scatter(ranges, receive.num_sge, from, bytes, length);
 }
 
-ibv_wc_status perform(Qp& qp, const Peer& peer, const Request& request,
-                      std::uint64_t& value) noexcept {
-  const std::uint32_t access = qp.xrc == XrcRole::kTarget ? 0
-                               : is_xrc_lane(qp)          ? rights_of_target(qp)
-                                                          : peek(qp.own->access);
-  const auto op = static_cast<ServiceOp>(request.op);
-  if (request.length > kBounceBytes) return IBV_WC_REM_INV_REQ_ERR;
-  switch (op) {
-    case ServiceOp::kWrite: {
-      const auto* from = peer.segment.at<unsigned char>(request.bounce, request.length);
-      unsigned char* to =
-          target(qp, request.rkey, request.address, request.length, IBV_ACCESS_REMOTE_WRITE);
-      if (from == nullptr || to == nullptr || (access & IBV_ACCESS_REMOTE_WRITE) == 0)
-        return IBV_WC_REM_ACCESS_ERR;
-      std::memcpy(to, from, request.length);
-      return IBV_WC_SUCCESS;
-    }
-    case ServiceOp::kRead: {
-      const unsigned char* from =
-          target(qp, request.rkey, request.address, request.length, IBV_ACCESS_REMOTE_READ);
-      if (from == nullptr || (access & IBV_ACCESS_REMOTE_READ) == 0) return IBV_WC_REM_ACCESS_ERR;
-      OwnSegment& segment = Node::get().segment();
-      if (qp.service_bounce == 0) qp.service_bounce = segment.allocate(kBounceBytes);
-      if (qp.service_bounce == 0) return IBV_WC_REM_OP_ERR;
-      std::memcpy(segment.at<unsigned char>(qp.service_bounce), from, request.length);
-      value = qp.service_bounce;
-      return IBV_WC_SUCCESS;
-    }
-    case ServiceOp::kCompareSwap:
-    case ServiceOp::kFetchAdd: {
-      unsigned char* at = target(qp, request.rkey, request.address, 8, IBV_ACCESS_REMOTE_ATOMIC);
-      if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % 8 != 0 ||
-          (access & IBV_ACCESS_REMOTE_ATOMIC) == 0)
-        return IBV_WC_REM_ACCESS_ERR;
-      value = perform_atomic(reinterpret_cast<std::uint64_t*>(at), op == ServiceOp::kCompareSwap,
-                             request.compare_add, request.swap);
-      return IBV_WC_SUCCESS;
-    }
-    case ServiceOp::kStore: {
-      unsigned char* at = target(qp, request.rkey, request.address, 8, IBV_ACCESS_REMOTE_WRITE);
-      if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % 8 != 0 ||
-          (access & IBV_ACCESS_REMOTE_WRITE) == 0)
-        return IBV_WC_REM_ACCESS_ERR;
-      __atomic_store_n(reinterpret_cast<std::uint64_t*>(at), request.compare_add, __ATOMIC_SEQ_CST);
-      return IBV_WC_SUCCESS;
-    }
-    case ServiceOp::kPlace: {
-      const auto* from = peer.segment.at<unsigned char>(request.bounce, request.length);
-      if (from == nullptr || !place(qp, request.address, request.swap, from, request.length))
-        return IBV_WC_LOC_PROT_ERR;
-      return IBV_WC_SUCCESS;
-    }
-    default:
-      return IBV_WC_REM_INV_REQ_ERR;
-  }
+ibv_wc_status perform(const Qp& qp, const Peer& peer, const Request& request) noexcept {
+  if (request.length > kBounceBytes || request.op != static_cast<std::uint32_t>(ServiceOp::kPlace))
+    return IBV_WC_REM_INV_REQ_ERR;
+  const auto* from = peer.segment.at<unsigned char>(request.bounce, request.length);
+  return from != nullptr && place(qp, request.address, request.swap, from, request.length)
+             ? IBV_WC_SUCCESS
+             : IBV_WC_LOC_PROT_ERR;
 }
 
 /// The requester met a fault that is ours by the rules: our half ends too, polled or not. `event`
@@ -212,53 +138,38 @@ void serve(Qp& qp) noexcept {
     suffer_fault(qp, *peer, request);
     return;
   }
-  std::uint64_t value = 0;
   // Odd, with a full fence, before any key is looked up: a deregistration either is seen, or sees
   // us.
   live.service_active.fetch_add(1, std::memory_order_seq_cst);
-  const ibv_wc_status status = perform(qp, *peer, request, value);
+  const ibv_wc_status status = perform(qp, *peer, request);
   live.service_active.fetch_add(1, std::memory_order_release);
   poke(qp.own->answer_status, status);
-  poke(qp.own->answer_value, value);
   // Publishes the answer; pairs with the load in answer().
   qp.own->answered.store(asked, std::memory_order_release);
 }
 
 }  // namespace
 
+unsigned char* target_of_peer(const Qp& qp, std::uint32_t rkey, std::uint64_t iova,
+                              std::uint64_t length, std::uint32_t need) noexcept {
+  Region region;
+  std::uint64_t offset;
+  if (!find_region(qp.own_regions, qp.own_region_capacity, rkey, region) ||
+      (region.pd != qp.pd_number && !admits_unusual(qp, region)) ||
+      (region.access & need) != need || !region.contains(iova, length, offset))
+    return nullptr;
+  const std::uint64_t at = region.address + offset;
+  // A peer may name any address of a region on demand.
+  if ((region.access & IBV_ACCESS_ON_DEMAND) != 0 &&
+      fault_in(at, length, need != IBV_ACCESS_REMOTE_READ) != 0)
+    return nullptr;
+  return reinterpret_cast<unsigned char*>(at);
+}
+
 void wake_service_of_peer(Qp& qp) noexcept {
   const std::uint32_t index = Node::index_in(*qp.peer, qp.own->dest_qpn);
   qp.peer->segment.doorbells().service.ring(index);
   qp.peer->wake_service();
-}
-
-Reach ask_to_move(Qp& qp, const PendingSend& send, const LocalRange* local, bool read,
-                  std::uint64_t& done) noexcept {
-  for (;;) {
-    if (qp.progress.asked != 0) {
-      const std::uint64_t moved = qp.progress.asked_bytes;
-      if (const Reach reach = answer(qp); reach != Reach::kDone) return reach;
-      if (read) {
-        const auto* bytes =
-            qp.peer->segment.at<unsigned char>(peek(qp.remote->answer_value), moved);
-        if (bytes == nullptr) return Reach::kDenied;
-        scatter(local, send.num_sge, done, bytes, moved);
-      }
-      done += moved;
-      qp.progress.wait = Wait::kNothing;  // an answer came: the next request has its own time
-    }
-    if (done == send.length) return Reach::kDone;
-    const std::uint64_t piece = next_piece(done, send.length);
-    if (!read) {
-      if (!have_bounce(qp)) return Reach::kGone;
-      gather(Node::get().segment().at<unsigned char>(qp.bounce), local, send.num_sge, done, piece);
-    }
-    poke(qp.own->rkey, send.rkey);
-    poke(qp.own->address, send.remote_address + done);
-    poke(qp.own->bounce, qp.bounce);
-    ask(qp, read ? ServiceOp::kRead : ServiceOp::kWrite, piece);
-    return Reach::kService;
-  }
 }
 
 Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
@@ -272,31 +183,13 @@ Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
   if (done == send.length) return Reach::kDone;
   if (!have_bounce(qp)) return Reach::kGone;
   const std::uint64_t piece = next_piece(done, send.length);
-  gather(Node::get().segment().at<unsigned char>(qp.bounce), local, send.num_sge, done, piece);
+  if (!gather(Node::get().segment().at<unsigned char>(qp.bounce), local, send.num_sge, done, piece))
+    return Reach::kMissing;
   // A streaming message has its slot already: its receive is the one before the next.
   poke(qp.own->address, qp.progress.streaming ? qp.sent - 1 : qp.sent);
   poke(qp.own->swap, done);
   poke(qp.own->bounce, qp.bounce);
   ask(qp, ServiceOp::kPlace, piece);
-  return Reach::kService;
-}
-
-Reach ask_for_atomic(Qp& qp, const PendingSend& send, std::uint64_t operand,
-                     std::uint64_t& old) noexcept {
-  if (qp.progress.asked != 0) {
-    const Reach reach = answer(qp);
-    if (reach == Reach::kDone) old = peek(qp.remote->answer_value);
-    return reach;
-  }
-  poke(qp.own->rkey, send.rkey);
-  poke(qp.own->address, send.remote_address);
-  poke(qp.own->compare_add, operand);
-  poke(qp.own->swap, send.swap);
-  ask(qp,
-      send.opcode == IBV_WR_ATOMIC_WRITE         ? ServiceOp::kStore
-      : send.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? ServiceOp::kCompareSwap
-                                                 : ServiceOp::kFetchAdd,
-      8);
   return Reach::kService;
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include "providers/shm/context.hpp"
 #include "providers/shm/fabric/node.hpp"
@@ -86,36 +87,60 @@ void move_receives(Srq& srq, ReceiveStore& bigger, std::uint64_t offset) noexcep
   // before and after, so the old place may be given back.
   srq.own->store.store(window::make(offset, bigger.log), std::memory_order_seq_cst);
   old.release(srq.offset);
-  old.free();
   old = bigger;
   srq.offset = offset;
 }
 
-int resize(Srq& srq, std::uint32_t max_wr) noexcept {
-  if (const int error = check_sizes("modify_srq", max_wr, 0); error != 0) return error;
-  LockGuard<BiasedLock> guard(srq.lock);
+/// `bigger`: a store for more receives than it has now, or one that has nothing. In the end it is
+/// what is left over. EAGAIN: another call has shortened the queue meanwhile, so that it has to grow
+/// after all. REQUIRES: the queue's lock.
+int resize_locked(Srq& srq, std::uint32_t max_wr, ReceiveStore& bigger) noexcept {
   if (max_wr < waiting(srq)) {
     log_refusal("modify_srq: %u receives asked for, but %llu are posted", max_wr,
                 static_cast<unsigned long long>(waiting(srq)));
     return EINVAL;
   }
-  if (log_of(max_wr) > srq.store.log && srq.store.credits != nullptr) {
-    ReceiveStore bigger;
-    bigger.resize(log_of(max_wr));
-    bigger.max_sge = srq.store.max_sge;
-    const std::uint64_t offset = bigger.make();
-    if (offset == 0) {
-      bigger.free();
-      return ENOMEM;
-    }
+  const bool grows = bigger.wr_ids != nullptr;
+  if (!grows && log_of(max_wr) > srq.store.log) return EAGAIN;
+  const ReceiveStore before = srq.store;
+  if (grows && before.credits != nullptr) {
+    const std::uint64_t offset = bigger.make(srq.memory);
+    if (offset == 0) return ENOMEM;
     move_receives(srq, bigger, offset);
-  } else if (srq.store.credits == nullptr) {
-    srq.store.free();
+    bigger = before;
+  } else if (before.credits == nullptr) {
     srq.store.resize(log_of(max_wr));
+    if (grows) {
+      std::swap(srq.store.wr_ids, bigger.wr_ids);
+      std::swap(srq.store.num_sge, bigger.num_sge);
+    }
   }
   srq.store.max = max_wr;
   srq.attributes.max_wr = max_wr;
   return 0;
+}
+
+int resize(Srq& srq, std::uint32_t max_wr) noexcept {
+  if (const int error = check_sizes("modify_srq", max_wr, 0); error != 0) return error;
+  int error;
+  do {
+    // A program's allocators are not asked under the lock.
+    ReceiveStore bigger;
+    bool grows;
+    {
+      LockGuard<BiasedLock> guard(srq.lock);
+      grows = log_of(max_wr) > srq.store.log;
+      bigger.max_sge = srq.store.max_sge;
+    }
+    bigger.resize(log_of(max_wr));
+    error = grows && !bigger.make_own(srq.memory) ? ENOMEM : 0;
+    if (error == 0) {
+      LockGuard<BiasedLock> guard(srq.lock);
+      error = resize_locked(srq, max_wr, bigger);
+    }
+    bigger.free(srq.memory);
+  } while (error == EAGAIN);
+  return error;
 }
 
 /// The event that an armed queue owes while fewer receives are left than its limit; then it is
@@ -129,7 +154,8 @@ void tell_if_low_locked(Srq& srq) noexcept {
 
 }  // namespace
 
-Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd) noexcept {
+Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd,
+              const QueueMemory& memory) noexcept {
   Srq* srq = make_nothrow<Srq>();
   if (srq == nullptr) return nullptr;
   OwnSegment& segment = Node::get().segment();
@@ -145,7 +171,13 @@ Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd) noe
   srq->store.max = max_wr;
   srq->store.max_sge = static_cast<std::uint16_t>(max_sge == 0 ? 1 : max_sge);
   srq->store.resize(log_of(max_wr == 0 ? 1 : max_wr));
+  srq->memory = memory;
   queues.add(*srq);
+  // Else they come with the first receive.
+  if (memory.is_of_program() && !srq->store.make_own(memory)) {
+    free_srq(*srq);
+    return nullptr;
+  }
   return srq;
 }
 
@@ -169,7 +201,7 @@ void free_srq(Srq& srq) noexcept {
   queues.remove(srq);
   srq.own->store.store(0, std::memory_order_seq_cst);
   srq.store.release(srq.offset);
-  srq.store.free();
+  srq.store.free(srq.memory);
   if (OwnSegment& segment = Node::get().segment(); segment.holds(srq.own))
     segment.release(srq.own_offset, sizeof(SrqRecord));
   destroy_nothrow(&srq);
@@ -185,7 +217,8 @@ int create_srq(verbatim::Context& context, const ibv_srq_init_attr_ex& attr,
   }
   if (const int error = check_sizes("create_srq", attr.attr.max_wr, attr.attr.max_sge); error != 0)
     return error;
-  Srq* srq = make_srq(attr.attr.max_wr, attr.attr.max_sge, attr.pd->handle);
+  Srq* srq = make_srq(attr.attr.max_wr, attr.attr.max_sge, attr.pd->handle,
+                      QueueMemory(attr.pd, VBT_RESOURCE_SRQ));
   if (srq == nullptr) return ENOMEM;
   srq->limit = attr.attr.srq_limit;
   srq->attributes = {srq->store.max, srq->store.max_sge, srq->limit};
@@ -254,7 +287,7 @@ int post_shared(Srq& srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
       error = srq.store.check(*wr);
       if (error == 0 && waiting(srq) >= srq.store.max) error = ENOMEM;
       if (error == 0 && srq.store.credits == nullptr) {
-        srq.offset = srq.store.make();
+        srq.offset = srq.store.make(srq.memory);
         if (srq.offset == 0)
           error = ENOMEM;
         else

@@ -65,6 +65,7 @@ struct Srq : verbatim::Srq {
   SrqRecord* own = nullptr;
   std::uint64_t own_offset = 0;
   KeyHolder keys{};
+  QueueMemory memory;
   Srq* next = nullptr;  ///< of all queues of the process
   Srq* prev = nullptr;
   Qp* presence = nullptr;  ///< of an XRC queue (xrc_queue.hpp)
@@ -73,7 +74,8 @@ struct Srq : verbatim::Srq {
 };
 
 /// A queue for `max_wr` receives, and its end. nullptr: no memory.
-Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd) noexcept;
+Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd,
+              const QueueMemory& memory) noexcept;
 void free_srq(Srq& srq) noexcept;
 /// In a forked child: whoever had their locks was a thread of the parent's, and posts are refused.
 void retire_shared_queues_in_child() noexcept;

@@ -14,8 +14,12 @@ bool opens_window(const Qp& qp, const Region& region) noexcept {
          region.pd == (holder::kWindowOfQp | peek(qp.own->dest_qpn));
 }
 
-bool admits_window(const Qp& qp, const Region& region) noexcept {
-  return region.pd == (holder::kWindowOfPd | qp.pd_number) ||
+bool opens_unusual(const Qp& qp, const Region& region) noexcept {
+  return is_of_domain(region, qp.remote_pd) || opens_window(qp, region);
+}
+
+bool admits_unusual(const Qp& qp, const Region& region) noexcept {
+  return is_of_domain(region, qp.pd_number) || region.pd == (holder::kWindowOfPd | qp.pd_number) ||
          region.pd == (holder::kWindowOfQp | qp.own->qpn);
 }
 

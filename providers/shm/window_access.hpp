@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Who may use a memory window (IBTA 10.6.7): type 1 every queue pair of its domain, type 2 the one
-// on which it was bound. A look-up for a plain region comes here when the domain does not match,
-// so plain regions pay nothing.
+// on which it was bound. And of regions on demand, which only the kernel copies from and to, the
+// queue pairs of their domain. A look-up for a plain region comes here when the domain does not
+// match, so plain regions pay nothing.
 #pragma once
 
 #include "providers/shm/region_fast.hpp"
@@ -13,7 +14,14 @@ struct Qp;
 
 /// Requester: may `qp` use `region`, a window of its peer's? REQUIRES: attached, the send lock.
 [[gnu::cold, gnu::noinline]] bool opens_window(const Qp& qp, const Region& region) noexcept;
-/// Responder: may the peer of `qp` use `region`, a window of ours?
-[[gnu::cold, gnu::noinline]] bool admits_window(const Qp& qp, const Region& region) noexcept;
+/// The same of whatever is no plain region: a window, or memory on demand of its domain.
+[[gnu::cold, gnu::noinline]] bool opens_unusual(const Qp& qp, const Region& region) noexcept;
+/// Responder: may the peer of `qp` use `region`, such a one of ours?
+[[gnu::cold, gnu::noinline]] bool admits_unusual(const Qp& qp, const Region& region) noexcept;
+
+/// Is it memory of this domain, whether or not it may be missing?
+inline bool is_of_domain(const Region& region, std::uint32_t pd) noexcept {
+  return region.pd == pd || region.pd == (holder::kOnDemand | pd);
+}
 
 }  // namespace verbatim::shm

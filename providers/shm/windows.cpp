@@ -8,6 +8,7 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/hot.hpp"
 #include "providers/shm/live.hpp"
+#include "providers/shm/region.hpp"
 #include "providers/shm/region_table.hpp"
 #include "providers/shm/window_access.hpp"
 #include "runtime/base/log.hpp"
@@ -67,8 +68,8 @@ bool describe(const Qp& qp, const Mw& mw, Mr& mr, const Asked& asked, Region& ou
   out.iova = (asked.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : asked.start;
   out.length = asked.length;
   out.address = whole.address + offset;
-  out.access =
-      (asked.access & ~unsigned{IBV_ACCESS_ZERO_BASED}) | (whole.access & IBV_ACCESS_ON_DEMAND);
+  out.access = (asked.access & ~unsigned{IBV_ACCESS_ZERO_BASED}) |
+               (may_lack_pages(mr) ? unsigned{IBV_ACCESS_ON_DEMAND} : 0u);
   out.pd = mw.plain.type == IBV_MW_TYPE_2 ? holder::kWindowOfQp | qp.own->qpn
                                           : holder::kWindowOfPd | mw.plain.pd->handle;
   out.arena = mr.arena;

@@ -235,17 +235,18 @@ bool make_work(Qp& qp) noexcept {
   const std::size_t entries = std::size_t{qp.sq_entries} + 2;
   const std::size_t sges = qp.max_send_sge == 0 ? 1 : qp.max_send_sge;
   auto* const store =
-      static_cast<WorkEntry*>(std::aligned_alloc(kCacheLine, entries * sizeof(WorkEntry)));
+      static_cast<WorkEntry*>(qp.memory.take(entries * sizeof(WorkEntry), kCacheLine));
   if (store == nullptr) return false;
-  std::memset(static_cast<void*>(store), 0, entries * sizeof(WorkEntry));
   WorkBatch& work = qp.work;
   work.first = work.next = store + 1;
   work.end = work.first + qp.sq_entries;
   work.always = qp.signal_all ? unsigned{IBV_SEND_SIGNALED} : 0u;
-  auto* const general = static_cast<ibv_send_wr*>(std::calloc(entries, sizeof(ibv_send_wr)));
+  auto* const general = static_cast<ibv_send_wr*>(
+      qp.memory.take(entries * sizeof(ibv_send_wr), alignof(ibv_send_wr)));
   if (general == nullptr) return false;
   work.general = general + 1;
-  general->sg_list = static_cast<ibv_sge*>(std::calloc(entries * sges, sizeof(ibv_sge)));
+  general->sg_list =
+      static_cast<ibv_sge*>(qp.memory.take(entries * sges * sizeof(ibv_sge), alignof(ibv_sge)));
   if (general->sg_list == nullptr) return false;
   for (std::size_t i = 1; i < entries; ++i) general[i].sg_list = general->sg_list + i * sges;
   return true;
@@ -300,10 +301,10 @@ int wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
 void free_work(Qp& qp) noexcept {
   if (qp.work.first == nullptr) return;
   if (qp.work.general != nullptr) {
-    std::free(qp.work.general[-1].sg_list);
-    std::free(qp.work.general - 1);
+    qp.memory.give(qp.work.general[-1].sg_list);
+    qp.memory.give(qp.work.general - 1);
   }
-  std::free(qp.work.first - 1);
+  qp.memory.give(qp.work.first - 1);
   qp.work = {};
 }
 

@@ -96,11 +96,12 @@ bool find_target(const Qp& queue, const Peer& from, const QpRecord& lane, XrcTar
   return false;
 }
 
-std::uint32_t rights_of_target(const Qp& lane) noexcept {
+bool find_rights_of_target(const Qp& lane, std::uint32_t& rights) noexcept {
   const QpRecord& target = *lane.lane.endpoint;
   const bool is_it =
       peek(target.qpn) == lane.plain.qp_num && target.accepts.load(std::memory_order_acquire) != 0;
-  return is_it ? peek(target.access) : 0;
+  if (is_it) rights = peek(target.access);
+  return is_it;
 }
 
 int get_srq_num(verbatim::Srq& handle, std::uint32_t& number) noexcept {

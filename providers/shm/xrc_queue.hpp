@@ -32,8 +32,8 @@ int withdraw_queue(Srq& srq) noexcept;
 /// The target by which the sender of a lane comes to `queue`. False: by none, or by one whose
 /// process is still to be met. Service thread; live.mutex is held.
 bool find_target(const Qp& queue, const Peer& from, const QpRecord& lane, XrcTarget& out) noexcept;
-/// What the target of an arriving lane allows now.
-std::uint32_t rights_of_target(const Qp& lane) noexcept;
+/// What the target of an arriving lane allows now. False: it has ended.
+bool find_rights_of_target(const Qp& lane, std::uint32_t& rights) noexcept;
 
 // The plug's slot.
 int get_srq_num(verbatim::Srq& srq, std::uint32_t& number) noexcept;

@@ -4,6 +4,7 @@
 #include "providers/shm/copy_fast.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/request_ring.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_wait.hpp"
 
@@ -103,6 +104,7 @@ Step send_to_queue(Qp& qp, const PendingSend& send, const LocalRange* local) noe
     return found;
   lane->rnr_retry = qp.rnr_retry;
   lane->lane.sending = &send;
+  const std::uint64_t moves = lane->asking.moves;
   Step step;
   {
     // The word that the queue's process watches while it deregisters memory; the target's process
@@ -112,12 +114,14 @@ Step send_to_queue(Qp& qp, const PendingSend& send, const LocalRange* local) noe
   }
   lane->lane.sending = nullptr;
   if (step.kind == Step::Kind::kWait) {
-    // An answer came: what is asked next has a time of its own.
-    if (lane->progress.asked != qp.progress.asked) qp.progress.wait = Wait::kNothing;
+    // It came further: what is left has a time of its own.
+    if (lane->progress.asked != qp.progress.asked || lane->asking.moves != moves)
+      qp.progress.wait = Wait::kNothing;
     qp.progress.asked = lane->progress.asked;
     return step;
   }
   lane->progress.clear();
+  forget_asked(*lane);
   // One of the queue's receives says so to its process; the target has none that could.
   if (step.tell == kToldInReceive) step.tell = IBV_EVENT_QP_REQ_ERR;
   return step;

@@ -16,6 +16,7 @@
 #include "runtime/base/cgroup.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/proc_text.hpp"
+#include "runtime/memory/address_space.hpp"
 #include "runtime/memory/memory_room.hpp"
 
 #ifndef MADV_POPULATE_READ  // Linux 5.14
@@ -106,6 +107,7 @@ Pinning::Pinning(const void* addr, std::size_t length, unsigned access) noexcept
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<std::uintptr_t>(addr);
   if (length > UINTPTR_MAX - first || first + length > UINTPTR_MAX - page) return;
+  asked_ = first;
   begin_ = first / page * page;
   end_ = (first + length + page - 1) / page * page;
   // A few pages are made by the kernel sooner than we have asked for them.
@@ -131,10 +133,12 @@ int Pinning::make_pages() const noexcept {
 void Pinning::explain(int error, bool lifts) const noexcept {
   if (bytes() == 0) return;
   if (error == EFAULT) {
-    log_error(
-        "cannot register [%#" PRIxPTR ", %#" PRIxPTR ") (Bad address): part of it is not mapped%s",
-        begin_, end_,
-        writes_ ? ", or may not be written: IBV_ACCESS_LOCAL_WRITE needs writable memory" : "");
+    const MissingByte missing = find_missing(asked_, end_ - asked_, writes_);
+    log_error("cannot register [%#" PRIxPTR ", %#" PRIxPTR ") (Bad address): %#" PRIxPTR " %s",
+              begin_, end_, missing.lack == Lack::kNothing ? begin_ : missing.at,
+              missing.lack == Lack::kNothing
+                  ? "is there, but the kernel pins no such memory (a device's, or a file's on disk)"
+                  : words_of(missing.lack));
     return;
   }
   if (error != ENOMEM) return;

@@ -46,6 +46,7 @@ class Pinning {
   /// themselves.
   int make_pages() const noexcept;
 
+  std::uintptr_t asked_ = 0;
   std::uintptr_t begin_ = 0;
   std::uintptr_t end_ = 0;
   bool writes_ = false;

@@ -130,7 +130,7 @@ SharedArena* ArenaTable::make_locked(std::uint64_t size, bool packed, std::uint6
   if (error == 0)
     error = seal_memory_file(arena->fd.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   if (error == 0)
-    error = map_memory_file(arena->fd.get(), size, "shared memory", arena->base, alignment);
+    error = map_memory_file(arena->fd.get(), size, "shared memory", arena->base, alignment, false);
   if (error == 0) error = insert_locked(arena);
   if (error != 0) {
     destroy_nothrow(arena);

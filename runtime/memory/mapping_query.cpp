@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -63,6 +64,17 @@ std::uint64_t huge_bytes(int pagemap, std::uint64_t begin, std::uint64_t end) no
 }
 
 }  // namespace
+
+int query_mapping(int maps, std::uint64_t address, Mapping& out) noexcept {
+  MapQuery query{};
+  query.size = sizeof query;
+  query.address = address;
+  if (::ioctl(maps, kMapQuery, &query) != 0) return errno;
+  // The kernel's first two bits are PROT_READ and PROT_WRITE.
+  out = {query.begin, query.end, query.inode,
+         static_cast<int>(query.protection) & (PROT_READ | PROT_WRITE)};
+  return 0;
+}
 
 bool query_mapping_sizes(std::uintptr_t from, std::uint64_t bytes, MappingSizes& sizes) noexcept {
   const UniqueFd maps(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));

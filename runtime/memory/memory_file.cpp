@@ -17,6 +17,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/proc_text.hpp"
 #include "runtime/memory/memory_room.hpp"
+#include "runtime/memory/sparse_map.hpp"
 
 namespace verbatim {
 namespace {
@@ -131,12 +132,16 @@ int back_memory_file(int fd, std::uint64_t offset, std::uint64_t bytes, const ch
 }
 
 int map_memory_file(int fd, std::uint64_t size, const char* what, unsigned char*& base,
-                    std::uint64_t alignment) noexcept {
+                    std::uint64_t alignment, bool sparse) noexcept {
+  const auto map = [sparse](void* at, std::uint64_t bytes, int protection, int flags, int file) {
+    if (sparse) return map_sparse(at, bytes, protection, flags, file);
+    return ::mmap(at, bytes, protection, flags | (at != nullptr ? MAP_FIXED : 0), file, 0);
+  };
   const bool huge = size >= kHugePage;
   const std::uint64_t boundary = huge && alignment < kHugePage ? kHugePage : alignment;
   const std::uint64_t slack = boundary > page_bytes() ? boundary : 0;
   void* const area =
-      ::mmap(nullptr, size + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      map(nullptr, size + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (area == MAP_FAILED) {
     const int error = errno;
     log_error("mapping %llu KiB of %s: %s%s", kib(size), what, std::strerror(error),
@@ -154,7 +159,7 @@ int map_memory_file(int fd, std::uint64_t size, const char* what, unsigned char*
     unsigned char* const end = start + (size + slack + page - 1) / page * page;
     if (end > used_end) ::munmap(used_end, static_cast<std::size_t>(end - used_end));
   }
-  if (::mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+  if (map(at, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd) == MAP_FAILED) {
     const int error = errno;
     log_error("mapping %s: %s", what, std::strerror(error));
     ::munmap(at, size);

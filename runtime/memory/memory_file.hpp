@@ -34,10 +34,11 @@ namespace verbatim {
 [[nodiscard]] int back_memory_file(int fd, std::uint64_t offset, std::uint64_t bytes,
                                    const char* what, bool check_room) noexcept;
 /// Maps all of a file for reading and writing, large ones at a huge page's boundary so that huge
-/// pages can be used where they are on, and all at a multiple of `alignment` (a power of two). 0 or
-/// a positive errno.
+/// pages can be used where they are on, and all at a multiple of `alignment` (a power of two).
+/// `sparse`: most of it may never be touched (sparse_map.hpp). 0 or a positive errno.
 [[nodiscard]] int map_memory_file(int fd, std::uint64_t size, const char* what,
-                                  unsigned char*& base, std::uint64_t alignment = 1) noexcept;
+                                  unsigned char*& base, std::uint64_t alignment,
+                                  bool sparse) noexcept;
 /// Takes the memory of a range back; it reads as zeros afterwards.
 void punch_memory_file(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept;
 

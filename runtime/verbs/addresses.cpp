@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/base/log.hpp"
 #include "runtime/verbs/context_objects.hpp"
 #include "runtime/verbs/contexts.hpp"
 #include "runtime/verbs/dependency.hpp"
@@ -98,7 +99,11 @@ Result<Ah*> create_ah(Pd& pd, const ibv_ah_attr& attr) noexcept {
     return status.error();
   }
   if (attr.is_global != 0) {
-    if (attr.grh.sgid_index >= port.gid_tbl_len) return refuse(EINVAL, kVerb, "no such GID index");
+    if (attr.grh.sgid_index >= port.gid_tbl_len) {
+      log_refusal("%s: no such GID index: sgid_index is %u, those of port %u are 0 to %d", kVerb,
+                  attr.grh.sgid_index, attr.port_num, port.gid_tbl_len - 1);
+      return Error{EINVAL, "no such GID index"};
+    }
   } else if (port.link_layer == IBV_LINK_LAYER_ETHERNET) {
     return refuse(EINVAL, kVerb, "needs is_global and a GID index on a RoCE port");
   }

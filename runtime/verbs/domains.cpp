@@ -78,6 +78,9 @@ Result<Pd*> alloc_parent_domain(Context& context,
       (attr.td != nullptr && attr.td->context != context.handle())) {
     return refuse(EINVAL, kVerb, "the domains belong to another context");
   }
+  const bool allocates = (attr.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0;
+  if (allocates && (attr.alloc == nullptr || attr.free == nullptr))
+    return refuse(EINVAL, kVerb, "allocators need both alloc and free");
   Pd* pd = nullptr;
   if (const int error = table_of(context).alloc_parent_domain(context, attr, &pd)) {
     return Error{error, "alloc_parent_domain"};
@@ -85,6 +88,10 @@ Result<Pd*> alloc_parent_domain(Context& context,
   pd->plain.context = context.handle();
   pd->original = &Pd::from(attr.pd);
   pd->thread_domain = attr.td == nullptr ? nullptr : &Td::from(attr.td);
+  if (allocates) {
+    const bool has_context = (attr.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) != 0;
+    pd->allocators = {attr.alloc, attr.free, has_context ? attr.pd_context : nullptr};
+  }
   pin(&context, pd->original, pd->thread_domain);
   own(*pd);
   return pd;

@@ -46,7 +46,9 @@ int look_after_empty_polls(int answer) noexcept {
   } else if (now - idleness.since >= idleness.distance) {
     ::sched_yield();
     idleness.since = now_ns();
-    idleness.distance = std::min(2 * idleness.distance, kLastDistanceNs);
+    // Who computes there does not give it back soon: he gets no more of it than we keep.
+    const std::uint64_t taken = idleness.since - now;
+    idleness.distance = std::max(std::min(2 * idleness.distance, kLastDistanceNs), taken);
   }
   return answer;
 }

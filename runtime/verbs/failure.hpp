@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/memory/address_space.hpp"
+
 namespace verbatim {
 
 /// What was wrong.
@@ -104,6 +106,7 @@ struct KeyFacts {
   std::uint64_t asked_bytes = 0;
   std::uint64_t first = 0;  ///< of the region
   std::uint64_t bytes = 0;
+  MissingByte missing{};  ///< of kNoMemory, where that is known
 };
 
 /// A program, as far as it is known.

@@ -2,6 +2,7 @@
 #include "runtime/verbs/failure_words.hpp"
 #include "runtime/verbs/qp_words.hpp"
 
+#include <cinttypes>
 #include <iterator>
 
 namespace verbatim {
@@ -99,6 +100,8 @@ void add_key(TextLine& line, const KeyFacts& key, const char* kind, const char* 
       break;
     case KeyFault::kNoMemory:
       line.add("no memory is there (any more)");
+      if (key.missing.lack != Lack::kNothing)
+        line.add(", %#" PRIx64 " %s", key.missing.at, words_of(key.missing.lack));
       break;
     default:
       line.add("it was changed or deregistered meanwhile");
@@ -134,7 +137,9 @@ void add_key_fix(TextLine& line, const Failure& failure) noexcept {
       line.add("ask for what lies inside, or register all of it");
       break;
     case KeyFault::kNoMemory:
-      line.add("deregister memory before it is unmapped");
+      line.add((key.held & IBV_ACCESS_ON_DEMAND) != 0
+                   ? "map what is on demand before requests name it"
+                   : "deregister memory before it is unmapped");
       break;
     default:
       line.add("keep regions as they are while requests use them");

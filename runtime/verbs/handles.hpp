@@ -167,6 +167,13 @@ struct Td {
   [[nodiscard]] static Td& from(ibv_td* handle) noexcept { return *reinterpret_cast<Td*>(handle); }
 };
 
+/// Of a parent domain: who gives the memory of its queues that is private (queue_memory.hpp).
+struct QueueAllocators {
+  decltype(ibv_parent_domain_init_attr::alloc) alloc = nullptr;  ///< nullptr: the library
+  decltype(ibv_parent_domain_init_attr::free) free = nullptr;
+  void* context = nullptr;
+};
+
 struct Pd {
   static constexpr ObjectKind kKind = ObjectKind::kPd;
   ibv_pd plain{};
@@ -174,6 +181,7 @@ struct Pd {
   /// A parent domain stands for another PD, perhaps with a thread domain; null in a plain PD.
   Pd* original = nullptr;
   Td* thread_domain = nullptr;
+  QueueAllocators allocators;
   Owned owned;
   [[nodiscard]] static Pd& from(ibv_pd* handle) noexcept { return *reinterpret_cast<Pd*>(handle); }
 };

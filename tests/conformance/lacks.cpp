@@ -25,6 +25,9 @@ constexpr Lack kLacks[] = {
     {"shm", "tag matching"},
     {"shm", "an XRC receive queue pair has no queues"},
     {"shm", "the port's address is none of IPv4"},
+    // With VERBATIM_SHM_LINK=ethernet.
+    {"shm", "packets of Ethernet have no service level"},
+    {"shm", "the port's address is one of IPv4"},
     // Of rxe, on Linux 6.1 and 6.12.
     {"rxe", "completion counters"},
     {"rxe", "XRC"},

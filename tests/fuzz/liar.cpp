@@ -149,6 +149,7 @@ void Liar::claim_region(Input& input) {
 }
 
 void Liar::ask(Input& input) {
+  if (input.flag()) return put_request(input);
   QpRecord& own = record();
   const std::uint32_t whose = input.below(4);
   const bool plausible = input.flag();
@@ -167,12 +168,41 @@ void Liar::ask(Input& input) {
   own.asked.store(session() << 32 | static_cast<std::uint32_t>(own.asked.load() + 1));
 }
 
+/// In the ring of those that the other's process serves.
+void Liar::put_request(Input& input) {
+  auto& ring = *stranger_.at<shm::RequestRing>(requests());
+  const std::uint32_t whose = input.below(4);
+  const bool plausible = input.flag();
+  const std::uint64_t number = ring.asked.load() + 1;
+  shm::ServiceRequest& request = ring.requests[number % shm::RequestRing::kRequests];
+  request.op = input.below(8);
+  request.rkey = target_.keys[whose];
+  request.address = plausible ? target_.addresses[whose] + input.below(9000) : input.number();
+  request.length = plausible ? input.below(9000) : input.number();
+  request.at = plausible ? ring.produced.load() : input.number();
+  request.operand = input.take();
+  request.swap = input.take();
+  ring.produced.store(plausible ? request.at + input.below(9000) : input.number());
+  ring.consumed.store(plausible ? request.at : input.number());
+  ring.window.store(plausible ? Stranger::kRequestWindow : input.number());
+  record().requests.store(plausible ? requests() : input.number());
+  ring.asked.store(plausible ? number : input.number());
+}
+
 /// To what the other asked us.
 void Liar::answer(Input& input) {
   QpRecord& own = record();
   own.answer_status = input.flag() ? 0 : input.below(32);
-  own.answer_value = input.flag() ? bounce() : input.number();
   own.answered.store(target_.record->asked.load());
+  auto& answers = *stranger_.at<shm::RequestAnswers>(this->answers());
+  answers.life.store(input.flag() ? target_.record->tx_session.load() : input.number());
+  answers.answered.store(input.flag() ? input.below(8) : input.number());
+  answers.refused.store(input.flag() ? 0 : input.number());
+  answers.produced.store(input.flag() ? input.below(9000) : input.number());
+  answers.consumed.store(input.flag() ? input.below(9000) : input.number());
+  answers.window.store(input.flag() ? Stranger::kRequestWindow : input.number());
+  answers.attended.store(input.below(2));
+  own.answers.store(input.flag() ? this->answers() : input.number());
 }
 
 }  // namespace verbatim::fuzz

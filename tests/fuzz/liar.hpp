@@ -41,6 +41,8 @@ class Liar {
   std::uint64_t ring() const { return heap() + 0x1000; }
   std::uint64_t window() const { return heap() + 0x2000; }
   std::uint64_t bounce() const { return heap() + 0x4000; }
+  std::uint64_t requests() const { return Stranger::kRequests + index_ * 0x2000ull; }
+  std::uint64_t answers() const { return requests() + 0x1800; }
   std::uint64_t session() const { return target_.record->accepts.load(); }
 
   void scribble(Input& input);
@@ -49,6 +51,7 @@ class Liar {
   void give_credit(Input& input);
   void claim_region(Input& input);
   void ask(Input& input);
+  void put_request(Input& input);
   void answer(Input& input);
 
   Stranger& stranger_;

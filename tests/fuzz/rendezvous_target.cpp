@@ -103,6 +103,7 @@ class Exchange {
   PeerTable peers_;
   WantedBlocks wanted_;
   ServiceHooks hooks_{.request = nullptr,
+                      .asked = nullptr,
                       .cq_wake = nullptr,
                       .tick = nullptr,
                       .sweep = nullptr,

@@ -23,6 +23,9 @@ class Stranger {
   static constexpr std::uint64_t kMrTable = kCqTable + shm::kMaxCqs * sizeof(shm::CqRecord);
   static constexpr std::uint64_t kQpTable = kMrTable + kRegions * sizeof(shm::RegionRecord);
   static constexpr std::uint64_t kHeap = 0x8000;
+  /// Behind what connections use of it: of each the requests to a service thread, and its answers.
+  static constexpr std::uint64_t kRequests = 0x80000, kRequestWindow = 0xa0000;
+  static_assert(kRequestWindow + shm::kRequestWindow <= kBytes);
   static_assert(kQpTable + kQps * sizeof(shm::QpRecord) <= kHeap);
 
   /// Aborts when the system does not give what it needs. `bytes`: room for tables of the test's own

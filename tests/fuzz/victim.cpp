@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "providers/shm/fabric/fabric_folder.hpp"
+#include "providers/shm/fabric/node.hpp"
 #include "providers/shm/service_hooks.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/fabric_directory.hpp"
@@ -174,6 +175,8 @@ void Victim::arm(bool solicited) { VBT_HOLDS(ibv_req_notify_cq(cq_, solicited) =
 
 void Victim::serve() {
   (void)shm::service_hooks.request(bit_);
+  shm::Node::get().segment().doorbells().requests.ring(bit_);
+  (void)shm::service_hooks.asked();
   shm::service_hooks.cq_wake(0);
 }
 

@@ -62,7 +62,10 @@ class Acquaintance {
     doorbells_->cqs[message_for.cq % shm::kMaxCqs].ring(message_for.cq_bit);
   }
   /// Of its service thread, for this queue pair.
-  void ring(std::uint32_t qpn) { doorbells_->service.ring(qpn % shm::kQpnsPerBlock); }
+  void ring(std::uint32_t qpn) {
+    doorbells_->service.ring(qpn % shm::kQpnsPerBlock);
+    doorbells_->requests.ring(qpn % shm::kQpnsPerBlock);
+  }
   void wake() {
     const char byte = 0;
     (void)send(wake_.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);

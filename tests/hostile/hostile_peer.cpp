@@ -269,6 +269,7 @@ class HostilePeer {
   }
   void knock_at(std::uint32_t index) {
     victim_->doorbells->service.ring(index);
+    victim_->doorbells->requests.ring(index);
     wake();
   }
 

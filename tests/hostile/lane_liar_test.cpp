@@ -362,6 +362,9 @@ TEST_P(LyingSender, WritesIntoReceivesOnlyAndTheHonestAreHeard) {
 class LyingOnALane : public LyingSender {
  protected:
   /// A lane of the stranger's over which a message has arrived.
+  const shm::RequestAnswers& answers_at(std::uint64_t offset) const {
+    return *reinterpret_cast<const shm::RequestAnswers*>(known_.view().segment + offset);
+  }
   const QpRecord* lane_that_is_heard() {
     EXPECT_TRUE(wait_until([&] {
       deliver(8);
@@ -486,19 +489,24 @@ TEST_P(LyingOnALane, HasNoRightsThatAConnectionHadWhoseNumberCameBack) {
   const QpRecord* const lane = lane_that_is_heard();
   ASSERT_NE(lane, nullptr);
   QpRecord& way = stranger_.qp(kWay);
-  way.bounce = Stranger::kHeap;
-  stranger_.base()[Stranger::kHeap] = 0x77;
-  way.op = static_cast<std::uint32_t>(ServiceOp::kWrite);
-  way.rkey = mr->rkey;
-  way.address = reinterpret_cast<std::uint64_t>(memory.data());
-  way.length = 1;
-  const std::uint64_t asked = lane->accepts.load() << 32 | 1;
-  way.asked.store(asked);
+  auto& requests = *stranger_.at<shm::RequestRing>(Stranger::kRequests);
+  requests.window.store(Stranger::kRequestWindow);
+  stranger_.base()[Stranger::kRequestWindow] = 0x77;
+  requests.produced.store(1);
+  requests.requests[1] = {static_cast<std::uint32_t>(ServiceOp::kWrite),
+                          mr->rkey,
+                          reinterpret_cast<std::uint64_t>(memory.data()),
+                          1,
+                          0,
+                          0,
+                          0};
+  requests.asked.store(1);
+  way.requests.store(Stranger::kRequests);
   ASSERT_TRUE(wait_until([&] {
     ring();
-    return lane->answered.load() == asked;
+    return lane->answers.load() != 0 && answers_at(lane->answers.load()).answered.load() == 1;
   }));
-  EXPECT_EQ(lane->answer_status, static_cast<std::uint32_t>(IBV_WC_REM_ACCESS_ERR));
+  EXPECT_EQ(answers_at(lane->answers.load()).refused.load(), 1u << 8 | IBV_WC_REM_ACCESS_ERR);
   EXPECT_EQ(memory[0], 0);
 }
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/sync/biased_lock.hpp"
@@ -96,6 +97,14 @@ constexpr bool kRoomToLimit = false;  // a sanitizer's shadow takes terabytes
 constexpr bool kRoomToLimit = true;
 #endif
 
+class LockingAll : public Without {
+ protected:
+  void SetUp() override {
+    if (!kRoomToLimit) GTEST_SKIP() << "the sanitizer's shadow would be locked, too";
+  }
+};
+RUN_OVER_SETTINGS(LockingAll, between_processes());
+
 TEST_P(Without, AddressSpaceForAPeersSegmentItSaysSoAndSendsFail) {
   if (!kRoomToLimit) GTEST_SKIP() << "the sanitizer needs the address space";
   const AllowedLog announced("ulimit -v");
@@ -159,6 +168,63 @@ TEST(LockedMemory, SharedMemoryPinsNoneAndNeedsNoLimit) {
   ASSERT_NE(kib, -1) << "the limit is not in force, so this shows nothing";
   ASSERT_NE(kib, -2) << "registering failed";
   EXPECT_EQ(kib, 0) << "KiB are locked or pinned";
+}
+
+VBT_ROLE(locker) { return 0; }
+
+bool can_be(const char* condition) {
+  Child child("locker", {{kCondition, condition}});
+  return child.wait().exit_status == 0;
+}
+
+/// Of a process, in KiB.
+long resident_kib(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  long kib = -1;
+  for (std::string word; status >> word;)
+    if (word == "VmRSS:") status >> kib;
+  return kib;
+}
+
+/// How many of the maps whose name contains `name` there are, and how many of them are locked.
+std::pair<int, int> locked_maps(pid_t process, const std::string& name) {
+  std::ifstream maps("/proc/" + std::to_string(process) + "/smaps");
+  int found = 0, locked = 0;
+  bool is_one = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(" rw-s ") != std::string::npos || line.find(" r--s ") != std::string::npos) {
+      is_one = line.find(name) != std::string::npos;
+      found += is_one ? 1 : 0;
+    } else if (is_one && line.rfind("VmFlags:", 0) == 0) {
+      locked += line.find(" lo ") != std::string::npos ? 1 : 0;
+      is_one = false;
+    }
+  }
+  return {found, locked};
+}
+
+/// All that is there of a device and one connection, with the traffic below: the queues' memory, a
+/// window, the program's own 2 MiB, and this program.
+constexpr long kLittleKib = 100'000;
+
+// mlockall(2), mlock2(2): real-time and storage programs lock what they have and will have.
+TEST_P(LockingAll, CostsSomeMiBAndWhatIsUsedIsLocked) {
+  if (!can_be("lock everything")) GTEST_SKIP() << "locking all memory is not allowed here";
+  Pair pair = with("lock everything");
+  expect_all_traffic(pair);
+  const pid_t there = pair.b.child().pid();
+  EXPECT_LT(resident_kib(there), kLittleKib);
+  // Its own, and ours.
+  EXPECT_EQ(locked_maps(there, "verbatim-segment"), std::pair(2, 2));
+  EXPECT_EQ(locked_maps(there, "verbatim-doorbells"), std::pair(2, 2));
+}
+
+TEST_P(LockingAll, WithinALimitUsesUpLittleOfIt) {
+  constexpr const char* kWithin = "lock future 8388608";
+  if (!can_be(kWithin)) GTEST_SKIP() << "the hard limit is below 8 MiB";
+  Pair pair = with(kWithin);
+  expect_all_traffic(pair);
+  EXPECT_LT(resident_kib(pair.b.child().pid()), kLittleKib);
 }
 
 VBT_ROLE(mounter) { return 0; }

@@ -211,7 +211,7 @@ TEST_P(Explain, ABadReceiveAtItsOwnerAndAtTheSender) {
       AllOf(HasSubstr("lkey " + key(bad.lkey) + " of SGE 1"),
             HasSubstr("asked LOCAL_WRITE of " + range(bad.offset + scene.remote.address, 64)),
             HasSubstr("no memory region"));
-  EXPECT_THAT(scene.fail(send(0, slice(scene.local, 0, 8)), IBV_WC_REM_OP_ERR),
+  EXPECT_THAT(scene.fail(send(0, slice(scene.local, 0, 65)), IBV_WC_REM_OP_ERR),
               AllOf(scene.names_all("SEND"), HasSubstr("the peer has posted"), names));
   const ibv_wc wc = scene.pair.b.poll_receives(scene.qb, 1)[0];
   expect_error(wc, 9, IBV_WC_LOC_PROT_ERR, scene.qb);

@@ -159,9 +159,9 @@ TEST_F(PlacementReport, OfALargeRegionASampleIsTakenThatNoPatternOfPagesEscapes)
 }
 
 TEST_F(PlacementReport, ReallyTellsTouchedPagesFromUntouchedOnes) {
-  query(8, 3);
+  query(32, 3);  // of so many, registering touches none
   if (told_.placement == VBT_PLACEMENT_UNKNOWN) GTEST_SKIP() << "the kernel does not tell";
-  EXPECT_EQ(told_.pages_looked_at, 8u);
+  EXPECT_EQ(told_.pages_looked_at, 32u);
   EXPECT_EQ(told_.pages_present, 3u);
   ASSERT_EQ(told_.node_count, 1u);
   EXPECT_EQ(nodes_[0].pages, 3u);

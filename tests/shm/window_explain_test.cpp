@@ -259,7 +259,7 @@ TEST_P(ExplainReceive, OfASharedQueueWithABadKey) {
   wrong.lkey = scene.memory.lkey ^ 0x80000000u;
   expect_posted(scene.pair.b.post_srq_receive(
       scene.srq, {receive(9, SliceList{slice(scene.memory, 0, 64), wrong})}));
-  EXPECT_THAT(scene.fail(send(0, slice(scene.local, 0, 8)), IBV_WC_REM_OP_ERR, scene.qa),
+  EXPECT_THAT(scene.fail(send(0, slice(scene.local, 0, 65)), IBV_WC_REM_OP_ERR, scene.qa),
               AllOf(HasSubstr("SEND, wr_id 4711: remote operation error"), HasSubstr("; fix: ")));
   const ibv_wc wc = scene.pair.b.poll_receives(scene.qb, 1)[0];
   expect_error(wc, 9, IBV_WC_LOC_PROT_ERR, scene.qb);

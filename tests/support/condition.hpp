@@ -9,6 +9,8 @@
 //                                                  lift them
 //   {kCondition, "mount full /some/folder"}        also readonly and empty; for root
 //   {kCondition, "user 65534"}                     without capabilities; for root
+//   {kCondition, "lock everything"}                by mlockall, what is there and what is to come
+//   {kCondition, "lock future 40000000"}           what is to come, under "limit memlock 40000000"
 //   {kCondition, "children elsewhere"}             its children are in another pid namespace
 //   {kCondition, "group /sys/fs/cgroup/..."}       in that control group
 #pragma once

@@ -62,6 +62,10 @@ class Endpoint {
   /// ibv_rereg_mr: its answer. `wish` says what the flags change.
   std::int32_t change_region(std::int32_t region, std::int32_t flags, RegionWish wish);
   RegionInfo allocate_null();
+  /// `size` bytes, registered as a whole, of which those from `end` on are gone since; `end` is a
+  /// multiple of the page size. `loss`: a Loss.
+  RegionInfo allocate_losing(std::uint64_t size, std::int32_t access, std::uint64_t end,
+                             std::int32_t loss);
   /// `size` bytes of device memory, registered as a whole.
   RegionInfo allocate_device(std::uint64_t size, std::int32_t access);
   std::vector<std::uint8_t> copy_from_device(std::int32_t region, std::uint64_t offset,

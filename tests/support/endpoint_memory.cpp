@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Endpoint: memory of every kind beyond a plain registration, and memory windows.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -80,6 +83,25 @@ RegionInfo Endpoint::allocate_null() {
   if (!region.mr) fail("ibv_alloc_null_mr", errno);
   region.size = region.mr->length;
   return keep_region(std::move(region));
+}
+
+RegionInfo Endpoint::allocate_losing(std::uint64_t size, std::int32_t access, std::uint64_t end,
+                                     std::int32_t loss) {
+  const int file = ::memfd_create("losing", MFD_CLOEXEC);
+  if (file < 0 || ::ftruncate(file, static_cast<off_t>(size)) != 0) fail("memfd_create", errno);
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) fail("mmap", errno);
+  Region region;
+  region.memory = {memory, [size](void* at) { ::munmap(at, size); }};
+  region.start = static_cast<unsigned char*>(memory);
+  region.size = size;
+  const RegionInfo made = add_region(std::move(region), access, pd());
+  const bool lost = Loss{loss} == Loss::kTruncated
+                        ? ::ftruncate(file, static_cast<off_t>(end)) == 0
+                        : ::mprotect(static_cast<char*>(memory) + end, size - end, PROT_NONE) == 0;
+  if (!lost) fail("memory that goes", errno);
+  ::close(file);
+  return made;
 }
 
 RegionInfo Endpoint::allocate_device(std::uint64_t size, std::int32_t access) {

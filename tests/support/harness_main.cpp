@@ -63,6 +63,7 @@ extern "C" const char* __tsan_default_suppressions() {
   return "race:verbatim::shm::perform_atomic\n"
          "race:^perform$\n"
          "race:verbatim::shm::(anonymous namespace)::perform\n"
+         "race:verbatim::shm::(anonymous namespace)::serve_round\n"
          "race:verbatim::shm::pull_messages\n"
          "race:verbatim::shm::copy(\n"
          "race:verbatim::shm::PeerSegment::rest\n";

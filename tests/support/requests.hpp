@@ -39,6 +39,12 @@ struct RegionWish {
   std::int32_t foreign_pd = 0;  ///< in another protection domain
 };
 
+/// How memory goes while it is registered.
+enum class Loss : std::int32_t {
+  kForbidden,  ///< no right is left (PROT_NONE)
+  kTruncated   ///< it was a file's, which is shorter now
+};
+
 struct WindowInfo {
   std::int32_t id = -1;
   std::uint32_t rkey = 0;

@@ -35,9 +35,10 @@ using EndpointMethods = MethodList<
     &Endpoint::poll_once, &Endpoint::arm, &Endpoint::event_pending, &Endpoint::take_event,
     &Endpoint::take_async_event, &Endpoint::storm, &Endpoint::storms,
     &Endpoint::ping_pong_by_events, &Endpoint::pause_until_signal, &Endpoint::register_as,
-    &Endpoint::change_region, &Endpoint::allocate_null, &Endpoint::allocate_device,
-    &Endpoint::copy_from_device, &Endpoint::copy_to_device, &Endpoint::allocate_window,
-    &Endpoint::free_window, &Endpoint::bind_window, &Endpoint::window_key, &Endpoint::explain>;
+    &Endpoint::change_region, &Endpoint::allocate_null, &Endpoint::allocate_losing,
+    &Endpoint::allocate_device, &Endpoint::copy_from_device, &Endpoint::copy_to_device,
+    &Endpoint::allocate_window, &Endpoint::free_window, &Endpoint::bind_window,
+    &Endpoint::window_key, &Endpoint::explain>;
 
 /// For a Side: a child in our own environment.
 inline const std::map<std::string, std::string> kAnotherProcess;
@@ -111,6 +112,9 @@ class Side {
   RegionInfo register_as(const RegionWish& wish) { return call<&Endpoint::register_as>(wish); }
   int change_region(const RegionInfo& region, int flags, const RegionWish& wish) {
     return call<&Endpoint::change_region>(region.id, flags, wish);
+  }
+  RegionInfo allocate_losing(std::uint64_t size, int access, std::uint64_t end, Loss loss) {
+    return call<&Endpoint::allocate_losing>(size, access, end, static_cast<std::int32_t>(loss));
   }
   RegionInfo region_info(const RegionInfo& region) {
     return call<&Endpoint::region_info>(region.id);

@@ -24,9 +24,9 @@ struct PingpongOutput {
 inline std::optional<PingpongOutput> parse_pingpong_output(const std::string& out) {
   static const Pattern kWhole(
       "^((  local address:  LID 0x[0-9a-f]{4}, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}[,:] GID "
-      "[0-9a-f:]+\n)+)"
+      "[0-9a-f:.]+\n)+)"
       "((  remote address: LID 0x[0-9a-f]{4}, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID "
-      "[0-9a-f:]+\n)+)"
+      "[0-9a-f:.]+\n)+)"
       "([0-9]+) bytes in ([0-9]+\\.[0-9]{2}) seconds = ([0-9]+\\.[0-9]{2}) Mbit/sec\n"
       "([0-9]+) iters in [0-9]+\\.[0-9]{2} seconds = ([0-9]+\\.[0-9]{2}) usec/iter\n$");
   static const Pattern kWhose("  (local address: |remote address:) ");

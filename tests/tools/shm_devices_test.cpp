@@ -69,7 +69,11 @@ TEST(Devices, TheEnvironmentShapesThem) {
   const Environment ethernet = fabric.environment({{"VERBATIM_SHM_LINK", "ethernet"}});
   const Ending info = run(real_tool("ibv_devinfo", ethernet), {"-v"});
   EXPECT_THAT(info.out, HasSubstr("link_layer:\t\tEthernet\n"));
-  EXPECT_TRUE(Pattern("GID\\[  0\\]:\t\t[0-9a-f:.]+, RoCE v[12]\n").find(info.out)) << info.out;
+  for (const char* const row :
+       {"0\\]:\t\tfe80:[0-9a-f:]+, RoCE v1", "1\\]:\t\tfe80:[0-9a-f:]+, RoCE v2",
+        "2\\]:\t\t0000:[0-9a-f:]+:ffff:[0-9a-f:]+, RoCE v1",
+        "3\\]:\t\t::ffff:198\\.1[89]\\.[0-9.]+, RoCE v2"})
+    EXPECT_TRUE(Pattern(std::string("GID\\[  ") + row + "\n").find(info.out)) << row << info.out;
 }
 
 TEST(Devices, AreNamedWhenAnotherIsWanted) {

@@ -304,12 +304,14 @@ TEST_F(ShmPingpong, AnEthernetLinkWantsAGid) {
   const Ending without = run(tool("ibv_rc_pingpong", ethernet), {"-p", "0"});
   EXPECT_EQ(without.status, 1);
   EXPECT_THAT(without.err, HasSubstr("choose one with -g"));
-  ToolProcess server(tool("ibv_rc_pingpong", ethernet), {"-g", "0", "-n", "10", "-p", "0"});
-  const auto port = listening_port(server);
-  ASSERT_TRUE(port) << server.finish().err;
-  const Ending client = run(tool("ibv_rc_pingpong", ethernet),
-                            {"-g", "0", "-n", "10", "-p", std::to_string(*port), "127.0.0.1"});
-  expect_finished(server.finish(), client, 4096, 10);
+  for (const char* const row : {"0", "1", "2", "3"}) {
+    ToolProcess server(tool("ibv_rc_pingpong", ethernet), {"-g", row, "-n", "10", "-p", "0"});
+    const auto port = listening_port(server);
+    ASSERT_TRUE(port) << server.finish().err;
+    const Ending client = run(tool("ibv_rc_pingpong", ethernet),
+                              {"-g", row, "-n", "10", "-p", std::to_string(*port), "127.0.0.1"});
+    expect_finished(server.finish(), client, 4096, 10);
+  }
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ constexpr ServiceHooks kNotingHooks = {
           while (events.holds_requests) sched_yield();
           return false;
         },
+    .asked = []() noexcept { return false; },
     .cq_wake =
         [](std::uint32_t cq) noexcept {
           note_thread();

@@ -23,6 +23,7 @@ constinit std::uint32_t deaths = 0;
 
 constexpr ServiceHooks kHooks = {
     .request = [](std::uint32_t) noexcept { return false; },
+    .asked = []() noexcept { return false; },
     .cq_wake = [](std::uint32_t) noexcept {},
     .tick = []() noexcept {},
     .sweep = []() noexcept {},

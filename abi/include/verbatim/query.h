@@ -22,7 +22,7 @@ enum vbt_tier {
   VBT_TIER_UNKNOWN = 0,        // not tried yet, or a provider that does not know
   VBT_TIER_MAPPED = 1,         // its own loads and stores
   VBT_TIER_KERNEL_COPY = 2,    // process_vm_readv and process_vm_writev
-  VBT_TIER_SERVICE_THREAD = 3  // the owner's service thread copies for it
+  VBT_TIER_SERVICE_THREAD = 3  // the owner's process copies: that thread, or who polls
 };
 
 /// A process that a queue pair of the region's protection domain is connected to.

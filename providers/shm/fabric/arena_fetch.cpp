@@ -76,7 +76,7 @@ void Switchboard::take_arena(Peer& peer, const ArenaMessage& message, UniqueFd& 
     return;
   }
   unsigned char* base = nullptr;
-  if (map_memory_file(file.get(), message.size, "a peer's shared memory", base) != 0) {
+  if (map_memory_file(file.get(), message.size, "a peer's shared memory", base, 1, true) != 0) {
     refuse(peer, number);
     return;
   }

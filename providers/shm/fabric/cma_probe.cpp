@@ -14,6 +14,7 @@
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/proc_text.hpp"
+#include "runtime/memory/address_space.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -48,7 +49,10 @@ Cma probe_cma(pid_t pid, std::uint64_t header_address, std::uint64_t identity) n
 }
 
 void permit_cma() noexcept {
-  if (switched_off()) return;
+  if (switched_off()) {
+    copy_doubtful_without_cma();
+    return;
+  }
   char text[16];
   if (!read_proc_text("/proc/sys/kernel/yama/ptrace_scope", text, sizeof text) || text[0] != '1')
     return;

@@ -30,7 +30,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
-inline constexpr std::uint32_t kLayoutVersion = 7;
+inline constexpr std::uint32_t kLayoutVersion = 8;
 
 /// Queue pair numbers are unique on the host: a process claims blocks of 4096 of the 24-bit space.
 inline constexpr std::uint32_t kQpnBlockBits = 12;
@@ -120,16 +120,18 @@ inline constexpr std::uint32_t kKindMask = 0xc0000000u;
 inline constexpr std::uint32_t kWindowOfPd = 0x40000000u;  ///< | domain: a window of type 1
 inline constexpr std::uint32_t kWindowOfQp = 0x80000000u;  ///< | QP number: a window of type 2
 inline constexpr std::uint32_t kNullMemory = 0xc0000000u;  ///< | domain: zeros, and nowhere
-inline constexpr std::uint32_t kMaxPd = ~kKindMask;
+inline constexpr std::uint32_t kOnDemand = 0x20000000u;  ///< | domain: only the kernel copies there
+inline constexpr std::uint32_t kMaxPd = kOnDemand - 1;
 }  // namespace holder
 
 /// One posted receive as the sender sees it. The ring's lap stands in the same word as the verdict,
 /// so one load tells whether a receive is posted and how long a message it takes.
 struct Credit {
   static constexpr std::uint32_t kLengthMask = 0x7fffffffu;
-  static constexpr std::uint32_t kBadKey =
-      0x80000000u;  ///< an SGE failed its lkey check when posted
-  /// lap << 32 | bad key << 31 | length (a longer receive says 2^31-1, no message is longer)
+  /// An SGE failed its lkey check when posted: only messages that fit in what lies before are taken.
+  static constexpr std::uint32_t kBadKey = 0x80000000u;
+  /// lap << 32 | bad key << 31 | length, of a bad one that of its sound part. A longer receive says
+  /// 2^31-1, no message is longer.
   static constexpr std::uint64_t make(std::uint32_t lap, std::uint32_t length, bool bad) {
     return std::uint64_t{lap} << 32 | (bad ? kBadKey : 0u) | length;
   }
@@ -205,16 +207,18 @@ inline constexpr std::uint32_t kMostInPack = 7;
 constexpr bool lap_has_packs(std::uint32_t lap) { return (lap & 0x3fff) != 0; }
 
 /// What a datagram's receiver is shown of the path that its address handle names: flow label 20 |
-/// traffic class 8 | service level 4 | hop limit 8, from the low bits. 0 is the usual path, of
-/// which a slot says nothing: its hop limit is 64. Of a peer's word every value is one; higher bits
-/// mean nothing.
+/// traffic class 8 | service level 4 | hop limit 8 | GID index 2, from the low bits. 0 is the usual
+/// path, of which a slot says nothing: its hop limit is 64. Of a peer's word every value is one;
+/// higher bits mean nothing.
 namespace path {
 inline constexpr std::uint8_t kUsualHopLimit = 64;
 constexpr std::uint64_t make(std::uint8_t service_level, std::uint32_t flow_label,
-                             std::uint8_t traffic_class, std::uint8_t hop_limit) {
+                             std::uint8_t traffic_class, std::uint8_t hop_limit,
+                             std::uint8_t gid_index) {
   return (flow_label & 0xfffff) | std::uint64_t{traffic_class} << 20 |
          std::uint64_t{service_level & 0xfu} << 28 |
-         std::uint64_t{static_cast<std::uint8_t>(hop_limit ^ kUsualHopLimit)} << 32;
+         std::uint64_t{static_cast<std::uint8_t>(hop_limit ^ kUsualHopLimit)} << 32 |
+         std::uint64_t{gid_index & 3u} << 40;
 }
 /// As in a routing header, below the version.
 constexpr std::uint32_t class_and_label(std::uint64_t p) {
@@ -226,6 +230,8 @@ constexpr std::uint8_t service_level(std::uint64_t p) {
 constexpr std::uint8_t hop_limit(std::uint64_t p) {
   return static_cast<std::uint8_t>((p >> 32) ^ kUsualHopLimit);
 }
+/// Of the sender's port, by which its datagram left.
+constexpr std::uint8_t gid_index(std::uint64_t p) { return static_cast<std::uint8_t>(p >> 40 & 3); }
 }  // namespace path
 
 /// Slot header, from the low bits: lap 16 | kind 3 | invalidates 1 | flags 4 | inline length 6 |
@@ -294,19 +300,63 @@ enum Attention : std::uint32_t {
   kDoorbell = 1  ///< set the doorbell bit, and wake who waits if the CQ is armed
 };
 
-/// Work for the service thread of the peer that owns the target memory (tier D), one at a time per
-/// QP.
+/// Work for the process that owns the target memory (tier D). kPlace and kFault stand in the queue
+/// pair's record, one at a time, for its service thread; the others in a ring of requests.
 enum class ServiceOp : std::uint32_t {
   kNone = 0,
-  kWrite = 1,  ///< copy `length` bytes at `bounce` of the requester's segment to (rkey, address)
-  kRead = 2,   ///< copy (rkey, address) to the responder's own bounce chunk, told in the answer
+  kWrite = 1,  ///< copy `length` bytes from the requester's window to (rkey, address)
+  kRead = 2,   ///< copy (rkey, address) to the responder's window
   kCompareSwap = 3,
   kFetchAdd = 4,
   kPlace = 5,  ///< copy `bounce` into posted receive number `address`, from its byte `swap` on
   /// The requester met a remote error: fail, raise the event in `length`. For the explanation, what
   /// it had asked for: rkey, address, `swap` bytes, `compare_add` = status << 32 | opcode.
   kFault = 6,
-  kStore = 7  ///< write `compare_add` as one word
+  kStore = 7  ///< write `operand` as one word
+};
+
+/// One request in the ring.
+struct alignas(kCacheLine) ServiceRequest {
+  std::uint32_t op;  ///< ServiceOp
+  std::uint32_t rkey;
+  std::uint64_t address;
+  std::uint64_t length;
+  std::uint64_t at;  ///< position of its first byte in the window, of the one side or the other
+  std::uint64_t operand;  ///< what is compared, added or stored
+  std::uint64_t swap;
+};
+
+/// The windows of requests are byte rings; positions in them only grow.
+inline constexpr std::uint32_t kRequestWindow = 128u << 10;
+
+/// What a requester asks for, in order; in its own segment, from its first request on until it
+/// detaches. The words of the first line are its own progress.
+struct RequestRing {
+  static constexpr std::uint32_t kRequests = 64;
+  alignas(kCacheLine) std::atomic<std::uint64_t> asked;  ///< number of the last request
+  std::atomic<std::uint64_t> produced;  ///< position up to which bytes of WRITEs are there
+  std::atomic<std::uint64_t> consumed;  ///< up to which those of READs were taken
+  std::atomic<std::uint64_t> window;    ///< its offset; 0: none yet
+  /// Where its thread ran when it published last: whoever serves there keeps it from going on.
+  std::atomic<std::int32_t> processor;
+  /// Requests in a row that came right behind the answer to the one before, or beside others.
+  std::atomic<std::uint32_t> in_a_row;
+  ServiceRequest requests[kRequests];  ///< number n stands at n % kRequests
+};
+
+/// What has become of them; in the responder's segment.
+struct RequestAnswers {
+  alignas(kCacheLine)
+      std::atomic<std::uint64_t> life;  ///< the tx_session that the rest is about; written last
+  std::atomic<std::uint64_t> answered;  ///< number of the last request that is done
+  std::atomic<std::uint64_t> refused;   ///< number << 8 | ibv_wc_status of the one that failed
+  std::atomic<std::uint64_t> produced;  ///< position up to which bytes of READs are there
+  std::atomic<std::uint64_t> consumed;  ///< up to which those of WRITEs were taken
+  std::atomic<std::uint64_t> window;    ///< its offset; 0: none yet
+  /// A thread is at it, and will look once more before it leaves.
+  std::atomic<std::uint32_t> attended;
+  std::atomic<std::uint32_t> by_poll;  ///< the last answer is from a thread of the program
+  alignas(kCacheLine) std::uint64_t values[RequestRing::kRequests];  ///< what atomics found
 };
 
 /// Who is meant by an XRC domain: a file's device and inode, or a process and a number of its own.
@@ -332,8 +382,9 @@ struct QpRecord {
   std::uint8_t min_rnr_timer;
   std::uint8_t max_dest_rd_atomic;
   std::atomic<std::uint64_t>
-      rq_credits;  ///< offset of Credit[rq_entries], 0 until a receive is posted
-                   ///< (then, after it, ReceiveSge[rq_entries][rq_max_sge])
+      rq_credits;         ///< offset of Credit[rq_entries], 0 until a receive is posted
+                          ///< (then, after it, ReceiveSge[rq_entries][rq_max_sge])
+  std::uint32_t send_cq;  ///< doorbell block of the send CQ: who polls there serves requests too
 
   // --- line 1: the send lock, which is also the word that deregistration watches
   /// Odd while the owner may be touching peers' memory; changes at least once per copied chunk.
@@ -364,8 +415,7 @@ struct QpRecord {
   std::atomic<std::uint64_t> answered;                      ///< sequence of the last served request
   std::uint32_t answer_status;                              ///< ibv_wc_status
   std::uint32_t refused;  ///< it ended because the memory of a receive is not what it was
-  std::uint64_t
-      answer_value;  ///< an atomic's old value, or where a read's bytes lie in our segment
+  std::atomic<std::uint64_t> answers;  ///< offset of its RequestAnswers; 0 until it was first asked
   /// Of what the peer sends, the messages that have their receive of the shared queue.
   std::atomic<std::uint64_t> served;
   std::uint64_t received_bytes;  ///< for tools
@@ -379,8 +429,9 @@ struct QpRecord {
   std::uint64_t length;
   std::uint64_t compare_add;
   std::uint64_t swap;
+  std::atomic<std::uint64_t> requests;  ///< offset of our RequestRing; 0: we have asked nothing
   // --- line 5
-  alignas(kCacheLine) std::uint64_t bounce;  ///< offset of our bytes, for kWrite and kPlace
+  alignas(kCacheLine) std::uint64_t bounce;  ///< offset of our bytes, for kPlace
   std::uint64_t srq;                         ///< offset of its SrqRecord; 0: receives of its own
   std::uint32_t type;                        ///< ibv_qp_type, or one of those below
   std::uint32_t qkey;                        ///< of UD
@@ -446,6 +497,7 @@ static_assert(sizeof(DoorbellBlock) == 9 * kCacheLine);
 struct Doorbells {
   DoorbellBlock service;       ///< QP table index: this QP has a request for the service thread
   DoorbellBlock cq_wake;       ///< CQ number: raise its event if it is still armed
+  DoorbellBlock requests;      ///< QP table index: requests wait in its peer's ring
   DoorbellBlock cqs[kMaxCqs];  ///< per CQ: QPs of it that have messages
 };
 

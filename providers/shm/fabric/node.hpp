@@ -27,6 +27,9 @@ namespace verbatim::shm {
 struct ServiceHooks {
   /// Service doorbell: look at QPs `qp_bit` mod 4096. True: and once more, after the others.
   bool (*request)(std::uint32_t qp_bit) noexcept;
+  /// Serves the rings of requests that have rung, and stays while more come. True: once more, after
+  /// the others.
+  bool (*asked)() noexcept;
   void (*cq_wake)(std::uint32_t cq) noexcept;  ///< a peer found this CQ armed
   void (*tick)() noexcept;                     ///< 1 ms, while ticking is on; may turn it off
   void (*sweep)() noexcept;  ///< about every 50 ms while QPs are attached: repair lost hints

@@ -13,6 +13,7 @@
 #include "providers/shm/fabric/segment.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/memory/memory_file.hpp"
+#include "runtime/memory/sparse_map.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -83,9 +84,7 @@ int PeerSegment::map(int fd, int doorbell_fd) noexcept {
   if (error == 0) error = check_file(doorbell_fd, sizeof(Doorbells), doorbell_bytes);
   if (error != 0) return error;
   if (reserved_bytes_ < size_) unmap_reserved();
-  void* const base =
-      ::mmap(reserved_, size_, PROT_READ,
-             MAP_SHARED | MAP_NORESERVE | (reserved_ != nullptr ? MAP_FIXED : 0), fd, 0);
+  void* const base = map_sparse(reserved_, size_, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd);
   if (base == MAP_FAILED) {
     error = errno;
     static constinit LogOnce once;  // both sides try again and again
@@ -93,7 +92,9 @@ int PeerSegment::map(int fd, int doorbell_fd) noexcept {
     if (error != EBADF && once.first())
       log_error("mapping a peer's segment of %llu MiB: %s%s",
                 static_cast<unsigned long long>(size_ >> 20), std::strerror(error),
-                address_space_left() != ~std::uint64_t{0} ? " (raise 'ulimit -v')" : "");
+                error == EAGAIN ? " (all memory is to be locked: raise 'ulimit -l')"
+                : address_space_left() != ~std::uint64_t{0} ? " (raise 'ulimit -v')"
+                                                            : "");
     return error;
   }
   base_ = static_cast<const unsigned char*>(base);
@@ -101,8 +102,8 @@ int PeerSegment::map(int fd, int doorbell_fd) noexcept {
     reserved_ = base;
     reserved_bytes_ = size_;
   }
-  void* const bells = ::mmap(nullptr, sizeof(Doorbells), PROT_READ | PROT_WRITE,
-                             MAP_SHARED | MAP_NORESERVE, doorbell_fd, 0);
+  void* const bells = map_sparse(nullptr, sizeof(Doorbells), PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_NORESERVE, doorbell_fd);
   if (bells == MAP_FAILED) {
     error = errno;
     unmap();
@@ -133,8 +134,7 @@ void PeerSegment::rest() noexcept {
     ::munmap(static_cast<void*>(doorbells_), sizeof(Doorbells));
   if (base_ != nullptr && !borrowed_) {
     // Should it fail, the file stays mapped until the next one takes its place.
-    (void)::mmap(reserved_, size_, PROT_READ,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    (void)map_sparse(reserved_, size_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   }
   forget();
 }

@@ -9,6 +9,7 @@
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/fabric/wake_socket.hpp"
+#include "runtime/memory/sparse_map.hpp"
 
 namespace verbatim::shm {
 
@@ -63,7 +64,7 @@ Peer* PeerTable::make() noexcept {
   }
   // In memory of its own: its arena table is large and mostly untouched.
   void* const memory =
-      ::mmap(nullptr, sizeof(Peer), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      map_sparse(nullptr, sizeof(Peer), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
   return memory == MAP_FAILED ? nullptr : ::new (memory) Peer;
 }
 

@@ -12,6 +12,7 @@
 
 #include "runtime/base/log.hpp"
 #include "runtime/memory/memory_file.hpp"
+#include "runtime/memory/sparse_map.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
@@ -57,7 +58,7 @@ std::uint64_t random_identity() noexcept {
 }
 
 void* map_shared(int fd, std::uint64_t bytes) noexcept {
-  return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  return map_sparse(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
 }
 
 /// The sign of life for peers that cannot see our pid: the lock goes when the process does.
@@ -134,7 +135,7 @@ int OwnSegment::make_files(std::uint64_t limit) noexcept {
 
   const Layout at = layout_of(*chosen, kStep);
   error = back_range(fd_, backed_, kStep, size_, 0, at.mr_table);
-  if (error == 0) error = back(&doorbells_->service, 2 * sizeof(DoorbellBlock));
+  if (error == 0) error = back(&doorbells_->service, 3 * sizeof(DoorbellBlock));
   // The owner's writable mapping exists: from here on nobody can make another one.
   if (error == 0) {
     error = seal_memory_file(fd_.get(),

@@ -249,6 +249,7 @@ void Service::drain_doorbells() noexcept {
     doorbells.service.ring(bit);
     wake();
   });
+  if (hooks.asked()) wake();
   doorbells.cq_wake.drain([&hooks](std::uint32_t cq) { hooks.cq_wake(cq); });
 }
 
