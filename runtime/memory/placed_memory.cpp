@@ -128,7 +128,7 @@ PageOrder order_of(std::uint32_t where) noexcept {
 }
 
 int refuse(int error, const char* reason) noexcept {
-  log_refusal_of(reason, "vbt_alloc: %s", reason);
+  log_error("vbt_alloc: %s", reason);
   return error;
 }
 
@@ -136,7 +136,7 @@ int alloc_block(const vbt_alloc_attr& attr, const char* device, vbt_alloc_facts&
                 Block& block, SpreadParts* parts) noexcept {
   if (const char* const wrong = wrong_with(attr)) return refuse(EINVAL, wrong);
   if (attr.size > kLargest) {
-    log_refusal("vbt_alloc: %zu bytes are more than an address space holds", attr.size);
+    log_error("vbt_alloc: %zu bytes are more than an address space holds", attr.size);
     return ENOMEM;
   }
   const topo::Machine& machine = topo::host_machine();
@@ -149,7 +149,7 @@ int alloc_block(const vbt_alloc_attr& attr, const char* device, vbt_alloc_facts&
       .device_node = device != nullptr ? topo::node_number_of_device(device) : topo::kNone,
       .thread_node = machine.node_of_this_thread()};
   if (const int error = choose_nodes(machine, limits, wish, choice)) {
-    log_refusal("vbt_alloc: node %u: %s", attr.node, choice.reason);
+    log_error("vbt_alloc: node %u: %s", attr.node, choice.reason);
     return error;
   }
   if (choice.fallbacks != 0) fall_back(facts, choice.fallbacks, choice.reason);
@@ -172,7 +172,7 @@ int alloc_block(const vbt_alloc_attr& attr, const char* device, vbt_alloc_facts&
     return error;
   };
   if (block.placed == EINVAL && attr.where == VBT_WHERE_NODE) {
-    log_refusal("vbt_alloc: node %u: the kernel has no such node", attr.node);
+    log_error("vbt_alloc: node %u: the kernel has no such node", attr.node);
     return give_up(EINVAL);
   }
   tell_nodes(attr, choice, block, facts);

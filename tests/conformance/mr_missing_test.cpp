@@ -122,9 +122,11 @@ TEST_P(MissingMemory, PastTheEndOfItsFileIsABadAddress) {
 
 TEST_P(MissingMemory, CannotBecomeARegionThatIsThere) {
   ibv_mr* const made = mr(theirs_, 1024, kAllAccess);
-  if (ibv_rereg_mr(made, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, kAllAccess) != 0)
-    SKIP_IF(unless_unsupported("ibv_rereg_mr", errno));
   expect_complaints();
+  for (const int change : {int{IBV_REREG_MR_CHANGE_ACCESS}, int{IBV_REREG_MR_CHANGE_TRANSLATION}}) {
+    if (ibv_rereg_mr(made, change, nullptr, theirs_, 1024, kAllAccess) != 0)
+      SKIP_IF(unless_unsupported("ibv_rereg_mr", errno));
+  }
   char* const memory = mappings_.make(4 * page_);
   ASSERT_EQ(::mprotect(memory + page_, page_, PROT_NONE), 0);
   EXPECT_NE(ibv_rereg_mr(made, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, memory, 4 * page_, 0), 0);
