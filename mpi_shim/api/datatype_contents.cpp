@@ -35,7 +35,7 @@ int envelope_of(const char* function, MPI_Datatype handle, bool with_counts, Env
 
 template <class T>
 void copy_out(const Array<T>& from, T* out) noexcept {
-  if (!from.empty()) std::memcpy(out, from.data(), from.size() * sizeof(T));
+  if (out != nullptr && !from.empty()) std::memcpy(out, from.data(), from.size() * sizeof(T));
 }
 
 int check_room(const char* function, const char* what, MPI_Count most, MPI_Count needed,

@@ -183,7 +183,7 @@ std::uint64_t first_beyond_file(std::uint64_t first, std::uint64_t end) noexcept
 MissingByte find_in(Maps& maps, const Pages& pages, bool for_writing, bool only_asks) noexcept {
   const std::uint64_t end = std::min(pages.first + pages.bytes, kUserEnd);
   for (std::uint64_t at = pages.first; at < end && maps.valid();) {
-    Mapping mapping;
+    Mapping mapping{};
     const int error = maps.look(at, mapping);
     if (only_asks && !maps.asks()) return {};
     if (error != 0) return {at, Lack::kMapping};
