@@ -151,7 +151,7 @@ template <bool kStamped>
   if (step_cursor(cq) || take_more<kStamped>(cq) == 0) [[likely]]
     return 0;
   if (!is_alone) cq.cursor.lock.unlock();
-  return ENOENT;
+  return count_empty_poll(ENOENT);
 }
 
 /// The same when the program has said that one thread at a time uses the queue: then to start is to

@@ -48,8 +48,7 @@ bool await_change(const std::atomic<std::uint64_t>& active, std::uint64_t seen, 
   return true;
 }
 
-/// A mark that comes without a fence may still be on its way: after this it is to be seen, or its
-/// owner sees what the caller has taken away. Once for all of them.
+/// As look_at_mark(), once for many.
 std::uint64_t look_at(const std::atomic<std::uint64_t>& active, bool& fenced) noexcept {
   const std::uint64_t seen = active.load(std::memory_order_seq_cst);
   if ((seen & QpRecord::kUnfenced) == 0 || fenced) return seen;
@@ -86,6 +85,11 @@ std::uint32_t find_busy(Awaited (&out)[kAwaitedAtOnce], bool& fenced) noexcept {
 }
 
 }  // namespace
+
+std::uint64_t look_at_mark(const std::atomic<std::uint64_t>& active) noexcept {
+  bool fenced = false;
+  return look_at(active, fenced);
+}
 
 std::uint32_t next_session() noexcept {
   std::uint32_t session;
@@ -162,8 +166,7 @@ bool await_peer_of(Qp& qp) noexcept {
     active = qp.watch_index == Qp::kNotWatched ? nullptr : active_word(qp.watch_index);
   }
   if (active == nullptr) return true;
-  bool fenced = false;
-  (void)look_at(*active, fenced);
+  (void)look_at_mark(*active);
   // Only the caller's own thread ends the hold that `active` needs: it orders the QP's control
   // verbs.
   return await_quiet(*active, qp.met.load(std::memory_order_acquire), now_ns() + kQuietBoundNs);

@@ -77,6 +77,9 @@ void unwatch(Qp& qp) noexcept;
 void watch_locked(Qp& qp) noexcept;
 void unwatch_locked(Qp& qp) noexcept;
 
+/// A peer's active word. A mark that comes without a fence may still be on its way: after this it is
+/// seen, or its owner sees what the caller has taken away before.
+std::uint64_t look_at_mark(const std::atomic<std::uint64_t>& active) noexcept;
 /// No peer touches our memory on behalf of what `qp` accepted before it stopped accepting. False:
 /// not even after the bound (a peer was stopped in the middle of a copy).
 bool await_peer_of(Qp& qp) noexcept;

@@ -171,9 +171,9 @@ inline bool something_came(const Cq& cq) noexcept {
     marked = (cq.marks & ~Cq::kTurns) != 0;
   }
   cq.is_busy.store(got > 1, std::memory_order_relaxed);
-  if (got != 0) end_empty_polls();
   if (marked) [[unlikely]]
     settle_marks(cq);
+  count_if_empty(got);
   return got;
 }
 

@@ -132,7 +132,7 @@ const std::atomic<std::uint64_t>* word_of_peer(Qp& qp) noexcept {
 QuietWait start_quiet(Qp& qp) noexcept {
   QuietWait quiet;
   quiet.word = word_of_peer(qp);
-  if (quiet.word != nullptr) quiet.seen = quiet.word->load(std::memory_order_seq_cst);
+  if (quiet.word != nullptr) quiet.seen = look_at_mark(*quiet.word);
   quiet.service = live.service_active.load(std::memory_order_seq_cst);
   return quiet;
 }

@@ -23,6 +23,7 @@ namespace {
 /// share one, and the kernel is asked.
 bool is_command_fd_of(const Context& context, int fd) noexcept {
   const int own = context.extended.context.cmd_fd;
+  if (context.command_fd.valid() && !context.command_fd.is_ours()) return false;
   struct stat ours {};
   struct stat theirs {};
   if (::fstat(own, &ours) != 0 || ::fstat(fd, &theirs) != 0 || ours.st_ino != theirs.st_ino ||

@@ -221,77 +221,125 @@ TEST_P(DomainStorm, NothingIsTouchedAfterDeregAfterDestroyAfterErrorOrReset) {
 }
 
 /// The mark of a domain's thread, "I may be copying", is a plain store, which its processor may
-/// keep to itself until after it has found the key good. Deregistration must not take that for
-/// quiet: a copy that begins in this moment is long, and whoever deregistered sees it go on. The
-/// mark waits behind stores to memory that is in no cache, so that the moment is long, too.
-TEST(DomainMark, IsSeenByADeregistrationThatComesInItsVeryMoment) {
+/// keep to itself until after it has found the key good. Whoever takes the key away must not take
+/// that for quiet: a copy that begins in this moment is long, and he sees it go on. The mark waits
+/// behind stores to memory that is in no cache, so that the moment is long, too.
+class DomainMark : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kBytes = 16_KiB;  // the longest copy on the way without any fence
+
+  void SetUp() override {
 #ifdef VBT_UNDER_THREAD_SANITIZER
-  GTEST_SKIP() << "looks at memory while it is written to, which is what it is about";
+    GTEST_SKIP() << "looks at memory while it is written to, which is what it is about";
 #endif
-  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two processors";
-  constexpr std::uint64_t kBytes = 16_KiB;  // the longest copy on the way without any fence
-  constexpr std::uint32_t kRounds = 6000;
-  PairWish wish;
-  wish.a.in_domain = 1;
-  Pair pair({Placement::kOneContext, MemoryKind::kMapped}, wish);
-  const RegionInfo from = pair.a.allocate(MemoryKind::kMapped, kBytes);
-  const RegionInfo whole = pair.b.allocate(MemoryKind::kMapped, kBytes);
-  ibv_qp* const qp = pair.a.here().qp(pair.qa.id);
-  auto* const source = reinterpret_cast<std::uint64_t*>(from.address + kBytes) - 1;
-  auto* const target = reinterpret_cast<std::uint64_t*>(whole.address + kBytes) - 1;
-  const auto last = [target] { return __atomic_load_n(target, __ATOMIC_ACQUIRE); };
-  std::atomic<std::uint32_t> key{0};  // 0: nothing to do
-  std::atomic<bool> over{false};
-  // Writes without a pause, each time something else, until one fails.
-  std::thread domain([&] {
-    constexpr std::size_t kStores = 48, kStride = 4096 + 64, kFar = std::size_t{32} << 20;
-    std::vector<unsigned char> far(kFar);
-    std::size_t at = 0;
-    std::uint64_t number = 0;
-    while (!over.load()) {
-      const std::uint32_t rkey = key.load();
-      if (rkey == 0) continue;
-      ibv_sge sge{from.address, kBytes, from.lkey};
-      ibv_send_wr wr{};
-      ibv_send_wr* bad;
-      wr.opcode = IBV_WR_RDMA_WRITE;
-      wr.send_flags = IBV_SEND_SIGNALED;
-      wr.sg_list = &sge;
-      wr.num_sge = 1;
-      wr.wr.rdma = {whole.address, rkey};
-      ibv_wc wc{};
-      do {
-        __atomic_store_n(source, ++number, __ATOMIC_RELEASE);
-        for (std::size_t i = 0; i < kStores; ++i, at = (at + kStride) % kFar)
-          __atomic_store_n(&far[at], static_cast<unsigned char>(number), __ATOMIC_RELAXED);
-        if (ibv_post_send(qp, &wr, &bad) != 0) break;
-        while (ibv_poll_cq(qp->send_cq, 1, &wc) == 0) {
-        }
-      } while (wc.status == IBV_WC_SUCCESS);
-      key.store(0);
-    }
-  });
-  std::uint32_t late = 0;
-  // A machine that has little time for us gives fewer chances.
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(4);
-  for (std::uint32_t round = 0;
-       round < kRounds && late == 0 && std::chrono::steady_clock::now() < end; ++round) {
-    const RegionInfo shown = pair.b.register_part(whole, 0, kBytes);
-    const std::uint64_t before = last();
-    key.store(shown.rkey);
-    while (last() == before && key.load() != 0) {  // it could not be posted at all
-    }
-    for (std::uint32_t i = round % 64; i != 0; --i) (void)last();
-    EXPECT_EQ(pair.b.deregister(shown), 0);
-    const std::uint64_t then = last();
-    while (key.load() != 0) {
-    }
-    late += last() != then;
-    pair.reconnect();
+    if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two processors";
   }
-  over.store(true);
-  domain.join();
-  EXPECT_EQ(late, 0u) << "memory was written after it was deregistered";
+  static PairWish in_domain() {
+    PairWish wish;
+    wish.a.in_domain = 1;
+    return wish;
+  }
+
+  /// Writes of `a` to what `show` opens, until one fails; `hide` closes it, and says whether it did.
+  /// How often memory was written to after it was closed.
+  template <class Show, class Hide>
+  std::uint32_t late_writes(Show show, Hide hide) {
+    constexpr std::uint32_t kRounds = 6000;
+    const RegionInfo from = pair_.a.allocate(MemoryKind::kMapped, kBytes);
+    ibv_qp* const qp = pair_.a.here().qp(pair_.qa.id);
+    auto* const source = reinterpret_cast<std::uint64_t*>(from.address + kBytes) - 1;
+    auto* const target = reinterpret_cast<std::uint64_t*>(whole_.address + kBytes) - 1;
+    const auto last = [target] { return __atomic_load_n(target, __ATOMIC_ACQUIRE); };
+    std::atomic<std::uint32_t> key{0};  // 0: nothing to do
+    std::atomic<bool> over{false};
+    // Writes without a pause, each time something else, until one fails.
+    std::thread domain([&] {
+      constexpr std::size_t kStores = 48, kStride = 4096 + 64, kFar = std::size_t{32} << 20;
+      std::vector<unsigned char> far(kFar);
+      std::size_t at = 0;
+      std::uint64_t number = 0;
+      while (!over.load()) {
+        const std::uint32_t rkey = key.load();
+        if (rkey == 0) continue;
+        ibv_sge sge{from.address, kBytes, from.lkey};
+        ibv_send_wr wr{};
+        ibv_send_wr* bad;
+        wr.opcode = IBV_WR_RDMA_WRITE;
+        wr.send_flags = IBV_SEND_SIGNALED;
+        wr.sg_list = &sge;
+        wr.num_sge = 1;
+        wr.wr.rdma = {whole_.address, rkey};
+        ibv_wc wc{};
+        do {
+          __atomic_store_n(source, ++number, __ATOMIC_RELEASE);
+          for (std::size_t i = 0; i < kStores; ++i, at = (at + kStride) % kFar)
+            __atomic_store_n(&far[at], static_cast<unsigned char>(number), __ATOMIC_RELAXED);
+          if (ibv_post_send(qp, &wr, &bad) != 0) break;
+          while (ibv_poll_cq(qp->send_cq, 1, &wc) == 0) {
+          }
+        } while (wc.status == IBV_WC_SUCCESS);
+        key.store(0);
+      }
+    });
+    std::uint32_t late = 0;
+    // A machine that has little time for us gives fewer chances.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(4);
+    for (std::uint32_t round = 0;
+         round < kRounds && late == 0 && std::chrono::steady_clock::now() < end; ++round) {
+      const RegionInfo shown = show();
+      const std::uint64_t before = last();
+      key.store(shown.rkey);
+      while (last() == before && key.load() != 0) {  // it could not be posted at all
+      }
+      for (std::uint32_t i = round % 64; i != 0; --i) (void)last();
+      const bool hidden = hide(shown);
+      const std::uint64_t then = last();
+      while (key.load() != 0) {
+      }
+      late += hidden && last() != then;
+      pair_.reconnect();
+    }
+    over.store(true);
+    domain.join();
+    return late;
+  }
+
+  Pair pair_{{Placement::kOneContext, MemoryKind::kMapped}, in_domain()};
+  const RegionInfo whole_ =
+      pair_.b.allocate(MemoryKind::kMapped, kBytes, kAllAccess | IBV_ACCESS_MW_BIND);
+};
+
+TEST_F(DomainMark, IsSeenByADeregistrationThatComesInItsVeryMoment) {
+  const auto hide = [this](const RegionInfo& shown) {
+    EXPECT_EQ(pair_.b.deregister(shown), 0);
+    return true;
+  };
+  EXPECT_EQ(late_writes([this] { return pair_.b.register_part(whole_, 0, kBytes); }, hide), 0u)
+      << "memory was written after it was deregistered";
+}
+
+TEST_F(DomainMark, IsSeenByAnInvalidationThatComesInItsVeryMoment) {
+  const WindowInfo window = pair_.b.allocate_window(IBV_MW_TYPE_2);
+  const auto show = [&] {
+    WindowBind bind;
+    bind.window = window.id;
+    bind.region = whole_.id;
+    bind.rkey = ibv_inc_rkey(pair_.b.call<&Endpoint::window_key>(window.id));
+    bind.address = whole_.address;
+    bind.length = kBytes;
+    bind.access = IBV_ACCESS_REMOTE_WRITE;
+    EXPECT_EQ(pair_.b.bind_window(pair_.qb, bind), 0);
+    EXPECT_EQ(pair_.b.poll_sends(pair_.qb, 1)[0].status, IBV_WC_SUCCESS);
+    RegionInfo shown = whole_;
+    shown.rkey = pair_.b.call<&Endpoint::window_key>(window.id);
+    return shown;
+  };
+  // The writer's next request may already have ended the queue pair: then nothing is promised.
+  const auto hide = [this](const RegionInfo& shown) {
+    expect_posted(pair_.b.post_send(pair_.qb, local_invalidate(6, shown.rkey)));
+    return pair_.b.poll_sends(pair_.qb, 1)[0].status == IBV_WC_SUCCESS;
+  };
+  EXPECT_EQ(late_writes(show, hide), 0u) << "memory was written after its window was closed";
 }
 
 TEST_P(DomainStorm, ItsQueuePairsEndWithTheirPeer) {

@@ -31,11 +31,7 @@ int vbt_free_shared(void* addr);
 
 /// What the allocators of a parent domain (ibv_alloc_parent_domain) are told that the memory is for:
 /// their `resource_type`.
-enum vbt_resource {
-  VBT_RESOURCE_QP = 1,
-  VBT_RESOURCE_CQ = 2,
-  VBT_RESOURCE_SRQ = 3
-};
+enum vbt_resource { VBT_RESOURCE_QP = 1, VBT_RESOURCE_CQ = 2, VBT_RESOURCE_SRQ = 3 };
 
 enum vbt_where {
   VBT_WHERE_LOCAL = 0,    // the node that the calling thread runs on at this moment
