@@ -99,6 +99,10 @@ Wait attach(Qp& qp) noexcept {
     if (peer == nullptr) Node::get().want_peer(qp.own->dest_qpn);
     return Wait::kPeer;
   }
+  if (!peer->knows_us.load(std::memory_order_acquire)) {
+    qp.peer = nullptr;  // still being met
+    return Wait::kPeer;
+  }
   const std::uint64_t session = record->accepts.load(std::memory_order_acquire);
   if (session == 0) return Wait::kPeer;
   if (peek(record->rq_psn) != qp.own->sq_psn) {

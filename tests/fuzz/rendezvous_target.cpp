@@ -109,6 +109,7 @@ class Exchange {
                       .sweep = nullptr,
                       .due = nullptr,
                       .peer_ready = ready,
+                      .peer_knows_us = [](Peer&) noexcept {},
                       .peer_dead = dead,
                       .dead_stay = []() noexcept {},
                       .arena_ready = [](Peer&) noexcept {},
@@ -201,7 +202,7 @@ void speak(Input& input, Scene& all, int socket) {
       break;
     default: {
       ArenaMessage message;
-      message.head.type = static_cast<MessageType>(2 + input.below(3));
+      message.head.type = static_cast<MessageType>(2 + input.below(4));
       message.arena = (how & 8u) != 0    ? input.below(8)
                       : (how & 32u) != 0 ? static_cast<std::uint32_t>(input.number())
                                          : all.exchange.arena();

@@ -78,4 +78,9 @@ int Stranger::introduce(int socket, bool cma) const {
   return shm::send_message(socket, &message, sizeof message, fds);
 }
 
+int Stranger::say_met(int socket) {
+  const shm::ArenaMessage met{.head = {.type = shm::MessageType::kMet}};
+  return shm::send_message(socket, &met, sizeof met, {});
+}
+
 }  // namespace verbatim::fuzz

@@ -60,6 +60,8 @@ class Stranger {
   shm::HelloMessage hello(bool cma) const;
   /// 0 or an errno.
   int introduce(int socket, bool cma) const;
+  /// Says what one does who was answered: an errno.
+  static int say_met(int socket);
 
  private:
   void have_place() const;

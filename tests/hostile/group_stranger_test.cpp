@@ -66,6 +66,7 @@ class GroupStranger : public ::testing::Test {
     ASSERT_EQ(stranger_.introduce(socket_.get(), false), 0);
     Received answer;
     ASSERT_TRUE(wait_until([&] { return receive_message(socket_.get(), answer) == 0; }));
+    ASSERT_EQ(Stranger::say_met(socket_.get()), 0);
   }
   /// What the stranger shows: a UD queue pair that receives, under any number.
   void show_queue_pair(std::uint32_t qpn) {

@@ -108,7 +108,7 @@ class HostilePeer {
     VBT_HOLDS(segment != MAP_FAILED && bells != MAP_FAILED);
     met.segment = static_cast<unsigned char*>(segment);
     met.doorbells = static_cast<Doorbells*>(bells);
-    return true;
+    return Stranger::say_met(met.socket.get()) == 0;
   }
 
   /// A new identity, which the victim will meet.
@@ -356,7 +356,7 @@ class HostilePeer {
   }
   void talk_on_own_socket() {
     ArenaMessage message;
-    message.head.type = static_cast<MessageType>(2 + below(3));
+    message.head.type = static_cast<MessageType>(2 + below(4));
     message.arena = below(1100);
     message.size = random_() >> below(64);
     const int fd = any_descriptor();

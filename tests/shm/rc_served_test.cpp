@@ -335,5 +335,53 @@ TEST_P(RcServed, ATargetThatDeregistersInTheMiddleEndsWhatIsBehindIt) {
   }
 }
 
+/// Whoever closes a window of type 2 waits for what is being served through it, and without the lock
+/// under which requests are served.
+TEST_P(RcServed, NothingIsServedThroughAWindowThatWasInvalidated) {
+  constexpr std::uint64_t kBytes = 32_KiB;  // one piece: its end is written last
+  constexpr std::uint64_t kMark = 0x5555;
+  constexpr std::uint32_t kWindows = 300;
+  Pair pair(GetParam());
+  const RegionInfo whole =
+      pair.a.allocate(GetParam().memory, kBytes, kAllAccess | IBV_ACCESS_MW_BIND);
+  const RegionInfo local = pair.b.allocate(GetParam().memory, kBytes);
+  pair.b.set(local, 0, kBytes, 0x99);
+  const WindowInfo window = pair.a.allocate_window(IBV_MW_TYPE_2);
+  std::uint32_t closed = 0;
+  for (std::uint32_t round = 0; round < kWindows; ++round) {
+    SCOPED_TRACE(round);
+    WindowBind bind;
+    bind.window = window.id;
+    bind.region = whole.id;
+    bind.rkey = ibv_inc_rkey(pair.a.call<&Endpoint::window_key>(window.id));
+    bind.address = whole.address;
+    bind.length = kBytes;
+    bind.access = IBV_ACCESS_REMOTE_WRITE;
+    ASSERT_EQ(pair.a.bind_window(pair.qa, bind), 0);
+    ASSERT_EQ(pair.a.poll_sends(pair.qa, 1)[0].status, IBV_WC_SUCCESS);
+    RegionInfo shown = whole;
+    shown.rkey = pair.a.call<&Endpoint::window_key>(window.id);
+    pair.a.store(whole, kBytes - 8, 0);
+    auto storm = std::async(std::launch::async, [&] {
+      return pair.b.call<&Endpoint::storm>(pair.qb.id, write(1, slice(local, 0, kBytes), shown), 8u,
+                                           ~std::uint64_t{0});
+    });
+    ASSERT_TRUE(wait_until([&] { return pair.a.load(whole, kBytes - 8) != 0; }));
+    expect_posted(pair.a.post_send(pair.qa, local_invalidate(6, shown.rkey)));
+    const ibv_wc wc = pair.a.poll_sends(pair.qa, 1)[0];
+    pair.a.store(whole, kBytes - 8, kMark);
+    const auto failures = storm.get();
+    // The writer's next request may already have ended the queue pair: then nothing is promised.
+    if (wc.status == IBV_WC_SUCCESS) {
+      ++closed;
+      ASSERT_FALSE(failures.empty());
+      EXPECT_EQ(failures[0].status, IBV_WC_REM_ACCESS_ERR);
+      ASSERT_EQ(pair.a.load(whole, kBytes - 8), kMark) << "written to after it was closed";
+    }
+    pair.reconnect();
+  }
+  EXPECT_NE(closed, 0u);
+}
+
 }  // namespace
 }  // namespace verbatim::harness

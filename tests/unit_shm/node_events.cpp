@@ -60,6 +60,7 @@ constexpr ServiceHooks kNotingHooks = {
           events.ticks_when_ready = events.ticks.load();
           ++events.peers_ready;
         },
+    .peer_knows_us = [](Peer&) noexcept {},
     .peer_dead =
         [](Peer&) noexcept {
           note_thread();

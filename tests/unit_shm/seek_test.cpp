@@ -29,6 +29,7 @@ constexpr ServiceHooks kHooks = {
     .sweep = []() noexcept {},
     .due = [](std::uint64_t) noexcept { return ~std::uint64_t{0}; },
     .peer_ready = [](Peer&) noexcept {},
+    .peer_knows_us = [](Peer&) noexcept {},
     .peer_dead = [](Peer&) noexcept { ++deaths; },
     .dead_stay = []() noexcept {},
     .arena_ready = [](Peer&) noexcept {},

@@ -16,6 +16,7 @@ struct Connection {
   Peer* peer = nullptr;  ///< nullptr until the other side's HELLO was accepted
   pid_t pid = 0;         ///< who is at the other end, if it is visible
   bool we_connected = false;
+  bool owes_met = false;     ///< kMet did not fit yet
   bool owes_hello = false;   ///< ours did not fit yet; nothing else goes before it
   bool closed = false;       ///< waits for the end of the event batch that may still name it
   std::uint32_t block = 0;   ///< what we connected to

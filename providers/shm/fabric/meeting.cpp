@@ -73,7 +73,11 @@ bool Switchboard::meet(Connection& connection, const HelloMessage& hello,
   connection.peer = peer;
   peer->connections[0] = &connection;
   --half_open_;
-  if (connection.we_connected) note_reached(*peer, connection.block);
+  if (connection.we_connected) {
+    note_reached(*peer, connection.block);
+    // It met us before it answered.
+    peer->knows_us.store(true, std::memory_order_relaxed);
+  }
   ++living_;
   if (peer->pidfd.valid()) {
     (void)watch(peer->pidfd.get(), peer->death);
@@ -87,7 +91,11 @@ bool Switchboard::meet(Connection& connection, const HelloMessage& hello,
             peer->cma.load(std::memory_order_relaxed) == Cma::kWorks ? "with" : "without");
   around_.hooks.peer_ready(*peer);
   // Only now the answer: who has it may send at once, and what it sends must find it known here.
-  if (!connection.we_connected) greet(connection);
+  // Likewise who answered us.
+  if (connection.we_connected)
+    say_met(connection);
+  else
+    greet(connection);
   return true;
 }
 
@@ -101,6 +109,7 @@ bool Switchboard::join(Connection& connection, Peer& peer) noexcept {
     greet(connection);
   } else {
     note_reached(peer, connection.block);
+    note_met_by(peer);
     around_.wanted.forget(connection.block);
     // A further block of a process that we know: the way was worth finding, the socket is not
     // needed.
@@ -111,6 +120,7 @@ bool Switchboard::join(Connection& connection, Peer& peer) noexcept {
   }
   connection.peer = &peer;
   *place = &connection;
+  if (connection.we_connected) say_met(connection);
   --half_open_;
   if (peer.lost_at != 0) {
     stop_seeking(peer);

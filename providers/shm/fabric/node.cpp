@@ -77,6 +77,7 @@ int Node::Parts::open() noexcept {
   self->identity = segment.head().identity;
   self->pid = ::getpid();
   self->self = true;
+  self->knows_us.store(true, std::memory_order_relaxed);
   self->wake = UniqueFd(::fcntl(service.wake_fd(), F_DUPFD_CLOEXEC, 0));
   if (!self->wake.valid()) {
     const int wrong = errno;
@@ -303,7 +304,14 @@ void Node::each_living_peer(void (*look)(const Peer&, void*), void* with) noexce
 }
 
 bool Node::is_meeting(std::uint32_t qpn) noexcept {
-  return parts_->wanted.hopeful(qpn >> kQpnBlockBits);
+  if (parts_->wanted.hopeful(qpn >> kQpnBlockBits)) return true;
+  // Who greeted us is met when it knows us too.
+  Peer* const peer = hold_peer(qpn);
+  if (peer == nullptr) return false;
+  const bool half = peer->alive.load(std::memory_order_acquire) &&
+                    !peer->knows_us.load(std::memory_order_acquire);
+  release_peer(*peer);
+  return half;
 }
 
 void Node::want_arena(Peer& peer, std::uint32_t arena) noexcept {

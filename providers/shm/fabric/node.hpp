@@ -36,7 +36,8 @@ struct ServiceHooks {
   /// Whenever the thread goes to sleep: does what is due by the clock (now_ns) and says when to
   /// come next, to the microsecond; ~0: when something happens.
   std::uint64_t (*due)(std::uint64_t now) noexcept;
-  void (*peer_ready)(Peer&) noexcept;  ///< attached (either side connected)
+  void (*peer_ready)(Peer&) noexcept;     ///< attached (either side connected)
+  void (*peer_knows_us)(Peer&) noexcept;  ///< it was met, and its memory may be written to now
   void (*peer_dead)(Peer&) noexcept;
   void (*dead_stay)() noexcept;         ///< each second while a dead peer is held: need it be?
   void (*arena_ready)(Peer&) noexcept;  ///< a wanted arena was mapped, or refused
@@ -99,7 +100,7 @@ class Node {
   /// Calls `look` for each living peer, ourselves included. It must not wait. Any thread.
   void each_living_peer(void (*look)(const Peer&, void*), void* with) noexcept;
   /// The wanted owner of `qpn` may be about to be met: he was not looked for yet, or somebody
-  /// listens under his name.
+  /// listens under his name, or has yet to hear that we know him.
   bool is_meeting(std::uint32_t qpn) noexcept;
   /// Asks the service thread to fetch and map an arena of a peer; returns at once.
   void want_arena(Peer& peer, std::uint32_t arena) noexcept;

@@ -63,6 +63,9 @@ struct Peer {
   KeptFd pidfd;
   KeptFd wake;  ///< a socket of ours that leads to it; our eventfd in `self`
   std::atomic<bool> alive{true};
+  /// It has met us, as far as we know: until then it waits for no copy of ours when it takes memory
+  /// away, and we make none.
+  std::atomic<bool> knows_us{false};
   std::atomic<Cma> cma{Cma::kUntried};
   std::atomic<bool> sender_fence{
       false};  ///< the peer or we cannot use membarrier: pay a fence when sending

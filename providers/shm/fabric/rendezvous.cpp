@@ -27,6 +27,7 @@ bool parse_message(std::span<const unsigned char> bytes, std::uint32_t fd_count,
     case MessageType::kWantArena:
     case MessageType::kArena:
     case MessageType::kRefused:
+    case MessageType::kMet:
       if (bytes.size() != sizeof out.arena) return false;
       if (fd_count != (head.type == MessageType::kArena ? 1u : 0u)) return false;
       std::memcpy(&out.arena, bytes.data(), sizeof out.arena);

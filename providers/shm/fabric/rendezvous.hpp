@@ -24,7 +24,13 @@ inline constexpr std::uint32_t kRendezvousMagic = 0x52544256;  // "VBTR"
 inline constexpr std::uint16_t kRendezvousVersion = 1;
 inline constexpr std::uint32_t kMaxMessageFds = 3;
 
-enum class MessageType : std::uint16_t { kHello = 1, kWantArena = 2, kArena = 3, kRefused = 4 };
+enum class MessageType : std::uint16_t {
+  kHello = 1,
+  kWantArena = 2,
+  kArena = 3,
+  kRefused = 4,
+  kMet = 5,  ///< from who connected, when he has met the other: ArenaMessage of arena 0
+};
 
 struct MessageHead {
   std::uint32_t magic = kRendezvousMagic;

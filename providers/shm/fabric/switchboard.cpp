@@ -253,6 +253,16 @@ void Switchboard::greet(Connection& connection) noexcept {
   if (connection.owes_hello) unsent_ = owes_hellos_ = true;
 }
 
+void Switchboard::say_met(Connection& connection) noexcept {
+  const ArenaMessage met{.head = {.type = MessageType::kMet}};
+  connection.owes_met = send_message(connection.socket.get(), &met, sizeof met, {}) == EAGAIN;
+  if (connection.owes_met) unsent_ = true;
+}
+
+void Switchboard::note_met_by(Peer& peer) noexcept {
+  if (!peer.knows_us.exchange(true, std::memory_order_acq_rel)) around_.hooks.peer_knows_us(peer);
+}
+
 void Switchboard::on_connection(Connection& connection) noexcept {
   bool reset_seen = false;
   for (int i = 0; i < kMessagesPerWake && !connection.closed; ++i) {
@@ -334,6 +344,9 @@ bool Switchboard::handle(Connection& connection, Received& received) noexcept {
       return true;
     case MessageType::kRefused:
       refuse(peer, message.arena.arena);
+      return true;
+    case MessageType::kMet:
+      note_met_by(peer);
       return true;
     case MessageType::kHello:
       return false;  // once is enough

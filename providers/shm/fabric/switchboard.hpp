@@ -106,6 +106,10 @@ class Switchboard {
   int say_hello(Connection& connection) noexcept;
   /// Says it now, or owes it.
   void greet(Connection& connection) noexcept;
+  /// To who answered us: we know it now.
+  void say_met(Connection& connection) noexcept;
+  /// It knows us: who waited for that moves on.
+  void note_met_by(Peer& peer) noexcept;
   bool watch(int fd, EventSource& source) noexcept;
   /// Whether what went wrong with the descriptors `used` can be another's doing. The application
   /// may have closed them, or what we have had for longer: the service thread finds that out, and

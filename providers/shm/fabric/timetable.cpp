@@ -141,6 +141,7 @@ std::uint64_t Switchboard::send_all_unsent(std::uint64_t now) noexcept {
       owes_hellos_ = error == EAGAIN;
     }
     if (c->owes_hello) unsent_ = true;
+    if (c->owes_met) say_met(*c);
     if (!c->owes_hello && c->peer != nullptr) send_unsent(*c, now);
   }
   return again();
