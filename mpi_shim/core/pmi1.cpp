@@ -33,9 +33,15 @@ PmiWire::Got hear(PmiWire& wire, const char* command, char (&line)[kPmiRoom],
   return PmiWire::Got::kGone;
 }
 
+/// The answer to what was asked.
+bool await(PmiWire& wire, const char* command, char (&line)[kPmiRoom]) noexcept {
+  const bool is_here = hear(wire, command, line, wire.patience_ms()) == PmiWire::Got::kText;
+  if (!is_here) wire.give_up();
+  return is_here;
+}
+
 bool ask(PmiWire& wire, const char* request, const char* answer, char (&line)[kPmiRoom]) noexcept {
-  return tell(wire, "cmd=%s\n", request) &&
-         hear(wire, answer, line, wire.patience_ms()) == PmiWire::Got::kText;
+  return tell(wire, "cmd=%s\n", request) && await(wire, answer, line);
 }
 
 bool is_refused(const char* line) noexcept {
@@ -52,7 +58,7 @@ const char* say_who_we_are(PmiWire& wire, World& world) noexcept {
   long size = -1;
   long rank = -1;
   for (int i = 0; i < 3; ++i) {
-    if (hear(wire, "set", line, wire.patience_ms()) != PmiWire::Got::kText)
+    if (!await(wire, "set", line))
       return "the launcher at PMI_PORT does not say which rank this is";
     (void)find_number(line, "size", ' ', 1, 1 << 20, size);
     (void)find_number(line, "rank", ' ', 0, 1 << 20, rank);
@@ -92,15 +98,14 @@ const char* begin(PmiWire& wire, World& world) noexcept {
 bool put(PmiWire& wire, const char* key, const char* value) noexcept {
   char line[kPmiRoom];
   return tell(wire, "cmd=put kvsname=%s key=%s value=%s\n", job_name(), key, value) &&
-         hear(wire, "put_result", line, wire.patience_ms()) == PmiWire::Got::kText &&
-         !is_refused(line);
+         await(wire, "put_result", line) && !is_refused(line);
 }
 
 bool get(PmiWire& wire, const char* key, char* value, std::size_t room) noexcept {
   char line[kPmiRoom];
   return tell(wire, "cmd=get kvsname=%s key=%s\n", job_name(), key) &&
-         hear(wire, "get_result", line, wire.patience_ms()) == PmiWire::Got::kText &&
-         !is_refused(line) && find_value(line, "value", ' ', value, room);
+         await(wire, "get_result", line) && !is_refused(line) &&
+         find_value(line, "value", ' ', value, room);
 }
 
 bool enter_barrier(PmiWire& wire) noexcept { return tell(wire, "cmd=barrier_in\n"); }

@@ -36,7 +36,10 @@ PmiWire::Got hear(PmiWire& wire, const char* command, char (&record)[kPmiRoom],
 }
 
 bool is_granted(PmiWire& wire, const char* answer, char (&record)[kPmiRoom]) noexcept {
-  if (hear(wire, answer, record, wire.patience_ms()) != PmiWire::Got::kText) return false;
+  if (hear(wire, answer, record, wire.patience_ms()) != PmiWire::Got::kText) {
+    wire.give_up();
+    return false;
+  }
   long code = -1;
   return find_number(record, "rc", ';', -1'000'000, 1'000'000, code) && code == 0;
 }

@@ -44,12 +44,13 @@ void PmiWire::close() noexcept {
 }
 
 bool PmiWire::write(const char* text, std::size_t length) noexcept {
+  if (!is_open()) return false;
   const std::int64_t until = now_ms() + patience_ms_;
   bool is_socket = true;
   while (length != 0) {
     if (!wait_for_fd(fd_, POLLOUT, until)) return false;
-    const ssize_t sent =
-        is_socket ? ::send(fd_, text, length, MSG_NOSIGNAL) : ::write(fd_, text, length);
+    const ssize_t sent = is_socket ? ::send(fd_, text, length, MSG_NOSIGNAL | MSG_DONTWAIT)
+                                   : ::write(fd_, text, length);
     if (sent < 0 && errno == ENOTSOCK && is_socket) {
       is_socket = false;
       continue;
@@ -67,6 +68,7 @@ bool PmiWire::write(const char* text, std::size_t length) noexcept {
 template <class Measure>
 PmiWire::Got PmiWire::read(char* out, std::size_t room, int milliseconds,
                            Measure measure) noexcept {
+  if (!is_open() || is_given_up_) return Got::kGone;
   const std::int64_t until = now_ms() + milliseconds;
   for (;;) {
     std::size_t from = 0;

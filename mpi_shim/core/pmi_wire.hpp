@@ -16,7 +16,10 @@ class PmiWire {
   PmiWire(const PmiWire&) = delete;
   PmiWire& operator=(const PmiWire&) = delete;
 
-  void use(int fd) noexcept { fd_ = fd; }
+  void use(int fd) noexcept {
+    fd_ = fd;
+    is_given_up_ = false;
+  }
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
   [[nodiscard]] int fd() const noexcept { return fd_; }
   void close() noexcept;
@@ -24,6 +27,9 @@ class PmiWire {
   /// How long an answer may take.
   void be_patient_for(int milliseconds) noexcept { patience_ms_ = milliseconds; }
   [[nodiscard]] int patience_ms() const noexcept { return patience_ms_; }
+  /// An answer did not come in time. If it came later it would be taken for that to the next
+  /// question, so nothing is read any more; that we abort can still be written.
+  void give_up() noexcept { is_given_up_ = true; }
 
   [[nodiscard]] bool write(const char* text, std::size_t length) noexcept;
 
@@ -39,6 +45,7 @@ class PmiWire {
 
   int fd_ = -1;
   int patience_ms_ = 30'000;
+  bool is_given_up_ = false;
   std::size_t held_ = 0;
   char buffer_[kPmiRoom] = {};
 };
