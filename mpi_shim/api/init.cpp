@@ -24,11 +24,13 @@ using vmpi::world;
 pthread_t main_thread;
 
 int begin(const char* function, int required) noexcept {
-  if (world.stage != Stage::kBefore)
+  if (world.stage != Stage::kBefore) {
+    BigGuard guard;
     return vmpi::raise(nullptr, MPI_ERR_OTHER, function,
                        world.stage == Stage::kRunning
                            ? "MPI_Init was called before"
                            : "MPI_Finalize was called before, and MPI starts only once");
+  }
   const char* wrong = vmpi::begin_bootstrap();
   if (wrong[0] != '\0') return vmpi::raise(nullptr, MPI_ERR_OTHER, function, "%s", wrong);
   if (!vmpi::make_predefined_types() || !vmpi::make_predefined_ops() ||
@@ -56,9 +58,11 @@ int level_of(int required) noexcept {
 VMPI_ENTRY(int, MPI_Init, (int*, char***)) { return begin("MPI_Init", MPI_THREAD_SINGLE); }
 
 VMPI_ENTRY(int, MPI_Init_thread, (int*, char***, int required, int* provided)) {
-  if (provided == nullptr)
+  if (provided == nullptr) {
+    BigGuard guard;
     return vmpi::raise(nullptr, MPI_ERR_ARG, "MPI_Init_thread",
                        "argument `provided` is a null pointer");
+  }
   const int error = begin("MPI_Init_thread", level_of(required));
   if (error == MPI_SUCCESS) *provided = world.thread_level;
   return error;
@@ -77,6 +81,7 @@ VMPI_ENTRY(int, MPI_Finalized, (int* flag)) {
 }
 
 VMPI_ENTRY(int, MPI_Query_thread, (int* provided)) {
+  BigGuard guard;
   if (provided == nullptr)
     return vmpi::raise(nullptr, MPI_ERR_ARG, "MPI_Query_thread",
                        "argument `provided` is a null pointer");
@@ -85,6 +90,7 @@ VMPI_ENTRY(int, MPI_Query_thread, (int* provided)) {
 }
 
 VMPI_ENTRY(int, MPI_Is_thread_main, (int* flag)) {
+  BigGuard guard;
   if (flag == nullptr)
     return vmpi::raise(nullptr, MPI_ERR_ARG, "MPI_Is_thread_main",
                        "argument `flag` is a null pointer");
@@ -113,6 +119,7 @@ VMPI_ENTRY(int, MPI_Abort, (MPI_Comm, int errorcode)) {
 }
 
 VMPI_ENTRY(int, MPI_Get_processor_name, (char* name, int* resultlen)) {
+  BigGuard guard;
   if (name == nullptr || resultlen == nullptr)
     return vmpi::raise(nullptr, MPI_ERR_ARG, "MPI_Get_processor_name",
                        "an argument to write to is a null pointer");

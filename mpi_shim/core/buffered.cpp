@@ -75,11 +75,13 @@ int attach_buffer(void* buffer, std::uint64_t bytes) noexcept {
 }
 
 void flush_buffer() noexcept {
-  reclaim();
-  while (first != nullptr) {
-    (void)wait_for(first->request);
-    reclaim();
-  }
+  // No record is held on to: another thread that sends frees those that are through.
+  wait_until(
+      [](void*) noexcept {
+        reclaim();
+        return first == nullptr;
+      },
+      nullptr);
 }
 
 int detach_buffer(void** buffer, std::uint64_t* bytes) noexcept {
