@@ -223,6 +223,11 @@ void Job::take_exits() {
 void Job::tell_exit(int number) {
   const int status = of(number).status;
   const bool is_within = pmi_.is_within(number);
+  const bool is_missed = !pmi_.leave(number);
+  if (status == 0 && is_missed) {
+    tell("%s exited without MPI_Init, in which others wait for it", name_of(number).c_str());
+    return fail_rank(1);
+  }
   if (status == 0 && !is_within) return;
   const std::string how = how_it_ended(status);
   const bool has_failed = WIFSIGNALED(status) || is_within || !pmi_.has_ended(number);

@@ -148,7 +148,7 @@ void PmiServer::get(Rank& rank, std::string_view line) {
 
 PmiEvent PmiServer::enter_barrier(Rank& rank) {
   if (ended_ != 0)
-    return nonsense("it waits for ranks that have ended with cmd=finalize", "cmd=barrier_in");
+    return nonsense("it waits for ranks that have ended, or never began", "cmd=barrier_in");
   rank.is_waiting = true;
   if (++waiting_ < ranks_.size()) return {};
   waiting_ = 0;
@@ -166,6 +166,12 @@ PmiEvent PmiServer::end(Rank& rank) {
   ++ended_;
   rank.answers += "cmd=finalize_ack rc=0\n";
   return {};
+}
+
+bool PmiServer::leave(int number) {
+  if (of(number).has_begun) return true;
+  ++ended_;
+  return waiting_ == 0;
 }
 
 }  // namespace verbatim::cli

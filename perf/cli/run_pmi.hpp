@@ -39,6 +39,8 @@ class PmiServer {
   /// It has begun with PMI and not said that it ends: one that is gone so has failed.
   bool is_within(int rank) const { return of(rank).has_begun && !of(rank).has_ended; }
   bool has_ended(int rank) const { return of(rank).has_ended; }
+  /// It has exited. False: it never began with PMI, and others wait for it in a barrier.
+  bool leave(int rank);
 
  private:
   struct Rank {
@@ -64,7 +66,7 @@ class PmiServer {
   std::unordered_map<std::string, std::string> stored_;
   std::size_t stored_bytes_ = 0;
   std::size_t waiting_ = 0;
-  std::size_t ended_ = 0;
+  std::size_t ended_ = 0;  ///< that come to no barrier any more
 };
 
 /// Fit to be printed: other bytes than printable ones are '?', what is long is cut.

@@ -105,6 +105,16 @@ TEST_F(Pmi, NobodyWaitsForARankThatHasEnded) {
   EXPECT_THAT(say(1, "cmd=barrier_in"), HasSubstr("have ended"));
 }
 
+TEST_F(Pmi, NorForOneThatNeverBegan) {
+  const std::string hello = "cmd=init pmi_version=1 pmi_subversion=1";
+  say(0, hello);
+  PmiServer late = server_;
+  EXPECT_TRUE(late.leave(1));
+  EXPECT_EQ(late.take(0, "cmd=barrier_in\n").kind, Kind::kNonsense);
+  say(0, "cmd=barrier_in");
+  EXPECT_FALSE(server_.leave(1));
+}
+
 TEST_F(Pmi, ARankThatWaitsSaysNothing) {
   begin();
   say(0, "cmd=barrier_in");

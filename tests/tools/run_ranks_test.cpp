@@ -116,6 +116,13 @@ TEST(Run, ARankThatLeavesBeforeItsEndHasFailed) {
   EXPECT_THAT(ending.err, HasSubstr("exited with status 0 before MPI_Finalize"));
 }
 
+TEST(Run, NobodyWaitsForARankThatNeverBegan) {
+  const Ending ending = run_script(2, std::string("test $PMI_RANK = 1 && exit 0; ") + kBegin +
+                                          "echo cmd=barrier_in >&3; read answer <&3");
+  EXPECT_EQ(ending.status, 1);
+  EXPECT_THAT(ending.err, ContainsRegex("without MPI_Init|or never began"));
+}
+
 TEST(Run, AStatusAfterTheEndIsPassedOnAndEndsNobody) {
   const Ending ending =
       run_script(2, std::string(kBegin) + "echo cmd=barrier_in >&3; read answer <&3;" + kEnd +
