@@ -177,18 +177,23 @@ long ranks_here() noexcept {
   return world.size;
 }
 
-/// Whether every rank of this host may have a processor to itself. Ranks that are bound to one each
-/// are taken to be bound to different ones.
-bool has_own_processor() noexcept {
+/// Processors that the ranks of this host may run on. Ranks that are bound to one each are taken to
+/// be bound to different ones.
+long processors_here() noexcept {
   cpu_set_t mask;
-  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return false;
+  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return 1;
   const int allowed = CPU_COUNT(&mask);
-  return ranks_here() <= (allowed == 1 ? ::sysconf(_SC_NPROCESSORS_ONLN) : allowed);
+  return allowed == 1 ? ::sysconf(_SC_NPROCESSORS_ONLN) : allowed;
 }
 
 Waiting wish() noexcept {
   static constexpr std::string_view kWords[] = {"share", "spin", "sleep"};
-  const auto by_default = has_own_processor() ? Waiting::kSpin : Waiting::kShare;
+  const long ranks = ranks_here();
+  const long processors = processors_here();
+  // Of many that share a processor each gets its turn only after all others have looked in vain.
+  const auto by_default = ranks <= processors       ? Waiting::kSpin
+                          : ranks <= 2 * processors ? Waiting::kShare
+                                                    : Waiting::kSleep;
   return static_cast<Waiting>(
       verbatim::environment_choice("VERBATIM_WAIT", kWords, static_cast<std::size_t>(by_default)));
 }
