@@ -35,9 +35,7 @@ bool look(void* context) noexcept {
 
 bool is_hopeless(const Search& search) noexcept {
   if (search.source == MPI_ANY_SOURCE) return vmpi::is_any_dead(*search.found_comm);
-  const auto& members = search.found_comm->peers().members;
-  return vmpi::is_dead(
-      static_cast<std::uint32_t>(members[static_cast<std::size_t>(search.source)]));
+  return vmpi::is_dead(search.found_comm->peers().world_rank(search.source));
 }
 
 bool look_or_despair(void* context) noexcept {

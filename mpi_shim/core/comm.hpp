@@ -22,6 +22,9 @@ struct Group {
   Array<int> members;        ///< ranks in MPI_COMM_WORLD, by rank in the group
 
   [[nodiscard]] int size() const noexcept { return static_cast<int>(members.size()); }
+  [[nodiscard]] std::uint32_t world_rank(int rank_here) const noexcept {
+    return static_cast<std::uint32_t>(members[static_cast<std::size_t>(rank_here)]);
+  }
 };
 
 enum class TopologyKind : std::uint8_t { kNone, kCartesian };

@@ -124,10 +124,6 @@ void set_up(Request& request, Request::Kind kind) noexcept {
   request.next = request.previous = nullptr;
 }
 
-std::uint32_t world_rank_of(const Comm& comm, int rank) noexcept {
-  return static_cast<std::uint32_t>(comm.peers().members[static_cast<std::size_t>(rank)]);
-}
-
 /// To this process itself: no verbs. Short ones are copied as a peer would keep them.
 int send_to_self(Request& send) noexcept {
   Unexpected message{};
@@ -225,6 +221,7 @@ bool progress() noexcept {
   std::uint32_t drained[kAtOnce];
   std::uint32_t drained_count = 0;
   const int found = ibv_poll_cq(fabric.cq, kAtOnce, wcs);
+  if (found < 0) fabric.is_failed = true;
   for (int i = 0; i < found; ++i) {
     const WorkId work = WorkId::from(wcs[i].wr_id);
     switch (work.kind) {
@@ -271,7 +268,7 @@ int begin_send(Request& request) noexcept {
     complete(request, MPI_SUCCESS);
     return MPI_SUCCESS;
   }
-  const std::uint32_t rank = world_rank_of(*request.comm, request.peer);
+  const std::uint32_t rank = request.comm->peers().world_rank(request.peer);
   int error = MPI_SUCCESS;
   if (rank == static_cast<std::uint32_t>(world.rank)) {
     error = send_to_self(request);
@@ -298,8 +295,9 @@ int begin_receive(Request& request) noexcept {
   if (found != Matching::kNone) {
     const Unexpected message = matching.take_message(found);
     consume(request, message);
-  } else if (request.peer == MPI_ANY_SOURCE ? is_any_dead(*request.comm)
-                                            : is_dead(world_rank_of(*request.comm, request.peer))) {
+  } else if (request.peer == MPI_ANY_SOURCE
+                 ? is_any_dead(*request.comm)
+                 : is_dead(request.comm->peers().world_rank(request.peer))) {
     complete(request, MPI_ERR_PROC_ABORTED);
   } else {
     matching.post(request);
@@ -333,6 +331,10 @@ bool probe(Comm& comm, Plane plane, int source, int tag, Probed& out, bool take,
   const std::uint32_t found = matching.find_message({context_of(comm, plane), source, tag});
   if (found == Matching::kNone) return false;
   const Unexpected& kept = matching.message(found);
+  if (!is_true(comm, kept.envelope, kept.world_rank)) {
+    release_payload(matching.take_message(found));
+    return false;
+  }
   out = {kept.envelope.source, kept.envelope.tag, kept.length};
   if (!take) return true;
   *message = messages.make();
@@ -418,12 +420,7 @@ void stop_engine() noexcept {
   transfers.each([](Transfer& transfer) noexcept { release_transfer(transfer); });
   transfers.clear();
   invited = 0;
-  messages.each([](Message& message) noexcept {
-    const auto kind = static_cast<MessageKind>(message.message.kind);
-    if (message.message.is_own == 0 &&
-        (kind == MessageKind::kEager || kind == MessageKind::kEagerSync))
-      std::free(reinterpret_cast<void*>(message.message.place));
-  });
+  messages.each([](Message& message) noexcept { release_payload(message.message); });
   messages.clear();
   matching.stop();
   forget_busy();

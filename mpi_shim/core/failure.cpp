@@ -33,8 +33,7 @@ bool is_over = false;  ///< ends of peers are no failures any more
 
 bool depends_on(const Request& receive, std::uint32_t rank) noexcept {
   const Group& senders = receive.comm->peers();
-  if (receive.peer != MPI_ANY_SOURCE)
-    return senders.members[static_cast<std::size_t>(receive.peer)] == static_cast<int>(rank);
+  if (receive.peer != MPI_ANY_SOURCE) return senders.world_rank(receive.peer) == rank;
   for (int member : senders.members)
     if (member == static_cast<int>(rank)) return true;
   return false;
@@ -60,10 +59,12 @@ void hear_events() noexcept {
     }
     ibv_ack_async_event(&event);
     each_peer([failed](Peer& peer) noexcept {
-      if (fabric.is_failed || (failed != nullptr && peer.qp == failed))
-        suspect(peer, fabric.is_failed ? "the RDMA device failed" : "its process is gone");
+      if (failed != nullptr && peer.qp == failed) suspect(peer, "its process is gone");
     });
   }
+  // A call may have told of it, too.
+  if (fabric.is_failed)
+    each_peer([](Peer& peer) noexcept { suspect(peer, "the RDMA device failed"); });
 }
 
 /// Also of ranks that nothing was ever sent to: a receive may wait for them.

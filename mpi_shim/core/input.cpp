@@ -21,10 +21,17 @@ std::uint64_t capacity_of(const Request& receive) noexcept {
   return static_cast<std::uint64_t>(receive.count) * static_cast<std::uint64_t>(receive.type->size);
 }
 
-void match(Request& receive, const Envelope& message) noexcept {
+/// False: the sender is not who it says, and the receive has ended.
+bool match(Request& receive, const Envelope& message, std::uint32_t sender) noexcept {
   withdraw_invitation(receive);
+  if (!is_true(*receive.comm, message, sender)) {
+    receive.source = receive.peer;
+    complete(receive, MPI_ERR_PROC_ABORTED);
+    return false;
+  }
   receive.source = message.source;
   receive.received_tag = message.tag;
+  return true;
 }
 
 void pull(Request& receive, Peer& peer, std::uint32_t sender_id) noexcept {
@@ -84,11 +91,14 @@ void keep(const Unexpected& message) noexcept {
     abort_all(MPI_ERR_NO_MEM, "no memory for the envelope of a message without a receive");
 }
 
-void take_eager(Peer& peer, const Head& head, std::uint32_t sender_id, const unsigned char* payload,
+/// False: the peer had no credit for it.
+bool take_eager(Peer& peer, const Head& head, std::uint32_t sender_id, const unsigned char* payload,
                 std::size_t bytes) noexcept {
   const Envelope envelope = {head.context, head.source, head.tag};
   Request* const receive = matching.take_receive(envelope);
   if (receive == nullptr) {
+    if (peer.held == kCredits) return false;
+    ++peer.held;
     Unexpected kept{};
     kept.envelope = envelope;
     kept.sender_id = sender_id;
@@ -96,12 +106,13 @@ void take_eager(Peer& peer, const Head& head, std::uint32_t sender_id, const uns
     kept.kind = static_cast<unsigned>(head.kind) & 0x7fu;
     keep_eager(kept, payload, bytes);
     keep(kept);
-    return;
+    return true;
   }
-  match(*receive, envelope);
+  if (!match(*receive, envelope, peer.rank)) return true;
   deliver(*receive, payload, bytes);
   give_credit_back(peer);
   if (head.kind == MessageKind::kEagerSync) answer(peer, MessageKind::kMatched, sender_id);
+  return true;
 }
 
 void take_envelope(Peer& peer, const EnvelopeHead& envelope) noexcept {
@@ -140,7 +151,83 @@ void take_answer(Peer& peer, const AnswerHead& head, const unsigned char* payloa
     complete(request, MPI_SUCCESS);
 }
 
+template <class Header>
+[[nodiscard]] bool read_header(Header& out, const unsigned char* message,
+                               std::size_t bytes) noexcept {
+  if (bytes < sizeof out) return false;
+  std::memcpy(&out, message, sizeof out);
+  return true;
+}
+
+[[nodiscard]] bool is_sound(const Head& head) noexcept {
+  return head.source >= 0 && head.source < world.size && head.tag >= 0;
+}
+
+/// False: it is no message of this library.
+[[nodiscard]] bool try_take(Peer& peer, const unsigned char* message, std::size_t bytes) noexcept {
+  Head head;
+  AnswerHead answered;
+  static_assert(sizeof answered == sizeof head);
+  if (!read_header(head, message, bytes) || !read_header(answered, message, bytes)) return false;
+  peer.credits = std::min<std::uint16_t>(
+      kCredits, static_cast<std::uint16_t>(peer.credits + std::min(head.credits, kCredits)));
+  if (head.kind <= MessageKind::kRendezvous || head.kind == MessageKind::kWritten) ++peer.heard;
+  switch (head.kind) {
+    case MessageKind::kEager:
+      return is_sound(head) &&
+             take_eager(peer, head, 0, message + sizeof head, bytes - sizeof head);
+    case MessageKind::kEagerSync: {
+      SyncHead sync;
+      return is_sound(head) && read_header(sync, message, bytes) &&
+             take_eager(peer, head, sync.sender_id, message + sizeof sync, bytes - sizeof sync);
+    }
+    case MessageKind::kEnvelope:
+    case MessageKind::kRendezvous: {
+      EnvelopeHead envelope;
+      if (!is_sound(head) || !read_header(envelope, message, bytes)) return false;
+      take_envelope(peer, envelope);
+      return true;
+    }
+    case MessageKind::kPull:
+    case MessageKind::kData:
+    case MessageKind::kMatched:
+    case MessageKind::kTaken:
+      take_answer(peer, answered, message + sizeof answered, bytes - sizeof answered);
+      return true;
+    case MessageKind::kInvite: {
+      InviteHead invite;
+      if (!read_header(invite, message, bytes)) return false;
+      take_invitation(peer, invite);
+      return true;
+    }
+    case MessageKind::kWritten: {
+      WrittenHead written;
+      if (!read_header(written, message, bytes)) return false;
+      take_written(peer, written);
+      return true;
+    }
+    case MessageKind::kRevoke:
+      drop_invitation(peer, answered.id);
+      answer(peer, MessageKind::kRevoked, answered.id);
+      return true;
+    case MessageKind::kRevoked:
+      take_revoked(peer, answered.id);
+      return true;
+    case MessageKind::kCredit:
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+bool is_true(const Comm& comm, const Envelope& message, std::uint32_t sender) noexcept {
+  const Group& senders = comm.peers();
+  if (message.source < senders.size() && senders.world_rank(message.source) == sender) return true;
+  if (Peer* const liar = known_peer(sender); liar != nullptr)
+    fail_peer(*liar, "it sent a message in another rank's name");
+  return false;
+}
 
 void deliver(Request& receive, const unsigned char* payload, std::size_t bytes) noexcept {
   const std::uint64_t capacity = capacity_of(receive);
@@ -166,7 +253,12 @@ void finish_read(Peer& peer, Transfer& transfer) noexcept {
 }
 
 void consume(Request& receive, const Unexpected& message) noexcept {
-  match(receive, message.envelope);
+  const auto kind = static_cast<MessageKind>(message.kind);
+  const bool is_here = kind == MessageKind::kEager || kind == MessageKind::kEagerSync;
+  if (!match(receive, message.envelope, message.world_rank)) {
+    release_payload(message);
+    return;
+  }
   if (message.is_own != 0) {
     Request& send = *reinterpret_cast<Request*>(message.place);
     const std::uint64_t bytes = copy_typed(*send.type, send.count, send.buffer, *receive.type,
@@ -177,8 +269,6 @@ void consume(Request& receive, const Unexpected& message) noexcept {
     complete(receive, message.length > bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
     return;
   }
-  const auto kind = static_cast<MessageKind>(message.kind);
-  const bool is_here = kind == MessageKind::kEager || kind == MessageKind::kEagerSync;
   auto* const payload = reinterpret_cast<unsigned char*>(message.place);
   if (message.world_rank == static_cast<std::uint32_t>(world.rank)) {
     ++own_credits;
@@ -188,6 +278,7 @@ void consume(Request& receive, const Unexpected& message) noexcept {
   }
   Peer& peer = *known_peer(message.world_rank);
   if (is_here) {
+    --peer.held;
     deliver(receive, payload, message.length);
     std::free(payload);
     give_credit_back(peer);
@@ -200,69 +291,9 @@ void consume(Request& receive, const Unexpected& message) noexcept {
 }
 
 void take_message(Peer& peer, const unsigned char* message, std::size_t bytes) noexcept {
-  Head head;
-  if (bytes < sizeof head || peer.is_dead) return;
-  std::memcpy(&head, message, sizeof head);
-  peer.credits = std::min<std::uint16_t>(
-      kCredits, static_cast<std::uint16_t>(peer.credits + std::min(head.credits, kCredits)));
-  if (head.kind <= MessageKind::kRendezvous || head.kind == MessageKind::kWritten) ++peer.heard;
-  switch (head.kind) {
-    case MessageKind::kEager:
-      take_eager(peer, head, 0, message + sizeof head, bytes - sizeof head);
-      break;
-    case MessageKind::kEagerSync: {
-      SyncHead sync;
-      if (bytes < sizeof sync) return;
-      std::memcpy(&sync, message, sizeof sync);
-      take_eager(peer, head, sync.sender_id, message + sizeof sync, bytes - sizeof sync);
-      break;
-    }
-    case MessageKind::kEnvelope:
-    case MessageKind::kRendezvous: {
-      EnvelopeHead envelope;
-      if (bytes < sizeof envelope) return;
-      std::memcpy(&envelope, message, sizeof envelope);
-      take_envelope(peer, envelope);
-      break;
-    }
-    case MessageKind::kPull:
-    case MessageKind::kData:
-    case MessageKind::kMatched:
-    case MessageKind::kTaken: {
-      AnswerHead answered;
-      std::memcpy(&answered, message, sizeof answered);
-      take_answer(peer, answered, message + sizeof answered, bytes - sizeof answered);
-      break;
-    }
-    case MessageKind::kInvite: {
-      InviteHead invite;
-      if (bytes < sizeof invite) return;
-      std::memcpy(&invite, message, sizeof invite);
-      take_invitation(peer, invite);
-      break;
-    }
-    case MessageKind::kWritten: {
-      WrittenHead written;
-      if (bytes < sizeof written) return;
-      std::memcpy(&written, message, sizeof written);
-      take_written(peer, written);
-      break;
-    }
-    case MessageKind::kRevoke:
-    case MessageKind::kRevoked: {
-      AnswerHead answered;
-      std::memcpy(&answered, message, sizeof answered);
-      if (head.kind == MessageKind::kRevoked) {
-        take_revoked(peer, answered.id);
-      } else {
-        drop_invitation(peer, answered.id);
-        answer(peer, MessageKind::kRevoked, answered.id);
-      }
-      break;
-    }
-    case MessageKind::kCredit:
-      break;
-  }
+  if (peer.is_dead || try_take(peer, message, bytes)) return;
+  // What it meant is not known, so what waits for it would wait for ever.
+  fail_peer(peer, "it sent what is no message of this library");
 }
 
 }  // namespace vmpi

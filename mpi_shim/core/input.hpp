@@ -13,6 +13,10 @@ namespace vmpi {
 void take_message(Peer& peer, const unsigned char* message, std::size_t bytes) noexcept;
 /// A receive has matched a message that lay here.
 void consume(Request& receive, const Unexpected& message) noexcept;
+/// Whether the rank that a message names in the communicator is its sender's. If not, the sender is
+/// failed.
+[[nodiscard]] bool is_true(const Comm& comm, const Envelope& message,
+                           std::uint32_t sender) noexcept;
 /// Packed data to where the receive wants it.
 void deliver(Request& receive, const unsigned char* payload, std::size_t bytes) noexcept;
 void finish_read(Peer& peer, Transfer& transfer) noexcept;

@@ -32,8 +32,7 @@ void consider_inviting(Request& receive) noexcept {
   if (capacity <= kEagerBytes || !receive.type->is_contiguous) return;
   const Envelope envelope = envelope_of(receive);
   if (envelope.is_wild() || !matching.is_certain(receive)) return;
-  const auto rank = static_cast<std::uint32_t>(
-      receive.comm->peers().members[static_cast<std::size_t>(receive.peer)]);
+  const std::uint32_t rank = receive.comm->peers().world_rank(receive.peer);
   Peer* const peer = known_peer(rank);
   if (peer == nullptr || !peer->is_ready || peer->is_dead || peer->room() < 2) return;
   Transfer* const transfer = transfers.make();
@@ -111,13 +110,14 @@ bool revoke(Request& receive) noexcept {
   Transfer* const transfer = invitation_of(receive);
   if (transfer == nullptr) return false;
   Peer* const peer = known_peer(transfer->rank);
+  transfer->is_revoked = true;
   if (peer != nullptr) answer(*peer, MessageKind::kRevoke, transfer->handle);
   return true;
 }
 
 void take_revoked(Peer& peer, std::uint32_t id) noexcept {
   Transfer* const transfer = find_transfer(id, peer.rank, Transfer::Step::kInvited);
-  if (transfer == nullptr) return;
+  if (transfer == nullptr || !transfer->is_revoked) return;
   Request& receive = *transfer->request;
   end_invitation(*transfer);
   matching.withdraw(receive);

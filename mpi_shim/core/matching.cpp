@@ -36,6 +36,11 @@ void unlink(Request*& first, Request*& last, Request& receive) noexcept {
 
 }  // namespace
 
+void release_payload(const Unexpected& message) noexcept {
+  if (message.is_own == 0 && message.kind <= static_cast<unsigned>(MessageKind::kEagerSync))
+    std::free(reinterpret_cast<void*>(message.place));
+}
+
 bool Matching::start() noexcept {
   if (!buckets_.resize(kFirstBuckets) || !message_buckets_.resize(kFirstBuckets)) return false;
   for (Messages& bucket : message_buckets_) bucket = {kNone, kNone};
@@ -44,8 +49,7 @@ bool Matching::start() noexcept {
 
 void Matching::stop() noexcept {
   for (std::uint32_t index = order_.first; index != kNone; index = at(index).order_next)
-    if (!at(index).is_own && at(index).kind <= static_cast<unsigned>(MessageKind::kEagerSync))
-      std::free(reinterpret_cast<void*>(at(index).place));
+    release_payload(at(index));
   for (Unexpected* slab : slabs_) std::free(slab);
   buckets_ = {};
   message_buckets_ = {};

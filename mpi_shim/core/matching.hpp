@@ -52,6 +52,9 @@ struct Unexpected {
 };
 static_assert(sizeof(Unexpected) <= 64);
 
+/// Of a message that no receive takes any more.
+void release_payload(const Unexpected& message) noexcept;
+
 class Matching {
  public:
   static constexpr std::uint32_t kNone = 0xffffffffu;

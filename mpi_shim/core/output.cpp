@@ -65,14 +65,17 @@ bool post_bounce(Peer& peer, std::uint32_t index, std::size_t length) noexcept {
   return post(peer, request, WorkId::Kind::kBounce, index, true);
 }
 
+[[nodiscard]] bool has_place_for(std::size_t length) noexcept {
+  return length <= fabric.inline_bytes || !fabric.free_bounces.empty();
+}
+
 /// A header and the packed form of what the request sends (`payload` bytes of it). False: no room.
 bool post_message(Peer& peer, const void* head, std::size_t head_bytes, const Request* from,
-                  std::size_t payload) noexcept {
-  if (peer.room() == 0) return false;
+                  std::size_t payload, bool is_signaled = false) noexcept {
   unsigned char small[Fabric::kWantedInline];
   const std::size_t length = head_bytes + payload;
+  if (peer.room() == 0 || !has_place_for(length)) return false;
   const bool is_inline = length <= fabric.inline_bytes;
-  if (!is_inline && fabric.free_bounces.empty()) return false;
   const std::uint32_t bounce = is_inline ? 0 : fabric.free_bounces[fabric.free_bounces.size() - 1];
   unsigned char* const out = is_inline ? small : fabric.bounce_buffer(bounce);
   std::memcpy(out, head, head_bytes);
@@ -82,7 +85,7 @@ bool post_message(Peer& peer, const void* head, std::size_t head_bytes, const Re
     else
       (void)pack(*from->type, from->count, from->buffer, 0, out + head_bytes, payload);
   }
-  if (is_inline) return post_inline(peer, out, length, false);
+  if (is_inline) return post_inline(peer, out, length, is_signaled);
   if (!post_bounce(peer, bounce, length)) return false;
   fabric.free_bounces.pop_back();
   return true;
@@ -148,7 +151,7 @@ bool try_write(Peer& peer, Request& send, const Head& head, std::uint64_t length
                const Invitation& invitation) noexcept {
   const std::uint64_t longest = std::min(fabric.longest, kLongestPiece);
   const std::uint64_t pieces = (length + longest - 1) / longest;
-  if (pieces + 1 > peer.room()) return false;
+  if (pieces + 1 > peer.room() || !has_place_for(sizeof(WrittenHead))) return false;
   Transfer* const transfer = begin_transfer(peer, send, Transfer::Step::kWriting);
   if (transfer == nullptr) return false;
   if (!expose(*transfer, length, Exposure::kRead)) {
@@ -327,9 +330,7 @@ void send_message(Peer& peer, Request& send) noexcept {
 
 bool take_back(Request& send) noexcept {
   if (send.sequence == 0) return false;
-  const auto rank =
-      static_cast<std::uint32_t>(send.comm->peers().members[static_cast<std::size_t>(send.peer)]);
-  Peer* const peer = known_peer(rank);
+  Peer* const peer = known_peer(send.comm->peers().world_rank(send.peer));
   if (peer == nullptr) return false;
   unlink_send(*peer, send);
   return true;
@@ -381,9 +382,9 @@ void read_on(Peer& peer, Transfer& transfer) noexcept {
 }
 
 void flush_queue(Peer& peer) noexcept {
-  if (peer.unsignaled == 0 || peer.room() == 0) return;
-  AnswerHead head = {MessageKind::kCredit, 0, take_owed(peer), 0, 0, 0};
-  (void)post_inline(peer, &head, sizeof head, true);
+  if (peer.unsignaled == 0) return;
+  const AnswerHead head = {MessageKind::kCredit, 0, 0, 0, 0, 0};
+  (void)post_message(peer, &head, sizeof head, nullptr, 0, true);
 }
 
 void mark_busy(Peer& peer) noexcept {

@@ -46,6 +46,7 @@ struct Peer {
   bool is_dead = false;
   std::uint16_t credits = kCredits;
   std::uint16_t owed = 0;        ///< credits to be given back
+  std::uint16_t held = 0;        ///< its payloads that lie unmatched here
   std::uint32_t in_queue = 0;    ///< requests in the send queue
   std::uint32_t unsignaled = 0;  ///< of these, since the last one with a completion
   Address address = {};

@@ -28,6 +28,7 @@ struct Transfer {
   std::uint32_t rank = 0;  ///< of the peer, in the world
   Request* request = nullptr;
   ibv_mr* mr = nullptr;
+  bool is_revoked = false;    ///< of kInvited: the peer was asked to forget it
   bool is_mr_kept = false;    ///< it belongs to memory of MPI_Alloc_mem
   void* temporary = nullptr;  ///< the packed form (malloc)
   unsigned char* local = nullptr;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/mpi/ranks.hpp"
 
@@ -119,6 +120,28 @@ TEST(PointToPointFailure, AlsoOneThatNobodyHadTalkedTo) {
   ASSERT_TRUE(end.is_in_time) << end.told();
   EXPECT_EQ(end.ranks[0].exit_status, 0) << end.told();
   EXPECT_EQ(end.ranks[2].exit_status, 0) << end.told();
+}
+
+TEST(PointToPointFailure, AndThoseThatNeedOneThatLies) {
+  for (const char* lie :
+       {"three_bytes", "no_kind", "another_kind", "half_an_envelope", "half_an_invitation",
+        "it_is_nobody", "it_is_any", "it_is_another", "any_tag", "too_much"}) {
+    for (const bool is_probed : {false, true}) {
+      std::vector<std::string> arguments = {lie};
+      if (is_probed) arguments.emplace_back("probed");
+      RanksOptions options;
+      options.environment["VERBATIM_LOG"] = "off";
+      const RanksEnd end = run_ranks(3, VERBATIM_MPI_LYING_RANK, arguments, options);
+      EXPECT_TRUE(end.is_success()) << lie << is_probed << ": " << end.told();
+      EXPECT_NE(end.output.find("rank 1 is lost: it sent"), std::string::npos) << end.told();
+    }
+  }
+}
+
+TEST(PointToPointFailure, AnswersToWhatNobodyAskedChangeNothing) {
+  const RanksEnd end = run_ranks(2, VERBATIM_MPI_LYING_RANK, {"answers"});
+  EXPECT_TRUE(end.is_success()) << end.told();
+  EXPECT_EQ(end.output, "");
 }
 
 TEST(PointToPointFailure, AnErrorEndsTheJobUnlessTheProgramSaysOtherwise) {

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Rank 1 sends what no process of this library sends; what becomes of rank 0 is rank 0's to say.
+#include <infiniband/verbs.h>
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+
+#include "mpi_shim/core/engine.hpp"
+#include "mpi_shim/core/peers.hpp"
+#include "mpi_shim/core/wire.hpp"
+
+namespace {
+
+using vmpi::MessageKind;
+
+constexpr int kLong = 100'000;
+char bytes[kLong];
+
+#define CHECK(what)                                                                 \
+  do {                                                                              \
+    if (!(what)) {                                                                  \
+      (void)std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #what); \
+      std::exit(1);                                                                 \
+    }                                                                               \
+  } while (false)
+
+void say(const void* message, std::uint32_t length) {
+  ibv_sge piece = {reinterpret_cast<std::uintptr_t>(message), length, 0};
+  ibv_send_wr request{};
+  // Its completion, if there is one, is nobody's.
+  request.wr_id = vmpi::WorkId{vmpi::WorkId::Kind::kHelloSent, 0, 0, 0}.packed();
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = IBV_SEND_INLINE;
+  ibv_send_wr* bad = nullptr;
+  CHECK(ibv_post_send(vmpi::known_peer(0)->qp, &request, &bad) == 0);
+}
+
+vmpi::Head head(MessageKind kind, int source, int tag) {
+  return {kind, 0, 0, vmpi::find_comm(MPI_COMM_WORLD)->context, source, tag};
+}
+void say_head(MessageKind kind, int source, int tag) {
+  const vmpi::Head said = head(kind, source, tag);
+  say(&said, sizeof said);
+}
+void say_answer(MessageKind kind, std::uint32_t id) {
+  const vmpi::AnswerHead said = {kind, 0, 0xffff, id, 0xffffffffu, 0};
+  say(&said, sizeof said);
+}
+
+void say_three_bytes() { say("\1\0\0", 3); }
+void say_no_kind() { say_head(static_cast<MessageKind>(0), 1, 5); }
+void say_another_kind() { say_head(static_cast<MessageKind>(200), 1, 5); }
+void say_half_an_envelope() { say_head(MessageKind::kRendezvous, 1, 5); }
+void say_half_an_invitation() { say_head(MessageKind::kInvite, 1, 5); }
+void say_it_is_nobody() { say_head(MessageKind::kEager, 1'000'000, 5); }
+void say_it_is_any() { say_head(MessageKind::kEager, MPI_ANY_SOURCE, 5); }
+void say_it_is_another() { say_head(MessageKind::kEager, 2, 5); }
+void say_any_tag() { say_head(MessageKind::kEager, 1, MPI_ANY_TAG); }
+void say_too_much() {
+  for (int i = 0; i <= vmpi::kCredits; ++i) say_head(MessageKind::kEager, 1, 6);
+}
+
+struct Lie {
+  const char* name;
+  void (*tell)();
+};
+constexpr Lie kLies[] = {{"three_bytes", say_three_bytes},
+                         {"no_kind", say_no_kind},
+                         {"another_kind", say_another_kind},
+                         {"half_an_envelope", say_half_an_envelope},
+                         {"half_an_invitation", say_half_an_invitation},
+                         {"it_is_nobody", say_it_is_nobody},
+                         {"it_is_any", say_it_is_any},
+                         {"it_is_another", say_it_is_another},
+                         {"any_tag", say_any_tag},
+                         {"too_much", say_too_much}};
+
+/// What is no message ends the receives that a message of rank 1 might end.
+void receive_of_a_liar(int rank, void (*tell)(), bool is_probed) {
+  if (rank == 1) {
+    MPI_Recv(nullptr, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    tell();
+  } else if (rank == 0) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Status status;
+    if (!is_probed) MPI_Irecv(bytes, 1, MPI_BYTE, MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &request);
+    MPI_Send(nullptr, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+    CHECK((is_probed ? MPI_Probe(MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &status)
+                     : MPI_Wait(&request, &status)) == MPI_ERR_PROC_ABORTED);
+  }
+}
+
+/// Answers to what nobody asked change nothing.
+void answers(int rank) {
+  if (rank == 1) {
+    MPI_Recv(nullptr, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    vmpi::Peer& peer = *vmpi::known_peer(0);
+    while (peer.invitations.empty()) (void)vmpi::progress();
+    const std::uint32_t id = peer.invitations[0].id;
+    say_answer(MessageKind::kRevoked, id);
+    for (MessageKind kind : {MessageKind::kPull, MessageKind::kData, MessageKind::kMatched,
+                             MessageKind::kTaken, MessageKind::kRevoked, MessageKind::kCredit})
+      for (std::uint32_t each : {0u, 1u, id + 1, id ^ 0x00100000u, 0xffffffffu})
+        say_answer(kind, each);
+    std::memset(bytes, 'x', sizeof bytes);
+    CHECK(MPI_Send(bytes, kLong, MPI_BYTE, 0, 5, MPI_COMM_WORLD) == MPI_SUCCESS);
+  } else if (rank == 0) {
+    MPI_Request request;
+    MPI_Status status;
+    MPI_Send(nullptr, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+    MPI_Irecv(bytes, kLong, MPI_BYTE, 1, 5, MPI_COMM_WORLD, &request);
+    CHECK(MPI_Wait(&request, &status) == MPI_SUCCESS);
+    int is_cancelled = 1;
+    int count = 0;
+    MPI_Test_cancelled(&status, &is_cancelled);
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    CHECK(is_cancelled == 0 && count == kLong && bytes[0] == 'x' && bytes[kLong - 1] == 'x');
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = -1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK(argc >= 2);
+  if (std::strcmp(argv[1], "answers") == 0) answers(rank);
+  for (const Lie& lie : kLies)
+    if (std::strcmp(argv[1], lie.name) == 0) receive_of_a_liar(rank, lie.tell, argc > 2);
+  MPI_Finalize();
+  return 0;
+}
