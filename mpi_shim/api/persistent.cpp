@@ -24,14 +24,10 @@ int make_persistent(const MessageArguments& arguments, SendMode mode, bool is_se
   if (out == nullptr)
     return vmpi::raise(asked.comm, MPI_ERR_ARG, arguments.function,
                        "argument `request` is a null pointer");
-  Request* const made = vmpi::make_request();
+  Request* const made = vmpi::make_request(asked);
   if (made == nullptr) return raise_for(asked, MPI_ERR_NO_MEM, arguments.function);
-  const std::uint32_t handle = made->handle;
-  *made = asked;
-  made->handle = handle;
   made->kind = is_send ? Request::Kind::kSend : Request::Kind::kReceive;
   made->is_persistent = true;
-  vmpi::hold(*made, *asked.comm, *asked.type);
   *out = handle_of(*made);
   return MPI_SUCCESS;
 }
@@ -47,7 +43,7 @@ int start(MPI_Request handle, const char* function) noexcept {
                        "argument `request` was started before and not waited for since");
   int error = MPI_SUCCESS;
   if (request->kind == Request::Kind::kReceive) {
-    error = begin_receive(*request);
+    begin_receive(*request);
   } else if (request->mode == SendMode::kBuffered) {
     if (request->peer != MPI_PROC_NULL) error = vmpi::send_buffered(*request);
     request->error = MPI_SUCCESS;

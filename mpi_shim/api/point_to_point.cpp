@@ -41,15 +41,12 @@ int send(const MessageArguments& arguments, SendMode mode) noexcept {
   return vmpi::raise(comm, MPI_ERR_ARG, function, "argument `request` is a null pointer");
 }
 
-/// The program's own: what it refers to is held until it ends.
-[[nodiscard]] Request* enter(const Request& asked) noexcept {
-  Request* const made = vmpi::make_request();
-  if (made == nullptr) return nullptr;
-  const std::uint32_t handle = made->handle;
-  *made = asked;
-  made->handle = handle;
-  vmpi::hold(*made, *asked.comm, *asked.type);
-  return made;
+int send_and_receive(Request& outgoing, Request& incoming, MPI_Status* status,
+                     const char* function) noexcept {
+  exchange(outgoing, incoming);
+  write_status(incoming, status);
+  const Request& told = outgoing.error != MPI_SUCCESS ? outgoing : incoming;
+  return raise_for(told, told.error, function);
 }
 
 int start_send(const MessageArguments& arguments, SendMode mode, MPI_Request* out) noexcept {
@@ -58,7 +55,7 @@ int start_send(const MessageArguments& arguments, SendMode mode, MPI_Request* ou
   int error = resolve_send(arguments, mode, asked);
   if (error != MPI_SUCCESS) return error;
   if (out == nullptr) return null_request(asked.comm, arguments.function);
-  Request* const request = enter(asked);
+  Request* const request = vmpi::make_request(asked);
   if (request == nullptr) return raise_for(asked, MPI_ERR_NO_MEM, arguments.function);
   if (mode == SendMode::kBuffered) {
     error = send_with_buffer(*request, arguments.function);
@@ -132,8 +129,8 @@ VMPI_ENTRY(int, MPI_Recv,
   Request request;
   int error = resolve_receive({"MPI_Recv", buf, count, datatype, source, tag, comm}, request);
   if (error != MPI_SUCCESS) return error;
-  error = begin_receive(request);
-  if (error == MPI_SUCCESS) error = wait_for(request);
+  begin_receive(request);
+  error = wait_for(request);
   write_status(request, status);
   return raise_for(request, error, "MPI_Recv");
 }
@@ -143,16 +140,12 @@ VMPI_ENTRY(int, MPI_Irecv,
             MPI_Request* request)) {
   BigGuard guard;
   Request asked;
-  int error = resolve_receive({"MPI_Irecv", buf, count, datatype, source, tag, comm}, asked);
+  const int error = resolve_receive({"MPI_Irecv", buf, count, datatype, source, tag, comm}, asked);
   if (error != MPI_SUCCESS) return error;
   if (request == nullptr) return null_request(asked.comm, "MPI_Irecv");
-  Request* const made = enter(asked);
+  Request* const made = vmpi::make_request(asked);
   if (made == nullptr) return raise_for(asked, MPI_ERR_NO_MEM, "MPI_Irecv");
-  error = begin_receive(*made);
-  if (error != MPI_SUCCESS) {
-    release_request(*made);
-    return raise_for(asked, error, "MPI_Irecv");
-  }
+  begin_receive(*made);
   *request = handle_of(*made);
   return MPI_SUCCESS;
 }
@@ -170,17 +163,7 @@ VMPI_ENTRY(int, MPI_Sendrecv,
   if (error != MPI_SUCCESS) return error;
   error = resolve_receive({kName, recvbuf, recvcount, recvtype, source, recvtag, comm}, incoming);
   if (error != MPI_SUCCESS) return error;
-  error = begin_receive(incoming);
-  if (error != MPI_SUCCESS) return raise_for(incoming, error, kName);
-  error = begin_send(outgoing);
-  if (error == MPI_SUCCESS)
-    error = wait_for(outgoing);
-  else
-    (void)vmpi::cancel(incoming);
-  const int received = wait_for(incoming);
-  write_status(incoming, status);
-  return error != MPI_SUCCESS ? raise_for(outgoing, error, kName)
-                              : raise_for(incoming, received, kName);
+  return send_and_receive(outgoing, incoming, status, kName);
 }
 
 VMPI_ENTRY(int, MPI_Sendrecv_replace,
@@ -203,20 +186,7 @@ VMPI_ENTRY(int, MPI_Sendrecv_replace,
   outgoing.buffer = aside;
   outgoing.count = static_cast<std::int64_t>(bytes);
   outgoing.type = vmpi::find_datatype(MPI_BYTE);
-  error = begin_receive(incoming);
-  if (error == MPI_SUCCESS) {
-    error = begin_send(outgoing);
-    if (error == MPI_SUCCESS)
-      error = wait_for(outgoing);
-    else
-      (void)vmpi::cancel(incoming);
-    const int received = wait_for(incoming);
-    write_status(incoming, status);
-    if (error == MPI_SUCCESS) {
-      std::free(aside);
-      return raise_for(incoming, received, kName);
-    }
-  }
+  error = send_and_receive(outgoing, incoming, status, kName);
   std::free(aside);
-  return raise_for(outgoing, error, kName);
+  return error;
 }

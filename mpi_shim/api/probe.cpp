@@ -115,8 +115,11 @@ int resolve(const vmpi::MessageArguments& arguments, MPI_Message* handle, Reques
   return vmpi::resolve_data(arguments, asked.comm, asked);
 }
 
-int begin(Request& request, Message* message) noexcept {
-  return message != nullptr ? begin_matched_receive(request, *message) : begin_receive(request);
+void begin(Request& request, Message* message) noexcept {
+  if (message != nullptr)
+    begin_matched_receive(request, *message);
+  else
+    begin_receive(request);
 }
 
 }  // namespace
@@ -162,8 +165,8 @@ VMPI_ENTRY(int, MPI_Mrecv,
       resolve({"MPI_Mrecv", buf, count, datatype, 0, 0, MPI_COMM_NULL}, message, request, matched);
   if (error != MPI_SUCCESS) return error;
   *message = MPI_MESSAGE_NULL;
-  error = begin(request, matched);
-  if (error == MPI_SUCCESS) error = wait_for(request);
+  begin(request, matched);
+  error = wait_for(request);
   write_status(request, status);
   error = raise_for(request, error, "MPI_Mrecv");
   if (matched != nullptr) release(*request.comm);
@@ -182,15 +185,11 @@ VMPI_ENTRY(int, MPI_Imrecv,
   if (request == nullptr)
     return vmpi::raise(asked.comm, MPI_ERR_ARG, "MPI_Imrecv",
                        "argument `request` is a null pointer");
-  Request* const made = vmpi::make_request();
+  Request* const made = vmpi::make_request(asked);
   if (made == nullptr) return raise_for(asked, MPI_ERR_NO_MEM, "MPI_Imrecv");
-  const std::uint32_t handle = made->handle;
-  *made = asked;
-  made->handle = handle;
-  vmpi::hold(*made, *asked.comm, *asked.type);
   if (matched != nullptr) release(*asked.comm);  // the message's reference
   *message = MPI_MESSAGE_NULL;
-  (void)begin(*made, matched);
+  begin(*made, matched);
   *request = vmpi::handle_of(*made);
   return MPI_SUCCESS;
 }

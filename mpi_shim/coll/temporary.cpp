@@ -35,9 +35,8 @@ void Bundle::send(Comm& comm, int dest, int tag, const void* buffer, std::int64_
 void Bundle::receive(Comm& comm, int source, int tag, void* buffer, std::int64_t count,
                      Datatype& type) noexcept {
   if (error_ != MPI_SUCCESS) return;
-  Request* const request = prepare(comm, source, tag, buffer, count, type);
-  error_ = begin_receive(*request);
-  if (error_ == MPI_SUCCESS) ++begun_;
+  begin_receive(*prepare(comm, source, tag, buffer, count, type));
+  ++begun_;
 }
 
 int Bundle::finish() noexcept {

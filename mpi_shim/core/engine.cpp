@@ -283,13 +283,13 @@ int begin_send(Request& request) noexcept {
   return error;
 }
 
-int begin_receive(Request& request) noexcept {
+void begin_receive(Request& request) noexcept {
   set_up(request, Request::Kind::kReceive);
   request.source = MPI_PROC_NULL;
   request.received_tag = MPI_ANY_TAG;
   if (request.peer == MPI_PROC_NULL) {
     complete(request, MPI_SUCCESS);
-    return MPI_SUCCESS;
+    return;
   }
   const std::uint32_t found = matching.find_message(envelope_of(request));
   if (found != Matching::kNone) {
@@ -303,15 +303,13 @@ int begin_receive(Request& request) noexcept {
     matching.post(request);
     consider_inviting(request);
   }
-  return MPI_SUCCESS;
 }
 
-int begin_matched_receive(Request& request, Message& message) noexcept {
+void begin_matched_receive(Request& request, Message& message) noexcept {
   set_up(request, Request::Kind::kReceive);
   const Unexpected taken = message.message;
   messages.release(message);
   consume(request, taken);
-  return MPI_SUCCESS;
 }
 
 bool cancel(Request& request) noexcept {
@@ -345,51 +343,53 @@ bool probe(Comm& comm, Plane plane, int source, int tag, Probed& out, bool take,
   return true;
 }
 
-int send_to(Comm& comm, Plane plane, int dest, int tag, const void* buffer, std::int64_t count,
-            Datatype& type) noexcept {
-  Request request;
-  request.comm = &comm;
-  request.plane = plane;
-  request.peer = dest;
-  request.tag = tag;
-  request.buffer = const_cast<void*>(buffer);
-  request.count = count;
-  request.type = &type;
-  const int error = begin_send(request);
-  return error != MPI_SUCCESS ? error : wait_for(request);
+void exchange(Request& outgoing, Request& incoming) noexcept {
+  begin_receive(incoming);
+  (void)begin_send(outgoing);
+  if (wait_for(outgoing) != MPI_SUCCESS) (void)cancel(incoming);
+  (void)wait_for(incoming);
 }
 
-int receive_from(Comm& comm, Plane plane, int source, int tag, void* buffer, std::int64_t count,
-                 Datatype& type) noexcept {
+namespace {
+
+Request message_of(Comm& comm, Plane plane, int peer, int tag, void* buffer, std::int64_t count,
+                   Datatype& type) noexcept {
   Request request;
   request.comm = &comm;
   request.plane = plane;
-  request.peer = source;
+  request.peer = peer;
   request.tag = tag;
   request.buffer = buffer;
   request.count = count;
   request.type = &type;
-  const int error = begin_receive(request);
-  return error != MPI_SUCCESS ? error : wait_for(request);
+  return request;
+}
+
+}  // namespace
+
+int send_to(Comm& comm, Plane plane, int dest, int tag, const void* buffer, std::int64_t count,
+            Datatype& type) noexcept {
+  Request request = message_of(comm, plane, dest, tag, const_cast<void*>(buffer), count, type);
+  (void)begin_send(request);
+  return wait_for(request);
+}
+
+int receive_from(Comm& comm, Plane plane, int source, int tag, void* buffer, std::int64_t count,
+                 Datatype& type) noexcept {
+  Request request = message_of(comm, plane, source, tag, buffer, count, type);
+  begin_receive(request);
+  return wait_for(request);
 }
 
 int exchange(Comm& comm, Plane plane, int dest, int send_tag, const void* send_buffer,
              std::int64_t send_count, Datatype& send_type, int source, int receive_tag,
              void* receive_buffer, std::int64_t receive_count, Datatype& receive_type) noexcept {
-  Request receive;
-  receive.comm = &comm;
-  receive.plane = plane;
-  receive.peer = source;
-  receive.tag = receive_tag;
-  receive.buffer = receive_buffer;
-  receive.count = receive_count;
-  receive.type = &receive_type;
-  int error = begin_receive(receive);
-  if (error != MPI_SUCCESS) return error;
-  error = send_to(comm, plane, dest, send_tag, send_buffer, send_count, send_type);
-  if (error != MPI_SUCCESS) (void)cancel(receive);
-  const int received = wait_for(receive);
-  return error != MPI_SUCCESS ? error : received;
+  Request outgoing = message_of(comm, plane, dest, send_tag, const_cast<void*>(send_buffer),
+                                send_count, send_type);
+  Request incoming =
+      message_of(comm, plane, source, receive_tag, receive_buffer, receive_count, receive_type);
+  exchange(outgoing, incoming);
+  return outgoing.error != MPI_SUCCESS ? outgoing.error : incoming.error;
 }
 
 const char* start_engine() noexcept {

@@ -67,9 +67,9 @@ struct Probed {
 
 /// Sets `request` up from its "what was asked" fields and begins. MPI_PROC_NULL completes at once.
 [[nodiscard]] int begin_send(Request& request) noexcept;
-[[nodiscard]] int begin_receive(Request& request) noexcept;
+void begin_receive(Request& request) noexcept;
 /// Of a matched message.
-[[nodiscard]] int begin_matched_receive(Request& request, Message& message) noexcept;
+void begin_matched_receive(Request& request, Message& message) noexcept;
 
 /// Moves everything on that can be moved; never sleeps. True: something moved.
 bool progress() noexcept;
@@ -78,6 +78,8 @@ bool progress() noexcept;
 void wait_until(bool (*done)(void*), void* context) noexcept;
 /// Until the request is complete; returns its error.
 int wait_for(Request& request) noexcept;
+/// Sends and receives at once. If the send fails the receive is given up.
+void exchange(Request& outgoing, Request& incoming) noexcept;
 
 /// A receive that nothing has matched yet, a send that the peer has not heard of. True: it will
 /// complete as cancelled.

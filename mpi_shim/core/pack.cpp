@@ -3,6 +3,7 @@
 // numbers: MPI_BOTTOM and displacements that wrap are legal, pointers to them are not.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "mpi_shim/core/datatype.hpp"
 
@@ -21,52 +22,48 @@ using Address = std::uintptr_t;
   return at + static_cast<Address>(steps) * static_cast<Address>(stride);
 }
 
-/// `count` runs of kBytes, `stride` apart in memory and `packed_stride` in the packed form, where
-/// dense ones follow each other.
-template <bool kPacks, bool kIsDense, std::size_t kBytes>
-void copy_runs(unsigned char* packed, std::int64_t packed_stride, Address at, std::int64_t stride,
-               std::int64_t count) noexcept {
-  if constexpr (kIsDense) packed_stride = kBytes;
-  for (; count > 0; --count, at = plus(at, stride), packed += packed_stride) {
-    void* const data = reinterpret_cast<void*>(at);
-    if constexpr (kPacks)
-      std::memcpy(packed, data, kBytes);
-    else
-      std::memcpy(data, packed, kBytes);
-  }
-}
-
-template <bool kPacks, bool kIsDense>
-void copy_runs(unsigned char* packed, std::int64_t packed_stride, Address at, std::int64_t stride,
-               std::int64_t bytes, std::int64_t count) noexcept {
-  switch (bytes) {
-    case 1:
-      return copy_runs<kPacks, kIsDense, 1>(packed, packed_stride, at, stride, count);
-    case 2:
-      return copy_runs<kPacks, kIsDense, 2>(packed, packed_stride, at, stride, count);
-    case 4:
-      return copy_runs<kPacks, kIsDense, 4>(packed, packed_stride, at, stride, count);
-    case 8:
-      return copy_runs<kPacks, kIsDense, 8>(packed, packed_stride, at, stride, count);
-    case 12:
-      return copy_runs<kPacks, kIsDense, 12>(packed, packed_stride, at, stride, count);
-    case 16:
-      return copy_runs<kPacks, kIsDense, 16>(packed, packed_stride, at, stride, count);
-    case 24:
-      return copy_runs<kPacks, kIsDense, 24>(packed, packed_stride, at, stride, count);
-    case 32:
-      return copy_runs<kPacks, kIsDense, 32>(packed, packed_stride, at, stride, count);
-    case 64:
-      return copy_runs<kPacks, kIsDense, 64>(packed, packed_stride, at, stride, count);
-    default:
-      break;
-  }
+/// `count` runs of `bytes`, `stride` apart in memory and `packed_stride` in the packed form, where
+/// dense ones follow each other. The size is a number, or a constant, for which the copy is inlined.
+template <bool kPacks, bool kIsDense, class Size>
+void copy_runs_of(unsigned char* packed, std::int64_t packed_stride, Address at,
+                  std::int64_t stride, Size bytes, std::int64_t count) noexcept {
+  if constexpr (kIsDense) packed_stride = bytes;
   for (; count > 0; --count, at = plus(at, stride), packed += packed_stride) {
     void* const data = reinterpret_cast<void*>(at);
     if constexpr (kPacks)
       std::memcpy(packed, data, static_cast<std::size_t>(bytes));
     else
       std::memcpy(data, packed, static_cast<std::size_t>(bytes));
+  }
+}
+
+template <bool kPacks, bool kIsDense>
+void copy_runs(unsigned char* packed, std::int64_t packed_stride, Address at, std::int64_t stride,
+               std::int64_t bytes, std::int64_t count) noexcept {
+  const auto copy = [&](auto size) noexcept {
+    copy_runs_of<kPacks, kIsDense>(packed, packed_stride, at, stride, size, count);
+  };
+  switch (bytes) {
+    case 1:
+      return copy(std::integral_constant<std::int64_t, 1>());
+    case 2:
+      return copy(std::integral_constant<std::int64_t, 2>());
+    case 4:
+      return copy(std::integral_constant<std::int64_t, 4>());
+    case 8:
+      return copy(std::integral_constant<std::int64_t, 8>());
+    case 12:
+      return copy(std::integral_constant<std::int64_t, 12>());
+    case 16:
+      return copy(std::integral_constant<std::int64_t, 16>());
+    case 24:
+      return copy(std::integral_constant<std::int64_t, 24>());
+    case 32:
+      return copy(std::integral_constant<std::int64_t, 32>());
+    case 64:
+      return copy(std::integral_constant<std::int64_t, 64>());
+    default:
+      return copy(bytes);
   }
 }
 

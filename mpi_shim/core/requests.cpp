@@ -14,11 +14,15 @@ Request* make_request() noexcept { return request_table.make(); }
 
 Request* find_request(MPI_Request handle) noexcept { return request_table.find(number_of(handle)); }
 
-void hold(Request& request, Comm& comm, Datatype& type) noexcept {
-  request.comm = &comm;
-  request.type = &type;
-  retain(comm);
-  retain(type);
+Request* make_request(const Request& asked) noexcept {
+  Request* const made = make_request();
+  if (made == nullptr) return nullptr;
+  const std::uint32_t handle = made->handle;
+  *made = asked;
+  made->handle = handle;
+  retain(*made->comm);
+  retain(*made->type);
+  return made;
 }
 
 void release_request(Request& request) noexcept {

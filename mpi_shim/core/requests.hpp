@@ -16,6 +16,8 @@ extern HandleTable<HandleKind::kRequest, Request> request_table;
 
 /// Null: no memory, or no numbers.
 [[nodiscard]] Request* make_request() noexcept;
+/// Of what is asked, which it holds until it ends.
+[[nodiscard]] Request* make_request(const Request& asked) noexcept;
 /// Null: none, or an ended one.
 [[nodiscard]] Request* find_request(MPI_Request handle) noexcept;
 void release_request(Request& request) noexcept;
@@ -24,9 +26,6 @@ void release_freed(Request& request) noexcept;
 [[nodiscard]] inline MPI_Request handle_of(const Request& request) noexcept {
   return reinterpret_cast<MPI_Request>(static_cast<std::uintptr_t>(request.handle));
 }
-
-/// Holds what a request of the program refers to.
-void hold(Request& request, Comm& comm, Datatype& type) noexcept;
 
 /// Callbacks of MPI_Grequest_start: the request's `protocol`.
 struct Generalized {
