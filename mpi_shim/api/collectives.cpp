@@ -20,29 +20,31 @@ int alltoall(Comm& comm, const Slices& in, const Slices& out) noexcept {
 
 /// What both forms of gather share; `out` counts at the root.
 int gather(CollectiveCall& call, const Typed& in, const Slices& out, int root) noexcept {
-  if (call.is_root(root) && !in.is_in_place() && call.is_good())
-    call.are_apart(in.buffer, out[root].buffer, in.bytes());
   if (!call.is_good()) return call.error();
-  return call.end(out.form == Slices::Form::kElements || !call.is_good()
+  if (call.is_root(root)) call.are_apart(in.buffer, out[root].buffer, in.bytes());
+  if (!call.is_good()) return call.error();
+  return call.end(out.form == Slices::Form::kElements
                       ? gather_linear(call.comm(), in, out, root)
                       : gather_binomial(call.comm(), in, out, root));
 }
 
-/// The part of one rank in a gather: MPI_IN_PLACE is the root's only.
-Typed own_part(CollectiveCall& call, const void* buffer, int count, MPI_Datatype type,
-               bool may_be_in_place) noexcept {
-  if (may_be_in_place && buffer == MPI_IN_PLACE)
-    return {const_cast<void*>(buffer), 0, call.is_good() ? &byte_type() : nullptr};
-  call.not_in_place(buffer, "sendbuf");
-  return call.typed(buffer, count, type, kSend);
+/// And both forms of scatter; `in` counts at the root.
+int scatter(CollectiveCall& call, const Slices& in, const Typed& out, int root) noexcept {
+  if (!call.is_good()) return call.error();
+  if (call.is_root(root)) call.are_apart(in[root].buffer, out.buffer, out.bytes());
+  if (!call.is_good()) return call.error();
+  return call.end(in.form == Slices::Form::kElements
+                      ? scatter_linear(call.comm(), in, out, root)
+                      : scatter_binomial(call.comm(), in, out, root));
 }
 
-Typed own_place(CollectiveCall& call, void* buffer, int count, MPI_Datatype type,
-                bool may_be_in_place) noexcept {
+/// The part of one rank in what the root, or all, have of each.
+Typed own_part(CollectiveCall& call, const void* buffer, int count, MPI_Datatype type,
+               bool may_be_in_place, const char* const (&names)[3]) noexcept {
   if (may_be_in_place && buffer == MPI_IN_PLACE)
-    return {buffer, 0, call.is_good() ? &byte_type() : nullptr};
-  call.not_in_place(buffer, "recvbuf");
-  return call.typed(buffer, count, type, kReceive);
+    return {const_cast<void*>(buffer), 0, call.is_good() ? &byte_type() : nullptr};
+  call.not_in_place(buffer, names[0]);
+  return call.typed(buffer, count, type, names);
 }
 
 }  // namespace
@@ -75,7 +77,7 @@ VMPI_ENTRY(int, MPI_Gather,
   CollectiveCall call("MPI_Gather", comm);
   call.root(root);
   if (!call.is_good()) return call.error();
-  const Typed in = own_part(call, sendbuf, sendcount, sendtype, call.is_root(root));
+  const Typed in = own_part(call, sendbuf, sendcount, sendtype, call.is_root(root), kSend);
   Slices out;
   if (call.is_root(root)) {
     call.not_in_place(recvbuf, "recvbuf");
@@ -92,7 +94,7 @@ VMPI_ENTRY(int, MPI_Gatherv,
   CollectiveCall call("MPI_Gatherv", comm);
   call.root(root);
   if (!call.is_good()) return call.error();
-  const Typed in = own_part(call, sendbuf, sendcount, sendtype, call.is_root(root));
+  const Typed in = own_part(call, sendbuf, sendcount, sendtype, call.is_root(root), kSend);
   Slices out;
   out.form = Slices::Form::kElements;
   if (call.is_root(root)) {
@@ -110,15 +112,13 @@ VMPI_ENTRY(int, MPI_Scatter,
   CollectiveCall call("MPI_Scatter", comm);
   call.root(root);
   if (!call.is_good()) return call.error();
-  const Typed out = own_place(call, recvbuf, recvcount, recvtype, call.is_root(root));
+  const Typed out = own_part(call, recvbuf, recvcount, recvtype, call.is_root(root), kReceive);
   Slices in;
   if (call.is_root(root)) {
     call.not_in_place(sendbuf, "sendbuf");
     in = call.alike(sendbuf, sendcount, sendtype, kSend);
-    if (call.is_good()) call.are_apart(in[root].buffer, out.buffer, out.bytes());
   }
-  if (!call.is_good()) return call.error();
-  return call.end(scatter_binomial(call.comm(), in, out, root));
+  return scatter(call, in, out, root);
 }
 
 VMPI_ENTRY(int, MPI_Scatterv,
@@ -128,16 +128,15 @@ VMPI_ENTRY(int, MPI_Scatterv,
   CollectiveCall call("MPI_Scatterv", comm);
   call.root(root);
   if (!call.is_good()) return call.error();
-  const Typed out = own_place(call, recvbuf, recvcount, recvtype, call.is_root(root));
+  const Typed out = own_part(call, recvbuf, recvcount, recvtype, call.is_root(root), kReceive);
   Slices in;
+  in.form = Slices::Form::kElements;
   if (call.is_root(root)) {
     call.not_in_place(sendbuf, "sendbuf");
     in = call.elements(sendbuf, sendcounts, displs, sendtype,
                        {"sendbuf", "sendcounts", "displs", "sendtype"});
-    if (call.is_good()) call.are_apart(in[root].buffer, out.buffer, out.bytes());
   }
-  if (!call.is_good()) return call.error();
-  return call.end(scatter_linear(call.comm(), in, out, root));
+  return scatter(call, in, out, root);
 }
 
 VMPI_ENTRY(int, MPI_Allgather,
@@ -145,7 +144,7 @@ VMPI_ENTRY(int, MPI_Allgather,
             MPI_Datatype recvtype, MPI_Comm comm)) {
   const BigGuard guard;
   CollectiveCall call("MPI_Allgather", comm);
-  const Typed in = own_part(call, sendbuf, sendcount, sendtype, true);
+  const Typed in = own_part(call, sendbuf, sendcount, sendtype, true, kSend);
   call.not_in_place(recvbuf, "recvbuf");
   const Slices out = call.alike(recvbuf, recvcount, recvtype, kReceive);
   if (call.is_good()) call.are_apart(in.buffer, out[call.comm().rank()].buffer, in.bytes());
@@ -158,7 +157,7 @@ VMPI_ENTRY(int, MPI_Allgatherv,
             const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm)) {
   const BigGuard guard;
   CollectiveCall call("MPI_Allgatherv", comm);
-  const Typed in = own_part(call, sendbuf, sendcount, sendtype, true);
+  const Typed in = own_part(call, sendbuf, sendcount, sendtype, true, kSend);
   call.not_in_place(recvbuf, "recvbuf");
   const Slices out = call.elements(recvbuf, recvcounts, displs, recvtype,
                                    {"recvbuf", "recvcounts", "displs", "recvtype"});
