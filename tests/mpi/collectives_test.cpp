@@ -126,12 +126,21 @@ struct Ragged {
     }
   }
   template <class T>
+  void fill_row(std::vector<T>& out, int rank) const {
+    const auto i = static_cast<std::size_t>(rank);
+    const auto row = values<T>(rank, counts[i]);
+    std::copy(row.begin(), row.end(), out.begin() + displacements[i]);
+  }
+  template <class T>
+  std::vector<T> with_row_of(int rank) const {
+    auto out = marked<T>(total);
+    fill_row(out, rank);
+    return out;
+  }
+  template <class T>
   std::vector<T> filled() const {
     auto out = marked<T>(total);
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      const auto row = values<T>(static_cast<int>(i), counts[i]);
-      std::copy(row.begin(), row.end(), out.begin() + displacements[i]);
-    }
+    for (int i = 0; i < static_cast<int>(counts.size()); ++i) fill_row(out, i);
     return out;
   }
   std::vector<int> counts, displacements;
@@ -149,6 +158,38 @@ TYPED_TEST(Collective, GathervFillsRowsAndLeavesGaps) {
     if (this->rank_ == root) {
       EXPECT_EQ(all, ragged.filled<TypeParam>());
     }
+  }
+}
+
+TYPED_TEST(Collective, GathervInPlaceLeavesTheRootsRowWhereItIs) {
+  const Ragged ragged(this->size_);
+  for (int root = 0; root < this->size_; ++root) {
+    const auto own = values<TypeParam>(this->rank_, this->rank_);
+    auto all = ragged.with_row_of<TypeParam>(this->rank_);
+    const bool is_root = this->rank_ == root;
+    EXPECT_EQ(MPI_Gatherv(is_root ? MPI_IN_PLACE : own.data(), this->rank_, this->type_, all.data(),
+                          ragged.counts.data(), ragged.displacements.data(), this->type_, root,
+                          MPI_COMM_WORLD),
+              MPI_SUCCESS);
+    EXPECT_EQ(all,
+              is_root ? ragged.filled<TypeParam>() : ragged.with_row_of<TypeParam>(this->rank_));
+  }
+}
+
+TYPED_TEST(Collective, ScattervInPlaceLeavesAllRowsWhereTheyAre) {
+  const Ragged ragged(this->size_);
+  for (int root = 0; root < this->size_; ++root) {
+    auto all = ragged.filled<TypeParam>();
+    auto own = marked<TypeParam>(this->rank_);
+    const bool is_root = this->rank_ == root;
+    EXPECT_EQ(MPI_Scatterv(all.data(), ragged.counts.data(), ragged.displacements.data(),
+                           this->type_, is_root ? MPI_IN_PLACE : own.data(), this->rank_,
+                           this->type_, root, MPI_COMM_WORLD),
+              MPI_SUCCESS);
+    if (!is_root) {
+      EXPECT_EQ(own, values<TypeParam>(this->rank_, this->rank_));
+    }
+    EXPECT_EQ(all, ragged.filled<TypeParam>());
   }
 }
 
@@ -186,6 +227,11 @@ TYPED_TEST(Collective, AllgathervFillsRowsAndLeavesGaps) {
   const auto own = values<TypeParam>(this->rank_, this->rank_);
   auto all = marked<TypeParam>(ragged.total);
   EXPECT_EQ(MPI_Allgatherv(own.data(), this->rank_, this->type_, all.data(), ragged.counts.data(),
+                           ragged.displacements.data(), this->type_, MPI_COMM_WORLD),
+            MPI_SUCCESS);
+  EXPECT_EQ(all, ragged.filled<TypeParam>());
+  all = ragged.with_row_of<TypeParam>(this->rank_);
+  EXPECT_EQ(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all.data(), ragged.counts.data(),
                            ragged.displacements.data(), this->type_, MPI_COMM_WORLD),
             MPI_SUCCESS);
   EXPECT_EQ(all, ragged.filled<TypeParam>());
@@ -254,7 +300,7 @@ TYPED_TEST(Collective, AlltoallvAndAlltoallwMoveRowsOfAnyLength) {
   EXPECT_EQ(receive, expected);
 }
 
-TYPED_TEST(Collective, AlltoallvInPlaceSwapsRows) {
+TYPED_TEST(Collective, AlltoallvAndAlltoallwInPlaceSwapRows) {
   // In place, what goes to a rank is as long as what comes from it.
   const auto length = [](int a, int b) { return (a + b) % 3; };
   std::vector<int> counts, at;
@@ -267,8 +313,17 @@ TYPED_TEST(Collective, AlltoallvInPlaceSwapsRows) {
     data.insert(data.end(), to.begin(), to.end());
     expected.insert(expected.end(), from.begin(), from.end());
   }
+  const auto before = data;
   EXPECT_EQ(MPI_Alltoallv(MPI_IN_PLACE, nullptr, nullptr, MPI_DATATYPE_NULL, data.data(),
                           counts.data(), at.data(), this->type_, MPI_COMM_WORLD),
+            MPI_SUCCESS);
+  EXPECT_EQ(data, expected);
+
+  const std::vector<MPI_Datatype> types(counts.size(), this->type_);
+  for (int& each : at) each *= static_cast<int>(sizeof(TypeParam));
+  data = before;
+  EXPECT_EQ(MPI_Alltoallw(MPI_IN_PLACE, nullptr, nullptr, nullptr, data.data(), counts.data(),
+                          at.data(), types.data(), MPI_COMM_WORLD),
             MPI_SUCCESS);
   EXPECT_EQ(data, expected);
 }
@@ -382,6 +437,11 @@ TYPED_TEST(Collective, ReduceScatterGivesEachItsPartOfTheSum) {
   EXPECT_EQ(MPI_Reduce_scatter_block(row.data(), part.data(), 3, type, MPI_SUM, MPI_COMM_WORLD),
             MPI_SUCCESS);
   EXPECT_TRUE(std::equal(part.begin(), part.end(), row_sums.begin() + 3 * this->rank_));
+  in_place = row;
+  EXPECT_EQ(
+      MPI_Reduce_scatter_block(MPI_IN_PLACE, in_place.data(), 3, type, MPI_SUM, MPI_COMM_WORLD),
+      MPI_SUCCESS);
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), in_place.begin()));
 }
 
 // Maps x -> a x + b, composed: associative, and not commutative. A program's own operation on a type
