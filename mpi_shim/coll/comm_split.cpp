@@ -14,7 +14,7 @@ namespace {
 struct Choice {
   std::uint64_t color;
   std::int32_t key;
-  std::int32_t rank;
+  std::int32_t rank;  ///< its place among all, whatever it says
 };
 
 int by_key(const void* a, const void* b) noexcept {
@@ -42,9 +42,9 @@ int by_key(const void* a, const void* b) noexcept {
   if (error != MPI_SUCCESS) return error;
 
   std::size_t alike = 0;
-  if (has_color)
-    for (const Choice& each : choices)
-      if (each.color == color) choices[alike++] = each;
+  for (std::size_t i = 0; i < size && has_color; ++i)
+    if (choices[i].color == color)
+      choices[alike++] = {color, choices[i].key, static_cast<std::int32_t>(i)};
   std::qsort(static_cast<void*>(choices.data()), alike, sizeof(Choice), by_key);
   for (std::size_t i = 0; i < alike; ++i)
     if (!members.push_back(from.group->members[static_cast<std::size_t>(choices[i].rank)]))

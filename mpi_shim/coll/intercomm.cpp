@@ -4,6 +4,7 @@
 #include "mpi_shim/coll/context_agreement.hpp"
 #include "mpi_shim/core/engine.hpp"
 #include "mpi_shim/core/groups.hpp"
+#include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
 namespace {
@@ -32,11 +33,13 @@ int join(Comm& local, int leader, Comm* peer, int remote_leader, int tag, Comm**
   int error = swap_numbers(local, leader, peer, remote_leader, apart, &our_size, 1, &their_size, 1);
   if (error != MPI_SUCCESS) return error;
   Array<int> theirs;
-  if (their_size <= 0 || !theirs.resize(static_cast<std::size_t>(their_size)))
-    return MPI_ERR_NO_MEM;
+  if (their_size <= 0 || their_size > world.size) return MPI_ERR_OTHER;
+  if (!theirs.resize(static_cast<std::size_t>(their_size))) return MPI_ERR_NO_MEM;
   error = swap_numbers(local, leader, peer, remote_leader, apart, local.group->members.data(),
                        our_size, theirs.data(), their_size);
   if (error != MPI_SUCCESS) return error;
+  for (const int member : theirs)
+    if (member < 0 || member >= world.size) return MPI_ERR_OTHER;
   Group* const remote = make_group(theirs.data(), theirs.size());
   RankIndex ours;
   if (remote == nullptr || !ours.build(*local.group)) {

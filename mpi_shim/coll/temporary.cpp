@@ -40,13 +40,14 @@ void Bundle::receive(Comm& comm, int source, int tag, void* buffer, std::int64_t
 }
 
 int Bundle::finish() noexcept {
+  Outcome outcome = {error_};
+  bool is_ended = error_ != MPI_SUCCESS;
   for (int i = 0; i < begun_; ++i) {
-    if (error_ != MPI_SUCCESS && !requests_[i].is_complete) (void)cancel(requests_[i]);
-    const int error = wait_for(requests_[i]);
-    if (error_ == MPI_SUCCESS) error_ = error;
+    if (is_ended && !requests_[i].is_complete) (void)cancel(requests_[i]);
+    is_ended = outcome.is_ended_by(wait_for(requests_[i])) || is_ended;
   }
   begun_ = 0;
-  return error_;
+  return outcome.error;
 }
 
 }  // namespace vmpi

@@ -630,6 +630,27 @@ TEST_F(Mistakes, HaveTheErrorClassesOfTheStandard) {
   EXPECT_EQ(sum, size);
 }
 
+TEST_F(Mistakes, ARowThatIsTooLongIsNotTheEndOfOthers) {
+  constexpr int kLong = 100'000;
+  const int rank = rank_in(MPI_COMM_WORLD);
+  const int size = size_of(MPI_COMM_WORLD);
+  if (size < 3) GTEST_SKIP() << "it takes 3 ranks";
+  const std::vector<char> own(kLong + (rank == 1 ? 1 : 0), static_cast<char>('a' + rank));
+  std::vector<char> all(rank == 0 ? static_cast<std::size_t>(kLong) * size : 1);
+  std::vector<int> counts(size, kLong);
+  std::vector<int> displacements;
+  for (int i = 0; i < size; ++i) displacements.push_back(i * kLong);
+  // Others send when the root has seen that the row of rank 1 is too long.
+  if (rank > 1) MPI_Recv(nullptr, 0, MPI_CHAR, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  const int error = MPI_Gatherv(own.data(), static_cast<int>(own.size()), MPI_CHAR, all.data(),
+                                counts.data(), displacements.data(), MPI_CHAR, 0, MPI_COMM_WORLD);
+  for (int i = 2; i < size && rank == 1; ++i) MPI_Send(nullptr, 0, MPI_CHAR, i, 9, MPI_COMM_WORLD);
+  EXPECT_EQ(class_of(error), rank == 0 ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+  if (rank == 0) {
+    EXPECT_EQ(all.back(), static_cast<char>('a' + size - 1));
+  }
+}
+
 TEST_F(Mistakes, ARootThatSendsMoreThanOthersTakeIsTruncated) {
   const int rank = rank_in(MPI_COMM_WORLD);
   const int error = MPI_Bcast(data_, rank == 0 ? 8 : 4, MPI_INT, 0, MPI_COMM_WORLD);
