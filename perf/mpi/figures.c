@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is measured of an MPI, in C and by the standard alone, so that each implementation compiles the same source. Its
+// arguments are parts; rank 0 prints a line for each figure: its name, how much of what it was taken with, median and least of
+// its blocks, the unit, and in how many of the blocks other programs had a core (kernel: /proc/thread-self/schedstat).
+//
+//   latency     half a round trip of 8 B between ranks 0 and 1
+//   small       of 64 B to 4 KiB
+//   alloc, malloc  of 64 KiB to 4 MiB, in memory of MPI_Alloc_mem and of malloc
+//   rate        8 B messages, 64 Isend and Irecv at a time
+//   posted      half a round trip of 8 B while 10 to 10000 receives of other tags are posted before it
+//   unexpected  the same while so many messages wait that nobody has asked for
+//   reverse     time of a message when so many receives are met in the reverse of their order
+//   idle        half a round trip of 8 B while the other ranks wait in MPI_Barrier and MPI_Recv
+//   memory      KiB that a rank holds when each has talked to each: resident, and its share of what is shared (median, most)
+//   nothing     MPI_Init, a barrier and MPI_Finalize
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { kTag = 7, kControlTag = 8, kOtherTags = 100, kMostBlocks = 256, kWindow = 64 };
+
+static int rank;
+static int ranks;
+static double block_ns = 2e6;
+static int blocks = 21;
+static char* out_buffer;
+static char* in_buffer;
+
+static double now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
+}
+
+/// How long this thread was ready and had no processor; 0 where the kernel does not tell.
+static double waited_ns(void) {
+  unsigned long long run = 0, waited = 0;
+  FILE* const file = fopen("/proc/thread-self/schedstat", "r");
+  if (file == NULL) return 0;
+  if (fscanf(file, "%llu %llu", &run, &waited) != 2) waited = 0;
+  fclose(file);
+  return (double)waited;
+}
+
+static int compare(const void* a, const void* b) {
+  const double left = *(const double*)a, right = *(const double*)b;
+  return (left > right) - (left < right);
+}
+
+static void print_figure(const char* name, long with, double* values, int count, int disturbed,
+                         const char* unit) {
+  qsort(values, (size_t)count, sizeof *values, compare);
+  printf("figure %s %ld %.3f %.3f %s %d/%d\n", name, with, values[count / 2], values[0], unit,
+         disturbed, count);
+  fflush(stdout);
+}
+
+/// One operation of ranks 0 and 1, `times` times.
+typedef void (*Loop)(long times, int size);
+
+static void ping_pong(long times, int size) {
+  const int peer = 1 - rank;
+  for (long i = 0; i < times; ++i) {
+    if (rank == 0) MPI_Send(out_buffer, size, MPI_BYTE, peer, kTag, MPI_COMM_WORLD);
+    MPI_Recv(in_buffer, size, MPI_BYTE, peer, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 1) MPI_Send(out_buffer, size, MPI_BYTE, peer, kTag, MPI_COMM_WORLD);
+  }
+}
+
+static void windows(long times, int size) {
+  static MPI_Request requests[kWindow];
+  for (long i = 0; i < times; ++i) {
+    for (int k = 0; k < kWindow; ++k) {
+      if (rank == 0)
+        MPI_Isend(out_buffer + k * size, size, MPI_BYTE, 1, kTag, MPI_COMM_WORLD, &requests[k]);
+      else
+        MPI_Irecv(in_buffer + k * size, size, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, &requests[k]);
+    }
+    MPI_Waitall(kWindow, requests, MPI_STATUSES_IGNORE);
+    // The receiver says when it has all of them, as in other measurements of rates.
+    if (rank == 0)
+      MPI_Recv(in_buffer, 0, MPI_BYTE, 1, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
+      MPI_Send(out_buffer, 0, MPI_BYTE, 0, kTag, MPI_COMM_WORLD);
+  }
+}
+
+/// At rank 0 the time of the block, and whether either rank lost more than 1 % of it to others.
+static double take_block(Loop loop, int size, long times, int* is_disturbed) {
+  double lost[2] = {0, 0};
+  MPI_Sendrecv(NULL, 0, MPI_BYTE, 1 - rank, kControlTag, NULL, 0, MPI_BYTE, 1 - rank, kControlTag,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  const double waited = waited_ns();
+  const double start = now_ns();
+  loop(times, size);
+  const double took = now_ns() - start;
+  lost[0] = waited_ns() - waited;
+  MPI_Sendrecv(&lost[0], 1, MPI_DOUBLE, 1 - rank, kControlTag, &lost[1], 1, MPI_DOUBLE, 1 - rank,
+               kControlTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  *is_disturbed = lost[0] + lost[1] > took / 100;
+  return took;
+}
+
+static void tell_number(long* number) {
+  if (rank == 0)
+    MPI_Send(number, 1, MPI_LONG, 1, kControlTag, MPI_COMM_WORLD);
+  else
+    MPI_Recv(number, 1, MPI_LONG, 0, kControlTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/// Blocks of one operation; a disturbed one is kept only when too few others came in twice as many.
+static void measure(const char* name, long with, Loop loop, int size, double per_time,
+                    const char* unit) {
+  if (rank > 1) return;
+  double calm[kMostBlocks], all[kMostBlocks];
+  int calm_count = 0, all_count = 0, is_disturbed = 0;
+  long times = 1;
+  for (long next = 1; next != 0;) {
+    const double took = take_block(loop, size, times, &is_disturbed);
+    // The first times warm up what a connection and its memory need.
+    next = took < block_ns
+               ? (took < block_ns / 10 ? 4 * times : (long)(1.1 * (double)times * block_ns / took))
+               : 0;
+    tell_number(&next);
+    if (next != 0) times = next > times ? next : times + 1;
+  }
+  for (long more = 1; more != 0;) {
+    const double took = take_block(loop, size, times, &is_disturbed);
+    const double value = took / (double)times / per_time;
+    all[all_count++] = value;
+    if (!is_disturbed) calm[calm_count++] = value;
+    more = calm_count < blocks && all_count < 2 * blocks;
+    tell_number(&more);
+  }
+  if (rank != 0) return;
+  if (2 * calm_count >= blocks)
+    print_figure(name, with, calm, calm_count, 0, unit);
+  else
+    print_figure(name, with, all, all_count, all_count - calm_count, unit);
+}
+
+static char* checked(void* memory) {
+  if (memory == NULL) {
+    fprintf(stderr, "no memory for buffers\n");
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  return memory;
+}
+
+static void measure_in(const char* name, int is_allocated, int least, int most) {
+  char* const standing[2] = {out_buffer, in_buffer};
+  if (is_allocated) {
+    MPI_Alloc_mem(most, MPI_INFO_NULL, &out_buffer);
+    MPI_Alloc_mem(most, MPI_INFO_NULL, &in_buffer);
+  } else {
+    out_buffer = checked(malloc((size_t)most));
+    in_buffer = checked(malloc((size_t)most));
+  }
+  memset(out_buffer, 1, (size_t)most);
+  memset(in_buffer, 2, (size_t)most);
+  for (int size = least; size <= most; size *= 4) measure(name, size, ping_pong, size, 2, "ns");
+  if (is_allocated) {
+    MPI_Free_mem(out_buffer);
+    MPI_Free_mem(in_buffer);
+  } else {
+    free(out_buffer);
+    free(in_buffer);
+  }
+  out_buffer = standing[0];
+  in_buffer = standing[1];
+}
+
+/// `count` receives of other tags are posted before those of the ping-pong, or as many messages have come before its own.
+static void measure_matching(const char* name, int count, int is_posted) {
+  if (rank > 1) return;
+  MPI_Request* const receives = (MPI_Request*)checked(malloc((size_t)count * sizeof(MPI_Request)));
+  MPI_Request* const sends = (MPI_Request*)checked(malloc((size_t)count * sizeof(MPI_Request)));
+  int64_t* const values = (int64_t*)checked(calloc((size_t)count, sizeof(int64_t)));
+  const int64_t sent = 5;
+  for (int is_receive = is_posted, round = 0; round < 2; ++round, is_receive = !is_receive) {
+    for (int i = 0; i < count; ++i) {
+      if (is_receive)
+        MPI_Irecv(&values[i], 8, MPI_BYTE, 1 - rank, kOtherTags + i, MPI_COMM_WORLD, &receives[i]);
+      else
+        MPI_Isend(&sent, 8, MPI_BYTE, 1 - rank, kOtherTags + i, MPI_COMM_WORLD, &sends[i]);
+    }
+    if (round == 0) measure(name, count, ping_pong, 8, 2, "ns");
+  }
+  MPI_Waitall(count, sends, MPI_STATUSES_IGNORE);
+  MPI_Waitall(count, receives, MPI_STATUSES_IGNORE);
+  free(receives);
+  free(sends);
+  free(values);
+}
+
+static int reverse_count;
+static MPI_Request* reverse_requests;
+static int64_t* reverse_values;
+
+/// Rank 1 posts receives, and rank 0 sends what the last of them wants first.
+static void reverse(long times, int size) {
+  for (long i = 0; i < times; ++i) {
+    for (int k = 0; rank == 1 && k < reverse_count; ++k)
+      MPI_Irecv(&reverse_values[k], size, MPI_BYTE, 0, kOtherTags + k, MPI_COMM_WORLD,
+                &reverse_requests[k]);
+    MPI_Sendrecv(NULL, 0, MPI_BYTE, 1 - rank, kTag, NULL, 0, MPI_BYTE, 1 - rank, kTag,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int k = reverse_count - 1; rank == 0 && k >= 0; --k)
+      MPI_Send(out_buffer, size, MPI_BYTE, 1, kOtherTags + k, MPI_COMM_WORLD);
+    if (rank == 1) MPI_Waitall(reverse_count, reverse_requests, MPI_STATUSES_IGNORE);
+    MPI_Sendrecv(NULL, 0, MPI_BYTE, 1 - rank, kTag, NULL, 0, MPI_BYTE, 1 - rank, kTag,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+}
+
+static void measure_reverse(int count) {
+  if (rank > 1) return;
+  reverse_count = count;
+  reverse_requests = (MPI_Request*)checked(malloc((size_t)count * sizeof(MPI_Request)));
+  reverse_values = (int64_t*)checked(calloc((size_t)count, sizeof(int64_t)));
+  measure("reverse", count, reverse, 8, count, "ns");
+  free(reverse_requests);
+  free(reverse_values);
+}
+
+static void measure_beside_idle_ranks(void) {
+  if (rank <= 1) measure("idle", ranks, ping_pong, 8, 2, "ns");
+  // Those of odd numbers wait in a receive meanwhile, the others in the barrier.
+  if (rank == 0)
+    for (int other = 3; other < ranks; other += 2)
+      MPI_Send(out_buffer, 8, MPI_BYTE, other, kTag, MPI_COMM_WORLD);
+  if (rank > 1 && rank % 2 == 1)
+    MPI_Recv(in_buffer, 8, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/// KiB of the line of /proc/self/smaps_rollup that begins so.
+static double kib_of(const char* name) {
+  char line[256];
+  double kib = 0;
+  FILE* const file = fopen("/proc/self/smaps_rollup", "r");
+  if (file == NULL) return 0;
+  while (fgets(line, sizeof line, file) != NULL)
+    if (strncmp(line, name, strlen(name)) == 0) kib = strtod(line + strlen(name), NULL);
+  fclose(file);
+  return kib;
+}
+
+static void print_memory(const char* name, double mine) {
+  double* const all = (double*)checked(malloc((size_t)ranks * sizeof(double)));
+  MPI_Gather(&mine, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  if (rank == 0) {
+    qsort(all, (size_t)ranks, sizeof *all, compare);
+    printf("figure %s %d %.0f %.0f KiB 0/1\n", name, ranks, all[ranks / 2], all[ranks - 1]);
+    fflush(stdout);
+  }
+  free(all);
+}
+
+static void measure_memory(void) {
+  MPI_Request* const requests =
+      (MPI_Request*)checked(malloc(2 * (size_t)ranks * sizeof(MPI_Request)));
+  double* const values = (double*)checked(malloc(2 * (size_t)ranks * sizeof(double)));
+  for (int round = 0; round < 3; ++round) {
+    for (int peer = 0; peer < ranks; ++peer) {
+      values[peer] = rank;
+      MPI_Irecv(&values[ranks + peer], 1, MPI_DOUBLE, peer, kTag, MPI_COMM_WORLD,
+                &requests[2 * peer]);
+      MPI_Isend(&values[peer], 1, MPI_DOUBLE, peer, kTag, MPI_COMM_WORLD, &requests[2 * peer + 1]);
+    }
+    MPI_Waitall(2 * ranks, requests, MPI_STATUSES_IGNORE);
+  }
+  MPI_Alltoall(values, 1, MPI_DOUBLE, values + ranks, 1, MPI_DOUBLE, MPI_COMM_WORLD);
+  free(requests);
+  free(values);
+  MPI_Barrier(MPI_COMM_WORLD);
+  // All look before anyone goes on: what is shared counts by how many share it.
+  const double resident = kib_of("Rss:"), share = kib_of("Pss:");
+  MPI_Barrier(MPI_COMM_WORLD);
+  print_memory("resident", resident);
+  print_memory("share", share);
+}
+
+static int measure_part(const char* part) {
+  static const int counts[] = {10, 100, 1000, 10000};
+  const int has_pair = ranks >= 2;
+  if (strcmp(part, "nothing") == 0) return MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS;
+  if (strcmp(part, "memory") == 0) {
+    measure_memory();
+    return 1;
+  }
+  if (!has_pair) return 0;
+  if (strcmp(part, "latency") == 0) {
+    measure("latency", 8, ping_pong, 8, 2, "ns");
+  } else if (strcmp(part, "small") == 0) {
+    measure_in("small", 0, 64, 4096);
+  } else if (strcmp(part, "alloc") == 0) {
+    measure_in("alloc", 1, 1 << 16, 1 << 22);
+  } else if (strcmp(part, "malloc") == 0) {
+    measure_in("malloc", 0, 1 << 16, 1 << 22);
+  } else if (strcmp(part, "rate") == 0) {
+    measure("rate", 8, windows, 8, kWindow, "ns");
+  } else if (strcmp(part, "idle") == 0) {
+    measure_beside_idle_ranks();
+  } else {
+    const int is_posted = strcmp(part, "posted") == 0;
+    const int is_reverse = strcmp(part, "reverse") == 0;
+    if (!is_posted && !is_reverse && strcmp(part, "unexpected") != 0) return 0;
+    for (int i = 0; i < 4; ++i) {
+      if (is_reverse)
+        measure_reverse(counts[i]);
+      else
+        measure_matching(part, counts[i], is_posted);
+    }
+  }
+  return 1;
+}
+
+int main(int argc, char** argv) {
+  int status = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  out_buffer = checked(calloc(4096, 1));
+  in_buffer = checked(calloc(4096, 1));
+  for (int i = 1; i < argc && status == 0; ++i) {
+    if (strcmp(argv[i], "--block-us") == 0 && i + 1 < argc) {
+      block_ns = 1000 * strtod(argv[++i], NULL);
+    } else if (strcmp(argv[i], "--blocks") == 0 && i + 1 < argc) {
+      blocks = atoi(argv[++i]);
+      if (blocks < 1 || 2 * blocks > kMostBlocks) blocks = 1;
+    } else if (!measure_part(argv[i])) {
+      if (rank == 0)
+        fprintf(stderr, "figures: '%s' is no part that %d ranks can measure\n", argv[i], ranks);
+      status = 2;
+    }
+  }
+  free(out_buffer);
+  free(in_buffer);
+  MPI_Finalize();
+  return status;
+}
