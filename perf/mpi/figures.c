@@ -13,6 +13,9 @@
 //   idle        half a round trip of 8 B while the other ranks wait in MPI_Barrier and MPI_Recv
 //   memory      KiB that a rank holds when each has talked to each: resident, and its share of what is shared (median, most)
 //   nothing     MPI_Init, a barrier and MPI_Finalize
+//
+// "alloc:65536" measures that part with that size alone. By hand:
+//   verbatim-mpicc -O2 figures.c -o figures && verbatim run -n 2 ./figures latency rate posted:1000
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,14 +23,22 @@
 #include <string.h>
 #include <time.h>
 
-enum { kTag = 7, kControlTag = 8, kOtherTags = 100, kMostBlocks = 256, kWindow = 64 };
+enum {
+  kTag = 7,
+  kControlTag = 8,
+  kOtherTags = 100,
+  kMostBlocks = 256,
+  kWindow = 64,
+  kMostWith = 1 << 26
+};
 
 static int rank;
 static int ranks;
 static double block_ns = 2e6;
 static int blocks = 21;
-static char* out_buffer;
-static char* in_buffer;
+static char small_buffer[8];
+static char* out_buffer = small_buffer;
+static char* in_buffer = small_buffer;
 
 static double now_ns(void) {
   struct timespec now;
@@ -114,7 +125,6 @@ static void tell_number(long* number) {
 /// Blocks of one operation; a disturbed one is kept only when too few others came in twice as many.
 static void measure(const char* name, long with, Loop loop, int size, double per_time,
                     const char* unit) {
-  if (rank > 1) return;
   double calm[kMostBlocks], all[kMostBlocks];
   int calm_count = 0, all_count = 0, is_disturbed = 0;
   long times = 1;
@@ -150,18 +160,21 @@ static char* checked(void* memory) {
   return memory;
 }
 
-static void measure_in(const char* name, int is_allocated, int least, int most) {
-  char* const standing[2] = {out_buffer, in_buffer};
-  if (is_allocated) {
-    MPI_Alloc_mem(most, MPI_INFO_NULL, &out_buffer);
-    MPI_Alloc_mem(most, MPI_INFO_NULL, &in_buffer);
-  } else {
-    out_buffer = checked(malloc((size_t)most));
-    in_buffer = checked(malloc((size_t)most));
-  }
-  memset(out_buffer, 1, (size_t)most);
-  memset(in_buffer, 2, (size_t)most);
-  for (int size = least; size <= most; size *= 4) measure(name, size, ping_pong, size, 2, "ns");
+static char* make_buffer(int is_allocated, size_t bytes) {
+  void* memory = NULL;
+  if (is_allocated)
+    MPI_Alloc_mem((MPI_Aint)bytes, MPI_INFO_NULL, &memory);
+  else
+    memory = malloc(bytes);
+  memset(checked(memory), 1, bytes);
+  return memory;
+}
+
+static void measure_in(const char* name, int is_allocated, int size, Loop loop, double per_time) {
+  const size_t bytes = (size_t)size * (loop == windows ? kWindow : 1);
+  out_buffer = make_buffer(is_allocated, bytes);
+  in_buffer = make_buffer(is_allocated, bytes);
+  measure(name, size, loop, size, per_time, "ns");
   if (is_allocated) {
     MPI_Free_mem(out_buffer);
     MPI_Free_mem(in_buffer);
@@ -169,13 +182,11 @@ static void measure_in(const char* name, int is_allocated, int least, int most) 
     free(out_buffer);
     free(in_buffer);
   }
-  out_buffer = standing[0];
-  in_buffer = standing[1];
+  out_buffer = in_buffer = small_buffer;
 }
 
 /// `count` receives of other tags are posted before those of the ping-pong, or as many messages have come before its own.
 static void measure_matching(const char* name, int count, int is_posted) {
-  if (rank > 1) return;
   MPI_Request* const receives = (MPI_Request*)checked(malloc((size_t)count * sizeof(MPI_Request)));
   MPI_Request* const sends = (MPI_Request*)checked(malloc((size_t)count * sizeof(MPI_Request)));
   int64_t* const values = (int64_t*)checked(calloc((size_t)count, sizeof(int64_t)));
@@ -217,7 +228,6 @@ static void reverse(long times, int size) {
 }
 
 static void measure_reverse(int count) {
-  if (rank > 1) return;
   reverse_count = count;
   reverse_requests = (MPI_Request*)checked(malloc((size_t)count * sizeof(MPI_Request)));
   reverse_values = (int64_t*)checked(calloc((size_t)count, sizeof(int64_t)));
@@ -226,8 +236,8 @@ static void measure_reverse(int count) {
   free(reverse_values);
 }
 
-static void measure_beside_idle_ranks(void) {
-  if (rank <= 1) measure("idle", ranks, ping_pong, 8, 2, "ns");
+static void measure_beside_idle_ranks(int size) {
+  if (rank <= 1) measure_in("idle", 0, size, ping_pong, 2);
   // Those of odd numbers wait in a receive meanwhile, the others in the barrier.
   if (rank == 0)
     for (int other = 3; other < ranks; other += 2)
@@ -284,39 +294,62 @@ static void measure_memory(void) {
   print_memory("share", share);
 }
 
-static int measure_part(const char* part) {
-  static const int counts[] = {10, 100, 1000, 10000};
-  const int has_pair = ranks >= 2;
-  if (strcmp(part, "nothing") == 0) return MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS;
-  if (strcmp(part, "memory") == 0) {
+/// What parts are taken with when nothing is said.
+static const struct Part {
+  const char* name;
+  int with[5];
+  int ranks;  // that it needs
+} parts[] = {
+    {"latency", {8}, 2},
+    {"small", {64, 256, 1024, 4096}, 2},
+    {"alloc", {1 << 16, 1 << 18, 1 << 20, 1 << 22}, 2},
+    {"malloc", {1 << 16, 1 << 18, 1 << 20, 1 << 22}, 2},
+    {"rate", {8}, 2},
+    {"posted", {10, 100, 1000, 10000}, 2},
+    {"unexpected", {10, 100, 1000, 10000}, 2},
+    {"reverse", {10, 100, 1000, 10000}, 2},
+    {"idle", {8}, 2},
+    {"memory", {1}, 1},
+    {"nothing", {1}, 1},
+};
+
+static void measure_part(const char* name, int with) {
+  if (strcmp(name, "memory") == 0) {
     measure_memory();
+  } else if (strcmp(name, "nothing") == 0) {
+    MPI_Barrier(MPI_COMM_WORLD);
+  } else if (strcmp(name, "idle") == 0) {
+    measure_beside_idle_ranks(with);
+  } else if (rank > 1) {
+    return;
+  } else if (strcmp(name, "rate") == 0) {
+    measure_in(name, 0, with, windows, kWindow);
+  } else if (strcmp(name, "posted") == 0 || strcmp(name, "unexpected") == 0) {
+    measure_matching(name, with, strcmp(name, "posted") == 0);
+  } else if (strcmp(name, "reverse") == 0) {
+    measure_reverse(with);
+  } else {
+    measure_in(name, strcmp(name, "alloc") == 0, with, ping_pong, 2);
+  }
+}
+
+/// "name" or "name:with". False: it is none, or not of so few ranks.
+static int take_argument(const char* argument) {
+  const size_t length = strcspn(argument, ":");
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; ++i) {
+    const struct Part* const part = &parts[i];
+    if (strlen(part->name) != length || strncmp(part->name, argument, length) != 0) continue;
+    if (ranks < part->ranks) return 0;
+    if (argument[length] == ':') {
+      const long with = strtol(argument + length + 1, NULL, 10);
+      if (with < 1 || with > kMostWith) return 0;
+      measure_part(part->name, (int)with);
+    } else {
+      for (const int* with = part->with; *with != 0; ++with) measure_part(part->name, *with);
+    }
     return 1;
   }
-  if (!has_pair) return 0;
-  if (strcmp(part, "latency") == 0) {
-    measure("latency", 8, ping_pong, 8, 2, "ns");
-  } else if (strcmp(part, "small") == 0) {
-    measure_in("small", 0, 64, 4096);
-  } else if (strcmp(part, "alloc") == 0) {
-    measure_in("alloc", 1, 1 << 16, 1 << 22);
-  } else if (strcmp(part, "malloc") == 0) {
-    measure_in("malloc", 0, 1 << 16, 1 << 22);
-  } else if (strcmp(part, "rate") == 0) {
-    measure("rate", 8, windows, 8, kWindow, "ns");
-  } else if (strcmp(part, "idle") == 0) {
-    measure_beside_idle_ranks();
-  } else {
-    const int is_posted = strcmp(part, "posted") == 0;
-    const int is_reverse = strcmp(part, "reverse") == 0;
-    if (!is_posted && !is_reverse && strcmp(part, "unexpected") != 0) return 0;
-    for (int i = 0; i < 4; ++i) {
-      if (is_reverse)
-        measure_reverse(counts[i]);
-      else
-        measure_matching(part, counts[i], is_posted);
-    }
-  }
-  return 1;
+  return 0;
 }
 
 int main(int argc, char** argv) {
@@ -324,22 +357,18 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  out_buffer = checked(calloc(4096, 1));
-  in_buffer = checked(calloc(4096, 1));
   for (int i = 1; i < argc && status == 0; ++i) {
     if (strcmp(argv[i], "--block-us") == 0 && i + 1 < argc) {
       block_ns = 1000 * strtod(argv[++i], NULL);
     } else if (strcmp(argv[i], "--blocks") == 0 && i + 1 < argc) {
       blocks = atoi(argv[++i]);
       if (blocks < 1 || 2 * blocks > kMostBlocks) blocks = 1;
-    } else if (!measure_part(argv[i])) {
+    } else if (!take_argument(argv[i])) {
       if (rank == 0)
         fprintf(stderr, "figures: '%s' is no part that %d ranks can measure\n", argv[i], ranks);
       status = 2;
     }
   }
-  free(out_buffer);
-  free(in_buffer);
   MPI_Finalize();
   return status;
 }
