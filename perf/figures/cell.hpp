@@ -15,7 +15,7 @@
 namespace verbatim::perf {
 
 enum class Unit { kNanoseconds, kMillionPerSecond, kGigabytesPerSecond };
-enum class Section { kFloor, kLatency, kRate, kBandwidth };
+enum class Section { kFloor, kLatency, kRate, kBandwidth, kMpi };
 
 struct Cell {
   std::string name;        // unique within its group
@@ -23,7 +23,8 @@ struct Cell {
                            // the tables
   Section section = Section::kFloor;
   Unit unit = Unit::kNanoseconds;
-  Request request;  // iterations are found by the first block
+  Request request;  // iterations are found by the first block; of kMpi: size and memory
+  std::string mpi;  // of kMpi: the part of perf/mpi/figures.c
   std::string
       floor;  // name, or family of variants, of this group that it is compared with; empty: none
   bool stamped = false;

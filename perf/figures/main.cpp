@@ -9,6 +9,7 @@
 
 #include "perf/ends/end.hpp"
 #include "perf/ends/pair.hpp"
+#include "perf/figures/mpi_rows.hpp"
 #include "perf/figures/options.hpp"
 #include "perf/figures/plan.hpp"
 #include "perf/figures/report.hpp"
@@ -37,10 +38,10 @@ class Run {
     groups_ = make_plan({options.sizes, options.floors_only});
   }
 
-  void measure_all(Pair& pair) {
+  void measure_all(Pair& pair, const std::string& fabric) {
     if (!options_.floors_only) pair.run({.kind = Kind::kConnect}, "connect");
     facts_.rounds = static_cast<std::size_t>(options_.rounds);
-    for (std::size_t i = 0; i < groups_.size(); ++i) measure_group(pair, i);
+    for (std::size_t i = 0; i < groups_.size(); ++i) measure_group(pair, fabric, i);
     progress_.clear();
     facts_.seconds = seconds();
     for (const Group& group : groups_) {
@@ -64,11 +65,12 @@ class Run {
  private:
   double seconds() const { return static_cast<double>(now_ns() - start_) / 1e9; }
 
-  void measure_group(Pair& pair, std::size_t index) {
+  void measure_group(Pair& pair, const std::string& fabric, std::size_t index) {
     Group& group = groups_[index];
     const double parts = static_cast<double>(groups_.size());
     const double bound = options_.seconds * static_cast<double>(index + 1) / parts;
     for (Cell& cell : group.cells) {
+      if (cell.section == Section::kMpi) continue;
       progress_.show(static_cast<double>(index) / parts, cell.name);
       calibrate(pair, cell, facts_.block_ms);
     }
@@ -80,7 +82,14 @@ class Run {
       }
       const double part = static_cast<double>(round) / options_.rounds;
       progress_.show((static_cast<double>(index) + part) / parts, group.name);
-      for (Cell& cell : group.cells) measure(pair, cell, late ? 1 : kAttempts);
+      bool has_mpi = false;
+      for (Cell& cell : group.cells) {
+        if (cell.section == Section::kMpi)
+          has_mpi = true;
+        else
+          measure(pair, cell, late ? 1 : kAttempts);
+      }
+      if (has_mpi) measure_mpi(group, facts_.block_ms, facts_.cores, fabric);
     }
   }
 
@@ -98,7 +107,7 @@ int supervise(const RunOptions& options) {
     {
       ScratchFolder fabric;
       Pair pair(run.cores(), fabric.path());
-      run.measure_all(pair);
+      run.measure_all(pair, fabric.path());
     }
     run.print();
     return 0;

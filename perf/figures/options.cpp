@@ -39,7 +39,7 @@ bool take_count(const std::string& text, int low, int high, int& into) {
 const char* const kRunUsage =
     "usage: verbatim_perf [options]\n"
     "Two processes, pinned to two cores, exchange data by RC verbs over shared memory; their\n"
-    "figures stand beside the floors of this machine, measured in the same run.\n"
+    "figures stand beside the floors of this machine, measured in the same run; MPI beside verbs.\n"
     "  --quick          few sizes and rounds: a look, not a claim (2 s)\n"
     "  --sizes LIST     such as 8,4K or 8..4M; multiples of 8, up to 4M\n"
     "  --rounds N       blocks of each figure (21)\n"

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "perf/figures/mpi_rows.hpp"
 #include "perf/support/arguments.hpp"
 
 namespace verbatim::perf {
@@ -238,6 +239,7 @@ std::deque<Group> make_plan(const PlanOptions& options) {
     if (size < kSmallestForBandwidth) continue;
     plan.push_back(bandwidth_group(size, options.floors_only));
   }
+  if (!options.floors_only) plan.push_back(mpi_group(options.sizes));
   return plan;
 }
 

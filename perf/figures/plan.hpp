@@ -17,7 +17,7 @@ struct PlanOptions {
 /// Of the rates of 8 bytes: what an extended verb costs at least.
 inline constexpr const char* kEmptyCall = "empty call";
 
-/// Latency by size, then message rate, then bandwidth by size.
+/// Latency by size, then message rate, then bandwidth by size, then MPI.
 std::deque<Group> make_plan(const PlanOptions& options);
 
 /// The four hand-over styles: the variants of "f1".

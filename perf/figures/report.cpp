@@ -107,6 +107,38 @@ void print_bandwidth(std::FILE* out, const std::deque<Group>& groups) {
   table.print(out);
 }
 
+void print_mpi(std::FILE* out, const std::deque<Group>& groups) {
+  Table table({"<what", "<memory", "size", "median", "best", "<unit", "verbs", "ratio", "spread"});
+  bool is_missing = false;
+  for (const Group& group : groups) {
+    for (const Cell& cell : group.cells) {
+      if (cell.section != Section::kMpi) continue;
+      is_missing |= cell.unavailable;
+      if (cell.blocks.empty()) continue;
+      const bool is_rate = cell.unit == Unit::kMillionPerSecond;
+      const auto text = [&](double value) {
+        return is_rate ? fixed_text(value, 2) : microseconds(value);
+      };
+      const Blocks ratio = group.ratio_of(cell);
+      table.add({is_rate ? "rate, 64 at a time" : "message",
+                 is_rate                                  ? ""
+                 : cell.request.memory == Memory::kShared ? "MPI_Alloc_mem"
+                                                          : "malloc",
+                 size_text(cell.request.size), text(cell.blocks.median()),
+                 text(is_rate ? cell.blocks.max() : cell.blocks.min()),
+                 is_rate ? "million/s" : "us", text(floor_median(group, cell)),
+                 fixed_text(ratio.median(), 2), percent_text(ratio.spread())});
+    }
+  }
+  std::fprintf(out,
+               "\nMPI: MPI_Send and MPI_Recv one way, half a round trip, beside SENDs of as many "
+               "bytes from such memory\n");
+  table.print(out);
+  if (is_missing)
+    std::fprintf(out,
+                 "What is missing was not measured: its program or 'verbatim' is not built.\n");
+}
+
 void print_copies(std::FILE* out, const std::deque<Group>& groups) {
   Table latency({"size", "copy mapped", "copy CMA", "read mapped", "read CMA"});
   Table bandwidth({"size", "memcpy one core", "to mapped", "from mapped", "CMA write", "CMA read"});
@@ -167,6 +199,7 @@ void print_tables(std::FILE* out, const RunFacts& facts, const std::deque<Group>
   if (has_section(groups, Section::kLatency)) print_latency(out, groups);
   if (has_section(groups, Section::kRate)) print_rate(out, groups);
   if (has_section(groups, Section::kBandwidth)) print_bandwidth(out, groups);
+  if (has_section(groups, Section::kMpi)) print_mpi(out, groups);
 }
 
 }  // namespace verbatim::perf

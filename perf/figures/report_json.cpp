@@ -29,6 +29,8 @@ const char* name_of(Section section) {
       return "rate";
     case Section::kBandwidth:
       return "bandwidth";
+    case Section::kMpi:
+      return "mpi";
   }
   return "?";
 }
@@ -46,7 +48,9 @@ Json summary(const Blocks& blocks) {
 Json cell_json(const Group& group, const Cell& cell) {
   Json json = {
       {"name", cell.name}, {"section", name_of(cell.section)}, {"size", cell.request.size}};
-  if (cell.section != Section::kFloor) {
+  if (cell.section == Section::kMpi) {
+    json["memory"] = verbatim::perf::name_of(cell.request.memory);
+  } else if (cell.section != Section::kFloor) {
     json["operation"] = verbatim::perf::name_of(cell.request.operation);
     json["memory"] = verbatim::perf::name_of(cell.request.memory);
     json["list"] = cell.request.batch;

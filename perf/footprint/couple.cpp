@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "perf/footprint/couple.hpp"
 
-#include <sched.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -17,18 +16,6 @@ namespace {
 
 constexpr int kAnswerMs = 20'000;
 
-// A child inherits the affinity that its parent has at the moment of the start.
-class Affinity {
- public:
-  Affinity() { sched_getaffinity(0, sizeof saved_, &saved_); }
-  ~Affinity() { sched_setaffinity(0, sizeof saved_, &saved_); }
-  Affinity(const Affinity&) = delete;
-  Affinity& operator=(const Affinity&) = delete;
-
- private:
-  cpu_set_t saved_;
-};
-
 class Started {
  public:
   Started(const Couple& couple, const CorePair& cores, const std::string& fabric) {
@@ -36,7 +23,7 @@ class Started {
     auto [b_here, b_there] = socket_pair();
     auto [peer_a, peer_b] = socket_pair();
     start_ns_ = now_ns();
-    const Affinity restored_at_the_end;
+    const RestoredAffinity restored_at_the_end;
     pin_to(cores.far);
     b_ = start(couple, "b", fabric, b_there.get(), peer_b.get());
     pin_to(cores.near);

@@ -66,12 +66,17 @@ CorePair choose_core_pair(const std::vector<int>& allowed) {
   return pair;
 }
 
-void pin_to(int cpu) {
+void pin_to(int cpu) { allow_only({cpu, cpu, false, {}}); }
+
+void allow_only(const CorePair& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(static_cast<unsigned>(cpu), &set);
+  CPU_SET(static_cast<unsigned>(cores.near), &set);
+  CPU_SET(static_cast<unsigned>(cores.far), &set);
   if (sched_setaffinity(0, sizeof set, &set) != 0) {
-    throw std::system_error(errno, std::generic_category(), "pin to CPU " + std::to_string(cpu));
+    const std::string both = cores.near == cores.far ? "" : " and CPU " + std::to_string(cores.far);
+    throw std::system_error(errno, std::generic_category(),
+                            "pin to CPU " + std::to_string(cores.near) + both);
   }
 }
 

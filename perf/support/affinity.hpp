@@ -2,6 +2,8 @@
 // Which two cores to measure between, and pinning to them.
 #pragma once
 
+#include <sched.h>
+
 #include <string>
 #include <vector>
 
@@ -23,6 +25,20 @@ CorePair choose_core_pair(const std::vector<int>& allowed);
 
 /// Pins the calling thread; throws std::system_error.
 void pin_to(int cpu);
+/// Leaves the calling thread those two.
+void allow_only(const CorePair& cores);
+
+/// Gives the calling thread back the CPUs that it had: what it starts meanwhile inherits what it is pinned to.
+class RestoredAffinity {
+ public:
+  RestoredAffinity() { sched_getaffinity(0, sizeof saved_, &saved_); }
+  ~RestoredAffinity() { sched_setaffinity(0, sizeof saved_, &saved_); }
+  RestoredAffinity(const RestoredAffinity&) = delete;
+  RestoredAffinity& operator=(const RestoredAffinity&) = delete;
+
+ private:
+  cpu_set_t saved_;
+};
 
 /// Since the process's main thread started: how long it was runnable without running, because
 /// others had its core. 0 where the kernel does not tell, or the process is gone; 0 as pid means

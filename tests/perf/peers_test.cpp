@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "perf/mpi/job.hpp"
 #include "perf/peers/libfabric.hpp"
 #include "perf/peers/ucx.hpp"
 #include "perf/peers/verdict.hpp"
@@ -45,6 +46,26 @@ TEST(ParsePingpong, WithoutAResultLineNothing) {
   EXPECT_FALSE(parse_pingpong(
       "bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec\n"));
   EXPECT_FALSE(parse_pingpong("fi_getinfo: -61 (No data available)\n"));
+}
+
+TEST(ParseMpi, TakesTheLinesThatAreFiguresAndNothingElse) {
+  const auto figures = parse_mpi_figures(
+      "figure latency 8 221.400 210.100 ns 0/9\n"
+      "[host:17] mca_base_component_repository_open: unable to open mca_x\n"
+      "figure posted 10000 227.900 224.000 ns 5/9\n"
+      "figure latency 8 nan nan ns 0/9\n"
+      "figure latency 8 0.000 0.000 ns 0/9\n"
+      "figure latency 8 221.400 210.100 ns 0/0\n"
+      "figure latency 8 221.400 210.100 ns 0/9 more\n"
+      "figure latency 8 221.4");
+  ASSERT_EQ(figures.size(), 2u);
+  EXPECT_EQ(figures[0].name, "latency");
+  EXPECT_EQ(figures[0].with, 8u);
+  EXPECT_DOUBLE_EQ(figures[0].median, 221.4);
+  EXPECT_DOUBLE_EQ(figures[0].least, 210.1);
+  EXPECT_EQ(figures[1].with, 10000u);
+  EXPECT_EQ(figures[1].disturbed, 5);
+  EXPECT_EQ(figures[1].blocks, 9);
 }
 
 Verdict verdict(Sense sense, double target, Blocks values) {

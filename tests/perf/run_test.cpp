@@ -103,7 +103,7 @@ void expect_summary(const Json& summary) {
 void expect_figure(const Json& figure) {
   ASSERT_TRUE(figure["name"].is_string());
   ASSERT_TRUE(figure["size"].is_number_unsigned());
-  const std::set<std::string> sections = {"floor", "latency", "rate", "bandwidth"};
+  const std::set<std::string> sections = {"floor", "latency", "rate", "bandwidth", "mpi"};
   const std::set<std::string> units = {"ns", "million/s", "GB/s"};
   EXPECT_TRUE(sections.contains(figure["section"])) << figure;
   EXPECT_TRUE(units.contains(figure["unit"])) << figure;
@@ -149,6 +149,13 @@ TEST(Run, QuickMeasuresEveryOperationBesideItsFloor) {
   for (const Json& figure : json["figures"]) {
     expect_figure(figure);
     if (figure["section"] == "floor") continue;
+    if (figure["section"] == "mpi") {
+      EXPECT_TRUE(figure["available"].get<bool>()) << figure;
+      EXPECT_TRUE(figure.contains("ratio")) << "no verbs beside " << figure;
+      seen.insert("mpi " + figure["memory"].get<std::string>() + " " +
+                  figure["unit"].get<std::string>());
+      continue;
+    }
     seen.insert(figure["section"].get<std::string>() + " " +
                 figure["operation"].get<std::string>() + " " + figure["memory"].get<std::string>());
   }
@@ -159,9 +166,11 @@ TEST(Run, QuickMeasuresEveryOperationBesideItsFloor) {
             << section << " " << operation << " " << memory;
       }
     }
+    EXPECT_TRUE(seen.contains(std::string("mpi ") + memory + " ns"));
     EXPECT_TRUE(seen.contains(std::string("latency fetch-add ") + memory));
     EXPECT_TRUE(seen.contains(std::string("latency cmp-swap ") + memory));
   }
+  EXPECT_TRUE(seen.contains("mpi malloc million/s"));
   EXPECT_LT(json["seconds"].get<double>(), 45)
       << "a quick look takes seconds, also on a busy machine";
   EXPECT_TRUE(is_empty(runtime));
@@ -266,6 +275,56 @@ TEST(Compare, PagesOfTwoSizesAreShownOrMissedByName) {
     EXPECT_FALSE(row.contains("target")) << row;
     EXPECT_TRUE(row["median"].is_number() || row["missing"] != "") << row;
   }
+  EXPECT_TRUE(is_empty(runtime));
+}
+
+TEST(Compare, MpiHasANumberInEachRowBesideThePeersThatAreHere) {
+  const ScratchFolder runtime;
+  const Json json = parse(run({"--rows", "mpi", "--quick", "--rounds", "1", "--json"}, runtime,
+                              VERBATIM_COMPARE_PROGRAM));
+  std::set<double> targets;
+  for (const Json& row : json["rows"]) {
+    EXPECT_EQ(row["row"], "mpi");
+    const std::string detail = row["detail"];
+    EXPECT_THAT(detail, HasSubstr("Verbatim ")) << row;
+    if (row.contains("target")) targets.insert(row["target"].get<double>());
+    // Without the packages of either peer only the reason is there, by name.
+    if (row["missing"] == "") {
+      EXPECT_TRUE(row["median"].is_number()) << row;
+      EXPECT_GT(row["median"].get<double>(), 0) << row;
+    } else {
+      EXPECT_THAT(row["missing"].get<std::string>(), HasSubstr("installed")) << row;
+    }
+    const bool is_with_itself = row["figure"].get<std::string>().ends_with("/ behind 10");
+    for (const char* peer : {"Open MPI", "MPICH"}) {
+      EXPECT_TRUE(is_with_itself || detail.find(peer) != std::string::npos) << peer << " " << row;
+    }
+  }
+  EXPECT_EQ(json["rows"].size(), 31u);
+  EXPECT_EQ(targets, (std::set<double>{0.4, 0.5, 0.7, 0.95, 1, 1.25, 1.3}));
+  EXPECT_TRUE(is_empty(runtime));
+}
+
+TEST(Compare, CtrlCEndsTheRanksOfALauncher) {
+  const ScratchFolder runtime;
+  auto [output, end] = pipe_pair();
+  Child child =
+      start(VERBATIM_COMPARE_PROGRAM, {"--rows", "mpi", "--rounds", "1000"}, runtime, end.get());
+  end.reset();
+  std::vector<Fd> ranks;
+  // The launcher, then what it has started.
+  ASSERT_TRUE(becomes_true([&] {
+    ranks.clear();
+    for (const pid_t launcher : children_of(child.pid())) {
+      for (const pid_t rank : children_of(launcher)) ranks.push_back(watch(rank));
+    }
+    return ranks.size() >= 2;
+  }));
+  kill(child.pid(), SIGINT);
+  const int status = child.wait();
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT);
+  for (const Fd& rank : ranks) EXPECT_TRUE(ends(rank));
   EXPECT_TRUE(is_empty(runtime));
 }
 

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// mpi: one C program (perf/mpi/figures.c, which says how each figure is taken), compiled with this MPI, Open MPI and MPICH and
+// started by their launchers in turn. Judged against the better of the two by median; where only one is here, against it, which
+// the row says.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <tuple>
+
+#include "perf/mpi/job.hpp"
+#include "perf/peers/bench.hpp"
+#include "perf/support/arguments.hpp"
+#include "perf/support/table.hpp"
+
+namespace verbatim::perf {
+namespace {
+
+// What has a launcher's start in every round.
+constexpr int kMostRounds = 9;
+/// A line is flat that rises by no more than this from 10 to 10000.
+constexpr double kFlat = 1.25;
+
+std::string bytes_text(std::uint64_t bytes) {
+  return size_text(bytes) + (bytes < 1024 ? " B" : "");
+}
+
+class Measured {
+ public:
+  explicit Measured(Bench& bench) : bench_(bench) {
+    for (const MpiLibrary library : kLibraries) missing_[library] = missing_for(library);
+  }
+
+  /// The job with each library in turn, round by round.
+  void run(const std::string& title, MpiJob job, int rounds) {
+    char block[24];
+    std::snprintf(block, sizeof block, "%.0f", std::max(100.0, 500 * bench_.options.block_ms));
+    const std::string blocks = std::to_string(std::clamp(bench_.options.rounds, 5, kMostRounds));
+    job.arguments.insert(job.arguments.begin(), {"--block-us", block, "--blocks", blocks});
+    Probes probes;
+    for (const MpiLibrary library : kLibraries) {
+      probes.push_back({name_of(library),
+                        [this, library, &job] { return take(library, job); },
+                        missing_[library],
+                        {}});
+    }
+    bench_.run(probes, title, rounds);
+  }
+
+  Probe& probe(MpiLibrary library, const std::string& name, std::uint64_t with) {
+    Probe& found = probes_[{library, name, with}];
+    if (found.name.empty()) found.name = name_of(library);
+    found.missing = missing_[library];
+    if (found.missing.empty() && found.blocks.empty()) found.missing = "printed no such figure";
+    return found;
+  }
+
+  void judge(const std::string& figure, Sense sense, double target, const std::string& name,
+             std::uint64_t with, const char* unit, bool more_is_better = false) {
+    const Probe* best = nullptr;
+    for (const MpiLibrary peer : kMpiPeers) {
+      const Probe& other = probe(peer, name, with);
+      if (!other.missing.empty()) continue;
+      if (best == nullptr || (other.blocks.median() > best->blocks.median()) == more_is_better)
+        best = &other;
+    }
+    judge_against(best, figure + what_is_compared(name, with), sense, target, name, with, unit);
+  }
+
+  /// `best` null: no peer is here. The other one's figure, or why there is none, is told beside.
+  void judge_against(const Probe* best, const std::string& figure, Sense sense, double target,
+                     const std::string& name, std::uint64_t with, const char* unit) {
+    const Probe& ours = probe(MpiLibrary::kVerbatim, name, with);
+    std::string others;
+    for (const MpiLibrary peer : kMpiPeers) {
+      const Probe& other = probe(peer, name, with);
+      if (&other == best) continue;
+      others +=
+          std::string("; ") + name_of(peer) +
+          (other.missing.empty() ? " " + number_text(other.blocks.median()) : ": " + other.missing);
+    }
+    Probe nobody;
+    if (best == nullptr) nobody.missing = others.substr(2);
+    bench_.judge_ratio("mpi", figure, sense, target, ours, best != nullptr ? *best : nobody, unit);
+    bench_.verdicts.back().detail += others;
+  }
+
+ private:
+  static constexpr std::array kLibraries = {MpiLibrary::kVerbatim, MpiLibrary::kOpenMpi,
+                                            MpiLibrary::kMpich};
+
+  std::string what_is_compared(const std::string& name, std::uint64_t with) {
+    std::string there;
+    for (const MpiLibrary peer : kMpiPeers) {
+      if (!probe(peer, name, with).missing.empty()) continue;
+      there = there.empty() ? std::string(" / ") + name_of(peer) + " alone" : " / best of both";
+    }
+    return there.empty() ? " / best of both" : there;
+  }
+
+  /// A library that fails is missing from then on, with its words.
+  std::optional<Taken> take(MpiLibrary library, const MpiJob& job) {
+    MpiRun run;
+    try {
+      run = run_mpi(library, job, bench_.cores, bench_.fabric);
+    } catch (const std::runtime_error& failure) {
+      missing_[library] = failure.what();
+      return std::nullopt;
+    }
+    const auto add = [&](const std::string& name, std::uint64_t with, double value, bool is_bad) {
+      Probe& one = probes_[{library, name, with}];
+      one.blocks.add(value);
+      one.disturbed += is_bad;
+    };
+    for (const MpiFigure& figure : run.figures) {
+      const bool is_rate = figure.name == "rate";
+      add(figure.name, figure.with, is_rate ? 1000 / figure.median : figure.median,
+          2 * figure.disturbed > figure.blocks);
+    }
+    add("start", static_cast<std::uint64_t>(job.ranks), run.ms, false);
+    return Taken{run.ms, 0, false};
+  }
+
+  Bench& bench_;
+  std::map<MpiLibrary, std::string> missing_;
+  std::map<std::tuple<MpiLibrary, std::string, std::uint64_t>, Probe> probes_;
+};
+
+void judge_pair(Bench& bench, int rounds) {
+  Measured measured(bench);
+  measured.run("MPI, 2 ranks",
+               {2,
+                true,
+                {"latency", "small", "alloc", "malloc", "rate", "posted", "unexpected",
+                 "reverse:10", "reverse:1000"}},
+               rounds);
+  const auto bytes = [&](const char* name, const char* memory, double target,
+                         std::initializer_list<std::uint64_t> sizes) {
+    for (const std::uint64_t size : sizes) {
+      measured.judge(bytes_text(size) + " one way" + memory,
+                     target > 0 ? Sense::kAtMost : Sense::kShown, target, name, size, "ns");
+    }
+  };
+  bytes("latency", "", 0.95, {8});
+  bytes("small", "", 0, {64, 256, 1024, 4096});
+  bytes("alloc", ", MPI_Alloc_mem", 0.4, {65536, 262144, 1048576, 4194304});
+  bytes("malloc", ", malloc", 0.5, {65536, 262144, 1048576, 4194304});
+  measured.judge("8 B, 64 Isend and Irecv at a time", Sense::kAtLeast, 1.3, "rate", 8, "million/s",
+                 true);
+  const auto flat = [&](const char* name, const char* figure, Sense sense) {
+    bench.judge_ratio("mpi", figure, sense, kFlat,
+                      measured.probe(MpiLibrary::kVerbatim, name, 10000),
+                      measured.probe(MpiLibrary::kVerbatim, name, 10), "ns");
+  };
+  flat("posted", "8 B one way behind 10000 posted receives / behind 10", Sense::kAtMost);
+  flat("unexpected", "8 B one way behind 10000 unexpected messages / behind 10", Sense::kShown);
+  for (const std::uint64_t count : {10u, 100u, 1000u, 10000u}) {
+    const std::string many = std::to_string(count);
+    measured.judge("8 B one way behind " + many + " posted", Sense::kShown, 0, "posted", count,
+                   "ns");
+    measured.judge("8 B one way behind " + many + " unexpected", Sense::kShown, 0, "unexpected",
+                   count, "ns");
+  }
+  for (const std::uint64_t count : {10u, 1000u}) {
+    measured.judge("8 B, " + std::to_string(count) + " receives met in reverse", Sense::kShown, 0,
+                   "reverse", count, "ns");
+  }
+}
+
+}  // namespace
+
+void judge_mpi(Bench& bench) {
+  const int rounds = std::min(bench.options.rounds, kMostRounds);
+  if (bench.cores.distinct)
+    judge_pair(bench, rounds);
+  else
+    bench.verdicts.push_back({"mpi",
+                              "between 2 ranks, each on a core of its own",
+                              "x",
+                              Sense::kShown,
+                              0,
+                              {},
+                              {},
+                              "there is only one core"});
+
+  // Where a core has two ranks: who yields is asked of Open MPI alone, which can be told to.
+  Measured sharing(bench);
+  sharing.run("MPI, 4 ranks on 2 cores", {4, false, {"idle"}}, rounds);
+  const Probe& yielding = sharing.probe(MpiLibrary::kOpenMpi, "idle", 8);
+  sharing.judge_against(&yielding,
+                        "8 B one way between 2 of 4 ranks on 2 cores / Open MPI, yielding",
+                        Sense::kAtMost, 0.7, "idle", 8, "ns");
+
+  Measured many(bench);
+  many.run("MPI, memory of 16 ranks", {16, false, {"memory"}}, std::min(rounds, 3));
+  many.judge("resident, 16 ranks that have talked to all", Sense::kAtMost, 0.5, "resident", 16,
+             "KiB");
+  many.judge("share of what is resident, 16 ranks", Sense::kAtMost, 0.5, "share", 16, "KiB");
+
+  for (const int ranks : {2, 16}) {
+    Measured start(bench);
+    start.run("MPI, start", {ranks, ranks == 2 && bench.cores.distinct, {"nothing"}}, rounds);
+    start.judge("launch, MPI_Init, barrier, MPI_Finalize of " + std::to_string(ranks) + " ranks",
+                Sense::kAtMost, 1, "start", static_cast<std::uint64_t>(ranks), "ms");
+  }
+}
+
+}  // namespace verbatim::perf
