@@ -49,7 +49,7 @@ class Fabric {
   static constexpr std::uint32_t kReceiveBuffers = 128;
   static constexpr std::uint32_t kBounceBuffers = 64;
   static constexpr std::uint32_t kHelloBuffers = 64;
-  static constexpr std::uint32_t kSendQueue = 128;  ///< of each peer
+  static constexpr std::uint32_t kSendQueue = 64;  ///< of each peer
   static constexpr std::uint32_t kHelloBytes = 40 + 64;
   static constexpr std::uint32_t kWantedInline = 256;
 

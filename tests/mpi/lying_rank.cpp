@@ -30,14 +30,17 @@ char bytes[kLong];
 void say(const void* message, std::uint32_t length) {
   ibv_sge piece = {reinterpret_cast<std::uintptr_t>(message), length, 0};
   ibv_send_wr request{};
-  // Its completion, if there is one, is nobody's.
+  // Its completion is nobody's, and makes room for further ones.
   request.wr_id = vmpi::WorkId{vmpi::WorkId::Kind::kHelloSent, 0, 0, 0}.packed();
   request.sg_list = &piece;
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
-  request.send_flags = IBV_SEND_INLINE;
+  request.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED;
   ibv_send_wr* bad = nullptr;
-  CHECK(ibv_post_send(vmpi::known_peer(0)->qp, &request, &bad) == 0);
+  int error = 0;
+  while ((error = ibv_post_send(vmpi::known_peer(0)->qp, &request, &bad)) == ENOMEM)
+    (void)vmpi::progress();
+  CHECK(error == 0);
 }
 
 vmpi::Head head(MessageKind kind, int source, int tag) {
