@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Messages between ranks: MPI 5.0, chapter 3. */
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "point_to_point.h"
@@ -640,6 +641,21 @@ static void invitations(void) {
   free(in);
 }
 
+static double own_seconds(void) {
+  struct timespec used;
+  CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) == 0);
+  return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+}
+
+/// Who waits for one that is long in coming uses little of a processor that others share.
+static void patient(void) {
+  const struct timespec long_time = {0, 300 * 1000 * 1000};
+  const double used = own_seconds();
+  if (rank == 0) nanosleep(&long_time, NULL);
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  CHECK(rank == 0 || own_seconds() - used < 0.06);
+}
+
 int main(int argc, char** argv) {
   static const struct part parts[] = {{"sizes", sizes},
                                       {"ordering", ordering},
@@ -664,6 +680,7 @@ int main(int argc, char** argv) {
                                       {"computing", computing},
                                       {"invitations", invitations},
                                       {"crossing", crossing},
+                                      {"patient", patient},
                                       {NULL, NULL}};
   return run_part(parts, argc, argv);
 }

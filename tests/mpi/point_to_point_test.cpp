@@ -76,6 +76,15 @@ TEST(PointToPointLimits, SixtyFourRanksFinishARing) {
   EXPECT_TRUE(end.is_success()) << end.told();
 }
 
+TEST(PointToPointWaiting, WhoWaitsLongLeavesAProcessorThatIsShared) {
+  for (const char* how : {"sleep", "share"}) {
+    RanksOptions options;
+    options.environment["VERBATIM_WAIT"] = how;
+    const RanksEnd end = run_ranks(2, kPointToPoint, {"patient"}, options);
+    EXPECT_TRUE(end.is_success()) << how << ": " << end.told();
+  }
+}
+
 TEST(PointToPointWaiting, RanksThatSpinOrSleepFinishToo) {
   for (const char* how : {"spin", "sleep", "share"}) {
     RanksOptions options;
