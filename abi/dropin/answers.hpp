@@ -13,12 +13,12 @@
   __asm__(".symver " #symbol ", " version); \
   extern "C" [[gnu::visibility("default")]]
 
-#define DROPIN_REFUSED(type, symbol, version, answer)             \
-  DROPIN_VERSION(symbol, version) type symbol();                  \
-  type symbol() {                                                 \
-    static constinit verbatim::LogOnce once;                      \
-    if (once.first()) verbatim::dropin::tell_refused(version);    \
-    return answer;                                                \
+#define DROPIN_REFUSED(type, symbol, version, answer)          \
+  DROPIN_VERSION(symbol, version) type symbol();               \
+  type symbol() {                                              \
+    static constinit verbatim::LogOnce once;                   \
+    if (once.first()) verbatim::dropin::tell_refused(version); \
+    return answer;                                             \
   }
 
 #define DROPIN_code(name, symbol, version) DROPIN_REFUSED(int, symbol, version, EOPNOTSUPP)
@@ -28,14 +28,15 @@
   DROPIN_REFUSED(int, symbol, version, (errno = EOPNOTSUPP, -1))
 
 // What drivers call as they are loaded, and when they clean up: nothing is lost.
-#define DROPIN_nothing(name, symbol, version)     \
-  DROPIN_VERSION(symbol, version) void symbol();  \
+#define DROPIN_nothing(name, symbol, version)    \
+  DROPIN_VERSION(symbol, version) void symbol(); \
   void symbol() {}
 
-#define DROPIN_word(name, symbol, version)       \
-  DROPIN_VERSION(symbol, version) bool symbol;   \
+#define DROPIN_word(name, symbol, version)     \
+  DROPIN_VERSION(symbol, version) bool symbol; \
   bool symbol = false;
 
 // A function of private_names.hpp.
 #define DROPIN_own(name, symbol, version) \
-  DROPIN_VERSION(symbol, version) decltype(dropin_##name) symbol __attribute__((alias("dropin_" #name)));
+  DROPIN_VERSION(symbol, version)         \
+  decltype(dropin_##name) symbol __attribute__((alias("dropin_" #name)));

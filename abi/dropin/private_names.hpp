@@ -13,12 +13,14 @@ extern "C" {
 
 /// ibv_devinfo and pyverbs ask it how the GID `index` of `port` travels: 0: InfiniBand or RoCE v1,
 /// 1: RoCE v2 (the words of sysfs, which knows no other). 0, or -1 with errno.
-int dropin_ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, unsigned* type);
+int dropin_ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index,
+                              unsigned* type);
 
 /// Of Debian 12's successors; the header of Verbatim declares it as a public function.
 const char* dropin_ibv_wr_opcode_str(ibv_wr_opcode opcode);
 
-int dropin_ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, unsigned* type) {
+int dropin_ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index,
+                              unsigned* type) {
   ibv_gid_entry entry{};
   if (const int error = ibv_query_gid_ex(context, port, index, &entry, 0); error != 0) {
     // A GID that is not set has the type 0, as its file in sysfs would say.
