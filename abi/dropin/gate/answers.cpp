@@ -4,7 +4,6 @@
 // those that a device of the kernel would have. What exists is always told as it is.
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdlib>
 
 #include "abi/dropin/gate/library.hpp"
 #include "abi/dropin/gate/paths.hpp"
@@ -81,19 +81,20 @@ int allowed(int result, const char* path, int mode) noexcept {
   return -1;
 }
 
-/// An event channel on which nothing ever happens: a socket that leads nowhere. Requests that are
-/// written to it end with ENOTCONN.
+/// An event channel on which nothing ever happens. librdmacm takes none but a character device: a
+/// terminal whose other end nobody opens. Commands that are written to it end with EBADF.
 int open_channel(int flags) noexcept {
-  const int fd = ::socket(AF_UNIX,
-                          SOCK_DGRAM | ((flags & O_CLOEXEC) != 0 ? SOCK_CLOEXEC : 0) |
-                              ((flags & O_NONBLOCK) != 0 ? SOCK_NONBLOCK : 0),
-                          0);
+  const int fd = ::posix_openpt(O_RDONLY | O_NOCTTY | (flags & (O_CLOEXEC | O_NONBLOCK)));
+  if (fd < 0) {
+    errno = ENOENT;
+    return -1;
+  }
   static constinit LogOnce once;
-  if (fd >= 0 && once.first())
+  if (once.first())
     log_info(
         "/dev/infiniband/rdma_cm is not there, and was opened: nothing happens on this event "
         "channel, "
-        "and connections by librdmacm fail with ENOTCONN");
+        "and what else librdmacm asks of it fails with EBADF");
   return fd;
 }
 
