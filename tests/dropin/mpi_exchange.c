@@ -31,7 +31,7 @@ static void ring(int rank, int ranks, unsigned char* buffer) {
 static void window(int rank, int ranks) {
   int* cell;
   MPI_Win win;
-  MPI_Win_allocate(sizeof *cell, sizeof *cell, MPI_INFO_NULL, MPI_COMM_WORLD, &cell, &win);
+  MPI_Win_allocate(64, sizeof *cell, MPI_INFO_NULL, MPI_COMM_WORLD, &cell, &win);
   *cell = 0;
   const int mine = 7 + rank;
   MPI_Win_fence(0, win);
