@@ -274,7 +274,8 @@ for ranks in (2, 4):
                                                {"UCX_TLS": transport}))
         case(f"mpich_{name}_{ranks}", mpi("mpicc.mpich", ["mpiexec.hydra"], ranks, {"UCX_TLS": transport}))
 
-case("pyverbs", python("pyverbs_objects.py"))
+case("pyverbs_objects", python("pyverbs_objects.py"))
+case("pyverbs_move", python("pyverbs_move.py"))
 case("pyverbs_fork", python("pyverbs_fork.py"))
 
 
