@@ -213,13 +213,34 @@ def connection_manager(fabric):
         raise Failed(f"ib_send_lat -R:\n{fabric.output(process)}")
 
 
+PYTHON = "/usr/bin/python3"
+
+
+def need_pyverbs():
+    if subprocess.run([PYTHON, "-c", "import pyverbs.device"], stderr=subprocess.DEVNULL).returncode != 0:
+        raise Skipped("pyverbs is missing (Debian package python3-pyverbs)")
+
+
 def python(script):
     def play(fabric):
-        interpreter = "/usr/bin/python3"
-        if subprocess.run([interpreter, "-c", "import pyverbs.device"], stderr=subprocess.DEVNULL).returncode != 0:
-            raise Skipped("pyverbs is missing (Debian package python3-pyverbs)")
-        fabric.run(interpreter, str(HERE / script))
+        need_pyverbs()
+        fabric.run(PYTHON, str(HERE / script))
     return play
+
+
+def containers(fabric):
+    """Two that share a folder and no namespace: nothing of --ipc=host or --pid=host is needed, and what that costs is said."""
+    need_pyverbs()
+    apart = ["unshare", "--pid", "--ipc", "--mount", "--net", "--uts", "--fork", "--mount-proc"]
+    if subprocess.run([*apart, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        raise Skipped("namespaces cannot be made here")
+    sides = [fabric.start([*apart, PYTHON, str(HERE / "pyverbs_containers.py"), side, fabric.folder], name=side) for side in "ab"]
+    texts = [fabric.finish(side) for side in sides]
+    if "exchanged by process" not in texts[0]:
+        raise Failed(texts[0])
+    for text in texts:
+        if len(re.findall("of another pid namespace", text)) != 1 or "fix: let the containers share" not in text:
+            raise Failed(f"not said, or not once, what separate containers cost:\n{text}")
 
 
 case("ibv_devices", devices)
@@ -277,6 +298,7 @@ for ranks in (2, 4):
 case("pyverbs_objects", python("pyverbs_objects.py"))
 case("pyverbs_move", python("pyverbs_move.py"))
 case("pyverbs_fork", python("pyverbs_fork.py"))
+case("containers", containers)
 
 
 def main():
