@@ -22,6 +22,7 @@ int asyncwatch(Calling calling, int argc, char** argv);
 int top(Calling calling, int argc, char** argv);
 int topology(Calling calling, int argc, char** argv);
 int run(Calling calling, int argc, char** argv);
+int exec(Calling calling, int argc, char** argv);
 int doctor(Calling calling, int argc, char** argv);
 
 }  // namespace verbatim::cli

@@ -35,6 +35,7 @@ constexpr std::array kCommands = {
     Command{"", "top", "", verbatim::cli::top},
     Command{"", "topo", "", verbatim::cli::topology},
     Command{"", "run", "", verbatim::cli::run},
+    Command{"", "exec", "", verbatim::cli::exec},
     Command{"", "doctor", "", verbatim::cli::doctor},
 };
 
@@ -54,6 +55,8 @@ void usage(std::FILE* out) {
       "  verbatim topo [options]                 print or draw the machine: where memory and cores "
       "are\n"
       "  verbatim run -n <ranks> <program>       start an MPI program on this host\n"
+      "  verbatim exec <program>                 run a program linked with libibverbs, as it is, on\n"
+      "                                          this library's devices\n"
       "  verbatim doctor [options]               explain what keeps RDMA from working here\n"
       "  verbatim --version\n"
       "\n"
@@ -120,7 +123,7 @@ int run_command(int argc, char** argv) {
     std::fprintf(
         stderr,
         "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-        "uc, ud, srq or xsrq, asyncwatch, top, topo, run, doctor; see 'verbatim --help')\n",
+        "uc, ud, srq or xsrq, asyncwatch, top, topo, run, exec, doctor; see 'verbatim --help')\n",
         argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;
   }

@@ -50,6 +50,15 @@ std::uint64_t count_messages(const Qp& qp, bool solicited_only, std::uint64_t en
   return found;
 }
 
+/// Beyond those that events told of. REQUIRES: has_message(qp).
+bool has_untold(const Cq& cq, const Qp& qp) noexcept {
+  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
+  if (&qp != cq.told.qp || cq.told.until <= first) return true;
+  const std::uint64_t told = cq.told.until - first;
+  if (only_flushes(qp)) return qp.rq_tail.load(std::memory_order_acquire) - first > told;
+  return count_messages(qp, false, told + 1) > told;
+}
+
 /// The share of `qp` in count_unpolled().
 std::uint64_t count_receives(Qp& qp, std::uint64_t enough) noexcept {
   if (!has_message(qp)) return 0;
@@ -66,8 +75,20 @@ bool has_solicited(const Qp& qp) noexcept {
   return only_flushes(qp) || count_messages(qp, true, 1) != 0;
 }
 
-bool has_announced(const Cq& cq, bool solicited_only) noexcept {
-  return any_announced(cq, [&](const Qp& qp) { return !solicited_only || has_solicited(qp); });
+const Qp* find_untold(const Cq& cq, bool solicited_only) noexcept {
+  const Qp* found = nullptr;
+  any_announced(cq, [&](const Qp& qp) {
+    if ((solicited_only && !has_solicited(qp)) || !has_untold(cq, qp)) return false;
+    found = &qp;
+    return true;
+  });
+  return found;
+}
+
+void note_told(Cq& cq, const Qp& qp) noexcept {
+  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
+  cq.told.until = (&qp == cq.told.qp ? std::max(cq.told.until, first) : first) + 1;
+  cq.told.qp = &qp;
 }
 
 std::uint64_t count_announced(const Cq& cq, bool solicited_only, std::uint64_t enough) noexcept {

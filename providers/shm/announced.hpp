@@ -13,8 +13,11 @@ namespace verbatim::shm {
 /// Whether a queue armed for solicited messages only waits for one of those of `qp`. REQUIRES:
 /// has_message(qp).
 bool has_solicited(const Qp& qp) noexcept;
-/// Whether what the doorbells announce is still there, and of the kind asked for.
-bool has_announced(const Cq& cq, bool solicited_only) noexcept;
+/// The queue pair with a message that the doorbells announce, of the kind asked for, and that no
+/// event told of; nullptr: there is none. REQUIRES: cq.lock.
+const Qp* find_untold(const Cq& cq, bool solicited_only) noexcept;
+/// An event tells of the first such message of `qp`. REQUIRES: cq.lock.
+void note_told(Cq& cq, const Qp& qp) noexcept;
 /// How many messages of that kind are there: looks no further once they are `enough`. More than
 /// kMostCounted of one queue pair are so many. A sender that lies makes it wrong,
 /// nothing else.

@@ -171,6 +171,7 @@ int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
       cq.mask = size - 1;
       cq.head.store(0, std::memory_order_relaxed);
       cq.tail.store(stored, std::memory_order_relaxed);
+      cq.told.stored = 0;
       cq.plain.cqe = static_cast<int>(size);
     }
   }
@@ -181,8 +182,19 @@ int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
   return EINVAL;
 }
 
+namespace {
+
+/// The first stored completion that no event told of.
+std::uint32_t first_untold(const Cq& cq) noexcept {
+  const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
+  return static_cast<std::int32_t>(cq.told.stored - head) > 0 ? cq.told.stored : head;
+}
+
+}  // namespace
+
 void tell_stored_locked(Cq& cq, bool failed) noexcept {
   if (armed_for_locked(cq) == CqRecord::kArmedSolicited && !failed) return;
+  cq.told.stored = first_untold(cq) + 1;
   if (is_moderated(cq) && !failed)
     hold_stored_locked(cq);
   else
@@ -206,18 +218,25 @@ void raise_locked(Cq& cq) noexcept {
 
 namespace {
 
-/// Completions that no program has seen yet; `solicited_only`: of the kind that a queue armed for
-/// solicited ones tells of. Of those that the cursor has taken nobody knows it any more.
-bool lies_unpolled_locked(const Cq& cq, bool solicited_only) noexcept {
-  if (cq.cursor.has_more()) return true;
+/// Whether there is a completion that no program has seen and no event told of, which is told of
+/// now; `solicited_only`: of the kind that a queue armed for solicited ones tells of. Of those that
+/// the cursor has taken nobody knows it any more.
+bool tells_of_unpolled_locked(Cq& cq, bool solicited_only) noexcept {
   const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
-  for (std::uint32_t i = cq.head.load(std::memory_order_relaxed); i != tail; ++i) {
+  for (std::uint32_t i = first_untold(cq); i != tail; ++i) {
     const Completion& stored = cq.ring[i & cq.mask];
     // Of a stored receive it is not known any more, and nobody is harmed by an early event.
-    if (!solicited_only || stored.status != IBV_WC_SUCCESS || !stored.frees_send_queue) return true;
+    if (solicited_only && stored.status == IBV_WC_SUCCESS && stored.frees_send_queue) continue;
+    cq.told.stored = i + 1;
+    return true;
   }
-  return cq.doorbells->summary.load(std::memory_order_relaxed) != 0 &&
-         has_announced(cq, solicited_only);
+  if (cq.doorbells->summary.load(std::memory_order_relaxed) != 0) {
+    if (const Qp* const qp = find_untold(cq, solicited_only); qp != nullptr) {
+      note_told(cq, *qp);
+      return true;
+    }
+  }
+  return cq.cursor.has_more();
 }
 
 }  // namespace
@@ -247,8 +266,10 @@ int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
   // Between the armed word and the look that the program takes next, and our own.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   // What lies there unpolled makes an event at once, as with adapters whose doorbell carries how far
-  // the program has polled: one that polls a completion for each event would wait for good.
-  if (lies_unpolled_locked(cq, kind == CqRecord::kArmedSolicited)) tell_announced_locked(cq, true);
+  // the program has polled: one that polls a completion for each event would wait for good. Not what
+  // an event told of: one that polls after arming would be told twice of each.
+  if (tells_of_unpolled_locked(cq, kind == CqRecord::kArmedSolicited))
+    tell_announced_locked(cq, true);
   return 0;
 }
 
@@ -317,6 +338,8 @@ void forget_completions(Cq& cq, const Qp& qp) noexcept {
     cq.ring[kept++ & cq.mask] = cq.ring[i & cq.mask];
   }
   cq.tail.store(kept, std::memory_order_relaxed);
+  // An event too many harms nobody.
+  cq.told = {.stored = cq.head.load(std::memory_order_relaxed)};
   // Those that the cursor has taken. Which of them it has handed on does not matter.
   const std::uint32_t last = cq.cursor.last.load(std::memory_order_relaxed);
   std::uint64_t marked = 0;
@@ -333,8 +356,10 @@ void announce(Qp& qp) noexcept {
   LockGuard<BiasedLock> guard(cq.lock);
   // Errors are what every event is for. Only if there is one: an empty receive queue has nothing to
   // flush.
-  if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle && has_message(qp))
+  if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle && has_message(qp)) {
+    note_told(cq, qp);
     raise_locked(cq);
+  }
   say_last_receive(qp);
 }
 

@@ -159,6 +159,13 @@ struct Cq : verbatim::Cq {
   bool is_alone = false;                 ///< its cursor has no lock
   std::uint32_t clocks = 0;  ///< IBV_WC_EX_WITH_COMPLETION_TIMESTAMP* that were asked for
   Moderation moderation;
+  /// Each event tells of one completion, of the first that none told of. What has been told of is no
+  /// reason for an event when the queue is armed again before it is polled.
+  struct Told {
+    std::uint32_t stored = 0;  ///< stored completions before this one
+    const Qp* qp = nullptr;    ///< and of this queue pair's messages
+    std::uint64_t until = 0;   ///< those before this one
+  } told;
   QueueMemory memory;  ///< whose `ring` and `times` are
 
   bool has_pending() const noexcept {

@@ -136,7 +136,8 @@ int list_devices(DeviceSink& sink) noexcept {
   for (std::uint32_t i = 0; i < count; ++i) {
     char name[16];
     std::snprintf(name, sizeof(name), "shm%u", i);
-    DeviceDescription found{.name = name, .guid = htobe64(host | (i + 1)), .index = i};
+    DeviceDescription found{
+        .name = name, .dev_name = name, .guid = htobe64(host | (i + 1)), .index = i};
     if (const int error = sink.add(found); error != 0) return error;
   }
   return 0;

@@ -83,11 +83,17 @@ class Sweep {
     const int taken = take_all(qp, std::min(room_ - got_, kVisit), wc_ + got_, more);
     // Whoever takes it from an armed queue makes the event that it owes: its sender's word to who
     // sleeps may come too late to find it.
-    if (taken != 0 && (tells || has_failed(taken))) tell_announced_locked(cq_, true);
+    if (taken != 0 && (tells || has_failed(taken)) && !was_told(qp))
+      tell_announced_locked(cq_, true);
     got_ += taken;
     cq_.moderation.taken += static_cast<std::uint64_t>(taken);
     if (taken != 0 || more) heat(cq_, qp);
     return more;
+  }
+
+  /// Events told of all that was taken of it.
+  bool was_told(const Qp& qp) const noexcept {
+    return &qp == cq_.told.qp && qp.rq_head.load(std::memory_order_relaxed) <= cq_.told.until;
   }
 
   bool is_armed_for(Qp& qp) const noexcept {

@@ -150,8 +150,11 @@ void wake_cq(std::uint32_t number) noexcept {
   if (cq == nullptr) return;
   LockGuard<BiasedLock> lock(cq->lock);
   const std::uint32_t armed = armed_for_locked(*cq);
-  if (armed != CqRecord::kIdle && has_announced(*cq, armed == CqRecord::kArmedSolicited))
-    tell_announced_locked(*cq, true);
+  if (armed == CqRecord::kIdle) return;
+  const Qp* const qp = find_untold(*cq, armed == CqRecord::kArmedSolicited);
+  if (qp == nullptr) return;
+  note_told(*cq, *qp);
+  tell_announced_locked(*cq, true);
 }
 
 /// Does what a lost hint stood for: serves a request, sets the bit of a message whose bit is not

@@ -138,11 +138,23 @@ TEST_P(CqChannel, ArmedWhileACompletionLiesUnpolledTellsAtOnce) {
     ASSERT_EQ(ibv_req_notify_cq(queue_, 0), 0);
     EXPECT_EQ(poll(queue_, 1).size(), 1u);
   }
-  // The second arming still had one before it; the queue is empty now.
-  EXPECT_EQ(take(), queue_);
-  ibv_ack_cq_events(queue_, 1);
-  ASSERT_EQ(ibv_req_notify_cq(queue_, 0), 0);
+  // Each was told of.
   expect_no_event();
+}
+
+TEST_P(CqChannel, ArmedBeforeWhatItToldOfIsPolledTellsOfTheNext) {
+  // perftest's -e: an event, the arming, then one completion, and what it waits for next is the
+  // other side's answer. A second event for what came would send it on without one.
+  for (int i = 0; i < 20; ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_EQ(ibv_req_notify_cq(queue_, 0), 0);
+    complete_one();
+    EXPECT_EQ(take(), queue_);
+    ibv_ack_cq_events(queue_, 1);
+    ASSERT_EQ(ibv_req_notify_cq(queue_, 0), 0);
+    EXPECT_EQ(poll(queue_, 1).size(), 1u);
+    expect_no_event();
+  }
 }
 
 TEST_P(CqChannel, ArmedForAllAfterSolicitedTellsOfAll) {

@@ -27,7 +27,18 @@ bool switched_off() noexcept {
 }  // namespace
 
 Cma probe_cma(pid_t pid, std::uint64_t header_address, std::uint64_t identity) noexcept {
-  if (pid <= 0 || header_address == 0 || switched_off()) return Cma::kRefused;
+  if (header_address == 0 || switched_off()) return Cma::kRefused;
+  if (pid <= 0) {
+    static constinit LogOnce once;
+    if (once.first())
+      log_warn(
+          "shm: a process of another pid namespace was met: nothing is copied directly from or to "
+          "memory "
+          "of its that is not mapped (malloc), which makes large messages several times slower; "
+          "fix: let "
+          "the containers share a pid namespace, or the program register memory of vbt_alloc");
+    return Cma::kRefused;
+  }
   struct {
     std::uint64_t magic;
     std::uint64_t identity;
