@@ -52,7 +52,7 @@ void measure_size(Bench& bench, std::uint64_t size) {
   const std::uint64_t count = (std::uint64_t{256} << 20) / size;
   probes.push_back(
       bench.theirs("UCX tag", is_installed("ucx_perftest"), "ucx-utils", [&bench, size, count] {
-        const UcxResult result = run_ucx({"tag_bw", size, count, false}, bench.cores);
+        const UcxResult result = run_ucx({"tag_bw", size, count, UcxOver::kTag}, bench.cores);
         return Taken{result.messages_per_second * static_cast<double>(size) / 1e9, result.waited_ns,
                      result.waited_ns > kLostInPrograms};
       }));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "perf/peers/programs.hpp"
+#include "perf/support/process.hpp"
 
 namespace verbatim::perf {
 
@@ -41,12 +42,20 @@ UcxResult run_ucx(const UcxTest& test, const CorePair& cores) {
                      "-n",           std::to_string(test.count),
                      "-w",           std::to_string(test.count / 10 + 1),
                      "-f",           "-v"};
-  if (test.transport) {
-    for (const char* word : {"-d", "memory", "-x", "posix", "-D", "short"}) {
-      programs.client.emplace_back(word);
-    }
-  } else {
-    programs.environment = {"UCX_TLS=posix,cma"};
+  switch (test.over) {
+    case UcxOver::kTransport:
+      for (const char* word : {"-d", "memory", "-x", "posix", "-D", "short"}) {
+        programs.client.emplace_back(word);
+      }
+      break;
+    case UcxOver::kTag:
+      programs.environment = {"UCX_TLS=posix,cma"};
+      break;
+    case UcxOver::kDropIn:
+      programs.environment = {"UCX_TLS=rc", "UCX_NET_DEVICES=shm0:1"};
+      for (std::vector<std::string>* const words : {&programs.server, &programs.client})
+        words->insert(words->begin(), {path_beside_own("cli/verbatim"), "exec", "--"});
+      break;
   }
   const ProgramsRun run = run_programs(programs, cores);
   auto result = parse_ucx(run.output);

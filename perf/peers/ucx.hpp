@@ -10,11 +10,17 @@
 
 namespace verbatim::perf {
 
+enum class UcxOver {
+  kTransport,  // UCT over posix, short messages
+  kTag,        // UCP with posix and cma
+  kDropIn,     // UCP with rc_verbs, on our libibverbs.so.1
+};
+
 struct UcxTest {
   std::string name;         // -t
   std::uint64_t size = 8;   // -s
   std::uint64_t count = 0;  // -n
-  bool transport = true;    // UCT over posix, short messages; false: UCP with posix and cma
+  UcxOver over = UcxOver::kTransport;
 };
 
 struct UcxResult {

@@ -58,7 +58,7 @@ TEST(Programs, UcxMeasuresItself) {
   if (!cores().distinct) GTEST_SKIP() << "needs two cores";
   const UcxResult latency = run_ucx({"am_lat", 8, 2000}, cores());
   EXPECT_GT(latency.latency_ns(), 1);
-  const UcxResult tag = run_ucx({"tag_bw", 65536, 100, false}, cores());
+  const UcxResult tag = run_ucx({"tag_bw", 65536, 100, UcxOver::kTag}, cores());
   EXPECT_GT(tag.messages_per_second, 1);
 }
 

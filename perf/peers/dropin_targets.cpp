@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// dropin: Debian's own programs on libibverbs.so.1, as users run them (`verbatim exec`), beside ours
+// that are linked statically, the floors, and UCX's shared memory.
+#include <unistd.h>
+
+#include <cstdio>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "perf/peers/bench.hpp"
+#include "perf/peers/programs.hpp"
+#include "perf/peers/ucx.hpp"
+#include "perf/support/process.hpp"
+
+namespace verbatim::perf {
+namespace {
+
+constexpr std::uint64_t kLong = 65536;
+using Words = std::vector<std::string>;
+
+/// Why nothing can be measured here; empty: it can.
+std::string missing_dropin() {
+  const std::string library = path_beside_own("../dropin/libibverbs.so.1");
+  return access(library.c_str(), R_OK) == 0 ? "" : "libibverbs.so.1 is not built";
+}
+
+ProgramsRun run_both(const Bench& bench, const Words& before, const Words& words) {
+  Programs programs;
+  programs.environment = {"VERBATIM_FABRIC=" + bench.fabric};
+  programs.server = before;
+  programs.server.insert(programs.server.end(), words.begin(), words.end());
+  programs.client = programs.server;
+  programs.client.emplace_back("127.0.0.1");
+  return run_programs(programs, bench.cores);
+}
+
+Words exec() { return {path_beside_own("cli/verbatim"), "exec", "--"}; }
+
+/// One way, of `... bytes in ... seconds = 123.45 Mbit/sec`, whose times have too few digits.
+double one_way_ns(const std::string& text, int size) {
+  const std::size_t at = text.find(" seconds = ");
+  double megabits = 0;
+  if (at == std::string::npos || std::sscanf(text.c_str() + at, " seconds = %lf", &megabits) != 1 ||
+      megabits <= 0)
+    throw std::runtime_error("the ping-pong printed no result: " + text);
+  return 8e3 * size / megabits;
+}
+
+/// A column of perftest's last row, counted from 0.
+double column_of(const std::string& text, int column) {
+  std::istringstream lines(text);
+  double found = -1;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream cells(line);
+    std::vector<double> row;
+    for (double cell; cells >> cell;) row.push_back(cell);
+    if (cells.eof() && row.size() > static_cast<std::size_t>(column))
+      found = row[static_cast<std::size_t>(column)];
+  }
+  if (found < 0) throw std::runtime_error("perftest printed no row: " + text);
+  return found;
+}
+
+Taken taken_of(const ProgramsRun& run, double value) {
+  return {value, run.waited_ns, run.waited_ns > kLostInPrograms};
+}
+
+Probe pingpong(Bench& bench, const char* name, const Words& before, const char* program) {
+  constexpr int kSize = 8;
+  return bench.theirs(
+      name, is_installed("ibv_rc_pingpong"), "ibverbs-utils", [&bench, before, program] {
+        const ProgramsRun run = run_both(
+            bench, before,
+            {program, "-d", "shm0", "-s", std::to_string(kSize), "-n", "500000", "-p", "%PORT%"});
+        return taken_of(run, one_way_ns(run.output, kSize));
+      });
+}
+
+Probe perftest(Bench& bench, const char* name, const Words& words, int column, double scale) {
+  return bench.theirs(name, is_installed(words.front()), "perftest",
+                      [&bench, words, column, scale] {
+                        Words all = words;
+                        for (const char* word : {"-d", "shm0", "-F", "-p", "%PORT%"})
+                          all.emplace_back(word);
+                        const ProgramsRun run = run_both(bench, exec(), all);
+                        return taken_of(run, column_of(run.output, column) * scale);
+                      });
+}
+
+Probe ucx(Bench& bench, const char* name, UcxOver over) {
+  return bench.theirs(name, is_installed("ucx_perftest"), "ucx-utils", [&bench, over] {
+    const UcxResult result = run_ucx({"tag_lat", 8, 100'000, over}, bench.cores);
+    return Taken{result.latency_ns(), result.waited_ns, result.waited_ns > kLostInPrograms};
+  });
+}
+
+void judge_short(Bench& bench) {
+  Probes probes;
+  static const std::string tool = path_beside_own("cli/ibv_rc_pingpong");
+  probes.push_back(pingpong(bench, "static ping-pong", {}, tool.c_str()));
+  probes.push_back(pingpong(bench, "Debian's ping-pong", exec(), "ibv_rc_pingpong"));
+  probes.push_back(
+      perftest(bench, "ib_send_lat", {"ib_send_lat", "-s", "8", "-n", "200000"}, 5, 1e3));
+  probes.push_back(bench.ours("send", {.kind = Kind::kPingPong, .operation = Operation::kSend},
+                              Unit::kNanoseconds));
+  probes.push_back(
+      perftest(bench, "ib_send_lat -e", {"ib_send_lat", "-e", "-s", "8", "-n", "20000"}, 5, 1e3));
+  probes.push_back(bench.ours("eventfd", {.kind = Kind::kEventPingPong}, Unit::kNanoseconds));
+  probes.push_back(ucx(bench, "UCX rc", UcxOver::kDropIn));
+  probes.push_back(ucx(bench, "UCX posix", UcxOver::kTag));
+  bench.run(probes, "8 B, programs of Debian", bench.options.rounds);
+  const auto judge = [&](const char* figure, Sense sense, double target, const char* value,
+                         const char* reference) {
+    bench.judge_ratio("dropin", figure, sense, target, named(probes, value),
+                      named(probes, reference), "ns");
+  };
+  judge("ibv_rc_pingpong / the static tool's", Sense::kAtMost, 1.05, "Debian's ping-pong",
+        "static ping-pong");
+  judge("ib_send_lat / a static program's SENDs", Sense::kAtMost, 1.05, "ib_send_lat", "send");
+  judge("ib_send_lat -e / eventfd", Sense::kShown, 0, "ib_send_lat -e", "eventfd");
+  judge("UCX tag_lat over rc / over posix", Sense::kAtMost, 1.1, "UCX rc", "UCX posix");
+}
+
+void judge_long(Bench& bench) {
+  constexpr double kMebibytes = 1048576 / 1e9;
+  const std::string size = std::to_string(kLong);
+  Probes probes;
+  probes.push_back(bench.ours("CMA",
+                              {.kind = Kind::kTrain,
+                               .operation = Operation::kWrite,
+                               .memory = Memory::kPrivate,
+                               .mover = Mover::kCma,
+                               .size = kLong},
+                              Unit::kGigabytesPerSecond));
+  for (const char* program : {"ib_write_bw", "ib_send_bw"})
+    probes.push_back(perftest(bench, program, {program, "-s", size, "-n", "20000"}, 3, kMebibytes));
+  bench.run(probes, "64 KiB, programs of Debian", bench.options.rounds);
+  const auto judge = [&](const char* program, double target) {
+    bench.judge_ratio("dropin", std::string(program) + " 64 KiB / CMA", Sense::kAtLeast, target,
+                      named(probes, program), named(probes, "CMA"), "GB/s");
+  };
+  judge("ib_write_bw", 0.9);
+  judge("ib_send_bw", 1.3);
+}
+
+}  // namespace
+
+void judge_dropin(Bench& bench) {
+  if (const std::string missing = missing_dropin(); !missing.empty()) {
+    std::fprintf(stderr, "dropin: left out: %s\n", missing.c_str());
+    return;
+  }
+  judge_short(bench);
+  judge_long(bench);
+}
+
+}  // namespace verbatim::perf
