@@ -1,28 +1,62 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "mpi_shim/api/collective_arguments.hpp"
 
+#include "mpi_shim/core/requests.hpp"
+
 namespace vmpi {
 
-CollectiveCall::CollectiveCall(const char* function, MPI_Comm comm) noexcept
-    : function_(function), comm_(find_comm(comm)) {
-  if (comm_ == nullptr)
+CollectiveCall::CollectiveCall(const char* function, MPI_Comm comm, Start start) noexcept
+    : function_(function), comm_(find_comm(comm)), start_(start) {
+  if (comm_ == nullptr) {
     fail(bad_comm(function, "comm", comm));
-  else if (comm_->remote != nullptr)
-    fail(raise(comm_, MPI_ERR_UNSUPPORTED_OPERATION, function,
-               "argument `comm` is an intercommunicator, of which this library has no "
-               "collectives (MPI_Intercomm_merge makes an intracommunicator of it)"));
-  else
-    retain(*comm_);
+    return;
+  }
+  retain(*comm_);
+  if (start.is_all) pointer(static_cast<const void*>(start.request), "request");
 }
 
 CollectiveCall::~CollectiveCall() {
-  if (comm_ != nullptr && comm_->remote == nullptr) release(*comm_);
+  if (comm_ != nullptr) release(*comm_);
+}
+
+void CollectiveCall::not_between_groups() noexcept {
+  if (is_good_ && comm_->remote != nullptr)
+    fail(raise(comm_, MPI_ERR_COMM, function_,
+               "argument `comm` is an intercommunicator, whose ranks have no order"));
 }
 
 void CollectiveCall::root(int rank) noexcept {
-  if (is_good_ && (rank < 0 || rank >= comm_->size()))
+  if (!is_good_ || (rank >= 0 && rank < peers())) return;
+  if (comm_->remote == nullptr)
     fail(raise(comm_, MPI_ERR_ROOT, function_,
                "argument `root` is %d, the communicator has %d ranks", rank, comm_->size()));
+  else if (rank != MPI_ROOT && rank != MPI_PROC_NULL)
+    fail(
+        raise(comm_, MPI_ERR_ROOT, function_,
+              "argument `root` is %d: MPI_ROOT or MPI_PROC_NULL in its own group, and in the other "
+              "one of %d ranks",
+              rank, peers()));
+}
+
+int CollectiveCall::begin(Schedule* schedule) noexcept {
+  Request own;
+  Request* const request = start_.is_all ? make_request() : &own;
+  if (request == nullptr) {
+    destroy(schedule);
+    return end(MPI_ERR_NO_MEM);
+  }
+  if (!start_.is_all) {
+    const int error = vmpi::start(schedule, own);
+    return end(error != MPI_SUCCESS ? error : wait_for(own));
+  }
+  request->comm = comm_;
+  retain(*comm_);
+  if (const int error = vmpi::start(schedule, *request); error != MPI_SUCCESS) {
+    release_request(*request);
+    return end(error);
+  }
+  *start_.request = handle_of(*request);
+  return MPI_SUCCESS;
 }
 
 Datatype* CollectiveCall::type(MPI_Datatype handle, const char* argument) noexcept {
@@ -43,9 +77,9 @@ void CollectiveCall::count(std::int64_t value, const char* argument) noexcept {
                static_cast<long long>(value)));
 }
 
-void CollectiveCall::counts(const int* values, const char* argument) noexcept {
+void CollectiveCall::counts(const int* values, const char* argument, int ranks) noexcept {
   pointer(values, argument);
-  for (int i = 0; is_good_ && i < comm_->size(); ++i)
+  for (int i = 0; is_good_ && i < ranks; ++i)
     if (values[i] < 0)
       fail(raise(comm_, MPI_ERR_COUNT, function_, "%s[%d] is %d", argument, i, values[i]));
 }
@@ -74,7 +108,8 @@ void CollectiveCall::fits(std::int64_t count, const Datatype* type, const char* 
   if (type->true_extent > largest) largest = type->true_extent;
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(largest, count, &bytes) ||
-      __builtin_mul_overflow(bytes, std::int64_t{comm_->size()}, &bytes))
+      __builtin_mul_overflow(
+          bytes, std::int64_t{comm_->size()} + (comm_->remote != nullptr ? peers() : 0), &bytes))
     fail(raise(comm_, MPI_ERR_COUNT, function_,
                "argument `%s` is %lld, of a datatype of %lld bytes, which is more than an address "
                "space has",
@@ -129,7 +164,7 @@ Slices CollectiveCall::elements(const void* at, const int* numbers, const int* d
   slices.counts = numbers;
   slices.displacements = displacements;
   slices.one_type = type(handle, names[3]);
-  for (int i = 0; is_good_ && i < comm_->size(); ++i) {
+  for (int i = 0; is_good_ && i < peers(); ++i) {
     buffer(at, numbers[i], slices.one_type, names[0]);
     fits(numbers[i], slices.one_type, names[1]);
   }
@@ -142,14 +177,14 @@ Slices CollectiveCall::types(const void* at, const int* numbers, const int* disp
   counts(numbers, names[1]);
   pointer(displacements, names[2]);
   pointer(static_cast<const void*>(handles), names[3]);
-  if (is_good_ && !room.resize(static_cast<std::size_t>(comm_->size())))
+  if (is_good_ && !room.resize(static_cast<std::size_t>(peers())))
     fail(no_memory(comm_, function_));
   Slices slices;
   slices.form = Slices::Form::kTypes;
   slices.buffer = const_cast<void*>(at);
   slices.counts = numbers;
   slices.displacements = displacements;
-  for (int i = 0; is_good_ && i < comm_->size(); ++i) {
+  for (int i = 0; is_good_ && i < peers(); ++i) {
     // Programs give MPI_DATATYPE_NULL to those that they have nothing for.
     Datatype* const found = numbers[i] == 0 ? &byte_type() : type(handles[i], names[3]);
     room[static_cast<std::size_t>(i)] = found;

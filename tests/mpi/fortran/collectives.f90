@@ -141,6 +141,7 @@ contains
 
   subroutine many_types()
     integer :: i, counts(ranks), places(ranks), types(ranks), given(ranks), got(ranks)
+    integer :: again(ranks), sums(ranks), requests(2)
     counts = 1
     places = [(4 * (i - 1), i = 1, ranks)]
     types = MPI_INTEGER
@@ -150,6 +151,12 @@ contains
     call expect(all(got == [(100 * (i - 1) + rank + 1, i = 1, ranks)]), 'Alltoallw')
     call MPI_Alltoallw(MPI_IN_PLACE, counts, places, types, given, counts, places, types, MPI_COMM_WORLD, ierr)
     call expect(all(given == got), 'Alltoallw in place')
+    given = [(100 * rank + i, i = 1, ranks)]
+    call MPI_Ialltoallw(given, counts, places, types, again, counts, places, types, MPI_COMM_WORLD, requests(1), ierr)
+    call MPI_Iallreduce(given, sums, ranks, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, requests(2), ierr)
+    call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE, ierr)
+    call expect(all(again == got), 'Ialltoallw')
+    call expect(all(sums == [(50 * ranks * (ranks - 1) + ranks * i, i = 1, ranks)]), 'Iallreduce')
   end subroutine many_types
 
   subroutine operations()
