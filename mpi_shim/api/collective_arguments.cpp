@@ -42,7 +42,7 @@ int CollectiveCall::begin(Schedule* schedule) noexcept {
   Request own;
   Request* const request = start_.is_all ? make_request() : &own;
   if (request == nullptr) {
-    destroy(schedule);
+    abandon(schedule);
     return end(MPI_ERR_NO_MEM);
   }
   if (!start_.is_all) {

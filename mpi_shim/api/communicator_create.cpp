@@ -5,6 +5,7 @@
 #include "mpi_shim/coll/comm_create.hpp"
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/groups.hpp"
+#include "mpi_shim/core/requests.hpp"
 
 namespace vmpi {
 namespace {
@@ -35,6 +36,31 @@ int dup(MPI_Comm comm, MPI_Comm* out, const char* function) noexcept {
   if (out == nullptr) return null_pointer(from, function, "newcomm");
   Comm* made = nullptr;
   const int error = duplicate(*from, &made);
+  return give(*from, error, made, out, function);
+}
+
+int idup(MPI_Comm comm, MPI_Comm* out, MPI_Request* started, const char* function) noexcept {
+  const BigGuard guard;
+  Comm* const from = find_comm(comm);
+  if (from == nullptr) return bad_comm(function, "comm", comm);
+  if (out == nullptr) return null_pointer(from, function, "newcomm");
+  if (started == nullptr) return null_pointer(from, function, "request");
+  Schedule* const schedule = make_schedule(*from);
+  Request* const request = schedule != nullptr ? make_request() : nullptr;
+  if (request == nullptr) {
+    destroy(schedule);
+    return no_memory(from, function);
+  }
+  request->comm = from;
+  retain(*from);
+  Comm* made = nullptr;
+  int error = plan_duplicate(*schedule, &made);
+  if (error != MPI_SUCCESS)
+    destroy(schedule);
+  else
+    error = start(schedule, *request);
+  if (error == MPI_SUCCESS) *started = handle_of(*request);
+  if (error != MPI_SUCCESS) release_request(*request);
   return give(*from, error, made, out, function);
 }
 
@@ -76,6 +102,16 @@ VMPI_ENTRY(int, MPI_Comm_dup, (MPI_Comm comm, MPI_Comm* newcomm)) {
 VMPI_ENTRY(int, MPI_Comm_dup_with_info,
            (MPI_Comm comm, [[maybe_unused]] MPI_Info info, MPI_Comm* newcomm)) {
   return dup(comm, newcomm, "MPI_Comm_dup_with_info");
+}
+
+VMPI_ENTRY(int, MPI_Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request)) {
+  return idup(comm, newcomm, request, "MPI_Comm_idup");
+}
+
+VMPI_ENTRY(int, MPI_Comm_idup_with_info,
+           (MPI_Comm comm, [[maybe_unused]] MPI_Info info, MPI_Comm* newcomm,
+            MPI_Request* request)) {
+  return idup(comm, newcomm, request, "MPI_Comm_idup_with_info");
 }
 
 VMPI_ENTRY(int, MPI_Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {

@@ -6,12 +6,16 @@
 // or what a callback of an attribute said. `*out` is null for a process that is not in the new one.
 #pragma once
 
+#include "mpi_shim/coll/schedule.hpp"
 #include "mpi_shim/core/comm.hpp"
 
 namespace vmpi {
 
 /// With attributes, topology, error handler.
 [[nodiscard]] int duplicate(Comm& from, Comm** out) noexcept;
+/// What MPI_Comm_idup starts. `*out` may be used when the schedule has ended without an error, and is
+/// no communicator any more when with one. An error here: nothing was planned.
+[[nodiscard]] int plan_duplicate(Schedule& schedule, Comm** out) noexcept;
 /// `group` is a part of the communicator's.
 [[nodiscard]] int create_from_group(Comm& from, Group& group, Comm** out) noexcept;
 /// Collective over `group` alone.

@@ -226,9 +226,14 @@ Schedule* make_program_schedule(Comm& comm) noexcept {
 }
 void destroy(Schedule* schedule) noexcept { verbatim::destroy_nothrow(schedule); }
 
+void abandon(Schedule* schedule) noexcept {
+  if (schedule->at_end_ != nullptr) (void)schedule->at_end_(schedule->context_, MPI_ERR_NO_MEM);
+  destroy(schedule);
+}
+
 int start(Schedule* schedule, Request& request) noexcept {
   if (!schedule->prepare()) {
-    destroy(schedule);
+    abandon(schedule);
     return MPI_ERR_NO_MEM;
   }
   request.kind = Request::Kind::kSchedule;

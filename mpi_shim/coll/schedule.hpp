@@ -50,7 +50,8 @@ class Schedule {
   [[nodiscard]] void* elements(const Datatype& type, std::int64_t count) noexcept;
   [[nodiscard]] unsigned char* bytes(std::int64_t count) noexcept;
 
-  /// Called with what the schedule ended with, before the request completes; returns the error.
+  /// Called with what the schedule ended with, before the request completes, or when it is abandoned;
+  /// returns the error.
   using AtEnd = int(void* context, int error) noexcept;
   void at_end(AtEnd* function, void* context) noexcept {
     at_end_ = function;
@@ -61,6 +62,7 @@ class Schedule {
 
  private:
   friend int start(Schedule* schedule, Request& request) noexcept;
+  friend void abandon(Schedule* schedule) noexcept;
   friend void drop_schedules() noexcept;
   friend bool advance_all() noexcept;
 
@@ -115,6 +117,8 @@ class Schedule {
 /// Of messages of the program. Null: no memory.
 [[nodiscard]] Schedule* make_program_schedule(Comm& comm) noexcept;
 void destroy(Schedule* schedule) noexcept;
+/// One that was not started, for want of memory.
+void abandon(Schedule* schedule) noexcept;
 
 /// Begins a schedule, whose end is that of `request` (its communicator is the caller's). The schedule
 /// is destroyed at its end, or here when there is no memory for it (MPI_ERR_NO_MEM).

@@ -229,6 +229,34 @@ TEST_F(Between, BarrierEndsWhenTheLastOfTheOtherGroupHasCome) {
   });
 }
 
+TEST_F(Between, DuplicatesComeToBothGroups) {
+  for_groups([](MPI_Comm inter, int rank, int size, int remote, bool is_first) {
+    MPI_Comm dup;
+    MPI_Request request;
+    EXPECT_EQ(MPI_Comm_idup(inter, &dup, &request), MPI_SUCCESS);
+    EXPECT_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    // In the old one and in the new one, with one tag.
+    int got[2] = {-1, -1};
+    const int given[2] = {rank, 100 + rank};
+    MPI_Request requests[4];
+    const int peer = rank < remote ? rank : MPI_PROC_NULL;
+    for (int i = 0; i < 2; ++i)
+      MPI_Irecv(&got[i], 1, MPI_INT, peer, 1, i == 0 ? inter : dup, &requests[i]);
+    for (int i = 1; i >= 0; --i)
+      MPI_Isend(&given[i], 1, MPI_INT, peer, 1, i == 0 ? inter : dup, &requests[2 + i]);
+    EXPECT_EQ(MPI_Waitall(4, requests, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+    if (peer != MPI_PROC_NULL) {
+      EXPECT_EQ(got[0], rank);
+      EXPECT_EQ(got[1], 100 + rank);
+    }
+    int sum = 0;
+    const int one = 1;
+    EXPECT_EQ(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, dup), MPI_SUCCESS);
+    EXPECT_EQ(sum, remote) << size << is_first;
+    MPI_Comm_free(&dup);
+  });
+}
+
 TEST_F(Between, MistakesHaveTheErrorClassesOfTheStandard) {
   for_groups([](MPI_Comm inter, int, int, int remote, bool) {
     const ErrorsAreReturned returned(inter);

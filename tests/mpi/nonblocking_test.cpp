@@ -518,6 +518,79 @@ TEST_F(Nonblocking, SendAndReceiveAreOneRequestThatTellsOfTheReceive) {
   EXPECT_EQ(status.MPI_SOURCE, MPI_PROC_NULL);
 }
 
+TEST_F(Nonblocking, DuplicatesComeWhenAllHaveAsked) {
+  // Rank 0 asks, and says so to the others, who ask then; two at once, in the order of none.
+  MPI_Comm even;
+  MPI_Comm_split(MPI_COMM_WORLD, rank_ % 2, rank_, &even);
+  MPI_Comm made[3] = {MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL};
+  MPI_Request requests[3];
+  const auto ask = [&] {
+    if (rank_ % 3 == 0) MPI_Comm_idup(even, &made[2], &requests[2]);
+    EXPECT_EQ(MPI_Comm_idup(MPI_COMM_WORLD, &made[0], &requests[0]), MPI_SUCCESS);
+    EXPECT_EQ(MPI_Comm_idup(MPI_COMM_WORLD, &made[1], &requests[1]), MPI_SUCCESS);
+    if (rank_ % 3 != 0) MPI_Comm_idup(even, &made[2], &requests[2]);
+  };
+  if (rank_ == 0) {
+    ask();
+    for (int i = 1; i < size_; ++i) MPI_Send(nullptr, 0, MPI_INT, i, 1, MPI_COMM_WORLD);
+  } else {
+    MPI_Recv(nullptr, 0, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    ask();
+  }
+  // One that waits for all contexts, while others are under way.
+  MPI_Comm blocking;
+  EXPECT_EQ(MPI_Comm_dup(MPI_COMM_WORLD, &blocking), MPI_SUCCESS);
+  EXPECT_EQ(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+  // Messages of one are none of the others.
+  const int next = (rank_ + 1) % size_;
+  const int before = (rank_ + size_ - 1) % size_;
+  const MPI_Comm all[] = {MPI_COMM_WORLD, made[0], blocking, made[1]};
+  int got[4] = {};
+  MPI_Request receives[4];
+  for (int i = 0; i < 4; ++i) MPI_Irecv(&got[i], 1, MPI_INT, before, 9, all[i], &receives[i]);
+  for (int i = 3; i >= 0; --i) {
+    const int given = 10 * rank_ + i;
+    MPI_Send(&given, 1, MPI_INT, next, 9, all[i]);
+  }
+  EXPECT_EQ(MPI_Waitall(4, receives, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(got[i], 10 * before + i);
+  int result = MPI_UNEQUAL;
+  MPI_Comm_compare(made[0], MPI_COMM_WORLD, &result);
+  EXPECT_EQ(result, MPI_CONGRUENT);
+  int sum = 0;
+  const int one = 1;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, made[2]);
+  EXPECT_EQ(sum, size_of(even));
+  for (MPI_Comm& each : made) EXPECT_EQ(MPI_Comm_free(&each), MPI_SUCCESS);
+  MPI_Comm_free(&blocking);
+  MPI_Comm_free(&even);
+}
+
+TEST_F(Nonblocking, DuplicatesHaveAttributesAndTopology) {
+  int keyval = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &keyval, nullptr);
+  MPI_Comm ring;
+  const int periodic = 1;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &size_, &periodic, 0, &ring);
+  int kept = 5;
+  MPI_Comm_set_attr(ring, keyval, &kept);
+  MPI_Comm dup;
+  MPI_Request request;
+  EXPECT_EQ(MPI_Comm_idup(ring, &dup, &request), MPI_SUCCESS);
+  finish(request, 1);
+  int* value = nullptr;
+  int flag = 0;
+  MPI_Comm_get_attr(dup, keyval, &value, &flag);
+  EXPECT_TRUE(flag != 0 && value == &kept);
+  int before = -1;
+  int after = -1;
+  EXPECT_EQ(MPI_Cart_shift(dup, 0, 1, &before, &after), MPI_SUCCESS);
+  EXPECT_EQ(after, (rank_ + 1) % size_);
+  MPI_Comm_free(&dup);
+  MPI_Comm_free(&ring);
+  MPI_Comm_free_keyval(&keyval);
+}
+
 TEST_F(Nonblocking, MistakesAreToldAtTheStartOrAtTheEnd) {
   const ErrorsAreReturned returned(MPI_COMM_WORLD);
   int data[8] = {};
