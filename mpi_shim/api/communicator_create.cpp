@@ -64,18 +64,22 @@ int idup(MPI_Comm comm, MPI_Comm* out, MPI_Request* started, const char* functio
   return give(*from, error, made, out, function);
 }
 
-/// An intracommunicator, or null and the error is in `*error`.
-Comm* find_intracomm(MPI_Comm handle, const void* out, const char* function, int* error) noexcept {
+/// Null: the error is in `*error`.
+Comm* find_any_comm(MPI_Comm handle, const void* out, const char* function, int* error) noexcept {
   Comm* const comm = find_comm(handle);
   if (comm == nullptr)
     *error = bad_comm(function, "comm", handle);
   else if (out == nullptr)
     *error = null_pointer(comm, function, "newcomm");
-  else if (comm->remote != nullptr)
-    *error = raise(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
-                   "this library does it of intracommunicators only");
   else
     return comm;
+  return nullptr;
+}
+
+Comm* find_intracomm(MPI_Comm handle, const void* out, const char* function, int* error) noexcept {
+  Comm* const comm = find_any_comm(handle, out, function, error);
+  if (comm == nullptr || comm->remote == nullptr) return comm;
+  *error = is_intercommunicator(comm, function);
   return nullptr;
 }
 
@@ -118,14 +122,15 @@ VMPI_ENTRY(int, MPI_Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newc
   static constexpr const char* kName = "MPI_Comm_create";
   const BigGuard guard;
   int error = MPI_SUCCESS;
-  Comm* const from = find_intracomm(comm, newcomm, kName, &error);
+  Comm* const from = find_any_comm(comm, newcomm, kName, &error);
   if (from == nullptr) return error;
   Group* const members = find_group(group);
   if (members == nullptr) return bad_group(kName, "group", group);
   if (error = check_is_part(*from, *members, kName); error != MPI_SUCCESS) return error;
   Comm* made = nullptr;
   retain(*members);
-  error = create_from_group(*from, *members, &made);
+  error = from->remote != nullptr ? create_between(*from, *members, &made)
+                                  : create_from_group(*from, *members, &made);
   release(*members);
   return give(*from, error, made, newcomm, kName);
 }
@@ -156,7 +161,7 @@ VMPI_ENTRY(int, MPI_Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* ne
   static constexpr const char* kName = "MPI_Comm_split";
   const BigGuard guard;
   int error = MPI_SUCCESS;
-  Comm* const from = find_intracomm(comm, newcomm, kName, &error);
+  Comm* const from = find_any_comm(comm, newcomm, kName, &error);
   if (from == nullptr) return error;
   if (color < 0 && color != MPI_UNDEFINED)
     return raise(from, MPI_ERR_ARG, kName, "argument `color` is %d: 0 or more, or MPI_UNDEFINED",

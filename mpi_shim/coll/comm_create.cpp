@@ -2,6 +2,7 @@
 #include "mpi_shim/coll/comm_create.hpp"
 
 #include "mpi_shim/coll/context_agreement.hpp"
+#include "mpi_shim/coll/intercomm.hpp"
 #include "mpi_shim/coll/plans.hpp"
 #include "mpi_shim/core/attributes.hpp"
 #include "mpi_shim/core/context_ids.hpp"
@@ -9,14 +10,12 @@
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
-namespace {
 
-/// Makes one with a context that was agreed on; gives that back when it cannot, or has no part.
-[[nodiscard]] int make_or_give_back(const Comm& from, Group& group, Group* remote,
-                                    std::uint32_t context, Comm** out) noexcept {
+int make_or_give_back(const Comm& from, Group& group, Group* remote, std::uint32_t context,
+                      Comm** out) noexcept {
   *out = nullptr;
   if (context == 0) return MPI_ERR_OTHER;
-  if (group.rank == MPI_UNDEFINED) {
+  if (group.rank == MPI_UNDEFINED || (remote != nullptr && remote->size() == 0)) {
     give_context_back(context);
     return MPI_SUCCESS;
   }
@@ -25,6 +24,8 @@ namespace {
   give_context_back(context);
   return MPI_ERR_NO_MEM;
 }
+
+namespace {
 
 /// Topology and attributes; without them there is no duplicate.
 [[nodiscard]] int take_after(const Comm& from, Comm* made, Comm** out) noexcept {

@@ -257,6 +257,62 @@ TEST_F(Between, DuplicatesComeToBothGroups) {
   });
 }
 
+TEST_F(Between, SplitMakesOneOfEachColorThatBothGroupsHave) {
+  for_groups([](MPI_Comm inter, int rank, int size, int remote, bool is_first) {
+    // Colors 0 and 1 in the order of the keys, from the last; the last rank of a group has none.
+    const int color = rank == size - 1 && size > 1 ? MPI_UNDEFINED : rank % 2;
+    MPI_Comm part = MPI_COMM_WORLD;
+    EXPECT_EQ(MPI_Comm_split(inter, color, -rank, &part), MPI_SUCCESS);
+    const auto count_of = [](int ranks, int with) {
+      int count = 0;
+      for (int i = 0; i < (ranks > 1 ? ranks - 1 : 1); ++i) count += i % 2 == with ? 1 : 0;
+      return count;
+    };
+    if (color == MPI_UNDEFINED || count_of(remote, color) == 0) {
+      EXPECT_EQ(part, MPI_COMM_NULL);
+      return;
+    }
+    const int others = count_of(remote, color);
+    EXPECT_EQ(size_of(part), count_of(size, color));
+    EXPECT_EQ(rank_in(part), count_of(size, color) - 1 - rank / 2);
+    int remote_size = 0;
+    MPI_Comm_remote_size(part, &remote_size);
+    EXPECT_EQ(remote_size, others);
+    Ints all = marked(others);
+    EXPECT_EQ(MPI_Allgather(&rank, 1, MPI_INT, all.data(), 1, MPI_INT, part), MPI_SUCCESS);
+    for (int i = 0; i < others; ++i)
+      EXPECT_EQ(all[static_cast<std::size_t>(i)], 2 * (others - 1 - i) + color) << is_first;
+    MPI_Comm_free(&part);
+  });
+}
+
+TEST_F(Between, CreateMakesOneOfThePartsOfBothGroups) {
+  for_groups([](MPI_Comm inter, int rank, int size, int remote, bool is_first) {
+    MPI_Group local;
+    MPI_Group last;
+    MPI_Comm_group(inter, &local);
+    const int chosen = size - 1;
+    MPI_Group_incl(local, 1, &chosen, &last);
+    MPI_Comm pair = MPI_COMM_WORLD;
+    EXPECT_EQ(MPI_Comm_create(inter, last, &pair), MPI_SUCCESS);
+    if (rank == size - 1) {
+      int theirs = -1;
+      EXPECT_EQ(MPI_Allreduce(&rank, &theirs, 1, MPI_INT, MPI_SUM, pair), MPI_SUCCESS);
+      EXPECT_EQ(theirs, remote - 1);
+      EXPECT_EQ(size_of(pair), 1);
+      MPI_Comm_free(&pair);
+    } else {
+      EXPECT_EQ(pair, MPI_COMM_NULL);
+    }
+    // Of nobody of one group, nobody of the other gets one.
+    MPI_Comm none = MPI_COMM_WORLD;
+    EXPECT_EQ(MPI_Comm_create(inter, is_first ? MPI_GROUP_EMPTY : local, &none), MPI_SUCCESS);
+    EXPECT_EQ(none, MPI_COMM_NULL);
+    MPI_Group_free(&last);
+    MPI_Group_free(&local);
+  });
+}
+
 TEST_F(Between, MistakesHaveTheErrorClassesOfTheStandard) {
   for_groups([](MPI_Comm inter, int, int, int remote, bool) {
     const ErrorsAreReturned returned(inter);
