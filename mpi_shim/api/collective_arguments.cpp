@@ -22,7 +22,15 @@ CollectiveCall::~CollectiveCall() {
 void CollectiveCall::not_between_groups() noexcept {
   if (is_good_ && comm_->remote != nullptr)
     fail(raise(comm_, MPI_ERR_COMM, function_,
-               "argument `comm` is an intercommunicator, whose ranks have no order"));
+               "argument `comm` is an intercommunicator, an intracommunicator is wanted"));
+}
+
+void CollectiveCall::neighbours(Neighbours& out) noexcept {
+  not_between_groups();
+  if (is_good_ && comm_->topology == TopologyKind::kNone)
+    fail(raise(comm_, MPI_ERR_TOPOLOGY, function_,
+               "argument `comm` has no topology (MPI_Cart_create and MPI_Graph_create make one)"));
+  if (is_good_ && !out.find(*comm_)) fail(no_memory(comm_, function_));
 }
 
 void CollectiveCall::root(int rank) noexcept {
@@ -78,7 +86,7 @@ void CollectiveCall::count(std::int64_t value, const char* argument) noexcept {
 }
 
 void CollectiveCall::counts(const int* values, const char* argument, int ranks) noexcept {
-  pointer(values, argument);
+  if (ranks > 0) pointer(values, argument);
   for (int i = 0; is_good_ && i < ranks; ++i)
     if (values[i] < 0)
       fail(raise(comm_, MPI_ERR_COUNT, function_, "%s[%d] is %d", argument, i, values[i]));
@@ -96,7 +104,7 @@ void CollectiveCall::not_in_place(const void* buffer, const char* argument) noex
 
 void CollectiveCall::buffer(const void* at, std::int64_t count, const Datatype* type,
                             const char* argument) noexcept {
-  if (!is_good_ || at != nullptr || count == 0 || type->size == 0) return;
+  if (!is_good_ || at != nullptr || count == 0 || type->size == 0 || peers() == 0) return;
   if (type->is_predefined)
     fail(raise(comm_, MPI_ERR_BUFFER, function_, "argument `%s` is a null pointer", argument));
 }
@@ -109,7 +117,9 @@ void CollectiveCall::fits(std::int64_t count, const Datatype* type, const char* 
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(largest, count, &bytes) ||
       __builtin_mul_overflow(
-          bytes, std::int64_t{comm_->size()} + (comm_->remote != nullptr ? peers() : 0), &bytes))
+          bytes,
+          std::int64_t{comm_->size()} + (comm_->remote != nullptr || slices_ > 0 ? peers() : 0),
+          &bytes))
     fail(raise(comm_, MPI_ERR_COUNT, function_,
                "argument `%s` is %lld, of a datatype of %lld bytes, which is more than an address "
                "space has",
@@ -157,7 +167,7 @@ Slices CollectiveCall::alike(const void* at, std::int64_t number, MPI_Datatype h
 Slices CollectiveCall::elements(const void* at, const int* numbers, const int* displacements,
                                 MPI_Datatype handle, const char* const (&names)[4]) noexcept {
   counts(numbers, names[1]);
-  pointer(displacements, names[2]);
+  if (peers() > 0) pointer(displacements, names[2]);
   Slices slices;
   slices.form = Slices::Form::kElements;
   slices.buffer = const_cast<void*>(at);
@@ -174,16 +184,24 @@ Slices CollectiveCall::elements(const void* at, const int* numbers, const int* d
 Slices CollectiveCall::types(const void* at, const int* numbers, const int* displacements,
                              const MPI_Datatype* handles, Array<Datatype*>& room,
                              const char* const (&names)[4]) noexcept {
+  if (peers() > 0) pointer(displacements, names[2]);
+  Slices slices = types(at, numbers, static_cast<const MPI_Aint*>(nullptr), handles, room, names);
+  slices.displacements = displacements;
+  return slices;
+}
+
+Slices CollectiveCall::types(const void* at, const int* numbers, const MPI_Aint* displacements,
+                             const MPI_Datatype* handles, Array<Datatype*>& room,
+                             const char* const (&names)[4]) noexcept {
   counts(numbers, names[1]);
-  pointer(displacements, names[2]);
-  pointer(static_cast<const void*>(handles), names[3]);
+  if (peers() > 0) pointer(static_cast<const void*>(handles), names[3]);
   if (is_good_ && !room.resize(static_cast<std::size_t>(peers())))
     fail(no_memory(comm_, function_));
   Slices slices;
   slices.form = Slices::Form::kTypes;
   slices.buffer = const_cast<void*>(at);
   slices.counts = numbers;
-  slices.displacements = displacements;
+  slices.long_displacements = displacements;
   for (int i = 0; is_good_ && i < peers(); ++i) {
     // Programs give MPI_DATATYPE_NULL to those that they have nothing for.
     Datatype* const found = numbers[i] == 0 ? &byte_type() : type(handles[i], names[3]);

@@ -37,8 +37,11 @@ class CollectiveCall {
   [[nodiscard]] bool is_leaf(int root) const noexcept {
     return comm_->remote == nullptr || root >= 0;
   }
-  /// Ranks that a collective's arrays have an element for.
-  [[nodiscard]] int peers() const noexcept { return comm_->peers().size(); }
+  /// Ranks that a collective's arrays have an element for: those of the communicator, or so many.
+  [[nodiscard]] int peers() const noexcept { return slices_ < 0 ? comm_->peers().size() : slices_; }
+  void use_slices(std::size_t slices) noexcept { slices_ = static_cast<int>(slices); }
+  /// The neighbours of this rank, or not good.
+  void neighbours(Neighbours& out) noexcept;
 
   /// An intercommunicator is no argument of this function.
   void not_between_groups() noexcept;
@@ -73,6 +76,9 @@ class CollectiveCall {
   Slices types(const void* at, const int* counts, const int* displacements,
                const MPI_Datatype* handles, Array<Datatype*>& room,
                const char* const (&names)[4]) noexcept;
+  Slices types(const void* at, const int* counts, const MPI_Aint* displacements,
+               const MPI_Datatype* handles, Array<Datatype*>& room,
+               const char* const (&names)[4]) noexcept;
 
   /// Raises what the collective returned.
   [[nodiscard]] int end(int error) const noexcept;
@@ -82,6 +88,11 @@ class CollectiveCall {
   [[nodiscard]] int run(Block block, Plan plan) noexcept {
     if (!is_good_) return error_;
     if (!start_.is_all && comm_->remote == nullptr) return end(block());
+    return run(plan);
+  }
+  template <class Plan>
+  [[nodiscard]] int run(Plan plan) noexcept {
+    if (!is_good_) return error_;
     Schedule* const schedule = make_schedule(*comm_);
     if (schedule == nullptr) return end(MPI_ERR_NO_MEM);
     plan(*schedule);
@@ -98,6 +109,7 @@ class CollectiveCall {
   const char* function_;
   Comm* comm_;
   Start start_;
+  int slices_ = -1;
   bool is_good_ = true;
   int error_ = MPI_SUCCESS;
 };

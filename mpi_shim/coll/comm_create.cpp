@@ -7,6 +7,7 @@
 #include "mpi_shim/core/attributes.hpp"
 #include "mpi_shim/core/context_ids.hpp"
 #include "mpi_shim/core/groups.hpp"
+#include "mpi_shim/core/neighbours.hpp"
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
@@ -30,11 +31,7 @@ namespace {
 /// Topology and attributes; without them there is no duplicate.
 [[nodiscard]] int take_after(const Comm& from, Comm* made, Comm** out) noexcept {
   int error = MPI_SUCCESS;
-  made->topology = from.topology;
-  const Cartesian& grid = from.cartesian;
-  if (!made->cartesian.sizes.assign(grid.sizes.data(), grid.sizes.size()) ||
-      !made->cartesian.is_periodic.assign(grid.is_periodic.data(), grid.is_periodic.size()))
-    error = MPI_ERR_NO_MEM;
+  if (!copy_topology(from, *made)) error = MPI_ERR_NO_MEM;
   if (error == MPI_SUCCESS) error = copy_attributes(from, *made);
   if (error != MPI_SUCCESS) {
     (void)delete_attributes(*made);

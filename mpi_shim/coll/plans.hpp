@@ -7,6 +7,7 @@
 
 #include "mpi_shim/coll/collectives.hpp"
 #include "mpi_shim/coll/schedule.hpp"
+#include "mpi_shim/core/neighbours.hpp"
 
 namespace vmpi {
 
@@ -33,6 +34,10 @@ void plan_allreduce(Schedule& schedule, const Reduced& what) noexcept;
 void plan_reduce_scatter(Schedule& schedule, const Reduced& what, const int* counts) noexcept;
 void plan_scan(Schedule& schedule, const Reduced& what) noexcept;
 void plan_exscan(Schedule& schedule, const Reduced& what) noexcept;
+
+/// What goes to the destinations is `own`, or slices of `in`; null is the other one.
+void plan_neighbours(Schedule& schedule, const Neighbours& neighbours, const Typed* own,
+                     const Slices* in, const Slices& out) noexcept;
 
 /// Parts over the ranks of an intracommunicator that the schedule uses, for those above.
 void plan_bcast_within(Schedule& schedule, const Comm& comm, const Typed& data, int root) noexcept;

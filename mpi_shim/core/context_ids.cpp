@@ -12,7 +12,7 @@ constinit std::uint32_t given_out = 0;
 
 /// 1 | rank in MPI_COMM_WORLD | number, from 1 | 2 bits of 0
 [[nodiscard]] int bits_of_number(int world_size) noexcept {
-  return 29 - std::bit_width(static_cast<unsigned>(world_size - 1));
+  return 29 - static_cast<int>(std::bit_width(static_cast<unsigned>(world_size - 1)));
 }
 
 }  // namespace

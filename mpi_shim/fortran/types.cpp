@@ -5,6 +5,7 @@
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/comm.hpp"
 #include "mpi_shim/core/errors.hpp"
+#include "mpi_shim/core/neighbours.hpp"
 #include "mpi_shim/fortran/entry.hpp"
 
 using namespace vmpi::fortran;
@@ -108,6 +109,56 @@ VMPI_FORTRAN(mpi_ialltoallw,
   Handles<MPI_Datatype> of_receivers{recvtypes, peers};
   *ierror = PMPI_Ialltoallw(from.get(), sendcounts, sdispls, of_senders.get(), to.get(), recvcounts,
                             rdispls, of_receivers.get(), handle_of<MPI_Comm>(*comm), started.get());
+}
+
+namespace {
+
+struct Degrees {
+  int in = 0;
+  int out = 0;
+};
+
+/// Zeros for what has no topology, which C will say.
+[[nodiscard]] Degrees degrees_of(MPI_Fint comm) noexcept {
+  const vmpi::BigGuard guard;
+  const vmpi::Comm* const found = vmpi::find_comm(handle_of<MPI_Comm>(comm));
+  vmpi::Neighbours beside;
+  if (found == nullptr || found->topology == vmpi::TopologyKind::kNone || !beside.find(*found))
+    return {};
+  return {static_cast<int>(beside.sources.size()), static_cast<int>(beside.destinations.size())};
+}
+
+}  // namespace
+
+VMPI_FORTRAN(mpi_neighbor_alltoallw,
+             (From<const void*> sendbuf, const MPI_Fint sendcounts[], const MPI_Aint sdispls[],
+              const MPI_Fint sendtypes[], From<void*> recvbuf, const MPI_Fint recvcounts[],
+              const MPI_Aint rdispls[], const MPI_Fint recvtypes[], From<MPI_Comm> comm,
+              MPI_Fint* ierror)) {
+  const Degrees degrees = degrees_of(*comm);
+  const Length* none = nullptr;
+  Handles<MPI_Datatype> of_senders{sendtypes, degrees.out};
+  Handles<MPI_Datatype> of_receivers{recvtypes, degrees.in};
+  *ierror =
+      PMPI_Neighbor_alltoallw(Argument<const void*>{sendbuf, none}.get(), sendcounts, sdispls,
+                              of_senders.get(), Argument<void*>{recvbuf, none}.get(), recvcounts,
+                              rdispls, of_receivers.get(), handle_of<MPI_Comm>(*comm));
+}
+
+VMPI_FORTRAN(mpi_ineighbor_alltoallw,
+             (From<const void*> sendbuf, const MPI_Fint sendcounts[], const MPI_Aint sdispls[],
+              const MPI_Fint sendtypes[], From<void*> recvbuf, const MPI_Fint recvcounts[],
+              const MPI_Aint rdispls[], const MPI_Fint recvtypes[], From<MPI_Comm> comm,
+              MPI_Fint* request, MPI_Fint* ierror)) {
+  const Degrees degrees = degrees_of(*comm);
+  const Length* none = nullptr;
+  Argument<MPI_Request*> started{request, none};
+  Handles<MPI_Datatype> of_senders{sendtypes, degrees.out};
+  Handles<MPI_Datatype> of_receivers{recvtypes, degrees.in};
+  *ierror = PMPI_Ineighbor_alltoallw(Argument<const void*>{sendbuf, none}.get(), sendcounts,
+                                     sdispls, of_senders.get(),
+                                     Argument<void*>{recvbuf, none}.get(), recvcounts, rdispls,
+                                     of_receivers.get(), handle_of<MPI_Comm>(*comm), started.get());
 }
 
 // MPI-1.

@@ -212,13 +212,19 @@ contains
   end subroutine attributes
 
   subroutine topologies()
-    integer :: cart, dims(1), coords(1), before, next
+    integer :: cart, dims(1), coords(1), before, next, kinds(2), given(2), got(2)
+    integer(MPI_ADDRESS_KIND), parameter :: places(2) = [0, 4]
     logical :: periods(1)
     call MPI_Cart_create(MPI_COMM_WORLD, 1, [ranks], [.true.], .false., cart, ierr)
     call MPI_Cart_get(cart, 1, dims, periods, coords, ierr)
     call expect(dims(1) == ranks .and. periods(1) .and. coords(1) == rank, 'a ring')
     call MPI_Cart_shift(cart, 0, 1, before, next, ierr)
     call expect(before == mod(rank + ranks - 1, ranks) .and. next == mod(rank + 1, ranks), 'neighbours')
+    kinds = MPI_INTEGER
+    given = [10 * rank + 1, 10 * rank + 2]
+    got = -1
+    call MPI_Neighbor_alltoallw(given, [1, 1], places, kinds, got, [1, 1], places, kinds, cart, ierr)
+    call expect(all(got == [10 * before + 2, 10 * next + 1]), 'what neighbours have sent')
     call MPI_Comm_free(cart, ierr)
   end subroutine topologies
 
