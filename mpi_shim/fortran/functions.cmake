@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Makes Fortran's MPI of C's: `functions` gets a C++ body for each function that `chapters` declare and no file of `entries`
 # defines by VMPI_FORTRAN, `header` becomes mpif.h with the values of `constants`, and `module` the source of the module mpi.
+# Lists are CMake's own, whose elements no bracket may end (prototypes.cmake): an array is `<>` here until it is written.
 #
 #   cmake -D "chapters=a.h;b.h" -D constants=constants.h -D "entries=a.cpp" -D functions=f.cpp -D header=mpif.h
 #         -D module=mpi.f90 -D templates=folder -P functions.cmake
@@ -56,8 +57,9 @@ endfunction()
 # Functions of MPI-1 whose addresses and displacements are INTEGERs, and those whose Fortran form the template has.
 set(integers_for_addresses "^MPI_(Address|Type_(extent|lb|ub|hvector|hindexed|struct))$")
 set(in_template "^MPI_(Init|Init_thread|Pcontrol|Wtime|Wtick|Aint_add|Aint_diff|Info_create_env)$")
-# Types of parameters that entry.hpp does not know: what has them is missing until a file of this folder defines it.
-set(unknown "^(const MPI_(Comm|Datatype|Info|Request)\\*|MPI_(Comm|Datatype|Info|Request)<>|char\\*\\*|char\\*\\*\\*|MPI_[A-Z].*function\\*)$")
+# Types of parameters that entry.hpp does not know: a function that has one says that it is missing, until a file of this folder
+# defines it.
+set(unknown "^((const )?MPI_(Comm|Datatype|Info|Request)<>|char\\*+<>|MPI_.*function\\*)$")
 set(known_functions "^MPI_(User|Comm_errhandler|File_errhandler|Session_errhandler|Win_errhandler|Handler)_function\\*$")
 
 set(defined)
@@ -74,16 +76,13 @@ endforeach()
 
 set(bodies "")
 set(interfaces "")
-set(declared)
 prototypes_of(prototypes ${chapters})
 foreach(prototype IN LISTS prototypes)
   string(REGEX REPLACE "[ \n]+" " " prototype "${prototype}")
-  string(REGEX MATCH "^([A-Za-z_]+) (MPI_[A-Za-z0-9_]+)\\((.*)\\)$" matched "${prototype}")
-  set(result ${CMAKE_MATCH_1})
-  set(name ${CMAKE_MATCH_2})
-  set(rest "${CMAKE_MATCH_3}")
+  string(REGEX MATCH "^[A-Za-z_]+ (MPI_[A-Za-z0-9_]+)\\((.*)\\)$" matched "${prototype}")
+  set(name ${CMAKE_MATCH_1})
+  set(rest "${CMAKE_MATCH_2}")
   string(TOLOWER ${name} lower)
-  list(APPEND declared ${lower})
   if(rest STREQUAL "void")
     set(rest "")
   endif()
@@ -112,8 +111,7 @@ foreach(prototype IN LISTS prototypes)
     endif()
     declare(line ${name} "${type}${brackets}" ${parameter_name})
     string(APPEND declarations "${line}")
-    if("${type}${brackets}" MATCHES "${unknown}" AND NOT "${type}" MATCHES "${known_functions}"
-        OR "${type}${brackets}" MATCHES "^(const )?MPI_(Comm|Datatype|Info|Request)<>$|^char\\*<>$|^char\\*\\*<>$")
+    if("${type}${brackets}" MATCHES "${unknown}" AND NOT type MATCHES "${known_functions}")
       set(is_known FALSE)
     endif()
     string(REPLACE "<><3>" "(*)<3>" brackets "${brackets}")
