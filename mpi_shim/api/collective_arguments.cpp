@@ -1,28 +1,70 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "mpi_shim/api/collective_arguments.hpp"
 
+#include "mpi_shim/core/requests.hpp"
+
 namespace vmpi {
 
-CollectiveCall::CollectiveCall(const char* function, MPI_Comm comm) noexcept
-    : function_(function), comm_(find_comm(comm)) {
-  if (comm_ == nullptr)
+CollectiveCall::CollectiveCall(const char* function, MPI_Comm comm, Start start) noexcept
+    : function_(function), comm_(find_comm(comm)), start_(start) {
+  if (comm_ == nullptr) {
     fail(bad_comm(function, "comm", comm));
-  else if (comm_->remote != nullptr)
-    fail(raise(comm_, MPI_ERR_UNSUPPORTED_OPERATION, function,
-               "argument `comm` is an intercommunicator, of which this library has no "
-               "collectives (MPI_Intercomm_merge makes an intracommunicator of it)"));
-  else
-    retain(*comm_);
+    return;
+  }
+  retain(*comm_);
+  if (start.is_all) pointer(static_cast<const void*>(start.request), "request");
 }
 
 CollectiveCall::~CollectiveCall() {
-  if (comm_ != nullptr && comm_->remote == nullptr) release(*comm_);
+  if (comm_ != nullptr) release(*comm_);
+}
+
+void CollectiveCall::not_between_groups() noexcept {
+  if (is_good_ && comm_->remote != nullptr)
+    fail(raise(comm_, MPI_ERR_COMM, function_,
+               "argument `comm` is an intercommunicator, an intracommunicator is wanted"));
+}
+
+void CollectiveCall::neighbours(Neighbours& out) noexcept {
+  not_between_groups();
+  if (is_good_ && comm_->topology == TopologyKind::kNone)
+    fail(raise(comm_, MPI_ERR_TOPOLOGY, function_,
+               "argument `comm` has no topology (MPI_Cart_create and MPI_Graph_create make one)"));
+  if (is_good_ && !out.find(*comm_)) fail(no_memory(comm_, function_));
 }
 
 void CollectiveCall::root(int rank) noexcept {
-  if (is_good_ && (rank < 0 || rank >= comm_->size()))
+  if (!is_good_ || (rank >= 0 && rank < peers())) return;
+  if (comm_->remote == nullptr)
     fail(raise(comm_, MPI_ERR_ROOT, function_,
                "argument `root` is %d, the communicator has %d ranks", rank, comm_->size()));
+  else if (rank != MPI_ROOT && rank != MPI_PROC_NULL)
+    fail(
+        raise(comm_, MPI_ERR_ROOT, function_,
+              "argument `root` is %d: MPI_ROOT or MPI_PROC_NULL in its own group, and in the other "
+              "one of %d ranks",
+              rank, peers()));
+}
+
+int CollectiveCall::begin(Schedule* schedule) noexcept {
+  Request own;
+  Request* const request = start_.is_all ? make_request() : &own;
+  if (request == nullptr) {
+    abandon(schedule);
+    return end(MPI_ERR_NO_MEM);
+  }
+  if (!start_.is_all) {
+    const int error = vmpi::start(schedule, own);
+    return end(error != MPI_SUCCESS ? error : wait_for(own));
+  }
+  request->comm = comm_;
+  retain(*comm_);
+  if (const int error = vmpi::start(schedule, *request); error != MPI_SUCCESS) {
+    release_request(*request);
+    return end(error);
+  }
+  *start_.request = handle_of(*request);
+  return MPI_SUCCESS;
 }
 
 Datatype* CollectiveCall::type(MPI_Datatype handle, const char* argument) noexcept {
@@ -43,9 +85,9 @@ void CollectiveCall::count(std::int64_t value, const char* argument) noexcept {
                static_cast<long long>(value)));
 }
 
-void CollectiveCall::counts(const int* values, const char* argument) noexcept {
-  pointer(values, argument);
-  for (int i = 0; is_good_ && i < comm_->size(); ++i)
+void CollectiveCall::counts(const int* values, const char* argument, int ranks) noexcept {
+  if (ranks > 0) pointer(values, argument);
+  for (int i = 0; is_good_ && i < ranks; ++i)
     if (values[i] < 0)
       fail(raise(comm_, MPI_ERR_COUNT, function_, "%s[%d] is %d", argument, i, values[i]));
 }
@@ -62,7 +104,7 @@ void CollectiveCall::not_in_place(const void* buffer, const char* argument) noex
 
 void CollectiveCall::buffer(const void* at, std::int64_t count, const Datatype* type,
                             const char* argument) noexcept {
-  if (!is_good_ || at != nullptr || count == 0 || type->size == 0) return;
+  if (!is_good_ || at != nullptr || count == 0 || type->size == 0 || peers() == 0) return;
   if (type->is_predefined)
     fail(raise(comm_, MPI_ERR_BUFFER, function_, "argument `%s` is a null pointer", argument));
 }
@@ -74,7 +116,10 @@ void CollectiveCall::fits(std::int64_t count, const Datatype* type, const char* 
   if (type->true_extent > largest) largest = type->true_extent;
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(largest, count, &bytes) ||
-      __builtin_mul_overflow(bytes, std::int64_t{comm_->size()}, &bytes))
+      __builtin_mul_overflow(
+          bytes,
+          std::int64_t{comm_->size()} + (comm_->remote != nullptr || slices_ > 0 ? peers() : 0),
+          &bytes))
     fail(raise(comm_, MPI_ERR_COUNT, function_,
                "argument `%s` is %lld, of a datatype of %lld bytes, which is more than an address "
                "space has",
@@ -122,14 +167,14 @@ Slices CollectiveCall::alike(const void* at, std::int64_t number, MPI_Datatype h
 Slices CollectiveCall::elements(const void* at, const int* numbers, const int* displacements,
                                 MPI_Datatype handle, const char* const (&names)[4]) noexcept {
   counts(numbers, names[1]);
-  pointer(displacements, names[2]);
+  if (peers() > 0) pointer(displacements, names[2]);
   Slices slices;
   slices.form = Slices::Form::kElements;
   slices.buffer = const_cast<void*>(at);
   slices.counts = numbers;
   slices.displacements = displacements;
   slices.one_type = type(handle, names[3]);
-  for (int i = 0; is_good_ && i < comm_->size(); ++i) {
+  for (int i = 0; is_good_ && i < peers(); ++i) {
     buffer(at, numbers[i], slices.one_type, names[0]);
     fits(numbers[i], slices.one_type, names[1]);
   }
@@ -139,17 +184,25 @@ Slices CollectiveCall::elements(const void* at, const int* numbers, const int* d
 Slices CollectiveCall::types(const void* at, const int* numbers, const int* displacements,
                              const MPI_Datatype* handles, Array<Datatype*>& room,
                              const char* const (&names)[4]) noexcept {
+  if (peers() > 0) pointer(displacements, names[2]);
+  Slices slices = types(at, numbers, static_cast<const MPI_Aint*>(nullptr), handles, room, names);
+  slices.displacements = displacements;
+  return slices;
+}
+
+Slices CollectiveCall::types(const void* at, const int* numbers, const MPI_Aint* displacements,
+                             const MPI_Datatype* handles, Array<Datatype*>& room,
+                             const char* const (&names)[4]) noexcept {
   counts(numbers, names[1]);
-  pointer(displacements, names[2]);
-  pointer(static_cast<const void*>(handles), names[3]);
-  if (is_good_ && !room.resize(static_cast<std::size_t>(comm_->size())))
+  if (peers() > 0) pointer(static_cast<const void*>(handles), names[3]);
+  if (is_good_ && !room.resize(static_cast<std::size_t>(peers())))
     fail(no_memory(comm_, function_));
   Slices slices;
   slices.form = Slices::Form::kTypes;
   slices.buffer = const_cast<void*>(at);
   slices.counts = numbers;
-  slices.displacements = displacements;
-  for (int i = 0; is_good_ && i < comm_->size(); ++i) {
+  slices.long_displacements = displacements;
+  for (int i = 0; is_good_ && i < peers(); ++i) {
     // Programs give MPI_DATATYPE_NULL to those that they have nothing for.
     Datatype* const found = numbers[i] == 0 ? &byte_type() : type(handles[i], names[3]);
     room[static_cast<std::size_t>(i)] = found;

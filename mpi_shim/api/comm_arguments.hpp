@@ -56,4 +56,14 @@ template <class Handle>
                "argument `comm` is an intercommunicator, an intracommunicator is wanted");
 }
 
+/// Writes the handle of a communicator with a topology (null: MPI_COMM_NULL), or raises.
+inline int give_comm(Comm& from, int error, const Comm* made, MPI_Comm* out,
+                     const char* function) noexcept {
+  if (error == MPI_ERR_NO_MEM) return no_memory(&from, function);
+  if (error != MPI_SUCCESS)
+    return raise(&from, error, function, "no context is left, or a rank could not be asked");
+  *out = made == nullptr ? MPI_COMM_NULL : handle_of<MPI_Comm>(*made);
+  return MPI_SUCCESS;
+}
+
 }  // namespace vmpi

@@ -5,6 +5,7 @@
 #include "mpi_shim/coll/comm_create.hpp"
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/groups.hpp"
+#include "mpi_shim/core/requests.hpp"
 
 namespace vmpi {
 namespace {
@@ -38,18 +39,47 @@ int dup(MPI_Comm comm, MPI_Comm* out, const char* function) noexcept {
   return give(*from, error, made, out, function);
 }
 
-/// An intracommunicator, or null and the error is in `*error`.
-Comm* find_intracomm(MPI_Comm handle, const void* out, const char* function, int* error) noexcept {
+int idup(MPI_Comm comm, MPI_Comm* out, MPI_Request* started, const char* function) noexcept {
+  const BigGuard guard;
+  Comm* const from = find_comm(comm);
+  if (from == nullptr) return bad_comm(function, "comm", comm);
+  if (out == nullptr) return null_pointer(from, function, "newcomm");
+  if (started == nullptr) return null_pointer(from, function, "request");
+  Schedule* const schedule = make_schedule(*from);
+  Request* const request = schedule != nullptr ? make_request() : nullptr;
+  if (request == nullptr) {
+    destroy(schedule);
+    return no_memory(from, function);
+  }
+  request->comm = from;
+  retain(*from);
+  Comm* made = nullptr;
+  int error = plan_duplicate(*schedule, &made);
+  if (error != MPI_SUCCESS)
+    destroy(schedule);
+  else
+    error = start(schedule, *request);
+  if (error == MPI_SUCCESS) *started = handle_of(*request);
+  if (error != MPI_SUCCESS) release_request(*request);
+  return give(*from, error, made, out, function);
+}
+
+/// Null: the error is in `*error`.
+Comm* find_any_comm(MPI_Comm handle, const void* out, const char* function, int* error) noexcept {
   Comm* const comm = find_comm(handle);
   if (comm == nullptr)
     *error = bad_comm(function, "comm", handle);
   else if (out == nullptr)
     *error = null_pointer(comm, function, "newcomm");
-  else if (comm->remote != nullptr)
-    *error = raise(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
-                   "this library does it of intracommunicators only");
   else
     return comm;
+  return nullptr;
+}
+
+Comm* find_intracomm(MPI_Comm handle, const void* out, const char* function, int* error) noexcept {
+  Comm* const comm = find_any_comm(handle, out, function, error);
+  if (comm == nullptr || comm->remote == nullptr) return comm;
+  *error = is_intercommunicator(comm, function);
   return nullptr;
 }
 
@@ -78,18 +108,29 @@ VMPI_ENTRY(int, MPI_Comm_dup_with_info,
   return dup(comm, newcomm, "MPI_Comm_dup_with_info");
 }
 
+VMPI_ENTRY(int, MPI_Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request)) {
+  return idup(comm, newcomm, request, "MPI_Comm_idup");
+}
+
+VMPI_ENTRY(int, MPI_Comm_idup_with_info,
+           (MPI_Comm comm, [[maybe_unused]] MPI_Info info, MPI_Comm* newcomm,
+            MPI_Request* request)) {
+  return idup(comm, newcomm, request, "MPI_Comm_idup_with_info");
+}
+
 VMPI_ENTRY(int, MPI_Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {
   static constexpr const char* kName = "MPI_Comm_create";
   const BigGuard guard;
   int error = MPI_SUCCESS;
-  Comm* const from = find_intracomm(comm, newcomm, kName, &error);
+  Comm* const from = find_any_comm(comm, newcomm, kName, &error);
   if (from == nullptr) return error;
   Group* const members = find_group(group);
   if (members == nullptr) return bad_group(kName, "group", group);
   if (error = check_is_part(*from, *members, kName); error != MPI_SUCCESS) return error;
   Comm* made = nullptr;
   retain(*members);
-  error = create_from_group(*from, *members, &made);
+  error = from->remote != nullptr ? create_between(*from, *members, &made)
+                                  : create_from_group(*from, *members, &made);
   release(*members);
   return give(*from, error, made, newcomm, kName);
 }
@@ -120,7 +161,7 @@ VMPI_ENTRY(int, MPI_Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* ne
   static constexpr const char* kName = "MPI_Comm_split";
   const BigGuard guard;
   int error = MPI_SUCCESS;
-  Comm* const from = find_intracomm(comm, newcomm, kName, &error);
+  Comm* const from = find_any_comm(comm, newcomm, kName, &error);
   if (from == nullptr) return error;
   if (color < 0 && color != MPI_UNDEFINED)
     return raise(from, MPI_ERR_ARG, kName, "argument `color` is %d: 0 or more, or MPI_UNDEFINED",

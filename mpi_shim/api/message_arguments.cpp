@@ -117,6 +117,8 @@ int raise_for(const Request& request, int error, const char* function) noexcept 
   if (error == MPI_SUCCESS) [[likely]]
     return error;
   Comm* const comm = request.comm;
+  if (request.kind == Request::Kind::kSchedule && request.type == nullptr)
+    return raise(comm, error, function, "a collective that was started failed: %s", text_of(error));
   switch (error) {
     case MPI_ERR_TRUNCATE:
       return raise(

@@ -71,14 +71,6 @@ int make_grid(Comm& from, int ranks, int ndims, const int* dims, const int* peri
   return MPI_ERR_NO_MEM;
 }
 
-int give(Comm& from, int error, const Comm* made, MPI_Comm* out, const char* function) noexcept {
-  if (error == MPI_ERR_NO_MEM) return no_memory(&from, function);
-  if (error != MPI_SUCCESS)
-    return raise(&from, error, function, "no context is left, or a rank could not be asked");
-  *out = made == nullptr ? MPI_COMM_NULL : handle_of<MPI_Comm>(*made);
-  return MPI_SUCCESS;
-}
-
 }  // namespace
 }  // namespace vmpi
 
@@ -113,7 +105,7 @@ VMPI_ENTRY(int, MPI_Cart_create,
   if (ranks < 0) return error;
   Comm* made = nullptr;
   error = make_grid(*from, ranks, ndims, dims, periods, &made);
-  return give(*from, error, made, comm_cart, kName);
+  return give_comm(*from, error, made, comm_cart, kName);
 }
 
 VMPI_ENTRY(int, MPI_Topo_test, (MPI_Comm comm, int* status)) {
@@ -121,7 +113,10 @@ VMPI_ENTRY(int, MPI_Topo_test, (MPI_Comm comm, int* status)) {
   Comm* const found = find_comm(comm);
   if (found == nullptr) return bad_comm("MPI_Topo_test", "comm", comm);
   if (status == nullptr) return null_pointer(found, "MPI_Topo_test", "status");
-  *status = found->topology == TopologyKind::kCartesian ? MPI_CART : MPI_UNDEFINED;
+  *status = found->topology == TopologyKind::kCartesian          ? MPI_CART
+            : found->topology == TopologyKind::kGraph            ? MPI_GRAPH
+            : found->topology == TopologyKind::kDistributedGraph ? MPI_DIST_GRAPH
+                                                                 : MPI_UNDEFINED;
   return MPI_SUCCESS;
 }
 
@@ -243,7 +238,7 @@ VMPI_ENTRY(int, MPI_Cart_sub, (MPI_Comm comm, const int remain_dims[], MPI_Comm*
     made->cartesian.sizes = static_cast<Array<int>&&>(sizes);
     made->cartesian.is_periodic = static_cast<Array<int>&&>(periods);
   }
-  return give(*grid, error, made, newcomm, kName);
+  return give_comm(*grid, error, made, newcomm, kName);
 }
 
 VMPI_ENTRY(int, MPI_Cart_map,

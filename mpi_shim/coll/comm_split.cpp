@@ -7,6 +7,8 @@
 
 #include "mpi_shim/coll/collectives.hpp"
 #include "mpi_shim/coll/comm_create.hpp"
+#include "mpi_shim/coll/context_agreement.hpp"
+#include "mpi_shim/coll/intercomm.hpp"
 
 namespace vmpi {
 namespace {
@@ -24,36 +26,56 @@ int by_key(const void* a, const void* b) noexcept {
   return left.rank < right.rank ? -1 : 1;
 }
 
-[[nodiscard]] int split_by(Comm& from, std::uint64_t color, bool has_color, int key,
-                           Comm** out) noexcept {
-  *out = nullptr;
-  const auto size = static_cast<std::size_t>(from.size());
-  const auto rank = static_cast<std::size_t>(from.rank());
-  Array<Choice> choices;
+/// Those of a group that have this color, in the order of their keys. Null: no memory.
+[[nodiscard]] Group* pick(const Group& group, Array<Choice>& choices, std::uint64_t color,
+                          bool has_color) noexcept {
   Array<int> members;
-  const bool has_memory = choices.resize(size) && members.reserve(size);
-  if (!has_memory) return MPI_ERR_NO_MEM;
-  choices[rank] = {color, key, from.rank()};
-  Slices all;
-  all.buffer = choices.data();
-  all.count = sizeof(Choice);
-  all.one_type = &byte_type();
-  int error = allgather_bruck(from, {MPI_IN_PLACE, 0, &byte_type()}, all);
-  if (error != MPI_SUCCESS) return error;
-
   std::size_t alike = 0;
-  for (std::size_t i = 0; i < size && has_color; ++i)
+  for (std::size_t i = 0; i < choices.size() && has_color; ++i)
     if (choices[i].color == color)
       choices[alike++] = {color, choices[i].key, static_cast<std::int32_t>(i)};
   std::qsort(static_cast<void*>(choices.data()), alike, sizeof(Choice), by_key);
   for (std::size_t i = 0; i < alike; ++i)
-    if (!members.push_back(from.group->members[static_cast<std::size_t>(choices[i].rank)]))
-      return MPI_ERR_NO_MEM;
+    if (!members.push_back(group.members[static_cast<std::size_t>(choices[i].rank)]))
+      return nullptr;
+  return make_group(members.data(), alike);
+}
+
+[[nodiscard]] int split_by(Comm& from, std::uint64_t color, bool has_color, int key,
+                           Comm** out) noexcept {
+  *out = nullptr;
+  // No color is all ones: it is that of a rank that has none.
+  const std::uint64_t said = has_color ? color : ~std::uint64_t{0};
+  Comm& local = from.local != nullptr ? *from.local : from;
+  Array<Choice> ours;
+  Array<Choice> theirs;
+  const std::size_t remote_size =
+      from.remote != nullptr ? static_cast<std::size_t>(from.remote->size()) : 0;
+  if (!ours.resize(static_cast<std::size_t>(local.size())) || !theirs.resize(remote_size))
+    return MPI_ERR_NO_MEM;
+  ours[static_cast<std::size_t>(local.rank())] = {said, key, local.rank()};
+  Slices all;
+  all.buffer = ours.data();
+  all.count = sizeof(Choice);
+  all.one_type = &byte_type();
+  int error = allgather_bruck(local, {MPI_IN_PLACE, 0, &byte_type()}, all);
+  if (error != MPI_SUCCESS) return error;
+  if (from.remote != nullptr) {
+    Comm* const peer = from.rank() == 0 ? &from : nullptr;
+    constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Choice));
+    error = swap_bytes(local, 0, peer, 0, apart_tag(next_tag(from)), ours.data(),
+                       local.size() * kBytes, theirs.data(), from.remote->size() * kBytes);
+    if (error != MPI_SUCCESS) return error;
+  }
   // Memory is asked for before the others are: a group that cannot be made is not missed then.
-  Group* const group = make_group(members.data(), alike);
-  if (group == nullptr) return MPI_ERR_NO_MEM;
-  error = create_from_group(from, *group, out);
-  release(*group);
+  Group* const group = pick(*from.group, ours, color, has_color);
+  Group* const remote =
+      from.remote != nullptr ? pick(*from.remote, theirs, color, has_color) : nullptr;
+  error = group == nullptr || (from.remote != nullptr && remote == nullptr)
+              ? MPI_ERR_NO_MEM
+              : make_or_give_back(from, *group, remote, agree_on_context(from), out);
+  if (remote != nullptr) release(*remote);
+  if (group != nullptr) release(*group);
   return error;
 }
 

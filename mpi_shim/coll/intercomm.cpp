@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+#include "mpi_shim/coll/intercomm.hpp"
 #include "mpi_shim/coll/collectives.hpp"
 #include "mpi_shim/coll/comm_create.hpp"
 #include "mpi_shim/coll/context_agreement.hpp"
@@ -7,23 +8,53 @@
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
-namespace {
-
-/// The leaders swap `count` numbers, and tell their own groups. `*theirs` has room.
-[[nodiscard]] int swap_numbers(Comm& local, int leader, Comm* peer, int remote_leader, int tag,
-                               const int* ours, int our_count, int* theirs,
-                               int their_count) noexcept {
-  Datatype& bytes = byte_type();
-  constexpr std::int64_t kBytes = sizeof(int);
+int swap_bytes(Comm& local, int leader, Comm* peer, int remote_leader, int tag, const void* ours,
+               std::int64_t our_bytes, void* theirs, std::int64_t their_bytes) noexcept {
   int error = MPI_SUCCESS;
   if (local.rank() == leader)
-    error = exchange(*peer, Plane::kCollective, remote_leader, tag, ours, our_count * kBytes, bytes,
-                     remote_leader, tag, theirs, their_count * kBytes, bytes);
-  const int told = bcast_binomial(local, theirs, their_count * kBytes, bytes, leader);
+    error = exchange(*peer, Plane::kCollective, remote_leader, tag, ours, our_bytes, byte_type(),
+                     remote_leader, tag, theirs, their_bytes, byte_type());
+  const int told = bcast_binomial(local, theirs, their_bytes, byte_type(), leader);
   return error != MPI_SUCCESS ? error : told;
 }
 
+namespace {
+
+[[nodiscard]] int swap_numbers(Comm& local, int leader, Comm* peer, int remote_leader, int tag,
+                               const int* ours, int our_count, int* theirs,
+                               int their_count) noexcept {
+  constexpr std::int64_t kBytes = sizeof(int);
+  return swap_bytes(local, leader, peer, remote_leader, tag, ours, our_count * kBytes, theirs,
+                    their_count * kBytes);
+}
+
 }  // namespace
+
+int create_between(Comm& from, Group& part, Comm** out) noexcept {
+  *out = nullptr;
+  Comm* const peer = from.rank() == 0 ? &from : nullptr;
+  const int tag = apart_tag(next_tag(from));
+  const int our_size = part.size();
+  int their_size = 0;
+  int error = swap_numbers(*from.local, 0, peer, 0, tag, &our_size, 1, &their_size, 1);
+  if (error != MPI_SUCCESS) return error;
+  if (their_size < 0 || their_size > from.remote->size()) return MPI_ERR_OTHER;
+  Array<int> theirs;
+  RankIndex index;
+  if (!theirs.resize(static_cast<std::size_t>(their_size)) || !index.build(*from.remote))
+    return MPI_ERR_NO_MEM;
+  error = swap_numbers(*from.local, 0, peer, 0, tag, part.members.data(), our_size, theirs.data(),
+                       their_size);
+  if (error != MPI_SUCCESS) return error;
+  for (const int member : theirs)
+    if (member < 0 || member >= world.size || index.rank_of(member) == MPI_UNDEFINED)
+      return MPI_ERR_OTHER;
+  Group* const remote = make_group(theirs.data(), theirs.size());
+  if (remote == nullptr) return MPI_ERR_NO_MEM;
+  error = make_or_give_back(from, part, remote, agree_on_context(from), out);
+  release(*remote);
+  return error;
+}
 
 int join(Comm& local, int leader, Comm* peer, int remote_leader, int tag, Comm** out) noexcept {
   *out = nullptr;

@@ -18,7 +18,8 @@ Typed Slices::operator[](int rank) const noexcept {
     case Form::kElements:
       return {at(displacements[i] * one_type->extent), counts[i], one_type};
     case Form::kTypes:
-      return {at(displacements[i]), counts[i], types[i]};
+      return {at(long_displacements != nullptr ? long_displacements[i] : displacements[i]),
+              counts[i], types[i]};
     case Form::kPacked:
       return {at(offsets[i]), offsets[i + 1] - offsets[i], &byte_type()};
   }

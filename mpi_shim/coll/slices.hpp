@@ -34,6 +34,7 @@ struct Slices {
   Datatype* one_type = nullptr;
   const int* counts = nullptr;
   const int* displacements = nullptr;
+  const MPI_Aint* long_displacements = nullptr;  ///< of kTypes, in the place of the others
   Datatype* const* types = nullptr;
   const std::int64_t* offsets = nullptr;
 

@@ -29,17 +29,31 @@ class Bytes {
   void* memory_ = nullptr;
 };
 
+/// What elements of a type take up around the place that they are named by.
+struct ElementsSpan {
+  std::int64_t low;
+  std::int64_t bytes;
+
+  /// By numbers: the origin may lie outside of the memory.
+  [[nodiscard]] void* origin(void* memory) const noexcept {
+    return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(memory) -
+                                   static_cast<std::uintptr_t>(low));
+  }
+};
+[[nodiscard]] inline ElementsSpan span_of(const Datatype& type, std::int64_t count) noexcept {
+  const std::int64_t last = count > 0 ? (count - 1) * type.extent : 0;
+  const std::int64_t low = type.true_lb + (last < 0 ? last : 0);
+  const std::int64_t high = type.true_lb + type.true_extent + (last > 0 ? last : 0);
+  return {low, high - low};
+}
+
 /// Room for elements of a type where its gaps stay gaps: what operations work on.
 class Elements {
  public:
   [[nodiscard]] bool make(const Datatype& type, std::int64_t count) noexcept {
-    const std::int64_t last = count > 0 ? (count - 1) * type.extent : 0;
-    const std::int64_t low = type.true_lb + (last < 0 ? last : 0);
-    const std::int64_t high = type.true_lb + type.true_extent + (last > 0 ? last : 0);
-    if (!memory_.make(high - low)) return false;
-    // By numbers: the origin may lie outside of the memory.
-    origin_ = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(memory_.data()) -
-                                      static_cast<std::uintptr_t>(low));
+    const ElementsSpan span = span_of(type, count);
+    if (!memory_.make(span.bytes)) return false;
+    origin_ = span.origin(memory_.data());
     return true;
   }
   [[nodiscard]] void* origin() noexcept { return origin_; }

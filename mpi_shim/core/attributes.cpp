@@ -174,6 +174,18 @@ void free_keyval(Keyval& keyval) noexcept {
   release(keyval);
 }
 
+void set_foreign_functions(int keyval, ForeignFunctions functions) noexcept {
+  const BigGuard guard;
+  if (Keyval* const found = table.find(static_cast<std::uint32_t>(keyval)); found != nullptr)
+    found->foreign = functions;
+}
+
+ForeignFunctions foreign_functions_of(int keyval) noexcept {
+  const BigGuard guard;
+  const Keyval* const found = table.find(static_cast<std::uint32_t>(keyval));
+  return found != nullptr ? found->foreign : ForeignFunctions{};
+}
+
 void drop_all_keyvals() noexcept { table.clear(); }
 
 int set_attribute(Comm& comm, Keyval& keyval, void* value) noexcept {

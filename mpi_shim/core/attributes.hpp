@@ -26,6 +26,12 @@ union DeleteFunction {
   MPI_Type_delete_attr_function* type;
 };
 
+/// What a keyval of another language calls: the functions above are that language's, and ask for these.
+struct ForeignFunctions {
+  void (*copy)();
+  void (*remove)();
+};
+
 struct Keyval {
   std::uint32_t handle = 0;
   std::int32_t references = 1;  ///< the program's, and one for each value under it
@@ -33,6 +39,7 @@ struct Keyval {
   bool is_freed = false;
   CopyFunction copy = {};
   DeleteFunction remove = {};
+  ForeignFunctions foreign = {};
   void* extra_state = nullptr;
 };
 
@@ -42,6 +49,9 @@ struct Keyval {
 [[nodiscard]] Keyval* find_keyval(int number, KeyvalOwner owner) noexcept;
 void free_keyval(Keyval& keyval) noexcept;
 void drop_all_keyvals() noexcept;
+/// By the number of a keyval that lives; the big lock is not held.
+void set_foreign_functions(int keyval, ForeignFunctions functions) noexcept;
+[[nodiscard]] ForeignFunctions foreign_functions_of(int keyval) noexcept;
 
 // Errors are MPI_ERR_NO_MEM, or what a callback returned.
 

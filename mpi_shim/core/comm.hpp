@@ -27,11 +27,26 @@ struct Group {
   }
 };
 
-enum class TopologyKind : std::uint8_t { kNone, kCartesian };
+enum class TopologyKind : std::uint8_t { kNone, kCartesian, kGraph, kDistributedGraph };
 
 struct Cartesian {
   Array<int> sizes;
   Array<int> is_periodic;
+};
+
+/// Of all ranks: those of rank i are edges[index[i - 1]] up to edges[index[i]].
+struct Graph {
+  Array<int> index;
+  Array<int> edges;
+};
+
+/// Of this rank alone. Weights are as many as ranks where there are weights, else none.
+struct DistributedGraph {
+  Array<int> sources;
+  Array<int> source_weights;
+  Array<int> destinations;
+  Array<int> destination_weights;
+  bool is_weighted = false;
 };
 
 struct Comm {
@@ -46,6 +61,8 @@ struct Comm {
   bool is_freed = false;            ///< by the program: operations under way keep it
   TopologyKind topology = TopologyKind::kNone;
   Cartesian cartesian;
+  Graph graph;
+  DistributedGraph distributed;
   Array<AttributeValue> attributes;
   char name[MPI_MAX_OBJECT_NAME] = {};
 

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "mpi_shim/core/context_ids.hpp"
 
+#include <bit>
 #include <cstring>
 
 namespace vmpi {
 namespace {
 
 constinit std::uint64_t free_bits[kContextWords] = {};
+constinit std::uint32_t given_out = 0;
+
+/// 1 | rank in MPI_COMM_WORLD | number, from 1 | 2 bits of 0
+[[nodiscard]] int bits_of_number(int world_size) noexcept {
+  return 29 - static_cast<int>(std::bit_width(static_cast<unsigned>(world_size - 1)));
+}
 
 }  // namespace
 
 void reset_contexts() noexcept {
+  given_out = 0;
   std::memset(free_bits, 0xff, sizeof(free_bits));
   free_bits[0] &= ~std::uint64_t{7};  // 0 is none; 4 and 8 are those of the world and of self
 }
@@ -31,6 +39,20 @@ std::uint32_t take_lowest_context(const std::uint64_t* common) noexcept {
 void give_context_back(std::uint32_t context) noexcept {
   const std::size_t number = context / 4;
   if (number < kContextWords * 64) free_bits[number / 64] |= std::uint64_t{1} << (number % 64);
+}
+
+std::uint32_t give_out_context(int world_rank, int world_size) noexcept {
+  const int bits = bits_of_number(world_size);
+  if (bits < 1 || given_out + 1 == std::uint32_t{1} << bits) return 0;
+  return kContextToCome | static_cast<std::uint32_t>(world_rank) << (bits + 2) | ++given_out << 2;
+}
+
+bool is_context_of(std::uint32_t context, int world_rank, int world_size) noexcept {
+  const int bits = bits_of_number(world_size);
+  const std::uint32_t number = context >> 2 & ((std::uint32_t{1} << bits) - 1);
+  return number != 0 &&
+         context ==
+             (kContextToCome | static_cast<std::uint32_t>(world_rank) << (bits + 2) | number << 2);
 }
 
 }  // namespace vmpi

@@ -23,7 +23,7 @@ enum class SendMode : std::uint8_t { kStandard, kSynchronous, kReady, kBuffered 
 /// What a program waits for. Requests of the engine's own callers live on their stacks and have no
 /// handle; those of the program are in the table of requests.
 struct Request {
-  enum class Kind : std::uint8_t { kNone, kSend, kReceive, kGeneralized, kDone };
+  enum class Kind : std::uint8_t { kNone, kSend, kReceive, kGeneralized, kSchedule, kDone };
 
   std::uint32_t handle = 0;
   Kind kind = Kind::kNone;
@@ -70,6 +70,9 @@ struct Probed {
 void begin_receive(Request& request) noexcept;
 /// Of a matched message.
 void begin_matched_receive(Request& request, Message& message) noexcept;
+
+/// Set while collectives are under way that progress has to move on (coll/schedule.hpp).
+extern bool (*advance_schedules)() noexcept;
 
 /// Moves everything on that can be moved; never sleeps. True: something moved.
 bool progress() noexcept;

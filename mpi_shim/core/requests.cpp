@@ -46,7 +46,9 @@ void write_empty_status(MPI_Status* status) noexcept {
 
 void write_status(const Request& request, MPI_Status* status) noexcept {
   if (status == MPI_STATUS_IGNORE) return;
-  const bool is_receive = request.kind == Request::Kind::kReceive;
+  // A schedule's fields are those of a receive, or say nothing.
+  const bool is_receive =
+      request.kind == Request::Kind::kReceive || request.kind == Request::Kind::kSchedule;
   status->MPI_SOURCE = is_receive ? request.source : MPI_ANY_SOURCE;
   status->MPI_TAG = is_receive ? request.received_tag : MPI_ANY_TAG;
   set_bytes(*status, is_receive ? request.bytes : 0);

@@ -9,6 +9,7 @@
 namespace vmpi {
 
 [[gnu::weak]] int delete_attributes(Comm& comm) noexcept;
+[[gnu::weak]] void drop_schedules() noexcept;
 [[gnu::weak]] void drop_all_comms() noexcept;
 [[gnu::weak]] void drop_datatypes() noexcept;
 [[gnu::weak]] void drop_error_handlers() noexcept;
@@ -24,6 +25,7 @@ namespace vmpi {
 }
 
 inline void drop_objects() noexcept {
+  if (drop_schedules != nullptr) drop_schedules();
   if (drop_all_comms != nullptr) drop_all_comms();
   if (drop_datatypes != nullptr) drop_datatypes();
   if (drop_ops != nullptr) drop_ops();

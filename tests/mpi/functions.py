@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Every function of mpi.h is in the archive once, as PMPI_X and as the weak name MPI_X; the list of those that are missing
-shrinks by itself, and refuses a function that is defined twice or that mpi.h does not declare.
+shrinks by itself, and refuses a function that is defined twice or that mpi.h does not declare. Fortran has them too, but for
+those of C's alone, in an archive that needs no library of Fortran's or of C++'s.
 """
 import argparse
 import os
@@ -19,9 +20,9 @@ def expect(condition, message):
         print(f"WRONG: {message}")
 
 
-def declared(include):
+def declared(include, leave_out=()):
     names = []
-    for name in sorted(os.listdir(os.path.join(include, "mpi"))):
+    for name in sorted(set(os.listdir(os.path.join(include, "mpi"))) - set(leave_out)):
         with open(os.path.join(include, "mpi", name), encoding="utf-8") as file:
             text = re.sub(r"//.*", "", file.read())
         names += re.findall(r"^\w+ (MPI_[A-Z]\w*)\(", text, re.M)
@@ -38,6 +39,18 @@ def archive_has(names, nm, archive):
         expect(symbols.get("P" + name) == ["T"], f"P{name} is in the archive as {symbols.get('P' + name)}")
     more = set(symbols) - set(names) - {"P" + name for name in names}
     expect(not more, f"the archive has what mpi.h does not declare: {sorted(more)}")
+
+
+def fortran_has(options):
+    names = set(declared(options.include, leave_out=("languages.h", "large_counts.h")))
+    done = subprocess.run([options.nm, "--defined-only", options.fortran], capture_output=True, text=True, check=True)
+    symbols = dict((name, kind) for kind, name in re.findall(r"^[0-9a-f]+ (\w) (p?mpi_\w+)_$", done.stdout, re.M))
+    for name in sorted(name.lower() for name in names):
+        expect(symbols.get(name) == "W", f"Fortran's archive has {name}_ as {symbols.get(name)}, not as a weak name")
+        expect(symbols.get("p" + name) == "T", f"Fortran's archive has p{name}_ as {symbols.get('p' + name)}")
+    done = subprocess.run([options.nm, "--undefined-only", options.fortran], capture_output=True, text=True, check=True)
+    foreign = set(re.findall(r" U (_gfortran\w*|_Zn\w+|_Zd\w+|__cxa\w*|_ZSt\w*|_ZNSt\w*)", done.stdout))
+    expect(not foreign, f"Fortran's archive needs {sorted(foreign)}")
 
 
 def list_shrinks(options, names, folder):
@@ -71,12 +84,13 @@ def list_shrinks(options, names, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("include", "archive", "nm", "cmake", "script"):
+    for name in ("include", "archive", "fortran", "nm", "cmake", "script"):
         parser.add_argument(f"--{name}", required=True)
     options = parser.parse_args()
     names = declared(options.include)
     expect(len(names) > 600 and len(set(names)) == len(names), f"mpi.h declares {len(names)} functions, or some twice")
     archive_has(names, options.nm, options.archive)
+    fortran_has(options)
     with tempfile.TemporaryDirectory(prefix="verbatim-mpi-") as folder:
         list_shrinks(options, names, folder)
     print(f"{len(names)} functions")

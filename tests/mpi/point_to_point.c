@@ -414,6 +414,15 @@ static void killed(void) {
   OK(MPI_Isend(text, sizeof text, MPI_CHAR, 1, 1, MPI_COMM_WORLD, &receives[2]));
   for (int i = 0; i < 3; ++i) CHECK(MPI_Wait(&receives[i], &status) == MPI_ERR_PROC_ABORTED);
   CHECK(MPI_Probe(1, 2, MPI_COMM_WORLD, &status) == MPI_ERR_PROC_ABORTED);
+  /* What is more than one message ends too, though the receive could wait for others. */
+  int one = 1, sum = 0;
+  MPI_Request both;
+  OK(MPI_Isendrecv(&one, 1, MPI_INT, 1, 4, &sum, 1, MPI_INT, rank, 4, MPI_COMM_WORLD, &both));
+  CHECK(MPI_Wait(&both, &status) == MPI_ERR_PROC_ABORTED);
+  if (size == 2) {
+    OK(MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &both));
+    CHECK(MPI_Wait(&both, &status) == MPI_ERR_PROC_ABORTED);
+  }
   CHECK(MPI_Send(text, 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD) == MPI_ERR_PROC_ABORTED);
   /* The others still talk. */
   if (size > 2 && rank != 1) {

@@ -372,6 +372,37 @@ TEST_F(Types, LargeCountsComeBackAsLargeCounts) {
   EXPECT_EQ(MPI_Type_free(&type), MPI_SUCCESS);
 }
 
+TEST_F(Types, AreFoundByPrecisionAndRange) {
+  struct {
+    int precision, range;
+    MPI_Datatype real, complex;
+  } const kinds[] = {{6, 37, MPI_REAL4, MPI_COMPLEX8},
+                     {1, 38, MPI_REAL8, MPI_COMPLEX16},
+                     {15, MPI_UNDEFINED, MPI_REAL8, MPI_COMPLEX16},
+                     {19, 1, MPI_REAL16, MPI_COMPLEX32},
+                     {MPI_UNDEFINED, 307, MPI_REAL8, MPI_COMPLEX16}};
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  for (const auto& kind : kinds) {
+    EXPECT_EQ(MPI_Type_create_f90_real(kind.precision, kind.range, &type), MPI_SUCCESS);
+    EXPECT_EQ(type, kind.real) << kind.precision;
+    EXPECT_EQ(MPI_Type_create_f90_complex(kind.precision, kind.range, &type), MPI_SUCCESS);
+    EXPECT_EQ(type, kind.complex) << kind.precision;
+  }
+  const MPI_Datatype before = type;
+  EXPECT_EQ(MPI_Type_create_f90_real(34, 1, &type), MPI_ERR_ARG);
+  EXPECT_EQ(MPI_Type_create_f90_complex(1, 4932, &type), MPI_ERR_ARG);
+  EXPECT_EQ(MPI_Type_create_f90_real(MPI_UNDEFINED, MPI_UNDEFINED, &type), MPI_ERR_ARG);
+  EXPECT_EQ(MPI_Type_create_f90_integer(39, &type), MPI_ERR_ARG);
+  EXPECT_EQ(type, before);
+  const MPI_Datatype integers[] = {MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8,
+                                   MPI_INTEGER16};
+  const int ranges[] = {2, 4, 9, 18, 38};
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(MPI_Type_create_f90_integer(ranges[i], &type), MPI_SUCCESS);
+    EXPECT_EQ(type, integers[i]);
+  }
+}
+
 TEST_F(Types, AreFoundByClassAndSize) {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   EXPECT_EQ(MPI_Type_match_size(MPI_TYPECLASS_REAL, 8, &type), MPI_SUCCESS);

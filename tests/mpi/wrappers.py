@@ -16,7 +16,14 @@ int main(void) {
   return 0;
 }
 """
-FORTRAN = "program app\n  print '(a)', 'MPI'\nend program\n"
+FORTRAN = """program app
+  {0}
+  {1}
+  integer :: version, subversion, ierror
+  call MPI_Get_version(version, subversion, ierror)
+  print '(a,i0,a,i0)', 'MPI ', version, '.', subversion
+end program
+"""
 failures = []
 
 
@@ -52,7 +59,8 @@ def main():
     options = parser.parse_args()
     mpicc, mpicxx, mpifort = (os.path.join(options.bin, f"verbatim-mpi{name}") for name in ("cc", "cxx", "fort"))
     with tempfile.TemporaryDirectory(prefix="verbatim-mpi-") as folder:
-        for name, text in (("app.c", PROGRAM), ("app.cpp", PROGRAM), ("app.f90", FORTRAN)):
+        for name, text in (("app.c", PROGRAM), ("app.cpp", PROGRAM), ("app.f90", FORTRAN.format("use mpi", "implicit none")),
+                           ("old.f90", FORTRAN.format("implicit none", "include 'mpif.h'"))):
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 file.write(text)
 
@@ -62,7 +70,8 @@ def main():
         makes(folder, "MPI 5.0 two words", False, mpicc, f"-cc={options.cc}", *spaced, "app.c", VERBATIM_MPI_STATIC="no")
         makes(folder, "MPI 5.0 two words", True, mpicc, *spaced, "-fPIE", "-static-pie", "app.c", OMPI_CC=options.cc)
         if options.fc:
-            makes(folder, "MPI", True, mpifort, "app.f90", VERBATIM_FC=options.fc)
+            makes(folder, "MPI 5.0", True, mpifort, "old.f90", VERBATIM_FC=options.fc)
+            makes(folder, "MPI 5.0", True, mpifort, "app.f90", VERBATIM_FC=options.fc)
         # In two steps, the objects of the first one being whatever the compiler makes without the wrapper's libraries.
         done = run(mpicc, *spaced, "-c", "app.c", "-o", "app.o", folder=folder)
         expect(done.returncode == 0 and not done.stderr, f"-c: {done.stderr}")

@@ -172,7 +172,7 @@ def with_mpi(options, prefix, folder):
     """By the compiler wrappers, by pkg-config, and by CMake: our target, and the module that asks any MPI's wrapper."""
     wrappers = os.path.join(prefix, "bin")
     done = run(sys.executable, "-B", os.path.join(HERE, "..", "mpi", "wrappers.py"), "--bin", wrappers, "--cc", options.cc,
-               "--cxx", options.cxx, check=False)
+               "--cxx", options.cxx, *(["--fc", "gfortran"] if shutil.which("gfortran") else []), check=False)
     expect(done.returncode == 0, f"the installed wrappers:\n{done.stdout}{done.stderr}")
 
     source, program = os.path.join(folder, "mpi.c"), os.path.join(folder, "program")
