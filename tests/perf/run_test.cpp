@@ -305,6 +305,23 @@ TEST(Compare, MpiHasANumberInEachRowBesideThePeersThatAreHere) {
   EXPECT_TRUE(is_empty(runtime));
 }
 
+TEST(Compare, DebiansProgramsOnOurLibraryHaveANumberOrAReason) {
+  const ScratchFolder runtime;
+  const Json json = parse(run({"--rows", "dropin", "--quick", "--rounds", "1", "--json"}, runtime,
+                              VERBATIM_COMPARE_PROGRAM));
+  for (const Json& row : json["rows"]) {
+    EXPECT_EQ(row["row"], "dropin");
+    if (row["missing"] == "")
+      EXPECT_GT(row["median"].get<double>(), 0) << row;
+    else
+      EXPECT_THAT(row["missing"].get<std::string>(), HasSubstr("installed")) << row;
+  }
+  const bool built = std::filesystem::exists(
+      std::filesystem::path(VERBATIM_COMPARE_PROGRAM).parent_path() / "../dropin/libibverbs.so.1");
+  EXPECT_EQ(json["rows"].size(), built ? 6u : 0u);
+  EXPECT_TRUE(is_empty(runtime));
+}
+
 TEST(Compare, CtrlCEndsTheRanksOfALauncher) {
   const ScratchFolder runtime;
   auto [output, end] = pipe_pair();
