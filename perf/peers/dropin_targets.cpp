@@ -91,7 +91,7 @@ Probe perftest(Bench& bench, const char* name, const Words& words, int column, d
 
 Probe ucx(Bench& bench, const char* name, UcxOver over) {
   return bench.theirs(name, is_installed("ucx_perftest"), "ucx-utils", [&bench, over] {
-    const UcxResult result = run_ucx({"tag_lat", 8, 100'000, over}, bench.cores);
+    const UcxResult result = run_ucx({"tag_lat", 8, 100'000, over, bench.fabric}, bench.cores);
     return Taken{result.latency_ns(), result.waited_ns, result.waited_ns > kLostInPrograms};
   });
 }

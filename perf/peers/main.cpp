@@ -19,7 +19,8 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: verbatim_compare [options]\n"
-    "  --rows LIST   only these: R1,R2,R3,R5,R6,R7,R8,R10,R13,memory,alloc,pages,served,mpi,dropin\n"
+    "  --rows LIST   only these: "
+    "R1,R2,R3,R5,R6,R7,R8,R10,R13,memory,alloc,pages,served,mpi,dropin\n"
     "  --rounds N    times each figure is taken, in turn with what it is compared with (9)\n"
     "  --block-us N  length of one block of ours in microseconds (4000)\n"
     "  --seconds N   from then on nothing disturbed is taken again and three rounds must do (300)\n"

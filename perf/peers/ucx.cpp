@@ -52,7 +52,8 @@ UcxResult run_ucx(const UcxTest& test, const CorePair& cores) {
       programs.environment = {"UCX_TLS=posix,cma"};
       break;
     case UcxOver::kDropIn:
-      programs.environment = {"UCX_TLS=rc", "UCX_NET_DEVICES=shm0:1"};
+      programs.environment = {"UCX_TLS=rc", "UCX_NET_DEVICES=shm0:1",
+                              "VERBATIM_FABRIC=" + test.fabric};
       for (std::vector<std::string>* const words : {&programs.server, &programs.client})
         words->insert(words->begin(), {path_beside_own("cli/verbatim"), "exec", "--"});
       break;

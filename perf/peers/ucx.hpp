@@ -21,6 +21,7 @@ struct UcxTest {
   std::uint64_t size = 8;   // -s
   std::uint64_t count = 0;  // -n
   UcxOver over = UcxOver::kTransport;
+  std::string fabric = {};  // of kDropIn: the folder where its processes meet
 };
 
 struct UcxResult {
