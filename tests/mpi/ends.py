@@ -4,7 +4,7 @@
 
 Usage: ends.py <verbatim> <point_to_point>
 
-Under `verbatim run`, and under Hydra where it is installed.
+Under `verbatim run`, and under Hydra where it is installed; Open MPI's launcher is to be refused.
 """
 import os
 import shutil
@@ -116,6 +116,9 @@ def main():
             Job(folder, [hydra], 2, "ring").ends({0})
         else:
             print("mpiexec.hydra is not installed (Debian's package mpich): `verbatim run` alone was tried")
+        openmpi = shutil.which("mpirun.openmpi")
+        if openmpi:
+            Job(folder, [openmpi, "--allow-run-as-root", "--oversubscribe"], 2, "ring").ends(None, "speaks PMIx alone")
     for line in wrong:
         print(f"WRONG: {line}")
     sys.exit(1 if wrong else 0)
