@@ -24,7 +24,8 @@ VMPI_ENTRY(int, MPI_Buffer_detach, (void* buffer_addr, int* size)) {
   BigGuard guard;
   constexpr const char* kName = "MPI_Buffer_detach";
   if (buffer_addr == nullptr || size == nullptr)
-    return vmpi::raise(nullptr, MPI_ERR_ARG, kName, "an argument to write to is a null pointer");
+    return vmpi::raise(nullptr, MPI_ERR_ARG, kName, "argument `%s` is a null pointer",
+                       buffer_addr == nullptr ? "buffer_addr" : "size");
   void* buffer = nullptr;
   std::uint64_t bytes = 0;
   const int error = vmpi::detach_buffer(&buffer, &bytes);

@@ -9,6 +9,7 @@
 
 #include "mpi_shim/core/comm.hpp"
 #include "mpi_shim/core/errors.hpp"
+#include "mpi_shim/core/info.hpp"
 
 namespace vmpi {
 
@@ -21,6 +22,13 @@ template <class Handle, class Object>
 template <class Handle>
 [[nodiscard]] unsigned long long told(Handle handle) noexcept {
   return static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(handle));
+}
+
+/// MPI_SUCCESS, or raised. Of hints, which may be none.
+[[nodiscard]] inline int check_hints(Comm* comm, const char* function, MPI_Info handle) noexcept {
+  if (handle == MPI_INFO_NULL || find_info(handle) != nullptr) return MPI_SUCCESS;
+  return raise(comm, MPI_ERR_INFO, function,
+               "argument `info` is no info (0x%llx): it was freed, or never made", told(handle));
 }
 
 [[nodiscard, gnu::cold]] inline int bad_comm(const char* function, const char* argument,

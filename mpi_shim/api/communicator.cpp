@@ -125,10 +125,12 @@ VMPI_ENTRY(int, MPI_Comm_get_name, (MPI_Comm comm, char* comm_name, int* resultl
   return MPI_SUCCESS;
 }
 
-VMPI_ENTRY(int, MPI_Comm_set_info, (MPI_Comm comm, [[maybe_unused]] MPI_Info info)) {
+VMPI_ENTRY(int, MPI_Comm_set_info, (MPI_Comm comm, MPI_Info info)) {
   // Hints, of which this library knows none.
+  static constexpr const char* kName = "MPI_Comm_set_info";
   const BigGuard guard;
-  return find_comm(comm) == nullptr ? bad_comm("MPI_Comm_set_info", "comm", comm) : MPI_SUCCESS;
+  Comm* const found = find_comm(comm);
+  return found == nullptr ? bad_comm(kName, "comm", comm) : check_hints(found, kName, info);
 }
 
 VMPI_ENTRY(int, MPI_Comm_get_info, (MPI_Comm comm, MPI_Info* info_used)) {

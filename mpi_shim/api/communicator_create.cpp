@@ -29,11 +29,12 @@ int give(Comm& from, int error, const Comm* made, MPI_Comm* out, const char* fun
   }
 }
 
-int dup(MPI_Comm comm, MPI_Comm* out, const char* function) noexcept {
+int dup(MPI_Comm comm, MPI_Info info, MPI_Comm* out, const char* function) noexcept {
   const BigGuard guard;
   Comm* const from = find_comm(comm);
   if (from == nullptr) return bad_comm(function, "comm", comm);
   if (out == nullptr) return null_pointer(from, function, "newcomm");
+  if (const int error = check_hints(from, function, info); error != MPI_SUCCESS) return error;
   Comm* made = nullptr;
   const int error = duplicate(*from, &made);
   return give(*from, error, made, out, function);
@@ -100,12 +101,11 @@ int check_is_part(Comm& comm, const Group& group, const char* function) noexcept
 using namespace vmpi;
 
 VMPI_ENTRY(int, MPI_Comm_dup, (MPI_Comm comm, MPI_Comm* newcomm)) {
-  return dup(comm, newcomm, "MPI_Comm_dup");
+  return dup(comm, MPI_INFO_NULL, newcomm, "MPI_Comm_dup");
 }
 
-VMPI_ENTRY(int, MPI_Comm_dup_with_info,
-           (MPI_Comm comm, [[maybe_unused]] MPI_Info info, MPI_Comm* newcomm)) {
-  return dup(comm, newcomm, "MPI_Comm_dup_with_info");
+VMPI_ENTRY(int, MPI_Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm)) {
+  return dup(comm, info, newcomm, "MPI_Comm_dup_with_info");
 }
 
 VMPI_ENTRY(int, MPI_Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request)) {
@@ -172,13 +172,13 @@ VMPI_ENTRY(int, MPI_Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* ne
 }
 
 VMPI_ENTRY(int, MPI_Comm_split_type,
-           (MPI_Comm comm, int split_type, int key, [[maybe_unused]] MPI_Info info,
-            MPI_Comm* newcomm)) {
+           (MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm)) {
   static constexpr const char* kName = "MPI_Comm_split_type";
   const BigGuard guard;
   int error = MPI_SUCCESS;
   Comm* const from = find_intracomm(comm, newcomm, kName, &error);
   if (from == nullptr) return error;
+  if (error = check_hints(from, kName, info); error != MPI_SUCCESS) return error;
   Comm* made = nullptr;
   switch (split_type) {
     case MPI_COMM_TYPE_SHARED:

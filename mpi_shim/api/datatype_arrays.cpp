@@ -22,14 +22,20 @@ int check_array(const char* function, int dimensions, int order, MPI_Datatype ha
   return 0;
 }
 
+struct Given {
+  const char* name;
+  Numbers array;
+};
+
 int subarray(const char* function, int dimensions, Numbers sizes, Numbers subsizes, Numbers starts,
              int order, bool is_large, MPI_Datatype handle, MPI_Datatype* out) noexcept {
   BigGuard guard;
   Datatype* old = nullptr;
   if (const int error = check_array(function, dimensions, order, handle, out, old)) return error;
-  for (const Numbers& array : {sizes, subsizes, starts})
-    if (const int error = check_array_given(function, "an array of sizes or starts", 1, array))
-      return error;
+  for (const auto& [name, array] : {Given{"array_of_sizes", sizes},
+                                    {"array_of_subsizes", subsizes},
+                                    {"array_of_starts", starts}})
+    if (const int error = check_array_given(function, name, 1, array)) return error;
   for (int d = 0; d < dimensions; ++d) {
     // As the standard has it: nothing of an array cannot be a subarray.
     const bool fits = subsizes[d] >= 1 && subsizes[d] <= sizes[d] && starts[d] >= 0 &&
@@ -91,9 +97,9 @@ int darray(const char* function, const Distribution& of, bool is_large, MPI_Data
   Datatype* old = nullptr;
   if (const int error = check_array(function, of.dimensions, of.order, handle, out, old))
     return error;
-  for (const int* const array : {of.kinds, of.arguments, of.process_sizes})
-    if (const int error = check_not_null(function, "an array of the distribution", array))
-      return error;
+  if (const int error = check_not_null(function, "array_of_distribs", of.kinds)) return error;
+  if (const int error = check_not_null(function, "array_of_dargs", of.arguments)) return error;
+  if (const int error = check_not_null(function, "array_of_psizes", of.process_sizes)) return error;
   if (const int error = check_array_given(function, "array_of_gsizes", 1, of.sizes)) return error;
   long long processes = 1;
   for (int d = 0; d < of.dimensions; ++d) {

@@ -41,9 +41,10 @@ void copy_out(const Array<T>& from, T* out) noexcept {
 int check_room(const char* function, const char* what, MPI_Count most, MPI_Count needed,
                const void* out) noexcept {
   if (most >= needed && (needed == 0 || out != nullptr)) return 0;
-  return raise(nullptr, MPI_ERR_ARG, function, "there is room for %lld %s of %lld",
-               static_cast<long long>(out != nullptr ? most : 0), what,
-               static_cast<long long>(needed));
+  if (most < needed)
+    return raise(nullptr, MPI_ERR_ARG, function, "argument `max_%s` is %lld, and there are %lld",
+                 what, static_cast<long long>(most), static_cast<long long>(needed));
+  return raise(nullptr, MPI_ERR_ARG, function, "argument `array_of_%s` is a null pointer", what);
 }
 
 int contents_of(const char* function, MPI_Datatype handle, bool with_counts, const Envelope& room,
@@ -61,7 +62,7 @@ int contents_of(const char* function, MPI_Datatype handle, bool with_counts, con
           check_room(function, "addresses", room.addresses, needed.addresses, addresses))
     return error;
   if (with_counts)
-    if (const int error = check_room(function, "counts", room.counts, needed.counts, counts))
+    if (const int error = check_room(function, "large_counts", room.counts, needed.counts, counts))
       return error;
   if (const int error = check_room(function, "datatypes", room.types, needed.types, types))
     return error;
@@ -110,8 +111,10 @@ VMPI_ENTRY(int, MPI_Type_get_envelope,
             int* combiner)) {
   BigGuard guard;
   constexpr const char* kName = "MPI_Type_get_envelope";
-  for (const void* const out : {num_integers, num_addresses, num_datatypes, combiner})
-    if (const int error = check_not_null(kName, "a result", out)) return error;
+  if (const int error = check_not_null(kName, "num_integers", num_integers)) return error;
+  if (const int error = check_not_null(kName, "num_addresses", num_addresses)) return error;
+  if (const int error = check_not_null(kName, "num_datatypes", num_datatypes)) return error;
+  if (const int error = check_not_null(kName, "combiner", combiner)) return error;
   Envelope envelope = {};
   int found = 0;
   if (const int error = envelope_of(kName, datatype, false, envelope, found)) return error;
@@ -126,8 +129,10 @@ VMPI_ENTRY(int, MPI_Type_get_envelope_c,
             MPI_Count* num_large_counts, MPI_Count* num_datatypes, int* combiner)) {
   BigGuard guard;
   constexpr const char* kName = "MPI_Type_get_envelope_c";
-  for (const MPI_Count* const out : {num_integers, num_addresses, num_large_counts, num_datatypes})
-    if (const int error = check_not_null(kName, "a result", out)) return error;
+  if (const int error = check_not_null(kName, "num_integers", num_integers)) return error;
+  if (const int error = check_not_null(kName, "num_addresses", num_addresses)) return error;
+  if (const int error = check_not_null(kName, "num_large_counts", num_large_counts)) return error;
+  if (const int error = check_not_null(kName, "num_datatypes", num_datatypes)) return error;
   if (const int error = check_not_null(kName, "combiner", combiner)) return error;
   Envelope envelope = {};
   int found = 0;

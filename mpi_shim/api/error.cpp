@@ -24,7 +24,8 @@ int refuse_comm(const char* function, MPI_Comm handle) noexcept {
 }
 
 int refuse_code(const char* function, int code) noexcept {
-  return raise(nullptr, MPI_ERR_ARG, function, "%d is no error code", code);
+  return raise(nullptr, MPI_ERR_ARG, function, "argument `errorcode` is %d, which is no error code",
+               code);
 }
 
 int create(const char* function, MPI_Comm_errhandler_function* user, MPI_Errhandler* out) noexcept {
@@ -153,7 +154,8 @@ VMPI_ENTRY(int, MPI_Add_error_code, (int errorclass, int* errorcode)) {
   constexpr const char* kName = "MPI_Add_error_code";
   if (const int error = check_not_null(kName, "errorcode", errorcode)) return error;
   if (text_of(errorclass) == nullptr || class_of(errorclass) != errorclass)
-    return raise(nullptr, MPI_ERR_ARG, kName, "%d is no error class", errorclass);
+    return raise(nullptr, MPI_ERR_ARG, kName,
+                 "argument `errorclass` is %d, which is no error class", errorclass);
   const int made = add_error_code(errorclass);
   if (made == 0) return raise(nullptr, MPI_ERR_NO_MEM, kName, "there is no memory for it");
   *errorcode = made;
@@ -166,8 +168,10 @@ VMPI_ENTRY(int, MPI_Add_error_string, (int errorcode, const char* string)) {
   if (const int error = check_not_null(kName, "string", string)) return error;
   const int error = set_error_text(errorcode, string);
   if (error == MPI_SUCCESS) return MPI_SUCCESS;
-  return raise(nullptr, error, kName, "%d is no code of the program's, or there is no memory",
-               errorcode);
+  return raise(
+      nullptr, error, kName,
+      "argument `errorcode` is %d, which is no code of the program's, or there is no memory",
+      errorcode);
 }
 
 VMPI_ENTRY(int, MPI_Remove_error_class, (int errorclass)) {
@@ -175,19 +179,20 @@ VMPI_ENTRY(int, MPI_Remove_error_class, (int errorclass)) {
   const int error = remove_error(errorclass, true);
   if (error == MPI_SUCCESS) return MPI_SUCCESS;
   return raise(nullptr, error, "MPI_Remove_error_class",
-               "%d is no class of the program's, or it has codes", errorclass);
+               "argument `errorclass` is %d, which is no class of the program's, or has codes",
+               errorclass);
 }
 VMPI_ENTRY(int, MPI_Remove_error_code, (int errorcode)) {
   BigGuard guard;
   const int error = remove_error(errorcode, false);
   if (error == MPI_SUCCESS) return MPI_SUCCESS;
-  return raise(nullptr, error, "MPI_Remove_error_code", "%d is no code of the program's",
-               errorcode);
+  return raise(nullptr, error, "MPI_Remove_error_code",
+               "argument `errorcode` is %d, which is no code of the program's", errorcode);
 }
 VMPI_ENTRY(int, MPI_Remove_error_string, (int errorcode)) {
   BigGuard guard;
   const int error = set_error_text(errorcode, nullptr);
   if (error == MPI_SUCCESS) return MPI_SUCCESS;
-  return raise(nullptr, error, "MPI_Remove_error_string", "%d is no code of the program's",
-               errorcode);
+  return raise(nullptr, error, "MPI_Remove_error_string",
+               "argument `errorcode` is %d, which is no code of the program's", errorcode);
 }

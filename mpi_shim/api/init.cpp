@@ -122,7 +122,7 @@ VMPI_ENTRY(int, MPI_Get_processor_name, (char* name, int* resultlen)) {
   BigGuard guard;
   if (name == nullptr || resultlen == nullptr)
     return vmpi::raise(nullptr, MPI_ERR_ARG, "MPI_Get_processor_name",
-                       "an argument to write to is a null pointer");
+                       "argument `%s` is a null pointer", name == nullptr ? "name" : "resultlen");
   char host[MPI_MAX_PROCESSOR_NAME] = "";
   if (::gethostname(host, sizeof host - 1) != 0) (void)std::snprintf(host, sizeof host, "unknown");
   std::memcpy(name, host, sizeof host);

@@ -12,16 +12,17 @@ namespace {
   return static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(handle));
 }
 
-[[nodiscard, gnu::cold]] int bad_type(Comm* comm, const char* function,
-                                      MPI_Datatype handle) noexcept {
-  if (handle == MPI_DATATYPE_NULL)
-    return raise(comm, MPI_ERR_TYPE, function, "argument `datatype` is MPI_DATATYPE_NULL");
-  if (find_datatype(handle) != nullptr)
-    return raise(comm, MPI_ERR_TYPE, function,
-                 "argument `datatype` was not committed: call MPI_Type_commit first");
-  return raise(comm, MPI_ERR_TYPE, function,
-               "argument `datatype` is no datatype (0x%llx): it was freed, or never made",
-               told(handle));
+[[nodiscard, gnu::cold]] int bad_type(Comm* comm, const MessageArguments& arguments) noexcept {
+  const char* const name = arguments.names->datatype;
+  if (arguments.datatype == MPI_DATATYPE_NULL)
+    return raise(comm, MPI_ERR_TYPE, arguments.function, "argument `%s` is MPI_DATATYPE_NULL",
+                 name);
+  if (find_datatype(arguments.datatype) != nullptr)
+    return raise(comm, MPI_ERR_TYPE, arguments.function,
+                 "argument `%s` was not committed: call MPI_Type_commit first", name);
+  return raise(comm, MPI_ERR_TYPE, arguments.function,
+               "argument `%s` is no datatype (0x%llx): it was freed, or never made", name,
+               told(arguments.datatype));
 }
 
 [[nodiscard]] int check_peer(const char* function, Comm& comm, int peer,
@@ -52,17 +53,18 @@ Comm* resolve_comm(const char* function, MPI_Comm handle, int& error) noexcept {
 int resolve_data(const MessageArguments& arguments, Comm* comm, Request& out) noexcept {
   const char* const function = arguments.function;
   if (arguments.count < 0)
-    return raise(comm, MPI_ERR_COUNT, function, "argument `count` is %lld",
+    return raise(comm, MPI_ERR_COUNT, function, "argument `%s` is %lld", arguments.names->count,
                  static_cast<long long>(arguments.count));
   Datatype* const type = find_datatype(arguments.datatype);
-  if (type == nullptr || !type->is_committed) return bad_type(comm, function, arguments.datatype);
+  if (type == nullptr || !type->is_committed) return bad_type(comm, arguments);
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(arguments.count, type->size, &bytes))
     return raise(comm, MPI_ERR_COUNT, function,
-                 "argument `count` is %lld: the message would have more than 2^63 bytes",
-                 static_cast<long long>(arguments.count));
+                 "argument `%s` is %lld: the message would have more than 2^63 bytes",
+                 arguments.names->count, static_cast<long long>(arguments.count));
   if (arguments.buffer == nullptr && bytes != 0 && type->is_predefined)
-    return raise(comm, MPI_ERR_BUFFER, function, "the buffer is a null pointer, `count` is %lld",
+    return raise(comm, MPI_ERR_BUFFER, function, "argument `%s` is a null pointer, `%s` is %lld",
+                 arguments.names->buffer, arguments.names->count,
                  static_cast<long long>(arguments.count));
   out.buffer = const_cast<void*>(arguments.buffer);
   out.count = arguments.count;
@@ -80,8 +82,8 @@ int resolve_send(const MessageArguments& arguments, SendMode mode, Request& out)
   if (error != MPI_SUCCESS) return error;
   if (arguments.tag < 0)
     return raise(comm, MPI_ERR_TAG, arguments.function,
-                 "argument `tag` is %d, and a message's tag is from 0 to %d", arguments.tag,
-                 INT_MAX);
+                 "argument `%s` is %d, and a message's tag is from 0 to %d", arguments.names->tag,
+                 arguments.tag, INT_MAX);
   out.comm = comm;
   out.peer = arguments.peer;
   out.tag = arguments.tag;
@@ -89,14 +91,16 @@ int resolve_send(const MessageArguments& arguments, SendMode mode, Request& out)
   return MPI_SUCCESS;
 }
 
-int check_source(const char* function, Comm& comm, int source, int tag) noexcept {
+int check_source(const char* function, Comm& comm, int source, int tag,
+                 const char* name_of_tag) noexcept {
   if (source != MPI_ANY_SOURCE) {
     const int error = check_peer(function, comm, source, "source");
     if (error != MPI_SUCCESS) return error;
   }
   if (tag < 0 && tag != MPI_ANY_TAG)
     return raise(&comm, MPI_ERR_TAG, function,
-                 "argument `tag` is %d, and it is from 0 to %d or MPI_ANY_TAG", tag, INT_MAX);
+                 "argument `%s` is %d, and it is from 0 to %d or MPI_ANY_TAG", name_of_tag, tag,
+                 INT_MAX);
   return MPI_SUCCESS;
 }
 
@@ -106,7 +110,8 @@ int resolve_receive(const MessageArguments& arguments, Request& out) noexcept {
   if (comm == nullptr) return error;
   error = resolve_data(arguments, comm, out);
   if (error == MPI_SUCCESS)
-    error = check_source(arguments.function, *comm, arguments.peer, arguments.tag);
+    error = check_source(arguments.function, *comm, arguments.peer, arguments.tag,
+                         arguments.names->tag);
   out.comm = comm;
   out.peer = arguments.peer;
   out.tag = arguments.tag;

@@ -12,6 +12,15 @@
 
 namespace vmpi {
 
+/// What its function calls them, for what is said of wrong ones.
+struct MessageNames {
+  const char* buffer;
+  const char* count;
+  const char* datatype;
+  const char* tag;
+};
+inline constexpr MessageNames kPlainNames = {"buf", "count", "datatype", "tag"};
+
 struct MessageArguments {
   const char* function;
   const void* buffer;
@@ -20,6 +29,7 @@ struct MessageArguments {
   int peer;
   int tag;
   MPI_Comm comm;
+  const MessageNames* names = &kPlainNames;
 };
 
 /// Fills the "what was asked" fields. MPI_SUCCESS, or the error that was raised. Holds nothing.
@@ -31,7 +41,8 @@ struct MessageArguments {
                                Request& out) noexcept;
 [[nodiscard]] Comm* resolve_comm(const char* function, MPI_Comm handle, int& error) noexcept;
 /// A source and a tag with wildcards, of a receive or probe.
-[[nodiscard]] int check_source(const char* function, Comm& comm, int source, int tag) noexcept;
+[[nodiscard]] int check_source(const char* function, Comm& comm, int source, int tag,
+                               const char* name_of_tag = kPlainNames.tag) noexcept;
 
 /// Raises what a request ended with; MPI_SUCCESS: nothing.
 [[nodiscard]] int raise_for(const Request& request, int error, const char* function) noexcept;

@@ -14,13 +14,17 @@
 namespace vmpi {
 namespace {
 
-/// What all of them are called with.
+/// What all of them are called with, and what they call it.
 struct Call {
   const char* function;
-  Comm* comm;  ///< null: of the external forms
-  bool is_external;
-  Datatype* type;
-  std::int64_t bytes;  ///< packed
+  const char* count_name = "incount";
+  const char* data_name = "inbuf";
+  const char* packed_name = "outbuf";
+  const char* room_name = "outsize";
+  bool is_external = false;
+  Comm* comm = nullptr;  ///< null: of the external forms
+  Datatype* type = nullptr;
+  std::int64_t bytes = 0;  ///< packed
 };
 
 [[nodiscard]] int look_at(Call& call, MPI_Comm comm, const char* representation, std::int64_t count,
@@ -36,7 +40,7 @@ struct Call {
                    "comm is %p, which is no communicator or was freed", static_cast<void*>(comm));
   }
   if (count < 0)
-    return raise(call.comm, MPI_ERR_COUNT, call.function, "the count is %lld",
+    return raise(call.comm, MPI_ERR_COUNT, call.function, "argument `%s` is %lld", call.count_name,
                  static_cast<long long>(count));
   if (const int error = check_type(call.comm, call.function, "datatype", handle, call.type))
     return error;
@@ -50,19 +54,22 @@ struct Call {
 
 /// `whole` bytes with a position in them, of which `call.bytes` are left.
 template <class T>
-[[nodiscard]] int check_packed(const Call& call, const void* packed, T whole,
-                               const T* position) noexcept {
+[[nodiscard]] int check_buffers(const Call& call, const void* data, const void* packed, T whole,
+                                const T* position) noexcept {
   if (position == nullptr || (packed == nullptr && call.bytes != 0))
-    return raise(call.comm, MPI_ERR_ARG, call.function, "%s is a null pointer",
-                 position == nullptr ? "position" : "the packed buffer");
+    return raise(call.comm, MPI_ERR_ARG, call.function, "argument `%s` is a null pointer",
+                 position == nullptr ? "position" : call.packed_name);
+  if (data == nullptr && call.bytes != 0 && call.type->is_predefined)
+    return raise(call.comm, MPI_ERR_BUFFER, call.function, "argument `%s` is a null pointer",
+                 call.data_name);
   if (whole < 0 || *position < 0 || *position > whole)
-    return raise(call.comm, MPI_ERR_ARG, call.function, "position is %lld of %lld bytes",
-                 static_cast<long long>(*position), static_cast<long long>(whole));
+    return raise(call.comm, MPI_ERR_ARG, call.function, "`position` is %lld, `%s` is %lld",
+                 static_cast<long long>(*position), call.room_name, static_cast<long long>(whole));
   if (call.bytes <= whole - *position) return 0;
   return raise(call.comm, MPI_ERR_TRUNCATE, call.function,
-               "%lld bytes are asked for, from position %lld on the packed buffer has %lld",
+               "%lld bytes are asked for: `position` is %lld, `%s` is %lld",
                static_cast<long long>(call.bytes), static_cast<long long>(*position),
-               static_cast<long long>(whole - *position));
+               call.room_name, static_cast<long long>(whole));
 }
 
 [[nodiscard]] int refuse_number(const Call& call) noexcept {
@@ -75,7 +82,7 @@ int pack_all(Call call, MPI_Comm comm, const char* representation, const void* i
              std::int64_t count, MPI_Datatype handle, void* out, T whole, T* position) noexcept {
   BigGuard guard;
   if (const int error = look_at(call, comm, representation, count, handle)) return error;
-  if (const int error = check_packed(call, out, whole, position)) return error;
+  if (const int error = check_buffers(call, in, out, whole, position)) return error;
   unsigned char* const at = static_cast<unsigned char*>(out) + (out != nullptr ? *position : 0);
   if (!call.is_external)
     (void)pack(*call.type, count, in, 0, at, static_cast<std::size_t>(call.bytes));
@@ -89,8 +96,12 @@ template <class T>
 int unpack_all(Call call, MPI_Comm comm, const char* representation, const void* in, T whole,
                T* position, void* out, std::int64_t count, MPI_Datatype handle) noexcept {
   BigGuard guard;
+  call.count_name = "outcount";
+  call.data_name = "outbuf";
+  call.packed_name = "inbuf";
+  call.room_name = "insize";
   if (const int error = look_at(call, comm, representation, count, handle)) return error;
-  if (const int error = check_packed(call, in, whole, position)) return error;
+  if (const int error = check_buffers(call, out, in, whole, position)) return error;
   const unsigned char* const at =
       static_cast<const unsigned char*>(in) + (in != nullptr ? *position : 0);
   if (!call.is_external)
@@ -111,11 +122,9 @@ int size_of_packed(Call call, MPI_Comm comm, const char* representation, std::in
   return MPI_SUCCESS;
 }
 
-[[nodiscard]] Call plain(const char* function) noexcept {
-  return Call{function, nullptr, false, nullptr, 0};
-}
+[[nodiscard]] Call plain(const char* function) noexcept { return {.function = function}; }
 [[nodiscard]] Call external(const char* function) noexcept {
-  return Call{function, nullptr, true, nullptr, 0};
+  return {.function = function, .is_external = true};
 }
 
 }  // namespace

@@ -118,6 +118,11 @@ VMPI_ENTRY(int, MPI_Grequest_start,
   constexpr const char* kName = "MPI_Grequest_start";
   if (request == nullptr)
     return vmpi::raise(nullptr, MPI_ERR_ARG, kName, "argument `request` is a null pointer");
+  if (query_fn == nullptr || free_fn == nullptr || cancel_fn == nullptr)
+    return vmpi::raise(nullptr, MPI_ERR_ARG, kName, "argument `%s` is a null pointer",
+                       query_fn == nullptr  ? "query_fn"
+                       : free_fn == nullptr ? "free_fn"
+                                            : "cancel_fn");
   auto* const said = static_cast<vmpi::Generalized*>(std::malloc(sizeof(vmpi::Generalized)));
   Request* const made = said != nullptr ? vmpi::make_request() : nullptr;
   if (made == nullptr) {

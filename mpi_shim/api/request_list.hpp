@@ -17,8 +17,8 @@ namespace vmpi {
 }
 
 /// MPI_SUCCESS, or the error that was raised: a count below 0, a null pointer, no request.
-[[nodiscard]] int check_requests(const char* function, int count,
-                                 const MPI_Request* requests) noexcept;
+[[nodiscard]] int check_requests(const char* function, int count, const MPI_Request* requests,
+                                 const char* name_of_count = "count") noexcept;
 
 /// Ends it, and raises what it ended with.
 [[nodiscard]] int retire_and_raise(Request& request, MPI_Request* handle, MPI_Status* status,

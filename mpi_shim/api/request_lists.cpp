@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Many requests (MPI 5.0 section 3.7.5).
+#include <initializer_list>
+
 #include "mpi_shim/api/entry.hpp"
 #include "mpi_shim/api/message_arguments.hpp"
 #include "mpi_shim/api/request_list.hpp"
@@ -13,6 +15,7 @@ struct List {
   const char* function;
   int count;
   MPI_Request* requests;
+  const char* name_of_count = "count";
 };
 
 enum class Found { kNoneActive, kNoneComplete, kOne };
@@ -130,13 +133,27 @@ int retire_some(const List& list, int* count, int* indices, MPI_Status* statuses
   return error;
 }
 
-[[nodiscard]] int check(const List& list, const void* out, const void* other) noexcept {
-  const int error = vmpi::check_requests(list.function, list.count, list.requests);
+/// An argument to write to.
+struct Result {
+  const void* place;
+  const char* name;
+};
+
+[[nodiscard]] int check(const List& list, std::initializer_list<Result> results) noexcept {
+  const int error =
+      vmpi::check_requests(list.function, list.count, list.requests, list.name_of_count);
   if (error != MPI_SUCCESS) return error;
-  if (out == nullptr || other == nullptr)
-    return vmpi::raise(nullptr, MPI_ERR_ARG, list.function,
-                       "an argument to write to is a null pointer");
+  for (const Result& each : results)
+    if (each.place == nullptr)
+      return vmpi::raise(nullptr, MPI_ERR_ARG, list.function, "argument `%s` is a null pointer",
+                         each.name);
   return MPI_SUCCESS;
+}
+
+/// Of MPI_Waitsome and MPI_Testsome.
+[[nodiscard]] int check_some(const List& list, const int* count, const int* indices) noexcept {
+  return check(list,
+               {{count, "outcount"}, {list.count != 0 ? indices : count, "array_of_indices"}});
 }
 
 }  // namespace
@@ -145,7 +162,7 @@ VMPI_ENTRY(int, MPI_Waitany,
            (int count, MPI_Request array_of_requests[], int* indx, MPI_Status* status)) {
   BigGuard guard;
   List list = {"MPI_Waitany", count, array_of_requests};
-  const int error = check(list, indx, indx);
+  const int error = check(list, {{indx, "indx"}});
   if (error != MPI_SUCCESS) return error;
   vmpi::wait_until(is_any_complete_or_none_active, &list);
   return retire_any(list, indx, status);
@@ -155,7 +172,7 @@ VMPI_ENTRY(int, MPI_Testany,
            (int count, MPI_Request array_of_requests[], int* indx, int* flag, MPI_Status* status)) {
   BigGuard guard;
   List list = {"MPI_Testany", count, array_of_requests};
-  const int error = check(list, indx, flag);
+  const int error = check(list, {{indx, "indx"}, {flag, "flag"}});
   if (error != MPI_SUCCESS) return error;
   if (!is_any_complete_or_none_active(&list)) (void)vmpi::progress();
   *flag = is_any_complete_or_none_active(&list) ? 1 : 0;
@@ -168,7 +185,7 @@ VMPI_ENTRY(int, MPI_Waitall,
            (int count, MPI_Request array_of_requests[], MPI_Status array_of_statuses[])) {
   BigGuard guard;
   const List list = {"MPI_Waitall", count, array_of_requests};
-  const int error = check(list, "", "");
+  const int error = check(list, {});
   if (error != MPI_SUCCESS) return error;
   // One after the other: each is looked at until it is complete, and no longer.
   for (int i = 0; i < count; ++i)
@@ -182,7 +199,7 @@ VMPI_ENTRY(int, MPI_Testall,
             MPI_Status array_of_statuses[])) {
   BigGuard guard;
   const List list = {"MPI_Testall", count, array_of_requests};
-  const int error = check(list, flag, flag);
+  const int error = check(list, {{flag, "flag"}});
   if (error != MPI_SUCCESS) return error;
   if (!are_all_complete(list)) (void)vmpi::progress();
   *flag = are_all_complete(list) ? 1 : 0;
@@ -193,8 +210,8 @@ VMPI_ENTRY(int, MPI_Waitsome,
            (int incount, MPI_Request array_of_requests[], int* outcount, int array_of_indices[],
             MPI_Status array_of_statuses[])) {
   BigGuard guard;
-  List list = {"MPI_Waitsome", incount, array_of_requests};
-  const int error = check(list, outcount, incount != 0 ? array_of_indices : outcount);
+  List list = {"MPI_Waitsome", incount, array_of_requests, "incount"};
+  const int error = check_some(list, outcount, array_of_indices);
   if (error != MPI_SUCCESS) return error;
   vmpi::wait_until(is_any_complete_or_none_active, &list);
   return retire_some(list, outcount, array_of_indices, array_of_statuses);
@@ -204,8 +221,8 @@ VMPI_ENTRY(int, MPI_Testsome,
            (int incount, MPI_Request array_of_requests[], int* outcount, int array_of_indices[],
             MPI_Status array_of_statuses[])) {
   BigGuard guard;
-  List list = {"MPI_Testsome", incount, array_of_requests};
-  const int error = check(list, outcount, incount != 0 ? array_of_indices : outcount);
+  List list = {"MPI_Testsome", incount, array_of_requests, "incount"};
+  const int error = check_some(list, outcount, array_of_indices);
   if (error != MPI_SUCCESS) return error;
   (void)vmpi::progress();
   return retire_some(list, outcount, array_of_indices, array_of_statuses);

@@ -7,14 +7,16 @@
 
 namespace vmpi {
 
-int check_requests(const char* function, int count, const MPI_Request* requests) noexcept {
-  if (count < 0) return raise(nullptr, MPI_ERR_ARG, function, "the count of requests is %d", count);
+int check_requests(const char* function, int count, const MPI_Request* requests,
+                   const char* name_of_count) noexcept {
+  if (count < 0)
+    return raise(nullptr, MPI_ERR_ARG, function, "argument `%s` is %d", name_of_count, count);
   if (requests == nullptr && count != 0)
-    return raise(nullptr, MPI_ERR_ARG, function, "the array of requests is a null pointer");
+    return raise(nullptr, MPI_ERR_ARG, function, "argument `array_of_requests` is a null pointer");
   for (int i = 0; i < count; ++i)
     if (requests[i] != MPI_REQUEST_NULL && find_request(requests[i]) == nullptr)
       return raise(nullptr, MPI_ERR_REQUEST, function,
-                   "request %d of %d is no request (0x%llx): it was freed, or never made", i, count,
+                   "`array_of_requests[%d]` is no request (0x%llx): it was freed, or never made", i,
                    static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(requests[i])));
   return MPI_SUCCESS;
 }

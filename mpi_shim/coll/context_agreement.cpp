@@ -55,9 +55,10 @@ template <class Meet>
   }
 }
 
-/// Binomial over a list of ranks: to the first of them, and back.
+/// Binomial over a list of ranks, or all if it is null: to the first of them, and back.
 [[nodiscard]] int meet_within(Comm& comm, const int* ranks, int count, int me, int tag,
                               Offer& offer) noexcept {
+  const auto rank_at = [ranks](int i) noexcept { return ranks != nullptr ? ranks[i] : i; };
   Datatype& bytes = byte_type();
   constexpr std::int64_t kBytes = sizeof(Offer);
   int mask = 1;
@@ -65,13 +66,13 @@ template <class Meet>
     if (me + mask >= count) continue;
     Offer theirs;
     if (const int error =
-            receive_from(comm, Plane::kCollective, ranks[me + mask], tag, &theirs, kBytes, bytes);
+            receive_from(comm, Plane::kCollective, rank_at(me + mask), tag, &theirs, kBytes, bytes);
         error != MPI_SUCCESS)
       return error;
     offer.intersect(theirs);
   }
   if (me != 0) {
-    const int parent = ranks[me - mask];
+    const int parent = rank_at(me - mask);
     int error = send_to(comm, Plane::kCollective, parent, tag, &offer, kBytes, bytes);
     if (error == MPI_SUCCESS)
       error = receive_from(comm, Plane::kCollective, parent, tag, &offer, kBytes, bytes);
@@ -80,7 +81,7 @@ template <class Meet>
   for (mask >>= 1; mask > 0; mask >>= 1) {
     if (me + mask >= count) continue;
     if (const int error =
-            send_to(comm, Plane::kCollective, ranks[me + mask], tag, &offer, kBytes, bytes);
+            send_to(comm, Plane::kCollective, rank_at(me + mask), tag, &offer, kBytes, bytes);
         error != MPI_SUCCESS)
       return error;
   }
@@ -89,10 +90,7 @@ template <class Meet>
 
 /// All of an intracommunicator.
 [[nodiscard]] int meet_all(Comm& comm, Offer& offer) noexcept {
-  Array<int> ranks;
-  if (!ranks.resize(static_cast<std::size_t>(comm.size()))) return MPI_ERR_NO_MEM;
-  for (int i = 0; i < comm.size(); ++i) ranks[static_cast<std::size_t>(i)] = i;
-  return meet_within(comm, ranks.data(), comm.size(), comm.rank(), next_tag(comm), offer);
+  return meet_within(comm, nullptr, comm.size(), comm.rank(), next_tag(comm), offer);
 }
 
 /// Both groups: each of their own, then their leaders, then each of their own again.

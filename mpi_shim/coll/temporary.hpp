@@ -2,6 +2,7 @@
 // Memory that a collective needs while it runs: bytes, a buffer of typed elements, requests.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
@@ -29,7 +30,8 @@ class Bytes {
   void* memory_ = nullptr;
 };
 
-/// What elements of a type take up around the place that they are named by.
+/// What elements of a type take up around the place that they are named by: with the gap at the end
+/// of the last one, too, since an operation may assign whole structures.
 struct ElementsSpan {
   std::int64_t low;
   std::int64_t bytes;
@@ -42,9 +44,9 @@ struct ElementsSpan {
 };
 [[nodiscard]] inline ElementsSpan span_of(const Datatype& type, std::int64_t count) noexcept {
   const std::int64_t last = count > 0 ? (count - 1) * type.extent : 0;
-  const std::int64_t low = type.true_lb + (last < 0 ? last : 0);
-  const std::int64_t high = type.true_lb + type.true_extent + (last > 0 ? last : 0);
-  return {low, high - low};
+  const std::int64_t low = std::min(type.lb, type.true_lb) + std::min<std::int64_t>(last, 0);
+  const std::int64_t end = std::max(type.lb + type.extent, type.true_lb + type.true_extent);
+  return {low, end + std::max<std::int64_t>(last, 0) - low};
 }
 
 /// Room for elements of a type where its gaps stay gaps: what operations work on.

@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A growing array of plain values, on the C heap: a C program links this library with `cc` alone.
-// Whoever grows it asks whether there was memory.
+// Whoever grows it asks whether there was memory. What lives as long as the process is a
+// LastingArray: a destructor would have code run at load, to be called at the end.
 #pragma once
 
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace vmpi {
 
+/// Emptied, and its memory given back, by `= {}`.
 template <class T>
-class Array {
+class LastingArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  constexpr Array() noexcept = default;
-  Array(const Array&) = delete;
-  Array& operator=(const Array&) = delete;
-  Array(Array&& other) noexcept
+  constexpr LastingArray() noexcept = default;
+  LastingArray(const LastingArray&) = delete;
+  LastingArray& operator=(const LastingArray&) = delete;
+  LastingArray(LastingArray&& other) noexcept
       : data_(other.data_), size_(other.size_), capacity_(other.capacity_) {
     other.data_ = nullptr;
     other.size_ = other.capacity_ = 0;
   }
-  Array& operator=(Array&& other) noexcept {
+  LastingArray& operator=(LastingArray&& other) noexcept {
     if (this == &other) return *this;
     std::free(data_);
     data_ = other.data_;
@@ -33,7 +36,6 @@ class Array {
     other.size_ = other.capacity_ = 0;
     return *this;
   }
-  ~Array() { std::free(data_); }
 
   [[nodiscard]] bool reserve(std::size_t capacity) noexcept {
     if (capacity <= capacity_) return true;
@@ -75,10 +77,20 @@ class Array {
   [[nodiscard]] const T* begin() const noexcept { return data_; }
   [[nodiscard]] const T* end() const noexcept { return data_ + size_; }
 
- private:
+ protected:
   T* data_ = nullptr;
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
+};
+
+template <class T>
+class Array : public LastingArray<T> {
+ public:
+  constexpr Array() noexcept = default;
+  Array(Array&&) noexcept = default;
+  Array& operator=(Array&&) noexcept = default;
+  explicit Array(LastingArray<T>&& other) noexcept : LastingArray<T>(std::move(other)) {}
+  ~Array() { std::free(this->data_); }
 };
 
 }  // namespace vmpi

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
 #include "mpi_shim/core/pmi.hpp"
 #include "mpi_shim/core/world.hpp"
@@ -135,7 +136,8 @@ const char* connect_to_port() noexcept {
 
 const char* take_descriptor() noexcept {
   long fd = -1;
-  if (const char* const wrong = number_of_variable("PMI_FD", 0, 1 << 20, fd); wrong != nullptr)
+  // The first three are a program's own: closed, they could not say what is wrong.
+  if (const char* const wrong = number_of_variable("PMI_FD", 3, 1 << 20, fd); wrong != nullptr)
     return wrong;
   if (::fcntl(static_cast<int>(fd), F_GETFD) < 0)
     return refuse(
@@ -159,20 +161,20 @@ const char* take_descriptor() noexcept {
 
 /// Nobody speaks PMI here. A process that was started as one of several must not run alone.
 const char* refuse_or_be_alone() noexcept {
-  if (value_of("PMIX_NAMESPACE") != nullptr)
-    return refuse(
-        "this process was started by a launcher that speaks PMIx alone (PMIX_NAMESPACE "
-        "is %.60s), which is not supported: use mpiexec.hydra, srun --mpi=pmi2, or "
-        "verbatim run",
-        value_of("PMIX_NAMESPACE"));
+  for (const char* name : {"PMIX_NAMESPACE", "PMIX_RANK"})
+    if (value_of(name) != nullptr)
+      return refuse(
+          "this process was started by a launcher that speaks PMIx alone (%s is %.60s), which is "
+          "not supported: use mpiexec.hydra, srun --mpi=pmi2, or verbatim run",
+          name, value_of(name));
   const char* const tasks = value_of("SLURM_STEP_NUM_TASKS");
   long number = 0;
   if (tasks != nullptr && parse_number(tasks, 2, 1 << 20, number))
     return refuse("srun started %ld tasks without PMI: use srun --mpi=pmi2", number);
-  if (value_of("PMI_RANK") != nullptr)
-    return refuse(
-        "PMI_RANK is set, but neither PMI_FD nor PMI_PORT: the launcher cannot be "
-        "reached");
+  for (const char* name : {"PMI_RANK", "PMI_SIZE", "PMI_ID"})
+    if (value_of(name) != nullptr)
+      return refuse("%s is set, but neither PMI_FD nor PMI_PORT: the launcher cannot be reached",
+                    name);
   return "";
 }
 

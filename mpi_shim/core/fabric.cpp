@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "mpi_shim/core/pmi.hpp"
+#include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
 
@@ -31,6 +32,23 @@ bool is_active(ibv_context* context, std::uint8_t port_number, ibv_port_attr& ou
   return ibv_query_port(context, port_number, &out) == 0 && out.state == IBV_PORT_ACTIVE;
 }
 
+/// All ranks are on this host, by the launcher's word.
+bool is_one_host() noexcept {
+  long number = 0;
+  const char* const ranks = std::getenv("MPI_LOCALNRANKS");
+  if (ranks != nullptr && parse_number(ranks, world.size, world.size, number)) return true;
+  const char* const nodes = std::getenv("SLURM_STEP_NUM_NODES");
+  return nodes != nullptr && parse_number(nodes, 1, 1, number);
+}
+
+/// Whether it is a device's turn. Within a host nothing is faster than its memory, beyond it that
+/// leads nowhere.
+bool is_in_turn(const char* name, const char* wanted, bool is_first_choice) noexcept {
+  if (wanted != nullptr) return is_first_choice && std::strcmp(wanted, name) == 0;
+  const bool is_memory = std::strncmp(name, "shm", 3) == 0;
+  return (is_memory == is_one_host()) == is_first_choice;
+}
+
 }  // namespace
 
 std::uint64_t hash_of_job() noexcept {
@@ -48,17 +66,17 @@ const char* Fabric::open() noexcept {
   return wrong;
 }
 
-/// The first device with an active port, or the one that VERBATIM_MPI_DEVICE names.
+/// The device that VERBATIM_MPI_DEVICE names, or the first in turn with an active port.
 const char* Fabric::open_device() noexcept {
-  const char* const wanted = std::getenv("VERBATIM_MPI_DEVICE");
+  const char* wanted = std::getenv("VERBATIM_MPI_DEVICE");
+  if (wanted != nullptr && wanted[0] == '\0') wanted = nullptr;
   int count = 0;
   ibv_device** const devices = ibv_get_device_list(&count);
   if (devices == nullptr) return cannot("no list of devices");
-  for (int i = 0; i < count && context == nullptr; ++i) {
-    if (wanted != nullptr && wanted[0] != '\0' &&
-        std::strcmp(wanted, ibv_get_device_name(devices[i])) != 0)
-      continue;
-    context = ibv_open_device(devices[i]);
+  for (int tried = 0; tried < 2 * count && context == nullptr; ++tried) {
+    ibv_device* const device = devices[tried % count];
+    if (!is_in_turn(ibv_get_device_name(device), wanted, tried < count)) continue;
+    context = ibv_open_device(device);
     if (context == nullptr) continue;
     ibv_device_attr attr{};
     bool is_usable = ibv_query_device(context, &attr) == 0 && attr.max_srq > 0;
@@ -74,7 +92,7 @@ const char* Fabric::open_device() noexcept {
   }
   ibv_free_device_list(devices);
   if (context == nullptr) {
-    if (wanted != nullptr && wanted[0] != '\0')
+    if (wanted != nullptr)
       (void)std::snprintf(reason, sizeof reason,
                           "VERBATIM_MPI_DEVICE names \"%.60s\", and there is no such device with "
                           "an active port",

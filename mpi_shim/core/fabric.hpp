@@ -86,7 +86,7 @@ class Fabric {
   ibv_qp* ud = nullptr;
   ibv_mr* mr = nullptr;
   unsigned char* memory = nullptr;
-  Array<std::uint32_t> free_bounces;
+  LastingArray<std::uint32_t> free_bounces;
   Address address = {};
   std::uint32_t inline_bytes = 0;
   std::uint64_t longest = 0;  ///< bytes of one request

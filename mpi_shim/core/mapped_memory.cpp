@@ -20,7 +20,7 @@ struct Block {
   ibv_mr* mr;
 };
 
-Array<Block> blocks;
+LastingArray<Block> blocks;
 std::size_t last_found = 0;
 
 Block* block_around(const void* memory, std::uint64_t bytes) noexcept {

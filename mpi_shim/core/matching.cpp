@@ -117,7 +117,7 @@ Request* Matching::take_receive(const Envelope& message) noexcept {
 void Matching::spread_receives() noexcept {
   Array<Receives> more;
   if (!more.resize(4 * buckets_.size())) return;
-  Array<Receives> old = std::exchange(buckets_, std::move(more));
+  const Array<Receives> old(std::exchange(buckets_, std::move(more)));
   for (const Receives& bucket : old)
     for (Request* next = bucket.first; next != nullptr;) {
       Request& receive = *next;

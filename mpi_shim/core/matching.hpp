@@ -114,15 +114,15 @@ class Matching {
   void spread_messages() noexcept;
   void append_to_hash(std::uint32_t index) noexcept;
 
-  Array<Receives> buckets_;
+  LastingArray<Receives> buckets_;
   Receives wild_ = {nullptr, nullptr};
   std::size_t posted_ = 0;
   std::uint64_t sequence_ = 0;
 
-  Array<Messages> message_buckets_;
+  LastingArray<Messages> message_buckets_;
   Messages order_ = {kNone, kNone};
   std::size_t kept_ = 0;
-  Array<Unexpected*> slabs_;
+  LastingArray<Unexpected*> slabs_;
   std::uint32_t free_ = kNone;
 };
 

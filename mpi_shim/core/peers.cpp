@@ -20,7 +20,7 @@
 
 namespace vmpi {
 
-Array<Peer*> peers;
+LastingArray<Peer*> peers;
 
 namespace {
 
@@ -47,7 +47,7 @@ void greet(Peer& peer, bool please_answer) noexcept {
 }
 
 /// Peers with a queue pair, hashed by its number: it has room for twice as many.
-Array<Peer*> by_qp;
+LastingArray<Peer*> by_qp;
 std::size_t pairs = 0;
 
 void put_by_qp(Peer& peer) noexcept {
@@ -61,7 +61,7 @@ bool remember_qp(Peer& peer) noexcept {
   if (2 * (pairs + 1) > by_qp.size()) {
     Array<Peer*> more;
     if (!more.resize(by_qp.empty() ? 16 : 2 * by_qp.size())) return false;
-    const Array<Peer*> old = std::exchange(by_qp, std::move(more));
+    const Array<Peer*> old(std::exchange(by_qp, std::move(more)));
     for (Peer* known : old)
       if (known != nullptr) put_by_qp(*known);
   }

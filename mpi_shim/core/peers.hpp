@@ -112,7 +112,7 @@ void stop_looking() noexcept;
 [[nodiscard]] std::int64_t now_ns() noexcept;
 
 /// By rank in the world.
-extern Array<Peer*> peers;
+extern LastingArray<Peer*> peers;
 
 template <class Visit>
 void each_peer(Visit visit) noexcept {

@@ -8,6 +8,7 @@
 #include "perf/cli/failure.hpp"
 #include "perf/cli/run_job.hpp"
 #include "perf/cli/run_options.hpp"
+#include "perf/cli/run_sweep.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -50,6 +51,7 @@ int run(Calling, int argc, char** argv) {
     job.run_to_the_end();
     status = job.exit_status();
     signal = job.signal();
+    if (status != 0 || signal != 0) sweep_meeting_place();
   } catch (const Failure& failure) {
     std::fprintf(stderr, "%s\n", failure.line.c_str());
     return failure.status;

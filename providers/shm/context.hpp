@@ -16,6 +16,7 @@ struct Context : verbatim::Context {
   explicit Context(Device& owner) noexcept : verbatim::Context(owner) {}
   SoftEvents events;
   bool ethernet = false;                      ///< VERBATIM_SHM_LINK when it was opened
+  bool shows_arenas = true;                   ///< VERBATIM_SHM_MAP when it was opened
   std::atomic<bool> inheritance_told{false};  ///< inherited.hpp
   std::atomic<std::uint32_t> counters{0};     ///< completion counters that there are
   Context* next_live = nullptr;               ///< live.opened

@@ -44,6 +44,12 @@ bool is_ethernet() noexcept {
   return environment_choice("VERBATIM_SHM_LINK", kLinks, 0) == 1;
 }
 
+/// Off: peers reach memory that they could map as they reach any other.
+bool may_be_mapped() noexcept {
+  static constexpr std::string_view kChoices[] = {"auto", "off"};
+  return environment_choice("VERBATIM_SHM_MAP", kChoices, 0) == 0;
+}
+
 /// The same for all processes of the host, another on another host.
 std::uint64_t host_guid() noexcept {
   char id[64] = {};
@@ -147,6 +153,7 @@ int open(Device& device, verbatim::Context** out) noexcept {
   Context* context = make_nothrow<Context>(device);
   if (context == nullptr) return ENOMEM;
   context->ethernet = is_ethernet();
+  context->shows_arenas = may_be_mapped();
   int error = context->events.open();
   if (error == 0) error = Node::start(service_hooks);
   if (error != 0) {

@@ -23,16 +23,17 @@ constexpr unsigned kRemote =
 
 void* memory_of(const Region& region) noexcept { return reinterpret_cast<void*>(region.address); }
 
-/// Notes where the range of mr.shown lies, and shows it to peers that have rights to it.
-void find_arena(Mr& mr) noexcept {
+/// Notes where the range of mr.shown lies, if peers may be shown it.
+void find_arena(Mr& mr, const Context& context) noexcept {
   Region& region = mr.shown;
   ArenaView view;
   mr.in_arena = region.length != 0 && arena_hold(memory_of(region), region.length, view);
-  const bool mappable = mr.in_arena && view.number != kNoArenaNumber;
+  const bool mappable = mr.in_arena && view.number != kNoArenaNumber && context.shows_arenas;
   mr.arena = mappable ? view.number + 1 : 0;
   mr.arena_offset = mappable ? view.offset : 0;
 }
 
+/// Shows it to peers that have rights to it.
 void show_arena(Mr& mr) noexcept {
   Region& region = mr.shown;
   region.arena = 0;
@@ -127,7 +128,7 @@ int reg_mr(verbatim::Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
   mr->shown.address = reinterpret_cast<std::uint64_t>(addr);
   mr->shown.access = access;
   mr->shown.pd = pd.plain.handle;
-  find_arena(*mr);
+  find_arena(*mr, Context::of(pd.plain.context));
   show_arena(*mr);
   int error = check_memory("reg_mr", *mr);
   if (error == 0) error = publish_mr(*mr);
@@ -167,7 +168,7 @@ int rereg_mr(verbatim::Mr& handle, int flags, verbatim::Pd* pd, void* addr, std:
     next.shown.address = reinterpret_cast<std::uint64_t>(addr);
     next.shown.length = length;
     next.shown.iova = (next.shown.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : next.shown.address;
-    find_arena(next);
+    find_arena(next, Context::of(mr.plain.context));
   } else {
     next.in_arena = mr.in_arena;
   }

@@ -25,10 +25,8 @@ TEST(MpiLauncher, RanksMeetByPmi1ByPmi2AndByAPort) {
   }
 }
 
-/// With such variables MPI_Init ends one rank of two soon, by a line that says `word`.
-void expect_refusal(const Environment& environment, const std::string& word) {
-  RanksOptions options;
-  options.environment = environment;
+/// MPI_Init ends one rank of two soon, by a line that says `word`.
+void expect_refusal(RanksOptions options, const std::string& word) {
   options.environment["VERBATIM_MPI_LAUNCHER_SECONDS"] = "1";
   options.time_limit_ms = 40'000;
   const RanksEnd end = run_ranks(2, kProgram, {"ring"}, options);
@@ -36,6 +34,12 @@ void expect_refusal(const Environment& environment, const std::string& word) {
   EXPECT_FALSE(end.is_success()) << end.told();
   EXPECT_NE(end.output.find("MPI_Init: "), std::string::npos) << end.told();
   EXPECT_NE(end.output.find(word), std::string::npos) << word << ": " << end.told();
+}
+
+void expect_refusal(const Environment& environment, const std::string& word) {
+  RanksOptions options;
+  options.environment = environment;
+  expect_refusal(options, word);
 }
 
 TEST(MpiLauncher, VariablesThatLieAreNamed) {
@@ -48,14 +52,60 @@ TEST(MpiLauncher, VariablesThatLieAreNamed) {
   expect_refusal({{"PMI_RANK", "-3"}}, "PMI_RANK is \"-3\"");
   expect_refusal({{"PMI_RANK", "2"}}, "PMI_RANK is 2 and PMI_SIZE is 2");
   expect_refusal({{"PMI_RANK", ""}}, "did not set PMI_RANK");
-  expect_refusal({{"PMI_FD", ""}}, "neither PMI_FD nor PMI_PORT");
+  expect_refusal({{"PMI_FD", ""}}, "PMI_RANK is set, but neither PMI_FD nor PMI_PORT");
+  expect_refusal({{"PMI_FD", ""}, {"PMI_RANK", ""}}, "PMI_SIZE is set, but neither");
+  expect_refusal({{"PMI_FD", "2"}}, "PMI_FD is \"2\"");  // our own stderr
   expect_refusal({{"PMI_FD", ""}, {"PMI_PORT", "nowhere"}}, "not host:port");
   expect_refusal({{"PMI_FD", ""}, {"PMI_PORT", "127.0.0.1:1"}, {"PMI_ID", "0"}}, "cannot connect");
 }
 
+/// The answer to `command` is `text`.
+void expect_refusal_of(RanksOptions::Protocol protocol, const char* command, const char* text,
+                       const std::string& word) {
+  RanksOptions options;
+  options.protocol = protocol;
+  options.answers[command] = text;
+  expect_refusal(options, word);
+}
+
+TEST(MpiLauncher, LaunchersThatLieAreNamed) {
+  using enum RanksOptions::Protocol;
+  const std::string long_word(3000, 'x');
+  expect_refusal_of(kPmi1, "init", "cmd=response_to_init rc=-1 pmi_version=1 pmi_subversion=1",
+                    "refuses version 1.1");
+  expect_refusal_of(kPmi1, "init", long_word.c_str(), "does not answer");
+  expect_refusal_of(kPmi1, "get_my_kvsname", "cmd=my_kvsname", "has no name");
+  expect_refusal_of(kPmi1, "put", "cmd=put_result rc=-1 msg=full", "launcher");
+  expect_refusal_of(kPmi2, "init", "cmd=response_to_init rc=0 pmi_version=1", "version 2.0");
+  for (const char* which : {"rank=0;size=0", "rank=2;size=2", "rank=-1;size=2",
+                            "rank=0;size=", "rank=0;size=99999999999999999999", "size=2"})
+    expect_refusal_of(kPmi2, "fullinit",
+                      (std::string("cmd=fullinit-response;rc=0;") + which + ";").c_str(),
+                      "a rank that is not within its size");
+  expect_refusal_of(kPmi2, "fullinit", "cmd=fullinit-response;rc=0;rank=1;size=5;",
+                    "the launcher says 1 of 5");
+  expect_refusal_of(kPmi2, "fullinit", "cmd=fullinit-response;rc=14;", "refuses this process");
+  expect_refusal_of(kPmi2, "fullinit", long_word.c_str(), "refuses this process");
+  for (const char* which : {"size=0\ncmd=set rank=0", "size=2\ncmd=set rank=2"})
+    expect_refusal_of(
+        kPort, "initack",
+        (std::string("cmd=initack rc=0\ncmd=set ") + which + "\ncmd=set debug=0").c_str(),
+        "a rank that is not within its size");
+}
+
+TEST(MpiLauncher, AnAddressThatIsNoneEndsWhoeverNeedsIt) {
+  RanksOptions options;
+  options.answers["get"] = "cmd=get_result rc=0 value=nonsense";
+  const RanksEnd end = run_ranks(2, kProgram, {"ring"}, options);
+  EXPECT_TRUE(end.is_in_time) << end.told();
+  EXPECT_FALSE(end.is_success()) << end.told();
+  EXPECT_NE(end.output.find("its address is not known to the launcher"), std::string::npos)
+      << end.told();
+}
+
 void expect_no_hang(const char* deaf_to) {
   RanksOptions options;
-  options.is_deaf_to = deaf_to;
+  options.answers[deaf_to] = "";
   options.environment["VERBATIM_MPI_LAUNCHER_SECONDS"] = "1";
   options.time_limit_ms = 50'000;
   const RanksEnd end = run_ranks(2, kProgram, {"ring"}, options);
@@ -73,7 +123,9 @@ TEST(MpiLauncher, NorAreRanksThatNeverComeToMpiInit) { expect_no_hang("barrier_i
 TEST(MpiLauncher, OneThatSpeaksPmixAloneIsNamed) {
   expect_refusal(
       {{"PMI_FD", ""}, {"PMI_RANK", ""}, {"PMI_SIZE", ""}, {"PMIX_NAMESPACE", "prterun-1"}},
-      "speaks PMIx alone");
+      "speaks PMIx alone (PMIX_NAMESPACE is prterun-1)");
+  expect_refusal({{"PMI_FD", ""}, {"PMI_RANK", ""}, {"PMI_SIZE", ""}, {"PMIX_RANK", "1"}},
+                 "speaks PMIx alone (PMIX_RANK is 1)");
 }
 
 TEST(MpiLauncher, SeveralTasksOfSrunWithoutPmiDoNotRunAlone) {

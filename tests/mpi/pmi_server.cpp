@@ -28,6 +28,8 @@ std::string record(const std::string& text) {
 std::string PmiServer::take_answer(int rank) {
   std::string taken;
   taken.swap(clients_[static_cast<std::size_t>(rank)].to_send);
+  taken += pmi1_.answers(rank);
+  pmi1_.answers(rank).clear();
   return taken;
 }
 
@@ -41,68 +43,52 @@ void PmiServer::hear(int rank, const std::string& bytes) {
       if (client.held.size() < 6 + length) return;
       const std::string request = client.held.substr(6, length);
       client.held.erase(0, 6 + length);
-      answer(client, rank, request);
+      answer(rank, request);
     } else {
       const std::size_t end = client.held.find('\n');
       if (end == std::string::npos) return;
       const std::string request = client.held.substr(0, end);
       client.held.erase(0, end + 1);
-      answer(client, rank, request);
+      answer(rank, request);
     }
   }
 }
 
-void PmiServer::answer(Client& client, int rank, const std::string& request) {
+void PmiServer::answer(int rank, const std::string& request) {
+  Client& client = clients_[static_cast<std::size_t>(rank)];
   const std::string command = value_of(request, "cmd", client.is_pmi2 ? ';' : ' ');
-  if (!is_deaf_to_.empty() && command == is_deaf_to_) return;
-  if (client.is_pmi2)
+  if (const auto other = answers_.find(command); other != answers_.end()) {
+    if (!other->second.empty())
+      client.to_send += client.is_pmi2 ? record(other->second) : other->second + "\n";
+  } else if (client.is_pmi2) {
     answer_pmi2(client, rank, command, request);
-  else
-    answer_pmi1(client, command, request);
-}
-
-void PmiServer::enter_barrier(Client& client) {
-  client.is_waiting = true;
-  if (++waiting_ < ranks_) return;
-  waiting_ = 0;
-  for (Client& each : clients_) {
-    each.is_waiting = false;
-    each.to_send += each.is_pmi2 ? record("cmd=kvs-fence-response;rc=0;") : "cmd=barrier_out\n";
+  } else {
+    answer_pmi1(rank, command, request);
   }
 }
 
-void PmiServer::answer_pmi1(Client& client, const std::string& command,
-                            const std::string& request) {
-  std::string& out = client.to_send;
+void PmiServer::answer_pmi1(int rank, const std::string& command, const std::string& request) {
+  Client& client = clients_[static_cast<std::size_t>(rank)];
   if (command == "initack") {
-    out += "cmd=initack rc=0\ncmd=set size=" + std::to_string(ranks_) +
-           "\ncmd=set rank=" + value_of(request, "pmiid", ' ') + "\ncmd=set debug=0\n";
-  } else if (command == "init") {
-    client.is_pmi2 = value_of(request, "pmi_version", ' ') == "2";
-    out += client.is_pmi2 ? "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n"
-                          : "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n";
-  } else if (command == "get_maxes") {
-    out += "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n";
-  } else if (command == "get_appnum") {
-    out += "cmd=appnum appnum=0\n";
-  } else if (command == "get_my_kvsname") {
-    out += "cmd=my_kvsname kvsname=kvs_test_0\n";
-  } else if (command == "get_universe_size") {
-    out += "cmd=universe_size size=" + std::to_string(ranks_) + " rc=0\n";
-  } else if (command == "put") {
-    pairs_[value_of(request, "key", ' ')] = value_of(request, "value", ' ');
-    out += "cmd=put_result rc=0 msg=success\n";
-  } else if (command == "get") {
-    const auto found = pairs_.find(value_of(request, "key", ' '));
-    out += found == pairs_.end() ? "cmd=get_result rc=-1 msg=key_not_found value=unknown\n"
-                                 : "cmd=get_result rc=0 msg=success value=" + found->second + "\n";
-  } else if (command == "barrier_in") {
-    enter_barrier(client);
+    client.to_send += "cmd=initack rc=0\ncmd=set size=" + std::to_string(clients_.size()) +
+                      "\ncmd=set rank=" + value_of(request, "pmiid", ' ') + "\ncmd=set debug=0\n";
+  } else if (command == "init" && value_of(request, "pmi_version", ' ') == "2") {
+    client.is_pmi2 = true;
+    client.to_send += "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n";
   } else if (command == "finalize") {
-    out += "cmd=finalize_ack\n";
-  } else if (command == "abort") {
-    aborted_with_ = std::atoi(value_of(request, "exitcode", ' ').c_str());
+    // To end while others wait is no error here, as it is none for Hydra: some know who is lost.
+    client.to_send += "cmd=finalize_ack\n";
+  } else {
+    const cli::PmiEvent event = pmi1_.take(rank, request + "\n");
+    if (event.kind == cli::PmiEvent::Kind::kAbort) aborted_with_ = event.code;
+    if (event.kind == cli::PmiEvent::Kind::kNonsense) nonsense_ = event.text;
   }
+}
+
+void PmiServer::enter_fence() {
+  if (++waiting_ < clients_.size()) return;
+  waiting_ = 0;
+  for (Client& each : clients_) each.to_send += record("cmd=kvs-fence-response;rc=0;");
 }
 
 void PmiServer::answer_pmi2(Client& client, int rank, const std::string& command,
@@ -111,7 +97,7 @@ void PmiServer::answer_pmi2(Client& client, int rank, const std::string& command
   if (command == "fullinit") {
     out += record(
         "cmd=fullinit-response;rc=0;pmi-version=2;pmi-subversion=0;rank=" + std::to_string(rank) +
-        ";size=" + std::to_string(ranks_) + ";appnum=-1;debugged=FALSE;pmiverbose=FALSE;");
+        ";size=" + std::to_string(clients_.size()) + ";appnum=-1;debugged=FALSE;pmiverbose=FALSE;");
   } else if (command == "info-getjobattr") {
     out += record("cmd=info-getjobattr-response;rc=0;found=FALSE;");
   } else if (command == "kvs-put") {
@@ -123,7 +109,7 @@ void PmiServer::answer_pmi2(Client& client, int rank, const std::string& command
                       ? "cmd=kvs-get-response;rc=0;found=FALSE;"
                       : "cmd=kvs-get-response;rc=0;found=TRUE;value=" + found->second + ";");
   } else if (command == "kvs-fence") {
-    enter_barrier(client);
+    enter_fence();
   } else if (command == "finalize") {
     out += record("cmd=finalize-response;rc=0;");
   } else if (command == "abort") {

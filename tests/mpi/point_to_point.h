@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the programs of point-to-point tests share. A program is one of several parts, chosen by its
-// first argument.
+// What the programs of point-to-point tests share. A program has several parts, chosen by its
+// arguments.
 #ifndef TESTS_MPI_POINT_TO_POINT_H
 #define TESTS_MPI_POINT_TO_POINT_H
 
@@ -29,9 +29,14 @@ static inline int run_part(const struct part* parts, int argc, char** argv) {
   OK(MPI_Init(&argc, &argv));
   OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
-  for (; parts->name != NULL; ++parts) {
-    if (argc < 2 || strcmp(parts->name, argv[1]) != 0) continue;
-    parts->run();
+  int count = 0;
+  for (int word = 1; word < argc; ++word)
+    for (const struct part* each = parts; each->name != NULL; ++each)
+      if (strcmp(each->name, argv[word]) == 0) {
+        each->run();
+        ++count;
+      }
+  if (count != 0 && count == argc - 1) {
     OK(MPI_Finalize());
     return 0;
   }

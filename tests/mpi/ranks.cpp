@@ -32,7 +32,7 @@ class Launcher {
  public:
   Launcher(int count, const RanksOptions& options)
       : options_(options),
-        server_(count, options.is_deaf_to),
+        server_(count, options.answers),
         ranks_(static_cast<std::size_t>(count)) {
     end_.ranks.resize(ranks_.size());
     if (options.protocol == RanksOptions::Protocol::kPort) listen_at_port();
@@ -61,6 +61,7 @@ class Launcher {
     for (Rank& rank : ranks_)
       while (rank.output >= 0) read_output(rank);
     end_.aborted_with = server_.aborted_with();
+    if (!server_.nonsense().empty()) end_.output += "no PMI: " + server_.nonsense() + "\n";
     return end_;
   }
 

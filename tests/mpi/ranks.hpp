@@ -18,8 +18,8 @@ struct RanksOptions {
   int time_limit_ms = 60'000;
   /// A rank that dies ends the others too, as launchers do it. Else they have to find out.
   bool end_all_with_one = true;
-  /// What the server does not answer ("barrier_in"): a launcher that hangs.
-  std::string is_deaf_to;
+  /// What the launcher says otherwise than it is (pmi_server.hpp).
+  std::map<std::string, std::string> answers;
 };
 
 struct RankEnd {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads libverbatim.a: what its members need, what they define, and that nothing in them runs at load.
+"""Reads libverbatim.a, or with --mpi libverbatim_mpi.a: what its members need, what they define, and that nothing in them runs
+at load.
 
 With all members joined (ld -r), what stays undefined must be in the C library: that is what lets `cc` alone link a C
 program, however much of the archive it uses.
@@ -31,6 +32,9 @@ CPLUSPLUS = re.compile(r"_Z|__cxa_|__gxx_|_Unwind_|__dynamic_cast|__dso_handle")
 OURS = re.compile(r"_{0,3}ibv_|vbt_|verbs_provider_|mult_to_ibv_rate$|mbps_to_ibv_rate$"
                   r"|_Z(T[VISTC]|GV|Z|TAXtl)?N[KVrRO]*8verbatim")
 
+# MPI's own names in C and Fortran, for tools too, and what Fortran's module is compiled to.
+MPIS = re.compile(r"P?MPI_[A-Z]|p?mpi_\w+_$|__mpi\w*_MOD_|_Z(T[VISTC]|GV|Z|TAXtl)?N[KVrRO]*4vmpi")
+
 STANDARD_INLINE = re.compile(r"_ZN?[KVrRO]*(St|S[absiod]|9__gnu_cxx|10__cxxabiv1)|_Z[a-z]{2}S|_ZSt|_Zn[wa][jm]Pv$")
 
 RUNS_AT_LOAD = re.compile(r"\.(preinit_array|init_array|fini_array|ctors|dtors|init|fini)(\.|$)")
@@ -51,13 +55,20 @@ def main():
     for name in ("archive", "compiler", "nm", "ld", "readelf"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--objcopy", default="objcopy")
+    parser.add_argument("--mpi", help="the archive is MPI's; this is the one below it")
     options = parser.parse_args()
+    ours, always_there = (MPIS, "MPI_Init") if options.mpi else (OURS, "ibv_get_device_list")
+    if options.mpi:
+        del UNWELCOME["_exit"]  # MPI_Abort ends the process
     wrong = []
 
-    with tempfile.NamedTemporaryFile(suffix=".o") as joined, tempfile.NamedTemporaryFile(suffix=".a") as machine_code:
-        # Of fat LTO objects beside others, ld -r leaves out the others.
-        output(options.objcopy, "--wildcard", "--remove-section=.gnu.lto_*", options.archive, machine_code.name)
-        subprocess.run([options.ld, "-r", "--whole-archive", machine_code.name, "-o", joined.name], check=True)
+    with tempfile.NamedTemporaryFile(suffix=".o") as joined, tempfile.TemporaryDirectory() as folder:
+        machine_code = []
+        for archive in filter(None, (options.archive, options.mpi)):
+            # Of fat LTO objects beside others, ld -r leaves out the others.
+            machine_code.append(f"{folder}/{len(machine_code)}.a")
+            output(options.objcopy, "--wildcard", "--remove-section=.gnu.lto_*", archive, machine_code[-1])
+        subprocess.run([options.ld, "-r", "--whole-archive", *machine_code, "-o", joined.name], check=True)
         undefined = {name for name, _ in symbols(options.nm, "--undefined-only", joined.name)} - LINKER_MADE
 
     libraries = [output(options.compiler, f"-print-file-name={name}").strip() for name in ("libc.a", "libgcc.a")]
@@ -75,7 +86,7 @@ def main():
         # Whether an inline function of the standard headers stays out of line is the compiler's choice; weak, it hurts nobody.
         if kind in "WV" and STANDARD_INLINE.match(name):
             continue
-        if not OURS.match(name):
+        if not ours.match(name):
             wrong.append(f"defines the global name {name} ({kind})")
 
     member = ""
@@ -89,8 +100,8 @@ def main():
     print(f"{len(defined)} global names; from the C library: {' '.join(sorted(undefined))}")
     for line in wrong:
         print(f"WRONG: the archive {line}")
-    if not any(name == "ibv_get_device_list" for name, _ in defined):
-        print("WRONG: ibv_get_device_list is not in the archive: was it read at all?")
+    if not any(name == always_there for name, _ in defined):
+        print(f"WRONG: {always_there} is not in the archive: was it read at all?")
         return 1
     return 1 if wrong else 0
 

@@ -62,6 +62,25 @@ TEST_P(RegionQuery, ItTellsRangeRightsOwnerKeysAndHowEachPeerReachesIt) {
   EXPECT_EQ(attr.peer_count, 0u);
 }
 
+TEST_P(RegionQuery, PeersMapNothingWhereTheUserForbidsIt) {
+  ::setenv("VERBATIM_SHM_MAP", "off", 1);
+  Pair pair(GetParam());
+  ::unsetenv("VERBATIM_SHM_MAP");
+  const RegionInfo memory = pair.a.allocate(GetParam().memory, 8192);
+  const RegionInfo at_b = pair.b.allocate(GetParam().memory, 8192);
+  pair.b.fill(at_b, 0, 4096, 7);
+  expect_posted(pair.b.post_send(pair.qb, write(1, slice(at_b, 0, 4096), memory)));
+  expect_wc(pair.b.poll_sends(pair.qb, 1)[0], 1, IBV_WC_RDMA_WRITE, pair.qb);
+  EXPECT_EQ(pair.a.mismatch(memory, 0, 4096, 7), -1);
+  vbt_mr_peer peer = {};
+  vbt_mr_attr attr{};
+  attr.peers = &peer;
+  attr.peer_room = 1;
+  ASSERT_EQ(vbt_query_mr(pair.a.here().mr(memory.id), &attr, sizeof attr), 0);
+  ASSERT_EQ(attr.peer_count, 1u);
+  EXPECT_NE(peer.tier, std::uint32_t{VBT_TIER_MAPPED});
+}
+
 TEST_P(RegionQuery, ItCountsTheWindowsThatKeepItBusy) {
   Pair pair(GetParam());
   const RegionInfo memory =
