@@ -40,12 +40,14 @@ int dup(MPI_Comm comm, MPI_Info info, MPI_Comm* out, const char* function) noexc
   return give(*from, error, made, out, function);
 }
 
-int idup(MPI_Comm comm, MPI_Comm* out, MPI_Request* started, const char* function) noexcept {
+int idup(MPI_Comm comm, MPI_Info info, MPI_Comm* out, MPI_Request* started,
+         const char* function) noexcept {
   const BigGuard guard;
   Comm* const from = find_comm(comm);
   if (from == nullptr) return bad_comm(function, "comm", comm);
   if (out == nullptr) return null_pointer(from, function, "newcomm");
   if (started == nullptr) return null_pointer(from, function, "request");
+  if (const int error = check_hints(from, function, info); error != MPI_SUCCESS) return error;
   Schedule* const schedule = make_schedule(*from);
   Request* const request = schedule != nullptr ? make_request() : nullptr;
   if (request == nullptr) {
@@ -109,13 +111,12 @@ VMPI_ENTRY(int, MPI_Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm*
 }
 
 VMPI_ENTRY(int, MPI_Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request)) {
-  return idup(comm, newcomm, request, "MPI_Comm_idup");
+  return idup(comm, MPI_INFO_NULL, newcomm, request, "MPI_Comm_idup");
 }
 
 VMPI_ENTRY(int, MPI_Comm_idup_with_info,
-           (MPI_Comm comm, [[maybe_unused]] MPI_Info info, MPI_Comm* newcomm,
-            MPI_Request* request)) {
-  return idup(comm, newcomm, request, "MPI_Comm_idup_with_info");
+           (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request)) {
+  return idup(comm, info, newcomm, request, "MPI_Comm_idup_with_info");
 }
 
 VMPI_ENTRY(int, MPI_Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {

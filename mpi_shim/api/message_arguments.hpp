@@ -20,6 +20,11 @@ struct MessageNames {
   const char* tag;
 };
 inline constexpr MessageNames kPlainNames = {"buf", "count", "datatype", "tag"};
+// Of functions that send and receive.
+inline constexpr MessageNames kSentNames = {"sendbuf", "sendcount", "sendtype", "sendtag"};
+inline constexpr MessageNames kReceivedNames = {"recvbuf", "recvcount", "recvtype", "recvtag"};
+inline constexpr MessageNames kReplacedNames = {"buf", "count", "datatype", "sendtag"};
+inline constexpr MessageNames kReplacementNames = {"buf", "count", "datatype", "recvtag"};
 
 struct MessageArguments {
   const char* function;

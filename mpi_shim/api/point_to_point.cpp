@@ -26,11 +26,6 @@ using vmpi::SendMode;
   return vmpi::raise_for(request, error, function);
 }
 
-constexpr vmpi::MessageNames kSent = {"sendbuf", "sendcount", "sendtype", "sendtag"};
-constexpr vmpi::MessageNames kReceived = {"recvbuf", "recvcount", "recvtype", "recvtag"};
-constexpr vmpi::MessageNames kReplaced = {"buf", "count", "datatype", "sendtag"};
-constexpr vmpi::MessageNames kReplacement = {"buf", "count", "datatype", "recvtag"};
-
 int send(const MessageArguments& arguments, SendMode mode) noexcept {
   BigGuard guard;
   Request request;
@@ -163,11 +158,13 @@ VMPI_ENTRY(int, MPI_Sendrecv,
   constexpr const char* kName = "MPI_Sendrecv";
   Request outgoing;
   Request incoming;
-  int error = resolve_send({kName, sendbuf, sendcount, sendtype, dest, sendtag, comm, &kSent},
-                           SendMode::kStandard, outgoing);
+  int error =
+      resolve_send({kName, sendbuf, sendcount, sendtype, dest, sendtag, comm, &vmpi::kSentNames},
+                   SendMode::kStandard, outgoing);
   if (error != MPI_SUCCESS) return error;
-  error = resolve_receive({kName, recvbuf, recvcount, recvtype, source, recvtag, comm, &kReceived},
-                          incoming);
+  error = resolve_receive(
+      {kName, recvbuf, recvcount, recvtype, source, recvtag, comm, &vmpi::kReceivedNames},
+      incoming);
   if (error != MPI_SUCCESS) return error;
   return send_and_receive(outgoing, incoming, status, kName);
 }
@@ -179,11 +176,12 @@ VMPI_ENTRY(int, MPI_Sendrecv_replace,
   constexpr const char* kName = "MPI_Sendrecv_replace";
   Request outgoing;
   Request incoming;
-  int error = resolve_send({kName, buf, count, datatype, dest, sendtag, comm, &kReplaced},
-                           SendMode::kStandard, outgoing);
+  int error =
+      resolve_send({kName, buf, count, datatype, dest, sendtag, comm, &vmpi::kReplacedNames},
+                   SendMode::kStandard, outgoing);
   if (error != MPI_SUCCESS) return error;
-  error = resolve_receive({kName, buf, count, datatype, source, recvtag, comm, &kReplacement},
-                          incoming);
+  error = resolve_receive(
+      {kName, buf, count, datatype, source, recvtag, comm, &vmpi::kReplacementNames}, incoming);
   if (error != MPI_SUCCESS) return error;
   // What goes is put aside first, since what comes takes its place.
   const auto bytes = static_cast<std::size_t>(outgoing.count * outgoing.type->size);

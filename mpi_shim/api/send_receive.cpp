@@ -57,10 +57,13 @@ VMPI_ENTRY(int, MPI_Isendrecv,
   constexpr const char* kName = "MPI_Isendrecv";
   Request outgoing;
   Request incoming;
-  int error = resolve_send({kName, sendbuf, sendcount, sendtype, dest, sendtag, comm},
-                           SendMode::kStandard, outgoing);
+  int error =
+      resolve_send({kName, sendbuf, sendcount, sendtype, dest, sendtag, comm, &vmpi::kSentNames},
+                   SendMode::kStandard, outgoing);
   if (error != MPI_SUCCESS) return error;
-  error = resolve_receive({kName, recvbuf, recvcount, recvtype, source, recvtag, comm}, incoming);
+  error = resolve_receive(
+      {kName, recvbuf, recvcount, recvtype, source, recvtag, comm, &vmpi::kReceivedNames},
+      incoming);
   if (error != MPI_SUCCESS) return error;
   return start_both(outgoing, incoming, false, request, kName);
 }
@@ -72,10 +75,12 @@ VMPI_ENTRY(int, MPI_Isendrecv_replace,
   constexpr const char* kName = "MPI_Isendrecv_replace";
   Request outgoing;
   Request incoming;
-  int error = resolve_send({kName, buf, count, datatype, dest, sendtag, comm}, SendMode::kStandard,
-                           outgoing);
+  int error =
+      resolve_send({kName, buf, count, datatype, dest, sendtag, comm, &vmpi::kReplacedNames},
+                   SendMode::kStandard, outgoing);
   if (error != MPI_SUCCESS) return error;
-  error = resolve_receive({kName, buf, count, datatype, source, recvtag, comm}, incoming);
+  error = resolve_receive(
+      {kName, buf, count, datatype, source, recvtag, comm, &vmpi::kReplacementNames}, incoming);
   if (error != MPI_SUCCESS) return error;
   return start_both(outgoing, incoming, true, request, kName);
 }

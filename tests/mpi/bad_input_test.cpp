@@ -69,9 +69,8 @@ void hear(MPI_Comm*, int*, ...) {}
 
 void make_handles() {
   const int one = 1;
-  const int none = 0;
   static int value;
-  MPI_Cart_create(MPI_COMM_WORLD, 1, &one, &none, 0, &handles.cart);
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &one, &one, 0, &handles.cart);
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   handles.freed_comm = comm;
@@ -130,8 +129,9 @@ int zeros[16];
 int ones[16] = {1, 1, 1, 1, 1, 1, 1, 1};
 
 void choose(Choice<MPI_Comm>& out, const Place& at) {
-  const bool is_cart = at.is_of({"MPI_Cart_coords", "MPI_Cart_get", "MPI_Cart_rank",
-                                 "MPI_Cart_shift", "MPI_Cart_sub", "MPI_Cartdim_get"});
+  const bool is_cart =
+      at.is_of({"MPI_Neighbor_", "MPI_Ineighbor_", "MPI_Cart_coords", "MPI_Cart_get",
+                "MPI_Cart_rank", "MPI_Cart_shift", "MPI_Cart_sub", "MPI_Cartdim_get"});
   out.good = is_cart ? handles.cart : MPI_COMM_WORLD;
   out.refuse({MPI_COMM_NULL, handles.freed_comm, nobody<MPI_Comm>(), stranger<MPI_Comm>()},
              {MPI_ERR_COMM});
