@@ -89,9 +89,9 @@ MPI_Status* status_at(MPI_Status* statuses, int index) noexcept {
   return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[index];
 }
 
-int retire_all(const List& list, MPI_Status* statuses) noexcept {
+int retire_all(const List& list, MPI_Status* statuses, bool is_any_wrong) noexcept {
   Errors errors;
-  vmpi::Comm* const comm = comm_of(list);
+  vmpi::Comm* const comm = is_any_wrong ? comm_of(list) : nullptr;
   if (comm != nullptr) retain(*comm);
   for (int i = 0; i < list.count; ++i) {
     MPI_Status* const status = status_at(statuses, i);
@@ -171,10 +171,11 @@ VMPI_ENTRY(int, MPI_Waitall,
   const int error = check(list, "", "");
   if (error != MPI_SUCCESS) return error;
   // One after the other: each is looked at until it is complete, and no longer.
+  bool is_any_wrong = false;
   for (int i = 0; i < count; ++i)
     if (Request* const request = vmpi::active_request(array_of_requests[i]); request != nullptr)
-      (void)vmpi::wait_for(*request);
-  return retire_all(list, array_of_statuses);
+      is_any_wrong = vmpi::wait_for(*request) != MPI_SUCCESS || is_any_wrong;
+  return retire_all(list, array_of_statuses, is_any_wrong);
 }
 
 VMPI_ENTRY(int, MPI_Testall,
@@ -186,7 +187,7 @@ VMPI_ENTRY(int, MPI_Testall,
   if (error != MPI_SUCCESS) return error;
   if (!are_all_complete(list)) (void)vmpi::progress();
   *flag = are_all_complete(list) ? 1 : 0;
-  return *flag != 0 ? retire_all(list, array_of_statuses) : MPI_SUCCESS;
+  return *flag != 0 ? retire_all(list, array_of_statuses, true) : MPI_SUCCESS;
 }
 
 VMPI_ENTRY(int, MPI_Waitsome,

@@ -24,6 +24,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "mpi_shim/core/at_once.hpp"
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/errors.hpp"
 #include "mpi_shim/core/input.hpp"
@@ -33,6 +34,7 @@
 #include "mpi_shim/core/output.hpp"
 #include "mpi_shim/core/peers.hpp"
 #include "mpi_shim/core/pmi_wire.hpp"
+#include "mpi_shim/core/rings.hpp"
 #include "mpi_shim/core/world.hpp"
 #include "runtime/base/environment.hpp"
 
@@ -42,6 +44,8 @@ namespace {
 constexpr int kAtOnce = 16;
 std::uint32_t polls_in_vain = 0;  ///< in a row
 std::uint32_t polls_before_look = 0;
+constexpr std::uint32_t kPollsBeforeLook = 64;
+std::uint32_t polls_of_rings = 0;
 
 void take_received(const ibv_wc& wc, std::uint32_t index) noexcept {
   if (wc.status != IBV_WC_SUCCESS) return;
@@ -49,6 +53,7 @@ void take_received(const ibv_wc& wc, std::uint32_t index) noexcept {
   if (peer == nullptr) return;
   if (!peer->is_ready) be_ready(*peer);
   take_message(*peer, fabric.receive_buffer(index), wc.byte_len);
+  if (peer->in == nullptr && !peer->is_dead) consider_ring(*peer);
 }
 
 void take_hello(const ibv_wc& wc, std::uint32_t index) noexcept {
@@ -77,6 +82,7 @@ void take_sent(const ibv_wc& wc, const WorkId& work) noexcept {
     finish_read(*peer, *transfer);
   } else {
     Request& send = *transfer->request;
+    if (peer->writing == transfer) tell_written(*peer, *transfer);
     release_transfer(*transfer);
     complete(send, MPI_SUCCESS);
   }
@@ -249,10 +255,10 @@ bool is_anybody_dead() noexcept {
 HandleTable<HandleKind::kMessage, Message> messages;
 bool (*advance_schedules)() noexcept = nullptr;
 
-bool progress() noexcept {
-  // Of messages to this process itself too.
-  const bool has_advanced = advance_schedules != nullptr && advance_schedules();
-  if (!fabric.is_open()) return has_advanced;
+namespace {
+
+/// Completions, and messages that come by queue pairs.
+bool poll_queue() noexcept {
   ibv_wc wcs[kAtOnce];
   std::uint32_t drained[kAtOnce];
   std::uint32_t drained_count = 0;
@@ -278,12 +284,28 @@ bool progress() noexcept {
     }
   }
   if (drained_count != 0 && !fabric.is_failed) fabric.post_receives(drained, drained_count);
-  bool has_moved = found > 0 || has_advanced;
-  has_moved = drain_busy() || has_moved;
+  return found > 0;
+}
+
+}  // namespace
+
+bool progress() noexcept { return progress_beside(nullptr); }
+
+bool progress_beside(const InRing* ring) noexcept {
+  constexpr std::uint32_t kRingsAlone = 16;
+  // Of messages to this process itself too.
+  const bool has_advanced = advance_schedules != nullptr && advance_schedules();
+  if (!fabric.is_open()) return has_advanced;
+  bool has_moved = poll_rings(ring);
+  // While rings bring something the queue, of which little is expected, has a turn now and then.
+  if (!has_moved || transfers.live() != invited || ++polls_of_rings % kRingsAlone == 0)
+    has_moved = poll_queue() || has_moved;
+  if (is_anybody_busy()) has_moved = drain_busy() || has_moved;
+  has_moved = has_moved || has_advanced;
   if (is_anybody_asked()) has_moved = ask_again() || has_moved;
   if (has_moved)
     polls_in_vain = 0;
-  else if (++polls_in_vain, ++polls_before_look % 64 == 0)
+  else if (++polls_in_vain, ++polls_before_look % kPollsBeforeLook == 0)
     look_for_failures();
   return has_moved;
 }
@@ -406,6 +428,7 @@ Request message_of(Comm& comm, Plane plane, int peer, int tag, void* buffer, std
 int send_to(Comm& comm, Plane plane, int dest, int tag, const void* buffer, std::int64_t count,
             Datatype& type) noexcept {
   Request request = message_of(comm, plane, dest, tag, const_cast<void*>(buffer), count, type);
+  if (send_at_once(request)) return MPI_SUCCESS;
   (void)begin_send(request);
   return wait_for(request);
 }
@@ -413,6 +436,7 @@ int send_to(Comm& comm, Plane plane, int dest, int tag, const void* buffer, std:
 int receive_from(Comm& comm, Plane plane, int source, int tag, void* buffer, std::int64_t count,
                  Datatype& type) noexcept {
   Request request = message_of(comm, plane, source, tag, buffer, count, type);
+  if (receive_at_once(request)) return MPI_SUCCESS;
   begin_receive(request);
   return wait_for(request);
 }

@@ -8,6 +8,7 @@
 #include "mpi_shim/core/errors.hpp"
 #include "mpi_shim/core/invitations.hpp"
 #include "mpi_shim/core/output.hpp"
+#include "mpi_shim/core/rings.hpp"
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
@@ -169,8 +170,7 @@ template <class Header>
   AnswerHead answered;
   static_assert(sizeof answered == sizeof head);
   if (!read_header(head, message, bytes) || !read_header(answered, message, bytes)) return false;
-  peer.credits = std::min<std::uint16_t>(
-      kCredits, static_cast<std::uint16_t>(peer.credits + std::min(head.credits, kCredits)));
+  add_credits(peer, head.credits);
   if (head.kind <= MessageKind::kRendezvous || head.kind == MessageKind::kWritten) ++peer.heard;
   switch (head.kind) {
     case MessageKind::kEager:
@@ -214,6 +214,15 @@ template <class Header>
       take_revoked(peer, answered.id);
       return true;
     case MessageKind::kCredit:
+      return true;
+    case MessageKind::kRing: {
+      RingHead offer;
+      if (!read_header(offer, message, bytes)) return false;
+      take_ring(peer, offer);
+      return true;
+    }
+    case MessageKind::kByRing:
+      read_from_ring(peer);
       return true;
   }
   return false;

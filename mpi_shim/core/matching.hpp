@@ -71,6 +71,12 @@ class Matching {
   /// Whether the next message of this receive's source and tag is its own: no wildcard and no other
   /// receive of them is posted. REQUIRES: it is posted and has no wildcard.
   [[nodiscard]] bool is_certain(const Request& receive) noexcept;
+  /// Neither a message nor a receive is here that a receive for `wanted`, without wildcards, would
+  /// come behind.
+  [[nodiscard]] bool is_free_for(const Envelope& wanted) noexcept {
+    return (kept_ == 0 || find_message(wanted) == kNone) && wild_.first == nullptr &&
+           (posted_ == 0 || find_receive(wanted) == nullptr);
+  }
   /// The receive that a message matches, withdrawn; null: none.
   [[nodiscard]] Request* take_receive(const Envelope& message) noexcept;
 
@@ -108,6 +114,8 @@ class Matching {
   [[nodiscard]] Unexpected& at(std::uint32_t index) const noexcept {
     return slabs_[index / kSlab][index % kSlab];
   }
+  /// The first without wildcards that takes it; null: none.
+  [[nodiscard]] Request* find_receive(const Envelope& message) noexcept;
   [[nodiscard]] Receives& receives_of(const Envelope& envelope) noexcept;
   [[nodiscard]] Messages& messages_of(const Envelope& envelope) noexcept;
   void spread_receives() noexcept;

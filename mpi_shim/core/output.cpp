@@ -9,6 +9,7 @@
 #include "mpi_shim/core/invitations.hpp"
 #include "mpi_shim/core/matching.hpp"
 #include "mpi_shim/core/requests.hpp"
+#include "mpi_shim/core/rings.hpp"
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
@@ -69,25 +70,46 @@ bool post_bounce(Peer& peer, std::uint32_t index, std::size_t length) noexcept {
   return length <= fabric.inline_bytes || !fabric.free_bounces.empty();
 }
 
-/// A header and the packed form of what the request sends (`payload` bytes of it). False: no room.
-bool post_message(Peer& peer, const void* head, std::size_t head_bytes, const Request* from,
-                  std::size_t payload, bool is_signaled = false) noexcept {
+/// What was written by RDMA is told of before all that follows.
+[[nodiscard]] bool may_tell(const Peer& peer) noexcept {
+  return peer.out != nullptr ? peer.writing == nullptr : peer.room() != 0;
+}
+
+/// A header and the packed form of what the request sends, in a row.
+void write_message(unsigned char* out, const void* head, std::size_t head_bytes,
+                   const Request* from, std::size_t payload) noexcept {
+  std::memcpy(out, head, head_bytes);
+  if (payload == 0) return;
+  if (from->type->is_contiguous)
+    std::memcpy(out + head_bytes, first_byte(*from->type, from->buffer), payload);
+  else
+    (void)pack(*from->type, from->count, from->buffer, 0, out + head_bytes, payload);
+}
+
+/// By the queue pair. False: no room.
+bool post_by_queue(Peer& peer, const void* head, std::size_t head_bytes, const Request* from,
+                   std::size_t payload, bool is_signaled) noexcept {
   unsigned char small[Fabric::kWantedInline];
   const std::size_t length = head_bytes + payload;
   if (peer.room() == 0 || !has_place_for(length)) return false;
   const bool is_inline = length <= fabric.inline_bytes;
   const std::uint32_t bounce = is_inline ? 0 : fabric.free_bounces[fabric.free_bounces.size() - 1];
   unsigned char* const out = is_inline ? small : fabric.bounce_buffer(bounce);
-  std::memcpy(out, head, head_bytes);
-  if (payload != 0) {
-    if (from->type->is_contiguous)
-      std::memcpy(out + head_bytes, first_byte(*from->type, from->buffer), payload);
-    else
-      (void)pack(*from->type, from->count, from->buffer, 0, out + head_bytes, payload);
-  }
+  write_message(out, head, head_bytes, from, payload);
   if (is_inline) return post_inline(peer, out, length, is_signaled);
   if (!post_bounce(peer, bounce, length)) return false;
   fabric.free_bounces.pop_back();
+  return true;
+}
+
+/// A header and the packed form of what the request sends (`payload` bytes of it). False: no room.
+bool post_message(Peer& peer, const void* head, std::size_t head_bytes, const Request* from,
+                  std::size_t payload) noexcept {
+  if (peer.out == nullptr) return post_by_queue(peer, head, head_bytes, from, payload, false);
+  unsigned char* const out = peer.out->reserve(head_bytes + payload);
+  if (out == nullptr) return false;
+  write_message(out, head, head_bytes, from, payload);
+  peer.out->publish(head_bytes + payload);
   return true;
 }
 
@@ -146,12 +168,16 @@ bool try_with_transfer(Peer& peer, Request& send, Head head, std::uint64_t lengt
   return has_gone;
 }
 
-/// Straight to where its receive wants it. The SEND behind the WRITEs tells the receiver.
+/// Straight to where its receive wants it. What tells the receiver comes behind the WRITEs: by the
+/// queue pair as its next SEND, by a ring when they are known to be done (told_written).
 bool try_write(Peer& peer, Request& send, const Head& head, std::uint64_t length,
                const Invitation& invitation) noexcept {
   const std::uint64_t longest = std::min(fabric.longest, kLongestPiece);
   const std::uint64_t pieces = (length + longest - 1) / longest;
-  if (pieces + 1 > peer.room() || !has_place_for(sizeof(WrittenHead))) return false;
+  if (pieces + 1 > peer.room() ||
+      (peer.out != nullptr ? peer.out->reserve(sizeof(WrittenHead)) == nullptr
+                           : !has_place_for(sizeof(WrittenHead))))
+    return false;
   Transfer* const transfer = begin_transfer(peer, send, Transfer::Step::kWriting);
   if (transfer == nullptr) return false;
   if (!expose(*transfer, length, Exposure::kRead)) {
@@ -178,6 +204,11 @@ bool try_write(Peer& peer, Request& send, const Head& head, std::uint64_t length
     transfer->posted += bytes;
     ++transfer->reads;
   }
+  if (peer.out != nullptr) {
+    transfer->written = {head, invitation.id, 0, length};
+    peer.writing = transfer;
+    return true;
+  }
   const WrittenHead written = {head, invitation.id, 0, length};
   if (!post_message(peer, &written, sizeof written, nullptr, 0))
     fail_peer(peer, "a request was refused");
@@ -194,7 +225,9 @@ bool try_send(Peer& peer, Request& send) noexcept {
               : peer.credits == 0 ? MessageKind::kEnvelope
               : is_sync           ? MessageKind::kEagerSync
                                   : MessageKind::kEager;
-  if (peer.room() == 0) return false;
+  if (peer.offered_ring != 0) [[unlikely]]
+    try_ring(peer);
+  if (!may_tell(peer)) return false;
   head.context = context_of(*send.comm, send.plane);
   head.source = send.comm->rank();
   head.tag = send.tag;
@@ -233,6 +266,7 @@ void unlink_send(Peer& peer, Request& send) noexcept {
 }
 
 bool try_answer(Peer& peer, AnswerHead head, std::uint32_t data_of) noexcept {
+  if (!may_tell(peer)) return false;
   head.credits = take_owed(peer);
   Transfer* data = nullptr;
   std::size_t payload = 0;
@@ -346,16 +380,32 @@ void send_data_of(Peer& peer, Transfer& transfer, std::uint32_t id) noexcept {
 
 bool send_invitation(Peer& peer, const InviteHead& invite) noexcept {
   InviteHead told = invite;
-  if (peer.first_answer != nullptr) return false;
+  if (peer.first_answer != nullptr || !may_tell(peer)) return false;
   told.head.credits = take_owed(peer);
   if (post_message(peer, &told, sizeof told, nullptr, 0)) return true;
   peer.owed = static_cast<std::uint16_t>(peer.owed + told.head.credits);
   return false;
 }
 
-void give_credit_back(Peer& peer) noexcept {
-  if (++peer.owed >= kCredits / 2 && peer.first_answer == nullptr)
-    answer(peer, MessageKind::kCredit, 0);
+bool send_offer(Peer& peer, const RingHead& offer) noexcept {
+  return !peer.is_dead && may_tell(peer) && post_message(peer, &offer, sizeof offer, nullptr, 0);
+}
+
+bool announce_ring(Peer& peer) noexcept {
+  const AnswerHead head = {MessageKind::kByRing, 0, 0, 0, 0, 0};
+  return post_by_queue(peer, &head, sizeof head, nullptr, 0, false);
+}
+
+void tell_written(Peer& peer, Transfer& transfer) noexcept {
+  // There is a slot: nothing was told since there was one.
+  const WrittenHead written = transfer.written;
+  peer.writing = nullptr;
+  (void)post_message(peer, &written, sizeof written, nullptr, 0);
+  if (peer.has_work()) mark_busy(peer);
+}
+
+void give_credits_back(Peer& peer) noexcept {
+  if (peer.first_answer == nullptr) answer(peer, MessageKind::kCredit, 0);
 }
 
 void read_on(Peer& peer, Transfer& transfer) noexcept {
@@ -384,7 +434,7 @@ void read_on(Peer& peer, Transfer& transfer) noexcept {
 void flush_queue(Peer& peer) noexcept {
   if (peer.unsignaled == 0) return;
   const AnswerHead head = {MessageKind::kCredit, 0, 0, 0, 0, 0};
-  (void)post_message(peer, &head, sizeof head, nullptr, 0, true);
+  (void)post_by_queue(peer, &head, sizeof head, nullptr, 0, true);
 }
 
 void mark_busy(Peer& peer) noexcept {
@@ -397,6 +447,8 @@ void mark_busy(Peer& peer) noexcept {
   peer.next_busy = first_busy;
   first_busy = &peer;
 }
+
+bool is_anybody_busy() noexcept { return first_busy != nullptr; }
 
 bool drain_busy() noexcept {
   bool has_moved = false;

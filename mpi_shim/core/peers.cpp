@@ -16,6 +16,7 @@
 
 #include "mpi_shim/core/output.hpp"
 #include "mpi_shim/core/process_life.hpp"
+#include "mpi_shim/core/rings.hpp"
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
@@ -231,6 +232,7 @@ bool ask_again() noexcept {
 
 void stop_peers() noexcept {
   each_peer([](Peer& peer) noexcept {
+    drop_rings(peer);
     if (peer.qp != nullptr) (void)ibv_destroy_qp(peer.qp);
     if (peer.ah != nullptr) (void)ibv_destroy_ah(peer.ah);
     while (peer.first_answer != nullptr) {

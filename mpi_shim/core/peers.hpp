@@ -14,6 +14,7 @@
 #include "mpi_shim/core/array.hpp"
 #include "mpi_shim/core/engine.hpp"
 #include "mpi_shim/core/fabric.hpp"
+#include "mpi_shim/core/ring.hpp"
 #include "mpi_shim/core/transfer.hpp"
 #include "mpi_shim/core/wire.hpp"
 
@@ -66,6 +67,11 @@ struct Peer {
   std::uint64_t sent = 0;   ///< messages that are matched there
   std::uint64_t heard = 0;  ///< that are matched here
   Array<Invitation> invitations;
+  Transfer* writing = nullptr;     ///< by RDMA, and the ring tells of nothing before it is done
+  RingWriter* out = nullptr;       ///< by which it is told all messages, once there is one
+  struct InRing* in = nullptr;     ///< by which it tells us (rings.hpp)
+  std::uint64_t offered_ring = 0;  ///< its address, until it is mapped; 0: none
+  std::uint32_t offered_key = 0;
   Peer* next_busy = nullptr;
   Peer* next_asking = nullptr;
 

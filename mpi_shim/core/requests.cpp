@@ -25,7 +25,24 @@ Request* make_request(const Request& asked) noexcept {
   return made;
 }
 
+namespace {
+MPI_Request the_sent_request = MPI_REQUEST_NULL;
+}
+
+bool make_sent_request() noexcept {
+  Request* const made = make_request();
+  if (made == nullptr) return false;
+  made->kind = Request::Kind::kSend;
+  made->is_active = true;
+  made->is_shared = true;
+  the_sent_request = handle_of(*made);
+  return true;
+}
+
+MPI_Request sent_request() noexcept { return the_sent_request; }
+
 void release_request(Request& request) noexcept {
+  if (request.is_shared) return;
   Comm* const comm = request.comm;
   Datatype* const type = request.type;
   if (request.kind == Request::Kind::kGeneralized) std::free(request.protocol);
@@ -84,6 +101,10 @@ int retire(Request& request, MPI_Request* handle, MPI_Status* status) noexcept {
   }
   write_status(request, status);
   const int error = request.error;
+  if (request.is_shared) {
+    *handle = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+  }
   request.is_active = false;
   if (!request.is_persistent) {
     release_request(request);

@@ -18,6 +18,10 @@ extern HandleTable<HandleKind::kRequest, Request> request_table;
 [[nodiscard]] Request* make_request() noexcept;
 /// Of what is asked, which it holds until it ends.
 [[nodiscard]] Request* make_request(const Request& asked) noexcept;
+/// Of sends that are over when they begin: it is one for all of them, complete, and never goes.
+[[nodiscard]] MPI_Request sent_request() noexcept;
+/// MPI_Init's part of it. False: no memory.
+[[nodiscard]] bool make_sent_request() noexcept;
 /// Null: none, or an ended one.
 [[nodiscard]] Request* find_request(MPI_Request handle) noexcept;
 void release_request(Request& request) noexcept;

@@ -9,6 +9,7 @@
 
 #include "mpi_shim/core/engine.hpp"
 #include "mpi_shim/core/handle.hpp"
+#include "mpi_shim/core/wire.hpp"
 
 namespace vmpi {
 
@@ -38,6 +39,7 @@ struct Transfer {
   std::uint32_t reads = 0;    ///< under way
   std::uint32_t rkey = 0;
   std::uint32_t peer_id = 0;
+  WrittenHead written = {};  ///< what is told of kWriting, by a ring
   Transfer* next = nullptr;
 };
 

@@ -22,6 +22,8 @@ enum class MessageKind : std::uint8_t {
   kRevoke,      ///< AnswerHead: an invitation is not to be used any more
   kRevoked,     ///< AnswerHead
   kCredit,      ///< Head
+  kRing,        ///< RingHead: messages may be told by this ring (rings.hpp)
+  kByRing,      ///< AnswerHead: those that follow are
 };
 
 /// `credits`: payloads of the peer that were matched since the last message told of them.
@@ -78,6 +80,15 @@ struct WrittenHead {
   std::uint32_t reserved;
   std::uint64_t length;
 };
+
+/// The ring's key and address; `head.id` is nothing.
+struct RingHead {
+  AnswerHead head;
+  std::uint32_t rkey;
+  std::uint32_t reserved;
+  std::uint64_t address;
+};
+static_assert(sizeof(RingHead) <= 64);
 
 /// A datagram by which two processes connect (peers.cpp).
 struct Hello {
