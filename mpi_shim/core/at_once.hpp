@@ -11,7 +11,9 @@ namespace vmpi {
 /// True: the message has gone, and the buffer may be used again. REQUIRES: what was asked is set.
 [[nodiscard]] bool send_at_once(const Request& send) noexcept;
 
+/// At the peer's ring: once, or as long as it is better not to give the processor away.
+enum class Looks : std::uint8_t { kOne, kMany };
 /// True: the request has ended with success. False: it is to be posted.
-[[nodiscard]] bool receive_at_once(Request& receive) noexcept;
+[[nodiscard]] bool receive_at_once(Request& receive, Looks wanted) noexcept;
 
 }  // namespace vmpi

@@ -35,6 +35,8 @@
 #include "mpi_shim/core/peers.hpp"
 #include "mpi_shim/core/pmi_wire.hpp"
 #include "mpi_shim/core/rings.hpp"
+#include "mpi_shim/core/sharing.hpp"
+#include "mpi_shim/core/streams.hpp"
 #include "mpi_shim/core/world.hpp"
 #include "runtime/base/environment.hpp"
 
@@ -81,8 +83,13 @@ void take_sent(const ibv_wc& wc, const WorkId& work) noexcept {
   if (transfer->step == Transfer::Step::kReading) {
     finish_read(*peer, *transfer);
   } else {
+    if (transfer->is_rest) {
+      rest_is_written(*peer, *transfer);
+      return;
+    }
     Request& send = *transfer->request;
-    if (peer->writing == transfer) tell_written(*peer, *transfer);
+    if (transfer->mr != nullptr && !transfer->is_mr_kept && transfer->began_at != 0)
+      pace.written(transfer->bytes, now_ns() - transfer->began_at);
     release_transfer(*transfer);
     complete(send, MPI_SUCCESS);
   }
@@ -106,6 +113,7 @@ std::uint32_t steps_in_vain = 0;  ///< in a row, of a call that waits
 /// Whoever shares our processor has his turn. Who waits long leaves it to the others for a while: an
 /// eighth of what he has waited, so that a message which comes then is late by no more than that.
 void share_processor() noexcept {
+  // About a microsecond: longer than an answer takes of who has a processor.
   constexpr std::uint32_t kBeforeYield = 16;
   constexpr std::uint32_t kBetweenClocks = 64;
   constexpr std::int64_t kLongNs = 400'000;
@@ -118,7 +126,7 @@ void share_processor() noexcept {
     waits_long = false;
   }
   if (!waits_long) {
-    ::sched_yield();
+    give_processor_away();
     waits_long = steps_in_vain % kBetweenClocks == 0 && now_ns() - since >= kLongNs;
     return;
   }
@@ -305,8 +313,10 @@ bool progress_beside(const InRing* ring) noexcept {
   if (is_anybody_asked()) has_moved = ask_again() || has_moved;
   if (has_moved)
     polls_in_vain = 0;
-  else if (++polls_in_vain, ++polls_before_look % kPollsBeforeLook == 0)
+  else if (++polls_in_vain, ++polls_before_look % kPollsBeforeLook == 0) {
+    look_at_streams();
     look_for_failures();
+  }
   return has_moved;
 }
 
@@ -420,6 +430,7 @@ Request message_of(Comm& comm, Plane plane, int peer, int tag, void* buffer, std
   request.buffer = buffer;
   request.count = count;
   request.type = &type;
+  request.is_waited_for = true;
   return request;
 }
 
@@ -436,7 +447,7 @@ int send_to(Comm& comm, Plane plane, int dest, int tag, const void* buffer, std:
 int receive_from(Comm& comm, Plane plane, int source, int tag, void* buffer, std::int64_t count,
                  Datatype& type) noexcept {
   Request request = message_of(comm, plane, source, tag, buffer, count, type);
-  if (receive_at_once(request)) return MPI_SUCCESS;
+  if (receive_at_once(request, Looks::kMany)) return MPI_SUCCESS;
   begin_receive(request);
   return wait_for(request);
 }
@@ -456,8 +467,8 @@ const char* start_engine() noexcept {
   if (!matching.start()) return "no memory";
   if (world.size == 1) return nullptr;
   waiting = wish();
-  // The library's own polls obey this word.
-  if (waiting == Waiting::kSpin && ::setenv("VERBATIM_POLL", "spin", 0) != 0) return "no memory";
+  // The library's own polls obey this word: giving the processor away is ours (idle()).
+  if (waiting != Waiting::kSleep && ::setenv("VERBATIM_POLL", "spin", 0) != 0) return "no memory";
   const char* const wrong = fabric.open();
   if (wrong != nullptr) return wrong;
   if (!publish_address()) return "the launcher does not take this process's address";

@@ -103,8 +103,7 @@ void fail_peer(Peer& peer, const char* cause) noexcept {
     (void)ibv_modify_qp(peer.qp, &attr, IBV_QP_STATE);
   }
   leave_ring(peer);
-  peer.writing = nullptr;
-  peer.offered_ring = 0;
+  peer.offered_ring = peer.offered_window = 0;
   while (peer.first_answer != nullptr) {
     Answer* const gone = peer.first_answer;
     peer.first_answer = gone->next;
@@ -112,6 +111,7 @@ void fail_peer(Peer& peer, const char* cause) noexcept {
   }
   peer.last_answer = nullptr;
   peer.first_read = peer.last_read = nullptr;
+  peer.first_stream = peer.last_stream = nullptr;
   while (peer.first_send != nullptr) {
     Request& send = *peer.first_send;
     if (!take_back(send)) break;

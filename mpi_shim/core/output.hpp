@@ -42,9 +42,12 @@ void read_on(Peer& peer, Transfer& transfer) noexcept;
 /// A request with a completion, so that all before it are known to be done.
 void flush_queue(Peer& peer) noexcept;
 
-/// Of `peer.writing`, when its WRITEs are done.
-void tell_written(Peer& peer, Transfer& transfer) noexcept;
-
+/// Of streams (streams.hpp). False: there is no room.
+[[nodiscard]] bool announce_window(Peer& peer) noexcept;
+[[nodiscard]] bool tell_stream(Peer& peer, WrittenHead begun) noexcept;
+[[nodiscard]] bool tell_streamed(Peer& peer, std::uint32_t id) noexcept;
+/// RDMA WRITEs of what is left of a stream; rest_is_written() hears of their end. False: not now.
+[[nodiscard]] bool write_rest(Peer& peer, Transfer& transfer) noexcept;
 void mark_busy(Peer& peer) noexcept;
 [[nodiscard]] bool is_anybody_busy() noexcept;
 /// True: something went.

@@ -12,18 +12,22 @@ HandleTable<HandleKind::kRequest, Request> request_table;
 
 Request* make_request() noexcept { return request_table.make(); }
 
-Request* find_request(MPI_Request handle) noexcept { return request_table.find(number_of(handle)); }
-
 Request* make_request(const Request& asked) noexcept {
   Request* const made = make_request();
   if (made == nullptr) return nullptr;
   const std::uint32_t handle = made->handle;
   *made = asked;
   made->handle = handle;
-  retain(*made->comm);
-  retain(*made->type);
+  hold(*made);
   return made;
 }
+
+void hold(Request& request) noexcept {
+  retain(*request.comm);
+  retain(*request.type);
+}
+
+void drop_request(Request& request) noexcept { request_table.release(request); }
 
 namespace {
 MPI_Request the_sent_request = MPI_REQUEST_NULL;

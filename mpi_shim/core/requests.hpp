@@ -23,8 +23,14 @@ extern HandleTable<HandleKind::kRequest, Request> request_table;
 /// MPI_Init's part of it. False: no memory.
 [[nodiscard]] bool make_sent_request() noexcept;
 /// Null: none, or an ended one.
-[[nodiscard]] Request* find_request(MPI_Request handle) noexcept;
+[[nodiscard]] inline Request* find_request(MPI_Request handle) noexcept {
+  return request_table.find(number_of(handle));
+}
+/// From now on it holds what it was asked with: of a new one whose fields were set in place.
+void hold(Request& request) noexcept;
 void release_request(Request& request) noexcept;
+/// Of one that holds nothing yet.
+void drop_request(Request& request) noexcept;
 /// Of a request that MPI_Request_free let go while it was under way.
 void release_freed(Request& request) noexcept;
 [[nodiscard]] inline MPI_Request handle_of(const Request& request) noexcept {

@@ -3,6 +3,27 @@
 
 namespace vmpi {
 
+bool RingPlaces::find(std::uint32_t bytes, std::uint32_t taken) noexcept {
+  while (count_ != 0 && static_cast<std::int32_t>(taken - used_[first_].number) > 0) {
+    tail_ = used_[first_].end;
+    first_ = (first_ + 1) % RingMemory::kSlots;
+    --count_;
+  }
+  if (count_ == RingMemory::kSlots) return false;
+  if (count_ == 0) {
+    if (restarts_) head_ = 0;
+    tail_ = head_;
+  }
+  const std::uint32_t at = head_ % size_;
+  const std::uint32_t skipped = bytes <= size_ - at ? 0 : size_ - at;
+  const std::uint32_t rounded =
+      (bytes + RingMemory::kUnit - 1) / RingMemory::kUnit * RingMemory::kUnit;
+  if (head_ - tail_ + skipped + rounded > size_) return false;
+  place_ = skipped == 0 ? at : 0;
+  used_[(first_ + count_) % RingMemory::kSlots].end = head_ + skipped + rounded;
+  return true;
+}
+
 bool RingWriter::look() noexcept {
   // Pairs with the store in RingReader::take(). What cannot be is not believed.
   const std::uint32_t taken = memory_->taken.load(std::memory_order_acquire);
@@ -10,28 +31,11 @@ bool RingWriter::look() noexcept {
   return sent_ - taken_ < RingMemory::kSlots;
 }
 
-bool RingWriter::find_place(std::uint32_t bytes) noexcept {
-  while (longs_ != 0 && static_cast<std::int32_t>(taken_ - long_[first_long_].number) > 0) {
-    tail_ = long_[first_long_].end;
-    first_long_ = (first_long_ + 1) % RingMemory::kSlots;
-    --longs_;
-  }
-  // What is free from the beginning on has been in use last, and lies in caches.
-  if (longs_ == 0) head_ = tail_ = 0;
-  const std::uint32_t at = head_ % RingMemory::kBytes;
-  const std::uint32_t skipped = bytes <= RingMemory::kBytes - at ? 0 : RingMemory::kBytes - at;
-  const std::uint32_t rounded =
-      (bytes + RingMemory::kUnit - 1) / RingMemory::kUnit * RingMemory::kUnit;
-  if (head_ - tail_ + skipped + rounded > RingMemory::kBytes) return false;
-  place_ = skipped == 0 ? at : 0;
-  long_[(first_long_ + longs_) % RingMemory::kSlots] = {sent_, head_ + skipped + rounded};
-  return true;
-}
-
-unsigned char* RingWriter::reserve_long(std::uint32_t bytes) noexcept {
-  if (bytes > kMost) return nullptr;
-  if (!find_place(bytes) && (!look() || !find_place(bytes))) return nullptr;
-  return memory_->bytes + place_;
+unsigned char* RingWriter::reserve_long(std::size_t bytes) noexcept {
+  // The header says the length in 16 bits.
+  if (bytes >= RingMemory::kBytes) return nullptr;
+  return find(places_, static_cast<std::uint32_t>(bytes)) ? memory_->bytes + places_.place()
+                                                          : nullptr;
 }
 
 }  // namespace vmpi

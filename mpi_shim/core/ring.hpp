@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "mpi_shim/core/wire.hpp"
+#include "runtime/sync/prefetch.hpp"
 
 namespace vmpi {
 
@@ -31,19 +32,52 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 struct RingMemory {
   static constexpr std::uint32_t kSlots = 128;
   static constexpr std::uint32_t kUnit = 64;
-  static constexpr std::uint32_t kBytes = 128u << 10;  ///< of messages that are not in their slots
+  static constexpr std::uint32_t kBytes = 64u << 10;  ///< of messages that are not in their slots
 
   alignas(64) std::atomic<std::uint32_t> taken;
+  std::atomic<std::uint32_t> processor;  ///< on which the receiver waits, and 1; 0: not said
   RingSlot slots[kSlots];
   unsigned char bytes[kBytes];
 };
 static_assert(RingMemory::kBytes / RingMemory::kUnit <= 0x10000);
 
+/// Places for bytes that go with messages of a ring, and are free when those have been taken.
+class RingPlaces {
+ public:
+  /// `restarts`: what is free from the beginning on is used first, since it lies in caches. Else all
+  /// of it in turn: a line that the receiver has read long ago is had sooner than one just read.
+  RingPlaces(std::uint32_t size, bool restarts) noexcept : size_(size), restarts_(restarts) {}
+
+  /// False: there is none yet, of what has been taken up to message `taken`. REQUIRES: bytes <= size.
+  [[nodiscard]] bool find(std::uint32_t bytes, std::uint32_t taken) noexcept;
+  /// The one that was found last.
+  [[nodiscard]] std::uint32_t place() const noexcept { return place_; }
+  /// It goes with the message of this number.
+  void use(std::uint32_t number) noexcept {
+    used_[(first_ + count_++) % RingMemory::kSlots].number = number;
+    head_ = used_[(first_ + count_ - 1) % RingMemory::kSlots].end;
+  }
+
+ private:
+  struct Used {
+    std::uint32_t number;
+    std::uint32_t end;
+  };
+
+  std::uint32_t size_;
+  bool restarts_;
+  // [tail_, head_) are in use, counted without end.
+  std::uint32_t head_ = 0;
+  std::uint32_t tail_ = 0;
+  std::uint32_t place_ = 0;
+  std::uint32_t first_ = 0;
+  std::uint32_t count_ = 0;
+  Used used_[RingMemory::kSlots];
+};
+
 /// The sender's end.
 class RingWriter {
  public:
-  static constexpr std::size_t kMost = 0xffff;  ///< bytes of a message
-
   explicit RingWriter(RingMemory& memory) noexcept : memory_(&memory) {}
 
   /// Where a message of so many bytes is to be written, before publish(); null: there is no room.
@@ -51,50 +85,49 @@ class RingWriter {
     if (sent_ - taken_ == RingMemory::kSlots && !look()) return nullptr;
     if (bytes <= RingSlot::kInline) [[likely]]
       return slot().bytes;
-    return reserve_long(static_cast<std::uint32_t>(bytes));
+    return reserve_long(bytes);
   }
   void publish(std::size_t bytes) noexcept {
     std::uint64_t place = 0;
     if (bytes > RingSlot::kInline) {
-      place = place_ / RingMemory::kUnit;
-      head_ = long_[(first_long_ + longs_++) % RingMemory::kSlots].end;
+      place = places_.place() / RingMemory::kUnit;
+      places_.use(sent_);
     }
     // Publishes the message; pairs with the load in RingReader::next().
     slot().header.store(std::uint64_t{sent_ + 1} << 32 | place << 16 | bytes,
                         std::memory_order_release);
     ++sent_;
   }
-  /// The receiver has taken all, as far as is seen.
-  [[nodiscard]] bool is_taken() noexcept { return taken_ == sent_ || (look(), taken_ == sent_); }
-  /// Slots that the receiver has given back; for who watches whether it takes any.
-  [[nodiscard]] std::uint32_t look_at_taken() noexcept {
-    (void)look();
-    return taken_;
+  /// Asks for the line of a message that comes some messages later.
+  void prefetch() const noexcept {
+    constexpr std::uint32_t kAhead = 16;
+    verbatim::prefetch_to_write(&memory_->slots[(sent_ + kAhead) % RingMemory::kSlots]);
+  }
+  /// A place elsewhere that goes with the next message, if there is one.
+  [[nodiscard]] bool find(RingPlaces& places, std::uint32_t bytes) noexcept {
+    return places.find(bytes, taken_) || (look(), places.find(bytes, taken_));
+  }
+  void use(RingPlaces& places) const noexcept { places.use(sent_); }
+  /// Slots that are free; looks again before it says that they are few.
+  [[nodiscard]] std::uint32_t room() noexcept {
+    if (sent_ - taken_ > RingMemory::kSlots / 2) (void)look();
+    return RingMemory::kSlots - (sent_ - taken_);
+  }
+  /// On which the receiver waited last, by its own word.
+  [[nodiscard]] std::uint32_t processor() const noexcept {
+    return memory_->processor.load(std::memory_order_relaxed);
   }
 
  private:
-  /// A message whose bytes are not in its slot.
-  struct Long {
-    std::uint32_t number;  ///< of messages sent before it
-    std::uint32_t end;
-  };
-
   [[nodiscard]] RingSlot& slot() noexcept { return memory_->slots[sent_ % RingMemory::kSlots]; }
   /// True: there is a slot.
   bool look() noexcept;
-  [[nodiscard]] unsigned char* reserve_long(std::uint32_t bytes) noexcept;
-  [[nodiscard]] bool find_place(std::uint32_t bytes) noexcept;
+  [[nodiscard]] unsigned char* reserve_long(std::size_t bytes) noexcept;
 
   RingMemory* memory_;
   std::uint32_t sent_ = 0;
   std::uint32_t taken_ = 0;  ///< as far as we have looked
-  // Bytes beside the slots: [tail_, head_) are in use, counted without end.
-  std::uint32_t head_ = 0;
-  std::uint32_t tail_ = 0;
-  std::uint32_t place_ = 0;  ///< of the message that is being written
-  std::uint32_t first_long_ = 0;
-  std::uint32_t longs_ = 0;
-  Long long_[RingMemory::kSlots];
+  RingPlaces places_{RingMemory::kBytes, true};
 };
 
 /// The receiver's.

@@ -99,6 +99,10 @@ void say_it_lies_beyond_the_ring() {
   // Whoever has taken the sound one already takes this for none at all.
   header->store((*header & ~std::uint64_t{0xffffffff}) | 0xffffffff);
 }
+void say_a_piece_lies_beyond_the_window() {
+  const vmpi::PieceHead said = {MessageKind::kPiece, 0, 0, 1, 0xffffff00u, 0x200u, 0};
+  say_by_ring(&said, sizeof said);
+}
 void say_too_much_by_ring() {
   const vmpi::Head said = head(MessageKind::kEager, 1, 6);
   for (int i = 0; i <= vmpi::kCredits; ++i) say_by_ring(&said, sizeof said);
@@ -122,6 +126,7 @@ constexpr Lie kLies[] = {{"three_bytes", say_three_bytes},
                          {"ring_no_kind", say_no_kind_by_ring},
                          {"ring_it_is_another", say_it_is_another_by_ring},
                          {"ring_beyond", say_it_lies_beyond_the_ring},
+                         {"ring_piece_beyond", say_a_piece_lies_beyond_the_window},
                          {"ring_too_much", say_too_much_by_ring}};
 
 /// Until both have a ring to the other.

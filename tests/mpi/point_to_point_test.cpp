@@ -48,6 +48,7 @@ constexpr Sentence kSentences[] = {
     {"AllSendToAllAtOnce", "crowd"},
     {"WhatIsSentIsReplacedByWhatComes", "replace"},
     {"AReceiverThatComputesDoesNotStopWhatItsReceiveWaitsFor", "computing", 2},
+    {"LongMessagesArriveInPiecesWhoeverComputes", "streams", 2},
     {"LongMessagesKeepTheirOrderHoweverReceivesArePosted", "invitations"},
     {"AnInvitationThatIsOutOfDateIsNotUsed", "crossing", 2},
     {"DataThatDoesNotLieInARowArrives", "strided"},
@@ -146,7 +147,8 @@ TEST(PointToPointFailure, AndThoseThatNeedOneThatLies) {
   for (const char* lie :
        {"three_bytes", "no_kind", "another_kind", "half_an_envelope", "half_an_invitation",
         "it_is_nobody", "it_is_any", "it_is_another", "any_tag", "too_much", "ring_three_bytes",
-        "ring_no_kind", "ring_it_is_another", "ring_beyond", "ring_too_much"}) {
+        "ring_no_kind", "ring_it_is_another", "ring_beyond", "ring_piece_beyond",
+        "ring_too_much"}) {
     for (const bool is_probed : {false, true}) {
       std::vector<std::string> arguments = {lie};
       if (is_probed) arguments.emplace_back("probed");

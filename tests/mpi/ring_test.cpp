@@ -71,7 +71,7 @@ TEST_F(Ring, GivesMessagesOfAnySizeInTheirOrder) {
 TEST_F(Ring, IsFullWhenItsSlotsAre) {
   for (std::uint32_t i = 0; i < RingMemory::kSlots; ++i) ASSERT_TRUE(write(8, 1));
   EXPECT_FALSE(write(8, 1));
-  EXPECT_FALSE(writer.is_taken());
+  EXPECT_EQ(writer.room(), 0u);
   expect(8, 1);
   EXPECT_TRUE(write(8, 1));
   EXPECT_FALSE(write(8, 1));
@@ -89,7 +89,6 @@ TEST_F(Ring, IsFullWhenItsBytesAre) {
   expect(RingSlot::kInline, 4);
   expect(kLong, 5);
   expect_nothing();
-  EXPECT_TRUE(writer.is_taken());
 }
 
 TEST_F(Ring, ReservingAgainWritesTheSameMessage) {
