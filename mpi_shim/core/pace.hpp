@@ -16,12 +16,12 @@ class Pace {
     const bool is_faster = rdma_ != 0 && stream_ != 0 && rdma_ < stream_;
     // Several in a row, since the first finds nothing in the caches.
     const bool is_tried =
-        rdma_ == 0 ? messages_ >= kTries : messages_ % kTryEvery >= kTryEvery - kTries;
+        rdma_ == 0 ? stream_ != 0 : messages_ % kTryEvery >= kTryEvery - kTries;
     return is_faster != is_tried;
   }
   /// Copied so many bytes, in so many ns.
   void streamed(std::uint64_t bytes, std::int64_t ns) noexcept {
-    // Memory that nobody has touched yet says nothing.
+    // Memory that nobody has touched yet says nothing, nor do the next rounds through it.
     untouched_ -= std::min(bytes, untouched_);
     if (untouched_ == 0) take(stream_, bytes, ns);
   }
@@ -29,7 +29,7 @@ class Pace {
   void count() noexcept { ++messages_; }
 
  private:
-  static constexpr std::uint32_t kTryEvery = 256;
+  static constexpr std::uint32_t kTryEvery = 1024;
   static constexpr std::uint32_t kTries = 4;
   static constexpr std::uint64_t kLeastBytes = 32u << 10;
 
@@ -45,7 +45,7 @@ class Pace {
 
   std::int64_t stream_ = 0;
   std::int64_t rdma_ = 0;
-  std::uint64_t untouched_ = 4u << 20;
+  std::uint64_t untouched_ = 12u << 20;
   std::uint32_t messages_ = 0;
 };
 

@@ -29,6 +29,8 @@ constexpr std::uint32_t kSlotsLeft = 8;
 /// Each is 4 MiB of the receiver's; who gets none is read from, or written to, by RDMA.
 constexpr std::uint32_t kMostWindows = 8;
 
+constexpr std::uint32_t kPageBytes = 4096;
+
 std::uint32_t streams_to_look_at = 0;
 std::uint32_t made_windows = 0;
 
@@ -107,10 +109,11 @@ void consider_window(Peer& peer) noexcept {
       made_windows == kMostWindows)
     return;
   void* const memory = vbt_alloc_shared(kWindowBytes);
-  ibv_mr* const mr = memory == nullptr
-                         ? nullptr
-                         : ibv_reg_mr(fabric.pd, memory, kWindowBytes,
-                                      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  ibv_mr* const mr =
+      memory == nullptr
+          ? nullptr
+          : ibv_reg_mr(fabric.pd, memory, kWindowBytes,
+                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
   auto* const made =
       mr == nullptr ? nullptr : static_cast<InWindow*>(std::malloc(sizeof(InWindow)));
   if (made != nullptr) {
@@ -143,7 +146,7 @@ void take_window(Peer& peer, const RingHead& offer) noexcept {
 void try_window(Peer& peer) noexcept {
   void* mapped = nullptr;
   const int error = vbt_map_remote(peer.qp, peer.window_key, peer.offered_window, kWindowBytes,
-                                   IBV_ACCESS_REMOTE_WRITE, &mapped);
+                                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, &mapped);
   if (error == EAGAIN) return;
   if (error != 0) {
     peer.offered_window = 0;
@@ -156,6 +159,9 @@ void try_window(Peer& peer) noexcept {
     return;
   }
   peer.offered_window = 0;
+  // Its pages are had now, not one by one while messages wait.
+  for (std::uint32_t at = 0; at < kWindowBytes; at += kPageBytes)
+    (void)*(static_cast<volatile unsigned char*>(mapped) + at);
   peer.out_window =
       ::new (place) OutWindow{static_cast<unsigned char*>(mapped), RingPlaces(kWindowBytes, false)};
 }
