@@ -9,6 +9,9 @@
 //                                  reads the sender's buffer by RDMA and says so (kTaken)
 //
 // A receive of a long message that is posted first lets the sender write to it (invitations.hpp).
+// Between processes of one host the messages themselves go by rings in mapped memory (rings.hpp),
+// short ones past most of this file (at_once.hpp), long ones in pieces where that is faster
+// (streams.hpp).
 //
 // A sender may have 64 payloads unmatched at a receiver. So the receiver's memory is bounded, its
 // buffers are never all held, and one who computes stops nobody but those who need its answer.

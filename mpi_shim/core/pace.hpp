@@ -15,8 +15,7 @@ class Pace {
   [[nodiscard]] bool prefers_rdma() const noexcept {
     const bool is_faster = rdma_ != 0 && stream_ != 0 && rdma_ < stream_;
     // Several in a row, since the first finds nothing in the caches.
-    const bool is_tried =
-        rdma_ == 0 ? stream_ != 0 : messages_ % kTryEvery >= kTryEvery - kTries;
+    const bool is_tried = rdma_ == 0 ? stream_ != 0 : messages_ % kTryEvery >= kTryEvery - kTries;
     return is_faster != is_tried;
   }
   /// Copied so many bytes, in so many ns.

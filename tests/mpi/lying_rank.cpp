@@ -92,12 +92,14 @@ void say_it_is_another_by_ring() {
   say_by_ring(&said, sizeof said);
 }
 void say_it_lies_beyond_the_ring() {
-  const vmpi::Head said = head(MessageKind::kEager, 1, 5);
-  unsigned char* const out = ring().reserve(sizeof said);
-  say_by_ring(&said, sizeof said);
-  auto* const header = reinterpret_cast<std::atomic<std::uint64_t>*>(out - sizeof(std::uint64_t));
-  // Whoever has taken the sound one already takes this for none at all.
-  header->store((*header & ~std::uint64_t{0xffffffff}) | 0xffffffff);
+  using Header = std::atomic<std::uint64_t>;
+  unsigned char* const out = ring().reserve(8);
+  auto* const header = reinterpret_cast<Header*>(out - sizeof(std::uint64_t));
+  // The next number, by what stands there from the lap before, or in the slot before.
+  const std::uint64_t number =
+      *header != 0 ? (*header >> 32) + vmpi::RingMemory::kSlots
+                   : (*reinterpret_cast<Header*>(out - sizeof(std::uint64_t) - 64) >> 32) + 1;
+  header->store(number << 32 | 0xffffffffu);
 }
 void say_a_piece_lies_beyond_the_window() {
   const vmpi::PieceHead said = {MessageKind::kPiece, 0, 0, 1, 0xffffff00u, 0x200u, 0};
