@@ -34,7 +34,7 @@ int begin(const char* function, int required) noexcept {
   const char* wrong = vmpi::begin_bootstrap();
   if (wrong[0] != '\0') return vmpi::raise(nullptr, MPI_ERR_OTHER, function, "%s", wrong);
   if (!vmpi::make_predefined_types() || !vmpi::make_predefined_ops() ||
-      !vmpi::make_predefined_comms())
+      !vmpi::make_predefined_comms() || !vmpi::make_sent_request())
     return vmpi::raise(nullptr, MPI_ERR_NO_MEM, function, "there is no memory left");
   world.thread_level = required;
   vmpi::big_lock.be_needed(required == MPI_THREAD_MULTIPLE);

@@ -4,6 +4,7 @@
 
 #include "mpi_shim/api/entry.hpp"
 #include "mpi_shim/api/message_arguments.hpp"
+#include "mpi_shim/core/at_once.hpp"
 #include "mpi_shim/core/buffered.hpp"
 #include "mpi_shim/core/requests.hpp"
 
@@ -29,8 +30,10 @@ using vmpi::SendMode;
 int send(const MessageArguments& arguments, SendMode mode) noexcept {
   BigGuard guard;
   Request request;
+  request.is_waited_for = true;
   int error = resolve_send(arguments, mode, request);
   if (error != MPI_SUCCESS) return error;
+  if (send_at_once(request)) return MPI_SUCCESS;
   if (mode == SendMode::kBuffered) return send_with_buffer(request, arguments.function);
   error = begin_send(request);
   if (error == MPI_SUCCESS) error = wait_for(request);
@@ -43,6 +46,7 @@ int send(const MessageArguments& arguments, SendMode mode) noexcept {
 
 int send_and_receive(Request& outgoing, Request& incoming, MPI_Status* status,
                      const char* function) noexcept {
+  outgoing.is_waited_for = incoming.is_waited_for = true;
   exchange(outgoing, incoming);
   write_status(incoming, status);
   const Request& told = outgoing.error != MPI_SUCCESS ? outgoing : incoming;
@@ -55,6 +59,10 @@ int start_send(const MessageArguments& arguments, SendMode mode, MPI_Request* ou
   int error = resolve_send(arguments, mode, asked);
   if (error != MPI_SUCCESS) return error;
   if (out == nullptr) return null_request(asked.comm, arguments.function);
+  if (send_at_once(asked)) {
+    *out = vmpi::sent_request();
+    return MPI_SUCCESS;
+  }
   Request* const request = vmpi::make_request(asked);
   if (request == nullptr) return raise_for(asked, MPI_ERR_NO_MEM, arguments.function);
   if (mode == SendMode::kBuffered) {
@@ -127,8 +135,13 @@ VMPI_ENTRY(int, MPI_Recv,
             MPI_Status* status)) {
   BigGuard guard;
   Request request;
+  request.is_waited_for = true;
   int error = resolve_receive({"MPI_Recv", buf, count, datatype, source, tag, comm}, request);
   if (error != MPI_SUCCESS) return error;
+  if (receive_at_once(request, vmpi::Looks::kMany)) {
+    write_status(request, status);
+    return MPI_SUCCESS;
+  }
   begin_receive(request);
   error = wait_for(request);
   write_status(request, status);
@@ -139,13 +152,21 @@ VMPI_ENTRY(int, MPI_Irecv,
            (void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
             MPI_Request* request)) {
   BigGuard guard;
-  Request asked;
-  const int error = resolve_receive({"MPI_Irecv", buf, count, datatype, source, tag, comm}, asked);
-  if (error != MPI_SUCCESS) return error;
-  if (request == nullptr) return null_request(asked.comm, "MPI_Irecv");
-  Request* const made = vmpi::make_request(asked);
-  if (made == nullptr) return raise_for(asked, MPI_ERR_NO_MEM, "MPI_Irecv");
-  begin_receive(*made);
+  constexpr const char* kName = "MPI_Irecv";
+  // Its fields are set where they stay.
+  Request* const made = vmpi::make_request();
+  Request unmade;
+  Request& asked = made != nullptr ? *made : unmade;
+  int error = resolve_receive({kName, buf, count, datatype, source, tag, comm}, asked);
+  if (error == MPI_SUCCESS && request == nullptr) error = null_request(asked.comm, kName);
+  if (error == MPI_SUCCESS && made == nullptr) error = raise_for(asked, MPI_ERR_NO_MEM, kName);
+  if (error != MPI_SUCCESS) {
+    if (made != nullptr) drop_request(*made);
+    return error;
+  }
+  hold(*made);
+  made->is_active = true;
+  if (!receive_at_once(*made, vmpi::Looks::kOne)) begin_receive(*made);
   *request = handle_of(*made);
   return MPI_SUCCESS;
 }

@@ -92,6 +92,19 @@ MPI_Status* status_at(MPI_Status* statuses, int index) noexcept {
   return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[index];
 }
 
+/// Those that are active still.
+int retire_rest(const List& list, MPI_Status* statuses) noexcept {
+  Errors errors;
+  vmpi::Comm* const comm = comm_of(list);
+  if (comm != nullptr) retain(*comm);
+  for (int i = 0; i < list.count; ++i)
+    if (Request* const request = vmpi::active_request(list.requests[i]); request != nullptr)
+      errors.retire(*request, &list.requests[i], status_at(statuses, i));
+  const int error = errors.raise(comm, list);
+  if (comm != nullptr) release(*comm);
+  return error;
+}
+
 int retire_all(const List& list, MPI_Status* statuses) noexcept {
   Errors errors;
   vmpi::Comm* const comm = comm_of(list);
@@ -187,11 +200,23 @@ VMPI_ENTRY(int, MPI_Waitall,
   const List list = {"MPI_Waitall", count, array_of_requests};
   const int error = check(list, {});
   if (error != MPI_SUCCESS) return error;
-  // One after the other: each is looked at until it is complete, and no longer.
-  for (int i = 0; i < count; ++i)
-    if (Request* const request = vmpi::active_request(array_of_requests[i]); request != nullptr)
-      (void)vmpi::wait_for(*request);
-  return retire_all(list, array_of_statuses);
+  // One after the other: each is looked at until it is complete, and no longer. Those that failed
+  // are left for the end, when the error handler of one of them hears of all.
+  bool is_any_wrong = false;
+  for (int i = 0; i < count; ++i) {
+    MPI_Status* const status = status_at(array_of_statuses, i);
+    Request* const request = vmpi::active_request(array_of_requests[i]);
+    int wrong = MPI_SUCCESS;
+    if (request == nullptr)
+      vmpi::write_empty_status(status);
+    else if ((request->is_complete ? request->error : vmpi::wait_for(*request)) != MPI_SUCCESS ||
+             request->kind == Request::Kind::kGeneralized)
+      is_any_wrong = true;
+    else
+      wrong = vmpi::retire(*request, &array_of_requests[i], status);
+    if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = wrong;
+  }
+  return is_any_wrong ? retire_rest(list, array_of_statuses) : MPI_SUCCESS;
 }
 
 VMPI_ENTRY(int, MPI_Testall,

@@ -9,6 +9,9 @@
 //                                  reads the sender's buffer by RDMA and says so (kTaken)
 //
 // A receive of a long message that is posted first lets the sender write to it (invitations.hpp).
+// Between processes of one host the messages themselves go by rings in mapped memory (rings.hpp),
+// short ones past most of this file (at_once.hpp), long ones in pieces where that is faster
+// (streams.hpp).
 //
 // A sender may have 64 payloads unmatched at a receiver. So the receiver's memory is bounded, its
 // buffers are never all held, and one who computes stops nobody but those who need its answer.
@@ -24,6 +27,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "mpi_shim/core/at_once.hpp"
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/errors.hpp"
 #include "mpi_shim/core/input.hpp"
@@ -33,6 +37,9 @@
 #include "mpi_shim/core/output.hpp"
 #include "mpi_shim/core/peers.hpp"
 #include "mpi_shim/core/pmi_wire.hpp"
+#include "mpi_shim/core/rings.hpp"
+#include "mpi_shim/core/sharing.hpp"
+#include "mpi_shim/core/streams.hpp"
 #include "mpi_shim/core/world.hpp"
 #include "runtime/base/environment.hpp"
 
@@ -42,6 +49,8 @@ namespace {
 constexpr int kAtOnce = 16;
 std::uint32_t polls_in_vain = 0;  ///< in a row
 std::uint32_t polls_before_look = 0;
+constexpr std::uint32_t kPollsBeforeLook = 64;
+std::uint32_t polls_of_rings = 0;
 
 void take_received(const ibv_wc& wc, std::uint32_t index) noexcept {
   if (wc.status != IBV_WC_SUCCESS) return;
@@ -49,6 +58,7 @@ void take_received(const ibv_wc& wc, std::uint32_t index) noexcept {
   if (peer == nullptr) return;
   if (!peer->is_ready) be_ready(*peer);
   take_message(*peer, fabric.receive_buffer(index), wc.byte_len);
+  if (peer->in == nullptr && !peer->is_dead) consider_ring(*peer);
 }
 
 void take_hello(const ibv_wc& wc, std::uint32_t index) noexcept {
@@ -76,7 +86,13 @@ void take_sent(const ibv_wc& wc, const WorkId& work) noexcept {
   if (transfer->step == Transfer::Step::kReading) {
     finish_read(*peer, *transfer);
   } else {
+    if (transfer->is_rest) {
+      rest_is_written(*peer, *transfer);
+      return;
+    }
     Request& send = *transfer->request;
+    if (transfer->mr != nullptr && !transfer->is_mr_kept && transfer->began_at != 0)
+      pace.written(transfer->bytes, now_ns() - transfer->began_at);
     release_transfer(*transfer);
     complete(send, MPI_SUCCESS);
   }
@@ -100,6 +116,7 @@ std::uint32_t steps_in_vain = 0;  ///< in a row, of a call that waits
 /// Whoever shares our processor has his turn. Who waits long leaves it to the others for a while: an
 /// eighth of what he has waited, so that a message which comes then is late by no more than that.
 void share_processor() noexcept {
+  // About a microsecond: longer than an answer takes of who has a processor.
   constexpr std::uint32_t kBeforeYield = 16;
   constexpr std::uint32_t kBetweenClocks = 64;
   constexpr std::int64_t kLongNs = 400'000;
@@ -112,7 +129,7 @@ void share_processor() noexcept {
     waits_long = false;
   }
   if (!waits_long) {
-    ::sched_yield();
+    give_processor_away();
     waits_long = steps_in_vain % kBetweenClocks == 0 && now_ns() - since >= kLongNs;
     return;
   }
@@ -249,10 +266,10 @@ bool is_anybody_dead() noexcept {
 HandleTable<HandleKind::kMessage, Message> messages;
 bool (*advance_schedules)() noexcept = nullptr;
 
-bool progress() noexcept {
-  // Of messages to this process itself too.
-  const bool has_advanced = advance_schedules != nullptr && advance_schedules();
-  if (!fabric.is_open()) return has_advanced;
+namespace {
+
+/// Completions, and messages that come by queue pairs.
+bool poll_queue() noexcept {
   ibv_wc wcs[kAtOnce];
   std::uint32_t drained[kAtOnce];
   std::uint32_t drained_count = 0;
@@ -278,13 +295,31 @@ bool progress() noexcept {
     }
   }
   if (drained_count != 0 && !fabric.is_failed) fabric.post_receives(drained, drained_count);
-  bool has_moved = found > 0 || has_advanced;
-  has_moved = drain_busy() || has_moved;
+  return found > 0;
+}
+
+}  // namespace
+
+bool progress() noexcept { return progress_beside(nullptr); }
+
+bool progress_beside(const InRing* ring) noexcept {
+  constexpr std::uint32_t kRingsAlone = 16;
+  // Of messages to this process itself too.
+  const bool has_advanced = advance_schedules != nullptr && advance_schedules();
+  if (!fabric.is_open()) return has_advanced;
+  bool has_moved = poll_rings(ring);
+  // While rings bring something the queue, of which little is expected, has a turn now and then.
+  if (!has_moved || transfers.live() != invited || ++polls_of_rings % kRingsAlone == 0)
+    has_moved = poll_queue() || has_moved;
+  if (is_anybody_busy()) has_moved = drain_busy() || has_moved;
+  has_moved = has_moved || has_advanced;
   if (is_anybody_asked()) has_moved = ask_again() || has_moved;
   if (has_moved)
     polls_in_vain = 0;
-  else if (++polls_in_vain, ++polls_before_look % 64 == 0)
+  else if (++polls_in_vain, ++polls_before_look % kPollsBeforeLook == 0) {
+    look_at_streams();
     look_for_failures();
+  }
   return has_moved;
 }
 
@@ -398,6 +433,7 @@ Request message_of(Comm& comm, Plane plane, int peer, int tag, void* buffer, std
   request.buffer = buffer;
   request.count = count;
   request.type = &type;
+  request.is_waited_for = true;
   return request;
 }
 
@@ -406,6 +442,7 @@ Request message_of(Comm& comm, Plane plane, int peer, int tag, void* buffer, std
 int send_to(Comm& comm, Plane plane, int dest, int tag, const void* buffer, std::int64_t count,
             Datatype& type) noexcept {
   Request request = message_of(comm, plane, dest, tag, const_cast<void*>(buffer), count, type);
+  if (send_at_once(request)) return MPI_SUCCESS;
   (void)begin_send(request);
   return wait_for(request);
 }
@@ -413,6 +450,7 @@ int send_to(Comm& comm, Plane plane, int dest, int tag, const void* buffer, std:
 int receive_from(Comm& comm, Plane plane, int source, int tag, void* buffer, std::int64_t count,
                  Datatype& type) noexcept {
   Request request = message_of(comm, plane, source, tag, buffer, count, type);
+  if (receive_at_once(request, Looks::kMany)) return MPI_SUCCESS;
   begin_receive(request);
   return wait_for(request);
 }
@@ -432,8 +470,8 @@ const char* start_engine() noexcept {
   if (!matching.start()) return "no memory";
   if (world.size == 1) return nullptr;
   waiting = wish();
-  // The library's own polls obey this word.
-  if (waiting == Waiting::kSpin && ::setenv("VERBATIM_POLL", "spin", 0) != 0) return "no memory";
+  // The library's own polls obey this word: giving the processor away is ours (idle()).
+  if (waiting != Waiting::kSleep && ::setenv("VERBATIM_POLL", "spin", 0) != 0) return "no memory";
   const char* const wrong = fabric.open();
   if (wrong != nullptr) return wrong;
   if (!publish_address()) return "the launcher does not take this process's address";

@@ -31,7 +31,9 @@ struct Request {
   bool is_active = false;   ///< begun and not waited for yet
   bool is_complete = true;  ///< written by progress
   bool is_cancelled = false;
-  bool is_freed = false;  ///< MPI_Request_free came first: it goes when it completes
+  bool is_waited_for = false;  ///< by who has begun it: this process polls until it is complete
+  bool is_shared = false;      ///< of all sends that had gone before there was one (sent_request)
+  bool is_freed = false;       ///< MPI_Request_free came first: it goes when it completes
   int error = MPI_SUCCESS;
 
   // What was asked.

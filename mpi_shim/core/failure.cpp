@@ -16,6 +16,7 @@
 #include "mpi_shim/core/output.hpp"
 #include "mpi_shim/core/peers.hpp"
 #include "mpi_shim/core/process_life.hpp"
+#include "mpi_shim/core/rings.hpp"
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
@@ -101,6 +102,8 @@ void fail_peer(Peer& peer, const char* cause) noexcept {
     attr.qp_state = IBV_QPS_ERR;
     (void)ibv_modify_qp(peer.qp, &attr, IBV_QP_STATE);
   }
+  leave_ring(peer);
+  peer.offered_ring = peer.offered_window = 0;
   while (peer.first_answer != nullptr) {
     Answer* const gone = peer.first_answer;
     peer.first_answer = gone->next;
@@ -108,6 +111,7 @@ void fail_peer(Peer& peer, const char* cause) noexcept {
   }
   peer.last_answer = nullptr;
   peer.first_read = peer.last_read = nullptr;
+  peer.first_stream = peer.last_stream = nullptr;
   while (peer.first_send != nullptr) {
     Request& send = *peer.first_send;
     if (!take_back(send)) break;

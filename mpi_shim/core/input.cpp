@@ -8,6 +8,9 @@
 #include "mpi_shim/core/errors.hpp"
 #include "mpi_shim/core/invitations.hpp"
 #include "mpi_shim/core/output.hpp"
+#include "mpi_shim/core/rings.hpp"
+#include "mpi_shim/core/sharing.hpp"
+#include "mpi_shim/core/streams.hpp"
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
@@ -62,8 +65,16 @@ void read(Request& receive, Peer& peer, const Unexpected& message) noexcept {
     transfer->rkey = message.rkey;
     transfer->peer_id = message.sender_id;
     transfer->bytes = bytes;
+    transfer->began_at = now_ns();
   }
   receive.bytes = bytes;
+  if (message.is_mapped == 0) consider_window(peer);
+  if (transfer != nullptr && bytes != 0 && message.is_mapped == 0 && can_be_streamed_to(peer)) {
+    receive.error = message.length > bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    receive.protocol = transfer;
+    ask_for_stream(peer, *transfer);
+    return;
+  }
   if (transfer == nullptr || bytes == 0 || !expose(*transfer, bytes, Exposure::kReadInto)) {
     if (transfer != nullptr) release_transfer(*transfer);
     answer(peer, MessageKind::kTaken, message.sender_id);
@@ -103,7 +114,7 @@ bool take_eager(Peer& peer, const Head& head, std::uint32_t sender_id, const uns
     kept.envelope = envelope;
     kept.sender_id = sender_id;
     kept.world_rank = peer.rank & 0xffffffu;
-    kept.kind = static_cast<unsigned>(head.kind) & 0x7fu;
+    kept.kind = static_cast<unsigned>(head.kind) & 0x3fu;
     keep_eager(kept, payload, bytes);
     keep(kept);
     return true;
@@ -121,7 +132,8 @@ void take_envelope(Peer& peer, const EnvelopeHead& envelope) noexcept {
   message.sender_id = envelope.sender_id;
   message.rkey = envelope.rkey;
   message.world_rank = peer.rank & 0xffffffu;
-  message.kind = static_cast<unsigned>(envelope.head.kind) & 0x7fu;
+  message.kind = static_cast<unsigned>(envelope.head.kind) & 0x3fu;
+  message.is_mapped = envelope.head.is_mapped != 0 ? 1 : 0;
   message.length = envelope.length;
   message.place = envelope.address;
   Request* const receive = matching.take_receive(message.envelope);
@@ -141,9 +153,19 @@ void take_answer(Peer& peer, const AnswerHead& head, const unsigned char* payloa
   const Transfer::Step step = head.kind == MessageKind::kData      ? Transfer::Step::kPulling
                               : head.kind == MessageKind::kMatched ? Transfer::Step::kToBeMatched
                                                                    : Transfer::Step::kToBeTaken;
-  Transfer* const transfer = find_transfer(head.id, peer.rank, step);
+  Transfer* transfer = find_transfer(head.id, peer.rank, step);
+  if (transfer == nullptr && head.kind == MessageKind::kTaken) {
+    // It was read while its pieces waited for room.
+    transfer = find_transfer(head.id, peer.rank, Transfer::Step::kStreaming);
+    if (transfer == nullptr || !transfer->is_taken_told) return;
+    leave_stream(peer, *transfer);
+  }
   if (transfer == nullptr) return;
   Request& request = *transfer->request;
+  if (head.kind == MessageKind::kTaken && transfer->began_at != 0 && transfer->mr != nullptr &&
+      !transfer->is_mr_kept && !transfer->is_taken_told)
+    pace.written(static_cast<std::uint64_t>(request.count * request.type->size),
+                 now_ns() - transfer->began_at);
   release_transfer(*transfer);
   if (head.kind == MessageKind::kData)
     deliver(request, payload, bytes);
@@ -169,9 +191,10 @@ template <class Header>
   AnswerHead answered;
   static_assert(sizeof answered == sizeof head);
   if (!read_header(head, message, bytes) || !read_header(answered, message, bytes)) return false;
-  peer.credits = std::min<std::uint16_t>(
-      kCredits, static_cast<std::uint16_t>(peer.credits + std::min(head.credits, kCredits)));
-  if (head.kind <= MessageKind::kRendezvous || head.kind == MessageKind::kWritten) ++peer.heard;
+  add_credits(peer, head.credits);
+  if (head.kind <= MessageKind::kRendezvous || head.kind == MessageKind::kWritten ||
+      head.kind == MessageKind::kStream)
+    ++peer.heard;
   switch (head.kind) {
     case MessageKind::kEager:
       return is_sound(head) &&
@@ -215,6 +238,41 @@ template <class Header>
       return true;
     case MessageKind::kCredit:
       return true;
+    case MessageKind::kRing: {
+      RingHead offer;
+      if (!read_header(offer, message, bytes)) return false;
+      take_ring(peer, offer);
+      return true;
+    }
+    case MessageKind::kByRing:
+      read_from_ring(peer);
+      return true;
+    case MessageKind::kClear:
+      begin_stream(peer, answered.id, answered.answer_id);
+      return true;
+    case MessageKind::kStream: {
+      WrittenHead begun;
+      if (!read_header(begun, message, bytes)) return false;
+      take_stream(peer, begun);
+      return true;
+    }
+    case MessageKind::kPiece: {
+      PieceHead piece;
+      if (!read_header(piece, message, bytes)) return false;
+      return take_piece(peer, piece);
+    }
+    case MessageKind::kWindow: {
+      RingHead offer;
+      if (!read_header(offer, message, bytes)) return false;
+      take_window(peer, offer);
+      return true;
+    }
+    case MessageKind::kByWindow:
+      if (peer.in_window != nullptr) peer.in_window->is_live = true;
+      return true;
+    case MessageKind::kStreamed:
+      end_stream(peer, answered.id);
+      return true;
   }
   return false;
 }
@@ -247,6 +305,7 @@ void finish_read(Peer& peer, Transfer& transfer) noexcept {
   if (transfer.temporary != nullptr)
     unpack(*receive.type, receive.count, receive.buffer, 0, transfer.temporary, transfer.bytes);
   const std::uint32_t sender_id = transfer.peer_id;
+  if (!transfer.is_mr_kept) pace.written(transfer.bytes, now_ns() - transfer.began_at);
   release_transfer(transfer);
   answer(peer, MessageKind::kTaken, sender_id);
   complete(receive, receive.error);
@@ -291,6 +350,7 @@ void consume(Request& receive, const Unexpected& message) noexcept {
 }
 
 void take_message(Peer& peer, const unsigned char* message, std::size_t bytes) noexcept {
+  talked_to = &peer;
   if (peer.is_dead || try_take(peer, message, bytes)) return;
   // What it meant is not known, so what waits for it would wait for ever.
   fail_peer(peer, "it sent what is no message of this library");

@@ -3,6 +3,7 @@
 
 #include "mpi_shim/core/matching.hpp"
 #include "mpi_shim/core/output.hpp"
+#include "mpi_shim/core/streams.hpp"
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
@@ -47,12 +48,18 @@ void consider_inviting(Request& receive) noexcept {
   invite.id = transfer->handle;
   invite.capacity = capacity;
   invite.heard = peer->heard;
-  if (!expose(*transfer, capacity, Exposure::kWritten)) {
-    release_transfer(*transfer);
-    return;
+  unsigned char* const data = first_byte(*receive.type, receive.buffer);
+  invite.head.is_mapped = mr_of_mapped(data, capacity) != nullptr ? 1 : 0;
+  if (invite.head.is_mapped == 0) consider_window(*peer);
+  if (invite.head.is_mapped != 0 || !can_be_streamed_to(*peer) ||
+      !needs_no_key(receive, capacity)) {
+    if (!expose(*transfer, capacity, Exposure::kWritten)) {
+      release_transfer(*transfer);
+      return;
+    }
+    invite.rkey = transfer->mr->rkey;
+    invite.address = reinterpret_cast<std::uintptr_t>(transfer->local);
   }
-  invite.rkey = transfer->mr->rkey;
-  invite.address = reinterpret_cast<std::uintptr_t>(transfer->local);
   if (!send_invitation(*peer, invite)) {
     release_transfer(*transfer);
     return;
@@ -70,7 +77,8 @@ void take_invitation(Peer& peer, const InviteHead& invite) noexcept {
   if (invite.heard != peer.sent) return;
   if (peer.invitations.size() == kMostHeld) drop_invitation(peer, peer.invitations[0].id);
   // Without memory there is none.
-  (void)peer.invitations.push_back({invite.head.context, invite.head.tag, invite.id, invite.rkey,
+  (void)peer.invitations.push_back({invite.head.context, invite.head.tag,
+                                    invite.head.is_mapped != 0, invite.id, invite.rkey,
                                     invite.capacity, invite.address});
 }
 
@@ -104,6 +112,22 @@ void take_written(Peer& peer, const WrittenHead& written) noexcept {
   receive.received_tag = receive.tag;
   receive.bytes = written.length < capacity ? written.length : capacity;
   complete(receive, MPI_SUCCESS);
+}
+
+void take_stream(Peer& peer, const WrittenHead& begun) noexcept {
+  Transfer* const transfer = find_transfer(begun.id, peer.rank, Transfer::Step::kInvited);
+  if (transfer == nullptr) return;
+  Request& receive = *transfer->request;
+  const auto capacity = static_cast<std::uint64_t>(receive.count * receive.type->size);
+  --invited;
+  matching.withdraw(receive);
+  receive.source = receive.peer;
+  receive.received_tag = receive.tag;
+  receive.bytes = begun.length < capacity ? begun.length : capacity;
+  transfer->step = Transfer::Step::kStreamed;
+  transfer->bytes = receive.bytes;
+  transfer->rkey = 0;
+  if (transfer->has_ended) end_stream(peer, begun.id);
 }
 
 bool revoke(Request& receive) noexcept {

@@ -100,9 +100,14 @@ void Matching::withdraw(Request& receive) noexcept {
   receive.sequence = 0;
 }
 
-Request* Matching::take_receive(const Envelope& message) noexcept {
+Request* Matching::find_receive(const Envelope& message) noexcept {
   Request* found = receives_of(message).first;
   while (found != nullptr && !envelope_of(*found).takes(message)) found = found->next;
+  return found;
+}
+
+Request* Matching::take_receive(const Envelope& message) noexcept {
+  Request* found = posted_ != 0 ? find_receive(message) : nullptr;
   for (Request* wild = wild_.first;
        wild != nullptr && (found == nullptr || wild->sequence < found->sequence); wild = wild->next)
     if (envelope_of(*wild).takes(message)) {

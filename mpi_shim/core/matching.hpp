@@ -43,8 +43,9 @@ struct Unexpected {
   std::uint32_t sender_id;
   std::uint32_t rkey;
   std::uint32_t world_rank : 24;
-  std::uint32_t kind : 7;    ///< MessageKind
-  std::uint32_t is_own : 1;  ///< sent by this process to itself: `place` is its Request
+  std::uint32_t kind : 6;       ///< MessageKind
+  std::uint32_t is_mapped : 1;  ///< of kRendezvous: `place` is in memory that we can map
+  std::uint32_t is_own : 1;     ///< sent by this process to itself: `place` is its Request
   std::uint64_t length;
   std::uint64_t place;  ///< address at the sender, or of the copied payload here (malloc), or 0
   std::uint32_t hash_next, hash_previous;
@@ -71,6 +72,19 @@ class Matching {
   /// Whether the next message of this receive's source and tag is its own: no wildcard and no other
   /// receive of them is posted. REQUIRES: it is posted and has no wildcard.
   [[nodiscard]] bool is_certain(const Request& receive) noexcept;
+  /// Neither a message nor a receive is here that a receive for `wanted`, without wildcards, would
+  /// come behind.
+  [[nodiscard]] bool is_free_for(const Envelope& wanted) noexcept {
+    return (kept_ == 0 || find_message(wanted) == kNone) && wild_.first == nullptr &&
+           (posted_ == 0 || find_receive(wanted) == nullptr);
+  }
+  [[nodiscard]] bool has_receives() const noexcept {
+    return posted_ != 0 || wild_.first != nullptr;
+  }
+  /// Maybe, if one with wildcards is posted. REQUIRES: `message` has no wildcard.
+  [[nodiscard]] bool has_receive_for(const Envelope& message) noexcept {
+    return wild_.first != nullptr || (posted_ != 0 && find_receive(message) != nullptr);
+  }
   /// The receive that a message matches, withdrawn; null: none.
   [[nodiscard]] Request* take_receive(const Envelope& message) noexcept;
 
@@ -108,6 +122,8 @@ class Matching {
   [[nodiscard]] Unexpected& at(std::uint32_t index) const noexcept {
     return slabs_[index / kSlab][index % kSlab];
   }
+  /// The first without wildcards that takes it; null: none.
+  [[nodiscard]] Request* find_receive(const Envelope& message) noexcept;
   [[nodiscard]] Receives& receives_of(const Envelope& envelope) noexcept;
   [[nodiscard]] Messages& messages_of(const Envelope& envelope) noexcept;
   void spread_receives() noexcept;

@@ -9,6 +9,8 @@
 #include "mpi_shim/core/invitations.hpp"
 #include "mpi_shim/core/matching.hpp"
 #include "mpi_shim/core/requests.hpp"
+#include "mpi_shim/core/rings.hpp"
+#include "mpi_shim/core/streams.hpp"
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
@@ -69,25 +71,45 @@ bool post_bounce(Peer& peer, std::uint32_t index, std::size_t length) noexcept {
   return length <= fabric.inline_bytes || !fabric.free_bounces.empty();
 }
 
-/// A header and the packed form of what the request sends (`payload` bytes of it). False: no room.
-bool post_message(Peer& peer, const void* head, std::size_t head_bytes, const Request* from,
-                  std::size_t payload, bool is_signaled = false) noexcept {
+[[nodiscard]] bool may_tell(const Peer& peer) noexcept {
+  return peer.out != nullptr || peer.room() != 0;
+}
+
+/// A header and the packed form of what the request sends, in a row.
+void write_message(unsigned char* out, const void* head, std::size_t head_bytes,
+                   const Request* from, std::size_t payload) noexcept {
+  std::memcpy(out, head, head_bytes);
+  if (payload == 0) return;
+  if (from->type->is_contiguous)
+    std::memcpy(out + head_bytes, first_byte(*from->type, from->buffer), payload);
+  else
+    (void)pack(*from->type, from->count, from->buffer, 0, out + head_bytes, payload);
+}
+
+/// By the queue pair. False: no room.
+bool post_by_queue(Peer& peer, const void* head, std::size_t head_bytes, const Request* from,
+                   std::size_t payload, bool is_signaled) noexcept {
   unsigned char small[Fabric::kWantedInline];
   const std::size_t length = head_bytes + payload;
   if (peer.room() == 0 || !has_place_for(length)) return false;
   const bool is_inline = length <= fabric.inline_bytes;
   const std::uint32_t bounce = is_inline ? 0 : fabric.free_bounces[fabric.free_bounces.size() - 1];
   unsigned char* const out = is_inline ? small : fabric.bounce_buffer(bounce);
-  std::memcpy(out, head, head_bytes);
-  if (payload != 0) {
-    if (from->type->is_contiguous)
-      std::memcpy(out + head_bytes, first_byte(*from->type, from->buffer), payload);
-    else
-      (void)pack(*from->type, from->count, from->buffer, 0, out + head_bytes, payload);
-  }
+  write_message(out, head, head_bytes, from, payload);
   if (is_inline) return post_inline(peer, out, length, is_signaled);
   if (!post_bounce(peer, bounce, length)) return false;
   fabric.free_bounces.pop_back();
+  return true;
+}
+
+/// A header and the packed form of what the request sends (`payload` bytes of it). False: no room.
+bool post_message(Peer& peer, const void* head, std::size_t head_bytes, const Request* from,
+                  std::size_t payload) noexcept {
+  if (peer.out == nullptr) return post_by_queue(peer, head, head_bytes, from, payload, false);
+  unsigned char* const out = peer.out->reserve(head_bytes + payload);
+  if (out == nullptr) return false;
+  write_message(out, head, head_bytes, from, payload);
+  peer.out->publish(head_bytes + payload);
   return true;
 }
 
@@ -100,6 +122,12 @@ Transfer* begin_transfer(Peer& peer, Request& send, Transfer::Step step) noexcep
   return made;
 }
 
+/// Peers of this host can map it.
+bool is_in_mapped(const Request& send, std::uint64_t length) noexcept {
+  return send.type->is_contiguous &&
+         mr_of_mapped(first_byte(*send.type, send.buffer), length) != nullptr;
+}
+
 /// What has no receiver's answer to wait for is complete as soon as it is copied.
 bool try_eager(Peer& peer, Request& send, const Head& head, std::size_t length) noexcept {
   if (!post_message(peer, &head, sizeof head, &send, length)) return false;
@@ -108,7 +136,8 @@ bool try_eager(Peer& peer, Request& send, const Head& head, std::size_t length) 
   return true;
 }
 
-bool try_with_transfer(Peer& peer, Request& send, Head head, std::uint64_t length) noexcept {
+bool try_with_transfer(Peer& peer, Request& send, Head head, std::uint64_t length,
+                       bool is_awaited) noexcept {
   const bool is_eager = head.kind == MessageKind::kEagerSync;
   const bool is_read = head.kind == MessageKind::kRendezvous;
   Transfer* const transfer = begin_transfer(peer, send,
@@ -125,15 +154,22 @@ bool try_with_transfer(Peer& peer, Request& send, Head head, std::uint64_t lengt
     has_gone = post_message(peer, &sync, sizeof sync, &send, length);
     if (has_gone) --peer.credits;
   } else {
+    const bool is_mapped =
+        is_read && (is_in_mapped(send, length) || (can_stream(peer) && pace.prefers_rdma()));
+    if (is_read) pace.count();
+    if (is_awaited) transfer->began_at = now_ns();
+    head.is_mapped = is_mapped ? 1 : 0;
+    const bool needs_key =
+        is_read && (is_mapped || !can_stream(peer) || !needs_no_key(send, length));
     EnvelopeHead envelope = {head, transfer->handle, 0, length, 0};
-    if (is_read && !expose(*transfer, length, Exposure::kRead)) {
+    if (needs_key && !expose(*transfer, length, Exposure::kRead)) {
       release_transfer(*transfer);
       // What others hold may be given back; if nobody holds any it never will.
       if (transfers.live() != 0) return false;
       complete(send, MPI_ERR_NO_MEM);
       return true;
     }
-    if (is_read) {
+    if (needs_key) {
       envelope.address = reinterpret_cast<std::uintptr_t>(transfer->local);
       envelope.rkey = transfer->mr->rkey;
     }
@@ -146,42 +182,80 @@ bool try_with_transfer(Peer& peer, Request& send, Head head, std::uint64_t lengt
   return has_gone;
 }
 
-/// Straight to where its receive wants it. The SEND behind the WRITEs tells the receiver.
+[[nodiscard]] std::uint64_t pieces_of(std::uint64_t bytes) noexcept {
+  const std::uint64_t longest = std::min(fabric.longest, kLongestPiece);
+  return (bytes + longest - 1) / longest;
+}
+
+/// From `posted` on. False: the peer is failed. REQUIRES: there is room for pieces_of() them.
+bool post_writes(Peer& peer, Transfer& transfer) noexcept {
+  while (transfer.posted < transfer.bytes) {
+    const std::uint64_t bytes =
+        std::min({transfer.bytes - transfer.posted, fabric.longest, kLongestPiece});
+    ibv_sge piece = {reinterpret_cast<std::uintptr_t>(transfer.local + transfer.posted),
+                     static_cast<std::uint32_t>(bytes), transfer.mr->lkey};
+    ibv_send_wr request{};
+    request.sg_list = &piece;
+    request.num_sge = 1;
+    request.opcode = IBV_WR_RDMA_WRITE;
+    request.wr.rdma.remote_addr = transfer.address + transfer.posted;
+    request.wr.rdma.rkey = transfer.rkey;
+    if (!post(peer, request, WorkId::Kind::kRead, transfer.handle, true)) {
+      // There was room: the queue pair is not what it should be.
+      fail_peer(peer, "a request was refused");
+      return false;
+    }
+    transfer.posted += bytes;
+    ++transfer.reads;
+  }
+  return true;
+}
+
+/// Straight to where its receive wants it. The queue pair's next SEND tells the receiver; where
+/// messages go by a ring it hears there, in their order, which of its receives that is.
 bool try_write(Peer& peer, Request& send, const Head& head, std::uint64_t length,
                const Invitation& invitation) noexcept {
-  const std::uint64_t longest = std::min(fabric.longest, kLongestPiece);
-  const std::uint64_t pieces = (length + longest - 1) / longest;
-  if (pieces + 1 > peer.room() || !has_place_for(sizeof(WrittenHead))) return false;
+  if (pieces_of(length) + 1 > peer.room() || !has_place_for(sizeof(WrittenHead))) return false;
+  const std::int64_t began_at = now_ns();
   Transfer* const transfer = begin_transfer(peer, send, Transfer::Step::kWriting);
   if (transfer == nullptr) return false;
   if (!expose(*transfer, length, Exposure::kRead)) {
     release_transfer(*transfer);
     return false;
   }
+  WrittenHead written = {head, invitation.id, 0, length};
+  written.head.kind = MessageKind::kStream;
+  if (peer.out != nullptr && !tell_stream(peer, written)) {
+    release_transfer(*transfer);
+    return false;
+  }
   send.protocol = transfer;
   transfer->bytes = length;
-  while (transfer->posted < length) {
-    const std::uint64_t bytes = std::min(length - transfer->posted, longest);
-    ibv_sge piece = {reinterpret_cast<std::uintptr_t>(transfer->local + transfer->posted),
-                     static_cast<std::uint32_t>(bytes), transfer->mr->lkey};
-    ibv_send_wr request{};
-    request.sg_list = &piece;
-    request.num_sge = 1;
-    request.opcode = IBV_WR_RDMA_WRITE;
-    request.wr.rdma.remote_addr = invitation.address + transfer->posted;
-    request.wr.rdma.rkey = invitation.rkey;
-    if (!post(peer, request, WorkId::Kind::kRead, transfer->handle, true)) {
-      // There was room: the queue pair is not what it should be.
-      fail_peer(peer, "a request was refused");
-      return true;
-    }
-    transfer->posted += bytes;
-    ++transfer->reads;
-  }
-  const WrittenHead written = {head, invitation.id, 0, length};
-  if (!post_message(peer, &written, sizeof written, nullptr, 0))
-    fail_peer(peer, "a request was refused");
+  transfer->rkey = invitation.rkey;
+  transfer->address = invitation.address;
+  transfer->began_at = began_at;
+  if (!post_writes(peer, *transfer)) return true;
+  const AnswerHead streamed = {MessageKind::kStreamed, 0, 0, invitation.id, 0, 0};
+  written.head.kind = MessageKind::kWritten;
+  const bool has_told = peer.out != nullptr
+                            ? post_by_queue(peer, &streamed, sizeof streamed, nullptr, 0, false)
+                            : post_by_queue(peer, &written, sizeof written, nullptr, 0, false);
+  if (!has_told) fail_peer(peer, "a request was refused");
   return true;
+}
+
+/// False: the invitation is of no use now.
+bool try_invited(Peer& peer, Request& send, Head head, std::uint64_t length,
+                 const Invitation& invitation) noexcept {
+  const bool is_mapped = invitation.is_mapped || is_in_mapped(send, length);
+  // Who begins it and computes would keep a receiver waiting that has no key of ours.
+  if (!is_mapped && send.is_waited_for && can_stream(peer) && !pace.prefers_rdma()) {
+    pace.count();
+    head.kind = MessageKind::kStream;
+    return try_stream(peer, send, head, length, invitation);
+  }
+  if (invitation.rkey == 0) return false;
+  return try_write(peer, send, head, length, invitation);
 }
 
 /// False: it has to wait, or the peer is dead.
@@ -194,22 +268,27 @@ bool try_send(Peer& peer, Request& send) noexcept {
               : peer.credits == 0 ? MessageKind::kEnvelope
               : is_sync           ? MessageKind::kEagerSync
                                   : MessageKind::kEager;
-  if (peer.room() == 0) return false;
+  if (peer.offered_ring != 0) [[unlikely]]
+    try_ring(peer);
+  if (peer.offered_window != 0) [[unlikely]]
+    try_window(peer);
+  if (!may_tell(peer)) return false;
   head.context = context_of(*send.comm, send.plane);
   head.source = send.comm->rank();
   head.tag = send.tag;
   head.credits = take_owed(peer);
   Invitation invitation;
   bool has_gone = false;
+  bool is_awaited = false;
   if (!peer.invitations.empty() && use_invitation(peer, head.context, head.tag, invitation) &&
       !is_short && length <= invitation.capacity) {
-    Head told = head;
-    told.kind = MessageKind::kWritten;
-    has_gone = try_write(peer, send, told, length, invitation);
+    is_awaited = true;
+    has_gone = try_invited(peer, send, head, length, invitation);
   }
   if (!has_gone)
-    has_gone = head.kind == MessageKind::kEager ? try_eager(peer, send, head, length)
-                                                : try_with_transfer(peer, send, head, length);
+    has_gone = head.kind == MessageKind::kEager
+                   ? try_eager(peer, send, head, length)
+                   : try_with_transfer(peer, send, head, length, is_awaited);
   if (has_gone)
     ++peer.sent;
   else
@@ -233,6 +312,7 @@ void unlink_send(Peer& peer, Request& send) noexcept {
 }
 
 bool try_answer(Peer& peer, AnswerHead head, std::uint32_t data_of) noexcept {
+  if (!may_tell(peer)) return false;
   head.credits = take_owed(peer);
   Transfer* data = nullptr;
   std::size_t payload = 0;
@@ -278,6 +358,7 @@ bool drain(Peer& peer) noexcept {
     std::free(gone);
     has_moved = true;
   }
+  if (peer.first_stream != nullptr) has_moved = stream_on(peer) || has_moved;
   while (!peer.is_dead && peer.first_read != nullptr && peer.room() != 0) {
     Transfer& transfer = *peer.first_read;
     peer.first_read = transfer.next;
@@ -346,16 +427,47 @@ void send_data_of(Peer& peer, Transfer& transfer, std::uint32_t id) noexcept {
 
 bool send_invitation(Peer& peer, const InviteHead& invite) noexcept {
   InviteHead told = invite;
-  if (peer.first_answer != nullptr) return false;
+  if (peer.first_answer != nullptr || !may_tell(peer)) return false;
   told.head.credits = take_owed(peer);
   if (post_message(peer, &told, sizeof told, nullptr, 0)) return true;
   peer.owed = static_cast<std::uint16_t>(peer.owed + told.head.credits);
   return false;
 }
 
-void give_credit_back(Peer& peer) noexcept {
-  if (++peer.owed >= kCredits / 2 && peer.first_answer == nullptr)
-    answer(peer, MessageKind::kCredit, 0);
+bool send_offer(Peer& peer, const RingHead& offer) noexcept {
+  return !peer.is_dead && may_tell(peer) && post_message(peer, &offer, sizeof offer, nullptr, 0);
+}
+
+bool announce_ring(Peer& peer) noexcept {
+  const AnswerHead head = {MessageKind::kByRing, 0, 0, 0, 0, 0};
+  return post_by_queue(peer, &head, sizeof head, nullptr, 0, false);
+}
+
+bool announce_window(Peer& peer) noexcept {
+  const AnswerHead head = {MessageKind::kByWindow, 0, 0, 0, 0, 0};
+  return post_message(peer, &head, sizeof head, nullptr, 0);
+}
+
+bool tell_stream(Peer& peer, WrittenHead begun) noexcept {
+  return post_message(peer, &begun, sizeof begun, nullptr, 0);
+}
+
+bool tell_streamed(Peer& peer, std::uint32_t id) noexcept {
+  const AnswerHead head = {MessageKind::kStreamed, 0, 0, id, 0, 0};
+  return post_message(peer, &head, sizeof head, nullptr, 0);
+}
+
+bool write_rest(Peer& peer, Transfer& transfer) noexcept {
+  if (pieces_of(transfer.bytes - transfer.posted) > peer.room()) return false;
+  if (!expose(transfer, transfer.bytes, Exposure::kRead)) return false;
+  transfer.step = Transfer::Step::kWriting;
+  transfer.is_rest = true;
+  (void)post_writes(peer, transfer);
+  return true;
+}
+
+void give_credits_back(Peer& peer) noexcept {
+  if (peer.first_answer == nullptr) answer(peer, MessageKind::kCredit, 0);
 }
 
 void read_on(Peer& peer, Transfer& transfer) noexcept {
@@ -384,7 +496,7 @@ void read_on(Peer& peer, Transfer& transfer) noexcept {
 void flush_queue(Peer& peer) noexcept {
   if (peer.unsignaled == 0) return;
   const AnswerHead head = {MessageKind::kCredit, 0, 0, 0, 0, 0};
-  (void)post_message(peer, &head, sizeof head, nullptr, 0, true);
+  (void)post_by_queue(peer, &head, sizeof head, nullptr, 0, true);
 }
 
 void mark_busy(Peer& peer) noexcept {
@@ -397,6 +509,8 @@ void mark_busy(Peer& peer) noexcept {
   peer.next_busy = first_busy;
   first_busy = &peer;
 }
+
+bool is_anybody_busy() noexcept { return first_busy != nullptr; }
 
 bool drain_busy() noexcept {
   bool has_moved = false;

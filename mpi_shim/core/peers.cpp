@@ -16,6 +16,9 @@
 
 #include "mpi_shim/core/output.hpp"
 #include "mpi_shim/core/process_life.hpp"
+#include "mpi_shim/core/rings.hpp"
+#include "mpi_shim/core/sharing.hpp"
+#include "mpi_shim/core/streams.hpp"
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
@@ -111,10 +114,6 @@ std::int64_t now_ns() noexcept {
   timespec now;
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
-Peer* known_peer(std::uint32_t world_rank) noexcept {
-  return world_rank < peers.size() ? peers[world_rank] : nullptr;
 }
 
 Peer* peer_of(std::uint32_t world_rank) noexcept {
@@ -231,6 +230,8 @@ bool ask_again() noexcept {
 
 void stop_peers() noexcept {
   each_peer([](Peer& peer) noexcept {
+    drop_windows(peer);
+    drop_rings(peer);
     if (peer.qp != nullptr) (void)ibv_destroy_qp(peer.qp);
     if (peer.ah != nullptr) (void)ibv_destroy_ah(peer.ah);
     while (peer.first_answer != nullptr) {
@@ -245,6 +246,7 @@ void stop_peers() noexcept {
   by_qp = {};
   pairs = 0;
   first_asking = nullptr;
+  talked_to = nullptr;
 }
 
 }  // namespace vmpi

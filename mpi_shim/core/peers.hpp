@@ -14,6 +14,7 @@
 #include "mpi_shim/core/array.hpp"
 #include "mpi_shim/core/engine.hpp"
 #include "mpi_shim/core/fabric.hpp"
+#include "mpi_shim/core/ring.hpp"
 #include "mpi_shim/core/transfer.hpp"
 #include "mpi_shim/core/wire.hpp"
 
@@ -30,6 +31,7 @@ struct Answer {
 struct Invitation {
   std::uint32_t context;
   std::int32_t tag;
+  bool is_mapped;
   std::uint32_t id;
   std::uint32_t rkey;
   std::uint64_t capacity;
@@ -63,22 +65,38 @@ struct Peer {
   Answer* last_answer = nullptr;
   Transfer* first_read = nullptr;
   Transfer* last_read = nullptr;
+  Transfer* first_stream = nullptr;  ///< whose pieces wait for room in the ring
+  Transfer* last_stream = nullptr;
   std::uint64_t sent = 0;   ///< messages that are matched there
   std::uint64_t heard = 0;  ///< that are matched here
+  std::uint64_t heard_when_sent = 0;
   Array<Invitation> invitations;
+  RingWriter* out = nullptr;               ///< by which it is told all messages, once there is one
+  struct InRing* in = nullptr;             ///< by which it tells us (rings.hpp)
+  struct OutWindow* out_window = nullptr;  ///< for pieces (streams.hpp)
+  struct InWindow* in_window = nullptr;
+  std::uint64_t offered_window = 0;
+  std::uint32_t window_key = 0;
+  std::uint64_t offered_ring = 0;  ///< its address, until it is mapped; 0: none
+  std::uint32_t offered_key = 0;
   Peer* next_busy = nullptr;
   Peer* next_asking = nullptr;
 
   [[nodiscard]] std::uint32_t room() const noexcept { return Fabric::kSendQueue - in_queue; }
   [[nodiscard]] bool has_work() const noexcept {
-    return first_send != nullptr || first_answer != nullptr || first_read != nullptr;
+    return first_send != nullptr || first_answer != nullptr || first_read != nullptr ||
+           first_stream != nullptr;
   }
 };
 
 /// Null: no memory.
 [[nodiscard]] Peer* peer_of(std::uint32_t world_rank) noexcept;
+/// By rank in the world.
+extern LastingArray<Peer*> peers;
 /// Null: nobody has asked for it yet.
-[[nodiscard]] Peer* known_peer(std::uint32_t world_rank) noexcept;
+[[nodiscard]] inline Peer* known_peer(std::uint32_t world_rank) noexcept {
+  return world_rank < peers.size() ? peers[world_rank] : nullptr;
+}
 /// By the number of our queue pair; null: it is none of ours.
 [[nodiscard]] Peer* peer_of_qp(std::uint32_t qpn) noexcept;
 /// Theirs is connected to ours.
@@ -110,9 +128,6 @@ void lament_no_more() noexcept;
 void stop_looking() noexcept;
 
 [[nodiscard]] std::int64_t now_ns() noexcept;
-
-/// By rank in the world.
-extern LastingArray<Peer*> peers;
 
 template <class Visit>
 void each_peer(Visit visit) noexcept {

@@ -12,20 +12,41 @@ HandleTable<HandleKind::kRequest, Request> request_table;
 
 Request* make_request() noexcept { return request_table.make(); }
 
-Request* find_request(MPI_Request handle) noexcept { return request_table.find(number_of(handle)); }
-
 Request* make_request(const Request& asked) noexcept {
   Request* const made = make_request();
   if (made == nullptr) return nullptr;
   const std::uint32_t handle = made->handle;
   *made = asked;
   made->handle = handle;
-  retain(*made->comm);
-  retain(*made->type);
+  hold(*made);
   return made;
 }
 
+void hold(Request& request) noexcept {
+  retain(*request.comm);
+  retain(*request.type);
+}
+
+void drop_request(Request& request) noexcept { request_table.release(request); }
+
+namespace {
+MPI_Request the_sent_request = MPI_REQUEST_NULL;
+}
+
+bool make_sent_request() noexcept {
+  Request* const made = make_request();
+  if (made == nullptr) return false;
+  made->kind = Request::Kind::kSend;
+  made->is_active = true;
+  made->is_shared = true;
+  the_sent_request = handle_of(*made);
+  return true;
+}
+
+MPI_Request sent_request() noexcept { return the_sent_request; }
+
 void release_request(Request& request) noexcept {
+  if (request.is_shared) return;
   Comm* const comm = request.comm;
   Datatype* const type = request.type;
   if (request.kind == Request::Kind::kGeneralized) std::free(request.protocol);
@@ -84,6 +105,10 @@ int retire(Request& request, MPI_Request* handle, MPI_Status* status) noexcept {
   }
   write_status(request, status);
   const int error = request.error;
+  if (request.is_shared) {
+    *handle = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+  }
   request.is_active = false;
   if (!request.is_persistent) {
     release_request(request);

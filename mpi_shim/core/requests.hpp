@@ -18,9 +18,19 @@ extern HandleTable<HandleKind::kRequest, Request> request_table;
 [[nodiscard]] Request* make_request() noexcept;
 /// Of what is asked, which it holds until it ends.
 [[nodiscard]] Request* make_request(const Request& asked) noexcept;
+/// Of sends that are over when they begin: it is one for all of them, complete, and never goes.
+[[nodiscard]] MPI_Request sent_request() noexcept;
+/// MPI_Init's part of it. False: no memory.
+[[nodiscard]] bool make_sent_request() noexcept;
 /// Null: none, or an ended one.
-[[nodiscard]] Request* find_request(MPI_Request handle) noexcept;
+[[nodiscard]] inline Request* find_request(MPI_Request handle) noexcept {
+  return request_table.find(number_of(handle));
+}
+/// From now on it holds what it was asked with: of a new one whose fields were set in place.
+void hold(Request& request) noexcept;
 void release_request(Request& request) noexcept;
+/// Of one that holds nothing yet.
+void drop_request(Request& request) noexcept;
 /// Of a request that MPI_Request_free let go while it was under way.
 void release_freed(Request& request) noexcept;
 [[nodiscard]] inline MPI_Request handle_of(const Request& request) noexcept {

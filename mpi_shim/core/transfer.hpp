@@ -21,6 +21,8 @@ struct Transfer {
     kInvited,      ///< a receive: kWritten ends it
     kWriting,      ///< RDMA WRITEs are under way
     kReading,      ///< RDMA READs are under way
+    kStreaming,    ///< pieces are sent
+    kStreamed,     ///< pieces come; kStreamed ends it
   };
 
   std::uint32_t handle = 0;
@@ -28,9 +30,11 @@ struct Transfer {
   std::uint32_t rank = 0;  ///< of the peer, in the world
   Request* request = nullptr;
   ibv_mr* mr = nullptr;
-  bool is_revoked = false;    ///< of kInvited: the peer was asked to forget it
-  bool is_mr_kept = false;    ///< it belongs to memory of MPI_Alloc_mem
-  void* temporary = nullptr;  ///< the packed form (malloc)
+  bool is_revoked = false;     ///< of kInvited: the peer was asked to forget it
+  bool is_taken_told = false;  ///< of kStreaming: the receiver may read as well, and tells
+  bool is_rest = false;        ///< of kWriting: what is left of a stream
+  bool is_mr_kept = false;     ///< it belongs to memory of MPI_Alloc_mem
+  void* temporary = nullptr;   ///< the packed form (malloc)
   unsigned char* local = nullptr;
   std::uint64_t address = 0;  ///< at the sender
   std::uint64_t bytes = 0;    ///< to be read
@@ -38,6 +42,9 @@ struct Transfer {
   std::uint32_t reads = 0;    ///< under way
   std::uint32_t rkey = 0;
   std::uint32_t peer_id = 0;
+  std::int64_t began_at = 0;  ///< ns: of a message to a receive that has invited it
+  std::int64_t moved_at = 0;  ///< ns: of kStreamed, when a piece came last
+  bool has_ended = false;     ///< of kInvited: the word that it was written has overtaken kStream
   Transfer* next = nullptr;
 };
 

@@ -22,12 +22,21 @@ enum class MessageKind : std::uint8_t {
   kRevoke,      ///< AnswerHead: an invitation is not to be used any more
   kRevoked,     ///< AnswerHead
   kCredit,      ///< Head
+  kRing,        ///< RingHead: messages may be told by this ring (rings.hpp)
+  kByRing,      ///< AnswerHead: those that follow are
+  kWindow,      ///< RingHead: memory for pieces (streams.hpp)
+  kByWindow,    ///< AnswerHead: it is used from now on
+  kClear,       ///< AnswerHead: a kRendezvous is to be streamed (streams.hpp)
+  kStream,      ///< WrittenHead: a message goes to a receive that has invited it
+  kPiece,       ///< PieceHead, payload
+  kStreamed,    ///< AnswerHead: that was all of it
 };
 
 /// `credits`: payloads of the peer that were matched since the last message told of them.
 struct Head {
   MessageKind kind;
-  std::uint8_t reserved;
+  /// Of kInvite: peers of this host map the memory. Of kRendezvous: or it is to be read all the same.
+  std::uint8_t is_mapped;
   std::uint16_t credits;
   std::uint32_t context;
   std::int32_t source;  ///< rank in the communicator
@@ -61,6 +70,7 @@ struct AnswerHead {
 };
 static_assert(sizeof(AnswerHead) == 16);
 
+/// `rkey` 0: it is to be streamed, not written by RDMA: the receiver polls until it is there.
 /// `heard`: messages of the peer that had been taken when the receive was posted.
 struct InviteHead {
   Head head;
@@ -78,6 +88,27 @@ struct WrittenHead {
   std::uint32_t reserved;
   std::uint64_t length;
 };
+
+/// Key and address of the ring, or window; `head.id` is nothing.
+struct RingHead {
+  AnswerHead head;
+  std::uint32_t rkey;
+  std::uint32_t reserved;
+  std::uint64_t address;
+};
+static_assert(sizeof(RingHead) <= 64);
+
+/// A part of the packed data, from byte `offset` on. It lies in the window.
+struct PieceHead {
+  MessageKind kind;
+  std::uint8_t reserved;
+  std::uint16_t credits;
+  std::uint32_t id;
+  std::uint32_t place;
+  std::uint32_t bytes;
+  std::uint64_t offset;
+};
+static_assert(sizeof(PieceHead) <= 56, "it goes into a slot of a ring");
 
 /// A datagram by which two processes connect (peers.cpp).
 struct Hello {

@@ -15,6 +15,7 @@
 #include "providers/shm/domain.hpp"
 #include "providers/shm/failures.hpp"
 #include "providers/shm/hot.hpp"
+#include "providers/shm/map_remote.hpp"
 #include "providers/shm/multicast.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/query_region.hpp"
@@ -63,6 +64,7 @@ struct Shm {
   static constexpr auto free_dm = shm::free_dm;
   static constexpr auto reg_dm_mr = shm::reg_dm_mr;
   static constexpr auto query_mr_peers = shm::query_mr_peers;
+  static constexpr auto map_remote = shm::map_remote;
   static constexpr auto alloc_mw = shm::alloc_mw;
   static constexpr auto bind_mw = shm::bind_mw;
   static constexpr auto dealloc_mw = shm::dealloc_mw;

@@ -97,6 +97,9 @@ struct ProviderTable {
                    std::uint32_t count) noexcept;
   /// Processes that may reach the region, and how; `count` of at most `room`.
   int (*query_mr_peers)(Mr&, vbt_mr_peer* peers, std::uint32_t room, std::uint32_t& count) noexcept;
+  /// Where a range of the peer's lies in this process (verbatim/map.h).
+  int (*map_remote)(Qp&, std::uint32_t rkey, std::uint64_t address, std::size_t length,
+                    unsigned access, void** out) noexcept;
   int (*alloc_mw)(Pd&, ibv_mw_type, Mw** out) noexcept;
   int (*bind_mw)(Qp&, Mw&, ibv_mw_bind&) noexcept;
   int (*dealloc_mw)(Mw&) noexcept;
@@ -379,6 +382,7 @@ consteval ProviderTable make_provider_table() {
   VBT_COLD_SLOT(dereg_mr)
   VBT_COLD_SLOT(advise_mr)
   VBT_COLD_SLOT(query_mr_peers)
+  VBT_COLD_SLOT(map_remote)
   VBT_COLD_SLOT(alloc_mw)
   VBT_COLD_SLOT(bind_mw)
   VBT_COLD_SLOT(dealloc_mw)

@@ -22,7 +22,7 @@ LIST = Path(__file__).with_name("exported_functions.txt")
 NAMES = Path(__file__).with_name("names.txt")
 # Spelling helpers of ours, and the guards of the parts.
 OWN_NAMES = re.compile(r"vbt_|VBT_|(INFINIBAND_VERBS(_\w+)?|VERBS_API|IB_USER_IOCTL_VERBS)_H$")
-HEADERS = ["infiniband/verbs.h", "verbatim/gid.h", "verbatim/memory.h", "verbatim/query.h"]
+HEADERS = ["infiniband/verbs.h", "verbatim/gid.h", "verbatim/map.h", "verbatim/memory.h", "verbatim/query.h"]
 
 
 def listed() -> set[str]:

@@ -29,6 +29,7 @@ constexpr Lack kLacks[] = {
     {"shm", "packets of Ethernet have no service level"},
     {"shm", "the port's address is one of IPv4"},
     // Of rxe, on Linux 6.1 and 6.12.
+    {"rxe", "vbt_map_remote"},
     {"rxe", "completion counters"},
     {"rxe", "XRC"},
     {"rxe", "thread domains"},

@@ -3,6 +3,7 @@
 #include <infiniband/verbs.h>
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -10,6 +11,7 @@
 
 #include "mpi_shim/core/engine.hpp"
 #include "mpi_shim/core/peers.hpp"
+#include "mpi_shim/core/rings.hpp"
 #include "mpi_shim/core/wire.hpp"
 
 namespace {
@@ -68,6 +70,46 @@ void say_too_much() {
   for (int i = 0; i <= vmpi::kCredits; ++i) say_head(MessageKind::kEager, 1, 6);
 }
 
+// By the ring, of whose slots only the writer's pointer is known here.
+vmpi::RingWriter& ring() {
+  vmpi::Peer& peer = *vmpi::known_peer(0);
+  CHECK(peer.out != nullptr);
+  return *peer.out;
+}
+void say_by_ring(const void* message, std::size_t length) {
+  unsigned char* const out = ring().reserve(length);
+  CHECK(out != nullptr);
+  std::memcpy(out, message, length);
+  ring().publish(length);
+}
+void say_three_bytes_by_ring() { say_by_ring("\1\0\0", 3); }
+void say_no_kind_by_ring() {
+  const vmpi::Head said = head(static_cast<MessageKind>(0), 1, 5);
+  say_by_ring(&said, sizeof said);
+}
+void say_it_is_another_by_ring() {
+  const vmpi::Head said = head(MessageKind::kEager, 2, 5);
+  say_by_ring(&said, sizeof said);
+}
+void say_it_lies_beyond_the_ring() {
+  using Header = std::atomic<std::uint64_t>;
+  unsigned char* const out = ring().reserve(8);
+  auto* const header = reinterpret_cast<Header*>(out - sizeof(std::uint64_t));
+  // The next number, by what stands there from the lap before, or in the slot before.
+  const std::uint64_t number =
+      *header != 0 ? (*header >> 32) + vmpi::RingMemory::kSlots
+                   : (*reinterpret_cast<Header*>(out - sizeof(std::uint64_t) - 64) >> 32) + 1;
+  header->store(number << 32 | 0xffffffffu);
+}
+void say_a_piece_lies_beyond_the_window() {
+  const vmpi::PieceHead said = {MessageKind::kPiece, 0, 0, 1, 0xffffff00u, 0x200u, 0};
+  say_by_ring(&said, sizeof said);
+}
+void say_too_much_by_ring() {
+  const vmpi::Head said = head(MessageKind::kEager, 1, 6);
+  for (int i = 0; i <= vmpi::kCredits; ++i) say_by_ring(&said, sizeof said);
+}
+
 struct Lie {
   const char* name;
   void (*tell)();
@@ -81,7 +123,27 @@ constexpr Lie kLies[] = {{"three_bytes", say_three_bytes},
                          {"it_is_any", say_it_is_any},
                          {"it_is_another", say_it_is_another},
                          {"any_tag", say_any_tag},
-                         {"too_much", say_too_much}};
+                         {"too_much", say_too_much},
+                         {"ring_three_bytes", say_three_bytes_by_ring},
+                         {"ring_no_kind", say_no_kind_by_ring},
+                         {"ring_it_is_another", say_it_is_another_by_ring},
+                         {"ring_beyond", say_it_lies_beyond_the_ring},
+                         {"ring_piece_beyond", say_a_piece_lies_beyond_the_window},
+                         {"ring_too_much", say_too_much_by_ring}};
+
+/// Until both have a ring to the other.
+void talk(int rank) {
+  if (rank > 1) return;
+  const vmpi::Peer& peer = *vmpi::peer_of(static_cast<std::uint32_t>(1 - rank));
+  bool has_ring = false;
+  while (!has_ring) {
+    const bool mine = peer.out != nullptr && peer.in != nullptr && peer.in->is_live;
+    bool theirs = false;
+    CHECK(MPI_Sendrecv(&mine, 1, MPI_CXX_BOOL, 1 - rank, 2, &theirs, 1, MPI_CXX_BOOL, 1 - rank, 2,
+                       MPI_COMM_WORLD, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    has_ring = mine && theirs;
+  }
+}
 
 /// What is no message ends the receives that a message of rank 1 might end.
 void receive_of_a_liar(int rank, void (*tell)(), bool is_probed) {
@@ -135,6 +197,7 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Barrier(MPI_COMM_WORLD);
   CHECK(argc >= 2);
+  if (std::strncmp(argv[1], "ring_", 5) == 0) talk(rank);
   if (std::strcmp(argv[1], "answers") == 0) answers(rank);
   for (const Lie& lie : kLies)
     if (std::strcmp(argv[1], lie.name) == 0) receive_of_a_liar(rank, lie.tell, argc > 2);

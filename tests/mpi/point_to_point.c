@@ -665,6 +665,113 @@ static void patient(void) {
   CHECK(rank == 0 || own_seconds() - used < 0.06);
 }
 
+/* Where the two have each other's rings and windows long messages go in pieces: of all sizes and
+   layouts, and whether the other side is in the library or computes. */
+enum { kLongest = 12 << 20 };
+
+/* Not a word to MPI before the other rank is through with what it does meanwhile. */
+static void wait_for_word(const char* path) {
+  char done = 0;
+  FILE* pipe = fopen(path, "r");
+  CHECK(pipe != NULL && fread(&done, 1, 1, pipe) == 1 && done == 'x');
+  fclose(pipe);
+}
+static void say_word(const char* path) {
+  FILE* pipe = fopen(path, "w");
+  CHECK(pipe != NULL && fwrite("x", 1, 1, pipe) == 1);
+  fclose(pipe);
+}
+
+static void streams(void) {
+  static const long lengths[] = {8150, 8200, 65536, 65537, 300000, 1 << 20, 5000001, kLongest};
+  if (size < 2 || rank > 1) return;
+  const int peer = 1 - rank;
+  unsigned char* const out = malloc(kLongest);
+  unsigned char* const in = malloc(kLongest);
+  CHECK(out != NULL && in != NULL);
+  char path[64];
+  snprintf(path, sizeof path, "/tmp/verbatim-mpi-%d", (int)getppid());
+  if (rank == 0) mkfifo(path, 0600);
+  for (int i = 0; i < 300; ++i)
+    OK(MPI_Sendrecv(out, i < 40 ? 8 : 100000, MPI_BYTE, peer, 1, in, 100000, MPI_BYTE, peer, 1,
+                    MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  for (int round = 0; round < 6; ++round)
+    for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; ++i) {
+      const int length = (int)lengths[i];
+      MPI_Request requests[2];
+      MPI_Status status;
+      int count = 0;
+      fill(out, length, round + rank);
+      memset(in, 0, (size_t)length);
+      if (round % 3 == 0) { /* the receive comes first, or the message does */
+        if (rank == round / 3) OK(MPI_Send(out, length, MPI_BYTE, peer, 2, MPI_COMM_WORLD));
+        OK(MPI_Recv(in, kLongest, MPI_BYTE, peer, 2, MPI_COMM_WORLD, &status));
+        if (rank != round / 3) OK(MPI_Send(out, length, MPI_BYTE, peer, 2, MPI_COMM_WORLD));
+      } else if (round % 3 == 1) { /* both at once */
+        OK(MPI_Irecv(in, kLongest, MPI_BYTE, peer, 2, MPI_COMM_WORLD, &requests[0]));
+        OK(MPI_Isend(out, length, MPI_BYTE, peer, 2, MPI_COMM_WORLD, &requests[1]));
+        OK(MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+        OK(MPI_Wait(&requests[0], &status));
+      } else { /* not in a row, at either end */
+        MPI_Datatype type;
+        OK(MPI_Type_vector(length / 3, 1, 2, MPI_BYTE, &type));
+        OK(MPI_Type_commit(&type));
+        OK(MPI_Sendrecv(out, 1, type, peer, 2, in, 1, type, peer, 2, MPI_COMM_WORLD, &status));
+        OK(MPI_Type_free(&type));
+        unsigned char* const expected = malloc((size_t)length);
+        fill(expected, length, round + peer);
+        for (long at = 0; at + 1 < length / 3 * 2; ++at)
+          CHECK(in[at] == (at % 2 == 0 ? expected[at] : 0));
+        free(expected);
+        continue;
+      }
+      OK(MPI_Get_count(&status, MPI_BYTE, &count));
+      CHECK(count == length && is_filled(in, length, round + peer));
+    }
+  /* A receive that is too short. */
+  MPI_Status status;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  fill(out, 200000, 9);
+  if (rank == 0) OK(MPI_Send(out, 200000, MPI_BYTE, 1, 3, MPI_COMM_WORLD));
+  if (rank == 1) {
+    memset(in, 0, 200000);
+    CHECK(MPI_Recv(in, 100000, MPI_BYTE, 0, 3, MPI_COMM_WORLD, &status) == MPI_ERR_TRUNCATE);
+    CHECK(is_filled(in, 100000, 9) && in[100000] == 0);
+  }
+  /* Who computes stops nobody: neither a receiver, whose receive was posted before, nor a sender. */
+  for (int computing_receiver = 0; computing_receiver < 2; ++computing_receiver) {
+    const int is_receiver = rank == 0;
+    MPI_Request request;
+    if (is_receiver && computing_receiver) {
+      OK(MPI_Irecv(in, kLongest, MPI_BYTE, 1, 4, MPI_COMM_WORLD, &request));
+      OK(MPI_Send(in, 0, MPI_BYTE, 1, 5, MPI_COMM_WORLD));
+      wait_for_word(path);
+      OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+      CHECK(is_filled(in, kLongest, 7));
+    } else if (is_receiver) {
+      OK(MPI_Recv(in, kLongest, MPI_BYTE, 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      CHECK(is_filled(in, kLongest, 7));
+      say_word(path);
+    } else {
+      fill(out, kLongest, 7);
+      if (computing_receiver) {
+        OK(MPI_Recv(in, 0, MPI_BYTE, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        OK(MPI_Send(out, kLongest, MPI_BYTE, 0, 4, MPI_COMM_WORLD));
+        say_word(path);
+      } else {
+        OK(MPI_Isend(out, kLongest, MPI_BYTE, 0, 4, MPI_COMM_WORLD, &request));
+        wait_for_word(path);
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+      }
+    }
+    OK(MPI_Sendrecv(out, 0, MPI_BYTE, peer, 6, in, 0, MPI_BYTE, peer, 6, MPI_COMM_WORLD,
+                    MPI_STATUS_IGNORE));
+  }
+  if (rank == 0) unlink(path);
+  free(out);
+  free(in);
+}
+
 int main(int argc, char** argv) {
   static const struct part parts[] = {{"sizes", sizes},
                                       {"ordering", ordering},
@@ -687,6 +794,7 @@ int main(int argc, char** argv) {
                                       {"replace", replace},
                                       {"strided", strided},
                                       {"computing", computing},
+                                      {"streams", streams},
                                       {"invitations", invitations},
                                       {"crossing", crossing},
                                       {"patient", patient},

@@ -33,7 +33,8 @@ OURS = re.compile(r"_{0,3}ibv_|vbt_|verbs_provider_|mult_to_ibv_rate$|mbps_to_ib
                   r"|_Z(T[VISTC]|GV|Z|TAXtl)?N[KVrRO]*8verbatim")
 
 # MPI's own names in C and Fortran, for tools too, and what Fortran's module is compiled to.
-MPIS = re.compile(r"P?MPI_[A-Z]|p?mpi_\w+_$|__mpi\w*_MOD_|_Z(T[VISTC]|GV|Z|TAXtl)?N[KVrRO]*4vmpi")
+MPIS = re.compile(r"P?MPI_[A-Z]|p?mpi_\w+_$|__mpi\w*_MOD_|_Z(T[VISTC]|GV|Z|TAXtl)?N[KVrRO]*4vmpi"
+                  r"|_ZN8verbatim12make_nothrowIN4vmpi")  # the runtime's, of one of its types
 
 STANDARD_INLINE = re.compile(r"_ZN?[KVrRO]*(St|S[absiod]|9__gnu_cxx|10__cxxabiv1)|_Z[a-z]{2}S|_ZSt|_Zn[wa][jm]Pv$")
 

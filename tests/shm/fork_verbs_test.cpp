@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <verbatim/map.h>
 #include <verbatim/query.h>
 
 #include <algorithm>
@@ -235,6 +236,11 @@ constexpr Verb kDoers[] = {
        ibv_qp_attr attr{};
        attr.qp_state = IBV_QPS_ERR;
        return ibv_modify_qp(of.qp, &attr, IBV_QP_STATE);
+     }},
+    {"vbt_map_remote",
+     [](Family& of) {
+       void* mapped = nullptr;
+       return vbt_map_remote(of.qp, 1, 0, 8, IBV_ACCESS_REMOTE_READ, &mapped);
      }},
     {"ibv_query_ece",
      [](Family& of) {
