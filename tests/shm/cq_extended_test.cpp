@@ -90,6 +90,9 @@ TEST_P(CqExtended, TheCursorGoesThroughAllThatCameInOrder) {
 
 TEST_P(CqExtended, TheClassicPollTakesWhatTheCursorLeft) {
   ExtendedPair scene(GetParam());
+  // Met and mapped: from here on a write is done when it has been posted.
+  scene.write_from_a(99);
+  expect_wc(scene.pair.a.poll_sends(scene.qa, 1)[0], 99, IBV_WC_RDMA_WRITE, scene.qa);
   for (std::uint64_t i = 0; i < 6; ++i) scene.write_from_a(i);
   ASSERT_EQ(start(scene.sends), 0);
   EXPECT_EQ(scene.sends->wr_id, 0u);
