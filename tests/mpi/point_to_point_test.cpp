@@ -3,7 +3,9 @@
 // point_to_point.c, run with several counts of ranks.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/mpi/ranks.hpp"
@@ -143,22 +145,32 @@ TEST(PointToPointFailure, AlsoOneThatNobodyHadTalkedTo) {
   EXPECT_EQ(end.ranks[2].exit_status, 0) << end.told();
 }
 
+void expect_loss_of_who_says(const char* lie) {
+  for (const bool is_probed : {false, true}) {
+    std::vector<std::string> arguments = {lie};
+    if (is_probed) arguments.emplace_back("probed");
+    RanksOptions options;
+    options.environment["VERBATIM_LOG"] = "off";
+    const RanksEnd end = run_ranks(3, VERBATIM_MPI_LYING_RANK, arguments, options);
+    EXPECT_TRUE(end.is_success()) << lie << is_probed << ": " << end.told();
+    EXPECT_NE(end.output.find("rank 1 is lost: it"), std::string::npos) << end.told();
+  }
+}
+
 TEST(PointToPointFailure, AndThoseThatNeedOneThatLies) {
   for (const char* lie :
        {"three_bytes", "no_kind", "another_kind", "half_an_envelope", "half_an_invitation",
-        "it_is_nobody", "it_is_any", "it_is_another", "any_tag", "too_much", "ring_three_bytes",
-        "ring_no_kind", "ring_it_is_another", "ring_beyond", "ring_piece_beyond",
-        "ring_too_much"}) {
-    for (const bool is_probed : {false, true}) {
-      std::vector<std::string> arguments = {lie};
-      if (is_probed) arguments.emplace_back("probed");
-      RanksOptions options;
-      options.environment["VERBATIM_LOG"] = "off";
-      const RanksEnd end = run_ranks(3, VERBATIM_MPI_LYING_RANK, arguments, options);
-      EXPECT_TRUE(end.is_success()) << lie << is_probed << ": " << end.told();
-      EXPECT_NE(end.output.find("rank 1 is lost: it"), std::string::npos) << end.told();
-    }
-  }
+        "it_is_nobody", "it_is_any", "it_is_another", "any_tag", "too_much"})
+    expect_loss_of_who_says(lie);
+}
+
+TEST(PointToPointFailure, AndOneThatLiesInItsRing) {
+  const char* const map = std::getenv("VERBATIM_SHM_MAP");
+  if (map != nullptr && std::string_view(map) == "off")
+    GTEST_SKIP() << "without mapped memory there are no rings";
+  for (const char* lie : {"ring_three_bytes", "ring_no_kind", "ring_it_is_another", "ring_beyond",
+                          "ring_piece_beyond", "ring_too_much"})
+    expect_loss_of_who_says(lie);
 }
 
 TEST(PointToPointFailure, AnswersToWhatNobodyAskedChangeNothing) {
