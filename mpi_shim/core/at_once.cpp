@@ -26,7 +26,7 @@ constexpr std::uint32_t kLooksBetween = 16;
                                               std::uint64_t bytes) noexcept {
   if (bytes == 8) [[likely]]
     __builtin_memcpy(to, from, 8);
-  else
+  else if (bytes != 0)  // of nothing the program's pointer may be null
     std::memcpy(to, from, bytes);
 }
 
