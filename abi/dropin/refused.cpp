@@ -9,14 +9,12 @@ void tell_refused(const char* version) noexcept {
   if (std::strstr(version, "@IBVERBS_PRIVATE_") != nullptr) {
     log_error(
         "%s: only drivers of rdma-core call this, and this libibverbs (Verbatim) has its own: such "
-        "a "
-        "driver's device cannot be used with it",
+        "a driver's device cannot be used with it",
         version);
   } else {
     log_error(
         "%s: the program was linked before 2007, when the structures of libibverbs had other "
-        "layouts; "
-        "compile it anew",
+        "layouts; compile it anew",
         version);
   }
 }

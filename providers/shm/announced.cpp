@@ -91,6 +91,15 @@ void note_told(Cq& cq, const Qp& qp) noexcept {
   cq.told.qp = &qp;
 }
 
+void tell_of_locked(Cq& cq, const Qp& qp) noexcept {
+  const std::uint32_t armed = armed_for_locked(cq);
+  if (armed == CqRecord::kIdle || (armed == CqRecord::kArmedSolicited && !has_solicited(qp)) ||
+      !has_untold(cq, qp))
+    return;
+  note_told(cq, qp);
+  tell_announced_locked(cq, true);
+}
+
 std::uint64_t count_announced(const Cq& cq, bool solicited_only, std::uint64_t enough) noexcept {
   std::uint64_t found = 0;
   any_announced(cq, [&](const Qp& qp) {

@@ -18,6 +18,8 @@ bool has_solicited(const Qp& qp) noexcept;
 const Qp* find_untold(const Cq& cq, bool solicited_only) noexcept;
 /// An event tells of the first such message of `qp`. REQUIRES: cq.lock.
 void note_told(Cq& cq, const Qp& qp) noexcept;
+/// Makes the event that a message of `qp` owes, if it does. REQUIRES: cq.lock, has_message(qp).
+void tell_of_locked(Cq& cq, const Qp& qp) noexcept;
 /// How many messages of that kind are there: looks no further once they are `enough`. More than
 /// kMostCounted of one queue pair are so many. A sender that lies makes it wrong,
 /// nothing else.

@@ -187,7 +187,9 @@ namespace {
 /// The first stored completion that no event told of.
 std::uint32_t first_untold(const Cq& cq) noexcept {
   const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
-  return static_cast<std::int32_t>(cq.told.stored - head) > 0 ? cq.told.stored : head;
+  const std::uint32_t stored = cq.tail.load(std::memory_order_relaxed) - head;
+  // Numbers come round: what was told long ago is before the head, wherever it seems to be.
+  return cq.told.stored - head <= stored ? cq.told.stored : head;
 }
 
 }  // namespace
@@ -321,6 +323,8 @@ int add_member(Cq& cq, Qp& qp) noexcept {
 void remove_member(Cq& cq, Qp& qp) noexcept {
   LockGuard<BiasedLock> guard(cq.lock);
   if (qp.hot_index != Qp::kNotHot) drop_hot(cq, qp.hot_index);
+  // The next one may lie in its place.
+  if (cq.told.qp == &qp) cq.told.qp = nullptr;
   for (Qp** link = &cq.members[qp.own->cq_bit]; *link != nullptr; link = &(*link)->next_same_bit) {
     if (*link != &qp) continue;
     *link = qp.next_same_bit;

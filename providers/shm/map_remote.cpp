@@ -21,7 +21,9 @@ int is_coming(const Qp& qp, std::uint32_t rkey) noexcept {
 int map_remote(verbatim::Qp& handle, std::uint32_t rkey, std::uint64_t address, std::size_t length,
                unsigned access, void** mapped) noexcept {
   auto& qp = static_cast<Qp&>(handle);
-  if (qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS) return EAGAIN;
+  const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
+  if (mode > IBV_QPS_RTS) return EINVAL;
+  if (mode != IBV_QPS_RTS) return EAGAIN;
   const SendLock lock(qp);
   if (attach(qp) != Wait::kNothing) return EAGAIN;
   if ((peek(qp.remote->access) & access) != access) return EACCES;

@@ -151,10 +151,8 @@ void wake_cq(std::uint32_t number) noexcept {
   LockGuard<BiasedLock> lock(cq->lock);
   const std::uint32_t armed = armed_for_locked(*cq);
   if (armed == CqRecord::kIdle) return;
-  const Qp* const qp = find_untold(*cq, armed == CqRecord::kArmedSolicited);
-  if (qp == nullptr) return;
-  note_told(*cq, *qp);
-  tell_announced_locked(*cq, true);
+  if (const Qp* const qp = find_untold(*cq, armed == CqRecord::kArmedSolicited); qp != nullptr)
+    tell_of_locked(*cq, *qp);
 }
 
 /// Does what a lost hint stood for: serves a request, sets the bit of a message whose bit is not
@@ -170,7 +168,7 @@ void look_again(Qp& qp) noexcept {
   LockGuard<BiasedLock> lock(cq.lock);
   if ((!failed && qp.hot_index != Qp::kNotHot) || !has_message(qp)) return;
   cq.doorbells->ring(qp.own->cq_bit);
-  tell_announced_locked(cq, has_solicited(qp));
+  tell_of_locked(cq, qp);
 }
 
 /// Repairs hints that a faulty or dying peer lost. And lets rings that have gone silent wait for

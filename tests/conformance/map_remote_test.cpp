@@ -94,5 +94,17 @@ TEST_P(MapRemote, RefusesWhatIsNoQuestion) {
   EXPECT_EQ(mapped, nullptr);
 }
 
+TEST_P(MapRemote, IsNotAskedAgainOfAQueuePairThatHasFailed) {
+  if (!has_it()) GTEST_SKIP() << "vbt_map_remote";
+  Pair pair(GetParam());
+  const RegionInfo theirs = pair.b.allocate(GetParam().memory, 4096);
+  ASSERT_EQ(pair.a.to_state(pair.qa, IBV_QPS_ERR), 0);
+  void* mapped = nullptr;
+  EXPECT_EQ(
+      vbt_map_remote(pair.a.here().qp(pair.qa.id), theirs.rkey, theirs.address, 8, kBoth, &mapped),
+      EINVAL);
+  EXPECT_EQ(mapped, nullptr);
+}
+
 }  // namespace
 }  // namespace verbatim::harness

@@ -41,6 +41,35 @@ TEST_P(Ud, ArrivesBehindFortyBytesOfRoutingHeader) {
   }
 }
 
+TEST_P(Ud, TellsASleeperOfEachSendersFirstDatagrams) {
+  // IBTA 11.4.2.2, whoever sent before: a sender may leave, and another one come in its place.
+  SKIP_IF(lacks_type(device(), IBV_QPT_UD));
+  PairWish wish = Post::wish({});
+  wish.b.with_channel = 1;
+  Pair pair(GetParam(), wish);
+  const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
+  const RegionInfo to = pair.b.allocate(GetParam().memory, 256);
+  const std::int32_t ah = pair.a.call<&Endpoint::create_ah>(pair.qb, 0);
+  const auto arm = [&] { ASSERT_EQ(pair.b.call<&Endpoint::arm>(pair.qb.receive_cq, 0), 0); };
+  std::uint64_t number = 0;
+  for (int senders = 0; senders < 8; ++senders) {
+    const auto [sender, other] = pair.add_qps(wish.a, wish.b);
+    arm();
+    for (int i = 0; i < 4; ++i) {
+      SCOPED_TRACE(++number);
+      expect_posted(pair.b.post_receive(pair.qb, receive(number, slice(to, 0, 256))));
+      expect_posted(
+          pair.a.post_send(sender, datagram(number, slice(from, 0, 8), ah, pair.qb.qpn, kQkey)));
+      ASSERT_EQ(pair.b.call<&Endpoint::take_event>(pair.qb.receive_cq, kDefaultWaitMs),
+                pair.qb.receive_cq);
+      arm();
+      expect_wc(pair.b.poll_receives(pair.qb, 1)[0], number, IBV_WC_RECV, pair.qb);
+    }
+    ASSERT_EQ(pair.a.call<&Endpoint::destroy_qp>(sender.id), 0);
+    ASSERT_EQ(pair.b.call<&Endpoint::destroy_qp>(other.id), 0);
+  }
+}
+
 TEST_P(Ud, TellsWhoSentIt) {
   SKIP_IF(lacks_type(device(), IBV_QPT_UD));
   Post ud(GetParam());

@@ -2,8 +2,10 @@
 // `verbatim exec`, and what its preload answers to programs that look around the library.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -56,10 +58,21 @@ TEST(Exec, SaysWhyNothingIsRun) {
   EXPECT_EQ(exec({"--show", "true"}).status, 1);
 }
 
-TEST(Exec, SaysThatAProgramOfAnotherUserKeepsItsLibrary) {
-  if (::geteuid() == 0) GTEST_SKIP() << "to root nobody's program is another user's but by set-gid";
-  const Ending ending = exec({"su", "--version"});
+TEST(Exec, SaysThatAProgramOfAnotherUserOrGroupKeepsItsLibrary) {
+  char folder[] = "/tmp/verbatim-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  std::string program = "su";
+  if (::geteuid() == 0) {
+    // To root it is another's by its group.
+    program = std::string(folder) + "/another's";
+    std::filesystem::copy_file("/bin/true", program);
+    ASSERT_EQ(::chown(program.c_str(), static_cast<uid_t>(-1), ::getegid() + 1), 0);
+    ASSERT_EQ(::chmod(program.c_str(), 02755), 0);
+  }
+  const Ending ending = exec({program, "--version"});
+  std::filesystem::remove_all(folder);
   EXPECT_THAT(ending.err, HasSubstr("changes the user or group that it runs as"));
+  EXPECT_THAT(exec({"/bin/true"}).err, "");
 }
 
 TEST(Gate, TheFolderOfDevicesIsThere) {

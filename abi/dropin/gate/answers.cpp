@@ -93,8 +93,7 @@ int open_channel(int flags) noexcept {
   if (once.first())
     log_info(
         "/dev/infiniband/rdma_cm is not there, and was opened: nothing happens on this event "
-        "channel, "
-        "and what else librdmacm asks of it fails with EBADF");
+        "channel, and what else librdmacm asks of it fails with EBADF");
   return fd;
 }
 

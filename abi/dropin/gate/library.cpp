@@ -36,8 +36,7 @@ bool library_is_ours() noexcept {
   if (once.first())
     log_warn(
         "libverbatim_gate.so is preloaded, but the libibverbs of this process is %s: the program "
-        "sees "
-        "no device of Verbatim; fix: start it by `verbatim exec`",
+        "sees no device of Verbatim; fix: start it by `verbatim exec`",
         theirs.dli_fname);
   return false;
 }

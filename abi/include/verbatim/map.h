@@ -28,9 +28,10 @@ extern "C" {
 /// them. Nobody who sleeps is woken by them.
 ///
 /// 0, and `*mapped` is written; or an errno: EINVAL (no queue pair, no place for the answer, no
-/// bytes, another right), EAGAIN (the two processes are still meeting, or the memory is being
-/// mapped: ask again later), EACCES (the key is not for this range, domain or right), EOPNOTSUPP
-/// (the device's provider, the queue pair's type, or memory that cannot be mapped: RDMA reaches it).
+/// bytes, another right; or the queue pair drains or has failed), EAGAIN (it is not connected yet,
+/// the two processes are still meeting, or the memory is being mapped: ask again later), EACCES (the
+/// key is not for this range, domain or right), EOPNOTSUPP (the device's provider, the queue pair's
+/// type, or memory that cannot be mapped: RDMA reaches it).
 int vbt_map_remote(struct ibv_qp* qp, uint32_t rkey, uint64_t address, size_t length,
                    unsigned access, void** mapped);
 

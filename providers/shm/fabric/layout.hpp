@@ -30,7 +30,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
-inline constexpr std::uint32_t kLayoutVersion = 8;
+inline constexpr std::uint32_t kLayoutVersion = 9;
 
 /// Queue pair numbers are unique on the host: a process claims blocks of 4096 of the 24-bit space.
 inline constexpr std::uint32_t kQpnBlockBits = 12;
