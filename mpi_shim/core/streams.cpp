@@ -106,7 +106,7 @@ bool finish_stream(Peer& peer, Transfer& transfer) noexcept {
 
 void consider_window(Peer& peer) noexcept {
   if (peer.in_window != nullptr || peer.in == nullptr || !peer.in->is_live || peer.out == nullptr ||
-      made_windows == kMostWindows)
+      made_windows == kMostWindows || peer.out->room() == 0)
     return;
   void* const memory = vbt_alloc_shared(kWindowBytes);
   ibv_mr* const mr =
@@ -278,8 +278,11 @@ void end_stream(Peer& peer, std::uint32_t id) noexcept {
 void look_at_streams() noexcept {
   if (streams_to_look_at == 0) return;
   const std::int64_t now = now_ns();
+  // Those of peers that are lost have ended without a word.
+  streams_to_look_at = 0;
   transfers.each([now](Transfer& transfer) noexcept {
     if (transfer.step != Transfer::Step::kStreamed || transfer.rkey == 0) return;
+    ++streams_to_look_at;
     if (transfer.moved_at == 0) transfer.moved_at = now;
     Peer* const peer = known_peer(transfer.rank);
     if (now - transfer.moved_at < kPatienceNs || peer == nullptr || peer->is_dead) return;
