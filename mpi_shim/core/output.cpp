@@ -155,8 +155,7 @@ bool try_with_transfer(Peer& peer, Request& send, Head head, std::uint64_t lengt
     if (has_gone) --peer.credits;
   } else {
     const bool is_mapped =
-        is_read && (is_in_mapped(send, length) || (can_stream(peer) && pace.prefers_rdma()));
-    if (is_read) pace.count();
+        is_read && (is_in_mapped(send, length) || (can_stream(peer) && pace.prefers_rdma(length)));
     if (is_awaited) transfer->began_at = now_ns();
     head.is_mapped = is_mapped ? 1 : 0;
     const bool needs_key =
@@ -249,8 +248,7 @@ bool try_invited(Peer& peer, Request& send, Head head, std::uint64_t length,
                  const Invitation& invitation) noexcept {
   const bool is_mapped = invitation.is_mapped || is_in_mapped(send, length);
   // Who begins it and computes would keep a receiver waiting that has no key of ours.
-  if (!is_mapped && send.is_waited_for && can_stream(peer) && !pace.prefers_rdma()) {
-    pace.count();
+  if (!is_mapped && send.is_waited_for && can_stream(peer) && !pace.prefers_rdma(length)) {
     head.kind = MessageKind::kStream;
     return try_stream(peer, send, head, length, invitation);
   }
@@ -289,11 +287,13 @@ bool try_send(Peer& peer, Request& send) noexcept {
     has_gone = head.kind == MessageKind::kEager
                    ? try_eager(peer, send, head, length)
                    : try_with_transfer(peer, send, head, length, is_awaited);
-  if (has_gone)
-    ++peer.sent;
-  else
+  if (!has_gone) {
     peer.owed = static_cast<std::uint16_t>(peer.owed + head.credits);
-  return has_gone;
+    return false;
+  }
+  ++peer.sent;
+  if (!is_short && can_stream(peer)) pace.count(length);
+  return true;
 }
 
 void append_send(Peer& peer, Request& send) noexcept {

@@ -112,6 +112,11 @@ class RingWriter {
     if (sent_ - taken_ > RingMemory::kSlots / 2) (void)look();
     return RingMemory::kSlots - static_cast<std::uint32_t>(sent_ - taken_);
   }
+  /// Messages that the receiver has not taken.
+  [[nodiscard]] std::uint32_t left() noexcept {
+    (void)look();
+    return static_cast<std::uint32_t>(sent_ - taken_);
+  }
   /// On which the receiver waited last, by its own word.
   [[nodiscard]] std::uint32_t processor() const noexcept {
     return memory_->processor.load(std::memory_order_relaxed);
