@@ -164,13 +164,36 @@ TEST(PointToPointFailure, AndThoseThatNeedOneThatLies) {
     expect_loss_of_who_says(lie);
 }
 
-TEST(PointToPointFailure, AndOneThatLiesInItsRing) {
+bool are_there_rings() {
   const char* const map = std::getenv("VERBATIM_SHM_MAP");
-  if (map != nullptr && std::string_view(map) == "off")
-    GTEST_SKIP() << "without mapped memory there are no rings";
+  return map == nullptr || std::string_view(map) != "off";
+}
+
+TEST(PointToPointFailure, AndOneThatLiesInItsRing) {
+  if (!are_there_rings()) GTEST_SKIP() << "without mapped memory there are no rings";
   for (const char* lie : {"ring_three_bytes", "ring_no_kind", "ring_it_is_another", "ring_beyond",
-                          "ring_piece_beyond", "ring_too_much"})
+                          "ring_piece", "ring_too_much"})
     expect_loss_of_who_says(lie);
+}
+
+TEST(PointToPointFailure, AndOneThatLiesAboutItsPieces) {
+  if (!are_there_rings()) GTEST_SKIP() << "without mapped memory there are no windows";
+  for (const char* lie : {"window_beyond", "window_behind", "window_across"})
+    expect_loss_of_who_says(lie);
+}
+
+TEST(PointToPointFailure, AndOneThatEndsAmidTheirPieces) {
+  if (!are_there_rings()) GTEST_SKIP() << "without mapped memory there are no windows";
+  for (const char* way : {"window_ends_from", "window_ends_to"}) {
+    RanksOptions options;
+    options.end_all_with_one = false;
+    options.environment["VERBATIM_LOG"] = "off";
+    const RanksEnd end = run_ranks(2, VERBATIM_MPI_LYING_RANK, {way}, options);
+    ASSERT_TRUE(end.is_in_time) << way << ": " << end.told();
+    EXPECT_EQ(end.ranks[1].signal, 6) << way << ": " << end.told();
+    EXPECT_EQ(end.ranks[0].exit_status, 0) << way << ": " << end.told();
+    EXPECT_LT(end.ranks[0].after_ms, 5000) << way << ": " << end.told();
+  }
 }
 
 TEST(PointToPointFailure, AnswersToWhatNobodyAskedChangeNothing) {
