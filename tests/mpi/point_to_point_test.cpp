@@ -18,6 +18,11 @@ using verbatim::harness::run_ranks;
 
 constexpr const char* kPointToPoint = VERBATIM_MPI_POINT_TO_POINT;
 
+bool are_there_rings() {
+  const char* const map = std::getenv("VERBATIM_SHM_MAP");
+  return map == nullptr || std::string_view(map) != "off";
+}
+
 struct Sentence {
   const char* name;
   const char* part;
@@ -99,6 +104,17 @@ TEST(PointToPointWaiting, RanksThatSpinOrSleepFinishToo) {
   }
 }
 
+TEST(PointToPointWaiting, WordsThatNobodyKnowsAreNamedAndChangeNothing) {
+  for (const char* variable : {"VERBATIM_WAIT", "VERBATIM_MPI_MAPPED"}) {
+    if (std::string_view(variable) == "VERBATIM_MPI_MAPPED" && !are_there_rings()) continue;
+    RanksOptions options;
+    options.environment[variable] = "-1,on;%s";
+    const RanksEnd end = run_ranks(2, kPointToPoint, {"streams"}, options);
+    EXPECT_TRUE(end.is_success()) << variable << ": " << end.told();
+    EXPECT_NE(end.output.find(variable), std::string::npos) << end.told();
+  }
+}
+
 /// As if each rank were on a host of its own, as far as messages are concerned.
 TEST(PointToPointByQueuePairs, MessagesGoWithoutMappedMemoryToo) {
   RanksOptions options;
@@ -162,11 +178,6 @@ TEST(PointToPointFailure, AndThoseThatNeedOneThatLies) {
        {"three_bytes", "no_kind", "another_kind", "half_an_envelope", "half_an_invitation",
         "it_is_nobody", "it_is_any", "it_is_another", "any_tag", "too_much"})
     expect_loss_of_who_says(lie);
-}
-
-bool are_there_rings() {
-  const char* const map = std::getenv("VERBATIM_SHM_MAP");
-  return map == nullptr || std::string_view(map) != "off";
 }
 
 TEST(PointToPointFailure, AndOneThatLiesInItsRing) {
