@@ -2,6 +2,7 @@
 #include "mpi_shim/core/input.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 
@@ -188,9 +189,9 @@ template <class Header>
 /// False: it is no message of this library.
 [[nodiscard]] bool try_take(Peer& peer, const unsigned char* message, std::size_t bytes) noexcept {
   Head head;
-  AnswerHead answered;
-  static_assert(sizeof answered == sizeof head);
-  if (!read_header(head, message, bytes) || !read_header(answered, message, bytes)) return false;
+  if (!read_header(head, message, bytes)) return false;
+  // What lies in a ring may change under our eyes, so no part of it is read a second time.
+  const auto answered = std::bit_cast<AnswerHead>(head);
   add_credits(peer, head.credits);
   if (head.kind <= MessageKind::kRendezvous || head.kind == MessageKind::kWritten ||
       head.kind == MessageKind::kStream)
@@ -208,6 +209,7 @@ template <class Header>
     case MessageKind::kRendezvous: {
       EnvelopeHead envelope;
       if (!is_sound(head) || !read_header(envelope, message, bytes)) return false;
+      envelope.head = head;
       take_envelope(peer, envelope);
       return true;
     }

@@ -155,8 +155,7 @@ bool try_with_transfer(Peer& peer, Request& send, Head head, std::uint64_t lengt
     if (has_gone) --peer.credits;
   } else {
     const bool is_mapped =
-        is_read && (is_in_mapped(send, length) || (can_stream(peer) && pace.prefers_rdma()));
-    if (is_read) pace.count();
+        is_read && (is_in_mapped(send, length) || (can_stream(peer) && pace.prefers_rdma(length)));
     if (is_awaited) transfer->began_at = now_ns();
     head.is_mapped = is_mapped ? 1 : 0;
     const bool needs_key =
@@ -187,26 +186,31 @@ bool try_with_transfer(Peer& peer, Request& send, Head head, std::uint64_t lengt
   return (bytes + longest - 1) / longest;
 }
 
+/// The next piece of what is to be read or written. False: it does not go now.
+bool post_piece(Peer& peer, Transfer& transfer, ibv_wr_opcode opcode) noexcept {
+  const std::uint64_t bytes =
+      std::min({transfer.bytes - transfer.posted, fabric.longest, kLongestPiece});
+  ibv_sge piece = {reinterpret_cast<std::uintptr_t>(transfer.local + transfer.posted),
+                   static_cast<std::uint32_t>(bytes), transfer.mr->lkey};
+  ibv_send_wr request{};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = opcode;
+  request.wr.rdma.remote_addr = transfer.address + transfer.posted;
+  request.wr.rdma.rkey = transfer.rkey;
+  if (!post(peer, request, WorkId::Kind::kRead, transfer.handle, true)) return false;
+  transfer.posted += bytes;
+  ++transfer.reads;
+  return true;
+}
+
 /// From `posted` on. False: the peer is failed. REQUIRES: there is room for pieces_of() them.
 bool post_writes(Peer& peer, Transfer& transfer) noexcept {
   while (transfer.posted < transfer.bytes) {
-    const std::uint64_t bytes =
-        std::min({transfer.bytes - transfer.posted, fabric.longest, kLongestPiece});
-    ibv_sge piece = {reinterpret_cast<std::uintptr_t>(transfer.local + transfer.posted),
-                     static_cast<std::uint32_t>(bytes), transfer.mr->lkey};
-    ibv_send_wr request{};
-    request.sg_list = &piece;
-    request.num_sge = 1;
-    request.opcode = IBV_WR_RDMA_WRITE;
-    request.wr.rdma.remote_addr = transfer.address + transfer.posted;
-    request.wr.rdma.rkey = transfer.rkey;
-    if (!post(peer, request, WorkId::Kind::kRead, transfer.handle, true)) {
-      // There was room: the queue pair is not what it should be.
-      fail_peer(peer, "a request was refused");
-      return false;
-    }
-    transfer.posted += bytes;
-    ++transfer.reads;
+    if (post_piece(peer, transfer, IBV_WR_RDMA_WRITE)) continue;
+    // There was room: the queue pair is not what it should be.
+    fail_peer(peer, "a request was refused");
+    return false;
   }
   return true;
 }
@@ -249,8 +253,7 @@ bool try_invited(Peer& peer, Request& send, Head head, std::uint64_t length,
                  const Invitation& invitation) noexcept {
   const bool is_mapped = invitation.is_mapped || is_in_mapped(send, length);
   // Who begins it and computes would keep a receiver waiting that has no key of ours.
-  if (!is_mapped && send.is_waited_for && can_stream(peer) && !pace.prefers_rdma()) {
-    pace.count();
+  if (!is_mapped && send.is_waited_for && can_stream(peer) && !pace.prefers_rdma(length)) {
     head.kind = MessageKind::kStream;
     return try_stream(peer, send, head, length, invitation);
   }
@@ -289,11 +292,13 @@ bool try_send(Peer& peer, Request& send) noexcept {
     has_gone = head.kind == MessageKind::kEager
                    ? try_eager(peer, send, head, length)
                    : try_with_transfer(peer, send, head, length, is_awaited);
-  if (has_gone)
-    ++peer.sent;
-  else
+  if (!has_gone) {
     peer.owed = static_cast<std::uint16_t>(peer.owed + head.credits);
-  return has_gone;
+    return false;
+  }
+  ++peer.sent;
+  if (!is_short && can_stream(peer)) pace.count(length);
+  return true;
 }
 
 void append_send(Peer& peer, Request& send) noexcept {
@@ -471,20 +476,8 @@ void give_credits_back(Peer& peer) noexcept {
 }
 
 void read_on(Peer& peer, Transfer& transfer) noexcept {
-  while (transfer.posted < transfer.bytes && peer.room() != 0) {
-    const std::uint64_t piece_bytes =
-        std::min({transfer.bytes - transfer.posted, fabric.longest, kLongestPiece});
-    ibv_sge piece = {reinterpret_cast<std::uintptr_t>(transfer.local + transfer.posted),
-                     static_cast<std::uint32_t>(piece_bytes), transfer.mr->lkey};
-    ibv_send_wr request{};
-    request.sg_list = &piece;
-    request.num_sge = 1;
-    request.opcode = IBV_WR_RDMA_READ;
-    request.wr.rdma.remote_addr = transfer.address + transfer.posted;
-    request.wr.rdma.rkey = transfer.rkey;
-    if (!post(peer, request, WorkId::Kind::kRead, transfer.handle, true)) break;
-    transfer.posted += piece_bytes;
-    ++transfer.reads;
+  while (transfer.posted < transfer.bytes && peer.room() != 0 &&
+         post_piece(peer, transfer, IBV_WR_RDMA_READ)) {
   }
   if (peer.is_dead || transfer.posted == transfer.bytes) return;
   transfer.next = nullptr;

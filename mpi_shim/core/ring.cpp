@@ -3,8 +3,8 @@
 
 namespace vmpi {
 
-bool RingPlaces::find(std::uint32_t bytes, std::uint32_t taken) noexcept {
-  while (count_ != 0 && static_cast<std::int32_t>(taken - used_[first_].number) > 0) {
+bool RingPlaces::find(std::uint32_t bytes, std::uint64_t taken) noexcept {
+  while (count_ != 0 && taken > used_[first_].number) {
     tail_ = used_[first_].end;
     first_ = (first_ + 1) % RingMemory::kSlots;
     --count_;
@@ -27,7 +27,8 @@ bool RingPlaces::find(std::uint32_t bytes, std::uint32_t taken) noexcept {
 bool RingWriter::look() noexcept {
   // Pairs with the store in RingReader::take(). What cannot be is not believed.
   const std::uint32_t taken = memory_->taken.load(std::memory_order_acquire);
-  if (sent_ - taken <= sent_ - taken_) taken_ = taken;
+  const std::uint32_t left = static_cast<std::uint32_t>(sent_) - taken;
+  if (left <= sent_ - taken_) taken_ = sent_ - left;
   return sent_ - taken_ < RingMemory::kSlots;
 }
 

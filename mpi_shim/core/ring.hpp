@@ -49,18 +49,18 @@ class RingPlaces {
   RingPlaces(std::uint32_t size, bool restarts) noexcept : size_(size), restarts_(restarts) {}
 
   /// False: there is none yet, of what has been taken up to message `taken`. REQUIRES: bytes <= size.
-  [[nodiscard]] bool find(std::uint32_t bytes, std::uint32_t taken) noexcept;
+  [[nodiscard]] bool find(std::uint32_t bytes, std::uint64_t taken) noexcept;
   /// The one that was found last.
   [[nodiscard]] std::uint32_t place() const noexcept { return place_; }
   /// It goes with the message of this number.
-  void use(std::uint32_t number) noexcept {
+  void use(std::uint64_t number) noexcept {
     used_[(first_ + count_++) % RingMemory::kSlots].number = number;
     head_ = used_[(first_ + count_ - 1) % RingMemory::kSlots].end;
   }
 
  private:
   struct Used {
-    std::uint32_t number;
+    std::uint64_t number;
     std::uint32_t end;
   };
 
@@ -94,8 +94,7 @@ class RingWriter {
       places_.use(sent_);
     }
     // Publishes the message; pairs with the load in RingReader::next().
-    slot().header.store(std::uint64_t{sent_ + 1} << 32 | place << 16 | bytes,
-                        std::memory_order_release);
+    slot().header.store((sent_ + 1) << 32 | place << 16 | bytes, std::memory_order_release);
     ++sent_;
   }
   /// Asks for the line of a message that comes some messages later.
@@ -111,7 +110,12 @@ class RingWriter {
   /// Slots that are free; looks again before it says that they are few.
   [[nodiscard]] std::uint32_t room() noexcept {
     if (sent_ - taken_ > RingMemory::kSlots / 2) (void)look();
-    return RingMemory::kSlots - (sent_ - taken_);
+    return RingMemory::kSlots - static_cast<std::uint32_t>(sent_ - taken_);
+  }
+  /// Messages that the receiver has not taken.
+  [[nodiscard]] std::uint32_t left() noexcept {
+    (void)look();
+    return static_cast<std::uint32_t>(sent_ - taken_);
   }
   /// On which the receiver waited last, by its own word.
   [[nodiscard]] std::uint32_t processor() const noexcept {
@@ -125,8 +129,9 @@ class RingWriter {
   [[nodiscard]] unsigned char* reserve_long(std::size_t bytes) noexcept;
 
   RingMemory* memory_;
-  std::uint32_t sent_ = 0;
-  std::uint32_t taken_ = 0;  ///< as far as we have looked
+  // Of 64 bits: between two long messages there may be more short ones than 32 bits count.
+  std::uint64_t sent_ = 0;
+  std::uint64_t taken_ = 0;  ///< as far as we have looked
   RingPlaces places_{RingMemory::kBytes, true};
 };
 

@@ -82,7 +82,7 @@ bool poll_ring(InRing& ring) noexcept {
 void consider_ring(Peer& peer) noexcept {
   if (peer.in != nullptr || peer.heard < kHeardBefore || waiting == Waiting::kSleep ||
       made_rings == kMostRings || !peer.has_address || peer.address.host == 0 ||
-      peer.address.host != fabric.address.host || !are_wanted())
+      peer.address.host != fabric.address.host || peer.room() == 0 || !are_wanted())
     return;
   peer.in = make_ring(peer);
   if (peer.in == nullptr) {

@@ -33,7 +33,10 @@ void move_away(std::uint32_t processor) noexcept {
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
   cpu_set_t others = allowed;
   CPU_CLR(processor, &others);
-  if (::sched_setaffinity(0, sizeof others, &others) == 0)
+  if (::sched_setaffinity(0, sizeof others, &others) != 0) return;
+  // The move takes a while. Whoever has bound the thread meanwhile is right.
+  cpu_set_t found;
+  if (::sched_getaffinity(0, sizeof found, &found) != 0 || CPU_EQUAL(&found, &others))
     (void)::sched_setaffinity(0, sizeof allowed, &allowed);
 }
 

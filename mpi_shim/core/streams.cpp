@@ -89,13 +89,17 @@ void consider_writing(Peer& peer, Transfer& transfer) noexcept {
 bool finish_stream(Peer& peer, Transfer& transfer) noexcept {
   if (!tell_streamed(peer, transfer.peer_id)) return false;
   unlink_stream(peer, transfer);
+  if (transfer.began_at != 0 && !transfer.is_rest) {
+    // But for the end of the message, and the piece that is being copied.
+    const std::uint64_t left = peer.out->left();
+    pace.streamed(transfer.bytes, left < 2 ? 0 : (left - 2) * kPieceBytes,
+                  now_ns() - transfer.began_at);
+  }
   if (transfer.is_taken_told) {
     // The receiver may be reading it already.
     transfer.step = Transfer::Step::kToBeTaken;
     return true;
   }
-  if (transfer.began_at != 0 && !transfer.is_rest)
-    pace.streamed(transfer.bytes, now_ns() - transfer.began_at);
   Request& send = *transfer.request;
   release_transfer(transfer);
   complete(send, MPI_SUCCESS);
@@ -106,7 +110,7 @@ bool finish_stream(Peer& peer, Transfer& transfer) noexcept {
 
 void consider_window(Peer& peer) noexcept {
   if (peer.in_window != nullptr || peer.in == nullptr || !peer.in->is_live || peer.out == nullptr ||
-      made_windows == kMostWindows)
+      made_windows == kMostWindows || peer.out->room() == 0)
     return;
   void* const memory = vbt_alloc_shared(kWindowBytes);
   ibv_mr* const mr =
@@ -208,6 +212,7 @@ void begin_stream(Peer& peer, std::uint32_t id, std::uint32_t receiver_id) noexc
   transfer->peer_id = receiver_id;
   transfer->rkey = 0;
   transfer->is_taken_told = transfer->mr != nullptr;
+  transfer->began_at = send.is_waited_for ? now_ns() : 0;
   append_stream(peer, *transfer);
   mark_busy(peer);
 }
@@ -278,14 +283,19 @@ void end_stream(Peer& peer, std::uint32_t id) noexcept {
 void look_at_streams() noexcept {
   if (streams_to_look_at == 0) return;
   const std::int64_t now = now_ns();
+  // Those of peers that are lost have ended without a word.
+  streams_to_look_at = 0;
   transfers.each([now](Transfer& transfer) noexcept {
     if (transfer.step != Transfer::Step::kStreamed || transfer.rkey == 0) return;
+    ++streams_to_look_at;
     if (transfer.moved_at == 0) transfer.moved_at = now;
     Peer* const peer = known_peer(transfer.rank);
     if (now - transfer.moved_at < kPatienceNs || peer == nullptr || peer->is_dead) return;
     transfer.moved_at = now;
     if (!expose(transfer, transfer.bytes, Exposure::kReadInto)) return;
     --streams_to_look_at;
+    // The wait for pieces that did not come says nothing of how fast it is read.
+    transfer.began_at = now;
     transfer.step = Transfer::Step::kReading;
     read_on(*peer, transfer);
   });

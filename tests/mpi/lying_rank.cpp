@@ -2,6 +2,7 @@
 // Rank 1 sends what no process of this library sends; what becomes of rank 0 is rank 0's to say.
 #include <infiniband/verbs.h>
 #include <mpi.h>
+#include <time.h>
 
 #include <atomic>
 #include <cstdio>
@@ -12,6 +13,8 @@
 #include "mpi_shim/core/engine.hpp"
 #include "mpi_shim/core/peers.hpp"
 #include "mpi_shim/core/rings.hpp"
+#include "mpi_shim/core/streams.hpp"
+#include "mpi_shim/core/transfer.hpp"
 #include "mpi_shim/core/wire.hpp"
 
 namespace {
@@ -101,8 +104,9 @@ void say_it_lies_beyond_the_ring() {
                    : (*reinterpret_cast<Header*>(out - sizeof(std::uint64_t) - 64) >> 32) + 1;
   header->store(number << 32 | 0xffffffffu);
 }
-void say_a_piece_lies_beyond_the_window() {
-  const vmpi::PieceHead said = {MessageKind::kPiece, 0, 0, 1, 0xffffff00u, 0x200u, 0};
+template <std::uint32_t kPlace, std::uint32_t kBytes>
+void say_a_piece_lies_there() {
+  const vmpi::PieceHead said = {MessageKind::kPiece, 0, 0, 1, kPlace, kBytes, 0};
   say_by_ring(&said, sizeof said);
 }
 void say_too_much_by_ring() {
@@ -128,21 +132,58 @@ constexpr Lie kLies[] = {{"three_bytes", say_three_bytes},
                          {"ring_no_kind", say_no_kind_by_ring},
                          {"ring_it_is_another", say_it_is_another_by_ring},
                          {"ring_beyond", say_it_lies_beyond_the_ring},
-                         {"ring_piece_beyond", say_a_piece_lies_beyond_the_window},
+                         {"ring_piece", say_a_piece_lies_there<0, 1>},
+                         {"window_beyond", say_a_piece_lies_there<0xffffff00u, 0x200u>},
+                         {"window_behind", say_a_piece_lies_there<vmpi::kWindowBytes, 1>},
+                         {"window_across", say_a_piece_lies_there<vmpi::kWindowBytes - 1, 2>},
                          {"ring_too_much", say_too_much_by_ring}};
 
-/// Until both have a ring to the other.
-void talk(int rank) {
+/// Until both have a ring to the other, and a window if they are to.
+void talk(int rank, bool with_windows) {
   if (rank > 1) return;
   const vmpi::Peer& peer = *vmpi::peer_of(static_cast<std::uint32_t>(1 - rank));
-  bool has_ring = false;
-  while (!has_ring) {
-    const bool mine = peer.out != nullptr && peer.in != nullptr && peer.in->is_live;
-    bool theirs = false;
-    CHECK(MPI_Sendrecv(&mine, 1, MPI_CXX_BOOL, 1 - rank, 2, &theirs, 1, MPI_CXX_BOOL, 1 - rank, 2,
+  static char theirs[kLong];
+  const int length = with_windows ? kLong : 1;
+  for (bool has_all = false; !has_all; has_all = bytes[0] != 0 && theirs[0] != 0) {
+    bytes[0] = peer.out != nullptr && peer.in != nullptr && peer.in->is_live &&
+               (!with_windows || (vmpi::can_stream(peer) && vmpi::can_be_streamed_to(peer)));
+    CHECK(MPI_Sendrecv(bytes, length, MPI_BYTE, 1 - rank, 2, theirs, length, MPI_BYTE, 1 - rank, 2,
                        MPI_COMM_WORLD, MPI_STATUS_IGNORE) == MPI_SUCCESS);
-    has_ring = mine && theirs;
   }
+}
+
+/// Rank 1 ends in the middle of a long message from it, or to it that has filled its ring.
+void end_in_a_stream(int rank, bool is_to_it) {
+  static char much[vmpi::kWindowBytes / 2];
+  vmpi::Peer& peer = *vmpi::known_peer(static_cast<std::uint32_t>(1 - rank));
+  if (rank == 1 && is_to_it) {
+    vmpi::InviteHead invite = {};
+    invite.head = head(MessageKind::kInvite, 0, 5);
+    invite.capacity = sizeof much;
+    invite.heard = peer.heard;
+    say_by_ring(&invite, sizeof invite);
+  }
+  if (rank == 1) {
+    if (!is_to_it) {
+      while (peer.invitations.empty()) (void)vmpi::progress();
+      const vmpi::WrittenHead begun = {head(MessageKind::kStream, 1, 5), peer.invitations[0].id, 0,
+                                       kLong};
+      say_by_ring(&begun, sizeof begun);
+      const vmpi::PieceHead piece = {MessageKind::kPiece, 0, 0, begun.id, 0, 4096, 0};
+      say_by_ring(&piece, sizeof piece);
+    }
+    constexpr timespec kWhile = {0, 200'000'000};
+    (void)nanosleep(&kWhile, nullptr);
+    std::abort();
+  }
+  if (is_to_it) {
+    while (peer.invitations.empty()) (void)vmpi::progress();
+    CHECK(MPI_Send(much, sizeof much, MPI_BYTE, 1, 5, MPI_COMM_WORLD) == MPI_ERR_PROC_ABORTED);
+  } else {
+    CHECK(MPI_Recv(bytes, kLong, MPI_BYTE, 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE) ==
+          MPI_ERR_PROC_ABORTED);
+  }
+  CHECK(vmpi::transfers.live() == 0 && peer.first_stream == nullptr);
 }
 
 /// What is no message ends the receives that a message of rank 1 might end.
@@ -197,7 +238,10 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Barrier(MPI_COMM_WORLD);
   CHECK(argc >= 2);
-  if (std::strncmp(argv[1], "ring_", 5) == 0) talk(rank);
+  const bool with_windows = std::strncmp(argv[1], "window_", 7) == 0;
+  if (with_windows || std::strncmp(argv[1], "ring_", 5) == 0) talk(rank, with_windows);
+  if (std::strcmp(argv[1], "window_ends_from") == 0) end_in_a_stream(rank, false);
+  if (std::strcmp(argv[1], "window_ends_to") == 0) end_in_a_stream(rank, true);
   if (std::strcmp(argv[1], "answers") == 0) answers(rank);
   for (const Lie& lie : kLies)
     if (std::strcmp(argv[1], lie.name) == 0) receive_of_a_liar(rank, lie.tell, argc > 2);

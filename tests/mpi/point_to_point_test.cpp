@@ -18,6 +18,11 @@ using verbatim::harness::run_ranks;
 
 constexpr const char* kPointToPoint = VERBATIM_MPI_POINT_TO_POINT;
 
+bool are_there_rings() {
+  const char* const map = std::getenv("VERBATIM_SHM_MAP");
+  return map == nullptr || std::string_view(map) != "off";
+}
+
 struct Sentence {
   const char* name;
   const char* part;
@@ -99,6 +104,17 @@ TEST(PointToPointWaiting, RanksThatSpinOrSleepFinishToo) {
   }
 }
 
+TEST(PointToPointWaiting, WordsThatNobodyKnowsAreNamedAndChangeNothing) {
+  for (const char* variable : {"VERBATIM_WAIT", "VERBATIM_MPI_MAPPED"}) {
+    if (std::string_view(variable) == "VERBATIM_MPI_MAPPED" && !are_there_rings()) continue;
+    RanksOptions options;
+    options.environment[variable] = "-1,on;%s";
+    const RanksEnd end = run_ranks(2, kPointToPoint, {"streams"}, options);
+    EXPECT_TRUE(end.is_success()) << variable << ": " << end.told();
+    EXPECT_NE(end.output.find(variable), std::string::npos) << end.told();
+  }
+}
+
 /// As if each rank were on a host of its own, as far as messages are concerned.
 TEST(PointToPointByQueuePairs, MessagesGoWithoutMappedMemoryToo) {
   RanksOptions options;
@@ -165,12 +181,30 @@ TEST(PointToPointFailure, AndThoseThatNeedOneThatLies) {
 }
 
 TEST(PointToPointFailure, AndOneThatLiesInItsRing) {
-  const char* const map = std::getenv("VERBATIM_SHM_MAP");
-  if (map != nullptr && std::string_view(map) == "off")
-    GTEST_SKIP() << "without mapped memory there are no rings";
+  if (!are_there_rings()) GTEST_SKIP() << "without mapped memory there are no rings";
   for (const char* lie : {"ring_three_bytes", "ring_no_kind", "ring_it_is_another", "ring_beyond",
-                          "ring_piece_beyond", "ring_too_much"})
+                          "ring_piece", "ring_too_much"})
     expect_loss_of_who_says(lie);
+}
+
+TEST(PointToPointFailure, AndOneThatLiesAboutItsPieces) {
+  if (!are_there_rings()) GTEST_SKIP() << "without mapped memory there are no windows";
+  for (const char* lie : {"window_beyond", "window_behind", "window_across"})
+    expect_loss_of_who_says(lie);
+}
+
+TEST(PointToPointFailure, AndOneThatEndsAmidTheirPieces) {
+  if (!are_there_rings()) GTEST_SKIP() << "without mapped memory there are no windows";
+  for (const char* way : {"window_ends_from", "window_ends_to"}) {
+    RanksOptions options;
+    options.end_all_with_one = false;
+    options.environment["VERBATIM_LOG"] = "off";
+    const RanksEnd end = run_ranks(2, VERBATIM_MPI_LYING_RANK, {way}, options);
+    ASSERT_TRUE(end.is_in_time) << way << ": " << end.told();
+    EXPECT_EQ(end.ranks[1].signal, 6) << way << ": " << end.told();
+    EXPECT_EQ(end.ranks[0].exit_status, 0) << way << ": " << end.told();
+    EXPECT_LT(end.ranks[0].after_ms, 5000) << way << ": " << end.told();
+  }
 }
 
 TEST(PointToPointFailure, AnswersToWhatNobodyAskedChangeNothing) {

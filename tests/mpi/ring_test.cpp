@@ -13,6 +13,7 @@
 namespace {
 
 using vmpi::RingMemory;
+using vmpi::RingPlaces;
 using vmpi::RingReader;
 using vmpi::RingSlot;
 using vmpi::RingWriter;
@@ -98,6 +99,16 @@ TEST_F(Ring, ReservingAgainWritesTheSameMessage) {
   EXPECT_TRUE(write(5000, 2));
   expect(20, 1);
   expect(5000, 2);
+}
+
+TEST(RingOfBytes, IsFreeAgainHoweverManyShortMessagesCameBetween) {
+  for (const std::uint64_t taken : {1ull, 1ull << 31, 3ull << 30, 1ull << 32, 5ull << 32}) {
+    RingPlaces places(RingMemory::kBytes, true);
+    ASSERT_TRUE(places.find(RingMemory::kBytes, 0));
+    places.use(0);
+    EXPECT_FALSE(places.find(64, 0));
+    EXPECT_TRUE(places.find(RingMemory::kBytes, taken)) << taken;
+  }
 }
 
 TEST_F(Ring, IsNotReadBeyondItsEnd) {
