@@ -281,7 +281,7 @@ contains
   end subroutine texts
 
   subroutine generalized()
-    integer :: request, status(MPI_STATUS_SIZE), n
+    integer :: request, status(MPI_STATUS_SIZE), n, none(1)
     logical :: flag
     deleted = 0
     call MPI_Grequest_start(query, free_state, cancel, 12_MPI_ADDRESS_KIND, request, ierr)
@@ -292,6 +292,9 @@ contains
     call MPI_Get_count(status, MPI_BYTE, n, ierr)
     call expect(n == 12 .and. status(MPI_SOURCE) == 3 .and. status(MPI_TAG) == 4, 'its status')
     call expect(deleted == 1, 'its end')
+    none = MPI_REQUEST_NULL
+    call MPI_Waitany(1, none, index=n, status=status, ierror=ierr)
+    call expect(n == MPI_UNDEFINED, 'no request')
   end subroutine generalized
 
   subroutine memory()
