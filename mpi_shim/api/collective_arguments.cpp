@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "mpi_shim/api/collective_arguments.hpp"
 
+#include "mpi_shim/core/context_ids.hpp"
 #include "mpi_shim/core/requests.hpp"
 
 namespace vmpi {
@@ -12,6 +13,10 @@ CollectiveCall::CollectiveCall(const char* function, MPI_Comm comm, Start start)
     return;
   }
   retain(*comm_);
+  // Messages by the number that stands for a context to come would meet nobody.
+  if (comm_->context == kContextToCome)
+    fail(raise(comm_, MPI_ERR_COMM, function,
+               "argument `comm` is a duplicate whose request (MPI_Comm_idup) has not completed"));
   if (start.is_all) pointer(static_cast<const void*>(start.request), "request");
 }
 

@@ -99,32 +99,22 @@ int reduce_scatter_alike(const char* function, const void* sendbuf, void* recvbu
   return reduce_scatter(call, sendbuf, recvbuf, counts.data(), datatype, op);
 }
 
-int scan(const char* function, const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype,
-         MPI_Op op, MPI_Comm comm, Start start) noexcept {
+/// With what each rank has from those before it: MPI_Scan's, or MPI_Exscan's.
+template <auto kCompute, auto kPlan>
+int prefixes(const char* function, const void* sendbuf, void* recvbuf, int count,
+             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, Start start) noexcept {
   const BigGuard guard;
   CollectiveCall call(function, comm, start);
   call.not_between_groups();
   const Reduced what = reduced(call, sendbuf, recvbuf, count, datatype, op, true, true);
   return call.run(
       [&]() noexcept {
-        return scan_recursive_doubling(call.comm(), sendbuf, recvbuf, count, *what.type, *what.op);
+        return kCompute(call.comm(), sendbuf, recvbuf, count, *what.type, *what.op);
       },
-      [&](Schedule& schedule) noexcept { plan_scan(schedule, what); });
+      [&](Schedule& schedule) noexcept { kPlan(schedule, what); });
 }
-
-int exscan(const char* function, const void* sendbuf, void* recvbuf, int count,
-           MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, Start start) noexcept {
-  const BigGuard guard;
-  CollectiveCall call(function, comm, start);
-  call.not_between_groups();
-  const Reduced what = reduced(call, sendbuf, recvbuf, count, datatype, op, true, true);
-  return call.run(
-      [&]() noexcept {
-        return exscan_recursive_doubling(call.comm(), sendbuf, recvbuf, count, *what.type,
-                                         *what.op);
-      },
-      [&](Schedule& schedule) noexcept { plan_exscan(schedule, what); });
-}
+constexpr auto scan = prefixes<scan_recursive_doubling, plan_scan>;
+constexpr auto exscan = prefixes<exscan_recursive_doubling, plan_exscan>;
 
 }  // namespace
 }  // namespace vmpi

@@ -46,6 +46,23 @@ int compare(const Comm& a, const Comm& b) noexcept {
   return local == MPI_IDENT && remote == MPI_IDENT ? MPI_CONGRUENT : MPI_SIMILAR;
 }
 
+int give_up(MPI_Comm* comm, const char* function) noexcept {
+  const BigGuard guard;
+  if (comm == nullptr) return null_pointer(nullptr, function, "comm");
+  Comm* const found = find_comm(*comm);
+  if (found == nullptr) return bad_comm(function, "comm", *comm);
+  if (found->handle < kFirstOfOurs)
+    return raise(found, MPI_ERR_COMM, function, "%s cannot be freed",
+                 *comm == MPI_COMM_WORLD ? "MPI_COMM_WORLD" : "MPI_COMM_SELF");
+  const int error = delete_attributes(*found);
+  if (error != MPI_SUCCESS)
+    return raise(found, error, function, "an attribute's delete function returned %d", error);
+  *comm = MPI_COMM_NULL;
+  found->is_freed = true;
+  release(*found);
+  return MPI_SUCCESS;
+}
+
 }  // namespace
 }  // namespace vmpi
 
@@ -144,20 +161,16 @@ VMPI_ENTRY(int, MPI_Comm_get_info, (MPI_Comm comm, MPI_Info* info_used)) {
   return PMPI_Info_create(info_used);
 }
 
-VMPI_ENTRY(int, MPI_Comm_free, (MPI_Comm * comm)) {
-  static constexpr const char* kName = "MPI_Comm_free";
+VMPI_ENTRY(int, MPI_Comm_free, (MPI_Comm * comm)) { return give_up(comm, "MPI_Comm_free"); }
+
+// All are connected by MPI_COMM_WORLD, and stay so.
+VMPI_ENTRY(int, MPI_Comm_disconnect, (MPI_Comm * comm)) {
+  return give_up(comm, "MPI_Comm_disconnect");
+}
+
+VMPI_ENTRY(int, MPI_Comm_get_parent, (MPI_Comm * parent)) {
   const BigGuard guard;
-  if (comm == nullptr) return null_pointer(nullptr, kName, "comm");
-  Comm* const found = find_comm(*comm);
-  if (found == nullptr) return bad_comm(kName, "comm", *comm);
-  if (found->handle < kFirstOfOurs)
-    return raise(found, MPI_ERR_COMM, kName, "%s cannot be freed",
-                 *comm == MPI_COMM_WORLD ? "MPI_COMM_WORLD" : "MPI_COMM_SELF");
-  const int error = delete_attributes(*found);
-  if (error != MPI_SUCCESS)
-    return raise(found, error, kName, "an attribute's delete function returned %d", error);
-  *comm = MPI_COMM_NULL;
-  found->is_freed = true;
-  release(*found);
+  if (parent == nullptr) return null_pointer(nullptr, "MPI_Comm_get_parent", "parent");
+  *parent = MPI_COMM_NULL;  // MPI_Comm_spawn has started nobody
   return MPI_SUCCESS;
 }

@@ -113,10 +113,12 @@ VMPI_ENTRY(int, MPI_Graph_get,
   if (graph == nullptr) return error;
   const int nodes = static_cast<int>(graph->graph.index.size());
   const int count = static_cast<int>(graph->graph.edges.size());
-  if (maxindex < nodes || maxedges < count)
-    return raise(graph, MPI_ERR_ARG, kName,
-                 "there is room for %d nodes and %d edges, the graph has %d and %d", maxindex,
-                 maxedges, nodes, count);
+  if (maxindex < nodes)
+    return raise(graph, MPI_ERR_ARG, kName, "argument `maxindex` is %d, the graph has %d nodes",
+                 maxindex, nodes);
+  if (maxedges < count)
+    return raise(graph, MPI_ERR_ARG, kName, "argument `maxedges` is %d, the graph has %d edges",
+                 maxedges, count);
   if (indx == nullptr) return null_pointer(graph, kName, "index");
   if (edges == nullptr && count > 0) return null_pointer(graph, kName, "edges");
   copy_some(graph->graph.index, 0, nodes, indx);

@@ -137,13 +137,11 @@ Comm* find_distributed(MPI_Comm handle, const char* function, int* error) noexce
 
 /// As many as there is room for. MPI_SUCCESS, or raised.
 int copy_side(Comm& comm, int room, const Array<int>& ranks, const Array<int>& weights, int* out,
-              int* weights_out, const char* argument, const char* function) noexcept {
-  if (room < 0) return raise(&comm, MPI_ERR_ARG, function, "argument `%s` is %d", argument, room);
+              int* weights_out, const char* const (&names)[2], const char* function) noexcept {
+  if (room < 0) return raise(&comm, MPI_ERR_ARG, function, "argument `%s` is %d", names[0], room);
   const std::size_t count =
       static_cast<std::size_t>(room) < ranks.size() ? static_cast<std::size_t>(room) : ranks.size();
-  if (count > 0 && out == nullptr)
-    return raise(&comm, MPI_ERR_ARG, function, "the array of `%s` ranks is a null pointer",
-                 argument);
+  if (count > 0 && out == nullptr) return null_pointer(&comm, function, names[1]);
   const bool has_weights = weights_out != MPI_UNWEIGHTED && weights_out != nullptr;
   for (std::size_t i = 0; i < count; ++i) {
     out[i] = ranks[i];
@@ -159,15 +157,15 @@ using namespace vmpi;
 
 VMPI_ENTRY(int, MPI_Dist_graph_create_adjacent,
            (MPI_Comm comm_old, int indegree, const int sources[], const int sourceweights[],
-            int outdegree, const int destinations[], const int destweights[],
-            [[maybe_unused]] MPI_Info info, [[maybe_unused]] int reorder,
-            MPI_Comm* comm_dist_graph)) {
+            int outdegree, const int destinations[], const int destweights[], MPI_Info info,
+            [[maybe_unused]] int reorder, MPI_Comm* comm_dist_graph)) {
   static constexpr const char* kName = "MPI_Dist_graph_create_adjacent";
   const BigGuard guard;
   Comm* const from = find_comm(comm_old);
   if (from == nullptr) return bad_comm(kName, "comm_old", comm_old);
   if (from->remote != nullptr) return is_intercommunicator(from, kName);
   if (comm_dist_graph == nullptr) return null_pointer(from, kName, "comm_dist_graph");
+  if (const int error = check_hints(from, kName, info); error != MPI_SUCCESS) return error;
   const Side in = {indegree, sources, sourceweights, {"indegree", "sources", "sourceweights"}};
   const Side out = {
       outdegree, destinations, destweights, {"outdegree", "destinations", "destweights"}};
@@ -183,7 +181,7 @@ VMPI_ENTRY(int, MPI_Dist_graph_create_adjacent,
 
 VMPI_ENTRY(int, MPI_Dist_graph_create,
            (MPI_Comm comm_old, int n, const int sources[], const int degrees[],
-            const int destinations[], const int weights[], [[maybe_unused]] MPI_Info info,
+            const int destinations[], const int weights[], MPI_Info info,
             [[maybe_unused]] int reorder, MPI_Comm* comm_dist_graph)) {
   static constexpr const char* kName = "MPI_Dist_graph_create";
   const BigGuard guard;
@@ -191,6 +189,7 @@ VMPI_ENTRY(int, MPI_Dist_graph_create,
   if (from == nullptr) return bad_comm(kName, "comm_old", comm_old);
   if (from->remote != nullptr) return is_intercommunicator(from, kName);
   if (comm_dist_graph == nullptr) return null_pointer(from, kName, "comm_dist_graph");
+  if (const int error = check_hints(from, kName, info); error != MPI_SUCCESS) return error;
   Array<Edge> own;
   Array<Edge> all;
   int error = list_edges(*from, n, sources, degrees, destinations, weights, own, kName);
@@ -237,8 +236,8 @@ VMPI_ENTRY(int, MPI_Dist_graph_neighbors,
   if (comm_found == nullptr) return error;
   const DistributedGraph& graph = comm_found->distributed;
   error = copy_side(*comm_found, maxindegree, graph.sources, graph.source_weights, sources,
-                    sourceweights, "maxindegree", kName);
+                    sourceweights, {"maxindegree", "sources"}, kName);
   if (error != MPI_SUCCESS) return error;
   return copy_side(*comm_found, maxoutdegree, graph.destinations, graph.destination_weights,
-                   destinations, destweights, "maxoutdegree", kName);
+                   destinations, destweights, {"maxoutdegree", "destinations"}, kName);
 }

@@ -118,6 +118,12 @@ int resolve_receive(const MessageArguments& arguments, Request& out) noexcept {
   return error;
 }
 
+int resolve_both(const MessageArguments& sent, const MessageArguments& received, Request& outgoing,
+                 Request& incoming) noexcept {
+  const int error = resolve_send(sent, SendMode::kStandard, outgoing);
+  return error != MPI_SUCCESS ? error : resolve_receive(received, incoming);
+}
+
 int raise_for(const Request& request, int error, const char* function) noexcept {
   if (error == MPI_SUCCESS) [[likely]]
     return error;

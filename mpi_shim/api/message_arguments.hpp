@@ -41,6 +41,9 @@ struct MessageArguments {
 [[nodiscard]] int resolve_send(const MessageArguments& arguments, SendMode mode,
                                Request& out) noexcept;
 [[nodiscard]] int resolve_receive(const MessageArguments& arguments, Request& out) noexcept;
+/// The two messages of a function that sends and receives.
+[[nodiscard]] int resolve_both(const MessageArguments& sent, const MessageArguments& received,
+                               Request& outgoing, Request& incoming) noexcept;
 /// Buffer, count and datatype alone; `comm` is who is told of errors, and may be null.
 [[nodiscard]] int resolve_data(const MessageArguments& arguments, Comm* comm,
                                Request& out) noexcept;

@@ -179,12 +179,9 @@ VMPI_ENTRY(int, MPI_Sendrecv,
   constexpr const char* kName = "MPI_Sendrecv";
   Request outgoing;
   Request incoming;
-  int error =
-      resolve_send({kName, sendbuf, sendcount, sendtype, dest, sendtag, comm, &vmpi::kSentNames},
-                   SendMode::kStandard, outgoing);
-  if (error != MPI_SUCCESS) return error;
-  error = resolve_receive(
-      {kName, recvbuf, recvcount, recvtype, source, recvtag, comm, &vmpi::kReceivedNames},
+  const int error = resolve_both(
+      {kName, sendbuf, sendcount, sendtype, dest, sendtag, comm, &vmpi::kSentNames},
+      {kName, recvbuf, recvcount, recvtype, source, recvtag, comm, &vmpi::kReceivedNames}, outgoing,
       incoming);
   if (error != MPI_SUCCESS) return error;
   return send_and_receive(outgoing, incoming, status, kName);
@@ -198,11 +195,9 @@ VMPI_ENTRY(int, MPI_Sendrecv_replace,
   Request outgoing;
   Request incoming;
   int error =
-      resolve_send({kName, buf, count, datatype, dest, sendtag, comm, &vmpi::kReplacedNames},
-                   SendMode::kStandard, outgoing);
-  if (error != MPI_SUCCESS) return error;
-  error = resolve_receive(
-      {kName, buf, count, datatype, source, recvtag, comm, &vmpi::kReplacementNames}, incoming);
+      resolve_both({kName, buf, count, datatype, dest, sendtag, comm, &vmpi::kReplacedNames},
+                   {kName, buf, count, datatype, source, recvtag, comm, &vmpi::kReplacementNames},
+                   outgoing, incoming);
   if (error != MPI_SUCCESS) return error;
   // What goes is put aside first, since what comes takes its place.
   const auto bytes = static_cast<std::size_t>(outgoing.count * outgoing.type->size);

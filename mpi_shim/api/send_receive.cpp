@@ -7,7 +7,6 @@
 
 using vmpi::BigGuard;
 using vmpi::Request;
-using vmpi::SendMode;
 
 namespace {
 
@@ -57,12 +56,9 @@ VMPI_ENTRY(int, MPI_Isendrecv,
   constexpr const char* kName = "MPI_Isendrecv";
   Request outgoing;
   Request incoming;
-  int error =
-      resolve_send({kName, sendbuf, sendcount, sendtype, dest, sendtag, comm, &vmpi::kSentNames},
-                   SendMode::kStandard, outgoing);
-  if (error != MPI_SUCCESS) return error;
-  error = resolve_receive(
-      {kName, recvbuf, recvcount, recvtype, source, recvtag, comm, &vmpi::kReceivedNames},
+  const int error = resolve_both(
+      {kName, sendbuf, sendcount, sendtype, dest, sendtag, comm, &vmpi::kSentNames},
+      {kName, recvbuf, recvcount, recvtype, source, recvtag, comm, &vmpi::kReceivedNames}, outgoing,
       incoming);
   if (error != MPI_SUCCESS) return error;
   return start_both(outgoing, incoming, false, request, kName);
@@ -75,12 +71,10 @@ VMPI_ENTRY(int, MPI_Isendrecv_replace,
   constexpr const char* kName = "MPI_Isendrecv_replace";
   Request outgoing;
   Request incoming;
-  int error =
-      resolve_send({kName, buf, count, datatype, dest, sendtag, comm, &vmpi::kReplacedNames},
-                   SendMode::kStandard, outgoing);
-  if (error != MPI_SUCCESS) return error;
-  error = resolve_receive(
-      {kName, buf, count, datatype, source, recvtag, comm, &vmpi::kReplacementNames}, incoming);
+  const int error =
+      resolve_both({kName, buf, count, datatype, dest, sendtag, comm, &vmpi::kReplacedNames},
+                   {kName, buf, count, datatype, source, recvtag, comm, &vmpi::kReplacementNames},
+                   outgoing, incoming);
   if (error != MPI_SUCCESS) return error;
   return start_both(outgoing, incoming, true, request, kName);
 }

@@ -12,8 +12,12 @@ namespace {
   return Argument<MPI_Status*>{statuses, none}.get();
 }
 
-void count_from_one(MPI_Fint* index) noexcept {
-  if (*index != MPI_UNDEFINED) ++*index;
+/// From what C found, or MPI_UNDEFINED. A request that failed is told too.
+void write_index(int error, int found, MPI_Fint* index) noexcept {
+  if (found != MPI_UNDEFINED)
+    *index = found + 1;
+  else if (error == MPI_SUCCESS)
+    *index = MPI_UNDEFINED;
 }
 
 using SomeFunction = int(int, MPI_Request[], int*, int[], MPI_Status[]);
@@ -58,9 +62,7 @@ VMPI_FORTRAN(mpi_waitany, (const MPI_Fint* count, MPI_Fint requests[], MPI_Fint*
   int found = MPI_UNDEFINED;
   *ierror = PMPI_Waitany(*count, handles.get(), &found, statuses_of(status));
   handles.write_back(requests);
-  // A request that failed is told too.
-  count_from_one(&found);
-  *index = found;
+  write_index(*ierror, found, index);
 }
 
 VMPI_FORTRAN(mpi_testany, (const MPI_Fint* count, MPI_Fint requests[], MPI_Fint* index,
@@ -69,8 +71,7 @@ VMPI_FORTRAN(mpi_testany, (const MPI_Fint* count, MPI_Fint requests[], MPI_Fint*
   int found = MPI_UNDEFINED;
   *ierror = PMPI_Testany(*count, handles.get(), &found, flag, statuses_of(status));
   handles.write_back(requests);
-  count_from_one(&found);
-  *index = found;
+  write_index(*ierror, found, index);
 }
 
 VMPI_FORTRAN(mpi_waitsome, (const MPI_Fint* incount, MPI_Fint requests[], MPI_Fint* outcount,
@@ -96,9 +97,7 @@ VMPI_FORTRAN(mpi_request_get_status_any,
   Handles<MPI_Request> handles{requests, *count};
   int found = MPI_UNDEFINED;
   *ierror = PMPI_Request_get_status_any(*count, handles.get(), &found, flag, statuses_of(status));
-  if (*ierror != MPI_SUCCESS) return;
-  count_from_one(&found);
-  *index = found;
+  write_index(*ierror, found, index);
 }
 
 VMPI_FORTRAN(mpi_request_get_status_some,

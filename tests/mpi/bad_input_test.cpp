@@ -53,7 +53,7 @@ struct Place {
 
 /// Handles of all kinds, good ones and freed ones.
 struct Handles {
-  MPI_Comm cart, freed_comm;
+  MPI_Comm cart, graph, distributed_graph, freed_comm;
   MPI_Datatype freed_type, new_type;
   MPI_Op op, freed_op;
   MPI_Group group, freed_group;
@@ -71,6 +71,10 @@ void make_handles() {
   const int one = 1;
   static int value;
   MPI_Cart_create(MPI_COMM_WORLD, 1, &one, &one, 0, &handles.cart);
+  const int none = 0;
+  MPI_Graph_create(MPI_COMM_WORLD, 1, &one, &none, 0, &handles.graph);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &none, &one, 1, &none, &one, MPI_INFO_NULL, 0,
+                                 &handles.distributed_graph);
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   handles.freed_comm = comm;
@@ -129,13 +133,16 @@ int zeros[16];
 int ones[16] = {1, 1, 1, 1, 1, 1, 1, 1};
 
 void choose(Choice<MPI_Comm>& out, const Place& at) {
-  const bool is_cart =
-      at.is_of({"MPI_Neighbor_", "MPI_Ineighbor_", "MPI_Cart_coords", "MPI_Cart_get",
-                "MPI_Cart_rank", "MPI_Cart_shift", "MPI_Cart_sub", "MPI_Cartdim_get"});
-  out.good = is_cart ? handles.cart : MPI_COMM_WORLD;
+  out.good = MPI_COMM_WORLD;
+  if (at.is_of({"MPI_Neighbor_", "MPI_Ineighbor_", "MPI_Cart_coords", "MPI_Cart_get",
+                "MPI_Cart_rank", "MPI_Cart_shift", "MPI_Cart_sub", "MPI_Cartdim_get"}))
+    out.good = handles.cart;
+  if (at.is_of({"MPI_Graph_get", "MPI_Graph_neighbors", "MPI_Graphdims_get"}))
+    out.good = handles.graph;
+  if (at.is_of({"MPI_Dist_graph_neighbors"})) out.good = handles.distributed_graph;
   out.refuse({MPI_COMM_NULL, handles.freed_comm, nobody<MPI_Comm>(), stranger<MPI_Comm>()},
              {MPI_ERR_COMM});
-  if (is_cart) out.refuse({MPI_COMM_WORLD}, {MPI_ERR_TOPOLOGY});
+  if (out.good != MPI_COMM_WORLD) out.refuse({MPI_COMM_WORLD}, {MPI_ERR_TOPOLOGY});
   if (at.function == "MPI_Comm_get_name") out.bad.erase(out.bad.begin());  // it has a name
 }
 void choose(Choice<MPI_Datatype>& out, const Place& at) {
@@ -199,7 +206,8 @@ void choose_number(Choice<T>& out, const Place& at) {
 }
 void choose(Choice<MPI_Aint>& out, const Place& at) { choose_number(out, at); }
 void choose(Choice<int>& out, const Place& at) {
-  if (at.is({"dest", "source"}) || (at.name == "rank" && at.function == "MPI_Cart_coords")) {
+  if (at.is({"dest", "source"}) ||
+      (at.name == "rank" && at.is_of({"MPI_Cart_coords", "MPI_Graph_neighbors"}))) {
     out.refuse({1, -9}, {MPI_ERR_RANK});
   } else if (at.has("tag")) {
     out.refuse({-9}, {MPI_ERR_TAG});
@@ -212,6 +220,9 @@ void choose(Choice<int>& out, const Place& at) {
   } else if (at.is({"ndims", "maxdims", "nnodes"})) {
     out.good = 1;
     out.refuse({-9}, {MPI_ERR_ARG, MPI_ERR_DIMS});
+  } else if (at.has("degree") || at.is({"maxindex", "maxedges", "maxneighbors"})) {
+    out.good = 1;
+    out.refuse({-9}, {MPI_ERR_ARG});
   } else if (at.name == "n") {
     out.good = at.is_of({"MPI_Info"}) ? 0 : 1;
     out.refuse({-9}, {MPI_ERR_ARG});
@@ -284,13 +295,16 @@ void choose(Choice<T*>& out, const Place& at) {
                {MPI_ERR_ARG, MPI_ERR_INFO_KEY, MPI_ERR_INFO_VALUE, MPI_ERR_UNSUPPORTED_DATAREP});
   } else if constexpr (std::is_same_v<Thing, int>) {
     const bool is_nothing = at.has("displ") || at.has("ranks") || at.has("starts") ||
-                            at.has("position") || at.has("coords") || at.has("remain");
+                            at.has("position") || at.has("coords") || at.has("remain") ||
+                            at.is({"edges", "sources", "destinations"});
     out.good = is_nothing ? zeros : ones;
     static int distributions[16] = {MPI_DISTRIBUTE_BLOCK};
     static int defaults[16] = {MPI_DISTRIBUTE_DFLT_DARG};
     if (at.has("distribs")) out.good = distributions;
     if (at.has("dargs")) out.good = defaults;
-    out.refuse({nullptr}, {MPI_ERR_ARG});
+    // Weights may be nobody's wish.
+    if (!at.has("weights") || !at.is_of({"MPI_Dist_graph_neighbors"}))
+      out.refuse({nullptr}, {MPI_ERR_ARG});
   } else if constexpr (std::is_pointer_v<Thing>) {
     // A handle: what it says matters where it is read.
     const bool is_read = std::is_const_v<T> || at.has("array_of_requests") ||

@@ -253,6 +253,22 @@ TEST_F(Between, DuplicatesComeToBothGroups) {
     const int one = 1;
     EXPECT_EQ(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, dup), MPI_SUCCESS);
     EXPECT_EQ(sum, remote) << size << is_first;
+    // Collectives of two duplicates at once, which each rank starts in its own order.
+    MPI_Comm dups[2];
+    for (const int i : {0, 1}) {
+      EXPECT_EQ(MPI_Comm_idup(inter, &dups[i], &request), MPI_SUCCESS);
+      EXPECT_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    }
+    const int ones[2] = {1, 1000};
+    int sums[2] = {};
+    for (const int i : {rank % 2, 1 - rank % 2})
+      EXPECT_EQ(MPI_Iallreduce(&ones[i], &sums[i], 1, MPI_INT, MPI_SUM, dups[i], &requests[i]),
+                MPI_SUCCESS);
+    EXPECT_EQ(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+    for (const int i : {0, 1}) {
+      EXPECT_EQ(sums[i], ones[i] * remote);
+      MPI_Comm_free(&dups[i]);
+    }
     MPI_Comm_free(&dup);
   });
 }

@@ -144,6 +144,27 @@ TEST_F(Communicators, GetAContextThatEachOfTheirRanksHasFree) {
   MPI_Comm_free(&dup);
 }
 
+TEST_F(Communicators, GoByDisconnectToo) {
+  MPI_Comm dup;
+  ASSERT_EQ(MPI_Comm_dup(MPI_COMM_WORLD, &dup), MPI_SUCCESS);
+  const int next = (rank_ + 1) % size_;
+  const int before = (rank_ + size_ - 1) % size_;
+  int got = -1;
+  MPI_Request request;
+  EXPECT_EQ(MPI_Irecv(&got, 1, MPI_INT, before, 0, dup, &request), MPI_SUCCESS);
+  EXPECT_EQ(MPI_Send(&rank_, 1, MPI_INT, next, 0, dup), MPI_SUCCESS);
+  EXPECT_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  EXPECT_EQ(got, before);
+  EXPECT_EQ(MPI_Comm_disconnect(&dup), MPI_SUCCESS);
+  EXPECT_EQ(dup, MPI_COMM_NULL);
+}
+
+TEST_F(Communicators, NobodyWasStartedByAnother) {
+  MPI_Comm parent = MPI_COMM_WORLD;
+  EXPECT_EQ(MPI_Comm_get_parent(&parent), MPI_SUCCESS);
+  EXPECT_EQ(parent, MPI_COMM_NULL);
+}
+
 TEST_F(Communicators, HaveNames) {
   EXPECT_EQ(name_of(MPI_COMM_WORLD), "MPI_COMM_WORLD");
   EXPECT_EQ(name_of(MPI_COMM_SELF), "MPI_COMM_SELF");

@@ -566,6 +566,28 @@ TEST_F(Nonblocking, DuplicatesComeWhenAllHaveAsked) {
   MPI_Comm_free(&even);
 }
 
+TEST_F(Nonblocking, ADuplicateThatHasNotComeIsRefused) {
+  const ErrorsAreReturned returned(MPI_COMM_WORLD);
+  MPI_Comm dup;
+  MPI_Request request;
+  if (rank_ == 0) {
+    // It gives the context, and asks when all others have.
+    for (int i = 1; i < size_; ++i)
+      MPI_Recv(nullptr, 0, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    EXPECT_EQ(MPI_Comm_idup(MPI_COMM_WORLD, &dup, &request), MPI_SUCCESS);
+  } else {
+    EXPECT_EQ(MPI_Comm_idup(MPI_COMM_WORLD, &dup, &request), MPI_SUCCESS);
+    MPI_Request none = MPI_REQUEST_NULL;
+    EXPECT_EQ(class_of(MPI_Barrier(dup)), MPI_ERR_COMM);
+    EXPECT_EQ(class_of(MPI_Ibarrier(dup, &none)), MPI_ERR_COMM);
+    EXPECT_EQ(none, MPI_REQUEST_NULL);
+    MPI_Send(nullptr, 0, MPI_INT, 0, 1, MPI_COMM_WORLD);
+  }
+  EXPECT_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  EXPECT_EQ(MPI_Barrier(dup), MPI_SUCCESS);
+  MPI_Comm_free(&dup);
+}
+
 TEST_F(Nonblocking, DuplicatesHaveAttributesAndTopology) {
   int keyval = MPI_KEYVAL_INVALID;
   MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &keyval, nullptr);

@@ -241,6 +241,26 @@ TEST_F(OpenFolderTest, TheNamesOfTheDeadGoAwayWithTheNextStarts) {
   EXPECT_EQ(names(), listeners.size());
 }
 
+TEST_F(OpenFolderTest, WhatIsNoSocketIsNoNameOfTheDead) {
+  // A file of the user's, and a link to the socket of somebody who has died elsewhere.
+  const fs::path folder = folder_->path();
+  std::ofstream(folder / "q001") << "kept";
+  std::uint32_t dead = 0;
+  UniqueFd listener;
+  ASSERT_EQ(folder_->claim(dead, listener), 0);
+  listener.reset();
+  char name[8];
+  std::snprintf(name, sizeof name, "q%03x", dead);
+  fs::rename(folder / name, fs::path(root_) / "elsewhere");
+  fs::create_symlink(fs::path(root_) / "elsewhere", folder / "q002");
+  for (const std::uint32_t block : {1u, 2u}) folder_->remove_stale(block);
+  std::vector<UniqueFd> listeners(4);
+  for (UniqueFd& each : listeners) ASSERT_EQ(folder_->claim(dead, each), 0);
+  EXPECT_TRUE(fs::exists(folder / "q001"));
+  EXPECT_TRUE(fs::is_symlink(folder / "q002"));
+  EXPECT_TRUE(fs::exists(fs::path(root_) / "elsewhere"));
+}
+
 TEST_F(OpenFolderTest, LookingForTheDeadDoesNotDisturbTheLiving) {
   std::uint32_t living = 0;
   UniqueFd listener;

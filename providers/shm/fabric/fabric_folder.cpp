@@ -207,6 +207,11 @@ std::uint64_t FabricFolder::changed_at() const noexcept {
 bool FabricFolder::is_dead(const char* name) const noexcept {
   // A living owner is not disturbed: his socket is of another kind, which is told (EPROTOTYPE)
   // before he hears of it; and one of this kind hears nothing of it.
+  // Nothing but a socket is a name of ours: a folder that VERBATIM_FABRIC names may have more in it.
+  struct stat status {};
+  if (::fstatat(folder_.get(), name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !S_ISSOCK(status.st_mode))
+    return false;
   UniqueFd probe(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};
   return probe.valid() && address_of(name, address) &&

@@ -214,7 +214,8 @@ contains
   subroutine topologies()
     integer :: cart, dims(1), coords(1), before, next, kinds(2), given(2), got(2)
     integer(MPI_ADDRESS_KIND), parameter :: places(2) = [0, 4]
-    logical :: periods(1)
+    integer :: graph, from(1), to(1), weights(2), degrees(2)
+    logical :: periods(1), weighted
     call MPI_Cart_create(MPI_COMM_WORLD, 1, [ranks], [.true.], .false., cart, ierr)
     call MPI_Cart_get(cart, 1, dims, periods, coords, ierr)
     call expect(dims(1) == ranks .and. periods(1) .and. coords(1) == rank, 'a ring')
@@ -226,6 +227,16 @@ contains
     call MPI_Neighbor_alltoallw(given, [1, 1], places, kinds, got, [1, 1], places, kinds, cart, ierr)
     call expect(all(got == [10 * before + 2, 10 * next + 1]), 'what neighbours have sent')
     call MPI_Comm_free(cart, ierr)
+    call MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, [before], [3], 1, [next], [4], MPI_INFO_NULL, .false., graph, ierr)
+    call MPI_Dist_graph_neighbors_count(graph, degrees(1), degrees(2), weighted, ierr)
+    call expect(all(degrees == 1) .and. weighted, 'degrees')
+    call MPI_Dist_graph_neighbors(graph, 1, from, weights(1:1), 1, to, weights(2:2), ierr)
+    call expect(from(1) == before .and. to(1) == next .and. all(weights == [3, 4]), 'a graph')
+    call MPI_Comm_free(graph, ierr)
+    call MPI_Dist_graph_create(MPI_COMM_WORLD, 1, [rank], [1], [next], MPI_UNWEIGHTED, MPI_INFO_NULL, .false., graph, ierr)
+    call MPI_Dist_graph_neighbors_count(graph, degrees(1), degrees(2), weighted, ierr)
+    call expect(all(degrees == 1) .and. .not. weighted, 'no weights')
+    call MPI_Comm_free(graph, ierr)
   end subroutine topologies
 
   subroutine groups()
@@ -270,7 +281,7 @@ contains
   end subroutine texts
 
   subroutine generalized()
-    integer :: request, status(MPI_STATUS_SIZE), n
+    integer :: request, status(MPI_STATUS_SIZE), n, none(1)
     logical :: flag
     deleted = 0
     call MPI_Grequest_start(query, free_state, cancel, 12_MPI_ADDRESS_KIND, request, ierr)
@@ -281,6 +292,9 @@ contains
     call MPI_Get_count(status, MPI_BYTE, n, ierr)
     call expect(n == 12 .and. status(MPI_SOURCE) == 3 .and. status(MPI_TAG) == 4, 'its status')
     call expect(deleted == 1, 'its end')
+    none = MPI_REQUEST_NULL
+    call MPI_Waitany(1, none, index=n, status=status, ierror=ierr)
+    call expect(n == MPI_UNDEFINED, 'no request')
   end subroutine generalized
 
   subroutine memory()
@@ -300,5 +314,7 @@ contains
     call expect(length == 4, 'MPI_Sizeof of an array')
     call MPI_Sizeof(short, length, ierr)
     call expect(length == 2, 'MPI_Sizeof of a variable')
+    call MPI_F_sync_reg(short)
+    call expect(PMPI_Aint_diff(PMPI_Aint_add(8_MPI_ADDRESS_KIND, 4_MPI_ADDRESS_KIND), 5_MPI_ADDRESS_KIND) == 7, 'PMPI_Aint_add')
   end subroutine memory
 end program collectives
