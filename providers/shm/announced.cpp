@@ -7,6 +7,7 @@
 
 #include "providers/shm/qp.hpp"
 #include "providers/shm/receive.hpp"
+#include "providers/shm/receive_window.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -25,6 +26,18 @@ bool any_announced(const Cq& cq, F look) noexcept {
     }
   }
   return false;
+}
+
+/// The first one of which `is_it` is true; nullptr: there is none.
+template <class F>
+const Qp* find(const Cq& cq, F is_it) noexcept {
+  const Qp* found = nullptr;
+  any_announced(cq, [&](const Qp& qp) {
+    if (!is_it(qp)) return false;
+    found = &qp;
+    return true;
+  });
+  return found;
 }
 
 /// Its receives are flushed, or it has no messages but these.
@@ -48,6 +61,16 @@ std::uint64_t count_messages(const Qp& qp, bool solicited_only, std::uint64_t en
       found += (header::flags(h) & header::kSolicited) != 0;
   }
   return found;
+}
+
+/// The first message flows through the window and its end is not in there.
+bool is_under_way(const Qp& qp) noexcept {
+  if (only_flushes(qp)) return false;
+  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
+  const Slot& slot = slot_of_message(qp, first);
+  const std::uint64_t h = slot.header.load(std::memory_order_acquire);
+  return header::lap(h) == lap_of_message(qp, first) && header::kind(h) == SlotKind::kStream &&
+         qp.pulled <= first && !is_produced(qp, slot);
 }
 
 /// Beyond those that events told of. REQUIRES: has_message(qp).
@@ -76,13 +99,20 @@ bool has_solicited(const Qp& qp) noexcept {
 }
 
 const Qp* find_untold(const Cq& cq, bool solicited_only) noexcept {
-  const Qp* found = nullptr;
-  any_announced(cq, [&](const Qp& qp) {
-    if ((solicited_only && !has_solicited(qp)) || !has_untold(cq, qp)) return false;
-    found = &qp;
-    return true;
+  return find(cq, [&](const Qp& qp) {
+    return (!solicited_only || has_solicited(qp)) && has_untold(cq, qp);
   });
-  return found;
+}
+
+const Qp* find_untold_whole(const Cq& cq, bool solicited_only) noexcept {
+  return find(cq, [&](const Qp& qp) {
+    return (!solicited_only || has_solicited(qp)) && has_untold(cq, qp) && !is_under_way(qp);
+  });
+}
+
+void forget_told_ahead(Cq& cq, const Qp& qp) noexcept {
+  if (&qp == cq.told.qp)
+    cq.told.until = std::min(cq.told.until, qp.rq_head.load(std::memory_order_relaxed));
 }
 
 void note_told(Cq& cq, const Qp& qp) noexcept {

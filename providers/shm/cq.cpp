@@ -233,7 +233,7 @@ bool tells_of_unpolled_locked(Cq& cq, bool solicited_only) noexcept {
     return true;
   }
   if (cq.doorbells->summary.load(std::memory_order_relaxed) != 0) {
-    if (const Qp* const qp = find_untold(cq, solicited_only); qp != nullptr) {
+    if (const Qp* const qp = find_untold_whole(cq, solicited_only); qp != nullptr) {
       note_told(cq, *qp);
       return true;
     }

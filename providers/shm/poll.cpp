@@ -80,11 +80,13 @@ class Sweep {
     }
     const bool tells = is_armed_for(qp);
     bool more;
-    const int taken = take_all(qp, std::min(room_ - got_, kVisit), wc_ + got_, more);
+    const int most = std::min(room_ - got_, kVisit);
+    const int taken = take_all(qp, most, wc_ + got_, more);
     // Whoever takes it from an armed queue makes the event that it owes: its sender's word to who
     // sleeps may come too late to find it.
     if (taken != 0 && (tells || has_failed(taken)) && !was_told(qp))
       tell_announced_locked(cq_, true);
+    if (taken < most) forget_told_ahead(cq_, qp);
     got_ += taken;
     cq_.moderation.taken += static_cast<std::uint64_t>(taken);
     if (taken != 0 || more) heat(cq_, qp);

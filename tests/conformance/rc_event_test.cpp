@@ -217,9 +217,20 @@ TEST_P(RcEvent, NoWakeupIsLostIn10000Rounds) {
   Pair pair(GetParam(), with_channels());
   // Rounds of one side begin with a message: its first receives must stand before.
   auto at_b = std::async(std::launch::async, [&] {
-    pair.b.call<&Endpoint::ping_pong_by_events>(pair.qb.id, rounds, false);
+    pair.b.call<&Endpoint::ping_pong_by_events>(pair.qb.id, rounds, 8, false);
   });
-  pair.a.call<&Endpoint::ping_pong_by_events>(pair.qa.id, rounds, true);
+  pair.a.call<&Endpoint::ping_pong_by_events>(pair.qa.id, rounds, 8, true);
+  at_b.get();
+}
+
+TEST_P(RcEvent, WhoFindsAMessageUnfinishedIsToldWhenItIsWhole) {
+  constexpr std::uint32_t kRounds = 20;
+  constexpr std::uint32_t kBytes = 1u << 20;
+  Pair pair(GetParam(), with_channels());
+  auto at_b = std::async(std::launch::async, [&] {
+    pair.b.call<&Endpoint::ping_pong_by_events>(pair.qb.id, kRounds, kBytes, false);
+  });
+  pair.a.call<&Endpoint::ping_pong_by_events>(pair.qa.id, kRounds, kBytes, true);
   at_b.get();
 }
 

@@ -104,8 +104,8 @@ TEST_P(Domain, NoWakeupIsLost) {
   constexpr std::uint32_t kRounds = 2000;
   Pair pair(GetParam(), in_domains());
   std::thread at_b(
-      [&] { pair.b.call<&Endpoint::ping_pong_by_events>(pair.qb.id, kRounds, false); });
-  pair.a.call<&Endpoint::ping_pong_by_events>(pair.qa.id, kRounds, true);
+      [&] { pair.b.call<&Endpoint::ping_pong_by_events>(pair.qb.id, kRounds, 8, false); });
+  pair.a.call<&Endpoint::ping_pong_by_events>(pair.qa.id, kRounds, 8, true);
   at_b.join();
 }
 

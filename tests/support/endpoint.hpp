@@ -147,9 +147,9 @@ class Endpoint {
   /// until every one has failed; returns the first completion of each that is not a success.
   std::vector<ibv_wc> storms(std::vector<std::int32_t> qps, std::vector<Request> requests,
                              std::uint32_t depth);
-  /// Answers `rounds` messages, sleeping in the completion channel between them. The first sends
-  /// first.
-  void ping_pong_by_events(std::int32_t qp, std::uint32_t rounds, bool first);
+  /// Answers `rounds` messages of so many bytes, sleeping in the completion channel between them. The
+  /// first sends first.
+  void ping_pong_by_events(std::int32_t qp, std::uint32_t rounds, std::uint32_t bytes, bool first);
   /// Sleeps in pause(2) until SIGUSR1.
   void pause_until_signal();
 

@@ -245,11 +245,12 @@ std::vector<ibv_wc> Endpoint::storms(std::vector<std::int32_t> qps, std::vector<
   return firsts;
 }
 
-void Endpoint::ping_pong_by_events(std::int32_t id, std::uint32_t rounds, bool first) {
+void Endpoint::ping_pong_by_events(std::int32_t id, std::uint32_t rounds, std::uint32_t bytes,
+                                   bool first) {
   constexpr std::uint32_t kReceives = 8;
-  const RegionInfo memory = allocate(MemoryKind::kOrdinary, 64, kAllAccess);
-  const Receive receive{0, slice(memory, 0, 32)};
-  const std::vector<Request> message{send(0, slice(memory, 32, 8))};
+  const RegionInfo memory = allocate(MemoryKind::kOrdinary, 2 * bytes, kAllAccess);
+  const Receive receive{0, slice(memory, 0, bytes)};
+  const std::vector<Request> message{send(0, slice(memory, bytes, bytes))};
   for (std::uint32_t i = 0; i < kReceives; ++i) post_receive(id, {receive});
   const std::int32_t cq = info(id).receive_cq;
   const auto await_one = [&] {
