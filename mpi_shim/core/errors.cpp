@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "mpi_shim/core/errors.hpp"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/comm.hpp"
@@ -26,17 +28,28 @@ int print_place(char* out, std::size_t room) noexcept {
   return std::snprintf(out, room, "rank %d of %d: ", world.rank, world.size);
 }
 
+/// A launcher that is told to end all may read no more of what we wrote into its pipe. One that does
+/// not read costs a moment.
+void await_reader(int fd) noexcept {
+  constexpr int kMilliseconds = 100;
+  int unread = 0;
+  for (int i = 0; i < kMilliseconds && ::ioctl(fd, FIONREAD, &unread) == 0 && unread != 0; ++i) {
+    const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
 [[noreturn, gnu::cold]] void end_all(int code, const char* text) noexcept {
   char line[kLine + 64];
   const int place = print_place(line, sizeof line);
   std::snprintf(line + place, sizeof line - static_cast<std::size_t>(place) - 1, "%s", text);
-  bool is_told = false;
   // What the program printed before comes before.
   std::fflush(stdout);
   std::size_t length = std::strlen(line);
   line[length++] = '\n';
-  is_told = ::write(STDERR_FILENO, line, length) > 0;
+  const bool is_told = ::write(STDERR_FILENO, line, length) > 0;
   line[length - 1] = '\0';
+  if (is_told) await_reader(STDERR_FILENO);
   bootstrap_abort(code, is_told ? "" : line);
   ::_exit(code);
 }

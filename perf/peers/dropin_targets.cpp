@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -55,8 +56,14 @@ double column_of(const std::string& text, int column) {
   for (std::string line; std::getline(lines, line);) {
     std::istringstream cells(line);
     std::vector<double> row;
-    for (double cell; cells >> cell;) row.push_back(cell);
-    if (cells.eof() && row.size() > static_cast<std::size_t>(column))
+    // Numbers alone, of which one that could not be worked out is "-nan".
+    bool is_row = true;
+    for (std::string cell; is_row && cells >> cell;) {
+      char* end = nullptr;
+      row.push_back(std::strtod(cell.c_str(), &end));
+      is_row = *end == '\0';
+    }
+    if (is_row && row.size() > static_cast<std::size_t>(column))
       found = row[static_cast<std::size_t>(column)];
   }
   if (found < 0) throw std::runtime_error("perftest printed no row: " + text);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -291,6 +292,27 @@ TEST_F(OpenFolderTest, TheLastToLeaveRemovesTheLock) {
     EXPECT_TRUE(fs::exists(lock)) << "somebody is coming";
   }
   folder_->leave();
+  EXPECT_FALSE(fs::exists(lock));
+}
+
+TEST_F(OpenFolderTest, OfTwoWhoLeaveAtOnceOneRemovesTheLock) {
+  const std::string lock = std::string(folder_->path()) + "/lock";
+  std::uint32_t block = 0;
+  UniqueFd listener;
+  ASSERT_EQ(folder_->claim(block, listener), 0);
+  folder_->release(block, folder_->inode_of(block));
+  // Another one who leaves has looked at the names before ours was gone, and is still there.
+  const UniqueFd other(open(lock.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
+  std::atomic<bool> begins = false;
+  std::thread leaving([&] {
+    begins = true;
+    folder_->leave();
+  });
+  while (!begins) sched_yield();
+  for (int i = 0; i < 100; ++i) sched_yield();
+  ASSERT_EQ(flock(other.get(), LOCK_UN), 0);
+  leaving.join();
   EXPECT_FALSE(fs::exists(lock));
 }
 

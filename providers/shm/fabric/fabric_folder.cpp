@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -380,15 +381,20 @@ void FabricFolder::remove_stale(std::uint32_t block) noexcept {
 }
 
 void FabricFolder::leave() noexcept {
+  // Who has a name there will leave after us. Of several who leave at once each has taken his name
+  // away, and waits for the others' looks: the last one finds nobody.
+  constexpr std::uint64_t kPatienceNs = 100'000'000;
   Lock held;
-  if (!is_open() || ::faccessat(folder_.get(), kLockName, F_OK, 0) != 0 || lock(0, held) != 0)
+  if (!is_open() || !is_deserted() || ::faccessat(folder_.get(), kLockName, F_OK, 0) != 0 ||
+      lock(kPatienceNs, held) != 0 || !is_deserted())
     return;
-  Names names;
-  if (!list(names)) return;
-  for (const std::uint64_t word : names.words) {
-    if (word != 0) return;
-  }
   (void)::unlinkat(folder_.get(), kLockName, 0);
+}
+
+bool FabricFolder::is_deserted() const noexcept {
+  Names names;
+  return list(names) && std::all_of(std::begin(names.words), std::end(names.words),
+                                    [](std::uint64_t word) { return word == 0; });
 }
 
 }  // namespace verbatim::shm

@@ -135,6 +135,8 @@ class FabricFolder {
   int try_claim_locked(std::uint32_t block, UniqueFd& listener) noexcept;
   /// The blocks that have names. False: the folder cannot be read.
   bool list(Names& names) const noexcept;
+  /// Nobody has a name of a block.
+  bool is_deserted() const noexcept;
   /// Looks at some names from `start` on, and removes those of the dead.
   void remove_some_locked(std::uint32_t start) noexcept;
   /// Removes the held names that nobody holds any more.
