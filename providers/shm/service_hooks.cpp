@@ -151,7 +151,8 @@ void wake_cq(std::uint32_t number) noexcept {
   LockGuard<BiasedLock> lock(cq->lock);
   const std::uint32_t armed = armed_for_locked(*cq);
   if (armed == CqRecord::kIdle) return;
-  if (const Qp* const qp = find_untold(*cq, armed == CqRecord::kArmedSolicited); qp != nullptr)
+  if (const Qp* const qp = find_untold_whole(*cq, armed == CqRecord::kArmedSolicited);
+      qp != nullptr)
     tell_of_locked(*cq, *qp);
 }
 
