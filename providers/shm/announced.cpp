@@ -63,10 +63,11 @@ std::uint64_t count_messages(const Qp& qp, bool solicited_only, std::uint64_t en
   return found;
 }
 
-/// The first message flows through the window and its end is not in there.
-bool is_under_way(const Qp& qp) noexcept {
+/// The first message that no event told of flows through the window, and its end is not in there.
+bool is_under_way(const Cq& cq, const Qp& qp) noexcept {
   if (only_flushes(qp)) return false;
-  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
+  std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
+  if (&qp == cq.told.qp) first = std::max(first, cq.told.until);
   const Slot& slot = slot_of_message(qp, first);
   const std::uint64_t h = slot.header.load(std::memory_order_acquire);
   return header::lap(h) == lap_of_message(qp, first) && header::kind(h) == SlotKind::kStream &&
@@ -98,15 +99,9 @@ bool has_solicited(const Qp& qp) noexcept {
   return only_flushes(qp) || count_messages(qp, true, 1) != 0;
 }
 
-const Qp* find_untold(const Cq& cq, bool solicited_only) noexcept {
-  return find(cq, [&](const Qp& qp) {
-    return (!solicited_only || has_solicited(qp)) && has_untold(cq, qp);
-  });
-}
-
 const Qp* find_untold_whole(const Cq& cq, bool solicited_only) noexcept {
   return find(cq, [&](const Qp& qp) {
-    return (!solicited_only || has_solicited(qp)) && has_untold(cq, qp) && !is_under_way(qp);
+    return (!solicited_only || has_solicited(qp)) && has_untold(cq, qp) && !is_under_way(cq, qp);
   });
 }
 
@@ -124,7 +119,7 @@ void note_told(Cq& cq, const Qp& qp) noexcept {
 void tell_of_locked(Cq& cq, const Qp& qp) noexcept {
   const std::uint32_t armed = armed_for_locked(cq);
   if (armed == CqRecord::kIdle || (armed == CqRecord::kArmedSolicited && !has_solicited(qp)) ||
-      !has_untold(cq, qp))
+      !has_untold(cq, qp) || is_under_way(cq, qp))
     return;
   note_told(cq, qp);
   tell_announced_locked(cq, true);

@@ -13,17 +13,16 @@ namespace verbatim::shm {
 /// Whether a queue armed for solicited messages only waits for one of those of `qp`. REQUIRES:
 /// has_message(qp).
 bool has_solicited(const Qp& qp) noexcept;
-/// The queue pair with a message that the doorbells announce, of the kind asked for, and that no
-/// event told of; nullptr: there is none. REQUIRES: cq.lock.
-const Qp* find_untold(const Cq& cq, bool solicited_only) noexcept;
-/// The same of messages that lie there whole, or fail. Of the others their senders tell.
+/// The queue pair with a message that the doorbells announce, of the kind asked for, that no event
+/// told of and that lies there whole, or has failed; nullptr: there is none. REQUIRES: cq.lock.
 const Qp* find_untold_whole(const Cq& cq, bool solicited_only) noexcept;
 /// An event tells of the first such message of `qp`. REQUIRES: cq.lock.
 void note_told(Cq& cq, const Qp& qp) noexcept;
 /// A poll has taken all that is whole of `qp`. What events told of and is not was not there for the
 /// program, and is told of again when the sender says that it is. REQUIRES: cq.lock.
 void forget_told_ahead(Cq& cq, const Qp& qp) noexcept;
-/// Makes the event that a message of `qp` owes, if it does. REQUIRES: cq.lock, has_message(qp).
+/// Makes the event that a whole message of `qp` owes, if it does; of an unfinished one its sender
+/// tells at the end. REQUIRES: cq.lock, has_message(qp).
 void tell_of_locked(Cq& cq, const Qp& qp) noexcept;
 /// How many messages of that kind are there: looks no further once they are `enough`. More than
 /// kMostCounted of one queue pair are so many. A sender that lies makes it wrong,

@@ -90,7 +90,10 @@ CompletionTime* make_times(const Cq& cq, std::size_t count) noexcept {
 
 int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, verbatim::CompChannel*,
               verbatim::Cq** out) noexcept {
-  if (attr.cqe > kMaxCqe) return EINVAL;
+  if (attr.cqe > kMaxCqe) {
+    log_refusal("create_cq: cqe %u asked, shm has %u", attr.cqe, kMaxCqe);
+    return EINVAL;
+  }
   (void)context;
   Cq* cq = make_nothrow<Cq>();
   if (cq == nullptr) return ENOMEM;
@@ -145,7 +148,10 @@ void free_cq(Cq& cq) noexcept {
 
 int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
   Cq& cq = static_cast<Cq&>(handle);
-  if (cqe < 1 || static_cast<std::uint32_t>(cqe) > kMaxCqe) return EINVAL;
+  if (cqe < 1 || static_cast<std::uint32_t>(cqe) > kMaxCqe) {
+    log_refusal("resize_cq: cqe %d asked, shm has 1 to %u", cqe, kMaxCqe);
+    return EINVAL;
+  }
   const std::uint32_t size = ring_size(cqe);
   Completion* ring = make_completions(cq, size);
   CompletionTime* times = cq.times == nullptr ? nullptr : make_times(cq, size);

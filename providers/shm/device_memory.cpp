@@ -32,7 +32,13 @@ constexpr std::uint64_t kWord = 4;
 /// 0 or EINVAL. What a forked child has allocated itself is its own, whoever opened the context.
 int check_copy(const Dm& dm, std::uint64_t offset, std::uint64_t length,
                const char* verb) noexcept {
-  if (!inside(dm, offset, length) || offset % kWord != 0 || length % kWord != 0) return EINVAL;
+  if (!inside(dm, offset, length) || offset % kWord != 0 || length % kWord != 0) {
+    log_refusal("%s: %llu bytes at %llu: copies are of whole words of %llu within its %llu bytes",
+                verb, static_cast<unsigned long long>(length),
+                static_cast<unsigned long long>(offset), static_cast<unsigned long long>(kWord),
+                static_cast<unsigned long long>(dm.length));
+    return EINVAL;
+  }
   const bool is_ours = dm.maker != 0 && dm.maker == ::getpid();
   return !is_ours && is_inherited(*dm.plain.context, verb) ? EINVAL : 0;
 }

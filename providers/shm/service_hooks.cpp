@@ -151,7 +151,8 @@ void wake_cq(std::uint32_t number) noexcept {
   LockGuard<BiasedLock> lock(cq->lock);
   const std::uint32_t armed = armed_for_locked(*cq);
   if (armed == CqRecord::kIdle) return;
-  if (const Qp* const qp = find_untold(*cq, armed == CqRecord::kArmedSolicited); qp != nullptr)
+  if (const Qp* const qp = find_untold_whole(*cq, armed == CqRecord::kArmedSolicited);
+      qp != nullptr)
     tell_of_locked(*cq, *qp);
 }
 
@@ -243,7 +244,10 @@ void end_connections(const Peer& peer) noexcept {
     }
     const QpRecord* record;
     if (!concerns(*qp, peer, record) || (left_in_order(record) && qp->queued() == 0)) continue;
+    const bool was_idle = qp->queued() == 0;
     fail_sends(*qp, IBV_WC_RETRY_EXC_ERR);
+    // No completion says why its receives are flushed.
+    if (was_idle) want_said(*qp);
     raise_qp_event(*qp, IBV_EVENT_QP_FATAL);
   }
 }

@@ -26,6 +26,11 @@ namespace {
   return error;
 }
 
+int refuse_owner(FolderRefusal& refusal, const struct stat& status) noexcept {
+  return refuse(refusal, EACCES, "it belongs to user %u, not to us (%u): remove it",
+                static_cast<unsigned>(status.st_uid), static_cast<unsigned>(::geteuid()));
+}
+
 bool can_hold_folders(const char* path) noexcept {
   struct stat status {};
   return path[0] == '/' && ::stat(path, &status) == 0 && S_ISDIR(status.st_mode) &&
@@ -40,18 +45,19 @@ int open_private_folder(int parent, const char* name, UniqueFd& folder,
     const int error = errno;
     return refuse(refusal, error, "it cannot be made: %s", std::strerror(error));
   }
+  struct stat status {};
   UniqueFd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) {
     const int error = errno;
+    // Whose it is may be seen all the same, and is the reason.
+    if (error == EACCES && ::fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        status.st_uid != ::geteuid())
+      return refuse_owner(refusal, status);
     return refuse(refusal, error, "%s%s", std::strerror(error),
                   error == ELOOP || error == ENOTDIR ? " (a symbolic link will not do)" : "");
   }
-  struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return refuse(refusal, errno, "its owner cannot be asked");
-  if (status.st_uid != ::geteuid()) {
-    return refuse(refusal, EACCES, "it belongs to user %u, not to us (%u): remove it",
-                  static_cast<unsigned>(status.st_uid), static_cast<unsigned>(::geteuid()));
-  }
+  if (status.st_uid != ::geteuid()) return refuse_owner(refusal, status);
   if ((status.st_mode & 077) != 0) {
     return refuse(refusal, EACCES, "it is open to others (mode %03o): 'chmod 700' it",
                   static_cast<unsigned>(status.st_mode & 0777));

@@ -75,6 +75,14 @@ TEST(Exec, SaysThatAProgramOfAnotherUserOrGroupKeepsItsLibrary) {
   EXPECT_THAT(exec({"/bin/true"}).err, "");
 }
 
+TEST(Exec, AProgramOfALaterLibraryIsRefusedByTheDynamicLinker) {
+  const Ending ending = exec({VERBATIM_LATER_PROGRAM});
+  EXPECT_EQ(ending.signal, 0);
+  EXPECT_EQ(ending.status, 1);
+  EXPECT_THAT(ending.err,
+              HasSubstr("/libibverbs.so.1: version `IBVERBS_9.9' not found (required by"));
+}
+
 TEST(Gate, TheFolderOfDevicesIsThere) {
   if (std::filesystem::exists("/sys/class/infiniband")) GTEST_SKIP() << "it really is";
   const Ending ending = look("/sys/class/infiniband");

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""pyverbs in two containers that share the folder of a fabric, and nothing else: `pyverbs_containers.py SIDE FOLDER`.
+"""pyverbs in two containers that share the folder of a fabric, and nothing else: `pyverbs_containers.py SIDE FOLDER [until-killed]`.
 
-The sides tell each other by files there who they are; then `a` sends and `b` answers, each from memory of its own.
+The sides tell each other by files there who they are; then `a` sends and `b` answers, each from memory of its own. With
+`until-killed` both go on until the other one is gone, and say how that was told.
 """
 
 import os
@@ -10,7 +11,7 @@ import time
 from pathlib import Path
 
 from pyverbs.addr import AHAttr, GlobalRoute
-from pyverbs.cq import CQ
+from pyverbs.cq import CQ, cqe_status_to_str
 from pyverbs.device import Context
 from pyverbs.mr import MR
 from pyverbs.pd import PD
@@ -30,13 +31,36 @@ def wait_for(what):
     return found
 
 
-def completion(cq):
+def any_completion(cq):
     def look():
         count, completions = cq.poll(1)
         return completions[0] if count else None
-    done = wait_for(look)
+    return wait_for(look)
+
+
+def completion(cq):
+    done = any_completion(cq)
     assert done.status == e.IBV_WC_SUCCESS, done
     return done.wr_id
+
+
+def exchange_until_killed(context, qp, cq, receive, send, first, running):
+    """Until a completion says that it failed, and an event that the queue pair did."""
+    if first:
+        qp.post_send(send)
+    rounds = 0
+    while (done := any_completion(cq)).status == e.IBV_WC_SUCCESS:
+        if done.wr_id != 1:
+            continue
+        qp.post_recv(receive)
+        qp.post_send(send)
+        rounds += 1
+        if rounds == 10:
+            running.touch()
+    event = context.get_async_event()
+    assert event.event_type == e.IBV_EVENT_QP_FATAL, event
+    event.ack()
+    print(f"after some rounds: {cqe_status_to_str(done.status)}")
 
 
 def main():
@@ -67,7 +91,9 @@ def main():
     qp.post_recv(receive)
     qp.to_rtr(attr)
     qp.to_rts(attr)
-    if side == "a":
+    if sys.argv[3:] == ["until-killed"]:
+        exchange_until_killed(context, qp, cq, receive, send, side == "a", folder / f"{side}.running")
+    elif side == "a":
         out = MR(pd, LENGTH, e.IBV_ACCESS_LOCAL_WRITE)
         out.write("from a container" * 4, 64)
         qp.post_send(SendWR(wr_id=2, opcode=e.IBV_WR_SEND, num_sge=1, sg=[SGE(out.buf, LENGTH, out.lkey)]))

@@ -100,7 +100,7 @@ TEST_P(RcDeath, ASendInFlightWhenThePeerIsKilledEndsInRetryExceeded) {
   for (std::uint32_t i = 1; i < 5; ++i) expect_error(done[i], i, IBV_WC_WR_FLUSH_ERR, pair.qa);
 }
 
-TEST_P(RcDeath, ReceivesFromAKilledPeerAreFlushedAndTheEventSaysSo) {
+TEST_P(RcDeath, ReceivesFromAKilledPeerAreFlushedAndEventAndLogSaySo) {
   Pair pair(GetParam());
   const RegionInfo local = pair.a.allocate(GetParam().memory, 4096);
   const RegionInfo remote = pair.b.allocate(GetParam().memory, 4096);
@@ -120,6 +120,11 @@ TEST_P(RcDeath, ReceivesFromAKilledPeerAreFlushedAndTheEventSaysSo) {
   const AsyncEvent event = pair.a.call<&Endpoint::take_async_event>(kSoonMs);
   EXPECT_EQ(event.type, IBV_EVENT_QP_FATAL);
   EXPECT_EQ(event.qp, pair.qa.id);
+  LogWatch* const watch = LogWatch::instance();
+  if (watch == nullptr) return;  // VERBATIM_LOG is set
+  const auto lines = watch->explanations();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("its process has ended"), std::string::npos) << lines[0];
 }
 
 TEST_P(RcDeath, APeerThatExitsInOrderFlushesNothing) {
