@@ -72,14 +72,18 @@ Peer* meet_peer(Qp& qp) noexcept {
 void meet_again(Qp& qp, const Peer& peer) noexcept {
   // An arriving lane is of whoever knocked, for good.
   if (qp.lane.face != nullptr && qp.lane.target == 0) return;
-  if (qp.watch_index == Qp::kNotWatched || meet_peer(qp) == &peer) return;
+  if (qp.watch_index == Qp::kNotWatched) return;
   SendLock sending(qp);
-  LockGuard<BiasedLock> receiving(qp.recv_cq->lock);
-  if (qp.remote != nullptr || qp.rx_remote != nullptr) return;
-  live.active[qp.watch_index] = nullptr;
-  qp.peer = nullptr;
-  forget_peer(qp);
-  (void)meet_peer(qp);
+  if (meet_peer(qp) != &peer) {
+    LockGuard<BiasedLock> receiving(qp.recv_cq->lock);
+    if (qp.remote != nullptr || qp.rx_remote != nullptr) return;
+    live.active[qp.watch_index] = nullptr;
+    qp.peer = nullptr;
+    forget_peer(qp);
+    (void)meet_peer(qp);
+  }
+  // Of one that was in RTS before: those which come later leave it room.
+  if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS) (void)reserve_ring(qp);
 }
 
 Wait attach(Qp& qp) noexcept {
@@ -135,7 +139,7 @@ Wait attach(Qp& qp) noexcept {
   qp.self = peer->self;
   qp.ring_always = peer->sender_fence.load(std::memory_order_relaxed);
   qp.remote_rq_mask = entries - 1;
-  if (!make_ring(qp)) return Wait::kPeer;
+  if (!make_ring(qp)) return Wait::kMemory;
   qp.remote = record;
   // Requests are numbered within the session: an answer to another life's request never matches.
   qp.ask_sequence = session << 32;
@@ -149,11 +153,25 @@ Wait attach(Qp& qp) noexcept {
   return attach(qp);
 }
 
+bool reserve_ring(Qp& qp) noexcept {
+  const Peer* const peer = qp.datagrams == nullptr ? meet_peer(qp) : nullptr;
+  if (peer == nullptr || qp.ring != nullptr || qp.reserved_ring != 0) return true;
+  const std::uint32_t index = Node::index_in(*peer, peek(qp.own->dest_qpn));
+  if (index >= peer->segment.qp_capacity()) return true;
+  const std::uint32_t entries = peek(peer->segment.qps()[index].rq_entries);
+  if (!std::has_single_bit(entries) || entries > kMaxRingEntries) return true;
+  if (!Node::get().segment().reserve(entries * sizeof(Slot))) return false;
+  qp.reserved_ring = entries;
+  return true;
+}
+
 bool make_ring(Qp& qp) noexcept {
   if (qp.ring != nullptr) return true;
   OwnSegment& segment = Node::get().segment();
-  const std::uint64_t offset = segment.allocate(sizeof(Slot) << qp.remote_rq_log);
+  const bool is_reserved = qp.reserved_ring == qp.remote_rq_mask + 1;
+  const std::uint64_t offset = segment.allocate(sizeof(Slot) << qp.remote_rq_log, is_reserved);
   if (offset == 0) return false;
+  if (is_reserved) qp.reserved_ring = 0;
   qp.ring = segment.at<Slot>(offset);
   poke(qp.own->ring_entries, 1u << qp.remote_rq_log);
   qp.own->ring.store(offset, std::memory_order_release);
@@ -168,6 +186,7 @@ bool unread(const Qp& qp) noexcept {
 
 static void give_memory_back(const Qp& qp, OwnSegment& segment) noexcept {
   const QpRecord& own = *qp.own;
+  if (qp.reserved_ring != 0) segment.give_up(qp.reserved_ring * sizeof(Slot));
   if (qp.ring != nullptr)
     segment.release(own.ring.load(std::memory_order_relaxed), sizeof(Slot) << qp.remote_rq_log);
   if (const std::uint64_t w = own.window.load(std::memory_order_relaxed); w != 0)
@@ -185,6 +204,7 @@ void detach(Qp& qp) noexcept {
   own.tx_session.store(0, std::memory_order_seq_cst);
   if (OwnSegment& segment = Node::get().segment(); segment.holds(&own))
     give_memory_back(qp, segment);
+  qp.reserved_ring = 0;
   own.ring.store(0, std::memory_order_relaxed);
   own.window.store(0, std::memory_order_relaxed);
   own.stream_produced.store(0, std::memory_order_relaxed);

@@ -14,6 +14,7 @@
 #include "providers/shm/xrc_failures.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/sync/mutex.hpp"
+#include "runtime/time/clock.hpp"
 #include "runtime/verbs/explain.hpp"
 
 namespace verbatim::shm {
@@ -22,10 +23,30 @@ namespace {
 /// One process says no more than so many.
 constexpr std::uint32_t kMostLines = 1000;
 
+/// Failures of one cause that come within this time are one line, but for the first, which is said
+/// at once.
+constexpr std::uint64_t kTogetherNs = 1'000'000'000;
+
+/// A line that is to be said, and others that it speaks for.
+struct Line {
+  char text[900];
+  pid_t ended_pid;  ///< of the process with whose end it came, or 0
+  pid_t peer_pid;   ///< whom it has to do with, or 0: it speaks for itself alone
+  std::uint32_t more;
+};
+
 struct Unsaid {
   Mutex mutex;
   std::atomic<Qp*> first{nullptr};  ///< written under the mutex
   std::uint32_t lines = 0;
+  // The cause of which was spoken last, and what is held back since.
+  std::atomic<bool> holds{false};  ///< `held` is to be said; written under the mutex
+  bool is_new = false;             ///< and of its cause nothing was said yet
+  Cause cause = Cause::kStatusOnly;
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  pid_t peer_pid = 0;
+  std::uint64_t until = 0;  ///< now_ns() from which it is said
+  Line held{};
 };
 constinit Unsaid unsaid;
 
@@ -43,15 +64,22 @@ void enqueue(Qp& qp) noexcept {
 /// Processes of whose end there is a line: of one cause the log speaks once.
 constinit Culprits ended;
 
-/// The first failure, and its line; `ended_pid`: of the process with whose end it came, or 0.
-bool describe_first(Qp& qp, char* text, std::size_t size, pid_t& ended_pid) noexcept {
-  Failure failure;
+/// The first failure, if there is to be a line about it.
+bool find_first(Qp& qp, Failure& failure, pid_t& ended_pid) noexcept {
+  ended_pid = 0;
   if (explain_qp(qp, nullptr, failure) != 0 || failure.cause == Cause::kOrdered) return false;
   if (failure.cause == Cause::kPeerDead && failure.remote.pid != 0) {
     if (!ended.first_word_of(failure.remote.pid)) return false;
     ended_pid = failure.remote.pid;
   }
-  return describe_failure(qp, failure, nullptr, text, size) != 0;
+  return true;
+}
+
+/// The process that is the cause, as it can be of many failures at once, or 0: a request of its own.
+pid_t culprit_of(const Failure& failure) noexcept {
+  const Cause cause = failure.cause;
+  if (cause < Cause::kNoRoom || cause > Cause::kQueueSilent || cause == Cause::kPeerDead) return 0;
+  return cause < Cause::kQueueUnknown ? failure.remote.pid : failure.queue.pid;
 }
 
 /// Queue pairs that were connected to that process.
@@ -65,21 +93,65 @@ std::uint32_t count_connected(pid_t pid) noexcept {
   return count;
 }
 
-/// Takes one from the list. False: it is empty.
-bool take_line(char* text, std::size_t size, bool& has_line, bool& is_last,
-               pid_t& ended_pid) noexcept {
-  LockGuard<Mutex> guard(unsaid.mutex);
+/// Takes one from the list; nullptr: it is empty. The mutex is held.
+Qp* take_unsaid() noexcept {
   Qp* const qp = unsaid.first.load(std::memory_order_relaxed);
-  if (qp == nullptr) return false;
+  if (qp == nullptr) return nullptr;
   unsaid.first.store(qp->failures.next_unsaid, std::memory_order_relaxed);
   qp->failures.next_unsaid = nullptr;
   qp->failures.is_unsaid = false;
   qp->failures.was_said = true;
-  has_line = unsaid.lines < kMostLines && log_enabled(LogLevel::kError) &&
-             describe_first(*qp, text, size, ended_pid);
-  if (has_line) ++unsaid.lines;
-  is_last = has_line && unsaid.lines == kMostLines;
-  return true;
+  return qp;
+}
+
+/// Ends what is held back. The mutex is held.
+void let_go(Line& out) noexcept {
+  out = unsaid.held;
+  unsaid.holds.store(false, std::memory_order_relaxed);
+  unsaid.is_new = false;
+  unsaid.until = now_ns() + kTogetherNs;
+}
+
+/// Holds back a failure, or counts it with those that are. False: `out` is to be said before it.
+bool hold(const Qp& qp, const Failure& failure, pid_t ended_pid, Line& out) noexcept {
+  const pid_t peer = culprit_of(failure);
+  const bool holds = unsaid.holds.load(std::memory_order_relaxed);
+  const bool is_same = peer != 0 && peer == unsaid.peer_pid && failure.cause == unsaid.cause &&
+                       failure.status == unsaid.status && (holds || now_ns() < unsaid.until);
+  if (is_same && holds) {
+    ++unsaid.held.more;
+    return true;
+  }
+  if (holds) let_go(out);
+  unsaid.is_new = !is_same;
+  unsaid.cause = failure.cause;
+  unsaid.status = failure.status;
+  unsaid.peer_pid = peer;
+  unsaid.held.ended_pid = ended_pid;
+  unsaid.held.peer_pid = peer;
+  unsaid.held.more = 0;
+  (void)describe_failure(qp, failure, nullptr, unsaid.held.text, sizeof unsaid.held.text);
+  unsaid.holds.store(true, std::memory_order_relaxed);
+  return !holds;
+}
+
+/// The next line that is due, or with `all` that is held. False: there is none.
+bool take_line(Line& out, bool all, bool& is_last) noexcept {
+  LockGuard<Mutex> guard(unsaid.mutex);
+  bool found = false;
+  while (Qp* const qp = found ? nullptr : take_unsaid()) {
+    Failure failure;
+    pid_t ended_pid;
+    found = unsaid.lines < kMostLines && log_enabled(LogLevel::kError) &&
+            find_first(*qp, failure, ended_pid) && !hold(*qp, failure, ended_pid, out);
+  }
+  if (!found && unsaid.holds.load(std::memory_order_relaxed) &&
+      (all || unsaid.is_new || now_ns() >= unsaid.until)) {
+    let_go(out);
+    found = true;
+  }
+  if (found) is_last = ++unsaid.lines == kMostLines;
+  return found;
 }
 
 }  // namespace
@@ -119,21 +191,29 @@ void want_said_locked(Qp& qp) noexcept {
   qp.recv_cq->marks |= Cq::kUnsaid;
 }
 
-void say_failures() noexcept {
-  if (unsaid.first.load(std::memory_order_acquire) == nullptr) return;
-  char text[900];
-  bool has_line, is_last;
-  pid_t ended_pid = 0;
-  while (take_line(text, sizeof text, has_line, is_last, ended_pid)) {
-    const std::uint32_t connected = ended_pid == 0 ? 0 : count_connected(ended_pid);
+void say_failures(bool all) noexcept {
+  if (unsaid.first.load(std::memory_order_acquire) == nullptr &&
+      !unsaid.holds.load(std::memory_order_relaxed))
+    return;
+  Line line;
+  bool is_last;
+  while (take_line(line, all, is_last)) {
+    // At the end of the process nothing is waited for.
+    const std::uint32_t connected =
+        line.ended_pid == 0 || all ? 0 : count_connected(line.ended_pid);
     if (connected > 1)
-      log_error("%s; %u queue pairs were connected to that process, and end so", text, connected);
-    else if (has_line)
-      log_error("%s", text);
-    ended_pid = 0;
+      log_error("%s; %u queue pairs were connected to that process, and end so", line.text,
+                connected);
+    else if (line.more != 0)
+      log_error("%s; %u more queue pairs with process %d failed so", line.text, line.more,
+                static_cast<int>(line.peer_pid));
+    else
+      log_error("%s", line.text);
     if (is_last) log_error("no more of %u failures are said here: ask vbt_explain", kMostLines);
   }
 }
+
+void say_all_failures() noexcept { say_failures(true); }
 
 void forget_failures(Qp& qp) noexcept {
   LockGuard<Mutex> guard(unsaid.mutex);
@@ -158,6 +238,7 @@ void forget_failures(Qp& qp) noexcept {
 void forget_unsaid_in_child() noexcept {
   ::new (&unsaid.mutex) Mutex;
   unsaid.first.store(nullptr, std::memory_order_relaxed);
+  unsaid.holds.store(false, std::memory_order_relaxed);
 }
 
 namespace {

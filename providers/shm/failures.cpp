@@ -123,6 +123,11 @@ const QpRecord* record_of(const Peer& peer, std::uint32_t qpn) noexcept {
   return index < peer.segment.qp_capacity() ? &peer.segment.qps()[index] : nullptr;
 }
 
+/// It does not answer: for want of memory, or nobody knows why.
+Cause judge_silence(const QpRecord& record) noexcept {
+  return peek(record.lacks) != 0 ? Cause::kPeerLacks : Cause::kPeerSilent;
+}
+
 /// Why a peer whose process is known does not answer.
 Cause judge_record(const Qp& qp, const Peer& peer, Failure& failure) noexcept {
   if (!peer.alive.load(std::memory_order_acquire)) return Cause::kPeerDead;
@@ -135,13 +140,13 @@ Cause judge_record(const Qp& qp, const Peer& peer, Failure& failure) noexcept {
   if (failure.peer_state == IBV_QPS_ERR) return Cause::kPeerFailed;
   if (failure.peer_state < IBV_QPS_RTR) return Cause::kPeerNotReady;
   if (failure.peer_dest != qp.own->qpn) return Cause::kPeerElsewhere;
-  if (qp.remote != nullptr) return Cause::kPeerSilent;
+  if (qp.remote != nullptr) return judge_silence(*record);
   if (failure.peer_psn != failure.own_psn) return Cause::kPeerPsn;
   const std::uint32_t type =
       qp.xrc == XrcRole::kInitiator ? std::uint32_t{IBV_QPT_XRC_RECV} : peek(qp.own->type);
   if (peek(record->type) != type) return Cause::kPeerOtherType;
   if (record->consumed.load(std::memory_order_acquire) != 0) return Cause::kPeerUsed;
-  return Cause::kPeerSilent;
+  return judge_silence(*record);
 }
 
 /// Names the process at the other end; its state too if that is asked.
@@ -282,7 +287,7 @@ void judge_send(Qp& qp, const PendingSend& send, Failure& failure) noexcept {
     case IBV_WC_LOC_LEN_ERR:
       return judge_length(qp, send, failure);
     case IBV_WC_LOC_QP_OP_ERR:
-      failure.cause = Cause::kForeignAddress;
+      failure.cause = send.is_foreign ? Cause::kForeignAddress : Cause::kNoRoom;
       return;
     case IBV_WC_MW_BIND_ERR:
       failure.cause = qp.progress.wait == Wait::kQuiet ? Cause::kWindowInUse : Cause::kWindow;

@@ -66,8 +66,11 @@ bool knows_failure(Qp& qp, bool receives) noexcept;
 [[gnu::cold]] void want_said(Qp& qp) noexcept;
 /// The same under the receive CQ's lock.
 [[gnu::cold]] void want_said_locked(Qp& qp) noexcept;
-/// Writes what is to be said.
-void say_failures() noexcept;
+/// Writes what is to be said. Of one cause, by one process, the first failure at once, and those of
+/// the next second together in one line; with `all` whatever is held back for that.
+void say_failures(bool all = false) noexcept;
+/// Before the process, or the node, ends.
+void say_all_failures() noexcept;
 
 /// A queue pair is reset, or goes.
 void forget_failures(Qp& qp) noexcept;

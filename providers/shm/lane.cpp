@@ -181,10 +181,8 @@ Wait reach_destination(Qp& lane) noexcept {
     wait = Wait::kPeer;
     if (const std::uint32_t qpn = find_other_half(*peer, *endpoint, lane); qpn != 0) {
       poke(lane.own->dest_qpn, qpn);
-      if (attach(lane) == Wait::kNothing) {
-        lane.lane.endpoint = endpoint;
-        wait = Wait::kNothing;
-      }
+      wait = attach(lane);
+      if (wait == Wait::kNothing) lane.lane.endpoint = endpoint;
     } else {
       knock(*peer, lane);
     }

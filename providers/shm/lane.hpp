@@ -68,7 +68,8 @@ inline std::uint32_t link_to(const Qp* lane) noexcept {
 Qp* find_lane(Qp& from, std::uint32_t qpn) noexcept;
 /// Makes it. nullptr: no memory, no numbers.
 Qp* open_lane(Qp& from, std::uint32_t qpn) noexcept;
-/// kNothing: the lane leads there; kPeer: not yet; kReceive: it leads nowhere (any more).
+/// kNothing: the lane leads there; kPeer: not yet; kMemory: we have none for its ring; kReceive:
+/// it leads nowhere (any more).
 Wait reach_destination(Qp& lane) noexcept;
 /// The destination of `lane` is gone: the next datagram to this number opens another. Of UD, those
 /// that are lost go with it.

@@ -91,6 +91,7 @@ bool admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexce
   XrcTarget target;
   if (to.xrc == XrcRole::kQueue && !find_target(to, from, sender, target)) return false;
   Qp* lane = make_lane(to, to.srq);
+  poke(to.own->lacks, lane == nullptr);
   if (lane == nullptr) {
     static constinit LogOnce once;
     if (once.first())
@@ -145,9 +146,10 @@ void say_refusal(const Qp& to, const Peer& peer, const Shares& shares) noexcept 
   static constinit LogOnce once;
   if (once.first())
     log_warn(
-        "shm: process %d has as many ways as it may have to queue pairs of this one, %u of %u: "
-        "what its others send, as to 0x%06x, is not heard",
-        static_cast<int>(peer.pid), shares.of_process, shares.of_all, to.own->qpn);
+        "shm: process %d has as many ways as it may have to queue pairs of this one, %u of %u (%u "
+        "numbers are left): what its others send, as to 0x%06x, is not heard",
+        static_cast<int>(peer.pid), shares.of_process, shares.of_all, Node::get().free_qpn_count(),
+        to.own->qpn);
 }
 
 /// The lanes of one process that knock at `to`, as many as there is room for. False: that was not
@@ -165,6 +167,7 @@ bool admit_from(Qp& to, Peer& peer, std::uint32_t& room) noexcept {
       if (room == 0) return false;
       const Shares shares(peer);
       if (!shares.leave_another()) {
+        poke(to.own->lacks, 1);
         say_refusal(to, peer, shares);
         return true;
       }

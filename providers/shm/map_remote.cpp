@@ -25,7 +25,8 @@ int map_remote(verbatim::Qp& handle, std::uint32_t rkey, std::uint64_t address, 
   if (mode > IBV_QPS_RTS) return EINVAL;
   if (mode != IBV_QPS_RTS) return EAGAIN;
   const SendLock lock(qp);
-  if (attach(qp) != Wait::kNothing) return EAGAIN;
+  if (const Wait wait = attach(qp); wait != Wait::kNothing)
+    return wait == Wait::kMemory ? ENOMEM : EAGAIN;
   if ((peek(qp.remote->access) & access) != access) return EACCES;
   unsigned char* found = nullptr;
   std::uint64_t there = 0;

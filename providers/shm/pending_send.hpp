@@ -69,7 +69,8 @@ enum class Wait : std::uint8_t {
   kStream,   ///< it has not taken the bytes in the window
   kArena,    ///< its memory is being mapped
   kService,  ///< its service thread is doing the copy
-  kQuiet     ///< it may still be copying through a window that is closed
+  kQuiet,    ///< it may still be copying through a window that is closed
+  kMemory    ///< for nothing: our segment has no memory left for what the request needs
 };
 
 /// A wait for the peer, or our service thread, to end the copy that it was in the middle of.

@@ -29,7 +29,7 @@ namespace verbatim::shm {
 namespace {
 
 void release_receive_queue(Qp& qp) noexcept {
-  qp.rq.release(qp.own->rq_credits.load(std::memory_order_relaxed));
+  qp.rq.release(qp.own->rq_credits.load(std::memory_order_relaxed), true);
   qp.own->rq_credits.store(0, std::memory_order_release);
 }
 
@@ -175,6 +175,7 @@ void give_queues(Qp& qp) noexcept {
   qp.queue_inline = nullptr;
   free_work(qp);
   qp.rq.free(qp.memory);
+  qp.rq.give_up(qp.own);
   if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr)
     qp.datagrams->inbox->store.free(qp.datagrams->inbox->memory);
 }
@@ -260,6 +261,7 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
       apply_attributes(qp, attr, mask);
     } else {
       if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) start_accepting(qp, attr, mask);
+      if (from == IBV_QPS_RTR && to == IBV_QPS_RTS && !reserve_ring(qp)) return ENOMEM;
       if (to >= IBV_QPS_INIT) change_record(qp, attr, mask);
       apply_attributes(qp, attr, mask);
       qp.mode.store(to, std::memory_order_release);

@@ -183,8 +183,9 @@ struct Qp : verbatim::Qp {
   std::uint8_t rnr_retry = 0;
   /// In SQD: the request at the head had begun, and is finished. Anybody may read it.
   std::atomic<bool> finishes_head{false};
-  bool tells_drained = false;    ///< an event says when it has been finished
-  CountedQp* counted = nullptr;  ///< what completion counters count of it
+  bool tells_drained = false;       ///< an event says when it has been finished
+  std::uint32_t reserved_ring = 0;  ///< of so many slots room is reserved
+  CountedQp* counted = nullptr;     ///< what completion counters count of it
   /// What the first request after the error ends in; those behind it flush.
   ibv_wc_status first_flush = IBV_WC_WR_FLUSH_ERR;
   std::uint64_t ask_sequence = 0;

@@ -117,6 +117,7 @@ void fill_record(const Qp& qp, std::uint32_t entries, std::uint32_t speaks_for) 
   poke(own.type, qp.plain.qp_type);
   poke(own.speaks_for, speaks_for);
   poke(own.lane, 0);
+  poke(own.lacks, 0);
   poke(own.state, IBV_QPS_RESET);
   poke(own.sq_entries, qp.sq_entries);
   own.errors.store(0, std::memory_order_relaxed);
@@ -181,11 +182,14 @@ int refuse_type(ibv_qp_type type) noexcept {
   return EOPNOTSUPP;
 }
 
-/// What else comes with its first use: a program's allocators are asked while a queue is created.
+/// Room for receives is reserved. What else comes with its first use: a program's allocators are
+/// asked while a queue is created.
 bool take_queues(Qp& qp) noexcept {
+  const bool has_receives = qp.srq == nullptr && qp.xrc == XrcRole::kNone;
+  if (has_receives && !qp.rq.reserve()) return false;
   if (!qp.memory.is_of_program()) return true;
   if (!make_queue(qp) || !make_inline_store(qp)) return false;
-  return qp.srq != nullptr || qp.xrc != XrcRole::kNone || qp.rq.make_own(qp.memory);
+  return !has_receives || qp.rq.make_own(qp.memory);
 }
 
 /// Undoes take_number().

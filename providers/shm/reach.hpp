@@ -45,7 +45,8 @@ enum class Reach : std::uint8_t {
   kService,  ///< only its service thread can do it
   kKernel,   ///< it is on demand: only the kernel copies, or its owner's service thread
   kDenied,   ///< no such key, not its range, not its right; or no memory is there
-  kMissing   ///< no memory is on our own side
+  kMissing,  ///< no memory is on our own side
+  kNoRoom    ///< our segment has no memory left for what the way needs
 };
 
 /// Copies bytes [done, total) of a message; `done` advances also when it stops early.

@@ -36,21 +36,34 @@ bool ReceiveStore::make_own(const QueueMemory& memory) noexcept {
   return wr_ids != nullptr && num_sge != nullptr;
 }
 
+bool ReceiveStore::reserve() noexcept {
+  return is_reserved = Node::get().segment().reserve(shown_bytes());
+}
+
+void ReceiveStore::give_up(const void* owner) noexcept {
+  if (OwnSegment& segment = Node::get().segment(); is_reserved && segment.holds(owner))
+    segment.give_up(shown_bytes());
+  is_reserved = false;
+}
+
 std::uint64_t ReceiveStore::make(const QueueMemory& memory) noexcept {
   if (!make_own(memory)) return 0;
   const std::size_t entries = std::size_t{1} << log;
   OwnSegment& segment = Node::get().segment();
-  const std::uint64_t offset = segment.allocate(shown_bytes());
+  const std::uint64_t offset = segment.allocate(shown_bytes(), true);
   if (offset == 0) return 0;
+  is_reserved = false;
   credits = segment.at<std::atomic<std::uint64_t>>(offset);
   sges = segment.at<ReceiveSge>(offset + entries * sizeof(std::uint64_t));
   return offset;
 }
 
-void ReceiveStore::release(std::uint64_t offset) noexcept {
+void ReceiveStore::release(std::uint64_t offset, bool stays_reserved) noexcept {
   if (credits == nullptr) return;
-  if (OwnSegment& segment = Node::get().segment(); segment.holds(credits))
-    segment.release(offset, shown_bytes());
+  if (OwnSegment& segment = Node::get().segment(); segment.holds(credits)) {
+    segment.release(offset, shown_bytes(), stays_reserved);
+    is_reserved = stays_reserved;
+  }
   credits = nullptr;
   sges = nullptr;
 }

@@ -25,6 +25,7 @@ struct ReceiveStore {
   std::uint64_t mask = 0;  ///< the entries, less one
   std::uint32_t max = 0;   ///< receives that may be posted at once
   std::uint16_t max_sge = 1;
+  bool is_reserved = false;                       ///< room in the segment is, and is not made yet
   std::atomic<std::uint64_t>* credits = nullptr;  ///< nullptr until the first receive
   ReceiveSge* sges = nullptr;
   std::uint64_t* wr_ids = nullptr;
@@ -42,12 +43,17 @@ struct ReceiveStore {
   ReceiveSge* sges_of(std::uint64_t index) const noexcept { return sges + at(index) * max_sge; }
 
   /// Makes what only we know of receives. False: no memory.
-  bool make_own(const QueueMemory& memory) noexcept;
-  /// Makes room for receives: where it lies in the segment, or 0 (no memory).
-  std::uint64_t make(const QueueMemory& memory) noexcept;
-  /// Gives the room back that lay at `offset`; what only we know stays for the next time.
-  void release(std::uint64_t offset) noexcept;
-  void free(const QueueMemory& memory) noexcept;
+  [[gnu::cold]] bool make_own(const QueueMemory& memory) noexcept;
+  /// Sees that there will be room for receives. False: there is none.
+  [[gnu::cold]] bool reserve() noexcept;
+  /// Makes room for receives: where it lies in the segment, or 0 (no memory). REQUIRES: reserve().
+  [[gnu::cold]] std::uint64_t make(const QueueMemory& memory) noexcept;
+  /// Gives the room back that lay at `offset`; what only we know stays for the next time, and with
+  /// `stays_reserved` there will be room again.
+  [[gnu::cold]] void release(std::uint64_t offset, bool stays_reserved) noexcept;
+  /// Of room that is reserved by `owner`, whose record in the segment that is: there need be none.
+  [[gnu::cold]] void give_up(const void* owner) noexcept;
+  [[gnu::cold]] void free(const QueueMemory& memory) noexcept;
 
   /// Refuses what cannot be a receive of this store: 0 or EINVAL.
   int check(const ibv_recv_wr& wr) const noexcept;

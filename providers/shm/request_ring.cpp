@@ -182,9 +182,9 @@ bool make_window(RequestRing& ring) noexcept {
 Reach give(Qp& qp, SendLock* lock, const PendingSend& send, const LocalRange* local, ServiceOp op,
            std::uint64_t operand) noexcept {
   Asking& asking = qp.asking;
-  if (!make_request_ring(qp)) return Reach::kGone;
+  if (!make_request_ring(qp)) return Reach::kNoRoom;
   RequestRing& ring = *asking.ring;
-  if (op == ServiceOp::kWrite && !make_window(ring)) return Reach::kGone;
+  if (op == ServiceOp::kWrite && !make_window(ring)) return Reach::kNoRoom;
   const RequestAnswers* const answers = answers_of(qp);
   const std::uint64_t answered =
       answers == nullptr ? 0 : answers->answered.load(std::memory_order_acquire);

@@ -43,6 +43,7 @@ bool has_answers_for(Qp& qp, std::uint64_t life) noexcept {
   if (serving.answers == nullptr) {
     OwnSegment& segment = Node::get().segment();
     const std::uint64_t offset = segment.allocate(sizeof(RequestAnswers));
+    poke(qp.own->lacks, offset == 0);
     if (offset == 0) return false;
     serving.answers = segment.at<RequestAnswers>(offset);
     qp.own->answers.store(offset, std::memory_order_release);
@@ -130,7 +131,8 @@ class Round {
     const std::uint64_t n = most(request, used > kRequestWindow ? 0 : kRequestWindow - used);
     if (n == 0 && request.length != serving_.moved) return Served::kNothing;
     const unsigned char* const from = find(request, n, IBV_ACCESS_REMOTE_READ);
-    if (request.length > kMaxMessage || from == nullptr || !make_window()) return Served::kRefused;
+    if (request.length > kMaxMessage || from == nullptr) return Served::kRefused;
+    if (!make_window()) return Served::kNothing;  // who asked is told why, should it stay so
     unsigned char* const base =
         Node::get().segment().at<unsigned char>(answers_.window.load(std::memory_order_relaxed));
     const std::uint64_t start = to % kRequestWindow;
@@ -159,10 +161,11 @@ class Round {
   }
 
   bool make_window() noexcept {
-    if (answers_.window.load(std::memory_order_relaxed) == 0)
-      answers_.window.store(Node::get().segment().allocate(kRequestWindow),
-                            std::memory_order_release);
-    return answers_.window.load(std::memory_order_relaxed) != 0;
+    if (answers_.window.load(std::memory_order_relaxed) != 0) return true;
+    const std::uint64_t offset = Node::get().segment().allocate(kRequestWindow);
+    poke(qp_.own->lacks, offset == 0);
+    answers_.window.store(offset, std::memory_order_release);
+    return offset != 0;
   }
 
   Qp& qp_;

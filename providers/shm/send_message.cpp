@@ -162,6 +162,8 @@ Step place_rest(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRang
       return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
     case Reach::kMissing:
       return Step::fails(IBV_WC_LOC_PROT_ERR);
+    case Reach::kNoRoom:
+      return Step::waits(Wait::kMemory);
     default:
       return Step::waits(Wait::kPeer);
   }
@@ -321,7 +323,7 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
   fit_window(qp, send.length);
   window_room(qp);  // sees whether somebody takes again
   const std::uint64_t needed = send.length < kPiece ? send.length : kPiece;
-  if (window_size(qp) < needed && shared) return Step::waits(Wait::kStream);  // no memory now
+  if (window_size(qp) < needed && shared) return Step::waits(Wait::kMemory);
   if (qp.receiver_stuck || window_size(qp) < needed) return place_whole(qp, lock, send, local);
   if (send.length <= kPiece)
     return nobody_takes(qp) ? place_whole(qp, lock, send, local) : Step::waits(Wait::kStream);

@@ -89,6 +89,8 @@ Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcep
 
 /// Makes the message ring, at the first message. False: no memory.
 bool make_ring(Qp& qp) noexcept;
+/// Sees that there will be room for it, as far as the peer is known. False: there is none.
+bool reserve_ring(Qp& qp) noexcept;
 
 /// A receive of the peer that the next message would use up.
 enum class CreditState : std::uint8_t {

@@ -24,6 +24,8 @@ Step after(Reach reach) noexcept {
       return Step::fails(IBV_WC_LOC_PROT_ERR);
     case Reach::kArena:
       return Step::waits(Wait::kArena);
+    case Reach::kNoRoom:
+      return Step::waits(Wait::kMemory);
     case Reach::kDenied:
       return Step::fails(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
     case Reach::kGone:

@@ -65,6 +65,7 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
   Progress& progress = qp.progress;
   if (wait == Wait::kNothing) return Step::waits(wait);   // SQD: until the state changes
   if (qp.datagrams != nullptr) return Step::waits(wait);  // it has judged that itself
+  if (wait == Wait::kMemory) return Step::fails(IBV_WC_LOC_QP_OP_ERR);
   // A dead process answers nobody: no timeout to sit out, also when timeout 0 says for ever. What
   // it had done before it died, it has done.
   if (is_dead(qp)) return Step::fails(IBV_WC_RETRY_EXC_ERR);

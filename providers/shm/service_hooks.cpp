@@ -330,6 +330,7 @@ constinit const ServiceHooks service_hooks = {.request = serve,
                                               .dead_stay = dead_stay,
                                               .arena_ready = progress_now,
                                               .names_stand = names_stand,
-                                              .failed = device_failed};
+                                              .failed = device_failed,
+                                              .ends = say_all_failures};
 
 }  // namespace verbatim::shm

@@ -181,7 +181,7 @@ Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
     qp.progress.wait = Wait::kNothing;
   }
   if (done == send.length) return Reach::kDone;
-  if (!have_bounce(qp)) return Reach::kGone;
+  if (!have_bounce(qp)) return Reach::kNoRoom;
   const std::uint64_t piece = next_piece(done, send.length);
   if (!gather(Node::get().segment().at<unsigned char>(qp.bounce), local, send.num_sge, done, piece))
     return Reach::kMissing;

@@ -86,7 +86,7 @@ void move_receives(Srq& srq, ReceiveStore& bigger, std::uint64_t offset) noexcep
   // Publishes the new place; pairs with the load in next_shared_credit(), which looks at this word
   // before and after, so the old place may be given back.
   srq.own->store.store(window::make(offset, bigger.log), std::memory_order_seq_cst);
-  old.release(srq.offset);
+  old.release(srq.offset, false);
   old = bigger;
   srq.offset = offset;
 }
@@ -108,12 +108,8 @@ int resize_locked(Srq& srq, std::uint32_t max_wr, ReceiveStore& bigger) noexcept
     if (offset == 0) return ENOMEM;
     move_receives(srq, bigger, offset);
     bigger = before;
-  } else if (before.credits == nullptr) {
-    srq.store.resize(log_of(max_wr));
-    if (grows) {
-      std::swap(srq.store.wr_ids, bigger.wr_ids);
-      std::swap(srq.store.num_sge, bigger.num_sge);
-    }
+  } else if (grows) {
+    std::swap(srq.store, bigger);
   }
   srq.store.max = max_wr;
   srq.attributes.max_wr = max_wr;
@@ -133,12 +129,13 @@ int resize(Srq& srq, std::uint32_t max_wr) noexcept {
       bigger.max_sge = srq.store.max_sge;
     }
     bigger.resize(log_of(max_wr));
-    error = grows && !bigger.make_own(srq.memory) ? ENOMEM : 0;
+    error = grows && (!bigger.reserve() || !bigger.make_own(srq.memory)) ? ENOMEM : 0;
     if (error == 0) {
       LockGuard<BiasedLock> guard(srq.lock);
       error = resize_locked(srq, max_wr, bigger);
     }
     bigger.free(srq.memory);
+    bigger.give_up(srq.own);
   } while (error == EAGAIN);
   return error;
 }
@@ -173,8 +170,8 @@ Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd,
   srq->store.resize(log_of(max_wr == 0 ? 1 : max_wr));
   srq->memory = memory;
   queues.add(*srq);
-  // Else they come with the first receive.
-  if (memory.is_of_program() && !srq->store.make_own(memory)) {
+  // What only we know comes with the first receive else.
+  if (!srq->store.reserve() || (memory.is_of_program() && !srq->store.make_own(memory))) {
     free_srq(*srq);
     return nullptr;
   }
@@ -200,7 +197,8 @@ void empty_srq(Srq& srq) noexcept {
 void free_srq(Srq& srq) noexcept {
   queues.remove(srq);
   srq.own->store.store(0, std::memory_order_seq_cst);
-  srq.store.release(srq.offset);
+  srq.store.release(srq.offset, false);
+  srq.store.give_up(srq.own);
   srq.store.free(srq.memory);
   if (OwnSegment& segment = Node::get().segment(); segment.holds(srq.own))
     segment.release(srq.own_offset, sizeof(SrqRecord));

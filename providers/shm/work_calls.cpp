@@ -91,12 +91,17 @@ using Call = ibv_qp_ex*;
 
 /// For everything that takes the general path. When the batch has no room for another: a request
 /// that nobody will look at.
-ibv_send_wr& add_general(Qp& qp, ibv_wr_opcode opcode) noexcept {
+[[gnu::always_inline]] inline ibv_send_wr& add_general_here(Qp& qp, ibv_wr_opcode opcode) noexcept {
   qp.work.notes |= WorkBatch::kGeneral;
   const WorkEntry* const entry = add_work(qp, WorkEntry::kGeneral);
   ibv_send_wr& wr = general_work(qp, entry != nullptr ? *entry : *qp.work.end);
   wr.opcode = opcode;
   return wr;
+}
+
+/// Of what takes long anyway there is one, not one for each.
+[[gnu::noinline]] ibv_send_wr& add_general(Qp& qp, ibv_wr_opcode opcode) noexcept {
+  return add_general_here(qp, opcode);
 }
 
 void send_inv(Call qp, std::uint32_t rkey) noexcept {
@@ -148,12 +153,12 @@ void flush(Call qp, std::uint32_t rkey, std::uint64_t address, std::size_t lengt
 }
 
 // SEND of a datagram or into a shared receive queue of XRC: whom to is said by a setter.
-void addressed_send(Call qp) noexcept { add_general(Qp::from(qp), IBV_WR_SEND).imm_data = 0; }
+void addressed_send(Call qp) noexcept { add_general_here(Qp::from(qp), IBV_WR_SEND).imm_data = 0; }
 void addressed_send_imm(Call qp, __be32 imm) noexcept {
-  add_general(Qp::from(qp), IBV_WR_SEND_WITH_IMM).imm_data = imm;
+  add_general_here(Qp::from(qp), IBV_WR_SEND_WITH_IMM).imm_data = imm;
 }
 void addressed_write(Call qp, std::uint32_t rkey, std::uint64_t address) noexcept {
-  add_general(Qp::from(qp), IBV_WR_RDMA_WRITE).wr.rdma = {address, rkey};
+  add_general_here(Qp::from(qp), IBV_WR_RDMA_WRITE).wr.rdma = {address, rkey};
 }
 
 void set_ud_addr(Call qp, ibv_ah* ah, std::uint32_t remote_qpn,

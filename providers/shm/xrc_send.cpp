@@ -25,19 +25,16 @@ Step find_way(Qp& qp, std::uint32_t srqn, Qp*& way) noexcept {
   for (int tries = 0; tries < 2; ++tries) {
     Qp* lane = find_lane(qp, srqn);
     if (lane == nullptr) lane = open_lane(qp, srqn);
-    if (lane == nullptr) return Step::waits(Wait::kService);  // no memory now
+    if (lane == nullptr) return Step::waits(Wait::kMemory);
     const bool was_there = lane->remote != nullptr;
     if (was_there && is_dead(*lane)) return Step::fails(IBV_WC_RETRY_EXC_ERR, IBV_EVENT_QP_REQ_ERR);
-    switch (reach_destination(*lane)) {
-      case Wait::kNothing:
-        way = lane;
-        return Step::done();
-      case Wait::kPeer:
-        // The owner's service thread is to let us in.
-        return Step::waits(Wait::kService);
-      default:
-        break;
+    const Wait wait = reach_destination(*lane);
+    if (wait == Wait::kNothing) {
+      way = lane;
+      return Step::done();
     }
+    // Of a peer the owner's service thread is to let us in.
+    if (wait != Wait::kReceive) return Step::waits(wait == Wait::kPeer ? Wait::kService : wait);
     if (!was_there) return no_such_queue();
     if (has_failed(*lane) || lane->progress.streaming)
       return Step::fails(IBV_WC_REM_OP_ERR, IBV_EVENT_QP_REQ_ERR);

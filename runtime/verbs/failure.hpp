@@ -25,6 +25,7 @@ enum class Cause : std::uint8_t {
   kMessageTooLong,   ///< `length` for a receive of `room` bytes
   kRequestTooLong,   ///< `length` where at most `room` can be sent
   kRequestTooShort,  ///< `length` where an atomic needs `room`
+  kNoRoom,           ///< this process has no memory left for what the request needs
   kNoReceive,        ///< the peer had none posted for `waited_ns`
   kPeerUnknown,      ///< nobody has its number
   kPeerNotReady,     ///< its queue pair is in `peer_state`, before RTR
@@ -35,11 +36,13 @@ enum class Cause : std::uint8_t {
   kPeerOtherType,    ///< it is of another type
   kPeerUsed,         ///< it still has what an earlier connection of ours sent
   kPeerDead,         ///< its process has ended
+  kPeerLacks,        ///< it lives, and has no memory left for what was asked of it
   kPeerSilent,       ///< it lives, and did not do its part
   kQueueUnknown,     ///< XRC: nobody has a shared receive queue with this number
   kQueueGone,        ///< its process has no such queue (any more)
   kQueueElsewhere,   ///< it is of another XRC domain than the connection
   kQueueDead,        ///< its process has ended
+  kQueueLacks,       ///< its process lives, and has no memory left for another sender
   kQueueSilent,      ///< its process lives, and did not do its part
   kReceiveGone,      ///< the peer found the memory of a receive gone, of an earlier message
   kWindow,           ///< a memory window could not be opened or closed: `window`, `key`

@@ -190,6 +190,9 @@ void add_peer_cause(TextLine& line, const Failure& failure) noexcept {
     case Cause::kPeerDead:
       line.add("its process has ended");
       return;  // nothing was waited for
+    case Cause::kPeerLacks:
+      line.add("its process has no memory left for it");
+      break;
     default:
       line.add("its process lives, but did not answer");
       break;
@@ -218,6 +221,8 @@ const char* peer_fix(Cause cause) noexcept {
       return "reset both queue pairs before they are connected anew";
     case Cause::kPeerDead:
       return "find out why that process ended; then make a new connection";
+    case Cause::kPeerLacks:
+      return "look for the limit in its log";
     default:
       return "see whether that process is stopped or gets no processor";
   }
@@ -251,6 +256,12 @@ bool add_queue_cause(TextLine& line, const Failure& failure) noexcept {
     case Cause::kQueueDead:
       line.add(
           "the process of XRC SRQ 0x%06x has ended; fix: find out why, then make a new connection",
+          failure.srqn);
+      return true;
+    case Cause::kQueueLacks:
+      line.add(
+          "the process of XRC SRQ 0x%06x has no memory left for another sender; fix: look for the "
+          "limit in its log",
           failure.srqn);
       return true;
     case Cause::kQueueSilent:
@@ -457,6 +468,11 @@ void add_cause(TextLine& line, const Failure& failure) noexcept {
           "the window 0x%08x could not be closed: the peer is stopped in the middle of a copy "
           "through it; fix: continue that process",
           failure.key.key);
+      return;
+    case Cause::kNoRoom:
+      line.add(
+          "this process has no memory left for it; fix: use fewer queue pairs or shorter receive "
+          "queues (the log names the limit)");
       return;
     case Cause::kForeignAddress:
       line.add(

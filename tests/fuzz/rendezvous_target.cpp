@@ -114,7 +114,8 @@ class Exchange {
                       .dead_stay = []() noexcept {},
                       .arena_ready = [](Peer&) noexcept {},
                       .names_stand = nullptr,
-                      .failed = nullptr};
+                      .failed = nullptr,
+                      .ends = nullptr};
   UniqueFd epoll_{epoll_create1(EPOLL_CLOEXEC)};
   WakeSocket wakes_;
   Switchboard switchboard_{Surroundings{segment_, folder_, peers_, wanted_, hooks_}};

@@ -11,8 +11,11 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "tests/shm/explain_text.hpp"
 #include "tests/shm/lone_sender.hpp"
 #include "tests/support/child.hpp"
+#include "tests/support/deadline.hpp"
+#include "tests/support/expect.hpp"
 #include "tests/support/log_watch.hpp"
 #include "tests/support/role.hpp"
 
@@ -119,6 +122,60 @@ TEST(ExplainLog, OfErrorsAloneHasTheLineWhenThePollReturns) {
     EXPECT_NE(told.size(), 0u);
     EXPECT_EQ(child.wait().exit_status, 0);
   }
+}
+
+constexpr std::uint32_t kMany = 113;
+
+/// Queue pairs of `sender` to as many that are not ready; their requests have failed when it
+/// returns. Those they lead to are given back at the end.
+void fail_many(Side& sender, Side& receiver) {
+  Link link;
+  link.timeout = 8;
+  link.retry_count = 0;
+  QpWish wish;
+  wish.send_depth = wish.receive_depth = wish.max_sge = 1;
+  wish.send_cq = wish.receive_cq = sender.call<&Endpoint::create_cq>(kMany, 0);
+  QpWish never_ready = wish;
+  never_ready.send_cq = never_ready.receive_cq = receiver.call<&Endpoint::create_cq>(1, 0);
+  std::vector<QpInfo> all;
+  for (std::uint32_t i = 0; i < kMany; ++i) {
+    all.push_back(sender.create_qp(wish));
+    sender.connect(all.back(), receiver.create_qp(never_ready), link);
+  }
+  for (const QpInfo& qp : all) expect_posted(sender.post_send(qp, send(1, SliceList{})));
+  for (const ibv_wc& wc : sender.call<&Endpoint::poll>(wish.send_cq, kMany, kDefaultWaitMs))
+    EXPECT_EQ(wc.status, IBV_WC_RETRY_EXC_ERR) << ibv_wc_status_str(wc.status);
+}
+
+TEST(ExplainLog, OfOneCauseHasTheFirstAtOnceAndOneLineForTheOthers) {
+  LogWatch* const watch = LogWatch::instance();
+  if (watch == nullptr) GTEST_SKIP() << "VERBATIM_LOG is set";
+  Side sender(std::make_shared<Session>());
+  Side receiver(kAnotherProcess);
+  fail_many(sender, receiver);
+  EXPECT_GE(watch->explanations().size(), 1u);
+  EXPECT_TRUE(wait_until([&] { return count_spoken_of(watch->explanations()) == kMany; }));
+  const auto lines = watch->explanations();
+  EXPECT_LE(lines.size(), 4u) << "at most the first, and one for each second that it took";
+  for (const std::string& line : lines)
+    EXPECT_THAT(line, AllOf(HasSubstr("(process " + std::to_string(receiver.child().pid())),
+                            HasSubstr("is in state RESET, not yet in RTR")));
+}
+
+/// Ends by exit() while lines are held back.
+VBT_ROLE(fails_much_and_exits) {
+  (void)control;
+  Side sender(std::make_shared<Session>());
+  fail_many(sender, sender);
+  std::exit(0);
+}
+
+TEST(ExplainLog, LosesNoLineWhenTheProcessExits) {
+  LogWatch* const watch = LogWatch::instance();
+  if (watch == nullptr) GTEST_SKIP() << "VERBATIM_LOG is set";
+  Child child("fails_much_and_exits");
+  EXPECT_EQ(child.wait().exit_status, 0);
+  EXPECT_EQ(count_spoken_of(watch->explanations()), kMany);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "tests/support/endpoint.hpp"
 
@@ -27,6 +28,19 @@ inline std::string qp(const QpInfo& info) { return text("QP 0x%06x", info.qpn); 
 inline std::string range(std::uint64_t first, std::uint64_t bytes) {
   return text("[0x%llx, 0x%llx)", static_cast<unsigned long long>(first),
               static_cast<unsigned long long>(first + bytes));
+}
+
+/// Of how many queue pairs the lines speak.
+inline std::size_t count_spoken_of(const std::vector<std::string>& lines) {
+  std::size_t count = lines.size();
+  for (const std::string& line : lines) {
+    unsigned more = 0;
+    const std::size_t at = line.rfind("; ");
+    if (at != std::string::npos &&
+        std::sscanf(line.c_str() + at, "; %u more queue pairs with process", &more) == 1)
+      count += more;
+  }
+  return count;
 }
 
 }  // namespace verbatim::harness

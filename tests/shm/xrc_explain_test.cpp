@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/shm/explain_text.hpp"
+#include "tests/support/deadline.hpp"
 #include "tests/support/log_watch.hpp"
 #include "tests/support/xrc_sharing.hpp"
 
@@ -150,6 +151,30 @@ TEST_P(ExplainXrc, ATargetsProcessThatDied) {
   const ibv_wc wc = a->poll_sends(way.sender, 1)[0];
   EXPECT_EQ(wc.status, IBV_WC_RETRY_EXC_ERR);
   EXPECT_THAT(a->explain(way.sender, wc), AllOf(names, HasSubstr(": its process has ended")));
+}
+
+TEST_P(ExplainXrc, OneQueueThatIsGoneIsOneCauseHoweverManyInitiatorsMeetIt) {
+  LogWatch* const watch = LogWatch::instance();
+  if (watch == nullptr) GTEST_SKIP() << "VERBATIM_LOG is set";
+  begin();
+  constexpr std::size_t kInitiators = 12;
+  std::vector<Connection> all{way};
+  while (all.size() < kInitiators) all.push_back(connect(*a, *b));
+  const SrqInfo gone = shared;
+  shared = queue(*c);
+  ASSERT_EQ(c->call<&Endpoint::destroy_srq>(gone.id), 0);
+  for (const Connection& one : all)
+    expect_posted(a->post_send(one.sender, to(gone, send(1, slice(from, 0, 8)))));
+  for (const Connection& one : all) EXPECT_NE(sent(one).status, IBV_WC_SUCCESS);
+  const auto told = [&] {
+    std::vector<std::string> lines;
+    for (const std::string& line : watch->explanations())
+      if (line.find("(XRC_SEND, ") != std::string::npos) lines.push_back(line);
+    return lines;
+  };
+  EXPECT_TRUE(wait_until([&] { return count_spoken_of(told()) == kInitiators; }));
+  EXPECT_LE(told().size(), 4u);
+  EXPECT_THAT(told(), ::testing::Each(HasSubstr("has no " + number(gone))));
 }
 
 }  // namespace

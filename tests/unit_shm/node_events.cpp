@@ -78,6 +78,7 @@ constexpr ServiceHooks kNotingHooks = {
           ++(stand ? events.names_back : events.names_lost);
         },
     .failed = []() noexcept {},
+    .ends = []() noexcept {},
 };
 
 /// What `look` sees of the owner of `qpn`; 0 when nobody is known.

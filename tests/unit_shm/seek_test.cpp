@@ -35,6 +35,7 @@ constexpr ServiceHooks kHooks = {
     .arena_ready = [](Peer&) noexcept {},
     .names_stand = [](bool) noexcept {},
     .failed = []() noexcept {},
+    .ends = []() noexcept {},
 };
 
 class Seek : public ::testing::Test {

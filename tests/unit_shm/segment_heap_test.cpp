@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace verbatim::shm {
@@ -90,6 +92,63 @@ TEST(SegmentHeap, RingsStartAtDifferentPlacesOfTheirPages) {
     colours.insert(heap.take(8192, recycled) % 4096);
   }
   EXPECT_EQ(colours.size(), 32u);
+  heap.close();
+}
+
+TEST(SegmentHeap, WhatWasPromisedIsThereWhateverElseWasTakenMeanwhile) {
+  SegmentHeap heap;
+  heap.open(4096, 1u << 20);
+  std::mt19937 random(11);
+  std::multimap<std::uint64_t, std::size_t> live;  // offset -> bytes asked for
+  std::vector<std::size_t> promised;
+  int redeemed = 0, refused = 0, untaken = 0;
+  for (int i = 0; i < 50000; ++i) {
+    const std::size_t bytes = 1 + random() % (random() % 4 == 0 ? 65536 : 8192);
+    bool recycled = false;
+    switch (random() % 5) {
+      case 0:
+        if (const std::uint64_t offset = heap.take(bytes, recycled); offset != 0)
+          live.emplace(offset, bytes);
+        else
+          ++untaken;
+        break;
+      case 1:
+        if (heap.promise(bytes))
+          promised.push_back(bytes);
+        else
+          ++refused;
+        break;
+      case 2:
+      case 3: {
+        if (promised.empty()) break;
+        std::swap(promised[random() % promised.size()], promised.back());
+        const std::size_t due = promised.back();
+        promised.pop_back();
+        heap.take_back(due);
+        if (random() % 4 == 0) break;  // given up
+        const std::uint64_t offset = heap.take(due, recycled);
+        ASSERT_NE(offset, 0u) << "round " << i << ", " << due << " bytes";
+        ASSERT_LE(offset + SegmentHeap::piece_bytes(due), 1u << 20);
+        live.emplace(offset, due);
+        ++redeemed;
+        break;
+      }
+      default: {
+        if (live.empty()) break;
+        const auto one = std::next(live.begin(), static_cast<int>(random() % live.size()));
+        heap.give(one->first, one->second);
+        if (random() % 4 == 0) {
+          ASSERT_TRUE(heap.promise(one->second)) << "the piece was just given";
+          promised.push_back(one->second);
+        }
+        live.erase(one);
+        break;
+      }
+    }
+  }
+  EXPECT_GT(redeemed, 100);
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(untaken, 100);
   heap.close();
 }
 

@@ -30,7 +30,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
-inline constexpr std::uint32_t kLayoutVersion = 9;
+inline constexpr std::uint32_t kLayoutVersion = 10;
 
 /// Queue pair numbers are unique on the host: a process claims blocks of 4096 of the 24-bit space.
 inline constexpr std::uint32_t kQpnBlockBits = 12;
@@ -441,6 +441,8 @@ struct QpRecord {
   /// next of those that lead to the same queue pair, or that leave the same process.
   std::uint32_t lane;
   std::uint32_t device;  ///< number of its device
+  /// For whoever asks why it does not answer: memory, or numbers, for what was asked are lacking.
+  std::uint32_t lacks;
   /// Of an XRC target, of its handles, and of an XRC shared receive queue.
   XrcDomainId domain;
   // For tools, and for whoever asks why it does not answer; of an XRC target also for those who

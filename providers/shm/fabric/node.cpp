@@ -93,6 +93,7 @@ int Node::Parts::open() noexcept {
 }
 
 void Node::Parts::close() noexcept {
+  if (!forked) hooks.ends();
   if (!forked) service.names().release_all();
   service.stop(forked);
   peers.clear(service.has_failed() || !segment.has_its_files());
@@ -188,7 +189,9 @@ void Node::continue_in_child() noexcept {
 
 void Node::remove_names_at_exit() noexcept {
   const LockGuard guard(start_mutex);
-  if (node.parts_ != nullptr && !node.parts_->forked) node.parts_->service.names().release_all();
+  if (node.parts_ == nullptr || node.parts_->forked) return;
+  node.parts_->hooks.ends();
+  node.parts_->service.names().release_all();
 }
 
 bool Node::has_failed() noexcept { return parts_->service.has_failed(); }

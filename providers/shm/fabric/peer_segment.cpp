@@ -19,7 +19,7 @@ namespace verbatim::shm {
 namespace {
 
 // No segment is larger; a stranger's word does not eat our address space.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostBytes = std::uint64_t{8} << 30;
 
 /// A file that cannot shrink, at least `least` bytes long.
 int check_file(int fd, std::uint64_t least, std::uint64_t& size) noexcept {

@@ -26,9 +26,10 @@ struct Plan {
 };
 constexpr std::uint64_t kMiB = 1u << 20;
 constexpr Plan kPlans[] = {
-    {kMaxRegions, kMaxQps, 512 * kMiB}, {kMaxRegions, kMaxQps, 256 * kMiB},
-    {kMaxRegions, kMaxQps, 128 * kMiB}, {1u << 16, 16384, 64 * kMiB},
-    {1u << 16, 8192, 16 * kMiB},        {1u << 14, 4096, 8 * kMiB},
+    {kMaxRegions, kMaxQps, 4096 * kMiB}, {kMaxRegions, kMaxQps, 1024 * kMiB},
+    {kMaxRegions, kMaxQps, 512 * kMiB},  {kMaxRegions, kMaxQps, 256 * kMiB},
+    {kMaxRegions, kMaxQps, 128 * kMiB},  {1u << 16, 16384, 64 * kMiB},
+    {1u << 16, 8192, 16 * kMiB},         {1u << 14, 4096, 8 * kMiB},
     {1u << 12, 4096, 2 * kMiB},
 };
 
@@ -200,35 +201,60 @@ void OwnSegment::destroy() noexcept {
   for (auto& word : doorbells_backed_) word.store(0, std::memory_order_relaxed);
 }
 
-std::uint64_t OwnSegment::allocate(std::size_t bytes) noexcept {
+void OwnSegment::say_full(std::size_t bytes) noexcept {
+  static constinit LogOnce once;
+  if (once.first()) {
+    log_error(
+        "shm: no %llu KiB are left of %llu MiB of shared memory for connections: use fewer or "
+        "shorter receive queues, here and at the peers, or raise 'ulimit -f' or 'ulimit -v' when "
+        "one is set",
+        static_cast<unsigned long long>((bytes + 1023) >> 10),
+        static_cast<unsigned long long>((size_ - head().heap) >> 20));
+  }
+}
+
+std::uint64_t OwnSegment::allocate(std::size_t bytes, bool is_reserved) noexcept {
   bool recycled = false;
   std::uint64_t offset = 0;
   {
     const LockGuard guard(heap_mutex_);
+    if (is_reserved) heap_.take_back(bytes);
     offset = heap_.take(bytes, recycled);
+    if (offset == 0 && is_reserved) (void)heap_.promise(bytes);
   }
   if (offset == 0) {
-    static constinit LogOnce once;
-    if (once.first()) {
-      log_error(
-          "the segment's heap is full: fewer or shorter queues (or a higher 'ulimit -f' or 'ulimit "
-          "-v', "
-          "when one is set) leave room for more");
-    }
+    say_full(bytes);
     return 0;
   }
-  if (back_range(fd_, backed_, kStep, size_, offset, SegmentHeap::piece_bytes(bytes)) != 0) {
-    release(offset, bytes);
+  const std::uint64_t whole = SegmentHeap::piece_bytes(bytes);
+  if (back_range(fd_, backed_, kStep, size_, offset, whole) != 0) {
+    release(offset, bytes, is_reserved);
     return 0;
   }
-  if (recycled) std::memset(base_ + offset, 0, SegmentHeap::piece_bytes(bytes));
+  if (recycled) std::memset(base_ + offset, 0, whole);
   return offset;
 }
 
-void OwnSegment::release(std::uint64_t offset, std::size_t bytes) noexcept {
+void OwnSegment::release(std::uint64_t offset, std::size_t bytes, bool stays_reserved) noexcept {
   if (offset == 0) return;
   const LockGuard guard(heap_mutex_);
   heap_.give(offset, bytes);
+  if (stays_reserved) (void)heap_.promise(bytes);
+}
+
+bool OwnSegment::reserve(std::size_t bytes) noexcept {
+  bool is_promised;
+  {
+    const LockGuard guard(heap_mutex_);
+    is_promised = heap_.promise(bytes);
+  }
+  if (!is_promised) say_full(bytes);
+  return is_promised;
+}
+
+void OwnSegment::give_up(std::size_t bytes) noexcept {
+  const LockGuard guard(heap_mutex_);
+  heap_.take_back(bytes);
 }
 
 int OwnSegment::back(const void* where, std::size_t bytes) noexcept {

@@ -41,8 +41,16 @@ class OwnSegment {
 
   /// Zeroed heap memory, 64-byte aligned, as its offset; 0 when there is none left (reason logged
   /// once). Never returned to the system, reused by size class. O(1).
-  std::uint64_t allocate(std::size_t bytes) noexcept;
-  void release(std::uint64_t offset, std::size_t bytes) noexcept;
+  /// `is_reserved`: what reserve() was asked for; 0 when the system has no memory, then it stays
+  /// reserved.
+  std::uint64_t allocate(std::size_t bytes, bool is_reserved = false) noexcept;
+  /// `stays_reserved`: as by reserve(), which cannot fail here.
+  void release(std::uint64_t offset, std::size_t bytes, bool stays_reserved = false) noexcept;
+  /// Sees that allocate() will have room. Backs nothing, and chooses no place. False: there is none
+  /// left (reason logged once).
+  bool reserve(std::size_t bytes) noexcept;
+  /// REQUIRES: reserve(bytes) was true, and nothing was allocated of it.
+  void give_up(std::size_t bytes) noexcept;
   /// Backs a piece of a table, or of the doorbells, with memory before first use (idempotent, cheap
   /// when already backed). 0, ENOMEM, or EFAULT for what is in neither file.
   int back(const void* where, std::size_t bytes) noexcept;
@@ -73,11 +81,12 @@ class OwnSegment {
   // page.
   static constexpr std::uint64_t kStep = 64u << 10;
   static constexpr std::uint64_t kDoorbellStep = 4096;
-  static constexpr std::uint64_t kLargestSegment = std::uint64_t{640} << 20;
+  static constexpr std::uint64_t kLargestSegment = std::uint64_t{4224} << 20;
   static constexpr std::size_t kStepWords = kLargestSegment / kStep / 64;
   static constexpr std::size_t kDoorbellWords = (sizeof(Doorbells) / kDoorbellStep + 1 + 63) / 64;
 
   int make_files(std::uint64_t limit) noexcept;
+  void say_full(std::size_t bytes) noexcept;
   int back_range(const KeptFd& file, std::atomic<std::uint64_t>* done, std::uint64_t step,
                  std::uint64_t file_bytes, std::uint64_t offset, std::uint64_t bytes) noexcept;
 

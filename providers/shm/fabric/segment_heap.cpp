@@ -47,7 +47,7 @@ void SegmentHeap::close() noexcept {
     std::free(list.lines);
     list = {};
   }
-  next_ = end_ = 0;
+  next_ = end_ = owed_ = 0;
 }
 
 std::uint64_t SegmentHeap::take(std::size_t bytes, bool& recycled) noexcept {
@@ -55,11 +55,11 @@ std::uint64_t SegmentHeap::take(std::size_t bytes, bool& recycled) noexcept {
   const std::uint32_t number = class_of(bytes);
   if (number >= kClasses) return 0;
   FreeList& list = lists_[number];
-  recycled = list.count != 0;
+  recycled = list.count > list.owed;
   if (recycled) return std::uint64_t{list.lines[--list.count]} * kCacheLine;
 
   const std::uint64_t size = class_bytes(number);
-  if (size > end_ - next_) return 0;
+  if (size > end_ - next_ - owed_) return 0;
   if (list.carved == list.capacity) {
     const std::uint32_t capacity = list.capacity == 0 ? 16 : list.capacity * 2;
     void* const grown = std::realloc(list.lines, capacity * sizeof(std::uint32_t));
@@ -69,13 +69,34 @@ std::uint64_t SegmentHeap::take(std::size_t bytes, bool& recycled) noexcept {
   }
   const std::uint64_t offset = next_;
   const std::uint64_t colour = size >= kColouredFrom ? kColour : 0;
-  next_ = end_ - offset - size > colour ? offset + size + colour : offset + size;
+  next_ = end_ - offset - size - owed_ > colour ? offset + size + colour : offset + size;
   ++list.carved;
   return offset;
 }
 
+bool SegmentHeap::promise(std::size_t bytes) noexcept {
+  if (bytes > end_) return false;
+  const std::uint32_t number = class_of(bytes);
+  if (number >= kClasses) return false;
+  FreeList& list = lists_[number];
+  if (list.owed >= list.count) {
+    const std::uint64_t fresh = class_bytes(number) + kColour;
+    if (fresh > end_ - next_ - owed_) return false;
+    owed_ += fresh;
+  }
+  ++list.owed;
+  return true;
+}
+
+void SegmentHeap::take_back(std::size_t bytes) noexcept {
+  const std::uint32_t number = class_of(bytes);
+  if (lists_[number].owed-- > lists_[number].count) owed_ -= class_bytes(number) + kColour;
+}
+
 void SegmentHeap::give(std::uint64_t offset, std::size_t bytes) noexcept {
-  FreeList& list = lists_[class_of(bytes)];
+  const std::uint32_t number = class_of(bytes);
+  FreeList& list = lists_[number];
+  if (list.owed > list.count) owed_ -= class_bytes(number) + kColour;
   list.lines[list.count++] = static_cast<std::uint32_t>(offset / kCacheLine);
 }
 

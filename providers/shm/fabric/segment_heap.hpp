@@ -24,6 +24,11 @@ class SegmentHeap {
   /// Offset of a piece of piece_bytes(bytes), 0 when there is none. `recycled`: it has been used
   /// before.
   [[nodiscard]] std::uint64_t take(std::size_t bytes, bool& recycled) noexcept;
+  /// Promises that there will be a piece for whoever takes the promise back just before take(); no
+  /// other take() uses it up. No piece is chosen. False: there is none left.
+  [[nodiscard]] bool promise(std::size_t bytes) noexcept;
+  /// REQUIRES: promise(bytes) was true and has not been taken back.
+  void take_back(std::size_t bytes) noexcept;
   /// REQUIRES: take(bytes) gave `offset`. Cannot fail: the list's room was made when the piece was
   /// carved.
   void give(std::uint64_t offset, std::size_t bytes) noexcept;
@@ -39,12 +44,14 @@ class SegmentHeap {
     std::uint32_t count;
     std::uint32_t capacity;
     std::uint32_t carved;  ///< pieces of this class that exist
+    std::uint32_t owed;    ///< promises of such a piece
   };
   static std::uint32_t class_of(std::size_t bytes) noexcept;
   static std::uint64_t class_bytes(std::uint32_t number) noexcept;
 
   std::uint64_t next_ = 0;
   std::uint64_t end_ = 0;
+  std::uint64_t owed_ = 0;  ///< bytes from next_ on, for promises beyond the pieces that are free
   FreeList lists_[kClasses] = {};
 };
 

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What thousands of connections between two processes cost, and what ends their number: said on
+// standard output, and held to what providers/shm/README.md promises.
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/expect.hpp"
+#include "tests/support/log_watch.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+/// Bytes of a process: in the library's files, which others map, and in pages of its own.
+struct Held {
+  std::int64_t shared = 0;
+  std::int64_t own = 0;
+  static Held by(Side& side);
+};
+
+std::int64_t kib_of(const std::string& file, const std::string& name) {
+  std::ifstream lines(file);
+  for (std::string word; lines >> word;) {
+    std::int64_t value;
+    if (word == name && lines >> value) return value;
+  }
+  return 0;
+}
+
+Held Held::by(Side& side) {
+  const std::string process =
+      "/proc/" + std::to_string(side.is_child() ? side.child().pid() : ::getpid());
+  std::map<ino_t, std::int64_t> files;
+  DIR* const folder = ::opendir((process + "/fd").c_str());
+  if (folder == nullptr) return {};
+  while (const dirent* const entry = ::readdir(folder)) {
+    const std::string at = process + "/fd/" + entry->d_name;
+    char name[256] = {};
+    struct stat status {};
+    if (::readlink(at.c_str(), name, sizeof name - 1) < 0 ||
+        std::string(name).find("memfd:verbatim-") == std::string::npos ||
+        ::stat(at.c_str(), &status) != 0)
+      continue;
+    files[status.st_ino] = std::int64_t{status.st_blocks} * 512;
+  }
+  ::closedir(folder);
+  Held held;
+  for (const auto& [inode, bytes] : files) held.shared += bytes;
+  held.own = kib_of(process + "/status", "RssAnon:") << 10;
+  return held;
+}
+
+/// What each of `count` connections has added at one end.
+Held each(const Held& before, const Held& after, std::size_t count) {
+  const auto n = static_cast<std::int64_t>(count);
+  return {(after.shared - before.shared) / n, (after.own - before.own) / n};
+}
+
+void say(std::size_t count, const char* what, const Held& sender, const Held& receiver) {
+  std::printf(
+      "%zu connections, %s: each %lld B shared and %lld B of its own at the sender, %lld B and "
+      "%lld B at the receiver\n",
+      count, what, static_cast<long long>(sender.shared), static_cast<long long>(sender.own),
+      static_cast<long long>(receiver.shared), static_cast<long long>(receiver.own));
+}
+
+class CrowdMemory : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kBatch = 500;
+  static constexpr std::int32_t kCqDepth = 2 * kBatch;
+
+  CrowdMemory() {
+    wish_a_.send_depth = wish_a_.receive_depth = 4;
+    wish_a_.max_sge = 1;
+    wish_b_ = wish_a_;
+    wish_a_.send_cq = wish_a_.receive_cq = sender_.call<&Endpoint::create_cq>(kCqDepth, 0);
+    wish_b_.send_cq = wish_b_.receive_cq = receiver_.call<&Endpoint::create_cq>(kCqDepth, 0);
+  }
+  /// One more connection. The errno of the verb that was refused.
+  int add() {
+    try {
+      qps_.emplace_back(sender_.create_qp(wish_a_), receiver_.create_qp(wish_b_));
+    } catch (const std::exception&) {
+      return ENOMEM;
+    }
+    const auto& [from, to] = qps_.back();
+    receiver_.connect(to, from);
+    int error = sender_.call<&Endpoint::to_init>(from.id, Link{});
+    if (error == 0) error = sender_.call<&Endpoint::to_rtr>(from.id, to, Link{});
+    if (error == 0) error = sender_.call<&Endpoint::to_rts>(from.id, Link{});
+    if (error != 0) qps_.pop_back();
+    return error;
+  }
+  /// A message over each of the first `count`, received before the next ones are sent.
+  void send_on_each(std::size_t count, std::int32_t srq = -1) {
+    for (std::size_t first = 0; first < count; first += kBatch) {
+      for (std::size_t i = first; i < first + kBatch; ++i) {
+        if (srq >= 0) {
+          const std::vector<Receive> one{receive(i)};
+          ASSERT_EQ(receiver_.call<&Endpoint::post_srq_receive>(srq, one).error, 0);
+        } else {
+          expect_posted(receiver_.post_receive(qps_[i].second, {receive(i)}));
+        }
+        expect_posted(sender_.post_send(qps_[i].first, send(i, SliceList{})));
+      }
+      for (Side* const side : {&sender_, &receiver_}) {
+        const std::int32_t cq = side == &sender_ ? wish_a_.send_cq : wish_b_.receive_cq;
+        for (const ibv_wc& wc :
+             side->call<&Endpoint::poll>(cq, std::uint32_t{kBatch}, kDefaultWaitMs))
+          ASSERT_EQ(wc.status, IBV_WC_SUCCESS) << ibv_wc_status_str(wc.status);
+      }
+    }
+  }
+  Held sent() { return Held::by(sender_); }
+  Held received() { return Held::by(receiver_); }
+
+  Side sender_{kAnotherProcess};
+  Side receiver_{kAnotherProcess};
+  QpWish wish_a_, wish_b_;
+  std::vector<std::pair<QpInfo, QpInfo>> qps_;
+};
+
+TEST_F(CrowdMemory, OfTenThousandConnectionsWithReceivesOfTheirOwn) {
+  constexpr std::size_t kCount = 10'000;
+  ASSERT_EQ(add(), 0);
+  const Held before_a = sent(), before_b = received();
+  for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(add(), 0) << qps_.size();
+  const Held idle_a = each(before_a, sent(), kCount), idle_b = each(before_b, received(), kCount);
+  say(kCount, "idle, receive queues of 4", idle_a, idle_b);
+  send_on_each(kCount);
+  const Held used_a = each(before_a, sent(), kCount), used_b = each(before_b, received(), kCount);
+  say(kCount, "used and drained", used_a, used_b);
+  EXPECT_LE(idle_a.shared + idle_a.own, 4096);
+  EXPECT_LE(idle_b.shared + idle_b.own, 4096);
+  EXPECT_LE(used_a.shared + used_a.own, 12288);
+  EXPECT_LE(used_b.shared + used_b.own, 12288);
+}
+
+TEST_F(CrowdMemory, OfThousandsThatShareAQueueOf16384IsLimitedByTheSendersSegment) {
+  constexpr std::size_t kUsed = 1000;
+  if (kib_of("/proc/meminfo", "MemAvailable:") < 4 << 20)
+    GTEST_SKIP() << "there is no GiB to spare for their rings";
+  const AllowedLog announced("of shared memory for connections");
+  SrqWish wish;
+  wish.depth = 16384;
+  wish.max_sge = 1;
+  const SrqInfo srq = receiver_.call<&Endpoint::create_srq>(wish);
+  wish_b_.srq = srq.id;
+  ASSERT_EQ(add(), 0);
+  const Held before_a = sent(), before_b = received();
+  int error = 0;
+  while (error == 0 && qps_.size() < 10'000) error = add();
+  const std::size_t count = qps_.size();
+  std::printf("%zu connections to a shared queue of 16384: then %s\n", count,
+              error == 0        ? "no refusal"
+              : error == ENOMEM ? "ENOMEM"
+                                : "another error");
+  EXPECT_EQ(error, ENOMEM);
+  EXPECT_GE(count, kUsed);
+  const Held idle_a = each(before_a, sent(), count), idle_b = each(before_b, received(), count);
+  say(count, "idle, a shared queue of 16384", idle_a, idle_b);
+  EXPECT_LE(idle_a.shared + idle_a.own, 4096);
+  EXPECT_LE(idle_b.shared + idle_b.own, 6144) << "with room to hold four shared receives";
+  const Held idle_all_a = sent(), idle_all_b = received();
+  send_on_each(kUsed, srq.id);
+  say(kUsed, "used and drained", each(idle_all_a, sent(), kUsed),
+      each(idle_all_b, received(), kUsed));
+}
+
+}  // namespace
+}  // namespace verbatim::harness
