@@ -6,7 +6,6 @@
 // Under the send lock.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 namespace verbatim::shm {
@@ -17,25 +16,7 @@ class CopyChoice {
   static constexpr std::uint64_t kSample = 64u << 10;
 
   /// How many of the last bytes of a message of `length` go by CMA; the others take the window.
-  std::uint64_t bytes_by_kernel(std::uint64_t length) noexcept {
-    const bool by_kernel = kernel_is_faster();
-    if (until_look_ > kLook) {
-      --until_look_;
-      return by_kernel ? length : 0;
-    }
-    if (until_look_ == kLook) {
-      looks_at_kernel_ = !by_kernel;
-      (looks_at_kernel_ ? kernel_ns_ : window_ns_) = 0;
-    }
-    const std::uint32_t slower = std::max(window_ns_, kernel_ns_);
-    const std::uint32_t faster = std::max(std::min(window_ns_, kernel_ns_), 1u);
-    const bool is_hopeless =
-        until_look_ == kLook / 2 && (looks_at_kernel_ ? kernel_ns_ : window_ns_) / 2 > faster;
-    if (--until_look_ == 0 || is_hopeless)
-      until_look_ = kLookEvery * std::clamp(slower / faster, 1u, kMostTimes);
-    const std::uint64_t some = std::min(length, kSample);
-    return looks_at_kernel_ ? some : length - some;
-  }
+  std::uint64_t bytes_by_kernel(std::uint64_t length) noexcept;
 
   void note_window(std::uint64_t bytes, std::uint64_t ns) noexcept { note(window_ns_, bytes, ns); }
   void note_kernel(std::uint64_t bytes, std::uint64_t ns) noexcept { note(kernel_ns_, bytes, ns); }
@@ -47,16 +28,9 @@ class CopyChoice {
   static constexpr std::uint32_t kLookEvery = 600;
   static constexpr std::uint32_t kMostTimes = 10;
 
-  /// Clearly: the receiver finds what came through the window in its own cache.
-  bool kernel_is_faster() const noexcept {
-    return kernel_ns_ != 0 && kernel_ns_ < window_ns_ - window_ns_ / 8;
-  }
-
+  bool kernel_is_faster() const noexcept;
   /// No copy is faster than the way is, and many are slower, since somebody else had the core.
-  static void note(std::uint32_t& known, std::uint64_t bytes, std::uint64_t ns) noexcept {
-    const std::uint64_t most = known != 0 ? known + known / 16 + 1 : 1'000'000;
-    known = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(ns * kSample / bytes, 1, most));
-  }
+  static void note(std::uint32_t& known, std::uint64_t bytes, std::uint64_t ns) noexcept;
 
   std::uint32_t window_ns_ = 0;  ///< of kSample bytes; 0: not known
   std::uint32_t kernel_ns_ = 0;

@@ -113,7 +113,8 @@ bool nobody_takes(Qp& qp) noexcept {
 
 /// What a message of `bytes` takes of the peer's posted receive that it goes to, as ranges of its
 /// memory.
-std::uint32_t receive_ranges(const Qp& qp, std::uint64_t bytes, RemoteRange* out) noexcept {
+[[gnu::noinline]] std::uint32_t receive_ranges(const Qp& qp, std::uint64_t bytes,
+                                               RemoteRange* out) noexcept {
   const std::uint32_t entries = 1u << qp.remote_rq_log;
   const std::uint32_t max_sge = peek(qp.remote->rq_max_sge);
   if (max_sge == 0 || max_sge > kMaxSge) return 0;
@@ -192,8 +193,8 @@ std::uint64_t placed_from(const Qp& qp, const PendingSend& send) noexcept {
 }
 
 /// The last `bytes` of a streaming message straight to their place, if that can be now.
-void place_tail(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local,
-                std::uint64_t bytes) noexcept {
+[[gnu::noinline]] void place_tail(Qp& qp, SendLock& lock, const PendingSend& send,
+                                  const LocalRange* local, std::uint64_t bytes) noexcept {
   RemoteRange ranges[kMaxSge];
   const std::uint32_t count = receive_ranges(qp, send.length, ranges);
   const Transfer transfer{local, send.num_sge,           ranges,
