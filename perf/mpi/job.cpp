@@ -42,7 +42,7 @@ const LibraryWords& words_of(MpiLibrary library) {
 
 bool is_there(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
 
-std::vector<std::string> launch_of(MpiLibrary library, const MpiJob& job) {
+std::vector<std::string> launcher_of(MpiLibrary library, const MpiJob& job) {
   const LibraryWords& words = words_of(library);
   const std::string ranks = std::to_string(job.ranks);
   switch (library) {
@@ -60,16 +60,22 @@ std::vector<std::string> launch_of(MpiLibrary library, const MpiJob& job) {
   return {};
 }
 
+void append(std::vector<std::string>& words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+}
+
 /// The launcher: asked to end its ranks before it is ended itself, since who is killed cannot do that.
 class Launched {
  public:
-  Launched(const std::vector<std::string>& argv, const std::string& folder) {
+  Launched(const std::vector<std::string>& argv, const std::string& folder,
+           const std::vector<std::string>& environment) {
     auto [output, end] = pipe_pair();
     const Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
     SpawnOptions options;
     if (nothing.get() >= 0) options.fds = {{nothing.get(), STDIN_FILENO}};
     options.environment = {"VERBATIM_FABRIC=" + folder, "XDG_RUNTIME_DIR=" + folder,
                            "TMPDIR=" + folder};
+    append(options.environment, environment);
     options.stdout_fd = options.stderr_fd = end.get();
     child_ = Child(argv, options);
     output_ = std::move(output);
@@ -142,13 +148,15 @@ std::vector<MpiFigure> parse_mpi_figures(const std::string& text) {
 
 MpiRun run_mpi(MpiLibrary library, const MpiJob& job, const CorePair& cores,
                const std::string& folder) {
-  std::vector<std::string> argv = launch_of(library, job);
+  std::vector<std::string> argv = job.before;
+  append(argv, launcher_of(library, job));
+  append(argv, job.options);
   argv.push_back(path_beside_own(words_of(library).program));
-  argv.insert(argv.end(), job.arguments.begin(), job.arguments.end());
+  append(argv, job.arguments);
   const RestoredAffinity restored;
   allow_only(cores);
   const std::uint64_t start = now_ns();
-  Launched launched(argv, folder);
+  Launched launched(argv, folder, job.environment);
   std::string text;
   try {
     text = launched.read_all();

@@ -25,7 +25,10 @@ struct MpiJob {
   /// Each rank on a core of its own; else all of them share our two cores as the kernel likes, and what the library offers for
   /// such ranks is asked for.
   bool bound = true;
-  std::vector<std::string> arguments;  // of the program
+  std::vector<std::string> arguments;     // of the program
+  std::vector<std::string> before = {};   // the launcher: what starts it
+  std::vector<std::string> options = {};  // of the launcher, beyond its own
+  std::vector<std::string> environment = {};
 };
 
 /// A line of the program.

@@ -110,6 +110,7 @@ void judge_memory(Bench& bench);      // memory, size
 void judge_allocation(Bench& bench);  // alloc
 void judge_mpi(Bench& bench);         // mpi: this MPI, Open MPI and MPICH
 void judge_dropin(Bench& bench);      // dropin: Debian's programs on libibverbs.so.1
+void judge_dropin_mpi(Bench& bench);  // dropin: Open MPI on it
 void judge_served(Bench& bench);      // served: what only the owner of the memory can perform
 
 }  // namespace verbatim::perf

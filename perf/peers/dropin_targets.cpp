@@ -49,7 +49,7 @@ double one_way_ns(const std::string& text, int size) {
   return 8e3 * size / megabits;
 }
 
-/// A column of perftest's last row, counted from 0.
+/// A column of perftest's last row, counted from 0. Some cells may be "-nan".
 double column_of(const std::string& text, int column) {
   std::istringstream lines(text);
   double found = -1;
@@ -66,7 +66,7 @@ double column_of(const std::string& text, int column) {
     if (is_row && row.size() > static_cast<std::size_t>(column))
       found = row[static_cast<std::size_t>(column)];
   }
-  if (found < 0) throw std::runtime_error("perftest printed no row: " + text);
+  if (!(found >= 0)) throw std::runtime_error("perftest printed no row: " + text);
   return found;
 }
 
@@ -96,11 +96,13 @@ Probe perftest(Bench& bench, const char* name, const Words& words, int column, d
                       });
 }
 
-Probe ucx(Bench& bench, const char* name, UcxOver over) {
-  return bench.theirs(name, is_installed("ucx_perftest"), "ucx-utils", [&bench, over] {
-    const UcxResult result = run_ucx({"tag_lat", 8, 100'000, over, bench.fabric}, bench.cores);
-    return Taken{result.latency_ns(), result.waited_ns, result.waited_ns > kLostInPrograms};
-  });
+Probe ucx(Bench& bench, const char* name, std::uint64_t count, UcxOver over, bool sleeps = false) {
+  return bench.theirs(
+      name, is_installed("ucx_perftest"), "ucx-utils", [&bench, count, over, sleeps] {
+        const UcxResult result =
+            run_ucx({"tag_lat", 8, count, over, bench.fabric, sleeps}, bench.cores);
+        return Taken{result.latency_ns(), result.waited_ns, result.waited_ns > kLostInPrograms};
+      });
 }
 
 void judge_short(Bench& bench) {
@@ -115,8 +117,9 @@ void judge_short(Bench& bench) {
   probes.push_back(
       perftest(bench, "ib_send_lat -e", {"ib_send_lat", "-e", "-s", "8", "-n", "20000"}, 5, 1e3));
   probes.push_back(bench.ours("eventfd", {.kind = Kind::kEventPingPong}, Unit::kNanoseconds));
-  probes.push_back(ucx(bench, "UCX rc", UcxOver::kDropIn));
-  probes.push_back(ucx(bench, "UCX posix", UcxOver::kTag));
+  probes.push_back(ucx(bench, "UCX rc", 100'000, UcxOver::kDropIn));
+  probes.push_back(ucx(bench, "UCX posix", 100'000, UcxOver::kTag));
+  probes.push_back(ucx(bench, "UCX rc -E sleep", 10'000, UcxOver::kDropIn, true));
   bench.run(probes, "8 B, programs of Debian", bench.options.rounds);
   const auto judge = [&](const char* figure, Sense sense, double target, const char* value,
                          const char* reference) {
@@ -128,6 +131,7 @@ void judge_short(Bench& bench) {
   judge("ib_send_lat / a static program's SENDs", Sense::kAtMost, 1.05, "ib_send_lat", "send");
   judge("ib_send_lat -e / eventfd", Sense::kShown, 0, "ib_send_lat -e", "eventfd");
   judge("UCX tag_lat over rc / over posix", Sense::kAtMost, 1.1, "UCX rc", "UCX posix");
+  judge("UCX tag_lat -E sleep over rc / eventfd", Sense::kShown, 0, "UCX rc -E sleep", "eventfd");
 }
 
 void judge_long(Bench& bench) {
@@ -161,6 +165,7 @@ void judge_dropin(Bench& bench) {
   }
   judge_short(bench);
   judge_long(bench);
+  judge_dropin_mpi(bench);
 }
 
 }  // namespace verbatim::perf

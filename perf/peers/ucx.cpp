@@ -42,6 +42,7 @@ UcxResult run_ucx(const UcxTest& test, const CorePair& cores) {
                      "-n",           std::to_string(test.count),
                      "-w",           std::to_string(test.count / 10 + 1),
                      "-f",           "-v"};
+  if (test.sleeps) programs.client.insert(programs.client.end(), {"-E", "sleep"});
   switch (test.over) {
     case UcxOver::kTransport:
       for (const char* word : {"-d", "memory", "-x", "posix", "-D", "short"}) {

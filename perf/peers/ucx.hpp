@@ -22,6 +22,7 @@ struct UcxTest {
   std::uint64_t count = 0;  // -n
   UcxOver over = UcxOver::kTransport;
   std::string fabric = {};  // of kDropIn: the folder where its processes meet
+  bool sleeps = false;      // -E sleep
 };
 
 struct UcxResult {

@@ -229,6 +229,7 @@ void detach(Qp& qp) noexcept {
   qp.receiver_sleeps = false;
   qp.receiver_stuck = false;
   qp.window_was_full = false;
+  qp.copy_choice = {};
   qp.told_fault = false;
   qp.progress.clear();
 }

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "providers/shm/copy_choice.hpp"
 #include "providers/shm/cq.hpp"
 #include "providers/shm/fabric/layout.hpp"
 #include "providers/shm/fabric/peer.hpp"
@@ -178,6 +179,7 @@ struct Qp : verbatim::Qp {
   ibv_sge* queue_sges = nullptr;
   unsigned char* queue_inline = nullptr;
   Progress progress{};
+  CopyChoice copy_choice{};
   std::uint64_t retry_ns = 0;      ///< timeout and retry_cnt as a span; ~0: for ever
   std::uint64_t peer_seen_ns = 0;  ///< now_ns() when its process was last seen alive
   std::uint8_t rnr_retry = 0;

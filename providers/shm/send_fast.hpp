@@ -56,6 +56,7 @@ inline bool is_ready(const Qp& qp) noexcept {
 struct Performed {
   std::uint16_t opcode;          ///< ibv_wc_opcode
   std::uint32_t returned_bytes;  ///< of a READ, and of an atomic
+  std::uint32_t bytes = 0;       ///< of all its pieces
 };
 
 /// A READ or an atomic of one piece, from memory that is mapped. False: nothing was done.
@@ -64,10 +65,14 @@ struct Performed {
 /// A READ, an atomic, or a SEND to shared receives. REQUIRES: is_ready(qp).
 [[gnu::always_inline]] inline bool perform_fast(Qp& qp, const ibv_send_wr& wr,
                                                 Performed& as) noexcept {
-  if (!is_send(wr)) return fetch_at_once(qp, wr, as);
+  if (!is_send(wr)) {
+    if (!fetch_at_once(qp, wr, as)) return false;
+    as.bytes = wr.sg_list->length;
+    return true;
+  }
   as = {IBV_WC_SEND, 0};
-  return qp.credits == nullptr && wr.num_sge == 1 && wr.sg_list->length <= Slot::kInlineBytes &&
-         send_shared_fast(qp, wr, wr.opcode == IBV_WR_SEND ? 0 : header::kImmediate);
+  return qp.credits == nullptr &&
+         send_shared_fast(qp, wr, wr.opcode == IBV_WR_SEND ? 0 : header::kImmediate, as.bytes);
 }
 
 /// Takes the lock of a queue that has room for a completion and nobody to tell of it.
@@ -271,7 +276,7 @@ template <bool kDomain, bool kSignaled>
       if ((wr->send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
         completions.push(
             {wr->wr_id, &qp, as.returned_bytes, counts.next(), as.opcode, IBV_WC_SUCCESS, true, 0});
-      counts.add(wr->sg_list->length);
+      counts.add(as.bytes);
       wr = wr->next;
       continue;
     }

@@ -7,7 +7,7 @@
 //   <= 56 B               in the slot
 //   receive is mapped     copied to its place, the slot says so
 //   fits the window       copied to the window, the receiver copies it out
-//   larger                flows through the window
+//   larger                flows through the window, or goes by CMA, whichever is faster now
 //
 // What lies in the window is taken by whoever polls the receiver's CQ; when nobody does, its
 // service thread is asked to; when that gets no core either, the bytes are copied to their place by
@@ -113,7 +113,8 @@ bool nobody_takes(Qp& qp) noexcept {
 
 /// What a message of `bytes` takes of the peer's posted receive that it goes to, as ranges of its
 /// memory.
-std::uint32_t receive_ranges(const Qp& qp, std::uint64_t bytes, RemoteRange* out) noexcept {
+[[gnu::noinline]] std::uint32_t receive_ranges(const Qp& qp, std::uint64_t bytes,
+                                               RemoteRange* out) noexcept {
   const std::uint32_t entries = 1u << qp.remote_rq_log;
   const std::uint32_t max_sge = peek(qp.remote->rq_max_sge);
   if (max_sge == 0 || max_sge > kMaxSge) return 0;
@@ -183,10 +184,38 @@ Step place_whole(Qp& qp, SendLock& lock, const PendingSend& send,
   return step;
 }
 
+/// Whether memory of the peer that cannot be mapped can be written by us now.
+bool can_place(const Qp& qp) noexcept {
+  return qp.shared.record == nullptr && qp.peer->cma.load(std::memory_order_relaxed) == Cma::kWorks;
+}
+
+/// The byte of a streaming message from which on it lies in its place.
+std::uint64_t placed_from(const Qp& qp, const PendingSend& send) noexcept {
+  return std::min(peek(qp.progress.slot->large.placed_from), send.length);
+}
+
+/// The last `bytes` of a streaming message straight to their place, if that can be now.
+[[gnu::noinline]] void place_tail(Qp& qp, SendLock& lock, const PendingSend& send,
+                                  const LocalRange* local, std::uint64_t bytes) noexcept {
+  RemoteRange ranges[kMaxSge];
+  const std::uint32_t count = receive_ranges(qp, send.length, ranges);
+  const Transfer transfer{local, send.num_sge,           ranges,
+                          count, IBV_ACCESS_LOCAL_WRITE, Direction::kToPeer};
+  const std::uint64_t from = send.length - bytes;
+  std::uint64_t done = from;
+  const std::uint64_t start = now_ns();
+  if (copy(qp, lock, transfer, done, send.length) != Reach::kDone) return;
+  qp.copy_choice.note_kernel(bytes, now_ns() - start);
+  // Pairs with the load in pull_stream().
+  __atomic_store_n(&qp.progress.slot->large.placed_from, from, __ATOMIC_RELEASE);
+  lock.beat();
+}
+
 Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
   Progress& progress = qp.progress;
-  while (!progress.placing && progress.done < send.length) {
-    std::uint64_t n = send.length - progress.done;
+  const std::uint64_t end = placed_from(qp, send);
+  while (!progress.placing && progress.done < end) {
+    std::uint64_t n = end - progress.done;
     if (n > kPiece) n = kPiece;
     const std::uint64_t room = window_room(qp);
     if (room < n) {
@@ -195,8 +224,10 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
       progress.placed = progress.done;
       break;
     }
+    const std::uint64_t start = now_ns();
     if (!fill_window(qp, send, local, progress.done, n, qp.produced))
       return Step::fails(IBV_WC_LOC_PROT_ERR);
+    if (n == kPiece) qp.copy_choice.note_window(n, now_ns() - start);
     progress.done += n;
     qp.produced += n;
     // Publishes the bytes; pairs with the load in take_stream().
@@ -327,11 +358,20 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
   if (qp.receiver_stuck || window_size(qp) < needed) return place_whole(qp, lock, send, local);
   if (send.length <= kPiece)
     return nobody_takes(qp) ? place_whole(qp, lock, send, local) : Step::waits(Wait::kStream);
+  const std::uint64_t bytes_to_place =
+      can_place(qp) ? qp.copy_choice.bytes_by_kernel(send.length) : 0;
+  if (bytes_to_place == send.length) {
+    const std::uint64_t start = now_ns();
+    const Step step = place_whole(qp, lock, send, local);
+    if (step.kind == Step::Kind::kDone) qp.copy_choice.note_kernel(send.length, now_ns() - start);
+    return step;
+  }
   progress.streaming = true;
   progress.slot = &next_slot(qp);
   progress.slot->large = {send.length, qp.produced, ~std::uint64_t{0}};
   progress.consumed_seen = qp.consumed_seen;
   publish(qp, SlotKind::kStream, flags_of(send), 0, send.immediate);
+  if (bytes_to_place != 0) place_tail(qp, lock, send, local, bytes_to_place);
   return stream_on(qp, lock, send, local);
 }
 

@@ -46,9 +46,10 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
 /// then takes the whole way to it for cold.
 [[gnu::noinline]] void ring_peer(Qp& qp, bool solicited) noexcept;
 
-/// A SEND that fits a slot, to a queue pair whose receives are shared.
-[[gnu::noinline]] bool send_shared_fast(Qp& qp, const ibv_send_wr& wr,
-                                        std::uint32_t flags) noexcept;
+/// A SEND of one piece, or of several inline ones, that fits a slot, to a queue pair whose receives
+/// are shared. False: it takes the general way.
+[[gnu::noinline]] bool send_shared_fast(Qp& qp, const ibv_send_wr& wr, std::uint32_t flags,
+                                        std::uint32_t& bytes) noexcept;
 
 /// Where WRITEs with one key go, and SENDs, of however many requests in a row: their loops have it
 /// in registers. put() performs a request of one piece; `piece.find(from)` says where its bytes

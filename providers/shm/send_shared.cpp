@@ -96,18 +96,32 @@ CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept {
                                                                      : CreditState::kGood;
 }
 
-bool send_shared_fast(Qp& qp, const ibv_send_wr& wr, std::uint32_t flags) noexcept {
+bool send_shared_fast(Qp& qp, const ibv_send_wr& wr, std::uint32_t flags,
+                      std::uint32_t& bytes) noexcept {
   if (qp.shared.record == nullptr) return false;
-  const ibv_sge& sge = *wr.sg_list;
-  std::uint32_t room;
-  if (next_shared_credit(qp, room) != CreditState::kGood || sge.length > room) return false;
-  const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
-  if ((wr.send_flags & IBV_SEND_INLINE) == 0) {
-    if (!find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from)) return false;
+  const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
+  const std::uint32_t pieces = static_cast<std::uint32_t>(wr.num_sge);
+  // Programs send their header and their data as two.
+  if (pieces == 0 || pieces > (is_inline ? qp.max_send_sge : 1)) return false;
+  bytes = 0;
+  for (std::uint32_t i = 0; i < pieces; ++i) {
+    if (wr.sg_list[i].length > Slot::kInlineBytes) return false;
+    bytes += wr.sg_list[i].length;
   }
-  copy_small(next_slot(qp).data, from, sge.length);
+  if (bytes > Slot::kInlineBytes) return false;
+  std::uint32_t room;
+  if (next_shared_credit(qp, room) != CreditState::kGood || bytes > room) return false;
+  unsigned char* to = next_slot(qp).data;
+  for (std::uint32_t i = 0; i < pieces; ++i) {
+    const ibv_sge& sge = wr.sg_list[i];
+    const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
+    if (!is_inline && !find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from))
+      return false;
+    copy_small(to, from, sge.length);
+    to += sge.length;
+  }
   if ((wr.send_flags & IBV_SEND_SOLICITED) != 0) flags |= header::kSolicited;
-  publish(qp, SlotKind::kInline, flags, sge.length, wr.imm_data);
+  publish(qp, SlotKind::kInline, flags, bytes, wr.imm_data);
   return true;
 }
 

@@ -183,12 +183,21 @@ int trace_alone(Alone by) {
   return found == 2 ? 0 : 8;
 }
 
+/// Its requests may have two pieces.
+QpHandle create_gathering_qp(ibv_pd* pd, ibv_cq* cq) {
+  ibv_qp_init_attr attributes{};
+  attributes.send_cq = attributes.recv_cq = cq;
+  attributes.qp_type = IBV_QPT_RC;
+  attributes.cap = {128, 128, 2, 1, 64};
+  return QpHandle(ibv_create_qp(pd, &attributes));
+}
+
 /// To receives that are shared: of a peer's shared receive queue, and of UD.
 struct SharedLoopback {
   Loopback pair;
   ibv_srq_init_attr shared_by{nullptr, {128, 1, 0}};
   SrqHandle srq{ibv_create_srq(pair.pd.get(), &shared_by)};
-  QpHandle from = create_rc_qp(pair.pd.get(), pair.send_cq.get(), pair.send_cq.get(), 128, 128);
+  QpHandle from = create_gathering_qp(pair.pd.get(), pair.send_cq.get());
   QpHandle to = create_sharing_qp(pair.pd.get(), pair.recv_cq.get(), pair.recv_cq.get(), srq.get());
   QpHandle sender = create_datagram_qp(pair.pd.get(), pair.send_cq.get(), pair.send_cq.get());
   QpHandle receiver = create_datagram_qp(pair.pd.get(), pair.recv_cq.get(), pair.recv_cq.get());
@@ -246,6 +255,13 @@ int trace_shared() {
   traced([&] { got += loop.poll(); });
   traced([&] { loop.send_datagram(); });
   traced([&] { got += loop.poll(); });
+  // As UCX sends: a header and data, both inline.
+  ibv_sge pieces[2] = {{loop.pair.sge.addr, 9, 0}, {loop.pair.sge.addr, 8, 0}};
+  loop.pair.send.sg_list = pieces;
+  loop.pair.send.num_sge = 2;
+  loop.post_receives();
+  traced([&] { loop.send(); });
+  loop.await(17);
   return loop.error == 0 && got == 2 ? 0 : 10;
 }
 
@@ -520,6 +536,7 @@ constexpr Step kSteps[] = {
     {"poll_cq, one received, of a shared queue", 246, 0},
     {"post_send, datagram of 8 B inline", 184, 1},
     {"poll_cq, one datagram received", 256, 0},
+    {"post_send, SEND of two inline pieces, to a shared queue", 450, 1, 1, 6},
     {"post_recv of datagrams in a domain", 304, 0, 1, 9},
     {"post_send, datagram of 8 B inline, signaled, in a domain", 282, 0, 1, 9},
     {"poll_cq, one datagram received, in a domain", 242, 0},
