@@ -82,8 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Others, PerftestPlays,
                                            Pair{"ib_write_lat", {"-c", "XRC", "-n", "20"}},
                                            Pair{"ib_atomic_bw", {"-c", "XRC", "-n", "50"}}));
 INSTANTIATE_TEST_SUITE_P(Options, PerftestPlays,
-                         // Of UD, since of others perftest draws megabytes of random numbers first.
-                         ::testing::Values(Pair{"ib_send_bw", {"-c", "UD", "-a", "-b", "-n", "10"}},
+                         ::testing::Values(Pair{"ib_send_bw", {"-c", "UD", "-b", "-n", "50"}},
                                            Pair{"ib_send_bw",
                                                 {"-q", "8", "--use-srq", "-e", "-n", "50"}},
                                            Pair{"ib_write_bw", {"-l", "16", "-q", "2", "-n", "64"}},
@@ -115,6 +114,15 @@ TEST_F(Perftest, PrintsWhatOursPrints) {
     EXPECT_EQ(report(one.client), report(two.client));
     EXPECT_EQ(report(two.server), report(one.server));
   }
+}
+
+// Of UD, since of others perftest draws megabytes of random numbers first.
+TEST_F(Perftest, GoesThroughAllSizes) {
+  const Words options = {"-c", "UD", "-a", "-n", "10"};
+  const PerfEndings endings =
+      play_our_server(ours("ib_send_bw"), options, theirs(), called("ib_send_bw", options));
+  expect_as_much(endings);
+  EXPECT_EQ(perf_rows(endings.client.out).size(), 12u);
 }
 
 TEST_F(Perftest, OfAnotherSizeIsTold) {
