@@ -17,11 +17,22 @@
 #include "perf/cli/perf_run.hpp"
 #include "perf/cli/pingpong_device.hpp"
 #include "perf/cli/stoppable.hpp"
+#include "perf/support/clock.hpp"
 
 namespace verbatim::cli {
 namespace {
 
 constexpr std::uint32_t kFirstOfAllSizes = 2, kLastOfAllSizes = 1u << 23;
+
+/// A datagram is one packet: a size that nobody asked for is shortened, as perftest does.
+void fit_datagrams(PerfOptions* options, ibv_mtu mtu, const char* where) {
+  const auto packet = static_cast<std::uint32_t>(128 << mtu);
+  if (!options->datagrams() || options->size <= packet) return;
+  if (options->size_given && !options->all_sizes) {
+    fail("a datagram is one packet, of %u bytes at most %s; choose a smaller -s", packet, where);
+  }
+  options->size = packet;
+}
 
 /// What the port and the device can, known before anybody is waited for.
 ibv_mtu check_device(const Device& device, PerfOptions* options) {
@@ -34,14 +45,7 @@ ibv_mtu check_device(const Device& device, PerfOptions* options) {
          128 << device.port.active_mtu);
   }
   const ibv_mtu mtu = o.mtu.value_or(device.port.active_mtu);
-  const auto packet = static_cast<std::uint32_t>(128 << mtu);
-  if (o.datagrams() && o.size > packet) {
-    // perftest shortens what nobody asked for.
-    if (!o.all_sizes && o.size != PerfOptions(o.test).size) {
-      fail("a datagram is one packet, of %u bytes at most here; choose a smaller -s", packet);
-    }
-    options->size = packet;
-  }
+  fit_datagrams(options, mtu, "here");
   if (o.size > device.port.max_msg_sz) {
     fail("size %u is more than %s sends in one message (%u bytes); choose a smaller -s", o.size,
          device.name(), device.port.max_msg_sz);
@@ -65,13 +69,14 @@ class Perf {
   Perf(PerfOptions options, const StopSignals& stop) : o_{std::move(options)}, stop_{stop} {}
 
   void run() {
+    (void)perf::ns_per_tick();  // which is measured once, and not in the middle of a test
     PerfPrinter printer(o_);
     const Device device = open_device(o_.device, o_.ib_port);
     const ibv_mtu mtu = check_device(device, &o_);
     identity_.gid = perf_gid_index(device, o_) >= 0;
     PerfExchange exchange(o_, listen(printer), stop_);
     const PerfTerms terms = exchange.introduce(identity(), mtu);
-    shorten_datagrams(terms);
+    fit_datagrams(&o_, terms.mtu, "on the other side");
     PerfQueues queues(device, o_, terms);
     printer.heading(device, queues, terms);
     connect(exchange, queues, printer);
@@ -104,14 +109,6 @@ class Perf {
     if (o_.tcp_port == 0) std::fprintf(stderr, "listening on port %d\n", listener.port());
     printer.waiting();
     return listener;
-  }
-
-  /// The peer's MTU may be smaller than ours.
-  void shorten_datagrams(const PerfTerms& terms) {
-    const auto packet = static_cast<std::uint32_t>(128 << terms.mtu);
-    if (o_.datagrams() && o_.size > packet) {
-      fail("a datagram is one packet, of %u bytes at most on the other side: a smaller -s", packet);
-    }
   }
 
   /// A server whose client needs nothing of it.

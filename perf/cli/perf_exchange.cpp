@@ -14,6 +14,8 @@ namespace verbatim::cli {
 namespace {
 
 constexpr long kPartingMs = 500;
+// Before its addresses perftest fills all its memory with random numbers, one by one.
+constexpr long kPreparingMs = 120'000;
 constexpr std::uint32_t kMostWalk = 1u << 20, kMostCacheLine = 4096;
 constexpr char kAddresses[] = "Couldn't exchange addresses";
 
@@ -123,7 +125,7 @@ PerftestAddress PerfExchange::swap_within(const PerftestAddress& ours, long mill
 }
 
 PerftestAddress PerfExchange::swap(const PerftestAddress& ours) {
-  return swap_within(ours, kExchangeMs);
+  return swap_within(ours, kPreparingMs);
 }
 
 PerftestReport PerfExchange::swap_reports(const PerftestReport& ours) {

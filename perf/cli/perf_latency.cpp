@@ -48,7 +48,7 @@ class LatencyLoop {
       if (timed() && clock_.over(perf::ticks())) return false;
     }
     waiting_.busy();
-    const std::uint32_t header = run_.options.datagrams() ? 40 : 0;
+    const std::uint32_t header = run_.options.datagrams() ? kRoutingHeader : 0;
     if (wc_[0].byte_len != size_ + header) fail_length(wc_[0].byte_len - header, size_);
     return true;
   }

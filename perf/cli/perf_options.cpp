@@ -217,6 +217,7 @@ void store(const Found& found, PerfOptions* o, Asked* asked) {
       break;
     case 's':
       o->size = message_size(optarg);
+      o->size_given = true;
       break;
     case 'S':
       value.into(&o->service_level, "service level", 0, 15);
@@ -311,10 +312,6 @@ void check(const PerfOptions& o, const Asked& asked) {
     fail("%u receives cannot be shared by %u queue pairs: a larger -r", o.rx_depth,
          o.all_queue_pairs());
   }
-  if (o.shared_receives && o.datagrams()) {
-    // Who shares receives cannot tell a datagram of one queue pair's peer from another's either.
-    if (o.queue_pairs > 1) fail("UD shares receives of one queue pair only: leave out -q");
-  }
   if (o.report_both && (!o.bidirectional || o.duration != 0)) {
     fail("--report-both is of -b by iterations: give -b, without -D");
   }
@@ -338,7 +335,9 @@ void derive(PerfOptions* o, const Asked& asked) {
     if (o->test.verb == PerfVerb::kSend) {
       const bool unreliable = o->datagrams() || o->connection == PerfConnection::kUc;
       if (unreliable && o->rx_depth == kDefaultReceives) o->rx_depth = kMostUnreliableRx;
-      o->rx_depth = std::min(o->rx_depth, most);
+      // Shared ones are for the messages of all queue pairs.
+      const std::uint64_t messages = o->iterations * (o->shared_receives ? o->queue_pairs : 1);
+      o->rx_depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(o->rx_depth, messages));
     }
   } else {
     o->no_peak = true;

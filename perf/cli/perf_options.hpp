@@ -38,6 +38,7 @@ struct PerfOptions {
   std::uint16_t pkey_index = 0;
 
   std::uint32_t size;
+  bool size_given = false;        // else a datagram's may be shortened
   bool all_sizes = false;         // from 2 bytes on, by twos
   std::uint64_t iterations;       // of each queue pair
   std::uint32_t duration = 0;     // seconds; 0: by iterations

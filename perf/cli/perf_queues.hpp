@@ -22,6 +22,8 @@
 
 namespace verbatim::cli {
 
+inline constexpr std::uint32_t kRoutingHeader = 40;  // before a datagram (IBTA 11.4.1.2)
+
 /// Places of one buffer that messages use in turn, so that they are not always the same line.
 struct PerfWalk {
   std::uint64_t base = 0;
@@ -76,8 +78,6 @@ class PerfQueues {
   std::uint32_t reads() const { return reads_; }
 
  private:
-  static constexpr std::uint32_t kRoutingHeader = 40;  // before a datagram (IBTA 11.4.1.2)
-
   void allocate(const Device& device);
   void create_cqs(const Device& device);
   void create_srq(const Device& device);
