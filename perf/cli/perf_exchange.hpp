@@ -45,6 +45,8 @@ class PerfExchange {
   void leave();
 
   bool peer_has_left() const { return conversation_.hung_up(); }
+  /// A client that has measured says its address again.
+  bool peer_is_through() const { return conversation_.has_spoken(); }
 
  private:
   static constexpr long kForEver = -1;

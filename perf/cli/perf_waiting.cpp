@@ -50,6 +50,11 @@ void PerfWaiting::look_around() {
         "the other side left before the test was over; look at its own message, and at its "
         "options");
   }
+  if (silent >= kThroughMs && peer_.peer_is_through()) {
+    fail(
+        "the other side is through, but not all messages have come: UC and UD lose those that find "
+        "no receive (a larger -r, a smaller -t), or it runs with another -n or -q");
+  }
   if (silent >= kSilenceMs) {
     fail(
         "nothing has come for %ld s: the other side is stuck, or runs with other options "

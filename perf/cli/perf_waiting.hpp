@@ -48,6 +48,7 @@ class PerfWaiting {
   static constexpr std::uint32_t kRoundsBetweenLooks = 4096;
   static constexpr long kSliceMs = 200;
   static constexpr long kDepartedMs = 200;
+  static constexpr long kThroughMs = 2'000;
   static constexpr long kSilenceMs = 30'000;
 
   struct Armed {

@@ -251,6 +251,11 @@ bool Conversation::hung_up() const {
   return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
+bool Conversation::has_spoken() const {
+  char byte;
+  return recv(socket_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 void Conversation::finish(long milliseconds) {
   shutdown(socket_.fd(), SHUT_WR);
   const Deadline deadline(milliseconds);

@@ -84,6 +84,8 @@ class Conversation {
   /// The other end has closed its side: a program of ours when it is through or ends, a classic one
   /// right after the exchange.
   bool hung_up() const;
+  /// It has said what we have not read yet.
+  bool has_spoken() const;
   /// Says that we are through and waits until the other end is too, or `milliseconds` pass.
   void finish(long milliseconds);
 

@@ -275,6 +275,14 @@ TEST_F(Perf, WhatADeviceLacksIsSaidBeforeAnybodyIsWaitedFor) {
   expect_complaint(run(fake_tool("ib_send_bw", fake), {"-c", "XRC", "-x", "0"}), "has no XRC");
 }
 
+TEST_F(Perf, LostMessagesAreSaidWhenTheOtherSideIsThrough) {
+  // One receive, and far more datagrams at once.
+  const PerfEndings endings =
+      play("ib_send_bw", {"-c", "UD", "-s", "64", "-n", "20000", "-r", "1"});
+  expect_complaint(endings.server, "not all messages have come: UC and UD lose those that find");
+  expect_complaint(endings.client, "closed the connection");
+}
+
 TEST_F(Perf, AnInlineSizeTooLargeIsSaid) {
   const PerfEndings endings = play("ib_send_lat", {"-n", "10"}, {"-I", "900"});
   expect_complaint(endings.client, "inline size 900 is more than shm0 takes; choose a smaller -I");
