@@ -68,6 +68,7 @@ struct PerfOptionLists {
 struct Found {
   const PerfOption* option;
   std::string called;
+  std::string with_name;  // beside its letter, where it has one
 };
 
 Found find_option(int id, int index, const std::vector<option>& names) {
@@ -78,8 +79,10 @@ Found find_option(int id, int index, const std::vector<option>& names) {
           : std::find_if(all.begin(), all.end(), [&](auto& one) {
               return std::strcmp(one.name, names[static_cast<std::size_t>(index)].name) == 0;
             });
-  if (id < kUseSrq) return {&*at, {'-', static_cast<char>(id)}};
-  return {&*at, std::string("--") + at->name};
+  const std::string name = std::string("--") + at->name;
+  if (id >= kUseSrq) return {&*at, name, name};
+  const std::string letter = {'-', static_cast<char>(id)};
+  return {&*at, letter, letter + " (" + name + ")"};
 }
 
 std::uint32_t message_size(const char* text) {
@@ -377,12 +380,10 @@ std::optional<int> parse_perf(Calling, int argc, char** argv, PerfOptions* optio
     if (id == '?') return 1;  // getopt_long has said why
     const Found found = find_option(id, index, lists.names);
     if (found.option->refused) {
-      fail("%s (--%s) is refused: this program has no %s", found.called.c_str(), found.option->name,
-           found.option->help);
+      fail("%s is refused: this program has no %s", found.with_name.c_str(), found.option->help);
     }
     if ((found.option->tests & perf_option_bit(options->test)) == 0) {
-      fail("%s (--%s) is no option of %s", found.called.c_str(), found.option->name,
-           test_name(options->test).c_str());
+      fail("%s is no option of %s", found.with_name.c_str(), test_name(options->test).c_str());
     }
     if (id == 'h') {
       usage(argv[0], options->test);
