@@ -2,8 +2,8 @@
 // The commands of the multi-call tool.
 //
 // Each is a whole program: it parses argv with getopt_long (so: once per process, main thread),
-// prints, and returns the exit status. `Calling` says whether argv[0] is the name of an
-// rdma-core tool, whose options are then the only ones; a subcommand of `verbatim` has --help
+// prints, and returns the exit status. `Calling` says whether argv[0] is the name of a
+// tool of rdma-core or perftest, whose options are then the only ones; a subcommand of `verbatim` has --help
 // too. argv[0] is what messages and usage text call the program.
 #pragma once
 
@@ -18,6 +18,14 @@ int pingpong_uc(Calling calling, int argc, char** argv);
 int pingpong_ud(Calling calling, int argc, char** argv);
 int pingpong_srq(Calling calling, int argc, char** argv);
 int pingpong_xsrq(Calling calling, int argc, char** argv);
+int perf_send_lat(Calling calling, int argc, char** argv);
+int perf_send_bw(Calling calling, int argc, char** argv);
+int perf_write_lat(Calling calling, int argc, char** argv);
+int perf_write_bw(Calling calling, int argc, char** argv);
+int perf_read_lat(Calling calling, int argc, char** argv);
+int perf_read_bw(Calling calling, int argc, char** argv);
+int perf_atomic_lat(Calling calling, int argc, char** argv);
+int perf_atomic_bw(Calling calling, int argc, char** argv);
 int asyncwatch(Calling calling, int argc, char** argv);
 int top(Calling calling, int argc, char** argv);
 int topology(Calling calling, int argc, char** argv);

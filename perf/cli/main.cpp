@@ -31,6 +31,14 @@ constexpr std::array kCommands = {
     Command{"ibv_ud_pingpong", "pingpong", "ud", verbatim::cli::pingpong_ud},
     Command{"ibv_srq_pingpong", "pingpong", "srq", verbatim::cli::pingpong_srq},
     Command{"ibv_xsrq_pingpong", "pingpong", "xsrq", verbatim::cli::pingpong_xsrq},
+    Command{"ib_send_lat", "perf", "send-lat", verbatim::cli::perf_send_lat},
+    Command{"ib_send_bw", "perf", "send-bw", verbatim::cli::perf_send_bw},
+    Command{"ib_write_lat", "perf", "write-lat", verbatim::cli::perf_write_lat},
+    Command{"ib_write_bw", "perf", "write-bw", verbatim::cli::perf_write_bw},
+    Command{"ib_read_lat", "perf", "read-lat", verbatim::cli::perf_read_lat},
+    Command{"ib_read_bw", "perf", "read-bw", verbatim::cli::perf_read_bw},
+    Command{"ib_atomic_lat", "perf", "atomic-lat", verbatim::cli::perf_atomic_lat},
+    Command{"ib_atomic_bw", "perf", "atomic-bw", verbatim::cli::perf_atomic_bw},
     Command{"ibv_asyncwatch", "asyncwatch", "", verbatim::cli::asyncwatch},
     Command{"", "top", "", verbatim::cli::top},
     Command{"", "topo", "", verbatim::cli::topology},
@@ -50,6 +58,9 @@ void usage(std::FILE* out) {
       "  verbatim pingpong ud [options] [host]   datagrams,\n"
       "  verbatim pingpong srq [options] [host]  connections that share their receives,\n"
       "  verbatim pingpong xsrq [options] [host] and XRC, one server with several clients\n"
+      "  verbatim perf send-lat [options] [host] measure latency with another process, which may\n"
+      "                                          be perftest's; or bandwidth, send-bw, and\n"
+      "                                          write-, read- and atomic-lat and -bw likewise\n"
       "  verbatim asyncwatch [options]           print a device's asynchronous events\n"
       "  verbatim top [options]                  show what all processes of the user are doing\n"
       "  verbatim topo [options]                 print or draw the machine: where memory and cores "
@@ -62,8 +73,8 @@ void usage(std::FILE* out) {
       "  verbatim --version\n"
       "\n"
       "'verbatim <command> --help' lists a command's options. Linked to as ibv_devices,\n"
-      "ibv_devinfo, ibv_asyncwatch or ibv_{rc,uc,ud,srq,xsrq}_pingpong, this program behaves as\n"
-      "that tool.\n");
+      "ibv_devinfo, ibv_asyncwatch, ibv_{rc,uc,ud,srq,xsrq}_pingpong or\n"
+      "ib_{send,write,read,atomic}_{lat,bw}, this program behaves as that tool.\n");
 }
 
 std::string_view base_name(const char* path) {
@@ -121,11 +132,11 @@ int run_command(int argc, char** argv) {
     return 0;
   }
   if (!first.empty()) {
-    std::fprintf(
-        stderr,
-        "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-        "uc, ud, srq or xsrq, asyncwatch, top, topo, run, exec, doctor; see 'verbatim --help')\n",
-        argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
+    std::fprintf(stderr,
+                 "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
+                 "uc, ud, srq or xsrq, perf send-, write-, read- or atomic-lat or -bw, asyncwatch, "
+                 "top, topo, run, exec, doctor; see 'verbatim --help')\n",
+                 argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;
   }
   usage(stderr);

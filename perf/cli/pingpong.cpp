@@ -137,7 +137,7 @@ class Meeting {
 void run(const PingpongOptions& options, const StopSignals& stop) {
   using Clock = std::chrono::steady_clock;
   const bool server = options.server.empty();
-  Device device = open_device(options);
+  Device device = open_device(options.device, options.ib_port);
   check_limits(device, options);
   PdHandle pd(ibv_alloc_pd(device.context.get()));
   if (!pd) fail("Couldn't allocate PD: %s", std::strerror(errno));

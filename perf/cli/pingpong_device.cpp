@@ -11,14 +11,14 @@
 namespace verbatim::cli {
 namespace {
 
-ibv_device* choose_device(const DeviceList& list, const PingpongOptions& options) {
-  if (options.device == nullptr) {
+ibv_device* choose_device(const DeviceList& list, const char* wanted) {
+  if (wanted == nullptr) {
     if (list.size() == 0) fail("No IB devices found");
     return list.at(0);
   }
-  ibv_device* device = list.find(options.device);
+  ibv_device* device = list.find(wanted);
   if (device == nullptr) {
-    fail("IB device %s not found (there is: %s)", options.device, list.names().c_str());
+    fail("IB device %s not found (there is: %s)", wanted, list.names().c_str());
   }
   return device;
 }
@@ -54,10 +54,10 @@ void check_features(const ibv_device_attr_ex& attr, const PingpongOptions& optio
 
 }  // namespace
 
-Device open_device(const PingpongOptions& options) {
+Device open_device(const char* wanted, std::uint8_t ib_port) {
   const DeviceList list;
   if (!list) throw Failure{};  // the list has said why
-  ibv_device* chosen = choose_device(list, options);
+  ibv_device* chosen = choose_device(list, wanted);
   Device device;
   device.context.reset(ibv_open_device(chosen));
   if (!device.context) {
@@ -68,12 +68,12 @@ Device open_device(const PingpongOptions& options) {
     fail("Couldn't query device for its features");
   }
   const int ports = device.attr.orig_attr.phys_port_cnt;
-  if (options.ib_port > ports) {
+  if (ib_port > ports) {
     fail("Couldn't get port info: %s has %d port%s, not %d (-i)", device.name(), ports,
-         ports == 1 ? "" : "s", options.ib_port);
+         ports == 1 ? "" : "s", ib_port);
   }
-  if (ibv_query_port(context, options.ib_port, &device.port) != 0) {
-    fail("Couldn't get port info of port %d of %s", options.ib_port, device.name());
+  if (ibv_query_port(context, ib_port, &device.port) != 0) {
+    fail("Couldn't get port info of port %d of %s", ib_port, device.name());
   }
   return device;
 }

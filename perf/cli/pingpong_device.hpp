@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The device and port of a pingpong, opened, and known to be able to do what the options ask.
+// The device and port that options name, opened; of a pingpong, known to be able to do what they ask.
 //
 // Main thread. Failures begin with the classic program's words and name the option to change.
 #pragma once
@@ -20,7 +20,8 @@ struct Device {
   const char* name() const { return context->device->name; }
 };
 
-Device open_device(const PingpongOptions& options);
+/// The device of that name (null: the first), whose port it is that options ask for.
+Device open_device(const char* wanted, std::uint8_t ib_port);
 
 /// The way to where a LID and a GID (zero: none was told) say; throws when the other side lives
 /// behind GIDs and we were not told ours.

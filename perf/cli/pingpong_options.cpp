@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "perf/cli/failure.hpp"
-#include "perf/cli/numbers.hpp"
+#include "perf/cli/option_values.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -107,25 +107,8 @@ struct OptionLists {
 };
 
 long long number(const char* what, char letter, long long low, long long high) {
-  if (const auto value = number_in(optarg, low, high)) return *value;
-  fail("%s '%s' is not a number from %lld to %lld (-%c)", what, optarg, low, high, letter);
-}
-
-ibv_mtu mtu(long long bytes) {
-  switch (bytes) {
-    case 256:
-      return IBV_MTU_256;
-    case 512:
-      return IBV_MTU_512;
-    case 1024:
-      return IBV_MTU_1024;
-    case 2048:
-      return IBV_MTU_2048;
-    case 4096:
-      return IBV_MTU_4096;
-    default:
-      fail("path MTU '%s' is none of 256, 512, 1024, 2048, 4096 (-m)", optarg);
-  }
+  const char option[] = {'-', letter, '\0'};
+  return option_number(what, option, optarg, low, high);
 }
 
 /// Stores one option; false when it is not one.
@@ -144,7 +127,7 @@ bool store(int letter, PingpongOptions* o) {
       o->size = static_cast<std::uint32_t>(number("size", 's', 1, kMaxMessage));
       break;
     case 'm':
-      o->mtu = mtu(number("path MTU", 'm', 0, kMaxCount));
+      o->mtu = option_mtu(optarg);
       break;
     case 'q':
       o->queue_pairs = static_cast<std::uint32_t>(number("number of QPs", 'q', 1, kMaxQueuePairs));

@@ -205,7 +205,7 @@ void hear_end(Conversation& from) {
 
 void run(const PingpongOptions& options, const StopSignals& stop) {
   const bool server = options.server.empty();
-  Device device = open_device(options);
+  Device device = open_device(options.device, options.ib_port);
   check_limits(device, options);
   if ((device.attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC) == 0) {
     fail("Couldn't Open the XRC Domain: %s has no XRC", device.name());

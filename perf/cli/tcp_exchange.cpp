@@ -181,10 +181,8 @@ void Conversation::send_all(const char* bytes, std::size_t size) {
            std::strerror(errno));
     }
     if (!wait_for(socket_.fd(), POLLOUT, deadline.left(), stop_)) {
-      fail(
-          "Couldn't send local address: %s took %zu of %zu bytes in %ld s; is it a pingpong "
-          "program?",
-          peer_.c_str(), done, size, kExchangeMs / 1000);
+      fail("Couldn't send local address: %s took %zu of %zu bytes in %ld s; is it %s?",
+           peer_.c_str(), done, size, kExchangeMs / 1000, program_);
     }
   }
 }
@@ -194,8 +192,8 @@ void Conversation::receive_all(char* bytes, std::size_t size, long milliseconds,
   std::size_t have = 0;
   while (have < size) {
     if (!wait_for(socket_.fd(), POLLIN, deadline.left(), stop_)) {
-      fail("%s: %s sent %zu of %zu bytes in %ld s; is it a pingpong program, and alive?", what,
-           peer_.c_str(), have, size, milliseconds / 1000);
+      fail("%s: %s sent %zu of %zu bytes in %ld s; is it %s, and alive?", what, peer_.c_str(), have,
+           size, milliseconds / 1000, program_);
     }
     const ssize_t got = recv(socket_.fd(), bytes + have, size - have, 0);
     if (got > 0) {
@@ -251,6 +249,11 @@ bool Conversation::hung_up() const {
   char byte;
   const ssize_t got = recv(socket_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+bool Conversation::has_spoken() const {
+  char byte;
+  return recv(socket_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 void Conversation::finish(long milliseconds) {

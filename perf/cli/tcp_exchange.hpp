@@ -72,6 +72,8 @@ class Conversation {
   }
   void send_addresses(std::span<const QpAddress> addresses);
   std::vector<QpAddress> receive_addresses(std::size_t count, long exchange_ms = kExchangeMs);
+  /// What lines about the other end call a program of this kind, where it is no pingpong.
+  void call_peer(const char* program) { program_ = program; }
   /// What other tools say instead. `what` begins the Failure when it does not come.
   void send_bytes(std::string_view bytes) { send_all(bytes.data(), bytes.size()); }
   void receive_bytes(std::span<char> bytes, const char* what, long exchange_ms = kExchangeMs) {
@@ -82,6 +84,8 @@ class Conversation {
   /// The other end has closed its side: a program of ours when it is through or ends, a classic one
   /// right after the exchange.
   bool hung_up() const;
+  /// It has said what we have not read yet.
+  bool has_spoken() const;
   /// Says that we are through and waits until the other end is too, or `milliseconds` pass.
   void finish(long milliseconds);
 
@@ -93,6 +97,7 @@ class Conversation {
 
   Socket socket_;
   std::string peer_;
+  const char* program_ = "a pingpong program";
   const StopSignals& stop_;
 };
 

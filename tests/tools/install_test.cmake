@@ -11,7 +11,8 @@ foreach(destdir "" ${PREFIX}/staging)
     set(bin ${destdir}${bin})
   endif()
   foreach(name ibv_devices ibv_devinfo ibv_asyncwatch
-      ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong ibv_xsrq_pingpong)
+      ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong ibv_xsrq_pingpong
+      ib_send_lat ib_send_bw ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw)
     if(NOT IS_SYMLINK ${bin}/${name})
       message(FATAL_ERROR "${bin}/${name} is no link")
     endif()

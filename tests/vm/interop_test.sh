@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Our tools over rxe, with each other and with Debian's in both directions, on a line that is whole and on one that loses. Runs
-# inside tests/vm/run.
+# Our tools over rxe, pingpongs and perftest's tests, with each other and with Debian's in both directions, on a line that is
+# whole and on one that loses. Runs inside tests/vm/run.
 #
 #   interop_test.sh TOOL      the built `verbatim`
 tool=$(realpath "$1") || exit 1
@@ -15,6 +15,13 @@ pingpong() {  # pingpong SERVER CLIENT KIND [OPTION ...]
   shift 3
   between 18515 "$serving" "$kind" -d rxe0 -g 1 "$@" -- "$calling" "$kind" -d rxe1 -g 1 "$@" 127.0.0.1
 }
+perf_ours() { local test=$1; shift; timeout 60 "$(dirname "$tool")/ib_$test" "$@"; }
+perf_debians() { local test=$1; shift; timeout 60 "ib_$test" -F "$@"; }
+perf() {  # perf SERVER CLIENT TEST [OPTION ...]
+  local serving=$1 calling=$2 test=$3
+  shift 3
+  between 18515 "perf_$serving" "$test" -d rxe0 -x 1 -n 50 "$@" -- "perf_$calling" "$test" -d rxe1 -x 1 -n 50 "$@" 127.0.0.1
+}
 same_devinfo() { diff <(ibv_devinfo -v -d rxe0 2>&1) <("$(dirname "$tool")/ibv_devinfo" -v -d rxe0 2>&1); }
 
 check "two rxe devices over a line" rxe_pair || exit
@@ -27,6 +34,10 @@ done
 check "rc by ibv_wr_*: ours with ours" pingpong ours ours rc -n 50 -N
 check "rc by events: ours serves Debian's" pingpong ours debians rc -n 50 -e
 check "rc by events: Debian's serves ours" pingpong debians ours rc -n 50 -e
+check "perf send-lat: ours serves Debian's" perf ours debians send_lat
+check "perf send-lat over UD: Debian's serves ours" perf debians ours send_lat -c UD
+check "perf write-bw: Debian's serves ours" perf debians ours write_bw -s 1024
+check "perf atomic-bw: ours serves Debian's" perf ours debians atomic_bw
 check "the line loses 1 %" netem loss 1%
 check "rc, losing: ours with ours" pingpong ours ours rc -n 150 -c
 check "packets were lost" lost_packets

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `verbatim perf <test>`, and perftest's names: the order of a test from its options to its last
+// line, in step with the other end, which may be Debian's.
+//
+// Main thread. Every wait but the server's for its client is bounded, or ends with the connection.
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "perf/cli/commands.hpp"
+#include "perf/cli/failure.hpp"
+#include "perf/cli/perf_exchange.hpp"
+#include "perf/cli/perf_queues.hpp"
+#include "perf/cli/perf_report.hpp"
+#include "perf/cli/perf_run.hpp"
+#include "perf/cli/pingpong_device.hpp"
+#include "perf/cli/stoppable.hpp"
+#include "perf/support/clock.hpp"
+
+namespace verbatim::cli {
+namespace {
+
+constexpr std::uint32_t kFirstOfAllSizes = 2, kLastOfAllSizes = 1u << 23;
+
+/// A datagram is one packet: a size that nobody asked for is shortened, as perftest does.
+void fit_datagrams(PerfOptions* options, ibv_mtu mtu, const char* where) {
+  const auto packet = static_cast<std::uint32_t>(128 << mtu);
+  if (!options->datagrams() || options->size <= packet) return;
+  if (options->size_given && !options->all_sizes) {
+    fail("a datagram is one packet, of %u bytes at most %s; choose a smaller -s", packet, where);
+  }
+  options->size = packet;
+}
+
+/// What the port and the device can, known before anybody is waited for.
+ibv_mtu check_device(const Device& device, PerfOptions* options) {
+  const PerfOptions& o = *options;
+  if (device.context->device->transport_type == IBV_TRANSPORT_IWARP) {
+    fail("%s is iWARP, which connects by rdma_cm alone: another -d", device.name());
+  }
+  if (o.mtu && *o.mtu > device.port.active_mtu) {
+    fail("path MTU %d is more than the port's %d; choose a smaller -m", 128 << *o.mtu,
+         128 << device.port.active_mtu);
+  }
+  const ibv_mtu mtu = o.mtu.value_or(device.port.active_mtu);
+  fit_datagrams(options, mtu, "here");
+  if (o.size > device.port.max_msg_sz) {
+    fail("size %u is more than %s sends in one message (%u bytes); choose a smaller -s", o.size,
+         device.name(), device.port.max_msg_sz);
+  }
+  if (o.test.verb == PerfVerb::kAtomic && device.attr.orig_attr.atomic_cap == IBV_ATOMIC_NONE) {
+    fail("%s has no atomics: another -d", device.name());
+  }
+  if (o.xrc() && (device.attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC) == 0) {
+    fail("%s has no XRC: another -c or -d", device.name());
+  }
+  const auto deepest = static_cast<std::uint32_t>(std::max(0, device.attr.orig_attr.max_qp_wr));
+  if (o.tx_depth > deepest || (!o.shared_receives && o.rx_depth > deepest)) {
+    fail("depths of %u and %u requests are more than %s takes (%u); choose a smaller -t or -r",
+         o.tx_depth, o.rx_depth, device.name(), deepest);
+  }
+  return mtu;
+}
+
+class Perf {
+ public:
+  Perf(PerfOptions options, const StopSignals& stop) : o_{std::move(options)}, stop_{stop} {}
+
+  void run() {
+    (void)perf::ns_per_tick();  // which is measured once, and not in the middle of a test
+    PerfPrinter printer(o_);
+    const Device device = open_device(o_.device, o_.ib_port);
+    const ibv_mtu mtu = check_device(device, &o_);
+    identity_.gid = perf_gid_index(device, o_) >= 0;
+    PerfExchange exchange(o_, listen(printer), stop_);
+    const PerfTerms terms = exchange.introduce(identity(), mtu);
+    fit_datagrams(&o_, terms.mtu, "on the other side");
+    PerfQueues queues(device, o_, terms);
+    printer.heading(device, queues, terms);
+    connect(exchange, queues, printer);
+    if (has_results()) printer.columns();
+    if (waits_only())
+      watch(exchange, queues, printer);
+    else
+      measure({o_, queues, exchange, stop_}, exchange, printer);
+    printer.line();
+    printer.finish();
+    check_limits(o_, average_, rate_);
+  }
+
+ private:
+  const PerfIdentity& identity() {
+    identity_.test = o_.test;
+    identity_.connection = o_.connection;
+    identity_.all_sizes = o_.all_sizes;
+    identity_.bidirectional = o_.bidirectional;
+    identity_.duration = o_.duration != 0;
+    identity_.queue_pairs = o_.queue_pairs;
+    identity_.size = o_.size;
+    identity_.iterations = fold_iterations(o_.iterations);
+    return identity_;
+  }
+
+  std::optional<Listener> listen(const PerfPrinter& printer) const {
+    if (o_.client()) return {};
+    Listener listener(o_.tcp_port);
+    if (o_.tcp_port == 0) std::fprintf(stderr, "listening on port %d\n", listener.port());
+    printer.waiting();
+    return listener;
+  }
+
+  /// A server whose client needs nothing of it.
+  bool waits_only() const { return !o_.sends() && !o_.receives(); }
+  /// Of a latency such a server has nothing to print.
+  bool has_results() const { return !waits_only() || o_.test.bandwidth(); }
+
+  void connect(PerfExchange& exchange, PerfQueues& queues, const PerfPrinter& printer) {
+    const std::uint32_t pairs = o_.all_queue_pairs();
+    const bool send = o_.test.verb == PerfVerb::kSend;
+    const auto swap_all = [&] {
+      peer_.clear();
+      for (std::uint32_t pair = 0; pair < pairs; ++pair) {
+        peer_.push_back(exchange.swap(queues.address(pair)));
+      }
+    };
+    // perftest's order, which is another one for each kind of test.
+    if (o_.test.latency() && !send) exchange.swap(queues.address(0));
+    swap_all();
+    queues.connect(peer_);
+    if (send) exchange.swap(queues.address(0));
+    for (std::uint32_t pair = 0; pair < pairs; ++pair) {
+      printer.address("local", queues.address(pair), identity_.gid);
+    }
+    swap_all();
+    for (const PerftestAddress& address : peer_) {
+      printer.address("remote", address, identity_.gid);
+    }
+    if (!send) exchange.swap(queues.address(0));
+  }
+
+  std::vector<std::uint32_t> sizes() const {
+    if (!o_.all_sizes) return {o_.size};
+    std::vector<std::uint32_t> all;
+    for (std::uint32_t size = kFirstOfAllSizes; size <= std::min(kLastOfAllSizes, o_.size);
+         size *= 2) {
+      all.push_back(size);
+    }
+    return all;
+  }
+
+  void measure(const PerfRun& run, PerfExchange& exchange, PerfPrinter& printer) {
+    const PerftestAddress& first = run.queues.address(0);
+    const bool send = o_.test.verb == PerfVerb::kSend;
+    PerftestReport last;
+    for (const std::uint32_t size : sizes()) {
+      run.queues.prepare(size, peer_);
+      if (o_.receives()) {
+        for (std::uint32_t pair = 0; pair < o_.queue_pairs; ++pair) {
+          for (std::uint32_t posted = 0; posted < o_.receives_each(); ++posted) {
+            run.queues.post_receive(pair);
+          }
+        }
+      }
+      if (o_.warm_up) warm_up(run);
+      // Who receives must be ready, and both directions begin at once.
+      if (send || o_.bidirectional) exchange.wait_for_peer(first);
+      if (o_.test.latency()) {
+        printer.latency(size, measure_latency(run, size));
+        continue;
+      }
+      const PerfThroughput found = measure_bandwidth(run, size);
+      if (o_.all_sizes && o_.bidirectional && !send) exchange.wait_for_peer(first);
+      last = report_of(o_, size, found);
+      report(exchange, printer, last);
+      if (o_.all_sizes && send) exchange.wait_for_peer(first);
+    }
+    if (o_.test.bandwidth() && !send && !o_.bidirectional) {
+      exchange.wait_for_peer(first);
+      exchange.swap_reports(last);
+    }
+    if (o_.test.latency() && o_.test.verb == PerfVerb::kWrite) return exchange.leave();
+    exchange.part(first);
+  }
+
+  /// Of both directions each end has measured its own.
+  void report(PerfExchange& exchange, PerfPrinter& printer, const PerftestReport& ours) {
+    const bool counts_both = o_.test.verb == PerfVerb::kSend && o_.duration != 0;
+    std::optional<PerftestReport> theirs;
+    if (o_.bidirectional && !counts_both) theirs = exchange.swap_reports(ours);
+    printer.bandwidth(ours, theirs ? &*theirs : nullptr);
+    average_ = ours.average + (theirs ? theirs->average : 0);
+    rate_ = ours.rate + (theirs ? theirs->rate : 0);
+    if (o_.report_both && theirs) printer.both(ours, *theirs);
+  }
+
+  void watch(PerfExchange& exchange, const PerfQueues& queues, PerfPrinter& printer) {
+    const PerftestAddress& first = queues.address(0);
+    if (o_.test.bandwidth()) {
+      exchange.wait_for_peer(first);
+      const PerftestReport theirs = exchange.swap_reports({});
+      printer.bandwidth(theirs);
+      average_ = theirs.average;
+      rate_ = theirs.rate;
+    }
+    exchange.part(first);
+  }
+
+  PerfOptions o_;
+  const StopSignals& stop_;
+  PerfIdentity identity_;
+  std::vector<PerftestAddress> peer_;
+  double average_ = 0, rate_ = 0;
+};
+
+int run_perf(PerfTest test, Calling calling, int argc, char** argv) {
+  PerfOptions options(test);
+  return run_stoppable([&] { return parse_perf(calling, argc, argv, &options); },
+                       [&](const StopSignals& stop) {
+                         try {
+                           Perf(options, stop).run();
+                         } catch (const std::bad_alloc&) {
+                           fail(
+                               "not enough memory for the results of %llu messages: a smaller -n "
+                               "or -q, or -D",
+                               static_cast<unsigned long long>(options.iterations));
+                         }
+                       });
+}
+
+}  // namespace
+
+int perf_send_lat(Calling calling, int argc, char** argv) {
+  return run_perf({PerfVerb::kSend, PerfMeasure::kLatency}, calling, argc, argv);
+}
+int perf_send_bw(Calling calling, int argc, char** argv) {
+  return run_perf({PerfVerb::kSend, PerfMeasure::kBandwidth}, calling, argc, argv);
+}
+int perf_write_lat(Calling calling, int argc, char** argv) {
+  return run_perf({PerfVerb::kWrite, PerfMeasure::kLatency}, calling, argc, argv);
+}
+int perf_write_bw(Calling calling, int argc, char** argv) {
+  return run_perf({PerfVerb::kWrite, PerfMeasure::kBandwidth}, calling, argc, argv);
+}
+int perf_read_lat(Calling calling, int argc, char** argv) {
+  return run_perf({PerfVerb::kRead, PerfMeasure::kLatency}, calling, argc, argv);
+}
+int perf_read_bw(Calling calling, int argc, char** argv) {
+  return run_perf({PerfVerb::kRead, PerfMeasure::kBandwidth}, calling, argc, argv);
+}
+int perf_atomic_lat(Calling calling, int argc, char** argv) {
+  return run_perf({PerfVerb::kAtomic, PerfMeasure::kLatency}, calling, argc, argv);
+}
+int perf_atomic_bw(Calling calling, int argc, char** argv) {
+  return run_perf({PerfVerb::kAtomic, PerfMeasure::kBandwidth}, calling, argc, argv);
+}
+
+}  // namespace verbatim::cli

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "perf/cli/perf_exchange.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "perf/cli/failure.hpp"
+
+namespace verbatim::cli {
+namespace {
+
+constexpr long kPartingMs = 500;
+// Before its addresses perftest fills all its memory with random numbers, one by one.
+constexpr long kPreparingMs = 120'000;
+constexpr std::uint32_t kMostWalk = 1u << 20, kMostCacheLine = 4096;
+constexpr char kAddresses[] = "Couldn't exchange addresses";
+
+std::uint32_t page_size() { return static_cast<std::uint32_t>(sysconf(_SC_PAGESIZE)); }
+
+std::uint32_t cache_line_size() {
+  const long said = sysconf(_SC_LEVEL1_DCACHE_LINESIZE);
+  return said >= 16 && said <= 1024 ? static_cast<std::uint32_t>(said) : 64;
+}
+
+/// Who sends is alone with it: the other end only has the memory.
+bool one_sided(const PerfIdentity& ours) {
+  return ours.test.verb != PerfVerb::kSend && !ours.test.answered() && !ours.bidirectional;
+}
+
+/// Both can run against each other.
+bool fit(const PerfIdentity& ours, const PerfIdentity& theirs, bool client) {
+  if (ours.test.verb != theirs.test.verb || ours.test.measure != theirs.test.measure ||
+      ours.connection != theirs.connection || ours.all_sizes != theirs.all_sizes ||
+      ours.bidirectional != theirs.bidirectional || ours.duration != theirs.duration ||
+      ours.gid != theirs.gid || ours.queue_pairs != theirs.queue_pairs) {
+    return false;
+  }
+  if (!one_sided(ours)) return ours.size == theirs.size;
+  // The server's memory is all that there is of it.
+  return client ? ours.size <= theirs.size : ours.size >= theirs.size;
+}
+
+}  // namespace
+
+PerfExchange::PerfExchange(const PerfOptions& options, std::optional<Listener> listener,
+                           const StopSignals& stop)
+    : options_{options},
+      conversation_{listener ? Conversation::accept(std::move(*listener), stop)
+                             : Conversation::connect(options.server, options.tcp_port, stop)} {
+  conversation_.call_peer("a perftest program of this test");
+}
+
+template <class Bytes>
+Bytes PerfExchange::swap_bytes(const Bytes& ours, const char* what) {
+  Bytes theirs{};
+  if (options_.client()) send({ours.data(), ours.size()});
+  conversation_.receive_bytes(theirs, what);
+  if (!options_.client()) send({ours.data(), ours.size()});
+  return theirs;
+}
+
+PerfTerms PerfExchange::introduce(const PerfIdentity& ours, ibv_mtu mtu) {
+  gid_ = ours.gid;
+  const PerftestVersion theirs = swap_bytes(encode(ours), "Couldn't exchange versions");
+  const double number = version_number(theirs);
+  if (!(number >= kEarliestPerftest)) {
+    fail("the other side is no perftest program from %.2f on (it says %.2f)", kEarliestPerftest,
+         number);
+  }
+  if (const auto peer = decode_identity(theirs)) {
+    if (!fit(ours, *peer, options_.client())) {
+      fail("the other side runs '%s', this one '%s': give both the same options",
+           peer->words().c_str(), ours.words().c_str());
+    }
+    if (!one_sided(ours) && !ours.duration && ours.iterations != peer->iterations) {
+      fail("the other side runs another number of messages than %llu: give both the same -n",
+           static_cast<unsigned long long>(options_.iterations));
+    }
+  }
+  PerfTerms terms;
+  const auto larger = [this](std::uint32_t own, std::uint32_t most, const char* what) {
+    const std::uint32_t other = decode_number(swap_bytes(encode_number(own), kAddresses));
+    if (other > most)
+      fail("%s: %s of %u bytes is none (at most %u)", kAddresses, what, other, most);
+    return std::bit_ceil(std::max(own, other));
+  };
+  terms.walk = larger(page_size(), kMostWalk, "a page");
+  terms.cache_line = larger(cache_line_size(), kMostCacheLine, "a cache line");
+  const std::array<char, 2> digit = {static_cast<char>('0' + mtu), '\0'};
+  const auto other = static_cast<ibv_mtu>(swap_bytes(digit, kAddresses)[0] - '0');
+  terms.mtu = other >= IBV_MTU_256 && other <= IBV_MTU_4096 ? std::min(mtu, other) : mtu;
+  return terms;
+}
+
+PerftestAddress PerfExchange::receive_address(long milliseconds) {
+  std::array<char, kPerftestAddressSizeWithGid> bytes{};
+  const std::span<char> whole =
+      std::span(bytes).first(gid_ ? kPerftestAddressSizeWithGid : kPerftestAddressSize);
+  // Without a GID there is no more to come.
+  const std::span<char> first = whole.first(kPerftestAddressSize);
+  conversation_.receive_bytes(first, kAddresses, milliseconds);
+  const bool ends = first.back() == '\0';
+  if (ends != (whole.size() == first.size())) {
+    fail("the other side runs with%s a GID, this one with%s: give both the same -x",
+         ends ? "out" : "", ends ? "" : "out");
+  }
+  if (whole.size() > first.size()) {
+    conversation_.receive_bytes(whole.subspan(first.size()), kAddresses);
+  }
+  const auto address = decode_perftest_address(whole);
+  if (!address) fail("%s: the other side sent no address: is it a perftest program?", kAddresses);
+  return *address;
+}
+
+PerftestAddress PerfExchange::swap_within(const PerftestAddress& ours, long milliseconds) {
+  const std::string bytes = encode(ours, gid_);
+  if (options_.client()) send(bytes);
+  const PerftestAddress theirs = receive_address(milliseconds);
+  if (!options_.client()) send(bytes);
+  return theirs;
+}
+
+PerftestAddress PerfExchange::swap(const PerftestAddress& ours) {
+  return swap_within(ours, kPreparingMs);
+}
+
+PerftestReport PerfExchange::swap_reports(const PerftestReport& ours) {
+  const auto whole = [this](std::uint64_t value) {
+    return decode_value(swap_bytes(encode_value(value), "Couldn't exchange reports"));
+  };
+  const auto real = [&](double value) {
+    return std::bit_cast<double>(whole(std::bit_cast<std::uint64_t>(value)));
+  };
+  PerftestReport theirs;
+  theirs.size = whole(ours.size);
+  theirs.iterations = whole(ours.iterations);
+  theirs.peak = real(ours.peak);
+  theirs.average = real(ours.average);
+  theirs.rate = real(ours.rate);
+  return theirs;
+}
+
+void PerfExchange::part(const PerftestAddress& ours) {
+  wait_for_peer(ours);
+  conversation_.send_done();
+  leave();
+}
+
+void PerfExchange::leave() { conversation_.finish(kPartingMs); }
+
+}  // namespace verbatim::cli

@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "perf/cli/perf_queues.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "perf/cli/failure.hpp"
+
+namespace verbatim::cli {
+namespace {
+
+constexpr std::uint8_t kRnrTimer = 12;       // 0.64 ms
+constexpr std::uint8_t kRnrRetries = 7;      // for ever
+constexpr std::uint32_t kQkey = 0x11111111;  // perftest's
+constexpr std::uint32_t kLatencyInline = 236;
+constexpr std::uint8_t kHopLimit = 0xff;
+
+std::uint32_t remote_access(PerfVerb verb) {
+  switch (verb) {
+    case PerfVerb::kWrite:
+      return IBV_ACCESS_REMOTE_WRITE;
+    case PerfVerb::kRead:
+      return IBV_ACCESS_REMOTE_READ;
+    case PerfVerb::kAtomic:
+      return IBV_ACCESS_REMOTE_ATOMIC;
+    case PerfVerb::kSend:
+      break;
+  }
+  return 0;
+}
+
+ibv_wr_opcode opcode(const PerfOptions& options) {
+  switch (options.test.verb) {
+    case PerfVerb::kWrite:
+      return IBV_WR_RDMA_WRITE;
+    case PerfVerb::kRead:
+      return IBV_WR_RDMA_READ;
+    case PerfVerb::kAtomic:
+      return options.compare_swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
+    case PerfVerb::kSend:
+      break;
+  }
+  return IBV_WR_SEND;
+}
+
+std::uint64_t send_operation(const PerfOptions& options) {
+  switch (opcode(options)) {
+    case IBV_WR_RDMA_WRITE:
+      return IBV_QP_EX_WITH_RDMA_WRITE;
+    case IBV_WR_RDMA_READ:
+      return IBV_QP_EX_WITH_RDMA_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    default:
+      return IBV_QP_EX_WITH_SEND;
+  }
+}
+
+ibv_qp_type qp_type(PerfConnection connection) {
+  switch (connection) {
+    case PerfConnection::kUc:
+      return IBV_QPT_UC;
+    case PerfConnection::kUd:
+      return IBV_QPT_UD;
+    case PerfConnection::kXrc:
+      return IBV_QPT_XRC_SEND;
+    case PerfConnection::kRc:
+      break;
+  }
+  return IBV_QPT_RC;
+}
+
+std::uint64_t round_up(std::uint64_t size, std::uint64_t step) {
+  return (size + step - 1) / step * step;
+}
+
+void post_built(PerfSender& sender, bool datagrams, bool xrc) {
+  ibv_qp_ex* const qp = sender.extended;
+  ibv_wr_start(qp);
+  for (const ibv_send_wr& wr : sender.list) {
+    qp->wr_id = wr.wr_id;
+    qp->wr_flags = wr.send_flags & ~static_cast<unsigned>(IBV_SEND_INLINE);
+    switch (wr.opcode) {
+      case IBV_WR_RDMA_WRITE:
+        ibv_wr_rdma_write(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr);
+        break;
+      case IBV_WR_RDMA_READ:
+        ibv_wr_rdma_read(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr);
+        break;
+      case IBV_WR_ATOMIC_CMP_AND_SWP:
+        ibv_wr_atomic_cmp_swp(qp, wr.wr.atomic.rkey, wr.wr.atomic.remote_addr,
+                              wr.wr.atomic.compare_add, wr.wr.atomic.swap);
+        break;
+      case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        ibv_wr_atomic_fetch_add(qp, wr.wr.atomic.rkey, wr.wr.atomic.remote_addr,
+                                wr.wr.atomic.compare_add);
+        break;
+      default:
+        ibv_wr_send(qp);
+    }
+    if (datagrams) ibv_wr_set_ud_addr(qp, wr.wr.ud.ah, wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
+    if (xrc) ibv_wr_set_xrc_srqn(qp, wr.qp_type.xrc.remote_srqn);
+    const ibv_sge& piece = *wr.sg_list;
+    if ((wr.send_flags & IBV_SEND_INLINE) != 0)
+      ibv_wr_set_inline_data(qp, reinterpret_cast<void*>(piece.addr), piece.length);
+    else
+      ibv_wr_set_sge(qp, piece.lkey, piece.addr, piece.length);
+  }
+  if (const int error = ibv_wr_complete(qp)) fail("Couldn't post send: %s", std::strerror(error));
+}
+
+}  // namespace
+
+int perf_gid_index(const Device& device, const PerfOptions& options) {
+  if (options.gid_index >= 0) {
+    if (options.gid_index < device.port.gid_tbl_len) return options.gid_index;
+    fail("can't read sgid of index %d: port %d of %s has %d (-x)", options.gid_index,
+         options.ib_port, device.name(), device.port.gid_tbl_len);
+  }
+  if (device.port.link_layer != IBV_LINK_LAYER_ETHERNET) return -1;
+  // RoCE v2 crosses routers, and an IPv4 address is what users know; else what there is first.
+  int best = 0, points = -1;
+  for (int index = 0; index < device.port.gid_tbl_len; ++index) {
+    ibv_gid_entry entry = {};
+    if (ibv_query_gid_ex(device.context.get(), options.ib_port, static_cast<std::uint32_t>(index),
+                         &entry, 0) != 0) {
+      continue;
+    }
+    constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    const int found = (entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? 2 : 0) +
+                      (std::memcmp(entry.gid.raw, kMapped, sizeof kMapped) == 0 ? 1 : 0);
+    if (found > points) {
+      best = index;
+      points = found;
+    }
+  }
+  return best;
+}
+
+PerfQueues::PerfQueues(const Device& device, const PerfOptions& options, const PerfTerms& terms)
+    : options_{options}, terms_{terms}, gid_index_{perf_gid_index(device, options)} {
+  const ibv_device_attr& attr = device.attr.orig_attr;
+  if (options.test.fetches()) {
+    const auto most = static_cast<std::uint32_t>(std::clamp(attr.max_qp_rd_atom, 0, 255));
+    reads_ = std::min(options.reads.value_or(most), most);
+  }
+  inline_size_ = options.inline_size.value_or(options.test.answered() ? kLatencyInline : 0);
+  pd_.reset(ibv_alloc_pd(device.context.get()));
+  if (!pd_) fail("Couldn't allocate PD: %s", std::strerror(errno));
+  allocate(device);
+  create_cqs(device);
+  create_srq(device);
+  PerftestAddress common;
+  common.qp.lid = device.port.lid;
+  common.reads = reads_;
+  common.rkey = mr_->rkey;
+  if (gid_index_ >= 0 &&
+      ibv_query_gid(device.context.get(), options.ib_port, gid_index_, &common.qp.gid) != 0) {
+    fail("can't read sgid of index %d of port %d of %s (-x)", gid_index_, options.ib_port,
+         device.name());
+  }
+  if (options.xrc() && ibv_get_srq_num(srq_.get(), &common.srqn) != 0) {
+    fail("Couldn't get SRQ number");
+  }
+  const std::uint32_t pairs = options.all_queue_pairs();
+  for (std::uint32_t pair = 0; pair < pairs; ++pair) {
+    qps_.push_back(create_qp(device, pair));
+    to_init(qps_.back().get());
+    common.qp.qpn = qps_.back()->qp_num;
+    common.memory = buffer(pairs + pair);
+    if (getrandom(&common.qp.psn, sizeof common.qp.psn, 0) != sizeof common.qp.psn) {
+      common.qp.psn = 0x1d872b;
+    }
+    common.qp.psn &= 0xffffff;
+    addresses_.push_back(common);
+  }
+}
+
+std::uint64_t PerfQueues::buffer(std::uint32_t number) const {
+  return reinterpret_cast<std::uintptr_t>(memory_.get()) + number * stride_;
+}
+
+void PerfQueues::allocate(const Device& device) {
+  const std::uint64_t header = options_.datagrams() ? kRoutingHeader : 0;
+  stride_ = round_up(std::max<std::uint64_t>(options_.size + header, terms_.walk),
+                     std::max(terms_.cache_line, 64u));
+  const std::uint64_t bytes = round_up(2 * options_.all_queue_pairs() * stride_, terms_.walk);
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(terms_.walk, bytes)));
+  if (!memory_) {
+    fail("Couldn't allocate %llu bytes for %u queue pairs: a smaller -s or -q",
+         static_cast<unsigned long long>(bytes), options_.all_queue_pairs());
+  }
+  // Of a latency by WRITE the byte that is waited for must not be there before.
+  const bool zero = options_.test.verb == PerfVerb::kWrite && options_.test.latency();
+  std::memset(memory_.get(), zero ? 0 : 0x5a, bytes);
+  unsigned access = IBV_ACCESS_LOCAL_WRITE | remote_access(options_.test.verb);
+  if (options_.on_demand) {
+    if ((device.attr.odp_caps.general_caps & IBV_ODP_SUPPORT) == 0) {
+      fail("%s has no memory on demand: leave out --odp", device.name());
+    }
+    access |= IBV_ACCESS_ON_DEMAND;
+  }
+  mr_.reset(ibv_reg_mr(pd_.get(), memory_.get(), bytes, access));
+  if (!mr_) {
+    fail("Couldn't register %llu bytes: %s", static_cast<unsigned long long>(bytes),
+         std::strerror(errno));
+  }
+}
+
+void PerfQueues::create_cqs(const Device& device) {
+  if (options_.events) {
+    channel_.reset(ibv_create_comp_channel(device.context.get()));
+    if (!channel_) fail("Couldn't create completion channel: %s", std::strerror(errno));
+    if (options_.vector >= device.context->num_comp_vectors) {
+      fail("%s has %d completion vector%s: a smaller -X", device.name(),
+           device.context->num_comp_vectors, device.context->num_comp_vectors == 1 ? "" : "s");
+    }
+  }
+  const auto create = [&](std::uint32_t depth, const char* option) {
+    const std::uint64_t entries = std::uint64_t{depth} * options_.all_queue_pairs();
+    if (entries > static_cast<std::uint64_t>(device.attr.orig_attr.max_cqe)) {
+      fail("%llu completions at once are more than %s takes (%d): a smaller %s or -q",
+           static_cast<unsigned long long>(entries), device.name(), device.attr.orig_attr.max_cqe,
+           option);
+    }
+    perf::CqHandle cq(ibv_create_cq(device.context.get(), static_cast<int>(entries), nullptr,
+                                    channel_.get(), options_.vector));
+    if (!cq) fail("Couldn't create CQ: %s", std::strerror(errno));
+    return cq;
+  };
+  send_cq_ = create(options_.tx_depth, "-t");
+  recv_cq_ = create(options_.receives() ? options_.rx_depth : 1, "-r");
+}
+
+void PerfQueues::create_srq(const Device& device) {
+  if (!options_.uses_srq() && !options_.xrc()) return;
+  if (options_.xrc()) {
+    ibv_xrcd_init_attr domain = {};
+    domain.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+    domain.fd = -1;
+    domain.oflags = O_CREAT;  // of this process alone
+    xrcd_.reset(ibv_open_xrcd(device.context.get(), &domain));
+    if (!xrcd_) fail("%s has no XRC (%s): another -c", device.name(), std::strerror(errno));
+  }
+  ibv_srq_init_attr_ex attr = {};
+  attr.attr.max_wr = options_.rx_depth;
+  attr.attr.max_sge = 1;
+  attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+  attr.srq_type = options_.xrc() ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
+  attr.pd = pd_.get();
+  if (options_.xrc()) {
+    attr.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    attr.xrcd = xrcd_.get();
+    attr.cq = recv_cq_.get();
+  }
+  srq_.reset(ibv_create_srq_ex(device.context.get(), &attr));
+  if (!srq_) {
+    fail("Couldn't create SRQ of %u receives: %s; a smaller -r, or no --use-srq", options_.rx_depth,
+         std::strerror(errno));
+  }
+}
+
+std::uint32_t PerfQueues::first_receiver() const {
+  return options_.all_queue_pairs() - options_.queue_pairs;
+}
+
+/// Of XRC, whose queue pairs have a direction.
+bool PerfQueues::receives_only(std::uint32_t pair) const {
+  if (!options_.xrc()) return false;
+  return options_.both_directions() ? pair >= first_receiver() : !options_.client();
+}
+
+perf::QpHandle PerfQueues::create_qp(const Device& device, std::uint32_t pair) {
+  ibv_qp_init_attr_ex attr = {};
+  if (receives_only(pair)) {
+    attr.qp_type = IBV_QPT_XRC_RECV;
+    attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+    attr.xrcd = xrcd_.get();
+    perf::QpHandle qp(ibv_create_qp_ex(device.context.get(), &attr));
+    if (!qp) fail("Couldn't create XRC receive QP: %s", std::strerror(errno));
+    return qp;
+  }
+  attr.qp_type = qp_type(options_.connection);
+  attr.send_cq = send_cq_.get();
+  attr.cap.max_send_wr = options_.tx_depth;
+  attr.cap.max_send_sge = 1;
+  attr.cap.max_inline_data = inline_size_;
+  if (!options_.xrc()) {
+    attr.recv_cq = recv_cq_.get();
+    attr.srq = srq_.get();
+    if (!srq_) {
+      attr.cap.max_recv_wr = options_.receives() ? options_.rx_depth : 1;
+      attr.cap.max_recv_sge = 1;
+    }
+  }
+  attr.pd = pd_.get();
+  attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+  perf::QpHandle qp;
+  if (!options_.classic_post) {
+    attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    attr.send_ops_flags = send_operation(options_);
+    qp.reset(ibv_create_qp_ex(device.context.get(), &attr));
+    extended_ = qp != nullptr;
+  }
+  if (!qp && (options_.classic_post || errno == EOPNOTSUPP || errno == ENOSYS)) {
+    attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+    attr.send_ops_flags = 0;
+    qp.reset(ibv_create_qp_ex(device.context.get(), &attr));
+  }
+  if (!qp && inline_size_ != 0) return create_qp_without_inline(device, pair);
+  if (!qp) {
+    fail("Couldn't create %s QP: %s: a smaller -t (%u) or -r (%u), or another -c",
+         connection_name(options_.connection), std::strerror(errno), options_.tx_depth,
+         options_.rx_depth);
+  }
+  return qp;
+}
+
+/// A default is for what the device can; what was asked for it must have.
+perf::QpHandle PerfQueues::create_qp_without_inline(const Device& device, std::uint32_t pair) {
+  const std::uint32_t asked = std::exchange(inline_size_, 0);
+  perf::QpHandle qp = create_qp(device, pair);
+  if (options_.inline_size) {
+    fail("inline size %u is more than %s takes; choose a smaller -I", asked, device.name());
+  }
+  return qp;
+}
+
+void PerfQueues::to_init(ibv_qp* qp) const {
+  ibv_qp_attr attr = {};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.pkey_index = options_.pkey_index;
+  attr.port_num = options_.ib_port;
+  int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+  if (options_.datagrams()) {
+    attr.qkey = kQkey;
+    mask |= IBV_QP_QKEY;
+  } else {
+    attr.qp_access_flags = remote_access(options_.test.verb);
+    mask |= IBV_QP_ACCESS_FLAGS;
+  }
+  if (const int error = ibv_modify_qp(qp, &attr, mask)) {
+    fail("Failed to modify QP to INIT: %s", std::strerror(error));
+  }
+}
+
+ibv_ah_attr PerfQueues::path_to(const PerftestAddress& peer) const {
+  ibv_ah_attr path = {};
+  path.dlid = peer.qp.lid;
+  path.sl = options_.service_level;
+  path.port_num = options_.ib_port;
+  if (gid_index_ >= 0) {
+    path.is_global = 1;
+    path.grh.dgid = peer.qp.gid;
+    path.grh.sgid_index = static_cast<std::uint8_t>(gid_index_);
+    path.grh.hop_limit = kHopLimit;
+    path.grh.traffic_class = options_.traffic_class;
+  }
+  return path;
+}
+
+std::uint32_t PerfQueues::peer_of(std::uint32_t pair) const {
+  const std::uint32_t all = options_.all_queue_pairs();
+  return (pair + all - options_.queue_pairs) % all;
+}
+
+void PerfQueues::connect(const std::vector<PerftestAddress>& peer) {
+  for (std::uint32_t pair = 0; pair < qps_.size(); ++pair) {
+    const PerftestAddress& remote = peer[peer_of(pair)];
+    ibv_qp_attr attr = {};
+    attr.qp_state = IBV_QPS_RTR;
+    int mask = IBV_QP_STATE;
+    const bool reliable =
+        options_.connection == PerfConnection::kRc || options_.connection == PerfConnection::kXrc;
+    if (!options_.datagrams()) {
+      attr.ah_attr = path_to(remote);
+      attr.path_mtu = terms_.mtu;
+      attr.dest_qp_num = remote.qp.qpn;
+      attr.rq_psn = remote.qp.psn;
+      mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    }
+    if (reliable) {
+      attr.max_dest_rd_atomic = static_cast<std::uint8_t>(reads_);
+      attr.min_rnr_timer = kRnrTimer;
+      mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    }
+    if (const int error = ibv_modify_qp(qps_[pair].get(), &attr, mask)) {
+      fail("Failed to modify QP to RTR: %s", std::strerror(error));
+    }
+    if (receives_only(pair)) continue;
+    attr = {};
+    attr.qp_state = IBV_QPS_RTS;
+    attr.sq_psn = addresses_[pair].qp.psn;
+    mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+    if (reliable) {
+      attr.timeout = options_.timeout;
+      attr.retry_cnt = options_.retries;
+      attr.rnr_retry = kRnrRetries;
+      attr.max_rd_atomic = static_cast<std::uint8_t>(std::min(reads_, remote.reads));
+      mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+    }
+    if (const int error = ibv_modify_qp(qps_[pair].get(), &attr, mask)) {
+      fail("Failed to modify QP to RTS: %s", std::strerror(error));
+    }
+    if (options_.datagrams()) {
+      ibv_ah_attr path = path_to(remote);
+      ahs_.emplace_back(ibv_create_ah(pd_.get(), &path));
+      if (!ahs_.back()) fail("Failed to create AH: %s", std::strerror(errno));
+    }
+  }
+}
+
+PerfWalk PerfQueues::walk(std::uint64_t base, std::uint32_t size) const {
+  PerfWalk walk{base, 0, 1, 0};
+  const std::uint64_t step = round_up(std::max(size, terms_.cache_line), terms_.cache_line);
+  if (options_.test.latency() || size > terms_.walk / 2) return walk;
+  walk.step = static_cast<std::uint32_t>(step);
+  walk.places = std::max(1u, terms_.walk / walk.step);
+  return walk;
+}
+
+void PerfQueues::prepare(std::uint32_t size, const std::vector<PerftestAddress>& peer) {
+  const std::uint32_t header = options_.datagrams() ? kRoutingHeader : 0;
+  receive_size_ = size + header;
+  arriving_.clear();
+  senders_.clear();
+  for (std::uint32_t pair = 0; pair < options_.queue_pairs; ++pair) {
+    arriving_.push_back(walk(buffer(options_.all_queue_pairs() + pair), receive_size_));
+    if (!options_.sends()) continue;
+    const PerftestAddress& remote = peer[peer_of(pair)];
+    PerfSender sender;
+    sender.qp = qps_[pair].get();
+    sender.extended = extended_ ? ibv_qp_to_qp_ex(sender.qp) : nullptr;
+    sender.local = walk(buffer(pair), size);
+    sender.remote = walk(remote.memory, size);
+    sender.list.resize(options_.post_list);
+    sender.pieces.resize(options_.post_list);
+    for (std::uint32_t number = 0; number < options_.post_list; ++number) {
+      ibv_send_wr& wr = sender.list[number];
+      wr.wr_id = pair;
+      wr.sg_list = &sender.pieces[number];
+      wr.num_sge = 1;
+      wr.opcode = opcode(options_);
+      wr.next = number + 1 < options_.post_list ? &sender.list[number + 1] : nullptr;
+      if (!options_.test.fetches() && size <= inline_size_) wr.send_flags = IBV_SEND_INLINE;
+      sender.pieces[number] = {sender.local.base, size, mr_->lkey};
+      if (options_.datagrams()) {
+        wr.wr.ud = {ahs_[pair].get(), remote.qp.qpn, kQkey};
+      } else if (options_.test.verb == PerfVerb::kAtomic) {
+        wr.wr.atomic.rkey = remote.rkey;
+        wr.wr.atomic.compare_add = options_.compare_swap ? 0 : 1;
+      } else if (options_.test.verb != PerfVerb::kSend) {
+        wr.wr.rdma.rkey = remote.rkey;
+      }
+      if (options_.xrc()) wr.qp_type.xrc.remote_srqn = remote.srqn;
+    }
+    senders_.push_back(std::move(sender));
+  }
+}
+
+void PerfQueues::post(PerfSender& sender) {
+  std::uint64_t number = sender.posted;
+  for (ibv_send_wr& wr : sender.list) {
+    wr.sg_list->addr = sender.local.next();
+    if (options_.test.verb == PerfVerb::kAtomic)
+      wr.wr.atomic.remote_addr = sender.remote.next();
+    else if (options_.test.verb != PerfVerb::kSend)
+      wr.wr.rdma.remote_addr = sender.remote.next();
+    ++number;
+    const bool last = options_.duration == 0 && number == options_.iterations;
+    const bool completes = last || number % options_.cq_moderation == 0;
+    wr.send_flags = (wr.send_flags & ~static_cast<unsigned>(IBV_SEND_SIGNALED)) |
+                    (completes ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0u);
+  }
+  sender.posted = number;
+  if (sender.extended != nullptr) {
+    return post_built(sender, options_.datagrams(), options_.xrc());
+  }
+  ibv_send_wr* bad = nullptr;
+  if (const int error = ibv_post_send(sender.qp, sender.list.data(), &bad)) {
+    fail("Couldn't post send: %s", std::strerror(error));
+  }
+}
+
+void PerfQueues::post_receive(std::uint32_t pair) {
+  ibv_sge piece = {arriving_[pair].next(), receive_size_, mr_->lkey};
+  ibv_recv_wr wr = {};
+  wr.wr_id = pair;
+  wr.sg_list = &piece;
+  wr.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  const int error = srq_ ? ibv_post_srq_recv(srq_.get(), &wr, &bad)
+                         : ibv_post_recv(qps_[first_receiver() + pair].get(), &wr, &bad);
+  if (error != 0) fail("Couldn't post receive: %s", std::strerror(error));
+}
+
+volatile char* PerfQueues::sent_byte(std::uint32_t size) const {
+  return reinterpret_cast<volatile char*>(buffer(0) + size - 1);
+}
+
+volatile char* PerfQueues::arriving_byte(std::uint32_t size) const {
+  // Where the peer's first sender writes: into what our first receiver told it.
+  return reinterpret_cast<volatile char*>(buffer(options_.all_queue_pairs() + first_receiver()) +
+                                          size - 1);
+}
+
+}  // namespace verbatim::cli

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What `verbatim perf` prints: perftest's lines, which scripts read, and the file of --out_json.
+//
+// Main thread. The file holds one JSON object, whose results are a list with one for each size; it
+// is opened before anything is measured, so that one that cannot be written is known in time.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "perf/cli/perf_exchange.hpp"
+#include "perf/cli/perf_figures.hpp"
+#include "perf/cli/perf_options.hpp"
+#include "perf/cli/perf_queues.hpp"
+#include "perf/cli/perf_run.hpp"
+#include "perf/support/json.hpp"
+
+namespace verbatim::cli {
+
+class PerfPrinter {
+ public:
+  /// Throws Failure when the file of --out_json cannot be opened.
+  explicit PerfPrinter(const PerfOptions& options);
+
+  void waiting() const;
+  void heading(const Device& device, const PerfQueues& queues, const PerfTerms& terms);
+  void address(const char* whose, const PerftestAddress& address, bool with_gid) const;
+  void columns() const;
+  void latency(std::uint32_t size, PerfLatencies found);
+  /// `ours` and, of both directions, what the peer has.
+  void bandwidth(const PerftestReport& ours, const PerftestReport* theirs = nullptr);
+  /// The directions of the last result, each by itself.
+  void both(const PerftestReport& ours, const PerftestReport& theirs) const;
+  void line() const;
+  /// Writes the file; throws Failure.
+  void finish();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  bool full() const { return options_.output == PerfOutput::kAll; }
+  void samples(const std::vector<double>& all, const char* unit) const;
+  void latency_of_duration(std::uint32_t size, const PerfLatencies& found, double factor);
+  void bandwidth_columns() const;
+  void bandwidth_row(const PerftestReport& report) const;
+
+  const PerfOptions& options_;
+  perf::Json about_;
+  perf::Json results_ = perf::Json::array();
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+/// In the units that the options ask for.
+PerftestReport report_of(const PerfOptions& options, std::uint32_t size,
+                         const PerfThroughput& found);
+/// Throws Failure when -w or -y asks for more.
+void check_limits(const PerfOptions& options, double average, double rate);
+
+}  // namespace verbatim::cli

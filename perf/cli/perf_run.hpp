@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The measuring loops of `verbatim perf`, for one size each.
+//
+// Main thread. Both ends call the one of their test at the same time, but for the servers of
+// bandwidth by WRITE, of READ and of atomics, which only wait. Failures name the status of what
+// failed. Nothing here allocates while it measures.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "perf/cli/perf_figures.hpp"
+#include "perf/cli/perf_options.hpp"
+#include "perf/cli/perf_queues.hpp"
+#include "perf/cli/perf_waiting.hpp"
+
+namespace verbatim::cli {
+
+struct PerfRun {
+  const PerfOptions& options;
+  PerfQueues& queues;
+  const PerfExchange& exchange;
+  const StopSignals& stop;
+};
+
+/// Room for so many, whose pages are there before anything is measured.
+template <class Element>
+void prepare_room(std::vector<Element>* room, std::size_t elements) {
+  room->assign(elements, Element{});
+  room->clear();
+}
+
+struct PerfLatencies {
+  std::vector<std::uint64_t> stamps;  // before each message; of -D none
+  std::uint64_t messages = 0;         // of -D: within the margins
+  std::uint64_t ticks = 0;            // that these took
+};
+
+PerfLatencies measure_latency(const PerfRun& run, std::uint32_t size);
+
+struct PerfThroughput {
+  std::uint64_t messages = 0;  // of -D: within the margins
+  std::uint64_t ticks = 0;     // that these took
+  double peak_ticks = 0;       // of one message at the best moment; 0: not asked for
+};
+
+PerfThroughput measure_bandwidth(const PerfRun& run, std::uint32_t size);
+/// Messages that nothing counts, of a test that asks nothing of the peer.
+void warm_up(const PerfRun& run);
+
+}  // namespace verbatim::cli

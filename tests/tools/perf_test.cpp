@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `verbatim perf` with itself at the other end, over shm0: every operation over every kind of queue
+// pair, the options, what is printed, and what goes wrong.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/tools/perf_output.hpp"
+#include "tests/tools/perf_pair.hpp"
+
+namespace verbatim::tools {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Played {
+  std::string tool;
+  Words options;
+  std::size_t rows = 1;
+};
+void PrintTo(const Played& played, std::ostream* out) {
+  *out << played.tool << ::testing::PrintToString(played.options);
+}
+
+class Perf : public ::testing::Test {
+ protected:
+  Program tool(const std::string& name) { return real_tool(name, fabric_.environment()); }
+  PerfEndings play(const std::string& name, const Words& words, const Words& client_more = {}) {
+    return play_our_server(tool(name), words, tool(name), joined(words, client_more));
+  }
+  void expect_complaint(const Ending& ending, const std::string& says) {
+    EXPECT_TRUE(ending.in_time);
+    EXPECT_GT(ending.status, 0) << ending.out;
+    EXPECT_THAT(ending.err, HasSubstr(says));
+  }
+  PrivateFabric fabric_;
+};
+
+class PerfPlays : public Perf, public ::testing::WithParamInterface<Played> {};
+
+TEST_P(PerfPlays, ToTheEndAndSaysSoInColumns) {
+  const PerfEndings endings = play(GetParam().tool, GetParam().options);
+  expect_both_finished(endings);
+  const auto rows = perf_rows(endings.client.out);
+  ASSERT_EQ(rows.size(), GetParam().rows) << endings.client.out;
+  const bool latency = GetParam().tool.find("_lat") != std::string::npos;
+  for (const PerfRow& row : rows) {
+    ASSERT_GE(row.size(), 4u);
+    EXPECT_GT(latency ? row[2] : row.back(), 0) << endings.client.out;
+  }
+  EXPECT_EQ(endings.client.err, "");
+}
+
+const Words kFew = {"-n", "100"};
+
+std::vector<Played> operations() {
+  std::vector<Played> all;
+  const auto add = [&](const std::string& verb, const std::vector<const char*>& connections) {
+    for (const char* connection : connections) {
+      for (const char* measure : {"_lat", "_bw"}) {
+        all.push_back({"ib_" + verb + measure, joined(kFew, {"-c", connection})});
+      }
+    }
+  };
+  add("send", {"RC", "UC", "UD", "XRC"});
+  add("write", {"RC", "UC", "XRC"});
+  add("read", {"RC", "XRC"});
+  add("atomic", {"RC", "XRC"});
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Operations, PerfPlays, ::testing::ValuesIn(operations()));
+
+INSTANTIATE_TEST_SUITE_P(
+    Options, PerfPlays,
+    ::testing::Values(
+        Played{"ib_send_lat", {"-a", "-n", "10"}, 23}, Played{"ib_send_bw", {"-a", "-n", "5"}, 23},
+        Played{"ib_write_bw", {"-a", "-b", "-n", "5"}, 23},
+        Played{"ib_send_lat", {"-c", "UD", "-a", "-n", "10"}, 12},
+        Played{"ib_send_bw", {"-q", "8", "-n", "50", "--report_gbits"}},
+        Played{"ib_send_bw", {"-b", "-q", "2", "-c", "XRC", "-n", "50"}},
+        Played{"ib_send_bw", {"-b", "-n", "100", "--report-both"}, 3},
+        Played{"ib_read_bw", {"-b", "-e", "-n", "100", "-o", "4"}},
+        Played{"ib_send_bw", {"--use-srq", "-q", "4", "-e", "-n", "100"}},
+        Played{"ib_send_lat", {"-e", "--use-srq", "-n", "50", "-I", "0"}},
+        Played{"ib_send_bw", {"-l", "16", "-n", "160", "-s", "64", "-I", "64"}},
+        Played{"ib_write_bw", {"-Q", "7", "-t", "16", "-n", "100", "--use_old_post_send"}},
+        Played{"ib_atomic_bw", {"-A", "CMP_AND_SWAP", "-b", "-n", "100", "-N"}},
+        Played{"ib_write_bw", {"--perform_warm_up", "-s", "1K", "-m", "1024", "-n", "200"}},
+        Played{"ib_write_bw", {"--odp", "-x", "0", "-n", "50", "-s", "8192"}},
+        Played{"ib_read_lat", {"-C", "--latency_gap", "10", "-n", "20"}},
+        Played{"ib_write_lat", {"-D", "1", "-f", "0"}}, Played{"ib_send_bw", {"-D", "1", "-b"}}));
+
+TEST_F(Perf, TheSubcommandIsTheProgramOfPerftestsName) {
+  const Words words = {"perf", "send-lat", "-n", "20"};
+  const PerfEndings endings =
+      play_our_server(tool("verbatim"), words, tool("ib_send_lat"), {"-n", "20"});
+  expect_both_finished(endings);
+  EXPECT_THAT(endings.server.out, HasSubstr("* Waiting for client to connect... *"));
+  EXPECT_THAT(endings.server.out, HasSubstr(" RX depth        : 20\n"));
+  EXPECT_THAT(endings.client.out, HasSubstr(" TX depth        : 1\n"));
+}
+
+TEST_F(Perf, OneNumberIsPrintedWhereOneIsAskedFor) {
+  for (const auto& [name, what] :
+       {std::pair("ib_send_lat", "latency"), std::pair("ib_send_bw", "bandwidth"),
+        std::pair("ib_write_bw", "message_rate")}) {
+    const PerfEndings endings = play(name, {"-n", "20", "--output", what});
+    expect_both_finished(endings);
+    EXPECT_THAT(endings.client.out, ::testing::MatchesRegex("[0-9]+\\.[0-9]+\n"));
+  }
+}
+
+TEST_F(Perf, AllResultsArePrintedSortedOrInTheirOrder) {
+  const PerfEndings endings = play("ib_send_lat", {"-n", "20", "-H"}, {"-U"});
+  expect_both_finished(endings);
+  std::size_t lists = 0, at = 0;
+  while ((at = endings.client.out.find("#, usec\n1, ", at)) != std::string::npos) ++at, ++lists;
+  EXPECT_EQ(lists, 2u);
+  EXPECT_THAT(endings.client.out, HasSubstr("\n19, "));
+  EXPECT_EQ(perf_rows(endings.client.out).size(), 1u);
+}
+
+TEST_F(Perf, TheFileOfResultsIsJson) {
+  const std::string file = ::testing::TempDir() + "perf_out." + std::to_string(getpid());
+  expect_both_finished(play("ib_write_bw", {"-a", "-n", "5"}, {"--out_json_file", file}));
+  const auto read = nlohmann::json::parse(std::ifstream(file));
+  EXPECT_EQ(read.at("test"), "RDMA_Write BW Test");
+  EXPECT_EQ(read.at("results").size(), 23u);
+  EXPECT_EQ(read.at("results").back().at("MsgSize"), 8388608);
+  EXPECT_GT(read.at("results").back().at("BW_average").get<double>(), 0);
+  unlink(file.c_str());
+}
+
+TEST_F(Perf, AResultBelowTheLimitIsAFailure) {
+  const PerfEndings endings = play("ib_write_bw", {"-n", "20"}, {"-w", "1e12"});
+  EXPECT_EQ(endings.server.status, 0) << endings.server.err;
+  expect_complaint(endings.client, "is below bw limit");
+}
+
+TEST_F(Perf, AFileThatTakesNothingIsSaid) {
+  const PerfEndings endings = play("ib_read_lat", {"-n", "20"}, {"--out_json_file", "/dev/full"});
+  expect_complaint(endings.client, "Couldn't write all of '/dev/full': No space left on device");
+}
+
+struct Unlike {
+  std::string server_tool;
+  Words server;
+  std::string client_tool;
+  Words client;
+  std::string client_hears;
+};
+void PrintTo(const Unlike& unlike, std::ostream* out) {
+  *out << unlike.server_tool << ::testing::PrintToString(unlike.server) << unlike.client_tool
+       << ::testing::PrintToString(unlike.client);
+}
+
+class PerfUnlike : public Perf, public ::testing::WithParamInterface<Unlike> {};
+
+TEST_P(PerfUnlike, EndsAreToldInOneLineEach) {
+  const Unlike& unlike = GetParam();
+  const PerfEndings endings = play_our_server(tool(unlike.server_tool), unlike.server,
+                                              tool(unlike.client_tool), unlike.client);
+  expect_complaint(endings.client, unlike.client_hears);
+  expect_complaint(endings.server, "give both the same");
+  EXPECT_EQ(own_lines(endings.client.err), 1) << endings.client.err;
+  EXPECT_EQ(own_lines(endings.server.err), 2) << endings.server.err;  // where it listens, too
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Options, PerfUnlike,
+    ::testing::Values(
+        Unlike{"ib_send_bw",
+               {"-s", "64"},
+               "ib_send_bw",
+               {"-s", "128"},
+               "the other side runs 'send-bw -c RC -s 64', this one 'send-bw -c RC -s 128'"},
+        Unlike{"ib_write_bw", {"-s", "64"}, "ib_write_bw", {"-s", "128"}, "'write-bw -c RC -s 64'"},
+        Unlike{"ib_send_bw", {}, "ib_read_bw", {}, "this one 'read-bw"},
+        Unlike{"ib_send_lat", {}, "ib_send_bw", {"-s", "2"}, "'send-lat -c RC -s 2'"},
+        Unlike{"ib_send_lat", {}, "ib_send_lat", {"-c", "UC"}, "this one 'send-lat -c UC -s 2'"},
+        Unlike{"ib_send_bw", {"-q", "2"}, "ib_send_bw", {}, "'send-bw -c RC -s 65536 -q 2'"},
+        Unlike{"ib_send_bw", {"-b"}, "ib_send_bw", {}, "'send-bw -c RC -s 65536 -b'"},
+        Unlike{"ib_send_bw", {"-a"}, "ib_send_bw", {}, "'send-bw -c RC -a'"},
+        Unlike{"ib_send_bw", {"-D", "9"}, "ib_send_bw", {}, "'send-bw -c RC -s 65536 -D ...'"},
+        Unlike{"ib_send_bw", {"-x", "0"}, "ib_send_bw", {}, "'send-bw -c RC -s 65536 -x ...'"},
+        Unlike{
+            "ib_send_lat", {"-n", "10"}, "ib_send_lat", {}, "than 1000: give both the same -n"}));
+
+TEST_F(Perf, AServerOfMoreMemoryServes) {
+  expect_both_finished(play_our_server(tool("ib_write_bw"), {"-s", "8192"}, tool("ib_write_bw"),
+                                       {"-s", "64", "-n", "100"}));
+}
+
+struct Departure {
+  std::string tool;
+  bool server_goes;
+  Words more = {};
+};
+void PrintTo(const Departure& departure, std::ostream* out) {
+  *out << departure.tool << (departure.server_goes ? " server" : " client");
+}
+
+class PerfDeparture : public Perf, public ::testing::WithParamInterface<Departure> {};
+
+TEST_P(PerfDeparture, OfTheOtherEndIsSaidSoon) {
+  // Without -F of lines: the columns come when both are at it.
+  const Words words = joined({"-D", "100"}, GetParam().more);
+  ToolProcess server(tool(GetParam().tool), joined(words, {"-p", "0"}));
+  const auto port = listening_port(server);
+  ASSERT_TRUE(port);
+  ToolProcess client(tool(GetParam().tool),
+                     joined(words, {"-p", std::to_string(*port), "127.0.0.1"}));
+  ASSERT_TRUE(client.wait_for_output(" #bytes"));
+  (GetParam().server_goes ? server : client).signal(SIGKILL);
+  ToolProcess& left = GetParam().server_goes ? client : server;
+  const Ending ending = left.finish(std::chrono::seconds(10));
+  EXPECT_TRUE(ending.in_time);
+  EXPECT_EQ(ending.status, 1);
+  EXPECT_THAT(ending.err, ::testing::ContainsRegex("look at its own message"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ends, PerfDeparture,
+                         ::testing::Values(Departure{"ib_send_lat", true},
+                                           Departure{"ib_write_lat", false},
+                                           Departure{"ib_send_bw", true},
+                                           Departure{"ib_write_bw", false},
+                                           Departure{"ib_read_lat", true},
+                                           Departure{"ib_send_lat", false, {"-c", "UD"}}));
+
+TEST_F(Perf, StrangersAreTold) {
+  struct Words2 {
+    std::string bytes;
+    std::string says;
+  };
+  std::string version("6.06", 16);
+  version.resize(16);
+  const std::string introduced =
+      version + std::string("\0\0\x10\0\0\0\0\x40", 8) + std::string("5\0", 2);
+  for (const Words2& stranger :
+       {Words2{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "is no perftest program from 5.70 on"},
+        Words2{"", "closed the connection after 0 of 16 bytes"},
+        Words2{version + "\xff\xff\xff\xff", "a page of 4294967295 bytes is none"},
+        Words2{introduced + std::string(59, '\0'), "sent no address"},
+        Words2{introduced + std::string(108, ':'), "with a GID, this one without"},
+        Words2{introduced + std::string(20, '0'), "closed the connection after 20 of 59 bytes"}}) {
+    ToolProcess server(tool("ib_send_bw"), {"-p", "0"});
+    const auto port = listening_port(server);
+    ASSERT_TRUE(port);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<std::uint16_t>(*port));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    EXPECT_EQ(send(fd, stranger.bytes.data(), stranger.bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(stranger.bytes.size()));
+    shutdown(fd, SHUT_WR);
+    expect_complaint(server.finish(), stranger.says);
+    close(fd);
+  }
+}
+
+TEST_F(Perf, WhatADeviceLacksIsSaidBeforeAnybodyIsWaitedFor) {
+  Environment fake = fabric_.environment({{"FAKE_VERBS_RC", "1"}, {"FAKE_VERBS_LACKS", "xrc"}});
+  expect_complaint(run(fake_tool("ib_atomic_bw", fake), {}), "has no atomics");
+  expect_complaint(run(fake_tool("ib_send_bw", fake), {"-c", "XRC", "-x", "0"}), "has no XRC");
+}
+
+TEST_F(Perf, LostMessagesAreSaidWhenTheOtherSideIsThrough) {
+  // One receive, and far more datagrams at once.
+  const PerfEndings endings =
+      play("ib_send_bw", {"-c", "UD", "-s", "64", "-n", "20000", "-r", "1"});
+  expect_complaint(endings.server, "not all messages have come: UC and UD lose those that find");
+  expect_complaint(endings.client, "closed the connection");
+}
+
+TEST_F(Perf, AnInlineSizeTooLargeIsSaid) {
+  const PerfEndings endings = play("ib_send_lat", {"-n", "10"}, {"-I", "900"});
+  expect_complaint(endings.client, "inline size 900 is more than shm0 takes; choose a smaller -I");
+  expect_complaint(endings.server, "closed the connection");
+}
+
+}  // namespace
+}  // namespace verbatim::tools
