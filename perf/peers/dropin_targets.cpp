@@ -56,7 +56,6 @@ double column_of(const std::string& text, int column) {
   for (std::string line; std::getline(lines, line);) {
     std::istringstream cells(line);
     std::vector<double> row;
-    // Numbers alone, of which one that could not be worked out is "-nan".
     bool is_row = true;
     for (std::string cell; is_row && cells >> cell;) {
       char* end = nullptr;
