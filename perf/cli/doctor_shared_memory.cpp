@@ -95,11 +95,11 @@ void examine_shared_memory(const HostFiles& files, Findings& findings) {
                 "(Too many open files)",
                 "'ulimit -n 65536', LimitNOFILE= of systemd, --ulimit nofile=65536 of containers",
                 findings);
-  examine_limit(RLIMIT_AS, 72 * 1024 * kMib, "address space", "address space (ulimit -v)",
+  examine_limit(RLIMIT_AS, 64 * 1024 * kMib, "address space", "address space (ulimit -v)",
                 "the memory of every peer is mapped, so peers are refused where it ends",
                 "'ulimit -v unlimited'; Slurm and PBS: ask for memory without a vmem limit",
                 findings);
-  examine_limit(RLIMIT_FSIZE, 5 * 1024 * kMib, "file size", "file size (ulimit -f)",
+  examine_limit(RLIMIT_FSIZE, 2 * 1024 * kMib, "file size", "file size (ulimit -f)",
                 "it also holds for shared memory, which is then made smaller",
                 "'ulimit -f unlimited'", findings);
 }

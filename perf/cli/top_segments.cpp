@@ -25,7 +25,6 @@ using shm::QpRecord;
 using shm::SegmentHeader;
 
 constexpr std::string_view kSegmentName = "/memfd:verbatim-segment";
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 constexpr std::uint32_t kMostEntries = 1u << 16;
 
 struct CloseDirectory {
@@ -202,7 +201,8 @@ bool read_segment(const File& file, pid_t pid, std::set<ino_t>& seen, ProcessVie
   if (file.fd() < 0 || fstat(file.fd(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
   const auto size = static_cast<std::uint64_t>(status.st_size);
   // A forked child has its parent's segment open too.
-  if (size < sizeof(SegmentHeader) || size > kMostBytes || owner_of(file) != pid) return false;
+  if (size < sizeof(SegmentHeader) || size > shm::kMostSegmentBytes || owner_of(file) != pid)
+    return false;
   Copy<SegmentHeader> header;
   if (!header.read(file, 0) || header->magic != shm::kSegmentMagic ||
       header->layout_version != shm::kLayoutVersion ||

@@ -307,7 +307,7 @@ TEST_F(OpenFolderTest, OfTwoWhoLeaveAtOnceOneRemovesTheLock) {
   std::atomic<bool> begins = false;
   std::thread leaving([&] {
     begins = true;
-    folder_->leave();
+    folder_->leave(10'000'000'000);
   });
   while (!begins) sched_yield();
   for (int i = 0; i < 100; ++i) sched_yield();

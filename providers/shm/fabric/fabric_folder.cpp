@@ -380,13 +380,12 @@ void FabricFolder::remove_stale(std::uint32_t block) noexcept {
   remove(block);
 }
 
-void FabricFolder::leave() noexcept {
+void FabricFolder::leave(std::uint64_t patience_ns) noexcept {
   // Who has a name there will leave after us. Of several who leave at once each has taken his name
   // away, and waits for the others' looks: the last one finds nobody.
-  constexpr std::uint64_t kPatienceNs = 100'000'000;
   Lock held;
   if (!is_open() || !is_deserted() || ::faccessat(folder_.get(), kLockName, F_OK, 0) != 0 ||
-      lock(kPatienceNs, held) != 0 || !is_deserted())
+      lock(patience_ns, held) != 0 || !is_deserted())
     return;
   (void)::unlinkat(folder_.get(), kLockName, 0);
 }

@@ -44,8 +44,9 @@ class FabricFolder {
   /// Finds, makes and checks the folder. EACCES, ENOTDIR ... with the cause and the fix in the log.
   int open() noexcept;
   void close() noexcept;
-  /// Removes the lock file when no name is left. After the release of our own names.
-  void leave() noexcept;
+  /// Removes the lock file when no name is left, if whoever holds it lets go in time. After the
+  /// release of our own names.
+  void leave(std::uint64_t patience_ns = 100'000'000) noexcept;
   /// It is still open under its number.
   bool is_open() const noexcept { return folder_.is_ours(); }
   const char* path() const noexcept { return path_.load(std::memory_order_acquire); }

@@ -31,6 +31,8 @@ namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
 inline constexpr std::uint32_t kLayoutVersion = 10;
+/// No segment is larger: a stranger's word does not eat the address space of who maps it.
+inline constexpr std::uint64_t kMostSegmentBytes = std::uint64_t{2} << 30;
 
 /// Queue pair numbers are unique on the host: a process claims blocks of 4096 of the 24-bit space.
 inline constexpr std::uint32_t kQpnBlockBits = 12;

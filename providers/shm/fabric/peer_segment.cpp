@@ -18,9 +18,6 @@
 namespace verbatim::shm {
 namespace {
 
-// No segment is larger; a stranger's word does not eat our address space.
-constexpr std::uint64_t kMostBytes = std::uint64_t{8} << 30;
-
 /// A file that cannot shrink, at least `least` bytes long.
 int check_file(int fd, std::uint64_t least, std::uint64_t& size) noexcept {
   struct stat status {};
@@ -28,7 +25,7 @@ int check_file(int fd, std::uint64_t least, std::uint64_t& size) noexcept {
   if (!S_ISREG(status.st_mode) || status.st_size < 0) return EPROTO;
   if ((memory_file_seals(fd) & F_SEAL_SHRINK) == 0) return EPROTO;
   size = static_cast<std::uint64_t>(status.st_size);
-  return size < least || size > kMostBytes ? EPROTO : 0;
+  return size < least || size > kMostSegmentBytes ? EPROTO : 0;
 }
 
 bool table_fits(std::uint64_t size, std::uint64_t offset, std::uint64_t entries,

@@ -26,11 +26,10 @@ struct Plan {
 };
 constexpr std::uint64_t kMiB = 1u << 20;
 constexpr Plan kPlans[] = {
-    {kMaxRegions, kMaxQps, 4096 * kMiB}, {kMaxRegions, kMaxQps, 1024 * kMiB},
-    {kMaxRegions, kMaxQps, 512 * kMiB},  {kMaxRegions, kMaxQps, 256 * kMiB},
-    {kMaxRegions, kMaxQps, 128 * kMiB},  {1u << 16, 16384, 64 * kMiB},
-    {1u << 16, 8192, 16 * kMiB},         {1u << 14, 4096, 8 * kMiB},
-    {1u << 12, 4096, 2 * kMiB},
+    {kMaxRegions, kMaxQps, 1280 * kMiB}, {kMaxRegions, kMaxQps, 512 * kMiB},
+    {kMaxRegions, kMaxQps, 256 * kMiB},  {kMaxRegions, kMaxQps, 128 * kMiB},
+    {1u << 16, 16384, 64 * kMiB},        {1u << 16, 8192, 16 * kMiB},
+    {1u << 14, 4096, 8 * kMiB},          {1u << 12, 4096, 2 * kMiB},
 };
 
 struct Layout {
@@ -88,6 +87,7 @@ void make_private(void* base, std::uint64_t bytes, int fd) noexcept {
 
 int OwnSegment::make_files(std::uint64_t limit) noexcept {
   static_assert(layout_of(kPlans[0], kStep).bytes <= kLargestSegment);
+  static_assert(kLargestSegment <= kMostSegmentBytes);
   const Plan* chosen = nullptr;
   for (const Plan& plan : kPlans) {
     const std::uint64_t bytes = layout_of(plan, kStep).bytes;

@@ -81,7 +81,7 @@ class OwnSegment {
   // page.
   static constexpr std::uint64_t kStep = 64u << 10;
   static constexpr std::uint64_t kDoorbellStep = 4096;
-  static constexpr std::uint64_t kLargestSegment = std::uint64_t{4224} << 20;
+  static constexpr std::uint64_t kLargestSegment = std::uint64_t{1408} << 20;
   static constexpr std::size_t kStepWords = kLargestSegment / kStep / 64;
   static constexpr std::size_t kDoorbellWords = (sizeof(Doorbells) / kDoorbellStep + 1 + 63) / 64;
 
