@@ -241,7 +241,7 @@ TEST_F(Perf, StrangersAreTold) {
     std::string bytes;
     std::string says;
   };
-  std::string version("6.06", 16);
+  std::string version = "6.06";
   version.resize(16);
   const std::string introduced =
       version + std::string("\0\0\x10\0\0\0\0\x40", 8) + std::string("5\0", 2);
