@@ -18,8 +18,8 @@ bool has_solicited(const Qp& qp) noexcept;
 const Qp* find_untold_whole(const Cq& cq, bool solicited_only) noexcept;
 /// An event tells of the first such message of `qp`. REQUIRES: cq.lock.
 void note_told(Cq& cq, const Qp& qp) noexcept;
-/// A poll has taken all that is whole of `qp`. What events told of and is not was not there for the
-/// program, and is told of again when the sender says that it is. REQUIRES: cq.lock.
+/// A poll has taken all that it could of `qp`. What events told of and is left was not there for the
+/// program, since a window is being ended for example, and is told of again. REQUIRES: cq.lock.
 void forget_told_ahead(Cq& cq, const Qp& qp) noexcept;
 /// Makes the event that a whole message of `qp` owes, if it does; of an unfinished one its sender
 /// tells at the end. REQUIRES: cq.lock, has_message(qp).

@@ -98,6 +98,37 @@ TEST_P(Srq, PutsEachMessageIntoTheReceiveThatItTook) {
   }
 }
 
+TEST_P(Srq, GetsThePiecesOfAnInlineRequestBehindEachOther) {
+  // IBTA 11.4.1.1: the gather list's order.
+  SKIP_IF(lacks_srq(device()));
+  Shared shared(GetParam());
+  const QpInfo& sender = shared.senders[0];
+  std::uint32_t id = 0;
+  for (const std::vector<std::uint32_t>& pieces : {std::vector<std::uint32_t>{8, 24},
+                                                   {1, 1},
+                                                   {3, 5},
+                                                   {0, 8},
+                                                   {8, 0},
+                                                   {24, 32},
+                                                   {24, 33},
+                                                   {40, 40}}) {
+    SCOPED_TRACE(::testing::PrintToString(pieces));
+    const std::uint32_t bytes = pieces[0] + pieces[1];
+    if (bytes > sender.cap.max_inline_data || sender.cap.max_send_sge < 2) continue;
+    shared.post(id, 1);
+    shared.pair.a.fill(shared.from, 0, bytes, id);
+    expect_posted(shared.pair.a.post_send(
+        sender,
+        send(id, {slice(shared.from, 0, pieces[0]), slice(shared.from, pieces[0], pieces[1])})
+            .with(IBV_SEND_INLINE)));
+    expect_wc(shared.pair.a.poll_sends(sender, 1)[0], id, IBV_WC_SEND, sender);
+    expect_receive(shared.next(), id, bytes, shared.receivers[0]);
+    EXPECT_EQ(shared.pair.b.mismatch(shared.to, id * kSlot, bytes, id), -1);
+    ++id;
+  }
+  EXPECT_GT(id, 0u);
+}
+
 TEST_P(Srq, TakesReceivesInTheOrderOfTheirPosts) {
   // IBTA 10.2.9.5: of one queue pair's messages.
   SKIP_IF(lacks_srq(device()));

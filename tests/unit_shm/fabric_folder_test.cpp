@@ -304,13 +304,20 @@ TEST_F(OpenFolderTest, OfTwoWhoLeaveAtOnceOneRemovesTheLock) {
   // Another one who leaves has looked at the names before ours was gone, and is still there.
   const UniqueFd other(open(lock.c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
-  std::atomic<bool> begins = false;
+  std::atomic<bool> has_left = false;
   std::thread leaving([&] {
-    begins = true;
     folder_->leave(10'000'000'000);
+    has_left = true;
   });
-  while (!begins) sched_yield();
-  for (int i = 0; i < 100; ++i) sched_yield();
+  const auto opened = [&] {
+    int count = 0;
+    std::error_code gone;
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd"))
+      count += fs::read_symlink(entry.path(), gone) == lock;
+    return count;
+  };
+  while (opened() < 2 && !has_left) sched_yield();
+  EXPECT_FALSE(has_left) << "who has the lock would not have seen us go";
   ASSERT_EQ(flock(other.get(), LOCK_UN), 0);
   leaving.join();
   EXPECT_FALSE(fs::exists(lock));
