@@ -47,16 +47,18 @@ bool only_flushes(const Qp& qp) noexcept {
 
 /// The messages that have come, of the kind asked for; looks no further once they are `enough`.
 std::uint64_t count_messages(const Qp& qp, bool solicited_only, std::uint64_t enough) noexcept {
-  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
-  const std::uint64_t end = first + (std::uint64_t{1} << qp.rx_log);
+  Arrival at = next_arrival(qp);
   std::uint64_t found = 0;
-  std::uint64_t behind;
-  for (std::uint64_t i = first; i < end && found < enough; i = behind) {
-    const std::uint64_t h = slot_of_message(qp, i).header.load(std::memory_order_acquire);
-    if (header::lap(h) != lap_of_message(qp, i)) break;
-    behind = behind_message(qp, i, h);
+  std::uint64_t h;
+  // What a sender writes ever anew has an end.
+  const std::uint64_t end = at.line + (std::uint64_t{1} << kMostRingLog);
+  while (found < enough && at.line < end) {
+    const Slot* const slot = find_arrival(qp, at, h);
+    if (slot == nullptr) break;
+    const std::uint64_t first = at.index;
+    pass_arrival(qp, at, *slot, h);
     if (!solicited_only)
-      found += behind - i;
+      found += at.index - first;
     else
       found += (header::flags(h) & header::kSolicited) != 0;
   }
@@ -66,12 +68,14 @@ std::uint64_t count_messages(const Qp& qp, bool solicited_only, std::uint64_t en
 /// The first message that no event told of flows through the window, and its end is not in there.
 bool is_under_way(const Cq& cq, const Qp& qp) noexcept {
   if (only_flushes(qp)) return false;
-  std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
-  if (&qp == cq.told.qp) first = std::max(first, cq.told.until);
-  const Slot& slot = slot_of_message(qp, first);
-  const std::uint64_t h = slot.header.load(std::memory_order_acquire);
-  return header::lap(h) == lap_of_message(qp, first) && header::kind(h) == SlotKind::kStream &&
-         qp.pulled <= first && !is_produced(qp, slot);
+  Arrival at = next_arrival(qp);
+  const std::uint64_t first = &qp == cq.told.qp ? std::max(at.index, cq.told.until) : at.index;
+  std::uint64_t h;
+  const Slot* slot;
+  while ((slot = find_arrival(qp, at, h)) != nullptr && at.index < first)
+    pass_arrival(qp, at, *slot, h);
+  return slot != nullptr && header::kind(h) == SlotKind::kStream && qp.pulled.index <= first &&
+         !is_produced(qp, *slot);
 }
 
 /// Beyond those that events told of. REQUIRES: has_message(qp).

@@ -46,6 +46,18 @@ std::uint32_t counterpart(std::uint32_t type) noexcept {
   }
 }
 
+/// Where the peer's own receives stand.
+void find_receives(Qp& qp, std::uint64_t at) noexcept {
+  const std::uint64_t entries = qp.remote_rq_mask + 1;
+  const std::uint32_t max_sge = peek(qp.remote->rq_max_sge);
+  const PeerSegment& segment = qp.peer->segment;
+  qp.credits = segment.at<std::atomic<std::uint64_t>>(at, entries * sizeof(std::uint64_t));
+  if (max_sge == 0 || max_sge > kMaxSge) return;
+  qp.receive_sges = segment.at<ReceiveSge>(at + entries * sizeof(std::uint64_t),
+                                           entries * max_sge * sizeof(ReceiveSge));
+  qp.remote_max_sge = max_sge;
+}
+
 void forget_peer(Qp& qp) noexcept {
   if (Peer* peer = qp.met.exchange(nullptr, std::memory_order_acq_rel); peer != nullptr)
     Node::get().release_peer(*peer);
@@ -91,8 +103,7 @@ Wait attach(Qp& qp) noexcept {
     if (qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session) return Wait::kPeer;
     if (qp.credits == nullptr && qp.shared.record == nullptr) {
       if (const std::uint64_t at = qp.remote->rq_credits.load(std::memory_order_acquire); at != 0)
-        qp.credits = qp.peer->segment.at<std::atomic<std::uint64_t>>(at, sizeof(std::uint64_t)
-                                                                             << qp.remote_rq_log);
+        find_receives(qp, at);
     }
     return Wait::kNothing;
   }
@@ -120,7 +131,7 @@ Wait attach(Qp& qp) noexcept {
   }
   // Messages of an earlier life of ours were consumed there: it would take ours for their
   // successors.
-  if (record->consumed.load(std::memory_order_acquire) != 0) return Wait::kPeer;
+  if (record->lines_taken.load(std::memory_order_acquire) != 0) return Wait::kPeer;
   const std::uint32_t entries = peek(record->rq_entries);
   if (!std::has_single_bit(entries) || entries > kMaxRingEntries) return Wait::kPeer;
   if (peek(record->type) != counterpart(qp.own->type)) return Wait::kPeer;
@@ -153,42 +164,15 @@ Wait attach(Qp& qp) noexcept {
   return attach(qp);
 }
 
-bool reserve_ring(Qp& qp) noexcept {
-  const Peer* const peer = qp.datagrams == nullptr ? meet_peer(qp) : nullptr;
-  if (peer == nullptr || qp.ring != nullptr || qp.reserved_ring != 0) return true;
-  const std::uint32_t index = Node::index_in(*peer, peek(qp.own->dest_qpn));
-  if (index >= peer->segment.qp_capacity()) return true;
-  const std::uint32_t entries = peek(peer->segment.qps()[index].rq_entries);
-  if (!std::has_single_bit(entries) || entries > kMaxRingEntries) return true;
-  if (!Node::get().segment().reserve(entries * sizeof(Slot))) return false;
-  qp.reserved_ring = entries;
-  return true;
-}
-
-bool make_ring(Qp& qp) noexcept {
-  if (qp.ring != nullptr) return true;
-  OwnSegment& segment = Node::get().segment();
-  const bool is_reserved = qp.reserved_ring == qp.remote_rq_mask + 1;
-  const std::uint64_t offset = segment.allocate(sizeof(Slot) << qp.remote_rq_log, is_reserved);
-  if (offset == 0) return false;
-  if (is_reserved) qp.reserved_ring = 0;
-  qp.ring = segment.at<Slot>(offset);
-  poke(qp.own->ring_entries, 1u << qp.remote_rq_log);
-  qp.own->ring.store(offset, std::memory_order_release);
-  return true;
-}
-
 bool unread(const Qp& qp) noexcept {
   return qp.remote != nullptr && qp.peer->alive.load(std::memory_order_acquire) &&
          qp.remote->accepts.load(std::memory_order_acquire) == qp.remote_session &&
-         (qp.told_fault || qp.remote->consumed.load(std::memory_order_acquire) < qp.sent);
+         (qp.told_fault || qp.remote->lines_taken.load(std::memory_order_acquire) < qp.ring.next);
 }
 
-static void give_memory_back(const Qp& qp, OwnSegment& segment) noexcept {
+static void give_memory_back(Qp& qp, OwnSegment& segment) noexcept {
   const QpRecord& own = *qp.own;
-  if (qp.reserved_ring != 0) segment.give_up(qp.reserved_ring * sizeof(Slot));
-  if (qp.ring != nullptr)
-    segment.release(own.ring.load(std::memory_order_relaxed), sizeof(Slot) << qp.remote_rq_log);
+  give_ring_back(qp, segment);
   if (const std::uint64_t w = own.window.load(std::memory_order_relaxed); w != 0)
     segment.release(window::offset(w), std::size_t{1} << window::log(w));
   if (qp.bounce != 0) segment.release(qp.bounce, kBounceBytes);
@@ -204,14 +188,13 @@ void detach(Qp& qp) noexcept {
   own.tx_session.store(0, std::memory_order_seq_cst);
   if (OwnSegment& segment = Node::get().segment(); segment.holds(&own))
     give_memory_back(qp, segment);
-  qp.reserved_ring = 0;
+  forget_ring(qp);
   own.ring.store(0, std::memory_order_relaxed);
   own.window.store(0, std::memory_order_relaxed);
   own.stream_produced.store(0, std::memory_order_relaxed);
   own.requests.store(0, std::memory_order_relaxed);
   qp.bounce = 0;
   qp.asking = {};
-  qp.ring = nullptr;
   qp.remote = nullptr;
   qp.peer = nullptr;
   forget_peer(qp);
@@ -219,6 +202,9 @@ void detach(Qp& qp) noexcept {
   qp.credits = nullptr;
   qp.fast = false;
   qp.write_target = {};
+  qp.receive_sges = nullptr;
+  qp.receive_target = {};
+  qp.unplaced = 0;
   for (EndedKey& ended : qp.ended) ended = {};
   qp.shared = {};
   qp.sent = 0;
@@ -261,14 +247,15 @@ bool attach_receiver(Qp& qp) noexcept {
   if (record == nullptr) return false;
   const std::uint64_t session = record->tx_session.load(std::memory_order_acquire);
   if (session == 0 || session >> 32 != qp.session) return false;
-  // Within one session of ours there is one life of the sender.
-  if (qp.rx_session != 0 && qp.rx_session != session) return false;
-  const std::uint32_t entries = peek(record->ring_entries);
-  if (!std::has_single_bit(entries) || entries > kMaxRingEntries) return false;
-  const Slot* ring = peer->segment.at<Slot>(record->ring.load(std::memory_order_acquire),
-                                            std::uint64_t{entries} * sizeof(Slot));
+  // Within one session of ours there is one life of the sender. Once it was left it stays so: the
+  // ring where its first line stood may be gone.
+  if (qp.rx_session != 0) return false;
+  const std::uint64_t place = record->ring.load(std::memory_order_acquire);
+  const std::uint32_t log = window::log(place);
+  if (log < kFirstRingLog || log > kMostRingLog) return false;
+  const Slot* ring = peer->segment.at<Slot>(window::offset(place), sizeof(Slot) << log);
   if (ring == nullptr) return false;
-  qp.rx_log = static_cast<std::uint32_t>(std::countr_zero(entries));
+  qp.rx_log = log;
   qp.rx_session = session;
   name_sender(qp, *record);
   qp.rx_remote = record;
@@ -292,7 +279,8 @@ void detach_receiver(Qp& qp) noexcept {
   qp.stream_taken = 0;
   qp.ending_message = ~std::uint64_t{0};
   qp.ended_messages = 0;
-  qp.pulled = 0;
+  qp.pulled = {};
+  qp.rx_line = 0;
 }
 
 }  // namespace verbatim::shm

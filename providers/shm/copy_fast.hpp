@@ -46,6 +46,15 @@ template <std::size_t N>
   }
 }
 
+/// Any length, of a message that is likely to be short.
+[[gnu::always_inline]] inline void copy_some(unsigned char* to, const unsigned char* from,
+                                             std::size_t n) noexcept {
+  if (n <= 64) [[likely]]
+    copy_small(to, from, n);
+  else
+    std::memcpy(to, from, n);
+}
+
 /// Any length that is given inline.
 inline void copy_inline(unsigned char* to, const unsigned char* from, std::size_t n) noexcept {
   while (n > 64) {

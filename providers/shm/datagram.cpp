@@ -250,8 +250,7 @@ void address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) no
 
 bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept {
   if (qp.queued() != 0 || qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS ||
-      wr.num_sge != 1 || wr.sg_list == nullptr || wr.sg_list->length > Slot::kInlineBytes ||
-      qp.in_send_queue() >= qp.sq_entries)
+      wr.sg_list == nullptr || qp.in_send_queue() >= qp.sq_entries)
     return false;
   Qp* lane = find_lane(qp, wr.wr.ud.remote_qpn);
   if (lane == nullptr || lane->remote == nullptr ||
@@ -260,32 +259,12 @@ bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noex
     return false;
   const Ah& ah = Ah::from(wr.wr.ud.ah);
   const ibv_ah_attr& path = ah.attr;
-  if (!leads_to_this_host(context_of(qp), path) ||
-      (ah.path != 0 && wr.sg_list->length > Slot::kPathAt))
+  if (!leads_to_this_host(context_of(qp), path) || !has_qkey(qp, *lane, wr.wr.ud.remote_qkey))
     return false;
-  const ibv_sge& sge = *wr.sg_list;
-  const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
-  if ((wr.send_flags & IBV_SEND_INLINE) == 0) {
-    if (!find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from)) return false;
-  }
-  std::uint32_t room;
-  if (has_qkey(qp, *lane, wr.wr.ud.remote_qkey)) {
-    const CreditState credit = next_shared_credit(*lane, room);
-    if (credit == CreditState::kBadKey || (credit == CreditState::kNone && is_dead(*lane)) ||
-        (credit == CreditState::kGood && sge.length + lane->headroom > room))
-      return false;
-    if (credit == CreditState::kGood) {
-      copy_small(next_slot(*lane).data, from, sge.length);
-      if (ah.path != 0) say_path(next_slot(*lane), ah.path);
-      publish(*lane, SlotKind::kInline,
-              (wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
-                  ((wr.send_flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u) |
-                  (path.is_global != 0 ? header::kGlobal : 0u) |
-                  (ah.path != 0 ? header::kPath : 0u),
-              sge.length, wr.imm_data);
-    }
-  }
-  complete_now(qp, lock, wr, sge.length);
+  std::uint32_t bytes;
+  if (!put_shared_now(*lane, qp, wr, path.is_global != 0 ? header::kGlobal : 0u, ah.path, bytes))
+    return false;
+  complete_now(qp, lock, wr, bytes);
   return true;
 }
 

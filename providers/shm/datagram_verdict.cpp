@@ -23,13 +23,15 @@ bool is_borne_out(Srq& srq, std::uint64_t status, std::uint64_t bytes) noexcept 
 
 }  // namespace
 
-Verdict judge_datagram(Qp& lane, std::uint64_t index, std::uint64_t h, std::uint64_t length,
-                       std::uint64_t start) noexcept {
+Verdict judge_datagram(Qp& lane, std::uint64_t index, SlotKind kind, std::uint64_t h,
+                       std::uint64_t length, std::uint64_t start) noexcept {
   if (header::invalidates(h) || (header::flags(h) & header::kWriteImmediate) != 0)
     return Verdict::kLie;
-  switch (header::kind(h)) {
+  switch (kind) {
     case SlotKind::kInline:
       return length <= Slot::kInlineBytes ? Verdict::kSound : Verdict::kLie;
+    case SlotKind::kLines:
+      return length <= kMostInLines ? Verdict::kSound : Verdict::kLie;
     case SlotKind::kWindow:
       return length <= kMaxDatagram ? Verdict::kSound : Verdict::kLie;
     case SlotKind::kFault: {

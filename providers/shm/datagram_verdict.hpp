@@ -9,6 +9,7 @@
 namespace verbatim::shm {
 
 struct Qp;
+enum class SlotKind : std::uint8_t;
 
 enum class Verdict : std::uint8_t {
   kSound,      ///< a datagram, or the word of one that the queue pair's own receive refuses
@@ -19,7 +20,7 @@ enum class Verdict : std::uint8_t {
 
 /// Of message `index`, by one copy of its sender's words. REQUIRES: a lane of UD, the receive CQ's
 /// lock.
-[[nodiscard]] Verdict judge_datagram(Qp& lane, std::uint64_t index, std::uint64_t h,
+[[nodiscard]] Verdict judge_datagram(Qp& lane, std::uint64_t index, SlotKind kind, std::uint64_t h,
                                      std::uint64_t length, std::uint64_t start) noexcept;
 
 }  // namespace verbatim::shm

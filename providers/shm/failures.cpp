@@ -145,7 +145,7 @@ Cause judge_record(const Qp& qp, const Peer& peer, Failure& failure) noexcept {
   const std::uint32_t type =
       qp.xrc == XrcRole::kInitiator ? std::uint32_t{IBV_QPT_XRC_RECV} : peek(qp.own->type);
   if (peek(record->type) != type) return Cause::kPeerOtherType;
-  if (record->consumed.load(std::memory_order_acquire) != 0) return Cause::kPeerUsed;
+  if (record->lines_taken.load(std::memory_order_acquire) != 0) return Cause::kPeerUsed;
   return judge_silence(*record);
 }
 

@@ -31,7 +31,8 @@ template <bool kDomain>
 
 template <bool kDomain>
 [[gnu::noinline]] int post_more(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
-  if (wr != nullptr && post_one_fast<kDomain, true>(qp, *wr)) return 0;
+  if (wr != nullptr && (post_one_fast<kDomain, true>(qp, *wr) || post_one_long<kDomain>(qp, *wr)))
+    return 0;
   return post_list<kDomain>(qp, wr, bad_wr);
 }
 
@@ -123,6 +124,13 @@ int poll_stored_first(Cq& cq, int room, ibv_wc* wc) noexcept {
 
 int poll_own(Cq& cq, int room, ibv_wc* wc, std::uint32_t i) noexcept {
   if (!take_one(cq, room, *wc, i)) [[unlikely]]
+    return poll_long(cq, room, wc, i);
+  end_empty_polls();
+  return room == 1 || !something_came(cq) ? 1 : poll_all(cq, room, wc, 1);
+}
+
+int poll_long(Cq& cq, int room, ibv_wc* wc, std::uint32_t i) noexcept {
+  if (!take_one_long(cq, room, *wc, i)) [[unlikely]]
     return poll_all(cq, room, wc, 0);
   end_empty_polls();
   return room == 1 || !something_came(cq) ? 1 : poll_all(cq, room, wc, 1);
@@ -242,17 +250,16 @@ KnownReceives look_ahead(const Receives& receives, std::uint64_t from) noexcept 
   return {behind, room};
 }
 
-bool find_write_target(Qp& qp, std::uint32_t rkey) noexcept {
-  WriteTarget& target = qp.write_target;
+bool find_target(const Qp& qp, WriteTarget& target, std::uint32_t key,
+                 std::uint32_t need) noexcept {
   target.rkey = 0;
   Region region;
-  if (!find_region(qp.remote_regions, qp.remote_region_capacity, rkey, region)) return false;
+  if (!find_region(qp.remote_regions, qp.remote_region_capacity, key, region)) return false;
   // All of it, so that any part of it needs no more than its bounds.
-  unsigned char* const base =
-      mapped_bytes(qp, rkey, region.iova, region.length, IBV_ACCESS_REMOTE_WRITE);
+  unsigned char* const base = mapped_bytes(qp, key, region.iova, region.length, need);
   if (base == nullptr) return false;
   target = {
-      &qp.remote_regions[rkey >> 8].serial, region.serial, region.iova, region.length, base, rkey};
+      &qp.remote_regions[key >> 8].serial, region.serial, region.iova, region.length, base, key};
   return true;
 }
 

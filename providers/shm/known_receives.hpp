@@ -10,6 +10,13 @@
 
 namespace verbatim::shm {
 
+/// A receive of the peer that the next message would use up.
+enum class CreditState : std::uint8_t {
+  kNone,
+  kGood,
+  kBadKey  ///< good for a message that is no longer than its sound part
+};
+
 /// The receives of a peer's own, by the messages that will use them up.
 struct Receives {
   const std::atomic<std::uint64_t>* credits;

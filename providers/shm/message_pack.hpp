@@ -4,9 +4,8 @@
 // cache line for each handful of them (SlotKind::kPack): the lines between two cores, and not the
 // work at their ends, are what limits a stream of small messages.
 //
-// The slot is the sender's again as soon as the first of its messages has been taken and its place
-// has been posted anew. So a pack of which not all is taken at once is kept here, as the slots that
-// its messages would have had.
+// A pack of which not all is taken at once is kept here: its line is given back with the first of its
+// messages.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +16,19 @@ namespace verbatim::shm {
 
 /// What is left of a pack. Under the receive CQ's lock.
 struct MessagePack {
-  std::uint64_t begin = 0;  ///< the messages [begin, end) lie in `slots`
+  std::uint64_t begin = 0;  ///< the messages [begin, end) lie in `data`, one behind the other
   std::uint64_t end = 0;
-  Slot slots[kMostInPack];
+  std::uint32_t bytes = 0;  ///< of each
+  unsigned char data[Slot::kInlineBytes];
 
   bool has(std::uint64_t index) const noexcept { return index < end; }
-  const Slot& at(std::uint64_t index) const noexcept { return slots[index - begin]; }
-  std::uint64_t header(std::uint64_t index) const noexcept {
-    return at(index).header.load(std::memory_order_relaxed);
+  const unsigned char* data_of(std::uint64_t index) const noexcept {
+    return data + (index - begin) * bytes;
   }
+  /// Of lap 0.
+  std::uint64_t header() const noexcept { return header::place(0, bytes); }
+  /// As the slot that the message would have had alone.
+  void show(std::uint64_t index, Slot& as) const noexcept;
   void clear() noexcept { begin = end = 0; }
 };
 
@@ -38,13 +41,14 @@ constexpr std::uint32_t messages_in(std::uint64_t h) noexcept {
              : 0;
 }
 
-/// Keeps the pack that begins with message `index`, whose slot has the header `h`. False: it is
-/// none.
-bool open_pack(MessagePack& pack, std::uint64_t index, std::uint32_t ring_log, const Slot& slot,
-               std::uint64_t h) noexcept;
+/// Keeps the pack that begins with message `index`, whose slot has the header `h`. False: it is none.
+bool open_pack(MessagePack& pack, std::uint64_t index, const Slot& slot, std::uint64_t h) noexcept;
 
 /// What a hot ring shows while its next message is one that is kept: lap 0, and no simple message,
 /// so it goes to take_slowly(), which knows where it is.
-inline constinit const Slot kKeptMessage{{}, header::make(0, SlotKind::kPack, 0, 0, 0)};
+inline constinit const Slot kKeptMessage{{header::make(0, SlotKind::kPack, 0, 0, 0)}, {}};
+
+/// What is told of the others of a pack that is kept.
+inline constinit const Slot kKeptOther{{header::place(0, 0)}, {}};
 
 }  // namespace verbatim::shm

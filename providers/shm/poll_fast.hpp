@@ -70,13 +70,13 @@ inline void point_at_next(HotRing& hot) noexcept {
     return;
   }
   const std::uint64_t mask = (std::uint64_t{1} << qp.rx_log) - 1;
-  hot.header.store(&qp.rx_ring[index & mask].header, std::memory_order_relaxed);
+  hot.header.store(&qp.rx_ring[qp.rx_line & mask].header, std::memory_order_relaxed);
   hot.last = &qp.rx_ring[mask].header;
-  hot.lap.store((static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff,
+  hot.lap.store((static_cast<std::uint32_t>(qp.rx_line >> qp.rx_log) + 1) & 0xffff,
                 std::memory_order_relaxed);
 }
 
-/// The same when the message at `header` has been taken.
+/// The same when the message at `header`, of one line, has been taken.
 [[gnu::always_inline]] inline void point_behind(HotRing& hot,
                                                 const std::atomic<std::uint64_t>* header) noexcept {
   if (header == hot.last) [[unlikely]]
@@ -94,8 +94,10 @@ inline void point_at_next(HotRing& hot) noexcept {
     // Pairs with the release in Sends::store().
     const std::uint64_t h = at->load(std::memory_order_acquire);
     if (header::lap(h) != hot.lap.load(std::memory_order_relaxed)) break;
-    // One message is often alone; a second one, or a pack, has others behind it.
-    if (behind || got != 0 || header::kind(h) == SlotKind::kPack) {
+    // One message is often alone; a second one, or a pack, has others behind it. Those of
+    // several lines, or placed, cost more than to look for another.
+    const SlotKind kind = header::kind(h);
+    if (behind || got != 0 || kind > SlotKind::kStream) {
       if (const int run = take_run(*hot.qp, room - got, wc + got); run != 0) [[likely]] {
         got += run;
         point_at_next(hot);
@@ -104,6 +106,10 @@ inline void point_at_next(HotRing& hot) noexcept {
     }
     const Taken taken = take_message(*hot.qp, slot_of(at), h, wc[got]);
     if (taken != Taken::kCompletion) [[unlikely]] {
+      if (taken == Taken::kMoved) {
+        point_at_next(hot);
+        continue;
+      }
       ends = taken == Taken::kNothing;
       break;
     }
@@ -183,6 +189,7 @@ inline bool something_came(const Cq& cq) noexcept {
 [[gnu::noinline]] int poll_kept_first(Cq& cq, int room, ibv_wc* wc) noexcept;
 [[gnu::noinline]] int poll_stored_first(Cq& cq, int room, ibv_wc* wc) noexcept;
 [[gnu::noinline]] int poll_own(Cq& cq, int room, ibv_wc* wc, std::uint32_t i) noexcept;
+[[gnu::noinline]] int poll_long(Cq& cq, int room, ibv_wc* wc, std::uint32_t i) noexcept;
 [[gnu::noinline]] int poll_shared(Cq& cq, int room, ibv_wc* wc, std::uint32_t i) noexcept;
 [[gnu::noinline]] int poll_all(Cq& cq, int room, ibv_wc* wc, int got) noexcept;
 
@@ -259,6 +266,21 @@ inline bool something_came(const Cq& cq) noexcept {
   return taken;
 }
 
+/// The same of one that lies in several lines, or in its receive.
+[[gnu::always_inline]] inline bool take_one_long(Cq& cq, int room, ibv_wc& wc,
+                                                 std::uint32_t i) noexcept {
+  std::uint64_t h;
+  if (!begin_one(cq, room, i, false, h)) return false;
+  HotRing& hot = cq.hot[i];
+  const bool taken = take_run(*hot.qp, 1, &wc) == 1;
+  if (taken) {
+    point_at_next(hot);
+    count_ahead(cq, 1);
+  }
+  cq.lock.let_go_as_owner();
+  return taken;
+}
+
 /// The same of shared receives, whose lock must be this thread's too.
 [[gnu::always_inline]] inline bool take_one_shared(Cq& cq, int room, ibv_wc& wc,
                                                    std::uint32_t i) noexcept {
@@ -277,7 +299,7 @@ inline bool something_came(const Cq& cq) noexcept {
   }
   if (taken) [[likely]] {
     const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
-    finish_small(qp, slot_of(at), h, to, wr_id, wc);
+    finish_whole(qp, slot_of(at).data, header::inline_length(h), 1, h, to, wr_id, wc);
     point_behind(hot, at);
     count_ahead(cq, 1);
   }

@@ -160,6 +160,7 @@ void reset_record(Qp& qp) noexcept {
   // A peer that has yet to take our last messages finds them by this number.
   if (!qp.lingering) poke(record.dest_qpn, 0);
   record.consumed.store(0, std::memory_order_relaxed);
+  record.lines_taken.store(0, std::memory_order_relaxed);
   poke(record.refused, 0u);
   record.stream_consumed.store(0, std::memory_order_relaxed);
   record.served.store(0, std::memory_order_relaxed);

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "providers/shm/arrival.hpp"
 #include "providers/shm/copy_choice.hpp"
 #include "providers/shm/cq.hpp"
 #include "providers/shm/fabric/layout.hpp"
@@ -22,6 +23,7 @@
 #include "providers/shm/failure_record.hpp"
 #include "providers/shm/known_receives.hpp"
 #include "providers/shm/message_pack.hpp"
+#include "providers/shm/message_ring.hpp"
 #include "providers/shm/pending_send.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/request_progress.hpp"
@@ -35,7 +37,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint32_t kMaxInline = 256;
-inline constexpr std::uint32_t kMaxWr = 16384;
+inline constexpr std::uint32_t kMaxWr = 32768;
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 30;
 inline constexpr std::uint32_t kMaxRdAtomic = 16;
 /// A request to place bytes in a posted receive moves at most so much.
@@ -51,15 +53,15 @@ inline constexpr std::size_t kEndedKeys = 8;
 struct Mw;
 struct CountedQp;
 
-/// Memory of the peer that a WRITE went to: while the record's serial says so, the next one with
-/// this key goes there without looking it up again.
+/// Memory of the peer that a WRITE, or a SEND, went to: while the record's serial says so, the next
+/// one with this key goes there without looking it up again.
 struct WriteTarget {
   const std::atomic<std::uint64_t>* serial = nullptr;
   std::uint64_t serial_seen = 0;
   std::uint64_t iova = 0;
   std::uint64_t length = 0;
   unsigned char* base = nullptr;  ///< where iova lies in our address space
-  std::uint32_t rkey = 0;         ///< 0: no target known
+  std::uint32_t rkey = 0;         ///< or the lkey of a receive; 0: no target known
 };
 
 struct Datagrams;
@@ -148,13 +150,19 @@ struct Qp : verbatim::Qp {
   const RegionRecord* remote_regions = nullptr;
   std::uint32_t remote_region_capacity = 0;
   std::uint32_t remote_pd = 0;
-  std::uint32_t remote_rq_log = 0;   ///< entries of the peer's receive queue, and of our ring
+  std::uint32_t remote_rq_log = 0;   ///< entries of the peer's receive queue
   std::uint64_t remote_rq_mask = 0;  ///< the same, less one
   /// nullptr until the peer posted a receive; stays so when its receives are shared.
   const std::atomic<std::uint64_t>* credits = nullptr;
-  Slot* ring = nullptr;  ///< nullptr until our first message
+
+  /// Of its receives, remote_max_sge each; nullptr as long as `credits`.
+  const ReceiveSge* receive_sges = nullptr;
+  std::uint32_t remote_max_sge = 0;
 
   WriteTarget write_target{};
+  WriteTarget receive_target{};
+  /// So many messages are not placed: the last that was tried had a receive that is not mapped.
+  std::uint8_t unplaced = 0;
   WorkBatch work{};
   EndedKey ended[kEndedKeys] = {};  ///< until the peer has taken the messages
   SharedCredits shared{};
@@ -164,6 +172,7 @@ struct Qp : verbatim::Qp {
   // --- send side, written per message
   alignas(kCacheLine) std::uint64_t sent = 0;  ///< receives of the peer that we have used up
   KnownReceives known_receives{};
+  MessageRing ring{};
   std::uint64_t heard = 0;       ///< *received when a message was sent last, see ask_for_slot()
   std::uint32_t queue_head = 0;  ///< pending ones: [queue_head, queue_tail)
   std::uint32_t queue_tail = 0;
@@ -186,8 +195,11 @@ struct Qp : verbatim::Qp {
   /// In SQD: the request at the head had begun, and is finished. Anybody may read it.
   std::atomic<bool> finishes_head{false};
   bool tells_drained = false;       ///< an event says when it has been finished
-  std::uint32_t reserved_ring = 0;  ///< of so many slots room is reserved
-  CountedQp* counted = nullptr;     ///< what completion counters count of it
+  bool has_reserved_ring = false;   ///< there is room for our first message
+  std::uint64_t produced_then = 0;  ///< `produced` when it was last asked for spare memory
+  /// It, or a lane of its own, may have more memory than an idle one: the sweep looks at it.
+  std::atomic<bool> has_spare{false};
+  CountedQp* counted = nullptr;  ///< what completion counters count of it
   /// What the first request after the error ends in; those behind it flush.
   ibv_wc_status first_flush = IBV_WC_WR_FLUSH_ERR;
   std::uint64_t ask_sequence = 0;
@@ -206,12 +218,13 @@ struct Qp : verbatim::Qp {
   std::uint64_t rx_session = 0;  ///< the peer's tx_session when we attached
   Peer* rx_peer = nullptr;
   std::uint32_t rx_log = 0;
+  std::uint64_t rx_line = 0;  ///< number of the line behind what was taken, and behind `pack`
   // How completions name the sender.
   std::uint32_t rx_source = 0;
   std::uint16_t rx_slid = 0;
   std::uint32_t hot_index = kNotHot;
-  std::uint32_t announced = 0;     ///< doorbells that led to messages since it was last hot
-  std::uint64_t pulled = 0;        ///< messages below it are where they belong, completed or not
+  std::uint32_t announced = 0;  ///< doorbells that led to messages since it was last hot
+  Arrival pulled{};  ///< messages below its index are where they belong, completed or not
   std::uint64_t stream_taken = 0;  ///< bytes copied out of the first message that is not
   /// Receives taken from the shared queue for messages that are not whole yet, by message.
   HeldReceive* held = nullptr;
@@ -284,27 +297,10 @@ struct Qp : verbatim::Qp {
   std::uint32_t in_send_queue() const noexcept {
     return static_cast<std::uint32_t>(own->posted) - own->polled.load(std::memory_order_acquire);
   }
-  /// Of the next message: which lap of the ring it belongs to.
-  std::uint32_t lap() const noexcept {
-    return static_cast<std::uint32_t>(sent >> remote_rq_log) + 1;
-  }
 };
 
-/// Where message `index` of the peer's is, once it has come: its slot then carries its lap.
-inline const Slot& slot_of_message(const Qp& qp, std::uint64_t index) noexcept {
-  if (qp.pack.has(index)) return qp.pack.at(index);
-  return qp.rx_ring[index & ((std::uint64_t{1} << qp.rx_log) - 1)];
-}
-inline std::uint32_t lap_of_message(const Qp& qp, std::uint64_t index) noexcept {
-  return (static_cast<std::uint32_t>(index >> qp.rx_log) + 1) & 0xffff;
-}
 /// The peer's SENDs may share slots. They do not on the way to receives that are shared.
 inline bool has_packs(const Qp& qp) noexcept { return qp.srq == nullptr && qp.headroom == 0; }
-/// The message behind those that the slot of message `index`, with the header `h`, brings.
-inline std::uint64_t behind_message(const Qp& qp, std::uint64_t index, std::uint64_t h) noexcept {
-  const bool is_pack = header::kind(h) == SlotKind::kPack && has_packs(qp);
-  return index + (is_pack ? std::max(messages_in(h), 1u) : 1);
-}
 
 inline void use_up_locked(Srq& srq, Qp& qp, std::uint64_t index) noexcept {
   // In this order: a sender that counts this receive as used up counts the message as served.

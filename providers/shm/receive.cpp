@@ -37,7 +37,7 @@ Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, std::uin
   wc.status = status;
   qp.own->errors.fetch_add(1, std::memory_order_relaxed);
   ++qp.failed_receives;
-  finish_message(qp, index);
+  finish_message(qp, index, 1);
   // Who is in the middle of it learns why, once it sees that we accept no more.
   if (status == IBV_WC_LOC_PROT_ERR) poke(qp.own->refused, 1u);
   // What its sender sent behind it is not taken any more: this is no honest one's session.
@@ -111,7 +111,7 @@ void fill_empty(ibv_wc& wc, const Qp& lane, std::uint64_t wr_id) noexcept {
 
 Taken take_empty(Qp& lane, std::uint64_t index, const Receive& receive, ibv_wc& wc) noexcept {
   fill_empty(wc, lane, receive.wr_id);
-  finish_message(lane, index);
+  finish_message(lane, index, 1);
   stop_hearing(lane, true);
   return Taken::kCompletion;
 }
@@ -121,36 +121,77 @@ Taken take_empty(Qp& lane, std::uint64_t index, const Receive& receive, ibv_wc& 
 Taken take_shared(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
   unsigned char* to;
   std::uint64_t wr_id;
+  const unsigned char* from = slot.data;
+  std::uint32_t bytes = header::inline_length(h);
+  std::uint32_t lines = 1;
+  bool whole = is_whole(qp, h);
+  if (const std::uint64_t length = peek(slot.large.length);
+      !whole && is_whole_long(qp, h, length)) {
+    from += Slot::kLongAt;
+    bytes = static_cast<std::uint32_t>(length);
+    lines = lines_of(bytes);
+    whole = true;
+  }
   bool posted = false;
-  if (is_whole(qp, h)) [[likely]] {
+  if (whole) [[likely]] {
     LockGuard<BiasedLock> guard(qp.srq->lock);
-    posted = use_up_for_small(*qp.srq, qp, header::inline_length(h) + qp.headroom, to, wr_id);
+    posted = use_up_for_small(*qp.srq, qp, bytes + qp.headroom, to, wr_id);
   }
   if (!posted) [[unlikely]]
     return take_slowly(qp, slot, h, wc);
-  prefetch_arriving(qp.rx_ring, (std::uint64_t{1} << qp.rx_log) - 1,
-                    qp.rq_head.load(std::memory_order_relaxed));
-  finish_small(qp, slot, h, to, wr_id, wc);
+  prefetch_arriving(qp.rx_ring, (std::uint64_t{1} << qp.rx_log) - 1, qp.rx_line);
+  finish_whole(qp, from, bytes, lines, h, to, wr_id, wc);
   return Taken::kCompletion;
 }
+
+namespace {
+
+/// Keeps the pack in `slot`, the line of the next message. False: it is none.
+bool open_next_pack(Qp& qp, const Slot& slot, std::uint64_t h) noexcept {
+  if (!open_pack(qp.pack, qp.rq_head.load(std::memory_order_relaxed), slot, h)) return false;
+  ++qp.rx_line;
+  return true;
+}
+
+/// A message that was kept in a pack, with all that can be amiss.
+Taken take_kept_slowly(Qp& qp, ibv_wc& wc) noexcept {
+  Slot alone{};
+  qp.pack.show(qp.rq_head.load(std::memory_order_relaxed), alone);
+  return take_slowly(qp, alone, qp.pack.header(), wc);
+}
+
+}  // namespace
 
 Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
   if (qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session)
     return Taken::kNothing;
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-  const SlotKind kind = header::kind(h);
+  SlotKind kind = header::kind(h);
+  if (kind == SlotKind::kMoved) {
+    std::uint64_t next;
+    if (find_next_message(qp, next) != &slot) return Taken::kMoved;
+  }
   if (kind == SlotKind::kPack && has_packs(qp) &&
-      (qp.pack.has(index) || open_pack(qp.pack, index, qp.rx_log, slot, h))) {
+      (qp.pack.has(index) || open_next_pack(qp, slot, h))) {
     if (take_run(qp, 1, &wc) == 1) return Taken::kCompletion;
     // As a message alone, with all that can be amiss; its sender may also have gone just now.
-    return take_slowly(qp, qp.pack.at(index), qp.pack.header(index), wc);
+    return take_kept_slowly(qp, wc);
   }
   // One copy of the peer's words; they are judged and used from here.
-  const std::uint64_t length = length_in(slot, h);
+  std::uint64_t length = length_in(slot, h);
   const std::uint64_t start = peek(slot.large.offset);
+  std::uint32_t lines = 1;
+  if (kind == SlotKind::kLines) {
+    if (stands_side_by_side(qp, length)) {
+      lines = lines_of(static_cast<std::uint32_t>(length));
+    } else {
+      kind = SlotKind::kMoved;  // as what leads nowhere
+      length = 0;
+    }
+  }
   const bool is_datagram = qp.headroom != 0;
   const Verdict verdict =
-      is_datagram ? judge_datagram(qp, index, h, length, start) : Verdict::kSound;
+      is_datagram ? judge_datagram(qp, index, kind, h, length, start) : Verdict::kSound;
   if (verdict != Verdict::kSound && held_for(qp, index) == nullptr) {
     stop_hearing(qp, verdict == Verdict::kLie);
     return Taken::kNothing;
@@ -204,9 +245,13 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
       if (!scatter(ranges, count, qp.headroom, slot.data, length))
         return fail_receive(qp, index, receive, length, IBV_WC_LOC_PROT_ERR, wc);
       break;
+    case SlotKind::kLines:
+      if (!scatter(ranges, count, qp.headroom, slot.data + Slot::kLongAt, length))
+        return fail_receive(qp, index, receive, length, IBV_WC_LOC_PROT_ERR, wc);
+      break;
     case SlotKind::kWindow:
     case SlotKind::kStream: {
-      if (index < qp.pulled) break;
+      if (index < qp.pulled.index) break;
       const Pull pull = kind == SlotKind::kWindow
                             ? pull_window(qp, length, start, ranges, count)
                             : pull_stream(qp, slot, length, start, ranges, count, length);
@@ -234,7 +279,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
     wc.wc_flags |= IBV_WC_WITH_INV;
     wc.invalidated_rkey = header::immediate(h);
   }
-  finish_message(qp, index);
+  finish_message(qp, index, lines);
   return Taken::kCompletion;
 }
 
@@ -247,7 +292,7 @@ bool flush_unfinished(Qp& qp, ibv_wc& wc) noexcept {
   fill_receive(wc, qp, held_for(qp, index)->receive.wr_id, 0, 0);
   wc.status = IBV_WC_WR_FLUSH_ERR;
   ++qp.failed_receives;
-  finish_message(qp, index);
+  finish_message(qp, index, 1);
   return true;
 }
 
@@ -300,10 +345,9 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
   more = false;
   if (attach_receiver(qp)) {
     for (;;) {
-      const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-      const Slot& slot = slot_of_message(qp, index);
-      const std::uint64_t h = slot.header.load(std::memory_order_acquire);
-      if (header::lap(h) != lap_of_message(qp, index)) break;
+      std::uint64_t h;
+      const Slot* const slot = find_next_message(qp, h);
+      if (slot == nullptr) break;
       if (got == room) {
         more = true;
         return got;
@@ -313,7 +357,10 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
       const bool closed = qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR &&
                           qp.own->accepts.load(std::memory_order_seq_cst) == 0 &&
                           !sender_is_busy(qp);
-      const Taken taken = take_message(qp, slot, h, wc[got]);
+      const bool is_kept = qp.pack.has(qp.rq_head.load(std::memory_order_relaxed));
+      const Taken taken = !is_kept                         ? take_message(qp, *slot, h, wc[got])
+                          : take_run(qp, 1, &wc[got]) == 1 ? Taken::kCompletion
+                                                           : take_kept_slowly(qp, wc[got]);
       if (taken == Taken::kNotYet) {
         if (closed) {
           if (flush_unfinished(qp, wc[got])) ++got;
@@ -346,7 +393,7 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
     wc[got++].status = IBV_WC_WR_FLUSH_ERR;
     qp.own->errors.fetch_add(1, std::memory_order_relaxed);
     ++qp.failed_receives;
-    finish_receive(qp, index);
+    finish_receive(qp, index, qp.rx_line);
   }
   say_last_receive(qp);
   return got;
@@ -372,22 +419,31 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
   // Odd, with a full fence, before any key is looked up: as for a peer's requests.
   live.service_active.fetch_add(1, std::memory_order_seq_cst);
   std::uint64_t copied = 0;
+  // Also leaves a ring that its sender has left.
+  std::uint64_t h;
+  (void)find_next_message(qp, h);
   const std::uint64_t head = qp.rq_head.load(std::memory_order_relaxed);
-  if (qp.pulled < head) qp.pulled = head;
+  if (qp.pulled.index <= head) qp.pulled = next_arrival(qp);
   while (copied < kMost) {
-    const std::uint64_t index = qp.pulled;
-    const Slot& slot = slot_of_message(qp, index);
-    const std::uint64_t h = slot.header.load(std::memory_order_acquire);
-    if (header::lap(h) != lap_of_message(qp, index)) break;
+    Arrival at = qp.pulled;
+    const std::uint64_t index = at.index;
+    const Slot* const found = find_arrival(qp, at, h);
+    if (found == nullptr) break;
+    const Slot& slot = *found;
     const SlotKind kind = header::kind(h);
+    const auto pass = [&] {
+      pass_arrival(qp, at, slot, h);
+      qp.pulled = at;
+    };
     if (kind == SlotKind::kPack && has_packs(qp) && messages_in(h) != 0) {
-      qp.pulled = index + messages_in(h);
+      pass();
       continue;
     }
     const std::uint64_t length = length_in(slot, h);
     const std::uint64_t start = peek(slot.large.offset);
     // What is wrong with it is for the poll to say.
-    if (qp.headroom != 0 && judge_datagram(qp, index, h, length, start) != Verdict::kSound) break;
+    if (qp.headroom != 0 && judge_datagram(qp, index, kind, h, length, start) != Verdict::kSound)
+      break;
     if (header::invalidates(h) &&
         end_window(qp, index, header::immediate(h), EndedBy::kServiceThread) != Ended::kEnded)
       break;
@@ -410,29 +466,24 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
         break;
       }
       copied += kind == SlotKind::kWindow ? length : length - before;
-    } else if (kind != SlotKind::kInline && kind != SlotKind::kPlaced) {
+    } else if (kind != SlotKind::kInline && kind != SlotKind::kLines && kind != SlotKind::kPlaced) {
       break;
     }
-    qp.pulled = index + 1;
+    pass();
   }
   live.service_active.fetch_add(1, std::memory_order_release);
   return copied;
 }
 
 bool holds_message(Qp& qp) noexcept {
-  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-  return attach_receiver(qp) &&
-         header::lap(slot_of_message(qp, index).header.load(std::memory_order_acquire)) ==
-             lap_of_message(qp, index);
+  std::uint64_t h;
+  return attach_receiver(qp) && find_next_message(qp, h) != nullptr;
 }
 
 bool has_message(Qp& qp) noexcept {
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-  if (attach_receiver(qp)) {
-    const std::uint64_t h = slot_of_message(qp, index).header.load(std::memory_order_acquire);
-    if (header::lap(h) == lap_of_message(qp, index))
-      return qp.srq == nullptr || held_for(qp, index) != nullptr || has_receive(*qp.srq);
-  }
+  if (holds_message(qp))
+    return qp.srq == nullptr || held_for(qp, index) != nullptr || has_receive(*qp.srq);
   if (qp.lane.is_unheard) return qp.held_count != 0;
   if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR) return false;
   if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr)

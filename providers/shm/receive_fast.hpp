@@ -21,6 +21,7 @@ enum class Taken {
   kCompletion,  ///< one work completion written, the message is consumed
   kNotYet,      ///< its bytes are still flowing
   kStarved,     ///< the shared queue has no receive for it
+  kMoved,       ///< the next line is another: look again
   kNothing      ///< not a message for us (any more)
 };
 
@@ -77,19 +78,29 @@ inline void fill_receive(ibv_wc& wc, const Qp& qp, std::uint64_t wr_id, std::uin
   fill_receive_at(wc, ends_of(qp), wr_id, bytes, h);
 }
 
-/// When one message has been taken and others lie behind it: asks for the line of one that comes
-/// 32 later. A line comes from the sender's core in the time that ten messages take, and a core
+/// When one message has been taken and others lie behind it: asks for the line that comes 32
+/// later. A line comes from the sender's core in the time that ten messages take, and a core
 /// does not look so far ahead by itself. Of a ring that is emptier than that it takes lines which
 /// it has had since the last lap.
 [[gnu::always_inline]] inline void prefetch_arriving(const Slot* ring, std::uint64_t mask,
-                                                     std::uint64_t index) noexcept {
-  prefetch_to_read(&ring[(index + 32) & mask]);
+                                                     std::uint64_t line) noexcept {
+  prefetch_to_read(&ring[(line + 32) & mask]);
 }
 
-/// The receive is done with: its place may be posted anew.
-inline void finish_receive(Qp& qp, std::uint64_t index) noexcept {
+/// The receive is done with: its place may be posted anew. So are the lines before `line`, where the
+/// next message will be.
+inline void finish_receive(Qp& qp, std::uint64_t index, std::uint64_t line) noexcept {
+  qp.rx_line = line;
   qp.rq_head.store(index + 1, std::memory_order_release);
-  qp.own->consumed.store(index + 1, std::memory_order_release);
+  qp.own->consumed.store(index + 1, std::memory_order_relaxed);
+  qp.own->lines_taken.store(line, std::memory_order_release);
+}
+
+/// Does the next message lie in the ring as long as its sender says that it is?
+inline bool stands_side_by_side(const Qp& qp, std::uint64_t length) noexcept {
+  const std::uint64_t mask = (std::uint64_t{1} << qp.rx_log) - 1;
+  return length <= kMostInLines &&
+         (qp.rx_line & mask) + lines_of(static_cast<std::uint32_t>(length)) <= mask + 1;
 }
 
 /// For tools; on the line that finish_receive() writes.
@@ -98,8 +109,8 @@ inline void count_received(Qp& qp, std::uint64_t bytes) noexcept {
 }
 
 /// A message that lies whole in its slot, for one SGE of a receive of our own. False: nothing was
-/// done. REQUIRES: the receive CQ's lock; `h` was loaded from `slot` (acquire) and carries the
-/// right lap.
+/// done. REQUIRES: the receive CQ's lock; `h` was loaded from `slot` (acquire), a line of the ring,
+/// and carries the right lap.
 [[gnu::always_inline]] inline bool take_simple(Qp& qp, const Slot& slot, std::uint64_t h,
                                                ibv_wc& wc) noexcept {
   // Ours still? After the peer resets, its ring's memory may speak of something else.
@@ -122,7 +133,7 @@ inline void count_received(Qp& qp, std::uint64_t bytes) noexcept {
   }
   fill_receive(wc, qp, qp.rq.wr_ids[at], bytes, h);
   count_received(qp, bytes);
-  finish_receive(qp, index);
+  finish_receive(qp, index, qp.rx_line + 1);
   return true;
 }
 

@@ -39,8 +39,8 @@ ibv_wc_status receive_ranges(const Qp& qp, const Receive& receive, std::uint64_t
 /// Bytes that it takes.
 std::uint64_t room_of(const Receive& receive) noexcept;
 
-/// The message is done with.
-inline void finish_message(Qp& qp, std::uint64_t index) noexcept {
+/// The message, which took so many lines unless it was kept in a pack, is done with.
+inline void finish_message(Qp& qp, std::uint64_t index, std::uint32_t lines) noexcept {
   if (qp.srq != nullptr) {
     if (HeldReceive* held = held_for(qp, index); held != nullptr) {
       held->index = HeldReceive::kNone;
@@ -48,7 +48,7 @@ inline void finish_message(Qp& qp, std::uint64_t index) noexcept {
     }
     qp.rq_tail.store(index + 1, std::memory_order_relaxed);  // never a receive of its own
   }
-  finish_receive(qp, index);
+  finish_receive(qp, index, qp.rx_line + (qp.pack.has(index) ? 0 : lines));
 }
 
 }  // namespace verbatim::shm

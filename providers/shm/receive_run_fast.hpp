@@ -20,6 +20,7 @@ class AsCompletions {
     fill_receive_at(usual_, ends_, 0, 0, 0);
   }
   static constexpr bool kSaysOfPacks = false;  ///< but of each message, since it writes so much
+  static constexpr bool kSaysOfLong = true;    ///< of messages of several lines
   static constexpr bool can_say(std::uint64_t) noexcept { return true; }
   /// Of the message with the header `h`.
   [[gnu::always_inline]] void say(std::uint64_t wr_id, std::uint32_t bytes,
@@ -45,6 +46,7 @@ class AsRow {
  public:
   explicit AsRow(CompletionRow& row) noexcept : row_(row) {}
   static constexpr bool kSaysOfPacks = true;
+  static constexpr bool kSaysOfLong = false;
   static constexpr bool can_say(std::uint64_t h) noexcept {
     return (header::flags(h) & (header::kImmediate | header::kWriteImmediate)) == 0;
   }
@@ -90,7 +92,7 @@ class AsRow {
                                            const ReceiveSge* sge, std::size_t max_sge,
                                            std::uint64_t count, const RoomOfKey& room) noexcept;
 
-/// Takes up to `most` messages. REQUIRES: the receive CQ's lock, a ring. Returns how many.
+/// Takes up to `most` messages, each in a slot or in lines of the ring. REQUIRES: the receive CQ's lock, a ring. Returns how many.
 template <class Told>
 [[gnu::always_inline]] inline std::uint32_t take_run_fast(Qp& qp, std::uint32_t most,
                                                           Told told) noexcept {
@@ -111,6 +113,7 @@ template <class Told>
   MessagePack& pack = qp.pack;
   std::uint64_t received = 0;
   std::uint64_t index = first;
+  std::uint64_t line = qp.rx_line;
   // Flags and immediate are those of `h`.
   const auto take = [&](const unsigned char* from, std::uint32_t bytes, std::uint64_t h) {
     const std::uint64_t at = index & rq_mask;
@@ -120,7 +123,7 @@ template <class Told>
       if (bytes > sge.length || !keys.find_local_bytes(sge.lkey, sge.address, bytes,
                                                        IBV_ACCESS_LOCAL_WRITE, to)) [[unlikely]]
         return false;
-      copy_small(to, from, bytes);
+      copy_some(to, from, bytes);
     }
     told.say(wr_ids[at], bytes, h);
     received += bytes;
@@ -128,22 +131,49 @@ template <class Told>
     return true;
   };
   while (index != end) {
-    const bool kept = pack.has(index);
-    const Slot& slot = kept ? pack.at(index) : ring[index & mask];
-    if (!kept) prefetch_arriving(ring, mask, index);
+    if (pack.has(index)) [[unlikely]] {
+      if (session.load(std::memory_order_acquire) != own_session ||
+          !take(pack.data_of(index), pack.bytes, pack.header()))
+        break;
+      continue;
+    }
+    const Slot& slot = ring[line & mask];
+    prefetch_arriving(ring, mask, line);
     // Pairs with the release in Sends::store() and Sends::put_some().
     const std::uint64_t h = slot.header.load(std::memory_order_acquire);
-    const std::uint32_t lap = static_cast<std::uint32_t>(index >> log) + 1;
+    const std::uint32_t lap = static_cast<std::uint32_t>(line >> log) + 1;
     if (session.load(std::memory_order_acquire) != own_session) break;
     const std::uint32_t bytes = header::inline_length(h);
     if (header::is_simple_of(h, lap)) {
       if (bytes > Slot::kInlineBytes || !Told::can_say(h) || !take(slot.data, bytes, h)) break;
+      ++line;
+      continue;
+    }
+    if (Told::kSaysOfLong && header::is_long_of(h, lap)) {
+      const std::uint64_t length = peek(slot.large.length);
+      if (length > kMostInLines) break;
+      const std::uint32_t lines = lines_of(static_cast<std::uint32_t>(length));
+      if ((line & mask) + lines > mask + 1) break;
+      for (std::uint32_t i = 1; i < lines; ++i) prefetch_to_read(&slot + i);
+      if (!take(slot.data + Slot::kLongAt, static_cast<std::uint32_t>(length), h)) break;
+      line += lines;
+      continue;
+    }
+    if (Told::kSaysOfLong && header::is_placed_of(h, lap)) {
+      const std::uint64_t length = peek(slot.large.length);
+      const std::uint64_t at = index & rq_mask;
+      if (length > sges[at * max_sge].length) break;
+      told.say(wr_ids[at], static_cast<std::uint32_t>(length), h);
+      received += length;
+      ++index;
+      ++line;
       continue;
     }
     if (!header::is_pack_of(h, lap)) break;
     const std::uint64_t begin = index;
     const std::uint32_t count = messages_in(h);
     if (count == 0) break;
+    ++line;
     if (count <= end - index) [[likely]] {
       if constexpr (Told::kSaysOfPacks) {
         // Up to the lap's end, those whose receives name one key.
@@ -165,13 +195,14 @@ template <class Told>
     // The rest one by one. What is not taken lies in a slot that may be written as soon as we are
     // gone.
     if (index != begin + count) [[unlikely]]
-      open_pack(pack, begin, log, slot, h);
+      open_pack(pack, begin, slot, h);
   }
+  qp.rx_line = line;
   if (index == first) return 0;
   count_received(qp, received);
   const auto taken = static_cast<std::uint32_t>(index - first);
   told.end(qp.rq, first, taken);
-  finish_receive(qp, index - 1);
+  finish_receive(qp, index - 1, line);
   return taken;
 }
 

@@ -16,6 +16,12 @@ namespace verbatim::shm {
          header::is_plain(h) && header::inline_length(h) <= Slot::kInlineBytes &&
          qp.held_count == 0;
 }
+/// Of one that lies whole in several lines of the ring, with `length` bytes as its sender says?
+[[gnu::always_inline]] inline bool is_whole_long(const Qp& qp, std::uint64_t h,
+                                                 std::uint64_t length) noexcept {
+  return qp.rx_remote->tx_session.load(std::memory_order_acquire) == qp.rx_session &&
+         header::is_plain_long(h) && stands_side_by_side(qp, length) && qp.held_count == 0;
+}
 
 /// The oldest receive goes to a message of `qp` with `bytes`, those in front of it included, if it
 /// has one SGE that takes them and nobody waits to hear that it is gone. REQUIRES: the queue's
@@ -35,18 +41,18 @@ namespace verbatim::shm {
   return true;
 }
 
-/// Its bytes go to `to`, and its completion to `wc`.
-[[gnu::always_inline]] inline void finish_small(Qp& qp, const Slot& slot, std::uint64_t h,
-                                                unsigned char* to, std::uint64_t wr_id,
-                                                ibv_wc& wc) noexcept {
-  const std::uint32_t bytes = header::inline_length(h);
-  copy_small(to + qp.headroom, slot.data, bytes);
+/// Its bytes, which take so many lines, go to `to`, and its completion to `wc`.
+[[gnu::always_inline]] inline void finish_whole(Qp& qp, const unsigned char* from,
+                                                std::uint32_t bytes, std::uint32_t lines,
+                                                std::uint64_t h, unsigned char* to,
+                                                std::uint64_t wr_id, ibv_wc& wc) noexcept {
+  copy_some(to + qp.headroom, from, bytes);
   fill_receive_from(wc, {qp.plain.qp_num, qp.rx_source, qp.rx_slid}, IBV_WC_RECV, wr_id,
                     bytes + qp.headroom, h);
   count_received(qp, bytes);
   const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
   qp.rq_tail.store(index + 1, std::memory_order_relaxed);  // never a receive of its own
-  finish_receive(qp, index);
+  finish_receive(qp, index, qp.rx_line + lines);
 }
 
 }  // namespace verbatim::shm

@@ -71,8 +71,7 @@ struct Performed {
     return true;
   }
   as = {IBV_WC_SEND, 0};
-  return qp.credits == nullptr &&
-         send_shared_fast(qp, wr, wr.opcode == IBV_WR_SEND ? 0 : header::kImmediate, as.bytes);
+  return qp.shared.record != nullptr && put_shared_now(qp, qp, wr, 0, 0, as.bytes);
 }
 
 /// Takes the lock of a queue that has room for a completion and nobody to tell of it.
@@ -111,8 +110,8 @@ struct MoveFast {
     Sends sends(qp);
     if (!sends.put_one(request.bytes, piece)) return false;
     qp.sent = sends.sent;
-    ask_for_slot(qp, qp.rq_head.load(std::memory_order_relaxed), sends.ring, sends.receives.mask,
-                 sends.sent);
+    qp.ring.next = sends.line;
+    ask_for_slot(qp, qp.rq_head.load(std::memory_order_relaxed));
     return true;
   }
 };
@@ -179,6 +178,31 @@ template <bool kDomain, bool kSignaled>
       PostedPiece{qp, wr, sge, Slot::kInlineBytes, Slot::kInlineBytes, 0});
 }
 
+/// A SEND that does not fit a line, to a queue pair with receives of its own, the only request of a
+/// list. False: nothing was done.
+template <bool kDomain>
+[[gnu::always_inline]] inline bool post_one_long(Qp& qp, const ibv_send_wr& wr) noexcept {
+  if (wr.next != nullptr || wr.num_sge != 1 || !is_send(wr) || qp.credits == nullptr) return false;
+  const std::uint32_t bytes = wr.sg_list->length;
+  if (bytes <= Slot::kInlineBytes || !is_ready(qp) || qp.in_send_queue() >= qp.sq_entries)
+    return false;
+  Sends sends(qp);
+  const std::uint32_t flags = wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u;
+  const bool is_put = sends.put_long(
+      qp, bytes, PostedPiece{qp, wr, *wr.sg_list, qp.max_inline, kMostPlaced, flags});
+  sends.put_back(qp);
+  if (!is_put) return false;
+  if (must_ring(qp)) [[unlikely]]
+    ring_peer(qp, (wr.send_flags & IBV_SEND_SOLICITED) != 0);
+  const std::uint32_t place = qp.take_places(1);
+  if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
+    CompletionWriter(*qp.send_cq)
+        .push({wr.wr_id, &qp, 0, place, IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
+  qp.count_sent(bytes);
+  PostLock<kDomain>::let_go(qp);
+  return true;
+}
+
 /// May the two, of which the first one is a SEND of one piece, share a slot?
 [[gnu::always_inline]] inline bool shares_slot(const ibv_send_wr& wr,
                                                const ibv_send_wr* next) noexcept {
@@ -187,7 +211,7 @@ template <bool kDomain, bool kSignaled>
          next->sg_list->length == wr.sg_list->length;
 }
 
-/// Performs SENDs from `wr` on, as many as are of one piece that fits a slot, each with a receive
+/// Performs SENDs from `wr` on, as many as are of one piece that fits the ring, each with a receive
 /// of the peer's own. What ends the run is returned: nullptr, or a request that is none, or that
 /// takes the general way. What the run needs is in registers, and little is stored but the
 /// messages: while the lines of the ring come from the receiver's core, stores wait, and a core has
@@ -201,7 +225,24 @@ template <bool kDomain, bool kSignaled>
     if (!is_send(*wr) || wr->num_sge != 1) break;
     const ibv_send_wr& first = *wr;
     const std::uint32_t bytes = first.sg_list->length;
-    const std::uint64_t most = sends.most_in_slot(bytes, shares_slot(first, first.next));
+    if (bytes > Slot::kInlineBytes) {
+      const PostedPiece piece{qp,
+                              first,
+                              *first.sg_list,
+                              qp.max_inline,
+                              kMostPlaced,
+                              first.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u};
+      if (!sends.put_long(qp, bytes, piece)) break;
+      any |= first.send_flags;
+      if ((first.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
+        completions.push(
+            {first.wr_id, &qp, 0, counts.next(), IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
+      counts.add(bytes);
+      wr = first.next;
+      --room;
+      continue;
+    }
+    const std::uint64_t most = sends.most_in_slot(qp, bytes, shares_slot(first, first.next));
     if (most == 0) break;
     const std::uint32_t count = sends.put_some(
         bytes, most < room ? most : room,
@@ -226,11 +267,10 @@ template <bool kDomain, bool kSignaled>
     if (count == 0) break;
     room -= count;
   }
-  if (sends.sent != qp.sent) {
-    sends.put_back(qp);
-    if (must_ring(qp)) [[unlikely]]
-      ring_peer(qp, (any & IBV_SEND_SOLICITED) != 0);
-  }
+  const bool any_sent = sends.sent != qp.sent;
+  sends.put_back(qp);
+  if (any_sent && must_ring(qp)) [[unlikely]]
+    ring_peer(qp, (any & IBV_SEND_SOLICITED) != 0);
   return wr;
 }
 

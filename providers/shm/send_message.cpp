@@ -5,6 +5,7 @@
 // fits. A message to a posted receive therefore completes also when the receiving process sleeps.
 //
 //   <= 56 B               in the slot
+//   <= 1 KiB              in the slot and the lines behind it
 //   receive is mapped     copied to its place, the slot says so
 //   fits the window       copied to the window, the receiver copies it out
 //   larger                flows through the window, or goes by CMA, whichever is faster now
@@ -27,8 +28,6 @@
 namespace verbatim::shm {
 namespace {
 
-/// From here on a direct copy to a mapped receive beats two copies through the window.
-constexpr std::uint64_t kDirectBytes = 512;
 /// A message from here on makes the window large.
 constexpr std::uint64_t kLargeMessage = 4096;
 /// Streams advance by so much at a time: small enough that both copies overlap and stay in L2.
@@ -69,6 +68,7 @@ void fit_window(Qp& qp, std::uint64_t bytes) noexcept {
   if (offset == 0) return;
   qp.own->window.store(window::make(offset, log), std::memory_order_release);
   if (old != 0) segment.release(window::offset(old), std::size_t{1} << window::log(old));
+  note_spare(qp);
 }
 
 /// Copies message bytes [from, from + n) to stream position `at`, around the window's end. False: a
@@ -264,12 +264,16 @@ Reach send_through_window(Qp& qp, const PendingSend& send, const LocalRange* loc
 
 }  // namespace
 
-Slot& next_slot(Qp& qp) noexcept { return qp.ring[qp.sent & qp.remote_rq_mask]; }
-
 void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_length,
              std::uint32_t immediate) noexcept {
-  next_slot(qp).header.store(header::make(qp.lap(), kind, flags, inline_length, immediate),
-                             std::memory_order_release);
+  MessageRing& ring = qp.ring;
+  Slot& slot = ring.slot();
+  slot.header.store(header::make(ring.lap(), kind, flags, inline_length, immediate),
+                    std::memory_order_release);
+  if (kind == SlotKind::kLines)
+    ring.mixed = ring.next += lines_of(static_cast<std::uint32_t>(slot.large.length));
+  else
+    ++ring.next;
   ++qp.sent;
   ++qp.shared.next;
   if (qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always)
@@ -281,12 +285,25 @@ void publish_fault(Qp& qp, ibv_wc_status status, std::uint64_t length) noexcept 
   publish(qp, SlotKind::kFault, header::kSolicited, 0, 0);
 }
 
+bool trim_window(Qp& qp) noexcept {
+  const std::uint64_t w = qp.own->window.load(std::memory_order_relaxed);
+  if (w == 0 || qp.remote == nullptr) return true;
+  const bool is_used = qp.produced != qp.produced_then || qp.progress.streaming;
+  qp.produced_then = qp.produced;
+  if (is_used || window_room(qp) != window_size(qp)) return false;
+  qp.own->window.store(0, std::memory_order_release);
+  Node::get().segment().release(window::offset(w), std::size_t{1} << window::log(w));
+  qp.window_was_full = false;
+  return true;
+}
+
 CreditState next_credit(Qp& qp, std::uint32_t& length) noexcept {
   if (qp.shared.record != nullptr) return next_shared_credit(qp, length);
   if (qp.credits == nullptr) return CreditState::kNone;
   const std::uint64_t credit =
       qp.credits[qp.sent & qp.remote_rq_mask].load(std::memory_order_acquire);
-  if (static_cast<std::uint32_t>(credit >> 32) != qp.lap()) return CreditState::kNone;
+  const auto lap = static_cast<std::uint32_t>(qp.sent >> qp.remote_rq_log) + 1;
+  if (static_cast<std::uint32_t>(credit >> 32) != lap) return CreditState::kNone;
   length = static_cast<std::uint32_t>(credit) & Credit::kLengthMask;
   return (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ? CreditState::kBadKey
                                                                      : CreditState::kGood;
@@ -299,17 +316,15 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
   if (progress.placing) return place_whole(qp, lock, send, local);
 
   std::uint32_t room = 0;
-  switch (next_credit(qp, room)) {
-    case CreditState::kNone:
-      return qp.rnr_retry == 0 && qp.peer->alive.load(std::memory_order_acquire)
-                 ? Step::fails(IBV_WC_RNR_RETRY_EXC_ERR)
-                 : Step::waits(Wait::kReceive);
-    case CreditState::kBadKey:
-      if (send.length + qp.headroom <= room) break;
-      publish_fault(qp, IBV_WC_LOC_PROT_ERR, send.length);
-      return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
-    case CreditState::kGood:
-      break;
+  const CreditState credit = next_credit(qp, room);
+  if (credit == CreditState::kNone)
+    return qp.rnr_retry == 0 && qp.peer->alive.load(std::memory_order_acquire)
+               ? Step::fails(IBV_WC_RNR_RETRY_EXC_ERR)
+               : Step::waits(Wait::kReceive);
+  if (find_lines(qp, 1) != Lines::kThere) return Step::waits(Wait::kStream);
+  if (credit == CreditState::kBadKey && send.length + qp.headroom > room) {
+    publish_fault(qp, IBV_WC_LOC_PROT_ERR, send.length);
+    return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
   }
   if (send.length + qp.headroom > room) {
     qp.failures.refused_room = room - qp.headroom;
@@ -325,16 +340,9 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
     say_path(next_slot(qp), path);
     inline_room = Slot::kPathAt;
   }
-  if (send.length <= inline_room) {
-    if (!gather(next_slot(qp).data, local, send.num_sge, 0, send.length))
-      return Step::fails(IBV_WC_LOC_PROT_ERR);
-    publish(qp, SlotKind::kInline, flags_of(send), static_cast<std::uint32_t>(send.length),
-            send.immediate);
-    return Step::done();
-  }
   // Which of the shared receives it goes to is for the receiver to say.
   const bool shared = qp.shared.record != nullptr;
-  if (send.length >= kDirectBytes && !shared) {
+  if (send.length >= kPlacedFrom && !shared) {
     RemoteRange ranges[kMaxSge];
     const std::uint32_t count = receive_ranges(qp, send.length, ranges);
     const Reach way = way_to_all(qp, ranges, count, IBV_ACCESS_LOCAL_WRITE);
@@ -345,6 +353,19 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
     // What is on demand may be missing: then both ends learn it before the message is gone.
     if (count != 0 && (way == Reach::kDone || way == Reach::kKernel))
       return place_whole(qp, lock, send, local);
+  }
+  // What a datagram says of its path, and of its group, stands where a longer message's bytes do.
+  const bool is_usual = inline_room == Slot::kInlineBytes;
+  const auto bytes = static_cast<std::uint32_t>(send.length);
+  Lines lines = send.length <= inline_room ? Lines::kThere : Lines::kNone;
+  if (lines == Lines::kNone && is_usual && send.length <= kMostInLines)
+    lines = find_lines(qp, lines_of(bytes));
+  if (lines == Lines::kSoon) return Step::waits(Wait::kStream);
+  if (lines == Lines::kThere) {
+    const bool is_there =
+        publish_whole(qp, bytes, flags_of(send), send.immediate,
+                      [&](unsigned char* to) { return gather(to, local, send.num_sge, 0, bytes); });
+    return is_there ? Step::done() : Step::fails(IBV_WC_LOC_PROT_ERR);
   }
   if (send.length <= kPiece) {
     const Reach reach = send_through_window(qp, send, local);

@@ -39,17 +39,20 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
   return base + at;
 }
 
-/// Looks `rkey` up and makes it the queue pair's write target. False: not mapped, not allowed.
-[[gnu::noinline]] bool find_write_target(Qp& qp, std::uint32_t rkey) noexcept;
+/// Looks `key` up and makes its memory the target. False: not mapped, or not allowed what `need` says.
+[[gnu::noinline]] bool find_target(const Qp& qp, WriteTarget& target, std::uint32_t key,
+                                   std::uint32_t need) noexcept;
 
 /// Tells the peer, which does not poll this ring, that a message is in it. Not [[gnu::cold]]: GCC
 /// then takes the whole way to it for cold.
 [[gnu::noinline]] void ring_peer(Qp& qp, bool solicited) noexcept;
 
-/// A SEND of one piece, or of several inline ones, that fits a slot, to a queue pair whose receives
-/// are shared. False: it takes the general way.
-[[gnu::noinline]] bool send_shared_fast(Qp& qp, const ibv_send_wr& wr, std::uint32_t flags,
-                                        std::uint32_t& bytes) noexcept;
+/// A SEND of `from`, of one piece or of several inline ones, that lies whole in the ring of `way`, the
+/// queue pair or its lane, to receives that are shared; the flags of its header besides those that it
+/// asks for itself, and what it says of its path. False: it takes the general way.
+[[gnu::noinline]] bool put_shared_now(Qp& way, const Qp& from, const ibv_send_wr& wr,
+                                      std::uint32_t flags, std::uint64_t path,
+                                      std::uint32_t& bytes) noexcept;
 
 /// Where WRITEs with one key go, and SENDs, of however many requests in a row: their loops have it
 /// in registers. put() performs a request of one piece; `piece.find(from)` says where its bytes
@@ -77,7 +80,7 @@ struct Writes {
   [[gnu::always_inline]] static bool find(Qp& qp, std::uint32_t rkey) noexcept {
     if (is_known(qp, rkey)) [[likely]]
       return true;
-    return may_write(qp) && find_write_target(qp, rkey);
+    return may_write(qp) && find_target(qp, qp.write_target, rkey, IBV_ACCESS_REMOTE_WRITE);
   }
   template <class Piece>
   [[gnu::always_inline]] bool put(std::uint64_t address, std::uint64_t bytes,
@@ -101,19 +104,65 @@ inline bool must_ring(const Qp& qp) noexcept {
   return qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always;
 }
 
+/// A message of several lines, which are there. `h`: its header, but for place and length.
+[[gnu::always_inline]] inline void publish_long(Slot& slot, std::uint32_t lap, std::uint32_t bytes,
+                                                const unsigned char* from,
+                                                std::uint64_t h) noexcept {
+  slot.large.length = bytes;
+  std::memcpy(slot.data + Slot::kLongAt, from, bytes);
+  // Publishes all lines; pairs with the load in poll_rings().
+  slot.header.store(h | header::make(lap, SlotKind::kLines, 0, 0, 0), std::memory_order_release);
+}
+
+/// The same of one that lies in its receive.
+[[gnu::always_inline]] inline void publish_placed(Slot& slot, std::uint32_t lap,
+                                                  std::uint32_t bytes, std::uint64_t h) noexcept {
+  slot.large = {bytes, 0, 0};
+  // Publishes what was placed too; pairs with the load in poll_rings().
+  slot.header.store(h | header::make(lap, SlotKind::kPlaced, 0, 0, 0), std::memory_order_release);
+}
+
+/// From here on a SEND goes straight to a receive that is mapped, and up to here at once.
+inline constexpr std::uint32_t kPlacedFrom = 192;
+inline constexpr std::uint32_t kMostPlaced = 16u << 10;
+
+/// Where the receive of the peer's own that message `index` uses up begins, if the message goes into
+/// its first SGE and that is mapped. Not asked for some time after it was not.
+[[gnu::always_inline]] inline unsigned char* mapped_receive(Qp& qp, std::uint64_t index,
+                                                            std::uint32_t bytes) noexcept {
+  constexpr std::uint8_t kPause = 63;
+  if (qp.unplaced != 0) {
+    --qp.unplaced;
+    return nullptr;
+  }
+  if (qp.receive_sges == nullptr) return nullptr;
+  const ReceiveSge& sge = qp.receive_sges[(index & qp.remote_rq_mask) * qp.remote_max_sge];
+  const std::uint32_t lkey = peek(sge.lkey);
+  WriteTarget& target = qp.receive_target;
+  const bool is_known = lkey != 0 && lkey == target.rkey &&
+                        target.serial->load(std::memory_order_acquire) == target.serial_seen;
+  const std::uint64_t offset = peek(sge.address) - target.iova;
+  if ((!is_known && !find_target(qp, target, lkey, IBV_ACCESS_LOCAL_WRITE)) ||
+      bytes > peek(sge.length)) [[unlikely]] {
+    qp.unplaced = kPause;
+    return nullptr;
+  }
+  const std::uint64_t at = is_known ? offset : peek(sge.address) - target.iova;
+  return at <= target.length && bytes <= target.length - at ? target.base + at : nullptr;
+}
+
 /// So many slots ahead of the one that it writes the sender of a stream asks for the next: the
 /// receiver's core has it from the last lap, and a post that waits for its stores (a lock does)
 /// would wait for that. Few: the receiver asks for slots ahead, too, and what it takes back was
 /// asked for in vain (at 32 the rate falls to a third).
 inline constexpr std::uint64_t kSlotsAhead = 3;
 
-/// When a message has been put alone into the slot before `behind`. `heard`: how many have been
+/// When a message has been put alone into a line. `heard`: how many have been
 /// received by now. If one has since the last was sent, the ends take turns: the peer waits at the
 /// slot of the next, and would come back for its line before that is written.
-[[gnu::always_inline]] inline void ask_for_slot(Qp& qp, std::uint64_t heard, Slot* ring,
-                                                std::uint64_t mask, std::uint64_t behind) noexcept {
+[[gnu::always_inline]] inline void ask_for_slot(Qp& qp, std::uint64_t heard) noexcept {
   if (heard == qp.heard) [[likely]]
-    prefetch_to_write(&ring[(behind + kSlotsAhead - 1) & mask]);
+    prefetch_to_write(&qp.ring.slots[(qp.ring.next + kSlotsAhead - 1) & qp.ring.mask]);
   else
     qp.heard = heard;
 }
@@ -127,28 +176,34 @@ inline constexpr auto kFitInPack = [] {
   return fit;
 }();
 
-/// SENDs of at most Slot::kInlineBytes, to a queue pair that has receives of its own. Whoever makes
-/// it puts `sent` back, and `known` unless put_one() alone was called, and rings if must_ring().
+/// SENDs of at most kMostInLines, to a queue pair that has receives of its own. Whoever makes it puts
+/// it back, and rings if must_ring().
 struct Sends {
   std::uint64_t sent;
   KnownReceives known;
   Receives receives;
-  Slot* ring;
+  Slot* slots;
+  std::uint64_t mask;
+  std::uint64_t line;   ///< the next one
+  std::uint64_t limit;  ///< lines below it may be taken
+  std::uint32_t log;
 
   explicit Sends(const Qp& qp) noexcept
       : sent(qp.sent),
         known(qp.known_receives),
         receives{qp.credits, qp.remote_rq_mask, qp.remote_rq_log},
-        ring(qp.ring) {}
+        slots(qp.ring.slots),
+        mask(qp.ring.mask),
+        line(qp.ring.next),
+        limit(qp.ring.limit),
+        log(qp.ring.log) {}
   void put_back(Qp& qp) const noexcept {
     qp.sent = sent;
     qp.known_receives = known;
+    qp.ring.next = line;
   }
 
-  /// Of the next message.
-  std::uint32_t lap() const noexcept {
-    return static_cast<std::uint32_t>(sent >> receives.log) + 1;
-  }
+  std::uint32_t lap() const noexcept { return static_cast<std::uint32_t>(line >> log) + 1; }
 
   /// Is the next message's receive posted, sound and long enough?
   [[gnu::always_inline]] bool has_receive(std::uint32_t bytes) const noexcept {
@@ -156,41 +211,47 @@ struct Sends {
            receives.length(sent) >= static_cast<std::int32_t>(bytes);
   }
 
-  /// The next message goes where its receive is. That being posted means that the slot's last
-  /// message was taken: no fullness to check. `piece.header()` is the slot's, but for place and
-  /// length; asked for when it is stored, since kept from before it costs the registers that the
-  /// copy needs.
+  /// `piece.header()` is the slot's, but for place and length; asked for when it is stored, since
+  /// kept from before it costs the registers that the copy needs. REQUIRES: line < limit.
   template <class Piece>
   [[gnu::always_inline]] bool store(std::uint32_t bytes, const Piece& piece) noexcept {
     const unsigned char* from;
     if (!piece.find(from)) return false;
-    const std::uint64_t at = sent & receives.mask;
-    Slot& slot = ring[at];
+    Slot& slot = slots[line & mask];
     copy_small(slot.data, from, bytes);
     // Publishes the slot; pairs with the load in poll_rings().
     slot.header.store(piece.header() | header::place(lap(), bytes), std::memory_order_release);
     ++sent;
+    ++line;
     return true;
   }
   /// How many messages of that length may share the next slot. Their receives are known.
   [[gnu::always_inline]] std::uint64_t most_in_pack(std::uint32_t bytes) noexcept {
-    if (bytes == 0 || bytes > Slot::kInlineBytes / 2 || !lap_has_packs(lap())) return 1;
+    if (bytes == 0 || bytes > Slot::kInlineBytes / 2) return 1;
     if (sent >= known.behind) known = look_ahead(receives, sent);
     if (sent >= known.behind || bytes > known.room) return 1;
     const std::uint64_t fit = kFitInPack[bytes];
-    const std::uint64_t posted = known.behind - sent;
-    // A pack ends with its lap, so that a lap without packs writes every slot.
-    const std::uint64_t left = receives.mask + 1 - (sent & receives.mask);
-    return std::min({fit, posted, left});
+    return std::min(fit, known.behind - sent);
   }
   /// How many messages of that length may go into the next slot: 0 when there is no receive for
   /// one; one at most unless they `share` it.
-  [[gnu::always_inline]] std::uint64_t most_in_slot(std::uint32_t bytes, bool share) noexcept {
+  [[gnu::always_inline]] std::uint64_t most_in_slot(Qp& qp, std::uint32_t bytes,
+                                                    bool share) noexcept {
+    if (line >= limit && !look_for(qp, 1)) [[unlikely]]
+      return 0;
     if (share) {
       const std::uint64_t most = most_in_pack(bytes);
       if (most > 1) return most;
     }
     return bytes <= Slot::kInlineBytes && has_receive(bytes) ? 1 : 0;
+  }
+  /// Looks what the peer has taken meanwhile. False: no room for so many lines.
+  [[gnu::noinline]] bool look_for(Qp& qp, std::uint32_t lines) noexcept {
+    qp.ring.next = line;
+    const bool found = look_for_lines(qp, lines);
+    line = qp.ring.next;
+    limit = qp.ring.limit;
+    return found;
   }
   /// Puts at most `most` messages of that length into the next slot. `find(from)` says where the
   /// next one's bytes lie; `next()` goes on to the one behind it, and says whether that may share
@@ -199,8 +260,7 @@ struct Sends {
   template <class Find, class Next, class Header>
   [[gnu::always_inline]] std::uint32_t put_some(std::uint32_t bytes, std::uint64_t most, Find find,
                                                 Next next, Header alone) noexcept {
-    const std::uint64_t at = sent & receives.mask;
-    Slot& slot = ring[at];
+    Slot& slot = slots[line & mask];
     unsigned char* to = slot.data;
     std::uint32_t count = 0;
     bool more;
@@ -215,8 +275,9 @@ struct Sends {
     const std::uint64_t h = count == 1 ? alone() : header::make(0, SlotKind::kPack, 0, 0, count);
     // Publishes the slot; pairs with the load in take_run().
     slot.header.store(h | header::place(lap(), bytes), std::memory_order_release);
-    prefetch_to_write(&ring[(at + kSlotsAhead * count) & receives.mask]);
+    prefetch_to_write(&slots[(line + kSlotsAhead) & mask]);
     sent += count;
+    ++line;
     // After the messages: nobody waits for it now. For this put_one() left us one that is alone.
     if (known.must_look(count == 1 ? sent - 1 : sent)) [[unlikely]]
       known = look_ahead(receives, sent);
@@ -226,7 +287,39 @@ struct Sends {
   template <class Piece>
   [[gnu::always_inline]] bool put_one(std::uint32_t bytes, const Piece& piece) noexcept {
     static_assert(Slot::kInlineBytes < Credit::kLengthMask);
-    return !known.must_look(sent) && has_receive(bytes) && store(bytes, piece);
+    return line < limit && !known.must_look(sent) && has_receive(bytes) && store(bytes, piece);
+  }
+  /// One message that does not fit a line: straight to its receive, or in several lines. False: it
+  /// has no receive, or no room, or goes another way.
+  template <class Piece>
+  [[gnu::always_inline]] bool put_long(Qp& qp, std::uint32_t bytes, const Piece& piece) noexcept {
+    if (bytes > kMostPlaced) return false;
+    if (known.must_look(sent)) known = look_ahead(receives, sent);
+    if (!has_receive(bytes) || (line >= limit && !look_for(qp, 1))) return false;
+    unsigned char* const to = bytes >= kPlacedFrom ? mapped_receive(qp, sent, bytes) : nullptr;
+    if (to == nullptr && bytes > kMostInLines) return false;
+    const std::uint32_t lines = to != nullptr ? 1 : lines_of(bytes);
+    if ((line + lines > limit || (line & mask) + lines > mask + 1) && !look_for(qp, lines))
+      return false;
+    const unsigned char* from;
+    if (!piece.find(from)) return false;
+    Slot& slot = slots[line & mask];
+    if (to != nullptr) {
+      std::memcpy(to, from, bytes);
+      publish_placed(slot, lap(), bytes, piece.header());
+    } else {
+      publish_long(slot, lap(), bytes, from, piece.header());
+      qp.ring.mixed = line + lines;
+    }
+    ++sent;
+    line += lines;
+    // As ask_for_slot().
+    const std::uint64_t heard = qp.rq_head.load(std::memory_order_relaxed);
+    if (heard == qp.heard)
+      for (std::uint32_t i = 0; i < lines; ++i) prefetch_to_write(&slots[(line + i) & mask]);
+    else
+      qp.heard = heard;
+    return true;
   }
 };
 

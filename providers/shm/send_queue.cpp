@@ -176,7 +176,7 @@ bool shares_slot(Qp& qp, std::uint32_t i) noexcept {
 
 /// May SENDs from the head go straight into the ring, against receives of the peer's own?
 bool may_run(const Qp& qp) noexcept {
-  return qp.remote != nullptr && qp.ring != nullptr && qp.credits != nullptr &&
+  return qp.remote != nullptr && qp.ring.slots != nullptr && qp.credits != nullptr &&
          qp.datagrams == nullptr && qp.xrc == XrcRole::kNone && !qp.progress.streaming &&
          !qp.progress.placing && qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS &&
          qp.remote->accepts.load(std::memory_order_acquire) == qp.remote_session && !is_dead(qp);
@@ -194,7 +194,7 @@ void move_small_sends(Qp& qp, const SendLock& lock) noexcept {
     if (!is_small_send(send)) break;
     const auto bytes = static_cast<std::uint32_t>(send.length);
     std::uint32_t i = qp.queue_head;
-    const std::uint64_t most = sends.most_in_slot(bytes, shares_slot(qp, i));
+    const std::uint64_t most = sends.most_in_slot(qp, bytes, shares_slot(qp, i));
     if (most == 0) break;
     std::uint32_t count = sends.put_some(
         bytes, most, [&](const unsigned char*& from) { return find_piece(qp, i, from); },
@@ -212,6 +212,7 @@ void move_small_sends(Qp& qp, const SendLock& lock) noexcept {
       pop(qp);
     }
   } while (qp.queued() != 0);
+  sends.put_back(qp);
   if (sends.sent != first && must_ring(qp)) ring_peer(qp, (flags & IBV_SEND_SOLICITED) != 0);
 }
 
@@ -373,7 +374,7 @@ void advance(Qp& qp, SendLock& lock) noexcept {
     if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD && !is_asked(qp)) end_drain(qp);
   }
   qp.fast = qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS && qp.remote != nullptr &&
-            qp.ring != nullptr && qp.xrc == XrcRole::kNone && !qp.posts_generally;
+            qp.ring.slots != nullptr && qp.xrc == XrcRole::kNone && !qp.posts_generally;
 }
 
 static int post_generally(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {

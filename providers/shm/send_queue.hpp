@@ -87,24 +87,50 @@ Step write_word(Qp& qp, const PendingSend& send, const LocalRange* local) noexce
 Step flush_memory(Qp& qp, const PendingSend& send) noexcept;
 Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept;
 
-/// Makes the message ring, at the first message. False: no memory.
-bool make_ring(Qp& qp) noexcept;
-/// Sees that there will be room for it, as far as the peer is known. False: there is none.
-bool reserve_ring(Qp& qp) noexcept;
-
-/// A receive of the peer that the next message would use up.
-enum class CreditState : std::uint8_t {
-  kNone,
-  kGood,
-  kBadKey  ///< good for a message that is no longer than its sound part
-};
 CreditState next_credit(Qp& qp, std::uint32_t& length) noexcept;
 /// The same when its receives are shared (send_shared.cpp).
 CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept;
-/// Publishes a message whose bytes the receiver finds by `kind`; rings the peer if it must.
+/// Publishes a message whose bytes the receiver finds by `kind`; rings the peer if it must. There is
+/// a line for it.
 void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_length,
              std::uint32_t immediate) noexcept;
-Slot& next_slot(Qp& qp) noexcept;
+inline Slot& next_slot(Qp& qp) noexcept { return qp.ring.slot(); }
+/// It has more memory from now on than an idle one.
+inline void note_spare(Qp& qp) noexcept {
+  Qp& known = qp.lane.face != nullptr ? *qp.lane.face : qp;
+  known.has_spare.store(true, std::memory_order_relaxed);
+}
+/// Gives a stream window back that was not used since the last time. True: there is none.
+bool trim_window(Qp& qp) noexcept;
+/// The same of a SEND that lies whole in the ring, for which there is room (has_room_for()): `gather`
+/// puts its bytes where it is told to. False: they are not all there, and nothing was published.
+template <class Gather>
+bool publish_whole(Qp& qp, std::uint32_t bytes, std::uint32_t flags, std::uint32_t immediate,
+                   const Gather& gather) noexcept {
+  Slot& slot = next_slot(qp);
+  if (bytes <= Slot::kInlineBytes) {
+    if (!gather(slot.data)) return false;
+    publish(qp, SlotKind::kInline, flags, bytes, immediate);
+    return true;
+  }
+  if (!gather(slot.data + Slot::kLongAt)) {
+    // Bytes lie where headers will.
+    qp.ring.mixed = qp.ring.next + lines_of(bytes);
+    qp.ring.limit = qp.ring.next;
+    return false;
+  }
+  slot.large.length = bytes;
+  publish(qp, SlotKind::kLines, flags, 0, immediate);
+  return true;
+}
+inline Lines find_lines(Qp& qp, std::uint32_t lines) noexcept {
+  return qp.ring.has_lines(lines) ? Lines::kThere : make_lines(qp, lines);
+}
+/// Is there room for a SEND of `bytes`, at most kMostInLines, without more memory?
+inline bool has_room_for(Qp& qp, std::uint32_t bytes) noexcept {
+  const std::uint32_t lines = bytes <= Slot::kInlineBytes ? 1 : lines_of(bytes);
+  return qp.ring.has_lines(lines) || look_for_lines(qp, lines);
+}
 /// Publishes, in place of a message, that the receive it would use up ends in `status`; `length` is
 /// that of the message, for whoever explains it.
 void publish_fault(Qp& qp, ibv_wc_status status, std::uint64_t length = 0) noexcept;

@@ -60,6 +60,7 @@ Step tell_of_write(Qp& qp, const PendingSend& send) noexcept {
     case CreditState::kGood:
       break;
   }
+  if (find_lines(qp, 1) != Lines::kThere) return Step::waits(Wait::kStream);
   next_slot(qp).large = {send.length, 0, 0};
   publish(qp, SlotKind::kPlaced,
           header::kImmediate | header::kWriteImmediate |

@@ -2,7 +2,10 @@
 //
 // Sending to a queue pair whose receives are shared: is there one beyond those that our own untaken
 // messages will use up? The rule for several senders: shared_receive.hpp.
+#include <algorithm>
+
 #include "providers/shm/copy_fast.hpp"
+#include "providers/shm/datagram.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_queue.hpp"
@@ -55,9 +58,7 @@ std::uint64_t first_free(const Qp& qp) noexcept {
 
 /// When next_shared_credit() is asked next.
 std::uint64_t next_look(const Qp& qp) noexcept {
-  const std::uint64_t look = (qp.sent + 1) | (SharedCredits::kLookEvery - 1);
-  const std::uint64_t full = qp.shared.consumed_seen + qp.remote_rq_mask + 1;
-  return look < full ? look : full;
+  return (qp.sent + 1) | (SharedCredits::kLookEvery - 1);
 }
 
 /// Would end the request at the head of the queue in an error.
@@ -72,11 +73,6 @@ bool condemns(Qp& qp, std::uint64_t credit) noexcept {
 }  // namespace
 
 CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept {
-  // Its slot is free: a ring has one for every receive, but queues can grow.
-  if (qp.sent - qp.shared.consumed_seen > qp.remote_rq_mask) {
-    qp.shared.consumed_seen = qp.remote->consumed.load(std::memory_order_acquire);
-    if (qp.sent - qp.shared.consumed_seen > qp.remote_rq_mask) return CreditState::kNone;
-  }
   std::uint64_t credit;
   bool posted = look(qp, credit);
   // Now and then also when all is well, so that what others use up is not counted on for long. And
@@ -96,33 +92,51 @@ CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept {
                                                                      : CreditState::kGood;
 }
 
-bool send_shared_fast(Qp& qp, const ibv_send_wr& wr, std::uint32_t flags,
-                      std::uint32_t& bytes) noexcept {
-  if (qp.shared.record == nullptr) return false;
+namespace {
+
+/// The bytes of all pieces; false: more than lie whole in the ring.
+bool count_bytes(const Qp& from, const ibv_send_wr& wr, std::uint32_t& bytes) noexcept {
   const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
-  const std::uint32_t pieces = static_cast<std::uint32_t>(wr.num_sge);
+  const auto pieces = static_cast<std::uint32_t>(wr.num_sge);
   // Programs send their header and their data as two.
-  if (pieces == 0 || pieces > (is_inline ? qp.max_send_sge : 1)) return false;
+  if (pieces == 0 || pieces > (is_inline ? from.max_send_sge : 1)) return false;
   bytes = 0;
   for (std::uint32_t i = 0; i < pieces; ++i) {
-    if (wr.sg_list[i].length > Slot::kInlineBytes) return false;
+    if (wr.sg_list[i].length > kMostInLines) return false;
     bytes += wr.sg_list[i].length;
   }
-  if (bytes > Slot::kInlineBytes) return false;
-  std::uint32_t room;
-  if (next_shared_credit(qp, room) != CreditState::kGood || bytes > room) return false;
-  unsigned char* to = next_slot(qp).data;
-  for (std::uint32_t i = 0; i < pieces; ++i) {
+  return bytes <=
+         (is_inline ? std::max<std::uint32_t>(from.max_inline, Slot::kInlineBytes) : kMostInLines);
+}
+
+bool gather_pieces(const Qp& from, const ibv_send_wr& wr, unsigned char* to) noexcept {
+  const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
+  for (int i = 0; i < wr.num_sge; ++i) {
     const ibv_sge& sge = wr.sg_list[i];
-    const unsigned char* from = reinterpret_cast<const unsigned char*>(sge.addr);
-    if (!is_inline && !find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from))
+    const auto* bytes = reinterpret_cast<const unsigned char*>(sge.addr);
+    if (!is_inline && !find_local_bytes(from.keys(), sge.lkey, sge.addr, sge.length, 0, bytes))
       return false;
-    copy_small(to, from, sge.length);
+    copy_some(to, bytes, sge.length);
     to += sge.length;
   }
-  if ((wr.send_flags & IBV_SEND_SOLICITED) != 0) flags |= header::kSolicited;
-  publish(qp, SlotKind::kInline, flags, bytes, wr.imm_data);
   return true;
+}
+
+}  // namespace
+
+bool put_shared_now(Qp& way, const Qp& from, const ibv_send_wr& wr, std::uint32_t flags,
+                    std::uint64_t path, std::uint32_t& bytes) noexcept {
+  std::uint32_t room;
+  if (!count_bytes(from, wr, bytes) || (path != 0 && bytes > Slot::kPathAt) ||
+      next_shared_credit(way, room) != CreditState::kGood || bytes + way.headroom > room ||
+      !has_room_for(way, bytes))
+    return false;
+  if (path != 0) say_path(next_slot(way), path);
+  flags |= (path != 0 ? header::kPath : 0u) |
+           (wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
+           ((wr.send_flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u);
+  return publish_whole(way, bytes, flags, wr.imm_data,
+                       [&](unsigned char* to) { return gather_pieces(from, wr, to); });
 }
 
 }  // namespace verbatim::shm

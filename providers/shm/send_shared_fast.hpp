@@ -18,6 +18,9 @@ template <class Piece>
   SharedCredits& shared = way.shared;
   const std::uint64_t sent = way.sent;
   if (sent >= shared.unlooked || must_ring(way)) return false;
+  if (bytes <= Slot::kInlineBytes ? !way.ring.has_line() : !way.ring.has_lines(lines_of(bytes)))
+      [[unlikely]]
+    return false;
   const std::uint64_t store = shared.record->store.load(std::memory_order_acquire);
   if (store != shared.store) return false;
   const std::uint64_t credit =
@@ -31,13 +34,19 @@ template <class Piece>
     return false;
   const unsigned char* from;
   if (!piece.find(from)) return false;
-  Slot& slot = way.ring[sent & way.remote_rq_mask];
-  copy_small(slot.data, from, bytes);
-  // Publishes the slot; pairs with the load in poll_rings().
-  slot.header.store(piece.header() | header::place(way.lap(), bytes), std::memory_order_release);
+  MessageRing& ring = way.ring;
+  Slot& slot = ring.slot();
+  if (bytes <= Slot::kInlineBytes) [[likely]] {
+    copy_small(slot.data, from, bytes);
+    // Publishes the slot; pairs with the load in poll_rings().
+    slot.header.store(piece.header() | header::place(ring.lap(), bytes), std::memory_order_release);
+    ++ring.next;
+    ask_for_slot(way, way.received->load(std::memory_order_relaxed));
+  } else {
+    publish_long(slot, ring.lap(), bytes, from, piece.header());
+    ring.mixed = ring.next += lines_of(bytes);
+  }
   way.sent = sent + 1;
-  ask_for_slot(way, way.received->load(std::memory_order_relaxed), way.ring, way.remote_rq_mask,
-               sent + 1);
   ++shared.next;
   return true;
 }
@@ -74,15 +83,13 @@ template <bool kDomain, bool kSignaled>
   if (is_signaled != kSignaled || !is_send(wr) || wr.next != nullptr || wr.num_sge != 1)
     return false;
   const ibv_sge& sge = *wr.sg_list;
-  if (sge.length > Slot::kInlineBytes) return false;
+  if (sge.length > kMostInLines) return false;
   Qp* const way = qp.datagrams != nullptr ? known_lane(qp, wr) : is_ready(qp) ? &qp : nullptr;
   if (way == nullptr) return false;
-  const PostedPiece piece{qp,
-                          wr,
-                          sge,
-                          Slot::kInlineBytes,
-                          Slot::kInlineBytes,
-                          wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u};
+  const PostedPiece piece{
+      qp,           wr,
+      sge,          qp.max_inline > Slot::kInlineBytes ? qp.max_inline : Slot::kInlineBytes,
+      kMostInLines, wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u};
   return perform_one<kDomain, kSignaled>(qp, {wr.wr_id, 0, 0, sge.length, false},
                                          MoveShared{*way, piece});
 }

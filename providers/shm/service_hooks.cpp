@@ -172,6 +172,26 @@ void look_again(Qp& qp) noexcept {
   tell_of_locked(cq, qp);
 }
 
+bool trim(Qp& qp) noexcept {
+  const bool has_ring = !trim_ring(qp);
+  const bool has_window = !trim_window(qp);
+  return !has_ring && !has_window;
+}
+
+/// What it has had for messages under way, and has no use for, goes back to the segment's heap.
+void give_spare_back(Qp& qp) noexcept {
+  if (!qp.has_spare.load(std::memory_order_relaxed)) return;
+  bool taken;
+  const SendLock lock(qp, taken, SendLock::As::kGuest);
+  if (!taken) return;
+  bool has_more = !trim(qp);
+  if (qp.book != nullptr) {
+    for (std::uint32_t i = 0; i < qp.book->lane_capacity; ++i)
+      if (Qp* const lane = qp.book->lanes[i]; lane != nullptr) has_more |= !trim(*lane);
+  }
+  qp.has_spare.store(has_more, std::memory_order_relaxed);
+}
+
 /// Repairs hints that a faulty or dying peer lost. And lets rings that have gone silent wait for
 /// doorbells, so that a poll does not look at them for ever.
 void sweep() noexcept {
@@ -191,6 +211,7 @@ void sweep() noexcept {
     if (qp->own->accepts.load(std::memory_order_relaxed) != 0 ||
         qp->mode.load(std::memory_order_acquire) == IBV_QPS_ERR)
       look_again(*qp);
+    give_spare_back(*qp);
     if (qp->xrc == XrcRole::kOpened) watch_target(*qp);
   }
   sweep_from += looked;

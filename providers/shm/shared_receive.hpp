@@ -51,8 +51,7 @@ struct SharedCredits {
   std::uint64_t mask = 0;  ///< the number of credits, less one
   /// Of our messages, those below it need no other look than at their credit. 0 without credits.
   std::uint64_t unlooked = 0;
-  std::uint64_t next = 0;           ///< receive that our next message may use up, or an older one
-  std::uint64_t consumed_seen = 0;  ///< of our messages, the peer was seen to have taken
+  std::uint64_t next = 0;  ///< receive that our next message may use up, or an older one
 };
 
 struct Srq : verbatim::Srq {

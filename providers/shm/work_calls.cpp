@@ -54,10 +54,9 @@ ibv_send_wr& in_post_words(Qp& qp, const WorkEntry& entry) noexcept {
 }
 
 bool send_shared_work(Qp& qp, const WorkEntry& entry) noexcept {
-  if (entry.length == 0 || entry.length > Slot::kInlineBytes) return false;
-  const std::uint32_t flags = header::flags(entry.address) & header::kImmediate;
+  if (entry.length == 0 || qp.shared.record == nullptr) return false;
   std::uint32_t bytes;
-  if (!send_shared_fast(qp, in_post_words(qp, entry), flags, bytes)) return false;
+  if (!put_shared_now(qp, qp, in_post_words(qp, entry), 0, 0, bytes)) return false;
   qp.count_sent(entry.length);
   return true;
 }

@@ -153,8 +153,16 @@ struct BuiltInline {
   std::uint32_t any = 0;
   do {
     const WorkEntry* const first = entry;
+    if (first->length > Slot::kInlineBytes) {
+      if (!sends.put_long(qp, first->length, BuiltPiece{qp, *first})) [[unlikely]]
+        break;
+      any |= first->how;
+      bytes += first->length;
+      ++entry;
+      continue;
+    }
     const std::uint64_t most =
-        sends.most_in_slot(first->length, shares_slot(first, first + 1, end));
+        sends.most_in_slot(qp, first->length, shares_slot(first, first + 1, end));
     if (most == 0) [[unlikely]]
       break;
     const std::uint32_t count = sends.put_some(

@@ -64,8 +64,7 @@ std::uint32_t right_for(unsigned opcode) noexcept {
 
 bool send_to_queue_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept {
   if ((wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) || qp.queued() != 0 ||
-      qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || wr.num_sge != 1 ||
-      wr.sg_list == nullptr || wr.sg_list->length > Slot::kInlineBytes ||
+      qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || wr.sg_list == nullptr ||
       qp.in_send_queue() >= qp.sq_entries)
     return false;
   if (qp.remote == nullptr || is_dead(qp) ||
@@ -75,20 +74,10 @@ bool send_to_queue_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noex
   if (lane == nullptr || lane->remote == nullptr || is_dead(*lane) ||
       lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session)
     return false;
-  const ibv_sge& sge = *wr.sg_list;
-  auto* from = reinterpret_cast<unsigned char*>(sge.addr);
-  if ((wr.send_flags & IBV_SEND_INLINE) == 0 &&
-      !find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from))
-    return false;
-  std::uint32_t room;
-  if (next_shared_credit(*lane, room) != CreditState::kGood || sge.length > room) return false;
   // Into our own ring: no lock of the lane's, since no memory of the peer's is touched.
-  copy_small(next_slot(*lane).data, from, sge.length);
-  publish(*lane, SlotKind::kInline,
-          (wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
-              ((wr.send_flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u),
-          sge.length, wr.imm_data);
-  complete_now(qp, lock, wr, sge.length);
+  std::uint32_t bytes;
+  if (!put_shared_now(*lane, qp, wr, 0, 0, bytes)) return false;
+  complete_now(qp, lock, wr, bytes);
   return true;
 }
 

@@ -11,7 +11,7 @@ using shm::Slot;
 using shm::SlotKind;
 
 void Liar::be_ready() {
-  sent_ = credits_ = 0;
+  line_ = credits_ = 0;
   std::memset(stranger_.base() + heap(), 0, 0x2000);  // credits and ring
   QpRecord& own = record();
   own.accepts.store(0);
@@ -28,11 +28,11 @@ void Liar::be_ready() {
   own.attention.store(shm::kDoorbell);
   own.active.store(0);
   own.consumed.store(0);
+  own.lines_taken.store(0);
   own.stream_consumed.store(0);
   own.stream_produced.store(0);
   own.rq_credits.store(heap());
-  own.ring.store(ring());
-  own.ring_entries = kDepth;
+  own.ring.store(shm::window::make(ring(), shm::kFirstRingLog));
   own.window.store(shm::window::make(window(), 12));
   own.bounce = bounce();
   own.srq = 0;
@@ -95,8 +95,8 @@ void Liar::lie_in_record(Input& input) {
 void Liar::put_message(Input& input) {
   QpRecord& own = record();
   const std::uint8_t how = input.take();
-  const std::uint32_t index = (how & 0xc0u) == 0xc0u ? input.take() : sent_++;
-  auto& slot = stranger_.at<Slot>(ring())[index % kDepth];
+  const std::uint32_t line = (how & 0xc0u) == 0xc0u ? input.take() : line_++;
+  auto& slot = stranger_.at<Slot>(ring())[line % kLines];
   const auto kind = static_cast<SlotKind>(how & 7u);
   std::uint32_t inline_length = 0;
   std::uint32_t immediate = 0x1234;
@@ -106,6 +106,13 @@ void Liar::put_message(Input& input) {
     // Now and then what an honest one sends: two to seven messages that fit the slot.
     inline_length = input.below(16);
     immediate = input.below(12);
+  } else if (kind == SlotKind::kLines || kind == SlotKind::kMoved) {
+    const bool plausible = input.flag();
+    const bool moves = kind == SlotKind::kMoved;
+    const std::uint32_t some = input.below(moves ? kLines : shm::kMostInLines);
+    slot.large.length = !plausible ? input.number() : moves ? line + 1 + some : some;
+    slot.large.offset = plausible ? own.ring.load() : input.number();
+    if (plausible && line + 1 == line_) line_ = moves ? line_ + some : line + shm::lines_of(some);
   } else {
     const bool plausible = input.flag();
     slot.large.length = plausible ? input.below(0x4000) : input.number();
@@ -115,7 +122,7 @@ void Liar::put_message(Input& input) {
       own.stream_produced.store((own.stream_produced.load() + slot.large.length + 63) & ~63ull);
   }
   slot.header.store(
-      shm::header::make(index / kDepth + 1, kind, input.take(), inline_length, immediate),
+      shm::header::make(line / kLines + 1, kind, input.take(), inline_length, immediate),
       std::memory_order_release);
 }
 

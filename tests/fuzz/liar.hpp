@@ -20,6 +20,7 @@ struct Target {
 class Liar {
  public:
   static constexpr std::uint32_t kDepth = 8;
+  static constexpr std::uint32_t kLines = 1u << shm::kFirstRingLog;  ///< of its ring
   static constexpr std::uint32_t kSges = 2;
   /// What targets name in their requests: see claim_region().
   static constexpr std::uint64_t kIova = 0x10000;
@@ -57,7 +58,7 @@ class Liar {
   Stranger& stranger_;
   std::uint32_t index_;
   const Target& target_;
-  std::uint32_t sent_ = 0;
+  std::uint32_t line_ = 0;
   std::uint32_t credits_ = 0;
 };
 

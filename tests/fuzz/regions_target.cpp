@@ -105,7 +105,7 @@ void judge_regions(Input& input, Scene& all) {
     std::uint64_t address;
     if (way_to(qp, key, start, bytes, kRights, at, address) == Reach::kDone)
       VBT_HOLDS(all.mapped(at, bytes));
-    if (!find_write_target(qp, key)) continue;
+    if (!find_target(qp, qp.write_target, key, IBV_ACCESS_REMOTE_WRITE)) continue;
     const WriteTarget& target = qp.write_target;
     VBT_HOLDS(target.rkey == key && all.mapped(target.base, target.length));
     VBT_HOLDS((table[key >> 8].access & kRights) == kRights && ours(table[key >> 8].pd));

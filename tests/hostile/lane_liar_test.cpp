@@ -241,7 +241,7 @@ class LyingSender : public ::testing::TestWithParam<Where> {
   void deliver(std::uint32_t bytes) {
     const QpRecord* const there = half();
     if (there == nullptr || there->accepts.load() != heard_session_) return be_honest();
-    put(there->consumed.load(), {.kind = SlotKind::kInline, .in_slot = bytes});
+    put(there->lines_taken.load(), {.kind = SlotKind::kInline, .in_slot = bytes});
     known_.announce(*there);
   }
   struct Words {
@@ -251,15 +251,15 @@ class LyingSender : public ::testing::TestWithParam<Where> {
     std::uint64_t length = 0;
     std::uint64_t offset = 0;
   };
-  Slot& slot(std::uint64_t index) {
-    return stranger_.at<Slot>(Stranger::kHeap + kWay * 0x6000ull + 0x1000)[index % Liar::kDepth];
+  Slot& slot(std::uint64_t line) {
+    return stranger_.at<Slot>(Stranger::kHeap + kWay * 0x6000ull + 0x1000)[line % Liar::kLines];
   }
-  /// As message `index`.
-  void put(std::uint64_t index, const Words& words) {
-    if (words.kind != SlotKind::kInline) slot(index).large = {words.length, words.offset, ~0ull};
-    slot(index).header.store(header::make(static_cast<std::uint32_t>(index / Liar::kDepth) + 1,
-                                          words.kind, words.flags, words.in_slot, 0),
-                             std::memory_order_release);
+  /// In that line.
+  void put(std::uint64_t line, const Words& words) {
+    if (words.kind != SlotKind::kInline) slot(line).large = {words.length, words.offset, ~0ull};
+    slot(line).header.store(header::make(static_cast<std::uint32_t>(line / Liar::kLines) + 1,
+                                         words.kind, words.flags, words.in_slot, 0),
+                            std::memory_order_release);
   }
   void lie_about_links(Input& input) {
     QpRecord& way = stranger_.qp(kWay);
@@ -404,7 +404,13 @@ TEST_P(LyingOnALane, EndsThatLaneAndTheQueuePairReceivesFromOthers) {
       {"a window that is not there", {SlotKind::kWindow, 0, 0, 100}, false},
       {"a stream", {SlotKind::kStream, 0, 0, 100}},
       {"bytes placed", {SlotKind::kPlaced, 0, 0, 100}},
-      {"no kind of message", {static_cast<SlotKind>(7)}},
+      {"more lines than a message takes", {SlotKind::kLines, 0, 0, kMostInLines + 1}},
+      {"lines for any length", {SlotKind::kLines, 0, 0, ~0ull}},
+      {"a line before", {SlotKind::kMoved, 0, 0, 0, window::make(0x1000, kFirstRingLog)}},
+      {"a line far behind", {SlotKind::kMoved, 0, 0, 1000, window::make(0x1000, kFirstRingLog)}},
+      {"a ring that is not there",
+       {SlotKind::kMoved, 0, 0, 1, window::make(~63ull, kFirstRingLog)}},
+      {"a ring of no size", {SlotKind::kMoved, 0, 0, 1, window::make(0x1000, 40)}},
       {"a refusal for no reason", {SlotKind::kFault, 0, 0, 99, 8}},
       {"too long, though it is not", {SlotKind::kFault, 0, 0, IBV_WC_LOC_LEN_ERR, 8}},
       {"too long for any", {SlotKind::kFault, 0, 0, IBV_WC_LOC_LEN_ERR, ~0ull}},
@@ -416,7 +422,7 @@ TEST_P(LyingOnALane, EndsThatLaneAndTheQueuePairReceivesFromOthers) {
     ASSERT_NE(lane, nullptr);
     const std::uint64_t session = lane->accepts.load();
     if (!lie.has_window) stranger_.qp(kWay).window.store(0);
-    put(lane->consumed.load(), lie.words);
+    put(lane->lines_taken.load(), lie.words);
     expect_end_of(*lane, session);
     expect_honest_heard();
   }
@@ -425,7 +431,7 @@ TEST_P(LyingOnALane, EndsThatLaneAndTheQueuePairReceivesFromOthers) {
 TEST_P(LyingOnALane, ShowsOfItsPathTheFieldsAlone) {
   const QpRecord* const lane = lane_that_is_heard();
   ASSERT_NE(lane, nullptr);
-  const std::uint64_t index = lane->consumed.load();
+  const std::uint64_t index = lane->lines_taken.load();
   std::memset(slot(index).data, 0xff, sizeof slot(index).data);
   put(index, {SlotKind::kInline, header::kSolicited | header::kGlobal | header::kPath, 56});
   ASSERT_TRUE(wait_until([&] {
@@ -444,14 +450,14 @@ TEST_P(LyingOnALane, LosesNoReceiveThatWasTakenForIt) {
   const harness::AllowedLog complaint("broke the rules of the shared memory");
   const QpRecord* const lane = lane_that_is_heard();
   ASSERT_NE(lane, nullptr);
-  const std::uint64_t session = lane->accepts.load(), first = lane->consumed.load();
+  const std::uint64_t session = lane->accepts.load(), first = lane->lines_taken.load();
   put(first, {.kind = SlotKind::kWindow, .length = 100, .offset = 0});
   put(first + 1, {.kind = SlotKind::kWindow, .length = 100, .offset = 128});
   ASSERT_TRUE(wait_until([&] {
     ring();
     return lane->stream_consumed.load() == 256;
   })) << "the service thread takes them while nobody polls";
-  put(first, {.kind = static_cast<SlotKind>(7)});
+  put(first, {.kind = SlotKind::kMoved});
   slot(first + 1).header.store(0);
   std::uint32_t came = 0;
   EXPECT_TRUE(wait_until([&] {

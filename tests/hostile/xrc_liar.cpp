@@ -117,10 +117,10 @@ void XrcLiar::knock() {
 
 void XrcLiar::deliver(std::uint32_t place, const QpRecord& half) {
   constexpr std::uint32_t kBytes = 40;
-  const std::uint64_t index = half.consumed.load();
+  const std::uint64_t line = half.lines_taken.load();
   Slot& slot =
-      stranger_.at<Slot>(Stranger::kHeap + place * 0x6000ull + 0x1000)[index % Liar::kDepth];
-  slot.header.store(header::make(static_cast<std::uint32_t>(index / Liar::kDepth) + 1,
+      stranger_.at<Slot>(Stranger::kHeap + place * 0x6000ull + 0x1000)[line % Liar::kLines];
+  slot.header.store(header::make(static_cast<std::uint32_t>(line / Liar::kLines) + 1,
                                  SlotKind::kInline, header::kSolicited, kBytes, 0),
                     std::memory_order_release);
 }

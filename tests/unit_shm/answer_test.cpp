@@ -16,14 +16,16 @@ class AnswerTest : public ::testing::Test {
   /// Sends one more; whether it was an answer.
   bool sends_answer(Qp& qp) {
     const std::uint64_t before = qp.heard;
-    ask_for_slot(qp, *qp.received, ring_.data(), ring_.size() - 1, ++sent_);
+    qp.ring.slots = ring_.data();
+    qp.ring.mask = ring_.size() - 1;
+    ++qp.ring.next;
+    ask_for_slot(qp, *qp.received);
     return qp.heard != before;
   }
   std::unique_ptr<Qp> qp_ = std::make_unique<Qp>();
 
  private:
   std::array<Slot, 8> ring_{};
-  std::uint64_t sent_ = 0;
 };
 
 TEST_F(AnswerTest, AMessageAfterOneThatWasReceivedIsOne) {

@@ -9,8 +9,6 @@
 namespace verbatim::shm {
 namespace {
 
-constexpr std::uint32_t kRingLog = 3;
-
 std::uint64_t pack_of(std::uint32_t count, std::uint32_t bytes) {
   return header::make(1, SlotKind::kPack, 0, bytes, count);
 }
@@ -31,23 +29,23 @@ TEST(MessagePackTest, HoldsTwoMessagesAtLeastAndNoneThatIsEmpty) {
   EXPECT_EQ(messages_in(pack_of(7, 0)), 0u);
 }
 
-TEST(MessagePackTest, IsKeptAsTheSlotsThatItsMessagesWouldHaveHad) {
+TEST(MessagePackTest, ShowsItsMessagesAsTheSlotsThatTheyWouldHaveHad) {
   Slot slot{};
   for (std::uint64_t i = 0; i < 7; ++i) {
     const std::uint64_t value = 100 + i;
     std::memcpy(slot.data + i * 8, &value, 8);
   }
   MessagePack pack;
-  ASSERT_TRUE(open_pack(pack, 5, kRingLog, slot, pack_of(7, 8)));
+  ASSERT_TRUE(open_pack(pack, 5, slot, pack_of(7, 8)));
   EXPECT_FALSE(pack.has(12));
   for (std::uint64_t i = 5; i < 12; ++i) {
     ASSERT_TRUE(pack.has(i));
-    const Slot& own = pack.at(i);
+    Slot own;
+    pack.show(i, own);
     std::uint64_t value;
     std::memcpy(&value, own.data, 8);
     EXPECT_EQ(value, 95 + i);
-    // The lap after the border of the ring is the next one.
-    EXPECT_TRUE(header::is_simple_of(own.header, i < 8 ? 1 : 2));
+    EXPECT_TRUE(header::is_simple_of(own.header, 0));
     EXPECT_EQ(header::inline_length(own.header), 8u);
   }
 }
@@ -55,16 +53,8 @@ TEST(MessagePackTest, IsKeptAsTheSlotsThatItsMessagesWouldHaveHad) {
 TEST(MessagePackTest, OfNoMessagesIsNotKept) {
   const Slot slot{};
   MessagePack pack;
-  EXPECT_FALSE(open_pack(pack, 5, kRingLog, slot, pack_of(9, 8)));
+  EXPECT_FALSE(open_pack(pack, 5, slot, pack_of(9, 8)));
   EXPECT_FALSE(pack.has(5));
-}
-
-TEST(MessagePackTest, HasLapsInWhichEachSlotIsWritten) {
-  // Between two looks at one of them by 16 bits there is a lap without packs.
-  std::uint32_t without = 0;
-  for (std::uint32_t lap = 1; lap <= 1u << 16; ++lap) without += !lap_has_packs(lap);
-  EXPECT_EQ(without, 4u);
-  EXPECT_TRUE(lap_has_packs(1));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
-inline constexpr std::uint32_t kLayoutVersion = 10;
+inline constexpr std::uint32_t kLayoutVersion = 11;
 /// No segment is larger: a stranger's word does not eat the address space of who maps it.
 inline constexpr std::uint64_t kMostSegmentBytes = std::uint64_t{2} << 30;
 
@@ -163,9 +163,15 @@ struct SrqRecord {
 };
 static_assert(sizeof(SrqRecord) == 2 * kCacheLine);
 
-/// A slot of the message ring: one cache line carries a small message whole.
+/// The message ring: lines of one cache line each, numbered without end from the first that the
+/// connection had; number n stands at n modulo their count. A message begins with a slot, and takes
+/// the lines behind it that it needs, side by side.
+///
+/// One cache line carries a small message whole.
 struct alignas(kCacheLine) Slot {
   static constexpr std::size_t kInlineBytes = 56;
+  /// From here on lie the bytes of a message that takes several lines (kLines).
+  static constexpr std::size_t kLongAt = 8;
   /// The last data bytes are the GID of the group that a datagram was sent to (header::kToGroup):
   /// it has so many less for itself.
   static constexpr std::size_t kGroupAt = 40;
@@ -174,19 +180,32 @@ struct alignas(kCacheLine) Slot {
   static constexpr std::size_t kPathAt = 32;
   /// What stands in the data of a message that does not fit.
   struct Large {
-    std::uint64_t length;  ///< of the whole message
-    std::uint64_t offset;  ///< stream position of its first byte (kWindow, kStream)
+    /// Of the whole message; kMoved: the number of the line that comes next.
+    std::uint64_t length;
+    /// Stream position of its first byte (kWindow, kStream); kMoved: where that line's ring lies and
+    /// how many lines it has, see namespace window.
+    std::uint64_t offset;
     std::uint64_t
         placed_from;  ///< kStream: byte from which on the rest was placed directly, ~0 while
                       ///< all of it flows; the one word written after the header (release)
   };
+  std::atomic<std::uint64_t> header;  ///< written last
   union {
     unsigned char data[kInlineBytes];
     Large large;
   };
-  std::atomic<std::uint64_t> header;  ///< written last
 };
 static_assert(sizeof(Slot) == kCacheLine && sizeof(Slot::Large) <= Slot::kPathAt);
+
+/// How long a message of several lines may be; and how many lines it takes.
+inline constexpr std::uint32_t kMostInLines = 1024;
+constexpr std::uint32_t lines_of(std::uint32_t bytes) {
+  constexpr std::size_t kAt = 16;  // of a line
+  return static_cast<std::uint32_t>((bytes + kAt + kCacheLine - 1) / kCacheLine);
+}
+/// How many lines a ring has: at first, and at most.
+inline constexpr std::uint32_t kFirstRingLog = 5;
+inline constexpr std::uint32_t kMostRingLog = 20;
 
 /// How a message's bytes reach the receiver.
 enum class SlotKind : std::uint8_t {
@@ -198,15 +217,14 @@ enum class SlotKind : std::uint8_t {
   /// the message was to be.
   kFault = 4,
   /// Several messages of one length, without flags, one behind the other in the slot; the immediate
-  /// says how many. The slots that those behind the first would have had are not written. All are
-  /// of one lap.
+  /// says how many.
   kPack = 5,
+  kLines = 6,  ///< in the slot and the lines behind it, `large.length` bytes from Slot::kLongAt on
+  /// No message: the next line is number `large.length`, of this ring, in which no more stand side
+  /// by side before its end, or of another that has more or fewer.
+  kMoved = 7,
 };
 inline constexpr std::uint32_t kMostInPack = 7;
-
-/// Laps are compared by 16 bits, so every slot is written once in a while: the others have no
-/// packs.
-constexpr bool lap_has_packs(std::uint32_t lap) { return (lap & 0x3fff) != 0; }
 
 /// What a datagram's receiver is shown of the path that its address handle names: flow label 20 |
 /// traffic class 8 | service level 4 | hop limit 8 | GID index 2, from the low bits. 0 is the usual
@@ -266,9 +284,24 @@ constexpr bool is_simple(std::uint64_t h) { return ((h >> 16) & 0xf) == 0; }
 constexpr bool is_plain(std::uint64_t h) {
   return (h >> 16 & (0xf | (kWriteImmediate | kGlobal) << 4 | kPath << 8)) == 0;
 }
+/// The same of kLines.
+constexpr bool is_plain_long(std::uint64_t h) {
+  return (h >> 16 & (0xf | (kWriteImmediate | kGlobal) << 4 | kPath << 8)) ==
+         static_cast<std::uint8_t>(SlotKind::kLines);
+}
 /// kInline, ends no key, and of that lap: they stand side by side.
 constexpr bool is_simple_of(std::uint64_t h, std::uint32_t lap) {
   return (h & 0xfffff) == (lap & 0xffff);
+}
+/// kLines, ends no key, and of that lap.
+constexpr bool is_long_of(std::uint64_t h, std::uint32_t lap) {
+  return (h & 0xfffff) ==
+         (std::uint64_t{static_cast<std::uint8_t>(SlotKind::kLines)} << 16 | (lap & 0xffff));
+}
+/// kPlaced, of a SEND that ends no key, and of that lap.
+constexpr bool is_placed_of(std::uint64_t h, std::uint32_t lap) {
+  return (h & (0xfffff | std::uint64_t{kWriteImmediate} << 20)) ==
+         (std::uint64_t{static_cast<std::uint8_t>(SlotKind::kPlaced)} << 16 | (lap & 0xffff));
 }
 /// kPack, and of that lap.
 constexpr bool is_pack_of(std::uint64_t h, std::uint32_t lap) {
@@ -402,9 +435,12 @@ struct QpRecord {
   // --- line 2: where the peer finds what we send; changes rarely
   /// The receiver's session << 32 | our own generation; 0: nothing to read here (any more).
   alignas(kCacheLine) std::atomic<std::uint64_t> tx_session;
-  std::atomic<std::uint64_t> ring;    ///< offset of Slot[ring_entries]
+  /// The ring in which the line stands that it takes next, or an older one: offset and log of
+  /// lines, see namespace window.
+  std::atomic<std::uint64_t> ring;
   std::atomic<std::uint64_t> window;  ///< the stream window, see namespace window
-  std::uint32_t ring_entries;         ///< power of two
+  /// Of what it sends us: offset of its requests' RequestAnswers; 0 until it first asked.
+  std::atomic<std::uint64_t> answers;
   std::uint32_t sq_psn;
   // For tools:
   std::atomic<std::uint32_t> errors;  ///< completions that were no success
@@ -412,12 +448,12 @@ struct QpRecord {
 
   // --- line 3: how far we have consumed what the peer sends, and our answers to its service
   // requests
-  alignas(kCacheLine) std::atomic<std::uint64_t> consumed;  ///< receives completed
-  std::atomic<std::uint64_t> stream_consumed;               ///< stream bytes copied out
-  std::atomic<std::uint64_t> answered;                      ///< sequence of the last served request
-  std::uint32_t answer_status;                              ///< ibv_wc_status
+  alignas(kCacheLine) std::atomic<std::uint64_t> lines_taken;  ///< number of the line that is next
+  std::atomic<std::uint64_t> consumed;                         ///< receives completed, for tools
+  std::atomic<std::uint64_t> stream_consumed;                  ///< stream bytes copied out
+  std::atomic<std::uint64_t> answered;  ///< sequence of the last served request
+  std::uint32_t answer_status;          ///< ibv_wc_status
   std::uint32_t refused;  ///< it ended because the memory of a receive is not what it was
-  std::atomic<std::uint64_t> answers;  ///< offset of its RequestAnswers; 0 until it was first asked
   /// Of what the peer sends, the messages that have their receive of the shared queue.
   std::atomic<std::uint64_t> served;
   std::uint64_t received_bytes;  ///< for tools
