@@ -115,10 +115,12 @@ constexpr Choice kBcastRows[] = {
      "each byte leaves the root about once"},
 };
 constexpr Choice kGatherRows[] = {
+    {1, 2, kAnyBytes, named(kGathers, "linear"), "one message"},
     {1, kAnyRanks, 4 * kKiB, named(kGathers, "binomial"), "fewest messages at the root"},
     {1, kAnyRanks, kAnyBytes, named(kGathers, "linear"), "no copy on the way"},
 };
 constexpr Choice kScatterRows[] = {
+    {1, 2, kAnyBytes, named(kScatters, "linear"), "one message"},
     {1, kAnyRanks, 4 * kKiB, named(kScatters, "binomial"), "fewest messages of the root"},
     {1, kAnyRanks, kAnyBytes, named(kScatters, "linear"), "no copy on the way"},
 };
