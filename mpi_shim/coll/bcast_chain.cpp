@@ -2,7 +2,7 @@
 // A pipelined chain from the root through all ranks: each hands a segment of s bytes on while the
 // next one comes. Segments are cut from the packed bytes, as types may differ between ranks.
 //
-// Wins: very long data.  Cost: (n / s + P - 2) (r + (s - 1) G).
+// Wins: very long data.  Cost: (P - 1) r + (n / s - 1) g + (n / s + P - 2) s G.
 #include <algorithm>
 
 #include "mpi_shim/coll/algorithms.hpp"

@@ -21,7 +21,7 @@ void barrier_between(Schedule& schedule) noexcept {
     plan.fence();
   }
   schedule.use_local();
-  make_plan(plan, Collective::kBcast, of);
+  bcast_binomial(plan, of);  // others send nothing of no bytes
 }
 
 void bcast_between(Schedule& schedule, const Operands& of) noexcept {

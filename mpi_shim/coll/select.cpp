@@ -24,7 +24,7 @@ constexpr KnownAlgorithm kBcasts[] = {
     {"scatter_allgather", bcast_scatter_allgather, kNothing, "long data, many ranks",
      "(log P + P - 1) r + 2 n (P - 1) / P G"},
     {"chain", bcast_chain, kNothing, "very long data, in segments of s = 64 KiB",
-     "(n / s + P - 2) (r + s G)"},
+     "(P - 1) r + (n / s - 1) g + (n / s + P - 2) s G"},
 };
 constexpr KnownAlgorithm kGathers[] = {
     {"binomial", gather_binomial, kAlikeSlices, "short slices", "log P r + (P - 1) n G"},
@@ -99,18 +99,22 @@ consteval const KnownAlgorithm* named(std::span<const KnownAlgorithm> known,
 }
 
 // The table: from ranks, to ranks, to bytes -> algorithm. A row whose algorithm cannot do the call is
-// passed over; the last of each can do every call.
+// passed over; the last of each can do every call. Up to 4 ranks the sizes are where measured times cross
+// (two ranks of a host on a processor each), above where LogGP's do (verbatim perf sim).
 
 constexpr Choice kBarrierRows[] = {
     {1, kAnyRanks, kAnyBytes, named(kBarriers, "dissemination"), "fewest rounds"},
 };
 constexpr Choice kBcastRows[] = {
-    {1, 2, kAnyBytes, named(kBcasts, "binomial"), "one message"},
-    {3, kAnyRanks, 64 * kKiB, named(kBcasts, "binomial"), "fewest rounds: latency counts"},
-    {3, 7, kAnyBytes, named(kBcasts, "chain"), "few ranks: the pipeline fills soon"},
-    {8, kAnyRanks, 2 * kMiB, named(kBcasts, "scatter_allgather"),
-     "each byte leaves the root about once"},
-    {8, 64, kAnyBytes, named(kBcasts, "chain"), "long enough to fill the pipeline"},
+    {1, 7, kAnyBytes, named(kBcasts, "binomial"), "three rounds at the most"},
+    {8, kAnyRanks, 128 * kKiB, named(kBcasts, "binomial"), "fewest rounds: latency counts"},
+    {8, 16, kMiB, named(kBcasts, "scatter_allgather"), "each byte leaves the root about once"},
+    {8, 16, kAnyBytes, named(kBcasts, "chain"), "long enough to fill the pipeline"},
+    {17, 64, 8 * kMiB, named(kBcasts, "scatter_allgather"), "each byte leaves the root about once"},
+    {17, 64, kAnyBytes, named(kBcasts, "chain"), "long enough to fill the pipeline"},
+    {65, 256, 512 * kKiB, named(kBcasts, "binomial"), "fewer rounds than a ring"},
+    {257, 1024, 2 * kMiB, named(kBcasts, "binomial"), "fewer rounds than a ring"},
+    {1025, kAnyRanks, 16 * kMiB, named(kBcasts, "binomial"), "fewer rounds than a ring"},
     {65, kAnyRanks, kAnyBytes, named(kBcasts, "scatter_allgather"),
      "each byte leaves the root about once"},
 };
@@ -125,8 +129,11 @@ constexpr Choice kScatterRows[] = {
     {1, kAnyRanks, kAnyBytes, named(kScatters, "linear"), "no copy on the way"},
 };
 constexpr Choice kAllgatherRows[] = {
-    {1, kAnyRanks, 256 * kKiB, named(kAllgathers, "recursive_doubling"), "fewest rounds, no copy"},
-    {1, kAnyRanks, 64 * kKiB, named(kAllgathers, "bruck"),
+    {1, 64, 256 * kKiB, named(kAllgathers, "recursive_doubling"), "fewest rounds, no copy"},
+    {1, 16, 64 * kKiB, named(kAllgathers, "bruck"), "fewest rounds where P is no power of two"},
+    {17, 64, 512 * kKiB, named(kAllgathers, "bruck"), "fewest rounds where P is no power of two"},
+    {65, kAnyRanks, 4 * kMiB, named(kAllgathers, "recursive_doubling"), "fewest rounds, no copy"},
+    {65, kAnyRanks, 4 * kMiB, named(kAllgathers, "bruck"),
      "fewest rounds where P is no power of two"},
     {1, kAnyRanks, kAnyBytes, named(kAllgathers, "neighbour_exchange"),
      "neighbours only, half the rounds of a ring"},
@@ -139,22 +146,31 @@ constexpr Choice kAlltoallRows[] = {
     {17, kAnyRanks, kAnyBytes, named(kAlltoalls, "pairwise"), "nobody is sent to by several"},
 };
 constexpr Choice kReduceRows[] = {
-    {1, kAnyRanks, 64 * kKiB, named(kReduces, "binomial"), "fewest rounds: latency counts"},
-    {1, kAnyRanks, kAnyBytes, named(kReduces, "rabenseifner"), "all ranks combine, each a part"},
+    {1, 2, kAnyBytes, named(kReduces, "binomial"), "one message"},
+    {3, 7, 64 * kKiB, named(kReduces, "binomial"), "fewest rounds: latency counts"},
+    {8, kAnyRanks, 32 * kKiB, named(kReduces, "binomial"), "fewest rounds: latency counts"},
+    {3, 32, kAnyBytes, named(kReduces, "ring"), "all ranks combine, each a part"},
+    {3, kAnyRanks, kAnyBytes, named(kReduces, "rabenseifner"),
+     "all ranks combine, each a part, in few rounds"},
 };
 constexpr Choice kAllreduceRows[] = {
-    {1, kAnyRanks, 16 * kKiB, named(kAllreduces, "recursive_doubling"),
+    {1, 2, 64 * kKiB, named(kAllreduces, "recursive_doubling"), "one round"},
+    {3, kAnyRanks, 16 * kKiB, named(kAllreduces, "recursive_doubling"),
      "fewest rounds: latency counts"},
-    {1, 2, kAnyBytes, named(kAllreduces, "rabenseifner"), "both ranks combine, each a half"},
-    {3, 3, kAnyBytes, named(kAllreduces, "ring"), "no rank rests"},
+    {1, 3, kAnyBytes, named(kAllreduces, "ring"), "all ranks combine, and none rests"},
     {4, kAnyRanks, 512 * kKiB, named(kAllreduces, "rabenseifner"),
      "all ranks combine, each a part, in few rounds"},
-    {4, 64, kAnyBytes, named(kAllreduces, "ring"), "neighbours only, and no rank rests"},
-    {1, kAnyRanks, kAnyBytes, named(kAllreduces, "rabenseifner"), "keeps the order, in few rounds"},
+    {5, 7, kAnyBytes, named(kAllreduces, "ring"), "no power of two: no rank rests"},
+    {9, 15, kAnyBytes, named(kAllreduces, "ring"), "no power of two: no rank rests"},
+    {17, 31, kAnyBytes, named(kAllreduces, "ring"), "no power of two: no rank rests"},
+    {33, 63, kAnyBytes, named(kAllreduces, "ring"), "no power of two: no rank rests"},
+    {1, kAnyRanks, kAnyBytes, named(kAllreduces, "rabenseifner"),
+     "all ranks combine, each a part, in few rounds"},
 };
 constexpr Choice kReduceScatterRows[] = {
     {1, 2, kAnyBytes, named(kReduceScatters, "pairwise"), "one message each way"},
-    {3, kAnyRanks, 256 * kKiB, named(kReduceScatters, "recursive_halving"), "fewest rounds"},
+    {3, 32, 64 * kKiB, named(kReduceScatters, "recursive_halving"), "fewest rounds"},
+    {33, kAnyRanks, 16 * kMiB, named(kReduceScatters, "recursive_halving"), "fewest rounds"},
     {3, kAnyRanks, kAnyBytes, named(kReduceScatters, "pairwise"),
      "no rank gives more than its slices"},
     {1, kAnyRanks, kAnyBytes, named(kReduceScatters, "binomial"), "keeps the order"},

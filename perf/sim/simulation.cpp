@@ -127,7 +127,8 @@ class Simulation {
       result_.wrong = "rank " + std::to_string(me) + " and rank " + std::to_string(peer) +
                       " name messages of " + std::to_string(message.send->from.bytes()) + " and " +
                       std::to_string(message.receive->to.bytes()) + " bytes";
-    if (result_.wrong.empty()) vmpi::copy(message.send->from, message.receive->to);
+    if (result_.wrong.empty() && model_.moves_data)
+      vmpi::copy(message.send->from, message.receive->to);
     if (ranks_[peer].waits) {
       ranks_[peer].waits = false;
       ready_.push_back(peer);
@@ -178,12 +179,13 @@ class Simulation {
           begin(me, step);
           break;
         case Step::Kind::kCopy:
-          vmpi::copy(step.from, step.to);
+          if (model_.moves_data) vmpi::copy(step.from, step.to);
           rank.now += model_.copy_of_bytes * static_cast<double>(step.from.bytes());
           break;
         case Step::Kind::kCombine:
-          vmpi::reduce(*plans_[me]->op(), *step.from.type, step.from.count, step.from.buffer,
-                       step.to.buffer);
+          if (model_.moves_data)
+            vmpi::reduce(*plans_[me]->op(), *step.from.type, step.from.count, step.from.buffer,
+                         step.to.buffer);
           rank.now += model_.combine_of_bytes * static_cast<double>(step.from.bytes());
           break;
         case Step::Kind::kFence:

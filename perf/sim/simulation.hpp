@@ -25,11 +25,12 @@ struct LogGP {
 };
 
 struct Model {
-  LogGP between;  ///< ranks of different nodes
-  LogGP within;   ///< ranks of one node
+  LogGP between;                       ///< ranks of different nodes
+  LogGP within = {300, 50, 30, 0.03};  ///< ranks of one node
   int ranks_of_node = 1;
   double combine_of_bytes = 0;  ///< to combine a byte
   double copy_of_bytes = 0;     ///< to copy one
+  bool moves_data = true;       ///< else only the times are told, and buffers may be shared
 
   [[nodiscard]] const LogGP& of(int a, int b) const {
     return a / ranks_of_node == b / ranks_of_node ? within : between;
