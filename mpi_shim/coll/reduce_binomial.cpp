@@ -4,8 +4,6 @@
 // commute is reduced to rank 0, which tells the root.
 //
 // Wins: short data.  Cost: log P (r + (n - 1) G + n c), and a message more where the order counts.
-#include <utility>
-
 #include "mpi_shim/coll/algorithms.hpp"
 
 namespace vmpi {
@@ -17,27 +15,34 @@ void reduce_binomial(Plan& plan, const Operands& of) noexcept {
   const int me = around(plan.rank() - top, size);
   const auto rank_of = [&](int relative) noexcept { return around(relative + top, size); };
 
-  // Our result so far is in `result`; `spare` takes what comes, and then the next result.
-  const void* result = what.own();
-  void* spare = nullptr;
-  void* next_spare = nullptr;
-  if (me % 2 == 0 && me + 1 < size) {
-    spare = plan.elements(*what.type, what.count);
-    // One that has only one below it needs no second one.
-    if (me % 4 == 0 && me + 2 < size) next_spare = plan.elements(*what.type, what.count);
+  int below = 0;  // ranks that send to us
+  for (int mask = 1; mask < size && (me & mask) == 0; mask *= 2)
+    if (me + mask < size) ++below;
+  // What comes is taken by two places in turn, and becomes the result so far. The last of the root's is
+  // where the result is wanted, unless our own part is there still.
+  const bool is_top = me == 0 && top == of.root;
+  const bool is_in_place = what.own() == what.receive;
+  void* places[2] = {};
+  for (int i = 0; i < 2 && i < below; ++i) {
+    const bool is_last = i == (below - 1) % 2;
+    places[i] = is_top && is_last && (i == 1 || !is_in_place)
+                    ? what.receive
+                    : plan.elements(*what.type, what.count);
   }
+  const void* result = what.own();
+  int taken = 0;
   int mask = 1;
   for (; mask < size && (me & mask) == 0; mask *= 2) {
     if (me + mask >= size) continue;
-    plan.receive(rank_of(me + mask), what.typed(spare));
+    void* const place = places[taken++ % 2];
+    plan.receive(rank_of(me + mask), what.typed(place));
     plan.fence();
-    plan.combine(*what.op, what.typed(result), spare);
-    result = spare;
-    std::swap(spare, next_spare);
+    plan.combine(*what.op, what.typed(result), place);
+    result = place;
   }
   if (me != 0) plan.send(rank_of(me - mask), what.typed(result));
   if (top == of.root) {
-    if (me == 0 && result != what.receive) plan.copy(what.typed(result), what.typed(what.receive));
+    if (is_top && result != what.receive) plan.copy(what.typed(result), what.typed(what.receive));
   } else if (plan.rank() == top) {
     plan.send(of.root, what.typed(result));
   } else if (plan.rank() == of.root) {
