@@ -21,7 +21,7 @@ namespace vmpi {
 struct Step {
   enum class Kind : std::uint8_t { kSend, kReceive, kCopy, kCombine, kFence };
   Kind kind;
-  std::uint8_t route;  ///< of those that the plan has entered, from 0
+  std::uint8_t route;  ///< number of the one that it goes by, from 0
   int peer;
   Typed from;  ///< of what is sent, copied and combined
   Typed to;    ///< of what is received and copied; where a combination goes, by its buffer
@@ -48,7 +48,7 @@ class Plan {
 
   [[nodiscard]] bool is_good() const noexcept { return is_good_; }
   void fail() noexcept { is_good_ = false; }
-  /// Steps from here on are of another group of ranks, or of messages that are told apart.
+  /// Steps from here on go by the next route: among other ranks, or by another tag.
   void take_route(int rank, int size) noexcept {
     rank_ = rank;
     size_ = size;

@@ -9,7 +9,7 @@
 
 namespace vmpi {
 
-/// Where the messages of a route of a plan go.
+/// Where messages go. The steps of a plan name one by its number.
 struct Route {
   Comm* comm;
   int tag;
@@ -35,7 +35,7 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  /// Stages may have come since, or their array moved.
+  /// From the first step on: routes may have come since, or their array moved.
   void use(const Route* routes) noexcept {
     routes_ = routes;
     next_ = plan_->begin();
