@@ -135,6 +135,13 @@ int run_command(int argc, char** argv) {
     std::printf("verbatim %s\n", VERBATIM_VERSION);
     return 0;
   }
+  for (const Command& command : kCommands) {
+    if (command.run != nullptr || first != command.first) continue;
+    if (!command.second.empty() && second != command.second) continue;
+    std::fprintf(stderr, "verbatim: '%s%s%s' is not in a build without MPI\n", argv[1],
+                 command.second.empty() ? "" : " ", command.second.data());
+    return 1;
+  }
   if (!first.empty()) {
     std::fprintf(stderr,
                  "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
