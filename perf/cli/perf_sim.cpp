@@ -30,6 +30,7 @@ struct Options {
   long long bytes = 8;
   std::string algorithm;
   sim::Model model;
+  bool has_crossovers = false;
   bool help = false;
 };
 
@@ -53,6 +54,7 @@ void usage(const char* name) {
       "  -G, --gap-of-bytes=<ns>       between two bytes (default %g); --within-gap-of-bytes\n"
       "                                (default %g)\n"
       "  -C, --combine=<ns>            to combine a byte (default %g)\n"
+      "  -x, --crossovers              which algorithm is the fastest, from 8 B to 4 MiB\n"
       "  -h, --help                    print a help text and exit\n"
       "\n"
       "Every figure is the model's, not measured. The root is rank 0, operations commute, slices\n"
@@ -96,13 +98,14 @@ Options parse(int argc, char** argv) {
       {"within-overhead", required_argument, nullptr, kWithinOverhead},
       {"within-gap", required_argument, nullptr, kWithinGap},
       {"within-gap-of-bytes", required_argument, nullptr, kWithinGapOfBytes},
+      {"crossovers", no_argument, nullptr, 'x'},
       {"help", no_argument, nullptr, 'h'},
       {nullptr, 0, nullptr, 0}};
   Options options;
   sim::LogGP& between = options.model.between;
   sim::LogGP& within = options.model.within;
   opterr = 0;
-  for (int c; (c = getopt_long(argc, argv, ":c:r:b:a:n:L:o:g:G:C:h", kLong, nullptr)) != -1;) {
+  for (int c; (c = getopt_long(argc, argv, ":c:r:b:a:n:L:o:g:G:C:xh", kLong, nullptr)) != -1;) {
     switch (c) {
       case 'c':
         options.which = collective_named(argv[0], optarg);
@@ -147,6 +150,9 @@ Options parse(int argc, char** argv) {
       case kWithinGapOfBytes:
         within.gap_of_bytes = time_of(argv[0], optarg);
         break;
+      case 'x':
+        options.has_crossovers = true;
+        break;
       case 'h':
         options.help = true;
         break;
@@ -163,6 +169,51 @@ Options parse(int argc, char** argv) {
          vmpi::facts_of(options.which).name, options.algorithm.c_str(),
          vmpi::facts_of(options.which).name);
   return options;
+}
+
+/// In us; nothing where the call cannot be done, or the plans would be too large.
+std::optional<double> time_by(const Options& options, const vmpi::KnownAlgorithm& algorithm,
+                              const vmpi::Shape& shape) {
+  std::string why;
+  if (vmpi::unmet(algorithm, shape) != nullptr) return {};
+  const auto plans =
+      sim::plans_of(options.which, algorithm, shape.ranks, shape.bytes, kMostState / 4, why);
+  if (plans.empty()) return {};
+  const sim::Result result = sim::simulate(plans, options.model);
+  if (!result.wrong.empty())
+    fail("verbatim perf sim: %s: %s", algorithm.name, result.wrong.c_str());
+  return result.ns / 1000;
+}
+
+void print_crossovers(const Options& options) {
+  const vmpi::CollectiveFacts& facts = vmpi::facts_of(options.which);
+  std::printf("  %-10s %-20s %12s   %-20s %12s\n", "bytes", "fastest", "model us", "by the table",
+              "model us");
+  for (long long bytes = 8; bytes <= 4 << 20; bytes *= 2) {
+    const vmpi::Shape shape = {.ranks = static_cast<int>(options.ranks), .bytes = bytes};
+    const vmpi::KnownAlgorithm* const chosen = vmpi::row_for(options.which, shape).algorithm;
+    const vmpi::KnownAlgorithm* best = nullptr;
+    double least = 0;
+    std::optional<double> of_chosen;
+    for (const vmpi::KnownAlgorithm& each : facts.algorithms) {
+      const std::optional<double> time = time_by(options, each, shape);
+      if (&each == chosen) of_chosen = time;
+      // Of two that take as long the table's is as good.
+      if (!time || (best != nullptr && *time >= least && (&each != chosen || *time > least)))
+        continue;
+      best = &each;
+      least = *time;
+    }
+    if (best == nullptr)
+      fail("verbatim perf sim: the plans of %lld ranks are too large", options.ranks);
+    std::printf("  %-10lld %-20s %12.3f   ", bytes, best->name, least);
+    if (best == chosen)
+      std::printf("%s\n", "as said");
+    else if (of_chosen)
+      std::printf("%-20s %12.3f\n", chosen->name, *of_chosen);
+    else
+      std::printf("%-20s %12s\n", chosen->name, "left out");
+  }
 }
 
 void print_of(const Options& options, const vmpi::KnownAlgorithm& algorithm, bool is_chosen) {
@@ -193,8 +244,11 @@ void run(Options& options) {
   const vmpi::Shape shape = {.ranks = static_cast<int>(options.ranks), .bytes = options.bytes};
   const vmpi::KnownAlgorithm* const chosen = vmpi::row_for(options.which, shape).algorithm;
   const sim::LogGP& link = options.model.between;
-  std::printf("%s of %lld bytes (%s) by %lld ranks\n", facts.name, options.bytes, facts.bytes,
-              options.ranks);
+  if (options.has_crossovers)
+    std::printf("%s (bytes are %s) by %lld ranks\n", facts.name, facts.bytes, options.ranks);
+  else
+    std::printf("%s of %lld bytes (%s) by %lld ranks\n", facts.name, options.bytes, facts.bytes,
+                options.ranks);
   std::printf("model: LogGP with L %g, o %g, g %g ns, G %g ns/byte", link.latency, link.overhead,
               link.gap, link.gap_of_bytes);
   if (options.model.ranks_of_node > 1) {
@@ -204,6 +258,7 @@ void run(Options& options) {
                 near.gap_of_bytes);
   }
   std::printf(". Nothing here was measured.\n\n");
+  if (options.has_crossovers) return print_crossovers(options);
   std::printf("  %-20s %14s %12s %16s %12s %12s\n", "algorithm", "model us", "messages", "bytes",
               "memory/rank", "steps/rank");
   for (const vmpi::KnownAlgorithm& each : facts.algorithms) {

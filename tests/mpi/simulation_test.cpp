@@ -123,7 +123,7 @@ TEST_F(Simulation, TheTableIsNotFarFromTheBest) {
           if (ns < best) best = ns, best_name = each.name;
           if (&each == by_table) chosen = ns;
         }
-        EXPECT_LE(chosen, 1.6 * best) << facts.name << " of " << bytes << " bytes by " << ranks
+        EXPECT_LE(chosen, 1.4 * best) << facts.name << " of " << bytes << " bytes by " << ranks
                                       << " ranks by " << by_table->name << ", not " << best_name;
       }
 }

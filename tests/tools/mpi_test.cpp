@@ -89,6 +89,12 @@ TEST(Sim, RunsWhatIsAskedFor) {
               ContainsRegex("left out: its plans would take [0-9]+ MiB"));
 }
 
+TEST(Sim, ShowsWhereAlgorithmsCross) {
+  const std::string out = told({"perf", "sim", "-c", "allreduce", "-r", "64", "--crossovers"});
+  EXPECT_THAT(out, ContainsRegex("  8 +recursive_doubling +[0-9.]+ +as said\n"));
+  EXPECT_THAT(out, ContainsRegex("  4194304 +rabenseifner +[0-9.]+ +as said\n"));
+}
+
 TEST(Sim, NamesMistakes) {
   expect_refusal({"perf", "sim", "-r", "0"}, "'0' is no number of ranks from 1 to 1048576");
   expect_refusal({"perf", "sim", "-L", "fast"}, "'fast' is no time in ns");
