@@ -51,6 +51,12 @@ void CollectiveCall::root(int rank) noexcept {
               rank, peers()));
 }
 
+int CollectiveCall::run(Collective which, const Operands& of) noexcept {
+  if (!is_good_) return error_;
+  if (!start_.is_all && comm_->remote == nullptr) return end(do_collective(which, *comm_, of));
+  return run([&](Schedule& schedule) noexcept { plan_collective(schedule, which, of); });
+}
+
 int CollectiveCall::begin(Schedule* schedule) noexcept {
   Request own;
   Request* const request = start_.is_all ? make_request() : &own;

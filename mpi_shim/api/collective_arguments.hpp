@@ -5,7 +5,7 @@
 
 #include "mpi_shim/api/comm_arguments.hpp"
 #include "mpi_shim/coll/collectives.hpp"
-#include "mpi_shim/coll/plans.hpp"
+#include "mpi_shim/coll/plans_between.hpp"
 
 namespace vmpi {
 
@@ -82,16 +82,11 @@ class CollectiveCall {
 
   /// Raises what the collective returned.
   [[nodiscard]] int end(int error) const noexcept;
-  /// Does it, by `block()` of an intracommunicator, or starts what `plan(schedule)` makes; nothing of
-  /// both when a check has failed.
-  template <class Block, class Plan>
-  [[nodiscard]] int run(Block block, Plan plan) noexcept {
-    if (!is_good_) return error_;
-    if (!start_.is_all && comm_->remote == nullptr) return end(block());
-    return run(plan);
-  }
-  template <class Plan>
-  [[nodiscard]] int run(Plan plan) noexcept {
+  /// Does it or starts it; nothing of both when a check has failed.
+  [[nodiscard]] int run(Collective which, const Operands& of) noexcept;
+  /// Does or starts what `plan(schedule)` makes.
+  template <class MakePlan>
+  [[nodiscard]] int run(MakePlan plan) noexcept {
     if (!is_good_) return error_;
     Schedule* const schedule = make_schedule(*comm_);
     if (schedule == nullptr) return end(MPI_ERR_NO_MEM);

@@ -8,17 +8,6 @@
 namespace vmpi {
 namespace {
 
-/// Slices of up to this size take fewer messages on the way through others.
-constexpr std::int64_t kShortSlice = 512;
-constexpr int kFewRanks = 4;
-
-int alltoall_within(Comm& comm, const Slices& in, const Slices& out) noexcept {
-  if (in.buffer == MPI_IN_PLACE) return alltoall_in_place(comm, out);
-  if (in.form == Slices::Form::kAlike && comm.size() > kFewRanks && in.bytes(0) <= kShortSlice)
-    return alltoall_bruck(comm, in, out);
-  return alltoall_spread(comm, in, out);
-}
-
 /// The part of one rank in what the root, or all, have of each.
 Typed own_part(CollectiveCall& call, const void* buffer, int count, MPI_Datatype type,
                bool may_be_in_place, const char* const (&names)[3]) noexcept {
@@ -34,7 +23,7 @@ Typed no_part() noexcept { return {nullptr, 0, &byte_type()}; }
 int barrier(const char* function, MPI_Comm comm, Start start) noexcept {
   const BigGuard guard;
   CollectiveCall call(function, comm, start);
-  return call.run([&]() noexcept { return barrier_dissemination(call.comm()); }, plan_barrier);
+  return call.run(Collective::kBarrier, {});
 }
 
 int bcast(const char* function, void* buffer, int count, MPI_Datatype datatype, int root,
@@ -47,35 +36,21 @@ int bcast(const char* function, void* buffer, int count, MPI_Datatype datatype, 
     call.not_in_place(buffer, "buffer");
     data = call.typed(buffer, count, datatype, {"buffer", "count", "datatype"});
   }
-  return call.run(
-      [&]() noexcept {
-        return bcast_binomial(call.comm(), data.buffer, data.count, *data.type, root);
-      },
-      [&](Schedule& schedule) noexcept { plan_bcast(schedule, data, root); });
+  return call.run(Collective::kBcast, {.root = root, .own = &data});
 }
 
 /// What both forms of gather share; `out` counts at the root.
 int gather(CollectiveCall& call, const Typed& in, const Slices& out, int root) noexcept {
   if (call.is_good() && call.comm().remote == nullptr && call.is_root(root))
     call.are_apart(in.buffer, out[root].buffer, in.bytes());
-  return call.run(
-      [&]() noexcept {
-        return out.form == Slices::Form::kElements ? gather_linear(call.comm(), in, out, root)
-                                                   : gather_binomial(call.comm(), in, out, root);
-      },
-      [&](Schedule& schedule) noexcept { plan_gather(schedule, in, out, root); });
+  return call.run(Collective::kGather, {.root = root, .own = &in, .out = &out});
 }
 
 /// And both forms of scatter; `in` counts at the root.
 int scatter(CollectiveCall& call, const Slices& in, const Typed& out, int root) noexcept {
   if (call.is_good() && call.comm().remote == nullptr && call.is_root(root))
     call.are_apart(in[root].buffer, out.buffer, out.bytes());
-  return call.run(
-      [&]() noexcept {
-        return in.form == Slices::Form::kElements ? scatter_linear(call.comm(), in, out, root)
-                                                  : scatter_binomial(call.comm(), in, out, root);
-      },
-      [&](Schedule& schedule) noexcept { plan_scatter(schedule, in, out, root); });
+  return call.run(Collective::kScatter, {.root = root, .own = &out, .in = &in});
 }
 
 /// The buffer of one rank in a gather or scatter.
@@ -154,8 +129,7 @@ bool is_one_group(const CollectiveCall& call) noexcept {
 
 int allgather(CollectiveCall& call, const Typed& in, const Slices& out) noexcept {
   if (is_one_group(call)) call.are_apart(in.buffer, out[call.comm().rank()].buffer, in.bytes());
-  return call.run([&]() noexcept { return allgather_bruck(call.comm(), in, out); },
-                  [&](Schedule& schedule) noexcept { plan_allgather(schedule, in, out); });
+  return call.run(Collective::kAllgather, {.own = &in, .out = &out});
 }
 
 int allgather_alike(const char* function, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
@@ -183,8 +157,7 @@ int allgather_elements(const char* function, const void* sendbuf, int sendcount,
 }
 
 int alltoall(CollectiveCall& call, const Slices& in, const Slices& out) noexcept {
-  return call.run([&]() noexcept { return alltoall_within(call.comm(), in, out); },
-                  [&](Schedule& schedule) noexcept { plan_alltoall(schedule, in, out); });
+  return call.run(Collective::kAlltoall, {.in = &in, .out = &out});
 }
 
 /// True: the rest of the sender's arguments says something.

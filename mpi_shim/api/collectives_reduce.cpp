@@ -35,15 +35,10 @@ int reduce_to(const char* function, const void* sendbuf, void* recvbuf, int coun
   call.root(root);
   if (!call.is_good()) return call.error();
   // One beside the root gives nothing and takes nothing: none of its arguments says anything.
-  if (!call.is_leaf(root) && !call.is_root(root))
-    return call.run([]() noexcept { return MPI_SUCCESS; }, [](Schedule&) noexcept {});
+  if (!call.is_leaf(root) && !call.is_root(root)) return call.run([](Schedule&) noexcept {});
   const Reduced what =
       reduced(call, sendbuf, recvbuf, count, datatype, op, call.is_leaf(root), call.is_root(root));
-  return call.run(
-      [&]() noexcept {
-        return reduce_binomial(call.comm(), sendbuf, recvbuf, count, *what.type, *what.op, root);
-      },
-      [&](Schedule& schedule) noexcept { plan_reduce(schedule, what, root); });
+  return call.run(Collective::kReduce, {.root = root, .what = &what});
 }
 
 int allreduce(const char* function, const void* sendbuf, void* recvbuf, int count,
@@ -51,12 +46,7 @@ int allreduce(const char* function, const void* sendbuf, void* recvbuf, int coun
   const BigGuard guard;
   CollectiveCall call(function, comm, start);
   const Reduced what = reduced(call, sendbuf, recvbuf, count, datatype, op, true, true);
-  return call.run(
-      [&]() noexcept {
-        return allreduce_recursive_doubling(call.comm(), sendbuf, recvbuf, count, *what.type,
-                                            *what.op);
-      },
-      [&](Schedule& schedule) noexcept { plan_allreduce(schedule, what); });
+  return call.run(Collective::kAllreduce, {.what = &what});
 }
 
 int reduce_scatter(CollectiveCall& call, const void* sendbuf, void* recvbuf, const int* recvcounts,
@@ -69,12 +59,7 @@ int reduce_scatter(CollectiveCall& call, const void* sendbuf, void* recvbuf, con
                           ? const_cast<int*>(recvcounts)
                           : recvbuf;
   const Reduced what = reduced(call, sendbuf, place, total, datatype, op, true, true);
-  return call.run(
-      [&]() noexcept {
-        return reduce_scatter_binomial(call.comm(), sendbuf, place, recvcounts, *what.type,
-                                       *what.op);
-      },
-      [&](Schedule& schedule) noexcept { plan_reduce_scatter(schedule, what, recvcounts); });
+  return call.run(Collective::kReduceScatter, {.what = &what, .counts = recvcounts});
 }
 
 int reduce_scatter_elements(const char* function, const void* sendbuf, void* recvbuf,
@@ -100,21 +85,14 @@ int reduce_scatter_alike(const char* function, const void* sendbuf, void* recvbu
 }
 
 /// With what each rank has from those before it: MPI_Scan's, or MPI_Exscan's.
-template <auto kCompute, auto kPlan>
-int prefixes(const char* function, const void* sendbuf, void* recvbuf, int count,
+int prefixes(const char* function, Collective which, const void* sendbuf, void* recvbuf, int count,
              MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, Start start) noexcept {
   const BigGuard guard;
   CollectiveCall call(function, comm, start);
   call.not_between_groups();
   const Reduced what = reduced(call, sendbuf, recvbuf, count, datatype, op, true, true);
-  return call.run(
-      [&]() noexcept {
-        return kCompute(call.comm(), sendbuf, recvbuf, count, *what.type, *what.op);
-      },
-      [&](Schedule& schedule) noexcept { kPlan(schedule, what); });
+  return call.run(which, {.what = &what});
 }
-constexpr auto scan = prefixes<scan_recursive_doubling, plan_scan>;
-constexpr auto exscan = prefixes<exscan_recursive_doubling, plan_exscan>;
 
 }  // namespace
 }  // namespace vmpi
@@ -174,21 +152,25 @@ VMPI_ENTRY(int, MPI_Ireduce_scatter_block,
 VMPI_ENTRY(int, MPI_Scan,
            (const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
             MPI_Comm comm)) {
-  return vmpi::scan("MPI_Scan", sendbuf, recvbuf, count, datatype, op, comm, kWaits);
+  return vmpi::prefixes("MPI_Scan", Collective::kScan, sendbuf, recvbuf, count, datatype, op, comm,
+                        kWaits);
 }
 VMPI_ENTRY(int, MPI_Iscan,
            (const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
             MPI_Comm comm, MPI_Request* request)) {
-  return vmpi::scan("MPI_Iscan", sendbuf, recvbuf, count, datatype, op, comm, starts(request));
+  return vmpi::prefixes("MPI_Iscan", Collective::kScan, sendbuf, recvbuf, count, datatype, op, comm,
+                        starts(request));
 }
 
 VMPI_ENTRY(int, MPI_Exscan,
            (const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
             MPI_Comm comm)) {
-  return vmpi::exscan("MPI_Exscan", sendbuf, recvbuf, count, datatype, op, comm, kWaits);
+  return vmpi::prefixes("MPI_Exscan", Collective::kExscan, sendbuf, recvbuf, count, datatype, op,
+                        comm, kWaits);
 }
 VMPI_ENTRY(int, MPI_Iexscan,
            (const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
             MPI_Comm comm, MPI_Request* request)) {
-  return vmpi::exscan("MPI_Iexscan", sendbuf, recvbuf, count, datatype, op, comm, starts(request));
+  return vmpi::prefixes("MPI_Iexscan", Collective::kExscan, sendbuf, recvbuf, count, datatype, op,
+                        comm, starts(request));
 }

@@ -75,7 +75,7 @@ int gather_edges(Comm& comm, const Array<Edge>& own, Array<Edge>& all) noexcept 
   one_each.buffer = numbers.data();
   one_each.count = sizeof(std::int64_t);
   one_each.one_type = &byte_type();
-  int error = allgather_bruck(comm, {MPI_IN_PLACE, 0, &byte_type()}, one_each);
+  int error = allgather(comm, {MPI_IN_PLACE, 0, &byte_type()}, one_each);
   if (error != MPI_SUCCESS) return error;
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   for (std::size_t i = 0; i < size; ++i) {
@@ -88,7 +88,7 @@ int gather_edges(Comm& comm, const Array<Edge>& own, Array<Edge>& all) noexcept 
   rows.buffer = all.data();
   rows.offsets = offsets.data();
   const auto own_bytes = static_cast<std::int64_t>(own.size()) * kBytes;
-  error = allgather_bruck(comm, {const_cast<Edge*>(own.data()), own_bytes, &byte_type()}, rows);
+  error = allgather(comm, {const_cast<Edge*>(own.data()), own_bytes, &byte_type()}, rows);
   return error;
 }
 

@@ -9,6 +9,7 @@
 
 #include "mpi_shim/api/entry.hpp"
 #include "mpi_shim/api/message_arguments.hpp"
+#include "mpi_shim/coll/select.hpp"
 #include "mpi_shim/core/buffered.hpp"
 #include "mpi_shim/core/op.hpp"
 #include "mpi_shim/core/requests.hpp"
@@ -36,6 +37,10 @@ int begin(const char* function, int required) noexcept {
   if (!vmpi::make_predefined_types() || !vmpi::make_predefined_ops() ||
       !vmpi::make_predefined_comms() || !vmpi::make_sent_request())
     return vmpi::raise(nullptr, MPI_ERR_NO_MEM, function, "there is no memory left");
+  if (vmpi::read_algorithm_choices != nullptr) {
+    wrong = vmpi::read_algorithm_choices();
+    if (wrong != nullptr) return vmpi::raise(nullptr, MPI_ERR_OTHER, function, "%s", wrong);
+  }
   world.thread_level = required;
   vmpi::big_lock.be_needed(required == MPI_THREAD_MULTIPLE);
   main_thread = ::pthread_self();

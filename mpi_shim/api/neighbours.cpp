@@ -26,9 +26,9 @@ int meet_neighbours(const char* function, const void* sendbuf, const void* recvb
   const Slices out = what_comes(call);
   return call.run([&](Schedule& schedule) noexcept {
     if constexpr (std::is_same_v<decltype(in), const Typed>)
-      plan_neighbours(schedule, beside, &in, nullptr, out);
+      plan_neighbours(schedule.plan(), beside, &in, nullptr, out);
     else
-      plan_neighbours(schedule, beside, nullptr, &in, out);
+      plan_neighbours(schedule.plan(), beside, nullptr, &in, out);
   });
 }
 

@@ -25,7 +25,7 @@ int start_both(Request& outgoing, const Request& incoming, bool is_replaced, MPI
   if (is_replaced) {
     // What goes is put aside first, since what comes takes its place.
     const std::int64_t bytes = outgoing.count * outgoing.type->size;
-    void* const aside = schedule->bytes(bytes);
+    void* const aside = schedule->plan().bytes(bytes);
     if (aside != nullptr)
       (void)vmpi::pack(*outgoing.type, outgoing.count, outgoing.buffer, 0, aside,
                        static_cast<std::size_t>(bytes));
@@ -35,9 +35,9 @@ int start_both(Request& outgoing, const Request& incoming, bool is_replaced, MPI
   }
   schedule->tell_of_receive();
   schedule->use_tag(incoming.tag);
-  schedule->receive(incoming.peer, {incoming.buffer, incoming.count, incoming.type});
+  schedule->plan().receive(incoming.peer, {incoming.buffer, incoming.count, incoming.type});
   schedule->use_tag(outgoing.tag);
-  schedule->send(outgoing.peer, {outgoing.buffer, outgoing.count, outgoing.type});
+  schedule->plan().send(outgoing.peer, {outgoing.buffer, outgoing.count, outgoing.type});
   if (vmpi::start(schedule, *made) != MPI_SUCCESS) {
     vmpi::release_request(*made);
     return raise_for(incoming, MPI_ERR_NO_MEM, function);

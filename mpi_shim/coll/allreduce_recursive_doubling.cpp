@@ -1,66 +1,42 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The largest power of two of ranks takes part; of the first pairs the even ones give their part to
-// the odd ones before, and get the result after. What two have always covers neighbouring ranks, so
-// that the order is kept, and all compute alike.
+// The largest power of two of ranks takes part (fold.hpp), and those that rest get the result after.
+// In round k two exchange what they have, which always covers neighbouring ranks, so that the order
+// is kept and all compute alike.
+//
+// Wins: short data.  Cost: log P (r + (n - 1) G + n c), two messages more when P is no power of two.
 #include <utility>
 
-#include "mpi_shim/coll/collectives.hpp"
-#include "mpi_shim/coll/temporary.hpp"
+#include "mpi_shim/coll/fold.hpp"
 
 namespace vmpi {
 
-int allreduce_recursive_doubling(Comm& comm, const void* send, void* receive, std::int64_t count,
-                                 Datatype& type, const Op& op) noexcept {
-  const int size = comm.size();
-  const int rank = comm.rank();
-  const int tag = next_tag(comm);
-  if (count == 0) return MPI_SUCCESS;
-  if (send != MPI_IN_PLACE) (void)copy_typed(type, count, send, type, count, receive);
-  if (size == 1) return MPI_SUCCESS;
-  Elements temporary;
-  if (!temporary.make(type, count)) return MPI_ERR_NO_MEM;
-  void* result = receive;
-  void* incoming = temporary.origin();
-  Outcome outcome;
-
-  int active = 1;
-  while (active <= size / 2) active *= 2;
-  const int pairs = size - active;
-  const bool is_paired = rank < 2 * pairs;
-  const bool rests = is_paired && rank % 2 == 0;
-  if (rests) {
-    if (outcome.is_ended_by(
-            send_to(comm, Plane::kCollective, rank + 1, tag, result, count, type)) ||
-        outcome.is_ended_by(
-            receive_from(comm, Plane::kCollective, rank + 1, tag, result, count, type)))
-      return outcome.error;
-    return outcome.error;
+void allreduce_recursive_doubling(Plan& plan, const Operands& of) noexcept {
+  const Reduced& what = *of.what;
+  if (what.send != MPI_IN_PLACE) plan.copy(what.typed(what.send), what.typed(what.receive));
+  if (plan.size() == 1) return;
+  const Fold fold(plan.rank(), plan.size());
+  void* result = what.receive;
+  void* incoming = fold.rests ? nullptr : plan.elements(*what.type, what.count);
+  if (!fold_in(plan, fold, what, what.receive, result, incoming)) {
+    plan.receive(fold.partner, what.typed(what.receive));
+    return plan.fence();
   }
-  if (is_paired) {
-    if (outcome.is_ended_by(
-            receive_from(comm, Plane::kCollective, rank - 1, tag, incoming, count, type)))
-      return outcome.error;
-    reduce(op, type, count, incoming, result);
-  }
-  const int me = is_paired ? rank / 2 : rank - pairs;
-  for (int mask = 1; mask < active; mask *= 2) {
-    const int partner = me ^ mask;
-    const int peer = partner < pairs ? 2 * partner + 1 : partner + pairs;
-    if (outcome.is_ended_by(exchange(comm, Plane::kCollective, peer, tag, result, count, type, peer,
-                                     tag, incoming, count, type)))
-      return outcome.error;
-    if (partner < me) {
-      reduce(op, type, count, incoming, result);
+  for (int mask = 1; mask < fold.active; mask *= 2) {
+    const int place = fold.me ^ mask;
+    const int peer = fold.rank_of(place);
+    plan.receive(peer, what.typed(incoming));
+    plan.send(peer, what.typed(result));
+    plan.fence();
+    if (place < fold.me) {
+      plan.combine(*what.op, what.typed(incoming), result);
     } else {
-      reduce(op, type, count, result, incoming);
+      plan.combine(*what.op, what.typed(result), incoming);
       std::swap(result, incoming);
     }
   }
-  if (result != receive) (void)copy_typed(type, count, result, type, count, receive);
-  if (is_paired)
-    (void)outcome.is_ended_by(
-        send_to(comm, Plane::kCollective, rank - 1, tag, receive, count, type));
-  return outcome.error;
+  if (result != what.receive) plan.copy(what.typed(result), what.typed(what.receive));
+  if (fold.is_paired) plan.send(fold.partner, what.typed(what.receive));
+  plan.fence();
 }
 
 }  // namespace vmpi

@@ -1,51 +1,40 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Bruck's algorithm for short slices: they wait in a row by how far they have to go, and in round k
-// all that have bit k in that distance travel 2^k ranks together.
-#include <cstring>
-
-#include "mpi_shim/coll/collectives.hpp"
-#include "mpi_shim/coll/temporary.hpp"
+// Bruck's algorithm: slices wait in a row by how far they have to go, and in round k all that have
+// bit k in that distance travel 2^k ranks together.
+//
+// Wins: short slices, many ranks.  Cost: log P (r + n P / 2 G).
+#include "mpi_shim/coll/put_aside.hpp"
 
 namespace vmpi {
 
-int alltoall_bruck(Comm& comm, const Slices& in, const Slices& out) noexcept {
-  const int size = comm.size();
-  const int me = comm.rank();
-  const int tag = next_tag(comm);
-  const std::int64_t slice = in.bytes(0);
-  const auto slice_bytes = static_cast<std::size_t>(slice);
-  Bytes row;
-  Bytes going;
-  Bytes coming;
+void alltoall_bruck(Plan& plan, const Operands& of) noexcept {
+  const int size = plan.size();
+  const int me = plan.rank();
+  const Given in(plan, of);
+  const std::int64_t slice = of.out->bytes(0);
   const std::int64_t half = (size / 2 + 1) * slice;
-  if (!row.make(size * slice) || !going.make(half) || !coming.make(half)) return MPI_ERR_NO_MEM;
-  for (int i = 0; i < size; ++i) pack_all(in[(me + i) % size], row.data() + i * slice);
-
-  Outcome outcome;
+  unsigned char* const row = plan.bytes(size * slice);
+  unsigned char* const going = plan.bytes(half);
+  unsigned char* const coming = plan.bytes(half);
+  if (!plan.is_good()) return;
+  const auto at = [slice](unsigned char* place, int i, int count) noexcept -> Typed {
+    return {place + i * slice, count * slice, &byte_type()};
+  };
+  for (int i = 0; i < size; ++i) plan.copy(in[around(me + i, size)], at(row, i, 1));
   for (int bit = 1; bit < size; bit *= 2) {
-    std::int64_t bytes = 0;
-    for (int i = bit; i < size; ++i) {
-      if ((i & bit) == 0) continue;
-      std::memcpy(going.data() + bytes, row.data() + i * slice, slice_bytes);
-      bytes += slice;
-    }
-    if (outcome.is_ended_by(exchange(comm, Plane::kCollective, (me + bit) % size, tag, going.data(),
-                                     bytes, byte_type(), (me - bit + size) % size, tag,
-                                     coming.data(), bytes, byte_type())))
-      return outcome.error;
-    bytes = 0;
-    for (int i = bit; i < size; ++i) {
-      if ((i & bit) == 0) continue;
-      std::memcpy(row.data() + i * slice, coming.data() + bytes, slice_bytes);
-      bytes += slice;
-    }
+    int count = 0;
+    for (int i = bit; i < size; ++i)
+      if ((i & bit) != 0) plan.copy(at(row, i, 1), at(going, count++, 1));
+    plan.receive(around(me - bit, size), at(coming, 0, count));
+    plan.send(around(me + bit, size), at(going, 0, count));
+    plan.fence();
+    count = 0;
+    for (int i = bit; i < size; ++i)
+      if ((i & bit) != 0) plan.copy(at(coming, count++, 1), at(row, i, 1));
     if (bit > size / 2) break;
   }
-  if (outcome.error != MPI_SUCCESS) return outcome.error;
   // What has come i ranks upwards is from the rank i below.
-  for (int i = 0; i < size; ++i)
-    unpack_all(out[(me - i + size) % size], row.data() + i * slice, slice);
-  return MPI_SUCCESS;
+  for (int i = 0; i < size; ++i) plan.copy(at(row, i, 1), (*of.out)[around(me - i, size)]);
 }
 
 }  // namespace vmpi

@@ -3,7 +3,8 @@
 
 #include "mpi_shim/coll/context_agreement.hpp"
 #include "mpi_shim/coll/intercomm.hpp"
-#include "mpi_shim/coll/plans.hpp"
+#include "mpi_shim/coll/plans_between.hpp"
+#include "mpi_shim/coll/shape.hpp"
 #include "mpi_shim/core/attributes.hpp"
 #include "mpi_shim/core/context_ids.hpp"
 #include "mpi_shim/core/groups.hpp"
@@ -71,7 +72,7 @@ int take_context(void* context, int error) noexcept {
 int plan_duplicate(Schedule& schedule, Comm** out) noexcept {
   Comm& from = schedule.comm();
   auto* const come =
-      static_cast<ContextToCome*>(static_cast<void*>(schedule.bytes(sizeof(ContextToCome))));
+      static_cast<ContextToCome*>(static_cast<void*>(schedule.plan().bytes(sizeof(ContextToCome))));
   Comm* const made =
       come != nullptr ? make_comm(from, *from.group, from.remote, kContextToCome) : nullptr;
   if (made == nullptr) return MPI_ERR_NO_MEM;
@@ -86,14 +87,16 @@ int plan_duplicate(Schedule& schedule, Comm** out) noexcept {
   if (is_giver) come->context = give_out_context(world.rank, world.size);
   const Typed context = {&come->context, sizeof(come->context), &byte_type()};
   if (is_inter) {
-    if (is_giver) schedule.send(0, context);
+    if (is_giver) schedule.plan().send(0, context);
     if (!we_give && from.rank() == 0) {
-      schedule.receive(0, context);
-      schedule.fence();
+      schedule.plan().receive(0, context);
+      schedule.plan().fence();
     }
     schedule.use_local();
   }
-  plan_bcast_within(schedule, is_inter ? *from.local : from, context, 0);
+  Operands of;
+  of.own = &context;
+  make_plan(schedule.plan(), Collective::kBcast, of);
   return MPI_SUCCESS;
 }
 

@@ -58,7 +58,7 @@ int by_key(const void* a, const void* b) noexcept {
   all.buffer = ours.data();
   all.count = sizeof(Choice);
   all.one_type = &byte_type();
-  int error = allgather_bruck(local, {MPI_IN_PLACE, 0, &byte_type()}, all);
+  int error = allgather(local, {MPI_IN_PLACE, 0, &byte_type()}, all);
   if (error != MPI_SUCCESS) return error;
   if (from.remote != nullptr) {
     Comm* const peer = from.rank() == 0 ? &from : nullptr;

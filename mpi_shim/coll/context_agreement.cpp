@@ -109,7 +109,7 @@ template <class Meet>
       offer.words[kWords] = 1;
     }
   }
-  const int told = bcast_binomial(local, &offer, sizeof(offer), byte_type(), leader);
+  const int told = bcast_bytes(local, &offer, sizeof(offer), leader);
   return error != MPI_SUCCESS ? error : told;
 }
 

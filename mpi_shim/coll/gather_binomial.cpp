@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Ranks are counted from the root. Each collects the packed slices of those above it whose bits
-// below its own lowest one it lacks, and hands the row on; the root unpacks.
-#include "mpi_shim/coll/collectives.hpp"
-#include "mpi_shim/coll/temporary.hpp"
+// A binomial tree. Ranks are counted from the root. Each collects the packed slices of those above it
+// whose bits below its own lowest one it lacks, and hands the row on; the root unpacks.
+//
+// Wins: short slices.  Cost: log P r + (P - 1) n G.
+#include "mpi_shim/coll/algorithms.hpp"
 
 namespace vmpi {
 namespace {
@@ -16,42 +17,33 @@ namespace {
 
 }  // namespace
 
-int gather_binomial(Comm& comm, const Typed& in, const Slices& out, int root) noexcept {
-  const int size = comm.size();
-  const int tag = next_tag(comm);
-  const bool is_root = comm.rank() == root;
-  if (is_root && size == 1) {
-    if (!in.is_in_place()) copy(in, out[0]);
-    return MPI_SUCCESS;
-  }
-  const int me = (comm.rank() - root + size) % size;
-  const Typed own = in.is_in_place() ? out[root] : in;
-  const std::int64_t slice = is_root ? out.bytes(root) : own.bytes();
+void gather_binomial(Plan& plan, const Operands& of) noexcept {
+  const int size = plan.size();
+  const bool is_root = plan.rank() == of.root;
+  if (is_root && !of.own->is_in_place()) plan.copy(*of.own, (*of.out)[of.root]);
+  if (size == 1) return;
+  const int me = around(plan.rank() - of.root, size);
   const int below = subtree(me, size);
-  Bytes row;
-  if (!row.make(below * slice)) return MPI_ERR_NO_MEM;
-  if (!is_root)
-    pack_all(own, row.data());
-  else if (!in.is_in_place())
-    copy(in, out[root]);
-
-  Bundle bundle;
-  if (!bundle.reserve(32)) return MPI_ERR_NO_MEM;
+  const std::int64_t slice = is_root ? of.out->bytes(of.root) : of.own->bytes();
+  const bool is_leaf = below == 1;
+  // The root's own slice is where it belongs, and one that has none below it sends it as it is.
+  unsigned char* const row = is_leaf ? nullptr : plan.bytes((is_root ? size - 1 : below) * slice);
+  if (!plan.is_good()) return;
+  const auto slices = [&](int begin, int count) noexcept -> Typed {
+    return {row + (is_root ? begin - 1 : begin) * slice, count * slice, &byte_type()};
+  };
   for (int bit = 1; bit < below; bit *= 2) {
-    bundle.receive(comm, (me + bit + root) % size, tag, row.data() + bit * slice,
-                   subtree(me + bit, size) * slice, byte_type());
+    plan.receive(around(me + bit + of.root, size), slices(bit, subtree(me + bit, size)));
     if (bit > below / 2) break;
   }
-  const int error = bundle.finish();
   if (!is_root) {
-    const int parent = (me - (me & -me) + root) % size;
-    const int sent =
-        send_to(comm, Plane::kCollective, parent, tag, row.data(), below * slice, byte_type());
-    return error != MPI_SUCCESS ? error : sent;
+    if (!is_leaf) plan.copy(*of.own, slices(0, 1));
+    plan.fence();
+    plan.send(around(me - (me & -me) + of.root, size), is_leaf ? *of.own : slices(0, below));
+    return plan.fence();
   }
-  if (error != MPI_SUCCESS) return error;
-  for (int i = 1; i < size; ++i) unpack_all(out[(i + root) % size], row.data() + i * slice, slice);
-  return MPI_SUCCESS;
+  plan.fence();
+  for (int i = 1; i < size; ++i) plan.copy(slices(i, 1), (*of.out)[around(i + of.root, size)]);
 }
 
 }  // namespace vmpi

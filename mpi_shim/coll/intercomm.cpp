@@ -14,7 +14,7 @@ int swap_bytes(Comm& local, int leader, Comm* peer, int remote_leader, int tag, 
   if (local.rank() == leader)
     error = exchange(*peer, Plane::kCollective, remote_leader, tag, ours, our_bytes, byte_type(),
                      remote_leader, tag, theirs, their_bytes, byte_type());
-  const int told = bcast_binomial(local, theirs, their_bytes, byte_type(), leader);
+  const int told = bcast_bytes(local, theirs, their_bytes, leader);
   return error != MPI_SUCCESS ? error : told;
 }
 

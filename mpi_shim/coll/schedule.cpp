@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "mpi_shim/coll/schedule.hpp"
 
-#include <new>
-
 #include "mpi_shim/coll/collectives.hpp"
 #include "mpi_shim/core/output.hpp"
 #include "mpi_shim/core/teardown.hpp"
@@ -19,174 +17,51 @@ constinit bool is_advancing = false;
 }  // namespace
 
 Schedule::Schedule(Comm& comm, Plane plane, int tag) noexcept
-    : comm_(&comm), used_(&comm), plane_(plane), own_tag_(tag), tag_(tag) {
+    : comm_(&comm),
+      plane_(plane),
+      own_tag_(tag),
+      plan_(comm.rank(), comm.size()),
+      run_(plan_, nullptr, plane) {
   retain(comm);
+  if (!routes_.push_back({&comm, tag})) plan_.fail();
 }
 
 Schedule::~Schedule() {
-  for (const Step& step : steps_) {
-    if (step.from.type != nullptr) release(*step.from.type);
-    if (step.to.type != nullptr) release(*step.to.type);
+  for (const Step& step : plan_) {
+    if (!holds_types_) break;
+    if (step.has_from()) release(*step.from.type);
+    if (step.has_to()) release(*step.to.type);
   }
-  for (void* const memory : memory_) std::free(memory);
-  std::free(static_cast<void*>(requests_));
   if (op_ != nullptr) release(*op_);
   release(*comm_);
 }
 
-void Schedule::add(const Step& step) noexcept {
-  if (!is_good_) return;
-  is_good_ = steps_.push_back(step);
-  if (!is_good_) return;
-  if (step.from.type != nullptr) retain(*step.from.type);
-  if (step.to.type != nullptr) retain(*step.to.type);
+void Schedule::enter(const Route& route) noexcept {
+  plan_.take_route(route.comm->rank(), route.comm->size());
+  if (!routes_.push_back(route)) plan_.fail();
 }
 
-void Schedule::use_local() noexcept {
-  used_ = comm_->local;
-  tag_ = next_tag(*used_);
-}
-void Schedule::use_own() noexcept {
-  used_ = comm_;
-  tag_ = own_tag_;
-}
+void Schedule::use_local() noexcept { enter({comm_->local, next_tag(*comm_->local)}); }
+void Schedule::use_own() noexcept { enter({comm_, own_tag_}); }
+void Schedule::use_tag(int tag) noexcept { enter({comm_, tag}); }
 
-void Schedule::send(int dest, const Typed& from) noexcept {
-  add({Kind::kSend, plane_, dest, tag_, used_, from, {}});
-}
-void Schedule::receive(int source, const Typed& to) noexcept {
-  add({Kind::kReceive, plane_, source, tag_, used_, {}, to});
-}
-void Schedule::fence() noexcept { add({Kind::kFence, plane_, 0, 0, nullptr, {}, {}}); }
-void Schedule::copy(const Typed& from, const Typed& to) noexcept {
-  add({Kind::kCopy, plane_, 0, 0, nullptr, from, to});
-}
-void Schedule::combine(const Op& op, const Typed& in, void* inout) noexcept {
-  if (op_ == nullptr) {
-    op_ = const_cast<Op*>(&op);
+bool Schedule::prepare() noexcept {
+  run_.use(routes_.data());
+  if (!plan_.is_good() || !run_.prepare()) return false;
+  holds_types_ = true;
+  for (const Step& step : plan_) {
+    if (step.has_from()) retain(*step.from.type);
+    if (step.has_to()) retain(*step.to.type);
+  }
+  if (plan_.op() != nullptr) {
+    op_ = const_cast<Op*>(plan_.op());
     retain(*op_);
   }
-  add({Kind::kCombine, plane_, 0, 0, nullptr, in, {inout, in.count, in.type}});
-}
-
-void* Schedule::keep(void* memory) noexcept {
-  if (memory != nullptr && memory_.push_back(memory)) return memory;
-  std::free(memory);
-  is_good_ = false;
-  return nullptr;
-}
-
-unsigned char* Schedule::bytes(std::int64_t count) noexcept {
-  if (!is_good_ || count < 0) {
-    is_good_ = false;
-    return nullptr;
-  }
-  return static_cast<unsigned char*>(
-      keep(std::malloc(count > 0 ? static_cast<std::size_t>(count) : 1)));
-}
-
-void* Schedule::elements(const Datatype& type, std::int64_t count) noexcept {
-  const ElementsSpan span = span_of(type, count);
-  void* const memory = bytes(span.bytes);
-  return memory != nullptr ? span.origin(memory) : nullptr;
-}
-
-/// Memory for as many messages as are ever under way together.
-bool Schedule::prepare() noexcept {
-  if (!is_good_) return false;
-  std::size_t most = 1;
-  std::size_t now = 0;
-  for (const Step& step : steps_) {
-    if (step.kind == Kind::kFence) now = 0;
-    if (step.kind == Kind::kSend || step.kind == Kind::kReceive) ++now;
-    most = now > most ? now : most;
-  }
-  requests_ = static_cast<Request*>(std::malloc(most * sizeof(Request)));
-  return requests_ != nullptr;
-}
-
-void Schedule::begin(const Step& step) noexcept {
-  const bool is_send = step.kind == Kind::kSend;
-  const Typed& data = is_send ? step.from : step.to;
-  Request& request = *::new (static_cast<void*>(requests_ + begun_)) Request();
-  request.plane = step.plane;
-  request.peer = step.peer;
-  request.tag = step.tag;
-  request.buffer = data.buffer;
-  request.count = data.count;
-  request.type = data.type;
-  request.comm = step.comm;
-  ++begun_;
-  // A send that cannot begin is complete, with its error.
-  if (is_send)
-    (void)begin_send(request);
-  else
-    begin_receive(request);
-}
-
-void Schedule::do_steps() noexcept {
-  while (next_step_ < steps_.size() && !is_ended_) {
-    // By value: nothing here depends on where the array is while the program's operation runs.
-    const Step step = steps_[next_step_++];
-    switch (step.kind) {
-      case Kind::kSend:
-      case Kind::kReceive:
-        begin(step);
-        break;
-      case Kind::kCopy:
-        vmpi::copy(step.from, step.to);
-        break;
-      case Kind::kCombine:
-        reduce(*op_, *step.from.type, step.from.count, step.from.buffer, step.to.buffer);
-        break;
-      case Kind::kFence:
-        if (begun_ != 0) return;
-        break;
-    }
-  }
-}
-
-/// An error that lies behind a message which may never come: looked for now and then.
-void Schedule::look_for_error() noexcept {
-  for (std::size_t i = complete_; i < begun_; ++i)
-    if (requests_[i].is_complete) is_ended_ = outcome_.is_ended_by(requests_[i].error) || is_ended_;
-}
-
-/// After an error what is under way is given up, as far as nobody has matched it.
-bool Schedule::are_messages_complete() noexcept {
-  constexpr std::uint32_t kBetweenLooks = 64;
-  for (; complete_ < begun_; ++complete_) {
-    Request& request = requests_[complete_];
-    if (!request.is_complete && !is_ended_ && ++looks_in_vain_ % kBetweenLooks == 0)
-      look_for_error();
-    if (!request.is_complete && is_ended_) (void)cancel(request);
-    if (!request.is_complete) return false;
-    is_ended_ = outcome_.is_ended_by(request.error) || is_ended_;
-    if (tells_of_receive_ && request.kind == Request::Kind::kReceive) {
-      request_->source = request.source;
-      request_->received_tag = request.received_tag;
-      request_->bytes = request.bytes;
-    }
-  }
-  begun_ = complete_ = 0;
   return true;
 }
 
-bool Schedule::advance() noexcept {
-  bool has_moved = false;
-  while (are_messages_complete()) {
-    has_moved = true;
-    if (is_ended_ || next_step_ == steps_.size()) {
-      is_over_ = true;
-      break;
-    }
-    do_steps();
-  }
-  return has_moved;
-}
-
 void Schedule::end() noexcept {
-  int error = outcome_.error;
+  int error = run_.error();
   if (at_end_ != nullptr) error = at_end_(context_, error);
   complete(*request_, error);
 }
@@ -200,9 +75,9 @@ bool advance_all() noexcept {
   Schedule* before = nullptr;
   // Others may be added behind the last meanwhile, but none is taken out.
   for (Schedule* each = first; each != nullptr;) {
-    has_moved = each->advance() || has_moved;
+    has_moved = each->run_.advance() || has_moved;
     Schedule* const following = each->next_;
-    if (!each->is_over_) {
+    if (!each->run_.is_over()) {
       before = each;
       each = following;
       continue;
@@ -242,9 +117,10 @@ int start(Schedule* schedule, Request& request) noexcept {
   request.error = MPI_SUCCESS;
   request.source = MPI_ANY_SOURCE;
   schedule->request_ = &request;
+  if (schedule->tells_of_receive_) schedule->run_.tell_of_receives(request);
   // What can begin begins now, in the program's order, and before another thread sees the schedule.
-  (void)schedule->advance();
-  if (schedule->is_over_) {
+  (void)schedule->run_.advance();
+  if (schedule->run_.is_over()) {
     schedule->end();
     destroy(schedule);
     return MPI_SUCCESS;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "mpi_shim/coll/slices.hpp"
 
-#include "mpi_shim/coll/collectives.hpp"
-
 namespace vmpi {
 
 Typed Slices::operator[](int rank) const noexcept {

@@ -11,6 +11,8 @@
 
 namespace vmpi {
 
+[[nodiscard]] inline Datatype& byte_type() noexcept { return *find_datatype(MPI_BYTE); }
+
 struct Typed {
   void* buffer = nullptr;  ///< or MPI_IN_PLACE
   std::int64_t count = 0;
@@ -45,17 +47,6 @@ struct Slices {
 /// From one to the other within this process, as a message would.
 inline void copy(const Typed& from, const Typed& to) noexcept {
   (void)copy_typed(*from.type, from.count, from.buffer, *to.type, to.count, to.buffer);
-}
-
-/// The whole of it packed, at `out`.
-inline void pack_all(const Typed& from, void* out) noexcept {
-  (void)pack(*from.type, from.count, from.buffer, 0, out, static_cast<std::size_t>(from.bytes()));
-}
-/// Packed bytes into it, as many as it has room for.
-inline void unpack_all(const Typed& to, const void* in, std::int64_t bytes) noexcept {
-  const std::int64_t room = to.bytes();
-  unpack(*to.type, to.count, to.buffer, 0, in,
-         static_cast<std::size_t>(bytes < room ? bytes : room));
 }
 
 }  // namespace vmpi

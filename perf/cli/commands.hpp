@@ -32,5 +32,8 @@ int topology(Calling calling, int argc, char** argv);
 int run(Calling calling, int argc, char** argv);
 int exec(Calling calling, int argc, char** argv);
 int doctor(Calling calling, int argc, char** argv);
+// Not in a build without MPI.
+[[gnu::weak]] int mpi(Calling calling, int argc, char** argv);
+[[gnu::weak]] int perf_sim(Calling calling, int argc, char** argv);
 
 }  // namespace verbatim::cli

@@ -39,10 +39,12 @@ constexpr std::array kCommands = {
     Command{"ib_read_bw", "perf", "read-bw", verbatim::cli::perf_read_bw},
     Command{"ib_atomic_lat", "perf", "atomic-lat", verbatim::cli::perf_atomic_lat},
     Command{"ib_atomic_bw", "perf", "atomic-bw", verbatim::cli::perf_atomic_bw},
+    Command{"", "perf", "sim", verbatim::cli::perf_sim},
     Command{"ibv_asyncwatch", "asyncwatch", "", verbatim::cli::asyncwatch},
     Command{"", "top", "", verbatim::cli::top},
     Command{"", "topo", "", verbatim::cli::topology},
     Command{"", "run", "", verbatim::cli::run},
+    Command{"", "mpi", "", verbatim::cli::mpi},
     Command{"", "exec", "", verbatim::cli::exec},
     Command{"", "doctor", "", verbatim::cli::doctor},
 };
@@ -61,11 +63,13 @@ void usage(std::FILE* out) {
       "  verbatim perf send-lat [options] [host] measure latency with another process, which may\n"
       "                                          be perftest's; or bandwidth, send-bw, and\n"
       "                                          write-, read- and atomic-lat and -bw likewise\n"
+      "  verbatim perf sim [options]             what a model of a network says of a collective\n"
       "  verbatim asyncwatch [options]           print a device's asynchronous events\n"
       "  verbatim top [options]                  show what all processes of the user are doing\n"
       "  verbatim topo [options]                 print or draw the machine: where memory and cores "
       "are\n"
       "  verbatim run -n <ranks> <program>       start an MPI program on this host\n"
+      "  verbatim mpi --explain <collective>     which algorithm does it, and why\n"
       "  verbatim exec <program>                 run a program linked with libibverbs, as it is, "
       "on\n"
       "                                          this library's devices\n"
@@ -119,7 +123,7 @@ int run_command(int argc, char** argv) {
   const std::string_view first = argc > 1 ? argv[1] : "";
   const std::string_view second = argc > 2 ? argv[2] : "";
   for (const Command& command : kCommands) {
-    if (first != command.first) continue;
+    if (first != command.first || command.run == nullptr) continue;
     if (command.second.empty()) return run_subcommand(command, 1, argc, argv);
     if (second == command.second) return run_subcommand(command, 2, argc, argv);
   }
@@ -131,11 +135,18 @@ int run_command(int argc, char** argv) {
     std::printf("verbatim %s\n", VERBATIM_VERSION);
     return 0;
   }
+  for (const Command& command : kCommands) {
+    if (command.run != nullptr || first != command.first) continue;
+    if (!command.second.empty() && second != command.second) continue;
+    std::fprintf(stderr, "verbatim: '%s%s%s' is not in a build without MPI\n", argv[1],
+                 command.second.empty() ? "" : " ", command.second.data());
+    return 1;
+  }
   if (!first.empty()) {
     std::fprintf(stderr,
                  "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-                 "uc, ud, srq or xsrq, perf send-, write-, read- or atomic-lat or -bw, asyncwatch, "
-                 "top, topo, run, exec, doctor; see 'verbatim --help')\n",
+                 "uc, ud, srq or xsrq, perf send-, write-, read- or atomic-lat or -bw or sim, "
+                 "asyncwatch, top, topo, run, mpi, exec, doctor; see 'verbatim --help')\n",
                  argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;
   }

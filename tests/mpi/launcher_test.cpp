@@ -145,4 +145,11 @@ TEST(MpiLauncher, ADeviceThatIsNotThereIsNamed) {
   expect_refusal({{"VERBATIM_MPI_DEVICE", "mlx5_77"}}, "VERBATIM_MPI_DEVICE names \"mlx5_77\"");
 }
 
+TEST(MpiLauncher, AnAlgorithmThatIsNoneIsNamedBesideThoseThereAre) {
+  expect_refusal({{"VERBATIM_COLL_ALLREDUCE", "magic"}},
+                 "VERBATIM_COLL_ALLREDUCE is \"magic\", and the algorithms of allreduce are: "
+                 "recursive_doubling, rabenseifner, ring, reduce_bcast");
+  expect_refusal({{"VERBATIM_COLL_EXSCAN", "Linear"}}, "recursive_doubling, linear");
+}
+
 }  // namespace

@@ -638,7 +638,9 @@ TEST_F(Nonblocking, MistakesAreToldAtTheStartOrAtTheEnd) {
 }
 
 TEST_F(Nonblocking, ARequestThatIsLetGoEndsByItself) {
-  int value = rank_ == 0 ? 42 : 0;
+  // A rank hands it on after it has come here: so it outlives the test.
+  static int value;
+  value = rank_ == 0 ? 42 : 0;
   MPI_Request request;
   EXPECT_EQ(MPI_Ibcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD, &request), MPI_SUCCESS);
   EXPECT_EQ(MPI_Request_free(&request), MPI_SUCCESS);

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which algorithm does a collective: a table from what all its ranks know alike, or the user's word
+// (VERBATIM_COLL_ALLREDUCE=ring). `verbatim mpi --explain` prints both.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "mpi_shim/coll/algorithms.hpp"
+
+namespace vmpi {
+
+/// What a choice is made by. All ranks of a call have the same one.
+struct Shape {
+  int ranks = 0;
+  /// Of bcast and the reductions all data of one rank, of allgather those of all ranks together, else
+  /// a slice; 0 where not all ranks know.
+  std::int64_t bytes = 0;
+  bool is_commutative = true;
+  bool are_alike = true;  ///< the slices
+};
+
+/// What an algorithm wants of a call, as bits.
+enum Wants : std::uint8_t {
+  kNothing = 0,
+  kCommutative = 1,
+  kAlikeSlices = 2,
+  kPowerOfTwo = 4,
+  kEvenRanks = 8,
+};
+
+struct KnownAlgorithm {
+  const char* name;
+  Algorithm* plan;
+  std::uint8_t wants;
+  const char* wins;
+  const char* cost;
+};
+
+/// A row of the table: the first one of a collective that a call fits, and whose algorithm can do it.
+struct Choice {
+  int from_ranks;
+  int to_ranks;
+  std::int64_t to_bytes;
+  const KnownAlgorithm* algorithm;
+  const char* why;
+};
+inline constexpr int kAnyRanks = 0x7fffffff;
+inline constexpr std::int64_t kAnyBytes = 0x7fffffffffffffff;
+
+struct CollectiveFacts {
+  const char* name;      ///< "allreduce"
+  const char* variable;  ///< "VERBATIM_COLL_ALLREDUCE"
+  const char* bytes;     ///< what Shape::bytes are of it
+  std::span<const KnownAlgorithm> algorithms;
+  std::span<const Choice> choices;
+};
+[[nodiscard]] const CollectiveFacts& facts_of(Collective which) noexcept;
+
+/// Null, or why this algorithm cannot do such a call: "wants a number of ranks that is a power of
+/// two".
+[[nodiscard]] const char* unmet(const KnownAlgorithm& algorithm, const Shape& shape) noexcept;
+/// Null: there is none of this name.
+[[nodiscard]] const KnownAlgorithm* find_algorithm(Collective which, const char* name) noexcept;
+
+/// The row, whatever the user says.
+[[nodiscard]] const Choice& row_for(Collective which, const Shape& shape) noexcept;
+/// The user's word where it can be followed; it is said once where it cannot.
+[[nodiscard]] Algorithm* select(Collective which, const Shape& shape) noexcept;
+/// The user's word; null: none.
+[[nodiscard]] const KnownAlgorithm* chosen_by_user(Collective which) noexcept;
+
+/// Reads VERBATIM_COLL_*: null, or what is wrong with one. Weak in MPI_Init: a program without
+/// collectives does not have this file.
+[[nodiscard, gnu::weak]] const char* read_algorithm_choices() noexcept;
+
+}  // namespace vmpi

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// From what a collective is called with to its plan.
+#pragma once
+
+#include "mpi_shim/coll/select.hpp"
+
+namespace vmpi {
+
+/// By the algorithm that is selected. A plan without memory is not good.
+void make_plan(Plan& plan, Collective which, const Operands& of) noexcept;
+
+}  // namespace vmpi

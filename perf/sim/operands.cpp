@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "perf/sim/operands.hpp"
+
+#include <algorithm>
+
+namespace verbatim::sim {
+
+using vmpi::Collective;
+using vmpi::Operands;
+using vmpi::Plan;
+
+std::vector<std::unique_ptr<Plan>> plans_of(Collective which, const vmpi::KnownAlgorithm& algorithm,
+                                            int ranks, std::int64_t bytes, std::uint64_t most_state,
+                                            std::string& why) {
+  // Nobody looks at them: an address that no plan takes for MPI_IN_PLACE or a null pointer.
+  static std::byte given[1];
+  static std::byte taken[1];
+  vmpi::Datatype& byte = vmpi::byte_type();
+  vmpi::Datatype& real = *vmpi::find_datatype(MPI_DOUBLE);
+  const std::int64_t slice = which == Collective::kAllgather ? (bytes + ranks - 1) / ranks : bytes;
+  const vmpi::Typed own = {given, slice, &byte};
+  vmpi::Slices in;
+  in.buffer = given;
+  in.count = slice;
+  in.one_type = &byte;
+  vmpi::Slices out = in;
+  out.buffer = taken;
+  const std::int64_t elements = bytes / 8;
+  const vmpi::Reduced what = {given, taken, elements, &real, vmpi::find_op(MPI_SUM)};
+  std::vector<int> counts(static_cast<std::size_t>(ranks));
+  for (int i = 0; i < ranks; ++i)
+    counts[static_cast<std::size_t>(i)] =
+        static_cast<int>(elements * (i + 1) / ranks - elements * i / ranks);
+  Operands of;
+  of.own = &own;
+  of.in = &in;
+  of.out = &out;
+  of.what = &what;
+  of.counts = counts.data();
+
+  std::vector<std::unique_ptr<Plan>> plans;
+  std::uint64_t state = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    plans.push_back(std::make_unique<Plan>(rank, ranks));
+    Plan& plan = *plans.back();
+    algorithm.plan(plan, of);
+    if (!plan.is_good()) {
+      why = "there is no memory for its plans";
+      return {};
+    }
+    state += sizeof(Plan) + plan.size_in_steps() * sizeof(vmpi::Step);
+    // All ranks have about as many steps: the first few say what all will take.
+    const std::uint64_t expected =
+        rank < 4 ? state / static_cast<std::uint64_t>(rank + 1) * static_cast<std::uint64_t>(ranks)
+                 : state;
+    if (expected > most_state) {
+      why = "its plans would take " + std::to_string(expected >> 20) + " MiB";
+      return {};
+    }
+  }
+  return plans;
+}
+
+}  // namespace verbatim::sim

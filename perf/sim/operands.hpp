@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Plans of all ranks for a collective over buffers that they share: for the times that a model tells,
+// not for the data.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mpi_shim/coll/select.hpp"
+
+namespace verbatim::sim {
+
+/// `bytes` are what Shape::bytes are of the collective, in whole elements of 8 bytes (or in bytes, where
+/// nothing is computed). Empty: they would take more than `most_state` bytes, as `why` says.
+[[nodiscard]] std::vector<std::unique_ptr<vmpi::Plan>> plans_of(
+    vmpi::Collective which, const vmpi::KnownAlgorithm& algorithm, int ranks, std::int64_t bytes,
+    std::uint64_t most_state, std::string& why);
+
+}  // namespace verbatim::sim

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Each rank has a clock. A message holds its sender for o, and the next one begins g later and behind
+// its bytes, of which each but the first takes G. It is there L after it has left, behind the bytes of
+// those that came before it, and holds its receiver for o; two are taken g apart. The clock of a rank
+// depends on what the messages of its fence were sent at alone: so no queue of events is needed, and a
+// rank has its turn when a message that it waits for has begun.
+#include "perf/sim/simulation.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <unordered_map>
+
+namespace verbatim::sim {
+namespace {
+
+using vmpi::Step;
+
+/// A message that has begun at one end, or at both.
+struct Message {
+  const Step* send = nullptr;
+  const Step* receive = nullptr;
+  double sent = 0;  ///< its first byte leaves the processor
+  [[nodiscard]] bool is_whole() const { return send != nullptr && receive != nullptr; }
+};
+
+struct Rank {
+  const Step* next = nullptr;
+  const Step* end = nullptr;
+  double now = 0;
+  double free_to_send = 0;     ///< when the next message may begin
+  double free_to_receive = 0;  ///< when the first byte of the next one may come
+  bool waits = false;
+  std::vector<std::size_t> sent;      ///< messages since the last fence
+  std::vector<std::size_t> received;  ///< likewise
+};
+
+class Simulation {
+ public:
+  Simulation(const std::vector<std::unique_ptr<vmpi::Plan>>& plans, const Model& model)
+      : plans_(plans), model_(model), ranks_(plans.size()) {}
+
+  Result run(std::uint32_t each_first) {
+    const auto count = static_cast<std::uint32_t>(plans_.size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const vmpi::Plan& plan = *plans_[i];
+      if (!plan.is_good()) result_.wrong = "a plan has no memory";
+      ranks_[i].next = plan.begin();
+      ranks_[i].end = plan.end();
+      ready_.push_back(each_first % 2 == 0 ? i : count - 1 - i);
+      result_.most_temporary =
+          std::max(result_.most_temporary, static_cast<std::uint64_t>(plan.temporary_bytes()));
+      result_.most_state =
+          std::max<std::uint64_t>(result_.most_state, plan.size_in_steps() * sizeof(Step));
+    }
+    while (!ready_.empty() && result_.wrong.empty()) {
+      // The last that became ready, or the first: two orders that differ much.
+      const bool takes_last = each_first / 2 % 2 != 0;
+      const std::uint32_t rank = takes_last ? ready_.back() : ready_.front();
+      if (takes_last)
+        ready_.pop_back();
+      else
+        ready_.pop_front();
+      advance(rank);
+    }
+    for (std::uint32_t i = 0; i < count && result_.wrong.empty(); ++i) {
+      if (ranks_[i].next != ranks_[i].end || ranks_[i].waits)
+        result_.wrong = "rank " + std::to_string(i) + " waits for ever, at step " +
+                        std::to_string(ranks_[i].next - plans_[i]->begin()) + " of " +
+                        std::to_string(plans_[i]->size_in_steps());
+      result_.ns = std::max(result_.ns, ranks_[i].now);
+      result_.first_ns = i == 0 ? ranks_[i].now : std::min(result_.first_ns, ranks_[i].now);
+    }
+    return result_;
+  }
+
+ private:
+  /// What is under way from one rank to another and has only one end yet, in order.
+  struct Row {
+    std::deque<std::size_t> messages;
+    bool has_sends = false;
+  };
+
+  [[nodiscard]] static std::uint64_t pair_of(std::uint32_t from, std::uint32_t to) {
+    return std::uint64_t{from} << 32 | to;
+  }
+
+  [[nodiscard]] static double extra(const Message& message, const LogGP& link) {
+    const std::int64_t bytes = message.send->from.bytes();
+    return bytes > 1 ? static_cast<double>(bytes - 1) * link.gap_of_bytes : 0;
+  }
+
+  void begin(std::uint32_t me, const Step& step) {
+    Rank& rank = ranks_[me];
+    const bool is_send = step.kind == Step::Kind::kSend;
+    if (step.peer < 0 || static_cast<std::size_t>(step.peer) >= ranks_.size()) {
+      result_.wrong = "rank " + std::to_string(me) + " names rank " + std::to_string(step.peer);
+      return;
+    }
+    const auto peer = static_cast<std::uint32_t>(step.peer);
+    Row& row = rows_[is_send ? pair_of(me, peer) : pair_of(peer, me)];
+    std::size_t index = messages_.size();
+    if (!row.messages.empty() && row.has_sends != is_send) {
+      index = row.messages.front();
+      row.messages.pop_front();
+    } else {
+      messages_.emplace_back();
+      row.messages.push_back(index);
+      row.has_sends = is_send;
+    }
+    Message& message = messages_[index];
+    (is_send ? message.send : message.receive) = &step;
+    (is_send ? rank.sent : rank.received).push_back(index);
+    if (is_send) {
+      const LogGP& link = model_.of(static_cast<int>(me), step.peer);
+      rank.now = std::max(rank.now, rank.free_to_send) + link.overhead;
+      message.sent = rank.now;
+      rank.free_to_send =
+          rank.now - link.overhead + std::max(link.gap, link.overhead) + extra(message, link);
+      ++result_.messages;
+      result_.bytes += static_cast<std::uint64_t>(step.from.bytes());
+    }
+    if (message.is_whole()) match(me, peer, message);
+  }
+
+  void match(std::uint32_t me, std::uint32_t peer, const Message& message) {
+    if (message.send->from.bytes() > message.receive->to.bytes())
+      result_.wrong = "rank " + std::to_string(me) + " and rank " + std::to_string(peer) +
+                      " name messages of " + std::to_string(message.send->from.bytes()) + " and " +
+                      std::to_string(message.receive->to.bytes()) + " bytes";
+    if (result_.wrong.empty() && model_.moves_data)
+      vmpi::copy(message.send->from, message.receive->to);
+    if (ranks_[peer].waits) {
+      ranks_[peer].waits = false;
+      ready_.push_back(peer);
+    }
+  }
+
+  /// False: not all messages have both ends.
+  bool fence(std::uint32_t me) {
+    Rank& rank = ranks_[me];
+    const auto is_whole = [this](std::size_t i) { return messages_[i].is_whole(); };
+    if (!std::all_of(rank.sent.begin(), rank.sent.end(), is_whole) ||
+        !std::all_of(rank.received.begin(), rank.received.end(), is_whole)) {
+      rank.waits = true;
+      return false;
+    }
+    std::sort(rank.received.begin(), rank.received.end(), [this](std::size_t a, std::size_t b) {
+      return messages_[a].sent < messages_[b].sent;
+    });
+    double may_take = rank.now;
+    for (const std::size_t i : rank.received) {
+      const Message& message = messages_[i];
+      const LogGP& link = model_.of(static_cast<int>(me), message.receive->peer);
+      const double bytes = extra(message, link);
+      const double first = std::max(message.sent + link.latency, rank.free_to_receive);
+      rank.free_to_receive = first + bytes;
+      const double taken = std::max({rank.now, first + bytes, may_take});
+      may_take = taken + link.gap;
+      rank.now = taken + link.overhead;
+    }
+    rank.sent.clear();
+    rank.received.clear();
+    return true;
+  }
+
+  void advance(std::uint32_t me) {
+    Rank& rank = ranks_[me];
+    while (result_.wrong.empty()) {
+      const bool is_end = rank.next == rank.end;
+      if (is_end || rank.next->kind == Step::Kind::kFence) {
+        if (!fence(me) || is_end) return;
+        ++rank.next;
+        continue;
+      }
+      const Step& step = *rank.next++;
+      switch (step.kind) {
+        case Step::Kind::kSend:
+        case Step::Kind::kReceive:
+          begin(me, step);
+          break;
+        case Step::Kind::kCopy:
+          if (model_.moves_data) vmpi::copy(step.from, step.to);
+          rank.now += model_.copy_of_bytes * static_cast<double>(step.from.bytes());
+          break;
+        case Step::Kind::kCombine:
+          if (model_.moves_data)
+            vmpi::reduce(*plans_[me]->op(), *step.from.type, step.from.count, step.from.buffer,
+                         step.to.buffer);
+          rank.now += model_.combine_of_bytes * static_cast<double>(step.from.bytes());
+          break;
+        case Step::Kind::kFence:
+          break;
+      }
+    }
+  }
+
+  const std::vector<std::unique_ptr<vmpi::Plan>>& plans_;
+  const Model& model_;
+  std::vector<Rank> ranks_;
+  std::deque<Message> messages_;
+  std::unordered_map<std::uint64_t, Row> rows_;
+  std::deque<std::uint32_t> ready_;
+  Result result_;
+};
+
+}  // namespace
+
+Result simulate(const std::vector<std::unique_ptr<vmpi::Plan>>& plans, const Model& model,
+                std::uint32_t each_first) {
+  return Simulation(plans, model).run(each_first);
+}
+
+}  // namespace verbatim::sim

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `verbatim mpi --explain` and `verbatim perf sim`: what the library would choose, and what a model
+// says of it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/tool_process.hpp"
+
+namespace verbatim::tools {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+Ending tool(const Words& words, const Environment& environment = {}) {
+  return run({VERBATIM_TOOL, "verbatim", environment}, words);
+}
+std::string told(const Words& words, const Environment& environment = {}) {
+  const Ending ending = tool(words, environment);
+  EXPECT_EQ(ending.status, 0) << ending.err;
+  EXPECT_EQ(ending.err, "");
+  return ending.out;
+}
+void expect_refusal(const Words& words, const std::string& why, const Environment& more = {}) {
+  const Ending ending = tool(words, more);
+  EXPECT_GT(ending.status, 0);
+  EXPECT_EQ(own_lines(ending.err), 1) << ending.err;
+  EXPECT_THAT(ending.err, HasSubstr(why));
+  EXPECT_EQ(ending.out, "");
+}
+
+TEST(Explain, SaysWhichAlgorithmAndWhy) {
+  const std::string out = told({"mpi", "--explain", "allreduce", "4096"});
+  EXPECT_THAT(out, HasSubstr("allreduce of 4096 bytes (the data of a rank)"));
+  EXPECT_THAT(out, HasSubstr("  1024     recursive_doubling   fewest rounds: latency counts\n"));
+  for (const char* algorithm : {"recursive_doubling", "rabenseifner", "ring", "reduce_bcast"})
+    EXPECT_THAT(out, ContainsRegex(std::string("  ") + algorithm + " .*\n +cost: "));
+  EXPECT_THAT(out, HasSubstr("for VERBATIM_COLL_ALLREDUCE=<name>"));
+}
+
+TEST(Explain, FollowsTheUsersWordWhereItCan) {
+  const Environment ring = {{"VERBATIM_COLL_ALLREDUCE", "ring"}};
+  EXPECT_THAT(told({"mpi", "--explain", "allreduce", "8", "-r", "5"}, ring),
+              HasSubstr("  5        ring                 VERBATIM_COLL_ALLREDUCE says so\n"));
+  EXPECT_THAT(told({"mpi", "--explain", "allreduce", "8", "-r", "5", "--ordered"}, ring),
+              HasSubstr("latency counts (ring wants an operation that commutes)\n"));
+}
+
+TEST(Explain, KnowsEveryCollective) {
+  for (const char* name : {"barrier", "bcast", "gather", "scatter", "allgather", "alltoall",
+                           "reduce", "allreduce", "reduce_scatter", "scan", "exscan"})
+    EXPECT_THAT(told({"mpi", "--explain", name}), HasSubstr("The table: the first row that fits"));
+}
+
+TEST(Explain, NamesMistakes) {
+  expect_refusal({"mpi"}, "nothing to do");
+  expect_refusal({"mpi", "--explain"}, "'--explain' needs a value");
+  expect_refusal({"mpi", "--explain", "alreduce"},
+                 "no collective 'alreduce' (there are: barrier, bcast,");
+  expect_refusal({"mpi", "--explain", "bcast", "4k"}, "'4k' is no number of bytes");
+  expect_refusal({"mpi", "--explain", "bcast", "4", "5"}, "'5' is too much");
+  expect_refusal({"mpi", "--explain", "bcast", "-r", "0"}, "'0' is no number of ranks");
+  expect_refusal({"mpi", "--explain", "bcast"},
+                 "the algorithms of bcast are: binomial, scatter_allgather, chain",
+                 {{"VERBATIM_COLL_BCAST", "flood"}});
+}
+
+TEST(Sim, SaysThatItsFiguresAreAModels) {
+  const std::string out = told({"perf", "sim", "--ranks", "1024", "--collective", "allreduce",
+                                "--bytes", "8", "-L", "1000", "-o", "200", "-G", "0"});
+  EXPECT_THAT(out, HasSubstr("model: LogGP with L 1000, o 200, g 100 ns, G 0 ns/byte"));
+  EXPECT_THAT(out, HasSubstr("Nothing here was measured."));
+  // Ten rounds of L + 2 o; each rank sends in each.
+  EXPECT_THAT(out, ContainsRegex("\\* recursive_doubling +14\\.000 +10240 +81920 "));
+}
+
+TEST(Sim, RunsWhatIsAskedFor) {
+  const std::string one =
+      told({"perf", "sim", "-c", "bcast", "-r", "13", "-b", "100000", "-a", "chain", "-n", "4"});
+  EXPECT_THAT(one, HasSubstr("between nodes of 4 ranks"));
+  EXPECT_THAT(one, HasSubstr("chain"));
+  EXPECT_THAT(one, Not(HasSubstr("scatter_allgather ")));
+  for (const char* name : {"barrier", "gather", "scatter", "allgather", "alltoall", "reduce",
+                           "reduce_scatter", "scan", "exscan"})
+    EXPECT_THAT(told({"perf", "sim", "-c", name, "-r", "12", "-b", "777"}), HasSubstr("model us"));
+  EXPECT_THAT(told({"perf", "sim", "-c", "allgather", "-r", "100000", "-a", "ring"}),
+              ContainsRegex("left out: its plans would take [0-9]+ MiB"));
+}
+
+TEST(Sim, ShowsWhereAlgorithmsCross) {
+  const std::string out = told({"perf", "sim", "-c", "allreduce", "-r", "64", "--crossovers"});
+  EXPECT_THAT(out, ContainsRegex("  8 +recursive_doubling +[0-9.]+ +as said\n"));
+  EXPECT_THAT(out, ContainsRegex("  4194304 +rabenseifner +[0-9.]+ +as said\n"));
+}
+
+TEST(Sim, NamesMistakes) {
+  expect_refusal({"perf", "sim", "-r", "0"}, "'0' is no number of ranks from 1 to 1048576");
+  expect_refusal({"perf", "sim", "-L", "fast"}, "'fast' is no time in ns");
+  expect_refusal({"perf", "sim", "-G", "nan"}, "'nan' is no time in ns");
+  expect_refusal({"perf", "sim", "-a", "magic"},
+                 "allreduce has no algorithm 'magic' (see 'verbatim mpi --explain allreduce')");
+  expect_refusal({"perf", "sim", "now"}, "'now' is too much");
+}
+
+}  // namespace
+}  // namespace verbatim::tools
