@@ -14,9 +14,8 @@
 namespace verbatim::cli {
 namespace {
 
-constexpr std::uint8_t kRnrTimer = 12;       // 0.64 ms
-constexpr std::uint8_t kRnrRetries = 7;      // for ever
-constexpr std::uint32_t kQkey = 0x11111111;  // perftest's
+constexpr std::uint8_t kRnrTimer = 12;   // 0.64 ms
+constexpr std::uint8_t kRnrRetries = 7;  // for ever
 constexpr std::uint32_t kLatencyInline = 236;
 constexpr std::uint8_t kHopLimit = 0xff;
 
@@ -34,22 +33,8 @@ std::uint32_t remote_access(PerfVerb verb) {
   return 0;
 }
 
-ibv_wr_opcode opcode(const PerfOptions& options) {
-  switch (options.test.verb) {
-    case PerfVerb::kWrite:
-      return IBV_WR_RDMA_WRITE;
-    case PerfVerb::kRead:
-      return IBV_WR_RDMA_READ;
-    case PerfVerb::kAtomic:
-      return options.compare_swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
-    case PerfVerb::kSend:
-      break;
-  }
-  return IBV_WR_SEND;
-}
-
 std::uint64_t send_operation(const PerfOptions& options) {
-  switch (opcode(options)) {
+  switch (perf_opcode(options)) {
     case IBV_WR_RDMA_WRITE:
       return IBV_QP_EX_WITH_RDMA_WRITE;
     case IBV_WR_RDMA_READ:
@@ -75,45 +60,6 @@ ibv_qp_type qp_type(PerfConnection connection) {
       break;
   }
   return IBV_QPT_RC;
-}
-
-std::uint64_t round_up(std::uint64_t size, std::uint64_t step) {
-  return (size + step - 1) / step * step;
-}
-
-void post_built(PerfSender& sender, bool datagrams, bool xrc) {
-  ibv_qp_ex* const qp = sender.extended;
-  ibv_wr_start(qp);
-  for (const ibv_send_wr& wr : sender.list) {
-    qp->wr_id = wr.wr_id;
-    qp->wr_flags = wr.send_flags & ~static_cast<unsigned>(IBV_SEND_INLINE);
-    switch (wr.opcode) {
-      case IBV_WR_RDMA_WRITE:
-        ibv_wr_rdma_write(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr);
-        break;
-      case IBV_WR_RDMA_READ:
-        ibv_wr_rdma_read(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr);
-        break;
-      case IBV_WR_ATOMIC_CMP_AND_SWP:
-        ibv_wr_atomic_cmp_swp(qp, wr.wr.atomic.rkey, wr.wr.atomic.remote_addr,
-                              wr.wr.atomic.compare_add, wr.wr.atomic.swap);
-        break;
-      case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        ibv_wr_atomic_fetch_add(qp, wr.wr.atomic.rkey, wr.wr.atomic.remote_addr,
-                                wr.wr.atomic.compare_add);
-        break;
-      default:
-        ibv_wr_send(qp);
-    }
-    if (datagrams) ibv_wr_set_ud_addr(qp, wr.wr.ud.ah, wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
-    if (xrc) ibv_wr_set_xrc_srqn(qp, wr.qp_type.xrc.remote_srqn);
-    const ibv_sge& piece = *wr.sg_list;
-    if ((wr.send_flags & IBV_SEND_INLINE) != 0)
-      ibv_wr_set_inline_data(qp, reinterpret_cast<void*>(piece.addr), piece.length);
-    else
-      ibv_wr_set_sge(qp, piece.lkey, piece.addr, piece.length);
-  }
-  if (const int error = ibv_wr_complete(qp)) fail("Couldn't post send: %s", std::strerror(error));
 }
 
 }  // namespace
@@ -340,7 +286,7 @@ void PerfQueues::to_init(ibv_qp* qp) const {
   attr.port_num = options_.ib_port;
   int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   if (options_.datagrams()) {
-    attr.qkey = kQkey;
+    attr.qkey = kPerfQkey;
     mask |= IBV_QP_QKEY;
   } else {
     attr.qp_access_flags = remote_access(options_.test.verb);
@@ -415,100 +361,6 @@ void PerfQueues::connect(const std::vector<PerftestAddress>& peer) {
       if (!ahs_.back()) fail("Failed to create AH: %s", std::strerror(errno));
     }
   }
-}
-
-PerfWalk PerfQueues::walk(std::uint64_t base, std::uint32_t size) const {
-  PerfWalk walk{base, 0, 1, 0};
-  const std::uint64_t step = round_up(std::max(size, terms_.cache_line), terms_.cache_line);
-  if (options_.test.latency() || size > terms_.walk / 2) return walk;
-  walk.step = static_cast<std::uint32_t>(step);
-  walk.places = std::max(1u, terms_.walk / walk.step);
-  return walk;
-}
-
-void PerfQueues::prepare(std::uint32_t size, const std::vector<PerftestAddress>& peer) {
-  const std::uint32_t header = options_.datagrams() ? kRoutingHeader : 0;
-  receive_size_ = size + header;
-  arriving_.clear();
-  senders_.clear();
-  for (std::uint32_t pair = 0; pair < options_.queue_pairs; ++pair) {
-    arriving_.push_back(walk(buffer(options_.all_queue_pairs() + pair), receive_size_));
-    if (!options_.sends()) continue;
-    const PerftestAddress& remote = peer[peer_of(pair)];
-    PerfSender sender;
-    sender.qp = qps_[pair].get();
-    sender.extended = extended_ ? ibv_qp_to_qp_ex(sender.qp) : nullptr;
-    sender.local = walk(buffer(pair), size);
-    sender.remote = walk(remote.memory, size);
-    sender.list.resize(options_.post_list);
-    sender.pieces.resize(options_.post_list);
-    for (std::uint32_t number = 0; number < options_.post_list; ++number) {
-      ibv_send_wr& wr = sender.list[number];
-      wr.wr_id = pair;
-      wr.sg_list = &sender.pieces[number];
-      wr.num_sge = 1;
-      wr.opcode = opcode(options_);
-      wr.next = number + 1 < options_.post_list ? &sender.list[number + 1] : nullptr;
-      if (!options_.test.fetches() && size <= inline_size_) wr.send_flags = IBV_SEND_INLINE;
-      sender.pieces[number] = {sender.local.base, size, mr_->lkey};
-      if (options_.datagrams()) {
-        wr.wr.ud = {ahs_[pair].get(), remote.qp.qpn, kQkey};
-      } else if (options_.test.verb == PerfVerb::kAtomic) {
-        wr.wr.atomic.rkey = remote.rkey;
-        wr.wr.atomic.compare_add = options_.compare_swap ? 0 : 1;
-      } else if (options_.test.verb != PerfVerb::kSend) {
-        wr.wr.rdma.rkey = remote.rkey;
-      }
-      if (options_.xrc()) wr.qp_type.xrc.remote_srqn = remote.srqn;
-    }
-    senders_.push_back(std::move(sender));
-  }
-}
-
-void PerfQueues::post(PerfSender& sender) {
-  std::uint64_t number = sender.posted;
-  for (ibv_send_wr& wr : sender.list) {
-    wr.sg_list->addr = sender.local.next();
-    if (options_.test.verb == PerfVerb::kAtomic)
-      wr.wr.atomic.remote_addr = sender.remote.next();
-    else if (options_.test.verb != PerfVerb::kSend)
-      wr.wr.rdma.remote_addr = sender.remote.next();
-    ++number;
-    const bool last = options_.duration == 0 && number == options_.iterations;
-    const bool completes = last || number % options_.cq_moderation == 0;
-    wr.send_flags = (wr.send_flags & ~static_cast<unsigned>(IBV_SEND_SIGNALED)) |
-                    (completes ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0u);
-  }
-  sender.posted = number;
-  if (sender.extended != nullptr) {
-    return post_built(sender, options_.datagrams(), options_.xrc());
-  }
-  ibv_send_wr* bad = nullptr;
-  if (const int error = ibv_post_send(sender.qp, sender.list.data(), &bad)) {
-    fail("Couldn't post send: %s", std::strerror(error));
-  }
-}
-
-void PerfQueues::post_receive(std::uint32_t pair) {
-  ibv_sge piece = {arriving_[pair].next(), receive_size_, mr_->lkey};
-  ibv_recv_wr wr = {};
-  wr.wr_id = pair;
-  wr.sg_list = &piece;
-  wr.num_sge = 1;
-  ibv_recv_wr* bad = nullptr;
-  const int error = srq_ ? ibv_post_srq_recv(srq_.get(), &wr, &bad)
-                         : ibv_post_recv(qps_[first_receiver() + pair].get(), &wr, &bad);
-  if (error != 0) fail("Couldn't post receive: %s", std::strerror(error));
-}
-
-volatile char* PerfQueues::sent_byte(std::uint32_t size) const {
-  return reinterpret_cast<volatile char*>(buffer(0) + size - 1);
-}
-
-volatile char* PerfQueues::arriving_byte(std::uint32_t size) const {
-  // Where the peer's first sender writes: into what our first receiver told it.
-  return reinterpret_cast<volatile char*>(buffer(options_.all_queue_pairs() + first_receiver()) +
-                                          size - 1);
 }
 
 }  // namespace verbatim::cli

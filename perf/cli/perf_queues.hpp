@@ -22,7 +22,14 @@
 
 namespace verbatim::cli {
 
-inline constexpr std::uint32_t kRoutingHeader = 40;  // before a datagram (IBTA 11.4.1.2)
+inline constexpr std::uint32_t kRoutingHeader = 40;     // before a datagram (IBTA 11.4.1.2)
+inline constexpr std::uint32_t kPerfQkey = 0x11111111;  // perftest's
+
+constexpr std::uint64_t round_up(std::uint64_t size, std::uint64_t step) {
+  return (size + step - 1) / step * step;
+}
+
+ibv_wr_opcode perf_opcode(const PerfOptions& options);
 
 /// Places of one buffer that messages use in turn, so that they are not always the same line.
 struct PerfWalk {
