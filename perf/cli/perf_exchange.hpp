@@ -20,12 +20,20 @@
 
 namespace verbatim::cli {
 
+inline constexpr std::uint32_t kRoutingHeader = 40;  // before a datagram (IBTA 11.4.1.2)
+
 /// What both ends have agreed on.
 struct PerfTerms {
   std::uint32_t walk = 4096;  // small messages go through so many bytes in turn
   std::uint32_t cache_line = 64;
   ibv_mtu mtu = IBV_MTU_4096;
 };
+
+/// What an end has by itself.
+PerfTerms own_perf_terms(ibv_mtu mtu);
+
+/// The end of an endless test: the other end was stopped.
+struct PeerHasLeft {};
 
 class PerfExchange {
  public:
@@ -44,6 +52,8 @@ class PerfExchange {
   /// Parts without a word, as both ends of a latency by WRITE do.
   void leave();
 
+  /// Both ends run until one is stopped, which is no failure of the other.
+  bool endless() const { return options_.endless; }
   bool peer_has_left() const { return conversation_.hung_up(); }
   /// A client that has measured says its address again.
   bool peer_is_through() const { return conversation_.has_spoken(); }

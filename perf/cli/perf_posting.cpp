@@ -21,6 +21,12 @@ void post_built(PerfSender& sender, bool datagrams, bool xrc) {
       case IBV_WR_RDMA_WRITE:
         ibv_wr_rdma_write(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr);
         break;
+      case IBV_WR_RDMA_WRITE_WITH_IMM:
+        ibv_wr_rdma_write_imm(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, wr.imm_data);
+        break;
+      case IBV_WR_SEND_WITH_IMM:
+        ibv_wr_send_imm(qp, wr.imm_data);
+        break;
       case IBV_WR_RDMA_READ:
         ibv_wr_rdma_read(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr);
         break;
@@ -51,7 +57,7 @@ void post_built(PerfSender& sender, bool datagrams, bool xrc) {
 ibv_wr_opcode perf_opcode(const PerfOptions& options) {
   switch (options.test.verb) {
     case PerfVerb::kWrite:
-      return IBV_WR_RDMA_WRITE;
+      return options.immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
     case PerfVerb::kRead:
       return IBV_WR_RDMA_READ;
     case PerfVerb::kAtomic:
@@ -59,16 +65,7 @@ ibv_wr_opcode perf_opcode(const PerfOptions& options) {
     case PerfVerb::kSend:
       break;
   }
-  return IBV_WR_SEND;
-}
-
-PerfWalk PerfQueues::walk(std::uint64_t base, std::uint32_t size) const {
-  PerfWalk walk{base, 0, 1, 0};
-  const std::uint64_t step = round_up(std::max(size, terms_.cache_line), terms_.cache_line);
-  if (options_.test.latency() || size > terms_.walk / 2) return walk;
-  walk.step = static_cast<std::uint32_t>(step);
-  walk.places = std::max(1u, terms_.walk / walk.step);
-  return walk;
+  return options.immediate ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
 }
 
 void PerfQueues::prepare(std::uint32_t size, const std::vector<PerftestAddress>& peer) {
@@ -76,15 +73,23 @@ void PerfQueues::prepare(std::uint32_t size, const std::vector<PerftestAddress>&
   receive_size_ = size + header;
   arriving_.clear();
   senders_.clear();
+  receive_list_.assign(options_.receive_list, ibv_recv_wr{});
+  receive_pieces_.assign(options_.receive_list, ibv_sge{});
+  for (std::uint32_t number = 0; number < options_.receive_list; ++number) {
+    ibv_recv_wr& wr = receive_list_[number];
+    wr.sg_list = &receive_pieces_[number];
+    wr.num_sge = 1;
+    wr.next = number + 1 < options_.receive_list ? &receive_list_[number + 1] : nullptr;
+  }
   for (std::uint32_t pair = 0; pair < options_.queue_pairs; ++pair) {
-    arriving_.push_back(walk(buffer(options_.all_queue_pairs() + pair), receive_size_));
+    arriving_.push_back(memory_->walk(memory_->incoming(pair), receive_size_));
     if (!options_.sends()) continue;
     const PerftestAddress& remote = peer[peer_of(pair)];
     PerfSender sender;
     sender.qp = qps_[pair].get();
     sender.extended = extended_ ? ibv_qp_to_qp_ex(sender.qp) : nullptr;
-    sender.local = walk(buffer(pair), size);
-    sender.remote = walk(remote.memory, size);
+    sender.local = memory_->walk(memory_->outgoing(pair), size);
+    sender.remote = memory_->walk(remote.memory, size);
     sender.list.resize(options_.post_list);
     sender.pieces.resize(options_.post_list);
     for (std::uint32_t number = 0; number < options_.post_list; ++number) {
@@ -95,7 +100,7 @@ void PerfQueues::prepare(std::uint32_t size, const std::vector<PerftestAddress>&
       wr.opcode = perf_opcode(options_);
       wr.next = number + 1 < options_.post_list ? &sender.list[number + 1] : nullptr;
       if (!options_.test.fetches() && size <= inline_size_) wr.send_flags = IBV_SEND_INLINE;
-      sender.pieces[number] = {sender.local.base, size, mr_->lkey};
+      sender.pieces[number] = {sender.local.base, size, memory_->lkey(pair)};
       if (options_.datagrams()) {
         wr.wr.ud = {ahs_[pair].get(), remote.qp.qpn, kPerfQkey};
       } else if (options_.test.verb == PerfVerb::kAtomic) {
@@ -134,26 +139,37 @@ void PerfQueues::post(PerfSender& sender) {
   }
 }
 
-void PerfQueues::post_receive(std::uint32_t pair) {
-  ibv_sge piece = {arriving_[pair].next(), receive_size_, mr_->lkey};
-  ibv_recv_wr wr = {};
-  wr.wr_id = pair;
-  wr.sg_list = &piece;
-  wr.num_sge = 1;
+void PerfQueues::post_receives(std::uint32_t pair) {
+  for (ibv_recv_wr& wr : receive_list_) {
+    wr.wr_id = pair;
+    *wr.sg_list = {arriving_[pair].next(), receive_size_, memory_->lkey(pair)};
+  }
+  ibv_recv_wr* const first = receive_list_.data();
   ibv_recv_wr* bad = nullptr;
-  const int error = srq_ ? ibv_post_srq_recv(srq_.get(), &wr, &bad)
-                         : ibv_post_recv(qps_[first_receiver() + pair].get(), &wr, &bad);
+  const int error = srq_ ? ibv_post_srq_recv(srq_.get(), first, &bad)
+                         : ibv_post_recv(qps_[first_receiver() + pair].get(), first, &bad);
   if (error != 0) fail("Couldn't post receive: %s", std::strerror(error));
 }
 
+void PerfQueues::validate(std::uint32_t size, std::uint64_t messages_of_a_pair) const {
+  const bool fetches = options_.test.fetches();
+  if (fetches ? !options_.sends() : options_.client() && !options_.bidirectional) return;
+  const std::uint32_t header = options_.datagrams() ? kRoutingHeader : 0;
+  for (std::uint32_t pair = 0; pair < options_.queue_pairs; ++pair) {
+    const bool written = options_.test.verb == PerfVerb::kWrite;
+    const std::uint32_t at = written ? first_receiver() + pair : pair;
+    memory_->validate(fetches ? memory_->outgoing(pair) : memory_->incoming(at), size, header,
+                      messages_of_a_pair);
+  }
+}
+
 volatile char* PerfQueues::sent_byte(std::uint32_t size) const {
-  return reinterpret_cast<volatile char*>(buffer(0) + size - 1);
+  return reinterpret_cast<volatile char*>(memory_->outgoing(0) + size - 1);
 }
 
 volatile char* PerfQueues::arriving_byte(std::uint32_t size) const {
   // Where the peer's first sender writes: into what our first receiver told it.
-  return reinterpret_cast<volatile char*>(buffer(options_.all_queue_pairs() + first_receiver()) +
-                                          size - 1);
+  return reinterpret_cast<volatile char*>(memory_->incoming(first_receiver()) + size - 1);
 }
 
 }  // namespace verbatim::cli

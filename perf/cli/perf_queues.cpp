@@ -18,25 +18,18 @@ constexpr std::uint8_t kRnrTimer = 12;   // 0.64 ms
 constexpr std::uint8_t kRnrRetries = 7;  // for ever
 constexpr std::uint32_t kLatencyInline = 236;
 constexpr std::uint8_t kHopLimit = 0xff;
-
-std::uint32_t remote_access(PerfVerb verb) {
-  switch (verb) {
-    case PerfVerb::kWrite:
-      return IBV_ACCESS_REMOTE_WRITE;
-    case PerfVerb::kRead:
-      return IBV_ACCESS_REMOTE_READ;
-    case PerfVerb::kAtomic:
-      return IBV_ACCESS_REMOTE_ATOMIC;
-    case PerfVerb::kSend:
-      break;
-  }
-  return 0;
-}
+constexpr std::uint32_t kMulticastQpn = 0xffffff;
+// perftest's, of which a client of latency takes the next.
+constexpr ibv_gid kGroup = {{255, 1, 0, 0, 0, 2, 201, 133, 0, 0, 0, 0, 0, 0, 0, 0}};
 
 std::uint64_t send_operation(const PerfOptions& options) {
   switch (perf_opcode(options)) {
     case IBV_WR_RDMA_WRITE:
       return IBV_QP_EX_WITH_RDMA_WRITE;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+    case IBV_WR_SEND_WITH_IMM:
+      return IBV_QP_EX_WITH_SEND_WITH_IMM;
     case IBV_WR_RDMA_READ:
       return IBV_QP_EX_WITH_RDMA_READ;
     case IBV_WR_ATOMIC_CMP_AND_SWP:
@@ -64,13 +57,17 @@ ibv_qp_type qp_type(PerfConnection connection) {
 
 }  // namespace
 
+std::uint8_t perf_link_layer(const Device& device, const PerfOptions& options) {
+  return options.link_layer.value_or(device.port.link_layer);
+}
+
 int perf_gid_index(const Device& device, const PerfOptions& options) {
   if (options.gid_index >= 0) {
     if (options.gid_index < device.port.gid_tbl_len) return options.gid_index;
     fail("can't read sgid of index %d: port %d of %s has %d (-x)", options.gid_index,
          options.ib_port, device.name(), device.port.gid_tbl_len);
   }
-  if (device.port.link_layer != IBV_LINK_LAYER_ETHERNET) return -1;
+  if (perf_link_layer(device, options) != IBV_LINK_LAYER_ETHERNET) return -1;
   // RoCE v2 crosses routers, and an IPv4 address is what users know; else what there is first.
   int best = 0, points = -1;
   for (int index = 0; index < device.port.gid_tbl_len; ++index) {
@@ -80,8 +77,9 @@ int perf_gid_index(const Device& device, const PerfOptions& options) {
       continue;
     }
     constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    const bool is_ipv4 = std::memcmp(entry.gid.raw, kMapped, sizeof kMapped) == 0;
     const int found = (entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? 2 : 0) +
-                      (std::memcmp(entry.gid.raw, kMapped, sizeof kMapped) == 0 ? 1 : 0);
+                      (is_ipv4 != options.prefers_ipv6 ? 1 : 0);
     if (found > points) {
       best = index;
       points = found;
@@ -100,13 +98,13 @@ PerfQueues::PerfQueues(const Device& device, const PerfOptions& options, const P
   inline_size_ = options.inline_size.value_or(options.test.answered() ? kLatencyInline : 0);
   pd_.reset(ibv_alloc_pd(device.context.get()));
   if (!pd_) fail("Couldn't allocate PD: %s", std::strerror(errno));
-  allocate(device);
+  if (options.unlocked) create_domain(device);
+  memory_.emplace(device, pd_.get(), options, terms);
   create_cqs(device);
   create_srq(device);
   PerftestAddress common;
   common.qp.lid = device.port.lid;
   common.reads = reads_;
-  common.rkey = mr_->rkey;
   if (gid_index_ >= 0 &&
       ibv_query_gid(device.context.get(), options.ib_port, gid_index_, &common.qp.gid) != 0) {
     fail("can't read sgid of index %d of port %d of %s (-x)", gid_index_, options.ib_port,
@@ -120,44 +118,58 @@ PerfQueues::PerfQueues(const Device& device, const PerfOptions& options, const P
     qps_.push_back(create_qp(device, pair));
     to_init(qps_.back().get());
     common.qp.qpn = qps_.back()->qp_num;
-    common.memory = buffer(pairs + pair);
+    common.rkey = memory_->rkey(pair);
+    common.memory = memory_->incoming(pair);
     if (getrandom(&common.qp.psn, sizeof common.qp.psn, 0) != sizeof common.qp.psn) {
       common.qp.psn = 0x1d872b;
     }
     common.qp.psn &= 0xffffff;
     addresses_.push_back(common);
   }
+  if (options.multicast && options.receives()) join_group();
 }
 
-std::uint64_t PerfQueues::buffer(std::uint32_t number) const {
-  return reinterpret_cast<std::uintptr_t>(memory_.get()) + number * stride_;
+/// The receiver tells its group in place of itself.
+void PerfQueues::join_group() {
+  PerftestAddress& told = addresses_.front();
+  ibv_gid group = options_.group.value_or(kGroup);
+  if (options_.client() && !options_.group) ++group.raw[15];
+  if (const int error = ibv_attach_mcast(qps_.front().get(), &group, 0)) {
+    fail("Couldn't attach QP to the multicast group: %s (-g)", std::strerror(error));
+  }
+  told.qp.gid = group;
+  told.qp.lid = 0;
+  told.qp.qpn = kMulticastQpn;
 }
 
-void PerfQueues::allocate(const Device& device) {
-  const std::uint64_t header = options_.datagrams() ? kRoutingHeader : 0;
-  stride_ = round_up(std::max<std::uint64_t>(options_.size + header, terms_.walk),
-                     std::max(terms_.cache_line, 64u));
-  const std::uint64_t bytes = round_up(2 * options_.all_queue_pairs() * stride_, terms_.walk);
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(terms_.walk, bytes)));
-  if (!memory_) {
-    fail("Couldn't allocate %llu bytes for %u queue pairs: a smaller -s or -q",
-         static_cast<unsigned long long>(bytes), options_.all_queue_pairs());
+/// What is made in such a domain is used by one thread, and needs no locks.
+void PerfQueues::create_domain(const Device& device) {
+  ibv_td_init_attr thread = {};
+  td_.reset(ibv_alloc_td(device.context.get(), &thread));
+  if (td_) {
+    ibv_parent_domain_init_attr parent = {};
+    parent.pd = pd_.get();
+    parent.td = td_.get();
+    parent_.reset(ibv_alloc_parent_domain(device.context.get(), &parent));
   }
-  // Of a latency by WRITE the byte that is waited for must not be there before.
-  const bool zero = options_.test.verb == PerfVerb::kWrite && options_.test.latency();
-  std::memset(memory_.get(), zero ? 0 : 0x5a, bytes);
-  unsigned access = IBV_ACCESS_LOCAL_WRITE | remote_access(options_.test.verb);
-  if (options_.on_demand) {
-    if ((device.attr.odp_caps.general_caps & IBV_ODP_SUPPORT) == 0) {
-      fail("%s has no memory on demand: leave out --odp", device.name());
-    }
-    access |= IBV_ACCESS_ON_DEMAND;
+  if (!parent_) {
+    fail("%s has no thread domains (%s): leave out --no_lock", device.name(), std::strerror(errno));
   }
-  mr_.reset(ibv_reg_mr(pd_.get(), memory_.get(), bytes, access));
-  if (!mr_) {
-    fail("Couldn't register %llu bytes: %s", static_cast<unsigned long long>(bytes),
-         std::strerror(errno));
+}
+
+perf::CqHandle PerfQueues::create_cq(const Device& device, int entries) {
+  if (!parent_) {
+    return perf::CqHandle(
+        ibv_create_cq(device.context.get(), entries, nullptr, channel_.get(), options_.vector));
   }
+  ibv_cq_init_attr_ex attr = {};
+  attr.cqe = static_cast<std::uint32_t>(entries);
+  attr.channel = channel_.get();
+  attr.comp_vector = static_cast<std::uint32_t>(options_.vector);
+  attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+  attr.parent_domain = parent_.get();
+  ibv_cq_ex* const cq = ibv_create_cq_ex(device.context.get(), &attr);
+  return perf::CqHandle(cq != nullptr ? ibv_cq_ex_to_cq(cq) : nullptr);
 }
 
 void PerfQueues::create_cqs(const Device& device) {
@@ -176,8 +188,7 @@ void PerfQueues::create_cqs(const Device& device) {
            static_cast<unsigned long long>(entries), device.name(), device.attr.orig_attr.max_cqe,
            option);
     }
-    perf::CqHandle cq(ibv_create_cq(device.context.get(), static_cast<int>(entries), nullptr,
-                                    channel_.get(), options_.vector));
+    perf::CqHandle cq = create_cq(device, static_cast<int>(entries));
     if (!cq) fail("Couldn't create CQ: %s", std::strerror(errno));
     return cq;
   };
@@ -200,7 +211,7 @@ void PerfQueues::create_srq(const Device& device) {
   attr.attr.max_sge = 1;
   attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
   attr.srq_type = options_.xrc() ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
-  attr.pd = pd_.get();
+  attr.pd = domain();
   if (options_.xrc()) {
     attr.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
     attr.xrcd = xrcd_.get();
@@ -246,7 +257,7 @@ perf::QpHandle PerfQueues::create_qp(const Device& device, std::uint32_t pair) {
       attr.cap.max_recv_sge = 1;
     }
   }
-  attr.pd = pd_.get();
+  attr.pd = domain();
   attr.comp_mask = IBV_QP_INIT_ATTR_PD;
   perf::QpHandle qp;
   if (!options_.classic_post) {
@@ -309,6 +320,7 @@ ibv_ah_attr PerfQueues::path_to(const PerftestAddress& peer) const {
     path.grh.hop_limit = kHopLimit;
     path.grh.traffic_class = options_.traffic_class;
   }
+  if (options_.destination_lid != 0) path.dlid = options_.destination_lid;
   return path;
 }
 

@@ -54,6 +54,11 @@ struct PerfIdentity {
   bool bidirectional = false;
   bool duration = false;
   bool gid = false;
+  bool reversed = false;
+  bool endless = false;
+  bool multicast = false;
+  bool immediate = false;
+  bool validates = false;
   std::uint32_t queue_pairs = 1;
   std::uint32_t size = 0;
   std::uint16_t iterations = 0;  // their number folded: unequal ones differ, but for a few

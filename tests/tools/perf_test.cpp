@@ -99,6 +99,88 @@ INSTANTIATE_TEST_SUITE_P(
         Played{"ib_read_lat", {"-C", "--latency_gap", "10", "-n", "20"}},
         Played{"ib_write_lat", {"-D", "1", "-f", "0"}}, Played{"ib_send_bw", {"-D", "1", "-b"}}));
 
+INSTANTIATE_TEST_SUITE_P(
+    LaterOptions, PerfPlays,
+    ::testing::Values(
+        Played{"ib_send_bw", {"-g", "-s", "64", "-n", "50"}},
+        Played{"ib_send_lat", {"-g", "-n", "50"}},
+        Played{"ib_send_bw", {"--reversed", "-n", "50", "--send_with_imm"}},
+        Played{"ib_read_bw", {"--reversed", "-n", "50", "--use-null-mr"}},
+        Played{"ib_send_bw", {"--recv_post_list", "10", "-q", "2", "-n", "100", "-r", "35"}},
+        Played{"ib_write_bw", {"--write_with_imm", "-n", "50", "-a"}, 23},
+        Played{"ib_write_bw", {"--write_with_imm", "-b", "-c", "XRC", "-n", "50"}},
+        Played{"ib_write_bw", {"--write_with_imm", "--use_old_post_send", "-c", "UC", "-n", "50"}},
+        Played{"ib_write_lat", {"--write_with_imm", "-n", "20", "--no_lock"}},
+        Played{"ib_write_bw", {"--mr_per_qp", "-q", "3", "-b", "-n", "50", "--data_validation"}},
+        Played{"ib_read_bw", {"-s", "64", "-n", "200", "-q", "2", "--data_validation"}},
+        Played{"ib_send_bw", {"-c", "XRC", "-b", "-n", "100", "--data_validation"}},
+        Played{"ib_send_bw", {"-c", "UD", "-n", "100", "--data_validation", "--no_lock"}},
+        Played{"ib_send_bw", {"--dont_xchg_versions", "--force-link", "Ethernet", "-n", "50"}},
+        Played{"ib_write_bw", {"--source_ip", "127.0.0.1", "--dlid", "7", "-n", "50"}},
+        Played{"ib_write_bw", {"--pin_cores", "0", "--disable_numa", "-n", "50", "-s", "64"}},
+        Played{"ib_send_lat", {"-D", "1", "-f", "0", "--cpu_util"}}));
+
+/// `option` at both ends, behind which the file of `text` is.
+TEST_F(Perf, SendsWhatIsInAFile) {
+  const std::string mine = ::testing::TempDir() + "perf_payload." + std::to_string(getpid());
+  const std::string memory = mine + ".memory";
+  std::ofstream(mine) << "0x04030201,0x08070605\n";
+  std::ofstream(memory) << std::string(1 << 20, ' ');
+  // Of a client's memory, which a file shows: first what it sends.
+  expect_both_finished(
+      play("ib_write_bw", {"-n", "20"},
+           {"--payload_file_path", mine, "--mmap", memory, "--mmap-offset", "4096"}));
+  std::string read(12, 0);
+  std::ifstream(memory).seekg(4096).read(read.data(), 12);
+  EXPECT_EQ(read, "\1\2\3\4\5\6\7\10\1\2\3\4");
+  std::ofstream(mine) << "0x0403020";
+  expect_complaint(play("ib_write_bw", {"-n", "20"}, {"--payload_file_path", mine}).client,
+                   "number 0 of '" + mine + "' is not as 0xaabbccdd");
+  expect_complaint(play("ib_write_bw", {"-n", "20"}, {"--mmap", mine}).client,
+                   "has 9 bytes, and the test takes 131072 from 0 on");
+  expect_complaint(play("ib_write_bw", {"-n", "20"}, {"--mmap", mine + ".none"}).client,
+                   ".none': No such file or directory (--mmap)");
+  unlink(mine.c_str());
+  unlink(memory.c_str());
+}
+
+TEST_F(Perf, ALimitedRateIsNotExceeded) {
+  const PerfEndings endings =
+      play("ib_write_bw", {"-s", "64", "-n", "1000"},
+           {"--rate_limit", "2000", "--rate_units", "p", "--burst_size", "10"});
+  expect_both_finished(endings);
+  const auto rows = perf_rows(endings.client.out);
+  ASSERT_EQ(rows.size(), 1u);
+  // 100 bursts with 99 pauses between; who is late is slower, which is no fault.
+  EXPECT_LE(rows[0].back(), 0.002 * 100 / 99 + 0.00001) << endings.client.out;
+}
+
+TEST_F(Perf, AnEndlessTestTellsEachIntervalUntilItIsStopped) {
+  for (const char* name : {"ib_send_bw", "ib_write_bw"}) {
+    ToolProcess server(tool(name), {"--run_infinitely", "-D", "1", "-p", "0"});
+    const auto port = listening_port(server);
+    ASSERT_TRUE(port);
+    ToolProcess client(tool(name),
+                       {"--run_infinitely", "-D", "1", "-p", std::to_string(*port), "127.0.0.1"});
+    ASSERT_TRUE(client.wait_for_output("\n 65536 "));
+    client.signal(SIGINT);
+    EXPECT_TRUE(client.finish().in_time);
+    const Ending ending = server.finish(std::chrono::seconds(10));
+    EXPECT_EQ(ending.status, 0) << ending.err;
+    EXPECT_THAT(ending.out, HasSubstr(" Client closed connection\n"));
+  }
+}
+
+TEST_F(Perf, TheProcessorsUseIsTheLastColumn) {
+  const PerfEndings endings = play("ib_write_bw", {"-D", "1", "-f", "0", "--cpu_util"});
+  expect_both_finished(endings);
+  EXPECT_THAT(endings.client.out, HasSubstr("MsgRate[Mpps]    CPU_Util[%]\n"));
+  const auto rows = perf_rows(endings.client.out);
+  ASSERT_EQ(rows.size(), 1u);
+  ASSERT_EQ(rows[0].size(), 6u);
+  EXPECT_LE(rows[0].back(), 100);
+}
+
 TEST_F(Perf, TheSubcommandIsTheProgramOfPerftestsName) {
   const Words words = {"perf", "send-lat", "-n", "20"};
   const PerfEndings endings =
@@ -192,6 +274,14 @@ INSTANTIATE_TEST_SUITE_P(
         Unlike{"ib_send_bw", {"-a"}, "ib_send_bw", {}, "'send-bw -c RC -a'"},
         Unlike{"ib_send_bw", {"-D", "9"}, "ib_send_bw", {}, "'send-bw -c RC -s 65536 -D ...'"},
         Unlike{"ib_send_bw", {"-x", "0"}, "ib_send_bw", {}, "'send-bw -c RC -s 65536 -x ...'"},
+        Unlike{
+            "ib_send_bw", {}, "ib_send_bw", {"--reversed"}, "'send-bw -c RC -s 65536 --reversed'"},
+        Unlike{
+            "ib_write_bw", {}, "ib_write_bw", {"--write_with_imm"}, "-s 65536 --write_with_imm'"},
+        Unlike{
+            "ib_write_bw", {"--run_infinitely"}, "ib_write_bw", {}, "-s 65536 --run_infinitely'"},
+        Unlike{
+            "ib_read_bw", {"--data_validation"}, "ib_read_bw", {}, "-s 65536 --data_validation'"},
         Unlike{
             "ib_send_lat", {"-n", "10"}, "ib_send_lat", {}, "than 1000: give both the same -n"}));
 
