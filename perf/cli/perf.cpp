@@ -107,6 +107,7 @@ class Perf {
     PerfExchange exchange(o_, listen(printer), stop_);
     const PerfTerms terms = exchange.introduce(identity(), mtu);
     fit_datagrams(&o_, terms.mtu, "on the other side");
+    exchange.negotiate(negotiation_of(o_, device.attr.orig_attr));
     PerfQueues queues(device, o_, terms);
     printer.heading(device, queues, terms);
     connect(exchange, queues, printer);

@@ -17,6 +17,8 @@ constexpr long kPartingMs = 500;
 // Before its addresses perftest fills all its memory with random numbers, one by one.
 constexpr long kPreparingMs = 120'000;
 constexpr std::uint32_t kMostWalk = 1u << 20, kMostCacheLine = 4096;
+constexpr long kMoreMs = 50;
+constexpr char kParameters[] = "Couldn't exchange parameters";
 constexpr char kAddresses[] = "Couldn't exchange addresses";
 
 std::uint32_t page_size() { return static_cast<std::uint32_t>(sysconf(_SC_PAGESIZE)); }
@@ -70,10 +72,37 @@ Bytes PerfExchange::swap_bytes(const Bytes& ours, const char* what) {
   return theirs;
 }
 
+/// A server hears first, and says a version that its client negotiates with.
+PerftestVersion PerfExchange::swap_versions(const PerfIdentity& ours) {
+  constexpr char kVersions[] = "Couldn't exchange versions";
+  if (options_.connects()) return swap_bytes(encode(ours), kVersions);
+  PerftestVersion theirs{};
+  conversation_.receive_bytes(theirs, kVersions);
+  negotiated_version_ = version_number(theirs);
+  const bool negotiates = negotiated_version_ >= kNegotiatingPerftest;
+  const PerftestVersion own = encode(ours, negotiates ? kNegotiatedVersion : kPerftestVersion);
+  send({own.data(), own.size()});
+  return theirs;
+}
+
+void PerfExchange::negotiate(const PerftestNegotiation& ours) {
+  if (negotiated_version_ < kNegotiatingPerftest) return;
+  std::array<char, kNegotiationSize> theirs{};
+  conversation_.receive_bytes(theirs, kParameters);
+  std::array<char, kNegotiationOfOneVendor> more{};
+  // It comes in one piece, and a client that has sent it waits: what is not there soon never comes.
+  const bool longer = conversation_.speaks_within(kMoreMs);
+  if (longer) conversation_.receive_bytes(more, kParameters);
+  std::string own = encode(ours);
+  if (longer) own.append(more.size(), '\0');
+  send(own);
+  check_negotiation(ours, decode_negotiation(theirs), negotiated_version_);
+}
+
 PerfTerms PerfExchange::introduce(const PerfIdentity& ours, ibv_mtu mtu) {
   gid_ = ours.gid;
   if (!options_.introduces) return own_perf_terms(mtu);
-  const PerftestVersion theirs = swap_bytes(encode(ours), "Couldn't exchange versions");
+  const PerftestVersion theirs = swap_versions(ours);
   const double number = version_number(theirs);
   if (!(number >= kEarliestPerftest)) {
     fail("the other side is no perftest program from %.2f on (it says %.2f)", kEarliestPerftest,

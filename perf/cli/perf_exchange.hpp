@@ -2,6 +2,7 @@
 // The conversation of two perftest programs over TCP, Debian's or ours at either end.
 //
 //   introduce()        versions, the sizes of buffers' walk and of cache lines, MTUs
+//   negotiate()        options, with a client of version 6.28 or later
 //   swap() ...         addresses: of each queue pair, and again wherever the ends wait for each
 //                      other; the client says its own first
 //   swap_reports()     what the other end has measured
@@ -16,6 +17,7 @@
 
 #include "perf/cli/perf_options.hpp"
 #include "perf/cli/perftest_messages.hpp"
+#include "perf/cli/perftest_negotiation.hpp"
 #include "perf/cli/tcp_exchange.hpp"
 
 namespace verbatim::cli {
@@ -43,6 +45,8 @@ class PerfExchange {
 
   /// Throws Failure when the other end runs another test, or a version that speaks otherwise.
   PerfTerms introduce(const PerfIdentity& ours, ibv_mtu mtu);
+  /// With a client of a version that does; throws Failure when its options are others.
+  void negotiate(const PerftestNegotiation& ours);
 
   PerftestAddress swap(const PerftestAddress& ours);
   /// A swap for which the other end measures first.
@@ -64,12 +68,14 @@ class PerfExchange {
   void send(std::string_view bytes) { conversation_.send_bytes(bytes); }
   template <class Bytes>
   Bytes swap_bytes(const Bytes& ours, const char* what);
+  PerftestVersion swap_versions(const PerfIdentity& ours);
   PerftestAddress receive_address(long milliseconds);
   PerftestAddress swap_within(const PerftestAddress& ours, long milliseconds);
 
   const PerfOptions& options_;
   Conversation conversation_;
   bool gid_ = false;
+  double negotiated_version_ = 0;  // of a client, which a server of ours negotiates with
 };
 
 }  // namespace verbatim::cli

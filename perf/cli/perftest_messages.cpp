@@ -119,9 +119,9 @@ std::string PerfIdentity::words() const {
   return text;
 }
 
-PerftestVersion encode(const PerfIdentity& identity) {
+PerftestVersion encode(const PerfIdentity& identity, const char* number) {
   PerftestVersion version{};
-  std::memcpy(version.data(), kPerftestVersion, std::strlen(kPerftestVersion));
+  std::memcpy(version.data(), number, std::strlen(number));
   version[kMarkAt] = kMark;
   version[kTestAt] = static_cast<char>(static_cast<unsigned>(identity.test.verb) |
                                        static_cast<unsigned>(identity.test.measure) << 2 |

@@ -73,7 +73,7 @@ constexpr std::uint16_t fold_iterations(std::uint64_t iterations) {
 }
 
 using PerftestVersion = std::array<char, 16>;
-PerftestVersion encode(const PerfIdentity& identity);
+PerftestVersion encode(const PerfIdentity& identity, const char* version = kPerftestVersion);
 /// The number in front; 0 when there is none.
 double version_number(const PerftestVersion& version);
 /// Nothing when another program than ours has written it.

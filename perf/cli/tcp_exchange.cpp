@@ -278,6 +278,10 @@ bool Conversation::has_spoken() const {
   return recv(socket_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
+bool Conversation::speaks_within(long milliseconds) const {
+  return wait_for(socket_.fd(), POLLIN, milliseconds, stop_) && has_spoken();
+}
+
 void Conversation::finish(long milliseconds) {
   shutdown(socket_.fd(), SHUT_WR);
   const Deadline deadline(milliseconds);

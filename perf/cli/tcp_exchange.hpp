@@ -87,6 +87,8 @@ class Conversation {
   bool hung_up() const;
   /// It has said what we have not read yet.
   bool has_spoken() const;
+  /// It says something before `milliseconds` are over, or has.
+  bool speaks_within(long milliseconds) const;
   /// Says that we are through and waits until the other end is too, or `milliseconds` pass.
   void finish(long milliseconds);
 

@@ -45,6 +45,35 @@ class Perf : public ::testing::Test {
   PrivateFabric fabric_;
 };
 
+/// A client that is no program of ours: it says and hears bytes.
+class Stranger {
+ public:
+  explicit Stranger(int port) : fd_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)} {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<std::uint16_t>(port));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  }
+  ~Stranger() { close(fd_); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+  void say(const std::string& bytes) const {
+    EXPECT_EQ(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  std::string hear(std::size_t size) const {
+    std::string bytes(size, '\0');
+    const ssize_t got = recv(fd_, bytes.data(), size, MSG_WAITALL);
+    bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+    return bytes;
+  }
+  void hang_up() const { shutdown(fd_, SHUT_WR); }
+
+ private:
+  int fd_;
+};
+
 class PerfPlays : public Perf, public ::testing::WithParamInterface<Played> {};
 
 TEST_P(PerfPlays, ToTheEndAndSaysSoInColumns) {
@@ -347,18 +376,81 @@ TEST_F(Perf, StrangersAreTold) {
     ToolProcess server(tool("ib_send_bw"), {"-p", "0"});
     const auto port = listening_port(server);
     ASSERT_TRUE(port);
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<std::uint16_t>(*port));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
-    EXPECT_EQ(send(fd, stranger.bytes.data(), stranger.bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(stranger.bytes.size()));
-    shutdown(fd, SHUT_WR);
+    const Stranger client(*port);
+    client.say(stranger.bytes);
+    client.hang_up();
     expect_complaint(server.finish(), stranger.says);
-    close(fd);
   }
+}
+
+/// As perftest 6.29's ib_send_bw -s 64 -n 1000 says its options.
+std::string negotiation_of_sends() {
+  std::string bytes(312, '\0');
+  bytes[15] = 1;                      // bandwidth
+  bytes[27] = 1;                      // MiB/s
+  bytes[39] = 64;                     // size
+  bytes[46] = 3, bytes[47] = '\xe8';  // 1000
+  bytes[55] = 1;                      // queue pair
+  bytes[59] = 5;                      // seconds
+  return bytes;
+}
+
+struct Negotiation {
+  std::string bytes;
+  std::string says;
+};
+
+// The facts of a perftest that is not at hand: the exchange of 6.28 and later, with and without the
+// field of one vendor.
+TEST_F(Perf, NegotiatesWithAClientOfALaterVersion) {
+  std::string other_size = negotiation_of_sends(), encrypted = negotiation_of_sends();
+  other_size[38] = 1;
+  encrypted[51] = 1;
+  const std::string of_one_vendor(8, '\7');
+  const std::string fits = "closed the connection after 0 of 59 bytes";  // as far as this peer goes
+  for (const Negotiation& negotiation :
+       {Negotiation{negotiation_of_sends(), fits},
+        Negotiation{negotiation_of_sends() + of_one_vendor, fits},
+        Negotiation{other_size, "perftest 6.29, has another size (-s): 320 there, 64 here"},
+        Negotiation{encrypted + of_one_vendor, "encryption (--aes_xts): on there, off here"},
+        Negotiation{std::string(312, '\xff'), "another operation: number 4294967295 there"}}) {
+    ToolProcess server(tool("ib_send_bw"), {"-s", "64", "-p", "0"});
+    const auto port = listening_port(server);
+    ASSERT_TRUE(port);
+    const Stranger client(*port);
+    std::string version = "6.29";
+    version.resize(16);
+    client.say(version);
+    EXPECT_EQ(client.hear(16).substr(0, 5), std::string("6.29\0", 5));
+    const std::string page("\0\0\x10\0", 4), line("\0\0\0\x40", 4), mtu("5\0", 2);
+    for (const std::string& bytes : {page, line, mtu}) {
+      client.say(bytes);
+      EXPECT_EQ(client.hear(bytes.size()).size(), bytes.size());
+    }
+    client.say(negotiation.bytes);
+    const std::string answer = client.hear(negotiation.bytes.size());
+    EXPECT_EQ(answer.substr(0, 80), negotiation_of_sends().substr(0, 80));
+    EXPECT_EQ(answer.size(), negotiation.bytes.size());
+    client.hang_up();
+    const Ending ending = server.finish();
+    expect_complaint(ending, negotiation.says);
+    EXPECT_EQ(own_lines(ending.err), 2) << ending.err;  // where it listens, too
+  }
+}
+
+TEST_F(Perf, SaysWhenALaterVersionsNegotiationDoesNotCome) {
+  ToolProcess server(tool("ib_send_bw"), {"-p", "0"});
+  const auto port = listening_port(server);
+  ASSERT_TRUE(port);
+  const Stranger client(*port);
+  std::string version = "26.07";
+  version.resize(16);
+  client.say(version + std::string("\0\0\x10\0\0\0\0\x40", 8) + std::string("5\0", 2) +
+             std::string(100, '\0'));
+  client.hang_up();
+  expect_complaint(server.finish(),
+                   "Couldn't exchange parameters: 127.0.0.1 closed the connection "
+                   "after 100 of 312 bytes");
 }
 
 TEST_F(Perf, WhatADeviceLacksIsSaidBeforeAnybodyIsWaitedFor) {
