@@ -15,6 +15,7 @@
 
 #include "perf/cli/commands.hpp"
 #include "perf/cli/failure.hpp"
+#include "perf/cli/perf_both_ends.hpp"
 #include "perf/cli/perf_counters.hpp"
 #include "perf/cli/perf_exchange.hpp"
 #include "perf/cli/perf_placement.hpp"
@@ -93,7 +94,9 @@ ibv_mtu check_device(const Device& device, PerfOptions* options) {
 
 class Perf {
  public:
-  Perf(PerfOptions options, const StopSignals& stop) : o_{std::move(options)}, stop_{stop} {}
+  /// Of both ends the server is given its `listener`.
+  Perf(PerfOptions options, std::optional<Listener> listener, const StopSignals& stop)
+      : o_{std::move(options)}, listener_{std::move(listener)}, stop_{stop} {}
 
   void run() {
     (void)perf::ns_per_tick();  // which is measured once, and not in the middle of a test
@@ -118,7 +121,7 @@ class Perf {
       else
         measure({o_, queues, exchange, stop_}, exchange, printer);
     } catch (const PeerHasLeft&) {
-      std::printf(" Client closed connection\n");
+      if (!o_.quiet) std::printf(" Client closed connection\n");
     }
     printer.line();
     printer.finish();
@@ -129,7 +132,8 @@ class Perf {
  private:
   void wait_at_end() const {
     if (o_.wait_at_end == 0) return;
-    std::printf(" Waiting %u seconds before releasing resources...\n", o_.wait_at_end);
+    if (!o_.quiet)
+      std::printf(" Waiting %u seconds before releasing resources...\n", o_.wait_at_end);
     (void)wait_for(-1, 0, 1000L * o_.wait_at_end, stop_);
   }
 
@@ -150,8 +154,9 @@ class Perf {
     return identity_;
   }
 
-  std::optional<Listener> listen(const PerfPrinter& printer) const {
+  std::optional<Listener> listen(const PerfPrinter& printer) {
     if (o_.connects()) return {};
+    if (listener_) return std::move(listener_);
     Listener listener(o_.tcp_port, 1, o_.source);
     if (o_.tcp_port == 0) std::fprintf(stderr, "listening on port %d\n", listener.port());
     printer.waiting();
@@ -282,7 +287,7 @@ class Perf {
   void validate(const PerfQueues& queues) const {
     if (!o_.validates) return;
     queues.validate(o_.size, o_.iterations);
-    if (o_.output == PerfOutput::kAll) std::printf(" Data validation: passed\n");
+    if (o_.output == PerfOutput::kAll && !o_.quiet) std::printf(" Data validation: passed\n");
   }
 
   static PerftestReport twice(PerftestReport report) {
@@ -292,6 +297,7 @@ class Perf {
   }
 
   PerfOptions o_;
+  std::optional<Listener> listener_;
   const StopSignals& stop_;
   PerfIdentity identity_;
   PortCounters* counters_ = nullptr;
@@ -300,19 +306,29 @@ class Perf {
   double average_ = 0, rate_ = 0;
 };
 
+void run_end(const PerfOptions& options, std::optional<Listener> listener,
+             const StopSignals& stop) {
+  try {
+    Perf(options, std::move(listener), stop).run();
+  } catch (const std::bad_alloc&) {
+    fail("not enough memory for the results of %llu messages: a smaller -n or -q, or -D",
+         static_cast<unsigned long long>(options.iterations));
+  }
+}
+
 int run_perf(PerfTest test, Calling calling, int argc, char** argv) {
   PerfOptions options(test);
-  return run_stoppable([&] { return parse_perf(calling, argc, argv, &options); },
-                       [&](const StopSignals& stop) {
-                         try {
-                           Perf(options, stop).run();
-                         } catch (const std::bad_alloc&) {
-                           fail(
-                               "not enough memory for the results of %llu messages: a smaller -n "
-                               "or -q, or -D",
-                               static_cast<unsigned long long>(options.iterations));
-                         }
-                       });
+  PerfOptions client(test);  // where both ends are started here
+  client.server = kOwnHost;
+  const auto parse = [&] {
+    const std::optional<int> done = parse_perf(calling, argc, argv, &options);
+    if (done || options.ends == PerfEnds::kOne) return done;
+    return parse_perf(calling, argc, argv, &client);
+  };
+  return run_stoppable(parse, [&](const StopSignals& stop) {
+    if (options.ends == PerfEnds::kOne) return run_end(options, std::nullopt, stop);
+    run_both_ends(options, client, stop, run_end);
+  });
 }
 
 }  // namespace

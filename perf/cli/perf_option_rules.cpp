@@ -107,7 +107,7 @@ void check_perf_options(const PerfOptions& o, const PerfAsked& asked) {
     fail("--odp is of RC: leave out -c %s", connection_name(o.connection));
   }
   if (o.vector != 0 && !o.events) fail("a completion vector is one of events: give -e too (-X)");
-  if (o.connects() && o.tcp_port == 0) {
+  if (o.connects() && o.tcp_port == 0 && o.ends == PerfEnds::kOne) {
     fail("TCP port 0 is for servers, which then say which one they got: give the server's (-p)");
   }
   check_sending(o, asked);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The options of perftest 6.06, and those that later versions (to 6.29) have, each with the tests that
-// have it; those that this program does not have, with the reason. Any thread; constant.
+// have it; those that this program does not have, with the reason; and two of its own. Any thread;
+// constant.
 #pragma once
 
 #include <span>
@@ -53,6 +54,8 @@ enum PerfLongOption : int {
   kSourceIp,
   kNoRelaxed,
   kInlineReceive,
+  kBothEnds,
+  kSingleProcess,
   kRefused,
 };
 

@@ -201,6 +201,12 @@ void store_newer(const Found& found, PerfOptions* o, PerfAsked* asked) {
       o->source = optarg;
       if (o->source.empty()) fail("'' is no address of this host (%s)", found.called.c_str());
       break;
+    case kBothEnds:
+      if (o->ends == PerfEnds::kOne) o->ends = PerfEnds::kHost;
+      break;
+    case kSingleProcess:
+      o->ends = PerfEnds::kProcess;
+      break;
     case kInlineReceive:
       if (option_number("size", found.called.c_str(), optarg, 0, kMostInline) != 0) {
         fail("receives inline are not in verbs: no device here takes them; leave out %s",
@@ -368,6 +374,7 @@ PerfOptions::PerfOptions(PerfTest which)
 std::optional<int> parse_perf(Calling, int argc, char** argv, PerfOptions* options) {
   const PerfOptionLists lists;
   PerfAsked asked;
+  optind = 0;  // a test of both ends reads its line twice
   for (;;) {
     int index = -1;
     const int id = getopt_long(argc, argv, lists.letters.c_str(), lists.names.data(), &index);
@@ -394,6 +401,10 @@ std::optional<int> parse_perf(Calling, int argc, char** argv, PerfOptions* optio
     fail("'%s' is too much: there is one server, '%s'", argv[optind + 1], argv[optind]);
   }
   if (optind == argc - 1) {
+    if (options->ends != PerfEnds::kOne) {
+      fail("'%s' is too much: both ends are started here, and none is looked for (--both-ends)",
+           argv[optind]);
+    }
     options->server = argv[optind];
     if (options->server.empty()) {
       fail("'' is no host: give the server's address, or leave it out to be the server");

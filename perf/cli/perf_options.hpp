@@ -21,6 +21,8 @@ namespace verbatim::cli {
 
 /// Of a limited rate: 2^20 bytes, 10^9 bits, or messages in a second.
 enum class PerfRateUnit : unsigned char { kMebibytes, kGigabits, kMessages };
+/// Which ends of a test a program starts.
+enum class PerfEnds : unsigned char { kOne, kHost, kProcess };
 enum class PerfOutput : unsigned char { kAll, kBandwidth, kMessageRate, kLatency };
 
 struct PerfOptions {
@@ -29,6 +31,7 @@ struct PerfOptions {
   PerfTest test;
   PerfConnection connection = PerfConnection::kRc;
   std::string server;  // empty: be the server
+  PerfEnds ends = PerfEnds::kOne;
   std::uint16_t tcp_port = 18515;
   std::string source;            // an address of this host that TCP is spoken from; empty: any
   bool introduces = true;        // versions and MTUs are exchanged
@@ -89,6 +92,7 @@ struct PerfOptions {
   bool compare_swap = false;      // else fetch and add
   bool warm_up = false;
 
+  bool quiet = false;  // the other end of this program prints
   bool no_peak = false;
   bool gbits = false;
   bool report_both = false;
@@ -126,7 +130,7 @@ struct PerfOptions {
   }
 };
 
-/// Fills `options`, or answers the exit status when there is nothing to run.
+/// Fills `options`, whose server may be there already, or answers the exit status when there is nothing to run.
 std::optional<int> parse_perf(Calling calling, int argc, char** argv, PerfOptions* options);
 
 }  // namespace verbatim::cli

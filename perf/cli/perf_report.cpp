@@ -111,6 +111,11 @@ void PerfPrinter::heading(const Device& device, const PerfQueues& queues, const 
     std::printf(" Outstand reads  : %u\n", queues.reads());
   else
     std::printf(" Max inline data : %u[B]\n", queues.inline_size());
+  if (o.ends != PerfEnds::kOne) {
+    std::printf(" Both ends       : %s%s\n",
+                o.ends == PerfEnds::kHost ? "two processes" : "two threads of one process",
+                o.cores.size() == 1 ? ", each bound to a core" : "");
+  }
   std::printf(" rdma_cm QPs\t : OFF\n Data ex. method : Ethernet\n");
   line();
 }
@@ -169,6 +174,7 @@ void PerfPrinter::latency(std::uint32_t size, PerfLatencies found) {
   for (std::size_t number = 1; number < found.stamps.size(); ++number) {
     all.push_back(static_cast<double>(found.stamps[number] - found.stamps[number - 1]) * factor);
   }
+  if (options_.quiet) return;
   const char* unit = options_.cycles ? "cycles" : "usec";
   if (options_.unsorted) samples(all, unit);
   std::sort(all.begin(), all.end());
@@ -209,6 +215,7 @@ void PerfPrinter::latency_of_duration(std::uint32_t size, const PerfLatencies& f
                        {"tps_average", per_second},
                        {"unit", options_.cycles ? "cycles" : "usec"}};
   add_result(std::move(result));
+  if (options_.quiet) return;
   if (!full()) {
     std::printf("%f\n", average);
     return;
@@ -231,6 +238,7 @@ void PerfPrinter::end_row() const {
 }
 
 void PerfPrinter::bandwidth_row(const PerftestReport& report) const {
+  if (options_.quiet) return;
   if (options_.output == PerfOutput::kBandwidth) {
     std::printf("%f\n", report.average);
   } else if (options_.output == PerfOutput::kMessageRate) {

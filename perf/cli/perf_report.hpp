@@ -39,7 +39,7 @@ class PerfPrinter {
   void finish();
 
  private:
-  bool full() const { return options_.output == PerfOutput::kAll; }
+  bool full() const { return options_.output == PerfOutput::kAll && !options_.quiet; }
   void samples(const std::vector<double>& all, const char* unit) const;
   void latency_of_duration(std::uint32_t size, const PerfLatencies& found, double factor);
   void bandwidth_columns() const;

@@ -122,7 +122,9 @@ const std::map<std::string, Use>& uses() {
       {"source_ip", {"127.0.0.1"}},
       {"bind_source_ip", {"127.0.0.1"}},
       {"disable_pcie_relaxed", {}},
-      {"inline_recv", {"0"}}};
+      {"inline_recv", {"0"}},
+      {"both-ends", {}},
+      {"single-process", {}}};
   return all;
 }
 
@@ -258,6 +260,8 @@ TEST(PerfOptionTable, IsHeldTogetherByRulesThatNameTheOptions) {
       {write, {"-W", ""}, "no counters are named (-W)"},
       {write, {"--force-link=token-ring"}, "none of IB, Ethernet"},
       {write, {"--source_ip="}, "is no address of this host"},
+      {write, {"--both-ends", "host"}, "'host' is too much: both ends are started here"},
+      {write, {"--single-process", "host"}, "'host' is too much"},
       {write, {"--dlid=0"}, "from 1 to 65535 (--dlid)"},
       {send, {"--inline_recv=64"}, "receives inline are not in verbs"},
   };

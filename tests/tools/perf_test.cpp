@@ -200,6 +200,62 @@ TEST_F(Perf, AnEndlessTestTellsEachIntervalUntilItIsStopped) {
   }
 }
 
+class PerfAlone : public Perf, public ::testing::WithParamInterface<const char*> {
+ protected:
+  Ending alone(const std::string& name, const Words& words) {
+    return run(tool(name), joined(words, {GetParam()}));
+  }
+};
+
+TEST_P(PerfAlone, PlaysBothEndsAndPrintsOne) {
+  for (const Played& played :
+       {Played{"ib_send_lat", {}}, Played{"ib_write_lat", {}}, Played{"ib_read_bw", {}},
+        Played{"ib_atomic_bw", {}}, Played{"ib_send_bw", {"-c", "XRC", "-b", "--reversed"}},
+        Played{"ib_send_lat", {"-c", "UD", "-e"}},
+        Played{"ib_write_bw", {"--data_validation", "-q", "2"}}}) {
+    const Ending ending = alone(played.tool, joined(played.options, kFew));
+    EXPECT_TRUE(ending.in_time);
+    EXPECT_EQ(ending.status, 0) << ending.err;
+    EXPECT_EQ(ending.err, "");
+    EXPECT_EQ(perf_rows(ending.out).size(), 1u) << ending.out;
+    EXPECT_THAT(ending.out, HasSubstr(" Both ends       : two "));
+    EXPECT_THAT(ending.out, ::testing::Not(HasSubstr("Waiting for client")));
+  }
+  EXPECT_THAT(alone("ib_send_lat", {"-n", "20", "--output", "latency"}).out,
+              ::testing::MatchesRegex("[0-9]+\\.[0-9]+\n"));
+}
+
+TEST_P(PerfAlone, SaysInOneLineWhatWentWrongAtEitherEnd) {
+  struct Wrong {
+    std::string tool;
+    Words words;
+    std::string says;
+  };
+  for (const Wrong& wrong :
+       {Wrong{"ib_send_lat", {"-I", "900"}, "inline size 900 is more than shm0 takes"},
+        Wrong{"ib_send_bw", {"-d", "mlx5_0"}, "IB device mlx5_0 not found"},
+        Wrong{"ib_send_bw", {"--pin_cores", "1022,1023"}, "Couldn't run on the cores asked for"},
+        Wrong{"ib_write_bw", {"--out_json_file", "/proc/none/x"}, "Couldn't write '/proc/none/x'"},
+        Wrong{
+            "ib_read_lat", {"-n", "20", "--out_json_file", "/dev/full"}, "No space left on device"},
+        Wrong{"ib_write_bw", {"-n", "20", "-w", "1e12"}, "is below bw limit"}}) {
+    const Ending ending = alone(wrong.tool, wrong.words);
+    expect_complaint(ending, wrong.says);
+    EXPECT_EQ(own_lines(ending.err), 1) << ending.err;
+  }
+}
+
+TEST_P(PerfAlone, EndsWhenItIsStopped) {
+  ToolProcess both(tool("ib_send_bw"), {GetParam(), "-D", "100"});
+  ASSERT_TRUE(both.wait_for_output(" #bytes"));
+  both.signal(SIGTERM);
+  const Ending ending = both.finish(std::chrono::seconds(10));
+  EXPECT_TRUE(ending.in_time);
+  EXPECT_EQ(ending.signal, SIGTERM);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, PerfAlone, ::testing::Values("--both-ends", "--single-process"));
+
 TEST_F(Perf, TheProcessorsUseIsTheLastColumn) {
   const PerfEndings endings = play("ib_write_bw", {"-D", "1", "-f", "0", "--cpu_util"});
   expect_both_finished(endings);
