@@ -39,6 +39,9 @@ constexpr std::array kCommands = {
     Command{"ib_read_bw", "perf", "read-bw", verbatim::cli::perf_read_bw},
     Command{"ib_atomic_lat", "perf", "atomic-lat", verbatim::cli::perf_atomic_lat},
     Command{"ib_atomic_bw", "perf", "atomic-bw", verbatim::cli::perf_atomic_bw},
+#ifdef VERBATIM_HAS_PATTERNS
+    Command{"", "perf", "pattern", verbatim::cli::perf_pattern},
+#endif
     Command{"ibv_asyncwatch", "asyncwatch", "", verbatim::cli::asyncwatch},
     Command{"", "top", "", verbatim::cli::top},
     Command{"", "topo", "", verbatim::cli::topology},
@@ -61,6 +64,7 @@ void usage(std::FILE* out) {
       "  verbatim perf send-lat [options] [host] measure latency with another process, which may\n"
       "                                          be perftest's; or bandwidth, send-bw, and\n"
       "                                          write-, read- and atomic-lat and -bw likewise\n"
+      "  verbatim perf pattern <name>            all processes of a launcher's job at once\n"
       "  verbatim asyncwatch [options]           print a device's asynchronous events\n"
       "  verbatim top [options]                  show what all processes of the user are doing\n"
       "  verbatim topo [options]                 print or draw the machine: where memory and cores "
@@ -134,7 +138,8 @@ int run_command(int argc, char** argv) {
   if (!first.empty()) {
     std::fprintf(stderr,
                  "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-                 "uc, ud, srq or xsrq, perf send-, write-, read- or atomic-lat or -bw, asyncwatch, "
+                 "uc, ud, srq or xsrq, perf send-, write-, read- or atomic-lat or -bw, perf "
+                 "pattern, asyncwatch, "
                  "top, topo, run, exec, doctor; see 'verbatim --help')\n",
                  argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;
