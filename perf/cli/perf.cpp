@@ -48,8 +48,7 @@ void check_multicast(const Device& device, const PerfOptions& o) {
   if (perf_link_layer(device, o) != IBV_LINK_LAYER_ETHERNET && access(node.c_str(), F_OK) == 0) {
     fail(
         "%s is on an InfiniBand subnet, whose groups are joined at its subnet manager: this "
-        "program "
-        "speaks to none (-g)",
+        "program speaks to none (-g)",
         device.name());
   }
   if (device.attr.orig_attr.max_mcast_grp == 0)
@@ -230,6 +229,8 @@ class Perf {
         if (o_.bidirectional) report = twice(report);
         printer.bandwidth(report);
         counters_->print();
+        average_ = report.average;
+        rate_ = report.rate;
       });
       if (o_.all_sizes && !send && (o_.bidirectional || o_.immediate))
         exchange.wait_for_peer(first);

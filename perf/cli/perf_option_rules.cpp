@@ -107,6 +107,9 @@ void check_perf_options(const PerfOptions& o, const PerfAsked& asked) {
     fail("--odp is of RC: leave out -c %s", connection_name(o.connection));
   }
   if (o.vector != 0 && !o.events) fail("a completion vector is one of events: give -e too (-X)");
+  if (o.ends != PerfEnds::kOne && (asked.port || !o.source.empty())) {
+    fail("both ends are started here and find each other: leave out -p and --source_ip");
+  }
   if (o.connects() && o.tcp_port == 0 && o.ends == PerfEnds::kOne) {
     fail("TCP port 0 is for servers, which then say which one they got: give the server's (-p)");
   }

@@ -18,6 +18,7 @@ inline constexpr std::uint32_t kPerfReceives = 512;  // the default of perftest
 /// What an option says that cannot be seen in PerfOptions any more.
 struct PerfAsked {
   bool moderation = false;
+  bool port = false;
   bool file_offset = false;
   std::string of_rate;  // how an option was called that says something of a limited rate
   std::optional<std::uint32_t> margin;

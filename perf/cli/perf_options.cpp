@@ -277,6 +277,7 @@ void store(const Found& found, PerfOptions* o, PerfAsked* asked) {
       break;
     case 'p':
       value.into(&o->tcp_port, "TCP port", 0, 65535);
+      asked->port = true;
       break;
     case 'q':
       value.into(&o->queue_pairs, "number of QPs", 1, kMostPairs);

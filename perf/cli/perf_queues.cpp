@@ -129,6 +129,11 @@ PerfQueues::PerfQueues(const Device& device, const PerfOptions& options, const P
   if (options.multicast && options.receives()) join_group();
 }
 
+PerfQueues::~PerfQueues() {
+  // Or the kernel keeps the queue pair.
+  if (group_) (void)ibv_detach_mcast(qps_.front().get(), &*group_, 0);
+}
+
 /// The receiver tells its group in place of itself.
 void PerfQueues::join_group() {
   PerftestAddress& told = addresses_.front();
@@ -137,6 +142,7 @@ void PerfQueues::join_group() {
   if (const int error = ibv_attach_mcast(qps_.front().get(), &group, 0)) {
     fail("Couldn't attach QP to the multicast group: %s (-g)", std::strerror(error));
   }
+  group_ = group;
   told.qp.gid = group;
   told.qp.lid = 0;
   told.qp.qpn = kMulticastQpn;

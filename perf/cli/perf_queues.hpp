@@ -41,6 +41,9 @@ struct PerfSender {
 class PerfQueues {
  public:
   PerfQueues(const Device& device, const PerfOptions& options, const PerfTerms& terms);
+  ~PerfQueues();
+  PerfQueues(const PerfQueues&) = delete;
+  PerfQueues& operator=(const PerfQueues&) = delete;
 
   /// What the peer is told of a queue pair.
   const PerftestAddress& address(std::uint32_t pair) const { return addresses_[pair]; }
@@ -102,6 +105,7 @@ class PerfQueues {
   std::vector<perf::QpHandle> qps_;
   std::vector<perf::AhHandle> ahs_;
   std::vector<PerftestAddress> addresses_;
+  std::optional<ibv_gid> group_;  // that the first queue pair is in
   std::vector<PerfSender> senders_;
   std::vector<PerfWalk> arriving_;
   std::uint32_t receive_size_ = 0;

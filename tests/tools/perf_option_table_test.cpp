@@ -261,6 +261,7 @@ TEST(PerfOptionTable, IsHeldTogetherByRulesThatNameTheOptions) {
       {write, {"--force-link=token-ring"}, "none of IB, Ethernet"},
       {write, {"--source_ip="}, "is no address of this host"},
       {write, {"--both-ends", "host"}, "'host' is too much: both ends are started here"},
+      {write, {"--both-ends", "-p", "18600"}, "leave out -p and --source_ip"},
       {write, {"--single-process", "host"}, "'host' is too much"},
       {write, {"--dlid=0"}, "from 1 to 65535 (--dlid)"},
       {send, {"--inline_recv=64"}, "receives inline are not in verbs"},
