@@ -3,7 +3,8 @@
 // threads of one. Each is bound to a core of its own, near the other's where the machine says so.
 //
 // Main thread, before anything of the library is open. The client's end prints; the server's is
-// quiet. Nobody but the two is spoken to: they meet over 127.0.0.1, at a port that the kernel chose.
+// quiet. Nobody but the two is spoken to: they meet over 127.0.0.1, at a port of the kernel's
+// choice.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What `verbatim perf` prints beside its results: counters of the port (-W), and how busy the host's
-// processors were (--cpu_util). Main thread.
+// What `verbatim perf` prints beside its results: counters of the port (-W), and how busy the
+// host's processors were (--cpu_util). Main thread.
 #pragma once
 
 #include <cstdint>

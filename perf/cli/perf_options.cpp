@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <string_view>
 #include <vector>
 
 #include "perf/cli/failure.hpp"

@@ -130,7 +130,8 @@ struct PerfOptions {
   }
 };
 
-/// Fills `options`, whose server may be there already, or answers the exit status when there is nothing to run.
+/// Fills `options`, whose server may be there already, or answers the exit status when there is
+/// nothing to run.
 std::optional<int> parse_perf(Calling calling, int argc, char** argv, PerfOptions* options);
 
 }  // namespace verbatim::cli
