@@ -26,6 +26,7 @@ int perf_read_lat(Calling calling, int argc, char** argv);
 int perf_read_bw(Calling calling, int argc, char** argv);
 int perf_atomic_lat(Calling calling, int argc, char** argv);
 int perf_atomic_bw(Calling calling, int argc, char** argv);
+[[gnu::weak]] int perf_pattern(Calling calling, int argc, char** argv);  // where MPI is built
 int asyncwatch(Calling calling, int argc, char** argv);
 int top(Calling calling, int argc, char** argv);
 int topology(Calling calling, int argc, char** argv);

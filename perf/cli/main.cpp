@@ -40,6 +40,7 @@ constexpr std::array kCommands = {
     Command{"ib_atomic_lat", "perf", "atomic-lat", verbatim::cli::perf_atomic_lat},
     Command{"ib_atomic_bw", "perf", "atomic-bw", verbatim::cli::perf_atomic_bw},
     Command{"", "perf", "sim", verbatim::cli::perf_sim},
+    Command{"", "perf", "pattern", verbatim::cli::perf_pattern},
     Command{"ibv_asyncwatch", "asyncwatch", "", verbatim::cli::asyncwatch},
     Command{"", "top", "", verbatim::cli::top},
     Command{"", "topo", "", verbatim::cli::topology},
@@ -64,6 +65,7 @@ void usage(std::FILE* out) {
       "                                          be perftest's; or bandwidth, send-bw, and\n"
       "                                          write-, read- and atomic-lat and -bw likewise\n"
       "  verbatim perf sim [options]             what a model of a network says of a collective\n"
+      "  verbatim perf pattern <name>            all processes of a launcher's job at once\n"
       "  verbatim asyncwatch [options]           print a device's asynchronous events\n"
       "  verbatim top [options]                  show what all processes of the user are doing\n"
       "  verbatim topo [options]                 print or draw the machine: where memory and cores "
@@ -145,8 +147,9 @@ int run_command(int argc, char** argv) {
   if (!first.empty()) {
     std::fprintf(stderr,
                  "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-                 "uc, ud, srq or xsrq, perf send-, write-, read- or atomic-lat or -bw or sim, "
-                 "asyncwatch, top, topo, run, mpi, exec, doctor; see 'verbatim --help')\n",
+                 "uc, ud, srq or xsrq, perf send-, write-, read- or atomic-lat or -bw, perf pattern "
+                 "or sim, asyncwatch, top, topo, run, mpi, exec, doctor; see 'verbatim --help')
+",
                  argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;
   }

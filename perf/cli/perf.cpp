@@ -3,15 +3,22 @@
 // line, in step with the other end, which may be Debian's.
 //
 // Main thread. Every wait but the server's for its client is bounded, or ends with the connection.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <new>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "perf/cli/commands.hpp"
 #include "perf/cli/failure.hpp"
+#include "perf/cli/perf_both_ends.hpp"
+#include "perf/cli/perf_counters.hpp"
 #include "perf/cli/perf_exchange.hpp"
+#include "perf/cli/perf_placement.hpp"
 #include "perf/cli/perf_queues.hpp"
 #include "perf/cli/perf_report.hpp"
 #include "perf/cli/perf_run.hpp"
@@ -22,6 +29,7 @@
 namespace verbatim::cli {
 namespace {
 
+constexpr long kLookMs = 200;
 constexpr std::uint32_t kFirstOfAllSizes = 2, kLastOfAllSizes = 1u << 23;
 
 /// A datagram is one packet: a size that nobody asked for is shortened, as perftest does.
@@ -32,6 +40,19 @@ void fit_datagrams(PerfOptions* options, ibv_mtu mtu, const char* where) {
     fail("a datagram is one packet, of %u bytes at most %s; choose a smaller -s", packet, where);
   }
   options->size = packet;
+}
+
+/// Groups of a real InfiniBand subnet are joined at its manager, by messages to QP 1.
+void check_multicast(const Device& device, const PerfOptions& o) {
+  const std::string node = std::string("/sys/class/infiniband/") + device.name();
+  if (perf_link_layer(device, o) != IBV_LINK_LAYER_ETHERNET && access(node.c_str(), F_OK) == 0) {
+    fail(
+        "%s is on an InfiniBand subnet, whose groups are joined at its subnet manager: this "
+        "program speaks to none (-g)",
+        device.name());
+  }
+  if (device.attr.orig_attr.max_mcast_grp == 0)
+    fail("%s has no multicast: leave out -g", device.name());
 }
 
 /// What the port and the device can, known before anybody is waited for.
@@ -56,6 +77,12 @@ ibv_mtu check_device(const Device& device, PerfOptions* options) {
   if (o.xrc() && (device.attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC) == 0) {
     fail("%s has no XRC: another -c or -d", device.name());
   }
+  if (o.two_ports) {
+    const unsigned ports = device.attr.orig_attr.phys_port_cnt;
+    fail("%s has %u port%s, and this program drives one at a time: run one with -i for each (-O)",
+         device.name(), ports, ports == 1 ? "" : "s");
+  }
+  if (o.multicast) check_multicast(device, o);
   const auto deepest = static_cast<std::uint32_t>(std::max(0, device.attr.orig_attr.max_qp_wr));
   if (o.tx_depth > deepest || (!o.shared_receives && o.rx_depth > deepest)) {
     fail("depths of %u and %u requests are more than %s takes (%u); choose a smaller -t or -r",
@@ -66,46 +93,70 @@ ibv_mtu check_device(const Device& device, PerfOptions* options) {
 
 class Perf {
  public:
-  Perf(PerfOptions options, const StopSignals& stop) : o_{std::move(options)}, stop_{stop} {}
+  /// Of both ends the server is given its `listener`.
+  Perf(PerfOptions options, std::optional<Listener> listener, const StopSignals& stop)
+      : o_{std::move(options)}, listener_{std::move(listener)}, stop_{stop} {}
 
   void run() {
     (void)perf::ns_per_tick();  // which is measured once, and not in the middle of a test
-    PerfPrinter printer(o_);
+    place(o_);
+    PerfPrinter printer(o_, use_);
     const Device device = open_device(o_.device, o_.ib_port);
     const ibv_mtu mtu = check_device(device, &o_);
     identity_.gid = perf_gid_index(device, o_) >= 0;
+    PortCounters counters(device.name(), o_.ib_port, o_.counters);
+    counters_ = &counters;
     PerfExchange exchange(o_, listen(printer), stop_);
     const PerfTerms terms = exchange.introduce(identity(), mtu);
     fit_datagrams(&o_, terms.mtu, "on the other side");
+    exchange.negotiate(negotiation_of(o_, device.attr.orig_attr));
     PerfQueues queues(device, o_, terms);
     printer.heading(device, queues, terms);
     connect(exchange, queues, printer);
     if (has_results()) printer.columns();
-    if (waits_only())
-      watch(exchange, queues, printer);
-    else
-      measure({o_, queues, exchange, stop_}, exchange, printer);
+    try {
+      if (waits_only())
+        watch(exchange, queues, printer);
+      else
+        measure({o_, queues, exchange, stop_}, exchange, printer);
+    } catch (const PeerHasLeft&) {
+      if (!o_.quiet) std::printf(" Client closed connection\n");
+    }
     printer.line();
     printer.finish();
     check_limits(o_, average_, rate_);
+    wait_at_end();
   }
 
  private:
+  void wait_at_end() const {
+    if (o_.wait_at_end == 0) return;
+    if (!o_.quiet)
+      std::printf(" Waiting %u seconds before releasing resources...\n", o_.wait_at_end);
+    (void)wait_for(-1, 0, 1000L * o_.wait_at_end, stop_);
+  }
+
   const PerfIdentity& identity() {
     identity_.test = o_.test;
     identity_.connection = o_.connection;
     identity_.all_sizes = o_.all_sizes;
     identity_.bidirectional = o_.bidirectional;
     identity_.duration = o_.duration != 0;
+    identity_.reversed = o_.reversed;
+    identity_.endless = o_.endless;
+    identity_.multicast = o_.multicast;
+    identity_.immediate = o_.immediate;
+    identity_.validates = o_.validates;
     identity_.queue_pairs = o_.queue_pairs;
     identity_.size = o_.size;
     identity_.iterations = fold_iterations(o_.iterations);
     return identity_;
   }
 
-  std::optional<Listener> listen(const PerfPrinter& printer) const {
-    if (o_.client()) return {};
-    Listener listener(o_.tcp_port);
+  std::optional<Listener> listen(const PerfPrinter& printer) {
+    if (o_.connects()) return {};
+    if (listener_) return std::move(listener_);
+    Listener listener(o_.tcp_port, 1, o_.source);
     if (o_.tcp_port == 0) std::fprintf(stderr, "listening on port %d\n", listener.port());
     printer.waiting();
     return listener;
@@ -158,35 +209,50 @@ class Perf {
       run.queues.prepare(size, peer_);
       if (o_.receives()) {
         for (std::uint32_t pair = 0; pair < o_.queue_pairs; ++pair) {
-          for (std::uint32_t posted = 0; posted < o_.receives_each(); ++posted) {
-            run.queues.post_receive(pair);
+          for (std::uint32_t posted = 0; posted < o_.receives_each(); posted += o_.receive_list) {
+            run.queues.post_receives(pair);
           }
         }
       }
       if (o_.warm_up) warm_up(run);
       // Who receives must be ready, and both directions begin at once.
-      if (send || o_.bidirectional) exchange.wait_for_peer(first);
+      if (o_.delivers() || (o_.bidirectional && !o_.endless)) exchange.wait_for_peer(first);
+      begin_use();
       if (o_.test.latency()) {
         printer.latency(size, measure_latency(run, size));
+        counters_->print();
         continue;
       }
-      const PerfThroughput found = measure_bandwidth(run, size);
-      if (o_.all_sizes && o_.bidirectional && !send) exchange.wait_for_peer(first);
+      const PerfThroughput found = measure_bandwidth(run, size, [&](const PerfThroughput& part) {
+        PerftestReport report = report_of(o_, size, part);
+        // Of both directions the other is taken for as fast, as perftest does.
+        if (o_.bidirectional) report = twice(report);
+        printer.bandwidth(report);
+        counters_->print();
+        average_ = report.average;
+        rate_ = report.rate;
+      });
+      if (o_.all_sizes && !send && (o_.bidirectional || o_.immediate))
+        exchange.wait_for_peer(first);
       last = report_of(o_, size, found);
       report(exchange, printer, last);
+      counters_->print();
       if (o_.all_sizes && send) exchange.wait_for_peer(first);
     }
-    if (o_.test.bandwidth() && !send && !o_.bidirectional) {
+    if (o_.test.bandwidth() && !o_.delivers() && !o_.bidirectional) {
       exchange.wait_for_peer(first);
       exchange.swap_reports(last);
+    } else if (o_.validates) {
+      exchange.wait_for_peer(first);  // till then the other end's messages may be on their way
     }
+    validate(run.queues);
     if (o_.test.latency() && o_.test.verb == PerfVerb::kWrite) return exchange.leave();
     exchange.part(first);
   }
 
   /// Of both directions each end has measured its own.
   void report(PerfExchange& exchange, PerfPrinter& printer, const PerftestReport& ours) {
-    const bool counts_both = o_.test.verb == PerfVerb::kSend && o_.duration != 0;
+    const bool counts_both = o_.delivers() && o_.duration != 0;
     std::optional<PerftestReport> theirs;
     if (o_.bidirectional && !counts_both) theirs = exchange.swap_reports(ours);
     printer.bandwidth(ours, theirs ? &*theirs : nullptr);
@@ -197,36 +263,73 @@ class Perf {
 
   void watch(PerfExchange& exchange, const PerfQueues& queues, PerfPrinter& printer) {
     const PerftestAddress& first = queues.address(0);
+    begin_use();
+    if (o_.endless) {
+      while (!exchange.peer_has_left()) (void)wait_for(-1, 0, kLookMs, stop_);
+      throw PeerHasLeft{};
+    }
     if (o_.test.bandwidth()) {
       exchange.wait_for_peer(first);
       const PerftestReport theirs = exchange.swap_reports({});
       printer.bandwidth(theirs);
       average_ = theirs.average;
       rate_ = theirs.rate;
+      counters_->print();
     }
+    validate(queues);
     exchange.part(first);
   }
 
+  void begin_use() {
+    counters_->start();
+    use_.start();
+  }
+
+  void validate(const PerfQueues& queues) const {
+    if (!o_.validates) return;
+    queues.validate(o_.size, o_.iterations);
+    if (o_.output == PerfOutput::kAll && !o_.quiet) std::printf(" Data validation: passed\n");
+  }
+
+  static PerftestReport twice(PerftestReport report) {
+    report.average *= 2;
+    report.rate *= 2;
+    return report;
+  }
+
   PerfOptions o_;
+  std::optional<Listener> listener_;
   const StopSignals& stop_;
   PerfIdentity identity_;
+  PortCounters* counters_ = nullptr;
+  ProcessorUse use_;
   std::vector<PerftestAddress> peer_;
   double average_ = 0, rate_ = 0;
 };
 
+void run_end(const PerfOptions& options, std::optional<Listener> listener,
+             const StopSignals& stop) {
+  try {
+    Perf(options, std::move(listener), stop).run();
+  } catch (const std::bad_alloc&) {
+    fail("not enough memory for the results of %llu messages: a smaller -n or -q, or -D",
+         static_cast<unsigned long long>(options.iterations));
+  }
+}
+
 int run_perf(PerfTest test, Calling calling, int argc, char** argv) {
   PerfOptions options(test);
-  return run_stoppable([&] { return parse_perf(calling, argc, argv, &options); },
-                       [&](const StopSignals& stop) {
-                         try {
-                           Perf(options, stop).run();
-                         } catch (const std::bad_alloc&) {
-                           fail(
-                               "not enough memory for the results of %llu messages: a smaller -n "
-                               "or -q, or -D",
-                               static_cast<unsigned long long>(options.iterations));
-                         }
-                       });
+  PerfOptions client(test);  // where both ends are started here
+  client.server = kOwnHost;
+  const auto parse = [&] {
+    const std::optional<int> done = parse_perf(calling, argc, argv, &options);
+    if (done || options.ends == PerfEnds::kOne) return done;
+    return parse_perf(calling, argc, argv, &client);
+  };
+  return run_stoppable(parse, [&](const StopSignals& stop) {
+    if (options.ends == PerfEnds::kOne) return run_end(options, std::nullopt, stop);
+    run_both_ends(options, client, stop, run_end);
+  });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "perf/cli/failure.hpp"
 #include "perf/cli/perf_clock.hpp"
 #include "perf/cli/perf_completion.hpp"
+#include "perf/cli/perf_pacer.hpp"
 #include "perf/cli/perf_run.hpp"
 #include "perf/support/clock.hpp"
 
@@ -19,17 +20,22 @@ constexpr double kDrainNs = 200e6;
 
 class BandwidthLoop {
  public:
-  BandwidthLoop(const PerfRun& run, std::uint32_t size)
+  BandwidthLoop(const PerfRun& run, std::uint32_t size,
+                const std::function<void(const PerfThroughput&)>& tell)
       : run_{run},
         o_{run.options},
         size_{size},
         all_{o_.iterations * o_.queue_pairs},
         clock_{o_},
+        pacer_{o_, size, perf::ns_per_tick()},
+        tell_{tell},
+        interval_{static_cast<std::uint64_t>(o_.duration * 1e9 / perf::ns_per_tick())},
         waiting_{run.exchange, run.stop, run.queues.channel(), run.queues.send_cq(),
                  run.queues.recv_cq()},
         receives_{o_.receives()},
         sends_{o_.sends()},
-        posted_receives_(o_.queue_pairs, o_.receives_each()) {
+        posted_receives_(o_.queue_pairs, o_.receives_each()),
+        used_receives_(o_.queue_pairs, 0) {
     if (!o_.no_peak && sends_) {
       prepare_room(&posted_, all_);
       prepare_room(&completed_, all_ / o_.cq_moderation + o_.queue_pairs + 1);
@@ -42,6 +48,7 @@ class BandwidthLoop {
     may_send_ = sends_ && (o_.client() || !receives_);
     if (may_send_) start();
     while (!over()) {
+      if (o_.endless) tell_of_interval();
       bool found = may_send_ && post_all();
       if (receives_) found = take_received() || found;
       if (sends_) found = take_sent() || found;
@@ -62,7 +69,15 @@ class BandwidthLoop {
   }
   void start() {
     if (timed()) clock_.start();
-    first_ = perf::ticks();
+    first_ = told_at_ = perf::ticks();
+  }
+
+  void tell_of_interval() {
+    const std::uint64_t now = perf::ticks();
+    if (!clock_.started() || now - told_at_ < interval_) return;
+    tell_({counted_ - told_, now - told_at_, 0});
+    told_at_ = now;
+    told_ = counted_;
   }
 
   bool post_all() {
@@ -70,13 +85,17 @@ class BandwidthLoop {
     for (PerfSender& sender : run_.queues.senders()) {
       while ((timed() || sender.posted < o_.iterations) &&
              sender.posted - sender.completed + o_.post_list <= o_.tx_depth) {
+        if (o_.rate && !may_post_more()) break;
         if (!o_.no_peak) posted_.insert(posted_.end(), o_.post_list, perf::ticks());
         run_.queues.post(sender);
+        if (o_.rate) pacer_.posted(o_.post_list, perf::ticks());
         any = true;
       }
     }
     return any;
   }
+
+  bool may_post_more() { return pacer_.may_post(perf::ticks()); }
 
   /// Nothing counts any more; but a request that outlives its queue pair's peer fails, which is told.
   void take_what_is_under_way() {
@@ -129,8 +148,10 @@ class BandwidthLoop {
       const auto pair = static_cast<std::uint32_t>(one.wr_id);
       if (pair >= posted_receives_.size()) continue;
       if (!timed() && posted_receives_[pair] >= o_.iterations) continue;
-      run_.queues.post_receive(pair);
-      ++posted_receives_[pair];
+      if (++used_receives_[pair] < o_.receive_list) continue;
+      used_receives_[pair] = 0;
+      run_.queues.post_receives(pair);
+      posted_receives_[pair] += o_.receive_list;
     }
     if (!sends_) last_ = now;
     return true;
@@ -149,6 +170,10 @@ class BandwidthLoop {
   std::uint32_t size_;
   std::uint64_t all_;
   PerfClock clock_;
+  PerfPacer pacer_;
+  const std::function<void(const PerfThroughput&)>& tell_;
+  std::uint64_t interval_;  // of an endless test, in ticks
+  std::uint64_t told_ = 0, told_at_ = 0;
   PerfWaiting waiting_;
   bool receives_;
   bool sends_;
@@ -156,14 +181,16 @@ class BandwidthLoop {
   std::uint64_t first_ = 0, last_ = 0;
   std::uint64_t completed_count_ = 0, received_ = 0, counted_ = 0;
   std::vector<std::uint64_t> posted_receives_;
+  std::vector<std::uint32_t> used_receives_;  // since the last list of them
   std::vector<std::uint64_t> posted_;
   std::vector<PerfCompletion> completed_;
 };
 
 }  // namespace
 
-PerfThroughput measure_bandwidth(const PerfRun& run, std::uint32_t size) {
-  return BandwidthLoop(run, size).run();
+PerfThroughput measure_bandwidth(const PerfRun& run, std::uint32_t size,
+                                 const std::function<void(const PerfThroughput&)>& tell) {
+  return BandwidthLoop(run, size, tell).run();
 }
 
 void warm_up(const PerfRun& run) {

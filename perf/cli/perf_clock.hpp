@@ -23,6 +23,7 @@ class PerfClock {
     first_ = start_ + ticks(options_.margin);
     last_ = start_ + ticks(options_.duration - options_.margin);
     end_ = start_ + ticks(options_.duration);
+    if (options_.endless) last_ = end_ = UINT64_MAX;
   }
 
   bool over(std::uint64_t now) const { return started() && now >= end_; }

@@ -21,6 +21,7 @@ const char* advice(ibv_wc_status status, const PerfExchange& peer) {
 }  // namespace
 
 void fail_completion(const ibv_wc& wc, const char* of, const PerfExchange& peer) {
+  if (peer.endless() && peer.peer_has_left()) throw PeerHasLeft{};
   fail("Completion of a %s with status %d (%s)%s", of, static_cast<int>(wc.status),
        ibv_wc_status_str(wc.status), advice(wc.status, peer));
 }

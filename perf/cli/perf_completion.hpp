@@ -12,7 +12,8 @@ namespace verbatim::cli {
 
 class PerfExchange;
 
-/// Names the status, and the option that is wrong on one of the ends; throws Failure.
+/// Names the status, and the option that is wrong on one of the ends; throws Failure, or of an
+/// endless test PeerHasLeft.
 [[noreturn]] void fail_completion(const ibv_wc& wc, const char* of, const PerfExchange& peer);
 [[noreturn]] void fail_length(std::uint32_t came, std::uint32_t expected);
 

@@ -17,6 +17,8 @@ constexpr long kPartingMs = 500;
 // Before its addresses perftest fills all its memory with random numbers, one by one.
 constexpr long kPreparingMs = 120'000;
 constexpr std::uint32_t kMostWalk = 1u << 20, kMostCacheLine = 4096;
+constexpr long kMoreMs = 50;
+constexpr char kParameters[] = "Couldn't exchange parameters";
 constexpr char kAddresses[] = "Couldn't exchange addresses";
 
 std::uint32_t page_size() { return static_cast<std::uint32_t>(sysconf(_SC_PAGESIZE)); }
@@ -28,7 +30,8 @@ std::uint32_t cache_line_size() {
 
 /// Who sends is alone with it: the other end only has the memory.
 bool one_sided(const PerfIdentity& ours) {
-  return ours.test.verb != PerfVerb::kSend && !ours.test.answered() && !ours.bidirectional;
+  return ours.test.verb != PerfVerb::kSend && !ours.test.answered() && !ours.bidirectional &&
+         !ours.immediate;
 }
 
 /// Both can run against each other.
@@ -36,7 +39,10 @@ bool fit(const PerfIdentity& ours, const PerfIdentity& theirs, bool client) {
   if (ours.test.verb != theirs.test.verb || ours.test.measure != theirs.test.measure ||
       ours.connection != theirs.connection || ours.all_sizes != theirs.all_sizes ||
       ours.bidirectional != theirs.bidirectional || ours.duration != theirs.duration ||
-      ours.gid != theirs.gid || ours.queue_pairs != theirs.queue_pairs) {
+      ours.gid != theirs.gid || ours.queue_pairs != theirs.queue_pairs ||
+      ours.reversed != theirs.reversed || ours.endless != theirs.endless ||
+      ours.multicast != theirs.multicast || ours.immediate != theirs.immediate ||
+      ours.validates != theirs.validates) {
     return false;
   }
   if (!one_sided(ours)) return ours.size == theirs.size;
@@ -46,32 +52,67 @@ bool fit(const PerfIdentity& ours, const PerfIdentity& theirs, bool client) {
 
 }  // namespace
 
+PerfTerms own_perf_terms(ibv_mtu mtu) { return {page_size(), cache_line_size(), mtu}; }
+
 PerfExchange::PerfExchange(const PerfOptions& options, std::optional<Listener> listener,
                            const StopSignals& stop)
     : options_{options},
       conversation_{listener ? Conversation::accept(std::move(*listener), stop)
-                             : Conversation::connect(options.server, options.tcp_port, stop)} {
+                             : Conversation::connect(options.server, options.tcp_port, stop,
+                                                     kConnectMs, options.source)} {
   conversation_.call_peer("a perftest program of this test");
 }
 
 template <class Bytes>
 Bytes PerfExchange::swap_bytes(const Bytes& ours, const char* what) {
   Bytes theirs{};
-  if (options_.client()) send({ours.data(), ours.size()});
+  if (options_.connects()) send({ours.data(), ours.size()});
   conversation_.receive_bytes(theirs, what);
-  if (!options_.client()) send({ours.data(), ours.size()});
+  if (!options_.connects()) send({ours.data(), ours.size()});
   return theirs;
+}
+
+/// A server hears first, and says a version that its client negotiates with.
+PerftestVersion PerfExchange::swap_versions(const PerfIdentity& ours) {
+  constexpr char kVersions[] = "Couldn't exchange versions";
+  if (options_.connects()) return swap_bytes(encode(ours), kVersions);
+  PerftestVersion theirs{};
+  conversation_.receive_bytes(theirs, kVersions);
+  negotiated_version_ = version_number(theirs);
+  const bool negotiates = negotiated_version_ >= kNegotiatingPerftest;
+  const PerftestVersion own = encode(ours, negotiates ? kNegotiatedVersion : kPerftestVersion);
+  send({own.data(), own.size()});
+  return theirs;
+}
+
+void PerfExchange::negotiate(const PerftestNegotiation& ours) {
+  if (negotiated_version_ < kNegotiatingPerftest) return;
+  std::array<char, kNegotiationSize> theirs{};
+  conversation_.receive_bytes(theirs, kParameters);
+  std::array<char, kNegotiationOfOneVendor> more{};
+  // It comes in one piece, and a client that has sent it waits: what is not there soon never comes.
+  const bool longer = conversation_.speaks_within(kMoreMs);
+  if (longer) conversation_.receive_bytes(more, kParameters);
+  std::string own = encode(ours);
+  if (longer) own.append(more.size(), '\0');
+  send(own);
+  check_negotiation(ours, decode_negotiation(theirs), negotiated_version_);
 }
 
 PerfTerms PerfExchange::introduce(const PerfIdentity& ours, ibv_mtu mtu) {
   gid_ = ours.gid;
-  const PerftestVersion theirs = swap_bytes(encode(ours), "Couldn't exchange versions");
+  if (!options_.introduces) return own_perf_terms(mtu);
+  const PerftestVersion theirs = swap_versions(ours);
   const double number = version_number(theirs);
   if (!(number >= kEarliestPerftest)) {
     fail("the other side is no perftest program from %.2f on (it says %.2f)", kEarliestPerftest,
          number);
   }
-  if (const auto peer = decode_identity(theirs)) {
+  const auto peer = decode_identity(theirs);
+  if (!peer && ours.validates) {
+    fail("the other side is perftest, whose validation is another: leave out --data_validation");
+  }
+  if (peer) {
     if (!fit(ours, *peer, options_.client())) {
       fail("the other side runs '%s', this one '%s': give both the same options",
            peer->words().c_str(), ours.words().c_str());
@@ -81,15 +122,15 @@ PerfTerms PerfExchange::introduce(const PerfIdentity& ours, ibv_mtu mtu) {
            static_cast<unsigned long long>(options_.iterations));
     }
   }
-  PerfTerms terms;
+  PerfTerms terms = own_perf_terms(mtu);
   const auto larger = [this](std::uint32_t own, std::uint32_t most, const char* what) {
     const std::uint32_t other = decode_number(swap_bytes(encode_number(own), kAddresses));
     if (other > most)
       fail("%s: %s of %u bytes is none (at most %u)", kAddresses, what, other, most);
     return std::bit_ceil(std::max(own, other));
   };
-  terms.walk = larger(page_size(), kMostWalk, "a page");
-  terms.cache_line = larger(cache_line_size(), kMostCacheLine, "a cache line");
+  terms.walk = larger(terms.walk, kMostWalk, "a page");
+  terms.cache_line = larger(terms.cache_line, kMostCacheLine, "a cache line");
   const std::array<char, 2> digit = {static_cast<char>('0' + mtu), '\0'};
   const auto other = static_cast<ibv_mtu>(swap_bytes(digit, kAddresses)[0] - '0');
   terms.mtu = other >= IBV_MTU_256 && other <= IBV_MTU_4096 ? std::min(mtu, other) : mtu;
@@ -118,9 +159,9 @@ PerftestAddress PerfExchange::receive_address(long milliseconds) {
 
 PerftestAddress PerfExchange::swap_within(const PerftestAddress& ours, long milliseconds) {
   const std::string bytes = encode(ours, gid_);
-  if (options_.client()) send(bytes);
+  if (options_.connects()) send(bytes);
   const PerftestAddress theirs = receive_address(milliseconds);
-  if (!options_.client()) send(bytes);
+  if (!options_.connects()) send(bytes);
   return theirs;
 }
 

@@ -83,7 +83,7 @@ class LatencyLoop {
   ibv_wc wc_[1] = {};
 };
 
-/// The client begins; the server answers what it gets.
+/// One end begins, the other answers what it gets.
 class SendLatency : LatencyLoop {
  public:
   SendLatency(const PerfRun& run, std::uint32_t size) : LatencyLoop(run, size) {}
@@ -92,13 +92,15 @@ class SendLatency : LatencyLoop {
     const std::uint64_t all = run_.options.iterations;
     std::uint64_t received = 0;
     const std::uint32_t posted = run_.options.receives_each();
+    // Of WRITE the server begins, whether it is received or seen.
+    const bool begins = run_.options.client() == (run_.options.test.verb == PerfVerb::kSend);
     while (timed() ? !over() : sent_ < all || received < all) {
-      if ((timed() || received < all) && (sent_ > 0 || !run_.options.client())) {
+      if ((timed() || received < all) && (sent_ > 0 || !begins)) {
         if (!await_received()) break;
         ++received;
         start_clock();
         count();
-        if (timed() || received + posted <= all) run_.queues.post_receive(0);
+        if (timed() || received + posted <= all) run_.queues.post_receives(0);
       }
       if (!timed() && sent_ >= all) continue;
       send();
@@ -168,7 +170,7 @@ class FetchLatency : LatencyLoop {
 
 PerfLatencies measure_latency(const PerfRun& run, std::uint32_t size) {
   if (run.options.test.fetches()) return FetchLatency(run, size).play();
-  if (run.options.test.verb == PerfVerb::kWrite) return WriteLatency(run, size).play();
+  if (!run.options.delivers()) return WriteLatency(run, size).play();
   return SendLatency(run, size).play();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The options of perftest 6.06, each with the tests that have it; those that this program does not
-// have, with the reason. Any thread; constant.
+// The options of perftest 6.06, and those that later versions (to 6.29) have, each with the tests that
+// have it; those that this program does not have, with the reason; and two of its own. Any thread;
+// constant.
 #pragma once
 
 #include <span>
@@ -24,6 +25,37 @@ enum PerfLongOption : int {
   kLatencyGap,
   kOdp,
   kWarmUp,
+  kReceiveList,
+  kReversed,
+  kEndless,
+  kSendImmediate,
+  kWriteImmediate,
+  kBurstSize,
+  kRateLimit,
+  kRateUnits,
+  kRateLimitType,
+  kHugePages,
+  kRegionPerPair,
+  kNullRegion,
+  kNoLock,
+  kMemoryFile,
+  kMemoryOffset,
+  kPayloadFile,
+  kDataValidation,
+  kPinCores,
+  kNumaNode,
+  kDisableNuma,
+  kProcessorUse,
+  kWaitDestroy,
+  kDestinationLid,
+  kNoVersions,
+  kForceLink,
+  kIpv6,
+  kSourceIp,
+  kNoRelaxed,
+  kInlineReceive,
+  kBothEnds,
+  kSingleProcess,
   kRefused,
 };
 

@@ -5,28 +5,31 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <string_view>
 #include <vector>
 
 #include "perf/cli/failure.hpp"
 #include "perf/cli/option_values.hpp"
+#include "perf/cli/perf_option_rules.hpp"
 #include "perf/cli/perf_option_table.hpp"
-#include "perf/support/arguments.hpp"
+#include "perf/cli/perf_option_values.hpp"
 
 namespace verbatim::cli {
 namespace {
 
 // perftest's bounds.
-constexpr long long kLongestMessage = (1LL << 31) - 1, kFewestIterations = 5,
-                    kMostIterations = 100'000'000;
+constexpr long long kFewestIterations = 5, kMostIterations = 100'000'000;
 constexpr long long kMostTx = 15'000, kMostRx = 16'384, kMostPairs = 16'384;
 constexpr long long kMostModeration = 1024, kMostInline = 912, kMostGids = 255, kMostVectors = 2048;
-constexpr std::uint32_t kAllSizesEnd = 1u << 23;
-constexpr std::uint32_t kDefaultReceives = 512, kMostUnreliableRx = 16'000;
-constexpr std::uint32_t kModeratedSize = 8192;  // above it each send has its completion
-constexpr std::uint64_t kMostWithPeak = 20'000;
+
+void usage_line(const PerfOption& option) {
+  std::string words = "      --";
+  if (option.id < kUseSrq)
+    words = {' ', ' ', '-', static_cast<char>(option.id), ',', ' ', '-', '-'};
+  words += option.name;
+  if (option.value != nullptr) words.append("=<").append(option.value).append(">");
+  std::printf("%-32s  %s\n", words.c_str(), option.help);
+}
 
 void usage(const char* name, PerfTest test) {
   std::printf(
@@ -37,13 +40,11 @@ void usage(const char* name, PerfTest test) {
       "Options:\n",
       name, name);
   for (const PerfOption& option : perf_options()) {
-    if (option.refused || (option.tests & perf_option_bit(test)) == 0) continue;
-    std::string words = "      --";
-    if (option.id < kUseSrq)
-      words = {' ', ' ', '-', static_cast<char>(option.id), ',', ' ', '-', '-'};
-    words += option.name;
-    if (option.value != nullptr) words.append("=<").append(option.value).append(">");
-    std::printf("%-32s  %s\n", words.c_str(), option.help);
+    if (!option.refused && (option.tests & perf_option_bit(test)) != 0) usage_line(option);
+  }
+  std::printf("\nRefused, since this program has no\n");
+  for (const PerfOption& option : perf_options()) {
+    if (option.refused) usage_line(option);
   }
 }
 
@@ -85,44 +86,6 @@ Found find_option(int id, int index, const std::vector<option>& names) {
   return {&*at, letter, letter + " (" + name + ")"};
 }
 
-std::uint32_t message_size(const char* text) {
-  const auto size = perf::parse_size(text);
-  if (size && *size >= 1 && *size <= static_cast<std::uint64_t>(kLongestMessage)) {
-    return static_cast<std::uint32_t>(*size);
-  }
-  fail("size '%s' is not a number from 1 to %lld, with K or M behind it for more (-s)", text,
-       kLongestMessage);
-}
-
-PerfConnection connection_of(const char* text, PerfTest test) {
-  for (const auto connection :
-       {PerfConnection::kRc, PerfConnection::kUc, PerfConnection::kUd, PerfConnection::kXrc}) {
-    if (std::strcmp(text, connection_name(connection)) != 0) continue;
-    if ((connection == PerfConnection::kUd && test.verb != PerfVerb::kSend) ||
-        (connection == PerfConnection::kUc && test.fetches())) {
-      fail("connection type %s has no %s: choose RC or XRC%s (-c)", text, test_name(test).c_str(),
-           test.verb == PerfVerb::kWrite ? ", or UC" : "");
-    }
-    return connection;
-  }
-  fail("connection type '%s' is none of RC, UC, UD, XRC (-c)", text);
-}
-
-PerfOutput output_of(const char* text, PerfTest test) {
-  const std::string_view what = text;
-  if (test.bandwidth() && what == "bandwidth") return PerfOutput::kBandwidth;
-  if (test.bandwidth() && what == "message_rate") return PerfOutput::kMessageRate;
-  if (test.latency() && what == "latency") return PerfOutput::kLatency;
-  fail("'%s' is not %s (--output)", text, test.latency() ? "latency" : "bandwidth or message_rate");
-}
-
-double limit_of(const char* option, const char* text) {
-  char* end = nullptr;
-  const double value = std::strtod(text, &end);
-  if (end != text && *end == '\0' && value >= 0) return value;
-  fail("limit '%s' is not a number from 0 on (%s)", text, option);
-}
-
 /// Reads the numbers of one option.
 class Value {
  public:
@@ -140,13 +103,119 @@ class Value {
   const Found& found_;
 };
 
-/// What an option says that cannot be seen in PerfOptions any more.
-struct Asked {
-  bool moderation = false;
-  std::optional<std::uint32_t> margin;
-};
+/// What is rarer: how the test runs, where its memory is, what is printed beside its results.
+void store_newer(const Found& found, PerfOptions* o, PerfAsked* asked) {
+  const Value value(found);
+  switch (found.option->id) {
+    case 'g':
+      o->multicast = true;
+      break;
+    case 'M':
+      o->group = perf_group(optarg);
+      break;
+    case 'O':
+      o->two_ports = true;
+      break;
+    case 'W':
+      o->counters = perf_counter_names(optarg, "-W");
+      break;
+    case kReceiveList:
+      value.into(&o->receive_list, "list of receives", 1, kMostRx);
+      break;
+    case kReversed:
+      o->reversed = true;
+      break;
+    case kEndless:
+      o->endless = true;
+      break;
+    case kSendImmediate:
+    case kWriteImmediate:
+      o->immediate = true;
+      break;
+    case kRateLimit:
+      o->rate = perf_rate(optarg);
+      break;
+    case kRateUnits:
+      o->rate_unit = perf_rate_unit(optarg);
+      asked->of_rate = found.called;
+      break;
+    case kRateLimitType:
+      check_perf_limiter(optarg);
+      asked->of_rate = found.called;
+      break;
+    case kBurstSize:
+      value.into(&o->burst, "burst", 1, kMostIterations);
+      asked->of_rate = found.called;
+      break;
+    case kHugePages:
+      o->huge_pages = true;
+      break;
+    case kRegionPerPair:
+      o->region_per_pair = true;
+      break;
+    case kNullRegion:
+      o->null_region = true;
+      break;
+    case kNoLock:
+      o->unlocked = true;
+      break;
+    case kMemoryFile:
+      o->memory_file = optarg;
+      break;
+    case kMemoryOffset:
+      value.into(&o->memory_offset, "offset", 0, INT64_MAX);
+      asked->file_offset = true;
+      break;
+    case kPayloadFile:
+      o->payload_file = optarg;
+      break;
+    case kDataValidation:
+      o->validates = true;
+      break;
+    case kPinCores:
+      o->cores = perf_cores(optarg);
+      break;
+    case kNumaNode:
+      value.into(&o->numa_node, "NUMA node", 0, 1023);
+      break;
+    case kProcessorUse:
+      o->processor_use = true;
+      break;
+    case kWaitDestroy:
+      value.into(&o->wait_at_end, "seconds", 0, 1'000'000);
+      break;
+    case kDestinationLid:
+      value.into(&o->destination_lid, "LID", 1, 65535);
+      break;
+    case kNoVersions:
+      o->introduces = false;
+      break;
+    case kForceLink:
+      o->link_layer = perf_link(optarg);
+      break;
+    case kIpv6:
+      o->prefers_ipv6 = true;
+      break;
+    case kSourceIp:
+      o->source = optarg;
+      if (o->source.empty()) fail("'' is no address of this host (%s)", found.called.c_str());
+      break;
+    case kBothEnds:
+      if (o->ends == PerfEnds::kOne) o->ends = PerfEnds::kHost;
+      break;
+    case kSingleProcess:
+      o->ends = PerfEnds::kProcess;
+      break;
+    case kInlineReceive:
+      if (option_number("size", found.called.c_str(), optarg, 0, kMostInline) != 0) {
+        fail("receives inline are not in verbs: no device here takes them; leave out %s",
+             found.called.c_str());
+      }
+      break;
+  }
+}
 
-void store(const Found& found, PerfOptions* o, Asked* asked) {
+void store(const Found& found, PerfOptions* o, PerfAsked* asked) {
   const Value value(found);
   switch (found.option->id) {
     case 'a':
@@ -162,7 +231,7 @@ void store(const Found& found, PerfOptions* o, Asked* asked) {
       o->bidirectional = true;
       break;
     case 'c':
-      o->connection = connection_of(optarg, o->test);
+      o->connection = perf_connection(optarg, o->test);
       break;
     case 'C':
       o->cycles = true;
@@ -207,6 +276,7 @@ void store(const Found& found, PerfOptions* o, Asked* asked) {
       break;
     case 'p':
       value.into(&o->tcp_port, "TCP port", 0, 65535);
+      asked->port = true;
       break;
     case 'q':
       value.into(&o->queue_pairs, "number of QPs", 1, kMostPairs);
@@ -219,7 +289,7 @@ void store(const Found& found, PerfOptions* o, Asked* asked) {
       value.into(&o->rx_depth, "rx depth", 1, kMostRx);
       break;
     case 's':
-      o->size = message_size(optarg);
+      o->size = perf_message_size(optarg);
       o->size_given = true;
       break;
     case 'S':
@@ -235,7 +305,7 @@ void store(const Found& found, PerfOptions* o, Asked* asked) {
       o->unsorted = true;
       break;
     case 'w':
-      o->least_bandwidth = limit_of("-w", optarg);
+      o->least_bandwidth = perf_limit("-w", optarg);
       break;
     case 'x':
       value.into(&o->gid_index, "GID index", 0, kMostGids);
@@ -244,7 +314,7 @@ void store(const Found& found, PerfOptions* o, Asked* asked) {
       value.into(&o->vector, "completion vector", 0, kMostVectors);
       break;
     case 'y':
-      o->least_rate = limit_of("-y", optarg);
+      o->least_rate = perf_limit("-y", optarg);
       break;
     case kUseSrq:
       o->shared_receives = true;
@@ -265,7 +335,7 @@ void store(const Found& found, PerfOptions* o, Asked* asked) {
       o->json_file = optarg;
       break;
     case kOutput:
-      o->output = output_of(optarg, o->test);
+      o->output = perf_output(optarg, o->test);
       break;
     case kRetryCount:
       value.into(&o->retries, "retry count", 0, 7);
@@ -285,77 +355,8 @@ void store(const Found& found, PerfOptions* o, Asked* asked) {
     case kWarmUp:
       o->warm_up = true;
       break;
-  }
-}
-
-/// Refuses what contradicts itself, in words that name the options.
-void check(const PerfOptions& o, const Asked& asked) {
-  if (o.duration != 0 && o.all_sizes) fail("-D runs one size: leave out -a, or give -n");
-  if (o.duration != 0 && o.events) fail("-D does not sleep on events: leave out -e, or give -n");
-  if (o.duration != 0 && (o.histogram || o.unsorted)) {
-    fail("-D keeps no single results: leave out -H and -U, or give -n");
-  }
-  if (o.duration == 0 && asked.margin) fail("a margin is one of -D: leave out -f, or give -D");
-  if (o.duration != 0 && o.duration <= 2 * o.margin) {
-    fail("nothing of %u s is left between margins of %u s: a longer -D, or a smaller -f",
-         o.duration, o.margin);
-  }
-  if (o.duration == 0 && o.iterations % o.post_list != 0) {
-    fail("%llu iterations are no multiple of a post list of %u (-n, -l)",
-         static_cast<unsigned long long>(o.iterations), o.post_list);
-  }
-  if (o.post_list > o.tx_depth) {
-    fail("a post list of %u is more than the tx depth of %u (-l, -t)", o.post_list, o.tx_depth);
-  }
-  if (o.post_list > 1 && o.post_list % o.cq_moderation != 0) {
-    fail("a post list of %u is no multiple of a CQ moderation of %u (-l, -Q)", o.post_list,
-         o.cq_moderation);
-  }
-  if (o.shared_receives && o.all_queue_pairs() > o.rx_depth) {
-    fail("%u receives cannot be shared by %u queue pairs: a larger -r", o.rx_depth,
-         o.all_queue_pairs());
-  }
-  if (o.report_both && (!o.bidirectional || o.duration != 0)) {
-    fail("--report-both is of -b by iterations: give -b, without -D");
-  }
-  if (o.on_demand && !(o.connection == PerfConnection::kRc)) {
-    fail("--odp is of RC: leave out -c %s", connection_name(o.connection));
-  }
-  if (o.vector != 0 && !o.events) fail("a completion vector is one of events: give -e too (-X)");
-  if (o.client() && o.tcp_port == 0) {
-    fail("TCP port 0 is for servers, which then say which one they got: give the server's (-p)");
-  }
-}
-
-/// What perftest derives from what was given.
-void derive(PerfOptions* o, const Asked& asked) {
-  if (o->all_sizes) o->size = kAllSizesEnd;
-  if (o->xrc() && o->test.verb == PerfVerb::kSend) o->shared_receives = true;
-  if (o->duration == 0) {
-    const auto most =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(o->iterations, UINT32_MAX));
-    o->tx_depth = std::min(o->tx_depth, most);
-    if (o->test.verb == PerfVerb::kSend) {
-      const bool unreliable = o->datagrams() || o->connection == PerfConnection::kUc;
-      if (unreliable && o->rx_depth == kDefaultReceives) o->rx_depth = kMostUnreliableRx;
-      // Shared ones are for the messages of all queue pairs.
-      const std::uint64_t messages = o->iterations * (o->shared_receives ? o->queue_pairs : 1);
-      o->rx_depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(o->rx_depth, messages));
-    }
-  } else {
-    o->no_peak = true;
-    o->margin = asked.margin.value_or(o->duration / 4);
-  }
-  if (o->post_list > 1 && !asked.moderation) o->cq_moderation = o->post_list;
-  if (o->post_list == 1 && o->size > kModeratedSize && !asked.moderation && !o->datagrams() &&
-      !o->all_sizes && !o->events) {
-    o->cq_moderation = 1;
-  }
-  o->cq_moderation = std::min(o->cq_moderation, o->tx_depth);
-  if (o->iterations > kMostWithPeak) o->no_peak = true;
-  // Of messages that are answered or received by another nothing is known of single ones.
-  if (o->test.verb == PerfVerb::kSend && o->test.bandwidth() && !o->client() && !o->bidirectional) {
-    o->no_peak = true;
+    default:
+      store_newer(found, o, asked);
   }
 }
 
@@ -368,11 +369,12 @@ PerfOptions::PerfOptions(PerfTest which)
                                            : 65536u},
       iterations{which.bandwidth() && which.verb == PerfVerb::kWrite ? 5000u : 1000u},
       tx_depth{which.latency() ? 1u : 128u},
-      rx_depth{which.verb == PerfVerb::kSend ? kDefaultReceives : 1u} {}
+      rx_depth{which.verb == PerfVerb::kSend ? kPerfReceives : 1u} {}
 
 std::optional<int> parse_perf(Calling, int argc, char** argv, PerfOptions* options) {
   const PerfOptionLists lists;
-  Asked asked;
+  PerfAsked asked;
+  optind = 0;  // a test of both ends reads its line twice
   for (;;) {
     int index = -1;
     const int id = getopt_long(argc, argv, lists.letters.c_str(), lists.names.data(), &index);
@@ -399,13 +401,17 @@ std::optional<int> parse_perf(Calling, int argc, char** argv, PerfOptions* optio
     fail("'%s' is too much: there is one server, '%s'", argv[optind + 1], argv[optind]);
   }
   if (optind == argc - 1) {
+    if (options->ends != PerfEnds::kOne) {
+      fail("'%s' is too much: both ends are started here, and none is looked for (--both-ends)",
+           argv[optind]);
+    }
     options->server = argv[optind];
     if (options->server.empty()) {
       fail("'' is no host: give the server's address, or leave it out to be the server");
     }
   }
-  derive(options, asked);
-  check(*options, asked);
+  derive_perf_options(options, asked);
+  check_perf_options(*options, asked);
   return {};
 }
 

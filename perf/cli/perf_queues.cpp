@@ -14,44 +14,22 @@
 namespace verbatim::cli {
 namespace {
 
-constexpr std::uint8_t kRnrTimer = 12;       // 0.64 ms
-constexpr std::uint8_t kRnrRetries = 7;      // for ever
-constexpr std::uint32_t kQkey = 0x11111111;  // perftest's
+constexpr std::uint8_t kRnrTimer = 12;   // 0.64 ms
+constexpr std::uint8_t kRnrRetries = 7;  // for ever
 constexpr std::uint32_t kLatencyInline = 236;
 constexpr std::uint8_t kHopLimit = 0xff;
-
-std::uint32_t remote_access(PerfVerb verb) {
-  switch (verb) {
-    case PerfVerb::kWrite:
-      return IBV_ACCESS_REMOTE_WRITE;
-    case PerfVerb::kRead:
-      return IBV_ACCESS_REMOTE_READ;
-    case PerfVerb::kAtomic:
-      return IBV_ACCESS_REMOTE_ATOMIC;
-    case PerfVerb::kSend:
-      break;
-  }
-  return 0;
-}
-
-ibv_wr_opcode opcode(const PerfOptions& options) {
-  switch (options.test.verb) {
-    case PerfVerb::kWrite:
-      return IBV_WR_RDMA_WRITE;
-    case PerfVerb::kRead:
-      return IBV_WR_RDMA_READ;
-    case PerfVerb::kAtomic:
-      return options.compare_swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
-    case PerfVerb::kSend:
-      break;
-  }
-  return IBV_WR_SEND;
-}
+constexpr std::uint32_t kMulticastQpn = 0xffffff;
+// perftest's, of which a client of latency takes the next.
+constexpr ibv_gid kGroup = {{255, 1, 0, 0, 0, 2, 201, 133, 0, 0, 0, 0, 0, 0, 0, 0}};
 
 std::uint64_t send_operation(const PerfOptions& options) {
-  switch (opcode(options)) {
+  switch (perf_opcode(options)) {
     case IBV_WR_RDMA_WRITE:
       return IBV_QP_EX_WITH_RDMA_WRITE;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+    case IBV_WR_SEND_WITH_IMM:
+      return IBV_QP_EX_WITH_SEND_WITH_IMM;
     case IBV_WR_RDMA_READ:
       return IBV_QP_EX_WITH_RDMA_READ;
     case IBV_WR_ATOMIC_CMP_AND_SWP:
@@ -77,46 +55,11 @@ ibv_qp_type qp_type(PerfConnection connection) {
   return IBV_QPT_RC;
 }
 
-std::uint64_t round_up(std::uint64_t size, std::uint64_t step) {
-  return (size + step - 1) / step * step;
-}
-
-void post_built(PerfSender& sender, bool datagrams, bool xrc) {
-  ibv_qp_ex* const qp = sender.extended;
-  ibv_wr_start(qp);
-  for (const ibv_send_wr& wr : sender.list) {
-    qp->wr_id = wr.wr_id;
-    qp->wr_flags = wr.send_flags & ~static_cast<unsigned>(IBV_SEND_INLINE);
-    switch (wr.opcode) {
-      case IBV_WR_RDMA_WRITE:
-        ibv_wr_rdma_write(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr);
-        break;
-      case IBV_WR_RDMA_READ:
-        ibv_wr_rdma_read(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr);
-        break;
-      case IBV_WR_ATOMIC_CMP_AND_SWP:
-        ibv_wr_atomic_cmp_swp(qp, wr.wr.atomic.rkey, wr.wr.atomic.remote_addr,
-                              wr.wr.atomic.compare_add, wr.wr.atomic.swap);
-        break;
-      case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        ibv_wr_atomic_fetch_add(qp, wr.wr.atomic.rkey, wr.wr.atomic.remote_addr,
-                                wr.wr.atomic.compare_add);
-        break;
-      default:
-        ibv_wr_send(qp);
-    }
-    if (datagrams) ibv_wr_set_ud_addr(qp, wr.wr.ud.ah, wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
-    if (xrc) ibv_wr_set_xrc_srqn(qp, wr.qp_type.xrc.remote_srqn);
-    const ibv_sge& piece = *wr.sg_list;
-    if ((wr.send_flags & IBV_SEND_INLINE) != 0)
-      ibv_wr_set_inline_data(qp, reinterpret_cast<void*>(piece.addr), piece.length);
-    else
-      ibv_wr_set_sge(qp, piece.lkey, piece.addr, piece.length);
-  }
-  if (const int error = ibv_wr_complete(qp)) fail("Couldn't post send: %s", std::strerror(error));
-}
-
 }  // namespace
+
+std::uint8_t perf_link_layer(const Device& device, const PerfOptions& options) {
+  return options.link_layer.value_or(device.port.link_layer);
+}
 
 int perf_gid_index(const Device& device, const PerfOptions& options) {
   if (options.gid_index >= 0) {
@@ -124,7 +67,7 @@ int perf_gid_index(const Device& device, const PerfOptions& options) {
     fail("can't read sgid of index %d: port %d of %s has %d (-x)", options.gid_index,
          options.ib_port, device.name(), device.port.gid_tbl_len);
   }
-  if (device.port.link_layer != IBV_LINK_LAYER_ETHERNET) return -1;
+  if (perf_link_layer(device, options) != IBV_LINK_LAYER_ETHERNET) return -1;
   // RoCE v2 crosses routers, and an IPv4 address is what users know; else what there is first.
   int best = 0, points = -1;
   for (int index = 0; index < device.port.gid_tbl_len; ++index) {
@@ -134,8 +77,9 @@ int perf_gid_index(const Device& device, const PerfOptions& options) {
       continue;
     }
     constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    const bool is_ipv4 = std::memcmp(entry.gid.raw, kMapped, sizeof kMapped) == 0;
     const int found = (entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? 2 : 0) +
-                      (std::memcmp(entry.gid.raw, kMapped, sizeof kMapped) == 0 ? 1 : 0);
+                      (is_ipv4 != options.prefers_ipv6 ? 1 : 0);
     if (found > points) {
       best = index;
       points = found;
@@ -154,13 +98,13 @@ PerfQueues::PerfQueues(const Device& device, const PerfOptions& options, const P
   inline_size_ = options.inline_size.value_or(options.test.answered() ? kLatencyInline : 0);
   pd_.reset(ibv_alloc_pd(device.context.get()));
   if (!pd_) fail("Couldn't allocate PD: %s", std::strerror(errno));
-  allocate(device);
+  if (options.unlocked) create_domain(device);
+  memory_.emplace(device, pd_.get(), options, terms);
   create_cqs(device);
   create_srq(device);
   PerftestAddress common;
   common.qp.lid = device.port.lid;
   common.reads = reads_;
-  common.rkey = mr_->rkey;
   if (gid_index_ >= 0 &&
       ibv_query_gid(device.context.get(), options.ib_port, gid_index_, &common.qp.gid) != 0) {
     fail("can't read sgid of index %d of port %d of %s (-x)", gid_index_, options.ib_port,
@@ -174,44 +118,64 @@ PerfQueues::PerfQueues(const Device& device, const PerfOptions& options, const P
     qps_.push_back(create_qp(device, pair));
     to_init(qps_.back().get());
     common.qp.qpn = qps_.back()->qp_num;
-    common.memory = buffer(pairs + pair);
+    common.rkey = memory_->rkey(pair);
+    common.memory = memory_->incoming(pair);
     if (getrandom(&common.qp.psn, sizeof common.qp.psn, 0) != sizeof common.qp.psn) {
       common.qp.psn = 0x1d872b;
     }
     common.qp.psn &= 0xffffff;
     addresses_.push_back(common);
   }
+  if (options.multicast && options.receives()) join_group();
 }
 
-std::uint64_t PerfQueues::buffer(std::uint32_t number) const {
-  return reinterpret_cast<std::uintptr_t>(memory_.get()) + number * stride_;
+PerfQueues::~PerfQueues() {
+  // Or the kernel keeps the queue pair.
+  if (group_) (void)ibv_detach_mcast(qps_.front().get(), &*group_, 0);
 }
 
-void PerfQueues::allocate(const Device& device) {
-  const std::uint64_t header = options_.datagrams() ? kRoutingHeader : 0;
-  stride_ = round_up(std::max<std::uint64_t>(options_.size + header, terms_.walk),
-                     std::max(terms_.cache_line, 64u));
-  const std::uint64_t bytes = round_up(2 * options_.all_queue_pairs() * stride_, terms_.walk);
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(terms_.walk, bytes)));
-  if (!memory_) {
-    fail("Couldn't allocate %llu bytes for %u queue pairs: a smaller -s or -q",
-         static_cast<unsigned long long>(bytes), options_.all_queue_pairs());
+/// The receiver tells its group in place of itself.
+void PerfQueues::join_group() {
+  PerftestAddress& told = addresses_.front();
+  ibv_gid group = options_.group.value_or(kGroup);
+  if (options_.client() && !options_.group) ++group.raw[15];
+  if (const int error = ibv_attach_mcast(qps_.front().get(), &group, 0)) {
+    fail("Couldn't attach QP to the multicast group: %s (-g)", std::strerror(error));
   }
-  // Of a latency by WRITE the byte that is waited for must not be there before.
-  const bool zero = options_.test.verb == PerfVerb::kWrite && options_.test.latency();
-  std::memset(memory_.get(), zero ? 0 : 0x5a, bytes);
-  unsigned access = IBV_ACCESS_LOCAL_WRITE | remote_access(options_.test.verb);
-  if (options_.on_demand) {
-    if ((device.attr.odp_caps.general_caps & IBV_ODP_SUPPORT) == 0) {
-      fail("%s has no memory on demand: leave out --odp", device.name());
-    }
-    access |= IBV_ACCESS_ON_DEMAND;
+  group_ = group;
+  told.qp.gid = group;
+  told.qp.lid = 0;
+  told.qp.qpn = kMulticastQpn;
+}
+
+/// What is made in such a domain is used by one thread, and needs no locks.
+void PerfQueues::create_domain(const Device& device) {
+  ibv_td_init_attr thread = {};
+  td_.reset(ibv_alloc_td(device.context.get(), &thread));
+  if (td_) {
+    ibv_parent_domain_init_attr parent = {};
+    parent.pd = pd_.get();
+    parent.td = td_.get();
+    parent_.reset(ibv_alloc_parent_domain(device.context.get(), &parent));
   }
-  mr_.reset(ibv_reg_mr(pd_.get(), memory_.get(), bytes, access));
-  if (!mr_) {
-    fail("Couldn't register %llu bytes: %s", static_cast<unsigned long long>(bytes),
-         std::strerror(errno));
+  if (!parent_) {
+    fail("%s has no thread domains (%s): leave out --no_lock", device.name(), std::strerror(errno));
   }
+}
+
+perf::CqHandle PerfQueues::create_cq(const Device& device, int entries) {
+  if (!parent_) {
+    return perf::CqHandle(
+        ibv_create_cq(device.context.get(), entries, nullptr, channel_.get(), options_.vector));
+  }
+  ibv_cq_init_attr_ex attr = {};
+  attr.cqe = static_cast<std::uint32_t>(entries);
+  attr.channel = channel_.get();
+  attr.comp_vector = static_cast<std::uint32_t>(options_.vector);
+  attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+  attr.parent_domain = parent_.get();
+  ibv_cq_ex* const cq = ibv_create_cq_ex(device.context.get(), &attr);
+  return perf::CqHandle(cq != nullptr ? ibv_cq_ex_to_cq(cq) : nullptr);
 }
 
 void PerfQueues::create_cqs(const Device& device) {
@@ -230,8 +194,7 @@ void PerfQueues::create_cqs(const Device& device) {
            static_cast<unsigned long long>(entries), device.name(), device.attr.orig_attr.max_cqe,
            option);
     }
-    perf::CqHandle cq(ibv_create_cq(device.context.get(), static_cast<int>(entries), nullptr,
-                                    channel_.get(), options_.vector));
+    perf::CqHandle cq = create_cq(device, static_cast<int>(entries));
     if (!cq) fail("Couldn't create CQ: %s", std::strerror(errno));
     return cq;
   };
@@ -254,7 +217,7 @@ void PerfQueues::create_srq(const Device& device) {
   attr.attr.max_sge = 1;
   attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
   attr.srq_type = options_.xrc() ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
-  attr.pd = pd_.get();
+  attr.pd = domain();
   if (options_.xrc()) {
     attr.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
     attr.xrcd = xrcd_.get();
@@ -300,7 +263,7 @@ perf::QpHandle PerfQueues::create_qp(const Device& device, std::uint32_t pair) {
       attr.cap.max_recv_sge = 1;
     }
   }
-  attr.pd = pd_.get();
+  attr.pd = domain();
   attr.comp_mask = IBV_QP_INIT_ATTR_PD;
   perf::QpHandle qp;
   if (!options_.classic_post) {
@@ -340,7 +303,7 @@ void PerfQueues::to_init(ibv_qp* qp) const {
   attr.port_num = options_.ib_port;
   int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   if (options_.datagrams()) {
-    attr.qkey = kQkey;
+    attr.qkey = kPerfQkey;
     mask |= IBV_QP_QKEY;
   } else {
     attr.qp_access_flags = remote_access(options_.test.verb);
@@ -363,6 +326,7 @@ ibv_ah_attr PerfQueues::path_to(const PerftestAddress& peer) const {
     path.grh.hop_limit = kHopLimit;
     path.grh.traffic_class = options_.traffic_class;
   }
+  if (options_.destination_lid != 0) path.dlid = options_.destination_lid;
   return path;
 }
 
@@ -415,100 +379,6 @@ void PerfQueues::connect(const std::vector<PerftestAddress>& peer) {
       if (!ahs_.back()) fail("Failed to create AH: %s", std::strerror(errno));
     }
   }
-}
-
-PerfWalk PerfQueues::walk(std::uint64_t base, std::uint32_t size) const {
-  PerfWalk walk{base, 0, 1, 0};
-  const std::uint64_t step = round_up(std::max(size, terms_.cache_line), terms_.cache_line);
-  if (options_.test.latency() || size > terms_.walk / 2) return walk;
-  walk.step = static_cast<std::uint32_t>(step);
-  walk.places = std::max(1u, terms_.walk / walk.step);
-  return walk;
-}
-
-void PerfQueues::prepare(std::uint32_t size, const std::vector<PerftestAddress>& peer) {
-  const std::uint32_t header = options_.datagrams() ? kRoutingHeader : 0;
-  receive_size_ = size + header;
-  arriving_.clear();
-  senders_.clear();
-  for (std::uint32_t pair = 0; pair < options_.queue_pairs; ++pair) {
-    arriving_.push_back(walk(buffer(options_.all_queue_pairs() + pair), receive_size_));
-    if (!options_.sends()) continue;
-    const PerftestAddress& remote = peer[peer_of(pair)];
-    PerfSender sender;
-    sender.qp = qps_[pair].get();
-    sender.extended = extended_ ? ibv_qp_to_qp_ex(sender.qp) : nullptr;
-    sender.local = walk(buffer(pair), size);
-    sender.remote = walk(remote.memory, size);
-    sender.list.resize(options_.post_list);
-    sender.pieces.resize(options_.post_list);
-    for (std::uint32_t number = 0; number < options_.post_list; ++number) {
-      ibv_send_wr& wr = sender.list[number];
-      wr.wr_id = pair;
-      wr.sg_list = &sender.pieces[number];
-      wr.num_sge = 1;
-      wr.opcode = opcode(options_);
-      wr.next = number + 1 < options_.post_list ? &sender.list[number + 1] : nullptr;
-      if (!options_.test.fetches() && size <= inline_size_) wr.send_flags = IBV_SEND_INLINE;
-      sender.pieces[number] = {sender.local.base, size, mr_->lkey};
-      if (options_.datagrams()) {
-        wr.wr.ud = {ahs_[pair].get(), remote.qp.qpn, kQkey};
-      } else if (options_.test.verb == PerfVerb::kAtomic) {
-        wr.wr.atomic.rkey = remote.rkey;
-        wr.wr.atomic.compare_add = options_.compare_swap ? 0 : 1;
-      } else if (options_.test.verb != PerfVerb::kSend) {
-        wr.wr.rdma.rkey = remote.rkey;
-      }
-      if (options_.xrc()) wr.qp_type.xrc.remote_srqn = remote.srqn;
-    }
-    senders_.push_back(std::move(sender));
-  }
-}
-
-void PerfQueues::post(PerfSender& sender) {
-  std::uint64_t number = sender.posted;
-  for (ibv_send_wr& wr : sender.list) {
-    wr.sg_list->addr = sender.local.next();
-    if (options_.test.verb == PerfVerb::kAtomic)
-      wr.wr.atomic.remote_addr = sender.remote.next();
-    else if (options_.test.verb != PerfVerb::kSend)
-      wr.wr.rdma.remote_addr = sender.remote.next();
-    ++number;
-    const bool last = options_.duration == 0 && number == options_.iterations;
-    const bool completes = last || number % options_.cq_moderation == 0;
-    wr.send_flags = (wr.send_flags & ~static_cast<unsigned>(IBV_SEND_SIGNALED)) |
-                    (completes ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0u);
-  }
-  sender.posted = number;
-  if (sender.extended != nullptr) {
-    return post_built(sender, options_.datagrams(), options_.xrc());
-  }
-  ibv_send_wr* bad = nullptr;
-  if (const int error = ibv_post_send(sender.qp, sender.list.data(), &bad)) {
-    fail("Couldn't post send: %s", std::strerror(error));
-  }
-}
-
-void PerfQueues::post_receive(std::uint32_t pair) {
-  ibv_sge piece = {arriving_[pair].next(), receive_size_, mr_->lkey};
-  ibv_recv_wr wr = {};
-  wr.wr_id = pair;
-  wr.sg_list = &piece;
-  wr.num_sge = 1;
-  ibv_recv_wr* bad = nullptr;
-  const int error = srq_ ? ibv_post_srq_recv(srq_.get(), &wr, &bad)
-                         : ibv_post_recv(qps_[first_receiver() + pair].get(), &wr, &bad);
-  if (error != 0) fail("Couldn't post receive: %s", std::strerror(error));
-}
-
-volatile char* PerfQueues::sent_byte(std::uint32_t size) const {
-  return reinterpret_cast<volatile char*>(buffer(0) + size - 1);
-}
-
-volatile char* PerfQueues::arriving_byte(std::uint32_t size) const {
-  // Where the peer's first sender writes: into what our first receiver told it.
-  return reinterpret_cast<volatile char*>(buffer(options_.all_queue_pairs() + first_receiver()) +
-                                          size - 1);
 }
 
 }  // namespace verbatim::cli

@@ -11,32 +11,20 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "perf/cli/perf_exchange.hpp"
+#include "perf/cli/perf_memory.hpp"
 #include "perf/cli/perf_options.hpp"
 #include "perf/cli/pingpong_device.hpp"
 #include "perf/support/verbs_handles.hpp"
 
 namespace verbatim::cli {
 
-inline constexpr std::uint32_t kRoutingHeader = 40;  // before a datagram (IBTA 11.4.1.2)
+inline constexpr std::uint32_t kPerfQkey = 0x11111111;  // perftest's
 
-/// Places of one buffer that messages use in turn, so that they are not always the same line.
-struct PerfWalk {
-  std::uint64_t base = 0;
-  std::uint32_t step = 0;
-  std::uint32_t places = 1;
-  std::uint32_t at = 0;
-
-  std::uint64_t next() {
-    const std::uint64_t address = base + std::uint64_t{at} * step;
-    if (++at == places) at = 0;
-    return address;
-  }
-};
+ibv_wr_opcode perf_opcode(const PerfOptions& options);
 
 /// A queue pair that sends: its requests, one posted list of them.
 struct PerfSender {
@@ -53,6 +41,9 @@ struct PerfSender {
 class PerfQueues {
  public:
   PerfQueues(const Device& device, const PerfOptions& options, const PerfTerms& terms);
+  ~PerfQueues();
+  PerfQueues(const PerfQueues&) = delete;
+  PerfQueues& operator=(const PerfQueues&) = delete;
 
   /// What the peer is told of a queue pair.
   const PerftestAddress& address(std::uint32_t pair) const { return addresses_[pair]; }
@@ -63,8 +54,11 @@ class PerfQueues {
   std::vector<PerfSender>& senders() { return senders_; }
   /// Posts the whole list of `sender`, whose addresses go on. Throws Failure.
   void post(PerfSender& sender);
-  /// A receive of the prepared size, on the queue pair or the SRQ; `pair` counts the receiving ones.
-  void post_receive(std::uint32_t pair);
+  /// A list of receives of the prepared size, on the queue pair or the SRQ; `pair` counts the
+  /// receiving ones.
+  void post_receives(std::uint32_t pair);
+  /// Of a test that validates: throws Failure when what has come is not what was sent.
+  void validate(std::uint32_t size, std::uint64_t messages_of_a_pair) const;
 
   ibv_cq* send_cq() const { return send_cq_.get(); }
   ibv_cq* recv_cq() const { return recv_cq_.get(); }
@@ -78,23 +72,20 @@ class PerfQueues {
   std::uint32_t reads() const { return reads_; }
 
  private:
-  void allocate(const Device& device);
+  void create_domain(const Device& device);
+  perf::CqHandle create_cq(const Device& device, int entries);
+  ibv_pd* domain() const { return parent_ ? parent_.get() : pd_.get(); }
+  void join_group();
   void create_cqs(const Device& device);
   void create_srq(const Device& device);
   perf::QpHandle create_qp(const Device& device, std::uint32_t pair);
   perf::QpHandle create_qp_without_inline(const Device& device, std::uint32_t pair);
   bool receives_only(std::uint32_t pair) const;
   void to_init(ibv_qp* qp) const;
-  std::uint64_t buffer(std::uint32_t number) const;
-  PerfWalk walk(std::uint64_t base, std::uint32_t size) const;
   ibv_ah_attr path_to(const PerftestAddress& peer) const;
   /// Whose address a queue pair is connected to.
   std::uint32_t peer_of(std::uint32_t pair) const;
   std::uint32_t first_receiver() const;
-
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
 
   const PerfOptions& options_;
   const PerfTerms& terms_;
@@ -102,10 +93,10 @@ class PerfQueues {
   std::uint32_t inline_size_ = 0;
   std::uint32_t reads_ = 1;
   bool extended_ = false;
-  std::uint64_t stride_ = 0;  // from one buffer to the next
-  std::unique_ptr<std::byte, Free> memory_;
   perf::PdHandle pd_;
-  perf::MrHandle mr_;
+  perf::TdHandle td_;
+  perf::PdHandle parent_;  // of the two, when there is one thread
+  std::optional<PerfMemory> memory_;
   perf::ChannelHandle channel_;
   perf::CqHandle send_cq_;
   perf::CqHandle recv_cq_;
@@ -114,11 +105,16 @@ class PerfQueues {
   std::vector<perf::QpHandle> qps_;
   std::vector<perf::AhHandle> ahs_;
   std::vector<PerftestAddress> addresses_;
+  std::optional<ibv_gid> group_;  // that the first queue pair is in
   std::vector<PerfSender> senders_;
   std::vector<PerfWalk> arriving_;
   std::uint32_t receive_size_ = 0;
+  std::vector<ibv_recv_wr> receive_list_;
+  std::vector<ibv_sge> receive_pieces_;
 };
 
+/// The port's link, or what the options take it for.
+std::uint8_t perf_link_layer(const Device& device, const PerfOptions& options);
 /// The GID index that a port is spoken to by; -1: by LID.
 int perf_gid_index(const Device& device, const PerfOptions& options);
 

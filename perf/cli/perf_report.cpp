@@ -17,8 +17,8 @@ namespace {
 constexpr char kRule[] =
     "---------------------------------------------------------------------------------------";
 
-const char* link_name(const Device& device) {
-  switch (device.port.link_layer) {
+const char* link_name(const Device& device, const PerfOptions& options) {
+  switch (perf_link_layer(device, options)) {
     case IBV_LINK_LAYER_ETHERNET:
       return "Ethernet";
     case IBV_LINK_LAYER_UNSPECIFIED:
@@ -37,6 +37,7 @@ std::string title(const PerfOptions& options) {
   }
   if (options.bidirectional) text += "Bidirectional ";
   if (options.post_list > 1) text += "Post List ";
+  if (options.multicast) text += "Multicast ";
   return text + (options.test.latency() ? "Latency Test" : "BW Test");
 }
 
@@ -45,7 +46,8 @@ double messages_of_a_round(PerfTest test) { return test.answered() ? 2 : 1; }
 
 }  // namespace
 
-PerfPrinter::PerfPrinter(const PerfOptions& options) : options_{options} {
+PerfPrinter::PerfPrinter(const PerfOptions& options, const ProcessorUse& use)
+    : options_{options}, use_{use} {
   if (!options.json_file) return;
   file_.reset(std::fopen(options.json_file->c_str(), "we"));
   if (!file_) {
@@ -82,12 +84,13 @@ void PerfPrinter::heading(const Device& device, const PerfQueues& queues, const 
   if (o.test.verb == PerfVerb::kSend) about_["RX_depth"] = o.rx_depth;
   if (o.test.bandwidth()) about_["CQ_Moderation"] = o.cq_moderation;
   about_["MTU"] = 128 << terms.mtu;
-  about_["Link_type"] = link_name(device);
+  about_["Link_type"] = link_name(device, o);
   about_["Perftest_exchange"] = kPerftestVersion;
   if (!full()) return;
   line();
   std::printf("                    %s\n", title(o).c_str());
   if (o.events) std::printf(" Test with events. Using %s_comp%d\n", device.name(), o.vector);
+  if (o.multicast) std::puts(" MultiCast runs on UD!");
   std::printf(" Dual-port       : OFF\t\tDevice         : %s\n", device.name());
   std::printf(" Number of qps   : %u\t\tTransport type : %s\n", o.all_queue_pairs(),
               iwarp ? "IW" : "IB");
@@ -102,12 +105,17 @@ void PerfPrinter::heading(const Device& device, const PerfQueues& queues, const 
   }
   if (o.test.bandwidth()) std::printf(" CQ Moderation   : %u\n", o.cq_moderation);
   std::printf(" Mtu             : %d[B]\n", 128 << terms.mtu);
-  std::printf(" Link type       : %s\n", link_name(device));
+  std::printf(" Link type       : %s\n", link_name(device, o));
   if (gid_index >= 0) std::printf(" GID index       : %d\n", gid_index);
   if (o.test.fetches())
     std::printf(" Outstand reads  : %u\n", queues.reads());
   else
     std::printf(" Max inline data : %u[B]\n", queues.inline_size());
+  if (o.ends != PerfEnds::kOne) {
+    std::printf(" Both ends       : %s%s\n",
+                o.ends == PerfEnds::kHost ? "two processes" : "two threads of one process",
+                o.cores.size() == 1 ? ", each bound to a core" : "");
+  }
   std::printf(" rdma_cm QPs\t : OFF\n Data ex. method : Ethernet\n");
   line();
 }
@@ -131,8 +139,9 @@ void PerfPrinter::address(const char* whose, const PerftestAddress& address, boo
 
 void PerfPrinter::bandwidth_columns() const {
   const char* unit = options_.gbits ? "Gb" : "MB";
-  std::printf(" #bytes     #iterations    BW peak[%s/sec]    BW average[%s/sec]   MsgRate[Mpps]\n",
+  std::printf(" #bytes     #iterations    BW peak[%s/sec]    BW average[%s/sec]   MsgRate[Mpps]",
               unit, unit);
+  end_columns();
 }
 
 void PerfPrinter::columns() const {
@@ -141,8 +150,8 @@ void PerfPrinter::columns() const {
   if (options_.test.bandwidth()) return bandwidth_columns();
   const char* unit = options_.cycles ? "cycles" : "usec";
   if (options_.duration != 0) {
-    std::printf(" #bytes        #iterations       t_avg[%s]    tps average\n", unit);
-    return;
+    std::printf(" #bytes        #iterations       t_avg[%s]    tps average", unit);
+    return end_columns();
   }
   std::printf(
       " #bytes #iterations    t_min[%s]    t_max[%s]  t_typical[%s]    t_avg[%s]    "
@@ -165,6 +174,7 @@ void PerfPrinter::latency(std::uint32_t size, PerfLatencies found) {
   for (std::size_t number = 1; number < found.stamps.size(); ++number) {
     all.push_back(static_cast<double>(found.stamps[number] - found.stamps[number - 1]) * factor);
   }
+  if (options_.quiet) return;
   const char* unit = options_.cycles ? "cycles" : "usec";
   if (options_.unsorted) samples(all, unit);
   std::sort(all.begin(), all.end());
@@ -199,31 +209,49 @@ void PerfPrinter::latency_of_duration(std::uint32_t size, const PerfLatencies& f
   const auto messages = static_cast<double>(found.messages);
   const double average = ticks * factor / messages;
   const double per_second = messages / (ticks * perf::ns_per_tick() / 1e9);
-  results_.push_back({{"MsgSize", size},
-                      {"n_iterations", found.messages},
-                      {"t_avg", average},
-                      {"tps_average", per_second},
-                      {"unit", options_.cycles ? "cycles" : "usec"}});
+  perf::Json result = {{"MsgSize", size},
+                       {"n_iterations", found.messages},
+                       {"t_avg", average},
+                       {"tps_average", per_second},
+                       {"unit", options_.cycles ? "cycles" : "usec"}};
+  add_result(std::move(result));
+  if (options_.quiet) return;
   if (!full()) {
     std::printf("%f\n", average);
     return;
   }
-  std::printf(" %-7u       %" PRIu64 "            %-7.2f        %-7.2f\n", size, found.messages,
+  std::printf(" %-7u       %" PRIu64 "            %-7.2f        %-7.2f", size, found.messages,
               average, per_second);
+  end_row();
+}
+
+void PerfPrinter::add_result(perf::Json result) {
+  if (options_.processor_use) result["CPU_util"] = use_.percent();
+  results_.push_back(std::move(result));
+}
+
+void PerfPrinter::end_row() const {
+  if (options_.processor_use)
+    std::printf("\t    %-3.2f\n", use_.percent());
+  else
+    std::putchar('\n');
 }
 
 void PerfPrinter::bandwidth_row(const PerftestReport& report) const {
+  if (options_.quiet) return;
   if (options_.output == PerfOutput::kBandwidth) {
     std::printf("%f\n", report.average);
   } else if (options_.output == PerfOutput::kMessageRate) {
     std::printf("%f\n", report.rate);
   } else if (options_.gbits && report.average < 0.1) {
     std::printf(" %-7" PRIu64 "    %" PRIu64
-                "           %-7.6f            %-7.6f            %-7.6f\n",
+                "           %-7.6f            %-7.6f            %-7.6f",
                 report.size, report.iterations, report.peak, report.average, report.rate);
+    end_row();
   } else {
-    std::printf(" %-7" PRIu64 "    %-10" PRIu64 "       %-7.2f            %-7.2f\t\t   %-7.6f\n",
+    std::printf(" %-7" PRIu64 "    %-10" PRIu64 "       %-7.2f            %-7.2f\t\t   %-7.6f",
                 report.size, report.iterations, report.peak, report.average, report.rate);
+    end_row();
   }
 }
 
@@ -234,12 +262,10 @@ void PerfPrinter::bandwidth(const PerftestReport& ours, const PerftestReport* th
     sum.average += theirs->average;
     sum.rate += theirs->rate;
   }
-  results_.push_back({{"MsgSize", sum.size},
-                      {"n_iterations", sum.iterations},
-                      {"BW_peak", sum.peak},
-                      {"BW_average", sum.average},
-                      {"MsgRate", sum.rate},
-                      {"unit", options_.gbits ? "Gb/sec" : "MB/sec"}});
+  perf::Json result = {{"MsgSize", sum.size}, {"n_iterations", sum.iterations},
+                       {"BW_peak", sum.peak}, {"BW_average", sum.average},
+                       {"MsgRate", sum.rate}, {"unit", options_.gbits ? "Gb/sec" : "MB/sec"}};
+  add_result(std::move(result));
   bandwidth_row(sum);
 }
 
@@ -267,7 +293,9 @@ void PerfPrinter::finish() {
 
 PerftestReport report_of(const PerfOptions& options, std::uint32_t size,
                          const PerfThroughput& found) {
-  if (found.messages == 0) fail("not one message came in %u s", options.duration);
+  if (found.messages == 0 && !options.endless) {
+    fail("not one message came in %u s", options.duration);
+  }
   const double unit = options.gbits ? 125e6 : 1048576;
   const double second = 1e9 / perf::ns_per_tick();
   const auto per_second = [&](double messages, double ticks) {

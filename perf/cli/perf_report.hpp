@@ -7,9 +7,10 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <vector>
 
+#include "perf/cli/file_handle.hpp"
+#include "perf/cli/perf_counters.hpp"
 #include "perf/cli/perf_exchange.hpp"
 #include "perf/cli/perf_figures.hpp"
 #include "perf/cli/perf_options.hpp"
@@ -21,8 +22,8 @@ namespace verbatim::cli {
 
 class PerfPrinter {
  public:
-  /// Throws Failure when the file of --out_json cannot be opened.
-  explicit PerfPrinter(const PerfOptions& options);
+  /// `use` is asked at each result. Throws Failure when the file of --out_json cannot be opened.
+  PerfPrinter(const PerfOptions& options, const ProcessorUse& use);
 
   void waiting() const;
   void heading(const Device& device, const PerfQueues& queues, const PerfTerms& terms);
@@ -38,20 +39,21 @@ class PerfPrinter {
   void finish();
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
-  bool full() const { return options_.output == PerfOutput::kAll; }
+  bool full() const { return options_.output == PerfOutput::kAll && !options_.quiet; }
   void samples(const std::vector<double>& all, const char* unit) const;
   void latency_of_duration(std::uint32_t size, const PerfLatencies& found, double factor);
   void bandwidth_columns() const;
   void bandwidth_row(const PerftestReport& report) const;
+  /// Ends a line of columns, or of their values.
+  void end_columns() const { std::puts(options_.processor_use ? "    CPU_Util[%]" : ""); }
+  void end_row() const;
+  void add_result(perf::Json result);
 
   const PerfOptions& options_;
+  const ProcessorUse& use_;
   perf::Json about_;
   perf::Json results_ = perf::Json::array();
-  std::unique_ptr<std::FILE, Close> file_;
+  FileHandle file_;
 };
 
 /// In the units that the options ask for.

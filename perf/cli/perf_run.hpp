@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "perf/cli/perf_figures.hpp"
@@ -45,7 +46,9 @@ struct PerfThroughput {
   double peak_ticks = 0;       // of one message at the best moment; 0: not asked for
 };
 
-PerfThroughput measure_bandwidth(const PerfRun& run, std::uint32_t size);
+/// Of an endless test, whose only end is Stopped or PeerHasLeft, `tell` hears of each interval.
+PerfThroughput measure_bandwidth(const PerfRun& run, std::uint32_t size,
+                                 const std::function<void(const PerfThroughput&)>& tell);
 /// Messages that nothing counts, of a test that asks nothing of the peer.
 void warm_up(const PerfRun& run);
 

@@ -46,6 +46,7 @@ void PerfWaiting::look_around() {
   if (!since_) since_ = now;
   const long silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - *since_).count();
   if (silent >= kDepartedMs && peer_.peer_has_left()) {
+    if (peer_.endless()) throw PeerHasLeft{};
     fail(
         "the other side left before the test was over; look at its own message, and at its "
         "options");

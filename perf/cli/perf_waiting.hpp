@@ -38,6 +38,8 @@ class PerfWaiting {
     if (++polls_ % kMemoryPollsBetweenLooks == 0) look_around();
   }
   void busy() {
+    // Looks enter the kernel: only a wait that has become long may have any.
+    polls_ = 0;
     since_.reset();
     if (++rounds_ % kRoundsBetweenLooks == 0) look_for_stop();
   }
@@ -64,7 +66,7 @@ class PerfWaiting {
   const StopSignals& stop_;
   ibv_comp_channel* channel_;
   std::array<Armed, 2> queues_;
-  std::uint32_t polls_ = 0;
+  std::uint32_t polls_ = 0;  // of this wait
   std::uint32_t rounds_ = 0;
   std::optional<std::chrono::steady_clock::time_point> since_;
 };

@@ -15,7 +15,9 @@ constexpr std::size_t kMostDigits = 16;
 constexpr std::size_t kMarkAt = 5, kTestAt = 6, kFlagsAt = 7, kPairsAt = 8, kSizeAt = 10,
                       kIterationsAt = 14;
 constexpr char kMark = 'V';
-constexpr unsigned kAllSizes = 1, kBidirectional = 2, kDuration = 4, kGid = 8;
+constexpr unsigned kAllSizes = 1, kBidirectional = 2, kDuration = 4, kGid = 8, kReversed = 16,
+                   kEndless = 32, kMulticast = 64, kImmediate = 128;
+constexpr unsigned kValidates = 32;  // beside the test
 
 template <std::size_t kSize>
 void store(char* to, std::uint64_t value) {
@@ -107,21 +109,29 @@ std::string PerfIdentity::words() const {
   text += all_sizes ? " -a" : " -s " + std::to_string(size);
   if (queue_pairs != 1) text += " -q " + std::to_string(queue_pairs);
   if (bidirectional) text += " -b";
-  if (duration) text += " -D ...";
+  if (duration && !endless) text += " -D ...";
+  if (reversed) text += " --reversed";
+  if (endless) text += " --run_infinitely";
+  if (multicast) text += " -g";
+  if (immediate) text += test.verb == PerfVerb::kSend ? " --send_with_imm" : " --write_with_imm";
+  if (validates) text += " --data_validation";
   if (gid) text += " -x ...";
   return text;
 }
 
-PerftestVersion encode(const PerfIdentity& identity) {
+PerftestVersion encode(const PerfIdentity& identity, const char* number) {
   PerftestVersion version{};
-  std::memcpy(version.data(), kPerftestVersion, std::strlen(kPerftestVersion));
+  std::memcpy(version.data(), number, std::strlen(number));
   version[kMarkAt] = kMark;
   version[kTestAt] = static_cast<char>(static_cast<unsigned>(identity.test.verb) |
                                        static_cast<unsigned>(identity.test.measure) << 2 |
-                                       static_cast<unsigned>(identity.connection) << 3);
+                                       static_cast<unsigned>(identity.connection) << 3 |
+                                       (identity.validates ? kValidates : 0));
   version[kFlagsAt] = static_cast<char>(
       (identity.all_sizes ? kAllSizes : 0) | (identity.bidirectional ? kBidirectional : 0) |
-      (identity.duration ? kDuration : 0) | (identity.gid ? kGid : 0));
+      (identity.duration ? kDuration : 0) | (identity.gid ? kGid : 0) |
+      (identity.reversed ? kReversed : 0) | (identity.endless ? kEndless : 0) |
+      (identity.multicast ? kMulticast : 0) | (identity.immediate ? kImmediate : 0));
   store<2>(&version[kPairsAt], identity.queue_pairs);
   store<4>(&version[kSizeAt], identity.size);
   store<2>(&version[kIterationsAt], identity.iterations);
@@ -145,6 +155,11 @@ std::optional<PerfIdentity> decode_identity(const PerftestVersion& version) {
   identity.bidirectional = (flags & kBidirectional) != 0;
   identity.duration = (flags & kDuration) != 0;
   identity.gid = (flags & kGid) != 0;
+  identity.reversed = (flags & kReversed) != 0;
+  identity.endless = (flags & kEndless) != 0;
+  identity.multicast = (flags & kMulticast) != 0;
+  identity.immediate = (flags & kImmediate) != 0;
+  identity.validates = (test & kValidates) != 0;
   identity.queue_pairs = static_cast<std::uint32_t>(load<2>(&version[kPairsAt]));
   identity.size = static_cast<std::uint32_t>(load<4>(&version[kSizeAt]));
   identity.iterations = static_cast<std::uint16_t>(load<2>(&version[kIterationsAt]));

@@ -54,6 +54,11 @@ struct PerfIdentity {
   bool bidirectional = false;
   bool duration = false;
   bool gid = false;
+  bool reversed = false;
+  bool endless = false;
+  bool multicast = false;
+  bool immediate = false;
+  bool validates = false;
   std::uint32_t queue_pairs = 1;
   std::uint32_t size = 0;
   std::uint16_t iterations = 0;  // their number folded: unequal ones differ, but for a few
@@ -68,7 +73,7 @@ constexpr std::uint16_t fold_iterations(std::uint64_t iterations) {
 }
 
 using PerftestVersion = std::array<char, 16>;
-PerftestVersion encode(const PerfIdentity& identity);
+PerftestVersion encode(const PerfIdentity& identity, const char* version = kPerftestVersion);
 /// The number in front; 0 when there is none.
 double version_number(const PerftestVersion& version);
 /// Nothing when another program than ours has written it.

@@ -203,7 +203,7 @@ void hear_end(Conversation& from) {
   }
 }
 
-void run(const PingpongOptions& options, const StopSignals& stop) {
+void run_xsrq(const PingpongOptions& options, const StopSignals& stop) {
   const bool server = options.server.empty();
   Device device = open_device(options.device, options.ib_port);
   check_limits(device, options);
@@ -234,7 +234,7 @@ void run(const PingpongOptions& options, const StopSignals& stop) {
 int pingpong_xsrq(Calling calling, int argc, char** argv) {
   PingpongOptions options(Transport::kXsrq);
   return run_stoppable([&] { return parse_pingpong(calling, argc, argv, &options); },
-                       [&](const StopSignals& stop) { run(options, stop); });
+                       [&](const StopSignals& stop) { run_xsrq(options, stop); });
 }
 
 }  // namespace verbatim::cli

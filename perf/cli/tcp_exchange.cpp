@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -46,11 +47,20 @@ SocketAddress any_address(int family, std::uint16_t port) {
   return address;
 }
 
+/// An address of this host.
+SocketAddress own_address(const std::string& source, std::uint16_t port) {
+  const std::vector<SocketAddress> found = find_host(source, port, read_hosts_file());
+  if (!found.empty()) return found.front();
+  fail("'%s' is neither an IP address nor a name in /etc/hosts: give an address of this host",
+       source.c_str());
+}
+
 /// One attempt at one address: 0, or the errno of why not.
-int try_connect(const SocketAddress& address, const Deadline& deadline, const StopSignals& stop,
-                Socket* out) {
+int try_connect(const SocketAddress& address, const SocketAddress* source, const Deadline& deadline,
+                const StopSignals& stop, Socket* out) {
   Socket socket(::socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket.fd() < 0) return errno;
+  if (source != nullptr && bind(socket.fd(), &source->any, source->size) != 0) return errno;
   if (connect(socket.fd(), &address.any, address.size) != 0) {
     if (errno != EINPROGRESS) return errno;
     if (!wait_for(socket.fd(), POLLOUT, deadline.left(), stop)) return ETIMEDOUT;
@@ -74,11 +84,13 @@ Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
 }
 
-Listener::Listener(std::uint16_t port, int clients) {
+Listener::Listener(std::uint16_t port, int clients, const std::string& source) {
+  std::optional<SocketAddress> only;
+  if (!source.empty()) only = own_address(source, port);
   // An IPv6 socket takes IPv4 clients too; without IPv6 in the kernel, IPv4 alone.
-  int family = AF_INET6;
+  int family = only ? only->any.sa_family : AF_INET6;
   socket_ = Socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket_.fd() < 0) {
+  if (socket_.fd() < 0 && !only) {
     family = AF_INET;
     socket_ = Socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   }
@@ -87,8 +99,11 @@ Listener::Listener(std::uint16_t port, int clients) {
   setsockopt(socket_.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));  // past TIME_WAIT only
   if (family == AF_INET6) setsockopt(socket_.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
 
-  SocketAddress address = any_address(family, port);
+  SocketAddress address = only ? *only : any_address(family, port);
   int error = bind(socket_.fd(), &address.any, address.size) == 0 ? 0 : errno;
+  if (error == EADDRNOTAVAIL && only) {
+    fail("'%s' is no address of this host to listen at", source.c_str());
+  }
   if (error == EADDRNOTAVAIL && family == AF_INET6) {  // IPv6 compiled in, but switched off
     socket_ = Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     setsockopt(socket_.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -132,7 +147,8 @@ Conversation Conversation::accept_next(const Listener& listener, const StopSigna
 }
 
 Conversation Conversation::connect(const std::string& host, std::uint16_t port,
-                                   const StopSignals& stop, long connect_ms) {
+                                   const StopSignals& stop, long connect_ms,
+                                   const std::string& source) {
   const std::vector<SocketAddress> addresses = find_host(host, port, read_hosts_file());
   if (addresses.empty()) {
     fail(
@@ -140,13 +156,15 @@ Conversation Conversation::connect(const std::string& host, std::uint16_t port,
         "(this program does not ask DNS)",
         host.c_str());
   }
+  std::optional<SocketAddress> from;
+  if (!source.empty()) from = own_address(source, 0);
   const Deadline deadline(connect_ms);
   int error = 0;
   for (;;) {
     bool refused = false;
     for (const SocketAddress& address : addresses) {
       Socket socket;
-      error = try_connect(address, deadline, stop, &socket);
+      error = try_connect(address, from ? &*from : nullptr, deadline, stop, &socket);
       if (error == 0) {
         send_at_once(socket.fd());
         return Conversation(std::move(socket), address.text(), stop);
@@ -155,6 +173,10 @@ Conversation Conversation::connect(const std::string& host, std::uint16_t port,
     }
     if (!refused || deadline.over()) break;
     wait_for(-1, 0, std::min<long>(kRefusedPauseMs, deadline.left()), stop);
+  }
+  if (from && (error == EADDRNOTAVAIL || error == EINVAL || error == EAFNOSUPPORT)) {
+    fail("Couldn't connect to %s:%d from '%s': %s; is it an address of this host, of that family?",
+         host.c_str(), port, source.c_str(), std::strerror(error));
   }
   if (error == ECONNREFUSED) {
     fail(
@@ -254,6 +276,10 @@ bool Conversation::hung_up() const {
 bool Conversation::has_spoken() const {
   char byte;
   return recv(socket_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+bool Conversation::speaks_within(long milliseconds) const {
+  return wait_for(socket_.fd(), POLLIN, milliseconds, stop_) && has_spoken();
 }
 
 void Conversation::finish(long milliseconds) {

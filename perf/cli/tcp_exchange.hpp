@@ -45,8 +45,9 @@ class Socket {
 /// A port on all addresses of this host, IPv6 and IPv4.
 class Listener {
  public:
-  /// Port 0 takes any free one; throws Failure.
-  explicit Listener(std::uint16_t port, int clients = 1);
+  /// Port 0 takes any free one; of a `source` only that address of this host listens. Throws
+  /// Failure.
+  explicit Listener(std::uint16_t port, int clients = 1, const std::string& source = {});
   std::uint16_t port() const { return port_; }
 
  private:
@@ -62,9 +63,9 @@ class Conversation {
   /// The same when more clients are to come.
   static Conversation accept_next(const Listener& listener, const StopSignals& stop);
   /// Tries all addresses of `host` until one answers; a refusal is tried again, since a server that
-  /// was started a moment ago may not listen yet.
+  /// was started a moment ago may not listen yet. `source`: the own address to speak from.
   static Conversation connect(const std::string& host, std::uint16_t port, const StopSignals& stop,
-                              long connect_ms = kConnectMs);
+                              long connect_ms = kConnectMs, const std::string& source = {});
 
   void send_address(const QpAddress& address) { send_addresses({&address, 1}); }
   QpAddress receive_address(long exchange_ms = kExchangeMs) {
@@ -86,6 +87,8 @@ class Conversation {
   bool hung_up() const;
   /// It has said what we have not read yet.
   bool has_spoken() const;
+  /// It says something before `milliseconds` are over, or has.
+  bool speaks_within(long milliseconds) const;
   /// Says that we are through and waits until the other end is too, or `milliseconds` pass.
   void finish(long milliseconds);
 

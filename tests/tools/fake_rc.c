@@ -421,6 +421,12 @@ FAKE_EXPORT int ibv_modify_qp(struct ibv_qp* qp, struct ibv_qp_attr* attr, int m
   }
   return 0;
 }
+FAKE_EXPORT int ibv_attach_mcast(struct ibv_qp* qp, const union ibv_gid* gid, uint16_t lid) {
+  return (void)qp, (void)gid, (void)lid, EOPNOTSUPP;
+}
+FAKE_EXPORT int ibv_detach_mcast(struct ibv_qp* qp, const union ibv_gid* gid, uint16_t lid) {
+  return (void)qp, (void)gid, (void)lid, EOPNOTSUPP;
+}
 FAKE_EXPORT int ibv_destroy_qp(struct ibv_qp* qp) { return free(qp), 0; }
 
 FAKE_EXPORT const char* ibv_wc_status_str(enum ibv_wc_status status) {

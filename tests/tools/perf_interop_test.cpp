@@ -6,6 +6,8 @@
 #include <signal.h>
 
 #include <ostream>
+#include <regex>
+#include <set>
 #include <string>
 
 #include "tests/tools/perf_output.hpp"
@@ -88,6 +90,17 @@ INSTANTIATE_TEST_SUITE_P(Options, PerftestPlays,
                                            Pair{"ib_write_bw", {"-l", "16", "-q", "2", "-n", "64"}},
                                            Pair{"ib_write_lat", {"-D", "1", "-x", "0"}}));
 
+INSTANTIATE_TEST_SUITE_P(
+    Rarer, PerftestPlays,
+    ::testing::Values(Pair{"ib_send_bw", {"--reversed", "-n", "50"}},
+                      Pair{"ib_read_bw", {"--reversed", "-n", "50"}},
+                      Pair{"ib_send_bw",
+                           {"-g", "--force-link", "Ethernet", "-s", "64", "-n", "50"}},
+                      Pair{"ib_send_lat", {"-g", "--force-link", "Ethernet", "-n", "50"}},
+                      Pair{"ib_send_bw", {"--recv_post_list", "10", "-n", "50"}},
+                      Pair{"ib_write_bw", {"--mr_per_qp", "-q", "3", "-n", "50"}},
+                      Pair{"ib_send_bw", {"-D", "1", "-f", "0", "--cpu_util"}}));
+
 /// What only one of the two says, or says otherwise.
 std::vector<std::string> common_form(const std::string& out) {
   std::vector<std::string> form = perf_form(out);
@@ -135,6 +148,28 @@ TEST_F(Perftest, OfAnotherSizeIsTold) {
       play_theirs("ib_write_bw", {"-s", "64", "-n", "20"}, {"-s", "8192", "-n", "20"});
   EXPECT_EQ(past.client.status, 1);
   EXPECT_THAT(past.client.err, HasSubstr("(remote access error): does the other side run"));
+}
+
+/// The long names in a help text.
+std::set<std::string> names_in(const std::string& help) {
+  static const std::regex kOption("(?:^|\n)[ \t]+(?:-[A-Za-z], )?--([A-Za-z][-_A-Za-z0-9]*)");
+  std::set<std::string> names;
+  for (std::sregex_iterator at(help.begin(), help.end(), kOption), end; at != end; ++at) {
+    names.insert((*at)[1]);
+  }
+  return names;
+}
+
+// Whatever perftest's own help names, some test of ours takes or refuses with a reason.
+TEST_F(Perftest, HasNoOptionThatOursDoesNotKnow) {
+  std::set<std::string> theirs, known;
+  for (const char* tool : {"ib_send_lat", "ib_send_bw", "ib_write_lat", "ib_write_bw",
+                           "ib_read_lat", "ib_read_bw", "ib_atomic_lat", "ib_atomic_bw"}) {
+    theirs.merge(names_in(run(Program{"/usr/bin/" + std::string(tool), tool, {}}, {"-h"}).out));
+    known.merge(names_in(run(ours(tool), {"-h"}).out));
+  }
+  EXPECT_GT(theirs.size(), 60u);
+  for (const std::string& name : theirs) EXPECT_TRUE(known.contains(name)) << name;
 }
 
 TEST_F(Perftest, WithAGidWhereOursHasNoneIsTold) {

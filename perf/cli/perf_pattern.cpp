@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `verbatim perf pattern`: every process of a job writes to its neighbours at once, by the pattern
+// that is named, and one table says what that comes to.
+//
+// An MPI program, since a launcher is what starts such a job: MPI tells who is there, carries the
+// addresses and the figures, and is silent while the queue pairs of the pattern, which are not
+// MPI's, are measured. Main thread. What only one rank meets ends the job, with its line.
+#include <getopt.h>
+#include <mpi.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "perf/cli/commands.hpp"
+#include "perf/cli/failure.hpp"
+#include "perf/cli/option_values.hpp"
+#include "perf/cli/perf_option_values.hpp"
+#include "perf/cli/perf_pattern_edges.hpp"
+#include "perf/cli/perf_queues.hpp"
+#include "perf/cli/pingpong_device.hpp"
+#include "perf/cli/stoppable.hpp"
+#include "perf/support/clock.hpp"
+
+namespace verbatim::cli {
+namespace {
+
+constexpr std::uint32_t kLargest = 1u << 23;
+constexpr std::uint32_t kPollsBetweenPauses = 2048;
+constexpr char kPatternRule[] =
+    "--------------------------------------------------------------------------------------------";
+
+struct PatternJob {
+  PerfPattern pattern{};
+  std::string name;
+  PerfOptions options{{PerfVerb::kWrite, PerfMeasure::kBandwidth}};
+};
+
+void pattern_usage(const char* name) {
+  std::printf(
+      "Usage:\n"
+      "  mpiexec -n <processes> %s <pairs|incast|all-pairs|ring|halo> [options]\n"
+      "                                  (or verbatim run, or srun --mpi=pmi2)\n"
+      "\n"
+      "Options:\n"
+      "  -a, --all                       sizes from 2 to 2^23, by twos\n"
+      "  -d, --ib-dev=<dev>              the device (default: the first)\n"
+      "  -h, --help                      print this\n"
+      "  -i, --ib-port=<port>            port of the device (default 1)\n"
+      "  -n, --iters=<number>            messages to each neighbour (default 1000)\n"
+      "  -s, --size=<bytes>              of a message (default 65536)\n"
+      "  -t, --tx-depth=<number>         requests under way to each neighbour (default 128)\n"
+      "  -x, --gid-index=<index>         of our GID (default: none; on Ethernet the best one)\n"
+      "      --report_gbits              Gbit/s instead of MiB/s\n",
+      name);
+}
+
+/// Nothing: the usage text was asked for.
+std::optional<PatternJob> parse_pattern(int argc, char** argv) {
+  static const option kNames[] = {{"all", no_argument, nullptr, 'a'},
+                                  {"ib-dev", required_argument, nullptr, 'd'},
+                                  {"help", no_argument, nullptr, 'h'},
+                                  {"ib-port", required_argument, nullptr, 'i'},
+                                  {"iters", required_argument, nullptr, 'n'},
+                                  {"size", required_argument, nullptr, 's'},
+                                  {"tx-depth", required_argument, nullptr, 't'},
+                                  {"gid-index", required_argument, nullptr, 'x'},
+                                  {"report_gbits", no_argument, nullptr, 'g'},
+                                  {}};
+  PatternJob job;
+  PerfOptions& o = job.options;
+  o.server = job.name = "pattern";  // each end sends, as a client does
+  o.iterations = 1000;
+  o.no_peak = true;
+  opterr = 0;
+  for (int id; (id = getopt_long(argc, argv, "ad:hi:n:s:t:x:", kNames, nullptr)) != -1;) {
+    switch (id) {
+      case 'a':
+        o.all_sizes = true;
+        break;
+      case 'd':
+        o.device = optarg;
+        break;
+      case 'h':
+        return {};
+      case 'i':
+        o.ib_port = static_cast<std::uint8_t>(option_number("port", "-i", optarg, 1, 255));
+        break;
+      case 'n':
+        o.iterations =
+            static_cast<std::uint64_t>(option_number("iterations", "-n", optarg, 5, 100'000'000));
+        break;
+      case 's':
+        o.size = perf_message_size(optarg);
+        break;
+      case 't':
+        o.tx_depth = static_cast<std::uint32_t>(option_number("tx depth", "-t", optarg, 1, 15'000));
+        break;
+      case 'x':
+        o.gid_index = static_cast<int>(option_number("GID index", "-x", optarg, 0, 255));
+        break;
+      case 'g':
+        o.gbits = true;
+        break;
+      default:
+        fail("'%s' is no option of perf pattern, or lacks its value: see --help", argv[optind - 1]);
+    }
+  }
+  if (optind != argc - 1) fail("name one pattern: pairs, incast, all-pairs, ring or halo");
+  const auto pattern = perf_pattern_named(argv[optind]);
+  if (!pattern) {
+    fail("'%s' is none of pairs, incast, all-pairs, ring, halo", argv[optind]);
+  }
+  job.pattern = *pattern;
+  job.name = argv[optind];
+  if (o.all_sizes) o.size = kLargest;
+  o.tx_depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(o.tx_depth, o.iterations));
+  o.cq_moderation = std::min(o.size > 8192 && !o.all_sizes ? 1 : o.cq_moderation, o.tx_depth);
+  return job;
+}
+
+/// What one rank has of a size, and what all have.
+struct PatternFigures {
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+};
+
+class PatternRank {
+ public:
+  PatternRank(const PatternJob& job, const StopSignals& stop)
+      : job_{job}, options_{job.options}, stop_{stop} {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+  }
+
+  void run() {
+    for (const PatternEdge& edge : pattern_edges(job_.pattern, ranks_)) {
+      if (edge.from == rank_ || edge.to == rank_) edges_.push_back(edge);
+    }
+    options_.queue_pairs = static_cast<std::uint32_t>(edges_.size());
+    const Device device = open_device(options_.device, options_.ib_port);
+    if (options_.size > device.port.max_msg_sz) {
+      fail("size %u is more than %s sends in one message (%u bytes); choose a smaller -s",
+           options_.size, device.name(), device.port.max_msg_sz);
+    }
+    agree(device.port.active_mtu);
+    std::optional<PerfQueues> queues;
+    if (!edges_.empty()) queues.emplace(device, options_, terms_);
+    if (queues) queues->connect(swap_addresses(*queues));
+    if (rank_ == 0) heading(device);
+    for (std::uint32_t size = options_.all_sizes ? 2 : options_.size; size <= options_.size;
+         size *= 2) {
+      report(size, queues ? measure(*queues, size) : idle());
+    }
+    MPI_Barrier(MPI_COMM_WORLD);  // before anybody's memory goes
+    if (rank_ == 0) std::puts(kPatternRule);
+  }
+
+ private:
+  void agree(ibv_mtu mtu) {
+    terms_ = own_perf_terms(mtu);
+    unsigned most[2] = {terms_.walk, terms_.cache_line}, all[2];
+    MPI_Allreduce(most, all, 2, MPI_UNSIGNED, MPI_MAX, MPI_COMM_WORLD);
+    int least = mtu, path = mtu;
+    MPI_Allreduce(&least, &path, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    terms_ = {all[0], all[1], static_cast<ibv_mtu>(path)};
+  }
+
+  int peer_of(const PatternEdge& edge) const { return edge.from == rank_ ? edge.to : edge.from; }
+
+  /// Edge by edge in the order that all ranks have, so that the two ends of the first that is left
+  /// always meet.
+  const std::vector<PerftestAddress>& swap_addresses(const PerfQueues& queues) {
+    for (std::uint32_t pair = 0; pair < edges_.size(); ++pair) {
+      const PerftestAddress ours = queues.address(pair);
+      PerftestAddress theirs;
+      const int peer = peer_of(edges_[pair]);
+      MPI_Sendrecv(&ours, sizeof ours, MPI_BYTE, peer, 0, &theirs, sizeof theirs, MPI_BYTE, peer, 0,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      peers_.push_back(theirs);
+    }
+    return peers_;
+  }
+
+  PatternFigures idle() const {
+    MPI_Barrier(MPI_COMM_WORLD);
+    return {};
+  }
+
+  PatternFigures measure(PerfQueues& queues, std::uint32_t size) const {
+    queues.prepare(size, peers_);
+    const std::uint64_t all = options_.iterations;
+    std::uint64_t left = 0;
+    for (const PatternEdge& edge : edges_) left += edge.from == rank_ ? all : 0;
+    PatternFigures found{left * size, 0};
+    MPI_Barrier(MPI_COMM_WORLD);
+    const std::uint64_t start = perf::ticks();
+    std::uint32_t polls = 0;
+    while (left > 0) {
+      bool busy = false;
+      for (std::uint32_t pair = 0; pair < edges_.size(); ++pair) {
+        if (edges_[pair].from != rank_) continue;
+        PerfSender& sender = queues.senders()[pair];
+        while (sender.posted < all && sender.posted - sender.completed < options_.tx_depth) {
+          queues.post(sender);
+          busy = true;
+        }
+      }
+      std::array<ibv_wc, 16> wc;
+      const int count = ibv_poll_cq(queues.send_cq(), static_cast<int>(wc.size()), wc.data());
+      if (count < 0) fail("Couldn't poll CQ");
+      for (int at = 0; at < count; ++at) left -= take(queues, wc[static_cast<std::size_t>(at)]);
+      if (busy || count > 0) continue;
+      if (++polls % kPollsBetweenPauses != 0) continue;
+      if (stop_.pending()) throw Stopped{};
+      sched_yield();  // there may be more ranks than processors
+    }
+    found.seconds = static_cast<double>(perf::ticks() - start) * perf::ns_per_tick() / 1e9;
+    return found;
+  }
+
+  /// How many requests a completion is of.
+  std::uint64_t take(PerfQueues& queues, const ibv_wc& wc) const {
+    if (wc.wr_id >= edges_.size()) return 0;
+    if (wc.status != IBV_WC_SUCCESS) {
+      fail("Completion of a write to rank %d with status %d (%s)", peer_of(edges_[wc.wr_id]),
+           static_cast<int>(wc.status), ibv_wc_status_str(wc.status));
+    }
+    PerfSender& sender = queues.senders()[wc.wr_id];
+    const std::uint64_t done =
+        std::min<std::uint64_t>(options_.cq_moderation, options_.iterations - sender.completed);
+    sender.completed += done;
+    return done;
+  }
+
+  void heading(const Device& device) const {
+    std::puts(kPatternRule);
+    std::printf("                    RDMA_Write BW Test, pattern %s\n", job_.name.c_str());
+    std::printf(" Processes       : %d\t\tDevice         : %s\n", ranks_, device.name());
+    std::printf(" TX depth        : %u\n CQ Moderation   : %u\n Mtu             : %d[B]\n",
+                options_.tx_depth, options_.cq_moderation, 128 << terms_.mtu);
+    std::puts(kPatternRule);
+    const char* unit = options_.gbits ? "Gb" : "MB";
+    std::printf(
+        " #bytes     #iterations    BW sum[%s/sec]    BW least[%s/sec]   BW most[%s/sec]   "
+        "MsgRate[Mpps]\n",
+        unit, unit, unit);
+  }
+
+  /// Of all: their bytes in the time of the slowest; of each that sends: its own.
+  void report(std::uint32_t size, const PatternFigures& own) const {
+    const double unit = options_.gbits ? 125e6 : 1048576;
+    const bool sends = own.bytes > 0 && own.seconds > 0;
+    const double rate = sends ? static_cast<double>(own.bytes) / own.seconds / unit : 0;
+    double least = sends ? rate : std::numeric_limits<double>::infinity();
+    double bytes = static_cast<double>(own.bytes);
+    double ends[2] = {own.seconds, rate}, most[2] = {}, all_bytes = 0, all_least = 0;
+    MPI_Reduce(&bytes, &all_bytes, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Reduce(ends, most, 2, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&least, &all_least, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
+    if (rank_ != 0) return;
+    std::printf(" %-7u    %-10llu       %-7.2f            %-7.2f            %-7.2f\t\t   %-7.6f\n",
+                size, static_cast<unsigned long long>(options_.iterations),
+                all_bytes / most[0] / unit, all_least, most[1], all_bytes / size / most[0] / 1e6);
+  }
+
+  const PatternJob& job_;
+  PerfOptions options_;
+  const StopSignals& stop_;
+  int rank_ = 0, ranks_ = 1;
+  PerfTerms terms_;
+  std::vector<PatternEdge> edges_;  // of this rank, in the order of all
+  std::vector<PerftestAddress> peers_;
+};
+
+int run_pattern(const PatternJob& job, int rank) {
+  return run_stoppable([] { return std::optional<int>(); },
+                       [&](const StopSignals& stop) {
+                         try {
+                           PatternRank(job, stop).run();
+                         } catch (const Failure& failure) {
+                           std::fprintf(stderr, "rank %d: %s\n", rank, failure.line.c_str());
+                           std::fflush(nullptr);
+                           MPI_Abort(MPI_COMM_WORLD, 1);
+                         }
+                       });
+}
+
+}  // namespace
+
+int perf_pattern(Calling, int argc, char** argv) {
+  std::optional<PatternJob> job;
+  std::string wrong;
+  try {
+    job = parse_pattern(argc, argv);
+    if (!job) {
+      pattern_usage(argv[0]);
+      return 0;
+    }
+  } catch (const Failure& failure) {
+    wrong = failure.line;
+  }
+  (void)perf::ns_per_tick();
+  MPI_Init(&argc, &argv);
+  int rank = 0, ranks = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (wrong.empty() && ranks < 2) {
+    wrong = "a pattern is of two processes or more: mpiexec -n 8 " + std::string(argv[0]) + " halo";
+  }
+  int status = 1;
+  if (wrong.empty())
+    status = run_pattern(*job, rank);
+  else if (rank == 0)
+    std::fprintf(stderr, "%s\n", wrong.c_str());  // all ranks have met it: one says so
+  MPI_Finalize();
+  return status;
+}
+
+}  // namespace verbatim::cli
