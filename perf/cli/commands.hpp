@@ -7,9 +7,18 @@
 // too. argv[0] is what messages and usage text call the program.
 #pragma once
 
+#include <string_view>
+
 namespace verbatim::cli {
 
 enum class Calling { kClassicName, kSubcommand };
+
+struct Command {
+  std::string_view classic;  // called by this name, where there is one ...
+  std::string_view first;    // ... or as `verbatim first [second]`
+  std::string_view second;
+  int (*run)(Calling, int, char**);
+};
 
 int devices(Calling calling, int argc, char** argv);
 int devinfo(Calling calling, int argc, char** argv);

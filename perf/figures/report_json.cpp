@@ -5,7 +5,6 @@
 #include "perf/support/json.hpp"
 
 namespace verbatim::perf {
-namespace {
 
 const char* name_of(Unit unit) {
   switch (unit) {
@@ -34,6 +33,8 @@ const char* name_of(Section section) {
   }
   return "?";
 }
+
+namespace {
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
@@ -95,6 +96,8 @@ void print_json(std::FILE* out, const RunFacts& facts, const std::deque<Group>& 
                     {"seconds", facts.seconds},
                     {"retaken", facts.retaken},
                     {"disturbed", facts.disturbed},
+                    {"interrupted", facts.interrupted},
+                    {"unreliable", facts.unreliable},
                     {"figures", figures}};
   std::fprintf(out, "%s\n", all.text().c_str());
 }
