@@ -167,10 +167,16 @@ class Perf {
       // Who receives must be ready, and both directions begin at once.
       if (send || o_.bidirectional) exchange.wait_for_peer(first);
       if (o_.test.latency()) {
-        printer.latency(size, measure_latency(run, size));
+        const perf::Usage before = perf::usage_now();
+        PerfLatencies found = measure_latency(run, size);
+        found.used = perf::usage_since(before);
+        printer.latency(size, std::move(found));
         continue;
       }
-      const PerfThroughput found = measure_bandwidth(run, size);
+      const perf::Usage before = perf::usage_now();
+      PerfThroughput found = measure_bandwidth(run, size);
+      found.used = perf::usage_since(before);
+      printer.measured(size, found);
       if (o_.all_sizes && o_.bidirectional && !send) exchange.wait_for_peer(first);
       last = report_of(o_, size, found);
       report(exchange, printer, last);
@@ -201,6 +207,7 @@ class Perf {
       exchange.wait_for_peer(first);
       const PerftestReport theirs = exchange.swap_reports({});
       printer.bandwidth(theirs);
+      printer.told(theirs);
       average_ = theirs.average;
       rate_ = theirs.rate;
     }

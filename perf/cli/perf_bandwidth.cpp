@@ -63,6 +63,7 @@ class BandwidthLoop {
   void start() {
     if (timed()) clock_.start();
     first_ = perf::ticks();
+    if (!timed()) blocks_.start(first_, all_, 0);
   }
 
   bool post_all() {
@@ -105,10 +106,11 @@ class BandwidthLoop {
       if (!timed()) more = std::min<std::uint64_t>(more, o_.iterations - sender.completed);
       sender.completed += more;
       completed_count_ += more;
-      if (clock_.counts(now)) counted_ += more;
+      if (clock_.counts(now)) count_more(more, now);
       if (!o_.no_peak) completed_.push_back({completed_count_, now});
     }
     last_ = now;
+    if (!timed()) blocks_.add(completed_count_, now);
     return true;
   }
 
@@ -125,7 +127,7 @@ class BandwidthLoop {
     for (const ibv_wc& one : std::span(wc).first(count)) {
       if (one.byte_len != size_ + header) fail_length(one.byte_len - header, size_);
       ++received_;
-      if (clock_.counts(now)) ++counted_;
+      if (clock_.counts(now)) count_more(1, now);
       const auto pair = static_cast<std::uint32_t>(one.wr_id);
       if (pair >= posted_receives_.size()) continue;
       if (!timed() && posted_receives_[pair] >= o_.iterations) continue;
@@ -133,14 +135,23 @@ class BandwidthLoop {
       ++posted_receives_[pair];
     }
     if (!sends_) last_ = now;
+    if (!sends_ && !timed()) blocks_.add(received_, now);
     return true;
   }
 
-  PerfThroughput figures() const {
+  /// Within the margins of -D.
+  void count_more(std::uint64_t more, std::uint64_t now) {
+    counted_ += more;
+    if (!blocks_.started()) blocks_.start(clock_.first(), 0, clock_.last());
+    blocks_.add(counted_, now);
+  }
+
+  PerfThroughput figures() {
     PerfThroughput found;
     found.messages = timed() ? counted_ : all_;
     found.ticks = timed() ? clock_.counted_ticks() : last_ - first_;
     if (!o_.no_peak) found.peak_ticks = fewest_ticks_for_one(posted_, completed_);
+    found.marks = blocks_.take();
     return found;
   }
 
@@ -150,6 +161,7 @@ class BandwidthLoop {
   std::uint64_t all_;
   PerfClock clock_;
   PerfWaiting waiting_;
+  PerfBlocks blocks_;
   bool receives_;
   bool sends_;
   bool may_send_ = false;

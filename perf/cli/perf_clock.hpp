@@ -27,6 +27,8 @@ class PerfClock {
 
   bool over(std::uint64_t now) const { return started() && now >= end_; }
   bool counts(std::uint64_t now) const { return started() && now >= first_ && now < last_; }
+  std::uint64_t first() const { return first_; }
+  std::uint64_t last() const { return last_; }
   std::uint64_t counted_ticks() const { return last_ - first_; }
 
  private:

@@ -57,10 +57,18 @@ class LatencyLoop {
     if (timed() && !clock_.started()) clock_.start();
   }
   void count() {
-    if (timed() && clock_.counts(perf::ticks())) ++found_.messages;
+    if (!timed()) return;
+    const std::uint64_t now = perf::ticks();
+    if (!clock_.counts(now)) return;
+    // Of -D no stamps are kept: a histogram is as large after a day as after a second.
+    if (counted_at_ != 0) found_.single.record(now - counted_at_);
+    counted_at_ = now;
+    if (!blocks_.started()) blocks_.start(clock_.first(), 0, clock_.last());
+    blocks_.add(++found_.messages, now);
   }
   PerfLatencies finish() {
     found_.ticks = timed() ? clock_.counted_ticks() : 0;
+    found_.marks = blocks_.take();
     return std::move(found_);
   }
 
@@ -79,6 +87,8 @@ class LatencyLoop {
   }
 
   PerfLatencies found_;
+  PerfBlocks blocks_;
+  std::uint64_t counted_at_ = 0;
   std::uint64_t gap_ticks_;
   ibv_wc wc_[1] = {};
 };

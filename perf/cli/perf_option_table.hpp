@@ -17,6 +17,8 @@ enum PerfLongOption : int {
   kOldPostSend,
   kOutJson,
   kOutJsonFile,
+  kJsonLines,
+  kCsv,
   kOutput,
   kRetryCount,
   kTclass,

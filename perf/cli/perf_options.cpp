@@ -264,6 +264,12 @@ void store(const Found& found, PerfOptions* o, Asked* asked) {
     case kOutJsonFile:
       o->json_file = optarg;
       break;
+    case kJsonLines:
+      o->jsonl_file = optarg;
+      break;
+    case kCsv:
+      o->csv_file = optarg;
+      break;
     case kOutput:
       o->output = output_of(optarg, o->test);
       break;

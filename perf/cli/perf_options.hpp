@@ -68,6 +68,7 @@ struct PerfOptions {
   bool cycles = false;
   PerfOutput output = PerfOutput::kAll;
   std::optional<std::string> json_file;
+  std::optional<std::string> jsonl_file, csv_file;
   std::optional<double> least_bandwidth;
   std::optional<double> least_rate;
 

@@ -45,7 +45,7 @@ double messages_of_a_round(PerfTest test) { return test.answered() ? 2 : 1; }
 
 }  // namespace
 
-PerfPrinter::PerfPrinter(const PerfOptions& options) : options_{options} {
+PerfPrinter::PerfPrinter(const PerfOptions& options) : options_{options}, records_{options} {
   if (!options.json_file) return;
   file_.reset(std::fopen(options.json_file->c_str(), "we"));
   if (!file_) {
@@ -71,6 +71,7 @@ void PerfPrinter::heading(const Device& device, const PerfQueues& queues, const 
   const int gid_index = perf_gid_index(device, o);
   const bool iwarp = device.context->device->transport_type == IBV_TRANSPORT_IWARP;
   const bool srq = o.shared_receives || o.xrc();
+  records_.set_device(device.name());
   about_["test"] = title(o);
   about_["Device"] = device.name();
   about_["Number_of_qps"] = o.all_queue_pairs();
@@ -157,6 +158,7 @@ void PerfPrinter::samples(const std::vector<double>& all, const char* unit) cons
 }
 
 void PerfPrinter::latency(std::uint32_t size, PerfLatencies found) {
+  records_.latency(size, found);
   const double factor =
       (options_.cycles ? 1 : perf::ns_per_tick() / 1e3) / messages_of_a_round(options_.test);
   if (options_.duration != 0) return latency_of_duration(size, found, factor);
@@ -255,6 +257,7 @@ void PerfPrinter::both(const PerftestReport& ours, const PerftestReport& theirs)
 }
 
 void PerfPrinter::finish() {
+  records_.finish();
   if (!file_) return;
   about_["results"] = std::move(results_);
   const std::string text = about_.text() + "\n";

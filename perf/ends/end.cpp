@@ -164,9 +164,9 @@ Reply End::answer(const Request& request) {
     reply.error = EIO;
     std::snprintf(reply.message, sizeof reply.message, "%s", failure.what());
   }
-  const Usage used = usage_now();
-  reply.cpu_ns = used.cpu_ns - used_before.cpu_ns;
-  reply.switches = used.switches - used_before.switches;
+  const Usage used = usage_since(used_before);
+  reply.cpu_ns = used.cpu_ns;
+  reply.switches = used.switches;
   reply.waited_ns = waited_for_core_ns() - waited_before;
   return reply;
 }

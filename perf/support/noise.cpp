@@ -27,7 +27,7 @@ void add_reason(std::string& reasons, double found, double most, const char* wha
 std::string Noise::unreliable() const {
   std::string reasons;
   add_reason(reasons, stolen, kMostStolen, "of the processors' time was stolen by the hypervisor");
-  add_reason(reasons, waited, kMostWaited, "of the time other programs had the core");
+  add_reason(reasons, waited, kMostWaited, "of the time other processes had the core");
   add_reason(reasons, floor_spread, kWidestFloor, "between the quartiles of the floor");
   return reasons;
 }
@@ -66,6 +66,11 @@ Usage usage_now() {
   };
   return {ns(used.ru_utime) + ns(used.ru_stime),
           static_cast<double>(used.ru_nvcsw) + static_cast<double>(used.ru_nivcsw)};
+}
+
+Usage usage_since(const Usage& before) {
+  const Usage now = usage_now();
+  return {now.cpu_ns - before.cpu_ns, now.switches - before.switches};
 }
 
 }  // namespace verbatim::perf

@@ -43,5 +43,6 @@ struct Usage {
   double switches = 0;  // voluntary and involuntary
 };
 Usage usage_now();
+Usage usage_since(const Usage& before);
 
 }  // namespace verbatim::perf

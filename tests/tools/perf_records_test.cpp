@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/tools/perf_pair.hpp"
 #include "tests/tools/records.hpp"
 #include "tests/tools/tool_process.hpp"
 
@@ -128,6 +130,54 @@ TEST(PerfFloors, CtrlCPrintsWhatWasMeasured) {
   EXPECT_THAT(ending.out, HasSubstr("interrupted after"));
   EXPECT_THAT(ending.out, HasSubstr("F1 "));
   EXPECT_FALSE(lines_of(folder.read("f.jsonl")).empty());
+}
+
+class PerfRecordsOf : public ::testing::TestWithParam<Words> {};
+
+TEST_P(PerfRecordsOf, HaveBlocksAndPercentiles) {
+  const PrivateFabric fabric;
+  const Program tool = {VERBATIM_TOOL, "verbatim", fabric.environment()};
+  const TestFolder folder;
+  const Words words = joined({"perf"}, GetParam());
+  const PerfEndings endings = play_our_server(
+      tool, words, tool, joined(words, {"--jsonl", folder.path("f"), "--csv", folder.path("csv")}));
+  expect_both_finished(endings);
+  const std::vector<Read> records = lines_of(folder.read("f"));
+  const bool is_latency = GetParam().front().ends_with("-lat");
+  ASSERT_EQ(records.size(), is_latency ? 1u : 2u) << "of a bandwidth the rate, too";
+  for (const Read& record : records) {
+    EXPECT_THAT(record["name"].get<std::string>(), HasSubstr(GetParam().front() + " RC"));
+    EXPECT_EQ(record["provider"], "shm0");
+    EXPECT_GE(record["blocks"].size(), 5u);
+    EXPECT_LE(record["min"].get<double>(), record["median"].get<double>());
+    EXPECT_TRUE(record["standard_error"].is_number());
+    EXPECT_GT(record["cpu_ns"].get<double>(), 0);
+    EXPECT_GE(record["switches"].get<double>(), 0);
+    if (!is_latency) continue;
+    double last = 0, samples = 0;
+    for (const char* percentile : {"p50", "p90", "p99", "p99.9", "p99.99"}) {
+      EXPECT_GE(record[percentile].get<double>(), last) << percentile;
+      last = record[percentile].get<double>();
+    }
+    EXPECT_GT(record["p50"].get<double>(), 0);
+    for (const Read& level : record["histogram"]) samples += level[1].get<double>();
+    EXPECT_GE(samples, 999) << "outliers are kept";
+  }
+  const std::string csv = folder.read("csv");
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + static_cast<long>(records.size()));
+}
+
+INSTANTIATE_TEST_SUITE_P(, PerfRecordsOf,
+                         ::testing::Values(Words{"send-lat", "-n", "1000"},
+                                           Words{"send-lat", "-D", "1", "-f", "0"},
+                                           Words{"read-lat", "-n", "1000"},
+                                           Words{"write-bw", "-n", "2000"},
+                                           Words{"send-bw", "-D", "1", "-f", "0"}));
+
+TEST(PerfRecords, AFileThatCannotBeWrittenIsOneLineBeforeAnybodyIsWaitedFor) {
+  const Ending ending = run(kTool, {"perf", "send-lat", "--jsonl", "/nowhere/f"});
+  EXPECT_EQ(ending.status, 1);
+  EXPECT_EQ(ending.err, "cannot write '/nowhere/f': No such file or directory (--jsonl)\n");
 }
 
 const std::vector<double> kBase = {100, 101, 99, 100, 102, 98, 100, 101};
