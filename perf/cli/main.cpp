@@ -59,7 +59,9 @@ void usage(std::FILE* out) {
       "                                          be perftest's; or bandwidth, send-bw, and\n"
       "                                          write-, read- and atomic-lat and -bw likewise\n"
       "  verbatim perf floors [options]          measure what no message here can undercut\n"
+      "  verbatim perf scaling [options]         measure costs among many queue pairs and regions\n"
       "  verbatim perf gate <base> <new>         fail when a run is slower than another one\n"
+      "  verbatim perf report <run> [<base>]     draw a run as a page for a browser\n"
       "  verbatim asyncwatch [options]           print a device's asynchronous events\n"
       "  verbatim top [options]                  show what all processes of the user are doing\n"
       "  verbatim topo [options]                 print or draw the machine: where memory and cores "
@@ -137,8 +139,8 @@ int run_command(int argc, char** argv) {
     std::fprintf(
         stderr,
         "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-        "uc, ud, srq or xsrq, perf send-, write-, read- or atomic-lat or -bw, perf floors or "
-        "gate, asyncwatch, "
+        "uc, ud, srq or xsrq, perf send-, write-, read- or atomic-lat or -bw, perf floors, "
+        "gate, report or scaling, asyncwatch, "
         "top, topo, run, exec, doctor; see 'verbatim --help')\n",
         argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;

@@ -11,6 +11,8 @@ namespace {
 constexpr std::array kMeasuring = {
     Command{"", "perf", "floors", perf_floors},
     Command{"", "perf", "gate", perf_gate},
+    Command{"", "perf", "report", perf_report},
+    Command{"", "perf", "scaling", perf_scaling},
 };
 
 }  // namespace

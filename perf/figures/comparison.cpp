@@ -10,25 +10,29 @@ namespace {
 
 constexpr std::size_t kFewestBlocks = 5;
 
-struct Pooled {
+struct Pool {
   std::vector<Record> all;                   // in the order of the file
   std::map<std::string, std::size_t> where;  // by key
 };
 
-Pooled pool(const std::vector<Record>& records) {
-  Pooled pooled;
+Pool pool(const std::vector<Record>& records) {
+  Pool pool;
   for (const Record& record : records) {
-    if (!record.measured()) continue;
-    const auto [at, is_new] = pooled.where.try_emplace(record.key(), pooled.all.size());
+    const auto [at, is_new] = pool.where.try_emplace(record.key(), pool.all.size());
     if (is_new) {
-      pooled.all.push_back(record);
+      pool.all.push_back(record);
       continue;
     }
-    Record& first = pooled.all[at->second];
+    Record& first = pool.all[at->second];
+    if (!record.measured()) continue;
+    if (!first.measured()) {
+      first = record;
+      continue;
+    }
     for (const double value : record.blocks.values()) first.blocks.add(value);
     if (!record.about.noise.unreliable().empty()) first.about.noise = record.about.noise;
   }
-  return pooled;
+  return pool;
 }
 
 Change judge(const Difference& found, double tolerance) {
@@ -83,13 +87,16 @@ double chance_of_difference(const Blocks& one, const Blocks& other) {
   return std::erfc(away / std::sqrt(2 * variance));
 }
 
+std::vector<Record> pooled(const std::vector<Record>& records) { return pool(records).all; }
+
 Comparison compare(const std::vector<Record>& base, const std::vector<Record>& fresh,
                    double tolerance) {
-  const Pooled before = pool(base), after = pool(fresh);
+  const Pool before = pool(base), after = pool(fresh);
   Comparison found;
   for (const Record& record : before.all) {
+    if (!record.measured()) continue;
     const auto other = after.where.find(record.key());
-    if (other == after.where.end()) {
+    if (other == after.where.end() || !after.all[other->second].measured()) {
       found.missing.push_back(record.kind + ": " + record.label() + " (base)");
       continue;
     }
@@ -107,7 +114,7 @@ Comparison compare(const std::vector<Record>& base, const std::vector<Record>& f
     found.figures.push_back(std::move(one));
   }
   for (const Record& record : after.all) {
-    if (!before.where.contains(record.key())) {
+    if (record.measured() && !before.where.contains(record.key())) {
       found.missing.push_back(record.kind + ": " + record.label() + " (new)");
     }
   }

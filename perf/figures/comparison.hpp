@@ -25,6 +25,10 @@ struct Comparison {
   std::string unreliable;            // why a run was not judged
 };
 
+/// Records of one figure are one with all their blocks, in the order of the file; those that were
+/// not measured stay as they are.
+std::vector<Record> pooled(const std::vector<Record>& records);
+
 /// Records of one figure in one file are one figure with all their blocks.
 Comparison compare(const std::vector<Record>& base, const std::vector<Record>& fresh,
                    double tolerance);

@@ -140,7 +140,7 @@ class RecordReader {
     record.unit = wanted_text("unit");
     record.missing = text("missing", json_);
     const double at = wanted_number("at", json_);
-    if (at < 0 || at > 1e15) throw std::runtime_error("\"at\" is out of range");
+    if (at < 0) throw std::runtime_error("\"at\" is out of range");
     record.at = static_cast<std::uint64_t>(at);
     record.cpu_ns = number("cpu_ns", json_);
     record.switches = number("switches", json_);
@@ -158,6 +158,7 @@ class RecordReader {
 
  private:
   static constexpr std::size_t kLongestText = 500, kMostBlocks = 100'000;
+  static constexpr double kLargest = 1e15;
 
   /// Control characters would reach the reader's terminal.
   static std::string text(const char* name, const Json& in) {
@@ -193,6 +194,10 @@ class RecordReader {
     if (!found || !std::isfinite(*found)) {
       throw std::runtime_error(std::string("\"") + name + "\" is no number");
     }
+    // A picture has no room for more.
+    if (std::fabs(*found) > kLargest) {
+      throw std::runtime_error(std::string("\"") + name + "\" is out of range");
+    }
     return *found;
   }
   static Blocks blocks(const char* name, const Json& in) {
@@ -226,7 +231,7 @@ class RecordReader {
       const double level = finite_number("histogram", (*pair)[0]);
       const double count = finite_number("histogram", (*pair)[1]);
       const bool rises = levels.empty() || level > levels.back().first;
-      if (level < 0 || count < 0 || count > 1e15 || !rises) {
+      if (level < 0 || count < 0 || !rises) {
         throw std::runtime_error("the levels of \"histogram\" do not rise, or count nothing");
       }
       levels.emplace_back(level, static_cast<std::uint64_t>(count));
@@ -289,14 +294,16 @@ RunAbout about_this_run(const std::string& provider, const std::string& cores) {
 }
 
 std::string Record::label() const {
-  if (parameter == "size") return at == 0 ? name : name + ", " + size_text(at);
+  if (parameter == "size" && at == 0) return name;
+  if (parameter == "size") return name + ", " + size_text(at) + (at < 1024 ? " B" : "");
   return name + ", " + std::to_string(at) + " " + parameter;
 }
 
 std::string Record::key() const {
   std::string all;
-  for (const std::string& part :
-       {kind, name, parameter, std::to_string(at), unit, about.provider}) {
+  // A floor is the machine's, whoever was measured beside it.
+  for (const std::string& part : {kind, name, parameter, std::to_string(at), unit,
+                                  kind == "floor" ? std::string() : about.provider}) {
     all += part;
     all += '\n';
   }

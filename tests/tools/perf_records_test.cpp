@@ -251,6 +251,7 @@ TEST(PerfGate, NamesTheLineOfAFileThatIsWrong) {
       {R"({"schema":"verbatim-record-1","kind":"k","name":"n","parameter":"size","at":1e300,)"
        R"("unit":"ns","blocks":[1]})",
        "out of range"},
+      {record_line("latency", "send", 8, "ns", {1e16}), "out of range"},
       {std::string("\x00\xff\xfe", 3), "it is no JSON"},
   };
   for (const auto& [line, why] : wrong) {
