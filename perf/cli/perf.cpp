@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <new>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "perf/cli/commands.hpp"
 #include "perf/cli/failure.hpp"
 #include "perf/cli/perf_exchange.hpp"
+#include "perf/cli/perf_progress.hpp"
 #include "perf/cli/perf_queues.hpp"
 #include "perf/cli/perf_report.hpp"
 #include "perf/cli/perf_run.hpp"
@@ -166,17 +168,28 @@ class Perf {
       if (o_.warm_up) warm_up(run);
       // Who receives must be ready, and both directions begin at once.
       if (send || o_.bidirectional) exchange.wait_for_peer(first);
+      std::optional<PerfProgress> progress(std::in_place, progress_text(size), o_.duration);
       if (o_.test.latency()) {
         const perf::Usage before = perf::usage_now();
         PerfLatencies found = measure_latency(run, size);
         found.used = perf::usage_since(before);
+        progress.reset();
+        const bool stopped = found.stopped;
         printer.latency(size, std::move(found));
+        if (stopped) stop_here(printer);
         continue;
       }
       const perf::Usage before = perf::usage_now();
       PerfThroughput found = measure_bandwidth(run, size);
       found.used = perf::usage_since(before);
+      progress.reset();
       printer.measured(size, found);
+      if (found.stopped) {
+        if (found.messages != 0 && found.ticks != 0) {
+          printer.bandwidth(report_of(o_, size, found));
+        }
+        stop_here(printer);
+      }
       if (o_.all_sizes && o_.bidirectional && !send) exchange.wait_for_peer(first);
       last = report_of(o_, size, found);
       report(exchange, printer, last);
@@ -188,6 +201,17 @@ class Perf {
     }
     if (o_.test.latency() && o_.test.verb == PerfVerb::kWrite) return exchange.leave();
     exchange.part(first);
+  }
+
+  std::string progress_text(std::uint32_t size) const {
+    return test_name(o_.test) + ", " + std::to_string(size) + " bytes";
+  }
+
+  /// What was measured till the signal came is printed and written.
+  [[noreturn]] static void stop_here(PerfPrinter& printer) {
+    printer.line();
+    printer.finish();
+    throw Stopped{};
   }
 
   /// Of both directions each end has measured its own.

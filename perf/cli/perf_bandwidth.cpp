@@ -36,7 +36,24 @@ class BandwidthLoop {
     }
   }
 
+  /// To its end, or till a signal comes.
   PerfThroughput run() {
+    bool stopped = false;
+    try {
+      transfer();
+    } catch (const Stopped&) {
+      stopped = true;
+      blocks_.stop(timed() ? counted_ : sends_ ? completed_count_ : received_, perf::ticks());
+    }
+    PerfThroughput found = figures();
+    if (!stopped) return found;
+    found.stopped = true;
+    if (!timed()) found.messages = sends_ ? completed_count_ : received_;
+    return found;
+  }
+
+ private:
+  void transfer() {
     // A server that sends too waits for the first message, since till then its client may not be
     // ready.
     may_send_ = sends_ && (o_.client() || !receives_);
@@ -51,10 +68,8 @@ class BandwidthLoop {
         waiting_.idle();
     }
     if (timed()) take_what_is_under_way();
-    return figures();
   }
 
- private:
   bool timed() const { return o_.duration != 0; }
   bool over() const {
     if (timed()) return clock_.over(perf::ticks());
@@ -149,7 +164,7 @@ class BandwidthLoop {
   PerfThroughput figures() {
     PerfThroughput found;
     found.messages = timed() ? counted_ : all_;
-    found.ticks = timed() ? clock_.counted_ticks() : last_ - first_;
+    found.ticks = timed() ? clock_.counted_ticks_till(perf::ticks()) : last_ - first_;
     if (!o_.no_peak) found.peak_ticks = fewest_ticks_for_one(posted_, completed_);
     found.marks = blocks_.take();
     return found;

@@ -34,6 +34,10 @@ class PerfBlocks {
     marks_.push_back({done, now});
     next_ = (by_time_ ? now : done) + step_;
   }
+  /// A test that was stopped ends in the middle of a block.
+  void stop(std::uint64_t done, std::uint64_t now) {
+    if (started() && done > marks_.back().done) marks_.push_back({done, now});
+  }
   std::vector<PerfCompletion> take() { return std::move(marks_); }
 
  private:

@@ -66,8 +66,16 @@ class LatencyLoop {
     if (!blocks_.started()) blocks_.start(clock_.first(), 0, clock_.last());
     blocks_.add(++found_.messages, now);
   }
-  PerfLatencies finish() {
-    found_.ticks = timed() ? clock_.counted_ticks() : 0;
+  /// `play` to its end, or till a signal comes.
+  template <class Play>
+  PerfLatencies played(Play play) {
+    try {
+      play();
+    } catch (const Stopped&) {
+      found_.stopped = true;
+      blocks_.stop(found_.messages, perf::ticks());
+    }
+    found_.ticks = timed() ? clock_.counted_ticks_till(perf::ticks()) : 0;
     found_.marks = blocks_.take();
     return std::move(found_);
   }
@@ -99,6 +107,11 @@ class SendLatency : LatencyLoop {
   SendLatency(const PerfRun& run, std::uint32_t size) : LatencyLoop(run, size) {}
 
   PerfLatencies play() {
+    return played([this] { exchange(); });
+  }
+
+ private:
+  void exchange() {
     const std::uint64_t all = run_.options.iterations;
     std::uint64_t received = 0;
     const std::uint32_t posted = run_.options.receives_each();
@@ -114,7 +127,6 @@ class SendLatency : LatencyLoop {
       send();
       await_sent();
     }
-    return finish();
   }
 };
 
@@ -127,6 +139,11 @@ class WriteLatency : LatencyLoop {
         theirs_{run.queues.arriving_byte(size)} {}
 
   PerfLatencies play() {
+    return played([this] { exchange(); });
+  }
+
+ private:
+  void exchange() {
     const std::uint64_t all = run_.options.iterations;
     std::uint64_t received = 0;
     while (timed() ? !over() : sent_ < all || received < all) {
@@ -141,10 +158,8 @@ class WriteLatency : LatencyLoop {
       await_sent();
       count();
     }
-    return finish();
   }
 
- private:
   bool await_byte(char wanted) {
     while (__atomic_load_n(theirs_, __ATOMIC_ACQUIRE) != wanted) {
       waiting_.idle_on_memory();
@@ -164,13 +179,17 @@ class FetchLatency : LatencyLoop {
   FetchLatency(const PerfRun& run, std::uint32_t size) : LatencyLoop(run, size) {}
 
   PerfLatencies play() {
+    return played([this] { exchange(); });
+  }
+
+ private:
+  void exchange() {
     start_clock();
     while (!over()) {
       send();
       await_sent();
       count();
     }
-    return finish();
   }
 };
 

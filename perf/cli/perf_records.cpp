@@ -70,7 +70,7 @@ void PerfRecords::latency(std::uint32_t size, const PerfLatencies& found) {
     count_use(&made, found.used, found.messages);
   } else {
     perf::Histogram single;
-    const std::size_t messages = found.stamps.size() - 1;
+    const std::size_t messages = found.stamps.empty() ? 0 : found.stamps.size() - 1;
     const std::size_t length = std::max<std::size_t>(1, messages / PerfBlocks::kBlocks);
     for (std::size_t i = 1; i <= messages; ++i) {
       single.record(found.stamps[i] - found.stamps[i - 1]);

@@ -158,6 +158,7 @@ void PerfPrinter::samples(const std::vector<double>& all, const char* unit) cons
 }
 
 void PerfPrinter::latency(std::uint32_t size, PerfLatencies found) {
+  if (found.stopped && found.stamps.size() < 2 && found.messages == 0) return;
   records_.latency(size, found);
   const double factor =
       (options_.cycles ? 1 : perf::ns_per_tick() / 1e3) / messages_of_a_round(options_.test);
@@ -172,9 +173,11 @@ void PerfPrinter::latency(std::uint32_t size, PerfLatencies found) {
   std::sort(all.begin(), all.end());
   if (options_.histogram) samples(all, unit);
   if (options_.unsorted || options_.histogram) columns();
+  // All that were asked for, but for a test that was stopped.
+  const std::uint64_t messages = found.stopped ? all.size() : options_.iterations;
   const LatencyFigures figures = latency_figures(all);
   results_.push_back({{"MsgSize", size},
-                      {"n_iterations", options_.iterations},
+                      {"n_iterations", messages},
                       {"t_min", figures.least},
                       {"t_max", figures.most},
                       {"t_typical", figures.typical},
@@ -190,8 +193,8 @@ void PerfPrinter::latency(std::uint32_t size, PerfLatencies found) {
   std::printf(" %-7u %" PRIu64
               "          %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     \t%-7.2f"
               "\t\t%-7.2f \t\t%-7.2f\n",
-              size, options_.iterations, figures.least, figures.most, figures.typical,
-              figures.average, figures.deviation, figures.percentile_99, figures.percentile_99_9);
+              size, messages, figures.least, figures.most, figures.typical, figures.average,
+              figures.deviation, figures.percentile_99, figures.percentile_99_9);
 }
 
 void PerfPrinter::latency_of_duration(std::uint32_t size, const PerfLatencies& found,

@@ -41,6 +41,7 @@ struct PerfLatencies {
   perf::Histogram single;             // of -D: ticks between one message and the next
   std::vector<PerfCompletion> marks;  // of -D: where its blocks begin and end
   perf::Usage used;
+  bool stopped = false;  // by a signal: what was measured till then
 };
 
 PerfLatencies measure_latency(const PerfRun& run, std::uint32_t size);
@@ -51,6 +52,7 @@ struct PerfThroughput {
   double peak_ticks = 0;              // of one message at the best moment; 0: not asked for
   std::vector<PerfCompletion> marks;  // where its blocks begin and end
   perf::Usage used;
+  bool stopped = false;  // by a signal: what was measured till then
 };
 
 PerfThroughput measure_bandwidth(const PerfRun& run, std::uint32_t size);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/tools/perf_output.hpp"
 #include "tests/tools/perf_pair.hpp"
 #include "tests/tools/records.hpp"
 #include "tests/tools/tool_process.hpp"
@@ -178,6 +180,49 @@ TEST(PerfRecords, AFileThatCannotBeWrittenIsOneLineBeforeAnybodyIsWaitedFor) {
   const Ending ending = run(kTool, {"perf", "send-lat", "--jsonl", "/nowhere/f"});
   EXPECT_EQ(ending.status, 1);
   EXPECT_EQ(ending.err, "cannot write '/nowhere/f': No such file or directory (--jsonl)\n");
+}
+
+TEST(PerfRecords, CtrlCPrintsAndWritesWhatWasMeasured) {
+  const PrivateFabric fabric;
+  const Program tool = {VERBATIM_TOOL, "verbatim", fabric.environment()};
+  for (const char* test : {"send-lat", "write-bw"}) {
+    const TestFolder folder;
+    Ending ending;
+    for (int wait_ms = 500; wait_ms < 20'000 && folder.read("f").empty(); wait_ms *= 3) {
+      ToolProcess server(tool, {"perf", test, "-D", "600", "-f", "0", "-p", "0"});
+      const auto port = listening_port(server);
+      ASSERT_TRUE(port);
+      ToolProcess client(tool, {"perf", test, "-D", "600", "-f", "0", "-p", std::to_string(*port),
+                                "--jsonl", folder.path("f"), "127.0.0.1"});
+      EXPECT_TRUE(client.running_after(std::chrono::milliseconds(wait_ms)));
+      client.signal(SIGINT);
+      ending = client.finish();
+      EXPECT_TRUE(ending.in_time);
+      EXPECT_EQ(ending.signal, SIGINT) << ending.err;
+      EXPECT_FALSE(server.finish().out.empty());
+    }
+    EXPECT_EQ(perf_rows(ending.out).size(), 1u) << ending.out;
+    EXPECT_FALSE(lines_of(folder.read("f")).empty());
+  }
+}
+
+TEST(PerfProgress, IsForTerminals) {
+  if (access("/usr/bin/script", X_OK) != 0) GTEST_SKIP() << "script of bsdutils is not there";
+  const std::string floors = VERBATIM_TOOL " perf floors --quick --rounds 1";
+  const Ending ending = run({"/usr/bin/script", "script", {}}, {"-qec", floors, "/dev/null"});
+  EXPECT_THAT(ending.out, HasSubstr("\r["));
+  EXPECT_THAT(ending.out, HasSubstr(" %] "));
+  const PrivateFabric fabric;
+  const Program tool = {VERBATIM_TOOL, "verbatim", fabric.environment()};
+  ToolProcess server(tool, {"perf", "send-lat", "-D", "3", "-f", "0", "-p", "0"});
+  const auto port = listening_port(server);
+  ASSERT_TRUE(port);
+  const std::string client =
+      VERBATIM_TOOL " perf send-lat -D 3 -f 0 127.0.0.1 -p " + std::to_string(*port);
+  const Ending timed =
+      run({"/usr/bin/script", "script", fabric.environment()}, {"-qec", client, "/dev/null"});
+  EXPECT_THAT(timed.out, HasSubstr("send-lat, 2 bytes, 2 s"));
+  EXPECT_EQ(server.finish().err.find("bytes, 2 s"), std::string::npos) << "not into a pipe";
 }
 
 const std::vector<double> kBase = {100, 101, 99, 100, 102, 98, 100, 101};
