@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // `verbatim perf scaling`: does an operation cost more among many objects? Costs against the number
-// of queue pairs and of memory regions, and latency against size, each with a fitted slope.
+// of queue pairs, of memory regions and of threads, and latency against size; slopes are fitted.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,10 +24,11 @@ namespace {
 
 constexpr const char* kScalingUsage =
     "usage: verbatim perf scaling [options]\n"
-    "What an operation costs among 1 to 10 000 queue pairs and among 64 to 100 000 memory "
-    "regions,\n"
-    "and how latency grows with size. Where a cost should not grow at all, a line is fitted over\n"
-    "doublings, and its slope is told.\n"
+    "What an operation costs among 1 to 10 000 queue pairs, among 64 to 100 000 memory regions "
+    "and\n"
+    "among 1 to 16 threads (in processor time), and how latency grows with size. Where a cost "
+    "should\n"
+    "not grow at all, a line is fitted over doublings, and its slope is told.\n"
     "  --quick          few numbers and rounds: a look, not a claim (2 s)\n"
     "  --most-qps N     at most so many queue pairs (10000)\n"
     "  --rounds N       blocks of each figure (8)\n"
@@ -72,6 +73,7 @@ class Scaling {
     try {
       measure_queue_pairs();
       measure_regions();
+      measure_threads();
       measure_sizes();
     } catch (const perf::Interrupted& interrupted) {
       status = 128 + interrupted.signal;
@@ -202,6 +204,17 @@ class Scaling {
       request.iterations = numbers[at];
       pair().run(request, "register many");
     });
+  }
+
+  void measure_threads() {
+    std::vector<std::uint64_t> numbers = {1, 2, 4, 8, 16};
+    if (options_.quick) numbers = {1, 2, 4};
+    Costs& costs = add("write of 8 B, queues of its own", "threads", true, numbers,
+                       {.kind = perf::Kind::kThreads});
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      costs.cells[i].request.batch = static_cast<std::uint32_t>(numbers[i]);
+    }
+    measure_among(numbers, {&costs}, [](std::size_t) {});
   }
 
   void measure_sizes() {

@@ -135,6 +135,9 @@ Reply End::answer(const Request& request) {
       case Kind::kEmptyPoll:
         run_empty_poll(*this, request, reply);
         break;
+      case Kind::kThreads:
+        run_threads(*this, request, reply);
+        break;
       case Kind::kFloor:
         run_floor(*this, request, reply);
         break;

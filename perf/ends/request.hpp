@@ -34,7 +34,8 @@ enum class Kind : std::uint32_t {
            // of the near end's that are huge
   kRegisterMany,  // `iterations` small regions registered and kept
   kWriteMany,     // a WRITE at a time between regions of those, one after the other
-  kFloor,         // one of the other floors: see Floor
+  kThreads,   // `batch` threads of the near end WRITE through queues of their own; processor time
+  kFloor,     // one of the other floors: see Floor
   kRegister,  // ibv_reg_mr and ibv_dereg_mr of `size` bytes; `batch` != 0: while the far end writes
               // to another region
 };

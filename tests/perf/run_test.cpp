@@ -144,7 +144,9 @@ TEST(Run, FloorsAloneHaveThePromisedShape) {
 
 TEST(Run, QuickMeasuresEveryOperationBesideItsFloor) {
   const ScratchFolder runtime;
-  const Json json = parse(run({"--quick", "--json"}, runtime));
+  const ScratchFolder records;
+  const std::string file = records.path() + "/records";
+  const Json json = parse(run({"--quick", "--json", "--jsonl", file}, runtime));
   std::set<std::string> seen;
   for (const Json& figure : json["figures"]) {
     expect_figure(figure);
@@ -174,6 +176,20 @@ TEST(Run, QuickMeasuresEveryOperationBesideItsFloor) {
   EXPECT_LT(json["seconds"].get<double>(), 45)
       << "a quick look takes seconds, also on a busy machine";
   EXPECT_TRUE(is_empty(runtime));
+  // Each figure of the tables is a record too, with the ratio to its floor.
+  std::ifstream lines(file);
+  std::set<std::string> kinds;
+  for (std::string line; std::getline(lines, line);) {
+    const Json record = Json::parse(line);
+    EXPECT_EQ(record["schema"], "verbatim-record-1");
+    kinds.insert(record["kind"].get<std::string>());
+    if (record["name"] == "send mapped" && record["kind"] == "latency" && record["at"] == 8) {
+      EXPECT_EQ(record["reference"]["name"], "cache line from core to core");
+      EXPECT_GT(record["reference"]["ratio"].get<double>(), 0);
+      EXPECT_TRUE(record["p99.99"].is_number());
+    }
+  }
+  EXPECT_EQ(kinds, (std::set<std::string>{"floor", "latency", "rate", "bandwidth", "mpi"}));
 }
 
 TEST(Run, TablesNameTheFloorAndAreWithoutTerminalCodes) {
@@ -260,7 +276,8 @@ TEST(Compare, ItsJsonNamesEveryRowThatNeedsNoOtherLibrary) {
     EXPECT_TRUE(row["median"].is_number()) << row;
     EXPECT_EQ(row["missing"], "") << row;
     const std::string verdict = row["verdict"];
-    EXPECT_TRUE(verdict == "pass" || verdict == "short" || verdict == "disturbed" || verdict == "shown")
+    EXPECT_TRUE(verdict == "pass" || verdict == "short" || verdict == "disturbed" ||
+                verdict == "shown")
         << row;
     EXPECT_TRUE(row.contains("target") || verdict == "shown") << row;
     EXPECT_TRUE(row["spread"].is_number()) << row;

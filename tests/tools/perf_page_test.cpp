@@ -204,15 +204,17 @@ TEST(PerfScaling, FitsASlopeToEachClaim) {
   EXPECT_EQ(ending.err, "");
   EXPECT_THAT(ending.out, HasSubstr("Claims of O(1)"));
   std::istringstream lines(folder.read("s"));
-  std::size_t polls = 0, writes = 0;
+  std::size_t polls = 0, writes = 0, threads = 0;
   for (std::string line; std::getline(lines, line);) {
     const auto record = nlohmann::json::parse(line);
     polls += record["name"] == "empty poll" && record["parameter"] == "qps";
     writes += record["parameter"] == "mrs";
+    threads += record["parameter"] == "threads";
     EXPECT_FALSE(record.contains("missing")) << line;
   }
   EXPECT_EQ(polls, 5u);
   EXPECT_EQ(writes, 3u);
+  EXPECT_EQ(threads, 3u);
 }
 
 TEST(PerfScaling, AWrongArgumentIsNamed) {

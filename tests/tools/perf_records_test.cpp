@@ -88,6 +88,11 @@ TEST(PerfFloors, AreReadBackAsLinesAndAsCsv) {
   for (int number = 1; number <= 13; ++number) {
     EXPECT_TRUE(floors.contains("F" + std::to_string(number))) << number;
   }
+  const Ending json = run(kTool, {"perf", "floors", "--quick", "--rounds", "1", "--json"});
+  const Read object = Read::parse(json.out, nullptr, false);
+  ASSERT_TRUE(object.is_object()) << json.out;
+  EXPECT_EQ(object["format"], "verbatim-floors-1");
+  EXPECT_EQ(object["records"].size(), records.size());
   std::istringstream csv(folder.read("f.csv"));
   std::string line;
   std::getline(csv, line);
@@ -99,6 +104,39 @@ TEST(PerfFloors, AreReadBackAsLinesAndAsCsv) {
   const std::string file = folder.path("f.jsonl");
   const Ending same = gate({file, file, "--all"});
   EXPECT_EQ(same.status == 0 || same.status == 4, true) << same.out << same.err;
+}
+
+/// The form of a file, its values masked: names of members in their order.
+std::string members_of(const std::string& line) {
+  std::string all;
+  const auto record = nlohmann::ordered_json::parse(line);
+  for (const auto& [name, value] : record.items()) {
+    all += (all.empty() ? "" : " ") + name;
+  }
+  return all;
+}
+
+TEST(PerfFloors, HaveTheFormThatIsDocumented) {
+  const TestFolder folder;
+  const std::string file = folder.path("f.jsonl");
+  const Ending ending = run(kTool, {"perf", "floors", "--quick", "--rounds", "1", "--seconds", "5",
+                                    "--jsonl", file, "--csv", "-"});
+  ASSERT_EQ(ending.status, 0) << ending.err;
+  EXPECT_EQ(ending.out.substr(0, ending.out.find('\n')),
+            "schema,host,kernel,processor,topology,build,provider,started,seed,stolen,waited,"
+            "floor_spread,unreliable,kind,name,floor,parameter,at,unit,median,min,max,mean,"
+            "standard_error,spread,blocks,p50,p90,p99,p99.9,p99.99,reference,reference_median,"
+            "ratio,cpu_ns,switches,missing");
+  const std::string head =
+      "schema host kernel processor topology build provider started seed noise kind name floor "
+      "parameter at unit ";
+  const std::string figures = "median min max mean standard_error spread blocks ";
+  std::istringstream lines(folder.read("f.jsonl"));
+  std::set<std::string> forms;
+  for (std::string line; std::getline(lines, line);) forms.insert(members_of(line));
+  EXPECT_EQ(forms, (std::set<std::string>{
+                       head + "missing", head + figures + "cpu_ns switches",
+                       head + figures + "p50 p90 p99 p99.9 p99.99 histogram cpu_ns switches"}));
 }
 
 TEST(PerfFloors, AFileThatCannotBeWrittenIsOneLineBeforeAnythingIsMeasured) {
