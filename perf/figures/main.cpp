@@ -22,7 +22,8 @@ int supervise(const RunOptions& options) {
     Run run(options, make_plan({options.sizes, options.floors_only}),
             options.floors_only ? "" : "shm");
     const int status = run.measure();
-    if (status != 0 && run.records().empty()) return status;
+    const bool printed = options.jsonl == "-" || options.csv == "-";
+    if (printed || (status != 0 && run.records().empty())) return status;
     if (options.json) {
       print_json(stdout, run.facts(), run.groups());
     } else {

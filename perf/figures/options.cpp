@@ -61,7 +61,7 @@ const char* const kRunUsage =
     "  --floors         the floors alone\n"
     "  --seed N         of the order in which figures are taken in turn (1)\n"
     "  --json           one JSON object instead of tables\n"
-    "  --jsonl FILE     records of all figures too, one JSON object a line\n"
+    "  --jsonl FILE     records of all figures too, one JSON object a line; - instead of tables\n"
     "  --csv FILE       or as CSV; the lines are what 'verbatim perf report' and 'gate' read\n";
 
 std::optional<RunOptions> parse_run_options(const std::vector<std::string>& arguments,
