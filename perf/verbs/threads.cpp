@@ -25,7 +25,7 @@ constexpr std::uint32_t kDepth = 64;
 constexpr std::uint64_t kWarmUp = 1000;  // first touches of the queues are the connection's
 
 /// The queues of one thread, and the line that it writes into.
-struct Lane {
+struct ThreadQueues {
   CqHandle cq;
   QpHandle qp;
   MrHandle mr;
@@ -40,24 +40,24 @@ double thread_cpu_ns() {
   return 1e9 * static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec);
 }
 
-void write_on(Lane& lane, std::uint64_t iterations) {
-  ibv_sge sge = {reinterpret_cast<std::uintptr_t>(lane.memory), 8, lane.mr->lkey};
+void write_on(ThreadQueues& queues, std::uint64_t iterations) {
+  ibv_sge sge = {reinterpret_cast<std::uintptr_t>(queues.memory), 8, queues.mr->lkey};
   ibv_send_wr request{};
   request.sg_list = &sge;
   request.num_sge = 1;
   request.opcode = IBV_WR_RDMA_WRITE;
   request.send_flags = IBV_SEND_SIGNALED;
-  request.wr.rdma = {reinterpret_cast<std::uintptr_t>(lane.memory) + 64, lane.mr->rkey};
+  request.wr.rdma = {reinterpret_cast<std::uintptr_t>(queues.memory) + 64, queues.mr->rkey};
   const auto write = [&](std::uint64_t times) {
     for (std::uint64_t i = 0; i < times; ++i) {
-      post_send(lane.qp.get(), &request);
-      await_completions(lane.cq.get(), 1);
+      post_send(queues.qp.get(), &request);
+      await_completions(queues.cq.get(), 1);
     }
   };
   write(kWarmUp);
   const double before = thread_cpu_ns();
   write(iterations);
-  lane.cpu_ns = thread_cpu_ns() - before;
+  queues.cpu_ns = thread_cpu_ns() - before;
 }
 
 /// Where threads wait until all have come.
@@ -75,7 +75,7 @@ class Start {
   std::atomic<std::uint32_t> missing_;
 };
 
-void run_lane(Lane& lane, int cpu, std::uint64_t iterations, Start& start) {
+void run_thread(ThreadQueues& queues, int cpu, std::uint64_t iterations, Start& start) {
   cpu_set_t where;
   CPU_ZERO(&where);
   CPU_SET(static_cast<unsigned>(cpu), &where);
@@ -83,9 +83,9 @@ void run_lane(Lane& lane, int cpu, std::uint64_t iterations, Start& start) {
   (void)pthread_setaffinity_np(pthread_self(), sizeof where, &where);
   start.come();
   try {
-    write_on(lane, iterations);
+    write_on(queues, iterations);
   } catch (...) {
-    lane.failure = std::current_exception();
+    queues.failure = std::current_exception();
   }
 }
 
@@ -98,31 +98,31 @@ void run_threads(End& end, const Request& request, Reply& reply) {
   constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   ibv_pd* const pd = end.endpoint().pd();
   ibv_context* const context = end.endpoint().qp()->context;
-  std::vector<Lane> lanes(request.batch);
-  for (Lane& lane : lanes) {
-    lane.cq.reset(ibv_create_cq(context, kDepth, nullptr, nullptr, 0));
-    lane.mr.reset(ibv_reg_mr(pd, lane.memory, sizeof lane.memory, kAccess));
-    if (!lane.cq || !lane.mr) throw_verbs(errno, "CQ or MR of a thread");
-    lane.qp = create_rc_qp(pd, lane.cq.get(), lane.cq.get(), kDepth, kDepth);
-    const QpAddress own = address_of(context, lane.qp.get());
-    connect_rc(lane.qp.get(), own, own);
+  std::vector<ThreadQueues> all(request.batch);
+  for (ThreadQueues& queues : all) {
+    queues.cq.reset(ibv_create_cq(context, kDepth, nullptr, nullptr, 0));
+    queues.mr.reset(ibv_reg_mr(pd, queues.memory, sizeof queues.memory, kAccess));
+    if (!queues.cq || !queues.mr) throw_verbs(errno, "CQ or MR of a thread");
+    queues.qp = create_rc_qp(pd, queues.cq.get(), queues.cq.get(), kDepth, kDepth);
+    const QpAddress own = address_of(context, queues.qp.get());
+    connect_rc(queues.qp.get(), own, own);
   }
   Start start(request.batch);
   std::vector<std::thread> threads;
-  threads.reserve(lanes.size());
+  threads.reserve(all.size());
   try {
-    for (std::size_t i = 0; i < lanes.size(); ++i) {
-      threads.emplace_back([&, i] { run_lane(lanes[i], cpus[i % 2], request.iterations, start); });
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      threads.emplace_back([&, i] { run_thread(all[i], cpus[i % 2], request.iterations, start); });
     }
   } catch (...) {
-    start.give_up(static_cast<std::uint32_t>(lanes.size() - threads.size()));
+    start.give_up(static_cast<std::uint32_t>(all.size() - threads.size()));
     for (std::thread& thread : threads) thread.join();
     throw;
   }
   for (std::thread& thread : threads) thread.join();
-  for (const Lane& lane : lanes) {
-    if (lane.failure) std::rethrow_exception(lane.failure);
-    reply.elapsed_ns += lane.cpu_ns / request.batch;
+  for (const ThreadQueues& queues : all) {
+    if (queues.failure) std::rethrow_exception(queues.failure);
+    reply.elapsed_ns += queues.cpu_ns / request.batch;
   }
   reply.operations = static_cast<double>(request.iterations);
 }
