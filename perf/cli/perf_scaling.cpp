@@ -15,6 +15,7 @@
 #include "perf/cli/perf_chart.hpp"
 #include "perf/figures/fit.hpp"
 #include "perf/figures/run.hpp"
+#include "perf/support/clock.hpp"
 #include "perf/support/interrupt.hpp"
 #include "perf/support/scratch_folder.hpp"
 #include "perf/support/table.hpp"
@@ -33,6 +34,7 @@ constexpr const char* kScalingUsage =
     "  --most-qps N     at most so many queue pairs (10000)\n"
     "  --rounds N       blocks of each figure (8)\n"
     "  --block-us N     length of a block in microseconds (2000)\n"
+    "  --seconds N      beyond them one block of each figure must do (120)\n"
     "  --cpus A,B       the two CPUs\n"
     "  --json           one JSON object instead of the tables\n"
     "  --jsonl FILE     records too, one JSON object a line; - is the standard output\n"
@@ -130,11 +132,17 @@ class Scaling {
       costs.missing[at] = cell.unavailable ? "not offered by this machine" : "";
     }
     const double waited = cell.waited_ns, elapsed = cell.elapsed_ns;
-    for (int round = 0; round < std::max(1, options_.run.rounds / passes_); ++round) {
-      perf::measure(pair(), cell);
+    // A busy machine makes every block long; beyond the bound one of each must do.
+    const int rounds = is_late() ? 1 : std::max(1, options_.run.rounds / passes_);
+    for (int round = 0; round < rounds; ++round) {
+      perf::measure(pair(), cell, is_late() ? 1 : perf::kAttempts);
     }
     waited_ns_ += cell.waited_ns - waited;
     elapsed_ns_ += cell.elapsed_ns - elapsed;
+  }
+
+  bool is_late() const {
+    return static_cast<double>(perf::now_ns() - start_ns_) > 1e9 * options_.run.seconds;
   }
 
   /// What `prepare` makes so many of is there while `costs` are taken. Up and down again, so that a
@@ -309,6 +317,7 @@ class Scaling {
   perf::RecordFile lines_, table_;
   perf::RunAbout about_;
   std::vector<Costs> costs_;
+  std::uint64_t start_ns_ = perf::now_ns();
   double done_ = 0, waited_ns_ = 0, elapsed_ns_ = 0;
   bool interrupted_ = false;
 };
@@ -330,7 +339,7 @@ std::string take_scaling_words(std::vector<std::string>* words, ScalingOptions* 
       words->erase(words->begin() + static_cast<long>(i),
                    words->begin() + static_cast<long>(i) + 2);
       --i;
-    } else if (word == "--sizes" || word == "--floors" || word == "--seconds") {
+    } else if (word == "--sizes" || word == "--floors") {
       return "unknown option " + word;
     }
   }
@@ -343,7 +352,7 @@ int perf_scaling(Calling, int argc, char** argv) {
   ScalingOptions options;
   std::vector<std::string> words(argv + 1, argv + argc);
   std::string error = take_scaling_words(&words, &options);
-  if (!options.quick) words.insert(words.begin(), {"--rounds", "8"});
+  if (!options.quick) words.insert(words.begin(), {"--rounds", "8", "--seconds", "120"});
   const auto run = error.empty() ? perf::parse_run_options(words, error) : std::nullopt;
   if (!run) {
     std::fprintf(stderr, "verbatim perf scaling: %s\n%s", error.c_str(), kScalingUsage);

@@ -199,7 +199,7 @@ TEST(PerfReport, ABrowserShowsItWithoutComplaint) {
 TEST(PerfScaling, FitsASlopeToEachClaim) {
   const TestFolder folder;
   const Ending ending = run(kPageTool, {"perf", "scaling", "--quick", "--rounds", "2", "--block-us",
-                                        "300", "--jsonl", folder.path("s")});
+                                        "300", "--seconds", "2", "--jsonl", folder.path("s")});
   ASSERT_EQ(ending.status, 0) << ending.err;
   EXPECT_EQ(ending.err, "");
   EXPECT_THAT(ending.out, HasSubstr("Claims of O(1)"));
