@@ -48,6 +48,10 @@ std::string panel_of(const Record& record) {
   return panel;
 }
 
+std::string objects_of(const std::string& parameter) {
+  return parameter == "qps" ? "queue pairs" : parameter == "mrs" ? "memory regions" : parameter;
+}
+
 struct Panel {
   std::string kind, name, parameter, unit;
   std::vector<std::string> curves;  // names, in their order
@@ -199,7 +203,7 @@ class Page {
     Chart chart;
     chart.title = panel.kind + " " + panel.name;
     chart.sizes = panel.parameter == "size";
-    chart.x_name = chart.sizes ? "message size" : "number of " + panel.parameter;
+    chart.x_name = chart.sizes ? "message size" : "number of " + objects_of(panel.parameter);
     chart.unit = panel.unit;
     chart.log_y = panel.unit == "ns" && panel.kind != "scaling";
     unsigned colour = 0;

@@ -29,7 +29,7 @@ overflow-x:auto}
 .tile span{color:var(--soft);font-size:13px;display:block}
 .badge{display:inline-block;border-radius:999px;padding:2px 11px;font-size:13px;border:1px solid currentColor}
 .badge.good{color:var(--good)}.badge.bad{color:var(--bad)}
-.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(420px,1fr));gap:12px}
+.pair{display:grid;grid-template-columns:repeat(auto-fill,minmax(420px,1fr));gap:12px}
 .pair .card{margin:0}
 svg{display:block;width:100%;height:auto;min-width:420px}
 svg text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:var(--ink)}
