@@ -184,9 +184,10 @@ class Page {
           std::find(panel.curves.begin(), panel.curves.end(), record.name) != panel.curves.end();
       if (shown && !record.reference.empty()) named.insert(record.reference);
     }
-    const std::set<std::string> usual = panel.unit == "ns"
-                                            ? std::set<std::string>{"F1", "F4", "F6"}
-                                            : std::set<std::string>{"F3", "F4", "F9"};
+    const bool of_malloc = panel.name.find("malloc") != std::string::npos;
+    std::set<std::string> usual = {"F4"};
+    if (!of_malloc && panel.unit == "ns") usual = {"F1", "F4", "F6"};
+    if (!of_malloc && panel.unit != "ns") usual = {"F3", "F4", "F9"};
     std::vector<const Record*> floors;
     std::set<std::string> seen;
     for (const Record& record : records_) {
@@ -255,7 +256,7 @@ class Page {
               tag("td",
                   record.reference.empty() ? "" : with_unit(record.reference_median, record.unit)) +
               tag("td", record.ratio.empty() ? "" : perf::fixed_text(record.ratio.median(), 2)) +
-              tag("td", record.reference, "l") + "</tr>\n";
+              tag("td", record.reference, "wide") + "</tr>\n";
     }
     if (rows.empty()) return {};
     return card(
