@@ -7,9 +7,18 @@
 // too. argv[0] is what messages and usage text call the program.
 #pragma once
 
+#include <string_view>
+
 namespace verbatim::cli {
 
 enum class Calling { kClassicName, kSubcommand };
+
+struct Command {
+  std::string_view classic;  // called by this name, where there is one ...
+  std::string_view first;    // ... or as `verbatim first [second]`
+  std::string_view second;
+  int (*run)(Calling, int, char**);
+};
 
 int devices(Calling calling, int argc, char** argv);
 int devinfo(Calling calling, int argc, char** argv);
@@ -26,7 +35,6 @@ int perf_read_lat(Calling calling, int argc, char** argv);
 int perf_read_bw(Calling calling, int argc, char** argv);
 int perf_atomic_lat(Calling calling, int argc, char** argv);
 int perf_atomic_bw(Calling calling, int argc, char** argv);
-[[gnu::weak]] int perf_pattern(Calling calling, int argc, char** argv);  // where MPI is built
 int asyncwatch(Calling calling, int argc, char** argv);
 int top(Calling calling, int argc, char** argv);
 int topology(Calling calling, int argc, char** argv);
@@ -35,6 +43,7 @@ int exec(Calling calling, int argc, char** argv);
 int doctor(Calling calling, int argc, char** argv);
 // Not in a build without MPI.
 [[gnu::weak]] int mpi(Calling calling, int argc, char** argv);
+[[gnu::weak]] int perf_pattern(Calling calling, int argc, char** argv);
 [[gnu::weak]] int perf_sim(Calling calling, int argc, char** argv);
 
 }  // namespace verbatim::cli

@@ -7,21 +7,18 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "perf/cli/commands.hpp"
+#include "perf/cli/measuring.hpp"
 
 namespace {
 
 using verbatim::cli::Calling;
-
-struct Command {
-  std::string_view classic;  // called by this name, where there is one ...
-  std::string_view first;    // ... or as `verbatim first [second]`
-  std::string_view second;
-  int (*run)(Calling, int, char**);
-};
+using verbatim::cli::Command;
 
 constexpr std::array kCommands = {
     Command{"ibv_devices", "devices", "", verbatim::cli::devices},
@@ -66,6 +63,10 @@ void usage(std::FILE* out) {
       "                                          write-, read- and atomic-lat and -bw likewise\n"
       "  verbatim perf sim [options]             what a model of a network says of a collective\n"
       "  verbatim perf pattern <name>            all processes of a launcher's job at once\n"
+      "  verbatim perf floors [options]          measure what no message here can undercut\n"
+      "  verbatim perf scaling [options]         measure costs among many queue pairs and regions\n"
+      "  verbatim perf gate <base> <new>         fail when a run is slower than another one\n"
+      "  verbatim perf report <run> [<base>]     draw a run as a page for a browser\n"
       "  verbatim asyncwatch [options]           print a device's asynchronous events\n"
       "  verbatim top [options]                  show what all processes of the user are doing\n"
       "  verbatim topo [options]                 print or draw the machine: where memory and cores "
@@ -124,10 +125,13 @@ int run_command(int argc, char** argv) {
   }
   const std::string_view first = argc > 1 ? argv[1] : "";
   const std::string_view second = argc > 2 ? argv[2] : "";
-  for (const Command& command : kCommands) {
-    if (first != command.first || command.run == nullptr) continue;
-    if (command.second.empty()) return run_subcommand(command, 1, argc, argv);
-    if (second == command.second) return run_subcommand(command, 2, argc, argv);
+  for (const std::span<const Command> commands :
+       {std::span<const Command>(kCommands), verbatim::cli::measuring_commands()}) {
+    for (const Command& command : commands) {
+      if (first != command.first || command.run == nullptr) continue;
+      if (command.second.empty()) return run_subcommand(command, 1, argc, argv);
+      if (second == command.second) return run_subcommand(command, 2, argc, argv);
+    }
   }
   if (first == "--help" || first == "-h") {
     usage(stdout);
@@ -145,12 +149,13 @@ int run_command(int argc, char** argv) {
     return 1;
   }
   if (!first.empty()) {
-    std::fprintf(stderr,
-                 "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-                 "uc, ud, srq or xsrq, perf send-, write-, read- or atomic-lat or -bw, perf pattern "
-                 "or sim, asyncwatch, top, topo, run, mpi, exec, doctor; see 'verbatim --help')
-",
-                 argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
+    std::fprintf(
+        stderr,
+        "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
+        "uc, ud, srq or xsrq, perf send-, write-, read- or atomic-lat or -bw, perf floors, "
+        "gate, pattern, report, scaling or sim, asyncwatch, "
+        "top, topo, run, mpi, exec, doctor; see 'verbatim --help')\n",
+        argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
     return 1;
   }
   usage(stderr);
@@ -161,6 +166,9 @@ int run_command(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc < 1) return 1;
+  if (const int status = verbatim::cli::run_if_measuring_end(argc, argv); status >= 0) {
+    return status;
+  }
   fill_standard_descriptors();
   return ended(run_command(argc, argv));
 }

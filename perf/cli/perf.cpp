@@ -19,6 +19,7 @@
 #include "perf/cli/perf_counters.hpp"
 #include "perf/cli/perf_exchange.hpp"
 #include "perf/cli/perf_placement.hpp"
+#include "perf/cli/perf_progress.hpp"
 #include "perf/cli/perf_queues.hpp"
 #include "perf/cli/perf_report.hpp"
 #include "perf/cli/perf_run.hpp"
@@ -218,12 +219,19 @@ class Perf {
       // Who receives must be ready, and both directions begin at once.
       if (o_.delivers() || (o_.bidirectional && !o_.endless)) exchange.wait_for_peer(first);
       begin_use();
+      std::optional<PerfProgress> progress(std::in_place, progress_text(size), o_.duration);
+      const perf::Usage before = perf::usage_now();
       if (o_.test.latency()) {
-        printer.latency(size, measure_latency(run, size));
+        PerfLatencies found = measure_latency(run, size);
+        found.used = perf::usage_since(before);
+        progress.reset();
+        const bool stopped = found.stopped;
+        printer.latency(size, std::move(found));
         counters_->print();
+        if (stopped) stop_here(printer);
         continue;
       }
-      const PerfThroughput found = measure_bandwidth(run, size, [&](const PerfThroughput& part) {
+      PerfThroughput found = measure_bandwidth(run, size, [&](const PerfThroughput& part) {
         PerftestReport report = report_of(o_, size, part);
         // Of both directions the other is taken for as fast, as perftest does.
         if (o_.bidirectional) report = twice(report);
@@ -232,6 +240,15 @@ class Perf {
         average_ = report.average;
         rate_ = report.rate;
       });
+      found.used = perf::usage_since(before);
+      progress.reset();
+      printer.measured(size, found);
+      if (found.stopped) {
+        if (found.messages != 0 && found.ticks != 0) {
+          printer.bandwidth(report_of(o_, size, found));
+        }
+        stop_here(printer);
+      }
       if (o_.all_sizes && !send && (o_.bidirectional || o_.immediate))
         exchange.wait_for_peer(first);
       last = report_of(o_, size, found);
@@ -248,6 +265,17 @@ class Perf {
     validate(run.queues);
     if (o_.test.latency() && o_.test.verb == PerfVerb::kWrite) return exchange.leave();
     exchange.part(first);
+  }
+
+  std::string progress_text(std::uint32_t size) const {
+    return test_name(o_.test) + ", " + std::to_string(size) + " bytes";
+  }
+
+  /// What was measured till the signal came is printed and written.
+  [[noreturn]] static void stop_here(PerfPrinter& printer) {
+    printer.line();
+    printer.finish();
+    throw Stopped{};
   }
 
   /// Of both directions each end has measured its own.
@@ -272,6 +300,7 @@ class Perf {
       exchange.wait_for_peer(first);
       const PerftestReport theirs = exchange.swap_reports({});
       printer.bandwidth(theirs);
+      printer.told(theirs);
       average_ = theirs.average;
       rate_ = theirs.rate;
       counters_->print();

@@ -42,7 +42,24 @@ class BandwidthLoop {
     }
   }
 
+  /// To its end, or till a signal comes.
   PerfThroughput run() {
+    bool stopped = false;
+    try {
+      transfer();
+    } catch (const Stopped&) {
+      stopped = true;
+      blocks_.stop(timed() ? counted_ : sends_ ? completed_count_ : received_, perf::ticks());
+    }
+    PerfThroughput found = figures();
+    if (!stopped) return found;
+    found.stopped = true;
+    if (!timed()) found.messages = sends_ ? completed_count_ : received_;
+    return found;
+  }
+
+ private:
+  void transfer() {
     // A server that sends too waits for the first message, since till then its client may not be
     // ready.
     may_send_ = sends_ && (o_.client() || !receives_);
@@ -58,10 +75,8 @@ class BandwidthLoop {
         waiting_.idle();
     }
     if (timed()) take_what_is_under_way();
-    return figures();
   }
 
- private:
   bool timed() const { return o_.duration != 0; }
   bool over() const {
     if (timed()) return clock_.over(perf::ticks());
@@ -70,6 +85,7 @@ class BandwidthLoop {
   void start() {
     if (timed()) clock_.start();
     first_ = told_at_ = perf::ticks();
+    if (!timed()) blocks_.start(first_, all_, 0);
   }
 
   void tell_of_interval() {
@@ -124,10 +140,11 @@ class BandwidthLoop {
       if (!timed()) more = std::min<std::uint64_t>(more, o_.iterations - sender.completed);
       sender.completed += more;
       completed_count_ += more;
-      if (clock_.counts(now)) counted_ += more;
+      if (clock_.counts(now)) count_more(more, now);
       if (!o_.no_peak) completed_.push_back({completed_count_, now});
     }
     last_ = now;
+    if (!timed()) blocks_.add(completed_count_, now);
     return true;
   }
 
@@ -144,7 +161,7 @@ class BandwidthLoop {
     for (const ibv_wc& one : std::span(wc).first(count)) {
       if (one.byte_len != size_ + header) fail_length(one.byte_len - header, size_);
       ++received_;
-      if (clock_.counts(now)) ++counted_;
+      if (clock_.counts(now)) count_more(1, now);
       const auto pair = static_cast<std::uint32_t>(one.wr_id);
       if (pair >= posted_receives_.size()) continue;
       if (!timed() && posted_receives_[pair] >= o_.iterations) continue;
@@ -154,14 +171,23 @@ class BandwidthLoop {
       posted_receives_[pair] += o_.receive_list;
     }
     if (!sends_) last_ = now;
+    if (!sends_ && !timed()) blocks_.add(received_, now);
     return true;
   }
 
-  PerfThroughput figures() const {
+  /// Within the margins of -D.
+  void count_more(std::uint64_t more, std::uint64_t now) {
+    counted_ += more;
+    if (!blocks_.started()) blocks_.start(clock_.first(), 0, clock_.last());
+    blocks_.add(counted_, now);
+  }
+
+  PerfThroughput figures() {
     PerfThroughput found;
     found.messages = timed() ? counted_ : all_;
-    found.ticks = timed() ? clock_.counted_ticks() : last_ - first_;
+    found.ticks = timed() ? clock_.counted_ticks_till(perf::ticks()) : last_ - first_;
     if (!o_.no_peak) found.peak_ticks = fewest_ticks_for_one(posted_, completed_);
+    found.marks = blocks_.take();
     return found;
   }
 
@@ -175,6 +201,7 @@ class BandwidthLoop {
   std::uint64_t interval_;  // of an endless test, in ticks
   std::uint64_t told_ = 0, told_at_ = 0;
   PerfWaiting waiting_;
+  PerfBlocks blocks_;
   bool receives_;
   bool sends_;
   bool may_send_ = false;

@@ -2,6 +2,7 @@
 // When a test of -D begins to count, stops counting, and ends. One thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "perf/cli/perf_options.hpp"
@@ -28,7 +29,12 @@ class PerfClock {
 
   bool over(std::uint64_t now) const { return started() && now >= end_; }
   bool counts(std::uint64_t now) const { return started() && now >= first_ && now < last_; }
-  std::uint64_t counted_ticks() const { return last_ - first_; }
+  std::uint64_t first() const { return first_; }
+  std::uint64_t last() const { return last_; }
+  /// Of a test that was stopped at `now`.
+  std::uint64_t counted_ticks_till(std::uint64_t now) const {
+    return now <= first_ ? 0 : std::min(now, last_) - first_;
+  }
 
  private:
   const PerfOptions& options_;

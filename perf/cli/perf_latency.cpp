@@ -57,10 +57,26 @@ class LatencyLoop {
     if (timed() && !clock_.started()) clock_.start();
   }
   void count() {
-    if (timed() && clock_.counts(perf::ticks())) ++found_.messages;
+    if (!timed()) return;
+    const std::uint64_t now = perf::ticks();
+    if (!clock_.counts(now)) return;
+    // Of -D no stamps are kept: a histogram is as large after a day as after a second.
+    if (counted_at_ != 0) found_.single.record(now - counted_at_);
+    counted_at_ = now;
+    if (!blocks_.started()) blocks_.start(clock_.first(), 0, clock_.last());
+    blocks_.add(++found_.messages, now);
   }
-  PerfLatencies finish() {
-    found_.ticks = timed() ? clock_.counted_ticks() : 0;
+  /// `play` to its end, or till a signal comes.
+  template <class Play>
+  PerfLatencies played(Play play) {
+    try {
+      play();
+    } catch (const Stopped&) {
+      found_.stopped = true;
+      blocks_.stop(found_.messages, perf::ticks());
+    }
+    found_.ticks = timed() ? clock_.counted_ticks_till(perf::ticks()) : 0;
+    found_.marks = blocks_.take();
     return std::move(found_);
   }
 
@@ -79,6 +95,8 @@ class LatencyLoop {
   }
 
   PerfLatencies found_;
+  PerfBlocks blocks_;
+  std::uint64_t counted_at_ = 0;
   std::uint64_t gap_ticks_;
   ibv_wc wc_[1] = {};
 };
@@ -89,6 +107,11 @@ class SendLatency : LatencyLoop {
   SendLatency(const PerfRun& run, std::uint32_t size) : LatencyLoop(run, size) {}
 
   PerfLatencies play() {
+    return played([this] { exchange(); });
+  }
+
+ private:
+  void exchange() {
     const std::uint64_t all = run_.options.iterations;
     std::uint64_t received = 0;
     const std::uint32_t posted = run_.options.receives_each();
@@ -106,7 +129,6 @@ class SendLatency : LatencyLoop {
       send();
       await_sent();
     }
-    return finish();
   }
 };
 
@@ -119,6 +141,11 @@ class WriteLatency : LatencyLoop {
         theirs_{run.queues.arriving_byte(size)} {}
 
   PerfLatencies play() {
+    return played([this] { exchange(); });
+  }
+
+ private:
+  void exchange() {
     const std::uint64_t all = run_.options.iterations;
     std::uint64_t received = 0;
     while (timed() ? !over() : sent_ < all || received < all) {
@@ -133,10 +160,8 @@ class WriteLatency : LatencyLoop {
       await_sent();
       count();
     }
-    return finish();
   }
 
- private:
   bool await_byte(char wanted) {
     while (__atomic_load_n(theirs_, __ATOMIC_ACQUIRE) != wanted) {
       waiting_.idle_on_memory();
@@ -156,13 +181,17 @@ class FetchLatency : LatencyLoop {
   FetchLatency(const PerfRun& run, std::uint32_t size) : LatencyLoop(run, size) {}
 
   PerfLatencies play() {
+    return played([this] { exchange(); });
+  }
+
+ private:
+  void exchange() {
     start_clock();
     while (!over()) {
       send();
       await_sent();
       count();
     }
-    return finish();
   }
 };
 

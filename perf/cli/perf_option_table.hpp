@@ -18,6 +18,8 @@ enum PerfLongOption : int {
   kOldPostSend,
   kOutJson,
   kOutJsonFile,
+  kJsonLines,
+  kCsv,
   kOutput,
   kRetryCount,
   kTclass,

@@ -334,6 +334,12 @@ void store(const Found& found, PerfOptions* o, PerfAsked* asked) {
     case kOutJsonFile:
       o->json_file = optarg;
       break;
+    case kJsonLines:
+      o->jsonl_file = optarg;
+      break;
+    case kCsv:
+      o->csv_file = optarg;
+      break;
     case kOutput:
       o->output = perf_output(optarg, o->test);
       break;

@@ -103,6 +103,7 @@ struct PerfOptions {
   std::vector<std::string> counters;  // of the port, by their names in sysfs
   PerfOutput output = PerfOutput::kAll;
   std::optional<std::string> json_file;
+  std::optional<std::string> jsonl_file, csv_file;
   std::optional<double> least_bandwidth;
   std::optional<double> least_rate;
 

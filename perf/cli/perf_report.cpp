@@ -47,7 +47,7 @@ double messages_of_a_round(PerfTest test) { return test.answered() ? 2 : 1; }
 }  // namespace
 
 PerfPrinter::PerfPrinter(const PerfOptions& options, const ProcessorUse& use)
-    : options_{options}, use_{use} {
+    : options_{options}, use_{use}, records_{options} {
   if (!options.json_file) return;
   file_.reset(std::fopen(options.json_file->c_str(), "we"));
   if (!file_) {
@@ -73,6 +73,7 @@ void PerfPrinter::heading(const Device& device, const PerfQueues& queues, const 
   const int gid_index = perf_gid_index(device, o);
   const bool iwarp = device.context->device->transport_type == IBV_TRANSPORT_IWARP;
   const bool srq = o.shared_receives || o.xrc();
+  records_.set_device(device.name());
   about_["test"] = title(o);
   about_["Device"] = device.name();
   about_["Number_of_qps"] = o.all_queue_pairs();
@@ -166,6 +167,8 @@ void PerfPrinter::samples(const std::vector<double>& all, const char* unit) cons
 }
 
 void PerfPrinter::latency(std::uint32_t size, PerfLatencies found) {
+  if (found.stopped && found.stamps.size() < 2 && found.messages == 0) return;
+  records_.latency(size, found);
   const double factor =
       (options_.cycles ? 1 : perf::ns_per_tick() / 1e3) / messages_of_a_round(options_.test);
   if (options_.duration != 0) return latency_of_duration(size, found, factor);
@@ -180,9 +183,11 @@ void PerfPrinter::latency(std::uint32_t size, PerfLatencies found) {
   std::sort(all.begin(), all.end());
   if (options_.histogram) samples(all, unit);
   if (options_.unsorted || options_.histogram) columns();
+  // All that were asked for, but for a test that was stopped.
+  const std::uint64_t messages = found.stopped ? all.size() : options_.iterations;
   const LatencyFigures figures = latency_figures(all);
   results_.push_back({{"MsgSize", size},
-                      {"n_iterations", options_.iterations},
+                      {"n_iterations", messages},
                       {"t_min", figures.least},
                       {"t_max", figures.most},
                       {"t_typical", figures.typical},
@@ -198,8 +203,8 @@ void PerfPrinter::latency(std::uint32_t size, PerfLatencies found) {
   std::printf(" %-7u %" PRIu64
               "          %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     \t%-7.2f"
               "\t\t%-7.2f \t\t%-7.2f\n",
-              size, options_.iterations, figures.least, figures.most, figures.typical,
-              figures.average, figures.deviation, figures.percentile_99, figures.percentile_99_9);
+              size, messages, figures.least, figures.most, figures.typical, figures.average,
+              figures.deviation, figures.percentile_99, figures.percentile_99_9);
 }
 
 void PerfPrinter::latency_of_duration(std::uint32_t size, const PerfLatencies& found,
@@ -281,6 +286,7 @@ void PerfPrinter::both(const PerftestReport& ours, const PerftestReport& theirs)
 }
 
 void PerfPrinter::finish() {
+  records_.finish();
   if (!file_) return;
   about_["results"] = std::move(results_);
   const std::string text = about_.text() + "\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What `verbatim perf` prints: perftest's lines, which scripts read, and the file of --out_json.
+// What `verbatim perf` prints: perftest's lines, which scripts read, and the files of --out_json,
+// --jsonl and --csv.
 //
 // Main thread. The file holds one JSON object, whose results are a list with one for each size; it
 // is opened before anything is measured, so that one that cannot be written is known in time.
@@ -15,6 +16,7 @@
 #include "perf/cli/perf_figures.hpp"
 #include "perf/cli/perf_options.hpp"
 #include "perf/cli/perf_queues.hpp"
+#include "perf/cli/perf_records.hpp"
 #include "perf/cli/perf_run.hpp"
 #include "perf/support/json.hpp"
 
@@ -35,7 +37,12 @@ class PerfPrinter {
   /// The directions of the last result, each by itself.
   void both(const PerftestReport& ours, const PerftestReport& theirs) const;
   void line() const;
-  /// Writes the file; throws Failure.
+  /// For the records alone: a bandwidth with its blocks, and one that this end was told.
+  void measured(std::uint32_t size, const PerfThroughput& found) {
+    records_.bandwidth(size, found);
+  }
+  void told(const PerftestReport& theirs) { records_.told(theirs); }
+  /// Writes the files; throws Failure.
   void finish();
 
  private:
@@ -54,6 +61,7 @@ class PerfPrinter {
   perf::Json about_;
   perf::Json results_ = perf::Json::array();
   FileHandle file_;
+  PerfRecords records_;
 };
 
 /// In the units that the options ask for.

@@ -11,10 +11,13 @@
 #include <functional>
 #include <vector>
 
+#include "perf/cli/perf_blocks.hpp"
 #include "perf/cli/perf_figures.hpp"
 #include "perf/cli/perf_options.hpp"
 #include "perf/cli/perf_queues.hpp"
 #include "perf/cli/perf_waiting.hpp"
+#include "perf/support/histogram.hpp"
+#include "perf/support/noise.hpp"
 
 namespace verbatim::cli {
 
@@ -33,17 +36,24 @@ void prepare_room(std::vector<Element>* room, std::size_t elements) {
 }
 
 struct PerfLatencies {
-  std::vector<std::uint64_t> stamps;  // before each message; of -D none
-  std::uint64_t messages = 0;         // of -D: within the margins
-  std::uint64_t ticks = 0;            // that these took
+  std::vector<std::uint64_t> stamps;       // before each message; of -D none
+  std::uint64_t messages = 0;              // of -D: within the margins
+  std::uint64_t ticks = 0;                 // that these took
+  perf::Histogram single = {};             // of -D: ticks between one message and the next
+  std::vector<PerfCompletion> marks = {};  // of -D: where its blocks begin and end
+  perf::Usage used = {};
+  bool stopped = false;  // by a signal: what was measured till then
 };
 
 PerfLatencies measure_latency(const PerfRun& run, std::uint32_t size);
 
 struct PerfThroughput {
-  std::uint64_t messages = 0;  // of -D: within the margins
-  std::uint64_t ticks = 0;     // that these took
-  double peak_ticks = 0;       // of one message at the best moment; 0: not asked for
+  std::uint64_t messages = 0;              // of -D: within the margins
+  std::uint64_t ticks = 0;                 // that these took
+  double peak_ticks = 0;                   // of one message at the best moment; 0: not asked for
+  std::vector<PerfCompletion> marks = {};  // where its blocks begin and end
+  perf::Usage used = {};
+  bool stopped = false;  // by a signal: what was measured till then
 };
 
 /// Of an endless test, whose only end is Stopped or PeerHasLeft, `tell` hears of each interval.

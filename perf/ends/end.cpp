@@ -19,6 +19,7 @@
 #include "perf/support/affinity.hpp"
 #include "perf/support/arguments.hpp"
 #include "perf/support/clock.hpp"
+#include "perf/support/noise.hpp"
 #include "perf/verbs/endpoint.hpp"
 #include "perf/verbs/many_qps.hpp"
 #include "perf/verbs/many_regions.hpp"
@@ -86,6 +87,7 @@ void End::introduce() {
 Reply End::answer(const Request& request) {
   Reply reply;
   const double waited_before = waited_for_core_ns();
+  const Usage used_before = usage_now();
   try {
     switch (request.kind) {
       case Kind::kHandover:
@@ -133,6 +135,12 @@ Reply End::answer(const Request& request) {
       case Kind::kEmptyPoll:
         run_empty_poll(*this, request, reply);
         break;
+      case Kind::kThreads:
+        run_threads(*this, request, reply);
+        break;
+      case Kind::kFloor:
+        run_floor(*this, request, reply);
+        break;
       case Kind::kRegister:
         run_register(*this, request, reply);
         break;
@@ -159,6 +167,9 @@ Reply End::answer(const Request& request) {
     reply.error = EIO;
     std::snprintf(reply.message, sizeof reply.message, "%s", failure.what());
   }
+  const Usage used = usage_since(used_before);
+  reply.cpu_ns = used.cpu_ns;
+  reply.switches = used.switches;
   reply.waited_ns = waited_for_core_ns() - waited_before;
   return reply;
 }

@@ -103,6 +103,8 @@ void run_sleeping(End& end, const Request& request, Reply& reply);
 void run_connect_many(End& end, const Request& request, Reply& reply);
 void run_use_many(End& end, const Request& request, Reply& reply);
 void run_empty_poll(End& end, const Request& request, Reply& reply);
+void run_threads(End& end, const Request& request, Reply& reply);
+void run_floor(End& end, const Request& request, Reply& reply);
 void run_register(End& end, const Request& request, Reply& reply);
 void run_register_many(End& end, const Request& request, Reply& reply);
 void run_write_many(End& end, const Request& request, Reply& reply);

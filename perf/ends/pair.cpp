@@ -43,7 +43,7 @@ Pair::~Pair() { munmap(shared_, sizeof *shared_); }
 
 Reply Pair::await_replies(const std::string& what) {
   Reply near_reply;
-  double waited_ns = 0;
+  double waited_ns = 0, cpu_ns = 0, switches = 0;
   std::array<int, 2> waiting = {near_socket_.get(), far_socket_.get()};
   while (waiting[0] >= 0 || waiting[1] >= 0) {
     const std::size_t who = wait_readable(waiting, kBlockTimeoutMs);
@@ -57,9 +57,13 @@ Reply Pair::await_replies(const std::string& what) {
     }
     if (who == 0) near_reply = reply;
     waited_ns += reply.waited_ns;
+    cpu_ns += reply.cpu_ns;
+    switches += reply.switches;
     waiting[who] = -1;
   }
   near_reply.waited_ns = waited_ns;
+  near_reply.cpu_ns = cpu_ns;
+  near_reply.switches = switches;
   return near_reply;
 }
 

@@ -34,8 +34,24 @@ enum class Kind : std::uint32_t {
            // of the near end's that are huge
   kRegisterMany,  // `iterations` small regions registered and kept
   kWriteMany,     // a WRITE at a time between regions of those, one after the other
+  kThreads,   // `batch` threads of the near end WRITE through queues of their own; processor time
+  kFloor,     // one of the other floors: see Floor
   kRegister,  // ibv_reg_mr and ibv_dereg_mr of `size` bytes; `batch` != 0: while the far end writes
               // to another region
+};
+
+/// Floors that no test is made of, by their numbers in the list of floors.
+enum class Floor : std::uint32_t {
+  kMemcpy,         // F2: one core, its own memory of any size; `batch` 1: past the caches
+  kPipeline,       // F5: into a ring of shared chunks of `size` by one core, out of it by the other
+  kDatagramSpin,   // F6: UDP over loopback there and back, both polling
+  kDatagramBlock,  // F7: both asleep
+  kDatagramPlain,  // F8: sent and received one at a time, by one core
+  kDatagramTrains,  // F9: fifteen at once (UDP_SEGMENT, UDP_GRO)
+  kFutex,           // F10: two processes wake each other by futexes, there and back
+  kYield,           // F10: sched_yield
+  kChecksum,        // F11: CRC-32 of `size` bytes; `batch` 1: by carry-less multiplication
+  kSum              // F13: floats of two sources added into a third place
 };
 
 enum class Operation : std::uint32_t { kSend, kWrite, kRead, kFetchAdd, kCompareSwap };
@@ -72,6 +88,7 @@ struct Request {
   Pace pace = Pace::kTight;
   Calls calls = Calls::kClassic;
   Service service = Service::kReliable;
+  Floor floor{};
   std::uint32_t batch = 1;      // work requests per posted list
   std::uint32_t stamped = 0;    // time every operation into the shared histogram
   std::uint32_t read_only = 0;  // kHandover: who polls the line may not write it
@@ -82,12 +99,14 @@ struct Request {
 
 struct Reply {
   std::int32_t error = 0;        // errno of what failed; `message` says what
-  std::int32_t unavailable = 0;  // the machine does not offer it (CMA refused): not a failure
+  std::int32_t unavailable = 0;  // the machine does not offer it; `message` may say why
   double elapsed_ns = 0;         // of the whole block
   double operations = 0;         // one-way messages in it
   double bytes = 0;              // payload of them
   double ns_per_stamp = 0;       // one histogram unit; 0: not stamped
   double waited_ns = 0;  // how long either end was runnable but not running: others wanted its core
+  double cpu_ns = 0;     // processor time of both ends, with all their threads
+  double switches = 0;   // their context switches
   double extra[4] = {};
   char message[200] = {};
 

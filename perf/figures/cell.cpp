@@ -77,6 +77,7 @@ void calibrate(Pair& pair, Cell& cell, double block_ms) {
       const Reply reply = pair.run(cell.request, cell.name);
       if (reply.unavailable != 0) {
         cell.unavailable = true;
+        cell.why = reply.message;
         return;
       }
       elapsed_ns = std::min(elapsed_ns, reply.elapsed_ns);
@@ -104,6 +105,11 @@ Reply run_undisturbed(Pair& pair, Cell& cell, int attempts) {
     if (again.waited_ns * best.elapsed_ns < best.waited_ns * again.elapsed_ns) best = again;
   }
   if (best.disturbed()) ++cell.disturbed;
+  cell.cpu_ns += best.cpu_ns;
+  cell.switches += best.switches;
+  cell.operations += best.operations;
+  cell.waited_ns += best.waited_ns;
+  cell.elapsed_ns += best.elapsed_ns;
   return best;
 }
 

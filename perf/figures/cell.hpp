@@ -23,8 +23,9 @@ struct Cell {
                            // the tables
   Section section = Section::kFloor;
   Unit unit = Unit::kNanoseconds;
-  Request request;  // iterations are found by the first block; of kMpi: size and memory
-  std::string mpi;  // of kMpi: the part of perf/mpi/figures.c
+  Request request;     // iterations are found by the first block; of kMpi: size and memory
+  std::string number;  // of a floor in the list of floors: "F4"
+  std::string mpi;     // of kMpi: the part of perf/mpi/figures.c
   std::string
       floor;  // name, or family of variants, of this group that it is compared with; empty: none
   bool stamped = false;
@@ -32,9 +33,15 @@ struct Cell {
   int retaken = 0;    // blocks thrown away because somebody else had one of the cores
   int disturbed = 0;  // blocks kept although so, after kAttempts
   bool unavailable = false;
+  std::string why;  // unavailable: in words, where the end had some
   Blocks blocks;
   Histogram stamps;
   double ns_per_stamp = 0;
+  double cpu_ns = 0;      // of all blocks kept, at both ends
+  double switches = 0;    // likewise
+  double operations = 0;  // likewise
+  double waited_ns = 0;   // both ends', for a core that others had
+  double elapsed_ns = 0;
 
   double percentile_ns(double fraction) const;
 };

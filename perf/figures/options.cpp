@@ -34,6 +34,18 @@ bool take_count(const std::string& text, int low, int high, int& into) {
   return value.has_value();
 }
 
+bool take_seed(const std::string& text, RunOptions& options) {
+  int seed = 0;
+  if (!take_count(text, 0, 2'000'000'000, seed)) return false;
+  options.seed = static_cast<std::uint64_t>(seed);
+  return true;
+}
+
+bool take_path(const std::string& text, std::string& into) {
+  into = text;
+  return !text.empty();
+}
+
 }  // namespace
 
 const char* const kRunUsage =
@@ -47,7 +59,10 @@ const char* const kRunUsage =
     "  --seconds N      bound of the whole run, rounds give way (60)\n"
     "  --cpus A,B       the two CPUs\n"
     "  --floors         the floors alone\n"
-    "  --json           one JSON object instead of tables\n";
+    "  --seed N         of the order in which figures are taken in turn (1)\n"
+    "  --json           one JSON object instead of tables\n"
+    "  --jsonl FILE     records of all figures too, one JSON object a line; - instead of tables\n"
+    "  --csv FILE       or as CSV; the lines are what 'verbatim perf report' and 'gate' read\n";
 
 std::optional<RunOptions> parse_run_options(const std::vector<std::string>& arguments,
                                             std::string& error) {
@@ -66,7 +81,8 @@ std::optional<RunOptions> parse_run_options(const std::vector<std::string>& argu
       options.block_us = 500;
       options.seconds = 10;
     } else if (name == "--sizes" || name == "--rounds" || name == "--block-us" ||
-               name == "--seconds" || name == "--cpus") {
+               name == "--seconds" || name == "--cpus" || name == "--seed" || name == "--jsonl" ||
+               name == "--csv") {
       if (i + 1 == arguments.size()) {
         error = name + " needs a value";
         return std::nullopt;
@@ -76,6 +92,9 @@ std::optional<RunOptions> parse_run_options(const std::vector<std::string>& argu
                         : name == "--rounds"   ? take_count(value, 1, 10'000, options.rounds)
                         : name == "--block-us" ? take_count(value, 50, 1'000'000, options.block_us)
                         : name == "--seconds"  ? take_count(value, 1, 86'400, options.seconds)
+                        : name == "--seed"     ? take_seed(value, options)
+                        : name == "--jsonl"    ? take_path(value, options.jsonl)
+                        : name == "--csv"      ? take_path(value, options.csv)
                                                : take_cpus(value, options);
       if (!good) {
         error = name + ": '" + value + "' is not possible";

@@ -16,6 +16,9 @@ struct RunOptions {
   int seconds = 60;   // bound of the whole run; rounds give way
   int near_cpu = -1;  // -1: chosen
   int far_cpu = -1;
+  std::uint64_t seed = 1;  // of the order within each round
+  std::string jsonl;       // files of records; empty: none
+  std::string csv;
   bool json = false;
   bool floors_only = false;
   bool help = false;

@@ -20,6 +20,9 @@ inline constexpr const char* kEmptyCall = "empty call";
 /// Latency by size, then message rate, then bandwidth by size, then MPI.
 std::deque<Group> make_plan(const PlanOptions& options);
 
+/// F1 to F13 under their numbers; what cannot be measured here is unavailable, and says why.
+std::deque<Group> make_floor_plan();
+
 /// The four hand-over styles: the variants of "f1".
 void add_handovers(Group& group);
 

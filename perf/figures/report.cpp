@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "perf/figures/report.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "perf/figures/plan.hpp"
 #include "perf/support/arguments.hpp"
@@ -179,17 +182,62 @@ bool has_section(const std::deque<Group>& groups, Section section) {
 
 }  // namespace
 
-void print_tables(std::FILE* out, const RunFacts& facts, const std::deque<Group>& groups) {
+void print_head(std::FILE* out, const RunFacts& facts) {
   std::fprintf(out, "%s, CPU %d and CPU %d (%s)\n", facts.processor.c_str(), facts.cores.near,
                facts.cores.far, facts.cores.note.c_str());
-  std::fprintf(out, "at least %zu rounds, blocks of %.1f ms, tests and floors in turn, %.0f s\n",
-               facts.rounds, facts.block_ms, facts.seconds);
+  if (facts.interrupted) {
+    std::fprintf(out, "interrupted after %.0f s: what was measured till then\n", facts.seconds);
+  } else {
+    std::fprintf(out, "at least %zu rounds, blocks of %.1f ms, tests and floors in turn, %.0f s\n",
+                 facts.rounds, facts.block_ms, facts.seconds);
+  }
   if (facts.retaken != 0) {
     std::fprintf(out,
                  "%d blocks were taken again since other programs had one of the cores; %d stayed "
                  "disturbed\n",
                  facts.retaken, facts.disturbed);
   }
+  if (!facts.unreliable.empty()) {
+    std::fprintf(out, "unreliable: %s\n", facts.unreliable.c_str());
+  }
+}
+
+void print_floor_table(std::FILE* out, const RunFacts& facts, const std::deque<Group>& groups) {
+  print_head(out, facts);
+  Table table(
+      {"<floor", "<what", "size", "median", "min", "max", "<unit", "spread", "p50", "p99", "<"});
+  std::vector<std::pair<int, std::vector<std::string>>> rows;
+  const auto time = [](const Cell& cell, double value) {
+    return cell.unit == Unit::kNanoseconds ? fixed_text(value, 1) : fixed_text(value, 2);
+  };
+  for (const Group& group : groups) {
+    for (const Cell& cell : group.cells) {
+      if (!cell.unavailable && !group.is_shown(cell)) continue;
+      const int number = std::atoi(cell.number.c_str() + 1);
+      const std::string size = cell.request.size == 0 ? "" : size_text(cell.request.size);
+      if (cell.unavailable) {
+        rows.push_back({number,
+                        {cell.number, cell.name, cell.number == "F12" ? "" : size, "", "", "", "",
+                         "", "", "", "not measurable here: " + cell.why}});
+        continue;
+      }
+      rows.push_back(
+          {number,
+           {cell.number, curve_of(cell), size, time(cell, cell.blocks.median()),
+            time(cell, cell.blocks.min()), time(cell, cell.blocks.max()), name_of(cell.unit),
+            percent_text(cell.blocks.spread()), time(cell, cell.percentile_ns(0.5)),
+            time(cell, cell.percentile_ns(0.99)), ""}});
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::fprintf(out, "\n");
+  for (auto& [number, row] : rows) table.add(std::move(row));
+  table.print(out);
+}
+
+void print_tables(std::FILE* out, const RunFacts& facts, const std::deque<Group>& groups) {
+  print_head(out, facts);
   for (const Group& group : groups) {
     print_handover(out, group, "f1", "F1, one cache line from core to core", "<- F1");
     print_handover(out, group, "f1 read-only", "The same where who polls the line may not write it",

@@ -19,9 +19,21 @@ struct RunFacts {
   double seconds = 0;
   int retaken = 0;
   int disturbed = 0;
+  bool interrupted = false;
+  std::string unreliable;  // why no claim can be made; empty: one can
 };
 
+const char* name_of(Unit unit);
+const char* name_of(Section section);
+
+/// The name of a curve: what was measured, without the size and the style of polling.
+std::string curve_of(const Cell& cell);
+
+/// How the run went: who measured between which cores, how often it was disturbed.
+void print_head(std::FILE* out, const RunFacts& facts);
 void print_tables(std::FILE* out, const RunFacts& facts, const std::deque<Group>& groups);
+/// Floors by their numbers, each with its spread; those that were not measured with the reason.
+void print_floor_table(std::FILE* out, const RunFacts& facts, const std::deque<Group>& groups);
 /// One JSON object; tests/perf holds its schema.
 void print_json(std::FILE* out, const RunFacts& facts, const std::deque<Group>& groups);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <cmath>
+#include <utility>
 
 #include "perf/figures/report.hpp"
 #include "perf/support/json.hpp"
 
 namespace verbatim::perf {
-namespace {
 
 const char* name_of(Unit unit) {
   switch (unit) {
@@ -34,6 +34,8 @@ const char* name_of(Section section) {
   }
   return "?";
 }
+
+namespace {
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
@@ -66,8 +68,11 @@ Json cell_json(const Group& group, const Cell& cell) {
   if (cell.unavailable) return json;
   json["value"] = summary(cell.blocks);
   if (cell.stamps.count() != 0) {
-    json["p50"] = number(cell.percentile_ns(0.5));
-    json["p99"] = number(cell.percentile_ns(0.99));
+    for (const auto& [name, fraction] :
+         {std::pair("p50", 0.5), std::pair("p90", 0.9), std::pair("p99", 0.99),
+          std::pair("p99.9", 0.999), std::pair("p99.99", 0.9999)}) {
+      json[name] = number(cell.percentile_ns(fraction));
+    }
   }
   if (const Cell* floor = group.floor_of(cell)) {
     json["floor"] = {{"name", floor->name}, {"median", number(floor->blocks.median())}};
@@ -95,6 +100,8 @@ void print_json(std::FILE* out, const RunFacts& facts, const std::deque<Group>& 
                     {"seconds", facts.seconds},
                     {"retaken", facts.retaken},
                     {"disturbed", facts.disturbed},
+                    {"interrupted", facts.interrupted},
+                    {"unreliable", facts.unreliable},
                     {"figures", figures}};
   std::fprintf(out, "%s\n", all.text().c_str());
 }

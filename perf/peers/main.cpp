@@ -99,7 +99,7 @@ int compare(const Options& options) {
     if (options.json) {
       print_verdicts_json(stdout, processor, cores, bench.disturbed, bench.verdicts);
     } else {
-      std::printf("%s, CPU %d and CPU %d (%s), %d rounds; low and high are quartiles\n",
+      std::printf("%s, CPU %d and CPU %d (%s), %d rounds; spread is between the quartiles\n",
                   processor.c_str(), cores.near, cores.far, cores.note.c_str(),
                   options.bench.rounds);
       if (bench.retaken != 0) {

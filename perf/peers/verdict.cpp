@@ -13,15 +13,22 @@ bool Verdict::passes() const {
   return sense == Sense::kAtMost ? value <= target : value >= target;
 }
 
+bool Verdict::is_absolute() const {
+  for (const char* of_time : {"ns", "us", "ms", "s", "million/s", "GB/s"}) {
+    if (unit == of_time) return true;
+  }
+  return false;
+}
+
 std::string Verdict::word() const {
-  if (!missing.empty() || values.empty()) return "n/a";
-  if (sense == Sense::kShown) return "-";
+  if (!missing.empty() || values.empty()) return "not measurable here";
+  if (sense == Sense::kShown || is_absolute()) return "shown";
   if (disturbed) return "disturbed";
   return passes() ? "pass" : "short";
 }
 
 void print_verdicts(std::FILE* out, const std::vector<Verdict>& verdicts) {
-  Table table({"<row", "<figure", "target", "value", "low", "high", "<", "<verdict", "<detail"});
+  Table table({"<row", "<figure", "target", "value", "<", "spread", "<verdict", "<detail"});
   std::string last;
   for (const Verdict& verdict : verdicts) {
     if (!last.empty() && last != verdict.row) table.add_gap();
@@ -29,8 +36,8 @@ void print_verdicts(std::FILE* out, const std::vector<Verdict>& verdicts) {
     const char* sign = verdict.sense == Sense::kAtMost ? "<= " : ">= ";
     table.add({verdict.row, verdict.figure,
                verdict.sense == Sense::kShown ? "" : sign + number_text(verdict.target),
-               number_text(verdict.values.median()), number_text(verdict.values.quantile(0.25)),
-               number_text(verdict.values.quantile(0.75)), verdict.unit, verdict.word(),
+               number_text(verdict.values.median()), verdict.unit,
+               percent_text(verdict.values.spread()), verdict.word(),
                verdict.missing.empty() ? verdict.detail : verdict.missing});
   }
   table.print(out);
@@ -53,6 +60,7 @@ void print_verdicts_json(std::FILE* out, const std::string& processor, const Cor
     row["median"] = number(verdict.values.median());
     row["low_quartile"] = number(verdict.values.quantile(0.25));
     row["high_quartile"] = number(verdict.values.quantile(0.75));
+    row["spread"] = number(verdict.values.spread());
     row["min"] = number(verdict.values.min());
     row["max"] = number(verdict.values.max());
     row["blocks"] = verdict.values.size();

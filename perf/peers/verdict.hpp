@@ -24,11 +24,14 @@ struct Verdict {
   std::string missing;     // why there is no value: not installed, not offered by this machine
   bool disturbed = false;  // others had the cores: a value, but no ground for a verdict
 
+  /// A time or a rate by itself says as much about the host as about us: it is shown.
+  bool is_absolute() const;
   bool judged() const {
-    return sense != Sense::kShown && missing.empty() && !values.empty() && !disturbed;
+    return sense != Sense::kShown && !is_absolute() && missing.empty() && !values.empty() &&
+           !disturbed;
   }
   bool passes() const;
-  /// "pass", "short", "disturbed", "-" (no target) or "n/a".
+  /// "pass", "short", "disturbed", "shown" (no target, or no ratio) or "not measurable here".
   std::string word() const;
 };
 

@@ -6,7 +6,9 @@
 
 #include <cerrno>
 #include <fstream>
+#include <set>
 #include <system_error>
+#include <utility>
 
 namespace verbatim::perf {
 namespace {
@@ -99,6 +101,22 @@ std::string processor_name() {
   }
   utsname name{};
   return uname(&name) == 0 ? name.machine : "unknown processor";
+}
+
+std::string topology_text() {
+  std::set<std::pair<int, int>> cores;
+  std::set<int> packages;
+  const std::vector<int> cpus = allowed_cpus();
+  for (const int cpu : cpus) {
+    const Place place = place_of(cpu);
+    cores.insert({place.package, place.core});
+    packages.insert(place.package);
+  }
+  const auto counted = [](std::size_t count, const char* what) {
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+  };
+  return counted(cpus.size(), "CPU") + ", " + counted(cores.size(), "core") + ", " +
+         counted(packages.size(), "package");
 }
 
 }  // namespace verbatim::perf

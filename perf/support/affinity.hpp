@@ -47,5 +47,7 @@ double waited_for_core_ns(int pid = 0);
 
 /// "AMD EPYC ..." from /proc/cpuinfo, or the architecture's name.
 std::string processor_name();
+/// "2 CPUs, 2 cores, 1 package": those that this process may run on.
+std::string topology_text();
 
 }  // namespace verbatim::perf

@@ -33,6 +33,21 @@ double Blocks::spread() const {
   return middle == 0 ? 0 : (quantile(0.75) - quantile(0.25)) / middle;
 }
 
+double Blocks::mean() const {
+  double sum = 0;
+  for (const double value : values_) sum += value;
+  return empty() ? kNothing : sum / static_cast<double>(size());
+}
+
+double Blocks::standard_error() const {
+  if (size() < 2) return kNothing;
+  const double middle = mean();
+  double squares = 0;
+  for (const double value : values_) squares += (value - middle) * (value - middle);
+  const auto count = static_cast<double>(size());
+  return std::sqrt(squares / (count - 1) / count);
+}
+
 Blocks paired_ratio(const Blocks& value, const Blocks& floor) {
   Blocks ratio;
   const std::size_t rounds = std::min(value.size(), floor.size());

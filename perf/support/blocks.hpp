@@ -28,6 +28,9 @@ class Blocks {
   double quantile(double fraction) const;
   /// Distance between the quartiles, as a part of the median: the spread we print.
   double spread() const;
+  double mean() const;
+  /// Of the mean: how far another run's would lie, were all blocks independent. NaN below two.
+  double standard_error() const;
 
  private:
   std::vector<double> values_;

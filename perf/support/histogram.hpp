@@ -55,6 +55,14 @@ class Histogram {
     return max_;
   }
 
+  /// Calls `take(level, count)` for each level that has samples, ascending.
+  template <class Take>
+  void each(Take&& take) const {
+    for (unsigned i = 0; i < kBuckets; ++i) {
+      if (counts_[i] != 0) take(std::clamp(upper_edge(i), min_, max_), counts_[i]);
+    }
+  }
+
   static constexpr unsigned bucket_of(std::uint64_t value) noexcept {
     if (value < kParts) return static_cast<unsigned>(value);
     const unsigned shift = static_cast<unsigned>(std::bit_width(value)) - kPartBits - 1;

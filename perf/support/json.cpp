@@ -68,4 +68,102 @@ std::string Json::text() const {
   return JsonPrinter::printed(*this).dump(2, ' ', true, Printed::error_handler_t::replace);
 }
 
+std::string Json::line() const {
+  using Printed = JsonPrinter::Printed;
+  return JsonPrinter::printed(*this).dump(-1, ' ', true, Printed::error_handler_t::replace);
+}
+
+/// What the library has read becomes a value of ours. Its depth is bounded before.
+struct JsonReader {
+  using Read = nlohmann::ordered_json;
+
+  static Json taken(const Read& read) {
+    switch (read.type()) {
+      case Read::value_t::boolean:
+        return read.get<bool>();
+      case Read::value_t::number_integer:
+        return read.get<std::int64_t>();
+      case Read::value_t::number_unsigned:
+        return read.get<std::uint64_t>();
+      case Read::value_t::number_float:
+        return read.get<double>();
+      case Read::value_t::string:
+        return read.get<std::string>();
+      case Read::value_t::array: {
+        Json all = Json::array();
+        all.elements_.reserve(read.size());
+        for (const Read& element : read) all.elements_.push_back(taken(element));
+        return all;
+      }
+      case Read::value_t::object: {
+        Json all;
+        all.kind_ = Json::Kind::kObject;
+        for (const auto& [name, value] : read.items()) {
+          all.names_.push_back(name);
+          all.elements_.push_back(taken(value));
+        }
+        return all;
+      }
+      default:
+        return {};
+    }
+  }
+
+  static bool is_too_deep(std::string_view text) {
+    int depth = 0;
+    bool quoted = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      if (quoted) {
+        if (c == '\\') ++i;
+        if (c == '"') quoted = false;
+      } else if (c == '"') {
+        quoted = true;
+      } else if (c == '[' || c == '{') {
+        if (++depth > Json::kDeepest) return true;
+      } else if (c == ']' || c == '}') {
+        --depth;
+      }
+    }
+    return false;
+  }
+};
+
+std::optional<Json> Json::parse(std::string_view text, std::string* why) {
+  if (JsonReader::is_too_deep(text)) {
+    *why = "it nests deeper than " + std::to_string(kDeepest);
+    return {};
+  }
+  const auto read = JsonReader::Read::parse(text.begin(), text.end(), nullptr, false);
+  if (!read.is_discarded()) return JsonReader::taken(read);
+  *why = text.empty() ? "it is empty" : "it is no JSON";
+  return {};
+}
+
+const Json* Json::find(std::string_view name) const {
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    if (names_[i] == name) return &elements_[i];
+  }
+  return nullptr;
+}
+
+std::optional<double> Json::number() const {
+  if (kind_ == Kind::kReal) return real_;
+  if (kind_ == Kind::kInteger) return static_cast<double>(integer_);
+  if (kind_ == Kind::kNatural) return static_cast<double>(natural_);
+  return {};
+}
+
+std::optional<std::string> Json::string() const {
+  return kind_ == Kind::kText ? std::optional(text_) : std::nullopt;
+}
+
+std::optional<bool> Json::truth() const {
+  return kind_ == Kind::kTruth ? std::optional(natural_ != 0) : std::nullopt;
+}
+
+const std::vector<Json>* Json::elements() const {
+  return kind_ == Kind::kArray ? &elements_ : nullptr;
+}
+
 }  // namespace verbatim::perf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A JSON value that is built and then printed, for reports of tools. One thread. The library that
+// A JSON value that is built and then printed, or read from a file. One thread. The library that
 // knows how JSON is written is in json.cpp alone, since reading its headers takes seconds a file.
 #pragma once
 
@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -44,9 +46,25 @@ class Json {
   /// In lines indented by two, in ASCII. What is no UTF-8 is replaced, never refused: it may come
   /// from a file.
   std::string text() const;
+  /// In one line, otherwise as text().
+  std::string line() const;
+
+  /// One value from what a stranger wrote; nothing, with `why` in words, when it is no JSON or
+  /// nests deeper than kDeepest.
+  static std::optional<Json> parse(std::string_view text, std::string* why);
+  static constexpr int kDeepest = 16;
+  /// The member of this name of an object, else null.
+  const Json* find(std::string_view name) const;
+  bool is_object() const { return kind_ == Kind::kObject; }
+  std::optional<double> number() const;
+  std::optional<std::string> string() const;
+  std::optional<bool> truth() const;
+  /// Of an array; null for anything else.
+  const std::vector<Json>* elements() const;
 
  private:
   friend struct JsonPrinter;
+  friend struct JsonReader;
   enum class Kind { kNull, kTruth, kInteger, kNatural, kReal, kText, kArray, kObject };
 
   // Not a std::variant, of which GCC 12 warns that it may be uninitialised.

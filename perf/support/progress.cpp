@@ -18,6 +18,13 @@ void Progress::show(double done, std::string_view what) {
   shown_ = true;
 }
 
+void Progress::tell(std::string_view what) {
+  if (!terminal_) return;
+  std::fprintf(stderr, "\r%.*s\033[K", static_cast<int>(what.size()), what.data());
+  std::fflush(stderr);
+  shown_ = true;
+}
+
 void Progress::clear() {
   if (!shown_) return;
   std::fputs("\r\033[K", stderr);

@@ -15,6 +15,8 @@ class Progress {
 
   /// `done` in [0, 1].
   void show(double done, std::string_view what);
+  /// Where nobody knows how much is left.
+  void tell(std::string_view what);
   void clear();
 
  private:

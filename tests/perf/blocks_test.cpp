@@ -56,5 +56,11 @@ TEST(Blocks, PairedRatiosStopAtTheShorterSeriesAndSkipImpossibleFloors) {
   EXPECT_DOUBLE_EQ(ratio.values()[0], 2);
 }
 
+TEST(Blocks, TheStandardErrorIsThatOfTheMean) {
+  EXPECT_DOUBLE_EQ(Blocks({2, 4, 4, 6}).mean(), 4);
+  EXPECT_DOUBLE_EQ(Blocks({2, 4, 4, 6}).standard_error(), std::sqrt(8.0 / 3 / 4));
+  EXPECT_TRUE(std::isnan(Blocks({2}).standard_error()));
+}
+
 }  // namespace
 }  // namespace verbatim::perf

@@ -89,10 +89,22 @@ TEST(Verdict, ADisturbedMeasurementIsNoVerdict) {
 TEST(Verdict, WithoutAValueItNeitherPassesNorFallsShort) {
   Verdict missing = verdict(Sense::kAtMost, 1, Blocks{});
   missing.missing = "ucx-utils is not installed";
-  EXPECT_EQ(missing.word(), "n/a");
+  EXPECT_EQ(missing.word(), "not measurable here");
   EXPECT_FALSE(missing.judged());
-  EXPECT_EQ(verdict(Sense::kShown, 0, Blocks({1})).word(), "-");
+  EXPECT_EQ(verdict(Sense::kShown, 0, Blocks({1})).word(), "shown");
   EXPECT_FALSE(verdict(Sense::kShown, 0, Blocks({1})).judged());
+}
+
+TEST(Verdict, ATimeByItselfIsShownAndNotJudged) {
+  for (const char* unit : {"ns", "us", "ms", "million/s"}) {
+    Verdict absolute = verdict(Sense::kAtMost, 1, Blocks({2}));
+    absolute.unit = unit;
+    EXPECT_EQ(absolute.word(), "shown") << unit;
+    EXPECT_FALSE(absolute.judged()) << unit;
+  }
+  Verdict memory = verdict(Sense::kAtMost, 1, Blocks({2}));
+  memory.unit = "KiB";
+  EXPECT_EQ(memory.word(), "short") << "memory is no matter of a busy host";
 }
 
 }  // namespace
