@@ -3,6 +3,7 @@
 // checks alike, then does it or starts it.
 #include "mpi_shim/api/collective_arguments.hpp"
 #include "mpi_shim/api/entry.hpp"
+#include "mpi_shim/coll/host_team.hpp"
 #include "mpi_shim/core/big_lock.hpp"
 
 namespace vmpi {
@@ -13,6 +14,8 @@ constexpr std::int64_t kShortSlice = 512;
 constexpr int kFewRanks = 4;
 
 int alltoall_within(Comm& comm, const Slices& in, const Slices& out) noexcept {
+  if (out.form == Slices::Form::kAlike)
+    if (const int ended = host_alltoall(comm, in, out); ended != kNotOfHost) return ended;
   if (in.buffer == MPI_IN_PLACE) return alltoall_in_place(comm, out);
   if (in.form == Slices::Form::kAlike && comm.size() > kFewRanks && in.bytes(0) <= kShortSlice)
     return alltoall_bruck(comm, in, out);
@@ -34,7 +37,12 @@ Typed no_part() noexcept { return {nullptr, 0, &byte_type()}; }
 int barrier(const char* function, MPI_Comm comm, Start start) noexcept {
   const BigGuard guard;
   CollectiveCall call(function, comm, start);
-  return call.run([&]() noexcept { return barrier_dissemination(call.comm()); }, plan_barrier);
+  return call.run(
+      [&]() noexcept {
+        if (const int ended = host_barrier(call.comm()); ended != kNotOfHost) return ended;
+        return barrier_dissemination(call.comm());
+      },
+      plan_barrier);
 }
 
 int bcast(const char* function, void* buffer, int count, MPI_Datatype datatype, int root,
@@ -49,6 +57,8 @@ int bcast(const char* function, void* buffer, int count, MPI_Datatype datatype, 
   }
   return call.run(
       [&]() noexcept {
+        if (const int ended = host_bcast(call.comm(), data, root); ended != kNotOfHost)
+          return ended;
         return bcast_binomial(call.comm(), data.buffer, data.count, *data.type, root);
       },
       [&](Schedule& schedule) noexcept { plan_bcast(schedule, data, root); });
@@ -154,8 +164,14 @@ bool is_one_group(const CollectiveCall& call) noexcept {
 
 int allgather(CollectiveCall& call, const Typed& in, const Slices& out) noexcept {
   if (is_one_group(call)) call.are_apart(in.buffer, out[call.comm().rank()].buffer, in.bytes());
-  return call.run([&]() noexcept { return allgather_bruck(call.comm(), in, out); },
-                  [&](Schedule& schedule) noexcept { plan_allgather(schedule, in, out); });
+  return call.run(
+      [&]() noexcept {
+        if (out.form == Slices::Form::kAlike)
+          if (const int ended = host_allgather(call.comm(), in, out); ended != kNotOfHost)
+            return ended;
+        return allgather_bruck(call.comm(), in, out);
+      },
+      [&](Schedule& schedule) noexcept { plan_allgather(schedule, in, out); });
 }
 
 int allgather_alike(const char* function, const void* sendbuf, int sendcount, MPI_Datatype sendtype,

@@ -2,6 +2,7 @@
 // Collectives that compute, blocking and nonblocking (MPI 5.0 sections 6.9 to 6.12).
 #include "mpi_shim/api/collective_arguments.hpp"
 #include "mpi_shim/api/entry.hpp"
+#include "mpi_shim/coll/host_team.hpp"
 #include "mpi_shim/core/big_lock.hpp"
 
 namespace vmpi {
@@ -41,6 +42,10 @@ int reduce_to(const char* function, const void* sendbuf, void* recvbuf, int coun
       reduced(call, sendbuf, recvbuf, count, datatype, op, call.is_leaf(root), call.is_root(root));
   return call.run(
       [&]() noexcept {
+        if (const int ended =
+                host_reduce(call.comm(), sendbuf, recvbuf, count, *what.type, *what.op, root);
+            ended != kNotOfHost)
+          return ended;
         return reduce_binomial(call.comm(), sendbuf, recvbuf, count, *what.type, *what.op, root);
       },
       [&](Schedule& schedule) noexcept { plan_reduce(schedule, what, root); });
@@ -53,6 +58,10 @@ int allreduce(const char* function, const void* sendbuf, void* recvbuf, int coun
   const Reduced what = reduced(call, sendbuf, recvbuf, count, datatype, op, true, true);
   return call.run(
       [&]() noexcept {
+        if (const int ended =
+                host_allreduce(call.comm(), sendbuf, recvbuf, count, *what.type, *what.op);
+            ended != kNotOfHost)
+          return ended;
         return allreduce_recursive_doubling(call.comm(), sendbuf, recvbuf, count, *what.type,
                                             *what.op);
       },

@@ -171,6 +171,10 @@ bool is_defined_on(const Op& op, const Datatype& type) noexcept {
   return !op.is_predefined || kernel_of(op, type) != nullptr;
 }
 
+Combine* combine_of(const Op& op, const Datatype& type) noexcept {
+  return op.is_predefined ? kernel_of(op, type) : nullptr;
+}
+
 void reduce(const Op& op, const Datatype& type, std::int64_t count, const void* in,
             void* inout) noexcept {
   if (count <= 0) return;

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Barrier, broadcast, allgather and all-to-all within a host: everybody reads what it wants where it
+// was put. With few bytes that is one hand-over of a cache line, flag and data together; a longer
+// message goes through the rooms piece by piece, and a long one is left to messages.
+//
+// Costs one round for up to a room's bytes, whatever the number of ranks: a, and P n b to read.
+#include <algorithm>
+#include <cstring>
+
+#include "mpi_shim/coll/host_copy.hpp"
+#include "mpi_shim/coll/host_team.hpp"
+
+namespace vmpi {
+namespace {
+
+/// A rank that says other lengths does not end it: the others wait for what this one says next.
+[[nodiscard]] bool is_ended_by(int error, int& result) noexcept {
+  if (error == MPI_SUCCESS) return false;
+  result = error;
+  return error != MPI_ERR_TRUNCATE;
+}
+
+/// The root writes pieces, as far ahead as there are rooms.
+[[nodiscard]] int speak_to_all(HostTeam& team, const Typed& data, std::uint64_t bytes) noexcept {
+  for (std::uint64_t done = 0; done < bytes;) {
+    const std::uint64_t part = std::min<std::uint64_t>(team.room(), bytes - done);
+    if (const int error = team.reserve(true); error != MPI_SUCCESS) return error;
+    copy_out(data, done, team.piece(), part);
+    team.publish(HostKind::kBcast, bytes);
+    team.leave_round();
+    done += part;
+  }
+  return MPI_SUCCESS;
+}
+
+[[nodiscard]] int hear_of_root(HostTeam& team, const Typed& data, std::uint64_t bytes,
+                               int root) noexcept {
+  int result = MPI_SUCCESS;
+  for (std::uint64_t done = 0; done < bytes;) {
+    const std::uint64_t part = std::min<std::uint64_t>(team.room(), bytes - done);
+    team.pass();
+    if (is_ended_by(team.hear(root, HostKind::kBcast, bytes), result)) return result;
+    if (result == MPI_SUCCESS) copy_in(data, done, team.piece_of(root), part);
+    team.leave_round();
+    done += part;
+  }
+  return result;
+}
+
+/// In one round. The root may have said fewer bytes than there is room for.
+[[nodiscard]] int hear_at_once(HostTeam& team, const Typed& data, std::uint64_t bytes,
+                               int root) noexcept {
+  team.pass();
+  int result = MPI_SUCCESS;
+  if (is_ended_by(team.hear(root, HostKind::kBcast, bytes), result)) return result;
+  const std::uint64_t said = team.bytes_heard();
+  if (result != MPI_SUCCESS && team.has_spoken_of(HostKind::kBcast) && said <= bytes)
+    result = MPI_SUCCESS;
+  if (result == MPI_SUCCESS)
+    copy_in(data, 0, said <= HostLine::kInline ? team.line_of(root) : team.piece_of(root), said);
+  team.leave_round();
+  return result;
+}
+
+/// One round in which every rank says `bytes` from `offset(rank)` of what it gives on, and all
+/// take, by `take(rank, where it lies)`.
+template <class Put, class Take>
+[[nodiscard]] int say_to_each_other(HostTeam& team, HostKind kind, std::uint64_t said,
+                                    std::uint64_t part, Put put, Take take) noexcept {
+  const bool is_short = part <= HostLine::kInline;
+  if (const int error = team.reserve(!is_short); error != MPI_SUCCESS) return error;
+  put(is_short ? team.line() : team.piece());
+  team.publish(kind, said);
+  if (!is_short) team.prefetch_room(part);
+  int result = MPI_SUCCESS;
+  for (int i = 0; i < team.size(); ++i) {
+    if (i == team.rank()) continue;
+    int error = MPI_SUCCESS;
+    if (is_ended_by(team.hear(i, kind, said), error)) return error;
+    if (error == MPI_SUCCESS)
+      take(i, is_short ? team.line_of(i) : team.piece_of(i));
+    else
+      result = error;
+  }
+  team.leave_round();
+  return result;
+}
+
+}  // namespace
+
+int host_barrier(Comm& comm) noexcept {
+  int error = MPI_SUCCESS;
+  HostTeam* const team = find_host_team(comm, error);
+  if (error != MPI_SUCCESS || team == nullptr) return error != MPI_SUCCESS ? error : kNotOfHost;
+  return team->meet(HostKind::kBarrier, 0);
+}
+
+int host_bcast(Comm& comm, const Typed& data, int root) noexcept {
+  int error = MPI_SUCCESS;
+  HostTeam* const team = find_host_team(comm, error);
+  if (error != MPI_SUCCESS || team == nullptr) return error != MPI_SUCCESS ? error : kNotOfHost;
+  const auto bytes = static_cast<std::uint64_t>(data.bytes());
+  if (bytes > team->room()) {
+    error = team->meet(HostKind::kBcast, bytes);
+    if (error != MPI_SUCCESS) return error;
+    if (bytes > kMostThroughRooms) return kNotOfHost;
+    return comm.rank() == root ? speak_to_all(*team, data, bytes)
+                               : hear_of_root(*team, data, bytes, root);
+  }
+  if (comm.rank() != root) return hear_at_once(*team, data, bytes, root);
+  const bool is_short = bytes <= HostLine::kInline;
+  error = team->reserve(!is_short);
+  if (error != MPI_SUCCESS) return error;
+  copy_out(data, 0, is_short ? team->line() : team->piece(), bytes);
+  team->publish(HostKind::kBcast, bytes);
+  if (!is_short) team->prefetch_room(bytes);
+  team->leave_round();
+  return MPI_SUCCESS;
+}
+
+int host_allgather(Comm& comm, const Typed& in, const Slices& out) noexcept {
+  int error = MPI_SUCCESS;
+  HostTeam* const team = find_host_team(comm, error);
+  if (error != MPI_SUCCESS || team == nullptr) return error != MPI_SUCCESS ? error : kNotOfHost;
+  const Typed own = in.is_in_place() ? out[comm.rank()] : in;
+  const auto bytes = static_cast<std::uint64_t>(own.bytes());
+  if (bytes > kMostThroughRooms) {
+    error = team->meet(HostKind::kAllgather, bytes);
+    return error != MPI_SUCCESS ? error : kNotOfHost;
+  }
+  int result =
+      bytes > static_cast<std::uint64_t>(out.bytes(comm.rank())) ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+  for (std::uint64_t done = 0; done == 0 || done < bytes;) {
+    const std::uint64_t part = std::min<std::uint64_t>(team->room(), bytes - done);
+    error = say_to_each_other(
+        *team, HostKind::kAllgather, bytes, part,
+        [&](unsigned char* to) noexcept { copy_out(own, done, to, part); },
+        [&](int rank, const unsigned char* from) noexcept {
+          copy_in(out[rank], done, from, part);
+        });
+    if (error != MPI_SUCCESS) return error;
+    done += part;
+    if (part == 0) break;
+  }
+  if (!in.is_in_place()) copy(in, out[comm.rank()]);
+  return result;
+}
+
+int host_alltoall(Comm& comm, const Slices& in, const Slices& out) noexcept {
+  int error = MPI_SUCCESS;
+  HostTeam* const team = find_host_team(comm, error);
+  if (error != MPI_SUCCESS || team == nullptr) return error != MPI_SUCCESS ? error : kNotOfHost;
+  const int me = comm.rank();
+  const int size = comm.size();
+  const bool is_in_place = in.buffer == MPI_IN_PLACE;
+  const Slices& gives = is_in_place ? out : in;
+  const auto bytes = static_cast<std::uint64_t>(gives.bytes(0));
+  const auto ranks = static_cast<std::uint64_t>(size);
+  // Of each destination so much in a round; what goes to this rank itself stays where it is.
+  const std::uint64_t most = team->room() / ranks / 64 * 64;
+  if (bytes > kMostThroughRooms / ranks) {
+    error = team->meet(HostKind::kAlltoall, bytes);
+    return error != MPI_SUCCESS ? error : kNotOfHost;
+  }
+  const int result =
+      bytes > static_cast<std::uint64_t>(out.bytes(0)) ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+  for (std::uint64_t done = 0; done == 0 || done < bytes;) {
+    const std::uint64_t part = std::min(most, bytes - done);
+    error = say_to_each_other(
+        *team, HostKind::kAlltoall, bytes, part * (ranks - 1),
+        [&](unsigned char* to) noexcept {
+          for (int i = 0; i < size; ++i) {
+            if (i == me) continue;
+            copy_out(gives[i], done, to, part);
+            to += part;
+          }
+        },
+        [&](int rank, const unsigned char* from) noexcept {
+          const int place = me < rank ? me : me - 1;
+          copy_in(out[rank], done, from + static_cast<std::uint64_t>(place) * part, part);
+        });
+    if (error != MPI_SUCCESS) return error;
+    done += part;
+    if (part == 0) break;
+  }
+  if (!is_in_place) copy(in[me], out[me]);
+  return result;
+}
+
+}  // namespace vmpi
