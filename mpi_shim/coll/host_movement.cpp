@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "mpi_shim/coll/host_copy.hpp"
+#include "mpi_shim/coll/host_mapped.hpp"
 #include "mpi_shim/coll/host_team.hpp"
 
 namespace vmpi {
@@ -100,9 +101,15 @@ int host_bcast(Comm& comm, const Typed& data, int root) noexcept {
   HostTeam* const team = find_host_team(comm, error);
   if (error != MPI_SUCCESS || team == nullptr) return error != MPI_SUCCESS ? error : kNotOfHost;
   const auto bytes = static_cast<std::uint64_t>(data.bytes());
-  if (bytes > team->room()) {
-    error = team->meet(HostKind::kBcast, bytes);
-    if (error != MPI_SUCCESS) return error;
+  if (bytes > team->room() || bytes >= kLeastMapped) {
+    HostBuffers found;
+    error = find_buffers(*team, HostKind::kBcast, bytes, buffer_of(data), {},
+                         {Wanted::Of::kRoot, root}, found);
+    if (error == MPI_SUCCESS) {
+      if (comm.rank() != root) copy_in(data, 0, found.sends[root], bytes);
+      return team->meet(HostKind::kBcast, bytes);
+    }
+    if (error != kNotOfHost) return error;
     if (bytes > kMostThroughRooms) return kNotOfHost;
     return comm.rank() == root ? speak_to_all(*team, data, bytes)
                                : hear_of_root(*team, data, bytes, root);
@@ -124,11 +131,23 @@ int host_allgather(Comm& comm, const Typed& in, const Slices& out) noexcept {
   if (error != MPI_SUCCESS || team == nullptr) return error != MPI_SUCCESS ? error : kNotOfHost;
   const Typed own = in.is_in_place() ? out[comm.rank()] : in;
   const auto bytes = static_cast<std::uint64_t>(own.bytes());
-  if (bytes > kMostThroughRooms) {
-    error = team->meet(HostKind::kAllgather, bytes);
-    return error != MPI_SUCCESS ? error : kNotOfHost;
+  if (bytes >= kLeastMapped) {
+    HostBuffers found;
+    error = find_buffers(*team, HostKind::kAllgather, bytes, buffer_of(own), {}, {}, found);
+    if (error == MPI_SUCCESS) {
+      for (int i = 1; i < team->size(); ++i) {
+        const int from = (team->rank() + i) % team->size();
+        copy_in(out[from], 0, found.sends[from], bytes);
+      }
+      if (!in.is_in_place()) copy(in, out[comm.rank()]);
+      error = team->meet(HostKind::kAllgather, bytes);
+      return error != MPI_SUCCESS || bytes <= static_cast<std::uint64_t>(out.bytes(0))
+                 ? error
+                 : MPI_ERR_TRUNCATE;
+    }
+    if (error != kNotOfHost || bytes > kMostThroughRooms) return error;
   }
-  int result =
+  const int result =
       bytes > static_cast<std::uint64_t>(out.bytes(comm.rank())) ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
   for (std::uint64_t done = 0; done == 0 || done < bytes;) {
     const std::uint64_t part = std::min<std::uint64_t>(team->room(), bytes - done);
@@ -158,9 +177,24 @@ int host_alltoall(Comm& comm, const Slices& in, const Slices& out) noexcept {
   const auto ranks = static_cast<std::uint64_t>(size);
   // Of each destination so much in a round; what goes to this rank itself stays where it is.
   const std::uint64_t most = team->room() / ranks / 64 * 64;
-  if (bytes > kMostThroughRooms / ranks) {
-    error = team->meet(HostKind::kAlltoall, bytes);
-    return error != MPI_SUCCESS ? error : kNotOfHost;
+  if (bytes >= kLeastMapped / ranks) {
+    HostBuffers found;
+    const HostBuffer all = is_in_place || !in.one_type->is_contiguous
+                               ? HostBuffer{nullptr, bytes * ranks}
+                               : HostBuffer{first_byte(*in.one_type, in.buffer), bytes * ranks};
+    error = find_buffers(*team, HostKind::kAlltoall, bytes, all, {}, {}, found);
+    if (error == MPI_SUCCESS) {
+      for (int i = 1; i < size; ++i) {
+        const int from = (me + i) % size;
+        copy_in(out[from], 0, found.sends[from] + static_cast<std::uint64_t>(me) * bytes, bytes);
+      }
+      copy(in[me], out[me]);
+      error = team->meet(HostKind::kAlltoall, bytes);
+      return error != MPI_SUCCESS || bytes <= static_cast<std::uint64_t>(out.bytes(0))
+                 ? error
+                 : MPI_ERR_TRUNCATE;
+    }
+    if (error != kNotOfHost || bytes > kMostThroughRooms / ranks) return error;
   }
   const int result =
       bytes > static_cast<std::uint64_t>(out.bytes(0)) ? MPI_ERR_TRUNCATE : MPI_SUCCESS;

@@ -6,10 +6,14 @@
 #include <cstring>
 
 #include "mpi_shim/coll/host_copy.hpp"
+#include "mpi_shim/coll/host_mapped.hpp"
 #include "mpi_shim/coll/host_team.hpp"
 
 namespace vmpi {
 namespace {
+
+/// Small against the nearest cache, from which the result is read for each rank.
+constexpr std::uint64_t kBlock = 8192;
 
 struct HostReduction {
   HostTeam& team;
@@ -61,8 +65,7 @@ struct HostReduction {
       if (error != MPI_SUCCESS && error != MPI_ERR_TRUNCATE) return error;
     }
     unsigned char* const reduced = what.receive + done;
-    // Small against the nearest cache, from which the result is read for each rank.
-    const std::uint64_t block = std::uint64_t{8192} / what.element * what.element;
+    const std::uint64_t block = kBlock / what.element * what.element;
     for (std::uint64_t at = 0; at < part && result == MPI_SUCCESS; at += block) {
       const std::uint64_t now = std::min(block, part - at);
       std::memcpy(reduced + at, team.piece_of(0) + at, now);
@@ -98,17 +101,61 @@ struct HostReduction {
   return result;
 }
 
+/// Bytes [begin, end) of the result, from where the ranks have their data.
+void reduce_part(const HostReduction& what, const HostBuffers& from, std::uint64_t begin,
+                 std::uint64_t end) noexcept {
+  alignas(64) unsigned char reduced[kBlock];
+  const std::uint64_t block = kBlock / what.element * what.element;
+  for (std::uint64_t at = begin; at < end; at += block) {
+    const std::uint64_t bytes = std::min(block, end - at);
+    // Not where it will be, which may be where this rank's own part lies.
+    std::memcpy(reduced, from.sends[0] + at, bytes);
+    for (int i = 1; i < what.team.size(); ++i)
+      what.combine(from.sends[i] + at, reduced, static_cast<std::int64_t>(bytes / what.element));
+    std::memcpy(what.receive + at, reduced, bytes);
+  }
+}
+
+/// The root reads all.
+[[nodiscard]] int reduce_mapped(const HostReduction& what, HostBuffers& found, int root) noexcept {
+  HostTeam& team = what.team;
+  if (team.rank() == root) {
+    found.sends[root] = what.send;
+    reduce_part(what, found, 0, what.bytes);
+  }
+  return team.meet(what.kind, what.bytes);
+}
+
+/// Each computes a slice, in its place in its own result, and reads the others' from theirs.
+[[nodiscard]] int allreduce_mapped(const HostReduction& what, const HostBuffers& found) noexcept {
+  HostTeam& team = what.team;
+  const auto ranks = static_cast<std::uint64_t>(team.size());
+  // Whole lines, of which no two ranks write parts.
+  const std::uint64_t unit = std::max<std::uint64_t>(64, what.element);
+  const std::uint64_t slice = (what.bytes / ranks + unit - 1) / unit * unit;
+  const auto begin_of = [&](int rank) noexcept {
+    return std::min(static_cast<std::uint64_t>(rank) * slice, what.bytes);
+  };
+  const auto end_of = [&](int rank) noexcept {
+    return rank == team.size() - 1 ? what.bytes : begin_of(rank + 1);
+  };
+  reduce_part(what, found, begin_of(team.rank()), end_of(team.rank()));
+  if (const int error = team.meet(what.kind, what.bytes); error != MPI_SUCCESS) return error;
+  for (int i = 1; i < team.size(); ++i) {
+    const int from = (team.rank() + i) % team.size();
+    std::memcpy(what.receive + begin_of(from), found.receives[from] + begin_of(from),
+                end_of(from) - begin_of(from));
+  }
+  return team.meet(what.kind, what.bytes);
+}
+
 [[nodiscard]] int reduce_within(HostTeam& team, HostKind kind, const void* send, void* receive,
                                 std::int64_t count, Datatype& type, const Op& op,
-                                bool is_root) noexcept {
+                                int root) noexcept {
+  const bool is_root = kind == HostKind::kAllreduce || team.rank() == root;
   const auto bytes = static_cast<std::uint64_t>(count * type.size);
   Combine* const combine = type.is_contiguous ? combine_of(op, type) : nullptr;
-  const bool is_taken = combine != nullptr && bytes <= kMostThroughRooms;
-  // Of several rounds all see whether they are alike before the first of them.
-  if (!is_taken || (kind == HostKind::kReduce && bytes > team.room())) {
-    const int error = team.meet(kind, bytes);
-    if (error != MPI_SUCCESS || !is_taken) return error != MPI_SUCCESS ? error : kNotOfHost;
-  }
+  const bool is_through_rooms = combine != nullptr && bytes <= kMostThroughRooms;
   const HostReduction what = {team,
                               kind,
                               combine,
@@ -116,6 +163,21 @@ struct HostReduction {
                               is_root ? first_byte(type, receive) : nullptr,
                               bytes,
                               static_cast<std::uint64_t>(type.size)};
+  if (combine != nullptr && bytes >= kLeastMapped) {
+    HostBuffers found;
+    const bool is_for_all = kind == HostKind::kAllreduce;
+    const int error = find_buffers(team, kind, bytes, {what.send, bytes}, {what.receive, bytes},
+                                   {is_for_all ? Wanted::Of::kAll : Wanted::Of::kAllButRoot, root,
+                                    true, is_for_all, static_cast<std::uint32_t>(type.alignment)},
+                                   found);
+    if (error == MPI_SUCCESS)
+      return is_for_all ? allreduce_mapped(what, found) : reduce_mapped(what, found, root);
+    if (error != kNotOfHost || !is_through_rooms) return error;
+  } else if (!is_through_rooms || (kind == HostKind::kReduce && bytes > team.room())) {
+    // Of several rounds all see whether they are alike before the first of them.
+    const int error = team.meet(kind, bytes);
+    if (error != MPI_SUCCESS || !is_through_rooms) return error != MPI_SUCCESS ? error : kNotOfHost;
+  }
   return bytes <= HostLine::kInline ? reduce_lines(what) : reduce_rooms(what);
 }
 
@@ -126,8 +188,7 @@ int host_reduce(Comm& comm, const void* send, void* receive, std::int64_t count,
   int error = MPI_SUCCESS;
   HostTeam* const team = find_host_team(comm, error);
   if (error != MPI_SUCCESS || team == nullptr) return error != MPI_SUCCESS ? error : kNotOfHost;
-  return reduce_within(*team, HostKind::kReduce, send, receive, count, type, op,
-                       comm.rank() == root);
+  return reduce_within(*team, HostKind::kReduce, send, receive, count, type, op, root);
 }
 
 int host_allreduce(Comm& comm, const void* send, void* receive, std::int64_t count, Datatype& type,
@@ -135,7 +196,7 @@ int host_allreduce(Comm& comm, const void* send, void* receive, std::int64_t cou
   int error = MPI_SUCCESS;
   HostTeam* const team = find_host_team(comm, error);
   if (error != MPI_SUCCESS || team == nullptr) return error != MPI_SUCCESS ? error : kNotOfHost;
-  return reduce_within(*team, HostKind::kAllreduce, send, receive, count, type, op, true);
+  return reduce_within(*team, HostKind::kAllreduce, send, receive, count, type, op, 0);
 }
 
 }  // namespace vmpi

@@ -63,6 +63,7 @@ class HostTeam {
 
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] const Comm& comm() const noexcept { return *comm_; }
   [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
   /// Bytes of a room.
   [[nodiscard]] std::uint32_t room() const noexcept { return room_; }

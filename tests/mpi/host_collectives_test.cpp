@@ -248,6 +248,83 @@ TEST_F(Host, GoesOnAfterWhatGoesByMessages) {
   MPI_Op_free(&left);
 }
 
+/// Of MPI_Alloc_mem: others read it where it lies.
+class Mapped {
+ public:
+  explicit Mapped(std::size_t length) {
+    MPI_Alloc_mem(static_cast<MPI_Aint>(length * sizeof(int)), MPI_INFO_NULL, &at_);
+  }
+  ~Mapped() { MPI_Free_mem(at_); }
+  Mapped(const Mapped&) = delete;
+  Mapped& operator=(const Mapped&) = delete;
+  int& operator[](std::size_t i) { return at_[i]; }
+  int* data() { return at_; }
+
+ private:
+  int* at_ = nullptr;
+};
+
+TEST_F(Host, LongOnesOfMemoryThatOthersMap) {
+  for (int length : {8191, 8192, 8193, 16384, 65537, 100'003}) {
+    const auto ranks = static_cast<std::size_t>(size_);
+    Mapped in(length * ranks);
+    Mapped out(length * ranks);
+    std::vector<int> elsewhere(length * ranks);
+    // Some ranks, all but one, or all use memory that can be mapped.
+    for (int who : {-1, 0, size_ - 1}) {
+      for (bool is_in_place : {false, true}) {
+        int* const send = rank_ == who ? elsewhere.data() : in.data();
+        int* const receive = out.data();
+        const auto fill = [&](int* at) {
+          for (int i = 0; i < length; ++i) at[i] = value_of(rank_, i);
+        };
+        int wrong = 0;
+        fill(is_in_place ? receive : send);
+        ASSERT_EQ(MPI_Allreduce(is_in_place ? MPI_IN_PLACE : send, receive, length, MPI_INT,
+                                MPI_SUM, comm_),
+                  MPI_SUCCESS);
+        for (int i = 0; i < length; ++i) wrong += receive[i] != sum_of(i) ? 1 : 0;
+        EXPECT_EQ(wrong, 0) << "allreduce " << length << " " << who << is_in_place;
+
+        const int root = size_ - 1;
+        fill(send);
+        if (rank_ == root) fill(receive);
+        ASSERT_EQ(MPI_Reduce(rank_ == root && is_in_place ? MPI_IN_PLACE : send, receive, length,
+                             MPI_INT, MPI_SUM, root, comm_),
+                  MPI_SUCCESS);
+        for (int i = 0; i < length && rank_ == root; ++i) wrong += receive[i] != sum_of(i) ? 1 : 0;
+        EXPECT_EQ(wrong, 0) << "reduce " << length << " " << who << is_in_place;
+
+        fill(send);
+        ASSERT_EQ(MPI_Bcast(send, length, MPI_INT, root, comm_), MPI_SUCCESS);
+        for (int i = 0; i < length; ++i) wrong += send[i] != value_of(root, i) ? 1 : 0;
+        EXPECT_EQ(wrong, 0) << "bcast " << length << " " << who;
+
+        if (size_ > 8) continue;
+        fill(is_in_place ? receive + static_cast<std::ptrdiff_t>(rank_) * length : send);
+        ASSERT_EQ(MPI_Allgather(is_in_place ? MPI_IN_PLACE : send, length, MPI_INT, receive, length,
+                                MPI_INT, comm_),
+                  MPI_SUCCESS);
+        for (int r = 0; r < size_; ++r)
+          for (int i = 0; i < length; ++i)
+            wrong += receive[r * length + i] != value_of(r, i) ? 1 : 0;
+        EXPECT_EQ(wrong, 0) << "allgather " << length << " " << who << is_in_place;
+
+        for (int r = 0; r < size_; ++r)
+          for (int i = 0; i < length; ++i)
+            (is_in_place ? receive : send)[r * length + i] = value_of(rank_ * 64 + r, i);
+        ASSERT_EQ(MPI_Alltoall(is_in_place ? MPI_IN_PLACE : send, length, MPI_INT, receive, length,
+                               MPI_INT, comm_),
+                  MPI_SUCCESS);
+        for (int r = 0; r < size_; ++r)
+          for (int i = 0; i < length; ++i)
+            wrong += receive[r * length + i] != value_of(r * 64 + rank_, i) ? 1 : 0;
+        EXPECT_EQ(wrong, 0) << "alltoall " << length << " " << who << is_in_place;
+      }
+    }
+  }
+}
+
 /// A long message to one who waits in a collective arrives.
 TEST_F(Host, MessagesGoOnWhileItWaits) {
   constexpr int kLong = 300'000;
