@@ -9,9 +9,6 @@
 
 namespace vmpi {
 
-/// Beyond that messages are faster, which need one copy instead of two.
-inline constexpr std::uint64_t kMostThroughRooms = 256u << 10;
-
 [[gnu::always_inline]] inline void copy_bytes(unsigned char* to, const unsigned char* from,
                                               std::uint64_t bytes) noexcept {
   if (bytes == 8)

@@ -23,8 +23,9 @@ namespace {
 
 /// The root writes pieces, as far ahead as there are rooms.
 [[nodiscard]] int speak_to_all(HostTeam& team, const Typed& data, std::uint64_t bytes) noexcept {
+  const std::uint64_t most = team.piece_bytes(bytes);
   for (std::uint64_t done = 0; done < bytes;) {
-    const std::uint64_t part = std::min<std::uint64_t>(team.room(), bytes - done);
+    const std::uint64_t part = std::min(most, bytes - done);
     if (const int error = team.reserve(true); error != MPI_SUCCESS) return error;
     copy_out(data, done, team.piece(), part);
     team.publish(HostKind::kBcast, bytes);
@@ -37,8 +38,9 @@ namespace {
 [[nodiscard]] int hear_of_root(HostTeam& team, const Typed& data, std::uint64_t bytes,
                                int root) noexcept {
   int result = MPI_SUCCESS;
+  const std::uint64_t most = team.piece_bytes(bytes);
   for (std::uint64_t done = 0; done < bytes;) {
-    const std::uint64_t part = std::min<std::uint64_t>(team.room(), bytes - done);
+    const std::uint64_t part = std::min(most, bytes - done);
     team.pass();
     if (is_ended_by(team.hear(root, HostKind::kBcast, bytes), result)) return result;
     if (result == MPI_SUCCESS) copy_in(data, done, team.piece_of(root), part);
@@ -110,9 +112,10 @@ int host_bcast(Comm& comm, const Typed& data, int root) noexcept {
       return team->meet(HostKind::kBcast, bytes);
     }
     if (error != kNotOfHost) return error;
-    if (bytes > kMostThroughRooms) return kNotOfHost;
-    return comm.rank() == root ? speak_to_all(*team, data, bytes)
-                               : hear_of_root(*team, data, bytes, root);
+    HostTeam* const by = find_team_for(*team, bytes, error);
+    if (by == nullptr) return error;
+    return comm.rank() == root ? speak_to_all(*by, data, bytes)
+                               : hear_of_root(*by, data, bytes, root);
   }
   if (comm.rank() != root) return hear_at_once(*team, data, bytes, root);
   const bool is_short = bytes <= HostLine::kInline;
@@ -127,7 +130,7 @@ int host_bcast(Comm& comm, const Typed& data, int root) noexcept {
 
 int host_allgather(Comm& comm, const Typed& in, const Slices& out) noexcept {
   int error = MPI_SUCCESS;
-  HostTeam* const team = find_host_team(comm, error);
+  HostTeam* team = find_host_team(comm, error);
   if (error != MPI_SUCCESS || team == nullptr) return error != MPI_SUCCESS ? error : kNotOfHost;
   const Typed own = in.is_in_place() ? out[comm.rank()] : in;
   const auto bytes = static_cast<std::uint64_t>(own.bytes());
@@ -145,12 +148,15 @@ int host_allgather(Comm& comm, const Typed& in, const Slices& out) noexcept {
                  ? error
                  : MPI_ERR_TRUNCATE;
     }
-    if (error != kNotOfHost || bytes > kMostThroughRooms) return error;
+    if (error != kNotOfHost) return error;
+    team = find_team_for(*team, bytes, error);
+    if (team == nullptr) return error;
   }
   const int result =
       bytes > static_cast<std::uint64_t>(out.bytes(comm.rank())) ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+  const std::uint64_t most = team->piece_bytes(bytes);
   for (std::uint64_t done = 0; done == 0 || done < bytes;) {
-    const std::uint64_t part = std::min<std::uint64_t>(team->room(), bytes - done);
+    const std::uint64_t part = std::min(most, bytes - done);
     error = say_to_each_other(
         *team, HostKind::kAllgather, bytes, part,
         [&](unsigned char* to) noexcept { copy_out(own, done, to, part); },
@@ -167,7 +173,7 @@ int host_allgather(Comm& comm, const Typed& in, const Slices& out) noexcept {
 
 int host_alltoall(Comm& comm, const Slices& in, const Slices& out) noexcept {
   int error = MPI_SUCCESS;
-  HostTeam* const team = find_host_team(comm, error);
+  HostTeam* team = find_host_team(comm, error);
   if (error != MPI_SUCCESS || team == nullptr) return error != MPI_SUCCESS ? error : kNotOfHost;
   const int me = comm.rank();
   const int size = comm.size();
@@ -175,8 +181,6 @@ int host_alltoall(Comm& comm, const Slices& in, const Slices& out) noexcept {
   const Slices& gives = is_in_place ? out : in;
   const auto bytes = static_cast<std::uint64_t>(gives.bytes(0));
   const auto ranks = static_cast<std::uint64_t>(size);
-  // Of each destination so much in a round; what goes to this rank itself stays where it is.
-  const std::uint64_t most = team->room() / ranks / 64 * 64;
   if (bytes >= kLeastMapped / ranks) {
     HostBuffers found;
     const HostBuffer all = is_in_place || !in.one_type->is_contiguous
@@ -194,10 +198,14 @@ int host_alltoall(Comm& comm, const Slices& in, const Slices& out) noexcept {
                  ? error
                  : MPI_ERR_TRUNCATE;
     }
-    if (error != kNotOfHost || bytes > kMostThroughRooms / ranks) return error;
+    if (error != kNotOfHost) return error;
+    team = find_team_for(*team, bytes * ranks, error);
+    if (team == nullptr) return error;
   }
   const int result =
       bytes > static_cast<std::uint64_t>(out.bytes(0)) ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+  // Of each destination so much in a round; what goes to this rank itself stays where it is.
+  const std::uint64_t most = team->piece_bytes(bytes * ranks) / ranks / 64 * 64;
   for (std::uint64_t done = 0; done == 0 || done < bytes;) {
     const std::uint64_t part = std::min(most, bytes - done);
     error = say_to_each_other(

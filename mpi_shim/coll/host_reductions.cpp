@@ -15,6 +15,9 @@ namespace {
 /// Small against the nearest cache, from which the result is read for each rank.
 constexpr std::uint64_t kBlock = 8192;
 
+/// Pieces that are put before the first of them is read: more would leave the nearer caches.
+constexpr std::uint32_t kAhead = 2;
+
 struct HostReduction {
   HostTeam& team;
   HostKind kind;
@@ -80,12 +83,13 @@ struct HostReduction {
 
 [[nodiscard]] int reduce_rooms(const HostReduction& what) noexcept {
   HostTeam& team = what.team;
-  const std::uint64_t most = team.room() / what.element * what.element;
+  const std::uint64_t most = team.piece_bytes(what.bytes) / what.element * what.element;
   std::uint64_t said = 0;
   int result = MPI_SUCCESS;
   for (std::uint64_t done = 0; done < what.bytes;) {
     // The next pieces are put before this one is read, once it is known that lengths are alike.
-    while (said < what.bytes && (said == done || (done != 0 && team.can_reserve(true)))) {
+    while (said < what.bytes &&
+           (said == done || (done != 0 && team.ahead() < kAhead && team.can_reserve(true)))) {
       const std::uint64_t part = std::min(most, what.bytes - said);
       if (const int error = team.reserve(true); error != MPI_SUCCESS) return error;
       std::memcpy(team.piece(), what.send + said, part);
@@ -155,7 +159,6 @@ void reduce_part(const HostReduction& what, const HostBuffers& from, std::uint64
   const bool is_root = kind == HostKind::kAllreduce || team.rank() == root;
   const auto bytes = static_cast<std::uint64_t>(count * type.size);
   Combine* const combine = type.is_contiguous ? combine_of(op, type) : nullptr;
-  const bool is_through_rooms = combine != nullptr && bytes <= kMostThroughRooms;
   const HostReduction what = {team,
                               kind,
                               combine,
@@ -172,11 +175,17 @@ void reduce_part(const HostReduction& what, const HostBuffers& from, std::uint64
                                    found);
     if (error == MPI_SUCCESS)
       return is_for_all ? allreduce_mapped(what, found) : reduce_mapped(what, found, root);
-    if (error != kNotOfHost || !is_through_rooms) return error;
-  } else if (!is_through_rooms || (kind == HostKind::kReduce && bytes > team.room())) {
+    if (error != kNotOfHost) return error;
+    int found_error = MPI_SUCCESS;
+    HostTeam* const by = find_team_for(team, bytes, found_error);
+    if (by == nullptr) return found_error;
+    return reduce_rooms({*by, kind, combine, what.send, what.receive, bytes, what.element});
+  }
+  if (combine == nullptr || (kind == HostKind::kReduce && bytes > team.room())) {
     // Of several rounds all see whether they are alike before the first of them.
     const int error = team.meet(kind, bytes);
-    if (error != MPI_SUCCESS || !is_through_rooms) return error != MPI_SUCCESS ? error : kNotOfHost;
+    if (error != MPI_SUCCESS || combine == nullptr)
+      return error != MPI_SUCCESS ? error : kNotOfHost;
   }
   return bytes <= HostLine::kInline ? reduce_lines(what) : reduce_rooms(what);
 }

@@ -42,10 +42,22 @@ constexpr std::int64_t kNsBetweenAsks = 20'000;
 constexpr std::int64_t kMostNsToMap = 5'000'000'000;
 
 /// So that 16 ranks have 64 KiB each, and two that have more to themselves lose little by the rounds.
-[[nodiscard]] constexpr std::uint32_t room_for(int ranks) noexcept {
-  return ranks <= 2 ? 64u << 10 : ranks <= 4 ? 32u << 10 : ranks <= 8 ? 16u << 10 : 8u << 10;
+[[nodiscard]] constexpr HostTeam::Shape shape_for(int ranks) noexcept {
+  return {HostTeam::kRooms, ranks <= 2   ? 64u << 10
+                            : ranks <= 4 ? 32u << 10
+                            : ranks <= 8 ? 16u << 10
+                                         : 8u << 10};
 }
-static_assert(sizeof(HostBlock) + HostBlock::kRooms * room_for(16) <= 64u << 10);
+static_assert(sizeof(HostBlock) + HostTeam::kRooms * (8u << 10) <= 64u << 10);
+/// Larger than a core's nearer caches: a line that another core has read just now takes the writer
+/// some times as long as one of long ago.
+constexpr HostTeam::Shape kLongShape = {HostBlock::kLines, 64u << 10};
+/// Ranks that have such ones, from messages of so many bytes on; how many of them a process makes.
+constexpr int kMostRanksOfLong = 4;
+constexpr std::uint64_t kLeastLong = 64u << 10;
+constexpr std::uint32_t kMostLongBlocks = 4;
+/// Beyond that messages are faster than rooms that are few.
+constexpr std::uint64_t kMostThroughRooms = 256u << 10;
 
 [[nodiscard]] bool are_wanted() noexcept {
   static constexpr std::string_view kWords[] = {"on", "off"};
@@ -73,18 +85,20 @@ struct Offer {
 struct SpareBlock {
   HostBlock* block;
   ibv_mr* mr;
-  std::uint32_t room;
+  std::size_t bytes;
 };
 LastingArray<SpareBlock> spare_blocks;
 HostTeam* first_leaving = nullptr;
 LastingArray<HostTeam*> teams;
 std::uint32_t made_blocks = 0;
+std::uint32_t made_long_blocks = 0;
 
 }  // namespace
 
 /// What makes and ends teams; the only one beside them who knows what they consist of.
 struct HostTeams {
-  static HostTeam* make(Comm& comm, int& error) noexcept;
+  static HostTeam* make(Comm& comm, const HostTeam::Shape& shape, int& error) noexcept;
+  static HostTeam* find_for(HostTeam& team, std::uint64_t bytes, int& error) noexcept;
   static void end(HostTeam* team) noexcept;
   static void drop_all() noexcept;
 
@@ -99,7 +113,7 @@ struct HostTeams {
 bool HostTeams::take_block(HostTeam& team) noexcept {
   look_at_leaving();
   for (std::size_t i = 0; i < spare_blocks.size(); ++i) {
-    if (spare_blocks[i].room != team.room_) continue;
+    if (spare_blocks[i].bytes != team.shape_.bytes()) continue;
     team.own_ = spare_blocks[i].block;
     team.mr_ = spare_blocks[i].mr;
     spare_blocks[i] = spare_blocks[spare_blocks.size() - 1];
@@ -108,7 +122,9 @@ bool HostTeams::take_block(HostTeam& team) noexcept {
   }
   if (team.own_ == nullptr) {
     if (made_blocks == kMostBlocks || !spare_blocks.reserve(made_blocks + 1)) return false;
-    const std::size_t bytes = sizeof(HostBlock) + std::size_t{HostBlock::kRooms} * team.room_;
+    const bool is_long = team.shape_.rooms != HostTeam::kRooms;
+    if (is_long && made_long_blocks == kMostLongBlocks) return false;
+    const std::size_t bytes = team.shape_.bytes();
     void* const memory = vbt_alloc_shared(bytes);
     if (memory == nullptr) return false;
     team.mr_ =
@@ -119,6 +135,7 @@ bool HostTeams::take_block(HostTeam& team) noexcept {
     }
     team.own_ = ::new (memory) HostBlock();
     ++made_blocks;
+    if (is_long) ++made_long_blocks;
   }
   // Headers of rounds of the team before would be taken for this one's.
   HostBlock& block = *team.own_;
@@ -132,7 +149,8 @@ bool HostTeams::take_block(HostTeam& team) noexcept {
 
 void HostTeams::give_back(HostTeam& team) noexcept {
   // There is room for all blocks that were made.
-  if (team.own_ != nullptr) (void)spare_blocks.push_back({team.own_, team.mr_, team.room_});
+  if (team.own_ != nullptr)
+    (void)spare_blocks.push_back({team.own_, team.mr_, team.shape_.bytes()});
   for (std::size_t i = 0; i < teams.size(); ++i) {
     if (teams[i] != &team) continue;
     teams[i] = teams[teams.size() - 1];
@@ -173,7 +191,7 @@ int HostTeams::exchange_offers(Comm& comm, Offer* offers) noexcept {
 
 bool HostTeams::map(HostTeam& team, int rank, const Offer& offer) noexcept {
   Peer* const peer = known_peer(team.comm_->group->world_rank(rank));
-  const std::size_t bytes = sizeof(HostBlock) + std::size_t{HostBlock::kRooms} * team.room_;
+  const std::size_t bytes = team.shape_.bytes();
   const std::int64_t until = now_ns() + kMostNsToMap;
   while (peer != nullptr && peer->qp != nullptr && !peer->is_dead) {
     void* mapped = nullptr;
@@ -211,7 +229,7 @@ bool HostTeams::map_all(HostTeam& team, const Offer* offers) noexcept {
   return true;
 }
 
-HostTeam* HostTeams::make(Comm& comm, int& error) noexcept {
+HostTeam* HostTeams::make(Comm& comm, const HostTeam::Shape& shape, int& error) noexcept {
   Offer offers[HostTeam::kMostRanks] = {};
   Offer& own = offers[comm.rank()];
   void* const place = are_wanted() && fabric.is_open() ? std::malloc(sizeof(HostTeam)) : nullptr;
@@ -221,7 +239,8 @@ HostTeam* HostTeams::make(Comm& comm, int& error) noexcept {
     team->own_ = nullptr;
     team->size_ = comm.size();
     team->rank_ = comm.rank();
-    team->room_ = room_for(comm.size());
+    team->shape_ = shape;
+    team->step_ = shape.room;
     if (teams.push_back(team) && take_block(*team)) {
       own = {fabric.address.host,
              reinterpret_cast<std::uintptr_t>(team->own_),
@@ -248,7 +267,25 @@ HostTeam* HostTeams::make(Comm& comm, int& error) noexcept {
   return nullptr;
 }
 
+HostTeam* HostTeams::find_for(HostTeam& team, std::uint64_t bytes, int& error) noexcept {
+  error = MPI_SUCCESS;
+  if (bytes >= kLeastLong && team.size_ <= kMostRanksOfLong && !team.has_no_long_) {
+    if (team.long_ == nullptr) team.long_ = make(*team.comm_, kLongShape, error);
+    team.has_no_long_ = team.long_ == nullptr;
+    if (error != MPI_SUCCESS) return nullptr;
+    if (team.long_ != nullptr) return team.long_;
+  }
+  if (bytes <= kMostThroughRooms) return &team;
+  error = kNotOfHost;
+  return nullptr;
+}
+
+HostTeam* find_team_for(HostTeam& team, std::uint64_t bytes, int& error) noexcept {
+  return HostTeams::find_for(team, bytes, error);
+}
+
 void HostTeams::end(HostTeam* team) noexcept {
+  if (team->long_ != nullptr) end(team->long_);
   // What it has said is still read, perhaps. Pairs with the load in is_left_by_others().
   team->own_->state.store(team->own_->state.load(std::memory_order_relaxed) | 1,
                           std::memory_order_release);
@@ -270,7 +307,7 @@ void HostTeams::drop_all() noexcept {
   }
   teams = {};
   spare_blocks = {};
-  made_blocks = 0;
+  made_blocks = made_long_blocks = 0;
 }
 
 HostTeam* find_host_team(Comm& comm, int& error) noexcept {
@@ -284,7 +321,7 @@ HostTeam* find_host_team(Comm& comm, int& error) noexcept {
     return nullptr;
   end_host_team = HostTeams::end;
   drop_host_teams = HostTeams::drop_all;
-  comm.team = HostTeams::make(comm, error);
+  comm.team = HostTeams::make(comm, shape_for(comm.size()), error);
   return comm.team;
 }
 
@@ -364,7 +401,7 @@ bool HostTeam::look_at_readers(std::uint32_t wanted) noexcept {
 }
 
 bool HostTeam::can_reserve(bool with_room) noexcept {
-  const std::uint32_t wanted = next_ - ((with_room ? HostBlock::kRooms : HostBlock::kLines) - 1);
+  const std::uint32_t wanted = next_ - ((with_room ? shape_.rooms : HostBlock::kLines) - 1);
   return static_cast<std::int32_t>(wanted - all_done_) <= 0 || look_at_readers(wanted);
 }
 

@@ -2,7 +2,7 @@
 // The ranks of a communicator that all are on one host and read each other's memory: a collective is
 // a few rounds, in which ranks write to their own block what the others then read there.
 //
-//   state | done | a line for each of 16 rounds: header, up to 56 bytes | room for 4 longer pieces
+//   state | done | a line for each of 16 rounds: header, up to 56 bytes | rooms for longer pieces
 //
 // Rounds are counted alike by all ranks. A header says which round a line is of, which collective,
 // and how many bytes it moves in all; `done` says which rounds a rank has left, so that lines and
@@ -38,7 +38,6 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 struct HostBlock {
   static constexpr std::uint32_t kLines = 16;
-  static constexpr std::uint32_t kRooms = 4;
 
   /// Twice the number of the team that it serves, from 1 on; one more when that one has left it.
   alignas(64) std::atomic<std::uint32_t> state;
@@ -60,13 +59,31 @@ enum class HostKind : std::uint8_t {
 class HostTeam {
  public:
   static constexpr int kMostRanks = 64;
+  static constexpr std::uint32_t kRooms = 4;
+
+  struct Shape {
+    std::uint32_t rooms;  ///< a power of two, up to kLines
+    std::uint32_t room;   ///< bytes of each
+    [[nodiscard]] std::size_t bytes() const noexcept {
+      return sizeof(HostBlock) + std::size_t{rooms} * room;
+    }
+  };
 
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] const Comm& comm() const noexcept { return *comm_; }
   [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
   /// Bytes of a room.
-  [[nodiscard]] std::uint32_t room() const noexcept { return room_; }
+  [[nodiscard]] std::uint32_t room() const noexcept { return shape_.room; }
+  /// By which a message of so many bytes goes.
+  [[nodiscard]] std::uint64_t piece_bytes(std::uint64_t bytes) noexcept {
+    if (shape_.rooms == kRooms) return shape_.room;
+    // Small against the message, so that it is read while it is written, and against what a round
+    // costs not too small.
+    while (step_ > kLeastPiece && step_ > bytes / 8) step_ /= 2;
+    while (step_ < shape_.room && step_ < bytes / 8) step_ *= 2;
+    return step_;
+  }
 
   [[nodiscard]] const HostBlock& block_of(int rank) const noexcept { return *blocks_[rank]; }
 
@@ -74,7 +91,7 @@ class HostTeam {
 
   /// Waits until the line of the next round, and its room, are read by nobody.
   [[nodiscard]] int reserve(bool with_room) noexcept {
-    const std::uint32_t behind = (with_room ? HostBlock::kRooms : HostBlock::kLines) - 1;
+    const std::uint32_t behind = (with_room ? shape_.rooms : HostBlock::kLines) - 1;
     if (static_cast<std::int32_t>(next_ - behind - all_done_) <= 0) [[likely]]
       return MPI_SUCCESS;
     return wait_for_readers(next_ - behind);
@@ -140,6 +157,7 @@ class HostTeam {
   friend struct HostTeams;
 
   static constexpr std::uint64_t kMostBytes = (1u << 29) - 1;
+  static constexpr std::uint32_t kLeastPiece = 16u << 10;
 
   [[nodiscard]] static std::uint64_t header(std::uint32_t round, HostKind kind,
                                             std::uint64_t bytes) noexcept {
@@ -147,7 +165,10 @@ class HostTeam {
            (bytes < kMostBytes ? bytes : kMostBytes);
   }
   [[nodiscard]] std::size_t place_of(std::uint32_t round) const noexcept {
-    return sizeof(HostBlock) + std::size_t{round % HostBlock::kRooms} * room_;
+    // Pieces go through all of their rooms in turn: what others have read long ago is had sooner.
+    const std::uint32_t lap = round / shape_.rooms;
+    return sizeof(HostBlock) + std::size_t{round % shape_.rooms} * shape_.room +
+           std::size_t{lap % (shape_.room / step_)} * step_;
   }
   [[nodiscard]] bool is_there(int rank) noexcept {
     // Pairs with the store in publish().
@@ -167,7 +188,8 @@ class HostTeam {
   HostBlock* own_;
   int size_;
   int rank_;
-  std::uint32_t room_;
+  Shape shape_;
+  std::uint32_t step_;          ///< from a piece to the next in a room
   std::uint32_t round_ = 1;     ///< that this rank is in
   std::uint32_t next_ = 1;      ///< in which it speaks next
   std::uint32_t all_done_ = 1;  ///< all ranks have left those before it
@@ -179,6 +201,8 @@ class HostTeam {
   std::uint32_t states_[kMostRanks];
   ibv_mr* mr_ = nullptr;
   HostTeam* next_leaving_ = nullptr;
+  HostTeam* long_ = nullptr;  ///< with rooms for long messages, once there were some
+  bool has_no_long_ = false;
 };
 
 /// What a collective that the team does not do returns, at all ranks alike.
@@ -187,6 +211,10 @@ inline constexpr int kNotOfHost = -1;
 /// `error` is MPI_SUCCESS and null is returned: there is no team, at no rank. It is made with some
 /// collective of the communicator, as all ranks count.
 [[nodiscard]] HostTeam* find_host_team(Comm& comm, int& error) noexcept;
+
+/// The team by whose rooms a message of `bytes`, on which all agree, goes piece by piece. Null: by none
+/// (`error` is kNotOfHost), or an error.
+[[nodiscard]] HostTeam* find_team_for(HostTeam& team, std::uint64_t bytes, int& error) noexcept;
 
 // The collectives, with arguments as in collectives.hpp: the error, or kNotOfHost.
 
