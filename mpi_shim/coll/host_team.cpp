@@ -35,7 +35,7 @@ constexpr std::uint32_t kBefore = 8;
 constexpr std::uint32_t kMostBlocks = 256;
 /// Looks before all else is looked at: some times what a cache line takes from core to core.
 constexpr std::uint32_t kLooks = 64;
-constexpr std::uint32_t kLooksOfSharers = 16;
+constexpr std::uint32_t kLooksBetween = 16;
 constexpr std::uint32_t kWaitsBetweenLooksAtAll = 64;
 /// Until a peer's service thread, which may have no processor, has sent the block's memory.
 constexpr std::int64_t kNsBetweenAsks = 20'000;
@@ -346,10 +346,9 @@ int HostTeam::fail() noexcept {
 /// Until `done()`, or a rank of the team is dead or has given up.
 template <class Done>
 int HostTeam::wait(Done done) noexcept {
-  const std::uint32_t looks = big_lock.is_needed()         ? 1
-                              : waiting == Waiting::kSpin  ? kLooks
-                              : waiting == Waiting::kShare ? kLooksOfSharers
-                                                           : 1;
+  // Of ranks that share processors the one that is waited for may have none.
+  const bool is_alone = waiting == Waiting::kSpin && !big_lock.is_needed();
+  const std::uint32_t looks = is_alone ? kLooks : 1;
   for (std::uint32_t look = 0; look < looks; ++look) {
     if (done()) return MPI_SUCCESS;
     verbatim::cpu_pause();
@@ -357,12 +356,13 @@ int HostTeam::wait(Done done) noexcept {
   struct Waited {
     HostTeam& team;
     Done& done;
+    std::uint32_t looks;
     bool is_lost;
-  } waited = {*this, done, false};
+  } waited = {*this, done, is_alone ? kLooksBetween : 1, false};
   wait_for_memory(
       [](void* context) {
         Waited& at = *static_cast<Waited*>(context);
-        for (std::uint32_t look = 0; look < kLooksOfSharers; ++look)
+        for (std::uint32_t look = 0; look < at.looks; ++look)
           if (at.done()) return true;
         if (++at.team.waits_ % kWaitsBetweenLooksAtAll != 0) return false;
         at.is_lost = is_any_dead(*at.team.comm_);
