@@ -17,7 +17,6 @@
 #include <new>
 #include <string_view>
 
-#include "mpi_shim/coll/temporary.hpp"
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/engine.hpp"
 #include "mpi_shim/core/fabric.hpp"
@@ -133,6 +132,8 @@ bool HostTeams::take_block(HostTeam& team) noexcept {
       (void)vbt_free_shared(memory);
       return false;
     }
+    // Its pages are had now, not one by one in the rounds.
+    std::memset(memory, 0, bytes);
     team.own_ = ::new (memory) HostBlock();
     ++made_blocks;
     if (is_long) ++made_long_blocks;
@@ -177,16 +178,14 @@ int HostTeams::exchange_offers(Comm& comm, Offer* offers) noexcept {
   const int size = comm.size();
   const int me = comm.rank();
   const int tag = next_tag(comm);
-  Outcome outcome;
   for (int distance = 1; distance < size; ++distance) {
     const int to = (me + distance) % size;
     const int from = (me - distance + size) % size;
-    if (outcome.is_ended_by(exchange(comm, Plane::kCollective, to, tag, offers + me, sizeof(Offer),
-                                     byte_type(), from, tag, offers + from, sizeof(Offer),
-                                     byte_type())))
-      break;
+    const int error = exchange(comm, Plane::kCollective, to, tag, offers + me, sizeof(Offer),
+                               byte_type(), from, tag, offers + from, sizeof(Offer), byte_type());
+    if (error != MPI_SUCCESS) return error;
   }
-  return outcome.error;
+  return MPI_SUCCESS;
 }
 
 bool HostTeams::map(HostTeam& team, int rank, const Offer& offer) noexcept {

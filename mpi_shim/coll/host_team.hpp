@@ -18,7 +18,9 @@
 #include <cstdint>
 
 #include "mpi_shim/coll/collectives.hpp"
+#include "mpi_shim/coll/slices.hpp"
 #include "mpi_shim/core/comm.hpp"
+#include "mpi_shim/core/op.hpp"
 #include "runtime/sync/pause.hpp"
 #include "runtime/sync/prefetch.hpp"
 
