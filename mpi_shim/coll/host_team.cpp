@@ -107,6 +107,7 @@ struct HostTeams {
   [[nodiscard]] static bool map(HostTeam& team, int rank, const Offer& offer) noexcept;
   [[nodiscard]] static bool map_all(HostTeam& team, const Offer* offers) noexcept;
   [[nodiscard]] static int exchange_offers(Comm& comm, Offer* offers) noexcept;
+  [[nodiscard]] static int agree(Comm& comm, bool& are_all) noexcept;
 };
 
 bool HostTeams::take_block(HostTeam& team) noexcept {
@@ -178,13 +179,52 @@ int HostTeams::exchange_offers(Comm& comm, Offer* offers) noexcept {
   const int size = comm.size();
   const int me = comm.rank();
   const int tag = next_tag(comm);
-  for (int distance = 1; distance < size; ++distance) {
-    const int to = (me + distance) % size;
-    const int from = (me - distance + size) % size;
-    const int error = exchange(comm, Plane::kCollective, to, tag, offers + me, sizeof(Offer),
-                               byte_type(), from, tag, offers + from, sizeof(Offer), byte_type());
-    if (error != MPI_SUCCESS) return error;
+  // All at once: of ranks that share processors each round in turn would wait for all of them.
+  Request requests[2 * HostTeam::kMostRanks];
+  int begun = 0;
+  int result = MPI_SUCCESS;
+  for (const bool is_send : {false, true}) {
+    for (int distance = 1; distance < size && result == MPI_SUCCESS; ++distance) {
+      Request& request = requests[begun];
+      request.plane = Plane::kCollective;
+      request.comm = &comm;
+      request.peer = (is_send ? me + distance : me - distance + size) % size;
+      request.tag = tag;
+      request.buffer = offers + (is_send ? me : request.peer);
+      request.count = sizeof(Offer);
+      request.type = &byte_type();
+      if (is_send)
+        result = begin_send(request);
+      else
+        begin_receive(request);
+      if (result == MPI_SUCCESS) ++begun;
+    }
   }
+  for (int i = 0; i < begun; ++i) {
+    // What has no peer any more after an error is given up.
+    if (result != MPI_SUCCESS && !requests[i].is_complete) (void)cancel(requests[i]);
+    const int error = wait_for(requests[i]);
+    if (result == MPI_SUCCESS) result = error;
+  }
+  return result;
+}
+
+/// Whether all say yes, by dissemination: in round k each tells the one 2^k above it.
+int HostTeams::agree(Comm& comm, bool& are_all) noexcept {
+  const int size = comm.size();
+  const int tag = next_tag(comm);
+  std::uint32_t own = are_all ? 1 : 0;
+  for (int distance = 1; distance < size; distance *= 2) {
+    const int to = (comm.rank() + distance) % size;
+    const int from = (comm.rank() - distance + size) % size;
+    std::uint32_t theirs = 0;
+    if (const int error = exchange(comm, Plane::kCollective, to, tag, &own, sizeof own, byte_type(),
+                                   from, tag, &theirs, sizeof theirs, byte_type());
+        error != MPI_SUCCESS)
+      return error;
+    own &= theirs;
+  }
+  are_all = own == 1;
   return MPI_SUCCESS;
 }
 
@@ -250,12 +290,11 @@ HostTeam* HostTeams::make(Comm& comm, const HostTeam::Shape& shape, int& error) 
     }
   }
   error = exchange_offers(comm, offers);
-  // As many rounds as ranks have: whoever has heard of all is connected to all.
-  own.is_good =
-      error == MPI_SUCCESS && team != nullptr && own.is_good != 0 && map_all(*team, offers) ? 1 : 0;
-  if (error == MPI_SUCCESS) error = exchange_offers(comm, offers);
-  bool is_good = error == MPI_SUCCESS;
-  for (int i = 0; i < comm.size(); ++i) is_good = is_good && offers[i].is_good != 0;
+  // Whoever has heard of all is connected to all.
+  bool is_good =
+      error == MPI_SUCCESS && team != nullptr && own.is_good != 0 && map_all(*team, offers);
+  if (error == MPI_SUCCESS) error = agree(comm, is_good);
+  is_good = is_good && error == MPI_SUCCESS;
   if (is_good) return team;
   if (team == nullptr) return nullptr;
   if (team->own_ != nullptr)
