@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Barrier, broadcast, allgather and all-to-all within a host: everybody reads what it wants where it
 // was put. With few bytes that is one hand-over of a cache line, flag and data together; a longer
-// message goes through the rooms piece by piece, and a long one is left to messages.
+// message goes through the rooms piece by piece; a long one is read where it lies, of MPI_Alloc_mem,
+// or goes through more rooms, if few ranks have them, or by messages.
 //
 // Costs one round for up to a room's bytes, whatever the number of ranks: a, and P n b to read.
 #include <algorithm>

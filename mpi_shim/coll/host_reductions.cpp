@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Reductions of predefined operations and types within a host. All ranks read what all have put, and
 // compute alike, in the order of ranks, so that all have the same result, bit by bit, whoever comes
-// first. One round for up to a room's bytes: a, and P n b to read.
+// first. One round for up to a room's bytes: a, and P n b to read. Long ones of MPI_Alloc_mem are
+// computed in slices, each by one rank from where all have their data: 2 n b.
 #include <algorithm>
 #include <cstring>
 
