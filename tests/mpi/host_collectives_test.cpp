@@ -20,7 +20,8 @@ bool is_off(const char* name) {
   return text != nullptr && std::string(text) == "off";
 }
 bool is_expected(MPI_Comm comm) {
-  return size_of(comm) > 1 && !is_off("VERBATIM_SHM_MAP") && !is_off("VERBATIM_COLL_HOST");
+  return size_of(comm) > 1 && !is_off("VERBATIM_SHM_MAP") && !is_off("VERBATIM_MPI_MAPPED") &&
+         !is_off("VERBATIM_COLL_HOST");
 }
 
 /// As many as it takes before there is a team.
