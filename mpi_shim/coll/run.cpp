@@ -5,6 +5,7 @@
 #include <new>
 
 #include "mpi_shim/coll/collectives.hpp"
+#include "mpi_shim/coll/host_team.hpp"
 #include "mpi_shim/coll/select.hpp"
 #include "mpi_shim/coll/shape.hpp"
 #include "mpi_shim/core/at_once.hpp"
@@ -188,9 +189,35 @@ namespace {
   return receive_from(comm, Plane::kCollective, root, tag, data.buffer, data.count, *data.type);
 }
 
+/// By the memory that the ranks of one host share; kNotOfHost: not by it.
+[[nodiscard]] int do_on_host(Collective which, Comm& comm, const Operands& of) noexcept {
+  switch (which) {
+    case Collective::kBarrier:
+      return host_barrier(comm);
+    case Collective::kBcast:
+      return host_bcast(comm, *of.own, of.root);
+    case Collective::kAllgather:
+      return of.out->form == Slices::Form::kAlike ? host_allgather(comm, *of.own, *of.out)
+                                                  : kNotOfHost;
+    case Collective::kAlltoall:
+      return of.out->form == Slices::Form::kAlike ? host_alltoall(comm, *of.in, *of.out)
+                                                  : kNotOfHost;
+    case Collective::kReduce:
+      return host_reduce(comm, of.what->send, of.what->receive, of.what->count, *of.what->type,
+                         *of.what->op, of.root);
+    case Collective::kAllreduce:
+      return host_allreduce(comm, of.what->send, of.what->receive, of.what->count, *of.what->type,
+                            *of.what->op);
+    default:
+      return kNotOfHost;
+  }
+}
+
 }  // namespace
 
 int do_collective(Collective which, Comm& comm, const Operands& of) noexcept {
+  if (chosen_by_user(which) == nullptr)
+    if (const int ended = do_on_host(which, comm, of); ended != kNotOfHost) return ended;
   const Route route = {&comm, next_tag(comm)};
   if (which == Collective::kBcast && comm.size() == 2 && chosen_by_user(which) == nullptr)
     return bcast_between_two(comm, route.tag, *of.own, of.root);

@@ -11,6 +11,9 @@
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
+
+void (*end_host_team)(HostTeam* team) noexcept = nullptr;
+
 namespace {
 
 constexpr std::uint32_t kWorldContext = 4;
@@ -90,6 +93,7 @@ void retain(Comm& comm) noexcept { ++comm.references; }
 
 void release(Comm& comm) noexcept {
   if (--comm.references != 0 || comm.handle < kFirstOfOurs) return;
+  if (comm.team != nullptr) end_host_team(comm.team);
   if (comm.local != nullptr) release(*comm.local);
   if (comm.context % 4 == 0) give_context_back(comm.context);
   if (comm.remote != nullptr) release(*comm.remote);

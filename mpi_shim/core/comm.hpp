@@ -58,7 +58,10 @@ struct Comm {
   Comm* local = nullptr;            ///< of an intercommunicator: the local group's own, context + 2
   std::uint32_t error_handler = 0;  ///< number of a handle
   std::uint32_t collectives = 0;    ///< begun on it: part of the tags of collective messages
-  bool is_freed = false;            ///< by the program: operations under way keep it
+  std::uint32_t collectives_waited =
+      0;                           ///< those of them that had no team yet (coll/host_team.hpp)
+  class HostTeam* team = nullptr;  ///< of ranks that are on one host
+  bool is_freed = false;           ///< by the program: operations under way keep it
   TopologyKind topology = TopologyKind::kNone;
   Cartesian cartesian;
   Graph graph;
@@ -81,6 +84,8 @@ void drop_all_comms() noexcept;
 [[nodiscard]] Group* find_group(MPI_Group handle) noexcept;
 void retain(Comm& comm) noexcept;
 void release(Comm& comm) noexcept;
+/// Set while there are teams (coll/host_team.hpp).
+extern void (*end_host_team)(HostTeam* team) noexcept;
 void retain(Group& group) noexcept;
 void release(Group& group) noexcept;
 

@@ -265,6 +265,7 @@ bool is_anybody_dead() noexcept {
 
 HandleTable<HandleKind::kMessage, Message> messages;
 bool (*advance_schedules)() noexcept = nullptr;
+void (*drop_host_teams)() noexcept = nullptr;
 
 namespace {
 
@@ -325,6 +326,29 @@ bool progress_beside(const InRing* ring) noexcept {
 
 void wait_until(bool (*done)(void*), void* context) noexcept {
   while (!done(context)) step();
+}
+
+void wait_for_memory(bool (*done)(void*), void* context) noexcept {
+  constexpr std::uint32_t kBetweenClocks = 64;
+  constexpr std::int64_t kLongNs = 400'000;
+  constexpr std::int64_t kMostNs = 200'000;
+  std::int64_t since = 0;
+  bool waits_long = false;
+  for (std::uint32_t in_vain = 0; !done(context);) {
+    if (progress()) continue;
+    if (waiting == Waiting::kSpin && !big_lock.is_needed()) continue;
+    if (in_vain == 0) since = now_ns();
+    if (++in_vain % kBetweenClocks == 0) waits_long = now_ns() - since >= kLongNs;
+    big_lock.unlock();
+    if (waits_long && waiting != Waiting::kSpin) {
+      // As share_processor() does: who waits long leaves it to the others for a while.
+      const timespec rest = {0, std::min((now_ns() - since) / 8, kMostNs)};
+      ::nanosleep(&rest, nullptr);
+    } else {
+      ::sched_yield();
+    }
+    big_lock.lock();
+  }
 }
 
 int wait_for(Request& request) noexcept {
@@ -498,6 +522,7 @@ void stop_engine() noexcept {
   messages.clear();
   matching.stop();
   forget_busy();
+  if (drop_host_teams != nullptr) drop_host_teams();
   stop_peers();
   release_mapped();
   if (fabric.is_open()) fabric.close();

@@ -76,11 +76,17 @@ void begin_matched_receive(Request& request, Message& message) noexcept;
 /// Set while collectives are under way that progress has to move on (coll/schedule.hpp).
 extern bool (*advance_schedules)() noexcept;
 
+/// MPI_Finalize's part of teams (coll/host_team.hpp); set while there are any.
+extern void (*drop_host_teams)() noexcept;
+
 /// Moves everything on that can be moved; never sleeps. True: something moved.
 bool progress() noexcept;
 /// Progresses until `done(context)`, giving the processor away by the policy of VERBATIM_WAIT, and
 /// the big lock now and then.
 void wait_until(bool (*done)(void*), void* context) noexcept;
+/// Progresses until `done(context)` by what others store in memory, of which nothing tells: it never
+/// sleeps for events, whatever the policy is.
+void wait_for_memory(bool (*done)(void*), void* context) noexcept;
 /// Until the request is complete; returns its error.
 int wait_for(Request& request) noexcept;
 /// Sends and receives at once. If the send fails the receive is given up.

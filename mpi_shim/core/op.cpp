@@ -99,6 +99,7 @@ void call_program(const Op& op, const Datatype& type, std::int64_t count, const 
 }  // namespace
 
 bool make_predefined_ops() noexcept {
+  vectors = widest_vectors();
   for (std::uint32_t number = kFirst; number < kEnd; ++number) {
     if (!is_predefined_number(number)) continue;
     Op& op = predefined[number - kFirst];
@@ -169,6 +170,10 @@ const char* name_of(const Op& op) noexcept {
 
 bool is_defined_on(const Op& op, const Datatype& type) noexcept {
   return !op.is_predefined || kernel_of(op, type) != nullptr;
+}
+
+Combine* combine_of(const Op& op, const Datatype& type) noexcept {
+  return op.is_predefined ? kernel_of(op, type) : nullptr;
 }
 
 void reduce(const Op& op, const Datatype& type, std::int64_t count, const void* in,

@@ -34,6 +34,10 @@ void release(Op& op) noexcept;
 [[nodiscard]] const char* name_of(const Op& op) noexcept;
 /// Whether the operation is defined on the type (MPI 5.0 section 6.9.2; a program's on any).
 [[nodiscard]] bool is_defined_on(const Op& op, const Datatype& type) noexcept;
+/// inout[i] = in[i] op inout[i], on memory of the type's alignment.
+using Combine = void(const void* in, void* inout, std::int64_t count);
+/// Null: the program's operation, or one that is not defined on the type.
+[[nodiscard]] Combine* combine_of(const Op& op, const Datatype& type) noexcept;
 /// inout[i] = in[i] op inout[i]. REQUIRES: is_defined_on. A program's function is called with the
 /// big lock given up.
 void reduce(const Op& op, const Datatype& type, std::int64_t count, const void* in,

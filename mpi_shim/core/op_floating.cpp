@@ -27,13 +27,13 @@ template <class T>
 Kernel find(Operation operation) noexcept {
   switch (operation) {
     case Operation::kSum:
-      return combine_all<T, Sum<T>>;
+      return vector_kernel<T, Sum<T>>();
     case Operation::kProduct:
-      return combine_all<T, Product<T>>;
+      return vector_kernel<T, Product<T>>();
     case Operation::kMin:
-      return combine_all<T, Min<T>>;
+      return vector_kernel<T, Min<T>>();
     case Operation::kMax:
-      return combine_all<T, Max<T>>;
+      return vector_kernel<T, Max<T>>();
     default:
       return nullptr;
   }
@@ -41,7 +41,7 @@ Kernel find(Operation operation) noexcept {
 
 template <class T>
 void add_complex(const void* in, void* inout, std::int64_t count) noexcept {
-  combine_all<T, Sum<T>>(in, inout, 2 * count);
+  vector_kernel<T, Sum<T>>()(in, inout, 2 * count);
 }
 
 template <class T>

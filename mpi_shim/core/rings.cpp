@@ -28,15 +28,6 @@ constexpr int kAtOnce = 16;
 
 std::uint32_t made_rings = 0;
 
-bool are_wanted() noexcept {
-  static constexpr std::string_view kWords[] = {"on", "off"};
-  enum : std::uint8_t { kUnknown, kOn, kOff };
-  static std::uint8_t known = kUnknown;
-  if (known == kUnknown)
-    known = verbatim::environment_choice("VERBATIM_MPI_MAPPED", kWords, 0) == 0 ? kOn : kOff;
-  return known == kOn;
-}
-
 InRing* make_ring(Peer& peer) noexcept {
   void* const shared = vbt_alloc_shared(sizeof(RingMemory));
   if (shared == nullptr) return nullptr;
@@ -79,10 +70,19 @@ bool poll_ring(InRing& ring) noexcept {
 
 }  // namespace
 
+bool is_mapping_wanted() noexcept {
+  static constexpr std::string_view kWords[] = {"on", "off"};
+  enum : std::uint8_t { kUnknown, kOn, kOff };
+  static std::uint8_t known = kUnknown;
+  if (known == kUnknown)
+    known = verbatim::environment_choice("VERBATIM_MPI_MAPPED", kWords, 0) == 0 ? kOn : kOff;
+  return known == kOn;
+}
+
 void consider_ring(Peer& peer) noexcept {
   if (peer.in != nullptr || peer.heard < kHeardBefore || waiting == Waiting::kSleep ||
       made_rings == kMostRings || !peer.has_address || peer.address.host == 0 ||
-      peer.address.host != fabric.address.host || peer.room() == 0 || !are_wanted())
+      peer.address.host != fabric.address.host || peer.room() == 0 || !is_mapping_wanted())
     return;
   peer.in = make_ring(peer);
   if (peer.in == nullptr) {
@@ -100,7 +100,7 @@ void consider_ring(Peer& peer) noexcept {
 }
 
 void take_ring(Peer& peer, const RingHead& offer) noexcept {
-  if (peer.out != nullptr || !are_wanted()) return;
+  if (peer.out != nullptr || !is_mapping_wanted()) return;
   peer.offered_ring = offer.address;
   peer.offered_key = offer.rkey;
   try_ring(peer);

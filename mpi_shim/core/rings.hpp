@@ -22,6 +22,8 @@ struct InRing {
   bool is_live;  ///< the peer has said that it writes there
 };
 
+/// VERBATIM_MPI_MAPPED.
+[[nodiscard]] bool is_mapping_wanted() noexcept;
 /// A message of the peer's was taken: perhaps it gets a ring.
 void consider_ring(Peer& peer) noexcept;
 void take_ring(Peer& peer, const RingHead& offer) noexcept;

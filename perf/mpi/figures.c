@@ -11,6 +11,11 @@
 //   unexpected  the same while so many messages wait that nobody has asked for
 //   reverse     time of a message when so many receives are met in the reverse of their order
 //   idle        half a round trip of 8 B while the other ranks wait in MPI_Barrier and MPI_Recv, in blocks ten times as long
+//   barrier, bcast, reduce, allreduce, allgather, alltoall  time of one, of so many bytes of each rank (for each rank, in an
+//               all-to-all), of MPI_DOUBLE in reductions; root 0. Blocks begin and end with a barrier. From 4 KiB on what is
+//               given is written anew before each, and a barrier comes between: the time is that of the collectives alone, of
+//               the slowest rank. What is never changed would lie in the caches of who reads it
+//   bcast-alloc and so on  the same in memory of MPI_Alloc_mem, of 64 KiB to 4 MiB
 //   memory      KiB that a rank holds when each has talked to each: resident, and its share of what is shared (median, most)
 //   nothing     MPI_Init, a barrier and MPI_Finalize
 //
@@ -30,6 +35,7 @@ enum {
   kMostBlocks = 256,
   kWindow = 64,
   kTalks = 20,  // with each rank: some have more ready for those that they hear often
+  kLeastFresh = 4096,
   kMostWith = 1 << 26
 };
 
@@ -101,9 +107,32 @@ static void windows(long times, int size) {
   }
 }
 
+/// The ranks of what is measured: all of them, or the first two.
+static int is_of_all = 0;
+
+/// Of a block of them, what the collectives alone took in this rank; negative: all of the block.
+static double alone_ns = -1;
+
+static double take_block_of_all(Loop loop, int size, long times, int* is_disturbed) {
+  double mine[2] = {0, 0}, all[2] = {0, 0};
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double waited = waited_ns();
+  const double start = now_ns();
+  loop(times, size);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double took = now_ns() - start;
+  mine[0] = alone_ns >= 0 ? alone_ns : took;
+  mine[1] = waited_ns() - waited;
+  alone_ns = -1;
+  MPI_Reduce(mine, all, 2, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  *is_disturbed = !keeps_disturbed && all[1] > took / 100;
+  return rank == 0 ? all[0] : took;
+}
+
 /// At rank 0 the time of the block, and whether either rank lost more than 1 % of it to others.
 static double take_block(Loop loop, int size, long times, int* is_disturbed) {
   double lost[2] = {0, 0};
+  if (is_of_all) return take_block_of_all(loop, size, times, is_disturbed);
   MPI_Sendrecv(NULL, 0, MPI_BYTE, 1 - rank, kControlTag, NULL, 0, MPI_BYTE, 1 - rank, kControlTag,
                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   const double waited = waited_ns();
@@ -118,7 +147,9 @@ static double take_block(Loop loop, int size, long times, int* is_disturbed) {
 }
 
 static void tell_number(long* number) {
-  if (rank == 0)
+  if (is_of_all)
+    MPI_Bcast(number, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+  else if (rank == 0)
     MPI_Send(number, 1, MPI_LONG, 1, kControlTag, MPI_COMM_WORLD);
   else
     MPI_Recv(number, 1, MPI_LONG, 0, kControlTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -172,8 +203,10 @@ static char* make_buffer(int is_allocated, size_t bytes) {
   return memory;
 }
 
-static void measure_in(const char* name, int is_allocated, int size, Loop loop, double per_time) {
-  const size_t bytes = (size_t)size * (loop == windows ? kWindow : 1);
+/// In buffers of so many parts.
+static void measure_in_parts(const char* name, int is_allocated, int size, int count, Loop loop,
+                             double per_time) {
+  const size_t bytes = (size_t)size * (size_t)count;
   out_buffer = make_buffer(is_allocated, bytes);
   in_buffer = make_buffer(is_allocated, bytes);
   measure(name, size, loop, size, per_time, "ns");
@@ -185,6 +218,10 @@ static void measure_in(const char* name, int is_allocated, int size, Loop loop, 
     free(in_buffer);
   }
   out_buffer = in_buffer = small_buffer;
+}
+
+static void measure_in(const char* name, int is_allocated, int size, Loop loop, double per_time) {
+  measure_in_parts(name, is_allocated, size, loop == windows ? kWindow : 1, loop, per_time);
 }
 
 /// `count` receives of other tags are posted before those of the ping-pong, or as many messages have come before its own.
@@ -236,6 +273,73 @@ static void measure_reverse(int count) {
   measure("reverse", count, reverse, 8, count, "ns");
   free(reverse_requests);
   free(reverse_values);
+}
+
+struct Collective {
+  const char* name;
+  void (*function)(int size);
+  int gives_to_each;
+};
+
+static int count_of(int size) { return size / (int)sizeof(double); }
+
+static void barriers(int size) {
+  (void)size;
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+static void bcasts(int size) { MPI_Bcast(out_buffer, size, MPI_BYTE, 0, MPI_COMM_WORLD); }
+static void reduces(int size) {
+  MPI_Reduce(out_buffer, in_buffer, count_of(size), MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+static void allreduces(int size) {
+  MPI_Allreduce(out_buffer, in_buffer, count_of(size), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+static void allgathers(int size) {
+  MPI_Allgather(out_buffer, size, MPI_BYTE, in_buffer, size, MPI_BYTE, MPI_COMM_WORLD);
+}
+static void alltoalls(int size) {
+  MPI_Alltoall(out_buffer, size, MPI_BYTE, in_buffer, size, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+static void (*collective)(int size);
+static size_t given_bytes;
+
+static void collectives_in_a_row(long times, int size) {
+  for (long i = 0; i < times; ++i) collective(size);
+}
+static void fresh_collectives(long times, int size) {
+  alone_ns = 0;
+  for (long i = 0; i < times; ++i) {
+    memset(out_buffer, (int)(i & 0x3f), given_bytes);
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double start = now_ns();
+    collective(size);
+    alone_ns += now_ns() - start;
+  }
+}
+
+static const struct Collective collectives[] = {
+    {"barrier", barriers, 0},     {"bcast", bcasts, 0},         {"reduce", reduces, 0},
+    {"allreduce", allreduces, 0}, {"allgather", allgathers, 0}, {"alltoall", alltoalls, 1},
+};
+
+/// "allreduce", or "allreduce-alloc". False: it is no collective.
+static int measure_collective(const char* name, int size) {
+  const size_t length = strcspn(name, "-");
+  for (size_t i = 0; i < sizeof collectives / sizeof collectives[0]; ++i) {
+    const struct Collective* const one = &collectives[i];
+    if (strlen(one->name) != length || strncmp(one->name, name, length) != 0) continue;
+    is_of_all = 1;
+    keeps_disturbed = ranks > 2;  // who shares a core has it taken away
+    collective = one->function;
+    given_bytes = (size_t)size * (size_t)(one->gives_to_each ? ranks : 1);
+    // Room for what all ranks give.
+    measure_in_parts(name, name[length] != 0, size, ranks,
+                     size >= kLeastFresh ? fresh_collectives : collectives_in_a_row, 1);
+    keeps_disturbed = is_of_all = 0;
+    return 1;
+  }
+  return 0;
 }
 
 static void measure_beside_idle_ranks(int size) {
@@ -305,8 +409,8 @@ static void measure_memory(void) {
 /// What parts are taken with when nothing is said.
 static const struct Part {
   const char* name;
-  int with[5];
-  int ranks;  // that it needs
+  int with[7];  // up to a 0
+  int ranks;    // that it needs
 } parts[] = {
     {"latency", {8}, 2},
     {"small", {64, 256, 1024, 4096}, 2},
@@ -317,6 +421,17 @@ static const struct Part {
     {"unexpected", {10, 100, 1000, 10000}, 2},
     {"reverse", {10, 100, 1000, 10000}, 2},
     {"idle", {8}, 2},
+    {"barrier", {8}, 2},
+    {"bcast", {8, 64, 512, 4096, 1 << 16, 1 << 20}, 2},
+    {"reduce", {8, 64, 512, 4096, 1 << 16, 1 << 20}, 2},
+    {"allreduce", {8, 64, 512, 4096, 1 << 16, 1 << 20}, 2},
+    {"allgather", {8, 64, 512, 4096, 1 << 16, 1 << 20}, 2},
+    {"alltoall", {8, 64, 512, 4096, 1 << 16, 1 << 20}, 2},
+    {"bcast-alloc", {1 << 16, 1 << 18, 1 << 20, 1 << 22}, 2},
+    {"reduce-alloc", {1 << 16, 1 << 18, 1 << 20, 1 << 22}, 2},
+    {"allreduce-alloc", {1 << 16, 1 << 18, 1 << 20, 1 << 22}, 2},
+    {"allgather-alloc", {1 << 16, 1 << 18, 1 << 20, 1 << 22}, 2},
+    {"alltoall-alloc", {1 << 16, 1 << 18, 1 << 20, 1 << 22}, 2},
     {"memory", {1}, 1},
     {"nothing", {1}, 1},
 };
@@ -328,7 +443,7 @@ static void measure_part(const char* name, int with) {
     MPI_Barrier(MPI_COMM_WORLD);
   } else if (strcmp(name, "idle") == 0) {
     measure_beside_idle_ranks(with);
-  } else if (rank > 1) {
+  } else if (measure_collective(name, with) || rank > 1) {
     return;
   } else if (strcmp(name, "rate") == 0) {
     measure_in(name, 0, with, windows, kWindow);

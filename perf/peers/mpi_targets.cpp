@@ -18,6 +18,8 @@ namespace {
 
 // What has a launcher's start in every round.
 constexpr int kMostRounds = 9;
+/// Those of collectives have many figures in each.
+constexpr int kMostCollectiveRounds = 5;
 /// A line is flat that rises by no more than this from 10 to 10000.
 constexpr double kFlat = 1.25;
 
@@ -30,6 +32,8 @@ class Measured {
   explicit Measured(Bench& bench) : bench_(bench) {
     for (const MpiLibrary library : kLibraries) missing_[library] = missing_for(library);
   }
+
+  void leave_out(MpiLibrary library, const char* reason) { missing_[library] = reason; }
 
   /// The job with each library in turn, round by round.
   void run(const std::string& title, MpiJob job, int rounds) {
@@ -167,13 +171,54 @@ void judge_pair(Bench& bench, int rounds) {
   }
 }
 
+/// Each of a few lengths, by every MPI's own choice of algorithm.
+void judge_collectives(Bench& bench, int rounds) {
+  constexpr const char* kNames[] = {"bcast", "reduce", "allreduce", "allgather", "alltoall"};
+  constexpr std::uint64_t kShort[] = {8, 64, 512, 4096};
+  constexpr std::uint64_t kLong[] = {65536, 1048576};
+  MpiJob job = {2, true, {"barrier"}};
+  for (const char* name : kNames) {
+    job.arguments.emplace_back(name);
+    for (const std::uint64_t size : kLong)
+      job.arguments.push_back(std::string(name) + "-alloc:" + std::to_string(size));
+  }
+  Measured measured(bench);
+  measured.run("MPI, collectives of 2 ranks", job, rounds);
+  measured.judge("barrier of 2 ranks", Sense::kAtMost, 0.6, "barrier", 8, "ns");
+  for (const char* name : kNames) {
+    const std::string one = std::string(name) + " of 2 ranks, ";
+    for (const std::uint64_t size : kShort)
+      measured.judge(one + bytes_text(size), Sense::kAtMost, 0.6, name, size, "ns");
+    for (const std::uint64_t size : kLong) {
+      measured.judge(one + bytes_text(size) + ", malloc", Sense::kAtMost, 0.6, name, size, "ns");
+      measured.judge(one + bytes_text(size) + ", MPI_Alloc_mem", Sense::kAtMost, 0.4,
+                     std::string(name) + "-alloc", size, "ns");
+    }
+  }
+}
+
+/// Of ranks that share cores, by whom Open MPI is told to yield.
+void judge_sharing_collectives(Bench& bench, int ranks, int rounds) {
+  Measured sharing(bench);
+  // Each round of its takes as many turns of the kernel's clock as there are ranks.
+  sharing.leave_out(MpiLibrary::kMpich, "spins");
+  sharing.run("MPI, collectives of " + std::to_string(ranks) + " ranks on 2 cores",
+              {ranks, false, {"barrier", "allreduce:8"}}, rounds);
+  for (const auto& [name, figure] :
+       {std::pair{"barrier", "barrier of "}, std::pair{"allreduce", "allreduce of 8 B, "}})
+    sharing.judge_against(&sharing.probe(MpiLibrary::kOpenMpi, name, 8),
+                          figure + std::to_string(ranks) + " ranks on 2 cores / Open MPI, yielding",
+                          Sense::kAtMost, 0.7, name, 8, "ns");
+}
+
 }  // namespace
 
 void judge_mpi(Bench& bench) {
   const int rounds = std::min(bench.options.rounds, kMostRounds);
-  if (bench.cores.distinct)
+  if (bench.cores.distinct) {
     judge_pair(bench, rounds);
-  else
+    judge_collectives(bench, std::min(rounds, kMostCollectiveRounds));
+  } else {
     bench.verdicts.push_back({"mpi",
                               "between 2 ranks, each on a core of its own",
                               "x",
@@ -182,6 +227,7 @@ void judge_mpi(Bench& bench) {
                               {},
                               {},
                               "there is only one core"});
+  }
 
   // Where a core has two ranks: who yields is asked of Open MPI alone, which can be told to.
   Measured sharing(bench);
@@ -190,6 +236,9 @@ void judge_mpi(Bench& bench) {
   sharing.judge_against(&yielding,
                         "8 B one way between 2 of 4 ranks on 2 cores / Open MPI, yielding",
                         Sense::kAtMost, 0.7, "idle", 8, "ns");
+
+  for (const int ranks : {4, 8, 16})
+    judge_sharing_collectives(bench, ranks, std::min(rounds, kMostCollectiveRounds));
 
   Measured many(bench);
   many.run("MPI, memory of 16 ranks", {16, false, {"memory"}}, std::min(rounds, 3));

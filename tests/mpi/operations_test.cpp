@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mpi_shim/core/op.hpp"
+#include "mpi_shim/core/op_kernels.hpp"
 #include "tests/mpi/no_ranks.hpp"
 
 namespace {
@@ -41,6 +42,37 @@ void expect(MPI_Op op, MPI_Datatype type, Of of) {
   for (std::size_t i = 0; i < b.size(); ++i)
     ASSERT_TRUE(b[i] == expected[i])
         << vmpi::number_of(op) << " on " << vmpi::number_of(type) << " element " << i;
+}
+
+/// On numbers of any bits, with vectors of each length that this processor has, and without.
+/// `part` bytes is a floating number, which is to be one: what is said by another has no rule; or 0.
+void expect_alike_with_all_vectors(MPI_Op op, MPI_Datatype type, std::size_t bytes,
+                                   std::size_t part = 0) {
+  std::mt19937 random(7);
+  for (int count : {1, 2, 15, 16, 31, 67, 200}) {
+    std::vector<unsigned char> a(bytes * 200 + 8);
+    std::vector<unsigned char> b(a.size());
+    for (unsigned char& byte : a) byte = static_cast<unsigned char>(random());
+    for (unsigned char& byte : b) byte = static_cast<unsigned char>(random());
+    for (std::size_t at = part; part != 0 && at <= a.size(); at += part) {
+      a[at - 1] &= 0xbf;
+      b[at - 1] &= 0xbf;
+    }
+    const std::size_t shift = count % 2 == 0 ? bytes : 0;
+    std::vector<unsigned char> plain;
+    for (vmpi::Vectors used : {vmpi::Vectors::kPlain, vmpi::Vectors::k256, vmpi::Vectors::k512}) {
+      if (used > vmpi::widest_vectors()) continue;
+      vmpi::vectors = used;
+      std::vector<unsigned char> out = b;
+      if (count == 200 && shift != 0) continue;
+      ASSERT_EQ(MPI_Reduce_local(a.data() + shift, out.data() + shift, count, type, op),
+                MPI_SUCCESS);
+      if (used == vmpi::Vectors::kPlain) plain = out;
+      EXPECT_TRUE(out == plain) << vmpi::number_of(op) << " on " << vmpi::number_of(type) << ", "
+                                << count << " of them, vectors " << static_cast<int>(used);
+    }
+  }
+  vmpi::vectors = vmpi::widest_vectors();
 }
 
 void expect_refused(MPI_Datatype type, const std::vector<MPI_Op>& ops) {
@@ -299,6 +331,26 @@ TEST_F(Operations, BadArgumentsAreRefusedByTheirClasses) {
   MPI_Op op = MPI_SUM;
   EXPECT_EQ(MPI_Op_free(&op), MPI_ERR_OP);
   EXPECT_EQ(MPI_Op_create(nullptr, 1, &op), MPI_ERR_ARG);
+}
+
+TEST_F(Operations, AllVectorsComputeTheSameBits) {
+  const struct {
+    MPI_Datatype type;
+    std::size_t bytes;
+  } integers[] = {{MPI_INT8_T, 1},  {MPI_UINT8_T, 1},  {MPI_INT16_T, 2}, {MPI_UINT16_T, 2},
+                  {MPI_INT32_T, 4}, {MPI_UINT32_T, 4}, {MPI_INT64_T, 8}, {MPI_UINT64_T, 8}};
+  for (const auto& each : integers)
+    for (MPI_Op op : {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_LAND,
+                      MPI_LOR, MPI_LXOR})
+      expect_alike_with_all_vectors(op, each.type, each.bytes);
+  for (MPI_Op op : {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX}) {
+    expect_alike_with_all_vectors(op, MPI_FLOAT, 4, 4);
+    expect_alike_with_all_vectors(op, MPI_DOUBLE, 8, 8);
+  }
+  for (MPI_Op op : {MPI_SUM, MPI_PROD}) {
+    expect_alike_with_all_vectors(op, MPI_C_FLOAT_COMPLEX, 8, 4);
+    expect_alike_with_all_vectors(op, MPI_C_DOUBLE_COMPLEX, 16, 8);
+  }
 }
 
 }  // namespace

@@ -322,8 +322,8 @@ TEST(Compare, MpiHasANumberInEachRowBesideThePeersThatAreHere) {
       EXPECT_TRUE(is_with_itself || detail.find(peer) != std::string::npos) << peer << " " << row;
     }
   }
-  EXPECT_EQ(json["rows"].size(), 31u);
-  EXPECT_EQ(targets, (std::set<double>{0.4, 0.5, 0.7, 0.95, 1, 1.25, 1.3}));
+  EXPECT_EQ(json["rows"].size(), 78u);
+  EXPECT_EQ(targets, (std::set<double>{0.4, 0.5, 0.6, 0.7, 0.95, 1, 1.25, 1.3}));
   EXPECT_TRUE(is_empty(runtime));
 }
 

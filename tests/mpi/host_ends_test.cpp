@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Ranks that read each other's memory in collectives, one of which ends, lies, or has no memory.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "tests/mpi/ranks.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+RanksOptions options() {
+  RanksOptions made;
+  made.end_all_with_one = false;
+  made.time_limit_ms = 10'000;
+  made.environment["VERBATIM_LOG"] = "off";
+  return made;
+}
+
+void expect_that_others_end(const std::vector<std::string>& arguments, int ranks) {
+  const RanksEnd end = run_ranks(ranks, VERBATIM_MPI_HOST_RANK, arguments, options());
+  const std::string told =
+      arguments[1] + " " + arguments[2] + " of " + std::to_string(ranks) + ": " + end.told();
+  ASSERT_TRUE(end.is_in_time) << told;
+  EXPECT_EQ(end.ranks[1].signal, 9) << told;
+  for (int i = 0; i < ranks; ++i) {
+    if (i == 1) continue;
+    EXPECT_EQ(end.ranks[i].exit_status, 0) << told;
+    EXPECT_LT(end.ranks[i].after_ms, 5000) << told;
+  }
+}
+
+TEST(HostEnds, OneThatIsKilledEndsEachCollectiveOfTheOthers) {
+  for (const char* collective :
+       {"barrier", "bcast", "bcast_to", "reduce", "allreduce", "allgather", "alltoall"})
+    for (const char* length : {"1", "20000"})
+      expect_that_others_end({"dies", collective, length}, length[1] == '\0' ? 2 : 3);
+}
+
+TEST(HostEnds, OneThatLiesHarmsNobodyButItself) {
+  for (const char* lie : {"no_round", "every_length", "another_collective", "left_long_ago",
+                          "never_left", "all_over"})
+    for (const char* collective : {"barrier", "bcast", "allreduce"})
+      expect_that_others_end({"lies", lie, collective}, 3);
+}
+
+TEST(HostEnds, OneThatHasNoBlockLeavesAllToMessages) {
+  const RanksEnd end = run_ranks(3, VERBATIM_MPI_HOST_RANK, {"one_without"}, options());
+  EXPECT_TRUE(end.is_success()) << end.told();
+}
+
+}  // namespace
+}  // namespace verbatim::harness
