@@ -37,10 +37,16 @@ template <bool kDomain>
 }
 
 template <bool kDomain>
-[[gnu::always_inline]] inline int post(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
-  PostLock<kDomain>::keep(qp);
+[[gnu::always_inline]] inline int post_locked(Qp& qp, ibv_send_wr* wr,
+                                              ibv_send_wr** bad_wr) noexcept {
   if (wr != nullptr && post_one_fast<kDomain, false>(qp, *wr)) return 0;
   return post_more<kDomain>(qp, wr, bad_wr);
+}
+
+// The same, left to by a jump.
+template <bool kDomain>
+[[gnu::noinline]] int post_other(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  return post_locked<kDomain>(qp, wr, bad_wr);
 }
 
 template <bool kDomain>
@@ -49,8 +55,7 @@ template <bool kDomain>
     if (post_one_shared<kDomain, true>(qp, *wr)) return 0;
     return post_list<kDomain>(qp, wr, bad_wr);
   }
-  if (wr != nullptr && post_one_fast<kDomain, false>(qp, *wr)) return 0;
-  return post_more<kDomain>(qp, wr, bad_wr);
+  return post_other<kDomain>(qp, wr, bad_wr);
 }
 
 template <bool kDomain>
@@ -62,7 +67,9 @@ template <bool kDomain>
 
 [[gnu::noinline]] int post_in_domain(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
   const bool to_shared = (qp.detours.load(std::memory_order_relaxed) & Qp::kToShared) != 0;
-  return to_shared ? post_to_shared<true>(qp, wr, bad_wr) : post<true>(qp, wr, bad_wr);
+  if (to_shared) return post_to_shared<true>(qp, wr, bad_wr);
+  PostLock<true>::keep(qp);
+  return post_other<true>(qp, wr, bad_wr);
 }
 
 template <bool kDomain>
@@ -85,8 +92,10 @@ template <bool kDomain>
 int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
   Qp& qp = Qp::from(handle);
   const std::uint8_t detours = qp.detours.load(std::memory_order_relaxed);
-  if (detours == 0) [[likely]]
-    return post<false>(qp, wr, bad_wr);
+  if (detours == 0) [[likely]] {
+    PostLock<false>::keep(qp);
+    return post_locked<false>(qp, wr, bad_wr);
+  }
   return detours == Qp::kToShared ? post_to_shared<false>(qp, wr, bad_wr)
                                   : post_in_domain(qp, wr, bad_wr);
 }

@@ -39,6 +39,12 @@ struct KnownReceives {
   std::uint64_t behind = 0;
   std::int64_t room = 0;
 
+  /// Is message `index`'s posted, sound and long enough?
+  [[gnu::always_inline]] bool has(const Receives& receives, std::uint64_t index,
+                                  std::uint32_t bytes) const noexcept {
+    return (index < behind && bytes <= room) ||
+           receives.length(index) >= static_cast<std::int32_t>(bytes);
+  }
   /// Do we know nothing of message `index`'s, the first of a line?
   [[gnu::always_inline]] bool must_look(std::uint64_t index) const noexcept {
     return index >= behind && index % (kCacheLine / sizeof(std::uint64_t)) == 0;

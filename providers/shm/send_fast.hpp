@@ -178,27 +178,14 @@ template <bool kDomain, bool kSignaled>
       PostedPiece{qp, wr, sge, Slot::kInlineBytes, Slot::kInlineBytes, 0});
 }
 
-/// A SEND that does not fit a line, to a queue pair with receives of its own, the only request of a
-/// list. False: nothing was done.
+/// A SEND that does not fit a line, to a queue pair with receives of its own, and its completion.
+/// False: nothing was done. The send lock is held, and stays so; no completion queue's is.
+[[gnu::noinline]] bool perform_long(Qp& qp, const ibv_send_wr& wr) noexcept;
+
+/// The same of the only request of a list; lets the lock go.
 template <bool kDomain>
 [[gnu::always_inline]] inline bool post_one_long(Qp& qp, const ibv_send_wr& wr) noexcept {
-  if (wr.next != nullptr || wr.num_sge != 1 || !is_send(wr) || qp.credits == nullptr) return false;
-  const std::uint32_t bytes = wr.sg_list->length;
-  if (bytes <= Slot::kInlineBytes || !is_ready(qp) || qp.in_send_queue() >= qp.sq_entries)
-    return false;
-  Sends sends(qp);
-  const std::uint32_t flags = wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u;
-  const bool is_put = sends.put_long(
-      qp, bytes, PostedPiece{qp, wr, *wr.sg_list, qp.max_inline, kMostPlaced, flags});
-  sends.put_back(qp);
-  if (!is_put) return false;
-  if (must_ring(qp)) [[unlikely]]
-    ring_peer(qp, (wr.send_flags & IBV_SEND_SOLICITED) != 0);
-  const std::uint32_t place = qp.take_places(1);
-  if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
-    CompletionWriter(*qp.send_cq)
-        .push({wr.wr_id, &qp, 0, place, IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
-  qp.count_sent(bytes);
+  if (wr.next != nullptr || !is_send(wr) || !perform_long(qp, wr)) return false;
   PostLock<kDomain>::let_go(qp);
   return true;
 }
@@ -211,7 +198,7 @@ template <bool kDomain>
          next->sg_list->length == wr.sg_list->length;
 }
 
-/// Performs SENDs from `wr` on, as many as are of one piece that fits the ring, each with a receive
+/// Performs SENDs from `wr` on, as many as are of one piece that fits a line, each with a receive
 /// of the peer's own. What ends the run is returned: nullptr, or a request that is none, or that
 /// takes the general way. What the run needs is in registers, and little is stored but the
 /// messages: while the lines of the ring come from the receiver's core, stores wait, and a core has
@@ -225,23 +212,6 @@ template <bool kDomain>
     if (!is_send(*wr) || wr->num_sge != 1) break;
     const ibv_send_wr& first = *wr;
     const std::uint32_t bytes = first.sg_list->length;
-    if (bytes > Slot::kInlineBytes) {
-      const PostedPiece piece{qp,
-                              first,
-                              *first.sg_list,
-                              qp.max_inline,
-                              kMostPlaced,
-                              first.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u};
-      if (!sends.put_long(qp, bytes, piece)) break;
-      any |= first.send_flags;
-      if ((first.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
-        completions.push(
-            {first.wr_id, &qp, 0, counts.next(), IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
-      counts.add(bytes);
-      wr = first.next;
-      --room;
-      continue;
-    }
     const std::uint64_t most = sends.most_in_slot(qp, bytes, shares_slot(first, first.next));
     if (most == 0) break;
     const std::uint32_t count = sends.put_some(
@@ -267,9 +237,9 @@ template <bool kDomain>
     if (count == 0) break;
     room -= count;
   }
-  const bool any_sent = sends.sent != qp.sent;
+  const bool is_any_sent = sends.sent != qp.sent;
   sends.put_back(qp);
-  if (any_sent && must_ring(qp)) [[unlikely]]
+  if (is_any_sent && must_ring(qp)) [[unlikely]]
     ring_peer(qp, (any & IBV_SEND_SOLICITED) != 0);
   return wr;
 }
@@ -322,6 +292,11 @@ template <bool kDomain>
     }
     completions.let_go();
     counts.put_back(qp);
+    if (ready && perform_long(qp, *wr)) {
+      counts = Counts(qp);
+      wr = wr->next;
+      continue;
+    }
     if (const int error = post_slowly_locked(qp, *wr); error != 0) [[unlikely]] {
       *bad_wr = wr;
       return error;

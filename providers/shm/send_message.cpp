@@ -264,22 +264,6 @@ Reach send_through_window(Qp& qp, const PendingSend& send, const LocalRange* loc
 
 }  // namespace
 
-void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_length,
-             std::uint32_t immediate) noexcept {
-  MessageRing& ring = qp.ring;
-  Slot& slot = ring.slot();
-  slot.header.store(header::make(ring.lap(), kind, flags, inline_length, immediate),
-                    std::memory_order_release);
-  if (kind == SlotKind::kLines)
-    ring.mixed = ring.next += lines_of(static_cast<std::uint32_t>(slot.large.length));
-  else
-    ++ring.next;
-  ++qp.sent;
-  ++qp.shared.next;
-  if (qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always)
-    ring_peer(qp, (flags & header::kSolicited) != 0);
-}
-
 void publish_fault(Qp& qp, ibv_wc_status status, std::uint64_t length) noexcept {
   next_slot(qp).large = {static_cast<std::uint64_t>(status), length, 0};
   publish(qp, SlotKind::kFault, header::kSolicited, 0, 0);

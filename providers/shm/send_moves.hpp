@@ -104,52 +104,9 @@ inline bool must_ring(const Qp& qp) noexcept {
   return qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always;
 }
 
-/// A message of several lines, which are there. `h`: its header, but for place and length.
-[[gnu::always_inline]] inline void publish_long(Slot& slot, std::uint32_t lap, std::uint32_t bytes,
-                                                const unsigned char* from,
-                                                std::uint64_t h) noexcept {
-  slot.large.length = bytes;
-  std::memcpy(slot.data + Slot::kLongAt, from, bytes);
-  // Publishes all lines; pairs with the load in poll_rings().
-  slot.header.store(h | header::make(lap, SlotKind::kLines, 0, 0, 0), std::memory_order_release);
-}
-
-/// The same of one that lies in its receive.
-[[gnu::always_inline]] inline void publish_placed(Slot& slot, std::uint32_t lap,
-                                                  std::uint32_t bytes, std::uint64_t h) noexcept {
-  slot.large = {bytes, 0, 0};
-  // Publishes what was placed too; pairs with the load in poll_rings().
-  slot.header.store(h | header::make(lap, SlotKind::kPlaced, 0, 0, 0), std::memory_order_release);
-}
-
 /// From here on a SEND goes straight to a receive that is mapped, and up to here at once.
 inline constexpr std::uint32_t kPlacedFrom = 192;
 inline constexpr std::uint32_t kMostPlaced = 16u << 10;
-
-/// Where the receive of the peer's own that message `index` uses up begins, if the message goes into
-/// its first SGE and that is mapped. Not asked for some time after it was not.
-[[gnu::always_inline]] inline unsigned char* mapped_receive(Qp& qp, std::uint64_t index,
-                                                            std::uint32_t bytes) noexcept {
-  constexpr std::uint8_t kPause = 63;
-  if (qp.unplaced != 0) {
-    --qp.unplaced;
-    return nullptr;
-  }
-  if (qp.receive_sges == nullptr) return nullptr;
-  const ReceiveSge& sge = qp.receive_sges[(index & qp.remote_rq_mask) * qp.remote_max_sge];
-  const std::uint32_t lkey = peek(sge.lkey);
-  WriteTarget& target = qp.receive_target;
-  const bool is_known = lkey != 0 && lkey == target.rkey &&
-                        target.serial->load(std::memory_order_acquire) == target.serial_seen;
-  const std::uint64_t offset = peek(sge.address) - target.iova;
-  if ((!is_known && !find_target(qp, target, lkey, IBV_ACCESS_LOCAL_WRITE)) ||
-      bytes > peek(sge.length)) [[unlikely]] {
-    qp.unplaced = kPause;
-    return nullptr;
-  }
-  const std::uint64_t at = is_known ? offset : peek(sge.address) - target.iova;
-  return at <= target.length && bytes <= target.length - at ? target.base + at : nullptr;
-}
 
 /// So many slots ahead of the one that it writes the sender of a stream asks for the next: the
 /// receiver's core has it from the last lap, and a post that waits for its stores (a lock does)
@@ -176,8 +133,8 @@ inline constexpr auto kFitInPack = [] {
   return fit;
 }();
 
-/// SENDs of at most kMostInLines, to a queue pair that has receives of its own. Whoever makes it puts
-/// it back, and rings if must_ring().
+/// SENDs of at most Slot::kInlineBytes, to a queue pair that has receives of its own. Whoever makes it
+/// puts it back, and rings if must_ring().
 struct Sends {
   std::uint64_t sent;
   KnownReceives known;
@@ -207,8 +164,7 @@ struct Sends {
 
   /// Is the next message's receive posted, sound and long enough?
   [[gnu::always_inline]] bool has_receive(std::uint32_t bytes) const noexcept {
-    return (sent < known.behind && bytes <= known.room) ||
-           receives.length(sent) >= static_cast<std::int32_t>(bytes);
+    return known.has(receives, sent, bytes);
   }
 
   /// `piece.header()` is the slot's, but for place and length; asked for when it is stored, since
@@ -237,7 +193,7 @@ struct Sends {
   /// one; one at most unless they `share` it.
   [[gnu::always_inline]] std::uint64_t most_in_slot(Qp& qp, std::uint32_t bytes,
                                                     bool share) noexcept {
-    if (line >= limit && !look_for(qp, 1)) [[unlikely]]
+    if (line >= limit && !look_for_line(qp)) [[unlikely]]
       return 0;
     if (share) {
       const std::uint64_t most = most_in_pack(bytes);
@@ -245,10 +201,10 @@ struct Sends {
     }
     return bytes <= Slot::kInlineBytes && has_receive(bytes) ? 1 : 0;
   }
-  /// Looks what the peer has taken meanwhile. False: no room for so many lines.
-  [[gnu::noinline]] bool look_for(Qp& qp, std::uint32_t lines) noexcept {
+  /// Looks what the peer has taken meanwhile. False: no line is free.
+  [[gnu::always_inline]] bool look_for_line(Qp& qp) noexcept {
     qp.ring.next = line;
-    const bool found = look_for_lines(qp, lines);
+    const bool found = look_for_lines(qp, 1);
     line = qp.ring.next;
     limit = qp.ring.limit;
     return found;
@@ -289,39 +245,16 @@ struct Sends {
     static_assert(Slot::kInlineBytes < Credit::kLengthMask);
     return line < limit && !known.must_look(sent) && has_receive(bytes) && store(bytes, piece);
   }
-  /// One message that does not fit a line: straight to its receive, or in several lines. False: it
-  /// has no receive, or no room, or goes another way.
-  template <class Piece>
-  [[gnu::always_inline]] bool put_long(Qp& qp, std::uint32_t bytes, const Piece& piece) noexcept {
-    if (bytes > kMostPlaced) return false;
-    if (known.must_look(sent)) known = look_ahead(receives, sent);
-    if (!has_receive(bytes) || (line >= limit && !look_for(qp, 1))) return false;
-    unsigned char* const to = bytes >= kPlacedFrom ? mapped_receive(qp, sent, bytes) : nullptr;
-    if (to == nullptr && bytes > kMostInLines) return false;
-    const std::uint32_t lines = to != nullptr ? 1 : lines_of(bytes);
-    if ((line + lines > limit || (line & mask) + lines > mask + 1) && !look_for(qp, lines))
-      return false;
-    const unsigned char* from;
-    if (!piece.find(from)) return false;
-    Slot& slot = slots[line & mask];
-    if (to != nullptr) {
-      std::memcpy(to, from, bytes);
-      publish_placed(slot, lap(), bytes, piece.header());
-    } else {
-      publish_long(slot, lap(), bytes, from, piece.header());
-      qp.ring.mixed = line + lines;
-    }
-    ++sent;
-    line += lines;
-    // As ask_for_slot().
-    const std::uint64_t heard = qp.rq_head.load(std::memory_order_relaxed);
-    if (heard == qp.heard)
-      for (std::uint32_t i = 0; i < lines; ++i) prefetch_to_write(&slots[(line + i) & mask]);
-    else
-      qp.heard = heard;
-    return true;
-  }
 };
+
+/// One message that does not fit a line, with the bytes `from`: straight to its receive, or in several
+/// lines; `h` is its header, but for place and length. False: it has no receive, or no room, or goes
+/// another way. Whoever has Sends puts them back, and makes them anew.
+[[gnu::noinline]] bool put_long(Qp& qp, std::uint32_t bytes, const unsigned char* from,
+                                std::uint64_t h) noexcept;
+/// The same in lines of `way`, which leads to receives that are shared.
+[[gnu::noinline]] bool put_shared_long(Qp& way, std::uint32_t bytes, const unsigned char* from,
+                                       std::uint64_t h) noexcept;
 
 /// A SEND's header, but for place and length.
 inline std::uint64_t send_header(std::uint32_t flags, unsigned send_flags, __be32 imm) noexcept {

@@ -18,8 +18,7 @@ template <class Piece>
   SharedCredits& shared = way.shared;
   const std::uint64_t sent = way.sent;
   if (sent >= shared.unlooked || must_ring(way)) return false;
-  if (bytes <= Slot::kInlineBytes ? !way.ring.has_line() : !way.ring.has_lines(lines_of(bytes)))
-      [[unlikely]]
+  if (!way.ring.has_line()) [[unlikely]]
     return false;
   const std::uint64_t store = shared.record->store.load(std::memory_order_acquire);
   if (store != shared.store) return false;
@@ -42,9 +41,8 @@ template <class Piece>
     slot.header.store(piece.header() | header::place(ring.lap(), bytes), std::memory_order_release);
     ++ring.next;
     ask_for_slot(way, way.received->load(std::memory_order_relaxed));
-  } else {
-    publish_long(slot, ring.lap(), bytes, from, piece.header());
-    ring.mixed = ring.next += lines_of(bytes);
+  } else if (!put_shared_long(way, bytes, from, piece.header())) {
+    return false;
   }
   way.sent = sent + 1;
   ++shared.next;

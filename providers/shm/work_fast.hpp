@@ -154,7 +154,12 @@ struct BuiltInline {
   do {
     const WorkEntry* const first = entry;
     if (first->length > Slot::kInlineBytes) {
-      if (!sends.put_long(qp, first->length, BuiltPiece{qp, *first})) [[unlikely]]
+      sends.put_back(qp);
+      const unsigned char* from;
+      const bool is_put =
+          BuiltPiece{qp, *first}.find(from) && put_long(qp, first->length, from, first->address);
+      sends = Sends(qp);
+      if (!is_put) [[unlikely]]
         break;
       any |= first->how;
       bytes += first->length;

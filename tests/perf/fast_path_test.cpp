@@ -543,7 +543,7 @@ constexpr Step kSteps[] = {
     {"poll_cq, one datagram sent, in a domain", 99, 0},
     {"ibv_wr_*, datagram of 8 B, signaled, in a domain", 846, 0, 5, 19},
     {"post_srq_recv of XRC in a domain", 210, 0, 1, 2},
-    {"post_send over XRC, 8 B inline, signaled, in a domain", 666, 0, 1, 11},
+    {"post_send over XRC, 8 B inline, signaled, in a domain", 688, 0, 1, 12},
     {"poll_cq, one received over XRC, in a domain", 246, 0},
     {"poll_cq, one sent over XRC, in a domain", 99, 0},
     {"ibv_wr_*, over XRC, 8 B, signaled, in a domain", 810, 0, 5, 14}};
