@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "providers/shm/cq.hpp"
 #include "providers/shm/receive_shared_fast.hpp"
@@ -89,6 +90,7 @@ inline void point_at_next(HotRing& hot) noexcept {
 [[gnu::always_inline]] inline int poll_ring(HotRing& hot, int room, ibv_wc* wc, bool behind,
                                             bool& ends) noexcept {
   int got = 0;
+  bool has_moved = false;
   while (got < room) {
     const std::atomic<std::uint64_t>* at = hot.header.load(std::memory_order_relaxed);
     // Pairs with the release in Sends::store().
@@ -108,6 +110,8 @@ inline void point_at_next(HotRing& hot) noexcept {
     if (taken != Taken::kCompletion) [[unlikely]] {
       if (taken == Taken::kMoved) {
         point_at_next(hot);
+        // Once: who moves for ever does not hold up a poll.
+        if (std::exchange(has_moved, true)) break;
         continue;
       }
       ends = taken == Taken::kNothing;

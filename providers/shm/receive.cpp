@@ -369,6 +369,10 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
         more = true;
         return got;
       }
+      if (taken == Taken::kMoved) {  // just now: its sender is at it
+        more = true;
+        return got;
+      }
       if (taken == Taken::kStarved) break;
       if (taken == Taken::kNothing) {
         qp.rx_ring = nullptr;
