@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "providers/shm/qp.hpp"
+#include "providers/shm/poll_fast.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -71,6 +71,8 @@ const Slot* find_next_message(Qp& qp, std::uint64_t& h) noexcept {
     qp.rx_ring = at.ring;
     qp.rx_log = at.log;
     qp.rx_line = at.line;
+    // What a poll looks at without a lock: from here on its sender may use the ring anew.
+    if (qp.hot_index != Qp::kNotHot) point_at_next(qp.recv_cq->hot[qp.hot_index]);
     qp.own->lines_taken.store(at.line, std::memory_order_release);
   }
   return slot;
