@@ -33,8 +33,8 @@ constexpr std::uint32_t kEventModePolls = 64;
 /// A ring is hot from its so many-eth look on that a doorbell asked for: a single message per QP,
 /// as many connections bring at start, makes none hot.
 constexpr std::uint32_t kHeatAfter = 4;
-/// Silent hot rings give their places up after so many messages of others.
-constexpr std::uint32_t kReplaceAfter = 256;
+/// And at most, where that brought nothing.
+constexpr std::uint32_t kMostReplaceAfter = 1u << 14;
 
 std::uint32_t ring_size(int cqe) noexcept { return std::bit_ceil(static_cast<std::uint32_t>(cqe)); }
 
@@ -395,13 +395,15 @@ void cool_all(Cq& cq) noexcept {
   settle(cq, cooled, count);
 }
 
-void cool_silent(Cq& cq) noexcept {
+std::uint64_t cool_silent(Cq& cq) noexcept {
   Qp* cooled[kHotRings];
   std::uint32_t count = 0;
   std::uint32_t i = 0;
+  std::uint64_t all = 0;
   while (i < cq.hot_count.load(std::memory_order_relaxed)) {
     HotRing& hot = cq.hot[i];
     const std::uint64_t brought = hot.qp->rq_head.load(std::memory_order_relaxed);
+    all += brought - hot.seen;
     if (hot.seen == brought && cq.hot_count.load(std::memory_order_relaxed) > 1) {
       cooled[count++] = hot.qp;
       drop_hot(cq, i);
@@ -412,6 +414,7 @@ void cool_silent(Cq& cq) noexcept {
   }
   cq.contenders = 0;
   settle(cq, cooled, count);
+  return all;
 }
 
 void heat(Cq& cq, Qp& qp) noexcept {
@@ -424,8 +427,12 @@ void heat(Cq& cq, Qp& qp) noexcept {
   // Who armed the CQ may go to sleep after this very poll, and a polled ring wakes nobody.
   if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle) return;
   if (cq.hot_count.load(std::memory_order_relaxed) == kHotRings) {
-    if (++cq.contenders < kReplaceAfter) return;
-    cool_silent(cq);
+    if (++cq.contenders < cq.replace_after) return;
+    // Where many take turns no four are worth the fence of all threads that a change costs.
+    const std::uint32_t waited = cq.contenders;
+    cq.replace_after = cool_silent(cq) >= waited
+                           ? kReplaceAfter
+                           : std::min(2 * cq.replace_after, kMostReplaceAfter);
     if (cq.hot_count.load(std::memory_order_relaxed) == kHotRings) return;
   }
   const std::uint32_t i = cq.hot_count.load(std::memory_order_relaxed);

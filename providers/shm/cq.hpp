@@ -49,6 +49,8 @@ struct CompletionTime {
 };
 
 inline constexpr std::uint32_t kHotRings = 4;
+/// Silent hot rings give their places up after so many messages of others.
+inline constexpr std::uint32_t kReplaceAfter = 256;
 inline constexpr std::uint32_t kMaxCqe = 1u << 22;
 
 /// So many completions are taken from the first place that has some before the places take turns,
@@ -90,8 +92,9 @@ struct Cq : verbatim::Cq {
   std::uint32_t mask = 0;
   /// Polls after arming during which rings are not made hot: arming would only demote them again.
   std::uint32_t event_mode = 0;
-  std::uint32_t contenders =
-      0;  ///< messages of rings that found no hot place since the last ageing
+  /// Messages of rings that found no hot place since the last ageing, and how many bring the next.
+  std::uint32_t contenders = 0;
+  std::uint32_t replace_after = kReplaceAfter;
   /// Not 0: no short way. All but kTurns is work for settle_marks().
   std::uint8_t marks = 0;
   static constexpr std::uint8_t kBroken = 1;  ///< a member met a receive error
@@ -206,8 +209,9 @@ void remove_member(Cq& cq, Qp& qp) noexcept;
 /// Makes a busy ring polled directly, if there is room or a silent one to cool. REQUIRES: cq.lock.
 void heat(Cq& cq, Qp& qp) noexcept;
 /// Back to doorbells: the hot rings that have brought nothing since the last time; but one stays,
-/// which may be the one that the application is waiting for. REQUIRES: cq.lock.
-void cool_silent(Cq& cq) noexcept;
+/// which may be the one that the application is waiting for. Returns how many messages all of them
+/// have brought since. REQUIRES: cq.lock.
+std::uint64_t cool_silent(Cq& cq) noexcept;
 /// So many completions have been taken from wherever there were some. REQUIRES: cq.lock, no more
 /// than cq.ahead.
 [[gnu::always_inline]] inline void count_ahead(Cq& cq, int taken) noexcept {
