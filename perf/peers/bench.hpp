@@ -100,6 +100,7 @@ const Probe& named(const Probes& probes, const std::string& name);
 // The groups of runtime.md's table, one file each.
 void judge_latency(Bench& bench);     // R1, R2, R3
 void judge_rate(Bench& bench);        // R5
+void judge_sizes(Bench& bench);       // sizes
 void judge_bandwidth(Bench& bench);   // R6, R7
 void judge_pages(Bench& bench);       // pages: of 2 MiB and of 4 KiB
 void judge_polling(Bench& bench);     // R8

@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kUsage =
     "usage: verbatim_compare [options]\n"
     "  --rows LIST   only these: "
-    "R1,R2,R3,R5,R6,R7,R8,R10,R13,memory,alloc,pages,served,mpi,dropin\n"
+    "R1,R2,R3,R5,sizes,R6,R7,R8,R10,R13,memory,alloc,pages,served,mpi,dropin\n"
     "  --rounds N    times each figure is taken, in turn with what it is compared with (9)\n"
     "  --block-us N  length of one block of ours in microseconds (4000)\n"
     "  --seconds N   from then on nothing disturbed is taken again and three rounds must do (300)\n"
@@ -75,6 +75,7 @@ bool parse(int argc, char** argv, Options& options) {
 void judge_all(Bench& bench) {
   if (bench.wants("R1") || bench.wants("R2") || bench.wants("R3")) judge_latency(bench);
   if (bench.wants("R5")) judge_rate(bench);
+  if (bench.wants("sizes")) judge_sizes(bench);
   if (bench.wants("R6") || bench.wants("R7")) judge_bandwidth(bench);
   if (bench.wants("pages")) judge_pages(bench);
   if (bench.wants("R8")) judge_polling(bench);
