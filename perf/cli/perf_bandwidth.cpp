@@ -185,6 +185,7 @@ class BandwidthLoop {
   PerfThroughput figures() {
     PerfThroughput found;
     found.messages = timed() ? counted_ : all_;
+    found.all_messages = (sends_ ? completed_count_ : 0) + (receives_ ? received_ : 0);
     found.ticks = timed() ? clock_.counted_ticks_till(perf::ticks()) : last_ - first_;
     if (!o_.no_peak) found.peak_ticks = fewest_ticks_for_one(posted_, completed_);
     found.marks = blocks_.take();

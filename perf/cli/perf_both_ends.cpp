@@ -183,6 +183,8 @@ void run_both_ends(PerfOptions server, PerfOptions client, const StopSignals& st
   place_ends(&server, &client);
   server.quiet = true;
   server.json_file.reset();
+  server.jsonl_file.reset();
+  server.csv_file.reset();
   server.least_bandwidth.reset();
   server.least_rate.reset();
   server.counters.clear();

@@ -75,6 +75,7 @@ class LatencyLoop {
       found_.stopped = true;
       blocks_.stop(found_.messages, perf::ticks());
     }
+    found_.all_messages = sent_;
     found_.ticks = timed() ? clock_.counted_ticks_till(perf::ticks()) : 0;
     found_.marks = blocks_.take();
     return std::move(found_);
@@ -88,11 +89,16 @@ class LatencyLoop {
   std::uint64_t sent_ = 0;
 
  private:
-  void pause() const {
+  void pause() {
     const std::uint64_t end = perf::ticks() + gap_ticks_;
-    while (perf::ticks() < end) {
+    for (std::uint64_t now = perf::ticks(), looked = now; now < end; now = perf::ticks()) {
+      if (now - looked < kTicksBetweenLooks) continue;
+      waiting_.look_for_stop();
+      looked = now;
     }
   }
+
+  static constexpr std::uint64_t kTicksBetweenLooks = std::uint64_t{1} << 26;
 
   PerfLatencies found_;
   PerfBlocks blocks_;

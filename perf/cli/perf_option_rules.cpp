@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "perf/cli/failure.hpp"
+#include "perf/cli/perf_pacer.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -31,6 +32,14 @@ void check_sending(const PerfOptions& o, const PerfAsked& asked) {
   }
   if (o.rate && o.bidirectional && o.delivers()) {
     fail("a rate of SEND is limited in one direction: leave out -b, or --rate_limit");
+  }
+  // Whoever waits so long for the other side gives it up.
+  constexpr double kLongestPause = 10;
+  if (o.rate && o.burst / limited_messages(o, o.size) > kLongestPause) {
+    fail("a burst of %u messages at that rate is more than 10 seconds' (--burst_size)", o.burst);
+  }
+  if (o.rate && o.events) {
+    fail("who sleeps for completions keeps no rate: leave out -e, or --rate_limit");
   }
   if (o.receive_list > 1 && !o.delivers()) {
     fail("%s posts no receives: leave out --recv_post_list", test_name(o.test).c_str());

@@ -40,8 +40,9 @@ class PerfPacer {
     // Lateness within a gap is made up for; what is later than that is lost, else a pause of the
     // peer would be followed by no pauses at all.
     next_ = next_ < time - gap_ ? time + gap_ : next_ + gap_;
-    sent_ = 0;
-    return true;
+    // What a list was more than the burst counts for the next one.
+    sent_ -= burst_;
+    return sent_ < burst_;
   }
   void posted(std::uint32_t messages, std::uint64_t now) {
     if (gap_ == 0) return;

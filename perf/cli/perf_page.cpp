@@ -117,6 +117,7 @@ class Page {
   std::string tiles() const {
     const Record *fastest = nullptr, *widest = nullptr, *most = nullptr;
     for (const Record& record : records_) {
+      if (!record.measured()) continue;
       const double value = record.blocks.median();
       // A READ or an atomic of memory that is mapped is a load, and no message.
       const bool is_message = record.name.starts_with("send") || record.name.starts_with("write");
@@ -163,8 +164,8 @@ class Page {
   static std::vector<std::pair<double, double>> points_of(const Records& in, const Record& like) {
     std::vector<std::pair<double, double>> points;
     for (const Record& record : in) {
-      if (record.kind != like.kind || record.name != like.name || record.unit != like.unit ||
-          record.parameter != like.parameter || record.at == 0) {
+      if (!record.measured() || record.kind != like.kind || record.name != like.name ||
+          record.unit != like.unit || record.parameter != like.parameter || record.at == 0) {
         continue;
       }
       points.emplace_back(static_cast<double>(record.at), record.blocks.median());
@@ -191,7 +192,8 @@ class Page {
     std::vector<const Record*> floors;
     std::set<std::string> seen;
     for (const Record& record : records_) {
-      if (record.kind != "floor" || record.unit != panel.unit || panel.parameter != "size")
+      if (!record.measured() || record.kind != "floor" || record.unit != panel.unit ||
+          panel.parameter != "size")
         continue;
       const bool wanted =
           named.empty() ? usual.contains(record.floor) : named.contains(record.name);

@@ -67,7 +67,7 @@ void PerfRecords::latency(std::uint32_t size, const PerfLatencies& found) {
       }
     }
     made.levels = perf::levels_of(found.single, ns);
-    count_use(&made, found.used, found.messages);
+    count_use(&made, found.used, found.all_messages);
   } else {
     perf::Histogram single;
     const std::size_t messages = found.stamps.empty() ? 0 : found.stamps.size() - 1;
@@ -88,9 +88,11 @@ void PerfRecords::bandwidth(std::uint32_t size, const PerfThroughput& found) {
   if (!wanted()) return;
   perf::Record bytes = record("bandwidth", "GB/s", size);
   perf::Record messages = record("rate", "million/s", size);
+  // Of SENDs in both directions -D counts both; a record is of one.
+  const bool both = options_.bidirectional && options_.delivers() && options_.duration != 0;
   const auto add = [&](double done, double ticks) {
     if (done <= 0 || ticks <= 0) return;
-    const double per_ns = done / (ticks * perf::ns_per_tick());
+    const double per_ns = done / (ticks * perf::ns_per_tick() * (both ? 2 : 1));
     messages.blocks.add(1e3 * per_ns);
     bytes.blocks.add(static_cast<double>(size) * per_ns);
   };
@@ -102,8 +104,9 @@ void PerfRecords::bandwidth(std::uint32_t size, const PerfThroughput& found) {
     add(static_cast<double>(found.messages), static_cast<double>(found.ticks));
   }
   if (bytes.blocks.empty()) return;
-  count_use(&bytes, found.used, found.messages);
-  count_use(&messages, found.used, found.messages);
+  const std::uint64_t used_for = options_.duration != 0 ? found.all_messages : found.messages;
+  count_use(&bytes, found.used, used_for);
+  count_use(&messages, found.used, used_for);
   records_.push_back(std::move(bytes));
   records_.push_back(std::move(messages));
 }

@@ -38,7 +38,8 @@ void prepare_room(std::vector<Element>* room, std::size_t elements) {
 struct PerfLatencies {
   std::vector<std::uint64_t> stamps;       // before each message; of -D none
   std::uint64_t messages = 0;              // of -D: within the margins
-  std::uint64_t ticks = 0;                 // that these took
+  std::uint64_t all_messages = 0;          // of -D: also before and behind them
+  std::uint64_t ticks = 0;                 // that `messages` took
   perf::Histogram single = {};             // of -D: ticks between one message and the next
   std::vector<PerfCompletion> marks = {};  // of -D: where its blocks begin and end
   perf::Usage used = {};
@@ -49,7 +50,8 @@ PerfLatencies measure_latency(const PerfRun& run, std::uint32_t size);
 
 struct PerfThroughput {
   std::uint64_t messages = 0;              // of -D: within the margins
-  std::uint64_t ticks = 0;                 // that these took
+  std::uint64_t all_messages = 0;          // of -D: also before and behind them
+  std::uint64_t ticks = 0;                 // that `messages` took
   double peak_ticks = 0;                   // of one message at the best moment; 0: not asked for
   std::vector<PerfCompletion> marks = {};  // where its blocks begin and end
   perf::Usage used = {};

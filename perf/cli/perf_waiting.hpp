@@ -43,6 +43,8 @@ class PerfWaiting {
     since_.reset();
     if (++rounds_ % kRoundsBetweenLooks == 0) look_for_stop();
   }
+  /// Throws when the program is to end.
+  void look_for_stop() const;
 
  private:
   static constexpr std::uint32_t kPollsBetweenLooks = 2048;
@@ -60,7 +62,6 @@ class PerfWaiting {
 
   void sleep();
   void look_around();
-  void look_for_stop() const;
 
   const PerfExchange& peer_;
   const StopSignals& stop_;

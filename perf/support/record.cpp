@@ -159,6 +159,7 @@ class RecordReader {
  private:
   static constexpr std::size_t kLongestText = 500, kMostBlocks = 100'000;
   static constexpr double kLargest = 1e15;
+  static constexpr double kSmallest = 1e-9;
 
   /// Control characters would reach the reader's terminal.
   static std::string text(const char* name, const Json& in) {
@@ -198,7 +199,8 @@ class RecordReader {
     if (std::fabs(*found) > kLargest) {
       throw std::runtime_error(std::string("\"") + name + "\" is out of range");
     }
-    return *found;
+    // Nor for what is smaller than anything that is measured.
+    return std::fabs(*found) < kSmallest ? 0 : *found;
   }
   static Blocks blocks(const char* name, const Json& in) {
     const Json* found = in.find(name);

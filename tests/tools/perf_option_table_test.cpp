@@ -81,6 +81,8 @@ const std::map<std::string, Use>& uses() {
       {"report-both", {"", {"-b"}}},
       {"use_old_post_send", {}},
       {"out_json", {}},
+      {"csv", {"x.csv"}},
+      {"jsonl", {"x.jsonl"}},
       {"out_json_file", {"x.json"}},
       {"output", {}},
       {"retry_count", {"3"}},
