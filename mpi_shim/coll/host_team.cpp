@@ -351,6 +351,10 @@ void HostTeams::drop_all() noexcept {
 HostTeam* find_host_team(Comm& comm, int& error) noexcept {
   error = MPI_SUCCESS;
   if (comm.team != nullptr) [[likely]] {
+    // Waits that stay short move nothing else, and a program may make nothing but such.
+    constexpr std::uint32_t kCallsBetweenMoves = 32;
+    static std::uint32_t calls = 0;  // under the big lock
+    if (++calls % kCallsBetweenMoves == 0) (void)progress();
     if (comm.team->has_failed()) error = MPI_ERR_PROC_ABORTED;
     return comm.team;
   }
@@ -436,6 +440,14 @@ bool HostTeam::look_at_readers(std::uint32_t wanted) noexcept {
   for (int i = 1; i < size_; ++i)
     if (static_cast<std::int32_t>(known_[i] - all_done_) < 0) all_done_ = known_[i];
   return true;
+}
+
+void HostTeam::look_at_all() noexcept {
+  all_done_ = round_;
+  for (int i = 0; i < size_; ++i) {
+    known_[i] = i == rank_ ? round_ : blocks_[i]->done.load(std::memory_order_acquire);
+    if (static_cast<std::int32_t>(known_[i] - all_done_) < 0) all_done_ = known_[i];
+  }
 }
 
 bool HostTeam::can_reserve(bool with_room) noexcept {

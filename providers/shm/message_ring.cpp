@@ -180,7 +180,8 @@ bool trim_ring(Qp& qp) noexcept {
   if (ring.log == kFirstRingLog) return ring.old_count == 0;
   // Whoever writes goes by look_for_lines() first.
   ring.limit = ring.next;
-  const bool is_empty = ring.taken == ring.next && ring.old_count == 0 && qp.queued() == 0;
+  const bool is_empty =
+      ring.taken == ring.next && ring.old_count == 0 && qp.queued() == 0 && !qp.progress.streaming;
   if (++ring.quiet_looks < kQuietLooks || !is_empty) return false;
   ring.quiet_looks = 0;
   // Its service thread leaves the larger one when nobody polls there.

@@ -66,7 +66,7 @@ enum class Wait : std::uint8_t {
   kNothing,
   kPeer,     ///< not met yet, not in RTR, or gone
   kReceive,  ///< it has no receive posted
-  kStream,   ///< it has not taken the bytes in the window
+  kStream,   ///< it has not taken the bytes in the window, or the lines of the ring
   kArena,    ///< its memory is being mapped
   kService,  ///< its service thread is doing the copy
   kQuiet,    ///< it may still be copying through a window that is closed

@@ -185,6 +185,7 @@ void free_qp(Qp& qp) noexcept {
   forget_failures(qp);
   give_queues(qp);
   std::free(qp.held);
+  std::free(qp.ring.old);
   if (qp.book != nullptr) std::free(qp.book->lanes);
   if (qp.datagrams != nullptr) {
     if (qp.datagrams->inbox != nullptr) free_srq(*qp.datagrams->inbox);

@@ -428,7 +428,9 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
   (void)find_next_message(qp, h);
   const std::uint64_t head = qp.rq_head.load(std::memory_order_relaxed);
   if (qp.pulled.index <= head) qp.pulled = next_arrival(qp);
-  while (copied < kMost) {
+  // What a sender writes ever anew has an end.
+  const std::uint64_t end = qp.pulled.line + (std::uint64_t{1} << kMostRingLog);
+  while (copied < kMost && qp.pulled.line < end) {
     Arrival at = qp.pulled;
     const std::uint64_t index = at.index;
     const Slot* const found = find_arrival(qp, at, h);
@@ -481,7 +483,11 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
 
 bool holds_message(Qp& qp) noexcept {
   std::uint64_t h;
-  return attach_receiver(qp) && find_next_message(qp, h) != nullptr;
+  // After its sender has left, what stands in the ring is somebody else's.
+  return attach_receiver(qp) &&
+         (qp.pack.has(qp.rq_head.load(std::memory_order_relaxed)) ||
+          qp.rx_remote->tx_session.load(std::memory_order_acquire) == qp.rx_session) &&
+         find_next_message(qp, h) != nullptr;
 }
 
 bool has_message(Qp& qp) noexcept {

@@ -112,6 +112,10 @@ struct MoveFast {
     qp.sent = sends.sent;
     qp.ring.next = sends.line;
     ask_for_slot(qp, qp.rq_head.load(std::memory_order_relaxed));
+    // Whoever turned it on since has fenced us, and looks at the ring before it sleeps; or sees the
+    // bell.
+    if (must_ring(qp)) [[unlikely]]
+      ring_peer(qp, (header::flags(piece.header()) & header::kSolicited) != 0);
     return true;
   }
 };

@@ -330,12 +330,14 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
     RemoteRange ranges[kMaxSge];
     const std::uint32_t count = receive_ranges(qp, send.length, ranges);
     const Reach way = way_to_all(qp, ranges, count, IBV_ACCESS_LOCAL_WRITE);
-    if (way == Reach::kDenied) {  // a region that was deregistered after the receive was posted
+    // One that lies in the ring is for the receiver to judge, as it is when it is posted alone.
+    const bool is_judged = send.length > kMostInLines;
+    if (way == Reach::kDenied && is_judged) {  // deregistered after the receive was posted
       publish_fault(qp, IBV_WC_LOC_PROT_ERR);
       return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
     }
     // What is on demand may be missing: then both ends learn it before the message is gone.
-    if (count != 0 && (way == Reach::kDone || way == Reach::kKernel))
+    if (count != 0 && (way == Reach::kDone || (way == Reach::kKernel && is_judged)))
       return place_whole(qp, lock, send, local);
   }
   // What a datagram says of its path, and of its group, stands where a longer message's bytes do.

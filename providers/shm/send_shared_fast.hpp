@@ -46,6 +46,9 @@ template <class Piece>
   }
   way.sent = sent + 1;
   ++shared.next;
+  // As MoveFast.
+  if (must_ring(way)) [[unlikely]]
+    ring_peer(way, (header::flags(piece.header()) & header::kSolicited) != 0);
   return true;
 }
 
