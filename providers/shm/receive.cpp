@@ -364,6 +364,9 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
       if (taken == Taken::kNotYet) {
         if (closed) {
           if (flush_unfinished(qp, wc[got])) ++got;
+          // Nothing is taken from there any more: its receive flushes with the others.
+          qp.rx_ring = nullptr;
+          qp.rx_session = ~std::uint64_t{0};
           break;
         }
         more = true;
