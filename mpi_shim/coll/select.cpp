@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <string_view>
+#include <utility>
 
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
@@ -264,11 +265,11 @@ namespace {
 [[gnu::cold, gnu::noinline]] Algorithm* select_by_user(Collective which,
                                                        const KnownAlgorithm& wanted,
                                                        const Shape& shape) noexcept {
-  static constinit verbatim::LogOnce said[kCollectives];
+  static constinit bool said[kCollectives] = {};  // under the big lock
   const char* const why_not = unmet(wanted, shape);
   if (why_not == nullptr) return wanted.plan;
   const Choice& row = row_for(which, shape);
-  if (said[static_cast<std::size_t>(which)].first())
+  if (!std::exchange(said[static_cast<std::size_t>(which)], true))
     verbatim::log_info("%s is %s, which %s: %s does this call of %d ranks",
                        facts_of(which).variable, wanted.name, why_not, row.algorithm->name,
                        shape.ranks);
