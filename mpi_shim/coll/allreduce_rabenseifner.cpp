@@ -10,15 +10,10 @@ namespace vmpi {
 
 void allreduce_rabenseifner(Plan& plan, const Operands& of) noexcept {
   const Reduced& what = *of.what;
-  if (what.send != MPI_IN_PLACE) plan.copy(what.typed(what.send), what.typed(what.receive));
-  if (plan.size() == 1) return;
   const Fold fold(plan.rank(), plan.size());
-  void* result = what.receive;
-  void* incoming = fold.rests ? nullptr : plan.elements(*what.type, what.count);
-  if (!fold_in(plan, fold, what, what.receive, result, incoming)) {
-    plan.receive(fold.partner, what.typed(what.receive));
-    return plan.fence();
-  }
+  void* result = nullptr;
+  void* incoming = nullptr;
+  if (!begin_folded_allreduce(plan, fold, what, result, incoming)) return;
   reduce_by_halves(plan, fold, what, result, incoming, what.receive);
   for (int mask = fold.active / 2; mask > 0; mask /= 2) {
     const Range ours = range_after(fold.me, 2 * mask, what.count);

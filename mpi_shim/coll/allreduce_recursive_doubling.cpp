@@ -12,15 +12,10 @@ namespace vmpi {
 
 void allreduce_recursive_doubling(Plan& plan, const Operands& of) noexcept {
   const Reduced& what = *of.what;
-  if (what.send != MPI_IN_PLACE) plan.copy(what.typed(what.send), what.typed(what.receive));
-  if (plan.size() == 1) return;
   const Fold fold(plan.rank(), plan.size());
-  void* result = what.receive;
-  void* incoming = fold.rests ? nullptr : plan.elements(*what.type, what.count);
-  if (!fold_in(plan, fold, what, what.receive, result, incoming)) {
-    plan.receive(fold.partner, what.typed(what.receive));
-    return plan.fence();
-  }
+  void* result = nullptr;
+  void* incoming = nullptr;
+  if (!begin_folded_allreduce(plan, fold, what, result, incoming)) return;
   for (int mask = 1; mask < fold.active; mask *= 2) {
     const int place = fold.me ^ mask;
     const int peer = fold.rank_of(place);

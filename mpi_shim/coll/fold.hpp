@@ -55,4 +55,18 @@ struct Fold {
   return true;
 }
 
+/// What an allreduce that folds begins with; false: all is planned, since this rank is alone or rests.
+/// Else `result` is where what it has so far stands, and `incoming` the buffer for what comes.
+[[nodiscard]] inline bool begin_folded_allreduce(Plan& plan, const Fold& fold, const Reduced& what,
+                                                 void*& result, void*& incoming) noexcept {
+  if (what.send != MPI_IN_PLACE) plan.copy(what.typed(what.send), what.typed(what.receive));
+  if (plan.size() == 1) return false;
+  result = what.receive;
+  incoming = fold.rests ? nullptr : plan.elements(*what.type, what.count);
+  if (fold_in(plan, fold, what, what.receive, result, incoming)) return true;
+  plan.receive(fold.partner, what.typed(what.receive));
+  plan.fence();
+  return false;
+}
+
 }  // namespace vmpi

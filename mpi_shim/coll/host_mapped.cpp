@@ -22,6 +22,7 @@ struct Place {
 struct Places {
   Place send;
   Place receive;
+  std::uint64_t bytes;  ///< of the collective: a header has no room for very long ones
 };
 static_assert(sizeof(Places) <= HostLine::kInline);
 
@@ -76,12 +77,15 @@ int find_buffers(HostTeam& team, HostKind kind, std::uint64_t bytes, const HostB
                  const HostBuffer& receive, const Wanted& wanted, HostBuffers& found) noexcept {
   Places places[HostTeam::kMostRanks];
   Places own = {};
+  own.bytes = bytes;
   if (wanted.is_of(team.rank())) {
     if (wanted.sends) own.send = place_of(send);
     if (wanted.receives) own.receive = place_of(receive);
   }
   int error = tell_all(team, kind, bytes, own, places);
   if (error != MPI_SUCCESS) return error;
+  for (int i = 0; i < team.size(); ++i)
+    if (places[i].bytes != bytes) return MPI_ERR_TRUNCATE;
   std::uint32_t has_all = 1;
   for (int i = 0; i < team.size(); ++i) {
     if (!wanted.is_of(i)) continue;

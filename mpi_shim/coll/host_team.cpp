@@ -184,7 +184,7 @@ int HostTeams::exchange_offers(Comm& comm, Offer* offers) noexcept {
   int begun = 0;
   int result = MPI_SUCCESS;
   for (const bool is_send : {false, true}) {
-    for (int distance = 1; distance < size && result == MPI_SUCCESS; ++distance) {
+    for (int distance = 1; distance < size; ++distance) {
       Request& request = requests[begun];
       request.plane = Plane::kCollective;
       request.comm = &comm;
@@ -193,39 +193,42 @@ int HostTeams::exchange_offers(Comm& comm, Offer* offers) noexcept {
       request.buffer = offers + (is_send ? me : request.peer);
       request.count = sizeof(Offer);
       request.type = &byte_type();
-      if (is_send)
-        result = begin_send(request);
-      else
-        begin_receive(request);
-      if (result == MPI_SUCCESS) ++begun;
+      // Also after an error: those that live wait for what each rank says.
+      const int error = is_send ? begin_send(request) : MPI_SUCCESS;
+      if (!is_send) begin_receive(request);
+      if (error == MPI_SUCCESS)
+        ++begun;
+      else if (result == MPI_SUCCESS)
+        result = error;
     }
   }
   for (int i = 0; i < begun; ++i) {
-    // What has no peer any more after an error is given up.
-    if (result != MPI_SUCCESS && !requests[i].is_complete) (void)cancel(requests[i]);
     const int error = wait_for(requests[i]);
     if (result == MPI_SUCCESS) result = error;
   }
   return result;
 }
 
-/// Whether all say yes, by dissemination: in round k each tells the one 2^k above it.
+/// Whether all say yes, by dissemination: in round k each tells the one 2^k above it, also after an
+/// error, since that one waits for a word.
 int HostTeams::agree(Comm& comm, bool& are_all) noexcept {
   const int size = comm.size();
   const int tag = next_tag(comm);
   std::uint32_t own = are_all ? 1 : 0;
+  int result = MPI_SUCCESS;
   for (int distance = 1; distance < size; distance *= 2) {
     const int to = (comm.rank() + distance) % size;
     const int from = (comm.rank() - distance + size) % size;
     std::uint32_t theirs = 0;
     if (const int error = exchange(comm, Plane::kCollective, to, tag, &own, sizeof own, byte_type(),
                                    from, tag, &theirs, sizeof theirs, byte_type());
-        error != MPI_SUCCESS)
-      return error;
+        error != MPI_SUCCESS && result == MPI_SUCCESS)
+      result = error;
     own &= theirs;
+    if (result != MPI_SUCCESS) own = 0;
   }
   are_all = own == 1;
-  return MPI_SUCCESS;
+  return result;
 }
 
 bool HostTeams::map(HostTeam& team, int rank, const Offer& offer) noexcept {
@@ -293,13 +296,21 @@ HostTeam* HostTeams::make(Comm& comm, const HostTeam::Shape& shape, int& error) 
   // Whoever has heard of all is connected to all.
   bool is_good =
       error == MPI_SUCCESS && team != nullptr && own.is_good != 0 && map_all(*team, offers);
-  if (error == MPI_SUCCESS) error = agree(comm, is_good);
+  const int disagreed = agree(comm, is_good);
+  if (error == MPI_SUCCESS) error = disagreed;
   is_good = is_good && error == MPI_SUCCESS;
   if (is_good) return team;
   if (team == nullptr) return nullptr;
   if (team->own_ != nullptr)
     team->own_->state.store(team->own_->state.load(std::memory_order_relaxed) | 1,
                             std::memory_order_release);
+  if (error != MPI_SUCCESS && team->own_ != nullptr) {
+    // Another rank may have heard yes of all, and reads the block: it is told, and the block is used
+    // no more.
+    team->own_->has_failed.store(1, std::memory_order_relaxed);
+    team->comm_ = nullptr;
+    return nullptr;
+  }
   // Nobody has used the block, and nobody will.
   give_back(*team);
   return nullptr;

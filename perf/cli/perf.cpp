@@ -122,6 +122,11 @@ class Perf {
         measure({o_, queues, exchange, stop_}, exchange, printer);
     } catch (const PeerHasLeft&) {
       if (!o_.quiet) std::printf(" Client closed connection\n");
+    } catch (const Stopped&) {
+      // What was measured till the signal came, of earlier sizes too, is printed and written.
+      printer.line();
+      printer.finish();
+      throw;
     }
     printer.line();
     printer.finish();
@@ -228,7 +233,7 @@ class Perf {
         const bool stopped = found.stopped;
         printer.latency(size, std::move(found));
         counters_->print();
-        if (stopped) stop_here(printer);
+        if (stopped) throw Stopped{};
         continue;
       }
       PerfThroughput found = measure_bandwidth(run, size, [&](const PerfThroughput& part) {
@@ -247,7 +252,7 @@ class Perf {
         if (found.messages != 0 && found.ticks != 0) {
           printer.bandwidth(report_of(o_, size, found));
         }
-        stop_here(printer);
+        throw Stopped{};
       }
       if (o_.all_sizes && !send && (o_.bidirectional || o_.immediate))
         exchange.wait_for_peer(first);
@@ -269,13 +274,6 @@ class Perf {
 
   std::string progress_text(std::uint32_t size) const {
     return test_name(o_.test) + ", " + std::to_string(size) + " bytes";
-  }
-
-  /// What was measured till the signal came is printed and written.
-  [[noreturn]] static void stop_here(PerfPrinter& printer) {
-    printer.line();
-    printer.finish();
-    throw Stopped{};
   }
 
   /// Of both directions each end has measured its own.

@@ -30,8 +30,8 @@ class BandwidthLoop {
         pacer_{o_, size, perf::ns_per_tick()},
         tell_{tell},
         interval_{static_cast<std::uint64_t>(o_.duration * 1e9 / perf::ns_per_tick())},
-        waiting_{run.exchange, run.stop, run.queues.channel(), run.queues.send_cq(),
-                 run.queues.recv_cq()},
+        waiting_{run.exchange,         run.stop, run.queues.channel(), run.queues.send_cq(),
+                 run.queues.recv_cq(), size},
         receives_{o_.receives()},
         sends_{o_.sends()},
         posted_receives_(o_.queue_pairs, o_.receives_each()),
@@ -223,7 +223,7 @@ PerfThroughput measure_bandwidth(const PerfRun& run, std::uint32_t size,
 
 void warm_up(const PerfRun& run) {
   PerfWaiting waiting(run.exchange, run.stop, run.queues.channel(), run.queues.send_cq(),
-                      run.queues.recv_cq());
+                      run.queues.recv_cq(), run.options.size);
   for (PerfSender& sender : run.queues.senders()) {
     // A list at a time, each until its last request has completed.
     const std::uint64_t requests =

@@ -15,11 +15,12 @@ namespace {
 class LatencyLoop {
  public:
   LatencyLoop(const PerfRun& run, std::uint32_t size)
-      : run_{run},
-        size_{size},
-        clock_{run.options},
-        waiting_{run.exchange, run.stop, run.queues.channel(), run.queues.send_cq(),
-                 run.queues.recv_cq()} {
+      : run_{run}, size_{size}, clock_{run.options}, waiting_{run.exchange,
+                                                              run.stop,
+                                                              run.queues.channel(),
+                                                              run.queues.send_cq(),
+                                                              run.queues.recv_cq(),
+                                                              size} {
     if (!timed()) prepare_room(&found_.stamps, run.options.iterations);
     gap_ticks_ =
         run.options.latency_gap == 0

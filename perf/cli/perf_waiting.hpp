@@ -9,6 +9,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -21,12 +22,14 @@ namespace verbatim::cli {
 
 class PerfWaiting {
  public:
-  /// With a channel, sleeps on the events of both queues.
+  /// With a channel, sleeps on the events of both queues. A round moves some messages of `size`.
   PerfWaiting(const PerfExchange& peer, const StopSignals& stop, ibv_comp_channel* channel,
-              ibv_cq* send_cq, ibv_cq* recv_cq)
+              ibv_cq* send_cq, ibv_cq* recv_cq, std::uint64_t size)
       : peer_{peer},
         stop_{stop},
         channel_{channel},
+        rounds_between_looks_{static_cast<std::uint32_t>(
+            std::clamp<std::uint64_t>(kBytesBetweenLooks / (size + 1), 1, kRoundsBetweenLooks))},
         queues_{{{send_cq, false}, {recv_cq, false}}} {}
 
   void idle() {
@@ -41,7 +44,7 @@ class PerfWaiting {
     // Looks enter the kernel: only a wait that has become long may have any.
     polls_ = 0;
     since_.reset();
-    if (++rounds_ % kRoundsBetweenLooks == 0) look_for_stop();
+    if (++rounds_ % rounds_between_looks_ == 0) look_for_stop();
   }
   /// Throws when the program is to end.
   void look_for_stop() const;
@@ -50,6 +53,7 @@ class PerfWaiting {
   static constexpr std::uint32_t kPollsBetweenLooks = 2048;
   static constexpr std::uint32_t kMemoryPollsBetweenLooks = 32768;
   static constexpr std::uint32_t kRoundsBetweenLooks = 4096;
+  static constexpr std::uint64_t kBytesBetweenLooks = 64u << 20;
   static constexpr long kSliceMs = 200;
   static constexpr long kDepartedMs = 200;
   static constexpr long kThroughMs = 2'000;
@@ -66,6 +70,7 @@ class PerfWaiting {
   const PerfExchange& peer_;
   const StopSignals& stop_;
   ibv_comp_channel* channel_;
+  std::uint32_t rounds_between_looks_;
   std::array<Armed, 2> queues_;
   std::uint32_t polls_ = 0;  // of this wait
   std::uint32_t rounds_ = 0;

@@ -109,9 +109,14 @@ struct JsonReader {
     }
   }
 
-  static bool is_too_deep(std::string_view text) {
+  /// What is wrong with its size, before it is read; null: nothing. The library takes a time for a
+  /// member that grows with their number, and a hundred bytes for an element of a list.
+  static const char* excess(std::string_view text) {
+    constexpr std::size_t kMostMembers = 2'000, kMostElements = 300'000;
+    static_assert(Json::kDeepest == 16, "as the text says");
     int depth = 0;
     bool quoted = false;
+    std::size_t members = 0, elements = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
       const char c = text[i];
       if (quoted) {
@@ -120,18 +125,22 @@ struct JsonReader {
       } else if (c == '"') {
         quoted = true;
       } else if (c == '[' || c == '{') {
-        if (++depth > Json::kDeepest) return true;
+        if (++depth > Json::kDeepest) return "it nests deeper than 16";
       } else if (c == ']' || c == '}') {
         --depth;
+      } else if (c == ':') {
+        if (++members > kMostMembers) return "it has too many members";
+      } else if (c == ',') {
+        if (++elements > kMostElements) return "it has too many elements";
       }
     }
-    return false;
+    return nullptr;
   }
 };
 
 std::optional<Json> Json::parse(std::string_view text, std::string* why) {
-  if (JsonReader::is_too_deep(text)) {
-    *why = "it nests deeper than " + std::to_string(kDeepest);
+  if (const char* const excess = JsonReader::excess(text); excess != nullptr) {
+    *why = excess;
     return {};
   }
   const auto read = JsonReader::Read::parse(text.begin(), text.end(), nullptr, false);

@@ -49,8 +49,8 @@ class Json {
   /// In one line, otherwise as text().
   std::string line() const;
 
-  /// One value from what a stranger wrote; nothing, with `why` in words, when it is no JSON or
-  /// nests deeper than kDeepest.
+  /// One value from what a stranger wrote; nothing, with `why` in words, when it is no JSON,
+  /// nests deeper than kDeepest, or has more members or elements than any record.
   static std::optional<Json> parse(std::string_view text, std::string* why);
   static constexpr int kDeepest = 16;
   /// The member of this name of an object, else null.

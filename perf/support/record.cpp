@@ -411,6 +411,9 @@ std::vector<Record> read_records(const std::string& path) {
     try {
       const std::optional<Json> json = Json::parse(line, &why);
       if (!json) throw std::runtime_error(why);
+      // A page is drawn of all of them beside all of them.
+      constexpr std::size_t kMostRecords = 20'000;
+      if (records.size() == kMostRecords) throw std::runtime_error("too many records");
       records.push_back(RecordReader(*json).record());
     } catch (const std::runtime_error& wrong) {
       throw std::runtime_error(path + ":" + std::to_string(number) + ": " + wrong.what());

@@ -38,6 +38,12 @@ TEST(HostEnds, OneThatIsKilledEndsEachCollectiveOfTheOthers) {
       expect_that_others_end({"dies", collective, length}, length[1] == '\0' ? 2 : 3);
 }
 
+TEST(HostEnds, OneThatIsKilledWhileTheyMeetEndsTheFirstCollectiveOfTheOthers) {
+  for (const char* microseconds : {"1", "30", "100", "300", "1000"})
+    for (const int ranks : {2, 3, 5})
+      expect_that_others_end({"dies_first", "allreduce", microseconds}, ranks);
+}
+
 TEST(HostEnds, OneThatLiesHarmsNobodyButItself) {
   for (const char* lie : {"no_round", "every_length", "another_collective", "left_long_ago",
                           "never_left", "all_over"})

@@ -3,6 +3,7 @@
 // process of this library writes, or has no memory for it; what becomes of the others is theirs to
 // say.
 #include <mpi.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "mpi_shim/coll/host_team.hpp"
 #include "mpi_shim/core/comm.hpp"
@@ -91,6 +93,12 @@ void rest() {
   (void)nanosleep(&kWhile, nullptr);
 }
 
+void die_in(int microseconds) {
+  (void)std::signal(SIGALRM, [](int) { (void)::raise(SIGKILL); });
+  const itimerval once = {{0, 0}, {0, microseconds}};
+  (void)setitimer(ITIMER_REAL, &once, nullptr);
+}
+
 /// Others go on until they are told; a collective after that is refused as well.
 void until_told(int (*call)()) {
   int error = MPI_SUCCESS;
@@ -107,7 +115,7 @@ void until_told(int (*call)()) {
 
 }  // namespace
 
-/// usage: dies COLLECTIVE LENGTH | lies LIE COLLECTIVE | one_without
+/// usage: dies COLLECTIVE LENGTH | dies_first COLLECTIVE MICROSECONDS | lies LIE COLLECTIVE | one_without
 int main(int argc, char** argv) {
   CHECK(argc >= 2);
   const bool is_one_without = std::strcmp(argv[1], "one_without") == 0;
@@ -118,15 +126,16 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  for (int i = 0; i < 20; ++i) CHECK(barrier() == MPI_SUCCESS);
+  const bool dies_first = std::strcmp(argv[1], "dies_first") == 0;
+  for (int i = 0; i < 20 && !dies_first; ++i) CHECK(barrier() == MPI_SUCCESS);
   if (is_one_without) {
     CHECK(vmpi::find_comm(MPI_COMM_WORLD)->team == nullptr);
     for (int i = 0; i < 20; ++i) CHECK(allreduce() == MPI_SUCCESS);
     MPI_Finalize();
     return 0;
   }
-  (void)team();
-  const bool dies = std::strcmp(argv[1], "dies") == 0;
+  if (!dies_first) (void)team();
+  const bool dies = dies_first || std::strcmp(argv[1], "dies") == 0;
   CHECK(argc == 4);
   const char* const name = argv[dies ? 2 : 3];
   if (dies) length = std::atoi(argv[3]);
@@ -134,6 +143,14 @@ int main(int argc, char** argv) {
   for (const Collective& each : kCollectives)
     if (std::strcmp(name, each.name) == 0) call = each.call;
   CHECK(call != nullptr);
+  if (dies_first) {
+    const int after = std::exchange(length, 1);
+    if (rank == 1) die_in(after);
+    while (rank == 1) (void)call();
+    until_told(call);
+    MPI_Finalize();
+    return 0;
+  }
   for (int i = 0; i < 50; ++i) CHECK(call() == MPI_SUCCESS);
   // Nobody looks any more at what the others are to find right.
   for (int i = 0; i < size && rank == 1; ++i)

@@ -93,5 +93,17 @@ TEST(Json, ReadsWhatItPrintsAndRefusesTheRest) {
   EXPECT_TRUE(Json::parse("\"[[[[[[[[[[[[[[[[[[[\\\"[[\"", &why)) << "text is no nesting";
 }
 
+TEST(Json, RefusesMoreThanARecordHasBeforeItReadsIt) {
+  std::string why;
+  std::string members = "{\"0\":0";
+  for (int i = 1; i <= 2000; ++i) members += ",\"" + std::to_string(i) + "\":0";
+  EXPECT_FALSE(Json::parse(members + "}", &why));
+  EXPECT_EQ(why, "it has too many members");
+  std::string elements = "[0";
+  for (int i = 0; i <= 300'000; ++i) elements += ",0";
+  EXPECT_FALSE(Json::parse(elements + "]", &why));
+  EXPECT_EQ(why, "it has too many elements");
+}
+
 }  // namespace
 }  // namespace verbatim::perf

@@ -26,7 +26,7 @@ class PerfWaits : public ::testing::Test {
     options_.server = "127.0.0.1";
     options_.tcp_port = listener_->port();
     exchange_.emplace(options_, std::nullopt, *stop_);
-    waiting_.emplace(*exchange_, *stop_, nullptr, nullptr, nullptr);
+    waiting_.emplace(*exchange_, *stop_, nullptr, nullptr, nullptr, 1);
   }
   ~PerfWaits() override {
     stop_.reset();
@@ -56,6 +56,12 @@ TEST_F(PerfWaits, LooksAroundInALongWaitAlone) {
 TEST_F(PerfWaits, LooksForAStopBetweenManyShortWaitsToo) {
   raise(SIGTERM);
   EXPECT_THROW(for (int round = 0; round < 10'000; ++round) waiting_->busy(), Stopped);
+}
+
+TEST_F(PerfWaits, LooksForAStopAfterFewRoundsOfLongMessages) {
+  waiting_.emplace(*exchange_, *stop_, nullptr, nullptr, nullptr, 8u << 20);
+  raise(SIGTERM);
+  EXPECT_THROW(for (int round = 0; round < 8; ++round) waiting_->busy(), Stopped);
 }
 
 }  // namespace
