@@ -7,7 +7,6 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/region.hpp"
 #include "providers/shm/region_fast.hpp"
-#include "providers/shm/window_access.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/memory/address_space.hpp"
 

@@ -5,9 +5,9 @@
 #include <bit>
 #include <iterator>
 
+#include "providers/shm/arrival.hpp"
+#include "providers/shm/arrived.hpp"
 #include "providers/shm/qp.hpp"
-#include "providers/shm/receive.hpp"
-#include "providers/shm/receive_window.hpp"
 
 namespace verbatim::shm {
 namespace {

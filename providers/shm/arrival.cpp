@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/arrival.hpp"
 
-#include <algorithm>
+#include "providers/shm/hot_ring.hpp"
 
-#include "providers/shm/poll_fast.hpp"
+#include <algorithm>
 
 namespace verbatim::shm {
 namespace {
@@ -76,6 +76,13 @@ const Slot* find_next_message(Qp& qp, std::uint64_t& h) noexcept {
     qp.own->lines_taken.store(at.line, std::memory_order_release);
   }
   return slot;
+}
+
+bool is_produced(const Qp& qp, const Slot& slot) noexcept {
+  // As in pull_stream().
+  const std::uint64_t placed_from = __atomic_load_n(&slot.large.placed_from, __ATOMIC_ACQUIRE);
+  const std::uint64_t produced = qp.rx_remote->stream_produced.load(std::memory_order_acquire);
+  return produced - peek(slot.large.offset) >= std::min(placed_from, peek(slot.large.length));
 }
 
 }  // namespace verbatim::shm

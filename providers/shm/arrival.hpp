@@ -32,4 +32,7 @@ void pass_arrival(const Qp& qp, Arrival& at, const Slot& slot, std::uint64_t h) 
 /// The next message's slot, as find_arrival(); what lies before it is left for good.
 [[nodiscard]] const Slot* find_next_message(Qp& qp, std::uint64_t& h) noexcept;
 
+/// Whether the sender has put all of such a message there, or the rest of it in its place.
+bool is_produced(const Qp& qp, const Slot& slot) noexcept;
+
 }  // namespace verbatim::shm

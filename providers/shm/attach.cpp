@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//
-// How the two halves of a connection find each other. Neither asks the other: each reads the
-// other's record and sees whether it names it back, so a process that sleeps is connected to all
-// the same.
+#include "providers/shm/attach.hpp"
+
 #include <bit>
 
-#include "providers/shm/device.hpp"
+#include "providers/shm/context.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/receive.hpp"
+#include "providers/shm/message_ring.hpp"
+#include "providers/shm/qp_state.hpp"
 #include "providers/shm/region_fast.hpp"
-#include "providers/shm/send_queue.hpp"
-#include "providers/shm/service_requests.hpp"
+#include "providers/shm/send_lock.hpp"
 #include "runtime/base/log.hpp"
 
 namespace verbatim::shm {
@@ -281,6 +279,12 @@ void detach_receiver(Qp& qp) noexcept {
   qp.ended_messages = 0;
   qp.pulled = {};
   qp.rx_line = 0;
+}
+
+void wake_service_of_peer(Qp& qp) noexcept {
+  const std::uint32_t index = Node::index_in(*qp.peer, qp.own->dest_qpn);
+  qp.peer->segment.doorbells().service.ring(index);
+  qp.peer->wake_service();
 }
 
 }  // namespace verbatim::shm

@@ -5,7 +5,6 @@
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/service_hooks.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/futex.hpp"
 #include "runtime/sync/pause.hpp"
@@ -35,7 +34,10 @@ bool is_due() noexcept {
   return Node::get().segment().doorbells().cq_wake.summary.load(std::memory_order_seq_cst) != 0;
 }
 
-void collect() noexcept { Node::get().segment().doorbells().cq_wake.drain(service_hooks.cq_wake); }
+void collect() noexcept {
+  Node& node = Node::get();
+  node.segment().doorbells().cq_wake.drain(node.hooks().cq_wake);
+}
 
 constexpr EventCollector kCollector{is_due, collect};
 

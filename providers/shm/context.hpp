@@ -17,7 +17,8 @@ struct Context : verbatim::Context {
   SoftEvents events;
   bool ethernet = false;                      ///< VERBATIM_SHM_LINK when it was opened
   bool shows_arenas = true;                   ///< VERBATIM_SHM_MAP when it was opened
-  std::atomic<bool> inheritance_told{false};  ///< inherited.hpp
+  bool is_inherited = false;                  ///< a forked child's copy of its parent's
+  std::atomic<bool> inheritance_told{false};  ///< and the program was told so
   std::atomic<std::uint32_t> counters{0};     ///< completion counters that there are
   Context* next_live = nullptr;               ///< live.opened
   Context* prev_live = nullptr;
@@ -26,6 +27,16 @@ struct Context : verbatim::Context {
     return static_cast<Context&>(verbatim::Context::from(handle));
   }
 };
+
+/// Says so in the log, the first time for its context, if the parent opened it.
+[[gnu::cold]] void tell_if_inherited(Context& context, const char* verb) noexcept;
+/// For verbs that are no slots of the table: whether the parent opened it; then that is said too.
+bool is_inherited(ibv_context& context, const char* verb) noexcept;
+
+/// The LID of a device of this host, by its number.
+inline std::uint16_t lid_of_device(std::uint32_t number) noexcept {
+  return static_cast<std::uint16_t>(number + 1);
+}
 
 struct Mr : verbatim::Mr {
   Region shown{};          ///< what was asked for; its record says it in its own way

@@ -8,21 +8,15 @@
 #include <utility>
 
 #include "providers/shm/announced.hpp"
+#include "providers/shm/arrived.hpp"
 #include "providers/shm/channel.hpp"
 #include "providers/shm/context.hpp"
-#include "providers/shm/cursor.hpp"
-#include "providers/shm/domain.hpp"
-#include "providers/shm/fabric/culprits.hpp"
 #include "providers/shm/fabric/node.hpp"
-#include "providers/shm/failures.hpp"
-#include "providers/shm/lane.hpp"
+#include "providers/shm/hot_ring.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/poll_fast.hpp"
-#include "providers/shm/receive.hpp"
-#include "providers/shm/request_service.hpp"
-#include "providers/shm/send_queue.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
+#include "runtime/time/clock.hpp"
 #include "runtime/verbs/software/soft_channel.hpp"
 
 namespace verbatim::shm {
@@ -36,38 +30,6 @@ constexpr std::uint32_t kHeatAfter = 4;
 /// And at most, where that brought nothing.
 constexpr std::uint32_t kMostReplaceAfter = 1u << 14;
 
-std::uint32_t ring_size(int cqe) noexcept { return std::bit_ceil(static_cast<std::uint32_t>(cqe)); }
-
-/// Its words in the segment, as nobody has used them.
-int take_words(Cq& cq, std::uint32_t number) noexcept {
-  OwnSegment& segment = Node::get().segment();
-  cq.number = number;
-  cq.doorbells = &segment.doorbells().cqs[number];
-  cq.armed = &segment.cqs()[number].armed;
-  int error = segment.back(cq.doorbells, sizeof(DoorbellBlock));
-  if (error == 0) error = segment.back(cq.armed, sizeof(CqRecord));
-  if (error != 0) return error;
-  cq.doorbells->summary.store(0, std::memory_order_relaxed);
-  for (auto& word : cq.doorbells->words) word.store(0, std::memory_order_relaxed);
-  cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
-  return 0;
-}
-
-int take_number(Cq& cq) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  for (std::uint32_t i = 0; i < kMaxCqs; ++i) {
-    if (live.cqs[i] != nullptr) continue;
-    // Before the service thread may look at it.
-    if (const int error = take_words(cq, i); error != 0) return error;
-    live.cqs[i] = &cq;
-    if (i >= live.cq_end) live.cq_end = i + 1;
-    Node::get().segment().head().cq_count.fetch_add(1, std::memory_order_relaxed);
-    return 0;
-  }
-  log_error("shm: all %u completion queues of this process are in use", kMaxCqs);
-  return ENOMEM;
-}
-
 /// Ends the hot time of rings that were dropped: a sender that has read the old word has its
 /// message in the ring after the fence, one that reads later rings. Nobody pays for it per message.
 void settle(Cq& cq, Qp* const* cooled, std::uint32_t count) noexcept {
@@ -76,119 +38,6 @@ void settle(Cq& cq, Qp* const* cooled, std::uint32_t count) noexcept {
   for (std::uint32_t i = 0; i < count; ++i)
     if (has_message(*cooled[i])) cq.doorbells->ring(cooled[i]->own->cq_bit);
 }
-
-Completion* make_completions(const Cq& cq, std::size_t count) noexcept {
-  return static_cast<Completion*>(cq.memory.take(count * sizeof(Completion), alignof(Completion)));
-}
-
-}  // namespace
-
-CompletionTime* make_times(const Cq& cq, std::size_t count) noexcept {
-  return static_cast<CompletionTime*>(
-      cq.memory.take(count * sizeof(CompletionTime), alignof(CompletionTime)));
-}
-
-int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, verbatim::CompChannel*,
-              verbatim::Cq** out) noexcept {
-  if (attr.cqe > kMaxCqe) {
-    log_refusal("create_cq: cqe %u asked, shm has %u", attr.cqe, kMaxCqe);
-    return EINVAL;
-  }
-  (void)context;
-  Cq* cq = make_nothrow<Cq>();
-  if (cq == nullptr) return ENOMEM;
-  const std::uint32_t size = ring_size(static_cast<int>(attr.cqe));
-  if ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0) {
-    cq->memory = QueueMemory(attr.parent_domain, VBT_RESOURCE_CQ);
-    join_domain(*cq, attr.parent_domain);
-  }
-  cq->ring = make_completions(*cq, size);
-  cq->mask = size - 1;
-  int error = cq->ring == nullptr ? ENOMEM : wire_cursor(*cq, attr);
-  if (error == 0) error = take_number(*cq);
-  if (error != 0) {
-    free_cq(*cq);
-    return error;
-  }
-  cq->ignores_overrun = (attr.flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
-  cq->plain.cqe = static_cast<int>(size);
-  *out = cq;
-  return 0;
-}
-
-int destroy_cq(verbatim::Cq& handle) noexcept {
-  Cq& cq = static_cast<Cq&>(handle);
-  {
-    LockGuard<BiasedLock> guard(cq.lock);
-    cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
-  }
-  if (cq.overruns != 0 && !cq.ignores_overrun)
-    log_warn("shm: the completion queue that overran lost %llu completions in all",
-             static_cast<unsigned long long>(cq.overruns));
-  hide_cq(cq);
-  SoftChannel::retire(cq);
-  Context::of(cq.plain.context).events.retire(cq);
-  free_cq(cq);
-  return 0;
-}
-
-void hide_cq(Cq& cq) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  live.cqs[cq.number] = nullptr;
-  if (OwnSegment& segment = Node::get().segment(); segment.holds(cq.armed))
-    segment.head().cq_count.fetch_sub(1, std::memory_order_relaxed);
-}
-
-void free_cq(Cq& cq) noexcept {
-  cq.memory.give(cq.ring);
-  cq.memory.give(cq.times);
-  std::free(cq.members);
-  destroy_nothrow(&cq);
-}
-
-int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
-  Cq& cq = static_cast<Cq&>(handle);
-  if (cqe < 1 || static_cast<std::uint32_t>(cqe) > kMaxCqe) {
-    log_refusal("resize_cq: cqe %d asked, shm has 1 to %u", cqe, kMaxCqe);
-    return EINVAL;
-  }
-  const std::uint32_t size = ring_size(cqe);
-  Completion* ring = make_completions(cq, size);
-  CompletionTime* times = cq.times == nullptr ? nullptr : make_times(cq, size);
-  if (ring == nullptr || (cq.times != nullptr && times == nullptr)) {
-    cq.memory.give(ring);
-    cq.memory.give(times);
-    return ENOMEM;
-  }
-  bool fits;
-  {
-    LockGuard<BiasedLock> guard(cq.lock);
-    const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
-    const std::uint32_t stored = cq.tail.load(std::memory_order_relaxed) - head;
-    const auto most = static_cast<std::uint32_t>(cqe);  // rounded up it may hold more
-    fits = stored <= most && stored + count_unpolled(cq, most - stored + 1) <= most;
-    if (fits) {
-      for (std::uint32_t i = 0; i < stored; ++i) {
-        ring[i] = cq.ring[(head + i) & cq.mask];
-        if (times != nullptr) times[i] = cq.times[(head + i) & cq.mask];
-      }
-      std::swap(cq.ring, ring);
-      std::swap(cq.times, times);
-      cq.mask = size - 1;
-      cq.head.store(0, std::memory_order_relaxed);
-      cq.tail.store(stored, std::memory_order_relaxed);
-      cq.told.stored = 0;
-      cq.plain.cqe = static_cast<int>(size);
-    }
-  }
-  cq.memory.give(ring);
-  cq.memory.give(times);
-  if (fits) return 0;
-  log_refusal("ibv_resize_cq: %d entries asked, more completions than that wait to be polled", cqe);
-  return EINVAL;
-}
-
-namespace {
 
 /// The first stored completion that no event told of.
 std::uint32_t first_untold(const Cq& cq) noexcept {
@@ -446,65 +295,21 @@ void heat(Cq& cq, Qp& qp) noexcept {
   qp.own->attention.store(kPolled, std::memory_order_release);
 }
 
-namespace {
-
-/// Says of a process once that it broke the rules, and what ends by that.
-void say_lie(const Qp& qp) noexcept {
-  const Peer* met = qp.met.load(std::memory_order_acquire);
-  if (met == nullptr || !culprits.first_word_of(met->pid)) return;
-  const int pid = static_cast<int>(met->pid);
-  if (qp.lane.is_unheard)
-    log_warn(
-        "shm: process %d broke the rules of the shared memory: what one of its queue pairs, and "
-        "any other that does so, sent to 0x%06x is lost",
-        pid, qp.lane.face->own->qpn);
-  else
-    log_warn(
-        "shm: process %d broke the rules of the shared memory: QP 0x%06x, and any other "
-        "connection that it does so to, ends in the error state",
-        pid, qp.own->qpn);
+CompletionTime completion_time(const Cq& cq) noexcept {
+  CompletionTime time;
+  if ((cq.clocks & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) != 0) time.raw = now_ns();
+  if ((cq.clocks & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK) != 0)
+    time.wallclock = wall_clock_ns();
+  return time;
 }
 
-struct Break {
-  bool is_broken;
-  bool ends_alone;  ///< no other queue pair with it
-  bool lied;
-};
-
-/// Under the lock under which they are written, maybe just now by another thread that polls.
-Break take_break(Qp& qp) noexcept {
-  LockGuard<BiasedLock> polling(qp.recv_cq->lock);
-  return {std::exchange(qp.broken, false),
-          qp.lane.face == nullptr || is_xrc_lane(qp) || qp.lane.is_unheard, qp.lied};
+void stamp_stored(Cq& cq, std::uint32_t index) noexcept {
+  cq.times[index & cq.mask] = completion_time(cq);
 }
 
-void break_marked_qps(const Cq& cq) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
-    if (qp->recv_cq != &cq) continue;
-    const Break seen = take_break(*qp);
-    if (!seen.is_broken) continue;
-    Qp& known = seen.ends_alone ? *qp : *qp->lane.face;
-    SendLock lock(known);
-    if (seen.lied) say_lie(*qp);
-    enter_error(known);
-    flush_sends(known);
-  }
-}
-
-}  // namespace
-
-void settle_marks(Cq& cq) noexcept {
-  std::uint8_t marks;
-  {
-    LockGuard<BiasedLock> lock(cq.lock);
-    marks = cq.marks;
-    cq.marks &= Cq::kTurns;
-  }
-  if ((marks & Cq::kAsked) != 0) serve_requests_by_poll(cq);
-  if ((marks & (Cq::kBroken | Cq::kUnsaid)) == 0) return;
-  if ((marks & Cq::kBroken) != 0) break_marked_qps(cq);
-  say_failures();
+CompletionTime* make_times(const Cq& cq, std::size_t count) noexcept {
+  return static_cast<CompletionTime*>(
+      cq.memory.take(count * sizeof(CompletionTime), alignof(CompletionTime)));
 }
 
 }  // namespace verbatim::shm

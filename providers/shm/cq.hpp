@@ -191,16 +191,7 @@ struct Cq : verbatim::Cq {
 /// overwrites what is stored.
 inline void push_locked(Cq& cq, const Completion& completion) noexcept;
 
-// Control verbs (cq.cpp).
-int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr,
-              verbatim::CompChannel* channel, verbatim::Cq** out) noexcept;
-int destroy_cq(verbatim::Cq& cq) noexcept;
-/// The end of one that no program has: nobody finds it any more; then its memory.
-void hide_cq(Cq& cq) noexcept;
-void free_cq(Cq& cq) noexcept;
-/// Room for the times of `count` completions; nullptr: no memory.
-CompletionTime* make_times(const Cq& cq, std::size_t count) noexcept;
-int resize_cq(verbatim::Cq& cq, int cqe) noexcept;
+// The plug's slot.
 int req_notify_cq(ibv_cq* cq, int solicited_only) noexcept;
 
 /// Called when a QP takes this CQ as its receive CQ, and when it leaves it.
@@ -239,6 +230,8 @@ void tell_announced_locked(Cq& cq, bool solicited) noexcept;
 /// Raises the event of an armed CQ. REQUIRES: cq.lock held.
 void raise_locked(Cq& cq) noexcept;
 
+/// Room for the times of `count` completions; nullptr: no memory.
+CompletionTime* make_times(const Cq& cq, std::size_t count) noexcept;
 [[gnu::cold]] void report_overrun_locked(Cq& cq) noexcept;
 /// The time now, by the clocks that were asked for.
 CompletionTime completion_time(const Cq& cq) noexcept;

@@ -30,18 +30,6 @@ std::uint64_t read_wallclock(ibv_cq_ex* cq) { return Cq::from(cq).cursor.time.wa
 
 }  // namespace
 
-CompletionTime completion_time(const Cq& cq) noexcept {
-  CompletionTime time;
-  if ((cq.clocks & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) != 0) time.raw = now_ns();
-  if ((cq.clocks & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK) != 0)
-    time.wallclock = wall_clock_ns();
-  return time;
-}
-
-void stamp_stored(Cq& cq, std::uint32_t index) noexcept {
-  cq.times[index & cq.mask] = completion_time(cq);
-}
-
 bool pass_marked(Cq::Cursor& cursor) noexcept {
   const std::uint64_t marked = cursor.marked.load(std::memory_order_relaxed);
   const std::uint32_t last = cursor.last.load(std::memory_order_relaxed);

@@ -12,12 +12,14 @@
 #include <cstring>
 #include <iterator>
 
+#include "providers/shm/addresses.hpp"
 #include "providers/shm/context.hpp"
 #include "providers/shm/copy_fast.hpp"
-#include "providers/shm/device.hpp"
+#include "providers/shm/datagram_verdict.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/multicast.hpp"
+#include "providers/shm/qp_kind.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_wait.hpp"
@@ -231,23 +233,6 @@ int check_datagram(const Qp& qp, const ibv_send_wr& wr) noexcept {
   return ah == nullptr || ah->context != qp.plain.context ? EINVAL : 0;
 }
 
-void address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) noexcept {
-  const Ah& ah = Ah::from(wr.wr.ud.ah);
-  const ibv_ah_attr& path = ah.attr;
-  send.set_path(ah.path);
-  send.rkey = wr.wr.ud.remote_qpn;
-  send.compare_add = wr.wr.ud.remote_qkey;
-  send.is_foreign = wr.wr.ud.ah->pd->handle != qp.pd_number;
-  send.is_global = path.is_global != 0;
-  send.is_lost = !leads_to_this_host(context_of(qp), path);
-  if (path.is_global != 0 && is_group(path.grh.dgid)) {
-    send.is_lost = send.rkey != kGroupQpn;
-    send.to_group = true;
-    send.remote_address = path.grh.dgid.global.subnet_prefix;
-    send.swap = path.grh.dgid.global.interface_id;
-  }
-}
-
 bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept {
   if (qp.queued() != 0 || qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS ||
       wr.sg_list == nullptr || qp.in_send_queue() >= qp.sq_entries)
@@ -269,6 +254,24 @@ bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noex
 }
 
 namespace {
+
+bool address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) noexcept {
+  const Ah& ah = Ah::from(wr.wr.ud.ah);
+  const ibv_ah_attr& path = ah.attr;
+  send.set_path(ah.path);
+  send.rkey = wr.wr.ud.remote_qpn;
+  send.compare_add = wr.wr.ud.remote_qkey;
+  send.is_foreign = wr.wr.ud.ah->pd->handle != qp.pd_number;
+  send.is_global = path.is_global != 0;
+  send.is_lost = !leads_to_this_host(context_of(qp), path);
+  if (path.is_global != 0 && is_group(path.grh.dgid)) {
+    send.is_lost = send.rkey != kGroupQpn;
+    send.to_group = true;
+    send.remote_address = path.grh.dgid.global.subnet_prefix;
+    send.swap = path.grh.dgid.global.interface_id;
+  }
+  return true;
+}
 
 /// A datagram whose bytes are there.
 Step send_bytes(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
@@ -302,8 +305,6 @@ Step send_bytes(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRang
   return send_bytes(qp, lock, send, copy);
 }
 
-}  // namespace
-
 Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
                    const LocalRange* local) noexcept {
   if (send.length > kMaxDatagram) return Step::fails(IBV_WC_LOC_LEN_ERR);
@@ -324,5 +325,20 @@ bool show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, cons
   return write_routing_header(lane, room, count, wc.byte_len, path, source,
                               destination_of(lane, slot, h, index));
 }
+
+bool is_queue_pair_of_datagrams(const Qp&, const QpRecord& record) noexcept {
+  return peek(record.type) == IBV_QPT_UD;
+}
+
+}  // namespace
+
+constinit const QpKind kDatagramKind{.address = address_datagram,
+                                     .send = send_datagram,
+                                     .is_unconnected = true,
+                                     .is_destination = is_queue_pair_of_datagrams,
+                                     .admit = admit_lanes,
+                                     .judge = judge_datagram,
+                                     .show_path = show_path,
+                                     .stop_accepting = stop_accepting};
 
 }  // namespace verbatim::shm

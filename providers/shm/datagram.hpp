@@ -4,9 +4,8 @@
 // or the receive CQ's.
 #pragma once
 
-#include <cstring>
-
-#include "providers/shm/device.hpp"
+#include "providers/shm/context.hpp"
+#include "providers/shm/qp_kind.hpp"
 #include "providers/shm/send_queue.hpp"
 
 namespace verbatim::shm {
@@ -30,21 +29,10 @@ int check_datagram(const Qp& qp, const ibv_send_wr& wr) noexcept;
 /// A small one to somebody who has been reached before: sent, or lost, and complete. False: it must
 /// be queued.
 bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept;
-/// Keeps whom it is for: the address handle may be gone when its turn comes.
-void address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) noexcept;
-/// What a slot with header::kPath carries beside its message.
-inline void say_path(Slot& slot, std::uint64_t path) noexcept {
-  std::memcpy(slot.data + Slot::kPathAt, &path, sizeof path);
-}
-/// One step of what waits at the head of the queue.
-Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
-                   const LocalRange* local) noexcept;
+
+/// How requests are sent, and what comes is taken.
+extern const QpKind kDatagramKind;
 
 inline const Context& context_of(const Qp& qp) noexcept { return Context::of(qp.plain.context); }
-
-/// Says the service level, writes the routing header before a message that was sent with one, in
-/// front of the receive's room, and says so. False: there is no memory. The receive CQ's lock is held.
-bool show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
-               std::uint64_t h, ibv_wc& wc) noexcept;
 
 }  // namespace verbatim::shm

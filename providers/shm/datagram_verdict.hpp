@@ -6,17 +6,9 @@
 
 #include <cstdint>
 
+#include "providers/shm/qp_kind.hpp"
+
 namespace verbatim::shm {
-
-struct Qp;
-enum class SlotKind : std::uint8_t;
-
-enum class Verdict : std::uint8_t {
-  kSound,      ///< a datagram, or the word of one that the queue pair's own receive refuses
-  kUnfounded,  ///< it was refused for a receive that is not the one it would have: somebody was
-               ///< faster, or it is made up
-  kLie         ///< no honest sender says so
-};
 
 /// Of message `index`, by one copy of its sender's words. REQUIRES: a lane of UD, the receive CQ's
 /// lock.

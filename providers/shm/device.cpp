@@ -9,16 +9,19 @@
 #include <cstdio>
 #include <cstring>
 
+#include "providers/shm/addresses.hpp"
 #include "providers/shm/cq.hpp"
+#include "providers/shm/cq_create.hpp"
 #include "providers/shm/cursor.hpp"
 #include "providers/shm/device_memory.hpp"
 #include "providers/shm/fabric/node.hpp"
-#include "providers/shm/failures.hpp"
+#include "providers/shm/failure_log.hpp"
 #include "providers/shm/fork.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/multicast.hpp"
 #include "providers/shm/qp.hpp"
+#include "providers/shm/qp_life.hpp"
 #include "providers/shm/region_table.hpp"
 #include "providers/shm/service_hooks.hpp"
 #include "providers/shm/xrc_target.hpp"
@@ -29,10 +32,6 @@
 
 namespace verbatim::shm {
 namespace {
-
-/// Of a GUID: the device number plus one; the rest is the host's.
-constexpr std::uint64_t kDeviceBits = 0xff;
-constexpr std::uint64_t kLinkLocal = 0xfe80000000000000;
 
 /// An OUI that is nobody's: locally administered. Programs take 0 for a device that is not there.
 constexpr std::uint32_t kVendor = 0x025642;
@@ -61,20 +60,6 @@ std::uint64_t host_guid() noexcept {
   return (hash | std::uint64_t{2} << 56) & ~(std::uint64_t{1} << 56 | kDeviceBits);
 }
 
-/// The link-local interface without the device's number: on Ethernet an EUI-64, whose middle says
-/// that it was made from a MAC.
-std::uint64_t interface_of_host(const Context& context) noexcept {
-  constexpr std::uint64_t kMiddle = 0xffff000000, kFiller = 0xfffe000000;
-  const std::uint64_t host = be64toh(context.device.guid) & ~kDeviceBits;
-  return context.ethernet ? (host & ~kMiddle) | kFiller : host;
-}
-
-/// ::ffff:198.18.0.0/15, the addresses of no network but for measuring (RFC 2544), likewise.
-std::uint64_t ipv4_of_host(const Context& context) noexcept {
-  constexpr std::uint64_t kNet = 0xffffc6120000, kHosts = 0x1ff00;
-  return kNet | (be64toh(context.device.guid) & kHosts);
-}
-
 /// Bits of the kernel's device_cap_flags_ex that verbs.h has no names for (ib_user_verbs.h).
 constexpr std::uint64_t kFlushGlobal = std::uint64_t{1} << 38;
 constexpr std::uint64_t kAtomicWrite = std::uint64_t{1} << 40;
@@ -96,23 +81,6 @@ void describe_memory(ibv_device_attr_ex& attr) noexcept {
 }
 
 }  // namespace
-
-ibv_gid gid_of_device(const Context& context, std::uint32_t number, std::uint8_t index) noexcept {
-  const bool is_mapped = context.ethernet && index >= kGids / 2;
-  const std::uint64_t host = is_mapped ? ipv4_of_host(context) : interface_of_host(context);
-  ibv_gid gid{};
-  gid.global.subnet_prefix = is_mapped ? 0 : htobe64(kLinkLocal);
-  gid.global.interface_id = htobe64(host | (number + 1));
-  return gid;
-}
-
-bool leads_to_this_host(const Context& context, const ibv_ah_attr& path) noexcept {
-  if (path.is_global == 0) return path.dlid >= 1 && path.dlid <= kMaxDevices && !context.ethernet;
-  const std::uint64_t to = be64toh(path.grh.dgid.global.interface_id) & ~kDeviceBits;
-  if (path.grh.dgid.global.subnet_prefix == htobe64(kLinkLocal))
-    return to == interface_of_host(context);
-  return path.grh.dgid.global.subnet_prefix == 0 && context.ethernet && to == ipv4_of_host(context);
-}
 
 int resolve_eth_l2(verbatim::Context& handle, ibv_ah_attr& attr, std::uint8_t* mac,
                    std::uint16_t* vlan) noexcept {
@@ -170,7 +138,7 @@ int open(Device& device, verbatim::Context** out) noexcept {
     LockGuard<Mutex> guard(live.mutex);
     // Whoever fails later finds the context, and tells it.
     if (!Node::get().has_failed()) {
-      ++live.contexts;
+      if (++live.contexts == 1) region_table.set_users(await_all_peers);
       live.opened.add(*context);
       *out = context;
       return 0;

@@ -10,21 +10,7 @@
 
 namespace verbatim::shm {
 
-inline constexpr std::uint32_t kMaxDevices = 16;
 inline constexpr std::uint8_t kPort = 1;
-
-/// GIDs of a port of link layer Ethernet, as adapters with an IPv4 address have them: link-local of
-/// RoCE v1 and v2, then that address mapped, of v1 and v2. Of InfiniBand there is the first.
-inline constexpr int kGids = 4;
-inline constexpr bool is_roce_v2(std::uint8_t gid_index) noexcept { return (gid_index & 1) != 0; }
-
-/// The LID and a GID of another device of this host, by its number.
-inline std::uint16_t lid_of_device(std::uint32_t number) noexcept {
-  return static_cast<std::uint16_t>(number + 1);
-}
-ibv_gid gid_of_device(const Context& context, std::uint32_t number, std::uint8_t index) noexcept;
-/// Whether a path leads to a device of this host at all; by a LID, or with a GID.
-bool leads_to_this_host(const Context& context, const ibv_ah_attr& path) noexcept;
 
 int list_devices(DeviceSink& sink) noexcept;
 int open(Device& device, verbatim::Context** out) noexcept;

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "providers/shm/inherited.hpp"
+#include "providers/shm/context.hpp"
 #include "providers/shm/region.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"

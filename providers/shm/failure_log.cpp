@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Failures remembered, told, and said in the log. A line can wait for its reader (a full pipe), so
-// it is written by whoever polls the completion in error, fetches the event or destroys the queue
-// pair, else by the service thread at its next sweep; never under a lock that the data path takes.
+// A line can wait for its reader (a full pipe), so it is written by whoever polls the completion in
+// error, fetches the event or destroys the queue pair, else by the service thread at its next sweep;
+// never under a lock that the data path takes.
+#include "providers/shm/failure_log.hpp"
+
 #include <cerrno>
 #include <new>
 
 #include "providers/shm/fabric/culprits.hpp"
 #include "providers/shm/fabric/node.hpp"
-#include "providers/shm/failures.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
-#include "providers/shm/xrc_failures.hpp"
+#include "providers/shm/region_fast.hpp"
+#include "providers/shm/xrc_role.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/sync/mutex.hpp"
 #include "runtime/time/clock.hpp"
@@ -156,6 +158,22 @@ bool take_line(Line& out, bool all, bool& is_last) noexcept {
 
 }  // namespace
 
+ProgramName name_of(const Peer& peer) noexcept {
+  char name[16] = {};
+  if (peer.segment.mapped()) {
+    const SegmentHeader& head = peer.segment.live_head();
+    for (std::size_t i = 0; i < sizeof name; ++i) name[i] = peek(head.program[i]);
+  }
+  return printable_name(peer.pid, name, sizeof name);
+}
+
+void name_owner(Failure& failure) noexcept {
+  Peer* const peer = Node::get().hold_peer(failure.remote_qpn);
+  if (peer == nullptr) return;
+  failure.remote = name_of(*peer);
+  Node::get().release_peer(*peer);
+}
+
 bool knows_failure(Qp& qp, bool receives) noexcept {
   FailureRecord& record = known(qp).failures;
   LockGuard<SpinLock> guard(record.lock);
@@ -265,6 +283,21 @@ int find_failure(FailureRecord& record, const FailedCompletion* completion, Fail
     }
   }
   return 0;
+}
+
+/// Of XRC: what a queue of this process remembers of a receive for a message over that target. No
+/// lock is held.
+bool find_failure_over(std::uint32_t qpn, Failure& out) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  for (Qp* queue = live.first_qp; queue != nullptr; queue = queue->next_live) {
+    if (queue->xrc != XrcRole::kQueue) continue;
+    FailureRecord& record = queue->failures;
+    LockGuard<SpinLock> copying(record.lock);
+    if (!record.has_receive || record.receive.over_qpn != qpn) continue;
+    out = record.receive;
+    return true;
+  }
+  return false;
 }
 
 }  // namespace

@@ -7,10 +7,12 @@
 
 #include "providers/shm/datagram.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/failure_log.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/null_memory.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_queue.hpp"
 #include "providers/shm/send_wait.hpp"
 #include "providers/shm/window_access.hpp"
 #include "providers/shm/windows.hpp"
@@ -311,27 +313,6 @@ void judge_send(Qp& qp, const PendingSend& send, Failure& failure) noexcept {
 }
 
 }  // namespace
-
-ProgramName name_of(const Peer& peer) noexcept {
-  char name[16] = {};
-  if (peer.segment.mapped()) {
-    const SegmentHeader& head = peer.segment.live_head();
-    for (std::size_t i = 0; i < sizeof name; ++i) name[i] = peek(head.program[i]);
-  }
-  return printable_name(peer.pid, name, sizeof name);
-}
-
-std::uint64_t remote_bytes(const PendingSend& send) noexcept {
-  if (is_atomic(send.opcode) || send.opcode == IBV_WR_ATOMIC_WRITE) return 8;
-  return send.opcode == IBV_WR_FLUSH ? send.compare_add : send.length;
-}
-
-void name_owner(Failure& failure) noexcept {
-  Peer* const peer = Node::get().hold_peer(failure.remote_qpn);
-  if (peer == nullptr) return;
-  failure.remote = name_of(*peer);
-  Node::get().release_peer(*peer);
-}
 
 /// Of a datagram: who has the number, or the group. On another host, nobody that is known.
 static void name_addressee(Failure& failure, const PendingSend& send) noexcept {

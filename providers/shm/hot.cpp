@@ -223,7 +223,7 @@ void take_send_lock_slowly(Qp& qp) noexcept { SendLock(qp, SendLock::As::kUser).
 
 int post_slowly_locked(Qp& qp, const ibv_send_wr& wr) noexcept {
   SendLock lock(qp, SendLock::Kept{});
-  const int error = post_slowly(qp, lock, wr);
+  const int error = qp.kind == nullptr ? post_slowly(qp, lock, wr) : post_by_kind(qp, lock, wr);
   lock.keep();
   return error;
 }

@@ -10,9 +10,15 @@
 
 namespace verbatim::shm {
 
+struct Qp;
+class SendLock;
+
 int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept;
 int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept;
 int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept;
+
+/// post_slowly() of a UD queue pair, and of an XRC initiator. The send lock is held.
+[[gnu::noinline]] int post_by_kind(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept;
 
 /// Of queues without timestamps; the slots of those with them are in cursor.cpp.
 int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) noexcept;

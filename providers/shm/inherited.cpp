@@ -10,16 +10,19 @@
 #include "providers/shm/channel.hpp"
 #include "providers/shm/completion_counters.hpp"
 #include "providers/shm/cq.hpp"
+#include "providers/shm/cq_create.hpp"
 #include "providers/shm/cursor.hpp"
 #include "providers/shm/datagram.hpp"
 #include "providers/shm/device.hpp"
 #include "providers/shm/device_memory.hpp"
 #include "providers/shm/domain.hpp"
-#include "providers/shm/failures.hpp"
+#include "providers/shm/failure_log.hpp"
 #include "providers/shm/multicast.hpp"
 #include "providers/shm/qp.hpp"
+#include "providers/shm/qp_control.hpp"
 #include "providers/shm/region.hpp"
 #include "providers/shm/shared_receive.hpp"
+#include "providers/shm/srq_create.hpp"
 #include "providers/shm/windows.hpp"
 #include "providers/shm/xrc_domain.hpp"
 #include "providers/shm/xrc_queue.hpp"
@@ -108,6 +111,7 @@ void end_no_poll(ibv_cq_ex*) noexcept {}
 
 void put_out_of_service(Context& context) noexcept {
   context.table = &inherited_table;
+  context.is_inherited = true;
   ibv_context& c = context.extended.context;
   c.ops.post_send = inherited_table.hot.post_send;
   c.ops.post_recv = inherited_table.hot.post_recv;
@@ -122,23 +126,6 @@ void put_cursor_out_of_service(Cq& cq) noexcept {
   cq.extended.start_poll = refuse_start_poll;
   cq.extended.next_poll = refuse_next_poll;
   cq.extended.end_poll = end_no_poll;
-}
-
-void tell_if_inherited(Context& context, const char* verb) noexcept {
-  if (context.table != &inherited_table) return;
-  if (context.inheritance_told.exchange(true, std::memory_order_relaxed)) return;
-  log_error(
-      "ibv_%s: %s was opened before fork(): it and what was made of it are the parent's; in the "
-      "child, open the device again and make others",
-      verb, context.device.plain.name);
-}
-
-bool is_inherited(ibv_context& handle, const char* verb) noexcept {
-  Context& context = static_cast<Context&>(verbatim::Context::from(&handle));
-  if (context.table != &inherited_table) [[likely]]
-    return false;
-  tell_if_inherited(context, verb);
-  return true;
 }
 
 }  // namespace verbatim::shm

@@ -16,9 +16,4 @@ struct Cq;
 void put_out_of_service(Context& context) noexcept;
 void put_cursor_out_of_service(Cq& cq) noexcept;
 
-/// Says so in the log, the first time for its context, if the parent opened it.
-[[gnu::cold]] void tell_if_inherited(Context& context, const char* verb) noexcept;
-/// For verbs that are no slots of the table: whether the parent opened it; then that is said too.
-bool is_inherited(ibv_context& context, const char* verb) noexcept;
-
 }  // namespace verbatim::shm

@@ -6,13 +6,16 @@
 #include <new>
 #include <utility>
 
+#include "providers/shm/attach.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/lane_share.hpp"
 #include "providers/shm/live.hpp"
+#include "providers/shm/qp_kind.hpp"
+#include "providers/shm/qp_life.hpp"
+#include "providers/shm/qp_make.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_wait.hpp"
-#include "providers/shm/xrc_domain.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
@@ -20,6 +23,9 @@ namespace {
 
 /// Knocks come no faster than this: the destination's service thread may wait for a core.
 constexpr std::uint64_t kKnockNs = 1'000'000;
+
+/// A lane that leaves is listed until it goes.
+constinit const QpKind kLeavingLane{.retire = forget_leaving};
 
 /// Guards this process's list of lanes, whose head is in the segment's header.
 constinit SpinLock leaving_lock;
@@ -51,10 +57,8 @@ const QpRecord* find_destination(const Peer& peer, const Qp& lane) noexcept {
   if (peek(record.qpn) != lane.lane.target || peek(record.speaks_for) != 0 ||
       record.accepts.load(std::memory_order_acquire) == 0)
     return nullptr;
-  const bool is_it = is_xrc_lane(lane) ? peek(record.type) == QpRecord::kXrcQueue &&
-                                             shares_domain(record, *lane.lane.face->remote)
-                                       : peek(record.type) == IBV_QPT_UD;
-  return is_it ? &record : nullptr;
+  const Qp& face = *lane.lane.face;
+  return face.kind->is_destination(face, record) ? &record : nullptr;
 }
 
 /// Its queue pair, or its process, is gone for good; or it never led anywhere, nor is about to.
@@ -154,6 +158,7 @@ Qp* open_lane(Qp& from, std::uint32_t qpn) noexcept {
   if (!grow(d)) return nullptr;
   Qp* lane = make_lane(from, nullptr);
   if (lane == nullptr) return nullptr;
+  lane->kind = &kLeavingLane;
   lane->lane.target = qpn;
   lane->mode.store(IBV_QPS_RTS, std::memory_order_relaxed);
   // Until its other half is known it leads to the queue pair itself: that is the knock.

@@ -27,36 +27,10 @@
 
 #include <cstdint>
 
-#include "providers/shm/multicast.hpp"
 #include "providers/shm/qp.hpp"
+#include "providers/shm/ud_role.hpp"
 
 namespace verbatim::shm {
-
-/// The lanes of one that they leave, or that they lead to.
-struct LaneBook {
-  Qp** lanes = nullptr;  ///< leaving, by destination (open addressing)
-  std::uint32_t lane_capacity = 0;
-  std::uint32_t lane_count = 0;
-  Qp* last = nullptr;      ///< lane that was used last
-  Qp* arriving = nullptr;  ///< lanes that lead here; through lane.next
-};
-
-/// What only UD queue pairs have.
-struct Datagrams : LaneBook {
-  /// Where receives are posted; nullptr when the application gave a shared queue.
-  Srq* inbox = nullptr;
-  Members members;  ///< of the group that was last sent to; under the send lock
-  // What a datagram to a group has waited for in vain, none waits for again: somebody of the
-  // fabric who could not be met, until all are; and processes that did not answer.
-  bool met_in_vain = false;
-  std::uint32_t late_count = 0;  ///< ever
-  std::uint64_t late[16] = {};   ///< identities, the last ones
-};
-
-/// Of XRC: reliable, unlike those of UD.
-inline bool is_xrc_lane(const Qp& qp) noexcept {
-  return qp.lane.face != nullptr && qp.lane.face->xrc != XrcRole::kNone;
-}
 
 /// A lane as it stands in records: QpRecord::lane.
 inline std::uint32_t link_to(const Qp* lane) noexcept {

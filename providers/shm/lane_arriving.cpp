@@ -4,15 +4,18 @@
 #include <cstring>
 #include <utility>
 
+#include "providers/shm/arrived.hpp"
+#include "providers/shm/attach.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/lane_share.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/receive.hpp"
+#include "providers/shm/qp_kind.hpp"
+#include "providers/shm/qp_life.hpp"
+#include "providers/shm/qp_make.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/request_service.hpp"
 #include "providers/shm/send_queue.hpp"
-#include "providers/shm/xrc_queue.hpp"
 #include "runtime/base/log.hpp"
 
 namespace verbatim::shm {
@@ -89,7 +92,8 @@ constinit bool some_are_left = false;
 /// Makes our half of the lane whose sender is `qpn`, if it may come. Whether it has.
 bool admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexcept {
   XrcTarget target;
-  if (to.xrc == XrcRole::kQueue && !find_target(to, from, sender, target)) return false;
+  if (to.kind->find_target != nullptr && !to.kind->find_target(to, from, sender, target))
+    return false;
   Qp* lane = make_lane(to, to.srq);
   poke(to.own->lacks, lane == nullptr);
   if (lane == nullptr) {

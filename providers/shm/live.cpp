@@ -3,9 +3,11 @@
 
 #include <sched.h>
 
+#include "providers/shm/attach.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_fast.hpp"
+#include "providers/shm/send_lock.hpp"
 #include "runtime/sync/membarrier.hpp"
 #include "runtime/sync/prefetch.hpp"
 #include "runtime/time/clock.hpp"

@@ -17,6 +17,7 @@
 namespace verbatim::shm {
 
 struct Context;
+struct Peer;
 struct Qp;
 struct Cq;
 class Channel;
@@ -54,7 +55,6 @@ struct Live {
   /// now_ns() at which the first flush that waits for its sender no longer does; 0: none waits.
   std::atomic<std::uint64_t> next_flush{0};
   std::atomic<std::uint32_t> sessions{0};  ///< last session number given out
-  std::uint32_t pds = 0;
 };
 
 extern Live live;
@@ -80,6 +80,11 @@ void unwatch_locked(Qp& qp) noexcept;
 /// A peer's active word. A mark that comes without a fence may still be on its way: after this it is
 /// seen, or its owner sees what the caller has taken away before.
 std::uint64_t look_at_mark(const std::atomic<std::uint64_t>& active) noexcept;
+/// Waits until whoever held `active` when we came has let go (or died, or `deadline` passed:
+/// false).
+bool await_quiet(const std::atomic<std::uint64_t>& active, const Peer* owner,
+                 std::uint64_t deadline) noexcept;
+
 /// No peer touches our memory on behalf of what `qp` accepted before it stopped accepting. False:
 /// not even after the bound (a peer was stopped in the middle of a copy).
 bool await_peer_of(Qp& qp) noexcept;

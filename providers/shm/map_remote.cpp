@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/map_remote.hpp"
 
+#include "providers/shm/attach.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/reach.hpp"
 #include "providers/shm/send_queue.hpp"

@@ -3,11 +3,10 @@
 
 #include <cstdlib>
 
+#include "providers/shm/attach.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/region_fast.hpp"
-#include "providers/shm/send_queue.hpp"
-#include "providers/shm/service_requests.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {

@@ -108,11 +108,6 @@ std::uint32_t find_members(const ibv_gid& group, std::uint32_t except, Members& 
   }
 }
 
-void free_members(Members& members) noexcept {
-  std::free(members.list);
-  members = {};
-}
-
 int attach_mcast(verbatim::Qp& handle, const ibv_gid& gid, std::uint16_t) noexcept {
   const std::uint32_t qpn = static_cast<Qp&>(handle).own->qpn;
   const Halves group = halves(gid);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "providers/shm/ud_role.hpp"
 #include "runtime/verbs/addresses.hpp"
 #include "runtime/verbs/handles.hpp"
 
@@ -24,24 +25,9 @@ inline constexpr std::uint32_t kMaxMembers = 1024;
 
 using verbatim::is_group;
 
-/// A queue pair that its process shows as a member.
-struct Member {
-  /// In the segment of that process; to be compared, it may be gone.
-  const QpRecord* record;
-  std::uint32_t qpn;
-  std::uint64_t process;  ///< its identity
-};
-
-/// Room for the members of a group, kept from one datagram to the next.
-struct Members {
-  Member* list = nullptr;
-  std::uint32_t capacity = 0;
-};
-
 /// Finds the living members of a group but `except`, all that `members` has or gets memory for; how
 /// many. Any thread.
 std::uint32_t find_members(const ibv_gid& group, std::uint32_t except, Members& members) noexcept;
-void free_members(Members& members) noexcept;
 
 // The plug's slots.
 int attach_mcast(verbatim::Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexcept;

@@ -11,6 +11,7 @@
 #include <bit>
 
 #include "providers/shm/announced.hpp"
+#include "providers/shm/arrived.hpp"
 #include "providers/shm/moderation.hpp"
 #include "providers/shm/poll_fast.hpp"
 #include "providers/shm/receive.hpp"

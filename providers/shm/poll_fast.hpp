@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "providers/shm/cq.hpp"
+#include "providers/shm/hot_ring.hpp"
 #include "providers/shm/receive_shared_fast.hpp"
+#include "providers/shm/send_lock.hpp"
 #include "runtime/verbs/empty_polls.hpp"
 
 namespace verbatim::shm {
@@ -60,21 +62,6 @@ inline void take_stored(Cq& cq, std::uint32_t head, ibv_wc& wc) noexcept {
 inline const Slot& slot_of(const std::atomic<std::uint64_t>* header) noexcept {
   return *reinterpret_cast<const Slot*>(reinterpret_cast<const unsigned char*>(header) -
                                         offsetof(Slot, header));
-}
-
-inline void point_at_next(HotRing& hot) noexcept {
-  const Qp& qp = *hot.qp;
-  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-  if (qp.pack.has(index)) {
-    hot.header.store(&kKeptMessage.header, std::memory_order_relaxed);
-    hot.lap.store(0, std::memory_order_relaxed);
-    return;
-  }
-  const std::uint64_t mask = (std::uint64_t{1} << qp.rx_log) - 1;
-  hot.header.store(&qp.rx_ring[qp.rx_line & mask].header, std::memory_order_relaxed);
-  hot.last = &qp.rx_ring[mask].header;
-  hot.lap.store((static_cast<std::uint32_t>(qp.rx_line >> qp.rx_log) + 1) & 0xffff,
-                std::memory_order_relaxed);
 }
 
 /// The same when the message at `header`, of one line, has been taken.

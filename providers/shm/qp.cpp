@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/shm/qp.hpp"
+#include "providers/shm/qp_control.hpp"
 
 #include <cerrno>
 #include <cstdlib>
 
 #include <sched.h>
 
+#include "providers/shm/attach.hpp"
 #include "providers/shm/completion_counters.hpp"
 #include "providers/shm/context.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/failure_log.hpp"
 #include "providers/shm/failures.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/receive.hpp"
+#include "providers/shm/message_ring.hpp"
+#include "providers/shm/poll_fast.hpp"
+#include "providers/shm/qp_kind.hpp"
+#include "providers/shm/qp_life.hpp"
+#include "providers/shm/qp_state.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/request_service.hpp"
 #include "providers/shm/send_queue.hpp"
+#include "providers/shm/ud_role.hpp"
 #include "providers/shm/windows.hpp"
-#include "providers/shm/work_calls.hpp"
-#include "providers/shm/xrc_target.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/base/scope_exit.hpp"
@@ -90,15 +95,6 @@ int reset(Qp& qp) noexcept {
   return 0;
 }
 
-/// Gives back what peers see of a QP, and the QP.
-void retire_qp(Qp& qp) noexcept {
-  if (qp.lane.target != 0) forget_leaving(qp);
-  detach(qp);
-  __atomic_store_n(&qp.own->qpn, 0u, __ATOMIC_RELEASE);
-  if (Node::get().segment().holds(qp.own)) Node::get().give_qpn(qp.index);
-  free_qp(qp);
-}
-
 /// A new connection: what the old peer has not taken by now is lost to it.
 void forget_old_peer(Qp& qp) noexcept {
   SendLock lock(qp);
@@ -153,90 +149,9 @@ void change_record(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
 
 }  // namespace
 
-void reset_record(Qp& qp) noexcept {
-  QpRecord& record = *qp.own;
-  record.accepts.store(0, std::memory_order_relaxed);
-  record.attention.store(kDoorbell, std::memory_order_relaxed);
-  // A peer that has yet to take our last messages finds them by this number.
-  if (!qp.lingering) poke(record.dest_qpn, 0);
-  record.consumed.store(0, std::memory_order_relaxed);
-  record.lines_taken.store(0, std::memory_order_relaxed);
-  poke(record.refused, 0u);
-  record.stream_consumed.store(0, std::memory_order_relaxed);
-  record.served.store(0, std::memory_order_relaxed);
-  poke(record.received_bytes, 0);
-}
-
-void give_queues(Qp& qp) noexcept {
-  for (void* const piece : {static_cast<void*>(qp.queue), static_cast<void*>(qp.queue_sges),
-                            static_cast<void*>(qp.queue_inline)})
-    qp.memory.give(piece);
-  qp.queue = nullptr;
-  qp.queue_sges = nullptr;
-  qp.queue_inline = nullptr;
-  free_work(qp);
-  qp.rq.free(qp.memory);
-  qp.rq.give_up(qp.own);
-  if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr)
-    qp.datagrams->inbox->store.free(qp.datagrams->inbox->memory);
-}
-
-void free_qp(Qp& qp) noexcept {
-  forget_failures(qp);
-  give_queues(qp);
-  std::free(qp.held);
-  std::free(qp.ring.old);
-  if (qp.book != nullptr) std::free(qp.book->lanes);
-  if (qp.datagrams != nullptr) {
-    if (qp.datagrams->inbox != nullptr) free_srq(*qp.datagrams->inbox);
-    free_members(qp.datagrams->members);
-    destroy_nothrow(qp.datagrams);
-  } else {
-    destroy_nothrow(qp.book);
-  }
-  destroy_nothrow(&qp);
-}
-
-void SendLock::take_slowly() noexcept {
-  for (std::uint32_t spins = 1;; ++spins) {
-    if ((word_.load(std::memory_order_relaxed) & 1) == 0 && try_take()) return;
-    if (spins % 1024 == 0)
-      ::sched_yield();
-    else
-      cpu_pause();
-  }
-}
-
-void enter_error(Qp& qp) noexcept {
-  qp.mode.store(IBV_QPS_ERR, std::memory_order_release);
-  __atomic_store_n(&qp.plain.state, IBV_QPS_ERR, __ATOMIC_RELAXED);  // query_qp may look
-  poke(qp.own->state, IBV_QPS_ERR);
-  qp.own->accepts.store(0, std::memory_order_seq_cst);
-  qp.fast = false;
-  if (qp.datagrams != nullptr) stop_accepting(qp);
-  announce(qp);
-}
-
-void stop_sending(Qp& qp) noexcept {
-  qp.mode.store(IBV_QPS_SQE, std::memory_order_release);
-  __atomic_store_n(&qp.plain.state, IBV_QPS_SQE, __ATOMIC_RELAXED);
-  poke(qp.own->state, IBV_QPS_SQE);
-  qp.strict_unsignaled = 0;
-  qp.fast = false;
-}
-
-void raise_qp_event(Qp& qp, ibv_event_type type) noexcept {
-  if (qp.xrc == XrcRole::kTarget) tell_openers(qp, type);
-  if (qp.disowned) return;
-  ibv_async_event event{};
-  event.event_type = type;
-  event.element.qp = &qp.plain;
-  Context::of(qp.plain.context).events.raise(event);
-}
-
 int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
   Qp& qp = static_cast<Qp&>(handle);
-  if (qp.xrc == XrcRole::kOpened) return modify_opened(qp, attr, mask);
+  if (qp.kind != nullptr && qp.kind->modify != nullptr) return qp.kind->modify(qp, attr, mask);
   LockGuard<Mutex> control(qp.control);
   ibv_qp_state from, to;
   if (const int error = check_transition(qp, attr, mask, from, to); error != 0) return error;
@@ -295,7 +210,7 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
 
 int query_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int, ibv_qp_init_attr&) noexcept {
   Qp& qp = static_cast<Qp&>(handle);
-  if (qp.xrc == XrcRole::kOpened) return query_opened(qp, attr);
+  if (qp.kind != nullptr && qp.kind->query != nullptr) return qp.kind->query(qp, attr);
   LockGuard<Mutex> control(qp.control);
   read_attributes(qp, attr);
   attr.sq_draining =
@@ -306,12 +221,11 @@ int query_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int, ibv_qp_init_attr&) no
 int destroy_qp(verbatim::Qp& handle) noexcept {
   Qp& qp = static_cast<Qp&>(handle);
   say_failures();
-  if (qp.xrc == XrcRole::kOpened) return close_opened(qp);
-  if (qp.xrc == XrcRole::kTarget) return destroy_target(qp);
+  if (qp.kind != nullptr && qp.kind->destroy != nullptr) return qp.kind->destroy(qp);
   if (const int error = end_qp(qp); error != 0) return error;
   Context::of(qp.plain.context).events.retire(qp);
   // Here, not with the object, which may stay for its peer, and whose end comes under a lock.
-  give_queues(qp);
+  free_queues(qp);
   retire_ended(qp);
   return 0;
 }
@@ -344,52 +258,6 @@ void retire_ended(Qp& qp) noexcept {
   give_answers_back(qp);
   LockGuard<Mutex> guard(live.mutex);
   park(qp);
-}
-
-void park(Qp& qp) noexcept {
-  qp.lingering = unread(qp);
-  if (!qp.lingering) {
-    retire_qp(qp);
-    return;
-  }
-  qp.next_live = live.parked;
-  live.parked = &qp;
-}
-
-/// live.mutex is held.
-static void park_abandoned() noexcept {
-  Qp* lane = live.abandoned.exchange(nullptr, std::memory_order_acquire);
-  while (lane != nullptr) {
-    Qp* const next = lane->next_live;
-    park(*lane);
-    lane = next;
-  }
-}
-
-void retire_parked() noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  park_abandoned();
-  for (Qp** link = &live.parked; *link != nullptr;) {
-    Qp& qp = **link;
-    if (unread(qp)) {
-      link = &qp.next_live;
-      continue;
-    }
-    *link = qp.next_live;
-    retire_qp(qp);
-  }
-}
-
-void forget_parked() noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  park_abandoned();
-  while (live.parked != nullptr) {
-    Qp& qp = *live.parked;
-    live.parked = qp.next_live;
-    if (Peer* peer = qp.met.load(std::memory_order_relaxed); peer != nullptr)
-      Node::get().release_peer(*peer);
-    free_qp(qp);
-  }
 }
 
 }  // namespace verbatim::shm

@@ -22,12 +22,15 @@
 #include "providers/shm/fabric/peer.hpp"
 #include "providers/shm/failure_record.hpp"
 #include "providers/shm/known_receives.hpp"
+#include "providers/shm/lane_role.hpp"
 #include "providers/shm/message_pack.hpp"
 #include "providers/shm/message_ring.hpp"
 #include "providers/shm/pending_send.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/request_progress.hpp"
 #include "providers/shm/shared_receive.hpp"
+#include "providers/shm/work_batch.hpp"
+#include "providers/shm/xrc_role.hpp"
 #include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/mutex.hpp"
 #include "runtime/sync/pause.hpp"
@@ -36,7 +39,6 @@
 
 namespace verbatim::shm {
 
-inline constexpr std::uint32_t kMaxInline = 256;
 inline constexpr std::uint32_t kMaxWr = 32768;
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 30;
 inline constexpr std::uint32_t kMaxRdAtomic = 16;
@@ -65,49 +67,7 @@ struct WriteTarget {
 };
 
 struct Datagrams;
-struct LaneBook;
-struct Qp;
-
-/// What a queue pair is in XRC (xrc_domain.hpp).
-enum class XrcRole : std::uint8_t {
-  kNone,
-  kInitiator,  ///< sends (XRC_SEND)
-  kTarget,     ///< where a connection ends (XRC_RECV)
-  kOpened,     ///< a handle on a target
-  kQueue       ///< a shared receive queue's presence on the host; no queue pair of verbs
-};
-
-/// What only lanes have (lane.hpp).
-struct LaneEnd {
-  /// The queue pair, or XRC queue, that the application knows; nullptr: this is no lane.
-  Qp* face = nullptr;
-  Qp* next = nullptr;  ///< of those that leave the process, or that arrive at `face`
-  /// Leaving: the record of the UD queue pair it leads to. Arriving, of XRC: that of the target,
-  /// which says whether and with what rights it may be used.
-  const QpRecord* endpoint = nullptr;
-  Peer* endpoint_owner = nullptr;        ///< held; arriving, of XRC
-  const PendingSend* sending = nullptr;  ///< leaving, of XRC: the request that it is used for
-  std::uint32_t target = 0;              ///< leaving: that one's number
-  std::uint32_t told = 0;                ///< an opened target's events: what was told last
-  std::uint64_t asked_ns = 0;            ///< leaving: when it last knocked
-  bool is_unheard = false;               ///< arriving, of UD: what its sender says is taken no more
-};
-
-/// Requests being built between ibv_wr_start and ibv_wr_complete (work_calls.hpp); guarded by the
-/// send lock, which the one holds for the other. All null in a queue pair that was not made for it.
-struct WorkEntry;
-struct WorkBatch {
-  WorkEntry* next = nullptr;   ///< behind the last one built
-  WorkEntry* first = nullptr;  ///< one lies before it, for setters that come too early
-  WorkEntry* end = nullptr;    ///< as many as the send queue has entries; one more lies there
-  /// The general requests that lie beside the entries, each with an sg_list of its own.
-  ibv_send_wr* general = nullptr;
-  std::uint32_t always = 0;  ///< ibv_send_flags of all requests
-  /// The first error, and kGeneral when some request must be judged like a posted one.
-  std::uint32_t notes = 0;
-
-  static constexpr std::uint32_t kGeneral = 1u << 31;
-};
+struct QpKind;
 
 struct Qp : verbatim::Qp {
   // --- constant after create
@@ -136,7 +96,8 @@ struct Qp : verbatim::Qp {
   Datagrams* datagrams = nullptr;  ///< of a UD queue pair
   LaneBook* book = nullptr;        ///< of one with lanes
   LaneEnd lane{};
-  Srq* srq = nullptr;  ///< where its receives come from, else from rq
+  Srq* srq = nullptr;            ///< where its receives come from, else from rq
+  const QpKind* kind = nullptr;  ///< what it does in its own way; of connected ones nothing
 
   // --- send side, written only when attached or reset
   /// RTS, attached to the peer, ring made, nothing pending: the fast path may run. Any doubt clears
@@ -299,6 +260,23 @@ struct Qp : verbatim::Qp {
   }
 };
 
+/// The receive that message `index` was given and keeps; nullptr: none yet. REQUIRES: qp.srq.
+inline HeldReceive* held_for(Qp& qp, std::uint64_t index) noexcept {
+  HeldReceive& held = qp.held[index & (qp.held_capacity - 1)];
+  return held.index == index ? &held : nullptr;
+}
+
+/// Of XRC: reliable, unlike those of UD.
+inline bool is_xrc_lane(const Qp& qp) noexcept {
+  return qp.lane.face != nullptr && qp.lane.face->xrc != XrcRole::kNone;
+}
+
+/// It has more memory from now on than an idle one.
+inline void note_spare(Qp& qp) noexcept {
+  Qp& known = qp.lane.face != nullptr ? *qp.lane.face : qp;
+  known.has_spare.store(true, std::memory_order_relaxed);
+}
+
 /// The peer's SENDs may share slots. They do not on the way to receives that are shared.
 inline bool has_packs(const Qp& qp) noexcept { return qp.srq == nullptr && qp.headroom == 0; }
 
@@ -308,160 +286,5 @@ inline void use_up_locked(Srq& srq, Qp& qp, std::uint64_t index) noexcept {
   qp.own->served.store(served + 1, std::memory_order_relaxed);
   srq.own->taken.store(index + 1, std::memory_order_release);
 }
-
-/// The send lock is the record's active word, so that the one atomic that a thread-safe post must
-/// pay is also the full fence and the mark that a peer's deregistration looks for.
-///
-/// In a thread domain the word is only the mark, stored plainly by the domain's thread; who may
-/// store it is said by the domain's lock, which that thread takes by plain stores too.
-class SendLock {
- public:
-  /// Who asks: the posts and polls of the program, which are those of the domain, or anybody.
-  enum class As : bool { kGuest, kUser };
-
-  explicit SendLock(Qp& qp, As as = As::kGuest) noexcept : word_(qp.own->active), qp_(qp) {
-    if (qp.in_domain) [[unlikely]]
-      take_in_domain(as);
-    else if (!try_take()) [[unlikely]]
-      take_slowly();
-  }
-  /// Only if it is free now.
-  SendLock(Qp& qp, bool& taken, As as) noexcept : word_(qp.own->active), qp_(qp) {
-    if (qp.in_domain) [[unlikely]]
-      try_take_in_domain(as);
-    else if (!try_take())
-      held_ = Held::kNot;
-    taken = held_ != Held::kNot;
-  }
-  /// Takes over what keep() left.
-  struct Kept {};
-  SendLock(Qp& qp, Kept) noexcept
-      : word_(qp.own->active), qp_(qp), value_(word_.load(std::memory_order_relaxed)) {
-    if (qp.in_domain) [[unlikely]]
-      held_ = Held::kByDomain;
-  }
-  /// Leaves the lock taken, for a later call of this thread to take over.
-  void keep() noexcept { held_ = Held::kNot; }
-  /// Release: whoever waits for the word sees all our copies done. Pairs with await_quiet().
-  ~SendLock() {
-    if (held_ == Held::kNot) return;
-    word_.store(value_ + 1, std::memory_order_release);
-    if (held_ != Held::kPlainly) [[unlikely]]
-      qp_.domain_lock.unlock();
-  }
-  SendLock(const SendLock&) = delete;
-  SendLock& operator=(const SendLock&) = delete;
-
-  /// Its holder is the thread of the queue pair's domain.
-  bool by_domain() const noexcept { return held_ == Held::kByDomain; }
-
-  /// Between two chunks of a long copy: tells waiting deregistrations that the last chunk is done.
-  /// What it protects must be looked up again after this.
-  void beat() noexcept {
-    value_ += 2;
-    word_.store(value_, std::memory_order_seq_cst);
-  }
-
- private:
-  enum class Held : std::uint8_t { kNot, kPlainly, kByDomain, kByGuest };
-
-  bool try_take() noexcept {
-    std::uint64_t even = word_.load(std::memory_order_relaxed) & ~std::uint64_t{1};
-    value_ = even + 1;
-    return word_.compare_exchange_strong(even, value_, std::memory_order_seq_cst,
-                                         std::memory_order_relaxed);
-  }
-  [[gnu::cold, gnu::noinline]] void take_slowly() noexcept;
-
-  void take_in_domain(As as) noexcept {
-    if (as == As::kUser) [[likely]] {
-      qp_.domain_lock.lock_in_domain();
-      mark_by_domain();
-    } else {
-      qp_.domain_lock.lock();
-      mark_by_guest();
-    }
-  }
-  void try_take_in_domain(As as) noexcept {
-    held_ = Held::kNot;
-    if ((word_.load(std::memory_order_relaxed) & 1) != 0) return;  // maybe our own
-    if (as == As::kUser) {
-      qp_.domain_lock.lock_in_domain();
-      mark_by_domain();
-    } else if (qp_.domain_lock.try_lock()) {
-      mark_by_guest();
-    }
-  }
-  void mark_by_domain() noexcept {
-    held_ = Held::kByDomain;
-    value_ = word_.load(std::memory_order_relaxed) + 1;
-    word_.store(value_, std::memory_order_relaxed);
-    // The compiler keeps the order; the processor is made to by whoever looks
-    // (QpRecord::kUnfenced).
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
-  void mark_by_guest() noexcept {
-    held_ = Held::kByGuest;
-    value_ = word_.load(std::memory_order_relaxed) + 1;
-    word_.store(value_, std::memory_order_seq_cst);
-  }
-
-  std::atomic<std::uint64_t>& word_;
-  Qp& qp_;
-  std::uint64_t value_ = 0;
-  Held held_ = Held::kPlainly;
-};
-
-/// Waits until whoever held `active` when we came has let go (or died, or `deadline` passed:
-/// false).
-bool await_quiet(const std::atomic<std::uint64_t>& active, const Peer* owner,
-                 std::uint64_t deadline) noexcept;
-
-// Control verbs (qp.cpp, qp_create.cpp); the plug's slots.
-int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept;
-int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept;
-int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) noexcept;
-int destroy_qp(verbatim::Qp& qp) noexcept;
-
-/// The two halves of destroy_qp(), around the end of its events. EBUSY: a peer was stopped in the
-/// middle of a copy.
-int end_qp(Qp& qp) noexcept;
-void retire_ended(Qp& qp) noexcept;
-
-/// An unnamed queue pair on behalf of `face` that takes from `srq` (nullptr: that only sends), in
-/// no list. nullptr: no memory or no numbers left.
-Qp* make_lane(Qp& face, Srq* srq) noexcept;
-/// The same for what sends and receives nothing itself; it completes nowhere, but `cq` is where its
-/// locks are. In no list.
-Qp* make_presence(ibv_context* context, ibv_qp_type type, XrcRole role, Cq& cq) noexcept;
-/// The record as it is while nothing is accepted.
-void reset_record(Qp& qp) noexcept;
-/// Gives back what only we know of. REQUIRES: no list has it any more.
-void free_qp(Qp& qp) noexcept;
-
-/// The process that has the other half of the connection, found once; nullptr while it is not
-/// known. The caller holds the send lock, the receive CQ's lock (of a QP with a session) or
-/// live.mutex (of one that is watched).
-Peer* meet_peer(Qp& qp) noexcept;
-/// `peer` has become known as the owner of the other half, maybe in place of somebody else who had
-/// been believed to be. REQUIRES: live.mutex.
-void meet_again(Qp& qp, const Peer& peer) noexcept;
-
-/// Gives a queue pair that is in no list back, at once or when the peer has taken what it sent.
-/// REQUIRES: live.mutex.
-void park(Qp& qp) noexcept;
-/// Destroyed QPs whose messages have been taken by now are given back.
-void retire_parked() noexcept;
-/// The process leaves the fabric: what peers have yet to take stays readable in their mappings.
-void forget_parked() noexcept;
-
-/// Moves the QP to the error state from inside the data path (send lock held or not; never waits):
-/// nothing more is accepted from the peer, posted receives flush when polled.
-void enter_error(Qp& qp) noexcept;
-/// Moves the QP to the send queue error state: what is posted flushes, receiving goes on. The send
-/// lock is held.
-void stop_sending(Qp& qp) noexcept;
-/// Raises an asynchronous event for the QP.
-void raise_qp_event(Qp& qp, ibv_event_type type) noexcept;
 
 }  // namespace verbatim::shm

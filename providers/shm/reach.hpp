@@ -17,6 +17,7 @@
 
 #include "providers/shm/local_range.hpp"
 #include "providers/shm/qp.hpp"
+#include "providers/shm/send_lock.hpp"
 
 namespace verbatim::shm {
 

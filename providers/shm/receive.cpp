@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/receive.hpp"
 
-#include "providers/shm/datagram.hpp"
-#include "providers/shm/datagram_verdict.hpp"
+#include "providers/shm/arrival.hpp"
+#include "providers/shm/arrived.hpp"
+#include "providers/shm/attach.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/failure_log.hpp"
 #include "providers/shm/failures.hpp"
-#include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/reach.hpp"
+#include "providers/shm/qp_kind.hpp"
 #include "providers/shm/receive_fast.hpp"
 #include "providers/shm/receive_place.hpp"
 #include "providers/shm/receive_shared_fast.hpp"
 #include "providers/shm/receive_window.hpp"
 #include "providers/shm/shared_receive.hpp"
+#include "providers/shm/ud_role.hpp"
 #include "providers/shm/windows.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/sync/membarrier.hpp"
@@ -20,9 +22,6 @@
 
 namespace verbatim::shm {
 namespace {
-
-/// A flush waits this long for a sender in the middle of a message to finish it.
-constexpr std::uint64_t kFlushPatienceNs = 100'000'000;
 
 /// Of the whole message.
 std::uint64_t length_in(const Slot& slot, std::uint64_t h) noexcept {
@@ -48,42 +47,13 @@ Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, std::uin
   return Taken::kCompletion;
 }
 
-/// The sender may be in the middle of something that we had accepted before our error; also when it
-/// has met us and our service thread is still busy meeting it.
-bool sender_is_busy(Qp& qp) noexcept {
-  if (qp.session == 0 || peek(qp.own->dest_qpn) == qp.own->qpn) return false;
-  if (qp.rx_remote == nullptr) {
-    Node& node = Node::get();
-    const std::uint32_t dest_qpn = peek(qp.own->dest_qpn);
-    if (node.find_peer(dest_qpn) != nullptr) return false;
-    node.want_peer(dest_qpn);
-    if (!node.is_meeting(dest_qpn)) return false;
-  } else {
-    if (!qp.rx_peer->alive.load(std::memory_order_acquire)) return false;
-    if ((qp.rx_remote->active.load(std::memory_order_acquire) & QpRecord::kUnfenced) != 0 &&
-        qp.fenced_for != qp.session) {
-      fence_or_outwait_registered_threads();
-      qp.fenced_for = qp.session;
-    }
-    if ((qp.rx_remote->active.load(std::memory_order_acquire) & 1) == 0) return false;
-  }
-  const std::uint64_t now = now_ns();
-  if (qp.flush_after == 0) {
-    qp.flush_after = now + kFlushPatienceNs;
-    // Who sleeps on the CQ is told when the time is over: nobody else will.
-    std::uint64_t none = 0;
-    (void)live.next_flush.compare_exchange_strong(none, qp.flush_after, std::memory_order_seq_cst);
-    Node::get().want_tick(true);
-  }
-  return now < qp.flush_after;
-}
-
 /// Makes the completion of a message of a lane that of the two ends which the application knows.
 /// False: the receive has no memory for it.
 bool describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
                       std::uint64_t h, ibv_wc& wc) noexcept {
   // Before the others' words; XRC has no place for it, whatever its peer says.
-  if (lane.headroom != 0 && !show_path(lane, room, count, slot, h, wc)) return false;
+  if (lane.headroom != 0 && !lane.lane.face->kind->show_path(lane, room, count, slot, h, wc))
+    return false;
   wc.byte_len += lane.headroom;
   wc.src_qp = lane.rx_source;
   wc.slid = lane.rx_slid;
@@ -191,7 +161,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   }
   const bool is_datagram = qp.headroom != 0;
   const Verdict verdict =
-      is_datagram ? judge_datagram(qp, index, kind, h, length, start) : Verdict::kSound;
+      is_datagram ? qp.lane.face->kind->judge(qp, index, kind, h, length, start) : Verdict::kSound;
   if (verdict != Verdict::kSound && held_for(qp, index) == nullptr) {
     stop_hearing(qp, verdict == Verdict::kLie);
     return Taken::kNothing;
@@ -406,15 +376,6 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
   return got;
 }
 
-void say_last_receive(Qp& qp) noexcept {
-  if (qp.srq == nullptr || qp.datagrams != nullptr || qp.lane.face != nullptr ||
-      qp.last_receive_said || qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR ||
-      has_message(qp) || sender_is_busy(qp))
-    return;
-  qp.last_receive_said = true;
-  raise_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
-}
-
 std::uint64_t pull_messages(Qp& qp) noexcept {
   constexpr std::uint64_t kMost = 64u << 10;
   LockGuard<BiasedLock> guard(qp.recv_cq->lock);
@@ -451,7 +412,8 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
     const std::uint64_t length = length_in(slot, h);
     const std::uint64_t start = peek(slot.large.offset);
     // What is wrong with it is for the poll to say.
-    if (qp.headroom != 0 && judge_datagram(qp, index, kind, h, length, start) != Verdict::kSound)
+    if (qp.headroom != 0 &&
+        qp.lane.face->kind->judge(qp, index, kind, h, length, start) != Verdict::kSound)
       break;
     if (header::invalidates(h) &&
         end_window(qp, index, header::immediate(h), EndedBy::kServiceThread) != Ended::kEnded)
@@ -482,26 +444,6 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
   }
   live.service_active.fetch_add(1, std::memory_order_release);
   return copied;
-}
-
-bool holds_message(Qp& qp) noexcept {
-  std::uint64_t h;
-  // After its sender has left, what stands in the ring is somebody else's.
-  return attach_receiver(qp) &&
-         (qp.pack.has(qp.rq_head.load(std::memory_order_relaxed)) ||
-          qp.rx_remote->tx_session.load(std::memory_order_acquire) == qp.rx_session) &&
-         find_next_message(qp, h) != nullptr;
-}
-
-bool has_message(Qp& qp) noexcept {
-  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-  if (holds_message(qp))
-    return qp.srq == nullptr || held_for(qp, index) != nullptr || has_receive(*qp.srq);
-  if (qp.lane.is_unheard) return qp.held_count != 0;
-  if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR) return false;
-  if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr)
-    return has_receive(*qp.datagrams->inbox);
-  return index != qp.rq_tail.load(std::memory_order_acquire);
 }
 
 }  // namespace verbatim::shm

@@ -75,11 +75,4 @@ std::uint64_t room_of(const Receive& receive) noexcept {
   return room;
 }
 
-HeldReceive* make_held(std::uint32_t capacity) noexcept {
-  auto* held = static_cast<HeldReceive*>(std::malloc(capacity * sizeof(HeldReceive)));
-  for (std::uint32_t i = 0; held != nullptr && i < capacity; ++i)
-    held[i].index = HeldReceive::kNone;
-  return held;
-}
-
 }  // namespace verbatim::shm

@@ -6,7 +6,7 @@
 // Under the receive CQ's lock.
 #pragma once
 
-#include "providers/shm/reach.hpp"
+#include "providers/shm/local_range.hpp"
 #include "providers/shm/receive_fast.hpp"
 
 namespace verbatim::shm {
@@ -17,12 +17,6 @@ struct Receive {
   const ReceiveSge* sges;
   std::uint32_t num_sge;
 };
-
-/// The receive that message `index` was given and keeps; nullptr: none yet. REQUIRES: qp.srq.
-inline HeldReceive* held_for(Qp& qp, std::uint64_t index) noexcept {
-  HeldReceive& held = qp.held[index & (qp.held_capacity - 1)];
-  return held.index == index ? &held : nullptr;
-}
 
 /// Finds the receive of message `index`, in `scratch` if it was taken from the shared queue just
 /// now. False: none is posted.

@@ -4,10 +4,10 @@
 // message learns of), and the inbox of a UD queue pair.
 #include <cerrno>
 
-#include "providers/shm/lane.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/receive_fast.hpp"
 #include "providers/shm/shared_receive.hpp"
+#include "providers/shm/ud_role.hpp"
 
 namespace verbatim::shm {
 namespace {

@@ -31,13 +31,6 @@ void publish_stream_consumed(Qp& qp, std::uint64_t position) noexcept {
 
 }  // namespace
 
-bool is_produced(const Qp& qp, const Slot& slot) noexcept {
-  // As in pull_stream().
-  const std::uint64_t placed_from = __atomic_load_n(&slot.large.placed_from, __ATOMIC_ACQUIRE);
-  const std::uint64_t produced = qp.rx_remote->stream_produced.load(std::memory_order_acquire);
-  return produced - peek(slot.large.offset) >= std::min(placed_from, peek(slot.large.length));
-}
-
 Pull pull_stream(Qp& qp, const Slot& slot, std::uint64_t length, std::uint64_t start,
                  const LocalRange* ranges, std::uint32_t count, std::uint64_t most) noexcept {
   constexpr std::uint64_t kPiece = 32u << 10;

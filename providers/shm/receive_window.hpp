@@ -6,8 +6,8 @@
 // Under the receive CQ's lock.
 #pragma once
 
+#include "providers/shm/local_range.hpp"
 #include "providers/shm/qp.hpp"
-#include "providers/shm/reach.hpp"
 
 namespace verbatim::shm {
 
@@ -21,8 +21,6 @@ enum class Pull : std::uint8_t {
 /// Copies out a message that lies whole in the window.
 Pull pull_window(Qp& qp, std::uint64_t length, std::uint64_t start, const LocalRange* ranges,
                  std::uint32_t count) noexcept;
-/// Whether the sender has put all of such a message there, or the rest of it in its place.
-bool is_produced(const Qp& qp, const Slot& slot) noexcept;
 /// Copies out at most `most` bytes, in pieces, of a message that flows through the window.
 Pull pull_stream(Qp& qp, const Slot& slot, std::uint64_t length, std::uint64_t start,
                  const LocalRange* ranges, std::uint32_t count, std::uint64_t most) noexcept;

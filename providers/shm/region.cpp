@@ -3,11 +3,11 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cinttypes>
 
 #include "providers/shm/context.hpp"
-#include "providers/shm/live.hpp"
 #include "providers/shm/region_table.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -17,6 +17,9 @@
 namespace verbatim::shm {
 
 namespace {
+
+/// The number of the protection domain that was made last: none gets that of an earlier one.
+constinit std::atomic<std::uint32_t> last_pd{0};
 
 constexpr unsigned kRemote =
     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
@@ -65,11 +68,16 @@ bool peers_may_touch(const Mr& mr) noexcept {
 }  // namespace
 
 int alloc_pd(verbatim::Context&, verbatim::Pd** out) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  if (live.pds == holder::kMaxPd - 1) return ENOMEM;
   auto* pd = make_nothrow<verbatim::Pd>();
   if (pd == nullptr) return ENOMEM;
-  pd->plain.handle = ++live.pds;
+  std::uint32_t last = last_pd.load(std::memory_order_relaxed);
+  do {
+    if (last == holder::kMaxPd - 1) {
+      destroy_nothrow(pd);
+      return ENOMEM;
+    }
+  } while (!last_pd.compare_exchange_weak(last, last + 1, std::memory_order_relaxed));
+  pd->plain.handle = last + 1;
   *out = pd;
   return 0;
 }

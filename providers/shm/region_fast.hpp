@@ -62,6 +62,11 @@ inline bool find_region(const RegionRecord* table, std::uint32_t capacity, std::
   return true;
 }
 
+/// Is it memory of this domain, whether or not it may be missing?
+inline bool is_of_domain(const Region& region, std::uint32_t pd) noexcept {
+  return region.pd == pd || region.pd == (holder::kOnDemand | pd);
+}
+
 /// Whose keys a request may name.
 struct KeyHolder {
   const RegionRecord* regions;

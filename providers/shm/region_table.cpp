@@ -4,7 +4,6 @@
 #include <cerrno>
 
 #include "providers/shm/fabric/node.hpp"
-#include "providers/shm/live.hpp"
 #include "runtime/base/log.hpp"
 
 namespace verbatim::shm {
@@ -93,7 +92,7 @@ void RegionTable::release(std::uint32_t key) noexcept {
 int RegionTable::change(std::uint32_t key, const Region& region, bool may_be_written) noexcept {
   RegionRecord& record = Node::get().segment().regions()[key >> 8];
   const std::uint64_t before = record.serial.exchange(0, std::memory_order_seq_cst);
-  if (may_be_written && !await_all_peers()) {
+  if (may_be_written && !await_users_()) {
     record.serial.store(before, std::memory_order_release);
     log_error(
         "rereg_mr: a peer process was stopped in the middle of a copy to or from this region; "
@@ -115,7 +114,7 @@ int RegionTable::retire(std::uint32_t key, bool may_be_written) noexcept {
   // A full fence between taking the serial away and looking at the active words: a peer that is odd
   // before this has either seen it gone, or is waited for.
   record.serial.exchange(0, std::memory_order_seq_cst);
-  if (may_be_written && !await_all_peers()) {
+  if (may_be_written && !await_users_()) {
     log_error(
         "dereg_mr: a peer process was stopped in the middle of a copy to or from this region; "
         "its key is dead, continue that process and deregister again");

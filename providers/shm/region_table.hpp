@@ -33,6 +33,10 @@ class RegionTable {
   /// Makes `key` mean nothing and waits until nobody uses it. EBUSY after a bound: somebody was
   /// stopped in the middle of a copy; the key stays dead, and the same call may be made again.
   int retire(std::uint32_t key, bool may_be_written) noexcept;
+  /// Who waits until nobody touches memory by a key that was valid a moment ago, false: not within
+  /// its bound. Said once, before the first key is given: it knows the queue pairs, and we do not.
+  using AwaitUsers = bool (*)() noexcept;
+  void set_users(AwaitUsers await) noexcept { await_users_ = await; }
   /// Forgets all (the node stops).
   void reset() noexcept;
   /// In a forked child: whoever had the lock was a thread of the parent's. An index that it was in
@@ -45,6 +49,7 @@ class RegionTable {
   /// A fresh index, backed, with its next generation: 0 or ENOMEM.
   int take(std::uint32_t& key) noexcept;
 
+  AwaitUsers await_users_ = nullptr;
   SpinLock lock_;
   std::uint32_t used_ = 0;       ///< indices ever handed out; index 0 never is
   std::uint32_t in_use_ = 0;     ///< of those, also a forked child's inherited ones

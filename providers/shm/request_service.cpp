@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/shm/attach.hpp"
 #include "providers/shm/fabric/node.hpp"
-#include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
+#include "providers/shm/qp_kind.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/service_requests.hpp"
-#include "providers/shm/xrc_queue.hpp"
 #include "runtime/sync/pause.hpp"
 #include "runtime/time/clock.hpp"
 
@@ -181,7 +181,7 @@ class Round {
 /// requests nobody answers any more.
 bool find_rights(const Qp& qp, std::uint32_t& rights) noexcept {
   rights = qp.xrc == XrcRole::kTarget ? 0 : peek(qp.own->access);
-  return !is_xrc_lane(qp) || find_rights_of_target(qp, rights);
+  return !is_xrc_lane(qp) || qp.lane.face->kind->find_rights(qp, rights);
 }
 
 /// A round of the ring of the peer of `qp`. True: something of it was done.

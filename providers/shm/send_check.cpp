@@ -4,7 +4,7 @@
 // it.
 #include <cerrno>
 
-#include "providers/shm/inherited.hpp"
+#include "providers/shm/context.hpp"
 #include "providers/shm/send_queue.hpp"
 #include "providers/shm/windows.hpp"
 #include "runtime/verbs/strict.hpp"

@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "providers/shm/datagram.hpp"
+#include "providers/shm/attach.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/region_fast.hpp"

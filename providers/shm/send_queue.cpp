@@ -7,19 +7,21 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "providers/shm/completion_counters.hpp"
-#include "providers/shm/datagram.hpp"
+#include "providers/shm/attach.hpp"
+#include "providers/shm/counted_requests.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/failure_log.hpp"
 #include "providers/shm/failures.hpp"
-#include "providers/shm/fork.hpp"
 #include "providers/shm/live.hpp"
+#include "providers/shm/message_ring.hpp"
 #include "providers/shm/null_memory.hpp"
+#include "providers/shm/qp_kind.hpp"
+#include "providers/shm/qp_state.hpp"
 #include "providers/shm/request_ring.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_wait.hpp"
 #include "providers/shm/service_requests.hpp"
 #include "providers/shm/windows.hpp"
-#include "providers/shm/xrc_send.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
 #include "runtime/verbs/opcodes.hpp"
@@ -84,9 +86,8 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
     sges[i] = wr.sg_list[i];
     send.length += sges[i].length;
   }
-  if (qp.xrc == XrcRole::kInitiator) send.srqn = wr.qp_type.xrc.remote_srqn;
-  if (qp.datagrams != nullptr) {
-    address_datagram(qp, wr, send);
+  if (qp.kind != nullptr && qp.kind->address != nullptr && qp.kind->address(qp, wr, send)) {
+    // All of it is said.
   } else if (wr.opcode == IBV_WR_BIND_MW) {
     send.window = wr.bind_mw.mw;
     send.rkey = wr.bind_mw.rkey;
@@ -253,7 +254,8 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
       qp.queue_sges + std::size_t{qp.queue_head % qp.sq_entries} * qp.max_send_sge;
   if (!resolve_local(qp, send, sges, reads ? IBV_ACCESS_LOCAL_WRITE : 0, local))
     return Step::fails(IBV_WC_LOC_PROT_ERR);
-  if (qp.datagrams != nullptr) return send_datagram(qp, lock, send, local);
+  const bool by_kind = qp.kind != nullptr && qp.kind->send != nullptr;
+  if (by_kind && qp.kind->is_unconnected) return qp.kind->send(qp, lock, send, local);
   if (const Wait wait = attach(qp); wait != Wait::kNothing) {
     // The receiver found out that the memory of a message under way is gone, or of one that had
     // arrived: nothing after it can be delivered.
@@ -264,7 +266,7 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
   // What the dead have shown can still be copied from and to. The service thread ends that too, but
   // may wait long for a lock that is taken again and again.
   if (is_dead(qp)) return Step::fails(IBV_WC_RETRY_EXC_ERR);
-  if (qp.xrc == XrcRole::kInitiator) return send_to_queue(qp, send, local);
+  if (by_kind) return qp.kind->send(qp, lock, send, local);
   return perform(qp, lock, send, local);
 }
 
@@ -296,6 +298,11 @@ bool resolve_local(const Qp& qp, const PendingSend& send, const ibv_sge* sges, s
     if (!find_local_range(qp.keys(), sges[i].lkey, sges[i].addr, used, need, out[i])) return false;
   }
   return true;
+}
+
+std::uint64_t remote_bytes(const PendingSend& send) noexcept {
+  if (is_atomic(send.opcode) || send.opcode == IBV_WR_ATOMIC_WRITE) return 8;
+  return send.opcode == IBV_WR_FLUSH ? send.compare_add : send.length;
 }
 
 Step perform(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
@@ -378,12 +385,6 @@ void advance(Qp& qp, SendLock& lock) noexcept {
 }
 
 static int post_generally(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
-  if (qp.datagrams != nullptr) {
-    if (const int error = check_datagram(qp, wr); error != 0) return error;
-    if (!qp.posts_generally && send_datagram_now(qp, lock, wr)) return 0;
-  }
-  if (qp.xrc == XrcRole::kInitiator && !qp.posts_generally && send_to_queue_now(qp, lock, wr))
-    return 0;
   if (const int error = check_request(qp, wr); error != 0) return error;
   if (const int error = enqueue(qp, wr); error != 0) return error;
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);

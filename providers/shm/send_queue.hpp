@@ -5,8 +5,12 @@
 // service thread's tick when the application does neither.
 #pragma once
 
+#include <cstring>
+
 #include "providers/shm/qp.hpp"
 #include "providers/shm/reach.hpp"
+#include "providers/shm/send_lock.hpp"
+#include "providers/shm/step.hpp"
 
 namespace verbatim::shm {
 
@@ -45,32 +49,8 @@ void fail_sends(Qp& qp, ibv_wc_status status) noexcept;
 /// Forgets everything queued (RESET, destroy). The send lock is held.
 void drop_sends(Qp& qp) noexcept;
 
-/// Finds the peer's half. kNothing: attached; else what to wait for.
-Wait attach(Qp& qp) noexcept;
-/// Forgets the peer's half and gives back what it read from. REQUIRES: not unread().
-void detach(Qp& qp) noexcept;
-/// Has the peer still to take messages that we sent, or to hear that its half must end? Completions
-/// have said that they arrived, so they must outlive the QP.
-bool unread(const Qp& qp) noexcept;
-
-/// For Step::tell: the responder ends too, and one of its receives says why.
-inline constexpr std::uint32_t kToldInReceive = ~0u;
-
-/// How one step at the head of the queue ended.
-struct Step {
-  enum class Kind : std::uint8_t { kDone, kWait, kFail } kind;
-  Wait wait = Wait::kNothing;
-  ibv_wc_status status = IBV_WC_SUCCESS;
-  /// For kFail: what the responder must be told, an ibv_event_type or kToldInReceive; or 0.
-  std::uint32_t tell = 0;
-
-  static Step done() noexcept { return {Kind::kDone}; }
-  static Step waits(Wait for_what) noexcept { return {Kind::kWait, for_what}; }
-  static Step fails(ibv_wc_status status, std::uint32_t tell = 0) noexcept {
-    return {Kind::kFail, Wait::kNothing, status, tell};
-  }
-};
-
+/// Bytes of the peer's memory that a request names.
+std::uint64_t remote_bytes(const PendingSend& send) noexcept;
 /// The local side of a request, with its keys resolved. False: a key does not allow it.
 bool resolve_local(const Qp& qp, const PendingSend& send, const ibv_sge* sges, std::uint32_t need,
                    LocalRange* out) noexcept;
@@ -94,12 +74,11 @@ CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept;
 /// a line for it.
 void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_length,
              std::uint32_t immediate) noexcept;
-inline Slot& next_slot(Qp& qp) noexcept { return qp.ring.slot(); }
-/// It has more memory from now on than an idle one.
-inline void note_spare(Qp& qp) noexcept {
-  Qp& known = qp.lane.face != nullptr ? *qp.lane.face : qp;
-  known.has_spare.store(true, std::memory_order_relaxed);
+/// What a slot with header::kPath carries beside its message.
+inline void say_path(Slot& slot, std::uint64_t path) noexcept {
+  std::memcpy(slot.data + Slot::kPathAt, &path, sizeof path);
 }
+inline Slot& next_slot(Qp& qp) noexcept { return qp.ring.slot(); }
 /// Gives a stream window back that was not used since the last time. True: there is none.
 bool trim_window(Qp& qp) noexcept;
 /// The same of a SEND that lies whole in the ring, for which there is room (has_room_for()): `gather`

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "providers/shm/copy_fast.hpp"
-#include "providers/shm/datagram.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/send_fast.hpp"
 #include "providers/shm/send_queue.hpp"

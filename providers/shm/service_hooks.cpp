@@ -4,12 +4,17 @@
 #include <time.h>
 
 #include "providers/shm/announced.hpp"
+#include "providers/shm/arrived.hpp"
+#include "providers/shm/attach.hpp"
 #include "providers/shm/channel.hpp"
 #include "providers/shm/device.hpp"
-#include "providers/shm/failures.hpp"
+#include "providers/shm/failure_log.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
+#include "providers/shm/message_ring.hpp"
 #include "providers/shm/poll_fast.hpp"
+#include "providers/shm/qp_life.hpp"
+#include "providers/shm/qp_state.hpp"
 #include "providers/shm/receive.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/request_service.hpp"

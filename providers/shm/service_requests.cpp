@@ -3,15 +3,16 @@
 
 #include <cstring>
 
+#include "providers/shm/attach.hpp"
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/failure_log.hpp"
 #include "providers/shm/failures.hpp"
-#include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
-#include "providers/shm/receive.hpp"
+#include "providers/shm/qp_kind.hpp"
+#include "providers/shm/qp_state.hpp"
 #include "providers/shm/receive_place.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/window_access.hpp"
-#include "providers/shm/xrc_queue.hpp"
 #include "runtime/memory/address_space.hpp"
 
 namespace verbatim::shm {
@@ -166,12 +167,6 @@ unsigned char* target_of_peer(const Qp& qp, std::uint32_t rkey, std::uint64_t io
   return reinterpret_cast<unsigned char*>(at);
 }
 
-void wake_service_of_peer(Qp& qp) noexcept {
-  const std::uint32_t index = Node::index_in(*qp.peer, qp.own->dest_qpn);
-  qp.peer->segment.doorbells().service.ring(index);
-  qp.peer->wake_service();
-}
-
 Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
                    std::uint64_t& done) noexcept {
   if (qp.progress.asked != 0) {
@@ -208,8 +203,8 @@ void tell_fault(Qp& qp, std::uint32_t event, ibv_wc_status status) noexcept {
 }
 
 void serve_request_of(Qp& qp) noexcept {
-  if (qp.datagrams != nullptr || qp.xrc == XrcRole::kQueue) {
-    admit_lanes(qp);
+  if (qp.kind != nullptr && qp.kind->admit != nullptr) {
+    qp.kind->admit(qp);
   } else {
     greet_sender(qp);
     serve(qp);

@@ -15,8 +15,6 @@ namespace verbatim::shm {
 
 // Requester's side. The send lock is held. kService: under way; kDone: all of it is done.
 
-/// Has the peer's service thread look at the QP: at its request, and at what lies in our window.
-void wake_service_of_peer(Qp& qp) noexcept;
 /// Moves bytes [done, send.length) of a SEND into the receive that it uses up.
 Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
                    std::uint64_t& done) noexcept;

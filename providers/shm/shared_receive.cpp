@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cerrno>
+#include <cstdlib>
 #include <new>
 #include <utility>
 
@@ -10,7 +11,6 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
-#include "providers/shm/xrc_queue.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/spin_lock.hpp"
@@ -40,13 +40,6 @@ constinit Queues queues;
 
 std::uint32_t log_of(std::uint32_t receives) noexcept {
   return static_cast<std::uint32_t>(std::countr_zero(std::bit_ceil(receives)));
-}
-
-int check_sizes(const char* verb, std::uint32_t max_wr, std::uint32_t max_sge) noexcept {
-  if (max_wr <= kMaxWr && max_sge <= kMaxSge) return 0;
-  log_refusal("%s: max_wr %u, max_sge %u asked; shm has %u and %u", verb, max_wr, max_sge, kMaxWr,
-              kMaxSge);
-  return EINVAL;
 }
 
 /// Receives that are posted and not taken. The queue's lock is held.
@@ -117,7 +110,7 @@ int resize_locked(Srq& srq, std::uint32_t max_wr, ReceiveStore& bigger) noexcept
 }
 
 int resize(Srq& srq, std::uint32_t max_wr) noexcept {
-  if (const int error = check_sizes("modify_srq", max_wr, 0); error != 0) return error;
+  if (const int error = check_srq_sizes("modify_srq", max_wr, 0); error != 0) return error;
   int error;
   do {
     // A program's allocators are not asked under the lock.
@@ -150,6 +143,13 @@ void tell_if_low_locked(Srq& srq) noexcept {
 }
 
 }  // namespace
+
+int check_srq_sizes(const char* verb, std::uint32_t max_wr, std::uint32_t max_sge) noexcept {
+  if (max_wr <= kMaxWr && max_sge <= kMaxSge) return 0;
+  log_refusal("%s: max_wr %u, max_sge %u asked; shm has %u and %u", verb, max_wr, max_sge, kMaxWr,
+              kMaxSge);
+  return EINVAL;
+}
 
 Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd,
               const QueueMemory& memory) noexcept {
@@ -205,34 +205,6 @@ void free_srq(Srq& srq) noexcept {
   destroy_nothrow(&srq);
 }
 
-int create_srq(verbatim::Context& context, const ibv_srq_init_attr_ex& attr,
-               verbatim::Srq** out) noexcept {
-  const bool is_xrc = attr.srq_type == IBV_SRQT_XRC;
-  if (attr.srq_type != IBV_SRQT_BASIC && !is_xrc) {
-    log_refusal("shm: create_srq: shared receive queues are basic or XRC; type %d is not supported",
-                static_cast<int>(attr.srq_type));
-    return EOPNOTSUPP;
-  }
-  if (const int error = check_sizes("create_srq", attr.attr.max_wr, attr.attr.max_sge); error != 0)
-    return error;
-  Srq* srq = make_srq(attr.attr.max_wr, attr.attr.max_sge, attr.pd->handle,
-                      QueueMemory(attr.pd, VBT_RESOURCE_SRQ));
-  if (srq == nullptr) return ENOMEM;
-  srq->limit = attr.attr.srq_limit;
-  srq->attributes = {srq->store.max, srq->store.max_sge, srq->limit};
-  if (is_xrc) {
-    const int error =
-        present_queue(*srq, context.handle(), Cq::from(attr.cq), Xrcd::from(attr.xrcd).id);
-    if (error != 0) {
-      free_srq(*srq);
-      return error;
-    }
-  }
-  *out = srq;
-  Node::get().segment().head().srq_count.fetch_add(1, std::memory_order_relaxed);
-  return 0;
-}
-
 int modify_srq(verbatim::Srq& handle, ibv_srq_attr& attr, int mask) noexcept {
   Srq& srq = static_cast<Srq&>(handle);
   const std::uint32_t max_wr = (mask & IBV_SRQ_MAX_WR) != 0 ? attr.max_wr : srq.store.max;
@@ -258,17 +230,6 @@ int query_srq(verbatim::Srq& handle, ibv_srq_attr& attr) noexcept {
   attr.max_wr = srq.store.max;
   attr.max_sge = srq.store.max_sge;
   attr.srq_limit = srq.limit;
-  return 0;
-}
-
-int destroy_srq(verbatim::Srq& handle) noexcept {
-  Srq& srq = static_cast<Srq&>(handle);
-  if (srq.presence != nullptr)
-    if (const int error = withdraw_queue(srq); error != 0) return error;
-  Context::of(srq.plain.context).events.retire(srq);
-  if (OwnSegment& segment = Node::get().segment(); segment.holds(srq.own))
-    segment.head().srq_count.fetch_sub(1, std::memory_order_relaxed);
-  free_srq(srq);
   return 0;
 }
 
@@ -324,6 +285,13 @@ bool take_receive(Qp& qp, TakenReceive& out) noexcept {
   use_up_locked(srq, qp, index);
   tell_if_low_locked(srq);
   return true;
+}
+
+HeldReceive* make_held(std::uint32_t capacity) noexcept {
+  auto* held = static_cast<HeldReceive*>(std::malloc(capacity * sizeof(HeldReceive)));
+  for (std::uint32_t i = 0; held != nullptr && i < capacity; ++i)
+    held[i].index = HeldReceive::kNone;
+  return held;
 }
 
 bool has_receive(Srq& srq) noexcept {

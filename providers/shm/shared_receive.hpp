@@ -72,6 +72,8 @@ struct Srq : verbatim::Srq {
   static Srq& from(ibv_srq* srq) noexcept { return *reinterpret_cast<Srq*>(srq); }
 };
 
+/// What a queue can have: 0, or EINVAL and why in the log.
+int check_srq_sizes(const char* verb, std::uint32_t max_wr, std::uint32_t max_sge) noexcept;
 /// A queue for `max_wr` receives, and its end. nullptr: no memory.
 Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd,
               const QueueMemory& memory) noexcept;
@@ -86,6 +88,9 @@ int post_shared(Srq& srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept;
 /// Takes the oldest receive for a message of `qp`. False: there is none; whoever posts the next
 /// announces it. The receive CQ's lock is held.
 bool take_receive(Qp& qp, TakenReceive& out) noexcept;
+/// Room for `capacity` (a power of two) receives that are held, empty; free() it. nullptr: no
+/// memory.
+HeldReceive* make_held(std::uint32_t capacity) noexcept;
 /// Is there a receive to be taken? False also makes the next post announce.
 bool has_receive(Srq& srq) noexcept;
 
@@ -93,11 +98,8 @@ bool has_receive(Srq& srq) noexcept;
 inline void use_up_locked(Srq& srq, Qp& qp, std::uint64_t index) noexcept;
 
 // The plug's slots.
-int create_srq(verbatim::Context& context, const ibv_srq_init_attr_ex& attr,
-               verbatim::Srq** out) noexcept;
 int modify_srq(verbatim::Srq& srq, ibv_srq_attr& attr, int mask) noexcept;
 int query_srq(verbatim::Srq& srq, ibv_srq_attr& attr) noexcept;
-int destroy_srq(verbatim::Srq& srq) noexcept;
 int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept;
 
 }  // namespace verbatim::shm

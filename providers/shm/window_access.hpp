@@ -19,9 +19,4 @@ struct Qp;
 /// Responder: may the peer of `qp` use `region`, such a one of ours?
 [[gnu::cold, gnu::noinline]] bool admits_unusual(const Qp& qp, const Region& region) noexcept;
 
-/// Is it memory of this domain, whether or not it may be missing?
-inline bool is_of_domain(const Region& region, std::uint32_t pd) noexcept {
-  return region.pd == pd || region.pd == (holder::kOnDemand | pd);
-}
-
 }  // namespace verbatim::shm

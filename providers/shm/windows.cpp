@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <new>
 
+#include "providers/shm/attach.hpp"
 #include "providers/shm/context.hpp"
 #include "providers/shm/fabric/node.hpp"
-#include "providers/shm/hot.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/region.hpp"
 #include "providers/shm/region_table.hpp"
@@ -213,42 +213,17 @@ int dealloc_mw(verbatim::Mw& handle) noexcept {
   return 0;
 }
 
+bool close_bound(Mw& mw) noexcept {
+  LockGuard<SpinLock> guard(windows.lock);
+  if (mw.mr == nullptr) return false;
+  unbind_locked(mw);
+  return true;
+}
+
 int check_bind(const ibv_send_wr& wr) noexcept {
   const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
   if (wr.bind_mw.mw == nullptr || wr.num_sge != 0) return EINVAL;
   return info.mr == nullptr && (info.length != 0 || info.addr != 0) ? EINVAL : 0;
-}
-
-// The old key dies here, not when the request comes to the head of its queue: here one can wait.
-int bind_mw(verbatim::Qp& qp, verbatim::Mw& handle, ibv_mw_bind& bind) noexcept {
-  Mw& mw = static_cast<Mw&>(handle);
-  ibv_send_wr wr{};
-  wr.wr_id = bind.wr_id;
-  wr.opcode = IBV_WR_BIND_MW;
-  wr.send_flags = bind.send_flags & ~unsigned{IBV_SEND_INLINE};
-  wr.bind_mw = {&mw.plain, ibv_inc_rkey(mw.plain.rkey), bind.bind_info};
-  if (const int error = check_bind(wr); error != 0) return error;
-  Qp& poster = static_cast<Qp&>(qp);
-  {
-    SendLock lock(poster);
-    if (const int error = check_request(poster, wr); error != 0) return error;
-  }
-  bool was_bound;
-  {
-    LockGuard<SpinLock> guard(windows.lock);
-    was_bound = mw.mr != nullptr;
-    if (was_bound) unbind_locked(mw);
-  }
-  if (was_bound && !await_all_peers()) {
-    log_error(
-        "bind_mw: a peer process was stopped in the middle of a copy; the window is closed, "
-        "continue that process and bind again");
-    return EBUSY;
-  }
-  ibv_send_wr* bad;
-  if (const int error = post_send(&qp.plain, &wr, &bad); error != 0) return error;
-  mw.plain.rkey = wr.bind_mw.rkey;
-  return 0;
 }
 
 Step do_window(Qp& qp, const PendingSend& send) noexcept {

@@ -18,7 +18,8 @@
 #pragma once
 
 #include "providers/shm/fabric/layout.hpp"
-#include "providers/shm/send_queue.hpp"
+#include "providers/shm/qp.hpp"
+#include "providers/shm/step.hpp"
 #include "runtime/verbs/failure.hpp"
 #include "runtime/verbs/handles.hpp"
 
@@ -36,8 +37,9 @@ struct Mw : verbatim::Mw {
 
 int alloc_mw(verbatim::Pd& pd, ibv_mw_type type, verbatim::Mw** out) noexcept;
 int dealloc_mw(verbatim::Mw& mw) noexcept;
-int bind_mw(verbatim::Qp& qp, verbatim::Mw& mw, ibv_mw_bind& bind) noexcept;
-
+/// Takes the key away under which it is bound; who looked it up before may still be copying. False:
+/// it was not bound.
+bool close_bound(Mw& mw) noexcept;
 /// What post_send refuses of an IBV_WR_BIND_MW: 0 or EINVAL.
 int check_bind(const ibv_send_wr& wr) noexcept;
 /// IBV_WR_BIND_MW and IBV_WR_LOCAL_INV at the head of the queue. The send lock is held.

@@ -303,14 +303,4 @@ int wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   return 0;
 }
 
-void free_work(Qp& qp) noexcept {
-  if (qp.work.first == nullptr) return;
-  if (qp.work.general != nullptr) {
-    qp.memory.give(qp.work.general[-1].sg_list);
-    qp.memory.give(qp.work.general - 1);
-  }
-  qp.memory.give(qp.work.first - 1);
-  qp.work = {};
-}
-
 }  // namespace verbatim::shm

@@ -2,7 +2,7 @@
 #include "providers/shm/xrc_failures.hpp"
 
 #include "providers/shm/fabric/node.hpp"
-#include "providers/shm/failures.hpp"
+#include "providers/shm/failure_log.hpp"
 #include "providers/shm/live.hpp"
 #include "providers/shm/qp.hpp"
 #include "providers/shm/xrc_domain.hpp"
@@ -38,19 +38,6 @@ Cause judge_queue(const Qp& qp, std::uint32_t srqn) noexcept {
   const Cause cause = judge_in(*owner, qp, srqn);
   Node::get().release_peer(*owner);
   return cause;
-}
-
-bool find_failure_over(std::uint32_t qpn, Failure& out) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  for (Qp* queue = live.first_qp; queue != nullptr; queue = queue->next_live) {
-    if (queue->xrc != XrcRole::kQueue) continue;
-    FailureRecord& record = queue->failures;
-    LockGuard<SpinLock> copying(record.lock);
-    if (!record.has_receive || record.receive.over_qpn != qpn) continue;
-    out = record.receive;
-    return true;
-  }
-  return false;
 }
 
 }  // namespace verbatim::shm

@@ -16,8 +16,5 @@ struct Qp;
 void name_queue(Failure& failure, std::uint32_t srqn) noexcept;
 /// What keeps the queue from taking requests of `qp`, whose connection is well.
 Cause judge_queue(const Qp& qp, std::uint32_t srqn) noexcept;
-/// What a queue of this process remembers of a receive for a message over that target. No lock is
-/// held.
-bool find_failure_over(std::uint32_t qpn, Failure& out) noexcept;
 
 }  // namespace verbatim::shm

@@ -6,6 +6,9 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
+#include "providers/shm/qp_kind.hpp"
+#include "providers/shm/qp_life.hpp"
+#include "providers/shm/qp_make.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -23,11 +26,47 @@ const QpRecord* record_of(const Peer& peer, std::uint32_t qpn, std::uint32_t typ
   return is_it ? &record : nullptr;
 }
 
+/// The target by which the sender of a lane comes to `queue`.
+bool find_target(const Qp& queue, const Peer& from, const QpRecord& lane, XrcTarget& out) noexcept {
+  const std::uint32_t initiator = peek(lane.speaks_for);
+  const QpRecord* sender = record_of(from, initiator, IBV_QPT_XRC_SEND);
+  if (sender == nullptr) return false;
+  Node& node = Node::get();
+  out.qpn = peek(sender->dest_qpn);
+  out.owner = node.hold_peer(out.qpn);
+  if (out.owner == nullptr) {
+    node.want_peer(out.qpn);  // it will knock again
+    return false;
+  }
+  out.record = record_of(*out.owner, out.qpn, IBV_QPT_XRC_RECV);
+  if (out.record != nullptr && out.owner->alive.load(std::memory_order_acquire) &&
+      peek(out.record->dest_qpn) == initiator &&
+      out.record->accepts.load(std::memory_order_acquire) != 0 &&
+      shares_domain(*out.record, *queue.own))
+    return true;
+  node.release_peer(*out.owner);
+  out = {};
+  return false;
+}
+
+/// What the target of an arriving lane allows now. False: it has ended.
+bool find_rights_of_target(const Qp& lane, std::uint32_t& rights) noexcept {
+  const QpRecord& target = *lane.lane.endpoint;
+  const bool is_it =
+      peek(target.qpn) == lane.plain.qp_num && target.accepts.load(std::memory_order_acquire) != 0;
+  if (is_it) rights = peek(target.access);
+  return is_it;
+}
+
+constinit const QpKind kXrcQueueKind{
+    .admit = admit_lanes, .find_target = find_target, .find_rights = find_rights_of_target};
+
 }  // namespace
 
 int present_queue(Srq& srq, ibv_context* context, Cq& cq, const XrcDomainId& domain) noexcept {
   Qp* queue = make_presence(context, IBV_QPT_XRC_RECV, XrcRole::kQueue, cq);
   if (queue == nullptr) return ENOMEM;
+  queue->kind = &kXrcQueueKind;
   queue->book = make_nothrow<LaneBook>();
   if (queue->book == nullptr) {
     LockGuard<Mutex> guard(live.mutex);
@@ -72,36 +111,6 @@ int withdraw_queue(Srq& srq) noexcept {
   park(queue);
   srq.presence = nullptr;
   return 0;
-}
-
-bool find_target(const Qp& queue, const Peer& from, const QpRecord& lane, XrcTarget& out) noexcept {
-  const std::uint32_t initiator = peek(lane.speaks_for);
-  const QpRecord* sender = record_of(from, initiator, IBV_QPT_XRC_SEND);
-  if (sender == nullptr) return false;
-  Node& node = Node::get();
-  out.qpn = peek(sender->dest_qpn);
-  out.owner = node.hold_peer(out.qpn);
-  if (out.owner == nullptr) {
-    node.want_peer(out.qpn);  // it will knock again
-    return false;
-  }
-  out.record = record_of(*out.owner, out.qpn, IBV_QPT_XRC_RECV);
-  if (out.record != nullptr && out.owner->alive.load(std::memory_order_acquire) &&
-      peek(out.record->dest_qpn) == initiator &&
-      out.record->accepts.load(std::memory_order_acquire) != 0 &&
-      shares_domain(*out.record, *queue.own))
-    return true;
-  node.release_peer(*out.owner);
-  out = {};
-  return false;
-}
-
-bool find_rights_of_target(const Qp& lane, std::uint32_t& rights) noexcept {
-  const QpRecord& target = *lane.lane.endpoint;
-  const bool is_it =
-      peek(target.qpn) == lane.plain.qp_num && target.accepts.load(std::memory_order_acquire) != 0;
-  if (is_it) rights = peek(target.access);
-  return is_it;
 }
 
 int get_srq_num(verbatim::Srq& handle, std::uint32_t& number) noexcept {

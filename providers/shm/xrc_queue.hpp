@@ -14,26 +14,14 @@
 #include "providers/shm/fabric/peer.hpp"
 #include "providers/shm/shared_receive.hpp"
 #include "providers/shm/xrc_domain.hpp"
+#include "providers/shm/xrc_role.hpp"
 
 namespace verbatim::shm {
-
-/// A target, found.
-struct XrcTarget {
-  const QpRecord* record = nullptr;
-  Peer* owner = nullptr;  ///< held
-  std::uint32_t qpn = 0;
-};
 
 /// Makes `srq` reachable. 0, ENOMEM or EIO.
 int present_queue(Srq& srq, ibv_context* context, Cq& cq, const XrcDomainId& domain) noexcept;
 /// Ends its lanes. EBUSY: a peer was stopped in the middle of a copy over one of them.
 int withdraw_queue(Srq& srq) noexcept;
-
-/// The target by which the sender of a lane comes to `queue`. False: by none, or by one whose
-/// process is still to be met. Service thread; live.mutex is held.
-bool find_target(const Qp& queue, const Peer& from, const QpRecord& lane, XrcTarget& out) noexcept;
-/// What the target of an arriving lane allows now. False: it has ended.
-bool find_rights_of_target(const Qp& lane, std::uint32_t& rights) noexcept;
 
 // The plug's slot.
 int get_srq_num(verbatim::Srq& srq, std::uint32_t& number) noexcept;

@@ -6,7 +6,10 @@
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/request_ring.hpp"
 #include "providers/shm/send_fast.hpp"
+#include "providers/shm/send_lock.hpp"
+#include "providers/shm/send_queue.hpp"
 #include "providers/shm/send_wait.hpp"
+#include "providers/shm/xrc_domain.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -60,28 +63,7 @@ std::uint32_t right_for(unsigned opcode) noexcept {
   }
 }
 
-}  // namespace
-
-bool send_to_queue_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept {
-  if ((wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) || qp.queued() != 0 ||
-      qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || wr.sg_list == nullptr ||
-      qp.in_send_queue() >= qp.sq_entries)
-    return false;
-  if (qp.remote == nullptr || is_dead(qp) ||
-      qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session)
-    return false;
-  Qp* lane = find_lane(qp, wr.qp_type.xrc.remote_srqn);
-  if (lane == nullptr || lane->remote == nullptr || is_dead(*lane) ||
-      lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session)
-    return false;
-  // Into our own ring: no lock of the lane's, since no memory of the peer's is touched.
-  std::uint32_t bytes;
-  if (!put_shared_now(*lane, qp, wr, 0, 0, bytes)) return false;
-  complete_now(qp, lock, wr, bytes);
-  return true;
-}
-
-Step send_to_queue(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
+Step send_to_queue(Qp& qp, SendLock&, const PendingSend& send, const LocalRange* local) noexcept {
   const std::uint32_t need = right_for(send.opcode);
   if ((peek(qp.remote->access) & need) != need)
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
@@ -112,5 +94,38 @@ Step send_to_queue(Qp& qp, const PendingSend& send, const LocalRange* local) noe
   if (step.tell == kToldInReceive) step.tell = IBV_EVENT_QP_REQ_ERR;
   return step;
 }
+
+bool address_queue(const Qp&, const ibv_send_wr& wr, PendingSend& send) noexcept {
+  send.srqn = wr.qp_type.xrc.remote_srqn;
+  return false;
+}
+
+bool is_queue_of_domain(const Qp& initiator, const QpRecord& record) noexcept {
+  return peek(record.type) == QpRecord::kXrcQueue && shares_domain(record, *initiator.remote);
+}
+
+}  // namespace
+
+bool send_to_queue_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept {
+  if ((wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) || qp.queued() != 0 ||
+      qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || wr.sg_list == nullptr ||
+      qp.in_send_queue() >= qp.sq_entries)
+    return false;
+  if (qp.remote == nullptr || is_dead(qp) ||
+      qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session)
+    return false;
+  Qp* lane = find_lane(qp, wr.qp_type.xrc.remote_srqn);
+  if (lane == nullptr || lane->remote == nullptr || is_dead(*lane) ||
+      lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session)
+    return false;
+  // Into our own ring: no lock of the lane's, since no memory of the peer's is touched.
+  std::uint32_t bytes;
+  if (!put_shared_now(*lane, qp, wr, 0, 0, bytes)) return false;
+  complete_now(qp, lock, wr, bytes);
+  return true;
+}
+
+constinit const QpKind kXrcInitiatorKind{
+    .address = address_queue, .send = send_to_queue, .is_destination = is_queue_of_domain};
 
 }  // namespace verbatim::shm

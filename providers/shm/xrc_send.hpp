@@ -6,14 +6,15 @@
 // any ends the initiator and, told by it, the target (IBTA A14.5).
 #pragma once
 
-#include "providers/shm/send_queue.hpp"
+#include "providers/shm/qp_kind.hpp"
 
 namespace verbatim::shm {
 
 /// A small SEND to a queue that has been reached before and has a receive: sent, and complete.
 /// False: it must be queued. The send lock is held.
 bool send_to_queue_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept;
-/// One step of the request at the head of the queue. REQUIRES: attached; the send lock is held.
-Step send_to_queue(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept;
+
+/// How requests are sent.
+extern const QpKind kXrcInitiatorKind;
 
 }  // namespace verbatim::shm

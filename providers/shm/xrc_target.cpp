@@ -7,9 +7,15 @@
 #include <new>
 
 #include "providers/shm/context.hpp"
+#include "providers/shm/cq_create.hpp"
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/lane.hpp"
 #include "providers/shm/live.hpp"
+#include "providers/shm/qp_control.hpp"
+#include "providers/shm/qp_kind.hpp"
+#include "providers/shm/qp_life.hpp"
+#include "providers/shm/qp_make.hpp"
+#include "providers/shm/qp_state.hpp"
 #include "providers/shm/region_fast.hpp"
 #include "providers/shm/work_calls.hpp"
 #include "providers/shm/xrc_domain.hpp"
@@ -151,6 +157,20 @@ bool is_event_of_qp(std::uint32_t type) noexcept {
          type == IBV_EVENT_SQ_DRAINED;
 }
 
+// So that those who have a target open hear of it; and its end for the program that made it.
+void tell_openers(Qp& target, ibv_event_type type) noexcept;
+int destroy_target(Qp& target) noexcept;
+constinit const QpKind kXrcTargetKind{.tell_openers = tell_openers, .destroy = destroy_target};
+
+// A handle on a target. It is listed with the lanes that leave.
+int modify_opened(Qp& opened, ibv_qp_attr& attr, int mask) noexcept;
+int query_opened(Qp& opened, ibv_qp_attr& attr) noexcept;
+int close_opened(Qp& opened) noexcept;
+constinit const QpKind kXrcOpenedKind{.modify = modify_opened,
+                                      .query = query_opened,
+                                      .destroy = close_opened,
+                                      .retire = forget_leaving};
+
 }  // namespace
 
 int create_target(verbatim::Context& context, ibv_qp_init_attr_ex& attr,
@@ -164,6 +184,7 @@ int create_target(verbatim::Context& context, ibv_qp_init_attr_ex& attr,
   Cq* cq = hold_idle_cq(context);
   if (cq == nullptr) return ENOMEM;
   Qp* target = make_presence(context.handle(), IBV_QPT_XRC_RECV, XrcRole::kTarget, *cq);
+  if (target != nullptr) target->kind = &kXrcTargetKind;
   if (target == nullptr || add_member(*cq, *target) != 0) {
     if (target != nullptr) {
       LockGuard<Mutex> guard(live.mutex);
@@ -180,6 +201,8 @@ int create_target(verbatim::Context& context, ibv_qp_init_attr_ex& attr,
   *out = target;
   return 0;
 }
+
+namespace {
 
 int destroy_target(Qp& target) noexcept {
   const XrcDomainId domain = target.own->domain;
@@ -200,6 +223,8 @@ int destroy_target(Qp& target) noexcept {
   retire_target(target);
   return 0;
 }
+
+}  // namespace
 
 void end_orphans() noexcept {
   if (!has_orphans.load(std::memory_order_acquire)) return;
@@ -258,10 +283,14 @@ void forget_targets_of_parent() noexcept {
   has_orphans.store(false, std::memory_order_relaxed);
 }
 
+namespace {
+
 void tell_openers(Qp& target, ibv_event_type type) noexcept {
   const std::uint32_t count = (peek(target.own->told) >> 8) + 1;
   poke(target.own->told, count << 8 | (static_cast<std::uint32_t>(type) & 0xff));
 }
+
+}  // namespace
 
 int open_qp(verbatim::Context& context, const ibv_qp_open_attr& attr, verbatim::Qp** out) noexcept {
   if (attr.qp_type != IBV_QPT_XRC_RECV) {
@@ -276,6 +305,7 @@ int open_qp(verbatim::Context& context, const ibv_qp_open_attr& attr, verbatim::
     release_idle_cq();
     return ENOMEM;
   }
+  opened->kind = &kXrcOpenedKind;
   opened->counts_idle_cq = true;
   opened->lane.target = attr.qp_num;
   show_domain(*opened->own, Xrcd::from(attr.xrcd).id);
@@ -306,6 +336,8 @@ int open_qp(verbatim::Context& context, const ibv_qp_open_attr& attr, verbatim::
   *out = opened;
   return 0;
 }
+
+namespace {
 
 int modify_opened(Qp& opened, ibv_qp_attr& attr, int mask) noexcept {
   Qp* target = target_here(opened);
@@ -358,6 +390,8 @@ int close_opened(Qp& opened) noexcept {
   end_orphans();
   return 0;
 }
+
+}  // namespace
 
 void watch_target(Qp& opened) noexcept {
   const QpRecord& record = *opened.lane.endpoint;

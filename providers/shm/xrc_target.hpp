@@ -15,18 +15,9 @@
 
 namespace verbatim::shm {
 
-/// ibv_create_qp of an XRC_RECV queue pair, and its end for the program that made it.
+/// ibv_create_qp of an XRC_RECV queue pair.
 int create_target(verbatim::Context& context, ibv_qp_init_attr_ex& attr,
                   verbatim::Qp** out) noexcept;
-int destroy_target(Qp& target) noexcept;
-
-/// So that those who have it open hear of it.
-void tell_openers(Qp& target, ibv_event_type type) noexcept;
-
-/// A handle on a target: ibv_modify_qp, ibv_query_qp, ibv_destroy_qp.
-int modify_opened(Qp& opened, ibv_qp_attr& attr, int mask) noexcept;
-int query_opened(Qp& opened, ibv_qp_attr& attr) noexcept;
-int close_opened(Qp& opened) noexcept;
 /// Raises what the target's record tells anew. Service thread; live.mutex is held.
 void watch_target(Qp& opened) noexcept;
 

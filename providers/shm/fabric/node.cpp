@@ -196,6 +196,7 @@ void Node::remove_names_at_exit() noexcept {
 
 bool Node::has_failed() noexcept { return parts_->service.has_failed(); }
 
+const ServiceHooks& Node::hooks() const noexcept { return parts_->hooks; }
 OwnSegment& Node::segment() noexcept { return parts_->segment; }
 
 Peer& Node::self() noexcept { return *parts_->self; }

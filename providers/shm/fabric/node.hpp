@@ -58,6 +58,8 @@ class Node {
   /// ServiceHooks::failed was called, or is about to be. Lasts until the last stop().
   [[nodiscard]] bool has_failed() noexcept;
 
+  /// What start() was given.
+  const ServiceHooks& hooks() const noexcept;
   OwnSegment& segment() noexcept;
   /// Ourselves as a peer (loopback).
   Peer& self() noexcept;
