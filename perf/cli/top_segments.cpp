@@ -15,7 +15,7 @@
 #include <set>
 #include <string_view>
 
-#include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/wire/layout.hpp"
 #include "runtime/base/printable.hpp"
 
 namespace verbatim::cli {

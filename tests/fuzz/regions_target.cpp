@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "providers/shm/reach.hpp"
-#include "providers/shm/send_fast.hpp"
+#include "providers/shm/transfer/reach.hpp"
+#include "providers/shm/transfer/send_fast.hpp"
 #include "tests/fuzz/input.hpp"
 #include "tests/fuzz/stranger.hpp"
 

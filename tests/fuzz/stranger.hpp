@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "providers/shm/fabric/layout.hpp"
 #include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/wire/layout.hpp"
 #include "runtime/base/unique_fd.hpp"
 
 namespace verbatim::fuzz {

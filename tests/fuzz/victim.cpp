@@ -4,9 +4,9 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "providers/shm/device/service_hooks.hpp"
 #include "providers/shm/fabric/fabric_folder.hpp"
 #include "providers/shm/fabric/node.hpp"
-#include "providers/shm/service_hooks.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/fabric_directory.hpp"
 #include "tests/support/rc_states.hpp"

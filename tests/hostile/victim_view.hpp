@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/wire/layout.hpp"
 
 namespace verbatim::hostile {
 

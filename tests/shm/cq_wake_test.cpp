@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/wire/layout.hpp"
 #include "tests/shm/cq_told.hpp"
 
 namespace verbatim::harness {

@@ -6,7 +6,7 @@
 #include <array>
 #include <memory>
 
-#include "providers/shm/send_moves.hpp"
+#include "providers/shm/transfer/send_moves.hpp"
 
 namespace verbatim::shm {
 namespace {

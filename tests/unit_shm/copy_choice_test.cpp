@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // By which way long messages go: by the faster, also when that changes, and however rarely the other one is tried.
-#include "providers/shm/copy_choice.hpp"
+#include "providers/shm/queues/copy_choice.hpp"
 
 #include <gtest/gtest.h>
 

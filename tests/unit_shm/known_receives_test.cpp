@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a sender may take for known of its peer's receives: never more than is posted, for this lap,
 // sound, and as long as it says.
-#include "providers/shm/known_receives.hpp"
+#include "providers/shm/wire/known_receives.hpp"
 
 #include <gtest/gtest.h>
 

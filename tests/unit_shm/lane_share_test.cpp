@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // How the lanes that lead to a process are shared among those who ask for them.
-#include "providers/shm/lane_share.hpp"
+#include "providers/shm/lanes/lane_share.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/wire/layout.hpp"
 
 namespace verbatim::shm {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A slot that brings several messages: what a receiver believes of it, and keeps.
-#include "providers/shm/message_pack.hpp"
+#include "providers/shm/wire/message_pack.hpp"
 
 #include <gtest/gtest.h>
 

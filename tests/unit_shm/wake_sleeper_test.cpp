@@ -7,7 +7,7 @@
 #include <atomic>
 #include <memory>
 
-#include "providers/shm/channel.hpp"
+#include "providers/shm/queues/channel.hpp"
 #include "runtime/verbs/software/event_gate.hpp"
 
 namespace verbatim::shm {

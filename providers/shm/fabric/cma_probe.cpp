@@ -10,7 +10,7 @@
 
 #include <string_view>
 
-#include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/wire/layout.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/proc_text.hpp"

@@ -31,7 +31,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "providers/shm/fabric/layout.hpp"
+#include "providers/shm/wire/layout.hpp"
 #include "runtime/base/kept_fd.hpp"
 #include "runtime/base/private_folder.hpp"
 

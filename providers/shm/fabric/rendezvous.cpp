@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "providers/shm/fabric/layout.hpp"
 #include "providers/shm/fabric/peer.hpp"
+#include "providers/shm/wire/layout.hpp"
 
 namespace verbatim::shm {
 

@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "providers/shm/fabric/layout.hpp"
 #include "providers/shm/fabric/segment_heap.hpp"
+#include "providers/shm/wire/layout.hpp"
 #include "runtime/base/kept_fd.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/sync/mutex.hpp"

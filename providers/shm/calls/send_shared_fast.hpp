@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// A single small SEND to receives that are shared: of a connected queue pair to its peer's shared
+// receive queue, and of UD, whose lanes all end in one (lane.hpp). The rule: shared_receive.hpp.
+#pragma once
+
+#include "providers/shm/lanes/lane.hpp"
+#include "providers/shm/transfer/send_fast.hpp"
+#include "providers/shm/ud/datagram.hpp"
+
+namespace verbatim::shm {
+
+/// Puts a SEND into the ring of `way`, the queue pair or its lane, if the next receive is posted,
+/// sound and long enough and nothing has to be looked at again. False: next_shared_credit() must.
+template <class Piece>
+[[gnu::always_inline]] inline bool put_shared(Qp& way, std::uint32_t bytes,
+                                              const Piece& piece) noexcept {
+  SharedCredits& shared = way.shared;
+  const std::uint64_t sent = way.sent;
+  if (sent >= shared.unlooked || must_ring(way)) return false;
+  if (!way.ring.has_line()) [[unlikely]]
+    return false;
+  const std::uint64_t store = shared.record->store.load(std::memory_order_acquire);
+  if (store != shared.store) return false;
+  const std::uint64_t credit =
+      shared.credits[shared.next & shared.mask].load(std::memory_order_acquire);
+  // Pairs with the store in move_receives(): the same place before and after was the right one.
+  if (shared.record->store.load(std::memory_order_acquire) != store) return false;
+  const auto lap = static_cast<std::uint32_t>(shared.next >> window::log(store)) + 1;
+  // A receive with a bad key has a length below zero.
+  if (static_cast<std::int32_t>(static_cast<std::uint32_t>(credit >> 32) - lap) < 0 ||
+      static_cast<std::int32_t>(credit) < static_cast<std::int32_t>(bytes + way.headroom))
+    return false;
+  const unsigned char* from;
+  if (!piece.find(from)) return false;
+  MessageRing& ring = way.ring;
+  Slot& slot = ring.slot();
+  if (bytes <= Slot::kInlineBytes) [[likely]] {
+    copy_small(slot.data, from, bytes);
+    // Publishes the slot; pairs with the load in poll_rings().
+    slot.header.store(piece.header() | header::place(ring.lap(), bytes), std::memory_order_release);
+    ++ring.next;
+    ask_for_slot(way, way.received->load(std::memory_order_relaxed));
+  } else if (!put_shared_long(way, bytes, from, piece.header())) {
+    return false;
+  }
+  way.sent = sent + 1;
+  ++shared.next;
+  // As MoveFast.
+  if (must_ring(way)) [[unlikely]]
+    ring_peer(way, (header::flags(piece.header()) & header::kSolicited) != 0);
+  return true;
+}
+
+/// The lane that a datagram goes by, if it is the one used last, its address leads to this host
+/// without a routing header, and the key is the receiver's. nullptr: send_datagram_now() knows.
+[[gnu::always_inline]] inline Qp* known_lane(const Qp& qp, const ibv_send_wr& wr) noexcept {
+  Qp* const lane = qp.book->last;
+  const auto& to = wr.wr.ud;
+  if (lane == nullptr || lane->lane.target != to.remote_qpn || lane->lane.endpoint == nullptr ||
+      qp.queued() != 0 || qp.posts_generally ||
+      qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || to.ah == nullptr ||
+      to.ah->pd->handle != qp.pd_number || !Ah::from(to.ah).is_plain ||
+      lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session ||
+      peek(lane->lane.endpoint->qkey) != to.remote_qkey)
+    return nullptr;
+  return lane;
+}
+
+struct MoveShared {
+  Qp& way;
+  const PostedPiece& piece;
+
+  [[gnu::always_inline]] bool operator()(const OneRequest& request) const noexcept {
+    return put_shared(way, request.bytes, piece);
+  }
+};
+
+/// A SEND, the only request of a list, to shared receives, if it completes with a word or without
+/// as kSignaled says. False: nothing was done.
+template <bool kDomain, bool kSignaled>
+[[gnu::always_inline]] inline bool post_one_shared(Qp& qp, const ibv_send_wr& wr) noexcept {
+  const bool is_signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all;
+  if (is_signaled != kSignaled || !is_send(wr) || wr.next != nullptr || wr.num_sge != 1)
+    return false;
+  const ibv_sge& sge = *wr.sg_list;
+  if (sge.length > kMostInLines) return false;
+  Qp* const way = qp.datagrams != nullptr ? known_lane(qp, wr) : is_ready(qp) ? &qp : nullptr;
+  if (way == nullptr) return false;
+  const PostedPiece piece{
+      qp,           wr,
+      sge,          qp.max_inline > Slot::kInlineBytes ? qp.max_inline : Slot::kInlineBytes,
+      kMostInLines, wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u};
+  return perform_one<kDomain, kSignaled>(qp, {wr.wr_id, 0, 0, sge.length, false},
+                                         MoveShared{*way, piece});
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/calls/work_calls.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <type_traits>
+
+#include "providers/shm/calls/hot.hpp"
+#include "providers/shm/calls/work_fast.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/verbs/strict.hpp"
+
+namespace verbatim::shm {
+
+namespace {
+
+ibv_send_wr& general_work(Qp& qp, const WorkEntry& entry) noexcept {
+  return qp.work.general[&entry - qp.work.first];
+}
+
+}  // namespace
+
+void refuse_work(WorkBatch& work, int error) noexcept {
+  if ((work.notes & ~WorkBatch::kGeneral) == 0) work.notes |= static_cast<std::uint32_t>(error);
+}
+
+void refuse_long_inline(Qp& qp, std::uint64_t bytes) noexcept {
+  tell_long_inline(qp, bytes, kMaxInline);
+  refuse_work(qp.work, EINVAL);
+}
+
+ibv_send_wr& in_post_words(Qp& qp, const WorkEntry& entry) noexcept {
+  ibv_send_wr& wr = general_work(qp, entry);
+  wr.wr_id = entry.wr_id;
+  wr.send_flags = entry.how & WorkEntry::kFlags;
+  if ((entry.how & WorkEntry::kWrite) != 0) {
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.wr.rdma = {entry.address, entry.rkey};
+  } else if ((entry.how & WorkEntry::kSend) != 0) {
+    const bool with_imm = (header::flags(entry.address) & header::kImmediate) != 0;
+    wr.opcode = with_imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+    wr.imm_data = header::immediate(entry.address);
+  }
+  if ((entry.how & WorkEntry::kListed) != 0) return wr;
+  if ((entry.how & WorkEntry::kPiece) != 0) {
+    *wr.sg_list = {entry.from, entry.length, entry.lkey};
+    wr.num_sge = 1;
+  } else {
+    *wr.sg_list = {reinterpret_cast<std::uint64_t>(entry.bytes), entry.length, 0};
+    wr.num_sge = entry.length != 0 ? 1 : 0;
+    if (entry.length != 0) wr.send_flags |= IBV_SEND_INLINE;
+  }
+  return wr;
+}
+
+bool send_shared_work(Qp& qp, const WorkEntry& entry) noexcept {
+  if (entry.length == 0 || qp.shared.record == nullptr) return false;
+  std::uint32_t bytes;
+  if (!put_shared_now(qp, qp, in_post_words(qp, entry), 0, 0, bytes)) return false;
+  qp.count_sent(entry.length);
+  return true;
+}
+
+void perform_slowly(Qp& qp, const WorkEntry& entry) noexcept {
+  (void)post_slowly_locked(qp, in_post_words(qp, entry));
+}
+
+int complete_slowly(Qp& qp) noexcept {
+  WorkBatch& work = qp.work;
+  const WorkEntry* const end = work.next;
+  const std::uint32_t error = work.notes & ~WorkBatch::kGeneral;
+  work.next = work.first;
+  work.notes = 0;
+  if (error != 0) return static_cast<int>(error);
+  const auto count = static_cast<std::uint32_t>(end - work.first);
+  if (qp.in_send_queue() + count > qp.sq_entries) {
+    tell_full_queue(qp, qp.sq_entries);
+    return ENOMEM;
+  }
+  // All are judged before the first is performed.
+  for (const WorkEntry* entry = work.first; entry != end; ++entry)
+    if (const int refused = check_request(qp, in_post_words(qp, *entry)); refused != 0)
+      return refused;
+  for (const WorkEntry* entry = work.first; entry != end; ++entry) perform_slowly(qp, *entry);
+  return 0;
+}
+
+namespace {
+
+using Call = ibv_qp_ex*;
+
+/// For everything that takes the general path. When the batch has no room for another: a request
+/// that nobody will look at.
+[[gnu::always_inline]] inline ibv_send_wr& add_general_here(Qp& qp, ibv_wr_opcode opcode) noexcept {
+  qp.work.notes |= WorkBatch::kGeneral;
+  const WorkEntry* const entry = add_work(qp, WorkEntry::kGeneral);
+  ibv_send_wr& wr = general_work(qp, entry != nullptr ? *entry : *qp.work.end);
+  wr.opcode = opcode;
+  return wr;
+}
+
+/// Of what takes long anyway there is one, not one for each.
+[[gnu::noinline]] ibv_send_wr& add_general(Qp& qp, ibv_wr_opcode opcode) noexcept {
+  return add_general_here(qp, opcode);
+}
+
+void send_inv(Call qp, std::uint32_t rkey) noexcept {
+  add_general(Qp::from(qp), IBV_WR_SEND_WITH_INV).invalidate_rkey = rkey;
+}
+
+void rdma_write_imm(Call qp, std::uint32_t rkey, std::uint64_t address, __be32 imm) noexcept {
+  ibv_send_wr& wr = add_general(Qp::from(qp), IBV_WR_RDMA_WRITE_WITH_IMM);
+  wr.imm_data = imm;
+  wr.wr.rdma = {address, rkey};
+}
+
+void rdma_read(Call qp, std::uint32_t rkey, std::uint64_t address) noexcept {
+  add_general(Qp::from(qp), IBV_WR_RDMA_READ).wr.rdma = {address, rkey};
+}
+
+void atomic_cmp_swp(Call qp, std::uint32_t rkey, std::uint64_t address, std::uint64_t compare,
+                    std::uint64_t swap) noexcept {
+  add_general(Qp::from(qp), IBV_WR_ATOMIC_CMP_AND_SWP).wr.atomic = {address, compare, swap, rkey};
+}
+
+void atomic_fetch_add(Call qp, std::uint32_t rkey, std::uint64_t address,
+                      std::uint64_t add) noexcept {
+  add_general(Qp::from(qp), IBV_WR_ATOMIC_FETCH_AND_ADD).wr.atomic = {address, add, 0, rkey};
+}
+
+void local_inv(Call qp, std::uint32_t rkey) noexcept {
+  add_general(Qp::from(qp), IBV_WR_LOCAL_INV).invalidate_rkey = rkey;
+}
+
+void bind_mw(Call qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) noexcept {
+  ibv_send_wr& wr = add_general(Qp::from(qp), IBV_WR_BIND_MW);
+  wr.bind_mw.mw = mw;
+  wr.bind_mw.rkey = rkey;
+  wr.bind_mw.bind_info = *info;
+}
+
+void atomic_write(Call handle, std::uint32_t rkey, std::uint64_t address,
+                  const void* value) noexcept {
+  Qp& qp = Qp::from(handle);
+  add_general(qp, IBV_WR_ATOMIC_WRITE).wr.rdma = {address, rkey};
+  set_inline_data(qp, value, 8);
+}
+
+void flush(Call qp, std::uint32_t rkey, std::uint64_t address, std::size_t length,
+           std::uint8_t type, std::uint8_t level) noexcept {
+  add_general(Qp::from(qp), IBV_WR_FLUSH).wr.atomic = {
+      address, length, std::uint64_t{type} | std::uint64_t{level} << 8, rkey};
+}
+
+// SEND of a datagram or into a shared receive queue of XRC: whom to is said by a setter.
+void addressed_send(Call qp) noexcept { add_general_here(Qp::from(qp), IBV_WR_SEND).imm_data = 0; }
+void addressed_send_imm(Call qp, __be32 imm) noexcept {
+  add_general_here(Qp::from(qp), IBV_WR_SEND_WITH_IMM).imm_data = imm;
+}
+void addressed_write(Call qp, std::uint32_t rkey, std::uint64_t address) noexcept {
+  add_general_here(Qp::from(qp), IBV_WR_RDMA_WRITE).wr.rdma = {address, rkey};
+}
+
+void set_ud_addr(Call qp, ibv_ah* ah, std::uint32_t remote_qpn,
+                 std::uint32_t remote_qkey) noexcept {
+  general_work(Qp::from(qp), current_work(Qp::from(qp))).wr.ud = {ah, remote_qpn, remote_qkey};
+}
+
+void set_xrc_srqn(Call qp, std::uint32_t srqn) noexcept {
+  general_work(Qp::from(qp), current_work(Qp::from(qp))).qp_type.xrc.remote_srqn = srqn;
+}
+
+void set_sge_list(Call handle, std::size_t count, const ibv_sge* list) noexcept {
+  Qp& qp = Qp::from(handle);
+  if (count > qp.max_send_sge) return refuse_work(qp.work, EINVAL);
+  qp.work.notes |= WorkBatch::kGeneral;
+  WorkEntry& entry = current_work(qp);
+  entry.how |= WorkEntry::kListed;
+  ibv_send_wr& wr = general_work(qp, entry);
+  if (count != 0) std::memcpy(wr.sg_list, list, count * sizeof(ibv_sge));
+  wr.num_sge = static_cast<int>(count);
+}
+
+void set_inline_data_list(Call handle, std::size_t count, const ibv_data_buf* list) noexcept {
+  Qp& qp = Qp::from(handle);
+  WorkEntry& entry = current_work(qp);
+  std::size_t filled = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (list[i].length > kMaxInline - filled)
+      return refuse_long_inline(qp, filled + list[i].length);
+    if (list[i].length != 0) std::memcpy(entry.bytes + filled, list[i].addr, list[i].length);
+    filled += list[i].length;
+  }
+  entry.length = static_cast<std::uint32_t>(filled);
+}
+
+void abort_work(Call handle) noexcept {
+  Qp& qp = Qp::from(handle);
+  const SendLock lock(qp, SendLock::Kept{});
+  qp.work.next = qp.work.first;
+  qp.work.notes = 0;
+}
+
+/// In place of a call that was not asked for at create: the batch fails.
+template <class Slot>
+struct Unasked;
+template <class... Arguments>
+struct Unasked<void (*)(ibv_qp_ex*, Arguments...)> {
+  static void call(ibv_qp_ex* qp, Arguments...) noexcept {
+    refuse_work(Qp::from(qp).work, EOPNOTSUPP);
+  }
+};
+
+constexpr std::uint64_t kSends =
+    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV;
+constexpr std::uint64_t kWrites = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+constexpr std::uint64_t kWindows = IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
+constexpr std::uint64_t kReliable = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_FLUSH |
+                                    IBV_QP_EX_WITH_ATOMIC_WRITE;
+
+/// IBTA table 45 (operations of the transports).
+std::uint64_t calls_of(ibv_qp_type type) noexcept {
+  switch (type) {
+    case IBV_QPT_RC:
+    case IBV_QPT_XRC_SEND:
+      return kSends | kWrites | kWindows | kReliable;
+    case IBV_QPT_UC:
+      return kSends | kWrites | kWindows;
+    case IBV_QPT_UD:
+      return IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+    default:
+      return 0;
+  }
+}
+
+bool make_work(Qp& qp) noexcept {
+  if (!make_queue(qp) || !make_inline_store(qp)) return false;
+  // One more before them and one behind, for requests that are refused.
+  const std::size_t entries = std::size_t{qp.sq_entries} + 2;
+  const std::size_t sges = qp.max_send_sge == 0 ? 1 : qp.max_send_sge;
+  auto* const store =
+      static_cast<WorkEntry*>(qp.memory.take(entries * sizeof(WorkEntry), kCacheLine));
+  if (store == nullptr) return false;
+  WorkBatch& work = qp.work;
+  work.first = work.next = store + 1;
+  work.end = work.first + qp.sq_entries;
+  work.always = qp.signal_all ? unsigned{IBV_SEND_SIGNALED} : 0u;
+  auto* const general = static_cast<ibv_send_wr*>(
+      qp.memory.take(entries * sizeof(ibv_send_wr), alignof(ibv_send_wr)));
+  if (general == nullptr) return false;
+  work.general = general + 1;
+  general->sg_list =
+      static_cast<ibv_sge*>(qp.memory.take(entries * sges * sizeof(ibv_sge), alignof(ibv_sge)));
+  if (general->sg_list == nullptr) return false;
+  for (std::size_t i = 1; i < entries; ++i) general[i].sg_list = general->sg_list + i * sges;
+  return true;
+}
+
+}  // namespace
+
+int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept {
+  const std::uint64_t lacking = attr.send_ops_flags & ~calls_of(attr.qp_type);
+  if (lacking == 0) return 0;
+  log_refusal("ibv_create_qp_ex: send_ops_flags 0x%llx: QP type %d has no such operation",
+              static_cast<unsigned long long>(lacking), static_cast<int>(attr.qp_type));
+  return EOPNOTSUPP;
+}
+
+int wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
+  const std::uint64_t asked = attr.send_ops_flags;
+  if (asked == 0) return 0;
+  if (!make_work(qp)) return ENOMEM;
+  const bool connected = attr.qp_type == IBV_QPT_RC || attr.qp_type == IBV_QPT_UC;
+  ibv_qp_ex& table = qp.extended;
+  const auto wire = [asked]<class Slot>(std::uint64_t flag, Slot& slot,
+                                        std::type_identity_t<Slot> call) {
+    slot = (asked & flag) != 0 ? call : Unasked<Slot>::call;
+  };
+  wire(IBV_QP_EX_WITH_SEND, table.wr_send, connected ? wr_send : addressed_send);
+  wire(IBV_QP_EX_WITH_SEND_WITH_IMM, table.wr_send_imm,
+       connected ? wr_send_imm : addressed_send_imm);
+  wire(IBV_QP_EX_WITH_RDMA_WRITE, table.wr_rdma_write, connected ? wr_rdma_write : addressed_write);
+  wire(IBV_QP_EX_WITH_SEND_WITH_INV, table.wr_send_inv, send_inv);
+  wire(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, table.wr_rdma_write_imm, rdma_write_imm);
+  wire(IBV_QP_EX_WITH_RDMA_READ, table.wr_rdma_read, rdma_read);
+  wire(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, table.wr_atomic_cmp_swp, atomic_cmp_swp);
+  wire(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, table.wr_atomic_fetch_add, atomic_fetch_add);
+  wire(IBV_QP_EX_WITH_LOCAL_INV, table.wr_local_inv, local_inv);
+  wire(IBV_QP_EX_WITH_BIND_MW, table.wr_bind_mw, bind_mw);
+  wire(IBV_QP_EX_WITH_FLUSH, table.wr_flush, flush);
+  wire(IBV_QP_EX_WITH_ATOMIC_WRITE, table.wr_atomic_write, atomic_write);
+  table.wr_send_tso = Unasked<decltype(table.wr_send_tso)>::call;
+  table.wr_set_ud_addr = set_ud_addr;
+  table.wr_set_xrc_srqn = set_xrc_srqn;
+  table.wr_set_sge = wr_set_sge;
+  table.wr_set_sge_list = set_sge_list;
+  table.wr_set_inline_data = wr_set_inline_data;
+  table.wr_set_inline_data_list = set_inline_data_list;
+  table.wr_start = qp.in_domain ? wr_start_in_domain : wr_start;
+  table.wr_complete = qp.in_domain ? wr_complete_in_domain : wr_complete;
+  table.wr_abort = abort_work;
+  return 0;
+}
+
+}  // namespace verbatim::shm

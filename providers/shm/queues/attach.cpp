@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/queues/attach.hpp"
+
+#include <bit>
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/memory/context.hpp"
+#include "providers/shm/memory/region_fast.hpp"
+#include "providers/shm/queues/live.hpp"
+#include "providers/shm/queues/message_ring.hpp"
+#include "providers/shm/queues/qp_state.hpp"
+#include "providers/shm/queues/send_lock.hpp"
+#include "runtime/base/log.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+constexpr std::uint32_t kMaxRingEntries = 1u << 16;
+
+/// The record of the QP that `qp` is to talk to, if it is in that process and names ours.
+const QpRecord* record_in(const Peer& peer, const Qp& qp) noexcept {
+  const std::uint32_t qpn = peek(qp.own->dest_qpn);
+  const std::uint32_t index = Node::index_in(peer, qpn);
+  if (index >= peer.segment.qp_capacity()) return nullptr;
+  const QpRecord* record = &peer.segment.qps()[index];
+  if (peek(record->qpn) != qpn || peek(record->dest_qpn) != qp.own->qpn) return nullptr;
+  return record;
+}
+
+const QpRecord* find_record(Qp& qp, Peer*& peer) noexcept {
+  peer = meet_peer(qp);
+  return peer == nullptr ? nullptr : record_in(*peer, qp);
+}
+
+/// What a half of this type is connected to.
+std::uint32_t counterpart(std::uint32_t type) noexcept {
+  switch (type) {
+    case IBV_QPT_XRC_SEND:
+      return IBV_QPT_XRC_RECV;
+    case IBV_QPT_XRC_RECV:
+      return IBV_QPT_XRC_SEND;
+    default:
+      return type;
+  }
+}
+
+/// Where the peer's own receives stand.
+void find_receives(Qp& qp, std::uint64_t at) noexcept {
+  const std::uint64_t entries = qp.remote_rq_mask + 1;
+  const std::uint32_t max_sge = peek(qp.remote->rq_max_sge);
+  const PeerSegment& segment = qp.peer->segment;
+  qp.credits = segment.at<std::atomic<std::uint64_t>>(at, entries * sizeof(std::uint64_t));
+  if (max_sge == 0 || max_sge > kMaxSge) return;
+  qp.receive_sges = segment.at<ReceiveSge>(at + entries * sizeof(std::uint64_t),
+                                           entries * max_sge * sizeof(ReceiveSge));
+  qp.remote_max_sge = max_sge;
+}
+
+void forget_peer(Qp& qp) noexcept {
+  if (Peer* peer = qp.met.exchange(nullptr, std::memory_order_acq_rel); peer != nullptr)
+    Node::get().release_peer(*peer);
+}
+
+}  // namespace
+
+Peer* meet_peer(Qp& qp) noexcept {
+  Peer* met = qp.met.load(std::memory_order_acquire);
+  if (met != nullptr) return met;
+  Node& node = Node::get();
+  Peer* const found = node.hold_peer(peek(qp.own->dest_qpn));
+  if (found == nullptr) return nullptr;
+  // Numbers come back, and can be claimed by anybody: it is the owner that we mean if it means us,
+  // or if it lives and the number's name led to it. Else the owner is somebody we have yet to meet.
+  const bool ours = record_in(*found, qp) != nullptr ||
+                    (found->alive.load(std::memory_order_acquire) &&
+                     (found->self || found->reached_by_name(peek(qp.own->dest_qpn))));
+  if (ours && qp.met.compare_exchange_strong(met, found, std::memory_order_acq_rel)) return found;
+  node.release_peer(*found);
+  return met;
+}
+
+void meet_again(Qp& qp, const Peer& peer) noexcept {
+  // An arriving lane is of whoever knocked, for good.
+  if (qp.lane.face != nullptr && qp.lane.target == 0) return;
+  if (qp.watch_index == Qp::kNotWatched) return;
+  SendLock sending(qp);
+  if (meet_peer(qp) != &peer) {
+    LockGuard<BiasedLock> receiving(qp.recv_cq->lock);
+    if (qp.remote != nullptr || qp.rx_remote != nullptr) return;
+    live.active[qp.watch_index] = nullptr;
+    qp.peer = nullptr;
+    forget_peer(qp);
+    (void)meet_peer(qp);
+  }
+  // Of one that was in RTS before: those which come later leave it room.
+  if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS) (void)reserve_ring(qp);
+}
+
+Wait attach(Qp& qp) noexcept {
+  if (qp.remote != nullptr) {
+    if (qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session) return Wait::kPeer;
+    if (qp.credits == nullptr && qp.shared.record == nullptr) {
+      if (const std::uint64_t at = qp.remote->rq_credits.load(std::memory_order_acquire); at != 0)
+        find_receives(qp, at);
+    }
+    return Wait::kNothing;
+  }
+  Peer* peer;
+  const QpRecord* record = find_record(qp, peer);
+  qp.peer = peer;
+  if (record == nullptr) {
+    if (peer == nullptr) Node::get().want_peer(qp.own->dest_qpn);
+    return Wait::kPeer;
+  }
+  if (!peer->knows_us.load(std::memory_order_acquire)) {
+    qp.peer = nullptr;  // still being met
+    return Wait::kPeer;
+  }
+  const std::uint64_t session = record->accepts.load(std::memory_order_acquire);
+  if (session == 0) return Wait::kPeer;
+  if (peek(record->rq_psn) != qp.own->sq_psn) {
+    static constinit LogOnce once;
+    if (once.first())
+      log_warn(
+          "shm: QP 0x%06x sends from PSN 0x%06x, but QP 0x%06x expects 0x%06x: set sq_psn and the "
+          "peer's rq_psn to the same number",
+          qp.own->qpn, qp.own->sq_psn, qp.own->dest_qpn, peek(record->rq_psn));
+    return Wait::kPeer;
+  }
+  // Messages of an earlier life of ours were consumed there: it would take ours for their
+  // successors.
+  if (record->lines_taken.load(std::memory_order_acquire) != 0) return Wait::kPeer;
+  const std::uint32_t entries = peek(record->rq_entries);
+  if (!std::has_single_bit(entries) || entries > kMaxRingEntries) return Wait::kPeer;
+  if (peek(record->type) != counterpart(qp.own->type)) return Wait::kPeer;
+  const std::uint64_t srq = peek(record->srq);
+  const auto* shared = srq == 0 ? nullptr : peer->segment.at<SrqRecord>(srq, sizeof(SrqRecord));
+  if (srq != 0 && shared == nullptr) return Wait::kPeer;
+
+  qp.remote_session = session;
+  qp.shared = {};
+  qp.shared.record = shared;
+  qp.set_detour(Qp::kToShared, shared != nullptr);
+  qp.remote_regions = peer->segment.regions();
+  qp.remote_region_capacity = peer->segment.region_capacity();
+  qp.remote_pd = peek(record->pd);
+  qp.remote_rq_log = static_cast<std::uint32_t>(std::countr_zero(entries));
+  qp.self = peer->self;
+  qp.ring_always = peer->sender_fence.load(std::memory_order_relaxed);
+  qp.remote_rq_mask = entries - 1;
+  if (!make_ring(qp)) return Wait::kMemory;
+  qp.remote = record;
+  // Requests are numbered within the session: an answer to another life's request never matches.
+  qp.ask_sequence = session << 32;
+  qp.own->asked.store(qp.ask_sequence, std::memory_order_relaxed);
+  // Publishes the ring; pairs with the load in attach_receiver().
+  qp.own->tx_session.store(session << 32 | ++qp.generation, std::memory_order_release);
+  // Of what we do to its memory it hears nothing, and a target none of its messages. It sees us, or
+  // we that it is in RTR: pairs with the fence in modify_qp().
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (peek(record->state) == IBV_QPS_RTR && qp.lane.face == nullptr) wake_service_of_peer(qp);
+  return attach(qp);
+}
+
+bool unread(const Qp& qp) noexcept {
+  return qp.remote != nullptr && qp.peer->alive.load(std::memory_order_acquire) &&
+         qp.remote->accepts.load(std::memory_order_acquire) == qp.remote_session &&
+         (qp.told_fault || qp.remote->lines_taken.load(std::memory_order_acquire) < qp.ring.next);
+}
+
+static void give_memory_back(Qp& qp, OwnSegment& segment) noexcept {
+  const QpRecord& own = *qp.own;
+  give_ring_back(qp, segment);
+  if (const std::uint64_t w = own.window.load(std::memory_order_relaxed); w != 0)
+    segment.release(window::offset(w), std::size_t{1} << window::log(w));
+  if (qp.bounce != 0) segment.release(qp.bounce, kBounceBytes);
+  if (qp.asking.ring != nullptr) {
+    segment.release(qp.asking.ring->window.load(std::memory_order_relaxed), kRequestWindow);
+    segment.release(own.requests.load(std::memory_order_relaxed), sizeof(RequestRing));
+  }
+}
+
+void detach(Qp& qp) noexcept {
+  QpRecord& own = *qp.own;
+  // First the word that receivers check after each message they find, then the memory.
+  own.tx_session.store(0, std::memory_order_seq_cst);
+  if (OwnSegment& segment = Node::get().segment(); segment.holds(&own))
+    give_memory_back(qp, segment);
+  forget_ring(qp);
+  own.ring.store(0, std::memory_order_relaxed);
+  own.window.store(0, std::memory_order_relaxed);
+  own.stream_produced.store(0, std::memory_order_relaxed);
+  own.requests.store(0, std::memory_order_relaxed);
+  qp.bounce = 0;
+  qp.asking = {};
+  qp.remote = nullptr;
+  qp.peer = nullptr;
+  forget_peer(qp);
+  qp.peer_seen_ns = 0;
+  qp.credits = nullptr;
+  qp.fast = false;
+  qp.write_target = {};
+  qp.receive_sges = nullptr;
+  qp.receive_target = {};
+  qp.unplaced = 0;
+  for (EndedKey& ended : qp.ended) ended = {};
+  qp.shared = {};
+  qp.sent = 0;
+  qp.known_receives = {};
+  qp.heard = 0;
+  qp.produced = 0;
+  qp.consumed_seen = 0;
+  qp.receiver_sleeps = false;
+  qp.receiver_stuck = false;
+  qp.window_was_full = false;
+  qp.copy_choice = {};
+  qp.told_fault = false;
+  qp.progress.clear();
+}
+
+namespace {
+
+/// Completions name the two ends that the application knows; of UD the device too (IBTA 11.4.1.2).
+void name_sender(Qp& qp, const QpRecord& sender) noexcept {
+  const bool is_datagram = qp.headroom != 0;
+  qp.rx_source = peek(qp.lane.face != nullptr ? sender.speaks_for : qp.own->dest_qpn);
+  qp.rx_slid = is_datagram && !Context::of(qp.plain.context).ethernet
+                   ? lid_of_device(peek(sender.device))
+                   : std::uint16_t{0};
+}
+
+}  // namespace
+
+void greet_sender(Qp& qp) noexcept {
+  if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_RTR) return;
+  LockGuard<BiasedLock> guard(qp.recv_cq->lock);
+  (void)attach_receiver(qp);
+}
+
+bool attach_receiver(Qp& qp) noexcept {
+  if (qp.rx_ring != nullptr) return true;
+  if (qp.session == 0) return false;
+  Peer* peer;
+  const QpRecord* record = find_record(qp, peer);
+  if (record == nullptr) return false;
+  const std::uint64_t session = record->tx_session.load(std::memory_order_acquire);
+  if (session == 0 || session >> 32 != qp.session) return false;
+  // Within one session of ours there is one life of the sender. Once it was left it stays so: the
+  // ring where its first line stood may be gone.
+  if (qp.rx_session != 0) return false;
+  const std::uint64_t place = record->ring.load(std::memory_order_acquire);
+  const std::uint32_t log = window::log(place);
+  if (log < kFirstRingLog || log > kMostRingLog) return false;
+  const Slot* ring = peer->segment.at<Slot>(window::offset(place), sizeof(Slot) << log);
+  if (ring == nullptr) return false;
+  qp.rx_log = log;
+  qp.rx_session = session;
+  name_sender(qp, *record);
+  qp.rx_remote = record;
+  qp.rx_peer = peer;
+  qp.rx_ring = ring;
+  // IBTA 11.6.3.2: who waits for a last word of the connection's making need not.
+  const bool connects = qp.plain.qp_type == IBV_QPT_RC || qp.plain.qp_type == IBV_QPT_UC ||
+                        qp.xrc == XrcRole::kTarget;
+  if (connects && qp.mode.load(std::memory_order_acquire) == IBV_QPS_RTR)
+    raise_qp_event(qp, IBV_EVENT_COMM_EST);
+  return true;
+}
+
+void detach_receiver(Qp& qp) noexcept {
+  qp.rx_ring = nullptr;
+  qp.pack.clear();
+  qp.rx_remote = nullptr;
+  qp.rx_peer = nullptr;
+  qp.rx_session = 0;
+  qp.session = 0;
+  qp.stream_taken = 0;
+  qp.ending_message = ~std::uint64_t{0};
+  qp.ended_messages = 0;
+  qp.pulled = {};
+  qp.rx_line = 0;
+}
+
+void wake_service_of_peer(Qp& qp) noexcept {
+  const std::uint32_t index = Node::index_in(*qp.peer, qp.own->dest_qpn);
+  qp.peer->segment.doorbells().service.ring(index);
+  qp.peer->wake_service();
+}
+
+}  // namespace verbatim::shm

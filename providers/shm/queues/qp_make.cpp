@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/queues/qp_make.hpp"
+
+#include <bit>
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/memory/context.hpp"
+#include "providers/shm/memory/region_fast.hpp"
+#include "providers/shm/queues/qp_life.hpp"
+#include "providers/shm/queues/ud_role.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/verbs/strict.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// Messages whose shared receives a queue pair holds without asking for memory.
+constexpr std::uint32_t kHeldAtFirst = 4;
+
+}  // namespace
+
+int take_number(Qp& qp) noexcept {
+  Node& node = Node::get();
+  std::uint32_t qpn;
+  if (const int error = node.take_qpn(qp.index, qpn); error != 0) return error;
+  qp.own = &node.segment().qps()[qp.index];
+  qp.plain.qp_num = qpn;
+  qp.plain.handle = qp.index;
+  const int error = node.segment().back(qp.own, sizeof(QpRecord));
+  if (error != 0) node.give_qpn(qp.index);
+  return error;
+}
+
+std::uint32_t share_receives(Qp& qp, Srq& srq) noexcept {
+  qp.srq = &srq;
+  qp.held = make_held(kHeldAtFirst);
+  qp.held_capacity = qp.held == nullptr ? 0 : kHeldAtFirst;
+  // Every receive that a sender sees has its slot, also when nobody polls.
+  return std::bit_ceil(srq.store.max == 0 ? 1u : srq.store.max);
+}
+
+void fill_record(const Qp& qp, std::uint32_t entries, std::uint32_t speaks_for) noexcept {
+  QpRecord& own = *qp.own;
+  own.tx_session.store(0, std::memory_order_relaxed);
+  own.ring.store(0, std::memory_order_relaxed);
+  own.window.store(0, std::memory_order_relaxed);
+  own.rq_credits.store(0, std::memory_order_relaxed);
+  own.asked.store(0, std::memory_order_relaxed);
+  own.answered.store(0, std::memory_order_relaxed);
+  own.answers.store(0, std::memory_order_relaxed);
+  own.requests.store(0, std::memory_order_relaxed);
+  poke(own.send_cq, qp.send_cq->number);
+  own.stream_produced.store(0, std::memory_order_relaxed);
+  poke(own.rq_entries, entries);
+  const Srq* const inbox = qp.datagrams == nullptr ? nullptr : qp.datagrams->inbox;
+  const std::uint16_t max_sge = inbox == nullptr ? 0 : inbox->store.max_sge;
+  poke(own.rq_max_sge, qp.datagrams == nullptr ? qp.rq.max_sge : max_sge);  // 0: shares receives
+  poke(own.pd, qp.pd_number);
+  poke(own.access, 0);  // a lane asks for none, and the place may have been a connection's
+  poke(own.srq, qp.srq == nullptr ? 0 : qp.srq->own_offset);
+  poke(own.type, qp.plain.qp_type);
+  poke(own.speaks_for, speaks_for);
+  poke(own.lane, 0);
+  poke(own.lacks, 0);
+  poke(own.state, IBV_QPS_RESET);
+  poke(own.sq_entries, qp.sq_entries);
+  own.errors.store(0, std::memory_order_relaxed);
+  own.polled.store(0, std::memory_order_relaxed);
+  poke(own.qkey, 0);
+  own.domain = {};
+  poke(own.device, Context::of(qp.plain.context).device.index);
+  __atomic_store_n(&own.qpn, qp.plain.qp_num, __ATOMIC_RELEASE);
+}
+
+void set_constants(Qp& qp) noexcept {
+  OwnSegment& segment = Node::get().segment();
+  qp.own_regions = segment.regions();
+  qp.own_region_capacity = segment.head().mr_capacity;
+  qp.max_inline = kMaxInline;
+  qp.is_strict = qp.posts_generally = is_strict();
+  qp.may_lose = qp.plain.qp_type == IBV_QPT_UC || qp.plain.qp_type == IBV_QPT_UD;
+  qp.headroom = qp.plain.qp_type == IBV_QPT_UD ? sizeof(ibv_grh) : 0;
+}
+
+void give_up(Qp& qp) noexcept {
+  __atomic_store_n(&qp.own->qpn, 0u, __ATOMIC_RELEASE);
+  Node::get().give_qpn(qp.index);
+  free_qp(qp);
+}
+
+Qp* make_presence(ibv_context* context, ibv_qp_type type, XrcRole role, Cq& cq) noexcept {
+  Qp* qp = make_nothrow<Qp>();
+  if (qp == nullptr) return nullptr;
+  if (take_number(*qp) != 0) {
+    destroy_nothrow(qp);
+    return nullptr;
+  }
+  qp->send_cq = qp->recv_cq = &cq;
+  qp->pd_number = holder::kMaxPd;  // nobody's
+  qp->plain.qp_type = type;
+  qp->plain.context = context;
+  qp->xrc = role;
+  set_constants(*qp);
+  reset_record(*qp);
+  fill_record(*qp, 1, 0);
+  return qp;
+}
+
+Qp* make_lane(Qp& face, Srq* srq) noexcept {
+  Qp* lane = make_nothrow<Qp>();
+  if (lane == nullptr) return nullptr;
+  if (take_number(*lane) != 0) {
+    destroy_nothrow(lane);
+    return nullptr;
+  }
+  lane->lane.face = &face;
+  if (face.srq != nullptr) lane->received = &face.srq->own->taken;
+  lane->send_cq = face.send_cq;
+  lane->recv_cq = face.recv_cq;
+  lane->pd_number = face.pd_number;
+  lane->plain.qp_type = face.plain.qp_type;
+  lane->plain.context = face.plain.context;
+  set_constants(*lane);
+  std::uint32_t entries = 1;
+  if (srq != nullptr) entries = share_receives(*lane, *srq);
+  reset_record(*lane);
+  fill_record(*lane, entries, face.plain.qp_num);
+  poke(lane->own->rq_psn, 0);
+  poke(lane->own->sq_psn, 0);
+  lane->plain.qp_num = face.plain.qp_num;  // what completions say
+  if (srq != nullptr && lane->held == nullptr) {
+    give_up(*lane);
+    return nullptr;
+  }
+  return lane;
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/queues/qp_state.hpp"
+
+#include "providers/shm/memory/context.hpp"
+#include "providers/shm/memory/region_fast.hpp"
+#include "providers/shm/queues/qp_kind.hpp"
+
+namespace verbatim::shm {
+
+void enter_error(Qp& qp) noexcept {
+  qp.mode.store(IBV_QPS_ERR, std::memory_order_release);
+  __atomic_store_n(&qp.plain.state, IBV_QPS_ERR, __ATOMIC_RELAXED);  // query_qp may look
+  poke(qp.own->state, IBV_QPS_ERR);
+  qp.own->accepts.store(0, std::memory_order_seq_cst);
+  qp.fast = false;
+  if (qp.kind != nullptr && qp.kind->stop_accepting != nullptr) qp.kind->stop_accepting(qp);
+  announce(qp);
+}
+
+void stop_sending(Qp& qp) noexcept {
+  qp.mode.store(IBV_QPS_SQE, std::memory_order_release);
+  __atomic_store_n(&qp.plain.state, IBV_QPS_SQE, __ATOMIC_RELAXED);
+  poke(qp.own->state, IBV_QPS_SQE);
+  qp.strict_unsignaled = 0;
+  qp.fast = false;
+}
+
+void raise_qp_event(Qp& qp, ibv_event_type type) noexcept {
+  if (qp.kind != nullptr && qp.kind->tell_openers != nullptr) qp.kind->tell_openers(qp, type);
+  if (qp.disowned) return;
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.qp = &qp.plain;
+  Context::of(qp.plain.context).events.raise(event);
+}
+
+}  // namespace verbatim::shm

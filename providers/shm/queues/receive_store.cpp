@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/queues/receive_store.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/memory/local_range.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// How many bytes from the beginning of an SGE on a message may be written to.
+[[gnu::cold, gnu::noinline]] std::uint64_t sound_bytes(const KeyHolder& keys,
+                                                       const ibv_sge& sge) noexcept {
+  std::uint64_t serial;
+  const RegionRecord* record = find_local_key(keys, sge.lkey, IBV_ACCESS_LOCAL_WRITE, serial);
+  if (record == nullptr) {
+    const KeyHolder on_demand{keys.regions, keys.capacity, holder::kOnDemand | keys.pd};
+    record = find_local_key(on_demand, sge.lkey, IBV_ACCESS_LOCAL_WRITE, serial);
+  }
+  if (record == nullptr) return 0;
+  const std::uint64_t offset = sge.addr - peek(record->iova);  // huge when it lies before
+  const std::uint64_t length = peek(record->length);
+  return offset >= length ? 0 : std::min<std::uint64_t>(sge.length, length - offset);
+}
+
+}  // namespace
+
+bool ReceiveStore::make_own(const QueueMemory& memory) noexcept {
+  const std::size_t entries = std::size_t{1} << log;
+  if (wr_ids == nullptr)
+    wr_ids = static_cast<std::uint64_t*>(
+        memory.take(entries * sizeof(std::uint64_t), alignof(std::uint64_t)));
+  if (num_sge == nullptr) num_sge = static_cast<std::uint8_t*>(memory.take(entries, 1));
+  return wr_ids != nullptr && num_sge != nullptr;
+}
+
+bool ReceiveStore::reserve() noexcept {
+  return is_reserved = Node::get().segment().reserve(shown_bytes());
+}
+
+void ReceiveStore::give_up(const void* owner) noexcept {
+  if (OwnSegment& segment = Node::get().segment(); is_reserved && segment.holds(owner))
+    segment.give_up(shown_bytes());
+  is_reserved = false;
+}
+
+std::uint64_t ReceiveStore::make(const QueueMemory& memory) noexcept {
+  if (!make_own(memory)) return 0;
+  const std::size_t entries = std::size_t{1} << log;
+  OwnSegment& segment = Node::get().segment();
+  const std::uint64_t offset = segment.allocate(shown_bytes(), true);
+  if (offset == 0) return 0;
+  is_reserved = false;
+  credits = segment.at<std::atomic<std::uint64_t>>(offset);
+  sges = segment.at<ReceiveSge>(offset + entries * sizeof(std::uint64_t));
+  return offset;
+}
+
+void ReceiveStore::release(std::uint64_t offset, bool stays_reserved) noexcept {
+  if (credits == nullptr) return;
+  if (OwnSegment& segment = Node::get().segment(); segment.holds(credits)) {
+    segment.release(offset, shown_bytes(), stays_reserved);
+    is_reserved = stays_reserved;
+  }
+  credits = nullptr;
+  sges = nullptr;
+}
+
+void ReceiveStore::free(const QueueMemory& memory) noexcept {
+  memory.give(wr_ids);
+  memory.give(num_sge);
+  wr_ids = nullptr;
+  num_sge = nullptr;
+}
+
+int ReceiveStore::check(const ibv_recv_wr& wr) const noexcept {
+  const bool good =
+      wr.num_sge >= 0 && wr.num_sge <= max_sge && (wr.num_sge == 0 || wr.sg_list != nullptr);
+  return good ? 0 : EINVAL;
+}
+
+std::uint64_t ReceiveStore::fill(std::uint64_t index, const ibv_recv_wr& wr,
+                                 const KeyHolder& keys) noexcept {
+  ReceiveSge* to = sges_of(index);
+  std::uint64_t bytes = 0;
+  bool bad = false;
+  for (int i = 0; i < max_sge; ++i) {
+    if (i >= wr.num_sge) {
+      to[i] = {0, 0, 0};
+      continue;
+    }
+    const ibv_sge& sge = wr.sg_list[i];
+    to[i] = {sge.addr, sge.length, sge.lkey};
+    if (bad) continue;
+    LocalRange place;
+    if (sge.length == 0 ||
+        find_local_range(keys, sge.lkey, sge.addr, sge.length, IBV_ACCESS_LOCAL_WRITE, place)) {
+      bytes += sge.length;
+    } else {
+      // A message that ends before the first byte that must not be written is an adapter's to take.
+      bad = true;
+      bytes += sound_bytes(keys, sge);
+    }
+  }
+  wr_ids[at(index)] = wr.wr_id;
+  num_sge[at(index)] = static_cast<std::uint8_t>(wr.num_sge);
+  return Credit::make(
+      lap(index),
+      static_cast<std::uint32_t>(bytes < Credit::kLengthMask ? bytes : Credit::kLengthMask), bad);
+}
+
+}  // namespace verbatim::shm

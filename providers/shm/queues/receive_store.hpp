@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Posted receives: where their bytes go, in our segment so that senders can place large messages
+// themselves, and what only we need to know of them. A queue pair has a store of its own, or takes
+// from that of a shared receive queue.
+//
+// Receive number i lies at i modulo the entries. Who may fill it and who may read it is for the
+// owner's locks to say.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "providers/shm/memory/region_fast.hpp"
+#include "providers/shm/wire/layout.hpp"
+#include "runtime/verbs/queue_memory.hpp"
+
+namespace verbatim::shm {
+
+struct ReceiveStore {
+  std::uint32_t log = 0;   ///< of the entries, see resize()
+  std::uint64_t mask = 0;  ///< the entries, less one
+  std::uint32_t max = 0;   ///< receives that may be posted at once
+  std::uint16_t max_sge = 1;
+  bool is_reserved = false;                       ///< room in the segment is, and is not made yet
+  std::atomic<std::uint64_t>* credits = nullptr;  ///< nullptr until the first receive
+  ReceiveSge* sges = nullptr;
+  std::uint64_t* wr_ids = nullptr;
+  std::uint8_t* num_sge = nullptr;
+
+  /// Has 1 << `entries_log` entries from now on. REQUIRES: nothing was made.
+  void resize(std::uint32_t entries_log) noexcept {
+    log = entries_log;
+    mask = (std::uint64_t{1} << entries_log) - 1;
+  }
+  std::uint64_t at(std::uint64_t index) const noexcept { return index & mask; }
+  std::uint32_t lap(std::uint64_t index) const noexcept {
+    return static_cast<std::uint32_t>(index >> log) + 1;
+  }
+  ReceiveSge* sges_of(std::uint64_t index) const noexcept { return sges + at(index) * max_sge; }
+
+  /// Makes what only we know of receives. False: no memory.
+  [[gnu::cold]] bool make_own(const QueueMemory& memory) noexcept;
+  /// Sees that there will be room for receives. False: there is none.
+  [[gnu::cold]] bool reserve() noexcept;
+  /// Makes room for receives: where it lies in the segment, or 0 (no memory). REQUIRES: reserve().
+  [[gnu::cold]] std::uint64_t make(const QueueMemory& memory) noexcept;
+  /// Gives the room back that lay at `offset`; what only we know stays for the next time, and with
+  /// `stays_reserved` there will be room again.
+  [[gnu::cold]] void release(std::uint64_t offset, bool stays_reserved) noexcept;
+  /// Of room that is reserved by `owner`, whose record in the segment that is: there need be none.
+  [[gnu::cold]] void give_up(const void* owner) noexcept;
+  [[gnu::cold]] void free(const QueueMemory& memory) noexcept;
+
+  /// Refuses what cannot be a receive of this store: 0 or EINVAL.
+  int check(const ibv_recv_wr& wr) const noexcept;
+  /// Writes receive number `index` and returns the credit that publishes it. REQUIRES: check(wr).
+  std::uint64_t fill(std::uint64_t index, const ibv_recv_wr& wr, const KeyHolder& keys) noexcept;
+
+ private:
+  std::size_t shown_bytes() const noexcept {
+    const std::size_t entries = std::size_t{1} << log;
+    return entries * sizeof(std::uint64_t) + entries * max_sge * sizeof(ReceiveSge);
+  }
+};
+
+}  // namespace verbatim::shm

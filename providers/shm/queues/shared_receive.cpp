@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/queues/shared_receive.hpp"
+
+#include <bit>
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/memory/context.hpp"
+#include "providers/shm/queues/live.hpp"
+#include "providers/shm/queues/qp.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/sync/spin_lock.hpp"
+#include "runtime/verbs/event_acks.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// All queues of the process, for its forked children.
+struct Queues {
+  SpinLock lock;
+  Srq* first = nullptr;
+
+  void add(Srq& srq) noexcept {
+    LockGuard<SpinLock> guard(lock);
+    srq.next = first;
+    if (first != nullptr) first->prev = &srq;
+    first = &srq;
+  }
+  void remove(Srq& srq) noexcept {
+    LockGuard<SpinLock> guard(lock);
+    (srq.prev != nullptr ? srq.prev->next : first) = srq.next;
+    if (srq.next != nullptr) srq.next->prev = srq.prev;
+  }
+};
+constinit Queues queues;
+
+std::uint32_t log_of(std::uint32_t receives) noexcept {
+  return static_cast<std::uint32_t>(std::countr_zero(std::bit_ceil(receives)));
+}
+
+/// Receives that are posted and not taken. The queue's lock is held.
+std::uint64_t waiting(const Srq& srq) noexcept {
+  return srq.posted - srq.own->taken.load(std::memory_order_relaxed);
+}
+
+void raise(Srq& srq, ibv_event_type type) noexcept {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.srq = &srq.plain;
+  Context::of(srq.plain.context).events.raise(event);
+}
+
+/// Messages wait that found no receive: whoever polls, or sleeps, hears of them again.
+[[gnu::cold, gnu::noinline]] void feed(Srq& srq) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live)
+    if (qp->srq == &srq && qp->xrc != XrcRole::kQueue &&
+        qp->own->accepts.load(std::memory_order_relaxed) != 0)
+      announce(*qp);
+}
+
+/// Makes `bigger` the store, with what waits in the old one. The queue's lock is held.
+void move_receives(Srq& srq, ReceiveStore& bigger, std::uint64_t offset) noexcept {
+  ReceiveStore& old = srq.store;
+  for (std::uint64_t i = srq.posted - waiting(srq); i != srq.posted; ++i) {
+    for (std::uint32_t s = 0; s < old.max_sge; ++s) bigger.sges_of(i)[s] = old.sges_of(i)[s];
+    bigger.wr_ids[bigger.at(i)] = old.wr_ids[old.at(i)];
+    bigger.num_sge[bigger.at(i)] = old.num_sge[old.at(i)];
+    // Its length and verdict; the lap is that of the new place.
+    const std::uint64_t credit = old.credits[old.at(i)].load(std::memory_order_relaxed);
+    bigger.credits[bigger.at(i)].store(
+        Credit::make(bigger.lap(i), static_cast<std::uint32_t>(credit), false),
+        std::memory_order_relaxed);
+  }
+  // Publishes the new place; pairs with the load in next_shared_credit(), which looks at this word
+  // before and after, so the old place may be given back.
+  srq.own->store.store(window::make(offset, bigger.log), std::memory_order_seq_cst);
+  old.release(srq.offset, false);
+  old = bigger;
+  srq.offset = offset;
+}
+
+/// `bigger`: a store for more receives than it has now, or one that has nothing. In the end it is
+/// what is left over. EAGAIN: another call has shortened the queue meanwhile, so that it has to grow
+/// after all. REQUIRES: the queue's lock.
+int resize_locked(Srq& srq, std::uint32_t max_wr, ReceiveStore& bigger) noexcept {
+  if (max_wr < waiting(srq)) {
+    log_refusal("modify_srq: %u receives asked for, but %llu are posted", max_wr,
+                static_cast<unsigned long long>(waiting(srq)));
+    return EINVAL;
+  }
+  const bool grows = bigger.wr_ids != nullptr;
+  if (!grows && log_of(max_wr) > srq.store.log) return EAGAIN;
+  const ReceiveStore before = srq.store;
+  if (grows && before.credits != nullptr) {
+    const std::uint64_t offset = bigger.make(srq.memory);
+    if (offset == 0) return ENOMEM;
+    move_receives(srq, bigger, offset);
+    bigger = before;
+  } else if (grows) {
+    std::swap(srq.store, bigger);
+  }
+  srq.store.max = max_wr;
+  srq.attributes.max_wr = max_wr;
+  return 0;
+}
+
+int resize(Srq& srq, std::uint32_t max_wr) noexcept {
+  if (const int error = check_srq_sizes("modify_srq", max_wr, 0); error != 0) return error;
+  int error;
+  do {
+    // A program's allocators are not asked under the lock.
+    ReceiveStore bigger;
+    bool grows;
+    {
+      LockGuard<BiasedLock> guard(srq.lock);
+      grows = log_of(max_wr) > srq.store.log;
+      bigger.max_sge = srq.store.max_sge;
+    }
+    bigger.resize(log_of(max_wr));
+    error = grows && (!bigger.reserve() || !bigger.make_own(srq.memory)) ? ENOMEM : 0;
+    if (error == 0) {
+      LockGuard<BiasedLock> guard(srq.lock);
+      error = resize_locked(srq, max_wr, bigger);
+    }
+    bigger.free(srq.memory);
+    bigger.give_up(srq.own);
+  } while (error == EAGAIN);
+  return error;
+}
+
+/// The event that an armed queue owes while fewer receives are left than its limit; then it is
+/// unarmed (IBTA 10.2.9.3). REQUIRES: its lock.
+void tell_if_low_locked(Srq& srq) noexcept {
+  if (srq.limit == 0 || waiting(srq) >= srq.limit) [[likely]]
+    return;
+  srq.limit = 0;
+  raise(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+}
+
+}  // namespace
+
+int check_srq_sizes(const char* verb, std::uint32_t max_wr, std::uint32_t max_sge) noexcept {
+  if (max_wr <= kMaxWr && max_sge <= kMaxSge) return 0;
+  log_refusal("%s: max_wr %u, max_sge %u asked; shm has %u and %u", verb, max_wr, max_sge, kMaxWr,
+              kMaxSge);
+  return EINVAL;
+}
+
+Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd,
+              const QueueMemory& memory) noexcept {
+  Srq* srq = make_nothrow<Srq>();
+  if (srq == nullptr) return nullptr;
+  OwnSegment& segment = Node::get().segment();
+  srq->own_offset = segment.allocate(sizeof(SrqRecord));
+  if (srq->own_offset == 0) {
+    destroy_nothrow(srq);
+    return nullptr;
+  }
+  srq->own = segment.at<SrqRecord>(srq->own_offset);
+  srq->own->store.store(0, std::memory_order_relaxed);
+  srq->own->taken.store(0, std::memory_order_relaxed);
+  srq->keys = {segment.regions(), segment.head().mr_capacity, pd};
+  srq->store.max = max_wr;
+  srq->store.max_sge = static_cast<std::uint16_t>(max_sge == 0 ? 1 : max_sge);
+  srq->store.resize(log_of(max_wr == 0 ? 1 : max_wr));
+  srq->memory = memory;
+  queues.add(*srq);
+  // What only we know comes with the first receive else.
+  if (!srq->store.reserve() || (memory.is_of_program() && !srq->store.make_own(memory))) {
+    free_srq(*srq);
+    return nullptr;
+  }
+  return srq;
+}
+
+void retire_shared_queues_in_child() noexcept {
+  ::new (&queues.lock) SpinLock;
+  for (Srq* srq = queues.first; srq != nullptr; srq = srq->next) {
+    ::new (&srq->lock) BiasedLock;
+    leave_events_to_parent(*srq);
+    srq->store.max = 0;
+    srq->store.max_sge = 0;
+  }
+}
+
+void empty_srq(Srq& srq) noexcept {
+  LockGuard<BiasedLock> guard(srq.lock);
+  srq.own->taken.store(srq.posted, std::memory_order_release);
+  srq.starving = false;
+}
+
+void free_srq(Srq& srq) noexcept {
+  queues.remove(srq);
+  srq.own->store.store(0, std::memory_order_seq_cst);
+  srq.store.release(srq.offset, false);
+  srq.store.give_up(srq.own);
+  srq.store.free(srq.memory);
+  if (OwnSegment& segment = Node::get().segment(); segment.holds(srq.own))
+    segment.release(srq.own_offset, sizeof(SrqRecord));
+  destroy_nothrow(&srq);
+}
+
+int modify_srq(verbatim::Srq& handle, ibv_srq_attr& attr, int mask) noexcept {
+  Srq& srq = static_cast<Srq&>(handle);
+  const std::uint32_t max_wr = (mask & IBV_SRQ_MAX_WR) != 0 ? attr.max_wr : srq.store.max;
+  if ((mask & IBV_SRQ_LIMIT) != 0 && attr.srq_limit > max_wr) {
+    log_refusal("modify_srq: the limit %u is more than the queue can hold, %u", attr.srq_limit,
+                max_wr);
+    return EINVAL;
+  }
+  if ((mask & IBV_SRQ_MAX_WR) != 0)
+    if (const int error = resize(srq, attr.max_wr); error != 0) return error;
+  if ((mask & IBV_SRQ_LIMIT) != 0) {
+    LockGuard<BiasedLock> guard(srq.lock);
+    srq.limit = attr.srq_limit;
+    // Nothing else may come to tell of it: with no receive left no message uses one up.
+    tell_if_low_locked(srq);
+  }
+  return 0;
+}
+
+int query_srq(verbatim::Srq& handle, ibv_srq_attr& attr) noexcept {
+  Srq& srq = static_cast<Srq&>(handle);
+  LockGuard<BiasedLock> guard(srq.lock);
+  attr.max_wr = srq.store.max;
+  attr.max_sge = srq.store.max_sge;
+  attr.srq_limit = srq.limit;
+  return 0;
+}
+
+int post_srq_recv(ibv_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
+  return post_shared(Srq::from(handle), wr, bad_wr);
+}
+
+int post_shared(Srq& srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
+  bool hungry = false;
+  int error = 0;
+  {
+    LockGuard<BiasedLock> guard(srq.lock);
+    for (; wr != nullptr; wr = wr->next) {
+      error = srq.store.check(*wr);
+      if (error == 0 && waiting(srq) >= srq.store.max) error = ENOMEM;
+      if (error == 0 && srq.store.credits == nullptr) {
+        srq.offset = srq.store.make(srq.memory);
+        if (srq.offset == 0)
+          error = ENOMEM;
+        else
+          srq.own->store.store(window::make(srq.offset, srq.store.log), std::memory_order_release);
+      }
+      if (error != 0) {
+        *bad_wr = wr;
+        break;
+      }
+      const std::uint64_t credit = srq.store.fill(srq.posted, *wr, srq.keys);
+      // Publishes the receive; pairs with the load in next_shared_credit().
+      srq.store.credits[srq.store.at(srq.posted)].store(credit, std::memory_order_release);
+      ++srq.posted;
+      hungry = srq.starving;
+    }
+    if (hungry) srq.starving = false;
+  }
+  if (hungry) [[unlikely]]
+    feed(srq);
+  return error;
+}
+
+bool take_receive(Qp& qp, TakenReceive& out) noexcept {
+  Srq& srq = *qp.srq;
+  LockGuard<BiasedLock> guard(srq.lock);
+  const std::uint64_t index = srq.own->taken.load(std::memory_order_relaxed);
+  if (index == srq.posted) {
+    srq.starving = true;
+    return false;
+  }
+  const std::uint64_t at = srq.store.at(index);
+  out.wr_id = srq.store.wr_ids[at];
+  out.num_sge = srq.store.num_sge[at];
+  const ReceiveSge* sges = srq.store.sges_of(index);
+  for (std::uint32_t i = 0; i < out.num_sge; ++i) out.sges[i] = sges[i];
+  use_up_locked(srq, qp, index);
+  tell_if_low_locked(srq);
+  return true;
+}
+
+HeldReceive* make_held(std::uint32_t capacity) noexcept {
+  auto* held = static_cast<HeldReceive*>(std::malloc(capacity * sizeof(HeldReceive)));
+  for (std::uint32_t i = 0; held != nullptr && i < capacity; ++i)
+    held[i].index = HeldReceive::kNone;
+  return held;
+}
+
+bool has_receive(Srq& srq) noexcept {
+  LockGuard<BiasedLock> guard(srq.lock);
+  if (waiting(srq) != 0) return true;
+  srq.starving = true;
+  return false;
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/receive/receive_place.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "providers/shm/memory/null_memory.hpp"
+#include "providers/shm/queues/shared_receive.hpp"
+#include "providers/shm/receive/receive.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+Receive view(const TakenReceive& taken) noexcept {
+  return {taken.wr_id, taken.sges, taken.num_sge};
+}
+
+}  // namespace
+
+bool receive_for(Qp& qp, std::uint64_t index, TakenReceive& scratch, Receive& out) noexcept {
+  if (qp.srq == nullptr) {
+    if (index == qp.rq_tail.load(std::memory_order_acquire)) return false;
+    const std::uint64_t at = qp.rq.at(index);
+    out = {qp.rq.wr_ids[at], qp.rq.sges_of(index), qp.rq.num_sge[at]};
+    return true;
+  }
+  if (const HeldReceive* held = held_for(qp, index); held != nullptr) {
+    out = view(held->receive);
+    return true;
+  }
+  if (!take_receive(qp, scratch)) return false;
+  out = view(scratch);
+  return true;
+}
+
+void hold(Qp& qp, std::uint64_t index, const TakenReceive& taken) noexcept {
+  if (qp.srq == nullptr || held_for(qp, index) != nullptr) return;
+  qp.held[index & (qp.held_capacity - 1)] = {index, taken};
+  ++qp.held_count;
+}
+
+bool can_hold(Qp& qp, std::uint64_t index) noexcept {
+  const std::uint64_t head = qp.rq_head.load(std::memory_order_relaxed);
+  if (qp.srq == nullptr || index - head < qp.held_capacity) return true;
+  const std::uint32_t capacity = 2 * qp.held_capacity;
+  HeldReceive* more = make_held(capacity);
+  if (more == nullptr) return false;
+  for (std::uint64_t i = head; i != head + qp.held_capacity; ++i)
+    if (const HeldReceive* held = held_for(qp, i); held != nullptr)
+      more[i & (capacity - 1)] = *held;
+  std::free(qp.held);
+  qp.held = more;
+  qp.held_capacity = capacity;
+  return index - head < capacity;
+}
+
+ibv_wc_status receive_ranges(const Qp& qp, const Receive& receive, std::uint64_t bytes,
+                             LocalRange* out) noexcept {
+  const KeyHolder keys = qp.srq != nullptr ? qp.srq->keys : qp.keys();
+  for (std::uint32_t i = 0; i < receive.num_sge; ++i) {
+    const ReceiveSge& sge = receive.sges[i];
+    const std::uint64_t used = std::min<std::uint64_t>(bytes, sge.length);
+    out[i] = {};
+    if (used != 0 &&
+        !find_local_range(keys, sge.lkey, sge.address, used, IBV_ACCESS_LOCAL_WRITE, out[i]))
+      return IBV_WC_LOC_PROT_ERR;
+    bytes -= used;
+  }
+  return bytes != 0 ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+}
+
+std::uint64_t room_of(const Receive& receive) noexcept {
+  std::uint64_t room = 0;
+  for (std::uint32_t i = 0; i < receive.num_sge; ++i) room += receive.sges[i].length;
+  return room;
+}
+
+}  // namespace verbatim::shm

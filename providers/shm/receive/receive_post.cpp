@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Posting receives, the general way: the first one, several SGEs, null memory, bad keys (which the
+// message learns of), and the inbox of a UD queue pair.
+#include <cerrno>
+
+#include "providers/shm/queues/shared_receive.hpp"
+#include "providers/shm/queues/ud_role.hpp"
+#include "providers/shm/receive/receive.hpp"
+#include "providers/shm/receive/receive_fast.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// UD: a store of its own, but shared by the lanes that lead to it. Else the receives are posted to
+/// the queue that the application shares.
+int post_to_inbox(Qp& qp, const ibv_recv_wr& wr) noexcept {
+  if (qp.datagrams == nullptr || qp.datagrams->inbox == nullptr) return EINVAL;
+  ibv_recv_wr one = wr;
+  ibv_recv_wr* bad;
+  one.next = nullptr;
+  const int error = post_shared(*qp.datagrams->inbox, &one, &bad);
+  if (error == 0 && qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) announce(qp);
+  return error;
+}
+
+}  // namespace
+
+int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept {
+  if (qp.mode.load(std::memory_order_acquire) == IBV_QPS_RESET) return EINVAL;
+  if (qp.srq != nullptr) return post_to_inbox(qp, wr);
+  if (qp.xrc != XrcRole::kNone) return EINVAL;
+  if (const int error = qp.rq.check(wr); error != 0) return error;
+  const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
+  if (index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq.max) return ENOMEM;
+  if (qp.rq.credits == nullptr) {
+    // The queue's memory comes with the first receive.
+    const std::uint64_t offset = qp.rq.make(qp.memory);
+    if (offset == 0) return ENOMEM;
+    // Publishes the queue; pairs with the load in attach().
+    qp.own->rq_credits.store(offset, std::memory_order_release);
+  }
+  const std::uint64_t credit =
+      qp.rq.fill(index, wr, {qp.own_regions, qp.own_region_capacity, qp.pd_number});
+  qp.rq_tail.store(index + 1, std::memory_order_release);
+  qp.rq.credits[qp.rq.at(index)].store(credit, std::memory_order_release);
+  announce_if_failed(qp);
+  return 0;
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What a post refuses: everything that an adapter's driver would refuse before the hardware sees
+// it.
+#include <cerrno>
+
+#include "providers/shm/memory/context.hpp"
+#include "providers/shm/transfer/send_queue.hpp"
+#include "providers/shm/windows/windows.hpp"
+#include "runtime/verbs/strict.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+bool knows(unsigned opcode) noexcept {
+  switch (opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+    case IBV_WR_SEND_WITH_INV:
+    case IBV_WR_LOCAL_INV:
+    case IBV_WR_BIND_MW:
+    case IBV_WR_ATOMIC_WRITE:
+    case IBV_WR_FLUSH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// IBTA table 45: what an unreliable connection has no answers for.
+bool needs_reliability(unsigned opcode) noexcept {
+  return opcode == IBV_WR_RDMA_READ || is_atomic(opcode) || opcode == IBV_WR_ATOMIC_WRITE ||
+         opcode == IBV_WR_FLUSH;
+}
+
+/// What only some operations demand of a request. FLUSH stands in wr.atomic: compare_add is the
+/// length, swap is type | level << 8; ibv_wr_flush puts it there.
+int check_form(const ibv_send_wr& wr) noexcept {
+  switch (wr.opcode) {
+    case IBV_WR_BIND_MW:
+      return check_bind(wr);
+    case IBV_WR_LOCAL_INV:
+      return wr.num_sge != 0 ? EINVAL : 0;
+    case IBV_WR_ATOMIC_WRITE: {
+      std::uint64_t bytes = 0;
+      for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
+      return bytes != 8 ? EINVAL : 0;
+    }
+    case IBV_WR_FLUSH: {
+      constexpr std::uint64_t kTypes = IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT;
+      const std::uint64_t type = wr.wr.atomic.swap & 0xff;
+      const std::uint64_t level = wr.wr.atomic.swap >> 8;
+      return wr.num_sge != 0 || type == 0 || (type & ~kTypes) != 0 || level > IBV_FLUSH_MR ? EINVAL
+                                                                                           : 0;
+    }
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
+  const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
+  if (mode < IBV_QPS_RTS) {
+    tell_if_inherited(Context::of(qp.plain.context), "wr_complete");
+    return EINVAL;
+  }
+  if (!knows(wr.opcode)) return EINVAL;
+  if (qp.xrc > XrcRole::kInitiator) return EINVAL;  // they send nothing
+  if (qp.plain.qp_type == IBV_QPT_UC && needs_reliability(wr.opcode)) return EINVAL;
+  if (wr.num_sge < 0 || wr.num_sge > qp.max_send_sge) return EINVAL;
+  if (wr.num_sge != 0 && wr.sg_list == nullptr) return EINVAL;
+  const bool reads = wr.opcode == IBV_WR_RDMA_READ || is_atomic(wr.opcode);
+  if (reads && qp.attributes.max_rd_atomic == 0 && mode != IBV_QPS_ERR) return EINVAL;
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
+    if (reads) return EINVAL;
+    std::uint64_t bytes = 0;
+    for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
+    if (bytes > qp.max_inline) {
+      tell_long_inline(const_cast<Qp&>(qp), bytes, qp.max_inline);
+      return EINVAL;
+    }
+  }
+  if (const int error = check_form(wr); error != 0) return error;
+  if (qp.in_send_queue() >= qp.sq_entries) {
+    tell_full_queue(const_cast<Qp&>(qp), qp.sq_entries);
+    return ENOMEM;
+  }
+  return 0;
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// SEND of any size. The receiver's posted receives stand in its segment: the sender consumes them,
+// and so decides itself whether there is one (RNR), whether its keys are sound and the message
+// fits. A message to a posted receive therefore completes also when the receiving process sleeps.
+//
+//   <= 56 B               in the slot
+//   <= 1 KiB              in the slot and the lines behind it
+//   receive is mapped     copied to its place, the slot says so
+//   fits the window       copied to the window, the receiver copies it out
+//   larger                flows through the window, or goes by CMA, whichever is faster now
+//
+// What lies in the window is taken by whoever polls the receiver's CQ; when nobody does, its
+// service thread is asked to; when that gets no core either, the bytes are copied to their place by
+// CMA.
+#include <algorithm>
+#include <cstring>
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/memory/region_fast.hpp"
+#include "providers/shm/queues/attach.hpp"
+#include "providers/shm/queues/live.hpp"
+#include "providers/shm/transfer/send_fast.hpp"
+#include "providers/shm/transfer/send_queue.hpp"
+#include "providers/shm/transfer/service_requests.hpp"
+#include "runtime/time/clock.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// A message from here on makes the window large.
+constexpr std::uint64_t kLargeMessage = 4096;
+/// Streams advance by so much at a time: small enough that both copies overlap and stay in L2.
+constexpr std::uint64_t kPiece = 32u << 10;
+/// A full window that nobody took from for so long: the application does not poll.
+constexpr std::uint64_t kAskNs = 10'000;
+/// And for so long: its service thread waits for a core.
+constexpr std::uint64_t kStallNs = 200'000;
+
+constexpr std::uint64_t align_up(std::uint64_t n) { return (n + 63) & ~std::uint64_t{63}; }
+
+std::uint64_t window_size(const Qp& qp) noexcept {
+  const std::uint64_t w = qp.own->window.load(std::memory_order_relaxed);
+  return w == 0 ? 0 : std::uint64_t{1} << window::log(w);
+}
+
+/// How much of the window is free now.
+std::uint64_t window_room(Qp& qp) noexcept {
+  const std::uint64_t consumed = qp.remote->stream_consumed.load(std::memory_order_acquire);
+  // The peer's word: never believe more than was produced, nor a step back.
+  if (consumed != qp.consumed_seen &&
+      consumed - qp.consumed_seen <= qp.produced - qp.consumed_seen) {
+    qp.consumed_seen = consumed;
+    qp.receiver_stuck = false;
+  }
+  return window_size(qp) - (qp.produced - qp.consumed_seen);
+}
+
+/// Makes the window, or makes it large while it is empty and was too small once. It may stay small,
+/// or not exist at all, when memory is short: then large messages take the other ways.
+void fit_window(Qp& qp, std::uint64_t bytes) noexcept {
+  const bool large = bytes > kLargeMessage || qp.window_was_full;
+  const std::uint32_t log = large ? kLargeWindowLog : kSmallWindowLog;
+  const std::uint64_t old = qp.own->window.load(std::memory_order_relaxed);
+  if (old != 0 && (window::log(old) >= log || window_room(qp) != window_size(qp))) return;
+  OwnSegment& segment = Node::get().segment();
+  const std::uint64_t offset = segment.allocate(std::size_t{1} << log);
+  if (offset == 0) return;
+  qp.own->window.store(window::make(offset, log), std::memory_order_release);
+  if (old != 0) segment.release(window::offset(old), std::size_t{1} << window::log(old));
+  note_spare(qp);
+}
+
+/// Copies message bytes [from, from + n) to stream position `at`, around the window's end. False: a
+/// part of them is not there.
+bool fill_window(Qp& qp, const PendingSend& send, const LocalRange* local, std::uint64_t from,
+                 std::uint64_t n, std::uint64_t at) noexcept {
+  const std::uint64_t size = window_size(qp);
+  unsigned char* base = Node::get().segment().at<unsigned char>(
+      window::offset(qp.own->window.load(std::memory_order_relaxed)));
+  const std::uint64_t start = at & (size - 1);
+  const std::uint64_t first = n < size - start ? n : size - start;
+  return gather(base + start, local, send.num_sge, from, first) &&
+         (first == n || gather(base, local, send.num_sge, from + first, n - first));
+}
+
+/// The window has no room. True: nobody on the other side will make any.
+bool nobody_takes(Qp& qp) noexcept {
+  Progress& progress = qp.progress;
+  qp.window_was_full = true;
+  if (qp.consumed_seen != progress.consumed_seen || progress.stalled_since == 0) {
+    progress.consumed_seen = qp.consumed_seen;
+    progress.stalled_since = now_ns();
+    progress.asked_to_take = false;
+    if (!qp.receiver_sleeps) return false;
+  }
+  const std::uint64_t waited = now_ns() - progress.stalled_since;
+  if (waited > kStallNs) {
+    if (qp.shared.record != nullptr) {  // there is no other way: ask once more
+      progress.stalled_since = 0;
+      return false;
+    }
+    qp.receiver_stuck = true;
+    return true;
+  }
+  if (!progress.asked_to_take && (waited > kAskNs || qp.receiver_sleeps)) {
+    progress.asked_to_take = true;
+    qp.receiver_sleeps = true;
+    wake_service_of_peer(qp);
+  }
+  return false;
+}
+
+/// What a message of `bytes` takes of the peer's posted receive that it goes to, as ranges of its
+/// memory.
+[[gnu::noinline]] std::uint32_t receive_ranges(const Qp& qp, std::uint64_t bytes,
+                                               RemoteRange* out) noexcept {
+  const std::uint32_t entries = 1u << qp.remote_rq_log;
+  const std::uint32_t max_sge = peek(qp.remote->rq_max_sge);
+  if (max_sge == 0 || max_sge > kMaxSge) return 0;
+  const std::uint64_t credits = qp.remote->rq_credits.load(std::memory_order_relaxed);
+  const auto* sges =
+      qp.peer->segment.at<ReceiveSge>(credits + entries * sizeof(std::uint64_t),
+                                      std::uint64_t{entries} * max_sge * sizeof(ReceiveSge));
+  if (sges == nullptr) return 0;
+  // A streaming message has its slot already: its receive is the one before the next.
+  const std::uint64_t index = qp.progress.streaming ? qp.sent - 1 : qp.sent;
+  sges += (index & (entries - 1)) * max_sge;
+  for (std::uint32_t i = 0; i < max_sge; ++i) {
+    const std::uint64_t used = std::min<std::uint64_t>(bytes, peek(sges[i].length));
+    out[i] = {peek(sges[i].lkey), peek(sges[i].address), used};
+    bytes -= used;
+  }
+  return max_sge;
+}
+
+std::uint32_t flags_of(const PendingSend& send) noexcept {
+  return (send.path() != 0 ? header::kPath : 0u) | (send.is_global ? header::kGlobal : 0u) |
+         (send.to_group ? header::kToGroup : 0u) |
+         (send.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
+         (send.opcode == IBV_WR_SEND_WITH_INV ? header::kInvalidates : 0u) |
+         ((send.flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u);
+}
+
+/// Copies the rest of the message, from byte done on, straight to the receive buffer.
+Step place_rest(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
+  Progress& progress = qp.progress;
+  RemoteRange ranges[kMaxSge];
+  const std::uint32_t count = receive_ranges(qp, send.length, ranges);
+  const Transfer transfer{local, send.num_sge,           ranges,
+                          count, IBV_ACCESS_LOCAL_WRITE, Direction::kToPeer};
+  std::uint64_t done = progress.placed;
+  Reach reach = progress.asked != 0 ? Reach::kService : copy(qp, lock, transfer, done, send.length);
+  progress.placed = done;
+  if (reach == Reach::kService || reach == Reach::kArena)
+    reach = ask_to_place(qp, send, local, progress.placed);
+  switch (reach) {
+    case Reach::kDone:
+      return Step::done();
+    case Reach::kService:
+      return Step::waits(Wait::kService);
+    case Reach::kDenied:
+      return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
+    case Reach::kMissing:
+      return Step::fails(IBV_WC_LOC_PROT_ERR);
+    case Reach::kNoRoom:
+      return Step::waits(Wait::kMemory);
+    default:
+      return Step::waits(Wait::kPeer);
+  }
+}
+
+/// The message as one piece that is already placed.
+Step place_whole(Qp& qp, SendLock& lock, const PendingSend& send,
+                 const LocalRange* local) noexcept {
+  qp.progress.placing = true;
+  const Step step = place_rest(qp, lock, send, local);
+  if (step.kind != Step::Kind::kDone) {
+    if (step.tell == kToldInReceive) publish_fault(qp, IBV_WC_LOC_PROT_ERR);
+    return step;
+  }
+  next_slot(qp).large = {send.length, 0, 0};
+  publish(qp, SlotKind::kPlaced, flags_of(send), 0, send.immediate);
+  return step;
+}
+
+/// Whether memory of the peer that cannot be mapped can be written by us now.
+bool can_place(const Qp& qp) noexcept {
+  return qp.shared.record == nullptr && qp.peer->cma.load(std::memory_order_relaxed) == Cma::kWorks;
+}
+
+/// The byte of a streaming message from which on it lies in its place.
+std::uint64_t placed_from(const Qp& qp, const PendingSend& send) noexcept {
+  return std::min(peek(qp.progress.slot->large.placed_from), send.length);
+}
+
+/// The last `bytes` of a streaming message straight to their place, if that can be now.
+[[gnu::noinline]] void place_tail(Qp& qp, SendLock& lock, const PendingSend& send,
+                                  const LocalRange* local, std::uint64_t bytes) noexcept {
+  RemoteRange ranges[kMaxSge];
+  const std::uint32_t count = receive_ranges(qp, send.length, ranges);
+  const Transfer transfer{local, send.num_sge,           ranges,
+                          count, IBV_ACCESS_LOCAL_WRITE, Direction::kToPeer};
+  const std::uint64_t from = send.length - bytes;
+  std::uint64_t done = from;
+  const std::uint64_t start = now_ns();
+  if (copy(qp, lock, transfer, done, send.length) != Reach::kDone) return;
+  qp.copy_choice.note_kernel(bytes, now_ns() - start);
+  // Pairs with the load in pull_stream().
+  __atomic_store_n(&qp.progress.slot->large.placed_from, from, __ATOMIC_RELEASE);
+  lock.beat();
+}
+
+Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
+  Progress& progress = qp.progress;
+  const std::uint64_t end = placed_from(qp, send);
+  while (!progress.placing && progress.done < end) {
+    std::uint64_t n = end - progress.done;
+    if (n > kPiece) n = kPiece;
+    const std::uint64_t room = window_room(qp);
+    if (room < n) {
+      if (!nobody_takes(qp)) return Step::waits(Wait::kStream);
+      progress.placing = true;
+      progress.placed = progress.done;
+      break;
+    }
+    const std::uint64_t start = now_ns();
+    if (!fill_window(qp, send, local, progress.done, n, qp.produced))
+      return Step::fails(IBV_WC_LOC_PROT_ERR);
+    if (n == kPiece) qp.copy_choice.note_window(n, now_ns() - start);
+    progress.done += n;
+    qp.produced += n;
+    // Publishes the bytes; pairs with the load in take_stream().
+    qp.own->stream_produced.store(qp.produced, std::memory_order_release);
+    live.streamed.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (progress.placing) {
+    const Step step = place_rest(qp, lock, send, local);
+    if (step.kind != Step::Kind::kDone) return step;
+    // The receiver still has to copy what lies in the window; the rest is there already.
+    __atomic_store_n(&progress.slot->large.placed_from, progress.done, __ATOMIC_RELEASE);
+  }
+  qp.produced = align_up(qp.produced);
+  qp.own->stream_produced.store(qp.produced, std::memory_order_release);
+  // The slot announced the beginning. A receiver that found the message unfinished, armed its CQ
+  // and went to sleep learns here that it is whole.
+  if (qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always)
+    ring_peer(qp, (send.flags & IBV_SEND_SOLICITED) != 0);
+  return Step::done();
+}
+
+/// Small messages and those that need no stream. kService: the window has no room, and the caller
+/// decides.
+Reach send_through_window(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
+  fit_window(qp, send.length);
+  if (window_room(qp) < send.length) return Reach::kService;
+  if (!fill_window(qp, send, local, 0, send.length, qp.produced)) return Reach::kMissing;
+  next_slot(qp).large = {send.length, qp.produced, 0};
+  qp.produced = align_up(qp.produced + send.length);
+  qp.own->stream_produced.store(qp.produced, std::memory_order_relaxed);  // published with the slot
+  publish(qp, SlotKind::kWindow, flags_of(send), 0, send.immediate);
+  return Reach::kDone;
+}
+
+}  // namespace
+
+void publish_fault(Qp& qp, ibv_wc_status status, std::uint64_t length) noexcept {
+  next_slot(qp).large = {static_cast<std::uint64_t>(status), length, 0};
+  publish(qp, SlotKind::kFault, header::kSolicited, 0, 0);
+}
+
+bool trim_window(Qp& qp) noexcept {
+  const std::uint64_t w = qp.own->window.load(std::memory_order_relaxed);
+  if (w == 0 || qp.remote == nullptr) return true;
+  const bool is_used = qp.produced != qp.produced_then || qp.progress.streaming;
+  qp.produced_then = qp.produced;
+  if (is_used || window_room(qp) != window_size(qp)) return false;
+  qp.own->window.store(0, std::memory_order_release);
+  Node::get().segment().release(window::offset(w), std::size_t{1} << window::log(w));
+  qp.window_was_full = false;
+  return true;
+}
+
+CreditState next_credit(Qp& qp, std::uint32_t& length) noexcept {
+  if (qp.shared.record != nullptr) return next_shared_credit(qp, length);
+  if (qp.credits == nullptr) return CreditState::kNone;
+  const std::uint64_t credit =
+      qp.credits[qp.sent & qp.remote_rq_mask].load(std::memory_order_acquire);
+  const auto lap = static_cast<std::uint32_t>(qp.sent >> qp.remote_rq_log) + 1;
+  if (static_cast<std::uint32_t>(credit >> 32) != lap) return CreditState::kNone;
+  length = static_cast<std::uint32_t>(credit) & Credit::kLengthMask;
+  return (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ? CreditState::kBadKey
+                                                                     : CreditState::kGood;
+}
+
+Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
+                  const LocalRange* local) noexcept {
+  Progress& progress = qp.progress;
+  if (progress.streaming) return stream_on(qp, lock, send, local);
+  if (progress.placing) return place_whole(qp, lock, send, local);
+
+  std::uint32_t room = 0;
+  const CreditState credit = next_credit(qp, room);
+  if (credit == CreditState::kNone)
+    return qp.rnr_retry == 0 && qp.peer->alive.load(std::memory_order_acquire)
+               ? Step::fails(IBV_WC_RNR_RETRY_EXC_ERR)
+               : Step::waits(Wait::kReceive);
+  if (find_lines(qp, 1) != Lines::kThere) return Step::waits(Wait::kStream);
+  if (credit == CreditState::kBadKey && send.length + qp.headroom > room) {
+    publish_fault(qp, IBV_WC_LOC_PROT_ERR, send.length);
+    return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
+  }
+  if (send.length + qp.headroom > room) {
+    qp.failures.refused_room = room - qp.headroom;
+    publish_fault(qp, IBV_WC_LOC_LEN_ERR, send.length);
+    return Step::fails(IBV_WC_REM_INV_REQ_ERR, kToldInReceive);
+  }
+  if (send.to_group) {
+    const ibv_gid group{.global = {send.remote_address, send.swap}};
+    std::memcpy(next_slot(qp).data + Slot::kGroupAt, group.raw, sizeof group);
+  }
+  std::size_t inline_room = send.to_group ? Slot::kGroupAt : Slot::kInlineBytes;
+  if (const std::uint64_t path = send.path(); path != 0) {
+    say_path(next_slot(qp), path);
+    inline_room = Slot::kPathAt;
+  }
+  // Which of the shared receives it goes to is for the receiver to say.
+  const bool shared = qp.shared.record != nullptr;
+  if (send.length >= kPlacedFrom && !shared) {
+    RemoteRange ranges[kMaxSge];
+    const std::uint32_t count = receive_ranges(qp, send.length, ranges);
+    const Reach way = way_to_all(qp, ranges, count, IBV_ACCESS_LOCAL_WRITE);
+    // One that lies in the ring is for the receiver to judge, as it is when it is posted alone.
+    const bool is_judged = send.length > kMostInLines;
+    if (way == Reach::kDenied && is_judged) {  // deregistered after the receive was posted
+      publish_fault(qp, IBV_WC_LOC_PROT_ERR);
+      return Step::fails(IBV_WC_REM_OP_ERR, kToldInReceive);
+    }
+    // What is on demand may be missing: then both ends learn it before the message is gone.
+    if (count != 0 && (way == Reach::kDone || (way == Reach::kKernel && is_judged)))
+      return place_whole(qp, lock, send, local);
+  }
+  // What a datagram says of its path, and of its group, stands where a longer message's bytes do.
+  const bool is_usual = inline_room == Slot::kInlineBytes;
+  const auto bytes = static_cast<std::uint32_t>(send.length);
+  Lines lines = send.length <= inline_room ? Lines::kThere : Lines::kNone;
+  if (lines == Lines::kNone && is_usual && send.length <= kMostInLines)
+    lines = find_lines(qp, lines_of(bytes));
+  if (lines == Lines::kSoon) return Step::waits(Wait::kStream);
+  if (lines == Lines::kThere) {
+    const bool is_there =
+        publish_whole(qp, bytes, flags_of(send), send.immediate,
+                      [&](unsigned char* to) { return gather(to, local, send.num_sge, 0, bytes); });
+    return is_there ? Step::done() : Step::fails(IBV_WC_LOC_PROT_ERR);
+  }
+  if (send.length <= kPiece) {
+    const Reach reach = send_through_window(qp, send, local);
+    if (reach == Reach::kMissing) return Step::fails(IBV_WC_LOC_PROT_ERR);
+    if (reach == Reach::kDone) return Step::done();
+  }
+  fit_window(qp, send.length);
+  window_room(qp);  // sees whether somebody takes again
+  const std::uint64_t needed = send.length < kPiece ? send.length : kPiece;
+  if (window_size(qp) < needed && shared) return Step::waits(Wait::kMemory);
+  if (qp.receiver_stuck || window_size(qp) < needed) return place_whole(qp, lock, send, local);
+  if (send.length <= kPiece)
+    return nobody_takes(qp) ? place_whole(qp, lock, send, local) : Step::waits(Wait::kStream);
+  const std::uint64_t bytes_to_place =
+      can_place(qp) ? qp.copy_choice.bytes_by_kernel(send.length) : 0;
+  if (bytes_to_place == send.length) {
+    const std::uint64_t start = now_ns();
+    const Step step = place_whole(qp, lock, send, local);
+    if (step.kind == Step::Kind::kDone) qp.copy_choice.note_kernel(send.length, now_ns() - start);
+    return step;
+  }
+  progress.streaming = true;
+  progress.slot = &next_slot(qp);
+  progress.slot->large = {send.length, qp.produced, ~std::uint64_t{0}};
+  progress.consumed_seen = qp.consumed_seen;
+  publish(qp, SlotKind::kStream, flags_of(send), 0, send.immediate);
+  if (bytes_to_place != 0) place_tail(qp, lock, send, local, bytes_to_place);
+  return stream_on(qp, lock, send, local);
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// UD: datagrams of at most one MTU, each to whom its address handle and number say. They may be
+// lost: when nobody is there, when the Q_Key is not the receiver's, when it has posted no receive
+// (IBTA 9.8.3). What was sent while a receive was posted arrives.
+#include "providers/shm/ud/datagram.hpp"
+
+#include <arpa/inet.h>
+#include <endian.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/lanes/lane.hpp"
+#include "providers/shm/memory/context.hpp"
+#include "providers/shm/memory/region_fast.hpp"
+#include "providers/shm/queues/qp_kind.hpp"
+#include "providers/shm/transfer/send_fast.hpp"
+#include "providers/shm/transfer/send_wait.hpp"
+#include "providers/shm/ud/addresses.hpp"
+#include "providers/shm/ud/datagram_verdict.hpp"
+#include "providers/shm/ud/multicast.hpp"
+#include "providers/shm/wire/copy_fast.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/sync/pause.hpp"
+#include "runtime/time/clock.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// First contact: the other process may have to be met, its service thread needs a core.
+constexpr std::uint64_t kMeetNs = 1'000'000'000;
+/// The receiver's process takes nothing from the window, polled or not: it is stopped.
+constexpr std::uint64_t kStoppedNs = 100'000'000;
+/// Of a Q_Key in a request: the queue pair's own stands for it (IBTA 10.2.5).
+constexpr std::uint32_t kOwnQkey = 0x80000000u;
+
+bool has_qkey(const Qp& qp, const Qp& lane, std::uint32_t qkey) noexcept {
+  if ((qkey & kOwnQkey) != 0) qkey = qp.attributes.qkey;
+  return lane.lane.endpoint != nullptr && peek(lane.lane.endpoint->qkey) == qkey;
+}
+
+/// The lane to `qpn`, led to its destination if it can be.
+Qp* lane_to(Qp& qp, std::uint32_t qpn, Wait& wait) noexcept {
+  for (int tries = 0; tries < 2; ++tries) {
+    Qp* lane = find_lane(qp, qpn);
+    if (lane == nullptr) lane = open_lane(qp, qpn);
+    wait = Wait::kReceive;
+    if (lane == nullptr) return nullptr;
+    const bool was_there = lane->remote != nullptr;
+    if (!was_there || !is_dead(*lane)) {
+      wait = reach_destination(*lane);
+      if (wait != Wait::kReceive || !was_there) return lane;
+    }
+    // Reset since, or another's now; of the dead, who would never make room in its window again.
+    abandon_lane(qp, *lane);
+  }
+  return nullptr;
+}
+
+/// Whom the message of `slot` was sent to: the group that it names, or this device.
+ibv_gid destination_of(const Qp& lane, const Slot& slot, std::uint64_t h,
+                       std::uint8_t gid_index) noexcept {
+  if (header::is_to_group(h)) {
+    ibv_gid group;
+    for (std::size_t i = 0; i < sizeof group.raw; ++i)
+      group.raw[i] = peek(slot.data[Slot::kGroupAt + i]);
+    if (is_group(group)) return group;
+  }
+  const Context& context = context_of(lane);
+  return gid_of_device(context, context.device.index, gid_index);
+}
+
+std::uint64_t shown_of(const ibv_ah_attr& attr) noexcept {
+  const ibv_global_route& route = attr.grh;
+  // The service level stands in the local header, everything else in the routing header.
+  return attr.is_global == 0 ? path::make(attr.sl, 0, 0, path::kUsualHopLimit, 0)
+                             : path::make(attr.sl, route.flow_label, route.traffic_class,
+                                          route.hop_limit, route.sgid_index);
+}
+
+/// Of the path of the message of `slot`. The peer's word: every value of its fields is one.
+std::uint64_t path_of(const Slot& slot, std::uint64_t h) noexcept {
+  if (!header::has_path(h)) return 0;
+  return peek(*reinterpret_cast<const std::uint64_t*>(slot.data + Slot::kPathAt));
+}
+
+bool is_mapped_ipv4(const ibv_gid& gid) noexcept {
+  return gid.global.subnet_prefix == 0 && be64toh(gid.global.interface_id) >> 32 == 0xffff;
+}
+
+/// The header of IPv4 that RoCE v2 has instead (RFC 791), in the last 20 of the 40 bytes.
+void write_ipv4_header(unsigned char* at, std::uint16_t bytes, std::uint64_t path,
+                       const ibv_gid& source, const ibv_gid& destination) noexcept {
+  constexpr std::uint8_t kVersionAndWords = 0x45, kDoNotFragment = 0x40, kUdp = 17;
+  const unsigned char header[] = {kVersionAndWords,
+                                  static_cast<unsigned char>(path::class_and_label(path) >> 20),
+                                  static_cast<unsigned char>(bytes >> 8),
+                                  static_cast<unsigned char>(bytes),
+                                  0,
+                                  0,
+                                  kDoNotFragment,
+                                  0,
+                                  path::hop_limit(path),
+                                  kUdp};
+  std::memcpy(at, header, sizeof header);
+  std::memcpy(at + 12, source.raw + 12, 4);
+  std::memcpy(at + 16, destination.raw + 12, 4);
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < 20; i += 2) sum += static_cast<std::uint32_t>(at[i] << 8 | at[i + 1]);
+  sum = (sum & 0xffff) + (sum >> 16);
+  const auto check = static_cast<std::uint16_t>(~(sum + (sum >> 16)));
+  at[10] = static_cast<unsigned char>(check >> 8);
+  at[11] = static_cast<unsigned char>(check);
+}
+
+bool write_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
+                          std::uint32_t payload, std::uint64_t path, const ibv_gid& source,
+                          const ibv_gid& destination) noexcept {
+  constexpr std::uint32_t kHeadersAndCrc = 12 + 8 + 4;  // BTH, DETH, ICRC
+  constexpr std::uint32_t kIpv4AndUdp = 20 + 8;
+  constexpr std::uint8_t kTransport = 0x1b, kUdp = 17;
+  const bool v2 = context_of(lane).ethernet && is_roce_v2(path::gid_index(path));
+  unsigned char bytes[sizeof(ibv_grh)] = {};
+  if (v2 && is_mapped_ipv4(source) && is_mapped_ipv4(destination)) {
+    write_ipv4_header(bytes + 20,
+                      static_cast<std::uint16_t>(payload + kHeadersAndCrc + kIpv4AndUdp), path,
+                      source, destination);
+  } else {
+    ibv_grh grh{};
+    grh.version_tclass_flow = htonl(6u << 28 | path::class_and_label(path));
+    grh.paylen = htons(static_cast<std::uint16_t>(payload + kHeadersAndCrc));
+    grh.next_hdr = v2 ? kUdp : kTransport;
+    grh.hop_limit = path::hop_limit(path);
+    grh.sgid = source;
+    grh.dgid = destination;
+    std::memcpy(bytes, &grh, sizeof bytes);
+  }
+  return scatter(room, count, 0, bytes, sizeof bytes);
+}
+
+/// Whether a datagram to a group has to wait until every process of the fabric has been met.
+bool waits_for_strangers(Qp& qp) noexcept {
+  Datagrams& book = *qp.datagrams;
+  if (!Node::get().is_meeting_everybody()) {
+    book.met_in_vain = false;
+    return false;
+  }
+  if (book.met_in_vain) return false;
+  if (!waited_too_long(qp.progress.meeting_until, kMeetNs)) return true;
+  book.met_in_vain = true;
+  return false;
+}
+
+bool is_late(const Datagrams& book, std::uint64_t process) noexcept {
+  for (const std::uint64_t late : book.late)
+    if (late == process) return true;
+  return false;
+}
+
+/// Whether it has to wait until the processes of members that are new have made their halves of the
+/// lanes. One that lets that time pass is still knocked at, but not waited for again.
+bool waits_for_members(Qp& qp, std::uint32_t count) noexcept {
+  Datagrams& book = *qp.datagrams;
+  const Member* const members = book.members.list;
+  bool waits = false, is_over = false;
+  Wait wait;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    (void)lane_to(qp, members[i].qpn, wait);
+    if (wait != Wait::kPeer || is_late(book, members[i].process)) continue;
+    if (!waits) is_over = waited_too_long(qp.progress.deadline, kMeetNs);
+    waits = true;
+    if (is_over) book.late[book.late_count++ % std::size(book.late)] = members[i].process;
+  }
+  return waits && !is_over;
+}
+
+/// One datagram to all members: when every one of them has been reached, or has had its time.
+Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
+                   const LocalRange* local) noexcept {
+  constexpr std::uint64_t kRoomNs = 500'000;
+  if (waits_for_strangers(qp)) return Step::waits(Wait::kPeer);
+  ibv_gid group;
+  group.global = {send.remote_address, send.swap};
+  const std::uint32_t count = find_members(group, qp.own->qpn, qp.datagrams->members);
+  if (waits_for_members(qp, count)) return Step::waits(Wait::kPeer);
+  const Member* const members = qp.datagrams->members.list;
+  Wait wait;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Qp* lane = lane_to(qp, members[i].qpn, wait);
+    // It leads to the number's owner: whoever else showed the number as a member's is not heard.
+    if (wait != Wait::kNothing || lane->lane.endpoint != members[i].record ||
+        !has_qkey(qp, *lane, static_cast<std::uint32_t>(send.compare_add)))
+      continue;
+    // A full window holds the others up only so long as its reader's service thread needs.
+    const std::uint64_t deadline = now_ns() + kRoomNs;
+    Step step = send_message(*lane, lock, send, local);
+    for (bool is_over = false;
+         step.kind == Step::Kind::kWait && step.wait == Wait::kStream && !is_over;) {
+      is_over = now_ns() >= deadline;
+      cpu_pause();
+      step = send_message(*lane, lock, send, local);
+    }
+    lane->progress.clear();
+  }
+  return Step::done();
+}
+
+}  // namespace
+
+int create_ah(verbatim::Pd& pd, const ibv_ah_attr& attr, verbatim::Ah** out) noexcept {
+  auto* ah = make_nothrow<Ah>();
+  if (ah == nullptr) return ENOMEM;
+  ah->attr = attr;
+  ah->path = shown_of(attr);
+  ah->is_plain = attr.is_global == 0 && ah->path == 0 &&
+                 leads_to_this_host(Context::of(pd.plain.context), attr);
+  *out = ah;
+  return 0;
+}
+
+int destroy_ah(verbatim::Ah& ah) noexcept {
+  destroy_nothrow(static_cast<Ah*>(&ah));
+  return 0;
+}
+
+int check_datagram(const Qp& qp, const ibv_send_wr& wr) noexcept {
+  if (qp.mode.load(std::memory_order_relaxed) < IBV_QPS_RTS) return EINVAL;
+  if (wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) return EINVAL;
+  const ibv_ah* ah = wr.wr.ud.ah;
+  return ah == nullptr || ah->context != qp.plain.context ? EINVAL : 0;
+}
+
+bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept {
+  if (qp.queued() != 0 || qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS ||
+      wr.sg_list == nullptr || qp.in_send_queue() >= qp.sq_entries)
+    return false;
+  Qp* lane = find_lane(qp, wr.wr.ud.remote_qpn);
+  if (lane == nullptr || lane->remote == nullptr ||
+      lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session ||
+      wr.wr.ud.ah->pd->handle != qp.pd_number)
+    return false;
+  const Ah& ah = Ah::from(wr.wr.ud.ah);
+  const ibv_ah_attr& path = ah.attr;
+  if (!leads_to_this_host(context_of(qp), path) || !has_qkey(qp, *lane, wr.wr.ud.remote_qkey))
+    return false;
+  std::uint32_t bytes;
+  if (!put_shared_now(*lane, qp, wr, path.is_global != 0 ? header::kGlobal : 0u, ah.path, bytes))
+    return false;
+  complete_now(qp, lock, wr, bytes);
+  return true;
+}
+
+namespace {
+
+bool address_datagram(const Qp& qp, const ibv_send_wr& wr, PendingSend& send) noexcept {
+  const Ah& ah = Ah::from(wr.wr.ud.ah);
+  const ibv_ah_attr& path = ah.attr;
+  send.set_path(ah.path);
+  send.rkey = wr.wr.ud.remote_qpn;
+  send.compare_add = wr.wr.ud.remote_qkey;
+  send.is_foreign = wr.wr.ud.ah->pd->handle != qp.pd_number;
+  send.is_global = path.is_global != 0;
+  send.is_lost = !leads_to_this_host(context_of(qp), path);
+  if (path.is_global != 0 && is_group(path.grh.dgid)) {
+    send.is_lost = send.rkey != kGroupQpn;
+    send.to_group = true;
+    send.remote_address = path.grh.dgid.global.subnet_prefix;
+    send.swap = path.grh.dgid.global.interface_id;
+  }
+  return true;
+}
+
+/// A datagram whose bytes are there.
+Step send_bytes(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
+  if (send.is_lost) return Step::done();
+  if (send.to_group) return send_to_group(qp, lock, send, local);
+  Wait wait;
+  Qp* lane = lane_to(qp, send.rkey, wait);
+  if (wait == Wait::kPeer)
+    return waited_too_long(qp.progress.meeting_until, kMeetNs) ? Step::done() : Step::waits(wait);
+  if (wait != Wait::kNothing || !has_qkey(qp, *lane, static_cast<std::uint32_t>(send.compare_add)))
+    return Step::done();
+  const Step step = send_message(*lane, lock, send, local);
+  if (step.kind != Step::Kind::kWait) {
+    lane->progress.clear();
+    return Step::done();
+  }
+  if (step.wait == Wait::kReceive || waited_too_long(qp.progress.deadline, kStoppedNs)) {
+    lane->progress.clear();
+    return Step::done();
+  }
+  return step;
+}
+
+/// Where a datagram is lost nobody would look whether its memory on demand is there.
+[[gnu::cold, gnu::noinline]] Step send_on_demand(Qp& qp, SendLock& lock, const PendingSend& send,
+                                                 const LocalRange* local) noexcept {
+  unsigned char bytes[kMaxDatagram];
+  if (!gather(bytes, local, send.num_sge, 0, send.length)) return Step::fails(IBV_WC_LOC_PROT_ERR);
+  LocalRange copy[kMaxSge]{};
+  copy[0] = {bytes, send.length, false};
+  return send_bytes(qp, lock, send, copy);
+}
+
+Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
+                   const LocalRange* local) noexcept {
+  if (send.length > kMaxDatagram) return Step::fails(IBV_WC_LOC_LEN_ERR);
+  if (send.is_foreign) return Step::fails(IBV_WC_LOC_QP_OP_ERR);
+  for (std::uint32_t i = 0; i < send.num_sge; ++i)
+    if (local[i].on_demand) return send_on_demand(qp, lock, send, local);
+  return send_bytes(qp, lock, send, local);
+}
+
+bool show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
+               std::uint64_t h, ibv_wc& wc) noexcept {
+  const std::uint64_t path = path_of(slot, h);
+  wc.sl = path::service_level(path);
+  if ((header::flags(h) & header::kGlobal) == 0) return true;
+  const std::uint8_t index = path::gid_index(path);
+  const ibv_gid source = gid_of_device(context_of(lane), peek(lane.rx_remote->device), index);
+  wc.wc_flags |= IBV_WC_GRH;
+  return write_routing_header(lane, room, count, wc.byte_len, path, source,
+                              destination_of(lane, slot, h, index));
+}
+
+bool is_queue_pair_of_datagrams(const Qp&, const QpRecord& record) noexcept {
+  return peek(record.type) == IBV_QPT_UD;
+}
+
+}  // namespace
+
+constinit const QpKind kDatagramKind{.address = address_datagram,
+                                     .send = send_datagram,
+                                     .is_unconnected = true,
+                                     .is_destination = is_queue_pair_of_datagrams,
+                                     .admit = admit_lanes,
+                                     .judge = judge_datagram,
+                                     .show_path = show_path,
+                                     .stop_accepting = stop_accepting};
+
+}  // namespace verbatim::shm

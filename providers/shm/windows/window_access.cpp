@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/windows/window_access.hpp"
+
+#include "providers/shm/queues/qp.hpp"
+
+namespace verbatim::shm {
+
+bool opens_window(const Qp& qp, const Region& region) noexcept {
+  if ((region.pd & holder::kKindMask) == 0) return false;  // another domain's region
+  // What a message of ours ends, the peer may not have taken yet.
+  for (const EndedKey& ended : qp.ended)
+    if (ended.serial == region.serial) return false;
+  return region.pd == (holder::kWindowOfPd | qp.remote_pd) ||
+         region.pd == (holder::kWindowOfQp | peek(qp.own->dest_qpn));
+}
+
+bool opens_unusual(const Qp& qp, const Region& region) noexcept {
+  return is_of_domain(region, qp.remote_pd) || opens_window(qp, region);
+}
+
+bool admits_unusual(const Qp& qp, const Region& region) noexcept {
+  return is_of_domain(region, qp.pd_number) || region.pd == (holder::kWindowOfPd | qp.pd_number) ||
+         region.pd == (holder::kWindowOfQp | qp.own->qpn);
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/windows/windows.hpp"
+
+#include <cerrno>
+#include <new>
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/memory/context.hpp"
+#include "providers/shm/memory/region.hpp"
+#include "providers/shm/memory/region_table.hpp"
+#include "providers/shm/queues/attach.hpp"
+#include "providers/shm/queues/live.hpp"
+#include "providers/shm/windows/window_access.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/memory/arena.hpp"
+#include "runtime/verbs/rights.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+constexpr unsigned kWriters = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+constexpr unsigned kRights =
+    kWriters | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_ZERO_BASED;
+
+/// What a bind asks for.
+struct Asked {
+  explicit Asked(const PendingSend& send) noexcept
+      : start(send.remote_address),
+        length(send.compare_add),
+        access(send.immediate & ~kRightsOfRegions) {}
+  std::uint64_t start;
+  std::uint64_t length;
+  unsigned access;
+};
+
+struct Windows {
+  SpinLock lock;
+  Mw* by_index[kMaxRegions] = {};  // zero pages until touched
+};
+constinit Windows windows;
+
+Mw& of(ibv_mw* handle) noexcept { return static_cast<Mw&>(verbatim::Mw::from(handle)); }
+
+/// Why the window may not show that (IBTA C10-72 to C10-75), or kUnseen: it may. `offset`: where in
+/// the region it begins.
+WindowFault fault_of(const Qp& qp, const Mw& mw, const Region& whole, const Asked& asked,
+                     std::uint64_t& offset) noexcept {
+  const std::uint32_t pd = mw.plain.pd->handle;
+  if ((asked.access & ~kRights) != 0) return WindowFault::kRights;
+  if ((asked.access & IBV_ACCESS_ZERO_BASED) != 0 && mw.plain.type != IBV_MW_TYPE_2)
+    return WindowFault::kBasedAtZero;
+  if (whole.pd != pd || qp.pd_number != pd) return WindowFault::kDomain;
+  if ((whole.access & IBV_ACCESS_MW_BIND) == 0) return WindowFault::kUnbindable;
+  if ((whole.access & IBV_ACCESS_ZERO_BASED) != 0) return WindowFault::kBasedRegion;
+  if ((asked.access & kWriters) != 0 && (whole.access & IBV_ACCESS_LOCAL_WRITE) == 0)
+    return WindowFault::kUnwritable;
+  return whole.contains(asked.start, asked.length, offset) ? WindowFault::kUnseen
+                                                           : WindowFault::kBounds;
+}
+
+/// What the window will show, or false: it may not.
+bool describe(const Qp& qp, const Mw& mw, Mr& mr, const Asked& asked, Region& out) noexcept {
+  const Region& whole = mr.shown;
+  std::uint64_t offset = 0;
+  if (fault_of(qp, mw, whole, asked, offset) != WindowFault::kUnseen) return false;
+  out = {};
+  out.iova = (asked.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : asked.start;
+  out.length = asked.length;
+  out.address = whole.address + offset;
+  out.access = (asked.access & ~unsigned{IBV_ACCESS_ZERO_BASED}) |
+               (may_lack_pages(mr) ? unsigned{IBV_ACCESS_ON_DEMAND} : 0u);
+  out.pd = mw.plain.type == IBV_MW_TYPE_2 ? holder::kWindowOfQp | qp.own->qpn
+                                          : holder::kWindowOfPd | mw.plain.pd->handle;
+  out.arena = mr.arena;
+  if (mr.arena != 0 && mr.arena != RegionRecord::kOwnerOnly) {
+    arena_share(mr.arena - 1);
+    out.arena_offset = mr.arena_offset + offset;
+  }
+  return true;
+}
+
+void link_locked(Mw& mw, Qp& qp) noexcept {
+  mw.qp = &qp;
+  mw.prev = nullptr;
+  mw.next = qp.windows;
+  if (mw.next != nullptr) mw.next->prev = &mw;
+  qp.windows = &mw;
+}
+
+void unlink_locked(Mw& mw) noexcept {
+  if (mw.qp == nullptr) return;
+  (mw.prev != nullptr ? mw.prev->next : mw.qp->windows) = mw.next;
+  if (mw.next != nullptr) mw.next->prev = mw.prev;
+  mw.qp = nullptr;
+}
+
+/// Its key means nothing from here on; whoever looked it up before may still be copying.
+void unbind_locked(Mw& mw) noexcept {
+  region_table.hide(mw.key);
+  mw.mr->uses.fetch_sub(1, std::memory_order_release);
+  mw.mr = nullptr;
+  unlink_locked(mw);
+}
+
+/// The window of type 2 that is bound under `rkey` on `qp`; nullptr: none.
+Mw* bound_locked(const Qp& qp, std::uint32_t rkey) noexcept {
+  Mw* mw = rkey >> 8 < kMaxRegions ? windows.by_index[rkey >> 8] : nullptr;
+  return mw != nullptr && mw->mr != nullptr && mw->qp == &qp && mw->key == rkey ? mw : nullptr;
+}
+
+bool unbind(const Qp& qp, std::uint32_t rkey) noexcept {
+  LockGuard<SpinLock> guard(windows.lock);
+  Mw* mw = bound_locked(qp, rkey);
+  if (mw == nullptr) return false;
+  unbind_locked(*mw);
+  return true;
+}
+
+// ---- the wait for the one peer that may be copying through a window of type 2
+
+/// The word that is odd while the peer of `qp` may be copying; nullptr: it cannot be.
+const std::atomic<std::uint64_t>* word_of_peer(Qp& qp) noexcept {
+  const std::uint32_t qpn = peek(qp.own->dest_qpn);
+  if (qpn == qp.own->qpn) return nullptr;  // ourselves: whoever copied held the lock that we hold
+  const Peer* peer = meet_peer(qp);
+  if (peer == nullptr) return nullptr;
+  const std::uint32_t index = Node::index_in(*peer, qpn);
+  return index < peer->segment.qp_capacity() ? &peer->segment.qps()[index].active : nullptr;
+}
+
+QuietWait start_quiet(Qp& qp) noexcept {
+  QuietWait quiet;
+  quiet.word = word_of_peer(qp);
+  if (quiet.word != nullptr) quiet.seen = look_at_mark(*quiet.word);
+  quiet.service = live.service_active.load(std::memory_order_seq_cst);
+  return quiet;
+}
+
+bool is_over(const Qp& qp, const QuietWait& quiet) noexcept {
+  if ((quiet.service & 1) != 0 &&
+      live.service_active.load(std::memory_order_acquire) == quiet.service)
+    return false;
+  if (quiet.word == nullptr || (quiet.seen & 1) == 0 ||
+      quiet.word->load(std::memory_order_acquire) != quiet.seen)
+    return true;
+  const Peer* peer = qp.met.load(std::memory_order_acquire);
+  return peer == nullptr || !peer->alive.load(std::memory_order_acquire);
+}
+
+Step close_window(Qp& qp, std::uint32_t rkey) noexcept {
+  QuietWait& quiet = qp.progress.quiet;
+  if (!quiet.started) {
+    if (!unbind(qp, rkey)) return Step::fails(IBV_WC_MW_BIND_ERR);
+    quiet = start_quiet(qp);
+    quiet.started = true;
+  }
+  return is_over(qp, quiet) ? Step::done() : Step::waits(Wait::kQuiet);
+}
+
+Step open_window(Qp& qp, const PendingSend& send) noexcept {
+  Mw& mw = of(send.window);
+  Region region;
+  if (send.region == nullptr || send.rkey >> 8 != mw.plain.handle ||
+      !describe(qp, mw, static_cast<Mr&>(verbatim::Mr::from(send.region)), Asked(send), region))
+    return Step::fails(IBV_WC_MW_BIND_ERR);
+  LockGuard<SpinLock> guard(windows.lock);
+  if (mw.mr != nullptr) return Step::fails(IBV_WC_MW_BIND_ERR);  // it must be closed first
+  mw.mr = static_cast<Mr*>(&verbatim::Mr::from(send.region));
+  mw.mr->uses.fetch_add(1, std::memory_order_relaxed);
+  mw.key = send.rkey;
+  mw.plain.rkey = send.rkey;
+  if (mw.plain.type == IBV_MW_TYPE_2) link_locked(mw, qp);
+  region_table.show(mw.key, region);
+  return Step::done();
+}
+
+}  // namespace
+
+int alloc_mw(verbatim::Pd&, ibv_mw_type, verbatim::Mw** out) noexcept {
+  Mw* mw = make_nothrow<Mw>();
+  if (mw == nullptr) return ENOMEM;
+  if (const int error = region_table.reserve(mw->key); error != 0) {
+    destroy_nothrow(mw);
+    return error;
+  }
+  mw->plain.rkey = mw->key;
+  mw->plain.handle = mw->key >> 8;
+  LockGuard<SpinLock> guard(windows.lock);
+  windows.by_index[mw->plain.handle] = mw;
+  *out = mw;
+  return 0;
+}
+
+int dealloc_mw(verbatim::Mw& handle) noexcept {
+  Mw& mw = static_cast<Mw&>(handle);
+  {
+    LockGuard<SpinLock> guard(windows.lock);
+    if (mw.mr != nullptr) unbind_locked(mw);
+  }
+  if (!await_all_peers()) {
+    log_error(
+        "dealloc_mw: a peer process was stopped in the middle of a copy; the window is closed, "
+        "continue that process and deallocate again");
+    return EBUSY;
+  }
+  {
+    LockGuard<SpinLock> guard(windows.lock);
+    windows.by_index[mw.plain.handle] = nullptr;
+  }
+  region_table.release(mw.key);
+  destroy_nothrow(&mw);
+  return 0;
+}
+
+bool close_bound(Mw& mw) noexcept {
+  LockGuard<SpinLock> guard(windows.lock);
+  if (mw.mr == nullptr) return false;
+  unbind_locked(mw);
+  return true;
+}
+
+int check_bind(const ibv_send_wr& wr) noexcept {
+  const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
+  if (wr.bind_mw.mw == nullptr || wr.num_sge != 0) return EINVAL;
+  return info.mr == nullptr && (info.length != 0 || info.addr != 0) ? EINVAL : 0;
+}
+
+Step do_window(Qp& qp, const PendingSend& send) noexcept {
+  if (send.opcode == IBV_WR_LOCAL_INV) return close_window(qp, send.immediate);
+  if (send.compare_add != 0) return open_window(qp, send);
+  // Of no bytes: no longer bound (IBTA 10.6.7.2.2), which ibv_bind_mw has seen to.
+  const Mw& mw = of(send.window);
+  return mw.plain.type == IBV_MW_TYPE_1 ? Step::done() : close_window(qp, mw.key);
+}
+
+void judge_window(const Qp& qp, const PendingSend& send, Failure& failure) noexcept {
+  KeyFacts& key = failure.key;
+  key.key = send.opcode == IBV_WR_LOCAL_INV ? send.immediate : send.rkey;
+  failure.window = WindowFault::kNotBound;
+  if (send.opcode == IBV_WR_LOCAL_INV) return;
+  const Mw& mw = of(send.window);
+  if (send.compare_add == 0) {
+    key.key = mw.key;
+    return;
+  }
+  if (send.region == nullptr) {
+    failure.window = WindowFault::kNoRegion;
+    return;
+  }
+  if (send.rkey >> 8 != mw.plain.handle) {
+    failure.window = WindowFault::kForeignKey;
+    return;
+  }
+  const Region& whole = static_cast<Mr&>(verbatim::Mr::from(send.region)).shown;
+  const Asked asked(send);
+  std::uint64_t offset;
+  key.need = asked.access & ~kRights;
+  key.asked_at = asked.start;
+  key.asked_bytes = asked.length;
+  key.first = whole.iova;
+  key.bytes = whole.length;
+  failure.window = fault_of(qp, mw, whole, asked, offset);
+  if (failure.window == WindowFault::kUnseen) failure.window = WindowFault::kStillBound;
+}
+
+bool may_invalidate(Qp& qp, std::uint32_t rkey) noexcept {
+  Region region;
+  return find_region(qp.remote_regions, qp.remote_region_capacity, rkey, region) &&
+         region.pd == (holder::kWindowOfQp | peek(qp.own->dest_qpn)) && opens_window(qp, region);
+}
+
+bool remembers_enough(Qp& qp) noexcept {
+  for (const EndedKey& ended : qp.ended)
+    if (ended.serial == 0 ||
+        qp.remote_regions[ended.index].serial.load(std::memory_order_relaxed) != ended.serial)
+      return false;
+  return true;
+}
+
+void note_invalidated(Qp& qp, std::uint32_t rkey) noexcept {
+  const std::uint32_t index = rkey >> 8;
+  qp.write_target = {};
+  for (EndedKey& ended : qp.ended) {
+    if (ended.serial != 0 &&
+        qp.remote_regions[ended.index].serial.load(std::memory_order_relaxed) == ended.serial)
+      continue;
+    ended = {qp.remote_regions[index].serial.load(std::memory_order_relaxed), index};
+    return;
+  }
+}
+
+Ended end_window(Qp& qp, std::uint64_t index, std::uint32_t rkey, EndedBy who) noexcept {
+  if (index < qp.ended_messages) return Ended::kEnded;
+  if (qp.ending_message != index) {
+    if (!unbind(qp, rkey)) return Ended::kWrong;
+    qp.ending = start_quiet(qp);
+    if (who == EndedBy::kServiceThread) qp.ending.service = 0;  // it does not wait for itself
+    qp.ending_message = index;
+  }
+  if (!is_over(qp, qp.ending)) return Ended::kNotYet;
+  qp.ended_messages = index + 1;
+  return Ended::kEnded;
+}
+
+void close_windows_of(Qp& qp) noexcept {
+  LockGuard<SpinLock> guard(windows.lock);
+  while (qp.windows != nullptr) unbind_locked(*qp.windows);
+}
+
+void remake_window_lock() noexcept { ::new (&windows.lock) SpinLock; }
+
+}  // namespace verbatim::shm

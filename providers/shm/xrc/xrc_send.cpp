@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/xrc/xrc_send.hpp"
+
+#include "providers/shm/lanes/lane.hpp"
+#include "providers/shm/memory/region_fast.hpp"
+#include "providers/shm/queues/send_lock.hpp"
+#include "providers/shm/transfer/request_ring.hpp"
+#include "providers/shm/transfer/send_fast.hpp"
+#include "providers/shm/transfer/send_queue.hpp"
+#include "providers/shm/transfer/send_wait.hpp"
+#include "providers/shm/wire/copy_fast.hpp"
+#include "providers/shm/xrc/xrc_domain.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// IBTA A14.5: no such queue, or none of the target's domain.
+Step no_such_queue() noexcept { return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR); }
+
+/// The other half is still ours, and takes no more.
+bool has_failed(const Qp& lane) noexcept {
+  return peek(lane.remote->qpn) == peek(lane.own->dest_qpn) &&
+         peek(lane.remote->dest_qpn) == lane.own->qpn;
+}
+
+/// Finds the lane to `srqn`, led to its queue. Else what becomes of the request.
+Step find_way(Qp& qp, std::uint32_t srqn, Qp*& way) noexcept {
+  for (int tries = 0; tries < 2; ++tries) {
+    Qp* lane = find_lane(qp, srqn);
+    if (lane == nullptr) lane = open_lane(qp, srqn);
+    if (lane == nullptr) return Step::waits(Wait::kMemory);
+    const bool was_there = lane->remote != nullptr;
+    if (was_there && is_dead(*lane)) return Step::fails(IBV_WC_RETRY_EXC_ERR, IBV_EVENT_QP_REQ_ERR);
+    const Wait wait = reach_destination(*lane);
+    if (wait == Wait::kNothing) {
+      way = lane;
+      return Step::done();
+    }
+    // Of a peer the owner's service thread is to let us in.
+    if (wait != Wait::kReceive) return Step::waits(wait == Wait::kPeer ? Wait::kService : wait);
+    if (!was_there) return no_such_queue();
+    if (has_failed(*lane) || lane->progress.streaming)
+      return Step::fails(IBV_WC_REM_OP_ERR, IBV_EVENT_QP_REQ_ERR);
+    abandon_lane(qp, *lane);  // the queue is gone; its number may be another's now
+  }
+  return no_such_queue();
+}
+
+/// What the target must allow. The keys' rights are judged where they are looked up.
+std::uint32_t right_for(unsigned opcode) noexcept {
+  switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_ATOMIC_WRITE:
+      return IBV_ACCESS_REMOTE_WRITE;
+    case IBV_WR_RDMA_READ:
+      return IBV_ACCESS_REMOTE_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return IBV_ACCESS_REMOTE_ATOMIC;
+    default:
+      return 0;
+  }
+}
+
+Step send_to_queue(Qp& qp, SendLock&, const PendingSend& send, const LocalRange* local) noexcept {
+  const std::uint32_t need = right_for(send.opcode);
+  if ((peek(qp.remote->access) & need) != need)
+    return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  Qp* lane = nullptr;
+  if (const Step found = find_way(qp, send.srqn, lane); found.kind != Step::Kind::kDone)
+    return found;
+  lane->rnr_retry = qp.rnr_retry;
+  lane->lane.sending = &send;
+  const std::uint64_t moves = lane->asking.moves;
+  Step step;
+  {
+    // The word that the queue's process watches while it deregisters memory; the target's process
+    // watches our own, which is odd all the while.
+    SendLock lock(*lane);
+    step = perform(*lane, lock, send, local);
+  }
+  lane->lane.sending = nullptr;
+  if (step.kind == Step::Kind::kWait) {
+    // It came further: what is left has a time of its own.
+    if (lane->progress.asked != qp.progress.asked || lane->asking.moves != moves)
+      qp.progress.wait = Wait::kNothing;
+    qp.progress.asked = lane->progress.asked;
+    return step;
+  }
+  lane->progress.clear();
+  forget_asked(*lane);
+  // One of the queue's receives says so to its process; the target has none that could.
+  if (step.tell == kToldInReceive) step.tell = IBV_EVENT_QP_REQ_ERR;
+  return step;
+}
+
+bool address_queue(const Qp&, const ibv_send_wr& wr, PendingSend& send) noexcept {
+  send.srqn = wr.qp_type.xrc.remote_srqn;
+  return false;
+}
+
+bool is_queue_of_domain(const Qp& initiator, const QpRecord& record) noexcept {
+  return peek(record.type) == QpRecord::kXrcQueue && shares_domain(record, *initiator.remote);
+}
+
+}  // namespace
+
+bool send_to_queue_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept {
+  if ((wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) || qp.queued() != 0 ||
+      qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || wr.sg_list == nullptr ||
+      qp.in_send_queue() >= qp.sq_entries)
+    return false;
+  if (qp.remote == nullptr || is_dead(qp) ||
+      qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session)
+    return false;
+  Qp* lane = find_lane(qp, wr.qp_type.xrc.remote_srqn);
+  if (lane == nullptr || lane->remote == nullptr || is_dead(*lane) ||
+      lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session)
+    return false;
+  // Into our own ring: no lock of the lane's, since no memory of the peer's is touched.
+  std::uint32_t bytes;
+  if (!put_shared_now(*lane, qp, wr, 0, 0, bytes)) return false;
+  complete_now(qp, lock, wr, bytes);
+  return true;
+}
+
+constinit const QpKind kXrcInitiatorKind{
+    .address = address_queue, .send = send_to_queue, .is_destination = is_queue_of_domain};
+
+}  // namespace verbatim::shm
