@@ -14,6 +14,7 @@
 #include "providers/shm/fabric/peer_table.hpp"
 #include "providers/shm/fabric/qpn_blocks.hpp"
 #include "providers/shm/fabric/service.hpp"
+#include "providers/shm/fabric/wake_socket.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/memory/arena.hpp"
@@ -357,6 +358,17 @@ void Node::fence_everyone() noexcept {
 
 bool Node::on_service_thread() const noexcept {
   return parts_ != nullptr && parts_->service.on_thread();
+}
+
+void Peer::wake_service() noexcept {
+  // The application may have closed it, and use its number: for a file, a connection.
+  if (!wake.is_ours()) return;
+  if (!self) return wake_through(wake.get());
+  // Its eventfd cannot be told from the application's.
+  if (Node::get().has_failed()) return;
+  const std::uint64_t one = 1;
+  while (::write(wake.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
 }
 
 }  // namespace verbatim::shm

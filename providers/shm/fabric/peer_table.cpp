@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <new>
 
-#include "providers/shm/fabric/node.hpp"
 #include "providers/shm/fabric/wake_socket.hpp"
 #include "runtime/memory/sparse_map.hpp"
 
@@ -31,17 +30,6 @@ void destroy(Peer* peer) noexcept {
 }
 
 }  // namespace
-
-void Peer::wake_service() noexcept {
-  // The application may have closed it, and use its number: for a file, a connection.
-  if (!wake.is_ours()) return;
-  if (!self) return wake_through(wake.get());
-  // Its eventfd cannot be told from the application's.
-  if (Node::get().has_failed()) return;
-  const std::uint64_t one = 1;
-  while (::write(wake.get(), &one, sizeof one) < 0 && errno == EINTR) {
-  }
-}
 
 std::uint32_t PeerTable::block_position(const Peer& peer, std::uint32_t qpn) noexcept {
   const SegmentHeader& head = peer.segment.live_head();

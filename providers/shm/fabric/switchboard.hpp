@@ -24,7 +24,7 @@
 
 #include "providers/shm/fabric/connection.hpp"
 #include "providers/shm/fabric/fabric_folder.hpp"
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/hooks.hpp"
 #include "providers/shm/fabric/peer_table.hpp"
 #include "providers/shm/fabric/rendezvous.hpp"
 #include "providers/shm/fabric/wake_socket.hpp"
