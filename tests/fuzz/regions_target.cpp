@@ -46,8 +46,8 @@ struct Scene {
     }
     // Nobody is there to fetch the others.
     for (auto& word : peer.refused.words) word.store(~std::uint64_t{0});
-    qp.peer = &peer;
-    qp.remote_pd = 1;
+    qp.link.peer = &peer;
+    qp.link.remote_pd = 1;
     record.dest_qpn = kPeerQpn;
     qp.own = &record;
   }
@@ -83,9 +83,9 @@ void judge_regions(Input& input, Scene& all) {
     record.serial.store(input.take());
   }
   shm::Qp& qp = all.qp;
-  qp.remote_regions = table;
-  qp.remote_region_capacity = 4;
-  qp.write_target = {};
+  qp.link.remote_regions = table;
+  qp.link.remote_region_capacity = 4;
+  qp.direct.write = {};
   for (int asks = 0; asks < 16; ++asks) {
     // What the application asks for: mostly something about a region that there is.
     const std::uint32_t key = static_cast<std::uint32_t>(input.flag() ? input.number() : 0) |
@@ -105,8 +105,8 @@ void judge_regions(Input& input, Scene& all) {
     std::uint64_t address;
     if (way_to(qp, key, start, bytes, kRights, at, address) == Reach::kDone)
       VBT_HOLDS(all.mapped(at, bytes));
-    if (!find_target(qp, qp.write_target, key, IBV_ACCESS_REMOTE_WRITE)) continue;
-    const WriteTarget& target = qp.write_target;
+    if (!find_target(qp, qp.direct.write, key, IBV_ACCESS_REMOTE_WRITE)) continue;
+    const WriteTarget& target = qp.direct.write;
     VBT_HOLDS(target.rkey == key && all.mapped(target.base, target.length));
     VBT_HOLDS((table[key >> 8].access & kRights) == kRights && ours(table[key >> 8].pd));
   }

@@ -15,12 +15,12 @@ class AnswerTest : public ::testing::Test {
  protected:
   /// Sends one more; whether it was an answer.
   bool sends_answer(Qp& qp) {
-    const std::uint64_t before = qp.heard;
-    qp.ring.slots = ring_.data();
-    qp.ring.mask = ring_.size() - 1;
-    ++qp.ring.next;
+    const std::uint64_t before = qp.out.heard;
+    qp.out.ring.slots = ring_.data();
+    qp.out.ring.mask = ring_.size() - 1;
+    ++qp.out.ring.next;
     ask_for_slot(qp, *qp.received);
-    return qp.heard != before;
+    return qp.out.heard != before;
   }
   std::unique_ptr<Qp> qp_ = std::make_unique<Qp>();
 
@@ -31,13 +31,13 @@ class AnswerTest : public ::testing::Test {
 TEST_F(AnswerTest, AMessageAfterOneThatWasReceivedIsOne) {
   EXPECT_FALSE(sends_answer(*qp_));
   for (std::uint64_t received = 1; received != 4; ++received) {
-    qp_->rq_head = received;
+    qp_->in.head = received;
     EXPECT_TRUE(sends_answer(*qp_));
   }
 }
 
 TEST_F(AnswerTest, OnlyTheFirstOfAStreamIsOne) {
-  qp_->rq_head = 5;
+  qp_->in.head = 5;
   EXPECT_TRUE(sends_answer(*qp_));
   EXPECT_FALSE(sends_answer(*qp_));
   EXPECT_FALSE(sends_answer(*qp_));

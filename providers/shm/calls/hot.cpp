@@ -105,7 +105,7 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
 }
 
 int post_receive_list(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
-  DomainGuard guard(qp.rq_lock, qp.in_domain);
+  DomainGuard guard(qp.rq.lock, qp.in_domain);
   while ((wr = post_receives(qp, wr)) != nullptr) {
     if (const int error = post_recv_slowly(qp, *wr); error != 0) {
       *bad_wr = wr;
@@ -263,20 +263,25 @@ bool find_target(const Qp& qp, WriteTarget& target, std::uint32_t key,
                  std::uint32_t need) noexcept {
   target.rkey = 0;
   Region region;
-  if (!find_region(qp.remote_regions, qp.remote_region_capacity, key, region)) return false;
+  if (!find_region(qp.link.remote_regions, qp.link.remote_region_capacity, key, region))
+    return false;
   // All of it, so that any part of it needs no more than its bounds.
   unsigned char* const base = mapped_bytes(qp, key, region.iova, region.length, need);
   if (base == nullptr) return false;
-  target = {
-      &qp.remote_regions[key >> 8].serial, region.serial, region.iova, region.length, base, key};
+  target = {&qp.link.remote_regions[key >> 8].serial,
+            region.serial,
+            region.iova,
+            region.length,
+            base,
+            key};
   return true;
 }
 
 void ring_peer(Qp& qp, bool solicited) noexcept {
-  const std::uint32_t cq = peek(qp.remote->cq);
+  const std::uint32_t cq = peek(qp.link.remote->cq);
   if (cq >= kMaxCqs) return;
-  const std::uint32_t bit = peek(qp.remote->cq_bit);
-  PeerSegment& segment = qp.peer->segment;
+  const std::uint32_t bit = peek(qp.link.remote->cq_bit);
+  PeerSegment& segment = qp.link.peer->segment;
   Doorbells& doorbells = segment.doorbells();
   doorbells.cqs[cq].ring(bit);
   // The ring is a full fence: either we see the CQ armed, or whoever arms it sees the bit.
@@ -284,7 +289,7 @@ void ring_peer(Qp& qp, bool solicited) noexcept {
   const std::uint32_t armed = CqRecord::kind(word);
   if (armed == CqRecord::kArmed || (armed == CqRecord::kArmedSolicited && solicited)) {
     doorbells.cq_wake.ring(cq);
-    if (!wake_sleeper(segment, CqRecord::channel(word), cq, bit)) qp.peer->wake_service();
+    if (!wake_sleeper(segment, CqRecord::channel(word), cq, bit)) qp.link.peer->wake_service();
   }
 }
 

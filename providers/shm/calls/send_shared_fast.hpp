@@ -16,9 +16,9 @@ template <class Piece>
 [[gnu::always_inline]] inline bool put_shared(Qp& way, std::uint32_t bytes,
                                               const Piece& piece) noexcept {
   SharedCredits& shared = way.shared;
-  const std::uint64_t sent = way.sent;
+  const std::uint64_t sent = way.out.sent;
   if (sent >= shared.unlooked || must_ring(way)) return false;
-  if (!way.ring.has_line()) [[unlikely]]
+  if (!way.out.ring.has_line()) [[unlikely]]
     return false;
   const std::uint64_t store = shared.record->store.load(std::memory_order_acquire);
   if (store != shared.store) return false;
@@ -33,7 +33,7 @@ template <class Piece>
     return false;
   const unsigned char* from;
   if (!piece.find(from)) return false;
-  MessageRing& ring = way.ring;
+  MessageRing& ring = way.out.ring;
   Slot& slot = ring.slot();
   if (bytes <= Slot::kInlineBytes) [[likely]] {
     copy_small(slot.data, from, bytes);
@@ -44,7 +44,7 @@ template <class Piece>
   } else if (!put_shared_long(way, bytes, from, piece.header())) {
     return false;
   }
-  way.sent = sent + 1;
+  way.out.sent = sent + 1;
   ++shared.next;
   // As MoveFast.
   if (must_ring(way)) [[unlikely]]
@@ -61,7 +61,7 @@ template <class Piece>
       qp.queued() != 0 || qp.posts_generally ||
       qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || to.ah == nullptr ||
       to.ah->pd->handle != qp.pd_number || !Ah::from(to.ah).is_plain ||
-      lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session ||
+      lane->link.remote->accepts.load(std::memory_order_acquire) != lane->link.remote_session ||
       peek(lane->lane.endpoint->qkey) != to.remote_qkey)
     return nullptr;
   return lane;

@@ -123,7 +123,7 @@ struct BuiltInline {
   const std::uint32_t rkey = entry->rkey;
   if (!Writes::find(qp, rkey)) [[unlikely]]
     return entry;
-  const Writes writes(qp.write_target);
+  const Writes writes(qp.direct.write);
   std::uint64_t bytes = 0;
   do {
     if (!writes.put(entry->address, entry->length, BuiltPiece{qp, *entry})) [[unlikely]]
@@ -146,7 +146,7 @@ struct BuiltInline {
 /// The same of SENDs.
 [[gnu::always_inline]] inline const WorkEntry* run_sends(Qp& qp, const WorkEntry* entry,
                                                          const WorkEntry* end) noexcept {
-  if (qp.credits == nullptr) [[unlikely]]
+  if (qp.link.credits == nullptr) [[unlikely]]
     return send_shared_work(qp, *entry) ? entry + 1 : entry;
   Sends sends(qp);
   std::uint64_t bytes = 0;
@@ -226,13 +226,13 @@ template <bool kDomain>
   const WorkEntry* const end = work.next;
   const WorkEntry* entry = work.first;
   const auto count = static_cast<std::uint32_t>(end - entry);
-  if (work.notes != 0 || !qp.fast || qp.in_send_queue() + count > qp.sq_entries) [[unlikely]]
+  if (work.notes != 0 || !qp.link.fast || qp.in_send_queue() + count > qp.sq_entries) [[unlikely]]
     return complete_slowly(qp);
   work.next = work.first;
   while ((entry = perform_run(qp, entry, end)) != end) [[unlikely]] {
       // It has room and its form is sound: nothing is left to be refused.
       do perform_slowly(qp, *entry++);
-      while (entry != end && !qp.fast);
+      while (entry != end && !qp.link.fast);
     }
   return 0;
 }

@@ -34,7 +34,7 @@ namespace verbatim::shm {
 namespace {
 
 void release_receive_queue(Qp& qp) noexcept {
-  qp.rq.release(qp.own->rq_credits.load(std::memory_order_relaxed), true);
+  qp.rq.store.release(qp.own->rq_credits.load(std::memory_order_relaxed), true);
   qp.own->rq_credits.store(0, std::memory_order_release);
 }
 
@@ -46,7 +46,7 @@ int reset(Qp& qp) noexcept {
     qp.mode.store(IBV_QPS_RESET, std::memory_order_release);
     qp.plain.state = IBV_QPS_RESET;
     poke(qp.own->state, IBV_QPS_RESET);
-    qp.fast = false;
+    qp.link.fast = false;
     drop_sends(qp);
   }
   if (qp.book != nullptr) {
@@ -62,32 +62,33 @@ int reset(Qp& qp) noexcept {
   }
   unwatch(qp);
   {
-    LockGuard<BiasedLock> posting(qp.rq_lock);
+    LockGuard<BiasedLock> posting(qp.rq.lock);
     LockGuard<BiasedLock> guard(qp.recv_cq->lock);
-    if (qp.hot_index != Qp::kNotHot) drop_hot(*qp.recv_cq, qp.hot_index);
+    if (qp.in.hot_index != Responder::kNotHot) drop_hot(*qp.recv_cq, qp.in.hot_index);
     detach_receiver(qp);
     release_receive_queue(qp);
     close_receive_counts(qp);
-    qp.rq_head.store(0, std::memory_order_relaxed);
-    qp.rq_tail.store(0, std::memory_order_relaxed);
-    for (std::uint32_t i = 0; i < qp.held_capacity; ++i) qp.held[i].index = HeldReceive::kNone;
-    qp.held_count = 0;
-    qp.last_receive_said = false;
-    qp.flush_after = 0;
-    qp.broken = false;
-    qp.lied = false;
+    qp.in.head.store(0, std::memory_order_relaxed);
+    qp.rq.tail.store(0, std::memory_order_relaxed);
+    for (std::uint32_t i = 0; i < qp.in.held_capacity; ++i)
+      qp.in.held[i].index = HeldReceive::kNone;
+    qp.in.held_count = 0;
+    qp.in.last_receive_said = false;
+    qp.in.flush_after = 0;
+    qp.in.broken = false;
+    qp.in.lied = false;
     if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr) empty_srq(*qp.datagrams->inbox);
   }
   forget_completions(*qp.send_cq, qp);
   if (qp.recv_cq != qp.send_cq) forget_completions(*qp.recv_cq, qp);
   SendLock lock(qp);
-  qp.fast = false;
+  qp.link.fast = false;
   qp.lingering = unread(qp);
   if (!qp.lingering) detach(qp);
   poke(qp.own->posted, 0);
   poke(qp.own->undone, 0);
   qp.strict_unsignaled = 0;
-  qp.first_flush = IBV_WC_WR_FLUSH_ERR;
+  qp.sq.first_flush = IBV_WC_WR_FLUSH_ERR;
   forget_failures(qp);
   poke(qp.own->sent_bytes, 0);
   qp.own->polled.store(0, std::memory_order_relaxed);
@@ -118,7 +119,7 @@ void start_accepting(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
   poke(own.access,
        (mask & IBV_QP_ACCESS_FLAGS) != 0 ? attr.qp_access_flags : qp.attributes.qp_access_flags);
   const std::uint32_t session = next_session();
-  qp.session = session;
+  qp.in.session = session;
   // Before anything is accepted: what the peer sends must be found here also after its death.
   const bool known = meet_peer(qp) != nullptr;
   // Publishes the lines above; pairs with the load in attach().
@@ -135,14 +136,14 @@ void change_record(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
   if ((mask & IBV_QP_QKEY) != 0) poke(qp.own->qkey, attr.qkey);
   if ((mask & IBV_QP_SQ_PSN) != 0 && qp.datagrams == nullptr)
     poke(qp.own->sq_psn, attr.sq_psn & 0xffffff);
-  if ((mask & IBV_QP_RNR_RETRY) != 0) qp.rnr_retry = attr.rnr_retry;
+  if ((mask & IBV_QP_RNR_RETRY) != 0) qp.out.rnr_retry = attr.rnr_retry;
   if ((mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT)) != 0) {
     const std::uint32_t timeout =
         (mask & IBV_QP_TIMEOUT) != 0 ? attr.timeout : qp.attributes.timeout;
     const std::uint32_t retries =
         (mask & IBV_QP_RETRY_CNT) != 0 ? attr.retry_cnt : qp.attributes.retry_cnt;
     // IBTA 9.7.6.1.3: 4.096 us x 2^timeout for each try; 0 is for ever.
-    qp.retry_ns =
+    qp.out.retry_ns =
         timeout == 0 ? ~std::uint64_t{0} : (std::uint64_t{4096} << (timeout & 31)) * (retries + 1);
   }
 }
@@ -190,7 +191,7 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
         greet_sender(qp);
       }
       if (to == IBV_QPS_SQD) {
-        qp.fast = false;
+        qp.link.fast = false;
         if (from != IBV_QPS_SQD)
           drain(qp, (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0);
       }
@@ -214,7 +215,7 @@ int query_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int, ibv_qp_init_attr&) no
   LockGuard<Mutex> control(qp.control);
   read_attributes(qp, attr);
   attr.sq_draining =
-      attr.qp_state == IBV_QPS_SQD && qp.finishes_head.load(std::memory_order_relaxed);
+      attr.qp_state == IBV_QPS_SQD && qp.sq.finishes_head.load(std::memory_order_relaxed);
   return 0;
 }
 

@@ -65,9 +65,9 @@ std::uint32_t prepare_receiving(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcep
   if (attr.srq == nullptr) {
     const std::uint32_t entries =
         std::bit_ceil(attr.cap.max_recv_wr == 0 ? 1u : attr.cap.max_recv_wr);
-    qp.rq.max = attr.cap.max_recv_wr;
-    qp.rq.max_sge = static_cast<std::uint16_t>(attr.cap.max_recv_sge);
-    qp.rq.resize(static_cast<std::uint32_t>(std::countr_zero(entries)));
+    qp.rq.store.max = attr.cap.max_recv_wr;
+    qp.rq.store.max_sge = static_cast<std::uint16_t>(attr.cap.max_recv_sge);
+    qp.rq.store.resize(static_cast<std::uint32_t>(std::countr_zero(entries)));
     return entries;
   }
   return share_receives(qp, Srq::from(attr.srq));
@@ -123,10 +123,10 @@ int refuse_type(ibv_qp_type type) noexcept {
 /// asked while a queue is created.
 bool take_queues(Qp& qp) noexcept {
   const bool has_receives = qp.srq == nullptr && qp.xrc == XrcRole::kNone;
-  if (has_receives && !qp.rq.reserve()) return false;
+  if (has_receives && !qp.rq.store.reserve()) return false;
   if (!qp.memory.is_of_program()) return true;
   if (!make_queue(qp) || !make_inline_store(qp)) return false;
-  return !has_receives || qp.rq.make_own(qp.memory);
+  return !has_receives || qp.rq.store.make_own(qp.memory);
 }
 
 }  // namespace
@@ -174,7 +174,7 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
   set_constants(*qp);
   int error = prepare_lanes(*qp, attr);
   const std::uint32_t entries = prepare_receiving(*qp, attr);
-  if (qp->srq != nullptr && qp->held == nullptr && qp->datagrams == nullptr) error = ENOMEM;
+  if (qp->srq != nullptr && qp->in.held == nullptr && qp->datagrams == nullptr) error = ENOMEM;
   reset_record(*qp);
   fill_record(*qp, entries, 0);
   join_domain(*qp, attr.pd);

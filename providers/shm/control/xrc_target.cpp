@@ -61,7 +61,7 @@ void release_idle_cq() noexcept {
 
 /// After end_qp().
 void retire_target(Qp& target) noexcept {
-  const bool counts_idle_cq = target.counts_idle_cq;
+  const bool counts_idle_cq = target.xrc_end->counts_idle_cq;
   retire_ended(target);
   if (counts_idle_cq) release_idle_cq();
 }
@@ -193,7 +193,7 @@ int create_target(verbatim::Context& context, ibv_qp_init_attr_ex& attr,
     release_idle_cq();
     return ENOMEM;
   }
-  target->counts_idle_cq = true;
+  target->xrc_end->counts_idle_cq = true;
   poke(target->own->state, IBV_QPS_RESET);
   poke(target->own->told, 0u);
   show_domain(*target->own, Xrcd::from(attr.xrcd).id);
@@ -209,8 +209,8 @@ int destroy_target(Qp& target) noexcept {
   if (stays_open(target)) {
     Context::of(target.plain.context).events.retire(target);
     LockGuard<Mutex> guard(live.mutex);
-    target.disowned = true;
-    target.next_orphan = first_orphan;
+    target.xrc_end->disowned = true;
+    target.xrc_end->next_orphan = first_orphan;
     first_orphan = &target;
     has_orphans.store(true, std::memory_order_release);
     return 0;
@@ -234,21 +234,21 @@ void end_orphans() noexcept {
     for (Qp** link = &first_orphan; *link != nullptr;) {
       Qp& target = **link;
       if (stays_open(target)) {
-        link = &target.next_orphan;
+        link = &target.xrc_end->next_orphan;
         continue;
       }
-      *link = target.next_orphan;
-      target.next_orphan = ended;
+      *link = target.xrc_end->next_orphan;
+      target.xrc_end->next_orphan = ended;
       ended = &target;
     }
     has_orphans.store(first_orphan != nullptr, std::memory_order_release);
   }
   while (ended != nullptr) {
     Qp& target = *ended;
-    ended = target.next_orphan;
+    ended = target.xrc_end->next_orphan;
     if (end_qp(target) != 0) {  // an initiator that is stopped in the middle of a copy: later
       LockGuard<Mutex> guard(live.mutex);
-      target.next_orphan = first_orphan;
+      target.xrc_end->next_orphan = first_orphan;
       first_orphan = &target;
       has_orphans.store(true, std::memory_order_release);
       continue;
@@ -263,13 +263,13 @@ void forget_orphans() noexcept {
     LockGuard<Mutex> guard(live.mutex);
     while (first_orphan != nullptr) {
       Qp& target = *first_orphan;
-      first_orphan = target.next_orphan;
+      first_orphan = target.xrc_end->next_orphan;
       unwatch_locked(target);
       delist_locked(target);
       if (Peer* peer = target.met.load(std::memory_order_relaxed); peer != nullptr)
         Node::get().release_peer(*peer);
       remove_member(*target.recv_cq, target);
-      forgotten += target.counts_idle_cq;
+      forgotten += target.xrc_end->counts_idle_cq;
       free_qp(target);
     }
     has_orphans.store(false, std::memory_order_release);
@@ -306,7 +306,7 @@ int open_qp(verbatim::Context& context, const ibv_qp_open_attr& attr, verbatim::
     return ENOMEM;
   }
   opened->kind = &kXrcOpenedKind;
-  opened->counts_idle_cq = true;
+  opened->xrc_end->counts_idle_cq = true;
   opened->lane.target = attr.qp_num;
   show_domain(*opened->own, Xrcd::from(attr.xrcd).id);
   poke(opened->own->type, QpRecord::kXrcOpened);
@@ -329,7 +329,7 @@ int open_qp(verbatim::Context& context, const ibv_qp_open_attr& attr, verbatim::
   }
   opened->lane.endpoint = record;
   opened->lane.endpoint_owner = owner;
-  opened->lane.told = peek(record->told);
+  opened->xrc_end->told = peek(record->told);
   opened->plain.qp_num = attr.qp_num;
   opened->plain.state = state_of(*record);
   enlist(*opened);
@@ -349,7 +349,7 @@ int modify_opened(Qp& opened, ibv_qp_attr& attr, int mask) noexcept {
     return EOPNOTSUPP;
   }
   // Of an orphan the context may be gone; ours lives as long as this call.
-  if (target->disowned) target->plain.context = opened.plain.context;
+  if (target->xrc_end->disowned) target->plain.context = opened.plain.context;
   const int error = modify_qp(*target, attr, mask);
   opened.plain.state = target->plain.state;
   return error;
@@ -378,7 +378,7 @@ int query_opened(Qp& opened, ibv_qp_attr& attr) noexcept {
 }
 
 int close_opened(Qp& opened) noexcept {
-  const bool counts_idle_cq = opened.counts_idle_cq;
+  const bool counts_idle_cq = opened.xrc_end->counts_idle_cq;
   delist(opened);  // the service thread raises nothing for it any more
   Context::of(opened.plain.context).events.retire(opened);
   {
@@ -397,13 +397,13 @@ void watch_target(Qp& opened) noexcept {
   const QpRecord& record = *opened.lane.endpoint;
   if (peek(record.qpn) != opened.lane.target) return;
   const std::uint32_t told = peek(record.told);
-  if (told != opened.lane.told) {
-    opened.lane.told = told;
+  if (told != opened.xrc_end->told) {
+    opened.xrc_end->told = told;
     if (is_event_of_qp(told & 0xff))
       raise_qp_event(opened, static_cast<ibv_event_type>(told & 0xff));
   }
-  if (opened.broken || opened.lane.endpoint_owner->alive.load(std::memory_order_acquire)) return;
-  opened.broken = true;
+  if (opened.in.broken || opened.lane.endpoint_owner->alive.load(std::memory_order_acquire)) return;
+  opened.in.broken = true;
   raise_qp_event(opened, IBV_EVENT_QP_FATAL);
 }
 

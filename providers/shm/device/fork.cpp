@@ -35,37 +35,37 @@ void retire_lanes(LaneBook& book) noexcept {
 
 // The locks are made anew: their holders were threads of the parent's.
 void retire_qp(Qp& qp) noexcept {
-  qp.fast = false;
+  qp.link.fast = false;
   qp.mode.store(IBV_QPS_RESET, std::memory_order_relaxed);
   qp.plain.state = IBV_QPS_RESET;
   qp.own->accepts.store(0, std::memory_order_relaxed);
   qp.own->active.store(0, std::memory_order_relaxed);
-  qp.queue_head = qp.queue_tail;
-  qp.progress.clear();
+  qp.sq.head = qp.sq.tail;
+  qp.sq.progress.clear();
   qp.asking.ended = qp.asking.asked;
-  qp.write_target = {};
+  qp.direct.write = {};
   qp.work.next = qp.work.first;
   qp.work.notes = 0;
   qp.is_pending.store(false, std::memory_order_relaxed);
   qp.next_pending = nullptr;
-  qp.remote = nullptr;
-  qp.rx_ring = nullptr;
-  qp.pack.clear();
-  qp.counts_idle_cq = false;  // see forget_targets_of_parent()
-  qp.rx_remote = nullptr;
-  qp.session = 0;
-  qp.hot_index = Qp::kNotHot;
+  qp.link.remote = nullptr;
+  qp.in.ring = nullptr;
+  qp.in.pack.clear();
+  if (qp.xrc_end != nullptr) qp.xrc_end->counts_idle_cq = false;  // see forget_targets_of_parent()
+  qp.in.remote = nullptr;
+  qp.in.session = 0;
+  qp.in.hot_index = Responder::kNotHot;
   qp.watch_index = Qp::kNotWatched;
   ::new (&qp.failures.lock) SpinLock;
   qp.failures.is_unsaid = false;
-  ::new (&qp.rq_lock) BiasedLock;
-  ::new (&qp.domain_lock) BiasedLock;
+  ::new (&qp.rq.lock) BiasedLock;
+  ::new (&qp.rq.domain_lock) BiasedLock;
   ::new (&qp.control) Mutex;
   leave_events_to_parent(qp);
   leave_counters_in_child(qp);
-  qp.broken = qp.lied = qp.lane.is_unheard = false;
-  for (std::uint32_t i = 0; i < qp.held_capacity; ++i) qp.held[i].index = HeldReceive::kNone;
-  qp.held_count = 0;
+  qp.in.broken = qp.in.lied = qp.lane.is_unheard = false;
+  for (std::uint32_t i = 0; i < qp.in.held_capacity; ++i) qp.in.held[i].index = HeldReceive::kNone;
+  qp.in.held_count = 0;
   if (qp.book != nullptr) retire_lanes(*qp.book);
   live.qps[qp.index] = nullptr;  // the number may be given to one of the child's own
 }

@@ -12,9 +12,11 @@ namespace {
 /// Why a range that may be reached is not mapped: its arena is on its way, or never will be.
 int is_coming(const Qp& qp, std::uint32_t rkey) noexcept {
   Region region;
-  if (!find_region(qp.remote_regions, qp.remote_region_capacity, rkey, region)) return EACCES;
-  const bool has_arena = !qp.self && region.arena != 0 && region.arena <= kMaxArenas;
-  return has_arena && !Node::get().arena_refused(*qp.peer, region.arena - 1) ? EAGAIN : EOPNOTSUPP;
+  if (!find_region(qp.link.remote_regions, qp.link.remote_region_capacity, rkey, region))
+    return EACCES;
+  const bool has_arena = !qp.link.self && region.arena != 0 && region.arena <= kMaxArenas;
+  return has_arena && !Node::get().arena_refused(*qp.link.peer, region.arena - 1) ? EAGAIN
+                                                                                  : EOPNOTSUPP;
 }
 
 }  // namespace
@@ -28,7 +30,7 @@ int map_remote(verbatim::Qp& handle, std::uint32_t rkey, std::uint64_t address, 
   const SendLock lock(qp);
   if (const Wait wait = attach(qp); wait != Wait::kNothing)
     return wait == Wait::kMemory ? ENOMEM : EAGAIN;
-  if ((peek(qp.remote->access) & access) != access) return EACCES;
+  if ((peek(qp.link.remote->access) & access) != access) return EACCES;
   unsigned char* found = nullptr;
   std::uint64_t there = 0;
   switch (way_to(qp, rkey, address, length, access, found, there)) {

@@ -120,9 +120,9 @@ bool announce_flushes() noexcept {
     if (qp->mode.load(std::memory_order_acquire) != IBV_QPS_ERR) continue;
     {
       LockGuard<BiasedLock> lock(qp->recv_cq->lock);
-      if (qp->flush_after == 0) continue;
-      if (qp->flush_after > now) {
-        if (next == 0 || qp->flush_after < next) next = qp->flush_after;
+      if (qp->in.flush_after == 0) continue;
+      if (qp->in.flush_after > now) {
+        if (next == 0 || qp->in.flush_after < next) next = qp->in.flush_after;
         continue;
       }
     }
@@ -172,7 +172,7 @@ void look_again(Qp& qp) noexcept {
   if (!failed && qp.own->attention.load(std::memory_order_relaxed) == kPolled) return;
   Cq& cq = *qp.recv_cq;
   LockGuard<BiasedLock> lock(cq.lock);
-  if ((!failed && qp.hot_index != Qp::kNotHot) || !has_message(qp)) return;
+  if ((!failed && qp.in.hot_index != Responder::kNotHot) || !has_message(qp)) return;
   cq.doorbells->ring(qp.own->cq_bit);
   tell_of_locked(cq, qp);
 }
@@ -185,7 +185,7 @@ bool trim(Qp& qp) noexcept {
 
 /// What it has had for messages under way, and has no use for, goes back to the segment's heap.
 void give_spare_back(Qp& qp) noexcept {
-  if (!qp.has_spare.load(std::memory_order_relaxed)) return;
+  if (!qp.stream.has_spare.load(std::memory_order_relaxed)) return;
   bool taken;
   const SendLock lock(qp, taken, SendLock::As::kGuest);
   if (!taken) return;
@@ -194,7 +194,7 @@ void give_spare_back(Qp& qp) noexcept {
     for (std::uint32_t i = 0; i < qp.book->lane_capacity; ++i)
       if (Qp* const lane = qp.book->lanes[i]; lane != nullptr) has_more |= !trim(*lane);
   }
-  qp.has_spare.store(has_more, std::memory_order_relaxed);
+  qp.stream.has_spare.store(has_more, std::memory_order_relaxed);
 }
 
 /// Repairs hints that a faulty or dying peer lost. And lets rings that have gone silent wait for
@@ -239,7 +239,7 @@ bool left_in_order(const QpRecord* record) noexcept {
 /// Whether the other half is, or was to be, in this process. The send lock is held.
 bool concerns(Qp& qp, const Peer& peer, const QpRecord*& record) noexcept {
   LockGuard<BiasedLock> receiving(qp.recv_cq->lock);
-  record = qp.rx_remote != nullptr ? qp.rx_remote : qp.remote;
+  record = qp.in.remote != nullptr ? qp.in.remote : qp.link.remote;
   if (record == nullptr) {
     const std::uint32_t index = Node::index_in(peer, peek(qp.own->dest_qpn));
     if (index < peer.segment.qp_capacity()) record = &peer.segment.qps()[index];

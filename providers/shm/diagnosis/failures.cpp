@@ -142,7 +142,7 @@ Cause judge_record(const Qp& qp, const Peer& peer, Failure& failure) noexcept {
   if (failure.peer_state == IBV_QPS_ERR) return Cause::kPeerFailed;
   if (failure.peer_state < IBV_QPS_RTR) return Cause::kPeerNotReady;
   if (failure.peer_dest != qp.own->qpn) return Cause::kPeerElsewhere;
-  if (qp.remote != nullptr) return judge_silence(*record);
+  if (qp.link.remote != nullptr) return judge_silence(*record);
   if (failure.peer_psn != failure.own_psn) return Cause::kPeerPsn;
   const std::uint32_t type =
       qp.xrc == XrcRole::kInitiator ? std::uint32_t{IBV_QPT_XRC_RECV} : peek(qp.own->type);
@@ -171,8 +171,7 @@ void judge_peer(Qp& qp, Failure& failure, bool judges) noexcept {
 
 void judge_local(const Qp& qp, const PendingSend& send, Failure& failure) noexcept {
   const bool reads = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
-  const ibv_sge* sges =
-      qp.queue_sges + std::size_t{qp.queue_head % qp.sq_entries} * qp.max_send_sge;
+  const ibv_sge* sges = qp.sq.sges + std::size_t{qp.sq.head % qp.sq_entries} * qp.max_send_sge;
   failure.cause = Cause::kLocalKey;
   failure.key = judge_own_sges(qp, qp.pd_number, reads ? unsigned{IBV_ACCESS_LOCAL_WRITE} : 0u,
                                sges, send.num_sge);
@@ -215,9 +214,9 @@ void judge_remote(const Qp& qp, const PendingSend& send, Failure& failure) noexc
   failure.key = remote_key(send);
   if (send.opcode == IBV_WR_SEND_WITH_INV)
     failure.key.fault = KeyFault::kNotEnded;
-  else if (!judge_key(qp.remote_regions, qp.remote_region_capacity, failure.key,
+  else if (!judge_key(qp.link.remote_regions, qp.link.remote_region_capacity, failure.key,
                       [&qp](const Region& region) {
-                        return region.pd == qp.remote_pd || opens_unusual(qp, region);
+                        return region.pd == qp.link.remote_pd || opens_unusual(qp, region);
                       }))
     failure.key.fault = KeyFault::kNoMemory;
 }
@@ -239,25 +238,25 @@ void judge_request(const Qp& qp, const PendingSend& send, std::uint32_t rights,
 
 /// The receive that the message used up, or would have.
 void judge_peers_receive(const Qp& qp, const PendingSend& send, Failure& failure) noexcept {
-  if (peek(qp.remote->refused) != 0 || !is_send(send.opcode)) {
+  if (peek(qp.link.remote->refused) != 0 || !is_send(send.opcode)) {
     failure.cause = Cause::kReceiveGone;
     return;
   }
   failure.cause = Cause::kReceiveKey;
   failure.key.fault = KeyFault::kHidden;
-  const std::uint32_t max_sge = peek(qp.remote->rq_max_sge);
-  const std::uint64_t credits = qp.remote->rq_credits.load(std::memory_order_relaxed);
-  const std::uint64_t entries = std::uint64_t{1} << qp.remote_rq_log;
+  const std::uint32_t max_sge = peek(qp.link.remote->rq_max_sge);
+  const std::uint64_t credits = qp.link.remote->rq_credits.load(std::memory_order_relaxed);
+  const std::uint64_t entries = std::uint64_t{1} << qp.link.remote_rq_log;
   if (qp.shared.record != nullptr || credits == 0 || max_sge == 0 || max_sge > kMaxSge ||
-      qp.sent == 0)
+      qp.out.sent == 0)
     return;
-  const auto* sges = qp.peer->segment.at<ReceiveSge>(credits + entries * sizeof(std::uint64_t),
-                                                     entries * max_sge * sizeof(ReceiveSge));
+  const auto* sges = qp.link.peer->segment.at<ReceiveSge>(credits + entries * sizeof(std::uint64_t),
+                                                          entries * max_sge * sizeof(ReceiveSge));
   if (sges == nullptr) return;
   // The fault was published in its slot.
-  KeyFacts facts =
-      judge_sges(qp.remote_regions, qp.remote_region_capacity, qp.remote_pd, IBV_ACCESS_LOCAL_WRITE,
-                 sges + ((qp.sent - 1) & (entries - 1)) * max_sge, max_sge);
+  KeyFacts facts = judge_sges(qp.link.remote_regions, qp.link.remote_region_capacity,
+                              qp.link.remote_pd, IBV_ACCESS_LOCAL_WRITE,
+                              sges + ((qp.out.sent - 1) & (entries - 1)) * max_sge, max_sge);
   if (facts.fault == KeyFault::kNone) facts.fault = KeyFault::kNoMemory;
   failure.key = facts;
 }
@@ -270,13 +269,13 @@ bool is_at_home(ibv_wc_status status) noexcept {
 /// was made.
 const Qp* way_of(Qp& qp, const PendingSend& send) noexcept {
   const Qp* const way = qp.xrc == XrcRole::kInitiator ? find_lane(qp, send.srqn) : &qp;
-  return way != nullptr && way->remote != nullptr ? way : nullptr;
+  return way != nullptr && way->link.remote != nullptr ? way : nullptr;
 }
 
 void judge_send(Qp& qp, const PendingSend& send, Failure& failure) noexcept {
-  if (qp.remote == nullptr && !is_at_home(failure.status)) return;
+  if (qp.link.remote == nullptr && !is_at_home(failure.status)) return;
   const Qp* const way = way_of(qp, send);
-  const std::uint32_t rights = qp.remote == nullptr ? 0 : peek(qp.remote->access);
+  const std::uint32_t rights = qp.link.remote == nullptr ? 0 : peek(qp.link.remote->access);
   const std::uint32_t need = send.opcode == IBV_WR_FLUSH ? 0 : remote_key(send).need;
   const bool may = (rights & need) == need;
   if (way == nullptr && !is_at_home(failure.status) && (is_send(send.opcode) || may)) {
@@ -292,7 +291,7 @@ void judge_send(Qp& qp, const PendingSend& send, Failure& failure) noexcept {
       failure.cause = send.is_foreign ? Cause::kForeignAddress : Cause::kNoRoom;
       return;
     case IBV_WC_MW_BIND_ERR:
-      failure.cause = qp.progress.wait == Wait::kQuiet ? Cause::kWindowInUse : Cause::kWindow;
+      failure.cause = qp.sq.progress.wait == Wait::kQuiet ? Cause::kWindowInUse : Cause::kWindow;
       judge_window(qp, send, failure);
       return;
     case IBV_WC_REM_ACCESS_ERR:
@@ -303,8 +302,8 @@ void judge_send(Qp& qp, const PendingSend& send, Failure& failure) noexcept {
       return judge_peers_receive(*way, send, failure);
     case IBV_WC_RNR_RETRY_EXC_ERR:
       failure.cause = Cause::kNoReceive;
-      failure.tries = qp.rnr_retry;
-      failure.timer_code = peek(qp.remote->min_rnr_timer) & 31u;
+      failure.tries = qp.out.rnr_retry;
+      failure.timer_code = peek(qp.link.remote->min_rnr_timer) & 31u;
       failure.timer_ns = rnr_timer_ns(failure.timer_code);
       return;
     default:
@@ -332,11 +331,11 @@ void note_failed_send(Qp& qp, ibv_wc_status status) noexcept {
   const bool by_peer = status == IBV_WC_RETRY_EXC_ERR;
   judge_peer(qp, failure, by_peer);
   if (qp.queued() != 0) {
-    const PendingSend& send = qp.queue[qp.queue_head % qp.sq_entries];
+    const PendingSend& send = qp.sq.queue[qp.sq.head % qp.sq_entries];
     failure.has_request = true;
     failure.wr_id = send.wr_id;
     failure.opcode = send.opcode;
-    if (const std::uint64_t since = qp.progress.waiting_since; since != 0)
+    if (const std::uint64_t since = qp.sq.progress.waiting_since; since != 0)
       failure.waited_ns = now_ns() - since;
     if (qp.xrc == XrcRole::kInitiator) name_queue(failure, send.srqn);
     if (qp.datagrams != nullptr) name_addressee(failure, send);
@@ -360,8 +359,8 @@ void note_failed_receive(Qp& qp, const ReceiveFacts& receive, std::uint64_t leng
   failure.status = status;
   failure.wr_id = receive.wr_id;
   judge_peer(qp, failure, false);
-  if (qp.lane.face != nullptr && qp.rx_remote != nullptr)
-    failure.remote_qpn = peek(qp.rx_remote->speaks_for);
+  if (qp.lane.face != nullptr && qp.in.remote != nullptr)
+    failure.remote_qpn = peek(qp.in.remote->speaks_for);
   if (is_xrc_lane(qp)) {
     failure.srqn = qp.lane.face->own->qpn;
     failure.over_qpn = qp.plain.qp_num;

@@ -18,7 +18,8 @@ Cause judge_in(const Peer& owner, const Qp& qp, std::uint32_t srqn) noexcept {
   if (peek(queue.qpn) != srqn || peek(queue.type) != QpRecord::kXrcQueue ||
       queue.accepts.load(std::memory_order_acquire) == 0)
     return Cause::kQueueGone;
-  if (qp.remote != nullptr && !shares_domain(queue, *qp.remote)) return Cause::kQueueElsewhere;
+  if (qp.link.remote != nullptr && !shares_domain(queue, *qp.link.remote))
+    return Cause::kQueueElsewhere;
   return peek(queue.lacks) != 0 ? Cause::kQueueLacks : Cause::kQueueSilent;
 }
 

@@ -64,9 +64,9 @@ const QpRecord* find_destination(const Peer& peer, const Qp& lane) noexcept {
 /// Its queue pair, or its process, is gone for good; or it never led anywhere, nor is about to.
 bool is_lost(const Qp& lane) noexcept {
   if (is_xrc_lane(lane)) return false;  // what is gone there fails a request: see xrc_send.cpp
-  if (lane.remote != nullptr)
+  if (lane.link.remote != nullptr)
     return is_dead(lane) ||
-           lane.remote->accepts.load(std::memory_order_acquire) != lane.remote_session;
+           lane.link.remote->accepts.load(std::memory_order_acquire) != lane.link.remote_session;
   Peer* const peer = hold_living(lane.lane.target);
   if (peer == nullptr) return !Node::get().is_meeting(lane.lane.target);
   const bool leads_there = find_destination(*peer, lane) != nullptr;
@@ -170,7 +170,7 @@ Qp* open_lane(Qp& from, std::uint32_t qpn) noexcept {
 }
 
 Wait reach_destination(Qp& lane) noexcept {
-  if (lane.remote != nullptr)
+  if (lane.link.remote != nullptr)
     return attach(lane) == Wait::kNothing ? Wait::kNothing : Wait::kReceive;
   Node& node = Node::get();
   const std::uint32_t target = lane.lane.target;
@@ -208,8 +208,8 @@ void abandon_lost_lanes(Qp& from) noexcept {
 
 /// What is left of a message in the middle of which its sender was reset never comes.
 static void abort_stream(Qp& lane) noexcept {
-  if (!lane.progress.streaming) return;
-  Slot& slot = *lane.progress.slot;
+  if (!lane.sq.progress.streaming) return;
+  Slot& slot = *lane.sq.progress.slot;
   const std::uint32_t lap = header::lap(slot.header.load(std::memory_order_relaxed));
   slot.header.store(header::make(lap, SlotKind::kFault, header::kSolicited, 0, 0),
                     std::memory_order_release);

@@ -119,7 +119,7 @@ bool admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexce
   }
   lane->met.store(&from, std::memory_order_release);
   poke(lane->own->dest_qpn, qpn);
-  lane->session = next_session();
+  lane->in.session = next_session();
   if (add_member(*to.recv_cq, *lane) != 0) {
     give_back(*lane);
     return false;
@@ -132,7 +132,7 @@ bool admit(Qp& to, std::uint32_t qpn, Peer& from, const QpRecord& sender) noexce
   to.book->arriving = lane;
   if (to.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) return true;
   lane->mode.store(IBV_QPS_RTR, std::memory_order_release);
-  lane->own->accepts.store(lane->session, std::memory_order_release);
+  lane->own->accepts.store(lane->in.session, std::memory_order_release);
   // Publishes the lane; pairs with the load in find_other_half().
   __atomic_store_n(&to.own->lane, link_to(lane), __ATOMIC_RELEASE);
   return true;
@@ -215,13 +215,13 @@ void end_arriving(Qp& lane) noexcept {
 /// Its sender is gone, and has left nothing.
 bool is_over(Qp& lane) noexcept {
   LockGuard<BiasedLock> guard(lane.recv_cq->lock);
-  if (lane.lane.is_unheard) return !lane.broken && lane.held_count == 0;
+  if (lane.lane.is_unheard) return !lane.in.broken && lane.in.held_count == 0;
   const Peer& peer = *lane.met.load(std::memory_order_acquire);
   if (attach_receiver(lane)) {
     // What a reliable one has brought is taken, if only when there is a receive for it.
     if (is_xrc_lane(lane) ? holds_message(lane) : has_message(lane)) return false;
     return !peer.alive.load(std::memory_order_acquire) ||
-           lane.rx_remote->tx_session.load(std::memory_order_acquire) != lane.rx_session;
+           lane.in.remote->tx_session.load(std::memory_order_acquire) != lane.in.remote_session;
   }
   // It has knocked and not sent yet, or its number has come to mean another.
   if (!peer.alive.load(std::memory_order_acquire)) return true;

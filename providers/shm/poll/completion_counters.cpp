@@ -39,8 +39,8 @@ void add_received(CountedQp& counted) noexcept {
   if ((counted.ops & kReceives) == 0) return;
   const Qp& qp = *counted.qp;
   CompCntr& counter = *counted.counter;
-  const std::uint64_t failed = qp.failed_receives;
-  const std::uint64_t received = qp.rq_head.load(std::memory_order_relaxed) - failed;
+  const std::uint64_t failed = qp.in.failed_receives;
+  const std::uint64_t received = qp.in.head.load(std::memory_order_relaxed) - failed;
   const std::uint64_t bytes = peek(qp.own->received_bytes);
   const std::uint64_t more =
       counter.of_bytes ? bytes - counted.received_bytes : received - counted.received;
@@ -73,11 +73,11 @@ void take_received_locked(Cq& cq, Qp& qp) noexcept {
     for (int i = 0; i < got; ++i) store_received_locked(cq, qp, wc[i]);
     if (got == 0 || got < room) break;
   }
-  if (qp.hot_index != Qp::kNotHot) {
-    if (qp.rx_ring == nullptr)
-      drop_hot(cq, qp.hot_index);
+  if (qp.in.hot_index != Responder::kNotHot) {
+    if (qp.in.ring == nullptr)
+      drop_hot(cq, qp.in.hot_index);
     else
-      point_at_next(cq.hot[qp.hot_index]);
+      point_at_next(cq.hot[qp.in.hot_index]);
   }
   // Armed for solicited ones: whether one was among them is not known any more, so it was.
   if (cq.tail.load(std::memory_order_relaxed) != stored &&
@@ -105,18 +105,18 @@ void catch_up(CountedQp& counted) noexcept {
 }  // namespace
 
 void close_receive_counts(Qp& qp) noexcept {
-  for (CountedQp* at = qp.counted; at != nullptr; at = at->next_of_qp) {
+  for (CountedQp* at = qp.sq.counted; at != nullptr; at = at->next_of_qp) {
     add_received(*at);
     at->received = at->received_bytes = at->failed = 0;
   }
-  qp.failed_receives = 0;
+  qp.in.failed_receives = 0;
   poke(qp.own->received_bytes, 0);
 }
 
 void leave_counters(Qp& qp) noexcept {
-  while (qp.counted != nullptr) {
-    CountedQp* const left = qp.counted;
-    qp.counted = left->next_of_qp;
+  while (qp.sq.counted != nullptr) {
+    CountedQp* const left = qp.sq.counted;
+    qp.sq.counted = left->next_of_qp;
     CompCntr& counter = *left->counter;
     {
       LockGuard<Mutex> guard(counter.lock);
@@ -134,9 +134,9 @@ void leave_counters(Qp& qp) noexcept {
 
 // The lists may have been in the hands of a thread of the parent's: they are forgotten.
 void leave_counters_in_child(Qp& qp) noexcept {
-  for (const CountedQp* at = qp.counted; at != nullptr; at = at->next_of_qp)
+  for (const CountedQp* at = qp.sq.counted; at != nullptr; at = at->next_of_qp)
     at->counter->uses.fetch_sub(1, std::memory_order_relaxed);
-  qp.counted = nullptr;
+  qp.sq.counted = nullptr;
 }
 
 int query_comp_cntr_caps(verbatim::Context&, ibv_comp_cntr_caps& caps) noexcept {
@@ -219,7 +219,7 @@ int attach_comp_cntr(verbatim::Qp& handle, verbatim::CompCntr& counter_handle,
     LockGuard<Mutex> control(qp.control);
     const ibv_qp_state state = qp.plain.state;
     std::uint32_t taken = 0;
-    for (const CountedQp* at = qp.counted; at != nullptr; at = at->next_of_qp) taken |= at->ops;
+    for (const CountedQp* at = qp.sq.counted; at != nullptr; at = at->next_of_qp) taken |= at->ops;
     if (state != IBV_QPS_RESET && state != IBV_QPS_INIT) {
       log_refusal("%s: QP 0x%06x is in state %d: counting begins in RESET or INIT", kVerb,
                   qp.plain.qp_num, static_cast<int>(state));
@@ -232,11 +232,11 @@ int attach_comp_cntr(verbatim::Qp& handle, verbatim::CompCntr& counter_handle,
       counter.uses.fetch_add(1, std::memory_order_relaxed);
       SendLock lock(qp);
       LockGuard<BiasedLock> guard(qp.recv_cq->lock);
-      counted->received = qp.rq_head.load(std::memory_order_relaxed) - qp.failed_receives;
+      counted->received = qp.in.head.load(std::memory_order_relaxed) - qp.in.failed_receives;
       counted->received_bytes = peek(qp.own->received_bytes);
-      counted->failed = qp.failed_receives;
-      counted->next_of_qp = qp.counted;
-      qp.counted = counted;
+      counted->failed = qp.in.failed_receives;
+      counted->next_of_qp = qp.sq.counted;
+      qp.sq.counted = counted;
       if ((ops & kOwnRequests) != 0) qp.posts_generally = true;
     }
   }

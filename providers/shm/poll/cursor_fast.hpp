@@ -39,7 +39,7 @@ namespace verbatim::shm {
     return 0;
   Qp& qp = *cq.hot[0].qp;
   // Of shared receives, and of a lane, none is ever left.
-  if (qp.rq_head.load(std::memory_order_relaxed) == qp.rq_tail.load(std::memory_order_relaxed))
+  if (qp.in.head.load(std::memory_order_relaxed) == qp.rq.tail.load(std::memory_order_relaxed))
     return 0;
   const std::uint32_t got = take_row(qp, cq.cursor.row);
   if (got != 0) point_at_next(cq.hot[0]);

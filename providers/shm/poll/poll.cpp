@@ -64,7 +64,7 @@ class Sweep {
       const std::uint32_t bit = group * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
       bool again = false;
       for (Qp* qp = bit < cq_.member_capacity ? cq_.members[bit] : nullptr; qp != nullptr;
-           qp = qp->next_same_bit)
+           qp = qp->in.next_same_bit)
         again |= take(*qp);
       if (again) cq_.doorbells->ring(bit);
       cq_.next_bit = (bit + 1) % DoorbellBlock::kBits;
@@ -74,10 +74,10 @@ class Sweep {
 
   /// True: there is more.
   bool take(Qp& qp) noexcept {
-    if (qp.hot_index != Qp::kNotHot) {
+    if (qp.in.hot_index != Responder::kNotHot) {
       // Its messages are polled; what it announces here are flushes.
       if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR) return false;
-      drop_hot(cq_, qp.hot_index);
+      drop_hot(cq_, qp.in.hot_index);
     }
     const bool tells = is_armed_for(qp);
     bool more;
@@ -96,7 +96,7 @@ class Sweep {
 
   /// Events told of all that was taken of it.
   bool was_told(const Qp& qp) const noexcept {
-    return &qp == cq_.told.qp && qp.rq_head.load(std::memory_order_relaxed) <= cq_.told.until;
+    return &qp == cq_.told.qp && qp.in.head.load(std::memory_order_relaxed) <= cq_.told.until;
   }
 
   bool is_armed_for(Qp& qp) const noexcept {

@@ -41,8 +41,8 @@ struct Break {
 /// Under the lock under which they are written, maybe just now by another thread that polls.
 Break take_break(Qp& qp) noexcept {
   LockGuard<BiasedLock> polling(qp.recv_cq->lock);
-  return {std::exchange(qp.broken, false),
-          qp.lane.face == nullptr || is_xrc_lane(qp) || qp.lane.is_unheard, qp.lied};
+  return {std::exchange(qp.in.broken, false),
+          qp.lane.face == nullptr || is_xrc_lane(qp) || qp.lane.is_unheard, qp.in.lied};
 }
 
 void break_marked_qps(const Cq& cq) noexcept {

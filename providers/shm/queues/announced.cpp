@@ -21,7 +21,7 @@ bool any_announced(const Cq& cq, F look) noexcept {
     for (; bits != 0; bits &= bits - 1) {
       const std::uint32_t bit = word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
       Qp* qp = bit < cq.member_capacity ? cq.members[bit] : nullptr;
-      for (; qp != nullptr; qp = qp->next_same_bit)
+      for (; qp != nullptr; qp = qp->in.next_same_bit)
         if (has_message(*qp) && look(*qp)) return true;
     }
   }
@@ -42,7 +42,7 @@ const Qp* find(const Cq& cq, F is_it) noexcept {
 
 /// Its receives are flushed, or it has no messages but these.
 bool only_flushes(const Qp& qp) noexcept {
-  return qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR || qp.rx_ring == nullptr;
+  return qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR || qp.in.ring == nullptr;
 }
 
 /// The messages that have come, of the kind asked for; looks no further once they are `enough`.
@@ -74,16 +74,16 @@ bool is_under_way(const Cq& cq, const Qp& qp) noexcept {
   const Slot* slot;
   while ((slot = find_arrival(qp, at, h)) != nullptr && at.index < first)
     pass_arrival(qp, at, *slot, h);
-  return slot != nullptr && header::kind(h) == SlotKind::kStream && qp.pulled.index <= first &&
+  return slot != nullptr && header::kind(h) == SlotKind::kStream && qp.in.pulled.index <= first &&
          !is_produced(qp, *slot);
 }
 
 /// Beyond those that events told of. REQUIRES: has_message(qp).
 bool has_untold(const Cq& cq, const Qp& qp) noexcept {
-  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
+  const std::uint64_t first = qp.in.head.load(std::memory_order_relaxed);
   if (&qp != cq.told.qp || cq.told.until <= first) return true;
   const std::uint64_t told = cq.told.until - first;
-  if (only_flushes(qp)) return qp.rq_tail.load(std::memory_order_acquire) - first > told;
+  if (only_flushes(qp)) return qp.rq.tail.load(std::memory_order_acquire) - first > told;
   return count_messages(qp, false, told + 1) > told;
 }
 
@@ -92,7 +92,7 @@ std::uint64_t count_receives(Qp& qp, std::uint64_t enough) noexcept {
   if (!has_message(qp)) return 0;
   if (qp.srq != nullptr || qp.datagrams != nullptr) return 1;
   const std::uint64_t posted =
-      qp.rq_tail.load(std::memory_order_acquire) - qp.rq_head.load(std::memory_order_relaxed);
+      qp.rq.tail.load(std::memory_order_acquire) - qp.in.head.load(std::memory_order_relaxed);
   if (only_flushes(qp)) return posted;
   return std::min(posted, count_messages(qp, false, std::min(kMostCounted, enough)));
 }
@@ -111,11 +111,11 @@ const Qp* find_untold_whole(const Cq& cq, bool solicited_only) noexcept {
 
 void forget_told_ahead(Cq& cq, const Qp& qp) noexcept {
   if (&qp == cq.told.qp)
-    cq.told.until = std::min(cq.told.until, qp.rq_head.load(std::memory_order_relaxed));
+    cq.told.until = std::min(cq.told.until, qp.in.head.load(std::memory_order_relaxed));
 }
 
 void note_told(Cq& cq, const Qp& qp) noexcept {
-  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
+  const std::uint64_t first = qp.in.head.load(std::memory_order_relaxed);
   cq.told.until = (&qp == cq.told.qp ? std::max(cq.told.until, first) : first) + 1;
   cq.told.qp = &qp;
 }
@@ -143,7 +143,7 @@ std::uint64_t count_announced(const Cq& cq, bool solicited_only, std::uint64_t e
 std::uint64_t count_unpolled(const Cq& cq, std::uint64_t enough) noexcept {
   std::uint64_t found = 0;
   for (std::uint32_t bit = 0; bit < cq.member_capacity; ++bit) {
-    for (Qp* qp = cq.members[bit]; qp != nullptr && found < enough; qp = qp->next_same_bit)
+    for (Qp* qp = cq.members[bit]; qp != nullptr && found < enough; qp = qp->in.next_same_bit)
       found += count_receives(*qp, enough - found);
   }
   return found;

@@ -22,7 +22,7 @@ bool follow(const Qp& qp, Arrival& at, const Slot& slot) noexcept {
   const std::uint32_t log = window::log(place);
   if (line - at.line - 1 >= std::uint64_t{1} << at.log || log < kFirstRingLog || log > kMostRingLog)
     return false;
-  const Slot* const ring = qp.rx_peer->segment.at<Slot>(window::offset(place), sizeof(Slot) << log);
+  const Slot* const ring = qp.in.peer->segment.at<Slot>(window::offset(place), sizeof(Slot) << log);
   if (ring == nullptr) return false;
   at.ring = ring;
   at.log = log;
@@ -33,12 +33,12 @@ bool follow(const Qp& qp, Arrival& at, const Slot& slot) noexcept {
 }  // namespace
 
 Arrival next_arrival(const Qp& qp) noexcept {
-  return {qp.rx_ring, qp.rx_log, qp.rx_line, qp.rq_head.load(std::memory_order_relaxed)};
+  return {qp.in.ring, qp.in.log, qp.in.line, qp.in.head.load(std::memory_order_relaxed)};
 }
 
 const Slot* find_arrival(const Qp& qp, Arrival& at, std::uint64_t& h) noexcept {
-  if (qp.pack.has(at.index)) {
-    h = qp.pack.header();
+  if (qp.in.pack.has(at.index)) {
+    h = qp.in.pack.header();
     return &kKeptOther;
   }
   for (int moves = 0;; ++moves) {
@@ -51,7 +51,7 @@ const Slot* find_arrival(const Qp& qp, Arrival& at, std::uint64_t& h) noexcept {
 }
 
 void pass_arrival(const Qp& qp, Arrival& at, const Slot& slot, std::uint64_t h) noexcept {
-  if (qp.pack.has(at.index)) {
+  if (qp.in.pack.has(at.index)) {
     ++at.index;
     return;
   }
@@ -67,12 +67,12 @@ void pass_arrival(const Qp& qp, Arrival& at, const Slot& slot, std::uint64_t h) 
 const Slot* find_next_message(Qp& qp, std::uint64_t& h) noexcept {
   Arrival at = next_arrival(qp);
   const Slot* const slot = find_arrival(qp, at, h);
-  if (at.line != qp.rx_line) {
-    qp.rx_ring = at.ring;
-    qp.rx_log = at.log;
-    qp.rx_line = at.line;
+  if (at.line != qp.in.line) {
+    qp.in.ring = at.ring;
+    qp.in.log = at.log;
+    qp.in.line = at.line;
     // What a poll looks at without a lock: from here on its sender may use the ring anew.
-    if (qp.hot_index != Qp::kNotHot) point_at_next(qp.recv_cq->hot[qp.hot_index]);
+    if (qp.in.hot_index != Responder::kNotHot) point_at_next(qp.recv_cq->hot[qp.in.hot_index]);
     qp.own->lines_taken.store(at.line, std::memory_order_release);
   }
   return slot;
@@ -81,7 +81,7 @@ const Slot* find_next_message(Qp& qp, std::uint64_t& h) noexcept {
 bool is_produced(const Qp& qp, const Slot& slot) noexcept {
   // As in pull_stream().
   const std::uint64_t placed_from = __atomic_load_n(&slot.large.placed_from, __ATOMIC_ACQUIRE);
-  const std::uint64_t produced = qp.rx_remote->stream_produced.load(std::memory_order_acquire);
+  const std::uint64_t produced = qp.in.remote->stream_produced.load(std::memory_order_acquire);
   return produced - peek(slot.large.offset) >= std::min(placed_from, peek(slot.large.length));
 }
 

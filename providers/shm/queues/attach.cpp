@@ -46,14 +46,14 @@ std::uint32_t counterpart(std::uint32_t type) noexcept {
 
 /// Where the peer's own receives stand.
 void find_receives(Qp& qp, std::uint64_t at) noexcept {
-  const std::uint64_t entries = qp.remote_rq_mask + 1;
-  const std::uint32_t max_sge = peek(qp.remote->rq_max_sge);
-  const PeerSegment& segment = qp.peer->segment;
-  qp.credits = segment.at<std::atomic<std::uint64_t>>(at, entries * sizeof(std::uint64_t));
+  const std::uint64_t entries = qp.link.remote_rq_mask + 1;
+  const std::uint32_t max_sge = peek(qp.link.remote->rq_max_sge);
+  const PeerSegment& segment = qp.link.peer->segment;
+  qp.link.credits = segment.at<std::atomic<std::uint64_t>>(at, entries * sizeof(std::uint64_t));
   if (max_sge == 0 || max_sge > kMaxSge) return;
-  qp.receive_sges = segment.at<ReceiveSge>(at + entries * sizeof(std::uint64_t),
-                                           entries * max_sge * sizeof(ReceiveSge));
-  qp.remote_max_sge = max_sge;
+  qp.link.receive_sges = segment.at<ReceiveSge>(at + entries * sizeof(std::uint64_t),
+                                                entries * max_sge * sizeof(ReceiveSge));
+  qp.link.remote_max_sge = max_sge;
 }
 
 void forget_peer(Qp& qp) noexcept {
@@ -86,9 +86,9 @@ void meet_again(Qp& qp, const Peer& peer) noexcept {
   SendLock sending(qp);
   if (meet_peer(qp) != &peer) {
     LockGuard<BiasedLock> receiving(qp.recv_cq->lock);
-    if (qp.remote != nullptr || qp.rx_remote != nullptr) return;
+    if (qp.link.remote != nullptr || qp.in.remote != nullptr) return;
     live.active[qp.watch_index] = nullptr;
-    qp.peer = nullptr;
+    qp.link.peer = nullptr;
     forget_peer(qp);
     (void)meet_peer(qp);
   }
@@ -97,23 +97,25 @@ void meet_again(Qp& qp, const Peer& peer) noexcept {
 }
 
 Wait attach(Qp& qp) noexcept {
-  if (qp.remote != nullptr) {
-    if (qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session) return Wait::kPeer;
-    if (qp.credits == nullptr && qp.shared.record == nullptr) {
-      if (const std::uint64_t at = qp.remote->rq_credits.load(std::memory_order_acquire); at != 0)
+  if (qp.link.remote != nullptr) {
+    if (qp.link.remote->accepts.load(std::memory_order_acquire) != qp.link.remote_session)
+      return Wait::kPeer;
+    if (qp.link.credits == nullptr && qp.shared.record == nullptr) {
+      if (const std::uint64_t at = qp.link.remote->rq_credits.load(std::memory_order_acquire);
+          at != 0)
         find_receives(qp, at);
     }
     return Wait::kNothing;
   }
   Peer* peer;
   const QpRecord* record = find_record(qp, peer);
-  qp.peer = peer;
+  qp.link.peer = peer;
   if (record == nullptr) {
     if (peer == nullptr) Node::get().want_peer(qp.own->dest_qpn);
     return Wait::kPeer;
   }
   if (!peer->knows_us.load(std::memory_order_acquire)) {
-    qp.peer = nullptr;  // still being met
+    qp.link.peer = nullptr;  // still being met
     return Wait::kPeer;
   }
   const std::uint64_t session = record->accepts.load(std::memory_order_acquire);
@@ -137,24 +139,24 @@ Wait attach(Qp& qp) noexcept {
   const auto* shared = srq == 0 ? nullptr : peer->segment.at<SrqRecord>(srq, sizeof(SrqRecord));
   if (srq != 0 && shared == nullptr) return Wait::kPeer;
 
-  qp.remote_session = session;
+  qp.link.remote_session = session;
   qp.shared = {};
   qp.shared.record = shared;
   qp.set_detour(Qp::kToShared, shared != nullptr);
-  qp.remote_regions = peer->segment.regions();
-  qp.remote_region_capacity = peer->segment.region_capacity();
-  qp.remote_pd = peek(record->pd);
-  qp.remote_rq_log = static_cast<std::uint32_t>(std::countr_zero(entries));
-  qp.self = peer->self;
-  qp.ring_always = peer->sender_fence.load(std::memory_order_relaxed);
-  qp.remote_rq_mask = entries - 1;
+  qp.link.remote_regions = peer->segment.regions();
+  qp.link.remote_region_capacity = peer->segment.region_capacity();
+  qp.link.remote_pd = peek(record->pd);
+  qp.link.remote_rq_log = static_cast<std::uint32_t>(std::countr_zero(entries));
+  qp.link.self = peer->self;
+  qp.link.ring_always = peer->sender_fence.load(std::memory_order_relaxed);
+  qp.link.remote_rq_mask = entries - 1;
   if (!make_ring(qp)) return Wait::kMemory;
-  qp.remote = record;
+  qp.link.remote = record;
   // Requests are numbered within the session: an answer to another life's request never matches.
-  qp.ask_sequence = session << 32;
-  qp.own->asked.store(qp.ask_sequence, std::memory_order_relaxed);
+  qp.stream.ask_sequence = session << 32;
+  qp.own->asked.store(qp.stream.ask_sequence, std::memory_order_relaxed);
   // Publishes the ring; pairs with the load in attach_receiver().
-  qp.own->tx_session.store(session << 32 | ++qp.generation, std::memory_order_release);
+  qp.own->tx_session.store(session << 32 | ++qp.out.generation, std::memory_order_release);
   // Of what we do to its memory it hears nothing, and a target none of its messages. It sees us, or
   // we that it is in RTR: pairs with the fence in modify_qp().
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -163,9 +165,10 @@ Wait attach(Qp& qp) noexcept {
 }
 
 bool unread(const Qp& qp) noexcept {
-  return qp.remote != nullptr && qp.peer->alive.load(std::memory_order_acquire) &&
-         qp.remote->accepts.load(std::memory_order_acquire) == qp.remote_session &&
-         (qp.told_fault || qp.remote->lines_taken.load(std::memory_order_acquire) < qp.ring.next);
+  return qp.link.remote != nullptr && qp.link.peer->alive.load(std::memory_order_acquire) &&
+         qp.link.remote->accepts.load(std::memory_order_acquire) == qp.link.remote_session &&
+         (qp.out.told_fault ||
+          qp.link.remote->lines_taken.load(std::memory_order_acquire) < qp.out.ring.next);
 }
 
 static void give_memory_back(Qp& qp, OwnSegment& segment) noexcept {
@@ -173,7 +176,7 @@ static void give_memory_back(Qp& qp, OwnSegment& segment) noexcept {
   give_ring_back(qp, segment);
   if (const std::uint64_t w = own.window.load(std::memory_order_relaxed); w != 0)
     segment.release(window::offset(w), std::size_t{1} << window::log(w));
-  if (qp.bounce != 0) segment.release(qp.bounce, kBounceBytes);
+  if (qp.stream.bounce != 0) segment.release(qp.stream.bounce, kBounceBytes);
   if (qp.asking.ring != nullptr) {
     segment.release(qp.asking.ring->window.load(std::memory_order_relaxed), kRequestWindow);
     segment.release(own.requests.load(std::memory_order_relaxed), sizeof(RequestRing));
@@ -191,31 +194,31 @@ void detach(Qp& qp) noexcept {
   own.window.store(0, std::memory_order_relaxed);
   own.stream_produced.store(0, std::memory_order_relaxed);
   own.requests.store(0, std::memory_order_relaxed);
-  qp.bounce = 0;
+  qp.stream.bounce = 0;
   qp.asking = {};
-  qp.remote = nullptr;
-  qp.peer = nullptr;
+  qp.link.remote = nullptr;
+  qp.link.peer = nullptr;
   forget_peer(qp);
-  qp.peer_seen_ns = 0;
-  qp.credits = nullptr;
-  qp.fast = false;
-  qp.write_target = {};
-  qp.receive_sges = nullptr;
-  qp.receive_target = {};
-  qp.unplaced = 0;
+  qp.out.peer_seen_ns = 0;
+  qp.link.credits = nullptr;
+  qp.link.fast = false;
+  qp.direct.write = {};
+  qp.link.receive_sges = nullptr;
+  qp.direct.receive = {};
+  qp.direct.unplaced = 0;
   for (EndedKey& ended : qp.ended) ended = {};
   qp.shared = {};
-  qp.sent = 0;
-  qp.known_receives = {};
-  qp.heard = 0;
-  qp.produced = 0;
-  qp.consumed_seen = 0;
-  qp.receiver_sleeps = false;
-  qp.receiver_stuck = false;
-  qp.window_was_full = false;
-  qp.copy_choice = {};
-  qp.told_fault = false;
-  qp.progress.clear();
+  qp.out.sent = 0;
+  qp.out.known_receives = {};
+  qp.out.heard = 0;
+  qp.stream.produced = 0;
+  qp.stream.consumed_seen = 0;
+  qp.stream.receiver_sleeps = false;
+  qp.stream.receiver_stuck = false;
+  qp.stream.window_was_full = false;
+  qp.stream.copy_choice = {};
+  qp.out.told_fault = false;
+  qp.sq.progress.clear();
 }
 
 namespace {
@@ -223,8 +226,8 @@ namespace {
 /// Completions name the two ends that the application knows; of UD the device too (IBTA 11.4.1.2).
 void name_sender(Qp& qp, const QpRecord& sender) noexcept {
   const bool is_datagram = qp.headroom != 0;
-  qp.rx_source = peek(qp.lane.face != nullptr ? sender.speaks_for : qp.own->dest_qpn);
-  qp.rx_slid = is_datagram && !Context::of(qp.plain.context).ethernet
+  qp.in.source = peek(qp.lane.face != nullptr ? sender.speaks_for : qp.own->dest_qpn);
+  qp.in.slid = is_datagram && !Context::of(qp.plain.context).ethernet
                    ? lid_of_device(peek(sender.device))
                    : std::uint16_t{0};
 }
@@ -238,27 +241,27 @@ void greet_sender(Qp& qp) noexcept {
 }
 
 bool attach_receiver(Qp& qp) noexcept {
-  if (qp.rx_ring != nullptr) return true;
-  if (qp.session == 0) return false;
+  if (qp.in.ring != nullptr) return true;
+  if (qp.in.session == 0) return false;
   Peer* peer;
   const QpRecord* record = find_record(qp, peer);
   if (record == nullptr) return false;
   const std::uint64_t session = record->tx_session.load(std::memory_order_acquire);
-  if (session == 0 || session >> 32 != qp.session) return false;
+  if (session == 0 || session >> 32 != qp.in.session) return false;
   // Within one session of ours there is one life of the sender. Once it was left it stays so: the
   // ring where its first line stood may be gone.
-  if (qp.rx_session != 0) return false;
+  if (qp.in.remote_session != 0) return false;
   const std::uint64_t place = record->ring.load(std::memory_order_acquire);
   const std::uint32_t log = window::log(place);
   if (log < kFirstRingLog || log > kMostRingLog) return false;
   const Slot* ring = peer->segment.at<Slot>(window::offset(place), sizeof(Slot) << log);
   if (ring == nullptr) return false;
-  qp.rx_log = log;
-  qp.rx_session = session;
+  qp.in.log = log;
+  qp.in.remote_session = session;
   name_sender(qp, *record);
-  qp.rx_remote = record;
-  qp.rx_peer = peer;
-  qp.rx_ring = ring;
+  qp.in.remote = record;
+  qp.in.peer = peer;
+  qp.in.ring = ring;
   // IBTA 11.6.3.2: who waits for a last word of the connection's making need not.
   const bool connects = qp.plain.qp_type == IBV_QPT_RC || qp.plain.qp_type == IBV_QPT_UC ||
                         qp.xrc == XrcRole::kTarget;
@@ -268,23 +271,23 @@ bool attach_receiver(Qp& qp) noexcept {
 }
 
 void detach_receiver(Qp& qp) noexcept {
-  qp.rx_ring = nullptr;
-  qp.pack.clear();
-  qp.rx_remote = nullptr;
-  qp.rx_peer = nullptr;
-  qp.rx_session = 0;
-  qp.session = 0;
-  qp.stream_taken = 0;
-  qp.ending_message = ~std::uint64_t{0};
-  qp.ended_messages = 0;
-  qp.pulled = {};
-  qp.rx_line = 0;
+  qp.in.ring = nullptr;
+  qp.in.pack.clear();
+  qp.in.remote = nullptr;
+  qp.in.peer = nullptr;
+  qp.in.remote_session = 0;
+  qp.in.session = 0;
+  qp.in.stream_taken = 0;
+  qp.in.ending_message = ~std::uint64_t{0};
+  qp.in.ended_messages = 0;
+  qp.in.pulled = {};
+  qp.in.line = 0;
 }
 
 void wake_service_of_peer(Qp& qp) noexcept {
-  const std::uint32_t index = Node::index_in(*qp.peer, qp.own->dest_qpn);
-  qp.peer->segment.doorbells().service.ring(index);
-  qp.peer->wake_service();
+  const std::uint32_t index = Node::index_in(*qp.link.peer, qp.own->dest_qpn);
+  qp.link.peer->segment.doorbells().service.ring(index);
+  qp.link.peer->wake_service();
 }
 
 }  // namespace verbatim::shm

@@ -26,7 +26,7 @@ std::uint32_t op_of(unsigned opcode) noexcept {
 
 void count_request(const Qp& qp, unsigned opcode, std::uint64_t bytes, bool succeeded) noexcept {
   const std::uint32_t op = op_of(opcode);
-  for (const CountedQp* at = qp.counted; at != nullptr; at = at->next_of_qp) {
+  for (const CountedQp* at = qp.sq.counted; at != nullptr; at = at->next_of_qp) {
     if ((at->ops & op) == 0) continue;
     CompCntr& counter = *at->counter;
     if (!succeeded)

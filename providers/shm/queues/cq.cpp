@@ -169,7 +169,7 @@ int add_member(Cq& cq, Qp& qp) noexcept {
   }
   poke(qp.own->cq, cq.number);
   poke(qp.own->cq_bit, bit);
-  qp.next_same_bit = cq.members[bit];
+  qp.in.next_same_bit = cq.members[bit];
   cq.members[bit] = &qp;
   cq.member_next = bit + 1;
   return 0;
@@ -177,12 +177,13 @@ int add_member(Cq& cq, Qp& qp) noexcept {
 
 void remove_member(Cq& cq, Qp& qp) noexcept {
   LockGuard<BiasedLock> guard(cq.lock);
-  if (qp.hot_index != Qp::kNotHot) drop_hot(cq, qp.hot_index);
+  if (qp.in.hot_index != Responder::kNotHot) drop_hot(cq, qp.in.hot_index);
   // The next one may lie in its place.
   if (cq.told.qp == &qp) cq.told.qp = nullptr;
-  for (Qp** link = &cq.members[qp.own->cq_bit]; *link != nullptr; link = &(*link)->next_same_bit) {
+  for (Qp** link = &cq.members[qp.own->cq_bit]; *link != nullptr;
+       link = &(*link)->in.next_same_bit) {
     if (*link != &qp) continue;
-    *link = qp.next_same_bit;
+    *link = qp.in.next_same_bit;
     break;
   }
 }
@@ -224,12 +225,12 @@ void announce(Qp& qp) noexcept {
 
 void drop_hot(Cq& cq, std::uint32_t i) noexcept {
   const std::uint32_t last = cq.hot_count.load(std::memory_order_relaxed) - 1;
-  cq.hot[i].qp->hot_index = Qp::kNotHot;
-  cq.hot[i].qp->announced = 0;
+  cq.hot[i].qp->in.hot_index = Responder::kNotHot;
+  cq.hot[i].qp->in.announced = 0;
   cq.hot[i].qp->own->attention.store(kDoorbell, std::memory_order_release);
   if (i != last) {
     cq.hot[i].take(cq.hot[last]);
-    cq.hot[i].qp->hot_index = i;
+    cq.hot[i].qp->in.hot_index = i;
   }
   cq.hot_count.store(last, std::memory_order_relaxed);
 }
@@ -251,7 +252,7 @@ std::uint64_t cool_silent(Cq& cq) noexcept {
   std::uint64_t all = 0;
   while (i < cq.hot_count.load(std::memory_order_relaxed)) {
     HotRing& hot = cq.hot[i];
-    const std::uint64_t brought = hot.qp->rq_head.load(std::memory_order_relaxed);
+    const std::uint64_t brought = hot.qp->in.head.load(std::memory_order_relaxed);
     all += brought - hot.seen;
     if (hot.seen == brought && cq.hot_count.load(std::memory_order_relaxed) > 1) {
       cooled[count++] = hot.qp;
@@ -271,8 +272,8 @@ void heat(Cq& cq, Qp& qp) noexcept {
     --cq.event_mode;
     return;
   }
-  if (qp.hot_index != Qp::kNotHot || qp.rx_ring == nullptr) return;
-  if (++qp.announced < kHeatAfter) return;
+  if (qp.in.hot_index != Responder::kNotHot || qp.in.ring == nullptr) return;
+  if (++qp.in.announced < kHeatAfter) return;
   // Who armed the CQ may go to sleep after this very poll, and a polled ring wakes nobody.
   if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle) return;
   if (cq.hot_count.load(std::memory_order_relaxed) == kHotRings) {
@@ -288,9 +289,9 @@ void heat(Cq& cq, Qp& qp) noexcept {
   HotRing& hot = cq.hot[i];
   hot.qp = &qp;
   hot.is_shared.store(qp.srq != nullptr, std::memory_order_relaxed);
-  hot.seen = qp.rq_head.load(std::memory_order_relaxed);
+  hot.seen = qp.in.head.load(std::memory_order_relaxed);
   point_at_next(hot);
-  qp.hot_index = i;
+  qp.in.hot_index = i;
   cq.hot_count.store(i + 1, std::memory_order_release);
   qp.own->attention.store(kPolled, std::memory_order_release);
 }

@@ -55,7 +55,7 @@ void join_domain(Qp& qp, ibv_pd* pd) noexcept {
     cq->in_domain.store(false, std::memory_order_relaxed);
     cq->lock.undeclare();
   }
-  qp.in_domain = domain != nullptr && qp.rq_lock.declare() && qp.domain_lock.declare();
+  qp.in_domain = domain != nullptr && qp.rq.lock.declare() && qp.rq.domain_lock.declare();
   qp.set_detour(Qp::kInDomain, qp.in_domain);
   // Peers that wait for us learn that our mark comes without a fence.
   std::uint64_t word = qp.own->active.load(std::memory_order_relaxed) & ~QpRecord::kUnfenced;

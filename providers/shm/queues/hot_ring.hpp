@@ -10,16 +10,16 @@ namespace verbatim::shm {
 /// REQUIRES: the CQ's lock.
 inline void point_at_next(HotRing& hot) noexcept {
   const Qp& qp = *hot.qp;
-  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-  if (qp.pack.has(index)) {
+  const std::uint64_t index = qp.in.head.load(std::memory_order_relaxed);
+  if (qp.in.pack.has(index)) {
     hot.header.store(&kKeptMessage.header, std::memory_order_relaxed);
     hot.lap.store(0, std::memory_order_relaxed);
     return;
   }
-  const std::uint64_t mask = (std::uint64_t{1} << qp.rx_log) - 1;
-  hot.header.store(&qp.rx_ring[qp.rx_line & mask].header, std::memory_order_relaxed);
-  hot.last = &qp.rx_ring[mask].header;
-  hot.lap.store((static_cast<std::uint32_t>(qp.rx_line >> qp.rx_log) + 1) & 0xffff,
+  const std::uint64_t mask = (std::uint64_t{1} << qp.in.log) - 1;
+  hot.header.store(&qp.in.ring[qp.in.line & mask].header, std::memory_order_relaxed);
+  hot.last = &qp.in.ring[mask].header;
+  hot.lap.store((static_cast<std::uint32_t>(qp.in.line >> qp.in.log) + 1) & 0xffff,
                 std::memory_order_relaxed);
 }
 

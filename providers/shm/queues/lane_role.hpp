@@ -24,7 +24,6 @@ struct LaneEnd {
   Peer* endpoint_owner = nullptr;        ///< held; arriving, of XRC
   const PendingSend* sending = nullptr;  ///< leaving, of XRC: the request that it is used for
   std::uint32_t target = 0;              ///< leaving: that one's number
-  std::uint32_t told = 0;                ///< an opened target's events: what was told last
   std::uint64_t asked_ns = 0;            ///< leaving: when it last knocked
   bool is_unheard = false;               ///< arriving, of UD: what its sender says is taken no more
 };

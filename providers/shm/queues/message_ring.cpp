@@ -33,15 +33,15 @@ void publish_move(MessageRing& ring, std::uint64_t to, std::uint64_t place) noex
 }
 
 void look_at_taken(Qp& qp) noexcept {
-  MessageRing& ring = qp.ring;
-  const std::uint64_t taken = qp.remote->lines_taken.load(std::memory_order_acquire);
+  MessageRing& ring = qp.out.ring;
+  const std::uint64_t taken = qp.link.remote->lines_taken.load(std::memory_order_acquire);
   // The peer's word: never believe more than was written, nor a step back.
   if (taken - ring.taken <= ring.next - ring.taken) ring.taken = taken;
 }
 
 /// Gives back the rings that the peer has left.
 void release_left(Qp& qp, OwnSegment& segment) noexcept {
-  MessageRing& ring = qp.ring;
+  MessageRing& ring = qp.out.ring;
   std::uint32_t left = 0;
   for (; left < ring.old_count && ring.old[left].end <= ring.taken; ++left)
     segment.release(window::offset(ring.old[left].place),
@@ -80,7 +80,7 @@ bool has_room_for_old(MessageRing& ring) noexcept {
 
 /// Goes on in another ring. False: there is no memory for one.
 bool move_to_ring_of(Qp& qp, std::uint32_t log) noexcept {
-  MessageRing& ring = qp.ring;
+  MessageRing& ring = qp.out.ring;
   OwnSegment& segment = Node::get().segment();
   if (log > kMostRingLog || !has_room_for_old(ring)) return false;
   const std::uint64_t offset = segment.allocate(bytes_of(log));
@@ -104,7 +104,7 @@ bool move_to_ring_of(Qp& qp, std::uint32_t log) noexcept {
 }  // namespace
 
 bool look_for_lines(Qp& qp, std::uint32_t lines) noexcept {
-  MessageRing& ring = qp.ring;
+  MessageRing& ring = qp.out.ring;
   ring.quiet_looks = 0;
   look_at_taken(qp);
   if (ring.old_count != 0) release_left(qp, Node::get().segment());
@@ -130,19 +130,19 @@ bool look_for_lines(Qp& qp, std::uint32_t lines) noexcept {
 
 Lines make_lines(Qp& qp, std::uint32_t lines) noexcept {
   if (look_for_lines(qp, lines)) return Lines::kThere;
-  if (is_being_emptied(qp.ring)) return Lines::kSoon;
-  std::uint32_t log = qp.ring.log + 1;
+  if (is_being_emptied(qp.out.ring)) return Lines::kSoon;
+  std::uint32_t log = qp.out.ring.log + 1;
   while ((std::uint32_t{1} << log) < 2 * lines) ++log;
   return move_to_ring_of(qp, log) && look_for_lines(qp, lines) ? Lines::kThere : Lines::kNone;
 }
 
 bool make_ring(Qp& qp) noexcept {
-  MessageRing& ring = qp.ring;
+  MessageRing& ring = qp.out.ring;
   if (ring.slots != nullptr) return true;
   OwnSegment& segment = Node::get().segment();
-  const std::uint64_t offset = segment.allocate(bytes_of(kFirstRingLog), qp.has_reserved_ring);
+  const std::uint64_t offset = segment.allocate(bytes_of(kFirstRingLog), qp.out.has_reserved_ring);
   if (offset == 0) return false;
-  qp.has_reserved_ring = false;
+  qp.out.has_reserved_ring = false;
   ring.slots = segment.at<Slot>(offset);
   ring.log = kFirstRingLog;
   ring.mask = (std::uint64_t{1} << kFirstRingLog) - 1;
@@ -151,36 +151,37 @@ bool make_ring(Qp& qp) noexcept {
 }
 
 bool reserve_ring(Qp& qp) noexcept {
-  if (qp.datagrams != nullptr || qp.ring.slots != nullptr || qp.has_reserved_ring) return true;
-  qp.has_reserved_ring = Node::get().segment().reserve(bytes_of(kFirstRingLog));
-  return qp.has_reserved_ring;
+  if (qp.datagrams != nullptr || qp.out.ring.slots != nullptr || qp.out.has_reserved_ring)
+    return true;
+  qp.out.has_reserved_ring = Node::get().segment().reserve(bytes_of(kFirstRingLog));
+  return qp.out.has_reserved_ring;
 }
 
 void give_ring_back(Qp& qp, OwnSegment& segment) noexcept {
-  MessageRing& ring = qp.ring;
-  if (qp.has_reserved_ring) segment.give_up(bytes_of(kFirstRingLog));
+  MessageRing& ring = qp.out.ring;
+  if (qp.out.has_reserved_ring) segment.give_up(bytes_of(kFirstRingLog));
   if (ring.slots != nullptr) segment.release(segment.offset_of(ring.slots), bytes_of(ring.log));
   for (std::uint32_t i = 0; i < ring.old_count; ++i)
     segment.release(window::offset(ring.old[i].place), bytes_of(window::log(ring.old[i].place)));
 }
 
 void forget_ring(Qp& qp) noexcept {
-  std::free(qp.ring.old);
-  qp.ring = {};
-  qp.has_reserved_ring = false;
+  std::free(qp.out.ring.old);
+  qp.out.ring = {};
+  qp.out.has_reserved_ring = false;
 }
 
 bool trim_ring(Qp& qp) noexcept {
   constexpr std::uint8_t kQuietLooks = 8;
-  MessageRing& ring = qp.ring;
-  if (ring.slots == nullptr || qp.remote == nullptr) return true;
+  MessageRing& ring = qp.out.ring;
+  if (ring.slots == nullptr || qp.link.remote == nullptr) return true;
   look_at_taken(qp);
   if (ring.old_count != 0) release_left(qp, Node::get().segment());
   if (ring.log == kFirstRingLog) return ring.old_count == 0;
   // Whoever writes goes by look_for_lines() first.
   ring.limit = ring.next;
-  const bool is_empty =
-      ring.taken == ring.next && ring.old_count == 0 && qp.queued() == 0 && !qp.progress.streaming;
+  const bool is_empty = ring.taken == ring.next && ring.old_count == 0 && qp.queued() == 0 &&
+                        !qp.sq.progress.streaming;
   if (++ring.quiet_looks < kQuietLooks || !is_empty) return false;
   ring.quiet_looks = 0;
   // Its service thread leaves the larger one when nobody polls there.

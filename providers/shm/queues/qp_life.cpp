@@ -41,15 +41,15 @@ static void free_work(Qp& qp) noexcept {
 }
 
 void free_queues(Qp& qp) noexcept {
-  for (void* const piece : {static_cast<void*>(qp.queue), static_cast<void*>(qp.queue_sges),
-                            static_cast<void*>(qp.queue_inline)})
+  for (void* const piece : {static_cast<void*>(qp.sq.queue), static_cast<void*>(qp.sq.sges),
+                            static_cast<void*>(qp.sq.inline_bytes)})
     qp.memory.give(piece);
-  qp.queue = nullptr;
-  qp.queue_sges = nullptr;
-  qp.queue_inline = nullptr;
+  qp.sq.queue = nullptr;
+  qp.sq.sges = nullptr;
+  qp.sq.inline_bytes = nullptr;
   free_work(qp);
-  qp.rq.free(qp.memory);
-  qp.rq.give_up(qp.own);
+  qp.rq.store.free(qp.memory);
+  qp.rq.store.give_up(qp.own);
   if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr)
     qp.datagrams->inbox->store.free(qp.datagrams->inbox->memory);
 }
@@ -57,8 +57,8 @@ void free_queues(Qp& qp) noexcept {
 void free_qp(Qp& qp) noexcept {
   forget_failures(qp);
   free_queues(qp);
-  std::free(qp.held);
-  std::free(qp.ring.old);
+  std::free(qp.in.held);
+  std::free(qp.out.ring.old);
   if (qp.book != nullptr) std::free(qp.book->lanes);
   if (qp.datagrams != nullptr) {
     if (qp.datagrams->inbox != nullptr) free_srq(*qp.datagrams->inbox);
@@ -67,6 +67,7 @@ void free_qp(Qp& qp) noexcept {
   } else {
     destroy_nothrow(qp.book);
   }
+  destroy_nothrow(qp.xrc_end);
   destroy_nothrow(&qp);
 }
 

@@ -33,8 +33,8 @@ int take_number(Qp& qp) noexcept {
 
 std::uint32_t share_receives(Qp& qp, Srq& srq) noexcept {
   qp.srq = &srq;
-  qp.held = make_held(kHeldAtFirst);
-  qp.held_capacity = qp.held == nullptr ? 0 : kHeldAtFirst;
+  qp.in.held = make_held(kHeldAtFirst);
+  qp.in.held_capacity = qp.in.held == nullptr ? 0 : kHeldAtFirst;
   // Every receive that a sender sees has its slot, also when nobody polls.
   return std::bit_ceil(srq.store.max == 0 ? 1u : srq.store.max);
 }
@@ -54,7 +54,8 @@ void fill_record(const Qp& qp, std::uint32_t entries, std::uint32_t speaks_for) 
   poke(own.rq_entries, entries);
   const Srq* const inbox = qp.datagrams == nullptr ? nullptr : qp.datagrams->inbox;
   const std::uint16_t max_sge = inbox == nullptr ? 0 : inbox->store.max_sge;
-  poke(own.rq_max_sge, qp.datagrams == nullptr ? qp.rq.max_sge : max_sge);  // 0: shares receives
+  poke(own.rq_max_sge,
+       qp.datagrams == nullptr ? qp.rq.store.max_sge : max_sge);  // 0: shares receives
   poke(own.pd, qp.pd_number);
   poke(own.access, 0);  // a lane asks for none, and the place may have been a connection's
   poke(own.srq, qp.srq == nullptr ? 0 : qp.srq->own_offset);
@@ -91,7 +92,10 @@ void give_up(Qp& qp) noexcept {
 Qp* make_presence(ibv_context* context, ibv_qp_type type, XrcRole role, Cq& cq) noexcept {
   Qp* qp = make_nothrow<Qp>();
   if (qp == nullptr) return nullptr;
-  if (take_number(*qp) != 0) {
+  const bool has_end = role != XrcRole::kQueue;
+  if (has_end) qp->xrc_end = make_nothrow<XrcEnd>();
+  if ((has_end && qp->xrc_end == nullptr) || take_number(*qp) != 0) {
+    destroy_nothrow(qp->xrc_end);
     destroy_nothrow(qp);
     return nullptr;
   }
@@ -128,7 +132,7 @@ Qp* make_lane(Qp& face, Srq* srq) noexcept {
   poke(lane->own->rq_psn, 0);
   poke(lane->own->sq_psn, 0);
   lane->plain.qp_num = face.plain.qp_num;  // what completions say
-  if (srq != nullptr && lane->held == nullptr) {
+  if (srq != nullptr && lane->in.held == nullptr) {
     give_up(*lane);
     return nullptr;
   }

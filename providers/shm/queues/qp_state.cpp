@@ -12,7 +12,7 @@ void enter_error(Qp& qp) noexcept {
   __atomic_store_n(&qp.plain.state, IBV_QPS_ERR, __ATOMIC_RELAXED);  // query_qp may look
   poke(qp.own->state, IBV_QPS_ERR);
   qp.own->accepts.store(0, std::memory_order_seq_cst);
-  qp.fast = false;
+  qp.link.fast = false;
   if (qp.kind != nullptr && qp.kind->stop_accepting != nullptr) qp.kind->stop_accepting(qp);
   announce(qp);
 }
@@ -22,12 +22,12 @@ void stop_sending(Qp& qp) noexcept {
   __atomic_store_n(&qp.plain.state, IBV_QPS_SQE, __ATOMIC_RELAXED);
   poke(qp.own->state, IBV_QPS_SQE);
   qp.strict_unsignaled = 0;
-  qp.fast = false;
+  qp.link.fast = false;
 }
 
 void raise_qp_event(Qp& qp, ibv_event_type type) noexcept {
   if (qp.kind != nullptr && qp.kind->tell_openers != nullptr) qp.kind->tell_openers(qp, type);
-  if (qp.disowned) return;
+  if (qp.xrc_end != nullptr && qp.xrc_end->disowned) return;
   ibv_async_event event{};
   event.event_type = type;
   event.element.qp = &qp.plain;

@@ -45,7 +45,7 @@ class SendLock {
     if (held_ == Held::kNot) return;
     word_.store(value_ + 1, std::memory_order_release);
     if (held_ != Held::kPlainly) [[unlikely]]
-      qp_.domain_lock.unlock();
+      qp_.rq.domain_lock.unlock();
   }
   SendLock(const SendLock&) = delete;
   SendLock& operator=(const SendLock&) = delete;
@@ -73,10 +73,10 @@ class SendLock {
 
   void take_in_domain(As as) noexcept {
     if (as == As::kUser) [[likely]] {
-      qp_.domain_lock.lock_in_domain();
+      qp_.rq.domain_lock.lock_in_domain();
       mark_by_domain();
     } else {
-      qp_.domain_lock.lock();
+      qp_.rq.domain_lock.lock();
       mark_by_guest();
     }
   }
@@ -84,9 +84,9 @@ class SendLock {
     held_ = Held::kNot;
     if ((word_.load(std::memory_order_relaxed) & 1) != 0) return;  // maybe our own
     if (as == As::kUser) {
-      qp_.domain_lock.lock_in_domain();
+      qp_.rq.domain_lock.lock_in_domain();
       mark_by_domain();
-    } else if (qp_.domain_lock.try_lock()) {
+    } else if (qp_.rq.domain_lock.try_lock()) {
       mark_by_guest();
     }
   }

@@ -11,6 +11,9 @@ namespace verbatim::shm {
 
 struct Srq;
 
+/// One packet: UD has no more (IBTA 9.8.4).
+inline constexpr std::uint64_t kMaxDatagram = 4096;
+
 /// A queue pair that its process shows as a member.
 struct Member {
   /// In the segment of that process; to be compared, it may be gone.

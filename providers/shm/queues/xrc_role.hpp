@@ -8,6 +8,7 @@
 namespace verbatim::shm {
 
 struct Peer;
+struct Qp;
 struct QpRecord;
 
 enum class XrcRole : std::uint8_t {
@@ -16,6 +17,14 @@ enum class XrcRole : std::uint8_t {
   kTarget,     ///< where a connection ends (XRC_RECV)
   kOpened,     ///< a handle on a target
   kQueue       ///< a shared receive queue's presence on the host; no queue pair of verbs
+};
+
+/// What only a target, or a handle on one, has.
+struct XrcEnd {
+  bool disowned = false;        ///< a target that only others have open: its handle is gone
+  bool counts_idle_cq = false;  ///< its CQ is the one of targets, which this process made
+  std::uint32_t told = 0;       ///< a handle's: which event of its target was told last
+  Qp* next_orphan = nullptr;
 };
 
 /// A target, found.

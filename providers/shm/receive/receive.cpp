@@ -35,14 +35,14 @@ Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, std::uin
   fill_receive(wc, qp, receive.wr_id, 0, 0);
   wc.status = status;
   qp.own->errors.fetch_add(1, std::memory_order_relaxed);
-  ++qp.failed_receives;
+  ++qp.in.failed_receives;
   finish_message(qp, index, 1);
   // Who is in the middle of it learns why, once it sees that we accept no more.
   if (status == IBV_WC_LOC_PROT_ERR) poke(qp.own->refused, 1u);
   // What its sender sent behind it is not taken any more: this is no honest one's session.
-  qp.rx_session = ~std::uint64_t{0};
-  qp.broken = true;
-  qp.lied = qp.lied || status == IBV_WC_LOC_QP_OP_ERR;
+  qp.in.remote_session = ~std::uint64_t{0};
+  qp.in.broken = true;
+  qp.in.lied = qp.in.lied || status == IBV_WC_LOC_QP_OP_ERR;
   qp.recv_cq->marks |= Cq::kBroken;
   return Taken::kCompletion;
 }
@@ -55,17 +55,17 @@ bool describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t coun
   if (lane.headroom != 0 && !lane.lane.face->kind->show_path(lane, room, count, slot, h, wc))
     return false;
   wc.byte_len += lane.headroom;
-  wc.src_qp = lane.rx_source;
-  wc.slid = lane.rx_slid;
+  wc.src_qp = lane.in.source;
+  wc.slid = lane.in.slid;
   return true;
 }
 
 /// No message of this sender is taken any more: a lane of datagrams ends, and nothing else. `lied`:
 /// an honest one never comes to this.
 void stop_hearing(Qp& lane, bool lied) noexcept {
-  lane.rx_session = ~std::uint64_t{0};  // no honest sender's
-  lane.lane.is_unheard = lane.broken = true;
-  lane.lied = lane.lied || lied;
+  lane.in.remote_session = ~std::uint64_t{0};  // no honest sender's
+  lane.lane.is_unheard = lane.in.broken = true;
+  lane.in.lied = lane.in.lied || lied;
   lane.recv_cq->marks |= Cq::kBroken;
 }
 
@@ -73,8 +73,8 @@ void stop_hearing(Qp& lane, bool lied) noexcept {
 /// its sender might have sent one, and flushes with the others where the queue pair has failed.
 void fill_empty(ibv_wc& wc, const Qp& lane, std::uint64_t wr_id) noexcept {
   fill_receive(wc, lane, wr_id, lane.headroom, 0);
-  wc.src_qp = lane.rx_source;
-  wc.slid = lane.rx_slid;
+  wc.src_qp = lane.in.source;
+  wc.slid = lane.in.slid;
   if (lane.lane.face->mode.load(std::memory_order_acquire) == IBV_QPS_ERR)
     wc.status = IBV_WC_WR_FLUSH_ERR;
 }
@@ -109,7 +109,7 @@ Taken take_shared(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   }
   if (!posted) [[unlikely]]
     return take_slowly(qp, slot, h, wc);
-  prefetch_arriving(qp.rx_ring, (std::uint64_t{1} << qp.rx_log) - 1, qp.rx_line);
+  prefetch_arriving(qp.in.ring, (std::uint64_t{1} << qp.in.log) - 1, qp.in.line);
   finish_whole(qp, from, bytes, lines, h, to, wr_id, wc);
   return Taken::kCompletion;
 }
@@ -118,31 +118,31 @@ namespace {
 
 /// Keeps the pack in `slot`, the line of the next message. False: it is none.
 bool open_next_pack(Qp& qp, const Slot& slot, std::uint64_t h) noexcept {
-  if (!open_pack(qp.pack, qp.rq_head.load(std::memory_order_relaxed), slot, h)) return false;
-  ++qp.rx_line;
+  if (!open_pack(qp.in.pack, qp.in.head.load(std::memory_order_relaxed), slot, h)) return false;
+  ++qp.in.line;
   return true;
 }
 
 /// A message that was kept in a pack, with all that can be amiss.
 Taken take_kept_slowly(Qp& qp, ibv_wc& wc) noexcept {
   Slot alone{};
-  qp.pack.show(qp.rq_head.load(std::memory_order_relaxed), alone);
-  return take_slowly(qp, alone, qp.pack.header(), wc);
+  qp.in.pack.show(qp.in.head.load(std::memory_order_relaxed), alone);
+  return take_slowly(qp, alone, qp.in.pack.header(), wc);
 }
 
 }  // namespace
 
 Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
-  if (qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session)
+  if (qp.in.remote->tx_session.load(std::memory_order_acquire) != qp.in.remote_session)
     return Taken::kNothing;
-  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
+  const std::uint64_t index = qp.in.head.load(std::memory_order_relaxed);
   SlotKind kind = header::kind(h);
   if (kind == SlotKind::kMoved) {
     std::uint64_t next;
     if (find_next_message(qp, next) != &slot) return Taken::kMoved;
   }
   if (kind == SlotKind::kPack && has_packs(qp) &&
-      (qp.pack.has(index) || open_next_pack(qp, slot, h))) {
+      (qp.in.pack.has(index) || open_next_pack(qp, slot, h))) {
     if (take_run(qp, 1, &wc) == 1) return Taken::kCompletion;
     // As a message alone, with all that can be amiss; its sender may also have gone just now.
     return take_kept_slowly(qp, wc);
@@ -171,7 +171,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   if (!receive_for(qp, index, scratch, receive)) {
     if (qp.srq != nullptr) return Taken::kStarved;
     // No receive was posted for it: only a faulty sender does this. Nothing can be completed.
-    qp.broken = qp.lied = true;
+    qp.in.broken = qp.in.lied = true;
     qp.recv_cq->marks |= Cq::kBroken;
     return Taken::kNothing;
   }
@@ -221,7 +221,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
       break;
     case SlotKind::kWindow:
     case SlotKind::kStream: {
-      if (index < qp.pulled.index) break;
+      if (index < qp.in.pulled.index) break;
       const Pull pull = kind == SlotKind::kWindow
                             ? pull_window(qp, length, start, ranges, count)
                             : pull_stream(qp, slot, length, start, ranges, count, length);
@@ -257,11 +257,11 @@ namespace {
 
 /// The message at the head will never be whole: the shared receive that was taken for it flushes.
 bool flush_unfinished(Qp& qp, ibv_wc& wc) noexcept {
-  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
+  const std::uint64_t index = qp.in.head.load(std::memory_order_relaxed);
   if (qp.srq == nullptr || held_for(qp, index) == nullptr) return false;
   fill_receive(wc, qp, held_for(qp, index)->receive.wr_id, 0, 0);
   wc.status = IBV_WC_WR_FLUSH_ERR;
-  ++qp.failed_receives;
+  ++qp.in.failed_receives;
   finish_message(qp, index, 1);
   return true;
 }
@@ -269,8 +269,8 @@ bool flush_unfinished(Qp& qp, ibv_wc& wc) noexcept {
 /// What a lane holds that is not heard any more.
 int empty_held(Qp& lane, int room, ibv_wc* wc, bool& more) noexcept {
   int got = 0;
-  for (std::uint32_t i = 0; i < lane.held_capacity && lane.held_count != 0; ++i) {
-    HeldReceive& held = lane.held[i];
+  for (std::uint32_t i = 0; i < lane.in.held_capacity && lane.in.held_count != 0; ++i) {
+    HeldReceive& held = lane.in.held[i];
     if (held.index == HeldReceive::kNone) continue;
     if (got == room) {
       more = true;
@@ -278,7 +278,7 @@ int empty_held(Qp& lane, int room, ibv_wc* wc, bool& more) noexcept {
     }
     fill_empty(wc[got++], lane, held.receive.wr_id);
     held.index = HeldReceive::kNone;
-    --lane.held_count;
+    --lane.in.held_count;
   }
   return got;
 }
@@ -300,12 +300,12 @@ int flush_datagrams(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
 /// Of a queue pair that has failed. Whoever posts one after this has said that there is none looks
 /// at the state behind it, and announces it.
 bool has_receive_to_flush(const Qp& qp) noexcept {
-  const std::uint64_t head = qp.rq_head.load(std::memory_order_relaxed);
-  if (head != qp.rq_tail.load(std::memory_order_acquire)) return true;
+  const std::uint64_t head = qp.in.head.load(std::memory_order_relaxed);
+  if (head != qp.rq.tail.load(std::memory_order_acquire)) return true;
   if (qp.srq != nullptr) return false;  // it has none of its own
   // Pairs with announce_if_failed().
   Node::get().fence_everyone();
-  return head != qp.rq_tail.load(std::memory_order_acquire);
+  return head != qp.rq.tail.load(std::memory_order_acquire);
 }
 
 }  // namespace
@@ -327,7 +327,7 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
       const bool closed = qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR &&
                           qp.own->accepts.load(std::memory_order_seq_cst) == 0 &&
                           !sender_is_busy(qp);
-      const bool is_kept = qp.pack.has(qp.rq_head.load(std::memory_order_relaxed));
+      const bool is_kept = qp.in.pack.has(qp.in.head.load(std::memory_order_relaxed));
       const Taken taken = !is_kept                         ? take_message(qp, *slot, h, wc[got])
                           : take_run(qp, 1, &wc[got]) == 1 ? Taken::kCompletion
                                                            : take_kept_slowly(qp, wc[got]);
@@ -335,8 +335,8 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
         if (closed) {
           if (flush_unfinished(qp, wc[got])) ++got;
           // Nothing is taken from there any more: its receive flushes with the others.
-          qp.rx_ring = nullptr;
-          qp.rx_session = ~std::uint64_t{0};
+          qp.in.ring = nullptr;
+          qp.in.remote_session = ~std::uint64_t{0};
           break;
         }
         more = true;
@@ -348,7 +348,7 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
       }
       if (taken == Taken::kStarved) break;
       if (taken == Taken::kNothing) {
-        qp.rx_ring = nullptr;
+        qp.in.ring = nullptr;
         break;
       }
       ++got;
@@ -363,14 +363,14 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
       more = true;
       return got;
     }
-    if (qp.rx_ring == nullptr && attach_receiver(qp))
+    if (qp.in.ring == nullptr && attach_receiver(qp))
       return got + take_all(qp, room - got, wc + got, more);
-    const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-    fill_receive(wc[got], qp, qp.rq.wr_ids[qp.rq.at(index)], 0, 0);
+    const std::uint64_t index = qp.in.head.load(std::memory_order_relaxed);
+    fill_receive(wc[got], qp, qp.rq.store.wr_ids[qp.rq.store.at(index)], 0, 0);
     wc[got++].status = IBV_WC_WR_FLUSH_ERR;
     qp.own->errors.fetch_add(1, std::memory_order_relaxed);
-    ++qp.failed_receives;
-    finish_receive(qp, index, qp.rx_line);
+    ++qp.in.failed_receives;
+    finish_receive(qp, index, qp.in.line);
   }
   say_last_receive(qp);
   return got;
@@ -380,9 +380,9 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
   constexpr std::uint64_t kMost = 64u << 10;
   LockGuard<BiasedLock> guard(qp.recv_cq->lock);
   const std::uint32_t mode = qp.mode.load(std::memory_order_acquire);
-  if (mode < IBV_QPS_RTR || mode == IBV_QPS_ERR || (qp.srq == nullptr && qp.rq.sges == nullptr) ||
-      qp.broken || !attach_receiver(qp) ||
-      qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session)
+  if (mode < IBV_QPS_RTR || mode == IBV_QPS_ERR ||
+      (qp.srq == nullptr && qp.rq.store.sges == nullptr) || qp.in.broken || !attach_receiver(qp) ||
+      qp.in.remote->tx_session.load(std::memory_order_acquire) != qp.in.remote_session)
     return 0;
   // Odd, with a full fence, before any key is looked up: as for a peer's requests.
   live.service_active.fetch_add(1, std::memory_order_seq_cst);
@@ -390,12 +390,12 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
   // Also leaves a ring that its sender has left.
   std::uint64_t h;
   (void)find_next_message(qp, h);
-  const std::uint64_t head = qp.rq_head.load(std::memory_order_relaxed);
-  if (qp.pulled.index <= head) qp.pulled = next_arrival(qp);
+  const std::uint64_t head = qp.in.head.load(std::memory_order_relaxed);
+  if (qp.in.pulled.index <= head) qp.in.pulled = next_arrival(qp);
   // What a sender writes ever anew has an end.
-  const std::uint64_t end = qp.pulled.line + (std::uint64_t{1} << kMostRingLog);
-  while (copied < kMost && qp.pulled.line < end) {
-    Arrival at = qp.pulled;
+  const std::uint64_t end = qp.in.pulled.line + (std::uint64_t{1} << kMostRingLog);
+  while (copied < kMost && qp.in.pulled.line < end) {
+    Arrival at = qp.in.pulled;
     const std::uint64_t index = at.index;
     const Slot* const found = find_arrival(qp, at, h);
     if (found == nullptr) break;
@@ -403,7 +403,7 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
     const SlotKind kind = header::kind(h);
     const auto pass = [&] {
       pass_arrival(qp, at, slot, h);
-      qp.pulled = at;
+      qp.in.pulled = at;
     };
     if (kind == SlotKind::kPack && has_packs(qp) && messages_in(h) != 0) {
       pass();
@@ -427,13 +427,13 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
       if (length > kMaxMessage ||
           receive_ranges(qp, receive, length + qp.headroom, ranges) != IBV_WC_SUCCESS)
         break;
-      const std::uint64_t before = qp.stream_taken;
+      const std::uint64_t before = qp.in.stream_taken;
       const Pull pull = kind == SlotKind::kWindow
                             ? pull_window(qp, length, start, ranges, receive.num_sge)
                             : pull_stream(qp, slot, length, start, ranges, receive.num_sge, kMost);
       if (pull == Pull::kBroken || pull == Pull::kMissing) break;
       if (pull == Pull::kPart) {
-        copied += qp.stream_taken - before;
+        copied += qp.in.stream_taken - before;
         break;
       }
       copied += kind == SlotKind::kWindow ? length : length - before;

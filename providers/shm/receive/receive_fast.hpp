@@ -2,8 +2,8 @@
 //
 // ibv_post_recv, and how a message that has arrived becomes a completion: the whole journey in.
 //
-// Posting is guarded by the receive lock, taking by the receive CQ's lock. The two meet in rq_tail
-// (posted) and rq_head (taken) only.
+// Posting is guarded by the receive lock, taking by the receive CQ's lock. The two meet in the tail
+// of the receive queue (posted) and the head of the responder (taken) only.
 #pragma once
 
 #include <algorithm>
@@ -90,17 +90,17 @@ inline void fill_receive(ibv_wc& wc, const Qp& qp, std::uint64_t wr_id, std::uin
 /// The receive is done with: its place may be posted anew. So are the lines before `line`, where the
 /// next message will be.
 inline void finish_receive(Qp& qp, std::uint64_t index, std::uint64_t line) noexcept {
-  qp.rx_line = line;
-  qp.rq_head.store(index + 1, std::memory_order_release);
+  qp.in.line = line;
+  qp.in.head.store(index + 1, std::memory_order_release);
   qp.own->consumed.store(index + 1, std::memory_order_relaxed);
   qp.own->lines_taken.store(line, std::memory_order_release);
 }
 
 /// Does the next message lie in the ring as long as its sender says that it is?
 inline bool stands_side_by_side(const Qp& qp, std::uint64_t length) noexcept {
-  const std::uint64_t mask = (std::uint64_t{1} << qp.rx_log) - 1;
+  const std::uint64_t mask = (std::uint64_t{1} << qp.in.log) - 1;
   return length <= kMostInLines &&
-         (qp.rx_line & mask) + lines_of(static_cast<std::uint32_t>(length)) <= mask + 1;
+         (qp.in.line & mask) + lines_of(static_cast<std::uint32_t>(length)) <= mask + 1;
 }
 
 /// For tools; on the line that finish_receive() writes.
@@ -114,26 +114,26 @@ inline void count_received(Qp& qp, std::uint64_t bytes) noexcept {
 [[gnu::always_inline]] inline bool take_simple(Qp& qp, const Slot& slot, std::uint64_t h,
                                                ibv_wc& wc) noexcept {
   // Ours still? After the peer resets, its ring's memory may speak of something else.
-  if (qp.rx_remote->tx_session.load(std::memory_order_acquire) != qp.rx_session ||
+  if (qp.in.remote->tx_session.load(std::memory_order_acquire) != qp.in.remote_session ||
       !header::is_simple(h)) [[unlikely]]
     return false;
-  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
+  const std::uint64_t index = qp.in.head.load(std::memory_order_relaxed);
   const std::uint32_t bytes = header::inline_length(h);
-  if (bytes > Slot::kInlineBytes || index == qp.rq_tail.load(std::memory_order_acquire))
+  if (bytes > Slot::kInlineBytes || index == qp.rq.tail.load(std::memory_order_acquire))
       [[unlikely]]
     return false;
-  const std::uint64_t at = qp.rq.at(index);
+  const std::uint64_t at = qp.rq.store.at(index);
   if (bytes != 0) {
-    const ReceiveSge& sge = qp.rq.sges[at * qp.rq.max_sge];
+    const ReceiveSge& sge = qp.rq.store.sges[at * qp.rq.store.max_sge];
     unsigned char* to;
     if (bytes > sge.length || !find_local_bytes(qp.keys(), sge.lkey, sge.address, bytes,
                                                 IBV_ACCESS_LOCAL_WRITE, to)) [[unlikely]]
       return false;
     copy_small(to, slot.data, bytes);
   }
-  fill_receive(wc, qp, qp.rq.wr_ids[at], bytes, h);
+  fill_receive(wc, qp, qp.rq.store.wr_ids[at], bytes, h);
   count_received(qp, bytes);
-  finish_receive(qp, index, qp.rx_line + 1);
+  finish_receive(qp, index, qp.in.line + 1);
   return true;
 }
 
@@ -148,7 +148,7 @@ inline void count_received(Qp& qp, std::uint64_t bytes) noexcept {
 /// At once, that is: the first one, and any in a state beyond these, takes the general way.
 inline bool takes_receives(const Qp& qp) noexcept {
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
-  return qp.rq.credits != nullptr && mode >= IBV_QPS_INIT && mode <= IBV_QPS_SQE;
+  return qp.rq.store.credits != nullptr && mode >= IBV_QPS_INIT && mode <= IBV_QPS_SQE;
 }
 
 inline constexpr std::uint64_t kCreditsInLine = kCacheLine / sizeof(std::uint64_t);
@@ -184,22 +184,22 @@ inline constexpr std::uint64_t kMostLinesAhead = 4;
 /// The only receive of a list, in a queue that has its memory. False: nothing was done. REQUIRES:
 /// the receive lock.
 [[gnu::always_inline]] inline bool post_one_receive(Qp& qp, const ibv_recv_wr& wr) noexcept {
-  const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
-  const std::uint64_t at = qp.rq.at(index);
+  const std::uint64_t index = qp.rq.tail.load(std::memory_order_relaxed);
+  const std::uint64_t at = qp.rq.store.at(index);
   const unsigned char* place;
   if (!takes_receives(qp) || wr.num_sge != 1 ||
-      index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq.max ||
+      index - qp.in.head.load(std::memory_order_acquire) >= qp.rq.store.max ||
       !find_local_bytes(qp.keys(), wr.sg_list->lkey, wr.sg_list->addr, wr.sg_list->length,
                         IBV_ACCESS_LOCAL_WRITE, place)) [[unlikely]]
     return false;
   const ibv_sge& sge = *wr.sg_list;
-  qp.rq.sges[at * qp.rq.max_sge] = {sge.addr, sge.length, sge.lkey};
-  qp.rq.wr_ids[at] = wr.wr_id;
-  qp.rq.num_sge[at] = 1;
-  prefetch_credits(qp.rq, index, kFewestLinesAhead);
-  // Before the credit: whoever may send against it finds rq_tail beyond it.
-  qp.rq_tail.store(index + 1, std::memory_order_release);
-  show_receive(qp.rq.credits[at], qp.rq.lap(index), sge.length);
+  qp.rq.store.sges[at * qp.rq.store.max_sge] = {sge.addr, sge.length, sge.lkey};
+  qp.rq.store.wr_ids[at] = wr.wr_id;
+  qp.rq.store.num_sge[at] = 1;
+  prefetch_credits(qp.rq.store, index, kFewestLinesAhead);
+  // Before the credit: whoever may send against it finds the tail beyond it.
+  qp.rq.tail.store(index + 1, std::memory_order_release);
+  show_receive(qp.rq.store.credits[at], qp.rq.store.lap(index), sge.length);
   announce_if_failed(qp);
   return true;
 }
@@ -210,18 +210,18 @@ inline constexpr std::uint64_t kMostLinesAhead = 4;
 [[gnu::always_inline]] inline ibv_recv_wr* post_receives(Qp& qp, ibv_recv_wr* wr) noexcept {
   if (!takes_receives(qp)) [[unlikely]]
     return wr;
-  const ReceiveStore rq = qp.rq;
-  const std::uint64_t end = qp.rq_head.load(std::memory_order_acquire) + rq.max;
+  const ReceiveStore rq = qp.rq.store;
+  const std::uint64_t end = qp.in.head.load(std::memory_order_acquire) + rq.max;
   // A lap ends with a line, or is shorter than one.
   const std::uint64_t in_line = rq.mask < kCreditsInLine ? rq.mask : kCreditsInLine - 1;
-  std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
+  std::uint64_t index = qp.rq.tail.load(std::memory_order_relaxed);
   const std::uint64_t begin = index;
   std::uint64_t shown = index;
-  const std::uint64_t lines_ahead = qp.credit_lines_ahead;
+  const std::uint64_t lines_ahead = qp.rq.credit_lines_ahead;
   KeyInARow keys(qp.keys());
   const auto show = [&] {
     // As in post_one_receive().
-    qp.rq_tail.store(index, std::memory_order_release);
+    qp.rq.tail.store(index, std::memory_order_release);
     prefetch_credits(rq, index, lines_ahead);
     const std::uint32_t lap = rq.lap(shown);
     const ReceiveSge* sge = rq.sges_of(shown);
@@ -243,7 +243,7 @@ inline constexpr std::uint64_t kMostLinesAhead = 4;
     if ((++index & in_line) == 0) show();
   }
   if (index != shown) show();
-  qp.credit_lines_ahead = static_cast<std::uint8_t>(
+  qp.rq.credit_lines_ahead = static_cast<std::uint8_t>(
       std::clamp((index - begin) / kCreditsInLine, kFewestLinesAhead, kMostLinesAhead));
   announce_if_failed(qp);
   return wr;
@@ -255,7 +255,7 @@ inline constexpr std::uint64_t kMostLinesAhead = 4;
 [[gnu::always_inline]] inline int post_recv_fast(Qp& qp, ibv_recv_wr* wr,
                                                  ibv_recv_wr** bad_wr) noexcept {
   if (wr != nullptr && wr->next == nullptr) [[likely]] {
-    DomainGuard guard(qp.rq_lock, qp.in_domain);
+    DomainGuard guard(qp.rq.lock, qp.in_domain);
     if (post_one_receive(qp, *wr)) [[likely]]
       return 0;
     const int error = post_recv_slowly(qp, *wr);

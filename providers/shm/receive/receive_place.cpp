@@ -6,7 +6,6 @@
 
 #include "providers/shm/memory/null_memory.hpp"
 #include "providers/shm/queues/shared_receive.hpp"
-#include "providers/shm/receive/receive.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -19,9 +18,9 @@ Receive view(const TakenReceive& taken) noexcept {
 
 bool receive_for(Qp& qp, std::uint64_t index, TakenReceive& scratch, Receive& out) noexcept {
   if (qp.srq == nullptr) {
-    if (index == qp.rq_tail.load(std::memory_order_acquire)) return false;
-    const std::uint64_t at = qp.rq.at(index);
-    out = {qp.rq.wr_ids[at], qp.rq.sges_of(index), qp.rq.num_sge[at]};
+    if (index == qp.rq.tail.load(std::memory_order_acquire)) return false;
+    const std::uint64_t at = qp.rq.store.at(index);
+    out = {qp.rq.store.wr_ids[at], qp.rq.store.sges_of(index), qp.rq.store.num_sge[at]};
     return true;
   }
   if (const HeldReceive* held = held_for(qp, index); held != nullptr) {
@@ -35,22 +34,22 @@ bool receive_for(Qp& qp, std::uint64_t index, TakenReceive& scratch, Receive& ou
 
 void hold(Qp& qp, std::uint64_t index, const TakenReceive& taken) noexcept {
   if (qp.srq == nullptr || held_for(qp, index) != nullptr) return;
-  qp.held[index & (qp.held_capacity - 1)] = {index, taken};
-  ++qp.held_count;
+  qp.in.held[index & (qp.in.held_capacity - 1)] = {index, taken};
+  ++qp.in.held_count;
 }
 
 bool can_hold(Qp& qp, std::uint64_t index) noexcept {
-  const std::uint64_t head = qp.rq_head.load(std::memory_order_relaxed);
-  if (qp.srq == nullptr || index - head < qp.held_capacity) return true;
-  const std::uint32_t capacity = 2 * qp.held_capacity;
+  const std::uint64_t head = qp.in.head.load(std::memory_order_relaxed);
+  if (qp.srq == nullptr || index - head < qp.in.held_capacity) return true;
+  const std::uint32_t capacity = 2 * qp.in.held_capacity;
   HeldReceive* more = make_held(capacity);
   if (more == nullptr) return false;
-  for (std::uint64_t i = head; i != head + qp.held_capacity; ++i)
+  for (std::uint64_t i = head; i != head + qp.in.held_capacity; ++i)
     if (const HeldReceive* held = held_for(qp, i); held != nullptr)
       more[i & (capacity - 1)] = *held;
-  std::free(qp.held);
-  qp.held = more;
-  qp.held_capacity = capacity;
+  std::free(qp.in.held);
+  qp.in.held = more;
+  qp.in.held_capacity = capacity;
   return index - head < capacity;
 }
 

@@ -38,11 +38,11 @@ inline void finish_message(Qp& qp, std::uint64_t index, std::uint32_t lines) noe
   if (qp.srq != nullptr) {
     if (HeldReceive* held = held_for(qp, index); held != nullptr) {
       held->index = HeldReceive::kNone;
-      --qp.held_count;
+      --qp.in.held_count;
     }
-    qp.rq_tail.store(index + 1, std::memory_order_relaxed);  // never a receive of its own
+    qp.rq.tail.store(index + 1, std::memory_order_relaxed);  // never a receive of its own
   }
-  finish_receive(qp, index, qp.rx_line + (qp.pack.has(index) ? 0 : lines));
+  finish_receive(qp, index, qp.in.line + (qp.in.pack.has(index) ? 0 : lines));
 }
 
 }  // namespace verbatim::shm

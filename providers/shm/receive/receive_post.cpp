@@ -30,20 +30,20 @@ int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept {
   if (qp.mode.load(std::memory_order_acquire) == IBV_QPS_RESET) return EINVAL;
   if (qp.srq != nullptr) return post_to_inbox(qp, wr);
   if (qp.xrc != XrcRole::kNone) return EINVAL;
-  if (const int error = qp.rq.check(wr); error != 0) return error;
-  const std::uint64_t index = qp.rq_tail.load(std::memory_order_relaxed);
-  if (index - qp.rq_head.load(std::memory_order_acquire) >= qp.rq.max) return ENOMEM;
-  if (qp.rq.credits == nullptr) {
+  if (const int error = qp.rq.store.check(wr); error != 0) return error;
+  const std::uint64_t index = qp.rq.tail.load(std::memory_order_relaxed);
+  if (index - qp.in.head.load(std::memory_order_acquire) >= qp.rq.store.max) return ENOMEM;
+  if (qp.rq.store.credits == nullptr) {
     // The queue's memory comes with the first receive.
-    const std::uint64_t offset = qp.rq.make(qp.memory);
+    const std::uint64_t offset = qp.rq.store.make(qp.memory);
     if (offset == 0) return ENOMEM;
     // Publishes the queue; pairs with the load in attach().
     qp.own->rq_credits.store(offset, std::memory_order_release);
   }
   const std::uint64_t credit =
-      qp.rq.fill(index, wr, {qp.own_regions, qp.own_region_capacity, qp.pd_number});
-  qp.rq_tail.store(index + 1, std::memory_order_release);
-  qp.rq.credits[qp.rq.at(index)].store(credit, std::memory_order_release);
+      qp.rq.store.fill(index, wr, {qp.own_regions, qp.own_region_capacity, qp.pd_number});
+  qp.rq.tail.store(index + 1, std::memory_order_release);
+  qp.rq.store.credits[qp.rq.store.at(index)].store(credit, std::memory_order_release);
   announce_if_failed(qp);
   return 0;
 }

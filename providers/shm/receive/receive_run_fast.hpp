@@ -96,24 +96,24 @@ class AsRow {
 template <class Told>
 [[gnu::always_inline]] inline std::uint32_t take_run_fast(Qp& qp, std::uint32_t most,
                                                           Told told) noexcept {
-  const std::uint64_t first = qp.rq_head.load(std::memory_order_relaxed);
-  const std::uint64_t posted = qp.rq_tail.load(std::memory_order_acquire) - first;
+  const std::uint64_t first = qp.in.head.load(std::memory_order_relaxed);
+  const std::uint64_t posted = qp.rq.tail.load(std::memory_order_acquire) - first;
   const std::uint64_t end = first + (posted < most ? posted : most);
   // Read once: of what it stores, the compiler cannot tell that it is not one of these.
-  const Slot* const ring = qp.rx_ring;
-  const std::uint32_t log = qp.rx_log;
+  const Slot* const ring = qp.in.ring;
+  const std::uint32_t log = qp.in.log;
   const std::uint64_t mask = (std::uint64_t{1} << log) - 1;
-  const std::atomic<std::uint64_t>& session = qp.rx_remote->tx_session;
-  const std::uint64_t own_session = qp.rx_session;
-  const ReceiveSge* const sges = qp.rq.sges;
-  const std::uint64_t* const wr_ids = qp.rq.wr_ids;
-  const std::uint64_t rq_mask = qp.rq.mask;
-  const std::size_t max_sge = qp.rq.max_sge;
+  const std::atomic<std::uint64_t>& session = qp.in.remote->tx_session;
+  const std::uint64_t own_session = qp.in.remote_session;
+  const ReceiveSge* const sges = qp.rq.store.sges;
+  const std::uint64_t* const wr_ids = qp.rq.store.wr_ids;
+  const std::uint64_t rq_mask = qp.rq.store.mask;
+  const std::size_t max_sge = qp.rq.store.max_sge;
   KeyInARow keys(qp.keys());
-  MessagePack& pack = qp.pack;
+  MessagePack& pack = qp.in.pack;
   std::uint64_t received = 0;
   std::uint64_t index = first;
-  std::uint64_t line = qp.rx_line;
+  std::uint64_t line = qp.in.line;
   // Flags and immediate are those of `h`.
   const auto take = [&](const unsigned char* from, std::uint32_t bytes, std::uint64_t h) {
     const std::uint64_t at = index & rq_mask;
@@ -197,11 +197,11 @@ template <class Told>
     if (index != begin + count) [[unlikely]]
       open_pack(pack, begin, slot, h);
   }
-  qp.rx_line = line;
+  qp.in.line = line;
   if (index == first) return 0;
   count_received(qp, received);
   const auto taken = static_cast<std::uint32_t>(index - first);
-  told.end(qp.rq, first, taken);
+  told.end(qp.rq.store, first, taken);
   finish_receive(qp, index - 1, line);
   return taken;
 }

@@ -12,15 +12,15 @@ namespace verbatim::shm {
 /// Is `h` of such a message, and still ours? After the peer resets, its ring's memory may speak of
 /// something else.
 [[gnu::always_inline]] inline bool is_whole(const Qp& qp, std::uint64_t h) noexcept {
-  return qp.rx_remote->tx_session.load(std::memory_order_acquire) == qp.rx_session &&
+  return qp.in.remote->tx_session.load(std::memory_order_acquire) == qp.in.remote_session &&
          header::is_plain(h) && header::inline_length(h) <= Slot::kInlineBytes &&
-         qp.held_count == 0;
+         qp.in.held_count == 0;
 }
 /// Of one that lies whole in several lines of the ring, with `length` bytes as its sender says?
 [[gnu::always_inline]] inline bool is_whole_long(const Qp& qp, std::uint64_t h,
                                                  std::uint64_t length) noexcept {
-  return qp.rx_remote->tx_session.load(std::memory_order_acquire) == qp.rx_session &&
-         header::is_plain_long(h) && stands_side_by_side(qp, length) && qp.held_count == 0;
+  return qp.in.remote->tx_session.load(std::memory_order_acquire) == qp.in.remote_session &&
+         header::is_plain_long(h) && stands_side_by_side(qp, length) && qp.in.held_count == 0;
 }
 
 /// The oldest receive goes to a message of `qp` with `bytes`, those in front of it included, if it
@@ -47,12 +47,12 @@ namespace verbatim::shm {
                                                 std::uint64_t h, unsigned char* to,
                                                 std::uint64_t wr_id, ibv_wc& wc) noexcept {
   copy_some(to + qp.headroom, from, bytes);
-  fill_receive_from(wc, {qp.plain.qp_num, qp.rx_source, qp.rx_slid}, IBV_WC_RECV, wr_id,
+  fill_receive_from(wc, {qp.plain.qp_num, qp.in.source, qp.in.slid}, IBV_WC_RECV, wr_id,
                     bytes + qp.headroom, h);
   count_received(qp, bytes);
-  const std::uint64_t index = qp.rq_head.load(std::memory_order_relaxed);
-  qp.rq_tail.store(index + 1, std::memory_order_relaxed);  // never a receive of its own
-  finish_receive(qp, index, qp.rx_line + lines);
+  const std::uint64_t index = qp.in.head.load(std::memory_order_relaxed);
+  qp.rq.tail.store(index + 1, std::memory_order_relaxed);  // never a receive of its own
+  finish_receive(qp, index, qp.in.line + lines);
 }
 
 }  // namespace verbatim::shm

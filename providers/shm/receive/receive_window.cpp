@@ -9,11 +9,11 @@ namespace {
 /// Window bytes [position, position + bytes) to message bytes from `from` on.
 Pull take_from_window(const Qp& qp, const LocalRange* ranges, std::uint32_t count,
                       std::uint64_t from, std::uint64_t position, std::uint64_t bytes) noexcept {
-  const std::uint64_t w = qp.rx_remote->window.load(std::memory_order_acquire);
+  const std::uint64_t w = qp.in.remote->window.load(std::memory_order_acquire);
   const std::uint32_t log = window::log(w);
   if (w == 0 || log > 40) return Pull::kBroken;
   const std::uint64_t size = std::uint64_t{1} << log;
-  const auto* base = qp.rx_peer->segment.at<unsigned char>(window::offset(w), size);
+  const auto* base = qp.in.peer->segment.at<unsigned char>(window::offset(w), size);
   if (base == nullptr || bytes > size) return Pull::kBroken;
   const std::uint64_t start = position & (size - 1);
   const std::uint64_t first = bytes < size - start ? bytes : size - start;
@@ -34,28 +34,29 @@ void publish_stream_consumed(Qp& qp, std::uint64_t position) noexcept {
 Pull pull_stream(Qp& qp, const Slot& slot, std::uint64_t length, std::uint64_t start,
                  const LocalRange* ranges, std::uint32_t count, std::uint64_t most) noexcept {
   constexpr std::uint64_t kPiece = 32u << 10;
-  const std::uint64_t stop = most < ~qp.stream_taken ? qp.stream_taken + most : ~std::uint64_t{0};
+  const std::uint64_t stop =
+      most < ~qp.in.stream_taken ? qp.in.stream_taken + most : ~std::uint64_t{0};
   for (;;) {
     // Pairs with the stores in stream_on(); the word for "the rest is placed" first, since what it
     // cuts off was never produced.
     std::uint64_t end = __atomic_load_n(&slot.large.placed_from, __ATOMIC_ACQUIRE);
     if (end > length) end = length;
-    const std::uint64_t produced = qp.rx_remote->stream_produced.load(std::memory_order_acquire);
-    if (qp.stream_taken >= end) break;
-    std::uint64_t n = produced - start - qp.stream_taken;
-    if (produced - start < qp.stream_taken) n = 0;
-    if (n > end - qp.stream_taken) n = end - qp.stream_taken;
+    const std::uint64_t produced = qp.in.remote->stream_produced.load(std::memory_order_acquire);
+    if (qp.in.stream_taken >= end) break;
+    std::uint64_t n = produced - start - qp.in.stream_taken;
+    if (produced - start < qp.in.stream_taken) n = 0;
+    if (n > end - qp.in.stream_taken) n = end - qp.in.stream_taken;
     if (n > kPiece) n = kPiece;
-    if (n == 0 || qp.stream_taken >= stop) return Pull::kPart;
+    if (n == 0 || qp.in.stream_taken >= stop) return Pull::kPart;
     if (const Pull pull =
-            take_from_window(qp, ranges, count, qp.stream_taken, start + qp.stream_taken, n);
+            take_from_window(qp, ranges, count, qp.in.stream_taken, start + qp.in.stream_taken, n);
         pull != Pull::kWhole)
       return pull;
-    qp.stream_taken += n;
-    publish_stream_consumed(qp, start + qp.stream_taken);
+    qp.in.stream_taken += n;
+    publish_stream_consumed(qp, start + qp.in.stream_taken);
   }
-  publish_stream_consumed(qp, align_up(start + qp.stream_taken));
-  qp.stream_taken = 0;
+  publish_stream_consumed(qp, align_up(start + qp.in.stream_taken));
+  qp.in.stream_taken = 0;
   return Pull::kWhole;
 }
 

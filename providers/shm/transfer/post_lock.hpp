@@ -22,7 +22,7 @@ class PostLock {
   explicit PostLock(Qp& qp) noexcept : qp_(qp) {
     std::atomic<std::uint64_t>& word = qp.own->active;
     if constexpr (kDomain) {
-      qp.domain_lock.lock_in_domain();
+      qp.rq.domain_lock.lock_in_domain();
       // Not before: a guest may have been inside until now.
       word.store(word.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       // As SendLock::mark_by_domain().
@@ -49,7 +49,7 @@ class PostLock {
   [[gnu::always_inline]] static void let_go(Qp& qp) noexcept {
     QpRecord& own = *qp.own;
     own.active.store(own.active.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-    if constexpr (kDomain) qp.domain_lock.unlock();
+    if constexpr (kDomain) qp.rq.domain_lock.unlock();
   }
   PostLock(const PostLock&) = delete;
   PostLock& operator=(const PostLock&) = delete;

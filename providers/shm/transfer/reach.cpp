@@ -10,7 +10,7 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/memory/null_memory.hpp"
 #include "providers/shm/memory/region_fast.hpp"
-#include "providers/shm/transfer/send_fast.hpp"
+#include "providers/shm/transfer/mapped.hpp"
 #include "providers/shm/windows/window_access.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/memory/address_space.hpp"
@@ -32,10 +32,10 @@ constexpr std::uint64_t kPidReuseNs = 1'000'000;
 
 /// The process behind the pid is still the one that we met: a pid alone may have a new owner.
 bool still_there(Qp& qp) noexcept {
-  const Peer& peer = *qp.peer;
+  const Peer& peer = *qp.link.peer;
   if (!peer.alive.load(std::memory_order_acquire)) return false;
   const std::uint64_t now = now_ns();
-  if (now - qp.peer_seen_ns < kPidReuseNs) return true;
+  if (now - qp.out.peer_seen_ns < kPidReuseNs) return true;
   pollfd death{peer.pidfd.get(), POLLIN, 0};
   int dead = 0;
   if (peer.pidfd.get() >= 0) {
@@ -44,7 +44,7 @@ bool still_there(Qp& qp) noexcept {
     } while (dead < 0 && errno == EINTR);  // even without a wait: a signal of ours is no death
   }
   if (dead != 0) return false;
-  qp.peer_seen_ns = now;
+  qp.out.peer_seen_ns = now;
   return true;
 }
 
@@ -85,7 +85,7 @@ Reach copy_at_home(const Transfer& transfer, std::uint64_t from, std::uint64_t a
 /// One chunk by CMA. kDone also for a short copy: `moved` tells.
 Reach copy_cma(Qp& qp, const Transfer& transfer, std::uint64_t from, std::uint64_t address,
                std::uint64_t length, std::uint64_t& moved) noexcept {
-  Peer& peer = *qp.peer;
+  Peer& peer = *qp.link.peer;
   if (!still_there(qp)) return Reach::kGone;
   iovec local[kMaxSge];
   unsigned long count = 0;
@@ -124,11 +124,11 @@ Reach way_to(const Qp& qp, std::uint32_t key, std::uint64_t iova, std::uint64_t 
              std::uint32_t need, unsigned char*& mapped, std::uint64_t& address) noexcept {
   Region region;
   std::uint64_t offset;
-  if (!find_region(qp.remote_regions, qp.remote_region_capacity, key, region) ||
+  if (!find_region(qp.link.remote_regions, qp.link.remote_region_capacity, key, region) ||
       (region.access & need) != need || !region.contains(iova, length, offset))
     return Reach::kDenied;
-  if (region.pd != qp.remote_pd && !opens_unusual(qp, region)) {
-    if (need != IBV_ACCESS_LOCAL_WRITE || !is_null_memory(region, qp.remote_pd))
+  if (region.pd != qp.link.remote_pd && !opens_unusual(qp, region)) {
+    if (need != IBV_ACCESS_LOCAL_WRITE || !is_null_memory(region, qp.link.remote_pd))
       return Reach::kDenied;
     mapped = null_sink();  // a posted receive that forgets; a copy goes in chunks that fit
     return Reach::kDone;
@@ -137,7 +137,7 @@ Reach way_to(const Qp& qp, std::uint32_t key, std::uint64_t iova, std::uint64_t 
   mapped = mapped_bytes(qp, key, iova, length, need);
   if (mapped != nullptr) return Reach::kDone;
   if ((region.access & IBV_ACCESS_ON_DEMAND) != 0) return Reach::kKernel;
-  Peer& peer = *qp.peer;
+  Peer& peer = *qp.link.peer;
   // Memory that cannot be mapped for writing by everybody is reached like ordinary memory.
   bool arena_coming = false;
   if (region.arena != 0 && region.arena <= kMaxArenas &&
@@ -178,7 +178,7 @@ Reach copy(Qp& qp, SendLock& lock, const Transfer& transfer, std::uint64_t& done
     std::uint64_t chunk = range.length - within;
     if (chunk > total - done) chunk = total - done;
     if (chunk > kChunk) chunk = kChunk;
-    if (qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session)
+    if (qp.link.remote->accepts.load(std::memory_order_acquire) != qp.link.remote_session)
       return Reach::kGone;
 
     unsigned char* mapped;
@@ -191,11 +191,11 @@ Reach copy(Qp& qp, SendLock& lock, const Transfer& transfer, std::uint64_t& done
                 ? gather(mapped, transfer.local, transfer.local_count, done, chunk)
                 : scatter(transfer.local, transfer.local_count, done, mapped, chunk)))
         return Reach::kMissing;
-    } else if (way == Reach::kKernel && qp.self) {
+    } else if (way == Reach::kKernel && qp.link.self) {
       const Reach result = copy_at_home(transfer, done, address, chunk);
       if (result != Reach::kDone) return result;
     } else if ((way == Reach::kService || way == Reach::kKernel) && address != 0 &&
-               qp.peer->cma.load(std::memory_order_acquire) == Cma::kWorks) {
+               qp.link.peer->cma.load(std::memory_order_acquire) == Cma::kWorks) {
       const Reach result = copy_cma(qp, transfer, done, address, chunk, chunk);
       if (result != Reach::kDone) return result;
     } else {

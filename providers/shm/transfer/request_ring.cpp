@@ -32,9 +32,9 @@ constexpr std::uint64_t align_up(std::uint64_t n, std::uint64_t to) {
 
 /// nullptr: it has not looked yet.
 const RequestAnswers* answers_of(const Qp& qp) noexcept {
-  const std::uint64_t offset = qp.remote->answers.load(std::memory_order_acquire);
+  const std::uint64_t offset = qp.link.remote->answers.load(std::memory_order_acquire);
   if (offset == 0) return nullptr;
-  const auto* answers = qp.peer->segment.at<RequestAnswers>(offset, sizeof(RequestAnswers));
+  const auto* answers = qp.link.peer->segment.at<RequestAnswers>(offset, sizeof(RequestAnswers));
   return answers != nullptr && answers->life.load(std::memory_order_acquire) ==
                                    qp.own->tx_session.load(std::memory_order_relaxed)
              ? answers
@@ -52,20 +52,20 @@ void count_quick(const Asking& asking) noexcept {
 bool is_polled(const Asking& asking) noexcept { return asking.polls_in_a_row >= kTrusted; }
 
 void ring_polls(Qp& qp, std::uint32_t cq, std::uint32_t bit) noexcept {
-  if (cq < kMaxCqs) qp.peer->segment.doorbells().cqs[cq].ring(bit);
+  if (cq < kMaxCqs) qp.link.peer->segment.doorbells().cqs[cq].ring(bit);
 }
 
 void ring_and_wake(Qp& qp, std::uint32_t index, bool wakes) noexcept {
-  qp.peer->segment.doorbells().requests.ring(index);
-  const std::uint32_t cq = peek(qp.remote->cq);
-  const std::uint32_t send_cq = peek(qp.remote->send_cq);
-  const std::uint32_t bit = peek(qp.remote->cq_bit);
+  qp.link.peer->segment.doorbells().requests.ring(index);
+  const std::uint32_t cq = peek(qp.link.remote->cq);
+  const std::uint32_t send_cq = peek(qp.link.remote->send_cq);
+  const std::uint32_t bit = peek(qp.link.remote->cq_bit);
   ring_polls(qp, cq, bit);
   if (send_cq != cq) ring_polls(qp, send_cq, bit);
   qp.asking.rung_ns = now_ns();
   if (!wakes) return;
   qp.asking.woken_ns = qp.asking.rung_ns;
-  qp.peer->wake_service();
+  qp.link.peer->wake_service();
 }
 
 /// Something for the responder was published.
@@ -75,9 +75,9 @@ void tell_responder(Qp& qp) noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const RequestAnswers* const answers = answers_of(qp);
   if (answers != nullptr && answers->attended.load(std::memory_order_relaxed) != 0) return;
-  const std::uint32_t index = Node::index_in(*qp.peer, qp.own->dest_qpn);
+  const std::uint32_t index = Node::index_in(*qp.link.peer, qp.own->dest_qpn);
   // Who was told before has yet to look.
-  if (qp.peer->segment.doorbells().requests.is_rung(index)) return;
+  if (qp.link.peer->segment.doorbells().requests.is_rung(index)) return;
   ring_and_wake(qp, index, !is_polled(qp.asking));
 }
 
@@ -89,12 +89,12 @@ void remind(Qp& qp) noexcept {
   if (now - asking.rung_ns < (is_polled(asking) ? kRemindPolledNs : kRemindNs)) return;
   const bool wakes = is_polled(asking) || now - asking.woken_ns > kWakeAgainNs;
   asking.polls_in_a_row = 0;
-  ring_and_wake(qp, Node::index_in(*qp.peer, qp.own->dest_qpn), wakes);
+  ring_and_wake(qp, Node::index_in(*qp.link.peer, qp.own->dest_qpn), wakes);
 }
 
 /// The head has come further: what is left has a time of its own.
 void note_moved(Qp& qp) noexcept {
-  qp.progress.wait = Wait::kNothing;
+  qp.sq.progress.wait = Wait::kNothing;
   ++qp.asking.moves;
   qp.asking.rung_ns = now_ns();
   live.streamed.fetch_add(1, std::memory_order_relaxed);
@@ -235,9 +235,9 @@ Reach take_bytes(Qp& qp, const RequestAnswers& answers, const PendingSend& send,
   const std::uint64_t end = there > ~std::uint64_t{0} / 2 ? 0
                             : there < send.length         ? there
                                                           : send.length;
-  std::uint64_t& done = qp.progress.placed;
+  std::uint64_t& done = qp.sq.progress.placed;
   if (end <= done) return Reach::kDone;
-  const auto* const base = qp.peer->segment.at<unsigned char>(
+  const auto* const base = qp.link.peer->segment.at<unsigned char>(
       answers.window.load(std::memory_order_acquire), kRequestWindow);
   if (base == nullptr) return Reach::kDenied;
   while (done < end) {
@@ -275,7 +275,7 @@ Reach answer(Qp& qp, const PendingSend& send, const LocalRange* local, bool read
         return taken;
     }
     if (is_done) {
-      if (read && qp.progress.placed != send.length) return Reach::kDenied;
+      if (read && qp.sq.progress.placed != send.length) return Reach::kDenied;
       asking.ended = number;
       if (!is_asked(qp)) asking.ended_ns = now_ns();
       asking.polls_in_a_row =
@@ -324,17 +324,18 @@ bool may_go_ahead(const Qp& qp, const PendingSend& send) noexcept {
   const std::uint64_t bytes = is_word ? 8 : send.length;
   if ((send.flags & IBV_SEND_FENCE) != 0 || send.length == 0 || send.length > kMaxMessage ||
       send.length < (is_word ? 8 : 1) || (is_word && send.remote_address % 8 != 0) ||
-      (peek(qp.remote->access) & need) == 0)
+      (peek(qp.link.remote->access) & need) == 0)
     return false;
   unsigned char* mapped;
   std::uint64_t address = 0;
   if (way_to(qp, send.rkey, send.remote_address, bytes, need, mapped, address) != Reach::kService)
     return false;
-  return is_word || address == 0 || qp.peer->cma.load(std::memory_order_acquire) != Cma::kWorks;
+  return is_word || address == 0 ||
+         qp.link.peer->cma.load(std::memory_order_acquire) != Cma::kWorks;
 }
 
 const ibv_sge* sges_of(const Qp& qp, std::uint32_t i) noexcept {
-  return qp.queue_sges + std::size_t{i % qp.sq_entries} * qp.max_send_sge;
+  return qp.sq.sges + std::size_t{i % qp.sq_entries} * qp.max_send_sge;
 }
 
 /// The word that an ATOMIC_WRITE brings. False: it is missing.
@@ -352,7 +353,7 @@ Reach ask_to_move(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRa
     const ServiceOp op = read ? ServiceOp::kRead : ServiceOp::kWrite;
     const Reach given = give(qp, &lock, send, local, op, 0);
     if (given != Reach::kService) return given == Reach::kArena ? Reach::kService : given;
-    qp.asking.next = qp.queue_head + 1;
+    qp.asking.next = qp.sq.head + 1;
   } else if (!read && qp.asking.asked == qp.asking.ended + 1 &&
              !fill(qp, lock, send, local, false)) {
     return Reach::kMissing;
@@ -365,7 +366,7 @@ Reach ask_for_atomic(Qp& qp, const PendingSend& send, std::uint64_t operand,
   if (!is_asked(qp)) {
     const Reach given = give(qp, nullptr, send, nullptr, op_for(send.opcode), operand);
     if (given != Reach::kService) return given == Reach::kArena ? Reach::kService : given;
-    qp.asking.next = qp.queue_head + 1;
+    qp.asking.next = qp.sq.head + 1;
   }
   const std::uint64_t number = qp.asking.ended + 1;
   const Reach reach = answer(qp, send, nullptr, false);
@@ -382,16 +383,16 @@ void ask_ahead(Qp& qp, SendLock& lock) noexcept {
   if (!is_asked(qp) || qp.xrc != XrcRole::kNone || is_dead(qp)) return;
   LocalRange local[kMaxSge];
   for (;;) {
-    const PendingSend& last = qp.queue[(asking.next - 1) % qp.sq_entries];
+    const PendingSend& last = qp.sq.queue[(asking.next - 1) % qp.sq_entries];
     if (asking.filled < last.length) {
       if (!resolve_local(qp, last, sges_of(qp, asking.next - 1), 0, local)) return;
       if (!fill(qp, lock, last, local, false) || asking.filled < last.length) return;
     }
     // The message that tells of it comes before what is behind it.
-    if (last.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || asking.next == qp.queue_tail ||
+    if (last.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || asking.next == qp.sq.tail ||
         qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS)
       return;
-    const PendingSend& send = qp.queue[asking.next % qp.sq_entries];
+    const PendingSend& send = qp.sq.queue[asking.next % qp.sq_entries];
     const ServiceOp op = op_for(send.opcode);
     const bool reads = op != ServiceOp::kWrite && op != ServiceOp::kStore;
     std::uint64_t operand;

@@ -39,7 +39,7 @@ enum class Served : std::uint8_t { kWhole, kPart, kNothing, kRefused };
 DoorbellBlock& bells() noexcept { return Node::get().segment().doorbells().requests; }
 
 bool has_answers_for(Qp& qp, std::uint64_t life) noexcept {
-  Serving& serving = qp.serving;
+  Serving& serving = qp.in.serving;
   if (serving.answers == nullptr) {
     OwnSegment& segment = Node::get().segment();
     const std::uint64_t offset = segment.allocate(sizeof(RequestAnswers));
@@ -66,8 +66,8 @@ class Round {
       : qp_(qp),
         peer_(peer),
         ring_(ring),
-        serving_(qp.serving),
-        answers_(*qp.serving.answers),
+        serving_(qp.in.serving),
+        answers_(*qp.in.serving.answers),
         rights_(rights) {}
 
   /// Request number serving.done + 1. REQUIRES: an odd live.service_active.
@@ -197,9 +197,9 @@ bool serve_round(Qp& qp, By by) noexcept {
   const std::uint64_t offset = record.requests.load(std::memory_order_acquire);
   const RequestRing* const ring =
       offset == 0 ? nullptr : peer->segment.at<RequestRing>(offset, sizeof(RequestRing));
-  if (ring == nullptr || !has_answers_for(qp, life) || qp.serving.has_refused) return false;
+  if (ring == nullptr || !has_answers_for(qp, life) || qp.in.serving.has_refused) return false;
 
-  Serving& serving = qp.serving;
+  Serving& serving = qp.in.serving;
   RequestAnswers& answers = *serving.answers;
   // Pairs with the store in give().
   const std::uint64_t asked = ring->asked.load(std::memory_order_acquire);
@@ -247,8 +247,8 @@ bool serve_round(Qp& qp, By by) noexcept {
 }
 
 void say_attended(Qp& qp, bool on) noexcept {
-  if (qp.serving.answers != nullptr)
-    qp.serving.answers->attended.store(on, std::memory_order_relaxed);
+  if (qp.in.serving.answers != nullptr)
+    qp.in.serving.answers->attended.store(on, std::memory_order_relaxed);
 }
 
 /// False: more has come meanwhile, and some of it was done.
@@ -279,13 +279,13 @@ void take_in_rung() noexcept {
   if (!are_requests_rung()) return;
   bells().drain([](std::uint32_t bit) {
     each_qp_at(bit, [](Qp& qp) {
-      if (qp.serving.is_attended) return;
+      if (qp.in.serving.is_attended) return;
       if (attended.count == Attended::kMost) {
         bells().ring(qp.index);  // at the next turn
         return;
       }
-      qp.serving.is_attended = true;
-      qp.serving.idle_since = 0;
+      qp.in.serving.is_attended = true;
+      qp.in.serving.idle_since = 0;
       attended.places[attended.count++] = qp.index;
       say_attended(qp, true);
     });
@@ -339,8 +339,8 @@ std::uint64_t patience_for(const Serving& serving, std::uint64_t now) noexcept {
 /// False: the service thread leaves this one.
 bool attend(std::uint32_t place, std::uint64_t now) noexcept {
   Qp* const qp = live.qps[place];
-  if (qp == nullptr || !qp->serving.is_attended) return false;
-  Serving& serving = qp->serving;
+  if (qp == nullptr || !qp->in.serving.is_attended) return false;
+  Serving& serving = qp->in.serving;
   if (!serve_round(*qp, By::kServiceThread)) {
     if (now - serving.idle_since < patience_for(serving, now)) return true;
     if (leave(*qp, By::kServiceThread)) {
@@ -354,7 +354,7 @@ bool attend(std::uint32_t place, std::uint64_t now) noexcept {
 }
 
 void serve_by_poll(Qp& qp) noexcept {
-  if (qp.serving.is_attended) {
+  if (qp.in.serving.is_attended) {
     (void)serve_round(qp, By::kPoll);
     return;
   }
@@ -413,8 +413,8 @@ void serve_requests_by_poll(Cq& cq) noexcept {
 void serve_requests(Qp& qp) noexcept { (void)serve_round(qp, By::kServiceThread); }
 
 void give_answers_back(Qp& qp) noexcept {
-  RequestAnswers* const answers = qp.serving.answers;
-  qp.serving = {};
+  RequestAnswers* const answers = qp.in.serving.answers;
+  qp.in.serving = {};
   OwnSegment& segment = Node::get().segment();
   if (answers == nullptr || !segment.holds(answers)) return;
   segment.release(answers->window.load(std::memory_order_relaxed), kRequestWindow);

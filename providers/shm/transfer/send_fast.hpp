@@ -49,7 +49,8 @@ struct PostedPiece {
 inline bool is_ready(const Qp& qp) noexcept {
   // The peer's half may have left at any time; our odd active word makes it wait for us from here
   // on.
-  return qp.fast && qp.remote->accepts.load(std::memory_order_acquire) == qp.remote_session;
+  return qp.link.fast &&
+         qp.link.remote->accepts.load(std::memory_order_acquire) == qp.link.remote_session;
 }
 
 /// How a request that was performed at once completes.
@@ -105,13 +106,13 @@ struct MoveFast {
   [[gnu::always_inline]] bool operator()(const OneRequest& request) const noexcept {
     if (request.is_write)
       return request.bytes <= 64 && Writes::is_known(qp, request.rkey) &&
-             Writes(qp.write_target).put(request.address, request.bytes, piece);
+             Writes(qp.direct.write).put(request.address, request.bytes, piece);
     if (request.bytes > Slot::kInlineBytes || must_ring(qp)) return false;
     Sends sends(qp);
     if (!sends.put_one(request.bytes, piece)) return false;
-    qp.sent = sends.sent;
-    qp.ring.next = sends.line;
-    ask_for_slot(qp, qp.rq_head.load(std::memory_order_relaxed));
+    qp.out.sent = sends.sent;
+    qp.out.ring.next = sends.line;
+    ask_for_slot(qp, qp.in.head.load(std::memory_order_relaxed));
     // Whoever turned it on since has fenced us, and looks at the ring before it sleeps; or sees the
     // bell.
     if (must_ring(qp)) [[unlikely]]
@@ -165,7 +166,7 @@ template <bool kDomain, bool kSignaled, class Piece>
   if (!is_ready(qp)) [[unlikely]]
     return false;
   // To shared receives: not after the completion's lock has been taken for it.
-  if (!request.is_write && qp.credits == nullptr) return false;
+  if (!request.is_write && qp.link.credits == nullptr) return false;
   return perform_one<kDomain, kSignaled>(qp, request, MoveFast<Piece>{qp, piece});
 }
 
@@ -241,7 +242,7 @@ template <bool kDomain>
     if (count == 0) break;
     room -= count;
   }
-  const bool is_any_sent = sends.sent != qp.sent;
+  const bool is_any_sent = sends.sent != qp.out.sent;
   sends.put_back(qp);
   if (is_any_sent && must_ring(qp)) [[unlikely]]
     ring_peer(qp, (any & IBV_SEND_SOLICITED) != 0);
@@ -253,7 +254,7 @@ template <bool kDomain>
     Qp& qp, ibv_send_wr* wr, Counts& counts, CompletionWriter& completions) noexcept {
   const std::uint32_t rkey = wr->wr.rdma.rkey;
   if (!Writes::find(qp, rkey)) return wr;
-  const Writes writes(qp.write_target);
+  const Writes writes(qp.direct.write);
   std::uint32_t room = qp.sq_entries - counts.in_send_queue(qp);
   for (; wr != nullptr && room != 0; wr = wr->next, --room) {
     if (wr->opcode != IBV_WR_RDMA_WRITE || wr->wr.rdma.rkey != rkey || wr->num_sge != 1) break;
@@ -277,7 +278,7 @@ template <bool kDomain>
   Counts counts(qp);
   while (wr != nullptr) {
     const bool is_write = wr->opcode == IBV_WR_RDMA_WRITE;
-    if (ready && (is_write || (is_send(*wr) && qp.credits != nullptr))) {
+    if (ready && (is_write || (is_send(*wr) && qp.link.credits != nullptr))) {
       ibv_send_wr* const behind = is_write ? run_posted_writes(qp, wr, counts, completions)
                                            : run_posted_sends(qp, wr, counts, completions);
       if (behind != wr) [[likely]] {

@@ -29,19 +29,20 @@ void publish_placed(Slot& slot, std::uint32_t lap, std::uint32_t bytes, std::uin
 /// its first SGE and that is mapped. Not asked for some time after it was not.
 unsigned char* mapped_receive(Qp& qp, std::uint64_t index, std::uint32_t bytes) noexcept {
   constexpr std::uint8_t kPause = 63;
-  if (qp.unplaced != 0) {
-    --qp.unplaced;
+  if (qp.direct.unplaced != 0) {
+    --qp.direct.unplaced;
     return nullptr;
   }
-  if (qp.receive_sges == nullptr) return nullptr;
-  const ReceiveSge& sge = qp.receive_sges[(index & qp.remote_rq_mask) * qp.remote_max_sge];
+  if (qp.link.receive_sges == nullptr) return nullptr;
+  const ReceiveSge& sge =
+      qp.link.receive_sges[(index & qp.link.remote_rq_mask) * qp.link.remote_max_sge];
   const std::uint32_t lkey = peek(sge.lkey);
-  WriteTarget& target = qp.receive_target;
+  WriteTarget& target = qp.direct.receive;
   const bool is_known = lkey != 0 && lkey == target.rkey &&
                         target.serial->load(std::memory_order_acquire) == target.serial_seen;
   if ((!is_known && !find_target(qp, target, lkey, IBV_ACCESS_LOCAL_WRITE)) ||
       bytes > peek(sge.length)) [[unlikely]] {
-    qp.unplaced = kPause;
+    qp.direct.unplaced = kPause;
     return nullptr;
   }
   const std::uint64_t at = peek(sge.address) - target.iova;
@@ -52,7 +53,7 @@ unsigned char* mapped_receive(Qp& qp, std::uint64_t index, std::uint32_t bytes) 
 
 void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_length,
              std::uint32_t immediate) noexcept {
-  MessageRing& ring = qp.ring;
+  MessageRing& ring = qp.out.ring;
   Slot& slot = ring.slot();
   slot.header.store(header::make(ring.lap(), kind, flags, inline_length, immediate),
                     std::memory_order_release);
@@ -60,21 +61,21 @@ void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_le
     ring.mixed = ring.next += lines_of(static_cast<std::uint32_t>(slot.large.length));
   else
     ++ring.next;
-  ++qp.sent;
+  ++qp.out.sent;
   ++qp.shared.next;
-  if (qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always)
+  if (qp.link.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.link.ring_always)
     ring_peer(qp, (flags & header::kSolicited) != 0);
 }
 
 bool put_long(Qp& qp, std::uint32_t bytes, const unsigned char* from, std::uint64_t h) noexcept {
   if (bytes > kMostPlaced) return false;
-  KnownReceives& known = qp.known_receives;
-  const Receives receives{qp.credits, qp.remote_rq_mask, qp.remote_rq_log};
-  if (known.must_look(qp.sent)) known = look_ahead(receives, qp.sent);
-  MessageRing& ring = qp.ring;
-  if (!known.has(receives, qp.sent, bytes) || (!ring.has_line() && !look_for_lines(qp, 1)))
+  KnownReceives& known = qp.out.known_receives;
+  const Receives receives{qp.link.credits, qp.link.remote_rq_mask, qp.link.remote_rq_log};
+  if (known.must_look(qp.out.sent)) known = look_ahead(receives, qp.out.sent);
+  MessageRing& ring = qp.out.ring;
+  if (!known.has(receives, qp.out.sent, bytes) || (!ring.has_line() && !look_for_lines(qp, 1)))
     return false;
-  unsigned char* const to = bytes >= kPlacedFrom ? mapped_receive(qp, qp.sent, bytes) : nullptr;
+  unsigned char* const to = bytes >= kPlacedFrom ? mapped_receive(qp, qp.out.sent, bytes) : nullptr;
   if (to == nullptr && bytes > kMostInLines) return false;
   const std::uint32_t lines = to != nullptr ? 1 : lines_of(bytes);
   if (!ring.has_lines(lines) && !look_for_lines(qp, lines)) return false;
@@ -86,21 +87,21 @@ bool put_long(Qp& qp, std::uint32_t bytes, const unsigned char* from, std::uint6
     publish_long(slot, ring.lap(), bytes, from, h);
     ring.mixed = ring.next + lines;
   }
-  ++qp.sent;
+  ++qp.out.sent;
   ring.next += lines;
   // As ask_for_slot().
-  const std::uint64_t heard = qp.rq_head.load(std::memory_order_relaxed);
-  if (heard == qp.heard) {
+  const std::uint64_t heard = qp.in.head.load(std::memory_order_relaxed);
+  if (heard == qp.out.heard) {
     for (std::uint32_t i = 0; i < lines; ++i)
       prefetch_to_write(&ring.slots[(ring.next + i) & ring.mask]);
   } else {
-    qp.heard = heard;
+    qp.out.heard = heard;
   }
   return true;
 }
 
 bool perform_long(Qp& qp, const ibv_send_wr& wr) noexcept {
-  if (wr.num_sge != 1 || !is_send(wr) || qp.credits == nullptr) return false;
+  if (wr.num_sge != 1 || !is_send(wr) || qp.link.credits == nullptr) return false;
   const std::uint32_t bytes = wr.sg_list->length;
   if (bytes <= Slot::kInlineBytes || !is_ready(qp) || qp.in_send_queue() >= qp.sq_entries)
     return false;
@@ -121,7 +122,7 @@ bool perform_long(Qp& qp, const ibv_send_wr& wr) noexcept {
 bool put_shared_long(Qp& way, std::uint32_t bytes, const unsigned char* from,
                      std::uint64_t h) noexcept {
   const std::uint32_t lines = lines_of(bytes);
-  MessageRing& ring = way.ring;
+  MessageRing& ring = way.out.ring;
   if (!ring.has_lines(lines) && !look_for_lines(way, lines)) return false;
   publish_long(ring.slot(), ring.lap(), bytes, from, h);
   ring.mixed = ring.next += lines;

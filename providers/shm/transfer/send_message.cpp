@@ -46,20 +46,20 @@ std::uint64_t window_size(const Qp& qp) noexcept {
 
 /// How much of the window is free now.
 std::uint64_t window_room(Qp& qp) noexcept {
-  const std::uint64_t consumed = qp.remote->stream_consumed.load(std::memory_order_acquire);
+  const std::uint64_t consumed = qp.link.remote->stream_consumed.load(std::memory_order_acquire);
   // The peer's word: never believe more than was produced, nor a step back.
-  if (consumed != qp.consumed_seen &&
-      consumed - qp.consumed_seen <= qp.produced - qp.consumed_seen) {
-    qp.consumed_seen = consumed;
-    qp.receiver_stuck = false;
+  if (consumed != qp.stream.consumed_seen &&
+      consumed - qp.stream.consumed_seen <= qp.stream.produced - qp.stream.consumed_seen) {
+    qp.stream.consumed_seen = consumed;
+    qp.stream.receiver_stuck = false;
   }
-  return window_size(qp) - (qp.produced - qp.consumed_seen);
+  return window_size(qp) - (qp.stream.produced - qp.stream.consumed_seen);
 }
 
 /// Makes the window, or makes it large while it is empty and was too small once. It may stay small,
 /// or not exist at all, when memory is short: then large messages take the other ways.
 void fit_window(Qp& qp, std::uint64_t bytes) noexcept {
-  const bool large = bytes > kLargeMessage || qp.window_was_full;
+  const bool large = bytes > kLargeMessage || qp.stream.window_was_full;
   const std::uint32_t log = large ? kLargeWindowLog : kSmallWindowLog;
   const std::uint64_t old = qp.own->window.load(std::memory_order_relaxed);
   if (old != 0 && (window::log(old) >= log || window_room(qp) != window_size(qp))) return;
@@ -86,13 +86,13 @@ bool fill_window(Qp& qp, const PendingSend& send, const LocalRange* local, std::
 
 /// The window has no room. True: nobody on the other side will make any.
 bool nobody_takes(Qp& qp) noexcept {
-  Progress& progress = qp.progress;
-  qp.window_was_full = true;
-  if (qp.consumed_seen != progress.consumed_seen || progress.stalled_since == 0) {
-    progress.consumed_seen = qp.consumed_seen;
+  Progress& progress = qp.sq.progress;
+  qp.stream.window_was_full = true;
+  if (qp.stream.consumed_seen != progress.consumed_seen || progress.stalled_since == 0) {
+    progress.consumed_seen = qp.stream.consumed_seen;
     progress.stalled_since = now_ns();
     progress.asked_to_take = false;
-    if (!qp.receiver_sleeps) return false;
+    if (!qp.stream.receiver_sleeps) return false;
   }
   const std::uint64_t waited = now_ns() - progress.stalled_since;
   if (waited > kStallNs) {
@@ -100,12 +100,12 @@ bool nobody_takes(Qp& qp) noexcept {
       progress.stalled_since = 0;
       return false;
     }
-    qp.receiver_stuck = true;
+    qp.stream.receiver_stuck = true;
     return true;
   }
-  if (!progress.asked_to_take && (waited > kAskNs || qp.receiver_sleeps)) {
+  if (!progress.asked_to_take && (waited > kAskNs || qp.stream.receiver_sleeps)) {
     progress.asked_to_take = true;
-    qp.receiver_sleeps = true;
+    qp.stream.receiver_sleeps = true;
     wake_service_of_peer(qp);
   }
   return false;
@@ -115,16 +115,16 @@ bool nobody_takes(Qp& qp) noexcept {
 /// memory.
 [[gnu::noinline]] std::uint32_t receive_ranges(const Qp& qp, std::uint64_t bytes,
                                                RemoteRange* out) noexcept {
-  const std::uint32_t entries = 1u << qp.remote_rq_log;
-  const std::uint32_t max_sge = peek(qp.remote->rq_max_sge);
+  const std::uint32_t entries = 1u << qp.link.remote_rq_log;
+  const std::uint32_t max_sge = peek(qp.link.remote->rq_max_sge);
   if (max_sge == 0 || max_sge > kMaxSge) return 0;
-  const std::uint64_t credits = qp.remote->rq_credits.load(std::memory_order_relaxed);
+  const std::uint64_t credits = qp.link.remote->rq_credits.load(std::memory_order_relaxed);
   const auto* sges =
-      qp.peer->segment.at<ReceiveSge>(credits + entries * sizeof(std::uint64_t),
-                                      std::uint64_t{entries} * max_sge * sizeof(ReceiveSge));
+      qp.link.peer->segment.at<ReceiveSge>(credits + entries * sizeof(std::uint64_t),
+                                           std::uint64_t{entries} * max_sge * sizeof(ReceiveSge));
   if (sges == nullptr) return 0;
   // A streaming message has its slot already: its receive is the one before the next.
-  const std::uint64_t index = qp.progress.streaming ? qp.sent - 1 : qp.sent;
+  const std::uint64_t index = qp.sq.progress.streaming ? qp.out.sent - 1 : qp.out.sent;
   sges += (index & (entries - 1)) * max_sge;
   for (std::uint32_t i = 0; i < max_sge; ++i) {
     const std::uint64_t used = std::min<std::uint64_t>(bytes, peek(sges[i].length));
@@ -144,7 +144,7 @@ std::uint32_t flags_of(const PendingSend& send) noexcept {
 
 /// Copies the rest of the message, from byte done on, straight to the receive buffer.
 Step place_rest(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
-  Progress& progress = qp.progress;
+  Progress& progress = qp.sq.progress;
   RemoteRange ranges[kMaxSge];
   const std::uint32_t count = receive_ranges(qp, send.length, ranges);
   const Transfer transfer{local, send.num_sge,           ranges,
@@ -173,7 +173,7 @@ Step place_rest(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRang
 /// The message as one piece that is already placed.
 Step place_whole(Qp& qp, SendLock& lock, const PendingSend& send,
                  const LocalRange* local) noexcept {
-  qp.progress.placing = true;
+  qp.sq.progress.placing = true;
   const Step step = place_rest(qp, lock, send, local);
   if (step.kind != Step::Kind::kDone) {
     if (step.tell == kToldInReceive) publish_fault(qp, IBV_WC_LOC_PROT_ERR);
@@ -186,12 +186,13 @@ Step place_whole(Qp& qp, SendLock& lock, const PendingSend& send,
 
 /// Whether memory of the peer that cannot be mapped can be written by us now.
 bool can_place(const Qp& qp) noexcept {
-  return qp.shared.record == nullptr && qp.peer->cma.load(std::memory_order_relaxed) == Cma::kWorks;
+  return qp.shared.record == nullptr &&
+         qp.link.peer->cma.load(std::memory_order_relaxed) == Cma::kWorks;
 }
 
 /// The byte of a streaming message from which on it lies in its place.
 std::uint64_t placed_from(const Qp& qp, const PendingSend& send) noexcept {
-  return std::min(peek(qp.progress.slot->large.placed_from), send.length);
+  return std::min(peek(qp.sq.progress.slot->large.placed_from), send.length);
 }
 
 /// The last `bytes` of a streaming message straight to their place, if that can be now.
@@ -205,14 +206,14 @@ std::uint64_t placed_from(const Qp& qp, const PendingSend& send) noexcept {
   std::uint64_t done = from;
   const std::uint64_t start = now_ns();
   if (copy(qp, lock, transfer, done, send.length) != Reach::kDone) return;
-  qp.copy_choice.note_kernel(bytes, now_ns() - start);
+  qp.stream.copy_choice.note_kernel(bytes, now_ns() - start);
   // Pairs with the load in pull_stream().
-  __atomic_store_n(&qp.progress.slot->large.placed_from, from, __ATOMIC_RELEASE);
+  __atomic_store_n(&qp.sq.progress.slot->large.placed_from, from, __ATOMIC_RELEASE);
   lock.beat();
 }
 
 Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local) noexcept {
-  Progress& progress = qp.progress;
+  Progress& progress = qp.sq.progress;
   const std::uint64_t end = placed_from(qp, send);
   while (!progress.placing && progress.done < end) {
     std::uint64_t n = end - progress.done;
@@ -225,13 +226,13 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
       break;
     }
     const std::uint64_t start = now_ns();
-    if (!fill_window(qp, send, local, progress.done, n, qp.produced))
+    if (!fill_window(qp, send, local, progress.done, n, qp.stream.produced))
       return Step::fails(IBV_WC_LOC_PROT_ERR);
-    if (n == kPiece) qp.copy_choice.note_window(n, now_ns() - start);
+    if (n == kPiece) qp.stream.copy_choice.note_window(n, now_ns() - start);
     progress.done += n;
-    qp.produced += n;
+    qp.stream.produced += n;
     // Publishes the bytes; pairs with the load in take_stream().
-    qp.own->stream_produced.store(qp.produced, std::memory_order_release);
+    qp.own->stream_produced.store(qp.stream.produced, std::memory_order_release);
     live.streamed.fetch_add(1, std::memory_order_relaxed);
   }
   if (progress.placing) {
@@ -240,11 +241,11 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
     // The receiver still has to copy what lies in the window; the rest is there already.
     __atomic_store_n(&progress.slot->large.placed_from, progress.done, __ATOMIC_RELEASE);
   }
-  qp.produced = align_up(qp.produced);
-  qp.own->stream_produced.store(qp.produced, std::memory_order_release);
+  qp.stream.produced = align_up(qp.stream.produced);
+  qp.own->stream_produced.store(qp.stream.produced, std::memory_order_release);
   // The slot announced the beginning. A receiver that found the message unfinished, armed its CQ
   // and went to sleep learns here that it is whole.
-  if (qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always)
+  if (qp.link.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.link.ring_always)
     ring_peer(qp, (send.flags & IBV_SEND_SOLICITED) != 0);
   return Step::done();
 }
@@ -254,10 +255,11 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
 Reach send_through_window(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
   fit_window(qp, send.length);
   if (window_room(qp) < send.length) return Reach::kService;
-  if (!fill_window(qp, send, local, 0, send.length, qp.produced)) return Reach::kMissing;
-  next_slot(qp).large = {send.length, qp.produced, 0};
-  qp.produced = align_up(qp.produced + send.length);
-  qp.own->stream_produced.store(qp.produced, std::memory_order_relaxed);  // published with the slot
+  if (!fill_window(qp, send, local, 0, send.length, qp.stream.produced)) return Reach::kMissing;
+  next_slot(qp).large = {send.length, qp.stream.produced, 0};
+  qp.stream.produced = align_up(qp.stream.produced + send.length);
+  qp.own->stream_produced.store(qp.stream.produced,
+                                std::memory_order_relaxed);  // published with the slot
   publish(qp, SlotKind::kWindow, flags_of(send), 0, send.immediate);
   return Reach::kDone;
 }
@@ -271,22 +273,22 @@ void publish_fault(Qp& qp, ibv_wc_status status, std::uint64_t length) noexcept 
 
 bool trim_window(Qp& qp) noexcept {
   const std::uint64_t w = qp.own->window.load(std::memory_order_relaxed);
-  if (w == 0 || qp.remote == nullptr) return true;
-  const bool is_used = qp.produced != qp.produced_then || qp.progress.streaming;
-  qp.produced_then = qp.produced;
+  if (w == 0 || qp.link.remote == nullptr) return true;
+  const bool is_used = qp.stream.produced != qp.stream.produced_then || qp.sq.progress.streaming;
+  qp.stream.produced_then = qp.stream.produced;
   if (is_used || window_room(qp) != window_size(qp)) return false;
   qp.own->window.store(0, std::memory_order_release);
   Node::get().segment().release(window::offset(w), std::size_t{1} << window::log(w));
-  qp.window_was_full = false;
+  qp.stream.window_was_full = false;
   return true;
 }
 
 CreditState next_credit(Qp& qp, std::uint32_t& length) noexcept {
   if (qp.shared.record != nullptr) return next_shared_credit(qp, length);
-  if (qp.credits == nullptr) return CreditState::kNone;
+  if (qp.link.credits == nullptr) return CreditState::kNone;
   const std::uint64_t credit =
-      qp.credits[qp.sent & qp.remote_rq_mask].load(std::memory_order_acquire);
-  const auto lap = static_cast<std::uint32_t>(qp.sent >> qp.remote_rq_log) + 1;
+      qp.link.credits[qp.out.sent & qp.link.remote_rq_mask].load(std::memory_order_acquire);
+  const auto lap = static_cast<std::uint32_t>(qp.out.sent >> qp.link.remote_rq_log) + 1;
   if (static_cast<std::uint32_t>(credit >> 32) != lap) return CreditState::kNone;
   length = static_cast<std::uint32_t>(credit) & Credit::kLengthMask;
   return (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ? CreditState::kBadKey
@@ -295,14 +297,14 @@ CreditState next_credit(Qp& qp, std::uint32_t& length) noexcept {
 
 Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
                   const LocalRange* local) noexcept {
-  Progress& progress = qp.progress;
+  Progress& progress = qp.sq.progress;
   if (progress.streaming) return stream_on(qp, lock, send, local);
   if (progress.placing) return place_whole(qp, lock, send, local);
 
   std::uint32_t room = 0;
   const CreditState credit = next_credit(qp, room);
   if (credit == CreditState::kNone)
-    return qp.rnr_retry == 0 && qp.peer->alive.load(std::memory_order_acquire)
+    return qp.out.rnr_retry == 0 && qp.link.peer->alive.load(std::memory_order_acquire)
                ? Step::fails(IBV_WC_RNR_RETRY_EXC_ERR)
                : Step::waits(Wait::kReceive);
   if (find_lines(qp, 1) != Lines::kThere) return Step::waits(Wait::kStream);
@@ -362,21 +364,23 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
   window_room(qp);  // sees whether somebody takes again
   const std::uint64_t needed = send.length < kPiece ? send.length : kPiece;
   if (window_size(qp) < needed && shared) return Step::waits(Wait::kMemory);
-  if (qp.receiver_stuck || window_size(qp) < needed) return place_whole(qp, lock, send, local);
+  if (qp.stream.receiver_stuck || window_size(qp) < needed)
+    return place_whole(qp, lock, send, local);
   if (send.length <= kPiece)
     return nobody_takes(qp) ? place_whole(qp, lock, send, local) : Step::waits(Wait::kStream);
   const std::uint64_t bytes_to_place =
-      can_place(qp) ? qp.copy_choice.bytes_by_kernel(send.length) : 0;
+      can_place(qp) ? qp.stream.copy_choice.bytes_by_kernel(send.length) : 0;
   if (bytes_to_place == send.length) {
     const std::uint64_t start = now_ns();
     const Step step = place_whole(qp, lock, send, local);
-    if (step.kind == Step::Kind::kDone) qp.copy_choice.note_kernel(send.length, now_ns() - start);
+    if (step.kind == Step::Kind::kDone)
+      qp.stream.copy_choice.note_kernel(send.length, now_ns() - start);
     return step;
   }
   progress.streaming = true;
   progress.slot = &next_slot(qp);
-  progress.slot->large = {send.length, qp.produced, ~std::uint64_t{0}};
-  progress.consumed_seen = qp.consumed_seen;
+  progress.slot->large = {send.length, qp.stream.produced, ~std::uint64_t{0}};
+  progress.consumed_seen = qp.stream.consumed_seen;
   publish(qp, SlotKind::kStream, flags_of(send), 0, send.immediate);
   if (bytes_to_place != 0) place_tail(qp, lock, send, local, bytes_to_place);
   return stream_on(qp, lock, send, local);

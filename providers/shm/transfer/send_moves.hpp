@@ -9,35 +9,12 @@
 
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/qp.hpp"
+#include "providers/shm/transfer/mapped.hpp"
 #include "providers/shm/windows/window_access.hpp"
 #include "providers/shm/wire/copy_fast.hpp"
 #include "runtime/sync/prefetch.hpp"
 
 namespace verbatim::shm {
-
-/// Where the peer's bytes lie in our address space, or nullptr: not mapped, or not allowed.
-inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64_t address,
-                                   std::uint64_t bytes, std::uint32_t need) noexcept {
-  Region region;
-  std::uint64_t offset;
-  if (!find_region(qp.remote_regions, qp.remote_region_capacity, rkey, region) ||
-      (region.pd != qp.remote_pd && !opens_unusual(qp, region)) || (region.access & need) != need ||
-      !region.contains(address, bytes, offset))
-    return nullptr;
-  if (qp.self)
-    return (region.access & IBV_ACCESS_ON_DEMAND) != 0
-               ? nullptr
-               : reinterpret_cast<unsigned char*>(region.address + offset);
-  const std::uint32_t number = region.arena - 1;
-  if (number >= kMaxArenas) return nullptr;
-  const Arena& arena = qp.peer->arenas[number];
-  unsigned char* base = arena.base.load(std::memory_order_acquire);
-  const std::uint64_t at = region.arena_offset + offset;
-  // The record's word for where the region lies in the arena is the peer's: hold it against our
-  // mapping.
-  if (base == nullptr || at < offset || at > arena.size || bytes > arena.size - at) return nullptr;
-  return base + at;
-}
 
 /// Looks `key` up and makes its memory the target. False: not mapped, or not allowed what `need` says.
 [[gnu::noinline]] bool find_target(const Qp& qp, WriteTarget& target, std::uint32_t key,
@@ -66,13 +43,13 @@ struct Writes {
       : iova(target.iova), length(target.length), base(target.base) {}
 
   static bool may_write(const Qp& qp) noexcept {
-    return (peek(qp.remote->access) & IBV_ACCESS_REMOTE_WRITE) != 0;
+    return (peek(qp.link.remote->access) & IBV_ACCESS_REMOTE_WRITE) != 0;
   }
 
   /// May `rkey` be written by the queue pair, and is it that of its write target? It is from here
   /// on, until the send lock is let go.
   [[gnu::always_inline]] static bool is_known(const Qp& qp, std::uint32_t rkey) noexcept {
-    const WriteTarget& target = qp.write_target;
+    const WriteTarget& target = qp.direct.write;
     return may_write(qp) && rkey != 0 && rkey == target.rkey &&
            target.serial->load(std::memory_order_acquire) == target.serial_seen;
   }
@@ -80,7 +57,7 @@ struct Writes {
   [[gnu::always_inline]] static bool find(Qp& qp, std::uint32_t rkey) noexcept {
     if (is_known(qp, rkey)) [[likely]]
       return true;
-    return may_write(qp) && find_target(qp, qp.write_target, rkey, IBV_ACCESS_REMOTE_WRITE);
+    return may_write(qp) && find_target(qp, qp.direct.write, rkey, IBV_ACCESS_REMOTE_WRITE);
   }
   template <class Piece>
   [[gnu::always_inline]] bool put(std::uint64_t address, std::uint64_t bytes,
@@ -101,7 +78,8 @@ struct Writes {
 inline bool must_ring(const Qp& qp) noexcept {
   // The receiver turns this word on before its last look at the ring, with a fence on both sides
   // (Node::fence_everyone), so reading it late is enough.
-  return qp.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.ring_always;
+  return qp.link.remote->attention.load(std::memory_order_relaxed) != kPolled ||
+         qp.link.ring_always;
 }
 
 /// From here on a SEND goes straight to a receive that is mapped, and up to here at once.
@@ -118,10 +96,10 @@ inline constexpr std::uint64_t kSlotsAhead = 3;
 /// received by now. If one has since the last was sent, the ends take turns: the peer waits at the
 /// slot of the next, and would come back for its line before that is written.
 [[gnu::always_inline]] inline void ask_for_slot(Qp& qp, std::uint64_t heard) noexcept {
-  if (heard == qp.heard) [[likely]]
-    prefetch_to_write(&qp.ring.slots[(qp.ring.next + kSlotsAhead - 1) & qp.ring.mask]);
+  if (heard == qp.out.heard) [[likely]]
+    prefetch_to_write(&qp.out.ring.slots[(qp.out.ring.next + kSlotsAhead - 1) & qp.out.ring.mask]);
   else
-    qp.heard = heard;
+    qp.out.heard = heard;
 }
 
 /// How many messages of one length fit a slot.
@@ -146,18 +124,18 @@ struct Sends {
   std::uint32_t log;
 
   explicit Sends(const Qp& qp) noexcept
-      : sent(qp.sent),
-        known(qp.known_receives),
-        receives{qp.credits, qp.remote_rq_mask, qp.remote_rq_log},
-        slots(qp.ring.slots),
-        mask(qp.ring.mask),
-        line(qp.ring.next),
-        limit(qp.ring.limit),
-        log(qp.ring.log) {}
+      : sent(qp.out.sent),
+        known(qp.out.known_receives),
+        receives{qp.link.credits, qp.link.remote_rq_mask, qp.link.remote_rq_log},
+        slots(qp.out.ring.slots),
+        mask(qp.out.ring.mask),
+        line(qp.out.ring.next),
+        limit(qp.out.ring.limit),
+        log(qp.out.ring.log) {}
   void put_back(Qp& qp) const noexcept {
-    qp.sent = sent;
-    qp.known_receives = known;
-    qp.ring.next = line;
+    qp.out.sent = sent;
+    qp.out.known_receives = known;
+    qp.out.ring.next = line;
   }
 
   std::uint32_t lap() const noexcept { return static_cast<std::uint32_t>(line >> log) + 1; }
@@ -203,10 +181,10 @@ struct Sends {
   }
   /// Looks what the peer has taken meanwhile. False: no line is free.
   [[gnu::always_inline]] bool look_for_line(Qp& qp) noexcept {
-    qp.ring.next = line;
+    qp.out.ring.next = line;
     const bool found = look_for_lines(qp, 1);
-    line = qp.ring.next;
-    limit = qp.ring.limit;
+    line = qp.out.ring.next;
+    limit = qp.out.ring.limit;
     return found;
   }
   /// Puts at most `most` messages of that length into the next slot. `find(from)` says where the

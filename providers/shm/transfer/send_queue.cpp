@@ -40,20 +40,20 @@ bool is_at_home(unsigned opcode) noexcept {
 
 // It comes with its first use: most QPs never wait.
 bool make_queue(Qp& qp) noexcept {
-  if (qp.queue == nullptr)
-    qp.queue = static_cast<PendingSend*>(
+  if (qp.sq.queue == nullptr)
+    qp.sq.queue = static_cast<PendingSend*>(
         qp.memory.take(qp.sq_entries * sizeof(PendingSend), alignof(PendingSend)));
-  if (qp.queue_sges == nullptr)
-    qp.queue_sges = static_cast<ibv_sge*>(qp.memory.take(
+  if (qp.sq.sges == nullptr)
+    qp.sq.sges = static_cast<ibv_sge*>(qp.memory.take(
         std::size_t{qp.sq_entries} * qp.max_send_sge * sizeof(ibv_sge), alignof(ibv_sge)));
-  return qp.queue != nullptr && qp.queue_sges != nullptr;
+  return qp.sq.queue != nullptr && qp.sq.sges != nullptr;
 }
 
 bool make_inline_store(Qp& qp) noexcept {
-  if (qp.queue_inline == nullptr)
-    qp.queue_inline =
+  if (qp.sq.inline_bytes == nullptr)
+    qp.sq.inline_bytes =
         static_cast<unsigned char*>(qp.memory.take(std::size_t{qp.sq_entries} * kMaxInline, 1));
-  return qp.queue_inline != nullptr;
+  return qp.sq.inline_bytes != nullptr;
 }
 
 namespace {
@@ -70,12 +70,12 @@ void judge_first_post(const Qp& qp, const ibv_send_wr& wr) noexcept {
 }
 
 int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
-  if (qp.queue_tail == 0) [[unlikely]]
+  if (qp.sq.tail == 0) [[unlikely]]
     judge_first_post(qp, wr);
   if (!make_queue(qp)) return ENOMEM;
-  const std::uint32_t at = qp.queue_tail % qp.sq_entries;
-  PendingSend& send = qp.queue[at];
-  ibv_sge* sges = qp.queue_sges + std::size_t{at} * qp.max_send_sge;
+  const std::uint32_t at = qp.sq.tail % qp.sq_entries;
+  PendingSend& send = qp.sq.queue[at];
+  ibv_sge* sges = qp.sq.sges + std::size_t{at} * qp.max_send_sge;
   send.clear();
   send.wr_id = wr.wr_id;
   send.opcode = static_cast<std::uint16_t>(wr.opcode);
@@ -106,7 +106,7 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
   }
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 && send.length != 0) {
     if (!make_inline_store(qp)) return ENOMEM;
-    unsigned char* bytes = qp.queue_inline + std::size_t{at} * kMaxInline;
+    unsigned char* bytes = qp.sq.inline_bytes + std::size_t{at} * kMaxInline;
     std::uint64_t filled = 0;
     for (int i = 0; i < wr.num_sge; ++i) {
       copy_inline(bytes + filled, reinterpret_cast<const unsigned char*>(wr.sg_list[i].addr),
@@ -118,7 +118,7 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
     send.is_inline = true;
   }
   send.sq_index = qp.take_places(1);
-  ++qp.queue_tail;
+  ++qp.sq.tail;
   poke(qp.own->undone, qp.own->undone + 1);
   return 0;
 }
@@ -131,7 +131,7 @@ void complete_send(Qp& qp, const PendingSend& send, ibv_wc_status status, bool b
   } else {
     qp.own->errors.fetch_add(1, std::memory_order_relaxed);
   }
-  if (qp.counted != nullptr) [[unlikely]]
+  if (qp.sq.counted != nullptr) [[unlikely]]
     count_request(qp, send.opcode, send.length, status == IBV_WC_SUCCESS);
   if (status == IBV_WC_SUCCESS && (send.flags & IBV_SEND_SIGNALED) == 0 && !qp.signal_all) return;
   const bool returns_bytes = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
@@ -143,19 +143,19 @@ void complete_send(Qp& qp, const PendingSend& send, ibv_wc_status status, bool b
                             static_cast<std::uint8_t>(status), true, 0});
 }
 
-/// Waiting request number `i`, of [queue_head, queue_tail).
-PendingSend& waiting(Qp& qp, std::uint32_t i) noexcept { return qp.queue[i % qp.sq_entries]; }
-PendingSend& head_of(Qp& qp) noexcept { return waiting(qp, qp.queue_head); }
+/// Waiting request number `i`, of [head, tail).
+PendingSend& waiting(Qp& qp, std::uint32_t i) noexcept { return qp.sq.queue[i % qp.sq_entries]; }
+PendingSend& head_of(Qp& qp) noexcept { return waiting(qp, qp.sq.head); }
 
 void pop(Qp& qp) noexcept {
-  ++qp.queue_head;
-  qp.progress.clear();
+  ++qp.sq.head;
+  qp.sq.progress.clear();
 }
 
 /// Where the bytes of a waiting request's one piece lie.
 bool find_piece(Qp& qp, std::uint32_t i, const unsigned char*& from) noexcept {
   const PendingSend& send = waiting(qp, i);
-  const ibv_sge& sge = qp.queue_sges[std::size_t{i % qp.sq_entries} * qp.max_send_sge];
+  const ibv_sge& sge = qp.sq.sges[std::size_t{i % qp.sq_entries} * qp.max_send_sge];
   from = reinterpret_cast<const unsigned char*>(sge.addr);
   return send.is_inline || send.length == 0 ||
          find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from);
@@ -168,7 +168,7 @@ bool is_small_send(const PendingSend& send) noexcept {
 
 /// May the waiting request, and the one behind it, share a slot?
 bool shares_slot(Qp& qp, std::uint32_t i) noexcept {
-  if (i + 1 == qp.queue_tail) return false;
+  if (i + 1 == qp.sq.tail) return false;
   const PendingSend& send = waiting(qp, i);
   const PendingSend& next = waiting(qp, i + 1);
   return send.opcode == IBV_WR_SEND && next.opcode == IBV_WR_SEND && next.num_sge == 1 &&
@@ -177,10 +177,11 @@ bool shares_slot(Qp& qp, std::uint32_t i) noexcept {
 
 /// May SENDs from the head go straight into the ring, against receives of the peer's own?
 bool may_run(const Qp& qp) noexcept {
-  return qp.remote != nullptr && qp.ring.slots != nullptr && qp.credits != nullptr &&
-         qp.datagrams == nullptr && qp.xrc == XrcRole::kNone && !qp.progress.streaming &&
-         !qp.progress.placing && qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS &&
-         qp.remote->accepts.load(std::memory_order_acquire) == qp.remote_session && !is_dead(qp);
+  return qp.link.remote != nullptr && qp.out.ring.slots != nullptr && qp.link.credits != nullptr &&
+         qp.datagrams == nullptr && qp.xrc == XrcRole::kNone && !qp.sq.progress.streaming &&
+         !qp.sq.progress.placing && qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS &&
+         qp.link.remote->accepts.load(std::memory_order_acquire) == qp.link.remote_session &&
+         !is_dead(qp);
 }
 
 /// The small SENDs at the head, as many as there are receives for. A sender that is faster than its
@@ -194,7 +195,7 @@ void move_small_sends(Qp& qp, const SendLock& lock) noexcept {
     const PendingSend& send = head_of(qp);
     if (!is_small_send(send)) break;
     const auto bytes = static_cast<std::uint32_t>(send.length);
-    std::uint32_t i = qp.queue_head;
+    std::uint32_t i = qp.sq.head;
     const std::uint64_t most = sends.most_in_slot(qp, bytes, shares_slot(qp, i));
     if (most == 0) break;
     std::uint32_t count = sends.put_some(
@@ -219,7 +220,7 @@ void move_small_sends(Qp& qp, const SendLock& lock) noexcept {
 
 Step send_and_invalidate(Qp& qp, SendLock& lock, const PendingSend& send,
                          const LocalRange* local) noexcept {
-  const bool begun = qp.progress.streaming || qp.progress.placing;
+  const bool begun = qp.sq.progress.streaming || qp.sq.progress.placing;
   if (!begun) {
     if (!may_invalidate(qp, send.immediate))
       return Step::fails(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
@@ -228,8 +229,8 @@ Step send_and_invalidate(Qp& qp, SendLock& lock, const PendingSend& send,
       // than once, since it leaves a message for which it found us copying.
       constexpr std::uint64_t kAskAgainNs = 100'000;
       const std::uint64_t now = now_ns();
-      if (now - qp.progress.stalled_since > kAskAgainNs) {
-        qp.progress.stalled_since = now;
+      if (now - qp.sq.progress.stalled_since > kAskAgainNs) {
+        qp.sq.progress.stalled_since = now;
         wake_service_of_peer(qp);
       }
       return Step::waits(Wait::kStream);
@@ -243,15 +244,14 @@ Step send_and_invalidate(Qp& qp, SendLock& lock, const PendingSend& send,
 /// One step for the request at the head.
 Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
   if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD &&
-      !qp.finishes_head.load(std::memory_order_relaxed))
+      !qp.sq.finishes_head.load(std::memory_order_relaxed))
     return Step::waits(Wait::kNothing);
   if (is_at_home(send.opcode)) return do_window(qp, send);
   if (send.length > kMaxMessage) return Step::fails(IBV_WC_LOC_LEN_ERR);
   const bool reads = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
   if (is_atomic(send.opcode) && send.length < 8) return Step::fails(IBV_WC_LOC_LEN_ERR);
   LocalRange local[kMaxSge];
-  const ibv_sge* sges =
-      qp.queue_sges + std::size_t{qp.queue_head % qp.sq_entries} * qp.max_send_sge;
+  const ibv_sge* sges = qp.sq.sges + std::size_t{qp.sq.head % qp.sq_entries} * qp.max_send_sge;
   if (!resolve_local(qp, send, sges, reads ? IBV_ACCESS_LOCAL_WRITE : 0, local))
     return Step::fails(IBV_WC_LOC_PROT_ERR);
   const bool by_kind = qp.kind != nullptr && qp.kind->send != nullptr;
@@ -259,7 +259,7 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
   if (const Wait wait = attach(qp); wait != Wait::kNothing) {
     // The receiver found out that the memory of a message under way is gone, or of one that had
     // arrived: nothing after it can be delivered.
-    if (qp.remote != nullptr && peek(qp.remote->refused) != 0)
+    if (qp.link.remote != nullptr && peek(qp.link.remote->refused) != 0)
       return Step::fails(IBV_WC_REM_OP_ERR);
     return Step::waits(wait);
   }
@@ -334,14 +334,14 @@ void complete_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr,
 }
 
 static void end_drain(Qp& qp) noexcept {
-  qp.finishes_head.store(false, std::memory_order_relaxed);
-  if (qp.tells_drained) raise_qp_event(qp, IBV_EVENT_SQ_DRAINED);
-  qp.tells_drained = false;
+  qp.sq.finishes_head.store(false, std::memory_order_relaxed);
+  if (qp.sq.tells_drained) raise_qp_event(qp, IBV_EVENT_SQ_DRAINED);
+  qp.sq.tells_drained = false;
 }
 
 void drain(Qp& qp, bool tells) noexcept {
-  qp.tells_drained = tells;
-  qp.finishes_head.store(qp.queued() != 0, std::memory_order_relaxed);
+  qp.sq.tells_drained = tells;
+  qp.sq.finishes_head.store(qp.queued() != 0, std::memory_order_relaxed);
   if (qp.queued() == 0) end_drain(qp);
 }
 
@@ -367,9 +367,9 @@ void advance(Qp& qp, SendLock& lock) noexcept {
       return;
     }
     if (result.kind == Step::Kind::kWait) {
-      qp.awaits_meeting = result.wait == Wait::kPeer;
+      qp.sq.awaits_meeting = result.wait == Wait::kPeer;
       if (result.wait == Wait::kService) ask_ahead(qp, lock);
-      qp.fast = false;
+      qp.link.fast = false;
       const bool was_pending = qp.is_pending.load(std::memory_order_relaxed);
       mark_pending(qp);
       // Whom it knocked at may have let it in, and told, before there was anything to move on.
@@ -380,8 +380,9 @@ void advance(Qp& qp, SendLock& lock) noexcept {
     pop(qp);
     if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD && !is_asked(qp)) end_drain(qp);
   }
-  qp.fast = qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS && qp.remote != nullptr &&
-            qp.ring.slots != nullptr && qp.xrc == XrcRole::kNone && !qp.posts_generally;
+  qp.link.fast = qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS &&
+                 qp.link.remote != nullptr && qp.out.ring.slots != nullptr &&
+                 qp.xrc == XrcRole::kNone && !qp.posts_generally;
 }
 
 static int post_generally(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
@@ -390,7 +391,8 @@ static int post_generally(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcep
   const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
   if (mode == IBV_QPS_ERR || mode == IBV_QPS_SQE)
     flush_sends(qp);
-  else if (wr.next == nullptr || qp.progress.wait != Wait::kReceive)  // one look for a whole list
+  else if (wr.next == nullptr ||
+           qp.sq.progress.wait != Wait::kReceive)  // one look for a whole list
     advance(qp, lock);
   return 0;
 }
@@ -411,10 +413,10 @@ int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
 }
 
 void flush_sends(Qp& qp) noexcept {
-  if (qp.queued() != 0 && qp.first_flush != IBV_WC_WR_FLUSH_ERR) want_said(qp);
+  if (qp.queued() != 0 && qp.sq.first_flush != IBV_WC_WR_FLUSH_ERR) want_said(qp);
   while (qp.queued() != 0) {
-    complete_send(qp, head_of(qp), qp.first_flush, false);
-    qp.first_flush = IBV_WC_WR_FLUSH_ERR;
+    complete_send(qp, head_of(qp), qp.sq.first_flush, false);
+    qp.sq.first_flush = IBV_WC_WR_FLUSH_ERR;
     pop(qp);
   }
   forget_asked(qp);
@@ -427,13 +429,13 @@ void fail_sends(Qp& qp, ibv_wc_status status) noexcept {
     stop_sending(qp);
   else
     enter_error(qp);
-  qp.first_flush = status;
+  qp.sq.first_flush = status;
   flush_sends(qp);
 }
 
 void drop_sends(Qp& qp) noexcept {
-  qp.queue_head = qp.queue_tail;
-  qp.progress.clear();
+  qp.sq.head = qp.sq.tail;
+  qp.sq.progress.clear();
   forget_asked(qp);
 }
 
@@ -456,7 +458,7 @@ void progress_pending(Cq& cq, SendLock::As as) noexcept {
         cq.pending_count.fetch_sub(1, std::memory_order_relaxed);
         continue;
       }
-      awaits_meeting = awaits_meeting || qp.awaits_meeting;
+      awaits_meeting = awaits_meeting || qp.sq.awaits_meeting;
     }
     link = &qp.next_pending;
   }

@@ -37,7 +37,7 @@ void complete_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr,
 /// SQ_DRAINED is raised when it has ended. The send lock is held.
 void drain(Qp& qp, bool tells) noexcept;
 
-/// Performs what can be performed, in order; sets qp.fast when nothing is left. The send lock is
+/// Performs what can be performed, in order; sets link.fast when nothing is left. The send lock is
 /// held.
 void advance(Qp& qp, SendLock& lock) noexcept;
 
@@ -78,7 +78,7 @@ void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_le
 inline void say_path(Slot& slot, std::uint64_t path) noexcept {
   std::memcpy(slot.data + Slot::kPathAt, &path, sizeof path);
 }
-inline Slot& next_slot(Qp& qp) noexcept { return qp.ring.slot(); }
+inline Slot& next_slot(Qp& qp) noexcept { return qp.out.ring.slot(); }
 /// Gives a stream window back that was not used since the last time. True: there is none.
 bool trim_window(Qp& qp) noexcept;
 /// The same of a SEND that lies whole in the ring, for which there is room (has_room_for()): `gather`
@@ -94,8 +94,8 @@ bool publish_whole(Qp& qp, std::uint32_t bytes, std::uint32_t flags, std::uint32
   }
   if (!gather(slot.data + Slot::kLongAt)) {
     // Bytes lie where headers will.
-    qp.ring.mixed = qp.ring.next + lines_of(bytes);
-    qp.ring.limit = qp.ring.next;
+    qp.out.ring.mixed = qp.out.ring.next + lines_of(bytes);
+    qp.out.ring.limit = qp.out.ring.next;
     return false;
   }
   slot.large.length = bytes;
@@ -103,12 +103,12 @@ bool publish_whole(Qp& qp, std::uint32_t bytes, std::uint32_t flags, std::uint32
   return true;
 }
 inline Lines find_lines(Qp& qp, std::uint32_t lines) noexcept {
-  return qp.ring.has_lines(lines) ? Lines::kThere : make_lines(qp, lines);
+  return qp.out.ring.has_lines(lines) ? Lines::kThere : make_lines(qp, lines);
 }
 /// Is there room for a SEND of `bytes`, at most kMostInLines, without more memory?
 inline bool has_room_for(Qp& qp, std::uint32_t bytes) noexcept {
   const std::uint32_t lines = bytes <= Slot::kInlineBytes ? 1 : lines_of(bytes);
-  return qp.ring.has_lines(lines) || look_for_lines(qp, lines);
+  return qp.out.ring.has_lines(lines) || look_for_lines(qp, lines);
 }
 /// Publishes, in place of a message, that the receive it would use up ends in `status`; `length` is
 /// that of the message, for whoever explains it.

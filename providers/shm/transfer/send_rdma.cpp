@@ -44,7 +44,7 @@ Reach way_to_word(const Qp& qp, const PendingSend& send, std::uint32_t need,
   std::uint64_t address;
   const Reach way = way_to(qp, send.rkey, send.remote_address, 8, need, mapped, address);
   if (way != Reach::kKernel) return way;
-  if (!qp.self) return Reach::kService;
+  if (!qp.link.self) return Reach::kService;
   mapped = reinterpret_cast<unsigned char*>(address);
   return fault_in(address, 8, true) == 0 ? Reach::kDone : Reach::kDenied;
 }
@@ -54,8 +54,8 @@ Step tell_of_write(Qp& qp, const PendingSend& send) noexcept {
   std::uint32_t room;
   switch (next_credit(qp, room)) {
     case CreditState::kNone:
-      return qp.rnr_retry == 0 ? Step::fails(IBV_WC_RNR_RETRY_EXC_ERR)
-                               : Step::waits(Wait::kReceive);
+      return qp.out.rnr_retry == 0 ? Step::fails(IBV_WC_RNR_RETRY_EXC_ERR)
+                                   : Step::waits(Wait::kReceive);
     case CreditState::kBadKey:  // no byte goes into the receive: its keys do not matter
     case CreditState::kGood:
       break;
@@ -75,8 +75,8 @@ Step write_or_read(Qp& qp, SendLock& lock, const PendingSend& send,
                    const LocalRange* local) noexcept {
   const bool read = send.opcode == IBV_WR_RDMA_READ;
   const std::uint32_t need = read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
-  Progress& progress = qp.progress;
-  if ((peek(qp.remote->access) & need) == 0)
+  Progress& progress = qp.sq.progress;
+  if ((peek(qp.link.remote->access) & need) == 0)
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   if (progress.done < send.length) {
     const RemoteRange remote{send.rkey, send.remote_address, send.length};
@@ -100,7 +100,8 @@ Step write_or_read(Qp& qp, SendLock& lock, const PendingSend& send,
 
 Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
   const bool swap = send.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-  if ((peek(qp.remote->access) & IBV_ACCESS_REMOTE_ATOMIC) == 0 || send.remote_address % 8 != 0)
+  if ((peek(qp.link.remote->access) & IBV_ACCESS_REMOTE_ATOMIC) == 0 ||
+      send.remote_address % 8 != 0)
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   unsigned char* mapped;
   const Reach way = way_to_word(qp, send, IBV_ACCESS_REMOTE_ATOMIC, mapped);
@@ -131,7 +132,7 @@ bool fetch_at_once(Qp& qp, const ibv_send_wr& wr, Performed& as) noexcept {
     return false;
   const ibv_sge& sge = *wr.sg_list;
   const std::uint32_t need = read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_ATOMIC;
-  if ((peek(qp.remote->access) & need) == 0 || sge.length > kFastWriteBytes) return false;
+  if ((peek(qp.link.remote->access) & need) == 0 || sge.length > kFastWriteBytes) return false;
   unsigned char* to;
   if (!find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, IBV_ACCESS_LOCAL_WRITE, to))
     return false;
@@ -161,7 +162,7 @@ bool fetch_at_once(Qp& qp, const ibv_send_wr& wr, Performed& as) noexcept {
 
 // IBTA A19.4: the eight bytes appear as one. The kernel's copy does not promise that.
 Step write_word(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
-  if ((peek(qp.remote->access) & IBV_ACCESS_REMOTE_WRITE) == 0 || send.remote_address % 8 != 0)
+  if ((peek(qp.link.remote->access) & IBV_ACCESS_REMOTE_WRITE) == 0 || send.remote_address % 8 != 0)
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   std::uint64_t value;
   if (!gather(reinterpret_cast<unsigned char*>(&value), local, send.num_sge, 0, sizeof(value)))
@@ -189,8 +190,9 @@ Step flush_memory(Qp& qp, const PendingSend& send) noexcept {
   const bool whole = (send.swap >> 8 & 0xff) == IBV_FLUSH_MR;
   Region region;
   std::uint64_t offset;
-  if (!find_region(qp.remote_regions, qp.remote_region_capacity, send.rkey, region) ||
-      (region.pd != qp.remote_pd && !opens_unusual(qp, region)) || (region.access & need) != need ||
+  if (!find_region(qp.link.remote_regions, qp.link.remote_region_capacity, send.rkey, region) ||
+      (region.pd != qp.link.remote_pd && !opens_unusual(qp, region)) ||
+      (region.access & need) != need ||
       (!whole && !region.contains(send.remote_address, send.compare_add, offset)))
     return after(Reach::kDenied);
   std::atomic_thread_fence(std::memory_order_seq_cst);

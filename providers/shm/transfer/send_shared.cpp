@@ -22,8 +22,8 @@ bool find_store(Qp& qp, std::uint64_t store) noexcept {
   shared.store = 0;
   shared.unlooked = 0;
   if (log > 24) return false;
-  shared.credits = qp.peer->segment.at<std::atomic<std::uint64_t>>(window::offset(store),
-                                                                   sizeof(std::uint64_t) << log);
+  shared.credits = qp.link.peer->segment.at<std::atomic<std::uint64_t>>(
+      window::offset(store), sizeof(std::uint64_t) << log);
   if (shared.credits == nullptr) return false;
   shared.store = store;
   shared.mask = (std::uint64_t{1} << log) - 1;
@@ -51,20 +51,20 @@ bool look(Qp& qp, std::uint64_t& credit) noexcept {
 std::uint64_t first_free(const Qp& qp) noexcept {
   // In this order: see use_up_locked().
   const std::uint64_t taken = qp.shared.record->taken.load(std::memory_order_acquire);
-  const std::uint64_t served = qp.remote->served.load(std::memory_order_acquire);
-  return served > qp.sent ? taken : taken + (qp.sent - served);
+  const std::uint64_t served = qp.link.remote->served.load(std::memory_order_acquire);
+  return served > qp.out.sent ? taken : taken + (qp.out.sent - served);
 }
 
 /// When next_shared_credit() is asked next.
 std::uint64_t next_look(const Qp& qp) noexcept {
-  return (qp.sent + 1) | (SharedCredits::kLookEvery - 1);
+  return (qp.out.sent + 1) | (SharedCredits::kLookEvery - 1);
 }
 
 /// Would end the request at the head of the queue in an error.
 bool condemns(Qp& qp, std::uint64_t credit) noexcept {
   if ((static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0) return true;
   const PendingSend* send = qp.lane.sending;
-  if (qp.queued() != 0) send = &qp.queue[qp.queue_head % qp.sq_entries];
+  if (qp.queued() != 0) send = &qp.sq.queue[qp.sq.head % qp.sq_entries];
   return send != nullptr &&
          send->length > (static_cast<std::uint32_t>(credit) & Credit::kLengthMask);
 }
@@ -76,7 +76,7 @@ CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept {
   bool posted = look(qp, credit);
   // Now and then also when all is well, so that what others use up is not counted on for long. And
   // nobody is judged by a receive that another's message took long ago.
-  if (!posted || qp.sent % SharedCredits::kLookEvery == SharedCredits::kLookEvery - 1 ||
+  if (!posted || qp.out.sent % SharedCredits::kLookEvery == SharedCredits::kLookEvery - 1 ||
       condemns(qp, credit)) {
     const std::uint64_t free = first_free(qp);
     if (free > qp.shared.next || !posted) {

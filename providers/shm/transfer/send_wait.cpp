@@ -19,10 +19,11 @@ std::uint64_t patience(const Qp& qp, Wait wait) noexcept {
   if (wait == Wait::kStream) return kForEver;
   if (wait == Wait::kQuiet) return kQuietBoundNs;
   if (wait == Wait::kReceive)
-    return qp.rnr_retry == 7 ? kForEver
-                             : qp.rnr_retry * rnr_timer_ns(peek(qp.remote->min_rnr_timer));
+    return qp.out.rnr_retry == 7
+               ? kForEver
+               : qp.out.rnr_retry * rnr_timer_ns(peek(qp.link.remote->min_rnr_timer));
   const bool of_service = wait == Wait::kArena || wait == Wait::kService;
-  return of_service && qp.retry_ns < kServicePatienceNs ? kServicePatienceNs : qp.retry_ns;
+  return of_service && qp.out.retry_ns < kServicePatienceNs ? kServicePatienceNs : qp.out.retry_ns;
 }
 
 ibv_wc_status status_of_timeout(Wait wait) noexcept {
@@ -62,7 +63,7 @@ bool waited_too_long(std::uint64_t& until, std::uint64_t patience) noexcept {
 }
 
 Step judge_wait(Qp& qp, Wait wait) noexcept {
-  Progress& progress = qp.progress;
+  Progress& progress = qp.sq.progress;
   if (wait == Wait::kNothing) return Step::waits(wait);   // SQD: until the state changes
   if (qp.datagrams != nullptr) return Step::waits(wait);  // it has judged that itself
   if (wait == Wait::kMemory) return Step::fails(IBV_WC_LOC_QP_OP_ERR);
@@ -83,14 +84,14 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
   const std::uint64_t heard = clock.heard(clock.now());
   if (wait != Wait::kPeer) {
     progress.meeting_until = 0;
-  } else if (qp.peer == nullptr && Node::get().is_meeting(qp.own->dest_qpn)) {
+  } else if (qp.link.peer == nullptr && Node::get().is_meeting(qp.own->dest_qpn)) {
     if (progress.meeting_until == 0) progress.meeting_until = now + kServicePatienceNs;
-    if (heard < progress.meeting_until) progress.deadline = now + qp.retry_ns;
+    if (heard < progress.meeting_until) progress.deadline = now + qp.out.retry_ns;
   } else if (progress.meeting_until != 0 &&
-             (qp.peer != nullptr || Node::get().find_peer(qp.own->dest_qpn) != nullptr)) {
+             (qp.link.peer != nullptr || Node::get().find_peer(qp.own->dest_qpn) != nullptr)) {
     // Met, maybe since the step looked: the next one attaches, and has the wire's time for it.
     progress.meeting_until = 0;
-    progress.deadline = now + qp.retry_ns;
+    progress.deadline = now + qp.out.retry_ns;
   }
   return is_over(progress.deadline, heard) ? Step::fails(status_of_timeout(wait))
                                            : Step::waits(wait);
@@ -107,11 +108,12 @@ Step lose(Qp& qp, const Step& result) noexcept {
       if (result.wait == Wait::kReceive) return Step::done();
       if (result.wait != Wait::kPeer) return result;
       const std::uint32_t dest_qpn = qp.own->dest_qpn;
-      if (qp.peer != nullptr) return Step::done();
+      if (qp.link.peer != nullptr) return Step::done();
       // Met just now counts as meeting: the next step attaches.
       if (!Node::get().is_meeting(dest_qpn) && Node::get().find_peer(dest_qpn) == nullptr)
         return Step::done();
-      return waited_too_long(qp.progress.meeting_until, kServicePatienceNs) ? Step::done() : result;
+      return waited_too_long(qp.sq.progress.meeting_until, kServicePatienceNs) ? Step::done()
+                                                                               : result;
     }
     default:
       return result;

@@ -29,7 +29,7 @@ std::uint64_t rnr_timer_ns(std::uint32_t code) noexcept;
 bool is_local(ibv_wc_status status) noexcept;
 
 inline bool is_dead(const Qp& qp) noexcept {
-  return qp.peer != nullptr && !qp.peer->alive.load(std::memory_order_acquire);
+  return qp.link.peer != nullptr && !qp.link.peer->alive.load(std::memory_order_acquire);
 }
 
 }  // namespace verbatim::shm

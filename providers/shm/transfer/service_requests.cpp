@@ -25,20 +25,20 @@ void ask(Qp& qp, ServiceOp op, std::uint64_t length) noexcept {
   QpRecord& own = *qp.own;
   poke(own.op, static_cast<std::uint32_t>(op));
   poke(own.length, length);
-  qp.progress.asked = ++qp.ask_sequence;
-  qp.progress.asked_bytes = length;
+  qp.sq.progress.asked = ++qp.stream.ask_sequence;
+  qp.sq.progress.asked_bytes = length;
   // Publishes the request; pairs with the load in serve().
-  own.asked.store(qp.ask_sequence, std::memory_order_release);
+  own.asked.store(qp.stream.ask_sequence, std::memory_order_release);
   wake_service_of_peer(qp);
 }
 
 /// The answer to the request under way: kService while there is none.
 Reach answer(Qp& qp) noexcept {
   // Pairs with the store in serve().
-  if (qp.remote->answered.load(std::memory_order_acquire) != qp.progress.asked)
+  if (qp.link.remote->answered.load(std::memory_order_acquire) != qp.sq.progress.asked)
     return Reach::kService;
-  qp.progress.asked = 0;
-  switch (peek(qp.remote->answer_status)) {
+  qp.sq.progress.asked = 0;
+  switch (peek(qp.link.remote->answer_status)) {
     case IBV_WC_SUCCESS:
       return Reach::kDone;
     case IBV_WC_REM_ACCESS_ERR:
@@ -50,8 +50,8 @@ Reach answer(Qp& qp) noexcept {
 }
 
 bool have_bounce(Qp& qp) noexcept {
-  if (qp.bounce == 0) qp.bounce = Node::get().segment().allocate(kBounceBytes);
-  return qp.bounce != 0;
+  if (qp.stream.bounce == 0) qp.stream.bounce = Node::get().segment().allocate(kBounceBytes);
+  return qp.stream.bounce != 0;
 }
 
 std::uint64_t next_piece(std::uint64_t done, std::uint64_t total) noexcept {
@@ -70,11 +70,11 @@ struct Request {
 bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned char* bytes,
            std::uint64_t length) noexcept {
   // The count before the store: whoever posts the first receive makes the store, then counts it.
-  if (index >= qp.rq_tail.load(std::memory_order_acquire) ||
-      index < qp.rq_head.load(std::memory_order_acquire) || qp.rq.sges == nullptr)
+  if (index >= qp.rq.tail.load(std::memory_order_acquire) ||
+      index < qp.in.head.load(std::memory_order_acquire) || qp.rq.store.sges == nullptr)
     return false;
   if (from > kMaxMessage) return false;  // the peer's word
-  const Receive receive{0, qp.rq.sges_of(index), qp.rq.max_sge};
+  const Receive receive{0, qp.rq.store.sges_of(index), qp.rq.store.max_sge};
   LocalRange ranges[kMaxSge];
   if (receive_ranges(qp, receive, from + length, ranges) != IBV_WC_SUCCESS) return false;
   return scatter(ranges, receive.num_sge, from, bytes, length);
@@ -129,12 +129,12 @@ void serve(Qp& qp) noexcept {
     return;
   // Pairs with the store in ask().
   const std::uint64_t asked = record.asked.load(std::memory_order_acquire);
-  if (asked == qp.served || asked >> 32 != session || static_cast<std::uint32_t>(asked) == 0)
+  if (asked == qp.in.served || asked >> 32 != session || static_cast<std::uint32_t>(asked) == 0)
     return;
   const Request request{peek(record.op),     peek(record.rkey),        peek(record.address),
                         peek(record.length), peek(record.compare_add), peek(record.swap),
                         peek(record.bounce)};
-  qp.served = asked;
+  qp.in.served = asked;
   if (request.op == static_cast<std::uint32_t>(ServiceOp::kFault)) {
     suffer_fault(qp, *peer, request);
     return;
@@ -169,37 +169,38 @@ unsigned char* target_of_peer(const Qp& qp, std::uint32_t rkey, std::uint64_t io
 
 Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
                    std::uint64_t& done) noexcept {
-  if (qp.progress.asked != 0) {
-    const std::uint64_t moved = qp.progress.asked_bytes;
+  if (qp.sq.progress.asked != 0) {
+    const std::uint64_t moved = qp.sq.progress.asked_bytes;
     if (const Reach reach = answer(qp); reach != Reach::kDone) return reach;
     done += moved;
-    qp.progress.wait = Wait::kNothing;
+    qp.sq.progress.wait = Wait::kNothing;
   }
   if (done == send.length) return Reach::kDone;
   if (!have_bounce(qp)) return Reach::kNoRoom;
   const std::uint64_t piece = next_piece(done, send.length);
-  if (!gather(Node::get().segment().at<unsigned char>(qp.bounce), local, send.num_sge, done, piece))
+  if (!gather(Node::get().segment().at<unsigned char>(qp.stream.bounce), local, send.num_sge, done,
+              piece))
     return Reach::kMissing;
   // A streaming message has its slot already: its receive is the one before the next.
-  poke(qp.own->address, qp.progress.streaming ? qp.sent - 1 : qp.sent);
+  poke(qp.own->address, qp.sq.progress.streaming ? qp.out.sent - 1 : qp.out.sent);
   poke(qp.own->swap, done);
-  poke(qp.own->bounce, qp.bounce);
+  poke(qp.own->bounce, qp.stream.bounce);
   ask(qp, ServiceOp::kPlace, piece);
   return Reach::kService;
 }
 
 void tell_fault(Qp& qp, std::uint32_t event, ibv_wc_status status) noexcept {
-  if (qp.remote == nullptr) return;
-  qp.told_fault = true;
+  if (qp.link.remote == nullptr) return;
+  qp.out.told_fault = true;
   if (qp.queued() != 0) {
-    const PendingSend& send = qp.queue[qp.queue_head % qp.sq_entries];
+    const PendingSend& send = qp.sq.queue[qp.sq.head % qp.sq_entries];
     poke(qp.own->rkey, send.opcode == IBV_WR_SEND_WITH_INV ? send.immediate : send.rkey);
     poke(qp.own->address, send.remote_address);
     poke(qp.own->swap, remote_bytes(send));
     poke(qp.own->compare_add, std::uint64_t{status} << 32 | send.srqn << 8 | send.opcode);
   }
   ask(qp, ServiceOp::kFault, event);
-  qp.progress.asked = 0;  // needs no answer
+  qp.sq.progress.asked = 0;  // needs no answer
 }
 
 void serve_request_of(Qp& qp) noexcept {

@@ -49,7 +49,7 @@ Qp* lane_to(Qp& qp, std::uint32_t qpn, Wait& wait) noexcept {
     if (lane == nullptr) lane = open_lane(qp, qpn);
     wait = Wait::kReceive;
     if (lane == nullptr) return nullptr;
-    const bool was_there = lane->remote != nullptr;
+    const bool was_there = lane->link.remote != nullptr;
     if (!was_there || !is_dead(*lane)) {
       wait = reach_destination(*lane);
       if (wait != Wait::kReceive || !was_there) return lane;
@@ -149,7 +149,7 @@ bool waits_for_strangers(Qp& qp) noexcept {
     return false;
   }
   if (book.met_in_vain) return false;
-  if (!waited_too_long(qp.progress.meeting_until, kMeetNs)) return true;
+  if (!waited_too_long(qp.sq.progress.meeting_until, kMeetNs)) return true;
   book.met_in_vain = true;
   return false;
 }
@@ -170,7 +170,7 @@ bool waits_for_members(Qp& qp, std::uint32_t count) noexcept {
   for (std::uint32_t i = 0; i < count; ++i) {
     (void)lane_to(qp, members[i].qpn, wait);
     if (wait != Wait::kPeer || is_late(book, members[i].process)) continue;
-    if (!waits) is_over = waited_too_long(qp.progress.deadline, kMeetNs);
+    if (!waits) is_over = waited_too_long(qp.sq.progress.deadline, kMeetNs);
     waits = true;
     if (is_over) book.late[book.late_count++ % std::size(book.late)] = members[i].process;
   }
@@ -203,7 +203,7 @@ Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
       cpu_pause();
       step = send_message(*lane, lock, send, local);
     }
-    lane->progress.clear();
+    lane->sq.progress.clear();
   }
   return Step::done();
 }
@@ -238,8 +238,8 @@ bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noex
       wr.sg_list == nullptr || qp.in_send_queue() >= qp.sq_entries)
     return false;
   Qp* lane = find_lane(qp, wr.wr.ud.remote_qpn);
-  if (lane == nullptr || lane->remote == nullptr ||
-      lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session ||
+  if (lane == nullptr || lane->link.remote == nullptr ||
+      lane->link.remote->accepts.load(std::memory_order_acquire) != lane->link.remote_session ||
       wr.wr.ud.ah->pd->handle != qp.pd_number)
     return false;
   const Ah& ah = Ah::from(wr.wr.ud.ah);
@@ -280,16 +280,17 @@ Step send_bytes(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRang
   Wait wait;
   Qp* lane = lane_to(qp, send.rkey, wait);
   if (wait == Wait::kPeer)
-    return waited_too_long(qp.progress.meeting_until, kMeetNs) ? Step::done() : Step::waits(wait);
+    return waited_too_long(qp.sq.progress.meeting_until, kMeetNs) ? Step::done()
+                                                                  : Step::waits(wait);
   if (wait != Wait::kNothing || !has_qkey(qp, *lane, static_cast<std::uint32_t>(send.compare_add)))
     return Step::done();
   const Step step = send_message(*lane, lock, send, local);
   if (step.kind != Step::Kind::kWait) {
-    lane->progress.clear();
+    lane->sq.progress.clear();
     return Step::done();
   }
-  if (step.wait == Wait::kReceive || waited_too_long(qp.progress.deadline, kStoppedNs)) {
-    lane->progress.clear();
+  if (step.wait == Wait::kReceive || waited_too_long(qp.sq.progress.deadline, kStoppedNs)) {
+    lane->sq.progress.clear();
     return Step::done();
   }
   return step;
@@ -320,7 +321,7 @@ bool show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, cons
   wc.sl = path::service_level(path);
   if ((header::flags(h) & header::kGlobal) == 0) return true;
   const std::uint8_t index = path::gid_index(path);
-  const ibv_gid source = gid_of_device(context_of(lane), peek(lane.rx_remote->device), index);
+  const ibv_gid source = gid_of_device(context_of(lane), peek(lane.in.remote->device), index);
   wc.wc_flags |= IBV_WC_GRH;
   return write_routing_header(lane, room, count, wc.byte_len, path, source,
                               destination_of(lane, slot, h, index));

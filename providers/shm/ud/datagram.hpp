@@ -10,9 +10,6 @@
 
 namespace verbatim::shm {
 
-/// One packet: UD has no more (IBTA 9.8.4).
-inline constexpr std::uint64_t kMaxDatagram = 4096;
-
 struct Ah : verbatim::Ah {
   bool is_plain = false;   ///< it leads to this host on the usual path, without a routing header
   std::uint64_t path = 0;  ///< what the receivers of its datagrams are shown of it

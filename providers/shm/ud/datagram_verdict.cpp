@@ -2,8 +2,7 @@
 #include "providers/shm/ud/datagram_verdict.hpp"
 
 #include "providers/shm/queues/qp.hpp"
-#include "providers/shm/receive/receive_place.hpp"
-#include "providers/shm/ud/datagram.hpp"
+#include "providers/shm/queues/ud_role.hpp"
 
 namespace verbatim::shm {
 namespace {

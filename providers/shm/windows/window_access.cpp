@@ -10,12 +10,12 @@ bool opens_window(const Qp& qp, const Region& region) noexcept {
   // What a message of ours ends, the peer may not have taken yet.
   for (const EndedKey& ended : qp.ended)
     if (ended.serial == region.serial) return false;
-  return region.pd == (holder::kWindowOfPd | qp.remote_pd) ||
+  return region.pd == (holder::kWindowOfPd | qp.link.remote_pd) ||
          region.pd == (holder::kWindowOfQp | peek(qp.own->dest_qpn));
 }
 
 bool opens_unusual(const Qp& qp, const Region& region) noexcept {
-  return is_of_domain(region, qp.remote_pd) || opens_window(qp, region);
+  return is_of_domain(region, qp.link.remote_pd) || opens_window(qp, region);
 }
 
 bool admits_unusual(const Qp& qp, const Region& region) noexcept {

@@ -149,7 +149,7 @@ bool is_over(const Qp& qp, const QuietWait& quiet) noexcept {
 }
 
 Step close_window(Qp& qp, std::uint32_t rkey) noexcept {
-  QuietWait& quiet = qp.progress.quiet;
+  QuietWait& quiet = qp.sq.progress.quiet;
   if (!quiet.started) {
     if (!unbind(qp, rkey)) return Step::fails(IBV_WC_MW_BIND_ERR);
     quiet = start_quiet(qp);
@@ -266,40 +266,40 @@ void judge_window(const Qp& qp, const PendingSend& send, Failure& failure) noexc
 
 bool may_invalidate(Qp& qp, std::uint32_t rkey) noexcept {
   Region region;
-  return find_region(qp.remote_regions, qp.remote_region_capacity, rkey, region) &&
+  return find_region(qp.link.remote_regions, qp.link.remote_region_capacity, rkey, region) &&
          region.pd == (holder::kWindowOfQp | peek(qp.own->dest_qpn)) && opens_window(qp, region);
 }
 
 bool remembers_enough(Qp& qp) noexcept {
   for (const EndedKey& ended : qp.ended)
     if (ended.serial == 0 ||
-        qp.remote_regions[ended.index].serial.load(std::memory_order_relaxed) != ended.serial)
+        qp.link.remote_regions[ended.index].serial.load(std::memory_order_relaxed) != ended.serial)
       return false;
   return true;
 }
 
 void note_invalidated(Qp& qp, std::uint32_t rkey) noexcept {
   const std::uint32_t index = rkey >> 8;
-  qp.write_target = {};
+  qp.direct.write = {};
   for (EndedKey& ended : qp.ended) {
     if (ended.serial != 0 &&
-        qp.remote_regions[ended.index].serial.load(std::memory_order_relaxed) == ended.serial)
+        qp.link.remote_regions[ended.index].serial.load(std::memory_order_relaxed) == ended.serial)
       continue;
-    ended = {qp.remote_regions[index].serial.load(std::memory_order_relaxed), index};
+    ended = {qp.link.remote_regions[index].serial.load(std::memory_order_relaxed), index};
     return;
   }
 }
 
 Ended end_window(Qp& qp, std::uint64_t index, std::uint32_t rkey, EndedBy who) noexcept {
-  if (index < qp.ended_messages) return Ended::kEnded;
-  if (qp.ending_message != index) {
+  if (index < qp.in.ended_messages) return Ended::kEnded;
+  if (qp.in.ending_message != index) {
     if (!unbind(qp, rkey)) return Ended::kWrong;
-    qp.ending = start_quiet(qp);
-    if (who == EndedBy::kServiceThread) qp.ending.service = 0;  // it does not wait for itself
-    qp.ending_message = index;
+    qp.in.ending = start_quiet(qp);
+    if (who == EndedBy::kServiceThread) qp.in.ending.service = 0;  // it does not wait for itself
+    qp.in.ending_message = index;
   }
-  if (!is_over(qp, qp.ending)) return Ended::kNotYet;
-  qp.ended_messages = index + 1;
+  if (!is_over(qp, qp.in.ending)) return Ended::kNotYet;
+  qp.in.ended_messages = index + 1;
   return Ended::kEnded;
 }
 

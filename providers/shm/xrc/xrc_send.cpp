@@ -19,8 +19,8 @@ Step no_such_queue() noexcept { return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_E
 
 /// The other half is still ours, and takes no more.
 bool has_failed(const Qp& lane) noexcept {
-  return peek(lane.remote->qpn) == peek(lane.own->dest_qpn) &&
-         peek(lane.remote->dest_qpn) == lane.own->qpn;
+  return peek(lane.link.remote->qpn) == peek(lane.own->dest_qpn) &&
+         peek(lane.link.remote->dest_qpn) == lane.own->qpn;
 }
 
 /// Finds the lane to `srqn`, led to its queue. Else what becomes of the request.
@@ -29,7 +29,7 @@ Step find_way(Qp& qp, std::uint32_t srqn, Qp*& way) noexcept {
     Qp* lane = find_lane(qp, srqn);
     if (lane == nullptr) lane = open_lane(qp, srqn);
     if (lane == nullptr) return Step::waits(Wait::kMemory);
-    const bool was_there = lane->remote != nullptr;
+    const bool was_there = lane->link.remote != nullptr;
     if (was_there && is_dead(*lane)) return Step::fails(IBV_WC_RETRY_EXC_ERR, IBV_EVENT_QP_REQ_ERR);
     const Wait wait = reach_destination(*lane);
     if (wait == Wait::kNothing) {
@@ -39,7 +39,7 @@ Step find_way(Qp& qp, std::uint32_t srqn, Qp*& way) noexcept {
     // Of a peer the owner's service thread is to let us in.
     if (wait != Wait::kReceive) return Step::waits(wait == Wait::kPeer ? Wait::kService : wait);
     if (!was_there) return no_such_queue();
-    if (has_failed(*lane) || lane->progress.streaming)
+    if (has_failed(*lane) || lane->sq.progress.streaming)
       return Step::fails(IBV_WC_REM_OP_ERR, IBV_EVENT_QP_REQ_ERR);
     abandon_lane(qp, *lane);  // the queue is gone; its number may be another's now
   }
@@ -65,12 +65,12 @@ std::uint32_t right_for(unsigned opcode) noexcept {
 
 Step send_to_queue(Qp& qp, SendLock&, const PendingSend& send, const LocalRange* local) noexcept {
   const std::uint32_t need = right_for(send.opcode);
-  if ((peek(qp.remote->access) & need) != need)
+  if ((peek(qp.link.remote->access) & need) != need)
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   Qp* lane = nullptr;
   if (const Step found = find_way(qp, send.srqn, lane); found.kind != Step::Kind::kDone)
     return found;
-  lane->rnr_retry = qp.rnr_retry;
+  lane->out.rnr_retry = qp.out.rnr_retry;
   lane->lane.sending = &send;
   const std::uint64_t moves = lane->asking.moves;
   Step step;
@@ -83,12 +83,12 @@ Step send_to_queue(Qp& qp, SendLock&, const PendingSend& send, const LocalRange*
   lane->lane.sending = nullptr;
   if (step.kind == Step::Kind::kWait) {
     // It came further: what is left has a time of its own.
-    if (lane->progress.asked != qp.progress.asked || lane->asking.moves != moves)
-      qp.progress.wait = Wait::kNothing;
-    qp.progress.asked = lane->progress.asked;
+    if (lane->sq.progress.asked != qp.sq.progress.asked || lane->asking.moves != moves)
+      qp.sq.progress.wait = Wait::kNothing;
+    qp.sq.progress.asked = lane->sq.progress.asked;
     return step;
   }
-  lane->progress.clear();
+  lane->sq.progress.clear();
   forget_asked(*lane);
   // One of the queue's receives says so to its process; the target has none that could.
   if (step.tell == kToldInReceive) step.tell = IBV_EVENT_QP_REQ_ERR;
@@ -101,7 +101,7 @@ bool address_queue(const Qp&, const ibv_send_wr& wr, PendingSend& send) noexcept
 }
 
 bool is_queue_of_domain(const Qp& initiator, const QpRecord& record) noexcept {
-  return peek(record.type) == QpRecord::kXrcQueue && shares_domain(record, *initiator.remote);
+  return peek(record.type) == QpRecord::kXrcQueue && shares_domain(record, *initiator.link.remote);
 }
 
 }  // namespace
@@ -111,12 +111,12 @@ bool send_to_queue_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noex
       qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || wr.sg_list == nullptr ||
       qp.in_send_queue() >= qp.sq_entries)
     return false;
-  if (qp.remote == nullptr || is_dead(qp) ||
-      qp.remote->accepts.load(std::memory_order_acquire) != qp.remote_session)
+  if (qp.link.remote == nullptr || is_dead(qp) ||
+      qp.link.remote->accepts.load(std::memory_order_acquire) != qp.link.remote_session)
     return false;
   Qp* lane = find_lane(qp, wr.qp_type.xrc.remote_srqn);
-  if (lane == nullptr || lane->remote == nullptr || is_dead(*lane) ||
-      lane->remote->accepts.load(std::memory_order_acquire) != lane->remote_session)
+  if (lane == nullptr || lane->link.remote == nullptr || is_dead(*lane) ||
+      lane->link.remote->accepts.load(std::memory_order_acquire) != lane->link.remote_session)
     return false;
   // Into our own ring: no lock of the lane's, since no memory of the peer's is touched.
   std::uint32_t bytes;
