@@ -5,6 +5,7 @@
 
 #include "providers/shm/calls/hot.hpp"
 #include "providers/shm/poll/cursor_fast.hpp"
+#include "providers/shm/queues/cq_events.hpp"
 #include "runtime/time/clock.hpp"
 #include "runtime/verbs/wc_readers.hpp"
 

@@ -10,6 +10,7 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/queues/announced.hpp"
+#include "providers/shm/queues/cq_events.hpp"
 #include "providers/shm/queues/domain.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "runtime/base/log.hpp"

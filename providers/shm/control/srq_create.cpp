@@ -6,6 +6,7 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/queues/cq.hpp"
+#include "providers/shm/queues/shared_receive.hpp"
 #include "providers/shm/xrc/xrc_queue.hpp"
 #include "runtime/base/log.hpp"
 

@@ -21,6 +21,7 @@
 #include "providers/shm/queues/cq.hpp"
 #include "providers/shm/queues/failure_log.hpp"
 #include "providers/shm/queues/live.hpp"
+#include "providers/shm/queues/moderation.hpp"
 #include "providers/shm/queues/qp.hpp"
 #include "providers/shm/queues/qp_life.hpp"
 #include "providers/shm/ud/addresses.hpp"

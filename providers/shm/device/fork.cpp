@@ -14,6 +14,7 @@
 #include "providers/shm/queues/failure_log.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "providers/shm/queues/qp.hpp"
+#include "providers/shm/queues/shared_receive.hpp"
 #include "providers/shm/queues/ud_role.hpp"
 #include "providers/shm/transfer/request_service.hpp"
 #include "providers/shm/windows/windows.hpp"

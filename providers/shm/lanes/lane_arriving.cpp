@@ -10,6 +10,7 @@
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/arrived.hpp"
 #include "providers/shm/queues/attach.hpp"
+#include "providers/shm/queues/cq_members.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "providers/shm/queues/qp_kind.hpp"
 #include "providers/shm/queues/qp_life.hpp"

@@ -6,6 +6,8 @@
 
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/poll/poll_fast.hpp"
+#include "providers/shm/queues/cq_events.hpp"
+#include "providers/shm/queues/polled_rings.hpp"
 #include "providers/shm/receive/receive.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"

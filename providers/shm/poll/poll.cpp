@@ -13,7 +13,9 @@
 #include "providers/shm/poll/poll_fast.hpp"
 #include "providers/shm/queues/announced.hpp"
 #include "providers/shm/queues/arrived.hpp"
+#include "providers/shm/queues/cq_events.hpp"
 #include "providers/shm/queues/moderation.hpp"
+#include "providers/shm/queues/polled_rings.hpp"
 #include "providers/shm/receive/receive.hpp"
 #include "providers/shm/transfer/request_service.hpp"
 

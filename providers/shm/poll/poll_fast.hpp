@@ -8,6 +8,7 @@
 
 #include "providers/shm/queues/cq.hpp"
 #include "providers/shm/queues/hot_ring.hpp"
+#include "providers/shm/queues/polled_rings.hpp"
 #include "providers/shm/queues/send_lock.hpp"
 #include "providers/shm/receive/receive_shared_fast.hpp"
 #include "runtime/verbs/empty_polls.hpp"

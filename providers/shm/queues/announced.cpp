@@ -120,13 +120,8 @@ void note_told(Cq& cq, const Qp& qp) noexcept {
   cq.told.qp = &qp;
 }
 
-void tell_of_locked(Cq& cq, const Qp& qp) noexcept {
-  const std::uint32_t armed = armed_for_locked(cq);
-  if (armed == CqRecord::kIdle || (armed == CqRecord::kArmedSolicited && !has_solicited(qp)) ||
-      !has_untold(cq, qp) || is_under_way(cq, qp))
-    return;
-  note_told(cq, qp);
-  tell_announced_locked(cq, true);
+bool has_untold_whole(const Cq& cq, const Qp& qp) noexcept {
+  return has_untold(cq, qp) && !is_under_way(cq, qp);
 }
 
 std::uint64_t count_announced(const Cq& cq, bool solicited_only, std::uint64_t enough) noexcept {

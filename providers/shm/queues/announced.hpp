@@ -21,9 +21,9 @@ void note_told(Cq& cq, const Qp& qp) noexcept;
 /// A poll has taken all that it could of `qp`. What events told of and is left was not there for the
 /// program, since a window is being ended for example, and is told of again. REQUIRES: cq.lock.
 void forget_told_ahead(Cq& cq, const Qp& qp) noexcept;
-/// Makes the event that a whole message of `qp` owes, if it does; of an unfinished one its sender
-/// tells at the end. REQUIRES: cq.lock, has_message(qp).
-void tell_of_locked(Cq& cq, const Qp& qp) noexcept;
+/// No event told of the first message of `qp` that none told of, and it lies there whole, or has
+/// failed. REQUIRES: cq.lock, has_message(qp).
+bool has_untold_whole(const Cq& cq, const Qp& qp) noexcept;
 /// How many messages of that kind are there: looks no further once they are `enough`. More than
 /// kMostCounted of one queue pair are so many. A sender that lies makes it wrong,
 /// nothing else.

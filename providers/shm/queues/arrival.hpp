@@ -8,19 +8,9 @@
 
 #include <cstdint>
 
-#include "providers/shm/wire/layout.hpp"
+#include "providers/shm/queues/qp.hpp"
 
 namespace verbatim::shm {
-
-struct Qp;
-
-/// A place in the ring: of message `index`, when it has come.
-struct Arrival {
-  const Slot* ring = nullptr;
-  std::uint32_t log = 0;
-  std::uint64_t line = 0;
-  std::uint64_t index = 0;
-};
 
 /// Where the next message is, or will be.
 [[nodiscard]] Arrival next_arrival(const Qp& qp) noexcept;

@@ -5,14 +5,10 @@
 // all the same.
 #pragma once
 
-#include "providers/shm/queues/qp.hpp"
+#include "providers/shm/queues/meet.hpp"
 
 namespace verbatim::shm {
 
-/// The process that has the other half of the connection, found once; nullptr while it is not
-/// known. The caller holds the send lock, the receive CQ's lock (of a QP with a session) or
-/// live.mutex (of one that is watched).
-Peer* meet_peer(Qp& qp) noexcept;
 /// `peer` has become known as the owner of the other half, maybe in place of somebody else who had
 /// been believed to be. REQUIRES: live.mutex.
 void meet_again(Qp& qp, const Peer& peer) noexcept;
@@ -26,8 +22,6 @@ void detach(Qp& qp) noexcept;
 /// Has the peer still to take messages that we sent, or to hear that its half must end? Completions
 /// have said that they arrived, so they must outlive the QP.
 bool unread(const Qp& qp) noexcept;
-/// Has the peer's service thread look at the QP: at its request, and at what lies in our window.
-void wake_service_of_peer(Qp& qp) noexcept;
 
 // The receiving half. The receive CQ's lock is held.
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "providers/shm/fabric/node.hpp"
+#include "providers/shm/queues/cq.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/futex.hpp"
@@ -116,6 +117,12 @@ bool wake_sleeper(const PeerSegment& segment, std::uint32_t record, std::uint32_
     cpu_pause();
   }
   return false;
+}
+
+void raise_locked(Cq& cq) noexcept {
+  cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
+  if (cq.plain.channel != nullptr)
+    static_cast<SoftChannel&>(CompChannel::from(cq.plain.channel)).notify(cq);
 }
 
 }  // namespace verbatim::shm

@@ -19,6 +19,8 @@
 
 namespace verbatim::shm {
 
+struct Cq;
+
 class Channel : public SoftChannel {
  public:
   Channel() noexcept = default;
@@ -52,5 +54,8 @@ int get_cq_event(CompChannel& channel, verbatim::Cq** out) noexcept;
 /// doorbells have been rung: for CQ `cq`, and its member `bit`.
 bool wake_sleeper(const PeerSegment& segment, std::uint32_t record, std::uint32_t cq,
                   std::uint32_t bit) noexcept;
+
+/// Raises the event of an armed CQ. REQUIRES: cq.lock held.
+void raise_locked(Cq& cq) noexcept;
 
 }  // namespace verbatim::shm

@@ -17,7 +17,6 @@
 #include <cstdint>
 
 #include "providers/shm/queues/completion_row.hpp"
-#include "providers/shm/queues/moderation.hpp"
 #include "providers/shm/wire/layout.hpp"
 #include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/spin_lock.hpp"
@@ -77,6 +76,23 @@ struct HotRing {
     seen = other.seen;
     qp = other.qp;
   }
+};
+
+/// Of events that are held back (moderation.hpp).
+struct Moderation {
+  std::uint16_t count = 0;
+  std::uint16_t period_us = 0;
+  std::uint32_t asked = 0;    ///< while held: the CqRecord's kind that it was armed with
+  std::uint64_t since = 0;    ///< while held: now_ns() of the first completion
+  std::uint64_t look_at = 0;  ///< while held: now_ns() of the service thread's next look
+  std::uint64_t stored = 0;   ///< completions stored since it was armed
+  /// Messages taken by polls that doorbells led to, ever. While the queue is armed there are no
+  /// others.
+  std::uint64_t taken = 0;
+  std::uint64_t old = 0;  ///< those, and what waited to be taken, when it was armed
+
+  bool is_on() const noexcept { return count > 1 && period_us != 0; }
+  std::uint64_t until() const noexcept { return since + period_us * std::uint64_t{1000}; }
 };
 
 struct Cq : verbatim::Cq {
@@ -187,22 +203,6 @@ struct Cq : verbatim::Cq {
                                                       : cq.lock.take_as_owner();
 }
 
-/// Stores a completion. REQUIRES: cq.lock held. An overrun is counted, raises CQ_ERR once and never
-/// overwrites what is stored.
-inline void push_locked(Cq& cq, const Completion& completion) noexcept;
-
-// The plug's slot.
-int req_notify_cq(ibv_cq* cq, int solicited_only) noexcept;
-
-/// Called when a QP takes this CQ as its receive CQ, and when it leaves it.
-int add_member(Cq& cq, Qp& qp) noexcept;
-void remove_member(Cq& cq, Qp& qp) noexcept;
-/// Makes a busy ring polled directly, if there is room or a silent one to cool. REQUIRES: cq.lock.
-void heat(Cq& cq, Qp& qp) noexcept;
-/// Back to doorbells: the hot rings that have brought nothing since the last time; but one stays,
-/// which may be the one that the application is waiting for. Returns how many messages all of them
-/// have brought since. REQUIRES: cq.lock.
-std::uint64_t cool_silent(Cq& cq) noexcept;
 /// So many completions have been taken from wherever there were some. REQUIRES: cq.lock, no more
 /// than cq.ahead.
 [[gnu::always_inline]] inline void count_ahead(Cq& cq, int taken) noexcept {
@@ -211,45 +211,6 @@ std::uint64_t cool_silent(Cq& cq) noexcept;
     cq.ahead = kTurn;
     cq.marks |= Cq::kTurns;
   }
-}
-
-/// Back to doorbells: all of them. REQUIRES: cq.lock.
-void cool_all(Cq& cq) noexcept;
-/// Forgets the hot ring at `i`: its sender has left, or is about to be told to ring.
-[[gnu::cold, gnu::noinline]] void drop_hot(Cq& cq, std::uint32_t i) noexcept;
-/// Forgets stored completions of a QP that is reset or destroyed.
-void forget_completions(Cq& cq, const Qp& qp) noexcept;
-
-/// Tells the CQ that `qp` has receive completions to give that its peer will not announce
-/// (flushes).
-void announce(Qp& qp) noexcept;
-/// A completion was stored, messages have come: raises the CQ's event if it is armed for this kind
-/// and the event is not held back. An error counts as solicited. REQUIRES: cq.lock held.
-void tell_stored_locked(Cq& cq, bool failed) noexcept;
-void tell_announced_locked(Cq& cq, bool solicited) noexcept;
-/// Raises the event of an armed CQ. REQUIRES: cq.lock held.
-void raise_locked(Cq& cq) noexcept;
-
-/// Room for the times of `count` completions; nullptr: no memory.
-CompletionTime* make_times(const Cq& cq, std::size_t count) noexcept;
-[[gnu::cold]] void report_overrun_locked(Cq& cq) noexcept;
-/// The time now, by the clocks that were asked for.
-CompletionTime completion_time(const Cq& cq) noexcept;
-/// Takes the time of stored completion number `index`. REQUIRES: cq.lock held, cq.times.
-[[gnu::cold]] void stamp_stored(Cq& cq, std::uint32_t index) noexcept;
-
-inline void push_locked(Cq& cq, const Completion& completion) noexcept {
-  const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
-  if (tail - cq.head.load(std::memory_order_relaxed) > cq.mask) [[unlikely]] {
-    report_overrun_locked(cq);
-    return;
-  }
-  cq.ring[tail & cq.mask] = completion;
-  if (cq.times != nullptr) [[unlikely]]
-    stamp_stored(cq, tail);
-  cq.tail.store(tail + 1, std::memory_order_relaxed);
-  if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle) [[unlikely]]
-    tell_stored_locked(cq, completion.status != IBV_WC_SUCCESS);
 }
 
 }  // namespace verbatim::shm

@@ -5,8 +5,7 @@
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/memory/region_fast.hpp"
-#include "providers/shm/queues/attach.hpp"
-#include "providers/shm/queues/qp.hpp"
+#include "providers/shm/queues/meet.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {

@@ -5,6 +5,7 @@
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/queues/announced.hpp"
+#include "providers/shm/queues/channel.hpp"
 #include "providers/shm/queues/cq.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "runtime/time/clock.hpp"

@@ -24,22 +24,6 @@ namespace verbatim::shm {
 
 struct Cq;
 
-struct Moderation {
-  std::uint16_t count = 0;
-  std::uint16_t period_us = 0;
-  std::uint32_t asked = 0;    ///< while held: the CqRecord's kind that it was armed with
-  std::uint64_t since = 0;    ///< while held: now_ns() of the first completion
-  std::uint64_t look_at = 0;  ///< while held: now_ns() of the service thread's next look
-  std::uint64_t stored = 0;   ///< completions stored since it was armed
-  /// Messages taken by polls that doorbells led to, ever. While the queue is armed there are no
-  /// others.
-  std::uint64_t taken = 0;
-  std::uint64_t old = 0;  ///< those, and what waited to be taken, when it was armed
-
-  bool is_on() const noexcept { return count > 1 && period_us != 0; }
-  std::uint64_t until() const noexcept { return since + period_us * std::uint64_t{1000}; }
-};
-
 inline constexpr std::uint16_t kMaxModerationCount = 0xffff;
 inline constexpr std::uint16_t kMaxModerationPeriodUs = 0xffff;
 

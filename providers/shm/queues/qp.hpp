@@ -164,6 +164,7 @@ inline void note_spare(Qp& qp) noexcept {
 /// The peer's SENDs may share slots. They do not on the way to receives that are shared.
 inline bool has_packs(const Qp& qp) noexcept { return qp.srq == nullptr && qp.headroom == 0; }
 
+/// Receive `index`, the oldest, goes to a message of `qp`. The queue's lock is held.
 inline void use_up_locked(Srq& srq, Qp& qp, std::uint64_t index) noexcept {
   // In this order: a sender that counts this receive as used up counts the message as served.
   const std::uint64_t served = qp.own->served.load(std::memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/qp_life.hpp"
+#include "providers/shm/queues/shared_receive.hpp"
 #include "providers/shm/queues/ud_role.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/verbs/strict.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/queues/qp_state.hpp"
 
-#include "providers/shm/memory/context.hpp"
 #include "providers/shm/memory/region_fast.hpp"
+#include "providers/shm/queues/cq_events.hpp"
 #include "providers/shm/queues/qp_kind.hpp"
 
 namespace verbatim::shm {
@@ -23,15 +23,6 @@ void stop_sending(Qp& qp) noexcept {
   poke(qp.own->state, IBV_QPS_SQE);
   qp.strict_unsignaled = 0;
   qp.link.fast = false;
-}
-
-void raise_qp_event(Qp& qp, ibv_event_type type) noexcept {
-  if (qp.kind != nullptr && qp.kind->tell_openers != nullptr) qp.kind->tell_openers(qp, type);
-  if (qp.xrc_end != nullptr && qp.xrc_end->disowned) return;
-  ibv_async_event event{};
-  event.event_type = type;
-  event.element.qp = &qp.plain;
-  Context::of(qp.plain.context).events.raise(event);
 }
 
 }  // namespace verbatim::shm

@@ -13,7 +13,5 @@ void enter_error(Qp& qp) noexcept;
 /// Moves the QP to the send queue error state: what is posted flushes, receiving goes on. The send
 /// lock is held.
 void stop_sending(Qp& qp) noexcept;
-/// Raises an asynchronous event for the QP.
-void raise_qp_event(Qp& qp, ibv_event_type type) noexcept;
 
 }  // namespace verbatim::shm

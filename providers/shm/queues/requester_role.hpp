@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "providers/shm/queues/copy_choice.hpp"
-#include "providers/shm/queues/message_ring.hpp"
+#include "providers/shm/queues/ring_lines.hpp"
 #include "providers/shm/wire/known_receives.hpp"
 
 namespace verbatim::shm {
@@ -18,7 +18,7 @@ struct Requester {
   std::uint64_t sent = 0;  ///< receives of the peer that we have used up
   KnownReceives known_receives{};
   MessageRing ring{};
-  std::uint64_t heard = 0;  ///< *received when a message was sent last, see ask_for_slot()
+  std::uint64_t heard = 0;         ///< *received when a message was sent last, see ask_for_slot()
   std::uint32_t generation = 0;    ///< of our sending half; outlives resets
   bool told_fault = false;         ///< the peer was told that its half must end
   bool has_reserved_ring = false;  ///< there is room for our first message

@@ -7,16 +7,23 @@
 #include <atomic>
 #include <cstdint>
 
-#include "providers/shm/queues/arrival.hpp"
 #include "providers/shm/queues/pending_send.hpp"
 #include "providers/shm/queues/request_progress.hpp"
-#include "providers/shm/queues/shared_receive.hpp"
+#include "providers/shm/queues/srq.hpp"
 #include "providers/shm/wire/layout.hpp"
 #include "providers/shm/wire/message_pack.hpp"
 
 namespace verbatim::shm {
 
 struct Peer;
+
+/// A place in the ring: of message `index`, when it has come.
+struct Arrival {
+  const Slot* ring = nullptr;
+  std::uint32_t log = 0;
+  std::uint64_t line = 0;
+  std::uint64_t index = 0;
+};
 
 struct Responder {
   static constexpr std::uint32_t kNotHot = ~0u;
@@ -45,9 +52,9 @@ struct Responder {
   std::uint64_t ending_message = ~std::uint64_t{0};  ///< whose window was closed last
   std::uint64_t ended_messages = 0;                  ///< of those below it, nobody copies any more
   QuietWait ending{};
-  std::uint64_t failed_receives = 0;  ///< of `head`
-  bool broken = false;                ///< met an error that must end the QP, see settle_marks()
-  bool lied = false;                  ///< and no honest peer brings one about
+  std::uint64_t failed_receives = 0;   ///< of `head`
+  bool broken = false;                 ///< met an error that must end the QP, see settle_marks()
+  bool lied = false;                   ///< and no honest peer brings one about
   std::atomic<std::uint64_t> head{0};  ///< receives that messages have used up
   MessagePack pack;
   Qp* next_same_bit = nullptr;  ///< CQ members that share a doorbell bit

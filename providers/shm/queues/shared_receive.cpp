@@ -42,25 +42,11 @@ std::uint32_t log_of(std::uint32_t receives) noexcept {
   return static_cast<std::uint32_t>(std::countr_zero(std::bit_ceil(receives)));
 }
 
-/// Receives that are posted and not taken. The queue's lock is held.
-std::uint64_t waiting(const Srq& srq) noexcept {
-  return srq.posted - srq.own->taken.load(std::memory_order_relaxed);
-}
-
 void raise(Srq& srq, ibv_event_type type) noexcept {
   ibv_async_event event{};
   event.event_type = type;
   event.element.srq = &srq.plain;
   Context::of(srq.plain.context).events.raise(event);
-}
-
-/// Messages wait that found no receive: whoever polls, or sleeps, hears of them again.
-[[gnu::cold, gnu::noinline]] void feed(Srq& srq) noexcept {
-  LockGuard<Mutex> guard(live.mutex);
-  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live)
-    if (qp->srq == &srq && qp->xrc != XrcRole::kQueue &&
-        qp->own->accepts.load(std::memory_order_relaxed) != 0)
-      announce(*qp);
 }
 
 /// Makes `bigger` the store, with what waits in the old one. The queue's lock is held.
@@ -231,42 +217,6 @@ int query_srq(verbatim::Srq& handle, ibv_srq_attr& attr) noexcept {
   attr.max_sge = srq.store.max_sge;
   attr.srq_limit = srq.limit;
   return 0;
-}
-
-int post_srq_recv(ibv_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
-  return post_shared(Srq::from(handle), wr, bad_wr);
-}
-
-int post_shared(Srq& srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
-  bool hungry = false;
-  int error = 0;
-  {
-    LockGuard<BiasedLock> guard(srq.lock);
-    for (; wr != nullptr; wr = wr->next) {
-      error = srq.store.check(*wr);
-      if (error == 0 && waiting(srq) >= srq.store.max) error = ENOMEM;
-      if (error == 0 && srq.store.credits == nullptr) {
-        srq.offset = srq.store.make(srq.memory);
-        if (srq.offset == 0)
-          error = ENOMEM;
-        else
-          srq.own->store.store(window::make(srq.offset, srq.store.log), std::memory_order_release);
-      }
-      if (error != 0) {
-        *bad_wr = wr;
-        break;
-      }
-      const std::uint64_t credit = srq.store.fill(srq.posted, *wr, srq.keys);
-      // Publishes the receive; pairs with the load in next_shared_credit().
-      srq.store.credits[srq.store.at(srq.posted)].store(credit, std::memory_order_release);
-      ++srq.posted;
-      hungry = srq.starving;
-    }
-    if (hungry) srq.starving = false;
-  }
-  if (hungry) [[unlikely]]
-    feed(srq);
-  return error;
 }
 
 bool take_receive(Qp& qp, TakenReceive& out) noexcept {

@@ -11,6 +11,7 @@
 
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/cq.hpp"
+#include "providers/shm/queues/cq_events.hpp"
 #include "providers/shm/queues/qp.hpp"
 #include "providers/shm/wire/copy_fast.hpp"
 #include "runtime/sync/prefetch.hpp"

@@ -4,6 +4,8 @@
 // message learns of), and the inbox of a UD queue pair.
 #include <cerrno>
 
+#include "providers/shm/queues/cq_events.hpp"
+#include "providers/shm/queues/shared_posting.hpp"
 #include "providers/shm/queues/shared_receive.hpp"
 #include "providers/shm/queues/ud_role.hpp"
 #include "providers/shm/receive/receive.hpp"

@@ -4,6 +4,7 @@
 // lock, the lock of the queue that it completes into, and its counts.
 #pragma once
 
+#include "providers/shm/queues/cq_events.hpp"
 #include "providers/shm/queues/qp.hpp"
 #include "providers/shm/transfer/send_queue.hpp"
 

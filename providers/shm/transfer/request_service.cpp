@@ -10,6 +10,7 @@
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/attach.hpp"
 #include "providers/shm/queues/live.hpp"
+#include "providers/shm/queues/meet.hpp"
 #include "providers/shm/queues/qp_kind.hpp"
 #include "providers/shm/transfer/service_requests.hpp"
 #include "runtime/sync/pause.hpp"

@@ -4,6 +4,7 @@
 // is mapped, or in several lines of the ring; and how any message is published.
 #include <cstring>
 
+#include "providers/shm/queues/message_ring.hpp"
 #include "providers/shm/transfer/send_fast.hpp"
 
 namespace verbatim::shm {

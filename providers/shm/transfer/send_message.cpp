@@ -20,6 +20,7 @@
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/attach.hpp"
 #include "providers/shm/queues/live.hpp"
+#include "providers/shm/queues/meet.hpp"
 #include "providers/shm/transfer/send_fast.hpp"
 #include "providers/shm/transfer/send_queue.hpp"
 #include "providers/shm/transfer/service_requests.hpp"

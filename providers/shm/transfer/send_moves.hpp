@@ -8,7 +8,9 @@
 #include <array>
 
 #include "providers/shm/memory/region_fast.hpp"
+#include "providers/shm/queues/message_ring.hpp"
 #include "providers/shm/queues/qp.hpp"
+#include "providers/shm/queues/shared_receive.hpp"
 #include "providers/shm/transfer/mapped.hpp"
 #include "providers/shm/windows/window_access.hpp"
 #include "providers/shm/wire/copy_fast.hpp"

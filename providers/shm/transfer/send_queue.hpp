@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "providers/shm/queues/message_ring.hpp"
 #include "providers/shm/queues/qp.hpp"
 #include "providers/shm/queues/send_lock.hpp"
 #include "providers/shm/queues/step.hpp"

@@ -9,6 +9,8 @@
 #include "providers/shm/queues/failure_log.hpp"
 #include "providers/shm/queues/failures.hpp"
 #include "providers/shm/queues/live.hpp"
+#include "providers/shm/queues/meet.hpp"
+#include "providers/shm/queues/qp_event.hpp"
 #include "providers/shm/queues/qp_kind.hpp"
 #include "providers/shm/queues/qp_state.hpp"
 #include "providers/shm/receive/receive_place.hpp"

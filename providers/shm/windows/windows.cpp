@@ -10,6 +10,7 @@
 #include "providers/shm/memory/region_table.hpp"
 #include "providers/shm/queues/attach.hpp"
 #include "providers/shm/queues/live.hpp"
+#include "providers/shm/queues/meet.hpp"
 #include "providers/shm/windows/window_access.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"

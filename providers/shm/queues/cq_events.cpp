@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/queues/cq_events.hpp"
+
+#include "providers/shm/memory/context.hpp"
+#include "providers/shm/queues/announced.hpp"
+#include "providers/shm/queues/arrived.hpp"
+#include "providers/shm/queues/channel.hpp"
+#include "providers/shm/queues/moderation.hpp"
+#include "providers/shm/queues/polled_rings.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/time/clock.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// After arming, so many filled polls pass before a ring is made hot again.
+constexpr std::uint32_t kEventModePolls = 64;
+/// The first stored completion that no event told of.
+std::uint32_t first_untold(const Cq& cq) noexcept {
+  const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
+  const std::uint32_t stored = cq.tail.load(std::memory_order_relaxed) - head;
+  // Numbers come round: what was told long ago is before the head, wherever it seems to be.
+  return cq.told.stored - head <= stored ? cq.told.stored : head;
+}
+
+/// Whether there is a completion that no program has seen and no event told of, which is told of
+/// now; `solicited_only`: of the kind that a queue armed for solicited ones tells of. Of those that
+/// the cursor has taken nobody knows it any more.
+bool tells_of_unpolled_locked(Cq& cq, bool solicited_only) noexcept {
+  const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
+  for (std::uint32_t i = first_untold(cq); i != tail; ++i) {
+    const Completion& stored = cq.ring[i & cq.mask];
+    // Of a stored receive it is not known any more, and nobody is harmed by an early event.
+    if (solicited_only && stored.status == IBV_WC_SUCCESS && stored.frees_send_queue) continue;
+    cq.told.stored = i + 1;
+    return true;
+  }
+  if (cq.doorbells->summary.load(std::memory_order_relaxed) != 0) {
+    if (const Qp* const qp = find_untold_whole(cq, solicited_only); qp != nullptr) {
+      note_told(cq, *qp);
+      return true;
+    }
+  }
+  return cq.cursor.has_more();
+}
+
+}  // namespace
+
+void tell_stored_locked(Cq& cq, bool failed) noexcept {
+  if (armed_for_locked(cq) == CqRecord::kArmedSolicited && !failed) return;
+  cq.told.stored = first_untold(cq) + 1;
+  if (is_moderated(cq) && !failed)
+    hold_stored_locked(cq);
+  else
+    raise_locked(cq);
+}
+
+void tell_announced_locked(Cq& cq, bool solicited) noexcept {
+  const std::uint32_t armed = armed_for_locked(cq);
+  if (armed == CqRecord::kIdle || (armed == CqRecord::kArmedSolicited && !solicited)) return;
+  if (is_moderated(cq))
+    hold_announced_locked(cq);
+  else
+    raise_locked(cq);
+}
+
+void tell_of_locked(Cq& cq, const Qp& qp) noexcept {
+  const std::uint32_t armed = armed_for_locked(cq);
+  if (armed == CqRecord::kIdle || (armed == CqRecord::kArmedSolicited && !has_solicited(qp)) ||
+      !has_untold_whole(cq, qp))
+    return;
+  note_told(cq, qp);
+  tell_announced_locked(cq, true);
+}
+
+int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
+  Cq& cq = Cq::from(handle);
+  DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
+  // Armed for all stays so: a solicited-only request on top of it asks for less.
+  const bool for_all = solicited_only == 0 || armed_for_locked(cq) == CqRecord::kArmed;
+  const std::uint32_t kind = for_all ? CqRecord::kArmed : CqRecord::kArmedSolicited;
+  cq.event_mode = kEventModePolls;
+  if (CqRecord::kind(cq.armed->load(std::memory_order_relaxed)) == CqRecord::kHeld) {
+    // Its event is under way.
+    cq.moderation.asked = kind;
+    return 0;
+  }
+  const bool moderated = is_moderated(cq);
+  // Who sleeps there is woken for an event, not for each message that may be one's reason.
+  const std::uint32_t channel =
+      cq.plain.channel != nullptr && !moderated
+          ? static_cast<Channel&>(CompChannel::from(cq.plain.channel)).shown_record()
+          : 0;
+  cq.armed->store(kind | channel << CqRecord::kKindBits, std::memory_order_relaxed);
+  // A sender must ring to see the armed word; those who are polled do not, so nobody is polled now.
+  cool_all(cq);
+  if (moderated) begin_count_locked(cq);
+  // Between the armed word and the look that the program takes next, and our own.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  // What lies there unpolled makes an event at once, as with adapters whose doorbell carries how far
+  // the program has polled: one that polls a completion for each event would wait for good. Not what
+  // an event told of: one that polls after arming would be told twice of each.
+  if (tells_of_unpolled_locked(cq, kind == CqRecord::kArmedSolicited))
+    tell_announced_locked(cq, true);
+  return 0;
+}
+
+void report_overrun_locked(Cq& cq) noexcept {
+  ++cq.overruns;
+  if (cq.overrun_reported || cq.ignores_overrun) return;
+  cq.overrun_reported = true;
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_CQ_ERR;
+  event.element.cq = &cq.plain;
+  Context::of(cq.plain.context).events.raise(event);
+  log_error(
+      "shm: completion queue with %d entries overran: completions are lost; make it as large as "
+      "the send and receive queues that use it together",
+      cq.plain.cqe);
+}
+
+void announce(Qp& qp) noexcept {
+  Cq& cq = *qp.recv_cq;
+  cq.doorbells->ring(qp.own->cq_bit);
+  LockGuard<BiasedLock> guard(cq.lock);
+  // Errors are what every event is for. Only if there is one: an empty receive queue has nothing to
+  // flush.
+  if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle && has_message(qp)) {
+    note_told(cq, qp);
+    raise_locked(cq);
+  }
+  say_last_receive(qp);
+}
+
+CompletionTime completion_time(const Cq& cq) noexcept {
+  CompletionTime time;
+  if ((cq.clocks & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) != 0) time.raw = now_ns();
+  if ((cq.clocks & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK) != 0)
+    time.wallclock = wall_clock_ns();
+  return time;
+}
+
+void stamp_stored(Cq& cq, std::uint32_t index) noexcept {
+  cq.times[index & cq.mask] = completion_time(cq);
+}
+
+CompletionTime* make_times(const Cq& cq, std::size_t count) noexcept {
+  return static_cast<CompletionTime*>(
+      cq.memory.take(count * sizeof(CompletionTime), alignof(CompletionTime)));
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/queues/cq_members.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "providers/shm/memory/region_fast.hpp"
+#include "providers/shm/queues/polled_rings.hpp"
+
+namespace verbatim::shm {
+int add_member(Cq& cq, Qp& qp) noexcept {
+  LockGuard<BiasedLock> guard(cq.lock);
+  std::uint32_t bit = cq.member_next;
+  for (std::uint32_t i = 0; i < cq.member_capacity; ++i) {
+    if (cq.members[(bit + i) % cq.member_capacity] == nullptr) {
+      bit = (bit + i) % cq.member_capacity;
+      break;
+    }
+  }
+  if (bit >= cq.member_capacity || cq.members[bit] != nullptr) {
+    if (cq.member_capacity < DoorbellBlock::kBits) {
+      const std::uint32_t capacity = cq.member_capacity == 0 ? 16 : 2 * cq.member_capacity;
+      auto* members = static_cast<Qp**>(std::calloc(capacity, sizeof(Qp*)));
+      if (members == nullptr) return ENOMEM;
+      if (cq.members != nullptr) std::memcpy(members, cq.members, cq.member_capacity * sizeof(Qp*));
+      std::free(cq.members);
+      bit = cq.member_capacity;
+      cq.members = members;
+      cq.member_capacity = capacity;
+    } else {
+      bit = cq.member_next % DoorbellBlock::kBits;  // bits are shared from here on
+    }
+  }
+  poke(qp.own->cq, cq.number);
+  poke(qp.own->cq_bit, bit);
+  qp.in.next_same_bit = cq.members[bit];
+  cq.members[bit] = &qp;
+  cq.member_next = bit + 1;
+  return 0;
+}
+
+void remove_member(Cq& cq, Qp& qp) noexcept {
+  LockGuard<BiasedLock> guard(cq.lock);
+  if (qp.in.hot_index != Responder::kNotHot) drop_hot(cq, qp.in.hot_index);
+  // The next one may lie in its place.
+  if (cq.told.qp == &qp) cq.told.qp = nullptr;
+  for (Qp** link = &cq.members[qp.own->cq_bit]; *link != nullptr;
+       link = &(*link)->in.next_same_bit) {
+    if (*link != &qp) continue;
+    *link = qp.in.next_same_bit;
+    break;
+  }
+}
+
+void forget_completions(Cq& cq, const Qp& qp) noexcept {
+  LockGuard<BiasedLock> guard(cq.lock);
+  const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
+  std::uint32_t kept = cq.head.load(std::memory_order_relaxed);
+  for (std::uint32_t i = kept; i != tail; ++i) {
+    if (cq.ring[i & cq.mask].qp == &qp) continue;
+    if (cq.times != nullptr) cq.times[kept & cq.mask] = cq.times[i & cq.mask];
+    cq.ring[kept++ & cq.mask] = cq.ring[i & cq.mask];
+  }
+  cq.tail.store(kept, std::memory_order_relaxed);
+  // An event too many harms nobody.
+  cq.told = {.stored = cq.head.load(std::memory_order_relaxed)};
+  // Those that the cursor has taken. Which of them it has handed on does not matter.
+  const std::uint32_t last = cq.cursor.last.load(std::memory_order_relaxed);
+  std::uint64_t marked = 0;
+  for (std::uint32_t place = 1; place <= last; ++place)
+    if (cq.cursor.said(place).qp_num == qp.plain.qp_num) marked |= std::uint64_t{1} << place;
+  if (marked == 0) return;
+  cq.cursor.marked.fetch_or(marked, std::memory_order_relaxed);
+  cq.cursor.clean.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace verbatim::shm

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/shm/queues/shared_posting.hpp"
+
+#include <cerrno>
+
+#include "providers/shm/queues/cq_events.hpp"
+#include "providers/shm/queues/live.hpp"
+#include "providers/shm/queues/shared_receive.hpp"
+
+namespace verbatim::shm {
+namespace {
+
+/// Messages wait that found no receive: whoever polls, or sleeps, hears of them again.
+[[gnu::cold, gnu::noinline]] void feed(Srq& srq) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live)
+    if (qp->srq == &srq && qp->xrc != XrcRole::kQueue &&
+        qp->own->accepts.load(std::memory_order_relaxed) != 0)
+      announce(*qp);
+}
+
+}  // namespace
+
+int post_srq_recv(ibv_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
+  return post_shared(Srq::from(handle), wr, bad_wr);
+}
+
+int post_shared(Srq& srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
+  bool hungry = false;
+  int error = 0;
+  {
+    LockGuard<BiasedLock> guard(srq.lock);
+    for (; wr != nullptr; wr = wr->next) {
+      error = srq.store.check(*wr);
+      if (error == 0 && waiting(srq) >= srq.store.max) error = ENOMEM;
+      if (error == 0 && srq.store.credits == nullptr) {
+        srq.offset = srq.store.make(srq.memory);
+        if (srq.offset == 0)
+          error = ENOMEM;
+        else
+          srq.own->store.store(window::make(srq.offset, srq.store.log), std::memory_order_release);
+      }
+      if (error != 0) {
+        *bad_wr = wr;
+        break;
+      }
+      const std::uint64_t credit = srq.store.fill(srq.posted, *wr, srq.keys);
+      // Publishes the receive; pairs with the load in next_shared_credit().
+      srq.store.credits[srq.store.at(srq.posted)].store(credit, std::memory_order_release);
+      ++srq.posted;
+      hungry = srq.starving;
+    }
+    if (hungry) srq.starving = false;
+  }
+  if (hungry) [[unlikely]]
+    feed(srq);
+  return error;
+}
+
+}  // namespace verbatim::shm
