@@ -536,17 +536,17 @@ constexpr Step kSteps[] = {
     {"poll_cq, one received, of a shared queue", 246, 0},
     {"post_send, datagram of 8 B inline", 208, 1},
     {"poll_cq, one datagram received", 256, 0},
-    {"post_send, SEND of two inline pieces, to a shared queue", 508, 1, 1, 6},
+    {"post_send, SEND of two inline pieces, to a shared queue", 520, 1, 1, 6},
     {"post_recv of datagrams in a domain", 304, 0, 1, 9},
     {"post_send, datagram of 8 B inline, signaled, in a domain", 302, 0, 1, 9},
     {"poll_cq, one datagram received, in a domain", 248, 0},
     {"poll_cq, one datagram sent, in a domain", 99, 0},
-    {"ibv_wr_*, datagram of 8 B, signaled, in a domain", 846, 0, 5, 19},
+    {"ibv_wr_*, datagram of 8 B, signaled, in a domain", 848, 0, 5, 19},
     {"post_srq_recv of XRC in a domain", 210, 0, 1, 2},
-    {"post_send over XRC, 8 B inline, signaled, in a domain", 688, 0, 1, 12},
+    {"post_send over XRC, 8 B inline, signaled, in a domain", 692, 0, 1, 12},
     {"poll_cq, one received over XRC, in a domain", 246, 0},
     {"poll_cq, one sent over XRC, in a domain", 99, 0},
-    {"ibv_wr_*, over XRC, 8 B, signaled, in a domain", 810, 0, 5, 14}};
+    {"ibv_wr_*, over XRC, 8 B, signaled, in a domain", 812, 0, 5, 14}};
 
 TEST(FastPath, ExecutesOneIndirectCallAndNoOther) {
   const long offered = ::syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);

@@ -277,13 +277,16 @@ bool find_target(const Qp& qp, WriteTarget& target, std::uint32_t key,
   return true;
 }
 
-void ring_peer(Qp& qp, bool solicited) noexcept {
+void ring_peer(Qp& qp, bool solicited, bool only) noexcept {
   const std::uint32_t cq = peek(qp.link.remote->cq);
   if (cq >= kMaxCqs) return;
   const std::uint32_t bit = peek(qp.link.remote->cq_bit);
   PeerSegment& segment = qp.link.peer->segment;
   Doorbells& doorbells = segment.doorbells();
-  doorbells.cqs[cq].ring(bit);
+  if (only)
+    doorbells.cqs[cq].ring_one(bit);
+  else
+    doorbells.cqs[cq].ring(bit);
   // The ring is a full fence: either we see the CQ armed, or whoever arms it sees the bit.
   const std::uint32_t word = segment.cqs()[cq].armed.load(std::memory_order_seq_cst);
   const std::uint32_t armed = CqRecord::kind(word);

@@ -48,7 +48,7 @@ template <class Piece>
   ++shared.next;
   // As MoveFast.
   if (must_ring(way)) [[unlikely]]
-    ring_peer(way, (header::flags(piece.header()) & header::kSolicited) != 0);
+    ring_peer(way, (header::flags(piece.header()) & header::kSolicited) != 0, true);
   return true;
 }
 

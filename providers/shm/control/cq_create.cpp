@@ -33,6 +33,7 @@ int take_words(Cq& cq, std::uint32_t number) noexcept {
   if (error != 0) return error;
   cq.doorbells->summary.store(0, std::memory_order_relaxed);
   for (auto& word : cq.doorbells->words) word.store(0, std::memory_order_relaxed);
+  for (auto& word : cq.doorbells->many) word.store(0, std::memory_order_relaxed);
   cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
   return 0;
 }

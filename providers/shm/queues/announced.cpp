@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
 
 #include "providers/shm/queues/arrival.hpp"
 #include "providers/shm/queues/arrived.hpp"
@@ -16,10 +15,10 @@ namespace {
 /// true.
 template <class F>
 bool any_announced(const Cq& cq, F look) noexcept {
-  for (std::uint32_t word = 0; word < std::size(cq.doorbells->words); ++word) {
-    std::uint64_t bits = cq.doorbells->words[word].load(std::memory_order_acquire);
+  for (std::uint32_t group = 0; group < DoorbellBlock::kGroups; ++group) {
+    std::uint64_t bits = cq.doorbells->words[group].load(std::memory_order_acquire);
     for (; bits != 0; bits &= bits - 1) {
-      const std::uint32_t bit = word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+      const std::uint32_t bit = group * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
       Qp* qp = bit < cq.member_capacity ? cq.members[bit] : nullptr;
       for (; qp != nullptr; qp = qp->in.next_same_bit)
         if (has_message(*qp) && look(*qp)) return true;

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "providers/shm/queues/receive_store.hpp"
+#include "providers/shm/wire/known_receives.hpp"
 #include "runtime/base/cache_line.hpp"
 #include "runtime/sync/biased_lock.hpp"
 #include "runtime/verbs/handles.hpp"
@@ -44,6 +45,7 @@ struct SharedCredits {
   /// Of our messages, those below it need no other look than at their credit. 0 without credits.
   std::uint64_t unlooked = 0;
   std::uint64_t next = 0;  ///< receive that our next message may use up, or an older one
+  KnownReceives known{};   ///< by the numbers that `next` has
 };
 
 struct Srq : verbatim::Srq {

@@ -310,6 +310,19 @@ bool has_receive_to_flush(const Qp& qp) noexcept {
 
 }  // namespace
 
+int take_first(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
+  std::uint64_t h;
+  more = false;
+  if (qp.in.ring != nullptr && !qp.lane.is_unheard &&
+      qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR &&
+      !qp.in.pack.has(qp.in.head.load(std::memory_order_relaxed))) {
+    const Slot* const slot = find_next_message(qp, h);
+    if (slot == nullptr) return 0;
+    if (take_message(qp, *slot, h, *wc) == Taken::kCompletion) return 1;
+  }
+  return take_all(qp, room, wc, more);
+}
+
 int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
   int got = 0;
   more = false;

@@ -17,11 +17,11 @@ namespace {
 /// UD: a store of its own, but shared by the lanes that lead to it. Else the receives are posted to
 /// the queue that the application shares.
 int post_to_inbox(Qp& qp, const ibv_recv_wr& wr) noexcept {
-  if (qp.datagrams == nullptr || qp.datagrams->inbox == nullptr) return EINVAL;
+  if (qp.datagrams == nullptr || qp.plain.srq != nullptr) return EINVAL;
   ibv_recv_wr one = wr;
   ibv_recv_wr* bad;
   one.next = nullptr;
-  const int error = post_shared(*qp.datagrams->inbox, &one, &bad);
+  const int error = post_shared(*qp.srq, &one, &bad);
   if (error == 0 && qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) announce(qp);
   return error;
 }

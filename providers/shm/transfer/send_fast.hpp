@@ -116,7 +116,7 @@ struct MoveFast {
     // Whoever turned it on since has fenced us, and looks at the ring before it sleeps; or sees the
     // bell.
     if (must_ring(qp)) [[unlikely]]
-      ring_peer(qp, (header::flags(piece.header()) & header::kSolicited) != 0);
+      ring_peer(qp, (header::flags(piece.header()) & header::kSolicited) != 0, true);
     return true;
   }
 };
@@ -242,10 +242,10 @@ template <bool kDomain>
     if (count == 0) break;
     room -= count;
   }
-  const bool is_any_sent = sends.sent != qp.out.sent;
+  const std::uint64_t sent = sends.sent - qp.out.sent;
   sends.put_back(qp);
-  if (is_any_sent && must_ring(qp)) [[unlikely]]
-    ring_peer(qp, (any & IBV_SEND_SOLICITED) != 0);
+  if (sent != 0 && must_ring(qp)) [[unlikely]]
+    ring_peer(qp, (any & IBV_SEND_SOLICITED) != 0, sent == 1);
   return wr;
 }
 

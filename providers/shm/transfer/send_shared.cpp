@@ -21,6 +21,7 @@ bool find_store(Qp& qp, std::uint64_t store) noexcept {
   shared.credits = nullptr;
   shared.store = 0;
   shared.unlooked = 0;
+  shared.known = {};
   if (log > 24) return false;
   shared.credits = qp.link.peer->segment.at<std::atomic<std::uint64_t>>(
       window::offset(store), sizeof(std::uint64_t) << log);
@@ -86,6 +87,10 @@ CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept {
   }
   if (!posted) return CreditState::kNone;
   qp.shared.unlooked = next_look(qp);
+  // Where many take turns a receive is posted between any two messages of one of them.
+  if (must_ring(qp) && qp.shared.next >= qp.shared.known.behind)
+    qp.shared.known = look_ahead({qp.shared.credits, qp.shared.mask, window::log(qp.shared.store)},
+                                 qp.shared.next);
   length = static_cast<std::uint32_t>(credit) & Credit::kLengthMask;
   return (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ? CreditState::kBadKey
                                                                      : CreditState::kGood;
@@ -121,15 +126,23 @@ bool gather_pieces(const Qp& from, const ibv_send_wr& wr, unsigned char* to) noe
   return true;
 }
 
+/// Is the next receive known to take so many bytes?
+bool knows_next(const Qp& way, std::uint32_t bytes) noexcept {
+  const SharedCredits& shared = way.shared;
+  return shared.known.has(shared.next, bytes + way.headroom) && way.out.sent < shared.unlooked &&
+         shared.record->store.load(std::memory_order_acquire) == shared.store;
+}
+
 }  // namespace
 
 bool put_shared_now(Qp& way, const Qp& from, const ibv_send_wr& wr, std::uint32_t flags,
                     std::uint64_t path, std::uint32_t& bytes) noexcept {
   std::uint32_t room;
-  if (!count_bytes(from, wr, bytes) || (path != 0 && bytes > Slot::kPathAt) ||
-      next_shared_credit(way, room) != CreditState::kGood || bytes + way.headroom > room ||
-      !has_room_for(way, bytes))
+  if (!count_bytes(from, wr, bytes) || (path != 0 && bytes > Slot::kPathAt)) return false;
+  if (!knows_next(way, bytes) &&
+      (next_shared_credit(way, room) != CreditState::kGood || bytes + way.headroom > room))
     return false;
+  if (!has_room_for(way, bytes)) return false;
   if (path != 0) say_path(next_slot(way), path);
   flags |= (path != 0 ? header::kPath : 0u) |
            (wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |

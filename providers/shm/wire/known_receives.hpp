@@ -42,8 +42,11 @@ struct KnownReceives {
   /// Is message `index`'s posted, sound and long enough?
   [[gnu::always_inline]] bool has(const Receives& receives, std::uint64_t index,
                                   std::uint32_t bytes) const noexcept {
-    return (index < behind && bytes <= room) ||
-           receives.length(index) >= static_cast<std::int32_t>(bytes);
+    return has(index, bytes) || receives.length(index) >= static_cast<std::int32_t>(bytes);
+  }
+  /// Without a look?
+  [[gnu::always_inline]] bool has(std::uint64_t index, std::uint32_t bytes) const noexcept {
+    return index < behind && bytes <= room;
   }
   /// Do we know nothing of message `index`'s, the first of a line?
   [[gnu::always_inline]] bool must_look(std::uint64_t index) const noexcept {

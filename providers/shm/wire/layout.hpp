@@ -30,7 +30,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
-inline constexpr std::uint32_t kLayoutVersion = 11;
+inline constexpr std::uint32_t kLayoutVersion = 12;
 /// No segment is larger: a stranger's word does not eat the address space of who maps it.
 inline constexpr std::uint64_t kMostSegmentBytes = std::uint64_t{2} << 30;
 
@@ -502,36 +502,80 @@ static_assert(sizeof(QpRecord) == 7 * kCacheLine);
 /// A two-level bitmap of hints. Indices beyond 4095 fold: one bit then stands for several objects.
 struct DoorbellBlock {
   static constexpr std::uint32_t kBits = 4096;
+  static constexpr std::uint32_t kGroups = kBits / 64;
   // One line for both, of the first 448 objects: each is written wherever the other is.
+  /// By group of 64: somebody of it has rung.
   alignas(kCacheLine) std::atomic<std::uint64_t> summary;
-  std::atomic<std::uint64_t> words[64];
+  std::atomic<std::uint64_t> words[kGroups];
+  /// Of those in `words`, or about to be: who has rung for more than one thing.
+  alignas(kCacheLine) std::atomic<std::uint64_t> many[kGroups];
 
-  /// Says "look at `bit`". The read-modify-writes also order whatever was published before them,
-  /// and the load of an armed word after them, as a full fence.
+  /// What a group's doorbells say, by object.
+  struct Rung {
+    std::uint64_t bits;
+    std::uint64_t many;  ///< of those in `bits`
+  };
+
+  /// Says "look at all that `bit` has". The read-modify-writes also order whatever was published
+  /// before them, and the load of an armed word after them, as a full fence.
   void ring(std::uint32_t bit) noexcept {
     bit &= kBits - 1;
-    words[bit >> 6].fetch_or(std::uint64_t{1} << (bit & 63), std::memory_order_seq_cst);
-    summary.fetch_or(std::uint64_t{1} << (bit >> 6), std::memory_order_seq_cst);
+    many[bit / 64].fetch_or(mask_of(bit), std::memory_order_seq_cst);
+    words[bit / 64].fetch_or(mask_of(bit), std::memory_order_seq_cst);
+    ring_group(bit / 64);
+  }
+  /// The same for one thing that was published, by who rings for each. No more are there then than
+  /// rings that nobody has looked at: who looks at one need not ask for another, whose line its
+  /// publisher may be about to write.
+  void ring_one(std::uint32_t bit) noexcept {
+    bit &= kBits - 1;
+    const std::uint64_t before = words[bit / 64].fetch_or(mask_of(bit), std::memory_order_seq_cst);
+    if ((before & mask_of(bit)) != 0) return ring(bit);
+    ring_group(bit / 64);
   }
   /// Nobody has looked since.
   bool is_rung(std::uint32_t bit) const noexcept {
     bit &= kBits - 1;
-    return (words[bit >> 6].load(std::memory_order_relaxed) >> (bit & 63) & 1) != 0;
+    return (words[bit / 64].load(std::memory_order_relaxed) & mask_of(bit)) != 0;
   }
-  /// Takes all bits and calls f with each. A bit set meanwhile is found by the next call: whoever
-  /// sets one wakes somebody after it.
+  /// Takes those of a group. One set meanwhile is found by the next call: whoever sets it says so in
+  /// the summary after it, or wakes somebody.
+  Rung take(std::uint32_t group) noexcept {
+    const std::uint64_t bits = words[group].exchange(0, std::memory_order_seq_cst);
+    const std::uint64_t all = many[group].load(std::memory_order_seq_cst) & bits;
+    // Those that have yet to be set in `words` stay.
+    if (all != 0) many[group].fetch_and(~all, std::memory_order_seq_cst);
+    return {bits, all};
+  }
+  /// Puts back what was taken.
+  void put_back(std::uint32_t group, Rung rung) noexcept {
+    if (rung.bits == 0) return;
+    if (rung.many != 0) many[group].fetch_or(rung.many, std::memory_order_seq_cst);
+    words[group].fetch_or(rung.bits, std::memory_order_seq_cst);
+    ring_group(group);
+  }
+  /// Takes all bits and calls f with each.
   template <class F>
   void drain(F f) noexcept {
     std::uint64_t groups = summary.exchange(0, std::memory_order_seq_cst);
     for (; groups != 0; groups &= groups - 1) {
-      const auto w = static_cast<std::uint32_t>(__builtin_ctzll(groups));
-      std::uint64_t word = words[w].exchange(0, std::memory_order_seq_cst);
-      for (; word != 0; word &= word - 1)
-        f(w * 64 + static_cast<std::uint32_t>(__builtin_ctzll(word)));
+      const auto group = static_cast<std::uint32_t>(__builtin_ctzll(groups));
+      for (std::uint64_t bits = take(group).bits; bits != 0; bits &= bits - 1)
+        f(group * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits)));
     }
   }
+
+ private:
+  static std::uint64_t mask_of(std::uint32_t bit) noexcept { return std::uint64_t{1} << bit % 64; }
+  void ring_group(std::uint32_t group) noexcept {
+    // Whoever takes the summary takes the words after it: a group that is in there is yet to be
+    // looked at.
+    const std::uint64_t mask = mask_of(group);
+    if ((summary.load(std::memory_order_seq_cst) & mask) == 0)
+      summary.fetch_or(mask, std::memory_order_seq_cst);
+  }
 };
-static_assert(sizeof(DoorbellBlock) == 9 * kCacheLine);
+static_assert(sizeof(DoorbellBlock) == 17 * kCacheLine);
 
 /// The whole doorbell file.
 struct Doorbells {
