@@ -15,11 +15,11 @@
 // this library's MPI_Init makes no teams (EBUSY), nor the other way round; another MPI in the
 // process is none of this library's business.
 //
-// THREADS. Any thread may call anything. Calls for one team are made by one thread at a time, and
-// all members make them in the same order, blocking and not mixed as the program likes; it may have
-// several under way on one team. Those for different teams go on in different threads at once, and
-// wait for each other no longer than a call takes to move its bytes. There are no threads of the
-// library's for it: what is under way moves on inside the calls of this header only.
+// THREADS. One thread at a time calls this header, whichever it is; or, once a team was created with
+// VBT_COLL_THREADS, any at any time: calls for one team are made by one thread at a time even then,
+// those for different teams go on at once. All members make the calls for a team in the same order,
+// blocking and not mixed as the program likes; several may be under way on one team. There are no
+// threads of the library's for it: what is under way moves on inside the calls of this header only.
 //
 // BUFFERS belong to the caller and stay untouched by him from the call until the operation is
 // complete: one that is sent may be read, one that is received into may be neither read nor
@@ -35,17 +35,18 @@
 //
 // ERRORS are the answers: 0 or a positive errno. EINVAL: an argument cannot be, nothing was done,
 // and the team is as it was; vbt_coll_why says which. All else ends the team: every call for it
-// that is under way, here and as they come to it at the other members, and every later one, answers
-// the same error, until vbt_coll_destroy_team. What was received into has unspecified contents then.
-//   ECONNRESET  a member died, destroyed the team or left in the middle of a collective; on the
-//               same host known within 2 seconds, across hosts when the device gives up (seconds)
+// that is under way, here and at the other members, which are told, and every later one, answers an
+// error until vbt_coll_destroy_team. What was received into has unspecified contents then.
+//   ECONNRESET  a member died or gave the team up; within a host that is known in 2 seconds, between
+//               hosts when the device gives up (seconds). What sends long messages to members that
+//               do not call this library meanwhile may take 5 seconds more
 //   ETIMEDOUT   attr.timeout_ms ran out before all members had come
 //   EMSGSIZE    members disagree about the call
 //   ENOMEM      no memory
 //   EIO         a device failed
-//   EPERM       in a child that was forked: the team is the parent's (not the team's end)
+//   EPERM       in a child that was forked: teams are the parent's, for whom nothing changes
 // The rank at fault, where there is one, is in vbt_coll_query_team, and in the text of vbt_coll_why;
-// the same line goes to the log, once (VERBATIM_LOG=error and above).
+// the same line goes to the log, once for a team (VERBATIM_LOG=error and above).
 #ifndef VERBATIM_COLL_H
 #define VERBATIM_COLL_H
 
@@ -100,21 +101,27 @@ int vbt_coll_is_op_of(enum vbt_coll_op op, enum vbt_coll_type type);
 /// Of alltoall (all members, or none): the element for each is replaced by that from it.
 #define VBT_COLL_IN_PLACE ((const void*)-1)
 
+enum vbt_coll_flags {
+  // From this call on several threads of the process call this header at once, also for other
+  // teams; it stays so. Waits are slower for it. No other thread is in this header at that moment.
+  VBT_COLL_THREADS = 1 << 0
+};
+
 struct vbt_coll_team_attr {
   uint32_t rank;  // this process among the members, 0 .. size - 1
   uint32_t size;  // members, 1 .. 65536
   // An allgather among the members, in whatever way the program has: puts member i's `bytes` bytes
   // of `mine` at all + i * bytes, at every member. Called by vbt_coll_create_team only, within it
-  // and in its thread, a few times (at most 4) with up to 512 bytes, by all members alike; not by a
-  // team of one. Bounding its waits is the program's. 0, or a positive errno that
-  // vbt_coll_create_team answers.
+  // and in its thread, a few times with up to 512 bytes, by all members alike; not by a
+  // team of one. Bounding its waits is the program's. 0, or a positive errno, with which
+  // vbt_coll_create_team ends here at once; the others are told by their own exchange.
   int (*exchange)(void* context, const void* mine, void* all, size_t bytes);
   void* context;  // of exchange and idle
   // Milliseconds that a call waits for the others, in vbt_coll_create_team (beside exchange) and in
   // each operation from its beginning on; 0: 60 seconds in vbt_coll_create_team, and in operations
   // as long as all members live. That of one member ends the team at all.
   uint32_t timeout_ms;
-  uint32_t flags;  // 0: there are none yet
+  uint32_t flags;  // enum vbt_coll_flags
   // NULL, or called over and over (about every 100 us) by blocking calls that have waited for longer
   // than that, in their thread and with nothing of the library's locked: for who must move
   // something else on meanwhile, such as another MPI. It may call nothing of this header.
@@ -125,8 +132,10 @@ struct vbt_coll_team_attr {
 /// Called by all members at once; all of them succeed, or none (but for a member that dies in it).
 /// `attr_size` is sizeof *attr: what a shorter one does not say is 0. What the members must know of
 /// each other travels by `exchange`; connections are made here, so that operations find them.
-/// The first one of a process opens its device (environment: VERBATIM_MPI_DEVICE and others of the
-/// MPI library), which is closed with the last one.
+/// The first one with several members opens the process's device, which stays open until the process
+/// ends: memory between processes of one host when all its members are there, else what leads to
+/// other hosts; VERBATIM_MPI_DEVICE names another. This and other variables (VERBATIM_WAIT,
+/// VERBATIM_COLL_*) are those of the MPI library.
 ///
 /// 0 and `*team`, to be given back with vbt_coll_destroy_team; or an errno (vbt_coll_why says more):
 /// EINVAL (rank, size, flags, no exchange; members that say different sizes, or the same rank, or
@@ -137,9 +146,10 @@ struct vbt_coll_team_attr {
 int vbt_coll_create_team(const struct vbt_coll_team_attr* attr, size_t attr_size,
                          struct vbt_coll_team** team);
 
-/// Without waiting for other members: they may still be in an operation that this one has completed.
-/// 0 (also of NULL), EBUSY while requests of the team are not complete (wait for them, or the team
-/// must have failed), EINVAL for what is no team, EPERM in a forked child, where nothing happens.
+/// Called by all members, as an operation is: it waits until all have come to it, so that nobody who
+/// ends then is taken for one that died (of a team that has failed it waits for nobody). 0 (also of
+/// NULL), whatever became of the others; EBUSY while requests of the team were not given back,
+/// EPERM in a forked child, where nothing happens.
 int vbt_coll_destroy_team(struct vbt_coll_team* team);
 
 struct vbt_coll_team_facts {
@@ -147,7 +157,7 @@ struct vbt_coll_team_facts {
   uint32_t size;
   uint32_t is_one_host;   // 1: all members share a host
   uint32_t is_mapped;     // 1: and meet in memory that they map: flags and slots, no queue pairs
-  int32_t error;          // 0, or that which has ended the team
+  int32_t error;          // 0, or what has ended the team
   int32_t rank_at_fault;  // that has died, or had not come when the time ran out; -1: none known
 };
 
@@ -211,9 +221,8 @@ int vbt_coll_wait(struct vbt_coll_request** request);
 /// Moves everything on, and looks at nothing: for who computes meanwhile. Never waits.
 void vbt_coll_progress(void);
 
-/// At least `size` bytes of zeroed memory aligned to a page, that other members on the host can read
-/// and write in place, from any call of this process's first vbt_coll_create_team on. NULL + errno:
-/// EINVAL (0 bytes), ENOMEM, EPERM (a forked child), ENOTCONN (there is no team).
+/// At least `size` bytes of zeroed memory aligned to a page, which other members on the host read in
+/// place. NULL + errno: EINVAL (0 bytes), ENOMEM, EPERM (a forked child).
 void* vbt_coll_alloc(size_t size);
 
 /// Gives such memory back, when no operation uses it: 0 (also of NULL), or EINVAL for any other
