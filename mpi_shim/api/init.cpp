@@ -28,7 +28,8 @@ int begin(const char* function, int required) noexcept {
   if (world.stage != Stage::kBefore) {
     BigGuard guard;
     return vmpi::raise(nullptr, MPI_ERR_OTHER, function,
-                       world.stage == Stage::kRunning
+                       world.is_of_teams ? "the process has a team of verbatim/coll.h"
+                       : world.stage == Stage::kRunning
                            ? "MPI_Init was called before"
                            : "MPI_Finalize was called before, and MPI starts only once");
   }

@@ -378,6 +378,13 @@ HostTeam* find_host_team(Comm& comm, int& error) noexcept {
   return comm.team;
 }
 
+HostTeam* make_host_team(Comm& comm, int& error) noexcept {
+  comm.collectives_waited = kBefore;
+  return find_host_team(comm, error);
+}
+
+void have_no_host_team(Comm& comm) noexcept { comm.collectives_waited = kBefore + 1; }
+
 // How a rank waits.
 
 bool HostTeam::is_left_by_others() noexcept {
@@ -394,6 +401,12 @@ int HostTeam::fail() noexcept {
   has_failed_ = true;
   own_->has_failed.store(1, std::memory_order_relaxed);
   return MPI_ERR_PROC_ABORTED;
+}
+
+int HostTeam::who_gave_up() const noexcept {
+  for (int i = 0; i < size_; ++i)
+    if (i != rank_ && blocks_[i]->has_failed.load(std::memory_order_relaxed) != 0) return i;
+  return -1;
 }
 
 /// Until `done()`, or a rank of the team is dead or has given up.
@@ -418,10 +431,8 @@ int HostTeam::wait(Done done) noexcept {
         for (std::uint32_t look = 0; look < at.looks; ++look)
           if (at.done()) return true;
         if (++at.team.waits_ % kWaitsBetweenLooksAtAll != 0) return false;
-        at.is_lost = is_any_dead(*at.team.comm_);
-        for (int i = 0; i < at.team.size_; ++i)
-          at.is_lost =
-              at.is_lost || at.team.blocks_[i]->has_failed.load(std::memory_order_relaxed) != 0;
+        at.is_lost =
+            at.team.comm_->has_failed || is_any_dead(*at.team.comm_) || at.team.who_gave_up() >= 0;
         return at.is_lost;
       },
       &waited);
@@ -430,6 +441,7 @@ int HostTeam::wait(Done done) noexcept {
 
 int HostTeam::wait_for_word(int rank) noexcept {
   const HostBlock& block = *blocks_[rank];
+  awaited_ = rank;
   return wait([&, this]() noexcept {
     if (is_there(rank)) return true;
     // It has left the round without a word: what it says then is not of this round.
@@ -445,7 +457,10 @@ bool HostTeam::look_at_readers(std::uint32_t wanted) noexcept {
     if (static_cast<std::int32_t>(wanted - known_[i]) <= 0) continue;
     // Pairs with the store in leave_round().
     known_[i] = blocks_[i]->done.load(std::memory_order_acquire);
-    if (static_cast<std::int32_t>(wanted - known_[i]) > 0) return false;
+    if (static_cast<std::int32_t>(wanted - known_[i]) > 0) {
+      awaited_ = i;
+      return false;
+    }
   }
   all_done_ = known_[0];
   for (int i = 1; i < size_; ++i)

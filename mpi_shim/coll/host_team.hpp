@@ -157,6 +157,13 @@ class HostTeam {
   /// Rounds that this rank has spoken in and not left.
   [[nodiscard]] std::uint32_t ahead() const noexcept { return next_ - round_; }
 
+  /// This rank takes no part any more, and the others hear of it.
+  void give_up() noexcept { (void)fail(); }
+  /// One of the others has: its rank; -1: none.
+  [[nodiscard]] int who_gave_up() const noexcept;
+  /// Of the others the one that was waited for last; -1: none yet.
+  [[nodiscard]] int who_is_awaited() const noexcept { return awaited_; }
+
   /// All say that they are here, in one round. MPI_ERR_TRUNCATE at all when they differ.
   [[nodiscard]] int meet(HostKind kind, std::uint64_t bytes) noexcept;
 
@@ -204,6 +211,7 @@ class HostTeam {
   std::uint64_t header_ = 0;
   bool has_failed_ = false;
   std::uint32_t waits_ = 0;
+  int awaited_ = -1;
   const HostBlock* blocks_[kMostRanks];
   std::uint32_t known_[kMostRanks];  ///< what each has done at least
   std::uint32_t states_[kMostRanks];
@@ -219,6 +227,9 @@ inline constexpr int kNotOfHost = -1;
 /// `error` is MPI_SUCCESS and null is returned: there is no team, at no rank. It is made with some
 /// collective of the communicator, as all ranks count.
 [[nodiscard]] HostTeam* find_host_team(Comm& comm, int& error) noexcept;
+/// For who knows where the ranks are: it is made now, or never.
+[[nodiscard]] HostTeam* make_host_team(Comm& comm, int& error) noexcept;
+void have_no_host_team(Comm& comm) noexcept;
 
 /// The team by whose rooms a message of `bytes`, on which all agree, goes piece by piece. Null: by none
 /// (`error` is kNotOfHost), or an error.

@@ -62,6 +62,7 @@ struct Comm {
       0;                           ///< those of them that had no team yet (coll/host_team.hpp)
   class HostTeam* team = nullptr;  ///< of ranks that are on one host
   bool is_freed = false;           ///< by the program: operations under way keep it
+  bool has_failed = false;         ///< of teams: nothing begins on it any more
   TopologyKind topology = TopologyKind::kNone;
   Cartesian cartesian;
   Graph graph;

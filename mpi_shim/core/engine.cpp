@@ -156,7 +156,11 @@ void idle() noexcept {
 }
 
 void step() noexcept {
-  if (progress())
+  constexpr std::uint32_t kMovesBetween = 1024;
+  static std::uint32_t moves = 0;
+  const bool has_moved = progress();
+  if (wait_in_vain != nullptr && (!has_moved || ++moves % kMovesBetween == 0)) wait_in_vain();
+  if (has_moved)
     steps_in_vain = 0;
   else
     idle();
@@ -215,6 +219,7 @@ int send_to_self(Request& send) noexcept {
 
 /// Ranks of this host, by the launcher's word; without one it might be all.
 long ranks_here() noexcept {
+  if (world.is_of_teams) return world.here;
   for (const char* name : {"MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"}) {
     const char* const text = std::getenv(name);
     long number = 0;
@@ -265,6 +270,7 @@ bool is_anybody_dead() noexcept {
 
 HandleTable<HandleKind::kMessage, Message> messages;
 bool (*advance_schedules)() noexcept = nullptr;
+void (*wait_in_vain)() noexcept = nullptr;
 void (*drop_host_teams)() noexcept = nullptr;
 
 namespace {
@@ -336,6 +342,7 @@ void wait_for_memory(bool (*done)(void*), void* context) noexcept {
   bool waits_long = false;
   for (std::uint32_t in_vain = 0; !done(context);) {
     if (progress()) continue;
+    if (wait_in_vain != nullptr) wait_in_vain();
     if (waiting == Waiting::kSpin && !big_lock.is_needed()) continue;
     if (in_vain == 0) since = now_ns();
     if (++in_vain % kBetweenClocks == 0) waits_long = now_ns() - since >= kLongNs;
@@ -369,7 +376,7 @@ int begin_send(Request& request) noexcept {
     error = send_to_self(request);
   } else if (Peer* const peer = peer_of(rank); peer == nullptr) {
     error = MPI_ERR_NO_MEM;
-  } else if (peer->is_dead) {
+  } else if (peer->is_dead || request.comm->has_failed) {
     complete(request, MPI_ERR_PROC_ABORTED);
   } else {
     send_message(*peer, request);
@@ -390,6 +397,8 @@ void begin_receive(Request& request) noexcept {
   if (found != Matching::kNone) {
     const Unexpected message = matching.take_message(found);
     consume(request, message);
+  } else if (request.comm->has_failed) {
+    complete(request, MPI_ERR_PROC_ABORTED);
   } else if (request.peer == MPI_ANY_SOURCE
                  ? is_any_dead(*request.comm)
                  : is_dead(request.comm->peers().world_rank(request.peer))) {
@@ -490,14 +499,23 @@ int exchange(Comm& comm, Plane plane, int dest, int send_tag, const void* send_b
   return outgoing.error != MPI_SUCCESS ? outgoing.error : incoming.error;
 }
 
-const char* start_engine() noexcept {
-  if (!matching.start()) return "no memory";
-  if (world.size == 1) return nullptr;
+const char* open_device() noexcept {
   waiting = wish();
   // The library's own polls obey this word: giving the processor away is ours (idle()).
   if (waiting != Waiting::kSleep && ::setenv("VERBATIM_POLL", "spin", 0) != 0) return "no memory";
-  const char* const wrong = fabric.open();
-  if (wrong != nullptr) return wrong;
+  return fabric.open();
+}
+
+void choose_waiting() noexcept {
+  waiting = wish();
+  // Who has no events to wait for gives the processor away.
+  if (waiting == Waiting::kSleep && fabric.channel == nullptr) waiting = Waiting::kShare;
+}
+
+const char* start_engine() noexcept {
+  if (!matching.start()) return "no memory";
+  if (world.size == 1) return nullptr;
+  if (const char* const wrong = open_device(); wrong != nullptr) return wrong;
   if (!publish_address()) return "the launcher does not take this process's address";
   if (!bootstrap_barrier()) return "the launcher ended, or not all processes reached MPI_Init";
   return nullptr;

@@ -76,6 +76,10 @@ void begin_matched_receive(Request& request, Message& message) noexcept;
 /// Set while collectives are under way that progress has to move on (coll/schedule.hpp).
 extern bool (*advance_schedules)() noexcept;
 
+/// Set by who must do something while calls wait: called when nothing has moved, now and then. The
+/// big lock is held, and may be given up in it.
+extern void (*wait_in_vain)() noexcept;
+
 /// MPI_Finalize's part of teams (coll/host_team.hpp); set while there are any.
 extern void (*drop_host_teams)() noexcept;
 
@@ -115,6 +119,11 @@ bool cancel(Request& request) noexcept;
 /// `stop_engine` ends when all that this process has sent was taken, and all ranks have come to it.
 [[nodiscard]] const char* start_engine() noexcept;
 void stop_engine() noexcept;
+
+/// The part of it that opens the device. Null, or why it cannot be.
+[[nodiscard]] const char* open_device() noexcept;
+/// How calls wait, by the processes that share this host's processors now.
+void choose_waiting() noexcept;
 
 /// Memory that peers map: MPI_Alloc_mem, MPI_Free_mem. Null: no memory.
 [[nodiscard]] void* alloc_mapped(std::uint64_t bytes) noexcept;

@@ -32,8 +32,9 @@ bool is_active(ibv_context* context, std::uint8_t port_number, ibv_port_attr& ou
   return ibv_query_port(context, port_number, &out) == 0 && out.state == IBV_PORT_ACTIVE;
 }
 
-/// All ranks are on this host, by the launcher's word.
+/// All ranks are on this host, by the launcher's word, or their own.
 bool is_one_host() noexcept {
+  if (world.is_of_teams) return world.is_one_host;
   long number = 0;
   const char* const ranks = std::getenv("MPI_LOCALNRANKS");
   if (ranks != nullptr && parse_number(ranks, world.size, world.size, number)) return true;

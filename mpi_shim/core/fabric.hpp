@@ -34,7 +34,7 @@ struct WorkId {
   }
 };
 
-/// By which a peer finds us: what the bootstrap publishes.
+/// By which a peer finds us: what the bootstrap publishes, or teams exchange.
 struct Address {
   union ibv_gid gid;
   std::uint16_t lid;
@@ -42,6 +42,7 @@ struct Address {
   std::uint64_t host;  ///< alike for processes that see each other's numbers
   std::int32_t process;
   std::uint64_t began;  ///< the kernel's start time of the process, so that a number says who
+  std::uint32_t token;  ///< of teams: says in a Hello who it is from
 };
 
 class Fabric {

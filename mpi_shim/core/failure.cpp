@@ -77,11 +77,16 @@ void look_at_processes() noexcept {
     if (peer == nullptr || peer->is_dead || (!peer->has_address && !learn_address(*peer))) continue;
     const Address& at = peer->address;
     if (at.host == fabric.address.host && at.host != 0 && !is_alive(at.process, at.began))
-      suspect(*peer, "its process has ended without MPI_Finalize");
+      suspect(*peer, world.is_of_teams ? "its process has ended"
+                                       : "its process has ended without MPI_Finalize");
   }
 }
 
 }  // namespace
+
+void (*peer_is_lost)(const Peer& peer, const char* cause) noexcept = nullptr;
+void (*peer_gave_up)(const Peer& peer, std::uint32_t context) noexcept = nullptr;
+bool (*is_context_wanted)(std::uint32_t context) noexcept = nullptr;
 
 void suspect(Peer& peer, const char* cause) noexcept {
   if (peer.suspicion != nullptr) return;
@@ -93,7 +98,9 @@ void fail_peer(Peer& peer, const char* cause) noexcept {
   if (peer.is_dead || is_over) return;
   peer.is_dead = true;
   ++dead;
-  if (!is_quiet)
+  if (peer_is_lost != nullptr)
+    peer_is_lost(peer, cause);
+  else if (!is_quiet)
     (void)std::fprintf(stderr, "rank %d of %d: rank %u is lost: %s\n", world.rank, world.size,
                        peer.rank, cause);
   if (peer.qp != nullptr) {

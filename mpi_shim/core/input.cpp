@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "mpi_shim/core/errors.hpp"
 #include "mpi_shim/core/invitations.hpp"
 #include "mpi_shim/core/output.hpp"
 #include "mpi_shim/core/rings.hpp"
@@ -87,21 +86,41 @@ void read(Request& receive, Peer& peer, const Unexpected& message) noexcept {
   read_on(peer, *transfer);
 }
 
-/// A payload that nobody has asked for is copied, so that its buffer can be received in again.
-void keep_eager(Unexpected& kept, const unsigned char* payload, std::size_t bytes) noexcept {
-  kept.length = bytes;
-  if (bytes != 0) {
-    void* const copy = std::malloc(bytes);
-    if (copy == nullptr) abort_all(MPI_ERR_NO_MEM, "no memory for %zu bytes of a message", bytes);
-    std::memcpy(copy, payload, bytes);
-    kept.place = reinterpret_cast<std::uintptr_t>(copy);
+/// Of what nobody will ask for its sender hears that it was taken.
+void turn_away(Peer& peer, MessageKind kind, std::uint32_t sender_id) noexcept {
+  switch (kind) {
+    case MessageKind::kEager:
+      give_credit_back(peer);
+      break;
+    case MessageKind::kEagerSync:
+      give_credit_back(peer);
+      answer(peer, MessageKind::kMatched, sender_id);
+      break;
+    case MessageKind::kEnvelope:
+      // What it sends then is for a transfer that there is not.
+      answer(peer, MessageKind::kPull, sender_id);
+      break;
+    default:
+      answer(peer, MessageKind::kTaken, sender_id);
+      break;
   }
 }
 
-void keep(const Unexpected& message) noexcept {
-  if (!matching.keep(message))
-    abort_all(MPI_ERR_NO_MEM, "no memory for the envelope of a message without a receive");
+/// A payload that nobody has asked for is copied, so that its buffer can be received in again.
+/// False: no memory.
+[[nodiscard]] bool keep_eager(Unexpected& kept, const unsigned char* payload,
+                              std::size_t bytes) noexcept {
+  kept.length = bytes;
+  if (bytes == 0) return true;
+  void* const copy = std::malloc(bytes);
+  if (copy == nullptr) return false;
+  std::memcpy(copy, payload, bytes);
+  kept.place = reinterpret_cast<std::uintptr_t>(copy);
+  return true;
 }
+
+/// What depends on the sender ends: a message that nobody keeps would be waited for for ever.
+void lose_message_of(Peer& peer) noexcept { fail_peer(peer, "there is no memory for its message"); }
 
 /// False: the peer had no credit for it.
 bool take_eager(Peer& peer, const Head& head, std::uint32_t sender_id, const unsigned char* payload,
@@ -110,14 +129,20 @@ bool take_eager(Peer& peer, const Head& head, std::uint32_t sender_id, const uns
   Request* const receive = matching.take_receive(envelope);
   if (receive == nullptr) {
     if (peer.held == kCredits) return false;
+    if (is_context_wanted != nullptr && !is_context_wanted(head.context)) {
+      turn_away(peer, head.kind, sender_id);
+      return true;
+    }
     ++peer.held;
     Unexpected kept{};
     kept.envelope = envelope;
     kept.sender_id = sender_id;
     kept.world_rank = peer.rank & 0xffffffu;
     kept.kind = static_cast<unsigned>(head.kind) & 0x3fu;
-    keep_eager(kept, payload, bytes);
-    keep(kept);
+    if (!keep_eager(kept, payload, bytes) || !matching.keep(kept)) {
+      release_payload(kept);
+      lose_message_of(peer);
+    }
     return true;
   }
   if (!match(*receive, envelope, peer.rank)) return true;
@@ -140,8 +165,10 @@ void take_envelope(Peer& peer, const EnvelopeHead& envelope) noexcept {
   Request* const receive = matching.take_receive(message.envelope);
   if (receive != nullptr)
     consume(*receive, message);
-  else
-    keep(message);
+  else if (is_context_wanted != nullptr && !is_context_wanted(envelope.head.context))
+    turn_away(peer, envelope.head.kind, envelope.sender_id);
+  else if (!matching.keep(message))
+    lose_message_of(peer);
 }
 
 void take_answer(Peer& peer, const AnswerHead& head, const unsigned char* payload,
@@ -275,6 +302,9 @@ template <class Header>
     case MessageKind::kStreamed:
       end_stream(peer, answered.id);
       return true;
+    case MessageKind::kGaveUp:
+      if (peer_gave_up != nullptr) peer_gave_up(peer, answered.id);
+      return true;
   }
   return false;
 }
@@ -348,6 +378,19 @@ void consume(Request& receive, const Unexpected& message) noexcept {
     pull(receive, peer, message.sender_id);
   } else {
     read(receive, peer, message);
+  }
+}
+
+void turn_away(const Comm& comm, Plane plane) noexcept {
+  const Envelope all = {context_of(comm, plane), MPI_ANY_SOURCE, MPI_ANY_TAG};
+  for (std::uint32_t found; (found = matching.find_message(all)) != Matching::kNone;) {
+    const Unexpected message = matching.take_message(found);
+    const auto kind = static_cast<MessageKind>(message.kind);
+    release_payload(message);
+    Peer* const peer = known_peer(message.world_rank);
+    if (peer == nullptr) continue;  // this process itself
+    if (kind == MessageKind::kEager || kind == MessageKind::kEagerSync) --peer->held;
+    if (!peer->is_dead) turn_away(*peer, kind, message.sender_id);
   }
 }
 

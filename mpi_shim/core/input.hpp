@@ -19,6 +19,8 @@ void consume(Request& receive, const Unexpected& message) noexcept;
                            std::uint32_t sender) noexcept;
 /// Packed data to where the receive wants it.
 void deliver(Request& receive, const unsigned char* payload, std::size_t bytes) noexcept;
+/// Messages of a communicator that nobody will ask for any more: their senders are not kept waiting.
+void turn_away(const Comm& comm, Plane plane) noexcept;
 void finish_read(Peer& peer, Transfer& transfer) noexcept;
 
 /// Payloads that this process may still send itself without a receive.

@@ -133,6 +133,7 @@ void take_stream(Peer& peer, const WrittenHead& begun) noexcept {
 bool revoke(Request& receive) noexcept {
   Transfer* const transfer = invitation_of(receive);
   if (transfer == nullptr) return false;
+  if (transfer->is_revoked) return true;
   Peer* const peer = known_peer(transfer->rank);
   transfer->is_revoked = true;
   if (peer != nullptr) answer(*peer, MessageKind::kRevoke, transfer->handle);

@@ -42,7 +42,7 @@ void greet(Peer& peer, bool please_answer) noexcept {
   Hello hello{};
   hello.magic = kHelloMagic;
   hello.job = hash_of_job();
-  hello.rank = static_cast<std::uint32_t>(world.rank);
+  hello.rank = world.is_of_teams ? fabric.address.token : static_cast<std::uint32_t>(world.rank);
   hello.qpn = peer.qp->qp_num;
   hello.has_yours = peer.is_connected ? 1 : 0;
   hello.please_answer = please_answer ? 1 : 0;
@@ -119,7 +119,8 @@ std::int64_t now_ns() noexcept {
 Peer* peer_of(std::uint32_t world_rank) noexcept {
   if (Peer* const known = known_peer(world_rank); known != nullptr) return known;
   if (world_rank >= static_cast<std::uint32_t>(world.size)) return nullptr;
-  if (peers.empty() && !peers.resize(static_cast<std::size_t>(world.size))) return nullptr;
+  if (world_rank >= peers.size() && !peers.resize(static_cast<std::size_t>(world.size)))
+    return nullptr;
   void* const memory = std::malloc(sizeof(Peer));
   if (memory == nullptr) return nullptr;
   Peer* const made = ::new (memory) Peer();
@@ -128,13 +129,33 @@ Peer* peer_of(std::uint32_t world_rank) noexcept {
   return made;
 }
 
-bool publish_address() noexcept {
-  char key[32];
-  key_of(static_cast<std::uint32_t>(world.rank), key);
+Peer* meet_peer(const Address& address) noexcept {
+  for (Peer* known : peers)
+    if (known != nullptr && std::memcmp(&known->address, &address, sizeof address) == 0)
+      return known;
+  ++world.size;
+  Peer* const met = peer_of(static_cast<std::uint32_t>(world.size - 1));
+  if (met == nullptr) {
+    --world.size;
+    return nullptr;
+  }
+  met->address = address;
+  met->has_address = true;
+  return met;
+}
+
+void know_own_address() noexcept {
   Address& own = fabric.address;
   own.host = host_identity();
   own.process = static_cast<std::int32_t>(::getpid());
   own.began = start_of_process(own.process);
+}
+
+bool publish_address() noexcept {
+  char key[32];
+  key_of(static_cast<std::uint32_t>(world.rank), key);
+  know_own_address();
+  const Address& own = fabric.address;
   char value[160];
   int length = std::snprintf(value, sizeof value,
                              "1:%" PRIu32 ":%" PRIu32 ":%" PRIx64 ":%" PRId32 ":%" PRIu64 ":",
@@ -179,14 +200,29 @@ void begin_connecting(Peer& peer) noexcept {
   greet(peer, true);
 }
 
+namespace {
+
+/// Null: nobody that it could be from, or no memory.
+Peer* sender_of(const Hello& hello, std::uint32_t from_qpn) noexcept {
+  if (!world.is_of_teams) {
+    const bool is_other = hello.rank < static_cast<std::uint32_t>(world.size) &&
+                          hello.rank != static_cast<std::uint32_t>(world.rank);
+    return is_other ? peer_of(hello.rank) : nullptr;
+  }
+  // One that is in a team with us before we know its address asks again.
+  for (Peer* known : peers)
+    if (known != nullptr && known->address.token == hello.rank && known->address.ud_qpn == from_qpn)
+      return known;
+  return nullptr;
+}
+
+}  // namespace
+
 void hear_hello(const Hello& hello, std::uint32_t from_qpn) noexcept {
   // A datagram may come from anybody who guesses the Q_Key: it must be of this job, and from where
-  // the launcher says that this rank is.
-  if (hello.magic != kHelloMagic || hello.job != hash_of_job() || hello.qpn > 0xffffff ||
-      hello.rank >= static_cast<std::uint32_t>(world.size) ||
-      hello.rank == static_cast<std::uint32_t>(world.rank))
-    return;
-  Peer* const peer = peer_of(hello.rank);
+  // the launcher, or the team's exchange, says that this rank is.
+  if (hello.magic != kHelloMagic || hello.job != hash_of_job() || hello.qpn > 0xffffff) return;
+  Peer* const peer = sender_of(hello, from_qpn);
   if (peer == nullptr || peer->is_dead) return;
   if (!peer->has_address && !learn_address(*peer)) return;
   if (peer->address.ud_qpn != from_qpn || !prepare(*peer)) return;

@@ -101,6 +101,10 @@ extern LastingArray<Peer*> peers;
 [[nodiscard]] Peer* peer_of_qp(std::uint32_t qpn) noexcept;
 /// Theirs is connected to ours.
 void be_ready(Peer& peer) noexcept;
+/// Of teams: the process with this address, which is new unless it was met before. Null: no memory.
+[[nodiscard]] Peer* meet_peer(const Address& address) noexcept;
+/// Completes what the device does not say of our address.
+void know_own_address() noexcept;
 /// Says what the bootstrap must know of us. False: the launcher refused.
 [[nodiscard]] bool publish_address() noexcept;
 /// Reads it of another. False: it is none, or no address.
@@ -117,6 +121,12 @@ void stop_peers() noexcept;
 void suspect(Peer& peer, const char* cause) noexcept;
 /// Ends everything that depends on the peer with MPI_ERR_PROC_ABORTED (failure.cpp).
 void fail_peer(Peer& peer, const char* cause) noexcept;
+/// Set where there are teams: hears of each that is lost, instead of the user.
+extern void (*peer_is_lost)(const Peer& peer, const char* cause) noexcept;
+/// Likewise: a peer has given up what this context is of.
+extern void (*peer_gave_up)(const Peer& peer, std::uint32_t context) noexcept;
+/// Likewise: whether messages of this context, which nobody has asked for yet, are worth keeping.
+extern bool (*is_context_wanted)(std::uint32_t context) noexcept;
 [[nodiscard]] bool is_dead(std::uint32_t world_rank) noexcept;
 /// Whether any rank of a communicator is: receives from any source end then.
 [[nodiscard]] bool is_any_dead(const Comm& comm) noexcept;

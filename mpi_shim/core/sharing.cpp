@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include "mpi_shim/core/rings.hpp"
-#include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
 
@@ -43,8 +42,9 @@ void move_away(std::uint32_t processor) noexcept {
 /// Whether the one that we talk to waits for this very processor, and it is for us to leave it.
 bool meets_again(std::uint32_t processor) noexcept {
   const Peer* const peer = talked_to;
+  // Both order themselves alike, also where they number each other as they like.
   if (peer == nullptr || peer->out == nullptr || peer->is_dead ||
-      peer->rank > static_cast<std::uint32_t>(world.rank))
+      peer->address.process > fabric.address.process)
     return false;
   // Who hears nothing waits for nobody in particular.
   if (peer->heard == heard_before) return false;

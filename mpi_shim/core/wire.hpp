@@ -30,6 +30,7 @@ enum class MessageKind : std::uint8_t {
   kStream,      ///< WrittenHead: a message goes to a receive that has invited it
   kPiece,       ///< PieceHead, payload
   kStreamed,    ///< AnswerHead: that was all of it
+  kGaveUp,      ///< AnswerHead: of teams, whose context it names: the sender takes no part any more
 };
 
 /// `credits`: payloads of the peer that were matched since the last message told of them.
@@ -114,7 +115,7 @@ static_assert(sizeof(PieceHead) <= 56, "it goes into a slot of a ring");
 struct Hello {
   std::uint64_t magic;
   std::uint64_t job;
-  std::uint32_t rank;
+  std::uint32_t rank;  ///< of teams: the sender's token
   std::uint32_t qpn;
   std::uint8_t has_yours;  ///< my queue pair is connected to yours
   std::uint8_t please_answer;

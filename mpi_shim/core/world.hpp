@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What this process is among those that were started with it, by the launcher's word
-// (bootstrap.hpp).
+// (bootstrap.hpp). Where there is no launcher, but teams (mpi_shim/teams), the world grows with
+// them: ranks in it are this process's own numbers for the processes that it has met, itself 0.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +17,11 @@ struct World {
   int app_number = 0;
   int universe_size = 0;  ///< 0: the launcher does not say
   int thread_level = 0;   ///< MPI_THREAD_*
+
+  bool is_of_teams = false;
+  // Of teams:
+  bool is_one_host = false;  ///< all members of the first one are here
+  int here = 1;              ///< most members of a team that are
 };
 
 extern World world;

@@ -21,8 +21,12 @@ foreach(library verbatim_mpi verbatim)
   target_link_libraries(verbatim_mpi_programs INTERFACE
     $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/${CMAKE_STATIC_LIBRARY_PREFIX}${library}${CMAKE_STATIC_LIBRARY_SUFFIX}>)
 endforeach()
-install(TARGETS verbatim_mpi verbatim_mpi_fortran ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS verbatim_mpi_programs EXPORT VerbatimTargets)
+foreach(library verbatim_coll verbatim)
+  target_link_libraries(verbatim_coll_programs INTERFACE
+    $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/${CMAKE_STATIC_LIBRARY_PREFIX}${library}${CMAKE_STATIC_LIBRARY_SUFFIX}>)
+endforeach()
+install(TARGETS verbatim_mpi verbatim_mpi_fortran verbatim_coll ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS verbatim_mpi_programs verbatim_coll_programs EXPORT VerbatimTargets)
 
 configure_file(${templates}/verbatim-mpi.pc.in ${CMAKE_CURRENT_BINARY_DIR}/verbatim-mpi.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/verbatim-mpi.pc DESTINATION ${pc_dir})
