@@ -213,8 +213,8 @@ int answer_for(vbt_coll_team& team, int engine_error) noexcept {
   return team.error;
 }
 
-WaitingCall::WaitingCall(vbt_coll_team& team, std::int64_t timeout_ns) noexcept
-    : team_(&team), timeout_ns_(timeout_ns) {
+WaitingCall::WaitingCall(vbt_coll_team& team, std::int64_t timeout_ns, std::int64_t since) noexcept
+    : team_(&team), timeout_ns_(timeout_ns), since_(since) {
   call_here = this;
 }
 
@@ -223,10 +223,8 @@ WaitingCall::~WaitingCall() { call_here = nullptr; }
 void WaitingCall::wait_in_vain() noexcept {
   if (timeout_ns_ == 0 && team_->idle == nullptr) return;
   const std::int64_t now = now_ns();
-  if (since_ == 0) {
-    since_ = now;
-    idle_at_ = now + kBetweenIdlesNs;
-  }
+  if (since_ == 0) since_ = now;
+  if (idle_at_ == 0) idle_at_ = now + kBetweenIdlesNs;
   if (timeout_ns_ != 0 && now - since_ > timeout_ns_) fail_by_time(*team_, timeout_ns_);
   if (team_->idle == nullptr || now < idle_at_) return;
   // The program's function may take its time, and other threads theirs.

@@ -117,7 +117,7 @@ class TeamCall {
       return answer_for(*team_, MPI_ERR_NO_MEM);
     }
     made->team = team_;
-    if (team_->timeout_ns != 0) made->until = now_ns() + team_->timeout_ns;
+    if (team_->timeout_ns != 0) made->since = now_ns();
     made->of_engine.comm = team_->comm;
     make_plan(schedule->plan(), which, of);
     if (const int error = start(schedule, made->of_engine); error != MPI_SUCCESS) {

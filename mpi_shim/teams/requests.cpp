@@ -49,8 +49,9 @@ VBT_COLL_ENTRY int vbt_coll_poll(vbt_coll_request** request) {
   const BigGuard guard;
   move_on();
   vbt_coll_request& asked = **request;
-  if (!asked.of_engine.is_complete && asked.until != 0 && now_ns() > asked.until)
-    fail_by_time(*asked.team, asked.team->timeout_ns);
+  const std::int64_t timeout = asked.team->timeout_ns;
+  if (!asked.of_engine.is_complete && timeout != 0 && now_ns() - asked.since > timeout)
+    fail_by_time(*asked.team, timeout);
   return take_end_of(*request);
 }
 
@@ -59,9 +60,7 @@ VBT_COLL_ENTRY int vbt_coll_wait(vbt_coll_request** request) {
   if (*request == nullptr) return 0;
   const BigGuard guard;
   vbt_coll_request& asked = **request;
-  // Time has run since it was begun; what is left of it may be nothing.
-  const std::int64_t left = asked.until == 0 ? 0 : asked.until - now_ns();
-  const WaitingCall call(*asked.team, asked.until != 0 && left <= 0 ? 1 : left);
+  const WaitingCall call(*asked.team, asked.team->timeout_ns, asked.since);
   (void)wait_for(asked.of_engine);
   return take_end_of(*request);
 }

@@ -16,6 +16,6 @@ inline constexpr std::uint32_t kTeamRequestMagic = 0x71657276u;
 struct vbt_coll_request {
   std::uint32_t magic = vmpi::kTeamRequestMagic;
   vbt_coll_team* team = nullptr;
-  std::int64_t until = 0;  ///< ns; 0: as long as all live
+  std::int64_t since = 0;  ///< ns: when it was begun, if its time is bounded
   vmpi::Request of_engine;
 };

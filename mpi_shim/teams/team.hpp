@@ -62,8 +62,8 @@ void hear_of_failures() noexcept;
 /// the thread that waits.
 class WaitingCall {
  public:
-  /// `timeout_ns` 0: as long as all live.
-  WaitingCall(vbt_coll_team& team, std::int64_t timeout_ns) noexcept;
+  /// `timeout_ns` 0: as long as all live; else since then, or, if that is 0, from the first wait on.
+  WaitingCall(vbt_coll_team& team, std::int64_t timeout_ns, std::int64_t since = 0) noexcept;
   ~WaitingCall();
   WaitingCall(const WaitingCall&) = delete;
   WaitingCall& operator=(const WaitingCall&) = delete;
@@ -74,8 +74,8 @@ class WaitingCall {
  private:
   vbt_coll_team* team_;
   std::int64_t timeout_ns_;
-  std::int64_t since_ = 0;  ///< of the first wait
-  std::int64_t idle_at_ = 0;
+  std::int64_t since_;
+  std::int64_t idle_at_ = 0;  ///< 0: not set yet
 };
 
 }  // namespace vmpi

@@ -212,7 +212,8 @@ int vbt_coll_ialltoall(struct vbt_coll_team* team, const void* send, void* recei
 
 /// Moves everything on that is under way in this process, of whatever team, and looks at this one.
 /// EINPROGRESS: not complete. Otherwise `*request` is NULL from now on: 0 (also when it was NULL),
-/// or the error that ended it. EINVAL for what is no request. Never waits.
+/// or the error that ended it. EINVAL for what is no request. Never waits, and gives no processor
+/// away: who does nothing else meanwhile, on fewer processors than members, waits instead.
 int vbt_coll_poll(struct vbt_coll_request** request);
 
 /// Until it is complete; answers as vbt_coll_poll, but never EINPROGRESS.
