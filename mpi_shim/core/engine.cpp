@@ -249,14 +249,17 @@ Waiting wish() noexcept {
       verbatim::environment_choice("VERBATIM_WAIT", kWords, static_cast<std::size_t>(by_default)));
 }
 
+/// It has all that was sent to it. If not, it is asked to say so.
+bool has_taken_all(Peer& peer) noexcept {
+  if (peer.is_dead || (peer.in_queue == 0 && !peer.has_work())) return true;
+  flush_queue(peer);
+  return false;
+}
+
 /// Nothing of ours is under way.
 bool is_drained() noexcept {
   bool is_so = open_sends == own_waiting && transfers.live() == invited;
-  each_peer([&is_so](Peer& peer) noexcept {
-    if (peer.is_dead || (peer.in_queue == 0 && !peer.has_work())) return;
-    is_so = false;
-    flush_queue(peer);
-  });
+  each_peer([&is_so](Peer& peer) noexcept { is_so = has_taken_all(peer) && is_so; });
   return is_so;
 }
 
@@ -519,6 +522,23 @@ const char* start_engine() noexcept {
   if (!publish_address()) return "the launcher does not take this process's address";
   if (!bootstrap_barrier()) return "the launcher ended, or not all processes reached MPI_Init";
   return nullptr;
+}
+
+void drain_to(const Comm& comm, std::int64_t until) noexcept {
+  struct Draining {
+    const Comm& comm;
+    std::int64_t until;
+  } draining = {comm, until};
+  wait_until(
+      [](void* context) {
+        const Draining& at = *static_cast<Draining*>(context);
+        bool have_all = true;
+        for (int member : at.comm.peers().members)
+          if (Peer* const peer = known_peer(static_cast<std::uint32_t>(member)); peer != nullptr)
+            have_all = has_taken_all(*peer) && have_all;
+        return have_all || now_ns() > at.until;
+      },
+      &draining);
 }
 
 void stop_engine() noexcept {

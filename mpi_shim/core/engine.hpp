@@ -125,6 +125,9 @@ void stop_engine() noexcept;
 /// How calls wait, by the processes that share this host's processors now.
 void choose_waiting() noexcept;
 
+/// Until the others of a communicator have what was sent to them, or are dead; or until then (ns).
+void drain_to(const Comm& comm, std::int64_t until) noexcept;
+
 /// Memory that peers map: MPI_Alloc_mem, MPI_Free_mem. Null: no memory.
 [[nodiscard]] void* alloc_mapped(std::uint64_t bytes) noexcept;
 [[nodiscard]] bool free_mapped(void* memory) noexcept;

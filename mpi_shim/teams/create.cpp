@@ -41,6 +41,7 @@ namespace {
 
 constexpr std::uint32_t kMostMembers = 65536;
 constexpr std::int64_t kPatienceToMakeNs = 60'000'000'000;
+constexpr std::int64_t kPatienceToLeaveNs = 1'000'000'000;
 constexpr int kMostMeetings = 32;
 /// Changes with whatever members tell each other, here and in core/wire.hpp.
 constexpr std::uint64_t kIntroduction = 0x31006c6c'6f637476u;  // "vtcoll", version 1
@@ -401,7 +402,10 @@ VBT_COLL_ENTRY int vbt_coll_destroy_team(vbt_coll_team* team) {
                        team->requests);
   if (team->error == 0) {
     const WaitingCall call(*team, team->timeout_ns);
+    // Nothing is left on the way to who may end after it: neither words of before, nor the barrier's.
+    drain_to(*team->comm, now_ns() + kPatienceToLeaveNs);
     const int error = do_collective(Collective::kBarrier, *team->comm, {});
+    drain_to(*team->comm, now_ns() + kPatienceToLeaveNs);
     // What happens to others here is the end of the team all the same.
     if (error != MPI_SUCCESS) (void)answer_for(*team, error);
   }
