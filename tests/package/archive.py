@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads libverbatim.a, or with --mpi libverbatim_mpi.a: what its members need, what they define, and that nothing in them runs
-at load.
+"""Reads libverbatim.a, with --mpi libverbatim_mpi.a, or with --mpi --teams libverbatim_coll.a: what its members need, what they
+define, and that nothing in them runs at load.
 
 With all members joined (ld -r), what stays undefined must be in the C library: that is what lets `cc` alone link a C
 program, however much of the archive it uses.
@@ -36,6 +36,9 @@ OURS = re.compile(r"_{0,3}ibv_|vbt_|verbs_provider_|mult_to_ibv_rate$|mbps_to_ib
 MPIS = re.compile(r"P?MPI_[A-Z]|p?mpi_\w+_$|__mpi\w*_MOD_|_Z(T[VISTC]|GV|Z|TAXtl)?N[KVrRO]*4vmpi"
                   r"|_ZN8verbatim12make_nothrowIN4vmpi")  # the runtime's, of one of its types
 
+# Of collectives without MPI, which go into processes that run another MPI: not one name of MPI's.
+TEAMS = re.compile(r"vbt_coll_|_Z(T[VISTC]|GV|Z|TAXtl)?N[KVrRO]*4vmpi|_ZN8verbatim12make_nothrowI(N4vmpi|\d+vbt_coll_)")
+
 STANDARD_INLINE = re.compile(r"_ZN?[KVrRO]*(St|S[absiod]|9__gnu_cxx|10__cxxabiv1)|_Z[a-z]{2}S|_ZSt|_Zn[wa][jm]Pv$")
 
 RUNS_AT_LOAD = re.compile(r"\.(preinit_array|init_array|fini_array|ctors|dtors|init|fini)(\.|$)")
@@ -57,8 +60,11 @@ def main():
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--objcopy", default="objcopy")
     parser.add_argument("--mpi", help="the archive is MPI's; this is the one below it")
+    parser.add_argument("--teams", action="store_true", help="and has none of MPI's functions")
     options = parser.parse_args()
     ours, always_there = (MPIS, "MPI_Init") if options.mpi else (OURS, "ibv_get_device_list")
+    if options.teams:
+        ours, always_there = TEAMS, "vbt_coll_create_team"
     if options.mpi:
         del UNWELCOME["_exit"]  # MPI_Abort ends the process
     wrong = []

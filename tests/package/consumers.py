@@ -200,6 +200,31 @@ def with_mpi(options, prefix, folder):
         expect(done.returncode == 0, f"CMake, {target}: the program exits with {done.returncode}\n{done.stderr}")
 
 
+def with_coll(options, prefix, folder):
+    """Collectives without MPI: the archive before the other one, by hand and by the target."""
+    source, program = os.path.join(folder, "coll.c"), os.path.join(folder, "program")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("#include <verbatim/coll.h>\nint main(void) {\n"
+                   "  struct vbt_coll_team_attr attr = {.size = 1};\n  struct vbt_coll_team *team;\n  int one = 1, sum = 0;\n"
+                   "  if (vbt_coll_create_team(&attr, sizeof attr, &team) != 0) return 1;\n"
+                   "  if (vbt_coll_allreduce(team, &one, &sum, 1, VBT_COLL_INT32, VBT_COLL_SUM) != 0) return 2;\n"
+                   "  return vbt_coll_destroy_team(team) != 0 || sum != 1;\n}\n")
+    found = [w for w, _, names in os.walk(prefix) if "verbatim.pc" in names]
+    expect(len(found) == 1, f"verbatim.pc installed in {found}")
+    for way, flags in WAYS.items():
+        static = ["--static"] if way != "dynamic" else []
+        words = run("pkg-config", "--cflags", "--libs", *static, "verbatim",
+                    env={**os.environ, "PKG_CONFIG_PATH": found[0]}).stdout.split()
+        run(options.cc, "-fPIE", *flags, source, "-lverbatim_coll", *words, "-o", program)
+        expect(run(program, check=False).returncode == 0, f"-lverbatim_coll, {way}: the program fails")
+    build = project(options, folder, "find_coll", "C", [
+        "find_package(Verbatim REQUIRED)", f"add_executable(by_target {source})",
+        "target_link_libraries(by_target PRIVATE Verbatim::coll)",
+    ], [f"-DCMAKE_PREFIX_PATH={prefix}"])
+    done = run(os.path.join(build, "by_target"), check=False)
+    expect(done.returncode == 0, f"Verbatim::coll: the program exits with {done.returncode}\n{done.stderr}")
+
+
 def subproject(options, folder, *more):
     """In debug mode, so that the promises of the archive are also kept by unoptimised objects."""
     build = project(options, folder, "subproject", "C", [
@@ -282,6 +307,7 @@ def main():
             find_package(options, prefix, folder)
             if os.path.exists(os.path.join(prefix, "bin", "verbatim-mpicc")):
                 with_mpi(options, prefix, folder)
+                with_coll(options, prefix, folder)
         elif options.what == "without_hwloc":
             without_hwloc(options, folder)
         else:

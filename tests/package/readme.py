@@ -10,13 +10,17 @@ import sys
 import tempfile
 
 # Of what is part of a program only.
-SURROUNDINGS = """#include <infiniband/verbs.h>
+SURROUNDINGS = """#include <errno.h>
+#include <infiniband/verbs.h>
 #include <stdio.h>
+#include <verbatim/coll.h>
 #include <verbatim/explain.h>
 #include <verbatim/memory.h>
-void part(struct ibv_qp *qp, struct ibv_wc wc);
-void part(struct ibv_qp *qp, struct ibv_wc wc) {
-  (void)qp, (void)wc;
+int exchange(void *context, const void *mine, void *all, size_t bytes);
+void compute(void);
+void part(struct ibv_qp *qp, struct ibv_wc wc, unsigned rank);
+void part(struct ibv_qp *qp, struct ibv_wc wc, unsigned rank) {
+  (void)qp, (void)wc, (void)rank;
 %s}
 """
 

@@ -9,7 +9,7 @@ import sys
 CODE = (".cpp", ".hpp", ".c", ".h", ".inc")
 BUILD = (".cmake", "CMakeLists.txt", "CMakePresets.json")
 LIBRARY = ("runtime/", "providers/", "static_registry/", "abi/entry/", "mpi_shim/core/", "mpi_shim/coll/", "mpi_shim/api/",
-           "mpi_shim/fortran/")
+           "mpi_shim/fortran/", "mpi_shim/teams/")
 
 # What a file may not contain: (files it holds for, pattern, reason).
 RULES = (
@@ -45,6 +45,7 @@ ARROWS = (
     ("mpi_shim/coll/", ("mpi_shim/core/", "runtime/base/", "runtime/sync/")),
     ("mpi_shim/api/", ("mpi_shim/core/", "mpi_shim/coll/", "runtime/base/", "runtime/sync/")),
     ("mpi_shim/fortran/", ("mpi_shim/core/", "runtime/base/", "runtime/sync/")),
+    ("mpi_shim/teams/", ("mpi_shim/core/", "mpi_shim/coll/", "runtime/base/", "runtime/sync/")),
     # The suite says what verbs promise, whoever the provider is: nothing of one provider's tests, nothing behind the API.
     ("tests/conformance/", ("tests/support/",)),
 )
