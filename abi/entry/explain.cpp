@@ -21,3 +21,9 @@ VBT_ENTRY int vbt_explain_completion(ibv_qp* qp, std::uint64_t wr_id, ibv_wc_sta
   const FailedCompletion completion{wr_id, status};
   return explain(Qp::from(qp), &completion, text, size);
 }
+
+VBT_ENTRY int vbt_log_failures(ibv_qp* qp, int whether) {
+  if (qp == nullptr) return EINVAL;
+  Qp::from(qp).logs_failures.store(whether != 0, std::memory_order_relaxed);
+  return 0;
+}

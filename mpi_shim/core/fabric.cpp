@@ -2,6 +2,7 @@
 #include "mpi_shim/core/fabric.hpp"
 
 #include <fcntl.h>
+#include <verbatim/explain.h>
 #include <verbatim/gid.h>
 #include <verbatim/memory.h>
 
@@ -264,6 +265,8 @@ ibv_qp* Fabric::make_queue_pair() noexcept {
     break;
   }
   if (qp == nullptr) return nullptr;
+  // Members of teams that are over end when they like; what ends a team is said by it.
+  if (world.is_of_teams) (void)vbt_log_failures(qp, 0);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = port_number_;

@@ -56,7 +56,7 @@ void remember(Qp& qp, const Failure& failure, Untold& untold) noexcept {
     has = true;
     (failure.receives ? record.receive : record.send) = failure;
     if (!record.has_send || !record.has_receive) record.receive_was_first = failure.receives;
-    says = !record.said;
+    says = !record.said && qp.logs_failures.load(std::memory_order_relaxed);
     record.said = true;
   }
   if (says && log_enabled(LogLevel::kError)) untold = {true, own_end(qp), failure};

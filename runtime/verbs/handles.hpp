@@ -344,7 +344,8 @@ struct Qp {
   std::uint32_t strict_unsignaled = 0;        ///< ... requests posted since one that completes
   std::uint32_t strict_given = 0;             ///< ... events, as in Cq
   bool sq_sig_all = false;
-  bool takes_work_calls = false;  ///< made with send_ops_flags: ibv_qp_to_qp_ex answers
+  bool takes_work_calls = false;          ///< made with send_ops_flags: ibv_qp_to_qp_ex answers
+  std::atomic<bool> logs_failures{true};  ///< vbt_log_failures
   EventLink async_events;
   ibv_qp_init_attr init{};  ///< as created, with the actual capacities
   Xrcd* xrcd = nullptr;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
+#include <verbatim/explain.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -93,6 +94,15 @@ TEST_P(ExplainSender, IsToldBothEndsAndTheRequestOnceInTheLog) {
   }
   if (watch != nullptr) {
     EXPECT_EQ(watch->explanations().size(), 1u);
+  }
+}
+
+TEST_P(ExplainSender, IsToldButNotInTheLogWhereTheProgramWantsNoneOfIt) {
+  EXPECT_EQ(vbt_log_failures(nullptr, 0), EINVAL);
+  ASSERT_EQ(vbt_log_failures(sender_.own.qp(sender_.info.id), 0), 0);
+  EXPECT_THAT(fail(sender_, 4711, 0x12345), HasSubstr("lkey 0x00012345 of SGE 0"));
+  if (LogWatch* const watch = LogWatch::instance(); watch != nullptr) {
+    EXPECT_THAT(watch->explanations(), ElementsAre());
   }
 }
 

@@ -13,7 +13,8 @@
 //
 // The words are for people and change between versions. Each queue pair remembers the first failure
 // of its sends and that of its receives, until it is reset; whatever fails after them is explained
-// by them. The same line goes to the log, once for each queue pair (VERBATIM_LOG=error and above).
+// by them. The same line goes to the log, once for each queue pair (VERBATIM_LOG=error and above),
+// unless the program wants none of it (vbt_log_failures).
 //
 // C and C++. Any thread may call these, but not while another destroys the queue pair. They
 // allocate nothing, and may be called for a completion of long ago.
@@ -42,6 +43,11 @@ int vbt_explain(struct ibv_qp* qp, const struct ibv_wc* wc, char* text, size_t s
 /// The same for whoever polls by ibv_start_poll (cq->wr_id, cq->status), or has kept only these.
 int vbt_explain_completion(struct ibv_qp* qp, uint64_t wr_id, enum ibv_wc_status status, char* text,
                            size_t size);
+
+/// Whether the log has the line (`whether` 1, as from the beginning) or not (0): for programs that tell
+/// their users themselves, or whose peers end when they like. It is explained all the same. Of
+/// failures that come after the call. 0, or EINVAL: no queue pair.
+int vbt_log_failures(struct ibv_qp* qp, int whether);
 
 #ifdef __cplusplus
 }

@@ -55,6 +55,7 @@ constinit Unsaid unsaid;
 Qp& known(Qp& qp) noexcept { return qp.lane.face != nullptr ? *qp.lane.face : qp; }
 
 void enqueue(Qp& qp) noexcept {
+  if (!qp.logs_failures.load(std::memory_order_relaxed)) return;
   LockGuard<Mutex> guard(unsaid.mutex);
   FailureRecord& record = qp.failures;
   if (record.is_unsaid || record.was_said) return;
