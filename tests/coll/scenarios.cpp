@@ -190,6 +190,7 @@ void play_late(const Member& member) {
     int error = 0;
     for (int i = 0; i < 3 && error == 0; ++i) error = do_one(team, "allreduce", 10, begins);
     CHECK(error == ECONNRESET);
+    say(member, "told");
   } else {
     const int error = do_one(team, "allreduce", 10, begins);
     // Who is told by one whose time ran out before its own, hears that.
@@ -199,6 +200,8 @@ void play_late(const Member& member) {
       CHECK(std::strstr(vbt_coll_why(), "member 1 has not come within 300 ms") != nullptr);
     }
     say(member, "late" + std::to_string(member.rank));
+    // It is told by words, not by the end of this process.
+    await(member, "told");
   }
   destroy(team);
 }

@@ -118,9 +118,8 @@ TEST_P(TeamEnds, AtAllOthersWhenAMemberIsKilledInIt) {
 }
 
 TEST_P(TeamEnds, AtAllOthersWhenAMemberIsKilledInItAndAllGoesByMessages) {
-  RanksOptions options = by_messages();
-  options.end_all_with_one = false;
-  options.environment["VERBATIM_LOG"] = "off";
+  RanksOptions options = quiet();
+  options.environment.merge(by_messages().environment);
   expect_that_others_are_told(5, {"dies", GetParam(), "3000", "blocking"}, options);
 }
 
@@ -129,12 +128,15 @@ INSTANTIATE_TEST_SUITE_P(In, TeamEnds,
                                          "alltoall"),
                          [](const auto& each) { return std::string(each.param); });
 
-TEST(Teams, SayWhoHasNotComeInTime) {
-  for (const char* how : {"blocking", "begun"})
-    for (const int members : {2, 4}) {
-      const RanksEnd end = play(members, {"late", how}, quiet());
-      EXPECT_TRUE(end.is_success()) << how << " of " << members << ": " << end.told();
-    }
+TEST(Teams, SayWhoHasNotComeInTimeAndTellItToThatOne) {
+  RanksOptions between_hosts = quiet();
+  between_hosts.environment.merge(by_messages().environment);
+  for (const RanksOptions& options : {quiet(), between_hosts})
+    for (const char* how : {"blocking", "begun"})
+      for (const int members : {2, 4}) {
+        const RanksEnd end = play(members, {"late", how}, options);
+        EXPECT_TRUE(end.is_success()) << how << " of " << members << ": " << end.told();
+      }
 }
 
 TEST(Teams, EndWhereCountsDiffer) {
