@@ -76,7 +76,7 @@ VMPI_ENTRY(int, MPI_Init_thread, (int*, char***, int required, int* provided)) {
 
 VMPI_ENTRY(int, MPI_Initialized, (int* flag)) {
   if (flag == nullptr) return MPI_ERR_ARG;
-  *flag = world.stage != Stage::kBefore ? 1 : 0;
+  *flag = world.stage != Stage::kBefore && !world.is_of_teams ? 1 : 0;
   return MPI_SUCCESS;
 }
 

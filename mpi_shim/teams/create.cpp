@@ -285,8 +285,9 @@ void forget(vbt_coll_team& team) noexcept {
     (void)make_host_team(*team.comm, error);
   } else {
     have_no_host_team(*team.comm);
-    error = do_collective(Collective::kBarrier, *team.comm, {});
   }
+  if (error == MPI_SUCCESS && team.comm->team == nullptr)
+    error = do_collective(Collective::kBarrier, *team.comm, {});
   return answer_for(team, error);
 }
 

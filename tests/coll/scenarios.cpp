@@ -305,6 +305,15 @@ void play_refused(const Member& member) {
   CHECK(vbt_coll_alloc(0) == nullptr && errno == EINVAL);
   CHECK(vbt_coll_free(&attr) == EINVAL);
   CHECK(vbt_coll_type_size(static_cast<vbt_coll_type>(31)) == 0);
+  const std::map<vbt_coll_type, int> operations = {
+      {VBT_COLL_BYTE, 3},   {VBT_COLL_INT8, 10},         {VBT_COLL_UINT64, 10},
+      {VBT_COLL_DOUBLE, 4}, {VBT_COLL_FLOAT_COMPLEX, 2}, {VBT_COLL_BOOL, 3}};
+  for (const auto& [type, count] : operations) {
+    int found = 0;
+    for (int op = VBT_COLL_SUM; op <= VBT_COLL_BXOR; ++op)
+      found += vbt_coll_is_op_of(static_cast<vbt_coll_op>(op), type);
+    CHECK(found == count);
+  }
   CHECK(vbt_coll_is_op_of(VBT_COLL_BAND, VBT_COLL_DOUBLE) == 0);
   CHECK(vbt_coll_is_op_of(VBT_COLL_MIN, VBT_COLL_FLOAT_COMPLEX) == 0);
   CHECK(vbt_coll_is_op_of(static_cast<vbt_coll_op>(15), VBT_COLL_INT8) == 0);

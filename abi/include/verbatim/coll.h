@@ -122,9 +122,10 @@ struct vbt_coll_team_attr {
   // as long as all members live. That of one member ends the team at all.
   uint32_t timeout_ms;
   uint32_t flags;  // enum vbt_coll_flags
-  // NULL, or called over and over (about every 100 us) by blocking calls that have waited for longer
-  // than that, in their thread and with nothing of the library's locked: for who must move
-  // something else on meanwhile, such as another MPI. It may call nothing of this header.
+  // NULL, or called over and over by blocking calls that have waited for more than 100 us, every 100
+  // us (of members that sleep, VERBATIM_WAIT, 10 ms), in their thread and with nothing of the
+  // library's locked: for who must move something else on meanwhile, such as another MPI. It may
+  // call nothing of this header.
   void (*idle)(void* context);
   const char* name;  // of the team in the log; NULL: its number. Copied, up to 63 characters
 };
