@@ -403,6 +403,7 @@ VBT_COLL_ENTRY int vbt_coll_destroy_team(vbt_coll_team* team) {
                        team->requests);
   if (team->error == 0) {
     const WaitingCall call(*team, team->timeout_ns);
+    team->is_leaving = true;
     // Nothing is left on the way to who may end after it: neither words of before, nor the barrier's.
     drain_to(*team->comm, now_ns() + kPatienceToLeaveNs);
     const int error = do_collective(Collective::kBarrier, *team->comm, {});

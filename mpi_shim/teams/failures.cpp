@@ -167,7 +167,10 @@ void fail_team(vbt_coll_team& team, int error, int rank_at_fault, const char* fo
   (void)std::vsnprintf(team.why + length, sizeof team.why - static_cast<std::size_t>(length),
                        format, arguments);
   va_end(arguments);
-  verbatim::log_error("%s", team.why);
+  if (team.is_leaving)
+    verbatim::log_info("%s, as the team ends", team.why);
+  else
+    verbatim::log_error("%s", team.why);
 }
 
 void fail_by_time(vbt_coll_team& team, std::int64_t ns) noexcept {
