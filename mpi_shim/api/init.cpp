@@ -11,6 +11,7 @@
 #include "mpi_shim/api/message_arguments.hpp"
 #include "mpi_shim/coll/select.hpp"
 #include "mpi_shim/core/buffered.hpp"
+#include "mpi_shim/core/comm_nodes.hpp"
 #include "mpi_shim/core/op.hpp"
 #include "mpi_shim/core/requests.hpp"
 #include "mpi_shim/core/teardown.hpp"
@@ -40,6 +41,10 @@ int begin(const char* function, int required) noexcept {
     return vmpi::raise(nullptr, MPI_ERR_NO_MEM, function, "there is no memory left");
   if (vmpi::read_algorithm_choices != nullptr) {
     wrong = vmpi::read_algorithm_choices();
+    if (wrong != nullptr) return vmpi::raise(nullptr, MPI_ERR_OTHER, function, "%s", wrong);
+  }
+  if (vmpi::read_nodes != nullptr) {
+    wrong = vmpi::read_nodes();
     if (wrong != nullptr) return vmpi::raise(nullptr, MPI_ERR_OTHER, function, "%s", wrong);
   }
   world.thread_level = required;

@@ -222,6 +222,10 @@ bool look_up(const char* key, char* value, std::size_t room) noexcept {
   return protocol != nullptr && !is_in_barrier && protocol->get(wire, key, value, room);
 }
 
+bool look_up_mapping(char* value, std::size_t room) noexcept {
+  return protocol != nullptr && !is_in_barrier && protocol->get_mapping(wire, value, room);
+}
+
 bool enter_bootstrap_barrier() noexcept {
   is_in_barrier = protocol != nullptr && protocol->enter_barrier(wire);
   return protocol == nullptr || is_in_barrier;

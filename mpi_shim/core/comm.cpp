@@ -95,6 +95,7 @@ void release(Comm& comm) noexcept {
   if (--comm.references != 0 || comm.handle < kFirstOfOurs) return;
   if (comm.team != nullptr) end_host_team(comm.team);
   if (comm.local != nullptr) release(*comm.local);
+  if (comm.node != nullptr) release(*comm.node);
   if (comm.context % 4 == 0) give_context_back(comm.context);
   if (comm.remote != nullptr) release(*comm.remote);
   release(*comm.group);

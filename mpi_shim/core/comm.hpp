@@ -10,6 +10,7 @@
 #include "mpi_shim/core/array.hpp"
 #include "mpi_shim/core/datatype.hpp"
 #include "mpi_shim/core/handle.hpp"
+#include "mpi_shim/core/nodes.hpp"
 
 namespace vmpi {
 
@@ -49,6 +50,9 @@ struct DistributedGraph {
   bool is_weighted = false;
 };
 
+/// Ranks of a communicator: nobody has looked, all share a node, each has its own, or neither.
+enum class NodeState : std::uint8_t { kUnknown, kOne, kApart, kComposed };
+
 struct Comm {
   std::uint32_t handle = 0;
   std::int32_t references = 1;      ///< the program's handle, and operations under way
@@ -61,8 +65,11 @@ struct Comm {
   std::uint32_t collectives_waited =
       0;                           ///< those of them that had no team yet (coll/host_team.hpp)
   class HostTeam* team = nullptr;  ///< of ranks that are on one host
-  bool is_freed = false;           ///< by the program: operations under way keep it
-  bool has_failed = false;         ///< of teams: nothing begins on it any more
+  Nodes nodes;                     ///< of kComposed (comm_nodes.hpp)
+  Comm* node = nullptr;            ///< of those ranks that share this one's: context + 2
+  NodeState node_state = NodeState::kUnknown;
+  bool is_freed = false;    ///< by the program: operations under way keep it
+  bool has_failed = false;  ///< of teams: nothing begins on it any more
   TopologyKind topology = TopologyKind::kNone;
   Cartesian cartesian;
   Graph graph;

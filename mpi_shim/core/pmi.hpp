@@ -16,6 +16,7 @@ struct PmiProtocol {
   const char* (*begin)(PmiWire& wire, World& world) noexcept;
   bool (*put)(PmiWire& wire, const char* key, const char* value) noexcept;
   bool (*get)(PmiWire& wire, const char* key, char* value, std::size_t room) noexcept;
+  bool (*get_mapping)(PmiWire& wire, char* value, std::size_t room) noexcept;
   /// The barrier in two parts, so that messages can go on meanwhile.
   bool (*enter_barrier)(PmiWire& wire) noexcept;
   PmiWire::Got (*leave_barrier)(PmiWire& wire, int milliseconds) noexcept;

@@ -108,6 +108,10 @@ bool get(PmiWire& wire, const char* key, char* value, std::size_t room) noexcept
          find_value(line, "value", ' ', value, room);
 }
 
+bool get_mapping(PmiWire& wire, char* value, std::size_t room) noexcept {
+  return get(wire, "PMI_process_mapping", value, room);
+}
+
 bool enter_barrier(PmiWire& wire) noexcept { return tell(wire, "cmd=barrier_in\n"); }
 
 PmiWire::Got leave_barrier(PmiWire& wire, int milliseconds) noexcept {
@@ -126,6 +130,7 @@ void abort(PmiWire& wire, int code, const char*) noexcept {
 
 }  // namespace
 
-const PmiProtocol pmi1 = {begin, put, get, enter_barrier, leave_barrier, finalize, abort};
+const PmiProtocol pmi1 = {begin,         put,           get,      get_mapping,
+                          enter_barrier, leave_barrier, finalize, abort};
 
 }  // namespace vmpi

@@ -93,6 +93,15 @@ bool get(PmiWire& wire, const char* key, char* value, std::size_t room) noexcept
          find_value(record, "value", ';', value, room);
 }
 
+bool get_mapping(PmiWire& wire, char* value, std::size_t room) noexcept {
+  char record[kPmiRoom];
+  char found[8];
+  return tell(wire, "cmd=info-getjobattr;key=PMI_process_mapping;") &&
+         is_granted(wire, "info-getjobattr-response", record) &&
+         find_value(record, "found", ';', found, sizeof found) && std::strcmp(found, "TRUE") == 0 &&
+         find_value(record, "value", ';', value, room);
+}
+
 bool enter_barrier(PmiWire& wire) noexcept { return tell(wire, "cmd=kvs-fence;"); }
 
 PmiWire::Got leave_barrier(PmiWire& wire, int milliseconds) noexcept {
@@ -121,6 +130,7 @@ void abort(PmiWire& wire, int, const char* message) noexcept {
 
 }  // namespace
 
-const PmiProtocol pmi2 = {begin, put, get, enter_barrier, leave_barrier, finalize, abort};
+const PmiProtocol pmi2 = {begin,         put,           get,      get_mapping,
+                          enter_barrier, leave_barrier, finalize, abort};
 
 }  // namespace vmpi

@@ -35,6 +35,8 @@ extern World world;
 [[nodiscard]] bool publish(const char* key, const char* value) noexcept;
 /// What was published before the last barrier. False: nobody did.
 [[nodiscard]] bool look_up(const char* key, char* value, std::size_t room) noexcept;
+/// On which nodes the launcher has put the ranks (PMI_process_mapping). False: it does not say.
+[[nodiscard]] bool look_up_mapping(char* value, std::size_t room) noexcept;
 [[nodiscard]] bool bootstrap_barrier() noexcept;
 /// The barrier in two parts, for who has messages to move on meanwhile.
 enum class BarrierState { kLeft, kWaiting, kBroken };

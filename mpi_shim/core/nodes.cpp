@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "mpi_shim/core/nodes.hpp"
+
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+
+namespace vmpi {
+namespace {
+
+/// A number at `at`, which goes on behind it. False: there is none up to `most`.
+[[nodiscard]] bool take_number(const char*& at, int most, int& number) noexcept {
+  const char* const end = at + std::strlen(at);
+  const auto [stop, error] = std::from_chars(at, end, number);
+  if (error != std::errc() || number < 0 || number > most) return false;
+  at = stop;
+  return true;
+}
+
+[[nodiscard]] bool take(const char*& at, char wanted) noexcept {
+  if (*at != wanted) return false;
+  ++at;
+  return true;
+}
+
+}  // namespace
+
+bool Nodes::set(const int* numbers, int ranks) noexcept {
+  const std::size_t size = index(ranks);
+  Array<int> named;  // the node of each number, from 1 on
+  if (!named.resize(size) || !node_of_.resize(size) || !place_of_.resize(size) ||
+      !sorted_.resize(size))
+    return false;
+  leaders_.clear();
+  begins_.clear();
+  if (!begins_.push_back(0)) return false;
+  for (int rank = 0; rank < ranks; ++rank) {
+    int& node = named[index(numbers[rank])];
+    if (node == 0) {
+      if (!leaders_.push_back(rank) || !begins_.push_back(0)) return false;
+      node = count();
+    }
+    node_of_[index(rank)] = node - 1;
+    place_of_[index(rank)] = begins_[index(node)]++;
+  }
+  fewest_ = ranks;
+  most_ = 0;
+  for (int node = 0; node < count(); ++node) {
+    int& end = begins_[index(node) + 1];
+    if (end < fewest_) fewest_ = end;
+    if (end > most_) most_ = end;
+    end += begins_[index(node)];
+  }
+  are_in_order_ = true;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int at = begins_[index(node_of(rank))] + place_of(rank);
+    sorted_[index(at)] = rank;
+    are_in_order_ = are_in_order_ && at == rank;
+  }
+  return true;
+}
+
+const char* parse_nodes(const char* text, int ranks, Array<int>& numbers,
+                        std::span<char> wrong) noexcept {
+  const auto refuse = [&](const char* before, int rank, const char* behind) noexcept {
+    (void)std::snprintf(wrong.data(), wrong.size(),
+                        "VERBATIM_MPI_NODES is \"%.60s\", %s %d%s (of %d ranks; \"0-3:4,6-7\" are "
+                        "two nodes)",
+                        text, before, rank, behind, ranks);
+    return wrong.data();
+  };
+  constexpr int kMost = 1 << 20;
+  if (!numbers.resize(static_cast<std::size_t>(ranks))) return "there is no memory left";
+  for (int& number : numbers) number = -1;
+  int node = 0;
+  for (const char* at = text; *at != '\0';) {
+    int from = 0;
+    if (!take_number(at, kMost, from))
+      return refuse("where no rank stands at byte", static_cast<int>(at - text), "");
+    int to = from;
+    if (take(at, '-') && !take_number(at, kMost, to))
+      return refuse("where the range from rank", from, " has no end");
+    if (to < from) return refuse("where the range from rank", from, " ends before it begins");
+    if (to >= ranks) return refuse("which names a rank", to, " that is none");
+    for (int rank = from; rank <= to; ++rank) {
+      int& number = numbers[static_cast<std::size_t>(rank)];
+      if (number != -1) return refuse("which names rank", rank, " twice");
+      number = node;
+    }
+    if (*at == '\0') break;
+    if (take(at, ':'))
+      ++node;
+    else if (!take(at, ','))
+      return refuse("where neither ',' nor ':' follows rank", to, "");
+    if (*at == '\0') return refuse("where no rank stands behind rank", to, "");
+  }
+  for (int rank = 0; rank < ranks; ++rank)
+    if (numbers[static_cast<std::size_t>(rank)] == -1)
+      return refuse("which names no node of rank", rank, "");
+  return nullptr;
+}
+
+bool parse_process_mapping(const char* text, int ranks, Array<int>& numbers) noexcept {
+  constexpr char kBegin[] = "(vector,";
+  if (std::strncmp(text, kBegin, sizeof kBegin - 1) != 0) return false;
+  const char* const blocks = text + sizeof kBegin - 1;
+  if (!numbers.resize(static_cast<std::size_t>(ranks))) return false;
+  const char* at = blocks;
+  for (int rank = 0; rank < ranks;) {
+    int first = 0;
+    int count = 0;
+    int of_each = 0;
+    // Numbers of nodes are below those of ranks, as Nodes::set wants them.
+    if (!take(at, '(') || !take_number(at, ranks - 1, first) || !take(at, ',') ||
+        !take_number(at, ranks, count) || !take(at, ',') || !take_number(at, 1 << 20, of_each) ||
+        !take(at, ')') || count == 0 || of_each == 0 || count > ranks - first)
+      return false;
+    for (int node = first; node < first + count; ++node)
+      for (int i = 0; i < of_each && rank < ranks; ++i)
+        numbers[static_cast<std::size_t>(rank++)] = node;
+    if (take(at, ')'))
+      at = blocks;
+    else if (!take(at, ','))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace vmpi
