@@ -2,7 +2,8 @@
 // The algorithms of collectives over one group of ranks, a file each. An algorithm adds the steps of
 // one rank to a plan. What they cost is said in LogGP's terms: P ranks, n bytes; L latency, o the
 // processor's part in a message, g the gap between messages, G the gap between bytes; c is what a
-// byte costs to combine. A round is r = L + 2 o; log stands for ceil(log2).
+// byte costs to combine. A round is r = L + 2 o; log stands for ceil(log2). Of N nodes with S ranks each
+// r' and G' are those within a node.
 //
 // Ranks that name different counts end in MPI_ERR_TRUNCATE, never in memory that was not named.
 #pragma once
@@ -61,10 +62,13 @@ using Algorithm = void(Plan& plan, const Operands& of) noexcept;
 
 Algorithm barrier_dissemination;
 Algorithm barrier_tree;
+Algorithm barrier_leaders;  ///< REQUIRES: nodes, as do all leaders and owners below
 
 Algorithm bcast_binomial;
 Algorithm bcast_scatter_allgather;
 Algorithm bcast_chain;
+Algorithm bcast_leaders;
+Algorithm bcast_node_chain;  ///< REQUIRES: nodes
 
 Algorithm gather_binomial;  ///< REQUIRES: all slices are alike
 Algorithm gather_linear;
@@ -75,6 +79,8 @@ Algorithm allgather_bruck;
 Algorithm allgather_recursive_doubling;  ///< REQUIRES: P is a power of two
 Algorithm allgather_ring;
 Algorithm allgather_neighbour_exchange;  ///< REQUIRES: P is even
+Algorithm allgather_leaders;
+Algorithm allgather_owners;
 
 Algorithm alltoall_bruck;  ///< REQUIRES: all slices are alike
 Algorithm alltoall_spread;
@@ -85,12 +91,16 @@ Algorithm alltoall_pairwise;
 
 Algorithm reduce_binomial;
 Algorithm reduce_rabenseifner;
-Algorithm reduce_ring;  ///< REQUIRES: the operation commutes
+Algorithm reduce_ring;     ///< REQUIRES: the operation commutes
+Algorithm reduce_leaders;  ///< REQUIRES: it commutes, or nodes are in order
+Algorithm reduce_owners;   ///< REQUIRES: the operation commutes
 
 Algorithm allreduce_recursive_doubling;
 Algorithm allreduce_rabenseifner;
 Algorithm allreduce_ring;  ///< REQUIRES: the operation commutes
 Algorithm allreduce_reduce_bcast;
+Algorithm allreduce_leaders;  ///< REQUIRES: the operation commutes, or nodes are in order
+Algorithm allreduce_owners;   ///< REQUIRES: the operation commutes
 
 Algorithm reduce_scatter_binomial;
 Algorithm reduce_scatter_pairwise;           ///< REQUIRES: the operation commutes

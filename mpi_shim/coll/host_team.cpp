@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "mpi_shim/core/big_lock.hpp"
+#include "mpi_shim/core/comm_nodes.hpp"
 #include "mpi_shim/core/engine.hpp"
 #include "mpi_shim/core/fabric.hpp"
 #include "mpi_shim/core/peers.hpp"
@@ -370,7 +371,7 @@ HostTeam* find_host_team(Comm& comm, int& error) noexcept {
     return comm.team;
   }
   if (comm.collectives_waited > kBefore || comm.size() < 2 || comm.size() > HostTeam::kMostRanks ||
-      ++comm.collectives_waited <= kBefore)
+      ++comm.collectives_waited <= kBefore || has_several_nodes(comm))
     return nullptr;
   end_host_team = HostTeams::end;
   drop_host_teams = HostTeams::drop_all;

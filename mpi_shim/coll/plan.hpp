@@ -14,6 +14,7 @@
 
 #include "mpi_shim/coll/slices.hpp"
 #include "mpi_shim/core/array.hpp"
+#include "mpi_shim/core/nodes.hpp"
 #include "mpi_shim/core/op.hpp"
 
 namespace vmpi {
@@ -43,15 +44,20 @@ class Plan {
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
+  /// Of its ranks; null: there is nothing to compose.
+  [[nodiscard]] const Nodes* nodes() const noexcept { return nodes_; }
 
   // To build it. Without memory nothing more is added, and is_good() says so.
 
   [[nodiscard]] bool is_good() const noexcept { return is_good_; }
   void fail() noexcept { is_good_ = false; }
+  /// They outlive the building of it.
+  void lie_on(const Nodes* nodes) noexcept { nodes_ = nodes; }
   /// Steps from here on go by the next route: among other ranks, or by another tag.
   void take_route(int rank, int size) noexcept {
     rank_ = rank;
     size_ = size;
+    nodes_ = nullptr;
     ++route_;
   }
   void send(int dest, const Typed& from) noexcept {
@@ -104,6 +110,8 @@ class Plan {
   [[nodiscard]] std::int64_t temporary_bytes() const noexcept { return temporary_; }
 
  private:
+  friend class Among;
+
   static constexpr std::size_t kStepsHere = 12;
   static constexpr std::int64_t kBytesHere = 256;
 
@@ -113,7 +121,7 @@ class Plan {
     Step* const step = steps_ + count_++;
     step->kind = kind;
     step->route = route_;
-    step->peer = peer;
+    step->peer = among_ == nullptr ? peer : peer == place_ ? stand_in_ : among_[peer];
     return step;
   }
   /// Word by word: a step is read at once, and a processor waits for a store that a wider load meets.
@@ -126,6 +134,10 @@ class Plan {
 
   int rank_;
   int size_;
+  const int* among_ = nullptr;  ///< those that its steps name by their places; null: all
+  int place_ = -1;              ///< of the one that another stands in for
+  int stand_in_ = -1;
+  const Nodes* nodes_ = nullptr;
   std::uint8_t route_ = 0;
   bool is_good_ = true;
   bool has_messages_ = false;  ///< since the last fence
@@ -138,6 +150,40 @@ class Plan {
   Step* steps_ = reinterpret_cast<Step*>(steps_here_);
   alignas(Step) unsigned char steps_here_[kStepsHere * sizeof(Step)];
   alignas(std::max_align_t) unsigned char bytes_here_[kBytesHere];
+};
+
+/// While it lives, the ranks of a plan are some of them, known by their places in an array, which outlives
+/// it. REQUIRES: the plan's own rank is one of them, at `place`.
+class Among {
+ public:
+  Among(Plan& plan, const int* ranks, int place, int size) noexcept
+      : plan_(plan), rank_(plan.rank_), size_(plan.size_), nodes_(plan.nodes_) {
+    plan.among_ = ranks;
+    plan.rank_ = place;
+    plan.size_ = size;
+    plan.nodes_ = nullptr;
+  }
+  ~Among() {
+    plan_.among_ = nullptr;
+    plan_.place_ = -1;
+    plan_.rank_ = rank_;
+    plan_.size_ = size_;
+    plan_.nodes_ = nodes_;
+  }
+  Among(const Among&) = delete;
+  Among& operator=(const Among&) = delete;
+
+  /// Instead of the one at `place`.
+  void put(int place, int rank) noexcept {
+    plan_.place_ = place;
+    plan_.stand_in_ = rank;
+  }
+
+ private:
+  Plan& plan_;
+  int rank_;
+  int size_;
+  const Nodes* nodes_;
 };
 
 /// A rank that was counted on past the last one or back past the first, once: a division takes as long

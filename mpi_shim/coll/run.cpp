@@ -5,10 +5,12 @@
 #include <new>
 
 #include "mpi_shim/coll/collectives.hpp"
+#include "mpi_shim/coll/host_leaders.hpp"
 #include "mpi_shim/coll/host_team.hpp"
 #include "mpi_shim/coll/select.hpp"
 #include "mpi_shim/coll/shape.hpp"
 #include "mpi_shim/core/at_once.hpp"
+#include "mpi_shim/core/comm_nodes.hpp"
 
 namespace vmpi {
 
@@ -74,6 +76,13 @@ int Run::exchange_alone(const Step& incoming, const Step& outgoing) const noexce
   return send.error != MPI_SUCCESS ? send.error : receive.error;
 }
 
+void Run::compute(const Step& step) const noexcept {
+  if (step.kind == Step::Kind::kCopy)
+    copy(step.from, step.to);
+  else
+    reduce(*plan_->op(), *step.from.type, step.from.count, step.from.buffer, step.to.buffer);
+}
+
 void Run::do_steps() noexcept {
   while (next_ != plan_->end() && !is_ended_) {
     const Step& step = *next_++;
@@ -83,10 +92,8 @@ void Run::do_steps() noexcept {
         begin(step, false);
         break;
       case Step::Kind::kCopy:
-        copy(step.from, step.to);
-        break;
       case Step::Kind::kCombine:
-        reduce(*plan_->op(), *step.from.type, step.from.count, step.from.buffer, step.to.buffer);
+        compute(step);
         break;
       case Step::Kind::kFence:
         if (begun_ != 0) return;
@@ -165,10 +172,8 @@ int Run::to_the_end() noexcept {
         begin(step, true);
         break;
       case Step::Kind::kCopy:
-        copy(step.from, step.to);
-        break;
       case Step::Kind::kCombine:
-        reduce(*plan_->op(), *step.from.type, step.from.count, step.from.buffer, step.to.buffer);
+        compute(step);
         break;
       case Step::Kind::kFence:
         wait_for_messages();
@@ -213,15 +218,28 @@ namespace {
   }
 }
 
+[[gnu::noinline]] bool is_by_leaders(Collective which, const Comm& comm, const Nodes& nodes,
+                                     const Operands& of) noexcept {
+  Algorithm* const leaders = leaders_of(which);
+  if (leaders == nullptr) return false;
+  Plan plan(comm.rank(), comm.size());
+  plan.lie_on(&nodes);
+  return algorithm_for(plan, which, of) == leaders;
+}
+
 }  // namespace
 
 int do_collective(Collective which, Comm& comm, const Operands& of) noexcept {
   if (chosen_by_user(which) == nullptr)
     if (const int ended = do_on_host(which, comm, of); ended != kNotOfHost) return ended;
+  const Nodes* const nodes = nodes_of(comm);
+  if (nodes != nullptr && is_by_leaders(which, comm, *nodes, of))
+    return do_by_leaders(which, comm, of);
   const Route route = {&comm, next_tag(comm)};
   if (which == Collective::kBcast && comm.size() == 2 && chosen_by_user(which) == nullptr)
     return bcast_between_two(comm, route.tag, *of.own, of.root);
   Plan plan(comm.rank(), comm.size());
+  plan.lie_on(nodes);
   make_plan(plan, which, of);
   if (!plan.is_good()) return MPI_ERR_NO_MEM;
   return Run(plan, &route, Plane::kCollective).to_the_end();

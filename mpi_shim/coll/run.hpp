@@ -68,6 +68,8 @@ class Run {
   [[nodiscard]] int send_alone(const Step& step) const noexcept;
   [[nodiscard]] int receive_alone(const Step& step) const noexcept;
   [[nodiscard]] int exchange_alone(const Step& incoming, const Step& outgoing) const noexcept;
+  /// A copy or a combination.
+  void compute(const Step& step) const noexcept;
   void do_steps() noexcept;
   void wait_for_messages() noexcept;
   void look_for_error() noexcept;

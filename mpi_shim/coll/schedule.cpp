@@ -2,6 +2,7 @@
 #include "mpi_shim/coll/schedule.hpp"
 
 #include "mpi_shim/coll/collectives.hpp"
+#include "mpi_shim/core/comm_nodes.hpp"
 #include "mpi_shim/core/output.hpp"
 #include "mpi_shim/core/teardown.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -23,6 +24,7 @@ Schedule::Schedule(Comm& comm, Plane plane, int tag) noexcept
       plan_(comm.rank(), comm.size()),
       run_(plan_, nullptr, plane) {
   retain(comm);
+  if (plane == Plane::kCollective) plan_.lie_on(nodes_of(comm));
   if (!routes_.push_back({&comm, tag})) plan_.fail();
 }
 

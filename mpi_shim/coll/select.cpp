@@ -19,6 +19,8 @@ constexpr std::int64_t kMiB = 1024 * kKiB;
 constexpr KnownAlgorithm kBarriers[] = {
     {"dissemination", barrier_dissemination, kNothing, "each rank has a processor", "log P r"},
     {"tree", barrier_tree, kNothing, "many ranks share a processor: fewest messages", "2 log P r"},
+    {"leaders", barrier_leaders, kNodes, "several ranks on each of several nodes",
+     "2 log S r' + log N r"},
 };
 constexpr KnownAlgorithm kBcasts[] = {
     {"binomial", bcast_binomial, kNothing, "short data, few ranks", "log P (r + n G)"},
@@ -26,6 +28,11 @@ constexpr KnownAlgorithm kBcasts[] = {
      "(log P + P - 1) r + 2 n (P - 1) / P G"},
     {"chain", bcast_chain, kNothing, "very long data, in segments of s = 64 KiB",
      "(P - 1) r + (n / s - 1) g + (n / s + P - 2) s G"},
+    {"leaders", bcast_leaders, kNodes, "short data, several ranks on each of several nodes",
+     "log N (r + n G) + log S (r' + n G')"},
+    {"node_chain", bcast_node_chain, kNodes,
+     "very long data, several ranks on each of several nodes",
+     "(N - 1) r + (S - 1) r' + (n / s + N + S - 3) s max(G, G')"},
 };
 constexpr KnownAlgorithm kGathers[] = {
     {"binomial", gather_binomial, kAlikeSlices, "short slices", "log P r + (P - 1) n G"},
@@ -46,6 +53,10 @@ constexpr KnownAlgorithm kAllgathers[] = {
      "P / 2 r + N (P - 1) / P G"},
     {"ring", allgather_ring, kNothing, "long slices, any number of ranks",
      "(P - 1) r + N (P - 1) / P G"},
+    {"leaders", allgather_leaders, kNodes, "short slices, several ranks on each of several nodes",
+     "r' + N G + log N r + log S (r' + n G')"},
+    {"owners", allgather_owners, kNodes, "long slices, several ranks on each of several nodes",
+     "N r + (N - 1) n G + N (S - 1) n G'"},
 };
 constexpr KnownAlgorithm kAlltoalls[] = {
     {"bruck", alltoall_bruck, kAlikeSlices, "short slices, many ranks", "log P (r + n P / 2 G)"},
@@ -59,6 +70,12 @@ constexpr KnownAlgorithm kReduces[] = {
      "2 log P r + 2 n (P - 1) / P G + n (P - 1) / P c"},
     {"ring", reduce_ring, kCommutative, "very long data, P no power of two",
      "(P - 1) (r + g) + 2 n (P - 1) / P G + n (P - 1) / P c"},
+    {"leaders", reduce_leaders, kNodes | kOrderOfNodes,
+     "short data, several ranks on each of several nodes",
+     "log S (r' + n (G' + c)) + log N (r + n (G + c))"},
+    {"owners", reduce_owners, kNodes | kCommutative,
+     "long data, several ranks on each of several nodes",
+     "(log N + K + 1) r + n (1 + 1 / S) G + n (S - 1) / S G' + n c"},
 };
 constexpr KnownAlgorithm kAllreduces[] = {
     {"recursive_doubling", allreduce_recursive_doubling, kNothing, "short data",
@@ -69,6 +86,12 @@ constexpr KnownAlgorithm kAllreduces[] = {
      "2 (P - 1) r + 2 n (P - 1) / P G + n (P - 1) / P c"},
     {"reduce_bcast", allreduce_reduce_bcast, kNothing,
      "many ranks share a processor: fewest messages", "2 log P (r + n G) + log P n c"},
+    {"leaders", allreduce_leaders, kNodes | kOrderOfNodes,
+     "short data, several ranks on each of several nodes",
+     "log S (2 r' + n (2 G' + c)) + log N (r + n (G + c))"},
+    {"owners", allreduce_owners, kNodes | kCommutative,
+     "long data, several ranks on each of several nodes",
+     "(2 log N + K + 1) r + 2 n / S (N - 1) / N G + 2 n (S - 1) / S G' + n c"},
 };
 constexpr KnownAlgorithm kReduceScatters[] = {
     {"recursive_halving", reduce_scatter_recursive_halving, kCommutative, "short and medium slices",
@@ -101,12 +124,19 @@ consteval const KnownAlgorithm* named(std::span<const KnownAlgorithm> known,
 
 // The table: from ranks, to ranks, to bytes -> algorithm. A row whose algorithm cannot do the call is
 // passed over; the last of each can do every call. Up to 4 ranks the sizes are where measured times cross
-// (two ranks of a host on a processor each), above where LogGP's do (verbatim perf sim).
+// (two ranks of a host on a processor each), above where LogGP's do (verbatim perf sim). Of several nodes
+// those of ranks that share a node's link do (verbatim perf sim --ranks-per-node). An all-to-all has no
+// composed one: what each rank gives each other is its own, and would go through a leader as well.
 
 constexpr Choice kBarrierRows[] = {
+    {3, kAnyRanks, kAnyBytes, named(kBarriers, "leaders"), "nodes meet by one message each"},
     {1, kAnyRanks, kAnyBytes, named(kBarriers, "dissemination"), "fewest rounds"},
 };
 constexpr Choice kBcastRows[] = {
+    {3, 64, 128 * kKiB, named(kBcasts, "leaders"), "the data reach each node once"},
+    {65, 256, 256 * kKiB, named(kBcasts, "leaders"), "the data reach each node once"},
+    {257, kAnyRanks, kMiB, named(kBcasts, "leaders"), "the data reach each node once"},
+    {3, kAnyRanks, kAnyBytes, named(kBcasts, "node_chain"), "long enough to fill the pipeline"},
     {1, 7, kAnyBytes, named(kBcasts, "binomial"), "three rounds at the most"},
     {8, 16, 64 * kKiB, named(kBcasts, "binomial"), "fewest rounds: latency counts"},
     {17, kAnyRanks, 128 * kKiB, named(kBcasts, "binomial"), "fewest rounds: latency counts"},
@@ -132,6 +162,11 @@ constexpr Choice kScatterRows[] = {
     {1, kAnyRanks, kAnyBytes, named(kScatters, "linear"), "no copy on the way"},
 };
 constexpr Choice kAllgatherRows[] = {
+    {17, 256, 32 * kKiB, named(kAllgathers, "leaders"), "nodes exchange their slices together"},
+    {257, kAnyRanks, kMiB, named(kAllgathers, "leaders"), "nodes exchange their slices together"},
+    {3, kAnyRanks, kAnyBytes, named(kAllgathers, "owners"),
+     "they are alike, and slices reach each once", true},
+    {3, 16, 32 * kKiB, named(kAllgathers, "leaders"), "nodes exchange their slices together"},
     {1, 64, 256 * kKiB, named(kAllgathers, "recursive_doubling"), "fewest rounds, no copy"},
     {1, 16, 64 * kKiB, named(kAllgathers, "bruck"), "fewest rounds where P is no power of two"},
     {17, 64, 512 * kKiB, named(kAllgathers, "bruck"), "fewest rounds where P is no power of two"},
@@ -149,6 +184,9 @@ constexpr Choice kAlltoallRows[] = {
     {17, kAnyRanks, kAnyBytes, named(kAlltoalls, "pairwise"), "nobody is sent to by several"},
 };
 constexpr Choice kReduceRows[] = {
+    {3, kAnyRanks, 16 * kKiB, named(kReduces, "leaders"), "one message leaves each node"},
+    {3, 256, kAnyBytes, named(kReduces, "owners"),
+     "they are alike, and all ranks combine, each a part", true},
     {1, 2, kAnyBytes, named(kReduces, "binomial"), "one message"},
     {3, 7, 64 * kKiB, named(kReduces, "binomial"), "fewest rounds: latency counts"},
     {8, kAnyRanks, 16 * kKiB, named(kReduces, "binomial"), "fewest rounds: latency counts"},
@@ -161,6 +199,10 @@ constexpr Choice kReduceRows[] = {
      "all ranks combine, each a part, in few rounds"},
 };
 constexpr Choice kAllreduceRows[] = {
+    {3, kAnyRanks, 8 * kKiB, named(kAllreduces, "leaders"),
+     "nodes exchange one message in a round"},
+    {3, kAnyRanks, kAnyBytes, named(kAllreduces, "owners"),
+     "they are alike, and all ranks combine, each a part", true},
     {1, 2, 64 * kKiB, named(kAllreduces, "recursive_doubling"), "one round"},
     {3, kAnyRanks, 16 * kKiB, named(kAllreduces, "recursive_doubling"),
      "fewest rounds: latency counts"},
@@ -227,7 +269,7 @@ namespace {
   const CollectiveFacts& facts = kFacts[static_cast<std::size_t>(which)];
   for (const Choice& row : facts.choices)
     if (shape.bytes <= row.to_bytes && shape.ranks <= row.to_ranks &&
-        shape.ranks >= row.from_ranks &&
+        shape.ranks >= row.from_ranks && (!row.is_of_alike_nodes || shape.are_nodes_alike) &&
         (row.algorithm->wants == kNothing || unmet(*row.algorithm, shape) == nullptr))
       return row;
   return facts.choices.back();
@@ -243,6 +285,10 @@ const char* unmet(const KnownAlgorithm& algorithm, const Shape& shape) noexcept 
     return "wants a number of ranks that is a power of two";
   if ((algorithm.wants & kEvenRanks) != 0 && shape.ranks % 2 != 0)
     return "wants an even number of ranks";
+  if ((algorithm.wants & kNodes) != 0 && !shape.has_nodes)
+    return "wants several nodes, and several ranks on one of them";
+  if ((algorithm.wants & kOrderOfNodes) != 0 && !shape.is_commutative && !shape.are_nodes_in_order)
+    return "wants nodes of ranks that follow one another, or an operation that commutes";
   return nullptr;
 }
 

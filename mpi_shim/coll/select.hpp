@@ -17,7 +17,10 @@ struct Shape {
   /// a slice; 0 where not all ranks know.
   std::int64_t bytes = 0;
   bool is_commutative = true;
-  bool are_alike = true;  ///< the slices
+  bool are_alike = true;   ///< the slices
+  bool has_nodes = false;  ///< several, of which one has several ranks
+  bool are_nodes_in_order = true;
+  bool are_nodes_alike = true;  ///< none has twice as many ranks as another
 };
 
 /// What an algorithm wants of a call, as bits.
@@ -27,6 +30,8 @@ enum Wants : std::uint8_t {
   kAlikeSlices = 2,
   kPowerOfTwo = 4,
   kEvenRanks = 8,
+  kNodes = 16,
+  kOrderOfNodes = 32,  ///< or an operation that commutes
 };
 
 struct KnownAlgorithm {
@@ -44,6 +49,7 @@ struct Choice {
   std::int64_t to_bytes;
   const KnownAlgorithm* algorithm;
   const char* why;
+  bool is_of_alike_nodes = false;
 };
 inline constexpr int kAnyRanks = 0x7fffffff;
 inline constexpr std::int64_t kAnyBytes = 0x7fffffffffffffff;

@@ -20,9 +20,16 @@ namespace {
   return bytes;
 }
 
-[[nodiscard]] Shape shape_of(Collective which, const Operands& of, int rank, int ranks) noexcept {
+[[nodiscard]] Shape shape_of(Collective which, const Operands& of, const Plan& plan) noexcept {
+  const int rank = plan.rank();
+  const int ranks = plan.size();
   Shape shape;
   shape.ranks = ranks;
+  if (plan.nodes() != nullptr) {
+    shape.has_nodes = true;
+    shape.are_nodes_in_order = plan.nodes()->are_in_order();
+    shape.are_nodes_alike = plan.nodes()->are_alike();
+  }
   switch (which) {
     case Collective::kBarrier:
       break;
@@ -59,10 +66,15 @@ namespace {
 
 }  // namespace
 
-void make_plan(Plan& plan, Collective which, const Operands& of) noexcept {
+Algorithm* algorithm_for(const Plan& plan, Collective which, const Operands& of) noexcept {
   // Of no elements there is nothing to combine, and all ranks know.
-  if (of.what != nullptr && of.what->count == 0) return;
-  select(which, shape_of(which, of, plan.rank(), plan.size()))(plan, of);
+  if (of.what != nullptr && of.what->count == 0) return nullptr;
+  return select(which, shape_of(which, of, plan));
+}
+
+void make_plan(Plan& plan, Collective which, const Operands& of) noexcept {
+  Algorithm* const algorithm = algorithm_for(plan, which, of);
+  if (algorithm != nullptr) algorithm(plan, of);
 }
 
 }  // namespace vmpi

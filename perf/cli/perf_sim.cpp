@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -30,9 +31,17 @@ struct Options {
   long long bytes = 8;
   std::string algorithm;
   sim::Model model;
+  std::unique_ptr<vmpi::Nodes> nodes;  ///< of more than one rank
   bool has_crossovers = false;
   bool help = false;
 };
+
+vmpi::Shape shape_of(const Options& options, long long bytes) {
+  return {.ranks = static_cast<int>(options.ranks),
+          .bytes = bytes,
+          .has_nodes = options.nodes != nullptr && options.nodes->are_composed(),
+          .are_nodes_alike = options.nodes == nullptr || options.nodes->are_alike()};
+}
 
 void usage(const char* name) {
   const sim::Model model;
@@ -177,7 +186,7 @@ std::optional<double> time_by(const Options& options, const vmpi::KnownAlgorithm
   std::string why;
   if (vmpi::unmet(algorithm, shape) != nullptr) return {};
   const auto plans =
-      sim::plans_of(options.which, algorithm, shape.ranks, shape.bytes, kMostState / 4, why);
+      sim::plans_of(options.which, algorithm, shape, options.nodes.get(), kMostState / 4, why);
   if (plans.empty()) return {};
   const sim::Result result = sim::simulate(plans, options.model);
   if (!result.wrong.empty())
@@ -190,7 +199,7 @@ void print_crossovers(const Options& options) {
   std::printf("  %-10s %-20s %12s   %-20s %12s\n", "bytes", "fastest", "model us", "by the table",
               "model us");
   for (long long bytes = 8; bytes <= 4 << 20; bytes *= 2) {
-    const vmpi::Shape shape = {.ranks = static_cast<int>(options.ranks), .bytes = bytes};
+    const vmpi::Shape shape = shape_of(options, bytes);
     const vmpi::KnownAlgorithm* const chosen = vmpi::row_for(options.which, shape).algorithm;
     const vmpi::KnownAlgorithm* best = nullptr;
     double least = 0;
@@ -219,8 +228,8 @@ void print_crossovers(const Options& options) {
 void print_of(const Options& options, const vmpi::KnownAlgorithm& algorithm, bool is_chosen) {
   const char mark = is_chosen ? '*' : ' ';
   std::string why;
-  const auto plans = sim::plans_of(options.which, algorithm, static_cast<int>(options.ranks),
-                                   options.bytes, kMostState, why);
+  const auto plans = sim::plans_of(options.which, algorithm, shape_of(options, options.bytes),
+                                   options.nodes.get(), kMostState, why);
   if (plans.empty()) {
     std::printf("%c %-20s left out: %s\n", mark, algorithm.name, why.c_str());
     return;
@@ -241,7 +250,11 @@ void run(Options& options) {
   if (!vmpi::make_predefined_types() || !vmpi::make_predefined_ops())
     fail("verbatim perf sim: there is no memory left");
   const vmpi::CollectiveFacts& facts = vmpi::facts_of(options.which);
-  const vmpi::Shape shape = {.ranks = static_cast<int>(options.ranks), .bytes = options.bytes};
+  if (options.model.ranks_of_node > 1) {
+    options.nodes = sim::even_nodes(static_cast<int>(options.ranks), options.model.ranks_of_node);
+    options.model.nodes_share_link = true;
+  }
+  const vmpi::Shape shape = shape_of(options, options.bytes);
   const vmpi::KnownAlgorithm* const chosen = vmpi::row_for(options.which, shape).algorithm;
   const sim::LogGP& link = options.model.between;
   if (options.has_crossovers)
@@ -253,9 +266,10 @@ void run(Options& options) {
               link.gap, link.gap_of_bytes);
   if (options.model.ranks_of_node > 1) {
     const sim::LogGP& near = options.model.within;
-    std::printf(" between nodes of %d ranks;\n       L %g, o %g, g %g ns, G %g ns/byte within",
-                options.model.ranks_of_node, near.latency, near.overhead, near.gap,
-                near.gap_of_bytes);
+    std::printf(
+        " between nodes of %d ranks, which share a link;\n       L %g, o %g, g %g ns, G %g ns/byte "
+        "within",
+        options.model.ranks_of_node, near.latency, near.overhead, near.gap, near.gap_of_bytes);
   }
   std::printf(". Nothing here was measured.\n\n");
   if (options.has_crossovers) return print_crossovers(options);

@@ -2,6 +2,7 @@
 #include "perf/sim/operands.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace verbatim::sim {
 
@@ -9,9 +10,19 @@ using vmpi::Collective;
 using vmpi::Operands;
 using vmpi::Plan;
 
+std::unique_ptr<vmpi::Nodes> even_nodes(int ranks, int ranks_of_node) {
+  auto nodes = std::make_unique<vmpi::Nodes>();
+  std::vector<int> numbers(static_cast<std::size_t>(ranks));
+  for (int i = 0; i < ranks; ++i) numbers[static_cast<std::size_t>(i)] = i / ranks_of_node;
+  if (!nodes->set(numbers.data(), ranks)) throw std::bad_alloc();
+  return nodes;
+}
+
 std::vector<std::unique_ptr<Plan>> plans_of(Collective which, const vmpi::KnownAlgorithm& algorithm,
-                                            int ranks, std::int64_t bytes, std::uint64_t most_state,
-                                            std::string& why) {
+                                            const vmpi::Shape& shape, const vmpi::Nodes* nodes,
+                                            std::uint64_t most_state, std::string& why) {
+  const int ranks = shape.ranks;
+  const std::int64_t bytes = shape.bytes;
   // Nobody looks at them: an address that no plan takes for MPI_IN_PLACE or a null pointer.
   static std::byte given[1];
   static std::byte taken[1];
@@ -43,6 +54,7 @@ std::vector<std::unique_ptr<Plan>> plans_of(Collective which, const vmpi::KnownA
   for (int rank = 0; rank < ranks; ++rank) {
     plans.push_back(std::make_unique<Plan>(rank, ranks));
     Plan& plan = *plans.back();
+    plan.lie_on(nodes);
     algorithm.plan(plan, of);
     if (!plan.is_good()) {
       why = "there is no memory for its plans";

@@ -13,9 +13,13 @@
 namespace verbatim::sim {
 
 /// `bytes` are what Shape::bytes are of the collective, in whole elements of 8 bytes (or in bytes, where
-/// nothing is computed). Empty: they would take more than `most_state` bytes, as `why` says.
+/// nothing is computed); `nodes` of the shape's ranks, or null. Empty: they would take more than
+/// `most_state` bytes, as `why` says.
 [[nodiscard]] std::vector<std::unique_ptr<vmpi::Plan>> plans_of(
-    vmpi::Collective which, const vmpi::KnownAlgorithm& algorithm, int ranks, std::int64_t bytes,
-    std::uint64_t most_state, std::string& why);
+    vmpi::Collective which, const vmpi::KnownAlgorithm& algorithm, const vmpi::Shape& shape,
+    const vmpi::Nodes* nodes, std::uint64_t most_state, std::string& why);
+
+/// Of ranks in order, so many on each; the last node may have fewer.
+[[nodiscard]] std::unique_ptr<vmpi::Nodes> even_nodes(int ranks, int ranks_of_node);
 
 }  // namespace verbatim::sim

@@ -3,12 +3,16 @@
 // its bytes, of which each but the first takes G. It is there L after it has left, behind the bytes of
 // those that came before it, and holds its receiver for o; two are taken g apart. The clock of a rank
 // depends on what the messages of its fence were sent at alone: so no queue of events is needed, and a
-// rank has its turn when a message that it waits for has begun.
+// rank has its turn when a message that it waits for has begun. Where a node's ranks share its link, the one
+// whose clock shows least has its turn.
 #include "perf/sim/simulation.hpp"
 
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <queue>
 #include <unordered_map>
+#include <utility>
 
 namespace verbatim::sim {
 namespace {
@@ -37,7 +41,10 @@ struct Rank {
 class Simulation {
  public:
   Simulation(const std::vector<std::unique_ptr<vmpi::Plan>>& plans, const Model& model)
-      : plans_(plans), model_(model), ranks_(plans.size()) {}
+      : plans_(plans),
+        model_(model),
+        ranks_(plans.size()),
+        links_(plans.size() / static_cast<std::size_t>(model.ranks_of_node) + 1) {}
 
   Result run(std::uint32_t each_first) {
     const auto count = static_cast<std::uint32_t>(plans_.size());
@@ -46,22 +53,14 @@ class Simulation {
       if (!plan.is_good()) result_.wrong = "a plan has no memory";
       ranks_[i].next = plan.begin();
       ranks_[i].end = plan.end();
-      ready_.push_back(each_first % 2 == 0 ? i : count - 1 - i);
+      be_ready(each_first % 2 == 0 ? i : count - 1 - i);
       result_.most_temporary =
           std::max(result_.most_temporary, static_cast<std::uint64_t>(plan.temporary_bytes()));
       result_.most_state =
           std::max<std::uint64_t>(result_.most_state, plan.size_in_steps() * sizeof(Step));
     }
-    while (!ready_.empty() && result_.wrong.empty()) {
-      // The last that became ready, or the first: two orders that differ much.
-      const bool takes_last = each_first / 2 % 2 != 0;
-      const std::uint32_t rank = takes_last ? ready_.back() : ready_.front();
-      if (takes_last)
-        ready_.pop_back();
-      else
-        ready_.pop_front();
-      advance(rank);
-    }
+    // The last that became ready, or the first: two orders that differ much.
+    while (has_ready() && result_.wrong.empty()) advance(take_ready(each_first / 2 % 2 != 0));
     for (std::uint32_t i = 0; i < count && result_.wrong.empty(); ++i) {
       if (ranks_[i].next != ranks_[i].end || ranks_[i].waits)
         result_.wrong = "rank " + std::to_string(i) + " waits for ever, at step " +
@@ -74,6 +73,47 @@ class Simulation {
   }
 
  private:
+  /// When what leaves or reaches a node next may.
+  struct Link {
+    double free_to_send = 0;
+    double free_to_receive = 0;
+  };
+
+  void be_ready(std::uint32_t rank) {
+    if (model_.nodes_share_link)
+      ready_by_time_.emplace(ranks_[rank].now, rank);
+    else
+      ready_.push_back(rank);
+  }
+  [[nodiscard]] bool has_ready() const { return !ready_.empty() || !ready_by_time_.empty(); }
+  [[nodiscard]] std::uint32_t take_ready(bool takes_last) {
+    if (model_.nodes_share_link) {
+      const std::uint32_t rank = ready_by_time_.top().second;
+      ready_by_time_.pop();
+      return rank;
+    }
+    const std::uint32_t rank = takes_last ? ready_.back() : ready_.front();
+    if (takes_last)
+      ready_.pop_back();
+    else
+      ready_.pop_front();
+    return rank;
+  }
+
+  /// When a message that is ready to be sent would leave, were there only the latency before it: behind
+  /// others at the links of both nodes.
+  [[nodiscard]] double leave_node(int from, int to, double ready, double bytes) {
+    if (!model_.nodes_share_link || model_.is_within(from, to)) return ready;
+    const LogGP& link = model_.between;
+    Link& out = links_[static_cast<std::size_t>(from / model_.ranks_of_node)];
+    Link& in = links_[static_cast<std::size_t>(to / model_.ranks_of_node)];
+    const double sent = std::max(ready, out.free_to_send);
+    out.free_to_send = sent + link.gap + bytes;
+    const double there = std::max(sent + link.latency, in.free_to_receive);
+    in.free_to_receive = there + link.gap + bytes;
+    return there - link.latency;
+  }
+
   /// What is under way from one rank to another and has only one end yet, in order.
   struct Row {
     std::deque<std::size_t> messages;
@@ -113,7 +153,7 @@ class Simulation {
     if (is_send) {
       const LogGP& link = model_.of(static_cast<int>(me), step.peer);
       rank.now = std::max(rank.now, rank.free_to_send) + link.overhead;
-      message.sent = rank.now;
+      message.sent = leave_node(static_cast<int>(me), step.peer, rank.now, extra(message, link));
       rank.free_to_send =
           rank.now - link.overhead + std::max(link.gap, link.overhead) + extra(message, link);
       ++result_.messages;
@@ -131,7 +171,7 @@ class Simulation {
       vmpi::copy(message.send->from, message.receive->to);
     if (ranks_[peer].waits) {
       ranks_[peer].waits = false;
-      ready_.push_back(peer);
+      be_ready(peer);
     }
   }
 
@@ -170,7 +210,10 @@ class Simulation {
       if (is_end || rank.next->kind == Step::Kind::kFence) {
         if (!fence(me) || is_end) return;
         ++rank.next;
-        continue;
+        if (!model_.nodes_share_link) continue;
+        // Others whose clocks show less come first to the links.
+        be_ready(me);
+        return;
       }
       const Step& step = *rank.next++;
       switch (step.kind) {
@@ -200,6 +243,9 @@ class Simulation {
   std::deque<Message> messages_;
   std::unordered_map<std::uint64_t, Row> rows_;
   std::deque<std::uint32_t> ready_;
+  using Turn = std::pair<double, std::uint32_t>;
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> ready_by_time_;
+  std::vector<Link> links_;
   Result result_;
 };
 

@@ -28,13 +28,17 @@ struct Model {
   LogGP between;                       ///< ranks of different nodes
   LogGP within = {300, 50, 30, 0.03};  ///< ranks of one node
   int ranks_of_node = 1;
+  /// Messages between nodes leave and reach a node one behind the other, whatever its ranks: in the order in
+  /// which they are sent, as far as clocks tell before all is known.
+  bool nodes_share_link = false;
   double combine_of_bytes = 0;  ///< to combine a byte
   double copy_of_bytes = 0;     ///< to copy one
   bool moves_data = true;       ///< else only the times are told, and buffers may be shared
 
-  [[nodiscard]] const LogGP& of(int a, int b) const {
-    return a / ranks_of_node == b / ranks_of_node ? within : between;
+  [[nodiscard]] bool is_within(int a, int b) const {
+    return a / ranks_of_node == b / ranks_of_node;
   }
+  [[nodiscard]] const LogGP& of(int a, int b) const { return is_within(a, b) ? within : between; }
 };
 
 struct Result {

@@ -145,6 +145,11 @@ TEST(MpiLauncher, ADeviceThatIsNotThereIsNamed) {
   expect_refusal({{"VERBATIM_MPI_DEVICE", "mlx5_77"}}, "VERBATIM_MPI_DEVICE names \"mlx5_77\"");
 }
 
+TEST(MpiLauncher, NodesOfRanksThatAreNotThereAreRefused) {
+  expect_refusal({{"VERBATIM_MPI_NODES", "1-3"}},
+                 "VERBATIM_MPI_NODES is \"1-3\", which names a rank 3 that is none");
+}
+
 TEST(MpiLauncher, AnAlgorithmThatIsNoneIsNamedBesideThoseThereAre) {
   expect_refusal({{"VERBATIM_COLL_ALLREDUCE", "magic"}},
                  "VERBATIM_COLL_ALLREDUCE is \"magic\", and the algorithms of allreduce are: "

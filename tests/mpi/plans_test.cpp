@@ -96,12 +96,25 @@ class Plans : public ::testing::Test {
     return vmpi::find_op(op);
   }
 
+  [[nodiscard]] std::unique_ptr<Plan> make_plan(int rank, int ranks) const {
+    auto plan = std::make_unique<Plan>(rank, ranks);
+    if (has_nodes_) plan->lie_on(&nodes_);
+    return plan;
+  }
+  /// From here on ranks lie on nodes, and those algorithms are tested that want some.
+  void lie_on(const std::vector<int>& numbers) {
+    has_nodes_ = true;
+    layout_ = ", nodes";
+    for (const int number : numbers) layout_ += " " + std::to_string(number);
+    ASSERT_TRUE(nodes_.set(numbers.data(), static_cast<int>(numbers.size())));
+  }
+
   /// What each rank is called with, and what it has then; the plans are made and run.
   using Call = std::function<void(int rank, Plan& plan)>;
   void run(int ranks, const Call& call) {
     std::vector<std::unique_ptr<Plan>> plans;
     for (int rank = 0; rank < ranks; ++rank) {
-      plans.push_back(std::make_unique<Plan>(rank, ranks));
+      plans.push_back(make_plan(rank, ranks));
       call(rank, *plans.back());
     }
     result_ = sim::simulate(plans, {}, ++orders_);
@@ -109,21 +122,28 @@ class Plans : public ::testing::Test {
   }
 
   /// For each algorithm that can do the call.
-  void each(Collective which, const Shape& shape,
-            const std::function<void(const KnownAlgorithm&)>& test) {
+  void each(Collective which, Shape shape, const std::function<void(const KnownAlgorithm&)>& test) {
+    shape.has_nodes = has_nodes_ && nodes_.are_composed();
+    shape.are_nodes_in_order = !has_nodes_ || nodes_.are_in_order();
     for (const KnownAlgorithm& algorithm : vmpi::facts_of(which).algorithms) {
-      if (vmpi::unmet(algorithm, shape) != nullptr) continue;
+      if (wants_nodes(algorithm) != has_nodes_ || vmpi::unmet(algorithm, shape) != nullptr)
+        continue;
       SCOPED_TRACE(std::string(vmpi::facts_of(which).name) + " by " + algorithm.name + ", " +
-                   std::to_string(shape.ranks) + " ranks");
+                   std::to_string(shape.ranks) + " ranks" + layout_);
       seen_.insert(std::string(vmpi::facts_of(which).name) + " " + algorithm.name);
       test(algorithm);
       if (HasFailure()) return;
     }
   }
+  [[nodiscard]] static bool wants_nodes(const KnownAlgorithm& algorithm) {
+    return (algorithm.wants & vmpi::kNodes) != 0;
+  }
   void expect_all_seen(Collective which) const {
-    for (const KnownAlgorithm& each : vmpi::facts_of(which).algorithms)
+    for (const KnownAlgorithm& each : vmpi::facts_of(which).algorithms) {
+      if (wants_nodes(each) != has_nodes_) continue;
       EXPECT_EQ(seen_.count(std::string(vmpi::facts_of(which).name) + " " + each.name), 1u)
           << each.name << " was never run";
+    }
   }
 
   [[nodiscard]] Typed typed(Lines& data) const {
@@ -153,6 +173,7 @@ class Plans : public ::testing::Test {
     return out;
   }
 
+  void test_barrier(int ranks);
   void test_bcast(int ranks, int root, std::int64_t count);
   void test_rows(int ranks, int root, std::int64_t count, bool is_in_place);
   void test_allgather(int ranks, std::int64_t count, bool is_in_place, bool are_alike);
@@ -169,6 +190,9 @@ class Plans : public ::testing::Test {
   vmpi::Op* commuting_ = nullptr;
   sim::Result result_;
   std::uint32_t orders_ = 0;
+  bool has_nodes_ = false;
+  vmpi::Nodes nodes_;
+  std::string layout_;
   std::set<std::string> seen_;
 };
 
@@ -212,31 +236,34 @@ TEST_F(Plans, BcastGivesAllWhatTheRootHas) {
   expect_all_seen(Collective::kBcast);
 }
 
+void Plans::test_barrier(int ranks) {
+  each(Collective::kBarrier, {.ranks = ranks}, [&](const KnownAlgorithm& algorithm) {
+    const Operands nothing;
+    run(ranks, [&](int, Plan& plan) { algorithm.plan(plan, nothing); });
+    // Were one rank late by a second, all would be.
+    for (const int late : {0, ranks / 2, ranks - 1}) {
+      std::vector<std::unique_ptr<Plan>> plans;
+      sim::Model model;
+      model.copy_of_bytes = 1e9;
+      std::byte from[1] = {};
+      std::byte to[1] = {};
+      for (int rank = 0; rank < ranks; ++rank) {
+        plans.push_back(make_plan(rank, ranks));
+        if (rank == late)
+          plans.back()->copy({from, 1, &vmpi::byte_type()}, {to, 1, &vmpi::byte_type()});
+        algorithm.plan(*plans.back(), nothing);
+      }
+      const sim::Result result = sim::simulate(plans, model);
+      EXPECT_EQ(result.wrong, "");
+      EXPECT_GE(result.first_ns, 1e9) << "somebody left before rank " << late << " had come";
+    }
+  });
+}
+
 TEST_F(Plans, BarrierIsOverWhenAllHaveCome) {
   std::vector<int> sizes = every_size();
   sizes.insert(sizes.end(), {1000, 1024});
-  for (const int ranks : sizes)
-    each(Collective::kBarrier, {.ranks = ranks}, [&](const KnownAlgorithm& algorithm) {
-      const Operands nothing;
-      run(ranks, [&](int, Plan& plan) { algorithm.plan(plan, nothing); });
-      // Were one rank late by a second, all would be.
-      for (const int late : {0, ranks / 2, ranks - 1}) {
-        std::vector<std::unique_ptr<Plan>> plans;
-        sim::Model model;
-        model.copy_of_bytes = 1e9;
-        std::byte from[1] = {};
-        std::byte to[1] = {};
-        for (int rank = 0; rank < ranks; ++rank) {
-          plans.push_back(std::make_unique<Plan>(rank, ranks));
-          if (rank == late)
-            plans.back()->copy({from, 1, &vmpi::byte_type()}, {to, 1, &vmpi::byte_type()});
-          algorithm.plan(*plans.back(), nothing);
-        }
-        const sim::Result result = sim::simulate(plans, model);
-        EXPECT_EQ(result.wrong, "");
-        EXPECT_GE(result.first_ns, 1e9) << "somebody left before rank " << late << " had come";
-      }
-    });
+  for (const int ranks : sizes) test_barrier(ranks);
   expect_all_seen(Collective::kBarrier);
 }
 
@@ -519,6 +546,119 @@ TEST_F(Plans, ReduceScatterGivesEachItsSliceOfTheResult) {
         for (const vmpi::Op* op : {ordered_, commuting_})
           test_reduce_scatter(ranks, count, is_in_place, *op);
   expect_all_seen(Collective::kReduceScatter);
+}
+
+/// Of so many ranks: two and more even nodes, uneven ones, one rank beside all others, one node of two ranks
+/// among those of one, ranks of a node in no row, nodes in the reverse of their ranks' order.
+std::vector<std::vector<int>> layouts(int ranks) {
+  std::vector<std::vector<int>> found;
+  const auto add = [&](const std::function<int(int)>& node_of) {
+    std::vector<int> numbers;
+    for (int rank = 0; rank < ranks; ++rank) numbers.push_back(node_of(rank));
+    const std::set<int> different(numbers.begin(), numbers.end());
+    const bool is_composed = different.size() > 1 && different.size() < numbers.size();
+    if (is_composed && std::find(found.begin(), found.end(), numbers) == found.end())
+      found.push_back(numbers);
+  };
+  add([&](int rank) { return rank / ((ranks + 1) / 2); });
+  add([&](int rank) { return rank == ranks - 1 ? 1 : 0; });
+  add([&](int rank) { return rank == 0 ? 1 : 0; });
+  add([&](int rank) { return rank / 3; });
+  add([&](int rank) { return rank / 4; });
+  add([&](int rank) { return rank / 2 % 4 == 1 ? rank / 8 * 8 : rank / 8 * 8 + rank % 2; });
+  add([&](int rank) { return rank < 2 ? 0 : rank - 1; });
+  add([&](int rank) { return rank % 2; });
+  add([&](int rank) { return rank % 3; });
+  add([&](int rank) { return (ranks - 1 - rank) / 4; });
+  add([&](int rank) { return rank * rank % 5 % ranks; });
+  return found;
+}
+
+std::vector<int> sizes_on_nodes() {
+#ifdef VBT_UNDER_SANITIZER
+  return {3, 4, 5, 8, 13};
+#else
+  std::vector<int> sizes;
+  for (int i = 3; i <= 64; ++i) sizes.push_back(i);
+  sizes.push_back(100);
+  return sizes;
+#endif
+}
+
+TEST_F(Plans, ComposedOnesDoWhatTheOthersDo) {
+  for (const int ranks : sizes_on_nodes()) {
+    for (const std::vector<int>& layout : layouts(ranks)) {
+      lie_on(layout);
+      test_barrier(ranks);
+      const bool is_small = ranks <= 12;
+      for (const int root : is_small ? roots(ranks) : std::vector<int>{0, ranks / 2, ranks - 1})
+        for (const std::int64_t count : {0, 1, 13}) test_bcast(ranks, root, count);
+      for (const bool is_in_place : {false, true}) {
+        for (const std::int64_t count : {0, 3}) test_allgather(ranks, count, is_in_place, true);
+        test_allgather(ranks, 0, is_in_place, false);
+        for (const std::int64_t count : {1, 67})
+          for (const vmpi::Op* op : {ordered_, commuting_})
+            if (is_small || op == commuting_ || nodes_.are_in_order())
+              test_reductions(ranks, count, is_in_place, *op);
+      }
+      if (HasFailure()) return;
+    }
+  }
+  for (const Collective which : {Collective::kBarrier, Collective::kBcast, Collective::kAllgather,
+                                 Collective::kReduce, Collective::kAllreduce})
+    expect_all_seen(which);
+}
+
+TEST_F(Plans, ComposedOnesOfAThousandRanks) {
+  for (const int ranks : {1000, 1024}) {
+    for (const int of_each : {16, 24}) {
+      std::vector<int> numbers;
+      for (int rank = 0; rank < ranks; ++rank) numbers.push_back(rank / of_each);
+      lie_on(numbers);
+      test_barrier(ranks);
+      test_bcast(ranks, 17, 1);
+      test_reductions(ranks, 1, false, *ordered_);
+      test_reductions(ranks, 1, true, *commuting_);
+    }
+  }
+}
+
+/// Long ones in several segments, which are under way together.
+TEST_F(Plans, ComposedOnesGoOnInSegments) {
+  for (const int ranks : {3, 4, 7})
+    for (const std::vector<int>& layout : layouts(ranks)) {
+      lie_on(layout);
+      test_bcast(ranks, ranks / 2, 9 * 4096 + 5);
+      for (const bool is_in_place : {false, true})
+        test_reductions(ranks, 20'000, is_in_place, *commuting_);
+      if (HasFailure()) return;
+    }
+}
+
+TEST_F(Plans, MessagesBetweenNodesAreFew) {
+  std::vector<int> numbers;
+  constexpr int kRanks = 64;
+  constexpr int kOfEach = 8;
+  for (int rank = 0; rank < kRanks; ++rank) numbers.push_back(rank / kOfEach);
+  lie_on(numbers);
+  const auto between = [&](Collective which, const char* name, const Operands& of) {
+    std::vector<std::unique_ptr<Plan>> plans;
+    std::uint64_t messages = 0;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      plans.push_back(make_plan(rank, kRanks));
+      vmpi::find_algorithm(which, name)->plan(*plans.back(), of);
+      for (const vmpi::Step& step : *plans.back())
+        if (step.kind == vmpi::Step::Kind::kSend && numbers[step.peer] != numbers[rank]) ++messages;
+    }
+    return messages;
+  };
+  Lines data(1);
+  const Typed own = typed(data);
+  EXPECT_EQ(between(Collective::kBarrier, "leaders", {}), 8u * 3);
+  EXPECT_EQ(between(Collective::kBcast, "leaders", {.root = 13, .own = &own}), 7u);
+  const Reduced what = {data.data(), data.data(), 1, type_, commuting_};
+  EXPECT_EQ(between(Collective::kReduce, "leaders", {.root = 13, .what = &what}), 7u);
+  EXPECT_EQ(between(Collective::kAllreduce, "leaders", {.what = &what}), 8u * 3);
 }
 
 TEST_F(Plans, TheExecutorFindsPlansThatDoNotFit) {

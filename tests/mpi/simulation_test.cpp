@@ -26,8 +26,12 @@ class Simulation : public ::testing::Test {
 
   sim::Result run(Collective which, const char* name, int ranks, std::int64_t bytes) {
     std::string why;
-    const auto plans = sim::plans_of(which, *vmpi::find_algorithm(which, name), ranks, bytes,
-                                     std::uint64_t{1} << 30, why);
+    const bool is_composed = model_.ranks_of_node > 1;
+    const auto nodes =
+        is_composed ? sim::even_nodes(ranks, model_.ranks_of_node) : std::unique_ptr<vmpi::Nodes>();
+    const auto plans = sim::plans_of(which, *vmpi::find_algorithm(which, name),
+                                     {.ranks = ranks, .bytes = bytes, .has_nodes = is_composed},
+                                     nodes.get(), std::uint64_t{1} << 30, why);
     EXPECT_EQ(why, "");
     const sim::Result result = sim::simulate(plans, model_);
     EXPECT_EQ(result.wrong, "");
@@ -101,14 +105,49 @@ TEST_F(Simulation, ALinkIsSharedByWhatComesThere) {
             63 * 65535 * link.gap_of_bytes + link.latency);
 }
 
-TEST_F(Simulation, TheTableIsNotFarFromTheBest) {
+/// Of ranks that share a node's link, the messages of all leave one behind the other.
+TEST_F(Simulation, RanksOfANodeShareItsLink) {
+  model_.ranks_of_node = 4;
+  model_.nodes_share_link = true;
+  const sim::LogGP& link = model_.between;
+  constexpr std::int64_t kSlice = 65536;
+  model_.combine_of_bytes = 0;
+  // Each gives each of the other node one slice.
+  EXPECT_GE(run(Collective::kAlltoall, "spread", 8, kSlice).ns,
+            16 * static_cast<double>(kSlice - 1) * link.gap_of_bytes);
+  // By owners the data cross about twice, by recursive doubling once for each rank.
+  constexpr std::int64_t kLong = 1 << 20;
+  const double by_owners = run(Collective::kAllreduce, "owners", 8, kLong).ns;
+  const double flat = run(Collective::kAllreduce, "recursive_doubling", 8, kLong).ns;
+  EXPECT_LT(2 * by_owners, flat);
+  // Three quarters go within a node before and behind that: while other segments are between the nodes.
+  const double between = kLong * link.gap_of_bytes;
+  const double within = 2 * 0.75 * kLong * model_.within.gap_of_bytes;
+  EXPECT_GT(by_owners, between);
+  EXPECT_LT(by_owners, between + 0.6 * within);
+}
+
+class SimulatedTable : public Simulation {
+ protected:
+  void expect_near(int ranks_of_node, std::initializer_list<Collective> which_ones,
+                   std::initializer_list<int> sizes);
+};
+
+void SimulatedTable::expect_near(int ranks_of_node, std::initializer_list<Collective> which_ones,
+                                 std::initializer_list<int> sizes) {
   model_.combine_of_bytes = 0.1;
-  for (const Collective which : {Collective::kBcast, Collective::kReduce, Collective::kAllreduce,
-                                 Collective::kAllgather, Collective::kReduceScatter})
-    for (const int ranks : {8, 13, 16, 48, 64, 100, 1000})
+  model_.ranks_of_node = ranks_of_node;
+  const bool has_nodes = ranks_of_node > 1;
+  model_.nodes_share_link = has_nodes;
+  for (const Collective which : which_ones)
+    for (const int ranks : sizes)
       for (const std::int64_t bytes : {8 * ranks, 64 * ranks, 262144, 1048576}) {
         const vmpi::CollectiveFacts& facts = vmpi::facts_of(which);
-        const vmpi::Shape shape = {.ranks = ranks, .bytes = bytes};
+        const vmpi::Shape shape = {
+            .ranks = ranks,
+            .bytes = bytes,
+            .has_nodes = has_nodes,
+            .are_nodes_alike = !has_nodes || sim::even_nodes(ranks, ranks_of_node)->are_alike()};
         double best = HUGE_VAL;
         const char* best_name = "";
         double chosen = 0;
@@ -126,6 +165,22 @@ TEST_F(Simulation, TheTableIsNotFarFromTheBest) {
         EXPECT_LE(chosen, 1.4 * best) << facts.name << " of " << bytes << " bytes by " << ranks
                                       << " ranks by " << by_table->name << ", not " << best_name;
       }
+}
+
+TEST_F(SimulatedTable, IsNotFarFromTheBest) {
+  expect_near(1,
+              {Collective::kBcast, Collective::kReduce, Collective::kAllreduce,
+               Collective::kAllgather, Collective::kReduceScatter},
+              {8, 13, 16, 48, 64, 100, 1000});
+}
+
+TEST_F(SimulatedTable, IsNotFarFromTheBestOverNodes) {
+  expect_near(
+      4, {Collective::kBcast, Collective::kReduce, Collective::kAllreduce, Collective::kAllgather},
+      {8, 13, 16});
+  expect_near(
+      8, {Collective::kBcast, Collective::kReduce, Collective::kAllreduce, Collective::kAllgather},
+      {48, 64});
 }
 
 }  // namespace
