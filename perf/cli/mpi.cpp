@@ -41,6 +41,7 @@ void usage(const char* name) {
       "\n"
       "Options:\n"
       "  -r, --ranks=<number>  by so many ranks\n"
+      "  -n, --ranks-per-node=<number>  on nodes of so many ranks each\n"
       "  -o, --ordered         with an operation that does not commute\n"
       "  -v, --varying         of slices that differ (MPI_Gatherv, MPI_Alltoallw ...)\n"
       "  -h, --help            print a help text and exit\n"
@@ -56,19 +57,23 @@ struct Options {
   std::optional<Collective> which;
   std::optional<long long> bytes;
   std::optional<long long> ranks;
+  long long ranks_of_node = 1;
   bool is_ordered = false;
   bool is_varying = false;
   bool help = false;
 };
 
 Options parse(int argc, char** argv) {
-  static const option kLong[] = {
-      {"explain", required_argument, nullptr, 'e'}, {"ranks", required_argument, nullptr, 'r'},
-      {"ordered", no_argument, nullptr, 'o'},       {"varying", no_argument, nullptr, 'v'},
-      {"help", no_argument, nullptr, 'h'},          {nullptr, 0, nullptr, 0}};
+  static const option kLong[] = {{"explain", required_argument, nullptr, 'e'},
+                                 {"ranks", required_argument, nullptr, 'r'},
+                                 {"ranks-per-node", required_argument, nullptr, 'n'},
+                                 {"ordered", no_argument, nullptr, 'o'},
+                                 {"varying", no_argument, nullptr, 'v'},
+                                 {"help", no_argument, nullptr, 'h'},
+                                 {nullptr, 0, nullptr, 0}};
   Options options;
   opterr = 0;
-  for (int c; (c = getopt_long(argc, argv, ":r:ovh", kLong, nullptr)) != -1;) {
+  for (int c; (c = getopt_long(argc, argv, ":r:n:ovh", kLong, nullptr)) != -1;) {
     switch (c) {
       case 'e':
         options.which = collective_named(argv[0], optarg);
@@ -77,6 +82,12 @@ Options parse(int argc, char** argv) {
         options.ranks = number_in(optarg, 1, 1 << 24);
         if (!options.ranks) fail("%s: '%s' is no number of ranks from 1", argv[0], optarg);
         break;
+      case 'n': {
+        const auto of_node = number_in(optarg, 1, 1 << 24);
+        if (!of_node) fail("%s: '%s' is no number of ranks of a node from 1", argv[0], optarg);
+        options.ranks_of_node = *of_node;
+        break;
+      }
       case 'o':
         options.is_ordered = true;
         break;
@@ -132,7 +143,10 @@ void print_choices(const Options& options, Collective which) {
         .ranks = ranks,
         .bytes = options.is_varying && which != Collective::kAllgather ? 0 : *options.bytes,
         .is_commutative = !options.is_ordered,
-        .are_alike = !options.is_varying};
+        .are_alike = !options.is_varying,
+        .has_nodes = options.ranks_of_node > 1 && options.ranks_of_node < ranks,
+        .are_nodes_alike = ranks % options.ranks_of_node == 0 ||
+                           2 * (ranks % options.ranks_of_node) > options.ranks_of_node};
     const Choice& row = vmpi::row_for(which, shape);
     const char* const why_not = by_user != nullptr ? vmpi::unmet(*by_user, shape) : nullptr;
     if (by_user != nullptr && why_not == nullptr)
@@ -154,12 +168,14 @@ void print_table(Collective which) {
   std::printf("The table: the first row that fits, whose algorithm can do the call.\n\n");
   std::printf("  %-13s %-10s %-20s %s\n", "ranks", "up to", "algorithm", "why");
   for (const Choice& row : facts.choices)
-    std::printf("  %-13s %-10s %-20s %s\n", ranks_text(row).c_str(),
-                size_text(row.to_bytes).c_str(), row.algorithm->name, row.why);
+    std::printf("  %-13s %-10s %-20s %s%s\n", ranks_text(row).c_str(),
+                size_text(row.to_bytes).c_str(), row.algorithm->name,
+                (row.algorithm->wants & vmpi::kNodes) != 0 ? "several nodes: " : "", row.why);
   std::printf(
       "\nThe algorithms, for %s=<name>. P ranks, n bytes (%s)%s; r = L + 2 o, g and G of LogGP, c "
       "to\n"
-      "combine a byte, log of 2 rounded up.\n\n",
+      "combine a byte, log of 2 rounded up; of S ranks on each of N nodes r' and G' within a "
+      "node.\n\n",
       facts.variable,
       which == Collective::kAllgather || which == Collective::kReduceScatter ? "N" : "n",
       facts.bytes);

@@ -40,6 +40,12 @@ TEST(Explain, SaysWhichAlgorithmAndWhy) {
   EXPECT_THAT(out, HasSubstr("for VERBATIM_COLL_ALLREDUCE=<name>"));
 }
 
+TEST(Explain, SaysWhatIsComposedOverNodes) {
+  const std::string on_nodes = told({"mpi", "--explain", "allreduce", "8", "-r", "64", "-n", "8"});
+  EXPECT_THAT(on_nodes, HasSubstr("64       leaders"));
+  EXPECT_THAT(on_nodes, HasSubstr("several nodes: nodes exchange one message in a round"));
+}
+
 TEST(Explain, FollowsTheUsersWordWhereItCan) {
   const Environment ring = {{"VERBATIM_COLL_ALLREDUCE", "ring"}};
   EXPECT_THAT(told({"mpi", "--explain", "allreduce", "8", "-r", "5"}, ring),
@@ -59,6 +65,7 @@ TEST(Explain, NamesMistakes) {
   expect_refusal({"mpi", "--explain"}, "'--explain' needs a value");
   expect_refusal({"mpi", "--explain", "alreduce"},
                  "no collective 'alreduce' (there are: barrier, bcast,");
+  expect_refusal({"mpi", "--explain", "bcast", "-n", "0"}, "'0' is no number of ranks of a node");
   expect_refusal({"mpi", "--explain", "bcast", "4k"}, "'4k' is no number of bytes");
   expect_refusal({"mpi", "--explain", "bcast", "4", "5"}, "'5' is too much");
   expect_refusal({"mpi", "--explain", "bcast", "-r", "0"}, "'0' is no number of ranks");
