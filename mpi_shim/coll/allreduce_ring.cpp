@@ -10,8 +10,10 @@ void allreduce_ring(Plan& plan, const Operands& of) noexcept {
   const Reduced& what = *of.what;
   const int size = plan.size();
   const int me = plan.rank();
-  if (what.send != MPI_IN_PLACE) plan.copy(what.typed(what.send), what.typed(what.receive));
-  if (size == 1) return;
+  if (size == 1) {
+    if (what.send != MPI_IN_PLACE) plan.copy(what.typed(what.send), what.typed(what.receive));
+    return;
+  }
   reduce_round(plan, what, what.receive);
   for (int i = 0; i < size - 1; ++i) {
     plan.receive_some(around(me - 1, size),

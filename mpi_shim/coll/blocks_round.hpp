@@ -12,18 +12,23 @@ namespace vmpi {
   return what.part(at, what.count * block / size, what.count * (block + 1) / size);
 }
 
-/// `whole` has our part of all blocks, and block `rank` of the result after it.
+/// Afterwards `whole` has block `rank` of the result. What this rank gives is there before, or it lies
+/// apart and is read where it lies: then what comes goes to its place in `whole`, and nothing is copied.
 inline void reduce_round(Plan& plan, const Reduced& what, void* whole) noexcept {
   const int size = plan.size();
   const int me = plan.rank();
-  void* const incoming = plan.elements(*what.type, what.count / size + 1);
+  const bool is_apart = what.own() != whole;
+  void* const incoming = is_apart ? nullptr : plan.elements(*what.type, what.count / size + 1);
   for (int i = 0; i < size - 1; ++i) {
-    const Typed ours = block_of(what, whole, around(me - i - 2, size), size);
-    const Typed theirs = {incoming, ours.count, what.type};
+    const int coming = around(me - i - 2, size);
+    const Typed sum = block_of(what, whole, coming, size);
+    const Typed ours = block_of(what, what.own(), coming, size);
+    const Typed theirs = {is_apart ? sum.buffer : incoming, sum.count, what.type};
     plan.receive_some(around(me - 1, size), theirs);
-    plan.send_some(around(me + 1, size), block_of(what, whole, around(me - i - 1, size), size));
+    plan.send_some(around(me + 1, size),
+                   block_of(what, i == 0 ? what.own() : whole, around(me - i - 1, size), size));
     plan.fence();
-    if (ours.count != 0) plan.combine(*what.op, theirs, ours.buffer);
+    if (sum.count != 0) plan.combine(*what.op, is_apart ? ours : theirs, sum.buffer);
   }
 }
 

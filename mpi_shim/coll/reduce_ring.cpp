@@ -11,8 +11,10 @@ void reduce_ring(Plan& plan, const Operands& of) noexcept {
   const int size = plan.size();
   const bool is_root = plan.rank() == of.root;
   void* const whole = is_root ? what.receive : plan.elements(*what.type, what.count);
-  if (what.own() != whole) plan.copy(what.typed(what.own()), what.typed(whole));
-  if (size == 1) return;
+  if (size == 1) {
+    if (what.own() != whole) plan.copy(what.typed(what.own()), what.typed(whole));
+    return;
+  }
   reduce_round(plan, what, whole);
   if (!is_root) {
     plan.send_some(of.root, block_of(what, whole, plan.rank(), size));
