@@ -16,6 +16,8 @@
 //               given is written anew before each, and a barrier comes between: the time is that of the collectives alone, of
 //               the slowest rank. What is never changed would lie in the caches of who reads it
 //   bcast-alloc and so on  the same in memory of MPI_Alloc_mem, of 64 KiB to 4 MiB
+//   overlap     percent of the time of a nonblocking allreduce of so many bytes that a program computes in which looks after it
+//               (MPI_Test) each 15 us: 1 - (both together - computing alone) / (the collective alone, waited for)
 //   memory      KiB that a rank holds when each has talked to each: resident, and its share of what is shared (median, most)
 //   nothing     MPI_Init, a barrier and MPI_Finalize
 //
@@ -359,6 +361,67 @@ static void measure_beside_idle_ranks(int size) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static volatile double computed;
+
+static void compute(long turns) {
+  double value = computed;
+  for (long i = 0; i < turns; ++i) value = value * 1.0000001 + 1e-9;
+  computed = value;
+}
+
+enum { kCalibration = 1 << 18, kOverlapped = 8, kLookEveryNs = 15000 };
+
+/// In one block, at the slowest rank: ns of collectives that are waited for, of computing for twice as long, and of both.
+static void take_overlap(int size, long turns, long* pieces, double* times) {
+  double mine[3] = {0, 0, 0};
+  for (int part = 0; part < 3; ++part) {
+    for (int i = 0; i < kOverlapped; ++i) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      int is_over = part == 1;
+      MPI_Barrier(MPI_COMM_WORLD);
+      const double start = now_ns();
+      if (part != 1)
+        MPI_Iallreduce(out_buffer, in_buffer, count_of(size), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
+                       &request);
+      for (long piece = 0; part != 0 && piece < *pieces; ++piece) {
+        compute(turns);
+        if (!is_over) MPI_Test(&request, &is_over, MPI_STATUS_IGNORE);
+      }
+      if (part != 1) MPI_Wait(&request, MPI_STATUS_IGNORE);
+      mine[part] += (now_ns() - start) / kOverlapped;
+    }
+    if (part == 0) {
+      double slowest = 0;
+      MPI_Allreduce(&mine[0], &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+      *pieces = (long)(2 * slowest / kLookEveryNs) + 1;
+    }
+  }
+  MPI_Allreduce(mine, times, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+}
+
+static void measure_overlap(int size) {
+  double least = 1e18, values[kMostBlocks];
+  for (int i = 0; i < 5; ++i) {
+    const double start = now_ns();
+    compute(kCalibration);
+    const double took = now_ns() - start;
+    if (took < least) least = took;
+  }
+  out_buffer = make_buffer(0, (size_t)size);
+  in_buffer = make_buffer(0, (size_t)size);
+  // The first block warms up.
+  for (int i = -1; i < blocks; ++i) {
+    double times[3];
+    long pieces = 0;
+    take_overlap(size, (long)((double)kLookEveryNs * kCalibration / least), &pieces, times);
+    if (i >= 0) values[i] = 100 * (1 - (times[2] - times[1]) / times[0]);
+  }
+  if (rank == 0) print_figure("overlap", size, values, blocks, 0, "%");
+  free(out_buffer);
+  free(in_buffer);
+  out_buffer = in_buffer = small_buffer;
+}
+
 /// KiB of the line of /proc/self/smaps_rollup that begins so.
 static double kib_of(const char* name) {
   char line[256];
@@ -432,6 +495,7 @@ static const struct Part {
     {"allreduce-alloc", {1 << 16, 1 << 18, 1 << 20, 1 << 22}, 2},
     {"allgather-alloc", {1 << 16, 1 << 18, 1 << 20, 1 << 22}, 2},
     {"alltoall-alloc", {1 << 16, 1 << 18, 1 << 20, 1 << 22}, 2},
+    {"overlap", {1 << 20}, 2},
     {"memory", {1}, 1},
     {"nothing", {1}, 1},
 };
@@ -439,6 +503,8 @@ static const struct Part {
 static void measure_part(const char* name, int with) {
   if (strcmp(name, "memory") == 0) {
     measure_memory();
+  } else if (strcmp(name, "overlap") == 0) {
+    measure_overlap(with);
   } else if (strcmp(name, "nothing") == 0) {
     MPI_Barrier(MPI_COMM_WORLD);
   } else if (strcmp(name, "idle") == 0) {
