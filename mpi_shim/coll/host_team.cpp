@@ -49,6 +49,10 @@ constexpr std::int64_t kMostNsToMap = 5'000'000'000;
                                          : 8u << 10};
 }
 static_assert(sizeof(HostBlock) + HostTeam::kRooms * (8u << 10) <= 64u << 10);
+/// By which memory is measured out: what a node's ranks have is that of their whole communicator.
+[[nodiscard]] int ranks_served(const Comm& comm) noexcept {
+  return comm.part_of > comm.size() ? comm.part_of : comm.size();
+}
 /// Larger than a core's nearer caches: a line that another core has read just now takes the writer
 /// some times as long as one of long ago.
 constexpr HostTeam::Shape kLongShape = {HostBlock::kLines, 64u << 10};
@@ -319,7 +323,7 @@ HostTeam* HostTeams::make(Comm& comm, const HostTeam::Shape& shape, int& error) 
 
 HostTeam* HostTeams::find_for(HostTeam& team, std::uint64_t bytes, int& error) noexcept {
   error = MPI_SUCCESS;
-  if (bytes >= kLeastLong && team.size_ <= kMostRanksOfLong && !team.has_no_long_) {
+  if (bytes >= kLeastLong && ranks_served(*team.comm_) <= kMostRanksOfLong && !team.has_no_long_) {
     if (team.long_ == nullptr) team.long_ = make(*team.comm_, kLongShape, error);
     team.has_no_long_ = team.long_ == nullptr;
     if (error != MPI_SUCCESS) return nullptr;
@@ -375,7 +379,7 @@ HostTeam* find_host_team(Comm& comm, int& error) noexcept {
     return nullptr;
   end_host_team = HostTeams::end;
   drop_host_teams = HostTeams::drop_all;
-  comm.team = HostTeams::make(comm, shape_for(comm.size()), error);
+  comm.team = HostTeams::make(comm, shape_for(ranks_served(comm)), error);
   return comm.team;
 }
 

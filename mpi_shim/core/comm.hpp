@@ -67,6 +67,7 @@ struct Comm {
   class HostTeam* team = nullptr;  ///< of ranks that are on one host
   Nodes nodes;                     ///< of kComposed (comm_nodes.hpp)
   Comm* node = nullptr;            ///< of those ranks that share this one's: context + 2
+  int part_of = 0;                 ///< of one of a node: ranks of the communicator that it is of
   NodeState node_state = NodeState::kUnknown;
   bool is_freed = false;    ///< by the program: operations under way keep it
   bool has_failed = false;  ///< of teams: nothing begins on it any more

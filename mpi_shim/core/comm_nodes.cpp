@@ -85,7 +85,9 @@ Comm* node_comm(Comm& comm) noexcept {
   // intercommunicator are is free. Nodes have no rank in common: so all may have the same ones.
   comm.node = make_comm(comm, *group, nullptr, comm.context + 2);
   release(*group);
-  if (comm.node != nullptr) comm.node->node_state = NodeState::kOne;
+  if (comm.node == nullptr) return nullptr;
+  comm.node->node_state = NodeState::kOne;
+  comm.node->part_of = comm.size();
   return comm.node;
 }
 

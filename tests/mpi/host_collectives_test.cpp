@@ -30,6 +30,17 @@ void make_team(MPI_Comm comm) {
   // Of ranks of several nodes there is none.
   const vmpi::Comm& found = *vmpi::find_comm(comm);
   EXPECT_EQ(found.team != nullptr, is_expected(comm) && found.node_state == vmpi::NodeState::kOne);
+  const auto expect_little = [&](const vmpi::HostTeam& team) {
+    constexpr std::size_t kMostOfMany = 64u << 10;
+    if (size_of(comm) < 16) return;
+    EXPECT_LE(sizeof(vmpi::HostBlock) + vmpi::HostTeam::kRooms * team.room(), kMostOfMany);
+  };
+  if (found.team != nullptr) expect_little(*found.team);
+  if (found.node_state != vmpi::NodeState::kComposed) return;
+  // But there is one of the ranks of a node.
+  ASSERT_NE(found.node, nullptr);
+  EXPECT_EQ(found.node->team != nullptr, is_expected(comm) && found.node->size() > 1);
+  if (found.node->team != nullptr) expect_little(*found.node->team);
 }
 
 /// Bytes at which ways part, and their neighbours, in elements of 4.
