@@ -43,6 +43,7 @@ int exec(Calling calling, int argc, char** argv);
 int doctor(Calling calling, int argc, char** argv);
 // Not in a build without MPI.
 [[gnu::weak]] int mpi(Calling calling, int argc, char** argv);
+[[gnu::weak]] int perf_coll(Calling calling, int argc, char** argv);
 [[gnu::weak]] int perf_pattern(Calling calling, int argc, char** argv);
 [[gnu::weak]] int perf_sim(Calling calling, int argc, char** argv);
 

@@ -38,6 +38,7 @@ constexpr std::array kCommands = {
     Command{"ib_atomic_bw", "perf", "atomic-bw", verbatim::cli::perf_atomic_bw},
     Command{"", "perf", "sim", verbatim::cli::perf_sim},
     Command{"", "perf", "pattern", verbatim::cli::perf_pattern},
+    Command{"", "perf", "coll", verbatim::cli::perf_coll},
     Command{"ibv_asyncwatch", "asyncwatch", "", verbatim::cli::asyncwatch},
     Command{"", "top", "", verbatim::cli::top},
     Command{"", "topo", "", verbatim::cli::topology},
@@ -63,6 +64,7 @@ void usage(std::FILE* out) {
       "                                          write-, read- and atomic-lat and -bw likewise\n"
       "  verbatim perf sim [options]             what a model of a network says of a collective\n"
       "  verbatim perf pattern <name>            all processes of a launcher's job at once\n"
+      "  verbatim perf coll <name> [options]     measure a collective of MPI among ranks\n"
       "  verbatim perf floors [options]          measure what no message here can undercut\n"
       "  verbatim perf scaling [options]         measure costs among many queue pairs and regions\n"
       "  verbatim perf gate <base> <new>         fail when a run is slower than another one\n"
@@ -152,7 +154,7 @@ int run_command(int argc, char** argv) {
     std::fprintf(
         stderr,
         "verbatim: no command '%s%s%s' (there are: devices, devinfo, pingpong rc, "
-        "uc, ud, srq or xsrq, perf send-, write-, read- or atomic-lat or -bw, perf floors, "
+        "uc, ud, srq or xsrq, perf send-, write-, read- or atomic-lat or -bw, perf coll, floors, "
         "gate, pattern, report, scaling or sim, asyncwatch, "
         "top, topo, run, mpi, exec, doctor; see 'verbatim --help')\n",
         argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");

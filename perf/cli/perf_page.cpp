@@ -83,6 +83,8 @@ class Page {
                    "by its producer; stream: one buffer over and over.");
     page += curves("rate", "Message rate", "Small messages in a second, one pair of processes.");
     page += curves("mpi", "MPI", "MPI_Send and MPI_Recv beside the verbs that they are made of.");
+    page +=
+        curves("collective", "Collectives", "From a rank's call to its return, the mean of ranks.");
     page += distributions();
     page += scaling();
     page += floors();

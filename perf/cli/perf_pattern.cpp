@@ -23,6 +23,7 @@
 #include "perf/cli/perf_option_values.hpp"
 #include "perf/cli/perf_pattern_edges.hpp"
 #include "perf/cli/perf_queues.hpp"
+#include "perf/cli/perf_ranks.hpp"
 #include "perf/cli/pingpong_device.hpp"
 #include "perf/cli/stoppable.hpp"
 #include "perf/support/clock.hpp"
@@ -284,9 +285,7 @@ int run_pattern(const PatternJob& job, int rank) {
                          try {
                            PatternRank(job, stop).run();
                          } catch (const Failure& failure) {
-                           std::fprintf(stderr, "rank %d: %s\n", rank, failure.line.c_str());
-                           std::fflush(nullptr);
-                           MPI_Abort(MPI_COMM_WORLD, 1);
+                           end_all_ranks(rank, failure);
                          }
                        });
 }
@@ -305,21 +304,12 @@ int perf_pattern(Calling, int argc, char** argv) {
   } catch (const Failure& failure) {
     wrong = failure.line;
   }
-  (void)perf::ns_per_tick();
-  MPI_Init(&argc, &argv);
-  int rank = 0, ranks = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (wrong.empty() && ranks < 2) {
-    wrong = "a pattern is of two processes or more: mpiexec -n 8 " + std::string(argv[0]) + " halo";
-  }
-  int status = 1;
-  if (wrong.empty())
-    status = run_pattern(*job, rank);
-  else if (rank == 0)
-    std::fprintf(stderr, "%s\n", wrong.c_str());  // all ranks have met it: one says so
-  MPI_Finalize();
-  return status;
+  return run_among_ranks(argc, argv, wrong, [&](int rank, int ranks) {
+    if (ranks >= 2) return run_pattern(*job, rank);
+    std::fprintf(
+        stderr, "a pattern is of two processes or more: mpiexec -n 8 verbatim perf pattern halo\n");
+    return 1;
+  });
 }
 
 }  // namespace verbatim::cli

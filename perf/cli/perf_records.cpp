@@ -2,9 +2,7 @@
 #include "perf/cli/perf_records.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
-#include "perf/cli/failure.hpp"
 #include "perf/support/clock.hpp"
 
 namespace verbatim::cli {
@@ -33,17 +31,8 @@ void count_use(perf::Record* record, const perf::Usage& used, std::uint64_t mess
 
 }  // namespace
 
-PerfRecords::PerfRecords(const PerfOptions& options) : options_{options} {
-  using Form = perf::RecordFile::Form;
-  try {
-    if (options.jsonl_file) {
-      lines_ = perf::RecordFile(*options.jsonl_file, Form::kJsonLines, "--jsonl");
-    }
-    if (options.csv_file) table_ = perf::RecordFile(*options.csv_file, Form::kCsv, "--csv");
-  } catch (const std::runtime_error& wrong) {
-    fail("%s", wrong.what());
-  }
-}
+PerfRecords::PerfRecords(const PerfOptions& options)
+    : options_{options}, files_{options.jsonl_file, options.csv_file} {}
 
 perf::Record PerfRecords::record(const char* kind, const char* unit, std::uint64_t size) const {
   perf::Record record;
@@ -121,17 +110,6 @@ void PerfRecords::told(const PerftestReport& theirs) {
   records_.push_back(bytes);
 }
 
-void PerfRecords::finish() {
-  if (!wanted()) return;
-  perf::RunAbout about = perf::about_this_run(provider_, "");
-  about.noise = watch_.noise();
-  for (perf::Record& one : records_) one.about = about;
-  try {
-    if (lines_) lines_.write(records_);
-    if (table_) table_.write(records_);
-  } catch (const std::runtime_error& wrong) {
-    fail("%s", wrong.what());
-  }
-}
+void PerfRecords::finish() { files_.write(records_, provider_, 0); }
 
 }  // namespace verbatim::cli

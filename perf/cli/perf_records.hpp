@@ -9,8 +9,8 @@
 
 #include "perf/cli/perf_exchange.hpp"
 #include "perf/cli/perf_options.hpp"
+#include "perf/cli/perf_record_files.hpp"
 #include "perf/cli/perf_run.hpp"
-#include "perf/support/noise.hpp"
 #include "perf/support/record.hpp"
 
 namespace verbatim::cli {
@@ -29,13 +29,12 @@ class PerfRecords {
   void finish();
 
  private:
-  bool wanted() const { return static_cast<bool>(lines_) || static_cast<bool>(table_); }
+  bool wanted() const { return files_.wanted(); }
   perf::Record record(const char* kind, const char* unit, std::uint64_t size) const;
 
   const PerfOptions& options_;
   std::string provider_;
-  perf::NoiseWatch watch_;
-  perf::RecordFile lines_, table_;
+  RecordFiles files_;
   std::vector<perf::Record> records_;
 };
 

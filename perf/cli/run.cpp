@@ -37,24 +37,16 @@ void run_usage(const char* name) {
 
 }  // namespace
 
-int run(Calling, int argc, char** argv) {
+int run_job(const RunOptions& options) {
   int signal = 0;
   int status = 1;
-  try {
-    const RunOptions options = parse_run(argc, argv);
-    if (options.wants_help) {
-      run_usage(argv[0]);
-      return 0;
-    }
+  {
     Job job(options);
     job.start();
     job.run_to_the_end();
     status = job.exit_status();
     signal = job.signal();
     if (status != 0 || signal != 0) sweep_meeting_place();
-  } catch (const Failure& failure) {
-    std::fprintf(stderr, "%s\n", failure.line.c_str());
-    return failure.status;
   }
   if (signal == 0) return status;
   // Whoever started us sees that it was the signal.
@@ -62,6 +54,20 @@ int run(Calling, int argc, char** argv) {
   (void)::signal(signal, SIG_DFL);
   (void)::raise(signal);
   return 128 + signal;
+}
+
+int run(Calling, int argc, char** argv) {
+  try {
+    const RunOptions options = parse_run(argc, argv);
+    if (options.wants_help) {
+      run_usage(argv[0]);
+      return 0;
+    }
+    return run_job(options);
+  } catch (const Failure& failure) {
+    std::fprintf(stderr, "%s\n", failure.line.c_str());
+    return failure.status;
+  }
 }
 
 }  // namespace verbatim::cli

@@ -98,4 +98,8 @@ class Job {
   int signal_ = 0;
 };
 
+/// All of it. Returns the exit status; throws Failure; dies of a signal that was sent to us, when the
+/// ranks have.
+[[nodiscard]] int run_job(const RunOptions& options);
+
 }  // namespace verbatim::cli

@@ -37,7 +37,7 @@ using Level = std::pair<double, std::uint64_t>;
 
 struct Record {
   RunAbout about;
-  std::string kind;                // floor, latency, rate, bandwidth, mpi or scaling
+  std::string kind;                // floor, latency, rate, bandwidth, mpi, collective, scaling
   std::string name;                // without what the curve runs over
   std::string floor;               // "F4", of floors
   std::string parameter = "size";  // what the curve runs over: size, qps, mrs, threads

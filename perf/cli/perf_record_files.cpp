@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "perf/cli/perf_record_files.hpp"
+
+#include <stdexcept>
+
+#include "perf/cli/failure.hpp"
+
+namespace verbatim::cli {
+
+RecordFiles::RecordFiles(const std::optional<std::string>& jsonl,
+                         const std::optional<std::string>& csv) {
+  using Form = perf::RecordFile::Form;
+  try {
+    if (jsonl) lines_ = perf::RecordFile(*jsonl, Form::kJsonLines, "--jsonl");
+    if (csv) table_ = perf::RecordFile(*csv, Form::kCsv, "--csv");
+  } catch (const std::runtime_error& wrong) {
+    fail("%s", wrong.what());
+  }
+}
+
+void RecordFiles::write(std::vector<perf::Record>& records, const std::string& provider,
+                        std::uint64_t seed) {
+  if (!wanted()) return;
+  perf::RunAbout about = perf::about_this_run(provider, "");
+  about.seed = seed;
+  about.noise = watch_.noise();
+  for (perf::Record& one : records) one.about = about;
+  try {
+    if (lines_) lines_.write(records);
+    if (table_) table_.write(records);
+  } catch (const std::runtime_error& wrong) {
+    fail("%s", wrong.what());
+  }
+}
+
+}  // namespace verbatim::cli

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The files of --jsonl and --csv of a command that measures, and the noise meanwhile. Main thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "perf/support/noise.hpp"
+#include "perf/support/record.hpp"
+
+namespace verbatim::cli {
+
+class RecordFiles {
+ public:
+  /// Opens those that are named; throws Failure.
+  RecordFiles(const std::optional<std::string>& jsonl, const std::optional<std::string>& csv);
+
+  [[nodiscard]] bool wanted() const {
+    return static_cast<bool>(lines_) || static_cast<bool>(table_);
+  }
+  /// All records, with who measured them; throws Failure.
+  void write(std::vector<perf::Record>& records, const std::string& provider, std::uint64_t seed);
+
+ private:
+  perf::NoiseWatch watch_;
+  perf::RecordFile lines_, table_;
+};
+
+}  // namespace verbatim::cli

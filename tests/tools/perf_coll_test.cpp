@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `verbatim perf coll`: every collective to its end with its results checked, under the launchers that
+// are here and by itself; what its records are; what goes wrong in one line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "tests/tools/perf_output.hpp"
+#include "tests/tools/perf_pair.hpp"
+#include "tests/tools/records.hpp"
+
+namespace verbatim::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class PerfColl : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!VBT_HAS_MPI) GTEST_SKIP() << "built without MPI (VERBATIM_MPI)";
+  }
+  Program tool() const { return real_tool("verbatim", fabric_.environment()); }
+  Ending coll(const Words& words) const { return run(tool(), joined({"perf", "coll"}, words)); }
+  /// The rows of a run that ends well.
+  std::vector<PerfRow> rows(const Words& words) const {
+    const Ending ending = coll(words);
+    EXPECT_TRUE(ending.in_time);
+    EXPECT_EQ(ending.status, 0) << ending.err;
+    EXPECT_EQ(ending.err, "");
+    return perf_rows(ending.out);
+  }
+  PrivateFabric fabric_;
+};
+
+constexpr const char* kNames[] = {
+    "barrier",   "bcast",     "gather",     "gatherv",        "scatter",
+    "scatterv",  "allgather", "allgatherv", "alltoall",       "alltoallv",
+    "alltoallw", "reduce",    "allreduce",  "reduce_scatter", "reduce_scatter_block",
+    "scan",      "exscan"};
+
+TEST_F(PerfColl, MeasuresEachCollectiveAndChecksItsResults) {
+  for (const std::string name : kNames) {
+    SCOPED_TRACE(name);
+    const auto found = rows({name, "-n", "3", "-c", "-i", "6", "-x", "2",
+                             name == "barrier" ? "--full" : "--sizes=1000"});
+    ASSERT_EQ(found.size(), 1u);
+    const PerfRow& row = found[0];
+    EXPECT_EQ(row[0], name == "barrier" ? 0 : 1000);
+    EXPECT_EQ(row[1], 6);
+    if (name == "barrier") continue;
+    ASSERT_EQ(row.size(), 11u);
+    EXPECT_GT(row[2], 0);
+    EXPECT_LE(row[2], row[3]) << "the least of ranks, and the median";
+    EXPECT_LE(row[2], row[4]);
+    for (std::size_t i = 6; i < 9; ++i) EXPECT_LE(row[i - 1], row[i]) << "percentiles rise";
+    EXPECT_EQ(row[10], 0) << "wrong results";
+  }
+}
+
+TEST_F(PerfColl, MeasuresEachNonblockingFormBesideAComputation) {
+  for (const std::string name : kNames) {
+    SCOPED_TRACE(name);
+    const auto found = rows({"i" + name, "-n", "2", "-c", "-i", "6", "-x", "2",
+                             name == "barrier" ? "--test-interval=5" : "--sizes=4096"});
+    ASSERT_EQ(found.size(), 1u);
+    const PerfRow& row = found[0];
+    ASSERT_EQ(row.size(), 18u);
+    EXPECT_GT(row[2], 0);
+    // It holds its parts: to begin, to test and to wait.
+    EXPECT_GE(row[2] + 0.05, row[4] + row[5] + row[6]);
+    EXPECT_GT(row[3], 0) << "computation";
+    EXPECT_GE(row[8], 0) << "overlap in percent";
+    EXPECT_LE(row[8], 100);
+    EXPECT_EQ(row[17], 0) << "wrong results";
+  }
+}
+
+TEST_F(PerfColl, TakesTheSizesThatAreAskedFor) {
+  const auto sizes = [&](const Words& words) {
+    std::vector<double> all;
+    for (const PerfRow& row : rows(joined({"allreduce", "-i", "3", "-x", "1"}, words)))
+      all.push_back(row[0]);
+    return all;
+  };
+  EXPECT_THAT(sizes({"-m", "16:128"}), ElementsAre(16, 32, 64, 128));
+  EXPECT_THAT(sizes({"-m", "32"}), ElementsAre(8, 16, 32)) << "an element is the least";
+  EXPECT_THAT(sizes({"-s", "24,1K,8..16"}), ElementsAre(8, 16, 24, 1024));
+  EXPECT_THAT(sizes({"-m", "8", "--type", "mpi_int"}), ElementsAre(4, 8));
+}
+
+TEST_F(PerfColl, TakesOptionsTogether) {
+  EXPECT_EQ(rows({"reduce", "-n", "4", "-k", "rotate", "--op", "prod", "--type", "float",
+                  "--in-place", "--memory", "alloc", "-c", "-i", "8", "-s", "256"})[0][10],
+            0);
+  EXPECT_EQ(rows({"allgather", "-n", "4", "-a", "ring", "--same-buffer", "-c", "-i", "8", "-s",
+                  "64K"})[0][10],
+            0);
+  EXPECT_EQ(rows({"allreduce", "-a", "table", "-c", "-i", "3", "-s", "8", "-f"})[0].size(), 16u);
+  EXPECT_EQ(rows({"iallreduce", "-t", "2", "-f", "-i", "20", "-s", "64K"})[0][9], 2)
+      << "MPI_Test calls";
+}
+
+TEST_F(PerfColl, SeesTheSkewThatItImposes) {
+  const auto arrival = [&](const char* skew) {
+    return rows({"allreduce", "-s", "8", "-i", "40", "-x", "5", "--skew", skew})[0][9];
+  };
+  // Of two times that chance draws up to 6 ms, the median distance is 1.8 ms.
+  EXPECT_GT(arrival("6000"), 300);
+}
+
+TEST_F(PerfColl, RunsUnderLaunchers) {
+  const std::string file = tool().file;
+  const Words job = {file, "perf", "coll", "bcast", "-s", "8", "-i", "5", "-c"};
+  const Ending own = run(tool(), joined({"run", "-n", "3"}, job));
+  EXPECT_EQ(own.status, 0) << own.err;
+  EXPECT_THAT(own.out, HasSubstr("bcast of 3 ranks"));
+  const char* const hydra = "/usr/bin/mpiexec.hydra";
+  if (access(hydra, X_OK) != 0) GTEST_SKIP() << "no " << hydra << " here (Debian: mpich)";
+  const Ending ending =
+      run(Program{hydra, "mpiexec.hydra", fabric_.environment()}, joined({"-n", "4"}, job));
+  EXPECT_EQ(ending.status, 0) << ending.err;
+  EXPECT_EQ(perf_rows(ending.out).size(), 1u) << ending.out;
+  EXPECT_THAT(ending.out, HasSubstr("bcast of 4 ranks"));
+}
+
+TEST_F(PerfColl, WritesRecordsThatGateAndReportTake) {
+  const TestFolder folder;
+  const std::string file = folder.path("c.jsonl");
+  ASSERT_EQ(
+      coll({"iallreduce", "-s", "8,1K", "-i", "40", "--jsonl", file, "--csv", folder.path("c.csv")})
+          .status,
+      0);
+  const std::string text = folder.read("c.jsonl");
+  for (const char* part :
+       {"\"kind\":\"collective\"", "\"iallreduce of 2 ranks, double sum, malloc\"",
+        "\"iallreduce of 2 ranks, double sum, malloc, by itself\"",
+        "\"iallreduce of 2 ranks, double sum, malloc, overlap\"", "\"p99.9\":", "\"unit\":\"%\""})
+    EXPECT_THAT(text, HasSubstr(part));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6);
+  const std::string csv = folder.read("c.csv");
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 7);
+  const Ending gate = run(tool(), {"perf", "gate", file, file, "--all"});
+  EXPECT_THAT(gate.out, HasSubstr("collective: iallreduce of 2 ranks, double sum, malloc, 1 KiB"));
+  EXPECT_THAT(gate.out, HasSubstr("6 figures in both"));
+  const Ending report = run(tool(), {"perf", "report", file, "-o", folder.path("c.html")});
+  EXPECT_EQ(report.status, 0) << report.err;
+  EXPECT_THAT(folder.read("c.html"), HasSubstr("<h2>Collectives</h2>"));
+  // By themselves they are read from the standard output.
+  EXPECT_EQ(coll({"barrier", "-i", "5", "--jsonl", "-"}).out.rfind("{\"schema\"", 0), 0u);
+}
+
+TEST_F(PerfColl, SaysWhatIsWrongInOneLineAndStartsNobody) {
+  struct Wrong {
+    Words words;
+    const char* says;
+  };
+  for (const Wrong& wrong : {
+           Wrong{{}, "which collective?"},
+           Wrong{{"alreduce"}, "there is no collective 'alreduce' (there are: barrier, bcast,"},
+           Wrong{{"bcast", "reduce"}, "'reduce' is too much"},
+           Wrong{{"bcast", "-m", "8:4"}, "'8:4' begins above its end (-m)"},
+           Wrong{{"bcast", "-m", "8x"}, "size '8x' is not a number from 1 to 2G"},
+           Wrong{{"bcast", "-s", "8,"}, "'8,' is no list of sizes"},
+           Wrong{{"bcast", "-m", "8", "-s", "8"}, "sizes are named twice"},
+           Wrong{{"bcast", "-i", "0"}, "iterations '0' is not a number from 1"},
+           Wrong{{"bcast", "-n", "2", "-k", "2"}, "root 2 is none of 2 ranks"},
+           Wrong{{"bcast", "-t", "2"}, "MPI_Test is of nonblocking collectives: ibcast"},
+           Wrong{{"bcast", "--in-place"}, "bcast has no MPI_IN_PLACE"},
+           Wrong{{"bcast", "--op", "sum"}, "bcast has no operation"},
+           Wrong{{"bcast", "--memory", "hbm"}, "memory 'hbm' is none of malloc, alloc"},
+           Wrong{{"bcast", "--skew", "-1"}, "'-1' is no time in us"},
+           Wrong{{"bcast", "-m", "1G"}, "or a larger -M"},
+           Wrong{{"bcast", "--jsonl", "/nowhere/f"}, "cannot write '/nowhere/f'"},
+           Wrong{{"bcast", "-a", "flood"}, "bcast has no algorithm 'flood'"},
+           Wrong{{"allgather", "-n", "3", "-a", "recursive_doubling"}, "wants a number of ranks"},
+           Wrong{{"allreduce", "--type", "char"}, "MPI_CHAR has no MPI_SUM"},
+           Wrong{{"allreduce", "--type", "float", "--op", "bor"}, "MPI_FLOAT has no MPI_BOR"},
+           Wrong{{"allreduce", "-s", "4"}, "4 bytes are less than MPI_DOUBLE"},
+           Wrong{{"barrier", "-m", "8"}, "barrier has no size"},
+           Wrong{{"barrier", "-q"}, "there is no option '-q'"},
+           Wrong{{"barrier", "-i"}, "'-i' needs a value"},
+       }) {
+    const Ending ending = coll(wrong.words);
+    EXPECT_EQ(ending.status, 1) << ending.err;
+    EXPECT_EQ(own_lines(ending.err), 1) << ending.err;
+    EXPECT_THAT(ending.err, HasSubstr(wrong.says));
+    EXPECT_EQ(ending.out, "");
+  }
+  const Ending launched =
+      run(tool(), {"run", "-n", "2", tool().file, "perf", "coll", "bcast", "-n", "3"});
+  EXPECT_GT(launched.status, 0);
+  EXPECT_THAT(launched.err, HasSubstr("the launcher has started 2 ranks, not 3 (-n)"));
+}
+
+/// The children of a process.
+std::vector<pid_t> children_of(pid_t parent) {
+  const std::string id = std::to_string(parent);
+  std::ifstream file("/proc/" + id + "/task/" + id + "/children");
+  std::vector<pid_t> all;
+  for (pid_t one; file >> one;) all.push_back(one);
+  return all;
+}
+
+TEST_F(PerfColl, EndsSoonWhenARankDies) {
+  ToolProcess job(tool(), {"perf", "coll", "allreduce", "-n", "3", "-s", "8", "-i", "1000000"});
+  ASSERT_TRUE(job.wait_for_output("#bytes")) << job.errors();
+  // The heading is rank 0's: by then MPI_Init is behind all of them. Among the children is also the
+  // one that looks after them, which is the first.
+  const std::vector<pid_t> children = children_of(job.pid());
+  ASSERT_GE(children.size(), 3u);
+  kill(children.back(), SIGKILL);
+  const Ending ending = job.finish();
+  EXPECT_TRUE(ending.in_time);
+  EXPECT_EQ(ending.status, 128 + SIGKILL);
+  EXPECT_THAT(ending.err, HasSubstr("was killed by signal 9"));
+}
+
+}  // namespace
+}  // namespace verbatim::tools
