@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Each rank has a clock. A message holds its sender for o, and the next one begins g later and behind
-// its bytes, of which each but the first takes G. It is there L after it has left, behind the bytes of
-// those that came before it, and holds its receiver for o; two are taken g apart. The clock of a rank
+// Each rank has a processor with a clock, and a port. A message holds its sender's processor for o and
+// then its port for its bytes, of which each but the first takes G; the port takes the next one g later,
+// one at a time and in their order, while the processor goes on. It is there L after it has left, behind
+// the bytes of those that came before it, and holds its receiver for o; two are taken g apart. The clock
 // depends on what the messages of its fence were sent at alone: so no queue of events is needed, and a
 // rank has its turn when a message that it waits for has begun. Where a node's ranks share its link, the one
 // whose clock shows least has its turn.
@@ -23,7 +24,7 @@ using vmpi::Step;
 struct Message {
   const Step* send = nullptr;
   const Step* receive = nullptr;
-  double sent = 0;  ///< its first byte leaves the processor
+  double sent = 0;  ///< its first byte leaves the port
   [[nodiscard]] bool is_whole() const { return send != nullptr && receive != nullptr; }
 };
 
@@ -31,7 +32,7 @@ struct Rank {
   const Step* next = nullptr;
   const Step* end = nullptr;
   double now = 0;
-  double free_to_send = 0;     ///< when the next message may begin
+  double free_to_send = 0;     ///< when the port may take the next message
   double free_to_receive = 0;  ///< when the first byte of the next one may come
   bool waits = false;
   std::vector<std::size_t> sent;      ///< messages since the last fence
@@ -152,10 +153,10 @@ class Simulation {
     (is_send ? rank.sent : rank.received).push_back(index);
     if (is_send) {
       const LogGP& link = model_.of(static_cast<int>(me), step.peer);
-      rank.now = std::max(rank.now, rank.free_to_send) + link.overhead;
-      message.sent = leave_node(static_cast<int>(me), step.peer, rank.now, extra(message, link));
-      rank.free_to_send =
-          rank.now - link.overhead + std::max(link.gap, link.overhead) + extra(message, link);
+      rank.now += link.overhead;
+      const double at_port = std::max(rank.now, rank.free_to_send);
+      message.sent = leave_node(static_cast<int>(me), step.peer, at_port, extra(message, link));
+      rank.free_to_send = at_port + link.gap + extra(message, link);
       ++result_.messages;
       result_.bytes += static_cast<std::uint64_t>(step.from.bytes());
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Runs the plans of all ranks in one process, data included, and tells when each would be done by
-// LogGP's model of a network: a discrete-event simulation of the plans that the engine runs.
+// LogGP's model of a network: a discrete-event simulation of the plans that the engine runs. What its
+// times were held against is in perf/README.md, "The model".
 //
 // A send is complete when its receive has matched it, and data are copied then: so a plan that
 // changes what is under way, or would wait for ever over messages without buffers, is found out.

@@ -76,7 +76,7 @@ TEST_F(Simulation, TakesWhatTheFormulasSay) {
     expect_time(Collective::kAllreduce, "rabenseifner", ranks, 65536, halves);
   }
   // The first of 10 segments of 64 KiB goes through 5 ranks, and the others follow as links are free.
-  const double between = 65535 * model_.between.gap_of_bytes + model_.between.overhead;
+  const double between = 65535 * model_.between.gap_of_bytes + model_.between.gap;
   expect_time(Collective::kBcast, "chain", 5, 10 * 65536, 4 * round(65536) + 9 * between);
 }
 
