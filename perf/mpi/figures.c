@@ -16,8 +16,11 @@
 //               given is written anew before each, and a barrier comes between: the time is that of the collectives alone, of
 //               the slowest rank. What is never changed would lie in the caches of who reads it
 //   bcast-alloc and so on  the same in memory of MPI_Alloc_mem, of 64 KiB to 4 MiB
-//   overlap     percent of the time of a nonblocking allreduce of so many bytes that a program computes in which looks after it
-//               (MPI_Test) each 15 us: 1 - (both together - computing alone) / (the collective alone, waited for)
+//   bcast-fresh and so on  the same with what is given written anew before each at every length, of 8 B to 4 MiB: neighbouring
+//               lengths are comparable
+//   overlap     percent of an MPI_Iallreduce of so many bytes that hides behind a computation as long as it takes by itself, an
+//               MPI_Test in every 10 us of it
+//   communicator  KiB more that a rank holds for each of 16 duplicates of MPI_COMM_WORLD by which collectives have gone
 //   memory      KiB that a rank holds when each has talked to each: resident, and its share of what is shared (median, most)
 //   nothing     MPI_Init, a barrier and MPI_Finalize
 //
@@ -283,7 +286,13 @@ struct Collective {
   int gives_to_each;
 };
 
-static int count_of(int size) { return size / (int)sizeof(double); }
+/// MPI_FLOAT where no MPI_DOUBLE fits.
+static MPI_Datatype type_of(int size) {
+  return size < (int)sizeof(double) ? MPI_FLOAT : MPI_DOUBLE;
+}
+static int count_of(int size) {
+  return size < (int)sizeof(double) ? size / (int)sizeof(float) : size / (int)sizeof(double);
+}
 
 static void barriers(int size) {
   (void)size;
@@ -291,10 +300,10 @@ static void barriers(int size) {
 }
 static void bcasts(int size) { MPI_Bcast(out_buffer, size, MPI_BYTE, 0, MPI_COMM_WORLD); }
 static void reduces(int size) {
-  MPI_Reduce(out_buffer, in_buffer, count_of(size), MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  MPI_Reduce(out_buffer, in_buffer, count_of(size), type_of(size), MPI_SUM, 0, MPI_COMM_WORLD);
 }
 static void allreduces(int size) {
-  MPI_Allreduce(out_buffer, in_buffer, count_of(size), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(out_buffer, in_buffer, count_of(size), type_of(size), MPI_SUM, MPI_COMM_WORLD);
 }
 static void allgathers(int size) {
   MPI_Allgather(out_buffer, size, MPI_BYTE, in_buffer, size, MPI_BYTE, MPI_COMM_WORLD);
@@ -325,7 +334,7 @@ static const struct Collective collectives[] = {
     {"allreduce", allreduces, 0}, {"allgather", allgathers, 0}, {"alltoall", alltoalls, 1},
 };
 
-/// "allreduce", or "allreduce-alloc". False: it is no collective.
+/// "allreduce", "allreduce-alloc" or "allreduce-fresh". False: it is no collective.
 static int measure_collective(const char* name, int size) {
   const size_t length = strcspn(name, "-");
   for (size_t i = 0; i < sizeof collectives / sizeof collectives[0]; ++i) {
@@ -336,12 +345,91 @@ static int measure_collective(const char* name, int size) {
     collective = one->function;
     given_bytes = (size_t)size * (size_t)(one->gives_to_each ? ranks : 1);
     // Room for what all ranks give.
-    measure_in_parts(name, name[length] != 0, size, ranks,
-                     size >= kLeastFresh ? fresh_collectives : collectives_in_a_row, 1);
+    const int is_fresh = size >= kLeastFresh || strcmp(name + length, "-fresh") == 0;
+    measure_in_parts(name, strcmp(name + length, "-alloc") == 0, size, ranks,
+                     is_fresh ? fresh_collectives : collectives_in_a_row, 1);
     keeps_disturbed = is_of_all = 0;
     return 1;
   }
   return 0;
+}
+
+static double work_value = 1;
+
+/// So many units of a computation: a fixed amount of work, which whatever takes the processor makes longer.
+static void compute(long units) {
+  double value = work_value;
+  for (long i = 0; i < units; ++i) value = value * 0.999999 + 1e-6;
+  work_value = value;
+}
+
+static double units_of_ns(void) {
+  enum { kUnits = 100000, kTimes = 9 };
+  double best = 0;
+  for (int i = 0; i < kTimes; ++i) {
+    const double start = now_ns();
+    compute(kUnits);
+    const double rate = kUnits / (now_ns() - start + 1);
+    if (rate > best) best = rate;
+  }
+  return best;
+}
+
+/// One by itself, with no test; or beside so many units, with a test in each `between`. What it took.
+static double iallreduce_beside(int size, long units, long between) {
+  MPI_Request request;
+  int is_complete = 0;
+  memset(out_buffer, 1, (size_t)size);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double start = now_ns();
+  MPI_Iallreduce(out_buffer, in_buffer, count_of(size), type_of(size), MPI_SUM, MPI_COMM_WORLD,
+                 &request);
+  for (long done = 0; done < units; done += between) {
+    compute(between < units - done ? between : units - done);
+    MPI_Test(&request, &is_complete, MPI_STATUS_IGNORE);
+  }
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  return now_ns() - start;
+}
+
+static double median_of(double* values, int count) {
+  qsort(values, (size_t)count, sizeof *values, compare);
+  return values[count / 2];
+}
+
+/// As the Intel MPI benchmarks have it: what both take less at once than one after the other, of the shorter one; by medians
+/// of three times that are taken in turn, and the mean of ranks.
+static void measure_overlap(int size) {
+  enum { kEach = 25, kWarmUp = 10 };
+  double calm[kMostBlocks], alone[kEach], computed[kEach], both[kEach];
+  const double rate = units_of_ns();
+  out_buffer = make_buffer(0, (size_t)size);
+  in_buffer = make_buffer(0, (size_t)size);
+  for (int i = 0; i < kWarmUp; ++i) alone[i] = iallreduce_beside(size, 0, 1);
+  double mine = median_of(alone, kWarmUp), longest = 0;
+  MPI_Allreduce(&mine, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  const long units = (long)(longest * rate) + 1, between = (long)(1e4 * rate) + 1;
+  for (int block = 0; block < blocks; ++block) {
+    for (int i = 0; i < kEach; ++i) {
+      alone[i] = iallreduce_beside(size, 0, 1);
+      MPI_Barrier(MPI_COMM_WORLD);
+      const double start = now_ns();
+      compute(units);
+      computed[i] = now_ns() - start;
+      both[i] = iallreduce_beside(size, units, between);
+    }
+    const double a = median_of(alone, kEach), c = median_of(computed, kEach);
+    double hidden = 100 * (a + c - median_of(both, kEach)) / (a < c ? a : c), sum = 0;
+    if (hidden < 0) hidden = 0;
+    if (hidden > 100) hidden = 100;
+    MPI_Reduce(&hidden, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    // A figure of nothing would not be told from none.
+    calm[block] = sum / ranks > 0.001 ? sum / ranks : 0.001;
+  }
+  free(out_buffer);
+  free(in_buffer);
+  out_buffer = in_buffer = small_buffer;
+  if (rank == 0) print_figure("overlap", size, calm, blocks, 0, "%");
 }
 
 static void measure_beside_idle_ranks(int size) {
@@ -359,67 +447,6 @@ static void measure_beside_idle_ranks(int size) {
   if (rank > 1 && rank % 2 == 1)
     MPI_Recv(in_buffer, 8, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Barrier(MPI_COMM_WORLD);
-}
-
-static volatile double computed;
-
-static void compute(long turns) {
-  double value = computed;
-  for (long i = 0; i < turns; ++i) value = value * 1.0000001 + 1e-9;
-  computed = value;
-}
-
-enum { kCalibration = 1 << 18, kOverlapped = 8, kLookEveryNs = 15000 };
-
-/// In one block, at the slowest rank: ns of collectives that are waited for, of computing for twice as long, and of both.
-static void take_overlap(int size, long turns, long* pieces, double* times) {
-  double mine[3] = {0, 0, 0};
-  for (int part = 0; part < 3; ++part) {
-    for (int i = 0; i < kOverlapped; ++i) {
-      MPI_Request request = MPI_REQUEST_NULL;
-      int is_over = part == 1;
-      MPI_Barrier(MPI_COMM_WORLD);
-      const double start = now_ns();
-      if (part != 1)
-        MPI_Iallreduce(out_buffer, in_buffer, count_of(size), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
-                       &request);
-      for (long piece = 0; part != 0 && piece < *pieces; ++piece) {
-        compute(turns);
-        if (!is_over) MPI_Test(&request, &is_over, MPI_STATUS_IGNORE);
-      }
-      if (part != 1) MPI_Wait(&request, MPI_STATUS_IGNORE);
-      mine[part] += (now_ns() - start) / kOverlapped;
-    }
-    if (part == 0) {
-      double slowest = 0;
-      MPI_Allreduce(&mine[0], &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-      *pieces = (long)(2 * slowest / kLookEveryNs) + 1;
-    }
-  }
-  MPI_Allreduce(mine, times, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-}
-
-static void measure_overlap(int size) {
-  double least = 1e18, values[kMostBlocks];
-  for (int i = 0; i < 5; ++i) {
-    const double start = now_ns();
-    compute(kCalibration);
-    const double took = now_ns() - start;
-    if (took < least) least = took;
-  }
-  out_buffer = make_buffer(0, (size_t)size);
-  in_buffer = make_buffer(0, (size_t)size);
-  // The first block warms up.
-  for (int i = -1; i < blocks; ++i) {
-    double times[3];
-    long pieces = 0;
-    take_overlap(size, (long)((double)kLookEveryNs * kCalibration / least), &pieces, times);
-    if (i >= 0) values[i] = 100 * (1 - (times[2] - times[1]) / times[0]);
-  }
-  if (rank == 0) print_figure("overlap", size, values, blocks, 0, "%");
-  free(out_buffer);
-  free(in_buffer);
-  out_buffer = in_buffer = small_buffer;
 }
 
 /// KiB of the line of /proc/self/smaps_rollup that begins so.
@@ -469,11 +496,47 @@ static void measure_memory(void) {
   print_memory("share", share);
 }
 
+/// By it go as many collectives of each kind as some libraries wait for before they give it memory.
+static MPI_Comm make_communicator(void) {
+  double value = 1, sum = 0;
+  MPI_Comm made;
+  MPI_Comm_dup(MPI_COMM_WORLD, &made);
+  for (int i = 0; i < kTalks; ++i) {
+    MPI_Barrier(made);
+    MPI_Bcast(&value, 1, MPI_DOUBLE, 0, made);
+    MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_MAX, made);
+  }
+  MPI_Barrier(made);
+  return made;
+}
+
+static void measure_communicators(int count) {
+  MPI_Comm* const comms = (MPI_Comm*)checked(malloc((size_t)count * sizeof(MPI_Comm)));
+  // What the first one takes for all that come after it is none of theirs.
+  MPI_Comm first = make_communicator();
+  const double before = kib_of("Pss:");
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int c = 0; c < count; ++c) comms[c] = make_communicator();
+  const double after = kib_of("Pss:");
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int c = 0; c < count; ++c) MPI_Comm_free(&comms[c]);
+  MPI_Comm_free(&first);
+  free(comms);
+  const double each = (after - before) / count;
+  print_memory("communicator", each > 0.5 ? each : 0.5);
+}
+
+#define kAllLengths                                                                              \
+  {                                                                                              \
+    8, 16, 32, 64, 128, 256, 512, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16, \
+        1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22                                     \
+  }
+
 /// What parts are taken with when nothing is said.
 static const struct Part {
   const char* name;
-  int with[7];  // up to a 0
-  int ranks;    // that it needs
+  int with[21];  // up to a 0
+  int ranks;     // that it needs
 } parts[] = {
     {"latency", {8}, 2},
     {"small", {64, 256, 1024, 4096}, 2},
@@ -495,7 +558,13 @@ static const struct Part {
     {"allreduce-alloc", {1 << 16, 1 << 18, 1 << 20, 1 << 22}, 2},
     {"allgather-alloc", {1 << 16, 1 << 18, 1 << 20, 1 << 22}, 2},
     {"alltoall-alloc", {1 << 16, 1 << 18, 1 << 20, 1 << 22}, 2},
+    {"bcast-fresh", kAllLengths, 2},
+    {"reduce-fresh", kAllLengths, 2},
+    {"allreduce-fresh", kAllLengths, 2},
+    {"allgather-fresh", kAllLengths, 2},
+    {"alltoall-fresh", kAllLengths, 2},
     {"overlap", {1 << 20}, 2},
+    {"communicator", {16}, 1},
     {"memory", {1}, 1},
     {"nothing", {1}, 1},
 };
@@ -503,6 +572,8 @@ static const struct Part {
 static void measure_part(const char* name, int with) {
   if (strcmp(name, "memory") == 0) {
     measure_memory();
+  } else if (strcmp(name, "communicator") == 0) {
+    measure_communicators(with);
   } else if (strcmp(name, "overlap") == 0) {
     measure_overlap(with);
   } else if (strcmp(name, "nothing") == 0) {

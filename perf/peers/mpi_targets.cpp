@@ -75,6 +75,27 @@ class Measured {
   void judge_against(const Probe* best, const std::string& figure, Sense sense, double target,
                      const std::string& name, std::uint64_t with, const char* unit) {
     const Probe& ours = probe(MpiLibrary::kVerbatim, name, with);
+    const std::string others = told_of_peers(best, name, with);
+    Probe nobody;
+    if (best == nullptr) nobody.missing = others.substr(2);
+    bench_.judge_ratio("mpi", figure, sense, target, ours, best != nullptr ? *best : nobody, unit);
+    bench_.verdicts.back().detail += others;
+  }
+
+  /// Of ours alone; the peers' figures are told beside.
+  void judge_alone(const std::string& figure, Sense sense, double target, const std::string& name,
+                   std::uint64_t with, const char* unit) {
+    bench_.judge_value("mpi", figure, sense, target, probe(MpiLibrary::kVerbatim, name, with),
+                       unit);
+    bench_.verdicts.back().detail += told_of_peers(nullptr, name, with);
+  }
+
+ private:
+  static constexpr std::array kLibraries = {MpiLibrary::kVerbatim, MpiLibrary::kOpenMpi,
+                                            MpiLibrary::kMpich};
+
+  /// But of the one that is compared with.
+  std::string told_of_peers(const Probe* best, const std::string& name, std::uint64_t with) {
     std::string others;
     for (const MpiLibrary peer : kMpiPeers) {
       const Probe& other = probe(peer, name, with);
@@ -83,15 +104,8 @@ class Measured {
           std::string("; ") + name_of(peer) +
           (other.missing.empty() ? " " + number_text(other.blocks.median()) : ": " + other.missing);
     }
-    Probe nobody;
-    if (best == nullptr) nobody.missing = others.substr(2);
-    bench_.judge_ratio("mpi", figure, sense, target, ours, best != nullptr ? *best : nobody, unit);
-    bench_.verdicts.back().detail += others;
+    return others;
   }
-
- private:
-  static constexpr std::array kLibraries = {MpiLibrary::kVerbatim, MpiLibrary::kOpenMpi,
-                                            MpiLibrary::kMpich};
 
   std::string what_is_compared(const std::string& name, std::uint64_t with) {
     std::string there;
@@ -197,6 +211,83 @@ void judge_collectives(Bench& bench, int rounds) {
   }
 }
 
+/// Two after each other, round by round.
+Probe sum_of(const Probe& one, const Probe& other) {
+  Probe sum;
+  sum.name = "both";
+  sum.missing = one.missing.empty() ? other.missing : one.missing;
+  const std::size_t rounds = std::min(one.blocks.size(), other.blocks.size());
+  for (std::size_t i = 0; i < rounds; ++i)
+    sum.blocks.add(one.blocks.values()[i] + other.blocks.values()[i]);
+  sum.disturbed = std::min(rounds, one.disturbed + other.disturbed);
+  return sum;
+}
+
+/// From one length to its double, as a part of that growth: the largest of all steps by its median.
+void judge_steps(Bench& bench, Measured& measured, const std::string& name) {
+  constexpr std::uint64_t kFrom = 8, kTo = 4u << 20;
+  const std::string of = name + "-fresh";
+  Verdict worst{"mpi", name + " of 2 ranks, largest step from 8 B to 4 MiB / growth of the length",
+                "x",   Sense::kAtMost,
+                1.3,   {},
+                {},    {}};
+  for (std::uint64_t size = kFrom; size < kTo; size *= 2) {
+    const Probe& from = measured.probe(MpiLibrary::kVerbatim, of, size);
+    const Probe& to = measured.probe(MpiLibrary::kVerbatim, of, 2 * size);
+    worst.missing = from.missing.empty() ? to.missing : from.missing;
+    if (!worst.missing.empty()) break;
+    std::vector<double> parts;
+    const Blocks steps = paired_ratio(to.blocks, from.blocks);
+    for (const double step : steps.values()) parts.push_back(step / 2);
+    const Blocks grown(std::move(parts));
+    if (!worst.values.empty() && !(grown.median() > worst.values.median())) continue;
+    worst.values = grown;
+    worst.detail = "to " + bytes_text(2 * size) + ", " + number_text(from.blocks.median()) +
+                   " to " + number_text(to.blocks.median()) + " ns";
+    worst.disturbed = from.is_unreliable() || to.is_unreliable();
+  }
+  bench.verdicts.push_back(std::move(worst));
+}
+
+/// Each collective beside others of this MPI that could stand for it, and beside itself of the
+/// neighbouring length.
+void judge_consistency(Bench& bench, int rounds) {
+  const auto run = [&](Measured& measured, const char* title,
+                       const std::vector<std::string>& arguments) {
+    for (const MpiLibrary peer : kMpiPeers) measured.leave_out(peer, "is not asked");
+    measured.run(title, {2, true, arguments}, rounds);
+  };
+  constexpr std::uint64_t kSizes[] = {8, 4096, 65536, 1048576};
+  std::vector<std::string> among = {"barrier", "allreduce:4"};
+  for (const std::uint64_t size : kSizes)
+    for (const char* name : {"allreduce", "reduce", "bcast"})
+      among.push_back(std::string(name) + "-fresh:" + std::to_string(size));
+  Measured measured(bench);
+  run(measured, "MPI, collectives among themselves", among);
+  const auto ours = [&](const char* name, std::uint64_t size) -> Probe& {
+    return measured.probe(MpiLibrary::kVerbatim, name, size);
+  };
+  for (const std::uint64_t size : kSizes)
+    bench.judge_ratio("mpi", "allreduce / reduce and bcast of 2 ranks, " + bytes_text(size),
+                      Sense::kAtMost, 1.1, ours("allreduce-fresh", size),
+                      sum_of(ours("reduce-fresh", size), ours("bcast-fresh", size)), "ns");
+  bench.judge_ratio("mpi", "barrier / allreduce of 4 B, 2 ranks", Sense::kAtMost, 1,
+                    ours("barrier", 8), ours("allreduce", 4), "ns");
+  for (const char* name : {"bcast", "reduce", "allreduce", "allgather", "alltoall"}) {
+    Measured lengths(bench);
+    run(lengths, "MPI, lengths of a collective", {std::string(name) + "-fresh"});
+    judge_steps(bench, lengths, name);
+  }
+}
+
+void judge_overlap(Bench& bench, int rounds) {
+  constexpr std::uint64_t kLength = 1u << 20;
+  Measured measured(bench);
+  measured.run("MPI, overlap", {2, true, {"overlap:" + std::to_string(kLength)}}, rounds);
+  measured.judge_alone("iallreduce of 2 ranks, 1 MiB, polled: hidden behind a computation",
+                       Sense::kAtLeast, 80, "overlap", kLength, "%");
+}
+
 /// Of ranks that share cores, by whom Open MPI is told to yield.
 void judge_sharing_collectives(Bench& bench, int ranks, int rounds) {
   Measured sharing(bench);
@@ -218,6 +309,8 @@ void judge_mpi(Bench& bench) {
   if (bench.cores.distinct) {
     judge_pair(bench, rounds);
     judge_collectives(bench, std::min(rounds, kMostCollectiveRounds));
+    judge_consistency(bench, std::min(rounds, kMostCollectiveRounds));
+    judge_overlap(bench, std::min(rounds, kMostCollectiveRounds));
   } else {
     bench.verdicts.push_back({"mpi",
                               "between 2 ranks, each on a core of its own",
@@ -245,6 +338,13 @@ void judge_mpi(Bench& bench) {
   many.judge("resident, 16 ranks that have talked to all", Sense::kAtMost, 0.5, "resident", 16,
              "KiB");
   many.judge("share of what is resident, 16 ranks", Sense::kAtMost, 0.5, "share", 16, "KiB");
+
+  Measured communicators(bench);
+  communicators.leave_out(MpiLibrary::kMpich, "spins");
+  communicators.run("MPI, communicators of 16 ranks", {16, false, {"communicator"}},
+                    std::min(rounds, 3));
+  communicators.judge_alone("each communicator by which collectives go, of each of 16 ranks",
+                            Sense::kAtMost, 64, "communicator", 16, "KiB");
 
   for (const int ranks : {2, 16}) {
     Measured start(bench);
