@@ -49,7 +49,10 @@ std::string panel_of(const Record& record) {
 }
 
 std::string objects_of(const std::string& parameter) {
-  return parameter == "qps" ? "queue pairs" : parameter == "mrs" ? "memory regions" : parameter;
+  return parameter == "qps"     ? "queue pairs"
+         : parameter == "mrs"   ? "memory regions"
+         : parameter == "peers" ? "peer processes"
+                                : parameter;
 }
 
 struct Panel {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // The page of `verbatim perf report`: stands alone, is well-formed whatever a file says, and a
-// browser shows it without complaint. And `verbatim perf scaling`, whose curves it has.
+// browser shows it without complaint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -194,34 +193,6 @@ TEST(PerfReport, ABrowserShowsItWithoutComplaint) {
   page_of(folder, {folder.write("new", crafted_run(1.3)), folder.write("base", crafted_run(1))});
   EXPECT_GT(picture_of(folder, folder.path("report.html"), &said), 6 * nothing);
   EXPECT_THAT(said, Not(HasSubstr("CONSOLE")));
-}
-
-TEST(PerfScaling, FitsASlopeToEachClaim) {
-  const TestFolder folder;
-  const Ending ending = run(kPageTool, {"perf", "scaling", "--quick", "--rounds", "2", "--block-us",
-                                        "300", "--seconds", "2", "--jsonl", folder.path("s")});
-  ASSERT_EQ(ending.status, 0) << ending.err;
-  EXPECT_EQ(ending.err, "");
-  EXPECT_THAT(ending.out, HasSubstr("Claims of O(1)"));
-  std::istringstream lines(folder.read("s"));
-  std::size_t polls = 0, writes = 0, threads = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const auto record = nlohmann::json::parse(line);
-    polls += record["name"] == "empty poll" && record["parameter"] == "qps";
-    writes += record["parameter"] == "mrs";
-    threads += record["parameter"] == "threads";
-    EXPECT_FALSE(record.contains("missing")) << line;
-  }
-  EXPECT_EQ(polls, 5u);
-  EXPECT_EQ(writes, 3u);
-  EXPECT_EQ(threads, 3u);
-}
-
-TEST(PerfScaling, AWrongArgumentIsNamed) {
-  const Ending ending = run(kPageTool, {"perf", "scaling", "--most-qps", "many"});
-  EXPECT_EQ(ending.status, 1);
-  EXPECT_THAT(ending.err, HasSubstr("'many' is not a number from 1 to 10000 (--most-qps)"));
-  EXPECT_EQ(run(kPageTool, {"perf", "scaling", "--jsonl", "/nowhere/f"}).status, 1);
 }
 
 }  // namespace
