@@ -63,7 +63,9 @@ TEST_F(PerfPatterns, SayWhatIsWrong) {
        {Wrong{{"star"}, "'star' is none of pairs, incast, all-pairs, ring, halo"},
         Wrong{{}, "name one pattern"}, Wrong{{"ring", "halo"}, "name one pattern"},
         Wrong{{"ring", "-s", "0"}, "size '0' is not a number from 1"},
-        Wrong{{"ring", "-q", "2"}, "'-q' is no option of perf pattern"},
+        Wrong{{"ring", "-q", "2"}, "there is no option '-q' (see --help)"},
+        Wrong{{"ring", "-s"}, "'-s' needs a value"},
+        Wrong{{"ring", "--report_gbits=1"}, "'--report_gbits=1' takes no value"},
         Wrong{{"ring", "-s", "1073741825"}, "is more than shm0 sends in one message"},
         Wrong{{"ring", "-d", "mlx5_0"}, "IB device mlx5_0 not found"}}) {
     const Ending ending = job("2", wrong.words);
