@@ -120,6 +120,40 @@ TEST(PerfReport, ComparesTwoRunsWithSignificance) {
   EXPECT_THAT(page, HasSubstr("class=\"base s0\"")) << "the base's curve, dotted";
 }
 
+TEST(PerfReport, TellsOfAllRunsThatWereJoined) {
+  const TestFolder folder;
+  const auto run_of = [](const std::string& provider, const std::string& more) {
+    std::string text;
+    for (const unsigned size : {8u, 64u}) {
+      text += record_line("latency", "send-lat RC", size, "ns", {100, 101, 99},
+                          R"(,"provider":")" + provider + "\"" + more);
+    }
+    return text;
+  };
+  const std::string joined =
+      run_of("shm0", "") + run_of("rxe0", R"(,"noise":{"stolen":0.25})") +
+      record_line("latency", "send-lat UD", 8, "ns", {}, R"(,"missing":"no datagrams")");
+  const std::string page = page_of(folder, {folder.write("run", joined)});
+  expect_stands_alone(page);
+  EXPECT_THAT(page, HasSubstr("unreliable: 25.0 %"));
+  EXPECT_THAT(page, HasSubstr("(2 of 5 figures are of a noisy run)"));
+  EXPECT_THAT(page, HasSubstr("25.00 %")) << "in the environment";
+  EXPECT_THAT(page, HasSubstr("shm0 \xc2\xb7 rxe0"));
+  for (const char* curve : {"send-lat RC (shm0)", "send-lat RC (rxe0)"}) {
+    EXPECT_THAT(page, HasSubstr(std::string(curve) + "</text>")) << "a curve of its own";
+  }
+  EXPECT_THAT(page, HasSubstr("not measurable here: no datagrams"));
+}
+
+TEST(PerfReport, GoesToTheStandardOutputWhenAsked) {
+  const TestFolder folder;
+  const Ending ending =
+      run(kPageTool, {"perf", "report", folder.write("run", crafted_run(1)), "-o", "-"});
+  EXPECT_EQ(ending.status, 0) << ending.err;
+  expect_stands_alone(ending.out);
+  EXPECT_FALSE(std::filesystem::exists("-"));
+}
+
 TEST(PerfReport, WhatAFileSaysIsTextAndNothingElse) {
   const TestFolder folder;
   const std::string evil = "</svg></title><script>alert(1)</script>&'\\\"";
