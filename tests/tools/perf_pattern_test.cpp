@@ -3,9 +3,11 @@
 // wrong in one line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/tools/perf_output.hpp"
 #include "tests/tools/perf_pair.hpp"
@@ -52,6 +54,21 @@ TEST_F(PerfPatterns, RunUnderHydra) {
                             {"-n", "4", verbatim.file, "perf", "pattern", "halo", "-n", "20"});
   EXPECT_EQ(ending.status, 0) << ending.err;
   EXPECT_EQ(perf_rows(ending.out).size(), 1u) << ending.out;
+}
+
+TEST_F(PerfPatterns, ARankThatVanishesEndsTheJob) {
+  const Program verbatim = real_tool("verbatim", fabric_.environment());
+  ToolProcess launcher(verbatim, {"run", "-n", "3", verbatim.file, "perf", "pattern", "ring", "-n",
+                                  "1000000", "-s", "1000000"});
+  ASSERT_TRUE(launcher.wait_for_output(" #bytes"));              // all are at it
+  const std::vector<pid_t> ranks = children_of(launcher.pid());  // and who guards them, at first
+  ASSERT_EQ(ranks.size(), 4u);
+  kill(ranks.back(), SIGKILL);
+  const Ending ending = launcher.finish();
+  EXPECT_TRUE(ending.in_time);
+  EXPECT_GT(ending.status, 0);
+  EXPECT_THAT(ending.err, HasSubstr("was killed by signal 9"));
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) EXPECT_EQ(kill(ranks[rank], 0), -1);
 }
 
 TEST_F(PerfPatterns, SayWhatIsWrong) {

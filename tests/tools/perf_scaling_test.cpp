@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -70,14 +69,10 @@ TEST(PerfScaling, AWrongArgumentIsNamed) {
   EXPECT_EQ(seed.status, 1);
   EXPECT_THAT(seed.err, HasSubstr("unknown option --seed"));
   EXPECT_EQ(run(kScalingTool, {"perf", "scaling", "--jsonl", "/nowhere/f"}).status, 1);
-}
-
-/// The processes that `pid` has started and that live.
-std::vector<pid_t> children_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
-  std::vector<pid_t> all;
-  for (pid_t child = 0; file >> child;) all.push_back(child);
-  return all;
+  const Ending full = run(kScalingTool, {"perf", "scaling", "--quick", "--rounds", "1", "--seconds",
+                                         "1", "--most-qps", "1", "--csv", "/dev/full"});
+  EXPECT_EQ(full.status, 1);
+  EXPECT_THAT(full.err, HasSubstr("cannot write all of '/dev/full': No space left on device"));
 }
 
 /// The processes of a run that has come to its peers: a hub and at least four of them.
