@@ -249,7 +249,10 @@ class Page {
       like.name = name;
       like.unit = panel.unit;
       like.parameter = panel.parameter;
-      chart.curves.push_back({name, colour, Line::kSolid, points_of(records_, like)});
+      // A curve that is alone has its name above it.
+      const bool is_alone = panel.kind == "scaling" && panel.curves.size() == 1;
+      const std::string label = is_alone ? "median" : name;
+      chart.curves.push_back({label, colour, Line::kSolid, points_of(records_, like)});
       const auto before = points_of(base_, like);
       if (!before.empty()) chart.curves.push_back({name, colour, Line::kBase, before});
       ++colour;

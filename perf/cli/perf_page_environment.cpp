@@ -46,7 +46,8 @@ std::string environment_of(const std::vector<Record>& records, const std::vector
       std::vector<std::string> all;
       std::set<std::string> seen;
       for (const Record& record : *run) {
-        if (seen.insert(of(record.about)).second) all.push_back(of(record.about));
+        const std::string one = of(record.about);
+        if (!one.empty() && seen.insert(one).second) all.push_back(one);
       }
       table += tag("td", listed(all), "wide");
     }
