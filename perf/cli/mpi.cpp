@@ -13,6 +13,7 @@
 #include "perf/cli/commands.hpp"
 #include "perf/cli/failure.hpp"
 #include "perf/cli/numbers.hpp"
+#include "perf/cli/option_values.hpp"
 
 namespace verbatim::cli {
 
@@ -72,8 +73,9 @@ Options parse(int argc, char** argv) {
                                  {"help", no_argument, nullptr, 'h'},
                                  {nullptr, 0, nullptr, 0}};
   Options options;
+  static constexpr char kLetters[] = ":r:n:ovh";
   opterr = 0;
-  for (int c; (c = getopt_long(argc, argv, ":r:n:ovh", kLong, nullptr)) != -1;) {
+  for (int c; (c = getopt_long(argc, argv, kLetters, kLong, nullptr)) != -1;) {
     switch (c) {
       case 'e':
         options.which = collective_named(argv[0], optarg);
@@ -97,10 +99,8 @@ Options parse(int argc, char** argv) {
       case 'h':
         options.help = true;
         break;
-      case ':':
-        fail("%s: '%s' needs a value (see --help)", argv[0], argv[optind - 1]);
       default:
-        fail("%s: there is no option '%s' (see --help)", argv[0], argv[optind - 1]);
+        refuse_option(c, kLetters, argv);
     }
   }
   if (options.help) return options;

@@ -127,6 +127,10 @@ class Perf {
       printer.line();
       printer.finish();
       throw;
+    } catch (const Failure&) {
+      // Sizes before the one that failed were measured.
+      if (printer.has_results()) printer.finish();
+      throw;
     }
     printer.line();
     printer.finish();
@@ -224,7 +228,8 @@ class Perf {
       // Who receives must be ready, and both directions begin at once.
       if (o_.delivers() || (o_.bidirectional && !o_.endless)) exchange.wait_for_peer(first);
       begin_use();
-      std::optional<PerfProgress> progress(std::in_place, progress_text(size), o_.duration);
+      std::optional<PerfProgress> progress;
+      if (o_.speaks()) progress.emplace(progress_text(size), o_.duration);
       const perf::Usage before = perf::usage_now();
       if (o_.test.latency()) {
         PerfLatencies found = measure_latency(run, size);
@@ -232,7 +237,7 @@ class Perf {
         progress.reset();
         const bool stopped = found.stopped;
         printer.latency(size, std::move(found));
-        counters_->print();
+        print_counters();
         if (stopped) throw Stopped{};
         continue;
       }
@@ -241,7 +246,7 @@ class Perf {
         // Of both directions the other is taken for as fast, as perftest does.
         if (o_.bidirectional) report = twice(report);
         printer.bandwidth(report);
-        counters_->print();
+        print_counters();
         average_ = report.average;
         rate_ = report.rate;
       });
@@ -258,7 +263,7 @@ class Perf {
         exchange.wait_for_peer(first);
       last = report_of(o_, size, found);
       report(exchange, printer, last);
-      counters_->print();
+      print_counters();
       if (o_.all_sizes && send) exchange.wait_for_peer(first);
     }
     if (o_.test.bandwidth() && !o_.delivers() && !o_.bidirectional) {
@@ -301,10 +306,14 @@ class Perf {
       printer.told(theirs);
       average_ = theirs.average;
       rate_ = theirs.rate;
-      counters_->print();
+      print_counters();
     }
     validate(queues);
     exchange.part(first);
+  }
+
+  void print_counters() const {
+    if (!o_.quiet) counters_->print();
   }
 
   void begin_use() {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "perf/cli/failure.hpp"
@@ -182,6 +183,11 @@ PerftestReport PerfExchange::swap_reports(const PerftestReport& ours) {
   theirs.peak = real(ours.peak);
   theirs.average = real(ours.average);
   theirs.rate = real(ours.rate);
+  for (const double value : {theirs.peak, theirs.average, theirs.rate}) {
+    if (!std::isfinite(value) || value < 0) {
+      fail("Couldn't exchange reports: the other side says %g of a rate; is it perftest?", value);
+    }
+  }
   return theirs;
 }
 

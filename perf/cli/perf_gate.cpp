@@ -18,20 +18,25 @@ namespace verbatim::cli {
 namespace {
 
 constexpr const char* kGateUsage =
-    "usage: verbatim perf gate <base.jsonl> <new.jsonl> [--tolerance 5%] [--all]\n"
+    "usage: verbatim perf gate <base.jsonl> <new.jsonl> [--tolerance 5%] [--all] "
+    "[--allow-missing]\n"
     "Compares two runs, figure by figure. A figure has become worse when its median is worse by\n"
     "more than the tolerance and its blocks differ by more than chance (Mann-Whitney, p < 0.01).\n"
     "  --tolerance P    percent, with or without % (5)\n"
     "  --all            print every figure, not only those that differ\n"
+    "  --allow-missing  the new run need not have all figures of the base\n"
     "Exit status: 0 nothing has become worse; 3 something has; 4 nothing could be judged, since\n"
-    "one of the runs is marked unreliable; 1 a file or an option is wrong.\n";
+    "one of the runs is marked unreliable or has too few blocks; 5 the new run lacks figures of "
+    "the\n"
+    "base; 1 a file or an option is wrong.\n";
 
-constexpr int kWorse = 3, kNotJudged = 4;
+constexpr int kWorse = 3, kNotJudged = 4, kLost = 5;
 
 struct GateOptions {
   std::vector<std::string> files;
   double tolerance = 0.05;
   bool all = false;
+  bool allow_missing = false;
   bool help = false;
 };
 
@@ -43,6 +48,8 @@ std::string parse_gate(int argc, char** argv, GateOptions* options) {
       options->help = true;
     } else if (word == "--all") {
       options->all = true;
+    } else if (word == "--allow-missing") {
+      options->allow_missing = true;
     } else if (word == "--tolerance" || word.starts_with("--tolerance=")) {
       const bool behind = word == "--tolerance";
       if (behind && i + 1 == argc) return "--tolerance needs a value";
@@ -97,7 +104,11 @@ int compare_runs(const GateOptions& options) {
   }
   std::printf("%zu figures in both, %zu judged, %zu worse by more than %g %% and by noise\n",
               found.figures.size(), judged, worse, 100 * options.tolerance);
-  return worse != 0 ? kWorse : judged == 0 ? kNotJudged : 0;
+  const bool has_lost = found.lost != 0 && !options.allow_missing;
+  if (has_lost) {
+    std::printf("%zu figures of the base are not in the new run (--allow-missing)\n", found.lost);
+  }
+  return worse != 0 ? kWorse : has_lost ? kLost : judged == 0 ? kNotJudged : 0;
 }
 
 }  // namespace

@@ -192,9 +192,12 @@ std::vector<std::uint8_t> read_payload(const std::string& file) {
   }
   std::string words;
   char part[4096];
-  ssize_t got;
+  ssize_t got = 0;
   while (words.size() < kMostText && (got = read(text.fd(), part, sizeof part)) > 0) {
     words.append(part, static_cast<std::size_t>(got));
+  }
+  if (got < 0) {
+    fail("Couldn't read '%s': %s (--payload_file_path)", file.c_str(), std::strerror(errno));
   }
   std::vector<std::uint8_t> bytes;
   std::size_t number = 0;

@@ -72,6 +72,12 @@ void check_memory(const PerfOptions& o, const PerfAsked& asked) {
   if (o.numa_node && !o.cores.empty()) {
     fail("the cores are a node's or a list's: leave out --numa_node or --pin_cores");
   }
+  if (o.ends != PerfEnds::kOne && o.cores.size() > 2) {
+    fail("both ends run on a core each: name two, the server's first (--pin_cores)");
+  }
+  if (o.ends != PerfEnds::kOne && o.memory_file) {
+    fail("both ends would have the same bytes of the file: leave out --mmap, or --both-ends");
+  }
   if (!o.validates) return;
   if (o.all_sizes || o.duration != 0) {
     fail("--data_validation is of one size and a number of messages: leave out -a and -D");
@@ -122,11 +128,16 @@ void check_perf_options(const PerfOptions& o, const PerfAsked& asked) {
   if (o.connects() && o.tcp_port == 0 && o.ends == PerfEnds::kOne) {
     fail("TCP port 0 is for servers, which then say which one they got: give the server's (-p)");
   }
+  if (o.jsonl_file == "-" && o.csv_file == "-") {
+    fail("one of --jsonl and --csv can have the standard output (-)");
+  }
   check_sending(o, asked);
   check_memory(o, asked);
 }
 
 void derive_perf_options(PerfOptions* o, const PerfAsked& asked) {
+  // Who reads the records there cannot read a table between them.
+  if (o->jsonl_file == "-" || o->csv_file == "-") o->quiet = true;
   if (o->all_sizes) o->size = kAllSizesEnd;
   if (o->multicast) {
     o->connection = PerfConnection::kUd;

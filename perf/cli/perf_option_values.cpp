@@ -76,15 +76,21 @@ std::vector<std::string> perf_counter_names(std::string_view list, const char* o
 
 std::vector<int> perf_cores(const char* text) {
   constexpr std::uint32_t kEnd = 1024;  // of a cpu_set_t
-  topo::NumberSet set;
-  if (!set.parse(text) || set.count() == 0 || set.next(kEnd) != topo::NumberSet::kEnd) {
-    fail("'%s' is no list of cores below %u, as 0,2-5 (--pin_cores)", text, kEnd);
-  }
   std::vector<int> cores;
-  for (std::uint32_t core = set.next(0); core < kEnd; core = set.next(core + 1)) {
-    cores.push_back(static_cast<int>(core));
+  // A part at a time: their order says which end of a test runs where.
+  for (std::string_view list = text;;) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    const std::string part(list.substr(0, comma));
+    topo::NumberSet set;
+    if (!set.parse(part.c_str()) || set.count() == 0 || set.next(kEnd) != topo::NumberSet::kEnd) {
+      fail("'%s' is no list of cores below %u, as 0,2-5 (--pin_cores)", text, kEnd);
+    }
+    for (std::uint32_t core = set.next(0); core < kEnd; core = set.next(core + 1)) {
+      cores.push_back(static_cast<int>(core));
+    }
+    if (comma == list.size()) return cores;
+    list.remove_prefix(comma + 1);
   }
-  return cores;
 }
 
 PerfRateUnit perf_rate_unit(const char* text) {

@@ -92,7 +92,7 @@ struct PerfOptions {
   bool compare_swap = false;      // else fetch and add
   bool warm_up = false;
 
-  bool quiet = false;  // the other end of this program prints
+  bool quiet = false;  // the other end of this program prints, or records go to the standard output
   bool no_peak = false;
   bool gbits = false;
   bool report_both = false;
@@ -112,6 +112,8 @@ struct PerfOptions {
   bool client() const { return connects() != reversed; }
   bool xrc() const { return connection == PerfConnection::kXrc; }
   bool datagrams() const { return connection == PerfConnection::kUd; }
+  /// Of both ends in one program one says how far they are.
+  bool speaks() const { return ends == PerfEnds::kOne || connects(); }
   /// This end posts what is measured.
   bool sends() const { return client() || bidirectional || test.answered(); }
   /// Each message uses up a receive at the other end.

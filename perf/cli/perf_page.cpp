@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include "perf/cli/perf_chart.hpp"
+#include "perf/cli/perf_page_environment.hpp"
 #include "perf/cli/perf_page_style.hpp"
+#include "perf/cli/perf_page_text.hpp"
 #include "perf/figures/comparison.hpp"
 #include "perf/figures/fit.hpp"
 #include "perf/support/table.hpp"
@@ -19,14 +22,6 @@ using perf::Record;
 using Records = std::vector<Record>;
 
 constexpr std::size_t kCurvesOfAChart = 6, kMostDistributions = 12, kMostChanges = 36;
-
-std::string tag(const char* name, const std::string& text, const char* kind = "") {
-  std::string all = std::string("<") + name;
-  if (*kind != '\0') all.append(" class=\"").append(kind).append("\"");
-  return all + ">" + escaped_html(text) + "</" + name + ">";
-}
-
-std::string card(const std::string& inner) { return "<div class=\"card\">" + inner + "</div>\n"; }
 
 /// Curves of one kind that belong into one picture: by how they were measured, in which memory.
 std::string panel_of(const Record& record) {
@@ -49,7 +44,10 @@ std::string panel_of(const Record& record) {
 }
 
 std::string objects_of(const std::string& parameter) {
-  return parameter == "qps" ? "queue pairs" : parameter == "mrs" ? "memory regions" : parameter;
+  return parameter == "qps"     ? "queue pairs"
+         : parameter == "mrs"   ? "memory regions"
+         : parameter == "peers" ? "peer processes"
+                                : parameter;
 }
 
 struct Panel {
@@ -60,7 +58,9 @@ struct Panel {
 class Page {
  public:
   Page(const Records& records, const Records& base)
-      : records_(perf::pooled(records)), base_(perf::pooled(base)) {}
+      : records_(perf::pooled(records)), base_(perf::pooled(base)) {
+    name_providers();
+  }
 
   std::string text() const {
     const perf::RunAbout& about = records_.front().about;
@@ -73,7 +73,7 @@ class Page {
         "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" "
         "href=\"data:,\">\n" +
         tag("title", title) + "\n<style>" + kPageStyle + "</style>\n</head>\n<body>\n<main>\n" +
-        tag("h1", title) + "\n" + head(about) + tiles();
+        tag("h1", title) + "\n" + head() + tiles();
     page += comparison();
     page += curves("latency", "Latency",
                    "Time of one message: of send and write one way, of read and "
@@ -89,12 +89,45 @@ class Page {
     page += scaling();
     page += floors();
     page += all_figures();
-    return page + environment() + "</main>\n</body>\n</html>\n";
+    return page + environment_of(records_, base_) + "</main>\n</body>\n</html>\n";
   }
 
  private:
-  static std::string head(const perf::RunAbout& about) {
-    const std::string why = about.noise.unreliable();
+  /// Figures of one name by several providers, in files that were joined, are several.
+  void name_providers() {
+    std::map<std::string, std::set<std::string>> providers;
+    const auto figure = [](const Record& record) { return record.kind + "\n" + record.name; };
+    for (const Records* run : {&records_, &base_}) {
+      for (const Record& record : *run) {
+        if (record.kind != "floor") providers[figure(record)].insert(record.about.provider);
+      }
+    }
+    for (Records* run : {&records_, &base_}) {
+      for (Record& record : *run) {
+        const auto found = providers.find(figure(record));
+        if (found == providers.end() || found->second.size() < 2) continue;
+        record.name += " (" + record.about.provider + ")";
+      }
+    }
+  }
+
+  /// Of all runs that the files have.
+  std::string why_unreliable() const {
+    std::string why;
+    std::size_t noisy = 0;
+    for (const Record& record : records_) {
+      const std::string reason = record.about.noise.unreliable();
+      noisy += !reason.empty();
+      if (why.empty()) why = reason;
+    }
+    if (noisy == 0 || noisy == records_.size()) return why;
+    return why + " (" + std::to_string(noisy) + " of " + std::to_string(records_.size()) +
+           " figures are of a noisy run)";
+  }
+
+  std::string head() const {
+    const perf::RunAbout& about = records_.front().about;
+    const std::string why = why_unreliable();
     return "<p class=\"soft\">" +
            escaped_html(about.processor + " \xc2\xb7 " + about.topology + " \xc2\xb7 " +
                         about.kernel + " \xc2\xb7 " + about.started) +
@@ -218,7 +251,10 @@ class Page {
       like.name = name;
       like.unit = panel.unit;
       like.parameter = panel.parameter;
-      chart.curves.push_back({name, colour, Line::kSolid, points_of(records_, like)});
+      // A curve that is alone has its name above it.
+      const bool is_alone = panel.kind == "scaling" && panel.curves.size() == 1;
+      const std::string label = is_alone ? "median" : name;
+      chart.curves.push_back({label, colour, Line::kSolid, points_of(records_, like)});
       const auto before = points_of(base_, like);
       if (!before.empty()) chart.curves.push_back({name, colour, Line::kBase, before});
       ++colour;
@@ -250,10 +286,21 @@ class Page {
     return tag("h2", title) + "\n" + tag("p", note, "note") + "\n" + text + rest;
   }
 
+  static std::string missing_row(const Record& record, int columns) {
+    return "<tr>" + tag("td", record.label(), "l") + "<td class=\"wide\" colspan=\"" +
+           std::to_string(columns) + "\">" +
+           escaped_html("not measurable here: " + record.missing) + "</td></tr>\n";
+  }
+
   std::string of_one_size(const std::string& kind) const {
     std::string rows;
     for (const Record& record : records_) {
-      if (record.kind != kind || points_of(records_, record).size() > 1) continue;
+      if (record.kind != kind) continue;
+      if (!record.missing.empty()) {
+        rows += missing_row(record, 5);
+        continue;
+      }
+      if (points_of(records_, record).size() > 1) continue;
       rows += "<tr>" + tag("td", record.label(), "l") +
               tag("td", with_unit(record.blocks.median(), record.unit)) +
               tag("td", perf::percent_text(record.blocks.spread())) +
@@ -324,7 +371,10 @@ class Page {
                 "</tr>\n";
       }
     }
-    if (charts.empty()) return {};
+    for (const Record& record : records_) {
+      if (record.kind == "scaling" && !record.missing.empty()) rows += missing_row(record, 5);
+    }
+    if (charts.empty() && rows.empty()) return {};
     return tag("h2", "Scaling") + "\n" +
            tag("p",
                "Cost of one operation against how many objects there are; the slope is that of "
@@ -366,7 +416,10 @@ class Page {
                 "chance. Dotted curves further below are the base." +
                 (all > bars.size()
                      ? " Shown are the " + std::to_string(bars.size()) + " that changed most."
-                     : ""),
+                     : "") +
+                (found.missing.empty()
+                     ? ""
+                     : " " + std::to_string(found.missing.size()) + " are in one of them only."),
             "note") +
         "\n";
     if (!found.unreliable.empty()) {
@@ -441,37 +494,6 @@ class Page {
                "<th>p50</th><th>p90</th><th>p99</th><th>p99.9</th><th>p99.99</th><th>CPU</th>"
                "<th>switches</th></tr>\n" +
                rows + "</table></details>");
-  }
-
-  std::string environment() const {
-    std::string table = "<table><tr><th class=\"l\"></th>";
-    std::vector<const perf::RunAbout*> runs = {&records_.front().about};
-    if (!base_.empty()) {
-      runs.push_back(&base_.front().about);
-      table += "<th class=\"l\">new</th><th class=\"l\">base</th>";
-    }
-    table += "</tr>\n";
-    const auto row = [&](const char* name, const auto& of) {
-      table += "<tr>" + tag("td", name, "l");
-      for (const perf::RunAbout* run : runs) table += tag("td", of(*run), "wide");
-      table += "</tr>\n";
-    };
-    row("host", [](auto& run) { return run.host; });
-    row("processor", [](auto& run) { return run.processor; });
-    row("topology", [](auto& run) { return run.topology; });
-    row("kernel", [](auto& run) { return run.kernel; });
-    row("build", [](auto& run) { return run.build; });
-    row("provider", [](auto& run) { return run.provider; });
-    row("measured", [](auto& run) { return run.started; });
-    row("seed", [](auto& run) { return std::to_string(run.seed); });
-    row("stolen by the hypervisor", [](auto& run) { return part_text(run.noise.stolen); });
-    row("waited for a core", [](auto& run) { return part_text(run.noise.waited); });
-    row("spread of the floor", [](auto& run) { return part_text(run.noise.floor_spread); });
-    return tag("h2", "Environment") + "\n" + card(table + "</table>");
-  }
-
-  static std::string part_text(double part) {
-    return std::isfinite(part) ? perf::fixed_text(100 * part, 2) + " %" : "unknown";
   }
 
   Records records_;

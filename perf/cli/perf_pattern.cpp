@@ -63,6 +63,7 @@ void pattern_usage(const char* name) {
 
 /// Nothing: the usage text was asked for.
 std::optional<PatternJob> parse_pattern(int argc, char** argv) {
+  enum { kGbits = 256 };
   static const option kNames[] = {{"all", no_argument, nullptr, 'a'},
                                   {"ib-dev", required_argument, nullptr, 'd'},
                                   {"help", no_argument, nullptr, 'h'},
@@ -71,15 +72,16 @@ std::optional<PatternJob> parse_pattern(int argc, char** argv) {
                                   {"size", required_argument, nullptr, 's'},
                                   {"tx-depth", required_argument, nullptr, 't'},
                                   {"gid-index", required_argument, nullptr, 'x'},
-                                  {"report_gbits", no_argument, nullptr, 'g'},
+                                  {"report_gbits", no_argument, nullptr, kGbits},
                                   {}};
   PatternJob job;
   PerfOptions& o = job.options;
   o.server = job.name = "pattern";  // each end sends, as a client does
   o.iterations = 1000;
   o.no_peak = true;
+  static constexpr char kLetters[] = ":ad:hi:n:s:t:x:";
   opterr = 0;
-  for (int id; (id = getopt_long(argc, argv, "ad:hi:n:s:t:x:", kNames, nullptr)) != -1;) {
+  for (int id; (id = getopt_long(argc, argv, kLetters, kNames, nullptr)) != -1;) {
     switch (id) {
       case 'a':
         o.all_sizes = true;
@@ -105,11 +107,11 @@ std::optional<PatternJob> parse_pattern(int argc, char** argv) {
       case 'x':
         o.gid_index = static_cast<int>(option_number("GID index", "-x", optarg, 0, 255));
         break;
-      case 'g':
+      case kGbits:
         o.gbits = true;
         break;
       default:
-        fail("'%s' is no option of perf pattern, or lacks its value: see --help", argv[optind - 1]);
+        refuse_option(id, kLetters, argv);
     }
   }
   if (optind != argc - 1) fail("name one pattern: pairs, incast, all-pairs, ring or halo");

@@ -2,11 +2,19 @@
 #include "perf/cli/perf_records.hpp"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "perf/support/clock.hpp"
 
 namespace verbatim::cli {
 namespace {
+
+std::string rate_text(const PerfOptions& o) {
+  constexpr const char* kUnits[] = {" MiB/s", " Gbit/s", " messages/s"};
+  char number[32];
+  std::snprintf(number, sizeof number, "%g", *o.rate);
+  return number + std::string(kUnits[static_cast<unsigned>(o.rate_unit)]);
+}
 
 /// What makes two runs of one test comparable stands in its name.
 std::string record_name(const PerfOptions& o) {
@@ -16,9 +24,25 @@ std::string record_name(const PerfOptions& o) {
   if (o.bidirectional) name += " both ways";
   if (o.shared_receives) name += " SRQ";
   if (o.events) name += " events";
+  if (o.multicast) name += " multicast";
+  if (o.immediate) name += " with immediate data";
+  if (o.validates) name += " validated";
+  if (o.on_demand) name += " ODP";
+  if (o.huge_pages) name += " huge pages";
+  if (o.memory_file) name += " of a file";
+  if (o.null_region) name += " null MR";
+  if (o.region_per_pair) name += " MR per QP";
+  if (o.unlocked) name += " without locks";
+  if (o.ends == PerfEnds::kProcess) name += " in one process";
   if (o.classic_post) name += " by ibv_post_send";
   if (o.queue_pairs > 1) name += " " + std::to_string(o.queue_pairs) + " QPs";
   if (o.post_list > 1) name += " in lists of " + std::to_string(o.post_list);
+  if (o.receive_list > 1) name += " receives in lists of " + std::to_string(o.receive_list);
+  if (o.inline_size) name += " inline to " + std::to_string(*o.inline_size);
+  if (o.mtu) name += " MTU " + std::to_string(128 << *o.mtu);
+  if (o.reads) name += " outstanding " + std::to_string(*o.reads);
+  if (o.latency_gap != 0) name += " gaps of " + std::to_string(o.latency_gap) + " us";
+  if (o.rate) name += " limited to " + rate_text(o);
   if (o.test.bandwidth()) name += " depth " + std::to_string(o.tx_depth);
   return name;
 }

@@ -177,25 +177,26 @@ void PerfPrinter::latency(std::uint32_t size, PerfLatencies found) {
   for (std::size_t number = 1; number < found.stamps.size(); ++number) {
     all.push_back(static_cast<double>(found.stamps[number] - found.stamps[number - 1]) * factor);
   }
-  if (options_.quiet) return;
   const char* unit = options_.cycles ? "cycles" : "usec";
-  if (options_.unsorted) samples(all, unit);
+  const bool prints = !options_.quiet;
+  if (options_.unsorted && prints) samples(all, unit);
   std::sort(all.begin(), all.end());
-  if (options_.histogram) samples(all, unit);
+  if (options_.histogram && prints) samples(all, unit);
   if (options_.unsorted || options_.histogram) columns();
   // All that were asked for, but for a test that was stopped.
   const std::uint64_t messages = found.stopped ? all.size() : options_.iterations;
   const LatencyFigures figures = latency_figures(all);
-  results_.push_back({{"MsgSize", size},
-                      {"n_iterations", messages},
-                      {"t_min", figures.least},
-                      {"t_max", figures.most},
-                      {"t_typical", figures.typical},
-                      {"t_avg", figures.average},
-                      {"t_stdev", figures.deviation},
-                      {"percentile_99", figures.percentile_99},
-                      {"percentile_99.9", figures.percentile_99_9},
-                      {"unit", unit}});
+  add_result({{"MsgSize", size},
+              {"n_iterations", messages},
+              {"t_min", figures.least},
+              {"t_max", figures.most},
+              {"t_typical", figures.typical},
+              {"t_avg", figures.average},
+              {"t_stdev", figures.deviation},
+              {"percentile_99", figures.percentile_99},
+              {"percentile_99.9", figures.percentile_99_9},
+              {"unit", unit}});
+  if (!prints) return;
   if (!full()) {
     std::printf("%f\n", figures.average);
     return;
@@ -233,6 +234,7 @@ void PerfPrinter::latency_of_duration(std::uint32_t size, const PerfLatencies& f
 void PerfPrinter::add_result(perf::Json result) {
   if (options_.processor_use) result["CPU_util"] = use_.percent();
   results_.push_back(std::move(result));
+  has_results_ = true;
 }
 
 void PerfPrinter::end_row() const {

@@ -42,6 +42,7 @@ class PerfPrinter {
     records_.bandwidth(size, found);
   }
   void told(const PerftestReport& theirs) { records_.told(theirs); }
+  bool has_results() const { return has_results_; }
   /// Writes the files; throws Failure.
   void finish();
 
@@ -60,6 +61,7 @@ class PerfPrinter {
   const ProcessorUse& use_;
   perf::Json about_;
   perf::Json results_ = perf::Json::array();
+  bool has_results_ = false;
   FileHandle file_;
   PerfRecords records_;
 };

@@ -22,7 +22,7 @@ constexpr const char* kReportUsage =
     "as one page for a browser, which needs no network and has no script: curves against the\n"
     "floors of the run, distributions, scaling. With a second run it is compared with that one.\n"
     "Files of several tools may be joined before.\n"
-    "  -o FILE          the page (report.html)\n";
+    "  -o FILE          the page (report.html); - is the standard output\n";
 
 struct ReportOptions {
   std::vector<std::string> files;
@@ -52,10 +52,14 @@ std::string parse_report(int argc, char** argv, ReportOptions* options) {
 }
 
 void write_page(const std::string& path, const std::string& page) {
-  std::FILE* const file = std::fopen(path.c_str(), "we");
+  const bool is_output = path == "-";
+  std::FILE* const file = is_output ? stdout : std::fopen(path.c_str(), "we");
   bool written = file != nullptr;
   if (written) written = std::fwrite(page.data(), 1, page.size(), file) == page.size();
-  if (file != nullptr) written = std::fclose(file) == 0 && written;
+  if (is_output)
+    written = std::fflush(file) == 0 && written;
+  else if (file != nullptr)
+    written = std::fclose(file) == 0 && written;
   if (!written) {
     throw std::runtime_error("cannot write '" + path + "': " + std::strerror(errno) + " (-o)");
   }

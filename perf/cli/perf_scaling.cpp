@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // `verbatim perf scaling`: does an operation cost more among many objects? Costs against the number
-// of queue pairs, of memory regions and of threads, and latency against size; slopes are fitted.
+// of queue pairs, of memory regions, of threads and of peer processes, and latency against size;
+// slopes are fitted.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "perf/cli/measuring.hpp"
+#include "perf/cli/numbers.hpp"
 #include "perf/cli/perf_chart.hpp"
+#include "perf/ends/crowd.hpp"
 #include "perf/figures/fit.hpp"
 #include "perf/figures/run.hpp"
 #include "perf/support/clock.hpp"
@@ -25,13 +28,14 @@ namespace {
 
 constexpr const char* kScalingUsage =
     "usage: verbatim perf scaling [options]\n"
-    "What an operation costs among 1 to 10 000 queue pairs, among 64 to 100 000 memory regions "
-    "and\n"
-    "among 1 to 16 threads (in processor time), and how latency grows with size. Where a cost "
-    "should\n"
-    "not grow at all, a line is fitted over doublings, and its slope is told.\n"
+    "What an operation costs among 1 to 10 000 queue pairs, among 64 to 100 000 memory regions,\n"
+    "among 1 to 16 threads (in processor time) and among 1 to 64 peer processes, and how latency\n"
+    "grows with size. Where a cost should not grow at all, a line is fitted over doublings, and "
+    "its\n"
+    "slope is told.\n"
     "  --quick          few numbers and rounds: a look, not a claim (2 s)\n"
     "  --most-qps N     at most so many queue pairs (10000)\n"
+    "  --most-peers N   at most so many peer processes (64)\n"
     "  --rounds N       blocks of each figure (8)\n"
     "  --block-us N     length of a block in microseconds (2000)\n"
     "  --seconds N      beyond them one block of each figure must do (120)\n"
@@ -43,6 +47,7 @@ constexpr const char* kScalingUsage =
 struct ScalingOptions {
   perf::RunOptions run;
   std::uint64_t most_qps = 10'000;
+  std::uint64_t most_peers = perf::Crowd::kMostPeers;
   bool quick = false;
 };
 
@@ -54,7 +59,11 @@ struct Costs {
   std::vector<perf::Cell> cells;     // one each
   std::vector<std::string> missing;  // one each
   std::string kind = "scaling";
+  std::string unit = "ns";
 };
+
+/// More than there are: who adds one keeps what points to the others.
+constexpr std::size_t kMostCosts = 16;
 
 class Scaling {
  public:
@@ -76,20 +85,25 @@ class Scaling {
       measure_queue_pairs();
       measure_regions();
       measure_threads();
+      measure_peers();
       measure_sizes();
     } catch (const perf::Interrupted& interrupted) {
       status = 128 + interrupted.signal;
       interrupted_ = true;
     }
     pair_.reset();
+    crowd_.reset();
     progress_.clear();
     about_ = perf::about_this_run("shm", "measured between CPU " + std::to_string(cores_.near) +
                                              " and CPU " + std::to_string(cores_.far) + ", " +
                                              cores_.note);
-    about_.seed = options_.run.seed;
     about_.noise = watch_.noise();
     if (elapsed_ns_ > 0) about_.noise.waited = waited_ns_ / elapsed_ns_ / 2;
     const std::vector<perf::Record> all = records();
+    if (status == 0 && !failure_.empty()) {
+      std::fprintf(stderr, "verbatim perf scaling: not all is measured: %s\n", failure_.c_str());
+      status = 1;
+    }
     if (all.empty()) return status;
     if (lines_) lines_.write(all);
     if (table_) table_.write(all);
@@ -112,7 +126,7 @@ class Scaling {
 
   Costs& add(const char* name, const char* parameter, bool constant,
              const std::vector<std::uint64_t>& numbers, const perf::Request& request) {
-    Costs costs{name, parameter, constant, numbers, {}, {}, "scaling"};
+    Costs costs{name, parameter, constant, numbers, {}, {}};
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       perf::Cell cell;
       cell.name = name;
@@ -125,17 +139,23 @@ class Scaling {
   }
 
   void take(Costs& costs, std::size_t at) {
+    take(costs, at, [this](const perf::Request& request, const std::string& what) {
+      return pair().run(request, what);
+    });
+  }
+
+  void take(Costs& costs, std::size_t at, const perf::Ask& ask) {
     perf::Cell& cell = costs.cells[at];
     progress_.show(done_, costs.name + ", " + std::to_string(costs.numbers[at]));
     if (cell.blocks.empty()) {
-      calibrate(pair(), cell, options_.run.block_us / 1000.0);
+      calibrate(ask, cell, options_.run.block_us / 1000.0);
       costs.missing[at] = cell.unavailable ? "not offered by this machine" : "";
     }
     const double waited = cell.waited_ns, elapsed = cell.elapsed_ns;
     // A busy machine makes every block long; beyond the bound one of each must do.
     const int rounds = is_late() ? 1 : std::max(1, options_.run.rounds / passes_);
     for (int round = 0; round < rounds; ++round) {
-      perf::measure(pair(), cell, is_late() ? 1 : perf::kAttempts);
+      perf::measure(ask, cell, is_late() ? 1 : perf::kAttempts);
     }
     waited_ns_ += cell.waited_ns - waited;
     elapsed_ns_ += cell.elapsed_ns - elapsed;
@@ -149,6 +169,12 @@ class Scaling {
   /// drift of the machine is no slope.
   void measure_among(const std::vector<std::uint64_t>& numbers, const std::vector<Costs*>& costs,
                      const std::function<void(std::size_t)>& prepare) {
+    measure_among(numbers, costs, prepare, [this](Costs& one, std::size_t at) { take(one, at); });
+  }
+
+  void measure_among(const std::vector<std::uint64_t>& numbers, const std::vector<Costs*>& costs,
+                     const std::function<void(std::size_t)>& prepare,
+                     const std::function<void(Costs&, std::size_t)>& take) {
     std::size_t usable = numbers.size();
     for (int pass = 0; pass < passes_; ++pass) {
       for (std::size_t step = 0; step < usable; ++step) {
@@ -159,20 +185,22 @@ class Scaling {
         try {
           progress_.show(done_, "making " + std::to_string(numbers[at]));
           prepare(at);
+          for (Costs* one : costs) take(*one, at);
         } catch (const perf::Interrupted&) {
           throw;
         } catch (const std::exception& failure) {
           // The ends may wait for each other: the next figure has new ones.
           pair_.reset();
+          crowd_.reset();
           for (Costs* one : costs) {
             for (std::size_t rest = at; rest < numbers.size(); ++rest) {
               if (one->cells[rest].blocks.empty()) one->missing[rest] = failure.what();
             }
           }
+          if (failure_.empty()) failure_ = failure.what();
           usable = at;
           break;
         }
-        for (Costs* one : costs) take(*one, at);
       }
     }
   }
@@ -184,7 +212,7 @@ class Scaling {
         numbers.push_back(number);
       }
     }
-    costs_.reserve(8);
+    costs_.reserve(kMostCosts);
     Costs& polls = add("empty poll", "qps", true, numbers, {.kind = perf::Kind::kEmptyPoll});
     Costs& connects = add("create and connect one", "qps", true, numbers, {});
     measure_among(numbers, {&polls}, [&](std::size_t at) {
@@ -225,6 +253,42 @@ class Scaling {
     measure_among(numbers, {&costs}, [](std::size_t) {});
   }
 
+  /// A hub talks to one process after the other; each number of them is started anew.
+  void measure_peers() {
+    pair_.reset();  // whose cores these take
+    std::vector<std::uint64_t> numbers;
+    for (std::uint64_t number = 1; number <= options_.most_peers; number *= 2) {
+      if (!options_.quick || number <= 8) numbers.push_back(number);
+    }
+    Costs& sends = add("send of 8 B, to one process after the other", "peers", true, numbers,
+                       {.kind = perf::Kind::kTalk});
+    Costs& polls = add("empty poll, connected with other processes", "peers", true, numbers,
+                       {.kind = perf::Kind::kEmptyPoll});
+    Costs& joins = add("create and connect one, to another process", "peers", true, numbers, {});
+    Costs& memory = add("memory of the hub for each peer", "peers", true, numbers, {});
+    memory.unit = "KiB";
+    const auto turns = static_cast<std::uint32_t>(numbers.back());
+    measure_among(
+        numbers, {&sends, &polls},
+        [&](std::size_t at) {
+          crowd_.reset();
+          crowd_ = std::make_unique<perf::Crowd>(cores_, fabric_.path(),
+                                                 static_cast<std::uint32_t>(numbers[at]));
+          const perf::Reply reply = crowd_->join();
+          joins.cells[at].blocks.add(reply.ns_per_operation());
+          memory.cells[at].blocks.add(reply.extra[0] / 1024);
+        },
+        [&](Costs& costs, std::size_t at) {
+          take(costs, at, [&](const perf::Request& request, const std::string& what) {
+            return &costs == &sends ? crowd_->talk(request, turns) : crowd_->ask_hub(request, what);
+          });
+        });
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (joins.cells[i].blocks.empty()) joins.missing[i] = memory.missing[i] = sends.missing[i];
+    }
+    crowd_.reset();
+  }
+
   void measure_sizes() {
     std::vector<std::uint64_t> numbers;
     for (std::uint64_t size = 8; size <= perf::kMaxSize; size *= options_.quick ? 64 : 4) {
@@ -251,7 +315,7 @@ class Scaling {
         record.name = costs.name;
         record.parameter = costs.parameter;
         record.at = costs.numbers[i];
-        record.unit = "ns";
+        record.unit = costs.unit;
         record.missing = costs.missing[i];
         record.blocks = costs.cells[i].blocks;
         if (record.missing.empty() && record.blocks.empty()) continue;  // interrupted before
@@ -284,8 +348,8 @@ class Scaling {
           }
           continue;
         }
-        table.add({"", number, with_unit(blocks.median(), "ns"), with_unit(blocks.min(), "ns"),
-                   perf::percent_text(blocks.spread()), ""});
+        table.add({"", number, with_unit(blocks.median(), costs.unit),
+                   with_unit(blocks.min(), costs.unit), perf::percent_text(blocks.spread()), ""});
         points.emplace_back(static_cast<double>(costs.numbers[i]), blocks.median());
       }
       if (points.empty()) continue;
@@ -299,8 +363,9 @@ class Scaling {
       slopes.add({costs.name,
                   perf::fixed_text(points.front().first, 0) + " to " +
                       perf::fixed_text(points.back().first, 0) + " " + costs.parameter,
-                  with_unit(points.front().second, "ns"), with_unit(points.back().second, "ns"),
-                  slope, fit.is_flat() ? "O(1)" : "grows"});
+                  with_unit(points.front().second, costs.unit),
+                  with_unit(points.back().second, costs.unit), slope,
+                  fit.is_flat() ? "O(1)" : "grows"});
     }
     std::printf("\nClaims of O(1): a line fitted over doublings; 'grows' is a slope above %g %%\n",
                 100 * perf::Fit::kFlat);
@@ -312,12 +377,14 @@ class Scaling {
   perf::CorePair cores_;
   perf::ScratchFolder fabric_;
   std::unique_ptr<perf::Pair> pair_;
+  std::unique_ptr<perf::Crowd> crowd_;
   perf::NoiseWatch watch_;
   perf::Progress progress_;
   perf::RecordFile lines_, table_;
   perf::RunAbout about_;
   std::vector<Costs> costs_;
   std::uint64_t start_ns_ = perf::now_ns();
+  std::string failure_;  // the first one
   double done_ = 0, waited_ns_ = 0, elapsed_ns_ = 0;
   bool interrupted_ = false;
 };
@@ -328,18 +395,21 @@ std::string take_scaling_words(std::vector<std::string>* words, ScalingOptions* 
     const std::string word = (*words)[i];
     if (word == "--quick") {
       options->quick = true;
-    } else if (word == "--most-qps") {
+    } else if (word == "--most-qps" || word == "--most-peers") {
+      const bool of_qps = word == "--most-qps";
+      const long long limit = of_qps ? 10'000 : perf::Crowd::kMostPeers;
       const char* value = i + 1 < words->size() ? (*words)[i + 1].c_str() : "";
-      char* end = nullptr;
-      const unsigned long most = std::strtoul(value, &end, 10);
-      if (end == value || *end != '\0' || most < 1 || most > 10'000) {
-        return std::string("'") + value + "' is not a number from 1 to 10000 (--most-qps)";
+      const auto most = number_in(value, 1, limit);
+      if (!most) {
+        return std::string("'") + value + "' is not a number from 1 to " + std::to_string(limit) +
+               " (" + word + ")";
       }
-      options->most_qps = most;
+      (of_qps ? options->most_qps : options->most_peers) = static_cast<std::uint64_t>(*most);
       words->erase(words->begin() + static_cast<long>(i),
                    words->begin() + static_cast<long>(i) + 2);
       --i;
-    } else if (word == "--sizes" || word == "--floors") {
+    } else if (word == "--sizes" || word == "--floors" || word == "--seed") {
+      // Numbers go up and down again, in no order that a seed could choose.
       return "unknown option " + word;
     }
   }

@@ -15,6 +15,7 @@
 #include "perf/cli/failure.hpp"
 #include "perf/cli/mpi_collectives.hpp"
 #include "perf/cli/numbers.hpp"
+#include "perf/cli/option_values.hpp"
 #include "perf/sim/operands.hpp"
 #include "perf/sim/simulation.hpp"
 
@@ -113,8 +114,9 @@ Options parse(int argc, char** argv) {
   Options options;
   sim::LogGP& between = options.model.between;
   sim::LogGP& within = options.model.within;
+  static constexpr char kLetters[] = ":c:r:b:a:n:L:o:g:G:C:xh";
   opterr = 0;
-  for (int c; (c = getopt_long(argc, argv, ":c:r:b:a:n:L:o:g:G:C:xh", kLong, nullptr)) != -1;) {
+  for (int c; (c = getopt_long(argc, argv, kLetters, kLong, nullptr)) != -1;) {
     switch (c) {
       case 'c':
         options.which = collective_named(argv[0], optarg);
@@ -165,10 +167,8 @@ Options parse(int argc, char** argv) {
       case 'h':
         options.help = true;
         break;
-      case ':':
-        fail("%s: '%s' needs a value (see --help)", argv[0], argv[optind - 1]);
       default:
-        fail("%s: there is no option '%s' (see --help)", argv[0], argv[optind - 1]);
+        refuse_option(c, kLetters, argv);
     }
   }
   if (optind < argc) fail("%s: '%s' is too much (see --help)", argv[0], argv[optind]);

@@ -73,9 +73,16 @@ int try_connect(const SocketAddress& address, const SocketAddress* source, const
   return 0;
 }
 
-void send_at_once(int fd) {
+void prepare(int fd) {
   const int on = 1;  // 52 bytes, then an answer: waiting for more to send would only delay it
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  // A server waits as long as its client measures: a host that has gone without a word is found out
+  // in half a minute.
+  const int idle_s = 10, between_s = 5, times = 4;
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof(between_s));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
 }
 
 }  // namespace
@@ -136,7 +143,7 @@ Conversation Conversation::accept_next(const Listener& listener, const StopSigna
     Socket socket(
         accept4(listener.socket_.fd(), &peer.any, &peer.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.fd() >= 0) {
-      send_at_once(socket.fd());
+      prepare(socket.fd());
       return Conversation(std::move(socket), peer.text(), stop);
     }
     // A client that left before we looked is not our failure; a lack of descriptors is.
@@ -166,7 +173,7 @@ Conversation Conversation::connect(const std::string& host, std::uint16_t port,
       Socket socket;
       error = try_connect(address, from ? &*from : nullptr, deadline, stop, &socket);
       if (error == 0) {
-        send_at_once(socket.fd());
+        prepare(socket.fd());
         return Conversation(std::move(socket), address.text(), stop);
       }
       refused |= error == ECONNREFUSED;
@@ -223,6 +230,9 @@ void Conversation::receive_all(char* bytes, std::size_t size, long milliseconds,
       continue;
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (got < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH)) {
+      fail("%s: the host of %s answers no more (%s)", what, peer_.c_str(), std::strerror(errno));
+    }
     const std::string sent = printable({bytes, have});
     fail("%s: %s closed the connection after %zu of %zu bytes ('%s'); look at its own message",
          what, peer_.c_str(), have, size, sent.c_str());

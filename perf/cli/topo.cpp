@@ -10,6 +10,7 @@
 
 #include "perf/cli/commands.hpp"
 #include "perf/cli/failure.hpp"
+#include "perf/cli/option_values.hpp"
 #include "perf/cli/topo_views.hpp"
 #include "runtime/topo/machine_read.hpp"
 
@@ -42,8 +43,9 @@ TopoOptions parse_topo(int argc, char** argv) {
                                  {"help", no_argument, nullptr, 'h'},
                                  {nullptr, 0, nullptr, 0}};
   TopoOptions options;
+  static constexpr char kLetters[] = ":js:h";
   opterr = 0;
-  for (int c; (c = getopt_long(argc, argv, ":js:h", kLong, nullptr)) != -1;) {
+  for (int c; (c = getopt_long(argc, argv, kLetters, kLong, nullptr)) != -1;) {
     if (c == 'j') {
       options.json = true;
     } else if (c == 's') {
@@ -51,10 +53,8 @@ TopoOptions parse_topo(int argc, char** argv) {
       if (options.svg.empty()) fail("%s: --svg needs the name of a file", argv[0]);
     } else if (c == 'h') {
       options.help = true;
-    } else if (c == ':') {
-      fail("%s: '%s' needs a value (see --help)", argv[0], argv[optind - 1]);
     } else {
-      fail("%s: there is no option '%s' (see --help)", argv[0], argv[optind - 1]);
+      refuse_option(c, kLetters, argv);
     }
   }
   if (optind < argc) fail("%s: '%s' is too much (see --help)", argv[0], argv[optind]);

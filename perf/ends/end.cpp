@@ -15,11 +15,12 @@
 #include <string_view>
 #include <system_error>
 
+#include "perf/ends/crowd_member.hpp"
+#include "perf/ends/reply_of.hpp"
 #include "perf/ends/wire.hpp"
 #include "perf/support/affinity.hpp"
 #include "perf/support/arguments.hpp"
 #include "perf/support/clock.hpp"
-#include "perf/support/noise.hpp"
 #include "perf/verbs/endpoint.hpp"
 #include "perf/verbs/many_qps.hpp"
 #include "perf/verbs/many_regions.hpp"
@@ -85,10 +86,7 @@ void End::introduce() {
 }
 
 Reply End::answer(const Request& request) {
-  Reply reply;
-  const double waited_before = waited_for_core_ns();
-  const Usage used_before = usage_now();
-  try {
+  return reply_of([&](Reply& reply) {
     switch (request.kind) {
       case Kind::kHandover:
         run_handover(*this, request, reply);
@@ -159,19 +157,12 @@ Reply End::answer(const Request& request) {
       case Kind::kBuffers:
         run_buffers(*this, request, reply);
         break;
+      case Kind::kPrepareCrowd:
+      case Kind::kJoinCrowd:
+      case Kind::kTalk:
+        throw std::logic_error("a hub and its peers do that");
     }
-  } catch (const std::system_error& failure) {
-    reply.error = failure.code().value();
-    std::snprintf(reply.message, sizeof reply.message, "%s", failure.what());
-  } catch (const std::exception& failure) {
-    reply.error = EIO;
-    std::snprintf(reply.message, sizeof reply.message, "%s", failure.what());
-  }
-  const Usage used = usage_since(used_before);
-  reply.cpu_ns = used.cpu_ns;
-  reply.switches = used.switches;
-  reply.waited_ns = waited_for_core_ns() - waited_before;
-  return reply;
+  });
 }
 
 void End::serve() {
@@ -185,7 +176,7 @@ void End::serve() {
 }
 
 int run_if_end(int argc, char** argv) {
-  // verbatim_xyz --end near|far CPU PARENT-PID, with the fds of pair.cpp.
+  // verbatim_xyz --end near|far|hub|peer CPU PARENT-PID, with the fds of pair.cpp or crowd.cpp.
   if (argc != 5 || std::string_view(argv[1]) != "--end") return -1;
   try {
     const auto cpu = parse_count(argv[3], 0, CPU_SETSIZE - 1);
@@ -193,7 +184,12 @@ int run_if_end(int argc, char** argv) {
     if (!cpu || !parent) throw std::invalid_argument("--end is for the program's own use");
     end_with_parent(*parent);
     pin_to(*cpu);
-    const Side side = std::string_view(argv[2]) == "near" ? Side::kNear : Side::kFar;
+    const std::string_view role = argv[2];
+    if (role == "hub" || role == "peer") {
+      serve_in_crowd(role == "hub");
+      return 0;
+    }
+    const Side side = role == "near" ? Side::kNear : Side::kFar;
     End end(side, kSupervisorFd, kPeerFd, map_shared_page(kSharedFd), view_shared_page(kSharedFd));
     end.serve();
     return 0;

@@ -29,8 +29,6 @@ class Pair {
   pid_t far_pid() const { return far_.pid(); }
 
  private:
-  Reply await_replies(const std::string& what);
-
   Fd memory_;
   SharedPage* shared_ = nullptr;
   Fd near_socket_;

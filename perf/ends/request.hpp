@@ -34,6 +34,9 @@ enum class Kind : std::uint32_t {
            // of the near end's that are huge
   kRegisterMany,  // `iterations` small regions registered and kept
   kWriteMany,     // a WRITE at a time between regions of those, one after the other
+  kPrepareCrowd,  // set-up of a hub and its peers: what each has by itself, not timed
+  kJoinCrowd,     // the hub connects with `batch` peers; timed
+  kTalk,          // the hub and the peer `batch`: SENDs of 8 bytes there and back
   kThreads,   // `batch` threads of the near end WRITE through queues of their own; processor time
   kFloor,     // one of the other floors: see Floor
   kRegister,  // ibv_reg_mr and ibv_dereg_mr of `size` bytes; `batch` != 0: while the far end writes

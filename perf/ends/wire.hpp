@@ -15,6 +15,8 @@ namespace verbatim::perf {
 inline constexpr int kSupervisorFd = 3;
 inline constexpr int kPeerFd = 4;
 inline constexpr int kSharedFd = 5;
+// The hub of a crowd has one for each peer, from here on.
+inline constexpr int kFirstOfHubFd = 10;
 
 template <class Record>
 void send_record(int fd, const Record& record) {

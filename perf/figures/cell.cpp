@@ -65,7 +65,7 @@ double value_of(const Reply& reply, Unit unit) {
   return 0;
 }
 
-void calibrate(Pair& pair, Cell& cell, double block_ms) {
+void calibrate(const Ask& ask, Cell& cell, double block_ms) {
   const std::uint64_t granule = granule_of(cell.request);
   const double wanted_ns = 1e6 * block_ms;
   std::uint64_t iterations = granule;
@@ -74,7 +74,7 @@ void calibrate(Pair& pair, Cell& cell, double block_ms) {
     double elapsed_ns = std::numeric_limits<double>::infinity();
     // The least of some: one that lost its core for milliseconds would make all blocks short.
     for (int again = 0; again < 3; ++again) {
-      const Reply reply = pair.run(cell.request, cell.name);
+      const Reply reply = ask(cell.request, cell.name);
       if (reply.unavailable != 0) {
         cell.unavailable = true;
         cell.why = reply.message;
@@ -97,11 +97,11 @@ void calibrate(Pair& pair, Cell& cell, double block_ms) {
 namespace {
 
 // Of several attempts the first undisturbed one, else the one that lost least.
-Reply run_undisturbed(Pair& pair, Cell& cell, int attempts) {
-  Reply best = pair.run(cell.request, cell.name);
+Reply run_undisturbed(const Ask& ask, Cell& cell, int attempts) {
+  Reply best = ask(cell.request, cell.name);
   for (int attempt = 1; attempt < attempts && best.disturbed(); ++attempt) {
     ++cell.retaken;
-    const Reply again = pair.run(cell.request, cell.name);
+    const Reply again = ask(cell.request, cell.name);
     if (again.waited_ns * best.elapsed_ns < best.waited_ns * again.elapsed_ns) best = again;
   }
   if (best.disturbed()) ++cell.disturbed;
@@ -113,12 +113,25 @@ Reply run_undisturbed(Pair& pair, Cell& cell, int attempts) {
   return best;
 }
 
+Ask ends_of(Pair& pair) {
+  return
+      [&pair](const Request& request, const std::string& what) { return pair.run(request, what); };
+}
+
 }  // namespace
 
-void measure(Pair& pair, Cell& cell, int attempts) {
+void calibrate(Pair& pair, Cell& cell, double block_ms) {
+  calibrate(ends_of(pair), cell, block_ms);
+}
+
+void measure(const Ask& ask, Cell& cell, int attempts) {
   if (cell.unavailable) return;
-  cell.blocks.add(value_of(run_undisturbed(pair, cell, attempts), cell.unit));
-  if (!cell.stamped) return;
+  cell.blocks.add(value_of(run_undisturbed(ask, cell, attempts), cell.unit));
+}
+
+void measure(Pair& pair, Cell& cell, int attempts) {
+  measure(ends_of(pair), cell, attempts);
+  if (cell.unavailable || !cell.stamped) return;
   Request stamped = cell.request;
   stamped.stamped = 1;
   stamped.iterations = std::max<std::uint64_t>(1, stamped.iterations / 2);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,11 @@ struct Group {
 
 double value_of(const Reply& reply, Unit unit);
 
+/// Takes a block of what is asked for, whoever measures it; `what` names it in a failure.
+using Ask = std::function<Reply(const Request& request, const std::string& what)>;
+
 /// Finds how many iterations make a block of about `block_ms`.
+void calibrate(const Ask& ask, Cell& cell, double block_ms);
 void calibrate(Pair& pair, Cell& cell, double block_ms);
 
 /// How often a block is taken that is disturbed again and again.
@@ -73,5 +78,7 @@ inline constexpr int kAttempts = 6;
 /// One more block of `cell` (and a stamped one if it wants that), preferably one during which
 /// nobody else had a core of ours.
 void measure(Pair& pair, Cell& cell, int attempts = kAttempts);
+/// The same of a cell that wants no stamped one.
+void measure(const Ask& ask, Cell& cell, int attempts = kAttempts);
 
 }  // namespace verbatim::perf

@@ -98,6 +98,7 @@ Comparison compare(const std::vector<Record>& base, const std::vector<Record>& f
     const auto other = after.where.find(record.key());
     if (other == after.where.end() || !after.all[other->second].measured()) {
       found.missing.push_back(record.kind + ": " + record.label() + " (base)");
+      ++found.lost;
       continue;
     }
     Difference one{record, after.all[other->second], 0, 1, Change::kSame};

@@ -21,6 +21,7 @@ struct Difference {
 
 struct Comparison {
   std::vector<Difference> figures;   // of both, in the order of the base
+  std::size_t lost = 0;              // of the base, which the new run does not have
   std::vector<std::string> missing;  // labels of what only one has
   std::string unreliable;            // why a run was not judged
 };

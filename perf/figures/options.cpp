@@ -105,6 +105,10 @@ std::optional<RunOptions> parse_run_options(const std::vector<std::string>& argu
       return std::nullopt;
     }
   }
+  if (int{options.json} + int{options.jsonl == "-"} + int{options.csv == "-"} > 1) {
+    error = "one of --json, --jsonl and --csv can have the standard output";
+    return std::nullopt;
+  }
   return options;
 }
 

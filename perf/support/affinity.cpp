@@ -32,6 +32,23 @@ Place place_of(int cpu) {
   return {topology_value(cpu, "physical_package_id"), core < 0 ? cpu : core};
 }
 
+/// The machine's, also for a process that is bound to some of them.
+std::vector<int> online_cpus() {
+  std::vector<int> cpus;
+  std::ifstream file("/sys/devices/system/cpu/online");
+  int first = 0;
+  while (file >> first) {
+    int last = first;
+    if (file.peek() == '-') {
+      file.ignore();
+      file >> last;
+    }
+    for (int cpu = first; file && cpu <= last && cpu < CPU_SETSIZE; ++cpu) cpus.push_back(cpu);
+    file.ignore();
+  }
+  return cpus.empty() ? allowed_cpus() : cpus;
+}
+
 }  // namespace
 
 std::vector<int> allowed_cpus() {
@@ -106,7 +123,7 @@ std::string processor_name() {
 std::string topology_text() {
   std::set<std::pair<int, int>> cores;
   std::set<int> packages;
-  const std::vector<int> cpus = allowed_cpus();
+  const std::vector<int> cpus = online_cpus();
   for (const int cpu : cpus) {
     const Place place = place_of(cpu);
     cores.insert({place.package, place.core});

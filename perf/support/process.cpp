@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -88,12 +89,15 @@ Child::Child(const std::vector<std::string>& argv, const SpawnOptions& options) 
   FileActions files;
   // First to numbers that no source has, then to the wanted ones: a direct dup2 could overwrite a
   // source still needed.
-  constexpr int kAside = 200;
-  int aside = kAside;
+  int first_aside = 200;
+  for (const auto& [ours, theirs] : options.fds) {
+    first_aside = std::max({first_aside, ours + 1, theirs + 1});
+  }
+  int aside = first_aside;
   for (const auto& [ours, theirs] : options.fds) {
     posix_spawn_file_actions_adddup2(&files.actions, ours, aside++);
   }
-  aside = kAside;
+  aside = first_aside;
   for (const auto& [ours, theirs] : options.fds) {
     posix_spawn_file_actions_adddup2(&files.actions, aside, theirs);
     posix_spawn_file_actions_addclose(&files.actions, aside++);

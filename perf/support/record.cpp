@@ -297,7 +297,10 @@ RunAbout about_this_run(const std::string& provider, const std::string& cores) {
 
 std::string Record::label() const {
   if (parameter == "size" && at == 0) return name;
-  if (parameter == "size") return name + ", " + size_text(at) + (at < 1024 ? " B" : "");
+  if (parameter == "size") {
+    const std::string size = size_text(at);
+    return name + ", " + size + (size.find(' ') == std::string::npos ? " B" : "");
+  }
   return name + ", " + std::to_string(at) + " " + parameter;
 }
 

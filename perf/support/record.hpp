@@ -40,7 +40,7 @@ struct Record {
   std::string kind;                // floor, latency, rate, bandwidth, mpi, collective, scaling
   std::string name;                // without what the curve runs over
   std::string floor;               // "F4", of floors
-  std::string parameter = "size";  // what the curve runs over: size, qps, mrs, threads
+  std::string parameter = "size";  // what the curve runs over: size, qps, mrs, threads, peers
   std::uint64_t at = 0;
   std::string unit;     // of the blocks
   std::string missing;  // why it was not measured
@@ -55,7 +55,7 @@ struct Record {
   double switches = std::numeric_limits<double>::quiet_NaN();
 
   bool measured() const { return missing.empty() && !blocks.empty(); }
-  bool lower_is_better() const { return unit == "ns" || unit == "us"; }
+  bool lower_is_better() const { return unit == "ns" || unit == "us" || unit == "KiB"; }
   /// "write mapped, 4 KiB" or "empty poll, 1000 qps".
   std::string label() const;
   /// What is one figure in two runs.

@@ -48,6 +48,16 @@ TEST(Comparison, AFloorIsTheMachinesWhoeverIsMeasuredBesideIt) {
   EXPECT_EQ(one.key(), other.key());
 }
 
+TEST(Record, SaysTheUnitOfItsSize) {
+  Record record;
+  record.name = "send";
+  for (const auto& [at, label] : {std::pair(8u, "send, 8 B"), std::pair(4096u, "send, 4 KiB"),
+                                  std::pair(4140u, "send, 4140 B"), std::pair(0u, "send")}) {
+    record.at = at;
+    EXPECT_EQ(record.label(), label);
+  }
+}
+
 TEST(Fit, ACostThatDoesNotGrowIsFlatAndOneThatDoesIsNot) {
   const Fit flat = fit_over_doublings({{1, 100}, {10, 101}, {100, 99}, {1000, 100}});
   EXPECT_TRUE(flat.is_flat());

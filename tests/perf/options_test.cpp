@@ -50,6 +50,9 @@ TEST(RunOptions, ARefusalNamesTheArgument) {
   EXPECT_FALSE(parse({"--sizes", "4"}, error));
   EXPECT_FALSE(parse({"--rounds"}, error));
   EXPECT_THAT(error, HasSubstr("--rounds"));
+  EXPECT_FALSE(parse({"--json", "--csv", "-"}, error)) << "only one can have the output";
+  EXPECT_THAT(error, HasSubstr("standard output"));
+  EXPECT_TRUE(parse({"--json", "--csv", "f"}, error));
   EXPECT_FALSE(parse({"--frobnicate"}, error));
   EXPECT_THAT(error, HasSubstr("--frobnicate"));
 }

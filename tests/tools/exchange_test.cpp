@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -107,6 +108,21 @@ TEST_F(Exchange, ServerSendsTheClassicBytes) {
   EXPECT_EQ(stranger.hear(kQpAddressSize), address_bytes());
   stranger.say({"done", 5});
   client.receive_done();
+}
+
+TEST_F(Exchange, AHostThatGoesWithoutAWordIsFoundOut) {
+  Listener listener(0);
+  const Stranger stranger(listener.port());
+  const Conversation client = accept_from(std::move(listener));
+  int kept = 0;
+  for (int fd = 0; fd < 256; ++fd) {
+    int on = 0, idle_s = 0;
+    socklen_t size = sizeof(on);
+    if (getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &size) != 0 || on == 0) continue;
+    getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, &size);
+    kept += idle_s > 0 && idle_s <= 60;
+  }
+  EXPECT_EQ(kept, 1) << "the connection is asked about while nobody speaks";
 }
 
 TEST_F(Exchange, ServerTakesBytesOneByOne) {

@@ -10,6 +10,7 @@
  *                      "pattern" is what a client with -c sends, "noise" is not
  *   FAKE_VERBS_ARRIVALS  how many messages arrive in all (default: no end)
  *   FAKE_VERBS_LACKS   list of: odp rc_odp srq_odp xrc_odp iodp ts dm dm_size lid infiniband xrc
+ *                      mtu
  *   FAKE_VERBS_PORTS   how many ports the device has (default 1)
  *   FAKE_VERBS_TELLS   a file, to which a line is added for each thing asked for that options
  * choose: "device fake1", "port 1", "mtu 3", "path ...", "receives 500", "posted 500", "send 4096",
@@ -119,7 +120,8 @@ void fake_rc_device(struct ibv_device_attr_ex* a) {
 
 void fake_rc_port(struct ibv_port_attr* p) {
   p->state = IBV_PORT_ACTIVE;
-  p->max_mtu = p->active_mtu = IBV_MTU_4096;
+  p->max_mtu = IBV_MTU_4096;
+  p->active_mtu = fake_lacks("mtu") ? IBV_MTU_1024 : IBV_MTU_4096;
   p->max_msg_sz = 1u << 30;
   p->lid = fake_lacks("lid") ? 0 : 0x1234;
   p->link_layer = fake_lacks("infiniband") ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;

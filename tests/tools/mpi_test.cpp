@@ -109,6 +109,12 @@ TEST(Sim, NamesMistakes) {
   expect_refusal({"perf", "sim", "-a", "magic"},
                  "allreduce has no algorithm 'magic' (see 'verbatim mpi --explain allreduce')");
   expect_refusal({"perf", "sim", "now"}, "'now' is too much");
+  expect_refusal({"perf", "sim", "-r", "5", "-zx"}, "there is no option '-z'");
+  expect_refusal({"perf", "sim", "--ranks=5", "-xz"}, "there is no option '-z'");
+  expect_refusal({"perf", "sim", "--magic"}, "there is no option '--magic'");
+  expect_refusal({"perf", "sim", "--crossovers=5"}, "'--crossovers=5' takes no value");
+  expect_refusal({"perf", "sim", "--ranks"}, "'--ranks' needs a value");
+  expect_refusal({"perf", "sim", "-xr"}, "'-r' needs a value");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // The table of `verbatim perf`'s options against the parser, option by option and test by test: each
 // is taken, is of other tests, or is refused with its reason, as the table says.
 #include "perf/cli/perf_option_table.hpp"
+#include "perf/cli/perf_option_values.hpp"
 
 #include <getopt.h>
 #include <gmock/gmock.h>
@@ -255,6 +256,12 @@ TEST(PerfOptionTable, IsHeldTogetherByRulesThatNameTheOptions) {
       {write, {"--numa_node=0", "--pin_cores=0"}, "leave out --numa_node or --pin_cores"},
       {write, {"--pin_cores=5-2"}, "is no list of cores below 1024"},
       {write, {"--pin_cores=2000"}, "is no list of cores below 1024"},
+      {write, {"--pin_cores=0,,1"}, "is no list of cores below 1024"},
+      {write, {"--pin_cores=0,1,"}, "is no list of cores below 1024"},
+      {write, {"--both-ends", "--pin_cores=0-2"}, "name two, the server's first (--pin_cores)"},
+      {write, {"--both-ends", "--mmap=x"}, "leave out --mmap, or --both-ends"},
+      {write, {"--single-process", "--mmap=x"}, "leave out --mmap, or --both-ends"},
+      {write, {"--jsonl=-", "--csv=-"}, "one of --jsonl and --csv can have the standard output"},
       {write, {"--data_validation", "-a"}, "leave out -a and -D"},
       {write, {"--data_validation", "--use-null-mr"}, "leave out --use-null-mr"},
       {write, {"-W", "../../x"}, "is the name of no counter (-W)"},
@@ -272,6 +279,11 @@ TEST(PerfOptionTable, IsHeldTogetherByRulesThatNameTheOptions) {
     EXPECT_THAT(parse(clash.test, clash.words).line, HasSubstr(clash.says))
         << ::testing::PrintToString(clash.words);
   }
+}
+
+TEST(PerfCores, KeepTheirOrder) {
+  EXPECT_EQ(perf_cores("5,2"), (std::vector<int>{5, 2}));
+  EXPECT_EQ(perf_cores("7,0-2,4"), (std::vector<int>{7, 0, 1, 2, 4}));
 }
 
 }  // namespace

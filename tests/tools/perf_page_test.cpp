@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // The page of `verbatim perf report`: stands alone, is well-formed whatever a file says, and a
-// browser shows it without complaint. And `verbatim perf scaling`, whose curves it has.
+// browser shows it without complaint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -107,6 +106,8 @@ TEST(PerfReport, HasCurvesFloorsDistributionsScalingAndTheEnvironment) {
         "prefers-color-scheme:dark"}) {
     EXPECT_THAT(page, HasSubstr(part));
   }
+  EXPECT_THAT(page, HasSubstr("Cost of: empty poll</h3>"));
+  EXPECT_THAT(page, Not(HasSubstr("empty poll</text>"))) << "said once, and in full";
   EXPECT_THAT(page, Not(HasSubstr("Compared with the base")));
 }
 
@@ -119,6 +120,39 @@ TEST(PerfReport, ComparesTwoRunsWithSignificance) {
   EXPECT_THAT(page, HasSubstr("+30 %"));
   EXPECT_THAT(page, HasSubstr("0 better and 16 worse beyond chance"));
   EXPECT_THAT(page, HasSubstr("class=\"base s0\"")) << "the base's curve, dotted";
+}
+
+TEST(PerfReport, TellsOfAllRunsThatWereJoined) {
+  const TestFolder folder;
+  const auto run_of = [](const std::string& provider, const std::string& more) {
+    std::string text;
+    for (const unsigned size : {8u, 64u}) {
+      text += record_line("latency", "send-lat RC", size, "ns", {100, 101, 99},
+                          R"(,"provider":")" + provider + "\"" + more);
+    }
+    return text;
+  };
+  const std::string joined =
+      run_of("shm0", "") + run_of("rxe0", R"(,"noise":{"stolen":0.25})") +
+      record_line("latency", "send-lat UD", 8, "ns", {}, R"(,"missing":"no datagrams")");
+  const std::string page = page_of(folder, {folder.write("run", joined)});
+  expect_stands_alone(page);
+  EXPECT_THAT(page, HasSubstr("unreliable: 25.0 %"));
+  EXPECT_THAT(page, HasSubstr("(2 of 5 figures are of a noisy run)"));
+  EXPECT_THAT(page, HasSubstr("25.00 %")) << "in the environment";
+  EXPECT_THAT(page, HasSubstr(">shm0 \xc2\xb7 rxe0<")) << "and not those that say none";
+  for (const char* curve : {"send-lat RC (shm0)", "send-lat RC (rxe0)"}) {
+    EXPECT_THAT(page, HasSubstr(std::string(curve) + "</text>")) << "a curve of its own";
+  }
+  EXPECT_THAT(page, HasSubstr("not measurable here: no datagrams"));
+}
+
+TEST(PerfReport, GoesToTheStandardOutputWhenAsked) {
+  const TestFolder folder;
+  const Ending ending =
+      run(kPageTool, {"perf", "report", folder.write("run", crafted_run(1)), "-o", "-"});
+  EXPECT_EQ(ending.status, 0) << ending.err;
+  expect_stands_alone(ending.out);
 }
 
 TEST(PerfReport, WhatAFileSaysIsTextAndNothingElse) {
@@ -194,34 +228,6 @@ TEST(PerfReport, ABrowserShowsItWithoutComplaint) {
   page_of(folder, {folder.write("new", crafted_run(1.3)), folder.write("base", crafted_run(1))});
   EXPECT_GT(picture_of(folder, folder.path("report.html"), &said), 6 * nothing);
   EXPECT_THAT(said, Not(HasSubstr("CONSOLE")));
-}
-
-TEST(PerfScaling, FitsASlopeToEachClaim) {
-  const TestFolder folder;
-  const Ending ending = run(kPageTool, {"perf", "scaling", "--quick", "--rounds", "2", "--block-us",
-                                        "300", "--seconds", "2", "--jsonl", folder.path("s")});
-  ASSERT_EQ(ending.status, 0) << ending.err;
-  EXPECT_EQ(ending.err, "");
-  EXPECT_THAT(ending.out, HasSubstr("Claims of O(1)"));
-  std::istringstream lines(folder.read("s"));
-  std::size_t polls = 0, writes = 0, threads = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const auto record = nlohmann::json::parse(line);
-    polls += record["name"] == "empty poll" && record["parameter"] == "qps";
-    writes += record["parameter"] == "mrs";
-    threads += record["parameter"] == "threads";
-    EXPECT_FALSE(record.contains("missing")) << line;
-  }
-  EXPECT_EQ(polls, 5u);
-  EXPECT_EQ(writes, 3u);
-  EXPECT_EQ(threads, 3u);
-}
-
-TEST(PerfScaling, AWrongArgumentIsNamed) {
-  const Ending ending = run(kPageTool, {"perf", "scaling", "--most-qps", "many"});
-  EXPECT_EQ(ending.status, 1);
-  EXPECT_THAT(ending.err, HasSubstr("'many' is not a number from 1 to 10000 (--most-qps)"));
-  EXPECT_EQ(run(kPageTool, {"perf", "scaling", "--jsonl", "/nowhere/f"}).status, 1);
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 // wrong in one line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/tools/perf_output.hpp"
 #include "tests/tools/perf_pair.hpp"
@@ -54,6 +56,21 @@ TEST_F(PerfPatterns, RunUnderHydra) {
   EXPECT_EQ(perf_rows(ending.out).size(), 1u) << ending.out;
 }
 
+TEST_F(PerfPatterns, ARankThatVanishesEndsTheJob) {
+  const Program verbatim = real_tool("verbatim", fabric_.environment());
+  ToolProcess launcher(verbatim, {"run", "-n", "3", verbatim.file, "perf", "pattern", "ring", "-n",
+                                  "1000000", "-s", "1000000"});
+  ASSERT_TRUE(launcher.wait_for_output(" #bytes"));              // all are at it
+  const std::vector<pid_t> ranks = children_of(launcher.pid());  // and who guards them, at first
+  ASSERT_EQ(ranks.size(), 4u);
+  kill(ranks.back(), SIGKILL);
+  const Ending ending = launcher.finish();
+  EXPECT_TRUE(ending.in_time);
+  EXPECT_GT(ending.status, 0);
+  EXPECT_THAT(ending.err, HasSubstr("was killed by signal 9"));
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) EXPECT_EQ(kill(ranks[rank], 0), -1);
+}
+
 TEST_F(PerfPatterns, SayWhatIsWrong) {
   struct Wrong {
     Words words;
@@ -63,7 +80,9 @@ TEST_F(PerfPatterns, SayWhatIsWrong) {
        {Wrong{{"star"}, "'star' is none of pairs, incast, all-pairs, ring, halo"},
         Wrong{{}, "name one pattern"}, Wrong{{"ring", "halo"}, "name one pattern"},
         Wrong{{"ring", "-s", "0"}, "size '0' is not a number from 1"},
-        Wrong{{"ring", "-q", "2"}, "'-q' is no option of perf pattern"},
+        Wrong{{"ring", "-q", "2"}, "there is no option '-q' (see --help)"},
+        Wrong{{"ring", "-s"}, "'-s' needs a value"},
+        Wrong{{"ring", "--report_gbits=1"}, "'--report_gbits=1' takes no value"},
         Wrong{{"ring", "-s", "1073741825"}, "is more than shm0 sends in one message"},
         Wrong{{"ring", "-d", "mlx5_0"}, "IB device mlx5_0 not found"}}) {
     const Ending ending = job("2", wrong.words);

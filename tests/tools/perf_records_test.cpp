@@ -220,6 +220,75 @@ TEST(PerfRecords, AFileThatCannotBeWrittenIsOneLineBeforeAnybodyIsWaitedFor) {
   EXPECT_EQ(ending.err, "cannot write '/nowhere/f': No such file or directory (--jsonl)\n");
 }
 
+TEST(PerfRecords, GoToTheStandardOutputAlone) {
+  const PrivateFabric fabric;
+  const Program tool = {VERBATIM_TOOL, "verbatim", fabric.environment()};
+  for (const Words& test : {Words{"send-lat", "-n", "50"}, Words{"write-bw", "-n", "50", "-b"}}) {
+    const TestFolder folder;
+    const Words words = joined(joined({"perf"}, test),
+                               {"--both-ends", "--out_json_file", folder.path("j"), "--jsonl"});
+    const Ending ending = run(tool, joined(words, {"-"}));
+    EXPECT_EQ(ending.status, 0) << ending.err;
+    EXPECT_FALSE(lines_of(ending.out).empty()) << "and each is a record";
+    const Read file = Read::parse(folder.read("j"), nullptr, false);
+    ASSERT_TRUE(file.is_object());
+    EXPECT_EQ(file["results"].size(), 1u) << "other files are as ever";
+  }
+}
+
+TEST(PerfRecords, OfRunsThatAreUnlikeAreNamedUnlike) {
+  const PrivateFabric fabric;
+  const Program tool = {VERBATIM_TOOL, "verbatim", fabric.environment()};
+  std::set<std::string> names;
+  const std::vector<Words> all = {{},
+                                  {"-I", "64"},
+                                  {"-m", "1024"},
+                                  {"--mr_per_qp"},
+                                  {"--no_lock"},
+                                  {"--single-process"},
+                                  {"--write_with_imm"},
+                                  {"--write_with_imm", "--recv_post_list", "5"},
+                                  {"--rate_limit", "1"},
+                                  {"--rate_limit", "1", "--rate_units", "M"}};
+  for (const Words& words : all) {
+    const Words common = {"perf", "write-bw",    "-s",      "64", "-n",
+                          "50",   "--both-ends", "--jsonl", "-"};
+    const Ending ending = run(tool, joined(common, words));
+    ASSERT_EQ(ending.status, 0) << ending.err;
+    const std::vector<Read> records = lines_of(ending.out);
+    ASSERT_FALSE(records.empty());
+    EXPECT_TRUE(names.insert(records.front()["name"].get<std::string>()).second)
+        << records.front()["name"];
+  }
+}
+
+TEST(PerfRecords, TheTopologyIsTheMachinesAndNotThatOfABoundProcess) {
+  const PrivateFabric fabric;
+  const Program tool = {VERBATIM_TOOL, "verbatim", fabric.environment()};
+  const Ending ending = run(
+      tool, {"perf", "write-bw", "-n", "50", "--both-ends", "--pin_cores", "0", "--jsonl", "-"});
+  ASSERT_EQ(ending.status, 0) << ending.err;
+  const std::string topology = lines_of(ending.out).front()["topology"];
+  EXPECT_EQ(std::stol(topology), sysconf(_SC_NPROCESSORS_ONLN)) << topology;
+}
+
+TEST(PerfRecords, OfSizesBeforeAFailureAreWritten) {
+  const PrivateFabric fabric;
+  const Program tool = {VERBATIM_TOOL, "verbatim", fabric.environment()};
+  const TestFolder folder;
+  const Words words = {"perf", "send-bw", "-a", "-n", "5000", "-p"};
+  ToolProcess server(tool, joined(words, {"0"}));
+  const auto port = listening_port(server);
+  ASSERT_TRUE(port);
+  ToolProcess client(tool, joined(words, {std::to_string(*port), "127.0.0.1", "--jsonl",
+                                          folder.path("f"), "--out_json_file", folder.path("j")}));
+  ASSERT_TRUE(client.wait_for_output("\n 65536 "));
+  server.signal(SIGKILL);
+  EXPECT_EQ(client.finish().status, 1);
+  EXPECT_GE(lines_of(folder.read("f")).size(), 2u * 16) << "of 2 to 65536 bytes";
+  EXPECT_GE(Read::parse(folder.read("j"), nullptr, false)["results"].size(), 16u);
+}
+
 TEST(PerfRecords, CtrlCPrintsAndWritesWhatWasMeasured) {
   const PrivateFabric fabric;
   const Program tool = {VERBATIM_TOOL, "verbatim", fabric.environment()};
@@ -261,6 +330,13 @@ TEST(PerfProgress, IsForTerminals) {
       run({"/usr/bin/script", "script", fabric.environment()}, {"-qec", client, "/dev/null"});
   EXPECT_THAT(timed.out, HasSubstr("send-lat, 2 bytes, 2 s"));
   EXPECT_EQ(server.finish().err.find("bytes, 2 s"), std::string::npos) << "not into a pipe";
+  const std::string both = VERBATIM_TOOL " perf send-lat -D 3 -f 0 --both-ends";
+  const Ending alone =
+      run({"/usr/bin/script", "script", fabric.environment()}, {"-qec", both, "/dev/null"});
+  std::size_t told = 0, at = 0;
+  for (; (at = alone.out.find("2 bytes, ", at)) != std::string::npos; ++at) ++told;
+  EXPECT_GE(told, 1u);
+  EXPECT_LE(told, 3u) << "each half second from the second one on, and by one of the ends";
 }
 
 const std::vector<double> kBase = {100, 101, 99, 100, 102, 98, 100, 101};
@@ -299,6 +375,25 @@ TEST(PerfGate, TakesNoiseForNoise) {
   const Ending ending = gate({base, fresh, "--all"});
   EXPECT_EQ(ending.status, 0) << ending.out;
   EXPECT_THAT(ending.out, HasSubstr("same"));
+}
+
+TEST(PerfGate, FailsWhenTheNewRunLacksAFigure) {
+  const TestFolder folder;
+  const std::string one = record_line("latency", "send", 8, "ns", kBase);
+  const std::string base = folder.write("base", one + record_line("rate", "send", 8, "M/s", kBase));
+  const std::string fresh = folder.write(
+      "new", one + record_line("rate", "send", 8, "M/s", {}, R"(,"missing":"no device")"));
+  const Ending ending = gate({base, fresh});
+  EXPECT_EQ(ending.status, 5);
+  EXPECT_THAT(ending.out, HasSubstr("only in one of them: rate: send, 8 B (base)"));
+  EXPECT_THAT(ending.out, HasSubstr("1 figures of the base are not in the new run"));
+  EXPECT_EQ(gate({base, folder.write("new", one)}).status, 5);
+  EXPECT_EQ(gate({base, fresh, "--allow-missing"}).status, 0);
+  EXPECT_EQ(gate({fresh, base}).status, 0) << "more than the base is no loss";
+  std::vector<double> twice;
+  for (const double value : kBase) twice.push_back(2 * value);
+  const std::string slow = folder.write("slow", record_line("latency", "send", 8, "ns", twice));
+  EXPECT_EQ(gate({base, slow}).status, 3) << "which weighs more";
 }
 
 TEST(PerfGate, DoesNotJudgeAnUnreliableRun) {

@@ -238,6 +238,10 @@ TEST_P(PerfAlone, SaysInOneLineWhatWentWrongAtEitherEnd) {
         Wrong{"ib_write_bw", {"--out_json_file", "/proc/none/x"}, "Couldn't write '/proc/none/x'"},
         Wrong{
             "ib_read_lat", {"-n", "20", "--out_json_file", "/dev/full"}, "No space left on device"},
+        Wrong{
+            "ib_send_lat", {"-n", "20", "--jsonl", "/dev/full"}, "cannot write all of '/dev/full'"},
+        Wrong{"ib_write_bw", {"-n", "20", "--csv", "/dev/full"}, "No space left on device (--csv)"},
+        Wrong{"ib_write_bw", {"--payload_file_path", "/"}, "Couldn't read '/': Is a directory"},
         Wrong{"ib_write_bw", {"-n", "20", "-w", "1e12"}, "is below bw limit"}}) {
     const Ending ending = alone(wrong.tool, wrong.words);
     expect_complaint(ending, wrong.says);
@@ -424,6 +428,7 @@ TEST_F(Perf, StrangersAreTold) {
       version + std::string("\0\0\x10\0\0\0\0\x40", 8) + std::string("5\0", 2);
   for (const Words2& stranger :
        {Words2{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "is no perftest program from 5.70 on"},
+        Words2{std::string("5.60").append(12, '\0'), "from 5.70 on (it says 5.60)"},
         Words2{"", "closed the connection after 0 of 16 bytes"},
         Words2{version + "\xff\xff\xff\xff", "a page of 4294967295 bytes is none"},
         Words2{introduced + std::string(59, '\0'), "sent no address"},
@@ -513,6 +518,13 @@ TEST_F(Perf, WhatADeviceLacksIsSaidBeforeAnybodyIsWaitedFor) {
   Environment fake = fabric_.environment({{"FAKE_VERBS_RC", "1"}, {"FAKE_VERBS_LACKS", "xrc"}});
   expect_complaint(run(fake_tool("ib_atomic_bw", fake), {}), "has no atomics");
   expect_complaint(run(fake_tool("ib_send_bw", fake), {"-c", "XRC", "-x", "0"}), "has no XRC");
+}
+
+TEST_F(Perf, AnMtuThatThePortDoesNotHaveIsSaidBeforeAnybodyIsWaitedFor) {
+  const Environment fake =
+      fabric_.environment({{"FAKE_VERBS_RC", "1"}, {"FAKE_VERBS_LACKS", "mtu"}});
+  expect_complaint(run(fake_tool("ib_send_bw", fake), {"-m", "2048", "-x", "0"}),
+                   "path MTU 2048 is more than the port's 1024; choose a smaller -m");
 }
 
 TEST_F(Perf, LostMessagesAreSaidWhenTheOtherSideIsThrough) {

@@ -6,8 +6,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cmath>
 #include <optional>
+#include <string>
+#include <thread>
 
+#include "perf/cli/failure.hpp"
 #include "perf/cli/tcp_exchange.hpp"
 
 namespace verbatim::cli {
@@ -62,6 +66,28 @@ TEST_F(PerfWaits, LooksForAStopAfterFewRoundsOfLongMessages) {
   waiting_.emplace(*exchange_, *stop_, nullptr, nullptr, nullptr, 8u << 20);
   raise(SIGTERM);
   EXPECT_THROW(for (int round = 0; round < 8; ++round) waiting_->busy(), Stopped);
+}
+
+TEST(PerfReports, OfAStrangerAreNumbersOrRefused) {
+  const StopSignals stop;
+  for (const double said : {5.0, -1.0, std::nan(""), HUGE_VAL}) {
+    Listener listener(0);
+    PerfOptions options({PerfVerb::kSend, PerfMeasure::kBandwidth});
+    PerfOptions client_options = options;
+    client_options.server = "127.0.0.1";
+    client_options.tcp_port = listener.port();
+    PerfExchange client(client_options, std::nullopt, stop);
+    PerfExchange server(options, std::move(listener), stop);
+    std::thread other([&] { (void)client.swap_reports({64, 10, 1, 2, said}); });
+    std::string line;
+    try {
+      EXPECT_EQ(server.swap_reports({}).rate, 5.0);
+    } catch (const Failure& failure) {
+      line = failure.line;
+    }
+    other.join();
+    EXPECT_EQ(line.empty(), said == 5.0) << said;
+  }
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
 #include <stdexcept>
 
 extern char** environ;
@@ -151,6 +152,14 @@ Ending run(const Program& program, const std::vector<std::string>& arguments,
            std::chrono::milliseconds wait) {
   ToolProcess process(program, arguments);
   return process.finish(wait);
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  const std::string name = std::to_string(pid);
+  std::ifstream file("/proc/" + name + "/task/" + name + "/children");
+  std::vector<pid_t> all;
+  for (pid_t child = 0; file >> child;) all.push_back(child);
+  return all;
 }
 
 int free_port() {

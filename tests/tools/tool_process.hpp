@@ -71,6 +71,9 @@ long own_lines(const std::string& text);
 Ending run(const Program& program, const std::vector<std::string>& arguments,
            std::chrono::milliseconds wait = kEnding);
 
+/// The processes that `pid` has started and that live.
+std::vector<pid_t> children_of(pid_t pid);
+
 /// A port on which nobody listens now.
 int free_port();
 
