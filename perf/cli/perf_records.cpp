@@ -111,6 +111,20 @@ void PerfRecords::bandwidth(std::uint32_t size, const PerfThroughput& found) {
   records_.push_back(std::move(messages));
 }
 
+void PerfRecords::hold(const PerfRunFloors& floors) {
+  for (perf::Record& one : records_) floors.hold(&one);
+  std::vector<perf::Record> all = floors.records();
+  all.insert(all.end(), records_.begin(), records_.end());
+  records_ = std::move(all);
+  floor_spread_ = floors.spread();
+}
+
+perf::Noise PerfRecords::noise() const {
+  perf::Noise noise = watch_.noise();
+  noise.floor_spread = floor_spread_;
+  return noise;
+}
+
 void PerfRecords::told(const PerftestReport& theirs) {
   if (!wanted() || theirs.rate <= 0) return;
   perf::Record messages = record("rate", "million/s", theirs.size);
@@ -124,7 +138,7 @@ void PerfRecords::told(const PerftestReport& theirs) {
 void PerfRecords::finish() {
   if (!wanted()) return;
   perf::RunAbout about = perf::about_this_run(provider_, "");
-  about.noise = watch_.noise();
+  about.noise = noise();
   for (perf::Record& one : records_) one.about = about;
   try {
     if (lines_) lines_.write(records_);

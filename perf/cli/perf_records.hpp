@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "perf/cli/perf_exchange.hpp"
 #include "perf/cli/perf_options.hpp"
 #include "perf/cli/perf_run.hpp"
+#include "perf/cli/perf_run_floors.hpp"
 #include "perf/support/noise.hpp"
 #include "perf/support/record.hpp"
 
@@ -23,13 +25,19 @@ class PerfRecords {
   void set_device(const char* name) { provider_ = name; }
   void latency(std::uint32_t size, const PerfLatencies& found);
   void bandwidth(std::uint32_t size, const PerfThroughput& found);
+  /// Held against the floors of the run, whose own records go before them.
+  void hold(const PerfRunFloors& floors);
+  const std::vector<perf::Record>& all() const { return records_; }
+  /// Empty, or what makes the run no ground for a claim.
+  std::string unreliable() const { return noise().unreliable(); }
   /// Of an end that only was told.
   void told(const PerftestReport& theirs);
   /// Writes the files; throws Failure.
   void finish();
 
  private:
-  bool wanted() const { return static_cast<bool>(lines_) || static_cast<bool>(table_); }
+  bool wanted() const { return lines_ || table_ || options_.floors; }
+  perf::Noise noise() const;
   perf::Record record(const char* kind, const char* unit, std::uint64_t size) const;
 
   const PerfOptions& options_;
@@ -37,6 +45,7 @@ class PerfRecords {
   perf::NoiseWatch watch_;
   perf::RecordFile lines_, table_;
   std::vector<perf::Record> records_;
+  double floor_spread_ = std::numeric_limits<double>::quiet_NaN();
 };
 
 }  // namespace verbatim::cli

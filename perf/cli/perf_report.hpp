@@ -42,6 +42,8 @@ class PerfPrinter {
     records_.bandwidth(size, found);
   }
   void told(const PerftestReport& theirs) { records_.told(theirs); }
+  /// Behind all results: what the floors of the run were, and what the results are beside them.
+  void floors(const PerfRunFloors& floors);
   /// Writes the files; throws Failure.
   void finish();
 
