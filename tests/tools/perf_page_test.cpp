@@ -121,6 +121,33 @@ TEST(PerfReport, ComparesTwoRunsWithSignificance) {
   EXPECT_THAT(page, HasSubstr("class=\"base s0\"")) << "the base's curve, dotted";
 }
 
+TEST(PerfReport, HasTheTargetsOfAComparison) {
+  const TestFolder folder;
+  const auto target = [](const char* row, const char* sense, const char* value, const char* verdict,
+                         const char* detail) {
+    return std::string(R"(,"target":{"row":")") + row + R"(","sense":")" + sense + R"(","value":)" +
+           value + R"(,"verdict":")" + verdict + R"(","better":"less","detail":")" + detail +
+           R"("})";
+  };
+  const std::string file = folder.write(
+      "run", record_line("compare", "R1 write / F1", 0, "x", {1.25, 1.3},
+                         target("R1", "at most", "1.4", "pass", "write 80 / F1 <64> ns")) +
+                 record_line("compare", "R3 send / other", 0, "x", {2, 2},
+                             target("R3", "at most", "0.15", "short", "")) +
+                 record_line("compare", "R4 8 B", 0, "x", {1},
+                             target("R4", "", "null", "not measurable here", "") +
+                                 R"(,"missing":"mpich is not installed")"));
+  const std::string page = page_of(folder, {file});
+  expect_stands_alone(page);
+  for (const char* part :
+       {"<h2>Targets</h2>",
+        "<td class=\"l\">R1</td><td class=\"l\">write / F1</td><td>at most 1.400</td>",
+        "badge good\">pass", "badge bad\">short", "write 80 / F1 &lt;64&gt; ns",
+        "not measurable here</td>", "mpich is not installed"}) {
+    EXPECT_THAT(page, HasSubstr(part));
+  }
+}
+
 TEST(PerfReport, WhatAFileSaysIsTextAndNothingElse) {
   const TestFolder folder;
   const std::string evil = "</svg></title><script>alert(1)</script>&'\\\"";

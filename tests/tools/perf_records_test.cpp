@@ -126,7 +126,7 @@ TEST(PerfFloors, HaveTheFormThatIsDocumented) {
             "schema,host,kernel,processor,topology,build,provider,started,seed,stolen,waited,"
             "floor_spread,unreliable,kind,name,floor,parameter,at,unit,median,min,max,mean,"
             "standard_error,spread,blocks,p50,p90,p99,p99.9,p99.99,reference,reference_median,"
-            "ratio,cpu_ns,switches,missing");
+            "ratio,cpu_ns,switches,missing,row,sense,target,verdict");
   const std::string head =
       "schema host kernel processor topology build provider started seed noise kind name floor "
       "parameter at unit ";
@@ -317,6 +317,25 @@ TEST(PerfGate, DoesNotJudgeAnUnreliableRun) {
   const Ending ending = gate({base, fresh});
   EXPECT_EQ(ending.status, 4);
   EXPECT_THAT(ending.out, HasSubstr("25.0 % of the processors' time was stolen"));
+}
+
+TEST(PerfGate, OfAComparisonTheRecordSaysWhatIsBetter) {
+  const TestFolder folder;
+  const auto target = [](const char* better, const char* verdict) {
+    return std::string(R"(,"target":{"row":"R5","sense":"at least","value":1,"better":")") +
+           better + R"(","verdict":")" + verdict + R"("})";
+  };
+  std::vector<double> half;
+  for (const double value : kBase) half.push_back(value / 2);
+  const auto compared = [&](const char* better, const char* verdict) {
+    const std::string more = target(better, verdict);
+    return gate({folder.write("base", record_line("compare", "R5 rate", 0, "x", kBase, more)),
+                 folder.write("new", record_line("compare", "R5 rate", 0, "x", half, more))})
+        .status;
+  };
+  EXPECT_EQ(compared("more", "pass"), 3) << "half of a rate is worse";
+  EXPECT_EQ(compared("less", "pass"), 0);
+  EXPECT_EQ(compared("more", "disturbed"), 4) << "others had the cores: no ground for a claim";
 }
 
 TEST(PerfGate, NamesTheLineOfAFileThatIsWrong) {
