@@ -43,7 +43,15 @@ void Bench::take_once(Probe& probe) {
   double best_ns = 0;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::uint64_t start = now_ns();
-    const auto now = probe.take();
+    std::optional<Taken> now;
+    try {
+      now = probe.take();
+    } catch (const std::runtime_error& failure) {
+      if (!probe.is_theirs) throw;
+      probe.missing = failure.what();
+      probe.blocks = {};
+      return;
+    }
     if (!now) {
       probe.missing = "not offered by this machine";
       return;
@@ -90,6 +98,7 @@ Probe Bench::ours(const std::string& name, const Request& request, Unit unit) {
 Probe Bench::theirs(const std::string& name, bool installed, const char* package,
                     std::function<Taken()> take) {
   Probe probe{name, [take = std::move(take)]() -> std::optional<Taken> { return take(); }, {}, {}};
+  probe.is_theirs = true;
   if (!installed) probe.missing = std::string(package) + " is not installed";
   return probe;
 }

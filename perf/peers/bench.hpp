@@ -33,6 +33,7 @@ struct Probe {
   std::string missing;                         // set: not measured, and why
   Blocks blocks;
   std::size_t disturbed = 0;  // of them
+  bool is_theirs = false;     // by another library's program: when it fails, its rows are missing
 
   /// More than half of it was taken while others had the cores: no ground for a verdict.
   bool is_unreliable() const { return 2 * disturbed > blocks.size(); }

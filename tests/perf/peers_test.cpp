@@ -12,6 +12,7 @@
 
 #include "perf/footprint/program_size.hpp"
 #include "perf/mpi/job.hpp"
+#include "perf/peers/bench.hpp"
 #include "perf/peers/libfabric.hpp"
 #include "perf/peers/rows.hpp"
 #include "perf/peers/ucx.hpp"
@@ -213,6 +214,33 @@ TEST(Summary, CountsFiguresByVerdictAndNamesTheirRows) {
   expect(found[1], "short", 1, "R2");
   expect(found[2], "disturbed", 1, "R5");
   expect(found[3], "not measurable here", 1, "R4");
+}
+
+TEST(Bench, OfAProgramThatFailsTheRowsAreMissingWithItsWordsAndTheOthersAreMeasured) {
+  const BenchOptions options;
+  const CorePair cores;
+  const std::string folder;
+  Bench bench(options, cores, folder);
+  Probes probes;
+  probes.push_back({"ours", [] { return std::optional(Taken{2, 0, false}); }, {}, {}});
+  int runs = 0;
+  probes.push_back(bench.theirs("other", true, "other-utils", [&]() -> Taken {
+    if (++runs > 1) throw std::runtime_error("other failed: no end within 30 s");
+    return {1, 0, false};
+  }));
+  bench.run(probes, "test", 3);
+  EXPECT_EQ(runs, 2) << "it is not asked again";
+  EXPECT_EQ(probes[0].blocks.size(), 3u);
+  bench.judge_ratio("R3", "ours / other", Sense::kAtMost, 1, probes[0], probes[1], "ns");
+  bench.judge_value("R5", "ours", Sense::kAtMost, 1, probes[0], "KiB");
+  EXPECT_EQ(bench.verdicts[0].word(), "not measurable here");
+  EXPECT_EQ(bench.verdicts[0].missing, "other failed: no end within 30 s");
+  EXPECT_EQ(bench.verdicts[1].word(), "short");
+
+  Probes own;
+  own.push_back(
+      {"ours", []() -> std::optional<Taken> { throw std::runtime_error("bad"); }, {}, {}});
+  EXPECT_THROW(bench.run(own, "test", 1), std::runtime_error) << "a fault of ours is one";
 }
 
 TEST(StrippedSize, IsWhatStripLeaves) {
