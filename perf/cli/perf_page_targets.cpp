@@ -22,22 +22,29 @@ std::string verdict_cell(const std::string& verdict) {
          "</span></td>";
 }
 
+/// What is compared, and below it the absolute numbers, or why there are none.
+std::string figure_cell(const perf::Record& record) {
+  const perf::Target& target = record.target;
+  const std::string row = target.row + " ";
+  const std::string figure =
+      record.name.starts_with(row) ? record.name.substr(row.size()) : record.name;
+  const std::string& below = record.measured() ? target.detail : record.missing;
+  return "<td class=\"two\">" + escaped_html(figure) +
+         (below.empty() ? "" : "<span>" + escaped_html(below) + "</span>") + "</td>";
+}
+
 std::string row_of(const perf::Record& record) {
   const perf::Target& target = record.target;
-  std::string row =
-      "<tr>" + cell(target.row, "l") +
-      cell(record.name.starts_with(target.row + " ") ? record.name.substr(target.row.size() + 1)
-                                                     : record.name,
-           "l") +
-      cell(std::isnan(target.value) ? "" : target.sense + " " + perf::number_text(target.value));
+  const std::string asked =
+      std::isnan(target.value) ? "" : target.sense + " " + perf::number_text(target.value);
+  std::string row = "<tr>" + cell(target.row, "l") + figure_cell(record) + cell(asked);
   if (record.measured()) {
     row += cell(perf::number_text(record.blocks.median()) + " " + record.unit) +
            cell(perf::percent_text(record.blocks.spread()));
   } else {
     row += "<td></td><td></td>";
   }
-  return row + verdict_cell(target.verdict) +
-         cell(record.measured() ? target.detail : record.missing, "wide") + "</tr>\n";
+  return row + verdict_cell(target.verdict) + "</tr>\n";
 }
 
 }  // namespace
@@ -51,7 +58,7 @@ std::string targets_section(const std::vector<perf::Record>& records) {
   return "<h2>Targets</h2>\n<p class=\"note\">Ratios are taken in turn with what they are of; a "
          "time or a rate by itself is shown, not judged.</p>\n<div class=\"card\"><table><tr>"
          "<th class=\"l\"></th><th class=\"l\">figure</th><th>target</th><th>value</th>"
-         "<th>spread</th><th class=\"l\">verdict</th><th class=\"l\"></th></tr>\n" +
+         "<th>spread</th><th class=\"l\">verdict</th></tr>\n" +
          rows + "</table></div>\n";
 }
 

@@ -355,7 +355,8 @@ TEST(Compare, ItsRecordsAreReadByTheGateAndTheReport) {
   std::ifstream drawn(page);
   const std::string html{std::istreambuf_iterator<char>(drawn), {}};
   EXPECT_THAT(html, HasSubstr("<h2>Targets</h2>"));
-  EXPECT_THAT(html, HasSubstr("static stripped C program, all providers</td>"));
+  EXPECT_THAT(html,
+              HasSubstr("static stripped C program, all providers<span>first_message</span>"));
 }
 
 TEST(Compare, PagesOfTwoSizesAreShownOrMissedByName) {
