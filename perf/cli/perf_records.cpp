@@ -113,9 +113,8 @@ void PerfRecords::bandwidth(std::uint32_t size, const PerfThroughput& found) {
 
 void PerfRecords::hold(const PerfRunFloors& floors) {
   for (perf::Record& one : records_) floors.hold(&one);
-  std::vector<perf::Record> all = floors.records();
-  all.insert(all.end(), records_.begin(), records_.end());
-  records_ = std::move(all);
+  const std::vector<perf::Record> beside = floors.records();
+  records_.insert(records_.end(), beside.begin(), beside.end());
   floor_spread_ = floors.spread();
 }
 

@@ -25,7 +25,7 @@ class PerfRecords {
   void set_device(const char* name) { provider_ = name; }
   void latency(std::uint32_t size, const PerfLatencies& found);
   void bandwidth(std::uint32_t size, const PerfThroughput& found);
-  /// Held against the floors of the run, whose own records go before them.
+  /// Held against the floors of the run, whose own records go behind them.
   void hold(const PerfRunFloors& floors);
   const std::vector<perf::Record>& all() const { return records_; }
   /// Empty, or what makes the run no ground for a claim.

@@ -184,7 +184,7 @@ TEST_P(PerfRecordsOf, HaveBlocksAndPercentiles) {
   expect_both_finished(endings);
   std::vector<Read> records = lines_of(folder.read("f"));
   const auto lines = static_cast<long>(records.size());
-  // The floors of this host go before them.
+  // The floors of this host go behind them.
   EXPECT_EQ(std::erase_if(records, [](const Read& record) { return record["kind"] == "floor"; }),
             2u);
   const bool is_latency = GetParam().front().ends_with("-lat");

@@ -101,8 +101,8 @@ TEST_F(PerfRunFloors, RecordsHaveTheRatioAndTheFloorsBesideThem) {
   ASSERT_EQ(ending.status, 0) << ending.err;
   const std::vector<Read> all = records();
   ASSERT_EQ(all.size(), 2u);
-  const Read& floor = all[0];
-  const Read& test = all[1];
+  const Read& test = all[0];
+  const Read& floor = all[1];
   EXPECT_EQ(floor["kind"], "floor");
   EXPECT_EQ(floor["floor"], "F1");
   EXPECT_EQ(floor["provider"], "shm0");
@@ -130,7 +130,7 @@ TEST_F(PerfRunFloors, ANumberByItselfStaysOneAndItsRecordHasTheRatio) {
                                "--jsonl", folder_.path("f")});
   EXPECT_THAT(ending.out, ::testing::MatchesRegex("[0-9]+\\.[0-9]+\n"));
   ASSERT_EQ(records().size(), 2u);
-  EXPECT_EQ(records()[1]["reference"]["name"], "cache line from core to core");
+  EXPECT_EQ(records()[0]["reference"]["name"], "cache line from core to core");
 }
 
 TEST_F(PerfRunFloors, AreNotInPerftestsOutputUnlessAskedFor) {
@@ -172,8 +172,8 @@ TEST_F(PerfRunFloors, OnOneCoreTheHandOverIsMissingWithTheReason) {
   ASSERT_EQ(ending.status, 0) << ending.err;
   EXPECT_THAT(ending.out, HasSubstr("(there is only one core)"));
   ASSERT_EQ(records().size(), 2u);
-  EXPECT_EQ(records()[0]["missing"], "there is only one core");
-  EXPECT_FALSE(records()[1].contains("reference"));
+  EXPECT_EQ(records()[1]["missing"], "there is only one core");
+  EXPECT_FALSE(records()[0].contains("reference"));
 }
 
 TEST_F(PerfRunFloors, AStoppedTestHasThoseThatWereTakenBefore) {
