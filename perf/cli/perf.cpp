@@ -10,6 +10,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "perf/cli/perf_queues.hpp"
 #include "perf/cli/perf_report.hpp"
 #include "perf/cli/perf_run.hpp"
+#include "perf/cli/perf_run_floors.hpp"
 #include "perf/cli/pingpong_device.hpp"
 #include "perf/cli/stoppable.hpp"
 #include "perf/support/clock.hpp"
@@ -107,6 +109,7 @@ class Perf {
     identity_.gid = perf_gid_index(device, o_) >= 0;
     PortCounters counters(device.name(), o_.ib_port, o_.counters);
     counters_ = &counters;
+    make_floors(device);
     PerfExchange exchange(o_, listen(printer), stop_);
     const PerfTerms terms = exchange.introduce(identity(), mtu);
     fit_datagrams(&o_, terms.mtu, "on the other side");
@@ -120,25 +123,44 @@ class Perf {
         watch(exchange, queues, printer);
       else
         measure({o_, queues, exchange, stop_}, exchange, printer);
+      // Of two hosts the other end may be on its way into the next test.
+      if (floors_ && o_.ends != PerfEnds::kOne) floors_->take(stop_);
     } catch (const PeerHasLeft&) {
       if (!o_.quiet) std::printf(" Client closed connection\n");
     } catch (const Stopped&) {
       // What was measured till the signal came, of earlier sizes too, is printed and written.
-      printer.line();
-      printer.finish();
+      conclude(printer);
       throw;
     } catch (const Failure&) {
       // Sizes before the one that failed were measured.
       if (printer.has_results()) printer.finish();
       throw;
     }
-    printer.line();
-    printer.finish();
+    conclude(printer);
     check_limits(o_, average_, rate_);
     wait_at_end();
   }
 
  private:
+  /// Right before the test: the other end sleeps until this one connects.
+  void make_floors(const Device& device) {
+    const bool carried =
+        o_.output == PerfOutput::kAll || o_.json_file || o_.jsonl_file || o_.csv_file;
+    if (!o_.floors || !carried || !PerfRunFloors::possible()) return;
+    const perf::CorePair cores =
+        perf::choose_core_pair(o_.end_cores ? std::vector{o_.end_cores->first, o_.end_cores->second}
+                                            : perf::allowed_cpus());
+    const bool by_memory = std::string_view(device.name()).starts_with("shm");
+    floors_.emplace(o_, plan_floors(o_, by_memory, sizes()), cores);
+    floors_->take(stop_);
+  }
+
+  void conclude(PerfPrinter& printer) {
+    printer.line();
+    if (floors_) printer.floors(*floors_);
+    printer.finish();
+  }
+
   void wait_at_end() const {
     if (o_.wait_at_end == 0) return;
     if (!o_.quiet)
@@ -338,6 +360,7 @@ class Perf {
   const StopSignals& stop_;
   PerfIdentity identity_;
   PortCounters* counters_ = nullptr;
+  std::optional<PerfRunFloors> floors_;
   ProcessorUse use_;
   std::vector<PerftestAddress> peer_;
   double average_ = 0, rate_ = 0;

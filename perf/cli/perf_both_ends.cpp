@@ -46,6 +46,7 @@ void place_ends(PerfOptions* server, PerfOptions* client) {
   else if (server->cores.empty())
     two = near_processors(topo::host_machine(), allowed_processors());
   if (!two) return;
+  client->end_cores = {two->second, two->first};
   server->cores = {two->first};
   client->cores = {two->second};
 }
@@ -182,6 +183,7 @@ void run_both_ends(PerfOptions server, PerfOptions client, const StopSignals& st
                    const PerfEnd& run_end) {
   place_ends(&server, &client);
   server.quiet = true;
+  server.floors = false;
   server.json_file.reset();
   server.jsonl_file.reset();
   server.csv_file.reset();

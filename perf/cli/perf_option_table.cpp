@@ -82,6 +82,10 @@ constexpr PerfOption kPerfOptions[] = {
     {kBothEnds, "both-ends", kEvery, nullptr,
      "start both ends on this host, on cores that share a cache"},
     {kSingleProcess, "single-process", kEvery, nullptr, "the two in one process, as threads"},
+    {kFloors, "floors", kEvery, nullptr,
+     "the floors of this run beside it, in lines that begin with '#' (default: of 'verbatim "
+     "perf')"},
+    {kNoFloors, "no-floors", kEvery, nullptr, "none (default: of perftest's names)"},
     {kReceiveList, "recv_post_list", kOfBandwidth, "number",
      "receives that are posted at once (default 1)"},
     {kReversed, "reversed", kOfBandwidth, nullptr,

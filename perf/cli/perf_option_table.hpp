@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The options of perftest 6.06, and those that later versions (to 6.29) have, each with the tests that
-// have it; those that this program does not have, with the reason; and two of its own. Any thread;
+// have it; those that this program does not have, with the reason; and some of its own. Any thread;
 // constant.
 #pragma once
 
@@ -58,6 +58,8 @@ enum PerfLongOption : int {
   kInlineReceive,
   kBothEnds,
   kSingleProcess,
+  kFloors,
+  kNoFloors,
   kRefused,
 };
 

@@ -206,6 +206,10 @@ void store_newer(const Found& found, PerfOptions* o, PerfAsked* asked) {
     case kSingleProcess:
       o->ends = PerfEnds::kProcess;
       break;
+    case kFloors:
+    case kNoFloors:
+      o->floors = found.option->id == kFloors;
+      break;
     case kInlineReceive:
       if (option_number("size", found.called.c_str(), optarg, 0, kMostInline) != 0) {
         fail("receives inline are not in verbs: no device here takes them; leave out %s",
@@ -377,9 +381,11 @@ PerfOptions::PerfOptions(PerfTest which)
       tx_depth{which.latency() ? 1u : 128u},
       rx_depth{which.verb == PerfVerb::kSend ? kPerfReceives : 1u} {}
 
-std::optional<int> parse_perf(Calling, int argc, char** argv, PerfOptions* options) {
+std::optional<int> parse_perf(Calling calling, int argc, char** argv, PerfOptions* options) {
   const PerfOptionLists lists;
   PerfAsked asked;
+  // Scripts that know perftest's names get its output and its pace.
+  options->floors = calling == Calling::kSubcommand;
   optind = 0;  // a test of both ends reads its line twice
   for (;;) {
     int index = -1;

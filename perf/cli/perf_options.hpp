@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "perf/cli/commands.hpp"
@@ -93,6 +94,8 @@ struct PerfOptions {
   bool warm_up = false;
 
   bool quiet = false;  // the other end of this program prints, or records go to the standard output
+  bool floors = false;                           // the report carries those of its run
+  std::optional<std::pair<int, int>> end_cores;  // the client's and the server's, bound here
   bool no_peak = false;
   bool gbits = false;
   bool report_both = false;

@@ -10,6 +10,7 @@
 #include "perf/cli/perf_chart.hpp"
 #include "perf/cli/perf_page_environment.hpp"
 #include "perf/cli/perf_page_style.hpp"
+#include "perf/cli/perf_page_targets.hpp"
 #include "perf/cli/perf_page_text.hpp"
 #include "perf/figures/comparison.hpp"
 #include "perf/figures/fit.hpp"
@@ -75,6 +76,7 @@ class Page {
         tag("title", title) + "\n<style>" + kPageStyle + "</style>\n</head>\n<body>\n<main>\n" +
         tag("h1", title) + "\n" + head() + tiles();
     page += comparison();
+    page += targets_section(records_);
     page += curves("latency", "Latency",
                    "Time of one message: of send and write one way, of read and "
                    "atomics until it is complete. Dashed: the floors of the same run.");

@@ -59,6 +59,7 @@ th{font-weight:600;color:var(--soft);text-align:right;padding:4px 9px;border-bot
 white-space:nowrap}
 td{text-align:right;padding:3px 9px;border-bottom:1px solid var(--grid);white-space:nowrap}
 th.l,td.l{text-align:left}td.wide{white-space:normal;text-align:left;color:var(--soft)}
+td.two{white-space:normal;text-align:left}td.two span{display:block;color:var(--soft);font-size:12px}
 tr:last-child td{border-bottom:0}
 td.good{color:var(--good)}td.bad{color:var(--bad);font-weight:600}
 details summary{cursor:pointer;font-weight:600;padding:4px 0}

@@ -19,11 +19,12 @@ RecordFiles::RecordFiles(const std::optional<std::string>& jsonl,
 }
 
 void RecordFiles::write(std::vector<perf::Record>& records, const std::string& provider,
-                        std::uint64_t seed) {
+                        std::uint64_t seed, double floor_spread) {
   if (!wanted()) return;
   perf::RunAbout about = perf::about_this_run(provider, "");
   about.seed = seed;
   about.noise = watch_.noise();
+  about.noise.floor_spread = floor_spread;
   for (perf::Record& one : records) one.about = about;
   try {
     if (lines_) lines_.write(records);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,8 +21,11 @@ class RecordFiles {
   [[nodiscard]] bool wanted() const {
     return static_cast<bool>(lines_) || static_cast<bool>(table_);
   }
-  /// All records, with who measured them; throws Failure.
-  void write(std::vector<perf::Record>& records, const std::string& provider, std::uint64_t seed);
+  /// Since the files were opened.
+  [[nodiscard]] perf::Noise noise() const { return watch_.noise(); }
+  /// All records, with who measured them; throws Failure. `floor_spread`: of a floor of the run.
+  void write(std::vector<perf::Record>& records, const std::string& provider, std::uint64_t seed,
+             double floor_spread = std::numeric_limits<double>::quiet_NaN());
 
  private:
   perf::NoiseWatch watch_;

@@ -124,6 +124,19 @@ void PerfRecords::bandwidth(std::uint32_t size, const PerfThroughput& found) {
   records_.push_back(std::move(messages));
 }
 
+void PerfRecords::hold(const PerfRunFloors& floors) {
+  for (perf::Record& one : records_) floors.hold(&one);
+  const std::vector<perf::Record> beside = floors.records();
+  records_.insert(records_.end(), beside.begin(), beside.end());
+  floor_spread_ = floors.spread();
+}
+
+perf::Noise PerfRecords::noise() const {
+  perf::Noise noise = files_.noise();
+  noise.floor_spread = floor_spread_;
+  return noise;
+}
+
 void PerfRecords::told(const PerftestReport& theirs) {
   if (!wanted() || theirs.rate <= 0) return;
   perf::Record messages = record("rate", "million/s", theirs.size);
@@ -134,6 +147,6 @@ void PerfRecords::told(const PerftestReport& theirs) {
   records_.push_back(bytes);
 }
 
-void PerfRecords::finish() { files_.write(records_, provider_, 0); }
+void PerfRecords::finish() { files_.write(records_, provider_, 0, floor_spread_); }
 
 }  // namespace verbatim::cli

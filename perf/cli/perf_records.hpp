@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "perf/cli/perf_options.hpp"
 #include "perf/cli/perf_record_files.hpp"
 #include "perf/cli/perf_run.hpp"
+#include "perf/cli/perf_run_floors.hpp"
+#include "perf/support/noise.hpp"
 #include "perf/support/record.hpp"
 
 namespace verbatim::cli {
@@ -23,19 +26,26 @@ class PerfRecords {
   void set_device(const char* name) { provider_ = name; }
   void latency(std::uint32_t size, const PerfLatencies& found);
   void bandwidth(std::uint32_t size, const PerfThroughput& found);
+  /// Held against the floors of the run, whose own records go behind them.
+  void hold(const PerfRunFloors& floors);
+  const std::vector<perf::Record>& all() const { return records_; }
+  /// Empty, or what makes the run no ground for a claim.
+  std::string unreliable() const { return noise().unreliable(); }
   /// Of an end that only was told.
   void told(const PerftestReport& theirs);
   /// Writes the files; throws Failure.
   void finish();
 
  private:
-  bool wanted() const { return files_.wanted(); }
+  bool wanted() const { return files_.wanted() || options_.floors; }
+  perf::Noise noise() const;
   perf::Record record(const char* kind, const char* unit, std::uint64_t size) const;
 
   const PerfOptions& options_;
   std::string provider_;
   RecordFiles files_;
   std::vector<perf::Record> records_;
+  double floor_spread_ = std::numeric_limits<double>::quiet_NaN();
 };
 
 }  // namespace verbatim::cli

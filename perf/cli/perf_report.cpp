@@ -287,6 +287,15 @@ void PerfPrinter::both(const PerftestReport& ours, const PerftestReport& theirs)
   }
 }
 
+void PerfPrinter::floors(const PerfRunFloors& floors) {
+  records_.hold(floors);
+  if (file_) about_["floors"] = floors.json(records_.all());
+  if (!full()) return;
+  floors.print(records_.all());
+  const std::string why = records_.unreliable();
+  if (!why.empty()) std::printf("# unreliable: %s\n", why.c_str());
+}
+
 void PerfPrinter::finish() {
   records_.finish();
   if (!file_) return;

@@ -43,6 +43,8 @@ class PerfPrinter {
   }
   void told(const PerftestReport& theirs) { records_.told(theirs); }
   bool has_results() const { return has_results_; }
+  /// Behind all results: what the floors of the run were, and what the results are beside them.
+  void floors(const PerfRunFloors& floors);
   /// Writes the files; throws Failure.
   void finish();
 

@@ -130,6 +130,9 @@ Reply End::answer(const Request& request) {
       case Kind::kUseMany:
         run_use_many(*this, request, reply);
         break;
+      case Kind::kInTurn:
+        run_in_turn(*this, request, reply);
+        break;
       case Kind::kEmptyPoll:
         run_empty_poll(*this, request, reply);
         break;

@@ -102,6 +102,7 @@ void run_stream(End& end, const Request& request, Reply& reply);
 void run_sleeping(End& end, const Request& request, Reply& reply);
 void run_connect_many(End& end, const Request& request, Reply& reply);
 void run_use_many(End& end, const Request& request, Reply& reply);
+void run_in_turn(End& end, const Request& request, Reply& reply);
 void run_empty_poll(End& end, const Request& request, Reply& reply);
 void run_threads(End& end, const Request& request, Reply& reply);
 void run_floor(End& end, const Request& request, Reply& reply);

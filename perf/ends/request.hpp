@@ -26,6 +26,7 @@ enum class Kind : std::uint32_t {
   kSleeping,     // as kCompletion (and kSend to posted receives), the far process asleep in pause()
   kConnectMany,  // `iterations` QPs created and connected; timed
   kUseMany,      // each of them carries `batch` messages both ways
+  kInTurn,       // `iterations` SENDs, one to each of them in turn, many under way
   kEmptyPoll,    // polls of an empty CQ that all those QPs share
   kAllocate,  // a block of `size` bytes got, each page written, given back: by vbt_alloc, or (mover
               // kMapped) mmap

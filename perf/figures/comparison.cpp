@@ -36,6 +36,7 @@ Pool pool(const std::vector<Record>& records) {
 }
 
 Change judge(const Difference& found, double tolerance) {
+  if (found.base.disturbed() || found.fresh.disturbed()) return Change::kNotJudged;
   if (!found.base.about.noise.unreliable().empty() ||
       !found.fresh.about.noise.unreliable().empty()) {
     return Change::kNotJudged;

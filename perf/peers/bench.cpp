@@ -40,19 +40,42 @@ bool Bench::is_late() const {
 
 void Bench::take_once(Probe& probe) {
   std::optional<Taken> best;
+  double best_ns = 0;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const auto now = probe.take();
+    const std::uint64_t start = now_ns();
+    std::optional<Taken> now;
+    try {
+      now = probe.take();
+    } catch (const std::runtime_error& failure) {
+      if (!probe.is_theirs) throw;
+      probe.missing = failure.what();
+      probe.blocks = {};
+      return;
+    }
     if (!now) {
       probe.missing = "not offered by this machine";
       return;
     }
-    if (!best || now->waited_ns < best->waited_ns) best = now;
+    if (!best || now->waited_ns < best->waited_ns) {
+      best = now;
+      best_ns = static_cast<double>(now_ns() - start);
+    }
     if (!best->disturbed || is_late()) break;
     if (attempt + 1 < kAttempts) ++retaken;
   }
   disturbed += best->disturbed;
   probe.disturbed += best->disturbed;
   probe.blocks.add(best->value);
+  kept_ns_ += best_ns;
+  kept_waited_ns_ += best->waited_ns;
+}
+
+Noise Bench::noise() const {
+  Noise noise = watch_.noise();
+  // Two processes measure.
+  if (kept_ns_ > 0) noise.waited = kept_waited_ns_ / kept_ns_ / 2;
+  noise.floor_spread = floor_spread;
+  return noise;
 }
 
 Probe Bench::ours(const std::string& name, const Request& request, Unit unit) {
@@ -75,6 +98,7 @@ Probe Bench::ours(const std::string& name, const Request& request, Unit unit) {
 Probe Bench::theirs(const std::string& name, bool installed, const char* package,
                     std::function<Taken()> take) {
   Probe probe{name, [take = std::move(take)]() -> std::optional<Taken> { return take(); }, {}, {}};
+  probe.is_theirs = true;
   if (!installed) probe.missing = std::string(package) + " is not installed";
   return probe;
 }
@@ -88,6 +112,7 @@ void Bench::judge_ratio(const std::string& row, const std::string& figure, Sense
                    " " + number_text(reference.blocks.median()) + " " + unit;
   verdict.missing = value.missing.empty() ? reference.missing : value.missing;
   verdict.disturbed = value.is_unreliable() || reference.is_unreliable();
+  verdict.of = unit;
   verdicts.push_back(std::move(verdict));
 }
 

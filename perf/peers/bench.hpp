@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "perf/figures/cell.hpp"
 #include "perf/peers/verdict.hpp"
 #include "perf/support/clock.hpp"
+#include "perf/support/noise.hpp"
 #include "perf/support/progress.hpp"
 
 namespace verbatim::perf {
@@ -31,6 +33,7 @@ struct Probe {
   std::string missing;                         // set: not measured, and why
   Blocks blocks;
   std::size_t disturbed = 0;  // of them
+  bool is_theirs = false;     // by another library's program: when it fails, its rows are missing
 
   /// More than half of it was taken while others had the cores: no ground for a verdict.
   bool is_unreliable() const { return 2 * disturbed > blocks.size(); }
@@ -60,6 +63,10 @@ class Bench {
   bool wants(const std::string& row) const;
   void run(Probes& probes, const std::string& title, int rounds);
 
+  /// Of everything that was kept so far; the floor is F1's, where it was measured.
+  Noise noise() const;
+  double floor_spread = std::numeric_limits<double>::quiet_NaN();
+
   int retaken = 0;    // measurements thrown away since somebody else had a core
   int disturbed = 0;  // and kept nevertheless, after several attempts
 
@@ -80,6 +87,8 @@ class Bench {
   bool is_late() const;
 
   std::uint64_t start_ns_ = now_ns();
+  NoiseWatch watch_;
+  double kept_ns_ = 0, kept_waited_ns_ = 0;
   Progress progress_;
   std::optional<Pair> pair_;
 };
@@ -97,20 +106,22 @@ inline Taken taken(const Reply& reply, double value) {
 const Probe& best_of(const Probes& probes, const std::string& prefix, Sense sense);
 const Probe& named(const Probes& probes, const std::string& name);
 
-// The groups of runtime.md's table, one file each.
+// The groups of the table of targets (rows.hpp), one file each.
 void judge_latency(Bench& bench);     // R1, R2, R3
 void judge_rate(Bench& bench);        // R5
-void judge_sizes(Bench& bench);       // sizes
+void judge_sizes(Bench& bench);       // R15, sizes
 void judge_bandwidth(Bench& bench);   // R6, R7
 void judge_pages(Bench& bench);       // pages: of 2 MiB and of 4 KiB
 void judge_polling(Bench& bench);     // R8
 void judge_sleeping(Bench& bench);    // R10
+void judge_many(Bench& bench);        // R17
+void judge_one_core(Bench& bench);    // R18
 void judge_setup(Bench& bench);       // R13
 void judge_topology(Bench& bench);    // R13
-void judge_memory(Bench& bench);      // memory, size
+void judge_memory(Bench& bench);      // R14, R16, memory
 void judge_allocation(Bench& bench);  // alloc
-void judge_mpi(Bench& bench);         // mpi: this MPI, Open MPI and MPICH
-void judge_dropin(Bench& bench);      // dropin: Debian's programs on libibverbs.so.1
+void judge_mpi(Bench& bench);         // R4, R9, R11, R12, mpi: this MPI, Open MPI and MPICH
+void judge_dropin(Bench& bench);      // R19, R20, dropin: Debian's programs on libibverbs.so.1
 void judge_dropin_mpi(Bench& bench);  // dropin: Open MPI on it
 void judge_served(Bench& bench);      // served: what only the owner of the memory can perform
 

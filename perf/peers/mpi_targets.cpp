@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// mpi: one C program (perf/mpi/figures.c, which says how each figure is taken), compiled with this MPI, Open MPI and MPICH and
+// R4, R9, R11, R12 and mpi: one C program (perf/mpi/figures.c, which says how each figure is taken), compiled with this MPI, Open MPI and MPICH and
 // started by their launchers in turn. Judged against the better of the two by median; where only one is here, against it, which
 // the row says.
 #include <algorithm>
+#include <initializer_list>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <stdexcept>
+#include <string_view>
 #include <tuple>
 
 #include "perf/mpi/job.hpp"
@@ -35,8 +38,12 @@ class Measured {
 
   void leave_out(MpiLibrary library, const char* reason) { missing_[library] = reason; }
 
+  /// What is judged from here on stands in this row.
+  void set_row(const char* row) { row_ = row; }
+
   /// The job with each library in turn, round by round.
-  void run(const std::string& title, MpiJob job, int rounds) {
+  /// `beside`: what else is taken in these rounds.
+  void run(const std::string& title, MpiJob job, int rounds, Probes* beside = nullptr) {
     char block[24];
     std::snprintf(block, sizeof block, "%.0f", std::max(100.0, 500 * bench_.options.block_ms));
     const std::string blocks = std::to_string(std::clamp(bench_.options.rounds, 5, kMostRounds));
@@ -48,7 +55,11 @@ class Measured {
                         missing_[library],
                         {}});
     }
+    const std::size_t own = probes.size();
+    if (beside != nullptr) std::ranges::move(*beside, std::back_inserter(probes));
     bench_.run(probes, title, rounds);
+    if (beside != nullptr)
+      std::move(probes.begin() + static_cast<long>(own), probes.end(), beside->begin());
   }
 
   Probe& probe(MpiLibrary library, const std::string& name, std::uint64_t with) {
@@ -78,15 +89,14 @@ class Measured {
     const std::string others = told_of_peers(best, name, with);
     Probe nobody;
     if (best == nullptr) nobody.missing = others.substr(2);
-    bench_.judge_ratio("mpi", figure, sense, target, ours, best != nullptr ? *best : nobody, unit);
+    bench_.judge_ratio(row_, figure, sense, target, ours, best != nullptr ? *best : nobody, unit);
     bench_.verdicts.back().detail += others;
   }
 
   /// Of ours alone; the peers' figures are told beside.
   void judge_alone(const std::string& figure, Sense sense, double target, const std::string& name,
                    std::uint64_t with, const char* unit) {
-    bench_.judge_value("mpi", figure, sense, target, probe(MpiLibrary::kVerbatim, name, with),
-                       unit);
+    bench_.judge_value(row_, figure, sense, target, probe(MpiLibrary::kVerbatim, name, with), unit);
     bench_.verdicts.back().detail += told_of_peers(nullptr, name, with);
   }
 
@@ -140,6 +150,7 @@ class Measured {
   }
 
   Bench& bench_;
+  std::string row_ = "mpi";
   std::map<MpiLibrary, std::string> missing_;
   std::map<std::tuple<MpiLibrary, std::string, std::uint64_t>, Probe> probes_;
 };
@@ -159,7 +170,9 @@ void judge_pair(Bench& bench, int rounds) {
                      target > 0 ? Sense::kAtMost : Sense::kShown, target, name, size, "ns");
     }
   };
+  measured.set_row("R4");
   bytes("latency", "", 0.95, {8});
+  measured.set_row("mpi");
   bytes("small", "", 0, {64, 256, 1024, 4096});
   bytes("alloc", ", MPI_Alloc_mem", 0.4, {65536, 262144, 1048576, 4194304});
   bytes("malloc", ", malloc", 0.5, {65536, 262144, 1048576, 4194304});
@@ -197,12 +210,27 @@ void judge_collectives(Bench& bench, int rounds) {
       job.arguments.push_back(std::string(name) + "-alloc:" + std::to_string(size));
   }
   Measured measured(bench);
-  measured.run("MPI, collectives of 2 ranks", job, rounds);
+  // The hand-over in the same rounds.
+  Probes floors;
+  for (const Pace pace : kAllPaces)
+    floors.push_back(bench.ours("F1 " + std::string(name_of(pace)),
+                                {.kind = Kind::kHandover, .pace = pace}, Unit::kNanoseconds));
+  measured.run("MPI, collectives of 2 ranks", job, rounds, &floors);
+  measured.set_row("R11");
   measured.judge("barrier of 2 ranks", Sense::kAtMost, 0.6, "barrier", 8, "ns");
+  const Probe& floor = best_of(floors, "F1 ", Sense::kAtMost);
+  bench.judge_ratio("R11", "allreduce of 2 ranks, 8 B / F1", Sense::kAtMost, 2,
+                    measured.probe(MpiLibrary::kVerbatim, "allreduce", 8), floor, "ns");
+  const auto is_one_of = [](std::string_view name, std::initializer_list<std::string_view> all) {
+    return std::ranges::find(all, name) != all.end();
+  };
   for (const char* name : kNames) {
     const std::string one = std::string(name) + " of 2 ranks, ";
-    for (const std::uint64_t size : kShort)
+    for (const std::uint64_t size : kShort) {
+      measured.set_row(size == 8 && is_one_of(name, {"allreduce", "bcast"}) ? "R11" : "mpi");
       measured.judge(one + bytes_text(size), Sense::kAtMost, 0.6, name, size, "ns");
+    }
+    measured.set_row(is_one_of(name, {"allreduce", "bcast", "alltoall"}) ? "R12" : "mpi");
     for (const std::uint64_t size : kLong) {
       measured.judge(one + bytes_text(size) + ", malloc", Sense::kAtMost, 0.6, name, size, "ns");
       measured.judge(one + bytes_text(size) + ", MPI_Alloc_mem", Sense::kAtMost, 0.4,
@@ -291,6 +319,7 @@ void judge_overlap(Bench& bench, int rounds) {
 /// Of ranks that share cores, by whom Open MPI is told to yield.
 void judge_sharing_collectives(Bench& bench, int ranks, int rounds) {
   Measured sharing(bench);
+  sharing.set_row("R9");
   // Each round of its takes as many turns of the kernel's clock as there are ranks.
   sharing.leave_out(MpiLibrary::kMpich, "spins");
   sharing.run("MPI, collectives of " + std::to_string(ranks) + " ranks on 2 cores",
@@ -306,21 +335,29 @@ void judge_sharing_collectives(Bench& bench, int ranks, int rounds) {
 
 void judge_mpi(Bench& bench) {
   const int rounds = std::min(bench.options.rounds, kMostRounds);
+  const bool all = bench.wants("mpi");
+  const bool collectives = all || bench.wants("R11") || bench.wants("R12");
   if (bench.cores.distinct) {
-    judge_pair(bench, rounds);
-    judge_collectives(bench, std::min(rounds, kMostCollectiveRounds));
-    judge_consistency(bench, std::min(rounds, kMostCollectiveRounds));
-    judge_overlap(bench, std::min(rounds, kMostCollectiveRounds));
+    if (all || bench.wants("R4")) judge_pair(bench, rounds);
+    if (collectives) judge_collectives(bench, std::min(rounds, kMostCollectiveRounds));
+    if (all) judge_consistency(bench, std::min(rounds, kMostCollectiveRounds));
+    if (all) judge_overlap(bench, std::min(rounds, kMostCollectiveRounds));
   } else {
-    bench.verdicts.push_back({"mpi",
-                              "between 2 ranks, each on a core of its own",
-                              "x",
-                              Sense::kShown,
-                              0,
-                              {},
-                              {},
-                              "there is only one core"});
+    for (const char* row : {"R4", "R11", "R12", "mpi"})
+      bench.verdicts.push_back({row,
+                                "between 2 ranks, each on a core of its own",
+                                "x",
+                                Sense::kShown,
+                                0,
+                                {},
+                                {},
+                                "there is only one core"});
   }
+  if (all || bench.wants("R9")) {
+    for (const int ranks : {4, 8, 16})
+      judge_sharing_collectives(bench, ranks, std::min(rounds, kMostCollectiveRounds));
+  }
+  if (!all) return;
 
   // Where a core has two ranks: who yields is asked of Open MPI alone, which can be told to.
   Measured sharing(bench);
@@ -329,9 +366,6 @@ void judge_mpi(Bench& bench) {
   sharing.judge_against(&yielding,
                         "8 B one way between 2 of 4 ranks on 2 cores / Open MPI, yielding",
                         Sense::kAtMost, 0.7, "idle", 8, "ns");
-
-  for (const int ranks : {4, 8, 16})
-    judge_sharing_collectives(bench, ranks, std::min(rounds, kMostCollectiveRounds));
 
   Measured many(bench);
   many.run("MPI, memory of 16 ranks", {16, false, {"memory"}}, std::min(rounds, 3));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// R13, set-up, and the memory figures. How each is measured:
+// R13, set-up; R14, the size of programs; R16 and memory, what connections hold. How each is measured:
 //  - connect: both ends start from an open device. The clock runs from the first ibv_create_qp to
 //    the moment both have all their QPs in RTS: creation, the exchange of 1000 addresses over a
 //    socket, three ibv_modify_qp each, and a last word from the peer. New processes for every
@@ -12,11 +12,10 @@
 //    programs, in turn, each half pinned to its core).
 //  - memory: footprint/memory_use.hpp says what is counted; per process means half of what the two
 //    hold together.
-#include <sys/stat.h>
-
 #include <array>
 
 #include "perf/footprint/couple.hpp"
+#include "perf/footprint/program_size.hpp"
 #include "perf/peers/bench.hpp"
 #include "perf/support/process.hpp"
 
@@ -109,9 +108,80 @@ MemoryUse use_of(const Pair& pair) {
   return memory_use(std::array{pair.near_pid(), pair.far_pid()});
 }
 
-void judge_bytes(Bench& bench, const char* figure, double target, double value, const char* unit) {
-  bench.verdicts.push_back(
-      {"memory", figure, unit, Sense::kAtMost, target, Blocks({value}), {}, {}});
+void judge_bytes(Bench& bench, const char* row, const char* figure, double target, double value,
+                 const char* unit) {
+  bench.verdicts.push_back({row, figure, unit, Sense::kAtMost, target, Blocks({value}), {}, {}});
+}
+
+void judge_program(Bench& bench, const char* figure, const std::string& program, double target) {
+  Verdict size{"R14", figure, "MB", Sense::kAtMost, target, {}, program, {}};
+  const auto bytes = stripped_size(path_beside_own(program));
+  if (bytes)
+    size.values.add(static_cast<double>(*bytes) / 1e6);
+  else
+    size.missing = program + " is not built";
+  bench.verdicts.push_back(std::move(size));
+}
+
+void judge_programs(Bench& bench) {
+  judge_program(bench, "static stripped C program, shm and hwloc", "first_message_shm", 1.8);
+  judge_program(bench, "static stripped C program, all providers", "first_message", 2.2);
+  judge_program(bench, "the tool `verbatim`, stripped", "cli/verbatim", 4);
+}
+
+void judge_idle(Bench& bench) {
+  const auto hello = idle_memory({path_beside_own("hello"), {}}, bench.cores, bench.fabric);
+  const auto idle =
+      idle_memory({path_beside_own("first_message"), "idle"}, bench.cores, bench.fabric);
+  const double beyond = static_cast<double>(idle.total()) - static_cast<double>(hello.total());
+  judge_bytes(bench, "memory", "per idle process with one QP, beyond hello", 1,
+              beyond / 2 / 1048576, "MiB");
+  char text[96];
+  std::snprintf(text, sizeof text, "shared memory files %.0f KiB of it",
+                static_cast<double>(idle.shared) / 2 / 1024);
+  bench.verdicts.back().detail = text;
+}
+
+/// Of what two processes with many queue pairs hold more than those with one.
+double per_process(const Pair& many, const Pair& few) {
+  const double more =
+      static_cast<double>(use_of(many).total()) - static_cast<double>(use_of(few).total());
+  return more / 2;
+}
+
+void judge_connections(Bench& bench) {
+  Pair single(bench.cores, bench.fabric);
+  Pair many(bench.cores, bench.fabric);
+  single.run({.kind = Kind::kConnectMany, .iterations = 1}, "connect 1 QP");
+  many.run({.kind = Kind::kConnectMany, .iterations = 1 + kMany}, "connect 1001 QPs");
+  const auto per_qp = [&] { return per_process(many, single) / static_cast<double>(kMany) / 1024; };
+  judge_bytes(bench, "R16", "per connected QP, never used (depth 128)", 4, per_qp(), "KiB");
+  const auto use_all = [&](std::uint32_t messages) {
+    for (Pair* pair : {&single, &many})
+      pair->run({.kind = Kind::kUseMany, .batch = messages}, "use all QPs");
+  };
+  use_all(1);
+  judge_bytes(bench, "R16", "per drained QP, one message each way (depth 128)", 12, per_qp(),
+              "KiB");
+  use_all(128);
+  judge_bytes(bench, "memory", "per QP after 128 messages each way (depth 128)", 40, per_qp(),
+              "KiB");
+}
+
+void judge_sharing(Bench& bench) {
+  constexpr std::uint64_t kConnections = 256;
+  constexpr std::uint32_t kMessages = 64;
+  Pair few(bench.cores, bench.fabric);
+  Pair many(bench.cores, bench.fabric);
+  const auto connect = [](Pair& pair, std::uint64_t count) {
+    pair.run({.kind = Kind::kConnectMany, .service = Service::kShared, .iterations = count},
+             "connect QPs that share receives");
+  };
+  connect(few, 1);
+  connect(many, kConnections);
+  many.run({.kind = Kind::kUseMany, .batch = kMessages}, "use QPs that share receives");
+  judge_bytes(bench, "R16", "256 connections on a shared receive queue of 4096, 64 messages each",
+              16, per_process(many, few) / 1048576, "MiB");
 }
 
 }  // namespace
@@ -123,39 +193,10 @@ void judge_setup(Bench& bench) {
 }
 
 void judge_memory(Bench& bench) {
-  const std::string program = path_beside_own("first_message");
-  const auto hello = idle_memory({path_beside_own("hello"), {}}, bench.cores, bench.fabric);
-  const auto idle = idle_memory({program, "idle"}, bench.cores, bench.fabric);
-  const double beyond = static_cast<double>(idle.total()) - static_cast<double>(hello.total());
-  judge_bytes(bench, "per idle process with one QP, beyond hello", 1, beyond / 2 / 1048576, "MiB");
-  char text[96];
-  std::snprintf(text, sizeof text, "shared memory files %.0f KiB of it",
-                static_cast<double>(idle.shared) / 2 / 1024);
-  bench.verdicts.back().detail = text;
-
-  Pair single(bench.cores, bench.fabric);
-  Pair many(bench.cores, bench.fabric);
-  single.run({.kind = Kind::kConnectMany, .iterations = 1}, "connect 1 QP");
-  many.run({.kind = Kind::kConnectMany, .iterations = 1 + kMany}, "connect 1001 QPs");
-  const auto per_qp = [&] {
-    const double more =
-        static_cast<double>(use_of(many).total()) - static_cast<double>(use_of(single).total());
-    return more / 2 / static_cast<double>(kMany) / 1024;
-  };
-  judge_bytes(bench, "per connected QP, never used (depth 128)", 4, per_qp(), "KiB");
-  for (Pair* pair : {&single, &many})
-    pair->run({.kind = Kind::kUseMany, .batch = 128}, "use all QPs");
-  judge_bytes(bench, "per QP after 128 messages each way (depth 128)", 40, per_qp(), "KiB");
-
-  struct stat facts {};
-  Verdict size{"R14", "static stripped C program, all providers", "MB", Sense::kAtMost, 2.2, {}, {},
-               {}};
-  if (stat(program.c_str(), &facts) == 0) {
-    size.values.add(static_cast<double>(facts.st_size) / 1e6);
-  } else {
-    size.missing = "first_message is not built";
-  }
-  bench.verdicts.push_back(std::move(size));
+  if (bench.wants("R14")) judge_programs(bench);
+  if (bench.wants("memory")) judge_idle(bench);
+  if (bench.wants("memory") || bench.wants("R16")) judge_connections(bench);
+  if (bench.wants("R16")) judge_sharing(bench);
 }
 
 }  // namespace verbatim::perf

@@ -68,6 +68,7 @@ void judge_latency(Bench& bench) {
   bench.run(probes, "latency", bench.options.rounds);
 
   const Probe& floor = best_of(probes, "F1 ", Sense::kAtMost);
+  bench.floor_spread = floor.blocks.spread();
   const Probe& write = best_of(probes, "write ", Sense::kAtMost);
   const Probe& send = best_of(probes, "send ", Sense::kAtMost);
   const auto judge = [&](const char* row, const char* figure, double target, const Probe& value,

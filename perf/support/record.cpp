@@ -76,6 +76,14 @@ Json json_of(const Record& record) {
                {"parameter", record.parameter},
                {"at", record.at},
                {"unit", record.unit}};
+  if (const Target& target = record.target; !target.row.empty()) {
+    json["target"] = {{"row", target.row},
+                      {"sense", target.sense},
+                      {"value", finite(target.value)},
+                      {"verdict", target.verdict},
+                      {"better", target.less_is_better ? "less" : "more"},
+                      {"detail", target.detail}};
+  }
   if (!record.missing.empty()) {
     json["missing"] = record.missing;
     return json;
@@ -144,6 +152,7 @@ class RecordReader {
     record.at = static_cast<std::uint64_t>(at);
     record.cpu_ns = number("cpu_ns", json_);
     record.switches = number("switches", json_);
+    record.target = target();
     if (!record.missing.empty()) return record;
     record.blocks = blocks("blocks", json_);
     if (record.blocks.empty()) throw std::runtime_error("\"blocks\" has no number");
@@ -239,6 +248,18 @@ class RecordReader {
       levels.emplace_back(level, static_cast<std::uint64_t>(count));
     }
     return levels;
+  }
+  Target target() const {
+    Target target;
+    const Json* found = json_.find("target");
+    if (found == nullptr) return target;
+    target.row = text("row", *found);
+    target.sense = text("sense", *found);
+    target.value = number("value", *found);
+    target.verdict = text("verdict", *found);
+    target.detail = text("detail", *found);
+    target.less_is_better = text("better", *found) != "more";
+    return target;
   }
   RunAbout about() const {
     RunAbout about;
@@ -353,7 +374,8 @@ std::string csv_heading() {
       "floor_spread,unreliable,kind,name,floor,parameter,at,unit,median,min,max,mean,"
       "standard_error,spread,blocks,";
   for (const auto& [name, fraction] : kPercentiles) line.append(name).append(",");
-  return line + "reference,reference_median,ratio,cpu_ns,switches,missing\n";
+  return line +
+         "reference,reference_median,ratio,cpu_ns,switches,missing,row,sense,target,verdict\n";
 }
 
 std::string csv_line(const Record& record) {
@@ -392,6 +414,8 @@ std::string csv_line(const Record& record) {
     fields.push_back(number_field(value));
   }
   fields.push_back(record.missing);
+  fields.insert(fields.end(), {record.target.row, record.target.sense,
+                               number_field(record.target.value), record.target.verdict});
   std::string line;
   for (const std::string& field : fields) {
     if (!line.empty()) line += ',';

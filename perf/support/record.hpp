@@ -35,11 +35,21 @@ RunAbout about_this_run(const std::string& provider, const std::string& cores);
 /// A level of a distribution, in the record's unit, and how many samples it has.
 using Level = std::pair<double, std::uint64_t>;
 
+/// What a figure is to reach, of a comparison with targets.
+struct Target {
+  std::string row;    // "R1"; empty: the figure is none of a comparison
+  std::string sense;  // "at most", "at least"; empty: it is shown without one
+  double value = std::numeric_limits<double>::quiet_NaN();
+  std::string verdict;  // "pass", "short", "disturbed", "shown", "not measurable here"
+  std::string detail;   // absolute numbers
+  bool less_is_better = true;
+};
+
 struct Record {
   RunAbout about;
-  std::string kind;                // floor, latency, rate, bandwidth, mpi, collective, scaling
-  std::string name;                // without what the curve runs over
-  std::string floor;               // "F4", of floors
+  std::string kind;   // floor, latency, rate, bandwidth, mpi, collective, scaling or compare
+  std::string name;   // without what the curve runs over
+  std::string floor;  // "F4", of floors
   std::string parameter = "size";  // what the curve runs over: size, qps, mrs, threads, peers
   std::uint64_t at = 0;
   std::string unit;     // of the blocks
@@ -50,12 +60,18 @@ struct Record {
   std::string reference;
   double reference_median = std::numeric_limits<double>::quiet_NaN();
   Blocks ratio;
+  Target target;
   // Of one operation; NaN where nobody counted.
   double cpu_ns = std::numeric_limits<double>::quiet_NaN();
   double switches = std::numeric_limits<double>::quiet_NaN();
 
   bool measured() const { return missing.empty() && !blocks.empty(); }
-  bool lower_is_better() const { return unit == "ns" || unit == "us" || unit == "KiB"; }
+  bool lower_is_better() const {
+    return target.row.empty() ? unit == "ns" || unit == "us" || unit == "KiB"
+                              : target.less_is_better;
+  }
+  /// Of a comparison: others had the cores for most of it, which is no ground for a claim.
+  bool disturbed() const { return target.verdict == "disturbed"; }
   /// "write mapped, 4 KiB" or "empty poll, 1000 qps".
   std::string label() const;
   /// What is one figure in two runs.

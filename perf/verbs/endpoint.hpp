@@ -239,12 +239,15 @@ inline void post_recv(ibv_qp* qp, ibv_recv_wr* list) {
     throw_verbs(error, "ibv_post_recv");
 }
 
-inline void Way::post_recv(ibv_recv_wr* list) const {
-  if (srq == nullptr) return perf::post_recv(qp, list);
+/// To `srq`, where there is one.
+inline void post_recv(ibv_qp* qp, ibv_srq* srq, ibv_recv_wr* list) {
+  if (srq == nullptr) return post_recv(qp, list);
   ibv_recv_wr* bad = nullptr;
   const int error = ibv_post_srq_recv(srq, list, &bad);
   if (error != 0) [[unlikely]]
     throw_verbs(error, "ibv_post_srq_recv");
 }
+
+inline void Way::post_recv(ibv_recv_wr* list) const { perf::post_recv(qp, srq, list); }
 
 }  // namespace verbatim::perf

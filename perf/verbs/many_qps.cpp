@@ -31,17 +31,26 @@ std::vector<QpAddress> exchange_addresses(int fd, const std::vector<QpAddress>& 
 
 }  // namespace
 
-ManyQps::ManyQps(End& end, std::uint32_t count, Reply& reply)
+ManyQps::ManyQps(End& end, std::uint32_t count, Service service, Reply& reply)
     : context_(open_first_device()), pd_(ibv_alloc_pd(context_.get())), buffer_(4096) {
   mr_.reset(ibv_reg_mr(pd_.get(), buffer_.data(), buffer_.size(), IBV_ACCESS_LOCAL_WRITE));
   // Both directions of one pair at a time are in use.
   cq_.reset(ibv_create_cq(context_.get(), 4 * kDepth, nullptr, nullptr, 0));
   if (!mr_ || !cq_) throw_verbs(errno, "MR or CQ of many queue pairs");
+  if (service == Service::kShared) {
+    ibv_srq_init_attr shared{};
+    shared.attr.max_wr = kSharedDepth;
+    shared.attr.max_sge = 1;
+    srq_.reset(ibv_create_srq(pd_.get(), &shared));
+    if (!srq_) throw_verbs(errno, "SRQ of many queue pairs");
+    give_receives(0, kSharedDepth - kDepth);
+  }
   std::vector<QpAddress> own(count);
   end.meet();
   const std::uint64_t start = now_ns();
   for (std::uint32_t i = 0; i < count; ++i) {
-    qps_.push_back(create_rc_qp(pd_.get(), cq_.get(), cq_.get(), kDepth, kDepth));
+    qps_.push_back(srq_ ? create_sharing_qp(pd_.get(), cq_.get(), cq_.get(), srq_.get())
+                        : create_rc_qp(pd_.get(), cq_.get(), cq_.get(), kDepth, kDepth));
     own[i] = address_of(context_.get(), qps_[i].get());
   }
   const std::uint64_t created = now_ns();
@@ -67,7 +76,7 @@ void ManyQps::use(End& end, ibv_qp* qp, std::uint32_t messages) {
   ibv_recv_wr receive{};
   receive.sg_list = &sge;
   receive.num_sge = 1;
-  for (std::uint32_t i = 0; i < messages; ++i) post_recv(qp, &receive);
+  for (std::uint32_t i = 0; i < messages; ++i) post_recv(qp, srq_.get(), &receive);
   end.meet();
   ibv_send_wr request{};
   request.sg_list = &sge;
@@ -80,10 +89,72 @@ void ManyQps::use(End& end, ibv_qp* qp, std::uint32_t messages) {
   await_completions(cq_.get(), messages + 1);  // all receives and the one signaled send
 }
 
+void ManyQps::give_receives(std::uint32_t pair, std::uint32_t count) {
+  ibv_sge sge = {reinterpret_cast<std::uintptr_t>(buffer_.data()), 8, mr_->lkey};
+  ibv_recv_wr receive{};
+  receive.wr_id = pair;
+  receive.sg_list = &sge;
+  receive.num_sge = 1;
+  for (std::uint32_t i = 0; i < count; ++i)
+    post_recv(srq_ ? nullptr : qps_[pair].get(), srq_.get(), &receive);
+}
+
+void ManyQps::stock_receives() {
+  if (!stocked_ && !srq_) {
+    for (std::uint32_t pair = 0; pair < count(); ++pair) give_receives(pair, kUnderWay);
+  }
+  stocked_ = true;
+}
+
+void ManyQps::send_in_turn(End& end, std::uint64_t messages) {
+  if (!end.is_near()) stock_receives();
+  end.own_line().store(0, std::memory_order_release);
+  end.meet();
+  if (end.is_near())
+    send_each(end, messages);
+  else
+    receive_each(end, messages);
+}
+
+void ManyQps::send_each(End& end, std::uint64_t messages) {
+  constexpr std::uint64_t kLapsBetweenCompletions = 32, kPostsBetweenPolls = 16;
+  ibv_sge sge = {reinterpret_cast<std::uintptr_t>(buffer_.data()), 8, mr_->lkey};
+  ibv_send_wr request{};
+  request.sg_list = &sge;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  ibv_wc found[2 * kPostsBetweenPolls];
+  const auto& received = end.peer_line();
+  for (std::uint64_t i = 0; i < messages; ++i, ++sent_) {
+    while (i - received.load(std::memory_order_acquire) >= kUnderWay) cpu_relax();
+    const bool signaled = sent_ / qps_.size() % kLapsBetweenCompletions == 0;
+    request.send_flags = IBV_SEND_INLINE | (signaled ? unsigned{IBV_SEND_SIGNALED} : 0u);
+    post_send(qps_[sent_ % qps_.size()].get(), &request);
+    if (i % kPostsBetweenPolls == 0) (void)poll_some(cq_.get(), found);
+  }
+  while (received.load(std::memory_order_acquire) < messages) cpu_relax();
+}
+
+void ManyQps::receive_each(End& end, std::uint64_t messages) {
+  constexpr std::size_t kBatch = 32;
+  ibv_wc found[kBatch];
+  for (std::uint64_t done = 0; done < messages;) {
+    const int count = poll_some(cq_.get(), found);
+    if (count == 0) {
+      cpu_relax();
+      continue;
+    }
+    for (int i = 0; i < count; ++i) give_receives(static_cast<std::uint32_t>(found[i].wr_id), 1);
+    done += static_cast<std::uint64_t>(count);
+    end.own_line().store(done, std::memory_order_release);
+  }
+}
+
 void run_connect_many(End& end, const Request& request, Reply& reply) {
   auto& slot = end.many_qps_slot();
   slot.reset();
-  slot = std::make_unique<ManyQps>(end, static_cast<std::uint32_t>(request.iterations), reply);
+  slot = std::make_unique<ManyQps>(end, static_cast<std::uint32_t>(request.iterations),
+                                   request.service, reply);
 }
 
 void run_use_many(End& end, const Request& request, Reply& reply) {
@@ -93,6 +164,14 @@ void run_use_many(End& end, const Request& request, Reply& reply) {
   end.meet();
   reply.elapsed_ns = static_cast<double>(now_ns() - start);
   reply.operations = 2.0 * request.batch * end.many_qps_slot()->count();
+}
+
+void run_in_turn(End& end, const Request& request, Reply& reply) {
+  if (!end.many_qps_slot()) throw std::logic_error("kConnectMany comes first");
+  const std::uint64_t start = now_ns();
+  end.many_qps_slot()->send_in_turn(end, request.iterations);
+  reply.elapsed_ns = static_cast<double>(now_ns() - start);
+  reply.operations = static_cast<double>(request.iterations);
 }
 
 void run_empty_poll(End& end, const Request& request, Reply& reply) {

@@ -4,13 +4,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "perf/footprint/program_size.hpp"
 #include "perf/mpi/job.hpp"
+#include "perf/peers/bench.hpp"
 #include "perf/peers/libfabric.hpp"
+#include "perf/peers/rows.hpp"
 #include "perf/peers/ucx.hpp"
 #include "perf/peers/verdict.hpp"
+#include "perf/support/process.hpp"
 
 namespace verbatim::perf {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(ParseUcx, TakesTheOverallRateOfTheLastLine) {
   const auto result = parse_ucx(
@@ -105,6 +117,140 @@ TEST(Verdict, ATimeByItselfIsShownAndNotJudged) {
   Verdict memory = verdict(Sense::kAtMost, 1, Blocks({2}));
   memory.unit = "KiB";
   EXPECT_EQ(memory.word(), "short") << "memory is no matter of a busy host";
+}
+
+TEST(Verdict, IsARecordThatSaysWhatItIsToReach) {
+  Verdict ratio = verdict(Sense::kAtLeast, 0.9, Blocks({0.8, 1, 0.95}));
+  ratio.detail = "send 9 / UCX 10 GB/s";
+  Verdict time = verdict(Sense::kAtMost, 3, Blocks({-0.5, 2}));
+  time.unit = "ms";
+  Verdict missing = verdict(Sense::kShown, 0, Blocks{});
+  missing.missing = std::string(5000, 'x');
+  RunAbout about;
+  about.provider = "shm";
+  const std::vector<Record> records = records_of({ratio, time, missing}, about);
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[0].kind, "compare");
+  EXPECT_EQ(records[0].name, "R0 figure");
+  EXPECT_EQ(records[0].about.provider, "shm");
+  EXPECT_EQ(records[0].blocks.values(), (std::vector<double>{0.8, 1, 0.95}));
+  EXPECT_EQ(records[0].target.row, "R0");
+  EXPECT_EQ(records[0].target.sense, "at least");
+  EXPECT_DOUBLE_EQ(records[0].target.value, 0.9);
+  EXPECT_EQ(records[0].target.verdict, "pass");
+  EXPECT_EQ(records[0].target.detail, ratio.detail);
+  EXPECT_FALSE(records[0].lower_is_better());
+  EXPECT_EQ(records[1].target.verdict, "shown");
+  EXPECT_TRUE(records[1].lower_is_better());
+  EXPECT_EQ(records[1].blocks.values(), (std::vector<double>{0, 2}))
+      << "no record is below nothing";
+  EXPECT_FALSE(records[2].measured());
+  EXPECT_LT(records[2].missing.size(), 500u) << "or who reads it refuses the file";
+  EXPECT_EQ(records[2].target.sense, "");
+  EXPECT_TRUE(std::isnan(records[2].target.value));
+}
+
+TEST(Verdict, ARatioWithoutATargetIsBetterAsWhatItIsOf) {
+  Verdict shown = verdict(Sense::kShown, 0, Blocks({1}));
+  shown.of = "ns";
+  EXPECT_TRUE(shown.less_is_better());
+  for (const char* unit : {"million/s", "GB/s"}) {
+    shown.of = unit;
+    EXPECT_FALSE(shown.less_is_better()) << unit;
+  }
+}
+
+Verdict in_row(const char* row, double value) {
+  Verdict made = verdict(Sense::kAtMost, 1, Blocks({value}));
+  made.row = row;
+  return made;
+}
+
+TEST(Rows, StandInTheOrderOfTheirNumbersAndNamesBehind) {
+  std::vector<Verdict> verdicts = {in_row("mpi", 1), in_row("R10", 1), in_row("R2", 1),
+                                   in_row("alloc", 1), in_row("R2", 2)};
+  sort_rows(verdicts);
+  std::vector<std::string> rows;
+  for (const Verdict& one : verdicts) rows.push_back(one.row);
+  EXPECT_EQ(rows, (std::vector<std::string>{"R2", "R2", "R10", "mpi", "alloc"}));
+  EXPECT_DOUBLE_EQ(verdicts[1].values.median(), 2) << "and within a row as they came";
+}
+
+TEST(Rows, AreAllTwentyTargetsAndTheGroupsBeside) {
+  const std::string names = "," + row_names() + ",";
+  for (int number = 1; number <= 20; ++number)
+    EXPECT_THAT(names, HasSubstr(",R" + std::to_string(number) + ","));
+  EXPECT_TRUE(names.starts_with(",R1,R2,R3,")) << names;
+  for (const char* name : {"sizes", "pages", "memory", "alloc", "served", "mpi", "dropin"})
+    EXPECT_THAT(names, HasSubstr("," + std::string(name) + ","));
+}
+
+TEST(Rows, AGroupIsAskedForByItsNameAndARowThatThereIsNotIsRefused) {
+  EXPECT_EQ(expanded_rows({"R1"}), std::vector<std::string>{"R1"});
+  EXPECT_EQ(expanded_rows({"mpi"}), (std::vector<std::string>{"R4", "R9", "R11", "R12", "mpi"}));
+  EXPECT_EQ(expanded_rows({"memory"}), (std::vector<std::string>{"R14", "R16", "memory"}));
+  for (const char* name : {"R0", "R21", "r1", "", "MPI"})
+    EXPECT_THROW((void)expanded_rows({"R1", name}), std::invalid_argument) << name;
+}
+
+TEST(Summary, CountsFiguresByVerdictAndNamesTheirRows) {
+  std::vector<Verdict> verdicts = {in_row("R1", 0.5), in_row("R1", 0.6), in_row("R2", 2),
+                                   in_row("R3", 0.5)};
+  Verdict missing = in_row("R4", 1);
+  missing.missing = "mpich is not installed";
+  Verdict disturbed = in_row("R5", 1);
+  disturbed.disturbed = true;
+  verdicts.push_back(missing);
+  verdicts.push_back(disturbed);
+  const auto found = summary_of(verdicts).counts;
+  ASSERT_EQ(found.size(), 4u) << "what there is none of is left out";
+  const auto expect = [](const Summary::Count& count, const char* word, std::size_t figures,
+                         const char* rows) {
+    EXPECT_EQ(count.verdict, word);
+    EXPECT_EQ(count.figures, figures);
+    EXPECT_EQ(count.rows, rows);
+  };
+  expect(found[0], "pass", 3, "R1 (2), R3");
+  expect(found[1], "short", 1, "R2");
+  expect(found[2], "disturbed", 1, "R5");
+  expect(found[3], "not measurable here", 1, "R4");
+}
+
+TEST(Bench, OfAProgramThatFailsTheRowsAreMissingWithItsWordsAndTheOthersAreMeasured) {
+  const BenchOptions options;
+  const CorePair cores;
+  const std::string folder;
+  Bench bench(options, cores, folder);
+  Probes probes;
+  probes.push_back({"ours", [] { return std::optional(Taken{2, 0, false}); }, {}, {}});
+  int runs = 0;
+  probes.push_back(bench.theirs("other", true, "other-utils", [&]() -> Taken {
+    if (++runs > 1) throw std::runtime_error("other failed: no end within 30 s");
+    return {1, 0, false};
+  }));
+  bench.run(probes, "test", 3);
+  EXPECT_EQ(runs, 2) << "it is not asked again";
+  EXPECT_EQ(probes[0].blocks.size(), 3u);
+  bench.judge_ratio("R3", "ours / other", Sense::kAtMost, 1, probes[0], probes[1], "ns");
+  bench.judge_value("R5", "ours", Sense::kAtMost, 1, probes[0], "KiB");
+  EXPECT_EQ(bench.verdicts[0].word(), "not measurable here");
+  EXPECT_EQ(bench.verdicts[0].missing, "other failed: no end within 30 s");
+  EXPECT_EQ(bench.verdicts[1].word(), "short");
+
+  Probes own;
+  own.push_back(
+      {"ours", []() -> std::optional<Taken> { throw std::runtime_error("bad"); }, {}, {}});
+  EXPECT_THROW(bench.run(own, "test", 1), std::runtime_error) << "a fault of ours is one";
+}
+
+TEST(StrippedSize, IsWhatStripLeaves) {
+  // This program has symbols.
+  const auto own = stripped_size(own_path());
+  ASSERT_TRUE(own);
+  EXPECT_LT(*own, std::filesystem::file_size(own_path()));
+  EXPECT_GT(*own, std::filesystem::file_size(own_path()) / 10);
+  EXPECT_FALSE(stripped_size("/proc/self/status"));
+  EXPECT_FALSE(stripped_size("/nowhere"));
 }
 
 }  // namespace

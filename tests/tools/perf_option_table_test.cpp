@@ -96,6 +96,8 @@ const std::map<std::string, Use>& uses() {
       {"MGID", {"255:1:0:0:0:2:201:133:0:0:0:0:0:0:0:9"}},
       {"dualport", {}},
       {"report-counters", {"counters/port_xmit_data,hw_counters/x"}},
+      {"floors", {}},
+      {"no-floors", {}},
       {"recv_post_list", {"10"}},
       {"reversed", {}},
       {"run_infinitely", {}},

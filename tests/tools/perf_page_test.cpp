@@ -155,6 +155,34 @@ TEST(PerfReport, GoesToTheStandardOutputWhenAsked) {
   expect_stands_alone(ending.out);
 }
 
+TEST(PerfReport, HasTheTargetsOfAComparison) {
+  const TestFolder folder;
+  const auto target = [](const char* row, const char* sense, const char* value, const char* verdict,
+                         const char* detail) {
+    return std::string(R"(,"target":{"row":")") + row + R"(","sense":")" + sense + R"(","value":)" +
+           value + R"(,"verdict":")" + verdict + R"(","better":"less","detail":")" + detail +
+           R"("})";
+  };
+  const std::string file = folder.write(
+      "run", record_line("compare", "R1 write / F1", 0, "x", {1.25, 1.3},
+                         target("R1", "at most", "1.4", "pass", "write 80 / F1 <64> ns")) +
+                 record_line("compare", "R3 send / other", 0, "x", {2, 2},
+                             target("R3", "at most", "0.15", "short", "")) +
+                 record_line("compare", "R4 8 B", 0, "x", {1},
+                             target("R4", "", "null", "not measurable here", "") +
+                                 R"(,"missing":"mpich is not installed")"));
+  const std::string page = page_of(folder, {file});
+  expect_stands_alone(page);
+  for (const char* part :
+       {"<h2>Targets</h2>",
+        "<td class=\"l\">R1</td><td class=\"two\">write / F1<span>write 80 / F1 &lt;64&gt; "
+        "ns</span></td>",
+        "<td>at most 1.400</td><td>1.275 x</td>", "badge good\">pass", "badge bad\">short",
+        "8 B<span>mpich is not installed</span>", "not measurable here</td>"}) {
+    EXPECT_THAT(page, HasSubstr(part));
+  }
+}
+
 TEST(PerfReport, WhatAFileSaysIsTextAndNothingElse) {
   const TestFolder folder;
   const std::string evil = "</svg></title><script>alert(1)</script>&'\\\"";

@@ -126,7 +126,7 @@ TEST(PerfFloors, HaveTheFormThatIsDocumented) {
             "schema,host,kernel,processor,topology,build,provider,started,seed,stolen,waited,"
             "floor_spread,unreliable,kind,name,floor,parameter,at,unit,median,min,max,mean,"
             "standard_error,spread,blocks,p50,p90,p99,p99.9,p99.99,reference,reference_median,"
-            "ratio,cpu_ns,switches,missing");
+            "ratio,cpu_ns,switches,missing,row,sense,target,verdict");
   const std::string head =
       "schema host kernel processor topology build provider started seed noise kind name floor "
       "parameter at unit ";
@@ -182,12 +182,17 @@ TEST_P(PerfRecordsOf, HaveBlocksAndPercentiles) {
   const PerfEndings endings = play_our_server(
       tool, words, tool, joined(words, {"--jsonl", folder.path("f"), "--csv", folder.path("csv")}));
   expect_both_finished(endings);
-  const std::vector<Read> records = lines_of(folder.read("f"));
+  std::vector<Read> records = lines_of(folder.read("f"));
+  const auto lines = static_cast<long>(records.size());
+  // The floors of this host go behind them.
+  EXPECT_EQ(std::erase_if(records, [](const Read& record) { return record["kind"] == "floor"; }),
+            2u);
   const bool is_latency = GetParam().front().ends_with("-lat");
   ASSERT_EQ(records.size(), is_latency ? 1u : 2u) << "of a bandwidth the rate, too";
   for (const Read& record : records) {
     EXPECT_THAT(record["name"].get<std::string>(), HasSubstr(GetParam().front() + " RC"));
     EXPECT_EQ(record["provider"], "shm0");
+    EXPECT_FALSE(record.contains("reference")) << "of two hosts";
     EXPECT_GE(record["blocks"].size(), 5u);
     EXPECT_LE(record["min"].get<double>(), record["median"].get<double>());
     EXPECT_TRUE(record["standard_error"].is_number());
@@ -204,7 +209,7 @@ TEST_P(PerfRecordsOf, HaveBlocksAndPercentiles) {
     EXPECT_GE(samples, 999) << "outliers are kept";
   }
   const std::string csv = folder.read("csv");
-  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + static_cast<long>(records.size()));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + lines);
 }
 
 INSTANTIATE_TEST_SUITE_P(, PerfRecordsOf,
@@ -296,11 +301,12 @@ TEST(PerfRecords, CtrlCPrintsAndWritesWhatWasMeasured) {
     const TestFolder folder;
     Ending ending;
     for (int wait_ms = 500; wait_ms < 20'000 && folder.read("f").empty(); wait_ms *= 3) {
-      ToolProcess server(tool, {"perf", test, "-D", "600", "-f", "0", "-p", "0"});
+      const Words words = {"perf", test, "-D", "600", "-f", "0", "--no-floors", "-p"};
+      ToolProcess server(tool, joined(words, {"0"}));
       const auto port = listening_port(server);
       ASSERT_TRUE(port);
-      ToolProcess client(tool, {"perf", test, "-D", "600", "-f", "0", "-p", std::to_string(*port),
-                                "--jsonl", folder.path("f"), "127.0.0.1"});
+      ToolProcess client(
+          tool, joined(words, {std::to_string(*port), "--jsonl", folder.path("f"), "127.0.0.1"}));
       EXPECT_TRUE(client.running_after(std::chrono::milliseconds(wait_ms)));
       client.signal(SIGINT);
       ending = client.finish();
@@ -406,6 +412,25 @@ TEST(PerfGate, DoesNotJudgeAnUnreliableRun) {
   const Ending ending = gate({base, fresh});
   EXPECT_EQ(ending.status, 4);
   EXPECT_THAT(ending.out, HasSubstr("25.0 % of the processors' time was stolen"));
+}
+
+TEST(PerfGate, OfAComparisonTheRecordSaysWhatIsBetter) {
+  const TestFolder folder;
+  const auto target = [](const char* better, const char* verdict) {
+    return std::string(R"(,"target":{"row":"R5","sense":"at least","value":1,"better":")") +
+           better + R"(","verdict":")" + verdict + R"("})";
+  };
+  std::vector<double> half;
+  for (const double value : kBase) half.push_back(value / 2);
+  const auto compared = [&](const char* better, const char* verdict) {
+    const std::string more = target(better, verdict);
+    return gate({folder.write("base", record_line("compare", "R5 rate", 0, "x", kBase, more)),
+                 folder.write("new", record_line("compare", "R5 rate", 0, "x", half, more))})
+        .status;
+  };
+  EXPECT_EQ(compared("more", "pass"), 3) << "half of a rate is worse";
+  EXPECT_EQ(compared("less", "pass"), 0);
+  EXPECT_EQ(compared("more", "disturbed"), 4) << "others had the cores: no ground for a claim";
 }
 
 TEST(PerfGate, NamesTheLineOfAFileThatIsWrong) {
