@@ -10,7 +10,7 @@
 namespace verbatim::perf {
 namespace {
 
-constexpr std::uint64_t kConnections = 1000;
+constexpr std::uint64_t kManyConnections = 1000;
 
 Probe in_turn(Bench& bench, Pair& pair, const std::string& name) {
   auto cell = std::make_shared<Cell>();
@@ -22,10 +22,10 @@ Probe in_turn(Bench& bench, Pair& pair, const std::string& name) {
             if (!ready) {
               // The first messages of a connection are dearer than those that follow; so all have
               // had some, and each block goes around.
-              cell->request.iterations = 2 * kConnections;
+              cell->request.iterations = 2 * kManyConnections;
               pair.run(cell->request, "first messages");
               calibrate(pair, *cell, bench.options.block_ms);
-              cell->request.iterations = std::max(cell->request.iterations, kConnections);
+              cell->request.iterations = std::max(cell->request.iterations, kManyConnections);
             }
             ready = true;
             const Reply reply = pair.run(cell->request, cell->name);
@@ -41,7 +41,7 @@ void judge_many(Bench& bench) {
   for (const Service service : {Service::kReliable, Service::kShared}) {
     Pair many(bench.cores, bench.fabric);
     Pair one(bench.cores, bench.fabric);
-    many.run({.kind = Kind::kConnectMany, .service = service, .iterations = kConnections},
+    many.run({.kind = Kind::kConnectMany, .service = service, .iterations = kManyConnections},
              "connect 1000 QPs");
     one.run({.kind = Kind::kConnectMany, .service = service, .iterations = 1}, "connect 1 QP");
     Probes probes;
