@@ -154,6 +154,14 @@ def check_progress(options):
     all_is_right(options, output, status)
 
 
+def check_standard_abi(options):
+    """An MPI that shows the standard ABI, whose handles are others than its own, has all its calls."""
+    status, output = run(options, "counted", environment={"LD_PRELOAD": options.standard_abi})
+    all_is_right(options, output, status)
+    expect("takes no collectives of" in output and "standard ABI" in output, "it does not say why it takes nothing", output)
+    expect("calls of all ranks together" not in output, "something was taken", output)
+
+
 def check_killed(options):
     """A rank that dies ends the job, as it does without the library: soon, and not well."""
     status, output = run(options, "killed")
@@ -172,7 +180,7 @@ def check_differ(options):
 
 
 CASES = {"counted": check_counted, "fortran": check_fortran, "untaken": check_untaken, "not_of_a_team": check_not_of_a_team, "progress": check_progress,
-         "killed": check_killed, "differ": check_differ}
+         "killed": check_killed, "standard_abi": check_standard_abi, "differ": check_differ}
 
 
 def main():
@@ -181,6 +189,7 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--mpi", choices=LAUNCHERS, required=True)
     parser.add_argument("--ranks", type=int, required=True)
+    parser.add_argument("--standard-abi", help="a library that shows the standard ABI")
     parser.add_argument("case", choices=[*CASES, *PARTS])
     options = parser.parse_args()
     try:
