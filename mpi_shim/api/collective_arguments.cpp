@@ -235,7 +235,7 @@ int CollectiveCall::end(int error) const noexcept {
                    "a rank has sent more than this one takes: counts or types differ between "
                    "ranks");
     case MPI_ERR_PROC_ABORTED:
-      return raise(comm_, error, function_, "a rank of the communicator has ended");
+      return raise_loss(*comm_, function_);
     default:
       return raise(comm_, error, function_, "a message of the collective failed");
   }

@@ -10,6 +10,7 @@
 #include "mpi_shim/core/comm.hpp"
 #include "mpi_shim/core/errors.hpp"
 #include "mpi_shim/core/info.hpp"
+#include "mpi_shim/core/peers.hpp"
 
 namespace vmpi {
 
@@ -58,6 +59,15 @@ template <class Handle>
   return raise(comm, MPI_ERR_NO_MEM, function, "there is no memory left");
 }
 
+/// What all ranks of a communicator had to do together has failed for want of one.
+[[nodiscard, gnu::cold]] inline int raise_loss(Comm& comm, const char* function) noexcept {
+  if (const int gone = gone_member(comm); gone >= 0)
+    return raise(&comm, MPI_ERR_PROC_ABORTED, function,
+                 "rank %d of MPI_COMM_WORLD, a member of the communicator, has ended", gone);
+  return raise(&comm, MPI_ERR_PROC_ABORTED, function,
+               "a rank of the communicator takes no part in its collectives any more");
+}
+
 [[nodiscard, gnu::cold]] inline int is_intercommunicator(Comm* comm,
                                                          const char* function) noexcept {
   return raise(comm, MPI_ERR_COMM, function,
@@ -68,6 +78,7 @@ template <class Handle>
 inline int give_comm(Comm& from, int error, const Comm* made, MPI_Comm* out,
                      const char* function) noexcept {
   if (error == MPI_ERR_NO_MEM) return no_memory(&from, function);
+  if (error == MPI_ERR_PROC_ABORTED) return raise_loss(from, function);
   if (error != MPI_SUCCESS)
     return raise(&from, error, function, "no context is left, or a rank could not be asked");
   *out = made == nullptr ? MPI_COMM_NULL : handle_of<MPI_Comm>(*made);

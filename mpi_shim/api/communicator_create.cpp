@@ -23,7 +23,7 @@ int give(Comm& from, int error, const Comm* made, MPI_Comm* out, const char* fun
                    "no context is left for a new communicator (free those that are not used), or "
                    "a rank could not be asked");
     case MPI_ERR_PROC_ABORTED:
-      return raise(&from, error, function, "a rank has ended");
+      return raise_loss(from, function);
     default:
       return raise(&from, error, function, "a rank or a function of the program said %d", error);
   }

@@ -3,6 +3,7 @@
 
 #include <climits>
 
+#include "mpi_shim/api/comm_arguments.hpp"
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
@@ -129,7 +130,10 @@ int raise_for(const Request& request, int error, const char* function) noexcept 
     return error;
   Comm* const comm = request.comm;
   if (request.kind == Request::Kind::kSchedule && request.type == nullptr)
-    return raise(comm, error, function, "a collective that was started failed: %s", text_of(error));
+    return error == MPI_ERR_PROC_ABORTED
+               ? raise_loss(*comm, function)
+               : raise(comm, error, function, "a collective that was started failed: %s",
+                       text_of(error));
   switch (error) {
     case MPI_ERR_TRUNCATE:
       return raise(

@@ -11,17 +11,16 @@
 
 #include "mpi_shim/coll/algorithms.hpp"
 #include "mpi_shim/core/comm.hpp"
+#include "mpi_shim/core/engine.hpp"
 
 namespace vmpi {
 
 /// Of one collective; all its ranks have counted alike.
 [[nodiscard]] inline int next_tag(Comm& comm) noexcept {
-  return static_cast<int>(comm.collectives++ & 0x3fffffffu);
+  return static_cast<int>(comm.collectives++ & (kApart - 1));
 }
 /// Of calls that are not made by all ranks of the communicator, by the program's tag.
-[[nodiscard]] inline int apart_tag(int tag) noexcept {
-  return static_cast<int>((static_cast<std::uint32_t>(tag) & 0x3fffffffu) | 0x40000000u);
-}
+[[nodiscard]] inline int apart_tag(int tag) noexcept { return (tag & (kApart - 1)) | kApart; }
 
 /// Of an intracommunicator.
 [[nodiscard]] int do_collective(Collective which, Comm& comm, const Operands& of) noexcept;

@@ -51,7 +51,7 @@ constexpr std::int64_t kMostNsToMap = 5'000'000'000;
 static_assert(sizeof(HostBlock) + HostTeam::kRooms * (8u << 10) <= 64u << 10);
 /// By which memory is measured out: what a node's ranks have is that of their whole communicator.
 [[nodiscard]] int ranks_served(const Comm& comm) noexcept {
-  return comm.part_of > comm.size() ? comm.part_of : comm.size();
+  return comm.whole != nullptr ? comm.whole->size() : comm.size();
 }
 /// Larger than a core's nearer caches: a line that another core has read just now takes the writer
 /// some times as long as one of long ago.
@@ -433,6 +433,13 @@ int HostTeam::wait(Done done) noexcept {
     Done& done;
     std::uint32_t looks;
     bool is_lost;
+    std::int64_t since = 0;
+
+    bool is_long_without_one() noexcept {
+      if (gone_member(*team.comm_) < 0) return false;
+      if (since == 0) since = now_ns();
+      return now_ns() - since > kPatienceForLeft;
+    }
   } waited = {*this, done, is_alone ? kLooksBetween : 1, false};
   wait_for_memory(
       [](void* context) {
@@ -440,8 +447,8 @@ int HostTeam::wait(Done done) noexcept {
         for (std::uint32_t look = 0; look < at.looks; ++look)
           if (at.done()) return true;
         if (++at.team.waits_ % kWaitsBetweenLooksAtAll != 0) return false;
-        at.is_lost =
-            at.team.comm_->has_failed || is_any_dead(*at.team.comm_) || at.team.who_gave_up() >= 0;
+        at.is_lost = at.team.comm_->has_failed || dead_member(*at.team.comm_) >= 0 ||
+                     at.team.who_gave_up() >= 0 || at.is_long_without_one();
         return at.is_lost;
       },
       &waited);

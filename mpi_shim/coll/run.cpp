@@ -11,6 +11,7 @@
 #include "mpi_shim/coll/shape.hpp"
 #include "mpi_shim/core/at_once.hpp"
 #include "mpi_shim/core/comm_nodes.hpp"
+#include "mpi_shim/core/peers.hpp"
 
 namespace vmpi {
 
@@ -232,6 +233,9 @@ namespace {
 int do_collective(Collective which, Comm& comm, const Operands& of) noexcept {
   if (chosen_by_user(which) == nullptr)
     if (const int ended = do_on_host(which, comm, of); ended != kNotOfHost) return ended;
+  // Who only sends would not see it.
+  if (has_dead_member(comm)) [[unlikely]]
+    return MPI_ERR_PROC_ABORTED;
   const Nodes* const nodes = nodes_of(comm);
   if (nodes != nullptr && is_by_leaders(which, comm, *nodes, of))
     return do_by_leaders(which, comm, of);

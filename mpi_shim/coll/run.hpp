@@ -42,6 +42,8 @@ class Run {
   }
   /// Memory for messages that are under way together. False: there is none.
   [[nodiscard]] bool prepare() noexcept;
+  /// Nothing of it is done.
+  void refuse(int error) noexcept { is_ended_ = outcome_.is_ended_by(error); }
   /// Does what can be done now. True: something moved.
   bool advance() noexcept;
   [[nodiscard]] bool is_over() const noexcept { return is_over_; }

@@ -4,6 +4,7 @@
 #include "mpi_shim/coll/collectives.hpp"
 #include "mpi_shim/core/comm_nodes.hpp"
 #include "mpi_shim/core/output.hpp"
+#include "mpi_shim/core/peers.hpp"
 #include "mpi_shim/core/teardown.hpp"
 #include "runtime/base/make_nothrow.hpp"
 
@@ -120,6 +121,8 @@ int start(Schedule* schedule, Request& request) noexcept {
   request.source = MPI_ANY_SOURCE;
   schedule->request_ = &request;
   if (schedule->tells_of_receive_) schedule->run_.tell_of_receives(request);
+  if (schedule->plane_ == Plane::kCollective && has_dead_member(*schedule->comm_))
+    schedule->run_.refuse(MPI_ERR_PROC_ABORTED);
   // What can begin begins now, in the program's order, and before another thread sees the schedule.
   (void)schedule->run_.advance();
   if (schedule->run_.is_over()) {

@@ -73,6 +73,16 @@ Comm* find_comm(MPI_Comm handle) noexcept {
   return found == nullptr || found->is_freed ? nullptr : found;
 }
 
+const Comm* comm_of_context(std::uint32_t context) noexcept {
+  for (const Comm* predefined : {world_comm, self_comm})
+    if (predefined != nullptr && predefined->context == context) return predefined;
+  const Comm* found = nullptr;
+  table.each([&](const Comm& comm) {
+    if (comm.context == context) found = &comm;
+  });
+  return found;
+}
+
 Comm* make_comm(const Comm& parent, Group& group, Group* remote, std::uint32_t context) noexcept {
   Comm* const made = table.make();
   if (made == nullptr) return nullptr;
@@ -84,9 +94,12 @@ Comm* make_comm(const Comm& parent, Group& group, Group* remote, std::uint32_t c
   made->remote = remote;
   retain(*remote);
   made->local = make_comm(parent, group, nullptr, context + 2);
-  if (made->local != nullptr) return made;
-  release(*made);
-  return nullptr;
+  if (made->local == nullptr) {
+    release(*made);
+    return nullptr;
+  }
+  made->local->whole = made;
+  return made;
 }
 
 void retain(Comm& comm) noexcept { ++comm.references; }

@@ -67,7 +67,7 @@ struct Comm {
   class HostTeam* team = nullptr;  ///< of ranks that are on one host
   Nodes nodes;                     ///< of kComposed (comm_nodes.hpp)
   Comm* node = nullptr;            ///< of those ranks that share this one's: context + 2
-  int part_of = 0;                 ///< of one of a node: ranks of the communicator that it is of
+  const Comm* whole = nullptr;  ///< of a local one, or of a node's: the communicator that it is of
   NodeState node_state = NodeState::kUnknown;
   bool is_freed = false;    ///< by the program: operations under way keep it
   bool has_failed = false;  ///< of teams: nothing begins on it any more
@@ -90,6 +90,8 @@ struct Comm {
 /// the memory of all communicators, groups and keyvals back.
 void drop_all_comms() noexcept;
 [[nodiscard]] Comm* find_comm(MPI_Comm handle) noexcept;
+/// The one whose `context` this is, among all that there are, freed ones too; null: none.
+[[nodiscard]] const Comm* comm_of_context(std::uint32_t context) noexcept;
 [[nodiscard]] Group* find_group(MPI_Group handle) noexcept;
 void retain(Comm& comm) noexcept;
 void release(Comm& comm) noexcept;

@@ -88,7 +88,7 @@ Comm* node_comm(Comm& comm) noexcept {
   release(*group);
   if (comm.node == nullptr) return nullptr;
   comm.node->node_state = NodeState::kOne;
-  comm.node->part_of = comm.size();
+  comm.node->whole = &comm;
   return comm.node;
 }
 

@@ -400,11 +400,7 @@ void begin_receive(Request& request) noexcept {
   if (found != Matching::kNone) {
     const Unexpected message = matching.take_message(found);
     consume(request, message);
-  } else if (request.comm->has_failed) {
-    complete(request, MPI_ERR_PROC_ABORTED);
-  } else if (request.peer == MPI_ANY_SOURCE
-                 ? is_any_dead(*request.comm)
-                 : is_dead(request.comm->peers().world_rank(request.peer))) {
+  } else if (request.comm->has_failed || is_hopeless(request)) {
     complete(request, MPI_ERR_PROC_ABORTED);
   } else {
     matching.post(request);
@@ -551,6 +547,11 @@ void stop_engine() noexcept {
     while (!is_anybody_dead() &&
            leave_bootstrap_barrier(progress() ? 0 : kMilliseconds) == BarrierState::kWaiting) {
     }
+  }
+  if (is_anybody_dead() && !world.is_of_teams) {
+    say_that_we_leave();
+    const std::int64_t until = now_ns() + kPatienceForLeft;
+    while (fabric.is_open() && !is_drained() && now_ns() < until) step();
   }
   stop_looking();
   transfers.each([](Transfer& transfer) noexcept { release_transfer(transfer); });

@@ -17,6 +17,9 @@ namespace vmpi {
 
 /// Which of a communicator's contexts.
 enum class Plane : std::uint8_t { kProgram, kCollective };
+/// In the tag of a message of kCollective that not all ranks of an intracommunicator have a part in, or
+/// that the first ranks of the groups of an intercommunicator exchange for them.
+inline constexpr int kApart = 0x40000000;
 
 enum class SendMode : std::uint8_t { kStandard, kSynchronous, kReady, kBuffered };
 

@@ -3,6 +3,11 @@
 // found out by completions in error, by asynchronous events, and by looking, while there is nothing
 // else to do, at the processes of this host whose numbers their addresses say.
 //
+// Receives of collectives that it has a part in end, too: who waits for a rank that lives may wait for
+// one that has left the collective with an error. After a failure ranks call MPI_Finalize without
+// waiting for each other, and say so: one that is gone so has perhaps done its part of a collective
+// that the others are still in, so these have time to end it.
+//
 // What the peer sent before it ended may lie in the completion queue still. Looks come after polls
 // in vain, so at the second look after a suspicion nothing of it does.
 #include <poll.h>
@@ -11,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "mpi_shim/core/input.hpp"
 #include "mpi_shim/core/invitations.hpp"
 #include "mpi_shim/core/matching.hpp"
 #include "mpi_shim/core/output.hpp"
@@ -28,9 +34,49 @@ constexpr int kPeersPerLook = 16;
 std::int64_t looked_at = 0;
 std::uint64_t looks = 1;
 std::uint32_t next_rank = 0;
-std::uint32_t dead = 0;
 bool is_quiet = false;
 bool is_over = false;  ///< ends of peers are no failures any more
+
+/// Of a collective that all ranks of its communicator have a part in.
+bool is_of_all(const Request& request) noexcept {
+  return request.plane == Plane::kCollective &&
+         ((request.tag & kApart) == 0 || request.comm->remote != nullptr);
+}
+
+enum class Gone : std::uint8_t { kAnyhow, kByDeath };
+
+int gone_among(const Group& group, Gone how) noexcept {
+  for (int member : group.members) {
+    const Peer* const peer = known_peer(static_cast<std::uint32_t>(member));
+    if (peer != nullptr && peer->is_dead && (how == Gone::kAnyhow || !peer->has_left))
+      return member;
+  }
+  return -1;
+}
+
+int gone_member(const Comm& comm, Gone how) noexcept {
+  const Comm* whole = &comm;
+  while (whole->whole != nullptr) whole = whole->whole;
+  const int found = gone_among(*whole->group, how);
+  return found >= 0 || whole->remote == nullptr ? found : gone_among(*whole->remote, how);
+}
+
+/// Numbers of receives (Matching) that have waited for kPatienceForLeft since a rank was gone last.
+struct LongWaits {
+  std::uint64_t up_to = 0;
+  std::uint64_t next = 0;
+  std::int64_t next_at = 0;
+  std::uint32_t gone = 0;
+
+  void look(std::int64_t now) noexcept {
+    if (gone == gone_ranks && now < next_at) return;
+    up_to = gone == gone_ranks ? next : 0;
+    gone = gone_ranks;
+    next = matching.posts();
+    next_at = now + kPatienceForLeft;
+  }
+};
+LongWaits long_waits;
 
 bool depends_on(const Request& receive, std::uint32_t rank) noexcept {
   const Group& senders = receive.comm->peers();
@@ -76,14 +122,36 @@ void look_at_processes() noexcept {
     Peer* const peer = peer_of(rank);
     if (peer == nullptr || peer->is_dead || (!peer->has_address && !learn_address(*peer))) continue;
     const Address& at = peer->address;
-    if (at.host == fabric.address.host && at.host != 0 && !is_alive(at.process, at.began))
-      suspect(*peer, world.is_of_teams ? "its process has ended"
-                                       : "its process has ended without MPI_Finalize");
+    if (at.host != fabric.address.host || at.host == 0 || is_alive(at.process, at.began)) continue;
+    // After a failure of another it may have left; without a connection it could not say so.
+    if (gone_ranks != 0 && !peer->is_ready) peer->has_left = true;
+    suspect(*peer, world.is_of_teams ? "its process has ended"
+                                     : "its process has ended without MPI_Finalize");
   }
+}
+
+/// What collectives of the dead wait for from those that live: it may never come. Who finds a dead rank
+/// may be in the midst of the engine's lists, so it is done with a look. (Teams see to it themselves.)
+void end_hopeless_collectives(std::int64_t now) noexcept {
+  if (gone_ranks == 0 || world.is_of_teams) return;
+  long_waits.look(now);
+  matching.each_receive([](Request& receive) noexcept {
+    const Gone how = receive.sequence <= long_waits.up_to ? Gone::kAnyhow : Gone::kByDeath;
+    if (!is_of_all(receive) || gone_member(*receive.comm, how) < 0) return;
+    // A peer that may be writing to it is asked not to: it ends with the answer.
+    receive.error = MPI_ERR_PROC_ABORTED;
+    if (revoke(receive)) return;
+    matching.withdraw(receive);
+    receive.source = receive.peer;
+    complete(receive, MPI_ERR_PROC_ABORTED);
+  });
+  turn_away_hopeless();
 }
 
 }  // namespace
 
+std::uint32_t dead_ranks = 0;
+std::uint32_t gone_ranks = 0;
 void (*peer_is_lost)(const Peer& peer, const char* cause) noexcept = nullptr;
 void (*peer_gave_up)(const Peer& peer, std::uint32_t context) noexcept = nullptr;
 bool (*is_context_wanted)(std::uint32_t context) noexcept = nullptr;
@@ -97,7 +165,8 @@ void suspect(Peer& peer, const char* cause) noexcept {
 void fail_peer(Peer& peer, const char* cause) noexcept {
   if (peer.is_dead || is_over) return;
   peer.is_dead = true;
-  ++dead;
+  ++gone_ranks;
+  if (!peer.has_left) ++dead_ranks;
   if (peer_is_lost != nullptr)
     peer_is_lost(peer, cause);
   else if (!is_quiet)
@@ -149,10 +218,28 @@ bool is_dead(std::uint32_t world_rank) noexcept {
 }
 
 bool is_any_dead(const Comm& comm) noexcept {
-  if (dead == 0) return false;
-  for (int member : comm.peers().members)
-    if (is_dead(static_cast<std::uint32_t>(member))) return true;
-  return false;
+  return gone_ranks != 0 && gone_among(comm.peers(), Gone::kAnyhow) >= 0;
+}
+
+int dead_member(const Comm& comm) noexcept {
+  return dead_ranks != 0 ? gone_member(comm, Gone::kByDeath) : -1;
+}
+
+int gone_member(const Comm& comm) noexcept {
+  return gone_ranks != 0 ? gone_member(comm, Gone::kAnyhow) : -1;
+}
+
+bool is_hopeless(const Request& receive) noexcept {
+  if (gone_ranks == 0) return false;
+  if (is_of_all(receive) && dead_member(*receive.comm) >= 0) return true;
+  return receive.peer == MPI_ANY_SOURCE ? is_any_dead(*receive.comm)
+                                        : is_dead(receive.comm->peers().world_rank(receive.peer));
+}
+
+void say_that_we_leave() noexcept {
+  each_peer([](Peer& peer) noexcept {
+    if (peer.is_ready && !peer.is_dead) answer(peer, MessageKind::kLeft, 0);
+  });
 }
 
 void look_for_failures() noexcept {
@@ -167,6 +254,7 @@ void look_for_failures() noexcept {
   });
   hear_events();
   look_at_processes();
+  end_hopeless_collectives(now);
 }
 
 void lament_no_more() noexcept { is_quiet = true; }

@@ -106,6 +106,19 @@ void turn_away(Peer& peer, MessageKind kind, std::uint32_t sender_id) noexcept {
   }
 }
 
+template <class Predicate>
+void turn_away_all(Predicate is_meant) noexcept {
+  for (std::uint32_t found; (found = matching.find_message_if(is_meant)) != Matching::kNone;) {
+    const Unexpected message = matching.take_message(found);
+    const auto kind = static_cast<MessageKind>(message.kind);
+    release_payload(message);
+    Peer* const peer = known_peer(message.world_rank);
+    if (peer == nullptr) continue;  // this process itself
+    if (kind == MessageKind::kEager || kind == MessageKind::kEagerSync) --peer->held;
+    if (!peer->is_dead) turn_away(*peer, kind, message.sender_id);
+  }
+}
+
 /// A payload that nobody has asked for is copied, so that its buffer can be received in again.
 /// False: no memory.
 [[nodiscard]] bool keep_eager(Unexpected& kept, const unsigned char* payload,
@@ -302,6 +315,10 @@ template <class Header>
     case MessageKind::kStreamed:
       end_stream(peer, answered.id);
       return true;
+    case MessageKind::kLeft:
+      peer.has_left = true;
+      suspect(peer, "it has called MPI_Finalize");
+      return true;
     case MessageKind::kGaveUp:
       if (peer_gave_up != nullptr) peer_gave_up(peer, answered.id);
       return true;
@@ -383,15 +400,18 @@ void consume(Request& receive, const Unexpected& message) noexcept {
 
 void turn_away(const Comm& comm, Plane plane) noexcept {
   const Envelope all = {context_of(comm, plane), MPI_ANY_SOURCE, MPI_ANY_TAG};
-  for (std::uint32_t found; (found = matching.find_message(all)) != Matching::kNone;) {
-    const Unexpected message = matching.take_message(found);
-    const auto kind = static_cast<MessageKind>(message.kind);
-    release_payload(message);
-    Peer* const peer = known_peer(message.world_rank);
-    if (peer == nullptr) continue;  // this process itself
-    if (kind == MessageKind::kEager || kind == MessageKind::kEagerSync) --peer->held;
-    if (!peer->is_dead) turn_away(*peer, kind, message.sender_id);
-  }
+  turn_away_all([&all](const Unexpected& message) noexcept { return all.takes(message.envelope); });
+}
+
+void turn_away_hopeless() noexcept {
+  turn_away_all([](const Unexpected& message) noexcept {
+    const Envelope& envelope = message.envelope;
+    if (envelope.context % 2 == 0 || message.is_own != 0) return false;
+    // Also of a part of the communicator that is not made here yet, and will not be.
+    const Comm* const whole = comm_of_context(envelope.context & ~std::uint32_t{3});
+    return whole != nullptr && ((envelope.tag & kApart) == 0 || whole->remote != nullptr) &&
+           dead_member(*whole) >= 0;
+  });
 }
 
 void take_message(Peer& peer, const unsigned char* message, std::size_t bytes) noexcept {

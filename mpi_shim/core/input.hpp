@@ -19,8 +19,10 @@ void consume(Request& receive, const Unexpected& message) noexcept;
                            std::uint32_t sender) noexcept;
 /// Packed data to where the receive wants it.
 void deliver(Request& receive, const unsigned char* payload, std::size_t bytes) noexcept;
-/// Messages of a communicator that nobody will ask for any more: their senders are not kept waiting.
+/// Messages that nobody will ask for any more: their senders are not kept waiting. Of a communicator:
 void turn_away(const Comm& comm, Plane plane) noexcept;
+/// Of collectives that a dead rank has a part in.
+void turn_away_hopeless() noexcept;
 void finish_read(Peer& peer, Transfer& transfer) noexcept;
 
 /// Payloads that this process may still send itself without a receive.

@@ -147,7 +147,7 @@ void take_revoked(Peer& peer, std::uint32_t id) noexcept {
   end_invitation(*transfer);
   matching.withdraw(receive);
   receive.is_cancelled = true;
-  complete(receive, MPI_SUCCESS);
+  complete(receive, receive.error);
 }
 
 }  // namespace vmpi

@@ -32,7 +32,8 @@ void drop_invitation(Peer& peer, std::uint32_t id) noexcept;
 void take_written(Peer& peer, const WrittenHead& written) noexcept;
 /// It comes in pieces from now on.
 void take_stream(Peer& peer, const WrittenHead& begun) noexcept;
-/// The peer will not write to this receive: it ends as cancelled if nothing has matched it.
+/// The peer will not write to this receive: it ends as cancelled, with its `error`, if nothing has
+/// matched it.
 void take_revoked(Peer& peer, std::uint32_t id) noexcept;
 /// True: the receive is invited; it ends when the peer has answered.
 [[nodiscard]] bool revoke(Request& receive) noexcept;

@@ -65,6 +65,8 @@ class Matching {
   void stop() noexcept;
 
   void post(Request& receive) noexcept;
+  /// The number of the receive that was posted last (Request::sequence).
+  [[nodiscard]] std::uint64_t posts() const noexcept { return sequence_; }
   void withdraw(Request& receive) noexcept;
   [[nodiscard]] static bool is_posted(const Request& receive) noexcept {
     return receive.sequence != 0;
@@ -92,6 +94,13 @@ class Matching {
   [[nodiscard]] bool keep(const Unexpected& message) noexcept;
   /// The first message that `wanted` takes; kNone: there is none.
   [[nodiscard]] std::uint32_t find_message(const Envelope& wanted) const noexcept;
+  /// The first that `is_meant(message)`.
+  template <class Predicate>
+  [[nodiscard]] std::uint32_t find_message_if(Predicate is_meant) const noexcept {
+    std::uint32_t index = order_.first;
+    while (index != kNone && !is_meant(at(index))) index = at(index).order_next;
+    return index;
+  }
   [[nodiscard]] const Unexpected& message(std::uint32_t index) const noexcept { return at(index); }
   [[nodiscard]] Unexpected take_message(std::uint32_t index) noexcept;
 

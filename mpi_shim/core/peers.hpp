@@ -46,6 +46,7 @@ struct Peer {
   bool is_asking = false;     ///< a Hello is repeated
   bool is_busy = false;       ///< in the list of those with something to send
   bool is_dead = false;
+  bool has_left = false;  ///< perhaps by MPI_Finalize, after the failure of another
   std::uint16_t credits = kCredits;
   std::uint16_t owed = 0;        ///< credits to be given back
   std::uint16_t held = 0;        ///< its payloads that lie unmatched here
@@ -128,8 +129,27 @@ extern void (*peer_gave_up)(const Peer& peer, std::uint32_t context) noexcept;
 /// Likewise: whether messages of this context, which nobody has asked for yet, are worth keeping.
 extern bool (*is_context_wanted)(std::uint32_t context) noexcept;
 [[nodiscard]] bool is_dead(std::uint32_t world_rank) noexcept;
-/// Whether any rank of a communicator is: receives from any source end then.
+/// Whether any rank that sends in a communicator is: receives from any source end then.
 [[nodiscard]] bool is_any_dead(const Comm& comm) noexcept;
+/// How many ranks are gone, and how many of these did not say that they left.
+extern std::uint32_t gone_ranks;
+extern std::uint32_t dead_ranks;
+/// The rank in the world of a member of a communicator, or of the whole that it is a part of, that
+/// died; -1: there is none. No collective of it ends at all ranks any more, so each ends with an error
+/// at those that live.
+[[nodiscard, gnu::cold]] int dead_member(const Comm& comm) noexcept;
+/// One that died or left.
+[[nodiscard, gnu::cold]] int gone_member(const Comm& comm) noexcept;
+/// How long a collective goes on when a member is gone that may have done its part of it (ns).
+inline constexpr std::int64_t kPatienceForLeft = 2'000'000'000;
+/// MPI_Finalize's word to the others when it does not wait for them.
+void say_that_we_leave() noexcept;
+/// What a collective looks at before it begins.
+[[nodiscard]] inline bool has_dead_member(const Comm& comm) noexcept {
+  return dead_ranks != 0 && dead_member(comm) >= 0;
+}
+/// Whether the message of a receive will not come, or not for sure, since a rank is gone.
+[[nodiscard]] bool is_hopeless(const Request& receive) noexcept;
 /// Looks for asynchronous events and for processes of this host that ended; now and then.
 void look_for_failures() noexcept;
 /// Further failures are not told: after one, ranks leave as they like.

@@ -30,6 +30,7 @@ enum class MessageKind : std::uint8_t {
   kStream,      ///< WrittenHead: a message goes to a receive that has invited it
   kPiece,       ///< PieceHead, payload
   kStreamed,    ///< AnswerHead: that was all of it
+  kLeft,        ///< AnswerHead: after a failure, the sender has called MPI_Finalize
   kGaveUp,      ///< AnswerHead: of teams, whose context it names: the sender takes no part any more
 };
 

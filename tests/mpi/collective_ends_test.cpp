@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A rank is killed within collectives that go by messages: all the others end with an error, those
+// too that wait for one which lives and has left the collective.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/mpi/ranks.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+struct Job {
+  int ranks;
+  int dead;
+  const char* length;
+  Variables environment;
+};
+
+void expect_that_others_end(const char* collective, const Job& job) {
+  RanksOptions options;
+  options.end_all_with_one = false;
+  options.time_limit_ms = 15'000;
+  options.environment = job.environment;
+  options.environment["VERBATIM_LOG"] = "off";
+  const RanksEnd end = run_ranks(job.ranks, VERBATIM_MPI_DYING_RANK,
+                                 {collective, job.length, std::to_string(job.dead)}, options);
+  const std::string told = std::string(collective) + ", length " + job.length + ", " +
+                           std::to_string(job.ranks) + " ranks: " + end.told();
+  ASSERT_TRUE(end.is_in_time) << told;
+  for (int i = 0; i < job.ranks; ++i) {
+    if (i == job.dead) {
+      EXPECT_EQ(end.ranks[i].signal, 9) << told;
+      continue;
+    }
+    EXPECT_EQ(end.ranks[i].exit_status, 0) << told;
+    const std::string named = "rank " + std::to_string(i) + " of " + std::to_string(job.ranks) +
+                              ": rank " + std::to_string(job.dead) + " is lost: ";
+    EXPECT_NE(end.output.find(named), std::string::npos) << named << told;
+  }
+}
+
+constexpr const char* kCollectives[] = {"barrier",
+                                        "bcast",
+                                        "gather",
+                                        "gatherv",
+                                        "scatter",
+                                        "scatterv",
+                                        "allgather",
+                                        "allgatherv",
+                                        "alltoall",
+                                        "alltoallv",
+                                        "alltoallw",
+                                        "reduce",
+                                        "allreduce",
+                                        "reduce_scatter",
+                                        "reduce_scatter_block",
+                                        "scan",
+                                        "exscan",
+                                        "neighbor_allgather",
+                                        "neighbor_alltoall"};
+
+/// As the table chooses between hosts, where nothing is mapped.
+const Job kByTable = {3, 1, "1", {{"VERBATIM_COLL_HOST", "off"}}};
+/// By chains and rings, in which most wait for one that lives.
+const Job kByChains = {5,
+                       1,
+                       "30000",
+                       {{"VERBATIM_COLL_HOST", "off"},
+                        {"VERBATIM_COLL_BARRIER", "tree"},
+                        {"VERBATIM_COLL_BCAST", "chain"},
+                        {"VERBATIM_COLL_ALLGATHER", "ring"},
+                        {"VERBATIM_COLL_ALLTOALL", "pairwise"},
+                        {"VERBATIM_COLL_REDUCE", "ring"},
+                        {"VERBATIM_COLL_ALLREDUCE", "ring"},
+                        {"VERBATIM_COLL_REDUCE_SCATTER", "pairwise"},
+                        {"VERBATIM_COLL_SCAN", "linear"},
+                        {"VERBATIM_COLL_EXSCAN", "linear"}}};
+/// Composed over nodes: one that leads is killed.
+const Job kByNodes = {8, 2, "1", {{"VERBATIM_MPI_NODES", "0-1:2-3:4-5:6-7"}}};
+const Job kByNodesLong = {8, 5, "20000", {{"VERBATIM_MPI_NODES", "0-1:2-3:4-5:6-7"}}};
+
+TEST(CollectiveEnds, OneThatIsKilledEndsEachThatGoesAsBetweenHosts) {
+  for (const char* each : kCollectives) expect_that_others_end(each, kByTable);
+}
+
+TEST(CollectiveEnds, OneThatIsKilledEndsThoseWhoWaitForRanksThatHaveLeft) {
+  for (const char* each : kCollectives) expect_that_others_end(each, kByChains);
+}
+
+TEST(CollectiveEnds, OneThatIsKilledEndsEachThatIsComposedOverNodes) {
+  for (const char* each : {"barrier", "bcast", "allgather", "reduce", "allreduce"})
+    for (const Job* job : {&kByNodes, &kByNodesLong}) expect_that_others_end(each, *job);
+}
+
+TEST(CollectiveEnds, OneThatIsKilledEndsAllThatWereStarted) {
+  for (const Job* job : {&kByTable, &kByChains, &kByNodes, &kByNodesLong})
+    expect_that_others_end("all", *job);
+}
+
+TEST(CollectiveEnds, OneThatLeavesAfterItsPartEndsNothing) {
+  expect_that_others_end("leaves", kByTable);
+}
+
+TEST(CollectiveEnds, AnErrorThatIsFatalNamesTheRank) {
+  RanksOptions options;
+  options.end_all_with_one = false;
+  options.time_limit_ms = 15'000;
+  options.environment = {{"VERBATIM_COLL_HOST", "off"}};
+  const RanksEnd end = run_ranks(3, VERBATIM_MPI_DYING_RANK, {"fatal", "1", "1"}, options);
+  EXPECT_TRUE(end.is_in_time) << end.told();
+  EXPECT_NE(end.output.find("of 3: MPI_Allreduce: rank 1 of MPI_COMM_WORLD, a member of the "
+                            "communicator, has ended (MPI_ERR_PROC_ABORTED)"),
+            std::string::npos)
+      << end.told();
+}
+
+}  // namespace
+}  // namespace verbatim::harness
