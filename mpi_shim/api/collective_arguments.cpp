@@ -143,6 +143,20 @@ void CollectiveCall::are_apart(const void* send, const void* receive, std::int64
                "arguments `sendbuf` and `recvbuf` are one buffer (MPI_IN_PLACE says so)"));
 }
 
+void CollectiveCall::are_apart(const Slices& send, const Slices& receive) noexcept {
+  if (!is_good_ || send.buffer == MPI_IN_PLACE) return;
+  for (int i = 0; is_good_ && i < peers(); ++i) {
+    const Typed out = send[i];
+    const Typed in = receive[i];
+    if (out.bytes() != 0 && in.bytes() != 0 &&
+        first_byte(*out.type, out.buffer) == first_byte(*in.type, in.buffer))
+      fail(raise(comm_, MPI_ERR_BUFFER, function_,
+                 "what arguments `sendbuf` and `recvbuf` have for rank %d is in one place "
+                 "(MPI_IN_PLACE says so)",
+                 i));
+  }
+}
+
 Op* CollectiveCall::operation(MPI_Op handle, const Datatype* type) noexcept {
   if (!is_good_) return nullptr;
   Op* const found = find_op(handle);

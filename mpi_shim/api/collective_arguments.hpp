@@ -63,6 +63,9 @@ class CollectiveCall {
   void fits(std::int64_t count, const Datatype* type, const char* argument) noexcept;
   /// Of one rank: the buffers may not be the same one.
   void are_apart(const void* send, const void* receive, std::int64_t bytes) noexcept;
+  /// Of each rank: what is sent to it and what comes from it may not begin at the same byte, in two
+  /// buffers that may be one where their slices lie apart.
+  void are_apart(const Slices& send, const Slices& receive) noexcept;
   Op* operation(MPI_Op handle, const Datatype* type) noexcept;
 
   /// One buffer.

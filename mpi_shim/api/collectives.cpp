@@ -190,6 +190,7 @@ int alltoall_elements(const char* function, const void* sendbuf, const int* send
   if (gives(call, sendbuf, in)) in = call.elements(sendbuf, sendcounts, sdispls, sendtype, kSends);
   call.not_in_place(recvbuf, "recvbuf");
   const Slices out = call.elements(recvbuf, recvcounts, rdispls, recvtype, kReceives);
+  call.are_apart(in, out);
   return alltoall(call, in, out);
 }
 
@@ -208,6 +209,7 @@ int alltoall_types(const char* function, const void* sendbuf, const int* sendcou
   call.not_in_place(recvbuf, "recvbuf");
   const Slices out = call.types(recvbuf, recvcounts, rdispls, recvtypes, receive_types,
                                 {"recvbuf", "recvcounts", "rdispls", "recvtypes"});
+  call.are_apart(in, out);
   return alltoall(call, in, out);
 }
 

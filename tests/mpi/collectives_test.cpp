@@ -615,19 +615,118 @@ TEST_F(Mistakes, HaveTheErrorClassesOfTheStandard) {
   MPI_Type_contiguous(2, MPI_INT, &raw);
   EXPECT_EQ(class_of(MPI_Bcast(data_, 1, raw, 0, MPI_COMM_WORLD)), MPI_ERR_TYPE);
   MPI_Type_free(&raw);
-  // Bytes that overlap: a type may have more of them than there is memory.
-  MPI_Datatype huge;
-  MPI_Type_create_hvector(2147483647, 1, 0, MPI_INT, &raw);
-  MPI_Type_create_hvector(1 << 20, 1, 0, raw, &huge);
-  MPI_Type_commit(&huge);
-  EXPECT_EQ(class_of(MPI_Bcast(data_, 2147483647, huge, 0, MPI_COMM_WORLD)), MPI_ERR_COUNT);
-  MPI_Type_free(&raw);
-  MPI_Type_free(&huge);
   // None of them has sent anything: what comes next is right.
   int sum = 0;
   const int one = 1;
   EXPECT_EQ(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_SUCCESS);
   EXPECT_EQ(sum, size);
+}
+
+/// Of each call that is given one buffer twice where MPI_IN_PLACE is meant: at the ranks that give and
+/// take.
+TEST_F(Mistakes, OneBufferForBothIsRefused) {
+  const int rank = rank_in(MPI_COMM_WORLD);
+  const int size = size_of(MPI_COMM_WORLD);
+  std::vector<int> both(static_cast<std::size_t>(size));
+  const std::vector<int> ones(both.size(), 1);
+  std::vector<int> places;
+  for (int i = 0; i < size; ++i) places.push_back(i);
+  std::vector<int> bytes;
+  for (int i = 0; i < size; ++i) bytes.push_back(i * static_cast<int>(sizeof(int)));
+  const std::vector<MPI_Datatype> types(both.size(), MPI_INT);
+  int* const at = both.data();
+  int* const own = at + rank;
+  MPI_Request request = MPI_REQUEST_NULL;
+  const auto world = MPI_COMM_WORLD;
+  const int errors[] = {
+      MPI_Allreduce(at, at, size, MPI_INT, MPI_SUM, world),
+      MPI_Scan(at, at, size, MPI_INT, MPI_SUM, world),
+      MPI_Exscan(at, at, size, MPI_INT, MPI_SUM, world),
+      MPI_Reduce_scatter_block(at, at, 1, MPI_INT, MPI_SUM, world),
+      MPI_Reduce_scatter(at, at, ones.data(), MPI_INT, MPI_SUM, world),
+      MPI_Allgather(own, 1, MPI_INT, at, 1, MPI_INT, world),
+      MPI_Allgatherv(own, 1, MPI_INT, at, ones.data(), places.data(), MPI_INT, world),
+      MPI_Alltoall(at, 1, MPI_INT, at, 1, MPI_INT, world),
+      MPI_Alltoallv(at, ones.data(), places.data(), MPI_INT, at, ones.data(), places.data(),
+                    MPI_INT, world),
+      MPI_Alltoallw(at, ones.data(), bytes.data(), types.data(), at, ones.data(), bytes.data(),
+                    types.data(), world),
+      MPI_Iallreduce(at, at, size, MPI_INT, MPI_SUM, world, &request),
+      MPI_Iscan(at, at, size, MPI_INT, MPI_SUM, world, &request),
+      MPI_Iallgather(own, 1, MPI_INT, at, 1, MPI_INT, world, &request),
+      MPI_Ialltoall(at, 1, MPI_INT, at, 1, MPI_INT, world, &request),
+  };
+  for (const int& error : errors)
+    EXPECT_EQ(class_of(error), MPI_ERR_BUFFER) << "call " << &error - errors;
+  // The root alone has both; the others would wait for it, so it asks itself.
+  const auto self = MPI_COMM_SELF;
+  const int at_root[] = {
+      MPI_Reduce(at, at, 1, MPI_INT, MPI_SUM, 0, self),
+      MPI_Gather(at, 1, MPI_INT, at, 1, MPI_INT, 0, self),
+      MPI_Gatherv(at, 1, MPI_INT, at, ones.data(), places.data(), MPI_INT, 0, self),
+      MPI_Scatter(at, 1, MPI_INT, at, 1, MPI_INT, 0, self),
+      MPI_Scatterv(at, ones.data(), places.data(), MPI_INT, at, 1, MPI_INT, 0, self),
+      MPI_Ireduce(at, at, 1, MPI_INT, MPI_SUM, 0, self, &request),
+  };
+  for (const int& error : at_root)
+    EXPECT_EQ(class_of(error), MPI_ERR_BUFFER) << "call of the root " << &error - at_root;
+  EXPECT_EQ(request, MPI_REQUEST_NULL);
+  // Two halves of one buffer are two.
+  std::vector<int> halves(2 * both.size(), rank);
+  std::vector<int> behind;
+  for (int i = 0; i < size; ++i) behind.push_back(size + i);
+  EXPECT_EQ(MPI_Alltoallv(halves.data(), ones.data(), places.data(), MPI_INT, halves.data(),
+                          ones.data(), behind.data(), MPI_INT, world),
+            MPI_SUCCESS);
+  for (int i = 0; i < size; ++i) EXPECT_EQ(halves[behind[i]], i);
+  // Of no bytes they are none.
+  EXPECT_EQ(MPI_Allreduce(at, at, 0, MPI_INT, MPI_SUM, world), MPI_SUCCESS);
+  EXPECT_EQ(MPI_Allgather(at, 0, MPI_INT, at, 0, MPI_INT, world), MPI_SUCCESS);
+}
+
+/// Counts by which all ranks together would have more bytes than an address space.
+TEST_F(Mistakes, CountsOfMoreBytesThanThereAreAreRefused) {
+  constexpr int kMost = 2147483647;
+  MPI_Datatype raw, huge;
+  // Bytes that overlap: a type may have more of them than there is memory.
+  MPI_Type_create_hvector(kMost, 1, 0, MPI_INT, &raw);
+  MPI_Type_create_hvector(1 << 20, 1, 0, raw, &huge);
+  MPI_Type_commit(&huge);
+  const std::vector<int> counts(size_of(MPI_COMM_WORLD), kMost);
+  const std::vector<int> places(counts.size(), 0);
+  const std::vector<MPI_Datatype> types(counts.size(), huge);
+  MPI_Request request = MPI_REQUEST_NULL;
+  const auto world = MPI_COMM_WORLD;
+  const int errors[] = {
+      MPI_Bcast(data_, kMost, huge, 0, world),
+      MPI_Gather(data_, kMost, huge, more_, kMost, huge, 0, world),
+      MPI_Scatter(data_, kMost, huge, more_, kMost, huge, 0, world),
+      MPI_Allgather(data_, kMost, huge, more_, kMost, huge, world),
+      MPI_Allgatherv(data_, kMost, huge, more_, counts.data(), places.data(), huge, world),
+      MPI_Alltoall(data_, kMost, huge, more_, kMost, huge, world),
+      MPI_Alltoallv(data_, counts.data(), places.data(), huge, more_, counts.data(), places.data(),
+                    huge, world),
+      MPI_Alltoallw(data_, counts.data(), places.data(), types.data(), more_, counts.data(),
+                    places.data(), types.data(), world),
+      MPI_Ibcast(data_, kMost, huge, 0, world, &request),
+      MPI_Iallgather(data_, kMost, huge, more_, kMost, huge, world, &request),
+      MPI_Ialltoall(data_, kMost, huge, more_, kMost, huge, world, &request),
+  };
+  for (const int& error : errors)
+    EXPECT_EQ(class_of(error), MPI_ERR_COUNT) << "call " << &error - errors;
+  EXPECT_EQ(request, MPI_REQUEST_NULL);
+  MPI_Op op;
+  MPI_Op_create([](void*, void*, int*, MPI_Datatype*) {}, 1, &op);
+  EXPECT_EQ(class_of(MPI_Allreduce(data_, more_, kMost, huge, op, world)), MPI_ERR_COUNT);
+  EXPECT_EQ(class_of(MPI_Reduce(data_, more_, kMost, huge, op, 0, world)), MPI_ERR_COUNT);
+  EXPECT_EQ(class_of(MPI_Scan(data_, more_, kMost, huge, op, world)), MPI_ERR_COUNT);
+  EXPECT_EQ(class_of(MPI_Reduce_scatter_block(data_, more_, kMost, huge, op, world)),
+            MPI_ERR_COUNT);
+  EXPECT_EQ(class_of(MPI_Reduce_scatter(data_, more_, counts.data(), huge, op, world)),
+            MPI_ERR_COUNT);
+  MPI_Op_free(&op);
+  MPI_Type_free(&raw);
+  MPI_Type_free(&huge);
 }
 
 TEST_F(Mistakes, ARowThatIsTooLongIsNotTheEndOfOthers) {
