@@ -70,7 +70,9 @@ void look_at_nodes(Comm& comm) noexcept {
   if (!set_nodes(comm))
     verbatim::log_error("there is no memory left to see which ranks share a node");
   else if (comm.nodes.count() > 1)
-    comm.node_state = comm.nodes.are_composed() ? NodeState::kComposed : NodeState::kApart;
+    // The local one of an intercommunicator has no context to give to those of its nodes.
+    comm.node_state = comm.nodes.are_composed() && comm.whole == nullptr ? NodeState::kComposed
+                                                                         : NodeState::kApart;
   if (comm.node_state != NodeState::kComposed) comm.nodes = {};
 }
 
@@ -82,8 +84,8 @@ Comm* node_comm(Comm& comm) noexcept {
   for (int& member : members) member = static_cast<int>(comm.group->world_rank(member));
   Group* const group = make_group(members.data(), members.size());
   if (group == nullptr) return nullptr;
-  // Context and context + 1 are the communicator's own; what those of the local one of an
-  // intercommunicator are is free. Nodes have no rank in common: so all may have the same ones.
+  // Context and context + 1 are the communicator's own, the two behind them those of a local one or of
+  // this. Nodes have no rank in common: so all may have the same ones.
   comm.node = make_comm(comm, *group, nullptr, comm.context + 2);
   release(*group);
   if (comm.node == nullptr) return nullptr;
