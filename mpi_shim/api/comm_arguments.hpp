@@ -63,7 +63,7 @@ template <class Handle>
 [[nodiscard, gnu::cold]] inline int raise_loss(Comm& comm, const char* function) noexcept {
   if (const int gone = gone_member(comm); gone >= 0)
     return raise(&comm, MPI_ERR_PROC_ABORTED, function,
-                 "rank %d of MPI_COMM_WORLD, a member of the communicator, has ended", gone);
+                 "rank %d of MPI_COMM_WORLD, a member of the communicator, is lost", gone);
   return raise(&comm, MPI_ERR_PROC_ABORTED, function,
                "a rank of the communicator takes no part in its collectives any more");
 }

@@ -263,9 +263,10 @@ bool is_drained() noexcept {
   return is_so;
 }
 
-bool is_anybody_dead() noexcept {
+bool is_anybody_lost() noexcept {
   bool found = false;
-  each_peer([&found](Peer& peer) noexcept { found = found || peer.is_dead; });
+  each_peer(
+      [&found](Peer& peer) noexcept { found = found || peer.is_dead || peer.is_lost_to_other; });
   return found;
 }
 
@@ -538,17 +539,19 @@ void drain_to(const Comm& comm, std::int64_t until) noexcept {
 }
 
 void stop_engine() noexcept {
-  if (is_anybody_dead()) lament_no_more();
+  if (is_anybody_lost()) lament_no_more();
   while (fabric.is_open() && !is_drained()) step();
   // Who leaves before all have come here would look like one that died, and who has left does.
   lament_no_more();
-  if (world.size > 1 && !is_anybody_dead() && enter_bootstrap_barrier()) {
+  bool have_all_come = false;
+  if (world.size > 1 && !is_anybody_lost() && enter_bootstrap_barrier()) {
     constexpr int kMilliseconds = 1;
-    while (!is_anybody_dead() &&
-           leave_bootstrap_barrier(progress() ? 0 : kMilliseconds) == BarrierState::kWaiting) {
-    }
+    BarrierState state = BarrierState::kWaiting;
+    do state = leave_bootstrap_barrier(progress() ? 0 : kMilliseconds);
+    while (state == BarrierState::kWaiting && !is_anybody_lost());
+    have_all_come = state == BarrierState::kLeft;
   }
-  if (is_anybody_dead() && !world.is_of_teams) {
+  if (!have_all_come && is_anybody_lost() && !world.is_of_teams) {
     say_that_we_leave();
     const std::int64_t until = now_ns() + kPatienceForLeft;
     while (fabric.is_open() && !is_drained() && now_ns() < until) step();

@@ -48,7 +48,8 @@ enum class Gone : std::uint8_t { kAnyhow, kByDeath };
 int gone_among(const Group& group, Gone how) noexcept {
   for (int member : group.members) {
     const Peer* const peer = known_peer(static_cast<std::uint32_t>(member));
-    if (peer != nullptr && peer->is_dead && (how == Gone::kAnyhow || !peer->has_left))
+    if (peer == nullptr) continue;
+    if (peer->is_lost_to_other || (peer->is_dead && (how == Gone::kAnyhow || !peer->has_left)))
       return member;
   }
   return -1;
@@ -130,10 +131,23 @@ void look_at_processes() noexcept {
   }
 }
 
+/// Not all see each end, and some only lose what others keep.
+void tell_losses() noexcept {
+  each_peer([](Peer& lost) noexcept {
+    if (lost.is_loss_told || (!lost.is_lost_to_other && (!lost.is_dead || lost.has_left))) return;
+    lost.is_loss_told = true;
+    each_peer([&lost](Peer& peer) noexcept {
+      if (&peer != &lost && peer.is_ready && !peer.is_dead)
+        answer(peer, MessageKind::kLost, lost.rank);
+    });
+  });
+}
+
 /// What collectives of the dead wait for from those that live: it may never come. Who finds a dead rank
 /// may be in the midst of the engine's lists, so it is done with a look. (Teams see to it themselves.)
 void end_hopeless_collectives(std::int64_t now) noexcept {
   if (gone_ranks == 0 || world.is_of_teams) return;
+  tell_losses();
   long_waits.look(now);
   matching.each_receive([](Request& receive) noexcept {
     const Gone how = receive.sequence <= long_waits.up_to ? Gone::kAnyhow : Gone::kByDeath;
@@ -169,7 +183,7 @@ void fail_peer(Peer& peer, const char* cause) noexcept {
   if (!peer.has_left) ++dead_ranks;
   if (peer_is_lost != nullptr)
     peer_is_lost(peer, cause);
-  else if (!is_quiet)
+  else if (!is_quiet && !peer.is_lost_to_other)
     (void)std::fprintf(stderr, "rank %d of %d: rank %u is lost: %s\n", world.rank, world.size,
                        peer.rank, cause);
   if (peer.qp != nullptr) {
@@ -218,7 +232,10 @@ bool is_dead(std::uint32_t world_rank) noexcept {
 }
 
 bool is_any_dead(const Comm& comm) noexcept {
-  return gone_ranks != 0 && gone_among(comm.peers(), Gone::kAnyhow) >= 0;
+  if (gone_ranks == 0) return false;
+  for (int member : comm.peers().members)
+    if (is_dead(static_cast<std::uint32_t>(member))) return true;
+  return false;
 }
 
 int dead_member(const Comm& comm) noexcept {
@@ -234,6 +251,18 @@ bool is_hopeless(const Request& receive) noexcept {
   if (is_of_all(receive) && dead_member(*receive.comm) >= 0) return true;
   return receive.peer == MPI_ANY_SOURCE ? is_any_dead(*receive.comm)
                                         : is_dead(receive.comm->peers().world_rank(receive.peer));
+}
+
+void hear_of_loss(const Peer& teller, std::uint32_t world_rank) noexcept {
+  if (is_over || world.is_of_teams || world_rank == static_cast<std::uint32_t>(world.rank)) return;
+  Peer* const lost = peer_of(world_rank);
+  if (lost == nullptr || lost->is_lost_to_other || (lost->is_dead && !lost->has_left)) return;
+  lost->is_lost_to_other = true;
+  ++gone_ranks;
+  ++dead_ranks;
+  if (!is_quiet)
+    (void)std::fprintf(stderr, "rank %d of %d: rank %u is lost: rank %u has lost it\n", world.rank,
+                       world.size, world_rank, teller.rank);
 }
 
 void say_that_we_leave() noexcept {

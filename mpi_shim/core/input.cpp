@@ -319,6 +319,9 @@ template <class Header>
       peer.has_left = true;
       suspect(peer, "it has called MPI_Finalize");
       return true;
+    case MessageKind::kLost:
+      hear_of_loss(peer, answered.id);
+      return true;
     case MessageKind::kGaveUp:
       if (peer_gave_up != nullptr) peer_gave_up(peer, answered.id);
       return true;

@@ -46,6 +46,8 @@ struct Peer {
   bool is_asking = false;     ///< a Hello is repeated
   bool is_busy = false;       ///< in the list of those with something to send
   bool is_dead = false;
+  bool is_lost_to_other = false;  ///< one who ends all collectives with it
+  bool is_loss_told = false;
   bool has_left = false;  ///< perhaps by MPI_Finalize, after the failure of another
   std::uint16_t credits = kCredits;
   std::uint16_t owed = 0;        ///< credits to be given back
@@ -131,11 +133,14 @@ extern bool (*is_context_wanted)(std::uint32_t context) noexcept;
 [[nodiscard]] bool is_dead(std::uint32_t world_rank) noexcept;
 /// Whether any rank that sends in a communicator is: receives from any source end then.
 [[nodiscard]] bool is_any_dead(const Comm& comm) noexcept;
+/// A peer says that it has lost a rank: collectives with that one are over, since who waits for one
+/// that has left them would wait for ever. Its messages to this process are what they were.
+void hear_of_loss(const Peer& teller, std::uint32_t world_rank) noexcept;
 /// How many ranks are gone, and how many of these did not say that they left.
 extern std::uint32_t gone_ranks;
 extern std::uint32_t dead_ranks;
 /// The rank in the world of a member of a communicator, or of the whole that it is a part of, that
-/// died; -1: there is none. No collective of it ends at all ranks any more, so each ends with an error
+/// died here or elsewhere; -1: there is none. No collective of it ends at all ranks any more, so each ends with an error
 /// at those that live.
 [[nodiscard, gnu::cold]] int dead_member(const Comm& comm) noexcept;
 /// One that died or left.

@@ -104,6 +104,16 @@ TEST(CollectiveEnds, OneThatLeavesAfterItsPartEndsNothing) {
   expect_that_others_end("leaves", kByTable);
 }
 
+TEST(CollectiveEnds, OneThatALivingRankHasLostEndsThemAtTheOthersToo) {
+  RanksOptions options;
+  options.time_limit_ms = 15'000;
+  options.environment = {{"VERBATIM_COLL_HOST", "off"}, {"VERBATIM_LOG", "off"}};
+  const RanksEnd end = run_ranks(3, VERBATIM_MPI_LYING_RANK, {"to_one"}, options);
+  EXPECT_TRUE(end.is_success()) << end.told();
+  EXPECT_NE(end.output.find("rank 2 of 3: rank 1 is lost: rank 0 has lost it"), std::string::npos)
+      << end.told();
+}
+
 TEST(CollectiveEnds, AnErrorThatIsFatalNamesTheRank) {
   RanksOptions options;
   options.end_all_with_one = false;
@@ -112,7 +122,7 @@ TEST(CollectiveEnds, AnErrorThatIsFatalNamesTheRank) {
   const RanksEnd end = run_ranks(3, VERBATIM_MPI_DYING_RANK, {"fatal", "1", "1"}, options);
   EXPECT_TRUE(end.is_in_time) << end.told();
   EXPECT_NE(end.output.find("of 3: MPI_Allreduce: rank 1 of MPI_COMM_WORLD, a member of the "
-                            "communicator, has ended (MPI_ERR_PROC_ABORTED)"),
+                            "communicator, is lost (MPI_ERR_PROC_ABORTED)"),
             std::string::npos)
       << end.told();
 }

@@ -229,6 +229,23 @@ void answers(int rank) {
   }
 }
 
+/// Rank 1 lies to rank 0 alone, which has done with it. Rank 2, to which it has been true, hears of
+/// that: a collective in which it waits for both is over, messages between rank 1 and it are not.
+void lie_to_one(int rank) {
+  if (rank == 1) {
+    say_three_bytes();
+    CHECK(MPI_Recv(nullptr, 0, MPI_BYTE, 2, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    return;
+  }
+  if (rank == 0) CHECK(MPI_Probe(1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE) == MPI_ERR_PROC_ABORTED);
+  CHECK(MPI_Barrier(MPI_COMM_WORLD) == MPI_ERR_PROC_ABORTED);
+  // Rank 0 does not end before rank 2 has heard.
+  if (rank == 0)
+    CHECK(MPI_Recv(nullptr, 0, MPI_BYTE, 2, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+  for (int to = 0; to < 2 && rank == 2; ++to)
+    CHECK(MPI_Send(nullptr, 0, MPI_BYTE, to, 7, MPI_COMM_WORLD) == MPI_SUCCESS);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -243,6 +260,7 @@ int main(int argc, char** argv) {
   if (std::strcmp(argv[1], "window_ends_from") == 0) end_in_a_stream(rank, false);
   if (std::strcmp(argv[1], "window_ends_to") == 0) end_in_a_stream(rank, true);
   if (std::strcmp(argv[1], "answers") == 0) answers(rank);
+  if (std::strcmp(argv[1], "to_one") == 0) lie_to_one(rank);
   for (const Lie& lie : kLies)
     if (std::strcmp(argv[1], lie.name) == 0) receive_of_a_liar(rank, lie.tell, argc > 2);
   MPI_Finalize();
