@@ -245,9 +245,15 @@ int CollectiveCall::end(int error) const noexcept {
     case MPI_ERR_NO_MEM:
       return no_memory(comm_, function_);
     case MPI_ERR_TRUNCATE:
-      return raise(comm_, error, function_,
-                   "a rank has sent more than this one takes: counts or types differ between "
-                   "ranks");
+      if (comm_->odd_rank < 0)
+        return raise(comm_, error, function_,
+                     "a rank has sent more than this one takes: counts or types differ between "
+                     "ranks");
+      return raise(
+          comm_, error, function_,
+          "rank %d of the communicator has sent another length than this one takes: counts "
+          "or types differ between ranks",
+          comm_->odd_rank);
     case MPI_ERR_PROC_ABORTED:
       return raise_loss(*comm_, function_);
     default:

@@ -44,8 +44,7 @@ class ByLeaders {
     const LedReduction parts = split(plan_, led_, what, true);
     const Typed result = what.typed(what.receive);
     // Of one that is alone, too: it brings what it gives to the result's place.
-    if (is_ended_by(do_collective(Collective::kReduce, node_,
-                                  {.root = led_.leader, .what = &parts.within})) ||
+    if (is_ended_by(by_node(Collective::kReduce, {.root = led_.leader, .what = &parts.within})) ||
         among([&] { allreduce_recursive_doubling(plan_, {.what = &parts.among}); }))
       return outcome_.error;
     (void)within(Collective::kBcast, {.root = led_.leader, .own = &result});
@@ -72,8 +71,15 @@ class ByLeaders {
   /// One of a wrong length does not end it: the others wait for what this rank says next.
   [[nodiscard]] bool is_ended_by(int error) noexcept { return outcome_.is_ended_by(error); }
 
+  [[nodiscard]] int by_node(Collective which, const Operands& of) noexcept {
+    const int error = do_collective(which, node_, of);
+    const Nodes& nodes = comm_.nodes;
+    if (error == MPI_ERR_TRUNCATE && node_.odd_rank >= 0)
+      comm_.odd_rank = nodes.ranks_of(nodes.node_of(comm_.rank()))[node_.odd_rank];
+    return error;
+  }
   [[nodiscard]] bool within(Collective which, const Operands& of) noexcept {
-    return !led_.is_alone() && is_ended_by(do_collective(which, node_, of));
+    return !led_.is_alone() && is_ended_by(by_node(which, of));
   }
 
   [[nodiscard]] int run(const Plan& plan) noexcept {

@@ -85,7 +85,7 @@ int find_buffers(HostTeam& team, HostKind kind, std::uint64_t bytes, const HostB
   int error = tell_all(team, kind, bytes, own, places);
   if (error != MPI_SUCCESS) return error;
   for (int i = 0; i < team.size(); ++i)
-    if (places[i].bytes != bytes) return MPI_ERR_TRUNCATE;
+    if (places[i].bytes != bytes) return team.disagree(i);
   std::uint32_t has_all = 1;
   for (int i = 0; i < team.size(); ++i) {
     if (!wanted.is_of(i)) continue;

@@ -147,14 +147,15 @@ int host_allgather(Comm& comm, const Typed& in, const Slices& out) noexcept {
       error = team->meet(HostKind::kAllgather, bytes);
       return error != MPI_SUCCESS || bytes <= static_cast<std::uint64_t>(out.bytes(0))
                  ? error
-                 : MPI_ERR_TRUNCATE;
+                 : team->disagree(team->rank());
     }
     if (error != kNotOfHost) return error;
     team = find_team_for(*team, bytes, error);
     if (team == nullptr) return error;
   }
-  const int result =
-      bytes > static_cast<std::uint64_t>(out.bytes(comm.rank())) ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+  const int result = bytes > static_cast<std::uint64_t>(out.bytes(comm.rank()))
+                         ? team->disagree(team->rank())
+                         : MPI_SUCCESS;
   const std::uint64_t most = team->piece_bytes(bytes);
   for (std::uint64_t done = 0; done == 0 || done < bytes;) {
     const std::uint64_t part = std::min(most, bytes - done);
@@ -197,14 +198,14 @@ int host_alltoall(Comm& comm, const Slices& in, const Slices& out) noexcept {
       error = team->meet(HostKind::kAlltoall, bytes);
       return error != MPI_SUCCESS || bytes <= static_cast<std::uint64_t>(out.bytes(0))
                  ? error
-                 : MPI_ERR_TRUNCATE;
+                 : team->disagree(team->rank());
     }
     if (error != kNotOfHost) return error;
     team = find_team_for(*team, bytes * ranks, error);
     if (team == nullptr) return error;
   }
   const int result =
-      bytes > static_cast<std::uint64_t>(out.bytes(0)) ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+      bytes > static_cast<std::uint64_t>(out.bytes(0)) ? team->disagree(team->rank()) : MPI_SUCCESS;
   // Of each destination so much in a round; what goes to this rank itself stays where it is.
   const std::uint64_t most = team->piece_bytes(bytes * ranks) / ranks / 64 * 64;
   for (std::uint64_t done = 0; done == 0 || done < bytes;) {

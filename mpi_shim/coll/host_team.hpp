@@ -130,7 +130,14 @@ class HostTeam {
       if (const int error = wait_for_word(rank); error != MPI_SUCCESS) return error;
     // Who speaks in a round has left those before it.
     if (!may_be_ahead) known_[rank] = round_;
-    return header_ == header(round_, kind, bytes) ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
+    if (header_ == header(round_, kind, bytes)) [[likely]]
+      return MPI_SUCCESS;
+    return disagree(rank);
+  }
+  /// The length that a rank says, or this one's own of what it sends, is not what is wanted.
+  [[nodiscard]] int disagree(int rank) noexcept {
+    comm_->odd_rank = rank;
+    return MPI_ERR_TRUNCATE;
   }
   /// Of the one that was heard last: whether it has spoken in this round, of such a collective.
   [[nodiscard]] bool has_spoken_of(HostKind kind) const noexcept {

@@ -106,7 +106,8 @@ void Run::do_steps() noexcept {
 /// An error that lies behind a message which may never come: looked for now and then.
 void Run::look_for_error() noexcept {
   for (std::size_t i = complete_; i < begun_; ++i)
-    if (requests_[i].is_complete) is_ended_ = outcome_.is_ended_by(requests_[i].error) || is_ended_;
+    if (const Request& each = requests_[i]; each.is_complete)
+      is_ended_ = is_ended_by(each.error, *each.comm, each.peer) || is_ended_;
 }
 
 /// After an error what is under way is given up, as far as nobody has matched it.
@@ -118,7 +119,7 @@ bool Run::are_messages_complete() noexcept {
       look_for_error();
     if (!request.is_complete && is_ended_) (void)cancel(request);
     if (!request.is_complete) return false;
-    is_ended_ = outcome_.is_ended_by(request.error) || is_ended_;
+    is_ended_ = is_ended_by(request.error, *request.comm, request.peer) || is_ended_;
     if (told_ != nullptr && request.kind == Request::Kind::kReceive) {
       told_->source = request.source;
       told_->received_tag = request.received_tag;
@@ -162,11 +163,11 @@ int Run::to_the_end() noexcept {
         break;
       case Step::Kind::kReceive:
         if (begun_ == 0 && is_fence(next_)) {
-          is_ended_ = outcome_.is_ended_by(receive_alone(step));
+          is_ended_ = is_ended_by(receive_alone(step), *route_of(step).comm, step.peer);
           break;
         }
         if (begun_ == 0 && next_->kind == Step::Kind::kSend && is_fence(next_ + 1)) {
-          is_ended_ = outcome_.is_ended_by(exchange_alone(step, *next_++));
+          is_ended_ = is_ended_by(exchange_alone(step, *next_++), *route_of(step).comm, step.peer);
           break;
         }
         if (requests_ == nullptr && !prepare()) return MPI_ERR_NO_MEM;
@@ -192,7 +193,10 @@ namespace {
 [[nodiscard]] int bcast_between_two(Comm& comm, int tag, const Typed& data, int root) noexcept {
   if (comm.rank() == root)
     return send_to(comm, Plane::kCollective, 1 - root, tag, data.buffer, data.count, *data.type);
-  return receive_from(comm, Plane::kCollective, root, tag, data.buffer, data.count, *data.type);
+  const int error =
+      receive_from(comm, Plane::kCollective, root, tag, data.buffer, data.count, *data.type);
+  if (error == MPI_ERR_TRUNCATE) comm.odd_rank = root;
+  return error;
 }
 
 /// By the memory that the ranks of one host share; kNotOfHost: not by it.

@@ -64,6 +64,12 @@ class Run {
   [[nodiscard]] bool is_fence(const Step* step) const noexcept {
     return step == plan_->end() || step->kind == Step::Kind::kFence;
   }
+  /// Of a message from or to that rank by that communicator.
+  [[nodiscard]] bool is_ended_by(int error, Comm& comm, int rank) noexcept {
+    if (error == MPI_ERR_TRUNCATE) [[unlikely]]
+      comm.odd_rank = rank;
+    return outcome_.is_ended_by(error);
+  }
   void set_up(Request& request, const Step& step) const noexcept;
   void begin(const Step& step, bool is_waited_for) noexcept;
   // What small collectives are made of: messages that nobody else hears of where that can be.

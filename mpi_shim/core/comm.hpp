@@ -69,7 +69,8 @@ struct Comm {
   Comm* node = nullptr;            ///< of those ranks that share this one's: context + 2
   const Comm* whole = nullptr;  ///< of a local one, or of a node's: the communicator that it is of
   NodeState node_state = NodeState::kUnknown;
-  bool is_freed = false;    ///< by the program: operations under way keep it
+  int odd_rank = -1;      ///< of a collective that ends with MPI_ERR_TRUNCATE: whose length differs
+  bool is_freed = false;  ///< by the program: operations under way keep it
   bool has_failed = false;  ///< of teams: nothing begins on it any more
   TopologyKind topology = TopologyKind::kNone;
   Cartesian cartesian;

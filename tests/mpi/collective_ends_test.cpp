@@ -114,6 +114,25 @@ TEST(CollectiveEnds, OneThatALivingRankHasLostEndsThemAtTheOthersToo) {
       << end.told();
 }
 
+/// By messages, by lines and rooms of the host, by mapped memory, and over nodes.
+TEST(CollectiveEnds, OneOfAnotherLengthIsNamed) {
+  const Variables ways[] = {{}, {{"VERBATIM_COLL_HOST", "off"}}, {{"VERBATIM_MPI_NODES", "0:1-2"}}};
+  for (const char* length : {"1", "5000", "100000"})
+    for (const Variables& way : ways) {
+      RanksOptions options;
+      options.time_limit_ms = 15'000;
+      options.environment = way;
+      const RanksEnd end = run_ranks(3, VERBATIM_MPI_DYING_RANK, {"differs", length, "2"}, options);
+      EXPECT_TRUE(end.is_in_time) << length << ": " << end.told();
+      // It may be the first itself to see that another has not its length.
+      const std::string says = " of the communicator has sent another length than this one takes";
+      EXPECT_TRUE(end.output.find("MPI_Allreduce: rank 2" + says) != std::string::npos ||
+                  (end.output.find("rank 2 of 3: MPI_Allreduce: rank ") != std::string::npos &&
+                   end.output.find(says) != std::string::npos))
+          << length << ": " << end.told();
+    }
+}
+
 TEST(CollectiveEnds, AnErrorThatIsFatalNamesTheRank) {
   RanksOptions options;
   options.end_all_with_one = false;

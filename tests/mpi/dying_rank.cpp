@@ -141,7 +141,7 @@ void hear_of_one_that_left(MPI_Comm living) {
 
 }  // namespace
 
-/// usage: COLLECTIVE|all|fatal|leaves LENGTH DEAD
+/// usage: COLLECTIVE|all|fatal|leaves LENGTH DEAD | differs LENGTH RANK: whose length is another
 int main(int argc, char** argv) {
   CHECK(argc == 4);
   length = std::atoi(argv[2]);
@@ -151,14 +151,15 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   const bool is_fatal = std::strcmp(argv[1], "fatal") == 0;
   const bool is_leaving = std::strcmp(argv[1], "leaves") == 0;
-  if (!is_fatal) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const bool is_odd = std::strcmp(argv[1], "differs") == 0;
+  if (!is_fatal && !is_odd) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const int is_periodic = 1;
   CHECK(MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &is_periodic, 0, &comm) == MPI_SUCCESS);
   MPI_Comm living = MPI_COMM_NULL;
   CHECK(MPI_Comm_split(MPI_COMM_WORLD, rank == dead ? MPI_UNDEFINED : 0, 0, &living) ==
         MPI_SUCCESS);
 
-  in.assign(static_cast<std::size_t>(size) * length, 1);
+  in.assign(static_cast<std::size_t>(size) * (length + 1), 1);
   std::vector<int> own(in.size());
   out = own.data();
   counts.assign(size, length);
@@ -171,10 +172,18 @@ int main(int argc, char** argv) {
   int (*call)() = nullptr;
   for (const Kind& each : kKinds) {
     if (std::strcmp(argv[1], each.name) == 0) call = each.call;
-    if ((is_fatal || is_leaving) && std::strcmp("allreduce", each.name) == 0) call = each.call;
+    if ((is_fatal || is_leaving || is_odd) && std::strcmp("allreduce", each.name) == 0)
+      call = each.call;
     CHECK(each.call() == MPI_SUCCESS);
   }
   CHECK(call != nullptr || std::strcmp(argv[1], "all") == 0);
+  if (is_odd) {
+    // Often enough for a team of the host. It ends all ranks.
+    for (int i = 0; i < 20; ++i) (void)call();
+    if (rank == dead) ++length;
+    (void)call();
+    return 0;
+  }
   if (rank == dead) (void)::raise(SIGKILL);
   if (call != nullptr)
     until_told(call);
