@@ -75,7 +75,8 @@ class ByLeaders {
     const int error = do_collective(which, node_, of);
     const Nodes& nodes = comm_.nodes;
     if (error == MPI_ERR_TRUNCATE && node_.odd_rank >= 0)
-      comm_.odd_rank = nodes.ranks_of(nodes.node_of(comm_.rank()))[node_.odd_rank];
+      comm_.odd_rank =
+          nodes.ranks_of(nodes.node_of(comm_.rank()))[static_cast<std::size_t>(node_.odd_rank)];
     return error;
   }
   [[nodiscard]] bool within(Collective which, const Operands& of) noexcept {
