@@ -16,6 +16,7 @@
 #include "perf/support/affinity.hpp"
 #include "perf/support/arguments.hpp"
 #include "perf/support/json.hpp"
+#include "perf/support/lost_output.hpp"
 
 namespace verbatim::perf {
 namespace {
@@ -474,7 +475,10 @@ void RecordFile::write(const std::vector<Record>& records) {
   const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
   std::FILE* const file = file_.release();
   const int failed = file == stdout ? std::fflush(file) : std::fclose(file);
-  if (!written || failed != 0) fail_writing("all of ", errno == 0 ? EIO : errno);
+  if (written && failed == 0) return;
+  const int error = errno == 0 ? EIO : errno;
+  if (file == stdout) forget_lost_output();
+  fail_writing("all of ", error);
 }
 
 }  // namespace verbatim::perf

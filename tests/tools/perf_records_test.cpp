@@ -403,6 +403,25 @@ TEST(PerfGate, FailsWhenTheNewRunLacksAFigure) {
   EXPECT_EQ(gate({base, slow}).status, 3) << "which weighs more";
 }
 
+TEST(PerfGate, SaysThatItsOutputIsLostWhateverItsVerdict) {
+  const TestFolder folder;
+  const std::string base = folder.write("base", record_line("latency", "send", 8, "ns", kBase));
+  std::vector<double> twice;
+  for (const double value : kBase) twice.push_back(2 * value);
+  const std::string slow = folder.write("slow", record_line("latency", "send", 8, "ns", twice));
+  const auto full = [&](const std::string& fresh) {
+    return run({"/bin/sh", "sh", {}},
+               {"-c", std::string("exec '") + VERBATIM_TOOL + "' perf gate '" + base + "' '" +
+                          fresh + "' >/dev/full"});
+  };
+  const char* const line = "verbatim: cannot write all of the output: No space left on device\n";
+  const Ending good = full(base), bad = full(slow);
+  EXPECT_EQ(good.status, 1);
+  EXPECT_EQ(good.err, line);
+  EXPECT_EQ(bad.status, 3) << "the verdict, which is all that is left of it";
+  EXPECT_EQ(bad.err, line);
+}
+
 TEST(PerfGate, DoesNotJudgeAnUnreliableRun) {
   const TestFolder folder;
   const std::string base = folder.write("base", record_line("latency", "send", 8, "ns", kBase));
