@@ -232,6 +232,27 @@ TEST(PerfRecords, AFileThatCannotBeWrittenIsOneLineBeforeAnybodyIsWaitedFor) {
   EXPECT_EQ(ending.err, "cannot write '/nowhere/f': No such file or directory (--jsonl)\n");
 }
 
+TEST(PerfRecords, CountTheSystemCallsOfAMessageWhereThatIsAskedFor) {
+  const PrivateFabric fabric;
+  const Program tool = {VERBATIM_TOOL, "verbatim", fabric.environment()};
+  const auto calls = [&](const Words& more) {
+    const TestFolder folder;
+    const Ending ending = run(tool, joined({"perf", "send-lat", "--both-ends", "--no-floors", "-n",
+                                            "200", "--jsonl", folder.path("f")},
+                                           more));
+    EXPECT_TRUE(ending.status == 0 || ending.err.find("lets no system calls") != ending.err.npos)
+        << ending.err;
+    const std::vector<Read> records = lines_of(folder.read("f"));
+    return records.empty() ? Read() : records[0];
+  };
+  const Read counted = calls({"--system_calls", "-e"});
+  if (counted.is_null()) GTEST_SKIP() << "no syscall user dispatch here (Linux 5.11, x86-64)";
+  EXPECT_GE(counted["system_calls"].get<double>(), 1) << "to sleep, at least";
+  EXPECT_LT(counted["system_calls"].get<double>(), 50);
+  EXPECT_THAT(counted["name"].get<std::string>(), HasSubstr(" counting system calls"));
+  EXPECT_FALSE(calls({"-e"}).contains("system_calls")) << "which would take longer";
+}
+
 TEST(PerfRecords, GoToTheStandardOutputAlone) {
   const PrivateFabric fabric;
   const Program tool = {VERBATIM_TOOL, "verbatim", fabric.environment()};
