@@ -343,6 +343,10 @@ void HostTeams::end(HostTeam* team) noexcept {
   // What it has said is still read, perhaps. Pairs with the load in is_left_by_others().
   team->own_->state.store(team->own_->state.load(std::memory_order_relaxed) | 1,
                           std::memory_order_release);
+  // The dead read nothing any more, and never say so.
+  for (int i = 0; i < team->size_; ++i)
+    if (is_dead(team->comm_->group->world_rank(i)))
+      team->states_[i] = team->blocks_[i]->state.load(std::memory_order_relaxed) - 1;
   team->comm_ = nullptr;
   team->next_leaving_ = first_leaving;
   first_leaving = team;

@@ -63,7 +63,8 @@ const char* read_nodes() noexcept {
 
 void look_at_nodes(Comm& comm) noexcept {
   comm.node_state = NodeState::kOne;
-  if (comm.remote != nullptr || comm.size() < 2) return;
+  // A local or a node communicator has no contexts left for another.
+  if (comm.remote != nullptr || comm.context % 4 != 0 || comm.size() < 2) return;
   if (!are_known) ask_launcher();
   if (world_nodes.empty()) return;
   if (!set_nodes(comm))

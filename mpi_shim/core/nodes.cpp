@@ -110,14 +110,16 @@ bool parse_process_mapping(const char* text, int ranks, Array<int>& numbers) noe
     int first = 0;
     int count = 0;
     int of_each = 0;
-    // Numbers of nodes are below those of ranks, as Nodes::set wants them.
     if (!take(at, '(') || !take_number(at, ranks - 1, first) || !take(at, ',') ||
-        !take_number(at, ranks, count) || !take(at, ',') || !take_number(at, 1 << 20, of_each) ||
-        !take(at, ')') || count == 0 || of_each == 0 || count > ranks - first)
+        !take_number(at, 1 << 20, count) || !take(at, ',') || !take_number(at, 1 << 20, of_each) ||
+        !take(at, ')') || count == 0 || of_each == 0)
       return false;
-    for (int node = first; node < first + count; ++node)
+    for (int node = first; node < first + count && rank < ranks; ++node) {
+      // Numbers of nodes are below those of ranks, as Nodes::set wants them.
+      if (node >= ranks) return false;
       for (int i = 0; i < of_each && rank < ranks; ++i)
         numbers[static_cast<std::size_t>(rank++)] = node;
+    }
     if (take(at, ')'))
       at = blocks;
     else if (!take(at, ','))

@@ -31,33 +31,15 @@ struct alignas(16) AnyStatus {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-/// The greatest of all ranks' numbers. A rank that runs without this library never comes: all others
-/// would wait without a word.
+/// The greatest of all ranks' numbers.
 [[nodiscard]] bool find_greatest(const Communicator& communicator, std::uint64_t* numbers,
                                  int count) noexcept {
   constexpr int kMost = 8;
-  const Functions& call = library().call;
   std::uint64_t own[kMost] = {};
   for (int i = 0; i < count; ++i) own[i] = numbers[i];
-  Handle request = 0;
-  if (call.iallreduce(own, numbers, count, handle_of_uint64(), handle_of_max(), communicator.handle,
-                      &request) != kSuccess)
-    return false;
-  const std::int64_t until = now_ns() + kNsUntilAWord;
-  bool has_told = false;
-  for (int is_complete = 0;;) {
-    AnyStatus status;
-    if (call.test(&request, &is_complete, &status) != kSuccess) return false;
-    if (is_complete != 0) return true;
-    (void)::sched_yield();
-    if (has_told || now_ns() < until) continue;
-    has_told = true;
-    verbatim::log_warn(
-        "rank %d of a communicator of %d has waited for 10 s in its first collective: if others "
-        "wait in one too, some have been started without libverbatim_pmpi.so; fix: give "
-        "LD_PRELOAD to all ranks (on other hosts: mpirun -x LD_PRELOAD)",
-        communicator.rank, communicator.size);
-  }
+  return combine({communicator.handle, communicator.rank, communicator.size,
+                  "its first collective: if others wait in one too"},
+                 own, numbers, count, handle_of_max());
 }
 
 /// Of this boot of this host; 0: unknown.
@@ -109,10 +91,39 @@ int exchange(void* context, const void* mine, void* all, std::size_t bytes) noex
   return error == kSuccess ? 0 : EIO;
 }
 
-/// What else is under way in the MPI goes on while this rank waits for others: they may wait for it.
+/// While this rank waits for others, who may wait for it.
+void be_idle(void*) noexcept { move_mpi_on(); }
+
+}  // namespace
+
+/// A rank that runs without this library never comes: all others would wait without a word.
+bool combine(const Meeting& meeting, const std::uint64_t* own, std::uint64_t* all, int count,
+             Handle operation) noexcept {
+  const Functions& call = library().call;
+  Handle request = 0;
+  if (call.iallreduce(own, all, count, handle_of_uint64(), operation, meeting.communicator,
+                      &request) != kSuccess)
+    return false;
+  const std::int64_t until = now_ns() + kNsUntilAWord;
+  bool has_told = false;
+  for (int is_complete = 0;;) {
+    AnyStatus status;
+    if (call.test(&request, &is_complete, &status) != kSuccess) return false;
+    if (is_complete != 0) return true;
+    (void)::sched_yield();
+    if (has_told || now_ns() < until) continue;
+    has_told = true;
+    verbatim::log_warn(
+        "rank %d of a communicator of %d has waited for 10 s in %s, some have been started without "
+        "libverbatim_pmpi.so; fix: give LD_PRELOAD to all ranks (on other hosts: mpirun -x "
+        "LD_PRELOAD)",
+        meeting.rank, meeting.size, meeting.place);
+  }
+}
+
 /// MPICH moves nothing on when it is asked for messages of MPI_COMM_SELF, and neither MPI does when it
 /// has the message that it is asked for: the tag is the last one that every MPI has.
-void move_mpi_on(void*) noexcept {
+void move_mpi_on() noexcept {
   const Library& mpi = library();
   constexpr int kSomeRank = 0;
   constexpr int kUnusualTag = 32767;
@@ -121,18 +132,14 @@ void move_mpi_on(void*) noexcept {
   (void)mpi.call.iprobe(kSomeRank, kUnusualTag, mpi.comm_world, &is_there, &status);
 }
 
-}  // namespace
-
 Reason make_team(Communicator& communicator) noexcept {
   const std::uint64_t host = find_host();
-  enum : std::uint8_t { kHost, kNoOther, kNotReady, kAge, kNumbers };
+  enum : std::uint8_t { kHost, kNoOther, kNotReady, kNumbers };
   std::uint64_t greatest[kNumbers];
   greatest[kHost] = host;
   greatest[kNoOther] = ~host;
   greatest[kNotReady] = host == 0 || !make_ready_for_threads();
-  greatest[kAge] = static_cast<std::uint64_t>(now_ns());
   if (!find_greatest(communicator, greatest, kNumbers)) return Reason::kNoTeam;
-  communicator.age = greatest[kAge];
   if (greatest[kHost] != ~greatest[kNoOther]) return Reason::kHosts;
   if (greatest[kNotReady] != 0) return Reason::kNoTeam;
 
@@ -140,7 +147,8 @@ Reason make_team(Communicator& communicator) noexcept {
   attr.rank = static_cast<std::uint32_t>(communicator.rank);
   attr.size = static_cast<std::uint32_t>(communicator.size);
   attr.exchange = exchange;
-  attr.idle = move_mpi_on;
+  attr.idle = be_idle;
+  attr.flags = VBT_COLL_LEAVE_ALONE;
   attr.context = &communicator;
   vbt_coll_team* team = nullptr;
   const int error = vbt_coll_create_team(&attr, sizeof attr, &team);

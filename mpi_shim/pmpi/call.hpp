@@ -26,8 +26,14 @@ inline bool leave(Communicator& communicator, Collective collective, Reason reas
 /// The call is over, and was taken: what the program gets.
 [[nodiscard]] inline bool end(Communicator& communicator, Collective collective,
                               std::uint64_t bytes, int error, int& result) noexcept {
+  // Waits that stay short leave the MPI alone, and a program may make nothing but such.
+  constexpr std::uint32_t kCallsBetween = 32;
   communicator.tally.take(collective, bytes);
   result = error == 0 ? kSuccess : judge(communicator, collective, error);
+  if (++communicator.taken == kCallsBetween) [[unlikely]] {
+    communicator.taken = 0;
+    do_other_work();
+  }
   return true;
 }
 

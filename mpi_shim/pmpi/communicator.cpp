@@ -28,6 +28,8 @@ constexpr int kMostRanks = 64;
 /// Held for the list, the sum and the key alone: never while other ranks are waited for.
 constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 constinit Communicator* communicators = nullptr;
+/// Whose teams have not ended yet.
+constinit Communicator* departed = nullptr;
 constinit Tally tally_of_gone = {};
 constinit int keyval = 0;
 constinit bool has_keyval = false;
@@ -47,20 +49,35 @@ int copy_nothing(Handle, int, void*, void*, void*, int* is_copied) noexcept {
   return kSuccess;
 }
 
+/// The MPI may be moved on in the midst of a call of the engine's, which may not be called then: the
+/// team ends later.
 int forget(Handle, int, void* value, void*) noexcept {
   Communicator* const communicator = static_cast<Communicator*>(value);
+  const Locked locked;
+  tally_of_gone.add(communicator->tally);
+  *communicator->at = communicator->next;
+  if (communicator->next != nullptr) communicator->next->at = communicator->at;
+  communicator->next = departed;
+  departed = communicator;
+  gone_communicators.fetch_add(1, std::memory_order_release);
+  return kSuccess;
+}
+
+/// Waits for nobody: other ranks may free the communicator long after this one.
+void end_teams_of_departed() noexcept {
+  Communicator* first = nullptr;
   {
     const Locked locked;
-    tally_of_gone.add(communicator->tally);
-    *communicator->at = communicator->next;
-    if (communicator->next != nullptr) communicator->next->at = communicator->at;
-    gone_communicators.fetch_add(1, std::memory_order_release);
+    first = departed;
+    departed = nullptr;
   }
-  // Waits for the others, as MPI_Comm_free may.
-  if (const int error = vbt_coll_destroy_team(communicator->team); error != 0)
-    log_error("a team of libverbatim_pmpi.so does not end: %s", vbt_coll_why());
-  std::free(communicator);
-  return kSuccess;
+  while (first != nullptr) {
+    Communicator* const communicator = first;
+    first = first->next;
+    if (vbt_coll_destroy_team(communicator->team) != 0)
+      log_error("a team of libverbatim_pmpi.so does not end: %s", vbt_coll_why());
+    std::free(communicator);
+  }
 }
 
 [[nodiscard]] bool make_keyval() noexcept {
@@ -131,12 +148,18 @@ Communicator* look_up(Handle handle) noexcept {
 
 void decide(Communicator& communicator) noexcept {
   communicator.is_decided = true;
+  end_teams_of_departed();  // What they have is used for the new one's.
   communicator.why_not = make_team(communicator);
   if (communicator.team != nullptr || communicator.rank != 0) return;
   static constinit verbatim::LogOnce once;
   if (once.first())
     log_info("collectives of a communicator of %d ranks are left to %s: %s", communicator.size,
              library().version, text_of(communicator.why_not));
+}
+
+void do_other_work() noexcept {
+  move_mpi_on();
+  end_teams_of_departed();
 }
 
 void end_communicators() noexcept {
@@ -148,29 +171,29 @@ void end_communicators() noexcept {
     own.add(tally_of_gone);
     for (Communicator* at = communicators; at != nullptr; at = at->next) own.add(at->tally);
   }
-  int rank = 0;
-  int size = 1;
-  (void)mpi.call.comm_rank(mpi.comm_world, &rank);
-  (void)mpi.call.comm_size(mpi.comm_world, &size);
+  Meeting world = {mpi.comm_world, 0, 1, "MPI_Finalize: if others wait in it too"};
+  (void)mpi.call.comm_rank(mpi.comm_world, &world.rank);
+  (void)mpi.call.comm_size(mpi.comm_world, &world.size);
   // It is also what all ranks wait for: then nobody is in a call that was taken.
   Tally all = {};
-  const bool is_told = mpi.call.allreduce(&own, &all, kNumbersOfTally, handle_of_uint64(),
-                                          handle_of_sum(), mpi.comm_world) == kSuccess;
+  const bool is_told =
+      combine(world, numbers_of(own), numbers_of(all), kNumbersOfTally, handle_of_sum());
   // Functions of the program that MPI calls while it ends are not taken any more.
   is_over.store(true, std::memory_order_release);
-  // Each ends when all its ranks end it: the oldest first, at all of them.
   for (;;) {
     Handle handle = 0;
     {
       const Locked locked;
-      const Communicator* oldest = communicators;
-      for (const Communicator* at = communicators; at != nullptr; at = at->next)
-        if (at->age < oldest->age) oldest = at;
-      if (oldest != nullptr) handle = oldest->handle;
+      if (communicators != nullptr) handle = communicators->handle;
     }
     if (handle == 0 || mpi.call.comm_delete_attr(handle, keyval) != kSuccess) break;
   }
-  if (is_told && rank == 0) tell(all, size, mpi.version);
+  end_teams_of_departed();
+  // Of who ends before the others have left their teams they would say that it has died.
+  const std::uint64_t has_left = 1;
+  std::uint64_t have_left = 0;
+  if (is_told) (void)combine(world, &has_left, &have_left, 1, handle_of_sum());
+  if (is_told && world.rank == 0) tell(all, world.size, mpi.version);
 }
 
 int raise(const Communicator& communicator, Collective collective, int error_class,

@@ -24,9 +24,9 @@ struct Communicator {
   /// While there is no team.
   Reason why_not;
   vbt_coll_team* team;
-  std::uint64_t age;  ///< alike at all ranks, and greater of one that was decided later
+  std::uint32_t taken;  ///< calls, since the MPI was moved on
   Tally tally;
-  Communicator* next;  ///< of those that there are
+  Communicator* next;  ///< of those that there are, or of those that have gone
   Communicator** at;   ///< what points at it
 };
 
@@ -64,6 +64,9 @@ inline constexpr std::size_t kRemembered = 8;
     decide(communicator);
   return communicator.team != nullptr;
 }
+
+/// At the end of one of many calls: the MPI moves on, and teams of what has gone end.
+[[gnu::cold, gnu::noinline]] void do_other_work() noexcept;
 
 /// MPI_Finalize: with all ranks of the job, before the MPI itself ends. Tells the table.
 void end_communicators() noexcept;

@@ -67,14 +67,24 @@ void answer(int* error, int result) noexcept {
   if (error != nullptr) *error = result;
 }
 
-/// The MPI's own, by its name.
+/// A function of the MPI's own, which is looked for once.
+struct PassedOn {
+  const char* name;
+  std::atomic<void*> function{nullptr};  ///< alike whoever finds it
+};
+
 template <class... Arguments>
-void pass_on_fortran(const char* name, int* error, Arguments*... arguments) noexcept {
-  const auto function = reinterpret_cast<void (*)(Arguments * ..., int*)>(find_symbol(name));
+void pass_on_fortran(PassedOn& own, int* error, Arguments*... arguments) noexcept {
+  void* found = own.function.load(std::memory_order_relaxed);
+  if (found == nullptr) [[unlikely]] {
+    found = find_symbol(own.name);
+    own.function.store(found, std::memory_order_relaxed);
+  }
+  const auto function = reinterpret_cast<void (*)(Arguments * ..., int*)>(found);
   if (function != nullptr)
     function(arguments..., error);
   else
-    answer(error, is_missing(name));
+    answer(error, is_missing(own.name));
 }
 
 }  // namespace
@@ -87,7 +97,8 @@ VERBATIM_PMPI_ENTRY void mpi_barrier_(int* comm, int* error) {
   const Fortran* const known = fortran();
   if (known != nullptr && take_barrier(known->comm_f2c(*comm), result))
     return answer(error, result);
-  pass_on_fortran("pmpi_barrier_", error, comm);
+  static constinit PassedOn own = {"pmpi_barrier_"};
+  pass_on_fortran(own, error, comm);
 }
 
 VERBATIM_PMPI_ENTRY void mpi_bcast_(void* buffer, int* count, int* type, int* root, int* comm,
@@ -97,7 +108,8 @@ VERBATIM_PMPI_ENTRY void mpi_bcast_(void* buffer, int* count, int* type, int* ro
   if (known != nullptr && take_bcast(buffer_of(*known, buffer), *count, known->type_f2c(*type),
                                      *root, known->comm_f2c(*comm), result))
     return answer(error, result);
-  pass_on_fortran("pmpi_bcast_", error, buffer, count, type, root, comm);
+  static constinit PassedOn own = {"pmpi_bcast_"};
+  pass_on_fortran(own, error, buffer, count, type, root, comm);
 }
 
 VERBATIM_PMPI_ENTRY void mpi_reduce_(void* send, void* receive, int* count, int* type, int* op,
@@ -108,7 +120,8 @@ VERBATIM_PMPI_ENTRY void mpi_reduce_(void* send, void* receive, int* count, int*
                                       known->type_f2c(*type), known->op_f2c(*op), *root,
                                       known->comm_f2c(*comm), result))
     return answer(error, result);
-  pass_on_fortran("pmpi_reduce_", error, send, receive, count, type, op, root, comm);
+  static constinit PassedOn own = {"pmpi_reduce_"};
+  pass_on_fortran(own, error, send, receive, count, type, op, root, comm);
 }
 
 VERBATIM_PMPI_ENTRY void mpi_allreduce_(void* send, void* receive, int* count, int* type, int* op,
@@ -119,7 +132,8 @@ VERBATIM_PMPI_ENTRY void mpi_allreduce_(void* send, void* receive, int* count, i
       take_allreduce(buffer_of(*known, send), buffer_of(*known, receive), *count,
                      known->type_f2c(*type), known->op_f2c(*op), known->comm_f2c(*comm), result))
     return answer(error, result);
-  pass_on_fortran("pmpi_allreduce_", error, send, receive, count, type, op, comm);
+  static constinit PassedOn own = {"pmpi_allreduce_"};
+  pass_on_fortran(own, error, send, receive, count, type, op, comm);
 }
 
 VERBATIM_PMPI_ENTRY void mpi_allgather_(void* send, int* send_count, int* send_type, void* receive,
@@ -132,8 +146,9 @@ VERBATIM_PMPI_ENTRY void mpi_allgather_(void* send, int* send_count, int* send_t
                      buffer_of(*known, receive), *receive_count, known->type_f2c(*receive_type),
                      known->comm_f2c(*comm), result))
     return answer(error, result);
-  pass_on_fortran("pmpi_allgather_", error, send, send_count, send_type, receive, receive_count,
-                  receive_type, comm);
+  static constinit PassedOn own = {"pmpi_allgather_"};
+  pass_on_fortran(own, error, send, send_count, send_type, receive, receive_count, receive_type,
+                  comm);
 }
 
 VERBATIM_PMPI_ENTRY void mpi_alltoall_(void* send, int* send_count, int* send_type, void* receive,
@@ -146,13 +161,15 @@ VERBATIM_PMPI_ENTRY void mpi_alltoall_(void* send, int* send_count, int* send_ty
                     buffer_of(*known, receive), *receive_count, known->type_f2c(*receive_type),
                     known->comm_f2c(*comm), result))
     return answer(error, result);
-  pass_on_fortran("pmpi_alltoall_", error, send, send_count, send_type, receive, receive_count,
-                  receive_type, comm);
+  static constinit PassedOn own = {"pmpi_alltoall_"};
+  pass_on_fortran(own, error, send, send_count, send_type, receive, receive_count, receive_type,
+                  comm);
 }
 
 VERBATIM_PMPI_ENTRY void mpi_finalize_(int* error) {
   if (fortran() != nullptr) end_communicators();
-  pass_on_fortran("pmpi_finalize_", error);
+  static constinit PassedOn own = {"pmpi_finalize_"};
+  pass_on_fortran(own, error);
 }
 
 // Of the module mpi_f08, those that have no buffer: in MPICH they call past the functions of C, where
@@ -162,13 +179,17 @@ VERBATIM_PMPI_ENTRY void mpi_barrier_f08_(int* comm, int* error) {
   const bool is_mpich = library().family == Family::kMpich;
   int result = kSuccess;
   if (is_mpich && take_barrier(static_cast<unsigned>(*comm), result)) return answer(error, result);
-  pass_on_fortran(is_mpich ? "pmpir_barrier_f08_" : "pmpi_barrier_f08_", error, comm);
+  static constinit PassedOn of_mpich = {"pmpir_barrier_f08_"};
+  static constinit PassedOn of_others = {"pmpi_barrier_f08_"};
+  pass_on_fortran(is_mpich ? of_mpich : of_others, error, comm);
 }
 
 VERBATIM_PMPI_ENTRY void mpi_finalize_f08_(int* error) {
   const bool is_mpich = library().family == Family::kMpich;
   if (is_mpich) end_communicators();
-  pass_on_fortran(is_mpich ? "pmpir_finalize_f08_" : "pmpi_finalize_f08_", error);
+  static constinit PassedOn of_mpich = {"pmpir_finalize_f08_"};
+  static constinit PassedOn of_others = {"pmpi_finalize_f08_"};
+  pass_on_fortran(is_mpich ? of_mpich : of_others, error);
 }
 
 // In Open MPI, what the functions of that module call.

@@ -108,12 +108,15 @@ void find_version() noexcept {
 
 /// Those whose handles are known to be what is assumed of them here.
 [[nodiscard]] Family family_of(std::string_view version) noexcept {
-  constexpr std::string_view kOpenMpi = "Open MPI v";
-  constexpr std::string_view kMpich = "MPICH ";
-  if (version.starts_with(kOpenMpi)) return Family::kOpenMpi;
-  if (!version.starts_with(kMpich)) return Family::kOther;
-  version.remove_prefix(kMpich.size());
-  return version.starts_with("3.") || version.starts_with("4.") ? Family::kMpich : Family::kOther;
+  // Where this is, handles may be those of the standard ABI, whichever MPI it is.
+  if (find_symbol("PMPI_Abi_get_version") != nullptr) return Family::kOther;
+  constexpr std::string_view kOpenMpi[] = {"Open MPI v4.", "Open MPI v5."};
+  constexpr std::string_view kMpich[] = {"MPICH 3.", "MPICH 4."};
+  for (const std::string_view known : kOpenMpi)
+    if (version.starts_with(known)) return Family::kOpenMpi;
+  for (const std::string_view known : kMpich)
+    if (version.starts_with(known)) return Family::kMpich;
+  return Family::kOther;
 }
 
 void find() noexcept {
@@ -132,8 +135,8 @@ void find() noexcept {
   found.family = family_of(found.version);
   if (found.family == Family::kOther) {
     log_warn(
-        "libverbatim_pmpi.so takes no collectives of '%s': it knows the handles of Open MPI, and "
-        "of MPICH 3 and 4",
+        "libverbatim_pmpi.so takes no collectives of '%s': it knows the handles of Open MPI 4 and "
+        "5, and of MPICH 3 and 4, where they are not those of the standard ABI",
         found.version);
     return;
   }

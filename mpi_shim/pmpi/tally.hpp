@@ -57,6 +57,9 @@ struct Tally {
 };
 /// As many numbers, which are added up over the ranks.
 inline constexpr int kNumbersOfTally = sizeof(Tally) / sizeof(std::uint64_t);
+[[nodiscard]] inline std::uint64_t* numbers_of(Tally& tally) noexcept {
+  return reinterpret_cast<std::uint64_t*>(&tally);
+}
 
 /// The table, as lines of the log at `info`.
 [[gnu::cold]] void tell(const Tally& tally, int ranks, const char* version) noexcept;

@@ -43,6 +43,8 @@ constexpr std::uint32_t kMostMembers = 65536;
 constexpr std::int64_t kPatienceToMakeNs = 60'000'000'000;
 constexpr std::int64_t kPatienceToLeaveNs = 1'000'000'000;
 constexpr int kMostMeetings = 32;
+constexpr std::uint32_t kFlagsOfAll = VBT_COLL_LEAVE_ALONE;
+constexpr std::uint32_t kFlags = VBT_COLL_THREADS | kFlagsOfAll;
 /// Changes with whatever members tell each other, here and in core/wire.hpp.
 constexpr std::uint64_t kIntroduction = 0x31006c6c'6f637476u;  // "vtcoll", version 1
 /// Below are those that communicators of MPI agree on.
@@ -58,7 +60,7 @@ struct Introduction {
   std::uint64_t host;
   std::uint64_t began;
   std::int32_t process;
-  std::uint32_t reserved;
+  std::uint32_t flags;  ///< of attr, those on which all have to agree
 };
 struct Meeting {
   std::int32_t error;     ///< EAGAIN: the context is taken
@@ -183,6 +185,10 @@ template <class Said>
     if (other.size != members.attr.size)
       return refuse_call(EINVAL, "attr.size is %u, member %zu says %u", members.attr.size, i,
                          other.size);
+    if (other.flags != members.own.flags)
+      return refuse_call(EINVAL, "attr.flags says VBT_COLL_LEAVE_ALONE of %s, and not of %s",
+                         members.own.flags != 0 ? "this member" : "others",
+                         members.own.flags != 0 ? "all others" : "this member");
     if (other.rank != i)
       return refuse_call(EINVAL,
                          "attr.rank is %u of the member whose words the exchange puts at %zu",
@@ -315,7 +321,7 @@ void forget(vbt_coll_team& team) noexcept {
          fabric.address.host,
          fabric.address.began,
          fabric.address.process,
-         0};
+         attr.flags & kFlagsOfAll};
   if (const int failed = exchange_among(attr, own, members.all); failed != 0) {
     verbatim::destroy_nothrow(team);
     return failed;
@@ -324,6 +330,7 @@ void forget(vbt_coll_team& team) noexcept {
   int refused = first_refusal(members, members.all);
   if (refused == 0) {
     team->timeout_ns = std::int64_t{attr.timeout_ms} * 1'000'000;
+    team->leaves_alone = (attr.flags & VBT_COLL_LEAVE_ALONE) != 0;
     team->idle = attr.idle;
     team->context = attr.context;
     if (attr.name != nullptr)
@@ -362,7 +369,7 @@ void forget(vbt_coll_team& team) noexcept {
     return refuse_call(EINVAL, "attr.rank is %u of %u members", attr.rank, attr.size);
   if (attr.exchange == nullptr && attr.size > 1)
     return refuse_call(EINVAL, "attr.exchange is NULL, of %u members", attr.size);
-  if ((attr.flags & ~std::uint32_t{VBT_COLL_THREADS}) != 0)
+  if ((attr.flags & ~kFlags) != 0)
     return refuse_call(EINVAL, "attr.flags is 0x%x, which has bits without a meaning", attr.flags);
   return 0;
 }
@@ -401,9 +408,12 @@ VBT_COLL_ENTRY int vbt_coll_destroy_team(vbt_coll_team* team) {
   if (team->requests != 0)
     return refuse_call(EBUSY, "vbt_coll_destroy_team: %u requests were not given back",
                        team->requests);
-  if (team->error == 0) {
+  team->is_leaving = true;
+  if (team->error == 0 && team->leaves_alone) {
+    // What others still read of it stays until they have left too.
+    drain_to(*team->comm, 0);
+  } else if (team->error == 0) {
     const WaitingCall call(*team, team->timeout_ns);
-    team->is_leaving = true;
     // Nothing is left on the way to who may end after it: neither words of before, nor the barrier's.
     drain_to(*team->comm, now_ns() + kPatienceToLeaveNs);
     const int error = do_collective(Collective::kBarrier, *team->comm, {});

@@ -30,12 +30,21 @@ class TeamCall {
   /// `request`: null of one that blocks.
   TeamCall(const char* function, vbt_coll_team* team, vbt_coll_request** request,
            bool begins) noexcept
-      : function_(function), team_(team), request_(request), begins_(begins) {
-    error_ = check_team(team, function);
+      : function_(function),
+        team_(team),
+        request_(request),
+        begins_(begins),
+        error_(check_team(team, function)),
+        // In a forked child whoever had the lock is gone.
+        is_locked_(error_ == 0) {
+    if (is_locked_) big_lock.lock();
     if (begins && request == nullptr && error_ == 0)
       error_ = refuse_call(EINVAL, "%s: request is NULL: there is no place for it", function);
     if (begins && request != nullptr) *request = nullptr;
     if (error_ == 0 && team->error != 0) error_ = answer_for(*team, MPI_SUCCESS);
+  }
+  ~TeamCall() {
+    if (is_locked_) big_lock.unlock();
   }
   TeamCall(const TeamCall&) = delete;
   TeamCall& operator=(const TeamCall&) = delete;
@@ -129,12 +138,12 @@ class TeamCall {
     return 0;
   }
 
-  const BigGuard guard_;
   const char* function_;
   vbt_coll_team* team_;
   vbt_coll_request** request_;
   bool begins_;
   int error_;
+  const bool is_locked_;
   unsigned type_number_ = 0;
 };
 

@@ -19,10 +19,11 @@ struct vbt_coll_team {
   std::uint64_t magic = vmpi::kTeamMagic;
   vmpi::Comm* comm = nullptr;
   bool is_one_host = false;
-  bool is_said = false;     ///< that it has failed, to the other members
-  bool is_leaving = false;  ///< in vbt_coll_destroy_team: others may have left, and ended, before
-  int error = 0;            ///< that has ended it
-  int rank_at_fault = -1;   ///< of the team; -1: none known
+  bool is_said = false;       ///< that it has failed, to the other members
+  bool leaves_alone = false;  ///< VBT_COLL_LEAVE_ALONE
+  bool is_leaving = false;    ///< in vbt_coll_destroy_team: others may have left, and ended, before
+  int error = 0;              ///< that has ended it
+  int rank_at_fault = -1;     ///< of the team; -1: none known
   std::uint32_t requests = 0;  ///< that were not given back
   std::int64_t failed_at = 0;
   std::int64_t timeout_ns = 0;  ///< 0: none

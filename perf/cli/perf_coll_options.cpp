@@ -110,6 +110,7 @@ enum LongOption {
   kCsv
 };
 
+constexpr char kLetters[] = ":m:s:i:x:fcbt:k:M:a:n:h";
 constexpr option kNames[] = {{"message-size", required_argument, nullptr, 'm'},
                              {"sizes", required_argument, nullptr, 's'},
                              {"iterations", required_argument, nullptr, 'i'},
@@ -162,7 +163,7 @@ void take_memory(CollOptions& options, const char* text) {
   options.is_alloc = kind == "alloc";
 }
 
-void take(CollOptions& o, int id, const char* program, char** argv) {
+void take(CollOptions& o, int id, char** argv) {
   switch (id) {
     case 'm':
       return take_range(o, optarg);
@@ -228,10 +229,8 @@ void take(CollOptions& o, int id, const char* program, char** argv) {
     case 'h':
       o.help = true;
       return;
-    case ':':
-      fail("%s: '%s' needs a value (see --help)", program, argv[optind - 1]);
     default:
-      fail("%s: there is no option '%s' (see --help)", program, argv[optind - 1]);
+      refuse_option(id, kLetters, argv);
   }
 }
 
@@ -240,8 +239,8 @@ void take(CollOptions& o, int id, const char* program, char** argv) {
 CollOptions parse_coll(int argc, char** argv) {
   CollOptions options;
   opterr = 0;
-  for (int id; (id = getopt_long(argc, argv, ":m:s:i:x:fcbt:k:M:a:n:h", kNames, nullptr)) != -1;) {
-    take(options, id, argv[0], argv);
+  for (int id; (id = getopt_long(argc, argv, kLetters, kNames, nullptr)) != -1;) {
+    take(options, id, argv);
     if (options.help) return options;
   }
   if (optind == argc) fail("%s: which collective? (see --help)", argv[0]);

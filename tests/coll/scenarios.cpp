@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -384,10 +385,54 @@ void play_disagree(const Member& member) {
   FileExchange ranks(member, "ranks", member.rank, member.size);
   attr.context = &ranks;
   CHECK(vbt_coll_create_team(&attr, sizeof attr, &team) == EINVAL);
+  attr.rank = static_cast<std::uint32_t>(member.rank);
+  attr.flags = member.rank == 1 ? VBT_COLL_LEAVE_ALONE : 0;
+  FileExchange flags(member, "flags", member.rank, member.size);
+  attr.context = &flags;
+  CHECK(vbt_coll_create_team(&attr, sizeof attr, &team) == EINVAL);
+  if (member.rank == 0) CHECK(std::strstr(vbt_coll_why(), "VBT_COLL_LEAVE_ALONE") != nullptr);
   CHECK(team == nullptr);
   vbt_coll_team* const good = make_team(member, "world", all_of(member));
   check_some(good, 5);
   destroy(good);
+}
+
+/// Each leaves a team when it likes, while others are in its last operation or have not come to it.
+void play_leave_alone(const Member& member) {
+  TeamOptions options;
+  options.flags = VBT_COLL_LEAVE_ALONE;
+  vbt_coll_team* const team = make_team(member, "world", all_of(member), options);
+  vbt_coll_team* const other = make_team(member, "other", all_of(member), options);
+  const std::string left = "left-";
+  for (const std::size_t count : {5, 200'000}) check_some(team, count);
+  std::vector<double> told(50'000, member.rank == 0 ? 3.5 : 0.0);
+  const auto tell = [&](std::size_t elements) {
+    CHECK(vbt_coll_bcast(team, told.data(), elements, VBT_COLL_DOUBLE, 0) == 0);
+    CHECK(told[elements - 1] == 3.5);
+  };
+  tell(told.size());
+  std::fill(told.begin(), told.end(), member.rank == 0 ? 3.5 : 0.0);
+  // One after the other: of the first word the root waits for nobody.
+  if (member.rank > 0) await(member, left + std::to_string(member.rank - 1));
+  tell(1);
+  destroy(team);
+  say(member, left + std::to_string(member.rank));
+  check_some(other, 5);
+  // In another order at each, and blocks that some have not left are not used again yet.
+  std::vector<vbt_coll_team*> many;
+  for (int i = 0; i < 6; ++i) {
+    many.push_back(make_team(member, "many" + std::to_string(i), all_of(member), options));
+    check_some(many.back(), 7);
+    if (i % member.size != member.rank) continue;
+    destroy(many.front());
+    many.erase(many.begin());
+  }
+  for (; !many.empty(); many.pop_back()) destroy(many.back());
+  check_some(other, 5);
+  destroy(other);
+  const std::string ended = "ended-";
+  say(member, ended + std::to_string(member.rank));
+  for (int i = 0; i < member.size; ++i) await(member, ended + std::to_string(i));
 }
 
 /// Member 1's device is not there: all hear of it, and who made it.
@@ -401,11 +446,20 @@ void play_no_device(const Member& member) {
 }
 
 const std::map<std::string, std::function<void(const Member&)>> scenarios = {
-    {"operations", play_operations}, {"mapped", play_mapped},   {"teams", play_teams},
-    {"begun", play_begun},           {"dies", play_dies},       {"late", play_late},
-    {"differ", play_differ},         {"idle", play_idle},       {"forks", play_forks},
-    {"threads", play_threads},       {"refused", play_refused}, {"disagree", play_disagree},
+    {"operations", play_operations},
+    {"mapped", play_mapped},
+    {"teams", play_teams},
+    {"begun", play_begun},
+    {"dies", play_dies},
+    {"late", play_late},
+    {"differ", play_differ},
+    {"idle", play_idle},
+    {"forks", play_forks},
+    {"threads", play_threads},
+    {"refused", play_refused},
+    {"disagree", play_disagree},
     {"no_device", play_no_device},
+    {"leave_alone", play_leave_alone},
 };
 
 }  // namespace

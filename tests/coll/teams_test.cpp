@@ -161,6 +161,15 @@ TEST(Teams, OfSeveralThreadsAreMadeAndUsedAtOnce) {
   EXPECT_TRUE(end.is_success()) << end.told();
 }
 
+TEST(Teams, AreLeftByEachMemberAloneWhereAllHaveSaidSo) {
+  for (const RanksOptions& options : {RanksOptions{}, by_messages()})
+    for (const int members : {2, 3}) {
+      const RanksEnd end = play(members, {"leave_alone"}, options);
+      EXPECT_TRUE(end.is_success()) << end.told();
+      EXPECT_EQ(end.told().find("died"), std::string::npos) << end.told();
+    }
+}
+
 TEST(Teams, AreMadeForAllOrForNone) {
   RanksEnd end = play(2, {"disagree"}, quiet());
   EXPECT_TRUE(end.is_success()) << end.told();

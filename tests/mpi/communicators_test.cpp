@@ -229,6 +229,30 @@ TEST_F(Communicators, TwoHalvesTalkThroughAnIntercommunicator) {
   for (MPI_Comm* each : {&merged, &dup, &inter, &half}) EXPECT_EQ(MPI_Comm_free(each), MPI_SUCCESS);
 }
 
+TEST_F(Communicators, WhatIsMergedAndItsCopyHearNothingOfEachOther) {
+  if (size_ < 2) GTEST_SKIP() << "it takes 2 ranks";
+  const int side = rank_ % 2;
+  MPI_Comm half, inter, merged, copy;
+  MPI_Comm_split(MPI_COMM_WORLD, side, 0, &half);
+  ASSERT_EQ(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - side, 3, &inter), MPI_SUCCESS);
+  ASSERT_EQ(MPI_Intercomm_merge(inter, side, &merged), MPI_SUCCESS);
+  EXPECT_EQ(MPI_Comm_free(&inter), MPI_SUCCESS);
+  ASSERT_EQ(MPI_Comm_dup(merged, &copy), MPI_SUCCESS);
+  constexpr int kCount = 300;
+  std::vector<int> ones(kCount, rank_in(merged) == 0 ? 1 : 0);
+  std::vector<int> twos(kCount, rank_in(merged) == 0 ? 2 : 0);
+  // Every rank begins them in an order of its own.
+  MPI_Request requests[2];
+  for (const int which : {rank_ % 2, 1 - rank_ % 2})
+    EXPECT_EQ(MPI_Ibcast(which == 0 ? ones.data() : twos.data(), kCount, MPI_INT, 0,
+                         which == 0 ? merged : copy, &requests[which]),
+              MPI_SUCCESS);
+  EXPECT_EQ(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+  EXPECT_EQ(ones, std::vector<int>(kCount, 1));
+  EXPECT_EQ(twos, std::vector<int>(kCount, 2));
+  for (MPI_Comm* each : {&copy, &merged, &half}) EXPECT_EQ(MPI_Comm_free(each), MPI_SUCCESS);
+}
+
 // Attributes.
 
 int copies = 0;

@@ -52,13 +52,16 @@ TEST(Nodes, AreSaidByALaunchersVector) {
   // It begins again where ranks are left.
   ASSERT_TRUE(parse_process_mapping("(vector,(0,2,1))", 5, numbers));
   EXPECT_THAT(listed(numbers), ElementsAre(0, 1, 0, 1, 0));
+  // A launcher may list all that it could use.
+  ASSERT_TRUE(parse_process_mapping("(vector,(0,9,1))", 4, numbers));
+  EXPECT_THAT(listed(numbers), ElementsAre(0, 1, 2, 3));
 }
 
 TEST(Nodes, AreNotSaidByAnythingElse) {
   Array<int> numbers;
   for (const char* const text :
        {"", "(vector", "(vector,", "(vector,)", "(vector,(0,1,0))", "(vector,(0,0,4))",
-        "(vector,(0,1))", "(vector,(9,1,4))", "(vector,(0,9,1))", "(vector,(-1,1,4))",
+        "(vector,(0,1))", "(vector,(9,1,4))", "(vector,(1,9,1))", "(vector,(-1,1,4))",
         "(vector,(0,1,1)", "(vector,(0,1,1),", "(matrix,(0,1,4))", "(vector,(2147483648,1,1))"})
     EXPECT_FALSE(parse_process_mapping(text, 4, numbers)) << text;
 }

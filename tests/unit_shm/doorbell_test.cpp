@@ -64,6 +64,14 @@ TEST_F(DoorbellsOfMany, AreFoundAgainWhenPutBack) {
   EXPECT_EQ(bells_.take(1).many, rung.many);
 }
 
+TEST_F(DoorbellsOfMany, SayManyOfWhatIsPutBackWhenItWasRungForMeanwhile) {
+  bells_.ring_one(5);
+  const DoorbellBlock::Rung rung = bells_.take(0);
+  bells_.ring_one(5);
+  bells_.put_back(0, rung);
+  EXPECT_EQ(bells_.take(0).many, 0b100000u);
+}
+
 TEST_F(DoorbellsOfMany, LeadToEachThingThoughALookAtOneTakesOneAlone) {
   // What lies there, of each object, as messages lie in a ring: published before the ring.
   constexpr std::uint32_t kObjects = 3;
@@ -79,9 +87,14 @@ TEST_F(DoorbellsOfMany, LeadToEachThingThoughALookAtOneTakesOneAlone) {
   std::vector<std::thread> publishers;
   for (std::uint32_t object = 0; object != kObjects; ++object)
     publishers.emplace_back(publish_all, object);
+  std::uint64_t looks = 0;
   const auto look = [&] {
     if (bells_.summary.exchange(0, std::memory_order_seq_cst) == 0) return false;
-    const DoorbellBlock::Rung rung = bells_.take(0);
+    DoorbellBlock::Rung rung = bells_.take(0);
+    // What there is no room for.
+    const std::uint64_t left = looks++ % 8;
+    bells_.put_back(0, {rung.bits & left, rung.many & left});
+    rung = {rung.bits & ~left, rung.many & ~left};
     for (std::uint32_t object = 0; object != kObjects; ++object) {
       if ((rung.bits >> object & 1) == 0) continue;
       const std::uint32_t there = published[object].load(std::memory_order_acquire);

@@ -104,7 +104,11 @@ int vbt_coll_is_op_of(enum vbt_coll_op op, enum vbt_coll_type type);
 enum vbt_coll_flags {
   // From this call on several threads of the process call this header at once, also for other
   // teams; it stays so. Waits are slower for it. No other thread is in this header at that moment.
-  VBT_COLL_THREADS = 1 << 0
+  VBT_COLL_THREADS = 1 << 0,
+  // vbt_coll_destroy_team waits for nobody: each member calls it when it likes, once its own calls
+  // for the team are done. Said by all members, who see to it in another way that none of their
+  // processes ends before all have called it (it would be taken for one that died).
+  VBT_COLL_LEAVE_ALONE = 1 << 1
 };
 
 struct vbt_coll_team_attr {
@@ -140,17 +144,17 @@ struct vbt_coll_team_attr {
 ///
 /// 0 and `*team`, to be given back with vbt_coll_destroy_team; or an errno (vbt_coll_why says more):
 /// EINVAL (rank, size, flags, no exchange; members that say different sizes, or the same rank, or
-/// that are one process), EBUSY (a process that has called this library's MPI_Init), ENODEV (no
-/// device), EHOSTUNREACH (members of different hosts whose devices cannot reach each other), EPROTO
-/// (members with other versions of this library), ENOMEM, ETIMEDOUT, ECONNRESET, EPERM (a forked
-/// child), and what exchange answered.
+/// VBT_COLL_LEAVE_ALONE when others do not, or that are one process), EBUSY (a process that has
+/// called this library's MPI_Init), ENODEV (no device), EHOSTUNREACH (members of different hosts
+/// whose devices cannot reach each other), EPROTO (members with other versions of this library),
+/// ENOMEM, ETIMEDOUT, ECONNRESET, EPERM (a forked child), and what exchange answered.
 int vbt_coll_create_team(const struct vbt_coll_team_attr* attr, size_t attr_size,
                          struct vbt_coll_team** team);
 
 /// Called by all members, as an operation is: it waits until all have come to it, so that nobody who
-/// ends then is taken for one that died (of a team that has failed it waits for nobody). 0 (also of
-/// NULL), whatever became of the others; EBUSY while requests of the team were not given back,
-/// EPERM in a forked child, where nothing happens.
+/// ends then is taken for one that died (of a team that has failed, or was created with
+/// VBT_COLL_LEAVE_ALONE, it waits for nobody). 0 (also of NULL), whatever became of the others; EBUSY
+/// while requests of the team were not given back, EPERM in a forked child, where nothing happens.
 int vbt_coll_destroy_team(struct vbt_coll_team* team);
 
 struct vbt_coll_team_facts {

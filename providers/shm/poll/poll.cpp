@@ -163,10 +163,10 @@ class Sweep {
     std::uint32_t& pauses = cq_.gathering;
     if (got_ <= 1)
       pauses = 0;
+    else if (got_ == room_ || got_ > 2 * kFew)
+      pauses -= (pauses + 3) / 4;
     else if (got_ < kFew)
       pauses = std::min(pauses + 2, kMostPauses);
-    else if (got_ > 2 * kFew)
-      pauses -= pauses / 4;
   }
 
   static Rung part_of(const Rung& rung, std::uint64_t which) noexcept {
@@ -217,7 +217,7 @@ class Sweep {
     // sleeps may come too late to find it.
     if (taken != 0 && (tells || has_failed(taken)) && !was_told(qp))
       tell_announced_locked(cq_, true);
-    if (taken < (is_one ? 1 : most)) forget_told_ahead(cq_, qp);
+    if (most != 0 && taken < (is_one ? 1 : most)) forget_told_ahead(cq_, qp);
     if (!kSeesRaces && taken != 0) ask_for_next_receive(qp);
     got_ += taken;
     cq_.moderation.taken += static_cast<std::uint64_t>(taken);

@@ -313,7 +313,7 @@ bool has_receive_to_flush(const Qp& qp) noexcept {
 int take_first(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
   std::uint64_t h;
   more = false;
-  if (qp.in.ring != nullptr && !qp.lane.is_unheard &&
+  if (room > 0 && qp.in.ring != nullptr && !qp.lane.is_unheard &&
       qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR &&
       !qp.in.pack.has(qp.in.head.load(std::memory_order_relaxed))) {
     const Slot* const slot = find_next_message(qp, h);

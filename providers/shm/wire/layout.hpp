@@ -547,11 +547,12 @@ struct DoorbellBlock {
     if (all != 0) many[group].fetch_and(~all, std::memory_order_seq_cst);
     return {bits, all};
   }
-  /// Puts back what was taken.
+  /// Puts back what was taken, by who alone takes. Who has rung meanwhile has done so for more.
   void put_back(std::uint32_t group, Rung rung) noexcept {
     if (rung.bits == 0) return;
-    if (rung.many != 0) many[group].fetch_or(rung.many, std::memory_order_seq_cst);
-    words[group].fetch_or(rung.bits, std::memory_order_seq_cst);
+    const std::uint64_t before = words[group].fetch_or(rung.bits, std::memory_order_seq_cst);
+    if (const std::uint64_t more = rung.many | (rung.bits & before); more != 0)
+      many[group].fetch_or(more, std::memory_order_seq_cst);
     ring_group(group);
   }
   /// Takes all bits and calls f with each.

@@ -22,6 +22,7 @@ void check_operations(MPI_Comm comm);     // of the program, and those that no e
 void check_movement(MPI_Comm comm);       // movement.c
 void check_derived(MPI_Comm comm);        // derived.c
 void check_communicators(MPI_Comm comm);  // communicators.c
+void check_frees(MPI_Comm comm);
 void check_intercommunicator(MPI_Comm comm);
 void check_threads(MPI_Comm comm);
 void check_progress(MPI_Comm comm);  // program.c

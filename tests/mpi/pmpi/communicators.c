@@ -64,6 +64,38 @@ void check_communicators(MPI_Comm comm) {
   // The rest go with MPI_Finalize.
 }
 
+/// No rank waits in MPI_Comm_free for others that come there later: after a message of its, or by way
+/// of another communicator's.
+void check_frees(MPI_Comm comm) {
+  int rank, size, word = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  MPI_Comm one, two, last;
+  MPI_Comm_dup(comm, &one);
+  MPI_Comm_dup(comm, &two);
+  MPI_Comm_dup(comm, &last);
+  sum_ranks(one);
+  sum_ranks(two);
+  sum_ranks(last);
+  if (rank > 0) MPI_Recv(&word, 1, MPI_INT, rank - 1, 8, comm, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&last);
+  if (rank < size - 1) MPI_Send(&word, 1, MPI_INT, rank + 1, 8, comm);
+  MPI_Comm_free(rank % 2 == 0 ? &one : &two);
+  MPI_Comm_free(rank % 2 == 0 ? &two : &one);
+
+  // Many that live shortly, one after the other and a few at once: there is a team for all of them.
+  enum { kShort = 300, kAtOnce = 3 };
+  MPI_Comm some[kAtOnce];
+  for (int i = 0; i < (size == 2 ? kShort : 6) / kAtOnce; ++i) {
+    for (int k = 0; k < kAtOnce; ++k) {
+      MPI_Comm_dup(comm, &some[k]);
+      CHECK(MPI_Barrier(some[k]) == MPI_SUCCESS);
+    }
+    for (int k = 0; k < kAtOnce; ++k) MPI_Comm_free(&some[rank == 0 ? k : kAtOnce - 1 - k]);
+  }
+  sum_ranks(comm);
+}
+
 void check_intercommunicator(MPI_Comm comm) {
   int rank, size;
   MPI_Comm_rank(comm, &rank);

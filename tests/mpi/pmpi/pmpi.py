@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 LIMIT = 100  # seconds; MPICH's ranks that share a processor wait for time slices
 LAUNCHERS = {
@@ -154,6 +155,44 @@ def check_progress(options):
     all_is_right(options, output, status)
 
 
+def check_standard_abi(options):
+    """An MPI that shows the standard ABI, whose handles are others than its own, has all its calls."""
+    status, output = run(options, "counted", environment={"LD_PRELOAD": options.standard_abi})
+    all_is_right(options, output, status)
+    expect("takes no collectives of" in output and "standard ABI" in output, "it does not say why it takes nothing", output)
+    expect("calls of all ranks together" not in output, "something was taken", output)
+
+
+def check_some_without(options):
+    """Where one rank has the library and another has not, the one says what it waits for, and the job can be ended."""
+    launcher, *rest = LAUNCHERS[options.mpi]
+    if shutil.which(launcher) is None:
+        print(f"{launcher} is missing")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory(prefix="pmpi-") as folder:
+        command = [launcher, *rest, "1", options.tool, "exec", "--pmpi", "--", options.program, "nothing", ":", "-n", "1",
+                   options.program, "nothing"]
+        settings = {"VERBATIM_FABRIC": folder, "TMPDIR": folder}
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", start_new_session=True, env={**os.environ, **settings}) as job:
+            stop = threading.Timer(LIMIT, os.killpg, (job.pid, signal.SIGKILL))
+            stop.start()
+            output = ""
+            for line in job.stdout:
+                output += line
+                if "in MPI_Finalize: " in line and "started without libverbatim_pmpi.so" in line:
+                    break
+            told = job.poll() is None
+            os.killpg(job.pid, signal.SIGTERM)
+            stop.cancel()
+            try:
+                job.communicate(timeout=10)
+            except subprocess.TimeoutExpired:
+                os.killpg(job.pid, signal.SIGKILL)
+                job.communicate()
+    expect(told and "of a communicator of 2 has waited" in output, "nobody says what is waited for", output)
+
+
 def check_killed(options):
     """A rank that dies ends the job, as it does without the library: soon, and not well."""
     status, output = run(options, "killed")
@@ -172,7 +211,7 @@ def check_differ(options):
 
 
 CASES = {"counted": check_counted, "fortran": check_fortran, "untaken": check_untaken, "not_of_a_team": check_not_of_a_team, "progress": check_progress,
-         "killed": check_killed, "differ": check_differ}
+         "killed": check_killed, "standard_abi": check_standard_abi, "some_without": check_some_without, "differ": check_differ}
 
 
 def main():
@@ -181,6 +220,7 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--mpi", choices=LAUNCHERS, required=True)
     parser.add_argument("--ranks", type=int, required=True)
+    parser.add_argument("--standard-abi", help="a library that shows the standard ABI")
     parser.add_argument("case", choices=[*CASES, *PARTS])
     options = parser.parse_args()
     try:

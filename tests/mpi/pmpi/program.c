@@ -6,6 +6,7 @@
 //   counted    as many calls of each kind as pmpi.py knows
 //   killed     rank 1 dies in the midst of collectives
 //   differ     ranks name different lengths, and are told
+//   nothing    no collective
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,28 @@ void check_that(int is_so, const char* file, int line, const char* text) {
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   fprintf(stderr, "rank %d: %s:%d: %s\n", rank, file, line, text);
+}
+
+/// A message whose sender makes nothing but collectives that nobody waits long in, until it has gone.
+static void check_short_calls(MPI_Comm comm, char* memory, int bytes) {
+  enum { kMostCalls = 30000 };  // many times what it takes
+  int rank, size;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  if (size == 1) return;
+  MPI_Request request = MPI_REQUEST_NULL;
+  memset(memory, rank + 3, bytes);
+  if (rank == 0) MPI_Isend(memory, bytes, MPI_BYTE, 1, 6, comm, &request);
+  if (rank == 1) MPI_Irecv(memory, bytes, MPI_BYTE, 0, 6, comm, &request);
+  int are_all_done = 0;
+  for (int i = 0; !are_all_done && i < kMostCalls; ++i) {
+    int is_done = 1;
+    if (rank == 1) MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
+    CHECK(MPI_Allreduce(&is_done, &are_all_done, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS);
+  }
+  CHECK(are_all_done);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (rank == 1) CHECK(memory[0] == 3 && memory[bytes - 1] == 3);
 }
 
 /// A message that is under way while its sender waits in a collective: the receiver comes there only
@@ -39,6 +62,7 @@ void check_progress(MPI_Comm comm) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     if (rank == 1) CHECK(memory[0] == 1 && memory[kBytes - 1] == 1);
   }
+  check_short_calls(comm, memory, kBytes);
   free(memory);
 
   // Nonblocking ones are the MPI's, and go on beside those that are taken.
@@ -145,6 +169,8 @@ static void differ(MPI_Comm comm) {
           MPI_ERR_TRUNCATE);
 }
 
+static void do_nothing(MPI_Comm comm) { (void)comm; }
+
 static void check_elements(MPI_Comm comm) {
   check_reductions(comm);
   check_movement(comm);
@@ -153,6 +179,7 @@ static void check_elements(MPI_Comm comm) {
 
 static void check_comings_and_goings(MPI_Comm comm) {
   check_communicators(comm);
+  check_frees(comm);
   check_intercommunicator(comm);
 }
 
@@ -181,6 +208,7 @@ static const struct {
     {"counted", call_counted, MPI_THREAD_SINGLE},
     {"killed", be_killed, MPI_THREAD_SINGLE},
     {"differ", differ, MPI_THREAD_SINGLE},
+    {"nothing", do_nothing, MPI_THREAD_SINGLE},
 };
 
 int main(int argc, char** argv) {
