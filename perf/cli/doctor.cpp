@@ -12,6 +12,7 @@
 #include "perf/cli/commands.hpp"
 #include "perf/cli/doctor_findings.hpp"
 #include "perf/cli/failure.hpp"
+#include "perf/support/lost_output.hpp"
 #include "runtime/base/printable.hpp"
 
 namespace verbatim::cli {
@@ -143,8 +144,11 @@ int doctor(Calling, int argc, char** argv) {
     } else {
       print_text(findings);
     }
-    if (std::fflush(stdout) != 0)
-      fail("%s: cannot write what it found: %s", argv[0], std::strerror(errno));
+    if (std::fflush(stdout) != 0) {
+      const int error = errno;
+      perf::forget_lost_output();
+      fail("%s: cannot write what it found: %s", argv[0], std::strerror(error));
+    }
     return findings.count(Verdict::kFail) != 0 ? 1 : 0;
   } catch (const Failure& failure) {
     std::fprintf(stderr, "%s\n", failure.line.c_str());

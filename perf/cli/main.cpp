@@ -113,10 +113,10 @@ int ended(int status) {
   errno = 0;
   const bool flushed = std::fflush(stdout) == 0;
   if (flushed && std::ferror(stdout) == 0) return status;
-  if (status != 0) return status;  // and a line has said why
+  // Also of a command that has failed: what it found may have been in the output alone.
   std::fprintf(stderr, "verbatim: cannot write all of the output: %s\n",
                flushed ? "is the disk full?" : std::strerror(errno));
-  return 1;
+  return status != 0 ? status : 1;
 }
 
 int run_command(int argc, char** argv) {

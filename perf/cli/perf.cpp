@@ -27,6 +27,7 @@
 #include "perf/cli/perf_run_floors.hpp"
 #include "perf/cli/pingpong_device.hpp"
 #include "perf/cli/stoppable.hpp"
+#include "perf/support/call_count.hpp"
 #include "perf/support/clock.hpp"
 
 namespace verbatim::cli {
@@ -94,6 +95,16 @@ ibv_mtu check_device(const Device& device, PerfOptions* options) {
   return mtu;
 }
 
+/// Ends the count.
+perf::Usage used_since(const perf::Usage& before, std::optional<perf::CallCount>* count) {
+  const std::optional<std::uint64_t> calls =
+      *count ? (*count)->calls() : std::optional<std::uint64_t>();
+  count->reset();
+  perf::Usage used = perf::usage_since(before);
+  if (calls) used.system_calls = static_cast<double>(*calls);
+  return used;
+}
+
 class Perf {
  public:
   /// Of both ends the server is given its `listener`.
@@ -103,6 +114,11 @@ class Perf {
   void run() {
     (void)perf::ns_per_tick();  // which is measured once, and not in the middle of a test
     place(o_);
+    if (o_.counts_calls && !perf::CallCount().calls()) {
+      fail(
+          "this host lets no system calls be counted (x86-64, Linux 5.11): leave out "
+          "--system_calls");
+    }
     PerfPrinter printer(o_, use_);
     const Device device = open_device(o_.device, o_.ib_port);
     const ibv_mtu mtu = check_device(device, &o_);
@@ -253,9 +269,11 @@ class Perf {
       std::optional<PerfProgress> progress;
       if (o_.speaks()) progress.emplace(progress_text(size), o_.duration);
       const perf::Usage before = perf::usage_now();
+      std::optional<perf::CallCount> count;
+      if (o_.counts_calls) count.emplace();
       if (o_.test.latency()) {
         PerfLatencies found = measure_latency(run, size);
-        found.used = perf::usage_since(before);
+        found.used = used_since(before, &count);
         progress.reset();
         const bool stopped = found.stopped;
         printer.latency(size, std::move(found));
@@ -272,7 +290,7 @@ class Perf {
         average_ = report.average;
         rate_ = report.rate;
       });
-      found.used = perf::usage_since(before);
+      found.used = used_since(before, &count);
       progress.reset();
       printer.measured(size, found);
       if (found.stopped) {

@@ -58,6 +58,14 @@ void check_sending(const PerfOptions& o, const PerfAsked& asked) {
   if (o.endless && o.delivers() && o.bidirectional) {
     fail("--run_infinitely of SEND has one direction: leave out -b");
   }
+  if (o.counts_calls && !o.jsonl_file && !o.csv_file) {
+    fail("--system_calls is for records: give --jsonl or --csv too");
+  }
+  if (o.counts_calls && (o.ends == PerfEnds::kProcess || o.endless)) {
+    fail(
+        "--system_calls counts those of one end, once: leave out --single-process and "
+        "--run_infinitely");
+  }
   if (o.processor_use && o.duration == 0) fail("--cpu_util is of -D: give it too");
 }
 

@@ -119,6 +119,8 @@ constexpr PerfOption kPerfOptions[] = {
     {kDisableNuma, "disable_numa", kEvery, nullptr,
      "taken for perftest's sake: nothing is bound that is not asked for"},
     {kProcessorUse, "cpu_util", kEvery, nullptr, "of -D: how busy the host's processors were"},
+    {kSystemCalls, "system_calls", kEvery, nullptr,
+     "count those of this end for records; each takes a microsecond longer"},
     {kWaitDestroy, "wait_destroy", kOfBandwidth, "seconds", "pause before the end"},
     {kDestinationLid, "dlid", kEvery, "lid", "go there, not where the other side says"},
     {kNoVersions, "dont_xchg_versions", kEvery, nullptr,

@@ -48,6 +48,7 @@ enum PerfLongOption : int {
   kNumaNode,
   kDisableNuma,
   kProcessorUse,
+  kSystemCalls,
   kWaitDestroy,
   kDestinationLid,
   kNoVersions,

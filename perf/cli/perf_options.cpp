@@ -181,6 +181,9 @@ void store_newer(const Found& found, PerfOptions* o, PerfAsked* asked) {
     case kProcessorUse:
       o->processor_use = true;
       break;
+    case kSystemCalls:
+      o->counts_calls = true;
+      break;
     case kWaitDestroy:
       value.into(&o->wait_at_end, "seconds", 0, 1'000'000);
       break;

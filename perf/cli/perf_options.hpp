@@ -103,6 +103,7 @@ struct PerfOptions {
   bool unsorted = false;
   bool cycles = false;
   bool processor_use = false;
+  bool counts_calls = false;
   std::vector<std::string> counters;  // of the port, by their names in sysfs
   PerfOutput output = PerfOutput::kAll;
   std::optional<std::string> json_file;

@@ -485,16 +485,19 @@ class Page {
       }
       rows += tag("td", std::isfinite(record.cpu_ns) ? with_unit(record.cpu_ns, "ns") : "") +
               tag("td", std::isfinite(record.switches) ? perf::number_text(record.switches) : "") +
+              tag("td", std::isfinite(record.system_calls) ? perf::number_text(record.system_calls)
+                                                           : "") +
               "</tr>\n";
     }
     if (rows.empty()) return {};
     return tag("h2", "All figures") + "\n" +
            card(
-               "<details><summary>Median, least, standard error, percentiles, processor time and "
-               "context switches of one operation</summary><table><tr><th class=\"l\">kind</th>"
+               "<details><summary>Median, least, standard error, percentiles, processor time, "
+               "context switches and system calls of one operation</summary><table><tr><th "
+               "class=\"l\">kind</th>"
                "<th class=\"l\">figure</th><th>median</th><th>least</th><th>\xc2\xb1</th>"
                "<th>p50</th><th>p90</th><th>p99</th><th>p99.9</th><th>p99.99</th><th>CPU</th>"
-               "<th>switches</th></tr>\n" +
+               "<th>switches</th><th>calls</th></tr>\n" +
                rows + "</table></details>");
   }
 

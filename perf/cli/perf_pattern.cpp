@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // `verbatim perf pattern`: every process of a job writes to its neighbours at once, by the pattern
-// that is named, and one table says what that comes to.
+// that is named, and one table, or records, say what that comes to.
 //
 // An MPI program, since a launcher is what starts such a job: MPI tells who is there, carries the
 // addresses and the figures, and is silent while the queue pairs of the pattern, which are not
@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "perf/cli/option_values.hpp"
 #include "perf/cli/perf_option_values.hpp"
 #include "perf/cli/perf_pattern_edges.hpp"
+#include "perf/cli/perf_pattern_report.hpp"
 #include "perf/cli/perf_queues.hpp"
 #include "perf/cli/perf_ranks.hpp"
 #include "perf/cli/pingpong_device.hpp"
@@ -33,12 +33,11 @@ namespace {
 
 constexpr std::uint32_t kLargest = 1u << 23;
 constexpr std::uint32_t kPollsBetweenPauses = 2048;
-constexpr char kPatternRule[] =
-    "--------------------------------------------------------------------------------------------";
 
 struct PatternJob {
   PerfPattern pattern{};
   std::string name;
+  std::size_t blocks = 0;
   PerfOptions options{{PerfVerb::kWrite, PerfMeasure::kBandwidth}};
 };
 
@@ -57,13 +56,20 @@ void pattern_usage(const char* name) {
       "  -s, --size=<bytes>              of a message (default 65536)\n"
       "  -t, --tx-depth=<number>         requests under way to each neighbour (default 128)\n"
       "  -x, --gid-index=<index>         of our GID (default: none; on Ethernet the best one)\n"
-      "      --report_gbits              Gbit/s instead of MiB/s\n",
+      "      --report_gbits              Gbit/s instead of MiB/s\n"
+      "      --blocks=<number>           how often all of it is measured, of which the median "
+      "counts\n"
+      "                                  (default 1, of records 9)\n"
+      "      --jsonl=<file>, --csv=<file>\n"
+      "                                  records too, as 'verbatim perf report' and gate take "
+      "them;\n"
+      "                                  - instead of the table\n",
       name);
 }
 
 /// Nothing: the usage text was asked for.
 std::optional<PatternJob> parse_pattern(int argc, char** argv) {
-  enum { kGbits = 256 };
+  enum { kGbits = 256, kBlocks, kJsonl, kCsv };
   static const option kNames[] = {{"all", no_argument, nullptr, 'a'},
                                   {"ib-dev", required_argument, nullptr, 'd'},
                                   {"help", no_argument, nullptr, 'h'},
@@ -73,6 +79,9 @@ std::optional<PatternJob> parse_pattern(int argc, char** argv) {
                                   {"tx-depth", required_argument, nullptr, 't'},
                                   {"gid-index", required_argument, nullptr, 'x'},
                                   {"report_gbits", no_argument, nullptr, kGbits},
+                                  {"blocks", required_argument, nullptr, kBlocks},
+                                  {"jsonl", required_argument, nullptr, kJsonl},
+                                  {"csv", required_argument, nullptr, kCsv},
                                   {}};
   PatternJob job;
   PerfOptions& o = job.options;
@@ -110,6 +119,15 @@ std::optional<PatternJob> parse_pattern(int argc, char** argv) {
       case kGbits:
         o.gbits = true;
         break;
+      case kBlocks:
+        job.blocks = static_cast<std::size_t>(option_number("blocks", "--blocks", optarg, 1, 1000));
+        break;
+      case kJsonl:
+        o.jsonl_file = optarg;
+        break;
+      case kCsv:
+        o.csv_file = optarg;
+        break;
       default:
         refuse_option(id, kLetters, argv);
     }
@@ -121,22 +139,17 @@ std::optional<PatternJob> parse_pattern(int argc, char** argv) {
   }
   job.pattern = *pattern;
   job.name = argv[optind];
+  if (job.blocks == 0) job.blocks = o.jsonl_file || o.csv_file ? 9 : 1;
   if (o.all_sizes) o.size = kLargest;
   o.tx_depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(o.tx_depth, o.iterations));
   o.cq_moderation = std::min(o.size > 8192 && !o.all_sizes ? 1 : o.cq_moderation, o.tx_depth);
   return job;
 }
 
-/// What one rank has of a size, and what all have.
-struct PatternFigures {
-  std::uint64_t bytes = 0;
-  double seconds = 0;
-};
-
 class PatternRank {
  public:
-  PatternRank(const PatternJob& job, const StopSignals& stop)
-      : job_{job}, options_{job.options}, stop_{stop} {
+  PatternRank(const PatternJob& job, const StopSignals& stop, PatternReport& report)
+      : job_{job}, options_{job.options}, stop_{stop}, report_{report} {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
   }
@@ -155,13 +168,21 @@ class PatternRank {
     std::optional<PerfQueues> queues;
     if (!edges_.empty()) queues.emplace(device, options_, terms_);
     if (queues) queues->connect(swap_addresses(*queues));
-    if (rank_ == 0) heading(device);
-    for (std::uint32_t size = options_.all_sizes ? 2 : options_.size; size <= options_.size;
-         size *= 2) {
-      report(size, queues ? measure(*queues, size) : idle());
+    report_.heading(device.name(), terms_.mtu);
+    try {
+      for (std::uint32_t size = options_.all_sizes ? 2 : options_.size; size <= options_.size;
+           size *= 2) {
+        std::vector<PatternFigures> blocks;
+        while (blocks.size() < job_.blocks)
+          blocks.push_back(queues ? measure(*queues, size) : idle());
+        report_.row(size, blocks);
+      }
+    } catch (const Stopped&) {
+      report_.finish();  // what was measured till then
+      throw;
     }
     MPI_Barrier(MPI_COMM_WORLD);  // before anybody's memory goes
-    if (rank_ == 0) std::puts(kPatternRule);
+    report_.finish();
   }
 
  private:
@@ -200,8 +221,9 @@ class PatternRank {
     const std::uint64_t all = options_.iterations;
     std::uint64_t left = 0;
     for (const PatternEdge& edge : edges_) left += edge.from == rank_ ? all : 0;
-    PatternFigures found{left * size, 0};
+    PatternFigures found{.bytes = left * size, .messages = left, .seconds = 0, .used = {}};
     MPI_Barrier(MPI_COMM_WORLD);
+    const perf::Usage used = perf::usage_now();
     const std::uint64_t start = perf::ticks();
     std::uint32_t polls = 0;
     while (left > 0) {
@@ -224,6 +246,7 @@ class PatternRank {
       sched_yield();  // there may be more ranks than processors
     }
     found.seconds = static_cast<double>(perf::ticks() - start) * perf::ns_per_tick() / 1e9;
+    found.used = perf::usage_since(used);
     return found;
   }
 
@@ -241,51 +264,32 @@ class PatternRank {
     return done;
   }
 
-  void heading(const Device& device) const {
-    std::puts(kPatternRule);
-    std::printf("                    RDMA_Write BW Test, pattern %s\n", job_.name.c_str());
-    std::printf(" Processes       : %d\t\tDevice         : %s\n", ranks_, device.name());
-    std::printf(" TX depth        : %u\n CQ Moderation   : %u\n Mtu             : %d[B]\n",
-                options_.tx_depth, options_.cq_moderation, 128 << terms_.mtu);
-    std::puts(kPatternRule);
-    const char* unit = options_.gbits ? "Gb" : "MB";
-    std::printf(
-        " #bytes     #iterations    BW sum[%s/sec]    BW least[%s/sec]   BW most[%s/sec]   "
-        "MsgRate[Mpps]\n",
-        unit, unit, unit);
-  }
-
-  /// Of all: their bytes in the time of the slowest; of each that sends: its own.
-  void report(std::uint32_t size, const PatternFigures& own) const {
-    const double unit = options_.gbits ? 125e6 : 1048576;
-    const bool sends = own.bytes > 0 && own.seconds > 0;
-    const double rate = sends ? static_cast<double>(own.bytes) / own.seconds / unit : 0;
-    double least = sends ? rate : std::numeric_limits<double>::infinity();
-    double bytes = static_cast<double>(own.bytes);
-    double ends[2] = {own.seconds, rate}, most[2] = {}, all_bytes = 0, all_least = 0;
-    MPI_Reduce(&bytes, &all_bytes, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-    MPI_Reduce(ends, most, 2, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    MPI_Reduce(&least, &all_least, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
-    if (rank_ != 0) return;
-    std::printf(" %-7u    %-10llu       %-7.2f            %-7.2f            %-7.2f\t\t   %-7.6f\n",
-                size, static_cast<unsigned long long>(options_.iterations),
-                all_bytes / most[0] / unit, all_least, most[1], all_bytes / size / most[0] / 1e6);
-  }
-
   const PatternJob& job_;
   PerfOptions options_;
   const StopSignals& stop_;
+  PatternReport& report_;
   int rank_ = 0, ranks_ = 1;
   PerfTerms terms_;
   std::vector<PatternEdge> edges_;  // of this rank, in the order of all
   std::vector<PerftestAddress> peers_;
 };
 
-int run_pattern(const PatternJob& job, int rank) {
+int run_pattern(const PatternJob& job, int rank, int ranks) {
+  // Before anything is measured, and by all: a file that cannot be written is one line.
+  std::optional<PatternReport> report;
+  int status = 0;
+  try {
+    report.emplace(job.name, job.options, rank, ranks);
+  } catch (const Failure& failure) {
+    std::fprintf(stderr, "%s\n", failure.line.c_str());
+    status = failure.status;
+  }
+  MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  if (status != 0) return status;
   return run_stoppable([] { return std::optional<int>(); },
                        [&](const StopSignals& stop) {
                          try {
-                           PatternRank(job, stop).run();
+                           PatternRank(job, stop, *report).run();
                          } catch (const Failure& failure) {
                            end_all_ranks(rank, failure);
                          }
@@ -307,7 +311,7 @@ int perf_pattern(Calling, int argc, char** argv) {
     wrong = failure.line;
   }
   return run_among_ranks(argc, argv, wrong, [&](int rank, int ranks) {
-    if (ranks >= 2) return run_pattern(*job, rank);
+    if (ranks >= 2) return run_pattern(*job, rank, ranks);
     std::fprintf(
         stderr, "a pattern is of two processes or more: mpiexec -n 8 verbatim perf pattern halo\n");
     return 1;

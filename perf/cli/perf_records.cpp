@@ -42,6 +42,7 @@ std::string record_name(const PerfOptions& o) {
   if (o.mtu) name += " MTU " + std::to_string(128 << *o.mtu);
   if (o.reads) name += " outstanding " + std::to_string(*o.reads);
   if (o.latency_gap != 0) name += " gaps of " + std::to_string(o.latency_gap) + " us";
+  if (o.counts_calls) name += " counting system calls";
   if (o.rate) name += " limited to " + rate_text(o);
   if (o.test.bandwidth()) name += " depth " + std::to_string(o.tx_depth);
   return name;
@@ -51,6 +52,7 @@ void count_use(perf::Record* record, const perf::Usage& used, std::uint64_t mess
   if (messages == 0) return;
   record->cpu_ns = used.cpu_ns / static_cast<double>(messages);
   record->switches = used.switches / static_cast<double>(messages);
+  record->system_calls = used.system_calls / static_cast<double>(messages);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "perf/cli/measuring.hpp"
 #include "perf/cli/perf_page.hpp"
+#include "perf/support/lost_output.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -61,7 +62,9 @@ void write_page(const std::string& path, const std::string& page) {
   else if (file != nullptr)
     written = std::fclose(file) == 0 && written;
   if (!written) {
-    throw std::runtime_error("cannot write '" + path + "': " + std::strerror(errno) + " (-o)");
+    const int error = errno;
+    if (is_output) perf::forget_lost_output();
+    throw std::runtime_error("cannot write '" + path + "': " + std::strerror(error) + " (-o)");
   }
 }
 

@@ -3,6 +3,7 @@
 // of queue pairs, of memory regions, of threads and of peer processes, and latency against size;
 // slopes are fitted.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -157,6 +158,7 @@ class Scaling {
     for (int round = 0; round < rounds; ++round) {
       perf::measure(ask, cell, is_late() ? 1 : perf::kAttempts);
     }
+    if (std::isnan(cell.system_calls)) perf::count_system_calls(ask, cell);
     waited_ns_ += cell.waited_ns - waited;
     elapsed_ns_ += cell.elapsed_ns - elapsed;
   }
@@ -324,6 +326,7 @@ class Scaling {
           record.cpu_ns = cell.cpu_ns / cell.operations;
           record.switches = cell.switches / cell.operations;
         }
+        record.system_calls = cell.system_calls;
         all.push_back(std::move(record));
       }
     }

@@ -12,6 +12,7 @@
 #include "perf/cli/failure.hpp"
 #include "perf/cli/option_values.hpp"
 #include "perf/cli/topo_views.hpp"
+#include "perf/support/lost_output.hpp"
 #include "runtime/topo/machine_read.hpp"
 
 namespace verbatim::cli {
@@ -71,6 +72,7 @@ void write(const std::string& text, const std::string& path) {
     if ((standard ? std::fflush(file) : std::fclose(file)) != 0 && error == 0) error = errno;
   }
   if (error != 0) {
+    if (standard) perf::forget_lost_output();
     fail("verbatim topo: cannot write %s: %s", standard ? "what it found" : path.c_str(),
          std::strerror(error));
   }

@@ -15,7 +15,7 @@ constexpr int kBlockTimeoutMs = 60'000;
 
 Reply await_replies(std::span<const Asked> ends, const std::string& what) {
   Reply first;
-  double waited_ns = 0, cpu_ns = 0, switches = 0;
+  double waited_ns = 0, cpu_ns = 0, switches = 0, system_calls = 0;
   std::vector<int> waiting;
   for (const Asked& end : ends) waiting.push_back(end.socket);
   for (std::size_t left = ends.size(); left > 0; --left) {
@@ -32,11 +32,13 @@ Reply await_replies(std::span<const Asked> ends, const std::string& what) {
     waited_ns += reply.waited_ns;
     cpu_ns += reply.cpu_ns;
     switches += reply.switches;
+    system_calls += reply.system_calls;
     waiting[who] = -1;
   }
   first.waited_ns = waited_ns;
   first.cpu_ns = cpu_ns;
   first.switches = switches;
+  first.system_calls = system_calls;
   return first;
 }
 

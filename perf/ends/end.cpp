@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@
 #include "perf/ends/wire.hpp"
 #include "perf/support/affinity.hpp"
 #include "perf/support/arguments.hpp"
+#include "perf/support/call_count.hpp"
 #include "perf/support/clock.hpp"
 #include "perf/verbs/endpoint.hpp"
 #include "perf/verbs/many_qps.hpp"
@@ -65,7 +67,10 @@ void End::meet() {
   own.store(meetings_,
             std::memory_order_release);  // what I did before is done; pairs with the load below
   for (unsigned spins = 0; peer.load(std::memory_order_acquire) < meetings_; ++spins) {
-    if (spins >= kSpinsBeforeYield) sched_yield();
+    if (spins >= kSpinsBeforeYield) {
+      const CallCountPause no_part_of_the_block;
+      sched_yield();
+    }
     cpu_relax();
   }
 }
@@ -87,85 +92,93 @@ void End::introduce() {
 
 Reply End::answer(const Request& request) {
   return reply_of([&](Reply& reply) {
-    switch (request.kind) {
-      case Kind::kHandover:
-        run_handover(*this, request, reply);
-        break;
-      case Kind::kCopyPingPong:
-        run_copy_ping_pong(*this, request, reply);
-        break;
-      case Kind::kEventPingPong:
-        run_event_ping_pong(*this, request, reply);
-        break;
-      case Kind::kEmptyCalls:
-        run_empty_calls(*this, request, reply);
-        break;
-      case Kind::kLocalCopy:
-        run_local_copy(*this, request, reply);
-        break;
-      case Kind::kSingleCopy:
-        run_single_copy(*this, request, reply);
-        break;
-      case Kind::kTrain:
-        run_train(*this, request, reply);
-        break;
-      case Kind::kConnect:
-        run_connect(*this, request, reply);
-        break;
-      case Kind::kPingPong:
-        run_ping_pong(*this, request, reply);
-        break;
-      case Kind::kCompletion:
-        run_completion(*this, request, reply);
-        break;
-      case Kind::kStream:
-        run_stream(*this, request, reply);
-        break;
-      case Kind::kSleeping:
-        run_sleeping(*this, request, reply);
-        break;
-      case Kind::kConnectMany:
-        run_connect_many(*this, request, reply);
-        break;
-      case Kind::kUseMany:
-        run_use_many(*this, request, reply);
-        break;
-      case Kind::kInTurn:
-        run_in_turn(*this, request, reply);
-        break;
-      case Kind::kEmptyPoll:
-        run_empty_poll(*this, request, reply);
-        break;
-      case Kind::kThreads:
-        run_threads(*this, request, reply);
-        break;
-      case Kind::kFloor:
-        run_floor(*this, request, reply);
-        break;
-      case Kind::kRegister:
-        run_register(*this, request, reply);
-        break;
-      case Kind::kRegisterMany:
-        run_register_many(*this, request, reply);
-        break;
-      case Kind::kWriteMany:
-        run_write_many(*this, request, reply);
-        break;
-      case Kind::kAllocate:
-        run_allocate(*this, request, reply);
-        break;
-      case Kind::kPages:
-        run_pages(*this, request, reply);
-        break;
-      case Kind::kBuffers:
-        run_buffers(*this, request, reply);
-        break;
-      case Kind::kPrepareCrowd:
-      case Kind::kJoinCrowd:
-      case Kind::kTalk:
-        throw std::logic_error("a hub and its peers do that");
-    }
+    std::optional<CallCount> count;
+    if (request.counts_calls != 0) count.emplace();
+    perform(request, reply);
+    if (!count) return;
+    if (const auto calls = count->calls()) reply.system_calls = static_cast<double>(*calls);
   });
+}
+
+void End::perform(const Request& request, Reply& reply) {
+  switch (request.kind) {
+    case Kind::kHandover:
+      run_handover(*this, request, reply);
+      break;
+    case Kind::kCopyPingPong:
+      run_copy_ping_pong(*this, request, reply);
+      break;
+    case Kind::kEventPingPong:
+      run_event_ping_pong(*this, request, reply);
+      break;
+    case Kind::kEmptyCalls:
+      run_empty_calls(*this, request, reply);
+      break;
+    case Kind::kLocalCopy:
+      run_local_copy(*this, request, reply);
+      break;
+    case Kind::kSingleCopy:
+      run_single_copy(*this, request, reply);
+      break;
+    case Kind::kTrain:
+      run_train(*this, request, reply);
+      break;
+    case Kind::kConnect:
+      run_connect(*this, request, reply);
+      break;
+    case Kind::kPingPong:
+      run_ping_pong(*this, request, reply);
+      break;
+    case Kind::kCompletion:
+      run_completion(*this, request, reply);
+      break;
+    case Kind::kStream:
+      run_stream(*this, request, reply);
+      break;
+    case Kind::kSleeping:
+      run_sleeping(*this, request, reply);
+      break;
+    case Kind::kConnectMany:
+      run_connect_many(*this, request, reply);
+      break;
+    case Kind::kUseMany:
+      run_use_many(*this, request, reply);
+      break;
+    case Kind::kInTurn:
+      run_in_turn(*this, request, reply);
+      break;
+    case Kind::kEmptyPoll:
+      run_empty_poll(*this, request, reply);
+      break;
+    case Kind::kThreads:
+      run_threads(*this, request, reply);
+      break;
+    case Kind::kFloor:
+      run_floor(*this, request, reply);
+      break;
+    case Kind::kRegister:
+      run_register(*this, request, reply);
+      break;
+    case Kind::kRegisterMany:
+      run_register_many(*this, request, reply);
+      break;
+    case Kind::kWriteMany:
+      run_write_many(*this, request, reply);
+      break;
+    case Kind::kAllocate:
+      run_allocate(*this, request, reply);
+      break;
+    case Kind::kPages:
+      run_pages(*this, request, reply);
+      break;
+    case Kind::kBuffers:
+      run_buffers(*this, request, reply);
+      break;
+    case Kind::kPrepareCrowd:
+    case Kind::kJoinCrowd:
+    case Kind::kTalk:
+      throw std::logic_error("a hub and its peers do that");
+  }
 }
 
 void End::serve() {

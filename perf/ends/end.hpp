@@ -71,6 +71,7 @@ class End {
 
  private:
   Reply answer(const Request& request);
+  void perform(const Request& request, Reply& reply);
   void introduce();
 
   Side side_;

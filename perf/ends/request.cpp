@@ -33,6 +33,20 @@ const char* name_of(Calls calls) {
   return "?";
 }
 
+const char* name_of(Waiting waiting) {
+  switch (waiting) {
+    case Waiting::kSpin:
+      return "spin";
+    case Waiting::kYield:
+      return "yield";
+    case Waiting::kEvent:
+      return "event";
+    case Waiting::kAdaptive:
+      return "adaptive";
+  }
+  return "?";
+}
+
 const char* name_of(Service service) {
   switch (service) {
     case Service::kReliable:

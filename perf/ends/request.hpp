@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "perf/support/pace.hpp"
 
@@ -70,10 +71,18 @@ enum class Calls : std::uint32_t {
   kCursor    // ibv_post_send, ibv_start_poll
 };
 
+/// What a program does that finds nothing (kPingPong of SENDs).
+enum class Waiting : std::uint32_t {
+  kSpin,     // looks again, as its Pace says
+  kYield,    // gives the processor away first
+  kEvent,    // sleeps in ibv_get_cq_event: kEvents
+  kAdaptive  // looks again for some time, then sleeps: kEvents
+};
+
 /// Through which queues small messages go (kPingPong, kStream).
 enum class Service : std::uint32_t {
   kReliable,  // RC
-  kEvents,    // RC, who waits sleeps in ibv_get_cq_event
+  kEvents,    // RC, who waits may sleep in ibv_get_cq_event
   kDomain,    // RC, queue pair and completion queues of a thread domain
   kShared,    // RC into a shared receive queue
   kDatagram   // UD
@@ -82,6 +91,7 @@ enum class Service : std::uint32_t {
 const char* name_of(Operation operation);
 const char* name_of(Service service);
 const char* name_of(Calls calls);
+const char* name_of(Waiting waiting);
 const char* name_of(Memory memory);
 
 struct Request {
@@ -92,11 +102,13 @@ struct Request {
   Pace pace = Pace::kTight;
   Calls calls = Calls::kClassic;
   Service service = Service::kReliable;
+  Waiting waiting = Waiting::kSpin;
   Floor floor{};
-  std::uint32_t batch = 1;      // work requests per posted list
-  std::uint32_t stamped = 0;    // time every operation into the shared histogram
-  std::uint32_t read_only = 0;  // kHandover: who polls the line may not write it
-  std::uint32_t asleep = 0;     // kSleeping: the far process is in pause(), not polling
+  std::uint32_t batch = 1;         // work requests per posted list
+  std::uint32_t stamped = 0;       // time every operation into the shared histogram
+  std::uint32_t read_only = 0;     // kHandover: who polls the line may not write it
+  std::uint32_t asleep = 0;        // kSleeping: the far process is in pause(), not polling
+  std::uint32_t counts_calls = 0;  // count system calls, which takes time
   std::uint64_t size = 8;
   std::uint64_t iterations = 1;
 };
@@ -111,6 +123,7 @@ struct Reply {
   double waited_ns = 0;  // how long either end was runnable but not running: others wanted its core
   double cpu_ns = 0;     // processor time of both ends, with all their threads
   double switches = 0;   // their context switches
+  double system_calls = std::numeric_limits<double>::quiet_NaN();  // of the threads that measure
   double extra[4] = {};
   char message[200] = {};
 

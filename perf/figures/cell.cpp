@@ -118,6 +118,26 @@ Ask ends_of(Pair& pair) {
       [&pair](const Request& request, const std::string& what) { return pair.run(request, what); };
 }
 
+/// Each operation of the block alike, by the two threads that measure.
+bool has_countable_calls(Kind kind) {
+  switch (kind) {
+    case Kind::kHandover:
+    case Kind::kCopyPingPong:
+    case Kind::kEventPingPong:
+    case Kind::kEmptyCalls:
+    case Kind::kLocalCopy:
+    case Kind::kSingleCopy:
+    case Kind::kTrain:
+    case Kind::kPingPong:
+    case Kind::kCompletion:
+    case Kind::kStream:
+    case Kind::kEmptyPoll:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 void calibrate(Pair& pair, Cell& cell, double block_ms) {
@@ -142,6 +162,14 @@ void measure(Pair& pair, Cell& cell, int attempts) {
     cell.ns_per_stamp = reply.ns_per_stamp;
     return;
   }
+}
+
+void count_system_calls(const Ask& ask, Cell& cell) {
+  if (cell.unavailable || cell.blocks.empty() || !has_countable_calls(cell.request.kind)) return;
+  Request request = cell.request;
+  request.counts_calls = 1;
+  const Reply reply = ask(request, cell.name + ", system calls counted");
+  cell.system_calls = reply.system_calls / reply.operations;
 }
 
 }  // namespace verbatim::perf

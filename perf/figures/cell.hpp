@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,8 @@ struct Cell {
   double cpu_ns = 0;      // of all blocks kept, at both ends
   double switches = 0;    // likewise
   double operations = 0;  // likewise
-  double waited_ns = 0;   // both ends', for a core that others had
+  double system_calls = std::numeric_limits<double>::quiet_NaN();  // of one operation
+  double waited_ns = 0;  // both ends', for a core that others had
   double elapsed_ns = 0;
 
   double percentile_ns(double fraction) const;
@@ -80,5 +82,9 @@ inline constexpr int kAttempts = 6;
 void measure(Pair& pair, Cell& cell, int attempts = kAttempts);
 /// The same of a cell that wants no stamped one.
 void measure(const Ask& ask, Cell& cell, int attempts = kAttempts);
+
+/// A block that is not timed, for the system calls of one operation; of what is measured by other
+/// means, or makes threads, none.
+void count_system_calls(const Ask& ask, Cell& cell);
 
 }  // namespace verbatim::perf

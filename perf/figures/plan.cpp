@@ -30,6 +30,7 @@ std::string name_for(const char* what, const Request& request) {
       request.service == Service::kReliable ? "" : std::string(name_of(request.service)) + " ";
   return std::string(what) + " " + through + name_of(request.operation) + " " +
          name_of(request.memory) + " " + size_text(request.size) +
+         (request.waiting == Waiting::kSpin ? "" : std::string(" ") + name_of(request.waiting)) +
          (request.batch > 1 ? " in lists" : "");
 }
 
@@ -103,11 +104,20 @@ Group latency_group(std::uint64_t size, bool floors_only) {
     if (size != 8) continue;
     if (mapped) {
       request.service = Service::kEvents;
+      request.waiting = Waiting::kEvent;
       request.operation = Operation::kSend;
       request.kind = Kind::kPingPong;
       request.pace = Pace::kPause;
       group.cells.push_back(make_cell(Section::kLatency, Unit::kNanoseconds,
                                       name_for("latency", request), request, "eventfd ping-pong"));
+      // Beside those that spin and those that sleep, for one table of how to wait.
+      for (const Waiting waiting : {Waiting::kAdaptive, Waiting::kYield}) {
+        request.waiting = waiting;
+        request.service = waiting == Waiting::kYield ? Service::kReliable : Service::kEvents;
+        group.cells.push_back(make_cell(Section::kLatency, Unit::kNanoseconds,
+                                        name_for("latency", request), request, reach));
+      }
+      request.waiting = Waiting::kSpin;
       for (const Service service : {Service::kDomain, Service::kShared, Service::kDatagram}) {
         request.service = service;
         add(Operation::kSend, Kind::kPingPong, reach);

@@ -23,6 +23,8 @@ std::string curve_of(const Cell& cell) {
   }
   name.append(name_of(request.operation)).append(" ").append(name_of(request.memory));
   if (request.service != Service::kReliable) name.append(" ").append(name_of(request.service));
+  if (request.waiting == Waiting::kYield) name.append(" yielding");
+  if (request.waiting == Waiting::kAdaptive) name.append(" adaptive");
   if (request.batch > 1) name.append(" in lists of ").append(std::to_string(request.batch));
   if (request.calls != Calls::kClassic) name.append(" by ").append(name_of(request.calls));
   return name;
@@ -54,6 +56,7 @@ void add_records(const Group& group, const RunAbout& about, std::vector<Record>&
       record.cpu_ns = cell.cpu_ns / cell.operations;
       record.switches = cell.switches / cell.operations;
     }
+    record.system_calls = cell.system_calls;
     records.push_back(std::move(record));
   }
 }

@@ -38,6 +38,36 @@ void print_handover(std::FILE* out, const Group& group, const char* family, cons
   table.print(out);
 }
 
+const char* polling_of(const Cell& cell) {
+  const Request& request = cell.request;
+  return request.waiting == Waiting::kSpin ? name_of(request.pace) : name_of(request.waiting);
+}
+
+/// What each way to wait costs: the same messages, in turn.
+void print_waiting(std::FILE* out, const std::deque<Group>& groups) {
+  Table table({"<waiting", "median us", "p99 us", "CPU us", "context switches", "system calls"});
+  bool has_any = false;
+  for (const Group& group : groups) {
+    for (const Cell& cell : group.cells) {
+      const Request& request = cell.request;
+      const bool belongs = cell.section == Section::kLatency && request.size == 8 &&
+                           request.operation == Operation::kSend &&
+                           request.memory == Memory::kShared && request.service <= Service::kEvents;
+      if (!belongs || !group.is_shown(cell) || cell.operations == 0) continue;
+      has_any = true;
+      table.add({name_of(request.waiting), microseconds(cell.blocks.median()),
+                 microseconds(cell.percentile_ns(0.99)),
+                 microseconds(cell.cpu_ns / cell.operations),
+                 fixed_text(cell.switches / cell.operations, 3), fixed_text(cell.system_calls, 3)});
+    }
+  }
+  if (!has_any) return;
+  std::fprintf(out,
+               "\nWays to wait: a send of 8 bytes one way, and what it costs both processes; who "
+               "is adaptive polls some 20 us and then sleeps\n");
+  table.print(out);
+}
+
 void print_latency(std::FILE* out, const std::deque<Group>& groups) {
   Table table({"<operation", "<service", "<memory", "size", "<polling", "median", "min", "p50",
                "p99", "floor", "ratio", "spread"});
@@ -46,11 +76,11 @@ void print_latency(std::FILE* out, const std::deque<Group>& groups) {
       if (cell.section != Section::kLatency || !group.is_shown(cell)) continue;
       const Blocks ratio = group.ratio_of(cell);
       table.add({name_of(cell.request.operation), name_of(cell.request.service),
-                 name_of(cell.request.memory), size_text(cell.request.size),
-                 name_of(cell.request.pace), microseconds(cell.blocks.median()),
-                 microseconds(cell.blocks.min()), microseconds(cell.percentile_ns(0.5)),
-                 microseconds(cell.percentile_ns(0.99)), microseconds(floor_median(group, cell)),
-                 fixed_text(ratio.median(), 2), percent_text(ratio.spread())});
+                 name_of(cell.request.memory), size_text(cell.request.size), polling_of(cell),
+                 microseconds(cell.blocks.median()), microseconds(cell.blocks.min()),
+                 microseconds(cell.percentile_ns(0.5)), microseconds(cell.percentile_ns(0.99)),
+                 microseconds(floor_median(group, cell)), fixed_text(ratio.median(), 2),
+                 percent_text(ratio.spread())});
     }
   }
   std::fprintf(out,
@@ -245,6 +275,7 @@ void print_tables(std::FILE* out, const RunFacts& facts, const std::deque<Group>
   }
   print_copies(out, groups);
   if (has_section(groups, Section::kLatency)) print_latency(out, groups);
+  print_waiting(out, groups);
   if (has_section(groups, Section::kRate)) print_rate(out, groups);
   if (has_section(groups, Section::kBandwidth)) print_bandwidth(out, groups);
   if (has_section(groups, Section::kMpi)) print_mpi(out, groups);

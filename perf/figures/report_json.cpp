@@ -58,6 +58,7 @@ Json cell_json(const Group& group, const Cell& cell) {
     json["list"] = cell.request.batch;
     json["service"] = verbatim::perf::name_of(cell.request.service);
     json["calls"] = verbatim::perf::name_of(cell.request.calls);
+    json["waiting"] = verbatim::perf::name_of(cell.request.waiting);
   }
   if (!cell.variant_of.empty()) {
     json["variant_of"] = cell.variant_of;
@@ -67,6 +68,11 @@ Json cell_json(const Group& group, const Cell& cell) {
   json["available"] = !cell.unavailable;
   if (cell.unavailable) return json;
   json["value"] = summary(cell.blocks);
+  if (cell.operations > 0) {
+    json["cpu_ns"] = number(cell.cpu_ns / cell.operations);
+    json["switches"] = number(cell.switches / cell.operations);
+    json["system_calls"] = number(cell.system_calls);
+  }
   if (cell.stamps.count() != 0) {
     for (const auto& [name, fraction] :
          {std::pair("p50", 0.5), std::pair("p90", 0.9), std::pair("p99", 0.99),

@@ -91,6 +91,12 @@ void Run::measure_group(Pair& pair, const std::string& fabric, std::size_t index
     for (Cell* cell : cells) perf::measure(pair, *cell, late ? 1 : kAttempts);
     if (has_mpi) measure_mpi(group, facts_.block_ms, facts_.cores, fabric);
   }
+  const auto ask = [&pair](const Request& request, const std::string& what) {
+    return pair.run(request, what);
+  };
+  for (Cell* cell : cells) {
+    if (group.is_shown(*cell)) count_system_calls(ask, *cell);
+  }
 }
 
 void Run::conclude() {

@@ -40,7 +40,8 @@ class NoiseWatch {
 /// Processor time and context switches of this process and of all its threads so far.
 struct Usage {
   double cpu_ns = 0;
-  double switches = 0;  // voluntary and involuntary
+  double switches = 0;                                             // voluntary and involuntary
+  double system_calls = std::numeric_limits<double>::quiet_NaN();  // of who counts them
 };
 Usage usage_now();
 Usage usage_since(const Usage& before);

@@ -16,6 +16,7 @@
 #include "perf/support/affinity.hpp"
 #include "perf/support/arguments.hpp"
 #include "perf/support/json.hpp"
+#include "perf/support/lost_output.hpp"
 
 namespace verbatim::perf {
 namespace {
@@ -115,6 +116,7 @@ Json json_of(const Record& record) {
   }
   if (std::isfinite(record.cpu_ns)) json["cpu_ns"] = record.cpu_ns;
   if (std::isfinite(record.switches)) json["switches"] = record.switches;
+  if (std::isfinite(record.system_calls)) json["system_calls"] = record.system_calls;
   return json;
 }
 
@@ -152,6 +154,7 @@ class RecordReader {
     record.at = static_cast<std::uint64_t>(at);
     record.cpu_ns = number("cpu_ns", json_);
     record.switches = number("switches", json_);
+    record.system_calls = number("system_calls", json_);
     record.target = target();
     if (!record.missing.empty()) return record;
     record.blocks = blocks("blocks", json_);
@@ -375,7 +378,8 @@ std::string csv_heading() {
       "standard_error,spread,blocks,";
   for (const auto& [name, fraction] : kPercentiles) line.append(name).append(",");
   return line +
-         "reference,reference_median,ratio,cpu_ns,switches,missing,row,sense,target,verdict\n";
+         "reference,reference_median,ratio,cpu_ns,switches,system_calls,missing,row,sense,target,"
+         "verdict\n";
 }
 
 std::string csv_line(const Record& record) {
@@ -409,8 +413,8 @@ std::string csv_line(const Record& record) {
     fields.push_back(number_field(record.percentile(fraction)));
   }
   fields.push_back(record.reference);
-  for (const double value :
-       {record.reference_median, record.ratio.median(), record.cpu_ns, record.switches}) {
+  for (const double value : {record.reference_median, record.ratio.median(), record.cpu_ns,
+                             record.switches, record.system_calls}) {
     fields.push_back(number_field(value));
   }
   fields.push_back(record.missing);
@@ -474,7 +478,10 @@ void RecordFile::write(const std::vector<Record>& records) {
   const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
   std::FILE* const file = file_.release();
   const int failed = file == stdout ? std::fflush(file) : std::fclose(file);
-  if (!written || failed != 0) fail_writing("all of ", errno == 0 ? EIO : errno);
+  if (written && failed == 0) return;
+  const int error = errno == 0 ? EIO : errno;
+  if (file == stdout) forget_lost_output();
+  fail_writing("all of ", error);
 }
 
 }  // namespace verbatim::perf

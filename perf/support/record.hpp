@@ -64,6 +64,7 @@ struct Record {
   // Of one operation; NaN where nobody counted.
   double cpu_ns = std::numeric_limits<double>::quiet_NaN();
   double switches = std::numeric_limits<double>::quiet_NaN();
+  double system_calls = std::numeric_limits<double>::quiet_NaN();
 
   bool measured() const { return missing.empty() && !blocks.empty(); }
   bool lower_is_better() const {

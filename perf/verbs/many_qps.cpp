@@ -50,13 +50,22 @@ ManyQps::ManyQps(End& end, std::uint32_t count, Service service, Reply& reply)
   const std::uint64_t start = now_ns();
   for (std::uint32_t i = 0; i < count; ++i) {
     qps_.push_back(srq_ ? create_sharing_qp(pd_.get(), cq_.get(), cq_.get(), srq_.get())
-                        : create_rc_qp(pd_.get(), cq_.get(), cq_.get(), kDepth, kDepth));
+                   : service == Service::kDatagram
+                       ? create_datagram_qp(pd_.get(), cq_.get(), cq_.get())
+                       : create_rc_qp(pd_.get(), cq_.get(), cq_.get(), kDepth, kDepth));
     own[i] = address_of(context_.get(), qps_[i].get());
   }
   const std::uint64_t created = now_ns();
   const std::vector<QpAddress> theirs = exchange_addresses(end.peer_fd(), own);
   const std::uint64_t exchanged = now_ns();
-  for (std::uint32_t i = 0; i < count; ++i) connect_rc(qps_[i].get(), own[i], theirs[i]);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (service == Service::kDatagram)
+      start_datagrams(qps_[i].get());
+    else
+      connect_rc(qps_[i].get(), own[i], theirs[i]);
+    datagrams_to_.push_back(theirs[i].qpn);
+  }
+  if (service == Service::kDatagram) ah_ = create_ah_to(pd_.get(), theirs.front());
   const std::uint64_t connected = now_ns();
   exchange_record(end.peer_fd(), count);  // the peer is ready too
   reply.elapsed_ns = static_cast<double>(now_ns() - start);
@@ -67,6 +76,7 @@ ManyQps::ManyQps(End& end, std::uint32_t count, Service service, Reply& reply)
 }
 
 void ManyQps::use_all(End& end, std::uint32_t messages) {
+  if (ah_) throw std::invalid_argument("datagrams are sent in turn only");
   if (messages > kDepth) throw std::invalid_argument("more messages than a queue holds");
   for (const QpHandle& qp : qps_) use(end, qp.get(), messages);
 }
@@ -90,7 +100,8 @@ void ManyQps::use(End& end, ibv_qp* qp, std::uint32_t messages) {
 }
 
 void ManyQps::give_receives(std::uint32_t pair, std::uint32_t count) {
-  ibv_sge sge = {reinterpret_cast<std::uintptr_t>(buffer_.data()), 8, mr_->lkey};
+  const std::uint32_t length = 8 + (ah_ ? kDatagramHeader : 0);
+  ibv_sge sge = {reinterpret_cast<std::uintptr_t>(buffer_.data()), length, mr_->lkey};
   ibv_recv_wr receive{};
   receive.wr_id = pair;
   receive.sg_list = &sge;
@@ -129,6 +140,7 @@ void ManyQps::send_each(End& end, std::uint64_t messages) {
     while (i - received.load(std::memory_order_acquire) >= kUnderWay) cpu_relax();
     const bool signaled = sent_ / qps_.size() % kLapsBetweenCompletions == 0;
     request.send_flags = IBV_SEND_INLINE | (signaled ? unsigned{IBV_SEND_SIGNALED} : 0u);
+    if (ah_) request.wr.ud = {ah_.get(), datagrams_to_[sent_ % qps_.size()], kQkey};
     post_send(qps_[sent_ % qps_.size()].get(), &request);
     if (i % kPostsBetweenPolls == 0) (void)poll_some(cq_.get(), found);
   }

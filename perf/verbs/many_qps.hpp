@@ -16,7 +16,8 @@ class ManyQps {
   static constexpr std::uint32_t kSharedDepth = 4096;
 
   /// Creates and connects `count` pairs with the peer end; the near end's reply gets the times.
-  /// kShared: they take their receives from one queue, which is full of them.
+  /// kShared: they take their receives from one queue, which is full of them. kDatagram: each sends
+  /// to the one of the peer that has its place.
   ManyQps(End& end, std::uint32_t count, Service service, Reply& reply);
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(qps_.size()); }
@@ -42,6 +43,8 @@ class ManyQps {
   MrHandle mr_;
   CqHandle cq_;
   SrqHandle srq_;  // of kShared
+  AhHandle ah_;    // of kDatagram: to the peer
+  std::vector<std::uint32_t> datagrams_to_;
   std::vector<QpHandle> qps_;
   bool stocked_ = false;
   std::uint64_t sent_ = 0;  // in turn, by all blocks

@@ -2,6 +2,8 @@
 // Latency there and back, halved: send/recv as ib_send_lat, and RDMA write with the receiver
 // polling the last byte of its buffer as ib_write_lat. A receive is posted again after the answer
 // has been sent, off the critical path; sends are signaled now and then.
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -77,7 +79,7 @@ class Sender {
 class ReceiveWait {
  public:
   ReceiveWait(Endpoint& endpoint, const Request& request)
-      : way_(endpoint.way(request.service)), cq_(way_.recv_cq) {
+      : way_(endpoint.way(request.service)), cq_(way_.recv_cq), waiting_(request.waiting) {
     const auto first =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(kReceives, request.iterations));
     endpoint.post_receives(request.memory, request.size, first, 1, request.service);
@@ -87,7 +89,8 @@ class ReceiveWait {
             static_cast<std::uint32_t>(request.size) + way_.header, region.lkey};
     request_.sg_list = &sge_;
     request_.num_sge = 1;
-    if (way_.channel != nullptr) ask_for_event();
+    // Who spins first asks when it is about to sleep: an event that nobody waits for is dear.
+    if (way_.channel != nullptr && waiting_ != Waiting::kAdaptive) ask_for_event();
   }
   ReceiveWait(const ReceiveWait&) = delete;
   ReceiveWait& operator=(const ReceiveWait&) = delete;
@@ -95,8 +98,10 @@ class ReceiveWait {
   template <Pace kPace>
   void await(std::uint64_t) {
     ibv_wc found;
-    while (poll_some(cq_, std::span(&found, 1)) == 0) {
-      if (way_.channel != nullptr)
+    for (unsigned looks = 1; poll_some(cq_, std::span(&found, 1)) == 0; ++looks) {
+      if (waiting_ == Waiting::kYield)
+        sched_yield();
+      else if (way_.channel != nullptr && (waiting_ != Waiting::kAdaptive || looks > kLooks))
         sleep();
       else
         pace_once<kPace>();
@@ -109,21 +114,30 @@ class ReceiveWait {
   }
 
  private:
+  /// Some 20 us: about what it takes to be woken up.
+  static constexpr unsigned kLooks = 500;
+
   void ask_for_event() {
     if (const int error = ibv_req_notify_cq(cq_, 0); error != 0)
       throw_verbs(error, "ibv_req_notify_cq");
+    is_armed_ = true;
   }
-  /// Until an event comes; what it was for is found by the next look.
+  /// Until an event comes; what it was for is found by the next look. Also what has come before the
+  /// event was asked for, which therefore comes first.
   void sleep() {
+    if (!is_armed_) return ask_for_event();
     ibv_cq* cq;
     void* context;
     if (ibv_get_cq_event(way_.channel, &cq, &context) != 0) throw_verbs(errno, "ibv_get_cq_event");
     ibv_ack_cq_events(cq, 1);
-    ask_for_event();
+    is_armed_ = false;
+    if (waiting_ != Waiting::kAdaptive) ask_for_event();
   }
 
   Way way_;
   ibv_cq* cq_;
+  Waiting waiting_;
+  bool is_armed_ = false;
   ibv_sge sge_{};
   ibv_recv_wr request_{};
   std::uint64_t to_post_ = 0;

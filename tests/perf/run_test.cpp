@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -193,6 +194,45 @@ TEST(Run, QuickMeasuresEveryOperationBesideItsFloor) {
   EXPECT_EQ(kinds, (std::set<std::string>{"floor", "latency", "rate", "bandwidth", "mpi"}));
 }
 
+TEST(Run, ComparesWaysToWaitInOneRunByTimeProcessorTimeSwitchesAndSystemCalls) {
+  const ScratchFolder runtime;
+  const ScratchFolder records;
+  const std::string file = records.path() + "/records";
+  const Outcome outcome =
+      run({"--quick", "--sizes", "8", "--rounds", "1", "--jsonl", file}, runtime);
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  const std::size_t table = outcome.output.find("\nWays to wait: ");
+  ASSERT_NE(table, std::string::npos) << outcome.output;
+  std::map<std::string, Json> waits;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    const Json record = Json::parse(line);
+    if (record["kind"] == "latency") waits[record["name"].get<std::string>()] = record;
+  }
+  const std::pair<const char*, const char*> ways[] = {
+      {"spin", "send mapped"},
+      {"yield", "send mapped yielding"},
+      {"event", "send mapped RC events"},
+      {"adaptive", "send mapped RC events adaptive"}};
+  std::map<std::string, double> calls;
+  for (const auto& [way, name] : ways) {
+    EXPECT_NE(outcome.output.find(std::string("\n") + way + " ", table), std::string::npos) << way;
+    ASSERT_TRUE(waits.contains(name)) << name;
+    EXPECT_GT(waits[name]["cpu_ns"].get<double>(), 0) << name;
+    EXPECT_GE(waits[name]["switches"].get<double>(), 0) << name;
+    if (waits[name].contains("system_calls"))
+      calls[way] = waits[name]["system_calls"].get<double>();
+  }
+  if (calls.empty()) GTEST_SKIP() << "no syscall user dispatch here (Linux 5.11, x86-64)";
+  EXPECT_GT(calls["event"], 1) << "to sleep, and to wake";
+  EXPECT_GT(calls["yield"], 0);
+  EXPECT_LT(calls["spin"], 0.5 * calls["event"]);
+  // One copy by the kernel, and what comes with waiting for a core once in a while.
+  const double read = waits["read malloc"]["system_calls"].get<double>();
+  EXPECT_GE(read, 1);
+  EXPECT_LT(read, 1.5);
+}
+
 TEST(Run, TablesNameTheFloorAndAreWithoutTerminalCodes) {
   const ScratchFolder runtime;
   const Outcome outcome = run({"--floors", "--quick"}, runtime);
@@ -302,6 +342,22 @@ TEST(Compare, ItsTableEndsWithASummary) {
   EXPECT_LT(text.find("\nR18 "), text.find("\nverdict "));
   EXPECT_THAT(text, ::testing::ContainsRegex("\nR18 .*<= 20.00 .* us .* shown"));
   EXPECT_THAT(text.substr(text.find("\nverdict ")), ::testing::ContainsRegex("shown +1  R18\n"));
+}
+
+TEST(Compare, ManyQueuePairsAndOneProcessorAreJudgedInEachWayThatTheTargetsName) {
+  const ScratchFolder runtime;
+  const Json json = parse(run({"--rows", "R17,R18", "--quick", "--rounds", "1", "--json"}, runtime,
+                              VERBATIM_COMPARE_PROGRAM));
+  std::vector<std::string> figures;
+  for (const Json& row : json["rows"]) {
+    figures.push_back(row["figure"]);
+    if (row["missing"] == "there is one processor") continue;
+    EXPECT_GT(row["median"].get<double>(), 0) << row;
+  }
+  EXPECT_THAT(figures, ::testing::ElementsAre(HasSubstr("receives of their own"),
+                                              HasSubstr("shared receives"), HasSubstr("datagrams"),
+                                              HasSubstr("both polling on one processor"),
+                                              HasSubstr("each with a processor")));
 }
 
 TEST(Compare, ARowThatThereIsNotIsNamed) {

@@ -60,6 +60,7 @@ TEST_F(Absurd, OutputThatCannotBeWrittenIsAFailure) {
     const Ending full = into(">/dev/full", command);
     EXPECT_THAT(full.err, AnyOf(HasSubstr("No space left on device"), HasSubstr("disk full")))
         << command;
+    EXPECT_EQ(std::count(full.err.begin(), full.err.end(), '\n'), 1) << command << full.err;
   }
 }
 

@@ -6,16 +6,21 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/tools/perf_output.hpp"
 #include "tests/tools/perf_pair.hpp"
+#include "tests/tools/records.hpp"
 
 namespace verbatim::tools {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class PerfPatterns : public ::testing::Test {
  protected:
@@ -44,6 +49,60 @@ TEST_F(PerfPatterns, RunToTheirEndAndPrintOneTable) {
   }
   const auto all = perf_rows(job("2", {"ring", "-n", "5", "-a"}).out);
   EXPECT_EQ(all.size(), 23u);
+}
+
+TEST_F(PerfPatterns, WriteRecordsThatGateAndReportTake) {
+  const TestFolder folder;
+  const std::string file = folder.path("p.jsonl"), table = folder.path("p.csv");
+  const Ending ending = job(
+      "3", {"ring", "-n", "20", "-s", "4096", "--blocks", "4", "--jsonl", file, "--csv", table});
+  ASSERT_EQ(ending.status, 0) << ending.err;
+  const auto rows = perf_rows(ending.out);  // beside them
+  ASSERT_EQ(rows.size(), 1u) << ending.out;
+  std::vector<nlohmann::json> records;
+  std::istringstream lines(folder.read("p.jsonl"));
+  for (std::string line; std::getline(lines, line);) records.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(records.size(), 4u);
+  const std::string name = "write pattern ring of 3 ranks depth 20";
+  const char* const kinds[] = {"bandwidth", "rate", "bandwidth", "bandwidth"};
+  const char* const ends[] = {"", "", ", slowest rank", ", fastest rank"};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(records[i]["kind"], kinds[i]);
+    EXPECT_EQ(records[i]["name"], name + ends[i]);
+    EXPECT_EQ(records[i]["at"], 4096);
+    EXPECT_EQ(records[i]["provider"], "shm0");
+    EXPECT_EQ(records[i]["blocks"].size(), 4u);
+  }
+  // What the table says, in other units.
+  const auto median = [&](std::size_t i) { return records[i]["median"].get<double>(); };
+  EXPECT_NEAR(median(0), rows[0][2] * 1048576 / 1e9, 1e-4 + 0.01 * median(0));
+  EXPECT_NEAR(median(1), rows[0][5], 1e-5);
+  EXPECT_NEAR(median(0), median(1) * 4096 / 1e3, 1e-6 * median(0));
+  EXPECT_NEAR(median(2), rows[0][3] * 1048576 / 1e9, 1e-4 + 0.01 * median(2));
+  EXPECT_NEAR(median(3), rows[0][4] * 1048576 / 1e9, 1e-4 + 0.01 * median(3));
+  EXPECT_GT(records[0]["cpu_ns"].get<double>(), 0);
+  EXPECT_GE(records[0]["switches"].get<double>(), 0);
+  const std::string csv = folder.read("p.csv");
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 5);
+  const Program verbatim = real_tool("verbatim", fabric_.environment());
+  const Ending gate = run(verbatim, {"perf", "gate", file, file, "--all"});
+  EXPECT_THAT(gate.out, HasSubstr("bandwidth: " + name + ", 4 KiB"));
+  EXPECT_THAT(gate.out, HasSubstr("4 figures in both"));
+  const Ending report = run(verbatim, {"perf", "report", file, "-o", folder.path("p.html")});
+  EXPECT_EQ(report.status, 0) << report.err;
+  EXPECT_THAT(folder.read("p.html"), HasSubstr(name));
+  // By themselves they are read from the standard output.
+  EXPECT_EQ(job("2", {"pairs", "-n", "5", "--jsonl", "-"}).out.rfind("{\"schema\"", 0), 0u);
+}
+
+TEST_F(PerfPatterns, AFileThatCannotBeWrittenIsOneLineBeforeAnythingIsMeasured) {
+  const Ending ending = job("2", {"ring", "-n", "20", "--csv", "/nonexistent/x"});
+  EXPECT_TRUE(ending.in_time);
+  EXPECT_EQ(ending.status, 1);
+  EXPECT_EQ(ending.out, "");
+  EXPECT_THAT(ending.err,
+              HasSubstr("cannot write '/nonexistent/x': No such file or directory (--csv)\n"));
+  EXPECT_THAT(ending.err, Not(HasSubstr("MPI_Abort")));
 }
 
 TEST_F(PerfPatterns, RunUnderHydra) {
@@ -81,6 +140,7 @@ TEST_F(PerfPatterns, SayWhatIsWrong) {
         Wrong{{}, "name one pattern"}, Wrong{{"ring", "halo"}, "name one pattern"},
         Wrong{{"ring", "-s", "0"}, "size '0' is not a number from 1"},
         Wrong{{"ring", "-q", "2"}, "there is no option '-q' (see --help)"},
+        Wrong{{"ring", "--blocks", "0"}, "blocks '0' is not a number from 1 to 1000"},
         Wrong{{"ring", "-s"}, "'-s' needs a value"},
         Wrong{{"ring", "--report_gbits=1"}, "'--report_gbits=1' takes no value"},
         Wrong{{"ring", "-s", "1073741825"}, "is more than shm0 sends in one message"},

@@ -126,14 +126,20 @@ TEST(PerfFloors, HaveTheFormThatIsDocumented) {
             "schema,host,kernel,processor,topology,build,provider,started,seed,stolen,waited,"
             "floor_spread,unreliable,kind,name,floor,parameter,at,unit,median,min,max,mean,"
             "standard_error,spread,blocks,p50,p90,p99,p99.9,p99.99,reference,reference_median,"
-            "ratio,cpu_ns,switches,missing,row,sense,target,verdict");
+            "ratio,cpu_ns,switches,system_calls,missing,row,sense,target,verdict");
   const std::string head =
       "schema host kernel processor topology build provider started seed noise kind name floor "
       "parameter at unit ";
   const std::string figures = "median min max mean standard_error spread blocks ";
   std::istringstream lines(folder.read("f.jsonl"));
   std::set<std::string> forms;
-  for (std::string line; std::getline(lines, line);) forms.insert(members_of(line));
+  for (std::string line; std::getline(lines, line);) {
+    // Behind the others, of floors whose calls are alike, where the kernel lets them be counted.
+    std::string form = members_of(line);
+    constexpr std::string_view kCalls = " system_calls";
+    if (form.ends_with(kCalls)) form.resize(form.size() - kCalls.size());
+    forms.insert(form);
+  }
   EXPECT_EQ(forms, (std::set<std::string>{
                        head + "missing", head + figures + "cpu_ns switches",
                        head + figures + "p50 p90 p99 p99.9 p99.99 histogram cpu_ns switches"}));
@@ -224,6 +230,27 @@ TEST(PerfRecords, AFileThatCannotBeWrittenIsOneLineBeforeAnybodyIsWaitedFor) {
   const Ending ending = run(kTool, {"perf", "send-lat", "--jsonl", "/nowhere/f"});
   EXPECT_EQ(ending.status, 1);
   EXPECT_EQ(ending.err, "cannot write '/nowhere/f': No such file or directory (--jsonl)\n");
+}
+
+TEST(PerfRecords, CountTheSystemCallsOfAMessageWhereThatIsAskedFor) {
+  const PrivateFabric fabric;
+  const Program tool = {VERBATIM_TOOL, "verbatim", fabric.environment()};
+  const auto calls = [&](const Words& more) {
+    const TestFolder folder;
+    const Ending ending = run(tool, joined({"perf", "send-lat", "--both-ends", "--no-floors", "-n",
+                                            "200", "--jsonl", folder.path("f")},
+                                           more));
+    EXPECT_TRUE(ending.status == 0 || ending.err.find("lets no system calls") != ending.err.npos)
+        << ending.err;
+    const std::vector<Read> records = lines_of(folder.read("f"));
+    return records.empty() ? Read() : records[0];
+  };
+  const Read counted = calls({"--system_calls", "-e"});
+  if (counted.is_null()) GTEST_SKIP() << "no syscall user dispatch here (Linux 5.11, x86-64)";
+  EXPECT_GE(counted["system_calls"].get<double>(), 1) << "to sleep, at least";
+  EXPECT_LT(counted["system_calls"].get<double>(), 50);
+  EXPECT_THAT(counted["name"].get<std::string>(), HasSubstr(" counting system calls"));
+  EXPECT_FALSE(calls({"-e"}).contains("system_calls")) << "which would take longer";
 }
 
 TEST(PerfRecords, GoToTheStandardOutputAlone) {
@@ -401,6 +428,25 @@ TEST(PerfGate, FailsWhenTheNewRunLacksAFigure) {
   for (const double value : kBase) twice.push_back(2 * value);
   const std::string slow = folder.write("slow", record_line("latency", "send", 8, "ns", twice));
   EXPECT_EQ(gate({base, slow}).status, 3) << "which weighs more";
+}
+
+TEST(PerfGate, SaysThatItsOutputIsLostWhateverItsVerdict) {
+  const TestFolder folder;
+  const std::string base = folder.write("base", record_line("latency", "send", 8, "ns", kBase));
+  std::vector<double> twice;
+  for (const double value : kBase) twice.push_back(2 * value);
+  const std::string slow = folder.write("slow", record_line("latency", "send", 8, "ns", twice));
+  const auto full = [&](const std::string& fresh) {
+    return run({"/bin/sh", "sh", {}},
+               {"-c", std::string("exec '") + VERBATIM_TOOL + "' perf gate '" + base + "' '" +
+                          fresh + "' >/dev/full"});
+  };
+  const char* const line = "verbatim: cannot write all of the output: No space left on device\n";
+  const Ending good = full(base), bad = full(slow);
+  EXPECT_EQ(good.status, 1);
+  EXPECT_EQ(good.err, line);
+  EXPECT_EQ(bad.status, 3) << "the verdict, which is all that is left of it";
+  EXPECT_EQ(bad.err, line);
 }
 
 TEST(PerfGate, DoesNotJudgeAnUnreliableRun) {
