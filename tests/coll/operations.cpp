@@ -34,7 +34,7 @@ struct IsComplex<std::complex<T>> : std::true_type {};
 /// Small numbers, of which any floating type holds sums and products exactly.
 template <class T>
 T value(int rank, std::size_t i) {
-  const int small = static_cast<int>((static_cast<std::size_t>(rank) * 7 + i * 3) % 3);
+  const auto small = static_cast<signed char>((static_cast<std::size_t>(rank) * 7 + i * 3) % 3);
   if constexpr (IsComplex<T>::value)
     return T(static_cast<typename T::value_type>(small), 1);
   else
@@ -58,11 +58,11 @@ T reduced(vbt_coll_op op, T a, T b) {
       case VBT_COLL_MAX:
         return std::max(a, b);
       case VBT_COLL_LAND:
-        return static_cast<T>(a && b);
+        return static_cast<T>(a != T{} && b != T{});
       case VBT_COLL_LOR:
-        return static_cast<T>(a || b);
+        return static_cast<T>(a != T{} || b != T{});
       case VBT_COLL_LXOR:
-        return static_cast<T>(!a != !b);
+        return static_cast<T>((a != T{}) != (b != T{}));
       default:
         break;
     }
