@@ -438,24 +438,30 @@ TEST(Compare, MpiHasANumberInEachRowBesideThePeersThatAreHere) {
   for (const Json& row : json["rows"]) {
     rows.insert(row["row"].get<std::string>());
     const std::string detail = row["detail"];
-    EXPECT_THAT(detail, HasSubstr("Verbatim ")) << row;
+    const std::string figure = row["figure"];
+    const bool is_step = figure.find("largest step") != std::string::npos;
+    EXPECT_THAT(detail, HasSubstr(is_step ? " ns" : "Verbatim")) << row;
     if (row.contains("target")) targets.insert(row["target"].get<double>());
     // Without the packages of either peer only the reason is there, by name.
     if (row["missing"] == "") {
       EXPECT_TRUE(row["median"].is_number()) << row;
-      EXPECT_GT(row["median"].get<double>(), 0) << row;
+      // A busy machine hides nothing.
+      if (figure.find("hidden") == std::string::npos) {
+        EXPECT_GT(row["median"].get<double>(), 0) << row;
+      }
     } else {
       EXPECT_THAT(row["missing"].get<std::string>(), HasSubstr("installed")) << row;
     }
-    const std::string figure = row["figure"];
-    const bool is_with_itself = figure.ends_with("/ behind 10") || figure.ends_with("/ F1");
+    const auto is_of = [&](const char* words) { return figure.find(words) != std::string::npos; };
+    const bool is_with_itself = is_of("/ behind 10") || is_of("/ F1") || is_step ||
+                                is_of("/ reduce and bcast") || is_of("/ allreduce of 4 B");
     for (const char* peer : {"Open MPI", "MPICH"}) {
       EXPECT_TRUE(is_with_itself || detail.find(peer) != std::string::npos) << peer << " " << row;
     }
   }
-  EXPECT_EQ(json["rows"].size(), 79u);
+  EXPECT_EQ(json["rows"].size(), 91u);
   EXPECT_EQ(rows, (std::set<std::string>{"R4", "R9", "R11", "R12", "mpi"}));
-  EXPECT_EQ(targets, (std::set<double>{0.4, 0.5, 0.6, 0.7, 0.95, 1, 1.25, 1.3, 2}));
+  EXPECT_EQ(targets, (std::set<double>{0.4, 0.5, 0.6, 0.7, 0.95, 1, 1.1, 1.25, 1.3, 2, 64, 80}));
   EXPECT_TRUE(is_empty(runtime));
 }
 
