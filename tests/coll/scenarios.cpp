@@ -157,7 +157,12 @@ void play_dies(const Member& member) {
   const std::size_t count = std::stoul(member.arguments[2]);
   const bool begins = member.arguments[3] == "begun";
   for (int i = 0; i < 3; ++i) CHECK(do_one(team, name, count, begins) == 0);
-  if (member.rank == 1) ::raise(SIGKILL);
+  // Who ends a collective may be ahead of those who have nothing to say to it.
+  say(member, "through" + std::to_string(member.rank));
+  if (member.rank == 1) {
+    for (const int i : others) await(member, "through" + std::to_string(i));
+    ::raise(SIGKILL);
+  }
   const auto start = std::chrono::steady_clock::now();
   int error = 0;
   // Of some the others' part ends without it, for a while.
