@@ -105,7 +105,8 @@ Handle* ours(Plain* plain) noexcept {
 }
 
 void complete(Qp& qp, Context& context, const ibv_qp_init_attr_ex& attr) noexcept {
-  qp.plain.context = context.handle();
+  // A provider that has said so already may be raising an event by it.
+  if (qp.plain.context != context.handle()) qp.plain.context = context.handle();
   qp.plain.qp_context = attr.qp_context;
   qp.plain.pd = attr.pd;
   qp.plain.send_cq = attr.send_cq;
