@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// More queue pairs on one completion queue than it has doorbells: two then share one, which may ring
+// for a message of one while the other's has come and is not rung for yet.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/wire/layout.hpp"
+#include "tests/support/handles.hpp"
+#include "tests/support/rc_states.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+using shm::DoorbellBlock;
+
+class SharedDoorbell : public ::testing::Test {
+ protected:
+  ibv_qp* create(ibv_cq* cq) {
+    ibv_qp_init_attr wish{};
+    wish.send_cq = wish.recv_cq = cq;
+    wish.qp_type = IBV_QPT_RC;
+    wish.cap.max_send_wr = wish.cap.max_recv_wr = 1;
+    wish.cap.max_send_sge = wish.cap.max_recv_sge = 1;
+    return ibv_create_qp(session_.pd.get(), &wish);
+  }
+  void connect(ibv_qp* qp, const ibv_qp* peer) {
+    RcWay way;
+    way.remote_qpn = peer->qp_num;
+    way.remote_lid = session_.port.lid;
+    for (const ibv_qp_state state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS})
+      ASSERT_EQ(modify_rc(qp, state, way), 0);
+  }
+  void post_receive(ibv_qp* qp) {
+    ibv_sge sge = piece_;
+    ibv_recv_wr wr{};
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    ibv_recv_wr* bad = nullptr;
+    ASSERT_EQ(ibv_post_recv(qp, &wr, &bad), 0);
+  }
+  void send(ibv_qp* qp) {
+    ibv_sge sge = piece_;
+    ibv_send_wr wr{};
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    ibv_send_wr* bad = nullptr;
+    ASSERT_EQ(ibv_post_send(qp, &wr, &bad), 0);
+    ibv_wc wc;
+    ASSERT_EQ(ibv_poll_cq(sent_.get(), 1, &wc), 1);
+    ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+  }
+  /// As if all of those that have rung, but one, were about to.
+  static void leave_one_ring() {
+    for (DoorbellBlock& bells : shm::Node::get().segment().doorbells().cqs)
+      if (bells.summary.load() != 0)
+        for (auto& word : bells.many) word.store(0);
+  }
+
+  Session session_{"shm0"};
+  unsigned char bytes_[8] = {};
+  MrHandle mr_{ibv_reg_mr(session_.pd.get(), bytes_, sizeof bytes_, IBV_ACCESS_LOCAL_WRITE)};
+  ibv_sge piece_ = {reinterpret_cast<std::uintptr_t>(bytes_), sizeof bytes_, mr_.get()->lkey};
+  CqHandle received_{ibv_create_cq(session_.context.get(), 16, nullptr, nullptr, 0)};
+  CqHandle sent_{ibv_create_cq(session_.context.get(), 16, nullptr, nullptr, 0)};
+};
+
+TEST_F(SharedDoorbell, GivesNoMoreThanWasAskedForWhenBothHaveAMessage) {
+  std::vector<QpHandle> receivers;
+  for (std::uint32_t i = 0; i <= DoorbellBlock::kBits; ++i)
+    receivers.emplace_back(create(received_.get()));
+  ibv_qp* const sharing[] = {receivers.front().get(), receivers.back().get()};
+  std::vector<QpHandle> senders;
+  for (ibv_qp* const receiver : sharing) {
+    ASSERT_NE(receiver, nullptr);
+    senders.emplace_back(create(sent_.get()));
+    connect(receiver, senders.back().get());
+    connect(senders.back().get(), receiver);
+  }
+  for (int round = 0; round < 3; ++round) {
+    SCOPED_TRACE(round);
+    for (ibv_qp* const receiver : sharing) post_receive(receiver);
+    for (const QpHandle& sender : senders) send(sender.get());
+    leave_one_ring();
+    ibv_wc wc[4];
+    std::memset(static_cast<void*>(wc), 0x5a, sizeof wc);
+    const std::vector<unsigned char> untouched(3 * sizeof(ibv_wc), 0x5a);
+    ASSERT_EQ(ibv_poll_cq(received_.get(), 1, wc), 1);
+    EXPECT_EQ(std::memcmp(&wc[1], untouched.data(), untouched.size()), 0) << "beyond the array";
+    ASSERT_EQ(ibv_poll_cq(received_.get(), 1, wc), 1);
+    EXPECT_EQ(wc[0].status, IBV_WC_SUCCESS);
+    EXPECT_EQ(ibv_poll_cq(received_.get(), 1, wc), 0);
+  }
+}
+
+}  // namespace
+}  // namespace verbatim::harness
