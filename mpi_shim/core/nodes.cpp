@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "mpi_shim/core/nodes.hpp"
 
-#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 
 namespace vmpi {
 namespace {
 
-/// A number at `at`, which goes on behind it. False: there is none up to `most`.
+/// A number at `at`, which goes on behind it. False: there is none up to `most`. (std::from_chars would
+/// leave a weak name in the archive.)
 [[nodiscard]] bool take_number(const char*& at, int most, int& number) noexcept {
-  const char* const end = at + std::strlen(at);
-  const auto [stop, error] = std::from_chars(at, end, number);
-  if (error != std::errc() || number < 0 || number > most) return false;
-  at = stop;
+  const char* digit = at;
+  std::int64_t value = 0;
+  for (; *digit >= '0' && *digit <= '9'; ++digit) {
+    value = 10 * value + (*digit - '0');
+    if (value > most) return false;
+  }
+  if (digit == at) return false;
+  number = static_cast<int>(value);
+  at = digit;
   return true;
 }
 
