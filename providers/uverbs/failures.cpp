@@ -57,7 +57,7 @@ void remember(Qp& qp, const Failure& failure, Untold& untold) noexcept {
     (failure.receives ? record.receive : record.send) = failure;
     if (!record.has_send || !record.has_receive) record.receive_was_first = failure.receives;
     says = !record.said && qp.logs_failures.load(std::memory_order_relaxed);
-    record.said = true;
+    record.said = record.said || says;
   }
   if (says && log_enabled(LogLevel::kError)) untold = {true, own_end(qp), failure};
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/calls/cursor.hpp"
-
-#include <cstdlib>
+#include "providers/shm/transfer/send_queue.hpp"
 
 #include "providers/shm/calls/hot.hpp"
 #include "providers/shm/poll/cursor_fast.hpp"

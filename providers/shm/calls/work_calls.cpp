@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/calls/work_calls.hpp"
 
-#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 

@@ -2,9 +2,6 @@
 #include "providers/shm/control/qp_control.hpp"
 
 #include <cerrno>
-#include <cstdlib>
-
-#include <sched.h>
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/lanes/lane.hpp"
@@ -29,9 +26,6 @@
 #include "providers/shm/transfer/send_queue.hpp"
 #include "providers/shm/windows/windows.hpp"
 #include "runtime/base/log.hpp"
-#include "runtime/base/make_nothrow.hpp"
-#include "runtime/base/scope_exit.hpp"
-#include "runtime/time/clock.hpp"
 #include "runtime/verbs/software/qp_states.hpp"
 
 namespace verbatim::shm {

@@ -23,7 +23,6 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/verbs/qp_values.hpp"
-#include "runtime/verbs/strict.hpp"
 
 namespace verbatim::shm {
 namespace {

@@ -19,7 +19,6 @@
 #include "providers/shm/queues/qp_kind.hpp"
 #include "providers/shm/queues/qp_life.hpp"
 #include "providers/shm/queues/qp_make.hpp"
-#include "providers/shm/queues/qp_state.hpp"
 #include "providers/shm/xrc/xrc_domain.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"

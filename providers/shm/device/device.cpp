@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "providers/shm/calls/cursor.hpp"
-#include "providers/shm/control/cq_create.hpp"
 #include "providers/shm/control/xrc_target.hpp"
 #include "providers/shm/device/fork.hpp"
 #include "providers/shm/device/service_hooks.hpp"

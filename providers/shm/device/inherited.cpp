@@ -20,7 +20,6 @@
 #include "providers/shm/queues/cq_events.hpp"
 #include "providers/shm/queues/domain.hpp"
 #include "providers/shm/queues/failure_log.hpp"
-#include "providers/shm/queues/moderation.hpp"
 #include "providers/shm/queues/qp.hpp"
 #include "providers/shm/queues/shared_posting.hpp"
 #include "providers/shm/queues/shared_receive.hpp"

@@ -4,7 +4,6 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/queues/attach.hpp"
 #include "providers/shm/transfer/reach.hpp"
-#include "providers/shm/transfer/send_queue.hpp"
 
 namespace verbatim::shm {
 namespace {

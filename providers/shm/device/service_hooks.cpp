@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/device/service_hooks.hpp"
+#include "providers/shm/queues/qp_kind.hpp"
 
 #include <time.h>
 
@@ -300,7 +301,7 @@ void peer_ready(Peer& peer) noexcept {
     LockGuard<Mutex> guard(live.mutex);
     for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
       if (qp->own->accepts.load(std::memory_order_relaxed) == 0) continue;
-      if (qp->datagrams != nullptr || qp->xrc == XrcRole::kQueue) admit_lanes(*qp);
+      if (qp->kind != nullptr && qp->kind->admit != nullptr) qp->kind->admit(*qp);
       if (Node::get().find_peer(peek(qp->own->dest_qpn)) != &peer) continue;
       meet_again(*qp, peer);
       look_again(*qp);

@@ -14,7 +14,6 @@
 #include "providers/shm/queues/qp.hpp"
 #include "providers/shm/transfer/send_queue.hpp"
 #include "providers/shm/transfer/send_wait.hpp"
-#include "providers/shm/ud/datagram.hpp"
 #include "providers/shm/windows/window_access.hpp"
 #include "providers/shm/windows/windows.hpp"
 #include "runtime/base/scope_exit.hpp"

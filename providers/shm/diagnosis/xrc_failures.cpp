@@ -3,7 +3,6 @@
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/queues/failure_log.hpp"
-#include "providers/shm/queues/live.hpp"
 #include "providers/shm/queues/qp.hpp"
 #include "providers/shm/xrc/xrc_domain.hpp"
 

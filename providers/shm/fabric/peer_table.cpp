@@ -4,10 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <new>
 
-#include "providers/shm/fabric/wake_socket.hpp"
 #include "runtime/memory/sparse_map.hpp"
 
 namespace verbatim::shm {

@@ -16,7 +16,6 @@
 #include "providers/shm/queues/qp_life.hpp"
 #include "providers/shm/queues/qp_make.hpp"
 #include "providers/shm/transfer/request_service.hpp"
-#include "providers/shm/transfer/send_queue.hpp"
 #include "runtime/base/log.hpp"
 
 namespace verbatim::shm {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/poll/completion_counters.hpp"
+#include "providers/shm/transfer/send_queue.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -15,6 +15,7 @@
 #include <cerrno>
 
 #include "providers/shm/poll/poll_fast.hpp"
+#include "providers/shm/transfer/send_queue.hpp"
 
 namespace verbatim::shm {
 

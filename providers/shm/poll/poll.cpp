@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "providers/shm/poll/look_ahead.hpp"
 #include "providers/shm/poll/poll_fast.hpp"
 #include "providers/shm/queues/announced.hpp"
 #include "providers/shm/queues/arrived.hpp"
@@ -19,7 +20,6 @@
 #include "providers/shm/receive/receive.hpp"
 #include "providers/shm/transfer/request_service.hpp"
 #include "runtime/sync/pause.hpp"
-#include "runtime/sync/prefetch.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -31,95 +31,6 @@ constexpr int kVisit = 32;
 /// of each hot ring.
 constexpr std::uint32_t kTurnsInARound = 2 * (1 + kHotRings);
 
-/// So many visits before a queue pair's own its lines are asked for, those of its message, and
-/// those of the receive that this will use up.
-constexpr int kFirstAhead = 6;
-constexpr int kSecondAhead = 4;
-constexpr int kThirdAhead = 2;
-
-/// What is asked for early is read early too, by no lock but the queue's: it may be late, and only
-/// says what to ask for.
-#ifdef VBT_SEES_RACES
-constexpr bool kSeesRaces = true;
-#else
-constexpr bool kSeesRaces = false;
-#endif
-
-/// Goes through a group's doorbells ahead of whoever visits them.
-class Ahead {
- public:
-  Ahead(const Cq& cq, std::uint32_t group, std::uint64_t bits) noexcept
-      // The first is visited at once.
-      : cq_(cq), group_(group), bits_(bits & (bits - 1)) {}
-
-  template <class Ask>
-  void next(Ask ask) noexcept {
-    if (kSeesRaces || bits_ == 0) return;
-    const std::uint32_t bit = group_ * 64 + static_cast<std::uint32_t>(std::countr_zero(bits_));
-    bits_ &= bits_ - 1;
-    if (bit < cq_.member_capacity && cq_.members[bit] != nullptr) ask(*cq_.members[bit]);
-  }
-
- private:
-  const Cq& cq_;
-  const std::uint32_t group_;
-  std::uint64_t bits_;
-};
-
-void ask_for_queue_pair(const Qp& qp) noexcept {
-  prefetch_to_read(&qp.own);
-  prefetch_to_read(&qp.lane);
-  prefetch_to_read(&qp.srq);
-  prefetch_to_read(&qp.in.ring);
-  prefetch_to_read(&qp.in.hot_index);
-  prefetch_to_read(&qp.in.head);
-  prefetch_to_read(&qp.in.next_same_bit);
-  prefetch_to_read(&qp.rq.tail);
-  prefetch_to_read(&qp.mode);
-}
-
-void ask_for_message(const Qp& qp) noexcept {
-  if (qp.in.ring == nullptr) return;
-  prefetch_to_read(&qp.in.ring[qp.in.line & ((std::uint64_t{1} << qp.in.log) - 1)]);
-  prefetch_to_read(&qp.in.remote->tx_session);
-  prefetch_to_write(&qp.own->lines_taken);
-  if (qp.srq == nullptr) return;
-  prefetch_to_read(&qp.srq->lock);
-  prefetch_to_read(&qp.srq->posted);
-  prefetch_to_read(&qp.srq->keys);
-}
-
-void ask_for_receive(const Qp& qp) noexcept {
-  const ReceiveStore& store = qp.srq != nullptr ? qp.srq->store : qp.rq.store;
-  if (store.credits == nullptr) return;  // none has been posted
-  const std::uint64_t oldest = qp.srq != nullptr
-                                   ? qp.srq->own->taken.load(std::memory_order_relaxed)
-                                   : qp.in.head.load(std::memory_order_relaxed);
-  prefetch_to_read(store.sges_of(oldest));
-  prefetch_to_read(&store.wr_ids[store.at(oldest)]);
-  prefetch_to_read(&store.num_sge[store.at(oldest)]);
-}
-
-/// Most programs post a receive for each that they have taken.
-void ask_for_next_receive(const Qp& qp) noexcept {
-  const ReceiveStore& store = qp.srq != nullptr ? qp.srq->store : qp.rq.store;
-  const std::uint64_t next =
-      qp.srq != nullptr ? qp.srq->posted : qp.rq.tail.load(std::memory_order_relaxed);
-  if (store.credits == nullptr) return;
-  prefetch_to_write(&store.credits[store.at(next)]);
-  prefetch_to_write(store.sges_of(next));
-  prefetch_to_write(&store.wr_ids[store.at(next)]);
-  prefetch_to_write(&store.num_sge[store.at(next)]);
-  if (qp.lane.face == nullptr) return;
-  const Qp& face = *qp.lane.face;
-  prefetch_to_read(&face.plain);
-  prefetch_to_read(&face.in_domain);
-  prefetch_to_read(&face.srq);
-  prefetch_to_write(&face.rq.lock);
-  prefetch_to_read(&face.rq.store);
-  prefetch_to_read(&face.mode);
-}
-
 /// One look at the doorbells, from cq.next_bit on and round. What it does not come to is announced
 /// as before.
 class Sweep {
@@ -130,7 +41,7 @@ class Sweep {
 
   int run() noexcept {
     DoorbellBlock& bells = *cq_.doorbells;
-    for (std::uint32_t i = 0; i != cq_.gathering; ++i) cpu_pause();
+    for (std::uint32_t i = 0; i != cq_.gathering.pauses; ++i) cpu_pause();
     if (are_requests_rung()) cq_.marks |= Cq::kAsked;
     const std::uint32_t first = cq_.next_bit / 64;
     const std::uint64_t before_next = (std::uint64_t{1} << cq_.next_bit % 64) - 1;
@@ -156,17 +67,23 @@ class Sweep {
 
  private:
   /// A look takes the doorbells' lines away from those who ring, who wait until they have them back.
-  /// Where many ring a look is put off a little, so that it finds as many as one such wait is worth.
+  /// Where many ring a look is put off a little, so that it finds as many as one such wait is worth;
+  /// where it finds few however long it is put off, they are few, and none is for a while.
   void learn_to_gather() noexcept {
     constexpr int kFew = 8;
-    constexpr std::uint32_t kMostPauses = 16;
-    std::uint32_t& pauses = cq_.gathering;
-    if (got_ <= 1)
-      pauses = 0;
-    else if (got_ == room_ || got_ > 2 * kFew)
-      pauses -= (pauses + 3) / 4;
-    else if (got_ < kFew)
-      pauses = std::min(pauses + 2, kMostPauses);
+    constexpr std::uint32_t kMostPauses = 32;
+    constexpr std::uint32_t kLooksAtOnce = 1000;
+    Cq::Gathering& gathering = cq_.gathering;
+    if (gathering.looks_at_once != 0) {
+      --gathering.looks_at_once;
+    } else if (got_ <= 1) {
+      gathering.pauses = 0;
+    } else if (got_ > 2 * kFew) {
+      gathering.pauses -= (gathering.pauses + 3) / 4;
+    } else if (got_ < kFew && got_ != room_) {
+      gathering.pauses += 2;
+      if (gathering.pauses > kMostPauses) gathering = {0, kLooksAtOnce};
+    }
   }
 
   static Rung part_of(const Rung& rung, std::uint64_t which) noexcept {
@@ -175,19 +92,10 @@ class Sweep {
 
   /// Returns those that there was no room for.
   Rung visit(std::uint32_t group, Rung rung) noexcept {
-    // Of many that take turns nothing is in the caches: their lines are asked for some visits ahead,
-    // first the queue pair, which says where the others are.
-    Ahead first(cq_, group, rung.bits);
-    Ahead second(cq_, group, rung.bits);
-    Ahead third(cq_, group, rung.bits);
-    for (int i = 0; i != kFirstAhead; ++i) first.next(ask_for_queue_pair);
-    for (int i = 0; i != kSecondAhead; ++i) second.next(ask_for_message);
-    for (int i = 0; i != kThirdAhead; ++i) third.next(ask_for_receive);
+    LookAhead ahead(cq_, group, rung.bits);
     std::uint64_t& bits = rung.bits;
     for (; bits != 0 && got_ != room_; bits &= bits - 1) {
-      first.next(ask_for_queue_pair);
-      second.next(ask_for_message);
-      third.next(ask_for_receive);
+      ahead.step();
       const auto at = static_cast<std::uint32_t>(std::countr_zero(bits));
       const std::uint32_t bit = group * 64 + at;
       const bool is_one = (rung.many >> at & 1) == 0;
@@ -218,7 +126,7 @@ class Sweep {
     if (taken != 0 && (tells || has_failed(taken)) && !was_told(qp))
       tell_announced_locked(cq_, true);
     if (most != 0 && taken < (is_one ? 1 : most)) forget_told_ahead(cq_, qp);
-    if (!kSeesRaces && taken != 0) ask_for_next_receive(qp);
+    if (taken != 0) ask_for_next_receive(qp);
     got_ += taken;
     cq_.moderation.taken += static_cast<std::uint64_t>(taken);
     if (taken != 0 || more) heat(cq_, qp);

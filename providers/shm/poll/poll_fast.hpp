@@ -21,8 +21,6 @@ namespace verbatim::shm {
 /// Fills `wc` up to `room` behind the `got` that have been written, and lets the places take turns
 /// when they are due. REQUIRES: cq.lock.
 [[gnu::cold, gnu::noinline]] int poll_on(Cq& cq, int room, ibv_wc* wc, int got) noexcept;
-/// Moves on the QPs that wait to send. Takes send locks: called before the CQ's lock.
-[[gnu::cold, gnu::noinline]] void progress_pending(Cq& cq, SendLock::As as) noexcept;
 /// What keeps a poll from its fast way: completions that the cursor has kept, which are given first
 /// (their number), and sends that wait, which are moved on.
 [[gnu::cold, gnu::noinline]] int poll_pending(Cq& cq, int room, ibv_wc* wc) noexcept;

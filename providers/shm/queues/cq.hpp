@@ -169,9 +169,12 @@ struct Cq : verbatim::Cq {
       nullptr;  ///< by doorbell bit, chained through Qp::next_same_bit; grows with the QPs
   std::uint32_t member_capacity = 0;
   std::uint32_t member_next = 0;
-  std::uint32_t next_bit = 0;   ///< the doorbell at which the next look begins
-  std::uint32_t gathering = 0;  ///< pauses before a look at the doorbells, see poll.cpp
-  std::uint32_t turn = 0;       ///< with kTurns: whose it is, see poll.cpp
+  std::uint32_t next_bit = 0;  ///< the doorbell at which the next look begins
+  struct Gathering {
+    std::uint32_t pauses = 0;         ///< before a look at the doorbells, see poll.cpp
+    std::uint32_t looks_at_once = 0;  ///< that are put off by nothing
+  } gathering;
+  std::uint32_t turn = 0;  ///< with kTurns: whose it is, see poll.cpp
   std::uint64_t overruns = 0;
   bool overrun_reported = false;
   bool ignores_overrun = false;          ///< the program asked for it: nobody is told

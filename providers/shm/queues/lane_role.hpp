@@ -13,7 +13,8 @@ struct PendingSend;
 struct Qp;
 struct QpRecord;
 
-/// What only lanes have (lane.hpp).
+/// What lanes have (lane.hpp), and of it `endpoint` and `target` a handle on an XRC target, too. In every queue
+/// pair: a datagram's post would wait for one load more.
 struct LaneEnd {
   /// The queue pair, or XRC queue, that the application knows; nullptr: this is no lane.
   Qp* face = nullptr;

@@ -7,7 +7,6 @@
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/meet.hpp"
 #include "providers/shm/queues/qp.hpp"
-#include "providers/shm/queues/send_lock.hpp"
 #include "runtime/sync/membarrier.hpp"
 #include "runtime/sync/prefetch.hpp"
 #include "runtime/time/clock.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // A queue pair: our private half. What the peer sees of it is its QpRecord. It is made of roles, each a
-// struct of its own (*_role.hpp): the connection, the requester and the send queue, the responder
-// and the receive queue are of all; those of UD, of lanes and of XRC only of those that need them.
+// struct of its own (*_role.hpp): the connection, the requester and the send queue, the responder,
+// the receive queue and the end of a lane are of all; the others of UD, of lanes and of XRC only of those that need them.
 //
 // Three locks, taken in this order: send lock (SendLock, the record's active word) < the CQ's lock;
 // receive lock (posting receives) on its own. The roles below are grouped by the lock that guards

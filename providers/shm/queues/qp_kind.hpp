@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // What a kind of queue pair does in its own way, chosen when it is made: the rooms of UD and XRC fill
-// such a table, and those below ask it and know neither. A connected queue pair has none. Nothing on
-// a small message's shortest way asks.
+// such a table, and those below ask it and call neither; of their data they know what the roles show.
+// A connected queue pair has none. Nothing on a small message's shortest way asks.
 #pragma once
 
 #include "providers/shm/queues/qp.hpp"

@@ -11,7 +11,6 @@
 #include "providers/shm/queues/qp_kind.hpp"
 #include "providers/shm/queues/shared_receive.hpp"
 #include "providers/shm/queues/ud_role.hpp"
-#include "providers/shm/queues/work_batch.hpp"
 #include "runtime/base/make_nothrow.hpp"
 
 namespace verbatim::shm {

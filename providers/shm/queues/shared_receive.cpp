@@ -9,7 +9,6 @@
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/memory/context.hpp"
-#include "providers/shm/queues/live.hpp"
 #include "providers/shm/queues/qp.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"

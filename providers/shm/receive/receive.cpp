@@ -5,7 +5,6 @@
 #include "providers/shm/queues/arrival.hpp"
 #include "providers/shm/queues/arrived.hpp"
 #include "providers/shm/queues/attach.hpp"
-#include "providers/shm/queues/failure_log.hpp"
 #include "providers/shm/queues/failures.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "providers/shm/queues/qp_kind.hpp"
@@ -18,7 +17,6 @@
 #include "providers/shm/windows/windows.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/sync/membarrier.hpp"
-#include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
 namespace {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "providers/shm/memory/null_memory.hpp"
 #include "providers/shm/queues/shared_receive.hpp"
 
 namespace verbatim::shm {

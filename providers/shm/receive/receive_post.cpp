@@ -8,7 +8,6 @@
 #include "providers/shm/queues/shared_posting.hpp"
 #include "providers/shm/queues/shared_receive.hpp"
 #include "providers/shm/queues/ud_role.hpp"
-#include "providers/shm/receive/receive.hpp"
 #include "providers/shm/receive/receive_fast.hpp"
 
 namespace verbatim::shm {

@@ -5,18 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 
 #include "providers/shm/fabric/node.hpp"
-#include "providers/shm/memory/null_memory.hpp"
 #include "providers/shm/queues/attach.hpp"
 #include "providers/shm/queues/counted_requests.hpp"
 #include "providers/shm/queues/cq_events.hpp"
 #include "providers/shm/queues/failure_log.hpp"
 #include "providers/shm/queues/failures.hpp"
-#include "providers/shm/queues/live.hpp"
 #include "providers/shm/queues/meet.hpp"
-#include "providers/shm/queues/message_ring.hpp"
 #include "providers/shm/queues/qp_event.hpp"
 #include "providers/shm/queues/qp_kind.hpp"
 #include "providers/shm/queues/qp_state.hpp"

@@ -111,6 +111,8 @@ inline bool has_room_for(Qp& qp, std::uint32_t bytes) noexcept {
   const std::uint32_t lines = bytes <= Slot::kInlineBytes ? 1 : lines_of(bytes);
   return qp.out.ring.has_lines(lines) || look_for_lines(qp, lines);
 }
+/// Moves on the QPs that wait to send. Takes send locks: called before the CQ's lock.
+[[gnu::cold, gnu::noinline]] void progress_pending(Cq& cq, SendLock::As as) noexcept;
 /// Publishes, in place of a message, that the receive it would use up ends in `status`; `length` is
 /// that of the message, for whoever explains it.
 void publish_fault(Qp& qp, ibv_wc_status status, std::uint64_t length = 0) noexcept;

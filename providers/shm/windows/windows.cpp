@@ -8,7 +8,6 @@
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/memory/region.hpp"
 #include "providers/shm/memory/region_table.hpp"
-#include "providers/shm/queues/attach.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "providers/shm/queues/meet.hpp"
 #include "providers/shm/windows/window_access.hpp"

@@ -8,7 +8,6 @@
 #include "providers/shm/transfer/send_fast.hpp"
 #include "providers/shm/transfer/send_queue.hpp"
 #include "providers/shm/transfer/send_wait.hpp"
-#include "providers/shm/wire/copy_fast.hpp"
 #include "providers/shm/xrc/xrc_domain.hpp"
 
 namespace verbatim::shm {

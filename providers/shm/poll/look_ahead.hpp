@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What a look at the doorbells will touch, asked for some visits ahead. Of many queue pairs that take
+// turns nothing is in the caches: first comes the queue pair, which says where the others are, then
+// its message, then the receive that this will use up. So a thousand of them are polled as fast as a
+// few.
+//
+// What is asked for early is read early too, by no lock but the completion queue's: it may be late,
+// and only says what to ask for.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "providers/shm/poll/poll_fast.hpp"
+#include "runtime/sync/prefetch.hpp"
+
+namespace verbatim::shm {
+
+#ifdef VBT_SEES_RACES
+inline constexpr bool kAsksAhead = false;
+#else
+inline constexpr bool kAsksAhead = true;
+#endif
+
+inline void ask_for_queue_pair(const Qp& qp) noexcept {
+  prefetch_to_read(&qp.own);
+  prefetch_to_read(&qp.lane);
+  prefetch_to_read(&qp.srq);
+  prefetch_to_read(&qp.in.ring);
+  prefetch_to_read(&qp.in.hot_index);
+  prefetch_to_read(&qp.in.head);
+  prefetch_to_read(&qp.in.next_same_bit);
+  prefetch_to_read(&qp.rq.tail);
+  prefetch_to_read(&qp.mode);
+}
+
+inline void ask_for_message(const Qp& qp) noexcept {
+  if (qp.in.ring == nullptr) return;
+  prefetch_to_read(&qp.in.ring[qp.in.line & ((std::uint64_t{1} << qp.in.log) - 1)]);
+  prefetch_to_read(&qp.in.remote->tx_session);
+  prefetch_to_write(&qp.own->lines_taken);
+  if (qp.srq == nullptr) return;
+  prefetch_to_read(&qp.srq->lock);
+  prefetch_to_read(&qp.srq->posted);
+  prefetch_to_read(&qp.srq->keys);
+}
+
+inline void ask_for_receive(const Qp& qp) noexcept {
+  const ReceiveStore& store = qp.srq != nullptr ? qp.srq->store : qp.rq.store;
+  if (store.credits == nullptr) return;  // none has been posted
+  const std::uint64_t oldest = qp.srq != nullptr
+                                   ? qp.srq->own->taken.load(std::memory_order_relaxed)
+                                   : qp.in.head.load(std::memory_order_relaxed);
+  prefetch_to_read(store.sges_of(oldest));
+  prefetch_to_read(&store.wr_ids[store.at(oldest)]);
+  prefetch_to_read(&store.num_sge[store.at(oldest)]);
+}
+
+/// Most programs post a receive for each that they have taken.
+inline void ask_for_next_receive(const Qp& qp) noexcept {
+  if (!kAsksAhead) return;
+  const ReceiveStore& store = qp.srq != nullptr ? qp.srq->store : qp.rq.store;
+  if (store.credits == nullptr) return;
+  const std::uint64_t next =
+      qp.srq != nullptr ? qp.srq->posted : qp.rq.tail.load(std::memory_order_relaxed);
+  prefetch_to_write(&store.credits[store.at(next)]);
+  prefetch_to_write(store.sges_of(next));
+  prefetch_to_write(&store.wr_ids[store.at(next)]);
+  prefetch_to_write(&store.num_sge[store.at(next)]);
+  if (qp.lane.face == nullptr) return;
+  const Qp& face = *qp.lane.face;
+  prefetch_to_read(&face.plain);
+  prefetch_to_read(&face.in_domain);
+  prefetch_to_read(&face.srq);
+  prefetch_to_write(&face.rq.lock);
+  prefetch_to_read(&face.rq.store);
+  prefetch_to_read(&face.mode);
+}
+
+/// Goes through a group's doorbells ahead of whoever visits them, whom step() goes along with.
+class LookAhead {
+ public:
+  LookAhead(const Cq& cq, std::uint32_t group, std::uint64_t bits) noexcept
+      : cq_(cq), first_bit_(group * 64) {
+    // The first is visited at once.
+    queue_pairs_ = messages_ = receives_ = bits & (bits - 1);
+    for (int i = 0; i != 6; ++i) next(queue_pairs_, ask_for_queue_pair);
+    for (int i = 0; i != 4; ++i) next(messages_, ask_for_message);
+    for (int i = 0; i != 2; ++i) next(receives_, ask_for_receive);
+  }
+
+  void step() noexcept {
+    next(queue_pairs_, ask_for_queue_pair);
+    next(messages_, ask_for_message);
+    next(receives_, ask_for_receive);
+  }
+
+ private:
+  template <class Ask>
+  void next(std::uint64_t& bits, Ask ask) const noexcept {
+    if (!kAsksAhead || bits == 0) return;
+    const std::uint32_t bit = first_bit_ + static_cast<std::uint32_t>(std::countr_zero(bits));
+    bits &= bits - 1;
+    if (bit < cq_.member_capacity && cq_.members[bit] != nullptr) ask(*cq_.members[bit]);
+  }
+
+  const Cq& cq_;
+  const std::uint32_t first_bit_;
+  // Those that are yet to be asked for, of each kind of line.
+  std::uint64_t queue_pairs_;
+  std::uint64_t messages_;
+  std::uint64_t receives_;
+};
+
+}  // namespace verbatim::shm
