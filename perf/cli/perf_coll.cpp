@@ -62,7 +62,10 @@ int measure_all(const CollOptions& options, int rank, int ranks) {
       if (rank == 0) std::fprintf(stderr, "%s\n", failure.line.c_str());
       return failure.status;
     }
-    if (rank == 0) report.emplace(options, ranks);
+    if (rank == 0) {
+      report.emplace(options, ranks);
+      tell_when_interrupted();
+    }
     CollMeter meter(options, rank, ranks);
     if (report) report->heading(meter.is_one_host());
     for (const std::uint64_t size : sizes) {

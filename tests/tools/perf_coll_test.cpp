@@ -155,6 +155,39 @@ TEST_F(PerfColl, WritesRecordsThatGateAndReportTake) {
   EXPECT_EQ(coll({"barrier", "-i", "5", "--jsonl", "-"}).out.rfind("{\"schema\"", 0), 0u);
 }
 
+TEST_F(PerfColl, InterruptedItHasPrintedAndWrittenWhatItMeasured) {
+  const TestFolder folder;
+  const std::string file = folder.path("c.jsonl");
+  ToolProcess job(tool(), {"perf", "coll", "bcast", "-s", "8,8M", "-i", "5000", "--jsonl", file,
+                           "--csv", folder.path("c.csv")});
+  ASSERT_TRUE(job.wait_for_output("\n 8 ")) << job.errors();
+  job.signal(SIGINT);
+  const Ending ending = job.finish();
+  EXPECT_TRUE(ending.in_time);
+  EXPECT_EQ(ending.signal, SIGINT);
+  EXPECT_THAT(ending.err, HasSubstr("interrupted: what was measured till then"));
+  const std::string text = folder.read("c.jsonl");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  EXPECT_THAT(text, HasSubstr("\"at\":8,"));
+  const std::string csv = folder.read("c.csv");
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 2) << csv;
+}
+
+TEST_F(PerfColl, AnOlderFileStaysUntilThereIsSomethingToWrite) {
+  const TestFolder folder;
+  const std::string file = folder.path("c.jsonl");
+  std::ofstream(file) << "older, and longer than a record of a run may be\n"
+                      << std::string(9999, 'x');
+  ToolProcess job(tool(), {"perf", "coll", "bcast", "-s", "8M", "-i", "5000", "--jsonl", file});
+  ASSERT_TRUE(job.wait_for_output("#bytes")) << job.errors();
+  job.signal(SIGINT);
+  EXPECT_EQ(job.finish().signal, SIGINT);
+  EXPECT_THAT(folder.read("c.jsonl"), ::testing::StartsWith("older"));
+  ASSERT_EQ(coll({"bcast", "-s", "8", "-i", "5", "--jsonl", file}).status, 0);
+  const std::string text = folder.read("c.jsonl");
+  EXPECT_EQ(text.find('\n'), text.size() - 1) << "one line, and nothing of the older one";
+}
+
 TEST_F(PerfColl, SaysWhatIsWrongInOneLineAndStartsNobody) {
   struct Wrong {
     Words words;
