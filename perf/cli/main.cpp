@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -14,6 +12,7 @@
 
 #include "perf/cli/commands.hpp"
 #include "perf/cli/measuring.hpp"
+#include "perf/support/lost_output.hpp"
 
 namespace {
 
@@ -108,17 +107,6 @@ void fill_standard_descriptors() {
   }
 }
 
-/// A script is to see that what it reads is not all.
-int ended(int status) {
-  errno = 0;
-  const bool flushed = std::fflush(stdout) == 0;
-  if (flushed && std::ferror(stdout) == 0) return status;
-  // Also of a command that has failed: what it found may have been in the output alone.
-  std::fprintf(stderr, "verbatim: cannot write all of the output: %s\n",
-               flushed ? "is the disk full?" : std::strerror(errno));
-  return status != 0 ? status : 1;
-}
-
 int run_command(int argc, char** argv) {
   const std::string_view called = base_name(argv[0]);
   for (const Command& command : kCommands) {
@@ -172,5 +160,5 @@ int main(int argc, char** argv) {
     return status;
   }
   fill_standard_descriptors();
-  return ended(run_command(argc, argv));
+  return verbatim::perf::status_of_output("verbatim", run_command(argc, argv));
 }
