@@ -15,6 +15,7 @@ namespace verbatim::cli {
 namespace {
 
 constexpr int kBlocks = 20;
+constexpr double kTestIntervalUs = 10;
 
 double since(std::uint64_t start) {
   return static_cast<double>(perf::ticks() - start) * perf::ns_per_tick();
@@ -90,7 +91,7 @@ CollMeter::CollMeter(const CollOptions& options, int rank, int ranks)
     : options_(options),
       rank_(rank),
       ranks_(ranks),
-      random_(options.seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(rank) + 1) {
+      random_(coll_seed(options) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(rank) + 1) {
   MPI_Comm host;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
   int here = 0;
@@ -162,7 +163,7 @@ void CollMeter::overlap_once(CollData& data, std::uint64_t round, std::uint64_t 
 
   const std::uint64_t between = options_.tests
                                     ? units / (static_cast<std::uint64_t>(*options_.tests) + 1) + 1
-                                    : work_.units_in(1000 * options_.test_interval_us);
+                                    : work_.units_in(1000 * options_.test_interval_us.value_or(kTestIntervalUs));
   const CollArguments& arguments = data.prepare(2 * round + 1);
   MPI_Barrier(MPI_COMM_WORLD);
   be_late();

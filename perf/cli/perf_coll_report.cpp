@@ -110,7 +110,7 @@ void CollReport::row(const CollFigures& figures) {
     add_record(", by itself", "ns", figures, figures.pure_blocks, false);
     add_record(", overlap", "%", figures, figures.overlap_blocks, false);
   }
-  files_.append(records_, "MPI", options_.seed);
+  files_.append(records_, "MPI", coll_seed(options_));
   records_.clear();
   if (!prints_) return;
   std::printf(" %-9llu", static_cast<unsigned long long>(figures.bytes));
