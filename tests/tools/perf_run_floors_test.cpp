@@ -58,7 +58,8 @@ TEST_F(PerfRunFloors, StandBehindTheTableInLinesOfTheirOwn) {
   EXPECT_EQ(ending.err, "");
   ASSERT_EQ(perf_rows(ending.out).size(), 1u) << "and the table is what it was";
   const std::vector<std::string> form = floor_form(ending.out);
-  ASSERT_EQ(form.size(), 3u) << ending.out;
+  ASSERT_EQ(form.size(), 4u) << ending.out;
+  EXPECT_EQ(form[3], "# test/floor of a latency is normally above N");
   EXPECT_THAT(form[0], HasSubstr("# Floors of this run, between CPU N and CPU N ("));
   EXPECT_THAT(form[0], HasSubstr("taken before and behind the test"));
   EXPECT_EQ(form[1], "# #bytes floor floor spread test test/floor");
@@ -81,7 +82,7 @@ TEST_F(PerfRunFloors, AreThoseOfTheTest) {
     const Ending ending = alone(words);
     ASSERT_EQ(ending.status, 0) << ending.err;
     const std::vector<std::string> form = floor_form(ending.out);
-    EXPECT_EQ(form.size(), 2 + floors.size()) << ending.out;
+    EXPECT_EQ(form.size(), 3 + floors.size()) << ending.out;
     for (const std::string& floor : floors) EXPECT_THAT(ending.out, HasSubstr(floor));
   }
 }
@@ -91,7 +92,9 @@ TEST_F(PerfRunFloors, EachSizeHasItsOwn) {
       alone({"write-bw", "--both-ends", "-a", "-n", "5", "--jsonl", folder_.path("f")});
   ASSERT_EQ(ending.status, 0) << ending.err;
   EXPECT_EQ(perf_rows(ending.out).size(), 23u);
-  EXPECT_EQ(floor_form(ending.out).size(), 2u + 2 * 23);
+  const std::vector<std::string> form = floor_form(ending.out);
+  ASSERT_EQ(form.size(), 3u + 2 * 23);
+  EXPECT_EQ(form.back(), "# test/floor of a bandwidth is normally below N");
   int sizes = 0;
   for (const Read& record : records()) sizes += record["kind"] == "bandwidth";
   EXPECT_EQ(sizes, 23);
