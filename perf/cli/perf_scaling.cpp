@@ -370,9 +370,8 @@ class Scaling {
                   with_unit(points.back().second, costs.unit), slope, perf::name_of(fit.told())});
     }
     std::printf(
-        "\nClaims of O(1): a line fitted over doublings; 'grows' is a slope above %g %%, 'not "
-        "told' "
-        "one that its error hides\n",
+        "\nClaims of O(1): a line fitted over doublings; 'grows' is a slope above %g %%,\n"
+        "'not told' one that its error hides\n",
         100 * perf::Fit::kFlat);
     slopes.print(stdout);
   }
