@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -14,6 +12,7 @@
 
 #include "perf/cli/commands.hpp"
 #include "perf/cli/measuring.hpp"
+#include "perf/support/lost_output.hpp"
 
 namespace {
 
@@ -48,6 +47,18 @@ constexpr std::array kCommands = {
     Command{"", "doctor", "", verbatim::cli::doctor},
 };
 
+constexpr const char* kPerfCommands =
+    "  verbatim perf send-lat [options] [host] measure latency with another process, which may\n"
+    "                                          be perftest's; or bandwidth, send-bw, and\n"
+    "                                          write-, read- and atomic-lat and -bw likewise\n"
+    "  verbatim perf sim [options]             what a model of a network says of a collective\n"
+    "  verbatim perf pattern <name>            all processes of a launcher's job at once\n"
+    "  verbatim perf coll <name> [options]     measure a collective of MPI among ranks\n"
+    "  verbatim perf floors [options]          measure what no message here can undercut\n"
+    "  verbatim perf scaling [options]         measure costs among many queue pairs and regions\n"
+    "  verbatim perf gate <base> <new>         fail when a run is slower than another one\n"
+    "  verbatim perf report <run> [<base>]     draw a run as a page for a browser\n";
+
 void usage(std::FILE* out) {
   std::fprintf(
       out,
@@ -59,16 +70,7 @@ void usage(std::FILE* out) {
       "  verbatim pingpong ud [options] [host]   datagrams,\n"
       "  verbatim pingpong srq [options] [host]  connections that share their receives,\n"
       "  verbatim pingpong xsrq [options] [host] and XRC, one server with several clients\n"
-      "  verbatim perf send-lat [options] [host] measure latency with another process, which may\n"
-      "                                          be perftest's; or bandwidth, send-bw, and\n"
-      "                                          write-, read- and atomic-lat and -bw likewise\n"
-      "  verbatim perf sim [options]             what a model of a network says of a collective\n"
-      "  verbatim perf pattern <name>            all processes of a launcher's job at once\n"
-      "  verbatim perf coll <name> [options]     measure a collective of MPI among ranks\n"
-      "  verbatim perf floors [options]          measure what no message here can undercut\n"
-      "  verbatim perf scaling [options]         measure costs among many queue pairs and regions\n"
-      "  verbatim perf gate <base> <new>         fail when a run is slower than another one\n"
-      "  verbatim perf report <run> [<base>]     draw a run as a page for a browser\n"
+      "%s"
       "  verbatim asyncwatch [options]           print a device's asynchronous events\n"
       "  verbatim top [options]                  show what all processes of the user are doing\n"
       "  verbatim topo [options]                 print or draw the machine: where memory and cores "
@@ -83,7 +85,17 @@ void usage(std::FILE* out) {
       "\n"
       "'verbatim <command> --help' lists a command's options. Linked to as ibv_devices,\n"
       "ibv_devinfo, ibv_asyncwatch, ibv_{rc,uc,ud,srq,xsrq}_pingpong or\n"
-      "ib_{send,write,read,atomic}_{lat,bw}, this program behaves as that tool.\n");
+      "ib_{send,write,read,atomic}_{lat,bw}, this program behaves as that tool.\n",
+      kPerfCommands);
+}
+
+void perf_usage() {
+  std::printf(
+      "Usage:\n"
+      "%s"
+      "\n"
+      "'verbatim perf <command> --help' lists a command's options.\n",
+      kPerfCommands);
 }
 
 std::string_view base_name(const char* path) {
@@ -108,17 +120,6 @@ void fill_standard_descriptors() {
   }
 }
 
-/// A script is to see that what it reads is not all.
-int ended(int status) {
-  errno = 0;
-  const bool flushed = std::fflush(stdout) == 0;
-  if (flushed && std::ferror(stdout) == 0) return status;
-  // Also of a command that has failed: what it found may have been in the output alone.
-  std::fprintf(stderr, "verbatim: cannot write all of the output: %s\n",
-               flushed ? "is the disk full?" : std::strerror(errno));
-  return status != 0 ? status : 1;
-}
-
 int run_command(int argc, char** argv) {
   const std::string_view called = base_name(argv[0]);
   for (const Command& command : kCommands) {
@@ -137,6 +138,10 @@ int run_command(int argc, char** argv) {
   }
   if (first == "--help" || first == "-h") {
     usage(stdout);
+    return 0;
+  }
+  if (first == "perf" && (second == "--help" || second == "-h")) {
+    perf_usage();
     return 0;
   }
   if (first == "--version") {
@@ -172,5 +177,5 @@ int main(int argc, char** argv) {
     return status;
   }
   fill_standard_descriptors();
-  return ended(run_command(argc, argv));
+  return verbatim::perf::status_of_output("verbatim", run_command(argc, argv));
 }

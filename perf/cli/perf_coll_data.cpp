@@ -30,14 +30,14 @@ void check_coll_memory(const CollOptions& options, int ranks, std::uint64_t byte
   const std::uint64_t all = (options.keeps_buffer ? 1 : kPairs) * (gives + gets) * bytes;
   if (all > options.most_memory)
     fail(
-        "%s of %llu bytes by %d ranks takes %llu bytes of each, and the limit is %llu: a smaller "
-        "-m, "
-        "or a larger -M",
+        "%s of %llu bytes by %d ranks takes %llu bytes of each, and the limit is %llu: smaller "
+        "sizes "
+        "(-m, -s), or a larger -M",
         call.name, static_cast<unsigned long long>(bytes), ranks,
         static_cast<unsigned long long>(all), static_cast<unsigned long long>(options.most_memory));
   // What MPI counts and places by is an int.
   if (std::max(gives, gets) * bytes > static_cast<std::uint64_t>(std::numeric_limits<int>::max()))
-    fail("%s of %llu bytes by %d ranks has places beyond an int: a smaller -m", call.name,
+    fail("%s of %llu bytes by %d ranks has places beyond an int: smaller sizes (-m, -s)", call.name,
          static_cast<unsigned long long>(bytes), ranks);
 }
 
@@ -59,7 +59,7 @@ CollData::CollData(const CollOptions& options, int rank, int ranks, std::uint64_
         drop(each.given);
         drop(each.taken);
       }
-      fail("there is no memory for buffers of %llu bytes: a smaller -m",
+      fail("there is no memory for buffers of %llu bytes: smaller sizes (-m, -s)",
            static_cast<unsigned long long>(given_bytes_ + taken_bytes_));
     }
   }

@@ -9,12 +9,14 @@
 #include <cmath>
 #include <cstdio>
 
+#include "perf/cli/perf_coll_overlap.hpp"
 #include "perf/support/clock.hpp"
 
 namespace verbatim::cli {
 namespace {
 
 constexpr int kBlocks = 20;
+constexpr double kTestIntervalUs = 10;
 
 double since(std::uint64_t start) {
   return static_cast<double>(perf::ticks() - start) * perf::ns_per_tick();
@@ -39,12 +41,6 @@ perf::Histogram histogram_of_all(const perf::Histogram& own) {
 }
 
 }  // namespace
-
-double overlap_of(double pure, double compute, double overall) {
-  const double lesser = std::min(pure, compute);
-  if (!(lesser > 0)) return 0;
-  return std::clamp((pure + compute - overall) / lesser, 0.0, 1.0);
-}
 
 /// What a rank has of all calls of a size.
 struct CollMeter::Series {
@@ -90,7 +86,7 @@ CollMeter::CollMeter(const CollOptions& options, int rank, int ranks)
     : options_(options),
       rank_(rank),
       ranks_(ranks),
-      random_(options.seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(rank) + 1) {
+      random_(coll_seed(options) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(rank) + 1) {
   MPI_Comm host;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
   int here = 0;
@@ -160,9 +156,9 @@ void CollMeter::overlap_once(CollData& data, std::uint64_t round, std::uint64_t 
   work_.run(units);
   const double compute = since(alone);
 
-  const std::uint64_t between = options_.tests
-                                    ? units / (static_cast<std::uint64_t>(*options_.tests) + 1) + 1
-                                    : work_.units_in(1000 * options_.test_interval_us);
+  const std::uint64_t between =
+      options_.tests ? units / (static_cast<std::uint64_t>(*options_.tests) + 1) + 1
+                     : work_.units_in(1000 * options_.test_interval_us.value_or(kTestIntervalUs));
   const CollArguments& arguments = data.prepare(2 * round + 1);
   MPI_Barrier(MPI_COMM_WORLD);
   be_late();

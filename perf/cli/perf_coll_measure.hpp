@@ -37,9 +37,6 @@ struct CollFigures {
   std::uint64_t wrong = 0;  ///< calls whose result was wrong, of all ranks
 };
 
-/// A part of the lesser of the two; from 0 to 1.
-[[nodiscard]] double overlap_of(double pure, double compute, double overall);
-
 class CollMeter {
  public:
   CollMeter(const CollOptions& options, int rank, int ranks);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "perf/cli/option_values.hpp"
 #include "perf/cli/run_options.hpp"
@@ -16,7 +17,9 @@
 namespace verbatim::cli {
 namespace {
 
-constexpr std::uint64_t kLargest = std::uint64_t{1} << 31;
+/// What MPI counts by is an int.
+constexpr std::uint64_t kLargest = (std::uint64_t{1} << 31) - 1;
+constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 40;
 constexpr std::uint64_t kLargestByItself = 1 << 20;
 /// Of longer ones fewer are measured.
 constexpr std::uint64_t kLong = 8192;
@@ -25,8 +28,14 @@ constexpr int kMostIterations = 1'000'000;
 std::uint64_t size_of(const char* option, std::string_view text) {
   const auto size = perf::parse_size(text);
   if (size && *size >= 1 && *size <= kLargest) return *size;
-  fail("size '%.*s' is not a number from 1 to 2G, with K, M or G behind it for more (%s)",
+  fail("size '%.*s' is not a number from 1 to 2G less one, with K, M or G behind it for more (%s)",
        static_cast<int>(text.size()), text.data(), option);
+}
+
+std::uint64_t memory_of(const char* text) {
+  const auto size = perf::parse_size(text);
+  if (size && *size >= 1 && *size <= kMostMemory) return *size;
+  fail("memory '%s' is not a number from 1 to 1024G, with K, M or G behind it for more (-M)", text);
 }
 
 void take_range(CollOptions& options, std::string_view text) {
@@ -41,7 +50,7 @@ std::vector<std::uint64_t> list_of_sizes(const char* text) {
   const auto sizes = perf::parse_sizes(text);
   if (!sizes) fail("'%s' is no list of sizes, as 8,4K or 8..64K (-s)", text);
   for (const std::uint64_t size : *sizes)
-    if (size < 1 || size > kLargest) fail("'%s': sizes are from 1 to 2G (-s)", text);
+    if (size < 1 || size > kLargest) fail("'%s': sizes are from 1 to 2G less one (-s)", text);
   return *sizes;
 }
 
@@ -73,9 +82,27 @@ void check_algorithm(const CollOptions& options) {
        options.algorithm.c_str(), facts.name);
 }
 
+/// What would be taken without a word, and change nothing.
+void check_effect(const CollOptions& options) {
+  const CollCall& call = *options.call;
+  if (options.test_interval_us && !options.is_nonblocking)
+    fail("MPI_Test is of nonblocking collectives: i%s, or leave out --test-interval", call.name);
+  if (options.test_interval_us && options.tests)
+    fail("MPI_Test calls are counted or timed: leave out -t or --test-interval");
+  if (options.seed && options.skew_us <= 0)
+    fail("--seed is of the chance by which ranks come late: add --skew, or leave it out");
+  if (call.gives != CollSide::kNone) return;
+  const std::pair<bool, const char*> of_data[] = {{options.type != nullptr, "--type"},
+                                                  {options.keeps_buffer, "--same-buffer"},
+                                                  {options.is_alloc, "--memory"}};
+  for (const auto& [is_named, name] : of_data)
+    if (is_named) fail("%s moves no data: leave out %s", call.name, name);
+}
+
 /// What does not go together.
 void check(CollOptions& options) {
   const CollCall& call = *options.call;
+  check_effect(options);
   if (options.type == nullptr) options.type = coll_type_named(call.reduces ? "double" : "char");
   if (options.op != nullptr && !call.reduces)
     fail("%s has no operation: leave out --op", call.name);
@@ -203,7 +230,7 @@ void take(CollOptions& o, int id, char** argv) {
     case kMemory:
       return take_memory(o, optarg);
     case 'M':
-      o.most_memory = size_of("-M", optarg);
+      o.most_memory = memory_of(optarg);
       return;
     case kSame:
       o.keeps_buffer = true;
@@ -336,6 +363,8 @@ std::vector<std::uint64_t> coll_sizes(const CollOptions& options, int ranks) {
 int coll_iterations(const CollOptions& options, std::uint64_t bytes) {
   return options.iterations.value_or(bytes > kLong ? 100 : 1000);
 }
+
+std::uint64_t coll_seed(const CollOptions& options) { return options.seed.value_or(1); }
 
 int coll_warmup(const CollOptions& options, std::uint64_t bytes) {
   return options.warmup.value_or(bytes > kLong ? 10 : 100);

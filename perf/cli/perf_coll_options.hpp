@@ -23,7 +23,7 @@ struct CollOptions {
   bool is_full = false;
   bool validates = false;
   std::optional<int> tests;  ///< MPI_Test calls during the computation
-  double test_interval_us = 10;
+  std::optional<double> test_interval_us;
   const CollType* type = nullptr;
   const CollOp* op = nullptr;
   bool is_in_place = false;
@@ -33,7 +33,7 @@ struct CollOptions {
   bool keeps_buffer = false;
   std::uint64_t most_memory = std::uint64_t{1} << 30;
   double skew_us = 0;
-  std::uint64_t seed = 1;
+  std::optional<std::uint64_t> seed;  ///< of the skew
   std::string algorithm;
   std::optional<std::string> jsonl, csv;
   std::optional<int> ranks;
@@ -47,6 +47,7 @@ void coll_usage(const char* name);
 /// The sizes in bytes that `ranks` ranks measure; throws Failure where there is none.
 [[nodiscard]] std::vector<std::uint64_t> coll_sizes(const CollOptions& options, int ranks);
 [[nodiscard]] int coll_iterations(const CollOptions& options, std::uint64_t bytes);
+[[nodiscard]] std::uint64_t coll_seed(const CollOptions& options);
 [[nodiscard]] int coll_warmup(const CollOptions& options, std::uint64_t bytes);
 
 }  // namespace verbatim::cli

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "perf/cli/perf_ranks.hpp"
 #include "perf/support/table.hpp"
 
 namespace verbatim::cli {
@@ -103,11 +104,14 @@ void CollReport::heading(bool is_one_host) {
 }
 
 void CollReport::row(const CollFigures& figures) {
+  const UninterruptedReport whole;
   add_record("", "ns", figures, figures.blocks, true);
   if (options_.is_nonblocking) {
     add_record(", by itself", "ns", figures, figures.pure_blocks, false);
     add_record(", overlap", "%", figures, figures.overlap_blocks, false);
   }
+  files_.append(records_, "MPI", coll_seed(options_));
+  records_.clear();
   if (!prints_) return;
   std::printf(" %-9llu", static_cast<unsigned long long>(figures.bytes));
   for (const auto& [title, value] : columns_of(options_, figures))
@@ -129,6 +133,6 @@ void CollReport::add_record(const char* what, const char* unit, const CollFigure
   records_.push_back(std::move(record));
 }
 
-void CollReport::finish() { files_.write(records_, "MPI", options_.seed); }
+void CollReport::finish() { files_.close(); }
 
 }  // namespace verbatim::cli

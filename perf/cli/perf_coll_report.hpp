@@ -18,8 +18,9 @@ class CollReport {
   CollReport(const CollOptions& options, int ranks);
 
   void heading(bool is_one_host);
+  /// Printed and written at once: nothing of it is lost when the run is interrupted. Throws Failure.
   void row(const CollFigures& figures);
-  /// Writes the files; throws Failure.
+  /// Closes the files; throws Failure.
   void finish();
 
  private:
@@ -31,7 +32,7 @@ class CollReport {
   const int ranks_;
   const bool prints_;
   RecordFiles files_;
-  std::vector<perf::Record> records_;
+  std::vector<perf::Record> records_;  ///< of a size
 };
 
 }  // namespace verbatim::cli

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <string>
 
 #include "perf/figures/cell.hpp"
 #include "perf/support/clock.hpp"
@@ -13,9 +14,12 @@ namespace verbatim::cli {
 namespace {
 
 constexpr int kRounds = 3;
-// Each way also takes two blocks or so to find how long they are to be.
+// Each way also takes what two blocks or so take, to warm up and to find their length.
 constexpr double kBlocksOfAWay = kRounds + 2;
-constexpr double kAllBlocksMs = 60, kLongestBlockMs = 0.5, kShortestBlockMs = 0.1;
+constexpr double kAllBlocksMs = 60, kLongestBlockMs = 2, kShortestBlockMs = 0.1;
+// Of the largest messages too.
+constexpr std::uint64_t kFewestOfABlock = 4;
+constexpr std::uint64_t kToWarmUp = 2;
 /// Of a busy machine, where blocks take as long as it likes: from then on one has to do.
 constexpr double kLateNs = 200e6;
 /// And from then on what has not been begun is left out.
@@ -41,7 +45,7 @@ class Meter {
     for (int round = 0; round < kRounds; ++round) {
       for (WayOfFloor& way : ways) {
         if (round > 0 && is_late()) continue;
-        look_for_stop();
+        warm_up(way.cell);
         perf::measure(pair_, way.cell, is_late() ? 1 : kAttempts);
       }
     }
@@ -68,35 +72,41 @@ class Meter {
     for (std::size_t way = 0; way < floors_[floor].ways.size(); ++way) {
       const std::uint64_t iterations = cell.request.iterations;
       cell.request = floors_[floor].ways[way];
+      // The pages of freshly started processes come with it.
+      warm_up(cell);
       cell.request.iterations = iterations;
-      if (way == 0 && !find_length(&cell)) {
+      if (way == 0)
+        perf::calibrate([this](const perf::Request& request,
+                               const std::string& what) { return ask(request, what); },
+                        cell, block_ms());
+      if (cell.unavailable) {
         taken_[floor].missing = cell.why.empty() ? "not offered by this machine" : cell.why;
         return;
       }
+      cell.request.iterations = std::max(cell.request.iterations, kFewestOfABlock);
       ways->push_back({floor, way, cell});
     }
   }
 
-  /// False: the machine does not offer it. Blocks are shorter the more floors there are.
-  bool find_length(perf::Cell* cell) {
+  /// What has run in between has left its own in the caches, which a test of many messages does not
+  /// see: not timed.
+  void warm_up(const perf::Cell& cell) {
+    perf::Request request = cell.request;
+    request.iterations = std::min(request.iterations, kToWarmUp);
+    (void)ask(request, cell.name);
+  }
+
+  perf::Reply ask(const perf::Request& request, const std::string& what) {
+    look_for_stop();
+    return pair_.run(request, what);
+  }
+
+  /// The shorter the more floors there are.
+  double block_ms() const {
     std::size_t all = 0;
     for (const PerfFloor& floor : floors_) all += floor.ways.size();
-    const double wanted_ns =
-        1e6 * std::clamp(kAllBlocksMs / (kBlocksOfAWay * static_cast<double>(all)),
-                         kShortestBlockMs, kLongestBlockMs);
-    for (std::uint64_t iterations = 1;; iterations *= 8) {
-      look_for_stop();
-      cell->request.iterations = iterations;
-      const perf::Reply reply = pair_.run(cell->request, cell->name);
-      if (reply.unavailable != 0) {
-        cell->why = reply.message;
-        return false;
-      }
-      if (reply.elapsed_ns < wanted_ns / 16) continue;
-      const double scaled = static_cast<double>(iterations) * wanted_ns / reply.elapsed_ns;
-      cell->request.iterations = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(scaled));
-      return true;
-    }
+    return std::clamp(kAllBlocksMs / (kBlocksOfAWay * static_cast<double>(all)), kShortestBlockMs,
+                      kLongestBlockMs);
   }
 
   bool is_behind(double ns) const { return static_cast<double>(perf::now_ns() - start_) > ns; }

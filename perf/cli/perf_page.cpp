@@ -348,6 +348,13 @@ class Page {
     return nullptr;
   }
 
+  static std::string told(perf::Growth growth) {
+    const char* const colour = growth == perf::Growth::kFlat    ? "good"
+                               : growth == perf::Growth::kGrows ? "bad"
+                                                                : "";
+    return tag("td", perf::name_of(growth), colour);
+  }
+
   std::string scaling() const {
     std::string charts, rows;
     for (const Panel& panel : panels_of("scaling")) {
@@ -369,8 +376,7 @@ class Page {
                               perf::fixed_text(points.back().first, 0) + " " + panel.parameter) +
                 tag("td", with_unit(points.front().second, panel.unit)) +
                 tag("td", with_unit(points.back().second, panel.unit)) + tag("td", slope) +
-                tag("td", fit.is_flat() ? "O(1)" : "grows", fit.is_flat() ? "good" : "bad") +
-                "</tr>\n";
+                told(fit.told()) + "</tr>\n";
       }
     }
     for (const Record& record : records_) {

@@ -25,7 +25,6 @@
 #include "perf/cli/perf_queues.hpp"
 #include "perf/cli/perf_ranks.hpp"
 #include "perf/cli/pingpong_device.hpp"
-#include "perf/cli/stoppable.hpp"
 #include "perf/support/clock.hpp"
 
 namespace verbatim::cli {
@@ -148,8 +147,8 @@ std::optional<PatternJob> parse_pattern(int argc, char** argv) {
 
 class PatternRank {
  public:
-  PatternRank(const PatternJob& job, const StopSignals& stop, PatternReport& report)
-      : job_{job}, options_{job.options}, stop_{stop}, report_{report} {
+  PatternRank(const PatternJob& job, PatternReport& report)
+      : job_{job}, options_{job.options}, report_{report} {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
   }
@@ -169,17 +168,12 @@ class PatternRank {
     if (!edges_.empty()) queues.emplace(device, options_, terms_);
     if (queues) queues->connect(swap_addresses(*queues));
     report_.heading(device.name(), terms_.mtu);
-    try {
-      for (std::uint32_t size = options_.all_sizes ? 2 : options_.size; size <= options_.size;
-           size *= 2) {
-        std::vector<PatternFigures> blocks;
-        while (blocks.size() < job_.blocks)
-          blocks.push_back(queues ? measure(*queues, size) : idle());
-        report_.row(size, blocks);
-      }
-    } catch (const Stopped&) {
-      report_.finish();  // what was measured till then
-      throw;
+    for (std::uint32_t size = options_.all_sizes ? 2 : options_.size; size <= options_.size;
+         size *= 2) {
+      std::vector<PatternFigures> blocks;
+      while (blocks.size() < job_.blocks)
+        blocks.push_back(queues ? measure(*queues, size) : idle());
+      report_.row(size, blocks);
     }
     MPI_Barrier(MPI_COMM_WORLD);  // before anybody's memory goes
     report_.finish();
@@ -242,7 +236,6 @@ class PatternRank {
       for (int at = 0; at < count; ++at) left -= take(queues, wc[static_cast<std::size_t>(at)]);
       if (busy || count > 0) continue;
       if (++polls % kPollsBetweenPauses != 0) continue;
-      if (stop_.pending()) throw Stopped{};
       sched_yield();  // there may be more ranks than processors
     }
     found.seconds = static_cast<double>(perf::ticks() - start) * perf::ns_per_tick() / 1e9;
@@ -266,7 +259,6 @@ class PatternRank {
 
   const PatternJob& job_;
   PerfOptions options_;
-  const StopSignals& stop_;
   PatternReport& report_;
   int rank_ = 0, ranks_ = 1;
   PerfTerms terms_;
@@ -286,14 +278,13 @@ int run_pattern(const PatternJob& job, int rank, int ranks) {
   }
   MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
   if (status != 0) return status;
-  return run_stoppable([] { return std::optional<int>(); },
-                       [&](const StopSignals& stop) {
-                         try {
-                           PatternRank(job, stop, *report).run();
-                         } catch (const Failure& failure) {
-                           end_all_ranks(rank, failure);
-                         }
-                       });
+  if (rank == 0) tell_when_interrupted();
+  try {
+    PatternRank(job, *report).run();
+  } catch (const Failure& failure) {
+    end_all_ranks(rank, failure);
+  }
+  return 0;
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "perf/cli/perf_ranks.hpp"
+
 namespace verbatim::cli {
 namespace {
 
@@ -55,6 +57,7 @@ void PatternReport::heading(const char* device, ibv_mtu mtu) {
       " #bytes     #iterations    BW sum[%s/sec]    BW least[%s/sec]   BW most[%s/sec]   "
       "MsgRate[Mpps]\n",
       unit, unit, unit);
+  std::fflush(stdout);
 }
 
 void PatternReport::row(std::uint32_t size, const std::vector<PatternFigures>& own) {
@@ -87,6 +90,7 @@ void PatternReport::row(std::uint32_t size, const std::vector<PatternFigures>& o
   }
   found.cpu_ns = all_used[0] / all_messages;
   found.switches = all_used[1] / all_messages;
+  const UninterruptedReport whole;
   if (files_->wanted()) add_records(size, found);
   if (!prints_) return;
   const double unit = options_.gbits ? 125e6 : 1048576;
@@ -94,6 +98,7 @@ void PatternReport::row(std::uint32_t size, const std::vector<PatternFigures>& o
               size, static_cast<unsigned long long>(options_.iterations),
               found.bytes.median() / unit, found.least.median() / unit, found.most.median() / unit,
               found.messages.median() / 1e6);
+  std::fflush(stdout);
 }
 
 void PatternReport::add_records(std::uint32_t size, const Found& found) {
@@ -116,11 +121,13 @@ void PatternReport::add_records(std::uint32_t size, const Found& found) {
   count_use(add("rate", "", found.messages, "million/s", 1e6));
   add("bandwidth", ", slowest rank", found.least, "GB/s", 1e9);
   add("bandwidth", ", fastest rank", found.most, "GB/s", 1e9);
+  files_->append(records_, device_, 0);
+  records_.clear();
 }
 
 void PatternReport::finish() {
   if (prints_) std::puts(kRule);
-  if (files_) files_->write(records_, device_, 0);
+  if (files_) files_->close();
 }
 
 }  // namespace verbatim::cli

@@ -32,9 +32,9 @@ class PatternReport {
 
   void heading(const char* device, ibv_mtu mtu);
   /// All blocks of a size. In each, of all: their bytes in the time of the slowest; of each that
-  /// sends: its own.
+  /// sends: its own. Printed and written at once; throws Failure.
   void row(std::uint32_t size, const std::vector<PatternFigures>& own);
-  /// Ends the table, and writes the files; throws Failure.
+  /// Ends the table, and closes the files; throws Failure.
   void finish();
 
  private:

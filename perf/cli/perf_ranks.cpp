@@ -9,6 +9,18 @@
 #include "perf/cli/run_job.hpp"
 
 namespace verbatim::cli {
+namespace {
+
+constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP};
+
+void tell_and_die(int number) {
+  static constexpr char kLine[] = "interrupted: what was measured till then is all\n";
+  // Its own action is back by SA_RESETHAND, and it is not held by SA_NODEFER.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLine, sizeof kLine - 1);
+  (void)raise(number);
+}
+
+}  // namespace
 
 bool is_started_as_rank() {
   for (const char* const name :
@@ -33,6 +45,28 @@ int run_own_ranks(int ranks, std::vector<std::string> words) {
   options.program = program.data();
   return run_job(options);
 }
+
+void tell_when_interrupted() {
+  struct sigaction action {};
+  action.sa_handler = tell_and_die;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+  sigemptyset(&action.sa_mask);
+  for (const int number : kStops) {
+    struct sigaction now {};
+    // What our parent has set to be ignored stays so.
+    if (sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN)
+      (void)sigaction(number, &action, nullptr);
+  }
+}
+
+UninterruptedReport::UninterruptedReport() {
+  sigset_t held;
+  sigemptyset(&held);
+  for (const int number : kStops) sigaddset(&held, number);
+  sigprocmask(SIG_BLOCK, &held, &before_);
+}
+
+UninterruptedReport::~UninterruptedReport() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
 void end_all_ranks(int rank, const Failure& failure) {
   std::fprintf(stderr, "rank %d: %s\n", rank, failure.line.c_str());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mpi.h>
+#include <signal.h>
 
 #include <cstdio>
 #include <string>
@@ -24,6 +25,22 @@ namespace verbatim::cli {
 
 /// What a rank meets that the others do not ends the job, with its line.
 [[noreturn]] void end_all_ranks(int rank, const Failure& failure);
+
+/// At the rank that reports, until the program ends: who stops it (Ctrl-C) is told by a line that
+/// what was measured till then is all, and it dies of the signal.
+void tell_when_interrupted();
+
+/// While it lives no signal stops this rank: a row is printed and written, or is not.
+class UninterruptedReport {
+ public:
+  UninterruptedReport();
+  ~UninterruptedReport();
+  UninterruptedReport(const UninterruptedReport&) = delete;
+  UninterruptedReport& operator=(const UninterruptedReport&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 /// MPI from its beginning to its end around `run(rank, ranks)`, which returns the exit status. What
 /// is `wrong` already was met by all ranks: one says so.

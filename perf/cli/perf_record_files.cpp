@@ -18,8 +18,8 @@ RecordFiles::RecordFiles(const std::optional<std::string>& jsonl,
   }
 }
 
-void RecordFiles::write(std::vector<perf::Record>& records, const std::string& provider,
-                        std::uint64_t seed, double floor_spread) {
+void RecordFiles::append(std::vector<perf::Record>& records, const std::string& provider,
+                         std::uint64_t seed, double floor_spread) {
   if (!wanted()) return;
   perf::RunAbout about = perf::about_this_run(provider, "");
   about.seed = seed;
@@ -27,11 +27,26 @@ void RecordFiles::write(std::vector<perf::Record>& records, const std::string& p
   about.noise.floor_spread = floor_spread;
   for (perf::Record& one : records) one.about = about;
   try {
-    if (lines_) lines_.write(records);
-    if (table_) table_.write(records);
+    if (lines_) lines_.append(records);
+    if (table_) table_.append(records);
   } catch (const std::runtime_error& wrong) {
     fail("%s", wrong.what());
   }
+}
+
+void RecordFiles::close() {
+  try {
+    lines_.close();
+    table_.close();
+  } catch (const std::runtime_error& wrong) {
+    fail("%s", wrong.what());
+  }
+}
+
+void RecordFiles::write(std::vector<perf::Record>& records, const std::string& provider,
+                        std::uint64_t seed, double floor_spread) {
+  append(records, provider, seed, floor_spread);
+  close();
 }
 
 }  // namespace verbatim::cli

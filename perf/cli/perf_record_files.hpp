@@ -23,9 +23,14 @@ class RecordFiles {
   }
   /// Since the files were opened.
   [[nodiscard]] perf::Noise noise() const { return watch_.noise(); }
-  /// All records, with who measured them; throws Failure. `floor_spread`: of a floor of the run.
+  /// All records, with who measured them, and closes; throws Failure. `floor_spread`: of a floor of
+  /// the run.
   void write(std::vector<perf::Record>& records, const std::string& provider, std::uint64_t seed,
              double floor_spread = std::numeric_limits<double>::quiet_NaN());
+  /// Some of them, behind the ones before, so that they are there however the program ends.
+  void append(std::vector<perf::Record>& records, const std::string& provider, std::uint64_t seed,
+              double floor_spread = std::numeric_limits<double>::quiet_NaN());
+  void close();
 
  private:
   perf::NoiseWatch watch_;

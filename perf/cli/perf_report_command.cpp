@@ -18,11 +18,11 @@ namespace {
 
 constexpr const char* kReportUsage =
     "usage: verbatim perf report <run.jsonl> [<base.jsonl>] [-o report.html]\n"
-    "Draws what --jsonl of 'perf/run', 'verbatim perf <test>', 'floors' and 'scaling' have "
-    "written\n"
-    "as one page for a browser, which needs no network and has no script: curves against the\n"
-    "floors of the run, distributions, scaling. With a second run it is compared with that one.\n"
-    "Files of several tools may be joined before.\n"
+    "Draws what --jsonl of 'perf/run', 'perf/compare', 'verbatim perf <test>', 'pattern', 'coll',\n"
+    "'floors' and 'scaling' have written as one page for a browser, which needs no network and "
+    "has\n"
+    "no script: curves against the floors of the run, distributions, collectives, scaling. With a\n"
+    "second run it is compared with that one. Files of several tools may be joined before.\n"
     "  -o FILE          the page (report.html); - is the standard output\n";
 
 struct ReportOptions {

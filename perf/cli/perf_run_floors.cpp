@@ -219,6 +219,10 @@ void PerfRunFloors::print(const std::vector<perf::Record>& tested) const {
     table.add(std::move(cells));
   }
   table.print(stdout);
+  if (!has_ratios) return;
+  std::printf("# test/floor of a %s is normally %s 1\n",
+              options_.test.latency() ? "latency" : "bandwidth",
+              options_.test.latency() ? "above" : "below");
 }
 
 perf::Json PerfRunFloors::json(const std::vector<perf::Record>& tested) const {

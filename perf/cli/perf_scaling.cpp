@@ -367,11 +367,12 @@ class Scaling {
                   perf::fixed_text(points.front().first, 0) + " to " +
                       perf::fixed_text(points.back().first, 0) + " " + costs.parameter,
                   with_unit(points.front().second, costs.unit),
-                  with_unit(points.back().second, costs.unit), slope,
-                  fit.is_flat() ? "O(1)" : "grows"});
+                  with_unit(points.back().second, costs.unit), slope, perf::name_of(fit.told())});
     }
-    std::printf("\nClaims of O(1): a line fitted over doublings; 'grows' is a slope above %g %%\n",
-                100 * perf::Fit::kFlat);
+    std::printf(
+        "\nClaims of O(1): a line fitted over doublings; 'grows' is a slope above %g %%,\n"
+        "'not told' one that its error hides\n",
+        100 * perf::Fit::kFlat);
     slopes.print(stdout);
   }
 

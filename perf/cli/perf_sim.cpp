@@ -30,6 +30,7 @@ struct Options {
   Collective which = Collective::kAllreduce;
   long long ranks = 1024;
   long long bytes = 8;
+  bool has_bytes = false;
   std::string algorithm;
   sim::Model model;
   std::unique_ptr<vmpi::Nodes> nodes;  ///< of more than one rank
@@ -126,6 +127,7 @@ Options parse(int argc, char** argv) {
         break;
       case 'b':
         options.bytes = number(argv[0], optarg, 0, 1LL << 33, "bytes");
+        options.has_bytes = true;
         break;
       case 'a':
         options.algorithm = optarg;
@@ -177,6 +179,12 @@ Options parse(int argc, char** argv) {
     fail("%s: %s has no algorithm '%s' (see 'verbatim mpi --explain %s')", argv[0],
          vmpi::facts_of(options.which).name, options.algorithm.c_str(),
          vmpi::facts_of(options.which).name);
+  if (options.has_crossovers && !options.algorithm.empty())
+    fail("%s: -x is of all algorithms: leave out -a", argv[0]);
+  if (options.has_crossovers && options.has_bytes)
+    fail("%s: -x is of all sizes from 8 B to 4 MiB: leave out -b", argv[0]);
+  if (options.which == vmpi::Collective::kBarrier && (options.has_bytes || options.has_crossovers))
+    fail("%s: a barrier moves no data: leave out -b and -x", argv[0]);
   return options;
 }
 

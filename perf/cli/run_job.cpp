@@ -135,7 +135,7 @@ void Job::run_to_the_end() {
     watch_all();
     const int ready = poll(polled_.data(), polled_.size(), poll_timeout());
     if (ready < 0 && errno != EINTR) fail("verbatim run: poll failed: %s", std::strerror(errno));
-    if (ready == 0 && shows_prompts_) (void)of(0).output.flush();
+    if (ready == 0 && shows_prompts_ && !of(0).output.flush()) lose(of(0).output);
     for (std::size_t i = 0; ready > 0 && i < polled_.size(); ++i)
       if (polled_[i].revents != 0) take_event(watched_[i]);
     for (int i = 0; i < options_.ranks; ++i) answer(i);
@@ -149,7 +149,7 @@ void Job::run_to_the_end() {
   for (Rank& rank : ranks_) {
     for (RankOutput* const each : {&rank.output, &rank.errors}) {
       if (each->fd() >= 0) pass_on(*each);
-      (void)each->flush();
+      if (!each->flush()) lose(*each);
       each->close();
     }
   }
@@ -315,9 +315,15 @@ void Job::answer(int number) {
 
 void Job::pass_on(RankOutput& output) {
   if (output.fd() < 0 || output.pass_on()) return;
-  // Nobody reads what they print: they end as a program does that gets SIGPIPE.
+  lose(output);
+}
+
+void Job::lose(RankOutput& output) {
   output.close();
-  fail_rank(128 + SIGPIPE);
+  // Nobody reads what they print: they end as a program does that gets SIGPIPE.
+  if (output.error() == EPIPE) return fail_rank(128 + SIGPIPE);
+  if (!is_ending_) tell("cannot write all of the output: %s", std::strerror(output.error()));
+  fail_rank(1);
 }
 
 void Job::fail_rank(int exit_status) {

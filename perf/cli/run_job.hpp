@@ -69,6 +69,8 @@ class Job {
   void take_pmi(int rank);
   void answer(int rank);
   void pass_on(RankOutput& output);
+  /// What a rank prints cannot be written.
+  void lose(RankOutput& output);
   void fail_rank(int exit_status);
   void send_all(int signal);
   void clean_up();

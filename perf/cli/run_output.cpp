@@ -16,7 +16,7 @@ constexpr std::size_t kLongestLine = std::size_t{256} << 10;
 
 }  // namespace
 
-bool write_all(int fd, std::string_view text) {
+int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written >= 0) {
@@ -25,10 +25,10 @@ bool write_all(int fd, std::string_view text) {
       pollfd wait = {fd, POLLOUT, 0};
       (void)poll(&wait, 1, -1);
     } else if (errno != EINTR) {
-      return false;
+      return errno;
     }
   }
-  return true;
+  return 0;
 }
 
 RankOutput::RankOutput(int from, int to, std::string prefix)
@@ -45,8 +45,8 @@ void RankOutput::close() {
   from_ = -1;
 }
 
-bool RankOutput::write_lines(std::string_view lines) const {
-  if (prefix_.empty()) return write_all(to_, lines);
+bool RankOutput::write_lines(std::string_view lines) {
+  if (prefix_.empty()) return (error_ = write_all(to_, lines)) == 0;
   std::string prefixed;
   while (!lines.empty()) {
     const auto end = lines.find('\n');
@@ -55,7 +55,7 @@ bool RankOutput::write_lines(std::string_view lines) const {
     if (end == std::string_view::npos) prefixed += '\n';
     lines.remove_prefix(line.size());
   }
-  return write_all(to_, prefixed);
+  return (error_ = write_all(to_, prefixed)) == 0;
 }
 
 bool RankOutput::pass_on() {

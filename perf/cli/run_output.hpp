@@ -24,19 +24,22 @@ class RankOutput {
   bool pass_on();
   /// Passes on what is no whole line: a prompt, or the end.
   bool flush();
+  /// Why it is gone: EPIPE where nobody reads it any more.
+  int error() const { return error_; }
   bool has_partial_line() const { return !partial_.empty(); }
   void close();
 
  private:
-  bool write_lines(std::string_view lines) const;
+  bool write_lines(std::string_view lines);
 
   int from_ = -1;
   int to_ = -1;
+  int error_ = 0;
   std::string prefix_;
   std::string partial_;
 };
 
-/// Writes all of it, waiting as long as it takes. False: nobody reads any more.
-bool write_all(int fd, std::string_view text);
+/// Writes all of it, waiting as long as it takes. Returns 0, or the errno of what cannot be written.
+int write_all(int fd, std::string_view text);
 
 }  // namespace verbatim::cli

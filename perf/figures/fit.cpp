@@ -6,6 +6,27 @@
 
 namespace verbatim::perf {
 
+const char* name_of(Growth growth) {
+  switch (growth) {
+    case Growth::kFlat:
+      return "O(1)";
+    case Growth::kGrows:
+      return "grows";
+    case Growth::kNotTold:
+      return "not told";
+  }
+  return "?";
+}
+
+Growth Fit::told() const {
+  const double error = 2 * slope_error;
+  if (at_least <= 0) return Growth::kNotTold;
+  if (slope - error > kFlat) return Growth::kGrows;
+  if (slope + error <= kFlat) return Growth::kFlat;
+  if (error > kFlat) return Growth::kNotTold;
+  return slope <= kFlat ? Growth::kFlat : Growth::kGrows;
+}
+
 Fit fit_over_doublings(const std::vector<std::pair<double, double>>& points) {
   Fit fit;
   if (points.size() < 3) return fit;

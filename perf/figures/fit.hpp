@@ -8,13 +8,19 @@
 
 namespace verbatim::perf {
 
+/// What is known of a slope.
+enum class Growth { kFlat, kGrows, kNotTold };
+/// "O(1)", "grows", "not told".
+const char* name_of(Growth growth);
+
 struct Fit {
   double at_least = 0;     // the line at the smallest number
   double slope = 0;        // per doubling, as a part of at_least
   double slope_error = 0;  // standard error of it
   double growth = 0;       // the line at the largest number, as a part of at_least
-  /// A doubling costs no more than this, or no more than what the fit cannot tell from nothing.
-  bool is_flat() const { return slope <= kFlat || slope <= 2 * slope_error; }
+  /// Flat: a doubling costs no more than kFlat. Not told: twice the error is more than that, and the
+  /// slope may be on either side of it; or there is no line.
+  Growth told() const;
   static constexpr double kFlat = 0.02;
 };
 

@@ -12,6 +12,7 @@
 #include "perf/figures/report.hpp"
 #include "perf/figures/run.hpp"
 #include "perf/support/interrupt.hpp"
+#include "perf/support/lost_output.hpp"
 
 namespace verbatim::perf {
 namespace {
@@ -53,7 +54,7 @@ int main(int argc, char** argv) {
   }
   if (options->help) {
     std::fputs(kRunUsage, stdout);
-    return 0;
+    return status_of_output("verbatim_perf", 0);
   }
-  return supervise(*options);
+  return status_of_output("verbatim_perf", supervise(*options));
 }

@@ -17,6 +17,7 @@
 #include "perf/peers/rows.hpp"
 #include "perf/support/arguments.hpp"
 #include "perf/support/interrupt.hpp"
+#include "perf/support/lost_output.hpp"
 #include "perf/support/record.hpp"
 #include "perf/support/scratch_folder.hpp"
 
@@ -213,7 +214,7 @@ int main(int argc, char** argv) {
   }
   if (options.help) {
     std::printf(kUsage, row_names().c_str());
-    return 0;
+    return status_of_output("verbatim_compare", 0);
   }
-  return compare(options);
+  return status_of_output("verbatim_compare", compare(options));
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "perf/support/record.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -465,23 +467,53 @@ void RecordFile::fail_writing(const char* what, int error) const {
 
 RecordFile::RecordFile(const std::string& path, Form form, const char* option)
     : path_(path), option_(option), form_(form) {
-  file_.reset(path == "-" ? stdout : std::fopen(path.c_str(), "we"));
-  if (!file_) fail_writing("", errno);
+  if (path == "-") {
+    file_.reset(stdout);
+    return;
+  }
+  constexpr mode_t kForAll = 0666;
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kForAll);
+  if (fd < 0) fail_writing("", errno);
+  file_.reset(fdopen(fd, "w"));
+  if (file_) return;
+  const int error = errno;
+  ::close(fd);
+  fail_writing("", error);
 }
 
-void RecordFile::write(const std::vector<Record>& records) {
-  std::string text = form_ == Form::kCsv ? csv_heading() : std::string();
+/// What an older run has left goes only now.
+void RecordFile::begin() {
+  has_begun_ = true;
+  if (file_.get() == stdout) return;
+  struct stat found {};
+  const int fd = fileno(file_.get());
+  if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && ftruncate(fd, 0) != 0)
+    fail_writing("", errno);
+}
+
+void RecordFile::append(const std::vector<Record>& records) {
+  std::string text = form_ == Form::kCsv && !has_begun_ ? csv_heading() : std::string();
+  if (!has_begun_) begin();
   for (const Record& record : records) {
     text += form_ == Form::kCsv ? csv_line(record) : json_line(record);
   }
   errno = 0;
   const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
-  std::FILE* const file = file_.release();
-  const int failed = file == stdout ? std::fflush(file) : std::fclose(file);
-  if (written && failed == 0) return;
+  if (std::fflush(file_.get()) == 0 && written) return;
   const int error = errno == 0 ? EIO : errno;
-  if (file == stdout) forget_lost_output();
+  if (file_.get() == stdout) forget_lost_output();
+  file_.reset();
   fail_writing("all of ", error);
+}
+
+void RecordFile::close() {
+  std::FILE* const file = file_.release();
+  if (file != nullptr && file != stdout && std::fclose(file) != 0) fail_writing("all of ", errno);
+}
+
+void RecordFile::write(const std::vector<Record>& records) {
+  append(records);
+  close();
 }
 
 }  // namespace verbatim::perf

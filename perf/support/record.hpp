@@ -95,7 +95,8 @@ std::string csv_line(const Record& record);
 std::vector<Record> read_records(const std::string& path);
 
 /// A file of records that is opened before anything is measured, so that one that cannot be written
-/// is known in time. "-" is the standard output. Throws std::runtime_error.
+/// is known in time; what it held before is there until the first record is. "-" is the standard
+/// output. Throws std::runtime_error.
 class RecordFile {
  public:
   enum class Form { kJsonLines, kCsv };
@@ -104,14 +105,19 @@ class RecordFile {
   explicit operator bool() const { return file_ != nullptr; }
   /// All of them, and closes.
   void write(const std::vector<Record>& records);
+  /// These behind the ones before: they are there even if the program is killed.
+  void append(const std::vector<Record>& records);
+  void close();
 
  private:
   struct Close {
     void operator()(std::FILE* file) const;
   };
+  void begin();
   [[noreturn]] void fail_writing(const char* what, int error) const;
   std::string path_, option_;
   Form form_ = Form::kJsonLines;
+  bool has_begun_ = false;
   std::unique_ptr<std::FILE, Close> file_;
 };
 

@@ -107,7 +107,8 @@ def smpi_times(folder, program, row, ranks, sizes):
 def our_time(tool, row, ranks, size):
     """In ns. Of an allgather the tool takes what all ranks give together."""
     size *= ranks if row.collective == "allgather" else 1
-    run = subprocess.run([tool, "perf", "sim", "-c", row.collective, "-a", row.ours, "-r", str(ranks), "-b", str(size),
+    of_data = [] if row.collective == "barrier" else ["-b", str(size)]
+    run = subprocess.run([tool, "perf", "sim", "-c", row.collective, "-a", row.ours, "-r", str(ranks), *of_data,
                           "-L", str(LATENCY), "-o", str(OVERHEAD), "-g", "0", "-G", str(NS_OF_BYTE)],
                          capture_output=True, text=True, timeout=900)
     for line in run.stdout.splitlines():

@@ -60,14 +60,32 @@ TEST(Record, SaysTheUnitOfItsSize) {
 
 TEST(Fit, ACostThatDoesNotGrowIsFlatAndOneThatDoesIsNot) {
   const Fit flat = fit_over_doublings({{1, 100}, {10, 101}, {100, 99}, {1000, 100}});
-  EXPECT_TRUE(flat.is_flat());
+  EXPECT_EQ(flat.told(), Growth::kFlat);
   EXPECT_NEAR(flat.slope, 0, 0.01);
   const Fit grows = fit_over_doublings({{1, 100}, {2, 110}, {4, 120}, {8, 130}});
-  EXPECT_FALSE(grows.is_flat());
+  EXPECT_EQ(grows.told(), Growth::kGrows);
   EXPECT_NEAR(grows.slope, 0.1, 1e-9);
   EXPECT_NEAR(grows.growth, 1.3, 1e-9);
   EXPECT_EQ(fit_over_doublings({{1, 5}, {2, 5}}).at_least, 0) << "two points are any line";
   EXPECT_EQ(fit_over_doublings({{0, 5}, {2, 5}, {4, 5}}).at_least, 0);
+}
+
+TEST(Fit, SaysOnlyWhatItsErrorLeavesToSay) {
+  struct Case {
+    double slope, error;
+    Growth told;
+  };
+  for (const Case& one : {Case{0.00, 0.01, Growth::kFlat}, Case{0.019, 0.001, Growth::kFlat},
+                          Case{0.025, 0.001, Growth::kGrows}, Case{0.03, 0.008, Growth::kGrows},
+                          Case{0.01, 0.49, Growth::kNotTold}, Case{0.90, 0.49, Growth::kNotTold},
+                          Case{1.50, 0.49, Growth::kGrows}, Case{-0.3, 0.05, Growth::kFlat}}) {
+    Fit fit;
+    fit.at_least = 100;
+    fit.slope = one.slope;
+    fit.slope_error = one.error;
+    EXPECT_EQ(fit.told(), one.told) << one.slope << " +- " << one.error;
+  }
+  EXPECT_EQ(Fit{}.told(), Growth::kNotTold) << "there is no line";
 }
 
 TEST(Noise, SaysWhatMakesARunUnreliable) {

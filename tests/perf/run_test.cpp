@@ -242,6 +242,26 @@ TEST(Run, TablesNameTheFloorAndAreWithoutTerminalCodes) {
   EXPECT_EQ(outcome.output.find('\r'), std::string::npos);
 }
 
+/// The status of a program whose output is lost.
+int status_without_output(std::vector<std::string> arguments, const ScratchFolder& runtime,
+                          const char* program = VERBATIM_PERF_PROGRAM) {
+  const Fd full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+  const int ended = start(program, std::move(arguments), runtime, full.get()).wait();
+  return WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+}
+
+TEST(Run, LostOutputIsAFailure) {
+  const ScratchFolder runtime;
+  for (const std::vector<std::string>& form : {std::vector<std::string>{}, {"--json"}}) {
+    std::vector<std::string> words = {"--floors", "--quick", "--rounds", "1"};
+    words.insert(words.end(), form.begin(), form.end());
+    EXPECT_EQ(status_without_output(words, runtime), 1);
+    words = {"--rows", "R14", "--quick", "--rounds", "1"};
+    words.insert(words.end(), form.begin(), form.end());
+    EXPECT_EQ(status_without_output(words, runtime, VERBATIM_COMPARE_PROGRAM), 1);
+  }
+}
+
 TEST(Run, AWrongArgumentIsNamedAndNothingStarts) {
   const ScratchFolder runtime;
   const Outcome outcome = run({"--sizes", "banana"}, runtime);

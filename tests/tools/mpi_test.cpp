@@ -89,8 +89,9 @@ TEST(Sim, RunsWhatIsAskedFor) {
   EXPECT_THAT(one, HasSubstr("between nodes of 4 ranks"));
   EXPECT_THAT(one, HasSubstr("chain"));
   EXPECT_THAT(one, Not(HasSubstr("scatter_allgather ")));
-  for (const char* name : {"barrier", "gather", "scatter", "allgather", "alltoall", "reduce",
-                           "reduce_scatter", "scan", "exscan"})
+  EXPECT_THAT(told({"perf", "sim", "-c", "barrier", "-r", "12"}), HasSubstr("model us"));
+  for (const char* name :
+       {"gather", "scatter", "allgather", "alltoall", "reduce", "reduce_scatter", "scan", "exscan"})
     EXPECT_THAT(told({"perf", "sim", "-c", name, "-r", "12", "-b", "777"}), HasSubstr("model us"));
   EXPECT_THAT(told({"perf", "sim", "-c", "allgather", "-r", "100000", "-a", "ring"}),
               ContainsRegex("left out: its plans would take [0-9]+ MiB"));
@@ -108,6 +109,9 @@ TEST(Sim, NamesMistakes) {
   expect_refusal({"perf", "sim", "-G", "nan"}, "'nan' is no time in ns");
   expect_refusal({"perf", "sim", "-a", "magic"},
                  "allreduce has no algorithm 'magic' (see 'verbatim mpi --explain allreduce')");
+  expect_refusal({"perf", "sim", "-x", "-a", "ring"}, "-x is of all algorithms: leave out -a");
+  expect_refusal({"perf", "sim", "-x", "-b", "8"}, "-x is of all sizes from 8 B to 4 MiB");
+  expect_refusal({"perf", "sim", "-c", "barrier", "-b", "8"}, "a barrier moves no data");
   expect_refusal({"perf", "sim", "now"}, "'now' is too much");
   expect_refusal({"perf", "sim", "-r", "5", "-zx"}, "there is no option '-z'");
   expect_refusal({"perf", "sim", "--ranks=5", "-xz"}, "there is no option '-z'");

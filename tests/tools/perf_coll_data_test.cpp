@@ -6,10 +6,13 @@
 
 #include <cstring>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "perf/cli/failure.hpp"
 #include "perf/cli/perf_coll_data.hpp"
+#include "perf/cli/perf_coll_overlap.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -127,6 +130,53 @@ TEST(CollData, OfAScanEndsWithTheRankItself) {
   data.expect_all_right();
   std::memcpy(data.taken(0), data.taken(2), 8);
   EXPECT_THAT(data.wrong(0), HasSubstr("is not the MPI_SUM of 1 ranks"));
+}
+
+/// The places that are given in eight rounds, and whether what stood there is written anew.
+std::pair<std::set<const void*>, bool> given_in_turn(bool keeps_buffer) {
+  CollOptions options;
+  options.call = coll_call_named("allgather").call;
+  options.type = coll_type_named("char");
+  options.op = coll_op_named("sum");
+  options.keeps_buffer = keeps_buffer;
+  CollData data(options, 0, kRanks, 64);
+  std::set<const void*> places;
+  bool is_written = true;
+  for (std::uint64_t round = 0; round < 8; ++round) {
+    constexpr unsigned char kMark[] = {0xde, 0xad, 0xbe, 0xef};
+    auto* const given = static_cast<unsigned char*>(const_cast<void*>(data.prepare(round).given));
+    if (round > 0) is_written = is_written && std::memcmp(given, kMark, sizeof kMark) != 0;
+    std::memcpy(given, kMark, sizeof kMark);
+    places.insert(given);
+  }
+  return {places, is_written};
+}
+
+TEST(CollData, IsWrittenAnewIntoFourBuffersInTurnOrOnceIntoOne) {
+  const auto [four, anew] = given_in_turn(false);
+  EXPECT_EQ(four.size(), 4u);
+  EXPECT_TRUE(anew);
+  const auto [one, again] = given_in_turn(true);
+  EXPECT_EQ(one.size(), 1u);
+  EXPECT_FALSE(again);
+}
+
+TEST(CollOverlap, IsWhatIsSavedAsAPartOfTheLesser) {
+  struct Case {
+    double pure, compute, overall, overlap;
+  };
+  for (const Case& one : {Case{10, 10, 20, 0},    // one after the other
+                          Case{10, 10, 10, 1},    // all of it hidden
+                          Case{10, 10, 15, 0.5},  //
+                          Case{10, 40, 45, 0.5},  // of the lesser, whichever it is
+                          Case{40, 10, 45, 0.5},  //
+                          Case{10, 40, 40, 1},    //
+                          Case{10, 10, 30, 0},    // no less than nothing, no more than all
+                          Case{10, 10, 5, 1},     //
+                          Case{0, 10, 10, 0},     // nothing to hide
+                          Case{10, 0, 10, 0}})
+    EXPECT_DOUBLE_EQ(overlap_of(one.pure, one.compute, one.overall), one.overlap)
+        << one.pure << " " << one.compute << " " << one.overall;
 }
 
 TEST(CollData, BeyondTheLimitIsRefused) {

@@ -13,6 +13,7 @@ namespace verbatim::tools {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Slip {
   Words words;
@@ -110,6 +111,21 @@ TEST_F(PerfSlip, HelpNamesWhatATestHas) {
 
 TEST_F(PerfSlip, TheVersionIsThatOfTheExchange) {
   EXPECT_EQ(run(real_tool("ib_write_bw", fabric_.environment()), {"-V"}).out, "Version: 6.06\n");
+}
+
+TEST(PerfHelp, ListsTheCommandsOfTheGroup) {
+  for (const char* const option : {"--help", "-h"}) {
+    const Ending ending = run(real_tool("verbatim", {}), {"perf", option});
+    EXPECT_EQ(ending.status, 0);
+    EXPECT_EQ(ending.err, "");
+    for (const char* const command :
+         {"send-lat", "sim", "pattern", "coll", "floors", "scaling", "gate", "report"})
+      EXPECT_THAT(ending.out, HasSubstr(std::string("  verbatim perf ") + command + " "));
+    EXPECT_THAT(ending.out, Not(HasSubstr("pingpong")));
+  }
+  const std::string all = run(real_tool("verbatim", {}), {"--help"}).out;
+  EXPECT_THAT(all, HasSubstr("  verbatim perf coll <name> [options]"));
+  EXPECT_THAT(all, HasSubstr("  verbatim devices "));
 }
 
 }  // namespace

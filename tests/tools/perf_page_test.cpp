@@ -111,6 +111,16 @@ TEST(PerfReport, HasCurvesFloorsDistributionsScalingAndTheEnvironment) {
   EXPECT_THAT(page, Not(HasSubstr("Compared with the base")));
 }
 
+TEST(PerfReport, ColoursNoGrowthThatItsErrorHides) {
+  const TestFolder folder;
+  std::string text;
+  for (const auto& [number, cost] : {std::pair(1u, 100.), std::pair(8u, 300.), std::pair(64u, 90.)})
+    text += record_line("scaling", "empty poll", number, "ns", {cost, cost, cost});
+  const std::string page = page_of(folder, {folder.write("run", text)});
+  EXPECT_THAT(page, HasSubstr("<td>not told</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("O(1)")));
+}
+
 TEST(PerfReport, ComparesTwoRunsWithSignificance) {
   const TestFolder folder;
   const std::string page = page_of(

@@ -95,6 +95,20 @@ TEST_F(PerfPatterns, WriteRecordsThatGateAndReportTake) {
   EXPECT_EQ(job("2", {"pairs", "-n", "5", "--jsonl", "-"}).out.rfind("{\"schema\"", 0), 0u);
 }
 
+TEST_F(PerfPatterns, InterruptedTheyHavePrintedAndWrittenWhatTheyMeasured) {
+  const TestFolder folder;
+  const Program verbatim = real_tool("verbatim", fabric_.environment());
+  ToolProcess job(verbatim, {"run", "-n", "2", verbatim.file, "perf", "pattern", "ring", "-a", "-n",
+                             "20000", "--jsonl", folder.path("p")});
+  ASSERT_TRUE(job.wait_for_output("\n 2 ")) << job.errors();
+  job.signal(SIGINT);
+  const Ending ending = job.finish();
+  EXPECT_TRUE(ending.in_time);
+  EXPECT_EQ(ending.signal, SIGINT);
+  EXPECT_THAT(ending.err, HasSubstr("interrupted: what was measured till then"));
+  EXPECT_THAT(folder.read("p"), HasSubstr("\"at\":2,"));
+}
+
 TEST_F(PerfPatterns, AFileThatCannotBeWrittenIsOneLineBeforeAnythingIsMeasured) {
   const Ending ending = job("2", {"ring", "-n", "20", "--csv", "/nonexistent/x"});
   EXPECT_TRUE(ending.in_time);

@@ -201,6 +201,26 @@ TEST(Run, StandardInputGoesToRankZero) {
   std::filesystem::remove(file);
 }
 
+TEST(Run, OutputThatCannotBeWrittenIsOneLineAndAFailure) {
+  for (const char* const prints : {"echo whole", "printf partial", "yes"}) {
+    const Ending ending =
+        run({"/bin/sh", "sh", {}}, {"-c", std::string("exec ") + VERBATIM_TOOL +
+                                              " run -n 2 sh -c '" + prints + "' >/dev/full"});
+    EXPECT_TRUE(ending.in_time);
+    EXPECT_EQ(ending.status, 1) << prints;
+    EXPECT_EQ(ending.err,
+              "verbatim run: cannot write all of the output: No space left on device\n");
+  }
+}
+
+TEST(Run, WhoseOutputNobodyReadsEndsAsOfSigpipe) {
+  const Ending ending =
+      run({"/bin/bash", "bash", {}},
+          {"-c", std::string(VERBATIM_TOOL) + " run -n 2 yes | head -n 1; exit ${PIPESTATUS[0]}"});
+  EXPECT_EQ(ending.status, 128 + SIGPIPE);
+  EXPECT_EQ(ending.err, "");
+}
+
 TEST(Run, PassesSignalsOnAndDiesOfThem) {
   ToolProcess process(tool(), of_ranks(2,
                                        "trap 'echo heard; exit 0' TERM; echo ready; "
