@@ -7,6 +7,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#endif
+
 #if defined(__x86_64__)
 
 // The way back from the handler is a system call too, and must be none of those that are counted:
@@ -76,6 +80,15 @@ struct KernelAction {
   std::uint64_t mask;
 };
 
+/// valgrind passes the wish on, and then makes the calls of the program by code of its own.
+bool is_emulated() {
+#ifdef RUNNING_ON_VALGRIND
+  return RUNNING_ON_VALGRIND != 0;
+#else
+  return false;
+#endif
+}
+
 bool take_signals() {
   constexpr unsigned long kHasRestorer = 0x04000000;
   const KernelAction action = {take, SA_SIGINFO | kHasRestorer, verbatim_perf_back, 0};
@@ -89,7 +102,7 @@ CallCount::CallCount() {
   is_complete = true;
   selector = kAllow;
   const auto length = static_cast<unsigned long>(verbatim_perf_back_end - verbatim_perf_back);
-  counts_ = take_signals() &&
+  counts_ = !is_emulated() && take_signals() &&
             ::prctl(kSetDispatch, kDispatchOn, verbatim_perf_back, length, &selector) == 0;
   if (counts_) selector = kBlock;
 }
