@@ -320,7 +320,7 @@ template <class Header>
       suspect(peer, "it has called MPI_Finalize");
       return true;
     case MessageKind::kLost:
-      hear_of_loss(peer, answered.id);
+      hear_of_loss(peer, answered.id, answered.answer_id);
       return true;
     case MessageKind::kGaveUp:
       if (peer_gave_up != nullptr) peer_gave_up(peer, answered.id);
