@@ -143,6 +143,41 @@ TEST(CollectiveEnds, OneThatIsLostAndLivesReadsNothingOfAnotherCommunicator) {
   EXPECT_TRUE(end.is_success()) << end.told();
 }
 
+void expect_that_all_but_one_end(int ranks, int dead, const std::vector<std::string>& arguments,
+                                 const Variables& environment) {
+  RanksOptions options;
+  options.end_all_with_one = false;
+  options.time_limit_ms = 10'000;
+  options.environment = environment;
+  options.environment["VERBATIM_LOG"] = "off";
+  const RanksEnd end = run_ranks(ranks, VERBATIM_MPI_COMMS_OF_DEAD_RANK, arguments, options);
+  const std::string told = arguments[0] + " " + arguments[1] + ": " + end.told();
+  ASSERT_TRUE(end.is_in_time) << told;
+  for (int i = 0; i < ranks; ++i) {
+    if (i == dead)
+      EXPECT_EQ(end.ranks[i].signal, 9) << told;
+    else
+      EXPECT_EQ(end.ranks[i].exit_status, 0) << told;
+  }
+}
+
+TEST(CollectiveEnds, OneThatIsKilledEndsMessagesToThoseWhoHaveFreedTheCommunicator) {
+  for (const char* made_by : {"dup", "idup"})
+    expect_that_all_but_one_end(3, 2, {"frees", made_by}, {{"VERBATIM_COLL_HOST", "off"}});
+}
+
+TEST(CollectiveEnds, OneThatIsKilledEndsTheMakingOfCommunicators) {
+  for (const char* made_by : {"dup", "split", "create", "create_group"})
+    expect_that_all_but_one_end(4, 2, {"makes", made_by}, {{"VERBATIM_COLL_HOST", "off"}});
+}
+
+TEST(CollectiveEnds, OneThatIsKilledEndsTheJoiningOfItsGroupWithAnother) {
+  for (const char* steps : {"0", "1", "2"})
+    expect_that_all_but_one_end(6, 1, {"joins", steps}, {{"VERBATIM_COLL_HOST", "off"}});
+  for (const char* steps : {"0", "1"})
+    expect_that_all_but_one_end(6, 1, {"joins_knowing", steps}, {{"VERBATIM_COLL_HOST", "off"}});
+}
+
 /// By messages, by lines and rooms of the host, by mapped memory, and over nodes.
 TEST(CollectiveEnds, OneOfAnotherLengthIsNamed) {
   const Variables ways[] = {{}, {{"VERBATIM_COLL_HOST", "off"}}, {{"VERBATIM_MPI_NODES", "0:1-2"}}};
