@@ -224,6 +224,8 @@ VMPI_ENTRY(int, MPI_Intercomm_create,
   const int error = join(*local, local_leader, peer, remote_leader, tag, &made);
   if (error == MPI_ERR_ARG)
     return raise(local, MPI_ERR_COMM, kName, "the two groups have a process in common");
+  if (error == MPI_ERR_PROC_ABORTED && gone_member(*local) < 0)
+    return raise(local, error, kName, "the other group has lost a rank");
   return give(*local, error, made, newintercomm, kName);
 }
 

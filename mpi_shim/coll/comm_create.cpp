@@ -13,17 +13,17 @@
 
 namespace vmpi {
 
-int make_or_give_back(const Comm& from, Group& group, Group* remote, std::uint32_t context,
+int make_or_give_back(const Comm& from, Group& group, Group* remote, Agreed agreed,
                       Comm** out) noexcept {
   *out = nullptr;
-  if (context == 0) return MPI_ERR_OTHER;
+  if (agreed.error != MPI_SUCCESS) return agreed.error;
   if (group.rank == MPI_UNDEFINED || (remote != nullptr && remote->size() == 0)) {
-    give_context_back(context);
+    give_context_back(agreed.context);
     return MPI_SUCCESS;
   }
-  *out = make_comm(from, group, remote, context);
+  *out = make_comm(from, group, remote, agreed.context);
   if (*out != nullptr) return MPI_SUCCESS;
-  give_context_back(context);
+  give_context_back(agreed.context);
   return MPI_ERR_NO_MEM;
 }
 
@@ -101,9 +101,9 @@ int plan_duplicate(Schedule& schedule, Comm** out) noexcept {
 }
 
 int duplicate(Comm& from, Comm** out) noexcept {
-  const std::uint32_t context = agree_on_context(from);
   Comm* made;
-  const int error = make_or_give_back(from, *from.group, from.remote, context, &made);
+  const int error =
+      make_or_give_back(from, *from.group, from.remote, agree_on_context(from), &made);
   return error != MPI_SUCCESS ? error : take_after(from, made, out);
 }
 
@@ -117,9 +117,9 @@ int create_among(Comm& from, Group& group, int tag, Comm** out) noexcept {
   Array<int> ranks;
   if (!index.build(*from.group) || !ranks.resize(group.members.size())) return MPI_ERR_NO_MEM;
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = index.rank_of(group.members[i]);
-  const std::uint32_t context =
-      agree_on_context_within(from, ranks.data(), group.size(), group.rank, tag);
-  return make_or_give_back(from, group, nullptr, context, out);
+  return make_or_give_back(
+      from, group, nullptr,
+      agree_on_context_within(from, ranks.data(), group.size(), group.rank, tag), out);
 }
 
 }  // namespace vmpi

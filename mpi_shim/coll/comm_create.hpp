@@ -2,8 +2,9 @@
 // How communicators come from others (MPI 5.0 sections 7.4.2, 7.6.2). Collective over the old one
 // unless a line says otherwise; arguments were checked by the caller; the big lock is held.
 //
-// Each returns MPI_SUCCESS, MPI_ERR_NO_MEM, MPI_ERR_OTHER (no context is left, or a peer is gone),
-// or what a callback of an attribute said. `*out` is null for a process that is not in the new one.
+// Each returns MPI_SUCCESS, MPI_ERR_NO_MEM, MPI_ERR_PROC_ABORTED (a rank is gone), MPI_ERR_OTHER
+// (no context is left, or a rank could not be asked), or what a callback of an attribute said.
+// `*out` is null for a process that is not in the new one.
 #pragma once
 
 #include "mpi_shim/coll/schedule.hpp"

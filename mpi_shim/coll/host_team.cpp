@@ -164,6 +164,7 @@ void HostTeams::give_back(HostTeam& team) noexcept {
     teams.pop_back();
     break;
   }
+  if (team.left_ != nullptr) release(*team.left_);
   team.~HostTeam();
   std::free(static_cast<void*>(&team));
 }
@@ -343,10 +344,8 @@ void HostTeams::end(HostTeam* team) noexcept {
   // What it has said is still read, perhaps. Pairs with the load in is_left_by_others().
   team->own_->state.store(team->own_->state.load(std::memory_order_relaxed) | 1,
                           std::memory_order_release);
-  // The dead read nothing any more, and never say so.
-  for (int i = 0; i < team->size_; ++i)
-    if (is_dead(team->comm_->group->world_rank(i)))
-      team->states_[i] = team->blocks_[i]->state.load(std::memory_order_relaxed) - 1;
+  team->left_ = team->comm_->group;
+  retain(*team->left_);
   team->comm_ = nullptr;
   team->next_leaving_ = first_leaving;
   first_leaving = team;
@@ -359,7 +358,10 @@ void HostTeams::drop_all() noexcept {
     if (team.comm_ != nullptr) team.comm_->team = nullptr;
     give_back(team);
   }
+  // After a failure nobody waits for the others: they may be in a collective that this rank has
+  // done its part of, whose words lie in its blocks until the process ends.
   for (SpareBlock& spare : spare_blocks) {
+    if (gone_ranks != 0) break;
     (void)ibv_dereg_mr(spare.mr);
     (void)vbt_free_shared(spare.block);
   }
@@ -399,9 +401,12 @@ void have_no_host_team(Comm& comm) noexcept { comm.collectives_waited = kBefore 
 bool HostTeam::is_left_by_others() noexcept {
   for (int i = 0; i < size_; ++i) {
     // Pairs with the store in HostTeams::end(). A block that serves another team by now says more.
-    if (i != rank_ && static_cast<std::int32_t>(blocks_[i]->state.load(std::memory_order_acquire) -
-                                                states_[i]) <= 0)
-      return false;
+    if (i == rank_ || static_cast<std::int32_t>(blocks_[i]->state.load(std::memory_order_acquire) -
+                                                states_[i]) > 0)
+      continue;
+    // The dead never say so. One that is only lost to this process may live, and read the block.
+    const std::uint32_t rank = left_->world_rank(i);
+    if (!is_dead(rank) || !is_process_gone(*known_peer(rank))) return false;
   }
   return true;
 }

@@ -207,6 +207,8 @@ class HostTeam {
   [[nodiscard]] int fail() noexcept;
 
   Comm* comm_;
+  Group* left_ =
+      nullptr;  ///< whose ranks may read the block still, once this one has left the team
   HostBlock* own_;
   int size_;
   int rank_;

@@ -8,6 +8,7 @@
 #include "mpi_shim/core/attributes.hpp"
 #include "mpi_shim/core/context_ids.hpp"
 #include "mpi_shim/core/groups.hpp"
+#include "mpi_shim/core/peers.hpp"
 #include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
@@ -109,7 +110,11 @@ void release(Comm& comm) noexcept {
   if (comm.team != nullptr) end_host_team(comm.team);
   if (comm.local != nullptr) release(*comm.local);
   if (comm.node != nullptr) release(*comm.node);
-  if (comm.context % 4 == 0) give_context_back(comm.context);
+  if (comm.context % 4 == 0) {
+    give_context_back(comm.context);
+    if (has_dead_member(comm)) [[unlikely]]
+      remember_given_back(comm.context);
+  }
   if (comm.remote != nullptr) release(*comm.remote);
   release(*comm.group);
   table.release(comm);

@@ -4,11 +4,16 @@
 #include <bit>
 #include <cstring>
 
+#include "mpi_shim/core/array.hpp"
+
 namespace vmpi {
 namespace {
 
 constinit std::uint64_t free_bits[kContextWords] = {};
 constinit std::uint32_t given_out = 0;
+constinit bool are_offered = false;
+/// By its process to this one, too.
+constinit LastingArray<std::uint32_t> given_back;
 
 /// 1 | rank in MPI_COMM_WORLD | number, from 1 | 2 bits of 0
 [[nodiscard]] int bits_of_number(int world_size) noexcept {
@@ -19,11 +24,17 @@ constinit std::uint32_t given_out = 0;
 
 void reset_contexts() noexcept {
   given_out = 0;
+  are_offered = false;
+  given_back = {};
   std::memset(free_bits, 0xff, sizeof(free_bits));
   free_bits[0] &= ~std::uint64_t{7};  // 0 is none; 4 and 8 are those of the world and of self
 }
 
 const std::uint64_t* free_contexts() noexcept { return free_bits; }
+
+void offer_contexts(bool are_now) noexcept { are_offered = are_now; }
+
+bool are_contexts_offered() noexcept { return are_offered; }
 
 std::uint32_t take_lowest_context(const std::uint64_t* common) noexcept {
   for (std::size_t i = 0; i < kContextWords; ++i) {
@@ -39,6 +50,20 @@ std::uint32_t take_lowest_context(const std::uint64_t* common) noexcept {
 void give_context_back(std::uint32_t context) noexcept {
   const std::size_t number = context / 4;
   if (number < kContextWords * 64) free_bits[number / 64] |= std::uint64_t{1} << (number % 64);
+}
+
+void remember_given_back(std::uint32_t context) noexcept {
+  // Without memory its messages are kept.
+  if ((context & kContextToCome) != 0 && context != kContextToCome)
+    (void)given_back.push_back(context);
+}
+
+bool is_context_over(std::uint32_t context) noexcept {
+  // A new communicator has one of these only after this process has offered it.
+  if ((context & kContextToCome) == 0) return !are_offered;
+  for (const std::uint32_t each : given_back)
+    if (each == context) return true;
+  return false;
 }
 
 std::uint32_t give_out_context(int world_rank, int world_size) noexcept {

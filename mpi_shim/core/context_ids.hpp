@@ -14,10 +14,19 @@ inline constexpr std::size_t kContextWords = 128;
 /// All but those of the predefined communicators are free again.
 void reset_contexts() noexcept;
 [[nodiscard]] const std::uint64_t* free_contexts() noexcept;
+/// While an agreement has them on offer, others may use one of them before this process knows
+/// which.
+void offer_contexts(bool are_offered) noexcept;
+[[nodiscard]] bool are_contexts_offered() noexcept;
 /// The lowest that has its bit in `common`, which are free here; from now on it is in use. 0: none.
 [[nodiscard]] std::uint32_t take_lowest_context(const std::uint64_t* common) noexcept;
 /// Of those that are given out, nothing.
 void give_context_back(std::uint32_t context) noexcept;
+/// Of those that are given out: its communicator was freed here.
+void remember_given_back(std::uint32_t context) noexcept;
+/// Whether this process will have no communicator of this context to which messages that it has now
+/// belong. REQUIRES: it has none.
+[[nodiscard]] bool is_context_over(std::uint32_t context) noexcept;
 
 /// Of a communicator whose context nobody has given out yet.
 inline constexpr std::uint32_t kContextToCome = 0x80000000u;

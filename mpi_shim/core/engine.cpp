@@ -265,8 +265,9 @@ bool is_drained() noexcept {
 
 bool is_anybody_lost() noexcept {
   bool found = false;
-  each_peer(
-      [&found](Peer& peer) noexcept { found = found || peer.is_dead || peer.is_lost_to_other; });
+  each_peer([&found](Peer& peer) noexcept {
+    found = found || peer.is_dead || peer.is_lost_to_other || peer.has_lost_us;
+  });
   return found;
 }
 

@@ -36,6 +36,7 @@ std::uint64_t looks = 1;
 std::uint32_t next_rank = 0;
 bool is_quiet = false;
 bool is_over = false;  ///< ends of peers are no failures any more
+bool is_leaving = false;
 
 /// Of a collective that all ranks of its communicator have a part in.
 bool is_of_all(const Request& request) noexcept {
@@ -49,7 +50,8 @@ int gone_among(const Group& group, Gone how) noexcept {
   for (int member : group.members) {
     const Peer* const peer = known_peer(static_cast<std::uint32_t>(member));
     if (peer == nullptr) continue;
-    if (peer->is_lost_to_other || (peer->is_dead && (how == Gone::kAnyhow || !peer->has_left)))
+    if (peer->is_lost_to_other || peer->has_lost_us ||
+        (peer->is_dead && (how == Gone::kAnyhow || !peer->has_left)))
       return member;
   }
   return -1;
@@ -122,8 +124,7 @@ void look_at_processes() noexcept {
     if (rank == static_cast<std::uint32_t>(world.rank)) continue;
     Peer* const peer = peer_of(rank);
     if (peer == nullptr || peer->is_dead || (!peer->has_address && !learn_address(*peer))) continue;
-    const Address& at = peer->address;
-    if (at.host != fabric.address.host || at.host == 0 || is_alive(at.process, at.began)) continue;
+    if (!is_process_gone(*peer)) continue;
     // After a failure of another it may have left; without a connection it could not say so.
     if (gone_ranks != 0 && !peer->is_ready) peer->has_left = true;
     suspect(*peer, world.is_of_teams ? "its process has ended"
@@ -131,16 +132,35 @@ void look_at_processes() noexcept {
   }
 }
 
-/// Not all see each end, and some only lose what others keep.
+void tell_loss(Peer& peer, const Peer& lost) noexcept {
+  const std::uint32_t finder =
+      lost.is_lost_to_other ? lost.lost_to : static_cast<std::uint32_t>(world.rank);
+  answer(peer, MessageKind::kLost, lost.rank, finder);
+}
+
+/// Not all see each end, and some only lose what others keep: that one itself, too.
 void tell_losses() noexcept {
   each_peer([](Peer& lost) noexcept {
     if (lost.is_loss_told || (!lost.is_lost_to_other && (!lost.is_dead || lost.has_left))) return;
     lost.is_loss_told = true;
     each_peer([&lost](Peer& peer) noexcept {
-      if (&peer != &lost && peer.is_ready && !peer.is_dead)
-        answer(peer, MessageKind::kLost, lost.rank);
+      if (peer.is_ready && !peer.is_dead) tell_loss(peer, lost);
     });
   });
+}
+
+void hear_that_we_are_lost_to(std::uint32_t world_rank) noexcept {
+  Peer* const peer =
+      world_rank != static_cast<std::uint32_t>(world.rank) ? peer_of(world_rank) : nullptr;
+  if (peer == nullptr || peer->has_lost_us || peer->is_lost_to_other ||
+      (peer->is_dead && !peer->has_left))
+    return;
+  peer->has_lost_us = true;
+  ++gone_ranks;
+  ++dead_ranks;
+  if (!is_quiet)
+    (void)std::fprintf(stderr, "rank %d of %d: rank %u has lost this rank\n", world.rank,
+                       world.size, world_rank);
 }
 
 /// What collectives of the dead wait for from those that live: it may never come. Who finds a dead rank
@@ -183,7 +203,7 @@ void fail_peer(Peer& peer, const char* cause) noexcept {
   if (!peer.has_left) ++dead_ranks;
   if (peer_is_lost != nullptr)
     peer_is_lost(peer, cause);
-  else if (!is_quiet && !peer.is_lost_to_other)
+  else if (!is_quiet && !peer.is_lost_to_other && !peer.has_lost_us)
     (void)std::fprintf(stderr, "rank %d of %d: rank %u is lost: %s\n", world.rank, world.size,
                        peer.rank, cause);
   if (peer.qp != nullptr) {
@@ -253,11 +273,20 @@ bool is_hopeless(const Request& receive) noexcept {
                                         : is_dead(receive.comm->peers().world_rank(receive.peer));
 }
 
-void hear_of_loss(const Peer& teller, std::uint32_t world_rank) noexcept {
-  if (is_over || world.is_of_teams || world_rank == static_cast<std::uint32_t>(world.rank)) return;
+void hear_of_loss(const Peer& teller, std::uint32_t world_rank, std::uint32_t finder) noexcept {
+  if (is_over || world.is_of_teams) return;
+  if (world_rank == static_cast<std::uint32_t>(world.rank)) {
+    hear_that_we_are_lost_to(teller.rank);
+    hear_that_we_are_lost_to(finder);
+    return;
+  }
   Peer* const lost = peer_of(world_rank);
   if (lost == nullptr || lost->is_lost_to_other || (lost->is_dead && !lost->has_left)) return;
+  // Their link has failed, which is the teller's loss, as is said already: the others count on the
+  // other one.
+  if (teller.is_lost_to_other && teller.lost_to == world_rank) return;
   lost->is_lost_to_other = true;
+  lost->lost_to = finder;
   ++gone_ranks;
   ++dead_ranks;
   if (!is_quiet)
@@ -265,7 +294,21 @@ void hear_of_loss(const Peer& teller, std::uint32_t world_rank) noexcept {
                        world.size, world_rank, teller.rank);
 }
 
+void tell_of_losses(Peer& peer) noexcept {
+  each_peer([&peer](Peer& lost) noexcept {
+    if (lost.is_loss_told && !peer.is_dead) tell_loss(peer, lost);
+  });
+  if (is_leaving && !peer.is_dead) answer(peer, MessageKind::kLeft, 0);
+}
+
+bool is_process_gone(const Peer& peer) noexcept {
+  const Address& at = peer.address;
+  return peer.has_address && at.host != 0 && at.host == fabric.address.host &&
+         !is_alive(at.process, at.began);
+}
+
 void say_that_we_leave() noexcept {
+  is_leaving = true;
   each_peer([](Peer& peer) noexcept {
     if (peer.is_ready && !peer.is_dead) answer(peer, MessageKind::kLeft, 0);
   });

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "mpi_shim/core/context_ids.hpp"
 #include "mpi_shim/core/invitations.hpp"
 #include "mpi_shim/core/output.hpp"
 #include "mpi_shim/core/rings.hpp"
@@ -320,7 +321,7 @@ template <class Header>
       suspect(peer, "it has called MPI_Finalize");
       return true;
     case MessageKind::kLost:
-      hear_of_loss(peer, answered.id);
+      hear_of_loss(peer, answered.id, answered.answer_id);
       return true;
     case MessageKind::kGaveUp:
       if (peer_gave_up != nullptr) peer_gave_up(peer, answered.id);
@@ -411,9 +412,11 @@ void turn_away_hopeless() noexcept {
     const Envelope& envelope = message.envelope;
     if (envelope.context % 2 == 0 || message.is_own != 0) return false;
     // Also of a part of the communicator that is not made here yet, and will not be.
-    const Comm* const whole = comm_of_context(envelope.context & ~std::uint32_t{3});
-    return whole != nullptr && ((envelope.tag & kApart) == 0 || whole->remote != nullptr) &&
-           dead_member(*whole) >= 0;
+    const std::uint32_t context = envelope.context & ~std::uint32_t{3};
+    const Comm* const whole = comm_of_context(context);
+    // Who has freed its communicator after the death of a rank begins no collective on it.
+    if (whole == nullptr) return dead_ranks != 0 && is_context_over(context);
+    return ((envelope.tag & kApart) == 0 || whole->remote != nullptr) && dead_member(*whole) >= 0;
   });
 }
 

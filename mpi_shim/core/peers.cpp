@@ -99,6 +99,7 @@ bool prepare(Peer& peer) noexcept {
 void be_ready(Peer& peer) noexcept {
   if (peer.is_ready) return;
   peer.is_ready = true;
+  if (gone_ranks != 0) tell_of_losses(peer);
   if (peer.has_work()) mark_busy(peer);
 }
 

@@ -47,8 +47,10 @@ struct Peer {
   bool is_busy = false;       ///< in the list of those with something to send
   bool is_dead = false;
   bool is_lost_to_other = false;  ///< one who ends all collectives with it
+  bool has_lost_us = false;       ///< it ends all collectives with this process
   bool is_loss_told = false;
-  bool has_left = false;  ///< perhaps by MPI_Finalize, after the failure of another
+  std::uint32_t lost_to = 0;  ///< of is_lost_to_other: rank of who found out
+  bool has_left = false;      ///< perhaps by MPI_Finalize, after the failure of another
   std::uint16_t credits = kCredits;
   std::uint16_t owed = 0;        ///< credits to be given back
   std::uint16_t held = 0;        ///< its payloads that lie unmatched here
@@ -133,15 +135,21 @@ extern bool (*is_context_wanted)(std::uint32_t context) noexcept;
 [[nodiscard]] bool is_dead(std::uint32_t world_rank) noexcept;
 /// Whether any rank that sends in a communicator is: receives from any source end then.
 [[nodiscard]] bool is_any_dead(const Comm& comm) noexcept;
-/// A peer says that it has lost a rank: collectives with that one are over, since who waits for one
-/// that has left them would wait for ever. Its messages to this process are what they were.
-void hear_of_loss(const Peer& teller, std::uint32_t world_rank) noexcept;
+/// A peer says that a rank is lost to it, as `finder` has found: collectives with that one are
+/// over, since who waits for one that has left them would wait for ever. Its messages to this
+/// process are what they were. If it is this process that is lost, collectives with the two are
+/// over.
+void hear_of_loss(const Peer& teller, std::uint32_t world_rank, std::uint32_t finder) noexcept;
+/// Of one to which messages may go from now on: nobody could tell it before.
+[[gnu::cold]] void tell_of_losses(Peer& peer) noexcept;
+/// On this host, as its address says.
+[[nodiscard]] bool is_process_gone(const Peer& peer) noexcept;
 /// How many ranks are gone, and how many of these did not say that they left.
 extern std::uint32_t gone_ranks;
 extern std::uint32_t dead_ranks;
 /// The rank in the world of a member of a communicator, or of the whole that it is a part of, that
-/// died here or elsewhere; -1: there is none. No collective of it ends at all ranks any more, so each ends with an error
-/// at those that live.
+/// died here or elsewhere; -1: there is none. No collective of it ends at all ranks any more, so
+/// each ends with an error at those that live.
 [[nodiscard, gnu::cold]] int dead_member(const Comm& comm) noexcept;
 /// One that died or left.
 [[nodiscard, gnu::cold]] int gone_member(const Comm& comm) noexcept;

@@ -31,7 +31,8 @@ enum class MessageKind : std::uint8_t {
   kPiece,       ///< PieceHead, payload
   kStreamed,    ///< AnswerHead: that was all of it
   kLeft,        ///< AnswerHead: after a failure, the sender has called MPI_Finalize
-  kLost,        ///< AnswerHead: the sender ends all collectives with this rank of the world
+  kLost,        ///< AnswerHead: the sender ends all collectives with this rank of the world;
+                ///< `answer_id` is who has lost it
   kGaveUp,      ///< AnswerHead: of teams, whose context it names: the sender takes no part any more
 };
 

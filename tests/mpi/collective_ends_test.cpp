@@ -101,7 +101,9 @@ TEST(CollectiveEnds, OneThatIsKilledEndsAllThatWereStarted) {
 }
 
 TEST(CollectiveEnds, OneThatLeavesAfterItsPartEndsNothing) {
-  expect_that_others_end("leaves", kByTable);
+  // By messages, and by the memory of the host.
+  expect_that_others_end("leaves", {4, 1, "1", {{"VERBATIM_COLL_HOST", "off"}}});
+  expect_that_others_end("leaves", {4, 1, "1", {}});
 }
 
 TEST(CollectiveEnds, OneThatALivingRankHasLostEndsThemAtTheOthersToo) {
@@ -112,6 +114,68 @@ TEST(CollectiveEnds, OneThatALivingRankHasLostEndsThemAtTheOthersToo) {
   EXPECT_TRUE(end.is_success()) << end.told();
   EXPECT_NE(end.output.find("rank 2 of 3: rank 1 is lost: rank 0 has lost it"), std::string::npos)
       << end.told();
+}
+
+RanksEnd with_lost_rank(int ranks, const char* what, const Variables& environment) {
+  RanksOptions options;
+  options.end_all_with_one = false;
+  options.time_limit_ms = 10'000;
+  options.environment = environment;
+  options.environment["VERBATIM_LOG"] = "off";
+  return run_ranks(ranks, VERBATIM_MPI_LOST_RANK, {what}, options);
+}
+
+TEST(CollectiveEnds, OneThatIsLostIsToldToThoseWhoAreMetLater) {
+  const RanksEnd end = with_lost_rank(3, "late", {{"VERBATIM_COLL_HOST", "off"}});
+  EXPECT_TRUE(end.is_success()) << end.told();
+}
+
+TEST(CollectiveEnds, OneThatLivesHearsThatItIsLost) {
+  const RanksEnd end = with_lost_rank(3, "itself", {{"VERBATIM_COLL_HOST", "off"}});
+  EXPECT_TRUE(end.is_success()) << end.told();
+  for (const char* named :
+       {"rank 1 of 3: rank 0 has lost this rank", "rank 1 of 3: rank 2 has lost this rank"})
+    EXPECT_NE(end.output.find(named), std::string::npos) << named << end.told();
+}
+
+TEST(CollectiveEnds, OneThatIsLostAndLivesReadsNothingOfAnotherCommunicator) {
+  const RanksEnd end = with_lost_rank(4, "block", {});
+  EXPECT_TRUE(end.is_success()) << end.told();
+}
+
+void expect_that_all_but_one_end(int ranks, int dead, const std::vector<std::string>& arguments,
+                                 const Variables& environment) {
+  RanksOptions options;
+  options.end_all_with_one = false;
+  options.time_limit_ms = 10'000;
+  options.environment = environment;
+  options.environment["VERBATIM_LOG"] = "off";
+  const RanksEnd end = run_ranks(ranks, VERBATIM_MPI_COMMS_OF_DEAD_RANK, arguments, options);
+  const std::string told = arguments[0] + " " + arguments[1] + ": " + end.told();
+  ASSERT_TRUE(end.is_in_time) << told;
+  for (int i = 0; i < ranks; ++i) {
+    if (i == dead)
+      EXPECT_EQ(end.ranks[i].signal, 9) << told;
+    else
+      EXPECT_EQ(end.ranks[i].exit_status, 0) << told;
+  }
+}
+
+TEST(CollectiveEnds, OneThatIsKilledEndsMessagesToThoseWhoHaveFreedTheCommunicator) {
+  for (const char* made_by : {"dup", "idup"})
+    expect_that_all_but_one_end(3, 2, {"frees", made_by}, {{"VERBATIM_COLL_HOST", "off"}});
+}
+
+TEST(CollectiveEnds, OneThatIsKilledEndsTheMakingOfCommunicators) {
+  for (const char* made_by : {"dup", "split", "create", "create_group"})
+    expect_that_all_but_one_end(4, 2, {"makes", made_by}, {{"VERBATIM_COLL_HOST", "off"}});
+}
+
+TEST(CollectiveEnds, OneThatIsKilledEndsTheJoiningOfItsGroupWithAnother) {
+  for (const char* steps : {"0", "1", "2"})
+    expect_that_all_but_one_end(6, 1, {"joins", steps}, {{"VERBATIM_COLL_HOST", "off"}});
+  for (const char* steps : {"0", "1"})
+    expect_that_all_but_one_end(6, 1, {"joins_knowing", steps}, {{"VERBATIM_COLL_HOST", "off"}});
 }
 
 /// By messages, by lines and rooms of the host, by mapped memory, and over nodes.

@@ -3,6 +3,7 @@
 // each kind: each of these ends with an error at every rank that lives, of which communicators without
 // the dead one do not hear.
 #include <mpi.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -11,20 +12,14 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/mpi/check.hpp"
+
 namespace {
 
 int rank = -1;
 int size = 0;
 int length = 1;
 MPI_Comm comm = MPI_COMM_NULL;  ///< of all ranks, a ring
-
-#define CHECK(what)                                                                                \
-  do {                                                                                             \
-    if (!(what)) {                                                                                 \
-      (void)std::fprintf(stderr, "rank %d: %s:%d: not so: %s\n", rank, __FILE__, __LINE__, #what); \
-      std::exit(1);                                                                                \
-    }                                                                                              \
-  } while (false)
 
 std::vector<int> in;
 std::vector<int> counts;
@@ -126,17 +121,33 @@ void go_on(MPI_Comm living) {
                        MPI_STATUS_IGNORE) == MPI_SUCCESS);
 }
 
-/// The first has done its part of a collective when it calls MPI_Finalize, in which nobody waits for
-/// others any more. The last does its own when it knows that the first is gone.
+/// The first has done its part of two collectives when it calls MPI_Finalize, in which nobody waits
+/// for others any more. The last does its own when it knows that the first is gone, and waits in
+/// the second for those between, which live and take some looks at who does.
 void hear_of_one_that_left(MPI_Comm living) {
+  constexpr timespec kLooks = {0, 400'000'000};
   int here = -1;
   int count = -1;
   MPI_Comm_rank(living, &here);
   MPI_Comm_size(living, &count);
+  const int last = count - 1;
+  // By the memory of the host where it is to be.
+  for (int i = 0; i < 10; ++i) CHECK(MPI_Barrier(living) == MPI_SUCCESS);
   int told = here == 0 ? 17 : 0;
-  if (here == count - 1) CHECK(is_told(MPI_Probe(0, 3, living, MPI_STATUS_IGNORE)));
+  if (here == last) {
+    CHECK(is_told(MPI_Probe(0, 3, living, MPI_STATUS_IGNORE)));
+    for (int i = 1; i < last; ++i)
+      CHECK(MPI_Send(nullptr, 0, MPI_INT, i, 4, living) == MPI_SUCCESS);
+  }
   CHECK(MPI_Bcast(&told, 1, MPI_INT, 0, living) == MPI_SUCCESS);
   CHECK(told == 17);
+  if (here != 0 && here != last) {
+    CHECK(MPI_Recv(nullptr, 0, MPI_INT, last, 4, living, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    CHECK(::nanosleep(&kLooks, nullptr) == 0);
+  }
+  int sum = 0;
+  CHECK(MPI_Reduce(&told, &sum, 1, MPI_INT, MPI_SUM, last, living) == MPI_SUCCESS);
+  CHECK(here != last || sum == 17 * count);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include "mpi_shim/coll/host_team.hpp"
 #include "mpi_shim/core/comm.hpp"
+#include "tests/mpi/check.hpp"
 
 namespace {
 
@@ -26,14 +27,6 @@ int size = 0;
 int length = 1;
 int in[kLong * 8];
 int out[kLong * 8];
-
-#define CHECK(what)                                                                                \
-  do {                                                                                             \
-    if (!(what)) {                                                                                 \
-      (void)std::fprintf(stderr, "rank %d: %s:%d: not so: %s\n", rank, __FILE__, __LINE__, #what); \
-      std::exit(1);                                                                                \
-    }                                                                                              \
-  } while (false)
 
 int barrier() { return MPI_Barrier(MPI_COMM_WORLD); }
 int bcast() { return MPI_Bcast(in, length, MPI_INT, 1, MPI_COMM_WORLD); }
