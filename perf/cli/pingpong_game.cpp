@@ -133,6 +133,10 @@ void PingpongGame::take(const Completion& done) {
 
 void PingpongGame::judge_silence(long silent) const {
   if (silent >= kDepartedMs && peer_->hung_up()) {
+    if (received_ >= options_.iters) {
+      fail("the other side left before it acknowledged the last of %u messages, which it may have",
+           options_.iters);
+    }
     fail("the other side left after %u of %u messages; look at its own message, and at its -n",
          received_, options_.iters);
   }

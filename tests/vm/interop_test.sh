@@ -22,6 +22,13 @@ perf() {  # perf SERVER CLIENT TEST [OPTION ...]
   shift 3
   between 18515 "perf_$serving" "$test" -d rxe0 -x 1 -n 50 "$@" -- "perf_$calling" "$test" -d rxe1 -x 1 -n 50 "$@" 127.0.0.1
 }
+# Debian's client leaves when it has the last message, although its acknowledgement may be lost.
+pingpong_with_debians_client() {
+  local said
+  said=$(pingpong ours debians "$@" 2>&1) && return
+  printf '%s\n' "$said"
+  grep -q 'left before it acknowledged the last' <<<"$said" && ! grep -q '^client: status' <<<"$said"
+}
 same_devinfo() { diff <(ibv_devinfo -v -d rxe0 2>&1) <("$(dirname "$tool")/ibv_devinfo" -v -d rxe0 2>&1); }
 
 check "two rxe devices over a line" rxe_pair || exit
@@ -44,7 +51,7 @@ check "packets were lost" lost_packets
 check "the line loses 5 % and reorders" netem loss 5% delay 1ms reorder 25%
 check "rc, losing and reordering: ours with ours" pingpong ours ours rc -n 60 -c
 # Few: Debian's programs wait here for ever now and then, with each other too (once in eleven runs of 60).
-check "rc, losing and reordering: ours serves Debian's" pingpong ours debians rc -n 20 -c
+check "rc, losing and reordering: ours serves Debian's" pingpong_with_debians_client rc -n 20 -c
 check "srq, losing and reordering: ours with ours" pingpong ours ours srq -n 60 -c
 check "packets were lost" lost_packets
 verdict
