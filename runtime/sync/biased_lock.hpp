@@ -2,10 +2,11 @@
 // A spin lock that a thread which keeps coming back takes without an atomic read-modify-write.
 //
 // Most queues that must be thread-safe are used by one thread. Once the same thread has taken the
-// lock kStreak times in a row it becomes the owner: from then on it says with a plain store that it
-// is inside. Anyone else takes the bias away first, and lets the kernel run the fence that the
-// owner did not pay (membarrier): some microseconds, at most once in kStreak takes. Where
-// membarrier is refused nobody becomes owner, and this is a spin lock.
+// lock kFirstStreak times in a row it becomes the owner: from then on it says with a plain store
+// that it is inside. Anyone else takes the bias away first, and lets the kernel run the fence that
+// the owner did not pay (membarrier): some microseconds, at most once in kStreak takes, since the
+// second time it takes so many to own it. Where membarrier is refused nobody becomes owner, and
+// this is a spin lock.
 //
 // Only one thread in a lock's life can become owner, the first that qualifies: `inside_` then has
 // one writer, who may be late with it (stopped between its two looks at `owner_`) without harm.
@@ -29,12 +30,18 @@
 
 namespace verbatim {
 
-/// Its address tells threads apart, and is one addition to the thread pointer.
+/// Its address tells threads apart, and is one addition to the thread pointer. Not 0: of a thread
+/// that becomes the owner of none.
 [[gnu::tls_model("initial-exec")]] inline thread_local constinit char thread_mark = 0;
 
 class BiasedLock {
  public:
+  /// Few: of a thousand queue pairs that take turns each is to be owned soon.
+  static constexpr std::uint32_t kFirstStreak = 64;
   static constexpr std::uint32_t kStreak = 4096;
+
+  /// The calling thread takes locks on others' behalf, and is to become the owner of none.
+  static void own_none() noexcept { thread_mark = 1; }
 
   constexpr BiasedLock() noexcept = default;
   BiasedLock(const BiasedLock&) = delete;
@@ -63,6 +70,7 @@ class BiasedLock {
   [[nodiscard]] bool try_lock() noexcept {
     if (!spin_.try_lock()) return false;
     if (owner_.load(std::memory_order_relaxed) != nullptr) {
+      was_revoked_ = true;
       const char* const owner = owner_.load(std::memory_order_relaxed);
       owner_.store(nullptr, std::memory_order_relaxed);
       if (!fence_or_outwait_registered_threads()) is_declared_ = false;
@@ -131,7 +139,7 @@ class BiasedLock {
     if (last_ != self) {
       last_ = self;
       streak_ = 0;
-    } else if (++streak_ == kStreak) {
+    } else if (++streak_ == (was_revoked_ ? kStreak : kFirstStreak)) {
       grant(self);
     }
   }
@@ -139,13 +147,14 @@ class BiasedLock {
   /// Held by the caller, by spinning: takes effect for its next lock().
   void grant(const char* self) noexcept {
     streak_ = 0;
-    if (is_declared_) return;
+    if (is_declared_ || *self != 0) return;
     if (!membarrier_registered.load(std::memory_order_relaxed)) return;
     if (candidate_ == nullptr) candidate_ = self;
     if (candidate_ == self) owner_.store(self, std::memory_order_relaxed);
   }
 
   [[gnu::cold, gnu::noinline]] void revoke() noexcept {
+    was_revoked_ = true;
     owner_.store(nullptr, std::memory_order_relaxed);
     // After this, either the owner's second look at owner_ finds it gone, or we see it inside.
     if (!fence_or_outwait_registered_threads()) [[unlikely]]
@@ -160,6 +169,7 @@ class BiasedLock {
   std::atomic<bool> inside_{false};
   bool by_spinning_ = false;  ///< guarded by the lock itself, like all that follows
   bool is_declared_ = false;
+  bool was_revoked_ = false;
   SpinLock spin_;
   std::uint32_t streak_ = 0;
   const char* last_ = nullptr;

@@ -81,12 +81,35 @@ class BiasedLockTest : public testing::Test {
 
 TEST_F(BiasedLockTest, BelongsToTheThreadThatTakesItAgainAndAgain) {
   Guarded guarded;
+  for (std::uint32_t i = 0; i < BiasedLock::kFirstStreak; ++i) {
+    ASSERT_FALSE(guarded.lock.is_owned());
+    ASSERT_TRUE(guarded.visit());
+  }
+  ASSERT_TRUE(guarded.visit());
+  EXPECT_TRUE(guarded.lock.is_owned());
+}
+
+TEST_F(BiasedLockTest, TakesMoreToBelongToAThreadAgain) {
+  Guarded guarded;
+  take_until_owned(guarded);
+  std::thread([&] { EXPECT_TRUE(guarded.visit()); }).join();
   for (std::uint32_t i = 0; i < BiasedLock::kStreak; ++i) {
     ASSERT_FALSE(guarded.lock.is_owned());
     ASSERT_TRUE(guarded.visit());
   }
   ASSERT_TRUE(guarded.visit());
   EXPECT_TRUE(guarded.lock.is_owned());
+}
+
+TEST_F(BiasedLockTest, IsNeverThatOfAThreadThatOwnsNone) {
+  Guarded guarded;
+  std::thread([&] {
+    BiasedLock::own_none();
+    for (std::uint32_t i = 0; i < 2 * BiasedLock::kStreak; ++i) EXPECT_TRUE(guarded.visit());
+  }).join();
+  EXPECT_FALSE(guarded.lock.is_owned());
+  for (std::uint32_t i = 0; i <= BiasedLock::kFirstStreak; ++i) EXPECT_TRUE(guarded.visit());
+  EXPECT_TRUE(guarded.lock.is_owned()) << "who comes first is not who takes it most";
 }
 
 TEST_F(BiasedLockTest, IsNobodysWhileThreadsTakeTurns) {

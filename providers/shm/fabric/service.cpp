@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "runtime/base/log.hpp"
+#include "runtime/sync/biased_lock.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
@@ -139,6 +140,8 @@ bool Service::on_thread() const noexcept {
 }
 
 void* Service::run(void* self) noexcept {
+  // It is in a program's locks for a moment only, however often that may be.
+  BiasedLock::own_none();
   static_cast<Service*>(self)->loop();
   return nullptr;
 }
