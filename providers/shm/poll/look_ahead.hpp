@@ -2,8 +2,8 @@
 //
 // What a look at the doorbells will touch, asked for some visits ahead. Of many queue pairs that take
 // turns nothing is in the caches: first comes the queue pair, which says where the others are, then
-// its message, then the receive that this will use up. So a thousand of them are polled as fast as a
-// few.
+// its message and the number of the oldest receive, then that receive. So a thousand of them are
+// polled as fast as a few.
 //
 // What is asked for early is read early too, by no lock but the completion queue's: it may be late,
 // and only says what to ask for.
@@ -26,13 +26,9 @@ inline constexpr bool kAsksAhead = true;
 inline void ask_for_queue_pair(const Qp& qp) noexcept {
   prefetch_to_read(&qp.own);
   prefetch_to_read(&qp.lane);
-  prefetch_to_read(&qp.srq);
   prefetch_to_read(&qp.in.ring);
-  prefetch_to_read(&qp.in.hot_index);
-  prefetch_to_read(&qp.in.head);
-  prefetch_to_read(&qp.in.next_same_bit);
+  prefetch_to_read(&qp.in.pack);
   prefetch_to_read(&qp.rq.tail);
-  prefetch_to_read(&qp.mode);
 }
 
 inline void ask_for_message(const Qp& qp) noexcept {
@@ -41,9 +37,13 @@ inline void ask_for_message(const Qp& qp) noexcept {
   prefetch_to_read(&qp.in.remote->tx_session);
   prefetch_to_write(&qp.own->lines_taken);
   if (qp.srq == nullptr) return;
-  prefetch_to_read(&qp.srq->lock);
-  prefetch_to_read(&qp.srq->posted);
-  prefetch_to_read(&qp.srq->keys);
+  prefetch_to_write(&qp.srq->lock);
+  prefetch_to_read(&qp.srq->store);
+}
+
+/// Of receives that are shared, the number of the oldest.
+inline void ask_for_count(const Qp& qp) noexcept {
+  if (qp.srq != nullptr) prefetch_to_write(&qp.srq->own->taken);
 }
 
 inline void ask_for_receive(const Qp& qp) noexcept {
@@ -84,19 +84,27 @@ class LookAhead {
   LookAhead(const Cq& cq, std::uint32_t group, std::uint64_t bits) noexcept
       : cq_(cq), first_bit_(group * 64) {
     // The first is visited at once.
-    queue_pairs_ = messages_ = receives_ = bits & (bits - 1);
-    for (int i = 0; i != 6; ++i) next(queue_pairs_, ask_for_queue_pair);
-    for (int i = 0; i != 4; ++i) next(messages_, ask_for_message);
-    for (int i = 0; i != 2; ++i) next(receives_, ask_for_receive);
+    queue_pairs_ = messages_ = counts_ = receives_ = bits & (bits - 1);
+    for (int i = 0; i != kQueuePairsAhead; ++i) next(queue_pairs_, ask_for_queue_pair);
+    for (int i = 0; i != kMessagesAhead; ++i) next(messages_, ask_for_message);
+    for (int i = 0; i != kCountsAhead; ++i) next(counts_, ask_for_count);
+    for (int i = 0; i != kReceivesAhead; ++i) next(receives_, ask_for_receive);
   }
 
   void step() noexcept {
     next(queue_pairs_, ask_for_queue_pair);
     next(messages_, ask_for_message);
+    next(counts_, ask_for_count);
     next(receives_, ask_for_receive);
   }
 
  private:
+  // Each finds what those before it have asked for. Farther ahead, lines are gone before their turn.
+  static constexpr int kQueuePairsAhead = 8;
+  static constexpr int kMessagesAhead = 5;
+  static constexpr int kCountsAhead = 4;
+  static constexpr int kReceivesAhead = 2;
+
   template <class Ask>
   void next(std::uint64_t& bits, Ask ask) const noexcept {
     if (!kAsksAhead || bits == 0) return;
@@ -110,6 +118,7 @@ class LookAhead {
   // Those that are yet to be asked for, of each kind of line.
   std::uint64_t queue_pairs_;
   std::uint64_t messages_;
+  std::uint64_t counts_;
   std::uint64_t receives_;
 };
 

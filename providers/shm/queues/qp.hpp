@@ -48,35 +48,37 @@ struct QpKind;
 struct Qp : verbatim::Qp {
   Qp() noexcept { received = &in.head; }
 
-  // --- constant after create
+  // --- constant after create, but for `mode`; on the first line what is looked at for each message
   alignas(kCacheLine) QpRecord* own = nullptr;
   Cq* send_cq = nullptr;
   Cq* recv_cq = nullptr;
+  Srq* srq = nullptr;  ///< where its receives come from, else from rq
   const RegionRecord* own_regions = nullptr;
   std::uint32_t own_region_capacity = 0;
-  std::uint32_t index = 0;  ///< in the segment's QP table
   std::uint32_t pd_number = 0;
+  /// The state that data paths test; mirrors plain.state without its type. Control.
+  std::atomic<std::uint32_t> mode{IBV_QPS_RESET};
   std::uint32_t sq_entries = 0;
   std::uint32_t max_inline = 0;
-  std::uint16_t max_send_sge = 0;
-  bool signal_all = false;
-  bool is_strict = false;        ///< the general path warns
-  bool posts_generally = false;  ///< every post takes the general path: strict, or counted
-  bool in_domain = false;        ///< of a thread domain, which says so when it locks
   /// Why a post leaves the shortest way at once: kInDomain, kToShared. Read without a lock, since
   /// every way is right; only not as fast.
   std::atomic<std::uint8_t> detours{0};
-  /// What it sends may be lost without a word (UC, UD).
-  bool may_lose = false;
   /// Bytes that each receive has in front of the message: the routing header's of UD.
   std::uint8_t headroom = 0;
-  XrcRole xrc = XrcRole::kNone;
+  bool signal_all = false;
+  bool in_domain = false;  ///< of a thread domain, which says so when it locks
+  LaneEnd lane{};
+  const QpKind* kind = nullptr;    ///< what it does in its own way; of connected ones nothing
+  LaneBook* book = nullptr;        ///< of one with lanes
   Datagrams* datagrams = nullptr;  ///< of a UD queue pair
   XrcEnd* xrc_end = nullptr;       ///< of an XRC target, and of a handle on one
-  LaneBook* book = nullptr;        ///< of one with lanes
-  LaneEnd lane{};
-  Srq* srq = nullptr;            ///< where its receives come from, else from rq
-  const QpKind* kind = nullptr;  ///< what it does in its own way; of connected ones nothing
+  std::uint32_t index = 0;         ///< in the segment's QP table
+  std::uint16_t max_send_sge = 0;
+  XrcRole xrc = XrcRole::kNone;
+  bool is_strict = false;        ///< the general path warns
+  bool posts_generally = false;  ///< every post takes the general path: strict, or counted
+  /// What it sends may be lost without a word (UC, UD).
+  bool may_lose = false;
 
   // --- under the send lock
   alignas(kCacheLine) QpConnection link{};
@@ -103,8 +105,6 @@ struct Qp : verbatim::Qp {
   alignas(kCacheLine) ReceiveQueue rq{};
 
   // --- control
-  /// The state that data paths test; mirrors plain.state without its type.
-  std::atomic<std::uint32_t> mode{IBV_QPS_RESET};
   Mw* windows = nullptr;   ///< of type 2, bound on it; guarded by their lock
   Mutex control;           ///< orders modify_qp calls; outermost
   bool lingering = false;  ///< reset or destroyed before the peer took all that we had sent

@@ -20,6 +20,13 @@
 
 namespace verbatim::shm {
 
+/// Publishes a receive; pairs with the load in Receives::length().
+[[gnu::always_inline]] inline void show_receive(std::atomic<std::uint64_t>& credit,
+                                                std::uint32_t lap, std::uint32_t bytes) noexcept {
+  credit.store(Credit::make(lap, bytes < Credit::kLengthMask ? bytes : Credit::kLengthMask, false),
+               std::memory_order_release);
+}
+
 struct ReceiveStore {
   std::uint32_t log = 0;   ///< of the entries, see resize()
   std::uint64_t mask = 0;  ///< the entries, less one

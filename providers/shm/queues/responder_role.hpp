@@ -28,36 +28,39 @@ struct Arrival {
 struct Responder {
   static constexpr std::uint32_t kNotHot = ~0u;
 
+  // On the first line is what is looked at for each message: of many that take turns it is all that
+  // has to come, beside the message.
   const Slot* ring = nullptr;  ///< nullptr until the peer's first message was met
+  std::uint64_t line = 0;      ///< number of the line behind what was taken, and behind `pack`
+  std::atomic<std::uint64_t> head{0};  ///< receives that messages have used up
   const QpRecord* remote = nullptr;
-  std::uint32_t session = 0;         ///< what `accepts` says, or said before an error
   std::uint64_t remote_session = 0;  ///< the peer's tx_session when we attached
-  Peer* peer = nullptr;
+  Qp* next_same_bit = nullptr;       ///< CQ members that share a doorbell bit
   std::uint32_t log = 0;
-  std::uint64_t line = 0;  ///< number of the line behind what was taken, and behind `pack`
+  std::uint32_t hot_index = kNotHot;
+  std::uint32_t announced = 0;  ///< doorbells that led to messages since it was last hot
+  std::uint32_t held_count = 0;
+
+  MessagePack pack;
   // How completions name the sender.
   std::uint32_t source = 0;
   std::uint16_t slid = 0;
-  std::uint32_t hot_index = kNotHot;
-  std::uint32_t announced = 0;  ///< doorbells that led to messages since it was last hot
+  std::uint32_t session = 0;  ///< what `accepts` says, or said before an error
+  Peer* peer = nullptr;
   Arrival pulled{};  ///< messages below its index are where they belong, completed or not
   std::uint64_t stream_taken = 0;  ///< bytes copied out of the first message that is not
   /// Receives taken from the shared queue for messages that are not whole yet, by message.
   HeldReceive* held = nullptr;
   std::uint32_t held_capacity = 0;  ///< power of two, or 0
-  std::uint32_t held_count = 0;
-  bool last_receive_said = false;  ///< IBV_EVENT_QP_LAST_WQE_REACHED
-  std::uint32_t fenced_for = 0;    ///< session whose sender, of a domain, has passed a fence since
-  std::uint64_t flush_after = 0;   ///< now_ns() from which a flush no longer waits for the sender
+  bool last_receive_said = false;   ///< IBV_EVENT_QP_LAST_WQE_REACHED
+  std::uint32_t fenced_for = 0;     ///< session whose sender, of a domain, has passed a fence since
+  std::uint64_t flush_after = 0;    ///< now_ns() from which a flush no longer waits for the sender
   std::uint64_t ending_message = ~std::uint64_t{0};  ///< whose window was closed last
   std::uint64_t ended_messages = 0;                  ///< of those below it, nobody copies any more
   QuietWait ending{};
-  std::uint64_t failed_receives = 0;   ///< of `head`
-  bool broken = false;                 ///< met an error that must end the QP, see settle_marks()
-  bool lied = false;                   ///< and no honest peer brings one about
-  std::atomic<std::uint64_t> head{0};  ///< receives that messages have used up
-  MessagePack pack;
-  Qp* next_same_bit = nullptr;  ///< CQ members that share a doorbell bit
+  std::uint64_t failed_receives = 0;  ///< of `head`
+  bool broken = false;                ///< met an error that must end the QP, see settle_marks()
+  bool lied = false;                  ///< and no honest peer brings one about
 
   std::uint64_t served = 0;  ///< last service request of the peer we have answered
   Serving serving;

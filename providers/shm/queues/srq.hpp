@@ -50,14 +50,14 @@ struct SharedCredits {
 
 struct Srq : verbatim::Srq {
   alignas(kCacheLine) BiasedLock lock;
-  ReceiveStore store;
-  std::uint64_t offset = 0;  ///< of the store in the segment, 0 until the first receive
   std::uint64_t posted = 0;
-  std::uint32_t limit = 0;  ///< SRQ_LIMIT_REACHED when fewer are left; 0: not armed
-  bool starving = false;    ///< a message found it empty: the next post must say so
   SrqRecord* own = nullptr;
-  std::uint64_t own_offset = 0;
   KeyHolder keys{};
+  ReceiveStore store;
+  std::uint32_t limit = 0;   ///< SRQ_LIMIT_REACHED when fewer are left; 0: not armed
+  bool starving = false;     ///< a message found it empty: the next post must say so
+  std::uint64_t offset = 0;  ///< of the store in the segment, 0 until the first receive
+  std::uint64_t own_offset = 0;
   QueueMemory memory;
   Srq* next = nullptr;  ///< of all queues of the process
   Srq* prev = nullptr;

@@ -37,6 +37,9 @@ enum class Taken {
 [[gnu::noinline]] int take_run(Qp& qp, int room, ibv_wc* wc) noexcept;
 /// The same into a row: ends before a message that differs from the others in more than a row says.
 [[gnu::noinline]] std::uint32_t take_row(Qp& qp, CompletionRow& row) noexcept;
+/// Receives of one whose store its lanes share (UD), or of none: those go to the application's own
+/// shared queue.
+[[gnu::noinline]] int post_to_inbox(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept;
 /// First receive, wrong state, bad keys, several SGEs. The receive lock is held.
 [[gnu::cold, gnu::noinline]] int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept;
 
@@ -166,13 +169,6 @@ inline constexpr std::uint64_t kMostLinesAhead = 4;
   prefetch_to_write(&rq.credits[rq.at(index + lines_ahead * kCreditsInLine)]);
 }
 
-/// Publishes a receive; pairs with the load in Receives::length().
-[[gnu::always_inline]] inline void show_receive(std::atomic<std::uint64_t>& credit,
-                                                std::uint32_t lap, std::uint32_t bytes) noexcept {
-  credit.store(Credit::make(lap, bytes < Credit::kLengthMask ? bytes : Credit::kLengthMask, false),
-               std::memory_order_release);
-}
-
 /// After receives were posted: when the queue pair has failed meanwhile, who flushes it may have
 /// looked before they were there.
 [[gnu::always_inline]] inline void announce_if_failed(Qp& qp) noexcept {
@@ -255,6 +251,8 @@ inline constexpr std::uint64_t kMostLinesAhead = 4;
 
 [[gnu::always_inline]] inline int post_recv_fast(Qp& qp, ibv_recv_wr* wr,
                                                  ibv_recv_wr** bad_wr) noexcept {
+  if (qp.srq != nullptr) [[unlikely]]
+    return post_to_inbox(qp, wr, bad_wr);
   if (wr != nullptr && wr->next == nullptr) [[likely]] {
     DomainGuard guard(qp.rq.lock, qp.in_domain);
     if (post_one_receive(qp, *wr)) [[likely]]

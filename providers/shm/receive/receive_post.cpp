@@ -11,25 +11,21 @@
 #include "providers/shm/receive/receive_fast.hpp"
 
 namespace verbatim::shm {
-namespace {
 
-/// UD: a store of its own, but shared by the lanes that lead to it. Else the receives are posted to
-/// the queue that the application shares.
-int post_to_inbox(Qp& qp, const ibv_recv_wr& wr) noexcept {
-  if (qp.datagrams == nullptr || qp.plain.srq != nullptr) return EINVAL;
-  ibv_recv_wr one = wr;
-  ibv_recv_wr* bad;
-  one.next = nullptr;
-  const int error = post_shared(*qp.srq, &one, &bad);
-  if (error == 0 && qp.mode.load(std::memory_order_acquire) == IBV_QPS_ERR) announce(qp);
+int post_to_inbox(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
+  if (wr == nullptr) return 0;
+  if (qp.datagrams == nullptr || qp.plain.srq != nullptr ||
+      qp.mode.load(std::memory_order_acquire) == IBV_QPS_RESET) {
+    *bad_wr = wr;
+    return EINVAL;
+  }
+  const int error = post_shared(*qp.srq, wr, bad_wr);
+  announce_if_failed(qp);
   return error;
 }
 
-}  // namespace
-
 int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept {
   if (qp.mode.load(std::memory_order_acquire) == IBV_QPS_RESET) return EINVAL;
-  if (qp.srq != nullptr) return post_to_inbox(qp, wr);
   if (qp.xrc != XrcRole::kNone) return EINVAL;
   if (const int error = qp.rq.store.check(wr); error != 0) return error;
   const std::uint64_t index = qp.rq.tail.load(std::memory_order_relaxed);
