@@ -94,6 +94,11 @@ std::string CollReport::name() const {
   return all;
 }
 
+void CollReport::set_floors(std::optional<PerfRunFloors> floors) {
+  floors_ = std::move(floors);
+  files_.watch_anew();
+}
+
 void CollReport::heading(bool is_one_host) {
   if (!prints_) return;
   std::printf("# verbatim perf coll: %s; times in us\n", name().c_str());

@@ -21,7 +21,7 @@ class CollReport {
   CollReport(const CollOptions& options, int ranks);
 
   /// What all that follows is held against.
-  void set_floors(std::optional<PerfRunFloors> floors) { floors_ = std::move(floors); }
+  void set_floors(std::optional<PerfRunFloors> floors);
   void heading(bool is_one_host);
   /// Printed and written at once: nothing of it is lost when the run is interrupted. Throws Failure.
   void row(const CollFigures& figures);

@@ -11,6 +11,7 @@
 #include "perf/cli/perf_coll_measure.hpp"
 #include "perf/cli/perf_coll_report.hpp"
 #include "perf/cli/perf_floor_plan.hpp"
+#include "perf/cli/perf_progress.hpp"
 #include "perf/cli/perf_rank_floors.hpp"
 #include "perf/cli/perf_ranks.hpp"
 
@@ -27,6 +28,12 @@ std::optional<PerfRunFloors> take_floors(const CollOptions& options,
   if (coll_waits_partly(*options.call))
     note += ", but for ranks that wait for nobody, which are in the mean";
   return take_rank_floors({"collective", true, false, true, note}, plan_collective_floors(all), 1);
+}
+
+std::string progress_text(const CollOptions& options, std::uint64_t size) {
+  const std::string name = std::string(options.is_nonblocking ? "i" : "") + options.call->name;
+  return options.call->gives == CollSide::kNone ? name
+                                                : name + ", " + std::to_string(size) + " bytes";
 }
 
 }  // namespace
@@ -72,7 +79,10 @@ int measure_coll(const CollOptions& options, int rank, int ranks) {
     }
     if (report) report->heading(meter.is_one_host());
     for (const std::uint64_t size : sizes) {
+      std::optional<PerfProgress> progress;
+      if (report) progress.emplace(progress_text(options, size), 0);
       const CollFigures figures = meter.measure(size);
+      progress.reset();
       if (!report) continue;
       report->row(figures);
       wrong += figures.wrong;

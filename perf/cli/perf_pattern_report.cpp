@@ -43,6 +43,11 @@ PatternReport::PatternReport(const std::string& pattern, const PerfOptions& opti
   if (rank == 0) files_.emplace(options.jsonl_file, options.csv_file);
 }
 
+void PatternReport::set_floors(std::optional<PerfRunFloors> floors) {
+  floors_ = std::move(floors);
+  if (files_) files_->watch_anew();
+}
+
 void PatternReport::heading(const char* device, ibv_mtu mtu) {
   device_ = device;
   if (!prints_) return;

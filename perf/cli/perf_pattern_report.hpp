@@ -33,7 +33,7 @@ class PatternReport {
   PatternReport(const std::string& pattern, const PerfOptions& options, int rank, int ranks);
 
   /// At rank 0: what all that follows is held against.
-  void set_floors(std::optional<PerfRunFloors> floors) { floors_ = std::move(floors); }
+  void set_floors(std::optional<PerfRunFloors> floors);
   void heading(const char* device, ibv_mtu mtu);
   /// All blocks of a size. In each, of all: their bytes in the time of the slowest; of each that
   /// sends: its own. Printed and written at once; throws Failure.

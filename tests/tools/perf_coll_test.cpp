@@ -30,9 +30,9 @@ class PerfColl : public ::testing::Test {
   }
   Program tool() const { return real_tool("verbatim", fabric_.environment()); }
   Ending coll(const Words& words) const { return run(tool(), joined({"perf", "coll"}, words)); }
-  /// The rows of a run that ends well.
+  /// The rows of a run that ends well. Floors take a tenth of a second in each.
   std::vector<PerfRow> rows(const Words& words) const {
-    const Ending ending = coll(words);
+    const Ending ending = coll(joined(words, {"--no-floors"}));
     EXPECT_TRUE(ending.in_time);
     EXPECT_EQ(ending.status, 0) << ending.err;
     EXPECT_EQ(ending.err, "");
@@ -241,6 +241,14 @@ TEST_F(PerfColl, InterruptedItHasPrintedAndWrittenWhatItMeasured) {
   EXPECT_THAT(text, HasSubstr("\"at\":8,"));
   const std::string csv = folder.read("c.csv");
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 2) << csv;
+}
+
+TEST_F(PerfColl, OfALongSizeALineOnATerminalTells) {
+  ToolProcess job(tool(), {"perf", "coll", "bcast", "-s", "8M", "-i", "1000000"},
+                  ToolProcess::Errors::kTerminal);
+  EXPECT_TRUE(job.wait_for_error("\rbcast, 8388608 bytes, 2 s")) << job.errors();
+  job.signal(SIGINT);
+  EXPECT_EQ(job.finish().signal, SIGINT);
 }
 
 TEST_F(PerfColl, AnOlderFileStaysUntilThereIsSomethingToWrite) {
