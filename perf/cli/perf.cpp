@@ -92,6 +92,7 @@ ibv_mtu check_device(const Device& device, PerfOptions* options) {
     fail("depths of %u and %u requests are more than %s takes (%u); choose a smaller -t or -r",
          o.tx_depth, o.rx_depth, device.name(), deepest);
   }
+  check_inline_size(device, o);
   return mtu;
 }
 

@@ -151,6 +151,18 @@ CollName coll_call_named(std::string_view name) {
   return {find(name.substr(1)), true};
 }
 
+std::uint64_t coll_moved(const CollCall& call, std::uint64_t bytes, int ranks) {
+  const auto others = static_cast<std::uint64_t>(ranks - 1);
+  if (call.gets == CollSide::kNone) return 0;
+  if (call.is_scattered) return bytes / static_cast<std::uint64_t>(ranks);
+  const bool is_of_each = call.gets == CollSide::kEach;
+  return is_of_each ? others * bytes : bytes;
+}
+
+bool coll_waits_partly(const CollCall& call) {
+  return call.has_root || call.family == Collective::kScan || call.family == Collective::kExscan;
+}
+
 std::string_view coll_call_names() {
   return "barrier, bcast, gather, gatherv, scatter, scatterv, allgather, allgatherv, alltoall, "
          "alltoallv, alltoallw, reduce, allreduce, reduce_scatter, reduce_scatter_block, scan, "

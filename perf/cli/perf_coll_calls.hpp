@@ -50,6 +50,11 @@ struct CollCall {
   int (*begin)(const CollArguments& a, MPI_Request* request);
 };
 
+/// How many bytes of other ranks some rank must have before all of a call of this size are back.
+[[nodiscard]] std::uint64_t coll_moved(const CollCall& call, std::uint64_t bytes, int ranks);
+/// Whether some rank may return without having waited for another.
+[[nodiscard]] bool coll_waits_partly(const CollCall& call);
+
 struct CollName {
   const CollCall* call = nullptr;  ///< null: there is none of this name
   bool is_nonblocking = false;

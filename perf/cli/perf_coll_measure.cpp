@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "perf/cli/perf_coll_overlap.hpp"
+#include "perf/cli/perf_ranks.hpp"
 #include "perf/support/clock.hpp"
 
 namespace verbatim::cli {
@@ -87,14 +88,7 @@ CollMeter::CollMeter(const CollOptions& options, int rank, int ranks)
       rank_(rank),
       ranks_(ranks),
       random_(coll_seed(options) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(rank) + 1) {
-  MPI_Comm host;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
-  int here = 0;
-  MPI_Comm_size(host, &here);
-  MPI_Comm_free(&host);
-  int fewest = here;
-  MPI_Allreduce(&here, &fewest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  is_one_host_ = fewest == ranks;
+  is_one_host_ = ranks_share_host();
 }
 
 /// Waits for a time that chance says, between nothing and the skew that was asked for.

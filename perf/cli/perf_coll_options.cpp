@@ -133,6 +133,7 @@ enum LongOption {
   kSkew,
   kSeed,
   kInterval,
+  kNoFloors,
   kJsonl,
   kCsv
 };
@@ -158,6 +159,7 @@ constexpr option kNames[] = {{"message-size", required_argument, nullptr, 'm'},
                              {"seed", required_argument, nullptr, kSeed},
                              {"algorithm", required_argument, nullptr, 'a'},
                              {"ranks", required_argument, nullptr, 'n'},
+                             {"no-floors", no_argument, nullptr, kNoFloors},
                              {"jsonl", required_argument, nullptr, kJsonl},
                              {"csv", required_argument, nullptr, kCsv},
                              {"help", no_argument, nullptr, 'h'},
@@ -247,6 +249,9 @@ void take(CollOptions& o, int id, char** argv) {
     case 'n':
       o.ranks = whole("ranks", "-n", optarg, 1, kMostRanks);
       return;
+    case kNoFloors:
+      o.has_floors = false;
+      return;
     case kJsonl:
       o.jsonl = optarg;
       return;
@@ -319,6 +324,7 @@ void coll_usage(const char* name) {
       "  -a, --algorithm=<name>        by it, as VERBATIM_COLL_* does; table: by messages, as "
       "'verbatim\n"
       "                                mpi --explain' chooses (default: what the library does)\n"
+      "      --no-floors               do not measure this host's floors beside it\n"
       "      --jsonl=<file>, --csv=<file>   records too; - is the standard output\n"
       "  -h, --help                    print a help text and exit\n"
       "\n"

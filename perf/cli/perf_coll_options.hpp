@@ -35,6 +35,7 @@ struct CollOptions {
   double skew_us = 0;
   std::optional<std::uint64_t> seed;  ///< of the skew
   std::string algorithm;
+  bool has_floors = true;
   std::optional<std::string> jsonl, csv;
   std::optional<int> ranks;
   bool help = false;

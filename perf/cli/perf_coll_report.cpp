@@ -2,6 +2,7 @@
 #include "perf/cli/perf_coll_report.hpp"
 
 #include <cstdio>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -12,6 +13,7 @@ namespace verbatim::cli {
 namespace {
 
 constexpr int kWidth = 10;
+constexpr char kProvider[] = "MPI";
 
 std::string in_us(double ns) { return perf::fixed_text(ns / 1000, 2); }
 
@@ -92,6 +94,11 @@ std::string CollReport::name() const {
   return all;
 }
 
+void CollReport::set_floors(std::optional<PerfRunFloors> floors) {
+  floors_ = std::move(floors);
+  files_.watch_anew();
+}
+
 void CollReport::heading(bool is_one_host) {
   if (!prints_) return;
   std::printf("# verbatim perf coll: %s; times in us\n", name().c_str());
@@ -105,12 +112,14 @@ void CollReport::heading(bool is_one_host) {
 
 void CollReport::row(const CollFigures& figures) {
   const UninterruptedReport whole;
-  add_record("", "ns", figures, figures.blocks, true);
-  if (options_.is_nonblocking) {
-    add_record(", by itself", "ns", figures, figures.pure_blocks, false);
+  perf::Record& whole_call = add_record("", "ns", figures, figures.blocks, true);
+  if (!options_.is_nonblocking) {
+    hold(whole_call);
+  } else {
+    hold(add_record(", by itself", "ns", figures, figures.pure_blocks, false));
     add_record(", overlap", "%", figures, figures.overlap_blocks, false);
   }
-  files_.append(records_, "MPI", coll_seed(options_));
+  files_.append(records_, kProvider, coll_seed(options_), floor_spread());
   records_.clear();
   if (!prints_) return;
   std::printf(" %-9llu", static_cast<unsigned long long>(figures.bytes));
@@ -120,19 +129,35 @@ void CollReport::row(const CollFigures& figures) {
   std::fflush(stdout);
 }
 
-void CollReport::add_record(const char* what, const char* unit, const CollFigures& figures,
-                            const perf::Blocks& blocks, bool has_calls) {
-  if (!files_.wanted()) return;
-  perf::Record record;
+perf::Record& CollReport::add_record(const char* what, const char* unit, const CollFigures& figures,
+                                     const perf::Blocks& blocks, bool has_calls) {
+  perf::Record& record = records_.emplace_back();
   record.kind = "collective";
   record.name = name() + what;
   record.at = figures.bytes;
   record.unit = unit;
   record.blocks = blocks;
   if (has_calls) record.levels = perf::levels_of(figures.calls, 1);
-  records_.push_back(std::move(record));
+  return record;
 }
 
-void CollReport::finish() { files_.close(); }
+void CollReport::hold(perf::Record& record) {
+  if (!floors_) return;
+  floors_->hold(&record);
+  held_.push_back(record);
+}
+
+double CollReport::floor_spread() const {
+  return floors_ ? floors_->spread() : std::numeric_limits<double>::quiet_NaN();
+}
+
+void CollReport::finish() {
+  if (floors_) {
+    if (prints_) floors_->print(held_, files_.noise());
+    records_ = floors_->records();
+    files_.append(records_, kProvider, coll_seed(options_), floor_spread());
+  }
+  files_.close();
+}
 
 }  // namespace verbatim::cli

@@ -3,12 +3,15 @@
 // and records. Main thread.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "perf/cli/perf_coll_measure.hpp"
 #include "perf/cli/perf_coll_options.hpp"
 #include "perf/cli/perf_record_files.hpp"
+#include "perf/cli/perf_run_floors.hpp"
 
 namespace verbatim::cli {
 
@@ -17,22 +20,29 @@ class CollReport {
   /// Opens the files of --jsonl and --csv; throws Failure.
   CollReport(const CollOptions& options, int ranks);
 
+  /// What all that follows is held against.
+  void set_floors(std::optional<PerfRunFloors> floors);
   void heading(bool is_one_host);
   /// Printed and written at once: nothing of it is lost when the run is interrupted. Throws Failure.
   void row(const CollFigures& figures);
-  /// Closes the files; throws Failure.
+  /// The floors of the run behind the table; closes the files; throws Failure.
   void finish();
 
  private:
   [[nodiscard]] std::string name() const;
-  void add_record(const char* what, const char* unit, const CollFigures& figures,
-                  const perf::Blocks& blocks, bool has_calls);
+  perf::Record& add_record(const char* what, const char* unit, const CollFigures& figures,
+                           const perf::Blocks& blocks, bool has_calls);
+  /// Against the floors, which a collective is held to by itself.
+  void hold(perf::Record& record);
+  [[nodiscard]] double floor_spread() const;
 
   const CollOptions& options_;
   const int ranks_;
   const bool prints_;
   RecordFiles files_;
   std::vector<perf::Record> records_;  ///< of a size
+  std::optional<PerfRunFloors> floors_;
+  std::vector<perf::Record> held_;  ///< of all sizes, for the lines of the floors
 };
 
 }  // namespace verbatim::cli

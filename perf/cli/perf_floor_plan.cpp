@@ -34,6 +34,14 @@ class Planner {
         PerfLimit::kNone);
   }
 
+  void of_collective(const PerfFloorOfCollective& one, bool is_first) {
+    plan_.sizes.push_back({one.size, {}});
+    // Beside each of many sizes it would say nothing that the first have not said.
+    if (is_first || one.moved <= kLine) add(hand_over(), PerfLimit::kAlways);
+    // A copy of less takes no longer.
+    copies_both_ways(Mover::kMapped, std::min(one.moved, perf::kAreaBytes));
+  }
+
   void of_this_host(std::uint32_t size) {
     plan_.sizes.push_back({size, {}});
     if (o_.test.latency())
@@ -92,7 +100,7 @@ class Planner {
         PerfLimit::kOneOf);
   }
 
-  void copies_both_ways(Mover mover, std::uint32_t size) {
+  void copies_both_ways(Mover mover, std::uint64_t size) {
     // Of one word that is the hand-over.
     if (mover == Mover::kMapped && size <= kWord) return;
     Request request = of(Kind::kCopyPingPong, rounded_up(size, kWord));
@@ -161,6 +169,13 @@ PerfFloorPlan plan_floors(const PerfOptions& options, bool by_memory,
   } else {
     for (const std::uint32_t size : sizes) planner.of_this_host(size);
   }
+  return planner.take();
+}
+
+PerfFloorPlan plan_collective_floors(std::span<const PerfFloorOfCollective> sizes) {
+  const PerfOptions messages({PerfVerb::kSend, PerfMeasure::kLatency});
+  Planner planner(messages, true);
+  for (const PerfFloorOfCollective& one : sizes) planner.of_collective(one, &one == sizes.data());
   return planner.take();
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,5 +54,15 @@ struct PerfFloorPlan {
 /// network or an adapter.
 PerfFloorPlan plan_floors(const PerfOptions& options, bool by_memory,
                           const std::vector<std::uint32_t>& sizes);
+
+/// A size of a collective, as its records name it, and how many bytes of others a rank waits for.
+struct PerfFloorOfCollective {
+  std::uint32_t size;
+  std::uint64_t moved;
+};
+
+/// Of a collective between ranks of this host, in time: a rank that waits for another waits for one
+/// of its cache lines, and for what is moved as long as one copy of it takes.
+PerfFloorPlan plan_collective_floors(std::span<const PerfFloorOfCollective> sizes);
 
 }  // namespace verbatim::cli

@@ -14,15 +14,19 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "perf/cli/commands.hpp"
 #include "perf/cli/failure.hpp"
 #include "perf/cli/option_values.hpp"
+#include "perf/cli/perf_floor_plan.hpp"
 #include "perf/cli/perf_option_values.hpp"
 #include "perf/cli/perf_pattern_edges.hpp"
 #include "perf/cli/perf_pattern_report.hpp"
+#include "perf/cli/perf_progress.hpp"
 #include "perf/cli/perf_queues.hpp"
+#include "perf/cli/perf_rank_floors.hpp"
 #include "perf/cli/perf_ranks.hpp"
 #include "perf/cli/pingpong_device.hpp"
 #include "perf/support/clock.hpp"
@@ -37,6 +41,7 @@ struct PatternJob {
   PerfPattern pattern{};
   std::string name;
   std::size_t blocks = 0;
+  bool floors = true;
   PerfOptions options{{PerfVerb::kWrite, PerfMeasure::kBandwidth}};
 };
 
@@ -59,6 +64,7 @@ void pattern_usage(const char* name) {
       "      --blocks=<number>           how often all of it is measured, of which the median "
       "counts\n"
       "                                  (default 1, of records 9)\n"
+      "      --no-floors                 do not measure this host's floors beside it\n"
       "      --jsonl=<file>, --csv=<file>\n"
       "                                  records too, as 'verbatim perf report' and gate take "
       "them;\n"
@@ -68,7 +74,7 @@ void pattern_usage(const char* name) {
 
 /// Nothing: the usage text was asked for.
 std::optional<PatternJob> parse_pattern(int argc, char** argv) {
-  enum { kGbits = 256, kBlocks, kJsonl, kCsv };
+  enum { kGbits = 256, kBlocks, kNoFloors, kJsonl, kCsv };
   static const option kNames[] = {{"all", no_argument, nullptr, 'a'},
                                   {"ib-dev", required_argument, nullptr, 'd'},
                                   {"help", no_argument, nullptr, 'h'},
@@ -79,12 +85,14 @@ std::optional<PatternJob> parse_pattern(int argc, char** argv) {
                                   {"gid-index", required_argument, nullptr, 'x'},
                                   {"report_gbits", no_argument, nullptr, kGbits},
                                   {"blocks", required_argument, nullptr, kBlocks},
+                                  {"no-floors", no_argument, nullptr, kNoFloors},
                                   {"jsonl", required_argument, nullptr, kJsonl},
                                   {"csv", required_argument, nullptr, kCsv},
                                   {}};
   PatternJob job;
   PerfOptions& o = job.options;
   o.server = job.name = "pattern";  // each end sends, as a client does
+  o.ends = PerfEnds::kHost;
   o.iterations = 1000;
   o.no_peak = true;
   static constexpr char kLetters[] = ":ad:hi:n:s:t:x:";
@@ -120,6 +128,9 @@ std::optional<PatternJob> parse_pattern(int argc, char** argv) {
         break;
       case kBlocks:
         job.blocks = static_cast<std::size_t>(option_number("blocks", "--blocks", optarg, 1, 1000));
+        break;
+      case kNoFloors:
+        job.floors = false;
         break;
       case kJsonl:
         o.jsonl_file = optarg;
@@ -164,15 +175,18 @@ class PatternRank {
            options_.size, device.name(), device.port.max_msg_sz);
     }
     agree(device.port.active_mtu);
+    if (job_.floors && PerfRunFloors::possible()) report_.set_floors(take_floors(device));
     std::optional<PerfQueues> queues;
     if (!edges_.empty()) queues.emplace(device, options_, terms_);
     if (queues) queues->connect(swap_addresses(*queues));
     report_.heading(device.name(), terms_.mtu);
-    for (std::uint32_t size = options_.all_sizes ? 2 : options_.size; size <= options_.size;
-         size *= 2) {
+    for (const std::uint32_t size : sizes()) {
+      std::optional<PerfProgress> progress;
+      if (rank_ == 0) progress.emplace(progress_text(size), 0);
       std::vector<PatternFigures> blocks;
       while (blocks.size() < job_.blocks)
         blocks.push_back(queues ? measure(*queues, size) : idle());
+      progress.reset();
       report_.row(size, blocks);
     }
     MPI_Barrier(MPI_COMM_WORLD);  // before anybody's memory goes
@@ -180,6 +194,33 @@ class PatternRank {
   }
 
  private:
+  std::vector<std::uint32_t> sizes() const {
+    std::vector<std::uint32_t> all;
+    for (std::uint32_t size = options_.all_sizes ? 2 : options_.size; size <= options_.size;
+         size *= 2)
+      all.push_back(size);
+    return all;
+  }
+
+  std::string progress_text(std::uint32_t size) const {
+    return "write pattern " + job_.name + ", " + std::to_string(size) + " bytes";
+  }
+
+  /// No rank that writes is faster than one core copies.
+  std::optional<PerfRunFloors> take_floors(const Device& device) const {
+    const bool by_memory = std::string_view(device.name()).starts_with("shm");
+    int partner = 1;
+    for (const PatternEdge& edge : pattern_edges(job_.pattern, ranks_)) {
+      if (edge.from != 0 && edge.to != 0) continue;
+      partner = edge.from + edge.to;
+      break;
+    }
+    return take_rank_floors(
+        {"bandwidth", false, options_.gbits, true,
+         "test: the slowest rank that sends; test/floor of it is normally below 1"},
+        plan_floors(options_, by_memory, sizes()), partner);
+  }
+
   void agree(ibv_mtu mtu) {
     terms_ = own_perf_terms(mtu);
     unsigned most[2] = {terms_.walk, terms_.cache_line}, all[2];

@@ -43,6 +43,11 @@ PatternReport::PatternReport(const std::string& pattern, const PerfOptions& opti
   if (rank == 0) files_.emplace(options.jsonl_file, options.csv_file);
 }
 
+void PatternReport::set_floors(std::optional<PerfRunFloors> floors) {
+  floors_ = std::move(floors);
+  if (files_) files_->watch_anew();
+}
+
 void PatternReport::heading(const char* device, ibv_mtu mtu) {
   device_ = device;
   if (!prints_) return;
@@ -91,7 +96,7 @@ void PatternReport::row(std::uint32_t size, const std::vector<PatternFigures>& o
   found.cpu_ns = all_used[0] / all_messages;
   found.switches = all_used[1] / all_messages;
   const UninterruptedReport whole;
-  if (files_->wanted()) add_records(size, found);
+  add_records(size, found);
   if (!prints_) return;
   const double unit = options_.gbits ? 125e6 : 1048576;
   std::printf(" %-7u    %-10llu       %-7.2f            %-7.2f            %-7.2f\t\t   %-7.6f\n",
@@ -119,15 +124,27 @@ void PatternReport::add_records(std::uint32_t size, const Found& found) {
   };
   count_use(add("bandwidth", "", found.bytes, "GB/s", 1e9));
   count_use(add("rate", "", found.messages, "million/s", 1e6));
-  add("bandwidth", ", slowest rank", found.least, "GB/s", 1e9);
+  slowest_.push_back(add("bandwidth", ", slowest rank", found.least, "GB/s", 1e9));
   add("bandwidth", ", fastest rank", found.most, "GB/s", 1e9);
-  files_->append(records_, device_, 0);
+  if (floors_)
+    for (perf::Record& one : records_) floors_->hold(&one);
+  files_->append(records_, device_, 0, floor_spread());
   records_.clear();
+}
+
+double PatternReport::floor_spread() const {
+  return floors_ ? floors_->spread() : std::numeric_limits<double>::quiet_NaN();
 }
 
 void PatternReport::finish() {
   if (prints_) std::puts(kRule);
-  if (files_) files_->close();
+  if (floors_ && prints_) floors_->print(slowest_, files_->noise());
+  if (!files_) return;
+  if (floors_) {
+    records_ = floors_->records();
+    files_->append(records_, device_, 0, floor_spread());
+  }
+  files_->close();
 }
 
 }  // namespace verbatim::cli

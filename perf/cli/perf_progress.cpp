@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "perf/cli/perf_progress.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <system_error>
 #include <utility>
@@ -17,7 +15,7 @@ constexpr std::chrono::milliseconds kBetween{500};
 
 PerfProgress::PerfProgress(std::string what, std::uint32_t duration_s)
     : what_(std::move(what)), duration_s_(duration_s) {
-  if (isatty(STDERR_FILENO) != 1) return;
+  if (!perf::stderr_is_seen()) return;
   try {
     thread_.emplace([this] { show_until_over(); });
   } catch (const std::system_error&) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A line on a terminal that says how far a test is which takes longer than two seconds. A thread of
 // its own, asleep but for twice a second, prints it, so that the measuring loop has nothing to do
-// with it; where the standard error is no terminal there is no thread.
+// with it; where the standard error reaches no terminal there is no thread.
 #pragma once
 
 #include <chrono>

@@ -41,6 +41,10 @@ std::uint64_t send_operation(const PerfOptions& options) {
   }
 }
 
+[[noreturn]] void fail_inline_size(const Device& device, std::uint32_t asked) {
+  fail("inline size %u is more than %s takes; choose a smaller -I", asked, device.name());
+}
+
 ibv_qp_type qp_type(PerfConnection connection) {
   switch (connection) {
     case PerfConnection::kUc:
@@ -86,6 +90,30 @@ int perf_gid_index(const Device& device, const PerfOptions& options) {
     }
   }
   return best;
+}
+
+void check_inline_size(const Device& device, const PerfOptions& options) {
+  if (options.inline_size.value_or(0) == 0) return;
+  const perf::PdHandle pd(ibv_alloc_pd(device.context.get()));
+  const perf::CqHandle cq(ibv_create_cq(device.context.get(), 1, nullptr, nullptr, 0));
+  if (!pd || !cq) return;  // what lacks then is said by who needs it
+  const auto takes = [&](std::uint32_t inline_size) {
+    ibv_qp_init_attr_ex attr = {};
+    attr.qp_type = qp_type(options.connection);
+    attr.send_cq = cq.get();
+    attr.cap.max_send_wr = options.tx_depth;
+    attr.cap.max_send_sge = 1;
+    attr.cap.max_inline_data = inline_size;
+    if (!options.xrc()) {
+      attr.recv_cq = cq.get();
+      attr.cap.max_recv_wr = 1;
+      attr.cap.max_recv_sge = 1;
+    }
+    attr.pd = pd.get();
+    attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+    return perf::QpHandle(ibv_create_qp_ex(device.context.get(), &attr)) != nullptr;
+  };
+  if (!takes(*options.inline_size) && takes(0)) fail_inline_size(device, *options.inline_size);
 }
 
 PerfQueues::PerfQueues(const Device& device, const PerfOptions& options, const PerfTerms& terms)
@@ -290,9 +318,7 @@ perf::QpHandle PerfQueues::create_qp(const Device& device, std::uint32_t pair) {
 perf::QpHandle PerfQueues::create_qp_without_inline(const Device& device, std::uint32_t pair) {
   const std::uint32_t asked = std::exchange(inline_size_, 0);
   perf::QpHandle qp = create_qp(device, pair);
-  if (options_.inline_size) {
-    fail("inline size %u is more than %s takes; choose a smaller -I", asked, device.name());
-  }
+  if (options_.inline_size) fail_inline_size(device, asked);
   return qp;
 }
 

@@ -38,6 +38,10 @@ struct PerfSender {
   std::uint64_t completed = 0;
 };
 
+/// No attribute of a device says how much it sends inline: whether it makes a queue pair for it does.
+/// Throws Failure where it does not, and would without.
+void check_inline_size(const Device& device, const PerfOptions& options);
+
 class PerfQueues {
  public:
   PerfQueues(const Device& device, const PerfOptions& options, const PerfTerms& terms);

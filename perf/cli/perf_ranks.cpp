@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 
 #include "perf/cli/numbers.hpp"
 #include "perf/cli/run_job.hpp"
@@ -11,6 +12,8 @@
 namespace verbatim::cli {
 namespace {
 
+/// A look at who is there must not fall into every block that is measured meanwhile.
+constexpr long kAsleepNs = 10'000'000;
 constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP};
 
 void tell_and_die(int number) {
@@ -44,6 +47,28 @@ int run_own_ranks(int ranks, std::vector<std::string> words) {
   options.ranks = ranks;
   options.program = program.data();
   return run_job(options);
+}
+
+bool ranks_share_host() {
+  MPI_Comm host;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  int here = 0, fewest = 0, ranks = 0;
+  MPI_Comm_size(host, &here);
+  MPI_Comm_free(&host);
+  MPI_Allreduce(&here, &fewest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  return fewest == ranks;
+}
+
+void meet_asleep() {
+  MPI_Request all;
+  MPI_Ibarrier(MPI_COMM_WORLD, &all);
+  for (int are_here = 0;;) {
+    MPI_Test(&all, &are_here, MPI_STATUS_IGNORE);
+    if (are_here != 0) return;
+    const timespec pause = {0, kAsleepNs};
+    (void)nanosleep(&pause, nullptr);
+  }
 }
 
 void tell_when_interrupted() {

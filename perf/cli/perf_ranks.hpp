@@ -23,6 +23,13 @@ namespace verbatim::cli {
 /// behind its name. Returns the exit status.
 [[nodiscard]] int run_own_ranks(int ranks, std::vector<std::string> words);
 
+/// Whether all ranks are of one host, whose clock and cores they share. By all ranks at once.
+[[nodiscard]] bool ranks_share_host();
+
+/// Returns when all ranks are here. Meanwhile they sleep, so that one of them can measure what the
+/// cores do by themselves.
+void meet_asleep();
+
 /// What a rank meets that the others do not ends the job, with its line.
 [[noreturn]] void end_all_ranks(int rank, const Failure& failure);
 

@@ -21,7 +21,9 @@ class RecordFiles {
   [[nodiscard]] bool wanted() const {
     return static_cast<bool>(lines_) || static_cast<bool>(table_);
   }
-  /// Since the files were opened.
+  /// What has used the cores till now, as those who measure floors have, is no noise.
+  void watch_anew() { watch_ = {}; }
+  /// Since the files were opened, or since then.
   [[nodiscard]] perf::Noise noise() const { return watch_.noise(); }
   /// All records, with who measured them, and closes; throws Failure. `floor_spread`: of a floor of
   /// the run.

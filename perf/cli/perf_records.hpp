@@ -29,8 +29,7 @@ class PerfRecords {
   /// Held against the floors of the run, whose own records go behind them.
   void hold(const PerfRunFloors& floors);
   const std::vector<perf::Record>& all() const { return records_; }
-  /// Empty, or what makes the run no ground for a claim.
-  std::string unreliable() const { return noise().unreliable(); }
+  perf::Noise noise() const;
   /// Of an end that only was told.
   void told(const PerftestReport& theirs);
   /// Writes the files; throws Failure.
@@ -38,7 +37,6 @@ class PerfRecords {
 
  private:
   bool wanted() const { return files_.wanted() || options_.floors; }
-  perf::Noise noise() const;
   perf::Record record(const char* kind, const char* unit, std::uint64_t size) const;
 
   const PerfOptions& options_;

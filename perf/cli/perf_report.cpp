@@ -291,9 +291,7 @@ void PerfPrinter::floors(const PerfRunFloors& floors) {
   records_.hold(floors);
   if (file_) about_["floors"] = floors.json(records_.all());
   if (!full()) return;
-  floors.print(records_.all());
-  const std::string why = records_.unreliable();
-  if (!why.empty()) std::printf("# unreliable: %s\n", why.c_str());
+  floors.print(records_.all(), records_.noise());
 }
 
 void PerfPrinter::finish() {

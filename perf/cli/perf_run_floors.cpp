@@ -45,6 +45,13 @@ std::string other_size(const PerfFloor& floor, std::uint32_t size) {
   return ", " + std::to_string(floor.size()) + " bytes";
 }
 
+PerfHeld held_of(const PerfOptions& options) {
+  const std::string kind = options.test.latency() ? "latency" : "bandwidth";
+  return {kind, options.test.latency(), options.gbits, options.ends != PerfEnds::kOne,
+          "test/floor of a " + kind + " is normally " +
+              (options.test.latency() ? "above" : "below") + " 1"};
+}
+
 perf::Json number(double value) {
   return std::isfinite(value) ? perf::Json(value) : perf::Json(nullptr);
 }
@@ -52,13 +59,23 @@ perf::Json number(double value) {
 }  // namespace
 
 PerfRunFloors::PerfRunFloors(const PerfOptions& options, PerfFloorPlan plan, perf::CorePair cores)
-    : options_{options}, plan_{std::move(plan)}, cores_{std::move(cores)} {}
+    : PerfRunFloors(held_of(options), std::move(plan), std::move(cores)) {}
+
+PerfRunFloors::PerfRunFloors(PerfHeld held, PerfFloorPlan plan, perf::CorePair cores)
+    : held_{std::move(held)}, plan_{std::move(plan)}, cores_{std::move(cores)} {}
 
 void PerfRunFloors::take(const StopSignals& stop) {
   add(measure_floors(plan_.floors, cores_, stop));
 }
 
 void PerfRunFloors::add(std::vector<PerfFloorTaken> taken) { times_.push_back(std::move(taken)); }
+
+void PerfRunFloors::lack(const std::string& why) {
+  std::vector<PerfFloorTaken> taken;
+  for (const PerfFloor& floor : plan_.floors)
+    taken.push_back({std::vector<perf::Blocks>(floor.ways.size()), 0, why});
+  add(std::move(taken));
+}
 
 PerfRunFloors::Figure PerfRunFloors::figure_of(std::size_t floor) const {
   Figure best;
@@ -87,7 +104,7 @@ PerfRunFloors::Figure PerfRunFloors::figure_of(std::size_t floor) const {
 }
 
 const PerfFloorsOfSize* PerfRunFloors::floors_of(const perf::Record& record) const {
-  if (record.kind != (options_.test.latency() ? "latency" : "bandwidth")) return nullptr;
+  if (record.kind != held_.kind) return nullptr;
   const auto found = std::ranges::find_if(
       plan_.sizes, [&](const PerfFloorsOfSize& one) { return one.size == record.at; });
   return found == plan_.sizes.end() ? nullptr : &*found;
@@ -166,10 +183,20 @@ std::vector<PerfRunFloors::Row> PerfRunFloors::rows(const std::vector<perf::Reco
   return all;
 }
 
+std::string PerfRunFloors::missing() const {
+  std::string why;
+  for (std::size_t floor = 0; floor < plan_.floors.size(); ++floor) {
+    const Figure figure = figure_of(floor);
+    if (!figure.all.empty()) return "";
+    if (why.empty()) why = figure.missing;
+  }
+  return why;
+}
+
 std::string PerfRunFloors::title() const {
   const std::string between = "between CPU " + std::to_string(cores_.near) + " and CPU " +
                               std::to_string(cores_.far) + " (" + cores_.note + "), taken before ";
-  if (options_.ends == PerfEnds::kOne) {
+  if (!held_.has_both_ends) {
     return "# Floors of host " + host_name() + " alone, " + between +
            "the test: no ratio, since the test concerns two ends that were started apart";
   }
@@ -179,12 +206,23 @@ std::string PerfRunFloors::title() const {
 
 /// As the columns of the test have them, but that cycles are no unit of bandwidths or of records.
 double PerfRunFloors::in_units(double value) const {
-  if (options_.test.latency()) return value / 1e3;
-  return options_.gbits ? value * 8 : value * 1e9 / 1048576;
+  if (held_.is_time) return value / 1e3;
+  return held_.gbits ? value * 8 : value * 1e9 / 1048576;
 }
 
-void PerfRunFloors::print(const std::vector<perf::Record>& tested) const {
-  const bool has_ratios = options_.ends != PerfEnds::kOne;
+void PerfRunFloors::print(const std::vector<perf::Record>& tested, perf::Noise noise) const {
+  print_rows(tested);
+  noise.floor_spread = spread();
+  const std::string why = noise.unreliable();
+  if (!why.empty()) std::printf("# unreliable: %s\n", why.c_str());
+}
+
+void PerfRunFloors::print_rows(const std::vector<perf::Record>& tested) const {
+  if (const std::string why = missing(); !why.empty()) {
+    std::printf("# Floors of this run: none (%s)\n", why.c_str());
+    return;
+  }
+  const bool has_ratios = held_.has_both_ends;
   std::printf("%s\n", title().c_str());
   std::vector<std::string> headings = {"<#", "#bytes", "<floor", "floor", "<", "spread"};
   if (has_ratios) headings.insert(headings.end(), {"test", "<", "test/floor", "<"});
@@ -192,12 +230,12 @@ void PerfRunFloors::print(const std::vector<perf::Record>& tested) const {
   for (const Row& row : rows(tested)) {
     const std::string number = row.floor->number.empty() ? "" : row.floor->number + " ";
     // Of two hosts a floor is not in the units of the test.
-    const bool as_test = has_ratios && row.floor->is_time == options_.test.latency();
+    const bool as_test = has_ratios && row.floor->is_time == held_.is_time;
     const double scale = row.figure.all.median();
-    const std::string unit = !as_test                  ? row.floor->is_time ? "ns" : "GB/s"
-                             : options_.test.latency() ? "usec"
-                             : options_.gbits          ? "Gb/sec"
-                                                       : "MB/sec";
+    const std::string unit = !as_test        ? row.floor->is_time ? "ns" : "GB/s"
+                             : held_.is_time ? "usec"
+                             : held_.gbits   ? "Gb/sec"
+                                             : "MB/sec";
     std::vector<std::string> cells = {
         "#",
         std::to_string(has_ratios ? row.of->size : row.floor->size()),
@@ -219,10 +257,7 @@ void PerfRunFloors::print(const std::vector<perf::Record>& tested) const {
     table.add(std::move(cells));
   }
   table.print(stdout);
-  if (!has_ratios) return;
-  std::printf("# test/floor of a %s is normally %s 1\n",
-              options_.test.latency() ? "latency" : "bandwidth",
-              options_.test.latency() ? "above" : "below");
+  if (has_ratios) std::printf("# %s\n", held_.note.c_str());
 }
 
 perf::Json PerfRunFloors::json(const std::vector<perf::Record>& tested) const {
@@ -237,7 +272,7 @@ perf::Json PerfRunFloors::json(const std::vector<perf::Record>& tested) const {
                       {"blocks", row.figure.all.size()}};
     if (!row.figure.missing.empty()) one["missing"] = row.figure.missing;
     if (row.figure.disturbed) one["disturbed"] = true;
-    if (options_.ends != PerfEnds::kOne) {
+    if (held_.has_both_ends) {
       one["MsgSize"] = row.of->size;
       one["tightest"] = row.is_limit;
       one["test"] = number(row.tested.median());

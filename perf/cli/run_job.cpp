@@ -72,6 +72,7 @@ void Job::start_one(int rank, const cpu_set_t* processors) {
   start.rank = rank;
   start.size = options_.ranks;
   start.program = options_.program;
+  start.is_seen = rank == 0 && !options_.has_prefix && isatty(STDERR_FILENO) == 1;
   start.processors = processors;
   start.signals = &signals_before_;
   const pid_t pid = start_rank(start, ends);
@@ -106,8 +107,9 @@ void Job::watch_all() {
   polled_.clear();
   watched_.clear();
   for (int i = 0; i < options_.ranks; ++i) {
-    watch(of(i).output.fd(), POLLIN, Source::kOutput, i);
+    // In this order: a progress line is wiped away before what follows it is printed.
     watch(of(i).errors.fd(), POLLIN, Source::kErrors, i);
+    watch(of(i).output.fd(), POLLIN, Source::kOutput, i);
     const int answering = pmi_.answers(i).empty() ? 0 : POLLOUT;
     watch(of(i).pmi, POLLIN | answering, Source::kPmi, i);
   }

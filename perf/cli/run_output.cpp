@@ -64,7 +64,7 @@ bool RankOutput::pass_on() {
   for (int i = 0; i < 16; ++i) {
     const ssize_t got = ::read(from_, bytes, sizeof(bytes));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return true;
+    if (got < 0 && errno == EAGAIN) return !is_written_over() || flush();
     if (got <= 0) {
       close();
       return flush();

@@ -31,6 +31,8 @@ class RankOutput {
 
  private:
   bool write_lines(std::string_view lines);
+  /// A progress line, which never ends.
+  bool is_written_over() const { return prefix_.empty() && partial_.starts_with('\r'); }
 
   int from_ = -1;
   int to_ = -1;

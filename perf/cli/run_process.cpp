@@ -15,6 +15,7 @@
 
 #include "perf/cli/failure.hpp"
 #include "perf/cli/run_binding.hpp"
+#include "perf/support/progress.hpp"
 
 namespace verbatim::cli {
 namespace {
@@ -25,19 +26,23 @@ constexpr int kPmiFd = 3;
 /// What other launchers have told us is not for our ranks.
 bool is_a_launchers(std::string_view variable) {
   for (const std::string_view prefix :
-       {"PMI_", "PMI2_", "PMIX_", "MPI_LOCALNRANKS=", "MPI_LOCALRANKID=", "OMPI_COMM_WORLD_"})
+       {"PMI_", "PMI2_", "PMIX_", "MPI_LOCALNRANKS=", "MPI_LOCALRANKID=", "OMPI_COMM_WORLD_",
+        perf::kPassedOnStderr})
     if (variable.starts_with(prefix)) return true;
   return false;
 }
 
 class Environment {
  public:
-  Environment(int rank, int size) {
+  /// `stderr_seen`: the rank's, where it reaches a terminal; else -1.
+  Environment(int rank, int size, int stderr_seen) {
     for (char** each = environ; *each != nullptr; ++each)
       if (!is_a_launchers(*each)) pointers_.push_back(*each);
     own_ = {"PMI_FD=" + std::to_string(kPmiFd),        "PMI_RANK=" + std::to_string(rank),
             "PMI_SIZE=" + std::to_string(size),        "PMI_SPAWNED=0",
             "MPI_LOCALNRANKS=" + std::to_string(size), "MPI_LOCALRANKID=" + std::to_string(rank)};
+    if (stderr_seen >= 0)
+      own_.push_back(std::string(perf::kPassedOnStderr) + "=" + perf::stream_identity(stderr_seen));
     for (std::string& each : own_) pointers_.push_back(each.data());
     pointers_.push_back(nullptr);
   }
@@ -142,7 +147,7 @@ pid_t start_rank(const RankStart& start, RankEnds& ends) {
   actions.give(pmi.theirs, kPmiFd);
 
   const Attributes attributes(*start.signals);
-  Environment environment(start.rank, start.size);
+  Environment environment(start.rank, start.size, start.is_seen ? errors.theirs : -1);
   std::optional<StartedOn> bound;
   if (start.processors != nullptr) bound.emplace(*start.processors);
   pid_t pid = -1;

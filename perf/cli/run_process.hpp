@@ -22,6 +22,7 @@ struct RankStart {
   int rank = 0;
   int size = 1;
   char** program = nullptr;
+  bool is_seen = false;  ///< what it writes to its stderr reaches a terminal as it is
   const cpu_set_t* processors = nullptr;  ///< null: any
   const sigset_t* signals = nullptr;      ///< blocked in it: those that were in us
 };

@@ -122,6 +122,7 @@ void judge_memory(Bench& bench);      // R14, R16, memory
 void judge_allocation(Bench& bench);  // alloc
 void judge_mpi(Bench& bench);         // R4, R9, R11, R12, mpi: this MPI, Open MPI and MPICH
 void judge_dropin(Bench& bench);      // R19, R20, dropin: Debian's programs on libibverbs.so.1
+void judge_kernel(Bench& bench);      // kernel: perftest on a device of the kernel
 void judge_dropin_mpi(Bench& bench);  // dropin: Open MPI on it
 void judge_served(Bench& bench);      // served: what only the owner of the memory can perform
 

@@ -5,12 +5,12 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "perf/peers/bench.hpp"
+#include "perf/peers/perftest.hpp"
 #include "perf/peers/programs.hpp"
 #include "perf/peers/ucx.hpp"
 #include "perf/support/process.hpp"
@@ -49,26 +49,6 @@ double one_way_ns(const std::string& text, int size) {
   return 8e3 * size / megabits;
 }
 
-/// A column of perftest's last row, counted from 0. Some cells may be "-nan".
-double column_of(const std::string& text, int column) {
-  std::istringstream lines(text);
-  double found = -1;
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream cells(line);
-    std::vector<double> row;
-    bool is_row = true;
-    for (std::string cell; is_row && cells >> cell;) {
-      char* end = nullptr;
-      row.push_back(std::strtod(cell.c_str(), &end));
-      is_row = *end == '\0';
-    }
-    if (is_row && row.size() > static_cast<std::size_t>(column))
-      found = row[static_cast<std::size_t>(column)];
-  }
-  if (!(found >= 0)) throw std::runtime_error("perftest printed no row: " + text);
-  return found;
-}
-
 Taken taken_of(const ProgramsRun& run, double value) {
   return {value, run.waited_ns, run.waited_ns > kLostInPrograms};
 }
@@ -91,7 +71,7 @@ Probe perftest(Bench& bench, const char* name, const Words& words, int column, d
                         for (const char* word : {"-d", "shm0", "-F", "-p", "%PORT%"})
                           all.emplace_back(word);
                         const ProgramsRun run = run_both(bench, exec(), all);
-                        return taken_of(run, column_of(run.output, column) * scale);
+                        return taken_of(run, perftest_column(run.output, column) * scale);
                       });
 }
 
@@ -109,12 +89,12 @@ void judge_short(Bench& bench) {
   static const std::string tool = path_beside_own("cli/ibv_rc_pingpong");
   probes.push_back(pingpong(bench, "static ping-pong", {}, tool.c_str()));
   probes.push_back(pingpong(bench, "Debian's ping-pong", exec(), "ibv_rc_pingpong"));
-  probes.push_back(
-      perftest(bench, "ib_send_lat", {"ib_send_lat", "-s", "8", "-n", "200000"}, 5, 1e3));
+  probes.push_back(perftest(bench, "ib_send_lat", {"ib_send_lat", "-s", "8", "-n", "200000"},
+                            kAverageLatency, 1e3));
   probes.push_back(bench.ours("send", {.kind = Kind::kPingPong, .operation = Operation::kSend},
                               Unit::kNanoseconds));
-  probes.push_back(
-      perftest(bench, "ib_send_lat -e", {"ib_send_lat", "-e", "-s", "8", "-n", "20000"}, 5, 1e3));
+  probes.push_back(perftest(bench, "ib_send_lat -e",
+                            {"ib_send_lat", "-e", "-s", "8", "-n", "20000"}, kAverageLatency, 1e3));
   probes.push_back(bench.ours("eventfd", {.kind = Kind::kEventPingPong}, Unit::kNanoseconds));
   probes.push_back(ucx(bench, "UCX rc", 100'000, UcxOver::kDropIn));
   probes.push_back(ucx(bench, "UCX posix", 100'000, UcxOver::kTag));
@@ -136,7 +116,6 @@ void judge_short(Bench& bench) {
 }
 
 void judge_long(Bench& bench) {
-  constexpr double kMebibytes = 1048576 / 1e9;
   const std::string size = std::to_string(kLong);
   Probes probes;
   probes.push_back(bench.ours("CMA",
@@ -147,7 +126,8 @@ void judge_long(Bench& bench) {
                                .size = kLong},
                               Unit::kGigabytesPerSecond));
   for (const char* program : {"ib_write_bw", "ib_send_bw"})
-    probes.push_back(perftest(bench, program, {program, "-s", size, "-n", "20000"}, 3, kMebibytes));
+    probes.push_back(perftest(bench, program, {program, "-s", size, "-n", "20000"},
+                              kAverageBandwidth, kMebibytes));
   bench.run(probes, "64 KiB, programs of Debian", bench.options.rounds);
   const auto judge = [&](const char* program, double target) {
     bench.judge_ratio("dropin", std::string(program) + " 64 KiB / CMA", Sense::kAtLeast, target,

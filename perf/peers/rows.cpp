@@ -38,6 +38,7 @@ const std::vector<RowGroup>& row_groups() {
       {judge_served, "", {"served"}},
       {judge_mpi, "mpi", {"R4", "R9", "R11", "R12", "mpi"}},
       {judge_dropin, "dropin", {"R19", "R20", "dropin"}},
+      {judge_kernel, "", {"kernel"}},
   };
   return kGroups;
 }

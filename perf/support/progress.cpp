@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "perf/support/progress.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 namespace verbatim::perf {
 
-Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1) {}
+std::string stream_identity(int fd) {
+  struct stat about;
+  if (fstat(fd, &about) != 0) return "";
+  return std::to_string(about.st_dev) + ":" + std::to_string(about.st_ino);
+}
+
+bool stderr_is_seen() {
+  if (isatty(STDERR_FILENO) == 1) return true;
+  const char* const passed_on = std::getenv(kPassedOnStderr);
+  return passed_on != nullptr && *passed_on != '\0' && stream_identity(STDERR_FILENO) == passed_on;
+}
+
+Progress::Progress() : terminal_(stderr_is_seen()) {}
 
 void Progress::show(double done, std::string_view what) {
   if (!terminal_) return;

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -13,11 +14,14 @@
 #include "perf/footprint/program_size.hpp"
 #include "perf/mpi/job.hpp"
 #include "perf/peers/bench.hpp"
+#include "perf/peers/kernel_device.hpp"
 #include "perf/peers/libfabric.hpp"
+#include "perf/peers/perftest.hpp"
 #include "perf/peers/rows.hpp"
 #include "perf/peers/ucx.hpp"
 #include "perf/peers/verdict.hpp"
 #include "perf/support/process.hpp"
+#include "perf/support/scratch_folder.hpp"
 
 namespace verbatim::perf {
 namespace {
@@ -150,6 +154,73 @@ TEST(Verdict, IsARecordThatSaysWhatItIsToReach) {
   EXPECT_TRUE(std::isnan(records[2].target.value));
 }
 
+/// A tree as the kernel's, of the devices that a test names.
+class ListedDevices : public ::testing::Test {
+ protected:
+  void add(const std::string& name, const std::string& type, const std::string& state,
+           const std::string& link) {
+    const std::string port = name + "/ports/1/";
+    write(name + "/node_type", type);
+    write(port + "state", state);
+    write(port + "link_layer", link);
+  }
+  void add_gid(const std::string& name, int index, const std::string& gid,
+               const std::string& type) {
+    const std::string port = name + "/ports/1/", number = std::to_string(index);
+    write(port + "gids/" + number, gid);
+    write(port + "gid_attrs/types/" + number, type);
+  }
+  KernelDevice found() const { return find_kernel_device(folder_.path()); }
+
+ private:
+  void write(const std::string& name, const std::string& text) {
+    const std::filesystem::path path = folder_.path() + "/" + name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text << "\n";
+  }
+  ScratchFolder folder_;
+};
+
+constexpr char kIpv4[] = "0000:0000:0000:0000:0000:ffff:0a00:0001";
+constexpr char kLinkLocal[] = "fe80:0000:0000:0000:0000:0000:0000:0001";
+
+TEST_F(ListedDevices, OfThemTheFirstIsTakenThatIsActiveAndNoIwarp) {
+  add("rxe1", "1: CA", "1: DOWN", "Ethernet");
+  add("rxe2", "1: CA", "4: ACTIVE", "Ethernet");
+  add_gid("rxe2", 0, kLinkLocal, "RoCE v2");
+  add_gid("rxe2", 1, kIpv4, "IB/RoCE v1");
+  add_gid("rxe2", 2, kIpv4, "RoCE v2");
+  add("a_siw0", "4: RNIC", "4: ACTIVE", "Ethernet");
+  EXPECT_EQ(found().missing, "");
+  EXPECT_EQ(found().name, "rxe2");
+  EXPECT_EQ(found().gid, "2");
+  add("hca", "1: CA", "4: ACTIVE", "InfiniBand");
+  EXPECT_EQ(found().name, "hca");
+  EXPECT_EQ(found().gid, "") << "which InfiniBand needs not";
+}
+
+TEST_F(ListedDevices, OfNoneTheReasonIsSaid) {
+  EXPECT_EQ(found().missing, "no kernel RDMA device");
+  EXPECT_EQ(find_kernel_device("/nonexistent").missing, "no kernel RDMA device");
+  add("siw0", "4: RNIC", "4: ACTIVE", "Ethernet");
+  EXPECT_EQ(found().missing,
+            "siw0 is iWARP: it connects by rdma_cm alone, which ours do not speak");
+  add("t0", "1: CA", "1: DOWN", "Ethernet");
+  EXPECT_EQ(found().missing, "port 1 of t0 is not active");
+  add("t0", "1: CA", "4: ACTIVE", "Ethernet");
+  add_gid("t0", 0, kLinkLocal, "RoCE v2");
+  EXPECT_EQ(found().missing, "t0 has no GID of an IPv4 address");
+}
+
+TEST(PerftestColumn, IsOfTheLastRowOfNumbers) {
+  const std::string text =
+      " #bytes #iterations t_min[usec] t_max[usec] t_typical[usec]\n"
+      " 2 1000 1.5 9.0 2.25\n 4 1000 1.5 9.0 2.50\n----\nDone 1 2 3 4 5\n";
+  EXPECT_DOUBLE_EQ(perftest_column(text, kTypicalLatency), 2.5);
+  EXPECT_THROW((void)perftest_column(text, kAverageLatency), std::runtime_error);
+  EXPECT_THROW((void)perftest_column("Couldn't connect\n", 0), std::runtime_error);
+}
+
 TEST(Verdict, ARatioWithoutATargetIsBetterAsWhatItIsOf) {
   Verdict shown = verdict(Sense::kShown, 0, Blocks({1}));
   shown.of = "ns";
@@ -181,7 +252,8 @@ TEST(Rows, AreAllTwentyTargetsAndTheGroupsBeside) {
   for (int number = 1; number <= 20; ++number)
     EXPECT_THAT(names, HasSubstr(",R" + std::to_string(number) + ","));
   EXPECT_TRUE(names.starts_with(",R1,R2,R3,")) << names;
-  for (const char* name : {"sizes", "pages", "memory", "alloc", "served", "mpi", "dropin"})
+  for (const char* name :
+       {"sizes", "pages", "memory", "alloc", "served", "mpi", "dropin", "kernel"})
     EXPECT_THAT(names, HasSubstr("," + std::string(name) + ","));
 }
 

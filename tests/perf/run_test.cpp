@@ -485,6 +485,25 @@ TEST(Compare, MpiHasANumberInEachRowBesideThePeersThatAreHere) {
   EXPECT_TRUE(is_empty(runtime));
 }
 
+TEST(Compare, OnAKernelDeviceThereAreFiguresOrOneRowWithTheReason) {
+  const ScratchFolder runtime;
+  const Json json = parse(run({"--rows", "kernel", "--quick", "--rounds", "1", "--json"}, runtime,
+                              VERBATIM_COMPARE_PROGRAM));
+  const bool none = json["rows"].size() == 1;
+  EXPECT_EQ(json["rows"].size(), none ? 1u : 5u);
+  for (const Json& row : json["rows"]) {
+    EXPECT_EQ(row["row"], "kernel");
+    EXPECT_EQ(row["missing"] == "", row["median"].is_number()) << row;
+    if (none) {
+      EXPECT_EQ(row["verdict"], "not measurable here");
+    }
+  }
+  if (!std::filesystem::exists("/sys/class/infiniband")) {
+    EXPECT_EQ(json["rows"][0]["missing"], "no kernel RDMA device");
+  }
+  EXPECT_TRUE(is_empty(runtime));
+}
+
 TEST(Compare, DebiansProgramsOnOurLibraryHaveANumberOrAReason) {
   const ScratchFolder runtime;
   const Json json =

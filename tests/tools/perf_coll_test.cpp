@@ -6,7 +6,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -27,9 +30,9 @@ class PerfColl : public ::testing::Test {
   }
   Program tool() const { return real_tool("verbatim", fabric_.environment()); }
   Ending coll(const Words& words) const { return run(tool(), joined({"perf", "coll"}, words)); }
-  /// The rows of a run that ends well.
+  /// The rows of a run that ends well. Floors take a tenth of a second in each.
   std::vector<PerfRow> rows(const Words& words) const {
-    const Ending ending = coll(words);
+    const Ending ending = coll(joined(words, {"--no-floors"}));
     EXPECT_TRUE(ending.in_time);
     EXPECT_EQ(ending.status, 0) << ending.err;
     EXPECT_EQ(ending.err, "");
@@ -106,6 +109,57 @@ TEST_F(PerfColl, TakesOptionsTogether) {
       << "MPI_Test calls";
 }
 
+TEST_F(PerfColl, HasTheFloorsOfItsCoresBehindTheTable) {
+  const char* const hand_over = "# N F1 cache line from core to core N usec N % N usec N <-";
+  const char* const hand_over_beside = "# N F1 cache line from core to core N usec N % N usec N";
+  const char* const copy = "# N copy ping-pong mapped N usec N % N usec N <-";
+  const auto barrier = perf_floor_form(coll({"barrier", "-i", "200"}).out);
+  ASSERT_EQ(barrier.size(), 4u);
+  EXPECT_THAT(barrier[0], HasSubstr("# Floors of this run, between CPU N and CPU N ("));
+  EXPECT_EQ(barrier[1], "# #bytes floor floor spread test test/floor");
+  EXPECT_EQ(barrier[2], hand_over);
+  EXPECT_EQ(barrier[3], "# test/floor of a collective is normally above N");
+  const auto allreduce = perf_floor_form(coll({"allreduce", "-s", "8,64K", "-i", "20"}).out);
+  ASSERT_EQ(allreduce.size(), 5u);
+  EXPECT_EQ(allreduce[2], hand_over);
+  EXPECT_EQ(allreduce[3], copy) << "of 64 KiB";
+  const auto bcast = perf_floor_form(coll({"ibcast", "-s", "64K", "-i", "20"}).out);
+  ASSERT_EQ(bcast.size(), 5u);
+  EXPECT_EQ(bcast[2], hand_over_beside);
+  EXPECT_EQ(bcast[3], copy);
+  EXPECT_THAT(bcast[4], ::testing::StartsWith("# test: the collective by itself; "));
+  EXPECT_THAT(bcast[4],
+              ::testing::EndsWith("for ranks that wait for nobody, which are in the mean"));
+  EXPECT_TRUE(perf_floor_form(coll({"bcast", "-s", "8", "-i", "5", "--no-floors"}).out).empty());
+}
+
+TEST_F(PerfColl, SaysWhyThereAreNoFloors) {
+  EXPECT_THAT(coll({"barrier", "-n", "1", "-i", "5"}).out,
+              HasSubstr("\n# Floors of this run: none (one rank alone has nobody to wait for)\n"));
+  const TestFolder folder;
+  const Ending ending = run(
+      Program{"/usr/bin/taskset", "taskset", fabric_.environment()},
+      {"-c", "0", tool().file, "perf", "coll", "barrier", "-i", "5", "--jsonl", folder.path("c")});
+  EXPECT_EQ(ending.status, 0) << ending.err;
+  EXPECT_THAT(ending.out, HasSubstr("\n# Floors of this run: none (there is only one core)\n"));
+  EXPECT_THAT(folder.read("c"), HasSubstr("\"missing\":\"there is only one core\""));
+  EXPECT_THAT(folder.read("c"), ::testing::Not(HasSubstr("\"reference\"")));
+}
+
+TEST_F(PerfColl, HasNoFloorsOfRanksOfSeveralHosts) {
+  const Program shell = {"/bin/sh", "sh", fabric_.environment()};
+  const std::string elsewhere = "unshare --map-root-user --uts sh -c 'hostname elsewhere && ";
+  if (run(shell, {"-c", elsewhere + "true'"}).status != 0)
+    GTEST_SKIP() << "no host name of one's own here (unshare)";
+  const std::string coll = tool().file + " perf coll barrier -i 5";
+  const Ending ending = run(tool(), {"run", "-n", "2", "/bin/sh", "-c",
+                                     "test $PMI_RANK = 0 && exec " + coll + "; exec " + elsewhere +
+                                         "exec " + coll + "'"});
+  EXPECT_EQ(ending.status, 0) << ending.err;
+  EXPECT_THAT(ending.out,
+              HasSubstr("\n# Floors of this run: none (the ranks are of several hosts)\n"));
+}
+
 TEST_F(PerfColl, SeesTheSkewThatItImposes) {
   const auto arrival = [&](const char* skew) {
     return rows({"allreduce", "-s", "8", "-i", "40", "-x", "5", "--skew", skew})[0][9];
@@ -145,12 +199,25 @@ TEST_F(PerfColl, WritesRecordsThatGateAndReportTake) {
         "\"iallreduce of 2 ranks, double sum, malloc, by itself\"",
         "\"iallreduce of 2 ranks, double sum, malloc, overlap\"", "\"p99.9\":", "\"unit\":\"%\""})
     EXPECT_THAT(text, HasSubstr(part));
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6);
+  // Three of each size, and the two floors.
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8);
   const std::string csv = folder.read("c.csv");
-  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 7);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 9);
+  // What overlaps a computation is held against none: only what is measured by itself.
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto record = nlohmann::json::parse(line);
+    const bool is_held = record["name"].get<std::string>().ends_with(", by itself");
+    EXPECT_EQ(record.contains("reference"), is_held) << line;
+    if (!is_held) continue;
+    EXPECT_EQ(record["reference"]["name"],
+              record["at"] == 8 ? "cache line from core to core" : "copy ping-pong mapped");
+    EXPECT_EQ(record["reference"]["ratios"].size(), record["blocks"].size());
+    EXPECT_GT(record["reference"]["median"].get<double>(), 0);
+  }
   const Ending gate = run(tool(), {"perf", "gate", file, file, "--all"});
   EXPECT_THAT(gate.out, HasSubstr("collective: iallreduce of 2 ranks, double sum, malloc, 1 KiB"));
-  EXPECT_THAT(gate.out, HasSubstr("6 figures in both"));
+  EXPECT_THAT(gate.out, HasSubstr("8 figures in both"));
   const Ending report = run(tool(), {"perf", "report", file, "-o", folder.path("c.html")});
   EXPECT_EQ(report.status, 0) << report.err;
   EXPECT_THAT(folder.read("c.html"), HasSubstr("<h2>Collectives</h2>"));
@@ -176,6 +243,14 @@ TEST_F(PerfColl, InterruptedItHasPrintedAndWrittenWhatItMeasured) {
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 2) << csv;
 }
 
+TEST_F(PerfColl, OfALongSizeALineOnATerminalTells) {
+  ToolProcess job(tool(), {"perf", "coll", "bcast", "-s", "8M", "-i", "1000000"},
+                  ToolProcess::Errors::kTerminal);
+  EXPECT_TRUE(job.wait_for_error("\rbcast, 8388608 bytes, 2 s")) << job.errors();
+  job.signal(SIGINT);
+  EXPECT_EQ(job.finish().signal, SIGINT);
+}
+
 TEST_F(PerfColl, AnOlderFileStaysUntilThereIsSomethingToWrite) {
   const TestFolder folder;
   const std::string file = folder.path("c.jsonl");
@@ -188,7 +263,7 @@ TEST_F(PerfColl, AnOlderFileStaysUntilThereIsSomethingToWrite) {
   EXPECT_THAT(folder.read("c.jsonl"), ::testing::StartsWith("older"));
   ASSERT_EQ(coll({"bcast", "-s", "8", "-i", "5", "--jsonl", file}).status, 0);
   const std::string text = folder.read("c.jsonl");
-  EXPECT_EQ(text.find('\n'), text.size() - 1) << "one line, and nothing of the older one";
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << "it and its floor, and no older one";
 }
 
 TEST_F(PerfColl, SaysWhatIsWrongInOneLineAndStartsNobody) {

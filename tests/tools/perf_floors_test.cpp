@@ -119,6 +119,41 @@ TEST(PerfFloorPlan, OfAllSizesWhatTwoShareIsMeasuredOnceAndNothingIsLargerThanIt
   EXPECT_EQ(plan.sizes[0].lines[1].floor, plan.sizes[2].lines[1].floor) << "2 and 8 bytes";
 }
 
+TEST(PerfFloorPlan, ACollectiveIsHeldAgainstTheHandOverAndACopyOfWhatIsMoved) {
+  const auto names = [](std::vector<PerfFloorOfCollective> sizes, std::size_t which) {
+    const PerfFloorPlan plan = plan_collective_floors(sizes);
+    Names all;
+    for (const PerfFloorOfSize& line : plan.sizes.at(which).lines) {
+      const PerfFloor& floor = plan.floors.at(line.floor);
+      EXPECT_EQ(line.limit, PerfLimit::kAlways);
+      EXPECT_TRUE(floor.is_time);
+      all.push_back(floor.name + " " + std::to_string(floor.size()));
+    }
+    return all;
+  };
+  const std::string hand_over = std::string(kF1) + " 8", copy = "copy ping-pong mapped ";
+  EXPECT_THAT(names({{0, 0}}, 0), ElementsAre(hand_over)) << "a barrier";
+  EXPECT_THAT(names({{1000, 3000}}, 0), ElementsAre(hand_over, copy + "3000"));
+  EXPECT_THAT(names({{8, 8}, {1000, 3000}}, 1), ElementsAre(copy + "3000"));
+  EXPECT_THAT(names({{1u << 30, 3ull << 30}}, 0),
+              ElementsAre(hand_over, copy + std::to_string(perf::kAreaBytes)))
+      << "a copy of less takes no longer";
+}
+
+TEST(PerfRunFloors, AllThatLackHaveTheReasonInTheirRecords) {
+  PerfRunFloors floors({"collective", true, false, true, ""}, plan_collective_floors({{{8, 8}}}),
+                       {});
+  floors.lack("nobody is here");
+  for (const perf::Record& record : floors.records()) EXPECT_EQ(record.missing, "nobody is here");
+  perf::Record record;
+  record.kind = "collective";
+  record.at = 8;
+  record.blocks = perf::Blocks({1, 2});
+  floors.hold(&record);
+  EXPECT_EQ(record.reference, "");
+  EXPECT_TRUE(std::isnan(floors.spread()));
+}
+
 /// A run whose floors are given, not measured.
 struct Given {
   PerfOptions o;

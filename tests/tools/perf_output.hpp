@@ -49,4 +49,20 @@ inline std::vector<std::string> perf_form(const std::string& out) {
   return form;
 }
 
+/// The lines of the floors, behind the report: numbers masked and blanks made one, and nothing of
+/// how others used the machine.
+inline std::vector<std::string> perf_floor_form(const std::string& out) {
+  static const std::regex kDisturbed(" \\(disturbed\\)"), kNumber(" [0-9]+(\\.[0-9]+)?(?= |$)"),
+      kBlanks("[ \t]+");
+  std::vector<std::string> form;
+  const std::size_t begin = out.find("# Floors");
+  std::istringstream lines(begin == std::string::npos ? "" : out.substr(begin));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("# unreliable: ", 0) == 0) continue;
+    line = std::regex_replace(std::regex_replace(line, kDisturbed, ""), kNumber, " N");
+    form.push_back(std::regex_replace(line, kBlanks, " "));
+  }
+  return form;
+}
+
 }  // namespace verbatim::tools

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -36,7 +37,7 @@ class PerfPatterns : public ::testing::Test {
 
 TEST_F(PerfPatterns, RunToTheirEndAndPrintOneTable) {
   for (const char* pattern : {"pairs", "incast", "all-pairs", "ring", "halo"}) {
-    const Ending ending = job("3", {pattern, "-n", "20", "-s", "4096"});
+    const Ending ending = job("3", {pattern, "-n", "20", "-s", "4096", "--no-floors"});
     EXPECT_TRUE(ending.in_time);
     EXPECT_EQ(ending.status, 0) << ending.err;
     const auto rows = perf_rows(ending.out);
@@ -47,8 +48,79 @@ TEST_F(PerfPatterns, RunToTheirEndAndPrintOneTable) {
     EXPECT_LE(rows[0][3], rows[0][4]);  // the slowest rank, and the fastest
     EXPECT_THAT(ending.out, HasSubstr(std::string("pattern ") + pattern + "\n"));
   }
-  const auto all = perf_rows(job("2", {"ring", "-n", "5", "-a"}).out);
+  const auto all = perf_rows(job("2", {"ring", "-n", "5", "-a", "--no-floors"}).out);
   EXPECT_EQ(all.size(), 23u);
+}
+
+TEST_F(PerfPatterns, HaveTheFloorsOfTheirCoresBehindTheTable) {
+  const Ending ending = job("3", {"ring", "-n", "20", "-s", "4096"});
+  ASSERT_EQ(ending.status, 0) << ending.err;
+  const std::vector<std::string> lines = perf_floor_form(ending.out);
+  ASSERT_EQ(lines.size(), 5u) << ending.out;
+  EXPECT_THAT(lines[0], HasSubstr("# Floors of this run, between CPU N and CPU N ("));
+  EXPECT_THAT(lines[0], HasSubstr("taken before the test"));
+  EXPECT_EQ(lines[1], "# #bytes floor floor spread test test/floor");
+  EXPECT_EQ(lines[2], "# N F2 memcpy, one core N MB/sec N % N MB/sec N");
+  EXPECT_EQ(lines[3], "# N F4 one copy by the kernel (CMA), write N MB/sec N % N MB/sec N <-");
+  EXPECT_EQ(lines[4], "# test: the slowest rank that sends; test/floor of it is normally below N");
+  const auto all = perf_floor_form(job("2", {"pairs", "-n", "5", "-a"}).out);
+  EXPECT_EQ(all.size(), 3u + 2 * 23);
+  EXPECT_THAT(job("2", {"ring", "-n", "5", "--no-floors"}).out, Not(HasSubstr("# ")));
+}
+
+TEST_F(PerfPatterns, OfRanksThatShareACoreTheFloorsAreThoseOfThatCore) {
+  const Program verbatim = real_tool("verbatim", fabric_.environment());
+  const Ending ending = run(Program{"/usr/bin/taskset", "taskset", fabric_.environment()},
+                            {"-c", "0", verbatim.file, "run", "-n", "2", verbatim.file, "perf",
+                             "pattern", "ring", "-n", "20", "-s", "4096"});
+  EXPECT_TRUE(ending.in_time);
+  ASSERT_EQ(ending.status, 0) << ending.err;
+  EXPECT_THAT(ending.out, HasSubstr("between CPU 0 and CPU 0 (one core only"));
+  EXPECT_THAT(ending.out, HasSubstr("F4 one copy by the kernel (CMA), write"));
+}
+
+/// What is long is told from the third second on, where somebody sees it.
+class PerfPatternProgress : public PerfPatterns {
+ protected:
+  static constexpr char kLine[] = "\rwrite pattern ring, 1000000 bytes, 2 s";
+  Words words(const std::string& tool) const {
+    return {"run", "-n", "2", tool, "perf", "pattern", "ring", "-n", "1000000", "-s", "1000000"};
+  }
+};
+
+TEST_F(PerfPatternProgress, IsALineOnATerminal) {
+  const Program verbatim = real_tool("verbatim", fabric_.environment());
+  ToolProcess job(verbatim, words(verbatim.file), ToolProcess::Errors::kTerminal);
+  EXPECT_TRUE(job.wait_for_error(kLine)) << job.errors();
+  EXPECT_EQ(job.errors().find('\r'), job.errors().find(kLine)) << "nothing before it";
+  job.signal(SIGINT);
+  EXPECT_EQ(job.finish().signal, SIGINT);
+}
+
+TEST_F(PerfPatternProgress, IsNothingWhereNobodySeesIt) {
+  const Program verbatim = real_tool("verbatim", fabric_.environment());
+  ToolProcess job(verbatim, words(verbatim.file));
+  ASSERT_TRUE(job.wait_for_output(" #bytes"));
+  EXPECT_TRUE(job.running_after(std::chrono::milliseconds(2600)));
+  EXPECT_EQ(job.errors(), "");
+  job.signal(SIGINT);
+  EXPECT_EQ(job.finish().signal, SIGINT);
+}
+
+TEST_F(PerfPatternProgress, IsNotInAFileThatARankWritesToInsteadOfTheTerminal) {
+  const TestFolder folder;
+  const Program verbatim = real_tool("verbatim", fabric_.environment());
+  std::string script = "exec 2>" + folder.path("err") + "; exec";
+  const Words all = words(verbatim.file);
+  for (std::size_t i = 3; i < all.size(); ++i) script += " " + all[i];
+  ToolProcess job(verbatim, {"run", "-n", "2", "/bin/sh", "-c", script},
+                  ToolProcess::Errors::kTerminal);
+  ASSERT_TRUE(job.wait_for_output(" #bytes"));
+  EXPECT_TRUE(job.running_after(std::chrono::milliseconds(2600)));
+  job.signal(SIGINT);
+  EXPECT_EQ(job.finish().signal, SIGINT);
+  EXPECT_EQ(job.errors(), "");
+  EXPECT_THAT(folder.read("err"), Not(HasSubstr("\r")));
 }
 
 TEST_F(PerfPatterns, WriteRecordsThatGateAndReportTake) {
@@ -62,7 +134,7 @@ TEST_F(PerfPatterns, WriteRecordsThatGateAndReportTake) {
   std::vector<nlohmann::json> records;
   std::istringstream lines(folder.read("p.jsonl"));
   for (std::string line; std::getline(lines, line);) records.push_back(nlohmann::json::parse(line));
-  ASSERT_EQ(records.size(), 4u);
+  ASSERT_EQ(records.size(), 6u);
   const std::string name = "write pattern ring of 3 ranks depth 20";
   const char* const kinds[] = {"bandwidth", "rate", "bandwidth", "bandwidth"};
   const char* const ends[] = {"", "", ", slowest rank", ", fastest rank"};
@@ -72,6 +144,20 @@ TEST_F(PerfPatterns, WriteRecordsThatGateAndReportTake) {
     EXPECT_EQ(records[i]["at"], 4096);
     EXPECT_EQ(records[i]["provider"], "shm0");
     EXPECT_EQ(records[i]["blocks"].size(), 4u);
+    EXPECT_EQ(records[i].contains("reference"), i != 1) << "a rate is held against none";
+    if (i == 1) continue;
+    // The tightest: by far the kernel's copy.
+    EXPECT_EQ(records[i]["reference"]["name"], records[5]["name"]);
+    EXPECT_EQ(records[i]["reference"]["median"], records[5]["median"]);
+    EXPECT_EQ(records[i]["reference"]["ratios"].size(), 4u);
+    EXPECT_GT(records[i]["reference"]["ratio"].get<double>(), 0);
+    EXPECT_EQ(records[i]["noise"]["floor_spread"], records[4]["spread"]);
+  }
+  for (const std::size_t i : {4u, 5u}) {
+    EXPECT_EQ(records[i]["kind"], "floor");
+    EXPECT_EQ(records[i]["floor"], i == 4 ? "F2" : "F4");
+    EXPECT_EQ(records[i]["at"], 4096);
+    EXPECT_GE(records[i]["blocks"].size(), 1u);
   }
   // What the table says, in other units.
   const auto median = [&](std::size_t i) { return records[i]["median"].get<double>(); };
@@ -83,11 +169,12 @@ TEST_F(PerfPatterns, WriteRecordsThatGateAndReportTake) {
   EXPECT_GT(records[0]["cpu_ns"].get<double>(), 0);
   EXPECT_GE(records[0]["switches"].get<double>(), 0);
   const std::string csv = folder.read("p.csv");
-  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 5);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 7);
+  EXPECT_THAT(csv, HasSubstr(",\"one copy by the kernel (CMA), write\","));
   const Program verbatim = real_tool("verbatim", fabric_.environment());
   const Ending gate = run(verbatim, {"perf", "gate", file, file, "--all"});
   EXPECT_THAT(gate.out, HasSubstr("bandwidth: " + name + ", 4 KiB"));
-  EXPECT_THAT(gate.out, HasSubstr("4 figures in both"));
+  EXPECT_THAT(gate.out, HasSubstr("6 figures in both"));
   const Ending report = run(verbatim, {"perf", "report", file, "-o", folder.path("p.html")});
   EXPECT_EQ(report.status, 0) << report.err;
   EXPECT_THAT(folder.read("p.html"), HasSubstr(name));

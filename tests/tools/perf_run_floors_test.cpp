@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -23,20 +22,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Read = nlohmann::json;
-
-/// Behind the last rule, numbers masked and blanks made one.
-std::vector<std::string> floor_form(const std::string& out) {
-  static const std::regex kBlanks("[ \t]+");
-  std::vector<std::string> form;
-  std::istringstream lines(out.substr(out.rfind("---\n") + 4));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find("# unreliable: ") == 0) continue;  // as the machine is now
-    line = std::regex_replace(line, std::regex(" \\(disturbed\\)"), "");
-    line = std::regex_replace(line, std::regex(" [0-9]+(\\.[0-9]+)?(?= |$)"), " N");
-    form.push_back(std::regex_replace(line, kBlanks, " "));
-  }
-  return form;
-}
 
 class PerfRunFloors : public ::testing::Test {
  protected:
@@ -57,7 +42,7 @@ TEST_F(PerfRunFloors, StandBehindTheTableInLinesOfTheirOwn) {
   ASSERT_EQ(ending.status, 0) << ending.err;
   EXPECT_EQ(ending.err, "");
   ASSERT_EQ(perf_rows(ending.out).size(), 1u) << "and the table is what it was";
-  const std::vector<std::string> form = floor_form(ending.out);
+  const std::vector<std::string> form = perf_floor_form(ending.out);
   ASSERT_EQ(form.size(), 4u) << ending.out;
   EXPECT_EQ(form[3], "# test/floor of a latency is normally above N");
   EXPECT_THAT(form[0], HasSubstr("# Floors of this run, between CPU N and CPU N ("));
@@ -81,7 +66,7 @@ TEST_F(PerfRunFloors, AreThoseOfTheTest) {
   for (const auto& [words, floors] : wanted) {
     const Ending ending = alone(words);
     ASSERT_EQ(ending.status, 0) << ending.err;
-    const std::vector<std::string> form = floor_form(ending.out);
+    const std::vector<std::string> form = perf_floor_form(ending.out);
     EXPECT_EQ(form.size(), 3 + floors.size()) << ending.out;
     for (const std::string& floor : floors) EXPECT_THAT(ending.out, HasSubstr(floor));
   }
@@ -92,7 +77,7 @@ TEST_F(PerfRunFloors, EachSizeHasItsOwn) {
       alone({"write-bw", "--both-ends", "-a", "-n", "5", "--jsonl", folder_.path("f")});
   ASSERT_EQ(ending.status, 0) << ending.err;
   EXPECT_EQ(perf_rows(ending.out).size(), 23u);
-  const std::vector<std::string> form = floor_form(ending.out);
+  const std::vector<std::string> form = perf_floor_form(ending.out);
   ASSERT_EQ(form.size(), 3u + 2 * 23);
   EXPECT_EQ(form.back(), "# test/floor of a bandwidth is normally below N");
   int sizes = 0;
@@ -176,7 +161,7 @@ TEST_F(PerfRunFloors, OfTwoHostsEachEndHasItsOwnAndNoRatio) {
                       joined(words, {"--out_json_file", folder_.path("json")}));
   expect_both_finished(endings);
   for (const std::string& out : {endings.server.out, endings.client.out}) {
-    const std::vector<std::string> form = floor_form(out);
+    const std::vector<std::string> form = perf_floor_form(out);
     ASSERT_EQ(form.size(), 4u) << out;
     EXPECT_THAT(form[0], HasSubstr("# Floors of host "));
     EXPECT_THAT(form[0], HasSubstr("no ratio"));

@@ -535,10 +535,16 @@ TEST_F(Perf, LostMessagesAreSaidWhenTheOtherSideIsThrough) {
   expect_complaint(endings.client, "closed the connection");
 }
 
-TEST_F(Perf, AnInlineSizeTooLargeIsSaid) {
-  const PerfEndings endings = play("ib_send_lat", {"-n", "10"}, {"-I", "900"});
-  expect_complaint(endings.client, "inline size 900 is more than shm0 takes; choose a smaller -I");
-  expect_complaint(endings.server, "closed the connection");
+TEST_F(Perf, AnInlineSizeTooLargeIsSaidBeforeAnybodyIsWaitedFor) {
+  for (const char* const connection : {"RC", "UC", "UD", "XRC"}) {
+    // A server, and a client where no server is.
+    for (const Words& other : {Words{}, Words{"127.0.0.1"}}) {
+      const Ending ending =
+          run(tool("ib_send_lat"), joined({"-c", connection, "-I", "900", "-p", "1"}, other));
+      expect_complaint(ending, "inline size 900 is more than shm0 takes; choose a smaller -I");
+      EXPECT_EQ(own_lines(ending.err), 1) << ending.err;
+    }
+  }
 }
 
 }  // namespace

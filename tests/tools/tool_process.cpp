@@ -46,9 +46,23 @@ int add_pipe(posix_spawn_file_actions_t* actions, int target, int* write_end) {
   return ends[0];
 }
 
+/// As add_pipe, of a terminal.
+int add_terminal(posix_spawn_file_actions_t* actions, int target, int* far_end) {
+  const int ours = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  char name[128];
+  if (ours < 0 || grantpt(ours) != 0 || unlockpt(ours) != 0 ||
+      ptsname_r(ours, name, sizeof(name)) != 0)
+    throw std::runtime_error("no terminal");
+  *far_end = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (*far_end < 0) throw std::runtime_error("no terminal");
+  posix_spawn_file_actions_adddup2(actions, *far_end, target);
+  return ours;
+}
+
 }  // namespace
 
-ToolProcess::ToolProcess(const Program& program, const std::vector<std::string>& arguments) {
+ToolProcess::ToolProcess(const Program& program, const std::vector<std::string>& arguments,
+                         Errors errors) {
   std::vector<std::string> words{program.name};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> variables = merged_environment(program.environment);
@@ -58,7 +72,8 @@ ToolProcess::ToolProcess(const Program& program, const std::vector<std::string>&
   int out_write, err_write;
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   out_ = add_pipe(&actions, 1, &out_write);
-  err_ = add_pipe(&actions, 2, &err_write);
+  err_ = errors == Errors::kPipe ? add_pipe(&actions, 2, &err_write)
+                                 : add_terminal(&actions, 2, &err_write);
   const int error = posix_spawn(&pid_, program.file.c_str(), &actions, nullptr,
                                 pointers(words).data(), pointers(variables).data());
   posix_spawn_file_actions_destroy(&actions);

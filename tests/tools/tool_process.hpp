@@ -35,7 +35,9 @@ constexpr std::chrono::milliseconds kEnding{30'000};
 
 class ToolProcess {
  public:
-  ToolProcess(const Program& program, const std::vector<std::string>& arguments);
+  enum class Errors { kPipe, kTerminal };
+  ToolProcess(const Program& program, const std::vector<std::string>& arguments,
+              Errors errors = Errors::kPipe);
   ~ToolProcess();
   ToolProcess(const ToolProcess&) = delete;
   ToolProcess& operator=(const ToolProcess&) = delete;
