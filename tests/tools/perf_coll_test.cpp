@@ -164,11 +164,10 @@ TEST_F(PerfColl, SeesTheSkewThatItImposes) {
   const auto arrival = [&](const char* skew) {
     return rows({"allreduce", "-s", "8", "-i", "40", "-x", "5", "--skew", skew})[0][9];
   };
-  // Of two times that chance draws up to 6 ms, the median distance is 1.8 ms.
-  const double of_6000 = arrival("6000");
-  EXPECT_GT(of_6000, 900);
-  EXPECT_LT(of_6000, 6000);
-  EXPECT_GT(of_6000, 2 * arrival("600"));
+  // Of two times that chance draws up to 6 ms, the median distance is 1.8 ms; a busy machine adds to
+  // it, and takes nothing away.
+  EXPECT_GT(arrival("6000"), 900);
+  EXPECT_GT(arrival("60000"), 9000);
 }
 
 TEST_F(PerfColl, RunsUnderLaunchers) {
