@@ -11,6 +11,7 @@
 
 #include "providers/rxe/layout.hpp"
 #include "runtime/verbs/rights.hpp"
+#include "runtime/verbs/software/operations.hpp"
 
 namespace verbatim::rxe {
 
@@ -38,10 +39,6 @@ inline constexpr unsigned kSendFlags =
     IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 /// No message is longer; keeps sums in their 32 bits.
 inline constexpr std::uint64_t kMostMessageBytes = std::uint64_t{1} << 31;
-
-[[nodiscard]] constexpr bool is_atomic(unsigned opcode) noexcept {
-  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
 
 /// The head of a request without data.
 inline void begin_request(SendElement& element, std::uint64_t wr_id, unsigned opcode,

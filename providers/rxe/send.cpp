@@ -69,7 +69,7 @@ int write_request(const Qp& qp, SendElement& element, const ibv_send_wr& wr) noe
   // Any number may stand there, and one that is no ibv_wr_opcode must not be read as one.
   unsigned opcode;
   std::memcpy(&opcode, &wr.opcode, sizeof opcode);
-  if (opcode > 31 || (opcodes_of(qp.plain.qp_type) >> opcode & 1) == 0) return EINVAL;
+  if ((requests_of(qp.plain.qp_type) & operation_bit(opcode)) == 0) return EINVAL;
   if ((wr.send_flags & ~kSendFlags) != 0 || is_barred(qp, opcode)) return EINVAL;
   if (wr.num_sge < 0 || (wr.num_sge != 0 && wr.sg_list == nullptr)) return EINVAL;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 && (opcode == IBV_WR_RDMA_READ || is_atomic(opcode)))

@@ -7,39 +7,33 @@
 #include "abi/kernel/placement.hpp"
 #include "providers/rxe/objects.hpp"
 #include "providers/rxe/request_fast.hpp"
+#include "runtime/verbs/software/operations.hpp"
 
 namespace verbatim::rxe {
 
-/// Bit n: the driver sends requests of opcode n from this type of queue pair. Unreliable
-/// connections could invalidate and bind by IBTA's table 45; this driver fails them.
-[[nodiscard]] constexpr std::uint32_t opcodes_of(ibv_qp_type type) noexcept {
-  constexpr std::uint32_t kSends = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM;
-  constexpr std::uint32_t kWrites = 1u << IBV_WR_RDMA_WRITE | 1u << IBV_WR_RDMA_WRITE_WITH_IMM;
+/// Of the ibv_wr_* calls, those that a device has or has not: ibv_send_wr has no words for them.
+inline constexpr std::uint64_t kPlacementCalls = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE;
+
+/// IBV_QP_EX_WITH_*: what the driver sends from this type of queue pair, however it is asked.
+/// Unreliable connections could invalidate and bind by IBTA's table 45; this driver fails them.
+[[nodiscard]] constexpr std::uint64_t requests_of(ibv_qp_type type) noexcept {
+  constexpr std::uint64_t kOfKeys =
+      IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
   switch (type) {
     case IBV_QPT_RC:
-      return kSends | kWrites | 1u << IBV_WR_RDMA_READ | 1u << IBV_WR_ATOMIC_CMP_AND_SWP |
-             1u << IBV_WR_ATOMIC_FETCH_AND_ADD | 1u << IBV_WR_LOCAL_INV | 1u << IBV_WR_BIND_MW |
-             1u << IBV_WR_SEND_WITH_INV;
-    case IBV_QPT_UC:
-      return kSends | kWrites;
     case IBV_QPT_UD:
-      return kSends;
+      return operations_of(type) & ~kPlacementCalls;
+    case IBV_QPT_UC:
+      return operations_of(type) & ~kOfKeys;
     default:
       return 0;
   }
 }
 
-/// Of the ibv_wr_* calls, those that a device has or has not: ibv_send_wr has no words for them.
-inline constexpr std::uint64_t kPlacementCalls = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE;
-
 /// IBV_QP_EX_WITH_*: what a queue pair of this type may be asked for, on a device with these
 /// device_cap_flags_ex.
 [[nodiscard]] constexpr std::uint64_t calls_of(ibv_qp_type type, std::uint64_t device) noexcept {
-  // The bits of the other calls are those of the opcodes.
-  static_assert(IBV_QP_EX_WITH_SEND == 1 << IBV_WR_SEND);
-  static_assert(IBV_QP_EX_WITH_BIND_MW == 1 << IBV_WR_BIND_MW);
-  static_assert(IBV_QP_EX_WITH_SEND_WITH_INV == 1 << IBV_WR_SEND_WITH_INV);
-  std::uint64_t calls = opcodes_of(type);
+  std::uint64_t calls = requests_of(type);
   if (type != IBV_QPT_RC) return calls;
   if ((device & (kernel::kDeviceFlushGlobal | kernel::kDeviceFlushPersistent)) != 0)
     calls |= IBV_QP_EX_WITH_FLUSH;

@@ -2,12 +2,12 @@
 #include "providers/rxe/work_calls.hpp"
 
 #include <cerrno>
-#include <type_traits>
 
 #include "providers/rxe/objects.hpp"
 #include "providers/rxe/request_fast.hpp"
 #include "providers/rxe/send.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/verbs/software/work_calls.hpp"
 
 namespace verbatim::rxe {
 namespace {
@@ -172,20 +172,35 @@ int wr_complete(Call handle) noexcept {
 
 void wr_abort(Call handle) noexcept { qp_of(handle).send_lock.unlock(); }
 
-/// In place of a call that was not asked for at create: the batch fails.
-template <class Slot>
-struct Unasked;
-template <class... Arguments>
-struct Unasked<void (*)(ibv_qp_ex*, Arguments...)> {
-  static void call(ibv_qp_ex* qp, Arguments...) noexcept {
-    // The setters of its data come after it.
-    WorkBatch& work = qp_of(qp).work;
-    work.current = &work.ring.slot<SendElement>();
-    begin_request(*work.current, 0, IBV_WR_SEND, 0);
-    work.lacks_address = false;
-    refuse_work(work, EOPNOTSUPP);
-  }
-};
+void refuse_call(Call qp) noexcept {
+  // The setters of its data come after it.
+  WorkBatch& work = qp_of(qp).work;
+  work.current = &work.ring.slot<SendElement>();
+  begin_request(*work.current, 0, IBV_WR_SEND, 0);
+  work.lacks_address = false;
+  refuse_work(work, EOPNOTSUPP);
+}
+
+constexpr WorkCalls kCalls{.wr_atomic_cmp_swp = wr_atomic_cmp_swp,
+                           .wr_atomic_fetch_add = wr_atomic_fetch_add,
+                           .wr_bind_mw = wr_bind_mw,
+                           .wr_local_inv = wr_local_inv,
+                           .wr_rdma_read = wr_rdma_read,
+                           .wr_rdma_write = wr_rdma_write,
+                           .wr_rdma_write_imm = wr_rdma_write_imm,
+                           .wr_send = wr_send,
+                           .wr_send_imm = wr_send_imm,
+                           .wr_send_inv = wr_send_inv,
+                           .wr_set_ud_addr = wr_set_ud_addr,
+                           .wr_set_inline_data = wr_set_inline_data,
+                           .wr_set_inline_data_list = wr_set_inline_data_list,
+                           .wr_set_sge = wr_set_sge,
+                           .wr_set_sge_list = wr_set_sge_list,
+                           .wr_start = wr_start,
+                           .wr_complete = wr_complete,
+                           .wr_abort = wr_abort,
+                           .wr_atomic_write = wr_atomic_write,
+                           .wr_flush = wr_flush};
 
 }  // namespace
 
@@ -205,35 +220,8 @@ int check_work_calls(Context& context, const ibv_qp_init_attr_ex& attr) noexcept
 }
 
 void wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
-  const std::uint64_t asked = attr.send_ops_flags;
-  if (asked == 0) return;
-  ibv_qp_ex& table = qp.extended;
-  const auto wire = [asked]<class Slot>(std::uint64_t flag, Slot& slot,
-                                        std::type_identity_t<Slot> call) {
-    slot = (asked & flag) != 0 ? call : Unasked<Slot>::call;
-  };
-  wire(IBV_QP_EX_WITH_SEND, table.wr_send, wr_send);
-  wire(IBV_QP_EX_WITH_SEND_WITH_IMM, table.wr_send_imm, wr_send_imm);
-  wire(IBV_QP_EX_WITH_SEND_WITH_INV, table.wr_send_inv, wr_send_inv);
-  wire(IBV_QP_EX_WITH_RDMA_WRITE, table.wr_rdma_write, wr_rdma_write);
-  wire(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, table.wr_rdma_write_imm, wr_rdma_write_imm);
-  wire(IBV_QP_EX_WITH_RDMA_READ, table.wr_rdma_read, wr_rdma_read);
-  wire(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, table.wr_atomic_cmp_swp, wr_atomic_cmp_swp);
-  wire(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, table.wr_atomic_fetch_add, wr_atomic_fetch_add);
-  wire(IBV_QP_EX_WITH_LOCAL_INV, table.wr_local_inv, wr_local_inv);
-  wire(IBV_QP_EX_WITH_BIND_MW, table.wr_bind_mw, wr_bind_mw);
-  wire(IBV_QP_EX_WITH_FLUSH, table.wr_flush, wr_flush);
-  wire(IBV_QP_EX_WITH_ATOMIC_WRITE, table.wr_atomic_write, wr_atomic_write);
-  table.wr_send_tso = Unasked<decltype(table.wr_send_tso)>::call;
-  table.wr_set_xrc_srqn = Unasked<decltype(table.wr_set_xrc_srqn)>::call;
-  table.wr_set_ud_addr = wr_set_ud_addr;
-  table.wr_set_sge = wr_set_sge;
-  table.wr_set_sge_list = wr_set_sge_list;
-  table.wr_set_inline_data = wr_set_inline_data;
-  table.wr_set_inline_data_list = wr_set_inline_data_list;
-  table.wr_start = wr_start;
-  table.wr_complete = wr_complete;
-  table.wr_abort = wr_abort;
+  if (attr.send_ops_flags != 0)
+    set_work_calls<refuse_call>(qp.extended, attr.send_ops_flags, kCalls);
 }
 
 }  // namespace verbatim::rxe

@@ -2,13 +2,13 @@
 #include "providers/siw/work_calls.hpp"
 
 #include <cerrno>
-#include <type_traits>
 
 #include "providers/siw/completion_fast.hpp"
 #include "providers/siw/objects.hpp"
 #include "providers/siw/request_fast.hpp"
 #include "providers/siw/send.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/verbs/software/work_calls.hpp"
 
 namespace verbatim::siw {
 namespace {
@@ -130,26 +130,30 @@ int wr_complete(Call handle) noexcept {
 
 void wr_abort(Call handle) noexcept { qp_of(handle).send_lock.unlock(); }
 
-/// In place of a call that was not asked for at create: the batch fails.
-template <class Slot>
-struct Unasked;
-template <class... Arguments>
-struct Unasked<void (*)(ibv_qp_ex*, Arguments...)> {
-  static void call(ibv_qp_ex* qp, Arguments...) noexcept {
-    // The setters of its data come after it.
-    WorkBatch& work = qp_of(qp).work;
-    work.current = &work.spare;
-    begin_request(work.spare, 0, IBV_WR_SEND);
-    refuse_work(work, EOPNOTSUPP);
-  }
-};
+void refuse_call(Call qp) noexcept {
+  // The setters of its data come after it.
+  WorkBatch& work = qp_of(qp).work;
+  work.current = &work.spare;
+  begin_request(work.spare, 0, IBV_WR_SEND);
+  refuse_work(work, EOPNOTSUPP);
+}
+
+constexpr WorkCalls kCalls{.wr_rdma_read = wr_rdma_read,
+                           .wr_rdma_write = wr_rdma_write,
+                           .wr_send = wr_send,
+                           .wr_send_inv = wr_send_inv,
+                           .wr_set_inline_data = wr_set_inline_data,
+                           .wr_set_inline_data_list = wr_set_inline_data_list,
+                           .wr_set_sge = wr_set_sge,
+                           .wr_set_sge_list = wr_set_sge_list,
+                           .wr_start = wr_start,
+                           .wr_complete = wr_complete,
+                           .wr_abort = wr_abort};
 
 }  // namespace
 
 int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept {
-  // The bits of the calls are those of the opcodes, up to here.
-  static_assert(IBV_QP_EX_WITH_RDMA_WRITE == 1 << IBV_WR_RDMA_WRITE);
-  static_assert(IBV_QP_EX_WITH_SEND_WITH_INV == 1 << IBV_WR_SEND_WITH_INV);
+  // The bits of these calls are those of the opcodes (operation_bit()).
   const std::uint64_t lacking = attr.send_ops_flags & ~std::uint64_t{kOpcodes};
   if (lacking == 0) return 0;
   log_refusal("ibv_create_qp_ex: send_ops_flags 0x%llx: siw has no such operation",
@@ -158,35 +162,8 @@ int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept {
 }
 
 void wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
-  const std::uint64_t asked = attr.send_ops_flags;
-  if (asked == 0) return;
-  ibv_qp_ex& table = qp.extended;
-  const auto wire = [asked]<class Slot>(std::uint64_t flag, Slot& slot,
-                                        std::type_identity_t<Slot> call) {
-    slot = (asked & flag) != 0 ? call : Unasked<Slot>::call;
-  };
-  wire(IBV_QP_EX_WITH_SEND, table.wr_send, wr_send);
-  wire(IBV_QP_EX_WITH_SEND_WITH_INV, table.wr_send_inv, wr_send_inv);
-  wire(IBV_QP_EX_WITH_RDMA_WRITE, table.wr_rdma_write, wr_rdma_write);
-  wire(IBV_QP_EX_WITH_RDMA_READ, table.wr_rdma_read, wr_rdma_read);
-  table.wr_send_imm = Unasked<decltype(table.wr_send_imm)>::call;
-  table.wr_rdma_write_imm = Unasked<decltype(table.wr_rdma_write_imm)>::call;
-  table.wr_atomic_cmp_swp = Unasked<decltype(table.wr_atomic_cmp_swp)>::call;
-  table.wr_atomic_fetch_add = Unasked<decltype(table.wr_atomic_fetch_add)>::call;
-  table.wr_atomic_write = Unasked<decltype(table.wr_atomic_write)>::call;
-  table.wr_bind_mw = Unasked<decltype(table.wr_bind_mw)>::call;
-  table.wr_local_inv = Unasked<decltype(table.wr_local_inv)>::call;
-  table.wr_send_tso = Unasked<decltype(table.wr_send_tso)>::call;
-  table.wr_flush = Unasked<decltype(table.wr_flush)>::call;
-  table.wr_set_xrc_srqn = Unasked<decltype(table.wr_set_xrc_srqn)>::call;
-  table.wr_set_ud_addr = Unasked<decltype(table.wr_set_ud_addr)>::call;
-  table.wr_set_sge = wr_set_sge;
-  table.wr_set_sge_list = wr_set_sge_list;
-  table.wr_set_inline_data = wr_set_inline_data;
-  table.wr_set_inline_data_list = wr_set_inline_data_list;
-  table.wr_start = wr_start;
-  table.wr_complete = wr_complete;
-  table.wr_abort = wr_abort;
+  if (attr.send_ops_flags != 0)
+    set_work_calls<refuse_call>(qp.extended, attr.send_ops_flags, kCalls);
 }
 
 }  // namespace verbatim::siw

@@ -8,32 +8,23 @@
 #include <algorithm>
 
 #include "providers/uverbs/queue_pairs.hpp"
+#include "runtime/verbs/software/operations.hpp"
 
 namespace verbatim::uverbs {
 namespace {
 
-bool is_atomic(std::int32_t opcode) noexcept {
-  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-bool is_send(std::int32_t opcode) noexcept {
-  return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV;
-}
 bool is_of_keys(std::int32_t opcode) noexcept {
   return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW;
 }
 
 std::uint32_t remote_need(const SeenRequest& seen) noexcept {
-  if (seen.opcode == IBV_WR_RDMA_READ) return IBV_ACCESS_REMOTE_READ;
-  if (seen.opcode == IBV_WR_FLUSH)
-    return ((seen.flush_type & IBV_FLUSH_GLOBAL) != 0 ? unsigned{IBV_ACCESS_FLUSH_GLOBAL} : 0u) |
-           ((seen.flush_type & IBV_FLUSH_PERSISTENT) != 0 ? unsigned{IBV_ACCESS_FLUSH_PERSISTENT}
-                                                          : 0u);
-  return is_atomic(seen.opcode) ? IBV_ACCESS_REMOTE_ATOMIC : IBV_ACCESS_REMOTE_WRITE;
+  const std::uint32_t need = remote_access_for(static_cast<unsigned>(seen.opcode), seen.flush_type);
+  return need != 0 ? need : unsigned{IBV_ACCESS_REMOTE_WRITE};
 }
 
 /// IBTA 9.4.5, A19: those that move 8 bytes at once move a whole word.
 bool needs_alignment(std::int32_t opcode) noexcept {
-  return is_atomic(opcode) || opcode == IBV_WR_ATOMIC_WRITE;
+  return is_atomic(static_cast<unsigned>(opcode)) || opcode == IBV_WR_ATOMIC_WRITE;
 }
 
 KeyFault fault_of(const RegionFacts& region, const ibv_pd* pd, const KeyFacts& facts) noexcept {
@@ -109,7 +100,7 @@ void judge_receive(Qp& qp, const SeenRequest& seen, Failure& failure) noexcept {
 }
 
 void judge_refused(const SeenRequest& seen, Failure& failure) noexcept {
-  if (is_send(seen.opcode)) {
+  if (is_any_send(static_cast<unsigned>(seen.opcode))) {
     failure.cause = Cause::kReceiveUnseen;
     failure.length = seen.bytes;
     failure.key.key = seen.opcode == IBV_WR_SEND_WITH_INV ? seen.remote_key : 0;
@@ -172,7 +163,7 @@ void judge_send(Qp& qp, const SeenRequest& seen, Failure& failure) noexcept {
       failure.status == IBV_WC_REM_OP_ERR)
     return judge_refused(seen, failure);
   if (!is_at_home(failure.status)) return;
-  const bool fetches = seen.opcode == IBV_WR_RDMA_READ || is_atomic(seen.opcode);
+  const bool fetches = returns_bytes(static_cast<unsigned>(seen.opcode));
   judge_pieces_as(Cause::kLocalKey, qp, seen, qp.plain.pd,
                   fetches ? unsigned{IBV_ACCESS_LOCAL_WRITE} : 0u, failure);
 }

@@ -2,11 +2,12 @@
 #include "providers/shm/calls/work_calls.hpp"
 
 #include <cstring>
-#include <type_traits>
 
 #include "providers/shm/calls/hot.hpp"
 #include "providers/shm/calls/work_fast.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/verbs/software/operations.hpp"
+#include "runtime/verbs/software/work_calls.hpp"
 #include "runtime/verbs/strict.hpp"
 
 namespace verbatim::shm {
@@ -200,37 +201,42 @@ void abort_work(Call handle) noexcept {
   qp.work.notes = 0;
 }
 
-/// In place of a call that was not asked for at create: the batch fails.
-template <class Slot>
-struct Unasked;
-template <class... Arguments>
-struct Unasked<void (*)(ibv_qp_ex*, Arguments...)> {
-  static void call(ibv_qp_ex* qp, Arguments...) noexcept {
-    refuse_work(Qp::from(qp).work, EOPNOTSUPP);
-  }
-};
+void refuse_call(Call qp) noexcept { refuse_work(Qp::from(qp).work, EOPNOTSUPP); }
 
-constexpr std::uint64_t kSends =
-    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV;
-constexpr std::uint64_t kWrites = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
-constexpr std::uint64_t kWindows = IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
-constexpr std::uint64_t kReliable = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_FLUSH |
-                                    IBV_QP_EX_WITH_ATOMIC_WRITE;
+constexpr WorkCalls kCalls{.wr_atomic_cmp_swp = atomic_cmp_swp,
+                           .wr_atomic_fetch_add = atomic_fetch_add,
+                           .wr_bind_mw = bind_mw,
+                           .wr_local_inv = local_inv,
+                           .wr_rdma_read = rdma_read,
+                           .wr_rdma_write = wr_rdma_write,
+                           .wr_rdma_write_imm = rdma_write_imm,
+                           .wr_send = wr_send,
+                           .wr_send_imm = wr_send_imm,
+                           .wr_send_inv = send_inv,
+                           .wr_set_ud_addr = set_ud_addr,
+                           .wr_set_xrc_srqn = set_xrc_srqn,
+                           .wr_set_inline_data = wr_set_inline_data,
+                           .wr_set_inline_data_list = set_inline_data_list,
+                           .wr_set_sge = wr_set_sge,
+                           .wr_set_sge_list = set_sge_list,
+                           .wr_start = wr_start,
+                           .wr_complete = wr_complete,
+                           .wr_abort = abort_work,
+                           .wr_atomic_write = atomic_write,
+                           .wr_flush = flush};
 
-/// IBTA table 45 (operations of the transports).
-std::uint64_t calls_of(ibv_qp_type type) noexcept {
-  switch (type) {
-    case IBV_QPT_RC:
-    case IBV_QPT_XRC_SEND:
-      return kSends | kWrites | kWindows | kReliable;
-    case IBV_QPT_UC:
-      return kSends | kWrites | kWindows;
-    case IBV_QPT_UD:
-      return IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
-    default:
-      return 0;
+WorkCalls calls_of(const Qp& qp, ibv_qp_type type) noexcept {
+  WorkCalls calls = kCalls;
+  if (type != IBV_QPT_RC && type != IBV_QPT_UC) {
+    calls.wr_send = addressed_send;
+    calls.wr_send_imm = addressed_send_imm;
+    calls.wr_rdma_write = addressed_write;
   }
+  if (qp.in_domain) {
+    calls.wr_start = wr_start_in_domain;
+    calls.wr_complete = wr_complete_in_domain;
+  }
+  return calls;
 }
 
 bool make_work(Qp& qp) noexcept {
@@ -259,7 +265,7 @@ bool make_work(Qp& qp) noexcept {
 }  // namespace
 
 int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept {
-  const std::uint64_t lacking = attr.send_ops_flags & ~calls_of(attr.qp_type);
+  const std::uint64_t lacking = attr.send_ops_flags & ~operations_of(attr.qp_type);
   if (lacking == 0) return 0;
   log_refusal("ibv_create_qp_ex: send_ops_flags 0x%llx: QP type %d has no such operation",
               static_cast<unsigned long long>(lacking), static_cast<int>(attr.qp_type));
@@ -267,38 +273,9 @@ int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept {
 }
 
 int wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
-  const std::uint64_t asked = attr.send_ops_flags;
-  if (asked == 0) return 0;
+  if (attr.send_ops_flags == 0) return 0;
   if (!make_work(qp)) return ENOMEM;
-  const bool connected = attr.qp_type == IBV_QPT_RC || attr.qp_type == IBV_QPT_UC;
-  ibv_qp_ex& table = qp.extended;
-  const auto wire = [asked]<class Slot>(std::uint64_t flag, Slot& slot,
-                                        std::type_identity_t<Slot> call) {
-    slot = (asked & flag) != 0 ? call : Unasked<Slot>::call;
-  };
-  wire(IBV_QP_EX_WITH_SEND, table.wr_send, connected ? wr_send : addressed_send);
-  wire(IBV_QP_EX_WITH_SEND_WITH_IMM, table.wr_send_imm,
-       connected ? wr_send_imm : addressed_send_imm);
-  wire(IBV_QP_EX_WITH_RDMA_WRITE, table.wr_rdma_write, connected ? wr_rdma_write : addressed_write);
-  wire(IBV_QP_EX_WITH_SEND_WITH_INV, table.wr_send_inv, send_inv);
-  wire(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, table.wr_rdma_write_imm, rdma_write_imm);
-  wire(IBV_QP_EX_WITH_RDMA_READ, table.wr_rdma_read, rdma_read);
-  wire(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, table.wr_atomic_cmp_swp, atomic_cmp_swp);
-  wire(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, table.wr_atomic_fetch_add, atomic_fetch_add);
-  wire(IBV_QP_EX_WITH_LOCAL_INV, table.wr_local_inv, local_inv);
-  wire(IBV_QP_EX_WITH_BIND_MW, table.wr_bind_mw, bind_mw);
-  wire(IBV_QP_EX_WITH_FLUSH, table.wr_flush, flush);
-  wire(IBV_QP_EX_WITH_ATOMIC_WRITE, table.wr_atomic_write, atomic_write);
-  table.wr_send_tso = Unasked<decltype(table.wr_send_tso)>::call;
-  table.wr_set_ud_addr = set_ud_addr;
-  table.wr_set_xrc_srqn = set_xrc_srqn;
-  table.wr_set_sge = wr_set_sge;
-  table.wr_set_sge_list = set_sge_list;
-  table.wr_set_inline_data = wr_set_inline_data;
-  table.wr_set_inline_data_list = set_inline_data_list;
-  table.wr_start = qp.in_domain ? wr_start_in_domain : wr_start;
-  table.wr_complete = qp.in_domain ? wr_complete_in_domain : wr_complete;
-  table.wr_abort = abort_work;
+  set_work_calls<refuse_call>(qp.extended, attr.send_ops_flags, calls_of(qp, attr.qp_type));
   return 0;
 }
 

@@ -20,28 +20,16 @@
 #include "runtime/memory/address_space.hpp"
 #include "runtime/time/clock.hpp"
 #include "runtime/verbs/explain.hpp"
+#include "runtime/verbs/software/operations.hpp"
 
 namespace verbatim::shm {
 namespace {
 
-bool is_send(std::uint32_t opcode) noexcept {
-  return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV;
-}
-
-/// The right that an operation needs at the other side. `swap` is FLUSH's type.
-std::uint32_t need_of(std::uint32_t opcode, std::uint64_t swap) noexcept {
-  switch (opcode) {
-    case IBV_WR_RDMA_READ:
-      return IBV_ACCESS_REMOTE_READ;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      return IBV_ACCESS_REMOTE_ATOMIC;
-    case IBV_WR_FLUSH:
-      return ((swap & IBV_FLUSH_GLOBAL) != 0 ? unsigned{IBV_ACCESS_FLUSH_GLOBAL} : 0u) |
-             ((swap & IBV_FLUSH_PERSISTENT) != 0 ? unsigned{IBV_ACCESS_FLUSH_PERSISTENT} : 0u);
-    default:
-      return IBV_ACCESS_REMOTE_WRITE;
-  }
+/// Of what names memory at the other side; a refused key that is only to be invalidated is told of as
+/// one that was written by.
+std::uint32_t need_of(std::uint32_t opcode, std::uint64_t flush_type) noexcept {
+  const std::uint32_t need = remote_access_for(opcode, flush_type);
+  return need != 0 ? need : unsigned{IBV_ACCESS_REMOTE_WRITE};
 }
 
 /// What is wrong with `facts.key` for what is asked in `facts`; false: nothing.
@@ -169,7 +157,7 @@ void judge_peer(Qp& qp, Failure& failure, bool judges) noexcept {
 }
 
 void judge_local(const Qp& qp, const PendingSend& send, Failure& failure) noexcept {
-  const bool reads = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
+  const bool reads = returns_bytes(send.opcode);
   const ibv_sge* sges = qp.sq.sges + std::size_t{qp.sq.head % qp.sq_entries} * qp.max_send_sge;
   failure.cause = Cause::kLocalKey;
   failure.key = judge_own_sges(qp, qp.pd_number, reads ? unsigned{IBV_ACCESS_LOCAL_WRITE} : 0u,
@@ -223,7 +211,7 @@ void judge_remote(const Qp& qp, const PendingSend& send, Failure& failure) noexc
 /// `rights`: the responder's, which of XRC is not where the memory is.
 void judge_request(const Qp& qp, const PendingSend& send, std::uint32_t rights,
                    Failure& failure) noexcept {
-  if (is_send(send.opcode)) {
+  if (is_any_send(send.opcode)) {
     failure.cause = Cause::kMessageTooLong;
     failure.length = send.length;
     failure.room = qp.failures.refused_room;
@@ -237,7 +225,7 @@ void judge_request(const Qp& qp, const PendingSend& send, std::uint32_t rights,
 
 /// The receive that the message used up, or would have.
 void judge_peers_receive(const Qp& qp, const PendingSend& send, Failure& failure) noexcept {
-  if (peek(qp.link.remote->refused) != 0 || !is_send(send.opcode)) {
+  if (peek(qp.link.remote->refused) != 0 || !is_any_send(send.opcode)) {
     failure.cause = Cause::kReceiveGone;
     return;
   }
@@ -277,7 +265,7 @@ void judge_send(Qp& qp, const PendingSend& send, Failure& failure) noexcept {
   const std::uint32_t rights = qp.link.remote == nullptr ? 0 : peek(qp.link.remote->access);
   const std::uint32_t need = send.opcode == IBV_WR_FLUSH ? 0 : remote_key(send).need;
   const bool may = (rights & need) == need;
-  if (way == nullptr && !is_at_home(failure.status) && (is_send(send.opcode) || may)) {
+  if (way == nullptr && !is_at_home(failure.status) && (is_any_send(send.opcode) || may)) {
     failure.cause = judge_queue(qp, send.srqn);
     return;
   }

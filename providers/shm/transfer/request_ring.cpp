@@ -303,24 +303,12 @@ ServiceOp op_for(unsigned opcode) noexcept {
   }
 }
 
-std::uint32_t right_for(ServiceOp op) noexcept {
-  switch (op) {
-    case ServiceOp::kRead:
-      return IBV_ACCESS_REMOTE_READ;
-    case ServiceOp::kCompareSwap:
-    case ServiceOp::kFetchAdd:
-      return IBV_ACCESS_REMOTE_ATOMIC;
-    default:
-      return IBV_ACCESS_REMOTE_WRITE;
-  }
-}
-
 /// May the request, which has others before it, be given out? What is to fail, or goes another way,
 /// waits until it is the head.
 bool may_go_ahead(const Qp& qp, const PendingSend& send) noexcept {
   const bool is_word = is_atomic(send.opcode) || send.opcode == IBV_WR_ATOMIC_WRITE;
   if (!is_word && send.opcode != IBV_WR_RDMA_WRITE && send.opcode != IBV_WR_RDMA_READ) return false;
-  const std::uint32_t need = right_for(op_for(send.opcode));
+  const std::uint32_t need = remote_access_for(send.opcode, 0);
   const std::uint64_t bytes = is_word ? 8 : send.length;
   if ((send.flags & IBV_SEND_FENCE) != 0 || send.length == 0 || send.length > kMaxMessage ||
       send.length < (is_word ? 8 : 1) || (is_word && send.remote_address % 8 != 0) ||

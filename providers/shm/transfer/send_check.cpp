@@ -12,32 +12,6 @@
 namespace verbatim::shm {
 namespace {
 
-bool knows(unsigned opcode) noexcept {
-  switch (opcode) {
-    case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM:
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-    case IBV_WR_RDMA_READ:
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-    case IBV_WR_SEND_WITH_INV:
-    case IBV_WR_LOCAL_INV:
-    case IBV_WR_BIND_MW:
-    case IBV_WR_ATOMIC_WRITE:
-    case IBV_WR_FLUSH:
-      return true;
-    default:
-      return false;
-  }
-}
-
-/// IBTA table 45: what an unreliable connection has no answers for.
-bool needs_reliability(unsigned opcode) noexcept {
-  return opcode == IBV_WR_RDMA_READ || is_atomic(opcode) || opcode == IBV_WR_ATOMIC_WRITE ||
-         opcode == IBV_WR_FLUSH;
-}
-
 /// What only some operations demand of a request. FLUSH stands in wr.atomic: compare_add is the
 /// length, swap is type | level << 8; ibv_wr_flush puts it there.
 int check_form(const ibv_send_wr& wr) noexcept {
@@ -71,12 +45,13 @@ int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
     tell_if_inherited(Context::of(qp.plain.context), "wr_complete");
     return EINVAL;
   }
-  if (!knows(wr.opcode)) return EINVAL;
+  if (!is_of_reliable(wr.opcode)) return EINVAL;
   if (qp.xrc > XrcRole::kInitiator) return EINVAL;  // they send nothing
-  if (qp.plain.qp_type == IBV_QPT_UC && needs_reliability(wr.opcode)) return EINVAL;
-  if (wr.num_sge < 0 || wr.num_sge > qp.max_send_sge) return EINVAL;
+  if (qp.plain.qp_type == IBV_QPT_UC && !has_opcode(opcodes_of(IBV_QPT_UC), wr.opcode))
+    return EINVAL;
+  if (static_cast<unsigned>(wr.num_sge) > qp.max_send_sge) return EINVAL;  // below 0, too
   if (wr.num_sge != 0 && wr.sg_list == nullptr) return EINVAL;
-  const bool reads = wr.opcode == IBV_WR_RDMA_READ || is_atomic(wr.opcode);
+  const bool reads = returns_bytes(wr.opcode);
   if (reads && qp.attributes.max_rd_atomic == 0 && mode != IBV_QPS_ERR) return EINVAL;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
     if (reads) return EINVAL;

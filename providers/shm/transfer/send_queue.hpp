@@ -12,6 +12,7 @@
 #include "providers/shm/queues/send_lock.hpp"
 #include "providers/shm/queues/step.hpp"
 #include "providers/shm/transfer/reach.hpp"
+#include "runtime/verbs/software/operations.hpp"
 
 namespace verbatim::shm {
 
@@ -19,10 +20,6 @@ namespace verbatim::shm {
 /// lock is held. Not [[gnu::cold]]: every READ and atomic takes this way, and what is cold is made
 /// small (`rep stos` for the fields of a request took longer than the rest of it).
 [[gnu::noinline]] int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept;
-
-inline bool is_atomic(unsigned opcode) noexcept {
-  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
 
 /// What a post refuses: 0, EINVAL, or ENOMEM (queue full).
 int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept;

@@ -45,21 +45,9 @@ Step find_way(Qp& qp, std::uint32_t srqn, Qp*& way) noexcept {
   return no_such_queue();
 }
 
-/// What the target must allow. The keys' rights are judged where they are looked up.
+/// What the target must allow. The keys' rights, and FLUSH's, are judged where they are looked up.
 std::uint32_t right_for(unsigned opcode) noexcept {
-  switch (opcode) {
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-    case IBV_WR_ATOMIC_WRITE:
-      return IBV_ACCESS_REMOTE_WRITE;
-    case IBV_WR_RDMA_READ:
-      return IBV_ACCESS_REMOTE_READ;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      return IBV_ACCESS_REMOTE_ATOMIC;
-    default:
-      return 0;
-  }
+  return opcode == IBV_WR_FLUSH ? 0 : remote_access_for(opcode, 0);
 }
 
 Step send_to_queue(Qp& qp, SendLock&, const PendingSend& send, const LocalRange* local) noexcept {
