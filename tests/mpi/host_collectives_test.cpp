@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Collectives of ranks that read each other's memory: around every length at which they go another
 // way, mixed with what goes by messages, and communicators that come and go.
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -229,6 +232,16 @@ TEST_F(Host, ReducesLargeElements) {
               MPI_SUCCESS);
     EXPECT_EQ(most.back().index, size_ > 1 ? 1 : 0);
   }
+}
+
+/// It would be that of programs which this one starts, and threads may read it.
+TEST_F(Host, TheEnvironmentStaysAsItWas) {
+  std::ifstream file("/proc/self/environ");
+  std::size_t variables = 0;
+  for (std::string line; std::getline(file, line, '\0');) ++variables;
+  std::size_t found = 0;
+  while (environ[found] != nullptr) ++found;
+  EXPECT_EQ(found, variables);
 }
 
 /// How many groups the ranks are in is said by who starts them; nothing: they are in none.
