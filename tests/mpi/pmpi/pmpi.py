@@ -175,25 +175,20 @@ def check_some_without(options):
         settings = {"VERBATIM_FABRIC": folder, "TMPDIR": folder}
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", start_new_session=True, env={**os.environ, **settings}) as job:
-            stop = threading.Timer(LIMIT, os.killpg, (job.pid, signal.SIGKILL))
-            stop.start()
+            ends = [threading.Timer(LIMIT, os.killpg, (job.pid, signal.SIGKILL))]
+            ends[0].start()
             output = ""
+            told = False
             for line in job.stdout:
                 output += line
-                if "in MPI_Finalize: " in line and "started without libverbatim_pmpi.so" in line:
-                    break
-            told = job.poll() is None
-            # The others have waited as long, and could say so meanwhile.
-            end = threading.Timer(1, os.killpg, (job.pid, signal.SIGTERM))
-            end.start()
-            try:
-                rest_of_output, _ = job.communicate(timeout=10)
-            except subprocess.TimeoutExpired:
-                os.killpg(job.pid, signal.SIGKILL)
-                rest_of_output, _ = job.communicate()
-            output += rest_of_output
-            end.cancel()
-            stop.cancel()
+                if not told and "in MPI_Finalize: " in line and "started without libverbatim_pmpi.so" in line:
+                    told = job.poll() is None
+                    # The others have waited as long, and could say so meanwhile.
+                    for seconds, number in ((1, signal.SIGTERM), (11, signal.SIGKILL)):
+                        ends.append(threading.Timer(seconds, os.killpg, (job.pid, number)))
+                        ends[-1].start()
+            for end in ends:
+                end.cancel()
     says = output.count(f"of a communicator of {options.ranks} has waited")
     expect(told and says != 0, "nobody says what is waited for", output)
     expect(says == 1, "several ranks say the same", output)
