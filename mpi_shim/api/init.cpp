@@ -12,6 +12,7 @@
 #include "mpi_shim/coll/select.hpp"
 #include "mpi_shim/core/buffered.hpp"
 #include "mpi_shim/core/comm_nodes.hpp"
+#include "mpi_shim/core/host_place.hpp"
 #include "mpi_shim/core/op.hpp"
 #include "mpi_shim/core/requests.hpp"
 #include "mpi_shim/core/teardown.hpp"
@@ -45,6 +46,10 @@ int begin(const char* function, int required) noexcept {
   }
   if (vmpi::read_nodes != nullptr) {
     wrong = vmpi::read_nodes();
+    if (wrong != nullptr) return vmpi::raise(nullptr, MPI_ERR_OTHER, function, "%s", wrong);
+  }
+  if (vmpi::read_groups != nullptr) {
+    wrong = vmpi::read_groups();
     if (wrong != nullptr) return vmpi::raise(nullptr, MPI_ERR_OTHER, function, "%s", wrong);
   }
   world.thread_level = required;

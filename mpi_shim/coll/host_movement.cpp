@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "mpi_shim/coll/host_copy.hpp"
+#include "mpi_shim/coll/host_groups.hpp"
 #include "mpi_shim/coll/host_mapped.hpp"
 #include "mpi_shim/coll/host_team.hpp"
 
@@ -118,8 +119,10 @@ int host_bcast(Comm& comm, const Typed& data, int root) noexcept {
     return comm.rank() == root ? speak_to_all(*by, data, bytes)
                                : hear_of_root(*by, data, bytes, root);
   }
-  if (comm.rank() != root) return hear_at_once(*team, data, bytes, root);
   const bool is_short = bytes <= HostLine::kInline;
+  if (comm.rank() != root && is_short && team->groups() != nullptr) [[unlikely]]
+    return hear_root_by_groups(*team, data, bytes, root);
+  if (comm.rank() != root) return hear_at_once(*team, data, bytes, root);
   error = team->reserve(!is_short);
   if (error != MPI_SUCCESS) return error;
   copy_out(data, 0, is_short ? team->line() : team->piece(), bytes);

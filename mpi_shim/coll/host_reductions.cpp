@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "mpi_shim/coll/host_copy.hpp"
+#include "mpi_shim/coll/host_groups.hpp"
 #include "mpi_shim/coll/host_mapped.hpp"
 #include "mpi_shim/coll/host_team.hpp"
 
@@ -18,16 +19,6 @@ constexpr std::uint64_t kBlock = 8192;
 
 /// Pieces that are put before the first of them is read: more would leave the nearer caches.
 constexpr std::uint32_t kAhead = 2;
-
-struct HostReduction {
-  HostTeam& team;
-  HostKind kind;
-  Combine* combine;
-  const unsigned char* send;
-  unsigned char* receive;  ///< null: another rank is the root
-  std::uint64_t bytes;
-  std::uint64_t element;
-};
 
 /// Up to a line's bytes. They are copied first, to where any type may lie.
 [[nodiscard]] int reduce_lines(const HostReduction& what) noexcept {
@@ -188,7 +179,8 @@ void reduce_part(const HostReduction& what, const HostBuffers& from, std::uint64
     if (error != MPI_SUCCESS || combine == nullptr)
       return error != MPI_SUCCESS ? error : kNotOfHost;
   }
-  return bytes <= HostLine::kInline ? reduce_lines(what) : reduce_rooms(what);
+  if (bytes > HostLine::kInline) return reduce_rooms(what);
+  return team.groups() == nullptr ? reduce_lines(what) : reduce_by_groups(what, root);
 }
 
 }  // namespace

@@ -17,10 +17,13 @@
 #include <new>
 #include <string_view>
 
+#include "mpi_shim/coll/host_groups.hpp"
+#include "mpi_shim/coll/select.hpp"
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/comm_nodes.hpp"
 #include "mpi_shim/core/engine.hpp"
 #include "mpi_shim/core/fabric.hpp"
+#include "mpi_shim/core/host_place.hpp"
 #include "mpi_shim/core/peers.hpp"
 #include "mpi_shim/core/rings.hpp"
 #include "mpi_shim/core/world.hpp"
@@ -56,12 +59,10 @@ static_assert(sizeof(HostBlock) + HostTeam::kRooms * (8u << 10) <= 64u << 10);
 /// Larger than a core's nearer caches: a line that another core has read just now takes the writer
 /// some times as long as one of long ago.
 constexpr HostTeam::Shape kLongShape = {HostBlock::kLines, 64u << 10};
-/// Ranks that have such ones, from messages of so many bytes on; how many of them a process makes.
-constexpr int kMostRanksOfLong = 4;
+/// Few ranks have such ones, from messages of so many bytes on; how many of them a process makes.
 constexpr std::uint64_t kLeastLong = 64u << 10;
+static_assert(HostTeam::kMostRanks == kMostRanksOfHost && HostLine::kInline == kBytesOfLine);
 constexpr std::uint32_t kMostLongBlocks = 4;
-/// Beyond that messages are faster than rooms that are few.
-constexpr std::uint64_t kMostThroughRooms = 256u << 10;
 
 [[nodiscard]] bool are_wanted() noexcept {
   static constexpr std::string_view kWords[] = {"on", "off"};
@@ -83,7 +84,10 @@ struct Offer {
   std::uint32_t state;
   std::uint32_t is_good;
   std::uint32_t reserved;
+  HostPlace place;
+  std::uint32_t reserved_too;
 };
+static_assert(sizeof(Offer) == 48);
 
 /// Of blocks that nobody uses.
 struct SpareBlock {
@@ -112,7 +116,9 @@ struct HostTeams {
   [[nodiscard]] static bool map(HostTeam& team, int rank, const Offer& offer) noexcept;
   [[nodiscard]] static bool map_all(HostTeam& team, const Offer* offers) noexcept;
   [[nodiscard]] static int exchange_offers(Comm& comm, Offer* offers) noexcept;
-  [[nodiscard]] static int agree(Comm& comm, bool& are_all) noexcept;
+  [[nodiscard]] static bool find_groups(HostTeam& team, const Offer* offers,
+                                        std::uint32_t& digest) noexcept;
+  [[nodiscard]] static int agree(Comm& comm, std::uint32_t what, bool& are_all) noexcept;
 };
 
 bool HostTeams::take_block(HostTeam& team) noexcept {
@@ -146,7 +152,8 @@ bool HostTeams::take_block(HostTeam& team) noexcept {
   }
   // Headers of rounds of the team before would be taken for this one's.
   HostBlock& block = *team.own_;
-  for (HostLine& line : block.lines) line.header.store(0, std::memory_order_relaxed);
+  for (auto* lines : {&block.lines, &block.up, &block.down})
+    for (HostLine& line : *lines) line.header.store(0, std::memory_order_relaxed);
   block.done.store(team.round_, std::memory_order_relaxed);
   block.has_failed.store(0, std::memory_order_relaxed);
   block.state.store((block.state.load(std::memory_order_relaxed) | 1) + 1,
@@ -165,6 +172,7 @@ void HostTeams::give_back(HostTeam& team) noexcept {
     break;
   }
   if (team.left_ != nullptr) release(*team.left_);
+  HostGroups::drop(team.groups_);
   team.~HostTeam();
   std::free(static_cast<void*>(&team));
 }
@@ -215,12 +223,12 @@ int HostTeams::exchange_offers(Comm& comm, Offer* offers) noexcept {
   return result;
 }
 
-/// Whether all say yes, by dissemination: in round k each tells the one 2^k above it, also after an
-/// error, since that one waits for a word.
-int HostTeams::agree(Comm& comm, bool& are_all) noexcept {
+/// Whether all say yes, and the same of `what`, by dissemination: in round k each tells the one 2^k above
+/// it, also after an error, since that one waits for a word.
+int HostTeams::agree(Comm& comm, std::uint32_t what, bool& are_all) noexcept {
   const int size = comm.size();
   const int tag = next_tag(comm);
-  std::uint32_t own = are_all ? 1 : 0;
+  std::uint32_t own = are_all ? what | 1 : 0;
   int result = MPI_SUCCESS;
   for (int distance = 1; distance < size; distance *= 2) {
     const int to = (comm.rank() + distance) % size;
@@ -230,10 +238,9 @@ int HostTeams::agree(Comm& comm, bool& are_all) noexcept {
                                    from, tag, &theirs, sizeof theirs, byte_type());
         error != MPI_SUCCESS && result == MPI_SUCCESS)
       result = error;
-    own &= theirs;
-    if (result != MPI_SUCCESS) own = 0;
+    if (theirs != own || result != MPI_SUCCESS) own = 0;
   }
-  are_all = own == 1;
+  are_all = own != 0;
   return result;
 }
 
@@ -277,6 +284,14 @@ bool HostTeams::map_all(HostTeam& team, const Offer* offers) noexcept {
   return true;
 }
 
+/// False: no memory.
+bool HostTeams::find_groups(HostTeam& team, const Offer* offers, std::uint32_t& digest) noexcept {
+  HostPlace places[HostTeam::kMostRanks];
+  for (int i = 0; i < team.size_; ++i) places[i] = offers[i].place;
+  digest = HostGroups::digest_of(places, team.size_);
+  return HostGroups::find(places, team.size_, team.groups_);
+}
+
 HostTeam* HostTeams::make(Comm& comm, const HostTeam::Shape& shape, int& error) noexcept {
   Offer offers[HostTeam::kMostRanks] = {};
   Offer& own = offers[comm.rank()];
@@ -295,14 +310,18 @@ HostTeam* HostTeams::make(Comm& comm, const HostTeam::Shape& shape, int& error) 
              team->mr_->rkey,
              team->own_->state.load(std::memory_order_relaxed),
              1,
+             0,
+             HostGroups::can_be(comm.size()) ? find_host_place() : HostPlace{},
              0};
     }
   }
   error = exchange_offers(comm, offers);
   // Whoever has heard of all is connected to all.
-  bool is_good =
-      error == MPI_SUCCESS && team != nullptr && own.is_good != 0 && map_all(*team, offers);
-  const int disagreed = agree(comm, is_good);
+  // Of groups that each saw otherwise, ranks would wait for words that nobody says.
+  std::uint32_t digest = 0;
+  bool is_good = error == MPI_SUCCESS && team != nullptr && own.is_good != 0 &&
+                 map_all(*team, offers) && find_groups(*team, offers, digest);
+  const int disagreed = agree(comm, digest, is_good);
   if (error == MPI_SUCCESS) error = disagreed;
   is_good = is_good && error == MPI_SUCCESS;
   if (is_good) return team;
@@ -324,13 +343,14 @@ HostTeam* HostTeams::make(Comm& comm, const HostTeam::Shape& shape, int& error) 
 
 HostTeam* HostTeams::find_for(HostTeam& team, std::uint64_t bytes, int& error) noexcept {
   error = MPI_SUCCESS;
-  if (bytes >= kLeastLong && ranks_served(*team.comm_) <= kMostRanksOfLong && !team.has_no_long_) {
+  if (bytes >= kLeastLong && ranks_served(*team.comm_) <= kMostRanksOfLongRooms &&
+      !team.has_no_long_) {
     if (team.long_ == nullptr) team.long_ = make(*team.comm_, kLongShape, error);
     team.has_no_long_ = team.long_ == nullptr;
     if (error != MPI_SUCCESS) return nullptr;
     if (team.long_ != nullptr) return team.long_;
   }
-  if (bytes <= kMostThroughRooms) return &team;
+  if (bytes <= kBytesThroughRooms) return &team;
   error = kNotOfHost;
   return nullptr;
 }
@@ -464,11 +484,33 @@ int HostTeam::wait_for_word(int rank) noexcept {
   const HostBlock& block = *blocks_[rank];
   awaited_ = rank;
   return wait([&, this]() noexcept {
-    if (is_there(rank)) return true;
+    if (is_there(rank, kOwn)) return true;
     // It has left the round without a word: what it says then is not of this round.
     const std::uint32_t done = block.done.load(std::memory_order_acquire);
-    return static_cast<std::int32_t>(done - round_) > 0 && !is_there(rank);
+    return static_cast<std::int32_t>(done - round_) > 0 && !is_there(rank, kOwn);
   });
+}
+
+/// What it says as one of all tells before that it is in another collective, in which it leads nobody.
+int HostTeam::hear_leader(Lines lines, int rank, HostKind kind, std::uint64_t bytes) noexcept {
+  const HostBlock& block = *blocks_[rank];
+  const std::uint64_t wanted = header(round_, kind, bytes);
+  if (!is_there(rank, lines)) {
+    awaited_ = rank;
+    const int error = wait([&, this]() noexcept {
+      if (is_there(rank, lines)) return true;
+      const std::uint32_t done = block.done.load(std::memory_order_acquire);
+      const bool is_elsewhere = static_cast<std::int32_t>(done - round_) > 0 ||
+                                (is_there(rank, kOwn) && header_ != wanted);
+      return is_elsewhere && !is_there(rank, lines);
+    });
+    if (error != MPI_SUCCESS) return error;
+  }
+  known_[rank] = round_;
+  if (header_ == wanted) return MPI_SUCCESS;
+  if (!has_spoken_of(HostKind::kOdd)) return disagree(rank);
+  const std::uint64_t odd = bytes_heard();
+  return disagree(odd < static_cast<std::uint64_t>(size_) ? static_cast<int>(odd) : rank);
 }
 
 bool HostTeam::look_at_readers(std::uint32_t wanted) noexcept {
@@ -508,6 +550,8 @@ int HostTeam::wait_for_readers(std::uint32_t wanted) noexcept {
 }
 
 int HostTeam::meet(HostKind kind, std::uint64_t bytes) noexcept {
+  if (groups_ != nullptr) [[unlikely]]
+    return meet_by_groups(*this, kind, bytes);
   if (const int error = reserve(false); error != MPI_SUCCESS) return error;
   publish(kind, bytes);
   int result = MPI_SUCCESS;

@@ -2,7 +2,8 @@
 // The ranks of a communicator that all are on one host and read each other's memory: a collective is
 // a few rounds, in which ranks write to their own block what the others then read there.
 //
-//   state | done | a line for each of 16 rounds: header, up to 56 bytes | rooms for longer pieces
+//   state | done | a line for each of 16 rounds: header, up to 56 bytes | of leaders: two more for each |
+//   rooms for longer pieces
 //
 // Rounds are counted alike by all ranks. A header says which round a line is of, which collective,
 // and how many bytes it moves in all; `done` says which rounds a rank has left, so that lines and
@@ -46,6 +47,8 @@ struct HostBlock {
   std::atomic<std::uint32_t> has_failed;  ///< its owner takes no part any more
   alignas(64) std::atomic<std::uint32_t> done;
   HostLine lines[kLines];
+  HostLine up[kLines];    ///< what a leader says to other leaders (host_groups.hpp)
+  HostLine down[kLines];  ///< and to those that it leads
   // Behind it are the rooms.
 };
 
@@ -56,7 +59,10 @@ enum class HostKind : std::uint8_t {
   kAllreduce,
   kAllgather,
   kAlltoall,
+  kOdd,  ///< of a leader: one that is not heard by all has said something else; the bytes are its rank
 };
+
+struct HostGroups;
 
 class HostTeam {
  public:
@@ -88,6 +94,8 @@ class HostTeam {
   }
 
   [[nodiscard]] const HostBlock& block_of(int rank) const noexcept { return *blocks_[rank]; }
+  /// Null: every rank hears every other.
+  [[nodiscard]] const HostGroups* groups() const noexcept { return groups_; }
 
   // What a rank says: reserve, fill line() or piece(), publish.
 
@@ -126,7 +134,7 @@ class HostTeam {
   /// Any other error ends all. `may_be_ahead`: it may speak in rounds before it leaves this one.
   [[nodiscard]] int hear(int rank, HostKind kind, std::uint64_t bytes,
                          bool may_be_ahead = false) noexcept {
-    if (!is_there(rank)) [[unlikely]]
+    if (!is_there(rank, kOwn)) [[unlikely]]
       if (const int error = wait_for_word(rank); error != MPI_SUCCESS) return error;
     // Who speaks in a round has left those before it.
     if (!may_be_ahead) known_[rank] = round_;
@@ -161,6 +169,34 @@ class HostTeam {
     if (round_ % kRoundsBetweenLooks == 0) [[unlikely]]
       look_at_all();
   }
+
+  // What leaders say beside their own words (host_groups.hpp), in the round that they are in. They have
+  // reserved it, and have spoken or passed.
+
+  [[nodiscard]] unsigned char* line_up() noexcept { return line_in(kUp); }
+  [[nodiscard]] unsigned char* line_down() noexcept { return line_in(kDown); }
+  /// The room of this round, for what is longer than a line.
+  [[nodiscard]] unsigned char* piece_up() noexcept {
+    return reinterpret_cast<unsigned char*>(own_) + place_of(round_);
+  }
+  void publish_up(HostKind kind, std::uint64_t bytes) noexcept { publish_in(kUp, kind, bytes); }
+  void publish_down(HostKind kind, std::uint64_t bytes) noexcept { publish_in(kDown, kind, bytes); }
+  /// As hear(), of a leader.
+  [[nodiscard]] int hear_up(int rank, HostKind kind, std::uint64_t bytes) noexcept {
+    return hear_leader(kUp, rank, kind, bytes);
+  }
+  [[nodiscard]] int hear_down(int rank, HostKind kind, std::uint64_t bytes) noexcept {
+    return hear_leader(kDown, rank, kind, bytes);
+  }
+  [[nodiscard]] const unsigned char* line_up_of(int rank) const noexcept {
+    return (blocks_[rank]->*kUp)[round_ % HostBlock::kLines].bytes;
+  }
+  [[nodiscard]] const unsigned char* line_down_of(int rank) const noexcept {
+    return (blocks_[rank]->*kDown)[round_ % HostBlock::kLines].bytes;
+  }
+  /// All have come to this round, and so have left those before it.
+  void know_that_all_are_here() noexcept { all_done_ = round_; }
+
   /// Rounds that this rank has spoken in and not left.
   [[nodiscard]] std::uint32_t ahead() const noexcept { return next_ - round_; }
 
@@ -191,12 +227,26 @@ class HostTeam {
     return sizeof(HostBlock) + std::size_t{round % shape_.rooms} * shape_.room +
            std::size_t{lap % (shape_.room / step_)} * step_;
   }
-  [[nodiscard]] bool is_there(int rank) noexcept {
-    // Pairs with the store in publish().
+  using Lines = HostLine (HostBlock::*)[HostBlock::kLines];
+  static constexpr Lines kOwn = &HostBlock::lines;
+  static constexpr Lines kUp = &HostBlock::up;
+  static constexpr Lines kDown = &HostBlock::down;
+
+  [[nodiscard]] bool is_there(int rank, Lines lines) noexcept {
+    // Pairs with the stores in publish() and publish_in().
     header_ =
-        blocks_[rank]->lines[round_ % HostBlock::kLines].header.load(std::memory_order_acquire);
+        (blocks_[rank]->*lines)[round_ % HostBlock::kLines].header.load(std::memory_order_acquire);
     return header_ >> 32 == round_;
   }
+  [[nodiscard]] unsigned char* line_in(Lines lines) noexcept {
+    return (own_->*lines)[round_ % HostBlock::kLines].bytes;
+  }
+  void publish_in(Lines lines, HostKind kind, std::uint64_t bytes) noexcept {
+    // Publishes the line and the room; pairs with the load in is_there().
+    (own_->*lines)[round_ % HostBlock::kLines].header.store(header(round_, kind, bytes),
+                                                            std::memory_order_release);
+  }
+  [[nodiscard]] int hear_leader(Lines lines, int rank, HostKind kind, std::uint64_t bytes) noexcept;
   [[nodiscard]] bool look_at_readers(std::uint32_t wanted) noexcept;
   [[gnu::cold]] void look_at_all() noexcept;
   [[nodiscard]] bool is_left_by_others() noexcept;
@@ -225,6 +275,7 @@ class HostTeam {
   std::uint32_t known_[kMostRanks];  ///< what each has done at least
   std::uint32_t states_[kMostRanks];
   ibv_mr* mr_ = nullptr;
+  HostGroups* groups_ = nullptr;
   HostTeam* next_leaving_ = nullptr;
   HostTeam* long_ = nullptr;  ///< with rooms for long messages, once there were some
   bool has_no_long_ = false;
@@ -243,6 +294,17 @@ void have_no_host_team(Comm& comm) noexcept;
 /// The team by whose rooms a message of `bytes`, on which all agree, goes piece by piece. Null: by none
 /// (`error` is kNotOfHost), or an error.
 [[nodiscard]] HostTeam* find_team_for(HostTeam& team, std::uint64_t bytes, int& error) noexcept;
+
+/// A reduction of predefined operation and type, as it goes through lines and rooms.
+struct HostReduction {
+  HostTeam& team;
+  HostKind kind;
+  Combine* combine;
+  const unsigned char* send;
+  unsigned char* receive;  ///< null: another rank is the root
+  std::uint64_t bytes;
+  std::uint64_t element;
+};
 
 // The collectives, with arguments as in collectives.hpp: the error, or kNotOfHost.
 

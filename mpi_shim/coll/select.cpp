@@ -331,6 +331,54 @@ Algorithm* select(Collective which, const Shape& shape) noexcept {
   return find_row(which, shape).algorithm->plan;
 }
 
+/// By how many lines a rank hears one after another from caches beyond its own, which take some times as long
+/// as those within (100 ns and 30 on usual machines): flat all ranks of other groups, else leaders alone, and
+/// one more within for the way down.
+HostLevels levels_for(const HostLayout& layout) noexcept {
+  if (layout.groups < 2 || layout.groups == layout.ranks) return HostLevels::kFlat;
+  const int beyond = layout.ranks - layout.largest_group;
+  if (!layout.is_declared && beyond <= layout.groups) return HostLevels::kFlat;
+  const bool are_nodes = layout.nodes > 1 && layout.nodes < layout.groups;
+  const bool nodes_pay = layout.groups > layout.most_groups_of_node + layout.nodes;
+  return are_nodes && (layout.is_declared || nodes_pay) ? HostLevels::kCachesAndNodes
+                                                        : HostLevels::kCaches;
+}
+
+namespace {
+
+constexpr HostWay kHostWays[] = {
+    {"lines", kBytesOfLine, "flag and data in one line, and all hear all", "(P - 1) h"},
+    {"lines by groups", kBytesOfLine,
+     "ranks are bound to several caches: leaders hear theirs, then each other",
+     "(m - 1) h + (G - 1) h' + h"},
+    {"rooms", kBytesThroughRooms,
+     "piece by piece, each put once and read by all (of up to 4 ranks any length)",
+     "n G' to put, P n G' to read"},
+};
+enum : std::uint8_t { kLines, kLinesByGroups, kRooms };
+
+[[nodiscard]] bool goes_by_host(Collective which) noexcept {
+  return which == Collective::kBarrier || which == Collective::kBcast ||
+         which == Collective::kReduce || which == Collective::kAllreduce;
+}
+
+}  // namespace
+
+std::span<const HostWay> host_ways_of(Collective which) noexcept {
+  if (!goes_by_host(which)) return {};
+  const std::span<const HostWay> all = kHostWays;
+  return which == Collective::kBarrier ? all.first(kRooms) : all;
+}
+
+const HostWay* host_way_for(Collective which, std::int64_t bytes,
+                            const HostLayout& layout) noexcept {
+  if (!goes_by_host(which) || layout.ranks < 2 || layout.ranks > kMostRanksOfHost) return nullptr;
+  if (bytes <= kBytesOfLine)
+    return &kHostWays[levels_for(layout) == HostLevels::kFlat ? kLines : kLinesByGroups];
+  return bytes <= kBytesThroughRooms || layout.ranks <= kMostRanksOfLongRooms ? &kHostWays[kRooms]
+                                                                              : nullptr;
+}
+
 const char* read_algorithm_choices() noexcept {
   static constinit char wrong[320];
   for (int i = 0; i < kCollectives; ++i) {

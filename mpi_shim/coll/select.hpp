@@ -76,6 +76,44 @@ struct CollectiveFacts {
 /// The user's word; null: none.
 [[nodiscard]] const KnownAlgorithm* chosen_by_user(Collective which) noexcept;
 
+// Ranks of one host that hear each other by flags and lines of mapped memory come before the table.
+
+inline constexpr int kMostRanksOfHost = 64;
+/// What goes with a flag, in its line.
+inline constexpr std::int64_t kBytesOfLine = 56;
+/// Beyond that messages are faster than rooms that are few; of so many ranks they are more.
+inline constexpr std::int64_t kBytesThroughRooms = 256 << 10;
+inline constexpr int kMostRanksOfLongRooms = 4;
+
+/// Where they run: groups share an L3 cache.
+struct HostLayout {
+  int ranks = 0;
+  int groups = 1;
+  int largest_group = 0;
+  int nodes = 1;  ///< NUMA nodes
+  int most_groups_of_node = 0;
+  bool is_declared = false;  ///< by VERBATIM_MPI_GROUPS
+};
+/// How short barriers, broadcasts and reductions are done: every rank hears every other; leaders of groups
+/// hear theirs, then each other; or leaders of NUMA nodes stand between.
+enum class HostLevels : std::uint8_t { kFlat, kCaches, kCachesAndNodes };
+[[nodiscard]] HostLevels levels_for(const HostLayout& layout) noexcept;
+/// Of fewer it never pays.
+inline constexpr int kLeastRanksOfGroups = 5;
+
+/// What they do, as the table's rows, of barrier, bcast, reduce and allreduce.
+struct HostWay {
+  const char* name;
+  std::int64_t to_bytes;
+  const char* why;
+  const char* cost;
+};
+/// By bytes; of others none.
+[[nodiscard]] std::span<const HostWay> host_ways_of(Collective which) noexcept;
+/// Null: the table is asked, where buffers are not of MPI_Alloc_mem.
+[[nodiscard]] const HostWay* host_way_for(Collective which, std::int64_t bytes,
+                                          const HostLayout& layout) noexcept;
+
 /// Reads VERBATIM_COLL_*: null, or what is wrong with one. Weak in MPI_Init: a program without
 /// collectives does not have this file.
 [[nodiscard, gnu::weak]] const char* read_algorithm_choices() noexcept;

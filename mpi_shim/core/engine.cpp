@@ -42,6 +42,7 @@
 #include "mpi_shim/core/streams.hpp"
 #include "mpi_shim/core/world.hpp"
 #include "runtime/base/environment.hpp"
+#include "runtime/sync/polls.hpp"
 
 namespace vmpi {
 namespace {
@@ -502,8 +503,8 @@ int exchange(Comm& comm, Plane plane, int dest, int send_tag, const void* send_b
 
 const char* open_device() noexcept {
   waiting = wish();
-  // The library's own polls obey this word: giving the processor away is ours (idle()).
-  if (waiting != Waiting::kSleep && ::setenv("VERBATIM_POLL", "spin", 0) != 0) return "no memory";
+  // Giving the processor away is ours (idle()).
+  if (waiting != Waiting::kSleep) verbatim::let_empty_polls_spin();
   return fabric.open();
 }
 

@@ -66,19 +66,31 @@ bool Nodes::set(const int* numbers, int ranks) noexcept {
   return true;
 }
 
-const char* parse_nodes(const char* text, int ranks, Array<int>& numbers,
-                        std::span<char> wrong) noexcept {
+namespace {
+
+/// How a text says which ranks belong together.
+struct Lists {
+  const char* variable;
+  const char* each;  ///< what a list of ranks is
+  const char* example;
+  bool are_of_nodes;  ///< lists are of nodes, with a slash between these
+};
+
+[[nodiscard]] const char* parse_lists(const Lists& lists, const char* text, int ranks,
+                                      Array<int>& numbers, Array<int>* outer,
+                                      std::span<char> wrong) noexcept {
   const auto refuse = [&](const char* before, int rank, const char* behind) noexcept {
-    (void)std::snprintf(wrong.data(), wrong.size(),
-                        "VERBATIM_MPI_NODES is \"%.60s\", %s %d%s (of %d ranks; \"0-3:4,6-7\" are "
-                        "two nodes)",
-                        text, before, rank, behind, ranks);
+    (void)std::snprintf(wrong.data(), wrong.size(), "%s is \"%.60s\", %s %d%s (of %d ranks; %s)",
+                        lists.variable, text, before, rank, behind, ranks, lists.example);
     return wrong.data();
   };
   constexpr int kMost = 1 << 20;
-  if (!numbers.resize(static_cast<std::size_t>(ranks))) return "there is no memory left";
+  const auto size = static_cast<std::size_t>(ranks);
+  if (!numbers.resize(size) || (outer != nullptr && !outer->resize(size)))
+    return "there is no memory left";
   for (int& number : numbers) number = -1;
-  int node = 0;
+  int list = 0;
+  int outer_list = 0;
   for (const char* at = text; *at != '\0';) {
     int from = 0;
     if (!take_number(at, kMost, from))
@@ -91,19 +103,45 @@ const char* parse_nodes(const char* text, int ranks, Array<int>& numbers,
     for (int rank = from; rank <= to; ++rank) {
       int& number = numbers[static_cast<std::size_t>(rank)];
       if (number != -1) return refuse("which names rank", rank, " twice");
-      number = node;
+      number = list;
+      if (outer != nullptr) (*outer)[static_cast<std::size_t>(rank)] = outer_list;
     }
     if (*at == '\0') break;
-    if (take(at, ':'))
-      ++node;
-    else if (!take(at, ','))
-      return refuse("where neither ',' nor ':' follows rank", to, "");
+    if (take(at, ':')) {
+      ++list;
+    } else if (lists.are_of_nodes && take(at, '/')) {
+      ++list;
+      ++outer_list;
+    } else if (!take(at, ',')) {
+      return refuse(lists.are_of_nodes ? "where neither ',' nor ':' nor '/' follows rank"
+                                       : "where neither ',' nor ':' follows rank",
+                    to, "");
+    }
     if (*at == '\0') return refuse("where no rank stands behind rank", to, "");
   }
   for (int rank = 0; rank < ranks; ++rank)
-    if (numbers[static_cast<std::size_t>(rank)] == -1)
-      return refuse("which names no node of rank", rank, "");
+    if (numbers[static_cast<std::size_t>(rank)] == -1) {
+      char names[32];
+      (void)std::snprintf(names, sizeof names, "which names no %s of rank", lists.each);
+      return refuse(names, rank, "");
+    }
   return nullptr;
+}
+
+}  // namespace
+
+const char* parse_nodes(const char* text, int ranks, Array<int>& numbers,
+                        std::span<char> wrong) noexcept {
+  constexpr Lists kNodes = {"VERBATIM_MPI_NODES", "node", "\"0-3:4,6-7\" are two nodes", false};
+  return parse_lists(kNodes, text, ranks, numbers, nullptr, wrong);
+}
+
+const char* parse_groups(const char* text, int ranks, Array<int>& numbers, Array<int>& nodes,
+                         std::span<char> wrong) noexcept {
+  constexpr Lists kGroups = {"VERBATIM_MPI_GROUPS", "group",
+                             "\"0-1:2-3/4-7\" are two groups of one NUMA node and one of another",
+                             true};
+  return parse_lists(kGroups, text, ranks, numbers, &nodes, wrong);
 }
 
 bool parse_process_mapping(const char* text, int ranks, Array<int>& numbers) noexcept {

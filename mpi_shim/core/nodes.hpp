@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which ranks share a node: what collectives over several nodes are composed by.
+// Which ranks share a node, or within a host a cache: what collectives of several levels are composed by.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,8 @@ class Nodes {
   [[nodiscard]] int begin_of(int node) const noexcept { return begins_[index(node)]; }
   /// Ranks of the smallest node.
   [[nodiscard]] int fewest() const noexcept { return fewest_; }
+  /// And of the largest.
+  [[nodiscard]] int most() const noexcept { return most_; }
   /// None has twice as many ranks as another.
   [[nodiscard]] bool are_alike() const noexcept { return most_ < 2 * fewest_; }
   /// There are several, and one has several ranks: else there is nothing to compose.
@@ -57,7 +59,11 @@ class Nodes {
 /// ranges, a colon between nodes. Null, or what is wrong with the text, which is written to `wrong`.
 [[nodiscard]] const char* parse_nodes(const char* text, int ranks, Array<int>& numbers,
                                       std::span<char> wrong) noexcept;
-/// The same by a launcher's PMI_process_mapping, "(vector,(first node,nodes,ranks of each), ...)", which
+/// The number of each rank's group, ranks that share a cache, and of the NUMA node that the group is of, by
+/// a text such as "0-1:2-3/4-7": a colon between groups, a slash between those of one node and the next.
+[[nodiscard]] const char* parse_groups(const char* text, int ranks, Array<int>& numbers,
+                                       Array<int>& nodes, std::span<char> wrong) noexcept;
+/// Of nodes, by a launcher's PMI_process_mapping, "(vector,(first node,nodes,ranks of each), ...)", which
 /// begins again where it ends before the ranks do. False: it is none.
 [[nodiscard]] bool parse_process_mapping(const char* text, int ranks, Array<int>& numbers) noexcept;
 

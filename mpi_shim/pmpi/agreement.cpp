@@ -14,6 +14,7 @@
 #include <cstddef>
 
 #include "mpi_shim/pmpi/handles.hpp"
+#include "mpi_shim/pmpi/teller.hpp"
 #include "runtime/base/log.hpp"
 
 namespace vmpi::pmpi {
@@ -96,7 +97,8 @@ void be_idle(void*) noexcept { move_mpi_on(); }
 
 }  // namespace
 
-/// A rank that runs without this library never comes: all others would wait without a word.
+/// A rank that runs without this library never comes: all others would wait without a word. One of each
+/// host says it.
 bool combine(const Meeting& meeting, const std::uint64_t* own, std::uint64_t* all, int count,
              Handle operation) noexcept {
   const Functions& call = library().call;
@@ -113,6 +115,7 @@ bool combine(const Meeting& meeting, const std::uint64_t* own, std::uint64_t* al
     (void)::sched_yield();
     if (has_told || now_ns() < until) continue;
     has_told = true;
+    if (!is_mine_to_tell(Line::kWaits)) continue;
     verbatim::log_warn(
         "rank %d of a communicator of %d has waited for 10 s in %s, some have been started without "
         "libverbatim_pmpi.so; fix: give LD_PRELOAD to all ranks (on other hosts: mpirun -x "

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "mpi_shim/pmpi/handles.hpp"
+#include "mpi_shim/pmpi/teller.hpp"
 #include "runtime/base/log.hpp"
 
 namespace vmpi::pmpi {
@@ -128,16 +129,19 @@ void find() noexcept {
     return;
   }
   if (const char* const missing = first_that_is_missing(); missing != nullptr) {
-    log_warn("libverbatim_pmpi.so takes no collectives: this MPI has no %s", missing);
+    if (is_mine_to_tell(Line::kLibrary))
+      log_warn("libverbatim_pmpi.so takes no collectives: this MPI has no %s", missing);
     return;
   }
   find_version();
   found.family = family_of(found.version);
   if (found.family == Family::kOther) {
-    log_warn(
-        "libverbatim_pmpi.so takes no collectives of '%s': it knows the handles of Open MPI 4 and "
-        "5, and of MPICH 3 and 4, where they are not those of the standard ABI",
-        found.version);
+    if (is_mine_to_tell(Line::kLibrary))
+      log_warn(
+          "libverbatim_pmpi.so takes no collectives of '%s': it knows the handles of Open MPI 4 "
+          "and "
+          "5, and of MPICH 3 and 4, where they are not those of the standard ABI",
+          found.version);
     return;
   }
   const bool is_mpich = found.family == Family::kMpich;
@@ -150,8 +154,10 @@ void find() noexcept {
   found.error_truncate = is_mpich ? 14 : 15;
   found.error_other = is_mpich ? 15 : 16;
   if (found.comm_world == 0 || found.comm_self == 0 || !find_handles(found)) {
-    log_warn("libverbatim_pmpi.so takes no collectives of %s: its predefined handles are not there",
-             found.version);
+    if (is_mine_to_tell(Line::kLibrary))
+      log_warn(
+          "libverbatim_pmpi.so takes no collectives of %s: its predefined handles are not there",
+          found.version);
     found.family = Family::kOther;
     return;
   }

@@ -5,6 +5,7 @@
 
 #include <getopt.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <optional>
@@ -43,6 +44,7 @@ void usage(const char* name) {
       "Options:\n"
       "  -r, --ranks=<number>  by so many ranks\n"
       "  -n, --ranks-per-node=<number>  on nodes of so many ranks each\n"
+      "  -g, --ranks-per-group=<number>  on one host, bound to L3 caches by so many each\n"
       "  -o, --ordered         with an operation that does not commute\n"
       "  -v, --varying         of slices that differ (MPI_Gatherv, MPI_Alltoallw ...)\n"
       "  -h, --help            print a help text and exit\n"
@@ -59,6 +61,7 @@ struct Options {
   std::optional<long long> bytes;
   std::optional<long long> ranks;
   long long ranks_of_node = 1;
+  std::optional<long long> ranks_of_group;
   bool is_ordered = false;
   bool is_varying = false;
   bool help = false;
@@ -68,12 +71,13 @@ Options parse(int argc, char** argv) {
   static const option kLong[] = {{"explain", required_argument, nullptr, 'e'},
                                  {"ranks", required_argument, nullptr, 'r'},
                                  {"ranks-per-node", required_argument, nullptr, 'n'},
+                                 {"ranks-per-group", required_argument, nullptr, 'g'},
                                  {"ordered", no_argument, nullptr, 'o'},
                                  {"varying", no_argument, nullptr, 'v'},
                                  {"help", no_argument, nullptr, 'h'},
                                  {nullptr, 0, nullptr, 0}};
   Options options;
-  static constexpr char kLetters[] = ":r:n:ovh";
+  static constexpr char kLetters[] = ":r:n:g:ovh";
   opterr = 0;
   for (int c; (c = getopt_long(argc, argv, kLetters, kLong, nullptr)) != -1;) {
     switch (c) {
@@ -90,6 +94,11 @@ Options parse(int argc, char** argv) {
         options.ranks_of_node = *of_node;
         break;
       }
+      case 'g':
+        options.ranks_of_group = number_in(optarg, 1, 1 << 24);
+        if (!options.ranks_of_group)
+          fail("%s: '%s' is no number of ranks of a group from 1", argv[0], optarg);
+        break;
       case 'o':
         options.is_ordered = true;
         break;
@@ -104,6 +113,8 @@ Options parse(int argc, char** argv) {
     }
   }
   if (options.help) return options;
+  if (options.ranks_of_group && options.ranks_of_node > 1)
+    fail("%s: -g is of one host, -n of several nodes: leave out one", argv[0]);
   if (!options.which) fail("%s: nothing to do (see --help)", argv[0]);
   if (optind < argc) {
     options.bytes = number_in(argv[optind], 0, 1LL << 50);
@@ -128,6 +139,15 @@ std::string ranks_text(const Choice& row) {
   return row.from_ranks <= 1 ? "any" : std::to_string(row.from_ranks) + " and more";
 }
 
+/// Null: the table is asked.
+const vmpi::HostWay* host_way(const Options& options, Collective which, int ranks) {
+  if (!options.ranks_of_group || options.is_ordered || options.is_varying) return nullptr;
+  const int largest = static_cast<int>(std::min<long long>(*options.ranks_of_group, ranks));
+  const vmpi::HostLayout layout = {
+      .ranks = ranks, .groups = (ranks + largest - 1) / largest, .largest_group = largest};
+  return vmpi::host_way_for(which, *options.bytes, layout);
+}
+
 void print_choices(const Options& options, Collective which) {
   const CollectiveFacts& facts = vmpi::facts_of(which);
   const KnownAlgorithm* const by_user = vmpi::chosen_by_user(which);
@@ -147,6 +167,11 @@ void print_choices(const Options& options, Collective which) {
         .has_nodes = options.ranks_of_node > 1 && options.ranks_of_node < ranks,
         .are_nodes_alike = ranks % options.ranks_of_node == 0 ||
                            2 * (ranks % options.ranks_of_node) > options.ranks_of_node};
+    if (const vmpi::HostWay* const way = host_way(options, which, ranks);
+        way != nullptr && by_user == nullptr) {
+      std::printf("  %-8d %-20s %s\n", ranks, way->name, way->why);
+      return;
+    }
     const Choice& row = vmpi::row_for(which, shape);
     const char* const why_not = by_user != nullptr ? vmpi::unmet(*by_user, shape) : nullptr;
     if (by_user != nullptr && why_not == nullptr)
@@ -160,6 +185,21 @@ void print_choices(const Options& options, Collective which) {
   if (options.ranks) print(static_cast<int>(*options.ranks));
   for (const int ranks : kRanks)
     if (!options.ranks) print(ranks);
+  std::printf("\n");
+}
+
+void print_host_ways(Collective which) {
+  const auto ways = vmpi::host_ways_of(which);
+  if (ways.empty()) return;
+  std::printf(
+      "Before the table: up to %d ranks of one host, where they call the blocking one with "
+      "predefined\ntypes and operations. h to hear a line within an L3 cache, h' across, of G "
+      "groups "
+      "that share one,\nm ranks in the largest.\n\n",
+      vmpi::kMostRanksOfHost);
+  for (const vmpi::HostWay& each : ways)
+    std::printf("  %-10s %-20s %s\n  %-10s %-20s cost: %s\n", size_text(each.to_bytes).c_str(),
+                each.name, each.why, "", "", each.cost);
   std::printf("\n");
 }
 
@@ -203,6 +243,7 @@ int mpi(Calling, int argc, char** argv) {
       if (!with.bytes) with.bytes = 0;
       print_choices(with, *options.which);
     }
+    print_host_ways(*options.which);
     print_table(*options.which);
     return 0;
   } catch (const Failure& failure) {

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <string_view>
 
 #include <sched.h>
 
 #include "runtime/base/environment.hpp"
+#include "runtime/sync/polls.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim {
@@ -34,7 +36,8 @@ constinit std::atomic<Wait> chosen{Wait::kUnread};
 void choose_how_empty_polls_wait() noexcept {
   if (chosen.load(std::memory_order_relaxed) != Wait::kUnread) return;
   static constexpr std::string_view kChoices[] = {"yield", "spin"};
-  const bool spin = environment_choice("VERBATIM_POLL", kChoices, 0) == 1;
+  const std::size_t otherwise = are_empty_polls_to_spin() ? 1 : 0;
+  const bool spin = environment_choice("VERBATIM_POLL", kChoices, otherwise) == 1;
   chosen.store(spin ? Wait::kSpin : Wait::kYield, std::memory_order_relaxed);
 }
 

@@ -41,7 +41,8 @@ inline constexpr std::uint32_t kEmptyPollsBetweenLooks = 128;
     count_empty_poll(0);
 }
 
-/// Reads VERBATIM_POLL, the first time: before the first poll, when the environment may be read.
+/// Reads VERBATIM_POLL, and where that is not set what a part of the library has said (sync/polls.hpp), the
+/// first time: before the first poll, when the environment may be read.
 void choose_how_empty_polls_wait() noexcept;
 
 }  // namespace verbatim

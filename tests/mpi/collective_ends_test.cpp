@@ -81,6 +81,9 @@ const Job kByChains = {5,
 /// Composed over nodes: one that leads is killed.
 const Job kByNodes = {8, 2, "1", {{"VERBATIM_MPI_NODES", "0-1:2-3:4-5:6-7"}}};
 const Job kByNodesLong = {8, 5, "20000", {{"VERBATIM_MPI_NODES", "0-1:2-3:4-5:6-7"}}};
+/// By memory of the host, in groups: one that leads its group, or a group and a NUMA node.
+const Job kByGroups = {8, 2, "1", {{"VERBATIM_MPI_GROUPS", "0-1:2-3:4-5:6-7"}}};
+const Job kByGroupsOfNodes = {8, 4, "1", {{"VERBATIM_MPI_GROUPS", "0-1:2-3/4-5:6-7"}}};
 
 TEST(CollectiveEnds, OneThatIsKilledEndsEachThatGoesAsBetweenHosts) {
   for (const char* each : kCollectives) expect_that_others_end(each, kByTable);
@@ -93,6 +96,11 @@ TEST(CollectiveEnds, OneThatIsKilledEndsThoseWhoWaitForRanksThatHaveLeft) {
 TEST(CollectiveEnds, OneThatIsKilledEndsEachThatIsComposedOverNodes) {
   for (const char* each : {"barrier", "bcast", "allgather", "reduce", "allreduce"})
     for (const Job* job : {&kByNodes, &kByNodesLong}) expect_that_others_end(each, *job);
+}
+
+TEST(CollectiveEnds, OneThatIsKilledEndsEachThatGoesByGroups) {
+  for (const char* each : {"barrier", "bcast", "reduce", "allreduce"})
+    for (const Job* job : {&kByGroups, &kByGroupsOfNodes}) expect_that_others_end(each, *job);
 }
 
 TEST(CollectiveEnds, OneThatIsKilledEndsAllThatWereStarted) {
@@ -178,10 +186,14 @@ TEST(CollectiveEnds, OneThatIsKilledEndsTheJoiningOfItsGroupWithAnother) {
     expect_that_all_but_one_end(6, 1, {"joins_knowing", steps}, {{"VERBATIM_COLL_HOST", "off"}});
 }
 
-/// By messages, by lines and rooms of the host, by mapped memory, and over nodes.
+/// By messages, by lines and rooms of the host, by mapped memory, over nodes, and by groups.
 TEST(CollectiveEnds, OneOfAnotherLengthIsNamed) {
-  const Variables ways[] = {{}, {{"VERBATIM_COLL_HOST", "off"}}, {{"VERBATIM_MPI_NODES", "0:1-2"}}};
-  for (const char* length : {"1", "5000", "100000"})
+  const Variables ways[] = {{},
+                            {{"VERBATIM_COLL_HOST", "off"}},
+                            {{"VERBATIM_MPI_NODES", "0:1-2"}},
+                            {{"VERBATIM_MPI_GROUPS", "0:1-2"}},
+                            {{"VERBATIM_MPI_GROUPS", "0,2:1"}}};
+  for (const char* length : {"1", "14", "5000", "100000"})
     for (const Variables& way : ways) {
       RanksOptions options;
       options.time_limit_ms = 15'000;

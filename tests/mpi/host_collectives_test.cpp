@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Collectives of ranks that read each other's memory: around every length at which they go another
 // way, mixed with what goes by messages, and communicators that come and go.
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <numeric>
 #include <string>
 #include <thread>
 
+#include "mpi_shim/coll/host_groups.hpp"
 #include "mpi_shim/coll/host_team.hpp"
 #include "mpi_shim/core/comm.hpp"
 #include "tests/mpi/in_ranks.hpp"
@@ -230,6 +234,79 @@ TEST_F(Host, ReducesLargeElements) {
   }
 }
 
+/// It would be that of programs which this one starts, and threads may read it.
+TEST_F(Host, TheEnvironmentStaysAsItWas) {
+  std::ifstream file("/proc/self/environ");
+  std::size_t variables = 0;
+  for (std::string line; std::getline(file, line, '\0');) ++variables;
+  std::size_t found = 0;
+  while (environ[found] != nullptr) ++found;
+  EXPECT_EQ(found, variables);
+}
+
+/// How many groups the ranks are in is said by who starts them; nothing: they are in none.
+TEST_F(Host, RanksAreInAsManyGroupsAsAreToldOrFound) {
+  const vmpi::HostTeam* const team = vmpi::find_comm(comm_)->team;
+  if (team == nullptr) GTEST_SKIP() << "there is no team";
+  const char* const groups = std::getenv("VERBATIM_TEST_GROUPS");
+  const char* const nodes = std::getenv("VERBATIM_TEST_GROUPS_OF_NODES");
+  if (groups == nullptr) {
+    EXPECT_EQ(team->groups(), nullptr);
+    return;
+  }
+  ASSERT_NE(team->groups(), nullptr);
+  EXPECT_EQ(team->groups()->groups.count(), std::atoi(groups));
+  EXPECT_EQ(team->groups()->nodes.count(), std::atoi(nodes != nullptr ? nodes : groups));
+}
+
+/// What depends on the order is bit by bit the sum in the order of ranks, wherever they run.
+TEST_F(Host, ShortOnesOfEveryNumberOfRanks) {
+  const bool is_in_order = vmpi::find_comm(comm_)->team != nullptr;
+  const auto term = [](int rank, int i) {
+    return 1.0 / (3 + i + 17 * rank) * (rank % 3 == 0 ? 1e9 : 1);
+  };
+  for (int ranks = 1; ranks <= size_; ++ranks) {
+    MPI_Comm first;
+    MPI_Comm_split(comm_, rank_ < ranks ? 0 : MPI_UNDEFINED, 0, &first);
+    if (first == MPI_COMM_NULL) continue;
+    make_team(first);
+    // Longer than the lines are many, so that each is used again.
+    for (int round = 0; round < 20; ++round) {
+      const int length = 1 + round % 7;
+      const int root = round * 5 % ranks;
+      double mine[7];
+      double sum[7] = {};
+      double at_root[7] = {};
+      double right[7] = {};
+      for (int i = 0; i < length; ++i) {
+        mine[i] = term(rank_, i);
+        right[i] = term(0, i);
+        for (int r = 1; r < ranks; ++r) right[i] += term(r, i);
+      }
+      ASSERT_EQ(MPI_Allreduce(mine, sum, length, MPI_DOUBLE, MPI_SUM, first), MPI_SUCCESS);
+      ASSERT_EQ(MPI_Reduce(mine, at_root, length, MPI_DOUBLE, MPI_SUM, root, first), MPI_SUCCESS);
+      if (round % 3 == 0) {
+        ASSERT_EQ(MPI_Barrier(first), MPI_SUCCESS);
+      }
+      const auto is_right = [&](const double* found) {
+        for (int i = 0; i < length; ++i)
+          if (is_in_order ? found[i] != right[i] : std::abs(found[i] / right[i] - 1) > 1e-12)
+            return false;
+        return true;
+      };
+      EXPECT_TRUE(is_right(sum)) << ranks << " ranks, " << length;
+      EXPECT_TRUE(rank_ != root || is_right(at_root)) << ranks << " ranks, " << length;
+      int said[14];
+      for (int i = 0; i < 14; ++i) said[i] = rank_ == root ? value_of(round, i) : -1;
+      ASSERT_EQ(MPI_Bcast(said, round % 15, MPI_INT, root, first), MPI_SUCCESS);
+      for (int i = 0; i < 14; ++i) {
+        EXPECT_EQ(said[i], i < round % 15 || rank_ == root ? value_of(round, i) : -1) << ranks;
+      }
+    }
+    MPI_Comm_free(&first);
+  }
+}
+
 void take_the_left(void* in, void* inout, int* length, MPI_Datatype*) {
   std::memcpy(inout, in, sizeof(int) * *length);
 }
@@ -429,6 +506,29 @@ TEST_F(Host, ThreadsOfCommunicatorsOfTheirOwn) {
 }
 
 /// All are told, wherever lengths are seen to differ, and what follows is right.
+/// Whoever it is, and whatever it calls: a longer one, one that goes through rooms, or a barrier.
+TEST_F(Host, OneThatIsElsewhereIsToldOfToAll) {
+  if (!is_expected(comm_)) GTEST_SKIP() << "without mapped memory messages are truncated, or not";
+  const ErrorsAreReturned returned(comm_);
+  int in[15] = {};
+  int out[15] = {};
+  for (int odd = 0; odd < size_; ++odd) {
+    for (const int length : {2, 15, 0}) {
+      const int mine = rank_ == odd ? length : 1;
+      const int error =
+          mine != 0 ? MPI_Allreduce(in, out, mine, MPI_INT, MPI_SUM, comm_) : MPI_Barrier(comm_);
+      EXPECT_EQ(class_of(error), MPI_ERR_TRUNCATE) << odd << ", " << length;
+      ASSERT_EQ(MPI_Barrier(comm_), MPI_SUCCESS);
+    }
+    // Of a broadcast those hear of it who hear the odd one.
+    const int error =
+        class_of(rank_ == odd ? MPI_Barrier(comm_) : MPI_Bcast(in, 1, MPI_INT, 0, comm_));
+    EXPECT_TRUE(error == MPI_ERR_TRUNCATE || (rank_ != odd && odd != 0 && error == MPI_SUCCESS))
+        << odd << ", " << error;
+    ASSERT_EQ(MPI_Barrier(comm_), MPI_SUCCESS);
+  }
+}
+
 TEST_F(Host, LengthsThatDifferAreTold) {
   if (!is_expected(comm_)) GTEST_SKIP() << "without mapped memory messages are truncated, or not";
   const ErrorsAreReturned returned(comm_);

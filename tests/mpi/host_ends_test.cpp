@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <string>
 
 #include "tests/mpi/ranks.hpp"
@@ -18,8 +19,11 @@ RanksOptions options() {
   return made;
 }
 
-void expect_that_others_end(const std::vector<std::string>& arguments, int ranks) {
-  const RanksEnd end = run_ranks(ranks, VERBATIM_MPI_HOST_RANK, arguments, options());
+void expect_that_others_end(const std::vector<std::string>& arguments, int ranks,
+                            const std::map<std::string, std::string>& environment = {}) {
+  RanksOptions made = options();
+  made.environment.insert(environment.begin(), environment.end());
+  const RanksEnd end = run_ranks(ranks, VERBATIM_MPI_HOST_RANK, arguments, made);
   const std::string told =
       arguments[1] + " " + arguments[2] + " of " + std::to_string(ranks) + ": " + end.told();
   ASSERT_TRUE(end.is_in_time) << told;
@@ -49,6 +53,23 @@ TEST(HostEnds, OneThatLiesHarmsNobodyButItself) {
                           "never_left", "all_over"})
     for (const char* collective : {"barrier", "bcast", "allreduce"})
       expect_that_others_end({"lies", lie, collective}, 3);
+}
+
+/// The one that ends is led, leads others, or is alone between others.
+constexpr const char* kGroupsOfSix[] = {"0-1:2-3/4-5", "0,2:1,3-5", "0,2:1/3-5"};
+
+TEST(HostEnds, OneThatIsKilledEndsEachCollectiveOfGroups) {
+  for (const char* collective : {"barrier", "bcast", "bcast_to", "reduce", "allreduce"})
+    for (const char* groups : kGroupsOfSix)
+      expect_that_others_end({"dies", collective, "1"}, 6, {{"VERBATIM_MPI_GROUPS", groups}});
+}
+
+TEST(HostEnds, OneOfAGroupThatLiesHarmsNobodyButItself) {
+  for (const char* lie : {"every_length", "another_collective", "no_such_rank_is_odd",
+                          "left_long_ago", "never_left", "all_over"})
+    for (const char* collective : {"bcast_to", "allreduce"})
+      for (const char* groups : {"0-1:2", "0:1-2"})
+        expect_that_others_end({"lies", lie, collective}, 3, {{"VERBATIM_MPI_GROUPS", groups}});
 }
 
 TEST(HostEnds, OneThatHasNoBlockLeavesAllToMessages) {

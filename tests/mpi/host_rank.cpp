@@ -54,18 +54,23 @@ vmpi::HostTeam& team() {
 vmpi::HostBlock& block() { return const_cast<vmpi::HostBlock&>(team().block_of(team().rank())); }
 
 void say_no_round() {
-  for (vmpi::HostLine& line : block().lines) line.header.store(~std::uint64_t{0});
+  for (auto* lines : {&block().lines, &block().up, &block().down})
+    for (vmpi::HostLine& line : *lines) line.header.store(~std::uint64_t{0});
 }
 /// Of this round and those that follow, whichever they are.
 void say(std::uint64_t what) {
-  for (std::uint32_t round = 0; round < 4096; ++round) {
-    vmpi::HostLine& line = block().lines[round % vmpi::HostBlock::kLines];
-    line.header.store(std::uint64_t{round} << 32 | what);
-    std::memset(line.bytes, 0xff, sizeof line.bytes);
-  }
+  for (std::uint32_t round = 0; round < 4096; ++round)
+    for (auto* lines : {&block().lines, &block().up, &block().down}) {
+      vmpi::HostLine& line = (*lines)[round % vmpi::HostBlock::kLines];
+      line.header.store(std::uint64_t{round} << 32 | what);
+      std::memset(line.bytes, 0xff, sizeof line.bytes);
+    }
 }
 void say_every_length() { say((1u << 29) - 1); }
 void say_another_collective() { say(7u << 29); }
+void say_no_such_rank_is_odd() {
+  say(static_cast<std::uint64_t>(vmpi::HostKind::kOdd) << 29 | 1'000'000);
+}
 void say_it_left_long_ago() { block().done.store(0x7fffffffu); }
 void say_it_never_left() { block().done.store(0x80000000u); }
 void say_all_over() { std::memset(static_cast<void*>(&block()), 0xa5, sizeof(vmpi::HostBlock)); }
@@ -77,6 +82,7 @@ struct Lie {
 constexpr Lie kLies[] = {{"no_round", say_no_round},
                          {"every_length", say_every_length},
                          {"another_collective", say_another_collective},
+                         {"no_such_rank_is_odd", say_no_such_rank_is_odd},
                          {"left_long_ago", say_it_left_long_ago},
                          {"never_left", say_it_never_left},
                          {"all_over", say_all_over}};

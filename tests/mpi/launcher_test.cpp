@@ -150,6 +150,11 @@ TEST(MpiLauncher, NodesOfRanksThatAreNotThereAreRefused) {
                  "VERBATIM_MPI_NODES is \"1-3\", which names a rank 3 that is none");
 }
 
+TEST(MpiLauncher, GroupsOfRanksThatAreNotThereAreRefused) {
+  expect_refusal({{"VERBATIM_MPI_GROUPS", "0/9"}},
+                 "VERBATIM_MPI_GROUPS is \"0/9\", which names a rank 9 that is none");
+}
+
 TEST(MpiLauncher, AnAlgorithmThatIsNoneIsNamedBesideThoseThereAre) {
   expect_refusal({{"VERBATIM_COLL_ALLREDUCE", "magic"}},
                  "VERBATIM_COLL_ALLREDUCE is \"magic\", and the algorithms of allreduce are: "

@@ -43,6 +43,35 @@ TEST(Nodes, OfEachRankOneIsNamed) {
     EXPECT_NE(refusal_of(text, 2), "") << text;
 }
 
+TEST(GroupsOfCaches, AreListsOfRanksWithASlashBetweenNumaNodes) {
+  Array<int> groups;
+  Array<int> nodes;
+  char wrong[256] = "";
+  ASSERT_EQ(parse_groups("0-1:2-3/4,6:5", 7, groups, nodes, wrong), nullptr);
+  EXPECT_THAT(listed(groups), ElementsAre(0, 0, 1, 1, 2, 3, 2));
+  EXPECT_THAT(listed(nodes), ElementsAre(0, 0, 0, 0, 1, 1, 1));
+  ASSERT_EQ(parse_groups("1,0", 2, groups, nodes, wrong), nullptr);
+  EXPECT_THAT(listed(groups), ElementsAre(0, 0));
+}
+
+TEST(GroupsOfCaches, OfEachRankOneIsNamed) {
+  Array<int> groups;
+  Array<int> nodes;
+  char wrong[256] = "";
+  const auto refusal = [&](const char* text, int ranks) -> std::string {
+    const char* const refused = parse_groups(text, ranks, groups, nodes, wrong);
+    return refused != nullptr ? refused : "";
+  };
+  EXPECT_THAT(refusal("0-1/2", 4), HasSubstr("VERBATIM_MPI_GROUPS is \"0-1/2\", which names no "
+                                             "group of rank 3 (of 4 ranks; \"0-1:2-3/4-7\" are"));
+  EXPECT_THAT(refusal("0/0-1", 2), HasSubstr("names rank 0 twice"));
+  EXPECT_THAT(refusal("0;1", 2), HasSubstr("neither ',' nor ':' nor '/' follows rank 0"));
+  for (const char* const text : {"x", "/0-1", "0-1/", "0//1", "0:/1", "0/:1", "0-9", "1-0"})
+    EXPECT_NE(refusal(text, 2), "") << text;
+  // Nodes of several hosts have no slash.
+  EXPECT_THAT(refusal_of("0/1", 2), HasSubstr("neither ',' nor ':' follows rank 0"));
+}
+
 TEST(Nodes, AreSaidByALaunchersVector) {
   Array<int> numbers;
   ASSERT_TRUE(parse_process_mapping("(vector,(0,2,2))", 4, numbers));

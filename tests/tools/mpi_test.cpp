@@ -46,6 +46,24 @@ TEST(Explain, SaysWhatIsComposedOverNodes) {
   EXPECT_THAT(on_nodes, HasSubstr("several nodes: nodes exchange one message in a round"));
 }
 
+TEST(Explain, SaysWhatRanksOfOneHostDoInGroups) {
+  const std::string lines = told({"mpi", "--explain", "barrier", "-r", "16", "-g", "16"});
+  EXPECT_THAT(lines, HasSubstr("  16       lines                flag and data in one line"));
+  const std::string groups = told({"mpi", "--explain", "allreduce", "8", "-r", "16", "-g", "4"});
+  EXPECT_THAT(groups,
+              HasSubstr("  16       lines by groups      ranks are bound to several caches"));
+  EXPECT_THAT(groups, HasSubstr("cost: (m - 1) h + (G - 1) h' + h"));
+  EXPECT_THAT(told({"mpi", "--explain", "bcast", "57", "-r", "16", "-g", "4"}),
+              HasSubstr("  16       rooms "));
+  EXPECT_THAT(told({"mpi", "--explain", "bcast", "300000", "-r", "16", "-g", "4"}),
+              HasSubstr("  16       scatter_allgather "));
+  EXPECT_THAT(told({"mpi", "--explain", "scan"}), Not(HasSubstr("Before the table")));
+  // What the user says goes before.
+  EXPECT_THAT(told({"mpi", "--explain", "barrier", "-r", "16", "-g", "4"},
+                   {{"VERBATIM_COLL_BARRIER", "tree"}}),
+              HasSubstr("  16       tree "));
+}
+
 TEST(Explain, FollowsTheUsersWordWhereItCan) {
   const Environment ring = {{"VERBATIM_COLL_ALLREDUCE", "ring"}};
   EXPECT_THAT(told({"mpi", "--explain", "allreduce", "8", "-r", "5"}, ring),
@@ -66,6 +84,8 @@ TEST(Explain, NamesMistakes) {
   expect_refusal({"mpi", "--explain", "alreduce"},
                  "no collective 'alreduce' (there are: barrier, bcast,");
   expect_refusal({"mpi", "--explain", "bcast", "-n", "0"}, "'0' is no number of ranks of a node");
+  expect_refusal({"mpi", "--explain", "bcast", "-g", "x"}, "'x' is no number of ranks of a group");
+  expect_refusal({"mpi", "--explain", "bcast", "-g", "2", "-n", "2"}, "leave out one");
   expect_refusal({"mpi", "--explain", "bcast", "4k"}, "'4k' is no number of bytes");
   expect_refusal({"mpi", "--explain", "bcast", "4", "5"}, "'5' is too much");
   expect_refusal({"mpi", "--explain", "bcast", "-r", "0"}, "'0' is no number of ranks");
