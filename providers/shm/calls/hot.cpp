@@ -49,11 +49,20 @@ template <bool kDomain>
   return post_locked<kDomain>(qp, wr, bad_wr);
 }
 
+/// To a receiver that has many senders.
+template <bool kDomain>
+[[gnu::noinline]] int post_in_turn(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
+  if (post_one_shared<kDomain, true, true>(qp, *wr)) return 0;
+  if (post_one_shared<kDomain, false, true>(qp, *wr)) return 0;
+  return post_list<kDomain>(qp, wr, bad_wr);
+}
+
 template <bool kDomain>
 [[gnu::noinline]] int post_more_to_shared(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
   if (wr != nullptr && is_send(*wr)) {
-    if (post_one_shared<kDomain, true>(qp, *wr)) return 0;
-    return post_list<kDomain>(qp, wr, bad_wr);
+    if (wr->num_sge != 1) return post_list<kDomain>(qp, wr, bad_wr);
+    if (post_one_shared<kDomain, true, false>(qp, *wr)) return 0;
+    return post_in_turn<kDomain>(qp, wr, bad_wr);
   }
   return post_other<kDomain>(qp, wr, bad_wr);
 }
@@ -61,7 +70,7 @@ template <bool kDomain>
 template <bool kDomain>
 [[gnu::noinline]] int post_to_shared(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
   PostLock<kDomain>::keep(qp);
-  if (wr != nullptr && post_one_shared<kDomain, false>(qp, *wr)) return 0;
+  if (wr != nullptr && post_one_shared<kDomain, false, false>(qp, *wr)) return 0;
   return post_more_to_shared<kDomain>(qp, wr, bad_wr);
 }
 

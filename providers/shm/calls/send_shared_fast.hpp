@@ -10,16 +10,11 @@
 
 namespace verbatim::shm {
 
-/// Puts a SEND into the ring of `way`, the queue pair or its lane, if the next receive is posted,
-/// sound and long enough and nothing has to be looked at again. False: next_shared_credit() must.
-template <class Piece>
-[[gnu::always_inline]] inline bool put_shared(Qp& way, std::uint32_t bytes,
-                                              const Piece& piece) noexcept {
-  SharedCredits& shared = way.shared;
-  const std::uint64_t sent = way.out.sent;
-  if (sent >= shared.unlooked || must_ring(way)) return false;
-  if (!way.out.ring.has_line()) [[unlikely]]
-    return false;
+/// Is the next receive posted, sound and long enough, as its credit says now? False also when
+/// something has to be looked at again.
+[[gnu::always_inline]] inline bool takes_next(const Qp& way, std::uint32_t bytes) noexcept {
+  const SharedCredits& shared = way.shared;
+  if (way.out.sent >= shared.unlooked) return false;
   const std::uint64_t store = shared.record->store.load(std::memory_order_acquire);
   if (store != shared.store) return false;
   const std::uint64_t credit =
@@ -28,9 +23,29 @@ template <class Piece>
   if (shared.record->store.load(std::memory_order_acquire) != store) return false;
   const auto lap = static_cast<std::uint32_t>(shared.next >> window::log(store)) + 1;
   // A receive with a bad key has a length below zero.
-  if (static_cast<std::int32_t>(static_cast<std::uint32_t>(credit >> 32) - lap) < 0 ||
-      static_cast<std::int32_t>(credit) < static_cast<std::int32_t>(bytes + way.headroom))
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(credit >> 32) - lap) >= 0 &&
+         static_cast<std::int32_t>(credit) >= static_cast<std::int32_t>(bytes + way.headroom);
+}
+
+/// The same of a peer that takes turns with many: its credits are looked at in rows.
+[[gnu::always_inline]] inline bool takes_next_in_turn(Qp& way, std::uint32_t bytes) noexcept {
+  const SharedCredits& shared = way.shared;
+  if (shared.known.has(shared.next, bytes + way.headroom) && way.out.sent < shared.unlooked &&
+      shared.record->store.load(std::memory_order_acquire) == shared.store) [[likely]]
+    return true;
+  std::uint32_t room;
+  return next_shared_credit(way, room) == CreditState::kGood && bytes + way.headroom <= room;
+}
+
+/// Puts a SEND into the ring of `way`, the queue pair or its lane, if the next receive is posted,
+/// sound and long enough, and rings as kRings says. False: nothing was done.
+template <bool kRings, class Piece>
+[[gnu::always_inline]] inline bool put_shared(Qp& way, std::uint32_t bytes,
+                                              const Piece& piece) noexcept {
+  if (must_ring(way) != kRings) return false;
+  if (!way.out.ring.has_line()) [[unlikely]]
     return false;
+  if (!(kRings ? takes_next_in_turn(way, bytes) : takes_next(way, bytes))) return false;
   const unsigned char* from;
   if (!piece.find(from)) return false;
   MessageRing& ring = way.out.ring;
@@ -44,18 +59,20 @@ template <class Piece>
   } else if (!put_shared_long(way, bytes, from, piece.header())) {
     return false;
   }
-  way.out.sent = sent + 1;
-  ++shared.next;
+  ++way.out.sent;
+  ++way.shared.next;
   // As MoveFast.
   if (must_ring(way)) [[unlikely]]
     ring_peer(way, (header::flags(piece.header()) & header::kSolicited) != 0, true);
   return true;
 }
 
-/// The lane that a datagram goes by, if it is the one used last, its address leads to this host
-/// without a routing header, and the key is the receiver's. nullptr: send_datagram_now() knows.
-[[gnu::always_inline]] inline Qp* known_lane(const Qp& qp, const ibv_send_wr& wr) noexcept {
-  Qp* const lane = qp.book->last;
+/// The lane that a datagram goes by, if it is the one used last or any is asked for, its address
+/// leads to this host without a routing header, and the key is the receiver's. nullptr:
+/// send_datagram_now() knows.
+template <bool kAny>
+[[gnu::always_inline]] inline Qp* known_lane(Qp& qp, const ibv_send_wr& wr) noexcept {
+  Qp* const lane = kAny ? find_lane(qp, wr.wr.ud.remote_qpn) : qp.book->last;
   const auto& to = wr.wr.ud;
   if (lane == nullptr || lane->lane.target != to.remote_qpn || lane->lane.endpoint == nullptr ||
       qp.queued() != 0 || qp.posts_generally ||
@@ -67,32 +84,36 @@ template <class Piece>
   return lane;
 }
 
+template <bool kRings>
 struct MoveShared {
   Qp& way;
   const PostedPiece& piece;
 
   [[gnu::always_inline]] bool operator()(const OneRequest& request) const noexcept {
-    return put_shared(way, request.bytes, piece);
+    return put_shared<kRings>(way, request.bytes, piece);
   }
 };
 
 /// A SEND, the only request of a list, to shared receives, if it completes with a word or without
-/// as kSignaled says. False: nothing was done.
-template <bool kDomain, bool kSignaled>
+/// as kSignaled says, and its receiver polls for it or must be told as kRings says: then it is one
+/// of many. False: nothing was done.
+template <bool kDomain, bool kSignaled, bool kRings>
 [[gnu::always_inline]] inline bool post_one_shared(Qp& qp, const ibv_send_wr& wr) noexcept {
   const bool is_signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all;
   if (is_signaled != kSignaled || !is_send(wr) || wr.next != nullptr || wr.num_sge != 1)
     return false;
   const ibv_sge& sge = *wr.sg_list;
   if (sge.length > kMostInLines) return false;
-  Qp* const way = qp.datagrams != nullptr ? known_lane(qp, wr) : is_ready(qp) ? &qp : nullptr;
+  Qp* const way = qp.datagrams != nullptr ? known_lane<kRings>(qp, wr)
+                  : is_ready(qp)          ? &qp
+                                          : nullptr;
   if (way == nullptr) return false;
   const PostedPiece piece{
       qp,           wr,
       sge,          qp.max_inline > Slot::kInlineBytes ? qp.max_inline : Slot::kInlineBytes,
       kMostInLines, wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u};
   return perform_one<kDomain, kSignaled>(qp, {wr.wr_id, 0, 0, sge.length, false},
-                                         MoveShared{*way, piece});
+                                         MoveShared<kRings>{*way, piece});
 }
 
 }  // namespace verbatim::shm
