@@ -20,16 +20,22 @@ constexpr std::size_t kOwnerBytes = kCacheLine;
 static_assert(sizeof(Owner) <= kOwnerBytes);
 
 void* take_from_library(std::size_t bytes, std::size_t alignment) noexcept {
-  if (alignment <= alignof(std::max_align_t)) return std::calloc(1, bytes);
-  const std::size_t whole = (bytes + alignment - 1) / alignment * alignment;
-  void* const memory = std::aligned_alloc(alignment, whole);
-  if (memory != nullptr) std::memset(memory, 0, whole);
-  return memory;
+  if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes);
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
 
 }  // namespace
 
 void* QueueMemory::take(std::size_t bytes, std::size_t alignment) const noexcept {
+  // Of a large piece nothing is touched then.
+  if (domain_ == nullptr && alignment <= alignof(std::max_align_t))
+    return std::calloc(1, bytes != 0 ? bytes : 1);
+  void* const memory = take_unset(bytes, alignment);
+  if (memory != nullptr) std::memset(memory, 0, bytes);
+  return memory;
+}
+
+void* QueueMemory::take_unset(std::size_t bytes, std::size_t alignment) const noexcept {
   if (bytes == 0) bytes = 1;
   if (domain_ == nullptr) return take_from_library(bytes, alignment);
   const QueueAllocators& by = domain_->allocators;
@@ -49,7 +55,6 @@ void* QueueMemory::take(std::size_t bytes, std::size_t alignment) const noexcept
     return nullptr;
   }
   auto* const at = static_cast<unsigned char*>(memory);
-  std::memset(at, 0, whole);
   const Owner owner{is_program};
   std::memcpy(at, &owner, sizeof owner);
   return at + kOwnerBytes;

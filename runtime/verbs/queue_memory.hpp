@@ -28,7 +28,10 @@ class QueueMemory {
 
   /// Zeroed, at a multiple of `alignment`, a power of two. nullptr: there is none.
   [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) const noexcept;
-  /// What take() answered, or nullptr.
+  /// The same as it comes, for what is written before it is read: of a long queue that is never
+  /// full, only what is used takes memory of the system.
+  [[nodiscard]] void* take_unset(std::size_t bytes, std::size_t alignment) const noexcept;
+  /// What they answered, or nullptr.
   void give(void* memory) const noexcept;
 
  private:

@@ -41,17 +41,17 @@ bool is_at_home(unsigned opcode) noexcept {
 bool make_queue(Qp& qp) noexcept {
   if (qp.sq.queue == nullptr)
     qp.sq.queue = static_cast<PendingSend*>(
-        qp.memory.take(qp.sq_entries * sizeof(PendingSend), alignof(PendingSend)));
+        qp.memory.take_unset(qp.sq_entries * sizeof(PendingSend), alignof(PendingSend)));
   if (qp.sq.sges == nullptr)
-    qp.sq.sges = static_cast<ibv_sge*>(qp.memory.take(
+    qp.sq.sges = static_cast<ibv_sge*>(qp.memory.take_unset(
         std::size_t{qp.sq_entries} * qp.max_send_sge * sizeof(ibv_sge), alignof(ibv_sge)));
   return qp.sq.queue != nullptr && qp.sq.sges != nullptr;
 }
 
 bool make_inline_store(Qp& qp) noexcept {
   if (qp.sq.inline_bytes == nullptr)
-    qp.sq.inline_bytes =
-        static_cast<unsigned char*>(qp.memory.take(std::size_t{qp.sq_entries} * kMaxInline, 1));
+    qp.sq.inline_bytes = static_cast<unsigned char*>(
+        qp.memory.take_unset(std::size_t{qp.sq_entries} * kMaxInline, 1));
   return qp.sq.inline_bytes != nullptr;
 }
 
