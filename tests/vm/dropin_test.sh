@@ -26,11 +26,11 @@ for kind in rc uc ud srq; do
 done
 check "ibv_rc_pingpong by events" pair ibv_rc_pingpong -g 1 -n 100 -e
 for verb in send write read; do
-  check "ib_${verb}_lat" pair "ib_${verb}_lat" -x 1 -n 100
-  check "ib_${verb}_bw" pair "ib_${verb}_bw" -x 1 -n 100 -s 4096
+  check "ib_${verb}_lat" calibrated pair "ib_${verb}_lat" -x 1 -n 100
+  check "ib_${verb}_bw" calibrated pair "ib_${verb}_bw" -x 1 -n 100 -s 4096
 done
-check "ib_atomic_lat" pair ib_atomic_lat -x 1 -n 100
-check "ib_send_lat over UD" pair ib_send_lat -c UD -x 1 -n 100
+check "ib_atomic_lat" calibrated pair ib_atomic_lat -x 1 -n 100
+check "ib_send_lat over UD" calibrated pair ib_send_lat -c UD -x 1 -n 100
 if /usr/bin/python3 -c 'import pyverbs.device' 2>/dev/null; then
   check "pyverbs" "$tool" exec /usr/bin/python3 ../dropin/pyverbs_move.py rxe0 1
 fi

@@ -41,10 +41,10 @@ done
 check "rc by ibv_wr_*: ours with ours" pingpong ours ours rc -n 50 -N
 check "rc by events: ours serves Debian's" pingpong ours debians rc -n 50 -e
 check "rc by events: Debian's serves ours" pingpong debians ours rc -n 50 -e
-check "perf send-lat: ours serves Debian's" perf ours debians send_lat
-check "perf send-lat over UD: Debian's serves ours" perf debians ours send_lat -c UD
-check "perf write-bw: Debian's serves ours" perf debians ours write_bw -s 1024
-check "perf atomic-bw: ours serves Debian's" perf ours debians atomic_bw
+check "perf send-lat: ours serves Debian's" calibrated perf ours debians send_lat
+check "perf send-lat over UD: Debian's serves ours" calibrated perf debians ours send_lat -c UD
+check "perf write-bw: Debian's serves ours" calibrated perf debians ours write_bw -s 1024
+check "perf atomic-bw: ours serves Debian's" calibrated perf ours debians atomic_bw
 check "the line loses 1 %" netem loss 1%
 check "rc, losing: ours with ours" pingpong ours ours rc -n 150 -c
 check "packets were lost" lost_packets
