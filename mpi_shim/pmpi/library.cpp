@@ -139,8 +139,7 @@ void find() noexcept {
     if (is_mine_to_tell(Line::kLibrary))
       log_warn(
           "libverbatim_pmpi.so takes no collectives of '%s': it knows the handles of Open MPI 4 "
-          "and "
-          "5, and of MPICH 3 and 4, where they are not those of the standard ABI",
+          "and 5, and of MPICH 3 and 4, where they are not those of the standard ABI",
           found.version);
     return;
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/calls/cursor.hpp"
-#include "providers/shm/transfer/send_queue.hpp"
 
 #include "providers/shm/calls/hot.hpp"
 #include "providers/shm/poll/cursor_fast.hpp"
 #include "providers/shm/queues/cq_events.hpp"
+#include "providers/shm/transfer/send_queue.hpp"
 #include "runtime/time/clock.hpp"
 #include "runtime/verbs/wc_readers.hpp"
 

@@ -27,16 +27,6 @@ namespace verbatim::shm {
          static_cast<std::int32_t>(credit) >= static_cast<std::int32_t>(bytes + way.headroom);
 }
 
-/// The same of a peer that takes turns with many: its credits are looked at in rows.
-[[gnu::always_inline]] inline bool takes_next_in_turn(Qp& way, std::uint32_t bytes) noexcept {
-  const SharedCredits& shared = way.shared;
-  if (shared.known.has(shared.next, bytes + way.headroom) && way.out.sent < shared.unlooked &&
-      shared.record->store.load(std::memory_order_acquire) == shared.store) [[likely]]
-    return true;
-  std::uint32_t room;
-  return next_shared_credit(way, room) == CreditState::kGood && bytes + way.headroom <= room;
-}
-
 /// Puts a SEND into the ring of `way`, the queue pair or its lane, if the next receive is posted,
 /// sound and long enough, and rings as kRings says. False: nothing was done.
 template <bool kRings, class Piece>

@@ -126,23 +126,12 @@ bool gather_pieces(const Qp& from, const ibv_send_wr& wr, unsigned char* to) noe
   return true;
 }
 
-/// Is the next receive known to take so many bytes?
-bool knows_next(const Qp& way, std::uint32_t bytes) noexcept {
-  const SharedCredits& shared = way.shared;
-  return shared.known.has(shared.next, bytes + way.headroom) && way.out.sent < shared.unlooked &&
-         shared.record->store.load(std::memory_order_acquire) == shared.store;
-}
-
 }  // namespace
 
 bool put_shared_now(Qp& way, const Qp& from, const ibv_send_wr& wr, std::uint32_t flags,
                     std::uint64_t path, std::uint32_t& bytes) noexcept {
-  std::uint32_t room;
   if (!count_bytes(from, wr, bytes) || (path != 0 && bytes > Slot::kPathAt)) return false;
-  if (!knows_next(way, bytes) &&
-      (next_shared_credit(way, room) != CreditState::kGood || bytes + way.headroom > room))
-    return false;
-  if (!has_room_for(way, bytes)) return false;
+  if (!takes_next_in_turn(way, bytes) || !has_room_for(way, bytes)) return false;
   if (path != 0) say_path(next_slot(way), path);
   flags |= (path != 0 ? header::kPath : 0u) |
            (wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
