@@ -137,7 +137,7 @@ class RungDatagrams : public ::testing::Test {
     ah_.reset(ibv_create_ah(session_.pd.get(), &path));
     ASSERT_NE(ah_, nullptr);
     // The first goes the general way, which meets the peer.
-    for (std::uint64_t id : {1, 2}) {
+    for (const std::uint64_t id : {std::uint64_t{1}, std::uint64_t{2}}) {
       post_receive();
       send(id, kQkey);
       ASSERT_EQ(next(), id);
