@@ -18,6 +18,7 @@
 #include "runtime/memory/arena.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/fabric_directory.hpp"
+#include "tests/support/log_watch.hpp"
 #include "tests/support/process_census.hpp"
 #include "tests/support/role.hpp"
 #include "tests/unit_shm/node_events.hpp"
