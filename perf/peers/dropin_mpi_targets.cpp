@@ -9,6 +9,7 @@
 
 #include "perf/mpi/job.hpp"
 #include "perf/peers/bench.hpp"
+#include "perf/support/arguments.hpp"
 #include "perf/support/process.hpp"
 #include "perf/support/table.hpp"
 
