@@ -76,10 +76,11 @@ void say(std::size_t count, const char* what, const Held& sender, const Held& re
 class CrowdMemory : public ::testing::Test {
  protected:
   static constexpr std::size_t kBatch = 500;
+  static constexpr std::uint32_t kDepth = 128;
   static constexpr std::int32_t kCqDepth = 2 * kBatch;
 
   CrowdMemory() {
-    wish_a_.send_depth = wish_a_.receive_depth = 4;
+    wish_a_.send_depth = wish_a_.receive_depth = kDepth;
     wish_a_.max_sge = 1;
     wish_b_ = wish_a_;
     wish_a_.send_cq = wish_a_.receive_cq = sender_.call<&Endpoint::create_cq>(kCqDepth, 0);
@@ -135,7 +136,7 @@ TEST_F(CrowdMemory, OfTenThousandConnectionsWithReceivesOfTheirOwn) {
   const Held before_a = sent(), before_b = received();
   for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(add(), 0) << qps_.size();
   const Held idle_a = each(before_a, sent(), kCount), idle_b = each(before_b, received(), kCount);
-  say(kCount, "idle, receive queues of 4", idle_a, idle_b);
+  say(kCount, "idle, queues of 128", idle_a, idle_b);
   send_on_each(kCount);
   const Held used_a = each(before_a, sent(), kCount), used_b = each(before_b, received(), kCount);
   say(kCount, "used and drained", used_a, used_b);

@@ -6,6 +6,7 @@
 #include "tests/shm/fork_family.hpp"
 #include "tests/support/expect.hpp"
 #include "tests/support/fabric_directory.hpp"
+#include "tests/support/log_watch.hpp"
 #include "tests/support/process_census.hpp"
 
 namespace verbatim::harness {

@@ -29,7 +29,7 @@ void refuse_long_inline(Qp& qp, std::uint64_t bytes) noexcept {
   refuse_work(qp.work, EINVAL);
 }
 
-ibv_send_wr& in_post_words(Qp& qp, const WorkEntry& entry) noexcept {
+ibv_send_wr& in_post_words(Qp& qp, WorkEntry& entry) noexcept {
   ibv_send_wr& wr = general_work(qp, entry);
   wr.wr_id = entry.wr_id;
   wr.send_flags = entry.how & WorkEntry::kFlags;
@@ -42,26 +42,27 @@ ibv_send_wr& in_post_words(Qp& qp, const WorkEntry& entry) noexcept {
     wr.imm_data = header::immediate(entry.address);
   }
   if ((entry.how & WorkEntry::kListed) != 0) return wr;
-  if ((entry.how & WorkEntry::kPiece) != 0) {
-    *wr.sg_list = {entry.from, entry.length, entry.lkey};
-    wr.num_sge = 1;
-  } else {
-    *wr.sg_list = {reinterpret_cast<std::uint64_t>(entry.bytes), entry.length, 0};
-    wr.num_sge = entry.length != 0 ? 1 : 0;
-    if (entry.length != 0) wr.send_flags |= IBV_SEND_INLINE;
-  }
+  wr.sg_list = &entry.piece;
+  wr.num_sge = 1;
+  if ((entry.how & WorkEntry::kPiece) != 0) return wr;
+  entry.piece.addr = reinterpret_cast<std::uint64_t>(entry.bytes);
+  entry.piece.lkey = 0;
+  if (entry.piece.length != 0)
+    wr.send_flags |= IBV_SEND_INLINE;
+  else
+    wr.num_sge = 0;
   return wr;
 }
 
-bool send_shared_work(Qp& qp, const WorkEntry& entry) noexcept {
-  if (entry.length == 0 || qp.shared.record == nullptr) return false;
+bool send_shared_work(Qp& qp, WorkEntry& entry) noexcept {
+  if (entry.piece.length == 0 || qp.shared.record == nullptr) return false;
   std::uint32_t bytes;
   if (!put_shared_now(qp, qp, in_post_words(qp, entry), 0, 0, bytes)) return false;
-  qp.count_sent(entry.length);
+  qp.count_sent(entry.piece.length);
   return true;
 }
 
-void perform_slowly(Qp& qp, const WorkEntry& entry) noexcept {
+void perform_slowly(Qp& qp, WorkEntry& entry) noexcept {
   (void)post_slowly_locked(qp, in_post_words(qp, entry));
 }
 
@@ -78,10 +79,10 @@ int complete_slowly(Qp& qp) noexcept {
     return ENOMEM;
   }
   // All are judged before the first is performed.
-  for (const WorkEntry* entry = work.first; entry != end; ++entry)
+  for (WorkEntry* entry = work.first; entry != end; ++entry)
     if (const int refused = check_request(qp, in_post_words(qp, *entry)); refused != 0)
       return refused;
-  for (const WorkEntry* entry = work.first; entry != end; ++entry) perform_slowly(qp, *entry);
+  for (WorkEntry* entry = work.first; entry != end; ++entry) perform_slowly(qp, *entry);
   return 0;
 }
 
@@ -177,6 +178,7 @@ void set_sge_list(Call handle, std::size_t count, const ibv_sge* list) noexcept 
   WorkEntry& entry = current_work(qp);
   entry.how |= WorkEntry::kListed;
   ibv_send_wr& wr = general_work(qp, entry);
+  wr.sg_list = qp.work.sges + (&entry - qp.work.first) * qp.max_send_sge;
   if (count != 0) std::memcpy(wr.sg_list, list, count * sizeof(ibv_sge));
   wr.num_sge = static_cast<int>(count);
 }
@@ -191,7 +193,7 @@ void set_inline_data_list(Call handle, std::size_t count, const ibv_data_buf* li
     if (list[i].length != 0) std::memcpy(entry.bytes + filled, list[i].addr, list[i].length);
     filled += list[i].length;
   }
-  entry.length = static_cast<std::uint32_t>(filled);
+  entry.piece.length = static_cast<std::uint32_t>(filled);
 }
 
 void abort_work(Call handle) noexcept {
@@ -240,12 +242,12 @@ WorkCalls calls_of(const Qp& qp, ibv_qp_type type) noexcept {
 }
 
 bool make_work(Qp& qp) noexcept {
-  if (!make_queue(qp) || !make_inline_store(qp)) return false;
+  // A batch is performed as a whole: none of it may lack a place.
+  if (!qp.sq.store.make(qp.memory, qp.sq_entries, qp.max_send_sge)) return false;
   // One more before them and one behind, for requests that are refused.
   const std::size_t entries = std::size_t{qp.sq_entries} + 2;
-  const std::size_t sges = qp.max_send_sge == 0 ? 1 : qp.max_send_sge;
   auto* const store =
-      static_cast<WorkEntry*>(qp.memory.take(entries * sizeof(WorkEntry), kCacheLine));
+      static_cast<WorkEntry*>(qp.memory.take_unset(entries * sizeof(WorkEntry), kCacheLine));
   if (store == nullptr) return false;
   WorkBatch& work = qp.work;
   work.first = work.next = store + 1;
@@ -255,10 +257,10 @@ bool make_work(Qp& qp) noexcept {
       qp.memory.take(entries * sizeof(ibv_send_wr), alignof(ibv_send_wr)));
   if (general == nullptr) return false;
   work.general = general + 1;
-  general->sg_list =
-      static_cast<ibv_sge*>(qp.memory.take(entries * sges * sizeof(ibv_sge), alignof(ibv_sge)));
-  if (general->sg_list == nullptr) return false;
-  for (std::size_t i = 1; i < entries; ++i) general[i].sg_list = general->sg_list + i * sges;
+  auto* const sges = static_cast<ibv_sge*>(
+      qp.memory.take_unset(entries * qp.max_send_sge * sizeof(ibv_sge), alignof(ibv_sge)));
+  if (sges == nullptr) return false;
+  work.sges = sges + qp.max_send_sge;
   return true;
 }
 

@@ -27,11 +27,11 @@ namespace verbatim::shm {
 /// that is not at its best. The send lock is held.
 [[gnu::cold, gnu::noinline]] int complete_slowly(Qp& qp) noexcept;
 /// Performs one request of a sound batch the general way. The send lock is held.
-[[gnu::cold, gnu::noinline]] void perform_slowly(Qp& qp, const WorkEntry& entry) noexcept;
+[[gnu::cold, gnu::noinline]] void perform_slowly(Qp& qp, WorkEntry& entry) noexcept;
 /// A SEND to a queue pair whose receives are shared. False: it takes the general way.
-[[gnu::noinline]] bool send_shared_work(Qp& qp, const WorkEntry& entry) noexcept;
+[[gnu::noinline]] bool send_shared_work(Qp& qp, WorkEntry& entry) noexcept;
 /// The request in the words of ibv_post_send, which stand until the next batch.
-ibv_send_wr& in_post_words(Qp& qp, const WorkEntry& entry) noexcept;
+ibv_send_wr& in_post_words(Qp& qp, WorkEntry& entry) noexcept;
 
 /// What the setters speak of.
 inline WorkEntry& current_work(Qp& qp) noexcept { return qp.work.next[-1]; }
@@ -47,7 +47,7 @@ inline WorkEntry& current_work(Qp& qp) noexcept { return qp.work.next[-1]; }
   work.next = entry + 1;
   entry->wr_id = qp.extended.wr_id;
   entry->how = (qp.extended.wr_flags & WorkEntry::kFlags) | work.always | kind;
-  entry->length = 0;
+  entry->piece.length = 0;
   return entry;
 }
 
@@ -71,9 +71,9 @@ inline WorkEntry& current_work(Qp& qp) noexcept { return qp.work.next[-1]; }
                                            std::uint32_t length) noexcept {
   WorkEntry& entry = current_work(qp);
   entry.how |= WorkEntry::kPiece;
-  entry.length = length;
-  entry.lkey = lkey;
-  entry.from = address;
+  entry.piece.length = length;
+  entry.piece.lkey = lkey;
+  entry.piece.addr = address;
 }
 
 [[gnu::always_inline]] inline void set_inline_data(Qp& qp, const void* data,
@@ -86,7 +86,7 @@ inline WorkEntry& current_work(Qp& qp) noexcept { return qp.work.next[-1]; }
     copy_inline(entry.bytes, from, length);
   else
     return refuse_long_inline(qp, length);
-  entry.length = static_cast<std::uint32_t>(length);
+  entry.piece.length = static_cast<std::uint32_t>(length);
 }
 
 /// A built request's one piece.
@@ -98,8 +98,9 @@ struct BuiltPiece {
     from = entry.bytes;
     if ((entry.how & WorkEntry::kPiece) == 0) [[likely]]
       return true;
-    return entry.length <= kFastWriteBytes &&
-           find_local_bytes(qp.keys(), entry.lkey, entry.from, entry.length, 0, from);
+    return entry.piece.length <= kFastWriteBytes &&
+           find_local_bytes(qp.keys(), entry.piece.lkey, entry.piece.addr, entry.piece.length, 0,
+                            from);
   }
   std::uint64_t header() const noexcept { return entry.address; }
 };
@@ -118,17 +119,17 @@ struct BuiltInline {
 
 /// Performs WRITEs from `entry` on, all with its key. What ends the run is returned: an entry that
 /// is none, or that takes the general way.
-[[gnu::always_inline]] inline const WorkEntry* run_writes(Qp& qp, const WorkEntry* entry,
-                                                          const WorkEntry* end) noexcept {
+[[gnu::always_inline]] inline WorkEntry* run_writes(Qp& qp, WorkEntry* entry,
+                                                    const WorkEntry* end) noexcept {
   const std::uint32_t rkey = entry->rkey;
   if (!Writes::find(qp, rkey)) [[unlikely]]
     return entry;
   const Writes writes(qp.direct.write);
   std::uint64_t bytes = 0;
   do {
-    if (!writes.put(entry->address, entry->length, BuiltPiece{qp, *entry})) [[unlikely]]
+    if (!writes.put(entry->address, entry->piece.length, BuiltPiece{qp, *entry})) [[unlikely]]
       break;
-    bytes += entry->length;
+    bytes += entry->piece.length;
     ++entry;
   } while (entry != end && (entry->how & WorkEntry::kWrite) != 0 && entry->rkey == rkey);
   qp.count_sent(bytes);
@@ -140,39 +141,39 @@ struct BuiltInline {
                                                const WorkEntry* end) noexcept {
   // A SEND's header is all that its flags ask for.
   return next != end && (next->how & WorkEntry::kWrite) == 0 &&
-         (entry->address | next->address) == 0 && entry->length == next->length;
+         (entry->address | next->address) == 0 && entry->piece.length == next->piece.length;
 }
 
 /// The same of SENDs.
-[[gnu::always_inline]] inline const WorkEntry* run_sends(Qp& qp, const WorkEntry* entry,
-                                                         const WorkEntry* end) noexcept {
+[[gnu::always_inline]] inline WorkEntry* run_sends(Qp& qp, WorkEntry* entry,
+                                                   const WorkEntry* end) noexcept {
   if (qp.link.credits == nullptr) [[unlikely]]
     return send_shared_work(qp, *entry) ? entry + 1 : entry;
-  const WorkEntry* const begin = entry;
+  WorkEntry* const begin = entry;
   Sends sends(qp);
   std::uint64_t bytes = 0;
   std::uint32_t any = 0;
   do {
-    const WorkEntry* const first = entry;
-    if (first->length > Slot::kInlineBytes) {
+    WorkEntry* const first = entry;
+    if (first->piece.length > Slot::kInlineBytes) {
       sends.put_back(qp);
       const unsigned char* from;
-      const bool is_put =
-          BuiltPiece{qp, *first}.find(from) && put_long(qp, first->length, from, first->address);
+      const bool is_put = BuiltPiece{qp, *first}.find(from) &&
+                          put_long(qp, first->piece.length, from, first->address);
       sends = Sends(qp);
       if (!is_put) [[unlikely]]
         break;
       any |= first->how;
-      bytes += first->length;
+      bytes += first->piece.length;
       ++entry;
       continue;
     }
     const std::uint64_t most =
-        sends.most_in_slot(qp, first->length, shares_slot(first, first + 1, end));
+        sends.most_in_slot(qp, first->piece.length, shares_slot(first, first + 1, end));
     if (most == 0) [[unlikely]]
       break;
     const std::uint32_t count = sends.put_some(
-        first->length, most,
+        first->piece.length, most,
         [&](const unsigned char*& from) {
           return BuiltPiece{qp, *entry}.find(from);
         },
@@ -184,7 +185,7 @@ struct BuiltInline {
         [&] { return first->address; });
     if (count == 0) [[unlikely]]
       break;
-    bytes += std::uint64_t{count} * first->length;
+    bytes += std::uint64_t{count} * first->piece.length;
   } while (entry != end && (entry->how & WorkEntry::kWrite) == 0);
   qp.count_sent(bytes);
   sends.put_back(qp);
@@ -195,15 +196,14 @@ struct BuiltInline {
 
 /// Performs entries up to the first that takes the general way, which it returns, and completes
 /// them. One for all locks: it is long.
-[[gnu::noinline]] inline const WorkEntry* perform_run(Qp& qp, const WorkEntry* entry,
-                                                      const WorkEntry* end) noexcept {
+[[gnu::noinline]] inline WorkEntry* perform_run(Qp& qp, WorkEntry* entry,
+                                                const WorkEntry* end) noexcept {
   if (!is_ready(qp)) [[unlikely]]
     return entry;
-  const WorkEntry* done = entry;
+  WorkEntry* done = entry;
   while (entry != end) {
-    const WorkEntry* const behind = (entry->how & WorkEntry::kWrite) != 0
-                                        ? run_writes(qp, entry, end)
-                                        : run_sends(qp, entry, end);
+    WorkEntry* const behind = (entry->how & WorkEntry::kWrite) != 0 ? run_writes(qp, entry, end)
+                                                                    : run_sends(qp, entry, end);
     if (behind == entry) [[unlikely]]
       break;
     entry = behind;
@@ -225,7 +225,7 @@ template <bool kDomain>
   WorkBatch& work = qp.work;
   const PostLock<kDomain> lock(qp, typename PostLock<kDomain>::Kept{});
   const WorkEntry* const end = work.next;
-  const WorkEntry* entry = work.first;
+  WorkEntry* entry = work.first;
   const auto count = static_cast<std::uint32_t>(end - entry);
   if (work.notes != 0 || !qp.link.fast || qp.in_send_queue() + count > qp.sq_entries) [[unlikely]]
     return complete_slowly(qp);
@@ -248,7 +248,7 @@ template <bool kDomain, std::uint32_t kWhich>
       (how & (IBV_SEND_SIGNALED | WorkEntry::kPiece)) != kWhich)
     return false;
   work.next = work.first;
-  const OneRequest request{entry.wr_id, entry.address, entry.rkey, entry.length,
+  const OneRequest request{entry.wr_id, entry.address, entry.rkey, entry.piece.length,
                            (how & WorkEntry::kWrite) != 0};
   constexpr bool kSignaled = (kWhich & IBV_SEND_SIGNALED) != 0;
   const auto perform = [&](const auto& piece) {

@@ -126,7 +126,7 @@ bool take_queues(Qp& qp) noexcept {
   const bool has_receives = qp.srq == nullptr && qp.xrc == XrcRole::kNone;
   if (has_receives && !qp.rq.store.reserve()) return false;
   if (!qp.memory.is_of_program()) return true;
-  if (!make_queue(qp) || !make_inline_store(qp)) return false;
+  if (!qp.sq.store.make(qp.memory, qp.sq_entries, qp.max_send_sge)) return false;
   return !has_receives || qp.rq.store.make_own(qp.memory);
 }
 

@@ -158,7 +158,7 @@ void judge_peer(Qp& qp, Failure& failure, bool judges) noexcept {
 
 void judge_local(const Qp& qp, const PendingSend& send, Failure& failure) noexcept {
   const bool reads = returns_bytes(send.opcode);
-  const ibv_sge* sges = qp.sq.sges + std::size_t{qp.sq.head % qp.sq_entries} * qp.max_send_sge;
+  const ibv_sge* sges = qp.sq.store.sges_of(qp.sq.head);
   failure.cause = Cause::kLocalKey;
   failure.key = judge_own_sges(qp, qp.pd_number, reads ? unsigned{IBV_ACCESS_LOCAL_WRITE} : 0u,
                                sges, send.num_sge);
@@ -318,7 +318,7 @@ void note_failed_send(Qp& qp, ibv_wc_status status) noexcept {
   const bool by_peer = status == IBV_WC_RETRY_EXC_ERR;
   judge_peer(qp, failure, by_peer);
   if (qp.queued() != 0) {
-    const PendingSend& send = qp.sq.queue[qp.sq.head % qp.sq_entries];
+    const PendingSend& send = qp.sq.store.at(qp.sq.head);
     failure.has_request = true;
     failure.wr_id = send.wr_id;
     failure.opcode = send.opcode;

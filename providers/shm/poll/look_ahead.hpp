@@ -54,7 +54,6 @@ inline void ask_for_receive(const Qp& qp) noexcept {
                                    : qp.in.head.load(std::memory_order_relaxed);
   prefetch_to_read(store.sges_of(oldest));
   prefetch_to_read(&store.wr_ids[store.at(oldest)]);
-  prefetch_to_read(&store.num_sge[store.at(oldest)]);
 }
 
 /// Most programs post a receive for each that they have taken.
@@ -67,7 +66,6 @@ inline void ask_for_next_receive(const Qp& qp) noexcept {
   prefetch_to_write(&store.credits[store.at(next)]);
   prefetch_to_write(store.sges_of(next));
   prefetch_to_write(&store.wr_ids[store.at(next)]);
-  prefetch_to_write(&store.num_sge[store.at(next)]);
   if (qp.lane.face == nullptr) return;
   const Qp& face = *qp.lane.face;
   prefetch_to_read(&face.plain);

@@ -32,21 +32,14 @@ void reset_record(Qp& qp) noexcept {
 /// The requests that ibv_wr_* build.
 static void free_work(Qp& qp) noexcept {
   if (qp.work.first == nullptr) return;
-  if (qp.work.general != nullptr) {
-    qp.memory.give(qp.work.general[-1].sg_list);
-    qp.memory.give(qp.work.general - 1);
-  }
+  if (qp.work.general != nullptr) qp.memory.give(qp.work.general - 1);
+  if (qp.work.sges != nullptr) qp.memory.give(qp.work.sges - qp.max_send_sge);
   qp.memory.give(qp.work.first - 1);
   qp.work = {};
 }
 
 void free_queues(Qp& qp) noexcept {
-  for (void* const piece : {static_cast<void*>(qp.sq.queue), static_cast<void*>(qp.sq.sges),
-                            static_cast<void*>(qp.sq.inline_bytes)})
-    qp.memory.give(piece);
-  qp.sq.queue = nullptr;
-  qp.sq.sges = nullptr;
-  qp.sq.inline_bytes = nullptr;
+  qp.sq.store.free(qp.memory);
   free_work(qp);
   qp.rq.store.free(qp.memory);
   qp.rq.store.give_up(qp.own);

@@ -31,9 +31,8 @@ bool ReceiveStore::make_own(const QueueMemory& memory) noexcept {
   const std::size_t entries = std::size_t{1} << log;
   if (wr_ids == nullptr)
     wr_ids = static_cast<std::uint64_t*>(
-        memory.take(entries * sizeof(std::uint64_t), alignof(std::uint64_t)));
-  if (num_sge == nullptr) num_sge = static_cast<std::uint8_t*>(memory.take(entries, 1));
-  return wr_ids != nullptr && num_sge != nullptr;
+        memory.take_unset(entries * sizeof(std::uint64_t), alignof(std::uint64_t)));
+  return wr_ids != nullptr;
 }
 
 bool ReceiveStore::reserve() noexcept {
@@ -70,9 +69,7 @@ void ReceiveStore::release(std::uint64_t offset, bool stays_reserved) noexcept {
 
 void ReceiveStore::free(const QueueMemory& memory) noexcept {
   memory.give(wr_ids);
-  memory.give(num_sge);
   wr_ids = nullptr;
-  num_sge = nullptr;
 }
 
 int ReceiveStore::check(const ibv_recv_wr& wr) const noexcept {
@@ -86,17 +83,14 @@ std::uint64_t ReceiveStore::fill(std::uint64_t index, const ibv_recv_wr& wr,
   ReceiveSge* to = sges_of(index);
   std::uint64_t bytes = 0;
   bool bad = false;
-  for (int i = 0; i < max_sge; ++i) {
-    if (i >= wr.num_sge) {
-      to[i] = {0, 0, 0};
-      continue;
-    }
+  std::uint32_t filled = 0;
+  for (int i = 0; i < wr.num_sge; ++i) {
     const ibv_sge& sge = wr.sg_list[i];
-    to[i] = {sge.addr, sge.length, sge.lkey};
+    if (sge.length == 0) continue;
+    to[filled++] = {sge.addr, sge.length, sge.lkey};
     if (bad) continue;
     LocalRange place;
-    if (sge.length == 0 ||
-        find_local_range(keys, sge.lkey, sge.addr, sge.length, IBV_ACCESS_LOCAL_WRITE, place)) {
+    if (find_local_range(keys, sge.lkey, sge.addr, sge.length, IBV_ACCESS_LOCAL_WRITE, place)) {
       bytes += sge.length;
     } else {
       // A message that ends before the first byte that must not be written is an adapter's to take.
@@ -104,8 +98,8 @@ std::uint64_t ReceiveStore::fill(std::uint64_t index, const ibv_recv_wr& wr,
       bytes += sound_bytes(keys, sge);
     }
   }
+  if (filled < max_sge) to[filled] = {0, 0, 0};
   wr_ids[at(index)] = wr.wr_id;
-  num_sge[at(index)] = static_cast<std::uint8_t>(wr.num_sge);
   return Credit::make(
       lap(index),
       static_cast<std::uint32_t>(bytes < Credit::kLengthMask ? bytes : Credit::kLengthMask), bad);

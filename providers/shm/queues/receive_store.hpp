@@ -34,9 +34,9 @@ struct ReceiveStore {
   std::uint16_t max_sge = 1;
   bool is_reserved = false;                       ///< room in the segment is, and is not made yet
   std::atomic<std::uint64_t>* credits = nullptr;  ///< nullptr until the first receive
+  /// Those of a receive end with the first of no bytes, or are max_sge.
   ReceiveSge* sges = nullptr;
   std::uint64_t* wr_ids = nullptr;
-  std::uint8_t* num_sge = nullptr;
 
   /// Has 1 << `entries_log` entries from now on. REQUIRES: nothing was made.
   void resize(std::uint32_t entries_log) noexcept {
@@ -48,6 +48,21 @@ struct ReceiveStore {
     return static_cast<std::uint32_t>(index >> log) + 1;
   }
   ReceiveSge* sges_of(std::uint64_t index) const noexcept { return sges + at(index) * max_sge; }
+  std::uint32_t count_sges(std::uint64_t index) const noexcept {
+    const ReceiveSge* const first = sges_of(index);
+    std::uint32_t count = 0;
+    while (count < max_sge && first[count].length != 0) ++count;
+    return count;
+  }
+  /// A receive of one SGE; what it was filled with before may have had more.
+  [[gnu::always_inline]] void fill_one(std::uint64_t index, const ReceiveSge& sge,
+                                       std::uint64_t wr_id) const noexcept {
+    const std::uint64_t place = at(index);
+    ReceiveSge* const first = sges + place * max_sge;
+    *first = sge;
+    if (max_sge != 1) first[1].length = 0;
+    wr_ids[place] = wr_id;
+  }
 
   /// Makes what only we know of receives. False: no memory.
   [[gnu::cold]] bool make_own(const QueueMemory& memory) noexcept;

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "providers/shm/queues/pending_send.hpp"
+#include "providers/shm/queues/send_store.hpp"
 
 namespace verbatim::shm {
 
@@ -18,13 +19,12 @@ struct CountedQp;
 struct SendQueue {
   std::uint32_t head = 0;  ///< waiting ones: [head, tail)
   std::uint32_t tail = 0;
-  PendingSend* queue = nullptr;
-  ibv_sge* sges = nullptr;
-  unsigned char* inline_bytes = nullptr;
+  SendStore store;
   Progress progress{};
   bool awaits_meeting = false;  ///< the head waits until processes have met, or a lane is there
   /// In SQD: the request at the head had begun, and is finished. Anybody may read it.
   std::atomic<bool> finishes_head{false};
+  bool has_posted = false;       ///< a request has waited, once
   bool tells_drained = false;    ///< an event says when it has been finished
   CountedQp* counted = nullptr;  ///< what completion counters count of the queue pair
   /// What the first request after the error ends in; those behind it flush.

@@ -30,11 +30,8 @@ namespace {
                         IBV_ACCESS_LOCAL_WRITE, place)) [[unlikely]]
     return false;
   const ibv_sge& sge = *wr.sg_list;
-  const std::uint64_t at = srq.store.at(index);
-  *srq.store.sges_of(index) = {sge.addr, sge.length, sge.lkey};
-  srq.store.wr_ids[at] = wr.wr_id;
-  srq.store.num_sge[at] = 1;
-  show_receive(srq.store.credits[at], srq.store.lap(index), sge.length);
+  srq.store.fill_one(index, {sge.addr, sge.length, sge.lkey}, wr.wr_id);
+  show_receive(srq.store.credits[srq.store.at(index)], srq.store.lap(index), sge.length);
   srq.posted = index + 1;
   return true;
 }

@@ -54,7 +54,6 @@ void move_receives(Srq& srq, ReceiveStore& bigger, std::uint64_t offset) noexcep
   for (std::uint64_t i = srq.posted - waiting(srq); i != srq.posted; ++i) {
     for (std::uint32_t s = 0; s < old.max_sge; ++s) bigger.sges_of(i)[s] = old.sges_of(i)[s];
     bigger.wr_ids[bigger.at(i)] = old.wr_ids[old.at(i)];
-    bigger.num_sge[bigger.at(i)] = old.num_sge[old.at(i)];
     // Its length and verdict; the lap is that of the new place.
     const std::uint64_t credit = old.credits[old.at(i)].load(std::memory_order_relaxed);
     bigger.credits[bigger.at(i)].store(
@@ -226,9 +225,8 @@ bool take_receive(Qp& qp, TakenReceive& out) noexcept {
     srq.starving = true;
     return false;
   }
-  const std::uint64_t at = srq.store.at(index);
-  out.wr_id = srq.store.wr_ids[at];
-  out.num_sge = srq.store.num_sge[at];
+  out.wr_id = srq.store.wr_ids[srq.store.at(index)];
+  out.num_sge = srq.store.count_sges(index);
   const ReceiveSge* sges = srq.store.sges_of(index);
   for (std::uint32_t i = 0; i < out.num_sge; ++i) out.sges[i] = sges[i];
   use_up_locked(srq, qp, index);

@@ -23,12 +23,10 @@ inline constexpr std::uint32_t kMaxInline = 256;
 /// A request being built. What the hot calls say of it stands here; all else in `general_work()`.
 struct alignas(kCacheLine) WorkEntry {
   std::uint64_t wr_id;
-  std::uint64_t address;  ///< WRITE: of the peer's memory; SEND: its header (send_header)
-  std::uint64_t from;     ///< kPiece: where its bytes lie
-  std::uint32_t lkey;     ///< kPiece
-  std::uint32_t rkey;     ///< WRITE
-  std::uint32_t how;      ///< ibv_send_flags, and those below
-  std::uint32_t length;
+  std::uint64_t address;            ///< WRITE: of the peer's memory; SEND: its header (send_header)
+  ibv_sge piece;                    ///< its length; kPiece: and where its bytes lie
+  std::uint32_t rkey;               ///< WRITE
+  std::uint32_t how;                ///< ibv_send_flags, and those below
   unsigned char bytes[kMaxInline];  ///< its bytes, unless kPiece or kListed
 
   static constexpr std::uint32_t kFlags = 0xff & ~unsigned{IBV_SEND_INLINE};
@@ -41,11 +39,12 @@ struct alignas(kCacheLine) WorkEntry {
 /// Requests being built between ibv_wr_start and ibv_wr_complete (work_calls.hpp); guarded by the
 /// send lock, which the one holds for the other. All null in a queue pair that was not made for it.
 struct WorkBatch {
-  WorkEntry* next = nullptr;   ///< behind the last one built
-  WorkEntry* first = nullptr;  ///< one lies before it, for setters that come too early
-  WorkEntry* end = nullptr;    ///< as many as the send queue has entries; one more lies there
-  /// The general requests that lie beside the entries, each with an sg_list of its own.
-  ibv_send_wr* general = nullptr;
+  WorkEntry* next = nullptr;       ///< behind the last one built
+  WorkEntry* first = nullptr;      ///< one lies before it, for setters that come too early
+  WorkEntry* end = nullptr;        ///< as many as the send queue has entries; one more lies there
+  ibv_send_wr* general = nullptr;  ///< beside the entries, in the words of ibv_post_send
+  /// Those of each entry with a list, as many as the queue pair takes.
+  ibv_sge* sges = nullptr;
   std::uint32_t always = 0;  ///< ibv_send_flags of all requests
   /// The first error, and kGeneral when some request must be judged like a posted one.
   std::uint32_t notes = 0;

@@ -190,9 +190,7 @@ inline constexpr std::uint64_t kMostLinesAhead = 4;
                         IBV_ACCESS_LOCAL_WRITE, place)) [[unlikely]]
     return false;
   const ibv_sge& sge = *wr.sg_list;
-  qp.rq.store.sges[at * qp.rq.store.max_sge] = {sge.addr, sge.length, sge.lkey};
-  qp.rq.store.wr_ids[at] = wr.wr_id;
-  qp.rq.store.num_sge[at] = 1;
+  qp.rq.store.fill_one(index, {sge.addr, sge.length, sge.lkey}, wr.wr_id);
   prefetch_credits(qp.rq.store, index, kFewestLinesAhead);
   // Before the credit: whoever may send against it finds the tail beyond it.
   qp.rq.tail.store(index + 1, std::memory_order_release);
@@ -233,10 +231,7 @@ inline constexpr std::uint64_t kMostLinesAhead = 4;
     const unsigned char* place;
     if (!keys.find_local_bytes(lkey, address, bytes, IBV_ACCESS_LOCAL_WRITE, place)) [[unlikely]]
       break;
-    const std::uint64_t at = rq.at(index);
-    rq.sges[at * rq.max_sge] = {address, bytes, lkey};
-    rq.wr_ids[at] = wr->wr_id;
-    rq.num_sge[at] = 1;
+    rq.fill_one(index, {address, bytes, lkey}, wr->wr_id);
     if ((++index & in_line) == 0) show();
   }
   if (index != shown) show();

@@ -18,8 +18,8 @@ Receive view(const TakenReceive& taken) noexcept {
 bool receive_for(Qp& qp, std::uint64_t index, TakenReceive& scratch, Receive& out) noexcept {
   if (qp.srq == nullptr) {
     if (index == qp.rq.tail.load(std::memory_order_acquire)) return false;
-    const std::uint64_t at = qp.rq.store.at(index);
-    out = {qp.rq.store.wr_ids[at], qp.rq.store.sges_of(index), qp.rq.store.num_sge[at]};
+    const ReceiveStore& store = qp.rq.store;
+    out = {store.wr_ids[store.at(index)], store.sges_of(index), store.count_sges(index)};
     return true;
   }
   if (const HeldReceive* held = held_for(qp, index); held != nullptr) {

@@ -24,14 +24,14 @@ namespace verbatim::shm {
 }
 
 /// The oldest receive goes to a message of `qp` with `bytes`, those in front of it included, if it
-/// has one SGE that takes them and nobody waits to hear that it is gone. REQUIRES: the queue's
+/// has an SGE that takes them first and nobody waits to hear that it is gone. REQUIRES: the queue's
 /// lock.
 [[gnu::always_inline]] inline bool use_up_for_small(Srq& srq, Qp& qp, std::uint32_t bytes,
                                                     unsigned char*& to,
                                                     std::uint64_t& wr_id) noexcept {
   const std::uint64_t taken = srq.own->taken.load(std::memory_order_relaxed);
   const std::uint64_t at = srq.store.at(taken);
-  if (taken == srq.posted || srq.limit != 0 || srq.store.num_sge[at] != 1) return false;
+  if (taken == srq.posted || srq.limit != 0) return false;
   const ReceiveSge& sge = srq.store.sges[at * srq.store.max_sge];
   if (bytes > sge.length ||
       !find_local_bytes(srq.keys, sge.lkey, sge.address, bytes, IBV_ACCESS_LOCAL_WRITE, to))

@@ -322,10 +322,6 @@ bool may_go_ahead(const Qp& qp, const PendingSend& send) noexcept {
          qp.link.peer->cma.load(std::memory_order_acquire) != Cma::kWorks;
 }
 
-const ibv_sge* sges_of(const Qp& qp, std::uint32_t i) noexcept {
-  return qp.sq.sges + std::size_t{i % qp.sq_entries} * qp.max_send_sge;
-}
-
 /// The word that an ATOMIC_WRITE brings. False: it is missing.
 bool find_operand(const PendingSend& send, const LocalRange* local, std::uint64_t& word) noexcept {
   word = send.compare_add;
@@ -371,22 +367,22 @@ void ask_ahead(Qp& qp, SendLock& lock) noexcept {
   if (!is_asked(qp) || qp.xrc != XrcRole::kNone || is_dead(qp)) return;
   LocalRange local[kMaxSge];
   for (;;) {
-    const PendingSend& last = qp.sq.queue[(asking.next - 1) % qp.sq_entries];
+    const PendingSend& last = qp.sq.store.at(asking.next - 1);
     if (asking.filled < last.length) {
-      if (!resolve_local(qp, last, sges_of(qp, asking.next - 1), 0, local)) return;
+      if (!resolve_local(qp, last, qp.sq.store.sges_of(asking.next - 1), 0, local)) return;
       if (!fill(qp, lock, last, local, false) || asking.filled < last.length) return;
     }
     // The message that tells of it comes before what is behind it.
     if (last.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || asking.next == qp.sq.tail ||
         qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS)
       return;
-    const PendingSend& send = qp.sq.queue[asking.next % qp.sq_entries];
+    const PendingSend& send = qp.sq.store.at(asking.next);
     const ServiceOp op = op_for(send.opcode);
     const bool reads = op != ServiceOp::kWrite && op != ServiceOp::kStore;
     std::uint64_t operand;
     if (!may_go_ahead(qp, send) ||
-        !resolve_local(qp, send, sges_of(qp, asking.next), reads ? IBV_ACCESS_LOCAL_WRITE : 0,
-                       local) ||
+        !resolve_local(qp, send, qp.sq.store.sges_of(asking.next),
+                       reads ? IBV_ACCESS_LOCAL_WRITE : 0, local) ||
         !find_operand(send, local, operand) ||
         give(qp, &lock, send, local, op, operand) != Reach::kService)
       return;

@@ -38,23 +38,6 @@ bool is_at_home(unsigned opcode) noexcept {
 }  // namespace
 
 // It comes with its first use: most QPs never wait.
-bool make_queue(Qp& qp) noexcept {
-  if (qp.sq.queue == nullptr)
-    qp.sq.queue = static_cast<PendingSend*>(
-        qp.memory.take_unset(qp.sq_entries * sizeof(PendingSend), alignof(PendingSend)));
-  if (qp.sq.sges == nullptr)
-    qp.sq.sges = static_cast<ibv_sge*>(qp.memory.take_unset(
-        std::size_t{qp.sq_entries} * qp.max_send_sge * sizeof(ibv_sge), alignof(ibv_sge)));
-  return qp.sq.queue != nullptr && qp.sq.sges != nullptr;
-}
-
-bool make_inline_store(Qp& qp) noexcept {
-  if (qp.sq.inline_bytes == nullptr)
-    qp.sq.inline_bytes = static_cast<unsigned char*>(
-        qp.memory.take_unset(std::size_t{qp.sq_entries} * kMaxInline, 1));
-  return qp.sq.inline_bytes != nullptr;
-}
-
 namespace {
 
 /// The first post of a queue pair waits for its ring anyway: the time to look where the memory lies
@@ -69,12 +52,17 @@ void judge_first_post(const Qp& qp, const ibv_send_wr& wr) noexcept {
 }
 
 int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
-  if (qp.sq.tail == 0) [[unlikely]]
+  SendQueue& queue = qp.sq;
+  if (!queue.has_posted) [[unlikely]]
     judge_first_post(qp, wr);
-  if (!make_queue(qp)) return ENOMEM;
-  const std::uint32_t at = qp.sq.tail % qp.sq_entries;
-  PendingSend& send = qp.sq.queue[at];
-  ibv_sge* sges = qp.sq.sges + std::size_t{at} * qp.max_send_sge;
+  queue.has_posted = true;
+  // Requests that find nobody waiting take the same few places, which stay in the caches.
+  if (queue.head == queue.tail) queue.head = queue.tail = 0;
+  if (!queue.store.has_place(qp.memory, qp.sq_entries, qp.max_send_sge, queue.head, queue.tail))
+    return ENOMEM;
+  const std::uint32_t at = queue.tail;
+  PendingSend& send = queue.store.at(at);
+  ibv_sge* sges = queue.store.sges_of(at);
   send.clear();
   send.wr_id = wr.wr_id;
   send.opcode = static_cast<std::uint16_t>(wr.opcode);
@@ -104,8 +92,7 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
     send.rkey = wr.wr.rdma.rkey;
   }
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 && send.length != 0) {
-    if (!make_inline_store(qp)) return ENOMEM;
-    unsigned char* bytes = qp.sq.inline_bytes + std::size_t{at} * kMaxInline;
+    unsigned char* bytes = queue.store.inline_bytes_of(at);
     std::uint64_t filled = 0;
     for (int i = 0; i < wr.num_sge; ++i) {
       copy_inline(bytes + filled, reinterpret_cast<const unsigned char*>(wr.sg_list[i].addr),
@@ -117,7 +104,7 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
     send.is_inline = true;
   }
   send.sq_index = qp.take_places(1);
-  ++qp.sq.tail;
+  ++queue.tail;
   poke(qp.own->undone, qp.own->undone + 1);
   return 0;
 }
@@ -143,7 +130,7 @@ void complete_send(Qp& qp, const PendingSend& send, ibv_wc_status status, bool b
 }
 
 /// Waiting request number `i`, of [head, tail).
-PendingSend& waiting(Qp& qp, std::uint32_t i) noexcept { return qp.sq.queue[i % qp.sq_entries]; }
+PendingSend& waiting(Qp& qp, std::uint32_t i) noexcept { return qp.sq.store.at(i); }
 PendingSend& head_of(Qp& qp) noexcept { return waiting(qp, qp.sq.head); }
 
 void pop(Qp& qp) noexcept {
@@ -154,7 +141,7 @@ void pop(Qp& qp) noexcept {
 /// Where the bytes of a waiting request's one piece lie.
 bool find_piece(Qp& qp, std::uint32_t i, const unsigned char*& from) noexcept {
   const PendingSend& send = waiting(qp, i);
-  const ibv_sge& sge = qp.sq.sges[std::size_t{i % qp.sq_entries} * qp.max_send_sge];
+  const ibv_sge& sge = *qp.sq.store.sges_of(i);
   from = reinterpret_cast<const unsigned char*>(sge.addr);
   return send.is_inline || send.length == 0 ||
          find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, 0, from);
@@ -251,7 +238,7 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
   const bool reads = send.opcode == IBV_WR_RDMA_READ || is_atomic(send.opcode);
   if (is_atomic(send.opcode) && send.length < 8) return Step::fails(IBV_WC_LOC_LEN_ERR);
   LocalRange local[kMaxSge];
-  const ibv_sge* sges = qp.sq.sges + std::size_t{qp.sq.head % qp.sq_entries} * qp.max_send_sge;
+  const ibv_sge* sges = qp.sq.store.sges_of(qp.sq.head);
   if (!resolve_local(qp, send, sges, reads ? IBV_ACCESS_LOCAL_WRITE : 0, local))
     return Step::fails(IBV_WC_LOC_PROT_ERR);
   const bool by_kind = qp.kind != nullptr && qp.kind->send != nullptr;

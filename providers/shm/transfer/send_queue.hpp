@@ -23,9 +23,6 @@ namespace verbatim::shm {
 
 /// What a post refuses: 0, EINVAL, or ENOMEM (queue full).
 int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept;
-/// The memory of the queue, for requests with and without inline data. False: there is none.
-bool make_queue(Qp& qp) noexcept;
-bool make_inline_store(Qp& qp) noexcept;
 /// A SEND that was performed as it was posted: its place in the queue, and its completion.
 void complete_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr,
                   std::uint32_t bytes) noexcept;

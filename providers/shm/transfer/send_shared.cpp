@@ -65,7 +65,7 @@ std::uint64_t next_look(const Qp& qp) noexcept {
 bool condemns(Qp& qp, std::uint64_t credit) noexcept {
   if ((static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0) return true;
   const PendingSend* send = qp.lane.sending;
-  if (qp.queued() != 0) send = &qp.sq.queue[qp.sq.head % qp.sq_entries];
+  if (qp.queued() != 0) send = &qp.sq.store.at(qp.sq.head);
   return send != nullptr &&
          send->length > (static_cast<std::uint32_t>(credit) & Credit::kLengthMask);
 }

@@ -76,7 +76,7 @@ bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned
       index < qp.in.head.load(std::memory_order_acquire) || qp.rq.store.sges == nullptr)
     return false;
   if (from > kMaxMessage) return false;  // the peer's word
-  const Receive receive{0, qp.rq.store.sges_of(index), qp.rq.store.max_sge};
+  const Receive receive{0, qp.rq.store.sges_of(index), qp.rq.store.count_sges(index)};
   LocalRange ranges[kMaxSge];
   if (receive_ranges(qp, receive, from + length, ranges) != IBV_WC_SUCCESS) return false;
   return scatter(ranges, receive.num_sge, from, bytes, length);
@@ -195,7 +195,7 @@ void tell_fault(Qp& qp, std::uint32_t event, ibv_wc_status status) noexcept {
   if (qp.link.remote == nullptr) return;
   qp.out.told_fault = true;
   if (qp.queued() != 0) {
-    const PendingSend& send = qp.sq.queue[qp.sq.head % qp.sq_entries];
+    const PendingSend& send = qp.sq.store.at(qp.sq.head);
     poke(qp.own->rkey, send.opcode == IBV_WR_SEND_WITH_INV ? send.immediate : send.rkey);
     poke(qp.own->address, send.remote_address);
     poke(qp.own->swap, remote_bytes(send));
