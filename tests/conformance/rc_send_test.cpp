@@ -147,6 +147,20 @@ TEST_P(RcSend, FillsTheReceiveSgesInTheirOrder) {
   expect_untouched(pair.b, to, 40, 10, 0);
 }
 
+TEST_P(RcSend, PassesOverReceiveSgesOfNoBytes) {
+  Pair pair(GetParam());
+  const RegionInfo from = pair.a.allocate(GetParam().memory, 64);
+  const RegionInfo to = pair.b.allocate(GetParam().memory, 64);
+  pair.a.fill(from, 0, 64, 4);
+  const SliceList target{slice(to, 50, 0), slice(to, 0, 10), slice(to, 60, 0), slice(to, 10, 10)};
+  expect_posted(pair.b.post_receive(pair.qb, {1, target}));
+  expect_posted(pair.a.post_send(pair.qa, send(2, slice(from, 0, 15))));
+  pair.a.poll_sends(pair.qa, 1);
+  expect_receive(pair.b.poll_receives(pair.qb, 1)[0], 1, 15, pair.qb);
+  EXPECT_EQ(pair.b.peek(to, 0, 15), pair.a.peek(from, 0, 15));
+  expect_untouched(pair.b, to, 15, 49, 0);
+}
+
 TEST_P(RcSend, ManyMessagesTakeTheReceivesInTheirOrder) {
   constexpr std::uint32_t kBatch = 100;
   Pair pair(GetParam());
