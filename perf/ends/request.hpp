@@ -107,6 +107,7 @@ struct Request {
   std::uint32_t batch = 1;         // work requests per posted list
   std::uint32_t stamped = 0;       // time every operation into the shared histogram
   std::uint32_t read_only = 0;     // kHandover: who polls the line may not write it
+  std::uint32_t from_one = 0;      // kInTurn: datagrams, all from the first queue pair
   std::uint32_t asleep = 0;        // kSleeping: the far process is in pause(), not polling
   std::uint32_t counts_calls = 0;  // count system calls, which takes time
   std::uint64_t size = 8;

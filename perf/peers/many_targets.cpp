@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // R17: SENDs of 8 bytes to each of 1000 connections in turn, against the same to one connection:
 // how much of the rate is left when nothing of a connection is in the caches. With receives of each
-// connection's own, with shared ones, and as datagrams from 1000 queue pairs to 1000; in every case
-// 64 messages are under way.
+// connection's own, with shared ones, and as datagrams to 1000 queue pairs, from one and from as many;
+// in every case 64 messages are under way.
 #include <algorithm>
 #include <memory>
 
@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::uint64_t kManyConnections = 1000;
 
-Probe in_turn(Bench& bench, Pair& pair, const std::string& name) {
+Probe in_turn(Bench& bench, Pair& pair, const std::string& name, bool from_one = false) {
   auto cell = std::make_shared<Cell>();
   cell->name = name;
-  cell->request = {.kind = Kind::kInTurn};
+  cell->request = {.kind = Kind::kInTurn, .from_one = from_one};
   cell->unit = Unit::kMillionPerSecond;
   return {name,
           [&bench, &pair, cell, ready = false]() mutable -> std::optional<Taken> {
@@ -48,12 +48,16 @@ void judge_many(Bench& bench) {
     Probes probes;
     probes.push_back(in_turn(bench, many, "1000 QPs"));
     probes.push_back(in_turn(bench, one, "1 QP"));
+    if (service == Service::kDatagram) probes.push_back(in_turn(bench, many, "to 1000 QPs", true));
     const std::string receives = service == Service::kShared     ? ", shared receives"
-                                 : service == Service::kDatagram ? ", datagrams"
+                                 : service == Service::kDatagram ? ", datagrams from as many"
                                                                  : ", receives of their own";
     bench.run(probes, "SENDs to many in turn" + receives, bench.options.rounds);
     bench.judge_ratio("R17", "rate of sends to 1000 queue pairs in turn / to one" + receives,
                       Sense::kAtLeast, 0.7, probes[0], probes[1], "million/s");
+    if (service == Service::kDatagram)
+      bench.judge_ratio("R17", "rate of datagrams from one queue pair to 1000 in turn / to one",
+                        Sense::kAtLeast, 0.7, probes[2], probes[1], "million/s");
   }
 }
 

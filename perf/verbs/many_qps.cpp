@@ -117,18 +117,18 @@ void ManyQps::stock_receives() {
   stocked_ = true;
 }
 
-void ManyQps::send_in_turn(End& end, std::uint64_t messages) {
+void ManyQps::send_in_turn(End& end, std::uint64_t messages, bool from_one) {
   if (!end.is_near()) stock_receives();
   end.own_line().store(0, std::memory_order_release);
   end.meet();
   if (end.is_near())
-    send_each(end, messages);
+    send_each(end, messages, from_one);
   else
     receive_each(end, messages);
 }
 
-void ManyQps::send_each(End& end, std::uint64_t messages) {
-  constexpr std::uint64_t kLapsBetweenCompletions = 32, kPostsBetweenPolls = 16;
+void ManyQps::send_each(End& end, std::uint64_t messages, bool from_one) {
+  constexpr std::uint64_t kSendsBetweenCompletions = 32, kPostsBetweenPolls = 16;
   ibv_sge sge = {reinterpret_cast<std::uintptr_t>(buffer_.data()), 8, mr_->lkey};
   ibv_send_wr request{};
   request.sg_list = &sge;
@@ -138,10 +138,12 @@ void ManyQps::send_each(End& end, std::uint64_t messages) {
   const auto& received = end.peer_line();
   for (std::uint64_t i = 0; i < messages; ++i, ++sent_) {
     while (i - received.load(std::memory_order_acquire) >= kUnderWay) cpu_relax();
-    const bool signaled = sent_ / qps_.size() % kLapsBetweenCompletions == 0;
+    const std::uint64_t of_its_queue_pair = from_one ? sent_ : sent_ / qps_.size();
+    const bool signaled = of_its_queue_pair % kSendsBetweenCompletions == 0;
     request.send_flags = IBV_SEND_INLINE | (signaled ? unsigned{IBV_SEND_SIGNALED} : 0u);
-    if (ah_) request.wr.ud = {ah_.get(), datagrams_to_[sent_ % qps_.size()], kQkey};
-    post_send(qps_[sent_ % qps_.size()].get(), &request);
+    const std::size_t pair = sent_ % qps_.size();
+    if (ah_) request.wr.ud = {ah_.get(), datagrams_to_[pair], kQkey};
+    post_send(qps_[from_one ? 0 : pair].get(), &request);
     if (i % kPostsBetweenPolls == 0) (void)poll_some(cq_.get(), found);
   }
   while (received.load(std::memory_order_acquire) < messages) cpu_relax();
@@ -181,7 +183,7 @@ void run_use_many(End& end, const Request& request, Reply& reply) {
 void run_in_turn(End& end, const Request& request, Reply& reply) {
   if (!end.many_qps_slot()) throw std::logic_error("kConnectMany comes first");
   const std::uint64_t start = now_ns();
-  end.many_qps_slot()->send_in_turn(end, request.iterations);
+  end.many_qps_slot()->send_in_turn(end, request.iterations, request.from_one != 0);
   reply.elapsed_ns = static_cast<double>(now_ns() - start);
   reply.operations = static_cast<double>(request.iterations);
 }

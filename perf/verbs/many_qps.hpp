@@ -25,8 +25,9 @@ class ManyQps {
   /// Each pair carries `messages` (at most kDepth) of 8 bytes in both directions.
   void use_all(End& end, std::uint32_t messages);
   /// The near end sends `messages` of 8 bytes, one to each pair in turn, as many under way as
-  /// kUnderWay. Not behind use_all(), whose receives are others.
-  void send_in_turn(End& end, std::uint64_t messages);
+  /// kUnderWay; datagrams come `from_one` queue pair, or each from that of its place. Not behind
+  /// use_all(), whose receives are others.
+  void send_in_turn(End& end, std::uint64_t messages, bool from_one);
 
  private:
   static constexpr std::uint64_t kUnderWay = 64;
@@ -34,7 +35,7 @@ class ManyQps {
   void use(End& end, ibv_qp* qp, std::uint32_t messages);
   void stock_receives();
   void give_receives(std::uint32_t pair, std::uint32_t count);
-  void send_each(End& end, std::uint64_t messages);
+  void send_each(End& end, std::uint64_t messages, bool from_one);
   void receive_each(End& end, std::uint64_t messages);
 
   ContextHandle context_;
