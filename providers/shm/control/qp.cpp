@@ -27,6 +27,7 @@
 #include "providers/shm/windows/windows.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/verbs/software/qp_states.hpp"
+#include "runtime/verbs/software/retry.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -140,9 +141,7 @@ void change_record(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
         (mask & IBV_QP_TIMEOUT) != 0 ? attr.timeout : qp.attributes.timeout;
     const std::uint32_t retries =
         (mask & IBV_QP_RETRY_CNT) != 0 ? attr.retry_cnt : qp.attributes.retry_cnt;
-    // IBTA 9.7.6.1.3: 4.096 us x 2^timeout for each try; 0 is for ever.
-    qp.out.retry_ns =
-        timeout == 0 ? ~std::uint64_t{0} : (std::uint64_t{4096} << (timeout & 31)) * (retries + 1);
+    qp.out.retry_ns = ack_span_ns(timeout, retries);
   }
 }
 

@@ -152,7 +152,7 @@ void judge_peer(Qp& qp, Failure& failure, bool judges) noexcept {
   if (!judges) return;
   failure.cause = peer == nullptr ? Cause::kPeerUnknown : judge_record(qp, *peer, failure);
   failure.timer_code = qp.attributes.timeout;
-  failure.timer_ns = failure.timer_code == 0 ? 0 : std::uint64_t{4096} << (failure.timer_code & 31);
+  failure.timer_ns = failure.timer_code == 0 ? 0 : ack_timeout_ns(failure.timer_code);
   failure.tries = qp.attributes.retry_cnt;
 }
 
@@ -249,7 +249,7 @@ void judge_peers_receive(const Qp& qp, const PendingSend& send, Failure& failure
 }
 
 bool is_at_home(ibv_wc_status status) noexcept {
-  return is_local(status) || status == IBV_WC_WR_FLUSH_ERR;
+  return is_local_error(status) || status == IBV_WC_WR_FLUSH_ERR;
 }
 
 /// The connection that has met what the request met: of XRC the lane to its queue. nullptr: none

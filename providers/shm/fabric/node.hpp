@@ -20,7 +20,7 @@
 #include "providers/shm/fabric/hooks.hpp"
 #include "providers/shm/fabric/peer.hpp"
 #include "providers/shm/fabric/segment.hpp"
-#include "providers/shm/fabric/wait_clock.hpp"
+#include "runtime/time/wait_clock.hpp"
 
 namespace verbatim::shm {
 

@@ -26,8 +26,8 @@
 
 #include "providers/shm/fabric/own_names.hpp"
 #include "providers/shm/fabric/switchboard.hpp"
-#include "providers/shm/fabric/wait_clock.hpp"
 #include "runtime/base/kept_fd.hpp"
+#include "runtime/time/wait_clock.hpp"
 
 struct epoll_event;
 

@@ -13,15 +13,12 @@ namespace {
 /// thread gets at least so long, also to be met.
 constexpr std::uint64_t kServicePatienceNs = 4'000'000'000;
 
-/// How long a request waits before that becomes an error; the rules of IBTA 9.7.6.1.3 (timeouts)
-/// and 9.7.5.2.8 (RNR).
+/// How long a request waits before that becomes an error.
 std::uint64_t patience(const Qp& qp, Wait wait) noexcept {
   if (wait == Wait::kStream) return kForEver;
   if (wait == Wait::kQuiet) return kQuietBoundNs;
   if (wait == Wait::kReceive)
-    return qp.out.rnr_retry == 7
-               ? kForEver
-               : qp.out.rnr_retry * rnr_timer_ns(peek(qp.link.remote->min_rnr_timer));
+    return rnr_span_ns(qp.out.rnr_retry, rnr_timer_ns(peek(qp.link.remote->min_rnr_timer)));
   const bool of_service = wait == Wait::kArena || wait == Wait::kService;
   return of_service && qp.out.retry_ns < kServicePatienceNs ? kServicePatienceNs : qp.out.retry_ns;
 }
@@ -31,30 +28,7 @@ ibv_wc_status status_of_timeout(Wait wait) noexcept {
   return wait == Wait::kReceive ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_RETRY_EXC_ERR;
 }
 
-/// Whether the time until `date` (Progress::deadline, meeting_until) is over, and the look after
-/// that was in vain too: between a look and this we may have been stopped ourselves.
-bool is_over(std::uint64_t& date, std::uint64_t heard) noexcept {
-  constexpr std::uint64_t kOnlyOneLookMore = 1;
-  if (date == kOnlyOneLookMore) return true;
-  if (heard >= date) date = kOnlyOneLookMore;
-  return false;
-}
-
 }  // namespace
-
-// IBTA table 45: the 32 codes of the RNR timer in units of 10 us.
-std::uint64_t rnr_timer_ns(std::uint32_t code) noexcept {
-  static constexpr std::uint32_t kTens[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
-                                              16,    24,   32,   48,    64,    96,    128,   192,
-                                              256,   384,  512,  768,   1024,  1536,  2048,  3072,
-                                              4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
-  return std::uint64_t{kTens[code & 31u]} * 10'000;
-}
-
-bool is_local(ibv_wc_status status) noexcept {
-  return status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR ||
-         status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_MW_BIND_ERR;
-}
 
 bool waited_too_long(std::uint64_t& until, std::uint64_t patience) noexcept {
   WaitClock& clock = Node::get().wait_clock();
@@ -100,7 +74,7 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
 Step lose(Qp& qp, const Step& result) noexcept {
   switch (result.kind) {
     case Step::Kind::kFail:
-      if (is_local(result.status)) return result;
+      if (is_local_error(result.status)) return result;
       if (result.tell == kToldInReceive) tell_fault(qp, result.tell, result.status);
       return Step::done();
     case Step::Kind::kWait: {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // A request that cannot be performed now: how long it waits, and what its wait ends in. Under the
-// send lock. All of it by the clock of waits (fabric/wait_clock.hpp): nobody is blamed for what we
-// have not read, nor for the time that we were away. Source: IBTA 9.7.5.2.8 (RNR), 9.7.6.1.3
-// (timeouts), 9.8.2 (unreliable connections).
+// send lock. All of it by the clock of waits (runtime/time/wait_clock.hpp): nobody is blamed for what
+// we have not read, nor for the time that we were away. How long a wait is:
+// runtime/verbs/software/retry.hpp; of unreliable connections: IBTA 9.8.2.
 #pragma once
 
 #include "providers/shm/transfer/send_queue.hpp"
+#include "runtime/verbs/software/retry.hpp"
 
 namespace verbatim::shm {
-
-inline constexpr std::uint64_t kForEver = ~std::uint64_t{0};
 
 /// The head cannot move: decides whether it may go on waiting.
 Step judge_wait(Qp& qp, Wait wait) noexcept;
@@ -22,11 +21,7 @@ Step lose(Qp& qp, const Step& result) noexcept;
 /// Of a wait that is lost at its end, from the first call on until `until` is zero again.
 bool waited_too_long(std::uint64_t& until, std::uint64_t patience) noexcept;
 
-/// What a code of min_rnr_timer means.
-std::uint64_t rnr_timer_ns(std::uint32_t code) noexcept;
-
-/// What is wrong on our own side.
-bool is_local(ibv_wc_status status) noexcept;
+inline bool is_local(ibv_wc_status status) noexcept { return is_local_error(status); }
 
 inline bool is_dead(const Qp& qp) noexcept {
   return qp.link.peer != nullptr && !qp.link.peer->alive.load(std::memory_order_acquire);

@@ -2,11 +2,11 @@
 //
 // The clock of waits for other processes. The service thread's part is played by the test, at times
 // that it makes up.
-#include "providers/shm/fabric/wait_clock.hpp"
+#include "runtime/time/wait_clock.hpp"
 
 #include <gtest/gtest.h>
 
-namespace verbatim::shm {
+namespace verbatim {
 namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
@@ -97,5 +97,13 @@ TEST_F(WaitClockTest, GoesOnWithoutAThreadThatHangsWhileSomebodyAsks) {
   EXPECT_EQ(clock_.heard(now), begun_ + WaitClock::kAway) << "it is there again";
 }
 
+TEST(WaitsEnd, OnlyAfterALookMadeBehindTheirDate) {
+  std::uint64_t date = 100;
+  EXPECT_FALSE(is_over(date, 99));
+  EXPECT_FALSE(is_over(date, 100)) << "the look before this may lie long back";
+  EXPECT_TRUE(is_over(date, 100));
+  EXPECT_TRUE(is_over(date, 0)) << "it does not begin again";
+}
+
 }  // namespace
-}  // namespace verbatim::shm
+}  // namespace verbatim

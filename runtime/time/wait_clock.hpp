@@ -13,7 +13,7 @@
 // the thread hang for good (in a line of the log that nobody reads), a process that goes on asking
 // is told the plain time after kHangs of asking.
 //
-// The service thread says; any thread asks.
+// A service thread says; any thread asks.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 #include "runtime/time/clock.hpp"
 
-namespace verbatim::shm {
+namespace verbatim {
 
 class WaitClock {
  public:
@@ -112,4 +112,14 @@ class WaitClock {
   std::uint64_t slept_ = 0;  ///< since then
 };
 
-}  // namespace verbatim::shm
+/// Whether the wait until `date` is over, and the look after that was in vain too: between a look
+/// and this question the asking thread may have been stopped itself. So the first answer after
+/// `date` is no, and `date` remembers that. `heard`: WaitClock::heard(); 0 is no date.
+inline bool is_over(std::uint64_t& date, std::uint64_t heard) noexcept {
+  constexpr std::uint64_t kOnlyOneLookMore = 1;
+  if (date == kOnlyOneLookMore) return true;
+  if (heard >= date) date = kOnlyOneLookMore;
+  return false;
+}
+
+}  // namespace verbatim
