@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/control/cq_create.hpp"
 
-#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
@@ -13,14 +12,13 @@
 #include "providers/shm/queues/cq_events.hpp"
 #include "providers/shm/queues/domain.hpp"
 #include "providers/shm/queues/live.hpp"
+#include "providers/shm/queues/queue_limits.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/verbs/software/soft_channel.hpp"
 
 namespace verbatim::shm {
 namespace {
-
-std::uint32_t ring_size(int cqe) noexcept { return std::bit_ceil(static_cast<std::uint32_t>(cqe)); }
 
 /// Its words in the segment, as nobody has used them.
 int take_words(Cq& cq, std::uint32_t number) noexcept {
@@ -61,14 +59,12 @@ Completion* make_completions(const Cq& cq, std::size_t count) noexcept {
 
 int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, verbatim::CompChannel*,
               verbatim::Cq** out) noexcept {
-  if (attr.cqe > kMaxCqe) {
-    log_refusal("create_cq: cqe %u asked, shm has %u", attr.cqe, kMaxCqe);
-    return EINVAL;
-  }
+  if (const int error = check_completions(kQueueLimits, "create_cq", attr.cqe); error != 0)
+    return error;
   (void)context;
   Cq* cq = make_nothrow<Cq>();
   if (cq == nullptr) return ENOMEM;
-  const std::uint32_t size = ring_size(static_cast<int>(attr.cqe));
+  const std::uint32_t size = completion_places(attr.cqe);
   if ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0) {
     cq->memory = QueueMemory(attr.parent_domain, VBT_RESOURCE_CQ);
     join_domain(*cq, attr.parent_domain);
@@ -119,11 +115,8 @@ void free_cq(Cq& cq) noexcept {
 
 int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
   Cq& cq = static_cast<Cq&>(handle);
-  if (cqe < 1 || static_cast<std::uint32_t>(cqe) > kMaxCqe) {
-    log_refusal("resize_cq: cqe %d asked, shm has 1 to %u", cqe, kMaxCqe);
-    return EINVAL;
-  }
-  const std::uint32_t size = ring_size(cqe);
+  if (const int error = check_completions(kQueueLimits, "resize_cq", cqe); error != 0) return error;
+  const std::uint32_t size = completion_places(static_cast<std::uint32_t>(cqe));
   Completion* ring = make_completions(cq, size);
   CompletionTime* times = cq.times == nullptr ? nullptr : make_times(cq, size);
   if (ring == nullptr || (cq.times != nullptr && times == nullptr)) {

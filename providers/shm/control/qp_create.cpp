@@ -15,6 +15,7 @@
 #include "providers/shm/queues/qp_kind.hpp"
 #include "providers/shm/queues/qp_life.hpp"
 #include "providers/shm/queues/qp_make.hpp"
+#include "providers/shm/queues/queue_limits.hpp"
 #include "providers/shm/queues/shared_receive.hpp"
 #include "providers/shm/queues/ud_role.hpp"
 #include "providers/shm/transfer/send_queue.hpp"
@@ -22,40 +23,9 @@
 #include "providers/shm/xrc/xrc_send.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
-#include "runtime/verbs/qp_values.hpp"
 
 namespace verbatim::shm {
 namespace {
-
-int check_caps(const ibv_qp_init_attr_ex& attr) noexcept {
-  const ibv_qp_cap& cap = attr.cap;
-  const bool shares = attr.srq != nullptr;  // its own receive queue is not asked for then
-  const struct {
-    const char* name;
-    std::uint32_t asked, limit;
-  } limits[] = {{"max_send_wr", cap.max_send_wr, kMaxWr},
-                {"max_recv_wr", shares ? 0 : cap.max_recv_wr, kMaxWr},
-                {"max_send_sge", cap.max_send_sge, kMaxSge},
-                {"max_recv_sge", shares ? 0 : cap.max_recv_sge, kMaxSge},
-                {"max_inline_data", cap.max_inline_data, kMaxInline}};
-  for (const auto& limit : limits) {
-    if (limit.asked <= limit.limit) continue;
-    log_refusal_of(limit.name, "create_qp: %s %u asked, shm has %u", limit.name, limit.asked,
-                   limit.limit);
-    return EINVAL;
-  }
-  return 0;
-}
-
-void grant_caps(ibv_qp_init_attr_ex& attr) noexcept {
-  ibv_qp_cap& cap = attr.cap;
-  cap.max_inline_data = kMaxInline;
-  if (cap.max_send_sge == 0) cap.max_send_sge = 1;
-  if (cap.max_send_wr == 0) cap.max_send_wr = 1;
-  if (cap.max_recv_sge == 0) cap.max_recv_sge = 1;
-  if (attr.srq != nullptr || attr.qp_type == IBV_QPT_XRC_SEND)
-    cap.max_recv_wr = cap.max_recv_sge = 0;
-}
 
 /// Where its receives come from. Entries of the ring in which senders put messages for it.
 std::uint32_t prepare_receiving(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
@@ -91,27 +61,6 @@ int prepare_lanes(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   qp.kind = &kXrcInitiatorKind;
   qp.book = make_nothrow<LaneBook>();
   return qp.book == nullptr ? ENOMEM : 0;
-}
-
-/// What is asked for beside the queues and cannot be had.
-struct LackingExtra {
-  bool is_asked_for;
-  const char* why;
-};
-
-int refuse_lacking_extras(const ibv_qp_init_attr_ex& attr) noexcept {
-  const LackingExtra extras[] = {
-      {asks_for_hashing(attr), "receives are spread by no hash (RSS)"},
-      {attr.max_tso_header != 0, "messages are not segmented (max_tso_header)"},
-      {(attr.create_flags & ~std::uint32_t{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB}) != 0,
-       "of create_flags there is BLOCK_SELF_MCAST_LB"},
-  };
-  for (const LackingExtra& extra : extras) {
-    if (!extra.is_asked_for) continue;
-    log_refusal_of(extra.why, "shm: create_qp: %s; not supported", extra.why);
-    return EOPNOTSUPP;
-  }
-  return 0;
 }
 
 int refuse_type(ibv_qp_type type) noexcept {
@@ -150,9 +99,12 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
     default:  // RAW_PACKET and DRIVER: whatever is no type was refused before
       return refuse_type(attr.qp_type);
   }
-  if (const int error = refuse_lacking_extras(attr); error != 0) return error;
+  if (const int error = refuse_lacking_extras("shm", attr, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
+                                              "of create_flags there is BLOCK_SELF_MCAST_LB");
+      error != 0)
+    return error;
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
-  if (const int error = check_caps(attr); error != 0) return error;
+  if (const int error = check_queue_pair_sizes(kQueueLimits, attr); error != 0) return error;
   if (const int error = check_work_calls(attr); error != 0) return error;
 
   retire_parked();
@@ -162,7 +114,7 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
     destroy_nothrow(qp);
     return error;
   }
-  grant_caps(attr);
+  grant_queue_pair_sizes(kQueueLimits, attr);
   qp->send_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.send_cq));
   qp->recv_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.recv_cq));
   qp->pd_number = attr.pd->handle;

@@ -6,6 +6,7 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/queues/cq.hpp"
+#include "providers/shm/queues/queue_limits.hpp"
 #include "providers/shm/queues/shared_receive.hpp"
 #include "providers/shm/xrc/xrc_queue.hpp"
 #include "runtime/base/log.hpp"
@@ -20,7 +21,8 @@ int create_srq(verbatim::Context& context, const ibv_srq_init_attr_ex& attr,
                 static_cast<int>(attr.srq_type));
     return EOPNOTSUPP;
   }
-  if (const int error = check_srq_sizes("create_srq", attr.attr.max_wr, attr.attr.max_sge);
+  if (const int error =
+          check_shared_queue_sizes(kQueueLimits, "create_srq", attr.attr.max_wr, attr.attr.max_sge);
       error != 0)
     return error;
   Srq* srq = make_srq(attr.attr.max_wr, attr.attr.max_sge, attr.pd->handle,

@@ -10,6 +10,7 @@
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/queues/qp.hpp"
+#include "providers/shm/queues/queue_limits.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/spin_lock.hpp"
@@ -94,7 +95,8 @@ int resize_locked(Srq& srq, std::uint32_t max_wr, ReceiveStore& bigger) noexcept
 }
 
 int resize(Srq& srq, std::uint32_t max_wr) noexcept {
-  if (const int error = check_srq_sizes("modify_srq", max_wr, 0); error != 0) return error;
+  if (const int error = check_shared_queue_sizes(kQueueLimits, "modify_srq", max_wr, 0); error != 0)
+    return error;
   int error;
   do {
     // A program's allocators are not asked under the lock.
@@ -127,13 +129,6 @@ void tell_if_low_locked(Srq& srq) noexcept {
 }
 
 }  // namespace
-
-int check_srq_sizes(const char* verb, std::uint32_t max_wr, std::uint32_t max_sge) noexcept {
-  if (max_wr <= kMaxWr && max_sge <= kMaxSge) return 0;
-  log_refusal("%s: max_wr %u, max_sge %u asked; shm has %u and %u", verb, max_wr, max_sge, kMaxWr,
-              kMaxSge);
-  return EINVAL;
-}
 
 Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd,
               const QueueMemory& memory) noexcept {

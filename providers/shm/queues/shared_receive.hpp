@@ -22,8 +22,6 @@
 
 namespace verbatim::shm {
 
-/// What a queue can have: 0, or EINVAL and why in the log.
-int check_srq_sizes(const char* verb, std::uint32_t max_wr, std::uint32_t max_sge) noexcept;
 /// A queue for `max_wr` receives, and its end. nullptr: no memory.
 Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd,
               const QueueMemory& memory) noexcept;
