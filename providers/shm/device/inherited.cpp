@@ -30,6 +30,7 @@
 #include "providers/shm/xrc/xrc_queue.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/verbs/provider.hpp"
+#include "runtime/verbs/software/soft_domains.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -68,8 +69,8 @@ struct Inherited {
   static int query_ece(verbatim::Qp& qp, ibv_ece&) noexcept { return refuse("query_ece", qp); }
 
   static constexpr auto alloc_dm = shm::alloc_dm_of_child;
-  static constexpr auto dealloc_pd = shm::dealloc_pd;
-  static constexpr auto dealloc_td = shm::dealloc_td;
+  static constexpr auto dealloc_pd = SoftDomainVerbs::dealloc_pd;
+  static constexpr auto dealloc_td = SoftDomainVerbs::dealloc_td;
   static constexpr auto close_xrcd = shm::close_xrcd;
   static constexpr auto dereg_mr = shm::dereg_mr;
   static constexpr auto free_buf = shm::free_inherited_buf;

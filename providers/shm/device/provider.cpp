@@ -32,6 +32,7 @@
 #include "providers/shm/ud/multicast.hpp"
 #include "providers/shm/windows/windows.hpp"
 #include "providers/shm/xrc/xrc_queue.hpp"
+#include "runtime/verbs/software/soft_domains.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -54,10 +55,10 @@ struct Shm {
   static constexpr auto query_rt_values = shm::query_rt_values;
   static constexpr auto get_async_event = shm::get_async_event;
 
-  static constexpr auto alloc_pd = shm::alloc_pd;
-  static constexpr auto dealloc_pd = shm::dealloc_pd;
-  static constexpr auto alloc_td = shm::alloc_td;
-  static constexpr auto dealloc_td = shm::dealloc_td;
+  static constexpr auto alloc_pd = SoftDomainVerbs::alloc_pd;
+  static constexpr auto dealloc_pd = SoftDomainVerbs::dealloc_pd;
+  static constexpr auto alloc_td = SoftDomainVerbs::alloc_td;
+  static constexpr auto dealloc_td = SoftDomainVerbs::dealloc_td;
   static constexpr auto alloc_parent_domain = shm::alloc_parent_domain;
   static constexpr auto open_xrcd = shm::open_xrcd;
   static constexpr auto close_xrcd = shm::close_xrcd;

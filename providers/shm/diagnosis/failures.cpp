@@ -46,7 +46,7 @@ bool judge_key(const RegionRecord* table, std::uint32_t capacity, KeyFacts& fact
   facts.first = region.iova;
   facts.bytes = region.length;
   if (!admits(region))
-    facts.fault = (region.pd & holder::kKindMask) != 0 ? KeyFault::kWindow : KeyFault::kDomain;
+    facts.fault = holder::is_of_other_kind(region.pd) ? KeyFault::kWindow : KeyFault::kDomain;
   else if ((region.access & facts.need) != facts.need)
     facts.fault = KeyFault::kRight;
   else if (!region.contains(facts.asked_at, facts.asked_bytes, offset))

@@ -19,7 +19,7 @@ const unsigned char* null_source() noexcept;
 unsigned char* null_sink() noexcept;
 
 inline bool is_null_memory(const Region& region, std::uint32_t pd) noexcept {
-  return region.pd == (holder::kNullMemory | pd);
+  return holder::is_null_memory(region.pd, pd);
 }
 
 /// Does `lkey` name null memory of this holder?

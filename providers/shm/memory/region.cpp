@@ -3,7 +3,6 @@
 
 #include <sys/mman.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cinttypes>
 
@@ -17,9 +16,6 @@
 namespace verbatim::shm {
 
 namespace {
-
-/// The number of the protection domain that was made last: none gets that of an earlier one.
-constinit std::atomic<std::uint32_t> last_pd{0};
 
 constexpr unsigned kRemote =
     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
@@ -66,26 +62,6 @@ bool peers_may_touch(const Mr& mr) noexcept {
 }
 
 }  // namespace
-
-int alloc_pd(verbatim::Context&, verbatim::Pd** out) noexcept {
-  auto* pd = make_nothrow<verbatim::Pd>();
-  if (pd == nullptr) return ENOMEM;
-  std::uint32_t last = last_pd.load(std::memory_order_relaxed);
-  do {
-    if (last == holder::kMaxPd - 1) {
-      destroy_nothrow(pd);
-      return ENOMEM;
-    }
-  } while (!last_pd.compare_exchange_weak(last, last + 1, std::memory_order_relaxed));
-  pd->plain.handle = last + 1;
-  *out = pd;
-  return 0;
-}
-
-int dealloc_pd(verbatim::Pd& pd) noexcept {
-  destroy_nothrow(&pd);
-  return 0;
-}
 
 int check_rights(unsigned access) noexcept {
   if ((access & IBV_ACCESS_FLUSH_PERSISTENT) == 0) return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Protection domains, memory regions and address handles as verbs. Nothing is pinned: a
+// Memory regions as verbs. Nothing is pinned: a
 // registration publishes a record that says what its keys mean.
 #pragma once
 
@@ -21,8 +21,6 @@ int reg_fixed_mr(verbatim::Pd& pd, void* memory, std::size_t length, unsigned ac
 /// Rights that this provider can honour: 0, or EOPNOTSUPP with the reason in the log.
 int check_rights(unsigned access) noexcept;
 
-int alloc_pd(verbatim::Context& context, verbatim::Pd** out) noexcept;
-int dealloc_pd(verbatim::Pd& pd) noexcept;
 int reg_mr(verbatim::Pd& pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access,
            verbatim::Mr** out) noexcept;
 /// The keys stay. EBUSY: a peer was stopped in the middle of a copy; the region is as before.

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "providers/shm/wire/layout.hpp"
+#include "runtime/verbs/software/key_holder.hpp"
 
 namespace verbatim::shm {
 
@@ -64,7 +65,7 @@ inline bool find_region(const RegionRecord* table, std::uint32_t capacity, std::
 
 /// Is it memory of this domain, whether or not it may be missing?
 inline bool is_of_domain(const Region& region, std::uint32_t pd) noexcept {
-  return region.pd == pd || region.pd == (holder::kOnDemand | pd);
+  return holder::is_of_domain(region.pd, pd);
 }
 
 /// Whose keys a request may name.

@@ -1,32 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/queues/domain.hpp"
 
-#include <cerrno>
-
 #include "providers/shm/queues/qp.hpp"
 #include "runtime/base/log.hpp"
-#include "runtime/base/make_nothrow.hpp"
+#include "runtime/verbs/software/soft_domains.hpp"
 
 namespace verbatim::shm {
-namespace {
 
-const verbatim::Td* domain_of(ibv_pd* pd) noexcept {
-  return pd == nullptr ? nullptr : verbatim::Pd::from(pd).thread_domain;
-}
-
-}  // namespace
-
-int alloc_td(verbatim::Context&, const ibv_td_init_attr&, verbatim::Td** out) noexcept {
-  *out = make_nothrow<verbatim::Td>();
-  return *out == nullptr ? ENOMEM : 0;
-}
-
-int dealloc_td(verbatim::Td& td) noexcept {
-  destroy_nothrow(&td);
-  return 0;
-}
-
-int alloc_parent_domain(verbatim::Context&, const ibv_parent_domain_init_attr& attr,
+int alloc_parent_domain(verbatim::Context& context, const ibv_parent_domain_init_attr& attr,
                         verbatim::Pd** out) noexcept {
   static constinit LogOnce once;
   if ((attr.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0 && once.first()) {
@@ -34,21 +15,16 @@ int alloc_parent_domain(verbatim::Context&, const ibv_parent_domain_init_attr& a
         "ibv_alloc_parent_domain: the program's allocators are asked for what is private of shm's "
         "queues; what peers map of them (rings, posted receives) is the library's");
   }
-  auto* pd = make_nothrow<verbatim::Pd>();
-  if (pd == nullptr) return ENOMEM;
-  // It stands for the other: keys of one are good with queue pairs of both.
-  pd->plain.handle = attr.pd->handle;
-  *out = pd;
-  return 0;
+  return SoftDomainVerbs::alloc_parent_domain(context, attr, out);
 }
 
 void join_domain(Cq& cq, ibv_pd* pd) noexcept {
-  cq.domain = domain_of(pd);
+  cq.domain = thread_domain_of(pd);
   cq.in_domain.store(cq.domain != nullptr && cq.lock.declare(), std::memory_order_relaxed);
 }
 
 void join_domain(Qp& qp, ibv_pd* pd) noexcept {
-  const verbatim::Td* const domain = domain_of(pd);
+  const verbatim::Td* const domain = thread_domain_of(pd);
   for (Cq* cq : {qp.send_cq, qp.recv_cq}) {
     // Somebody from outside the domain will store completions there, or take them.
     if (cq->domain == domain || !cq->in_domain.load(std::memory_order_relaxed)) continue;

@@ -17,8 +17,7 @@ namespace verbatim::shm {
 
 struct Qp;
 
-int alloc_td(verbatim::Context& context, const ibv_td_init_attr& attr, verbatim::Td** out) noexcept;
-int dealloc_td(verbatim::Td& td) noexcept;
+// The plug's slot: it says first whom a program's allocators are asked for.
 int alloc_parent_domain(verbatim::Context& context, const ibv_parent_domain_init_attr& attr,
                         verbatim::Pd** out) noexcept;
 

@@ -6,7 +6,7 @@
 namespace verbatim::shm {
 
 bool opens_window(const Qp& qp, const Region& region) noexcept {
-  if ((region.pd & holder::kKindMask) == 0) return false;  // another domain's region
+  if (!holder::is_of_other_kind(region.pd)) return false;  // another domain's region
   // What a message of ours ends, the peer may not have taken yet.
   for (const EndedKey& ended : qp.ended)
     if (ended.serial == region.serial) return false;
@@ -19,8 +19,7 @@ bool opens_unusual(const Qp& qp, const Region& region) noexcept {
 }
 
 bool admits_unusual(const Qp& qp, const Region& region) noexcept {
-  return is_of_domain(region, qp.pd_number) || region.pd == (holder::kWindowOfPd | qp.pd_number) ||
-         region.pd == (holder::kWindowOfQp | qp.own->qpn);
+  return holder::is_open_to(region.pd, qp.pd_number, qp.own->qpn);
 }
 
 }  // namespace verbatim::shm

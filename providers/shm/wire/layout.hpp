@@ -106,7 +106,7 @@ struct alignas(kCacheLine) RegionRecord {
   std::uint64_t arena_offset;
   std::uint32_t key;
   std::uint32_t access;  ///< IBV_ACCESS_*
-  std::uint32_t pd;      ///< a protection domain, or what namespace holder says
+  std::uint32_t pd;      ///< runtime/verbs/software/key_holder.hpp
   /// Arena number + 1, or 0: not in memory that peers can map; or kOwnerOnly.
   std::uint32_t arena;
   std::uint64_t reserved;
@@ -114,17 +114,6 @@ struct alignas(kCacheLine) RegionRecord {
   static constexpr std::uint32_t kOwnerOnly = ~0u;  ///< the kernel copies nothing there either
 };
 static_assert(sizeof(RegionRecord) == kCacheLine);
-
-/// Who may use a key that is not a plain region's. No protection domain has such a number, so a
-/// look-up that expects a region fails at its first comparison, and only then asks for these.
-namespace holder {
-inline constexpr std::uint32_t kKindMask = 0xc0000000u;
-inline constexpr std::uint32_t kWindowOfPd = 0x40000000u;  ///< | domain: a window of type 1
-inline constexpr std::uint32_t kWindowOfQp = 0x80000000u;  ///< | QP number: a window of type 2
-inline constexpr std::uint32_t kNullMemory = 0xc0000000u;  ///< | domain: zeros, and nowhere
-inline constexpr std::uint32_t kOnDemand = 0x20000000u;  ///< | domain: only the kernel copies there
-inline constexpr std::uint32_t kMaxPd = kOnDemand - 1;
-}  // namespace holder
 
 /// One posted receive as the sender sees it. The ring's lap stands in the same word as the verdict,
 /// so one load tells whether a receive is posted and how long a message it takes.
