@@ -8,9 +8,8 @@
 // while the copy is in use (see RegionTable::retire).
 #pragma once
 
-#include <type_traits>
-
 #include "providers/shm/wire/layout.hpp"
+#include "runtime/base/shared_word.hpp"
 #include "runtime/verbs/software/key_holder.hpp"
 
 namespace verbatim::shm {
@@ -31,17 +30,6 @@ struct Region {
     return offset <= length && bytes <= length - offset;
   }
 };
-
-/// Words that cross a process border are read once and written whole; what orders them is the
-/// atomic that is stored after them.
-template <class T>
-inline T peek(const T& shared) noexcept {
-  return __atomic_load_n(&shared, __ATOMIC_RELAXED);
-}
-template <class T>
-inline void poke(T& shared, std::type_identity_t<T> value) noexcept {
-  __atomic_store_n(&shared, value, __ATOMIC_RELAXED);
-}
 
 /// False when `key` means nothing in `table`.
 inline bool find_region(const RegionRecord* table, std::uint32_t capacity, std::uint32_t key,

@@ -5,9 +5,6 @@
 // (IBTA 9.8.3). What was sent while a receive was posted arrives.
 #include "providers/shm/ud/datagram.hpp"
 
-#include <arpa/inet.h>
-#include <endian.h>
-
 #include <cerrno>
 #include <cstring>
 #include <iterator>
@@ -26,6 +23,7 @@
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/pause.hpp"
 #include "runtime/time/clock.hpp"
+#include "runtime/verbs/software/routing_header.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -34,12 +32,10 @@ namespace {
 constexpr std::uint64_t kMeetNs = 1'000'000'000;
 /// The receiver's process takes nothing from the window, polled or not: it is stopped.
 constexpr std::uint64_t kStoppedNs = 100'000'000;
-/// Of a Q_Key in a request: the queue pair's own stands for it (IBTA 10.2.5).
-constexpr std::uint32_t kOwnQkey = 0x80000000u;
 
 bool has_qkey(const Qp& qp, const Qp& lane, std::uint32_t qkey) noexcept {
-  if ((qkey & kOwnQkey) != 0) qkey = qp.attributes.qkey;
-  return lane.lane.endpoint != nullptr && peek(lane.lane.endpoint->qkey) == qkey;
+  return lane.lane.endpoint != nullptr &&
+         peek(lane.lane.endpoint->qkey) == carried_qkey(qkey, qp.attributes.qkey);
 }
 
 /// The lane to `qpn`, led to its destination if it can be.
@@ -87,57 +83,15 @@ std::uint64_t path_of(const Slot& slot, std::uint64_t h) noexcept {
   return peek(*reinterpret_cast<const std::uint64_t*>(slot.data + Slot::kPathAt));
 }
 
-bool is_mapped_ipv4(const ibv_gid& gid) noexcept {
-  return gid.global.subnet_prefix == 0 && be64toh(gid.global.interface_id) >> 32 == 0xffff;
-}
-
-/// The header of IPv4 that RoCE v2 has instead (RFC 791), in the last 20 of the 40 bytes.
-void write_ipv4_header(unsigned char* at, std::uint16_t bytes, std::uint64_t path,
-                       const ibv_gid& source, const ibv_gid& destination) noexcept {
-  constexpr std::uint8_t kVersionAndWords = 0x45, kDoNotFragment = 0x40, kUdp = 17;
-  const unsigned char header[] = {kVersionAndWords,
-                                  static_cast<unsigned char>(path::class_and_label(path) >> 20),
-                                  static_cast<unsigned char>(bytes >> 8),
-                                  static_cast<unsigned char>(bytes),
-                                  0,
-                                  0,
-                                  kDoNotFragment,
-                                  0,
-                                  path::hop_limit(path),
-                                  kUdp};
-  std::memcpy(at, header, sizeof header);
-  std::memcpy(at + 12, source.raw + 12, 4);
-  std::memcpy(at + 16, destination.raw + 12, 4);
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < 20; i += 2) sum += static_cast<std::uint32_t>(at[i] << 8 | at[i + 1]);
-  sum = (sum & 0xffff) + (sum >> 16);
-  const auto check = static_cast<std::uint16_t>(~(sum + (sum >> 16)));
-  at[10] = static_cast<unsigned char>(check >> 8);
-  at[11] = static_cast<unsigned char>(check);
-}
-
-bool write_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
+/// In front of what a datagram puts into a receive.
+bool place_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
                           std::uint32_t payload, std::uint64_t path, const ibv_gid& source,
                           const ibv_gid& destination) noexcept {
-  constexpr std::uint32_t kHeadersAndCrc = 12 + 8 + 4;  // BTH, DETH, ICRC
-  constexpr std::uint32_t kIpv4AndUdp = 20 + 8;
-  constexpr std::uint8_t kTransport = 0x1b, kUdp = 17;
-  const bool v2 = context_of(lane).ethernet && is_roce_v2(path::gid_index(path));
-  unsigned char bytes[sizeof(ibv_grh)] = {};
-  if (v2 && is_mapped_ipv4(source) && is_mapped_ipv4(destination)) {
-    write_ipv4_header(bytes + 20,
-                      static_cast<std::uint16_t>(payload + kHeadersAndCrc + kIpv4AndUdp), path,
-                      source, destination);
-  } else {
-    ibv_grh grh{};
-    grh.version_tclass_flow = htonl(6u << 28 | path::class_and_label(path));
-    grh.paylen = htons(static_cast<std::uint16_t>(payload + kHeadersAndCrc));
-    grh.next_hdr = v2 ? kUdp : kTransport;
-    grh.hop_limit = path::hop_limit(path);
-    grh.sgid = source;
-    grh.dgid = destination;
-    std::memcpy(bytes, &grh, sizeof bytes);
-  }
+  unsigned char bytes[sizeof(ibv_grh)];
+  write_routing_header(
+      {source, destination, payload, path::class_and_label(path), path::hop_limit(path),
+       context_of(lane).ethernet && is_roce_v2(path::gid_index(path))},
+      bytes);
   return scatter(room, count, 0, bytes, sizeof bytes);
 }
 
@@ -323,7 +277,7 @@ bool show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, cons
   const std::uint8_t index = path::gid_index(path);
   const ibv_gid source = gid_of_device(context_of(lane), peek(lane.in.remote->device), index);
   wc.wc_flags |= IBV_WC_GRH;
-  return write_routing_header(lane, room, count, wc.byte_len, path, source,
+  return place_routing_header(lane, room, count, wc.byte_len, path, source,
                               destination_of(lane, slot, h, index));
 }
 

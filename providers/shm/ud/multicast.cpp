@@ -4,7 +4,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/memory/region_fast.hpp"
@@ -14,21 +13,6 @@
 
 namespace verbatim::shm {
 namespace {
-
-struct Halves {
-  std::uint64_t prefix, suffix;
-};
-
-Halves halves(const ibv_gid& gid) noexcept {
-  Halves h;
-  static_assert(sizeof h == sizeof gid.raw);
-  std::memcpy(&h, gid.raw, sizeof h);
-  return h;
-}
-
-bool is_of(const GroupRecord& record, const Halves& group) noexcept {
-  return peek(record.prefix) == group.prefix && peek(record.suffix) == group.suffix;
-}
 
 /// Our table, made at the first use; nullptr: no memory. live.mutex is held.
 GroupRecord* own_groups() noexcept {
@@ -42,17 +26,12 @@ GroupRecord* own_groups() noexcept {
   return segment.at<GroupRecord>(at);
 }
 
-/// Our record of this membership, or nullptr. live.mutex is held.
-GroupRecord* find(GroupRecord* groups, std::uint32_t qpn, const Halves& group) noexcept {
-  const std::uint32_t end = Node::get().segment().head().group_end.load(std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < end; ++i)
-    if (groups[i].qpn.load(std::memory_order_relaxed) == qpn && is_of(groups[i], group))
-      return &groups[i];
-  return nullptr;
+GroupTable<GroupRecord> table_of(GroupRecord* groups) noexcept {
+  return {groups, kMaxGroups, Node::get().segment().head().group_end};
 }
 
 struct Search {
-  Halves group;
+  const ibv_gid& group;
   std::uint32_t except;
   Members& members;
   std::uint32_t found;  ///< also those that there was no room for
@@ -78,17 +57,16 @@ void look(const Peer& peer, void* with) {
   std::uint32_t end = head.group_end.load(std::memory_order_acquire);
   if (end > kMaxGroups) end = kMaxGroups;
   const auto* records = peer.segment.at<GroupRecord>(at, end * sizeof(GroupRecord));
+  if (records == nullptr) return;
   std::uint32_t here = 0;
-  for (std::uint32_t i = 0; records != nullptr && i < end && here < kMaxMembers; ++i) {
-    const std::uint32_t qpn = records[i].qpn.load(std::memory_order_acquire);
-    if (qpn == 0 || qpn == search.except || !is_of(records[i], search.group)) continue;
-    const QpRecord* const record = own_record(peer, qpn);
-    if (record == nullptr) continue;
-    ++here;
+  each_member(records, end, search.group, [&](std::uint32_t qpn) noexcept {
+    const QpRecord* const record = qpn == search.except ? nullptr : own_record(peer, qpn);
+    if (record == nullptr) return true;
     if (search.found < search.members.capacity)
       search.members.list[search.found] = {record, qpn, peer.identity};
     ++search.found;
-  }
+    return ++here < kMaxMembers;
+  });
 }
 
 }  // namespace
@@ -97,7 +75,7 @@ std::uint32_t find_members(const ibv_gid& group, std::uint32_t except, Members& 
   // Memory is got between two looks, since a look holds the lock of the list of peers. Who makes
   // the list longer all the time does not keep us here.
   for (int tries = 0;; ++tries) {
-    Search search{halves(group), except, members, 0};
+    Search search{group, except, members, 0};
     Node::get().each_living_peer(look, &search);
     if (search.found <= members.capacity) return search.found;
     const std::uint32_t capacity = std::bit_ceil(search.found < 8 ? 8 : search.found);
@@ -109,38 +87,24 @@ std::uint32_t find_members(const ibv_gid& group, std::uint32_t except, Members& 
 }
 
 int attach_mcast(verbatim::Qp& handle, const ibv_gid& gid, std::uint16_t) noexcept {
-  const std::uint32_t qpn = static_cast<Qp&>(handle).own->qpn;
-  const Halves group = halves(gid);
   LockGuard<Mutex> guard(live.mutex);
   GroupRecord* const groups = own_groups();
   if (groups == nullptr) return ENOMEM;
-  if (find(groups, qpn, group) != nullptr) return EALREADY;
-  std::atomic<std::uint32_t>& end = Node::get().segment().head().group_end;
-  const std::uint32_t used = end.load(std::memory_order_relaxed);
-  std::uint32_t i = used;
-  std::uint32_t members = 0;
-  for (std::uint32_t k = used; k-- != 0;) {
-    if (groups[k].qpn.load(std::memory_order_relaxed) == 0)
-      i = k;
-    else if (is_of(groups[k], group))
-      ++members;
+  switch (table_of(groups).join(static_cast<Qp&>(handle).own->qpn, gid, kMaxMembers)) {
+    case Joined::kJoined:
+      return 0;
+    case Joined::kAlready:
+      return EALREADY;
+    case Joined::kGroupFull:
+      log_error("attach_mcast: %u queue pairs of this process are in this group, more cannot be",
+                kMaxMembers);
+      return ENOMEM;
+    case Joined::kTableFull:
+      break;
   }
-  if (members >= kMaxMembers) {
-    log_error("attach_mcast: %u queue pairs of this process are in this group, more cannot be",
-              members);
-    return ENOMEM;
-  }
-  if (i == kMaxGroups) {
-    log_error("attach_mcast: the queue pairs of this process are in %u groups, more than shm has",
-              kMaxGroups);
-    return ENOMEM;
-  }
-  poke(groups[i].prefix, group.prefix);
-  poke(groups[i].suffix, group.suffix);
-  // Publishes the membership; pairs with the loads in look().
-  groups[i].qpn.store(qpn, std::memory_order_release);
-  if (i == used) end.store(i + 1, std::memory_order_release);
-  return 0;
+  log_error("attach_mcast: the queue pairs of this process are in %u groups, more than shm has",
+            kMaxGroups);
+  return ENOMEM;
 }
 
 int detach_mcast(verbatim::Qp& handle, const ibv_gid& gid, std::uint16_t) noexcept {
@@ -150,9 +114,7 @@ int detach_mcast(verbatim::Qp& handle, const ibv_gid& gid, std::uint16_t) noexce
   if (Node::get().segment().holds(own)) {
     GroupRecord* const groups = own_groups();
     if (groups == nullptr) return ENOMEM;
-    GroupRecord* const record = find(groups, own->qpn, halves(gid));
-    is_member = record != nullptr;
-    if (is_member) record->qpn.store(0, std::memory_order_release);
+    is_member = table_of(groups).leave(own->qpn, gid);
   } else {
     // Of a forked child's parent, and the child has begun a segment of its own: what is left of
     // the membership is the count that keeps the queue pair.

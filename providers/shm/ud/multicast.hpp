@@ -12,14 +12,13 @@
 #include "providers/shm/queues/ud_role.hpp"
 #include "runtime/verbs/addresses.hpp"
 #include "runtime/verbs/handles.hpp"
+#include "runtime/verbs/software/group_table.hpp"
 
 namespace verbatim::shm {
 
 struct Qp;
 struct QpRecord;
 
-/// The number that a request to a group names (IBTA 10.5.2).
-inline constexpr std::uint32_t kGroupQpn = 0xffffff;
 /// So many queue pairs of one process are in a group.
 inline constexpr std::uint32_t kMaxMembers = 1024;
 
