@@ -14,7 +14,7 @@
 #include "providers/shm/queues/qp.hpp"
 #include "providers/shm/transfer/send_queue.hpp"
 #include "providers/shm/transfer/send_wait.hpp"
-#include "providers/shm/windows/window_access.hpp"
+#include "providers/shm/windows/authorize.hpp"
 #include "providers/shm/windows/windows.hpp"
 #include "runtime/base/scope_exit.hpp"
 #include "runtime/memory/address_space.hpp"
@@ -34,32 +34,23 @@ std::uint32_t need_of(std::uint32_t opcode, std::uint64_t flush_type) noexcept {
 
 /// What is wrong with `facts.key` for what is asked in `facts`; false: nothing.
 template <class Admits>
-bool judge_key(const RegionRecord* table, std::uint32_t capacity, KeyFacts& facts,
-               Admits admits) noexcept {
+bool judge_key(const RegionView& table, KeyFacts& facts, Admits admits) noexcept {
   Region region;
   std::uint64_t offset;
-  if (!find_region(table, capacity, facts.key, region)) {
-    facts.fault = KeyFault::kUnknown;
-    return true;
+  facts.fault = authorize(table, {facts.key, facts.need, facts.asked_at, facts.asked_bytes}, admits,
+                          region, offset);
+  if (facts.fault != KeyFault::kUnknown) {
+    facts.held = region.access;
+    facts.first = region.iova;
+    facts.bytes = region.length;
   }
-  facts.held = region.access;
-  facts.first = region.iova;
-  facts.bytes = region.length;
-  if (!admits(region))
-    facts.fault = holder::is_of_other_kind(region.pd) ? KeyFault::kWindow : KeyFault::kDomain;
-  else if ((region.access & facts.need) != facts.need)
-    facts.fault = KeyFault::kRight;
-  else if (!region.contains(facts.asked_at, facts.asked_bytes, offset))
-    facts.fault = KeyFault::kBounds;
-  else
-    facts.fault = KeyFault::kNone;
   return facts.fault != KeyFault::kNone;
 }
 
 /// The first SGE of a list that is not good for `need`, in a table of our own or the peer's.
 template <class Sge>
-KeyFacts judge_sges(const RegionRecord* table, std::uint32_t capacity, std::uint32_t pd,
-                    std::uint32_t need, const Sge* sges, std::uint32_t count) noexcept {
+KeyFacts judge_sges(const RegionView& table, std::uint32_t pd, std::uint32_t need, const Sge* sges,
+                    std::uint32_t count) noexcept {
   KeyFacts facts;
   for (std::uint32_t i = 0; i < count; ++i) {
     std::uint64_t address;
@@ -74,7 +65,7 @@ KeyFacts judge_sges(const RegionRecord* table, std::uint32_t capacity, std::uint
     facts.asked_at = address;
     facts.asked_bytes = peek(sges[i].length);
     if (facts.asked_bytes == 0) continue;
-    if (judge_key(table, capacity, facts, [pd](const Region& region) {
+    if (judge_key(table, facts, [pd](const Region& region) {
           return is_of_domain(region, pd) || is_null_memory(region, pd);
         }))
       return facts;
@@ -86,15 +77,14 @@ KeyFacts judge_sges(const RegionRecord* table, std::uint32_t capacity, std::uint
 template <class Sge>
 KeyFacts judge_own_sges(const Qp& qp, std::uint32_t pd, std::uint32_t need, const Sge* sges,
                         std::uint32_t count) noexcept {
-  const RegionRecord* const table = qp.own_regions;
+  const RegionView table = own_regions(qp);
   KeyFacts facts;
   for (std::uint32_t i = 0; i < count; ++i) {
-    facts = judge_sges(table, qp.own_region_capacity, pd, need, sges + i, 1);
+    facts = judge_sges(table, pd, need, sges + i, 1);
     facts.sge = static_cast<std::int16_t>(i);
     if (facts.fault != KeyFault::kNone) return facts;
     Region region;
-    if (facts.asked_bytes == 0 || !find_region(table, qp.own_region_capacity, facts.key, region) ||
-        is_null_memory(region, pd))
+    if (facts.asked_bytes == 0 || !table.find(facts.key, region) || is_null_memory(region, pd))
       continue;
     const std::uint64_t place = region.address - region.iova;
     const MissingByte missing = find_missing(facts.asked_at + place, facts.asked_bytes,
@@ -172,7 +162,7 @@ void judge_memory_of_queue(std::uint32_t srqn, Failure& failure) noexcept {
   if (queue != nullptr && peek(queue->qpn) == srqn) {
     failure.cause = Cause::kRemoteKey;
     const std::uint32_t pd = peek(queue->pd);
-    if (!judge_key(owner->segment.regions(), owner->segment.region_capacity(), failure.key,
+    if (!judge_key({owner->segment.regions(), owner->segment.region_capacity()}, failure.key,
                    [pd](const Region& region) { return is_of_domain(region, pd); }))
       failure.key.fault = KeyFault::kNoMemory;
   }
@@ -201,10 +191,7 @@ void judge_remote(const Qp& qp, const PendingSend& send, Failure& failure) noexc
   failure.key = remote_key(send);
   if (send.opcode == IBV_WR_SEND_WITH_INV)
     failure.key.fault = KeyFault::kNotEnded;
-  else if (!judge_key(qp.link.remote_regions, qp.link.remote_region_capacity, failure.key,
-                      [&qp](const Region& region) {
-                        return region.pd == qp.link.remote_pd || opens_unusual(qp, region);
-                      }))
+  else if (!judge_key(regions_of_peer(qp), failure.key, OpenToRequests{qp}))
     failure.key.fault = KeyFault::kNoMemory;
 }
 
@@ -241,8 +228,7 @@ void judge_peers_receive(const Qp& qp, const PendingSend& send, Failure& failure
                                                           entries * max_sge * sizeof(ReceiveSge));
   if (sges == nullptr) return;
   // The fault was published in its slot.
-  KeyFacts facts = judge_sges(qp.link.remote_regions, qp.link.remote_region_capacity,
-                              qp.link.remote_pd, IBV_ACCESS_LOCAL_WRITE,
+  KeyFacts facts = judge_sges(regions_of_peer(qp), qp.link.remote_pd, IBV_ACCESS_LOCAL_WRITE,
                               sges + ((qp.out.sent - 1) & (entries - 1)) * max_sge, max_sge);
   if (facts.fault == KeyFault::kNone) facts.fault = KeyFault::kNoMemory;
   failure.key = facts;
@@ -400,10 +386,7 @@ void note_suffered(Qp& qp, const Peer& peer, const AskedFacts& asked) noexcept {
     failure.cause = Cause::kRemoteKey;
     if (asked.opcode == IBV_WR_SEND_WITH_INV)
       failure.key.fault = KeyFault::kNotEnded;
-    else if (!judge_key(qp.own_regions, qp.own_region_capacity, failure.key,
-                        [&qp](const Region& region) {
-                          return region.pd == qp.pd_number || admits_unusual(qp, region);
-                        }))
+    else if (!judge_key(own_regions(qp), failure.key, OpenToPeer{qp}))
       failure.key.fault = KeyFault::kNoMemory;
   }
   remember(qp, failure);

@@ -34,19 +34,29 @@ int advise_mr(verbatim::Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags
     return EINVAL;
   }
   OwnSegment& segment = Node::get().segment();
+  const RegionView table{segment.regions(), segment.head().mr_capacity};
   // All are judged before any is acted on.
   for (int acting = 0; acting < 2; ++acting) {
     for (std::uint32_t i = 0; i < count; ++i) {
       Region region;
       std::uint64_t offset;
-      if (!find_region(segment.regions(), segment.head().mr_capacity, sges[i].lkey, region))
-        return refuse(EFAULT, i, "names no region");
-      if (!is_of_domain(region, pd.plain.handle))
-        return refuse(EFAULT, i, "names a region of another protection domain");
-      if (writes && (region.access & IBV_ACCESS_LOCAL_WRITE) == 0)
-        return refuse(EFAULT, i, "is to be prefetched for writing, without the right to write");
-      if (!region.contains(sges[i].addr, sges[i].length, offset))
-        return refuse(EFAULT, i, "is not within its region");
+      const auto is_ours = [&pd](const Region& of) noexcept {
+        return is_of_domain(of, pd.plain.handle);
+      };
+      const std::uint32_t need = writes ? unsigned{IBV_ACCESS_LOCAL_WRITE} : 0u;
+      switch (authorize(table, {sges[i].lkey, need, sges[i].addr, sges[i].length}, is_ours, region,
+                        offset)) {
+        case KeyFault::kNone:
+          break;
+        case KeyFault::kUnknown:
+          return refuse(EFAULT, i, "names no region");
+        case KeyFault::kRight:
+          return refuse(EFAULT, i, "is to be prefetched for writing, without the right to write");
+        case KeyFault::kBounds:
+          return refuse(EFAULT, i, "is not within its region");
+        default:
+          return refuse(EFAULT, i, "names a region of another protection domain");
+      }
       if (acting == 0) continue;
       const std::uint64_t at = region.address + offset;
       const int error = (flags & kFlush) != 0 && (reads || writes)

@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Our own memory regions: keys are handed out, records published and retired.
-//
-// Any thread may call; a spin lock guards the free list only. A key is index << 8 | generation;
-// freed indices wait in a queue, so that a stale key stays wrong for as long as possible.
+// Our own memory regions: keys are handed out, records published and retired, as
+// runtime/verbs/software/key_table.hpp says. The records lie in our segment, where peers read them,
+// and who may still use a key is known by the queue pairs.
 //
 // Retiring is a promise: when it returns 0, no peer and no thread of ours touches the range through
-// the retired key (runtime design: deregistration).
+// the retired key (runtime design: deregistration). Any thread.
 #pragma once
 
-#include <new>
-
 #include "providers/shm/memory/region_fast.hpp"
-#include "runtime/sync/spin_lock.hpp"
+#include "runtime/verbs/software/key_table.hpp"
 
 namespace verbatim::shm {
+
+/// The records of our segment, for KeyTable.
+struct SegmentKeys {
+  static constexpr std::uint32_t kMost = kMaxRegions;
+  using Record = RegionRecord;
+  using Meaning = Region;
+
+  static RegionRecord* records() noexcept;
+  static std::uint32_t capacity() noexcept;
+  static int back(const RegionRecord& record) noexcept;
+  static void write_rest(RegionRecord& record, const Region& region) noexcept;
+  static void counted(std::uint32_t keys) noexcept;
+};
 
 class RegionTable {
  public:
@@ -39,25 +49,17 @@ class RegionTable {
   void set_users(AwaitUsers await) noexcept { await_users_ = await; }
   /// Forgets all (the node stops).
   void reset() noexcept;
-  /// In a forked child: whoever had the lock was a thread of the parent's. An index that it was in
-  /// the middle of taking or giving back may be lost, none is given twice.
-  void remake_lock() noexcept { ::new (&lock_) SpinLock; }
+  /// In a forked child.
+  void remake_lock() noexcept { keys_.remake_lock(); }
 
  private:
-  void give_back(std::uint32_t index) noexcept;
-  std::uint64_t next_serial() noexcept;
-  /// A fresh index, backed, with its next generation: 0 or ENOMEM.
-  int take(std::uint32_t& key) noexcept;
+  /// The wait for whoever may be in the middle of a copy; of memory that nobody copies, none.
+  auto users_of(bool may_be_written) const noexcept {
+    return [this, may_be_written]() noexcept { return !may_be_written || await_users_(); };
+  }
 
   AwaitUsers await_users_ = nullptr;
-  SpinLock lock_;
-  std::uint32_t used_ = 0;       ///< indices ever handed out; index 0 never is
-  std::uint32_t in_use_ = 0;     ///< of those, also a forked child's inherited ones
-  std::uint32_t free_head_ = 0;  ///< queue of freed indices, linked through next_
-  std::uint32_t free_tail_ = 0;
-  std::uint32_t next_[kMaxRegions] = {};  // zero pages until touched
-  std::uint8_t generation_[kMaxRegions] = {};
-  std::uint64_t serials_ = 0;  ///< registrations ever made
+  KeyTable<SegmentKeys> keys_;
 };
 
 /// The process has one table, as it has one segment.

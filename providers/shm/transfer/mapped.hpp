@@ -3,9 +3,7 @@
 // Tier A (reach.hpp): memory of a peer that lies in our own address space.
 #pragma once
 
-#include "providers/shm/memory/region_fast.hpp"
-#include "providers/shm/queues/qp.hpp"
-#include "providers/shm/windows/window_access.hpp"
+#include "providers/shm/windows/authorize.hpp"
 
 namespace verbatim::shm {
 
@@ -14,9 +12,7 @@ inline unsigned char* mapped_bytes(const Qp& qp, std::uint32_t rkey, std::uint64
                                    std::uint64_t bytes, std::uint32_t need) noexcept {
   Region region;
   std::uint64_t offset;
-  if (!find_region(qp.link.remote_regions, qp.link.remote_region_capacity, rkey, region) ||
-      (region.pd != qp.link.remote_pd && !opens_unusual(qp, region)) ||
-      (region.access & need) != need || !region.contains(address, bytes, offset))
+  if (authorize_remote(qp, {rkey, need, address, bytes}, region, offset) != KeyFault::kNone)
     return nullptr;
   if (qp.link.self)
     return (region.access & IBV_ACCESS_ON_DEMAND) != 0

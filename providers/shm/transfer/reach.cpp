@@ -11,7 +11,7 @@
 #include "providers/shm/memory/null_memory.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/transfer/mapped.hpp"
-#include "providers/shm/windows/window_access.hpp"
+#include "providers/shm/windows/authorize.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/memory/address_space.hpp"
 #include "runtime/time/clock.hpp"
@@ -124,12 +124,16 @@ Reach way_to(const Qp& qp, std::uint32_t key, std::uint64_t iova, std::uint64_t 
              std::uint32_t need, unsigned char*& mapped, std::uint64_t& address) noexcept {
   Region region;
   std::uint64_t offset;
-  if (!find_region(qp.link.remote_regions, qp.link.remote_region_capacity, key, region) ||
-      (region.access & need) != need || !region.contains(iova, length, offset))
+  const auto is_forgetful = [&](const Region& there) noexcept {
+    return need == IBV_ACCESS_LOCAL_WRITE && is_null_memory(there, qp.link.remote_pd);
+  };
+  const auto admits = [&](const Region& there) noexcept {
+    return OpenToRequests{qp}(there) || is_forgetful(there);
+  };
+  if (authorize(regions_of_peer(qp), {key, need, iova, length}, admits, region, offset) !=
+      KeyFault::kNone)
     return Reach::kDenied;
-  if (region.pd != qp.link.remote_pd && !opens_unusual(qp, region)) {
-    if (need != IBV_ACCESS_LOCAL_WRITE || !is_null_memory(region, qp.link.remote_pd))
-      return Reach::kDenied;
+  if (is_forgetful(region)) {
     mapped = null_sink();  // a posted receive that forgets; a copy goes in chunks that fit
     return Reach::kDone;
   }

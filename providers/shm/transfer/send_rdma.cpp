@@ -8,6 +8,7 @@
 #include "providers/shm/transfer/send_fast.hpp"
 #include "providers/shm/transfer/send_queue.hpp"
 #include "providers/shm/transfer/service_requests.hpp"
+#include "providers/shm/windows/authorize.hpp"
 #include "runtime/memory/address_space.hpp"
 
 namespace verbatim::shm {
@@ -184,17 +185,15 @@ Step write_word(Qp& qp, const PendingSend& send, const LocalRange* local) noexce
 // had by having performed it; persistence is a right that no region of ours can have.
 Step flush_memory(Qp& qp, const PendingSend& send) noexcept {
   const auto type = static_cast<std::uint32_t>(send.swap & 0xff);
-  const std::uint32_t need =
-      ((type & IBV_FLUSH_GLOBAL) != 0 ? unsigned{IBV_ACCESS_FLUSH_GLOBAL} : 0u) |
-      ((type & IBV_FLUSH_PERSISTENT) != 0 ? unsigned{IBV_ACCESS_FLUSH_PERSISTENT} : 0u);
+  const std::uint32_t need = remote_access_for(IBV_WR_FLUSH, type);
   const bool whole = (send.swap >> 8 & 0xff) == IBV_FLUSH_MR;
   Region region;
   std::uint64_t offset;
-  if (!find_region(qp.link.remote_regions, qp.link.remote_region_capacity, send.rkey, region) ||
-      (region.pd != qp.link.remote_pd && !opens_unusual(qp, region)) ||
-      (region.access & need) != need ||
-      (!whole && !region.contains(send.remote_address, send.compare_add, offset)))
-    return after(Reach::kDenied);
+  const KeyFault fault =
+      whole ? authorize_key(regions_of_peer(qp), send.rkey, need, OpenToRequests{qp}, region)
+            : authorize_remote(qp, {send.rkey, need, send.remote_address, send.compare_add}, region,
+                               offset);
+  if (fault != KeyFault::kNone) return after(Reach::kDenied);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return Step::done();
 }

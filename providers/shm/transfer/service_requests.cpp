@@ -14,7 +14,7 @@
 #include "providers/shm/queues/qp_kind.hpp"
 #include "providers/shm/queues/qp_state.hpp"
 #include "providers/shm/receive/receive_place.hpp"
-#include "providers/shm/windows/window_access.hpp"
+#include "providers/shm/windows/authorize.hpp"
 #include "runtime/memory/address_space.hpp"
 
 namespace verbatim::shm {
@@ -157,9 +157,8 @@ unsigned char* target_of_peer(const Qp& qp, std::uint32_t rkey, std::uint64_t io
                               std::uint64_t length, std::uint32_t need) noexcept {
   Region region;
   std::uint64_t offset;
-  if (!find_region(qp.own_regions, qp.own_region_capacity, rkey, region) ||
-      (region.pd != qp.pd_number && !admits_unusual(qp, region)) ||
-      (region.access & need) != need || !region.contains(iova, length, offset))
+  if (authorize(own_regions(qp), {rkey, need, iova, length}, OpenToPeer{qp}, region, offset) !=
+      KeyFault::kNone)
     return nullptr;
   const std::uint64_t at = region.address + offset;
   // A peer may name any address of a region on demand.

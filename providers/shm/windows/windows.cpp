@@ -15,24 +15,21 @@
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/memory/arena.hpp"
 #include "runtime/verbs/rights.hpp"
+#include "runtime/verbs/software/window_rules.hpp"
 
 namespace verbatim::shm {
 namespace {
 
-constexpr unsigned kWriters = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-constexpr unsigned kRights =
-    kWriters | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_ZERO_BASED;
-
 /// What a bind asks for.
-struct Asked {
-  explicit Asked(const PendingSend& send) noexcept
-      : start(send.remote_address),
-        length(send.compare_add),
-        access(send.immediate & ~kRightsOfRegions) {}
-  std::uint64_t start;
-  std::uint64_t length;
-  unsigned access;
-};
+BindRequest asked_of(const Qp& qp, const verbatim::Mw& mw, const PendingSend& send) noexcept {
+  return {mw.plain.type,
+          mw.plain.pd->handle,
+          qp.pd_number,
+          qp.own->qpn,
+          send.remote_address,
+          send.compare_add,
+          send.immediate & ~kRightsOfRegions};
+}
 
 struct Windows {
   SpinLock lock;
@@ -42,36 +39,13 @@ constinit Windows windows;
 
 Mw& of(ibv_mw* handle) noexcept { return static_cast<Mw&>(verbatim::Mw::from(handle)); }
 
-/// Why the window may not show that (IBTA C10-72 to C10-75), or kUnseen: it may. `offset`: where in
-/// the region it begins.
-WindowFault fault_of(const Qp& qp, const Mw& mw, const Region& whole, const Asked& asked,
-                     std::uint64_t& offset) noexcept {
-  const std::uint32_t pd = mw.plain.pd->handle;
-  if ((asked.access & ~kRights) != 0) return WindowFault::kRights;
-  if ((asked.access & IBV_ACCESS_ZERO_BASED) != 0 && mw.plain.type != IBV_MW_TYPE_2)
-    return WindowFault::kBasedAtZero;
-  if (whole.pd != pd || qp.pd_number != pd) return WindowFault::kDomain;
-  if ((whole.access & IBV_ACCESS_MW_BIND) == 0) return WindowFault::kUnbindable;
-  if ((whole.access & IBV_ACCESS_ZERO_BASED) != 0) return WindowFault::kBasedRegion;
-  if ((asked.access & kWriters) != 0 && (whole.access & IBV_ACCESS_LOCAL_WRITE) == 0)
-    return WindowFault::kUnwritable;
-  return whole.contains(asked.start, asked.length, offset) ? WindowFault::kUnseen
-                                                           : WindowFault::kBounds;
-}
-
 /// What the window will show, or false: it may not.
-bool describe(const Qp& qp, const Mw& mw, Mr& mr, const Asked& asked, Region& out) noexcept {
-  const Region& whole = mr.shown;
+bool describe(Mr& mr, const BindRequest& asked, Region& out) noexcept {
   std::uint64_t offset = 0;
-  if (fault_of(qp, mw, whole, asked, offset) != WindowFault::kUnseen) return false;
+  if (judge_bind(mr.shown, asked, offset) != WindowFault::kUnseen) return false;
   out = {};
-  out.iova = (asked.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : asked.start;
-  out.length = asked.length;
-  out.address = whole.address + offset;
-  out.access = (asked.access & ~unsigned{IBV_ACCESS_ZERO_BASED}) |
-               (may_lack_pages(mr) ? unsigned{IBV_ACCESS_ON_DEMAND} : 0u);
-  out.pd = mw.plain.type == IBV_MW_TYPE_2 ? holder::kWindowOfQp | qp.own->qpn
-                                          : holder::kWindowOfPd | mw.plain.pd->handle;
+  static_cast<KeyMeaning&>(out) = meaning_of_window(mr.shown, asked, offset);
+  if (may_lack_pages(mr)) out.access |= IBV_ACCESS_ON_DEMAND;
   out.arena = mr.arena;
   if (mr.arena != 0 && mr.arena != RegionRecord::kOwnerOnly) {
     arena_share(mr.arena - 1);
@@ -162,7 +136,7 @@ Step open_window(Qp& qp, const PendingSend& send) noexcept {
   Mw& mw = of(send.window);
   Region region;
   if (send.region == nullptr || send.rkey >> 8 != mw.plain.handle ||
-      !describe(qp, mw, static_cast<Mr&>(verbatim::Mr::from(send.region)), Asked(send), region))
+      !describe(static_cast<Mr&>(verbatim::Mr::from(send.region)), asked_of(qp, mw, send), region))
     return Step::fails(IBV_WC_MW_BIND_ERR);
   LockGuard<SpinLock> guard(windows.lock);
   if (mw.mr != nullptr) return Step::fails(IBV_WC_MW_BIND_ERR);  // it must be closed first
@@ -253,14 +227,14 @@ void judge_window(const Qp& qp, const PendingSend& send, Failure& failure) noexc
     return;
   }
   const Region& whole = static_cast<Mr&>(verbatim::Mr::from(send.region)).shown;
-  const Asked asked(send);
+  const BindRequest asked = asked_of(qp, mw, send);
   std::uint64_t offset;
-  key.need = asked.access & ~kRights;
+  key.need = asked.access & ~kWindowRights;
   key.asked_at = asked.start;
   key.asked_bytes = asked.length;
   key.first = whole.iova;
   key.bytes = whole.length;
-  failure.window = fault_of(qp, mw, whole, asked, offset);
+  failure.window = judge_bind(whole, asked, offset);
   if (failure.window == WindowFault::kUnseen) failure.window = WindowFault::kStillBound;
 }
 
