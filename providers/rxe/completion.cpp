@@ -1,29 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/rxe/completion.hpp"
 
-#include <cerrno>
-
-#include "runtime/base/make_nothrow.hpp"
+#include "providers/uverbs/made_queues.hpp"
 
 namespace verbatim::rxe {
 
-int create_cq(verbatim::Context& plain, const ibv_cq_init_attr_ex& attr, CompChannel* channel,
+int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, CompChannel* channel,
               verbatim::Cq** out) noexcept {
-  if (const int error = uverbs::check_wc_fields(attr, "rxe")) return error;
-  auto& context = static_cast<Context&>(plain);
-  Cq* const cq = make_nothrow<Cq>();
-  if (cq == nullptr) return ENOMEM;
-  rxe_create_cq_resp reply{};
-  int error = uverbs::create_cq(context, attr, channel, *cq, kernel::DriverData::reply(reply));
-  if (error == 0) {
-    error = cq->ring.map(context.channel.fd(), reply.mi, sizeof(ib_uverbs_wc));
-    // What the kernel has made goes with it; that it might not is nothing we could act on.
-    if (error != 0) static_cast<void>(uverbs::destroy_cq(*cq));
-  }
-  if (error != 0) {
-    destroy_nothrow(cq);
+  Cq* cq = nullptr;
+  const auto map = [](Cq& made, const rxe_create_cq_resp& reply, int fd) noexcept {
+    return made.ring.map(fd, reply.mi, sizeof(ib_uverbs_wc));
+  };
+  if (const int error =
+          uverbs::make_cq<Cq, rxe_create_cq_resp>("rxe", context, attr, channel, &cq, map))
     return error;
-  }
   wire_cursor(*cq);
   *out = cq;
   return 0;
@@ -36,13 +26,6 @@ int resize_cq(verbatim::Cq& plain, int cqe) noexcept {
   rxe_resize_cq_resp reply{};
   if (const int error = uverbs::resize_cq(cq, cqe, kernel::DriverData::reply(reply))) return error;
   return cq.ring.map(uverbs::context_of(cq).channel.fd(), reply.mi, sizeof(ib_uverbs_wc));
-}
-
-int destroy_cq(verbatim::Cq& plain) noexcept {
-  auto& cq = static_cast<Cq&>(plain);
-  if (const int error = uverbs::destroy_cq(cq)) return error;
-  destroy_nothrow(&cq);
-  return 0;
 }
 
 int req_notify_cq(ibv_cq* plain, int solicited_only) noexcept {

@@ -13,11 +13,11 @@
 #include "providers/rxe/work_calls.hpp"
 #include "providers/uverbs/completion.hpp"
 #include "providers/uverbs/context.hpp"
-#include "providers/uverbs/cursor.hpp"
 #include "providers/uverbs/memory.hpp"
 #include "providers/uverbs/queue_pairs.hpp"
 #include "providers/uverbs/shared_receive.hpp"
 #include "runtime/sync/spin_lock.hpp"
+#include "runtime/verbs/software/copying_cursor.hpp"
 
 namespace verbatim::rxe {
 
@@ -35,7 +35,7 @@ struct Cq : uverbs::Cq {
   SpinLock lock;
   Queue ring;               ///< of ib_uverbs_wc; the kernel produces, polling consumes
   std::uint64_t taken = 0;  ///< completions, so far; under the lock
-  uverbs::Cursor cursor;
+  CopiedCompletion cursor;
 };
 
 struct Ah : verbatim::Ah {

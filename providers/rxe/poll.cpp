@@ -74,6 +74,6 @@ int poll_cq(ibv_cq* handle, int entries, ibv_wc* wc) noexcept {
   return poll(static_cast<Cq&>(verbatim::Cq::from(handle)), entries, wc);
 }
 
-void wire_cursor(Cq& cq) noexcept { uverbs::CopyingCursor<Cq, take_one>::wire(cq); }
+void wire_cursor(Cq& cq) noexcept { CopyingCursor<Cq, take_one>::wire(cq); }
 
 }  // namespace verbatim::rxe

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// What rxe can do, on one screen. A slot that is not named here answers EOPNOTSUPP.
+// What rxe can do, on one screen, beside what every kernel device can (kernel_slots.hpp). A slot that
+// is named in neither answers EOPNOTSUPP.
 #include "runtime/verbs/provider.hpp"
 
 #include "providers/rxe/completion.hpp"
 #include "providers/rxe/hot.hpp"
 #include "providers/rxe/queue_pairs.hpp"
 #include "providers/rxe/shared_receive.hpp"
-#include "providers/uverbs/discovery.hpp"
-#include "providers/uverbs/failures.hpp"
-#include "runtime/base/make_nothrow.hpp"
+#include "providers/uverbs/kernel_slots.hpp"
+#include "providers/uverbs/made_queues.hpp"
 
 namespace verbatim::rxe {
 namespace {
@@ -24,36 +24,12 @@ int dereg_mr(verbatim::Mr& mr) noexcept {
   return error == EINVAL ? EBUSY : error;
 }
 
-struct Rxe {
+struct Rxe : uverbs::KernelSlots<rxe::Context, kDriver> {
   static constexpr const char* kName = "rxe";
-  using Context = rxe::Context;
   using Mr = rxe::Mr;
   using Cq = rxe::Cq;
   using Qp = rxe::Qp;
 
-  static int list_devices(DeviceSink& sink) noexcept { return uverbs::list_devices(kDriver, sink); }
-  static int open(Device& device, verbatim::Context** out) noexcept {
-    Context* const context = make_nothrow<Context>(device, kDriver.id);
-    if (context == nullptr) return ENOMEM;
-    if (const int error = uverbs::open_context(*context)) {
-      destroy_nothrow(context);
-      return error;
-    }
-    *out = context;
-    return 0;
-  }
-  static void close(verbatim::Context& context) noexcept {
-    destroy_nothrow(static_cast<Context*>(&context));
-  }
-  static constexpr auto query_device = uverbs::query_device;
-  static constexpr auto query_port = uverbs::query_port;
-  static constexpr auto query_gid = uverbs::query_gid;
-  static constexpr auto query_gid_table = uverbs::query_gid_table;
-  static constexpr auto query_pkey = uverbs::query_pkey;
-  static constexpr auto get_async_event = uverbs::get_async_event;
-
-  static constexpr auto alloc_pd = uverbs::alloc_pd;
-  static constexpr auto dealloc_pd = uverbs::dealloc_pd;
   static constexpr auto reg_mr = uverbs::reg_mr;
   static constexpr auto rereg_mr = uverbs::rereg_mr;
   static constexpr auto dereg_mr = rxe::dereg_mr;
@@ -63,26 +39,21 @@ struct Rxe {
   static constexpr auto create_ah = rxe::create_ah;
   static constexpr auto destroy_ah = rxe::destroy_ah;
 
-  static constexpr auto create_comp_channel = uverbs::create_comp_channel;
-  static constexpr auto destroy_comp_channel = uverbs::destroy_comp_channel;
-  static constexpr auto get_cq_event = uverbs::get_cq_event;
   static constexpr auto create_cq = rxe::create_cq;
   static constexpr auto resize_cq = rxe::resize_cq;
-  static constexpr auto destroy_cq = rxe::destroy_cq;
+  static constexpr auto destroy_cq = uverbs::unmake_cq<rxe::Cq>;
   static constexpr auto req_notify_cq = rxe::req_notify_cq;
   static constexpr auto poll_cq = rxe::poll_cq;
 
   static constexpr auto create_srq = rxe::create_srq;
   static constexpr auto modify_srq = rxe::modify_srq;
-  static constexpr auto query_srq = uverbs::query_srq;
-  static constexpr auto destroy_srq = rxe::destroy_srq;
+  static constexpr auto destroy_srq = uverbs::unmake_srq<rxe::Srq>;
   static constexpr auto post_srq_recv = rxe::post_srq_recv;
 
   static constexpr auto create_qp = rxe::create_qp;
   static constexpr auto modify_qp = rxe::modify_qp;
   static constexpr auto query_qp = uverbs::query_qp;
   static constexpr auto destroy_qp = rxe::destroy_qp;
-  static constexpr auto explain_qp = uverbs::explain_qp;
   static constexpr auto attach_mcast = uverbs::attach_mcast;
   static constexpr auto detach_mcast = uverbs::detach_mcast;
   static constexpr auto post_send = rxe::post_send;

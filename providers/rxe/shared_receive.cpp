@@ -4,28 +4,20 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "providers/uverbs/made_queues.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 
 namespace verbatim::rxe {
 
-int create_srq(verbatim::Context& plain, const ibv_srq_init_attr_ex& attr,
+int create_srq(verbatim::Context& context, const ibv_srq_init_attr_ex& attr,
                verbatim::Srq** out) noexcept {
-  auto& context = static_cast<Context&>(plain);
-  Srq* const srq = make_nothrow<Srq>();
-  if (srq == nullptr) return ENOMEM;
-  rxe_create_srq_resp reply{};
-  int error = uverbs::create_srq(context, attr, *srq, kernel::DriverData::reply(reply));
-  if (error == 0) {
-    error = srq->ring.map(context.channel.fd(), reply.mi, sizeof(ReceiveElement));
-    if (error != 0) static_cast<void>(uverbs::destroy_srq(*srq));
-  }
-  if (error != 0) {
-    destroy_nothrow(srq);
+  Srq* srq = nullptr;
+  const auto map = [](Srq& made, const rxe_create_srq_resp& reply, int fd) noexcept {
+    return made.ring.map(fd, reply.mi, sizeof(ReceiveElement));
+  };
+  if (const int error = uverbs::make_srq<Srq, rxe_create_srq_resp>(context, attr, &srq, map))
     return error;
-  }
-  // The driver tells what was asked, and makes the ring as large as its slots come.
-  srq->attributes.max_wr = srq->ring.capacity();
   srq->max_sge =
       std::min(srq->attributes.max_sge, sges_in<ReceiveElement>(srq->ring.element_size()));
   *out = srq;
@@ -43,13 +35,6 @@ int modify_srq(verbatim::Srq& plain, ibv_srq_attr& attr, int mask) noexcept {
   if (const int error = uverbs::modify_srq(srq, attr, mask, driver)) return error;
   if (!resizes) return 0;
   return srq.ring.map(uverbs::context_of(srq).channel.fd(), place, sizeof(ReceiveElement));
-}
-
-int destroy_srq(verbatim::Srq& plain) noexcept {
-  auto& srq = static_cast<Srq&>(plain);
-  if (const int error = uverbs::destroy_srq(srq)) return error;
-  destroy_nothrow(&srq);
-  return 0;
 }
 
 int create_ah(Pd& pd, const ibv_ah_attr& attr, verbatim::Ah** out) noexcept {

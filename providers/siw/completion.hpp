@@ -8,7 +8,6 @@ namespace verbatim::siw {
 
 int create_cq(verbatim::Context& context, const ibv_cq_init_attr_ex& attr, CompChannel* channel,
               verbatim::Cq** out) noexcept;
-int destroy_cq(verbatim::Cq& cq) noexcept;
 
 /// ibv_start_poll and its companions.
 void wire_cursor(Cq& cq) noexcept;

@@ -16,12 +16,12 @@
 #include "providers/siw/work_calls.hpp"
 #include "providers/uverbs/completion.hpp"
 #include "providers/uverbs/context.hpp"
-#include "providers/uverbs/cursor.hpp"
 #include "providers/uverbs/memory.hpp"
 #include "providers/uverbs/queue_pairs.hpp"
 #include "providers/uverbs/shared_receive.hpp"
 #include "runtime/sync/mutex.hpp"
 #include "runtime/sync/spin_lock.hpp"
+#include "runtime/verbs/software/copying_cursor.hpp"
 
 namespace verbatim::siw {
 
@@ -43,7 +43,7 @@ struct Cq : uverbs::Cq {
   SpinLock lock;
   CompletionRing ring;
   Flushed flushed;
-  uverbs::Cursor cursor;
+  CopiedCompletion cursor;
 };
 
 struct Srq : uverbs::Srq {

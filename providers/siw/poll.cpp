@@ -87,6 +87,6 @@ int req_notify_cq(ibv_cq* handle, int /*solicited_only*/) noexcept {
   return 0;
 }
 
-void wire_cursor(Cq& cq) noexcept { uverbs::CopyingCursor<Cq, take_one>::wire(cq); }
+void wire_cursor(Cq& cq) noexcept { CopyingCursor<Cq, take_one>::wire(cq); }
 
 }  // namespace verbatim::siw

@@ -9,6 +9,5 @@ namespace verbatim::siw {
 int create_srq(verbatim::Context& context, const ibv_srq_init_attr_ex& attr,
                verbatim::Srq** out) noexcept;
 int modify_srq(verbatim::Srq& srq, ibv_srq_attr& attr, int mask) noexcept;
-int destroy_srq(verbatim::Srq& srq) noexcept;
 
 }  // namespace verbatim::siw

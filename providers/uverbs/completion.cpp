@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include "providers/uverbs/cursor.hpp"
 #include "providers/uverbs/forget.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -61,20 +60,6 @@ int create_by_command(Context& context, const ibv_cq_init_attr_ex& attr, const C
 }
 
 }  // namespace
-
-int check_wc_fields(const ibv_cq_init_attr_ex& attr, const char* driver) noexcept {
-  // Those of a datagram's sender and of InfiniBand's addresses are nothing on a connection, and 0;
-  // so are VLAN and flow tags and tag matching, of which these devices have none.
-  constexpr std::uint64_t kHas =
-      IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM | IBV_WC_EX_WITH_SRC_QP |
-      IBV_WC_EX_WITH_SLID | IBV_WC_EX_WITH_SL | IBV_WC_EX_WITH_DLID_PATH_BITS |
-      IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_TM_INFO;
-  const std::uint64_t lacking = attr.wc_flags & ~kHas;
-  if (lacking == 0) return 0;
-  log_refusal("ibv_create_cq_ex: wc_flags 0x%llx: %s's completions do not carry that",
-              static_cast<unsigned long long>(lacking), driver);
-  return EOPNOTSUPP;
-}
 
 int create_comp_channel(verbatim::Context& plain, CompChannel** out) noexcept {
   auto& context = static_cast<Context&>(plain);

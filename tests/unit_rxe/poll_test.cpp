@@ -230,9 +230,9 @@ TEST(RxePollOfAFailure, FlushesWhatWasPostedBeforeAnybodyKnew) {
 TEST_F(RxePoll, FieldsThatNobodyCarriesAreRefusedAtCreate) {
   ibv_cq_init_attr_ex attr{};
   attr.wc_flags = IBV_WC_STANDARD_FLAGS;
-  EXPECT_EQ(uverbs::check_wc_fields(attr, "rxe"), 0);
+  EXPECT_EQ(check_wc_fields(attr, "rxe"), 0);
   attr.wc_flags |= IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
-  EXPECT_EQ(uverbs::check_wc_fields(attr, "rxe"), EOPNOTSUPP);
+  EXPECT_EQ(check_wc_fields(attr, "rxe"), EOPNOTSUPP);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // ibv_start_poll and its companions over whatever gives one completion after the other. The cursor
-// stands on a copy: the kernel has its slot back at once, and nothing depends on how the
-// application ends its turn. From start to end it belongs to one thread; the queue's own lock is
+// stands on a copy: the ring has its place back at once, and nothing depends on how the application
+// ends its turn. From start to end it belongs to one thread; the queue's own lock is
 // taken for each completion only, so a program may post, poll and destroy in between.
 #pragma once
 
@@ -13,17 +13,19 @@
 #include "runtime/verbs/handles.hpp"
 #include "runtime/verbs/wc_readers.hpp"
 
-namespace verbatim::uverbs {
+namespace verbatim {
 
-struct Cursor {
+/// Where a completion queue is being read.
+struct CopiedCompletion {
   SpinLock lock;
   ibv_wc wc{};
 };
 
-/// Before the queue is made: 0, or EOPNOTSUPP and why in the log.
-[[nodiscard]] int check_wc_fields(const ibv_cq_init_attr_ex& attr, const char* driver) noexcept;
+/// Before the queue is made: 0, or EOPNOTSUPP and why in the log. Clocks, which an ibv_wc does not
+/// carry, cannot be asked for; `provider`: its name.
+[[nodiscard]] int check_wc_fields(const ibv_cq_init_attr_ex& attr, const char* provider) noexcept;
 
-/// Cq: a provider's, with a member `cursor`. take(cq, wc): the next completion, and whether there
+/// Cq: a provider's, with a member `CopiedCompletion cursor`. take(cq, wc): the next completion, and whether there
 /// is one.
 template <class Cq, bool (*take)(Cq&, ibv_wc&) noexcept>
 struct CopyingCursor {
@@ -57,4 +59,4 @@ struct CopyingCursor {
   static void end_poll(ibv_cq_ex* handle) noexcept { cq_of(handle).cursor.lock.unlock(); }
 };
 
-}  // namespace verbatim::uverbs
+}  // namespace verbatim
