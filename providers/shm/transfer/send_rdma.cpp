@@ -189,11 +189,10 @@ Step flush_memory(Qp& qp, const PendingSend& send) noexcept {
   const bool whole = (send.swap >> 8 & 0xff) == IBV_FLUSH_MR;
   Region region;
   std::uint64_t offset;
-  const KeyFault fault =
-      whole ? authorize_key(regions_of_peer(qp), send.rkey, need, OpenToRequests{qp}, region)
-            : authorize_remote(qp, {send.rkey, need, send.remote_address, send.compare_add}, region,
-                               offset);
-  if (fault != KeyFault::kNone) return after(Reach::kDenied);
+  if (authorize_key(regions_of_peer(qp), send.rkey, need, OpenToRequests{qp}, region) !=
+          KeyFault::kNone ||
+      (!whole && !region.contains(send.remote_address, send.compare_add, offset)))
+    return after(Reach::kDenied);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return Step::done();
 }
