@@ -15,6 +15,7 @@
 #include "providers/shm/queues/queue_limits.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
+#include "runtime/verbs/software/completion_ring.hpp"
 #include "runtime/verbs/software/soft_channel.hpp"
 
 namespace verbatim::shm {
@@ -127,20 +128,14 @@ int resize_cq(verbatim::Cq& handle, int cqe) noexcept {
   bool fits;
   {
     LockGuard<BiasedLock> guard(cq.lock);
-    const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
-    const std::uint32_t stored = cq.tail.load(std::memory_order_relaxed) - head;
+    const std::uint32_t stored = completions::count(cq);
     const auto most = static_cast<std::uint32_t>(cqe);  // rounded up it may hold more
     fits = stored <= most && stored + count_unpolled(cq, most - stored + 1) <= most;
     if (fits) {
-      for (std::uint32_t i = 0; i < stored; ++i) {
-        ring[i] = cq.ring[(head + i) & cq.mask];
-        if (times != nullptr) times[i] = cq.times[(head + i) & cq.mask];
-      }
-      std::swap(cq.ring, ring);
+      completions::move_to(cq, ring, size, [&](std::uint32_t from, std::uint32_t to) noexcept {
+        if (times != nullptr) times[to] = cq.times[from];
+      });
       std::swap(cq.times, times);
-      cq.mask = size - 1;
-      cq.head.store(0, std::memory_order_relaxed);
-      cq.tail.store(stored, std::memory_order_relaxed);
       cq.told.stored = 0;
       cq.plain.cqe = static_cast<int>(size);
     }

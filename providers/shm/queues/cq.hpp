@@ -22,6 +22,7 @@
 #include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/handles.hpp"
 #include "runtime/verbs/queue_memory.hpp"
+#include "runtime/verbs/software/moderation.hpp"
 
 namespace verbatim::shm {
 
@@ -78,23 +79,6 @@ struct HotRing {
   }
 };
 
-/// Of events that are held back (moderation.hpp).
-struct Moderation {
-  std::uint16_t count = 0;
-  std::uint16_t period_us = 0;
-  std::uint32_t asked = 0;    ///< while held: the CqRecord's kind that it was armed with
-  std::uint64_t since = 0;    ///< while held: now_ns() of the first completion
-  std::uint64_t look_at = 0;  ///< while held: now_ns() of the service thread's next look
-  std::uint64_t stored = 0;   ///< completions stored since it was armed
-  /// Messages taken by polls that doorbells led to, ever. While the queue is armed there are no
-  /// others.
-  std::uint64_t taken = 0;
-  std::uint64_t old = 0;  ///< those, and what waited to be taken, when it was armed
-
-  bool is_on() const noexcept { return count > 1 && period_us != 0; }
-  std::uint64_t until() const noexcept { return since + period_us * std::uint64_t{1000}; }
-};
-
 struct Cq : verbatim::Cq {
   alignas(kCacheLine) BiasedLock lock;
   /// Only one thread domain uses it, and polls say so when they lock.
@@ -102,7 +86,8 @@ struct Cq : verbatim::Cq {
   /// The last poll that looked everywhere found more than one: a hint for the next.
   std::atomic<bool> is_busy{false};
   std::atomic<std::uint32_t> hot_count{0};
-  /// Stored completions: [head, tail). Written under the lock, looked at without.
+  /// Stored completions: [head, tail). Written under the lock, looked at without. These two, `mask`
+  /// and `ring` are those of runtime/verbs/software/completion_ring.hpp.
   std::atomic<std::uint32_t> head{0};
   std::atomic<std::uint32_t> tail{0};
   std::uint32_t mask = 0;
@@ -181,6 +166,8 @@ struct Cq : verbatim::Cq {
   const verbatim::Td* domain = nullptr;  ///< it was made with
   bool is_alone = false;                 ///< its cursor has no lock
   std::uint32_t clocks = 0;  ///< IBV_WC_EX_WITH_COMPLETION_TIMESTAMP* that were asked for
+  /// What it was armed with, while held, is a CqRecord's kind. Messages count as taken by polls that
+  /// doorbells led to: while the queue is armed there are no others.
   Moderation moderation;
   /// Each event tells of one completion, of the first that none told of. What has been told of is no
   /// reason for an event when the queue is armed again before it is polled.

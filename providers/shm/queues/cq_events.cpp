@@ -15,20 +15,13 @@ namespace {
 
 /// After arming, so many filled polls pass before a ring is made hot again.
 constexpr std::uint32_t kEventModePolls = 64;
-/// The first stored completion that no event told of.
-std::uint32_t first_untold(const Cq& cq) noexcept {
-  const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
-  const std::uint32_t stored = cq.tail.load(std::memory_order_relaxed) - head;
-  // Numbers come round: what was told long ago is before the head, wherever it seems to be.
-  return cq.told.stored - head <= stored ? cq.told.stored : head;
-}
 
 /// Whether there is a completion that no program has seen and no event told of, which is told of
 /// now; `solicited_only`: of the kind that a queue armed for solicited ones tells of. Of those that
 /// the cursor has taken nobody knows it any more.
 bool tells_of_unpolled_locked(Cq& cq, bool solicited_only) noexcept {
   const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
-  for (std::uint32_t i = first_untold(cq); i != tail; ++i) {
+  for (std::uint32_t i = completions::first_untold(cq, cq.told.stored); i != tail; ++i) {
     const Completion& stored = cq.ring[i & cq.mask];
     // Of a stored receive it is not known any more, and nobody is harmed by an early event.
     if (solicited_only && stored.status == IBV_WC_SUCCESS && stored.frees_send_queue) continue;
@@ -48,7 +41,7 @@ bool tells_of_unpolled_locked(Cq& cq, bool solicited_only) noexcept {
 
 void tell_stored_locked(Cq& cq, bool failed) noexcept {
   if (armed_for_locked(cq) == CqRecord::kArmedSolicited && !failed) return;
-  cq.told.stored = first_untold(cq) + 1;
+  cq.told.stored = completions::first_untold(cq, cq.told.stored) + 1;
   if (is_moderated(cq) && !failed)
     hold_stored_locked(cq);
   else

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "providers/shm/queues/qp.hpp"
+#include "runtime/verbs/software/completion_ring.hpp"
 
 namespace verbatim::shm {
 
@@ -34,15 +35,13 @@ CompletionTime completion_time(const Cq& cq) noexcept;
 [[gnu::cold]] void stamp_stored(Cq& cq, std::uint32_t index) noexcept;
 
 inline void push_locked(Cq& cq, const Completion& completion) noexcept {
-  const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
-  if (tail - cq.head.load(std::memory_order_relaxed) > cq.mask) [[unlikely]] {
+  std::uint32_t number;
+  if (!completions::store(cq, completion, number)) [[unlikely]] {
     report_overrun_locked(cq);
     return;
   }
-  cq.ring[tail & cq.mask] = completion;
   if (cq.times != nullptr) [[unlikely]]
-    stamp_stored(cq, tail);
-  cq.tail.store(tail + 1, std::memory_order_relaxed);
+    stamp_stored(cq, number);
   if (cq.armed->load(std::memory_order_relaxed) != CqRecord::kIdle) [[unlikely]]
     tell_stored_locked(cq, completion.status != IBV_WC_SUCCESS);
 }

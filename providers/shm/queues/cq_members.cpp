@@ -7,8 +7,10 @@
 
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/polled_rings.hpp"
+#include "runtime/verbs/software/completion_ring.hpp"
 
 namespace verbatim::shm {
+
 int add_member(Cq& cq, Qp& qp) noexcept {
   LockGuard<BiasedLock> guard(cq.lock);
   std::uint32_t bit = cq.member_next;
@@ -55,14 +57,11 @@ void remove_member(Cq& cq, Qp& qp) noexcept {
 
 void forget_completions(Cq& cq, const Qp& qp) noexcept {
   LockGuard<BiasedLock> guard(cq.lock);
-  const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
-  std::uint32_t kept = cq.head.load(std::memory_order_relaxed);
-  for (std::uint32_t i = kept; i != tail; ++i) {
-    if (cq.ring[i & cq.mask].qp == &qp) continue;
-    if (cq.times != nullptr) cq.times[kept & cq.mask] = cq.times[i & cq.mask];
-    cq.ring[kept++ & cq.mask] = cq.ring[i & cq.mask];
-  }
-  cq.tail.store(kept, std::memory_order_relaxed);
+  completions::forget(
+      cq, [&qp](const Completion& stored) noexcept { return stored.qp == &qp; },
+      [&cq](std::uint32_t from, std::uint32_t to) noexcept {
+        if (cq.times != nullptr) cq.times[to] = cq.times[from];
+      });
   // An event too many harms nobody.
   cq.told = {.stored = cq.head.load(std::memory_order_relaxed)};
   // Those that the cursor has taken. Which of them it has handed on does not matter.

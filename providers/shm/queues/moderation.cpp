@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/queues/moderation.hpp"
 
-#include <algorithm>
-
 #include "providers/shm/fabric/node.hpp"
 #include "providers/shm/queues/announced.hpp"
 #include "providers/shm/queues/channel.hpp"
@@ -12,10 +10,6 @@
 
 namespace verbatim::shm {
 namespace {
-
-/// Looks in a period, unless that is short.
-constexpr std::uint64_t kLooks = 16;
-constexpr std::uint64_t kBetweenLooksNs = 50'000;
 
 constexpr std::uint64_t kAll = ~std::uint64_t{0};
 
@@ -34,30 +28,24 @@ void want_look(std::uint64_t at) noexcept {
   }
 }
 
-/// Whether as many have come as it waits for, of the kind that it was armed for. An old message
-/// that was taken since counts among the old.
+/// Whether as many have come as it waits for, of the kind that it was armed for.
 bool has_enough_locked(const Cq& cq) noexcept {
   const Moderation& m = cq.moderation;
-  if (m.stored >= m.count) return true;
-  const std::uint64_t awaited = m.old + m.count - m.stored;
-  if (m.taken >= awaited) return true;
-  const std::uint64_t missing = awaited - m.taken;
-  return count_announced(cq, m.asked == CqRecord::kArmedSolicited, missing) >= missing;
+  const std::uint64_t missing = m.missing();
+  return missing == 0 ||
+         count_announced(cq, m.asked == CqRecord::kArmedSolicited, missing) >= missing;
 }
 
 /// Raises it, or says when it is looked at again. REQUIRES: it is held.
 void judge_locked(Cq& cq, std::uint64_t now) noexcept {
   Moderation& m = cq.moderation;
   if (now >= m.until() || has_enough_locked(cq)) return raise_locked(cq);
-  const std::uint64_t pause = std::max(m.period_us * std::uint64_t{1000} / kLooks, kBetweenLooksNs);
-  m.look_at = std::min(m.until(), now + pause);
-  want_look(m.look_at);
+  want_look(m.look_again(now));
 }
 
 void hold_locked(Cq& cq) noexcept {
   Moderation& m = cq.moderation;
-  m.asked = CqRecord::kind(cq.armed->load(std::memory_order_relaxed));
-  m.since = now_ns();
+  m.hold(CqRecord::kind(cq.armed->load(std::memory_order_relaxed)), now_ns());
   // Before the date of the look is read: either that look finds it, or we see that it is over.
   cq.armed->store(CqRecord::kHeld, std::memory_order_seq_cst);
   judge_locked(cq, m.since);
@@ -97,9 +85,7 @@ std::uint32_t armed_for_locked(const Cq& cq) noexcept {
 }
 
 void begin_count_locked(Cq& cq) noexcept {
-  Moderation& m = cq.moderation;
-  m.stored = 0;
-  m.old = m.taken + count_announced(cq, armed_for_locked(cq) == CqRecord::kArmedSolicited, kAll);
+  cq.moderation.begin(count_announced(cq, armed_for_locked(cq) == CqRecord::kArmedSolicited, kAll));
 }
 
 void hold_stored_locked(Cq& cq) noexcept {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Events that are held back (man ibv_modify_cq, IBV_CQ_ATTR_MODERATE): the event of an armed
-// completion queue comes with the count-th completion since it was armed, or when the period has
-// passed since the first. Off while either is 0, or the count is 1.
+// Events that are held back: runtime/verbs/software/moderation.hpp, whose looks are the service
+// thread's.
 //
 // From the first completion on the armed word says kHeld: no sender wakes anybody any more. The
 // service thread looks a few times in the period whether there are enough, and at its end it raises
