@@ -12,6 +12,7 @@
 #include "providers/uverbs/context.hpp"
 #include "providers/uverbs/discovery.hpp"
 #include "providers/uverbs/failures.hpp"
+#include "providers/uverbs/memory.hpp"
 #include "providers/uverbs/queue_pairs.hpp"
 #include "providers/uverbs/shared_receive.hpp"
 #include "runtime/base/make_nothrow.hpp"

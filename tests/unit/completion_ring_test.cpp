@@ -11,8 +11,6 @@
 namespace verbatim {
 namespace {
 
-constexpr auto kNothingElse = [](std::uint32_t, std::uint32_t) {};
-
 class StoredCompletions : public ::testing::Test {
  protected:
   StoredCompletions() {
