@@ -22,8 +22,8 @@ template <class T>
   return true;
 }
 
-/// As much of `ours` as the caller's structure takes; what it has besides is cleared. Null is
-/// allowed.
+/// Gives out as much of `ours` as the caller's structure takes; what it has besides is cleared.
+/// Null is allowed.
 template <class T>
 void give_out(T* theirs, std::size_t size, const T& ours) noexcept {
   if (theirs == nullptr) return;

@@ -13,7 +13,7 @@ using namespace verbatim;
 
 namespace {
 
-/// As much of `ours` as the caller's structure takes; what it has besides is cleared.
+/// Gives out as much of `ours` as the caller's structure takes; what it has besides is cleared.
 template <class T>
 void hand_out(T* theirs, std::size_t size, const T& ours) noexcept {
   std::memset(static_cast<void*>(theirs), 0, size);

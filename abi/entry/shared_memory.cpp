@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Of verbatim/memory.h what needs no topology. Any thread.
+// The functions of verbatim/memory.h that need no topology. Any thread.
 #include <verbatim/memory.h>
 
 #include <cstddef>

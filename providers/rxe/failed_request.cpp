@@ -33,8 +33,8 @@ bool is_known(std::uint32_t opcode) noexcept {
   return opcode <= IBV_WR_SEND_WITH_INV || opcode == IBV_WR_FLUSH || opcode == IBV_WR_ATOMIC_WRITE;
 }
 
-/// Of a placement the address is the one that was asked for last: repeated, it is another one
-/// (tests/support/departures.hpp), which the driver counts no further.
+/// The address of a placement is the one that was asked for last: a repeated request has another
+/// one (tests/support/departures.hpp), which the driver counts no further.
 void read_send(const Qp& qp, const SendElement& element, SeenRequest& out) noexcept {
   const std::uint32_t opcode = element.wr.opcode;
   out.found = true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Of completions with one wr_id any may be the one: nobody can tell them apart.
+// Which completion hides an error. Of several with one wr_id any may be the one: nobody can tell
+// them apart.
 #include "providers/rxe/hidden_error.hpp"
 
 #include "providers/rxe/completion_fast.hpp"
@@ -56,7 +57,8 @@ FailedSlot failed_slot(const Qp& qp) noexcept {
   return {};
 }
 
-/// Before it is in ERR nothing is known: what is flushed then was posted in an earlier life.
+/// Searches once the queue pair is in ERR. Before that nothing is known: what is flushed then was
+/// posted in an earlier life.
 void search(Qp& qp, HiddenError& hidden) noexcept {
   if (!is_in_error(qp)) return;
   const SendLockIfFree lock(qp);

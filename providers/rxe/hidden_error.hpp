@@ -37,8 +37,8 @@ void begin_life(Qp& qp, ibv_cq* send_cq, ibv_cq* recv_cq) noexcept;
 void forget_hidden_errors(Qp& qp) noexcept;
 /// It moves: what could not be forgotten, since somebody was building requests, is forgotten now.
 void forget_the_rest(Qp& qp) noexcept;
-/// Before it drains. Linux 6.12's driver takes the slot behind the last request for one that is
-/// under way, if it looks so: a queue that went round once would drain for ever.
+/// Called before the queue pair drains. Linux 6.12's driver takes the slot behind the last request
+/// for one that is under way, if it looks so: a queue that went round once would drain for ever.
 void clean_free_slots(Qp& qp) noexcept;
 
 }  // namespace verbatim::rxe

@@ -48,7 +48,7 @@ struct Srq : uverbs::Srq {
   std::uint32_t max_sge = 0;
 };
 
-/// Of a uverbs::Qp that may have come to ERR by itself (receive.cpp): its posted receives end.
+/// Ends the posted receives of a uverbs::Qp that may have come to ERR by itself (receive.cpp).
 void flush_what_waits(void* object);
 
 struct Qp : uverbs::Qp {
@@ -62,8 +62,8 @@ struct Qp : uverbs::Qp {
   std::uint32_t troubles_seen = 0;  ///< of Context::troubles; under receive_lock
   /// Bit n: requests of opcode n, which hang in the driver because no number of them was agreed on.
   std::atomic<std::uint32_t> barred{0};
-  /// Of datagrams, which the driver sends with any key and drops when they are too long, without a
-  /// word: as modify_qp last saw them.
+  /// The Q_Key and the longest datagram of UD, as modify_qp last saw them: the driver sends with
+  /// any key, and drops what is too long without a word.
   std::atomic<std::uint32_t> qkey{0};
   std::atomic<std::uint32_t> max_datagram{UINT32_MAX};
   WorkBatch work;  ///< requests being built between ibv_wr_start and its end, under send_lock

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A send request, written where the kernel will read it: by ibv_post_send in one go, by ibv_wr_*
-// call by call. Nothing of it is seen before the ring's index moves. One thread, under the send
-// lock. What a slot held before is overwritten in every field that the kernel reads.
+// call by call. The kernel sees none of the request before the ring's index moves. One thread,
+// under the send lock. What a slot held before is overwritten in every field that the kernel reads.
 #pragma once
 
 #include <infiniband/verbs.h>

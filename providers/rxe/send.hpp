@@ -11,7 +11,7 @@
 
 namespace verbatim::rxe {
 
-/// Of the ibv_wr_* calls, those that a device has or has not: ibv_send_wr has no words for them.
+/// The ibv_wr_* calls that one device has and another has not: ibv_send_wr has no words for them.
 inline constexpr std::uint64_t kPlacementCalls = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE;
 
 /// IBV_QP_EX_WITH_*: what the driver sends from this type of queue pair, however it is asked.

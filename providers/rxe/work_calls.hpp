@@ -22,8 +22,8 @@ struct WorkBatch {
   bool lacks_address = false;      ///< a datagram whose ibv_wr_set_ud_addr has not come
 };
 
-/// Before the queue pair is made: 0, or EOPNOTSUPP and why in the log; or why the device does not
-/// say what it has.
+/// Checks the calls before the queue pair is made: 0, or EOPNOTSUPP and why in the log; or why the
+/// device does not say what it has.
 [[nodiscard]] int check_work_calls(Context& context, const ibv_qp_init_attr_ex& attr) noexcept;
 /// REQUIRES: check_work_calls(context, attr) == 0.
 void wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept;

@@ -80,7 +80,7 @@ struct Qp : uverbs::Qp {
   kernel::Doorbell doorbell{};  ///< constant after create_qp
 };
 
-/// As we know it; the runtime's field, which applications read. Any thread.
+/// The state as we know it: the runtime's field, which applications read. Any thread.
 [[nodiscard]] inline ibv_qp_state state_of(Qp& qp) noexcept {
   return std::atomic_ref(qp.plain.state).load(std::memory_order_relaxed);
 }

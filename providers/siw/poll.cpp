@@ -33,7 +33,7 @@ inline int take(Cq& cq, ibv_wc* wc, int entries, bool& errors) noexcept {
   return found;
 }
 
-/// Nothing but success leaves a connection alive.
+/// Fails the queue pairs of completions in error: nothing but success leaves a connection alive.
 [[gnu::cold]] void note_errors(const Cq& cq, const ibv_wc* wc, int count) noexcept {
   uverbs::note_failures(cq.plain, wc, count);
   QpDirectory& queue_pairs = context_of(cq.plain.context).queue_pairs;
@@ -42,7 +42,7 @@ inline int take(Cq& cq, ibv_wc* wc, int entries, bool& errors) noexcept {
   }
 }
 
-/// Of a device that is gone every queue pair has failed.
+/// Fails every queue pair of a device that is gone.
 [[gnu::cold, gnu::noinline]] void fail_all_if_gone(uverbs::Context& context,
                                                    QpDirectory& queue_pairs) noexcept {
   if (uverbs::has_gone(context)) queue_pairs.fail_all();

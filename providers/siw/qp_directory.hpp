@@ -18,7 +18,8 @@ class QpDirectory {
   void add(Qp& qp) noexcept;
   /// REQUIRES: nobody posts to it any more.
   void remove(Qp& qp) noexcept;
-  /// A completion of it told an error. A number of no queue pair is that of one that is gone.
+  /// A completion of the queue pair told an error. A number of no queue pair is that of one that is
+  /// gone.
   [[gnu::cold]] void mark_failed(std::uint32_t number) noexcept;
   /// The device is gone.
   [[gnu::cold]] void fail_all() noexcept;

@@ -35,7 +35,7 @@ int post_receives(WorkRing<siw_rqe>& ring, std::uint32_t max_sge, ibv_recv_wr* w
   return 0;
 }
 
-/// On a queue pair that has failed.
+/// Flushes a list of receives on a queue pair that has failed.
 [[gnu::cold]] int flush_list_locked(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
   QpDirectory::fail(qp);
   settle_receives_locked(qp);

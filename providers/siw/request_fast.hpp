@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A send request, written where the kernel will read it: by ibv_post_send in one go, by ibv_wr_*
-// call by call. Nothing of it is seen before its flags are published. One thread, under the send
-// lock. The driver stops at an element that it finds wrong and never passes it, so everything that
-// it would refuse is refused here.
+// call by call. The kernel sees none of the request before its flags are published. One thread,
+// under the send lock. The driver stops at an element that it finds wrong and never passes it, so
+// everything that it would refuse is refused here.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -109,7 +109,7 @@ inline void write_list(Element& element, const ibv_sge* list, std::size_t count)
 [[nodiscard]] constexpr bool may_be_inline(std::uint8_t opcode) noexcept {
   return opcode == SIW_OP_SEND || opcode == SIW_OP_WRITE;
 }
-/// After the last piece: the flag, if there is anything.
+/// Ends the inline data after the last piece. The flag, if there is any data.
 [[nodiscard]] inline std::uint16_t end_inline(siw_sqe& element) noexcept {
   element.num_sge = element.sge[0].length != 0 ? 1 : 0;
   return element.num_sge != 0 ? std::uint16_t{SIW_WQE_INLINE} : std::uint16_t{0};

@@ -92,7 +92,7 @@ class CompletionRing {
     flags_of(at(next_)).store(0, std::memory_order_release);
     ++next_;
   }
-  /// In place of a queue pair's number: the completion is of one that is gone, and nobody's.
+  /// Stands in place of a queue pair's number: the queue pair of the completion is gone.
   static constexpr std::uint64_t kNobody = UINT64_MAX;
   /// Makes nobody's what waits here of a queue pair.
   [[gnu::cold]] void drop(std::uint32_t qp_number) noexcept {
@@ -102,7 +102,7 @@ class CompletionRing {
       if (element.qp_id == qp_number) element.qp_id = kNobody;
     }
   }
-  /// From now on the next completion is told. Nothing read later may come from before it.
+  /// Has the kernel tell of the next completion. Nothing read later may come from before this.
   void arm(std::uint32_t how) noexcept {
     auto* const control =
         reinterpret_cast<siw_cq_ctrl*>(static_cast<siw_cqe*>(memory_.data()) + capacity());

@@ -35,8 +35,9 @@ enum class Stand : std::uint8_t { kSends, kRefuses, kFlushes };
 /// Completes a request that the kernel will not see. 0, or ENOMEM.
 [[gnu::cold, nodiscard]] int flush(ibv_cq* cq, const Qp& qp, std::uint64_t wr_id,
                                    ibv_wc_opcode opcode) noexcept;
-/// Of a queue pair that has failed: leads the kernel's half to ERR, where it works on nothing any
-/// more, and completes what it has not taken of the ring. Once; the second under the receive lock.
+/// Settles a queue pair that has failed: leads the kernel's half to ERR, where it works on nothing
+/// any more, and completes what the kernel has not taken from the ring. Each is called once; the
+/// second under the receive lock.
 [[gnu::cold, gnu::noinline]] void settle_sends_locked(Qp& qp) noexcept;
 [[gnu::cold, gnu::noinline]] void settle_receives_locked(Qp& qp) noexcept;
 

@@ -23,7 +23,7 @@ struct WorkBatch {
   siw_sqe spare{};             ///< what is written when there is no element
 };
 
-/// Before the queue pair is made: 0, or EOPNOTSUPP and why in the log.
+/// Checks the calls before the queue pair is made: 0, or EOPNOTSUPP and why in the log.
 [[nodiscard]] int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept;
 /// REQUIRES: check_work_calls(attr) == 0.
 void wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept;

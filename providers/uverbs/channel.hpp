@@ -66,7 +66,7 @@ class Channel {
     Presence here = Presence::kHere;
     presence_.compare_exchange_strong(here, Presence::kDoubted, std::memory_order_relaxed);
   }
-  /// Before the device is asked: what makes it doubtful meanwhile makes it so anew.
+  /// Called before the device is asked: what makes it doubtful meanwhile makes it so anew.
   [[gnu::cold]] void forget_doubt() noexcept {
     Presence doubted = Presence::kDoubted;
     presence_.compare_exchange_strong(doubted, Presence::kHere, std::memory_order_relaxed);

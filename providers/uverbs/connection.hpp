@@ -16,7 +16,7 @@ namespace verbatim::uverbs {
 /// known (any more), or several that differ.
 [[nodiscard]] int find_peer(const NetlinkPort& port, std::uint32_t device, std::uint32_t qpn,
                             RemotePlace& out) noexcept;
-/// The same of a queue pair of the context's, if the kernel says it; else `out` stays.
+/// Finds the peer of a queue pair of `context`, if the kernel says it; else `out` stays.
 void see_peer(Context& context, std::uint32_t qpn, RemotePlace& out) noexcept;
 
 }  // namespace verbatim::uverbs

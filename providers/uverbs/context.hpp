@@ -17,7 +17,7 @@
 namespace verbatim::uverbs {
 
 struct FailureEyes;
-/// Of a driver that adds nothing of its own (failures.hpp).
+/// The eyes of a driver that adds nothing of its own (failures.hpp).
 extern const FailureEyes plain_eyes;
 
 struct Context : verbatim::Context {
@@ -46,7 +46,7 @@ template <class Handle>
 
 /// Opens the device's node and makes the kernel's half of the context. 0 or errno (said why).
 [[nodiscard]] int open_context(Context& context, const kernel::DriverData& driver = {}) noexcept;
-/// The second half of it, on a channel that has its descriptor.
+/// Makes the kernel's half of a context whose command channel has its descriptor.
 [[nodiscard]] int start_context(Context& context, const kernel::DriverData& driver = {}) noexcept;
 
 int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept;

@@ -57,7 +57,7 @@ struct Places {
 /// 0 or errno, with what was found before. Nothing there is 0, with nothing found.
 [[nodiscard]] int find_by_netlink(const NetlinkPort& port, Found& found) noexcept;
 [[nodiscard]] int find_by_sysfs(const Places& places, Found& found) noexcept;
-/// By netlink; where there is none (null), or it does not tell of any, by sysfs.
+/// Finds devices by netlink; where there is none (null), or it does not tell of any, by sysfs.
 [[nodiscard]] int find_devices(const NetlinkPort* port, const Places& places,
                                Found& found) noexcept;
 
@@ -67,7 +67,7 @@ struct Places {
 /// When a kernel device is opened, once: where this kernel does not, regions are kept from children
 /// if that was asked for (fork_guard.hpp), else it is told: tell_of_forks().
 void prepare_for_forks() noexcept;
-/// The same as often as it is called, asking there; null: nobody can be asked.
+/// Asks `port` each time that it is called; null: nobody can be asked.
 void prepare_for_forks(const NetlinkPort* port) noexcept;
 /// The line itself, in libibverbs' words where RDMAV_FORK_SAFE or IBV_FORK_SAFE asks for safety.
 void tell_of_forks() noexcept;

@@ -18,7 +18,7 @@ namespace {
 /// story.
 constexpr std::uint32_t kMostLines = 1000;
 constinit std::atomic<std::uint32_t> lines_said{0};
-/// So many of them tell the other end's place where asking for it costs more the more connections
+/// So many failures tell the other end's place where asking for it costs more the more connections
 /// there are.
 constexpr std::uint32_t kMostPlaces = 16;
 
@@ -76,7 +76,8 @@ void say(Context& context, Untold& untold) noexcept {
     log_error("no more of %u failures are said here: ask vbt_explain", kMostLines);
 }
 
-/// Those behind the first are flushed, and a flushed one came after something else.
+/// Whether a completion can be the cause: those behind the first failure are flushed, and a flushed
+/// one came after something else.
 bool is_a_cause(ibv_wc_status status) noexcept {
   return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }

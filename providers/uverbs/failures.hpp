@@ -28,7 +28,8 @@ struct FailureRecord {
   bool receive_was_first = false;
   bool ordered = false;  ///< the program moved it to ERR, and nothing had failed
   bool said = false;
-  /// Of the CQs' completions, as their driver counts them: those before are of another one that had
+  /// The first completions of the queue pair, as the driver counts those of its CQs: earlier ones
+  /// are of another one that had
   /// the number, or of an earlier life. 0 where the driver takes such out of its queues.
   std::uint64_t first_send = 0;
   std::uint64_t first_receive = 0;

@@ -37,7 +37,8 @@ bool lacks(Context& context, unsigned access) noexcept {
   return (access & kAsked & ~there) != 0;
 }
 
-/// Before the kernel is asked to pin it: 0 or errno, said why.
+/// Keeps the pages from forked children before the kernel is asked to pin them: 0 or errno, said
+/// why.
 int keep_from_children(const void* addr, std::size_t length, unsigned access,
                        ForkGuard::Range& out) noexcept {
   // What pages on demand follows the process's own pages.

@@ -88,7 +88,7 @@ int ask_copy_on_fork(const NetlinkPort& port, bool& copies) noexcept {
 
 namespace {
 
-/// As libibverbs understands them: any value but "0".
+/// Whether one of the variables asks for it, as libibverbs understands them: any value but "0".
 bool fork_safety_is_asked() noexcept {
   for (const char* const name : {"RDMAV_FORK_SAFE", "IBV_FORK_SAFE"}) {
     const char* const text = environment_text(name, 64);

@@ -15,7 +15,7 @@ constexpr const char* kNodeFolder = "/dev/infiniband";
 
 /// REQUIRES: Device::index is its device number as node_number() makes it.
 [[nodiscard]] int open_node(const Device& device, UniqueFd& out) noexcept;
-/// The same for any path.
+/// Opens the device node at `path`, which must have the device number `number`.
 [[nodiscard]] int open_node_at(const char* path, const char* device, std::uint32_t number,
                                UniqueFd& out) noexcept;
 

@@ -32,7 +32,8 @@ class ObjectTable {
   [[nodiscard]] std::uint64_t add(Kind kind, void* object) noexcept;
   /// The object, or null: there is none of this kind by that number.
   [[nodiscard]] void* find(Kind kind, std::uint64_t number) noexcept;
-  /// The same, for an event that the application is given now: it is counted in `kind_of_event`.
+  /// Finds the object of an event that the application is given now, and counts the event in
+  /// `kind_of_event`.
   [[nodiscard]] void* deliver(Kind kind, std::uint64_t number,
                               std::uint32_t Delivered::*kind_of_event) noexcept;
   /// Gives it a name by which find_named() knows it; 0 takes that away. Named is what is whole.
@@ -47,7 +48,7 @@ class ObjectTable {
         kind, name, [](void* object, void* argument) { (*static_cast<Visit*>(argument))(object); },
         &visit);
   }
-  /// The same for every object of a kind that has a name.
+  /// Has `visit` look at every object of a kind that has a name, under the table's lock.
   void each_named(Kind kind, void (*visit)(void* object, void* argument), void* argument) noexcept;
   template <class Visit>
   void each_named(Kind kind, Visit visit) noexcept {

@@ -53,7 +53,7 @@ bool read_limits(PinAccount& account) noexcept {
   return true;
 }
 
-/// Of the tightest group that we are in.
+/// How much the tightest control group that we are in can still take.
 std::uint64_t group_room() noexcept {
   std::uint64_t least = PinAccount::kNone;
   for (const bool version_2 : {true, false}) {

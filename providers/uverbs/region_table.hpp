@@ -12,7 +12,7 @@
 
 namespace verbatim::uverbs {
 
-/// As it was registered; a copy.
+/// A copy of what was registered.
 struct RegionFacts {
   std::uint32_t lkey = 0;
   std::uint32_t pd = 0;      ///< the kernel's handle

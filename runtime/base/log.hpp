@@ -32,9 +32,9 @@ enum class LogLevel : int { kOff = 0, kError, kWarn, kInfo, kDebug };
 [[gnu::cold, gnu::noinline, gnu::format(printf, 2, 3)]] void log_refusal_of(const void* kind,
                                                                             const char* format,
                                                                             ...) noexcept;
-/// For tests: refusals are told as warnings are, each time.
+/// Has each refusal logged as warnings are; for tests.
 void tell_each_refusal(bool each) noexcept;
-/// For those who change the library.
+/// Logs what only those who change the library look for.
 [[gnu::cold, gnu::noinline, gnu::format(printf, 1, 2)]] void log_debug(const char* format,
                                                                        ...) noexcept;
 

@@ -12,7 +12,7 @@
 
 namespace verbatim {
 
-/// From here on the bytes count as written, as far as they are this program's at all.
+/// Tells memcheck that the bytes count as written from here on, as far as they are this program's.
 inline void expect_written_by_others([[maybe_unused]] void* memory,
                                      [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef VALGRIND_MAKE_MEM_DEFINED_IF_ADDRESSABLE

@@ -11,7 +11,7 @@ namespace verbatim {
 /// Stay: ASCII from ' ' to '~', and well-formed UTF-8 of what is neither a control (U+0080 to
 /// U+009F) nor begins a line or turns its direction (U+2028 to U+202E, U+2066 to U+2069).
 void make_printable(char* text, std::size_t size) noexcept;
-/// For a name between other words, or in a column. Stay: ASCII from '!' to '~'.
+/// Makes a name fit to stand between other words, or in a column: only ASCII from '!' to '~' stays.
 void make_printable_name(char* text, std::size_t size) noexcept;
 
 }  // namespace verbatim

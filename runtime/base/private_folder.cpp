@@ -49,7 +49,7 @@ int open_private_folder(int parent, const char* name, UniqueFd& folder,
   UniqueFd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) {
     const int error = errno;
-    // Whose it is may be seen all the same, and is the reason.
+    // The folder's owner may be visible although the folder is not, and is then the reason.
     if (error == EACCES && ::fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
         status.st_uid != ::geteuid())
       return refuse_owner(refusal, status);

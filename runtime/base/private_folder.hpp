@@ -27,7 +27,7 @@ struct FolderRefusal {
 /// Opens <base>/verbatim-<uid>. `path` is written in any case.
 [[nodiscard]] int open_user_folder(const char* base, UniqueFd& folder, char* path,
                                    std::size_t capacity, FolderRefusal& refusal) noexcept;
-/// The same where XDG_RUNTIME_DIR leads.
+/// Opens the user's folder where XDG_RUNTIME_DIR leads.
 [[nodiscard]] int open_user_folder(UniqueFd& folder, char* path, std::size_t capacity,
                                    FolderRefusal& refusal) noexcept;
 

@@ -5,7 +5,7 @@
 
 namespace verbatim {
 
-/// Without a slash at its end; shorter than 256 characters.
+/// The root of sysfs, without a slash at its end; shorter than 256 characters.
 [[nodiscard]] const char* sysfs_root() noexcept;
 /// Whether SYSFS_PATH chose it.
 [[nodiscard]] bool sysfs_root_is_chosen() noexcept;

@@ -23,7 +23,8 @@ namespace {
 constexpr int kPopulateRead = 22;
 constexpr int kPopulateWrite = 23;
 
-/// So many are brought in by a registration: two microseconds, less than to ask about mappings.
+/// A registration brings in so many pages: that takes two microseconds, less than to ask about
+/// mappings.
 constexpr std::uint64_t kFewPages = 16;
 /// Where a process's own addresses end at the latest.
 constexpr std::uint64_t kUserEnd = std::uint64_t{1} << 63;
@@ -85,8 +86,8 @@ class Pipe {
   UniqueFd from_, to_;
 };
 
-/// Before Linux 5.14. It reads only: a byte that were written back might undo what a peer writes
-/// beside us.
+/// Brings pages in before Linux 5.14. It reads only: a byte that was written back might undo what a
+/// peer writes beside us.
 int touch(const Pages& pages) noexcept {
   const Pipe pipe;
   if (!pipe.valid()) return EFAULT;
@@ -178,8 +179,8 @@ std::uint64_t first_beyond_file(std::uint64_t first, std::uint64_t end) noexcept
   return first + some * page;
 }
 
-/// Nothing is missing where nobody tells (no /proc). `only_asks`: nor where the kernel cannot be
-/// asked, which `maps` says afterwards.
+/// The first byte that is missing. None is where nobody tells (no /proc), nor, with `only_asks`,
+/// where the kernel cannot be asked, which `maps` says afterwards.
 MissingByte find_in(Maps& maps, const Pages& pages, bool for_writing, bool only_asks) noexcept {
   const std::uint64_t end = std::min(pages.first + pages.bytes, kUserEnd);
   for (std::uint64_t at = pages.first; at < end && maps.valid();) {

@@ -53,7 +53,8 @@ struct MissingByte {
 [[nodiscard]] bool copy_from_doubtful(void* to, std::uint64_t from, std::size_t bytes) noexcept;
 [[nodiscard]] bool copy_to_doubtful(std::uint64_t to, const void* from, std::size_t bytes) noexcept;
 
-/// From now on without process_vm_readv and process_vm_writev, through a pipe.
+/// Has doubtful memory copied through a pipe from now on, without process_vm_readv and
+/// process_vm_writev.
 void copy_doubtful_without_cma() noexcept;
 
 }  // namespace verbatim

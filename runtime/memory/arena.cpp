@@ -46,7 +46,8 @@ int back_packed_locked(const SharedArena& arena, std::uint64_t offset,
   return back(arena, offset, bytes, check);
 }
 
-/// By faults where that is how the mapping's advice (map_memory_file) is heard.
+/// Backs an arena of one allocation; by faults where that is how the mapping's advice
+/// (map_memory_file) is heard.
 int back_own_locked(const SharedArena& arena, std::uint64_t bytes) noexcept {
   if (bytes >= kHugePage && memory_files_take_advice() && populate(arena.base, bytes) == 0)
     return 0;

@@ -24,7 +24,8 @@
 namespace verbatim {
 
 inline constexpr std::uint32_t kMaxArenaNumbers = 1024;
-/// Of an arena that came after all numbers were given away: it works, but peers cannot map it.
+/// The number of an arena that came after all numbers were given away: it works, but peers cannot
+/// map it.
 inline constexpr std::uint32_t kNoArenaNumber = ~std::uint32_t{0};
 
 /// Where a range of user memory lies.
@@ -38,12 +39,11 @@ struct ArenaView {
 /// Page-aligned zeroed memory, backed: a store to it never raises SIGBUS. nullptr with `error` set
 /// (logged).
 [[nodiscard]] void* alloc_shared(std::size_t bytes, int& error) noexcept;
-/// The same in an arena of its own, at a multiple of `alignment` and placed as `plan` says, before
-/// the pages exist. `placed` is what place_pages answered.
+/// Allocates shared memory in an arena of its own, at a multiple of `alignment` and placed as
+/// `plan` says, before the pages exist. `placed` is what place_pages answered.
 [[nodiscard]] void* alloc_shared_placed(std::size_t bytes, std::size_t alignment,
                                         const PagePlan& plan, int& placed, int& error) noexcept;
-/// For who looks ranges up where nothing was allocated yet: a child forked meanwhile can. 0 or
-/// ENOMEM.
+/// Lets a forked child look ranges up although nothing was allocated before the fork. 0 or ENOMEM.
 [[nodiscard]] int arena_prepare_for_forks() noexcept;
 
 /// 0; EBUSY while a registration covers any of it; EINVAL for what alloc_shared did not return.
@@ -51,8 +51,8 @@ struct ArenaView {
 
 /// The arena that holds all of [address, address + length); false when none does.
 [[nodiscard]] bool arena_of(const void* address, std::uint64_t length, ArenaView& view) noexcept;
-/// The same, and counts a registration of the range: its allocations cannot be freed until
-/// arena_drop with the same range.
+/// Finds the arena of a range and counts a registration of it: the range's allocations cannot be
+/// freed until arena_drop with the same range.
 [[nodiscard]] bool arena_hold(const void* address, std::uint64_t length, ArenaView& view) noexcept;
 void arena_drop(const void* address, std::uint64_t length) noexcept;
 

@@ -25,7 +25,7 @@ struct PoolList {
 
 constinit PoolList pools;
 
-/// Of a pool that is not ours: whoever looks for a cache there is sent the slow way.
+/// The caches of a pool that is not ours: who looks for one there is sent the slow way.
 constinit std::atomic<PoolCache*> no_caches[kMaxThreadNumbers] = {};
 
 void lock_for_fork() noexcept { pools.change.lock(); }
@@ -36,7 +36,7 @@ std::uint32_t batch_for(std::uint32_t count) noexcept {
   return std::clamp(count / 16, 1u, kMaxPoolBatch);
 }
 
-/// Both locks, whoever else takes the same two.
+/// Takes the locks of two caches, in one order for all who take the two.
 class [[nodiscard]] TwoCaches {
  public:
   TwoCaches(PoolCache& own, PoolCache& other) noexcept

@@ -93,7 +93,7 @@ class BufferPool {
   static int prepare_for_fork_locked() noexcept;
   static void disown_in_child() noexcept;
 
-  // Of every call.
+  // What every call reads.
   unsigned char* base_ = nullptr;
   std::uint64_t stride_ = 0;
   std::uint64_t bytes_ = 0;
@@ -103,7 +103,7 @@ class BufferPool {
   std::uint32_t cache_room_ = 0;
   std::uint32_t batch_ = 0;
   bool inherited_ = false;
-  // Of those that found their cache empty or full.
+  // What those calls need that found their cache empty or full.
   alignas(kCacheLine) SpinLock lock_;
   PoolRest rest_;
   std::uint32_t count_ = 0;

@@ -45,7 +45,7 @@ void free_level(void* at, unsigned level) noexcept {
 
 constinit const ForkSystem linux_fork_system{advise_linux, page_size_linux};
 
-/// Of as many pages: 2 MiB of 4 KiB each. Larger pages are whole leaves.
+/// The counts of kFanout pages, 2 MiB of 4 KiB each. A larger page is a whole leaf.
 struct ForkGuard::Leaf {
   std::uint32_t count[kFanout];
   std::uint64_t page;  ///< bytes of a page of the mapping, when it is larger; 0: not known to be
@@ -191,7 +191,8 @@ constinit std::atomic<bool> fork_known{false};
 void lock_for_fork() noexcept { the_guard.lock_for_fork(); }
 void unlock_after_fork() noexcept { the_guard.unlock_after_fork(); }
 
-/// Before the lock is taken for the first time, by one of those who come then.
+/// Registers the handlers of fork() before the lock is taken for the first time; of those who come
+/// together one does it.
 int prepare_for_forks() noexcept {
   if (fork_known.load(std::memory_order_acquire)) return 0;
   static constinit Mutex preparing;

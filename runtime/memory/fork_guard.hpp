@@ -20,7 +20,7 @@ namespace verbatim {
 /// The kernel's answers, or a test's.
 struct ForkSystem {
   int (*advise)(std::uintptr_t begin, std::size_t bytes, bool forks) noexcept;  ///< 0 or errno
-  /// Of the mapping at an address; 0: unknown.
+  /// The page size of the mapping at an address; 0: unknown.
   std::uint64_t (*page_size)(std::uintptr_t at) noexcept;
 };
 extern const ForkSystem linux_fork_system;
@@ -73,7 +73,8 @@ void need() noexcept;
 [[nodiscard]] int ask() noexcept;
 [[nodiscard]] bool is_needed() noexcept;
 [[nodiscard]] bool is_on() noexcept;
-/// For each registration that pins; both do nothing while it is off.
+/// Keeps a registration's pages from forked children, and ends that; both do nothing while the
+/// guard is off.
 [[nodiscard]] int hold(const void* at, std::size_t bytes, ForkGuard::Range& out) noexcept;
 void release(ForkGuard::Range& range) noexcept;
 }  // namespace fork_safety

@@ -25,7 +25,7 @@ class PageCensus {
   [[nodiscard]] bool known() const noexcept { return known_; }
   [[nodiscard]] std::uint64_t pages() const noexcept { return pages_; }
   [[nodiscard]] std::uint64_t looked_at() const noexcept { return looked_at_; }
-  /// Of those: that have memory at this moment.
+  /// How many of the pages looked at have memory at this moment.
   [[nodiscard]] std::uint64_t present() const noexcept { return present_; }
   [[nodiscard]] std::uint64_t on_node(std::uint32_t node) const noexcept {
     return node < kNodes ? on_node_[node] : 0;
@@ -41,7 +41,7 @@ class PageCensus {
   std::uint32_t on_node_[kNodes] = {};
 };
 
-/// Of the mappings that a range lies in.
+/// The page sizes of the mappings that a range lies in.
 struct MappingSizes {
   std::uint64_t least_page = 0;  ///< bytes; 0: unknown
   std::uint64_t most_page = 0;

@@ -26,7 +26,7 @@ struct PagePlan {
 /// REQUIRES: `base` at a multiple of the page. 0 or an errno: EINVAL (a node that is not there),
 /// ENOSYS (a kernel without NUMA), EPERM (a container that forbids it).
 [[nodiscard]] int place_pages(void* base, std::uint64_t bytes, const PagePlan& plan) noexcept;
-/// As if nobody had chosen.
+/// Makes the placement of a range as if nobody had chosen one.
 void forget_placement(void* base, std::uint64_t bytes) noexcept;
 
 inline constexpr std::uint32_t kNoNode = ~std::uint32_t{0};
@@ -39,7 +39,7 @@ struct PagesSeen {
 };
 
 /// Looks at up to 256 pages, as PageCensus does, and reads them. `chosen` names each node once.
-/// Nothing is seen where the kernel does not tell.
+/// Where the pages of a range lie; nothing is seen where the kernel does not tell.
 [[nodiscard]] PagesSeen look_at_pages(const void* base, std::uint64_t bytes,
                                       std::span<const std::uint32_t> chosen) noexcept;
 

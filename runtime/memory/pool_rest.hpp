@@ -33,7 +33,7 @@ class PoolCount {
   void set_locked(std::uint32_t count) noexcept {
     both_.store(((look_locked() >> 32) + 1) << 32 | count, std::memory_order_release);
   }
-  /// The same by one. REQUIRES: `look` is of now, and has one to take.
+  /// Publishes one fewer, or one more. REQUIRES: `look` is of now, and has one to take.
   void take_one_locked(std::uint64_t look) noexcept {
     both_.store(look + kOneChange - 1, std::memory_order_release);
   }
@@ -60,7 +60,7 @@ struct PoolMap {
   std::uint32_t (*node_of_thread)() noexcept;
   std::uint32_t (*distance)(std::uint32_t from, std::uint32_t to) noexcept;
 };
-/// As topo::host_machine() knows it.
+/// The host's nodes and distances as topo::host_machine() knows them.
 extern const PoolMap host_pool_map;
 
 class PoolRest {
@@ -84,7 +84,7 @@ class PoolRest {
                                           std::uint32_t* out) noexcept;
   /// REQUIRES: the lock; none of them is in it.
   void give_locked(const std::uint32_t* indices, std::uint32_t many) noexcept;
-  /// For each count in it.
+  /// Calls `see` with the count of each shelf.
   template <class See>
   void look(See see) const noexcept {
     for (std::uint32_t i = 0; i < shelf_count_; ++i) see(shelves_[i].left);

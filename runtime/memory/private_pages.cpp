@@ -34,8 +34,8 @@ void touch_by_hand(unsigned char* base, std::uint64_t bytes) noexcept {
     *const_cast<volatile unsigned char*>(base + at) = 0;
 }
 
-/// For huge pages, where populate() is not known. A store of the kernel's to a page that is not
-/// there after all fails; one of ours raises SIGBUS.
+/// Populates huge pages where populate() is not known, by a read(2) into each: a store of the
+/// kernel's to a page that is not there after all fails; one of ours raises SIGBUS.
 int populate_by_reading(unsigned char* base, std::uint64_t bytes, std::uint64_t page) noexcept {
   const UniqueFd zeros(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
   if (!zeros.valid()) return errno;

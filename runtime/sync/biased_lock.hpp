@@ -50,7 +50,7 @@ class BiasedLock {
   void lock() noexcept {
     if (!enter_as_owner(&thread_mark)) lock_by_spinning(&thread_mark);
   }
-  /// The same for whoever speaks for the domain that declared itself the owner.
+  /// Takes the lock for whoever speaks for the domain that declared itself the owner.
   void lock_in_domain() noexcept {
     if (!enter_as_owner(domain())) lock_by_spinning(domain());
   }
@@ -66,7 +66,8 @@ class BiasedLock {
     // As unlock()'s.
     inside_.store(false, std::memory_order_release);
   }
-  /// Not when somebody is inside. Of a declared lock too: this never waits.
+  /// Takes the lock unless somebody is inside. It never waits, nor for a lock that a domain has
+  /// declared its own.
   [[nodiscard]] bool try_lock() noexcept {
     if (!spin_.try_lock()) return false;
     if (owner_.load(std::memory_order_relaxed) != nullptr) {

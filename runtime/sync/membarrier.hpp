@@ -32,9 +32,9 @@ inline bool register_for_membarrier() noexcept {
   return ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
-/// The same for those who cannot go on without it. A filter of system calls may have come after we
-/// registered: no store stays in a processor's buffer for anything like this long, and nobody
-/// relies on membarrier any more. False: it was done that way.
+/// The fence of fence_registered_threads for those who cannot go on without it. A filter of system
+/// calls may have come after we registered: no store stays in a processor's buffer for anything
+/// like this long, and nobody relies on membarrier any more. False: it was done that way.
 inline bool fence_or_outwait_registered_threads() noexcept {
   if (fence_registered_threads()) return true;
   membarrier_registered.store(false, std::memory_order_relaxed);

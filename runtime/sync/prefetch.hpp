@@ -9,7 +9,7 @@
 
 namespace verbatim {
 
-/// For reading soon.
+/// Asks for a line that is read soon.
 inline void prefetch_to_read(const void* at) noexcept {
 #if defined(__x86_64__)
   asm volatile("prefetcht0 %0" : : "m"(*static_cast<const unsigned char*>(at)));
@@ -20,8 +20,8 @@ inline void prefetch_to_read(const void* at) noexcept {
 #endif
 }
 
-/// For writing soon: the line comes to this core alone. Processors that do not know the instruction
-/// pass over it.
+/// Asks for a line that is written soon: it comes to this core alone. Processors that do not know
+/// the instruction pass over it.
 inline void prefetch_to_write(const void* at) noexcept {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" : : "m"(*static_cast<const unsigned char*>(at)));

@@ -17,7 +17,7 @@ bool is_file_name(const char* name) noexcept {
   return name[0] != '\0' && name[0] != '.' && std::strchr(name, '/') == nullptr;
 }
 
-/// Of <sysfs root>/class/<kind>/<name>/<file>.
+/// Reads <sysfs root>/class/<kind>/<name>/<file>.
 bool read_attribute(const char* kind, const char* name, const char* file, char* text,
                     std::size_t capacity) noexcept {
   char path[PATH_MAX];

@@ -14,7 +14,7 @@ namespace verbatim::topo {
   return hash ^ (hash >> 29);
 }
 
-/// Of bytes, on top of what came before; the length counts too.
+/// The hash of bytes, on top of what came before; the length counts too.
 [[nodiscard]] inline std::uint64_t hash_bytes(const void* bytes, std::size_t size,
                                               std::uint64_t hash = 0x51ed270b9f6c2a31u) noexcept {
   const auto* at = static_cast<const unsigned char*>(bytes);

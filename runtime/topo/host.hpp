@@ -14,7 +14,7 @@ namespace verbatim::topo {
 /// Where nothing could be found out, said once in the log, it is not known().
 [[nodiscard]] const Machine& host_machine() noexcept;
 
-/// The same each time anew; `storage` holds the answer, if there is one.
+/// Reads the machine anew each time; `storage` holds the answer, if there is one.
 class Snapshot;
 [[nodiscard]] bool find_machine(Snapshot& storage) noexcept;
 

@@ -14,7 +14,7 @@ struct LocalRanks {
   std::uint32_t rank = kNone;   // ours among them
 };
 
-/// From the variables of MPICH and MVAPICH (MPI_LOCALNRANKS), Open MPI
+/// Reads the variables of MPICH and MVAPICH (MPI_LOCALNRANKS), Open MPI
 /// (OMPI_COMM_WORLD_LOCAL_SIZE) and torchrun (LOCAL_WORLD_SIZE).
 [[nodiscard]] LocalRanks local_ranks() noexcept;
 

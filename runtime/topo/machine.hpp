@@ -42,16 +42,16 @@ class Machine {
     return known() ? table<Pu>(at_.pus, head().pu_count) : std::span<const Pu>();
   }
 
-  /// By the kernel's number of a processor.
+  /// What belongs to the processor with the kernel's number `cpu`.
   [[nodiscard]] std::uint32_t pu_of_cpu(std::uint32_t cpu) const noexcept;
   [[nodiscard]] std::uint32_t node_of_cpu(std::uint32_t cpu) const noexcept;
   [[nodiscard]] std::uint32_t group_of_cpu(std::uint32_t cpu) const noexcept;
   /// Where the calling thread runs at this moment.
   [[nodiscard]] std::uint32_t node_of_this_thread() const noexcept;
-  /// By the kernel's number of a node. O(log nodes).
+  /// The index of the node with the kernel's number `number`. O(log nodes).
   [[nodiscard]] std::uint32_t node_by_number(std::uint32_t number) const noexcept;
 
-  /// As the firmware tells it: 10 is local; kNone for a node that is not there.
+  /// The distance that the firmware tells: 10 is local; kNone for a node that is not there.
   [[nodiscard]] std::uint32_t distance(std::uint32_t from, std::uint32_t to) const noexcept;
   /// The processors near a node, a bit for each of the kernel's numbers.
   [[nodiscard]] std::span<const std::uint64_t> cpus_of_node(std::uint32_t node) const noexcept;

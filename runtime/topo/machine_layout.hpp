@@ -34,7 +34,7 @@ enum class NodeKind : std::uint32_t {
   kHighBandwidth,  // beside main memory: given to those who ask
 };
 
-/// Of one NUMA node, in the order of the kernel's numbers.
+/// One NUMA node; nodes stand in the order of the kernel's numbers.
 struct Node {
   std::uint32_t number;   // the kernel's
   std::uint32_t package;  // kNone: belongs to none, or to several

@@ -27,12 +27,12 @@ class MachineSource {
   /// The description, ended with '\0'; its length does not count that.
   [[nodiscard]] const char* text() const noexcept { return text_; }
   [[nodiscard]] std::size_t length() const noexcept { return length_; }
-  /// For messages: "HWLOC_XMLFILE=/tmp/x.xml", cut where it is long.
+  /// What messages call the source: "HWLOC_XMLFILE=/tmp/x.xml", cut where it is long.
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
-  /// Of this start of this host; 0: it cannot be told, so nothing can be shared.
+  /// A number of this start of this host; 0: it cannot be told, so nothing can be shared.
   [[nodiscard]] std::uint32_t boot() const noexcept { return boot_; }
-  /// Of the description and of what could change the reading of it: `reader` (a version), the
+  /// A hash of the description and of what could change how it is read: `reader` (a version), the
   /// processors and nodes that are online.
   [[nodiscard]] std::uint64_t key(std::uint32_t reader) const noexcept;
 

@@ -16,7 +16,7 @@ namespace verbatim::topo {
 inline constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
 
 struct ProcessLimits {
-  /// Of the calling thread.
+  /// The processors that the calling thread may run on.
   NumberSet affinity;
   /// How far affinity may be widened (cpuset); `affinity` where that cannot be read.
   NumberSet cpus;

@@ -44,7 +44,7 @@ void own_again(Handle& object) noexcept {
   if (object.owned.link != nullptr) own(object);
 }
 
-/// Of an object that is about to be destroyed: the application has other handles to it, and keeps
+/// Whether the application has other handles to an object that is about to be destroyed, and keeps
 /// them.
 template <class Handle>
 [[nodiscard]] bool has_other_handles(const Handle& object) noexcept {

@@ -37,8 +37,8 @@ void remake_lock_in_child() noexcept {
   remake_objects_lock_in_child();
 }
 
-/// Before the lock is taken for the first time, and without one: two threads may come here, and
-/// twice is as good as once.
+/// Registers the handler of fork() before the lock is taken for the first time. It takes no lock:
+/// two threads may come here, and twice is as good as once.
 int prepare_for_forks() noexcept {
   if (fork_known.load(std::memory_order_acquire)) return 0;
   const int error = ::pthread_atfork(nullptr, nullptr, remake_lock_in_child);

@@ -33,7 +33,7 @@ class DeviceSink {
   /// 0, or ENOMEM (list_devices passes it on).
   int add(const DeviceDescription& found) noexcept;
 
-  /// For a provider of kernel devices: one that could be used, if a provider drives it.
+  /// A provider of kernel devices tells of one that could be used if a provider drives it.
   void saw(const char* name, const char* folder, bool ours) noexcept {
     if (strays_ != nullptr) strays_->saw(name, folder, ours);
   }

@@ -8,7 +8,7 @@
 namespace verbatim {
 
 Result<Pd*> alloc_pd(Context& context) noexcept;
-/// Also for parent domains.
+/// Ends a protection domain or a parent domain.
 Status dealloc_pd(Pd& pd) noexcept;
 Result<Td*> alloc_td(Context& context, const ibv_td_init_attr& attr) noexcept;
 Status dealloc_td(Td& td) noexcept;

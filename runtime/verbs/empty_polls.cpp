@@ -21,7 +21,7 @@ constexpr std::uint64_t kFirstDistanceNs = 8'000;
 /// no longer than this for each of the others.
 constexpr std::uint64_t kLastDistanceNs = 64'000;
 
-/// Of the empty polls in a row of this thread.
+/// What is known of the empty polls in a row of this thread.
 struct Idleness {
   std::uint64_t since = 0;  ///< the first look, or the last time that the processor was given away
   std::uint64_t distance = 0;

@@ -14,7 +14,7 @@
 
 namespace verbatim {
 
-/// Of the calling thread, in a row.
+/// How many polls of the calling thread were empty in a row.
 [[gnu::tls_model("initial-exec")]] inline thread_local constinit std::uint32_t empty_polls = 0;
 
 /// The time is looked at after so many.

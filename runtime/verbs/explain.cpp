@@ -27,7 +27,7 @@ void add_program(TextLine& line, const ProgramName& program) noexcept {
              program.name);
 }
 
-/// In parentheses, if anything is known of it.
+/// Adds the process in parentheses, if anything is known of it.
 void add_owner(TextLine& line, const ProgramName& program) noexcept {
   if (program.pid == 0 && program.name[0] == 0) return;
   line.add(" (");

@@ -49,7 +49,7 @@ enum class Cause : std::uint8_t {
   kWindowInUse,      ///< nor in time, since the peer was in the middle of a copy
   kForeignAddress,   ///< the address handle is of another protection domain
   kPeerBrokeRules,   ///< what the peer showed cannot be
-  // Of devices that show nothing of the peer (unseen_words.cpp).
+  // Causes on devices that show nothing of the peer (unseen_words.cpp).
   kMemoryUnseen,   ///< `key`: what the request named of the peer's memory
   kReceiveUnseen,  ///< the peer refused a message of `length` bytes; `key.key`: to be invalidated
   kMessageUnseen,  ///< a message was not for a receive of `room` bytes
@@ -120,7 +120,7 @@ struct ProgramName {
 
 struct Failure {
   Cause cause = Cause::kStatusOnly;
-  /// Of a receive, or of a request of the peer's; else of a request of our own.
+  /// It is the failure of a receive, or of a request of the peer's; else of a request of our own.
   bool receives = false;
   bool has_request = false;  ///< `wr_id` and `opcode` mean something
   WindowFault window = WindowFault::kUnseen;

@@ -13,9 +13,9 @@ const char* opcode_word(std::int32_t opcode) noexcept;
 /// "LOCAL_WRITE|REMOTE_READ", "no rights".
 void add_rights(TextLine& line, std::uint32_t rights) noexcept;
 
-/// In the unit in which it reads best.
+/// Adds a time in the unit in which it reads best.
 void add_time(TextLine& line, std::uint64_t ns) noexcept;
-/// "[0x1000, 0x1800)"
+/// Adds a range: "[0x1000, 0x1800)".
 void add_range(TextLine& line, std::uint64_t first, std::uint64_t bytes) noexcept;
 
 /// The causes of which only the other side knows more, whole: unseen_words.cpp. False: another one.

@@ -155,7 +155,7 @@ class Context {
   Context* next_open = nullptr;       ///< context_objects.hpp
   ContextImport* imports = nullptr;   ///< handles that the application has beyond one
   std::atomic<std::uint32_t> strict_told{0};  ///< strict.hpp: of what it has warned for its AHs
-  /// Of the events of its objects, what is not acknowledged yet.
+  /// How many events of its objects are not acknowledged yet.
   std::atomic<std::uint32_t> strict_unacked{0}, strict_unacked_async{0};
 };
 
@@ -167,7 +167,7 @@ struct Td {
   [[nodiscard]] static Td& from(ibv_td* handle) noexcept { return *reinterpret_cast<Td*>(handle); }
 };
 
-/// Of a parent domain: who gives the memory of its queues that is private (queue_memory.hpp).
+/// The allocators of a parent domain, for what is private of its queues' memory (queue_memory.hpp).
 struct QueueAllocators {
   decltype(ibv_parent_domain_init_attr::alloc) alloc = nullptr;  ///< nullptr: the library
   decltype(ibv_parent_domain_init_attr::free) free = nullptr;

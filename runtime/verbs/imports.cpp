@@ -19,8 +19,8 @@
 namespace verbatim {
 namespace {
 
-/// Both are one open file. Of a software device's the inode says so; those of the kernel's devices
-/// share one, and the kernel is asked.
+/// Whether `fd` and the context's own are one open file. The inode says so of a software device;
+/// the kernel's devices share one, and the kernel is asked.
 bool is_command_fd_of(const Context& context, int fd) noexcept {
   const int own = context.extended.context.cmd_fd;
   if (context.command_fd.valid() && !context.command_fd.is_ours()) return false;

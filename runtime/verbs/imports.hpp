@@ -23,7 +23,8 @@ Result<Context*> import_device(int cmd_fd) noexcept;
 Result<Pd*> import_pd(Context& context, std::uint32_t handle) noexcept;
 Result<Mr*> import_mr(Pd& pd, std::uint32_t handle) noexcept;
 Result<Dm*> import_dm(Context& context, std::uint32_t handle) noexcept;
-/// Of what was not imported, or has no other handle left, nothing happens.
+/// Gives up one handle of an imported object. What was not imported, or has no other handle left,
+/// stays as it is.
 void unimport_pd(Pd& pd) noexcept;
 void unimport_mr(Mr& mr) noexcept;
 void unimport_dm(Dm& dm) noexcept;

@@ -50,8 +50,8 @@ Status check_range(const char* verb, const void* addr, std::size_t length,
   return {};
 }
 
-/// Nobody hears when the device stores what: memcheck is told of the region once. Not of a whole
-/// address space.
+/// Tells memcheck of the region once, since nobody hears when the device stores what; but not of a
+/// whole address space.
 void tell_memcheck(void* addr, std::size_t length, unsigned access) noexcept {
   if ((access & IBV_ACCESS_LOCAL_WRITE) != 0 && length != SIZE_MAX) {
     expect_written_by_others(addr, length);
@@ -72,7 +72,7 @@ Mr* complete(Mr* mr, Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
   return mr;
 }
 
-/// The same for addresses of this process, which vbt_free keeps while the region lives.
+/// Completes a region of addresses of this process, which vbt_free keeps while the region lives.
 Mr* complete_memory(Mr* mr, Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
                     unsigned access) noexcept {
   mr->held = ledger_hold(addr, length);
@@ -275,7 +275,7 @@ Status query_mr(Mr& mr, vbt_mr_attr& out, bool wants_placement) noexcept {
 
 namespace {
 
-/// For providers that like no memory better than other.
+/// Allocates a buffer for providers that like no memory better than other.
 int alloc_ordinary_buf(std::size_t size, ibv_buf** out) noexcept {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   if (size > SIZE_MAX - page) return ENOMEM;

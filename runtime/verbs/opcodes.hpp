@@ -6,7 +6,8 @@
 
 namespace verbatim {
 
-/// Of an ibv_wr_opcode; also of a failed one, whose completion need not say it.
+/// The completion's opcode for an ibv_wr_opcode; also of a request that failed, whose completion
+/// need not say it.
 [[nodiscard]] inline ibv_wc_opcode completed_as(unsigned opcode) noexcept {
   switch (opcode) {
     case IBV_WR_RDMA_WRITE:

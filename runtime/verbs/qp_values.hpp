@@ -12,7 +12,7 @@ namespace verbatim {
 /// 0, or EINVAL for the first attribute of `mask` whose value cannot be; the log names it with its
 /// range. Limits (ports, GID and P_Key tables, MTU, atomics in flight) are asked of the QP's
 /// provider, and its errno is passed on. `largest_mtu`: which one of the port bounds a path.
-/// Which attributes a transition takes is not looked at.
+/// It does not check which attributes a transition takes.
 [[nodiscard]] int check_qp_values(const Qp& qp, const ibv_qp_attr& attr, int mask,
                                   ibv_mtu ibv_port_attr::*largest_mtu) noexcept;
 

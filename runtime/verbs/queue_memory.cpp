@@ -15,7 +15,7 @@ namespace {
 struct Owner {
   bool is_program;
 };
-/// Before the piece, so that it is as aligned as what lies behind.
+/// The owner stands before the piece, in so many bytes that the piece behind it stays aligned.
 constexpr std::size_t kOwnerBytes = kCacheLine;
 static_assert(sizeof(Owner) <= kOwnerBytes);
 
@@ -27,7 +27,7 @@ void* take_from_library(std::size_t bytes, std::size_t alignment) noexcept {
 }  // namespace
 
 void* QueueMemory::take(std::size_t bytes, std::size_t alignment) const noexcept {
-  // Of a large piece nothing is touched then.
+  // calloc() touches no page of a large piece.
   if (domain_ == nullptr && alignment <= alignof(std::max_align_t))
     return std::calloc(1, bytes != 0 ? bytes : 1);
   void* const memory = take_unset(bytes, alignment);

@@ -16,22 +16,23 @@ namespace verbatim {
 
 class QueueMemory {
  public:
-  /// The library's.
+  /// Memory of the library.
   QueueMemory() noexcept = default;
-  /// Of a queue of `type` in `domain`, or in none.
+  /// Memory for a queue of `type` in `domain`, or in none.
   QueueMemory(ibv_pd* domain, vbt_resource type) noexcept
       : domain_(domain == nullptr ? nullptr : &Pd::from(domain)), type_(type) {
     if (domain_ != nullptr && domain_->allocators.alloc == nullptr) domain_ = nullptr;
   }
-  /// Then all of it must be taken while the queue is created.
+  /// Whether allocators of the program give it. Then all of it must be taken while the queue is
+  /// created.
   [[nodiscard]] bool is_of_program() const noexcept { return domain_ != nullptr; }
 
   /// Zeroed, at a multiple of `alignment`, a power of two. nullptr: there is none.
   [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) const noexcept;
-  /// The same as it comes, for what is written before it is read: of a long queue that is never
+  /// Takes memory as it comes, for what is written before it is read: of a long queue that is never
   /// full, only what is used takes memory of the system.
   [[nodiscard]] void* take_unset(std::size_t bytes, std::size_t alignment) const noexcept;
-  /// What they answered, or nullptr.
+  /// Gives back what take() or take_unset() answered, or nullptr.
   void give(void* memory) const noexcept;
 
  private:

@@ -60,8 +60,8 @@ constinit std::atomic<bool> fork_known{false};
 /// step of his leaves a list that can be walked.
 void remake_lock_in_child() noexcept { ::new (&feeds_mutex) Mutex; }
 
-/// Before the lock is taken for the first time, and without one: twice is as good as once. Who
-/// cannot have it goes without: what is counted is good for warnings only.
+/// Registers the handler of fork() before the lock is taken for the first time. It takes no lock:
+/// twice is as good as once. A failure is ignored: what is counted is good for warnings only.
 void prepare_for_forks() noexcept {
   if (fork_known.load(std::memory_order_acquire)) return;
   const int error = ::pthread_atfork(nullptr, nullptr, remake_lock_in_child);
@@ -114,7 +114,7 @@ const char* scope_of(const ibv_gid& gid) noexcept {
   return "a routable IPv6 address";
 }
 
-/// Both ends of a path by GID.
+/// Checks both ends of a path by GID.
 void check_gids(std::atomic<std::uint32_t>& told, const char* whose, Context& context,
                 const ibv_ah_attr& path, bool ethernet) noexcept {
   static constexpr ibv_gid kNone{};

@@ -25,7 +25,7 @@ void check_resized_srq(Srq& srq, std::uint32_t receives) noexcept;
 void check_resized_cq(Cq& cq) noexcept;
 /// Values that modify_qp was given and has accepted, and that cannot work, or not as meant.
 void check_modified_qp(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept;
-/// Of an address handle that was made.
+/// Checks the path of an address handle that was made.
 void check_new_ah(Context& context, const ibv_ah_attr& path) noexcept;
 /// A request was posted to a send queue of so many entries, and will complete visibly or not. When
 /// as many in a row as it has entries will not, no poll makes room any more: said now, before a

@@ -40,7 +40,7 @@ std::uint32_t give(PlainHandle& handle, std::uint32_t& given, const std::uint32_
   return owed(++given, acknowledged);
 }
 
-/// Of one object: it is told once that it owes very many.
+/// Counts an event that was given for one object, and warns once that very many are owed.
 template <class Object>
 void give_async(Object& object, std::uint32_t& given, const std::uint32_t& acknowledged,
                 const char* whose, const char* destroy) noexcept {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Of what an object has warned under VERBATIM_STRICT=1: the bits of `strict_told`. Any thread.
+// The pitfalls of which an object has warned under VERBATIM_STRICT=1: the bits of `strict_told`.
+// Any thread.
 #pragma once
 
 #include <atomic>

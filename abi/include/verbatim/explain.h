@@ -40,7 +40,8 @@ extern "C" {
 /// says).
 int vbt_explain(struct ibv_qp* qp, const struct ibv_wc* wc, char* text, size_t size);
 
-/// The same for whoever polls by ibv_start_poll (cq->wr_id, cq->status), or has kept only these.
+/// Explains as vbt_explain does a completion of which only these two are known: of a program that
+/// polls by ibv_start_poll (cq->wr_id, cq->status).
 int vbt_explain_completion(struct ibv_qp* qp, uint64_t wr_id, enum ibv_wc_status status, char* text,
                            size_t size);
 

@@ -21,7 +21,7 @@ struct CopiedCompletion {
   ibv_wc wc{};
 };
 
-/// Before the queue is made: 0, or EOPNOTSUPP and why in the log. Clocks, which an ibv_wc does not
+/// Checks the fields before the queue is made: 0, or EOPNOTSUPP and why in the log. Clocks, which an ibv_wc does not
 /// carry, cannot be asked for; `provider`: its name.
 [[nodiscard]] int check_wc_fields(const ibv_cq_init_attr_ex& attr, const char* provider) noexcept;
 

@@ -12,7 +12,7 @@ namespace verbatim {
 constexpr bool is_atomic(unsigned opcode) noexcept {
   return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
-/// Of any kind, whatever it takes with it.
+/// Whether an opcode is a SEND of any kind, whatever it takes with it.
 constexpr bool is_any_send(unsigned opcode) noexcept {
   return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV;
 }

@@ -11,8 +11,8 @@ namespace verbatim {
 
 namespace detail {
 
-/// In place of a call that was not asked for when the queue pair was made, or that its provider has
-/// not: the batch fails.
+/// Stands in place of a call that was not asked for when the queue pair was made, or that its
+/// provider lacks: the batch fails.
 template <class Call, void (*kRefuse)(ibv_qp_ex*) noexcept>
 struct RefusedCall;
 template <class... Arguments, void (*kRefuse)(ibv_qp_ex*) noexcept>

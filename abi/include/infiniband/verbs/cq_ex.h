@@ -118,7 +118,7 @@ static inline struct ibv_cq_ex* ibv_create_cq_ex(struct ibv_context* context,
   return NULL;
 }
 
-/// The same queue for the classic verbs.
+/// The extended queue's handle for the classic verbs.
 static inline struct ibv_cq* ibv_cq_ex_to_cq(struct ibv_cq_ex* cq) {
   return VBT_POINTER_CAST_(struct ibv_cq*, cq);
 }

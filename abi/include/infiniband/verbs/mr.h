@@ -63,11 +63,13 @@ enum ibv_rereg_mr_err_code {
 /// caller's and must outlive the region. NULL + errno. Also a macro, below.
 struct ibv_mr* ibv_reg_mr(struct ibv_pd* pd, void* addr, size_t length, int access);
 
-/// The same, where keyed addresses count from `iova` instead of `addr`. Also a macro, below.
+/// Registers `length` bytes at `addr`; requests name addresses that count from `iova` instead of
+/// `addr`. NULL + errno. Also a macro, below.
 struct ibv_mr* ibv_reg_mr_iova(struct ibv_pd* pd, void* addr, size_t length, uint64_t iova,
                                int access);
 
-/// The same, and knows optional access bits (IBV_ACCESS_OPTIONAL_RANGE): a device may ignore them.
+/// Registers as ibv_reg_mr_iova does, and knows optional access bits (IBV_ACCESS_OPTIONAL_RANGE),
+/// which a device may ignore.
 struct ibv_mr* ibv_reg_mr_iova2(struct ibv_pd* pd, void* addr, size_t length, uint64_t iova,
                                 unsigned int access);
 

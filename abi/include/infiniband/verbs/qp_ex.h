@@ -56,7 +56,7 @@ struct ibv_qp_ex {
                    uint8_t type, uint8_t level);
 };
 
-/// The same queue pair for these functions, or NULL when it was not made with
+/// The queue pair's handle for these functions, or NULL when it was not made with
 /// IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.
 struct ibv_qp_ex* ibv_qp_to_qp_ex(struct ibv_qp* qp);
 
