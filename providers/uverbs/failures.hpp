@@ -29,8 +29,8 @@ struct FailureRecord {
   bool ordered = false;  ///< the program moved it to ERR, and nothing had failed
   bool said = false;
   /// The first completions of the queue pair, as the driver counts those of its CQs: earlier ones
-  /// are of another one that had
-  /// the number, or of an earlier life. 0 where the driver takes such out of its queues.
+  /// are of another queue pair that had the number, or of an earlier life. 0 where the driver takes
+  /// such completions out of its queues.
   std::uint64_t first_send = 0;
   std::uint64_t first_receive = 0;
   Failure send;

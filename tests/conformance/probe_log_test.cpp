@@ -2,7 +2,7 @@
 //
 // What a program hears that asks for what it may not get. Programs probe: libfabric and UCX ask for
 // queues and rights until something is refused, and go by the answers. So refusals are no warnings;
-// who looks for their reasons sets VERBATIM_LOG=info, and finds each kind once (README.md).
+// who looks for their reasons sets VERBATIM_LOG=info, and finds each kind once (runtime/README.md).
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
 //
 // Threads on one unreliable connection and on its completion queues, without a lock of the
 // application's (man ibv_alloc_td). A message may be lost on its way, never doubled; over shm,
-// where a receive waits for each, none is lost (providers/shm/README.md).
+// where a receive waits for each, none is lost (providers/shm/design/sending.md).
 #include <atomic>
 
 #include "tests/conformance/unreliable_threads.hpp"

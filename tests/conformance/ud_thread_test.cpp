@@ -2,7 +2,7 @@
 //
 // Threads on one queue pair of datagrams and on one completion queue, without a lock of the
 // application's (man ibv_alloc_td). A datagram may be lost on its way, never doubled; over shm,
-// where a receive waits for each, none is lost (providers/shm/README.md).
+// where a receive waits for each, none is lost (providers/shm/design/ud.md).
 #include <atomic>
 
 #include "tests/conformance/unreliable_threads.hpp"

@@ -2,8 +2,8 @@
 //
 // As many objects as ibv_query_device says can be made, one more is refused with ENOMEM and said
 // in the log, and nothing is lost by it: after one was destroyed there is room for one again, and
-// after all were, for as many. Not counted: what only memory limits (providers/shm/README.md). What
-// any device promises of its counts is in tests/conformance.
+// after all were, for as many. Not counted: what only memory limits
+// (providers/shm/design/memory.md). What any device promises of its counts is in tests/conformance.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 

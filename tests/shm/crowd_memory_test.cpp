@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // What thousands of connections between two processes cost, and what ends their number: said on
-// standard output, and held to what providers/shm/README.md promises.
+// standard output, and held to what providers/shm/design/memory.md promises.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

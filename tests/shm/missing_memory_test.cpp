@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Memory that goes while it is registered (README, "Memory that goes while it is registered"): what
+// Memory that goes while it is registered (runtime/memory/README.md): what
 // shm promises of plain regions, of windows on memory on demand, and in words. What every device
 // promises of regions on demand is in conformance/on_demand_test.cpp.
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 //
 // When a process with unreliable queue pairs (UD, groups, UC) is killed, nobody is told: what was
 // on its way arrives whole or not at all, what is sent to it is lost without a word, and everybody
-// else goes on at once (providers/shm/README.md, "UD goes over lanes").
+// else goes on at once (providers/shm/design/ud.md).
 #include <signal.h>
 
 #include <chrono>
