@@ -4,6 +4,7 @@
 // behind, and the next life goes well.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -34,10 +35,15 @@ bool is_interruption(const std::string& name) {
 /// `live`: one life from beginning to end.
 template <class Live>
 void fail_each_call(unsigned share, Live&& live) {
-  arm_failure(0);
-  const Course undisturbed = live();
-  const unsigned calls = disarm_failure();
-  ASSERT_TRUE(undisturbed.completed) << undisturbed.refusal << undisturbed.broken;
+  // The fewest of some lives: on a busy machine one may call a thousand times to wait, and each of
+  // those calls would be a life more.
+  unsigned calls = ~0u;
+  for (int i = 0; i < 3; ++i) {
+    arm_failure(0);
+    const Course undisturbed = live();
+    calls = std::min(calls, disarm_failure());
+    ASSERT_TRUE(undisturbed.completed) << undisturbed.refusal << undisturbed.broken;
+  }
   ASSERT_GT(calls, 100u) << "the library's calls are not counted";
 
   const ProcessCensus before = ProcessCensus::take();
