@@ -12,6 +12,7 @@
 #include "mpi_shim/coll/select.hpp"
 #include "mpi_shim/core/buffered.hpp"
 #include "mpi_shim/core/comm_nodes.hpp"
+#include "mpi_shim/core/costs.hpp"
 #include "mpi_shim/core/host_place.hpp"
 #include "mpi_shim/core/op.hpp"
 #include "mpi_shim/core/requests.hpp"
@@ -56,6 +57,7 @@ int begin(const char* function, int required) noexcept {
   vmpi::big_lock.be_needed(required == MPI_THREAD_MULTIPLE);
   main_thread = ::pthread_self();
   world.stage = Stage::kRunning;
+  if (vmpi::publish_costs != nullptr) vmpi::publish_costs();
   wrong = vmpi::start_engine();
   if (wrong != nullptr) return vmpi::raise(nullptr, MPI_ERR_OTHER, function, "%s", wrong);
   return MPI_SUCCESS;

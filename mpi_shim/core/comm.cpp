@@ -89,6 +89,7 @@ Comm* make_comm(const Comm& parent, Group& group, Group* remote, std::uint32_t c
   if (made == nullptr) return nullptr;
   made->context = context;
   made->error_handler = parent.error_handler;
+  made->costs = parent.costs;
   made->group = &group;
   retain(group);
   if (remote == nullptr) return made;

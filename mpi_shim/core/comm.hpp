@@ -53,6 +53,8 @@ struct DistributedGraph {
 /// Ranks of a communicator: nobody has looked, all share a node, each has its own, or neither.
 enum class NodeState : std::uint8_t { kUnknown, kOne, kApart, kComposed };
 
+struct Costs;
+
 struct Comm {
   std::uint32_t handle = 0;
   std::int32_t references = 1;      ///< the program's handle, and operations under way
@@ -67,6 +69,8 @@ struct Comm {
   class HostTeam* team = nullptr;  ///< of ranks that are on one host
   Nodes nodes;                     ///< of kComposed (comm_nodes.hpp)
   Comm* node = nullptr;            ///< of those ranks that share this one's: context + 2
+  const Costs* costs =
+      nullptr;  ///< what all its ranks choose algorithms by; null: nobody has (costs.hpp)
   const Comm* whole = nullptr;  ///< of a local one, or of a node's: the communicator that it is of
   NodeState node_state = NodeState::kUnknown;
   int odd_rank = -1;      ///< of a collective that ends with MPI_ERR_TRUNCATE: whose length differs

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "mpi_shim/core/comm.hpp"
+#include "mpi_shim/core/costs.hpp"
 #include "mpi_shim/core/datatype.hpp"
 
 namespace vmpi {
@@ -27,6 +28,7 @@ namespace vmpi {
 inline void drop_objects() noexcept {
   if (drop_schedules != nullptr) drop_schedules();
   if (drop_all_comms != nullptr) drop_all_comms();
+  if (forget_costs != nullptr) forget_costs();
   if (drop_datatypes != nullptr) drop_datatypes();
   if (drop_ops != nullptr) drop_ops();
   if (drop_infos != nullptr) drop_infos();

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "mpi_shim/core/costs.hpp"
+#include "runtime/base/environment.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/topo/host_note.hpp"
+
+namespace vmpi {
+namespace {
+
+constexpr const char* kVariable = "VERBATIM_COLL_COSTS";
+constexpr std::string_view kBuiltInWord = "built-in";
+
+[[nodiscard]] const char* users_word() noexcept {
+  return verbatim::environment_text(kVariable, kCostsText - 1);
+}
+
+[[nodiscard]] CostsFrom find_of_host(Costs& out, std::span<char> path) noexcept {
+  verbatim::topo::HostNote note;
+  const bool is_open = note.open("coll-costs");
+  if (is_open) {
+    (void)std::snprintf(path.data(), path.size(), "%s", note.path());
+    char text[kCostsText];
+    char wrong[128];
+    if (note.read(text)) {
+      if (parse_costs(text, true, out, wrong) == nullptr) return CostsFrom::kKept;
+      verbatim::log_info("%s is not used, and replaced: %s", note.path(), wrong);
+    }
+  }
+  measure_costs(out);
+  if (is_open) {
+    char text[kCostsText];
+    write_costs(out, text);
+    note.write(text);
+  }
+  return CostsFrom::kMeasured;
+}
+
+}  // namespace
+
+const char* read_costs() noexcept {
+  static constinit char refused[256];
+  const char* const text = users_word();
+  if (text == nullptr || text == kBuiltInWord) return nullptr;
+  Costs judged = built_in_costs();
+  char wrong[128];
+  if (parse_costs(text, false, judged, wrong) == nullptr) return nullptr;
+  (void)std::snprintf(refused, sizeof refused,
+                      "%s is neither \"built-in\" nor such as \"near.latency:60,host.put:0.04\" "
+                      "(ns): %s",
+                      kVariable, wrong);
+  return refused;
+}
+
+CostsFrom find_costs(Costs& out, std::span<char> path) noexcept {
+  out = built_in_costs();
+  path[0] = '\0';
+  const char* const text = users_word();
+  if (text != nullptr && text == kBuiltInWord) return CostsFrom::kBuiltIn;
+  const CostsFrom from = find_of_host(out, path);
+  if (text == nullptr) return from;
+  char wrong[128];
+  // What is wrong with it read_costs() has said.
+  return parse_costs(text, false, out, wrong) == nullptr ? CostsFrom::kUser : from;
+}
+
+}  // namespace vmpi
