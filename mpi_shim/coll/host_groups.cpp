@@ -59,13 +59,17 @@ std::uint32_t HostGroups::digest_of(const HostPlace* places, int ranks) noexcept
   return hash;
 }
 
-bool HostGroups::find(const HostPlace* places, int ranks, HostGroups*& found) noexcept {
+bool HostGroups::find(const HostPlace* places, int ranks, const Costs& costs,
+                      HostGroups*& found) noexcept {
   found = nullptr;
   HostGroups by;
   if (!set_by(by.groups, places, ranks, is_one_cache) ||
       !set_by(by.nodes, places, ranks, is_one_node))
     return false;
-  const HostLevels levels = levels_for(layout_of(by, places));
+  HostLayout layout = layout_of(by, places);
+  layout.near_ns = costs.ns(CostOf::kNearLatency);
+  layout.far_ns = costs.ns(CostOf::kFarLatency);
+  const HostLevels levels = levels_for(layout);
   if (levels == HostLevels::kFlat) return true;
   void* const place = std::malloc(sizeof(HostGroups));
   if (place == nullptr) return false;

@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "mpi_shim/coll/host_team.hpp"
+#include "mpi_shim/core/costs.hpp"
 #include "mpi_shim/core/host_place.hpp"
 #include "mpi_shim/core/nodes.hpp"
 
@@ -32,7 +33,8 @@ struct HostGroups {
   /// What all ranks have to see alike.
   [[nodiscard]] static std::uint32_t digest_of(const HostPlace* places, int ranks) noexcept;
   /// Null: every rank hears every other. False: no memory. `places` are what others say.
-  [[nodiscard]] static bool find(const HostPlace* places, int ranks, HostGroups*& found) noexcept;
+  [[nodiscard]] static bool find(const HostPlace* places, int ranks, const Costs& costs,
+                                 HostGroups*& found) noexcept;
   static void drop(HostGroups* groups) noexcept;
 };
 

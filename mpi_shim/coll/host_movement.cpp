@@ -114,7 +114,7 @@ int host_bcast(Comm& comm, const Typed& data, int root) noexcept {
       return team->meet(HostKind::kBcast, bytes);
     }
     if (error != kNotOfHost) return error;
-    HostTeam* const by = find_team_for(*team, bytes, error);
+    HostTeam* const by = find_team_for(*team, Collective::kBcast, bytes, error);
     if (by == nullptr) return error;
     return comm.rank() == root ? speak_to_all(*by, data, bytes)
                                : hear_of_root(*by, data, bytes, root);
@@ -153,7 +153,7 @@ int host_allgather(Comm& comm, const Typed& in, const Slices& out) noexcept {
                  : team->disagree(team->rank());
     }
     if (error != kNotOfHost) return error;
-    team = find_team_for(*team, bytes, error);
+    team = find_team_for(*team, Collective::kAllgather, bytes, error);
     if (team == nullptr) return error;
   }
   const int result = bytes > static_cast<std::uint64_t>(out.bytes(comm.rank()))
@@ -204,7 +204,7 @@ int host_alltoall(Comm& comm, const Slices& in, const Slices& out) noexcept {
                  : team->disagree(team->rank());
     }
     if (error != kNotOfHost) return error;
-    team = find_team_for(*team, bytes * ranks, error);
+    team = find_team_for(*team, Collective::kAlltoall, bytes * ranks, error);
     if (team == nullptr) return error;
   }
   const int result =

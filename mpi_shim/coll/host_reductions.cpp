@@ -169,7 +169,8 @@ void reduce_part(const HostReduction& what, const HostBuffers& from, std::uint64
       return is_for_all ? allreduce_mapped(what, found) : reduce_mapped(what, found, root);
     if (error != kNotOfHost) return error;
     int found_error = MPI_SUCCESS;
-    HostTeam* const by = find_team_for(team, bytes, found_error);
+    HostTeam* const by = find_team_for(
+        team, is_for_all ? Collective::kAllreduce : Collective::kReduce, bytes, found_error);
     if (by == nullptr) return found_error;
     return reduce_rooms({*by, kind, combine, what.send, what.receive, bytes, what.element});
   }

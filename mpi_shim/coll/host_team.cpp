@@ -21,6 +21,7 @@
 #include "mpi_shim/coll/select.hpp"
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/comm_nodes.hpp"
+#include "mpi_shim/core/costs.hpp"
 #include "mpi_shim/core/engine.hpp"
 #include "mpi_shim/core/fabric.hpp"
 #include "mpi_shim/core/host_place.hpp"
@@ -59,8 +60,7 @@ static_assert(sizeof(HostBlock) + HostTeam::kRooms * (8u << 10) <= 64u << 10);
 /// Larger than a core's nearer caches: a line that another core has read just now takes the writer
 /// some times as long as one of long ago.
 constexpr HostTeam::Shape kLongShape = {HostBlock::kLines, 64u << 10};
-/// Few ranks have such ones, from messages of so many bytes on; how many of them a process makes.
-constexpr std::uint64_t kLeastLong = 64u << 10;
+/// Few ranks have such ones, for long messages; how many of them a process makes.
 static_assert(HostTeam::kMostRanks == kMostRanksOfHost && HostLine::kInline == kBytesOfLine);
 constexpr std::uint32_t kMostLongBlocks = 4;
 
@@ -106,7 +106,8 @@ std::uint32_t made_long_blocks = 0;
 /// What makes and ends teams; the only one beside them who knows what they consist of.
 struct HostTeams {
   static HostTeam* make(Comm& comm, const HostTeam::Shape& shape, int& error) noexcept;
-  static HostTeam* find_for(HostTeam& team, std::uint64_t bytes, int& error) noexcept;
+  static HostTeam* find_for(HostTeam& team, Collective which, const Shape& call,
+                            std::uint64_t bytes, int& error) noexcept;
   static void end(HostTeam* team) noexcept;
   static void drop_all() noexcept;
 
@@ -289,7 +290,7 @@ bool HostTeams::find_groups(HostTeam& team, const Offer* offers, std::uint32_t& 
   HostPlace places[HostTeam::kMostRanks];
   for (int i = 0; i < team.size_; ++i) places[i] = offers[i].place;
   digest = HostGroups::digest_of(places, team.size_);
-  return HostGroups::find(places, team.size_, team.groups_);
+  return HostGroups::find(places, team.size_, costs_of(*team.comm_), team.groups_);
 }
 
 HostTeam* HostTeams::make(Comm& comm, const HostTeam::Shape& shape, int& error) noexcept {
@@ -341,22 +342,35 @@ HostTeam* HostTeams::make(Comm& comm, const HostTeam::Shape& shape, int& error) 
   return nullptr;
 }
 
-HostTeam* HostTeams::find_for(HostTeam& team, std::uint64_t bytes, int& error) noexcept {
+HostTeam* HostTeams::find_for(HostTeam& team, Collective which, const Shape& call,
+                              std::uint64_t bytes, int& error) noexcept {
   error = MPI_SUCCESS;
-  if (bytes >= kLeastLong && ranks_served(*team.comm_) <= kMostRanksOfLongRooms &&
-      !team.has_no_long_) {
+  const bool is_long = bytes >= static_cast<std::uint64_t>(kLeastLong);
+  if (is_long && !are_rooms_faster(which, call)) {
+    error = kNotOfHost;
+    return nullptr;
+  }
+  if (is_long && ranks_served(*team.comm_) <= kMostRanksOfLongRooms && !team.has_no_long_) {
     if (team.long_ == nullptr) team.long_ = make(*team.comm_, kLongShape, error);
     team.has_no_long_ = team.long_ == nullptr;
     if (error != MPI_SUCCESS) return nullptr;
     if (team.long_ != nullptr) return team.long_;
   }
-  if (bytes <= kBytesThroughRooms) return &team;
+  if (bytes <= static_cast<std::uint64_t>(kBytesThroughRooms)) return &team;
   error = kNotOfHost;
   return nullptr;
 }
 
-HostTeam* find_team_for(HostTeam& team, std::uint64_t bytes, int& error) noexcept {
-  return HostTeams::find_for(team, bytes, error);
+HostTeam* find_team_for(HostTeam& team, Collective which, std::uint64_t bytes,
+                        int& error) noexcept {
+  const auto ranks = static_cast<std::uint64_t>(team.size());
+  const std::uint64_t all = which == Collective::kAllgather  ? bytes * ranks
+                            : which == Collective::kAlltoall ? bytes / ranks
+                                                             : bytes;
+  const Shape call = {.ranks = team.size(),
+                      .bytes = static_cast<std::int64_t>(all),
+                      .costs = &costs_of(const_cast<Comm&>(team.comm()))};
+  return HostTeams::find_for(team, which, call, bytes, error);
 }
 
 void HostTeams::end(HostTeam* team) noexcept {

@@ -292,8 +292,9 @@ inline constexpr int kNotOfHost = -1;
 void have_no_host_team(Comm& comm) noexcept;
 
 /// The team by whose rooms a message of `bytes`, on which all agree, goes piece by piece. Null: by none
-/// (`error` is kNotOfHost), or an error.
-[[nodiscard]] HostTeam* find_team_for(HostTeam& team, std::uint64_t bytes, int& error) noexcept;
+/// (`error` is kNotOfHost), or an error. `bytes` are those of a rank.
+[[nodiscard]] HostTeam* find_team_for(HostTeam& team, Collective which, std::uint64_t bytes,
+                                      int& error) noexcept;
 
 /// A reduction of predefined operation and type, as it goes through lines and rooms.
 struct HostReduction {

@@ -35,6 +35,8 @@ struct Step {
   }
 };
 
+struct Costs;
+
 class Plan {
  public:
   Plan(int rank, int size) noexcept : rank_(rank), size_(size) {}
@@ -53,6 +55,14 @@ class Plan {
   void fail() noexcept { is_good_ = false; }
   /// They outlive the building of it.
   void lie_on(const Nodes* nodes) noexcept { nodes_ = nodes; }
+  /// What algorithms are chosen by: what messages cost, and whether all go from node to node.
+  void go_by(const Costs& costs, bool is_apart) noexcept {
+    costs_ = &costs;
+    is_apart_ = is_apart;
+  }
+  /// Null: nobody has said.
+  [[nodiscard]] const Costs* costs() const noexcept { return costs_; }
+  [[nodiscard]] bool is_apart() const noexcept { return is_apart_; }
   /// Steps from here on go by the next route: among other ranks, or by another tag.
   void take_route(int rank, int size) noexcept {
     rank_ = rank;
@@ -138,6 +148,8 @@ class Plan {
   int place_ = -1;              ///< of the one that another stands in for
   int stand_in_ = -1;
   const Nodes* nodes_ = nullptr;
+  const Costs* costs_ = nullptr;
+  bool is_apart_ = false;
   std::uint8_t route_ = 0;
   bool is_good_ = true;
   bool has_messages_ = false;  ///< since the last fence

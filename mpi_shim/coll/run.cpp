@@ -11,6 +11,7 @@
 #include "mpi_shim/coll/shape.hpp"
 #include "mpi_shim/core/at_once.hpp"
 #include "mpi_shim/core/comm_nodes.hpp"
+#include "mpi_shim/core/costs.hpp"
 #include "mpi_shim/core/peers.hpp"
 
 namespace vmpi {
@@ -223,12 +224,18 @@ namespace {
   }
 }
 
-[[gnu::noinline]] bool is_by_leaders(Collective which, const Comm& comm, const Nodes& nodes,
+/// On which nodes a communicator's ranks are, and what their messages cost. REQUIRES: nodes_of() was asked.
+void lie_where(Plan& plan, Comm& comm, const Nodes* nodes) noexcept {
+  plan.lie_on(nodes);
+  plan.go_by(costs_of(comm), comm.node_state == NodeState::kApart);
+}
+
+[[gnu::noinline]] bool is_by_leaders(Collective which, Comm& comm, const Nodes& nodes,
                                      const Operands& of) noexcept {
   Algorithm* const leaders = leaders_of(which);
   if (leaders == nullptr) return false;
   Plan plan(comm.rank(), comm.size());
-  plan.lie_on(&nodes);
+  lie_where(plan, comm, &nodes);
   return algorithm_for(plan, which, of) == leaders;
 }
 
@@ -247,7 +254,7 @@ int do_collective(Collective which, Comm& comm, const Operands& of) noexcept {
   if (which == Collective::kBcast && comm.size() == 2 && chosen_by_user(which) == nullptr)
     return bcast_between_two(comm, route.tag, *of.own, of.root);
   Plan plan(comm.rank(), comm.size());
-  plan.lie_on(nodes);
+  lie_where(plan, comm, nodes);
   make_plan(plan, which, of);
   if (!plan.is_good()) return MPI_ERR_NO_MEM;
   return Run(plan, &route, Plane::kCollective).to_the_end();

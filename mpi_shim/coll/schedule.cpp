@@ -3,6 +3,7 @@
 
 #include "mpi_shim/coll/collectives.hpp"
 #include "mpi_shim/core/comm_nodes.hpp"
+#include "mpi_shim/core/costs.hpp"
 #include "mpi_shim/core/output.hpp"
 #include "mpi_shim/core/peers.hpp"
 #include "mpi_shim/core/teardown.hpp"
@@ -26,6 +27,7 @@ Schedule::Schedule(Comm& comm, Plane plane, int tag) noexcept
       run_(plan_, nullptr, plane) {
   retain(comm);
   if (plane == Plane::kCollective) plan_.lie_on(nodes_of(comm));
+  plan_.go_by(costs_of(comm), comm.node_state == NodeState::kApart);
   if (!routes_.push_back({&comm, tag})) plan_.fail();
 }
 

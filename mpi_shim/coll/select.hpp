@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which algorithm does a collective: a table from what all its ranks know alike, or the user's word
-// (VERBATIM_COLL_ALLREDUCE=ring). `verbatim mpi --explain` prints both.
+// Which algorithm does a collective: by a table from what all its ranks know alike (crossovers.hpp), which
+// costs that were measured on the host have made, or by the user's word (VERBATIM_COLL_ALLREDUCE=ring).
+// `verbatim mpi --explain` prints both.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
 #include "mpi_shim/coll/algorithms.hpp"
+#include "mpi_shim/core/costs.hpp"
 
 namespace vmpi {
+
+class CostedCall;
 
 /// What a choice is made by. All ranks of a call have the same one.
 struct Shape {
@@ -20,7 +24,11 @@ struct Shape {
   bool are_alike = true;   ///< the slices
   bool has_nodes = false;  ///< several, of which one has several ranks
   bool are_nodes_in_order = true;
-  bool are_nodes_alike = true;  ///< none has twice as many ranks as another
+  bool are_nodes_alike = true;   ///< none has twice as many ranks as another
+  bool is_apart = false;         ///< each rank on a node of its own
+  int nodes = 1;                 ///< of those that has_nodes tells of
+  int ranks_of_node = 1;         ///< of the largest
+  const Costs* costs = nullptr;  ///< null: built in
 };
 
 /// What an algorithm wants of a call, as bits.
@@ -40,26 +48,14 @@ struct KnownAlgorithm {
   std::uint8_t wants;
   const char* wins;
   const char* cost;
+  double (*formula)(const CostedCall& call) noexcept;  ///< `cost` as code, in ns
 };
-
-/// A row of the table: the first one of a collective that a call fits, and whose algorithm can do it.
-struct Choice {
-  int from_ranks;
-  int to_ranks;
-  std::int64_t to_bytes;
-  const KnownAlgorithm* algorithm;
-  const char* why;
-  bool is_of_alike_nodes = false;
-};
-inline constexpr int kAnyRanks = 0x7fffffff;
-inline constexpr std::int64_t kAnyBytes = 0x7fffffffffffffff;
 
 struct CollectiveFacts {
   const char* name;      ///< "allreduce"
   const char* variable;  ///< "VERBATIM_COLL_ALLREDUCE"
   const char* bytes;     ///< what Shape::bytes are of it
   std::span<const KnownAlgorithm> algorithms;
-  std::span<const Choice> choices;
 };
 [[nodiscard]] const CollectiveFacts& facts_of(Collective which) noexcept;
 
@@ -69,8 +65,6 @@ struct CollectiveFacts {
 /// Null: there is none of this name.
 [[nodiscard]] const KnownAlgorithm* find_algorithm(Collective which, const char* name) noexcept;
 
-/// The row, whatever the user says.
-[[nodiscard]] const Choice& row_for(Collective which, const Shape& shape) noexcept;
 /// The user's word where it can be followed; it is said once where it cannot.
 [[nodiscard]] Algorithm* select(Collective which, const Shape& shape) noexcept;
 /// The user's word; null: none.
@@ -84,6 +78,8 @@ inline constexpr std::int64_t kBytesOfLine = 56;
 /// Beyond that messages are faster than rooms that are few; of so many ranks they are more.
 inline constexpr std::int64_t kBytesThroughRooms = 256 << 10;
 inline constexpr int kMostRanksOfLongRooms = 4;
+/// From so many bytes on rooms and messages are compared; below, rounds count more than copies.
+inline constexpr std::int64_t kLeastLong = 64 << 10;
 
 /// Where they run: groups share an L3 cache.
 struct HostLayout {
@@ -93,6 +89,9 @@ struct HostLayout {
   int nodes = 1;  ///< NUMA nodes
   int most_groups_of_node = 0;
   bool is_declared = false;  ///< by VERBATIM_MPI_GROUPS
+  // To hear a line within a group, and from another one.
+  double near_ns = 60;
+  double far_ns = 150;
 };
 /// How short barriers, broadcasts and reductions are done: every rank hears every other; leaders of groups
 /// hear theirs, then each other; or leaders of NUMA nodes stand between.
@@ -112,7 +111,9 @@ struct HostWay {
 [[nodiscard]] std::span<const HostWay> host_ways_of(Collective which) noexcept;
 /// Null: the table is asked, where buffers are not of MPI_Alloc_mem.
 [[nodiscard]] const HostWay* host_way_for(Collective which, std::int64_t bytes,
-                                          const HostLayout& layout) noexcept;
+                                          const HostLayout& layout, const Costs& costs) noexcept;
+/// Whether long data of other memory should go by rooms that there are, not by messages as the table says.
+[[nodiscard]] bool are_rooms_faster(Collective which, const Shape& shape) noexcept;
 
 /// Reads VERBATIM_COLL_*: null, or what is wrong with one. Weak in MPI_Init: a program without
 /// collectives does not have this file.

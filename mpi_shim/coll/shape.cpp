@@ -29,7 +29,11 @@ namespace {
     shape.has_nodes = true;
     shape.are_nodes_in_order = plan.nodes()->are_in_order();
     shape.are_nodes_alike = plan.nodes()->are_alike();
+    shape.nodes = plan.nodes()->count();
+    shape.ranks_of_node = plan.nodes()->most();
   }
+  shape.is_apart = plan.is_apart();
+  shape.costs = plan.costs();
   switch (which) {
     case Collective::kBarrier:
       break;

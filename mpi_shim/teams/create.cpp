@@ -25,6 +25,7 @@
 #include "mpi_shim/core/array.hpp"
 #include "mpi_shim/core/big_lock.hpp"
 #include "mpi_shim/core/context_ids.hpp"
+#include "mpi_shim/core/costs.hpp"
 #include "mpi_shim/core/engine.hpp"
 #include "mpi_shim/core/fabric.hpp"
 #include "mpi_shim/core/input.hpp"
@@ -46,7 +47,7 @@ constexpr int kMostMeetings = 32;
 constexpr std::uint32_t kFlagsOfAll = VBT_COLL_LEAVE_ALONE;
 constexpr std::uint32_t kFlags = VBT_COLL_THREADS | kFlagsOfAll;
 /// Changes with whatever members tell each other, here and in core/wire.hpp.
-constexpr std::uint64_t kIntroduction = 0x31006c6c'6f637476u;  // "vtcoll", version 1
+constexpr std::uint64_t kIntroduction = 0x32006c6c'6f637476u;  // "vtcoll", version 2
 /// Below are those that communicators of MPI agree on.
 constexpr std::uint32_t kFirstContext = 4 * 64 * kContextWords;
 constexpr std::uint32_t kMostContext = 1u << 31;
@@ -61,6 +62,7 @@ struct Introduction {
   std::uint64_t began;
   std::int32_t process;
   std::uint32_t flags;  ///< of attr, those on which all have to agree
+  Costs costs;          ///< of member 0: what all choose algorithms by
 };
 struct Meeting {
   std::int32_t error;     ///< EAGAIN: the context is taken
@@ -76,6 +78,18 @@ struct Vote {
 bool is_child = false;
 std::uint32_t next_context = kFirstContext;
 std::uint32_t teams_made = 0;
+
+/// What this process says where it is member 0: found once.
+[[nodiscard]] const Costs& own_costs() noexcept {
+  static constinit Costs found = {};
+  static constinit bool is_found = false;
+  if (!is_found) {
+    char path[1];
+    (void)find_costs(found, path);
+    is_found = true;
+  }
+  return found;
+}
 
 struct Members {
   explicit Members(const vbt_coll_team_attr& asked) noexcept : attr(asked) {}
@@ -262,6 +276,9 @@ template <class Said>
   team.comm = make_comm(*find_comm(MPI_COMM_WORLD), *group, nullptr, context);
   release(*group);
   if (team.comm == nullptr) return refuse_call(ENOMEM, "there is no memory");
+  if (members.size() > 1) team.comm->costs = keep_costs(members.all[0].costs);
+  if (members.size() > 1 && team.comm->costs == nullptr)
+    return refuse_call(ENOMEM, "there is no memory");
   // From now on its messages are kept, and its failures heard of.
   team.next = first_team;
   first_team = &team;
@@ -321,7 +338,9 @@ void forget(vbt_coll_team& team) noexcept {
          fabric.address.host,
          fabric.address.began,
          fabric.address.process,
-         attr.flags & kFlagsOfAll};
+         attr.flags & kFlagsOfAll,
+         {}};
+  if (attr.rank == 0 && attr.size > 1) own.costs = own_costs();
   if (const int failed = exchange_among(attr, own, members.all); failed != 0) {
     verbatim::destroy_nothrow(team);
     return failed;

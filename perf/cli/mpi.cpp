@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // `verbatim mpi --explain`: which algorithm does a collective, of which size, by how many ranks, and
-// why: the table that the library chooses by, and what the environment says.
+// why: the costs that were measured on this host, the table that they make, and what the environment says.
 #include "perf/cli/mpi_collectives.hpp"
 
 #include <getopt.h>
@@ -11,6 +11,8 @@
 #include <optional>
 #include <string>
 
+#include "mpi_shim/coll/crossovers.hpp"
+#include "mpi_shim/core/op.hpp"
 #include "perf/cli/commands.hpp"
 #include "perf/cli/failure.hpp"
 #include "perf/cli/numbers.hpp"
@@ -31,7 +33,6 @@ vmpi::Collective collective_named(const char* program, const char* name) {
 
 namespace {
 
-using vmpi::Choice;
 using vmpi::Collective;
 using vmpi::CollectiveFacts;
 using vmpi::KnownAlgorithm;
@@ -43,7 +44,7 @@ void usage(const char* name) {
       "\n"
       "Options:\n"
       "  -r, --ranks=<number>  by so many ranks\n"
-      "  -n, --ranks-per-node=<number>  on nodes of so many ranks each\n"
+      "  -n, --ranks-per-node=<number>  on nodes of so many ranks each (1: each on its own)\n"
       "  -g, --ranks-per-group=<number>  on one host, bound to L3 caches by so many each\n"
       "  -o, --ordered         with an operation that does not commute\n"
       "  -v, --varying         of slices that differ (MPI_Gatherv, MPI_Alltoallw ...)\n"
@@ -52,7 +53,8 @@ void usage(const char* name) {
       "Collectives are barrier, bcast, gather, scatter, allgather, alltoall, reduce, allreduce,\n"
       "reduce_scatter, scan and exscan, their v, w and block forms and the nonblocking ones "
       "included.\n"
-      "VERBATIM_COLL_ALLREDUCE=ring and the like choose an algorithm, here and in programs.\n",
+      "VERBATIM_COLL_ALLREDUCE=ring and the like choose an algorithm, here and in programs;\n"
+      "VERBATIM_COLL_COSTS=net.latency:2000,net.byte:0.08 says what the table is made by.\n",
       name);
 }
 
@@ -60,7 +62,7 @@ struct Options {
   std::optional<Collective> which;
   std::optional<long long> bytes;
   std::optional<long long> ranks;
-  long long ranks_of_node = 1;
+  std::optional<long long> ranks_of_node;  ///< none: all are on one host
   std::optional<long long> ranks_of_group;
   bool is_ordered = false;
   bool is_varying = false;
@@ -113,7 +115,7 @@ Options parse(int argc, char** argv) {
     }
   }
   if (options.help) return options;
-  if (options.ranks_of_group && options.ranks_of_node > 1)
+  if (options.ranks_of_group && options.ranks_of_node)
     fail("%s: -g is of one host, -n of several nodes: leave out one", argv[0]);
   if (!options.which) fail("%s: nothing to do (see --help)", argv[0]);
   if (optind < argc) {
@@ -132,59 +134,110 @@ std::string size_text(std::int64_t bytes) {
   return std::to_string(bytes) + " B";
 }
 
-std::string ranks_text(const Choice& row) {
-  if (row.from_ranks == row.to_ranks) return std::to_string(row.from_ranks);
-  if (row.to_ranks != vmpi::kAnyRanks)
-    return std::to_string(row.from_ranks) + " to " + std::to_string(row.to_ranks);
-  return row.from_ranks <= 1 ? "any" : std::to_string(row.from_ranks) + " and more";
+/// What the library goes by here.
+struct Costs {
+  vmpi::Costs all = {};
+  vmpi::CostsFrom from = vmpi::CostsFrom::kBuiltIn;
+  char path[4096] = "";
+};
+
+vmpi::Shape shape_of(const Options& options, Collective which, int ranks,
+                     const vmpi::Costs& costs) {
+  const auto on_node =
+      static_cast<int>(std::min<long long>(options.ranks_of_node.value_or(ranks), ranks));
+  const bool has_nodes = on_node > 1 && on_node < ranks;
+  const int last = ranks % on_node;
+  return {.ranks = ranks,
+          .bytes =
+              options.is_varying && which != Collective::kAllgather ? 0 : options.bytes.value_or(0),
+          .is_commutative = !options.is_ordered,
+          .are_alike = !options.is_varying,
+          .has_nodes = has_nodes,
+          .are_nodes_alike = last == 0 || 2 * last > on_node,
+          .is_apart = on_node == 1 && ranks > 1,
+          .nodes = has_nodes ? (ranks + on_node - 1) / on_node : 1,
+          .ranks_of_node = has_nodes ? on_node : 1,
+          .costs = &costs};
 }
 
 /// Null: the table is asked.
-const vmpi::HostWay* host_way(const Options& options, Collective which, int ranks) {
+const vmpi::HostWay* host_way(const Options& options, Collective which, int ranks,
+                              const vmpi::Costs& costs) {
   if (!options.ranks_of_group || options.is_ordered || options.is_varying) return nullptr;
   const int largest = static_cast<int>(std::min<long long>(*options.ranks_of_group, ranks));
-  const vmpi::HostLayout layout = {
-      .ranks = ranks, .groups = (ranks + largest - 1) / largest, .largest_group = largest};
-  return vmpi::host_way_for(which, *options.bytes, layout);
+  const vmpi::HostLayout layout = {.ranks = ranks,
+                                   .groups = (ranks + largest - 1) / largest,
+                                   .largest_group = largest,
+                                   .near_ns = costs.ns(vmpi::CostOf::kNearLatency),
+                                   .far_ns = costs.ns(vmpi::CostOf::kFarLatency)};
+  return vmpi::host_way_for(which, *options.bytes, layout, costs);
 }
 
-void print_choices(const Options& options, Collective which) {
+constexpr std::array kRanks = {2, 3, 4, 5, 7, 8, 12, 16, 32, 64, 100, 128, 1000, 1024, 10240};
+
+template <class Each>
+void for_ranks(const Options& options, Each each) {
+  if (options.ranks) return each(static_cast<int>(*options.ranks));
+  for (const int ranks : kRanks) each(ranks);
+}
+
+void print_choices(const Options& options, Collective which, const vmpi::Costs& costs) {
   const CollectiveFacts& facts = vmpi::facts_of(which);
   const KnownAlgorithm* const by_user = vmpi::chosen_by_user(which);
-  constexpr std::array kRanks = {2, 3, 4, 5, 7, 8, 12, 16, 32, 64, 100, 128, 1000, 1024, 10240};
   std::printf("%s", facts.name);
   if (which != Collective::kBarrier)
     std::printf(" of %lld bytes (%s)%s%s", *options.bytes, facts.bytes,
                 options.is_ordered ? ", of an operation that does not commute" : "",
                 options.is_varying ? ", of slices that differ" : "");
-  std::printf("\n\n  %-8s %-20s %s\n", "ranks", "algorithm", "why");
-  const auto print = [&](int ranks) {
-    const vmpi::Shape shape = {
-        .ranks = ranks,
-        .bytes = options.is_varying && which != Collective::kAllgather ? 0 : *options.bytes,
-        .is_commutative = !options.is_ordered,
-        .are_alike = !options.is_varying,
-        .has_nodes = options.ranks_of_node > 1 && options.ranks_of_node < ranks,
-        .are_nodes_alike = ranks % options.ranks_of_node == 0 ||
-                           2 * (ranks % options.ranks_of_node) > options.ranks_of_node};
-    if (const vmpi::HostWay* const way = host_way(options, which, ranks);
+  std::printf("\n\n  %-8s %-20s %12s  %s\n", "ranks", "algorithm", "model us", "wins");
+  for_ranks(options, [&](int ranks) {
+    const vmpi::Shape shape = shape_of(options, which, ranks, costs);
+    if (const vmpi::HostWay* const way = host_way(options, which, ranks, costs);
         way != nullptr && by_user == nullptr) {
-      std::printf("  %-8d %-20s %s\n", ranks, way->name, way->why);
+      std::printf("  %-8d %-20s %12s  %s\n", ranks, way->name, "", way->why);
       return;
     }
-    const Choice& row = vmpi::row_for(which, shape);
+    const KnownAlgorithm& chosen = vmpi::choose(which, shape);
     const char* const why_not = by_user != nullptr ? vmpi::unmet(*by_user, shape) : nullptr;
-    if (by_user != nullptr && why_not == nullptr)
-      std::printf("  %-8d %-20s %s says so\n", ranks, by_user->name, facts.variable);
+    const bool is_by_user = by_user != nullptr && why_not == nullptr;
+    const KnownAlgorithm& does = is_by_user ? *by_user : chosen;
+    std::printf("  %-8d %-20s %12.3f  ", ranks, does.name, vmpi::model_ns(does, shape) / 1000);
+    if (is_by_user)
+      std::printf("%s says so\n", facts.variable);
     else if (by_user != nullptr)
-      std::printf("  %-8d %-20s %s (%s %s)\n", ranks, row.algorithm->name, row.why, by_user->name,
-                  why_not);
+      std::printf("%s (%s %s)\n", does.wins, by_user->name, why_not);
     else
-      std::printf("  %-8d %-20s %s\n", ranks, row.algorithm->name, row.why);
-  };
-  if (options.ranks) print(static_cast<int>(*options.ranks));
-  for (const int ranks : kRanks)
-    if (!options.ranks) print(ranks);
+      std::printf("%s\n", does.wins);
+  });
+  std::printf("\n");
+}
+
+void print_costs(const Costs& costs) {
+  switch (costs.from) {
+    case vmpi::CostsFrom::kBuiltIn:
+      std::printf("Costs are built in, as VERBATIM_COLL_COSTS says:\n\n");
+      break;
+    case vmpi::CostsFrom::kUser:
+      std::printf("Costs, some of which VERBATIM_COLL_COSTS says:\n\n");
+      break;
+    case vmpi::CostsFrom::kKept:
+      std::printf("Costs, measured since the host started (%s):\n\n", costs.path);
+      break;
+    case vmpi::CostsFrom::kMeasured:
+      std::printf("Costs, measured now%s%s:\n\n", costs.path[0] != '\0' ? " and kept in " : "",
+                  costs.path);
+      break;
+  }
+  for (int i = 0; i < vmpi::kCosts; ++i) {
+    const auto which = static_cast<vmpi::CostOf>(i);
+    const vmpi::CostFacts& facts = vmpi::facts_of(which);
+    const bool is_users = !costs.all.is_measured(which) && costs.all.ps[i] != facts.built_in;
+    std::printf("  %-16s %12.3f ns  %-9s %s\n", facts.name, costs.all.ns(which),
+                costs.all.is_measured(which) ? "measured"
+                : is_users                   ? "user's"
+                                             : "built in",
+                facts.what);
+  }
   std::printf("\n");
 }
 
@@ -203,19 +256,30 @@ void print_host_ways(Collective which) {
   std::printf("\n");
 }
 
-void print_table(Collective which) {
+void print_table(const Options& options, Collective which, const vmpi::Costs& costs) {
   const CollectiveFacts& facts = vmpi::facts_of(which);
-  std::printf("The table: the first row that fits, whose algorithm can do the call.\n\n");
-  std::printf("  %-13s %-10s %-20s %s\n", "ranks", "up to", "algorithm", "why");
-  for (const Choice& row : facts.choices)
-    std::printf("  %-13s %-10s %-20s %s%s\n", ranks_text(row).c_str(),
-                size_text(row.to_bytes).c_str(), row.algorithm->name,
-                (row.algorithm->wants & vmpi::kNodes) != 0 ? "several nodes: " : "", row.why);
   std::printf(
-      "\nThe algorithms, for %s=<name>. P ranks, n bytes (%s)%s; r = L + 2 o, g and G of LogGP, c "
+      "The table that they make: for so many ranks%s, the first row whose bytes are enough.\n\n",
+      !options.ranks_of_node        ? " of one host"
+      : *options.ranks_of_node == 1 ? " on a node each"
+                                    : " on nodes");
+  std::printf("  %-8s %-10s %-20s %s\n", "ranks", "up to", "algorithm", "wins");
+  for_ranks(options, [&](int ranks) {
+    vmpi::Crossovers table;
+    table.make(which, shape_of(options, which, ranks, costs));
+    const char* named = nullptr;
+    for (const vmpi::Crossover& row : table.rows()) {
+      std::printf("  %-8s %-10s %-20s %s\n", named == nullptr ? std::to_string(ranks).c_str() : "",
+                  size_text(row.to_bytes).c_str(), row.algorithm->name, row.algorithm->wins);
+      named = row.algorithm->name;
+    }
+  });
+  std::printf(
+      "\nThe algorithms, for %s=<name>. P ranks, %s bytes (%s); r = L + 2 o, g and G of LogGP, c "
       "to\n"
       "combine a byte, log of 2 rounded up; of S ranks on each of N nodes r' and G' within a "
-      "node.\n\n",
+      "node.\nWithin a host L is far.latency, G host.put + host.fetch or host.kernel, c "
+      "host.combine.\n\n",
       facts.variable,
       which == Collective::kAllgather || which == Collective::kReduceScatter ? "N" : "n",
       facts.bytes);
@@ -238,13 +302,19 @@ int mpi(Calling, int argc, char** argv) {
     }
     if (const char* const wrong = vmpi::read_algorithm_choices(); wrong != nullptr)
       fail("%s: %s", argv[0], wrong);
+    // A reduction is one of the things that are measured.
+    if (!vmpi::make_predefined_types() || !vmpi::make_predefined_ops())
+      fail("%s: there is no memory left", argv[0]);
+    Costs costs;
+    costs.from = vmpi::find_costs(costs.all, costs.path);
     if (options.bytes || options.which == Collective::kBarrier) {
       Options with = options;
       if (!with.bytes) with.bytes = 0;
-      print_choices(with, *options.which);
+      print_choices(with, *options.which, costs.all);
     }
     print_host_ways(*options.which);
-    print_table(*options.which);
+    print_costs(costs);
+    print_table(options, *options.which, costs.all);
     return 0;
   } catch (const Failure& failure) {
     std::fprintf(stderr, "%s\n", failure.line.c_str());

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "mpi_shim/coll/crossovers.hpp"
 #include "perf/cli/commands.hpp"
 #include "perf/cli/failure.hpp"
 #include "perf/cli/mpi_collectives.hpp"
@@ -34,15 +35,13 @@ struct Options {
   std::string algorithm;
   sim::Model model;
   std::unique_ptr<vmpi::Nodes> nodes;  ///< of more than one rank
+  vmpi::Costs costs = {};
   bool has_crossovers = false;
   bool help = false;
 };
 
 vmpi::Shape shape_of(const Options& options, long long bytes) {
-  return {.ranks = static_cast<int>(options.ranks),
-          .bytes = bytes,
-          .has_nodes = options.nodes != nullptr && options.nodes->are_composed(),
-          .are_nodes_alike = options.nodes == nullptr || options.nodes->are_alike()};
+  return sim::shape_of(static_cast<int>(options.ranks), bytes, options.nodes.get(), options.costs);
 }
 
 void usage(const char* name) {
@@ -208,7 +207,7 @@ void print_crossovers(const Options& options) {
               "model us");
   for (long long bytes = 8; bytes <= 4 << 20; bytes *= 2) {
     const vmpi::Shape shape = shape_of(options, bytes);
-    const vmpi::KnownAlgorithm* const chosen = vmpi::row_for(options.which, shape).algorithm;
+    const vmpi::KnownAlgorithm* const chosen = &vmpi::choose(options.which, shape);
     const vmpi::KnownAlgorithm* best = nullptr;
     double least = 0;
     std::optional<double> of_chosen;
@@ -262,8 +261,9 @@ void run(Options& options) {
     options.nodes = sim::even_nodes(static_cast<int>(options.ranks), options.model.ranks_of_node);
     options.model.nodes_share_link = true;
   }
+  options.costs = sim::costs_of(options.model);
   const vmpi::Shape shape = shape_of(options, options.bytes);
-  const vmpi::KnownAlgorithm* const chosen = vmpi::row_for(options.which, shape).algorithm;
+  const vmpi::KnownAlgorithm* const chosen = &vmpi::choose(options.which, shape);
   const sim::LogGP& link = options.model.between;
   if (options.has_crossovers)
     std::printf("%s (bytes are %s) by %lld ranks\n", facts.name, facts.bytes, options.ranks);
@@ -291,7 +291,8 @@ void run(Options& options) {
       print_of(options, each, &each == chosen);
   }
   std::printf(
-      "\n* what the table chooses (verbatim mpi --explain %s). Memory and steps are the most "
+      "\n* what the table chooses by such costs (verbatim mpi --explain %s). Memory and steps are "
+      "the most "
       "bytes\n"
       "  that a rank has beside the program's buffers.\n",
       facts.name);

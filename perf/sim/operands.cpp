@@ -73,4 +73,36 @@ std::vector<std::unique_ptr<Plan>> plans_of(Collective which, const vmpi::KnownA
   return plans;
 }
 
+vmpi::Costs costs_of(const Model& model) {
+  using vmpi::CostOf;
+  vmpi::Costs costs = vmpi::built_in_costs();
+  for (const CostOf each : {CostOf::kNearLatency, CostOf::kFarLatency})
+    costs.set(each, model.within.latency);
+  costs.set(CostOf::kHostOverhead, model.within.overhead);
+  costs.set(CostOf::kHostGap, model.within.gap);
+  // A model has one way for messages of all lengths, which copies nothing beside.
+  for (const CostOf each : {CostOf::kHandshake, CostOf::kLongHandshake}) costs.set(each, 0);
+  for (const CostOf each : {CostOf::kPut, CostOf::kFetch})
+    costs.set(each, model.within.gap_of_bytes / 2);
+  costs.set(CostOf::kKernel, model.within.gap_of_bytes);
+  costs.set(CostOf::kCombine, model.combine_of_bytes);
+  costs.set(CostOf::kLatency, model.between.latency);
+  costs.set(CostOf::kOverhead, model.between.overhead);
+  costs.set(CostOf::kGap, model.between.gap);
+  costs.set(CostOf::kByte, model.between.gap_of_bytes);
+  return costs;
+}
+
+vmpi::Shape shape_of(int ranks, std::int64_t bytes, const vmpi::Nodes* nodes,
+                     const vmpi::Costs& costs) {
+  vmpi::Shape shape = {.ranks = ranks, .bytes = bytes, .is_apart = true, .costs = &costs};
+  if (nodes == nullptr || nodes->count() == ranks) return shape;
+  shape.is_apart = false;
+  shape.has_nodes = nodes->are_composed();
+  shape.are_nodes_alike = nodes->are_alike();
+  shape.nodes = shape.has_nodes ? nodes->count() : 1;
+  shape.ranks_of_node = shape.has_nodes ? nodes->most() : 1;
+  return shape;
+}
+
 }  // namespace verbatim::sim

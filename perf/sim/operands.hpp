@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "mpi_shim/coll/select.hpp"
+#include "mpi_shim/core/costs.hpp"
+#include "perf/sim/simulation.hpp"
 
 namespace verbatim::sim {
 
@@ -21,5 +23,11 @@ namespace verbatim::sim {
 
 /// Of ranks in order, so many on each; the last node may have fewer.
 [[nodiscard]] std::unique_ptr<vmpi::Nodes> even_nodes(int ranks, int ranks_of_node);
+
+/// The costs by which the library would choose as this model times.
+[[nodiscard]] vmpi::Costs costs_of(const Model& model);
+/// A call of ranks on such nodes; null: each is on its own.
+[[nodiscard]] vmpi::Shape shape_of(int ranks, std::int64_t bytes, const vmpi::Nodes* nodes,
+                                   const vmpi::Costs& costs);
 
 }  // namespace verbatim::sim

@@ -21,7 +21,8 @@ struct Drop {
 };
 std::unique_ptr<HostGroups, Drop> found_in(const Places& places) {
   HostGroups* groups = nullptr;
-  EXPECT_TRUE(HostGroups::find(places.data(), static_cast<int>(places.size()), groups));
+  EXPECT_TRUE(
+      HostGroups::find(places.data(), static_cast<int>(places.size()), built_in_costs(), groups));
   return std::unique_ptr<HostGroups, Drop>(groups);
 }
 /// `ranks` of them in caches of `each`, nodes of `caches` of these.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "mpi_shim/coll/crossovers.hpp"
 #include "perf/sim/operands.hpp"
 #include "perf/sim/simulation.hpp"
 #include "tests/mpi/no_ranks.hpp"
@@ -139,19 +140,18 @@ void SimulatedTable::expect_near(int ranks_of_node, std::initializer_list<Collec
   model_.ranks_of_node = ranks_of_node;
   const bool has_nodes = ranks_of_node > 1;
   model_.nodes_share_link = has_nodes;
+  const vmpi::Costs costs = sim::costs_of(model_);
   for (const Collective which : which_ones)
     for (const int ranks : sizes)
       for (const std::int64_t bytes : {8 * ranks, 64 * ranks, 262144, 1048576}) {
         const vmpi::CollectiveFacts& facts = vmpi::facts_of(which);
-        const vmpi::Shape shape = {
-            .ranks = ranks,
-            .bytes = bytes,
-            .has_nodes = has_nodes,
-            .are_nodes_alike = !has_nodes || sim::even_nodes(ranks, ranks_of_node)->are_alike()};
+        const auto nodes =
+            has_nodes ? sim::even_nodes(ranks, ranks_of_node) : std::unique_ptr<vmpi::Nodes>();
+        const vmpi::Shape shape = sim::shape_of(ranks, bytes, nodes.get(), costs);
         double best = HUGE_VAL;
         const char* best_name = "";
         double chosen = 0;
-        const vmpi::KnownAlgorithm* const by_table = vmpi::row_for(which, shape).algorithm;
+        const vmpi::KnownAlgorithm* const by_table = &vmpi::choose(which, shape);
         for (const vmpi::KnownAlgorithm& each : facts.algorithms) {
           // Those that take a round for each rank are not near where there are many.
           const bool has_few_rounds = ranks < 256 || std::string(each.cost).find("log P") == 0 ||

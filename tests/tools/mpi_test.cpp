@@ -14,7 +14,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-Ending tool(const Words& words, const Environment& environment = {}) {
+/// On any machine alike, if nothing else is said.
+Ending tool(const Words& words, Environment environment = {}) {
+  environment.emplace("VERBATIM_COLL_COSTS", "built-in");
   return run({VERBATIM_TOOL, "verbatim", environment}, words);
 }
 std::string told(const Words& words, const Environment& environment = {}) {
@@ -34,24 +36,44 @@ void expect_refusal(const Words& words, const std::string& why, const Environmen
 TEST(Explain, SaysWhichAlgorithmAndWhy) {
   const std::string out = told({"mpi", "--explain", "allreduce", "4096"});
   EXPECT_THAT(out, HasSubstr("allreduce of 4096 bytes (the data of a rank)"));
-  EXPECT_THAT(out, HasSubstr("  1024     recursive_doubling   fewest rounds: latency counts\n"));
+  EXPECT_THAT(out, ContainsRegex("  2        recursive_doubling +[0-9.]+  short data\n"));
   for (const char* algorithm : {"recursive_doubling", "rabenseifner", "ring", "reduce_bcast"})
     EXPECT_THAT(out, ContainsRegex(std::string("  ") + algorithm + " .*\n +cost: "));
   EXPECT_THAT(out, HasSubstr("for VERBATIM_COLL_ALLREDUCE=<name>"));
 }
 
+TEST(Explain, SaysWhatTheTableIsMadeBy) {
+  const std::string built_in = told({"mpi", "--explain", "bcast", "-r", "16"});
+  EXPECT_THAT(built_in, HasSubstr("Costs are built in, as VERBATIM_COLL_COSTS says"));
+  EXPECT_THAT(built_in, ContainsRegex("  far.latency +150\\.000 ns  built in  "));
+  EXPECT_THAT(built_in, ContainsRegex("  16 +[0-9]+ KiB +binomial +short data.*\n"
+                                      "( +[0-9]+ [KM]iB +[a-z_]+ .*\n)* +any +chain +"));
+  // Where rounds take as long as 16 MiB do, no algorithm of more of them wins before.
+  const std::string slow =
+      told({"mpi", "--explain", "bcast", "-r", "16"},
+           {{"VERBATIM_COLL_COSTS", "far.latency:500000,host.overhead:400000"}});
+  EXPECT_THAT(slow, ContainsRegex("  far.latency +500000\\.000 ns  user's "));
+  EXPECT_THAT(slow, ContainsRegex("  16 +[0-9]+ MiB +binomial +"));
+  // Each rank on a node of its own: what a network costs counts.
+  EXPECT_THAT(told({"mpi", "--explain", "bcast", "-r", "16", "-n", "1"},
+                   {{"VERBATIM_COLL_COSTS", "net.latency:1000000,net.overhead:400000"}}),
+              ContainsRegex("on a node each.*\n\n.*\n  16 +[0-9]+ MiB +binomial +"));
+}
+
 TEST(Explain, SaysWhatIsComposedOverNodes) {
   const std::string on_nodes = told({"mpi", "--explain", "allreduce", "8", "-r", "64", "-n", "8"});
-  EXPECT_THAT(on_nodes, HasSubstr("64       leaders"));
-  EXPECT_THAT(on_nodes, HasSubstr("several nodes: nodes exchange one message in a round"));
+  EXPECT_THAT(on_nodes, ContainsRegex("64       leaders +[0-9.]+  short data, several ranks"));
+  EXPECT_THAT(on_nodes,
+              ContainsRegex("table that they make: .* on nodes, .*\n\n.*\n"
+                            "  64 +[0-9]+ KiB +leaders .*\n( +[0-9]+ KiB .*\n)* +any +owners"));
 }
 
 TEST(Explain, SaysWhatRanksOfOneHostDoInGroups) {
   const std::string lines = told({"mpi", "--explain", "barrier", "-r", "16", "-g", "16"});
-  EXPECT_THAT(lines, HasSubstr("  16       lines                flag and data in one line"));
+  EXPECT_THAT(lines, ContainsRegex("  16       lines +flag and data in one line"));
   const std::string groups = told({"mpi", "--explain", "allreduce", "8", "-r", "16", "-g", "4"});
   EXPECT_THAT(groups,
-              HasSubstr("  16       lines by groups      ranks are bound to several caches"));
+              ContainsRegex("  16       lines by groups +ranks are bound to several caches"));
   EXPECT_THAT(groups, HasSubstr("cost: (m - 1) h + (G - 1) h' + h"));
   EXPECT_THAT(told({"mpi", "--explain", "bcast", "57", "-r", "16", "-g", "4"}),
               HasSubstr("  16       rooms "));
@@ -67,15 +89,15 @@ TEST(Explain, SaysWhatRanksOfOneHostDoInGroups) {
 TEST(Explain, FollowsTheUsersWordWhereItCan) {
   const Environment ring = {{"VERBATIM_COLL_ALLREDUCE", "ring"}};
   EXPECT_THAT(told({"mpi", "--explain", "allreduce", "8", "-r", "5"}, ring),
-              HasSubstr("  5        ring                 VERBATIM_COLL_ALLREDUCE says so\n"));
+              ContainsRegex("  5        ring +[0-9.]+  VERBATIM_COLL_ALLREDUCE says so\n"));
   EXPECT_THAT(told({"mpi", "--explain", "allreduce", "8", "-r", "5", "--ordered"}, ring),
-              HasSubstr("latency counts (ring wants an operation that commutes)\n"));
+              HasSubstr("short data (ring wants an operation that commutes)\n"));
 }
 
 TEST(Explain, KnowsEveryCollective) {
   for (const char* name : {"barrier", "bcast", "gather", "scatter", "allgather", "alltoall",
                            "reduce", "allreduce", "reduce_scatter", "scan", "exscan"})
-    EXPECT_THAT(told({"mpi", "--explain", name}), HasSubstr("The table: the first row that fits"));
+    EXPECT_THAT(told({"mpi", "--explain", name}), HasSubstr("The table that they make: "));
 }
 
 TEST(Explain, NamesMistakes) {
