@@ -450,6 +450,37 @@ void play_no_device(const Member& member) {
   CHECK(team == nullptr);
 }
 
+/// An exchange whose members all hear of member 0 that messages cost what no message costs.
+struct GarbledCosts {
+  FileExchange exchange;
+  bool is_first = true;
+
+  static int call(void* self, const void* mine, void* all, std::size_t bytes) {
+    auto& here = *static_cast<GarbledCosts*>(self);
+    const int error = FileExchange::call(&here.exchange, mine, all, bytes);
+    // They are the last thing that members introduce themselves with.
+    constexpr std::size_t kCosts = 72;
+    if (error == 0 && here.is_first && bytes > kCosts)
+      std::memset(static_cast<char*>(all) + bytes - kCosts, 0xff, kCosts);
+    here.is_first = false;
+    return error;
+  }
+};
+
+/// They choose by built-in costs, all of them.
+void play_garbled_costs(const Member& member) {
+  GarbledCosts garbled = {FileExchange(member, "world", member.rank, member.size)};
+  vbt_coll_team_attr attr = {};
+  attr.size = static_cast<std::uint32_t>(member.size);
+  attr.rank = static_cast<std::uint32_t>(member.rank);
+  attr.exchange = GarbledCosts::call;
+  attr.context = &garbled;
+  vbt_coll_team* team = nullptr;
+  CHECK(vbt_coll_create_team(&attr, sizeof attr, &team) == 0);
+  for (const std::size_t count : {1, 100, 3000, 100'000}) check_some(team, count);
+  destroy(team);
+}
+
 const std::map<std::string, std::function<void(const Member&)>> scenarios = {
     {"operations", play_operations},
     {"mapped", play_mapped},
@@ -465,6 +496,7 @@ const std::map<std::string, std::function<void(const Member&)>> scenarios = {
     {"disagree", play_disagree},
     {"no_device", play_no_device},
     {"leave_alone", play_leave_alone},
+    {"garbled_costs", play_garbled_costs},
 };
 
 }  // namespace

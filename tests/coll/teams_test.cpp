@@ -170,6 +170,16 @@ TEST(Teams, AreLeftByEachMemberAloneWhereAllHaveSaidSo) {
     }
 }
 
+TEST(Teams, ChooseByBuiltInCostsWhereThoseOfMember0CannotBe) {
+  for (RanksOptions options : {RanksOptions{}, by_messages()}) {
+    options.environment["VERBATIM_LOG"] = "info";
+    const RanksEnd end = play(5, {"garbled_costs"}, options);
+    EXPECT_TRUE(end.is_success()) << end.told();
+    EXPECT_NE(end.told().find("what member 0 says of costs is not used"), std::string::npos)
+        << end.told();
+  }
+}
+
 TEST(Teams, AreMadeForAllOrForNone) {
   RanksEnd end = play(2, {"disagree"}, quiet());
   EXPECT_TRUE(end.is_success()) << end.told();
