@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 #include <string_view>
@@ -18,6 +20,11 @@ constexpr std::string_view kBuiltInWord = "built-in";
   return verbatim::environment_text(kVariable, kCostsText - 1);
 }
 
+/// Where other processes kept the processors busy, hand-overs could not be measured: perhaps now.
+[[nodiscard]] bool is_complete(const Costs& costs) noexcept {
+  return costs.is_measured(CostOf::kNearLatency) || ::sysconf(_SC_NPROCESSORS_ONLN) < 2;
+}
+
 [[nodiscard]] CostsFrom find_of_host(Costs& out, std::span<char> path) noexcept {
   verbatim::topo::HostNote note;
   const bool is_open = note.open("coll-costs");
@@ -26,8 +33,10 @@ constexpr std::string_view kBuiltInWord = "built-in";
     char text[kCostsText];
     char wrong[128];
     if (note.read(text)) {
-      if (parse_costs(text, true, out, wrong) == nullptr) return CostsFrom::kKept;
-      verbatim::log_info("%s is not used, and replaced: %s", note.path(), wrong);
+      if (parse_costs(text, true, out, wrong) != nullptr)
+        verbatim::log_info("%s is not used, and replaced: %s", note.path(), wrong);
+      else if (is_complete(out))
+        return CostsFrom::kKept;
     }
   }
   measure_costs(out);

@@ -68,6 +68,12 @@ def check_that_they_are_kept(folder):
     assert explained.returncode == 0, explained.stderr
     assert re.search(r"near\.latency +77\.123 ns +measured", explained.stdout), explained.stdout
     assert f"measured since the host started ({path})" in explained.stdout, explained.stdout
+    # Of what could not be measured it is tried again.
+    write(path, re.sub(r"near\.latency:[0-9.]+m", "near.latency:60.000", first))
+    before = os.stat(path).st_ino
+    agreed(job(folder))
+    assert os.cpu_count() < 2 or os.stat(path).st_ino != before
+    write(path, other)
     return path
 
 
