@@ -64,6 +64,9 @@ void usage(const char* name) {
       "  -G, --gap-of-bytes=<ns>       between two bytes (default %g); --within-gap-of-bytes\n"
       "                                (default %g)\n"
       "  -C, --combine=<ns>            to combine a byte (default %g)\n"
+      "  -N, --noise=<percent>         processors take longer, by chance, by so much on the "
+      "average\n"
+      "      --seed=<number>           the chance (default 1)\n"
       "  -x, --crossovers              which algorithm is the fastest, from 8 B to 4 MiB\n"
       "  -h, --help                    print a help text and exit\n"
       "\n"
@@ -92,7 +95,7 @@ long long number(const char* program, const char* text, long long low, long long
 }
 
 Options parse(int argc, char** argv) {
-  enum { kWithinLatency = 256, kWithinOverhead, kWithinGap, kWithinGapOfBytes };
+  enum { kWithinLatency = 256, kWithinOverhead, kWithinGap, kWithinGapOfBytes, kSeed };
   static const option kLong[] = {
       {"collective", required_argument, nullptr, 'c'},
       {"ranks", required_argument, nullptr, 'r'},
@@ -108,13 +111,15 @@ Options parse(int argc, char** argv) {
       {"within-overhead", required_argument, nullptr, kWithinOverhead},
       {"within-gap", required_argument, nullptr, kWithinGap},
       {"within-gap-of-bytes", required_argument, nullptr, kWithinGapOfBytes},
+      {"noise", required_argument, nullptr, 'N'},
+      {"seed", required_argument, nullptr, kSeed},
       {"crossovers", no_argument, nullptr, 'x'},
       {"help", no_argument, nullptr, 'h'},
       {nullptr, 0, nullptr, 0}};
   Options options;
   sim::LogGP& between = options.model.between;
   sim::LogGP& within = options.model.within;
-  static constexpr char kLetters[] = ":c:r:b:a:n:L:o:g:G:C:xh";
+  static constexpr char kLetters[] = ":c:r:b:a:n:L:o:g:G:C:N:xh";
   opterr = 0;
   for (int c; (c = getopt_long(argc, argv, kLetters, kLong, nullptr)) != -1;) {
     switch (c) {
@@ -161,6 +166,14 @@ Options parse(int argc, char** argv) {
         break;
       case kWithinGapOfBytes:
         within.gap_of_bytes = time_of(argv[0], optarg);
+        break;
+      case 'N':
+        options.model.noise =
+            static_cast<double>(number(argv[0], optarg, 0, 10'000, "percent")) / 100;
+        break;
+      case kSeed:
+        options.model.seed =
+            static_cast<std::uint64_t>(number(argv[0], optarg, 0, 1LL << 62, "a chance"));
         break;
       case 'x':
         options.has_crossovers = true;
@@ -279,6 +292,9 @@ void run(Options& options) {
         "within",
         options.model.ranks_of_node, near.latency, near.overhead, near.gap, near.gap_of_bytes);
   }
+  if (options.model.noise > 0)
+    std::printf(";\n       processors take %g %% longer on the average, by chance %llu",
+                100 * options.model.noise, static_cast<unsigned long long>(options.model.seed));
   std::printf(". Nothing here was measured.\n\n");
   if (options.has_crossovers) return print_crossovers(options);
   std::printf("  %-20s %14s %12s %16s %12s %12s\n", "algorithm", "model us", "messages", "bytes",

@@ -35,6 +35,7 @@ struct Rank {
   double free_to_send = 0;     ///< when the port may take the next message
   double free_to_receive = 0;  ///< when the first byte of the next one may come
   bool waits = false;
+  std::uint64_t parts = 0;            ///< of its processor that noise was reckoned of
   std::vector<std::size_t> sent;      ///< messages since the last fence
   std::vector<std::size_t> received;  ///< likewise
 };
@@ -125,6 +126,18 @@ class Simulation {
     return std::uint64_t{from} << 32 | to;
   }
 
+  /// What a part of a rank's processor takes with its noise: by the rank and its own count of parts alone.
+  [[nodiscard]] double busy(std::uint32_t me, double ns) {
+    if (model_.noise == 0) return ns;
+    // SplitMix64's finish.
+    std::uint64_t mixed =
+        model_.seed * 0x9e3779b97f4a7c15u + (std::uint64_t{me} << 32) + ++ranks_[me].parts;
+    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
+    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
+    const double chance = static_cast<double>((mixed ^ mixed >> 31) >> 11) * 0x1p-53;
+    return ns * (1 + 2 * model_.noise * chance);
+  }
+
   [[nodiscard]] static double extra(const Message& message, const LogGP& link) {
     const std::int64_t bytes = message.send->from.bytes();
     return bytes > 1 ? static_cast<double>(bytes - 1) * link.gap_of_bytes : 0;
@@ -153,7 +166,7 @@ class Simulation {
     (is_send ? rank.sent : rank.received).push_back(index);
     if (is_send) {
       const LogGP& link = model_.of(static_cast<int>(me), step.peer);
-      rank.now += link.overhead;
+      rank.now += busy(me, link.overhead);
       const double at_port = std::max(rank.now, rank.free_to_send);
       message.sent = leave_node(static_cast<int>(me), step.peer, at_port, extra(message, link));
       rank.free_to_send = at_port + link.gap + extra(message, link);
@@ -197,7 +210,7 @@ class Simulation {
       rank.free_to_receive = first + bytes;
       const double taken = std::max({rank.now, first + bytes, may_take});
       may_take = taken + link.gap;
-      rank.now = taken + link.overhead;
+      rank.now = taken + busy(me, link.overhead);
     }
     rank.sent.clear();
     rank.received.clear();
@@ -224,13 +237,13 @@ class Simulation {
           break;
         case Step::Kind::kCopy:
           if (model_.moves_data) vmpi::copy(step.from, step.to);
-          rank.now += model_.copy_of_bytes * static_cast<double>(step.from.bytes());
+          rank.now += busy(me, model_.copy_of_bytes * static_cast<double>(step.from.bytes()));
           break;
         case Step::Kind::kCombine:
           if (model_.moves_data)
             vmpi::reduce(*plans_[me]->op(), *step.from.type, step.from.count, step.from.buffer,
                          step.to.buffer);
-          rank.now += model_.combine_of_bytes * static_cast<double>(step.from.bytes());
+          rank.now += busy(me, model_.combine_of_bytes * static_cast<double>(step.from.bytes()));
           break;
         case Step::Kind::kFence:
           break;

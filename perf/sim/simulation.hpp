@@ -34,7 +34,12 @@ struct Model {
   bool nodes_share_link = false;
   double combine_of_bytes = 0;  ///< to combine a byte
   double copy_of_bytes = 0;     ///< to copy one
-  bool moves_data = true;       ///< else only the times are told, and buffers may be shared
+  /// Each part of a processor (o, a copy, a combination) takes longer by chance: by so much on the average,
+  /// as a part of it, and by twice that at the most.
+  double noise = 0;
+  std::uint64_t seed =
+      1;  ///< by which the same chance comes again, in whatever order ranks have their turns
+  bool moves_data = true;  ///< else only the times are told, and buffers may be shared
 
   [[nodiscard]] bool is_within(int a, int b) const {
     return a / ranks_of_node == b / ranks_of_node;

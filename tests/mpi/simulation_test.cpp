@@ -128,6 +128,30 @@ TEST_F(Simulation, RanksOfANodeShareItsLink) {
   EXPECT_LT(by_owners, between + 0.6 * within);
 }
 
+/// Of processors that are late by chance the slowest one is waited for.
+TEST_F(Simulation, NoiseMakesProcessorsLate) {
+  constexpr int kRanks = 256;
+  constexpr int kRounds = 8;
+  const double quiet = run(Collective::kBarrier, "dissemination", kRanks, 0).ns;
+  model_.noise = 0.5;
+  const double late = run(Collective::kBarrier, "dissemination", kRanks, 0).ns;
+  const double of_processors = kRounds * 2 * model_.between.overhead;
+  EXPECT_GT(late, quiet + 0.5 * of_processors) << "the slowest is later than the average";
+  EXPECT_LE(late, quiet + 1.0 * of_processors);
+  // The same chance again, whoever has his turn first; another one otherwise.
+  std::string why;
+  const auto plans = sim::plans_of(
+      Collective::kAllreduce, *vmpi::find_algorithm(Collective::kAllreduce, "rabenseifner"),
+      {.ranks = 100, .bytes = 80'000}, nullptr, std::uint64_t{1} << 30, why);
+  const double once = sim::simulate(plans, model_).ns;
+  for (const std::uint32_t each_first : {0, 1, 2, 3})
+    EXPECT_EQ(sim::simulate(plans, model_, each_first).ns, once) << each_first;
+  model_.seed = 2;
+  EXPECT_NE(sim::simulate(plans, model_).ns, once);
+  model_.noise = 0;
+  EXPECT_LT(sim::simulate(plans, model_).ns, once);
+}
+
 class SimulatedTable : public Simulation {
  protected:
   void expect_near(int ranks_of_node, std::initializer_list<Collective> which_ones,

@@ -139,6 +139,19 @@ TEST(Sim, RunsWhatIsAskedFor) {
               ContainsRegex("left out: its plans would take [0-9]+ MiB"));
 }
 
+TEST(Sim, HasNoiseByChance) {
+  const Words words = {"perf", "sim", "-c", "barrier", "-r", "64", "--noise", "50", "--seed"};
+  const auto with = [&](const char* seed) {
+    Words all = words;
+    all.emplace_back(seed);
+    return told(all);
+  };
+  EXPECT_THAT(with("7"), HasSubstr("processors take 50 % longer on the average, by chance 7."));
+  EXPECT_EQ(with("7"), with("7"));
+  EXPECT_NE(with("7"), with("8"));
+  expect_refusal({"perf", "sim", "-N", "much"}, "'much' is no number of percent from 0 to 10000");
+}
+
 TEST(Sim, ShowsWhereAlgorithmsCross) {
   const std::string out = told({"perf", "sim", "-c", "allreduce", "-r", "64", "--crossovers"});
   EXPECT_THAT(out, ContainsRegex("  8 +recursive_doubling +[0-9.]+ +as said\n"));
