@@ -507,6 +507,19 @@ TEST_F(Plans, AThousandRanksReduceByFewRounds) {
   for (const int ranks : {1000, 1024}) test_reductions(ranks, 1, false, *ordered_);
 }
 
+/// By every algorithm, but for those of a million messages, which would take longer than all else here.
+TEST_F(Plans, AThousandRanksDoEveryCollective) {
+#ifdef VBT_UNDER_SANITIZER
+  GTEST_SKIP() << "it takes ten times as long, and is what fewer ranks do";
+#endif
+  for (const int ranks : {1000, 1024}) {
+    for (const std::int64_t count : {0, 1, 13}) test_bcast(ranks, 1, count);
+    test_rows(ranks, ranks - 1, 1, ranks == 1000);
+    test_reductions(ranks, 1, true, *commuting_);
+  }
+  test_reduce_scatter(1024, 1, false, *ordered_);
+}
+
 void Plans::test_reduce_scatter(int ranks, std::int64_t count, bool is_in_place,
                                 const vmpi::Op& op) {
   const Shape shape = {.ranks = ranks, .is_commutative = op.is_commutative};
