@@ -67,8 +67,7 @@ bool HostGroups::find(const HostPlace* places, int ranks, const Costs& costs,
       !set_by(by.nodes, places, ranks, is_one_node))
     return false;
   HostLayout layout = layout_of(by, places);
-  layout.near_ns = costs.ns(CostOf::kNearLatency);
-  layout.far_ns = costs.ns(CostOf::kFarLatency);
+  layout.hear_by(costs);
   const HostLevels levels = levels_for(layout);
   if (levels == HostLevels::kFlat) return true;
   void* const place = std::malloc(sizeof(HostGroups));

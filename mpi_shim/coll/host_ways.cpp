@@ -4,6 +4,14 @@
 
 namespace vmpi {
 
+void HostLayout::hear_by(const Costs& costs) noexcept {
+  near_ns = costs.ns(CostOf::kNearLatency);
+  far_ns = costs.ns(CostOf::kFarLatency);
+  // They are alike where rank 0's host has one cache, which says nothing of others.
+  constexpr double kUsually = 2.5;
+  if (far_ns <= near_ns) far_ns = kUsually * near_ns;
+}
+
 /// By how many lines a rank hears one after another, of which those from caches beyond its own take longer:
 /// flat all ranks of other groups, else leaders alone, and one more within for the way down.
 HostLevels levels_for(const HostLayout& layout) noexcept {

@@ -92,6 +92,7 @@ struct HostLayout {
   // To hear a line within a group, and from another one.
   double near_ns = 60;
   double far_ns = 150;
+  void hear_by(const Costs& costs) noexcept;
 };
 /// How short barriers, broadcasts and reductions are done: every rank hears every other; leaders of groups
 /// hear theirs, then each other; or leaders of NUMA nodes stand between.

@@ -165,11 +165,9 @@ const vmpi::HostWay* host_way(const Options& options, Collective which, int rank
                               const vmpi::Costs& costs) {
   if (!options.ranks_of_group || options.is_ordered || options.is_varying) return nullptr;
   const int largest = static_cast<int>(std::min<long long>(*options.ranks_of_group, ranks));
-  const vmpi::HostLayout layout = {.ranks = ranks,
-                                   .groups = (ranks + largest - 1) / largest,
-                                   .largest_group = largest,
-                                   .near_ns = costs.ns(vmpi::CostOf::kNearLatency),
-                                   .far_ns = costs.ns(vmpi::CostOf::kFarLatency)};
+  vmpi::HostLayout layout = {
+      .ranks = ranks, .groups = (ranks + largest - 1) / largest, .largest_group = largest};
+  layout.hear_by(costs);
   return vmpi::host_way_for(which, *options.bytes, layout, costs);
 }
 
