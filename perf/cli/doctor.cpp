@@ -137,7 +137,7 @@ int doctor(Calling, int argc, char** argv) {
     examine_memory(files, findings);
     examine_shared_memory(files, findings);
     examine_processes(files, findings);
-    examine_meeting_place(files, findings);
+    examine_fabric_folder(files, findings);
     examine_cores(files, findings);
     if (options.json) {
       print_json(findings);

@@ -60,7 +60,7 @@ void examine_devices(Findings& findings);
 void examine_memory(const HostFiles& files, Findings& findings);
 void examine_shared_memory(const HostFiles& files, Findings& findings);
 void examine_processes(const HostFiles& files, Findings& findings);
-void examine_meeting_place(const HostFiles& files, Findings& findings);
+void examine_fabric_folder(const HostFiles& files, Findings& findings);
 void examine_cores(const HostFiles& files, Findings& findings);
 
 /// The other process of the examination of direct copies: copies from and to `whom`, given as

@@ -112,7 +112,7 @@ void examine_namespaces(const HostFiles& files, Findings& findings) {
       {"pid", "pid namespace", "pid:[4026531836]",
        "processes of other containers are not seen: to talk with them by CMA share it "
        "('--pid=host', "
-       "'--pid=container:<name>', Kubernetes shareProcessNamespace), and share the rendezvous "
+       "'--pid=container:<name>', Kubernetes shareProcessNamespace), and share the fabric "
        "folder"}};
   for (const Space& space : kSpaces) {
     const std::optional<std::string> here =

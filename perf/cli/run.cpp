@@ -46,7 +46,7 @@ int run_job(const RunOptions& options) {
     job.run_to_the_end();
     status = job.exit_status();
     signal = job.signal();
-    if (status != 0 || signal != 0) sweep_meeting_place();
+    if (status != 0 || signal != 0) sweep_fabric_folder();
   }
   if (signal == 0) return status;
   // Whoever started us sees that it was the signal.

@@ -32,7 +32,7 @@ void claim_a_number(ibv_context* context) {
 
 }  // namespace
 
-void sweep_meeting_place() {
+void sweep_fabric_folder() {
   // What is wrong with the place was told by the ranks.
   (void)setenv("VERBATIM_LOG", "off", 1);
   const DeviceList devices;

@@ -146,9 +146,9 @@ QueuePairView view_of(const File& file, std::uint64_t size, const QpRecord& reco
         !queue.read(file, record.srq))
       return view;
     const std::uint64_t store = queue->store.load(std::memory_order_relaxed);
-    view.receive_depth = store == 0 ? 0 : 1u << std::min(shm::window::log(store), 16u);
+    view.receive_depth = store == 0 ? 0 : 1u << std::min(shm::extent::log(store), 16u);
     view.receives_posted =
-        posted_receives(file, size, shm::window::offset(store), shm::window::log(store),
+        posted_receives(file, size, shm::extent::offset(store), shm::extent::log(store),
                         queue->taken.load(std::memory_order_relaxed));
   } else if (std::has_single_bit(record.rq_entries) && record.rq_entries <= kMostEntries) {
     view.receive_depth = record.rq_entries;
@@ -159,8 +159,8 @@ QueuePairView view_of(const File& file, std::uint64_t size, const QpRecord& reco
   return view;
 }
 
-/// Datagrams, and what goes to an XRC queue, come over lanes, which are counted for the one that
-/// they speak for.
+/// Datagrams, and what goes to an XRC queue, come over endpoints, which are counted for the one
+/// that they speak for.
 void read_queue_pairs(const File& file, std::uint64_t size, const SegmentHeader& header,
                       ProcessView& process) {
   const std::uint64_t blocks = std::min<std::uint64_t>(
@@ -168,7 +168,7 @@ void read_queue_pairs(const File& file, std::uint64_t size, const SegmentHeader&
   const std::uint64_t count =
       std::min<std::uint64_t>(header.qp_capacity, blocks * shm::kQpnsPerBlock);
   std::map<std::uint32_t, QueuePairView> found;
-  std::vector<std::pair<std::uint32_t, QueuePairView>> lanes;
+  std::vector<std::pair<std::uint32_t, QueuePairView>> endpoints;
   constexpr std::uint64_t kAtOnce = 64;
   for (std::uint64_t first = 0; first < count; first += kAtOnce) {
     const std::uint64_t at = header.qp_table + first * sizeof(QpRecord);
@@ -180,18 +180,18 @@ void read_queue_pairs(const File& file, std::uint64_t size, const SegmentHeader&
       const QueuePairView view = view_of(file, size, *record);
       if (record->speaks_for != 0) {
         // One that leads nowhere has been counted there.
-        if (record->dest_qpn != 0) lanes.emplace_back(record->speaks_for, view);
+        if (record->dest_qpn != 0) endpoints.emplace_back(record->speaks_for, view);
       } else {
         found[view.number] = view;
       }
     }
   }
-  for (const auto& [face, lane] : lanes) {
-    const auto known = found.find(face);
+  for (const auto& [parent, endpoint] : endpoints) {
+    const auto known = found.find(parent);
     if (known == found.end()) continue;
-    known->second.received_messages += lane.received_messages;
-    known->second.received_bytes += lane.received_bytes;
-    known->second.errors += lane.errors;
+    known->second.received_messages += endpoint.received_messages;
+    known->second.received_bytes += endpoint.received_bytes;
+    known->second.errors += endpoint.errors;
   }
   for (const auto& [number, view] : found) process.queue_pairs.push_back(view);
 }

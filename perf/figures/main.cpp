@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The main job. This process only supervises: it starts the two measuring ends (this same program
 // in another role), asks them for one block after another, and sleeps meanwhile. Ctrl-C, an error
-// or the end of a run ends both and removes the private rendezvous folder; after Ctrl-C the tables
+// or the end of a run ends both and removes the private fabric folder; after Ctrl-C the tables
 // have what was measured till then.
 #include <cstdio>
 #include <exception>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A private folder, mode 0700, that is removed with all its content: the rendezvous of the measured
-// processes, so that a run meets nobody else and leaves nothing behind.
+// A private folder, mode 0700, that is removed with all its content: the fabric folder of the
+// measured processes, so that a run meets nobody else and leaves nothing behind.
 #pragma once
 
 #include <string>

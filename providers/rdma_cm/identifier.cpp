@@ -58,7 +58,7 @@ Identifier::~Identifier() {
   if (alive()) static_cast<void>(destroy());
 }
 
-int Identifier::create(Channel& channel, rdma_ucm_port_space space) noexcept {
+int Identifier::create(EventChannel& channel, rdma_ucm_port_space space) noexcept {
   if (alive()) return EINVAL;
   const std::uint64_t number = channel.identifiers_.add(uverbs::Kind::kCmId, this);
   if (number == 0) return ENOMEM;
@@ -78,7 +78,7 @@ int Identifier::create(Channel& channel, rdma_ucm_port_space space) noexcept {
   return 0;
 }
 
-int Identifier::adopt(Channel& channel, const Event& request) noexcept {
+int Identifier::adopt(EventChannel& channel, const Event& request) noexcept {
   if (alive() || request.type != EventType::kConnectRequest) return EINVAL;
   const std::uint64_t number = channel.identifiers_.add(uverbs::Kind::kCmId, this);
   if (number == 0) return ENOMEM;
@@ -195,7 +195,7 @@ int Identifier::init_qp_attr(std::uint32_t state, ib_uverbs_qp_attr& attr) noexc
 
 int Identifier::destroy(std::uint32_t* delivered) noexcept {
   if (!alive()) return EINVAL;
-  Channel& channel = *channel_;
+  EventChannel& channel = *channel_;
   const std::uint32_t seen = channel.identifiers_.remove(number_).asynchronous;
   // The kernel may give the number away again before we hear that it is free.
   channel.identifiers_.release(id_);

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <span>
 
-#include "providers/rdma_cm/channel.hpp"
+#include "providers/rdma_cm/event_channel.hpp"
 
 namespace verbatim::rdma_cm {
 
@@ -53,9 +53,9 @@ class Identifier {
   ~Identifier();
 
   /// Each returns 0 or errno; without one of the first two, EINVAL.
-  [[nodiscard]] int create(Channel& channel, rdma_ucm_port_space space) noexcept;
+  [[nodiscard]] int create(EventChannel& channel, rdma_ucm_port_space space) noexcept;
   /// Becomes the connection that was asked for. REQUIRES: an event of `channel`, used once.
-  [[nodiscard]] int adopt(Channel& channel, const Event& request) noexcept;
+  [[nodiscard]] int adopt(EventChannel& channel, const Event& request) noexcept;
 
   [[nodiscard]] int bind(const sockaddr* address) noexcept;
   /// `source` may be null.
@@ -78,7 +78,7 @@ class Identifier {
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
 
  private:
-  Channel* channel_ = nullptr;
+  EventChannel* channel_ = nullptr;
   std::uint64_t number_ = 0;  ///< in the channel's table: what events say
   std::uint32_t id_ = 0;
 };

@@ -25,7 +25,7 @@ int resize_cq(verbatim::Cq& plain, int cqe) noexcept {
   const LockGuard guard(cq.lock);
   rxe_resize_cq_resp reply{};
   if (const int error = uverbs::resize_cq(cq, cqe, kernel::DriverData::reply(reply))) return error;
-  return cq.ring.map(uverbs::context_of(cq).channel.fd(), reply.mi, sizeof(ib_uverbs_wc));
+  return cq.ring.map(uverbs::context_of(cq).command_channel.fd(), reply.mi, sizeof(ib_uverbs_wc));
 }
 
 int req_notify_cq(ibv_cq* plain, int solicited_only) noexcept {

@@ -34,7 +34,7 @@ bool is_known(std::uint32_t opcode) noexcept {
 }
 
 /// The address of a placement is the one that was asked for last: a repeated request has another
-/// one (tests/support/departures.hpp), which the driver counts no further.
+/// one (tests/support/quirks.hpp), which the driver counts no further.
 void read_send(const Qp& qp, const SendElement& element, SeenRequest& out) noexcept {
   const std::uint32_t opcode = element.wr.opcode;
   out.found = true;

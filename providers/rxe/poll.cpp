@@ -60,8 +60,8 @@ inline int take(Cq& cq, int entries, ibv_wc* wc) noexcept {
 inline int poll(Cq& cq, int entries, ibv_wc* wc) noexcept {
   const int found = take(cq, entries, wc);
   count_if_empty(found);
-  if (found < entries && uverbs::context_of(cq).channel.presence() != uverbs::Presence::kHere)
-      [[unlikely]]
+  if (found < entries &&
+      uverbs::context_of(cq).command_channel.presence() != uverbs::Presence::kHere) [[unlikely]]
     return found + take_if_gone(cq, entries - found, wc + found);
   return found;
 }

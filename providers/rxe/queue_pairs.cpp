@@ -22,7 +22,7 @@ bool is_supported(ibv_qp_type type) noexcept {
 /// what they hold.
 int map_rings(Context& context, const rxe_create_qp_resp& reply, ibv_qp_init_attr_ex& attr,
               Qp& qp) noexcept {
-  const int fd = context.channel.fd();
+  const int fd = context.command_channel.fd();
   if (const int error = qp.send_ring.map(fd, reply.sq_mi, sizeof(SendElement))) return error;
   const std::size_t size = qp.send_ring.element_size();
   qp.max_send_sge = std::min(attr.cap.max_send_sge, sges_in<SendElement>(size));
@@ -97,7 +97,7 @@ int modify_between_receives(Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
   if (before == IBV_QPS_SQD && qp.plain.state == IBV_QPS_RTS) {
     // What was posted while it drained: the driver does not look by itself. Who does not hear says
     // so to the next post.
-    static_cast<void>(uverbs::context_of(qp).channel.ring(qp.doorbell));
+    static_cast<void>(uverbs::context_of(qp).command_channel.ring(qp.doorbell));
   }
   remember_for_posting(qp, attr, mask);
   return 0;

@@ -100,7 +100,7 @@ inline void set_destination(const Qp& qp, SendElement& element, ibv_ah* ah, std:
 /// somebody moves to where it does not send, and where not even ERR can be ordered.
 [[gnu::cold, gnu::noinline, nodiscard]] int bell_unheard(Qp& qp, int error) noexcept;
 [[nodiscard]] inline int ring_bell(Qp& qp) noexcept {
-  const int error = uverbs::context_of(qp).channel.ring(qp.doorbell);
+  const int error = uverbs::context_of(qp).command_channel.ring(qp.doorbell);
   return error == 0 ? 0 : bell_unheard(qp, error);
 }
 

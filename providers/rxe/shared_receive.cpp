@@ -34,7 +34,7 @@ int modify_srq(verbatim::Srq& plain, ibv_srq_attr& attr, int mask) noexcept {
   const kernel::DriverData driver{&request, sizeof request, nullptr, 0};
   if (const int error = uverbs::modify_srq(srq, attr, mask, driver)) return error;
   if (!resizes) return 0;
-  return srq.ring.map(uverbs::context_of(srq).channel.fd(), place, sizeof(ReceiveElement));
+  return srq.ring.map(uverbs::context_of(srq).command_channel.fd(), place, sizeof(ReceiveElement));
 }
 
 int create_ah(Pd& pd, const ibv_ah_attr& attr, verbatim::Ah** out) noexcept {

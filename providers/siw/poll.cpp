@@ -51,7 +51,7 @@ inline int take(Cq& cq, ibv_wc* wc, int entries, bool& errors) noexcept {
 /// Whether there are requests that nobody has flushed.
 inline bool has_left(const Cq& cq) noexcept {
   Context& context = context_of(cq.plain.context);
-  if (context.channel.presence() != uverbs::Presence::kHere) [[unlikely]]
+  if (context.command_channel.presence() != uverbs::Presence::kHere) [[unlikely]]
     fail_all_if_gone(context, context.queue_pairs);
   return context.queue_pairs.has_unsettled();
 }

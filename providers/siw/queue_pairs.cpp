@@ -18,7 +18,7 @@ namespace {
 int map_rings(Context& context, const siw_uresp_create_qp& reply, ibv_qp_init_attr_ex& attr,
               Qp& qp) noexcept {
   if (reply.qp_id != qp.plain.qp_num || reply.num_sqe < attr.cap.max_send_wr) return EPROTO;
-  const int fd = context.channel.fd();
+  const int fd = context.command_channel.fd();
   if (const int error = qp.send_ring.map(fd, reply.sq_key, reply.num_sqe)) return error;
   qp.max_send_sge = std::min(attr.cap.max_send_sge, kMostSges);
   attr.cap.max_send_wr = qp.send_ring.capacity();

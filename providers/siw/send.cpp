@@ -77,7 +77,7 @@ int ask_by_bell(Qp& qp) noexcept {
   int error = ENOTCONN;
   for (int i = 0; i < kTries && error == ENOTCONN; ++i) {
     if (i != 0) ::sched_yield();
-    error = uverbs::context_of(qp).channel.ring(qp.doorbell);
+    error = uverbs::context_of(qp).command_channel.ring(qp.doorbell);
   }
   return error;
 }

@@ -45,7 +45,7 @@ enum class Stand : std::uint8_t { kSends, kRefuses, kFlushes };
 /// lock: others may post meanwhile. What nobody hears of is flushed, since it lies in the ring.
 [[gnu::cold, gnu::noinline]] void bell_unheard(Qp& qp, int error) noexcept;
 inline void ring_bell(Qp& qp) noexcept {
-  const int error = uverbs::context_of(qp).channel.ring(qp.doorbell);
+  const int error = uverbs::context_of(qp).command_channel.ring(qp.doorbell);
   if (error != 0) [[unlikely]]
     bell_unheard(qp, error);
 }

@@ -21,7 +21,8 @@ struct Made {
 
 int create_by_method(Context& context, const ibv_cq_init_attr_ex& attr, const CompChannel* channel,
                      std::uint64_t number, const kernel::DriverData& driver, Made& made) noexcept {
-  kernel::IoctlCall call = context.channel.method(UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE);
+  kernel::IoctlCall call =
+      context.command_channel.method(UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE);
   call.new_handle(UVERBS_ATTR_CREATE_CQ_HANDLE);
   call.in_value(UVERBS_ATTR_CREATE_CQ_CQE, attr.cqe);
   call.in_value(UVERBS_ATTR_CREATE_CQ_USER_HANDLE, number);
@@ -37,7 +38,7 @@ int create_by_method(Context& context, const ibv_cq_init_attr_ex& attr, const Co
   if (flags != 0) call.in_value(UVERBS_ATTR_CREATE_CQ_FLAGS, flags);
   call.out_value(UVERBS_ATTR_CREATE_CQ_RESP_CQE, made.cqe);
   call.driver(driver);
-  if (const int error = context.channel.call(call)) return error;
+  if (const int error = context.command_channel.call(call)) return error;
   return call.take_handle(UVERBS_ATTR_CREATE_CQ_HANDLE, made.handle);
 }
 
@@ -54,7 +55,8 @@ int create_by_command(Context& context, const ibv_cq_init_attr_ex& attr, const C
   request.comp_vector = attr.comp_vector;
   request.comp_channel = channel == nullptr ? -1 : channel->plain.fd;
   ib_uverbs_create_cq_resp reply{};
-  const int error = context.channel.command(IB_USER_VERBS_CMD_CREATE_CQ, request, reply, driver);
+  const int error =
+      context.command_channel.command(IB_USER_VERBS_CMD_CREATE_CQ, request, reply, driver);
   made = {reply.cq_handle, reply.cqe};
   return error;
 }
@@ -67,7 +69,8 @@ int create_comp_channel(verbatim::Context& plain, CompChannel** out) noexcept {
   if (channel == nullptr) return ENOMEM;
   ib_uverbs_create_comp_channel request{};
   ib_uverbs_create_comp_channel_resp reply{};
-  int error = context.channel.command(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, request, reply);
+  int error =
+      context.command_channel.command(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, request, reply);
   if (error == 0 && reply.fd > INT32_MAX) error = EPROTO;
   if (error != 0) {
     destroy_nothrow(channel);
@@ -107,7 +110,7 @@ int create_cq(Context& context, const ibv_cq_init_attr_ex& attr, CompChannel* ch
   if (number == 0) return ENOMEM;
   Made made;
   int error = create_by_method(context, attr, channel, number, driver, made);
-  if (Channel::has_no_method(error)) {
+  if (CommandChannel::has_no_method(error)) {
     error = create_by_command(context, attr, channel, number, driver, made);
   }
   if (error == 0 && !is_sound(made.cqe)) error = EPROTO;
@@ -129,7 +132,7 @@ int resize_cq(Cq& cq, int cqe, const kernel::DriverData& driver) noexcept {
   request.cqe = static_cast<std::uint32_t>(cqe);
   ib_uverbs_resize_cq_resp reply{};
   const int error =
-      context_of(cq).channel.command(IB_USER_VERBS_CMD_RESIZE_CQ, request, reply, driver);
+      context_of(cq).command_channel.command(IB_USER_VERBS_CMD_RESIZE_CQ, request, reply, driver);
   if (error != 0) return error;
   if (!is_sound(reply.cqe)) return EPROTO;
   cq.plain.cqe = static_cast<int>(reply.cqe);
@@ -141,13 +144,13 @@ int destroy_cq(Cq& cq) noexcept {
   ib_uverbs_destroy_cq_resp reply{};
   const int error = forget_handle(
       context, cq.plain.handle,
-      [&](Channel& channel) noexcept {
+      [&](CommandChannel& channel) noexcept {
         kernel::IoctlCall call = channel.method(UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_DESTROY);
         call.handle(UVERBS_ATTR_DESTROY_CQ_HANDLE, cq.plain.handle);
         call.out_value(UVERBS_ATTR_DESTROY_CQ_RESP, reply);
         return channel.call(call);
       },
-      [&](Channel& channel) noexcept {
+      [&](CommandChannel& channel) noexcept {
         ib_uverbs_destroy_cq request{};
         request.cq_handle = cq.plain.handle;
         return channel.command(IB_USER_VERBS_CMD_DESTROY_CQ, request, reply);
@@ -164,7 +167,7 @@ int req_notify_cq(Cq& cq, bool solicited_only) noexcept {
   ib_uverbs_req_notify_cq request{};
   request.cq_handle = cq.plain.handle;
   request.solicited_only = solicited_only ? 1 : 0;
-  return context_of(cq).channel.command(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, request);
+  return context_of(cq).command_channel.command(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, request);
 }
 
 }  // namespace verbatim::uverbs

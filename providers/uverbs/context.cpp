@@ -22,7 +22,7 @@ namespace {
 /// The method of newer kernels, which makes the event descriptor a second call.
 int get_context_by_method(Context& context, const kernel::DriverData& driver,
                           std::uint32_t& vectors, int& async_fd) noexcept {
-  Channel& channel = context.channel;
+  CommandChannel& channel = context.command_channel;
   kernel::IoctlCall get = channel.method(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT);
   get.out_value(UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, vectors);
   get.out_value(UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, context.core_support);
@@ -39,7 +39,8 @@ int get_context_by_command(Context& context, const kernel::DriverData& driver,
                            std::uint32_t& vectors, int& async_fd) noexcept {
   ib_uverbs_get_context request{};
   ib_uverbs_get_context_resp reply{};
-  const int error = context.channel.command(IB_USER_VERBS_CMD_GET_CONTEXT, request, reply, driver);
+  const int error =
+      context.command_channel.command(IB_USER_VERBS_CMD_GET_CONTEXT, request, reply, driver);
   if (error != 0) return error;
   vectors = reply.num_comp_vectors;
   async_fd = static_cast<int>(reply.async_fd);
@@ -164,7 +165,7 @@ bool read_event(Context& context, const ib_uverbs_async_event_desc& from,
       return srq != nullptr;
     }
     case IBV_EVENT_DEVICE_FATAL:
-      context.channel.doubt();
+      context.command_channel.doubt();
       return true;
     case IBV_EVENT_DEVICE_SPEED_CHANGE:  // which port's, ibv_query_port tells
       return true;
@@ -188,7 +189,7 @@ int start_context(Context& context, const kernel::DriverData& driver) noexcept {
   std::uint32_t vectors = 0;
   int async_fd = -1;
   int error = get_context_by_method(context, driver, vectors, async_fd);
-  if (Channel::has_no_method(error)) {
+  if (CommandChannel::has_no_method(error)) {
     error = get_context_by_command(context, driver, vectors, async_fd);
   }
   if (error != 0) {
@@ -198,7 +199,7 @@ int start_context(Context& context, const kernel::DriverData& driver) noexcept {
     return error;
   }
   context.async.reset(async_fd);
-  context.extended.context.cmd_fd = context.channel.fd();
+  context.extended.context.cmd_fd = context.command_channel.fd();
   context.extended.context.async_fd = async_fd;
   // A device has one at least; programs divide by the number.
   context.extended.context.num_comp_vectors = vectors == 0 ? 1 : as_int(vectors);
@@ -208,7 +209,7 @@ int start_context(Context& context, const kernel::DriverData& driver) noexcept {
 int open_context(Context& context, const kernel::DriverData& driver) noexcept {
   UniqueFd fd;
   if (const int error = open_node(context.device, fd)) return error;
-  context.channel.adopt(static_cast<UniqueFd&&>(fd));
+  context.command_channel.adopt(static_cast<UniqueFd&&>(fd));
   const int error = start_context(context, driver);
   if (error == 0) {
     prepare_for_forks();
@@ -221,8 +222,8 @@ int query_device(verbatim::Context& plain, ibv_device_attr_ex& attr) noexcept {
   auto& context = static_cast<Context&>(plain);
   ib_uverbs_ex_query_device request{};
   ib_uverbs_ex_query_device_resp reply{};
-  int error = context.channel.command(IB_USER_VERBS_EX_CMD_QUERY_DEVICE | kernel::kExtended,
-                                      request, reply);
+  int error = context.command_channel.command(IB_USER_VERBS_EX_CMD_QUERY_DEVICE | kernel::kExtended,
+                                              request, reply);
   if (error == 0) {
     constexpr std::uint32_t kLeast =
         offsetof(ib_uverbs_ex_query_device_resp, response_length) + sizeof reply.response_length;
@@ -233,7 +234,8 @@ int query_device(verbatim::Context& plain, ibv_device_attr_ex& attr) noexcept {
     read_more(reply, attr);
   } else if (error == EOPNOTSUPP || error == ENOSYS || error == EINVAL) {
     ib_uverbs_query_device short_request{};
-    error = context.channel.command(IB_USER_VERBS_CMD_QUERY_DEVICE, short_request, reply.base);
+    error =
+        context.command_channel.command(IB_USER_VERBS_CMD_QUERY_DEVICE, short_request, reply.base);
   }
   if (error != 0) return error;
   read_base(reply.base, attr.orig_attr);
@@ -242,13 +244,13 @@ int query_device(verbatim::Context& plain, ibv_device_attr_ex& attr) noexcept {
 }
 
 int query_port(verbatim::Context& plain, std::uint8_t port, ibv_port_attr& attr) noexcept {
-  Channel& channel = static_cast<Context&>(plain).channel;
+  CommandChannel& channel = static_cast<Context&>(plain).command_channel;
   ib_uverbs_query_port_resp_ex reply{};
   kernel::IoctlCall query = channel.method(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT);
   query.constant(UVERBS_ATTR_QUERY_PORT_PORT_NUM, port);
   query.out_value(UVERBS_ATTR_QUERY_PORT_RESP, reply);
   int error = channel.call(query);
-  if (Channel::has_no_method(error)) {
+  if (CommandChannel::has_no_method(error)) {
     ib_uverbs_query_port request{};
     request.port_num = port;
     error = channel.command(IB_USER_VERBS_CMD_QUERY_PORT, request, reply.legacy_resp);
@@ -299,7 +301,7 @@ int query_pkey(verbatim::Context& context, std::uint8_t port, int index, __be16&
 
 int event_error(Context& context, std::ptrdiff_t got, std::size_t size) noexcept {
   const int error = got < 0 ? errno : static_cast<std::size_t>(got) == size ? 0 : EIO;
-  if (error == EIO) context.channel.doubt();
+  if (error == EIO) context.command_channel.doubt();
   return error;
 }
 

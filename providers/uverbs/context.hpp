@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "providers/uverbs/channel.hpp"
+#include "providers/uverbs/command_channel.hpp"
 #include "providers/uverbs/object_table.hpp"
 #include "providers/uverbs/region_table.hpp"
 #include "runtime/base/unique_fd.hpp"
@@ -22,9 +22,9 @@ extern const FailureEyes plain_eyes;
 
 struct Context : verbatim::Context {
   Context(Device& owner, std::uint32_t driver, const System& system = linux_system) noexcept
-      : verbatim::Context(owner), channel(driver, system) {}
+      : verbatim::Context(owner), command_channel(driver, system) {}
 
-  Channel channel;
+  CommandChannel command_channel;
   ObjectTable objects;
   RegionTable regions;
   UniqueFd async;

@@ -14,8 +14,8 @@ template <class ByMethod, class ByCommand>
 [[nodiscard]] int forget_handle(Context& context, std::uint32_t handle, ByMethod by_method,
                                 ByCommand by_command) noexcept {
   context.objects.release(handle);
-  int error = by_method(context.channel);
-  if (Channel::has_no_method(error)) error = by_command(context.channel);
+  int error = by_method(context.command_channel);
+  if (CommandChannel::has_no_method(error)) error = by_command(context.command_channel);
   error = destroyed(error);
   // It had its place a moment ago, so this cannot fail for want of memory.
   if (error != 0) static_cast<void>(context.objects.claim(handle));
@@ -30,12 +30,12 @@ template <class Request>
   static_assert(sizeof(Request) == sizeof handle);
   return forget_handle(
       context, handle,
-      [=](Channel& channel) noexcept {
+      [=](CommandChannel& channel) noexcept {
         kernel::IoctlCall call = channel.method(object, method);
         call.handle(attribute, handle);
         return channel.call(call);
       },
-      [=](Channel& channel) noexcept {
+      [=](CommandChannel& channel) noexcept {
         Request request{handle};
         return channel.command(command, request);
       });

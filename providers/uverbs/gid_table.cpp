@@ -58,7 +58,7 @@ int query_gid_by_files(verbatim::Context& context, std::uint8_t port, int index,
 
 int query_gid(verbatim::Context& plain, std::uint8_t port, int index,
               ibv_gid_entry& entry) noexcept {
-  Channel& channel = static_cast<Context&>(plain).channel;
+  CommandChannel& channel = static_cast<Context&>(plain).command_channel;
   ib_uverbs_gid_entry reply{};
   kernel::IoctlCall query = channel.method(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY);
   query.constant(UVERBS_ATTR_QUERY_GID_ENTRY_PORT, port);
@@ -66,7 +66,7 @@ int query_gid(verbatim::Context& plain, std::uint8_t port, int index,
   query.in_value(UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, std::uint32_t{0});
   query.out_value(UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, reply);
   const int error = channel.call(query);
-  if (Channel::has_no_method(error)) return query_gid_by_files(plain, port, index, entry);
+  if (CommandChannel::has_no_method(error)) return query_gid_by_files(plain, port, index, entry);
   if (error != 0) return error;
   static_assert(sizeof reply.gid == sizeof entry.gid);
   if (reply.gid_type > IBV_GID_TYPE_ROCE_V2) return EPROTO;
@@ -89,7 +89,7 @@ int query_gid_table(verbatim::Context& plain, ibv_gid_entry* rows, std::size_t r
   constexpr std::size_t kMostRows = UINT16_MAX / sizeof(ibv_gid_entry);
   const std::size_t asked = std::min(room, kMostRows);
   if (asked == 0) return EOPNOTSUPP;
-  Channel& channel = static_cast<Context&>(plain).channel;
+  CommandChannel& channel = static_cast<Context&>(plain).command_channel;
   std::uint64_t found = 0;
   kernel::IoctlCall query = channel.method(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE);
   query.constant(UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, sizeof(ibv_gid_entry));
@@ -98,7 +98,8 @@ int query_gid_table(verbatim::Context& plain, ibv_gid_entry* rows, std::size_t r
   query.out_value(UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, found);
   const int error = channel.call(query);
   // Refused for want of room that could not be named: one by one they may fit.
-  if (Channel::has_no_method(error) || (error == EINVAL && room > kMostRows)) return EOPNOTSUPP;
+  if (CommandChannel::has_no_method(error) || (error == EINVAL && room > kMostRows))
+    return EOPNOTSUPP;
   if (error != 0) return error;
   if (found > asked) return EPROTO;
   expect_written_by_others(rows, found * sizeof(ibv_gid_entry));

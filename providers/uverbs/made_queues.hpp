@@ -25,7 +25,7 @@ int make_cq(const char* driver, verbatim::Context& plain, const ibv_cq_init_attr
   Reply reply{};
   int error = create_cq(context, attr, channel, *cq, kernel::DriverData::reply(reply));
   if (error == 0) {
-    error = map(*cq, reply, context.channel.fd());
+    error = map(*cq, reply, context.command_channel.fd());
     // What the kernel has made goes with it; that it might not is nothing we could act on.
     if (error != 0) static_cast<void>(destroy_cq(*cq));
   }
@@ -47,7 +47,7 @@ int make_srq(verbatim::Context& plain, const ibv_srq_init_attr_ex& attr, Srq** o
   Reply reply{};
   int error = create_srq(context, attr, *srq, kernel::DriverData::reply(reply));
   if (error == 0) {
-    error = map(*srq, reply, context.channel.fd());
+    error = map(*srq, reply, context.command_channel.fd());
     if (error != 0) static_cast<void>(destroy_srq(*srq));
   }
   if (error != 0) {

@@ -79,7 +79,8 @@ int make_region(Context& context, const Pd& pd, void* addr, std::size_t length, 
   if (const int error = keep_from_children(addr, length, access, forks)) return error;
   HeldShared shared = HeldShared::take(addr, length);
   const Pinning pinning(addr, length, access);
-  const int error = context.channel.command(IB_USER_VERBS_CMD_REG_MR, request, reply, driver);
+  const int error =
+      context.command_channel.command(IB_USER_VERBS_CMD_REG_MR, request, reply, driver);
   if (error != 0) {
     fork_safety::release(forks);
     shared.drop();
@@ -110,7 +111,7 @@ int alloc_pd(verbatim::Context& plain, Pd** out) noexcept {
   if (pd == nullptr) return ENOMEM;
   ib_uverbs_alloc_pd request{};
   ib_uverbs_alloc_pd_resp reply{};
-  int error = context.channel.command(IB_USER_VERBS_CMD_ALLOC_PD, request, reply);
+  int error = context.command_channel.command(IB_USER_VERBS_CMD_ALLOC_PD, request, reply);
   if (error == 0) error = context.objects.claim(reply.pd_handle);
   if (error != 0) {
     destroy_nothrow(pd);
@@ -211,7 +212,7 @@ int rereg_mr(verbatim::Mr& plain, int flags, Pd* pd, void* addr, std::size_t len
     return error;
   HeldShared shared = HeldShared::take(addr, moves ? length : 0);
   const Pinning pinning(addr, moves ? length : 0, changes_access ? access : mr.access);
-  const int error = context.channel.command(IB_USER_VERBS_CMD_REREG_MR, request, reply);
+  const int error = context.command_channel.command(IB_USER_VERBS_CMD_REREG_MR, request, reply);
   if (error != 0) {
     fork_safety::release(forks);
     shared.drop();
@@ -269,7 +270,7 @@ int alloc_mw(Pd& pd, ibv_mw_type type, Mw** out) noexcept {
   request.pd_handle = pd.plain.handle;
   request.mw_type = static_cast<std::uint8_t>(type);
   ib_uverbs_alloc_mw_resp reply{};
-  int error = context.channel.command(IB_USER_VERBS_CMD_ALLOC_MW, request, reply);
+  int error = context.command_channel.command(IB_USER_VERBS_CMD_ALLOC_MW, request, reply);
   if (error == 0) error = context.objects.claim(reply.mw_handle);
   if (error != 0) {
     destroy_nothrow(mw);

@@ -17,7 +17,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/proc_text.hpp"
 #include "runtime/memory/address_space.hpp"
-#include "runtime/memory/memory_room.hpp"
+#include "runtime/memory/memory_headroom.hpp"
 
 #ifndef MADV_POPULATE_READ  // Linux 5.14
 #define MADV_POPULATE_READ 22
@@ -60,7 +60,7 @@ std::uint64_t group_room() noexcept {
     CgroupWalk walk;
     if (!walk.begin(version_2 ? nullptr : "memory", version_2)) continue;
     do {
-      least = std::min(least, cgroup_room(walk.directory(), version_2));
+      least = std::min(least, cgroup_headroom(walk.directory(), version_2));
     } while (walk.up());
   }
   return least;

@@ -23,7 +23,8 @@ std::uint32_t handle_of(const ibv_cq* cq) noexcept { return cq == nullptr ? 0 : 
 
 int create_by_method(Context& context, const ibv_qp_init_attr_ex& attr, std::uint64_t number,
                      const kernel::DriverData& driver, Made& made) noexcept {
-  kernel::IoctlCall call = context.channel.method(UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
+  kernel::IoctlCall call =
+      context.command_channel.method(UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
   const ib_uverbs_qp_cap cap{attr.cap.max_send_wr, attr.cap.max_recv_wr, attr.cap.max_send_sge,
                              attr.cap.max_recv_sge, attr.cap.max_inline_data};
   call.new_handle(UVERBS_ATTR_CREATE_QP_HANDLE);
@@ -44,7 +45,7 @@ int create_by_method(Context& context, const ibv_qp_init_attr_ex& attr, std::uin
   call.out_value(UVERBS_ATTR_CREATE_QP_RESP_CAP, made.cap);
   call.out_value(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, made.qpn);
   call.driver(driver);
-  if (const int error = context.channel.call(call)) return error;
+  if (const int error = context.command_channel.call(call)) return error;
   return call.take_handle(UVERBS_ATTR_CREATE_QP_HANDLE, made.handle);
 }
 
@@ -66,7 +67,8 @@ int create_by_command(Context& context, const ibv_qp_init_attr_ex& attr, std::ui
   request.qp_type = static_cast<std::uint8_t>(attr.qp_type);
   request.is_srq = attr.srq != nullptr ? 1 : 0;
   ib_uverbs_create_qp_resp reply{};
-  const int error = context.channel.command(IB_USER_VERBS_CMD_CREATE_QP, request, reply, driver);
+  const int error =
+      context.command_channel.command(IB_USER_VERBS_CMD_CREATE_QP, request, reply, driver);
   made = {reply.qp_handle,
           reply.qpn,
           {reply.max_send_wr, reply.max_recv_wr, reply.max_send_sge, reply.max_recv_sge,
@@ -174,7 +176,7 @@ int create_qp(Context& context, ibv_qp_init_attr_ex& attr, Qp& qp,
   if (number == 0) return ENOMEM;
   Made made;
   int error = create_by_method(context, attr, number, driver, made);
-  if (Channel::has_no_method(error)) {
+  if (CommandChannel::has_no_method(error)) {
     error = create_by_command(context, attr, number, driver, made);
   }
   constexpr std::uint32_t kLargestQpn = 0xffffff;
@@ -198,13 +200,13 @@ int destroy_qp(Qp& qp) noexcept {
   ib_uverbs_destroy_qp_resp reply{};
   const int error = forget_handle(
       context, qp.plain.handle,
-      [&](Channel& channel) noexcept {
+      [&](CommandChannel& channel) noexcept {
         kernel::IoctlCall call = channel.method(UVERBS_OBJECT_QP, UVERBS_METHOD_QP_DESTROY);
         call.handle(UVERBS_ATTR_DESTROY_QP_HANDLE, qp.plain.handle);
         call.out_value(UVERBS_ATTR_DESTROY_QP_RESP, reply);
         return channel.call(call);
       },
-      [&](Channel& channel) noexcept {
+      [&](CommandChannel& channel) noexcept {
         ib_uverbs_destroy_qp request{};
         request.qp_handle = qp.plain.handle;
         return channel.command(IB_USER_VERBS_CMD_DESTROY_QP, request, reply);
@@ -220,7 +222,7 @@ int modify_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask) noexcept {
   // Of the port's MTUs the larger one: a path that stays on this host has no wire to fit.
   if (const int error = check_qp_values(qp, attr, mask, &ibv_port_attr::max_mtu)) return error;
   ib_uverbs_modify_qp request = request_of(qp, attr, mask);
-  const int error = context_of(qp).channel.command(IB_USER_VERBS_CMD_MODIFY_QP, request);
+  const int error = context_of(qp).command_channel.command(IB_USER_VERBS_CMD_MODIFY_QP, request);
   if (error == ENODATA) {
     log_refusal(
         "ibv_modify_qp: QP 0x%06x: row %u of the port's GID table is empty: no path from it",
@@ -241,7 +243,7 @@ int lead_in_kernel(const verbatim::Qp& qp, ibv_qp_state state) noexcept {
   ibv_qp_attr attr{};
   attr.qp_state = state;
   ib_uverbs_modify_qp request = request_of(qp, attr, IBV_QP_STATE);
-  return context_of(qp).channel.command(IB_USER_VERBS_CMD_MODIFY_QP, request);
+  return context_of(qp).command_channel.command(IB_USER_VERBS_CMD_MODIFY_QP, request);
 }
 
 int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) noexcept {
@@ -249,7 +251,8 @@ int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& in
   request.qp_handle = qp.plain.handle;
   request.attr_mask = static_cast<std::uint32_t>(mask);
   ib_uverbs_query_qp_resp reply{};
-  const int error = context_of(qp).channel.command(IB_USER_VERBS_CMD_QUERY_QP, request, reply);
+  const int error =
+      context_of(qp).command_channel.command(IB_USER_VERBS_CMD_QUERY_QP, request, reply);
   constexpr int kKnownHere = IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_CAP;
   if ((mask & ~kKnownHere) == 0 && is_of_the_gone(context_of(qp), error)) {
     reply.qp_state = IBV_QPS_ERR;
@@ -271,7 +274,7 @@ int attach_mcast(verbatim::Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexce
   std::memcpy(request.gid, gid.raw, sizeof request.gid);
   request.qp_handle = qp.plain.handle;
   request.mlid = lid;
-  return context_of(qp).channel.command(IB_USER_VERBS_CMD_ATTACH_MCAST, request);
+  return context_of(qp).command_channel.command(IB_USER_VERBS_CMD_ATTACH_MCAST, request);
 }
 
 int detach_mcast(verbatim::Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexcept {
@@ -279,7 +282,7 @@ int detach_mcast(verbatim::Qp& qp, const ibv_gid& gid, std::uint16_t lid) noexce
   std::memcpy(request.gid, gid.raw, sizeof request.gid);
   request.qp_handle = qp.plain.handle;
   request.mlid = lid;
-  return context_of(qp).channel.command(IB_USER_VERBS_CMD_DETACH_MCAST, request);
+  return context_of(qp).command_channel.command(IB_USER_VERBS_CMD_DETACH_MCAST, request);
 }
 
 }  // namespace verbatim::uverbs

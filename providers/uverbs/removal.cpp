@@ -8,7 +8,7 @@
 namespace verbatim::uverbs {
 
 bool ask_whether_gone(Context& context) noexcept {
-  Channel& channel = context.channel;
+  CommandChannel& channel = context.command_channel;
   if (channel.presence() == Presence::kGone) return true;
   channel.forget_doubt();
   ibv_device_attr_ex attr{};

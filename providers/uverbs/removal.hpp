@@ -20,7 +20,7 @@ namespace verbatim::uverbs {
 /// and a device that had a fatal error may be there still: only one that has nothing to say of
 /// itself is gone, and that for good. System calls; may be called under a lock of the data path.
 [[nodiscard]] inline bool has_gone(Context& context) noexcept {
-  return context.channel.presence() != Presence::kHere && ask_whether_gone(context);
+  return context.command_channel.presence() != Presence::kHere && ask_whether_gone(context);
 }
 
 /// Whether an answer of the kernel's means that the device has gone. Asks, whatever is in doubt:

@@ -15,7 +15,8 @@ struct Made {
 
 int create_by_method(Context& context, const ibv_srq_init_attr_ex& attr, std::uint64_t number,
                      const kernel::DriverData& driver, Made& made) noexcept {
-  kernel::IoctlCall call = context.channel.method(UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE);
+  kernel::IoctlCall call =
+      context.command_channel.method(UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE);
   call.new_handle(UVERBS_ATTR_CREATE_SRQ_HANDLE);
   call.handle(UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, attr.pd->handle);
   call.in_value(UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, number);
@@ -26,7 +27,7 @@ int create_by_method(Context& context, const ibv_srq_init_attr_ex& attr, std::ui
   call.out_value(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, made.max_wr);
   call.out_value(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, made.max_sge);
   call.driver(driver);
-  if (const int error = context.channel.call(call)) return error;
+  if (const int error = context.command_channel.call(call)) return error;
   return call.take_handle(UVERBS_ATTR_CREATE_SRQ_HANDLE, made.handle);
 }
 
@@ -39,7 +40,8 @@ int create_by_command(Context& context, const ibv_srq_init_attr_ex& attr, std::u
   request.max_sge = attr.attr.max_sge;
   request.srq_limit = attr.attr.srq_limit;
   ib_uverbs_create_srq_resp reply{};
-  const int error = context.channel.command(IB_USER_VERBS_CMD_CREATE_SRQ, request, reply, driver);
+  const int error =
+      context.command_channel.command(IB_USER_VERBS_CMD_CREATE_SRQ, request, reply, driver);
   made = {reply.srq_handle, reply.max_wr, reply.max_sge};
   return error;
 }
@@ -53,7 +55,7 @@ int create_srq(Context& context, const ibv_srq_init_attr_ex& attr, Srq& srq,
   if (number == 0) return ENOMEM;
   Made made;
   int error = create_by_method(context, attr, number, driver, made);
-  if (Channel::has_no_method(error)) {
+  if (CommandChannel::has_no_method(error)) {
     error = create_by_command(context, attr, number, driver, made);
   }
   if (error == 0) error = context.objects.claim(made.handle);
@@ -75,7 +77,7 @@ int modify_srq(Srq& srq, const ibv_srq_attr& attr, int mask,
   request.attr_mask = static_cast<std::uint32_t>(mask);
   request.max_wr = attr.max_wr;
   request.srq_limit = attr.srq_limit;
-  return context_of(srq).channel.command(
+  return context_of(srq).command_channel.command(
       {IB_USER_VERBS_CMD_MODIFY_SRQ, &request, sizeof request, nullptr, 0, driver});
 }
 
@@ -83,7 +85,8 @@ int query_srq(verbatim::Srq& srq, ibv_srq_attr& attr) noexcept {
   ib_uverbs_query_srq request{};
   request.srq_handle = srq.plain.handle;
   ib_uverbs_query_srq_resp reply{};
-  const int error = context_of(srq).channel.command(IB_USER_VERBS_CMD_QUERY_SRQ, request, reply);
+  const int error =
+      context_of(srq).command_channel.command(IB_USER_VERBS_CMD_QUERY_SRQ, request, reply);
   if (error != 0) return error;
   attr = {reply.max_wr, reply.max_sge, reply.srq_limit};
   return 0;
@@ -94,13 +97,13 @@ int destroy_srq(Srq& srq) noexcept {
   ib_uverbs_destroy_srq_resp reply{};
   const int error = forget_handle(
       context, srq.plain.handle,
-      [&](Channel& channel) noexcept {
+      [&](CommandChannel& channel) noexcept {
         kernel::IoctlCall call = channel.method(UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_DESTROY);
         call.handle(UVERBS_ATTR_DESTROY_SRQ_HANDLE, srq.plain.handle);
         call.out_value(UVERBS_ATTR_DESTROY_SRQ_RESP, reply);
         return channel.call(call);
       },
-      [&](Channel& channel) noexcept {
+      [&](CommandChannel& channel) noexcept {
         ib_uverbs_destroy_srq request{};
         request.srq_handle = srq.plain.handle;
         return channel.command(IB_USER_VERBS_CMD_DESTROY_SRQ, request, reply);
@@ -127,7 +130,7 @@ int create_ah(Pd& pd, const ibv_ah_attr& attr, Ah& ah, const kernel::DriverData&
   request.attr.is_global = attr.is_global;
   request.attr.port_num = attr.port_num;
   ib_uverbs_create_ah_resp reply{};
-  int error = context.channel.command(IB_USER_VERBS_CMD_CREATE_AH, request, reply, driver);
+  int error = context.command_channel.command(IB_USER_VERBS_CMD_CREATE_AH, request, reply, driver);
   if (error == 0) error = context.objects.claim(reply.ah_handle);
   if (error != 0) return error;
   ah.plain.context = context.handle();

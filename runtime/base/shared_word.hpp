@@ -8,11 +8,11 @@
 namespace verbatim {
 
 template <class T>
-inline T peek(const T& shared) noexcept {
+inline T load_relaxed(const T& shared) noexcept {
   return __atomic_load_n(&shared, __ATOMIC_RELAXED);
 }
 template <class T>
-inline void poke(T& shared, std::type_identity_t<T> value) noexcept {
+inline void store_relaxed(T& shared, std::type_identity_t<T> value) noexcept {
   __atomic_store_n(&shared, value, __ATOMIC_RELAXED);
 }
 

@@ -8,7 +8,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/memory/arena_table.hpp"
 #include "runtime/memory/memory_file.hpp"
-#include "runtime/memory/memory_room.hpp"
+#include "runtime/memory/memory_headroom.hpp"
 #include "runtime/memory/populate.hpp"
 
 namespace verbatim {
@@ -62,7 +62,7 @@ struct OwnPlace {
 };
 
 void* alloc_own_locked(std::uint64_t bytes, OwnPlace& place, int& error) noexcept {
-  error = check_memory_room(bytes, kPurpose);
+  error = check_memory_headroom(bytes, kPurpose);
   if (error != 0) return nullptr;
   SharedArena* arena = nullptr;
   for (std::uint32_t i = 0; i < arena_table.count; ++i) {

@@ -16,7 +16,7 @@
 
 #include "runtime/base/log.hpp"
 #include "runtime/base/proc_text.hpp"
-#include "runtime/memory/memory_room.hpp"
+#include "runtime/memory/memory_headroom.hpp"
 #include "runtime/memory/sparse_map.hpp"
 
 namespace verbatim {
@@ -111,7 +111,7 @@ int memory_file_seals(int fd) noexcept {
 int back_memory_file(int fd, std::uint64_t offset, std::uint64_t bytes, const char* what,
                      bool check_room) noexcept {
   if (check_room) {
-    const int error = check_memory_room(bytes, what);
+    const int error = check_memory_headroom(bytes, what);
     if (error != 0) return error;
   }
   const std::uint64_t end = offset + bytes;

@@ -30,7 +30,7 @@ namespace verbatim {
 [[nodiscard]] int memory_file_seals(int fd) noexcept;
 
 /// Gives [offset, offset + bytes) memory. `check_room` asks the memory cgroup first
-/// (memory_room.hpp).
+/// (memory_headroom.hpp).
 [[nodiscard]] int back_memory_file(int fd, std::uint64_t offset, std::uint64_t bytes,
                                    const char* what, bool check_room) noexcept;
 /// Maps all of a file for reading and writing, large ones at a huge page's boundary so that huge

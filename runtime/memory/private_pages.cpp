@@ -15,7 +15,7 @@
 #include "runtime/base/proc_text.hpp"
 #include "runtime/base/unique_fd.hpp"
 #include "runtime/memory/memory_file.hpp"
-#include "runtime/memory/memory_room.hpp"
+#include "runtime/memory/memory_headroom.hpp"
 #include "runtime/memory/populate.hpp"
 
 namespace verbatim {
@@ -147,7 +147,7 @@ int map_private_pages(const PrivateWish& wish, PrivatePages& pages) noexcept {
     }
   }
   if (wish.touch) {
-    if (const int error = check_memory_room(wish.bytes, kPurpose)) return error;
+    if (const int error = check_memory_headroom(wish.bytes, kPurpose)) return error;
   }
   const int error = map_small(wish, pages);
   pages.smaller = smaller;

@@ -2,13 +2,13 @@
 //
 // machine_read.hpp by hwloc: the whole machine, also what this process may not use, since others
 // that may take the same reading. Frames between run_guarded() and hwloc own nothing that a
-// destructor would have to release (hwloc_doors.hpp).
+// destructor would have to release (hwloc_shims.hpp).
 #include <time.h>
 
 #include <algorithm>
 
 #include "runtime/base/log.hpp"
-#include "runtime/topo/hwloc_doors.hpp"
+#include "runtime/topo/hwloc_shims.hpp"
 #include "runtime/topo/machine_read.hpp"
 #include "runtime/topo/private_hwloc.hpp"
 

@@ -2,7 +2,7 @@
 //
 // The only way to hwloc: a copy of the static library that is ours alone. The build joins its
 // members into one object, gives the functions below the names to the right, hides every other
-// name, and turns what would load code, read the environment or end the program to hwloc_doors.cpp.
+// name, and turns what would load code, read the environment or end the program to hwloc_shims.cpp.
 // So a program may link its own hwloc, of another version, beside us; and a static program stays
 // one. The list is read by CMakeLists.txt: a function that is missing here does not link.
 //

@@ -20,7 +20,7 @@
 #include "runtime/verbs/provider.hpp"
 #include "runtime/verbs/provider_names.hpp"
 #include "runtime/verbs/provider_registry.hpp"
-#include "runtime/verbs/stray_devices.hpp"
+#include "runtime/verbs/unclaimed_devices.hpp"
 
 namespace verbatim {
 namespace {
@@ -198,10 +198,10 @@ Result<ibv_device**> get_device_list(int& count) noexcept {
   }
   const LockGuard guard(list_mutex);
   Listing listing;
-  StrayDevices strays;
+  UnclaimedDevices unclaimed;
   int first_error = 0;
   for (const ProviderTable* provider : providers) {
-    DeviceSink sink(*provider, &strays);
+    DeviceSink sink(*provider, &unclaimed);
     int error = provider->list_devices(sink);
     // What was found before a failure is still there to be used.
     const int listed = list_found_locked(listing, sink.take());
@@ -211,7 +211,7 @@ Result<ibv_device**> get_device_list(int& count) noexcept {
     if (first_error == 0) first_error = error;
   }
   static constinit LogOnce told;
-  if (strays.any() && told.first()) strays.tell(providers);
+  if (unclaimed.any() && told.first()) unclaimed.tell(providers);
   if (listing.count == 0) {
     std::free(listing.entries);
     log_error(

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "runtime/verbs/handles.hpp"
-#include "runtime/verbs/stray_devices.hpp"
+#include "runtime/verbs/unclaimed_devices.hpp"
 
 namespace verbatim {
 
@@ -24,8 +24,8 @@ struct DeviceDescription {
 
 class DeviceSink {
  public:
-  explicit DeviceSink(const ProviderTable& provider, StrayDevices* strays = nullptr) noexcept
-      : provider_(provider), strays_(strays) {}
+  explicit DeviceSink(const ProviderTable& provider, UnclaimedDevices* unclaimed = nullptr) noexcept
+      : provider_(provider), unclaimed_(unclaimed) {}
   DeviceSink(const DeviceSink&) = delete;
   DeviceSink& operator=(const DeviceSink&) = delete;
   ~DeviceSink();
@@ -35,7 +35,7 @@ class DeviceSink {
 
   /// A provider of kernel devices tells of one that could be used if a provider drives it.
   void saw(const char* name, const char* folder, bool ours) noexcept {
-    if (strays_ != nullptr) strays_->saw(name, folder, ours);
+    if (unclaimed_ != nullptr) unclaimed_->saw(name, folder, ours);
   }
 
   /// The chain of what was added, in that order, now owned by the caller (runtime).
@@ -43,7 +43,7 @@ class DeviceSink {
 
  private:
   const ProviderTable& provider_;
-  StrayDevices* strays_;
+  UnclaimedDevices* unclaimed_;
   Device* first_ = nullptr;
   Device* last_ = nullptr;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Puts the line together: both ends, the request, its status, and the cause in the words of
-// failure_words.hpp. A completion that was flushed is explained by the failure that came first.
+// error_text.hpp. A completion that was flushed is explained by the failure that came first.
 #include "runtime/verbs/explain.hpp"
 
 #include <arpa/inet.h>
@@ -13,7 +13,7 @@
 
 #include "runtime/base/printable.hpp"
 #include "runtime/verbs/dependency.hpp"
-#include "runtime/verbs/failure_words.hpp"
+#include "runtime/verbs/error_text.hpp"
 #include "runtime/verbs/provider.hpp"
 #include "runtime/verbs/qp_words.hpp"
 

@@ -49,7 +49,7 @@ enum class Cause : std::uint8_t {
   kWindowInUse,      ///< nor in time, since the peer was in the middle of a copy
   kForeignAddress,   ///< the address handle is of another protection domain
   kPeerBrokeRules,   ///< what the peer showed cannot be
-  // Causes on devices that show nothing of the peer (unseen_words.cpp).
+  // Causes on devices that show nothing of the peer (unseen_error_text.cpp).
   kMemoryUnseen,   ///< `key`: what the request named of the peer's memory
   kReceiveUnseen,  ///< the peer refused a message of `length` bytes; `key.key`: to be invalidated
   kMessageUnseen,  ///< a message was not for a receive of `room` bytes

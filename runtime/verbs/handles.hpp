@@ -37,7 +37,7 @@ struct ProviderTable;
 struct Membership;
 class Context;
 
-/// A place in a queue of events. Only the software defaults (software/soft_channel,
+/// A place in a queue of events. Only the software defaults (software/soft_comp_channel,
 /// software/soft_events) use it, under their own lock; an object is in a queue at most once, so
 /// announcing an event never allocates.
 struct EventLink {

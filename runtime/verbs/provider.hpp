@@ -16,7 +16,7 @@
 //  - creators allocate (make_nothrow) and set *out; destroyers free (destroy_nothrow, which leaves
 //    the memory to who closed a device before its objects). `uses` was 0 when they are called;
 //  - destroyers of CQ, QP, SRQ first make sure that no further event can be fetched for the object,
-//    then wait until the fetched ones are acknowledged (event_acks.hpp; SoftChannel::retire and
+//    then wait until the fetched ones are acknowledged (event_acks.hpp; SoftCompChannel::retire and
 //    SoftEvents::retire do both), then free;
 //  - modify_qp stores Qp::plain.state under the lock that orders the provider's own transitions.
 // tests/support/null_provider is the shortest complete reading of this file.

@@ -28,7 +28,7 @@ std::span<const ProviderTable* const> provider_table() noexcept {
 
 namespace {
 
-/// A rendezvous folder of this process's own, before the first device list.
+/// A fabric folder of this process's own, before the first device list.
 class PrivateFabric : public ::testing::Environment {
  public:
   void SetUp() override {

@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "tests/conformance/access_stage.hpp"
-#include "tests/support/departures.hpp"
 #include "tests/support/device.hpp"
 #include "tests/support/pattern.hpp"
+#include "tests/support/quirks.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -248,7 +248,7 @@ TEST_P(AccessFromAfar, IsWhatItsRegionSays) {
   } else {
     failed_ = true;
     EXPECT_EQ(wc.status, IBV_WC_REM_ACCESS_ERR) << ibv_wc_status_str(wc.status);
-    if (departs(pair.qb.vendor, kNoEventsOfResponders).empty()) {
+    if (quirk_of(pair.qb.vendor, kNoEventsOfResponders).empty()) {
       const AsyncEvent event = pair.b.take_async_event();
       EXPECT_EQ(event.type, IBV_EVENT_QP_ACCESS_ERR);
       EXPECT_EQ(event.qp, pair.qb.id);

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <thread>
 
-#include "tests/support/departures.hpp"
+#include "tests/support/quirks.hpp"
 #include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
@@ -29,7 +29,7 @@ TEST_P(Async, AnAccessFaultNamesTheRespondersQueuePair) {
   wrong.rkey ^= 0x80000000u;
   expect_posted(pair.a.post_send(pair.qa, write(1, slice(local, 0, 8), wrong)));
   expect_error(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_REM_ACCESS_ERR, pair.qa);
-  SKIP_IF(departs(pair.qb.vendor, kNoEventsOfResponders));
+  SKIP_IF(quirk_of(pair.qb.vendor, kNoEventsOfResponders));
   const AsyncEvent event = pair.b.take_async_event();
   EXPECT_EQ(event.type, IBV_EVENT_QP_ACCESS_ERR);
   EXPECT_EQ(event.qp, pair.qb.id);
@@ -42,7 +42,7 @@ TEST_P(Async, AnInvalidRequestNamesTheRespondersQueuePair) {
   const RegionInfo remote = pair.b.allocate(memory(), 64);
   expect_posted(pair.a.post_send(pair.qa, fetch_add(1, slice(local, 0, 8), remote, 4, 1)));
   expect_error(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_REM_INV_REQ_ERR, pair.qa);
-  SKIP_IF(departs(pair.qb.vendor, kNoEventsOfResponders));
+  SKIP_IF(quirk_of(pair.qb.vendor, kNoEventsOfResponders));
   const AsyncEvent event = pair.b.take_async_event();
   EXPECT_EQ(event.type, IBV_EVENT_QP_REQ_ERR);
   EXPECT_EQ(event.qp, pair.qb.id);
@@ -170,7 +170,7 @@ TEST_P(Async, ASendQueueThatWasNotAskedToDrainsInSilence) {
   Pair pair(GetParam());
   ASSERT_EQ(pair.a.call<&Endpoint::modify_qp>(pair.qa.id, draining(false), int{kDrain}), 0);
   EXPECT_EQ(pair.a.state(pair.qa), IBV_QPS_SQD);
-  SKIP_IF(departs(pair.qa.vendor, kTellsOfEveryDrain));
+  SKIP_IF(quirk_of(pair.qa.vendor, kTellsOfEveryDrain));
   expect_none(pair.a);
 }
 

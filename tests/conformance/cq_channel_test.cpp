@@ -13,8 +13,8 @@
 #include <cerrno>
 #include <thread>
 
-#include "tests/support/departures.hpp"
 #include "tests/support/device.hpp"
+#include "tests/support/quirks.hpp"
 #include "tests/support/scale.hpp"
 
 namespace verbatim::harness {
@@ -127,7 +127,7 @@ TEST_P(CqChannel, SaysNothingOfWhatCameBeforeTheArming) {
 TEST_P(CqChannel, ArmedWhileACompletionLiesUnpolledTellsAtOnce) {
   // mlx4's and mlx5's doorbell carries how far the program has polled; programs that poll one
   // completion for each event were only ever run there. IBTA 11.4.2.2 forbids no early event.
-  SKIP_IF(departs(attr().vendor_id, kArmedTellsOfLaterOnesOnly));
+  SKIP_IF(quirk_of(attr().vendor_id, kArmedTellsOfLaterOnesOnly));
   ASSERT_EQ(ibv_req_notify_cq(queue_, 0), 0);
   complete_one();
   complete_one();
@@ -168,7 +168,7 @@ TEST_P(CqChannel, ArmedForAllAfterSolicitedTellsOfAll) {
 
 TEST_P(CqChannel, ArmedForSolicitedTellsOfAnError) {
   // man ibv_req_notify_cq: an unsuccessful completion counts as solicited.
-  SKIP_IF(departs(attr().vendor_id, kFlushedIsNotSolicited));
+  SKIP_IF(quirk_of(attr().vendor_id, kFlushedIsNotSolicited));
   ASSERT_EQ(ibv_req_notify_cq(queue_, 1), 0);
   complete_one();
   EXPECT_EQ(take(), queue_);

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/departures.hpp"
 #include "tests/support/device.hpp"
+#include "tests/support/quirks.hpp"
 
 namespace verbatim::harness {
 namespace {

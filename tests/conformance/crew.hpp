@@ -76,7 +76,7 @@ class Tally {
 
 /// Posts what a Tally counts, again as long as the queue is full. That the queue of completions has
 /// room is seen to here, since a driver may free a request's slot before anybody polls
-/// (kFreesSlotsEarly in departures.hpp).
+/// (kFreesSlotsEarly in quirks.hpp).
 class PatientPoster {
  public:
   explicit PatientPoster(const Tally& tally) : tally_(tally) {}

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/support/departures.hpp"
+#include "tests/support/quirks.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -52,13 +52,13 @@ constexpr Lack kLacks[] = {
     {"rxe", "no Ethernet address belongs to the port's own GID"},
 };
 
-/// Where the driver does otherwise than is specified: by name in departures.hpp.
-constexpr std::string_view kDeparture = "a departure of the driver";
+/// Where the driver does otherwise than is specified: by name in quirks.hpp.
+constexpr std::string_view kQuirk = "a quirk of the driver";
 
 bool is_known(std::string_view device, std::string_view reason) {
   const KernelVersion kernel = kernel_version();
   const auto is_of = [&](const Lack& lack) { return device.starts_with(lack.device); };
-  if (reason.find(kDeparture) != reason.npos) return true;
+  if (reason.find(kQuirk) != reason.npos) return true;
   if (std::ranges::none_of(kLacks, is_of)) return true;
   return std::ranges::any_of(kLacks, [&](const Lack& lack) {
     return is_of(lack) && kernel < lack.before && !(kernel < lack.since) &&

@@ -7,8 +7,8 @@
 // succeeded, what stands behind it is flushed, signaled or not; no peer hears of it (IBTA 10.10.3).
 #include <cerrno>
 
-#include "tests/support/departures.hpp"
 #include "tests/support/device.hpp"
+#include "tests/support/quirks.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -226,14 +226,14 @@ TEST_P(BindError, OfAWindowOfTypeTwoThatIsBound) {
 }
 
 TEST_P(BindError, OfAnInvalidateOfAWindowThatIsNotBound) {
-  SKIP_IF(departs(attr().vendor_id, kDiesOfAnInvalidate));
+  SKIP_IF(quirk_of(attr().vendor_id, kDiesOfAnInvalidate));
   SKIP_IF(open(IBV_MW_TYPE_2));
   expect_ends_in(IBV_WC_MW_BIND_ERR, invalidate(window_->rkey));
 }
 
 TEST_P(BindError, OfAnInvalidateOfWhatIsNoWindowOfTypeTwo) {
   SKIP_IF(open(IBV_MW_TYPE_2));
-  const ibv_wc_status status = departs(attr().vendor_id, kInvalidatesAsAnOperation).empty()
+  const ibv_wc_status status = quirk_of(attr().vendor_id, kInvalidatesAsAnOperation).empty()
                                    ? IBV_WC_MW_BIND_ERR
                                    : IBV_WC_LOC_QP_OP_ERR;
   const MwHandle of_type_one(ibv_alloc_mw(pd(), IBV_MW_TYPE_1));
@@ -272,7 +272,7 @@ TEST_P(OperationError, OfADatagramByAnAddressHandleOfAnotherProtectionDomain) {
     const auto ended = poll(both_, 2);
     expect_wc(ended[0], 2, IBV_WC_LOC_QP_OP_ERR);
     expect_wc(ended[1], 3, IBV_WC_WR_FLUSH_ERR);
-    if (state(a_) == IBV_QPS_ERR && !departs(attr().vendor_id, kNoSendQueueError).empty()) {
+    if (state(a_) == IBV_QPS_ERR && !quirk_of(attr().vendor_id, kNoSendQueueError).empty()) {
       expect_wc(poll(both_, 1)[0], 10, IBV_WC_WR_FLUSH_ERR);
       continue;
     }

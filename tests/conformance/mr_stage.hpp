@@ -7,8 +7,8 @@
 #include <cstring>
 #include <tuple>
 
-#include "tests/support/departures.hpp"
 #include "tests/support/device.hpp"
+#include "tests/support/quirks.hpp"
 
 namespace verbatim::harness {
 

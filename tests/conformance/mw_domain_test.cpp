@@ -196,7 +196,7 @@ TEST_P(MwDomain, KeepsItsRegionAsItIsWhileItIsBound) {
     SCOPED_TRACE(type);
     SKIP_IF(lacks_windows(type));
     SKIP_IF(lacks_changes());
-    SKIP_IF(departs(attr().vendor_id, kChangesBoundRegions));
+    SKIP_IF(quirk_of(attr().vendor_id, kChangesBoundRegions));
     const MrHandle own = region(pd());
     Window tried = window(pd(), type);
     ASSERT_EQ(bind(b_, tried, own.get()), IBV_WC_SUCCESS);

@@ -58,7 +58,7 @@ TEST_P(Mw, OfTypeOneOpensAPartForWhatItSays) {
   EXPECT_EQ(std::memcmp(theirs_ + 1024, mine_, 64), 0);
   EXPECT_EQ(run(IBV_WR_RDMA_READ, address_of(theirs_ + 1024), window_->rkey, 64, 2048),
             IBV_WC_REM_ACCESS_ERR);
-  SKIP_IF(departs(attr().vendor_id, kWindowsWithoutBounds));
+  SKIP_IF(quirk_of(attr().vendor_id, kWindowsWithoutBounds));
   again();
   EXPECT_EQ(write_to(address_of(theirs_ + 1024 + 512 - 63), window_->rkey), IBV_WC_REM_ACCESS_ERR);
   again();

@@ -3,7 +3,7 @@
 // The memory placement extensions (IBTA A19): 8 bytes that are written at once, and FLUSH, behind
 // whose completion what was written before it is seen, or outlasts a loss of power.
 #include "tests/conformance/wr_stage.hpp"
-#include "tests/support/departures.hpp"
+#include "tests/support/quirks.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -92,7 +92,7 @@ TEST_P(WrPlacement, EightBytesAtOnceNeedTheRightToWrite) {
 
 TEST_P(WrPlacement, EightBytesAtOnceAreAskedForAgainAsTheyWere) {
   SKIP_IF(open_for_atomic_writes());
-  SKIP_IF(departs(attr().vendor_id, kRepeatsPlacementAtAddressZero));
+  SKIP_IF(quirk_of(attr().vendor_id, kRepeatsPlacementAtAddressZero));
   expect_done_behind_a_message_that_waits(
       [&] { ibv_wr_atomic_write(wr_, memory_->rkey, at(4096), &value_); }, IBV_WC_ATOMIC_WRITE);
   EXPECT_EQ(word(4096), value_);
@@ -135,7 +135,7 @@ TEST_P(WrPlacement, AFlushNeedsTheRightOfTheRegion) {
 
 TEST_P(WrPlacement, AFlushIsAskedForAgainAsItWas) {
   SKIP_IF(open_for_flush());
-  SKIP_IF(departs(attr().vendor_id, kRepeatsPlacementAtAddressZero));
+  SKIP_IF(quirk_of(attr().vendor_id, kRepeatsPlacementAtAddressZero));
   expect_done_behind_a_message_that_waits(
       [&] { ibv_wr_flush(wr_, flushed_->rkey, at(4096), 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE); },
       IBV_WC_FLUSH);

@@ -6,9 +6,9 @@
 #include <array>
 #include <cerrno>
 
-#include "tests/support/departures.hpp"
 #include "tests/support/device.hpp"
 #include "tests/support/qp_table.hpp"
+#include "tests/support/quirks.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -147,7 +147,7 @@ class QpTable : public ::testing::TestWithParam<Cell>, protected DeviceObjects {
     EXPECT_TRUE(is_status(attr().vendor_id, status, IBV_WC_LOC_PROT_ERR)) << status;
     const ibv_qp_state now = state(qp_);
     if (now == IBV_QPS_ERR) {
-      if (std::string why = departs(attr().vendor_id, kNoSendQueueError); !why.empty()) return why;
+      if (std::string why = quirk_of(attr().vendor_id, kNoSendQueueError); !why.empty()) return why;
     }
     EXPECT_EQ(now, IBV_QPS_SQE);
     const Cell& cell = GetParam();
@@ -203,11 +203,11 @@ TEST_P(QpStepWith, IsTaken) {
     GTEST_SKIP() << "the device has no automatic path migration";
   }
   if (GetParam().attribute == IBV_QP_ALT_PATH && error == EINVAL) {
-    SKIP_IF(departs(attr().vendor_id, kNoAlternatePaths));
+    SKIP_IF(quirk_of(attr().vendor_id, kNoAlternatePaths));
   }
   if (GetParam().type == IBV_QPT_UC && GetParam().from == IBV_QPS_SQD &&
       GetParam().attribute == IBV_QP_AV && error == EINVAL) {
-    SKIP_IF(departs(attr().vendor_id, kNoNewPathOfConnectionsWithoutAnswers));
+    SKIP_IF(quirk_of(attr().vendor_id, kNoNewPathOfConnectionsWithoutAnswers));
   }
   EXPECT_EQ(error, 0);
   EXPECT_EQ(state(qp_), GetParam().to);

@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <future>
 
-#include "tests/support/departures.hpp"
 #include "tests/support/device.hpp"
 #include "tests/support/expect.hpp"
+#include "tests/support/quirks.hpp"
 #include "tests/support/scale.hpp"
 
 namespace verbatim::harness {
@@ -128,7 +128,7 @@ TEST_P(RcEvent, ASolicitedWriteWithImmediateTells) {
 
 TEST_P(RcEvent, AnErrorTellsEvenThoseWhoWaitForSolicitedOnes) {
   Scene scene(GetParam());
-  SKIP_IF(departs(scene.pair.qb.vendor, kFlushedIsNotSolicited));
+  SKIP_IF(quirk_of(scene.pair.qb.vendor, kFlushedIsNotSolicited));
   expect_posted(scene.pair.b.post_receive(scene.pair.qb, receive(1)));
   scene.arm(true);
   ASSERT_EQ(scene.pair.b.to_state(scene.pair.qb, IBV_QPS_ERR), 0);
@@ -199,7 +199,7 @@ TEST_P(RcEvent, ArmedBeforeWhatItToldOfIsPolledNothingIsToldTwice) {
 
 TEST_P(RcEvent, NotToldOfAMessageThatLiesUnsolicitedWhenSolicitedOnesAreAskedFor) {
   Scene scene(GetParam());
-  SKIP_IF(departs(scene.pair.qb.vendor, kArmedTellsOfLaterOnesOnly));
+  SKIP_IF(quirk_of(scene.pair.qb.vendor, kArmedTellsOfLaterOnesOnly));
   scene.deliver(1);
   scene.arm(true);
   EXPECT_FALSE(scene.pending());

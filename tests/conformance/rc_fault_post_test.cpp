@@ -4,7 +4,7 @@
 // ibv_post_send, ibv_post_recv): a positive errno, *bad_wr at the request, everything before it
 // done or in the queue, nothing behind it taken, both queue pairs as they were. And what stands in
 // full queues when they end (IBTA 10.3.1, 10.8.5.1).
-#include "tests/support/departures.hpp"
+#include "tests/support/quirks.hpp"
 #include "tests/support/rc_fault.hpp"
 #include "tests/support/two_sides.hpp"
 
@@ -194,7 +194,7 @@ TEST_P(RcRefusal, AFullSendQueueLosesNothingThatItHoldsInOrOutOfError) {
     EXPECT_EQ(pair.a.post_send(pair.qa, send(1, {})).error, ENOMEM);
     if (ends_in_error) {
       ASSERT_EQ(pair.a.to_state(pair.qa, IBV_QPS_ERR), 0);
-      if (departs(pair.qa.vendor, kFreesSlotsEarly).empty()) {
+      if (quirk_of(pair.qa.vendor, kFreesSlotsEarly).empty()) {
         EXPECT_EQ(pair.a.post_send(pair.qa, send(1, {})).error, ENOMEM) << "until they are polled";
       }
       const auto sent = pair.a.poll_sends(pair.qa, depth);
@@ -226,7 +226,7 @@ TEST_P(RcRefusal, AFullReceiveQueueLosesNothingThatItHoldsInError) {
   EXPECT_EQ(posted.error, ENOMEM);
   EXPECT_EQ(posted.bad, static_cast<std::int32_t>(depth));
   ASSERT_EQ(pair.b.to_state(pair.qb, IBV_QPS_ERR), 0);
-  if (departs(pair.qb.vendor, kFreesSlotsEarly).empty()) {
+  if (quirk_of(pair.qb.vendor, kFreesSlotsEarly).empty()) {
     const Posted later = pair.b.post_receive(pair.qb, {receive(98), receive(99)});
     EXPECT_EQ(later.error, ENOMEM) << "until they are polled";
     EXPECT_EQ(later.bad, 0);

@@ -4,8 +4,8 @@
 // status at the requester, the error state and its event at the responder, not a byte moved.
 #include <signal.h>
 
-#include "tests/support/departures.hpp"
 #include "tests/support/device.hpp"
+#include "tests/support/quirks.hpp"
 #include "tests/support/rc_fault.hpp"
 
 namespace verbatim::harness {
@@ -170,7 +170,7 @@ TEST_P(RcRemoteFault, TheResponderLearnsOfItAlsoWhenTheRequesterIsDestroyedAtOnc
     } else {
       ASSERT_EQ(pair.a.to_state(qa, IBV_QPS_RESET), 0);
     }
-    if (!departs(qb.vendor, kNoEventsOfResponders).empty()) {
+    if (!quirk_of(qb.vendor, kNoEventsOfResponders).empty()) {
       EXPECT_TRUE(wait_until([&, qp = qb] { return pair.b.state(qp) == IBV_QPS_ERR; }));
       continue;
     }
@@ -186,7 +186,7 @@ TEST_P(RcRemoteFault, TheResponderLearnsOfItAlsoWhenTheRequesterIsDestroyedAtOnc
 TEST_P(RcRemoteFaultOfProcesses, TheResponderLearnsOfItAlsoWhenTheRequesterHasExited) {
   Side b(std::map<std::string, std::string>{});
   const QpInfo qb = b.create_qp();
-  SKIP_IF(departs(qb.vendor, kNoEventsOfResponders));
+  SKIP_IF(quirk_of(qb.vendor, kNoEventsOfResponders));
   RegionInfo wrong = b.allocate(GetParam().memory, 64);
   wrong.rkey ^= 0x80000000u;
   {

@@ -5,9 +5,9 @@
 // it performed.
 #include <verbatim/memory.h>
 
-#include "tests/support/departures.hpp"
 #include "tests/support/expect.hpp"
 #include "tests/support/log_watch.hpp"
+#include "tests/support/quirks.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -97,7 +97,7 @@ TEST_P(RcPost, AFullSendQueueIsEnomemUntilACompletionIsPolled) {
   // It may have been given more than it was promised, never less.
   ASSERT_GE(posted.bad, static_cast<std::int32_t>(depth));
   const auto taken = static_cast<std::uint32_t>(posted.bad);
-  if (departs(pair.qa.vendor, kFreesSlotsEarly).empty()) {
+  if (quirk_of(pair.qa.vendor, kFreesSlotsEarly).empty()) {
     EXPECT_EQ(pair.a.post_send(pair.qa, write(1, slice(local, 0, 8), remote)).error, ENOMEM);
   }
   const auto done = pair.a.poll_sends(pair.qa, taken);

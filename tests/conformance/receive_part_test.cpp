@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "tests/conformance/ud_post.hpp"
-#include "tests/support/departures.hpp"
+#include "tests/support/quirks.hpp"
 #include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "tests/support/departures.hpp"
+#include "tests/support/quirks.hpp"
 #include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
@@ -223,7 +223,7 @@ TEST_P(Srq, ArmedWithFewerReceivesThanItsLimitSaysSoAtOnce) {
   // the program that waits for the event.
   SKIP_IF(lacks_srq(device()));
   Shared shared(GetParam());
-  SKIP_IF(departs(shared.receivers[0].vendor, kLimitToldByTheNextReceive));
+  SKIP_IF(quirk_of(shared.receivers[0].vendor, kLimitToldByTheNextReceive));
   ibv_srq_attr limit{};
   limit.srq_limit = 2;
   for (std::uint64_t left = 0; left < 2; ++left) {
@@ -245,7 +245,7 @@ TEST_P(Srq, LosesItsLastReceiveOfAQueuePairInErrorWithAnEvent) {
   Shared shared(GetParam(), 2);
   shared.post(0, 4);
   ASSERT_EQ(shared.pair.b.to_state(shared.receivers[0], IBV_QPS_ERR), 0);
-  SKIP_IF(departs(shared.receivers[0].vendor, kNoLastReceiveEvent));
+  SKIP_IF(quirk_of(shared.receivers[0].vendor, kNoLastReceiveEvent));
   const AsyncEvent event = shared.pair.b.take_async_event();
   EXPECT_EQ(event.type, IBV_EVENT_QP_LAST_WQE_REACHED);
   EXPECT_EQ(event.qp, shared.receivers[0].id);
@@ -262,7 +262,7 @@ TEST_P(Srq, KeepsItsReceivesWhenAQueuePairFails) {
     shared.send_one(1, i);
     expect_receive(shared.next(), i, 16, shared.receivers[1]);
   }
-  if (departs(shared.receivers[0].vendor, kNoLastReceiveEvent).empty()) {
+  if (quirk_of(shared.receivers[0].vendor, kNoLastReceiveEvent).empty()) {
     EXPECT_EQ(shared.pair.b.take_async_event().type, IBV_EVENT_QP_LAST_WQE_REACHED);
   }
 }

@@ -4,7 +4,7 @@
 // dropped without a word to the sender, whose request has succeeded when it has left.
 #include <cerrno>
 
-#include "tests/support/departures.hpp"
+#include "tests/support/quirks.hpp"
 #include "tests/support/two_sides.hpp"
 
 namespace verbatim::harness {
@@ -214,7 +214,7 @@ TEST_P(Uc, ALocalErrorStopsItsSendQueueAlone) {
   expect_error(sent[0], 1, IBV_WC_LOC_PROT_ERR, uc.pair.qa);
   expect_error(sent[1], 2, IBV_WC_WR_FLUSH_ERR, uc.pair.qa);
   const ibv_qp_state then = uc.pair.a.state(uc.pair.qa);
-  if (then == IBV_QPS_ERR) SKIP_IF(departs(uc.pair.qa.vendor, kNoSendQueueError));
+  if (then == IBV_QPS_ERR) SKIP_IF(quirk_of(uc.pair.qa.vendor, kNoSendQueueError));
   ASSERT_EQ(then, IBV_QPS_SQE);
   const RegionInfo at_a = uc.pair.a.allocate(memory(), 64);
   expect_posted(uc.pair.a.post_receive(uc.pair.qa, receive(3, slice(at_a, 0, 64))));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/conformance/ud_post.hpp"
-#include "tests/support/departures.hpp"
+#include "tests/support/quirks.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -108,7 +108,7 @@ TEST_P(UdPath, ShowsTheHopLimitOfItsAddressHandle) {
   for (const std::uint8_t hop_limit : Bytes{64, 255, 1}) {
     send(ud, routed(0, 0, hop_limit));
     const Shown seen = shown(ud);
-    if (seen.hop_limit != hop_limit) SKIP_IF(departs(ud.pair.qa.vendor, kHopLimitOfTheRoute));
+    if (seen.hop_limit != hop_limit) SKIP_IF(quirk_of(ud.pair.qa.vendor, kHopLimitOfTheRoute));
     EXPECT_EQ(seen.hop_limit, hop_limit);
   }
 }

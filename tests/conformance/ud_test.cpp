@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "tests/conformance/ud_post.hpp"
-#include "tests/support/departures.hpp"
+#include "tests/support/quirks.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -323,7 +323,7 @@ TEST_P(Ud, ALocalErrorStopsItsSendQueueAlone) {
   expect_error(sent[0], 1, IBV_WC_LOC_PROT_ERR, ud.pair.qa);
   expect_error(sent[1], 2, IBV_WC_WR_FLUSH_ERR, ud.pair.qa);
   const ibv_qp_state then = ud.pair.a.state(ud.pair.qa);
-  if (then == IBV_QPS_ERR) SKIP_IF(departs(ud.pair.qa.vendor, kNoSendQueueError));
+  if (then == IBV_QPS_ERR) SKIP_IF(quirk_of(ud.pair.qa.vendor, kNoSendQueueError));
   ASSERT_EQ(then, IBV_QPS_SQE);
   expect_posted(ud.pair.a.post_send(ud.pair.qa, ud.letter(3, 8)));
   expect_error(ud.pair.a.poll_sends(ud.pair.qa, 1)[0], 3, IBV_WC_WR_FLUSH_ERR, ud.pair.qa);

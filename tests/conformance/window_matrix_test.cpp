@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "tests/conformance/access_stage.hpp"
-#include "tests/support/departures.hpp"
 #include "tests/support/device.hpp"
+#include "tests/support/quirks.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -140,7 +140,7 @@ std::unique_ptr<Stage> WindowAccess::stage_;
 TEST_P(WindowAccess, IsWhatItWasBoundFor) {
   SKIP_IF(lacks_windows());
   Pair& pair = stage_->pair;
-  if (out_of_bounds()) SKIP_IF(departs(pair.qb.vendor, kWindowsWithoutBounds));
+  if (out_of_bounds()) SKIP_IF(quirk_of(pair.qb.vendor, kWindowsWithoutBounds));
   const RegionInfo region = pair.b.register_part(stage_->remote, 0, 4 * kPage,
                                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
   const WindowInfo window = pair.b.allocate_window(GetParam().type);

@@ -117,7 +117,7 @@ TEST_F(DeathMeeting, NobodysTimeRunsOutWhileHeIsStoppedHimself) {
 class DeathMeetingLate : public ::testing::Test {
  protected:
   /// `to_` is stopped, or not even there, when the message is posted; then `from_` is, until after
-  /// `time`, while `to_` is there, knocks and answers.
+  /// `time`, while `to_` is there, asks to connect and answers.
   void send_and_be_stopped(Clock::duration time, const Request& request, bool is_there) {
     ASSERT_NO_FATAL_FAILURE(stop(to_));
     // As long as its name is not there, it is as one that has yet to begin.
@@ -135,7 +135,7 @@ class DeathMeetingLate : public ::testing::Test {
     const bool was_stopped_in_time = Clock::now() - start < time;
     if (!is_there) std::filesystem::rename(path + "-aside", path);
     to_.child().signal(SIGCONT);
-    to_.post_send(knocking_, harness::send(3, harness::slice(memory_there_, 0, 8)));
+    to_.post_send(asking_, harness::send(3, harness::slice(memory_there_, 0, 8)));
     std::this_thread::sleep_until(start + time + time / 2);
     from_.child().signal(SIGCONT);
     polling.join();
@@ -148,8 +148,8 @@ class DeathMeetingLate : public ::testing::Test {
     wish.type = type;
     here_ = from_.create_qp(wish);
     there_ = to_.create_qp(wish);
-    knocking_ = to_.create_qp();
-    to_.connect(knocking_, from_.create_qp());
+    asking_ = to_.create_qp();
+    to_.connect(asking_, from_.create_qp());
     to_.connect(there_, here_);
     ASSERT_EQ(
         to_.post_receive(there_, harness::receive(2, harness::slice(memory_there_, 0, 512))).error,
@@ -166,12 +166,12 @@ class DeathMeetingLate : public ::testing::Test {
   Side to_{kAnotherProcess};
   RegionInfo memory_here_ = from_.allocate(MemoryKind::kMapped, 4096);
   RegionInfo memory_there_ = to_.allocate(MemoryKind::kMapped, 4096);
-  QpInfo here_, there_, knocking_;
+  QpInfo here_, there_, asking_;
 };
 
 /// Who was away so long that all time is over finds in his sockets what was said to him, and who is
 /// there now: he reads before he judges.
-TEST_F(DeathMeetingLate, WhoKnockedAtAStoppedProcessIsThereAlsoWhenItsTimeIsOver) {
+TEST_F(DeathMeetingLate, WhoAskedAStoppedProcessToConnectIsThereAlsoWhenItsTimeIsOver) {
   ASSERT_NO_FATAL_FAILURE(make_ends(IBV_QPT_RC));
   send_and_be_stopped(wire_time(link()), harness::send(1, harness::slice(memory_here_, 0, 8)),
                       false);

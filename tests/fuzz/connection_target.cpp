@@ -68,7 +68,7 @@ struct Manager : rdma_cm::System {
 
 void run_manager(Input input) {
   Manager manager(input);
-  rdma_cm::Channel channel(manager);
+  rdma_cm::EventChannel channel(manager);
   std::optional<rdma_cm::Identifier> identifiers[kIdentifiers];
   rdma_cm::Event event;
   bool has_request = false;

@@ -237,7 +237,7 @@ void run_changes(Input input) {
   context.port_count = 1;
   if (uverbs::start_context(context) != 0) return;
   // Rings are mapped from the device's node: a file in its place.
-  context.channel.adopt(UniqueFd(::dup(ring_file(input))));
+  context.command_channel.adopt(UniqueFd(::dup(ring_file(input))));
   stranger.mappable = kRingFile;
   Living living;
   Endings endings;

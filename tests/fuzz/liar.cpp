@@ -32,8 +32,8 @@ void Liar::be_ready() {
   own.stream_consumed.store(0);
   own.stream_produced.store(0);
   own.rq_credits.store(heap());
-  own.ring.store(shm::window::make(ring(), shm::kFirstRingLog));
-  own.window.store(shm::window::make(window(), 12));
+  own.ring.store(shm::extent::make(ring(), shm::kFirstRingLog));
+  own.stream_ring.store(shm::extent::make(stream_ring(), 12));
   own.bounce = bounce();
   own.srq = 0;
   own.type = IBV_QPT_RC;
@@ -191,7 +191,7 @@ void Liar::put_request(Input& input) {
   request.swap = input.take();
   ring.produced.store(plausible ? request.at + input.below(9000) : input.number());
   ring.consumed.store(plausible ? request.at : input.number());
-  ring.window.store(plausible ? Stranger::kRequestWindow : input.number());
+  ring.stream_ring.store(plausible ? Stranger::kRequestStreamAt : input.number());
   record().requests.store(plausible ? requests() : input.number());
   ring.asked.store(plausible ? number : input.number());
 }
@@ -207,7 +207,7 @@ void Liar::answer(Input& input) {
   answers.refused.store(input.flag() ? 0 : input.number());
   answers.produced.store(input.flag() ? input.below(9000) : input.number());
   answers.consumed.store(input.flag() ? input.below(9000) : input.number());
-  answers.window.store(input.flag() ? Stranger::kRequestWindow : input.number());
+  answers.stream_ring.store(input.flag() ? Stranger::kRequestStreamAt : input.number());
   answers.attended.store(input.below(2));
   own.answers.store(input.flag() ? this->answers() : input.number());
 }

@@ -40,7 +40,7 @@ class Liar {
  private:
   std::uint64_t heap() const { return Stranger::kHeap + index_ * 0x6000ull; }
   std::uint64_t ring() const { return heap() + 0x1000; }
-  std::uint64_t window() const { return heap() + 0x2000; }
+  std::uint64_t stream_ring() const { return heap() + 0x2000; }
   std::uint64_t bounce() const { return heap() + 0x4000; }
   std::uint64_t requests() const { return Stranger::kRequests + index_ * 0x2000ull; }
   std::uint64_t answers() const { return requests() + 0x1800; }

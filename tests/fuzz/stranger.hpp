@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/fabric/peer_messages.hpp"
 #include "providers/shm/wire/layout.hpp"
 #include "runtime/base/unique_fd.hpp"
 
@@ -24,8 +24,8 @@ class Stranger {
   static constexpr std::uint64_t kQpTable = kMrTable + kRegions * sizeof(shm::RegionRecord);
   static constexpr std::uint64_t kHeap = 0x8000;
   /// Behind what connections use of it: of each the requests to a service thread, and its answers.
-  static constexpr std::uint64_t kRequests = 0x80000, kRequestWindow = 0xa0000;
-  static_assert(kRequestWindow + shm::kRequestWindow <= kBytes);
+  static constexpr std::uint64_t kRequests = 0x80000, kRequestStreamAt = 0xa0000;
+  static_assert(kRequestStreamAt + shm::kRequestStreamBytes <= kBytes);
   static_assert(kQpTable + kQps * sizeof(shm::QpRecord) <= kHeap);
 
   /// Aborts when the system does not give what it needs. `bytes`: room for tables of the test's own

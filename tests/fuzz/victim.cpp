@@ -6,7 +6,7 @@
 
 #include "providers/shm/device/service_hooks.hpp"
 #include "providers/shm/fabric/fabric_folder.hpp"
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/fabric_directory.hpp"
 #include "tests/support/rc_states.hpp"
@@ -40,9 +40,9 @@ Victim::Victim(Stranger& stranger) : stranger_(stranger) {
               .max_inline_data = 200};
   qp_ = ibv_create_qp(pd_, &init);
   VBT_HOLDS(qp_ != nullptr && mrs_[3] != nullptr);
-  shm::Node& node = shm::Node::get();
-  bit_ = shm::Node::index_in(node.self(), qp_->qp_num);
-  record_ = &node.segment().qps()[bit_];
+  shm::Process& process = shm::Process::get();
+  bit_ = shm::Process::index_in(process.self(), qp_->qp_num);
+  record_ = &process.segment().qps()[bit_];
   meet();
 }
 
@@ -53,7 +53,7 @@ void Victim::meet() {
       [&] { return folder.connect(qp_->qp_num >> shm::kQpnBlockBits, socket_) == 0; }));
   VBT_HOLDS(stranger_.introduce(socket_.get(), false) == 0);
   VBT_HOLDS(harness::wait_until([&] {
-    peer_ = shm::Node::get().find_peer(stranger_.qpn(0));
+    peer_ = shm::Process::get().find_peer(stranger_.qpn(0));
     return peer_ != nullptr;
   }));
   folder.close();
@@ -175,7 +175,7 @@ void Victim::arm(bool solicited) { VBT_HOLDS(ibv_req_notify_cq(cq_, solicited) =
 
 void Victim::serve() {
   (void)shm::service_hooks.request(bit_);
-  shm::Node::get().segment().doorbells().requests.ring(bit_);
+  shm::Process::get().segment().doorbells().requests.ring(bit_);
   (void)shm::service_hooks.asked();
   shm::service_hooks.cq_wake(0);
 }

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <map>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "tests/fuzz/guarded_memory.hpp"
 #include "tests/fuzz/liar.hpp"
 

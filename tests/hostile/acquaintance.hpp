@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "providers/shm/fabric/fabric_folder.hpp"
-#include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/fabric/peer_messages.hpp"
 #include "providers/shm/fabric/wake_socket.hpp"
 #include "tests/fuzz/stranger.hpp"
 #include "tests/hostile/victim_view.hpp"

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "providers/shm/fabric/fabric_folder.hpp"
-#include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/fabric/peer_messages.hpp"
 #include "tests/fuzz/stranger.hpp"
 #include "tests/hostile/datagram_end.hpp"
 #include "tests/support/deadline.hpp"
@@ -57,7 +57,7 @@ class GroupStranger : public ::testing::Test {
     const ibv_gid gid = group();
     EXPECT_EQ(ibv_detach_mcast(member_.get(), &gid, 0), 0);
   }
-  /// Until the node knows the stranger.
+  /// Until our process knows the stranger.
   void meet() {
     FabricFolder folder;
     ASSERT_EQ(folder.open(), 0);

@@ -2,8 +2,9 @@
 //
 // The hostile process: no verbs program, only a stranger with sockets. It scribbles over everything
 // that it may write: its own segment, the victim's doorbells; it misuses the ways to wake; it says
-// anything on the rendezvous sockets and passes anything along; it changes its files after they
-// were looked at, claims the numbers and the identity of others, and comes back as somebody else.
+// anything on the sockets in the fabric folder and passes anything along; it changes its files
+// after they were looked at, claims the numbers and the identity of others, and comes back as
+// somebody else.
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,7 +18,7 @@
 #include <vector>
 
 #include "providers/shm/fabric/fabric_folder.hpp"
-#include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/fabric/peer_messages.hpp"
 #include "providers/shm/fabric/wake_socket.hpp"
 #include "tests/fuzz/liar.hpp"
 #include "tests/hostile/orders.hpp"
@@ -171,7 +172,7 @@ class HostilePeer {
       for (auto& liar : liars_) liar->record().active.store(0);
     if (round % 64 == 0) {
       xrc_->be_honest();
-      knock_at(xrc_->queue_to_knock_at());
+      ask_to_connect_to(xrc_->queue_to_connect_to());
     }
     if (round % 16 == 0) hear();
   }
@@ -265,9 +266,9 @@ class HostilePeer {
     unsigned char bytes[64];
     for (auto& byte : bytes) byte = static_cast<unsigned char>(random_());
     Input input(bytes);
-    if (xrc_->act(input)) knock_at(xrc_->queue_to_knock_at());
+    if (xrc_->act(input)) ask_to_connect_to(xrc_->queue_to_connect_to());
   }
-  void knock_at(std::uint32_t index) {
+  void ask_to_connect_to(std::uint32_t index) {
     victim_->doorbells->service.ring(index);
     victim_->doorbells->requests.ring(index);
     wake();
@@ -279,7 +280,7 @@ class HostilePeer {
     Input input(bytes);
     const std::uint32_t i = below(kQps);
     if (!liars_[i]->act(input)) return;
-    knock_at(targets_[i].qpn % kQpnsPerBlock);
+    ask_to_connect_to(targets_[i].qpn % kQpnsPerBlock);
   }
   void wake() {
     const char byte = 0;

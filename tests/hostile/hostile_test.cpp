@@ -216,11 +216,11 @@ TEST_P(HostilePeerTest, HurtsNobodyButItself) {
 
   if (LogWatch* watch = LogWatch::instance()) {
     const auto complaints = watch->complaints();
-    const std::string culprit = "process " + std::to_string(hostile.pid());
+    const std::string offender = "process " + std::to_string(hostile.pid());
     EXPECT_GE(std::count_if(complaints.begin(), complaints.end(),
-                            [&](const auto& line) { return line.find(culprit) != line.npos; }),
+                            [&](const auto& line) { return line.find(offender) != line.npos; }),
               1)
-        << "nobody named " << culprit;
+        << "nobody named " << offender;
     EXPECT_LE(complaints.size(), 40u) << "a flood";
   }
 }

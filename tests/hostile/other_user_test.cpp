@@ -17,7 +17,7 @@
 #include <cstdio>
 #include <string>
 
-#include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/fabric/peer_messages.hpp"
 #include "tests/fuzz/stranger.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/deadline.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // The victim's XRC side that faces a hostile peer: an initiator that sends to queues of the peer's
-// and to its own, a target, and a queue that the peer's lanes lead to. One thread.
+// and to its own, a target, and a queue that the peer's endpoints lead to. One thread.
 #pragma once
 
 #include <random>

@@ -33,7 +33,7 @@ void XrcLiar::face(std::uint32_t place, std::uint32_t qpn, const QpRecord* recor
   liar.be_ready();
   QpRecord& own = at(place);
   own.type = type;
-  own.speaks_for = own.lane = 0;
+  own.speaks_for = own.endpoint_link = 0;
   own.domain = view_.record(victim_.xrc_queue % kQpnsPerBlock)->domain;
   if (record != nullptr) liar.connect();
 }
@@ -44,8 +44,8 @@ void XrcLiar::be_honest() {
   face(kInitiator, victim_.xrc_target, record_of(victim_.xrc_target), IBV_QPT_XRC_SEND);
   face(kOpened, victim_.xrc_target, nullptr, QpRecord::kXrcOpened);
   show_queue();
-  answer_lanes();
-  knock();
+  answer_endpoints();
+  ask_to_connect();
 }
 
 void XrcLiar::show_queue() {
@@ -59,60 +59,60 @@ void XrcLiar::show_queue() {
   auto* credits = stranger_.at<std::atomic<std::uint64_t>>(srq() + sizeof(SrqRecord));
   for (std::uint32_t i = 0; i < Liar::kDepth; ++i) credits[i].store(Credit::make(1, 4096, false));
   record.taken.store(0);
-  record.store.store(window::make(srq() + sizeof(SrqRecord), 3));
+  record.store.store(extent::make(srq() + sizeof(SrqRecord), 3));
   own.accepts.store(1);
 }
 
-/// The victim's lanes to our queue get their other halves.
-void XrcLiar::answer_lanes() {
-  std::uint32_t place = kArriving;
-  std::uint32_t link = view_.head().lane.load();
-  at(kQueue).lane = 0;
+/// The victim's endpoints to our queue get their other halves.
+void XrcLiar::answer_endpoints() {
+  std::uint32_t place = kIncoming;
+  std::uint32_t link = view_.head().endpoint_link.load();
+  at(kQueue).endpoint_link = 0;
   for (std::uint32_t steps = 0; link != 0 && steps < 64 && place != kOpened; ++steps) {
-    const QpRecord* const lane = view_.record(link - 1);
-    if (lane == nullptr) break;
-    const std::uint32_t leads_to = lane->dest_qpn;
-    if (lane->speaks_for == victim_.xrc_initiator &&
+    const QpRecord* const endpoint = view_.record(link - 1);
+    if (endpoint == nullptr) break;
+    const std::uint32_t leads_to = endpoint->dest_qpn;
+    if (endpoint->speaks_for == victim_.xrc_initiator &&
         leads_to >> kQpnBlockBits == stranger_.qpn(0) >> kQpnBlockBits) {
-      face(place, lane->qpn, lane, IBV_QPT_XRC_RECV);
+      face(place, endpoint->qpn, endpoint, IBV_QPT_XRC_RECV);
       QpRecord& half = at(place);
       half.rq_psn = half.sq_psn = 0;
       half.speaks_for = stranger_.qpn(kQueue);
       half.srq = srq();
-      half.lane = at(kQueue).lane;
-      at(kQueue).lane = place + 1;
+      half.endpoint_link = at(kQueue).endpoint_link;
+      at(kQueue).endpoint_link = place + 1;
       ++place;
     }
-    link = lane->lane;
+    link = endpoint->endpoint_link;
   }
 }
 
-/// Our lanes to the victim's queue, led to what it has made for them.
-void XrcLiar::knock() {
+/// Our endpoints to the victim's queue, led to what it has made for them.
+void XrcLiar::ask_to_connect() {
   const QpRecord* const queue = view_.record(victim_.xrc_queue % kQpnsPerBlock);
   for (std::uint32_t i = 0; i < 2; ++i) {
-    const std::uint32_t own_qpn = stranger_.qpn(kLeaving + i);
+    const std::uint32_t own_qpn = stranger_.qpn(kOutgoing + i);
     const QpRecord* half = nullptr;
-    std::uint32_t link = queue->lane;
+    std::uint32_t link = queue->endpoint_link;
     for (std::uint32_t steps = 0; link != 0 && steps < 64 && half == nullptr; ++steps) {
       const QpRecord* const record = view_.record(link - 1);
       if (record == nullptr) break;
       if (record->dest_qpn == own_qpn && record->accepts.load() != 0) half = record;
-      link = record->lane;
+      link = record->endpoint_link;
     }
-    const bool is_led = half != nullptr && at(kLeaving + i).dest_qpn == half->qpn &&
-                        at(kLeaving + i).tx_session.load() >> 32 == half->accepts.load();
+    const bool is_led = half != nullptr && at(kOutgoing + i).dest_qpn == half->qpn &&
+                        at(kOutgoing + i).tx_session.load() >> 32 == half->accepts.load();
     if (is_led) {
-      deliver(kLeaving + i, *half);
+      deliver(kOutgoing + i, *half);
       continue;
     }
-    face(kLeaving + i, half == nullptr ? victim_.xrc_queue : half->qpn, half, IBV_QPT_XRC_SEND);
-    QpRecord& lane = at(kLeaving + i);
-    lane.rq_psn = lane.sq_psn = 0;
-    lane.speaks_for = stranger_.qpn(kInitiator);
-    lane.lane = i == 0 ? kLeaving + 2 : kOpened + 1;
+    face(kOutgoing + i, half == nullptr ? victim_.xrc_queue : half->qpn, half, IBV_QPT_XRC_SEND);
+    QpRecord& endpoint = at(kOutgoing + i);
+    endpoint.rq_psn = endpoint.sq_psn = 0;
+    endpoint.speaks_for = stranger_.qpn(kInitiator);
+    endpoint.endpoint_link = i == 0 ? kOutgoing + 2 : kOpened + 1;
   }
-  stranger_.head().lane.store(kLeaving + 1);
+  stranger_.head().endpoint_link.store(kOutgoing + 1);
 }
 
 void XrcLiar::deliver(std::uint32_t place, const QpRecord& half) {
@@ -142,10 +142,10 @@ bool XrcLiar::act(Input& input) {
       return false;
     case 5:
     case 6:
-      answer_lanes();
+      answer_endpoints();
       return false;
     case 7:
-      knock();
+      ask_to_connect();
       return true;
     default:
       return liars_[input.below(kLiars)]->act(input);
@@ -157,9 +157,9 @@ void XrcLiar::lie_about_links(Input& input) {
   const auto link =
       static_cast<std::uint32_t>(input.flag() ? input.below(kEnd + 2) : input.number());
   if (input.flag())
-    stranger_.head().lane.store(link);
+    stranger_.head().endpoint_link.store(link);
   else
-    at(kTarget + input.below(kLiars)).lane = link;
+    at(kTarget + input.below(kLiars)).endpoint_link = link;
 }
 
 void XrcLiar::lie_about_numbers(Input& input) {
@@ -206,14 +206,14 @@ void XrcLiar::lie_about_receives(Input& input) {
   auto* credits = stranger_.at<std::atomic<std::uint64_t>>(srq() + sizeof(SrqRecord));
   switch (input.below(4)) {
     case 0:
-      record.store.store(input.flag() ? window::make(srq() + input.below(0x1000), input.below(32))
+      record.store.store(input.flag() ? extent::make(srq() + input.below(0x1000), input.below(32))
                                       : input.number());
       return;
     case 1:
       record.taken.store(input.number());
       return;
     case 2:
-      at(kArriving + input.below(2)).served.store(input.number());
+      at(kIncoming + input.below(2)).served.store(input.number());
       return;
     default:
       credits[input.below(Liar::kDepth)].store(

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // What a hostile process shows of XRC: a target and a queue for the victim's initiator, an
-// initiator for the victim's target and lanes of it to the victim's queue, and the other halves of
-// the lanes that the victim makes to its own queue. First all of it as an honest process would have
-// it, so that the victim comes; then it lies: in the links of the lists, the numbers, the types,
-// the domains, the shared receives, and on each lane as on any connection.
+// initiator for the victim's target and endpoints of it to the victim's queue, and the other halves
+// of the endpoints that the victim makes to its own queue. First all of it as an honest process
+// would have it, so that the victim comes; then it lies: in the links of the lists, the numbers,
+// the types, the domains, the shared receives, and on each endpoint as on any connection.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class XrcLiar {
   bool act(fuzz::Input& input);
 
   /// In the victim's table, for its service thread's doorbell.
-  std::uint32_t queue_to_knock_at() const { return victim_.xrc_queue % shm::kQpnsPerBlock; }
+  std::uint32_t queue_to_connect_to() const { return victim_.xrc_queue % shm::kQpnsPerBlock; }
 
  private:
   /// Where each thing lies in our table.
@@ -33,9 +33,9 @@ class XrcLiar {
     kTarget = kXrcTargetAt,
     kQueue = kXrcQueueAt,
     kInitiator = kXrcInitiatorAt,
-    kLeaving,                  ///< two lanes to the victim's queue
-    kArriving = kLeaving + 2,  ///< two halves of lanes of the victim's
-    kOpened = kArriving + 2,
+    kOutgoing,                  ///< two endpoints to the victim's queue
+    kIncoming = kOutgoing + 2,  ///< two halves of endpoints of the victim's
+    kOpened = kIncoming + 2,
     kEnd
   };
   static_assert(kEnd <= fuzz::Stranger::kQps);
@@ -47,9 +47,9 @@ class XrcLiar {
   void face(std::uint32_t place, std::uint32_t qpn, const shm::QpRecord* record,
             std::uint32_t type);
   void show_queue();
-  void answer_lanes();
-  void knock();
-  /// A message as it should be, on a lane of ours that the victim has made its half for.
+  void answer_endpoints();
+  void ask_to_connect();
+  /// A message as it should be, on an endpoint of ours that the victim has made its half for.
   void deliver(std::uint32_t place, const shm::QpRecord& half);
   void lie_about_links(fuzz::Input& input);
   void lie_about_numbers(fuzz::Input& input);

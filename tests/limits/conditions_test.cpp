@@ -204,7 +204,7 @@ std::pair<int, int> locked_maps(pid_t process, const std::string& name) {
 }
 
 /// All that is there of a device and one connection, with the traffic below: the queues' memory, a
-/// window, the program's own 2 MiB, and this program.
+/// stream ring, the program's own 2 MiB, and this program.
 constexpr long kLittleKib = 100'000;
 
 // mlockall(2), mlock2(2): real-time and storage programs lock what they have and will have.

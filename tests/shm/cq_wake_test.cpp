@@ -66,7 +66,7 @@ const shm::SegmentHeader* own_segment() {
 bool nobody_is_on_the_way() {
   const shm::SegmentHeader* const head = own_segment();
   if (head == nullptr) return false;
-  for (const shm::ChannelRecord& record : head->channels)
+  for (const shm::CompChannelRecord& record : head->comp_channels)
     if (record.on_the_way != 0) return false;
   return true;
 }
@@ -215,7 +215,7 @@ TEST(CqWake, WhomAStrangerTakesAwayIsWokenByItsOwnProcess) {
     });
     EXPECT_TRUE(wait_until([&] {
       long moved = 0;
-      for (const shm::ChannelRecord& record : head->channels)
+      for (const shm::CompChannelRecord& record : head->comp_channels)
         moved += ::syscall(SYS_futex, &record.bed, FUTEX_REQUEUE, 0, INT_MAX, &elsewhere, 0);
       return moved == 1;
     })) << "nobody sleeps there";

@@ -219,7 +219,7 @@ TEST_P(RcList, WhatWasNotTakenIsForgottenByAReset) {
   }
 }
 
-TEST_P(RcListOfProcesses, WhatIsTooMuchForTheWindowBehindThemReachesAReceiverThatSleeps) {
+TEST_P(RcListOfProcesses, WhatIsTooMuchForTheStreamRingBehindThemReachesAReceiverThatSleeps) {
   constexpr std::uint64_t kLong = 100;
   Scene scene(GetParam());
   const RegionInfo to = scene.pair.b.allocate(GetParam().memory, kLong * 1_KiB);

@@ -45,7 +45,7 @@ void close_at_a(Pair& pair) {
   EXPECT_EQ(ibv_close_device(pair.a.here().session()->context.release()), 0);
 }
 
-/// The process and the rendezvous folder, where other tests' killed children may still have names.
+/// The process and the fabric folder, where other tests' killed children may still have names.
 struct Before {
   ProcessCensus census = ProcessCensus::take();
   std::vector<std::string> files = fabric_contents();

@@ -151,7 +151,7 @@ void expect_streams_whole(Pair& pair) {
   constexpr std::uint64_t kMost = 3_MiB;
   const RegionInfo local = pair.a.allocate(pair.setting.memory, 2 * kMost);
   const RegionInfo remote = pair.b.allocate(pair.setting.memory, 2 * kMost);
-  // About the pieces and the windows that bytes flow through, and beyond them.
+  // About the pieces and the stream rings that bytes flow through, and beyond them.
   for (const std::uint64_t size :
        {32_KiB + 1, 64_KiB + 7, 256_KiB - 64, 256_KiB, 256_KiB + 1, 512_KiB + 63, 1_MiB, kMost}) {
     SCOPED_TRACE(size);

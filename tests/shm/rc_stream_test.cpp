@@ -22,7 +22,8 @@ class RcStreamOfProcesses : public ::testing::TestWithParam<Setting> {};
 RUN_OVER_SETTINGS(RcStreamOfProcesses, between_processes());
 
 constexpr std::uint32_t kMessages = 8;
-/// Below, at and beyond the pieces and the windows that messages flow through; small ones between.
+/// Below, at and beyond the pieces and the stream rings that messages flow through; small ones
+/// between.
 constexpr std::array<std::uint64_t, kMessages> kLengths{33'000, 1_MiB, 300'000, 40,
                                                         70'000, 2_MiB, 32_KiB,  600'001};
 constexpr std::array<std::uint64_t, kMessages> kSlack{0, 4096, 1, 64, 100'000, 8, 0, 3};

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/wire/layout.hpp"
 #include "tests/support/handles.hpp"
 #include "tests/support/rc_states.hpp"
@@ -57,7 +57,7 @@ class SharedDoorbell : public ::testing::Test {
   }
   /// As if all of those that have rung, but one, were about to.
   static void leave_one_ring() {
-    for (DoorbellBlock& bells : shm::Node::get().segment().doorbells().cqs)
+    for (DoorbellBlock& bells : shm::Process::get().segment().doorbells().cqs)
       if (bells.summary.load() != 0)
         for (auto& word : bells.many) word.store(0);
   }

@@ -112,7 +112,7 @@ TEST_P(SharedReceive, LargeMessagesAreTakenWhileNobodyPolls) {
   constexpr std::uint64_t kSize = 1_MiB;
   share(16, 1);
   const Link& link = links[0];
-  // Several times, since who is asked for the next window, and when, is a matter of moments.
+  // Several times, since who is asked for the next stream ring, and when, is a matter of moments.
   for (std::uint32_t round = 0; round < 3; ++round) {
     SCOPED_TRACE(round);
     post_receives(0, 4, kSize);

@@ -170,7 +170,8 @@ TEST_P(UnreliableDeath, OfAReceiverIsNoErrorOfTheSendersAndTheNextIsReached) {
       doomed->side.child().kill_and_collect();
     }
     // With the news still on its way, and after it; what others get is not touched by it.
-    // A full window holds up the next, until the news has come: then nothing waits for the dead.
+    // A full stream ring holds up the next, until the news has come: then nothing waits for the
+    // dead.
     int slow = 0;
     for (std::uint64_t i = 0; i < 40; ++i) {
       const auto before = std::chrono::steady_clock::now();

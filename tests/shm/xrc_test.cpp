@@ -165,7 +165,7 @@ TEST_P(XrcShm, TheReceiveOfAMessageWhoseSenderIsResetInItsMiddleFlushes) {
   EXPECT_EQ(do_one(to(shared, send(0, slice(from, 0, 8)))).status, IBV_WC_SUCCESS);
   EXPECT_EQ(received(*c, shared).wr_id, 0u);
   expect_posted(c->post_srq_receive(shared, {receive(1, slice(room, 0, kHuge))}));
-  // Its process is stopped, so nobody takes from the window.
+  // Its process is stopped, so nobody takes from the stream ring.
   ASSERT_EQ(::kill(c->child().pid(), SIGSTOP), 0);
   expect_posted(a->post_send(way.sender, to(shared, send(1, slice(there, 0, kHuge)))));
   EXPECT_TRUE(a->poll_once(way.sender.send_cq, 1).empty());

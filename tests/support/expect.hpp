@@ -39,7 +39,7 @@ inline void expect_wc(const ibv_wc& wc, std::uint64_t wr_id, ibv_wc_opcode opcod
 }
 
 /// The status that is specified, or what the driver of a kernel's device says instead
-/// (tests/support/departures.hpp).
+/// (tests/support/quirks.hpp).
 bool is_status(std::uint32_t vendor, ibv_wc_status seen, ibv_wc_status specified);
 
 inline void expect_error(const ibv_wc& wc, std::uint64_t wr_id, ibv_wc_status status,

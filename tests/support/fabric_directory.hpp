@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// A rendezvous folder of this test process's own (VERBATIM_FABRIC), so that tests that run at the
+// A fabric folder of this test process's own (VERBATIM_FABRIC), so that tests that run at the
 // same time, or a user's programs, never meet. Children inherit it by the environment. Removed at
 // the end.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // main() of every test executable that starts processes: a role when argv names one, else the
-// tests, in a rendezvous folder of their own and with the library's log watched.
+// tests, in a fabric folder of their own and with the library's log watched.
 #include <gtest/gtest.h>
 
 #include <stdlib.h>

@@ -7,13 +7,13 @@
 #include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/software/qp_states.hpp"
-#include "runtime/verbs/software/soft_channel.hpp"
+#include "runtime/verbs/software/soft_comp_channel.hpp"
 #include "runtime/verbs/software/soft_events.hpp"
 
 namespace verbatim::null {
 namespace {
 
-struct Null : SoftChannelVerbs {
+struct Null : SoftCompChannelVerbs {
   static constexpr const char* kName = "null";
 
   struct Context : verbatim::Context {
@@ -138,7 +138,7 @@ struct Null : SoftChannelVerbs {
     return 0;
   }
   static int destroy_cq(verbatim::Cq& cq) noexcept {
-    SoftChannel::retire(cq);
+    SoftCompChannel::retire(cq);
     events_of(cq).retire(cq);
     destroy_nothrow(static_cast<Cq*>(&cq));
     return 0;
@@ -207,7 +207,7 @@ void raise(ibv_context* context, const ibv_async_event& event) noexcept {
 }
 
 void notify(ibv_cq* cq) noexcept {
-  static_cast<SoftChannel&>(CompChannel::from(cq->channel)).notify(Cq::from(cq));
+  static_cast<SoftCompChannel&>(CompChannel::from(cq->channel)).notify(Cq::from(cq));
 }
 
 }  // namespace verbatim::null

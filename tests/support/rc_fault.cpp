@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "tests/support/departures.hpp"
+#include "tests/support/quirks.hpp"
 
 namespace verbatim::harness {
 namespace {
@@ -69,11 +69,11 @@ double FaultScene::run(const Request& fault, ibv_wc_status status, Responder res
       expect_posted(pair.a.post_receive(qa, receive(kReceiveAtA + i, slice(aside_a_, 0, 64))));
     }
   }
-  if (!departs(qb.vendor, kNoEventsOfResponders).empty()) responder.event = -1;
+  if (!quirk_of(qb.vendor, kNoEventsOfResponders).empty()) responder.event = -1;
   constexpr std::uint64_t kLeastPacket = 256;
   if (fault.opcode == IBV_WR_RDMA_WRITE_WITH_IMM && responder.fails && !responder.kernel_denies &&
       fault.from.bytes() <= kLeastPacket &&
-      !departs(qb.vendor, kUsesTheReceiveOfARefusedWrite).empty()) {
+      !quirk_of(qb.vendor, kUsesTheReceiveOfARefusedWrite).empty()) {
     responder.receive = IBV_WC_REM_ACCESS_ERR;
   }
   Request failing = fault;
@@ -84,7 +84,8 @@ double FaultScene::run(const Request& fault, ibv_wc_status status, Responder res
   expect_receive(pair.b.poll_receives(qb, 1)[0], kBefore, 8, qb);
   const auto start = std::chrono::steady_clock::now();
   Request behind = write(kBehind, aside, aside_b_, 64).unsignaled();
-  if (!departs(qa.vendor, kFindsBadMemoryOfReadsLate).empty()) behind = behind.with(IBV_SEND_FENCE);
+  if (!quirk_of(qa.vendor, kFindsBadMemoryOfReadsLate).empty())
+    behind = behind.with(IBV_SEND_FENCE);
   expect_posted(pair.a.post_send(qa, {failing, behind, send(kBehind + 1, aside),
                                       read(kBehind + 2, slice(aside_a_, 128, 64), aside_b_)}));
   const auto sent = pair.a.poll_sends(qa, 1 + kWaiting);
@@ -160,7 +161,7 @@ void FaultScene::expect_responder_untouched(const QpInfo& qb) {
 /// A fault on another connection that the service thread of `b` is told of after whatever it may
 /// have been told of this one.
 void FaultScene::let_service_thread_pass() {
-  if (!departs(pair.qb.vendor, kNoEventsOfResponders).empty()) return;  // nor any thread
+  if (!quirk_of(pair.qb.vendor, kNoEventsOfResponders).empty()) return;  // nor any thread
   const auto [qa, qb] = pair.add_qps({}, {});
   RegionInfo nowhere = aside_b_;
   nowhere.rkey ^= 0x80000000u;

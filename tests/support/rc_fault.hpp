@@ -35,7 +35,7 @@ inline constexpr Responder kRightFault{true, IBV_EVENT_QP_REQ_ERR, IBV_WC_WR_FLU
 /// The receive's own completion tells of it; no event.
 inline constexpr Responder in_receive(ibv_wc_status status) { return {true, -1, status, false}; }
 
-/// Around the ways that a message can take: slot, window, direct copy, stream, chunks.
+/// Around the ways that a message can take: slot, stream ring, direct copy, stream, chunks.
 inline constexpr std::uint64_t kFaultSizes[] = {1, 56, 57, 2000, 100'000, 1_MiB};
 
 class FaultScene {

@@ -245,7 +245,7 @@ struct QpInfo {
   std::uint16_t lid = 0;
   ibv_gid gid{};
   ibv_qp_cap cap{};
-  std::uint32_t vendor = 0;  ///< of the device (tests/support/departures.hpp)
+  std::uint32_t vendor = 0;  ///< of the device (tests/support/quirks.hpp)
 };
 
 /// Not privileged: IBTA 10.2.5 keeps the highest bit.

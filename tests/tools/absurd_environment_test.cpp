@@ -101,7 +101,7 @@ TEST_F(Absurd, APlaceToMeetThatIsNoneIsNamed) {
                 AnyOf(HasSubstr("VERBATIM_FABRIC"), HasSubstr("cannot use the folder /c")));
     const Ending found = tool({"doctor"}, {{"VERBATIM_FABRIC", place}});
     EXPECT_EQ(found.status, 1) << place.substr(0, 40);
-    EXPECT_THAT(found.out, HasSubstr("rendezvous"));
+    EXPECT_THAT(found.out, HasSubstr("fabric folder"));
   }
 }
 

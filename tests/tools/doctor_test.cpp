@@ -92,14 +92,14 @@ TEST_F(Doctor, SaysALineOfEverythingThatLiesBetweenUsersAndRdma) {
                             "CMA",           "user namespace",
                             "pid namespace", "membarrier",
                             "pidfd",         "XDG_RUNTIME_DIR",
-                            "rendezvous",    "NUMA",
+                            "fabric folder", "NUMA",
                             "cores",         "cpu quota",
                             "shm huge pages"})
     EXPECT_NE(line(all, topic), "") << topic;
   EXPECT_THAT(line(all, "providers"), AllOf(HasSubstr("OK"), HasSubstr("shm"), HasSubstr("rxe")));
   EXPECT_THAT(line(all, "device"), HasSubstr("OK shm0: opened"));
   EXPECT_THAT(line(all, "MTU"), HasSubstr("OK shm0 port 1: active MTU 4096, max 4096"));
-  EXPECT_THAT(line(all, "rendezvous"), HasSubstr("OK /tmp/vbt-tools-"));
+  EXPECT_THAT(line(all, "fabric folder"), HasSubstr("OK /tmp/vbt-tools-"));
   EXPECT_TRUE(fabric_.sockets().empty()) << "it leaves nothing behind";
 
   const Ending text = doctor({});
@@ -336,10 +336,10 @@ TEST_F(Doctor, WhereProcessesMeetIsExplained) {
   Environment open_to_all = fabric_.environment();
   open_to_all["VERBATIM_FABRIC"] = host_.root();  // mode 755
   const Json all = with(open_to_all);
-  EXPECT_THAT(line(all, "rendezvous"),
+  EXPECT_THAT(line(all, "fabric folder"),
               AllOf(HasSubstr("FAIL"), HasSubstr("open to others"), HasSubstr("VERBATIM_FABRIC")));
   open_to_all["VERBATIM_FABRIC"] = "../x";
-  EXPECT_THAT(line(with(open_to_all), "rendezvous"), HasSubstr("neither a plain name nor"));
+  EXPECT_THAT(line(with(open_to_all), "fabric folder"), HasSubstr("neither a plain name nor"));
 }
 
 TEST_F(Doctor, RanksAreCountedAgainstCores) {

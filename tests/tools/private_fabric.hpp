@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// A rendezvous folder of one test's own, handed to the programs it starts (not to this process), so
+// A fabric folder of one test's own, handed to the programs it starts (not to this process), so
 // that tests that run side by side, or a user's programs, never meet. Removed at the end.
 #pragma once
 

@@ -25,7 +25,7 @@
 #include "providers/uverbs/pinned_memory.hpp"
 #include "runtime/verbs/provider.hpp"
 #include "runtime/verbs/provider_names.hpp"
-#include "runtime/verbs/stray_devices.hpp"
+#include "runtime/verbs/unclaimed_devices.hpp"
 #include "tests/support/fake_uverbs.hpp"
 #include "tests/support/limited_cgroup.hpp"
 #include "tests/unit/captured_stderr.hpp"
@@ -286,18 +286,18 @@ TEST(ClassicMessage, DriversThatAreNotLinkedAreNamed) {
 }
 
 TEST(ClassicMessage, ADeviceThatNoProviderDrivesIsNamed) {
-  StrayDevices strays;
-  strays.saw("rxe0", "/sys/class/infiniband_verbs/uverbs0", true);
-  strays.saw("rxe0", "/sys/class/infiniband_verbs/uverbs0", false);
+  UnclaimedDevices unclaimed;
+  unclaimed.saw("rxe0", "/sys/class/infiniband_verbs/uverbs0", true);
+  unclaimed.saw("rxe0", "/sys/class/infiniband_verbs/uverbs0", false);
   {
     const CapturedStderr said;
-    strays.tell(kBoth);
+    unclaimed.tell(kBoth);
     EXPECT_EQ(said.lines(), 0);
   }
-  strays.saw("mlx5_0", "/sys/class/infiniband_verbs/uverbs1", false);
+  unclaimed.saw("mlx5_0", "/sys/class/infiniband_verbs/uverbs1", false);
   const Variable asked("IBV_SHOW_WARNINGS", "1");
   const CapturedStderr said;
-  strays.tell(kBoth);
+  unclaimed.tell(kBoth);
   EXPECT_EQ(said.lines(), 1);
   EXPECT_THAT(said.text(), AllOf(HasSubstr("no userspace device-specific driver found for "
                                            "/sys/class/infiniband_verbs/uverbs1 (mlx5_0)"),

@@ -80,7 +80,7 @@ TEST_P(Failures, OfADeviceThatHasGoneAreBlamedOnThat) {
   uverbs::Qp qp;
   ASSERT_EQ(make_qp(qp, *pd, cq), 0);
   kernel.refusal = EIO;
-  context->channel.doubt();
+  context->command_channel.doubt();
   const CapturedStderr said;
   uverbs::note_ordered(qp);
   const FailedCompletion flushed{7, IBV_WC_WR_FLUSH_ERR};

@@ -137,12 +137,12 @@ TEST_F(Tree, TellsOfDevicesThatCouldBeUsedByAnotherDriver) {
   std::filesystem::remove(nodes_ / "uverbs2");
   Found found;
   ASSERT_EQ(uverbs::find_by_sysfs(places(), found), 0);
-  StrayDevices strays;
-  DeviceSink sink(kProvider, &strays);
+  UnclaimedDevices unclaimed;
+  DeviceSink sink(kProvider, &unclaimed);
   ASSERT_EQ(uverbs::add_devices(places(), found, kRxe, sink), 0);
   ::setenv("IBV_SHOW_WARNINGS", "1", 1);
   const CapturedStderr said;
-  strays.tell({});
+  unclaimed.tell({});
   ::unsetenv("IBV_SHOW_WARNINGS");
   EXPECT_EQ(said.lines(), 1) << "not of one that is in use, nor of one without a node";
   EXPECT_THAT(said.text(), HasSubstr("class/infiniband_verbs/uverbs0 (mlx5_0)"));

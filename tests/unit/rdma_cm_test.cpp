@@ -40,7 +40,7 @@ class RdmaCm : public ::testing::Test {
   }
 
   fake::RdmaCm kernel_;
-  rdma_cm::Channel channel_{kernel_};
+  rdma_cm::EventChannel channel_{kernel_};
   Identifier id_;
 };
 
@@ -247,7 +247,7 @@ class RdmaCmNode : public ::testing::Test {
   /// Opens and returns what was said.
   std::string open(int error, const char* node) {
     const CapturedStderr captured;
-    rdma_cm::Channel channel;
+    rdma_cm::EventChannel channel;
     const std::string sysfs = root_.string();
     EXPECT_EQ(channel.open({sysfs.c_str(), node}), error);
     return captured.text();
@@ -272,7 +272,7 @@ TEST_F(RdmaCmNode, AnotherNodeIsRefusedAndSilenceIsNoAnswer) {
   EXPECT_THAT(open(ENOENT, "/nowhere"), HasSubstr("/nowhere"));
   // With the number of /dev/null, which takes every command.
   tell("dev", "1:3");
-  rdma_cm::Channel channel;
+  rdma_cm::EventChannel channel;
   const std::string sysfs = root_.string();
   ASSERT_EQ(channel.open({sysfs.c_str(), "/dev/null"}), 0);
   Identifier id;

@@ -162,9 +162,10 @@ TEST_P(KernelEvents, AfterTheDeviceHasGoneNobodyWaitsForEvents) {
   kernel.refusal = EIO;
   kernel.end_events();
   verbatim::Cq* got = nullptr;
-  EXPECT_EQ(context->channel.presence(), uverbs::Presence::kHere);
+  EXPECT_EQ(context->command_channel.presence(), uverbs::Presence::kHere);
   EXPECT_EQ(uverbs::get_cq_event(*channel, &got), EIO);
-  EXPECT_EQ(context->channel.presence(), uverbs::Presence::kDoubted) << "the next poll asks";
+  EXPECT_EQ(context->command_channel.presence(), uverbs::Presence::kDoubted)
+      << "the next poll asks";
   ibv_async_event event{};
   ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
   EXPECT_EQ(event.event_type, IBV_EVENT_DEVICE_FATAL);
@@ -180,11 +181,11 @@ TEST_P(KernelEvents, ADeviceHasGoneWhenItHasNothingToSayOfItself) {
   ibv_async_event event{};
   ASSERT_EQ(uverbs::get_async_event(*context, event), 0);
   EXPECT_FALSE(uverbs::has_gone(*context));
-  EXPECT_EQ(context->channel.presence(), uverbs::Presence::kHere);
+  EXPECT_EQ(context->command_channel.presence(), uverbs::Presence::kHere);
   kernel.refusal = ENOMEM;
-  context->channel.doubt();
+  context->command_channel.doubt();
   EXPECT_FALSE(uverbs::has_gone(*context));
-  EXPECT_EQ(context->channel.presence(), uverbs::Presence::kDoubted) << "to be asked again";
+  EXPECT_EQ(context->command_channel.presence(), uverbs::Presence::kDoubted) << "to be asked again";
   kernel.refusal = EIO;
   EXPECT_TRUE(uverbs::has_gone(*context));
   EXPECT_EQ(said.lines(), 1);

@@ -105,7 +105,7 @@ TEST(Node, OfAnotherKindDoesNotOpen) {
   kernel::IoctlCall::Message nothing{};
   if (::ioctl(fd.get(), RDMA_VERBS_IOCTL, &nothing) != 0 && errno == ENOSYS)
     GTEST_SKIP() << "an emulator of another processor's programs answers for the kernel";
-  context.channel.adopt(std::move(fd));
+  context.command_channel.adopt(std::move(fd));
   const CapturedStderr said;
   EXPECT_EQ(uverbs::start_context(context), EPROTO);
   EXPECT_THAT(said.text(), HasSubstr("none of a uverbs device"));

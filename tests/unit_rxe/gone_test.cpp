@@ -247,7 +247,7 @@ TEST_F(RxeGone, PollingDoesNotWaitForABatchOfItsOwn) {
 TEST_F(RxeGone, IsFoundByADoorbellWhoseDoubtAnotherHasForgotten) {
   ASSERT_EQ(receive(1), 0);
   fake_.system.error = EIO;
-  ASSERT_EQ(fake_.context.channel.presence(), uverbs::Presence::kHere);
+  ASSERT_EQ(fake_.context.command_channel.presence(), uverbs::Presence::kHere);
   EXPECT_EQ(rxe::bell_unheard(*fake_.qp, EIO), 0);
   expect_flushed({1});
 }

@@ -14,18 +14,18 @@ using harness::wait_until;
 
 class AwayTest : public Stranger {
  protected:
-  static NodeEvents& events() { return NodeEvents::get(); }
+  static ProcessEvents& events() { return ProcessEvents::get(); }
   /// The thread is busy with something, while somebody says HELLO and time passes.
   void be_away(std::chrono::nanoseconds time) {
-    Node& node = **node_;
-    node.want_tick(true);
+    Process& process = **process_;
+    process.want_tick(true);
     ASSERT_TRUE(wait_until([] { return events().ticks >= 2; }));
     events().holds_requests = true;
-    node.self().segment.doorbells().service.ring(1);
-    node.self().wake_service();
+    process.self().segment.doorbells().service.ring(1);
+    process.self().wake_service();
     ASSERT_TRUE(wait_until([] { return events().requests == 1; }));
     ticks_ = events().ticks;
-    begun_ = node.wait_clock().begin();
+    begun_ = process.wait_clock().begin();
     socket_ = connected();
     ASSERT_EQ(say_hello(socket_.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(),
                         place_.get()),
@@ -36,7 +36,7 @@ class AwayTest : public Stranger {
     events().holds_requests = false;
   }
   std::uint64_t heard() {
-    WaitClock& clock = (*node_)->wait_clock();
+    WaitClock& clock = (*process_)->wait_clock();
     return clock.heard(clock.now());
   }
 

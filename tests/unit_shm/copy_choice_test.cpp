@@ -13,14 +13,14 @@ constexpr std::uint64_t kLength = 256u << 10;
 class CopyChoiceTest : public testing::Test {
  protected:
   /// The share of the bytes that went by the kernel's copy.
-  double send(std::uint32_t messages, std::uint64_t window_ns, std::uint64_t kernel_ns) {
+  double send(std::uint32_t messages, std::uint64_t stream_ns, std::uint64_t kernel_ns) {
     std::uint64_t by_kernel = 0;
     for (std::uint32_t i = 0; i < messages; ++i) {
       const std::uint64_t bytes = choice_.bytes_by_kernel(kLength);
       EXPECT_LE(bytes, kLength);
       if (bytes != 0) choice_.note_kernel(bytes, kernel_ns * bytes / CopyChoice::kSample);
       if (bytes != kLength)
-        choice_.note_window(kLength - bytes, window_ns * (kLength - bytes) / CopyChoice::kSample);
+        choice_.note_stream(kLength - bytes, stream_ns * (kLength - bytes) / CopyChoice::kSample);
       by_kernel += bytes;
     }
     return static_cast<double>(by_kernel) / static_cast<double>(messages) / kLength;
@@ -29,14 +29,14 @@ class CopyChoiceTest : public testing::Test {
   CopyChoice choice_;
 };
 
-TEST_F(CopyChoiceTest, TheFirstMessagesTakeTheWindow) { EXPECT_EQ(send(8, 8000, 6000), 0); }
+TEST_F(CopyChoiceTest, TheFirstMessagesTakeTheStreamRing) { EXPECT_EQ(send(8, 8000, 6000), 0); }
 
 TEST_F(CopyChoiceTest, TheFasterWayIsTaken) {
   send(100, 8000, 6000);
   EXPECT_GT(send(10'000, 8000, 6000), 0.97);
 }
 
-TEST_F(CopyChoiceTest, TheWindowIsTakenWhenItIsAsFast) {
+TEST_F(CopyChoiceTest, TheStreamRingIsTakenWhenItIsAsFast) {
   EXPECT_LT(send(10'000, 6000, 6000), 0.03);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Room for descriptors is made when a node starts. The kernel makes it by steps, and each time that
-// a process with several threads outgrows its table it waits until all processors have passed a
-// point of rest (RCU): milliseconds, among many busy processes seconds, in which our service thread
-// would meet nobody and answer nobody.
+// Room for descriptors is made when a process joins the fabric. The kernel makes it by steps, and
+// each time that a process with several threads outgrows its table it waits until all processors
+// have passed a point of rest (RCU): milliseconds, among many busy processes seconds, in which our
+// service thread would meet nobody and answer nobody.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -13,7 +13,7 @@
 
 #include "tests/support/child.hpp"
 #include "tests/support/role.hpp"
-#include "tests/unit_shm/node_events.hpp"
+#include "tests/unit_shm/process_events.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -44,7 +44,7 @@ VBT_ROLE(starts_under_limit) {
   if (setrlimit(RLIMIT_NOFILE, &limits) != 0) return 2;
   Room room{};
   room.before = table_size();
-  const RunningNode node;
+  const RunningProcess process;
   room.after = table_size();
   if (getrlimit(RLIMIT_NOFILE, &limits) != 0) return 3;
   room.limit_after = limits.rlim_cur;

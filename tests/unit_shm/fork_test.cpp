@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A process with a node forks: the child harms neither the parent nor its peers, and can have a
-// node of its own.
+// A process of the fabric forks: the child harms neither the parent nor its peers, and can
+// join it by itself.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "tests/support/fabric_directory.hpp"
 #include "tests/support/forked_child.hpp"
 #include "tests/support/role.hpp"
-#include "tests/unit_shm/node_events.hpp"
+#include "tests/unit_shm/process_events.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -29,22 +29,22 @@ struct Findings {
 
 /// Does the service thread answer, for the time that is said?
 bool is_served(std::uint32_t times) {
-  Peer& self = Node::get().self();
+  Peer& self = Process::get().self();
   self.segment.doorbells().cq_wake.ring(4);
   self.wake_service();
-  return harness::wait_until([&] { return NodeEvents::get().cq_wakes == times; });
+  return harness::wait_until([&] { return ProcessEvents::get().cq_wakes == times; });
 }
 
 VBT_ROLE(forking_node) {
-  if (Node::start(NodeEvents::hooks()) != 0) return 1;
-  Node& node = Node::get();
+  if (Process::start(ProcessEvents::hooks()) != 0) return 1;
+  Process& process = Process::get();
   std::uint32_t index = 0;
   std::uint32_t qpn = 0;
-  if (node.take_qpn(index, qpn) != 0) return 2;
-  const std::uint64_t offset = node.segment().allocate(4096);
-  auto* const words = node.segment().at<std::uint64_t>(offset);
+  if (process.take_qpn(index, qpn) != 0) return 2;
+  const std::uint64_t offset = process.segment().allocate(4096);
+  auto* const words = process.segment().at<std::uint64_t>(offset);
   words[0] = 7;
-  const std::uint64_t identity = node.segment().head().identity;
+  const std::uint64_t identity = process.segment().head().identity;
   const std::size_t names = harness::fabric_contents().size();
 
   int pipe_ends[2];
@@ -57,16 +57,16 @@ VBT_ROLE(forking_node) {
     // What programs do at the end of a child: take their inherited objects apart.
     bool good = words[0] == 7;
     words[0] = 99;
-    node.segment().doorbells().service.ring(1);
-    node.give_qpn(index);
-    node.segment().release(offset, 4096);
-    good = good && Node::start(NodeEvents::hooks()) == 0;  // and one of its own
-    std::uint64_t own = Node::get().segment().head().identity;
+    process.segment().doorbells().service.ring(1);
+    process.give_qpn(index);
+    process.segment().release(offset, 4096);
+    good = good && Process::start(ProcessEvents::hooks()) == 0;  // and one of its own
+    std::uint64_t own = Process::get().segment().head().identity;
     std::uint32_t own_qpn = 0;
-    good = good && Node::get().take_qpn(index, own_qpn) == 0 && own_qpn >> 12 != qpn >> 12;
+    good = good && Process::get().take_qpn(index, own_qpn) == 0 && own_qpn >> 12 != qpn >> 12;
     good = good && write(pipe_ends[1], &own, sizeof own) == sizeof own;
-    Node::stop();
-    Node::stop();
+    Process::stop();
+    Process::stop();
     _exit(good ? 0 : 1);
   }
   int status = -1;
@@ -76,11 +76,12 @@ VBT_ROLE(forking_node) {
   Findings findings{};
   findings.child_worked = told && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   findings.own_node_differs = own != identity;
-  findings.memory_intact = words[0] == 7 && node.segment().doorbells().service.summary.load() == 0;
+  findings.memory_intact =
+      words[0] == 7 && process.segment().doorbells().service.summary.load() == 0;
   findings.names_intact = harness::fabric_contents().size() == names;
   findings.still_served = is_served(2);
   control.send_value(findings);
-  Node::stop();
+  Process::stop();
   return 0;
 }
 
@@ -100,25 +101,26 @@ TEST(Fork, AChildHarmsNobodyAndMayHaveItsOwnNode) {
 
 /// Leaves by exit without a stop, as most programs do.
 VBT_ROLE(careless_node) {
-  if (Node::start(NodeEvents::hooks()) != 0) return 1;
+  if (Process::start(ProcessEvents::hooks()) != 0) return 1;
   std::uint32_t index = 0;
   std::uint32_t qpn = 0;
-  if (Node::get().take_qpn(index, qpn) != 0) return 2;
+  if (Process::get().take_qpn(index, qpn) != 0) return 2;
   control.send_value(qpn);
   return 0;
 }
 
-/// What peers walk to find who knocks.
-std::uint32_t count_lanes_shown() {
+/// What peers walk to find who asks to connect.
+std::uint32_t count_endpoints_shown() {
   constexpr std::uint32_t kMost = 64;
-  OwnSegment& segment = Node::get().segment();
+  OwnSegment& segment = Process::get().segment();
   std::uint32_t count = 0;
-  for (std::uint32_t link = segment.head().lane.load(); link != 0 && count < kMost; ++count)
-    link = segment.qps()[link - 1].lane;
+  for (std::uint32_t link = segment.head().endpoint_link.load(); link != 0 && count < kMost;
+       ++count)
+    link = segment.qps()[link - 1].endpoint_link;
   return count;
 }
 
-/// Two ends of this process, of which one has spoken to the other: over a lane.
+/// Two ends of this process, of which one has spoken to the other: over an endpoint.
 struct Acquainted {
   harness::Session session;
   hostile::DatagramEnd hears{session}, speaks{session};
@@ -132,18 +134,18 @@ struct Acquainted {
   }
 };
 
-TEST(Fork, AChildShowsNoneOfItsParentsLanes) {
+TEST(Fork, AChildShowsNoneOfItsParentsEndpoints) {
 #ifdef VBT_UNDER_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer has no threads in the child of a process with threads";
 #endif
   const Acquainted parents;
-  ASSERT_EQ(count_lanes_shown(), 1u);
+  ASSERT_EQ(count_endpoints_shown(), 1u);
   EXPECT_EQ(harness::run_in_child([] {
               const Acquainted childs;
-              return count_lanes_shown() == 1 ? 0 : 1;
+              return count_endpoints_shown() == 1 ? 0 : 1;
             }),
             0);
-  EXPECT_EQ(count_lanes_shown(), 1u);
+  EXPECT_EQ(count_endpoints_shown(), 1u);
 }
 
 TEST(Fork, AProcessThatOnlyExitsLeavesNoName) {

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "providers/shm/fabric/switchboard.hpp"
+#include "providers/shm/fabric/connection_manager.hpp"
 #include "tests/support/role.hpp"
 #include "tests/unit_shm/stranger.hpp"
 
@@ -47,11 +47,11 @@ class Heir : public Stranger {
   }
   bool is_being_met() {
     const std::uint32_t qpn = block_ << kQpnBlockBits;
-    Node::get().want_peer(qpn);
-    return Node::get().is_meeting(qpn);
+    Process::get().want_peer(qpn);
+    return Process::get().is_connecting(qpn);
   }
   /// Long before the time that a living one has.
-  static constexpr int kSoonMs = Switchboard::kHandshakeNs / 1'000'000 / 2;
+  static constexpr int kSoonMs = ConnectionManager::kHandshakeNs / 1'000'000 / 2;
 
   Child testator_{"testator"};
   std::uint32_t block_ = 0;

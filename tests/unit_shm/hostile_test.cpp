@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Strangers on the socket: they lie, stall, flood and leave; the node goes on serving the honest.
+// Strangers on the socket: they lie, stall, flood and leave; the process goes on serving the
+// honest.
 #include <errno.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -18,15 +19,15 @@
 #include <thread>
 #include <vector>
 
+#include "providers/shm/fabric/connection_manager.hpp"
 #include "providers/shm/fabric/fabric_folder.hpp"
-#include "providers/shm/fabric/rendezvous.hpp"
-#include "providers/shm/fabric/switchboard.hpp"
+#include "providers/shm/fabric/peer_messages.hpp"
 #include "runtime/memory/arena.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/log_watch.hpp"
 #include "tests/support/process_census.hpp"
 #include "tests/support/role.hpp"
-#include "tests/unit_shm/node_events.hpp"
+#include "tests/unit_shm/process_events.hpp"
 #include "tests/unit_shm/stranger.hpp"
 
 namespace verbatim::shm {
@@ -48,31 +49,31 @@ TEST_F(HostileTest, ACompleteHelloIsAnswered) {
 /// Who has our answer may send at once: what it sends must find it known here, and announced.
 TEST_F(HostileTest, AProcessIsKnownBeforeItsHelloIsAnswered) {
   for (std::uint64_t round = 1; round <= 50; ++round) {
-    NodeEvents::get().reset();
+    ProcessEvents::get().reset();
     forged_->head().identity += round;
     forged_->head().blocks[0].store(4000);
     forged_->head().block_count.store(1);
     {
       const UniqueFd socket = connected();
-      NodeEvents::get().watched = socket.get();
+      ProcessEvents::get().watched = socket.get();
       ASSERT_EQ(say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(),
                           place_.get()),
                 0);
       Received answer;
       ASSERT_TRUE(wait_until([&] { return receive_message(socket.get(), answer) == 0; }));
-      ASSERT_EQ(NodeEvents::get().peers_ready, 1u);
-      ASSERT_FALSE(NodeEvents::get().readable_when_ready) << "answered first";
-      ASSERT_NE(Node::get().find_peer(4000u << kQpnBlockBits), nullptr);
-      ASSERT_EQ(NodeEvents::get().peers_dead, 0u);
+      ASSERT_EQ(ProcessEvents::get().peers_ready, 1u);
+      ASSERT_FALSE(ProcessEvents::get().readable_when_ready) << "answered first";
+      ASSERT_NE(Process::get().find_peer(4000u << kQpnBlockBits), nullptr);
+      ASSERT_EQ(ProcessEvents::get().peers_dead, 0u);
     }
-    ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_dead == 1; }));
+    ASSERT_TRUE(wait_until([] { return ProcessEvents::get().peers_dead == 1; }));
   }
 }
 
 /// Who leaves before our answer was known for a moment: its end is told, and so is its beginning.
 TEST_F(HostileTest, AHelloWithoutAWaitForTheAnswerHasABeginningAndAnEnd) {
   for (std::uint64_t round = 1; round <= 50; ++round) {
-    NodeEvents::get().reset();
+    ProcessEvents::get().reset();
     forged_->head().identity += round;
     {
       const UniqueFd socket = connected();
@@ -80,8 +81,8 @@ TEST_F(HostileTest, AHelloWithoutAWaitForTheAnswerHasABeginningAndAnEnd) {
                           place_.get()),
                 0);
     }
-    ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_dead == 1; }));
-    ASSERT_EQ(NodeEvents::get().peers_ready, 1u);
+    ASSERT_TRUE(wait_until([] { return ProcessEvents::get().peers_dead == 1; }));
+    ASSERT_EQ(ProcessEvents::get().peers_ready, 1u);
   }
 }
 
@@ -119,7 +120,7 @@ TEST_F(HostileTest, HellosWithWrongThingsAreRefused) {
       {"no files", place_.get(), place_.get(), place_.get(), own, kLayoutVersion},
       {"another identity than its segment's", segment, bells, place_.get(), own + 1,
        kLayoutVersion},
-      {"our identity", segment, bells, place_.get(), Node::get().segment().head().identity,
+      {"our identity", segment, bells, place_.get(), Process::get().segment().head().identity,
        kLayoutVersion},
       {"another version", segment, bells, place_.get(), own, kLayoutVersion + 1},
   };
@@ -131,7 +132,7 @@ TEST_F(HostileTest, HellosWithWrongThingsAreRefused) {
     ASSERT_EQ(say_hello(socket.get(), hello, c.segment, c.bells, c.place), 0);
     EXPECT_TRUE(was_refused(socket.get())) << c.name;
   }
-  EXPECT_EQ(NodeEvents::get().peers_ready, 0u);
+  EXPECT_EQ(ProcessEvents::get().peers_ready, 0u);
 }
 
 // 0 stands for nobody wherever identities are kept.
@@ -162,7 +163,7 @@ TEST_F(HostileTest, SomebodyElsesIdentityDoesNotReplaceHim) {
   ASSERT_EQ(
       say_hello(second.get(), honest_hello(), copy.get(), forged_->doorbell_fd(), place_.get()), 0);
   EXPECT_TRUE(was_refused(second.get()));
-  EXPECT_EQ(NodeEvents::get().peers_dead, 0u);
+  EXPECT_EQ(ProcessEvents::get().peers_dead, 0u);
 }
 
 TEST_F(HostileTest, ThousandsOfNonsenseMessages) {
@@ -194,13 +195,13 @@ TEST_F(HostileTest, ThousandsOfNonsenseMessages) {
   }
   // A message spoilt only where it does not matter may have made a peer; it ended with its socket.
   EXPECT_TRUE(wait_until([&] {
-    const NodeEvents& events = NodeEvents::get();
+    const ProcessEvents& events = ProcessEvents::get();
     return events.peers_ready == events.peers_dead;
   }));
   EXPECT_TRUE(wait_until([&] {
     // What remains: descriptors of the dead peers, kept on purpose.
     return harness::ProcessCensus::take().descriptors.size() <=
-           before.descriptors.size() + 3 * NodeEvents::get().peers_dead;
+           before.descriptors.size() + 3 * ProcessEvents::get().peers_dead;
   }));
 }
 
@@ -210,7 +211,7 @@ TEST_F(HostileTest, NonsenseFromAPeerEndsOnlyThatPeer) {
       say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
       0);
   ASSERT_FALSE(was_refused(socket.get()));
-  ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 1; }));
+  ASSERT_TRUE(wait_until([] { return ProcessEvents::get().peers_ready == 1; }));
   // An arena nobody asked for, and the file of it, are dropped; a second HELLO ends it.
   ArenaMessage arena;
   arena.head.type = MessageType::kArena;
@@ -222,7 +223,7 @@ TEST_F(HostileTest, NonsenseFromAPeerEndsOnlyThatPeer) {
       say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
       0);
   EXPECT_TRUE(was_refused(socket.get()));
-  EXPECT_TRUE(wait_until([] { return NodeEvents::get().peers_dead == 1; }));
+  EXPECT_TRUE(wait_until([] { return ProcessEvents::get().peers_dead == 1; }));
 }
 
 TEST_F(HostileTest, AnArenaThatIsNotOneIsRefused) {
@@ -232,15 +233,15 @@ TEST_F(HostileTest, AnArenaThatIsNotOneIsRefused) {
       say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
       0);
   ASSERT_FALSE(was_refused(socket.get()));
-  ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 1; }));
+  ASSERT_TRUE(wait_until([] { return ProcessEvents::get().peers_ready == 1; }));
   forged_->head().blocks[0].store(4000);
   forged_->head().block_count.store(1);
-  Peer* const peer = Node::get().hold_peer(4000u << kQpnBlockBits);
+  Peer* const peer = Process::get().hold_peer(4000u << kQpnBlockBits);
   ASSERT_NE(peer, nullptr);
   UniqueFd shrinkable(memfd_create("arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(shrinkable.get(), 1 << 20), 0);
   for (const std::uint64_t size : {std::uint64_t{1} << 20, std::uint64_t{2} << 20}) {
-    Node::get().want_arena(*peer, 3);
+    Process::get().want_arena(*peer, 3);
     Received question;
     ASSERT_TRUE(wait_until([&] { return receive_message(socket.get(), question) == 0; }));
     ArenaMessage arena;
@@ -249,12 +250,12 @@ TEST_F(HostileTest, AnArenaThatIsNotOneIsRefused) {
     arena.size = size;
     const int fd = shrinkable.get();
     ASSERT_EQ(send_message(socket.get(), &arena, sizeof arena, {&fd, 1}), 0);
-    ASSERT_TRUE(wait_until([&] { return Node::get().arena_refused(*peer, 3); }));
+    ASSERT_TRUE(wait_until([&] { return Process::get().arena_refused(*peer, 3); }));
     EXPECT_EQ(peer->arenas[3].base.load(), nullptr);
     // Right this time but for its size.
     ASSERT_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
   }
-  Node::get().release_peer(*peer);
+  Process::get().release_peer(*peer);
 }
 
 TEST_F(HostileTest, AClaimOfAnAbsurdNumberOfBlocksIsBounded) {
@@ -264,10 +265,10 @@ TEST_F(HostileTest, AClaimOfAnAbsurdNumberOfBlocksIsBounded) {
       say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
       0);
   ASSERT_FALSE(was_refused(socket.get()));
-  EXPECT_EQ(Node::get().find_peer(0x123456), nullptr);
+  EXPECT_EQ(Process::get().find_peer(0x123456), nullptr);
   // And our own numbers are ours, whoever claims them.
   for (auto& block : forged_->head().blocks) block.store(qpn_ >> kQpnBlockBits);
-  EXPECT_EQ(Node::get().find_peer(qpn_), &Node::get().self());
+  EXPECT_EQ(Process::get().find_peer(qpn_), &Process::get().self());
 }
 
 TEST_F(HostileTest, OfTwoClaimantsTheOneBehindTheNameIsRight) {
@@ -284,8 +285,8 @@ TEST_F(HostileTest, OfTwoClaimantsTheOneBehindTheNameIsRight) {
                       place_.get()),
             0);
   ASSERT_FALSE(was_refused(first_socket.get()));
-  ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 1; }));
-  Peer* const only = Node::get().find_peer(kBlock << kQpnBlockBits);
+  ASSERT_TRUE(wait_until([] { return ProcessEvents::get().peers_ready == 1; }));
+  Peer* const only = Process::get().find_peer(kBlock << kQpnBlockBits);
   ASSERT_NE(only, nullptr);
   HelloMessage hello = honest_hello();
   hello.identity = second->head().identity;
@@ -293,8 +294,8 @@ TEST_F(HostileTest, OfTwoClaimantsTheOneBehindTheNameIsRight) {
   ASSERT_EQ(
       say_hello(second_socket.get(), hello, second->fd(), second->doorbell_fd(), place_.get()), 0);
   ASSERT_FALSE(was_refused(second_socket.get()));
-  ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 2; }));
-  EXPECT_EQ(Node::get().find_peer(kBlock << kQpnBlockBits), nullptr) << "neither is believed";
+  ASSERT_TRUE(wait_until([] { return ProcessEvents::get().peers_ready == 2; }));
+  EXPECT_EQ(Process::get().find_peer(kBlock << kQpnBlockBits), nullptr) << "neither is believed";
 
   // The name leads to the second one.
   const UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -303,17 +304,17 @@ TEST_F(HostileTest, OfTwoClaimantsTheOneBehindTheNameIsRight) {
   std::snprintf(address.sun_path, sizeof address.sun_path, "%s/q%03x", folder_->path(), kBlock);
   ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(listen(listener.get(), 4), 0);
-  Node::get().want_peer(kBlock << kQpnBlockBits);
+  Process::get().want_peer(kBlock << kQpnBlockBits);
   const UniqueFd met(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   ASSERT_TRUE(met.valid());
   ASSERT_EQ(say_hello(met.get(), hello, second->fd(), second->doorbell_fd(), place_.get()), 0);
   ASSERT_TRUE(
-      wait_until([&] { return Node::get().find_peer(kBlock << kQpnBlockBits) != nullptr; }));
-  Peer* const right = Node::get().hold_peer(kBlock << kQpnBlockBits);
+      wait_until([&] { return Process::get().find_peer(kBlock << kQpnBlockBits) != nullptr; }));
+  Peer* const right = Process::get().hold_peer(kBlock << kQpnBlockBits);
   ASSERT_NE(right, nullptr);
   EXPECT_NE(right, only);
   EXPECT_EQ(right->identity, second->head().identity);
-  Node::get().release_peer(*right);
+  Process::get().release_peer(*right);
   unlink(address.sun_path);
   second->destroy();
 }
@@ -321,10 +322,10 @@ TEST_F(HostileTest, OfTwoClaimantsTheOneBehindTheNameIsRight) {
 /// With no descriptor left, connections cannot be accepted; the service thread must not spin
 /// meanwhile.
 VBT_ROLE(starved_node) {
-  if (Node::start(NodeEvents::hooks()) != 0) return 1;
+  if (Process::start(ProcessEvents::hooks()) != 0) return 1;
   std::uint32_t index = 0;
   std::uint32_t qpn = 0;
-  if (Node::get().take_qpn(index, qpn) != 0) return 2;
+  if (Process::get().take_qpn(index, qpn) != 0) return 2;
   rlimit before{};
   if (getrlimit(RLIMIT_NOFILE, &before) != 0) return 3;
   const int next = dup(0);
@@ -343,10 +344,10 @@ VBT_ROLE(starved_node) {
   };
   control.send_value(static_cast<std::int64_t>(cpu_us(end) - cpu_us(start)));
   if (setrlimit(RLIMIT_NOFILE, &before) != 0) return 4;
-  const bool met = wait_until([] { return NodeEvents::get().peers_ready >= 1; });
+  const bool met = wait_until([] { return ProcessEvents::get().peers_ready >= 1; });
   control.send_value(static_cast<std::int32_t>(met));
   (void)control.receive_value<std::int32_t>();
-  Node::stop();
+  Process::stop();
   return 0;
 }
 
@@ -354,18 +355,18 @@ TEST_F(HostileTest, WithoutDescriptorsANodeWaitsAndRecovers) {
   const AllowedLog expected("ulimit -n");
   harness::Child child("starved_node");
   const auto qpn = child.control().receive_value<std::uint32_t>();
-  Node::get().want_peer(qpn);
+  Process::get().want_peer(qpn);
   child.control().send_value(std::int32_t{0});
   const auto start = std::chrono::steady_clock::now();
   ASSERT_TRUE(wait_until([&] {
-    Node::get().want_peer(qpn);
+    Process::get().want_peer(qpn);
     return std::chrono::steady_clock::now() - start > std::chrono::milliseconds(300);
   }));
   child.control().send_value(std::int32_t{0});
   EXPECT_LT(child.control().receive_value<std::int64_t>(), 100'000) << "microseconds of 300 000";
   ASSERT_TRUE(wait_until([&] {
-    Node::get().want_peer(qpn);
-    return Node::get().find_peer(qpn) != nullptr;
+    Process::get().want_peer(qpn);
+    return Process::get().find_peer(qpn) != nullptr;
   }));
   EXPECT_EQ(child.control().receive_value<std::int32_t>(), 1);
   child.control().send_value(std::int32_t{0});
@@ -374,7 +375,7 @@ TEST_F(HostileTest, WithoutDescriptorsANodeWaitsAndRecovers) {
 
 TEST_F(HostileTest, TheSilentAreManyAndStallNobody) {
   std::vector<UniqueFd> silent;
-  for (std::uint32_t i = 0; i < 10 * Switchboard::kMaxHalfOpenOfOne; ++i)
+  for (std::uint32_t i = 0; i < 10 * ConnectionManager::kMaxHalfOpenOfOne; ++i)
     silent.push_back(connected());
   serves_the_honest();
   // The oldest gave way.

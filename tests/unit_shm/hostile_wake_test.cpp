@@ -27,7 +27,7 @@ TEST_F(HostileWakeTest, AWakeNeverWaitsWhateverThePeerDoesToItsSocket) {
       say_hello(socket.get(), honest_hello(), forged_->fd(), forged_->doorbell_fd(), place_.get()),
       0);
   ASSERT_FALSE(was_refused(socket.get()));
-  Peer* const peer = Node::get().hold_peer(4000u << kQpnBlockBits);
+  Peer* const peer = Process::get().hold_peer(4000u << kQpnBlockBits);
   ASSERT_NE(peer, nullptr);
   WakeSocket wakes;
   UniqueFd filler;
@@ -56,7 +56,7 @@ TEST_F(HostileWakeTest, AWakeNeverWaitsWhateverThePeerDoesToItsSocket) {
   woken_.reset();  // whoever waited goes on
   waker.join();
   peer->wake_service();  // nobody there: nothing happens
-  Node::get().release_peer(*peer);
+  Process::get().release_peer(*peer);
 }
 
 /// And the way to wake us that others get: what one does with it concerns it alone.
@@ -82,13 +82,13 @@ TEST_F(HostileWakeTest, ThePlaceThatAPeerWasGivenWakesUsAndSpoilsNothing) {
   UniqueFd bad_socket, bad_wake, good_socket, good_wake;
   meet_as(identity + 1, bad_socket, bad_wake);
   meet_as(identity + 2, good_socket, good_wake);
-  Doorbells& doorbells = Node::get().self().segment.doorbells();
+  Doorbells& doorbells = Process::get().self().segment.doorbells();
   std::uint32_t expected = 0;
   const auto wakes_us = [&](int wake) {
     doorbells.cq_wake.ring(7);
     wake_through(wake);
     ++expected;
-    return wait_until([&] { return NodeEvents::get().cq_wakes == expected; });
+    return wait_until([&] { return ProcessEvents::get().cq_wakes == expected; });
   };
   EXPECT_TRUE(wakes_us(bad_wake.get()));
   // Much, long, and with descriptors.

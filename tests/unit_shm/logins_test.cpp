@@ -12,7 +12,7 @@
 #include "tests/support/child.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/log_watch.hpp"
-#include "tests/unit_shm/node_events.hpp"
+#include "tests/unit_shm/process_events.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -23,7 +23,7 @@ using harness::wait_until;
 class OtherNode {
  public:
   explicit OtherNode(const std::map<std::string, std::string>& environment)
-      : child_("node", environment) {
+      : child_("process", environment) {
     EXPECT_EQ(child_.control().receive_value<int>(), 0);
   }
   std::uint64_t ask(Ask question, std::uint64_t value = 0) {

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <memory>
 
-#include "providers/shm/fabric/switchboard.hpp"
+#include "providers/shm/fabric/connection_manager.hpp"
 #include "runtime/memory/arena.hpp"
 #include "runtime/memory/memory_file.hpp"
 #include "tests/support/log_watch.hpp"
@@ -87,12 +87,12 @@ class Lost : public Stranger {
     return socket;
   }
   void expect_hears_questions(int socket) {
-    Peer* const peer = Node::get().hold_peer(kQpn);
+    Peer* const peer = Process::get().hold_peer(kQpn);
     ASSERT_NE(peer, nullptr);
     EXPECT_TRUE(peer->alive);
-    Node::get().want_arena(*peer, 3);
+    Process::get().want_arena(*peer, 3);
     hear(socket, MessageType::kWantArena);
-    Node::get().release_peer(*peer);
+    Process::get().release_peer(*peer);
   }
 
   UniqueFd listener_;
@@ -105,7 +105,7 @@ TEST_F(Lost, WhoGaveUpBeforeTheAnswerIsLookedForUnderItsName) {
   hear(socket.get(), MessageType::kHello);
   greet(socket.get());
   expect_hears_questions(socket.get());
-  EXPECT_EQ(NodeEvents::get().peers_dead, 0u);
+  EXPECT_EQ(ProcessEvents::get().peers_dead, 0u);
 }
 
 // Who connected is known from before he is answered; who answers has to be told.
@@ -119,13 +119,13 @@ TEST_F(Lost, WhoAnswersHearsWhenItIsKnown) {
 
 TEST_F(Lost, WhoConnectsIsSentNothingBeforeItHasMetTheOther) {
   const UniqueFd socket = met();
-  Peer* const peer = Node::get().hold_peer(kQpn);
+  Peer* const peer = Process::get().hold_peer(kQpn);
   ASSERT_NE(peer, nullptr);
   EXPECT_FALSE(peer->knows_us);
   const ArenaMessage says{.head = {.type = MessageType::kMet}};
   ASSERT_EQ(send_message(socket.get(), &says, sizeof says, {}), 0);
   EXPECT_TRUE(wait_until([&] { return peer->knows_us.load(); }));
-  Node::get().release_peer(*peer);
+  Process::get().release_peer(*peer);
 }
 
 TEST_F(Lost, WhoGaveUpBeforeTheAnswerAndComesAgainIsKnown) {
@@ -133,42 +133,42 @@ TEST_F(Lost, WhoGaveUpBeforeTheAnswerAndComesAgainIsKnown) {
   const UniqueFd looking = accepted();
   const UniqueFd socket = met();
   expect_hears_questions(socket.get());
-  EXPECT_EQ(NodeEvents::get().peers_ready, 1u);
-  EXPECT_EQ(NodeEvents::get().peers_dead, 0u);
+  EXPECT_EQ(ProcessEvents::get().peers_ready, 1u);
+  EXPECT_EQ(ProcessEvents::get().peers_dead, 0u);
 }
 
 TEST_F(Lost, WhatWasAskedOnAConnectionThatEndedIsAskedAgain) {
   Peer* peer = nullptr;
   {
     const UniqueFd socket = met();
-    peer = Node::get().hold_peer(kQpn);
+    peer = Process::get().hold_peer(kQpn);
     ASSERT_NE(peer, nullptr);
-    Node::get().want_arena(*peer, 3);
+    Process::get().want_arena(*peer, 3);
     hear(socket.get(), MessageType::kWantArena);
   }
   const UniqueFd socket = accepted();
   hear(socket.get(), MessageType::kHello);
   greet(socket.get());
   hear(socket.get(), MessageType::kWantArena);
-  Node::get().release_peer(*peer);
+  Process::get().release_peer(*peer);
 }
 
 TEST_F(Lost, WhoTakesItsNameAwayHasLeft) {
   {
     const UniqueFd socket = met();
-    Peer* const peer = Node::get().hold_peer(kQpn);
+    Peer* const peer = Process::get().hold_peer(kQpn);
     ASSERT_NE(peer, nullptr);
     take_name_away();
   }
-  EXPECT_TRUE(wait_until([] { return NodeEvents::get().peers_dead == 1; }));
+  EXPECT_TRUE(wait_until([] { return ProcessEvents::get().peers_dead == 1; }));
 }
 
 TEST_F(Lost, WhoTakesItsNameAwayWhileItIsLookedForHasLeft) {
   give_up();
   (void)accepted();
-  EXPECT_EQ(NodeEvents::get().peers_dead, 0u);
+  EXPECT_EQ(ProcessEvents::get().peers_dead, 0u);
   take_name_away();
-  EXPECT_TRUE(wait_until([] { return NodeEvents::get().peers_dead == 1; }));
+  EXPECT_TRUE(wait_until([] { return ProcessEvents::get().peers_dead == 1; }));
 }
 
 TEST_F(Lost, WhoseNameLeadsToAnotherHasLeft) {
@@ -180,8 +180,8 @@ TEST_F(Lost, WhoseNameLeadsToAnotherHasLeft) {
   HelloMessage hello = honest_hello();
   hello.identity = second->head().identity;
   ASSERT_EQ(say_hello(socket.get(), hello, second->fd(), second->doorbell_fd(), place_.get()), 0);
-  EXPECT_TRUE(wait_until([] { return NodeEvents::get().peers_dead == 1; }));
-  EXPECT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 2; }));
+  EXPECT_TRUE(wait_until([] { return ProcessEvents::get().peers_dead == 1; }));
+  EXPECT_TRUE(wait_until([] { return ProcessEvents::get().peers_ready == 2; }));
   second->destroy();
 }
 
@@ -195,33 +195,33 @@ TEST_F(Lost, WhoEndsEachConnectionAtOnceIsNotLookedForAllTheTime) {
     greet(socket.get());
   }
   EXPECT_GE(steady_clock::now() - start,
-            (kRounds - 2) * std::chrono::nanoseconds(Switchboard::kSeekNs));
-  EXPECT_EQ(NodeEvents::get().peers_dead, 0u);
+            (kRounds - 2) * std::chrono::nanoseconds(ConnectionManager::kSeekNs));
+  EXPECT_EQ(ProcessEvents::get().peers_dead, 0u);
 }
 
 TEST_F(Lost, WhoBrokeTheProtocolAndComesAgainIsMetAnew) {
   const UniqueFd first = met();
-  Peer* const held = Node::get().hold_peer(kQpn);
+  Peer* const held = Process::get().hold_peer(kQpn);
   ASSERT_NE(held, nullptr);
   greet(first.get());
-  ASSERT_TRUE(wait_until([] { return NodeEvents::get().peers_dead == 1; }));
+  ASSERT_TRUE(wait_until([] { return ProcessEvents::get().peers_dead == 1; }));
   const UniqueFd second = met();
-  EXPECT_EQ(NodeEvents::get().peers_ready, 2u);
+  EXPECT_EQ(ProcessEvents::get().peers_ready, 2u);
   EXPECT_FALSE(held->alive);
   expect_hears_questions(second.get());
-  Node::get().release_peer(*held);
+  Process::get().release_peer(*held);
 }
 
 TEST_F(Lost, WhoseArenaHasNoRoomInOurTableLivesAndIsAskedAgain) {
   const UniqueFd socket = met();
-  Peer* const peer = Node::get().hold_peer(kQpn);
+  Peer* const peer = Process::get().hold_peer(kQpn);
   ASSERT_NE(peer, nullptr);
   constexpr std::uint64_t kArenaBytes = 2u << 20;
   UniqueFd file;
   ASSERT_EQ(make_memory_file("verbatim-test", kArenaBytes, file), 0);
   ASSERT_EQ(seal_memory_file(file.get(), F_SEAL_SHRINK), 0);
   const auto is_asked_and_answers = [&] {
-    Node::get().want_arena(*peer, 3);
+    Process::get().want_arena(*peer, 3);
     hear(socket.get(), MessageType::kWantArena);
     ArenaMessage arena;
     arena.head.type = MessageType::kArena;
@@ -238,23 +238,23 @@ TEST_F(Lost, WhoseArenaHasNoRoomInOurTableLivesAndIsAskedAgain) {
   }
   ASSERT_NO_FATAL_FAILURE(is_asked_and_answers());
   EXPECT_TRUE(wait_until([&] { return peer->arenas[3].base.load() != nullptr; }));
-  EXPECT_EQ(NodeEvents::get().peers_dead, 0u);
-  Node::get().release_peer(*peer);
+  EXPECT_EQ(ProcessEvents::get().peers_dead, 0u);
+  Process::get().release_peer(*peer);
 }
 
 constexpr auto kLate =
-    std::chrono::nanoseconds(Switchboard::kHandshakeNs) + std::chrono::milliseconds(200);
+    std::chrono::nanoseconds(ConnectionManager::kHandshakeNs) + std::chrono::milliseconds(200);
 
 TEST_F(Lost, WhoIsSlowToAcceptFindsWhoStillWantsIt) {
   const auto start = steady_clock::now();
   ASSERT_TRUE(wait_until([&] {
-    Node::get().want_peer(kQpn);
+    Process::get().want_peer(kQpn);
     return steady_clock::now() - start > kLate;
   }));
   const UniqueFd socket = accepted();
   hear(socket.get(), MessageType::kHello);
   greet(socket.get());
-  EXPECT_TRUE(wait_until([] { return NodeEvents::get().peers_ready == 1; }));
+  EXPECT_TRUE(wait_until([] { return ProcessEvents::get().peers_ready == 1; }));
   expect_hears_questions(socket.get());
 }
 

@@ -7,13 +7,13 @@
 
 #include <cerrno>
 
-#include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/fabric/peer_messages.hpp"
 #include "runtime/base/unique_fd.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/condition.hpp"
 #include "tests/support/deadline.hpp"
 #include "tests/support/role.hpp"
-#include "tests/unit_shm/node_events.hpp"
+#include "tests/unit_shm/process_events.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -47,45 +47,45 @@ class UnderWay {
 
 /// Cannot answer who comes, and then can.
 VBT_ROLE(crowded_node) {
-  const RunningNode node;
+  const RunningProcess process;
   std::uint32_t index = 0;
   std::uint32_t qpn = 0;
-  if (node->take_qpn(index, qpn) != 0) return 1;
+  if (process->take_qpn(index, qpn) != 0) return 1;
   {
     const UnderWay many;
     control.send_value(many.is_limit() ? qpn : 0);
     if (!many.is_limit()) return 0;
-    control.send_value(wait_until([] { return NodeEvents::get().peers_ready == 1; }));
+    control.send_value(wait_until([] { return ProcessEvents::get().peers_ready == 1; }));
     (void)control.receive_value<bool>();
   }
   (void)control.receive_value<bool>();
-  control.send_value(NodeEvents::get().peers_dead.load());
+  control.send_value(ProcessEvents::get().peers_dead.load());
   (void)control.receive_value<bool>();
   return 0;
 }
 
 TEST(OwedHello, ComesWhenDescriptorsMayBeUnderWayAgain) {
-  NodeEvents::get().reset();
-  const RunningNode node;
+  ProcessEvents::get().reset();
+  const RunningProcess process;
   harness::Child child("crowded_node", {{harness::kCondition, "limit nofile 200"}});
   const auto qpn = child.control().receive_value<std::uint32_t>();
   if (qpn == 0) GTEST_SKIP() << "descriptors under way are not limited here";
   pollfd said{child.control().fd(), POLLIN, 0};
   EXPECT_TRUE(wait_until([&] {
-    node->want_peer(qpn);
+    process->want_peer(qpn);
     return poll(&said, 1, 0) == 1;
   }));
   EXPECT_TRUE(child.control().receive_value<bool>()) << "it heard us";
-  EXPECT_EQ(node->find_peer(qpn), nullptr) << "it could answer";
+  EXPECT_EQ(process->find_peer(qpn), nullptr) << "it could answer";
   child.control().send_value(true);
   EXPECT_TRUE(wait_until([&] {
-    node->want_peer(qpn);
-    return node->find_peer(qpn) != nullptr;
+    process->want_peer(qpn);
+    return process->find_peer(qpn) != nullptr;
   }));
   child.control().send_value(true);
   EXPECT_EQ(child.control().receive_value<std::uint32_t>(), 0u) << "it took us for dead";
-  EXPECT_EQ(NodeEvents::get().peers_ready, 1u);
-  EXPECT_EQ(NodeEvents::get().peers_dead, 0u);
+  EXPECT_EQ(ProcessEvents::get().peers_ready, 1u);
+  EXPECT_EQ(ProcessEvents::get().peers_dead, 0u);
   child.control().send_value(true);
   EXPECT_EQ(child.wait().exit_status, 0);
 }

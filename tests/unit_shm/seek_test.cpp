@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who is looked for, how often and for how long: a switchboard whose clock the test is, and a
-// stranger with a name who does not answer.
+// Who is looked for, how often and for how long: a connection manager whose clock the test is, and
+// a stranger with a name who does not answer.
 #include <gtest/gtest.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "providers/shm/fabric/switchboard.hpp"
+#include "providers/shm/fabric/connection_manager.hpp"
 #include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
@@ -120,8 +120,8 @@ class Seek : public ::testing::Test {
   std::unique_ptr<WantedBlocks> wanted_ = std::make_unique<WantedBlocks>();
   WakeSocket wakes_;
   UniqueFd epoll_;
-  std::unique_ptr<Switchboard> board_ =
-      std::make_unique<Switchboard>(Surroundings{*segment_, *folder_, *peers_, *wanted_, kHooks});
+  std::unique_ptr<ConnectionManager> board_ = std::make_unique<ConnectionManager>(
+      Surroundings{*segment_, *folder_, *peers_, *wanted_, kHooks});
   std::uint32_t block_ = 0;
   std::uint64_t inode_ = 0;
   std::unique_ptr<OwnSegment> his_segment_ = std::make_unique<OwnSegment>();
@@ -133,7 +133,7 @@ TEST_F(Seek, WhomNobodyHoldsIsLookedForEachSecondWhileHeLives) {
   EXPECT_EQ(board_->run_due(now_ns()), ~std::uint64_t{0}) << "nobody is lost: no date";
   ASSERT_NO_FATAL_FAILURE(come_and_go());
   EXPECT_EQ(times_sought(), 1);
-  std::uint64_t now = now_ns() + Switchboard::kHandshakeNs + kSecond;
+  std::uint64_t now = now_ns() + ConnectionManager::kHandshakeNs + kSecond;
   for (int second = 0; second < 3; ++second) {
     for (int tenth = 0; tenth < 10; ++tenth) {
       EXPECT_GT(board_->run_due(now), now);
@@ -155,15 +155,15 @@ TEST_F(Seek, WhomSomebodyHoldsIsLookedForAllTheTime) {
   Peer* const peer = peers_->first();
   ASSERT_NE(peer, nullptr);
   ASSERT_TRUE(peers_->hold(*peer));
-  std::uint64_t now = now_ns() + 2 * Switchboard::kHandshakeNs;
+  std::uint64_t now = now_ns() + 2 * ConnectionManager::kHandshakeNs;
   for (int round = 0; round < 5; ++round) {
-    EXPECT_EQ(board_->run_due(now), now + Switchboard::kSeekNs);
+    EXPECT_EQ(board_->run_due(now), now + ConnectionManager::kSeekNs);
     EXPECT_EQ(times_sought(), 1) << round;
-    now += Switchboard::kSeekNs;
+    now += ConnectionManager::kSeekNs;
   }
   // Let go, he is looked for in peace.
   (void)peers_->release(*peer);
-  EXPECT_GT(board_->run_due(now), now + Switchboard::kSeekNs);
+  EXPECT_GT(board_->run_due(now), now + ConnectionManager::kSeekNs);
   EXPECT_EQ(deaths, 0u);
 }
 

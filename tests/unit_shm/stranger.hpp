@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// A node of this process, and a stranger with a segment of his own who speaks to it through its
-// socket; afterwards the node still serves the honest. One thread.
+// This process in the fabric, and a stranger with a segment of his own who speaks to it through its
+// socket; afterwards the process still serves the honest. One thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,20 +11,20 @@
 #include <memory>
 
 #include "providers/shm/fabric/fabric_folder.hpp"
-#include "providers/shm/fabric/rendezvous.hpp"
+#include "providers/shm/fabric/peer_messages.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/deadline.hpp"
-#include "tests/unit_shm/node_events.hpp"
+#include "tests/unit_shm/process_events.hpp"
 
 namespace verbatim::shm {
 
 class Stranger : public ::testing::Test {
  protected:
   void SetUp() override {
-    NodeEvents::get().reset();
-    node_ = std::make_unique<RunningNode>();
+    ProcessEvents::get().reset();
+    process_ = std::make_unique<RunningProcess>();
     std::uint32_t index = 0;
-    ASSERT_EQ((*node_)->take_qpn(index, qpn_), 0);
+    ASSERT_EQ((*process_)->take_qpn(index, qpn_), 0);
     ASSERT_EQ(folder_->open(), 0);
     ASSERT_EQ(forged_->create(), 0);
     ASSERT_EQ(folder_->bind_apart(woken_, place_), 0);
@@ -33,7 +33,7 @@ class Stranger : public ::testing::Test {
     serves_the_honest();
     forged_->destroy();
     folder_->close();
-    node_.reset();
+    process_.reset();
   }
 
   UniqueFd connected() {
@@ -54,7 +54,7 @@ class Stranger : public ::testing::Test {
     const int fds[] = {segment, doorbells, place};
     return send_message(socket, &hello, sizeof hello, fds);
   }
-  /// Waits until the node has closed its end; false when it answers instead.
+  /// Waits until the process has closed its end; false when it answers instead.
   static bool was_refused(int socket) {
     int error = EAGAIN;
     bool answered = false;
@@ -67,7 +67,7 @@ class Stranger : public ::testing::Test {
     return !answered;
   }
   void serves_the_honest() {
-    harness::Child child("node");
+    harness::Child child("process");
     ASSERT_EQ(child.control().receive_value<int>(), 0);
     child.control().send_value(Question{Ask::kMeet, qpn_});
     EXPECT_EQ(child.control().receive_value<std::uint64_t>(), 1u);
@@ -76,7 +76,7 @@ class Stranger : public ::testing::Test {
     EXPECT_EQ(child.wait().exit_status, 0);
   }
 
-  std::unique_ptr<RunningNode> node_;
+  std::unique_ptr<RunningProcess> process_;
   std::uint32_t qpn_ = 0;
   std::unique_ptr<FabricFolder> folder_ = std::make_unique<FabricFolder>();
   std::unique_ptr<OwnSegment> forged_ = std::make_unique<OwnSegment>();

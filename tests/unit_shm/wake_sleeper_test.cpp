@@ -7,7 +7,7 @@
 #include <atomic>
 #include <memory>
 
-#include "providers/shm/queues/channel.hpp"
+#include "providers/shm/queues/comp_channel.hpp"
 #include "runtime/verbs/software/event_gate.hpp"
 
 namespace verbatim::shm {
@@ -31,7 +31,7 @@ class WakeSleeper : public ::testing::Test {
     seen_.unmap();
     own_->destroy();
   }
-  ChannelRecord& record() { return own_->head().channels[kRecord - 1]; }
+  CompChannelRecord& record() { return own_->head().comp_channels[kRecord - 1]; }
 
   std::unique_ptr<OwnSegment> own_ = std::make_unique<OwnSegment>();
   PeerSegment seen_;
@@ -60,7 +60,7 @@ TEST_F(WakeSleeper, CountsOnNobodyForQueuesAtWhichSleepersDoNotLook) {
 TEST_F(WakeSleeper, KnowsNoRecordThatDoesNotExist) {
   record().on_the_way = 1;
   EXPECT_FALSE(wake_sleeper(seen_, 0, kCq, kBit));
-  EXPECT_FALSE(wake_sleeper(seen_, kMaxChannels + 1, kCq, kBit));
+  EXPECT_FALSE(wake_sleeper(seen_, kMaxCompChannels + 1, kCq, kBit));
 }
 
 std::atomic<int> looks{0};

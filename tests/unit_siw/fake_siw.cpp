@@ -96,7 +96,7 @@ FakeSiw::FakeSiw() : context(device, 18u, system) {
   void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) std::abort();
   memory_ = static_cast<unsigned char*>(memory);
-  context.channel.adopt(static_cast<UniqueFd&&>(file));
+  context.command_channel.adopt(static_cast<UniqueFd&&>(file));
   context.port_count = 1;
   if (verbs_provider_siw.alloc_pd(context, &pd) != 0) std::abort();
   pd->plain.context = context.handle();

@@ -39,7 +39,7 @@ class SiwGone : public ::testing::Test {
   /// The device leaves, and the program hears of it.
   void go() {
     leave();
-    fake_.context.channel.doubt();
+    fake_.context.command_channel.doubt();
   }
   void expect_flushed(std::initializer_list<std::uint64_t> wr_ids) {
     ASSERT_EQ(fake_.poll(16), static_cast<int>(wr_ids.size()));
@@ -120,7 +120,7 @@ TEST(SiwGoneShared, LeavesReceivesOfASharedQueueAlone) {
   ibv_recv_wr* bad = nullptr;
   ASSERT_EQ(siw::post_srq_recv(&fake.srq->plain, &wr, &bad), 0);
   fake.system.inner.refusal = EIO;
-  fake.context.channel.doubt();
+  fake.context.command_channel.doubt();
   EXPECT_EQ(fake.poll(), 0);
   EXPECT_NE(fake.shared(0).flags, 0u);
 }
@@ -128,13 +128,13 @@ TEST(SiwGoneShared, LeavesReceivesOfASharedQueueAlone) {
 // Neither an event nor an errno is proof by itself: a device that answers is there.
 TEST_F(SiwGone, IsNotADeviceThatAnswers) {
   ASSERT_EQ(receive(1), 0);
-  fake_.context.channel.doubt();
+  fake_.context.command_channel.doubt();
   EXPECT_EQ(fake_.poll(), 0);
   EXPECT_EQ(fake_.qp->plain.state, IBV_QPS_RTS);
   EXPECT_EQ(said_.lines(), 0);
   fake_.system.bell = EIO;
   EXPECT_EQ(send(2), 0);
-  EXPECT_NE(fake_.context.channel.presence(), uverbs::Presence::kGone);
+  EXPECT_NE(fake_.context.command_channel.presence(), uverbs::Presence::kGone);
   EXPECT_EQ(said_.lines(), 1) << "that nobody heard";
 }
 

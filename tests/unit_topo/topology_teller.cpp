@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "runtime/topo/host.hpp"
-#include "runtime/topo/hwloc_doors.hpp"
+#include "runtime/topo/hwloc_shims.hpp"
 #include "runtime/topo/process_limits.hpp"
 
 #if VBT_HAS_HWLOC

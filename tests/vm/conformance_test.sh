@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The conformance suite over an rxe device, but for what its driver does otherwise (tests/support/departures.hpp). Runs
+# The conformance suite over an rxe device, but for what its driver does otherwise (tests/support/quirks.hpp). Runs
 # inside tests/vm/run.
 #
 #   conformance_test.sh SUITE FILTER      the built `conformance`, and which of it, as --gtest_filter names tests

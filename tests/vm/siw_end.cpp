@@ -57,7 +57,7 @@ ibv_context* open_siw() {
   return context;
 }
 
-rdma_cm::Event next_event(rdma_cm::Channel& channel, rdma_cm::EventType type) {
+rdma_cm::Event next_event(rdma_cm::EventChannel& channel, rdma_cm::EventType type) {
   rdma_cm::Event event;
   const int error = channel.get_event(event, kPatience);
   if (error != 0 || event.type != type) {

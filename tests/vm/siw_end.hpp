@@ -47,7 +47,7 @@ class End {
   static constexpr int kReceives = 16;
   static constexpr std::size_t kSlots = kBytes - kSlot * kReceives;
 
-  explicit End(rdma_cm::Channel& channel) : channel_(channel) {}
+  explicit End(rdma_cm::EventChannel& channel) : channel_(channel) {}
   End(const End&) = delete;
   End& operator=(const End&) = delete;
   ~End();
@@ -105,7 +105,7 @@ class End {
   [[nodiscard]] bool look_by_cursor(ibv_wc& wc);
   void make_completion_queue(bool with_cursor);
 
-  rdma_cm::Channel& channel_;
+  rdma_cm::EventChannel& channel_;
   Remote own_{};
   std::vector<unsigned char> memory_ = std::vector<unsigned char>(kBytes);
   ibv_context* context_ = nullptr;
@@ -120,7 +120,7 @@ class End {
 };
 
 /// The next event, which must be of this type.
-rdma_cm::Event next_event(rdma_cm::Channel& channel, rdma_cm::EventType type);
+rdma_cm::Event next_event(rdma_cm::EventChannel& channel, rdma_cm::EventType type);
 
 // What one end says and the other one hears (siw_ends.cpp).
 void fill(unsigned char* at, std::size_t length, unsigned seed);

@@ -178,7 +178,8 @@ void answer(End& end) {
   }
 }
 
-void serve_one(rdma_cm::Channel& channel, rdma_cm::Identifier& listener, std::string_view ending) {
+void serve_one(rdma_cm::EventChannel& channel, rdma_cm::Identifier& listener,
+               std::string_view ending) {
   const rdma_cm::Event request = next_event(channel, EventType::kConnectRequest);
   VM_REQUIRE(request.about == &listener);
   End end(channel);
@@ -204,7 +205,7 @@ void serve_one(rdma_cm::Channel& channel, rdma_cm::Identifier& listener, std::st
 }
 
 int serve(int count, char** endings, const sockaddr_in& at) {
-  rdma_cm::Channel channel;
+  rdma_cm::EventChannel channel;
   VM_REQUIRE(channel.open() == 0);
   rdma_cm::Identifier listener;
   VM_REQUIRE(listener.create(channel, RDMA_PS_TCP) == 0);
@@ -220,7 +221,7 @@ int serve(int count, char** endings, const sockaddr_in& at) {
 }
 
 int call(std::string_view ending, const char* address, std::uint16_t port) {
-  rdma_cm::Channel channel;
+  rdma_cm::EventChannel channel;
   VM_REQUIRE(channel.open() == 0);
   End end(channel);
   end.resolve(address, port);

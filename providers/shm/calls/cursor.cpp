@@ -44,7 +44,7 @@ std::uint32_t line_up(Cq::Cursor& cursor, std::uint32_t count) noexcept {
   int failed = 0;
   static_assert(IBV_WC_SUCCESS == 0);
   for (std::uint32_t place = 1; place <= count; ++place) {
-    cursor.row.wr_ids[place] = cursor.store[place].wr_id;
+    cursor.batch.wr_ids[place] = cursor.store[place].wr_id;
     failed |= cursor.store[place].status;
   }
   return failed == 0 ? count : 0;
@@ -64,7 +64,7 @@ int poll_pending(Cq& cq, int room, ibv_wc* wc) noexcept {
     while (got < room && step_cursor(cq)) {
       const std::uint32_t at = cq.cursor.at.load(std::memory_order_relaxed);
       wc[got] = cq.cursor.said(at);
-      wc[got].wr_id = cq.cursor.row.wr_ids[at];
+      wc[got].wr_id = cq.cursor.batch.wr_ids[at];
       wc[got++].byte_len = cq.cursor.length(at);
     }
     if (!cq.cursor.has_more()) note_kept(cq, false);

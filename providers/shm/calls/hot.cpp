@@ -7,7 +7,7 @@
 #include "providers/shm/calls/work_fast.hpp"
 #include "providers/shm/poll/cursor_fast.hpp"
 #include "providers/shm/poll/poll_fast.hpp"
-#include "providers/shm/queues/channel.hpp"
+#include "providers/shm/queues/comp_channel.hpp"
 #include "providers/shm/receive/receive_fast.hpp"
 #include "providers/shm/receive/receive_run_fast.hpp"
 #include "providers/shm/transfer/send_fast.hpp"
@@ -75,7 +75,7 @@ template <bool kDomain>
 }
 
 [[gnu::noinline]] int post_in_domain(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
-  const bool to_shared = (qp.detours.load(std::memory_order_relaxed) & Qp::kToShared) != 0;
+  const bool to_shared = (qp.slow_path.load(std::memory_order_relaxed) & Qp::kToShared) != 0;
   if (to_shared) return post_to_shared<true>(qp, wr, bad_wr);
   PostLock<true>::keep(qp);
   return post_other<true>(qp, wr, bad_wr);
@@ -100,13 +100,13 @@ template <bool kDomain>
 
 int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
   Qp& qp = Qp::from(handle);
-  const std::uint8_t detours = qp.detours.load(std::memory_order_relaxed);
-  if (detours == 0) [[likely]] {
+  const std::uint8_t slow_path = qp.slow_path.load(std::memory_order_relaxed);
+  if (slow_path == 0) [[likely]] {
     PostLock<false>::keep(qp);
     return post_locked<false>(qp, wr, bad_wr);
   }
-  return detours == Qp::kToShared ? post_to_shared<false>(qp, wr, bad_wr)
-                                  : post_in_domain(qp, wr, bad_wr);
+  return slow_path == Qp::kToShared ? post_to_shared<false>(qp, wr, bad_wr)
+                                    : post_in_domain(qp, wr, bad_wr);
 }
 
 int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
@@ -222,9 +222,9 @@ int take_run(Qp& qp, int room, ibv_wc* wc) noexcept {
       take_run_fast(qp, static_cast<std::uint32_t>(room), AsCompletions(qp, wc)));
 }
 
-std::uint32_t take_row(Qp& qp, CompletionRow& row) noexcept {
-  const std::uint32_t got = take_run_fast(qp, CompletionRow::kMost, AsRow(row));
-  if (got != 0) fill_receive(row.rest, qp, 0, 0, 0);
+std::uint32_t take_batch(Qp& qp, CompletionBatch& batch) noexcept {
+  const std::uint32_t got = take_run_fast(qp, CompletionBatch::kMost, AsBatch(batch));
+  if (got != 0) fill_receive(batch.rest, qp, 0, 0, 0);
   return got;
 }
 
@@ -287,9 +287,9 @@ bool find_target(const Qp& qp, WriteTarget& target, std::uint32_t key,
 }
 
 void ring_peer(Qp& qp, bool solicited, bool only) noexcept {
-  const std::uint32_t cq = peek(qp.link.remote->cq);
+  const std::uint32_t cq = load_relaxed(qp.link.remote->cq);
   if (cq >= kMaxCqs) return;
-  const std::uint32_t bit = peek(qp.link.remote->cq_bit);
+  const std::uint32_t bit = load_relaxed(qp.link.remote->cq_bit);
   PeerSegment& segment = qp.link.peer->segment;
   Doorbells& doorbells = segment.doorbells();
   if (only)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // A single small SEND to receives that are shared: of a connected queue pair to its peer's shared
-// receive queue, and of UD, whose lanes all end in one (lane.hpp). The rule: shared_receive.hpp.
+// receive queue, and of UD, whose endpoints all end in one (endpoint.hpp). The rule:
+// shared_receive.hpp.
 #pragma once
 
-#include "providers/shm/lanes/lane.hpp"
+#include "providers/shm/endpoints/endpoint.hpp"
 #include "providers/shm/transfer/send_fast.hpp"
 #include "providers/shm/ud/datagram.hpp"
 
@@ -21,14 +22,14 @@ namespace verbatim::shm {
       shared.credits[shared.next & shared.mask].load(std::memory_order_acquire);
   // Pairs with the store in move_receives(): the same place before and after was the right one.
   if (shared.record->store.load(std::memory_order_acquire) != store) return false;
-  const auto lap = static_cast<std::uint32_t>(shared.next >> window::log(store)) + 1;
+  const auto lap = static_cast<std::uint32_t>(shared.next >> extent::log(store)) + 1;
   // A receive with a bad key has a length below zero.
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(credit >> 32) - lap) >= 0 &&
          static_cast<std::int32_t>(credit) >= static_cast<std::int32_t>(bytes + way.headroom);
 }
 
-/// Puts a SEND into the ring of `way`, the queue pair or its lane, if the next receive is posted,
-/// sound and long enough, and rings as kRings says. False: nothing was done.
+/// Puts a SEND into the ring of `way`, the queue pair or its endpoint, if the next receive is
+/// posted, sound and long enough, and rings as kRings says. False: nothing was done.
 template <bool kRings, class Piece>
 [[gnu::always_inline]] inline bool put_shared(Qp& way, std::uint32_t bytes,
                                               const Piece& piece) noexcept {
@@ -57,21 +58,22 @@ template <bool kRings, class Piece>
   return true;
 }
 
-/// The lane that a datagram goes by, if it is the one used last or any is asked for, its address
-/// leads to this host without a routing header, and the key is the receiver's. nullptr:
+/// The endpoint that a datagram goes by, if it is the one used last or any is asked for, its
+/// address leads to this host without a routing header, and the key is the receiver's. nullptr:
 /// send_datagram_now() knows.
 template <bool kAny>
-[[gnu::always_inline]] inline Qp* known_lane(Qp& qp, const ibv_send_wr& wr) noexcept {
-  Qp* const lane = kAny ? find_lane(qp, wr.wr.ud.remote_qpn) : qp.book->last;
+[[gnu::always_inline]] inline Qp* known_endpoint(Qp& qp, const ibv_send_wr& wr) noexcept {
+  Qp* const endpoint = kAny ? find_endpoint(qp, wr.wr.ud.remote_qpn) : qp.endpoints->last;
   const auto& to = wr.wr.ud;
-  if (lane == nullptr || lane->lane.target != to.remote_qpn || lane->lane.endpoint == nullptr ||
-      qp.queued() != 0 || qp.posts_generally ||
+  if (endpoint == nullptr || endpoint->ep.target != to.remote_qpn ||
+      endpoint->ep.record == nullptr || qp.queued() != 0 || qp.posts_generally ||
       qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || to.ah == nullptr ||
       to.ah->pd->handle != qp.pd_number || !Ah::from(to.ah).is_plain ||
-      lane->link.remote->accepts.load(std::memory_order_acquire) != lane->link.remote_session ||
-      peek(lane->lane.endpoint->qkey) != to.remote_qkey)
+      endpoint->link.remote->accepts.load(std::memory_order_acquire) !=
+          endpoint->link.remote_session ||
+      load_relaxed(endpoint->ep.record->qkey) != to.remote_qkey)
     return nullptr;
-  return lane;
+  return endpoint;
 }
 
 template <bool kRings>
@@ -94,7 +96,7 @@ template <bool kDomain, bool kSignaled, bool kRings>
     return false;
   const ibv_sge& sge = *wr.sg_list;
   if (sge.length > kMostInLines) return false;
-  Qp* const way = qp.datagrams != nullptr ? known_lane<kRings>(qp, wr)
+  Qp* const way = qp.datagrams != nullptr ? known_endpoint<kRings>(qp, wr)
                   : is_ready(qp)          ? &qp
                                           : nullptr;
   if (way == nullptr) return false;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "providers/shm/calls/cursor.hpp"
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/queues/announced.hpp"
 #include "providers/shm/queues/cq_events.hpp"
@@ -16,14 +16,14 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/verbs/software/completion_ring.hpp"
-#include "runtime/verbs/software/soft_channel.hpp"
+#include "runtime/verbs/software/soft_comp_channel.hpp"
 
 namespace verbatim::shm {
 namespace {
 
 /// Its words in the segment, as nobody has used them.
 int take_words(Cq& cq, std::uint32_t number) noexcept {
-  OwnSegment& segment = Node::get().segment();
+  OwnSegment& segment = Process::get().segment();
   cq.number = number;
   cq.doorbells = &segment.doorbells().cqs[number];
   cq.armed = &segment.cqs()[number].armed;
@@ -45,7 +45,7 @@ int take_number(Cq& cq) noexcept {
     if (const int error = take_words(cq, i); error != 0) return error;
     live.cqs[i] = &cq;
     if (i >= live.cq_end) live.cq_end = i + 1;
-    Node::get().segment().head().cq_count.fetch_add(1, std::memory_order_relaxed);
+    Process::get().segment().head().cq_count.fetch_add(1, std::memory_order_relaxed);
     return 0;
   }
   log_error("shm: all %u completion queues of this process are in use", kMaxCqs);
@@ -94,7 +94,7 @@ int destroy_cq(verbatim::Cq& handle) noexcept {
     log_warn("shm: the completion queue that overran lost %llu completions in all",
              static_cast<unsigned long long>(cq.overruns));
   hide_cq(cq);
-  SoftChannel::retire(cq);
+  SoftCompChannel::retire(cq);
   Context::of(cq.plain.context).events.retire(cq);
   free_cq(cq);
   return 0;
@@ -103,7 +103,7 @@ int destroy_cq(verbatim::Cq& handle) noexcept {
 void hide_cq(Cq& cq) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   live.cqs[cq.number] = nullptr;
-  if (OwnSegment& segment = Node::get().segment(); segment.holds(cq.armed))
+  if (OwnSegment& segment = Process::get().segment(); segment.holds(cq.armed))
     segment.head().cq_count.fetch_sub(1, std::memory_order_relaxed);
 }
 

@@ -3,8 +3,8 @@
 
 #include <cerrno>
 
-#include "providers/shm/fabric/node.hpp"
-#include "providers/shm/lanes/lane.hpp"
+#include "providers/shm/endpoints/endpoint.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/poll/completion_counters.hpp"
@@ -44,13 +44,13 @@ int reset(Qp& qp) noexcept {
     qp.own->accepts.store(0, std::memory_order_seq_cst);
     qp.mode.store(IBV_QPS_RESET, std::memory_order_release);
     qp.plain.state = IBV_QPS_RESET;
-    poke(qp.own->state, IBV_QPS_RESET);
+    store_relaxed(qp.own->state, IBV_QPS_RESET);
     qp.link.fast = false;
     drop_sends(qp);
   }
-  if (qp.book != nullptr) {
-    close_leaving(qp);
-    close_arriving(qp);
+  if (qp.endpoints != nullptr) {
+    close_outgoing(qp);
+    close_incoming(qp);
   }
   if (!await_peer_of(qp)) {
     log_error(
@@ -84,12 +84,12 @@ int reset(Qp& qp) noexcept {
   qp.link.fast = false;
   qp.lingering = unread(qp);
   if (!qp.lingering) detach(qp);
-  poke(qp.own->posted, 0);
-  poke(qp.own->undone, 0);
+  store_relaxed(qp.own->posted, 0);
+  store_relaxed(qp.own->undone, 0);
   qp.strict_unsignaled = 0;
   qp.sq.first_flush = IBV_WC_WR_FLUSH_ERR;
   forget_failures(qp);
-  poke(qp.own->sent_bytes, 0);
+  store_relaxed(qp.own->sent_bytes, 0);
   qp.own->polled.store(0, std::memory_order_relaxed);
   reset_record(qp);
   return 0;
@@ -100,31 +100,31 @@ void forget_old_peer(Qp& qp) noexcept {
   SendLock lock(qp);
   if (!qp.lingering) return;
   detach(qp);
-  poke(qp.own->dest_qpn, 0);
+  store_relaxed(qp.own->dest_qpn, 0);
   qp.lingering = false;
 }
 
 /// From here on the peer may send to us.
 void start_accepting(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
   QpRecord& own = *qp.own;
-  if (qp.datagrams != nullptr) {  // everybody may; through lanes
+  if (qp.datagrams != nullptr) {  // everybody may; through endpoints
     own.accepts.store(next_session(), std::memory_order_release);
     return;
   }
-  poke(own.dest_qpn, attr.dest_qp_num);
-  poke(own.rq_psn, attr.rq_psn & 0xffffff);
-  poke(own.min_rnr_timer, attr.min_rnr_timer);
-  poke(own.max_dest_rd_atomic, attr.max_dest_rd_atomic);
-  poke(own.access,
-       (mask & IBV_QP_ACCESS_FLAGS) != 0 ? attr.qp_access_flags : qp.attributes.qp_access_flags);
+  store_relaxed(own.dest_qpn, attr.dest_qp_num);
+  store_relaxed(own.rq_psn, attr.rq_psn & 0xffffff);
+  store_relaxed(own.min_rnr_timer, attr.min_rnr_timer);
+  store_relaxed(own.max_dest_rd_atomic, attr.max_dest_rd_atomic);
+  store_relaxed(own.access, (mask & IBV_QP_ACCESS_FLAGS) != 0 ? attr.qp_access_flags
+                                                              : qp.attributes.qp_access_flags);
   const std::uint32_t session = next_session();
   qp.in.session = session;
   // Before anything is accepted: what the peer sends must be found here also after its death.
-  const bool known = meet_peer(qp) != nullptr;
+  const bool known = find_connected_peer(qp) != nullptr;
   // Publishes the lines above; pairs with the load in attach().
   own.accepts.store(session, std::memory_order_release);
   // Once more, since peer_ready() passes over those that do not accept yet.
-  if (!known && meet_peer(qp) == nullptr) Node::get().want_peer(own.dest_qpn);
+  if (!known && find_connected_peer(qp) == nullptr) Process::get().want_peer(own.dest_qpn);
 }
 
 void change_record(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
@@ -132,9 +132,9 @@ void change_record(Qp& qp, const ibv_qp_attr& attr, int mask) noexcept {
     __atomic_store_n(&qp.own->access, attr.qp_access_flags, __ATOMIC_RELEASE);
   if ((mask & IBV_QP_MIN_RNR_TIMER) != 0)
     __atomic_store_n(&qp.own->min_rnr_timer, attr.min_rnr_timer, __ATOMIC_RELEASE);
-  if ((mask & IBV_QP_QKEY) != 0) poke(qp.own->qkey, attr.qkey);
+  if ((mask & IBV_QP_QKEY) != 0) store_relaxed(qp.own->qkey, attr.qkey);
   if ((mask & IBV_QP_SQ_PSN) != 0 && qp.datagrams == nullptr)
-    poke(qp.own->sq_psn, attr.sq_psn & 0xffffff);
+    store_relaxed(qp.own->sq_psn, attr.sq_psn & 0xffffff);
   if ((mask & IBV_QP_RNR_RETRY) != 0) qp.out.rnr_retry = attr.rnr_retry;
   if ((mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT)) != 0) {
     const std::uint32_t timeout =
@@ -153,7 +153,7 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
   LockGuard<Mutex> control(qp.control);
   ibv_qp_state from, to;
   if (const int error = check_transition(qp, attr, mask, from, to); error != 0) return error;
-  if (to != IBV_QPS_RESET && to != IBV_QPS_ERR && Node::get().has_failed()) return EIO;
+  if (to != IBV_QPS_RESET && to != IBV_QPS_ERR && Process::get().has_failed()) return EIO;
   if (to == IBV_QPS_RESET) {
     if (const int error = reset(qp); error != 0) return error;
     apply_attributes(qp, attr, mask);
@@ -180,7 +180,7 @@ int modify_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int mask) noexcept {
       if (to >= IBV_QPS_INIT) change_record(qp, attr, mask);
       apply_attributes(qp, attr, mask);
       qp.mode.store(to, std::memory_order_release);
-      poke(qp.own->state, to);
+      store_relaxed(qp.own->state, to);
       if (to == IBV_QPS_RTR) {
         // Who has found us since start_accepting() did not see RTR; pairs with the fence in
         // attach().

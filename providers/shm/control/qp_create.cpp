@@ -6,7 +6,7 @@
 
 #include "providers/shm/calls/work_calls.hpp"
 #include "providers/shm/control/xrc_target.hpp"
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/queues/cq.hpp"
 #include "providers/shm/queues/cq_members.hpp"
@@ -31,7 +31,7 @@ namespace {
 std::uint32_t prepare_receiving(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   if (qp.datagrams != nullptr) {
     qp.srq = attr.srq != nullptr ? &Srq::from(attr.srq) : qp.datagrams->inbox;
-    return 1;  // nothing comes here but through lanes
+    return 1;  // nothing comes here but through endpoints
   }
   if (attr.srq == nullptr) {
     const std::uint32_t entries =
@@ -46,7 +46,7 @@ std::uint32_t prepare_receiving(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcep
 
 int prepare_datagrams(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   qp.kind = &kDatagramKind;
-  qp.book = qp.datagrams = make_nothrow<Datagrams>();
+  qp.endpoints = qp.datagrams = make_nothrow<Datagrams>();
   if (qp.datagrams == nullptr) return ENOMEM;
   if (attr.srq != nullptr) return 0;
   qp.datagrams->inbox =
@@ -54,13 +54,13 @@ int prepare_datagrams(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   return qp.datagrams->inbox == nullptr ? ENOMEM : 0;
 }
 
-int prepare_lanes(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
+int prepare_endpoints(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   if (attr.qp_type == IBV_QPT_UD) return prepare_datagrams(qp, attr);
   if (attr.qp_type != IBV_QPT_XRC_SEND) return 0;
   qp.xrc = XrcRole::kInitiator;
   qp.kind = &kXrcInitiatorKind;
-  qp.book = make_nothrow<LaneBook>();
-  return qp.book == nullptr ? ENOMEM : 0;
+  qp.endpoints = make_nothrow<EndpointTable>();
+  return qp.endpoints == nullptr ? ENOMEM : 0;
 }
 
 int refuse_type(ibv_qp_type type) noexcept {
@@ -82,8 +82,8 @@ bool take_queues(Qp& qp) noexcept {
 }  // namespace
 
 int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
-  if (Node::get().has_failed()) return EIO;
-  Node::get().await_names();
+  if (Process::get().has_failed()) return EIO;
+  Process::get().await_names();
   switch (attr.qp_type) {
     case IBV_QPT_RC:
     case IBV_QPT_UC:
@@ -125,13 +125,13 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
   qp->plain.qp_type = attr.qp_type;
   qp->plain.context = context.handle();
   set_constants(*qp);
-  int error = prepare_lanes(*qp, attr);
+  int error = prepare_endpoints(*qp, attr);
   const std::uint32_t entries = prepare_receiving(*qp, attr);
   if (qp->srq != nullptr && qp->in.held == nullptr && qp->datagrams == nullptr) error = ENOMEM;
   reset_record(*qp);
   fill_record(*qp, entries, 0);
   join_domain(*qp, attr.pd);
-  qp->set_detour(Qp::kToShared, qp->datagrams != nullptr);
+  qp->set_slow_path(Qp::kToShared, qp->datagrams != nullptr);
   if (error == 0) error = wire_work_calls(*qp, attr);
   if (error == 0 && !take_queues(*qp)) error = ENOMEM;
   if (error == 0) error = add_member(*qp->recv_cq, *qp);

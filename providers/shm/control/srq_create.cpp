@@ -3,7 +3,7 @@
 
 #include <cerrno>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/queues/cq.hpp"
 #include "providers/shm/queues/queue_limits.hpp"
@@ -39,7 +39,7 @@ int create_srq(verbatim::Context& context, const ibv_srq_init_attr_ex& attr,
     }
   }
   *out = srq;
-  Node::get().segment().head().srq_count.fetch_add(1, std::memory_order_relaxed);
+  Process::get().segment().head().srq_count.fetch_add(1, std::memory_order_relaxed);
   return 0;
 }
 
@@ -48,7 +48,7 @@ int destroy_srq(verbatim::Srq& handle) noexcept {
   if (srq.presence != nullptr)
     if (const int error = withdraw_queue(srq); error != 0) return error;
   Context::of(srq.plain.context).events.retire(srq);
-  if (OwnSegment& segment = Node::get().segment(); segment.holds(srq.own))
+  if (OwnSegment& segment = Process::get().segment(); segment.holds(srq.own))
     segment.head().srq_count.fetch_sub(1, std::memory_order_relaxed);
   free_srq(srq);
   return 0;

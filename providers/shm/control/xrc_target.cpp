@@ -9,8 +9,8 @@
 #include "providers/shm/calls/work_calls.hpp"
 #include "providers/shm/control/cq_create.hpp"
 #include "providers/shm/control/qp_control.hpp"
-#include "providers/shm/fabric/node.hpp"
-#include "providers/shm/lanes/lane.hpp"
+#include "providers/shm/endpoints/endpoint.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/cq_members.hpp"
@@ -75,19 +75,19 @@ struct Openers {
 
 void look_for_opener(const Peer& peer, void* with) noexcept {
   auto& openers = *static_cast<Openers*>(with);
-  std::uint32_t link = peer.segment.live_head().lane.load(std::memory_order_acquire);
+  std::uint32_t link = peer.segment.live_head().endpoint_link.load(std::memory_order_acquire);
   for (std::uint32_t steps = 0; link != 0 && steps < kMaxQps && !openers.found; ++steps) {
     if (link > peer.segment.qp_capacity()) return;
     const QpRecord& record = peer.segment.qps()[link - 1];
-    openers.found =
-        peek(record.type) == QpRecord::kXrcOpened && peek(record.dest_qpn) == openers.qpn;
-    link = __atomic_load_n(&record.lane, __ATOMIC_ACQUIRE);
+    openers.found = load_relaxed(record.type) == QpRecord::kXrcOpened &&
+                    load_relaxed(record.dest_qpn) == openers.qpn;
+    link = __atomic_load_n(&record.endpoint_link, __ATOMIC_ACQUIRE);
   }
 }
 
 bool is_open_elsewhere(const Qp& target) noexcept {
   Openers openers{target.own->qpn, false};
-  Node::get().each_living_peer(look_for_opener, &openers);
+  Process::get().each_living_peer(look_for_opener, &openers);
   return openers.found;
 }
 
@@ -107,20 +107,20 @@ bool stays_open(Qp& target) noexcept {
 }
 
 /// The process that owns `qpn`, held, met if need be; nullptr: there is none.
-Peer* meet_owner(std::uint32_t qpn) noexcept {
+Peer* find_owner(std::uint32_t qpn) noexcept {
   constexpr std::uint64_t kPatienceNs = 4'000'000'000;
-  Node& node = Node::get();
+  Process& process = Process::get();
   const std::uint64_t deadline = now_ns() + kPatienceNs;
-  node.want_peer(qpn);
+  process.want_peer(qpn);
   for (;;) {
     // Asked before the look: who is met in between is found by it.
-    const bool may_come = node.is_meeting(qpn) && now_ns() < deadline;
-    if (Peer* peer = node.hold_peer(qpn); peer != nullptr) {
+    const bool may_come = process.is_connecting(qpn) && now_ns() < deadline;
+    if (Peer* peer = process.hold_peer(qpn); peer != nullptr) {
       if (peer->alive.load(std::memory_order_acquire)) return peer;
-      node.release_peer(*peer);
+      process.release_peer(*peer);
     }
     if (!may_come) return nullptr;
-    node.want_peer(qpn);
+    process.want_peer(qpn);
     const timespec pause{.tv_sec = 0, .tv_nsec = 50'000};
     ::nanosleep(&pause, nullptr);
   }
@@ -128,25 +128,25 @@ Peer* meet_owner(std::uint32_t qpn) noexcept {
 
 /// The record of a target that is there and of this domain.
 const QpRecord* find_record(const Peer& owner, std::uint32_t qpn, const QpRecord& as) noexcept {
-  const std::uint32_t index = Node::index_in(owner, qpn);
+  const std::uint32_t index = Process::index_in(owner, qpn);
   if (index >= owner.segment.qp_capacity()) return nullptr;
   const QpRecord& record = owner.segment.qps()[index];
-  return peek(record.qpn) == qpn && peek(record.type) == IBV_QPT_XRC_RECV &&
-                 peek(record.speaks_for) == 0 && shares_domain(record, as)
+  return load_relaxed(record.qpn) == qpn && load_relaxed(record.type) == IBV_QPT_XRC_RECV &&
+                 load_relaxed(record.speaks_for) == 0 && shares_domain(record, as)
              ? &record
              : nullptr;
 }
 
 /// What the record says, which is another process's word.
 ibv_qp_state state_of(const QpRecord& record) noexcept {
-  const std::uint32_t state = peek(record.state);
+  const std::uint32_t state = load_relaxed(record.state);
   return state <= IBV_QPS_ERR ? static_cast<ibv_qp_state>(state) : IBV_QPS_ERR;
 }
 
 /// The target itself, when it is this process's: it stays while `opened` is open.
 Qp* target_here(const Qp& opened) noexcept {
-  if (!opened.lane.endpoint_owner->self) return nullptr;
-  const std::uint32_t index = Node::index_in(*opened.lane.endpoint_owner, opened.lane.target);
+  if (!opened.ep.record_owner->self) return nullptr;
+  const std::uint32_t index = Process::index_in(*opened.ep.record_owner, opened.ep.target);
   LockGuard<Mutex> guard(live.mutex);
   Qp* target = index < kMaxQps ? live.qps[index] : nullptr;
   return target != nullptr && target->xrc == XrcRole::kTarget ? target : nullptr;
@@ -163,14 +163,14 @@ void tell_openers(Qp& target, ibv_event_type type) noexcept;
 int destroy_target(Qp& target) noexcept;
 constinit const QpKind kXrcTargetKind{.tell_openers = tell_openers, .destroy = destroy_target};
 
-// A handle on a target. It is listed with the lanes that leave.
+// A handle on a target. It is listed with the endpoints that leave.
 int modify_opened(Qp& opened, ibv_qp_attr& attr, int mask) noexcept;
 int query_opened(Qp& opened, ibv_qp_attr& attr) noexcept;
 int close_opened(Qp& opened) noexcept;
 constinit const QpKind kXrcOpenedKind{.modify = modify_opened,
                                       .query = query_opened,
                                       .destroy = close_opened,
-                                      .retire = forget_leaving};
+                                      .retire = forget_outgoing};
 
 }  // namespace
 
@@ -195,8 +195,8 @@ int create_target(verbatim::Context& context, ibv_qp_init_attr_ex& attr,
     return ENOMEM;
   }
   target->xrc_end->counts_idle_cq = true;
-  poke(target->own->state, IBV_QPS_RESET);
-  poke(target->own->told, 0u);
+  store_relaxed(target->own->state, IBV_QPS_RESET);
+  store_relaxed(target->own->told, 0u);
   show_domain(*target->own, Xrcd::from(attr.xrcd).id);
   enlist(*target);
   *out = target;
@@ -268,7 +268,7 @@ void forget_orphans() noexcept {
       unwatch_locked(target);
       delist_locked(target);
       if (Peer* peer = target.met.load(std::memory_order_relaxed); peer != nullptr)
-        Node::get().release_peer(*peer);
+        Process::get().release_peer(*peer);
       remove_member(*target.recv_cq, target);
       forgotten += target.xrc_end->counts_idle_cq;
       free_qp(target);
@@ -287,8 +287,8 @@ void forget_targets_of_parent() noexcept {
 namespace {
 
 void tell_openers(Qp& target, ibv_event_type type) noexcept {
-  const std::uint32_t count = (peek(target.own->told) >> 8) + 1;
-  poke(target.own->told, count << 8 | (static_cast<std::uint32_t>(type) & 0xff));
+  const std::uint32_t count = (load_relaxed(target.own->told) >> 8) + 1;
+  store_relaxed(target.own->told, count << 8 | (static_cast<std::uint32_t>(type) & 0xff));
 }
 
 }  // namespace
@@ -308,19 +308,19 @@ int open_qp(verbatim::Context& context, const ibv_qp_open_attr& attr, verbatim::
   }
   opened->kind = &kXrcOpenedKind;
   opened->xrc_end->counts_idle_cq = true;
-  opened->lane.target = attr.qp_num;
+  opened->ep.target = attr.qp_num;
   show_domain(*opened->own, Xrcd::from(attr.xrcd).id);
-  poke(opened->own->type, QpRecord::kXrcOpened);
-  poke(opened->own->dest_qpn, attr.qp_num);
-  list_leaving(*opened);
-  Peer* owner = meet_owner(attr.qp_num);
+  store_relaxed(opened->own->type, QpRecord::kXrcOpened);
+  store_relaxed(opened->own->dest_qpn, attr.qp_num);
+  list_outgoing(*opened);
+  Peer* owner = find_owner(attr.qp_num);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in stays_open()
   const QpRecord* record =
       owner == nullptr ? nullptr : find_record(*owner, attr.qp_num, *opened->own);
   if (record == nullptr) {
     log_refusal("ibv_open_qp: no XRC_RECV queue pair of this domain has the number 0x%06x",
                 attr.qp_num);
-    if (owner != nullptr) Node::get().release_peer(*owner);
+    if (owner != nullptr) Process::get().release_peer(*owner);
     {
       LockGuard<Mutex> guard(live.mutex);
       park(*opened);
@@ -328,9 +328,9 @@ int open_qp(verbatim::Context& context, const ibv_qp_open_attr& attr, verbatim::
     release_idle_cq();
     return EINVAL;
   }
-  opened->lane.endpoint = record;
-  opened->lane.endpoint_owner = owner;
-  opened->xrc_end->told = peek(record->told);
+  opened->ep.record = record;
+  opened->ep.record_owner = owner;
+  opened->xrc_end->told = load_relaxed(record->told);
   opened->plain.qp_num = attr.qp_num;
   opened->plain.state = state_of(*record);
   enlist(*opened);
@@ -363,17 +363,17 @@ int query_opened(Qp& opened, ibv_qp_attr& attr) noexcept {
     opened.plain.state = attr.qp_state;
     return error;
   }
-  const QpRecord& record = *opened.lane.endpoint;
-  const bool is_there = opened.lane.endpoint_owner->alive.load(std::memory_order_acquire) &&
-                        peek(record.qpn) == opened.lane.target;
+  const QpRecord& record = *opened.ep.record;
+  const bool is_there = opened.ep.record_owner->alive.load(std::memory_order_acquire) &&
+                        load_relaxed(record.qpn) == opened.ep.target;
   attr = {};
   attr.qp_state = is_there ? state_of(record) : IBV_QPS_ERR;
   attr.cur_qp_state = attr.qp_state;
-  attr.dest_qp_num = peek(record.dest_qpn);
-  attr.rq_psn = peek(record.rq_psn);
-  attr.qp_access_flags = peek(record.access);
-  attr.min_rnr_timer = peek(record.min_rnr_timer);
-  attr.max_dest_rd_atomic = peek(record.max_dest_rd_atomic);
+  attr.dest_qp_num = load_relaxed(record.dest_qpn);
+  attr.rq_psn = load_relaxed(record.rq_psn);
+  attr.qp_access_flags = load_relaxed(record.access);
+  attr.min_rnr_timer = load_relaxed(record.min_rnr_timer);
+  attr.max_dest_rd_atomic = load_relaxed(record.max_dest_rd_atomic);
   opened.plain.state = attr.qp_state;
   return 0;
 }
@@ -384,7 +384,7 @@ int close_opened(Qp& opened) noexcept {
   Context::of(opened.plain.context).events.retire(opened);
   {
     LockGuard<Mutex> guard(live.mutex);
-    Node::get().release_peer(*opened.lane.endpoint_owner);
+    Process::get().release_peer(*opened.ep.record_owner);
     park(opened);
   }
   if (counts_idle_cq) release_idle_cq();
@@ -395,15 +395,15 @@ int close_opened(Qp& opened) noexcept {
 }  // namespace
 
 void watch_target(Qp& opened) noexcept {
-  const QpRecord& record = *opened.lane.endpoint;
-  if (peek(record.qpn) != opened.lane.target) return;
-  const std::uint32_t told = peek(record.told);
+  const QpRecord& record = *opened.ep.record;
+  if (load_relaxed(record.qpn) != opened.ep.target) return;
+  const std::uint32_t told = load_relaxed(record.told);
   if (told != opened.xrc_end->told) {
     opened.xrc_end->told = told;
     if (is_event_of_qp(told & 0xff))
       raise_qp_event(opened, static_cast<ibv_event_type>(told & 0xff));
   }
-  if (opened.in.broken || opened.lane.endpoint_owner->alive.load(std::memory_order_acquire)) return;
+  if (opened.in.broken || opened.ep.record_owner->alive.load(std::memory_order_acquire)) return;
   opened.in.broken = true;
   raise_qp_event(opened, IBV_EVENT_QP_FATAL);
 }

@@ -13,8 +13,8 @@
 #include "providers/shm/control/xrc_target.hpp"
 #include "providers/shm/device/fork.hpp"
 #include "providers/shm/device/service_hooks.hpp"
-#include "providers/shm/fabric/node.hpp"
-#include "providers/shm/lanes/lane.hpp"
+#include "providers/shm/endpoints/endpoint.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/device_memory.hpp"
 #include "providers/shm/memory/region_table.hpp"
 #include "providers/shm/queues/cq.hpp"
@@ -123,13 +123,13 @@ int open(Device& device, verbatim::Context** out) noexcept {
   context->ethernet = is_ethernet();
   context->shows_arenas = may_be_mapped();
   int error = context->events.open();
-  if (error == 0) error = Node::start(service_hooks);
+  if (error == 0) error = Process::start(service_hooks);
   if (error != 0) {
     destroy_nothrow(context);
     return error;
   }
   if (error = prepare_for_forks(); error != 0) {
-    Node::stop();
+    Process::stop();
     destroy_nothrow(context);
     return error;
   }
@@ -137,14 +137,14 @@ int open(Device& device, verbatim::Context** out) noexcept {
   {
     LockGuard<Mutex> guard(live.mutex);
     // Whoever fails later finds the context, and tells it.
-    if (!Node::get().has_failed()) {
+    if (!Process::get().has_failed()) {
       if (++live.contexts == 1) region_table.set_users(await_all_peers);
       live.opened.add(*context);
       *out = context;
       return 0;
     }
   }
-  Node::stop();
+  Process::stop();
   destroy_nothrow(context);
   return EIO;
 }
@@ -152,7 +152,7 @@ int open(Device& device, verbatim::Context** out) noexcept {
 void close(verbatim::Context& handle) noexcept {
   auto& context = static_cast<Context&>(handle);
   // All of ours may be gone, with nobody to have noticed yet.
-  if (!Node::get().segment().has_its_files()) context.events.doubt_descriptor();
+  if (!Process::get().segment().has_its_files()) context.events.doubt_descriptor();
   bool last;
   {
     LockGuard<Mutex> guard(live.mutex);
@@ -163,10 +163,10 @@ void close(verbatim::Context& handle) noexcept {
   if (last) {
     forget_orphans();
     forget_parked();
-    forget_all_leaving();
+    forget_all_outgoing();
     region_table.reset();
   }
-  Node::stop();
+  Process::stop();
 }
 
 int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept {
@@ -217,7 +217,7 @@ int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept 
 int query_port(verbatim::Context& context, std::uint8_t port, ibv_port_attr& attr) noexcept {
   if (port != kPort) return EINVAL;
   const bool ethernet = static_cast<Context&>(context).ethernet;
-  if (Node::get().can_be_met()) {
+  if (Process::get().can_be_met()) {
     attr.state = IBV_PORT_ACTIVE;
     attr.phys_state = 5;  // LinkUp
   } else {

@@ -7,10 +7,10 @@
 
 #include "providers/shm/control/xrc_target.hpp"
 #include "providers/shm/device/inherited.hpp"
-#include "providers/shm/lanes/lane.hpp"
+#include "providers/shm/endpoints/endpoint.hpp"
 #include "providers/shm/memory/region_table.hpp"
 #include "providers/shm/poll/completion_counters.hpp"
-#include "providers/shm/queues/channel.hpp"
+#include "providers/shm/queues/comp_channel.hpp"
 #include "providers/shm/queues/failure_log.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "providers/shm/queues/qp.hpp"
@@ -26,12 +26,12 @@ namespace {
 
 constinit bool prepared = false;  // under live.mutex
 
-/// The lanes are forgotten, not given back: one of the parent's threads may have been about to
+/// The endpoints are forgotten, not given back: one of the parent's threads may have been about to
 /// change them.
-void retire_lanes(LaneBook& book) noexcept {
-  book.lanes = nullptr;
-  book.lane_capacity = book.lane_count = 0;
-  book.last = book.arriving = nullptr;
+void retire_endpoints(EndpointTable& table) noexcept {
+  table.slots = nullptr;
+  table.capacity = table.count = 0;
+  table.last = table.incoming = nullptr;
 }
 
 // The locks are made anew: their holders were threads of the parent's.
@@ -64,10 +64,10 @@ void retire_qp(Qp& qp) noexcept {
   ::new (&qp.control) Mutex;
   leave_events_to_parent(qp);
   leave_counters_in_child(qp);
-  qp.in.broken = qp.in.lied = qp.lane.is_unheard = false;
+  qp.in.broken = qp.in.lied = qp.ep.is_muted = false;
   for (std::uint32_t i = 0; i < qp.in.held_capacity; ++i) qp.in.held[i].index = HeldReceive::kNone;
   qp.in.held_count = 0;
-  if (qp.book != nullptr) retire_lanes(*qp.book);
+  if (qp.endpoints != nullptr) retire_endpoints(*qp.endpoints);
   live.qps[qp.index] = nullptr;  // the number may be given to one of the child's own
 }
 
@@ -99,11 +99,12 @@ void retire_in_child() noexcept {
     put_out_of_service(*live.opened.first);
     live.opened.remove(*live.opened.first);
   }
-  for (Channel* at = live.channels.first; at != nullptr; at = at->next_live) at->part_from_parent();
+  for (ShmCompChannel* at = live.comp_channels.first; at != nullptr; at = at->next_live)
+    at->part_from_parent();
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) retire_qp(*qp);
   retire_shared_queues_in_child();
   forget_targets_of_parent();
-  forget_lanes_of_parent();
+  forget_endpoints_of_parent();
   remake_window_lock();
   region_table.remake_lock();
   for (std::uint32_t i = 0; i < live.cq_end; ++i)

@@ -8,7 +8,7 @@
 
 namespace verbatim::shm {
 
-/// Has every later fork do so; once is enough. REQUIRES: the node has been started, whose own
+/// Has every later fork do so; once is enough. REQUIRES: Process has been started, whose own
 /// handler comes first: it makes the segment private. 0 or ENOMEM.
 int prepare_for_forks() noexcept;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/device/map_remote.hpp"
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/queues/attach.hpp"
 #include "providers/shm/transfer/reach.hpp"
 
@@ -14,8 +14,8 @@ int is_coming(const Qp& qp, std::uint32_t rkey) noexcept {
   if (!find_region(qp.link.remote_regions, qp.link.remote_region_capacity, rkey, region))
     return EACCES;
   const bool has_arena = !qp.link.self && region.arena != 0 && region.arena <= kMaxArenas;
-  return has_arena && !Node::get().arena_refused(*qp.link.peer, region.arena - 1) ? EAGAIN
-                                                                                  : EOPNOTSUPP;
+  return has_arena && !Process::get().arena_refused(*qp.link.peer, region.arena - 1) ? EAGAIN
+                                                                                     : EOPNOTSUPP;
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ int map_remote(verbatim::Qp& handle, std::uint32_t rkey, std::uint64_t address, 
   const SendLock lock(qp);
   if (const Wait wait = attach(qp); wait != Wait::kNothing)
     return wait == Wait::kMemory ? ENOMEM : EAGAIN;
-  if ((peek(qp.link.remote->access) & access) != access) return EACCES;
+  if ((load_relaxed(qp.link.remote->access) & access) != access) return EACCES;
   unsigned char* found = nullptr;
   std::uint64_t there = 0;
   switch (way_to(qp, rkey, address, length, access, found, there)) {

@@ -19,7 +19,7 @@
 #include "providers/shm/memory/device_memory.hpp"
 #include "providers/shm/memory/region.hpp"
 #include "providers/shm/poll/completion_counters.hpp"
-#include "providers/shm/queues/channel.hpp"
+#include "providers/shm/queues/comp_channel.hpp"
 #include "providers/shm/queues/cq.hpp"
 #include "providers/shm/queues/cq_events.hpp"
 #include "providers/shm/queues/domain.hpp"

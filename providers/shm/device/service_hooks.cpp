@@ -6,13 +6,13 @@
 
 #include "providers/shm/control/xrc_target.hpp"
 #include "providers/shm/device/device.hpp"
-#include "providers/shm/lanes/lane.hpp"
+#include "providers/shm/endpoints/endpoint.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/poll/poll_fast.hpp"
 #include "providers/shm/queues/announced.hpp"
 #include "providers/shm/queues/arrived.hpp"
 #include "providers/shm/queues/attach.hpp"
-#include "providers/shm/queues/channel.hpp"
+#include "providers/shm/queues/comp_channel.hpp"
 #include "providers/shm/queues/cq_events.hpp"
 #include "providers/shm/queues/failure_log.hpp"
 #include "providers/shm/queues/live.hpp"
@@ -37,18 +37,18 @@ namespace {
 constexpr std::uint32_t kSweepQps = 512;
 std::uint32_t sweep_from = 0;  // service thread only
 
-/// Of the QPs whose index is `bit` modulo the doorbell's size. Bytes taken from windows.
+/// Of the QPs whose index is `bit` modulo the doorbell's size. Bytes taken from stream rings.
 std::uint64_t serve_once(std::uint32_t bit) noexcept {
   LockGuard<Mutex> guard(live.mutex);
-  const std::uint32_t capacity = Node::get().segment().head().qp_capacity;
+  const std::uint32_t capacity = Process::get().segment().head().qp_capacity;
   std::uint64_t taken = 0;
   for (std::uint32_t i = bit; i < capacity && i < kMaxQps; i += DoorbellBlock::kBits) {
     if (live.qps[i] == nullptr) continue;
     Qp& qp = *live.qps[i];
     serve_request_of(qp);
     taken += pull_messages(qp);
-    // Whom it had knocked at has let it in.
-    if (qp.book != nullptr && qp.is_pending.load(std::memory_order_acquire))
+    // The process that it asked to connect has accepted it.
+    if (qp.endpoints != nullptr && qp.is_pending.load(std::memory_order_acquire))
       progress_pending(*qp.send_cq, SendLock::As::kGuest);
   }
   return taken;
@@ -60,16 +60,16 @@ void let_others_in() noexcept {
   ::nanosleep(&pause, nullptr);
 }
 
-/// A peer rang: it has a request, or a window that the application does not take from. While bytes
-/// flow this looks again at once, so that the peer's copy and ours overlap. True: it is the turn of
-/// others, and there may be more.
+/// A peer rang: it has a request, or a stream ring that the application does not take from. While
+/// bytes flow this looks again at once, so that the peer's copy and ours overlap. True: it is the
+/// turn of others, and there may be more.
 bool serve(std::uint32_t bit) noexcept {
   constexpr std::uint64_t kPatienceNs = 20'000;
   constexpr std::uint64_t kTurnNs = 1'000'000;
   const std::uint64_t start = now_ns();
   std::uint64_t last = start;
   if (serve_once(bit) == 0) {
-    if (were_lanes_left()) let_others_in();
+    if (were_endpoints_left()) let_others_in();
     return false;
   }
   for (std::uint64_t now = start; now - last < kPatienceNs; now = now_ns()) {
@@ -93,8 +93,8 @@ bool progress_all() noexcept {
   return waiting;
 }
 
-/// The same for as long as streams flow: a tick for each window would be slow. True when some are
-/// left.
+/// The same for as long as streams flow: a tick for each stream ring would be slow. True when some
+/// are left.
 bool progress_streams() noexcept {
   constexpr std::uint64_t kPatienceNs = 20'000;
   constexpr std::uint64_t kTurnNs = 1'000'000;
@@ -145,12 +145,12 @@ void tick() noexcept {
   const bool flushes = announce_flushes();
   if (sends || flushes) return;
   LockGuard<Mutex> guard(live.mutex);
-  Node::get().want_tick(false);
+  Process::get().want_tick(false);
   // Somebody may have begun to wait between the look and the word.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (std::uint32_t i = 0; i < live.cq_end; ++i)
-    if (live.cqs[i] != nullptr && live.cqs[i]->has_pending()) Node::get().want_tick(true);
-  if (live.next_flush.load(std::memory_order_seq_cst) != 0) Node::get().want_tick(true);
+    if (live.cqs[i] != nullptr && live.cqs[i]->has_pending()) Process::get().want_tick(true);
+  if (live.next_flush.load(std::memory_order_seq_cst) != 0) Process::get().want_tick(true);
 }
 
 /// A peer found the CQ armed. That may be long ago: what it announced may be taken, and the CQ
@@ -185,8 +185,8 @@ void look_again(Qp& qp) noexcept {
 
 bool trim(Qp& qp) noexcept {
   const bool has_ring = !trim_ring(qp);
-  const bool has_window = !trim_window(qp);
-  return !has_ring && !has_window;
+  const bool has_stream_ring = !trim_stream_ring(qp);
+  return !has_ring && !has_stream_ring;
 }
 
 /// What it has had for messages under way, and has no use for, goes back to the segment's heap.
@@ -196,9 +196,10 @@ void give_spare_back(Qp& qp) noexcept {
   const SendLock lock(qp, taken, SendLock::As::kGuest);
   if (!taken) return;
   bool has_more = !trim(qp);
-  if (qp.book != nullptr) {
-    for (std::uint32_t i = 0; i < qp.book->lane_capacity; ++i)
-      if (Qp* const lane = qp.book->lanes[i]; lane != nullptr) has_more |= !trim(*lane);
+  if (qp.endpoints != nullptr) {
+    for (std::uint32_t i = 0; i < qp.endpoints->capacity; ++i)
+      if (Qp* const endpoint = qp.endpoints->slots[i]; endpoint != nullptr)
+        has_more |= !trim(*endpoint);
   }
   qp.stream.has_spare.store(has_more, std::memory_order_relaxed);
 }
@@ -210,7 +211,7 @@ void sweep() noexcept {
   end_orphans();
   say_failures();
   LockGuard<Mutex> guard(live.mutex);
-  const std::uint32_t end = Node::get().segment().head().qp_capacity;
+  const std::uint32_t end = Process::get().segment().head().qp_capacity;
   std::uint32_t looked = 0;
   Qp* qp = live.first_qp;
   for (std::uint32_t i = 0; i < sweep_from && qp != nullptr; ++i) qp = qp->next_live;
@@ -247,14 +248,14 @@ bool concerns(Qp& qp, const Peer& peer, const QpRecord*& record) noexcept {
   LockGuard<BiasedLock> receiving(qp.recv_cq->lock);
   record = qp.in.remote != nullptr ? qp.in.remote : qp.link.remote;
   if (record == nullptr) {
-    const std::uint32_t index = Node::index_in(peer, peek(qp.own->dest_qpn));
+    const std::uint32_t index = Process::index_in(peer, load_relaxed(qp.own->dest_qpn));
     if (index < peer.segment.qp_capacity()) record = &peer.segment.qps()[index];
   }
-  if (const Peer* met = meet_peer(qp); met != nullptr) return met == &peer;
+  if (const Peer* met = find_connected_peer(qp); met != nullptr) return met == &peer;
   // Who dies may be the owner of the number, or may only have said so.
-  const std::uint32_t dest_qpn = peek(qp.own->dest_qpn);
+  const std::uint32_t dest_qpn = load_relaxed(qp.own->dest_qpn);
   return qp.own->accepts.load(std::memory_order_relaxed) != 0 && peer.reached_by_name(dest_qpn) &&
-         Node::get().find_peer(dest_qpn) == &peer;
+         Process::get().find_peer(dest_qpn) == &peer;
 }
 
 void end_connections(const Peer& peer) noexcept {
@@ -262,16 +263,16 @@ void end_connections(const Peer& peer) noexcept {
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
     // An unreliable connection does not notice.
     if (qp->xrc == XrcRole::kOpened) watch_target(*qp);
-    if (qp->datagrams != nullptr) abandon_lost_lanes(*qp);
+    if (qp->datagrams != nullptr) abandon_lost_endpoints(*qp);
     if (qp->mode.load(std::memory_order_acquire) < IBV_QPS_RTR || qp->may_lose) continue;
     SendLock lock(*qp);
     if (qp->mode.load(std::memory_order_acquire) == IBV_QPS_ERR) {
-      (void)meet_peer(*qp);  // what it had sent before is still to be found
+      (void)find_connected_peer(*qp);  // what it had sent before is still to be found
       continue;
     }
-    if (is_xrc_lane(*qp)) {
+    if (is_xrc_endpoint(*qp)) {
       // What it had sent whole is received; the receive of what it had begun flushes.
-      if (meet_peer(*qp) == &peer) enter_error(*qp);
+      if (find_connected_peer(*qp) == &peer) enter_error(*qp);
       continue;
     }
     const QpRecord* record;
@@ -286,7 +287,7 @@ void end_connections(const Peer& peer) noexcept {
 
 void dead_stay() noexcept {
   LockGuard<Mutex> guard(live.mutex);
-  reap_lanes_of_dead();
+  reap_endpoints_of_dead();
 }
 
 void peer_dead(Peer& peer) noexcept {
@@ -301,8 +302,8 @@ void peer_ready(Peer& peer) noexcept {
     LockGuard<Mutex> guard(live.mutex);
     for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
       if (qp->own->accepts.load(std::memory_order_relaxed) == 0) continue;
-      if (qp->kind != nullptr && qp->kind->admit != nullptr) qp->kind->admit(*qp);
-      if (Node::get().find_peer(peek(qp->own->dest_qpn)) != &peer) continue;
+      if (qp->kind != nullptr && qp->kind->accept != nullptr) qp->kind->accept(*qp);
+      if (Process::get().find_peer(load_relaxed(qp->own->dest_qpn)) != &peer) continue;
       meet_again(*qp, peer);
       look_again(*qp);
     }
@@ -329,9 +330,10 @@ void names_stand(bool stand) noexcept {
 void device_failed() noexcept {
   LockGuard<Mutex> guard(live.mutex);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
-    // Those that stand for another's, and the lanes of datagrams, which end with their queue pair.
+    // Those that stand for another's, and the endpoints of datagrams, which end with their queue
+    // pair.
     if (qp->xrc == XrcRole::kOpened || qp->xrc == XrcRole::kQueue ||
-        (qp->lane.face != nullptr && !is_xrc_lane(*qp)))
+        (qp->ep.parent != nullptr && !is_xrc_endpoint(*qp)))
       continue;
     SendLock lock(*qp);
     const std::uint32_t mode = qp->mode.load(std::memory_order_acquire);
@@ -339,7 +341,8 @@ void device_failed() noexcept {
     enter_error(*qp);
     flush_sends(*qp);
   }
-  for (Channel* at = live.channels.first; at != nullptr; at = at->next_live) at->doubt_descriptor();
+  for (ShmCompChannel* at = live.comp_channels.first; at != nullptr; at = at->next_live)
+    at->doubt_descriptor();
   ibv_async_event event{};
   event.event_type = IBV_EVENT_DEVICE_FATAL;
   for (Context* context = live.opened.first; context != nullptr; context = context->next_live) {

@@ -4,7 +4,7 @@
 // computes or sleeps.
 #pragma once
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 
 namespace verbatim::shm {
 

@@ -6,8 +6,8 @@
 #include "providers/shm/queues/failures.hpp"
 
 #include "providers/shm/diagnosis/xrc_failures.hpp"
-#include "providers/shm/fabric/node.hpp"
-#include "providers/shm/lanes/lane.hpp"
+#include "providers/shm/endpoints/endpoint.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/null_memory.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/failure_log.hpp"
@@ -55,15 +55,15 @@ KeyFacts judge_sges(const RegionView& table, std::uint32_t pd, std::uint32_t nee
   for (std::uint32_t i = 0; i < count; ++i) {
     std::uint64_t address;
     if constexpr (requires { sges[i].addr; })
-      address = peek(sges[i].addr);
+      address = load_relaxed(sges[i].addr);
     else
-      address = peek(sges[i].address);
+      address = load_relaxed(sges[i].address);
     facts = {};
     facts.sge = static_cast<std::int16_t>(i);
-    facts.key = peek(sges[i].lkey);
+    facts.key = load_relaxed(sges[i].lkey);
     facts.need = need;
     facts.asked_at = address;
-    facts.asked_bytes = peek(sges[i].length);
+    facts.asked_bytes = load_relaxed(sges[i].length);
     if (facts.asked_bytes == 0) continue;
     if (judge_key(table, facts, [pd](const Region& region) {
           return is_of_domain(region, pd) || is_null_memory(region, pd);
@@ -98,23 +98,24 @@ KeyFacts judge_own_sges(const Qp& qp, std::uint32_t pd, std::uint32_t need, cons
 }
 
 const QpRecord* record_of(const Peer& peer, std::uint32_t qpn) noexcept {
-  const std::uint32_t index = Node::index_in(peer, qpn);
+  const std::uint32_t index = Process::index_in(peer, qpn);
   return index < peer.segment.qp_capacity() ? &peer.segment.qps()[index] : nullptr;
 }
 
 /// It does not answer: for want of memory, or nobody knows why.
 Cause judge_silence(const QpRecord& record) noexcept {
-  return peek(record.lacks) != 0 ? Cause::kPeerLacks : Cause::kPeerSilent;
+  return load_relaxed(record.lacks) != 0 ? Cause::kPeerLacks : Cause::kPeerSilent;
 }
 
 /// Why a peer whose process is known does not answer.
 Cause judge_record(const Qp& qp, const Peer& peer, Failure& failure) noexcept {
   if (!peer.alive.load(std::memory_order_acquire)) return Cause::kPeerDead;
   const QpRecord* record = record_of(peer, failure.remote_qpn);
-  if (record == nullptr || peek(record->qpn) != failure.remote_qpn) return Cause::kPeerDestroyed;
-  failure.peer_state = peek(record->state);
-  failure.peer_dest = peek(record->dest_qpn);
-  failure.peer_psn = peek(record->rq_psn);
+  if (record == nullptr || load_relaxed(record->qpn) != failure.remote_qpn)
+    return Cause::kPeerDestroyed;
+  failure.peer_state = load_relaxed(record->state);
+  failure.peer_dest = load_relaxed(record->dest_qpn);
+  failure.peer_psn = load_relaxed(record->rq_psn);
   failure.own_psn = qp.own->sq_psn;
   if (failure.peer_state == IBV_QPS_ERR) return Cause::kPeerFailed;
   if (failure.peer_state < IBV_QPS_RTR) return Cause::kPeerNotReady;
@@ -122,21 +123,21 @@ Cause judge_record(const Qp& qp, const Peer& peer, Failure& failure) noexcept {
   if (qp.link.remote != nullptr) return judge_silence(*record);
   if (failure.peer_psn != failure.own_psn) return Cause::kPeerPsn;
   const std::uint32_t type =
-      qp.xrc == XrcRole::kInitiator ? std::uint32_t{IBV_QPT_XRC_RECV} : peek(qp.own->type);
-  if (peek(record->type) != type) return Cause::kPeerOtherType;
+      qp.xrc == XrcRole::kInitiator ? std::uint32_t{IBV_QPT_XRC_RECV} : load_relaxed(qp.own->type);
+  if (load_relaxed(record->type) != type) return Cause::kPeerOtherType;
   if (record->lines_taken.load(std::memory_order_acquire) != 0) return Cause::kPeerUsed;
   return judge_silence(*record);
 }
 
 /// Names the process at the other end; its state too if that is asked.
 void judge_peer(Qp& qp, Failure& failure, bool judges) noexcept {
-  failure.remote_qpn = peek(qp.own->dest_qpn);
+  failure.remote_qpn = load_relaxed(qp.own->dest_qpn);
   if (failure.remote_qpn == 0 && !judges) return;
   Peer* peer = qp.met.load(std::memory_order_acquire);
-  Peer* const held = peer == nullptr ? Node::get().hold_peer(failure.remote_qpn) : nullptr;
+  Peer* const held = peer == nullptr ? Process::get().hold_peer(failure.remote_qpn) : nullptr;
   if (peer == nullptr) peer = held;
   const ScopeExit let_go([held] {
-    if (held != nullptr) Node::get().release_peer(*held);
+    if (held != nullptr) Process::get().release_peer(*held);
   });
   if (peer != nullptr) failure.remote = name_of(*peer);
   if (!judges) return;
@@ -156,17 +157,17 @@ void judge_local(const Qp& qp, const PendingSend& send, Failure& failure) noexce
 
 /// Of what a target was refused for: the keys of a queue's domain, as its process shows them.
 void judge_memory_of_queue(std::uint32_t srqn, Failure& failure) noexcept {
-  Peer* const owner = Node::get().hold_peer(srqn);
+  Peer* const owner = Process::get().hold_peer(srqn);
   if (owner == nullptr) return;
   const QpRecord* const queue = record_of(*owner, srqn);
-  if (queue != nullptr && peek(queue->qpn) == srqn) {
+  if (queue != nullptr && load_relaxed(queue->qpn) == srqn) {
     failure.cause = Cause::kRemoteKey;
-    const std::uint32_t pd = peek(queue->pd);
+    const std::uint32_t pd = load_relaxed(queue->pd);
     if (!judge_key({owner->segment.regions(), owner->segment.region_capacity()}, failure.key,
                    [pd](const Region& region) { return is_of_domain(region, pd); }))
       failure.key.fault = KeyFault::kNoMemory;
   }
-  Node::get().release_peer(*owner);
+  Process::get().release_peer(*owner);
 }
 
 void judge_length(const Qp& qp, const PendingSend& send, Failure& failure) noexcept {
@@ -212,13 +213,13 @@ void judge_request(const Qp& qp, const PendingSend& send, std::uint32_t rights,
 
 /// The receive that the message used up, or would have.
 void judge_peers_receive(const Qp& qp, const PendingSend& send, Failure& failure) noexcept {
-  if (peek(qp.link.remote->refused) != 0 || !is_any_send(send.opcode)) {
+  if (load_relaxed(qp.link.remote->refused) != 0 || !is_any_send(send.opcode)) {
     failure.cause = Cause::kReceiveGone;
     return;
   }
   failure.cause = Cause::kReceiveKey;
   failure.key.fault = KeyFault::kHidden;
-  const std::uint32_t max_sge = peek(qp.link.remote->rq_max_sge);
+  const std::uint32_t max_sge = load_relaxed(qp.link.remote->rq_max_sge);
   const std::uint64_t credits = qp.link.remote->rq_credits.load(std::memory_order_relaxed);
   const std::uint64_t entries = std::uint64_t{1} << qp.link.remote_rq_log;
   if (qp.shared.record != nullptr || credits == 0 || max_sge == 0 || max_sge > kMaxSge ||
@@ -238,17 +239,17 @@ bool is_at_home(ibv_wc_status status) noexcept {
   return is_local_error(status) || status == IBV_WC_WR_FLUSH_ERR;
 }
 
-/// The connection that has met what the request met: of XRC the lane to its queue. nullptr: none
-/// was made.
+/// The connection that has met what the request met: of XRC the endpoint to its queue. nullptr:
+/// none was made.
 const Qp* way_of(Qp& qp, const PendingSend& send) noexcept {
-  const Qp* const way = qp.xrc == XrcRole::kInitiator ? find_lane(qp, send.srqn) : &qp;
+  const Qp* const way = qp.xrc == XrcRole::kInitiator ? find_endpoint(qp, send.srqn) : &qp;
   return way != nullptr && way->link.remote != nullptr ? way : nullptr;
 }
 
 void judge_send(Qp& qp, const PendingSend& send, Failure& failure) noexcept {
   if (qp.link.remote == nullptr && !is_at_home(failure.status)) return;
   const Qp* const way = way_of(qp, send);
-  const std::uint32_t rights = qp.link.remote == nullptr ? 0 : peek(qp.link.remote->access);
+  const std::uint32_t rights = qp.link.remote == nullptr ? 0 : load_relaxed(qp.link.remote->access);
   const std::uint32_t need = send.opcode == IBV_WR_FLUSH ? 0 : remote_key(send).need;
   const bool may = (rights & need) == need;
   if (way == nullptr && !is_at_home(failure.status) && (is_any_send(send.opcode) || may)) {
@@ -276,7 +277,7 @@ void judge_send(Qp& qp, const PendingSend& send, Failure& failure) noexcept {
     case IBV_WC_RNR_RETRY_EXC_ERR:
       failure.cause = Cause::kNoReceive;
       failure.tries = qp.out.rnr_retry;
-      failure.timer_code = peek(qp.link.remote->min_rnr_timer) & 31u;
+      failure.timer_code = load_relaxed(qp.link.remote->min_rnr_timer) & 31u;
       failure.timer_ns = rnr_timer_ns(failure.timer_code);
       return;
     default:
@@ -325,17 +326,17 @@ void note_failed_receive(Qp& qp, const ReceiveFacts& receive, std::uint64_t leng
   if (status == IBV_WC_WR_FLUSH_ERR) return;
   want_said_locked(qp);
   // An XRC queue has many connections, each of which fails once.
-  if (!is_xrc_lane(qp) && knows_failure(qp, true)) return;
+  if (!is_xrc_endpoint(qp) && knows_failure(qp, true)) return;
   Failure failure;
   failure.receives = true;
   failure.has_request = true;
   failure.status = status;
   failure.wr_id = receive.wr_id;
   judge_peer(qp, failure, false);
-  if (qp.lane.face != nullptr && qp.in.remote != nullptr)
-    failure.remote_qpn = peek(qp.in.remote->speaks_for);
-  if (is_xrc_lane(qp)) {
-    failure.srqn = qp.lane.face->own->qpn;
+  if (qp.ep.parent != nullptr && qp.in.remote != nullptr)
+    failure.remote_qpn = load_relaxed(qp.in.remote->speaks_for);
+  if (is_xrc_endpoint(qp)) {
+    failure.srqn = qp.ep.parent->own->qpn;
     failure.over_qpn = qp.plain.qp_num;
   }
   switch (status) {
@@ -367,7 +368,7 @@ void note_suffered(Qp& qp, const Peer& peer, const AskedFacts& asked) noexcept {
   failure.receives = true;
   failure.status =
       asked.status == IBV_WC_REM_INV_REQ_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_ACCESS_ERR;
-  failure.remote_qpn = peek(qp.own->dest_qpn);
+  failure.remote_qpn = load_relaxed(qp.own->dest_qpn);
   failure.remote = name_of(peer);
   failure.opcode = static_cast<std::int32_t>(asked.opcode & 0xff);
   failure.key.key = asked.rkey;
@@ -375,7 +376,7 @@ void note_suffered(Qp& qp, const Peer& peer, const AskedFacts& asked) noexcept {
   failure.key.asked_bytes = asked.bytes;
   failure.key.need = need_of(asked.opcode, IBV_FLUSH_GLOBAL);
   if (failure.status == IBV_WC_REM_INV_REQ_ERR) {
-    failure.key.held = peek(qp.own->access);
+    failure.key.held = load_relaxed(qp.own->access);
     failure.cause = (failure.key.held & failure.key.need) != failure.key.need ? Cause::kAccessFlags
                                                                               : Cause::kMisaligned;
   } else if (qp.xrc == XrcRole::kTarget) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The switchboard's arenas: peers ask for ours, we ask for theirs and map what comes.
+// The connection manager's arenas: peers ask for ours, we ask for theirs and map what comes.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "providers/shm/fabric/culprits.hpp"
-#include "providers/shm/fabric/switchboard.hpp"
+#include "providers/shm/fabric/connection_manager.hpp"
+#include "providers/shm/fabric/offenders.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/memory/arena.hpp"
 #include "runtime/memory/memory_file.hpp"
@@ -45,14 +45,14 @@ int send_arena(Connection& connection, std::uint32_t number) noexcept {
 
 }  // namespace
 
-void Switchboard::answer_want(Connection& connection, std::uint32_t arena) noexcept {
+void ConnectionManager::answer_want(Connection& connection, std::uint32_t arena) noexcept {
   // An ended connection shows when it is read.
   if (!connection.owes_hello && send_arena(connection, arena) != EAGAIN) return;
   connection.owed.set(arena);
   unsent_ = true;
 }
 
-void Switchboard::refuse(Peer& peer, std::uint32_t arena) noexcept {
+void ConnectionManager::refuse(Peer& peer, std::uint32_t arena) noexcept {
   if (!peer.asked.test(arena)) return;
   peer.refused.set(arena);
   peer.sent.clear(arena);
@@ -61,7 +61,8 @@ void Switchboard::refuse(Peer& peer, std::uint32_t arena) noexcept {
   around_.hooks.arena_ready(peer);
 }
 
-void Switchboard::take_arena(Peer& peer, const ArenaMessage& message, UniqueFd& file) noexcept {
+void ConnectionManager::take_arena(Peer& peer, const ArenaMessage& message,
+                                   UniqueFd& file) noexcept {
   const std::uint32_t number = message.arena;
   Arena& arena = peer.arenas[number];
   // Asked twice (two sockets), answered twice: the first mapping stays.
@@ -70,7 +71,7 @@ void Switchboard::take_arena(Peer& peer, const ArenaMessage& message, UniqueFd& 
   if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size <= 0 ||
       static_cast<std::uint64_t>(status.st_size) != message.size ||
       (memory_file_seals(file.get()) & F_SEAL_SHRINK) == 0) {
-    if (may_blame({file.get()}) && culprits.first_word_of(peer.pid))
+    if (may_blame({file.get()}) && offenders.first_word_of(peer.pid))
       log_warn("process %d sent an arena that is not what it must be", static_cast<int>(peer.pid));
     refuse(peer, number);
     return;
@@ -89,7 +90,7 @@ void Switchboard::take_arena(Peer& peer, const ArenaMessage& message, UniqueFd& 
   around_.hooks.arena_ready(peer);
 }
 
-void Switchboard::ask_peer_for_arenas(Peer& peer) noexcept {
+void ConnectionManager::ask_peer_for_arenas(Peer& peer) noexcept {
   Connection* connection = nullptr;
   for (Connection* held : peer.connections) {
     if (held != nullptr && !held->owes_hello) connection = held;
@@ -108,20 +109,20 @@ void Switchboard::ask_peer_for_arenas(Peer& peer) noexcept {
   }
 }
 
-void Switchboard::ask_for_arenas() noexcept {
+void ConnectionManager::ask_for_arenas() noexcept {
   for (Peer* peer = around_.peers.first(); peer != nullptr; peer = peer->next) {
     if (peer->wanted_arena_count.load(std::memory_order_acquire) == 0) continue;
     if (!peer->self) {
       if (peer->alive.load(std::memory_order_relaxed)) ask_peer_for_arenas(*peer);
       continue;
     }
-    // Ours: Node::want_arena has filled them in, here they are only announced.
+    // Ours: Process::want_arena has filled them in, here they are only announced.
     peer->wanted_arena_count.store(0, std::memory_order_relaxed);
     around_.hooks.arena_ready(*peer);
   }
 }
 
-void Switchboard::forget_refusals() noexcept {
+void ConnectionManager::forget_refusals() noexcept {
   for (Peer* peer = around_.peers.first(); peer != nullptr; peer = peer->next) {
     for (auto& word : peer->refused.words) {
       if (word.load(std::memory_order_relaxed) != 0) word.store(0, std::memory_order_release);
@@ -129,7 +130,7 @@ void Switchboard::forget_refusals() noexcept {
   }
 }
 
-void Switchboard::send_unsent(Connection& connection, std::uint64_t now) noexcept {
+void ConnectionManager::send_unsent(Connection& connection, std::uint64_t now) noexcept {
   bool left = false;
   bool sent = false;
   for (std::uint32_t w = 0; w < kMaxArenas / 64; ++w) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One rendezvous socket. Made, used and freed by the service thread only.
+// One socket to another process of the fabric. Made, used and freed by the service thread only.
 #pragma once
 
 #include <cstdint>

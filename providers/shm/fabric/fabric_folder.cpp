@@ -103,14 +103,14 @@ int FabricFolder::open() noexcept {
   sockaddr_un address{};
   if (!address_of(ApartName(0).text, address)) {
     log_error(
-        "without /proc the path of the rendezvous folder %s is too long for a socket: mount /proc, "
+        "without /proc the path of the fabric folder %s is too long for a socket: mount /proc, "
         "or set "
         "VERBATIM_FABRIC to a shorter one",
         path());
     close();
     return ENAMETOOLONG;
   }
-  log_debug("rendezvous folder %s", path());
+  log_debug("fabric folder %s", path());
   return 0;
 }
 
@@ -160,7 +160,7 @@ int FabricFolder::lock_silently(std::uint64_t patience_ns, Lock& held) const noe
 int FabricFolder::lock(std::uint64_t patience_ns, Lock& held) noexcept {
   const int error = lock_silently(patience_ns, held);
   if (error == 0 || error == EBUSY) return error;
-  log_error("the rendezvous folder %s cannot be used: %s%s", path(), std::strerror(error),
+  log_error("the fabric folder %s cannot be used: %s%s", path(), std::strerror(error),
             error == ENOENT ? " (somebody removed it while we were using it)" : "");
   return EIO;
 }

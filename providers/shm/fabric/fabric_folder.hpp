@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// The rendezvous folder: where processes of one user find each other by queue pair number.
+// The fabric folder: where processes of one user find each other by queue pair number.
 //
 //   <folder>/q0a3     listening socket of the process that owns numbers 0x0a3000 ... 0x0a3fff
 //   <folder>/w89abcde a socket on its way to have no name (wake_socket.hpp): for a moment only

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where the rendezvous folder is: whether newcomers still come to ours, and the way to theirs.
+// Where the fabric folder is: whether newcomers still come to ours, and the way to theirs.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A name in the rendezvous folder that several processes hold at once (FabricFolder::hold). In the
+// A name in the fabric folder that several processes hold at once (FabricFolder::hold). In the
 // list of its process's while it is held, so it stays where it is.
 #pragma once
 

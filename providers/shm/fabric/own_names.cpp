@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "providers/shm/fabric/switchboard.hpp"
+#include "providers/shm/fabric/connection_manager.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -32,7 +32,7 @@ int OwnNames::claim(std::uint32_t& block) noexcept {
   int error = folder_.claim(block, listener);
   if (error != 0) return error;
   const std::uint64_t inode = folder_.inode_of(block);
-  error = switchboard_.add_listener(static_cast<UniqueFd&&>(listener));
+  error = connections_.add_listener(static_cast<UniqueFd&&>(listener));
   if (error != 0) {
     folder_.release(block, inode);
     return EIO;
@@ -148,7 +148,7 @@ int OwnNames::heal_locked(Reason& reason) noexcept {
     }
     if (error == 0) {
       block.inode = folder_.inode_of(block.number);
-      error = switchboard_.replace_listener(k, static_cast<UniqueFd&&>(listener));
+      error = connections_.replace_listener(k, static_cast<UniqueFd&&>(listener));
       if (error != 0) folder_.release(block.number, block.inode);
     }
     if (error != 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// What of this process stands in the rendezvous folder: the names of its blocks of numbers, with
+// What of this process stands in the fabric folder: the names of its blocks of numbers, with
 // the sockets that listen under them, and the names that it holds beside others. And how they come
 // back when somebody removed them: nobody would tell us, so we look.
 //
@@ -21,7 +21,7 @@
 
 namespace verbatim::shm {
 
-class Switchboard;
+class ConnectionManager;
 
 class OwnNames {
  public:
@@ -32,8 +32,8 @@ class OwnNames {
     char text[PATH_MAX + 256] = "what is ours in it was removed";
   };
 
-  OwnNames(FabricFolder& folder, Switchboard& switchboard) noexcept
-      : folder_(folder), switchboard_(switchboard) {}
+  OwnNames(FabricFolder& folder, ConnectionManager& connections) noexcept
+      : folder_(folder), connections_(connections) {}
 
   /// A further block of ours, listened under. ENOMEM, ENOSPC, or EIO with the cause logged.
   int claim(std::uint32_t& block) noexcept;
@@ -71,7 +71,7 @@ class OwnNames {
   int heal_locked(Reason& reason) noexcept;
 
   FabricFolder& folder_;
-  Switchboard& switchboard_;
+  ConnectionManager& connections_;
   Mutex mutex_;
   BlockName blocks_[kMaxBlocksPerProcess] = {};
   std::uint32_t count_ = 0;

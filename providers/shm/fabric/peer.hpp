@@ -4,9 +4,9 @@
 // it.
 //
 // Peers are made and retired by the service thread only. What the data path found by
-// Node::hold_peer stays as it is until Node::release_peer: a dead peer keeps its mappings, so that
-// a message it had published is still readable; only `alive` and the tier words change. A dead peer
-// that nobody holds is retired soon.
+// Process::hold_peer stays as it is until Process::release_peer: a dead peer keeps its mappings, so
+// that a message it had published is still readable; only `alive` and the tier words change. A dead
+// peer that nobody holds is retired soon.
 //
 // Retired peers rest: their descriptors are closed and their memory is given back, but the Peer
 // itself and the addresses of its segment serve the next peer. A poll that looked up where the next
@@ -70,8 +70,8 @@ struct Peer {
   std::atomic<bool> sender_fence{
       false};  ///< the peer or we cannot use membarrier: pay a fence when sending
   std::atomic<std::uint32_t> wanted_arena_count{0};
-  std::atomic<std::uint32_t> holders{0};  ///< by Node::hold_peer
-  std::uint32_t lanes = 0;  ///< that it has to queue pairs of ours; counted by who makes them
+  std::atomic<std::uint32_t> holders{0};  ///< by Process::hold_peer
+  std::uint32_t endpoints = 0;  ///< that it has to queue pairs of ours; counted by who makes them
   Peer* next = nullptr;
 
   // --- the service thread's own

@@ -27,7 +27,8 @@ class PeerTable {
   void add(Peer& peer) noexcept;
   /// Takes out the dead peers that nobody holds, chained through `next`.
   [[nodiscard]] Peer* take_retired(std::uint64_t died_before) noexcept;
-  /// Ends all peers, whoever holds them (the node stops). `in_doubt`: descriptors of ours are gone.
+  /// Ends all peers, whoever holds them (the process leaves the fabric). `in_doubt`: descriptors of
+  /// ours are gone.
   void clear(bool in_doubt) noexcept;
 
   /// The owner of `qpn`: the living before the dead, and of two living claimants the one whose

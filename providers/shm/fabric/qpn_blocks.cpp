@@ -10,17 +10,17 @@ namespace {
 
 /// The search wraps within the first numbers as long as these suffice, so that few pages of the
 /// table are touched: 128 records fit one step of backing.
-constexpr std::uint32_t kLeastWindow = 128;
+constexpr std::uint32_t kLeastSpan = 128;
 
 }  // namespace
 
 bool QpnBlocks::take_from(Block& block, std::uint32_t& low) noexcept {
   if (block.used == kQpnsPerBlock) return false;
-  std::uint32_t window = 2 * (block.used + 1);
-  if (window < kLeastWindow) window = kLeastWindow;
-  if (window > kQpnsPerBlock) window = kQpnsPerBlock;
+  std::uint32_t span = 2 * (block.used + 1);
+  if (span < kLeastSpan) span = kLeastSpan;
+  if (span > kQpnsPerBlock) span = kQpnsPerBlock;
   for (std::uint32_t i = 0; i < kQpnsPerBlock; ++i) {
-    if (block.next >= window) block.next = 0;
+    if (block.next >= span) block.next = 0;
     const std::uint32_t n = block.next++;
     const std::uint64_t bit = std::uint64_t{1} << (n % 64);
     if ((block.in_use[n / 64] & bit) != 0) continue;

@@ -2,9 +2,9 @@
 //
 // Our own control segment and doorbell page, and the views of those of our peers.
 //
-// OwnSegment: one per process, made by Node. allocate/release/back may be called from any control
-// path (they lock); memory is backed by fallocate before it is handed out, so a full tmpfs is
-// ENOMEM here and never SIGBUS later. PeerSegment: a read-only view; nothing in it is trusted.
+// OwnSegment: one per process, made by Process. allocate/release/back may be called from any
+// control path (they lock); memory is backed by fallocate before it is handed out, so a full tmpfs
+// is ENOMEM here and never SIGBUS later. PeerSegment: a read-only view; nothing in it is trusted.
 #pragma once
 
 #include <atomic>

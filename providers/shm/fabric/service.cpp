@@ -54,8 +54,8 @@ void make_room_for_descriptors(int any) noexcept {
 int Service::start() noexcept {
   int error = peer_wakes_.open(around_.folder);
   if (error != 0) {
-    log_error("a socket in the rendezvous folder %s: %s%s", around_.folder.path(),
-              std::strerror(error), error == EMFILE ? " (raise 'ulimit -n')" : "");
+    log_error("a socket in the fabric folder %s: %s%s", around_.folder.path(), std::strerror(error),
+              error == EMFILE ? " (raise 'ulimit -n')" : "");
     return error;
   }
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
@@ -68,7 +68,7 @@ int Service::start() noexcept {
     return error;
   }
   make_room_for_descriptors(wake_.get());
-  switchboard_.open(epoll_.get(), peer_wakes_.told());
+  connections_.open(epoll_.get(), peer_wakes_.told());
   stopping_.store(false, std::memory_order_relaxed);
 
   // The thread inherits the mask: signals are for the application's threads.
@@ -102,7 +102,7 @@ void Service::stop(bool forked) noexcept {
   }
   running_.store(false, std::memory_order_relaxed);
   const bool is_whole = !has_failed() && around_.segment.has_its_files();
-  switchboard_.close(forked, !is_whole);
+  connections_.close(forked, !is_whole);
   if (!is_whole) {
     epoll_.doubt();
     wake_.doubt();
@@ -160,7 +160,7 @@ void Service::loop() noexcept {
       undated = 0;
       date = run_due(exact);
     }
-    switchboard_.bury();
+    connections_.bury();
     const std::uint64_t dated = now_ns();
     // By a millisecond longer when whole ones are slept.
     if (!wait_clock_.is_behind(begun))
@@ -209,13 +209,13 @@ bool Service::handle(std::span<epoll_event> events) noexcept {
         drain_doorbells();
         continue;
       case EventSource::kListener:
-        switchboard_.on_listener(source);
+        connections_.on_listener(source);
         break;
       case EventSource::kConnection:
-        switchboard_.on_connection(*static_cast<Connection*>(source.object));
+        connections_.on_connection(*static_cast<Connection*>(source.object));
         break;
       case EventSource::kDeath:
-        switchboard_.on_death(*static_cast<Peer*>(source.object));
+        connections_.on_death(*static_cast<Peer*>(source.object));
         break;
     }
     is_all = false;  // sockets are read by so many messages at a time
@@ -241,7 +241,7 @@ void Service::on_wake() noexcept {
   (void)!::read(wake_.get(), &ignored, sizeof ignored);
   (void)wakes_.load(std::memory_order_acquire);
   drain_doorbells();
-  switchboard_.ask_for_arenas();
+  connections_.ask_for_arenas();
 }
 
 void Service::drain_doorbells() noexcept {
@@ -258,8 +258,8 @@ void Service::drain_doorbells() noexcept {
 
 std::uint64_t Service::run_due(bool& exact) noexcept {
   std::uint64_t now = now_ns();
-  std::uint64_t next = switchboard_.run_due(now);
-  const bool is_busy = next != kForEver || switchboard_.living() != 0;
+  std::uint64_t next = connections_.run_due(now);
+  const bool is_busy = next != kForEver || connections_.living() != 0;
   if (const std::uint64_t when = tend_names(now, is_busy); when < next) next = when;
 
   if (!ticking_.load(std::memory_order_acquire)) {
@@ -280,14 +280,14 @@ std::uint64_t Service::run_due(bool& exact) noexcept {
     }
   }
 
-  if (switchboard_.living() == 0) {
+  if (connections_.living() == 0) {
     next_sweep_ = 0;
   } else {
     if (next_sweep_ == 0) next_sweep_ = now + kSweepNs;
     if (now >= next_sweep_) {
       drain_doorbells();  // a bit whose wake-up was lost
       around_.hooks.sweep();
-      if (++sweeps_ % kSweepsPerSecond == 0) switchboard_.forget_refusals();
+      if (++sweeps_ % kSweepsPerSecond == 0) connections_.forget_refusals();
       now = now_ns();
       next_sweep_ = now + kSweepNs;
     }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// The service thread: one per process, started with the node, asleep in epoll unless somebody wants
+// The service thread: one per process, started with Process, asleep in epoll unless somebody wants
 // something.
 //
 //   wake eventfd   a thread of ours rang a doorbell, or wants a connect, an arena, the tick
 //   wake socket    peers rang a doorbell
-//   sockets        strangers and peers (switchboard)
+//   sockets        strangers and peers (connection_manager)
 //   pidfds         a peer ended
 //   time           1 ms tick while asked for
 //                  50 ms sweep while a peer lives
 //                  each second: whether our descriptors are still open (service_failure.cpp)
 //                  each second: a look at our names while the thread is awake anyhow, a try to
 //                  bring them back while they are lost
-//                  the switchboard's own dates, and the data path's, to the microsecond
+//                  the connection manager's own dates, and the data path's, to the microsecond
 //
 // It has all signals blocked, a small stack, and holds no lock while it calls the data path's
 // hooks.
@@ -24,8 +24,8 @@
 #include <cstdint>
 #include <span>
 
+#include "providers/shm/fabric/connection_manager.hpp"
 #include "providers/shm/fabric/own_names.hpp"
-#include "providers/shm/fabric/switchboard.hpp"
 #include "runtime/base/kept_fd.hpp"
 #include "runtime/time/wait_clock.hpp"
 
@@ -38,7 +38,7 @@ class Service {
   static constexpr std::uint64_t kTickNs = 1'000'000;
   static constexpr std::uint64_t kSweepNs = 50'000'000;
 
-  explicit Service(const Surroundings& around) noexcept : around_(around), switchboard_(around) {}
+  explicit Service(const Surroundings& around) noexcept : around_(around), connections_(around) {}
 
   /// Makes the descriptors and the thread. 0 or an errno, logged.
   int start() noexcept;
@@ -56,7 +56,7 @@ class Service {
   [[nodiscard]] WaitClock& wait_clock() noexcept { return wait_clock_; }
   /// What a forked child must not keep.
   void close_in_child() noexcept {
-    switchboard_.close_listeners();
+    connections_.close_listeners();
     peer_wakes_.close();
   }
 
@@ -96,8 +96,8 @@ class Service {
 
   Surroundings around_;
   WaitClock wait_clock_;
-  Switchboard switchboard_;
-  OwnNames names_{around_.folder, switchboard_};
+  ConnectionManager connections_;
+  OwnNames names_{around_.folder, connections_};
   KeptFd epoll_;
   KeptFd wake_;  ///< nobody else has it
   WakeSockets peer_wakes_;

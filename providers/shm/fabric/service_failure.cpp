@@ -19,7 +19,7 @@ constexpr long kClosingNs = 20'000'000;
 
 bool Service::has_its_descriptors() const noexcept {
   return epoll_.is_ours() && wake_.is_ours() && peer_wakes_.told().is_open() &&
-         switchboard_.has_its_listeners() && around_.folder.is_open() &&
+         connections_.has_its_listeners() && around_.folder.is_open() &&
          around_.segment.has_its_files();
 }
 
@@ -47,7 +47,7 @@ void Service::fail() noexcept {
   // Newcomers do not find us, and who knows us hears that we are gone: as far as what tells them is
   // still ours.
   names_.release_all();
-  switchboard_.close(false, true);
+  connections_.close(false, true);
   around_.hooks.failed();
   linger();
 }

@@ -42,7 +42,7 @@ std::uint64_t Service::tend_names(std::uint64_t now, bool is_busy) noexcept {
     OwnNames::Reason reason;
     names_.say_why(reason);
     log_error(
-        "the rendezvous folder %s: %s. The port is down: who is connected stays so, but this "
+        "the fabric folder %s: %s. The port is down: who is connected stays so, but this "
         "process and those that it has yet to meet do not find each other. Making it anew",
         around_.folder.path(), reason.text);
     around_.hooks.names_stand(false);
@@ -63,7 +63,7 @@ std::uint64_t Service::tend_names(std::uint64_t now, bool is_busy) noexcept {
   }
   is_down_ = false;
   names_.declare_whole();
-  log_warn("the rendezvous folder %s is made anew, our names in it too: the port is active",
+  log_warn("the fabric folder %s is made anew, our names in it too: the port is active",
            around_.folder.path());
   around_.hooks.names_stand(true);
   return kForEver;

@@ -4,7 +4,7 @@
 // pinned here, so it is the same for every region, registered on demand or not.
 #include <cerrno>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/region.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "runtime/base/log.hpp"
@@ -33,7 +33,7 @@ int advise_mr(verbatim::Pd& pd, ibv_advise_mr_advice advice, std::uint32_t flags
     log_refusal("advise_mr: unknown flags 0x%x, or no elements", flags & ~kFlush);
     return EINVAL;
   }
-  OwnSegment& segment = Node::get().segment();
+  OwnSegment& segment = Process::get().segment();
   const RegionView table{segment.regions(), segment.head().mr_capacity};
   // All are judged before any is acted on.
   for (int acting = 0; acting < 2; ++acting) {

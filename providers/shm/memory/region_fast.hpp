@@ -23,8 +23,8 @@ inline bool find_region(const RegionRecord* table, std::uint32_t capacity, std::
   const RegionRecord* const record = find_key(table, capacity, key, out);
   if (record == nullptr) [[unlikely]]
     return false;
-  out.arena_offset = peek(record->arena_offset);
-  out.arena = peek(record->arena);
+  out.arena_offset = load_relaxed(record->arena_offset);
+  out.arena = load_relaxed(record->arena);
   return true;
 }
 

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/memory/region_table.hpp"
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "runtime/base/log.hpp"
 
 namespace verbatim::shm {
 
 constinit RegionTable region_table;
 
-RegionRecord* SegmentKeys::records() noexcept { return Node::get().segment().regions(); }
+RegionRecord* SegmentKeys::records() noexcept { return Process::get().segment().regions(); }
 
-std::uint32_t SegmentKeys::capacity() noexcept { return Node::get().segment().head().mr_capacity; }
+std::uint32_t SegmentKeys::capacity() noexcept {
+  return Process::get().segment().head().mr_capacity;
+}
 
 int SegmentKeys::back(const RegionRecord& record) noexcept {
-  return Node::get().segment().back(&record, sizeof(record));
+  return Process::get().segment().back(&record, sizeof(record));
 }
 
 void SegmentKeys::write_rest(RegionRecord& record, const Region& region) noexcept {
-  poke(record.arena_offset, region.arena_offset);
-  poke(record.arena, region.arena);
+  store_relaxed(record.arena_offset, region.arena_offset);
+  store_relaxed(record.arena, region.arena);
 }
 
 void SegmentKeys::counted(std::uint32_t keys) noexcept {
-  Node::get().segment().head().key_count.store(keys, std::memory_order_relaxed);
+  Process::get().segment().head().key_count.store(keys, std::memory_order_relaxed);
 }
 
 int RegionTable::publish(const Region& region, std::uint32_t& key) noexcept {

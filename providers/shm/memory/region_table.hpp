@@ -47,7 +47,7 @@ class RegionTable {
   /// its bound. Said once, before the first key is given: it knows the queue pairs, and we do not.
   using AwaitUsers = bool (*)() noexcept;
   void set_users(AwaitUsers await) noexcept { await_users_ = await; }
-  /// Forgets all (the node stops).
+  /// Forgets all (the process leaves the fabric).
   void reset() noexcept;
   /// In a forked child.
   void remake_lock() noexcept { keys_.remake_lock(); }

@@ -22,8 +22,8 @@ constexpr std::uint32_t kOwnRequests = IBV_QP_ATTACH_COMP_CNTR_OP_SEND |
                                        IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE;
 constexpr std::uint32_t kReceives = IBV_QP_ATTACH_COMP_CNTR_OP_RECV;
 
-/// What is counted of a queue pair of its type. A datagram comes over lanes that come and go, and
-/// an XRC target has no receives.
+/// What is counted of a queue pair of its type. A datagram comes over endpoints that come and go,
+/// and an XRC target has no receives.
 std::uint32_t ops_of(const Qp& qp) noexcept {
   switch (qp.plain.qp_type) {
     case IBV_QPT_RC:
@@ -44,7 +44,7 @@ void add_received(CountedQp& counted) noexcept {
   CompCntr& counter = *counted.counter;
   const std::uint64_t failed = qp.in.failed_receives;
   const std::uint64_t received = qp.in.head.load(std::memory_order_relaxed) - failed;
-  const std::uint64_t bytes = peek(qp.own->received_bytes);
+  const std::uint64_t bytes = load_relaxed(qp.own->received_bytes);
   const std::uint64_t more =
       counter.of_bytes ? bytes - counted.received_bytes : received - counted.received;
   if (more != 0) counter.successes.fetch_add(more, std::memory_order_relaxed);
@@ -113,7 +113,7 @@ void close_receive_counts(Qp& qp) noexcept {
     at->received = at->received_bytes = at->failed = 0;
   }
   qp.in.failed_receives = 0;
-  poke(qp.own->received_bytes, 0);
+  store_relaxed(qp.own->received_bytes, 0);
 }
 
 void leave_counters(Qp& qp) noexcept {
@@ -236,7 +236,7 @@ int attach_comp_cntr(verbatim::Qp& handle, verbatim::CompCntr& counter_handle,
       SendLock lock(qp);
       LockGuard<BiasedLock> guard(qp.recv_cq->lock);
       counted->received = qp.in.head.load(std::memory_order_relaxed) - qp.in.failed_receives;
-      counted->received_bytes = peek(qp.own->received_bytes);
+      counted->received_bytes = load_relaxed(qp.own->received_bytes);
       counted->failed = qp.in.failed_receives;
       counted->next_of_qp = qp.sq.counted;
       qp.sq.counted = counted;

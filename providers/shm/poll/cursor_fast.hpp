@@ -27,7 +27,7 @@ namespace verbatim::shm {
 /// Says to ibv_poll_cq whether the cursor has kept completions.
 [[gnu::noinline]] void note_kept(Cq& cq, bool some) noexcept;
 
-/// Puts the wr_ids of those in `store` where a row has its own. Returns how far they have
+/// Puts the wr_ids of those in `store` where a batch has its own. Returns how far they have
 /// succeeded.
 [[gnu::noinline]] std::uint32_t line_up(Cq::Cursor& cursor, std::uint32_t count) noexcept;
 
@@ -39,10 +39,10 @@ namespace verbatim::shm {
       cq.doorbells->summary.load(std::memory_order_relaxed) != 0)
     return 0;
   Qp& qp = *cq.hot[0].qp;
-  // Of shared receives, and of a lane, none is ever left.
+  // Of shared receives, and of an endpoint, none is ever left.
   if (qp.in.head.load(std::memory_order_relaxed) == qp.rq.tail.load(std::memory_order_relaxed))
     return 0;
-  const std::uint32_t got = take_row(qp, cq.cursor.row);
+  const std::uint32_t got = take_batch(qp, cq.cursor.batch);
   if (got != 0) point_at_next(cq.hot[0]);
   return got;
 }
@@ -58,21 +58,21 @@ template <bool kStamped>
   {
     DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
     got = !kStamped && was_busy ? fill_row(cq) : 0;
-    const bool is_row = got != 0;
+    const bool is_batch = got != 0;
     std::uint32_t clean = got;
-    if (!is_row) {
+    if (!is_batch) {
       const std::uint32_t head = cq.head.load(std::memory_order_relaxed);
       got = static_cast<std::uint32_t>(take_come(cq, kMost, &cursor.store[1], was_busy));
       if (kStamped && got != 0) stamp_taken(cq, head);
       // The first is stepped on, which looks at all that is said of it.
       if (got == 1)
-        cursor.row.wr_ids[1] = cursor.store[1].wr_id;
+        cursor.batch.wr_ids[1] = cursor.store[1].wr_id;
       else if (got != 0)
         clean = line_up(cursor, got);
     }
     marked = (cq.marks & ~Cq::kTurns) != 0;
     if (got != 0) {
-      cursor.is_row = is_row;
+      cursor.is_batch = is_batch;
       cursor.marked.store(0, std::memory_order_relaxed);
       cursor.at.store(0, std::memory_order_relaxed);
       cursor.last.store(got, std::memory_order_relaxed);
@@ -97,7 +97,7 @@ template <bool kStamped>
     at = cursor.at.load(std::memory_order_relaxed);
   }
   cq.extended.status = cursor.said(at).status;
-  cq.extended.wr_id = cursor.row.wr_ids[at];
+  cq.extended.wr_id = cursor.batch.wr_ids[at];
   return true;
 }
 
@@ -126,7 +126,7 @@ template <class Again>
   if (at >= cursor.clean.load(std::memory_order_relaxed)) [[unlikely]]
     return again(cq);
   cursor.at.store(at + 1, std::memory_order_relaxed);
-  cq.extended.wr_id = cursor.row.wr_ids[at + 1];
+  cq.extended.wr_id = cursor.batch.wr_ids[at + 1];
   return 0;
 }
 

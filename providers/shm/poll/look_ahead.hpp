@@ -25,7 +25,7 @@ inline constexpr bool kAsksAhead = true;
 
 inline void ask_for_queue_pair(const Qp& qp) noexcept {
   prefetch_to_read(&qp.own);
-  prefetch_to_read(&qp.lane);
+  prefetch_to_read(&qp.ep);
   prefetch_to_read(&qp.in.ring);
   prefetch_to_read(&qp.in.pack);
   prefetch_to_read(&qp.rq.tail);
@@ -66,14 +66,14 @@ inline void ask_for_next_receive(const Qp& qp) noexcept {
   prefetch_to_write(&store.credits[store.at(next)]);
   prefetch_to_write(store.sges_of(next));
   prefetch_to_write(&store.wr_ids[store.at(next)]);
-  if (qp.lane.face == nullptr) return;
-  const Qp& face = *qp.lane.face;
-  prefetch_to_read(&face.plain);
-  prefetch_to_read(&face.in_domain);
-  prefetch_to_read(&face.srq);
-  prefetch_to_write(&face.rq.lock);
-  prefetch_to_read(&face.rq.store);
-  prefetch_to_read(&face.mode);
+  if (qp.ep.parent == nullptr) return;
+  const Qp& parent = *qp.ep.parent;
+  prefetch_to_read(&parent.plain);
+  prefetch_to_read(&parent.in_domain);
+  prefetch_to_read(&parent.srq);
+  prefetch_to_write(&parent.rq.lock);
+  prefetch_to_read(&parent.rq.store);
+  prefetch_to_read(&parent.mode);
 }
 
 /// Goes through a group's doorbells ahead of whoever visits them, whom step() goes along with.

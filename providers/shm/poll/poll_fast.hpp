@@ -37,7 +37,7 @@ inline void take_stored(Cq& cq, std::uint32_t head, ibv_wc& wc) noexcept {
   wc.byte_len = c.byte_len;
   wc.imm_data = 0;
   wc.qp_num = c.qp->plain.qp_num;
-  wc.src_qp = peek(c.qp->own->dest_qpn);
+  wc.src_qp = load_relaxed(c.qp->own->dest_qpn);
   wc.wc_flags = c.wc_flags;
   wc.pkey_index = 0;
   wc.slid = 0;

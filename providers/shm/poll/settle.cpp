@@ -3,7 +3,7 @@
 // What a poll found under the CQ's lock and may not settle there.
 #include <utility>
 
-#include "providers/shm/fabric/culprits.hpp"
+#include "providers/shm/fabric/offenders.hpp"
 #include "providers/shm/poll/poll_fast.hpp"
 #include "providers/shm/queues/failure_log.hpp"
 #include "providers/shm/queues/live.hpp"
@@ -18,13 +18,13 @@ namespace {
 /// Says of a process once that it broke the rules, and what ends by that.
 void say_lie(const Qp& qp) noexcept {
   const Peer* met = qp.met.load(std::memory_order_acquire);
-  if (met == nullptr || !culprits.first_word_of(met->pid)) return;
+  if (met == nullptr || !offenders.first_word_of(met->pid)) return;
   const int pid = static_cast<int>(met->pid);
-  if (qp.lane.is_unheard)
+  if (qp.ep.is_muted)
     log_warn(
         "shm: process %d broke the rules of the shared memory: what one of its queue pairs, and "
         "any other that does so, sent to 0x%06x is lost",
-        pid, qp.lane.face->own->qpn);
+        pid, qp.ep.parent->own->qpn);
   else
     log_warn(
         "shm: process %d broke the rules of the shared memory: QP 0x%06x, and any other "
@@ -42,7 +42,7 @@ struct Break {
 Break take_break(Qp& qp) noexcept {
   LockGuard<BiasedLock> polling(qp.recv_cq->lock);
   return {std::exchange(qp.in.broken, false),
-          qp.lane.face == nullptr || is_xrc_lane(qp) || qp.lane.is_unheard, qp.in.lied};
+          qp.ep.parent == nullptr || is_xrc_endpoint(qp) || qp.ep.is_muted, qp.in.lied};
 }
 
 void break_marked_qps(const Cq& cq) noexcept {
@@ -51,7 +51,7 @@ void break_marked_qps(const Cq& cq) noexcept {
     if (qp->recv_cq != &cq) continue;
     const Break seen = take_break(*qp);
     if (!seen.is_broken) continue;
-    Qp& known = seen.ends_alone ? *qp : *qp->lane.face;
+    Qp& known = seen.ends_alone ? *qp : *qp->ep.parent;
     SendLock lock(known);
     if (seen.lied) say_lie(*qp);
     enter_error(known);

@@ -64,7 +64,8 @@ std::uint64_t count_messages(const Qp& qp, bool solicited_only, std::uint64_t en
   return found;
 }
 
-/// The first message that no event told of flows through the window, and its end is not in there.
+/// The first message that no event told of flows through the stream ring, and its end is not in
+/// there.
 bool is_under_way(const Cq& cq, const Qp& qp) noexcept {
   if (only_flushes(qp)) return false;
   Arrival at = next_arrival(qp);

@@ -17,12 +17,12 @@ std::uint32_t lap_at(const Arrival& at) noexcept {
 
 /// Goes on where the slot says. False: that is nowhere.
 bool follow(const Qp& qp, Arrival& at, const Slot& slot) noexcept {
-  const std::uint64_t line = peek(slot.large.length);
-  const std::uint64_t place = peek(slot.large.offset);
-  const std::uint32_t log = window::log(place);
+  const std::uint64_t line = load_relaxed(slot.large.length);
+  const std::uint64_t place = load_relaxed(slot.large.offset);
+  const std::uint32_t log = extent::log(place);
   if (line - at.line - 1 >= std::uint64_t{1} << at.log || log < kFirstRingLog || log > kMostRingLog)
     return false;
-  const Slot* const ring = qp.in.peer->segment.at<Slot>(window::offset(place), sizeof(Slot) << log);
+  const Slot* const ring = qp.in.peer->segment.at<Slot>(extent::offset(place), sizeof(Slot) << log);
   if (ring == nullptr) return false;
   at.ring = ring;
   at.log = log;
@@ -57,8 +57,8 @@ void pass_arrival(const Qp& qp, Arrival& at, const Slot& slot, std::uint64_t h) 
   }
   std::uint64_t lines = 1;
   if (header::kind(h) == SlotKind::kLines)
-    lines = lines_of(
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(peek(slot.large.length), kMostInLines)));
+    lines = lines_of(static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(load_relaxed(slot.large.length), kMostInLines)));
   at.line += lines;
   at.index +=
       header::kind(h) == SlotKind::kPack && has_packs(qp) ? std::max(messages_in(h), 1u) : 1;
@@ -82,7 +82,8 @@ bool is_produced(const Qp& qp, const Slot& slot) noexcept {
   // As in pull_stream().
   const std::uint64_t placed_from = __atomic_load_n(&slot.large.placed_from, __ATOMIC_ACQUIRE);
   const std::uint64_t produced = qp.in.remote->stream_produced.load(std::memory_order_acquire);
-  return produced - peek(slot.large.offset) >= std::min(placed_from, peek(slot.large.length));
+  return produced - load_relaxed(slot.large.offset) >=
+         std::min(placed_from, load_relaxed(slot.large.length));
 }
 
 }  // namespace verbatim::shm

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/queues/arrived.hpp"
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/arrival.hpp"
 #include "providers/shm/queues/attach.hpp"
@@ -21,13 +21,13 @@ constexpr std::uint64_t kFlushPatienceNs = 100'000'000;
 }  // namespace
 
 bool sender_is_busy(Qp& qp) noexcept {
-  if (qp.in.session == 0 || peek(qp.own->dest_qpn) == qp.own->qpn) return false;
+  if (qp.in.session == 0 || load_relaxed(qp.own->dest_qpn) == qp.own->qpn) return false;
   if (qp.in.remote == nullptr) {
-    Node& node = Node::get();
-    const std::uint32_t dest_qpn = peek(qp.own->dest_qpn);
-    if (node.find_peer(dest_qpn) != nullptr) return false;
-    node.want_peer(dest_qpn);
-    if (!node.is_meeting(dest_qpn)) return false;
+    Process& process = Process::get();
+    const std::uint32_t dest_qpn = load_relaxed(qp.own->dest_qpn);
+    if (process.find_peer(dest_qpn) != nullptr) return false;
+    process.want_peer(dest_qpn);
+    if (!process.is_connecting(dest_qpn)) return false;
   } else {
     if (!qp.in.peer->alive.load(std::memory_order_acquire)) return false;
     if ((qp.in.remote->active.load(std::memory_order_acquire) & QpRecord::kUnfenced) != 0 &&
@@ -44,7 +44,7 @@ bool sender_is_busy(Qp& qp) noexcept {
     std::uint64_t none = 0;
     (void)live.next_flush.compare_exchange_strong(none, qp.in.flush_after,
                                                   std::memory_order_seq_cst);
-    Node::get().want_tick(true);
+    Process::get().want_tick(true);
   }
   return now < qp.in.flush_after;
 }
@@ -62,7 +62,7 @@ bool has_message(Qp& qp) noexcept {
   const std::uint64_t index = qp.in.head.load(std::memory_order_relaxed);
   if (holds_message(qp))
     return qp.srq == nullptr || held_for(qp, index) != nullptr || has_receive(*qp.srq);
-  if (qp.lane.is_unheard) return qp.in.held_count != 0;
+  if (qp.ep.is_muted) return qp.in.held_count != 0;
   if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR) return false;
   if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr)
     return has_receive(*qp.datagrams->inbox);
@@ -70,7 +70,7 @@ bool has_message(Qp& qp) noexcept {
 }
 
 void say_last_receive(Qp& qp) noexcept {
-  if (qp.srq == nullptr || qp.datagrams != nullptr || qp.lane.face != nullptr ||
+  if (qp.srq == nullptr || qp.datagrams != nullptr || qp.ep.parent != nullptr ||
       qp.in.last_receive_said || qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR ||
       has_message(qp) || sender_is_busy(qp))
     return;

@@ -15,7 +15,7 @@ bool holds_message(Qp& qp) noexcept;
 /// to `qp` any more (IBTA 11.6.3.3, last WQE reached).
 void say_last_receive(Qp& qp) noexcept;
 /// The sender may be in the middle of something that we had accepted before our error; also when it
-/// has met us and our service thread is still busy meeting it.
+/// has met us and our service thread is still busy connecting to it.
 bool sender_is_busy(Qp& qp) noexcept;
 
 }  // namespace verbatim::shm

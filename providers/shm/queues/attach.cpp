@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/live.hpp"
@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t kMaxRingEntries = 1u << 16;
 
 const QpRecord* find_record(Qp& qp, Peer*& peer) noexcept {
-  peer = meet_peer(qp);
+  peer = find_connected_peer(qp);
   return peer == nullptr ? nullptr : record_in(*peer, qp);
 }
 
@@ -38,7 +38,7 @@ std::uint32_t counterpart(std::uint32_t type) noexcept {
 /// Where the peer's own receives stand.
 void find_receives(Qp& qp, std::uint64_t at) noexcept {
   const std::uint64_t entries = qp.link.remote_rq_mask + 1;
-  const std::uint32_t max_sge = peek(qp.link.remote->rq_max_sge);
+  const std::uint32_t max_sge = load_relaxed(qp.link.remote->rq_max_sge);
   const PeerSegment& segment = qp.link.peer->segment;
   qp.link.credits = segment.at<std::atomic<std::uint64_t>>(at, entries * sizeof(std::uint64_t));
   if (max_sge == 0 || max_sge > kMaxSge) return;
@@ -50,17 +50,17 @@ void find_receives(Qp& qp, std::uint64_t at) noexcept {
 }  // namespace
 
 void meet_again(Qp& qp, const Peer& peer) noexcept {
-  // An arriving lane is of whoever knocked, for good.
-  if (qp.lane.face != nullptr && qp.lane.target == 0) return;
+  // An incoming endpoint is of whoever asked to connect, for good.
+  if (qp.ep.parent != nullptr && qp.ep.target == 0) return;
   if (qp.watch_index == Qp::kNotWatched) return;
   SendLock sending(qp);
-  if (meet_peer(qp) != &peer) {
+  if (find_connected_peer(qp) != &peer) {
     LockGuard<BiasedLock> receiving(qp.recv_cq->lock);
     if (qp.link.remote != nullptr || qp.in.remote != nullptr) return;
     live.active[qp.watch_index] = nullptr;
     qp.link.peer = nullptr;
     forget_peer(qp);
-    (void)meet_peer(qp);
+    (void)find_connected_peer(qp);
   }
   // Of one that was in RTS before: those which come later leave it room.
   if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS) (void)reserve_ring(qp);
@@ -81,7 +81,7 @@ Wait attach(Qp& qp) noexcept {
   const QpRecord* record = find_record(qp, peer);
   qp.link.peer = peer;
   if (record == nullptr) {
-    if (peer == nullptr) Node::get().want_peer(qp.own->dest_qpn);
+    if (peer == nullptr) Process::get().want_peer(qp.own->dest_qpn);
     return Wait::kPeer;
   }
   if (!peer->knows_us.load(std::memory_order_acquire)) {
@@ -90,32 +90,32 @@ Wait attach(Qp& qp) noexcept {
   }
   const std::uint64_t session = record->accepts.load(std::memory_order_acquire);
   if (session == 0) return Wait::kPeer;
-  if (peek(record->rq_psn) != qp.own->sq_psn) {
+  if (load_relaxed(record->rq_psn) != qp.own->sq_psn) {
     static constinit LogOnce once;
     if (once.first())
       log_warn(
           "shm: QP 0x%06x sends from PSN 0x%06x, but QP 0x%06x expects 0x%06x: set sq_psn and the "
           "peer's rq_psn to the same number",
-          qp.own->qpn, qp.own->sq_psn, qp.own->dest_qpn, peek(record->rq_psn));
+          qp.own->qpn, qp.own->sq_psn, qp.own->dest_qpn, load_relaxed(record->rq_psn));
     return Wait::kPeer;
   }
   // Messages of an earlier life of ours were consumed there: it would take ours for their
   // successors.
   if (record->lines_taken.load(std::memory_order_acquire) != 0) return Wait::kPeer;
-  const std::uint32_t entries = peek(record->rq_entries);
+  const std::uint32_t entries = load_relaxed(record->rq_entries);
   if (!std::has_single_bit(entries) || entries > kMaxRingEntries) return Wait::kPeer;
-  if (peek(record->type) != counterpart(qp.own->type)) return Wait::kPeer;
-  const std::uint64_t srq = peek(record->srq);
+  if (load_relaxed(record->type) != counterpart(qp.own->type)) return Wait::kPeer;
+  const std::uint64_t srq = load_relaxed(record->srq);
   const auto* shared = srq == 0 ? nullptr : peer->segment.at<SrqRecord>(srq, sizeof(SrqRecord));
   if (srq != 0 && shared == nullptr) return Wait::kPeer;
 
   qp.link.remote_session = session;
   qp.shared = {};
   qp.shared.record = shared;
-  qp.set_detour(Qp::kToShared, shared != nullptr);
+  qp.set_slow_path(Qp::kToShared, shared != nullptr);
   qp.link.remote_regions = peer->segment.regions();
   qp.link.remote_region_capacity = peer->segment.region_capacity();
-  qp.link.remote_pd = peek(record->pd);
+  qp.link.remote_pd = load_relaxed(record->pd);
   qp.link.remote_rq_log = static_cast<std::uint32_t>(std::countr_zero(entries));
   qp.link.self = peer->self;
   qp.link.ring_always = peer->sender_fence.load(std::memory_order_relaxed);
@@ -130,7 +130,8 @@ Wait attach(Qp& qp) noexcept {
   // Of what we do to its memory it hears nothing, and a target none of its messages. It sees us, or
   // we that it is in RTR: pairs with the fence in modify_qp().
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (peek(record->state) == IBV_QPS_RTR && qp.lane.face == nullptr) wake_service_of_peer(qp);
+  if (load_relaxed(record->state) == IBV_QPS_RTR && qp.ep.parent == nullptr)
+    wake_service_of_peer(qp);
   return attach(qp);
 }
 
@@ -144,11 +145,12 @@ bool unread(const Qp& qp) noexcept {
 static void give_memory_back(Qp& qp, OwnSegment& segment) noexcept {
   const QpRecord& own = *qp.own;
   give_ring_back(qp, segment);
-  if (const std::uint64_t w = own.window.load(std::memory_order_relaxed); w != 0)
-    segment.release(window::offset(w), std::size_t{1} << window::log(w));
+  if (const std::uint64_t w = own.stream_ring.load(std::memory_order_relaxed); w != 0)
+    segment.release(extent::offset(w), std::size_t{1} << extent::log(w));
   if (qp.stream.bounce != 0) segment.release(qp.stream.bounce, kBounceBytes);
   if (qp.asking.ring != nullptr) {
-    segment.release(qp.asking.ring->window.load(std::memory_order_relaxed), kRequestWindow);
+    segment.release(qp.asking.ring->stream_ring.load(std::memory_order_relaxed),
+                    kRequestStreamBytes);
     segment.release(own.requests.load(std::memory_order_relaxed), sizeof(RequestRing));
   }
 }
@@ -157,11 +159,11 @@ void detach(Qp& qp) noexcept {
   QpRecord& own = *qp.own;
   // First the word that receivers check after each message they find, then the memory.
   own.tx_session.store(0, std::memory_order_seq_cst);
-  if (OwnSegment& segment = Node::get().segment(); segment.holds(&own))
+  if (OwnSegment& segment = Process::get().segment(); segment.holds(&own))
     give_memory_back(qp, segment);
   forget_ring(qp);
   own.ring.store(0, std::memory_order_relaxed);
-  own.window.store(0, std::memory_order_relaxed);
+  own.stream_ring.store(0, std::memory_order_relaxed);
   own.stream_produced.store(0, std::memory_order_relaxed);
   own.requests.store(0, std::memory_order_relaxed);
   qp.stream.bounce = 0;
@@ -185,7 +187,7 @@ void detach(Qp& qp) noexcept {
   qp.stream.consumed_seen = 0;
   qp.stream.receiver_sleeps = false;
   qp.stream.receiver_stuck = false;
-  qp.stream.window_was_full = false;
+  qp.stream.ring_was_full = false;
   qp.stream.copy_choice = {};
   qp.out.told_fault = false;
   qp.sq.progress.clear();
@@ -196,9 +198,9 @@ namespace {
 /// Completions name the two ends that the application knows; of UD the device too (IBTA 11.4.1.2).
 void name_sender(Qp& qp, const QpRecord& sender) noexcept {
   const bool is_datagram = qp.headroom != 0;
-  qp.in.source = peek(qp.lane.face != nullptr ? sender.speaks_for : qp.own->dest_qpn);
+  qp.in.source = load_relaxed(qp.ep.parent != nullptr ? sender.speaks_for : qp.own->dest_qpn);
   qp.in.slid = is_datagram && !Context::of(qp.plain.context).ethernet
-                   ? lid_of_device(peek(sender.device))
+                   ? lid_of_device(load_relaxed(sender.device))
                    : std::uint16_t{0};
 }
 
@@ -222,9 +224,9 @@ bool attach_receiver(Qp& qp) noexcept {
   // ring where its first line stood may be gone.
   if (qp.in.remote_session != 0) return false;
   const std::uint64_t place = record->ring.load(std::memory_order_acquire);
-  const std::uint32_t log = window::log(place);
+  const std::uint32_t log = extent::log(place);
   if (log < kFirstRingLog || log > kMostRingLog) return false;
-  const Slot* ring = peer->segment.at<Slot>(window::offset(place), sizeof(Slot) << log);
+  const Slot* ring = peer->segment.at<Slot>(extent::offset(place), sizeof(Slot) << log);
   if (ring == nullptr) return false;
   qp.in.log = log;
   qp.in.remote_session = session;

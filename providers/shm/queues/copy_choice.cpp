@@ -5,9 +5,9 @@
 
 namespace verbatim::shm {
 
-/// Clearly: the receiver finds what came through the window in its own cache.
+/// Clearly: the receiver finds what came through the stream ring in its own cache.
 bool CopyChoice::kernel_is_faster() const noexcept {
-  return kernel_ns_ != 0 && kernel_ns_ < window_ns_ - window_ns_ / 8;
+  return kernel_ns_ != 0 && kernel_ns_ < stream_ns_ - stream_ns_ / 8;
 }
 
 std::uint64_t CopyChoice::bytes_by_kernel(std::uint64_t length) noexcept {
@@ -18,12 +18,12 @@ std::uint64_t CopyChoice::bytes_by_kernel(std::uint64_t length) noexcept {
   }
   if (until_look_ == kLook) {
     looks_at_kernel_ = !by_kernel;
-    (looks_at_kernel_ ? kernel_ns_ : window_ns_) = 0;
+    (looks_at_kernel_ ? kernel_ns_ : stream_ns_) = 0;
   }
-  const std::uint32_t slower = std::max(window_ns_, kernel_ns_);
-  const std::uint32_t faster = std::max(std::min(window_ns_, kernel_ns_), 1u);
+  const std::uint32_t slower = std::max(stream_ns_, kernel_ns_);
+  const std::uint32_t faster = std::max(std::min(stream_ns_, kernel_ns_), 1u);
   const bool is_hopeless =
-      until_look_ == kLook / 2 && (looks_at_kernel_ ? kernel_ns_ : window_ns_) / 2 > faster;
+      until_look_ == kLook / 2 && (looks_at_kernel_ ? kernel_ns_ : stream_ns_) / 2 > faster;
   if (--until_look_ == 0 || is_hopeless)
     until_look_ = kLookEvery * std::clamp(slower / faster, 1u, kMostTimes);
   const std::uint64_t some = std::min(length, kSample);

@@ -16,7 +16,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "providers/shm/queues/completion_row.hpp"
+#include "providers/shm/queues/completion_batch.hpp"
 #include "providers/shm/wire/layout.hpp"
 #include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/spin_lock.hpp"
@@ -121,29 +121,29 @@ struct Cq : verbatim::Cq {
   /// lock: those behind `at` up to `last`. Taken, and marked, under the queue's lock too. Lock
   /// order: cursor < live.mutex.
   struct Cursor {
-    static constexpr std::uint32_t kBatch = CompletionRow::kMost;
+    static constexpr std::uint32_t kBatch = CompletionBatch::kMost;
 
     alignas(kCacheLine) BiasedLock lock;
-    /// Places in `row`; at 0 it is before the first.
+    /// Places in `batch`; at 0 it is before the first.
     std::atomic<std::uint32_t> at{0};    ///< of the one that the program sees
     std::atomic<std::uint32_t> last{0};  ///< read without the lock too, to see that there is none
     /// Up to here they have succeeded, and may be handed on unseen; 0 once one is marked.
     std::atomic<std::uint32_t> clean{0};
-    bool is_row = false;                   ///< else each has all that is said of it in `store`
+    bool is_batch = false;                 ///< else each has all that is said of it in `store`
     std::atomic<std::uint64_t> marked{0};  ///< by place: of queue pairs that are no more
     CompletionTime time;
-    CompletionRow row;  ///< wr_ids of either kind
+    CompletionBatch batch;  ///< wr_ids of either kind
     ibv_wc store[kBatch + 1];
 
     bool has_more() const noexcept {
       return at.load(std::memory_order_relaxed) != last.load(std::memory_order_relaxed);
     }
-    /// What is said of the one at `place`; of a row's all but its own two things.
+    /// What is said of the one at `place`; of a batch's all but its own two things.
     const ibv_wc& said(std::uint32_t place) const noexcept {
-      return is_row ? row.rest : store[place];
+      return is_batch ? batch.rest : store[place];
     }
     std::uint32_t length(std::uint32_t place) const noexcept {
-      return is_row ? row.lengths[place] : store[place].byte_len;
+      return is_batch ? batch.lengths[place] : store[place].byte_len;
     }
   } cursor;
 

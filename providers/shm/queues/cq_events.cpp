@@ -4,7 +4,7 @@
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/queues/announced.hpp"
 #include "providers/shm/queues/arrived.hpp"
-#include "providers/shm/queues/channel.hpp"
+#include "providers/shm/queues/comp_channel.hpp"
 #include "providers/shm/queues/moderation.hpp"
 #include "providers/shm/queues/polled_rings.hpp"
 #include "runtime/base/log.hpp"
@@ -82,7 +82,7 @@ int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
   // Who sleeps there is woken for an event, not for each message that may be one's reason.
   const std::uint32_t channel =
       cq.plain.channel != nullptr && !moderated
-          ? static_cast<Channel&>(CompChannel::from(cq.plain.channel)).shown_record()
+          ? static_cast<ShmCompChannel&>(CompChannel::from(cq.plain.channel)).shown_record()
           : 0;
   cq.armed->store(kind | channel << CqRecord::kKindBits, std::memory_order_relaxed);
   // A sender must ring to see the armed word; those who are polled do not, so nobody is polled now.

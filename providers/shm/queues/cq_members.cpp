@@ -34,8 +34,8 @@ int add_member(Cq& cq, Qp& qp) noexcept {
       bit = cq.member_next % DoorbellBlock::kBits;  // bits are shared from here on
     }
   }
-  poke(qp.own->cq, cq.number);
-  poke(qp.own->cq_bit, bit);
+  store_relaxed(qp.own->cq, cq.number);
+  store_relaxed(qp.own->cq_bit, bit);
   qp.in.next_same_bit = cq.members[bit];
   cq.members[bit] = &qp;
   cq.member_next = bit + 1;

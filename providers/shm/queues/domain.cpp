@@ -32,7 +32,7 @@ void join_domain(Qp& qp, ibv_pd* pd) noexcept {
     cq->lock.undeclare();
   }
   qp.in_domain = domain != nullptr && qp.rq.lock.declare() && qp.rq.domain_lock.declare();
-  qp.set_detour(Qp::kInDomain, qp.in_domain);
+  qp.set_slow_path(Qp::kInDomain, qp.in_domain);
   // Peers that wait for us learn that our mark comes without a fence.
   std::uint64_t word = qp.own->active.load(std::memory_order_relaxed) & ~QpRecord::kUnfenced;
   if (qp.in_domain) word |= QpRecord::kUnfenced;

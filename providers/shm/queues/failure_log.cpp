@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <new>
 
-#include "providers/shm/fabric/culprits.hpp"
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/offenders.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "providers/shm/queues/qp.hpp"
@@ -52,7 +52,7 @@ struct Unsaid {
 };
 constinit Unsaid unsaid;
 
-Qp& known(Qp& qp) noexcept { return qp.lane.face != nullptr ? *qp.lane.face : qp; }
+Qp& known(Qp& qp) noexcept { return qp.ep.parent != nullptr ? *qp.ep.parent : qp; }
 
 void enqueue(Qp& qp) noexcept {
   if (!qp.logs_failures.load(std::memory_order_relaxed)) return;
@@ -65,7 +65,7 @@ void enqueue(Qp& qp) noexcept {
 }
 
 /// Processes of whose end there is a line: of one cause the log speaks once.
-constinit Culprits ended;
+constinit Offenders ended;
 
 /// The first failure, if there is to be a line about it.
 bool find_first(Qp& qp, Failure& failure, pid_t& ended_pid) noexcept {
@@ -79,7 +79,7 @@ bool find_first(Qp& qp, Failure& failure, pid_t& ended_pid) noexcept {
 }
 
 /// The process that is the cause, as it can be of many failures at once, or 0: a request of its own.
-pid_t culprit_of(const Failure& failure) noexcept {
+pid_t offender_of(const Failure& failure) noexcept {
   const Cause cause = failure.cause;
   if (cause < Cause::kNoRoom || cause > Cause::kQueueSilent || cause == Cause::kPeerDead) return 0;
   return cause < Cause::kQueueUnknown ? failure.remote.pid : failure.queue.pid;
@@ -91,7 +91,7 @@ std::uint32_t count_connected(pid_t pid) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   for (Qp* qp = live.first_qp; qp != nullptr; qp = qp->next_live) {
     const Peer* const peer = qp->met.load(std::memory_order_acquire);
-    if (qp->lane.face == nullptr && peer != nullptr && peer->pid == pid) ++count;
+    if (qp->ep.parent == nullptr && peer != nullptr && peer->pid == pid) ++count;
   }
   return count;
 }
@@ -117,7 +117,7 @@ void let_go(Line& out) noexcept {
 
 /// Holds back a failure, or counts it with those that are. False: `out` is to be said before it.
 bool hold(const Qp& qp, const Failure& failure, pid_t ended_pid, Line& out) noexcept {
-  const pid_t peer = culprit_of(failure);
+  const pid_t peer = offender_of(failure);
   const bool holds = unsaid.holds.load(std::memory_order_relaxed);
   const bool is_same = peer != 0 && peer == unsaid.peer_pid && failure.cause == unsaid.cause &&
                        failure.status == unsaid.status && (holds || now_ns() < unsaid.until);
@@ -163,16 +163,16 @@ ProgramName name_of(const Peer& peer) noexcept {
   char name[16] = {};
   if (peer.segment.mapped()) {
     const SegmentHeader& head = peer.segment.live_head();
-    for (std::size_t i = 0; i < sizeof name; ++i) name[i] = peek(head.program[i]);
+    for (std::size_t i = 0; i < sizeof name; ++i) name[i] = load_relaxed(head.program[i]);
   }
   return printable_name(peer.pid, name, sizeof name);
 }
 
 void name_owner(Failure& failure) noexcept {
-  Peer* const peer = Node::get().hold_peer(failure.remote_qpn);
+  Peer* const peer = Process::get().hold_peer(failure.remote_qpn);
   if (peer == nullptr) return;
   failure.remote = name_of(*peer);
-  Node::get().release_peer(*peer);
+  Process::get().release_peer(*peer);
 }
 
 bool knows_failure(Qp& qp, bool receives) noexcept {

@@ -29,7 +29,7 @@ bool knows_failure(Qp& qp, bool receives) noexcept;
 /// Writes what is to be said. Of one cause, by one process, the first failure at once, and those of
 /// the next second together in one line; with `all` whatever is held back for that.
 void say_failures(bool all = false) noexcept;
-/// Before the process, or the node, ends.
+/// Before the process ends, or leaves the fabric.
 void say_all_failures() noexcept;
 
 /// A queue pair is reset, or goes.

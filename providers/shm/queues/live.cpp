@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/meet.hpp"
 #include "providers/shm/queues/qp.hpp"
@@ -23,13 +23,13 @@ namespace {
 const std::atomic<std::uint64_t>* active_word(std::uint32_t i) noexcept {
   if (live.active[i] != nullptr) return live.active[i];
   Qp& qp = *live.watched[i];
-  const std::uint32_t qpn = peek(qp.own->dest_qpn);
+  const std::uint32_t qpn = load_relaxed(qp.own->dest_qpn);
   // A QP connected to itself: whoever holds its send lock is a thread of the caller's process, and
   // may be the caller.
   if (qpn == qp.own->qpn) return nullptr;
-  const Peer* peer = meet_peer(qp);
+  const Peer* peer = find_connected_peer(qp);
   if (peer == nullptr) return nullptr;
-  const std::uint32_t index = Node::index_in(*peer, qpn);
+  const std::uint32_t index = Process::index_in(*peer, qpn);
   if (index >= peer->segment.qp_capacity()) return nullptr;
   live.active[i] = &peer->segment.qps()[index].active;
   return live.active[i];
@@ -80,7 +80,7 @@ std::uint32_t find_busy(Awaited (&out)[kAwaitedAtOnce], bool& fenced) noexcept {
     const std::uint64_t seen = active == nullptr ? 0 : look_at(*active, fenced);
     if ((seen & 1) == 0) continue;
     Peer* owner = live.watched[i]->met.load(std::memory_order_acquire);
-    if (owner != nullptr && Node::get().hold_too(*owner)) out[count++] = {active, seen, owner};
+    if (owner != nullptr && Process::get().hold_too(*owner)) out[count++] = {active, seen, owner};
   }
   return count;
 }
@@ -191,7 +191,7 @@ bool await_all_peers() noexcept {
     count = find_busy(busy, fenced);
     for (std::uint32_t i = 0; i < count; ++i) {
       if (!await_change(*busy[i].active, busy[i].seen, busy[i].owner, until())) quiet = false;
-      Node::get().release_peer(*busy[i].owner);
+      Process::get().release_peer(*busy[i].owner);
     }
   } while (count == kAwaitedAtOnce && quiet);
   return quiet;

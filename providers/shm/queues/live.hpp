@@ -20,7 +20,7 @@ struct Context;
 struct Peer;
 struct Qp;
 struct Cq;
-class Channel;
+class ShmCompChannel;
 
 /// The longest that anybody waits for a peer that is in the middle of a copy. A chunk takes well
 /// under a millisecond; more means that the peer is stopped.
@@ -34,12 +34,12 @@ struct Live {
   Mutex mutex;
   Qp* first_qp = nullptr;
   Qp* parked = nullptr;  ///< destroyed, but a peer has yet to take what they sent
-  /// Lanes whose destinations are gone: to be given back, with their numbers, their rings and the
-  /// mappings of the dead. Who finds one has a send lock, under which the mutex cannot be had.
+  /// Endpoints whose destinations are gone: to be given back, with their numbers, their rings and
+  /// the mappings of the dead. Who finds one has a send lock, under which the mutex cannot be had.
   std::atomic<Qp*> abandoned{nullptr};
   std::uint32_t contexts = 0;
   LiveList<Context> opened;  ///< of those that this process opened: not a parent's
-  LiveList<Channel> channels;
+  LiveList<ShmCompChannel> comp_channels;
   Qp* qps[kMaxQps] = {};  // zero pages until touched
   Cq* cqs[kMaxCqs] = {};
   std::uint32_t cq_end = 0;  ///< numbers below it may be in use
@@ -50,7 +50,7 @@ struct Live {
   const std::atomic<std::uint64_t>* active[kMaxQps] = {};
   /// Odd while the service thread copies from or to registered memory on a peer's behalf.
   std::atomic<std::uint64_t> service_active{0};
-  /// Pieces that streams have put into windows: has anything moved?
+  /// Pieces that streams have put into stream rings: has anything moved?
   std::atomic<std::uint64_t> streamed{0};
   /// now_ns() at which the first flush that waits for its sender no longer does; 0: none waits.
   std::atomic<std::uint64_t> next_flush{0};

@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/queues/meet.hpp"
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 
 namespace verbatim::shm {
 const QpRecord* record_in(const Peer& peer, const Qp& qp) noexcept {
-  const std::uint32_t qpn = peek(qp.own->dest_qpn);
-  const std::uint32_t index = Node::index_in(peer, qpn);
+  const std::uint32_t qpn = load_relaxed(qp.own->dest_qpn);
+  const std::uint32_t index = Process::index_in(peer, qpn);
   if (index >= peer.segment.qp_capacity()) return nullptr;
   const QpRecord* record = &peer.segment.qps()[index];
-  if (peek(record->qpn) != qpn || peek(record->dest_qpn) != qp.own->qpn) return nullptr;
+  if (load_relaxed(record->qpn) != qpn || load_relaxed(record->dest_qpn) != qp.own->qpn)
+    return nullptr;
   return record;
 }
 
 void forget_peer(Qp& qp) noexcept {
   if (Peer* peer = qp.met.exchange(nullptr, std::memory_order_acq_rel); peer != nullptr)
-    Node::get().release_peer(*peer);
+    Process::get().release_peer(*peer);
 }
 
-Peer* meet_peer(Qp& qp) noexcept {
+Peer* find_connected_peer(Qp& qp) noexcept {
   Peer* met = qp.met.load(std::memory_order_acquire);
   if (met != nullptr) return met;
-  Node& node = Node::get();
-  Peer* const found = node.hold_peer(peek(qp.own->dest_qpn));
+  Process& process = Process::get();
+  Peer* const found = process.hold_peer(load_relaxed(qp.own->dest_qpn));
   if (found == nullptr) return nullptr;
   // Numbers come back, and can be claimed by anybody: it is the owner that we mean if it means us,
   // or if it lives and the number's name led to it. Else the owner is somebody we have yet to meet.
   const bool ours = record_in(*found, qp) != nullptr ||
                     (found->alive.load(std::memory_order_acquire) &&
-                     (found->self || found->reached_by_name(peek(qp.own->dest_qpn))));
+                     (found->self || found->reached_by_name(load_relaxed(qp.own->dest_qpn))));
   if (ours && qp.met.compare_exchange_strong(met, found, std::memory_order_acq_rel)) return found;
-  node.release_peer(*found);
+  process.release_peer(*found);
   return met;
 }
 
 void wake_service_of_peer(Qp& qp) noexcept {
-  const std::uint32_t index = Node::index_in(*qp.link.peer, qp.own->dest_qpn);
+  const std::uint32_t index = Process::index_in(*qp.link.peer, qp.own->dest_qpn);
   qp.link.peer->segment.doorbells().service.ring(index);
   qp.link.peer->wake_service();
 }

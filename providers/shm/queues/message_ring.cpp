@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/meet.hpp"
 #include "runtime/time/clock.hpp"
@@ -43,12 +43,12 @@ void release_left(Qp& qp, OwnSegment& segment) noexcept {
   MessageRing& ring = qp.out.ring;
   std::uint32_t left = 0;
   for (; left < ring.old_count && ring.old[left].end <= ring.taken; ++left)
-    segment.release(window::offset(ring.old[left].place),
-                    bytes_of(window::log(ring.old[left].place)));
+    segment.release(extent::offset(ring.old[left].place),
+                    bytes_of(extent::log(ring.old[left].place)));
   if (left == 0) return;
   ring.old_count -= left;
   for (std::uint32_t i = 0; i < ring.old_count; ++i) ring.old[i] = ring.old[left + i];
-  const std::uint64_t now = window::make(segment.offset_of(ring.slots), ring.log);
+  const std::uint64_t now = extent::make(segment.offset_of(ring.slots), ring.log);
   qp.own->ring.store(ring.old_count != 0 ? ring.old[0].place : now, std::memory_order_release);
 }
 
@@ -80,7 +80,7 @@ bool has_room_for_old(MessageRing& ring) noexcept {
 /// Goes on in another ring. False: there is no memory for one.
 bool move_to_ring_of(Qp& qp, std::uint32_t log) noexcept {
   MessageRing& ring = qp.out.ring;
-  OwnSegment& segment = Node::get().segment();
+  OwnSegment& segment = Process::get().segment();
   if (log > kMostRingLog || !has_room_for_old(ring)) return false;
   const std::uint64_t offset = segment.allocate(bytes_of(log));
   if (offset == 0) return false;
@@ -93,9 +93,9 @@ bool move_to_ring_of(Qp& qp, std::uint32_t log) noexcept {
   // It is all zeros, which is what one lap in 65536 looks like.
   ring.mixed = next;
   clear_header(ring, next);
-  ring.old[ring.old_count++] = {window::make(segment.offset_of(before.slots), before.log), next};
+  ring.old[ring.old_count++] = {extent::make(segment.offset_of(before.slots), before.log), next};
   MessageRing left = before;
-  publish_move(left, next, window::make(offset, log));
+  publish_move(left, next, extent::make(offset, log));
   note_spare(qp);
   return true;
 }
@@ -106,7 +106,7 @@ bool look_for_lines(Qp& qp, std::uint32_t lines) noexcept {
   MessageRing& ring = qp.out.ring;
   ring.quiet_looks = 0;
   look_at_taken(qp);
-  if (ring.old_count != 0) release_left(qp, Node::get().segment());
+  if (ring.old_count != 0) release_left(qp, Process::get().segment());
   const std::uint64_t size = ring.mask + 1;
   const std::uint64_t to_end = size - (ring.next & ring.mask);
   const std::uint64_t first = lines > to_end ? ring.next + to_end : ring.next;
@@ -121,7 +121,8 @@ bool look_for_lines(Qp& qp, std::uint32_t lines) noexcept {
   }
   ring.limit = limit;
   if (first != ring.next) {
-    publish_move(ring, first, window::make(Node::get().segment().offset_of(ring.slots), ring.log));
+    publish_move(ring, first,
+                 extent::make(Process::get().segment().offset_of(ring.slots), ring.log));
     ring.next = ring.mixed = first;
   }
   return true;
@@ -138,21 +139,21 @@ Lines make_lines(Qp& qp, std::uint32_t lines) noexcept {
 bool make_ring(Qp& qp) noexcept {
   MessageRing& ring = qp.out.ring;
   if (ring.slots != nullptr) return true;
-  OwnSegment& segment = Node::get().segment();
+  OwnSegment& segment = Process::get().segment();
   const std::uint64_t offset = segment.allocate(bytes_of(kFirstRingLog), qp.out.has_reserved_ring);
   if (offset == 0) return false;
   qp.out.has_reserved_ring = false;
   ring.slots = segment.at<Slot>(offset);
   ring.log = kFirstRingLog;
   ring.mask = (std::uint64_t{1} << kFirstRingLog) - 1;
-  qp.own->ring.store(window::make(offset, kFirstRingLog), std::memory_order_release);
+  qp.own->ring.store(extent::make(offset, kFirstRingLog), std::memory_order_release);
   return true;
 }
 
 bool reserve_ring(Qp& qp) noexcept {
   if (qp.datagrams != nullptr || qp.out.ring.slots != nullptr || qp.out.has_reserved_ring)
     return true;
-  qp.out.has_reserved_ring = Node::get().segment().reserve(bytes_of(kFirstRingLog));
+  qp.out.has_reserved_ring = Process::get().segment().reserve(bytes_of(kFirstRingLog));
   return qp.out.has_reserved_ring;
 }
 
@@ -161,7 +162,7 @@ void give_ring_back(Qp& qp, OwnSegment& segment) noexcept {
   if (qp.out.has_reserved_ring) segment.give_up(bytes_of(kFirstRingLog));
   if (ring.slots != nullptr) segment.release(segment.offset_of(ring.slots), bytes_of(ring.log));
   for (std::uint32_t i = 0; i < ring.old_count; ++i)
-    segment.release(window::offset(ring.old[i].place), bytes_of(window::log(ring.old[i].place)));
+    segment.release(extent::offset(ring.old[i].place), bytes_of(extent::log(ring.old[i].place)));
 }
 
 void forget_ring(Qp& qp) noexcept {
@@ -175,7 +176,7 @@ bool trim_ring(Qp& qp) noexcept {
   MessageRing& ring = qp.out.ring;
   if (ring.slots == nullptr || qp.link.remote == nullptr) return true;
   look_at_taken(qp);
-  if (ring.old_count != 0) release_left(qp, Node::get().segment());
+  if (ring.old_count != 0) release_left(qp, Process::get().segment());
   if (ring.log == kFirstRingLog) return ring.old_count == 0;
   // Whoever writes goes by look_for_lines() first.
   ring.limit = ring.next;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/queues/moderation.hpp"
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/queues/announced.hpp"
-#include "providers/shm/queues/channel.hpp"
+#include "providers/shm/queues/comp_channel.hpp"
 #include "providers/shm/queues/cq.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "runtime/time/clock.hpp"
@@ -23,7 +23,8 @@ void want_look(std::uint64_t at) noexcept {
   while (at < seen) {
     if (!next_look_at_held.compare_exchange_weak(seen, at, std::memory_order_seq_cst)) continue;
     // Its own loop asks for the date before it sleeps.
-    if (Node& node = Node::get(); !node.on_service_thread()) node.self().wake_service();
+    if (Process& process = Process::get(); !process.on_service_thread())
+      process.self().wake_service();
     return;
   }
 }

@@ -66,7 +66,7 @@ enum class Wait : std::uint8_t {
   kNothing,
   kPeer,     ///< not met yet, not in RTR, or gone
   kReceive,  ///< it has no receive posted
-  kStream,   ///< it has not taken the bytes in the window, or the lines of the ring
+  kStream,   ///< it has not taken the bytes in the stream ring, or the lines of the ring
   kArena,    ///< its memory is being mapped
   kService,  ///< its service thread is doing the copy
   kQuiet,    ///< it may still be copying through a window that is closed
@@ -83,16 +83,16 @@ struct QuietWait {
 
 struct Progress {
   Wait wait = Wait::kNothing;
-  bool streaming = false;  ///< its slot is published, bytes flow through the window
+  bool streaming = false;  ///< its slot is published, bytes flow through the stream ring
   bool placing = false;    ///< the rest goes straight to the receive buffer
-  bool asked_to_take =
-      false;                 ///< the peer's service thread, since the window was last seen to move
-  std::uint64_t done = 0;    ///< bytes that went through the window, or of an RDMA operation
+  /// The peer's service thread, since the stream ring was last seen to move.
+  bool asked_to_take = false;
+  std::uint64_t done = 0;    ///< bytes that went through the stream ring, or of an RDMA operation
   std::uint64_t placed = 0;  ///< bytes up to which the message is where it belongs
   Slot* slot = nullptr;      ///< of the streaming message
   std::uint64_t waiting_since = 0;  ///< now_ns()
   std::uint64_t deadline = 0;       ///< of the clock of waits: then it becomes an error; ~0: never
-  std::uint64_t meeting_until =
+  std::uint64_t connecting_until =
       0;  ///< how long the process may take to be met; 0: it is not looked for
   std::uint64_t stalled_since = 0;
   std::uint64_t consumed_seen = 0;
@@ -106,7 +106,7 @@ struct Progress {
     streaming = placing = asked_to_take = false;
     done = placed = 0;
     slot = nullptr;
-    waiting_since = deadline = meeting_until = stalled_since = 0;
+    waiting_since = deadline = connecting_until = stalled_since = 0;
     consumed_seen = asked = asked_bytes = 0;
     quiet.word = nullptr;
     quiet.seen = quiet.service = 0;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/queues/arrived.hpp"
 #include "providers/shm/queues/hot_ring.hpp"
 
@@ -20,7 +20,7 @@ constexpr std::uint32_t kMostReplaceAfter = 1u << 14;
 /// message in the ring after the fence, one that reads later rings. Nobody pays for it per message.
 void settle(Cq& cq, Qp* const* cooled, std::uint32_t count) noexcept {
   if (count == 0) return;
-  Node::get().fence_everyone();
+  Process::get().fence_everyone();
   for (std::uint32_t i = 0; i < count; ++i)
     if (has_message(*cooled[i])) cq.doorbells->ring(cooled[i]->own->cq_bit);
 }

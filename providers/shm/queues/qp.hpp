@@ -2,7 +2,8 @@
 //
 // A queue pair: our private half. What the peer sees of it is its QpRecord. It is made of roles, each a
 // struct of its own (*_role.hpp): the connection, the requester and the send queue, the responder,
-// the receive queue and the end of a lane are of all; the others of UD, of lanes and of XRC only of those that need them.
+// the receive queue and the role of an endpoint are of all; the others of UD, of endpoints and of
+// XRC only of those that need them.
 //
 // Three locks, taken in this order: send lock (SendLock, the record's active word) < the CQ's lock;
 // receive lock (posting receives) on its own. The roles below are grouped by the lock that guards
@@ -17,8 +18,8 @@
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/connection_role.hpp"
 #include "providers/shm/queues/cq.hpp"
+#include "providers/shm/queues/endpoint_role.hpp"
 #include "providers/shm/queues/failure_record.hpp"
-#include "providers/shm/queues/lane_role.hpp"
 #include "providers/shm/queues/receive_queue_role.hpp"
 #include "providers/shm/queues/request_progress.hpp"
 #include "providers/shm/queues/requester_role.hpp"
@@ -62,17 +63,17 @@ struct Qp : verbatim::Qp {
   std::uint32_t max_inline = 0;
   /// Why a post leaves the shortest way at once: kInDomain, kToShared. Read without a lock, since
   /// every way is right; only not as fast.
-  std::atomic<std::uint8_t> detours{0};
+  std::atomic<std::uint8_t> slow_path{0};
   /// Bytes that each receive has in front of the message: the routing header's of UD.
   std::uint8_t headroom = 0;
   bool signal_all = false;
   bool in_domain = false;  ///< of a thread domain, which says so when it locks
-  LaneEnd lane{};
-  const QpKind* kind = nullptr;    ///< what it does in its own way; of connected ones nothing
-  LaneBook* book = nullptr;        ///< of one with lanes
-  Datagrams* datagrams = nullptr;  ///< of a UD queue pair
-  XrcEnd* xrc_end = nullptr;       ///< of an XRC target, and of a handle on one
-  std::uint32_t index = 0;         ///< in the segment's QP table
+  EndpointRole ep{};
+  const QpKind* kind = nullptr;        ///< what it does in its own way; of connected ones nothing
+  EndpointTable* endpoints = nullptr;  ///< of one with endpoints
+  Datagrams* datagrams = nullptr;      ///< of a UD queue pair
+  XrcEnd* xrc_end = nullptr;           ///< of an XRC target, and of a handle on one
+  std::uint32_t index = 0;             ///< in the segment's QP table
   std::uint16_t max_send_sge = 0;
   XrcRole xrc = XrcRole::kNone;
   bool is_strict = false;        ///< the general path warns
@@ -86,7 +87,7 @@ struct Qp : verbatim::Qp {
   WorkBatch work{};
   EndedKey ended[kEndedKeys] = {};  ///< until the peer has taken the messages
   SharedCredits shared{};
-  /// How many messages the application has received by it, or by the one whose lane it is.
+  /// How many messages the application has received by it, or by the one whose endpoint it is.
   const std::atomic<std::uint64_t>* received = nullptr;
 
   alignas(kCacheLine) Requester out{};
@@ -108,8 +109,8 @@ struct Qp : verbatim::Qp {
   Mw* windows = nullptr;   ///< of type 2, bound on it; guarded by their lock
   Mutex control;           ///< orders modify_qp calls; outermost
   bool lingering = false;  ///< reset or destroyed before the peer took all that we had sent
-  /// The process that has the other half, held from when meet_peer() found it until detach().
-  /// link.peer and in.peer are it too, under their locks.
+  /// The process that has the other half, held from when find_connected_peer() found it until
+  /// detach(). link.peer and in.peer are it too, under their locks.
   std::atomic<Peer*> met{nullptr};
   /// Its place among those whose senders are watched, under live.mutex.
   std::uint32_t watch_index = kNotWatched;
@@ -124,20 +125,22 @@ struct Qp : verbatim::Qp {
   static Qp& from(ibv_qp* qp) noexcept { return *reinterpret_cast<Qp*>(qp); }
   static Qp& from(ibv_qp_ex* qp) noexcept { return *reinterpret_cast<Qp*>(qp); }
 
-  void set_detour(std::uint8_t which, bool on) noexcept {
+  void set_slow_path(std::uint8_t which, bool on) noexcept {
     const std::uint8_t others =
-        detours.load(std::memory_order_relaxed) & static_cast<std::uint8_t>(~which);
-    detours.store(on ? others | which : others, std::memory_order_relaxed);
+        slow_path.load(std::memory_order_relaxed) & static_cast<std::uint8_t>(~which);
+    slow_path.store(on ? others | which : others, std::memory_order_relaxed);
   }
   KeyHolder keys() const noexcept { return {own_regions, own_region_capacity, pd_number}; }
   std::uint32_t queued() const noexcept { return sq.tail - sq.head; }
   /// Gives `count` requests their places in the send queue. The first one's, cut.
   std::uint32_t take_places(std::uint32_t count) noexcept {
     const std::uint64_t first = own->posted;
-    poke(own->posted, first + count);
+    store_relaxed(own->posted, first + count);
     return static_cast<std::uint32_t>(first);
   }
-  void count_sent(std::uint64_t bytes) noexcept { poke(own->sent_bytes, own->sent_bytes + bytes); }
+  void count_sent(std::uint64_t bytes) noexcept {
+    store_relaxed(own->sent_bytes, own->sent_bytes + bytes);
+  }
   /// Work requests that have a place in the send queue.
   std::uint32_t in_send_queue() const noexcept {
     return static_cast<std::uint32_t>(own->posted) - own->polled.load(std::memory_order_acquire);
@@ -151,13 +154,13 @@ inline HeldReceive* held_for(Qp& qp, std::uint64_t index) noexcept {
 }
 
 /// Of XRC: reliable, unlike those of UD.
-inline bool is_xrc_lane(const Qp& qp) noexcept {
-  return qp.lane.face != nullptr && qp.lane.face->xrc != XrcRole::kNone;
+inline bool is_xrc_endpoint(const Qp& qp) noexcept {
+  return qp.ep.parent != nullptr && qp.ep.parent->xrc != XrcRole::kNone;
 }
 
 /// It has more memory from now on than an idle one.
 inline void note_spare(Qp& qp) noexcept {
-  Qp& known = qp.lane.face != nullptr ? *qp.lane.face : qp;
+  Qp& known = qp.ep.parent != nullptr ? *qp.ep.parent : qp;
   known.stream.has_spare.store(true, std::memory_order_relaxed);
 }
 

@@ -32,26 +32,27 @@ struct QpKind {
   /// It has no other half that would have to be attached before.
   bool is_unconnected = false;
 
-  // What is sent over its lanes, and what comes over them; `face` is the queue pair.
+  // What is sent over its endpoints, and what comes over them; `parent` is the queue pair.
 
-  /// Is that where a lane of `face` may lead?
-  bool (*is_destination)(const Qp& face, const QpRecord& record) noexcept = nullptr;
-  /// Makes our halves of the lanes that knock at it. Service thread; live.mutex is held.
-  void (*admit)(Qp& face) noexcept = nullptr;
-  /// The target by which the sender of a lane comes. False: by none, or by one whose process is
-  /// still to be met. Service thread; live.mutex is held.
-  bool (*find_target)(const Qp& face, const Peer& from, const QpRecord& lane,
+  /// Is that where an endpoint of `parent` may lead?
+  bool (*is_destination)(const Qp& parent, const QpRecord& record) noexcept = nullptr;
+  /// Makes our halves of the endpoints that ask to connect to it. Service thread; live.mutex is
+  /// held.
+  void (*accept)(Qp& parent) noexcept = nullptr;
+  /// The target by which the sender of an endpoint comes. False: by none, or by one whose process
+  /// is still to be met. Service thread; live.mutex is held.
+  bool (*find_target)(const Qp& parent, const Peer& from, const QpRecord& endpoint,
                       XrcTarget& out) noexcept = nullptr;
-  /// What the peer of an arriving lane may do now. False: nothing any more.
-  bool (*find_rights)(const Qp& lane, std::uint32_t& rights) noexcept = nullptr;
-  /// Of message `index` of an arriving lane, by one copy of its sender's words. The receive CQ's
-  /// lock is held.
-  Verdict (*judge)(Qp& lane, std::uint64_t index, SlotKind kind, std::uint64_t h,
+  /// What the peer of an incoming endpoint may do now. False: nothing any more.
+  bool (*find_rights)(const Qp& endpoint, std::uint32_t& rights) noexcept = nullptr;
+  /// Of message `index` of an incoming endpoint, by one copy of its sender's words. The receive
+  /// CQ's lock is held.
+  Verdict (*judge)(Qp& endpoint, std::uint64_t index, SlotKind kind, std::uint64_t h,
                    std::uint64_t length, std::uint64_t start) noexcept = nullptr;
   /// Writes what stands before a message into the receive's room. False: there is no memory. The
   /// receive CQ's lock is held.
-  bool (*show_path)(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
-                    std::uint64_t h, ibv_wc& wc) noexcept = nullptr;
+  bool (*show_path)(const Qp& endpoint, const LocalRange* room, std::uint32_t count,
+                    const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept = nullptr;
 
   // States.
 

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/attach.hpp"
 #include "providers/shm/queues/failure_log.hpp"
@@ -20,13 +20,13 @@ void reset_record(Qp& qp) noexcept {
   record.accepts.store(0, std::memory_order_relaxed);
   record.attention.store(kDoorbell, std::memory_order_relaxed);
   // A peer that has yet to take our last messages finds them by this number.
-  if (!qp.lingering) poke(record.dest_qpn, 0);
+  if (!qp.lingering) store_relaxed(record.dest_qpn, 0);
   record.consumed.store(0, std::memory_order_relaxed);
   record.lines_taken.store(0, std::memory_order_relaxed);
-  poke(record.refused, 0u);
+  store_relaxed(record.refused, 0u);
   record.stream_consumed.store(0, std::memory_order_relaxed);
   record.served.store(0, std::memory_order_relaxed);
-  poke(record.received_bytes, 0);
+  store_relaxed(record.received_bytes, 0);
 }
 
 /// The requests that ibv_wr_* build.
@@ -52,13 +52,13 @@ void free_qp(Qp& qp) noexcept {
   free_queues(qp);
   std::free(qp.in.held);
   std::free(qp.out.ring.old);
-  if (qp.book != nullptr) std::free(qp.book->lanes);
+  if (qp.endpoints != nullptr) std::free(qp.endpoints->slots);
   if (qp.datagrams != nullptr) {
     if (qp.datagrams->inbox != nullptr) free_srq(*qp.datagrams->inbox);
     std::free(qp.datagrams->members.list);
     destroy_nothrow(qp.datagrams);
   } else {
-    destroy_nothrow(qp.book);
+    destroy_nothrow(qp.endpoints);
   }
   destroy_nothrow(qp.xrc_end);
   destroy_nothrow(&qp);
@@ -71,7 +71,7 @@ void retire_qp(Qp& qp) noexcept {
   if (qp.kind != nullptr && qp.kind->retire != nullptr) qp.kind->retire(qp);
   detach(qp);
   __atomic_store_n(&qp.own->qpn, 0u, __ATOMIC_RELEASE);
-  if (Node::get().segment().holds(qp.own)) Node::get().give_qpn(qp.index);
+  if (Process::get().segment().holds(qp.own)) Process::get().give_qpn(qp.index);
   free_qp(qp);
 }
 
@@ -89,11 +89,11 @@ void park(Qp& qp) noexcept {
 
 /// live.mutex is held.
 static void park_abandoned() noexcept {
-  Qp* lane = live.abandoned.exchange(nullptr, std::memory_order_acquire);
-  while (lane != nullptr) {
-    Qp* const next = lane->next_live;
-    park(*lane);
-    lane = next;
+  Qp* endpoint = live.abandoned.exchange(nullptr, std::memory_order_acquire);
+  while (endpoint != nullptr) {
+    Qp* const next = endpoint->next_live;
+    park(*endpoint);
+    endpoint = next;
   }
 }
 
@@ -118,7 +118,7 @@ void forget_parked() noexcept {
     Qp& qp = *live.parked;
     live.parked = qp.next_live;
     if (Peer* peer = qp.met.load(std::memory_order_relaxed); peer != nullptr)
-      Node::get().release_peer(*peer);
+      Process::get().release_peer(*peer);
     free_qp(qp);
   }
 }

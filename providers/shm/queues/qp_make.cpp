@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/qp_life.hpp"
@@ -21,14 +21,14 @@ constexpr std::uint32_t kHeldAtFirst = 4;
 }  // namespace
 
 int take_number(Qp& qp) noexcept {
-  Node& node = Node::get();
+  Process& process = Process::get();
   std::uint32_t qpn;
-  if (const int error = node.take_qpn(qp.index, qpn); error != 0) return error;
-  qp.own = &node.segment().qps()[qp.index];
+  if (const int error = process.take_qpn(qp.index, qpn); error != 0) return error;
+  qp.own = &process.segment().qps()[qp.index];
   qp.plain.qp_num = qpn;
   qp.plain.handle = qp.index;
-  const int error = node.segment().back(qp.own, sizeof(QpRecord));
-  if (error != 0) node.give_qpn(qp.index);
+  const int error = process.segment().back(qp.own, sizeof(QpRecord));
+  if (error != 0) process.give_qpn(qp.index);
   return error;
 }
 
@@ -44,38 +44,39 @@ void fill_record(const Qp& qp, std::uint32_t entries, std::uint32_t speaks_for) 
   QpRecord& own = *qp.own;
   own.tx_session.store(0, std::memory_order_relaxed);
   own.ring.store(0, std::memory_order_relaxed);
-  own.window.store(0, std::memory_order_relaxed);
+  own.stream_ring.store(0, std::memory_order_relaxed);
   own.rq_credits.store(0, std::memory_order_relaxed);
   own.asked.store(0, std::memory_order_relaxed);
   own.answered.store(0, std::memory_order_relaxed);
   own.answers.store(0, std::memory_order_relaxed);
   own.requests.store(0, std::memory_order_relaxed);
-  poke(own.send_cq, qp.send_cq->number);
+  store_relaxed(own.send_cq, qp.send_cq->number);
   own.stream_produced.store(0, std::memory_order_relaxed);
-  poke(own.rq_entries, entries);
+  store_relaxed(own.rq_entries, entries);
   const Srq* const inbox = qp.datagrams == nullptr ? nullptr : qp.datagrams->inbox;
   const std::uint16_t max_sge = inbox == nullptr ? 0 : inbox->store.max_sge;
-  poke(own.rq_max_sge,
-       qp.datagrams == nullptr ? qp.rq.store.max_sge : max_sge);  // 0: shares receives
-  poke(own.pd, qp.pd_number);
-  poke(own.access, 0);  // a lane asks for none, and the place may have been a connection's
-  poke(own.srq, qp.srq == nullptr ? 0 : qp.srq->own_offset);
-  poke(own.type, qp.plain.qp_type);
-  poke(own.speaks_for, speaks_for);
-  poke(own.lane, 0);
-  poke(own.lacks, 0);
-  poke(own.state, IBV_QPS_RESET);
-  poke(own.sq_entries, qp.sq_entries);
+  store_relaxed(own.rq_max_sge,
+                qp.datagrams == nullptr ? qp.rq.store.max_sge : max_sge);  // 0: shares receives
+  store_relaxed(own.pd, qp.pd_number);
+  // An endpoint asks for none, and the place may have been a connection's.
+  store_relaxed(own.access, 0);
+  store_relaxed(own.srq, qp.srq == nullptr ? 0 : qp.srq->own_offset);
+  store_relaxed(own.type, qp.plain.qp_type);
+  store_relaxed(own.speaks_for, speaks_for);
+  store_relaxed(own.endpoint_link, 0);
+  store_relaxed(own.lacks, 0);
+  store_relaxed(own.state, IBV_QPS_RESET);
+  store_relaxed(own.sq_entries, qp.sq_entries);
   own.errors.store(0, std::memory_order_relaxed);
   own.polled.store(0, std::memory_order_relaxed);
-  poke(own.qkey, 0);
+  store_relaxed(own.qkey, 0);
   own.domain = {};
-  poke(own.device, Context::of(qp.plain.context).device.index);
+  store_relaxed(own.device, Context::of(qp.plain.context).device.index);
   __atomic_store_n(&own.qpn, qp.plain.qp_num, __ATOMIC_RELEASE);
 }
 
 void set_constants(Qp& qp) noexcept {
-  OwnSegment& segment = Node::get().segment();
+  OwnSegment& segment = Process::get().segment();
   qp.own_regions = segment.regions();
   qp.own_region_capacity = segment.head().mr_capacity;
   qp.max_inline = kMaxInline;
@@ -86,7 +87,7 @@ void set_constants(Qp& qp) noexcept {
 
 void give_up(Qp& qp) noexcept {
   __atomic_store_n(&qp.own->qpn, 0u, __ATOMIC_RELEASE);
-  Node::get().give_qpn(qp.index);
+  Process::get().give_qpn(qp.index);
   free_qp(qp);
 }
 
@@ -111,33 +112,33 @@ Qp* make_presence(ibv_context* context, ibv_qp_type type, XrcRole role, Cq& cq) 
   return qp;
 }
 
-Qp* make_lane(Qp& face, Srq* srq) noexcept {
-  Qp* lane = make_nothrow<Qp>();
-  if (lane == nullptr) return nullptr;
-  if (take_number(*lane) != 0) {
-    destroy_nothrow(lane);
+Qp* make_endpoint(Qp& parent, Srq* srq) noexcept {
+  Qp* endpoint = make_nothrow<Qp>();
+  if (endpoint == nullptr) return nullptr;
+  if (take_number(*endpoint) != 0) {
+    destroy_nothrow(endpoint);
     return nullptr;
   }
-  lane->lane.face = &face;
-  if (face.srq != nullptr) lane->received = &face.srq->own->taken;
-  lane->send_cq = face.send_cq;
-  lane->recv_cq = face.recv_cq;
-  lane->pd_number = face.pd_number;
-  lane->plain.qp_type = face.plain.qp_type;
-  lane->plain.context = face.plain.context;
-  set_constants(*lane);
+  endpoint->ep.parent = &parent;
+  if (parent.srq != nullptr) endpoint->received = &parent.srq->own->taken;
+  endpoint->send_cq = parent.send_cq;
+  endpoint->recv_cq = parent.recv_cq;
+  endpoint->pd_number = parent.pd_number;
+  endpoint->plain.qp_type = parent.plain.qp_type;
+  endpoint->plain.context = parent.plain.context;
+  set_constants(*endpoint);
   std::uint32_t entries = 1;
-  if (srq != nullptr) entries = share_receives(*lane, *srq);
-  reset_record(*lane);
-  fill_record(*lane, entries, face.plain.qp_num);
-  poke(lane->own->rq_psn, 0);
-  poke(lane->own->sq_psn, 0);
-  lane->plain.qp_num = face.plain.qp_num;  // what completions say
-  if (srq != nullptr && lane->in.held == nullptr) {
-    give_up(*lane);
+  if (srq != nullptr) entries = share_receives(*endpoint, *srq);
+  reset_record(*endpoint);
+  fill_record(*endpoint, entries, parent.plain.qp_num);
+  store_relaxed(endpoint->own->rq_psn, 0);
+  store_relaxed(endpoint->own->sq_psn, 0);
+  endpoint->plain.qp_num = parent.plain.qp_num;  // what completions say
+  if (srq != nullptr && endpoint->in.held == nullptr) {
+    give_up(*endpoint);
     return nullptr;
   }
-  return lane;
+  return endpoint;
 }
 
 }  // namespace verbatim::shm

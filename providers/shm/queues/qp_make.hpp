@@ -14,12 +14,12 @@ void give_up(Qp& qp) noexcept;
 void set_constants(Qp& qp) noexcept;
 /// Its receives come from `srq`. Entries of the ring in which senders put messages for it.
 std::uint32_t share_receives(Qp& qp, Srq& srq) noexcept;
-/// Says to peers what it is. `speaks_for`: of a lane, the number that applications know.
+/// Says to peers what it is. `speaks_for`: of an endpoint, the number that applications know.
 void fill_record(const Qp& qp, std::uint32_t entries, std::uint32_t speaks_for) noexcept;
 
-/// An unnamed queue pair on behalf of `face` that takes from `srq` (nullptr: that only sends), in
+/// An unnamed queue pair on behalf of `parent` that takes from `srq` (nullptr: that only sends), in
 /// no list. nullptr: no memory or no numbers left.
-Qp* make_lane(Qp& face, Srq* srq) noexcept;
+Qp* make_endpoint(Qp& parent, Srq* srq) noexcept;
 /// The same for what sends and receives nothing itself; it completes nowhere, but `cq` is where its
 /// locks are. In no list.
 Qp* make_presence(ibv_context* context, ibv_qp_type type, XrcRole role, Cq& cq) noexcept;

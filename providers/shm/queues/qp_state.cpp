@@ -10,7 +10,7 @@ namespace verbatim::shm {
 void enter_error(Qp& qp) noexcept {
   qp.mode.store(IBV_QPS_ERR, std::memory_order_release);
   __atomic_store_n(&qp.plain.state, IBV_QPS_ERR, __ATOMIC_RELAXED);  // query_qp may look
-  poke(qp.own->state, IBV_QPS_ERR);
+  store_relaxed(qp.own->state, IBV_QPS_ERR);
   qp.own->accepts.store(0, std::memory_order_seq_cst);
   qp.link.fast = false;
   if (qp.kind != nullptr && qp.kind->stop_accepting != nullptr) qp.kind->stop_accepting(qp);
@@ -20,7 +20,7 @@ void enter_error(Qp& qp) noexcept {
 void stop_sending(Qp& qp) noexcept {
   qp.mode.store(IBV_QPS_SQE, std::memory_order_release);
   __atomic_store_n(&qp.plain.state, IBV_QPS_SQE, __ATOMIC_RELAXED);
-  poke(qp.own->state, IBV_QPS_SQE);
+  store_relaxed(qp.own->state, IBV_QPS_SQE);
   qp.strict_unsignaled = 0;
   qp.link.fast = false;
 }

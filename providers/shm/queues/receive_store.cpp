@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/local_range.hpp"
 
 namespace verbatim::shm {
@@ -20,8 +20,8 @@ namespace {
     record = find_local_key(on_demand, sge.lkey, IBV_ACCESS_LOCAL_WRITE, serial);
   }
   if (record == nullptr) return 0;
-  const std::uint64_t offset = sge.addr - peek(record->iova);  // huge when it lies before
-  const std::uint64_t length = peek(record->length);
+  const std::uint64_t offset = sge.addr - load_relaxed(record->iova);  // huge when it lies before
+  const std::uint64_t length = load_relaxed(record->length);
   return offset >= length ? 0 : std::min<std::uint64_t>(sge.length, length - offset);
 }
 
@@ -36,11 +36,11 @@ bool ReceiveStore::make_own(const QueueMemory& memory) noexcept {
 }
 
 bool ReceiveStore::reserve() noexcept {
-  return is_reserved = Node::get().segment().reserve(shown_bytes());
+  return is_reserved = Process::get().segment().reserve(shown_bytes());
 }
 
 void ReceiveStore::give_up(const void* owner) noexcept {
-  if (OwnSegment& segment = Node::get().segment(); is_reserved && segment.holds(owner))
+  if (OwnSegment& segment = Process::get().segment(); is_reserved && segment.holds(owner))
     segment.give_up(shown_bytes());
   is_reserved = false;
 }
@@ -48,7 +48,7 @@ void ReceiveStore::give_up(const void* owner) noexcept {
 std::uint64_t ReceiveStore::make(const QueueMemory& memory) noexcept {
   if (!make_own(memory)) return 0;
   const std::size_t entries = std::size_t{1} << log;
-  OwnSegment& segment = Node::get().segment();
+  OwnSegment& segment = Process::get().segment();
   const std::uint64_t offset = segment.allocate(shown_bytes(), true);
   if (offset == 0) return 0;
   is_reserved = false;
@@ -59,7 +59,7 @@ std::uint64_t ReceiveStore::make(const QueueMemory& memory) noexcept {
 
 void ReceiveStore::release(std::uint64_t offset, bool stays_reserved) noexcept {
   if (credits == nullptr) return;
-  if (OwnSegment& segment = Node::get().segment(); segment.holds(credits)) {
+  if (OwnSegment& segment = Process::get().segment(); segment.holds(credits)) {
     segment.release(offset, shown_bytes(), stays_reserved);
     is_reserved = stays_reserved;
   }

@@ -12,14 +12,15 @@ namespace verbatim::shm {
 
 /// Ours. Those between `ended` and `asked` are under way: the first requests of the send queue.
 struct Asking {
-  RequestRing* ring = nullptr;       ///< from the first request on
-  std::uint64_t asked = 0;           ///< number of the last one given out
-  std::uint64_t ended = 0;           ///< of the last whose answer was taken
-  std::uint32_t next = 0;            ///< place in the send queue behind the last one given out
-  std::uint64_t filled = 0;          ///< bytes of the last one, a WRITE, that are in the window
+  RequestRing* ring = nullptr;  ///< from the first request on
+  std::uint64_t asked = 0;      ///< number of the last one given out
+  std::uint64_t ended = 0;      ///< of the last whose answer was taken
+  std::uint32_t next = 0;       ///< place in the send queue behind the last one given out
+  /// Bytes of the last one, a WRITE, that are in the stream ring.
+  std::uint64_t filled = 0;
   std::uint64_t produced = 0;        ///< position behind them
   std::uint64_t free_from = 0;       ///< position up to which the responder was seen to have taken
-  std::uint64_t next_read = 0;       ///< position of the next READ's bytes in its window
+  std::uint64_t next_read = 0;       ///< position of the next READ's bytes in its stream ring
   std::uint64_t rung_ns = 0;         ///< when the responder was last told of something, or moved
   std::uint64_t woken_ns = 0;        ///< when its service thread was woken
   std::uint64_t ended_ns = 0;        ///< when the last of those under way was

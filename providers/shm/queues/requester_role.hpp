@@ -27,15 +27,16 @@ struct Requester {
   std::uint64_t peer_seen_ns = 0;  ///< now_ns() when its process was last seen alive
 };
 
-/// Long messages: the window through which their bytes flow, and what the peer's service thread is
-/// asked to do for them (service_requests.hpp).
+/// Long messages: the stream ring through which their bytes flow, and what the peer's service
+/// thread is asked to do for them (service_requests.hpp).
 struct Stream {
   std::uint64_t produced = 0;       ///< bytes ever
   std::uint64_t consumed_seen = 0;  ///< of them, the peer was seen to have taken
-  bool receiver_sleeps = false;     ///< its service thread had to be asked to take from the window
-  bool receiver_stuck = false;      ///< and did not: the window is of no use for now
-  bool window_was_full = false;
-  /// It, or a lane of its own, may have more memory than an idle one: the sweep looks at it.
+  /// Its service thread had to be asked to take from the stream ring.
+  bool receiver_sleeps = false;
+  bool receiver_stuck = false;  ///< and did not: the stream ring is of no use for now
+  bool ring_was_full = false;
+  /// It, or an endpoint of its own, may have more memory than an idle one: the sweep looks at it.
   std::atomic<bool> has_spare{false};
   std::uint64_t produced_then = 0;  ///< `produced` when it was last asked for spare memory
   CopyChoice copy_choice{};

@@ -28,7 +28,7 @@ struct MessageRing {
 
   /// Those before it that the peer has yet to leave.
   struct Old {
-    std::uint64_t place;  ///< see namespace window
+    std::uint64_t place;  ///< see namespace extent
     std::uint64_t end;    ///< left when this line is next
   };
   static constexpr std::uint32_t kMostOld = kMostRingLog - kFirstRingLog + 1;

@@ -21,7 +21,8 @@ struct SendQueue {
   std::uint32_t tail = 0;
   SendStore store;
   Progress progress{};
-  bool awaits_meeting = false;  ///< the head waits until processes have met, or a lane is there
+  /// The head waits until processes have met, or an endpoint is there.
+  bool awaits_connection = false;
   /// In SQD: the request at the head had begun, and is finished. Anybody may read it.
   std::atomic<bool> finishes_head{false};
   bool has_posted = false;       ///< a request has waited, once

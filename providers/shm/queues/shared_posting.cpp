@@ -49,7 +49,7 @@ namespace {
         if (srq.offset == 0)
           error = ENOMEM;
         else
-          srq.own->store.store(window::make(srq.offset, srq.store.log), std::memory_order_release);
+          srq.own->store.store(extent::make(srq.offset, srq.store.log), std::memory_order_release);
       }
       if (error != 0) {
         *bad_wr = wr;

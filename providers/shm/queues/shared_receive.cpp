@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/queues/qp.hpp"
 #include "providers/shm/queues/queue_limits.hpp"
@@ -63,7 +63,7 @@ void move_receives(Srq& srq, ReceiveStore& bigger, std::uint64_t offset) noexcep
   }
   // Publishes the new place; pairs with the load in next_shared_credit(), which looks at this word
   // before and after, so the old place may be given back.
-  srq.own->store.store(window::make(offset, bigger.log), std::memory_order_seq_cst);
+  srq.own->store.store(extent::make(offset, bigger.log), std::memory_order_seq_cst);
   old.release(srq.offset, false);
   old = bigger;
   srq.offset = offset;
@@ -134,7 +134,7 @@ Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd,
               const QueueMemory& memory) noexcept {
   Srq* srq = make_nothrow<Srq>();
   if (srq == nullptr) return nullptr;
-  OwnSegment& segment = Node::get().segment();
+  OwnSegment& segment = Process::get().segment();
   srq->own_offset = segment.allocate(sizeof(SrqRecord));
   if (srq->own_offset == 0) {
     destroy_nothrow(srq);
@@ -179,7 +179,7 @@ void free_srq(Srq& srq) noexcept {
   srq.store.release(srq.offset, false);
   srq.store.give_up(srq.own);
   srq.store.free(srq.memory);
-  if (OwnSegment& segment = Node::get().segment(); segment.holds(srq.own))
+  if (OwnSegment& segment = Process::get().segment(); segment.holds(srq.own))
     segment.release(srq.own_offset, sizeof(SrqRecord));
   destroy_nothrow(&srq);
 }

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "providers/shm/queues/lane_role.hpp"
+#include "providers/shm/queues/endpoint_role.hpp"
 
 namespace verbatim::shm {
 
@@ -29,13 +29,13 @@ struct Members {
 };
 
 /// What only UD queue pairs have.
-struct Datagrams : LaneBook {
+struct Datagrams : EndpointTable {
   /// Where receives are posted; nullptr when the application gave a shared queue.
   Srq* inbox = nullptr;
   Members members;  ///< of the group that was last sent to; under the send lock
   // What a datagram to a group has waited for in vain, none waits for again: somebody of the
   // fabric who could not be met, until all are; and processes that did not answer.
-  bool met_in_vain = false;
+  bool connected_in_vain = false;
   std::uint32_t late_count = 0;  ///< ever
   std::uint64_t late[16] = {};   ///< identities, the last ones
 };

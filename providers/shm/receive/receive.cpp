@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/receive/receive.hpp"
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/queues/arrival.hpp"
 #include "providers/shm/queues/arrived.hpp"
 #include "providers/shm/queues/attach.hpp"
@@ -13,7 +13,7 @@
 #include "providers/shm/receive/receive_fast.hpp"
 #include "providers/shm/receive/receive_place.hpp"
 #include "providers/shm/receive/receive_shared_fast.hpp"
-#include "providers/shm/receive/receive_window.hpp"
+#include "providers/shm/receive/receive_stream.hpp"
 #include "providers/shm/windows/windows.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/sync/membarrier.hpp"
@@ -23,7 +23,8 @@ namespace {
 
 /// Of the whole message.
 std::uint64_t length_in(const Slot& slot, std::uint64_t h) noexcept {
-  return header::kind(h) == SlotKind::kInline ? header::inline_length(h) : peek(slot.large.length);
+  return header::kind(h) == SlotKind::kInline ? header::inline_length(h)
+                                              : load_relaxed(slot.large.length);
 }
 
 /// Ends the receive in an error, and the QP with it once the CQ's lock is free.
@@ -36,7 +37,7 @@ Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, std::uin
   ++qp.in.failed_receives;
   finish_message(qp, index, 1);
   // Who is in the middle of it learns why, once it sees that we accept no more.
-  if (status == IBV_WC_LOC_PROT_ERR) poke(qp.own->refused, 1u);
+  if (status == IBV_WC_LOC_PROT_ERR) store_relaxed(qp.own->refused, 1u);
   // What its sender sent behind it is not taken any more: this is no honest one's session.
   qp.in.remote_session = ~std::uint64_t{0};
   qp.in.broken = true;
@@ -45,42 +46,43 @@ Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, std::uin
   return Taken::kCompletion;
 }
 
-/// Makes the completion of a message of a lane that of the two ends which the application knows.
-/// False: the receive has no memory for it.
-bool describe_arrival(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
-                      std::uint64_t h, ibv_wc& wc) noexcept {
+/// Makes the completion of a message of an endpoint that of the two ends which the application
+/// knows. False: the receive has no memory for it.
+bool describe_arrival(const Qp& endpoint, const LocalRange* room, std::uint32_t count,
+                      const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcept {
   // Before the others' words; XRC has no place for it, whatever its peer says.
-  if (lane.headroom != 0 && !lane.lane.face->kind->show_path(lane, room, count, slot, h, wc))
+  if (endpoint.headroom != 0 &&
+      !endpoint.ep.parent->kind->show_path(endpoint, room, count, slot, h, wc))
     return false;
-  wc.byte_len += lane.headroom;
-  wc.src_qp = lane.in.source;
-  wc.slid = lane.in.slid;
+  wc.byte_len += endpoint.headroom;
+  wc.src_qp = endpoint.in.source;
+  wc.slid = endpoint.in.slid;
   return true;
 }
 
-/// No message of this sender is taken any more: a lane of datagrams ends, and nothing else. `lied`:
-/// an honest one never comes to this.
-void stop_hearing(Qp& lane, bool lied) noexcept {
-  lane.in.remote_session = ~std::uint64_t{0};  // no honest sender's
-  lane.lane.is_unheard = lane.in.broken = true;
-  lane.in.lied = lane.in.lied || lied;
-  lane.recv_cq->marks |= Cq::kBroken;
+/// No message of this sender is taken any more: an endpoint of datagrams ends, and nothing else.
+/// `lied`: an honest one never comes to this.
+void mute(Qp& endpoint, bool lied) noexcept {
+  endpoint.in.remote_session = ~std::uint64_t{0};  // no honest sender's
+  endpoint.ep.is_muted = endpoint.in.broken = true;
+  endpoint.in.lied = endpoint.in.lied || lied;
+  endpoint.recv_cq->marks |= Cq::kBroken;
 }
 
 /// A receive that was taken for a datagram which proved to be none: it comes without a byte, as
 /// its sender might have sent one, and flushes with the others where the queue pair has failed.
-void fill_empty(ibv_wc& wc, const Qp& lane, std::uint64_t wr_id) noexcept {
-  fill_receive(wc, lane, wr_id, lane.headroom, 0);
-  wc.src_qp = lane.in.source;
-  wc.slid = lane.in.slid;
-  if (lane.lane.face->mode.load(std::memory_order_acquire) == IBV_QPS_ERR)
+void fill_empty(ibv_wc& wc, const Qp& endpoint, std::uint64_t wr_id) noexcept {
+  fill_receive(wc, endpoint, wr_id, endpoint.headroom, 0);
+  wc.src_qp = endpoint.in.source;
+  wc.slid = endpoint.in.slid;
+  if (endpoint.ep.parent->mode.load(std::memory_order_acquire) == IBV_QPS_ERR)
     wc.status = IBV_WC_WR_FLUSH_ERR;
 }
 
-Taken take_empty(Qp& lane, std::uint64_t index, const Receive& receive, ibv_wc& wc) noexcept {
-  fill_empty(wc, lane, receive.wr_id);
-  finish_message(lane, index, 1);
-  stop_hearing(lane, true);
+Taken take_empty(Qp& endpoint, std::uint64_t index, const Receive& receive, ibv_wc& wc) noexcept {
+  fill_empty(wc, endpoint, receive.wr_id);
+  finish_message(endpoint, index, 1);
+  mute(endpoint, true);
   return Taken::kCompletion;
 }
 
@@ -93,7 +95,7 @@ Taken take_shared(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   std::uint32_t bytes = header::inline_length(h);
   std::uint32_t lines = 1;
   bool whole = is_whole(qp, h);
-  if (const std::uint64_t length = peek(slot.large.length);
+  if (const std::uint64_t length = load_relaxed(slot.large.length);
       !whole && is_whole_long(qp, h, length)) {
     from += Slot::kLongAt;
     bytes = static_cast<std::uint32_t>(length);
@@ -147,7 +149,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   }
   // One copy of the peer's words; they are judged and used from here.
   std::uint64_t length = length_in(slot, h);
-  const std::uint64_t start = peek(slot.large.offset);
+  const std::uint64_t start = load_relaxed(slot.large.offset);
   std::uint32_t lines = 1;
   if (kind == SlotKind::kLines) {
     if (stands_side_by_side(qp, length)) {
@@ -159,9 +161,9 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   }
   const bool is_datagram = qp.headroom != 0;
   const Verdict verdict =
-      is_datagram ? qp.lane.face->kind->judge(qp, index, kind, h, length, start) : Verdict::kSound;
+      is_datagram ? qp.ep.parent->kind->judge(qp, index, kind, h, length, start) : Verdict::kSound;
   if (verdict != Verdict::kSound && held_for(qp, index) == nullptr) {
-    stop_hearing(qp, verdict == Verdict::kLie);
+    mute(qp, verdict == Verdict::kLie);
     return Taken::kNothing;
   }
   TakenReceive scratch;
@@ -178,7 +180,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
     return fail_receive(qp, index, receive, start,
                         length == IBV_WC_LOC_LEN_ERR    ? IBV_WC_LOC_LEN_ERR
                         : length == IBV_WC_LOC_PROT_ERR ? IBV_WC_LOC_PROT_ERR
-                        : is_xrc_lane(qp)               ? IBV_WC_WR_FLUSH_ERR  // see abort_stream()
+                        : is_xrc_endpoint(qp)           ? IBV_WC_WR_FLUSH_ERR  // see abort_stream()
                                                         : IBV_WC_LOC_QP_OP_ERR,
                         wc);
   }
@@ -217,11 +219,11 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
       if (!scatter(ranges, count, qp.headroom, slot.data + Slot::kLongAt, length))
         return fail_receive(qp, index, receive, length, IBV_WC_LOC_PROT_ERR, wc);
       break;
-    case SlotKind::kWindow:
+    case SlotKind::kWhole:
     case SlotKind::kStream: {
       if (index < qp.in.pulled.index) break;
-      const Pull pull = kind == SlotKind::kWindow
-                            ? pull_window(qp, length, start, ranges, count)
+      const Pull pull = kind == SlotKind::kWhole
+                            ? pull_whole(qp, length, start, ranges, count)
                             : pull_stream(qp, slot, length, start, ranges, count, length);
       if (pull == Pull::kPart) {
         hold(qp, index, scratch);
@@ -240,7 +242,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
       return fail_receive(qp, index, receive, length, IBV_WC_LOC_QP_OP_ERR, wc);
   }
   fill_receive(wc, qp, receive.wr_id, static_cast<std::uint32_t>(length), h);
-  if (qp.lane.face != nullptr && !describe_arrival(qp, ranges, count, slot, h, wc))
+  if (qp.ep.parent != nullptr && !describe_arrival(qp, ranges, count, slot, h, wc))
     return fail_receive(qp, index, receive, length, IBV_WC_LOC_PROT_ERR, wc);
   count_received(qp, length);
   if (header::invalidates(h)) {
@@ -264,19 +266,19 @@ bool flush_unfinished(Qp& qp, ibv_wc& wc) noexcept {
   return true;
 }
 
-/// What a lane holds that is not heard any more.
-int empty_held(Qp& lane, int room, ibv_wc* wc, bool& more) noexcept {
+/// What an endpoint holds that is not heard any more.
+int empty_held(Qp& endpoint, int room, ibv_wc* wc, bool& more) noexcept {
   int got = 0;
-  for (std::uint32_t i = 0; i < lane.in.held_capacity && lane.in.held_count != 0; ++i) {
-    HeldReceive& held = lane.in.held[i];
+  for (std::uint32_t i = 0; i < endpoint.in.held_capacity && endpoint.in.held_count != 0; ++i) {
+    HeldReceive& held = endpoint.in.held[i];
     if (held.index == HeldReceive::kNone) continue;
     if (got == room) {
       more = true;
       break;
     }
-    fill_empty(wc[got++], lane, held.receive.wr_id);
+    fill_empty(wc[got++], endpoint, held.receive.wr_id);
     held.index = HeldReceive::kNone;
-    --lane.in.held_count;
+    --endpoint.in.held_count;
   }
   return got;
 }
@@ -302,7 +304,7 @@ bool has_receive_to_flush(const Qp& qp) noexcept {
   if (head != qp.rq.tail.load(std::memory_order_acquire)) return true;
   if (qp.srq != nullptr) return false;  // it has none of its own
   // Pairs with announce_if_failed().
-  Node::get().fence_everyone();
+  Process::get().fence_everyone();
   return head != qp.rq.tail.load(std::memory_order_acquire);
 }
 
@@ -311,7 +313,7 @@ bool has_receive_to_flush(const Qp& qp) noexcept {
 int take_first(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
   std::uint64_t h;
   more = false;
-  if (room > 0 && qp.in.ring != nullptr && !qp.lane.is_unheard &&
+  if (room > 0 && qp.in.ring != nullptr && !qp.ep.is_muted &&
       qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR &&
       !qp.in.pack.has(qp.in.head.load(std::memory_order_relaxed))) {
     const Slot* const slot = find_next_message(qp, h);
@@ -365,7 +367,7 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
       ++got;
     }
   }
-  if (qp.lane.is_unheard) return got + empty_held(qp, room - got, wc + got, more);
+  if (qp.ep.is_muted) return got + empty_held(qp, room - got, wc + got, more);
   if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR) return got;
   if (qp.datagrams != nullptr) return got + flush_datagrams(qp, room - got, wc + got, more);
   // What had been sent before the error is delivered; the rest of the receives flush.
@@ -421,15 +423,15 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
       continue;
     }
     const std::uint64_t length = length_in(slot, h);
-    const std::uint64_t start = peek(slot.large.offset);
+    const std::uint64_t start = load_relaxed(slot.large.offset);
     // What is wrong with it is for the poll to say.
     if (qp.headroom != 0 &&
-        qp.lane.face->kind->judge(qp, index, kind, h, length, start) != Verdict::kSound)
+        qp.ep.parent->kind->judge(qp, index, kind, h, length, start) != Verdict::kSound)
       break;
     if (header::invalidates(h) &&
         end_window(qp, index, header::immediate(h), EndedBy::kServiceThread) != Ended::kEnded)
       break;
-    if (kind == SlotKind::kWindow || kind == SlotKind::kStream) {
+    if (kind == SlotKind::kWhole || kind == SlotKind::kStream) {
       TakenReceive scratch;
       Receive receive;
       LocalRange ranges[kMaxSge];
@@ -439,15 +441,15 @@ std::uint64_t pull_messages(Qp& qp) noexcept {
           receive_ranges(qp, receive, length + qp.headroom, ranges) != IBV_WC_SUCCESS)
         break;
       const std::uint64_t before = qp.in.stream_taken;
-      const Pull pull = kind == SlotKind::kWindow
-                            ? pull_window(qp, length, start, ranges, receive.num_sge)
+      const Pull pull = kind == SlotKind::kWhole
+                            ? pull_whole(qp, length, start, ranges, receive.num_sge)
                             : pull_stream(qp, slot, length, start, ranges, receive.num_sge, kMost);
       if (pull == Pull::kBroken || pull == Pull::kMissing) break;
       if (pull == Pull::kPart) {
         copied += qp.in.stream_taken - before;
         break;
       }
-      copied += kind == SlotKind::kWindow ? length : length - before;
+      copied += kind == SlotKind::kWhole ? length : length - before;
     } else if (kind != SlotKind::kInline && kind != SlotKind::kLines && kind != SlotKind::kPlaced) {
       break;
     }

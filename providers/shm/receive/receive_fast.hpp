@@ -35,10 +35,11 @@ enum class Taken {
 /// after the other: what they need stays in registers, and they are consumed together. Returns how
 /// many; what is beyond it is take_message()'s. REQUIRES: the receive CQ's lock, a ring.
 [[gnu::noinline]] int take_run(Qp& qp, int room, ibv_wc* wc) noexcept;
-/// The same into a row: ends before a message that differs from the others in more than a row says.
-[[gnu::noinline]] std::uint32_t take_row(Qp& qp, CompletionRow& row) noexcept;
-/// Receives of one whose store its lanes share (UD), or of none: those go to the application's own
-/// shared queue.
+/// The same into a batch: ends before a message that differs from the others in more than a batch
+/// says.
+[[gnu::noinline]] std::uint32_t take_batch(Qp& qp, CompletionBatch& batch) noexcept;
+/// Receives of one whose store its endpoints share (UD), or of none: those go to the application's
+/// own shared queue.
 [[gnu::noinline]] int post_to_inbox(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept;
 /// First receive, wrong state, bad keys, several SGEs. The receive lock is held.
 [[gnu::cold, gnu::noinline]] int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept;
@@ -69,7 +70,9 @@ struct Ends {
 }
 
 /// Of a connected queue pair.
-inline Ends ends_of(const Qp& qp) noexcept { return {qp.plain.qp_num, peek(qp.own->dest_qpn), 0}; }
+inline Ends ends_of(const Qp& qp) noexcept {
+  return {qp.plain.qp_num, load_relaxed(qp.own->dest_qpn), 0};
+}
 
 [[gnu::always_inline]] inline void fill_receive_at(ibv_wc& wc, Ends ends, std::uint64_t wr_id,
                                                    std::uint32_t bytes, std::uint64_t h) noexcept {
@@ -109,7 +112,7 @@ inline bool stands_side_by_side(const Qp& qp, std::uint64_t length) noexcept {
 
 /// For tools; on the line that finish_receive() writes.
 inline void count_received(Qp& qp, std::uint64_t bytes) noexcept {
-  poke(qp.own->received_bytes, peek(qp.own->received_bytes) + bytes);
+  store_relaxed(qp.own->received_bytes, load_relaxed(qp.own->received_bytes) + bytes);
 }
 
 /// A message that lies whole in its slot, for one SGE of a receive of our own. False: nothing was

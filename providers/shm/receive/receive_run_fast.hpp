@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Messages that lie whole in their slots, taken one after the other, for ibv_poll_cq (take_run) and
-// for the cursor (take_row). The two differ in what is written of a message: see AsCompletions,
-// AsRow.
+// for the cursor (take_batch). The two differ in what is written of a message: see AsCompletions,
+// AsBatch.
 #pragma once
 
 #include <algorithm>
 #include <cstring>
 
-#include "providers/shm/queues/completion_row.hpp"
+#include "providers/shm/queues/completion_batch.hpp"
 #include "providers/shm/receive/receive_fast.hpp"
 
 namespace verbatim::shm {
@@ -42,30 +42,30 @@ class AsCompletions {
 };
 
 /// The two things that differ.
-class AsRow {
+class AsBatch {
  public:
-  explicit AsRow(CompletionRow& row) noexcept : row_(row) {}
+  explicit AsBatch(CompletionBatch& batch) noexcept : batch_(batch) {}
   static constexpr bool kSaysOfPacks = true;
   static constexpr bool kSaysOfLong = false;
   static constexpr bool can_say(std::uint64_t h) noexcept {
     return (header::flags(h) & (header::kImmediate | header::kWriteImmediate)) == 0;
   }
   [[gnu::always_inline]] void say(std::uint64_t, std::uint32_t bytes, std::uint64_t) noexcept {
-    row_.lengths[++place_] = static_cast<std::uint8_t>(bytes);
+    batch_.lengths[++place_] = static_cast<std::uint8_t>(bytes);
   }
   [[gnu::always_inline]] void say_alike(std::uint64_t count, std::uint32_t bytes) noexcept {
     // All that there may be, in one store; those behind are written over.
     static_assert(kMostInPack <= sizeof(std::uint64_t));
     const std::uint64_t each = 0x0101010101010101 * bytes;
-    std::memcpy(&row_.lengths[place_ + 1], &each, sizeof each);
+    std::memcpy(&batch_.lengths[place_ + 1], &each, sizeof each);
     place_ += static_cast<std::uint32_t>(count);
   }
   void end(const ReceiveStore& rq, std::uint64_t first, std::uint32_t count) noexcept {
     const std::uint64_t at = rq.at(first);
     const std::uint64_t to_lap = std::min<std::uint64_t>(count, rq.mask + 1 - at);
-    copy_ids(&row_.wr_ids[1], rq.wr_ids + at, to_lap);
+    copy_ids(&batch_.wr_ids[1], rq.wr_ids + at, to_lap);
     if (to_lap != count) [[unlikely]]
-      copy_ids(&row_.wr_ids[1 + to_lap], rq.wr_ids, count - to_lap);
+      copy_ids(&batch_.wr_ids[1 + to_lap], rq.wr_ids, count - to_lap);
   }
 
  private:
@@ -81,7 +81,7 @@ class AsRow {
   }
 
   static_assert(Slot::kInlineBytes <= 0xff);
-  CompletionRow& row_;
+  CompletionBatch& batch_;
   std::uint32_t place_ = 0;
 };
 
@@ -150,7 +150,7 @@ template <class Told>
       continue;
     }
     if (Told::kSaysOfLong && header::is_long_of(h, lap)) {
-      const std::uint64_t length = peek(slot.large.length);
+      const std::uint64_t length = load_relaxed(slot.large.length);
       if (length > kMostInLines) break;
       const std::uint32_t lines = lines_of(static_cast<std::uint32_t>(length));
       if ((line & mask) + lines > mask + 1) break;
@@ -160,7 +160,7 @@ template <class Told>
       continue;
     }
     if (Told::kSaysOfLong && header::is_placed_of(h, lap)) {
-      const std::uint64_t length = peek(slot.large.length);
+      const std::uint64_t length = load_relaxed(slot.large.length);
       const std::uint64_t at = index & rq_mask;
       if (length > sges[at * max_sge].length) break;
       told.say(wr_ids[at], static_cast<std::uint32_t>(length), h);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // A message that lies whole in its slot, for a receive of one SGE out of a shared queue: of a
-// connected queue pair with one, and of UD and XRC, whose lanes all end in one. Nothing is called
-// on the way. What is more than that is take_slowly()'s. Under the receive CQ's lock.
+// connected queue pair with one, and of UD and XRC, whose endpoints all end in one. Nothing is
+// called on the way. What is more than that is take_slowly()'s. Under the receive CQ's lock.
 #pragma once
 
 #include "providers/shm/receive/receive_fast.hpp"

@@ -93,8 +93,8 @@ class Counts {
  public:
   explicit Counts(const Qp& qp) noexcept : posted_(qp.own->posted), bytes_(qp.own->sent_bytes) {}
   void put_back(Qp& qp) const noexcept {
-    poke(qp.own->posted, posted_);
-    poke(qp.own->sent_bytes, bytes_);
+    store_relaxed(qp.own->posted, posted_);
+    store_relaxed(qp.own->sent_bytes, bytes_);
   }
   /// The next request's place in the send queue, cut.
   std::uint32_t next() const noexcept { return static_cast<std::uint32_t>(posted_); }

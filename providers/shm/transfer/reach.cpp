@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/null_memory.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/transfer/mapped.hpp"
@@ -146,8 +146,8 @@ Reach way_to(const Qp& qp, std::uint32_t key, std::uint64_t iova, std::uint64_t 
   bool arena_coming = false;
   if (region.arena != 0 && region.arena <= kMaxArenas &&
       peer.arenas[region.arena - 1].base.load(std::memory_order_acquire) == nullptr &&
-      !Node::get().arena_refused(peer, region.arena - 1)) {
-    Node::get().want_arena(peer, region.arena - 1);
+      !Process::get().arena_refused(peer, region.arena - 1)) {
+    Process::get().want_arena(peer, region.arena - 1);
     arena_coming = true;
   }
   if (peer.cma.load(std::memory_order_acquire) == Cma::kWorks) return Reach::kService;

@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "providers/shm/transfer/send_wait.hpp"
@@ -13,9 +13,9 @@
 namespace verbatim::shm {
 namespace {
 
-/// WRITEs go into the window by so much at a time: both copies overlap and stay in L2.
+/// WRITEs go into the stream ring by so much at a time: both copies overlap and stay in L2.
 constexpr std::uint64_t kPiece = 32u << 10;
-/// Whoever posts a long WRITE puts it into the window while the other side takes from it, and
+/// Whoever posts a long WRITE puts it into the stream ring while the other side takes from it, and
 /// leaves the rest to later polls when nothing was taken for so long.
 constexpr std::uint64_t kPatienceNs = 50'000;
 /// Without an answer for so long the responder is told again; its service thread less often. Where
@@ -57,9 +57,9 @@ void ring_polls(Qp& qp, std::uint32_t cq, std::uint32_t bit) noexcept {
 
 void ring_and_wake(Qp& qp, std::uint32_t index, bool wakes) noexcept {
   qp.link.peer->segment.doorbells().requests.ring(index);
-  const std::uint32_t cq = peek(qp.link.remote->cq);
-  const std::uint32_t send_cq = peek(qp.link.remote->send_cq);
-  const std::uint32_t bit = peek(qp.link.remote->cq_bit);
+  const std::uint32_t cq = load_relaxed(qp.link.remote->cq);
+  const std::uint32_t send_cq = load_relaxed(qp.link.remote->send_cq);
+  const std::uint32_t bit = load_relaxed(qp.link.remote->cq_bit);
   ring_polls(qp, cq, bit);
   if (send_cq != cq) ring_polls(qp, send_cq, bit);
   qp.asking.rung_ns = now_ns();
@@ -75,7 +75,7 @@ void tell_responder(Qp& qp) noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const RequestAnswers* const answers = answers_of(qp);
   if (answers != nullptr && answers->attended.load(std::memory_order_relaxed) != 0) return;
-  const std::uint32_t index = Node::index_in(*qp.link.peer, qp.own->dest_qpn);
+  const std::uint32_t index = Process::index_in(*qp.link.peer, qp.own->dest_qpn);
   // Who was told before has yet to look.
   if (qp.link.peer->segment.doorbells().requests.is_rung(index)) return;
   ring_and_wake(qp, index, !is_polled(qp.asking));
@@ -89,7 +89,7 @@ void remind(Qp& qp) noexcept {
   if (now - asking.rung_ns < (is_polled(asking) ? kRemindPolledNs : kRemindNs)) return;
   const bool wakes = is_polled(asking) || now - asking.woken_ns > kWakeAgainNs;
   asking.polls_in_a_row = 0;
-  ring_and_wake(qp, Node::index_in(*qp.link.peer, qp.own->dest_qpn), wakes);
+  ring_and_wake(qp, Process::index_in(*qp.link.peer, qp.own->dest_qpn), wakes);
 }
 
 /// The head has come further: what is left has a time of its own.
@@ -100,8 +100,8 @@ void note_moved(Qp& qp) noexcept {
   live.streamed.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// How much of our window is free now.
-std::uint64_t room_in_window(Qp& qp) noexcept {
+/// How much of our stream ring is free now.
+std::uint64_t room_in_stream_ring(Qp& qp) noexcept {
   Asking& asking = qp.asking;
   if (const RequestAnswers* const answers = answers_of(qp); answers != nullptr) {
     const std::uint64_t taken = answers->consumed.load(std::memory_order_acquire);
@@ -112,16 +112,16 @@ std::uint64_t room_in_window(Qp& qp) noexcept {
       note_moved(qp);
     }
   }
-  return kRequestWindow - (asking.produced - asking.free_from);
+  return kRequestStreamBytes - (asking.produced - asking.free_from);
 }
 
 /// False: memory of ours is missing, and nothing was put in.
 bool copy_in(Qp& qp, const PendingSend& send, const LocalRange* local, std::uint64_t n) noexcept {
   Asking& asking = qp.asking;
-  unsigned char* const base =
-      Node::get().segment().at<unsigned char>(asking.ring->window.load(std::memory_order_relaxed));
-  const std::uint64_t start = asking.produced % kRequestWindow;
-  const std::uint64_t first = n < kRequestWindow - start ? n : kRequestWindow - start;
+  unsigned char* const base = Process::get().segment().at<unsigned char>(
+      asking.ring->stream_ring.load(std::memory_order_relaxed));
+  const std::uint64_t start = asking.produced % kRequestStreamBytes;
+  const std::uint64_t first = n < kRequestStreamBytes - start ? n : kRequestStreamBytes - start;
   if (!gather(base + start, local, send.num_sge, asking.filled, first) ||
       (first < n && !gather(base, local, send.num_sge, asking.filled + first, n - first)))
     return false;
@@ -134,8 +134,9 @@ bool copy_in(Qp& qp, const PendingSend& send, const LocalRange* local, std::uint
   return true;
 }
 
-/// Puts the bytes of the last request that was given out, a WRITE, into the window, as far as there
-/// is room. `patient`: and goes on while the responder makes some. False: memory of ours is missing.
+/// Puts the bytes of the last request that was given out, a WRITE, into the stream ring, as far as
+/// there is room. `patient`: and goes on while the responder makes some. False: memory of ours is
+/// missing.
 bool fill(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* local,
           bool patient) noexcept {
   Asking& asking = qp.asking;
@@ -143,7 +144,7 @@ bool fill(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* loc
   while (asking.filled < send.length) {
     const std::uint64_t left = send.length - asking.filled;
     const std::uint64_t n = left < kPiece ? left : kPiece;
-    if (room_in_window(qp) >= n) {
+    if (room_in_stream_ring(qp) >= n) {
       since = 0;
       if (!copy_in(qp, send, local, n)) return false;
       live.streamed.fetch_add(1, std::memory_order_relaxed);
@@ -162,7 +163,7 @@ bool fill(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* loc
 
 bool make_request_ring(Qp& qp) noexcept {
   if (qp.asking.ring != nullptr) return true;
-  OwnSegment& segment = Node::get().segment();
+  OwnSegment& segment = Process::get().segment();
   const std::uint64_t offset = segment.allocate(sizeof(RequestRing));
   if (offset == 0) return false;
   qp.asking.ring = segment.at<RequestRing>(offset);
@@ -170,10 +171,10 @@ bool make_request_ring(Qp& qp) noexcept {
   return true;
 }
 
-bool make_window(RequestRing& ring) noexcept {
-  if (ring.window.load(std::memory_order_relaxed) != 0) return true;
-  const std::uint64_t offset = Node::get().segment().allocate(kRequestWindow);
-  ring.window.store(offset, std::memory_order_release);
+bool make_stream_ring(RequestRing& ring) noexcept {
+  if (ring.stream_ring.load(std::memory_order_relaxed) != 0) return true;
+  const std::uint64_t offset = Process::get().segment().allocate(kRequestStreamBytes);
+  ring.stream_ring.store(offset, std::memory_order_release);
   return offset != 0;
 }
 
@@ -184,7 +185,7 @@ Reach give(Qp& qp, SendLock* lock, const PendingSend& send, const LocalRange* lo
   Asking& asking = qp.asking;
   if (!make_request_ring(qp)) return Reach::kNoRoom;
   RequestRing& ring = *asking.ring;
-  if (op == ServiceOp::kWrite && !make_window(ring)) return Reach::kNoRoom;
+  if (op == ServiceOp::kWrite && !make_stream_ring(ring)) return Reach::kNoRoom;
   const RequestAnswers* const answers = answers_of(qp);
   const std::uint64_t answered =
       answers == nullptr ? 0 : answers->answered.load(std::memory_order_acquire);
@@ -194,26 +195,26 @@ Reach give(Qp& qp, SendLock* lock, const PendingSend& send, const LocalRange* lo
     return Reach::kArena;
   // What is empty is filled from its beginning again, which is in the caches.
   if (answered == asking.asked) {
-    asking.produced = asking.free_from = align_up(asking.produced, kRequestWindow);
+    asking.produced = asking.free_from = align_up(asking.produced, kRequestStreamBytes);
     ring.produced.store(asking.produced, std::memory_order_relaxed);
   }
   if (answered == asking.asked && !is_asked(qp)) {
-    asking.next_read = align_up(asking.next_read, kRequestWindow);
+    asking.next_read = align_up(asking.next_read, kRequestStreamBytes);
     ring.consumed.store(asking.next_read, std::memory_order_relaxed);
   }
   const bool reads = op == ServiceOp::kRead;
   ServiceRequest& request = ring.requests[(asking.asked + 1) % RequestRing::kRequests];
-  poke(request.op, static_cast<std::uint32_t>(op));
-  poke(request.rkey, send.rkey);
-  poke(request.address, send.remote_address);
-  poke(request.length, reads || op == ServiceOp::kWrite ? send.length : 8);
-  poke(request.at, reads ? asking.next_read : asking.produced);
-  poke(request.operand, operand);
-  poke(request.swap, send.swap);
+  store_relaxed(request.op, static_cast<std::uint32_t>(op));
+  store_relaxed(request.rkey, send.rkey);
+  store_relaxed(request.address, send.remote_address);
+  store_relaxed(request.length, reads || op == ServiceOp::kWrite ? send.length : 8);
+  store_relaxed(request.at, reads ? asking.next_read : asking.produced);
+  store_relaxed(request.operand, operand);
+  store_relaxed(request.swap, send.swap);
   if (reads) asking.next_read = align_up(asking.next_read + send.length, kCacheLine);
   asking.filled = op == ServiceOp::kWrite ? 0 : send.length;
   // A short one is there before the responder looks; a long one begins while it wakes up.
-  if (op == ServiceOp::kWrite && send.length <= kPiece && room_in_window(qp) >= send.length &&
+  if (op == ServiceOp::kWrite && send.length <= kPiece && room_in_stream_ring(qp) >= send.length &&
       !copy_in(qp, send, local, send.length))
     return Reach::kMissing;
   count_quick(asking);
@@ -221,7 +222,7 @@ Reach give(Qp& qp, SendLock* lock, const PendingSend& send, const LocalRange* lo
   ring.asked.store(++asking.asked, std::memory_order_release);
   tell_responder(qp);
   if (op == ServiceOp::kWrite)
-    static_cast<void>(fill(qp, *lock, send, local, !Node::get().on_service_thread()));
+    static_cast<void>(fill(qp, *lock, send, local, !Process::get().on_service_thread()));
   return Reach::kService;
 }
 
@@ -238,12 +239,12 @@ Reach take_bytes(Qp& qp, const RequestAnswers& answers, const PendingSend& send,
   std::uint64_t& done = qp.sq.progress.placed;
   if (end <= done) return Reach::kDone;
   const auto* const base = qp.link.peer->segment.at<unsigned char>(
-      answers.window.load(std::memory_order_acquire), kRequestWindow);
+      answers.stream_ring.load(std::memory_order_acquire), kRequestStreamBytes);
   if (base == nullptr) return Reach::kDenied;
   while (done < end) {
-    const std::uint64_t start = (at + done) % kRequestWindow;
+    const std::uint64_t start = (at + done) % kRequestStreamBytes;
     const std::uint64_t left = end - done;
-    const std::uint64_t n = left < kRequestWindow - start ? left : kRequestWindow - start;
+    const std::uint64_t n = left < kRequestStreamBytes - start ? left : kRequestStreamBytes - start;
     if (!scatter(local, send.num_sge, done, base + start, n)) return Reach::kMissing;
     done += n;
   }
@@ -282,7 +283,7 @@ Reach answer(Qp& qp, const PendingSend& send, const LocalRange* local, bool read
           answers->by_poll.load(std::memory_order_relaxed) != 0 ? asking.polls_in_a_row + 1 : 0;
       return Reach::kDone;
     }
-    if (send.opcode != IBV_WR_RDMA_READ) (void)room_in_window(qp);  // sees whether it moves
+    if (send.opcode != IBV_WR_RDMA_READ) (void)room_in_stream_ring(qp);  // sees whether it moves
   }
   remind(qp);
   return Reach::kService;
@@ -312,7 +313,7 @@ bool may_go_ahead(const Qp& qp, const PendingSend& send) noexcept {
   const std::uint64_t bytes = is_word ? 8 : send.length;
   if ((send.flags & IBV_SEND_FENCE) != 0 || send.length == 0 || send.length > kMaxMessage ||
       send.length < (is_word ? 8 : 1) || (is_word && send.remote_address % 8 != 0) ||
-      (peek(qp.link.remote->access) & need) == 0)
+      (load_relaxed(qp.link.remote->access) & need) == 0)
     return false;
   unsigned char* mapped;
   std::uint64_t address = 0;
@@ -357,7 +358,7 @@ Reach ask_for_atomic(Qp& qp, const PendingSend& send, std::uint64_t operand,
   if (reach == Reach::kDone) {
     const RequestAnswers* const answers = answers_of(qp);
     if (answers == nullptr) return Reach::kGone;
-    old = peek(answers->values[number % RequestRing::kRequests]);
+    old = load_relaxed(answers->values[number % RequestRing::kRequests]);
   }
   return reach;
 }

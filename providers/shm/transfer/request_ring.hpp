@@ -2,9 +2,9 @@
 //
 // Tier D, requester's side: WRITEs, READs and atomics that only the process which owns the memory
 // can perform. They stand in a ring in our segment, up to RequestRing::kRequests of them, so that
-// what waits is served in one wake-up; the bytes of WRITEs and READs flow through two windows, ours
-// and the responder's. Nobody waits for an answer: the requester comes back when its queue is moved
-// on. Of the send queue the requests under way are the first ones.
+// what waits is served in one wake-up; the bytes of WRITEs and READs flow through two stream rings,
+// ours and the responder's. Nobody waits for an answer: the requester comes back when its queue is
+// moved on. Of the send queue the requests under way are the first ones.
 //
 // Who serves them: request_service.hpp.
 #pragma once

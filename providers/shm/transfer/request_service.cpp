@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/attach.hpp"
 #include "providers/shm/queues/live.hpp"
@@ -37,14 +37,14 @@ enum class By : bool { kServiceThread, kPoll };
 /// How a step at the next request ended.
 enum class Served : std::uint8_t { kWhole, kPart, kNothing, kRefused };
 
-DoorbellBlock& bells() noexcept { return Node::get().segment().doorbells().requests; }
+DoorbellBlock& bells() noexcept { return Process::get().segment().doorbells().requests; }
 
 bool has_answers_for(Qp& qp, std::uint64_t life) noexcept {
   Serving& serving = qp.in.serving;
   if (serving.answers == nullptr) {
-    OwnSegment& segment = Node::get().segment();
+    OwnSegment& segment = Process::get().segment();
     const std::uint64_t offset = segment.allocate(sizeof(RequestAnswers));
-    poke(qp.own->lacks, offset == 0);
+    store_relaxed(qp.own->lacks, offset == 0);
     if (offset == 0) return false;
     serving.answers = segment.at<RequestAnswers>(offset);
     qp.own->answers.store(offset, std::memory_order_release);
@@ -115,10 +115,10 @@ class Round {
     if (n == 0 && request.length != serving_.moved) return Served::kNothing;
     unsigned char* const to = find(request, n, IBV_ACCESS_REMOTE_WRITE);
     const auto* const base = peer_.segment.at<unsigned char>(
-        ring_.window.load(std::memory_order_relaxed), kRequestWindow);
+        ring_.stream_ring.load(std::memory_order_relaxed), kRequestStreamBytes);
     if (request.length > kMaxMessage || to == nullptr || base == nullptr) return Served::kRefused;
-    const std::uint64_t start = from % kRequestWindow;
-    const std::uint64_t first = std::min<std::uint64_t>(n, kRequestWindow - start);
+    const std::uint64_t start = from % kRequestStreamBytes;
+    const std::uint64_t first = std::min<std::uint64_t>(n, kRequestStreamBytes - start);
     std::memcpy(to, base + start, first);
     if (first < n) std::memcpy(to + first, base, n - first);
     answers_.consumed.store(from + n, std::memory_order_release);
@@ -129,15 +129,16 @@ class Round {
     const std::uint64_t to = request.at + serving_.moved;
     // Its word; of a room that cannot be there is none.
     const std::uint64_t used = to - ring_.consumed.load(std::memory_order_acquire);
-    const std::uint64_t n = most(request, used > kRequestWindow ? 0 : kRequestWindow - used);
+    const std::uint64_t n =
+        most(request, used > kRequestStreamBytes ? 0 : kRequestStreamBytes - used);
     if (n == 0 && request.length != serving_.moved) return Served::kNothing;
     const unsigned char* const from = find(request, n, IBV_ACCESS_REMOTE_READ);
     if (request.length > kMaxMessage || from == nullptr) return Served::kRefused;
-    if (!make_window()) return Served::kNothing;  // who asked is told why, should it stay so
-    unsigned char* const base =
-        Node::get().segment().at<unsigned char>(answers_.window.load(std::memory_order_relaxed));
-    const std::uint64_t start = to % kRequestWindow;
-    const std::uint64_t first = std::min<std::uint64_t>(n, kRequestWindow - start);
+    if (!make_stream_ring()) return Served::kNothing;  // who asked is told why, should it stay so
+    unsigned char* const base = Process::get().segment().at<unsigned char>(
+        answers_.stream_ring.load(std::memory_order_relaxed));
+    const std::uint64_t start = to % kRequestStreamBytes;
+    const std::uint64_t first = std::min<std::uint64_t>(n, kRequestStreamBytes - start);
     std::memcpy(base + start, from, first);
     if (first < n) std::memcpy(base, from + first, n - first);
     // Publishes the bytes; pairs with the load in take_bytes().
@@ -155,17 +156,17 @@ class Round {
       __atomic_store_n(word, request.operand, __ATOMIC_SEQ_CST);
     } else {
       const bool swaps = request.op == static_cast<std::uint32_t>(ServiceOp::kCompareSwap);
-      poke(answers_.values[(serving_.done + 1) % RequestRing::kRequests],
-           perform_atomic(word, swaps, request.operand, request.swap));
+      store_relaxed(answers_.values[(serving_.done + 1) % RequestRing::kRequests],
+                    perform_atomic(word, swaps, request.operand, request.swap));
     }
     return Served::kWhole;
   }
 
-  bool make_window() noexcept {
-    if (answers_.window.load(std::memory_order_relaxed) != 0) return true;
-    const std::uint64_t offset = Node::get().segment().allocate(kRequestWindow);
-    poke(qp_.own->lacks, offset == 0);
-    answers_.window.store(offset, std::memory_order_release);
+  bool make_stream_ring() noexcept {
+    if (answers_.stream_ring.load(std::memory_order_relaxed) != 0) return true;
+    const std::uint64_t offset = Process::get().segment().allocate(kRequestStreamBytes);
+    store_relaxed(qp_.own->lacks, offset == 0);
+    answers_.stream_ring.store(offset, std::memory_order_release);
     return offset != 0;
   }
 
@@ -178,23 +179,23 @@ class Round {
   std::uint64_t budget_ = kRoundBytes;
 };
 
-/// What the queue pair lets its peer do. False: it is the lane of an XRC target that has ended, whose
-/// requests nobody answers any more.
+/// What the queue pair lets its peer do. False: it is the endpoint of an XRC target that has ended,
+/// whose requests nobody answers any more.
 bool find_rights(const Qp& qp, std::uint32_t& rights) noexcept {
-  rights = qp.xrc == XrcRole::kTarget ? 0 : peek(qp.own->access);
-  return !is_xrc_lane(qp) || qp.lane.face->kind->find_rights(qp, rights);
+  rights = qp.xrc == XrcRole::kTarget ? 0 : load_relaxed(qp.own->access);
+  return !is_xrc_endpoint(qp) || qp.ep.parent->kind->find_rights(qp, rights);
 }
 
 /// A round of the ring of the peer of `qp`. True: something of it was done.
 bool serve_round(Qp& qp, By by) noexcept {
   const std::uint64_t session = qp.own->accepts.load(std::memory_order_acquire);
-  Peer* const peer = session == 0 ? nullptr : meet_peer(qp);
+  Peer* const peer = session == 0 ? nullptr : find_connected_peer(qp);
   if (peer == nullptr) return false;
-  const std::uint32_t index = Node::index_in(*peer, peek(qp.own->dest_qpn));
+  const std::uint32_t index = Process::index_in(*peer, load_relaxed(qp.own->dest_qpn));
   if (index >= peer->segment.qp_capacity()) return false;
   const QpRecord& record = peer->segment.qps()[index];
   const std::uint64_t life = record.tx_session.load(std::memory_order_acquire);
-  if (peek(record.dest_qpn) != qp.own->qpn || life >> 32 != session) return false;
+  if (load_relaxed(record.dest_qpn) != qp.own->qpn || life >> 32 != session) return false;
   const std::uint64_t offset = record.requests.load(std::memory_order_acquire);
   const RequestRing* const ring =
       offset == 0 ? nullptr : peer->segment.at<RequestRing>(offset, sizeof(RequestRing));
@@ -215,9 +216,10 @@ bool serve_round(Qp& qp, By by) noexcept {
   Round round(qp, *peer, *ring, rights);
   while (answers_at_all && serving.done != asked && round.has_budget()) {
     const ServiceRequest& shown = ring->requests[(serving.done + 1) % RequestRing::kRequests];
-    const ServiceRequest request{peek(shown.op),     peek(shown.rkey), peek(shown.address),
-                                 peek(shown.length), peek(shown.at),   peek(shown.operand),
-                                 peek(shown.swap)};
+    const ServiceRequest request{load_relaxed(shown.op),      load_relaxed(shown.rkey),
+                                 load_relaxed(shown.address), load_relaxed(shown.length),
+                                 load_relaxed(shown.at),      load_relaxed(shown.operand),
+                                 load_relaxed(shown.swap)};
     // Whoever detaches says so before he gives the memory of his ring another use.
     std::atomic_thread_fence(std::memory_order_acquire);
     if (record.tx_session.load(std::memory_order_relaxed) != life) break;
@@ -271,7 +273,7 @@ constinit Attended attended;
 
 template <class F>
 void each_qp_at(std::uint32_t bit, F f) noexcept {
-  const std::uint32_t capacity = Node::get().segment().head().qp_capacity;
+  const std::uint32_t capacity = Process::get().segment().head().qp_capacity;
   for (std::uint32_t i = bit; i < capacity && i < kMaxQps; i += DoorbellBlock::kBits)
     if (live.qps[i] != nullptr) f(*live.qps[i]);
 }
@@ -416,9 +418,9 @@ void serve_requests(Qp& qp) noexcept { (void)serve_round(qp, By::kServiceThread)
 void give_answers_back(Qp& qp) noexcept {
   RequestAnswers* const answers = qp.in.serving.answers;
   qp.in.serving = {};
-  OwnSegment& segment = Node::get().segment();
+  OwnSegment& segment = Process::get().segment();
   if (answers == nullptr || !segment.holds(answers)) return;
-  segment.release(answers->window.load(std::memory_order_relaxed), kRequestWindow);
+  segment.release(answers->stream_ring.load(std::memory_order_relaxed), kRequestStreamBytes);
   segment.release(segment.offset_of(answers), sizeof(RequestAnswers));
 }
 

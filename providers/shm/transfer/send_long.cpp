@@ -37,16 +37,16 @@ unsigned char* mapped_receive(Qp& qp, std::uint64_t index, std::uint32_t bytes) 
   if (qp.link.receive_sges == nullptr) return nullptr;
   const ReceiveSge& sge =
       qp.link.receive_sges[(index & qp.link.remote_rq_mask) * qp.link.remote_max_sge];
-  const std::uint32_t lkey = peek(sge.lkey);
+  const std::uint32_t lkey = load_relaxed(sge.lkey);
   WriteTarget& target = qp.direct.receive;
   const bool is_known = lkey != 0 && lkey == target.rkey &&
                         target.serial->load(std::memory_order_acquire) == target.serial_seen;
   if ((!is_known && !find_target(qp, target, lkey, IBV_ACCESS_LOCAL_WRITE)) ||
-      bytes > peek(sge.length)) [[unlikely]] {
+      bytes > load_relaxed(sge.length)) [[unlikely]] {
     qp.direct.unplaced = kPause;
     return nullptr;
   }
-  const std::uint64_t at = peek(sge.address) - target.iova;
+  const std::uint64_t at = load_relaxed(sge.address) - target.iova;
   return at <= target.length && bytes <= target.length - at ? target.base + at : nullptr;
 }
 

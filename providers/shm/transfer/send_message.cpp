@@ -7,16 +7,16 @@
 //   <= 56 B               in the slot
 //   <= 1 KiB              in the slot and the lines behind it
 //   receive is mapped     copied to its place, the slot says so
-//   fits the window       copied to the window, the receiver copies it out
-//   larger                flows through the window, or goes by CMA, whichever is faster now
+//   fits the stream ring  copied to it, the receiver copies it out
+//   larger                flows through the stream ring, or goes by CMA, whichever is faster now
 //
-// What lies in the window is taken by whoever polls the receiver's CQ; when nobody does, its
+// What lies in the stream ring is taken by whoever polls the receiver's CQ; when nobody does, its
 // service thread is asked to; when that gets no core either, the bytes are copied to their place by
 // CMA.
 #include <algorithm>
 #include <cstring>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/attach.hpp"
 #include "providers/shm/queues/live.hpp"
@@ -29,24 +29,24 @@
 namespace verbatim::shm {
 namespace {
 
-/// A message from here on makes the window large.
+/// A message from here on makes the stream ring large.
 constexpr std::uint64_t kLargeMessage = 4096;
 /// Streams advance by so much at a time: small enough that both copies overlap and stay in L2.
 constexpr std::uint64_t kPiece = 32u << 10;
-/// A full window that nobody took from for so long: the application does not poll.
+/// A full stream ring that nobody took from for so long: the application does not poll.
 constexpr std::uint64_t kAskNs = 10'000;
 /// And for so long: its service thread waits for a core.
 constexpr std::uint64_t kStallNs = 200'000;
 
 constexpr std::uint64_t align_up(std::uint64_t n) { return (n + 63) & ~std::uint64_t{63}; }
 
-std::uint64_t window_size(const Qp& qp) noexcept {
-  const std::uint64_t w = qp.own->window.load(std::memory_order_relaxed);
-  return w == 0 ? 0 : std::uint64_t{1} << window::log(w);
+std::uint64_t stream_ring_size(const Qp& qp) noexcept {
+  const std::uint64_t w = qp.own->stream_ring.load(std::memory_order_relaxed);
+  return w == 0 ? 0 : std::uint64_t{1} << extent::log(w);
 }
 
-/// How much of the window is free now.
-std::uint64_t window_room(Qp& qp) noexcept {
+/// How much of the stream ring is free now.
+std::uint64_t stream_ring_room(Qp& qp) noexcept {
   const std::uint64_t consumed = qp.link.remote->stream_consumed.load(std::memory_order_acquire);
   // The peer's word: never believe more than was produced, nor a step back.
   if (consumed != qp.stream.consumed_seen &&
@@ -54,41 +54,41 @@ std::uint64_t window_room(Qp& qp) noexcept {
     qp.stream.consumed_seen = consumed;
     qp.stream.receiver_stuck = false;
   }
-  return window_size(qp) - (qp.stream.produced - qp.stream.consumed_seen);
+  return stream_ring_size(qp) - (qp.stream.produced - qp.stream.consumed_seen);
 }
 
-/// Makes the window, or makes it large while it is empty and was too small once. It may stay small,
-/// or not exist at all, when memory is short: then large messages take the other ways.
-void fit_window(Qp& qp, std::uint64_t bytes) noexcept {
-  const bool large = bytes > kLargeMessage || qp.stream.window_was_full;
-  const std::uint32_t log = large ? kLargeWindowLog : kSmallWindowLog;
-  const std::uint64_t old = qp.own->window.load(std::memory_order_relaxed);
-  if (old != 0 && (window::log(old) >= log || window_room(qp) != window_size(qp))) return;
-  OwnSegment& segment = Node::get().segment();
+/// Makes the stream ring, or makes it large while it is empty and was too small once. It may stay
+/// small, or not exist at all, when memory is short: then large messages take the other ways.
+void fit_stream_ring(Qp& qp, std::uint64_t bytes) noexcept {
+  const bool large = bytes > kLargeMessage || qp.stream.ring_was_full;
+  const std::uint32_t log = large ? kLargeStreamLog : kSmallStreamLog;
+  const std::uint64_t old = qp.own->stream_ring.load(std::memory_order_relaxed);
+  if (old != 0 && (extent::log(old) >= log || stream_ring_room(qp) != stream_ring_size(qp))) return;
+  OwnSegment& segment = Process::get().segment();
   const std::uint64_t offset = segment.allocate(std::size_t{1} << log);
   if (offset == 0) return;
-  qp.own->window.store(window::make(offset, log), std::memory_order_release);
-  if (old != 0) segment.release(window::offset(old), std::size_t{1} << window::log(old));
+  qp.own->stream_ring.store(extent::make(offset, log), std::memory_order_release);
+  if (old != 0) segment.release(extent::offset(old), std::size_t{1} << extent::log(old));
   note_spare(qp);
 }
 
-/// Copies message bytes [from, from + n) to stream position `at`, around the window's end. False: a
-/// part of them is not there.
-bool fill_window(Qp& qp, const PendingSend& send, const LocalRange* local, std::uint64_t from,
-                 std::uint64_t n, std::uint64_t at) noexcept {
-  const std::uint64_t size = window_size(qp);
-  unsigned char* base = Node::get().segment().at<unsigned char>(
-      window::offset(qp.own->window.load(std::memory_order_relaxed)));
+/// Copies message bytes [from, from + n) to stream position `at`, around the stream ring's end.
+/// False: a part of them is not there.
+bool fill_stream_ring(Qp& qp, const PendingSend& send, const LocalRange* local, std::uint64_t from,
+                      std::uint64_t n, std::uint64_t at) noexcept {
+  const std::uint64_t size = stream_ring_size(qp);
+  unsigned char* base = Process::get().segment().at<unsigned char>(
+      extent::offset(qp.own->stream_ring.load(std::memory_order_relaxed)));
   const std::uint64_t start = at & (size - 1);
   const std::uint64_t first = n < size - start ? n : size - start;
   return gather(base + start, local, send.num_sge, from, first) &&
          (first == n || gather(base, local, send.num_sge, from + first, n - first));
 }
 
-/// The window has no room. True: nobody on the other side will make any.
+/// The stream ring has no room. True: nobody on the other side will make any.
 bool nobody_takes(Qp& qp) noexcept {
   Progress& progress = qp.sq.progress;
-  qp.stream.window_was_full = true;
+  qp.stream.ring_was_full = true;
   if (qp.stream.consumed_seen != progress.consumed_seen || progress.stalled_since == 0) {
     progress.consumed_seen = qp.stream.consumed_seen;
     progress.stalled_since = now_ns();
@@ -117,7 +117,7 @@ bool nobody_takes(Qp& qp) noexcept {
 [[gnu::noinline]] std::uint32_t receive_ranges(const Qp& qp, std::uint64_t bytes,
                                                RemoteRange* out) noexcept {
   const std::uint32_t entries = 1u << qp.link.remote_rq_log;
-  const std::uint32_t max_sge = peek(qp.link.remote->rq_max_sge);
+  const std::uint32_t max_sge = load_relaxed(qp.link.remote->rq_max_sge);
   if (max_sge == 0 || max_sge > kMaxSge) return 0;
   const std::uint64_t credits = qp.link.remote->rq_credits.load(std::memory_order_relaxed);
   const auto* sges =
@@ -128,8 +128,8 @@ bool nobody_takes(Qp& qp) noexcept {
   const std::uint64_t index = qp.sq.progress.streaming ? qp.out.sent - 1 : qp.out.sent;
   sges += (index & (entries - 1)) * max_sge;
   for (std::uint32_t i = 0; i < max_sge; ++i) {
-    const std::uint64_t used = std::min<std::uint64_t>(bytes, peek(sges[i].length));
-    out[i] = {peek(sges[i].lkey), peek(sges[i].address), used};
+    const std::uint64_t used = std::min<std::uint64_t>(bytes, load_relaxed(sges[i].length));
+    out[i] = {load_relaxed(sges[i].lkey), load_relaxed(sges[i].address), used};
     bytes -= used;
   }
   return max_sge;
@@ -193,7 +193,7 @@ bool can_place(const Qp& qp) noexcept {
 
 /// The byte of a streaming message from which on it lies in its place.
 std::uint64_t placed_from(const Qp& qp, const PendingSend& send) noexcept {
-  return std::min(peek(qp.sq.progress.slot->large.placed_from), send.length);
+  return std::min(load_relaxed(qp.sq.progress.slot->large.placed_from), send.length);
 }
 
 /// The last `bytes` of a streaming message straight to their place, if that can be now.
@@ -219,7 +219,7 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
   while (!progress.placing && progress.done < end) {
     std::uint64_t n = end - progress.done;
     if (n > kPiece) n = kPiece;
-    const std::uint64_t room = window_room(qp);
+    const std::uint64_t room = stream_ring_room(qp);
     if (room < n) {
       if (!nobody_takes(qp)) return Step::waits(Wait::kStream);
       progress.placing = true;
@@ -227,9 +227,9 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
       break;
     }
     const std::uint64_t start = now_ns();
-    if (!fill_window(qp, send, local, progress.done, n, qp.stream.produced))
+    if (!fill_stream_ring(qp, send, local, progress.done, n, qp.stream.produced))
       return Step::fails(IBV_WC_LOC_PROT_ERR);
-    if (n == kPiece) qp.stream.copy_choice.note_window(n, now_ns() - start);
+    if (n == kPiece) qp.stream.copy_choice.note_stream(n, now_ns() - start);
     progress.done += n;
     qp.stream.produced += n;
     // Publishes the bytes; pairs with the load in take_stream().
@@ -239,7 +239,7 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
   if (progress.placing) {
     const Step step = place_rest(qp, lock, send, local);
     if (step.kind != Step::Kind::kDone) return step;
-    // The receiver still has to copy what lies in the window; the rest is there already.
+    // The receiver still has to copy what lies in the stream ring; the rest is there already.
     __atomic_store_n(&progress.slot->large.placed_from, progress.done, __ATOMIC_RELEASE);
   }
   qp.stream.produced = align_up(qp.stream.produced);
@@ -251,17 +251,18 @@ Step stream_on(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange
   return Step::done();
 }
 
-/// Small messages and those that need no stream. kService: the window has no room, and the caller
-/// decides.
-Reach send_through_window(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
-  fit_window(qp, send.length);
-  if (window_room(qp) < send.length) return Reach::kService;
-  if (!fill_window(qp, send, local, 0, send.length, qp.stream.produced)) return Reach::kMissing;
+/// Small messages and those that need no stream. kService: the stream ring has no room, and the
+/// caller decides.
+Reach send_through_stream_ring(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
+  fit_stream_ring(qp, send.length);
+  if (stream_ring_room(qp) < send.length) return Reach::kService;
+  if (!fill_stream_ring(qp, send, local, 0, send.length, qp.stream.produced))
+    return Reach::kMissing;
   next_slot(qp).large = {send.length, qp.stream.produced, 0};
   qp.stream.produced = align_up(qp.stream.produced + send.length);
   qp.own->stream_produced.store(qp.stream.produced,
                                 std::memory_order_relaxed);  // published with the slot
-  publish(qp, SlotKind::kWindow, flags_of(send), 0, send.immediate);
+  publish(qp, SlotKind::kWhole, flags_of(send), 0, send.immediate);
   return Reach::kDone;
 }
 
@@ -272,15 +273,15 @@ void publish_fault(Qp& qp, ibv_wc_status status, std::uint64_t length) noexcept 
   publish(qp, SlotKind::kFault, header::kSolicited, 0, 0);
 }
 
-bool trim_window(Qp& qp) noexcept {
-  const std::uint64_t w = qp.own->window.load(std::memory_order_relaxed);
+bool trim_stream_ring(Qp& qp) noexcept {
+  const std::uint64_t w = qp.own->stream_ring.load(std::memory_order_relaxed);
   if (w == 0 || qp.link.remote == nullptr) return true;
   const bool is_used = qp.stream.produced != qp.stream.produced_then || qp.sq.progress.streaming;
   qp.stream.produced_then = qp.stream.produced;
-  if (is_used || window_room(qp) != window_size(qp)) return false;
-  qp.own->window.store(0, std::memory_order_release);
-  Node::get().segment().release(window::offset(w), std::size_t{1} << window::log(w));
-  qp.stream.window_was_full = false;
+  if (is_used || stream_ring_room(qp) != stream_ring_size(qp)) return false;
+  qp.own->stream_ring.store(0, std::memory_order_release);
+  Process::get().segment().release(extent::offset(w), std::size_t{1} << extent::log(w));
+  qp.stream.ring_was_full = false;
   return true;
 }
 
@@ -357,15 +358,15 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
     return is_there ? Step::done() : Step::fails(IBV_WC_LOC_PROT_ERR);
   }
   if (send.length <= kPiece) {
-    const Reach reach = send_through_window(qp, send, local);
+    const Reach reach = send_through_stream_ring(qp, send, local);
     if (reach == Reach::kMissing) return Step::fails(IBV_WC_LOC_PROT_ERR);
     if (reach == Reach::kDone) return Step::done();
   }
-  fit_window(qp, send.length);
-  window_room(qp);  // sees whether somebody takes again
+  fit_stream_ring(qp, send.length);
+  stream_ring_room(qp);  // sees whether somebody takes again
   const std::uint64_t needed = send.length < kPiece ? send.length : kPiece;
-  if (window_size(qp) < needed && shared) return Step::waits(Wait::kMemory);
-  if (qp.stream.receiver_stuck || window_size(qp) < needed)
+  if (stream_ring_size(qp) < needed && shared) return Step::waits(Wait::kMemory);
+  if (qp.stream.receiver_stuck || stream_ring_size(qp) < needed)
     return place_whole(qp, lock, send, local);
   if (send.length <= kPiece)
     return nobody_takes(qp) ? place_whole(qp, lock, send, local) : Step::waits(Wait::kStream);

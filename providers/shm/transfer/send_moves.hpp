@@ -27,8 +27,8 @@ namespace verbatim::shm {
 [[gnu::noinline]] void ring_peer(Qp& qp, bool solicited, bool only = false) noexcept;
 
 /// A SEND of `from`, of one piece or of several inline ones, that lies whole in the ring of `way`, the
-/// queue pair or its lane, to receives that are shared; the flags of its header besides those that it
-/// asks for itself, and what it says of its path. False: it takes the general way.
+/// queue pair or its endpoint, to receives that are shared; the flags of its header besides those
+/// that it asks for itself, and what it says of its path. False: it takes the general way.
 [[gnu::noinline]] bool put_shared_now(Qp& way, const Qp& from, const ibv_send_wr& wr,
                                       std::uint32_t flags, std::uint64_t path,
                                       std::uint32_t& bytes) noexcept;
@@ -45,7 +45,7 @@ struct Writes {
       : iova(target.iova), length(target.length), base(target.base) {}
 
   static bool may_write(const Qp& qp) noexcept {
-    return (peek(qp.link.remote->access) & IBV_ACCESS_REMOTE_WRITE) != 0;
+    return (load_relaxed(qp.link.remote->access) & IBV_ACCESS_REMOTE_WRITE) != 0;
   }
 
   /// May `rkey` be written by the queue pair, and is it that of its write target? It is from here
@@ -79,7 +79,7 @@ struct Writes {
 /// The peer does not poll for what we send: it must be told.
 inline bool must_ring(const Qp& qp) noexcept {
   // The receiver turns this word on before its last look at the ring, with a fence on both sides
-  // (Node::fence_everyone), so reading it late is enough.
+  // (Process::fence_everyone), so reading it late is enough.
   return qp.link.remote->attention.load(std::memory_order_relaxed) != kPolled ||
          qp.link.ring_always;
 }

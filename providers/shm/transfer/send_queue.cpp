@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/queues/attach.hpp"
 #include "providers/shm/queues/counted_requests.hpp"
 #include "providers/shm/queues/cq_events.hpp"
@@ -105,7 +105,7 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
   }
   send.sq_index = qp.take_places(1);
   ++queue.tail;
-  poke(qp.own->undone, qp.own->undone + 1);
+  store_relaxed(qp.own->undone, qp.own->undone + 1);
   return 0;
 }
 
@@ -113,7 +113,7 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
 void complete_send(Qp& qp, const PendingSend& send, ibv_wc_status status, bool by_domain) noexcept {
   if (status == IBV_WC_SUCCESS) {
     qp.count_sent(is_at_home(send.opcode) ? 0 : send.length);
-    poke(qp.own->undone, qp.own->undone - 1);
+    store_relaxed(qp.own->undone, qp.own->undone - 1);
   } else {
     qp.own->errors.fetch_add(1, std::memory_order_relaxed);
   }
@@ -246,7 +246,7 @@ Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
   if (const Wait wait = attach(qp); wait != Wait::kNothing) {
     // The receiver found out that the memory of a message under way is gone, or of one that had
     // arrived: nothing after it can be delivered.
-    if (qp.link.remote != nullptr && peek(qp.link.remote->refused) != 0)
+    if (qp.link.remote != nullptr && load_relaxed(qp.link.remote->refused) != 0)
       return Step::fails(IBV_WC_REM_OP_ERR);
     return Step::waits(wait);
   }
@@ -268,7 +268,7 @@ void mark_pending(Qp& qp) noexcept {
     cq.pending_count.fetch_add(1, std::memory_order_relaxed);
   }
   // The application may never poll: then the service thread moves it on.
-  Node::get().want_tick(true);
+  Process::get().want_tick(true);
 }
 
 }  // namespace
@@ -354,13 +354,14 @@ void advance(Qp& qp, SendLock& lock) noexcept {
       return;
     }
     if (result.kind == Step::Kind::kWait) {
-      qp.sq.awaits_meeting = result.wait == Wait::kPeer;
+      qp.sq.awaits_connection = result.wait == Wait::kPeer;
       if (result.wait == Wait::kService) ask_ahead(qp, lock);
       qp.link.fast = false;
       const bool was_pending = qp.is_pending.load(std::memory_order_relaxed);
       mark_pending(qp);
-      // Whom it knocked at may have let it in, and told, before there was anything to move on.
-      if (qp.book != nullptr && !was_pending && result.wait == Wait::kPeer) continue;
+      // Whom it asked to connect may have accepted it, and told, before there was anything to move
+      // on.
+      if (qp.endpoints != nullptr && !was_pending && result.wait == Wait::kPeer) continue;
       return;
     }
     complete_send(qp, send, IBV_WC_SUCCESS, lock.by_domain());
@@ -428,7 +429,7 @@ void drop_sends(Qp& qp) noexcept {
 
 void progress_pending(Cq& cq, SendLock::As as) noexcept {
   if (!cq.pending_lock.try_lock()) return;  // another thread is at it
-  bool awaits_meeting = false;
+  bool awaits_connection = false;
   Qp** link = &cq.pending_head;
   while (*link != nullptr) {
     Qp& qp = **link;
@@ -445,13 +446,13 @@ void progress_pending(Cq& cq, SendLock::As as) noexcept {
         cq.pending_count.fetch_sub(1, std::memory_order_relaxed);
         continue;
       }
-      awaits_meeting = awaits_meeting || qp.sq.awaits_meeting;
+      awaits_connection = awaits_connection || qp.sq.awaits_connection;
     }
     link = &qp.next_pending;
   }
   cq.pending_lock.unlock();
   // Two service threads are to meet, and who polls may have the core that one of them needs.
-  if (awaits_meeting && as == SendLock::As::kUser) ::sched_yield();
+  if (awaits_connection && as == SendLock::As::kUser) ::sched_yield();
 }
 
 }  // namespace verbatim::shm

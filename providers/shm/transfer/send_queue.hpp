@@ -84,8 +84,8 @@ inline void say_path(Slot& slot, std::uint64_t path) noexcept {
   std::memcpy(slot.data + Slot::kPathAt, &path, sizeof path);
 }
 inline Slot& next_slot(Qp& qp) noexcept { return qp.out.ring.slot(); }
-/// Gives a stream window back that was not used since the last time. True: there is none.
-bool trim_window(Qp& qp) noexcept;
+/// Gives a stream ring back that was not used since the last time. True: there is none.
+bool trim_stream_ring(Qp& qp) noexcept;
 /// The same of a SEND that lies whole in the ring, for which there is room (has_room_for()): `gather`
 /// puts its bytes where it is told to. False: they are not all there, and nothing was published.
 template <class Gather>

@@ -77,7 +77,7 @@ Step write_or_read(Qp& qp, SendLock& lock, const PendingSend& send,
   const bool read = send.opcode == IBV_WR_RDMA_READ;
   const std::uint32_t need = read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
   Progress& progress = qp.sq.progress;
-  if ((peek(qp.link.remote->access) & need) == 0)
+  if ((load_relaxed(qp.link.remote->access) & need) == 0)
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   if (progress.done < send.length) {
     const RemoteRange remote{send.rkey, send.remote_address, send.length};
@@ -101,7 +101,7 @@ Step write_or_read(Qp& qp, SendLock& lock, const PendingSend& send,
 
 Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
   const bool swap = send.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-  if ((peek(qp.link.remote->access) & IBV_ACCESS_REMOTE_ATOMIC) == 0 ||
+  if ((load_relaxed(qp.link.remote->access) & IBV_ACCESS_REMOTE_ATOMIC) == 0 ||
       send.remote_address % 8 != 0)
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   unsigned char* mapped;
@@ -133,7 +133,8 @@ bool fetch_at_once(Qp& qp, const ibv_send_wr& wr, Performed& as) noexcept {
     return false;
   const ibv_sge& sge = *wr.sg_list;
   const std::uint32_t need = read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_ATOMIC;
-  if ((peek(qp.link.remote->access) & need) == 0 || sge.length > kFastWriteBytes) return false;
+  if ((load_relaxed(qp.link.remote->access) & need) == 0 || sge.length > kFastWriteBytes)
+    return false;
   unsigned char* to;
   if (!find_local_bytes(qp.keys(), sge.lkey, sge.addr, sge.length, IBV_ACCESS_LOCAL_WRITE, to))
     return false;
@@ -163,7 +164,8 @@ bool fetch_at_once(Qp& qp, const ibv_send_wr& wr, Performed& as) noexcept {
 
 // IBTA A19.4: the eight bytes appear as one. The kernel's copy does not promise that.
 Step write_word(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept {
-  if ((peek(qp.link.remote->access) & IBV_ACCESS_REMOTE_WRITE) == 0 || send.remote_address % 8 != 0)
+  if ((load_relaxed(qp.link.remote->access) & IBV_ACCESS_REMOTE_WRITE) == 0 ||
+      send.remote_address % 8 != 0)
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   std::uint64_t value;
   if (!gather(reinterpret_cast<unsigned char*>(&value), local, send.num_sge, 0, sizeof(value)))

@@ -17,14 +17,14 @@ bool find_store(Qp& qp, std::uint64_t store) noexcept {
   SharedCredits& shared = qp.shared;
   if (store == 0) return false;
   if (store == shared.store) return true;
-  const std::uint32_t log = window::log(store);
+  const std::uint32_t log = extent::log(store);
   shared.credits = nullptr;
   shared.store = 0;
   shared.unlooked = 0;
   shared.known = {};
   if (log > 24) return false;
   shared.credits = qp.link.peer->segment.at<std::atomic<std::uint64_t>>(
-      window::offset(store), sizeof(std::uint64_t) << log);
+      extent::offset(store), sizeof(std::uint64_t) << log);
   if (shared.credits == nullptr) return false;
   shared.store = store;
   shared.mask = (std::uint64_t{1} << log) - 1;
@@ -38,7 +38,7 @@ bool look(Qp& qp, std::uint64_t& credit) noexcept {
   for (int tries = 0; tries < 4; ++tries) {
     const std::uint64_t store = shared.record->store.load(std::memory_order_acquire);
     if (!find_store(qp, store)) return false;
-    const std::uint32_t log = window::log(store);
+    const std::uint32_t log = extent::log(store);
     credit = shared.credits[shared.next & shared.mask].load(std::memory_order_acquire);
     // Pairs with the store in move_receives(): the same place before and after was the right one.
     if (shared.record->store.load(std::memory_order_acquire) != store) continue;
@@ -64,7 +64,7 @@ std::uint64_t next_look(const Qp& qp) noexcept {
 /// Would end the request at the head of the queue in an error.
 bool condemns(Qp& qp, std::uint64_t credit) noexcept {
   if ((static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0) return true;
-  const PendingSend* send = qp.lane.sending;
+  const PendingSend* send = qp.ep.sending;
   if (qp.queued() != 0) send = &qp.sq.store.at(qp.sq.head);
   return send != nullptr &&
          send->length > (static_cast<std::uint32_t>(credit) & Credit::kLengthMask);
@@ -89,7 +89,7 @@ CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept {
   qp.shared.unlooked = next_look(qp);
   // Where many take turns a receive is posted between any two messages of one of them.
   if (must_ring(qp) && qp.shared.next >= qp.shared.known.behind)
-    qp.shared.known = look_ahead({qp.shared.credits, qp.shared.mask, window::log(qp.shared.store)},
+    qp.shared.known = look_ahead({qp.shared.credits, qp.shared.mask, extent::log(qp.shared.store)},
                                  qp.shared.next);
   length = static_cast<std::uint32_t>(credit) & Credit::kLengthMask;
   return (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ? CreditState::kBadKey

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/transfer/send_wait.hpp"
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "providers/shm/transfer/service_requests.hpp"
 #include "runtime/time/clock.hpp"
@@ -18,7 +18,7 @@ std::uint64_t patience(const Qp& qp, Wait wait) noexcept {
   if (wait == Wait::kStream) return kForEver;
   if (wait == Wait::kQuiet) return kQuietBoundNs;
   if (wait == Wait::kReceive)
-    return rnr_span_ns(qp.out.rnr_retry, rnr_timer_ns(peek(qp.link.remote->min_rnr_timer)));
+    return rnr_span_ns(qp.out.rnr_retry, rnr_timer_ns(load_relaxed(qp.link.remote->min_rnr_timer)));
   const bool of_service = wait == Wait::kArena || wait == Wait::kService;
   return of_service && qp.out.retry_ns < kServicePatienceNs ? kServicePatienceNs : qp.out.retry_ns;
 }
@@ -31,7 +31,7 @@ ibv_wc_status status_of_timeout(Wait wait) noexcept {
 }  // namespace
 
 bool waited_too_long(std::uint64_t& until, std::uint64_t patience) noexcept {
-  WaitClock& clock = Node::get().wait_clock();
+  WaitClock& clock = Process::get().wait_clock();
   if (until == 0) until = clock.begin() + patience;
   return is_over(until, clock.heard(clock.now()));
 }
@@ -44,7 +44,7 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
   // A dead process answers nobody: no timeout to sit out, also when timeout 0 says for ever. What
   // it had done before it died, it has done.
   if (is_dead(qp)) return Step::fails(IBV_WC_RETRY_EXC_ERR);
-  WaitClock& clock = Node::get().wait_clock();
+  WaitClock& clock = Process::get().wait_clock();
   const std::uint64_t now = clock.begin();
   if (progress.wait != wait) {
     progress.wait = wait;
@@ -57,14 +57,14 @@ Step judge_wait(Qp& qp, Wait wait) noexcept {
   // The clock of the wire starts when the processes have met, or when nobody is there to be met.
   const std::uint64_t heard = clock.heard(clock.now());
   if (wait != Wait::kPeer) {
-    progress.meeting_until = 0;
-  } else if (qp.link.peer == nullptr && Node::get().is_meeting(qp.own->dest_qpn)) {
-    if (progress.meeting_until == 0) progress.meeting_until = now + kServicePatienceNs;
-    if (heard < progress.meeting_until) progress.deadline = now + qp.out.retry_ns;
-  } else if (progress.meeting_until != 0 &&
-             (qp.link.peer != nullptr || Node::get().find_peer(qp.own->dest_qpn) != nullptr)) {
+    progress.connecting_until = 0;
+  } else if (qp.link.peer == nullptr && Process::get().is_connecting(qp.own->dest_qpn)) {
+    if (progress.connecting_until == 0) progress.connecting_until = now + kServicePatienceNs;
+    if (heard < progress.connecting_until) progress.deadline = now + qp.out.retry_ns;
+  } else if (progress.connecting_until != 0 &&
+             (qp.link.peer != nullptr || Process::get().find_peer(qp.own->dest_qpn) != nullptr)) {
     // Met, maybe since the step looked: the next one attaches, and has the wire's time for it.
-    progress.meeting_until = 0;
+    progress.connecting_until = 0;
     progress.deadline = now + qp.out.retry_ns;
   }
   return is_over(progress.deadline, heard) ? Step::fails(status_of_timeout(wait))
@@ -83,11 +83,11 @@ Step lose(Qp& qp, const Step& result) noexcept {
       if (result.wait != Wait::kPeer) return result;
       const std::uint32_t dest_qpn = qp.own->dest_qpn;
       if (qp.link.peer != nullptr) return Step::done();
-      // Met just now counts as meeting: the next step attaches.
-      if (!Node::get().is_meeting(dest_qpn) && Node::get().find_peer(dest_qpn) == nullptr)
+      // Met just now counts as connecting: the next step attaches.
+      if (!Process::get().is_connecting(dest_qpn) && Process::get().find_peer(dest_qpn) == nullptr)
         return Step::done();
-      return waited_too_long(qp.sq.progress.meeting_until, kServicePatienceNs) ? Step::done()
-                                                                               : result;
+      return waited_too_long(qp.sq.progress.connecting_until, kServicePatienceNs) ? Step::done()
+                                                                                  : result;
     }
     default:
       return result;

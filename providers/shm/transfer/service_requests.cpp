@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/attach.hpp"
 #include "providers/shm/queues/failure_log.hpp"
@@ -25,8 +25,8 @@ namespace {
 /// Publishes the request in our record and wakes the peer's service thread.
 void ask(Qp& qp, ServiceOp op, std::uint64_t length) noexcept {
   QpRecord& own = *qp.own;
-  poke(own.op, static_cast<std::uint32_t>(op));
-  poke(own.length, length);
+  store_relaxed(own.op, static_cast<std::uint32_t>(op));
+  store_relaxed(own.length, length);
   qp.sq.progress.asked = ++qp.stream.ask_sequence;
   qp.sq.progress.asked_bytes = length;
   // Publishes the request; pairs with the load in serve().
@@ -40,7 +40,7 @@ Reach answer(Qp& qp) noexcept {
   if (qp.link.remote->answered.load(std::memory_order_acquire) != qp.sq.progress.asked)
     return Reach::kService;
   qp.sq.progress.asked = 0;
-  switch (peek(qp.link.remote->answer_status)) {
+  switch (load_relaxed(qp.link.remote->answer_status)) {
     case IBV_WC_SUCCESS:
       return Reach::kDone;
     case IBV_WC_REM_ACCESS_ERR:
@@ -52,7 +52,7 @@ Reach answer(Qp& qp) noexcept {
 }
 
 bool have_bounce(Qp& qp) noexcept {
-  if (qp.stream.bounce == 0) qp.stream.bounce = Node::get().segment().allocate(kBounceBytes);
+  if (qp.stream.bounce == 0) qp.stream.bounce = Process::get().segment().allocate(kBounceBytes);
   return qp.stream.bounce != 0;
 }
 
@@ -95,7 +95,7 @@ ibv_wc_status perform(const Qp& qp, const Peer& peer, const Request& request) no
 /// is the asynchronous event that says so, unless a receive completion does.
 void suffer_fault(Qp& qp, const Peer& peer, const Request& request) noexcept {
   const std::uint64_t event = request.length;
-  if (qp.lane.face != nullptr) return;  // the receive that says so ends the queue pair, when polled
+  if (qp.ep.parent != nullptr) return;  // the receive that says so ends the queue pair, when polled
   {
     SendLock lock(qp);
     const std::uint32_t mode = qp.mode.load(std::memory_order_relaxed);
@@ -120,22 +120,23 @@ void suffer_fault(Qp& qp, const Peer& peer, const Request& request) noexcept {
 void serve(Qp& qp) noexcept {
   const std::uint64_t session = qp.own->accepts.load(std::memory_order_acquire);
   if (session == 0) return;
-  const std::uint32_t dest_qpn = peek(qp.own->dest_qpn);  // a reset clears it beside us
-  Peer* peer = Node::get().find_peer(dest_qpn);
+  const std::uint32_t dest_qpn = load_relaxed(qp.own->dest_qpn);  // a reset clears it beside us
+  Peer* peer = Process::get().find_peer(dest_qpn);
   if (peer == nullptr) return;
-  const std::uint32_t index = Node::index_in(*peer, dest_qpn);
+  const std::uint32_t index = Process::index_in(*peer, dest_qpn);
   if (index >= peer->segment.qp_capacity()) return;
   const QpRecord& record = peer->segment.qps()[index];
-  if (peek(record.dest_qpn) != qp.own->qpn ||
+  if (load_relaxed(record.dest_qpn) != qp.own->qpn ||
       record.tx_session.load(std::memory_order_acquire) >> 32 != session)
     return;
   // Pairs with the store in ask().
   const std::uint64_t asked = record.asked.load(std::memory_order_acquire);
   if (asked == qp.in.served || asked >> 32 != session || static_cast<std::uint32_t>(asked) == 0)
     return;
-  const Request request{peek(record.op),     peek(record.rkey),        peek(record.address),
-                        peek(record.length), peek(record.compare_add), peek(record.swap),
-                        peek(record.bounce)};
+  const Request request{load_relaxed(record.op),          load_relaxed(record.rkey),
+                        load_relaxed(record.address),     load_relaxed(record.length),
+                        load_relaxed(record.compare_add), load_relaxed(record.swap),
+                        load_relaxed(record.bounce)};
   qp.in.served = asked;
   if (request.op == static_cast<std::uint32_t>(ServiceOp::kFault)) {
     suffer_fault(qp, *peer, request);
@@ -146,7 +147,7 @@ void serve(Qp& qp) noexcept {
   live.service_active.fetch_add(1, std::memory_order_seq_cst);
   const ibv_wc_status status = perform(qp, *peer, request);
   live.service_active.fetch_add(1, std::memory_order_release);
-  poke(qp.own->answer_status, status);
+  store_relaxed(qp.own->answer_status, status);
   // Publishes the answer; pairs with the load in answer().
   qp.own->answered.store(asked, std::memory_order_release);
 }
@@ -179,13 +180,13 @@ Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
   if (done == send.length) return Reach::kDone;
   if (!have_bounce(qp)) return Reach::kNoRoom;
   const std::uint64_t piece = next_piece(done, send.length);
-  if (!gather(Node::get().segment().at<unsigned char>(qp.stream.bounce), local, send.num_sge, done,
-              piece))
+  if (!gather(Process::get().segment().at<unsigned char>(qp.stream.bounce), local, send.num_sge,
+              done, piece))
     return Reach::kMissing;
   // A streaming message has its slot already: its receive is the one before the next.
-  poke(qp.own->address, qp.sq.progress.streaming ? qp.out.sent - 1 : qp.out.sent);
-  poke(qp.own->swap, done);
-  poke(qp.own->bounce, qp.stream.bounce);
+  store_relaxed(qp.own->address, qp.sq.progress.streaming ? qp.out.sent - 1 : qp.out.sent);
+  store_relaxed(qp.own->swap, done);
+  store_relaxed(qp.own->bounce, qp.stream.bounce);
   ask(qp, ServiceOp::kPlace, piece);
   return Reach::kService;
 }
@@ -195,18 +196,18 @@ void tell_fault(Qp& qp, std::uint32_t event, ibv_wc_status status) noexcept {
   qp.out.told_fault = true;
   if (qp.queued() != 0) {
     const PendingSend& send = qp.sq.store.at(qp.sq.head);
-    poke(qp.own->rkey, send.opcode == IBV_WR_SEND_WITH_INV ? send.immediate : send.rkey);
-    poke(qp.own->address, send.remote_address);
-    poke(qp.own->swap, remote_bytes(send));
-    poke(qp.own->compare_add, std::uint64_t{status} << 32 | send.srqn << 8 | send.opcode);
+    store_relaxed(qp.own->rkey, send.opcode == IBV_WR_SEND_WITH_INV ? send.immediate : send.rkey);
+    store_relaxed(qp.own->address, send.remote_address);
+    store_relaxed(qp.own->swap, remote_bytes(send));
+    store_relaxed(qp.own->compare_add, std::uint64_t{status} << 32 | send.srqn << 8 | send.opcode);
   }
   ask(qp, ServiceOp::kFault, event);
   qp.sq.progress.asked = 0;  // needs no answer
 }
 
 void serve_request_of(Qp& qp) noexcept {
-  if (qp.kind != nullptr && qp.kind->admit != nullptr) {
-    qp.kind->admit(qp);
+  if (qp.kind != nullptr && qp.kind->accept != nullptr) {
+    qp.kind->accept(qp);
   } else {
     greet_sender(qp);
     serve(qp);

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <iterator>
 
-#include "providers/shm/fabric/node.hpp"
-#include "providers/shm/lanes/lane.hpp"
+#include "providers/shm/endpoints/endpoint.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/qp_kind.hpp"
@@ -29,43 +29,44 @@ namespace verbatim::shm {
 namespace {
 
 /// First contact: the other process may have to be met, its service thread needs a core.
-constexpr std::uint64_t kMeetNs = 1'000'000'000;
-/// The receiver's process takes nothing from the window, polled or not: it is stopped.
+constexpr std::uint64_t kConnectNs = 1'000'000'000;
+/// The receiver's process takes nothing from the stream ring, polled or not: it is stopped.
 constexpr std::uint64_t kStoppedNs = 100'000'000;
 
-bool has_qkey(const Qp& qp, const Qp& lane, std::uint32_t qkey) noexcept {
-  return lane.lane.endpoint != nullptr &&
-         peek(lane.lane.endpoint->qkey) == carried_qkey(qkey, qp.attributes.qkey);
+bool has_qkey(const Qp& qp, const Qp& endpoint, std::uint32_t qkey) noexcept {
+  return endpoint.ep.record != nullptr &&
+         load_relaxed(endpoint.ep.record->qkey) == carried_qkey(qkey, qp.attributes.qkey);
 }
 
-/// The lane to `qpn`, led to its destination if it can be.
-Qp* lane_to(Qp& qp, std::uint32_t qpn, Wait& wait) noexcept {
+/// The endpoint to `qpn`, led to its destination if it can be.
+Qp* endpoint_to(Qp& qp, std::uint32_t qpn, Wait& wait) noexcept {
   for (int tries = 0; tries < 2; ++tries) {
-    Qp* lane = find_lane(qp, qpn);
-    if (lane == nullptr) lane = open_lane(qp, qpn);
+    Qp* endpoint = find_endpoint(qp, qpn);
+    if (endpoint == nullptr) endpoint = open_endpoint(qp, qpn);
     wait = Wait::kReceive;
-    if (lane == nullptr) return nullptr;
-    const bool was_there = lane->link.remote != nullptr;
-    if (!was_there || !is_dead(*lane)) {
-      wait = reach_destination(*lane);
-      if (wait != Wait::kReceive || !was_there) return lane;
+    if (endpoint == nullptr) return nullptr;
+    const bool was_there = endpoint->link.remote != nullptr;
+    if (!was_there || !is_dead(*endpoint)) {
+      wait = reach_destination(*endpoint);
+      if (wait != Wait::kReceive || !was_there) return endpoint;
     }
-    // Reset since, or another's now; of the dead, who would never make room in its window again.
-    abandon_lane(qp, *lane);
+    // Reset since, or another's now; of the dead, who would never make room in its stream ring
+    // again.
+    abandon_endpoint(qp, *endpoint);
   }
   return nullptr;
 }
 
 /// Whom the message of `slot` was sent to: the group that it names, or this device.
-ibv_gid destination_of(const Qp& lane, const Slot& slot, std::uint64_t h,
+ibv_gid destination_of(const Qp& endpoint, const Slot& slot, std::uint64_t h,
                        std::uint8_t gid_index) noexcept {
   if (header::is_to_group(h)) {
     ibv_gid group;
     for (std::size_t i = 0; i < sizeof group.raw; ++i)
-      group.raw[i] = peek(slot.data[Slot::kGroupAt + i]);
+      group.raw[i] = load_relaxed(slot.data[Slot::kGroupAt + i]);
     if (is_group(group)) return group;
   }
-  const Context& context = context_of(lane);
+  const Context& context = context_of(endpoint);
   return gid_of_device(context, context.device.index, gid_index);
 }
 
@@ -80,17 +81,17 @@ std::uint64_t shown_of(const ibv_ah_attr& attr) noexcept {
 /// Of the path of the message of `slot`. The peer's word: every value of its fields is one.
 std::uint64_t path_of(const Slot& slot, std::uint64_t h) noexcept {
   if (!header::has_path(h)) return 0;
-  return peek(*reinterpret_cast<const std::uint64_t*>(slot.data + Slot::kPathAt));
+  return load_relaxed(*reinterpret_cast<const std::uint64_t*>(slot.data + Slot::kPathAt));
 }
 
 /// In front of what a datagram puts into a receive.
-bool place_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t count,
+bool place_routing_header(const Qp& endpoint, const LocalRange* room, std::uint32_t count,
                           std::uint32_t payload, std::uint64_t path, const ibv_gid& source,
                           const ibv_gid& destination) noexcept {
   unsigned char bytes[sizeof(ibv_grh)];
   write_routing_header(
       {source, destination, payload, path::class_and_label(path), path::hop_limit(path),
-       context_of(lane).ethernet && is_roce_v2(path::gid_index(path))},
+       context_of(endpoint).ethernet && is_roce_v2(path::gid_index(path))},
       bytes);
   return scatter(room, count, 0, bytes, sizeof bytes);
 }
@@ -98,13 +99,13 @@ bool place_routing_header(const Qp& lane, const LocalRange* room, std::uint32_t 
 /// Whether a datagram to a group has to wait until every process of the fabric has been met.
 bool waits_for_strangers(Qp& qp) noexcept {
   Datagrams& book = *qp.datagrams;
-  if (!Node::get().is_meeting_everybody()) {
-    book.met_in_vain = false;
+  if (!Process::get().is_connecting_to_all()) {
+    book.connected_in_vain = false;
     return false;
   }
-  if (book.met_in_vain) return false;
-  if (!waited_too_long(qp.sq.progress.meeting_until, kMeetNs)) return true;
-  book.met_in_vain = true;
+  if (book.connected_in_vain) return false;
+  if (!waited_too_long(qp.sq.progress.connecting_until, kConnectNs)) return true;
+  book.connected_in_vain = true;
   return false;
 }
 
@@ -115,16 +116,16 @@ bool is_late(const Datagrams& book, std::uint64_t process) noexcept {
 }
 
 /// Whether it has to wait until the processes of members that are new have made their halves of the
-/// lanes. One that lets that time pass is still knocked at, but not waited for again.
+/// endpoints. One that lets that time pass is still asked to connect, but not waited for again.
 bool waits_for_members(Qp& qp, std::uint32_t count) noexcept {
   Datagrams& book = *qp.datagrams;
   const Member* const members = book.members.list;
   bool waits = false, is_over = false;
   Wait wait;
   for (std::uint32_t i = 0; i < count; ++i) {
-    (void)lane_to(qp, members[i].qpn, wait);
+    (void)endpoint_to(qp, members[i].qpn, wait);
     if (wait != Wait::kPeer || is_late(book, members[i].process)) continue;
-    if (!waits) is_over = waited_too_long(qp.sq.progress.deadline, kMeetNs);
+    if (!waits) is_over = waited_too_long(qp.sq.progress.deadline, kConnectNs);
     waits = true;
     if (is_over) book.late[book.late_count++ % std::size(book.late)] = members[i].process;
   }
@@ -143,21 +144,21 @@ Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
   const Member* const members = qp.datagrams->members.list;
   Wait wait;
   for (std::uint32_t i = 0; i < count; ++i) {
-    Qp* lane = lane_to(qp, members[i].qpn, wait);
+    Qp* endpoint = endpoint_to(qp, members[i].qpn, wait);
     // It leads to the number's owner: whoever else showed the number as a member's is not heard.
-    if (wait != Wait::kNothing || lane->lane.endpoint != members[i].record ||
-        !has_qkey(qp, *lane, static_cast<std::uint32_t>(send.compare_add)))
+    if (wait != Wait::kNothing || endpoint->ep.record != members[i].record ||
+        !has_qkey(qp, *endpoint, static_cast<std::uint32_t>(send.compare_add)))
       continue;
-    // A full window holds the others up only so long as its reader's service thread needs.
+    // A full stream ring holds the others up only so long as its reader's service thread needs.
     const std::uint64_t deadline = now_ns() + kRoomNs;
-    Step step = send_message(*lane, lock, send, local);
+    Step step = send_message(*endpoint, lock, send, local);
     for (bool is_over = false;
          step.kind == Step::Kind::kWait && step.wait == Wait::kStream && !is_over;) {
       is_over = now_ns() >= deadline;
       cpu_pause();
-      step = send_message(*lane, lock, send, local);
+      step = send_message(*endpoint, lock, send, local);
     }
-    lane->sq.progress.clear();
+    endpoint->sq.progress.clear();
   }
   return Step::done();
 }
@@ -191,17 +192,19 @@ bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noex
   if (qp.queued() != 0 || qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS ||
       wr.sg_list == nullptr || qp.in_send_queue() >= qp.sq_entries)
     return false;
-  Qp* lane = find_lane(qp, wr.wr.ud.remote_qpn);
-  if (lane == nullptr || lane->link.remote == nullptr ||
-      lane->link.remote->accepts.load(std::memory_order_acquire) != lane->link.remote_session ||
+  Qp* endpoint = find_endpoint(qp, wr.wr.ud.remote_qpn);
+  if (endpoint == nullptr || endpoint->link.remote == nullptr ||
+      endpoint->link.remote->accepts.load(std::memory_order_acquire) !=
+          endpoint->link.remote_session ||
       wr.wr.ud.ah->pd->handle != qp.pd_number)
     return false;
   const Ah& ah = Ah::from(wr.wr.ud.ah);
   const ibv_ah_attr& path = ah.attr;
-  if (!leads_to_this_host(context_of(qp), path) || !has_qkey(qp, *lane, wr.wr.ud.remote_qkey))
+  if (!leads_to_this_host(context_of(qp), path) || !has_qkey(qp, *endpoint, wr.wr.ud.remote_qkey))
     return false;
   std::uint32_t bytes;
-  if (!put_shared_now(*lane, qp, wr, path.is_global != 0 ? header::kGlobal : 0u, ah.path, bytes))
+  if (!put_shared_now(*endpoint, qp, wr, path.is_global != 0 ? header::kGlobal : 0u, ah.path,
+                      bytes))
     return false;
   complete_now(qp, lock, wr, bytes);
   return true;
@@ -232,19 +235,20 @@ Step send_bytes(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRang
   if (send.is_lost) return Step::done();
   if (send.to_group) return send_to_group(qp, lock, send, local);
   Wait wait;
-  Qp* lane = lane_to(qp, send.rkey, wait);
+  Qp* endpoint = endpoint_to(qp, send.rkey, wait);
   if (wait == Wait::kPeer)
-    return waited_too_long(qp.sq.progress.meeting_until, kMeetNs) ? Step::done()
-                                                                  : Step::waits(wait);
-  if (wait != Wait::kNothing || !has_qkey(qp, *lane, static_cast<std::uint32_t>(send.compare_add)))
+    return waited_too_long(qp.sq.progress.connecting_until, kConnectNs) ? Step::done()
+                                                                        : Step::waits(wait);
+  if (wait != Wait::kNothing ||
+      !has_qkey(qp, *endpoint, static_cast<std::uint32_t>(send.compare_add)))
     return Step::done();
-  const Step step = send_message(*lane, lock, send, local);
+  const Step step = send_message(*endpoint, lock, send, local);
   if (step.kind != Step::Kind::kWait) {
-    lane->sq.progress.clear();
+    endpoint->sq.progress.clear();
     return Step::done();
   }
   if (step.wait == Wait::kReceive || waited_too_long(qp.sq.progress.deadline, kStoppedNs)) {
-    lane->sq.progress.clear();
+    endpoint->sq.progress.clear();
     return Step::done();
   }
   return step;
@@ -269,20 +273,21 @@ Step send_datagram(Qp& qp, SendLock& lock, const PendingSend& send,
   return send_bytes(qp, lock, send, local);
 }
 
-bool show_path(const Qp& lane, const LocalRange* room, std::uint32_t count, const Slot& slot,
+bool show_path(const Qp& endpoint, const LocalRange* room, std::uint32_t count, const Slot& slot,
                std::uint64_t h, ibv_wc& wc) noexcept {
   const std::uint64_t path = path_of(slot, h);
   wc.sl = path::service_level(path);
   if ((header::flags(h) & header::kGlobal) == 0) return true;
   const std::uint8_t index = path::gid_index(path);
-  const ibv_gid source = gid_of_device(context_of(lane), peek(lane.in.remote->device), index);
+  const ibv_gid source =
+      gid_of_device(context_of(endpoint), load_relaxed(endpoint.in.remote->device), index);
   wc.wc_flags |= IBV_WC_GRH;
-  return place_routing_header(lane, room, count, wc.byte_len, path, source,
-                              destination_of(lane, slot, h, index));
+  return place_routing_header(endpoint, room, count, wc.byte_len, path, source,
+                              destination_of(endpoint, slot, h, index));
 }
 
 bool is_queue_pair_of_datagrams(const Qp&, const QpRecord& record) noexcept {
-  return peek(record.type) == IBV_QPT_UD;
+  return load_relaxed(record.type) == IBV_QPT_UD;
 }
 
 }  // namespace
@@ -291,7 +296,7 @@ constinit const QpKind kDatagramKind{.address = address_datagram,
                                      .send = send_datagram,
                                      .is_unconnected = true,
                                      .is_destination = is_queue_pair_of_datagrams,
-                                     .admit = admit_lanes,
+                                     .accept = accept_endpoints,
                                      .judge = judge_datagram,
                                      .show_path = show_path,
                                      .stop_accepting = stop_accepting};

@@ -22,7 +22,7 @@ bool is_borne_out(Srq& srq, std::uint64_t status, std::uint64_t bytes) noexcept 
 
 }  // namespace
 
-Verdict judge_datagram(Qp& lane, std::uint64_t index, SlotKind kind, std::uint64_t h,
+Verdict judge_datagram(Qp& endpoint, std::uint64_t index, SlotKind kind, std::uint64_t h,
                        std::uint64_t length, std::uint64_t start) noexcept {
   if (header::invalidates(h) || (header::flags(h) & header::kWriteImmediate) != 0)
     return Verdict::kLie;
@@ -31,15 +31,15 @@ Verdict judge_datagram(Qp& lane, std::uint64_t index, SlotKind kind, std::uint64
       return length <= Slot::kInlineBytes ? Verdict::kSound : Verdict::kLie;
     case SlotKind::kLines:
       return length <= kMostInLines ? Verdict::kSound : Verdict::kLie;
-    case SlotKind::kWindow:
+    case SlotKind::kWhole:
       return length <= kMaxDatagram ? Verdict::kSound : Verdict::kLie;
     case SlotKind::kFault: {
       const bool is_known = length == IBV_WC_LOC_LEN_ERR || length == IBV_WC_LOC_PROT_ERR;
       // Who is refused has put nothing in that a receive could have been taken for.
-      if (!is_known || start > kMaxDatagram || held_for(lane, index) != nullptr)
+      if (!is_known || start > kMaxDatagram || held_for(endpoint, index) != nullptr)
         return Verdict::kLie;
-      return is_borne_out(*lane.srq, length, start + lane.headroom) ? Verdict::kSound
-                                                                    : Verdict::kUnfounded;
+      return is_borne_out(*endpoint.srq, length, start + endpoint.headroom) ? Verdict::kSound
+                                                                            : Verdict::kUnfounded;
     }
     default:
       return Verdict::kLie;

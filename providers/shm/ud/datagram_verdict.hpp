@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Whether what lies on a lane is a datagram. Anybody of the host may send to a UD queue pair, so
-// what one sender says amiss is no reason to fail it: its lane ends, and the others are heard on.
+// Whether what lies on an endpoint is a datagram. Anybody of the host may send to a UD queue pair,
+// so what one sender says amiss is no reason to fail it: its endpoint ends, and the others are
+// heard on.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,10 @@
 
 namespace verbatim::shm {
 
-/// Of message `index`, by one copy of its sender's words. REQUIRES: a lane of UD, the receive CQ's
-/// lock.
-[[nodiscard]] Verdict judge_datagram(Qp& lane, std::uint64_t index, SlotKind kind, std::uint64_t h,
-                                     std::uint64_t length, std::uint64_t start) noexcept;
+/// Of message `index`, by one copy of its sender's words. REQUIRES: an endpoint of UD, the receive
+/// CQ's lock.
+[[nodiscard]] Verdict judge_datagram(Qp& endpoint, std::uint64_t index, SlotKind kind,
+                                     std::uint64_t h, std::uint64_t length,
+                                     std::uint64_t start) noexcept;
 
 }  // namespace verbatim::shm

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "providers/shm/queues/qp.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 /// Our table, made at the first use; nullptr: no memory. live.mutex is held.
 GroupRecord* own_groups() noexcept {
-  OwnSegment& segment = Node::get().segment();
+  OwnSegment& segment = Process::get().segment();
   std::uint64_t at = segment.head().groups.load(std::memory_order_relaxed);
   if (at == 0) {
     at = segment.allocate(kMaxGroups * sizeof(GroupRecord));
@@ -27,7 +27,7 @@ GroupRecord* own_groups() noexcept {
 }
 
 GroupTable<GroupRecord> table_of(GroupRecord* groups) noexcept {
-  return {groups, kMaxGroups, Node::get().segment().head().group_end};
+  return {groups, kMaxGroups, Process::get().segment().head().group_end};
 }
 
 struct Search {
@@ -38,14 +38,14 @@ struct Search {
 };
 
 /// The record of `qpn`, if that is a UD queue pair of the peer's own that may receive. Whether the
-/// peer's word for the number counts is seen when a lane leads to it.
+/// peer's word for the number counts is seen when an endpoint leads to it.
 const QpRecord* own_record(const Peer& peer, std::uint32_t qpn) noexcept {
-  const std::uint32_t index = Node::index_in(peer, qpn);
+  const std::uint32_t index = Process::index_in(peer, qpn);
   if (index >= peer.segment.qp_capacity()) return nullptr;
   const QpRecord& record = peer.segment.qps()[index];
-  const bool is_receiver = peek(record.qpn) == qpn && peek(record.type) == IBV_QPT_UD &&
-                           peek(record.speaks_for) == 0 &&
-                           record.accepts.load(std::memory_order_acquire) != 0;
+  const bool is_receiver =
+      load_relaxed(record.qpn) == qpn && load_relaxed(record.type) == IBV_QPT_UD &&
+      load_relaxed(record.speaks_for) == 0 && record.accepts.load(std::memory_order_acquire) != 0;
   return is_receiver ? &record : nullptr;
 }
 
@@ -76,7 +76,7 @@ std::uint32_t find_members(const ibv_gid& group, std::uint32_t except, Members& 
   // the list longer all the time does not keep us here.
   for (int tries = 0;; ++tries) {
     Search search{group, except, members, 0};
-    Node::get().each_living_peer(look, &search);
+    Process::get().each_living_peer(look, &search);
     if (search.found <= members.capacity) return search.found;
     const std::uint32_t capacity = std::bit_ceil(search.found < 8 ? 8 : search.found);
     void* const list = tries < 3 ? std::realloc(members.list, capacity * sizeof(Member)) : nullptr;
@@ -111,7 +111,7 @@ int detach_mcast(verbatim::Qp& handle, const ibv_gid& gid, std::uint16_t) noexce
   const QpRecord* const own = static_cast<Qp&>(handle).own;
   LockGuard<Mutex> guard(live.mutex);
   bool is_member;
-  if (Node::get().segment().holds(own)) {
+  if (Process::get().segment().holds(own)) {
     GroupRecord* const groups = own_groups();
     if (groups == nullptr) return ENOMEM;
     is_member = table_of(groups).leave(own->qpn, gid);

@@ -11,7 +11,7 @@ bool opens_window(const Qp& qp, const Region& region) noexcept {
   for (const EndedKey& ended : qp.ended)
     if (ended.serial == region.serial) return false;
   return region.pd == (holder::kWindowOfPd | qp.link.remote_pd) ||
-         region.pd == (holder::kWindowOfQp | peek(qp.own->dest_qpn));
+         region.pd == (holder::kWindowOfQp | load_relaxed(qp.own->dest_qpn));
 }
 
 bool opens_unusual(const Qp& qp, const Region& region) noexcept {

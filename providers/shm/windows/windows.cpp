@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <new>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/memory/region.hpp"
 #include "providers/shm/memory/region_table.hpp"
@@ -95,11 +95,11 @@ bool unbind(const Qp& qp, std::uint32_t rkey) noexcept {
 
 /// The word that is odd while the peer of `qp` may be copying; nullptr: it cannot be.
 const std::atomic<std::uint64_t>* word_of_peer(Qp& qp) noexcept {
-  const std::uint32_t qpn = peek(qp.own->dest_qpn);
+  const std::uint32_t qpn = load_relaxed(qp.own->dest_qpn);
   if (qpn == qp.own->qpn) return nullptr;  // ourselves: whoever copied held the lock that we hold
-  const Peer* peer = meet_peer(qp);
+  const Peer* peer = find_connected_peer(qp);
   if (peer == nullptr) return nullptr;
-  const std::uint32_t index = Node::index_in(*peer, qpn);
+  const std::uint32_t index = Process::index_in(*peer, qpn);
   return index < peer->segment.qp_capacity() ? &peer->segment.qps()[index].active : nullptr;
 }
 
@@ -241,7 +241,8 @@ void judge_window(const Qp& qp, const PendingSend& send, Failure& failure) noexc
 bool may_invalidate(Qp& qp, std::uint32_t rkey) noexcept {
   Region region;
   return find_region(qp.link.remote_regions, qp.link.remote_region_capacity, rkey, region) &&
-         region.pd == (holder::kWindowOfQp | peek(qp.own->dest_qpn)) && opens_window(qp, region);
+         region.pd == (holder::kWindowOfQp | load_relaxed(qp.own->dest_qpn)) &&
+         opens_window(qp, region);
 }
 
 bool remembers_enough(Qp& qp) noexcept {

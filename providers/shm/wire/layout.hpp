@@ -48,7 +48,7 @@ inline constexpr std::uint32_t kMaxCqs = 4096;
 
 /// Completion channels whose sleepers peers wake themselves; those beyond are woken by their own
 /// service thread.
-inline constexpr std::uint32_t kMaxChannels = 256;
+inline constexpr std::uint32_t kMaxCompChannels = 256;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
@@ -56,7 +56,7 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 /// A completion channel, for senders that found a CQ of it armed. Peers write nothing here: whom
 /// they wake by futex(2) sleeps, or is on the way to it and looks at Doorbells::cq_wake first; else
 /// nobody was woken, and the service thread is.
-struct ChannelRecord {
+struct CompChannelRecord {
   std::atomic<std::uint32_t> bed;  ///< never changes: threads in ibv_get_cq_event sleep on it
   std::atomic<std::uint32_t> on_the_way;  ///< those, and who will look once more before they sleep
 };
@@ -76,7 +76,8 @@ struct SegmentHeader {
   std::uint64_t qp_table;
   std::uint64_t cq_table;
   std::uint64_t heap;
-  std::atomic<std::uint32_t> lane;  ///< table index + 1 of the first lane that leaves this process
+  /// Table index + 1 of the first endpoint that leaves this process.
+  std::atomic<std::uint32_t> endpoint_link;
   /// Places of GroupRecord[kMaxGroups] that were ever used.
   std::atomic<std::uint32_t> group_end;
   std::atomic<std::uint64_t> groups;  ///< offset of that table, 0 until a group is joined
@@ -85,13 +86,13 @@ struct SegmentHeader {
   std::atomic<std::uint32_t> cq_count;
   std::atomic<std::uint32_t> srq_count;
   std::uint32_t reserved;
-  std::uint64_t fabric;  ///< the inode of its rendezvous folder: numbers mean something within one
+  std::uint64_t fabric;  ///< the inode of its fabric folder: numbers mean something within one
   char program[16];      ///< what it calls itself, cut; not always ended by a zero
   std::atomic<std::uint32_t> block_count;
   /// qpn >> 12 of each block; QP `n` of block `blocks[k]` has the table index k * 4096 + (qpn &
   /// 4095).
   std::atomic<std::uint32_t> blocks[kMaxBlocksPerProcess];
-  alignas(kCacheLine) ChannelRecord channels[kMaxChannels];
+  alignas(kCacheLine) CompChannelRecord comp_channels[kMaxCompChannels];
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 
@@ -146,7 +147,7 @@ inline constexpr std::uint32_t kMaxGroups = 4096;
 
 /// A shared receive queue as senders see it. Its receives are used up in the order of posting.
 struct SrqRecord {
-  /// Where Credit[entries] lies and how many, see namespace window; 0 until a receive is posted.
+  /// Where Credit[entries] lies and how many, see namespace extent; 0 until a receive is posted.
   alignas(kCacheLine) std::atomic<std::uint64_t> store;
   alignas(kCacheLine) std::atomic<std::uint64_t> taken;  ///< receives that messages have used up
 };
@@ -171,8 +172,8 @@ struct alignas(kCacheLine) Slot {
   struct Large {
     /// Of the whole message; kMoved: the number of the line that comes next.
     std::uint64_t length;
-    /// Stream position of its first byte (kWindow, kStream); kMoved: where that line's ring lies and
-    /// how many lines it has, see namespace window.
+    /// Stream position of its first byte (kWhole, kStream); kMoved: where that line's ring lies and
+    /// how many lines it has, see namespace extent.
     std::uint64_t offset;
     std::uint64_t
         placed_from;  ///< kStream: byte from which on the rest was placed directly, ~0 while
@@ -199,8 +200,8 @@ inline constexpr std::uint32_t kMostRingLog = 20;
 /// How a message's bytes reach the receiver.
 enum class SlotKind : std::uint8_t {
   kInline = 0,  ///< in the slot
-  kWindow = 1,  ///< whole in the sender's stream window, from byte `large.offset` on
-  kStream = 2,  ///< flowing through the stream window, from byte `large.offset` on
+  kWhole = 1,   ///< whole in the sender's stream ring, from byte `large.offset` on
+  kStream = 2,  ///< flowing through the stream ring, from byte `large.offset` on
   kPlaced = 3,  ///< already in the receive buffer, `large.length` bytes (also WRITE_WITH_IMM)
   /// Nothing: this receive ends in the ibv_wc_status in `large.length`; large.offset says how long
   /// the message was to be.
@@ -306,17 +307,17 @@ constexpr bool has_path(std::uint64_t h) { return ((h >> 30) & 1) != 0; }
 constexpr std::uint32_t immediate(std::uint64_t h) { return static_cast<std::uint32_t>(h >> 32); }
 }  // namespace header
 
-/// The stream window: a byte ring in the sender's segment, positions are free running. It starts
+/// The stream ring: a byte ring in the sender's segment, positions are free running. It starts
 /// small and is exchanged for the large size, while empty, at the first message that is worth it.
-inline constexpr std::uint32_t kSmallWindowLog = 14;
-inline constexpr std::uint32_t kLargeWindowLog = 18;
+inline constexpr std::uint32_t kSmallStreamLog = 14;
+inline constexpr std::uint32_t kLargeStreamLog = 18;
 
-/// Offset and size of a stream window in one word: the offset is a multiple of 64.
-namespace window {
+/// Offset and size of a piece of the segment in one word: the offset is a multiple of 64.
+namespace extent {
 constexpr std::uint64_t make(std::uint64_t offset, std::uint32_t log) { return offset | log; }
 constexpr std::uint64_t offset(std::uint64_t w) { return w & ~std::uint64_t{63}; }
 constexpr std::uint32_t log(std::uint64_t w) { return static_cast<std::uint32_t>(w & 63); }
-}  // namespace window
+}  // namespace extent
 
 /// What a queue pair's attention word asks of those who send to it.
 enum Attention : std::uint32_t {
@@ -328,8 +329,8 @@ enum Attention : std::uint32_t {
 /// pair's record, one at a time, for its service thread; the others in a ring of requests.
 enum class ServiceOp : std::uint32_t {
   kNone = 0,
-  kWrite = 1,  ///< copy `length` bytes from the requester's window to (rkey, address)
-  kRead = 2,   ///< copy (rkey, address) to the responder's window
+  kWrite = 1,  ///< copy `length` bytes from the requester's stream ring to (rkey, address)
+  kRead = 2,   ///< copy (rkey, address) to the responder's stream ring
   kCompareSwap = 3,
   kFetchAdd = 4,
   kPlace = 5,  ///< copy `bounce` into posted receive number `address`, from its byte `swap` on
@@ -345,22 +346,23 @@ struct alignas(kCacheLine) ServiceRequest {
   std::uint32_t rkey;
   std::uint64_t address;
   std::uint64_t length;
-  std::uint64_t at;  ///< position of its first byte in the window, of the one side or the other
+  /// Position of its first byte in the stream ring, of the one side or the other.
+  std::uint64_t at;
   std::uint64_t operand;  ///< what is compared, added or stored
   std::uint64_t swap;
 };
 
-/// The windows of requests are byte rings; positions in them only grow.
-inline constexpr std::uint32_t kRequestWindow = 128u << 10;
+/// The stream rings of requests are byte rings; positions in them only grow.
+inline constexpr std::uint32_t kRequestStreamBytes = 128u << 10;
 
 /// What a requester asks for, in order; in its own segment, from its first request on until it
 /// detaches. The words of the first line are its own progress.
 struct RequestRing {
   static constexpr std::uint32_t kRequests = 64;
   alignas(kCacheLine) std::atomic<std::uint64_t> asked;  ///< number of the last request
-  std::atomic<std::uint64_t> produced;  ///< position up to which bytes of WRITEs are there
-  std::atomic<std::uint64_t> consumed;  ///< up to which those of READs were taken
-  std::atomic<std::uint64_t> window;    ///< its offset; 0: none yet
+  std::atomic<std::uint64_t> produced;     ///< position up to which bytes of WRITEs are there
+  std::atomic<std::uint64_t> consumed;     ///< up to which those of READs were taken
+  std::atomic<std::uint64_t> stream_ring;  ///< its offset; 0: none yet
   /// Where its thread ran when it published last: whoever serves there keeps it from going on.
   std::atomic<std::int32_t> processor;
   /// Requests in a row that came right behind the answer to the one before, or beside others.
@@ -371,12 +373,12 @@ struct RequestRing {
 /// What has become of them; in the responder's segment.
 struct RequestAnswers {
   alignas(kCacheLine)
-      std::atomic<std::uint64_t> life;  ///< the tx_session that the rest is about; written last
-  std::atomic<std::uint64_t> answered;  ///< number of the last request that is done
-  std::atomic<std::uint64_t> refused;   ///< number << 8 | ibv_wc_status of the one that failed
-  std::atomic<std::uint64_t> produced;  ///< position up to which bytes of READs are there
-  std::atomic<std::uint64_t> consumed;  ///< up to which those of WRITEs were taken
-  std::atomic<std::uint64_t> window;    ///< its offset; 0: none yet
+      std::atomic<std::uint64_t> life;     ///< the tx_session that the rest is about; written last
+  std::atomic<std::uint64_t> answered;     ///< number of the last request that is done
+  std::atomic<std::uint64_t> refused;      ///< number << 8 | ibv_wc_status of the one that failed
+  std::atomic<std::uint64_t> produced;     ///< position up to which bytes of READs are there
+  std::atomic<std::uint64_t> consumed;     ///< up to which those of WRITEs were taken
+  std::atomic<std::uint64_t> stream_ring;  ///< its offset; 0: none yet
   /// A thread is at it, and will look once more before it leaves.
   std::atomic<std::uint32_t> attended;
   std::atomic<std::uint32_t> by_poll;  ///< the last answer is from a thread of the program
@@ -425,9 +427,9 @@ struct QpRecord {
   /// The receiver's session << 32 | our own generation; 0: nothing to read here (any more).
   alignas(kCacheLine) std::atomic<std::uint64_t> tx_session;
   /// The ring in which the line stands that it takes next, or an older one: offset and log of
-  /// lines, see namespace window.
+  /// lines, see namespace extent.
   std::atomic<std::uint64_t> ring;
-  std::atomic<std::uint64_t> window;  ///< the stream window, see namespace window
+  std::atomic<std::uint64_t> stream_ring;  ///< the stream ring, see namespace extent
   /// Of what it sends us: offset of its requests' RequestAnswers; 0 until it first asked.
   std::atomic<std::uint64_t> answers;
   std::uint32_t sq_psn;
@@ -462,11 +464,11 @@ struct QpRecord {
   std::uint64_t srq;                         ///< offset of its SrqRecord; 0: receives of its own
   std::uint32_t type;                        ///< ibv_qp_type, or one of those below
   std::uint32_t qkey;                        ///< of UD
-  /// Of a lane (lane.hpp): the number of the UD queue pair whose half it is; else 0.
+  /// Of an endpoint (endpoint.hpp): the number of the UD queue pair whose half it is; else 0.
   std::uint32_t speaks_for;
-  /// Of a UD queue pair: the table index + 1 of the first lane that leads to it; of a lane: the
-  /// next of those that lead to the same queue pair, or that leave the same process.
-  std::uint32_t lane;
+  /// Of a UD queue pair: the table index + 1 of the first endpoint that leads to it; of an
+  /// endpoint: the next of those that lead to the same queue pair, or that leave the same process.
+  std::uint32_t endpoint_link;
   std::uint32_t device;  ///< number of its device
   /// For whoever asks why it does not answer: memory, or numbers, for what was asked are lacking.
   std::uint32_t lacks;

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "providers/shm/fabric/node.hpp"
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -23,7 +23,7 @@ constexpr std::uint32_t kDeviceShift = 56;  // 16 devices at most
 /// Of a domain that no file stands for.
 XrcDomainId private_id() noexcept {
   static constinit std::atomic<std::uint64_t> last{0};
-  return {Node::get().segment().head().identity,
+  return {Process::get().segment().head().identity,
           kPrivate | (last.fetch_add(1, std::memory_order_relaxed) + 1)};
 }
 
@@ -42,7 +42,7 @@ int join_file(Xrcd& xrcd, std::uint32_t device, int fd, int oflags) noexcept {
                 static_cast<unsigned long long>(xrcd.id.high),
                 static_cast<unsigned long long>(xrcd.id.low));
   const int error =
-      Node::get().hold_name(xrcd.held, (oflags & O_CREAT) != 0, (oflags & O_EXCL) != 0);
+      Process::get().hold_name(xrcd.held, (oflags & O_CREAT) != 0, (oflags & O_EXCL) != 0);
   if (error == EEXIST) {
     log_refusal("ibv_open_xrcd: the file's domain exists, and O_EXCL is given");
     return EINVAL;
@@ -57,13 +57,14 @@ int join_file(Xrcd& xrcd, std::uint32_t device, int fd, int oflags) noexcept {
 }  // namespace
 
 bool shares_domain(const QpRecord& a, const QpRecord& b) noexcept {
-  const std::uint64_t high = peek(a.domain.high), low = peek(a.domain.low);
-  return (high | low) != 0 && high == peek(b.domain.high) && low == peek(b.domain.low);
+  const std::uint64_t high = load_relaxed(a.domain.high), low = load_relaxed(a.domain.low);
+  return (high | low) != 0 && high == load_relaxed(b.domain.high) &&
+         low == load_relaxed(b.domain.low);
 }
 
 void show_domain(QpRecord& record, const XrcDomainId& id) noexcept {
-  poke(record.domain.high, id.high);
-  poke(record.domain.low, id.low);
+  store_relaxed(record.domain.high, id.high);
+  store_relaxed(record.domain.low, id.low);
 }
 
 int open_xrcd(verbatim::Context& context, const ibv_xrcd_init_attr& attr,
@@ -88,7 +89,7 @@ int open_xrcd(verbatim::Context& context, const ibv_xrcd_init_attr& attr,
 
 int close_xrcd(verbatim::Xrcd& handle) noexcept {
   Xrcd& xrcd = static_cast<Xrcd&>(handle);
-  if (xrcd.held.file.valid()) Node::get().let_name_go(xrcd.held);
+  if (xrcd.held.file.valid()) Process::get().let_name_go(xrcd.held);
   destroy_nothrow(&xrcd);
   return 0;
 }

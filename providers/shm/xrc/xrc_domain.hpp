@@ -7,13 +7,13 @@
 //   process A: xrc_send     ------->  process B: xrc_target      processes B, C ...: xrc_queue
 //        |                             says whether and with            ^
 //        |                             what rights it is used           |
-//        +---------- a reliable lane for each queue (lane.hpp) ---------+
+//        +------ a reliable endpoint for each queue (endpoint.hpp) -----+
 //
 // The bytes go straight to the process that owns the queue; of the target both ends read only what
 // its record says, so its process may sleep, or the handle on it be another process's.
 //
 // Here: the domains. One of a file is known by device and inode, and exists while any process of
-// the fabric has it open, which a held name in the rendezvous folder says; one without is its
+// the fabric has it open, which a held name in the fabric folder says; one without is its
 // process's own. Any thread. Source: man ibv_open_xrcd.
 #pragma once
 
@@ -27,7 +27,7 @@ namespace verbatim::shm {
 struct Xrcd : verbatim::Xrcd {
   XrcDomainId id{};
   UniqueFd file;  ///< so that no other file gets its inode number
-  HeldName held;  ///< in the rendezvous folder, while the domain is open; empty: of no file
+  HeldName held;  ///< in the fabric folder, while the domain is open; empty: of no file
 
   static Xrcd& from(ibv_xrcd* xrcd) noexcept { return *reinterpret_cast<Xrcd*>(xrcd); }
 };

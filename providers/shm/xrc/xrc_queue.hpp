@@ -2,13 +2,13 @@
 //
 // XRC shared receive queues: how one is present on the host, so that initiators find it by its
 // number, and who may send to it. The number is one of the queue pairs', so it leads to the process
-// that owns it; behind it stands a record of its own, to which lanes lead.
+// that owns it; behind it stands a record of its own, to which endpoints lead.
 //
-// Whoever knocks says for which initiator; that one's record names its target, whose record must
-// name it back, accept, and be of this queue's domain. So an initiator comes in by a target of the
-// domain only, whatever it says itself (IBTA A14.4: XRC domain checks). The target's record is
-// looked at again for each request that our service thread performs; the rights in the lane's own
-// record are none that anybody judges by.
+// Whoever asks to connect says for which initiator; that one's record names its target, whose
+// record must name it back, accept, and be of this queue's domain. So an initiator comes in by a
+// target of the domain only, whatever it says itself (IBTA A14.4: XRC domain checks). The target's
+// record is looked at again for each request that our service thread performs; the rights in the
+// endpoint's own record are none that anybody judges by.
 #pragma once
 
 #include "providers/shm/fabric/peer.hpp"
@@ -20,7 +20,7 @@ namespace verbatim::shm {
 
 /// Makes `srq` reachable. 0, ENOMEM or EIO.
 int present_queue(Srq& srq, ibv_context* context, Cq& cq, const XrcDomainId& domain) noexcept;
-/// Ends its lanes. EBUSY: a peer was stopped in the middle of a copy over one of them.
+/// Ends its endpoints. EBUSY: a peer was stopped in the middle of a copy over one of them.
 int withdraw_queue(Srq& srq) noexcept;
 
 // The plug's slot.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/xrc/xrc_send.hpp"
 
-#include "providers/shm/lanes/lane.hpp"
+#include "providers/shm/endpoints/endpoint.hpp"
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/queues/send_lock.hpp"
 #include "providers/shm/transfer/request_ring.hpp"
@@ -17,30 +17,31 @@ namespace {
 Step no_such_queue() noexcept { return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR); }
 
 /// The other half is still ours, and takes no more.
-bool has_failed(const Qp& lane) noexcept {
-  return peek(lane.link.remote->qpn) == peek(lane.own->dest_qpn) &&
-         peek(lane.link.remote->dest_qpn) == lane.own->qpn;
+bool has_failed(const Qp& endpoint) noexcept {
+  return load_relaxed(endpoint.link.remote->qpn) == load_relaxed(endpoint.own->dest_qpn) &&
+         load_relaxed(endpoint.link.remote->dest_qpn) == endpoint.own->qpn;
 }
 
-/// Finds the lane to `srqn`, led to its queue. Else what becomes of the request.
+/// Finds the endpoint to `srqn`, led to its queue. Else what becomes of the request.
 Step find_way(Qp& qp, std::uint32_t srqn, Qp*& way) noexcept {
   for (int tries = 0; tries < 2; ++tries) {
-    Qp* lane = find_lane(qp, srqn);
-    if (lane == nullptr) lane = open_lane(qp, srqn);
-    if (lane == nullptr) return Step::waits(Wait::kMemory);
-    const bool was_there = lane->link.remote != nullptr;
-    if (was_there && is_dead(*lane)) return Step::fails(IBV_WC_RETRY_EXC_ERR, IBV_EVENT_QP_REQ_ERR);
-    const Wait wait = reach_destination(*lane);
+    Qp* endpoint = find_endpoint(qp, srqn);
+    if (endpoint == nullptr) endpoint = open_endpoint(qp, srqn);
+    if (endpoint == nullptr) return Step::waits(Wait::kMemory);
+    const bool was_there = endpoint->link.remote != nullptr;
+    if (was_there && is_dead(*endpoint))
+      return Step::fails(IBV_WC_RETRY_EXC_ERR, IBV_EVENT_QP_REQ_ERR);
+    const Wait wait = reach_destination(*endpoint);
     if (wait == Wait::kNothing) {
-      way = lane;
+      way = endpoint;
       return Step::done();
     }
     // Of a peer the owner's service thread is to let us in.
     if (wait != Wait::kReceive) return Step::waits(wait == Wait::kPeer ? Wait::kService : wait);
     if (!was_there) return no_such_queue();
-    if (has_failed(*lane) || lane->sq.progress.streaming)
+    if (has_failed(*endpoint) || endpoint->sq.progress.streaming)
       return Step::fails(IBV_WC_REM_OP_ERR, IBV_EVENT_QP_REQ_ERR);
-    abandon_lane(qp, *lane);  // the queue is gone; its number may be another's now
+    abandon_endpoint(qp, *endpoint);  // the queue is gone; its number may be another's now
   }
   return no_such_queue();
 }
@@ -52,31 +53,31 @@ std::uint32_t right_for(unsigned opcode) noexcept {
 
 Step send_to_queue(Qp& qp, SendLock&, const PendingSend& send, const LocalRange* local) noexcept {
   const std::uint32_t need = right_for(send.opcode);
-  if ((peek(qp.link.remote->access) & need) != need)
+  if ((load_relaxed(qp.link.remote->access) & need) != need)
     return Step::fails(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
-  Qp* lane = nullptr;
-  if (const Step found = find_way(qp, send.srqn, lane); found.kind != Step::Kind::kDone)
+  Qp* endpoint = nullptr;
+  if (const Step found = find_way(qp, send.srqn, endpoint); found.kind != Step::Kind::kDone)
     return found;
-  lane->out.rnr_retry = qp.out.rnr_retry;
-  lane->lane.sending = &send;
-  const std::uint64_t moves = lane->asking.moves;
+  endpoint->out.rnr_retry = qp.out.rnr_retry;
+  endpoint->ep.sending = &send;
+  const std::uint64_t moves = endpoint->asking.moves;
   Step step;
   {
     // The word that the queue's process watches while it deregisters memory; the target's process
     // watches our own, which is odd all the while.
-    SendLock lock(*lane);
-    step = perform(*lane, lock, send, local);
+    SendLock lock(*endpoint);
+    step = perform(*endpoint, lock, send, local);
   }
-  lane->lane.sending = nullptr;
+  endpoint->ep.sending = nullptr;
   if (step.kind == Step::Kind::kWait) {
     // It came further: what is left has a time of its own.
-    if (lane->sq.progress.asked != qp.sq.progress.asked || lane->asking.moves != moves)
+    if (endpoint->sq.progress.asked != qp.sq.progress.asked || endpoint->asking.moves != moves)
       qp.sq.progress.wait = Wait::kNothing;
-    qp.sq.progress.asked = lane->sq.progress.asked;
+    qp.sq.progress.asked = endpoint->sq.progress.asked;
     return step;
   }
-  lane->sq.progress.clear();
-  forget_asked(*lane);
+  endpoint->sq.progress.clear();
+  forget_asked(*endpoint);
   // One of the queue's receives says so to its process; the target has none that could.
   if (step.tell == kToldInReceive) step.tell = IBV_EVENT_QP_REQ_ERR;
   return step;
@@ -88,7 +89,8 @@ bool address_queue(const Qp&, const ibv_send_wr& wr, PendingSend& send) noexcept
 }
 
 bool is_queue_of_domain(const Qp& initiator, const QpRecord& record) noexcept {
-  return peek(record.type) == QpRecord::kXrcQueue && shares_domain(record, *initiator.link.remote);
+  return load_relaxed(record.type) == QpRecord::kXrcQueue &&
+         shares_domain(record, *initiator.link.remote);
 }
 
 }  // namespace
@@ -101,13 +103,14 @@ bool send_to_queue_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noex
   if (qp.link.remote == nullptr || is_dead(qp) ||
       qp.link.remote->accepts.load(std::memory_order_acquire) != qp.link.remote_session)
     return false;
-  Qp* lane = find_lane(qp, wr.qp_type.xrc.remote_srqn);
-  if (lane == nullptr || lane->link.remote == nullptr || is_dead(*lane) ||
-      lane->link.remote->accepts.load(std::memory_order_acquire) != lane->link.remote_session)
+  Qp* endpoint = find_endpoint(qp, wr.qp_type.xrc.remote_srqn);
+  if (endpoint == nullptr || endpoint->link.remote == nullptr || is_dead(*endpoint) ||
+      endpoint->link.remote->accepts.load(std::memory_order_acquire) !=
+          endpoint->link.remote_session)
     return false;
-  // Into our own ring: no lock of the lane's, since no memory of the peer's is touched.
+  // Into our own ring: no lock of the endpoint's, since no memory of the peer's is touched.
   std::uint32_t bytes;
-  if (!put_shared_now(*lane, qp, wr, 0, 0, bytes)) return false;
+  if (!put_shared_now(*endpoint, qp, wr, 0, 0, bytes)) return false;
   complete_now(qp, lock, wr, bytes);
   return true;
 }

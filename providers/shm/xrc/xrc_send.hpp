@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // What an XRC initiator does with a request: it is attached to its target like a reliable
-// connection, but sends over the lane to the queue that the request names. One request at a time is
-// under way, so all are performed in the order of posting, whichever queues they go to. A fault of
-// any ends the initiator and, told by it, the target (IBTA A14.5).
+// connection, but sends over the endpoint to the queue that the request names. One request at a
+// time is under way, so all are performed in the order of posting, whichever queues they go to. A
+// fault of any ends the initiator and, told by it, the target (IBTA A14.5).
 #pragma once
 
 #include "providers/shm/queues/qp_kind.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What makes a queue in memory look like a kernel's descriptor: readable while something is queued,
 // so that applications poll() it, and a way to sleep until something comes. Part of the software
-// defaults; the queues are in soft_channel and soft_events.
+// defaults; the queues are in soft_comp_channel and soft_events.
 //
 // Invariant, under the mutex: the descriptor is readable exactly while the owner's queue is not
 // empty; while somebody collects (below) it may not be so yet. The application may set O_NONBLOCK

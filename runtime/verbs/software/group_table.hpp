@@ -46,7 +46,7 @@ struct GroupName {
   }
   template <class Record>
   [[nodiscard]] bool is_of(const Record& record) const noexcept {
-    return peek(record.prefix) == prefix && peek(record.suffix) == suffix;
+    return load_relaxed(record.prefix) == prefix && load_relaxed(record.suffix) == suffix;
   }
   std::uint64_t prefix, suffix;
 };
@@ -89,8 +89,8 @@ class GroupTable {
     if (members >= most) return Joined::kGroupFull;
     if (place == capacity_) return Joined::kTableFull;
     Record& record = records_[place];
-    poke(record.prefix, group.prefix);
-    poke(record.suffix, group.suffix);
+    store_relaxed(record.prefix, group.prefix);
+    store_relaxed(record.suffix, group.suffix);
     // Publishes the membership; pairs with the load in each_member().
     record.qpn.store(qpn, std::memory_order_release);
     if (place == used) end_.store(used + 1, std::memory_order_release);

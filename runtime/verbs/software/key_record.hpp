@@ -58,13 +58,13 @@ template <class Record>
     return nullptr;
   const Record& record = table[index];
   out.serial = record.serial.load(std::memory_order_acquire);
-  if (out.serial == 0 || peek(record.key) != key) [[unlikely]]
+  if (out.serial == 0 || load_relaxed(record.key) != key) [[unlikely]]
     return nullptr;
-  out.iova = peek(record.iova);
-  out.length = peek(record.length);
-  out.address = peek(record.address);
-  out.access = peek(record.access);
-  out.pd = peek(record.pd);
+  out.iova = load_relaxed(record.iova);
+  out.length = load_relaxed(record.length);
+  out.address = load_relaxed(record.address);
+  out.access = load_relaxed(record.access);
+  out.pd = load_relaxed(record.pd);
   return &record;
 }
 

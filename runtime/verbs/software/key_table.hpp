@@ -119,12 +119,12 @@ class KeyTable {
   /// Pairs with find_key().
   void write(Record& record, const Meaning& meaning, std::uint32_t key,
              std::uint64_t serial) noexcept {
-    poke(record.iova, meaning.iova);
-    poke(record.length, meaning.length);
-    poke(record.address, meaning.address);
-    poke(record.access, meaning.access);
-    poke(record.pd, meaning.pd);
-    poke(record.key, key);
+    store_relaxed(record.iova, meaning.iova);
+    store_relaxed(record.length, meaning.length);
+    store_relaxed(record.address, meaning.address);
+    store_relaxed(record.access, meaning.access);
+    store_relaxed(record.pd, meaning.pd);
+    store_relaxed(record.key, key);
     storage_.write_rest(record, meaning);
     record.serial.store(serial, std::memory_order_release);
   }

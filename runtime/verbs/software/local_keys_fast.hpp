@@ -28,8 +28,8 @@ template <class Record>
     return nullptr;
   const Record& record = keys.regions[index];
   serial = record.serial.load(std::memory_order_acquire);
-  if (serial == 0 || peek(record.key) != lkey || peek(record.pd) != keys.pd ||
-      (peek(record.access) & need) != need) [[unlikely]]
+  if (serial == 0 || load_relaxed(record.key) != lkey || load_relaxed(record.pd) != keys.pd ||
+      (load_relaxed(record.access) & need) != need) [[unlikely]]
     return nullptr;
   return &record;
 }
@@ -44,11 +44,12 @@ template <class Record, class Byte>
   const Record* const record = find_local_key(keys, lkey, need, serial);
   if (record == nullptr) [[unlikely]]
     return false;
-  const std::uint64_t offset = address - peek(record->iova);  // huge when address lies before it
-  const std::uint64_t length = peek(record->length);
+  // Huge when address lies before it.
+  const std::uint64_t offset = address - load_relaxed(record->iova);
+  const std::uint64_t length = load_relaxed(record->length);
   if (offset > length || bytes > length - offset) [[unlikely]]
     return false;
-  at = reinterpret_cast<Byte*>(peek(record->address) + offset);
+  at = reinterpret_cast<Byte*>(load_relaxed(record->address) + offset);
   return true;
 }
 
@@ -104,7 +105,8 @@ class KeysInARow {
       return false;
     }
     serial_ = &record->serial;
-    room_ = {lkey, peek(record->iova), peek(record->length), peek(record->address)};
+    room_ = {lkey, load_relaxed(record->iova), load_relaxed(record->length),
+             load_relaxed(record->address)};
     return true;
   }
 

@@ -30,7 +30,7 @@ class SoftEvents {
   [[nodiscard]] int get(ibv_async_event& out) noexcept;
 
   /// For destroy: forgets what was not fetched for the object, then waits until what was fetched is
-  /// acknowledged. No raise for it may follow. (A CQ's completion events: SoftChannel::retire.)
+  /// acknowledged. No raise for it may follow. (A CQ's completion events: SoftCompChannel::retire.)
   void retire(Cq& cq) noexcept;
   void retire(Qp& qp) noexcept;
   void retire(Srq& srq) noexcept;
