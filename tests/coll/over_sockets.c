@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A team in plain C (C99), as a program without MPI makes one: its members are processes that were
 // forked, and have a socket to the first of them each.
+//
+//   coll_over_sockets [DEVICE ...]     they go by these in turn: rxe0 rxe1, as if on two hosts
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <verbatim/coll.h>
 
-enum { kMembers = 4 };
+enum { kMembers = 4, kLong = 100000 };
+
+static int32_t longer[kLong], results[kLong];
 
 struct sockets {
   uint32_t rank;
@@ -46,7 +51,9 @@ static int exchange(void* context, const void* mine, void* all, size_t bytes) {
   return wrong != 0 ? 5 : 0;
 }
 
-static int play(struct sockets* sockets) {
+static int play(struct sockets* sockets, int devices, char** device) {
+  if (devices != 0 && setenv("VERBATIM_MPI_DEVICE", device[sockets->rank % devices], 1) != 0)
+    return 1;
   struct vbt_coll_team_attr attr = {0};
   struct vbt_coll_team* team = NULL;
   struct vbt_coll_request* request = NULL;
@@ -72,13 +79,19 @@ static int play(struct sockets* sockets) {
   if (error == 0) error = vbt_coll_wait(&request);
   for (int i = 0; error == 0 && i < kMembers; ++i)
     if (ranks[i] != i) error = -1;
+  // Long enough to go by other ways than short messages.
+  for (int i = 0; i < kLong; ++i) longer[i] = rank * 3 + i;
+  if (error == 0)
+    error = vbt_coll_allreduce(team, longer, results, kLong, VBT_COLL_INT32, VBT_COLL_SUM);
+  for (int i = 0; error == 0 && i < kLong; ++i)
+    if (results[i] != 3 * kMembers * (kMembers - 1) / 2 + kMembers * i) error = -1;
   if (error == 0) error = vbt_coll_barrier(team);
   if (error == 0) error = vbt_coll_destroy_team(team);
   if (error != 0) fprintf(stderr, "member %u: %d: %s\n", sockets->rank, error, vbt_coll_why());
   return error != 0;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   struct sockets sockets = {0, {-1, -1, -1, -1}};
   for (int i = 1; i < kMembers; ++i) {
     int pair[2];
@@ -91,12 +104,12 @@ int main(void) {
       close(pair[0]);
       sockets.rank = (uint32_t)i;
       sockets.to[0] = pair[1];
-      return play(&sockets);
+      return play(&sockets, argc - 1, argv + 1);
     }
     close(pair[1]);
     sockets.to[i] = pair[0];
   }
-  int wrong = play(&sockets);
+  int wrong = play(&sockets, argc - 1, argv + 1);
   for (int i = 1; i < kMembers; ++i) close(sockets.to[i]);
   for (int i = 1; i < kMembers; ++i) {
     int status = 1;

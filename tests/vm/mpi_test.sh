@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# MPI over rxe: two ranks on one device, and each on a device of its own, with a line between them. Runs inside tests/vm/run.
+# MPI, and teams of <verbatim/coll.h>, over rxe: ranks on one device, and on two with a line between them. Runs inside tests/vm/run.
 #
-#   mpi_test.sh TOOL POINT_TO_POINT PROGRAM ...      the built tool and programs
+#   mpi_test.sh TOOL TEAM POINT_TO_POINT PROGRAM ...      the built tool and programs
 tool=$(realpath "$1") || exit 1
-point_to_point=$(realpath "$2") || exit 1
-programs=("${@:3}")
+team=$(realpath "$2") || exit 1
+point_to_point=$(realpath "$3") || exit 1
+programs=("${@:4}")
 for i in "${!programs[@]}"; do programs[i]=$(realpath "${programs[i]}") || exit 1; done
 cd "$(dirname "$0")" || exit 1
 . ./fabric.sh
@@ -18,7 +19,7 @@ over_the_line() {
 }
 
 packets() { cat /sys/class/net/v0/statistics/tx_packets; }
-went_over_the_line() { [[ $(packets) -gt $(($1 + 1000)) ]]; }
+went_over_the_line() { [[ $(packets) -gt $(($1 + $2)) ]]; }
 
 sent() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts; }
 # goes_by_rxe HOW COMMAND ...: rxe0 has sent packets meanwhile (yes), or none (no).
@@ -42,7 +43,10 @@ before=$(packets)
 for program in "${programs[@]}"; do
   check "${program##*/} over the line" over_the_line "$program"
 done
-check "the line carried it" went_over_the_line "$before"
+check "the line carried it" went_over_the_line "$before" 1000
+before=$(packets)
+check "a team without MPI, two members at each end of the line" "$team" rxe0 rxe1
+check "the line carried it" went_over_the_line "$before" 100
 check "a line that loses" netem loss 1%
 check "messages over it" over_the_line "$point_to_point" ring crowd strided
 check "some were lost" lost_packets
