@@ -21,6 +21,7 @@
 #include "providers/uverbs/connection.hpp"
 #include "providers/uverbs/context.hpp"
 #include "providers/uverbs/discovery.hpp"
+#include "providers/uverbs/made_queues.hpp"
 #include "providers/uverbs/memory.hpp"
 #include "providers/uverbs/queue_pairs.hpp"
 #include "providers/uverbs/shared_receive.hpp"
@@ -199,7 +200,7 @@ void share_receives(rxe::Context& context, Pd& pd, Living& living, Endings& endi
   VBT_HOLDS(last >= ring + sizeof(rxe_queue_buf));
   VBT_HOLDS(used <= mine.ring.element_size());
   srq->plain.events_completed = 0x7fffffff;
-  endings.end(living, srq->plain.handle, [srq] { return rxe::destroy_srq(*srq); });
+  endings.end(living, srq->plain.handle, [srq] { return uverbs::unmake_srq<rxe::Srq>(*srq); });
 }
 
 void send_to_an_address(Pd& pd, Living& living, Endings& endings) {
@@ -225,7 +226,7 @@ void resize_queue(rxe::Context& context, Living& living, Endings& endings) {
   const int found = rxe::poll_cq(&cq->plain, 4, wc);
   VBT_HOLDS(found >= 0 && found <= 4);
   cq->plain.comp_events_completed = cq->plain.async_events_completed = 0x7fffffff;
-  endings.end(living, cq->plain.handle, [cq] { return rxe::destroy_cq(*cq); });
+  endings.end(living, cq->plain.handle, [cq] { return uverbs::unmake_cq<rxe::Cq>(*cq); });
 }
 
 /// The rarer objects, and changes of them.

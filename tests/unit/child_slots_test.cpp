@@ -27,8 +27,8 @@ struct Whole {
   static int poll_cq(ibv_cq*, int, ibv_wc*) noexcept { return 0; }
 };
 
-std::string told;
-void tell(Context&, const char* verb) noexcept { told += std::string(verb) + " "; }
+std::string verbs_told;
+void tell(Context&, const char* verb) noexcept { verbs_told += std::string(verb) + " "; }
 
 struct Child : ChildSlots<Whole, tell> {
   static int free_dm(Dm&) noexcept { return 77; }
@@ -39,7 +39,7 @@ constexpr ProviderTable kTable = make_table_of_child<Whole, Child>();
 class ForkedChild : public ::testing::Test {
  protected:
   ForkedChild() {
-    told.clear();
+    verbs_told.clear();
     cq_.plain.context = context_.handle();
     qp_.plain.context = context_.handle();
   }
@@ -66,7 +66,7 @@ TEST_F(ForkedChild, MakesNothingAndMovesNothing) {
   EXPECT_EQ(kTable.hot.poll_cq(&cq_.plain, 1, &wc), -EINVAL);
   ibv_ece ece{};
   EXPECT_EQ(kTable.query_ece(qp_, ece), EINVAL);
-  EXPECT_EQ(told, "alloc_pd post_send poll_cq query_ece ") << "its provider says so, once";
+  EXPECT_EQ(verbs_told, "alloc_pd post_send poll_cq query_ece ") << "its provider says so, once";
 }
 
 TEST_F(ForkedChild, HasInItsOwnWayWhatItsProviderSays) {
@@ -87,7 +87,7 @@ TEST_F(ForkedChild, PollsNoQueueOfItsParents) {
   EXPECT_EQ(ibv_start_poll(&cq_.extended, &attr), EINVAL);
   EXPECT_EQ(ibv_next_poll(&cq_.extended), EINVAL);
   ibv_end_poll(&cq_.extended);
-  EXPECT_EQ(told, "start_poll next_poll ");
+  EXPECT_EQ(verbs_told, "start_poll next_poll ");
 }
 
 }  // namespace

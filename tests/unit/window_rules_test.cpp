@@ -7,13 +7,13 @@
 namespace verbatim {
 namespace {
 
-constexpr std::uint32_t kPd = 3, kQpn = 0x77;
+constexpr std::uint32_t kWindowPd = 3, kWindowQpn = 0x77;
 
 KeyMeaning region(unsigned access = IBV_ACCESS_MW_BIND | IBV_ACCESS_LOCAL_WRITE) {
-  return {1, 1000, 100, 0x5000, access, kPd};
+  return {1, 1000, 100, 0x5000, access, kWindowPd};
 }
 BindRequest bind(unsigned access, ibv_mw_type type = IBV_MW_TYPE_2) {
-  return {type, kPd, kPd, kQpn, 1020, 40, access};
+  return {type, kWindowPd, kWindowPd, kWindowQpn, 1020, 40, access};
 }
 WindowFault judge(const KeyMeaning& whole, const BindRequest& asked) {
   std::uint64_t offset;
@@ -33,8 +33,9 @@ TEST(Windows, ShowAPartOfTheirRegion) {
 }
 
 TEST(Windows, OfTypeTwoAreTheQueuePairsThatBoundThem) {
-  EXPECT_EQ(meaning_of_window(region(), bind(0), 20).pd, holder::kWindowOfQp | kQpn);
-  EXPECT_EQ(meaning_of_window(region(), bind(0, IBV_MW_TYPE_1), 20).pd, holder::kWindowOfPd | kPd);
+  EXPECT_EQ(meaning_of_window(region(), bind(0), 20).pd, holder::kWindowOfQp | kWindowQpn);
+  EXPECT_EQ(meaning_of_window(region(), bind(0, IBV_MW_TYPE_1), 20).pd,
+            holder::kWindowOfPd | kWindowPd);
 }
 
 TEST(Windows, MayBeginAtAddressZeroWhenTheyAreOfTypeTwo) {
@@ -54,10 +55,10 @@ TEST(Windows, GiveNoRightThatIsNotAPeers) {
 
 TEST(Windows, AreOfOneDomainWithTheirRegionAndTheirQueuePair) {
   KeyMeaning others = region();
-  others.pd = kPd + 1;
+  others.pd = kWindowPd + 1;
   EXPECT_EQ(judge(others, bind(0)), WindowFault::kDomain);
   BindRequest asked = bind(0);
-  asked.queue_pd = kPd + 1;
+  asked.queue_pd = kWindowPd + 1;
   EXPECT_EQ(judge(region(), asked), WindowFault::kDomain);
 }
 
