@@ -51,7 +51,7 @@ static int exchange(void* context, const void* mine, void* all, size_t bytes) {
   return wrong != 0 ? 5 : 0;
 }
 
-static int play(struct sockets* sockets, int devices, char** device) {
+static int play(struct sockets* sockets, uint32_t devices, char** device) {
   if (devices != 0 && setenv("VERBATIM_MPI_DEVICE", device[sockets->rank % devices], 1) != 0)
     return 1;
   struct vbt_coll_team_attr attr = {0};
@@ -104,12 +104,12 @@ int main(int argc, char** argv) {
       close(pair[0]);
       sockets.rank = (uint32_t)i;
       sockets.to[0] = pair[1];
-      return play(&sockets, argc - 1, argv + 1);
+      return play(&sockets, (uint32_t)argc - 1, argv + 1);
     }
     close(pair[1]);
     sockets.to[i] = pair[0];
   }
-  int wrong = play(&sockets, argc - 1, argv + 1);
+  int wrong = play(&sockets, (uint32_t)argc - 1, argv + 1);
   for (int i = 1; i < kMembers; ++i) close(sockets.to[i]);
   for (int i = 1; i < kMembers; ++i) {
     int status = 1;
