@@ -83,7 +83,7 @@ def main():
             return done.stdout.strip()
 
         include, libraries = says("-showme:compile"), says("-showme:link")
-        expect(include.startswith("-I") and "-l" not in include, f"-showme:compile says {include}")
+        expect(all(word.startswith("-I") for word in include.split()) and include, f"-showme:compile says {include}")
         expect(libraries.startswith("-static -L") and libraries.endswith("-lverbatim_mpi -lverbatim -pthread"),
                f"-showme:link says {libraries}")
         expect(says("-show", "app.c", "-o", "app") == f"cc {include} app.c -o app {libraries}", "-show of a link")
