@@ -28,6 +28,13 @@ constexpr Lack kLacks[] = {
     // With VERBATIM_SHM_LINK=ethernet.
     {"shm", "packets of Ethernet have no service level"},
     {"shm", "the port's address is one of IPv4"},
+    // Of the witness.
+    {"packet", "IBV_DEVICE_SRQ_RESIZE"},
+    {"packet", "memory windows of type 2"},
+    {"packet", "tag matching"},
+    {"packet", "rarer fields of completions"},
+    {"packet", "completion_timestamp_mask is 0"},
+    {"packet", "the port's address is none of IPv4"},
     // Of rxe, on Linux 6.1 and 6.12.
     {"rxe", "vbt_map_remote"},
     {"rxe", "completion counters"},

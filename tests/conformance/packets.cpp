@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What the suite cannot ask of a device that loses nothing, asked of the witness
+// (tests/support/packet), a provider made of runtime/verbs/software. The suite's sentences about what
+// goes on within a process are in this program, too.
+#include <gtest/gtest.h>
+
+#include "tests/support/expect.hpp"
+#include "tests/support/packet/weather.hpp"
+
+namespace verbatim::harness {
+namespace {
+
+class OverABadLink : public ::testing::TestWithParam<Weather> {
+ protected:
+  OverABadLink() { set_weather(GetParam()); }
+  ~OverABadLink() override { set_weather({}); }
+};
+INSTANTIATE_TEST_SUITE_P(
+    , OverABadLink,
+    ::testing::Values(Weather{.lost = 20, .seed = 3}, Weather{.doubled = 30, .seed = 5},
+                      Weather{.late = 30, .seed = 7},
+                      Weather{.lost = 10, .doubled = 10, .late = 10, .seed = 9}));
+
+PairWish impatient() {
+  PairWish wish;
+  wish.link_a.timeout = wish.link_b.timeout = 6;  // 262 us
+  return wish;
+}
+
+TEST_P(OverABadLink, MessagesArriveWholeOnceAndInOrder) {
+  Pair pair(kHere, impatient());
+  const RegionInfo from = pair.a.allocate(MemoryKind::kMapped, 4_KiB);
+  const RegionInfo to = pair.b.allocate(MemoryKind::kMapped, 4_KiB);
+  for (std::uint32_t round = 0; round < 20; ++round) {
+    pair.a.fill(from, 0, 4_KiB, round);
+    for (std::uint64_t i = 0; i < 8; ++i) {
+      expect_posted(pair.b.post_receive(pair.qb, {i, slice(to, i * 512, 512)}));
+      expect_posted(pair.a.post_send(pair.qa, send(i, slice(from, i * 512, 512))));
+    }
+    for (const ibv_wc& wc : pair.a.poll_sends(pair.qa, 8)) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+    const auto received = pair.b.poll_receives(pair.qb, 8);
+    for (std::uint64_t i = 0; i < 8; ++i) expect_receive(received[i], i, 512, pair.qb);
+    EXPECT_EQ(pair.b.mismatch(to, 0, 4_KiB, round), -1);
+  }
+}
+
+TEST_P(OverABadLink, AnAtomicIsPerformedOnceAndItsAnswerIsWhatItFound) {
+  Pair pair(kHere, impatient());
+  const RegionInfo local = pair.a.allocate(MemoryKind::kMapped, 4_KiB);
+  const RegionInfo remote = pair.b.allocate(MemoryKind::kMapped, 64);
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    for (std::uint64_t i = 0; i < 8; ++i)
+      expect_posted(pair.a.post_send(pair.qa, fetch_add(i, slice(local, i * 8, 8), remote, 8, 1)));
+    pair.a.poll_sends(pair.qa, 8);
+    for (std::uint64_t i = 0; i < 8; ++i) EXPECT_EQ(pair.a.load(local, i * 8), round * 8 + i);
+  }
+  EXPECT_EQ(pair.b.load(remote, 8), 160u);
+}
+
+}  // namespace
+}  // namespace verbatim::harness

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What is told of requests and receives, and how queue pairs end.
+#include "runtime/verbs/opcodes.hpp"
+#include "runtime/verbs/software/operations.hpp"
+#include "runtime/verbs/software/soft_comp_channel.hpp"
+#include "tests/support/packet/objects.hpp"
+
+namespace verbatim::packet {
+World& world() {
+  static World* const made = [] {
+    auto* const all = new World;
+    all->link = new harness::PacketLink<Packet>;
+    all->queue_pairs = new std::map<std::uint32_t, Qp*>;
+    return all;
+  }();
+  return *made;
+}
+
+Context& context_of(const ibv_context* context) {
+  return static_cast<Context&>(verbatim::Context::from(const_cast<ibv_context*>(context)));
+}
+void raise(Qp& qp, ibv_event_type type) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.qp = &qp.plain;
+  context_of(qp.plain.context).events.raise(event);
+}
+
+ibv_gid own_gid() {
+  ibv_gid gid{};
+  gid.raw[0] = 0xfe;
+  gid.raw[1] = 0x80;
+  gid.raw[15] = 1;
+  return gid;
+}
+
+void tell(Cq& cq) {
+  const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
+  for (std::uint32_t i = completions::first_untold(cq, cq.told); cq.is_armed && i != tail; ++i) {
+    const Stored& stored = cq.ring[i & cq.mask];
+    if (cq.for_solicited && !stored.is_solicited && stored.wc.status == IBV_WC_SUCCESS) continue;
+    cq.is_armed = false;
+    cq.told = i + 1;
+    static_cast<SoftCompChannel&>(CompChannel::from(cq.plain.channel)).notify(cq);
+  }
+}
+
+void store(Cq& cq, const Stored& stored) {
+  std::uint32_t number;
+  if (completions::store(cq, stored, number)) return tell(cq);
+  if (std::exchange(cq.has_overrun, true)) return;
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_CQ_ERR;
+  event.element.cq = &cq.plain;
+  context_of(cq.plain.context).events.raise(event);
+}
+
+ibv_wc completion(const Qp& qp, std::uint64_t wr_id, ibv_wc_opcode opcode, ibv_wc_status status) {
+  ibv_wc wc{};
+  wc.wr_id = wr_id;
+  wc.opcode = opcode;
+  wc.status = status;
+  wc.qp_num = qp.plain.qp_num;
+  return wc;
+}
+
+void complete(Qp& qp, const Send& send, ibv_wc_status status) {
+  if (status == IBV_WC_SUCCESS && !send.is_signaled) return;
+  ibv_wc wc = completion(qp, send.wr_id, completed_as(send.packet.opcode), status);
+  if (returns_bytes(send.packet.opcode))
+    wc.byte_len = static_cast<std::uint32_t>(send.packet.length);
+  store(*qp.send_cq, {wc, &qp, send.number, true});
+}
+
+void complete(Qp& qp, const Receive& receive, ibv_wc_status status) {
+  store(*qp.receive_cq, {completion(qp, receive.wr_id, IBV_WC_RECV, status), &qp, 0, false});
+}
+
+void forget_completions(Qp& qp) {
+  for (Cq* const cq : {qp.send_cq, qp.receive_cq})
+    completions::forget(
+        *cq, [&](const Stored& stored) { return stored.owner == &qp; },
+        [](std::uint32_t, std::uint32_t) {});
+}
+
+void flush_sends(Qp& qp) {
+  for (const Send& send : qp.sends) complete(qp, send, IBV_WC_WR_FLUSH_ERR);
+  qp.sends.clear();
+}
+
+void flush(Qp& qp) {
+  flush_sends(qp);
+  for (const Receive& receive : qp.receives.posted) complete(qp, receive, IBV_WC_WR_FLUSH_ERR);
+  qp.receives.posted.clear();
+  qp.repeat_at = kForEver;
+}
+
+void end(Qp& qp) {
+  flush(qp);
+  if (qp.srq != nullptr) raise(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+void enter_error(Qp& qp) {
+  if (qp.state() == IBV_QPS_ERR) return;
+  qp.plain.state = IBV_QPS_ERR;
+  end(qp);
+}
+
+void fail(Qp& qp, ibv_wc_status status) {
+  const Send send = std::move(qp.sends.front());
+  qp.sends.pop_front();
+  complete(qp, send, status);
+  if (qp.plain.qp_type != IBV_QPT_UD) return enter_error(qp);
+  // IBTA 10.3.1.6: a datagram's error ends the send queue alone.
+  qp.plain.state = IBV_QPS_SQE;
+  flush_sends(qp);
+}
+
+}  // namespace verbatim::packet

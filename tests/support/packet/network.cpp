@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "runtime/time/clock.hpp"
+#include "tests/support/packet/objects.hpp"
+
+namespace verbatim::packet {
+void pump() {
+  for (std::vector<Packet> burst; !(burst = world().link->receive()).empty();) {
+    for (Packet& packet : burst) {
+      const auto found = world().queue_pairs->find(packet.to);
+      if (found == world().queue_pairs->end()) continue;
+      Qp& qp = *found->second;
+      const bool receives =
+          qp.state() == IBV_QPS_RTR || qp.state() == IBV_QPS_RTS || qp.state() == IBV_QPS_SQD;
+      if (packet.kind != Kind::kRequest && packet.kind != Kind::kDatagram)
+        hear(qp, packet);
+      else if (receives && (packet.kind == Kind::kDatagram) == (qp.plain.qp_type == IBV_QPT_UD))
+        packet.kind == Kind::kRequest ? respond(qp, packet) : take_datagram(qp, packet);
+    }
+  }
+}
+
+void progress() {
+  pump();
+  repeat_late(now_ns());
+  pump();
+}
+
+}  // namespace verbatim::packet
+
+void verbatim::harness::set_weather(const Weather& weather) {
+  const LockGuard guard(packet::world().lock);
+  packet::world().link->set(weather);
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The witness's objects and packets, and what its parts have of each other. All of it is under the
+// device's one lock.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "runtime/sync/spin_lock.hpp"
+#include "runtime/verbs/handles.hpp"
+#include "runtime/verbs/software/capacities.hpp"
+#include "runtime/verbs/software/completion_ring.hpp"
+#include "runtime/verbs/software/copying_cursor.hpp"
+#include "runtime/verbs/software/key_table.hpp"
+#include "runtime/verbs/software/retry.hpp"
+#include "runtime/verbs/software/soft_events.hpp"
+#include "tests/support/packet/link.hpp"
+
+namespace verbatim::packet {
+
+inline constexpr QueueLimits kLimits{"packet", 1024, 16, 256, 4096};
+inline constexpr std::uint32_t kKeys = 4096;
+inline constexpr std::uint32_t kPsnMask = 0xffffff;
+inline constexpr std::uint64_t kMtu = 4096;
+
+using Bytes = std::vector<unsigned char>;
+using Pieces = std::vector<ibv_sge>;
+
+/// How far `psn` lies behind `from`, in the 24 bits that there are.
+inline std::int32_t distance(std::uint32_t psn, std::uint32_t from) {
+  return static_cast<std::int32_t>((psn - from) << 8) >> 8;
+}
+
+enum class Kind : std::uint8_t {
+  kRequest,
+  kAck,
+  kAnswer,
+  kNotReady,
+  kOutOfOrder,
+  kRefused,
+  kDatagram
+};
+
+struct Packet {
+  Kind kind = Kind::kRequest;
+  std::uint32_t to = 0;
+  std::uint32_t from = 0;
+  std::uint32_t psn = 0;
+  std::uint32_t opcode = 0;
+  std::uint32_t flags = 0;
+  std::uint32_t immediate = 0;
+  std::uint32_t rkey = 0;  ///< of a datagram its Q_Key
+  std::uint64_t address = 0;
+  std::uint64_t compare_add = 0;
+  std::uint64_t swap = 0;
+  std::uint64_t length = 0;
+  std::uint32_t code = 0;  ///< RNR timer, or the status that refuses
+  ibv_ah_attr path{};      ///< of a datagram
+  Bytes bytes;
+};
+
+struct Receive {
+  std::uint64_t wr_id;
+  Pieces pieces;
+  std::uint64_t room;
+};
+
+/// Posted receives, of a queue pair or shared.
+struct ReceiveQueue {
+  std::deque<Receive> posted;
+  std::uint32_t max_wr = 0;
+  std::uint32_t max_sge = 0;
+
+  int post(const ibv_recv_wr& wr) {
+    if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > max_sge) return EINVAL;
+    if (posted.size() == max_wr) return ENOMEM;
+    Receive receive{wr.wr_id, Pieces(wr.sg_list, wr.sg_list + wr.num_sge), 0};
+    for (const ibv_sge& piece : receive.pieces) receive.room += piece.length;
+    posted.push_back(std::move(receive));
+    return 0;
+  }
+};
+
+struct Send {
+  std::uint64_t wr_id;
+  bool is_signaled;
+  bool was_sent = false;
+  bool is_answered = false;
+  std::uint32_t number;  ///< of the requests of its queue pair
+  Pieces pieces;         ///< where an answer goes, or bytes come from
+  bool is_inline;
+  Packet packet;
+};
+
+struct Stored {
+  ibv_wc wc;
+  const void* owner;
+  std::uint32_t number;
+  bool is_send;
+  bool is_solicited = false;
+};
+
+struct Cq : verbatim::Cq {
+  std::atomic<std::uint32_t> head{0};
+  std::atomic<std::uint32_t> tail{0};
+  std::uint32_t mask = 0;
+  Stored* ring = nullptr;
+  CopiedCompletion cursor;
+  bool is_armed = false;
+  bool for_solicited = false;
+  bool has_overrun = false;
+  std::uint32_t told = 0;  ///< the number behind the last completion that an event told of
+  ~Cq() { delete[] ring; }
+};
+
+struct Srq : verbatim::Srq {
+  ReceiveQueue queue;
+};
+
+struct Mr : verbatim::Mr {};
+
+struct Qp : verbatim::Qp {
+  Cq* send_cq;
+  Cq* receive_cq;
+  Srq* srq;
+  std::uint32_t pd;
+  bool signal_all;
+  ReceiveQueue receives;
+  // Requester.
+  std::deque<Send> sends;
+  std::uint32_t next_psn = 0;
+  std::uint32_t posted = 0;
+  std::uint32_t freed = 0;  ///< requests whose completion was polled, or of one behind them
+  std::uint32_t tries = 0;
+  std::uint32_t not_ready = 0;
+  std::uint64_t repeat_at = kForEver;
+  bool drains = false;
+  // Responder.
+  std::uint32_t expected = 0;
+  bool has_complained = false;                     ///< of a gap, once for each
+  std::map<std::uint32_t, std::uint64_t> atomics;  ///< what was answered, by PSN
+
+  ibv_qp_state state() const { return plain.state; }
+  ReceiveQueue& from() { return srq != nullptr ? srq->queue : receives; }
+};
+
+struct Context : verbatim::Context {
+  using verbatim::Context::Context;
+  SoftEvents events;
+};
+
+/// All of the device, under one lock.
+struct World {
+  SpinLock lock;
+  harness::PacketLink<Packet>* link = nullptr;
+  std::map<std::uint32_t, Qp*>* queue_pairs = nullptr;
+  KeyTable<PrivateKeys<kKeys>> keys;
+  std::uint32_t next_qpn = 0x11;
+};
+
+World& world();
+Context& context_of(const ibv_context* context);
+void raise(Qp& qp, ibv_event_type type);
+ibv_gid own_gid();
+
+// Completions, and how queue pairs end (completions.cpp).
+
+/// An event, if the queue is armed for something that none has told of.
+void tell(Cq& cq);
+void store(Cq& cq, const Stored& stored);
+ibv_wc completion(const Qp& qp, std::uint64_t wr_id, ibv_wc_opcode opcode, ibv_wc_status status);
+void complete(Qp& qp, const Send& send, ibv_wc_status status);
+void complete(Qp& qp, const Receive& receive, ibv_wc_status status);
+void forget_completions(Qp& qp);
+void flush(Qp& qp);
+/// What has come to its end with the state ERR.
+void end(Qp& qp);
+void enter_error(Qp& qp);
+/// The oldest request ends the queue pair, or of UD its send queue.
+void fail(Qp& qp, ibv_wc_status status);
+
+// Bytes of SGEs (memory.cpp). False: some of them are not there.
+
+bool gather(std::uint32_t pd, const Pieces& pieces, bool is_inline, Bytes& out);
+bool scatter(std::uint32_t pd, const Pieces& pieces, const Bytes& bytes);
+
+// The requester (requester.cpp).
+
+void send(Packet&& packet);
+/// Sends what waits, as far as it may go now: not behind a READ or an atomic that it is fenced from,
+/// and not when its own bytes are missing, which is told when it is the oldest.
+void transmit(Qp& qp);
+/// What the other side has answered.
+void hear(Qp& qp, Packet& packet);
+void repeat_late(std::uint64_t now);
+
+// The responder (responder.cpp).
+
+/// Once for each limit that is set.
+void tell_if_low(Srq& srq);
+void respond(Qp& qp, const Packet& packet);
+void take_datagram(Qp& qp, Packet& packet);
+
+// The link (network.cpp).
+
+/// Until the link is empty.
+void pump();
+/// What an application's call does at last: what it caused happens, and what is late is repeated.
+void progress();
+
+}  // namespace verbatim::packet

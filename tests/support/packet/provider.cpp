@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tests/support/packet/provider.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/make_nothrow.hpp"
+#include "runtime/base/scope_exit.hpp"
+#include "runtime/verbs/software/operations.hpp"
+#include "runtime/verbs/software/qp_states.hpp"
+#include "runtime/verbs/software/routing_header.hpp"
+#include "runtime/verbs/software/soft_comp_channel.hpp"
+#include "runtime/verbs/software/soft_domains.hpp"
+#include "tests/support/packet/objects.hpp"
+
+namespace verbatim::packet {
+namespace {
+
+int check_send(const Qp& qp, const ibv_send_wr& wr) {
+  constexpr std::uint32_t kLacking = 1u << IBV_WR_BIND_MW | 1u << IBV_WR_LOCAL_INV |
+                                     1u << IBV_WR_SEND_WITH_INV | 1u << IBV_WR_FLUSH |
+                                     1u << IBV_WR_ATOMIC_WRITE;
+  const std::uint32_t opcodes =
+      qp.plain.qp_type == IBV_QPT_UD ? opcodes_of(IBV_QPT_UD) : opcodes_of(IBV_QPT_RC);
+  if (!has_opcode(opcodes & ~kLacking, wr.opcode)) return EINVAL;
+  if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > qp.init.cap.max_send_sge)
+    return EINVAL;
+  if (qp.state() == IBV_QPS_RESET || qp.state() == IBV_QPS_INIT || qp.state() == IBV_QPS_RTR)
+    return EINVAL;
+  if (qp.posted - qp.freed == qp.init.cap.max_send_wr) return ENOMEM;
+  std::uint64_t bytes = 0;
+  for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
+  if (qp.plain.qp_type == IBV_QPT_UD && (wr.wr.ud.ah == nullptr || bytes > kMtu)) return EINVAL;
+  const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
+  return is_inline && (bytes > qp.init.cap.max_inline_data || returns_bytes(wr.opcode)) ? EINVAL
+                                                                                        : 0;
+}
+
+/// The request's packet, with its bytes; and the request in the queue, or done with.
+void take_request(Qp& qp, const ibv_send_wr& wr) {
+  Send send{.wr_id = wr.wr_id,
+            .is_signaled = qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED) != 0,
+            .number = qp.posted++,
+            .pieces = Pieces(wr.sg_list, wr.sg_list + wr.num_sge),
+            .is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0,
+            .packet = {}};
+  Packet& packet = send.packet;
+  packet.to = qp.attributes.dest_qp_num;
+  packet.from = qp.plain.qp_num;
+  packet.opcode = wr.opcode;
+  packet.flags = wr.send_flags;
+  packet.immediate = wr.imm_data;
+  packet.rkey = is_atomic(wr.opcode) ? wr.wr.atomic.rkey : wr.wr.rdma.rkey;
+  packet.address = is_atomic(wr.opcode) ? wr.wr.atomic.remote_addr : wr.wr.rdma.remote_addr;
+  packet.compare_add = wr.wr.atomic.compare_add;
+  packet.swap = wr.wr.atomic.swap;
+  for (const ibv_sge& piece : send.pieces) packet.length += piece.length;
+  if (is_atomic(wr.opcode)) packet.length = 8;
+  if (qp.state() == IBV_QPS_ERR || qp.state() == IBV_QPS_SQE)
+    return complete(qp, send, IBV_WC_WR_FLUSH_ERR);
+  if (send.is_inline) static_cast<void>(gather(qp.pd, send.pieces, true, packet.bytes));
+  if (qp.plain.qp_type == IBV_QPT_UD) {
+    packet.kind = Kind::kDatagram;
+    packet.to = wr.wr.ud.remote_qpn;
+    packet.rkey = carried_qkey(wr.wr.ud.remote_qkey, qp.attributes.qkey);
+    packet.path = Ah::from(wr.wr.ud.ah).attr;
+  }
+  qp.sends.push_back(std::move(send));
+}
+
+bool poll_one(Cq& cq, ibv_wc& wc) {
+  const Stored* const stored = completions::take(cq);
+  if (stored == nullptr) return false;
+  wc = stored->wc;
+  const auto found = world().queue_pairs->find(wc.qp_num);
+  if (stored->is_send && found != world().queue_pairs->end() && found->second == stored->owner)
+    found->second->freed = stored->number + 1;
+  return true;
+}
+
+bool take(Cq& cq, ibv_wc& wc) noexcept {
+  const LockGuard guard(world().lock);
+  progress();
+  return poll_one(cq, wc);
+}
+
+struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
+  static constexpr const char* kName = "packet";
+  using Context = packet::Context;
+  using Mr = packet::Mr;
+  using Cq = packet::Cq;
+  using Qp = packet::Qp;
+
+  static packet::Cq& own(verbatim::Cq& cq) { return static_cast<packet::Cq&>(cq); }
+  static packet::Qp& own(verbatim::Qp& qp) { return static_cast<packet::Qp&>(qp); }
+  static packet::Srq& own(verbatim::Srq& srq) { return static_cast<packet::Srq&>(srq); }
+
+  static int list_devices(DeviceSink& sink) noexcept {
+    return sink.add({.name = "packet0", .node_type = IBV_NODE_CA});
+  }
+  static int open(Device& device, verbatim::Context** out) noexcept {
+    auto* const context = make_nothrow<packet::Context>(device);
+    if (context == nullptr) return ENOMEM;
+    if (const int error = context->events.open()) {
+      destroy_nothrow(context);
+      return error;
+    }
+    context->extended.context.async_fd = context->events.fd();
+    *out = context;
+    return 0;
+  }
+  static void close(verbatim::Context& context) noexcept {
+    destroy_nothrow(static_cast<packet::Context*>(&context));
+  }
+  static int get_async_event(verbatim::Context& context, ibv_async_event& event) noexcept {
+    return static_cast<packet::Context&>(context).events.get(event);
+  }
+
+  static int query_device(verbatim::Context&, ibv_device_attr_ex& attr) noexcept {
+    ibv_device_attr& a = attr.orig_attr;
+    a.max_mr_size = ~std::uint64_t{0};
+    a.max_qp = a.max_cq = a.max_srq = a.max_pd = a.max_ah = 1 << 16;
+    a.max_qp_wr = a.max_srq_wr = static_cast<int>(kLimits.max_wr);
+    a.max_sge = a.max_sge_rd = a.max_srq_sge = static_cast<int>(kLimits.max_sge);
+    a.max_cqe = static_cast<int>(kLimits.max_cqe);
+    a.max_mr = kKeys - 1;
+    a.max_qp_rd_atom = a.max_qp_init_rd_atom = 16;
+    a.max_res_rd_atom = 1 << 20;
+    a.atomic_cap = IBV_ATOMIC_HCA;
+    a.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN;
+    a.max_pkeys = a.phys_port_cnt = 1;
+    attr.phys_port_cnt_ex = 1;
+    return 0;
+  }
+  static int query_port(verbatim::Context&, std::uint8_t, ibv_port_attr& attr) noexcept {
+    attr.state = IBV_PORT_ACTIVE;
+    attr.phys_state = 5;  // LinkUp
+    attr.max_mtu = attr.active_mtu = IBV_MTU_4096;
+    attr.max_msg_sz = 1u << 31;
+    attr.gid_tbl_len = attr.pkey_tbl_len = 1;
+    attr.lid = attr.sm_lid = 1;
+    attr.max_vl_num = 1;
+    attr.active_width = attr.active_speed = 1;
+    attr.link_layer = IBV_LINK_LAYER_INFINIBAND;
+    return 0;
+  }
+  static int query_gid(verbatim::Context&, std::uint8_t, int index, ibv_gid_entry& entry) noexcept {
+    if (index != 0) return EINVAL;
+    entry.gid = own_gid();
+    return 0;
+  }
+  static int query_pkey(verbatim::Context&, std::uint8_t, int index, __be16& pkey) noexcept {
+    if (index != 0) return EINVAL;
+    pkey = 0xffff;
+    return 0;
+  }
+
+  static int reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access,
+                    verbatim::Mr** out) noexcept {
+    auto* const mr = make_nothrow<packet::Mr>();
+    if (mr == nullptr) return ENOMEM;
+    const KeyMeaning meaning{0,      iova,           length, reinterpret_cast<std::uint64_t>(addr),
+                             access, pd.plain.handle};
+    std::uint32_t key;
+    if (const int error = world().keys.publish(meaning, key)) {
+      destroy_nothrow(mr);
+      return error;
+    }
+    mr->plain.lkey = mr->plain.rkey = key;
+    *out = mr;
+    return 0;
+  }
+  static int dereg_mr(verbatim::Mr& mr) noexcept {
+    // Whoever copies holds the lock.
+    const LockGuard guard(world().lock);
+    const int error = world().keys.retire(mr.plain.lkey, [] { return true; });
+    if (error == 0) destroy_nothrow(static_cast<packet::Mr*>(&mr));
+    return error;
+  }
+  static int create_ah(Pd&, const ibv_ah_attr&, Ah** out) noexcept {
+    *out = make_nothrow<Ah>();
+    return *out == nullptr ? ENOMEM : 0;
+  }
+  static int destroy_ah(Ah& ah) noexcept { return destroy_nothrow(&ah), 0; }
+
+  static int create_cq(verbatim::Context&, const ibv_cq_init_attr_ex& attr, CompChannel*,
+                       verbatim::Cq** out) noexcept {
+    if (const int error = check_completions(kLimits, "create_cq", attr.cqe)) return error;
+    if (const int error = check_wc_fields(attr, kLimits.provider)) return error;
+    auto* const cq = make_nothrow<packet::Cq>();
+    if (cq == nullptr) return ENOMEM;
+    const std::uint32_t places = completion_places(attr.cqe);
+    cq->ring = new Stored[places];
+    cq->mask = places - 1;
+    cq->plain.cqe = static_cast<int>(places);
+    CopyingCursor<packet::Cq, take>::wire(*cq);
+    *out = cq;
+    return 0;
+  }
+  static int resize_cq(verbatim::Cq& plain, int cqe) noexcept {
+    if (const int error = check_completions(kLimits, "resize_cq", cqe)) return error;
+    const std::uint32_t places = completion_places(static_cast<std::uint32_t>(cqe));
+    auto* ring = new Stored[places];
+    const ScopeExit free_it([&] { delete[] ring; });
+    const LockGuard guard(world().lock);
+    if (completions::count(own(plain)) > places) return EINVAL;
+    completions::move_to(own(plain), ring, places, [](std::uint32_t, std::uint32_t) {});
+    plain.plain.cqe = static_cast<int>(places);
+    return 0;
+  }
+  static int destroy_cq(verbatim::Cq& cq) noexcept {
+    SoftCompChannel::retire(cq);
+    context_of(cq.plain.context).events.retire(cq);
+    destroy_nothrow(&own(cq));
+    return 0;
+  }
+
+  static int create_srq(verbatim::Context&, const ibv_srq_init_attr_ex& attr,
+                        verbatim::Srq** out) noexcept {
+    if (attr.srq_type != IBV_SRQT_BASIC) return EOPNOTSUPP;
+    if (const int error =
+            check_shared_queue_sizes(kLimits, "create_srq", attr.attr.max_wr, attr.attr.max_sge))
+      return error;
+    auto* const srq = make_nothrow<packet::Srq>();
+    if (srq == nullptr) return ENOMEM;
+    srq->attributes = {std::max(attr.attr.max_wr, 1u), std::max(attr.attr.max_sge, 1u), 0};
+    srq->queue.max_wr = srq->attributes.max_wr;
+    srq->queue.max_sge = srq->attributes.max_sge;
+    *out = srq;
+    return 0;
+  }
+  static int modify_srq(verbatim::Srq& srq, ibv_srq_attr& attr, int mask) noexcept {
+    if ((mask & IBV_SRQ_MAX_WR) != 0) return EOPNOTSUPP;
+    const LockGuard guard(world().lock);
+    if (attr.srq_limit > srq.attributes.max_wr) return EINVAL;
+    srq.attributes.srq_limit = attr.srq_limit;
+    tell_if_low(own(srq));
+    return 0;
+  }
+  static int query_srq(verbatim::Srq& srq, ibv_srq_attr& attr) noexcept {
+    const LockGuard guard(world().lock);
+    attr = srq.attributes;
+    return 0;
+  }
+  static int destroy_srq(verbatim::Srq& srq) noexcept {
+    context_of(srq.plain.context).events.retire(srq);
+    destroy_nothrow(&own(srq));
+    return 0;
+  }
+
+  static int create_qp(verbatim::Context&, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
+    if (attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UD) return EOPNOTSUPP;
+    if (const int error = refuse_lacking_extras(kLimits.provider, attr, 0, "none")) return error;
+    if (const int error = check_queue_pair_sizes(kLimits, attr)) return error;
+    grant_queue_pair_sizes(kLimits, attr);
+    auto* const qp = make_nothrow<packet::Qp>();
+    if (qp == nullptr) return ENOMEM;
+    qp->send_cq = &own(verbatim::Cq::from(attr.send_cq));
+    qp->receive_cq = &own(verbatim::Cq::from(attr.recv_cq));
+    qp->srq = attr.srq != nullptr ? &own(verbatim::Srq::from(attr.srq)) : nullptr;
+    qp->pd = attr.pd->handle;
+    qp->signal_all = attr.sq_sig_all != 0;
+    qp->receives.max_wr = attr.cap.max_recv_wr;
+    qp->receives.max_sge = attr.cap.max_recv_sge;
+    qp->plain.qp_type = attr.qp_type;
+    const LockGuard guard(world().lock);
+    qp->plain.qp_num = world().next_qpn++;
+    world().queue_pairs->emplace(qp->plain.qp_num, qp);
+    *out = qp;
+    return 0;
+  }
+  static int modify_qp(verbatim::Qp& plain, ibv_qp_attr& attr, int mask) noexcept {
+    packet::Qp& qp = own(plain);
+    const LockGuard guard(world().lock);
+    ibv_qp_state from;
+    ibv_qp_state to;
+    if (const int error = check_transition(qp, attr, mask, from, to)) return error;
+    apply_attributes(qp, attr, mask);
+    if (to == IBV_QPS_ERR && from != to) end(qp);
+    if (to == IBV_QPS_RTR && from != to) qp.expected = attr.rq_psn & kPsnMask;
+    if (to == IBV_QPS_RTS && from == IBV_QPS_RTR) qp.next_psn = attr.sq_psn & kPsnMask;
+    if (to == IBV_QPS_RESET) {
+      qp.sends.clear();
+      qp.receives.posted.clear();
+      qp.atomics.clear();
+      qp.posted = qp.freed = qp.tries = qp.not_ready = 0;
+      qp.repeat_at = kForEver;
+      forget_completions(qp);
+    }
+    if (to == IBV_QPS_SQD) {
+      const bool is_drained = qp.sends.empty() || !qp.sends.front().was_sent;
+      qp.drains = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0;
+      if (is_drained && std::exchange(qp.drains, false)) raise(qp, IBV_EVENT_SQ_DRAINED);
+    }
+    transmit(qp);
+    pump();
+    return 0;
+  }
+  static int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int, ibv_qp_init_attr&) noexcept {
+    const LockGuard guard(world().lock);
+    read_attributes(qp, attr);
+    return 0;
+  }
+  static int destroy_qp(verbatim::Qp& plain) noexcept {
+    packet::Qp& qp = own(plain);
+    {
+      const LockGuard guard(world().lock);
+      world().queue_pairs->erase(qp.plain.qp_num);
+      forget_completions(qp);
+    }
+    context_of(qp.plain.context).events.retire(qp);
+    destroy_nothrow(&qp);
+    return 0;
+  }
+
+  static int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
+    packet::Qp& qp = own(verbatim::Qp::from(handle));
+    const LockGuard guard(world().lock);
+    int error = 0;
+    for (; wr != nullptr && error == 0; wr = wr->next) {
+      error = check_send(qp, *wr);
+      if (error != 0)
+        *bad = wr;
+      else
+        take_request(qp, *wr);
+    }
+    transmit(qp);
+    progress();
+    return error;
+  }
+  template <class Wr>
+  static int post_receives(ReceiveQueue& queue, Wr* wr, Wr** bad) {
+    for (; wr != nullptr; wr = wr->next) {
+      if (const int error = queue.post(*wr)) {
+        *bad = wr;
+        return error;
+      }
+    }
+    return 0;
+  }
+  static int post_recv(ibv_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
+    packet::Qp& qp = own(verbatim::Qp::from(handle));
+    const LockGuard guard(world().lock);
+    *bad = wr;
+    if (qp.srq != nullptr || qp.state() == IBV_QPS_RESET) return EINVAL;
+    const int error = post_receives(qp.receives, wr, bad);
+    if (qp.state() == IBV_QPS_ERR) flush(qp);
+    return error;
+  }
+  static int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
+    const LockGuard guard(world().lock);
+    return post_receives(own(verbatim::Srq::from(srq)).queue, wr, bad);
+  }
+  static int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept {
+    const LockGuard guard(world().lock);
+    progress();
+    int taken = 0;
+    while (taken < entries && poll_one(own(verbatim::Cq::from(cq)), wc[taken])) ++taken;
+    return taken;
+  }
+  static int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
+    packet::Cq& cq = own(verbatim::Cq::from(handle));
+    const LockGuard guard(world().lock);
+    // Armed for all it stays so, whatever is asked for next (IBTA 11.4.2.2).
+    cq.for_solicited = solicited_only != 0 && (!cq.is_armed || cq.for_solicited);
+    cq.is_armed = handle->channel != nullptr;
+    tell(cq);
+    return 0;
+  }
+};
+
+}  // namespace
+
+constinit const ProviderTable kProvider = make_provider_table<PacketVerbs>();
+
+}  // namespace verbatim::packet

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What comes is performed once, in order, and answered, also when it comes again (IBTA 9.7.4, 9.7.5).
+#include <cstring>
+#include <utility>
+
+#include "runtime/verbs/software/operations.hpp"
+#include "runtime/verbs/software/routing_header.hpp"
+#include "tests/support/packet/objects.hpp"
+
+namespace verbatim::packet {
+
+void answer(const Qp& qp, const Packet& to, Kind kind, std::uint32_t psn, std::uint32_t code = 0,
+            Bytes&& bytes = {}) {
+  Packet packet;
+  packet.kind = kind;
+  packet.to = to.from;
+  packet.from = qp.plain.qp_num;
+  packet.psn = psn & kPsnMask;
+  packet.code = code;
+  packet.bytes = std::move(bytes);
+  send(std::move(packet));
+}
+
+void refuse(Qp& qp, const Packet& packet, ibv_wc_status status, ibv_event_type type) {
+  answer(qp, packet, Kind::kRefused, packet.psn, static_cast<std::uint32_t>(status));
+  raise(qp, type);
+  enter_error(qp);
+}
+
+void tell_if_low(Srq& srq) {
+  if (srq.queue.posted.size() >= srq.attributes.srq_limit) return;
+  srq.attributes.srq_limit = 0;
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+  event.element.srq = &srq.plain;
+  context_of(srq.plain.context).events.raise(event);
+}
+
+Receive take_receive(Qp& qp) {
+  ReceiveQueue& queue = qp.from();
+  Receive receive = std::move(queue.posted.front());
+  queue.posted.pop_front();
+  if (qp.srq != nullptr) tell_if_low(*qp.srq);
+  return receive;
+}
+
+void tell_of(Qp& qp, const Receive& receive, const Packet& packet, std::uint32_t headroom) {
+  ibv_wc wc = completion(qp, receive.wr_id, IBV_WC_RECV, IBV_WC_SUCCESS);
+  wc.byte_len = static_cast<std::uint32_t>(packet.bytes.size()) + headroom;
+  if (packet.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+    wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+    wc.byte_len = static_cast<std::uint32_t>(packet.length);
+  }
+  if (packet.opcode == IBV_WR_SEND_WITH_IMM || packet.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+    wc.wc_flags = IBV_WC_WITH_IMM;
+    wc.imm_data = packet.immediate;
+  }
+  if (headroom != 0) {
+    if (packet.path.is_global != 0) wc.wc_flags |= IBV_WC_GRH;
+    wc.src_qp = packet.from;
+    wc.slid = 1;
+    wc.sl = packet.path.sl;
+  }
+  store(*qp.receive_cq, {wc, &qp, 0, false, (packet.flags & IBV_SEND_SOLICITED) != 0});
+}
+
+std::uint64_t swap_or_add(const Packet& packet, unsigned char* at) {
+  std::uint64_t* const word = reinterpret_cast<std::uint64_t*>(at);
+  if (packet.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+    return __atomic_fetch_add(word, packet.compare_add, __ATOMIC_SEQ_CST);
+  std::uint64_t old = packet.compare_add;
+  __atomic_compare_exchange_n(word, &old, packet.swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return old;
+}
+
+/// Performs a request whose turn it is, or that was performed before. False: it was refused, or
+/// finds no receive.
+bool perform(Qp& qp, const Packet& packet, bool is_new, Bytes& answered) {
+  const std::uint32_t need = remote_access_for(packet.opcode, 0);
+  const std::uint64_t bytes = is_atomic(packet.opcode) ? 8 : packet.length;
+  unsigned char* at = nullptr;
+  if (need != 0 && bytes != 0) {
+    KeyMeaning meaning;
+    std::uint64_t offset = 0;
+    const KeyUse use{packet.rkey, need, packet.address, bytes};
+    const auto admits = [&](const KeyMeaning& key) {
+      return holder::is_open_to(key.pd, qp.pd, qp.plain.qp_num);
+    };
+    const bool is_allowed = (qp.attributes.qp_access_flags & need) != 0;
+    if (is_atomic(packet.opcode) && packet.address % 8 != 0)
+      return refuse(qp, packet, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR), false;
+    if (!is_allowed ||
+        authorize(world().keys.view(), use, admits, meaning, offset) != KeyFault::kNone)
+      return refuse(qp, packet, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR), false;
+    at = reinterpret_cast<unsigned char*>(meaning.address + offset);
+  }
+  if (packet.opcode == IBV_WR_RDMA_READ) answered.assign(at, at + bytes);
+  if (is_atomic(packet.opcode)) {
+    const std::uint64_t old = is_new ? swap_or_add(packet, at) : qp.atomics[packet.psn];
+    if (is_new) qp.atomics[packet.psn] = old;
+    answered.resize(sizeof old);
+    std::memcpy(answered.data(), &old, sizeof old);
+  }
+  if (!is_new || returns_bytes(packet.opcode)) return true;
+  if (packet.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || is_any_send(packet.opcode)) {
+    if (qp.from().posted.empty())
+      return answer(qp, packet, Kind::kNotReady, packet.psn, qp.attributes.min_rnr_timer), false;
+    const Receive receive = take_receive(qp);
+    if (is_any_send(packet.opcode)) {
+      const bool fits = packet.bytes.size() <= receive.room;
+      if (!fits || !scatter(qp.pd, receive.pieces, packet.bytes)) {
+        complete(qp, receive, fits ? IBV_WC_LOC_PROT_ERR : IBV_WC_LOC_LEN_ERR);
+        return refuse(qp, packet, fits ? IBV_WC_REM_OP_ERR : IBV_WC_REM_INV_REQ_ERR,
+                      fits ? IBV_EVENT_QP_FATAL : IBV_EVENT_QP_REQ_ERR),
+               false;
+      }
+      return tell_of(qp, receive, packet, 0), true;
+    }
+    if (bytes != 0) std::memcpy(at, packet.bytes.data(), bytes);
+    return tell_of(qp, receive, packet, 0), true;
+  }
+  if (bytes != 0) std::memcpy(at, packet.bytes.data(), bytes);
+  return true;
+}
+
+void respond(Qp& qp, const Packet& packet) {
+  if (packet.from != qp.attributes.dest_qp_num) return;
+  if (qp.state() == IBV_QPS_RTR && packet.psn == qp.expected && qp.expected == qp.attributes.rq_psn)
+    raise(qp, IBV_EVENT_COMM_EST);
+  const std::int32_t ahead = distance(packet.psn, qp.expected);
+  if (ahead > 0) {
+    if (!std::exchange(qp.has_complained, true)) answer(qp, packet, Kind::kOutOfOrder, qp.expected);
+    return;
+  }
+  Bytes answered;
+  // What came behind a request that found no receive comes again with it.
+  if (ahead == 0) qp.has_complained = true;
+  if (!perform(qp, packet, ahead == 0, answered)) return;
+  if (ahead == 0) {
+    qp.has_complained = false;
+    qp.expected = (qp.expected + 1) & kPsnMask;
+  }
+  if (returns_bytes(packet.opcode))
+    answer(qp, packet, Kind::kAnswer, packet.psn, 0, std::move(answered));
+  else
+    answer(qp, packet, Kind::kAck, ahead == 0 ? packet.psn : qp.expected - 1);
+}
+
+void take_datagram(Qp& qp, Packet& packet) {
+  if (packet.rkey != qp.attributes.qkey || qp.from().posted.empty()) return;
+  const Receive receive = take_receive(qp);
+  unsigned char header[sizeof(ibv_grh)];
+  DatagramPath path{.source = own_gid(), .destination = packet.path.grh.dgid};
+  path.payload = static_cast<std::uint32_t>(packet.bytes.size());
+  write_routing_header(path, header);
+  Bytes whole(header, header + sizeof header);
+  whole.insert(whole.end(), packet.bytes.begin(), packet.bytes.end());
+  if (whole.size() > receive.room)
+    return complete(qp, receive, IBV_WC_LOC_LEN_ERR), enter_error(qp);
+  if (!scatter(qp.pd, receive.pieces, whole))
+    return complete(qp, receive, IBV_WC_LOC_PROT_ERR), enter_error(qp);
+  tell_of(qp, receive, packet, sizeof header);
+}
+
+}  // namespace verbatim::packet
