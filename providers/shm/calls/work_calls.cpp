@@ -31,6 +31,7 @@ void refuse_long_inline(Qp& qp, std::uint64_t bytes) noexcept {
 
 ibv_send_wr& in_post_words(Qp& qp, WorkEntry& entry) noexcept {
   ibv_send_wr& wr = general_work(qp, entry);
+  wr.next = nullptr;
   wr.wr_id = entry.wr_id;
   wr.send_flags = entry.how & WorkEntry::kFlags;
   if ((entry.how & WorkEntry::kWrite) != 0) {
@@ -96,6 +97,9 @@ using Call = ibv_qp_ex*;
   qp.work.notes |= WorkBatch::kGeneral;
   const WorkEntry* const entry = add_work(qp, WorkEntry::kGeneral);
   ibv_send_wr& wr = general_work(qp, entry != nullptr ? *entry : *qp.work.end);
+  // What no call names is nobody, not whom an earlier batch named.
+  wr.wr.ud = {};
+  wr.qp_type = {};
   wr.opcode = opcode;
   return wr;
 }
@@ -244,23 +248,21 @@ WorkCalls calls_of(const Qp& qp, ibv_qp_type type) noexcept {
 bool make_work(Qp& qp) noexcept {
   // A batch is performed as a whole: none of it may lack a place.
   if (!qp.sq.store.make(qp.memory, qp.sq_entries, qp.max_send_sge)) return false;
-  // One more before them and one behind, for requests that are refused.
+  // One more before them and one behind, for requests that are refused. All in one piece, of which
+  // only what is used is touched: most batches are short.
   const std::size_t entries = std::size_t{qp.sq_entries} + 2;
+  const std::size_t bytes_of_each =
+      sizeof(WorkEntry) + sizeof(ibv_send_wr) + qp.max_send_sge * sizeof(ibv_sge);
   auto* const store =
-      static_cast<WorkEntry*>(qp.memory.take_unset(entries * sizeof(WorkEntry), kCacheLine));
+      static_cast<WorkEntry*>(qp.memory.take_unset(entries * bytes_of_each, kCacheLine));
   if (store == nullptr) return false;
+  auto* const general = reinterpret_cast<ibv_send_wr*>(store + entries);
   WorkBatch& work = qp.work;
   work.first = work.next = store + 1;
   work.end = work.first + qp.sq_entries;
   work.always = qp.signal_all ? unsigned{IBV_SEND_SIGNALED} : 0u;
-  auto* const general = static_cast<ibv_send_wr*>(
-      qp.memory.take(entries * sizeof(ibv_send_wr), alignof(ibv_send_wr)));
-  if (general == nullptr) return false;
   work.general = general + 1;
-  auto* const sges = static_cast<ibv_sge*>(
-      qp.memory.take_unset(entries * qp.max_send_sge * sizeof(ibv_sge), alignof(ibv_sge)));
-  if (sges == nullptr) return false;
-  work.sges = sges + qp.max_send_sge;
+  work.sges = reinterpret_cast<ibv_sge*>(general + entries) + qp.max_send_sge;
   return true;
 }
 

@@ -32,8 +32,6 @@ void reset_record(Qp& qp) noexcept {
 /// The requests that ibv_wr_* build.
 static void free_work(Qp& qp) noexcept {
   if (qp.work.first == nullptr) return;
-  if (qp.work.general != nullptr) qp.memory.give(qp.work.general - 1);
-  if (qp.work.sges != nullptr) qp.memory.give(qp.work.sges - qp.max_send_sge);
   qp.memory.give(qp.work.first - 1);
   qp.work = {};
 }

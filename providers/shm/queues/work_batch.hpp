@@ -42,7 +42,7 @@ struct WorkBatch {
   WorkEntry* next = nullptr;       ///< behind the last one built
   WorkEntry* first = nullptr;      ///< one lies before it, for setters that come too early
   WorkEntry* end = nullptr;        ///< as many as the send queue has entries; one more lies there
-  ibv_send_wr* general = nullptr;  ///< beside the entries, in the words of ibv_post_send
+  ibv_send_wr* general = nullptr;  ///< behind the entries: each in the words of ibv_post_send
   /// Those of each entry with a list, as many as the queue pair takes.
   ibv_sge* sges = nullptr;
   std::uint32_t always = 0;  ///< ibv_send_flags of all requests
