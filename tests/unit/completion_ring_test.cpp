@@ -63,11 +63,15 @@ TEST_F(StoredCompletions, MoveToALargerRingInOrder) {
   EXPECT_NE(completions::take(queue_), nullptr);
   int larger[8] = {};
   int* ring = larger;
+  int times[4] = {}, moved_times[8] = {};
+  for (int i = 0; i < 4; ++i) times[i] = places_[i] * 100;
   int moved = 0;
-  completions::move_to(queue_, ring, 8, [&](std::uint32_t, std::uint32_t to) {
+  completions::move_to(queue_, ring, 8, [&](std::uint32_t from, std::uint32_t to) {
     EXPECT_EQ(to, static_cast<std::uint32_t>(moved));
+    moved_times[to] = times[from];
     ++moved;
   });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(moved_times[i], larger[i] * 100) << "what lies beside it";
   EXPECT_EQ(ring, places_) << "the old one, for who frees it";
   EXPECT_EQ(moved, 3);
   for (int i = 5; i <= 9; ++i) EXPECT_TRUE(store(i));

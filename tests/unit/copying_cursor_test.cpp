@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <deque>
 #include <future>
 
@@ -69,6 +70,8 @@ TEST_F(Cursors, RefuseWhatTheyDoNotKnow) {
   attr.comp_mask = 1;
   EXPECT_EQ(ibv_start_poll(handle(), &attr), EINVAL);
   EXPECT_EQ(cq_.waiting.size(), 1u);
+  ASSERT_EQ(start(), 0) << "the turn that was refused keeps nobody out";
+  ibv_end_poll(handle());
 }
 
 TEST_F(Cursors, ReadTheirCompletionAlsoWhenTheQueueHasGoneOn) {
@@ -94,6 +97,8 @@ TEST_F(Cursors, BelongToOneThreadFromStartToEnd) {
     return error == 0 ? wr_id : 0;
   });
   begun.get_future().wait();
+  // It has all the time to come in between, and does not.
+  EXPECT_EQ(other.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   EXPECT_EQ(handle()->wr_id, 1u);
   ibv_end_poll(handle());
   EXPECT_EQ(other.get(), 2u);

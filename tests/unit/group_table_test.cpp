@@ -64,6 +64,7 @@ TEST_F(Groups, AreLeftByWhoIsInThem) {
 TEST_F(Groups, HaveNoMoreMembersThanMayBe) {
   for (std::uint32_t qpn = 1; qpn <= kMost; ++qpn) EXPECT_EQ(join(qpn, group(1)), Joined::kJoined);
   EXPECT_EQ(join(9, group(1)), Joined::kGroupFull);
+  EXPECT_EQ(join(1, group(1)), Joined::kAlready) << "it is in, however full the group is";
   EXPECT_TRUE(table_.leave(2, group(1)));
   EXPECT_EQ(join(9, group(1)), Joined::kJoined);
 }

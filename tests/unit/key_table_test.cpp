@@ -160,7 +160,7 @@ TEST_F(Keys, ThatAreReservedMeanNothingUntilTheyAreShown) {
   std::uint32_t key = 0;
   ASSERT_EQ(table_->reserve(key), 0);
   EXPECT_EQ(judge(key, kRead, 0, 8), KeyFault::kUnknown);
-  const std::uint32_t bound = (key & ~0xffu) | ((key + 7) & 0xffu);
+  const std::uint32_t bound = (key & ~0xffu) | ((key + 1) & 0xffu);  // what would be given next
   table_->show(bound, meaning(0, 8, kRead));
   EXPECT_EQ(judge(bound, kRead, 0, 8), KeyFault::kNone);
   EXPECT_EQ(judge(key, kRead, 0, 8), KeyFault::kUnknown);
@@ -169,6 +169,18 @@ TEST_F(Keys, ThatAreReservedMeanNothingUntilTheyAreShown) {
   table_->release(bound);
   for (std::uint32_t i = 1; i < kPlaces; ++i)
     EXPECT_NE(publish(meaning(0, 8, kRead)), bound) << "its last key is not the next one";
+}
+
+TEST(KeyIndices, RestWhileThereAreFreshOnesUpToABound) {
+  using Numbers = KeyNumbers<4096>;
+  const auto numbers = std::make_unique<Numbers>();
+  const auto uncounted = [](std::uint32_t) {};
+  const auto next = [&] { return key_index(numbers->take(4096, uncounted)); };
+  const std::uint32_t first = numbers->take(4096, uncounted);
+  numbers->give_back(first, uncounted);
+  for (std::uint32_t i = 2; i <= Numbers::kRest; ++i) EXPECT_EQ(next(), i);
+  EXPECT_EQ(next(), key_index(first));
+  EXPECT_EQ(next(), Numbers::kRest + 1) << "nothing else was freed";
 }
 
 TEST_F(Keys, OfOurOwnFindTheBytesOfAnSge) {

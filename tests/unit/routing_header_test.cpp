@@ -46,6 +46,7 @@ TEST_F(RoutingHeader, OfInfiniBandNamesThePathAndATransportBehindIt) {
 TEST_F(RoutingHeader, OfRoceV2BetweenIpv6AddressesHasUdpBehindIt) {
   write(path_between("fe80::1", "fe80::2", true));
   EXPECT_EQ(grh.next_hdr, 17);
+  EXPECT_EQ(ntohs(grh.paylen), kPayload + 24 + 8);
 }
 
 TEST_F(RoutingHeader, OfRoceV2BetweenIpv4AddressesIsThatOfIpv4InTheLastTwentyBytes) {

@@ -413,7 +413,7 @@ void flush_sends(Qp& qp) noexcept {
 void fail_sends(Qp& qp, ibv_wc_status status) noexcept {
   note_failed_send(qp, status);
   // An unreliable one goes on receiving (IBTA 10.3.1.6).
-  if (qp.may_lose && is_local(status))
+  if (qp.may_lose && is_local_error(status))
     stop_sending(qp);
   else
     enter_error(qp);

@@ -21,8 +21,6 @@ Step lose(Qp& qp, const Step& result) noexcept;
 /// Of a wait that is lost at its end, from the first call on until `until` is zero again.
 bool waited_too_long(std::uint64_t& until, std::uint64_t patience) noexcept;
 
-inline bool is_local(ibv_wc_status status) noexcept { return is_local_error(status); }
-
 inline bool is_dead(const Qp& qp) noexcept {
   return qp.link.peer != nullptr && !qp.link.peer->alive.load(std::memory_order_acquire);
 }

@@ -22,7 +22,7 @@ struct OpenToRequests {
 struct OpenToPeer {
   const Qp& qp;
   bool operator()(const Region& region) const noexcept {
-    return region.pd == qp.pd_number || admits_unusual(qp, region);
+    return holder::is_open_to(region.pd, qp.pd_number, qp.own->qpn);
   }
 };
 

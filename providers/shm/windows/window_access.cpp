@@ -18,8 +18,4 @@ bool opens_unusual(const Qp& qp, const Region& region) noexcept {
   return is_of_domain(region, qp.link.remote_pd) || opens_window(qp, region);
 }
 
-bool admits_unusual(const Qp& qp, const Region& region) noexcept {
-  return holder::is_open_to(region.pd, qp.pd_number, qp.own->qpn);
-}
-
 }  // namespace verbatim::shm

@@ -16,7 +16,5 @@ struct Qp;
 [[gnu::cold, gnu::noinline]] bool opens_window(const Qp& qp, const Region& region) noexcept;
 /// The same of whatever is no plain region: a window, or memory on demand of its domain.
 [[gnu::cold, gnu::noinline]] bool opens_unusual(const Qp& qp, const Region& region) noexcept;
-/// Responder: may the peer of `qp` use `region`, such a one of ours?
-[[gnu::cold, gnu::noinline]] bool admits_unusual(const Qp& qp, const Region& region) noexcept;
 
 }  // namespace verbatim::shm

@@ -61,15 +61,15 @@ int refuse_lacking_extras(const char* provider, const ibv_qp_init_attr_ex& attr,
 int check_shared_queue_sizes(const QueueLimits& limits, const char* verb, std::uint32_t max_wr,
                              std::uint32_t max_sge) noexcept {
   if (max_wr <= limits.max_wr && max_sge <= limits.max_sge) return 0;
-  log_refusal("%s: max_wr %u, max_sge %u asked; %s has %u and %u", verb, max_wr, max_sge,
-              limits.provider, limits.max_wr, limits.max_sge);
+  log_refusal_of(verb, "%s: max_wr %u, max_sge %u asked; %s has %u and %u", verb, max_wr, max_sge,
+                 limits.provider, limits.max_wr, limits.max_sge);
   return EINVAL;
 }
 
 int check_completions(const QueueLimits& limits, const char* verb, std::int64_t cqe) noexcept {
   if (cqe >= 1 && cqe <= std::int64_t{limits.max_cqe}) return 0;
-  log_refusal("%s: cqe %" PRId64 " asked, %s has 1 to %u", verb, cqe, limits.provider,
-              limits.max_cqe);
+  log_refusal_of(verb, "%s: cqe %" PRId64 " asked, %s has 1 to %u", verb, cqe, limits.provider,
+                 limits.max_cqe);
   return EINVAL;
 }
 

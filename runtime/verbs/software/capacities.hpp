@@ -32,11 +32,11 @@ void grant_queue_pair_sizes(const QueueLimits& limits, ibv_qp_init_attr_ex& attr
 [[nodiscard]] int refuse_lacking_extras(const char* provider, const ibv_qp_init_attr_ex& attr,
                                         std::uint32_t known_flags, const char* flags_are) noexcept;
 
-/// 0 or EINVAL, of a shared receive queue that `verb` creates or changes.
+/// 0 or EINVAL, of a shared receive queue that `verb`, a literal, creates or changes.
 [[nodiscard]] int check_shared_queue_sizes(const QueueLimits& limits, const char* verb,
                                            std::uint32_t max_wr, std::uint32_t max_sge) noexcept;
 
-/// 0 or EINVAL, of a completion queue that `verb` creates or resizes.
+/// 0 or EINVAL, of a completion queue that `verb`, a literal, creates or resizes.
 [[nodiscard]] int check_completions(const QueueLimits& limits, const char* verb,
                                     std::int64_t cqe) noexcept;
 /// Places of the ring of a queue of so many: a power of two.

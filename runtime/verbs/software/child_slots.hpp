@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a forked child may do with what it has of its parent. The objects of a provider in software
 // live in the process, so a child has copies of them, whose other ends know the parent alone. Verbs
-// that ask, and those that destroy, work on the child's copies; every other answers EINVAL, as for
-// the handle of an object that is not there, and is told of to the provider, which says so once.
+// that ask, and those that destroy, of which the list is below, work on the child's copies; every
+// other answers EINVAL, as for the handle of an object that is not there, and is told of to the
+// provider, which says so once.
 //
 //   struct Child : ChildSlots<Shm, tell> { ...slots that a child has in its own way... };
 //   constinit const ProviderTable table = make_table_of_child<Shm, Child>();

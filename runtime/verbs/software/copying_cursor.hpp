@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // ibv_start_poll and its companions over whatever gives one completion after the other. The cursor
 // stands on a copy: the ring has its place back at once, and nothing depends on how the application
-// ends its turn. From start to end it belongs to one thread; the queue's own lock is
-// taken for each completion only, so a program may post, poll and destroy in between.
+// ends its turn. From start to end it belongs to one thread; the queue's own lock is taken for each
+// completion only, so a program may post, poll and destroy in between.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -21,12 +21,12 @@ struct CopiedCompletion {
   ibv_wc wc{};
 };
 
-/// Checks the fields before the queue is made: 0, or EOPNOTSUPP and why in the log. Clocks, which an ibv_wc does not
-/// carry, cannot be asked for; `provider`: its name.
+/// Checks the fields before the queue is made: 0, or EOPNOTSUPP and why in the log. Clocks, which an
+/// ibv_wc does not carry, cannot be asked for; `provider`: its name.
 [[nodiscard]] int check_wc_fields(const ibv_cq_init_attr_ex& attr, const char* provider) noexcept;
 
-/// Cq: a provider's, with a member `CopiedCompletion cursor`. take(cq, wc): the next completion, and whether there
-/// is one.
+/// Cq: a provider's, with a member `CopiedCompletion cursor`. take(cq, wc): the next completion, and
+/// whether there is one.
 template <class Cq, bool (*take)(Cq&, ibv_wc&) noexcept>
 struct CopyingCursor {
   static void wire(Cq& cq) noexcept {

@@ -59,7 +59,12 @@ void each_member(const Record* records, std::uint32_t end, const ibv_gid& gid, F
   for (std::uint32_t i = 0; i < end; ++i) {
     // Pairs with the store in GroupTable::join().
     const std::uint32_t qpn = records[i].qpn.load(std::memory_order_acquire);
-    if (qpn != 0 && group.is_of(records[i]) && !f(qpn)) return;
+    if (qpn == 0 || !group.is_of(records[i])) continue;
+    // Its place may have gone to another member meanwhile, of another group; pairs with the fence in
+    // GroupTable::join().
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (records[i].qpn.load(std::memory_order_relaxed) != qpn) continue;
+    if (!f(qpn)) return;
   }
 }
 
@@ -89,6 +94,8 @@ class GroupTable {
     if (members >= most) return Joined::kGroupFull;
     if (place == capacity_) return Joined::kTableFull;
     Record& record = records_[place];
+    // Who sees these words sees that the member before this one has left.
+    std::atomic_thread_fence(std::memory_order_release);
     store_relaxed(record.prefix, group.prefix);
     store_relaxed(record.suffix, group.suffix);
     // Publishes the membership; pairs with the load in each_member().

@@ -64,7 +64,12 @@ class KeyNumbers {
   }
   /// In a forked child: whoever had the lock was a thread of the parent's. An index that it was in
   /// the middle of taking or giving back may be lost, none is given twice.
-  void remake_lock() noexcept { ::new (&lock_) SpinLock; }
+  void remake_lock() noexcept {
+    ::new (&lock_) SpinLock;
+    // The end of the queue may be that of another moment than its head.
+    free_tail_ = 0;
+    for (std::uint32_t i = free_head_; i != 0; i = next_[i]) free_tail_ = i;
+  }
 
  private:
   SpinLock lock_;

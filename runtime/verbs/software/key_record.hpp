@@ -71,7 +71,6 @@ template <class Record>
 /// A table as whoever looks keys up sees it: the owner's own, or a peer's.
 template <class Record>
 struct KeyView {
-  using Meaning = KeyMeaning;
   const Record* records;
   std::uint32_t capacity;
 

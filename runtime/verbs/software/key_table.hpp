@@ -45,7 +45,8 @@ class KeyTable {
   using Record = typename Storage::Record;
   using Meaning = typename Storage::Meaning;
 
-  /// A key that means nothing yet: 0, or ENOMEM with a line in the log.
+  /// A key that means nothing yet: 0, ENOMEM (none is free) with a line in the log, or what back()
+  /// answers.
   int reserve(std::uint32_t& key) noexcept {
     const std::uint32_t taken = numbers_.take(storage_.capacity(), counted());
     if (taken == 0) {
@@ -60,7 +61,7 @@ class KeyTable {
     return 0;
   }
 
-  /// A key that means this (its serial is the table's to give): 0 or ENOMEM.
+  /// A key that means this (its serial is the table's to give): 0, or an errno as of reserve().
   int publish(const Meaning& meaning, std::uint32_t& key) noexcept {
     if (const int error = reserve(key); error != 0) return error;
     show(key, meaning);
@@ -81,11 +82,12 @@ class KeyTable {
   /// uses it.
   void release(std::uint32_t key) noexcept { numbers_.give_back(key, counted()); }
 
-  /// Gives `key` another meaning. EBUSY when `await` gave up: it means what it meant before.
+  /// Gives `key` another meaning. EINVAL: it means nothing. EBUSY when `await` gave up: it means what it meant before.
   template <class Await>
   int change(std::uint32_t key, const Meaning& meaning, Await await) noexcept {
     Record& record = record_of(key);
     const std::uint64_t before = record.serial.exchange(0, std::memory_order_seq_cst);
+    if (before == 0) return EINVAL;
     if (!await()) {
       record.serial.store(before, std::memory_order_release);
       return EBUSY;

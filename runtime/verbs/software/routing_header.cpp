@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint8_t kUdp = 17;
 /// Lengths in headers count what a wire carries: BTH, DETH and the ICRC are around the message.
 constexpr std::uint32_t kTransportBytes = 12 + 8 + 4;
-constexpr std::uint32_t kIpv4AndUdpBytes = 20 + 8;
+constexpr std::uint32_t kIpv4Bytes = 20, kUdpBytes = 8;
 constexpr std::size_t kIpv4At = sizeof(ibv_grh) - 20;
 
 /// RFC 1071, of the header's 20 bytes.
@@ -28,7 +28,8 @@ std::uint16_t ipv4_checksum(const unsigned char* header) noexcept {
 /// RFC 791.
 void write_ipv4_header(const DatagramPath& path, unsigned char* at) noexcept {
   constexpr std::uint8_t kVersionAndWords = 0x45, kDoNotFragment = 0x40;
-  const auto bytes = static_cast<std::uint16_t>(path.payload + kTransportBytes + kIpv4AndUdpBytes);
+  const auto bytes =
+      static_cast<std::uint16_t>(path.payload + kTransportBytes + kIpv4Bytes + kUdpBytes);
   const unsigned char header[] = {kVersionAndWords,
                                   static_cast<unsigned char>(path.class_and_label >> 20),
                                   static_cast<unsigned char>(bytes >> 8),
@@ -62,7 +63,8 @@ void write_routing_header(const DatagramPath& path, unsigned char (&to)[sizeof(i
   }
   ibv_grh grh{};
   grh.version_tclass_flow = htonl(6u << 28 | (path.class_and_label & 0xfffffffu));
-  grh.paylen = htons(static_cast<std::uint16_t>(path.payload + kTransportBytes));
+  grh.paylen = htons(
+      static_cast<std::uint16_t>(path.payload + kTransportBytes + (path.over_udp ? kUdpBytes : 0)));
   grh.next_hdr = path.over_udp ? kUdp : kTransport;
   grh.hop_limit = path.hop_limit;
   grh.sgid = path.source;

@@ -9,7 +9,7 @@
 namespace verbatim {
 namespace {
 
-/// One row of numbers for all providers and contexts of the process: a key that unclaimed to
+/// One row of numbers for all providers and contexts of the process: a key that strays to
 /// another context finds no domain of its own number there.
 constinit DomainNumbers numbers(holder::kMaxPd);
 
