@@ -33,7 +33,7 @@ class PoolCount {
   void set_locked(std::uint32_t count) noexcept {
     both_.store(((look_locked() >> 32) + 1) << 32 | count, std::memory_order_release);
   }
-  /// Publishes one fewer, or one more. REQUIRES: `look` is of now, and has one to take.
+  /// Publish one fewer, or one more, than `look`, which is of now. To take one, it has one.
   void take_one_locked(std::uint64_t look) noexcept {
     both_.store(look + kOneChange - 1, std::memory_order_release);
   }

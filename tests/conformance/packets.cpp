@@ -58,5 +58,21 @@ TEST_P(OverABadLink, AnAtomicIsPerformedOnceAndItsAnswerIsWhatItFound) {
   EXPECT_EQ(pair.b.load(remote, 8), 160u);
 }
 
+TEST(OverALink, WaitingForAReceiveIsNoTryOfReachingThePeer) {
+  // IBTA 9.7.5.2.8: the responder asked for the wait, so it is there.
+  PairWish wish = impatient();
+  wish.link_a.retry_count = 0;
+  wish.link_b.min_rnr_timer = 1;  // 10 us
+  Pair pair(kHere, wish);
+  const RegionInfo from = pair.a.allocate(MemoryKind::kMapped, 64);
+  const RegionInfo to = pair.b.allocate(MemoryKind::kMapped, 64);
+  expect_posted(pair.a.post_send(pair.qa, send(1, slice(from, 0, 8))));
+  // Long enough for many of them.
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(pair.a.poll_once(pair.qa.send_cq, 1).empty());
+  expect_posted(pair.b.post_receive(pair.qb, receive(2, slice(to, 0, 8))));
+  expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_SEND, pair.qa);
+  expect_receive(pair.b.poll_receives(pair.qb, 1)[0], 2, 8, pair.qb);
+}
+
 }  // namespace
 }  // namespace verbatim::harness

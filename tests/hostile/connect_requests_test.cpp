@@ -138,7 +138,7 @@ TEST_F(AskingToConnect, WithAllItsNumbersIsHeardWithAShareOfThemAndOthersAreHear
   EXPECT_EQ(times_refused_before_ + times_refused(), 1) << "it is said, and once";
 }
 
-TEST_F(AskingToConnect, AtAllQueuePairsOfAProcessLeavesItNumbersAndOthersAreHeard) {
+TEST_F(AskingToConnect, ToAllQueuePairsOfAProcessLeavesItNumbersAndOthersAreHeard) {
   harness::AllowedLog refusal(kRefusal);
   while (others_.size() < 7) others_.push_back(std::make_unique<DatagramEnd>(session_));
   ask_to_connect(kAllQps);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Who sleeps in ibv_get_cq_event is woken by the process that sends to it: man ibv_get_cq_event,
-// providers/shm/channel.hpp. `a` is this process, `b` the one that sends.
+// providers/shm/queues/comp_channel.hpp. `a` is this process, `b` the one that sends.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>

@@ -198,9 +198,8 @@ int vbt_coll_allgather(struct vbt_coll_team* team, const void* send, void* recei
 int vbt_coll_alltoall(struct vbt_coll_team* team, const void* send, void* receive, size_t count,
                       enum vbt_coll_type type);
 
-// The operations above, begun only: 0 and `*request`, which the vbt_coll_poll or vbt_coll_wait
-// gives back
-// that answers anything but EINPROGRESS. On an error `*request` is NULL.
+// The operations above, begun only: 0 and `*request`, which is given back by the vbt_coll_poll or
+// vbt_coll_wait that answers anything but EINPROGRESS. On an error `*request` is NULL.
 
 int vbt_coll_ibarrier(struct vbt_coll_team* team, struct vbt_coll_request** request);
 int vbt_coll_ibcast(struct vbt_coll_team* team, void* buffer, size_t count, enum vbt_coll_type type,

@@ -8,8 +8,8 @@
 
 namespace verbatim::shm {
 
-/// Has every later fork do so; once is enough. REQUIRES: Process has been started, whose own
-/// handler comes first: it makes the segment private. 0 or ENOMEM.
+/// Has every later fork do so; once is enough. REQUIRES: Process::start() has been called, whose
+/// own handler comes first: it makes the segment private. 0 or ENOMEM.
 int prepare_for_forks() noexcept;
 
 }  // namespace verbatim::shm

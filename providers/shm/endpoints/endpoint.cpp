@@ -24,11 +24,11 @@ namespace {
 /// Connect requests come no faster than this: the destination's service thread may wait for a core.
 constexpr std::uint64_t kConnectRequestNs = 1'000'000;
 
-/// An endpoint that leaves is listed until it goes.
+/// An outgoing endpoint is listed until it goes.
 constinit const QpKind kOutgoingEndpoint{.retire = forget_outgoing};
 
 /// Guards this process's list of endpoints, whose head is in the segment's header.
-constinit SpinLock leaving_lock;
+constinit SpinLock outgoing_lock;
 Qp* first_outgoing = nullptr;
 
 std::uint32_t place_of(const EndpointTable& d, std::uint32_t qpn) noexcept {
@@ -139,7 +139,7 @@ void request_connect(Peer& peer, Qp& endpoint) noexcept {
 }  // namespace
 
 void list_outgoing(Qp& endpoint) noexcept {
-  LockGuard<SpinLock> guard(leaving_lock);
+  LockGuard<SpinLock> guard(outgoing_lock);
   endpoint.ep.next = first_outgoing;
   store_relaxed(endpoint.own->endpoint_link, link_to(first_outgoing));
   first_outgoing = &endpoint;
@@ -243,7 +243,7 @@ void close_outgoing(Qp& from) noexcept {
 }
 
 void forget_outgoing(Qp& endpoint) noexcept {
-  LockGuard<SpinLock> guard(leaving_lock);
+  LockGuard<SpinLock> guard(outgoing_lock);
   Qp* before = nullptr;
   Qp* at = first_outgoing;
   for (; at != nullptr && at != &endpoint; at = at->ep.next) before = at;
@@ -259,12 +259,12 @@ void forget_outgoing(Qp& endpoint) noexcept {
 }
 
 void forget_all_outgoing() noexcept {
-  LockGuard<SpinLock> guard(leaving_lock);
+  LockGuard<SpinLock> guard(outgoing_lock);
   first_outgoing = nullptr;
 }
 
 void forget_endpoints_of_parent() noexcept {
-  ::new (&leaving_lock) SpinLock;
+  ::new (&outgoing_lock) SpinLock;
   first_outgoing = nullptr;
 }
 

@@ -29,7 +29,7 @@ struct ServiceHooks {
   void (*arena_ready)(Peer&) noexcept;  ///< a wanted arena was mapped, or refused
   void (*names_stand)(bool) noexcept;   ///< ours in the folder were lost, or are there again
   void (*failed)() noexcept;            ///< for good: nothing is served, nobody is met any more
-  void (*ends)() noexcept;  ///< the fabric for us, or the process: what is to be said is said now
+  void (*ends)() noexcept;  ///< we leave the fabric, or the process ends: log what is to be logged
 };
 
 }  // namespace verbatim::shm

@@ -10,7 +10,7 @@
 // ServiceHooks; nothing else of the data path is known here.
 //
 // After fork() the child keeps a private copy of what it inherited, so that nothing it does reaches
-// the parent; its first start() makes one of its own.
+// the parent; its first start() joins the fabric by itself.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class Process {
   /// exact cause logged. EIO too while one that has failed has users.
   static int start(const ServiceHooks& hooks) noexcept;
   static void stop() noexcept;
-  /// The running process. REQUIRES: between start and stop.
+  /// This process in the fabric. REQUIRES: between start and stop.
   static Process& get() noexcept;
 
   /// ServiceHooks::failed was called, or is about to be. Lasts until the last stop().

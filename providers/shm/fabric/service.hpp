@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// The service thread: one per process, started with Process, asleep in epoll unless somebody wants
+// The service thread: one per process, started by Process::start(), asleep in epoll unless somebody wants
 // something.
 //
 //   wake eventfd   a thread of ours rang a doorbell, or wants a connect, an arena, the tick

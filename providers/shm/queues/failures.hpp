@@ -5,8 +5,8 @@
 // records. The first failure of each direction is remembered, and said in the log once
 // (failure_log.hpp).
 //
-// Reasons lie everywhere: in keys, windows, endpoints, XRC domains. So the bodies of these few
-// stand in the room of judgement, above all of those, and are linked from here. They are called
+// Reasons lie everywhere: in keys, memory windows, endpoints, XRC domains. So the bodies of these few
+// stand in the room `diagnosis`, above all of those, and are linked from here. They are called
 // under the lock of the side they are about, wait for nothing and do not log.
 #pragma once
 

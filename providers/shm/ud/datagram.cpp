@@ -98,19 +98,19 @@ bool place_routing_header(const Qp& endpoint, const LocalRange* room, std::uint3
 
 /// Whether a datagram to a group has to wait until every process of the fabric has been met.
 bool waits_for_strangers(Qp& qp) noexcept {
-  Datagrams& book = *qp.datagrams;
+  Datagrams& datagrams = *qp.datagrams;
   if (!Process::get().is_connecting_to_all()) {
-    book.connected_in_vain = false;
+    datagrams.connected_in_vain = false;
     return false;
   }
-  if (book.connected_in_vain) return false;
+  if (datagrams.connected_in_vain) return false;
   if (!waited_too_long(qp.sq.progress.connecting_until, kConnectNs)) return true;
-  book.connected_in_vain = true;
+  datagrams.connected_in_vain = true;
   return false;
 }
 
-bool is_late(const Datagrams& book, std::uint64_t process) noexcept {
-  for (const std::uint64_t late : book.late)
+bool is_late(const Datagrams& datagrams, std::uint64_t process) noexcept {
+  for (const std::uint64_t late : datagrams.late)
     if (late == process) return true;
   return false;
 }
@@ -118,16 +118,17 @@ bool is_late(const Datagrams& book, std::uint64_t process) noexcept {
 /// Whether it has to wait until the processes of members that are new have made their halves of the
 /// endpoints. One that lets that time pass is still asked to connect, but not waited for again.
 bool waits_for_members(Qp& qp, std::uint32_t count) noexcept {
-  Datagrams& book = *qp.datagrams;
-  const Member* const members = book.members.list;
+  Datagrams& datagrams = *qp.datagrams;
+  const Member* const members = datagrams.members.list;
   bool waits = false, is_over = false;
   Wait wait;
   for (std::uint32_t i = 0; i < count; ++i) {
     (void)endpoint_to(qp, members[i].qpn, wait);
-    if (wait != Wait::kPeer || is_late(book, members[i].process)) continue;
+    if (wait != Wait::kPeer || is_late(datagrams, members[i].process)) continue;
     if (!waits) is_over = waited_too_long(qp.sq.progress.deadline, kConnectNs);
     waits = true;
-    if (is_over) book.late[book.late_count++ % std::size(book.late)] = members[i].process;
+    if (is_over)
+      datagrams.late[datagrams.late_count++ % std::size(datagrams.late)] = members[i].process;
   }
   return waits && !is_over;
 }

@@ -1,38 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // What is told of requests and receives, and how queue pairs end.
+#include <utility>
+
 #include "runtime/verbs/opcodes.hpp"
 #include "runtime/verbs/software/operations.hpp"
 #include "runtime/verbs/software/soft_comp_channel.hpp"
 #include "tests/support/packet/objects.hpp"
 
 namespace verbatim::packet {
-World& world() {
-  static World* const made = [] {
-    auto* const all = new World;
-    all->link = new harness::PacketLink<Packet>;
-    all->queue_pairs = new std::map<std::uint32_t, Qp*>;
-    return all;
-  }();
-  return *made;
-}
-
-Context& context_of(const ibv_context* context) {
-  return static_cast<Context&>(verbatim::Context::from(const_cast<ibv_context*>(context)));
-}
 void raise(Qp& qp, ibv_event_type type) {
   ibv_async_event event{};
   event.event_type = type;
   event.element.qp = &qp.plain;
   context_of(qp.plain.context).events.raise(event);
-}
-
-ibv_gid own_gid() {
-  ibv_gid gid{};
-  gid.raw[0] = 0xfe;
-  gid.raw[1] = 0x80;
-  gid.raw[15] = 1;
-  return gid;
 }
 
 void tell(Cq& cq) {

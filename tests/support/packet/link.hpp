@@ -33,7 +33,6 @@ class PacketLink {
       else
         way_.push_back(std::move(packet));
     }
-    train.clear();
   }
 
   /// What has arrived, at most kBurst packets; nothing: the link is empty.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// The bytes of SGEs, by our own keys.
 #include <algorithm>
 #include <cstring>
 

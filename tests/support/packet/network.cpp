@@ -1,13 +1,31 @@
 // SPDX-License-Identifier: BSD-2-Clause
+//
+// The device: its one world, its link, and what moves on by a call.
 #include "runtime/time/clock.hpp"
 #include "tests/support/packet/objects.hpp"
 
 namespace verbatim::packet {
+
+World& world() {
+  static World* const made = new World;
+  return *made;
+}
+
+Context& context_of(const ibv_context* context) {
+  return static_cast<Context&>(verbatim::Context::from(const_cast<ibv_context*>(context)));
+}
+ibv_gid own_gid() {
+  ibv_gid gid{};
+  gid.raw[0] = 0xfe;
+  gid.raw[1] = 0x80;
+  gid.raw[15] = 1;
+  return gid;
+}
 void pump() {
-  for (std::vector<Packet> burst; !(burst = world().link->receive()).empty();) {
+  for (std::vector<Packet> burst; !(burst = world().link.receive()).empty();) {
     for (Packet& packet : burst) {
-      const auto found = world().queue_pairs->find(packet.to);
-      if (found == world().queue_pairs->end()) continue;
+      const auto found = world().queue_pairs.find(packet.to);
+      if (found == world().queue_pairs.end()) continue;
       Qp& qp = *found->second;
       const bool receives =
           qp.state() == IBV_QPS_RTR || qp.state() == IBV_QPS_RTS || qp.state() == IBV_QPS_SQD;
@@ -29,5 +47,5 @@ void progress() {
 
 void verbatim::harness::set_weather(const Weather& weather) {
   const LockGuard guard(packet::world().lock);
-  packet::world().link->set(weather);
+  packet::world().link.set(weather);
 }

@@ -4,9 +4,12 @@
 // device's one lock.
 #pragma once
 
+#include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "runtime/sync/spin_lock.hpp"
@@ -103,11 +106,7 @@ struct Stored {
   bool is_solicited = false;
 };
 
-struct Cq : verbatim::Cq {
-  std::atomic<std::uint32_t> head{0};
-  std::atomic<std::uint32_t> tail{0};
-  std::uint32_t mask = 0;
-  Stored* ring = nullptr;
+struct Cq : verbatim::Cq, CompletionRing<Stored> {
   CopiedCompletion cursor;
   bool is_armed = false;
   bool for_solicited = false;
@@ -119,8 +118,6 @@ struct Cq : verbatim::Cq {
 struct Srq : verbatim::Srq {
   ReceiveQueue queue;
 };
-
-struct Mr : verbatim::Mr {};
 
 struct Qp : verbatim::Qp {
   Cq* send_cq;
@@ -136,10 +133,12 @@ struct Qp : verbatim::Qp {
   std::uint32_t freed = 0;  ///< requests whose completion was polled, or of one behind them
   std::uint32_t tries = 0;
   std::uint32_t not_ready = 0;
+  bool rests = false;  ///< until the responder's RNR timer is over
   std::uint64_t repeat_at = kForEver;
   bool drains = false;
   // Responder.
   std::uint32_t expected = 0;
+  bool was_heard = false;                          ///< its peer, once since RTR
   bool has_complained = false;                     ///< of a gap, once for each
   std::map<std::uint32_t, std::uint64_t> atomics;  ///< what was answered, by PSN
 
@@ -155,8 +154,8 @@ struct Context : verbatim::Context {
 /// All of the device, under one lock.
 struct World {
   SpinLock lock;
-  harness::PacketLink<Packet>* link = nullptr;
-  std::map<std::uint32_t, Qp*>* queue_pairs = nullptr;
+  harness::PacketLink<Packet> link;
+  std::map<std::uint32_t, Qp*> queue_pairs;
   KeyTable<PrivateKeys<kKeys>> keys;
   std::uint32_t next_qpn = 0x11;
 };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// The slots: what the verbs do, by the parts.
 #include "tests/support/packet/provider.hpp"
 
 #include <algorithm>
@@ -72,8 +73,8 @@ bool poll_one(Cq& cq, ibv_wc& wc) {
   const Stored* const stored = completions::take(cq);
   if (stored == nullptr) return false;
   wc = stored->wc;
-  const auto found = world().queue_pairs->find(wc.qp_num);
-  if (stored->is_send && found != world().queue_pairs->end() && found->second == stored->owner)
+  const auto found = world().queue_pairs.find(wc.qp_num);
+  if (stored->is_send && found != world().queue_pairs.end() && found->second == stored->owner)
     found->second->freed = stored->number + 1;
   return true;
 }
@@ -87,7 +88,7 @@ bool take(Cq& cq, ibv_wc& wc) noexcept {
 struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
   static constexpr const char* kName = "packet";
   using Context = packet::Context;
-  using Mr = packet::Mr;
+  using Mr = verbatim::Mr;
   using Cq = packet::Cq;
   using Qp = packet::Qp;
 
@@ -157,7 +158,7 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
 
   static int reg_mr(Pd& pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access,
                     verbatim::Mr** out) noexcept {
-    auto* const mr = make_nothrow<packet::Mr>();
+    auto* const mr = make_nothrow<verbatim::Mr>();
     if (mr == nullptr) return ENOMEM;
     const KeyMeaning meaning{0,      iova,           length, reinterpret_cast<std::uint64_t>(addr),
                              access, pd.plain.handle};
@@ -174,7 +175,7 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
     // Whoever copies holds the lock.
     const LockGuard guard(world().lock);
     const int error = world().keys.retire(mr.plain.lkey, [] { return true; });
-    if (error == 0) destroy_nothrow(static_cast<packet::Mr*>(&mr));
+    if (error == 0) destroy_nothrow(&mr);
     return error;
   }
   static int create_ah(Pd&, const ibv_ah_attr&, Ah** out) noexcept {
@@ -265,7 +266,7 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
     qp->plain.qp_type = attr.qp_type;
     const LockGuard guard(world().lock);
     qp->plain.qp_num = world().next_qpn++;
-    world().queue_pairs->emplace(qp->plain.qp_num, qp);
+    world().queue_pairs.emplace(qp->plain.qp_num, qp);
     *out = qp;
     return 0;
   }
@@ -277,13 +278,17 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
     if (const int error = check_transition(qp, attr, mask, from, to)) return error;
     apply_attributes(qp, attr, mask);
     if (to == IBV_QPS_ERR && from != to) end(qp);
-    if (to == IBV_QPS_RTR && from != to) qp.expected = attr.rq_psn & kPsnMask;
+    if (to == IBV_QPS_RTR && from != to) {
+      qp.expected = attr.rq_psn & kPsnMask;
+      qp.has_complained = qp.was_heard = false;
+    }
     if (to == IBV_QPS_RTS && from == IBV_QPS_RTR) qp.next_psn = attr.sq_psn & kPsnMask;
     if (to == IBV_QPS_RESET) {
       qp.sends.clear();
       qp.receives.posted.clear();
       qp.atomics.clear();
       qp.posted = qp.freed = qp.tries = qp.not_ready = 0;
+      qp.rests = qp.drains = false;
       qp.repeat_at = kForEver;
       forget_completions(qp);
     }
@@ -305,7 +310,7 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
     packet::Qp& qp = own(plain);
     {
       const LockGuard guard(world().lock);
-      world().queue_pairs->erase(qp.plain.qp_num);
+      world().queue_pairs.erase(qp.plain.qp_num);
       forget_completions(qp);
     }
     context_of(qp.plain.context).events.retire(qp);

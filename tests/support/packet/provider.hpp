@@ -4,8 +4,8 @@
 // whose queue pairs (RC and UD, with receives of their own or shared ones) speak with each other
 // within the process by packets over a link in memory, which may lose, double and reorder them.
 //
-// Everything happens in the application's calls: a post sends its packets and takes what arrives,
-// a poll does too, and repeats what was not answered in time.
+// Everything happens in the application's calls: posting requests sends their packets and takes
+// what arrives, a poll does too, and repeats what was not answered in time.
 #pragma once
 
 #include "runtime/verbs/provider.hpp"

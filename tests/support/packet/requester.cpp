@@ -2,6 +2,7 @@
 //
 // Requests in their order, until they are acknowledged or answered: go-back-N (IBTA 9.7.3, 9.7.5.2.8).
 #include <algorithm>
+#include <utility>
 
 #include "runtime/time/clock.hpp"
 #include "runtime/verbs/software/operations.hpp"
@@ -12,7 +13,7 @@ namespace verbatim::packet {
 void send(Packet&& packet) {
   std::vector<Packet> train;
   train.push_back(std::move(packet));
-  world().link->send(std::move(train));
+  world().link.send(std::move(train));
 }
 
 std::uint64_t deadline(const Qp& qp) {
@@ -21,11 +22,12 @@ std::uint64_t deadline(const Qp& qp) {
 }
 
 void send_again(Qp& qp) {
+  qp.rests = false;
   std::vector<Packet> train;
   for (const Send& send : qp.sends)
     if (send.was_sent && !send.is_answered) train.push_back(send.packet);
   qp.repeat_at = train.empty() ? kForEver : deadline(qp);
-  world().link->send(std::move(train));
+  world().link.send(std::move(train));
 }
 
 /// Datagrams have happened when they are on their way.
@@ -65,7 +67,7 @@ void transmit(Qp& qp) {
   }
   if (train.empty()) return;
   if (qp.repeat_at == kForEver) qp.repeat_at = deadline(qp);
-  world().link->send(std::move(train));
+  world().link.send(std::move(train));
 }
 
 /// Everything up to `psn` has been performed; what has an answer needs that, too.
@@ -82,6 +84,7 @@ void acknowledge(Qp& qp, std::uint32_t psn) {
   if (!moved) return;
   transmit(qp);
   qp.tries = qp.not_ready = 0;
+  qp.rests = false;
   const bool waits = !qp.sends.empty() && qp.sends.front().was_sent;
   qp.repeat_at = waits ? deadline(qp) : kForEver;
   if (!waits && qp.state() == IBV_QPS_SQD && std::exchange(qp.drains, false))
@@ -98,7 +101,9 @@ void hear(Qp& qp, Packet& packet) {
     case Kind::kAnswer:
       if (asked == qp.sends.end() || asked->is_answered) return;
       if (!scatter(qp.pd, asked->pieces, packet.bytes)) {
-        acknowledge(qp, packet.psn - 1);
+        acknowledge(qp, (packet.psn - 1) & kPsnMask);
+        // An older one without its answer comes again, and this one with it.
+        if (qp.sends.empty() || !is_asked(qp.sends.front())) return;
         return fail(qp, IBV_WC_LOC_PROT_ERR);
       }
       asked->is_answered = true;
@@ -116,13 +121,15 @@ void hear(Qp& qp, Packet& packet) {
   if (qp.attributes.rnr_retry != 7 && ++qp.not_ready > qp.attributes.rnr_retry)
     return fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
   qp.tries = 0;
+  qp.rests = true;
   qp.repeat_at = now_ns() + rnr_timer_ns(packet.code);
 }
 
 void repeat_late(std::uint64_t now) {
-  for (const auto& [number, qp] : *world().queue_pairs) {
+  for (const auto& [number, qp] : world().queue_pairs) {
     if (now < qp->repeat_at) continue;
-    if (qp->not_ready == 0 && ++qp->tries > qp->attributes.retry_cnt)
+    // A wait that the responder asked for is no try (IBTA 9.7.5.2.8).
+    if (!qp->rests && ++qp->tries > qp->attributes.retry_cnt)
       fail(*qp, IBV_WC_RETRY_EXC_ERR);
     else
       send_again(*qp);

@@ -74,9 +74,20 @@ std::uint64_t swap_or_add(const Packet& packet, unsigned char* at) {
   return old;
 }
 
+Bytes bytes_of(std::uint64_t word) {
+  Bytes bytes(sizeof word);
+  std::memcpy(bytes.data(), &word, sizeof word);
+  return bytes;
+}
+
 /// Performs a request whose turn it is, or that was performed before. False: it was refused, or
 /// finds no receive.
 bool perform(Qp& qp, const Packet& packet, bool is_new, Bytes& answered) {
+  // What was performed is only answered again; a READ reads again.
+  if (!is_new && packet.opcode != IBV_WR_RDMA_READ) {
+    if (is_atomic(packet.opcode)) answered = bytes_of(qp.atomics[packet.psn]);
+    return true;
+  }
   const std::uint32_t need = remote_access_for(packet.opcode, 0);
   const std::uint64_t bytes = is_atomic(packet.opcode) ? 8 : packet.length;
   unsigned char* at = nullptr;
@@ -97,10 +108,11 @@ bool perform(Qp& qp, const Packet& packet, bool is_new, Bytes& answered) {
   }
   if (packet.opcode == IBV_WR_RDMA_READ) answered.assign(at, at + bytes);
   if (is_atomic(packet.opcode)) {
-    const std::uint64_t old = is_new ? swap_or_add(packet, at) : qp.atomics[packet.psn];
-    if (is_new) qp.atomics[packet.psn] = old;
-    answered.resize(sizeof old);
-    std::memcpy(answered.data(), &old, sizeof old);
+    const std::uint64_t old = swap_or_add(packet, at);
+    qp.atomics[packet.psn] = old;
+    // More cannot come again than a send queue holds.
+    qp.atomics.erase((packet.psn - kLimits.max_wr) & kPsnMask);
+    answered = bytes_of(old);
   }
   if (!is_new || returns_bytes(packet.opcode)) return true;
   if (packet.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || is_any_send(packet.opcode)) {
@@ -126,7 +138,7 @@ bool perform(Qp& qp, const Packet& packet, bool is_new, Bytes& answered) {
 
 void respond(Qp& qp, const Packet& packet) {
   if (packet.from != qp.attributes.dest_qp_num) return;
-  if (qp.state() == IBV_QPS_RTR && packet.psn == qp.expected && qp.expected == qp.attributes.rq_psn)
+  if (qp.state() == IBV_QPS_RTR && packet.psn == qp.expected && !std::exchange(qp.was_heard, true))
     raise(qp, IBV_EVENT_COMM_EST);
   const std::int32_t ahead = distance(packet.psn, qp.expected);
   if (ahead > 0) {
