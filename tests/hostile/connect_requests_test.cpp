@@ -28,7 +28,7 @@ constexpr std::uint32_t kShare = 12288;        ///< of a process that is the onl
 constexpr std::uint32_t kOwn = 16;             ///< more than the victim has queue pairs of its own
 constexpr std::uint32_t kBlocks = kMaxBlocksPerProcess, kAllQps = kBlocks * kQpnsPerBlock;
 constexpr std::uint64_t kQpsAt = Stranger::kBytes;
-constexpr std::uint64_t kBytes = kQpsAt + kAllQps * sizeof(QpRecord);
+constexpr std::uint64_t kStrangersBytes = kQpsAt + kAllQps * sizeof(QpRecord);
 
 constexpr const char* kRefusal = "as many ways as it may have";
 /// How often it was said in the test that runs.
@@ -121,7 +121,7 @@ class AskingToConnect : public ::testing::Test {
   DatagramEnd receiver_{session_};
   std::vector<std::unique_ptr<DatagramEnd>> others_;  ///< receivers, of the same process
   harness::AhHandle ah_;
-  Stranger stranger_{0x5eed3, kAskingBlock, kBytes};
+  Stranger stranger_{0x5eed3, kAskingBlock, kStrangersBytes};
   Acquaintance known_;
   std::uint32_t first_block_ = kAskingBlock;
 };
