@@ -27,6 +27,15 @@ enum class Collective : std::uint8_t {
 };
 inline constexpr int kCollectives = 11;
 
+/// Bytes of a message of pipelined chains: s.
+inline constexpr std::int64_t kPipelineSegment = 64 << 10;
+
+[[nodiscard]] constexpr int log_of(std::int64_t count) noexcept {
+  int log = 0;
+  while (std::int64_t{1} << log < count) ++log;
+  return log;
+}
+
 struct Reduced {
   const void* send;  ///< or MPI_IN_PLACE
   void* receive;

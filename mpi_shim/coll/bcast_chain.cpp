@@ -10,7 +10,6 @@
 namespace vmpi {
 
 void bcast_chain(Plan& plan, const Operands& of) noexcept {
-  constexpr std::int64_t kSegment = 64 * 1024;
   constexpr int kUnderWay = 4;  // of the root's sends, which wait for nothing
   const int size = plan.size();
   const std::int64_t bytes = of.own->bytes();
@@ -21,23 +20,23 @@ void bcast_chain(Plan& plan, const Operands& of) noexcept {
   const bool is_last = me == size - 1;
   const AsBytes data(plan, *of.own);
   const auto segment = [&](std::int64_t begin) noexcept {
-    return data.part(begin, std::min(begin + kSegment, bytes));
+    return data.part(begin, std::min(begin + kPipelineSegment, bytes));
   };
   if (me == 0) {
     data.take(plan);
     int under_way = 0;
-    for (std::int64_t at = 0; at < bytes; at += kSegment) {
+    for (std::int64_t at = 0; at < bytes; at += kPipelineSegment) {
       plan.send(below, segment(at));
       if (++under_way % kUnderWay == 0) plan.fence();
     }
     return plan.fence();
   }
-  for (std::int64_t at = 0; at < bytes; at += kSegment) {
+  for (std::int64_t at = 0; at < bytes; at += kPipelineSegment) {
     plan.receive(above, segment(at));
-    if (!is_last && at != 0) plan.send(below, segment(at - kSegment));
+    if (!is_last && at != 0) plan.send(below, segment(at - kPipelineSegment));
     plan.fence();
   }
-  if (!is_last) plan.send(below, segment((bytes - 1) / kSegment * kSegment));
+  if (!is_last) plan.send(below, segment((bytes - 1) / kPipelineSegment * kPipelineSegment));
   plan.fence();
   data.give(plan);
 }

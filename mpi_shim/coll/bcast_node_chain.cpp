@@ -12,7 +12,6 @@
 namespace vmpi {
 
 void bcast_node_chain(Plan& plan, const Operands& of) noexcept {
-  constexpr std::int64_t kSegment = 64 * 1024;
   constexpr int kUnderWay = 4;  // segments of the root, which waits for nothing
   const std::int64_t bytes = of.own->bytes();
   if (bytes == 0) return;
@@ -31,7 +30,7 @@ void bcast_node_chain(Plan& plan, const Operands& of) noexcept {
       behind_leader + 1 < led.ranks_here() ? rank_here(behind_leader + 1) : kNobody;
   const AsBytes data(plan, *of.own);
   const auto segment = [&](std::int64_t begin) noexcept {
-    return data.part(begin, std::min(begin + kSegment, bytes));
+    return data.part(begin, std::min(begin + kPipelineSegment, bytes));
   };
   const auto hand_on = [&](std::int64_t begin) noexcept {
     // The longer way first.
@@ -41,7 +40,7 @@ void bcast_node_chain(Plan& plan, const Operands& of) noexcept {
   if (plan.rank() == of.root) {
     data.take(plan);
     int under_way = 0;
-    for (std::int64_t at = 0; at < bytes; at += kSegment) {
+    for (std::int64_t at = 0; at < bytes; at += kPipelineSegment) {
       hand_on(at);
       if (++under_way % kUnderWay == 0) plan.fence();
     }
@@ -50,12 +49,12 @@ void bcast_node_chain(Plan& plan, const Operands& of) noexcept {
   const int before = around(led.node - 1, nodes);
   int above = rank_here(behind_leader - 1);
   if (led.leads) above = before == led.root_node() ? of.root : led.nodes.leaders()[before];
-  for (std::int64_t at = 0; at < bytes; at += kSegment) {
+  for (std::int64_t at = 0; at < bytes; at += kPipelineSegment) {
     plan.receive(above, segment(at));
-    if (at != 0) hand_on(at - kSegment);
+    if (at != 0) hand_on(at - kPipelineSegment);
     plan.fence();
   }
-  hand_on((bytes - 1) / kSegment * kSegment);
+  hand_on((bytes - 1) / kPipelineSegment * kPipelineSegment);
   plan.fence();
   data.give(plan);
 }

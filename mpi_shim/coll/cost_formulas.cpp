@@ -3,16 +3,11 @@
 
 #include <algorithm>
 
+#include "mpi_shim/coll/owners.hpp"
 #include "mpi_shim/core/wire.hpp"
 
 namespace vmpi {
 namespace {
-
-[[nodiscard]] int log_of(std::int64_t count) noexcept {
-  int doublings = 0;
-  while (std::int64_t{1} << doublings < count) ++doublings;
-  return doublings;
-}
 
 [[nodiscard]] Level level_of_host(const Costs& costs, double latency) noexcept {
   const double overhead = costs.ns(CostOf::kHostOverhead);
@@ -28,11 +23,7 @@ namespace {
           costs.ns(CostOf::kByte), costs.ns(CostOf::kLongHandshake)};
 }
 
-/// Messages of pipelines.
-constexpr double kSegment = 64 << 10;
-/// As owners.hpp cuts a slice.
-constexpr double kLeastSegment = 64 << 10;
-constexpr double kMostSegments = 8;
+constexpr auto kSegment = static_cast<double>(kPipelineSegment);
 
 }  // namespace
 
@@ -96,13 +87,13 @@ double CostedCall::scatter() const noexcept {
 namespace cost {
 namespace {
 
+[[nodiscard]] double segments_of(const CostedCall& of) noexcept {
+  return std::clamp(of.n / of.on_node / static_cast<double>(OwnedReduction::kLeastSegment), 1.0,
+                    static_cast<double>(OwnedReduction::kMostSegments));
+}
 /// Of work between nodes and within them in segments, all but the longest are hidden behind each other.
 [[nodiscard]] double overlapped(const CostedCall& of, double between, double within) noexcept {
-  const double segments = std::clamp(of.n / of.on_node / kLeastSegment, 1.0, kMostSegments);
-  return std::max(between, within) + std::min(between, within) / segments;
-}
-[[nodiscard]] double segments_of(const CostedCall& of) noexcept {
-  return std::clamp(of.n / of.on_node / kLeastSegment, 1.0, kMostSegments);
+  return std::max(between, within) + std::min(between, within) / segments_of(of);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "mpi_shim/coll/crossovers.hpp"
 
 #include "mpi_shim/coll/cost_formulas.hpp"
+#include "runtime/topo/hash.hpp"
 
 namespace vmpi {
 namespace {
@@ -58,9 +59,14 @@ struct Kept {
   Key key;
   Crossovers table;
 };
-/// More than the collectives of two communicators: one that is needed again is made again.
-constexpr std::size_t kTables = 64;
-constinit Kept tables[kTables] = {};
+constinit Kept tables[kKeptTables] = {};
+
+/// Numbers of ranks are mostly powers of two, which a plain sum would let meet.
+[[nodiscard]] std::size_t place_of(const Key& key) noexcept {
+  using verbatim::topo::mix;
+  const std::uint64_t of_ranks = mix(key.digest, std::uint64_t{key.ranks} << 32 | key.kind);
+  return mix(of_ranks, std::uint64_t{key.nodes} << 32 | key.ranks_of_node) % kKeptTables;
+}
 
 }  // namespace
 
@@ -77,11 +83,13 @@ void Crossovers::make(Collective which, const Shape& shape) noexcept {
   rows_[count_ - 1].to_bytes = kAnyBytes;
 }
 
+std::size_t place_of_table(Collective which, const Shape& shape) noexcept {
+  return place_of(key_of(which, shape));
+}
+
 const KnownAlgorithm& choose(Collective which, const Shape& shape) noexcept {
   const Key key = key_of(which, shape);
-  const std::uint32_t mixed = (key.ranks * 31 + key.nodes) * 31 + key.kind + (key.kind >> 5) * 7 +
-                              static_cast<std::uint32_t>(key.digest);
-  Kept& kept = tables[mixed % kTables];
+  Kept& kept = tables[place_of(key)];
   if (!(kept.key == key)) [[unlikely]] {
     kept.table.make(which, shape);
     kept.key = key;

@@ -37,6 +37,11 @@ class Crossovers {
   int count_ = 0;
 };
 
+/// Where a table is kept, of kKeptTables: two that have one place take it from each other.
+[[nodiscard]] std::size_t place_of_table(Collective which, const Shape& shape) noexcept;
+/// More than the collectives of two communicators: one that is needed again is made again.
+inline constexpr std::size_t kKeptTables = 64;
+
 /// Whatever the user says.
 [[nodiscard]] const KnownAlgorithm& choose(Collective which, const Shape& shape) noexcept;
 /// In ns; of one that cannot do such a call nothing can be said.

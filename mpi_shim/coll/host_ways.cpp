@@ -39,7 +39,8 @@ constexpr HostWay kHostWays[] = {
      "(m - 1) h + (G - 1) h' + h"},
     {"rooms", kBytesThroughRooms,
      "piece by piece, each put once and read by all (of up to 4 ranks any length)",
-     "n p to put, (P - 1) n f to read (p, f: host.put, host.fetch)"},
+     "n max(p, f) of a bcast, n (p + (P - 1) (f + c)) of a reduction (p: host.put, f: "
+     "host.fetch)"},
 };
 enum : std::uint8_t { kLines, kLinesByGroups, kRooms };
 

@@ -6,12 +6,6 @@
 namespace vmpi {
 namespace {
 
-[[nodiscard]] int doublings_of(int count) noexcept {
-  int doublings = 0;
-  while (1 << doublings < count) ++doublings;
-  return doublings;
-}
-
 [[nodiscard]] Range cut(const Range& whole, std::int64_t part, std::int64_t parts) noexcept {
   const std::int64_t count = whole.end - whole.begin;
   return {whole.begin + count * part / parts, whole.begin + count * (part + 1) / parts};
@@ -30,7 +24,7 @@ OwnedReduction::OwnedReduction(Plan& plan, const Reduced& what, int root) noexce
       ranks_(nodes_.ranks_of(node_)),
       owners_(nodes_.fewest()),
       halves_((nodes_.count() & (nodes_.count() - 1)) == 0),
-      rounds_between_(halves_ ? doublings_of(nodes_.count()) : nodes_.count() - 1),
+      rounds_between_(halves_ ? log_of(nodes_.count()) : nodes_.count() - 1),
       rounds_(root == kForAll ? 2 * rounds_between_ + 2 : rounds_between_ + 2) {
   const std::int64_t slice = (what.count + owners_ - 1) / owners_;
   segments_ = static_cast<int>(

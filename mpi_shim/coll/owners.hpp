@@ -17,14 +17,15 @@ class OwnedReduction {
  public:
   /// `root` kForAll: all have the result.
   static constexpr int kForAll = -1;
+  // A slice is cut in K segments.
+  static constexpr std::int64_t kLeastSegment = 64 << 10;  ///< bytes
+  static constexpr int kMostSegments = 8;
+
   OwnedReduction(Plan& plan, const Reduced& what, int root) noexcept;
   /// All steps of this rank.
   void add() noexcept;
 
  private:
-  static constexpr std::int64_t kLeastSegment = 64 * 1024;  ///< bytes of an owner
-  static constexpr int kMostSegments = 8;
-
   /// Between the owners of a slice on two nodes.
   struct Exchange {
     int to;

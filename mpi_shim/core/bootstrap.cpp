@@ -218,12 +218,14 @@ bool publish(const char* key, const char* value) noexcept {
   return protocol != nullptr && protocol->put(wire, key, value);
 }
 
-bool look_up(const char* key, char* value, std::size_t room) noexcept {
-  return protocol != nullptr && !is_in_barrier && protocol->get(wire, key, value, room);
+KeyAnswer look_up(const char* key, char* value, std::size_t room) noexcept {
+  if (protocol == nullptr) return KeyAnswer::kNoSuchKey;
+  return is_in_barrier ? KeyAnswer::kSilence : protocol->get(wire, key, value, room);
 }
 
-bool look_up_mapping(char* value, std::size_t room) noexcept {
-  return protocol != nullptr && !is_in_barrier && protocol->get_mapping(wire, value, room);
+KeyAnswer look_up_mapping(char* value, std::size_t room) noexcept {
+  if (protocol == nullptr) return KeyAnswer::kNoSuchKey;
+  return is_in_barrier ? KeyAnswer::kSilence : protocol->get_mapping(wire, value, room);
 }
 
 bool enter_bootstrap_barrier() noexcept {

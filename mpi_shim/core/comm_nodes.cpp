@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "mpi_shim/core/comm_nodes.hpp"
 
+#include "mpi_shim/core/errors.hpp"
 #include "mpi_shim/core/world.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
@@ -18,7 +19,10 @@ constinit bool are_known = false;
 void ask_launcher() noexcept {
   are_known = true;
   char text[1024];
-  if (!look_up_mapping(text, sizeof text)) return;
+  const KeyAnswer answer = look_up_mapping(text, sizeof text);
+  if (answer == KeyAnswer::kSilence)
+    abort_all(1, "the launcher does not say on which nodes ranks are (PMI_process_mapping)");
+  if (answer == KeyAnswer::kNoSuchKey) return;
   Array<int> numbers;
   if (!parse_process_mapping(text, world.size, numbers)) {
     verbatim::log_info(

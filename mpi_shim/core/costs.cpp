@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "runtime/topo/hash.hpp"
+
 namespace vmpi {
 namespace {
 
@@ -32,8 +34,8 @@ constexpr CostFacts kFacts[kCosts] = {
 };
 
 [[nodiscard]] constexpr std::uint64_t digest_of(const std::uint32_t (&ps)[kCosts]) noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, by words
-  for (const std::uint32_t word : ps) hash = (hash ^ word) * 0x100000001b3u;
+  std::uint64_t hash = kCosts;
+  for (const std::uint32_t each : ps) hash = verbatim::topo::mix(hash, each);
   return hash;
 }
 
@@ -133,7 +135,7 @@ const char* parse_costs(const char* text, bool are_all, Costs& into,
                     at + length + 1, facts.least / 1000, facts.least % 1000, facts.most / 1000);
     said.ps[which] = static_cast<std::uint32_t>(ps);
     const bool is_measured = *end == 'm';
-    said.measured = (said.measured & ~(1u << which)) | (is_measured ? 1u << which : 0);
+    said.measured = (said.measured & ~(1u << which)) | (is_measured && are_all ? 1u << which : 0);
     end += is_measured ? 1 : 0;
     if (*end == '\0') break;
     if (*end != ',') return refuse(wrong, "\"%.20s\" follows %s", end, facts.name);

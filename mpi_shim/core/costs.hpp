@@ -3,7 +3,7 @@
 // (coll/crossovers.hpp). All ranks of a communicator go by the same numbers, as they have to choose alike.
 //
 //   costs.cpp          the numbers, their bounds, and their text
-//   costs_measure.cpp  what they are on this host
+//   costs_measure.cpp  what they are on this host (hand_over.cpp: between its cores)
 //   costs_find.cpp     what holds here: the user's word, what was measured before, or is now
 //   costs_agreed.cpp   what all ranks of a job take: what rank 0 has found
 #pragma once
@@ -33,6 +33,10 @@ enum class CostOf : std::uint8_t {
   kLongHandshake,
 };
 inline constexpr int kCosts = 14;
+
+/// Of formulas, tables and what they are chosen by: raised when one of them changes, since ranks whose
+/// libraries choose otherwise would wait for each other (tests/mpi/costs_test.cpp knows their digest).
+inline constexpr unsigned kChoosing = 1;
 
 struct CostFacts {
   const char* name;
@@ -68,17 +72,19 @@ inline constexpr std::size_t kCostsText = 600;
 void write_costs(const Costs& costs, std::span<char, kCostsText> out) noexcept;
 /// Null, or what is wrong, which is written to `wrong`; `into` is then as it was. Every byte of the text is
 /// judged, since others have written it. `are_all`: each number has to be there, as it was written; else
-/// those that are replace what `into` has.
+/// those that are, a user's, replace what `into` has, and none of them counts as measured.
 [[nodiscard]] const char* parse_costs(const char* text, bool are_all, Costs& into,
                                       std::span<char> wrong) noexcept;
 
 /// Measures those of this host, in some 2 ms, and leaves the others as they are. A thread of its own runs
-/// meanwhile.
+/// meanwhile. REQUIRES: make_predefined_types() and make_predefined_ops().
 void measure_costs(Costs& into) noexcept;
+/// Where the kernel copies nothing from other processes, bytes go through memory that both have.
+void go_without_kernel(Costs& costs) noexcept;
 
 enum class CostsFrom : std::uint8_t { kBuiltIn, kUser, kKept, kMeasured };
 /// Of this process: what VERBATIM_COLL_COSTS says, over what was measured on this host since it started, or
-/// is now and kept for others. `path`: where (empty: nowhere).
+/// is now and kept for others. `path`: where (empty: nowhere). REQUIRES: as measure_costs().
 [[nodiscard]] CostsFrom find_costs(Costs& out, std::span<char> path) noexcept;
 /// Null, or what is wrong with VERBATIM_COLL_COSTS. Weak in MPI_Init: a program without collectives does
 /// not have this file.
@@ -86,7 +92,8 @@ enum class CostsFrom : std::uint8_t { kBuiltIn, kUser, kKept, kMeasured };
 
 /// Rank 0's part, before the bootstrap's barrier. Weak for the same reason.
 [[gnu::weak]] void publish_costs() noexcept;
-/// What all ranks of it go by.
+/// What all ranks of it go by. Ends all where the launcher does not say them, or says them otherwise than
+/// they are written: this rank alone would choose by others.
 [[nodiscard]] const Costs& costs_of(Comm& comm) noexcept;
 /// A copy that lasts; null: no memory. What others say is judged: built-in ones where it is wrong.
 [[nodiscard]] const Costs* keep_costs(const Costs& said) noexcept;

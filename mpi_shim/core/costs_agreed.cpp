@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Rank 0 finds the costs and tells them to the launcher before all ranks meet; each rank asks for them when
 // it first chooses an algorithm, rank 0 too, so that all have what the launcher has: no message more for
-// any collective. Where that says nothing that can be believed, all take what is built in. Of teams
-// (mpi_shim/teams) member 0 says them with the introductions.
+// any collective. Where rank 0 has said nothing, all take what is built in. Of teams (mpi_shim/teams) member
+// 0 says them with the introductions.
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "mpi_shim/core/array.hpp"
 #include "mpi_shim/core/comm.hpp"
 #include "mpi_shim/core/costs.hpp"
+#include "mpi_shim/core/errors.hpp"
 #include "mpi_shim/core/world.hpp"
 #include "runtime/base/log.hpp"
 
@@ -17,6 +20,7 @@ namespace vmpi {
 namespace {
 
 constexpr const char* kKey = "verbatim-costs";
+constexpr std::size_t kValue = kCostsText + 32;
 
 /// Of teams, whose communicators may go by different ones.
 LastingArray<Costs*> kept;
@@ -26,16 +30,27 @@ constinit bool is_world_known = false;
 void ask_launcher() noexcept {
   is_world_known = true;
   of_world = built_in_costs();
-  char text[kCostsText];
+  char text[kValue];
+  const KeyAnswer answer = look_up(kKey, text, sizeof text);
+  if (answer == KeyAnswer::kNoSuchKey) return;
+  if (answer == KeyAnswer::kSilence)
+    abort_all(1,
+              "the launcher does not say by which costs rank 0 chooses algorithms of collectives");
+  constexpr std::string_view kPrefix = "choosing:";
+  char* end = text;
+  if (std::string_view(text).starts_with(kPrefix) &&
+      std::strtoul(text + kPrefix.size(), &end, 10) != kChoosing && *end == ',')
+    abort_all(1,
+              "rank 0 chooses algorithms of collectives otherwise than rank %d does: their "
+              "programs have different versions of this library",
+              world.rank);
   char wrong[128];
-  if (!look_up(kKey, text, sizeof text)) return;
-  if (parse_costs(text, true, of_world, wrong) == nullptr)
-    verbatim::log_debug("algorithms of collectives are chosen by %s", text);
-  else
-    verbatim::log_info(
-        "what rank 0 says of costs is not used, since %s: algorithms of collectives "
-        "are chosen by what is built in",
-        wrong);
+  if (*end != ',' || parse_costs(end + 1, true, of_world, wrong) != nullptr)
+    abort_all(1,
+              "by which costs rank 0 chooses algorithms of collectives the launcher garbles: "
+              "\"%.80s\"",
+              text);
+  verbatim::log_debug("algorithms of collectives are chosen by %s", end + 1);
 }
 
 }  // namespace
@@ -47,8 +62,10 @@ void publish_costs() noexcept {
   (void)find_costs(found, path);
   char text[kCostsText];
   write_costs(found, text);
+  char value[kValue];
+  (void)std::snprintf(value, sizeof value, "choosing:%u,%s", kChoosing, text);
   // Where it is not kept, nobody finds it.
-  (void)publish(kKey, text);
+  (void)publish(kKey, value);
 }
 
 const Costs& costs_of(Comm& comm) noexcept {

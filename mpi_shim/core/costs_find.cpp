@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstring>
 #include <string_view>
 
 #include "mpi_shim/core/costs.hpp"
+#include "mpi_shim/core/hand_over.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/topo/host_note.hpp"
@@ -22,7 +21,15 @@ constexpr std::string_view kBuiltInWord = "built-in";
 
 /// Where other processes kept the processors busy, hand-overs could not be measured: perhaps now.
 [[nodiscard]] bool is_complete(const Costs& costs) noexcept {
-  return costs.is_measured(CostOf::kNearLatency) || ::sysconf(_SC_NPROCESSORS_ONLN) < 2;
+  if (costs.is_measured(CostOf::kNearLatency)) return true;
+  const Partners partners = find_partners();
+  return partners.near.empty() && partners.far.empty();
+}
+
+/// As providers/shm reads it: of this job, so it is kept for no other.
+[[nodiscard]] bool is_kernel_forbidden() noexcept {
+  const char* const text = verbatim::environment_text("VERBATIM_SHM_CMA", 8);
+  return text != nullptr && std::string_view(text) == "off";
 }
 
 [[nodiscard]] CostsFrom find_of_host(Costs& out, std::span<char> path) noexcept {
@@ -43,7 +50,7 @@ constexpr std::string_view kBuiltInWord = "built-in";
   if (is_open) {
     char text[kCostsText];
     write_costs(out, text);
-    note.write(text);
+    if (!note.write(text)) path[0] = '\0';
   }
   return CostsFrom::kMeasured;
 }
@@ -70,6 +77,7 @@ CostsFrom find_costs(Costs& out, std::span<char> path) noexcept {
   const char* const text = users_word();
   if (text != nullptr && text == kBuiltInWord) return CostsFrom::kBuiltIn;
   const CostsFrom from = find_of_host(out, path);
+  if (is_kernel_forbidden()) go_without_kernel(out);
   if (text == nullptr) return from;
   char wrong[128];
   // What is wrong with it read_costs() has said.

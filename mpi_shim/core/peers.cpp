@@ -2,7 +2,6 @@
 #include "mpi_shim/core/peers.hpp"
 
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include "mpi_shim/core/sharing.hpp"
 #include "mpi_shim/core/streams.hpp"
 #include "mpi_shim/core/world.hpp"
+#include "runtime/time/clock.hpp"
 
 namespace vmpi {
 
@@ -111,11 +111,7 @@ Peer* peer_of_qp(std::uint32_t qpn) noexcept {
   return nullptr;
 }
 
-std::int64_t now_ns() noexcept {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
+std::int64_t now_ns() noexcept { return static_cast<std::int64_t>(verbatim::now_ns()); }
 
 Peer* peer_of(std::uint32_t world_rank) noexcept {
   if (Peer* const known = known_peer(world_rank); known != nullptr) return known;
@@ -171,7 +167,7 @@ bool learn_address(Peer& peer) noexcept {
   char key[32];
   key_of(peer.rank, key);
   char value[256];
-  if (!look_up(key, value, sizeof value)) return false;
+  if (look_up(key, value, sizeof value) != KeyAnswer::kValue) return false;
   Address found = {};
   std::uint32_t lid = 0;
   char gid[33] = {};

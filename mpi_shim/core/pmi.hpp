@@ -6,17 +6,16 @@
 #include <cstddef>
 
 #include "mpi_shim/core/pmi_wire.hpp"
+#include "mpi_shim/core/world.hpp"
 
 namespace vmpi {
-
-struct World;
 
 struct PmiProtocol {
   /// Says hello, and learns what the launcher knows of us. Null, or what went wrong.
   const char* (*begin)(PmiWire& wire, World& world) noexcept;
   bool (*put)(PmiWire& wire, const char* key, const char* value) noexcept;
-  bool (*get)(PmiWire& wire, const char* key, char* value, std::size_t room) noexcept;
-  bool (*get_mapping)(PmiWire& wire, char* value, std::size_t room) noexcept;
+  KeyAnswer (*get)(PmiWire& wire, const char* key, char* value, std::size_t room) noexcept;
+  KeyAnswer (*get_mapping)(PmiWire& wire, char* value, std::size_t room) noexcept;
   /// The barrier in two parts, so that messages can go on meanwhile.
   bool (*enter_barrier)(PmiWire& wire) noexcept;
   PmiWire::Got (*leave_barrier)(PmiWire& wire, int milliseconds) noexcept;

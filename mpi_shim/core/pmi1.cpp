@@ -101,14 +101,16 @@ bool put(PmiWire& wire, const char* key, const char* value) noexcept {
          await(wire, "put_result", line) && !is_refused(line);
 }
 
-bool get(PmiWire& wire, const char* key, char* value, std::size_t room) noexcept {
+KeyAnswer get(PmiWire& wire, const char* key, char* value, std::size_t room) noexcept {
   char line[kPmiRoom];
-  return tell(wire, "cmd=get kvsname=%s key=%s\n", job_name(), key) &&
-         await(wire, "get_result", line) && !is_refused(line) &&
-         find_value(line, "value", ' ', value, room);
+  if (!tell(wire, "cmd=get kvsname=%s key=%s\n", job_name(), key) ||
+      !await(wire, "get_result", line))
+    return KeyAnswer::kSilence;
+  return !is_refused(line) && find_value(line, "value", ' ', value, room) ? KeyAnswer::kValue
+                                                                          : KeyAnswer::kNoSuchKey;
 }
 
-bool get_mapping(PmiWire& wire, char* value, std::size_t room) noexcept {
+KeyAnswer get_mapping(PmiWire& wire, char* value, std::size_t room) noexcept {
   return get(wire, "PMI_process_mapping", value, room);
 }
 

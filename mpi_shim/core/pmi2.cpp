@@ -84,22 +84,30 @@ bool put(PmiWire& wire, const char* key, const char* value) noexcept {
          is_granted(wire, "kvs-put-response", record);
 }
 
-bool get(PmiWire& wire, const char* key, char* value, std::size_t room) noexcept {
-  char record[kPmiRoom];
+/// What was asked for is in `record`, if the launcher has it.
+KeyAnswer take_value(PmiWire& wire, const char* answer, char (&record)[kPmiRoom], char* value,
+                     std::size_t room) noexcept {
+  if (!is_granted(wire, answer, record))
+    return wire.is_given_up() ? KeyAnswer::kSilence : KeyAnswer::kNoSuchKey;
   char found[8];
-  return tell(wire, "cmd=kvs-get;jobid=%s;srcid=-1;key=%s;", job_name(), key) &&
-         is_granted(wire, "kvs-get-response", record) &&
-         find_value(record, "found", ';', found, sizeof found) && std::strcmp(found, "TRUE") == 0 &&
-         find_value(record, "value", ';', value, room);
+  const bool is_there = find_value(record, "found", ';', found, sizeof found) &&
+                        std::strcmp(found, "TRUE") == 0 &&
+                        find_value(record, "value", ';', value, room);
+  return is_there ? KeyAnswer::kValue : KeyAnswer::kNoSuchKey;
 }
 
-bool get_mapping(PmiWire& wire, char* value, std::size_t room) noexcept {
+KeyAnswer get(PmiWire& wire, const char* key, char* value, std::size_t room) noexcept {
   char record[kPmiRoom];
-  char found[8];
-  return tell(wire, "cmd=info-getjobattr;key=PMI_process_mapping;") &&
-         is_granted(wire, "info-getjobattr-response", record) &&
-         find_value(record, "found", ';', found, sizeof found) && std::strcmp(found, "TRUE") == 0 &&
-         find_value(record, "value", ';', value, room);
+  return tell(wire, "cmd=kvs-get;jobid=%s;srcid=-1;key=%s;", job_name(), key)
+             ? take_value(wire, "kvs-get-response", record, value, room)
+             : KeyAnswer::kSilence;
+}
+
+KeyAnswer get_mapping(PmiWire& wire, char* value, std::size_t room) noexcept {
+  char record[kPmiRoom];
+  return tell(wire, "cmd=info-getjobattr;key=PMI_process_mapping;")
+             ? take_value(wire, "info-getjobattr-response", record, value, room)
+             : KeyAnswer::kSilence;
 }
 
 bool enter_barrier(PmiWire& wire) noexcept { return tell(wire, "cmd=kvs-fence;"); }

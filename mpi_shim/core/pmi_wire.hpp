@@ -30,6 +30,7 @@ class PmiWire {
   /// An answer did not come in time. If it came later it would be taken for that to the next
   /// question, so nothing is read any more; that we abort can still be written.
   void give_up() noexcept { is_given_up_ = true; }
+  [[nodiscard]] bool is_given_up() const noexcept { return is_given_up_; }
 
   [[nodiscard]] bool write(const char* text, std::size_t length) noexcept;
 

@@ -33,10 +33,13 @@ extern World world;
 /// Keys and values are text without spaces or '=' or ';', of up to 60 and 900 characters. False: the
 /// launcher refused or is gone.
 [[nodiscard]] bool publish(const char* key, const char* value) noexcept;
-/// What was published before the last barrier. False: nobody did.
-[[nodiscard]] bool look_up(const char* key, char* value, std::size_t room) noexcept;
-/// On which nodes the launcher has put the ranks (PMI_process_mapping). False: it does not say.
-[[nodiscard]] bool look_up_mapping(char* value, std::size_t room) noexcept;
+/// What the launcher knows of a key. Of one that is not there it says so, to all ranks alike; silent it may be
+/// to this rank alone.
+enum class KeyAnswer { kValue, kNoSuchKey, kSilence };
+/// What was published before the last barrier.
+[[nodiscard]] KeyAnswer look_up(const char* key, char* value, std::size_t room) noexcept;
+/// On which nodes the launcher has put the ranks (PMI_process_mapping).
+[[nodiscard]] KeyAnswer look_up_mapping(char* value, std::size_t room) noexcept;
 [[nodiscard]] bool bootstrap_barrier() noexcept;
 /// The barrier in two parts, for who has messages to move on meanwhile.
 enum class BarrierState { kLeft, kWaiting, kBroken };

@@ -46,8 +46,8 @@ constexpr std::int64_t kPatienceToLeaveNs = 1'000'000'000;
 constexpr int kMostMeetings = 32;
 constexpr std::uint32_t kFlagsOfAll = VBT_COLL_LEAVE_ALONE;
 constexpr std::uint32_t kFlags = VBT_COLL_THREADS | kFlagsOfAll;
-/// Changes with whatever members tell each other, here and in core/wire.hpp.
-constexpr std::uint64_t kIntroduction = 0x32006c6c'6f637476u;  // "vtcoll", version 2
+/// Changes with whatever members tell each other, here and in core/wire.hpp, and with what they choose by.
+constexpr std::uint64_t kIntroduction = 0x33006c6c'6f637476u ^ kChoosing;  // "vtcoll", version 3
 /// Below are those that communicators of MPI agree on.
 constexpr std::uint32_t kFirstContext = 4 * 64 * kContextWords;
 constexpr std::uint32_t kMostContext = 1u << 31;
@@ -340,7 +340,8 @@ void forget(vbt_coll_team& team) noexcept {
          fabric.address.process,
          attr.flags & kFlagsOfAll,
          {}};
-  if (attr.rank == 0 && attr.size > 1) own.costs = own_costs();
+  // Where the engine has not begun there are no operations to measure, and nobody will need it.
+  if (attr.rank == 0 && attr.size > 1 && error == 0) own.costs = own_costs();
   if (const int failed = exchange_among(attr, own, members.all); failed != 0) {
     verbatim::destroy_nothrow(team);
     return failed;

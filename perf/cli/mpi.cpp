@@ -273,10 +273,12 @@ void print_table(const Options& options, Collective which, const vmpi::Costs& co
     }
   });
   std::printf(
-      "\nThe algorithms, for %s=<name>. P ranks, %s bytes (%s); r = L + 2 o, g and G of LogGP, c "
+      "\nThe algorithms, for %s=<name>. P ranks, %s bytes (%s);\n"
+      "r = L + 2 o, g and G of LogGP, c to combine a byte, log of 2 rounded up; of S ranks on "
+      "each\n"
+      "of N nodes r' and G' within a node, K segments of an owner's slice (of 64 KiB or more, up "
       "to\n"
-      "combine a byte, log of 2 rounded up; of S ranks on each of N nodes r' and G' within a "
-      "node.\nWithin a host L is far.latency, G host.put + host.fetch or host.kernel, c "
+      "8). Within a host L is far.latency, G host.put + host.fetch or host.kernel, c "
       "host.combine.\n\n",
       facts.variable,
       which == Collective::kAllgather || which == Collective::kReduceScatter ? "N" : "n",

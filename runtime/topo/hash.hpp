@@ -9,7 +9,7 @@
 
 namespace verbatim::topo {
 
-[[nodiscard]] inline std::uint64_t mix(std::uint64_t hash, std::uint64_t word) noexcept {
+[[nodiscard]] constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t word) noexcept {
   hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
   return hash ^ (hash >> 29);
 }

@@ -66,7 +66,7 @@ bool HostNote::read(std::span<char> text) const noexcept {
   return true;
 }
 
-void HostNote::write(const char* text) const noexcept {
+bool HostNote::write(const char* text) const noexcept {
   char temporary[64];
   std::snprintf(temporary, sizeof temporary, "%.40s.%d", file(), static_cast<int>(::getpid()));
   const std::size_t length = std::strlen(text);
@@ -80,9 +80,10 @@ void HostNote::write(const char* text) const noexcept {
     while (put < 0 && errno == EINTR);
   if (put == static_cast<ssize_t>(length) &&
       ::renameat(folder_.get(), temporary, folder_.get(), file()) == 0)
-    return;
+    return true;
   log_info("%s cannot be written: %s", path_, std::strerror(errno));
   if (fd.valid()) (void)::unlinkat(folder_.get(), temporary, 0);
+  return false;
 }
 
 }  // namespace verbatim::topo

@@ -23,7 +23,8 @@ class HostNote {
   [[nodiscard]] bool open(const char* name) noexcept;
   /// Ended with '\0'. False: there is none, or none of ours that fits.
   [[nodiscard]] bool read(std::span<char> text) const noexcept;
-  void write(const char* text) const noexcept;
+  /// False: it cannot be kept.
+  [[nodiscard]] bool write(const char* text) const noexcept;
   /// Empty before open().
   [[nodiscard]] const char* path() const noexcept { return path_; }
 

@@ -6,14 +6,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "mpi_shim/coll/crossovers.hpp"
+#include "mpi_shim/core/hand_over.hpp"
+#include "runtime/topo/hash.hpp"
 #include "tests/mpi/no_ranks.hpp"
 
 namespace vmpi {
@@ -104,6 +110,9 @@ TEST(Costs, OfAUserReplaceThoseThatTheyName) {
   EXPECT_EQ(costs.ns(CostOf::kPut), 0.1);
   EXPECT_FALSE(costs.is_measured(CostOf::kPut));
   EXPECT_EQ(costs.ns(CostOf::kGap), built_in_costs().ns(CostOf::kGap));
+  // A user may say what a log has printed, which measures nothing.
+  ASSERT_EQ(parse_costs("net.gap:100.000m", false, costs, wrong), nullptr);
+  EXPECT_FALSE(costs.is_measured(CostOf::kGap));
 }
 
 TEST(Costs, AreHeldWithinTheirBounds) {
@@ -131,10 +140,65 @@ TEST(Costs, AreMeasuredInAFewMilliseconds) {
     EXPECT_TRUE(costs.is_measured(each)) << facts_of(each).name;
   for (const CostOf each : {CostOf::kLatency, CostOf::kByte, CostOf::kHostOverhead})
     EXPECT_FALSE(costs.is_measured(each)) << facts_of(each).name;
-  EXPECT_GE(costs.ns(CostOf::kFarLatency),
-            costs.is_measured(CostOf::kFarLatency) ? costs.ns(CostOf::kNearLatency) : 0);
   EXPECT_EQ(refusal_of(text_of(costs)), "");
   no_ranks::end();
+}
+
+/// The calling thread runs on `cpu` alone, as a rank that was bound.
+class Bound {
+ public:
+  explicit Bound(int cpu) {
+    EXPECT_EQ(::sched_getaffinity(0, sizeof before_, &before_), 0);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(cpu), &one);
+    EXPECT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  }
+  ~Bound() { EXPECT_EQ(::sched_setaffinity(0, sizeof before_, &before_), 0); }
+  Bound(const Bound&) = delete;
+  Bound& operator=(const Bound&) = delete;
+
+ private:
+  cpu_set_t before_;
+};
+
+/// Measured until nobody keeps the other processor busy meanwhile.
+Costs measured_at_last() {
+  Costs costs = built_in_costs();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  do measure_costs(costs);
+  while (!costs.is_measured(CostOf::kNearLatency) && std::chrono::steady_clock::now() < until);
+  return costs;
+}
+
+TEST(Costs, OfHandOversAreMeasuredAlsoByARankThatIsBoundToOneProcessor) {
+  no_ranks::begin();
+  const Bound bound(::sched_getcpu());
+  const Partners partners = find_partners();
+  if (partners.near.empty() && partners.far.empty()) GTEST_SKIP() << "there is one processor";
+  const Costs costs = measured_at_last();
+  for (const CostOf each : {CostOf::kNearLatency, CostOf::kFarLatency, CostOf::kFetch})
+    EXPECT_TRUE(costs.is_measured(each)) << facts_of(each).name;
+  EXPECT_GE(costs.ns(CostOf::kFarLatency), costs.ns(CostOf::kNearLatency));
+  // A line that comes from another core takes longer than one of this core's own.
+  EXPECT_GT(costs.ns(CostOf::kNearLatency), facts_of(CostOf::kNearLatency).least / 1000.0);
+  no_ranks::end();
+}
+
+TEST(Costs, KnowNoPartnerThatIsThisProcessor) {
+  const int here = ::sched_getcpu();
+  const Bound bound(here);
+  const Partners partners = find_partners();
+  for (const Candidates& each : {partners.near, partners.far})
+    for (int i = 0; i < each.count; ++i) EXPECT_NE(each.cpus[i], here);
+}
+
+TEST(Costs, OfAHostWhoseKernelCopiesNothingAreThoseOfMemoryThatBothHave) {
+  Costs costs = built_in_costs();
+  costs.set(CostOf::kPut, 0.25);
+  costs.set(CostOf::kFetch, 0.5);
+  go_without_kernel(costs);
+  EXPECT_EQ(costs.ns(CostOf::kKernel), 0.75);
 }
 
 /// From how many bytes on the fewest rounds are not the fastest any more.
@@ -242,6 +306,58 @@ TEST(Crossovers, AreTheSameWhateverWasAskedBefore) {
             table.make(which, shape);
             ASSERT_EQ(&choose(which, shape), &table.of(bytes)) << facts_of(which).name;
           }
+}
+
+/// A job's communicators call all collectives in turn.
+TEST(Crossovers, OfUsualJobsDoNotPushEachOtherOut) {
+  for (const int ranks : {2, 3, 12, 16, 64, 100, 128, 256, 1024, 4096}) {
+    std::set<std::size_t> places;
+    for (const int half : {ranks, ranks / 2})
+      for (int i = 0; i < kCollectives; ++i)
+        places.insert(place_of_table(static_cast<Collective>(i), {.ranks = half}));
+    // 22 at random meet three times on average.
+    EXPECT_GE(places.size(), 15u) << ranks;
+  }
+  std::set<std::size_t> places;
+  for (int log = 1; log <= 16; ++log)
+    places.insert(place_of_table(Collective::kAllreduce, {.ranks = 1 << log}));
+  EXPECT_GE(places.size(), 11u);
+}
+
+/// Ranks of libraries that choose otherwise must not meet.
+TEST(Crossovers, ChangeWithTheirVersion) {
+  std::uint64_t digest = 0;
+  for (const bool is_apart : {false, true})
+    for (const int on_node : {1, 4})
+      for (int ranks = 2; ranks <= 4096; ranks += ranks < 16 ? 1 : ranks / 3)
+        for (int i = 0; i < kCollectives; ++i)
+          for (std::int64_t bytes = 8; bytes <= 64 << 20; bytes *= 4) {
+            Shape shape = {.ranks = ranks, .bytes = bytes, .is_apart = is_apart && on_node == 1};
+            if (on_node > 1 && ranks % on_node == 0 && ranks > on_node) {
+              shape.has_nodes = true;
+              shape.nodes = ranks / on_node;
+              shape.ranks_of_node = on_node;
+            }
+            const KnownAlgorithm& chosen = choose(static_cast<Collective>(i), shape);
+            digest = verbatim::topo::hash_bytes(chosen.name, std::strlen(chosen.name), digest);
+          }
+  // When this fails since algorithms are chosen otherwise, raise kChoosing with it.
+  EXPECT_EQ(kChoosing, 1u);
+  EXPECT_EQ(digest, 7493757670326043961u);
+}
+
+TEST(HostWays, HearOtherCachesLaterWhereRankZeroHasButOne) {
+  Costs costs = built_in_costs();
+  HostLayout layout = {.ranks = 6, .groups = 3, .largest_group = 2};
+  costs.set(CostOf::kNearLatency, 40);
+  costs.set(CostOf::kFarLatency, 90);
+  layout.hear_by(costs);
+  EXPECT_EQ(layout.near_ns, 40);
+  EXPECT_EQ(layout.far_ns, 90);
+  costs.set(CostOf::kFarLatency, 40);
+  layout.hear_by(costs);
+  EXPECT_EQ(layout.near_ns, 40);
+  EXPECT_EQ(layout.far_ns, 100);
 }
 
 TEST(HostWays, FollowTheRatesOfCopies) {

@@ -103,6 +103,31 @@ TEST(MpiLauncher, AnAddressThatIsNoneEndsWhoeverNeedsIt) {
       << end.told();
 }
 
+/// What ranks choose algorithms by they must all have, so that nobody chooses alone.
+void expect_that_nobody_chooses(const char* question, const char* answer, const std::string& word) {
+  RanksOptions options;
+  options.answers[question] = answer;
+  options.environment["VERBATIM_MPI_LAUNCHER_SECONDS"] = "1";
+  options.time_limit_ms = 40'000;
+  const RanksEnd end = run_ranks(2, VERBATIM_MPI_DYING_RANK, {"fatal", "1", "1"}, options);
+  EXPECT_TRUE(end.is_in_time) << end.told();
+  EXPECT_FALSE(end.is_success()) << end.told();
+  EXPECT_NE(end.output.find(word), std::string::npos) << word << ": " << end.told();
+}
+
+TEST(MpiLauncher, OneThatDoesNotSayWhatCollectivesAreChosenByEndsTheJob) {
+  constexpr const char* kCosts = "get verbatim-costs";
+  expect_that_nobody_chooses(kCosts, "", "the launcher does not say by which costs");
+  expect_that_nobody_chooses(kCosts, "cmd=get_result rc=0 value=choosing:1,near.latency:60.0",
+                             "the launcher garbles");
+  expect_that_nobody_chooses(kCosts, "cmd=get_result rc=0 value=near.latency:60.000",
+                             "the launcher garbles");
+  expect_that_nobody_chooses(kCosts, "cmd=get_result rc=0 value=choosing:0,near.latency:60.000",
+                             "different versions of this library");
+  expect_that_nobody_chooses("get PMI_process_mapping", "",
+                             "the launcher does not say on which nodes ranks are");
+}
+
 void expect_no_hang(const char* deaf_to) {
   RanksOptions options;
   options.answers[deaf_to] = "";

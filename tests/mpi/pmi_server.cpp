@@ -56,8 +56,11 @@ void PmiServer::hear(int rank, const std::string& bytes) {
 
 void PmiServer::answer(int rank, const std::string& request) {
   Client& client = clients_[static_cast<std::size_t>(rank)];
-  const std::string command = value_of(request, "cmd", client.is_pmi2 ? ';' : ' ');
-  if (const auto other = answers_.find(command); other != answers_.end()) {
+  const char end = client.is_pmi2 ? ';' : ' ';
+  const std::string command = value_of(request, "cmd", end);
+  auto other = answers_.find(command + " " + value_of(request, "key", end));
+  if (other == answers_.end()) other = answers_.find(command);
+  if (other != answers_.end()) {
     if (!other->second.empty())
       client.to_send += client.is_pmi2 ? record(other->second) : other->second + "\n";
   } else if (client.is_pmi2) {

@@ -12,8 +12,8 @@
 
 namespace verbatim::harness {
 
-/// By command of a rank ("init"): what is answered instead, nothing if empty. In PMI-2 without the
-/// length of a record.
+/// By command of a rank ("init"), or command and key ("get verbatim-costs"): what is answered instead, nothing
+/// if empty. In PMI-2 without the length of a record.
 using PmiAnswers = std::map<std::string, std::string>;
 
 class PmiServer {

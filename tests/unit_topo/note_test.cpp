@@ -32,9 +32,9 @@ class Note : public ::testing::Test {
 
 TEST_F(Note, IsWhatWasWrittenLast) {
   EXPECT_EQ(read(), "-");
-  note_.write("first");
+  EXPECT_TRUE(note_.write("first"));
   EXPECT_EQ(read(), "first");
-  note_.write("a second");
+  EXPECT_TRUE(note_.write("a second"));
   EXPECT_EQ(read(), "a second");
   HostNote other;
   ASSERT_TRUE(other.open("other"));
@@ -77,20 +77,19 @@ TEST_F(Note, IsOfNobodyElse) {
   fs::remove(note_.path());
   fs::create_directory(note_.path());
   EXPECT_EQ(read(), "-");
-  // What cannot be written is not, and says so only to those who ask.
-  note_.write("lost");
+  EXPECT_FALSE(note_.write("lost"));
   EXPECT_EQ(read(), "-");
   fs::remove(note_.path());
   ASSERT_EQ(::mkfifo(note_.path(), 0600), 0);
   EXPECT_EQ(read(), "-");
-  note_.write("over it");
+  EXPECT_TRUE(note_.write("over it"));
   EXPECT_EQ(read(), "over it");
 }
 
 TEST_F(Note, WhatAnotherProcessLeftHalfWrittenIsInNobodysWay) {
   const std::string half = std::string(note_.path()) + "." + std::to_string(::getpid());
   std::ofstream(half) << "half";
-  note_.write("whole");
+  EXPECT_TRUE(note_.write("whole"));
   EXPECT_EQ(read(), "whole");
   EXPECT_FALSE(fs::exists(half));
 }
