@@ -13,7 +13,6 @@
 #include "providers/uverbs/discovery.hpp"
 #include "providers/uverbs/failures.hpp"
 #include "providers/uverbs/memory.hpp"
-#include "providers/uverbs/queue_pairs.hpp"
 #include "providers/uverbs/shared_receive.hpp"
 #include "runtime/base/make_nothrow.hpp"
 

@@ -6,7 +6,6 @@
 #include "providers/shm/ud/datagram.hpp"
 
 #include <cerrno>
-#include <cstring>
 #include <iterator>
 
 #include "providers/shm/endpoints/endpoint.hpp"
