@@ -8,6 +8,7 @@
 
 #include "providers/rxe/hidden_error.hpp"
 #include "providers/rxe/send.hpp"
+#include "providers/uverbs/made_queues.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 
@@ -20,9 +21,7 @@ bool is_supported(ibv_qp_type type) noexcept {
 
 /// The driver tells what was asked, and makes rings as large as their slots come: `attr` becomes
 /// what they hold.
-int map_rings(Context& context, const rxe_create_qp_resp& reply, ibv_qp_init_attr_ex& attr,
-              Qp& qp) noexcept {
-  const int fd = context.command_channel.fd();
+int map_rings(const rxe_create_qp_resp& reply, int fd, ibv_qp_init_attr_ex& attr, Qp& qp) noexcept {
   if (const int error = qp.send_ring.map(fd, reply.sq_mi, sizeof(SendElement))) return error;
   const std::size_t size = qp.send_ring.element_size();
   qp.max_send_sge = std::min(attr.cap.max_send_sge, sges_in<SendElement>(size));
@@ -130,20 +129,13 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
     return EOPNOTSUPP;
   }
   if (const int error = check_work_calls(context, attr)) return error;
-  Qp* const qp = make_nothrow<Qp>();
-  if (qp == nullptr) return ENOMEM;
-  rxe_create_qp_resp reply{};
-  int error = uverbs::create_qp(context, attr, *qp, kernel::DriverData::reply(reply));
-  if (error == 0) {
-    error = map_rings(context, reply, attr, *qp);
-    if (error != 0) static_cast<void>(uverbs::destroy_qp(*qp));
-  }
-  if (error != 0) {
-    destroy_nothrow(qp);
+  Qp* qp = nullptr;
+  const auto map = [&attr](Qp& made, const rxe_create_qp_resp& reply, int fd) noexcept {
+    return map_rings(reply, fd, attr, made);
+  };
+  if (const int error = uverbs::make_qp<Qp, rxe_create_qp_resp>(context, attr, &qp, map))
     return error;
-  }
   qp->troubles_seen = context.troubles.load(std::memory_order_relaxed);
-  qp->doorbell = kernel::make_doorbell(qp->plain.handle, qp->doorbell_reply);
   wire_work_calls(*qp, attr);
   begin_life(*qp, attr.send_cq, attr.recv_cq);
   context.objects.name(qp->number, qp->plain.qp_num);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "providers/siw/send.hpp"
+#include "providers/uverbs/made_queues.hpp"
 #include "providers/uverbs/removal.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -15,10 +16,9 @@ namespace {
 
 /// The driver tells what was asked, and makes rings as large as powers of two come: `attr` becomes
 /// what they hold.
-int map_rings(Context& context, const siw_uresp_create_qp& reply, ibv_qp_init_attr_ex& attr,
+int map_rings(const siw_uresp_create_qp& reply, int fd, ibv_qp_init_attr_ex& attr,
               Qp& qp) noexcept {
   if (reply.qp_id != qp.plain.qp_num || reply.num_sqe < attr.cap.max_send_wr) return EPROTO;
-  const int fd = context.command_channel.fd();
   if (const int error = qp.send_ring.map(fd, reply.sq_key, reply.num_sqe)) return error;
   qp.max_send_sge = std::min(attr.cap.max_send_sge, kMostSges);
   attr.cap.max_send_wr = qp.send_ring.capacity();
@@ -45,19 +45,12 @@ int create_qp(verbatim::Context& plain, ibv_qp_init_attr_ex& attr, verbatim::Qp*
     return EOPNOTSUPP;
   }
   if (const int error = check_work_calls(attr)) return error;
-  Qp* const qp = make_nothrow<Qp>();
-  if (qp == nullptr) return ENOMEM;
-  siw_uresp_create_qp reply{};
-  int error = uverbs::create_qp(context, attr, *qp, kernel::DriverData::reply(reply));
-  if (error == 0) {
-    error = map_rings(context, reply, attr, *qp);
-    if (error != 0) static_cast<void>(uverbs::destroy_qp(*qp));
-  }
-  if (error != 0) {
-    destroy_nothrow(qp);
+  Qp* qp = nullptr;
+  const auto map = [&attr](Qp& made, const siw_uresp_create_qp& reply, int fd) noexcept {
+    return map_rings(reply, fd, attr, made);
+  };
+  if (const int error = uverbs::make_qp<Qp, siw_uresp_create_qp>(context, attr, &qp, map))
     return error;
-  }
-  qp->doorbell = kernel::make_doorbell(qp->plain.handle, qp->doorbell_reply);
   wire_work_calls(*qp, attr);
   context.queue_pairs.add(*qp);
   context.objects.name(qp->number, qp->plain.qp_num);

@@ -7,57 +7,77 @@
 #include <cerrno>
 
 #include "providers/uverbs/completion.hpp"
+#include "providers/uverbs/queue_pairs.hpp"
 #include "providers/uverbs/shared_receive.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/verbs/software/copying_cursor.hpp"
 
 namespace verbatim::uverbs {
 
-/// `Cq` derives from uverbs::Cq. map(cq, reply, descriptor of the node): 0 or errno, and then there
-/// is nothing to undo.
+/// create(object, driver's part of the command): 0 or errno. map(object, reply, descriptor of the node): 0 or
+/// errno, and then there is nothing to undo. destroy(object) is the kernel's half of it.
+template <class Object, class Reply, class Create, class Map, class Destroy>
+int make_mapped(Context& context, Object** out, Create create, Map map, Destroy destroy) noexcept {
+  Object* const object = make_nothrow<Object>();
+  if (object == nullptr) return ENOMEM;
+  Reply reply{};
+  int error = create(*object, kernel::DriverData::reply(reply));
+  if (error == 0) {
+    error = map(*object, reply, context.command_channel.fd());
+    // What the kernel has made goes with it; that it might not is nothing we could act on.
+    if (error != 0) static_cast<void>(destroy(*object));
+  }
+  if (error != 0) {
+    destroy_nothrow(object);
+    return error;
+  }
+  *out = object;
+  return 0;
+}
+
+/// `Cq` derives from uverbs::Cq; map() as for make_mapped().
 template <class Cq, class Reply, class Map>
 int make_cq(const char* driver, verbatim::Context& plain, const ibv_cq_init_attr_ex& attr,
             CompChannel* channel, Cq** out, Map map) noexcept {
   if (const int error = check_wc_fields(attr, driver)) return error;
   auto& context = static_cast<Context&>(plain);
-  Cq* const cq = make_nothrow<Cq>();
-  if (cq == nullptr) return ENOMEM;
-  Reply reply{};
-  int error = create_cq(context, attr, channel, *cq, kernel::DriverData::reply(reply));
-  if (error == 0) {
-    error = map(*cq, reply, context.command_channel.fd());
-    // What the kernel has made goes with it; that it might not is nothing we could act on.
-    if (error != 0) static_cast<void>(destroy_cq(*cq));
-  }
-  if (error != 0) {
-    destroy_nothrow(cq);
-    return error;
-  }
-  *out = cq;
-  return 0;
+  return make_mapped<Cq, Reply>(
+      context, out,
+      [&](Cq& cq, const kernel::DriverData& data) noexcept {
+        return create_cq(context, attr, channel, cq, data);
+      },
+      map, destroy_cq);
 }
 
-/// `Srq` derives from uverbs::Srq; map() as for make_cq().
+/// `Srq` derives from uverbs::Srq; map() as for make_mapped().
 template <class Srq, class Reply, class Map>
 int make_srq(verbatim::Context& plain, const ibv_srq_init_attr_ex& attr, Srq** out,
              Map map) noexcept {
   auto& context = static_cast<Context&>(plain);
-  Srq* const srq = make_nothrow<Srq>();
-  if (srq == nullptr) return ENOMEM;
-  Reply reply{};
-  int error = create_srq(context, attr, *srq, kernel::DriverData::reply(reply));
-  if (error == 0) {
-    error = map(*srq, reply, context.command_channel.fd());
-    if (error != 0) static_cast<void>(destroy_srq(*srq));
-  }
-  if (error != 0) {
-    destroy_nothrow(srq);
-    return error;
-  }
+  const int error = make_mapped<Srq, Reply>(
+      context, out,
+      [&](Srq& srq, const kernel::DriverData& data) noexcept {
+        return create_srq(context, attr, srq, data);
+      },
+      map, destroy_srq);
   // Drivers tell what was asked, and make the ring as large as its slots come.
-  srq->attributes.max_wr = srq->ring.capacity();
-  *out = srq;
-  return 0;
+  if (error == 0) (*out)->attributes.max_wr = (*out)->ring.capacity();
+  return error;
+}
+
+/// `Qp` derives from uverbs::Qp and has a doorbell; map() as for make_mapped(), and it says in `attr` what the
+/// rings hold.
+template <class Qp, class Reply, class Map>
+int make_qp(Context& context, ibv_qp_init_attr_ex& attr, Qp** out, Map map) noexcept {
+  const int error = make_mapped<Qp, Reply>(
+      context, out,
+      [&](Qp& qp, const kernel::DriverData& data) noexcept {
+        return create_qp(context, attr, qp, data);
+      },
+      map, destroy_qp);
+  if (error == 0)
+    (*out)->doorbell = kernel::make_doorbell((*out)->plain.handle, (*out)->doorbell_reply);
+  return error;
 }
 
 template <class Cq>
