@@ -12,6 +12,7 @@
 #include "providers/rxe/layout.hpp"
 #include "runtime/verbs/rights.hpp"
 #include "runtime/verbs/software/operations.hpp"
+#include "runtime/verbs/software/scatter_gather.hpp"
 
 namespace verbatim::rxe {
 
@@ -119,12 +120,6 @@ inline void set_window(SendElement& element, ibv_mw& mw, std::uint32_t rkey,
   element.wr.wr.mw.rkey = rkey;
   element.wr.wr.mw.access = info.mw_access_flags & ~kRightsOfRegions;
   mw.rkey = rkey;
-}
-
-[[nodiscard]] inline std::uint64_t bytes_of(const ibv_sge* list, std::size_t count) noexcept {
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < count; ++i) bytes += list[i].length;
-  return bytes;
 }
 
 /// A list behind a head. REQUIRES: `count` of them fit behind `element`.

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "providers/siw/layout.hpp"
+#include "runtime/verbs/software/scatter_gather.hpp"
 
 namespace verbatim::siw {
 
@@ -63,12 +64,6 @@ inline void begin_request(siw_sqe& element, std::uint64_t wr_id, unsigned opcode
 inline void set_remote(siw_sqe& element, std::uint64_t address, std::uint32_t rkey) noexcept {
   element.raddr = address;
   element.rkey = rkey;
-}
-
-[[nodiscard]] inline std::uint64_t bytes_of(const ibv_sge* list, std::size_t count) noexcept {
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < count; ++i) bytes += list[i].length;
-  return bytes;
 }
 
 /// REQUIRES: `count` of them fit. Empty pieces are left out: the driver looks up no memory for

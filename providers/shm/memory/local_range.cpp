@@ -15,31 +15,26 @@ bool find_unusual_range(const KeyHolder& keys, std::uint32_t lkey, std::uint64_t
   return out.on_demand || names_null_memory(keys, lkey);
 }
 
-bool gather(unsigned char* to, const LocalRange* ranges, std::uint32_t count, std::uint64_t from,
-            std::uint64_t length) noexcept {
-  return walk(ranges, count, from, length,
-              [to](const LocalRange& part, std::uint64_t distance) noexcept {
-                if (part.on_demand) [[unlikely]]
-                  return copy_from_doubtful(to + distance, reinterpret_cast<std::uint64_t>(part.at),
-                                            part.length);
-                if (part.at != nullptr)
-                  std::memcpy(to + distance, part.at, part.length);
-                else
-                  std::memset(to + distance, 0, part.length);
-                return true;
-              });
+bool LocalRange::read(unsigned char* to) const noexcept {
+  if (on_demand) [[unlikely]]
+    return copy_from_doubtful(to, reinterpret_cast<std::uint64_t>(at), length);
+  if (at != nullptr)
+    std::memcpy(to, at, length);
+  else
+    std::memset(to, 0, length);
+  return true;
 }
 
-bool scatter(const LocalRange* ranges, std::uint32_t count, std::uint64_t from,
-             const unsigned char* bytes, std::uint64_t length) noexcept {
-  return walk(ranges, count, from, length,
-              [bytes](const LocalRange& part, std::uint64_t distance) noexcept {
-                if (part.on_demand) [[unlikely]]
-                  return copy_to_doubtful(reinterpret_cast<std::uint64_t>(part.at),
-                                          bytes + distance, part.length);
-                if (part.at != nullptr) std::memcpy(part.at, bytes + distance, part.length);
-                return true;
-              });
+bool LocalRange::write(const unsigned char* from) const noexcept {
+  if (on_demand) [[unlikely]]
+    return copy_to_doubtful(reinterpret_cast<std::uint64_t>(at), from, length);
+  if (at != nullptr) std::memcpy(at, from, length);
+  return true;
 }
 
 }  // namespace verbatim::shm
+
+template bool verbatim::gather(unsigned char*, const shm::LocalRange*, std::uint32_t, std::uint64_t,
+                               std::uint64_t) noexcept;
+template bool verbatim::scatter(const shm::LocalRange*, std::uint32_t, std::uint64_t,
+                                const unsigned char*, std::uint64_t) noexcept;

@@ -5,14 +5,22 @@
 #pragma once
 
 #include "providers/shm/memory/region_fast.hpp"
+#include "runtime/verbs/software/scatter_gather.hpp"
 
 namespace verbatim::shm {
 
-/// (Nothing is initialised: a request has an array of them, and mostly uses one.)
+/// A place of scatter_gather.hpp. (Nothing is initialised: a request has an array of them, and mostly
+/// uses one.)
 struct LocalRange {
   unsigned char* at;  ///< nullptr: null memory (null_memory.hpp)
   std::uint64_t length;
   bool on_demand;  ///< there may be no memory: only the kernel copies from and to it
+
+  LocalRange part(std::uint64_t from, std::uint64_t bytes) const noexcept {
+    return {at == nullptr ? nullptr : at + from, bytes, on_demand};
+  }
+  bool read(unsigned char* to) const noexcept;
+  bool write(const unsigned char* from) const noexcept;
 };
 
 /// find_local_range() of a key that is no plain region's.
@@ -30,34 +38,10 @@ struct LocalRange {
          find_unusual_range(keys, lkey, address, bytes, need, out);
 }
 
-/// Walks a message's ranges from byte `from` on: calls f(part of a range, distance from `from`)
-/// until that says false. False: it has.
-template <class F>
-bool walk(const LocalRange* ranges, std::uint32_t count, std::uint64_t from, std::uint64_t length,
-          F f) noexcept {
-  std::uint64_t distance = 0;
-  for (std::uint32_t i = 0; i < count && distance < length; ++i) {
-    const LocalRange& range = ranges[i];
-    if (from >= range.length) {
-      from -= range.length;
-      continue;
-    }
-    std::uint64_t n = range.length - from;
-    if (n > length - distance) n = length - distance;
-    if (!f(LocalRange{range.at == nullptr ? nullptr : range.at + from, n, range.on_demand},
-           distance))
-      return false;
-    distance += n;
-    from = 0;
-  }
-  return true;
-}
-
-/// Copies between a flat buffer and bytes [from, from + length) of the message in `ranges`. False:
-/// what is on demand is not there.
-[[nodiscard]] bool gather(unsigned char* to, const LocalRange* ranges, std::uint32_t count,
-                          std::uint64_t from, std::uint64_t length) noexcept;
-[[nodiscard]] bool scatter(const LocalRange* ranges, std::uint32_t count, std::uint64_t from,
-                           const unsigned char* bytes, std::uint64_t length) noexcept;
-
 }  // namespace verbatim::shm
+
+// The copies are made once, in local_range.cpp.
+extern template bool verbatim::gather(unsigned char*, const shm::LocalRange*, std::uint32_t,
+                                      std::uint64_t, std::uint64_t) noexcept;
+extern template bool verbatim::scatter(const shm::LocalRange*, std::uint32_t, std::uint64_t,
+                                       const unsigned char*, std::uint64_t) noexcept;

@@ -201,7 +201,7 @@ Taken take_slowly(Qp& qp, const Slot& slot, std::uint64_t h, ibv_wc& wc) noexcep
   const bool of_write = (header::flags(h) & header::kWriteImmediate) != 0;
   if (kind == SlotKind::kPlaced && !of_write) {
     // It came whole while its keys were sound; what has become of them since does not matter.
-    if (length + qp.headroom > room_of(receive))
+    if (length + qp.headroom > bytes_of(receive.sges, receive.num_sge))
       return fail_receive(qp, index, receive, length, IBV_WC_LOC_LEN_ERR, wc);
   } else if (!of_write && length + qp.headroom != 0) {
     const ibv_wc_status status = receive_ranges(qp, receive, length + qp.headroom, ranges);

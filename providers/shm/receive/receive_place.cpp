@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/receive/receive_place.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "providers/shm/queues/shared_receive.hpp"
@@ -55,22 +54,11 @@ bool can_hold(Qp& qp, std::uint64_t index) noexcept {
 ibv_wc_status receive_ranges(const Qp& qp, const Receive& receive, std::uint64_t bytes,
                              LocalRange* out) noexcept {
   const KeyHolder keys = qp.srq != nullptr ? qp.srq->keys : qp.keys();
-  for (std::uint32_t i = 0; i < receive.num_sge; ++i) {
-    const ReceiveSge& sge = receive.sges[i];
-    const std::uint64_t used = std::min<std::uint64_t>(bytes, sge.length);
-    out[i] = {};
-    if (used != 0 &&
-        !find_local_range(keys, sge.lkey, sge.address, used, IBV_ACCESS_LOCAL_WRITE, out[i]))
-      return IBV_WC_LOC_PROT_ERR;
-    bytes -= used;
-  }
-  return bytes != 0 ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
-}
-
-std::uint64_t room_of(const Receive& receive) noexcept {
-  std::uint64_t room = 0;
-  for (std::uint32_t i = 0; i < receive.num_sge; ++i) room += receive.sges[i].length;
-  return room;
+  return find_places(receive.sges, receive.num_sge, bytes, out,
+                     [&](const ReceiveSge& sge, std::uint64_t used, LocalRange& place) noexcept {
+                       return find_local_range(keys, sge.lkey, sge.address, used,
+                                               IBV_ACCESS_LOCAL_WRITE, place);
+                     });
 }
 
 }  // namespace verbatim::shm

@@ -30,8 +30,6 @@ bool can_hold(Qp& qp, std::uint64_t index) noexcept;
 /// keys say of the rest. A status other than SUCCESS: it cannot take it.
 ibv_wc_status receive_ranges(const Qp& qp, const Receive& receive, std::uint64_t bytes,
                              LocalRange* out) noexcept;
-/// Bytes that it takes.
-std::uint64_t room_of(const Receive& receive) noexcept;
 
 /// The message, which took so many lines unless it was kept in a pack, is done with.
 inline void finish_message(Qp& qp, std::uint64_t index, std::uint32_t lines) noexcept {

@@ -20,11 +20,8 @@ int check_form(const ibv_send_wr& wr) noexcept {
       return check_bind(wr);
     case IBV_WR_LOCAL_INV:
       return wr.num_sge != 0 ? EINVAL : 0;
-    case IBV_WR_ATOMIC_WRITE: {
-      std::uint64_t bytes = 0;
-      for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
-      return bytes != 8 ? EINVAL : 0;
-    }
+    case IBV_WR_ATOMIC_WRITE:
+      return bytes_of(wr.sg_list, static_cast<std::size_t>(wr.num_sge)) != 8 ? EINVAL : 0;
     case IBV_WR_FLUSH: {
       constexpr std::uint64_t kTypes = IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT;
       const std::uint64_t type = wr.wr.atomic.swap & 0xff;
@@ -55,8 +52,7 @@ int check_request(const Qp& qp, const ibv_send_wr& wr) noexcept {
   if (reads && qp.attributes.max_rd_atomic == 0 && mode != IBV_QPS_ERR) return EINVAL;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
     if (reads) return EINVAL;
-    std::uint64_t bytes = 0;
-    for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
+    const std::uint64_t bytes = bytes_of(wr.sg_list, static_cast<std::size_t>(wr.num_sge));
     if (bytes > qp.max_inline) {
       tell_long_inline(const_cast<Qp&>(qp), bytes, qp.max_inline);
       return EINVAL;

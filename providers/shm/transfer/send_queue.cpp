@@ -276,15 +276,13 @@ void mark_pending(Qp& qp) noexcept {
 bool resolve_local(const Qp& qp, const PendingSend& send, const ibv_sge* sges, std::uint32_t need,
                    LocalRange* out) noexcept {
   // An atomic returns eight bytes, whatever its list has room for.
-  std::uint64_t left = is_atomic(send.opcode) ? sizeof(std::uint64_t) : send.length;
-  for (std::uint32_t i = 0; i < send.num_sge; ++i) {
-    const std::uint64_t used = std::min<std::uint64_t>(left, sges[i].length);
-    left -= used;
-    out[i] = {reinterpret_cast<unsigned char*>(sges[i].addr), used, false};
-    if (send.is_inline || used == 0) continue;
-    if (!find_local_range(qp.keys(), sges[i].lkey, sges[i].addr, used, need, out[i])) return false;
-  }
-  return true;
+  const std::uint64_t bytes = is_atomic(send.opcode) ? sizeof(std::uint64_t) : send.length;
+  const auto find = [&](const ibv_sge& sge, std::uint64_t used, LocalRange& place) noexcept {
+    place = {reinterpret_cast<unsigned char*>(sge.addr), used, false};
+    return send.is_inline || find_local_range(qp.keys(), sge.lkey, sge.addr, used, need, place);
+  };
+  // Whether an atomic's list is long enough is judged by others.
+  return find_places(sges, send.num_sge, bytes, out, find) != IBV_WC_LOC_PROT_ERR;
 }
 
 std::uint64_t remote_bytes(const PendingSend& send) noexcept {
