@@ -1,43 +1,40 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The bytes of SGEs, by our own keys.
-#include <algorithm>
-#include <cstring>
-
 #include "runtime/verbs/software/local_keys_fast.hpp"
 #include "tests/support/packet/objects.hpp"
 
 namespace verbatim::packet {
 
-unsigned char* find(std::uint32_t pd, const ibv_sge& piece, std::uint32_t need) {
-  const auto view = world().keys.view();
-  unsigned char* at = nullptr;
-  const OwnKeys<KeyRecord> keys{view.records, view.capacity, pd};
-  return find_local_bytes(keys, piece.lkey, piece.addr, piece.length, need, at) ? at : nullptr;
-}
+struct Finder {
+  std::uint32_t pd;
+  std::uint32_t need;
+  bool is_inline;
+
+  bool operator()(const ibv_sge& sge, std::uint64_t bytes, MemoryPlace& out) const {
+    const auto view = world().keys.view();
+    const OwnKeys<KeyRecord> keys{view.records, view.capacity, pd};
+    out = {reinterpret_cast<unsigned char*>(sge.addr), bytes};
+    return is_inline || find_local_bytes(keys, sge.lkey, sge.addr, bytes, need, out.at);
+  }
+};
 
 bool gather(std::uint32_t pd, const Pieces& pieces, bool is_inline, Bytes& out) {
-  for (const ibv_sge& piece : pieces) {
-    if (piece.length == 0) continue;
-    const unsigned char* const at =
-        is_inline ? reinterpret_cast<const unsigned char*>(piece.addr) : find(pd, piece, 0);
-    if (at == nullptr) return false;
-    out.insert(out.end(), at, at + piece.length);
-  }
-  return true;
+  const auto count = static_cast<std::uint32_t>(pieces.size());
+  MemoryPlace places[kLimits.max_sge];
+  out.resize(bytes_of(pieces.data(), count));
+  return find_places(pieces.data(), count, out.size(), places, Finder{pd, 0, is_inline}) ==
+             IBV_WC_SUCCESS &&
+         verbatim::gather(out.data(), places, count, 0, out.size());
 }
 
-bool scatter(std::uint32_t pd, const Pieces& pieces, const Bytes& bytes) {
-  std::size_t done = 0;
-  for (ibv_sge piece : pieces) {
-    piece.length =
-        static_cast<std::uint32_t>(std::min<std::size_t>(piece.length, bytes.size() - done));
-    if (piece.length == 0) continue;
-    unsigned char* const at = find(pd, piece, IBV_ACCESS_LOCAL_WRITE);
-    if (at == nullptr) return false;
-    std::memcpy(at, bytes.data() + done, piece.length);
-    done += piece.length;
-  }
-  return done == bytes.size();
+ibv_wc_status scatter(std::uint32_t pd, const Pieces& pieces, const Bytes& bytes) {
+  const auto count = static_cast<std::uint32_t>(pieces.size());
+  MemoryPlace places[kLimits.max_sge];
+  const Finder finder{pd, IBV_ACCESS_LOCAL_WRITE, false};
+  const ibv_wc_status status = find_places(pieces.data(), count, bytes.size(), places, finder);
+  if (status == IBV_WC_SUCCESS)
+    static_cast<void>(verbatim::scatter(places, count, 0, bytes.data(), bytes.size()));
+  return status;
 }
 
 }  // namespace verbatim::packet

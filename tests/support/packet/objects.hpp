@@ -19,6 +19,7 @@
 #include "runtime/verbs/software/copying_cursor.hpp"
 #include "runtime/verbs/software/key_table.hpp"
 #include "runtime/verbs/software/retry.hpp"
+#include "runtime/verbs/software/scatter_gather.hpp"
 #include "runtime/verbs/software/soft_events.hpp"
 #include "tests/support/packet/link.hpp"
 
@@ -68,7 +69,6 @@ struct Packet {
 struct Receive {
   std::uint64_t wr_id;
   Pieces pieces;
-  std::uint64_t room;
 };
 
 /// Posted receives, of a queue pair or shared.
@@ -80,9 +80,7 @@ struct ReceiveQueue {
   int post(const ibv_recv_wr& wr) {
     if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > max_sge) return EINVAL;
     if (posted.size() == max_wr) return ENOMEM;
-    Receive receive{wr.wr_id, Pieces(wr.sg_list, wr.sg_list + wr.num_sge), 0};
-    for (const ibv_sge& piece : receive.pieces) receive.room += piece.length;
-    posted.push_back(std::move(receive));
+    posted.push_back({wr.wr_id, Pieces(wr.sg_list, wr.sg_list + wr.num_sge)});
     return 0;
   }
 };
@@ -181,10 +179,11 @@ void enter_error(Qp& qp);
 /// The oldest request ends the queue pair, or of UD its send queue.
 void fail(Qp& qp, ibv_wc_status status);
 
-// Bytes of SGEs (memory.cpp). False: some of them are not there.
+// Bytes of SGEs (memory.cpp).
 
+/// False: some of them are not there.
 bool gather(std::uint32_t pd, const Pieces& pieces, bool is_inline, Bytes& out);
-bool scatter(std::uint32_t pd, const Pieces& pieces, const Bytes& bytes);
+ibv_wc_status scatter(std::uint32_t pd, const Pieces& pieces, const Bytes& bytes);
 
 // The requester (requester.cpp).
 

@@ -29,8 +29,7 @@ int check_send(const Qp& qp, const ibv_send_wr& wr) {
   if (qp.state() == IBV_QPS_RESET || qp.state() == IBV_QPS_INIT || qp.state() == IBV_QPS_RTR)
     return EINVAL;
   if (qp.posted - qp.freed == qp.init.cap.max_send_wr) return ENOMEM;
-  std::uint64_t bytes = 0;
-  for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
+  const std::uint64_t bytes = bytes_of(wr.sg_list, static_cast<std::size_t>(wr.num_sge));
   if (qp.plain.qp_type == IBV_QPT_UD && (wr.wr.ud.ah == nullptr || bytes > kMtu)) return EINVAL;
   const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
   return is_inline && (bytes > qp.init.cap.max_inline_data || returns_bytes(wr.opcode)) ? EINVAL
@@ -55,8 +54,7 @@ void take_request(Qp& qp, const ibv_send_wr& wr) {
   packet.address = is_atomic(wr.opcode) ? wr.wr.atomic.remote_addr : wr.wr.rdma.remote_addr;
   packet.compare_add = wr.wr.atomic.compare_add;
   packet.swap = wr.wr.atomic.swap;
-  for (const ibv_sge& piece : send.pieces) packet.length += piece.length;
-  if (is_atomic(wr.opcode)) packet.length = 8;
+  packet.length = is_atomic(wr.opcode) ? 8 : bytes_of(send.pieces.data(), send.pieces.size());
   if (qp.state() == IBV_QPS_ERR || qp.state() == IBV_QPS_SQE)
     return complete(qp, send, IBV_WC_WR_FLUSH_ERR);
   if (send.is_inline) static_cast<void>(gather(qp.pd, send.pieces, true, packet.bytes));

@@ -74,7 +74,7 @@ std::uint64_t swap_or_add(const Packet& packet, unsigned char* at) {
   return old;
 }
 
-Bytes bytes_of(std::uint64_t word) {
+Bytes as_bytes(std::uint64_t word) {
   Bytes bytes(sizeof word);
   std::memcpy(bytes.data(), &word, sizeof word);
   return bytes;
@@ -85,7 +85,7 @@ Bytes bytes_of(std::uint64_t word) {
 bool perform(Qp& qp, const Packet& packet, bool is_new, Bytes& answered) {
   // What was performed is only answered again; a READ reads again.
   if (!is_new && packet.opcode != IBV_WR_RDMA_READ) {
-    if (is_atomic(packet.opcode)) answered = bytes_of(qp.atomics[packet.psn]);
+    if (is_atomic(packet.opcode)) answered = as_bytes(qp.atomics[packet.psn]);
     return true;
   }
   const std::uint32_t need = remote_access_for(packet.opcode, 0);
@@ -112,7 +112,7 @@ bool perform(Qp& qp, const Packet& packet, bool is_new, Bytes& answered) {
     qp.atomics[packet.psn] = old;
     // More cannot come again than a send queue holds.
     qp.atomics.erase((packet.psn - kLimits.max_wr) & kPsnMask);
-    answered = bytes_of(old);
+    answered = as_bytes(old);
   }
   if (!is_new || returns_bytes(packet.opcode)) return true;
   if (packet.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || is_any_send(packet.opcode)) {
@@ -120,9 +120,10 @@ bool perform(Qp& qp, const Packet& packet, bool is_new, Bytes& answered) {
       return answer(qp, packet, Kind::kNotReady, packet.psn, qp.attributes.min_rnr_timer), false;
     const Receive receive = take_receive(qp);
     if (is_any_send(packet.opcode)) {
-      const bool fits = packet.bytes.size() <= receive.room;
-      if (!fits || !scatter(qp.pd, receive.pieces, packet.bytes)) {
-        complete(qp, receive, fits ? IBV_WC_LOC_PROT_ERR : IBV_WC_LOC_LEN_ERR);
+      const ibv_wc_status status = scatter(qp.pd, receive.pieces, packet.bytes);
+      if (status != IBV_WC_SUCCESS) {
+        const bool fits = status != IBV_WC_LOC_LEN_ERR;
+        complete(qp, receive, status);
         return refuse(qp, packet, fits ? IBV_WC_REM_OP_ERR : IBV_WC_REM_INV_REQ_ERR,
                       fits ? IBV_EVENT_QP_FATAL : IBV_EVENT_QP_REQ_ERR),
                false;
@@ -168,10 +169,8 @@ void take_datagram(Qp& qp, Packet& packet) {
   write_routing_header(path, header);
   Bytes whole(header, header + sizeof header);
   whole.insert(whole.end(), packet.bytes.begin(), packet.bytes.end());
-  if (whole.size() > receive.room)
-    return complete(qp, receive, IBV_WC_LOC_LEN_ERR), enter_error(qp);
-  if (!scatter(qp.pd, receive.pieces, whole))
-    return complete(qp, receive, IBV_WC_LOC_PROT_ERR), enter_error(qp);
+  if (const ibv_wc_status status = scatter(qp.pd, receive.pieces, whole); status != IBV_WC_SUCCESS)
+    return complete(qp, receive, status), enter_error(qp);
   tell_of(qp, receive, packet, sizeof header);
 }
 
