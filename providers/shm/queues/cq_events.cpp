@@ -102,10 +102,7 @@ void report_overrun_locked(Cq& cq) noexcept {
   ++cq.overruns;
   if (cq.overrun_reported || cq.ignores_overrun) return;
   cq.overrun_reported = true;
-  ibv_async_event event{};
-  event.event_type = IBV_EVENT_CQ_ERR;
-  event.element.cq = &cq.plain;
-  Context::of(cq.plain.context).events.raise(event);
+  Context::of(cq.plain.context).events.raise(cq, IBV_EVENT_CQ_ERR);
   log_error(
       "shm: completion queue with %d entries overran: completions are lost; make it as large as "
       "the send and receive queues that use it together",

@@ -8,10 +8,7 @@ namespace verbatim::shm {
 void raise_qp_event(Qp& qp, ibv_event_type type) noexcept {
   if (qp.kind != nullptr && qp.kind->tell_openers != nullptr) qp.kind->tell_openers(qp, type);
   if (qp.xrc_end != nullptr && qp.xrc_end->disowned) return;
-  ibv_async_event event{};
-  event.event_type = type;
-  event.element.qp = &qp.plain;
-  Context::of(qp.plain.context).events.raise(event);
+  Context::of(qp.plain.context).events.raise(qp, type);
 }
 
 }  // namespace verbatim::shm

@@ -84,8 +84,11 @@ ibv_async_event SoftEvents::event_from(EventLink& link, ibv_event_type type) con
 }
 
 void SoftEvents::raise(const ibv_async_event& event) noexcept {
-  EventLink& link = link_of(event);
-  const auto kind = static_cast<std::uint64_t>(event.event_type);
+  raise(link_of(event), event.event_type);
+}
+
+void SoftEvents::raise(EventLink& link, ibv_event_type type) noexcept {
+  const auto kind = static_cast<std::uint64_t>(type);
   gate_.mutex().lock();
   if (waits_already(link, kind)) {
     if (&link >= ports_ && &link <= ports_ + kMaxPorts) say_last(link, kind);

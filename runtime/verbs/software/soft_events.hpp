@@ -26,6 +26,9 @@ class SoftEvents {
 
   /// Queues an event. REQUIRES: the object it names is not retired; ports are 1 ... kMaxPorts.
   void raise(const ibv_async_event& event) noexcept;
+  void raise(Cq& cq, ibv_event_type type) noexcept { raise(cq.async_events, type); }
+  void raise(Qp& qp, ibv_event_type type) noexcept { raise(qp.async_events, type); }
+  void raise(Srq& srq, ibv_event_type type) noexcept { raise(srq.async_events, type); }
   /// The oldest event: 0, EAGAIN (O_NONBLOCK and empty) or EINTR.
   [[nodiscard]] int get(ibv_async_event& out) noexcept;
 
@@ -43,6 +46,7 @@ class SoftEvents {
   void doubt_descriptor() noexcept { gate_.doubt_descriptor(); }
 
  private:
+  void raise(EventLink& link, ibv_event_type type) noexcept;
   EventLink& link_of(const ibv_async_event& event) noexcept;
   ibv_async_event event_from(EventLink& link, ibv_event_type type) const noexcept;
   std::uint32_t forget(EventLink& link) noexcept;
