@@ -5,13 +5,13 @@
 #include "providers/rxe/objects.hpp"
 #include "providers/rxe/request_fast.hpp"
 #include "providers/rxe/ring_fast.hpp"
+#include "runtime/verbs/software/request_list.hpp"
 
 namespace verbatim::rxe {
 namespace {
 
 int write_receive(ReceiveElement& element, const ibv_recv_wr& wr, std::uint32_t max_sge) noexcept {
-  if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > max_sge) return EINVAL;
-  if (wr.num_sge != 0 && wr.sg_list == nullptr) return EINVAL;
+  if (!has_sound_list(wr, max_sge)) return EINVAL;
   const auto count = static_cast<std::size_t>(wr.num_sge);
   const std::uint64_t bytes = bytes_of(wr.sg_list, count);
   if (bytes > kMostMessageBytes) return EINVAL;

@@ -4,14 +4,14 @@
 #include "providers/siw/hot.hpp"
 #include "providers/siw/request_fast.hpp"
 #include "providers/siw/send.hpp"
+#include "runtime/verbs/software/request_list.hpp"
 
 namespace verbatim::siw {
 namespace {
 
 /// What a receive must be: 0 or EINVAL.
 int check_receive(const ibv_recv_wr& wr, std::uint32_t max_sge) noexcept {
-  if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > max_sge) return EINVAL;
-  if (wr.num_sge != 0 && wr.sg_list == nullptr) return EINVAL;
+  if (!has_sound_list(wr, max_sge)) return EINVAL;
   const std::uint64_t bytes = bytes_of(wr.sg_list, static_cast<std::size_t>(wr.num_sge));
   return bytes > kMostMessageBytes ? EINVAL : 0;
 }
@@ -19,35 +19,27 @@ int check_receive(const ibv_recv_wr& wr, std::uint32_t max_sge) noexcept {
 /// The kernel finds receives by itself, when a message asks for one.
 int post_receives(WorkRing<siw_rqe>& ring, std::uint32_t max_sge, ibv_recv_wr* wr,
                   ibv_recv_wr** bad) noexcept {
-  for (; wr != nullptr; wr = wr->next) {
+  return post_in_order(wr, bad, [&](const ibv_recv_wr& next) noexcept {
     siw_rqe* const element = ring.vacant();
-    const int error = element == nullptr ? ENOMEM : check_receive(*wr, max_sge);
-    if (error != 0) {
-      *bad = wr;
-      return error;
-    }
-    element->id = wr->wr_id;
+    const int error = element == nullptr ? ENOMEM : check_receive(next, max_sge);
+    if (error != 0) return error;
+    element->id = next.wr_id;
     element->opcode = SIW_OP_RECEIVE;
     element->unused = 0;
-    write_list(*element, wr->sg_list, static_cast<std::size_t>(wr->num_sge));
+    write_list(*element, next.sg_list, static_cast<std::size_t>(next.num_sge));
     ring.publish(SIW_WQE_VALID);
-  }
-  return 0;
+    return 0;
+  });
 }
 
 /// Flushes a list of receives on a queue pair that has failed.
 [[gnu::cold]] int flush_list_locked(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
   QpDirectory::fail(qp);
   settle_receives_locked(qp);
-  for (; wr != nullptr; wr = wr->next) {
-    int error = check_receive(*wr, qp.max_recv_sge);
-    if (error == 0) error = flush(qp.plain.recv_cq, qp, wr->wr_id, IBV_WC_RECV);
-    if (error != 0) {
-      *bad = wr;
-      return error;
-    }
-  }
-  return 0;
+  return post_in_order(wr, bad, [&](const ibv_recv_wr& next) noexcept {
+    const int error = check_receive(next, qp.max_recv_sge);
+    return error != 0 ? error : flush(qp.plain.recv_cq, qp, next.wr_id, IBV_WC_RECV);
+  });
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "providers/siw/request_fast.hpp"
 #include "providers/uverbs/removal.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/verbs/software/request_list.hpp"
 
 namespace verbatim::siw {
 namespace {
@@ -45,17 +46,13 @@ int write_request_locked(Qp& qp, siw_sqe& element, const ibv_send_wr& wr,
 
 /// A list on a queue pair that has failed: checked as ever, then completed. Returns as post_send.
 [[gnu::cold]] int flush_list_locked(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
-  for (; wr != nullptr; wr = wr->next) {
+  return post_in_order(wr, bad, [&](const ibv_send_wr& next) noexcept {
     siw_sqe unsent{};
     std::uint16_t flags = 0;
-    int error = write_request_locked(qp, unsent, *wr, flags);
-    if (error == 0) error = flush(qp.plain.send_cq, qp, wr->wr_id, wc_opcode_of(unsent.opcode));
-    if (error != 0) {
-      *bad = wr;
-      return error;
-    }
-  }
-  return 0;
+    const int error = write_request_locked(qp, unsent, next, flags);
+    return error != 0 ? error
+                      : flush(qp.plain.send_cq, qp, next.wr_id, wc_opcode_of(unsent.opcode));
+  });
 }
 
 /// The connection is over already, or the application wants that. When this returns the kernel

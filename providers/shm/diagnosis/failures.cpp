@@ -321,7 +321,7 @@ void note_failed_send(Qp& qp, ibv_wc_status status) noexcept {
   remember(qp, failure);
 }
 
-void note_failed_receive(Qp& qp, const ReceiveFacts& receive, std::uint64_t length,
+void note_failed_receive(Qp& qp, const PostedReceive<ReceiveSge>& receive, std::uint64_t length,
                          ibv_wc_status status) noexcept {
   if (status == IBV_WC_WR_FLUSH_ERR) return;
   want_said_locked(qp);

@@ -15,19 +15,13 @@
 #include "providers/shm/wire/layout.hpp"
 #include "runtime/verbs/failure.hpp"
 #include "runtime/verbs/handles.hpp"
+#include "runtime/verbs/software/posted_receives.hpp"
 
 namespace verbatim::shm {
 
 struct Qp;
 struct Peer;
 struct PendingSend;
-
-/// A posted receive, as its queue has it.
-struct ReceiveFacts {
-  std::uint64_t wr_id;
-  const ReceiveSge* sges;
-  std::uint32_t num_sge;
-};
 
 /// What the requester says that it had asked for: a stranger's words.
 struct AskedFacts {
@@ -43,8 +37,8 @@ struct AskedFacts {
 /// held.
 [[gnu::cold]] void note_failed_send(Qp& qp, ibv_wc_status status) noexcept;
 /// A receive ends in `status`, for a message of `length` bytes. The receive CQ's lock is held.
-[[gnu::cold]] void note_failed_receive(Qp& qp, const ReceiveFacts& receive, std::uint64_t length,
-                                       ibv_wc_status status) noexcept;
+[[gnu::cold]] void note_failed_receive(Qp& qp, const PostedReceive<ReceiveSge>& receive,
+                                       std::uint64_t length, ibv_wc_status status) noexcept;
 /// A request of the peer's was refused. The send lock is held.
 [[gnu::cold]] void note_suffered(Qp& qp, const Peer& peer, const AskedFacts& asked) noexcept;
 /// The program moves the queue pair to the error state.

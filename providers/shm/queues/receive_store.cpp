@@ -2,7 +2,6 @@
 #include "providers/shm/queues/receive_store.hpp"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/local_range.hpp"
@@ -12,7 +11,7 @@ namespace {
 
 /// How many bytes from the beginning of an SGE on a message may be written to.
 [[gnu::cold, gnu::noinline]] std::uint64_t sound_bytes(const KeyHolder& keys,
-                                                       const ibv_sge& sge) noexcept {
+                                                       const ReceiveSge& sge) noexcept {
   std::uint64_t serial;
   const RegionRecord* record = find_local_key(keys, sge.lkey, IBV_ACCESS_LOCAL_WRITE, serial);
   if (record == nullptr) {
@@ -20,7 +19,8 @@ namespace {
     record = find_local_key(on_demand, sge.lkey, IBV_ACCESS_LOCAL_WRITE, serial);
   }
   if (record == nullptr) return 0;
-  const std::uint64_t offset = sge.addr - load_relaxed(record->iova);  // huge when it lies before
+  const std::uint64_t offset =
+      sge.address - load_relaxed(record->iova);  // huge when it lies before
   const std::uint64_t length = load_relaxed(record->length);
   return offset >= length ? 0 : std::min<std::uint64_t>(sge.length, length - offset);
 }
@@ -72,34 +72,18 @@ void ReceiveStore::free(const QueueMemory& memory) noexcept {
   wr_ids = nullptr;
 }
 
-int ReceiveStore::check(const ibv_recv_wr& wr) const noexcept {
-  const bool good =
-      wr.num_sge >= 0 && wr.num_sge <= max_sge && (wr.num_sge == 0 || wr.sg_list != nullptr);
-  return good ? 0 : EINVAL;
-}
-
 std::uint64_t ReceiveStore::fill(std::uint64_t index, const ibv_recv_wr& wr,
                                  const KeyHolder& keys) noexcept {
-  ReceiveSge* to = sges_of(index);
+  const std::uint32_t count = keep(index, wr);
   std::uint64_t bytes = 0;
   bool bad = false;
-  std::uint32_t filled = 0;
-  for (int i = 0; i < wr.num_sge; ++i) {
-    const ibv_sge& sge = wr.sg_list[i];
-    if (sge.length == 0) continue;
-    to[filled++] = {sge.addr, sge.length, sge.lkey};
-    if (bad) continue;
+  for (std::uint32_t i = 0; i < count && !bad; ++i) {
+    const ReceiveSge& sge = sges_of(index)[i];
     LocalRange place;
-    if (find_local_range(keys, sge.lkey, sge.addr, sge.length, IBV_ACCESS_LOCAL_WRITE, place)) {
-      bytes += sge.length;
-    } else {
-      // A message that ends before the first byte that must not be written is an adapter's to take.
-      bad = true;
-      bytes += sound_bytes(keys, sge);
-    }
+    bad = !find_local_range(keys, sge.lkey, sge.address, sge.length, IBV_ACCESS_LOCAL_WRITE, place);
+    // A message that ends before the first byte that must not be written is an adapter's to take.
+    bytes += bad ? sound_bytes(keys, sge) : sge.length;
   }
-  if (filled < max_sge) to[filled] = {0, 0, 0};
-  wr_ids[at(index)] = wr.wr_id;
   return Credit::make(
       lap(index),
       static_cast<std::uint32_t>(bytes < Credit::kLengthMask ? bytes : Credit::kLengthMask), bad);

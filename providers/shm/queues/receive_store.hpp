@@ -2,10 +2,8 @@
 //
 // Posted receives: where their bytes go, in our segment so that senders can place large messages
 // themselves, and what only we need to know of them. A queue pair has a store of its own, or takes
-// from that of a shared receive queue.
-//
-// Receive number i lies at i modulo the entries. Who may fill it and who may read it is for the
-// owner's locks to say.
+// from that of a shared receive queue. Who may fill it and who may read it is for the owner's locks
+// to say.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,6 +15,7 @@
 #include "providers/shm/memory/region_fast.hpp"
 #include "providers/shm/wire/layout.hpp"
 #include "runtime/verbs/queue_memory.hpp"
+#include "runtime/verbs/software/posted_receives.hpp"
 
 namespace verbatim::shm {
 
@@ -27,32 +26,20 @@ namespace verbatim::shm {
                std::memory_order_release);
 }
 
-struct ReceiveStore {
-  std::uint32_t log = 0;   ///< of the entries, see resize()
-  std::uint64_t mask = 0;  ///< the entries, less one
-  std::uint32_t max = 0;   ///< receives that may be posted at once
-  std::uint16_t max_sge = 1;
+using Receive = PostedReceive<ReceiveSge>;
+
+struct ReceiveStore : PostedReceives<ReceiveSge> {
+  std::uint32_t log = 0;                          ///< of the places, see resize()
   bool is_reserved = false;                       ///< room in the segment is, and is not made yet
   std::atomic<std::uint64_t>* credits = nullptr;  ///< nullptr until the first receive
-  /// Those of a receive end with the first of no bytes, or are max_sge.
-  ReceiveSge* sges = nullptr;
-  std::uint64_t* wr_ids = nullptr;
 
   /// Has 1 << `entries_log` entries from now on. REQUIRES: nothing was made.
   void resize(std::uint32_t entries_log) noexcept {
     log = entries_log;
     mask = (std::uint64_t{1} << entries_log) - 1;
   }
-  std::uint64_t at(std::uint64_t index) const noexcept { return index & mask; }
   std::uint32_t lap(std::uint64_t index) const noexcept {
     return static_cast<std::uint32_t>(index >> log) + 1;
-  }
-  ReceiveSge* sges_of(std::uint64_t index) const noexcept { return sges + at(index) * max_sge; }
-  std::uint32_t count_sges(std::uint64_t index) const noexcept {
-    const ReceiveSge* const first = sges_of(index);
-    std::uint32_t count = 0;
-    while (count < max_sge && first[count].length != 0) ++count;
-    return count;
   }
   /// A receive of one SGE; what it was filled with before may have had more.
   [[gnu::always_inline]] void fill_one(std::uint64_t index, const ReceiveSge& sge,
@@ -77,9 +64,7 @@ struct ReceiveStore {
   [[gnu::cold]] void give_up(const void* owner) noexcept;
   [[gnu::cold]] void free(const QueueMemory& memory) noexcept;
 
-  /// Refuses what cannot be a receive of this store: 0 or EINVAL.
-  int check(const ibv_recv_wr& wr) const noexcept;
-  /// Writes receive number `index` and returns the credit that publishes it. REQUIRES: check(wr).
+  /// Writes receive number `index` and returns the credit that publishes it. REQUIRES: check().
   std::uint64_t fill(std::uint64_t index, const ibv_recv_wr& wr, const KeyHolder& keys) noexcept;
 
  private:

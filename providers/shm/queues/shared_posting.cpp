@@ -41,26 +41,20 @@ namespace {
   int error = 0;
   {
     LockGuard<BiasedLock> guard(srq.lock);
-    for (; wr != nullptr; wr = wr->next) {
-      error = srq.store.check(*wr);
-      if (error == 0 && waiting(srq) >= srq.store.max) error = ENOMEM;
-      if (error == 0 && srq.store.credits == nullptr) {
+    error = post_in_order(wr, bad_wr, [&](const ibv_recv_wr& next) noexcept {
+      if (const int refusal = srq.store.check(next, waiting(srq)); refusal != 0) return refusal;
+      if (srq.store.credits == nullptr) {
         srq.offset = srq.store.make(srq.memory);
-        if (srq.offset == 0)
-          error = ENOMEM;
-        else
-          srq.own->store.store(extent::make(srq.offset, srq.store.log), std::memory_order_release);
+        if (srq.offset == 0) return ENOMEM;
+        srq.own->store.store(extent::make(srq.offset, srq.store.log), std::memory_order_release);
       }
-      if (error != 0) {
-        *bad_wr = wr;
-        break;
-      }
-      const std::uint64_t credit = srq.store.fill(srq.posted, *wr, srq.keys);
+      const std::uint64_t credit = srq.store.fill(srq.posted, next, srq.keys);
       // Publishes the receive; pairs with the load in next_shared_credit().
       srq.store.credits[srq.store.at(srq.posted)].store(credit, std::memory_order_release);
       ++srq.posted;
       hungry = srq.starving;
-    }
+      return 0;
+    });
     if (hungry) srq.starving = false;
   }
   if (hungry) [[unlikely]]

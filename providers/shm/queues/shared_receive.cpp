@@ -42,13 +42,6 @@ std::uint32_t log_of(std::uint32_t receives) noexcept {
   return static_cast<std::uint32_t>(std::countr_zero(std::bit_ceil(receives)));
 }
 
-void raise(Srq& srq, ibv_event_type type) noexcept {
-  ibv_async_event event{};
-  event.event_type = type;
-  event.element.srq = &srq.plain;
-  Context::of(srq.plain.context).events.raise(event);
-}
-
 /// Makes `bigger` the store, with what waits in the old one. The queue's lock is held.
 void move_receives(Srq& srq, ReceiveStore& bigger, std::uint64_t offset) noexcept {
   ReceiveStore& old = srq.store;
@@ -119,13 +112,10 @@ int resize(Srq& srq, std::uint32_t max_wr) noexcept {
   return error;
 }
 
-/// The event that an armed queue owes while fewer receives are left than its limit; then it is
-/// unarmed (IBTA 10.2.9.3). REQUIRES: its lock.
+/// REQUIRES: the queue's lock.
 void tell_if_low_locked(Srq& srq) noexcept {
-  if (srq.limit == 0 || waiting(srq) >= srq.limit) [[likely]]
-    return;
-  srq.limit = 0;
-  raise(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+  if (falls_below(srq.limit, waiting(srq)))
+    Context::of(srq.plain.context).events.raise(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
 }  // namespace
@@ -220,10 +210,10 @@ bool take_receive(Qp& qp, TakenReceive& out) noexcept {
     srq.starving = true;
     return false;
   }
-  out.wr_id = srq.store.wr_ids[srq.store.at(index)];
-  out.num_sge = srq.store.count_sges(index);
-  const ReceiveSge* sges = srq.store.sges_of(index);
-  for (std::uint32_t i = 0; i < out.num_sge; ++i) out.sges[i] = sges[i];
+  const Receive receive = srq.store.receive(index);
+  out.wr_id = receive.wr_id;
+  out.num_sge = receive.num_sge;
+  for (std::uint32_t i = 0; i < out.num_sge; ++i) out.sges[i] = receive.sges[i];
   use_up_locked(srq, qp, index);
   tell_if_low_locked(srq);
   return true;

@@ -30,7 +30,7 @@ std::uint64_t length_in(const Slot& slot, std::uint64_t h) noexcept {
 /// Ends the receive in an error, and the QP with it once the CQ's lock is free.
 Taken fail_receive(Qp& qp, std::uint64_t index, const Receive& receive, std::uint64_t length,
                    ibv_wc_status status, ibv_wc& wc) noexcept {
-  note_failed_receive(qp, {receive.wr_id, receive.sges, receive.num_sge}, length, status);
+  note_failed_receive(qp, receive, length, status);
   fill_receive(wc, qp, receive.wr_id, 0, 0);
   wc.status = status;
   qp.own->errors.fetch_add(1, std::memory_order_relaxed);

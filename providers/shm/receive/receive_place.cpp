@@ -17,8 +17,7 @@ Receive view(const TakenReceive& taken) noexcept {
 bool receive_for(Qp& qp, std::uint64_t index, TakenReceive& scratch, Receive& out) noexcept {
   if (qp.srq == nullptr) {
     if (index == qp.rq.tail.load(std::memory_order_acquire)) return false;
-    const ReceiveStore& store = qp.rq.store;
-    out = {store.wr_ids[store.at(index)], store.sges_of(index), store.count_sges(index)};
+    out = qp.rq.store.receive(index);
     return true;
   }
   if (const HeldReceive* held = held_for(qp, index); held != nullptr) {

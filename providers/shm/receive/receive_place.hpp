@@ -11,13 +11,6 @@
 
 namespace verbatim::shm {
 
-/// The posted receive that a message goes to.
-struct Receive {
-  std::uint64_t wr_id;
-  const ReceiveSge* sges;
-  std::uint32_t num_sge;
-};
-
 /// Finds the receive of message `index`, in `scratch` if it was taken from the shared queue just
 /// now. False: none is posted.
 bool receive_for(Qp& qp, std::uint64_t index, TakenReceive& scratch, Receive& out) noexcept;

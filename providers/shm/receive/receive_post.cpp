@@ -27,9 +27,9 @@ int post_to_inbox(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
 int post_recv_slowly(Qp& qp, const ibv_recv_wr& wr) noexcept {
   if (qp.mode.load(std::memory_order_acquire) == IBV_QPS_RESET) return EINVAL;
   if (qp.xrc != XrcRole::kNone) return EINVAL;
-  if (const int error = qp.rq.store.check(wr); error != 0) return error;
   const std::uint64_t index = qp.rq.tail.load(std::memory_order_relaxed);
-  if (index - qp.in.head.load(std::memory_order_acquire) >= qp.rq.store.max) return ENOMEM;
+  const std::uint64_t waiting = index - qp.in.head.load(std::memory_order_acquire);
+  if (const int error = qp.rq.store.check(wr, waiting); error != 0) return error;
   if (qp.rq.store.credits == nullptr) {
     // The queue's memory comes with the first receive.
     const std::uint64_t offset = qp.rq.store.make(qp.memory);

@@ -76,7 +76,7 @@ bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned
       index < qp.in.head.load(std::memory_order_acquire) || qp.rq.store.sges == nullptr)
     return false;
   if (from > kMaxMessage) return false;  // the peer's word
-  const Receive receive{0, qp.rq.store.sges_of(index), qp.rq.store.count_sges(index)};
+  const Receive receive = qp.rq.store.receive(index);
   LocalRange ranges[kMaxSge];
   if (receive_ranges(qp, receive, from + length, ranges) != IBV_WC_SUCCESS) return false;
   return scatter(ranges, receive.num_sge, from, bytes, length);
