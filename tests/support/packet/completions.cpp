@@ -9,12 +9,7 @@
 #include "tests/support/packet/objects.hpp"
 
 namespace verbatim::packet {
-void raise(Qp& qp, ibv_event_type type) {
-  ibv_async_event event{};
-  event.event_type = type;
-  event.element.qp = &qp.plain;
-  context_of(qp.plain.context).events.raise(event);
-}
+void raise(Qp& qp, ibv_event_type type) { context_of(qp.plain.context).events.raise(qp, type); }
 
 void tell(Cq& cq) {
   const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
@@ -30,11 +25,8 @@ void tell(Cq& cq) {
 void store(Cq& cq, const Stored& stored) {
   std::uint32_t number;
   if (completions::store(cq, stored, number)) return tell(cq);
-  if (std::exchange(cq.has_overrun, true)) return;
-  ibv_async_event event{};
-  event.event_type = IBV_EVENT_CQ_ERR;
-  event.element.cq = &cq.plain;
-  context_of(cq.plain.context).events.raise(event);
+  if (!std::exchange(cq.has_overrun, true))
+    context_of(cq.plain.context).events.raise(cq, IBV_EVENT_CQ_ERR);
 }
 
 ibv_wc completion(const Qp& qp, std::uint64_t wr_id, ibv_wc_opcode opcode, ibv_wc_status status) {
@@ -72,8 +64,8 @@ void flush_sends(Qp& qp) {
 
 void flush(Qp& qp) {
   flush_sends(qp);
-  for (const Receive& receive : qp.receives.posted) complete(qp, receive, IBV_WC_WR_FLUSH_ERR);
-  qp.receives.posted.clear();
+  for (ReceiveQueue& own = qp.receives; own.waiting() != 0; ++own.taken)
+    complete(qp, own.receive(own.taken), IBV_WC_WR_FLUSH_ERR);
   qp.repeat_at = kForEver;
 }
 

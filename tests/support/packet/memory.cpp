@@ -27,11 +27,12 @@ bool gather(std::uint32_t pd, const Pieces& pieces, bool is_inline, Bytes& out) 
          verbatim::gather(out.data(), places, count, 0, out.size());
 }
 
-ibv_wc_status scatter(std::uint32_t pd, const Pieces& pieces, const Bytes& bytes) {
-  const auto count = static_cast<std::uint32_t>(pieces.size());
+ibv_wc_status scatter(std::uint32_t pd, const ibv_sge* list, std::size_t length,
+                      const Bytes& bytes) {
+  const auto count = static_cast<std::uint32_t>(length);
   MemoryPlace places[kLimits.max_sge];
   const Finder finder{pd, IBV_ACCESS_LOCAL_WRITE, false};
-  const ibv_wc_status status = find_places(pieces.data(), count, bytes.size(), places, finder);
+  const ibv_wc_status status = find_places(list, count, bytes.size(), places, finder);
   if (status == IBV_WC_SUCCESS)
     static_cast<void>(verbatim::scatter(places, count, 0, bytes.data(), bytes.size()));
   return status;

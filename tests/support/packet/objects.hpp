@@ -5,7 +5,6 @@
 #pragma once
 
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -18,6 +17,7 @@
 #include "runtime/verbs/software/completion_ring.hpp"
 #include "runtime/verbs/software/copying_cursor.hpp"
 #include "runtime/verbs/software/key_table.hpp"
+#include "runtime/verbs/software/posted_receives.hpp"
 #include "runtime/verbs/software/retry.hpp"
 #include "runtime/verbs/software/scatter_gather.hpp"
 #include "runtime/verbs/software/soft_events.hpp"
@@ -66,22 +66,31 @@ struct Packet {
   Bytes bytes;
 };
 
-struct Receive {
-  std::uint64_t wr_id;
-  Pieces pieces;
-};
+using Receive = PostedReceive<ibv_sge>;
 
-/// Posted receives, of a queue pair or shared.
-struct ReceiveQueue {
-  std::deque<Receive> posted;
-  std::uint32_t max_wr = 0;
-  std::uint32_t max_sge = 0;
+/// Of a queue pair, or shared.
+struct ReceiveQueue : PostedReceives<ibv_sge> {
+  Pieces memory;
+  std::vector<std::uint64_t> ids;
+  std::uint64_t posted = 0;
+  std::uint64_t taken = 0;
 
-  int post(const ibv_recv_wr& wr) {
-    if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > max_sge) return EINVAL;
-    if (posted.size() == max_wr) return ENOMEM;
-    posted.push_back({wr.wr_id, Pieces(wr.sg_list, wr.sg_list + wr.num_sge)});
-    return 0;
+  void make(std::uint32_t wrs, std::uint32_t pieces) {
+    max = wrs;
+    max_sge = static_cast<std::uint16_t>(pieces);
+    mask = completion_places(wrs) - 1;
+    memory.resize((mask + 1) * max_sge);
+    sges = memory.data();
+    ids.resize(mask + 1);
+    wr_ids = ids.data();
+  }
+  std::uint64_t waiting() const { return posted - taken; }
+  int post(ibv_recv_wr* wr, ibv_recv_wr** bad) {
+    return post_in_order(wr, bad, [this](const ibv_recv_wr& next) {
+      const int error = check(next, waiting());
+      if (error == 0) keep(posted++, next);
+      return error;
+    });
   }
 };
 
@@ -183,7 +192,7 @@ void fail(Qp& qp, ibv_wc_status status);
 
 /// False: some of them are not there.
 bool gather(std::uint32_t pd, const Pieces& pieces, bool is_inline, Bytes& out);
-ibv_wc_status scatter(std::uint32_t pd, const Pieces& pieces, const Bytes& bytes);
+ibv_wc_status scatter(std::uint32_t pd, const ibv_sge* list, std::size_t count, const Bytes& bytes);
 
 // The requester (requester.cpp).
 

@@ -24,8 +24,7 @@ int check_send(const Qp& qp, const ibv_send_wr& wr) {
   const std::uint32_t opcodes =
       qp.plain.qp_type == IBV_QPT_UD ? opcodes_of(IBV_QPT_UD) : opcodes_of(IBV_QPT_RC);
   if (!has_opcode(opcodes & ~kLacking, wr.opcode)) return EINVAL;
-  if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > qp.init.cap.max_send_sge)
-    return EINVAL;
+  if (!has_sound_list(wr, qp.init.cap.max_send_sge)) return EINVAL;
   if (qp.state() == IBV_QPS_RESET || qp.state() == IBV_QPS_INIT || qp.state() == IBV_QPS_RTR)
     return EINVAL;
   if (qp.posted - qp.freed == qp.init.cap.max_send_wr) return ENOMEM;
@@ -223,8 +222,7 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
     auto* const srq = make_nothrow<packet::Srq>();
     if (srq == nullptr) return ENOMEM;
     srq->attributes = {std::max(attr.attr.max_wr, 1u), std::max(attr.attr.max_sge, 1u), 0};
-    srq->queue.max_wr = srq->attributes.max_wr;
-    srq->queue.max_sge = srq->attributes.max_sge;
+    srq->queue.make(srq->attributes.max_wr, srq->attributes.max_sge);
     *out = srq;
     return 0;
   }
@@ -259,8 +257,7 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
     qp->srq = attr.srq != nullptr ? &own(verbatim::Srq::from(attr.srq)) : nullptr;
     qp->pd = attr.pd->handle;
     qp->signal_all = attr.sq_sig_all != 0;
-    qp->receives.max_wr = attr.cap.max_recv_wr;
-    qp->receives.max_sge = attr.cap.max_recv_sge;
+    qp->receives.make(attr.cap.max_recv_wr, attr.cap.max_recv_sge);
     qp->plain.qp_type = attr.qp_type;
     const LockGuard guard(world().lock);
     qp->plain.qp_num = world().next_qpn++;
@@ -283,7 +280,7 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
     if (to == IBV_QPS_RTS && from == IBV_QPS_RTR) qp.next_psn = attr.sq_psn & kPsnMask;
     if (to == IBV_QPS_RESET) {
       qp.sends.clear();
-      qp.receives.posted.clear();
+      qp.receives.taken = qp.receives.posted;
       qp.atomics.clear();
       qp.posted = qp.freed = qp.tries = qp.not_ready = 0;
       qp.rests = qp.drains = false;
@@ -319,40 +316,27 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
   static int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
     packet::Qp& qp = own(verbatim::Qp::from(handle));
     const LockGuard guard(world().lock);
-    int error = 0;
-    for (; wr != nullptr && error == 0; wr = wr->next) {
-      error = check_send(qp, *wr);
-      if (error != 0)
-        *bad = wr;
-      else
-        take_request(qp, *wr);
-    }
+    const int error = post_in_order(wr, bad, [&](const ibv_send_wr& next) {
+      const int refusal = check_send(qp, next);
+      if (refusal == 0) take_request(qp, next);
+      return refusal;
+    });
     transmit(qp);
     progress();
     return error;
-  }
-  template <class Wr>
-  static int post_receives(ReceiveQueue& queue, Wr* wr, Wr** bad) {
-    for (; wr != nullptr; wr = wr->next) {
-      if (const int error = queue.post(*wr)) {
-        *bad = wr;
-        return error;
-      }
-    }
-    return 0;
   }
   static int post_recv(ibv_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
     packet::Qp& qp = own(verbatim::Qp::from(handle));
     const LockGuard guard(world().lock);
     *bad = wr;
     if (qp.srq != nullptr || qp.state() == IBV_QPS_RESET) return EINVAL;
-    const int error = post_receives(qp.receives, wr, bad);
+    const int error = qp.receives.post(wr, bad);
     if (qp.state() == IBV_QPS_ERR) flush(qp);
     return error;
   }
   static int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
     const LockGuard guard(world().lock);
-    return post_receives(own(verbatim::Srq::from(srq)).queue, wr, bad);
+    return own(verbatim::Srq::from(srq)).queue.post(wr, bad);
   }
   static int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept {
     const LockGuard guard(world().lock);

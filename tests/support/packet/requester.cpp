@@ -100,7 +100,8 @@ void hear(Qp& qp, Packet& packet) {
   switch (packet.kind) {
     case Kind::kAnswer:
       if (asked == qp.sends.end() || asked->is_answered) return;
-      if (scatter(qp.pd, asked->pieces, packet.bytes) != IBV_WC_SUCCESS) {
+      if (scatter(qp.pd, asked->pieces.data(), asked->pieces.size(), packet.bytes) !=
+          IBV_WC_SUCCESS) {
         acknowledge(qp, (packet.psn - 1) & kPsnMask);
         // An older one without its answer comes again, and this one with it.
         if (qp.sends.empty() || !is_asked(qp.sends.front())) return;

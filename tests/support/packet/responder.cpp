@@ -29,18 +29,13 @@ void refuse(Qp& qp, const Packet& packet, ibv_wc_status status, ibv_event_type t
 }
 
 void tell_if_low(Srq& srq) {
-  if (srq.queue.posted.size() >= srq.attributes.srq_limit) return;
-  srq.attributes.srq_limit = 0;
-  ibv_async_event event{};
-  event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
-  event.element.srq = &srq.plain;
-  context_of(srq.plain.context).events.raise(event);
+  if (falls_below(srq.attributes.srq_limit, srq.queue.waiting()))
+    context_of(srq.plain.context).events.raise(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
 Receive take_receive(Qp& qp) {
   ReceiveQueue& queue = qp.from();
-  Receive receive = std::move(queue.posted.front());
-  queue.posted.pop_front();
+  const Receive receive = queue.receive(queue.taken++);
   if (qp.srq != nullptr) tell_if_low(*qp.srq);
   return receive;
 }
@@ -116,11 +111,11 @@ bool perform(Qp& qp, const Packet& packet, bool is_new, Bytes& answered) {
   }
   if (!is_new || returns_bytes(packet.opcode)) return true;
   if (packet.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || is_any_send(packet.opcode)) {
-    if (qp.from().posted.empty())
+    if (qp.from().waiting() == 0)
       return answer(qp, packet, Kind::kNotReady, packet.psn, qp.attributes.min_rnr_timer), false;
     const Receive receive = take_receive(qp);
     if (is_any_send(packet.opcode)) {
-      const ibv_wc_status status = scatter(qp.pd, receive.pieces, packet.bytes);
+      const ibv_wc_status status = scatter(qp.pd, receive.sges, receive.num_sge, packet.bytes);
       if (status != IBV_WC_SUCCESS) {
         const bool fits = status != IBV_WC_LOC_LEN_ERR;
         complete(qp, receive, status);
@@ -161,7 +156,7 @@ void respond(Qp& qp, const Packet& packet) {
 }
 
 void take_datagram(Qp& qp, Packet& packet) {
-  if (packet.rkey != qp.attributes.qkey || qp.from().posted.empty()) return;
+  if (packet.rkey != qp.attributes.qkey || qp.from().waiting() == 0) return;
   const Receive receive = take_receive(qp);
   unsigned char header[sizeof(ibv_grh)];
   DatagramPath path{.source = own_gid(), .destination = packet.path.grh.dgid};
@@ -169,7 +164,8 @@ void take_datagram(Qp& qp, Packet& packet) {
   write_routing_header(path, header);
   Bytes whole(header, header + sizeof header);
   whole.insert(whole.end(), packet.bytes.begin(), packet.bytes.end());
-  if (const ibv_wc_status status = scatter(qp.pd, receive.pieces, whole); status != IBV_WC_SUCCESS)
+  if (const ibv_wc_status status = scatter(qp.pd, receive.sges, receive.num_sge, whole);
+      status != IBV_WC_SUCCESS)
     return complete(qp, receive, status), enter_error(qp);
   tell_of(qp, receive, packet, sizeof header);
 }
