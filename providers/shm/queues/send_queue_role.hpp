@@ -10,7 +10,8 @@
 #include <cstdint>
 
 #include "providers/shm/queues/pending_send.hpp"
-#include "providers/shm/queues/send_store.hpp"
+#include "providers/shm/queues/work_batch.hpp"
+#include "runtime/verbs/software/posted_sends.hpp"
 
 namespace verbatim::shm {
 
@@ -19,7 +20,7 @@ struct CountedQp;
 struct SendQueue {
   std::uint32_t head = 0;  ///< waiting ones: [head, tail)
   std::uint32_t tail = 0;
-  SendStore store;
+  PostedSends<PendingSend, kMaxInline> store;
   Progress progress{};
   /// The head waits until processes have met, or an endpoint is there.
   bool awaits_connection = false;

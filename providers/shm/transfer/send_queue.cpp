@@ -61,18 +61,8 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
   if (!queue.store.has_place(qp.memory, qp.sq_entries, qp.max_send_sge, queue.head, queue.tail))
     return ENOMEM;
   const std::uint32_t at = queue.tail;
-  PendingSend& send = queue.store.at(at);
-  ibv_sge* sges = queue.store.sges_of(at);
-  send.clear();
-  send.wr_id = wr.wr_id;
-  send.opcode = static_cast<std::uint16_t>(wr.opcode);
-  send.flags = static_cast<std::uint16_t>(wr.send_flags);
+  PendingSend& send = queue.store.keep(at, wr, copy_inline);
   send.immediate = wr.imm_data;
-  send.num_sge = static_cast<std::uint16_t>(wr.num_sge);
-  for (int i = 0; i < wr.num_sge; ++i) {
-    sges[i] = wr.sg_list[i];
-    send.length += sges[i].length;
-  }
   if (qp.kind != nullptr && qp.kind->address != nullptr && qp.kind->address(qp, wr, send)) {
     // All of it is said.
   } else if (wr.opcode == IBV_WR_BIND_MW) {
@@ -90,18 +80,6 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
   } else {
     send.remote_address = wr.wr.rdma.remote_addr;
     send.rkey = wr.wr.rdma.rkey;
-  }
-  if ((wr.send_flags & IBV_SEND_INLINE) != 0 && send.length != 0) {
-    unsigned char* bytes = queue.store.inline_bytes_of(at);
-    std::uint64_t filled = 0;
-    for (int i = 0; i < wr.num_sge; ++i) {
-      copy_inline(bytes + filled, reinterpret_cast<const unsigned char*>(wr.sg_list[i].addr),
-                  wr.sg_list[i].length);
-      filled += wr.sg_list[i].length;
-    }
-    sges[0] = {reinterpret_cast<std::uint64_t>(bytes), static_cast<std::uint32_t>(filled), 0};
-    send.num_sge = 1;
-    send.is_inline = true;
   }
   send.sq_index = qp.take_places(1);
   ++queue.tail;
