@@ -39,10 +39,10 @@ ibv_wc completion(const Qp& qp, std::uint64_t wr_id, ibv_wc_opcode opcode, ibv_w
 }
 
 void complete(Qp& qp, const Send& send, ibv_wc_status status) {
-  if (status == IBV_WC_SUCCESS && !send.is_signaled) return;
-  ibv_wc wc = completion(qp, send.wr_id, completed_as(send.packet.opcode), status);
-  if (returns_bytes(send.packet.opcode))
-    wc.byte_len = static_cast<std::uint32_t>(send.packet.length);
+  const bool is_signaled = qp.signal_all || (send.flags & IBV_SEND_SIGNALED) != 0;
+  if (status == IBV_WC_SUCCESS && !is_signaled) return;
+  ibv_wc wc = completion(qp, send.wr_id, completed_as(send.opcode), status);
+  if (returns_bytes(send.opcode)) wc.byte_len = static_cast<std::uint32_t>(send.length);
   store(*qp.send_cq, {wc, &qp, send.number, true});
 }
 
@@ -58,8 +58,7 @@ void forget_completions(Qp& qp) {
 }
 
 void flush_sends(Qp& qp) {
-  for (const Send& send : qp.sends) complete(qp, send, IBV_WC_WR_FLUSH_ERR);
-  qp.sends.clear();
+  for (; qp.head != qp.tail; ++qp.head) complete(qp, qp.sends.at(qp.head), IBV_WC_WR_FLUSH_ERR);
 }
 
 void flush(Qp& qp) {
@@ -81,9 +80,7 @@ void enter_error(Qp& qp) {
 }
 
 void fail(Qp& qp, ibv_wc_status status) {
-  const Send send = std::move(qp.sends.front());
-  qp.sends.pop_front();
-  complete(qp, send, status);
+  complete(qp, qp.sends.at(qp.head++), status);
   if (qp.plain.qp_type != IBV_QPT_UD) return enter_error(qp);
   // IBTA 10.3.1.6: a datagram's error ends the send queue alone.
   qp.plain.state = IBV_QPS_SQE;

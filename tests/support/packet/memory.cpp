@@ -18,18 +18,16 @@ struct Finder {
   }
 };
 
-bool gather(std::uint32_t pd, const Pieces& pieces, bool is_inline, Bytes& out) {
-  const auto count = static_cast<std::uint32_t>(pieces.size());
+bool gather(std::uint32_t pd, const ibv_sge* list, std::uint32_t count, bool is_inline,
+            Bytes& out) {
   MemoryPlace places[kLimits.max_sge];
-  out.resize(bytes_of(pieces.data(), count));
-  return find_places(pieces.data(), count, out.size(), places, Finder{pd, 0, is_inline}) ==
-             IBV_WC_SUCCESS &&
+  out.resize(bytes_of(list, count));
+  return find_places(list, count, out.size(), places, Finder{pd, 0, is_inline}) == IBV_WC_SUCCESS &&
          verbatim::gather(out.data(), places, count, 0, out.size());
 }
 
-ibv_wc_status scatter(std::uint32_t pd, const ibv_sge* list, std::size_t length,
+ibv_wc_status scatter(std::uint32_t pd, const ibv_sge* list, std::uint32_t count,
                       const Bytes& bytes) {
-  const auto count = static_cast<std::uint32_t>(length);
   MemoryPlace places[kLimits.max_sge];
   const Finder finder{pd, IBV_ACCESS_LOCAL_WRITE, false};
   const ibv_wc_status status = find_places(list, count, bytes.size(), places, finder);

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <utility>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "runtime/verbs/software/copying_cursor.hpp"
 #include "runtime/verbs/software/key_table.hpp"
 #include "runtime/verbs/software/posted_receives.hpp"
+#include "runtime/verbs/software/posted_sends.hpp"
 #include "runtime/verbs/software/retry.hpp"
 #include "runtime/verbs/software/scatter_gather.hpp"
 #include "runtime/verbs/software/soft_events.hpp"
@@ -31,7 +31,6 @@ inline constexpr std::uint32_t kPsnMask = 0xffffff;
 inline constexpr std::uint64_t kMtu = 4096;
 
 using Bytes = std::vector<unsigned char>;
-using Pieces = std::vector<ibv_sge>;
 
 /// How far `psn` lies behind `from`, in the 24 bits that there are.
 inline std::int32_t distance(std::uint32_t psn, std::uint32_t from) {
@@ -48,7 +47,8 @@ enum class Kind : std::uint8_t {
   kDatagram
 };
 
-struct Packet {
+/// What a packet says besides its bytes.
+struct Header {
   Kind kind = Kind::kRequest;
   std::uint32_t to = 0;
   std::uint32_t from = 0;
@@ -63,6 +63,9 @@ struct Packet {
   std::uint64_t length = 0;
   std::uint32_t code = 0;  ///< RNR timer, or the status that refuses
   ibv_ah_attr path{};      ///< of a datagram
+};
+
+struct Packet : Header {
   Bytes bytes;
 };
 
@@ -70,7 +73,7 @@ using Receive = PostedReceive<ibv_sge>;
 
 /// Of a queue pair, or shared.
 struct ReceiveQueue : PostedReceives<ibv_sge> {
-  Pieces memory;
+  std::vector<ibv_sge> memory;
   std::vector<std::uint64_t> ids;
   std::uint64_t posted = 0;
   std::uint64_t taken = 0;
@@ -94,15 +97,16 @@ struct ReceiveQueue : PostedReceives<ibv_sge> {
   }
 };
 
-struct Send {
-  std::uint64_t wr_id;
-  bool is_signaled;
+/// A request that waits, or whose answer does.
+struct Send : Header {
+  std::uint64_t wr_id = 0;
+  std::uint32_t num_sge = 0;
+  std::uint32_t number = 0;  ///< of the requests of its queue pair
+  bool is_inline = false;
   bool was_sent = false;
   bool is_answered = false;
-  std::uint32_t number;  ///< of the requests of its queue pair
-  Pieces pieces;         ///< where an answer goes, or bytes come from
-  bool is_inline;
-  Packet packet;
+
+  void clear() { *this = {}; }
 };
 
 struct Stored {
@@ -134,9 +138,10 @@ struct Qp : verbatim::Qp {
   bool signal_all;
   ReceiveQueue receives;
   // Requester.
-  std::deque<Send> sends;
+  PostedSends<Send, kLimits.max_inline> sends;
+  std::uint32_t head = 0;  ///< requests [head, tail) wait
+  std::uint32_t tail = 0;
   std::uint32_t next_psn = 0;
-  std::uint32_t posted = 0;
   std::uint32_t freed = 0;  ///< requests whose completion was polled, or of one behind them
   std::uint32_t tries = 0;
   std::uint32_t not_ready = 0;
@@ -149,7 +154,9 @@ struct Qp : verbatim::Qp {
   bool has_complained = false;                     ///< of a gap, once for each
   std::map<std::uint32_t, std::uint64_t> atomics;  ///< what was answered, by PSN
 
+  ~Qp() { sends.free({}); }
   ibv_qp_state state() const { return plain.state; }
+  bool awaits_answer() const { return head != tail && sends.at(head).was_sent; }
   ReceiveQueue& from() { return srq != nullptr ? srq->queue : receives; }
 };
 
@@ -181,6 +188,7 @@ ibv_wc completion(const Qp& qp, std::uint64_t wr_id, ibv_wc_opcode opcode, ibv_w
 void complete(Qp& qp, const Send& send, ibv_wc_status status);
 void complete(Qp& qp, const Receive& receive, ibv_wc_status status);
 void forget_completions(Qp& qp);
+void flush_sends(Qp& qp);
 void flush(Qp& qp);
 /// What has come to its end with the state ERR.
 void end(Qp& qp);
@@ -191,8 +199,9 @@ void fail(Qp& qp, ibv_wc_status status);
 // Bytes of SGEs (memory.cpp).
 
 /// False: some of them are not there.
-bool gather(std::uint32_t pd, const Pieces& pieces, bool is_inline, Bytes& out);
-ibv_wc_status scatter(std::uint32_t pd, const ibv_sge* list, std::size_t count, const Bytes& bytes);
+bool gather(std::uint32_t pd, const ibv_sge* list, std::uint32_t count, bool is_inline, Bytes& out);
+ibv_wc_status scatter(std::uint32_t pd, const ibv_sge* list, std::uint32_t count,
+                      const Bytes& bytes);
 
 // The requester (requester.cpp).
 

@@ -3,6 +3,7 @@
 #include "tests/support/packet/provider.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "runtime/base/make_nothrow.hpp"
@@ -17,7 +18,7 @@
 namespace verbatim::packet {
 namespace {
 
-int check_send(const Qp& qp, const ibv_send_wr& wr) {
+int check_send(Qp& qp, const ibv_send_wr& wr) {
   constexpr std::uint32_t kLacking = 1u << IBV_WR_BIND_MW | 1u << IBV_WR_LOCAL_INV |
                                      1u << IBV_WR_SEND_WITH_INV | 1u << IBV_WR_FLUSH |
                                      1u << IBV_WR_ATOMIC_WRITE;
@@ -27,7 +28,10 @@ int check_send(const Qp& qp, const ibv_send_wr& wr) {
   if (!has_sound_list(wr, qp.init.cap.max_send_sge)) return EINVAL;
   if (qp.state() == IBV_QPS_RESET || qp.state() == IBV_QPS_INIT || qp.state() == IBV_QPS_RTR)
     return EINVAL;
-  if (qp.posted - qp.freed == qp.init.cap.max_send_wr) return ENOMEM;
+  const std::uint32_t most = qp.init.cap.max_send_wr;
+  if (qp.tail - qp.freed == most ||
+      !qp.sends.has_place({}, most, qp.init.cap.max_send_sge, qp.head, qp.tail))
+    return ENOMEM;
   const std::uint64_t bytes = bytes_of(wr.sg_list, static_cast<std::size_t>(wr.num_sge));
   if (qp.plain.qp_type == IBV_QPT_UD && (wr.wr.ud.ah == nullptr || bytes > kMtu)) return EINVAL;
   const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
@@ -35,35 +39,24 @@ int check_send(const Qp& qp, const ibv_send_wr& wr) {
                                                                                         : 0;
 }
 
-/// The request's packet, with its bytes; and the request in the queue, or done with.
 void take_request(Qp& qp, const ibv_send_wr& wr) {
-  Send send{.wr_id = wr.wr_id,
-            .is_signaled = qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED) != 0,
-            .number = qp.posted++,
-            .pieces = Pieces(wr.sg_list, wr.sg_list + wr.num_sge),
-            .is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0,
-            .packet = {}};
-  Packet& packet = send.packet;
-  packet.to = qp.attributes.dest_qp_num;
-  packet.from = qp.plain.qp_num;
-  packet.opcode = wr.opcode;
-  packet.flags = wr.send_flags;
-  packet.immediate = wr.imm_data;
-  packet.rkey = is_atomic(wr.opcode) ? wr.wr.atomic.rkey : wr.wr.rdma.rkey;
-  packet.address = is_atomic(wr.opcode) ? wr.wr.atomic.remote_addr : wr.wr.rdma.remote_addr;
-  packet.compare_add = wr.wr.atomic.compare_add;
-  packet.swap = wr.wr.atomic.swap;
-  packet.length = is_atomic(wr.opcode) ? 8 : bytes_of(send.pieces.data(), send.pieces.size());
-  if (qp.state() == IBV_QPS_ERR || qp.state() == IBV_QPS_SQE)
-    return complete(qp, send, IBV_WC_WR_FLUSH_ERR);
-  if (send.is_inline) static_cast<void>(gather(qp.pd, send.pieces, true, packet.bytes));
+  Send& send = qp.sends.keep(qp.tail, wr, std::memcpy);
+  send.number = qp.tail++;
+  send.to = qp.attributes.dest_qp_num;
+  send.from = qp.plain.qp_num;
+  send.immediate = wr.imm_data;
+  send.rkey = is_atomic(wr.opcode) ? wr.wr.atomic.rkey : wr.wr.rdma.rkey;
+  send.address = is_atomic(wr.opcode) ? wr.wr.atomic.remote_addr : wr.wr.rdma.remote_addr;
+  send.compare_add = wr.wr.atomic.compare_add;
+  send.swap = wr.wr.atomic.swap;
+  if (is_atomic(wr.opcode)) send.length = 8;
   if (qp.plain.qp_type == IBV_QPT_UD) {
-    packet.kind = Kind::kDatagram;
-    packet.to = wr.wr.ud.remote_qpn;
-    packet.rkey = carried_qkey(wr.wr.ud.remote_qkey, qp.attributes.qkey);
-    packet.path = Ah::from(wr.wr.ud.ah).attr;
+    send.kind = Kind::kDatagram;
+    send.to = wr.wr.ud.remote_qpn;
+    send.rkey = carried_qkey(wr.wr.ud.remote_qkey, qp.attributes.qkey);
+    send.path = Ah::from(wr.wr.ud.ah).attr;
   }
-  qp.sends.push_back(std::move(send));
+  if (qp.state() == IBV_QPS_ERR || qp.state() == IBV_QPS_SQE) flush_sends(qp);
 }
 
 bool poll_one(Cq& cq, ibv_wc& wc) {
@@ -279,18 +272,16 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
     }
     if (to == IBV_QPS_RTS && from == IBV_QPS_RTR) qp.next_psn = attr.sq_psn & kPsnMask;
     if (to == IBV_QPS_RESET) {
-      qp.sends.clear();
       qp.receives.taken = qp.receives.posted;
       qp.atomics.clear();
-      qp.posted = qp.freed = qp.tries = qp.not_ready = 0;
+      qp.head = qp.tail = qp.freed = qp.tries = qp.not_ready = 0;
       qp.rests = qp.drains = false;
       qp.repeat_at = kForEver;
       forget_completions(qp);
     }
     if (to == IBV_QPS_SQD) {
-      const bool is_drained = qp.sends.empty() || !qp.sends.front().was_sent;
       qp.drains = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0;
-      if (is_drained && std::exchange(qp.drains, false)) raise(qp, IBV_EVENT_SQ_DRAINED);
+      if (!qp.awaits_answer() && std::exchange(qp.drains, false)) raise(qp, IBV_EVENT_SQ_DRAINED);
     }
     transmit(qp);
     pump();
