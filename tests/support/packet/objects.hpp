@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "runtime/sync/spin_lock.hpp"
