@@ -13,6 +13,7 @@
 #include "mpi_shim/core/comm.hpp"
 #include "mpi_shim/core/costs.hpp"
 #include "mpi_shim/core/errors.hpp"
+#include "mpi_shim/core/pmi_wire.hpp"
 #include "mpi_shim/core/world.hpp"
 #include "runtime/base/log.hpp"
 
@@ -20,7 +21,6 @@ namespace vmpi {
 namespace {
 
 constexpr const char* kKey = "verbatim-costs";
-constexpr std::size_t kValue = kCostsText + 32;
 
 /// Of teams, whose communicators may go by different ones.
 LastingArray<Costs*> kept;
@@ -30,7 +30,8 @@ constinit bool is_world_known = false;
 void ask_launcher() noexcept {
   is_world_known = true;
   of_world = built_in_costs();
-  char text[kValue];
+  // Of another version it may be longer: one that does not fit would count as none.
+  char text[kPmiRoom];
   const KeyAnswer answer = look_up(kKey, text, sizeof text);
   if (answer == KeyAnswer::kNoSuchKey) return;
   if (answer == KeyAnswer::kSilence)
@@ -62,7 +63,7 @@ void publish_costs() noexcept {
   (void)find_costs(found, path);
   char text[kCostsText];
   write_costs(found, text);
-  char value[kValue];
+  char value[kCostsText + 32];
   (void)std::snprintf(value, sizeof value, "choosing:%u,%s", kChoosing, text);
   // Where it is not kept, nobody finds it.
   (void)publish(kKey, value);

@@ -4,9 +4,6 @@
 // core.
 #pragma once
 
-#include <cstdint>
-#include <span>
-
 namespace vmpi {
 
 /// Processors, by the kernel's numbers, some of which may be forbidden to this process: the first one on

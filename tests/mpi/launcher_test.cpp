@@ -124,6 +124,8 @@ TEST(MpiLauncher, OneThatDoesNotSayWhatCollectivesAreChosenByEndsTheJob) {
                              "the launcher garbles");
   expect_that_nobody_chooses(kCosts, "cmd=get_result rc=0 value=choosing:0,near.latency:60.000",
                              "different versions of this library");
+  const std::string longer = "cmd=get_result rc=0 value=choosing:2," + std::string(1200, 'x');
+  expect_that_nobody_chooses(kCosts, longer.c_str(), "different versions of this library");
   expect_that_nobody_chooses("get PMI_process_mapping", "",
                              "the launcher does not say on which nodes ranks are");
 }
