@@ -22,7 +22,7 @@ class Stranger {
   static constexpr std::uint64_t kCqTable = 0x1000;
   static constexpr std::uint64_t kMrTable = kCqTable + shm::kMaxCqs * sizeof(shm::CqRecord);
   static constexpr std::uint64_t kQpTable = kMrTable + kRegions * sizeof(shm::RegionRecord);
-  static constexpr std::uint64_t kHeap = 0x8000;
+  static constexpr std::uint64_t kHeap = 0xc000;
   /// Behind what connections use of it: of each the requests to a service thread, and its answers.
   static constexpr std::uint64_t kRequests = 0x80000, kRequestStreamAt = 0xa0000;
   static_assert(kRequestStreamAt + shm::kRequestStreamBytes <= kBytes);

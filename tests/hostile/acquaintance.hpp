@@ -59,7 +59,8 @@ class Acquaintance {
     return *view_.record(qpn % shm::kQpnsPerBlock);
   }
   void announce(const shm::QpRecord& message_for) {
-    doorbells_->cqs[message_for.cq % shm::kMaxCqs].ring(message_for.cq_bit);
+    doorbells_->cqs[message_for.cq % shm::kMaxCqs].ring(message_for.cq_bit %
+                                                        shm::CqDoorbells::kBells);
   }
   /// Of its service thread, for this queue pair.
   void ring(std::uint32_t qpn) {

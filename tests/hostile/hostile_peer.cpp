@@ -288,7 +288,7 @@ class HostilePeer {
   }
   void scribble_on_doorbells() {
     auto* words = reinterpret_cast<std::atomic<std::uint64_t>*>(victim_->doorbells);
-    constexpr std::uint32_t kWords = 16 * sizeof(DoorbellBlock) / sizeof(std::uint64_t);
+    constexpr std::uint32_t kWords = offsetof(Doorbells, cqs[4]) / sizeof(std::uint64_t);
     for (std::uint32_t n = 1 + below(64); n != 0; --n) {
       const std::uint64_t value = below(16) == 0 ? 0 : random_() << below(64);
       words[below(kWords)].store(value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Far more queue pairs between two processes than a doorbell block has bits.
+// Far more queue pairs between two processes than a completion queue has doorbells.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Crowds: far more processes than cores, and far more queue pairs than a doorbell block has bits.
+// Crowds: far more processes than cores, and far more queue pairs than a completion queue has doorbells.
 // Smaller ones are in rc_many_test.cpp, for the sanitizers.
 #include <gtest/gtest.h>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The doorbells of many objects: who has rung, and who did so for more than one thing.
+// The doorbells of many objects, and those of a completion queue: who has rung, and for what.
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -11,105 +12,143 @@
 namespace verbatim::shm {
 namespace {
 
-class DoorbellsOfMany : public ::testing::Test {
- protected:
-  DoorbellBlock bells_{};
-};
-
-TEST_F(DoorbellsOfMany, AreTakenOnce) {
-  bells_.ring(7);
-  bells_.ring(4095);
+TEST(DoorbellsOfMany, AreTakenOnce) {
+  DoorbellBlock bells{};
+  bells.ring(7);
+  bells.ring(4095);
   std::vector<std::uint32_t> rung;
-  bells_.drain([&](std::uint32_t bit) { rung.push_back(bit); });
+  bells.drain([&](std::uint32_t bit) { rung.push_back(bit); });
   EXPECT_EQ(rung, (std::vector<std::uint32_t>{7, 4095}));
   rung.clear();
-  bells_.drain([&](std::uint32_t bit) { rung.push_back(bit); });
+  bells.drain([&](std::uint32_t bit) { rung.push_back(bit); });
   EXPECT_TRUE(rung.empty());
 }
 
-TEST_F(DoorbellsOfMany, SayManyOfWhatWasRungForOnceMoreBeforeALook) {
-  bells_.ring_one(3);
-  bells_.ring_one(5);
-  bells_.ring_one(5);
-  const DoorbellBlock::Rung rung = bells_.take(0);
-  EXPECT_EQ(rung.bits, 0b101000u);
-  EXPECT_EQ(rung.many, 0b100000u);
+TEST(Bell, TellsHowManyLinesLieBehindThoseThatWereTaken) {
+  for (const std::uint64_t taken : {0u, 1u, 127u, 128u, 1000u}) {
+    for (std::uint64_t lines = 0; lines != bell::kLines; ++lines) {
+      const std::uint8_t bell = bell::up_to(taken + lines);
+      EXPECT_TRUE(bell::names_line(bell));
+      EXPECT_EQ(bell::lines_behind(bell, taken), lines);
+    }
+  }
+  EXPECT_FALSE(bell::names_line(bell::kAll));
+  EXPECT_FALSE(bell::names_line(bell::kSilent));
 }
 
-TEST_F(DoorbellsOfMany, SayOneAgainAfterALook) {
-  bells_.ring_one(5);
-  bells_.ring_one(5);
-  (void)bells_.take(0);
-  bells_.ring_one(5);
-  const DoorbellBlock::Rung rung = bells_.take(0);
-  EXPECT_EQ(rung.bits, 0b100000u);
-  EXPECT_EQ(rung.many, 0u);
+class DoorbellsOfAQueue : public ::testing::Test {
+ protected:
+  std::uint8_t take_one(std::uint32_t at) {
+    return CqDoorbells::bell_of(bells_->take(at / 8), at % 8);
+  }
+  std::unique_ptr<CqDoorbells> bells_ = std::make_unique<CqDoorbells>();
+};
+
+TEST_F(DoorbellsOfAQueue, AreFoundByTheirGroupsAndTakenOnce) {
+  constexpr std::uint32_t kLast = CqDoorbells::kBells - 1;
+  bells_->ring(7, bell::up_to(3));
+  bells_->ring(kLast);
+  EXPECT_TRUE(bells_->is_any_rung());
+  EXPECT_EQ(bells_->take_groups(), 1u | std::uint64_t{1} << (CqDoorbells::kGroups - 1));
+  EXPECT_FALSE(bells_->is_any_rung());
+  EXPECT_EQ(bells_->take_groups(), 0u);
+  EXPECT_TRUE(bells_->is_rung(7));
+  EXPECT_EQ(CqDoorbells::rung_of(bells_->look(0)), 0b10000000u);
+  EXPECT_EQ(take_one(7), bell::up_to(3));
+  EXPECT_FALSE(bells_->is_rung(7));
+  EXPECT_EQ(bells_->look(0), 0u);
+  EXPECT_EQ(take_one(kLast), bell::kAll);
 }
 
-TEST_F(DoorbellsOfMany, KeepTheWordOfWhoHasYetToRing) {
-  // Its owner is between its two words.
-  bells_.many[0].store(0b10, std::memory_order_relaxed);
-  bells_.ring_one(0);
-  EXPECT_EQ(bells_.take(0).many, 0u);
-  bells_.words[0].fetch_or(0b10, std::memory_order_relaxed);
-  EXPECT_EQ(bells_.take(0).many, 0b10u);
+TEST_F(DoorbellsOfAQueue, AreNoGroupWhenOnlySomethingElseIsDue) {
+  bells_->show_any();
+  EXPECT_TRUE(bells_->is_any_rung());
+  EXPECT_EQ(bells_->take_groups(), 0u);
+  EXPECT_FALSE(bells_->is_any_rung());
 }
 
-TEST_F(DoorbellsOfMany, AreFoundAgainWhenPutBack) {
-  bells_.ring(70);
-  (void)bells_.summary.exchange(0);
-  const DoorbellBlock::Rung rung = bells_.take(1);
-  bells_.put_back(1, rung);
-  EXPECT_EQ(bells_.summary.load(), 0b10u);
-  EXPECT_EQ(bells_.take(1).many, rung.many);
+TEST_F(DoorbellsOfAQueue, SayWhatTheLastOneSaid) {
+  bells_->ring(70, bell::up_to(1));
+  bells_->ring(70, bell::up_to(2));
+  EXPECT_EQ(take_one(70), bell::up_to(2));
 }
 
-TEST_F(DoorbellsOfMany, SayManyOfWhatIsPutBackWhenItWasRungForMeanwhile) {
-  bells_.ring_one(5);
-  const DoorbellBlock::Rung rung = bells_.take(0);
-  bells_.ring_one(5);
-  bells_.put_back(0, rung);
-  EXPECT_EQ(bells_.take(0).many, 0b100000u);
+TEST_F(DoorbellsOfAQueue, AreFoundAgainWhenPutBack) {
+  bells_->ring(70, bell::up_to(0));
+  bells_->ring(71);
+  const std::uint64_t rung = bells_->take(8);
+  bells_->put_back(8, CqDoorbells::part_of(rung, 0b10000000));
+  EXPECT_FALSE(bells_->is_rung(70));
+  EXPECT_EQ(take_one(71), bell::kAll);
 }
 
-TEST_F(DoorbellsOfMany, LeadToEachThingThoughALookAtOneTakesOneAlone) {
-  // What lies there, of each object, as messages lie in a ring: published before the ring.
+TEST_F(DoorbellsOfAQueue, KeepTheWordOfWhoHasRungMeanwhileWhenPutBack) {
+  bells_->ring(0, bell::up_to(1));
+  bells_->ring(1, bell::up_to(1));
+  bells_->ring(2);
+  const std::uint64_t rung = bells_->take(0);
+  bells_->ring(1, bell::up_to(2));
+  bells_->put_back(0, rung);
+  const std::uint64_t now = bells_->take(0);
+  EXPECT_EQ(CqDoorbells::bell_of(now, 0), bell::up_to(1));
+  EXPECT_EQ(CqDoorbells::bell_of(now, 1), bell::up_to(2));
+  EXPECT_EQ(CqDoorbells::bell_of(now, 2), bell::kAll);
+}
+
+TEST_F(DoorbellsOfAQueue, LeadToEachLineThoughNobodyLooksBehindTheOneThatIsNamed) {
+  // What lies there, of each queue pair, as lines lie in a ring: published before the ring, and not
+  // more of them than a bell can tell.
   constexpr std::uint32_t kObjects = 3;
-  constexpr std::uint32_t kThings = 20'000;
-  std::atomic<std::uint32_t> published[kObjects] = {};
-  std::uint32_t taken[kObjects] = {};
+  constexpr std::uint64_t kThings = 20'000;
+  std::atomic<std::uint64_t> published[kObjects] = {};
+  std::atomic<std::uint64_t> taken[kObjects] = {};
   const auto publish_all = [&](std::uint32_t object) {
-    for (std::uint32_t i = 0; i != kThings; ++i) {
-      published[object].fetch_add(1, std::memory_order_release);
-      bells_.ring_one(object);
+    for (std::uint64_t i = 1; i <= kThings; ++i) {
+      while (i - taken[object].load(std::memory_order_acquire) >= bell::kLines)
+        std::this_thread::yield();
+      published[object].store(i, std::memory_order_release);
+      bells_->ring(object, i % 64 == 0 ? bell::kAll : bell::up_to(i));
     }
   };
   std::vector<std::thread> publishers;
   for (std::uint32_t object = 0; object != kObjects; ++object)
     publishers.emplace_back(publish_all, object);
-  std::uint64_t looks = 0;
+  std::uint32_t looks = 0;
   const auto look = [&] {
-    if (bells_.summary.exchange(0, std::memory_order_seq_cst) == 0) return false;
-    DoorbellBlock::Rung rung = bells_.take(0);
+    if (!bells_->is_any_rung()) return false;
+    if (bells_->take_groups() == 0) return true;
+    const std::uint64_t rung = bells_->take(0);
     // What there is no room for.
-    const std::uint64_t left = looks++ % 8;
-    bells_.put_back(0, {rung.bits & left, rung.many & left});
-    rung = {rung.bits & ~left, rung.many & ~left};
+    const std::uint32_t left = looks++ % 8;
+    bells_->put_back(0, CqDoorbells::part_of(rung, left));
+    if (left != 0) {
+      bells_->show(0);
+      bells_->show_any();
+    }
     for (std::uint32_t object = 0; object != kObjects; ++object) {
-      if ((rung.bits >> object & 1) == 0) continue;
-      const std::uint32_t there = published[object].load(std::memory_order_acquire);
-      if ((rung.many >> object & 1) != 0)
-        taken[object] = there;
-      else if (taken[object] != there)
-        ++taken[object];
+      const std::uint8_t bell = CqDoorbells::bell_of(rung, object);
+      if (bell == bell::kSilent || (left >> object & 1) != 0) continue;
+      const std::uint64_t before = taken[object].load(std::memory_order_relaxed);
+      const std::uint64_t there = published[object].load(std::memory_order_acquire);
+      const std::uint64_t named =
+          bell::names_line(bell) ? before + bell::lines_behind(bell, before) : there;
+      EXPECT_LE(named, there) << "it was rung for before it was there";
+      taken[object].store(named, std::memory_order_release);
     }
     return true;
   };
-  for (std::uint32_t i = 0; i != kThings; ++i) (void)look();
-  for (std::thread& publisher : publishers) publisher.join();
-  while (look()) {
+  const auto has_all = [&] {
+    for (const auto& each : taken)
+      if (each.load(std::memory_order_relaxed) != kThings) return false;
+    return true;
+  };
+  std::uint64_t idle = 0;
+  while (!has_all() && idle < 100'000'000) idle = look() ? 0 : idle + 1;
+  for (auto& each : taken) {
+    EXPECT_EQ(each.load(), kThings);
+    each.store(kThings);  // lets its publisher end
   }
-  for (const std::uint32_t each : taken) EXPECT_EQ(each, kThings);
+  for (std::thread& publisher : publishers) publisher.join();
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ TEST_F(OwnSegmentTest, BackingIsIdempotentAndKnowsItsFiles) {
   const std::uint64_t once = backed_bytes(segment_->fd());
   EXPECT_EQ(segment_->back(far, sizeof *far), 0);
   EXPECT_EQ(backed_bytes(segment_->fd()), once);
-  DoorbellBlock* const bell = &segment_->doorbells().cqs[kMaxCqs - 1];
+  CqDoorbells* const bell = &segment_->doorbells().cqs[kMaxCqs - 1];
   const std::uint64_t bells = backed_bytes(segment_->doorbell_fd());
   EXPECT_EQ(segment_->back(bell, sizeof *bell), 0);
   EXPECT_GT(backed_bytes(segment_->doorbell_fd()), bells);

@@ -22,7 +22,7 @@ class WakeSleeper : public ::testing::Test {
   void SetUp() override {
     ASSERT_EQ(own_->create(), 0);
     Doorbells& doorbells = own_->doorbells();
-    ASSERT_EQ(own_->back(&doorbells.cqs[kCq], sizeof(DoorbellBlock)), 0);
+    ASSERT_EQ(own_->back(&doorbells.cqs[kCq], sizeof(CqDoorbells)), 0);
     seen_.view(*own_);
     doorbells.cqs[kCq].ring(kBit);
     doorbells.cq_wake.ring(kCq);
@@ -48,7 +48,7 @@ TEST_F(WakeSleeper, LeavesItToWhoIsOnTheWay) {
 }
 
 TEST_F(WakeSleeper, LeavesItToWhoPollsTheQueue) {
-  own_->doorbells().cqs[kCq].drain([](std::uint32_t) {});
+  own_->doorbells().cqs[kCq].silence_all();
   EXPECT_TRUE(wake_sleeper(seen_, kRecord, kCq, kBit));
 }
 

@@ -286,18 +286,24 @@ bool find_target(const Qp& qp, WriteTarget& target, std::uint32_t key,
   return true;
 }
 
-void ring_peer(Qp& qp, bool solicited, bool only) noexcept {
+void ring_peer(Qp& qp, bool solicited) noexcept {
   const std::uint32_t cq = load_relaxed(qp.link.remote->cq);
-  if (cq >= kMaxCqs) return;
   const std::uint32_t bit = load_relaxed(qp.link.remote->cq_bit);
+  if (cq >= kMaxCqs || bit >= CqDoorbells::kBells) return;
   PeerSegment& segment = qp.link.peer->segment;
   Doorbells& doorbells = segment.doorbells();
-  if (only)
-    doorbells.cqs[cq].ring_one(bit);
-  else
-    doorbells.cqs[cq].ring(bit);
-  // The ring is a full fence: either we see the CQ armed, or whoever arms it sees the bit.
-  const std::uint32_t word = segment.cqs()[cq].armed.load(std::memory_order_seq_cst);
+  const MessageRing& ring = qp.out.ring;
+  doorbells.cqs[cq].ring(
+      bit, ring.next - ring.taken < bell::kLines ? bell::up_to(ring.next) : bell::kAll);
+  // The stores stay before this load for the compiler, and for the processor where that matters:
+  // whoever arms the CQ for the first time makes us pass a fence.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const CqRecord& record = segment.cqs()[cq];
+  if (record.has_events.load(std::memory_order_relaxed) == 0 && !qp.link.ring_always) [[likely]]
+    return;
+  // Either we see the CQ armed, or whoever arms it sees the bell.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const std::uint32_t word = record.armed.load(std::memory_order_seq_cst);
   const std::uint32_t armed = CqRecord::kind(word);
   if (armed == CqRecord::kArmed || (armed == CqRecord::kArmedSolicited && solicited)) {
     doorbells.cq_wake.ring(cq);

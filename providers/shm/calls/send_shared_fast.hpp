@@ -54,7 +54,7 @@ template <bool kRings, class Piece>
   ++way.shared.next;
   // As MoveFast.
   if (must_ring(way)) [[unlikely]]
-    ring_peer(way, (header::flags(piece.header()) & header::kSolicited) != 0, true);
+    ring_peer(way, (header::flags(piece.header()) & header::kSolicited) != 0);
   return true;
 }
 

@@ -149,7 +149,6 @@ struct BuiltInline {
                                                    const WorkEntry* end) noexcept {
   if (qp.link.credits == nullptr) [[unlikely]]
     return send_shared_work(qp, *entry) ? entry + 1 : entry;
-  WorkEntry* const begin = entry;
   Sends sends(qp);
   std::uint64_t bytes = 0;
   std::uint32_t any = 0;
@@ -190,7 +189,7 @@ struct BuiltInline {
   qp.count_sent(bytes);
   sends.put_back(qp);
   if (any != 0 && must_ring(qp)) [[unlikely]]
-    ring_peer(qp, (any & IBV_SEND_SOLICITED) != 0, entry - begin == 1);
+    ring_peer(qp, (any & IBV_SEND_SOLICITED) != 0);
   return entry;
 }
 

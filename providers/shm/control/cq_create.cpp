@@ -26,14 +26,15 @@ int take_words(Cq& cq, std::uint32_t number) noexcept {
   OwnSegment& segment = Process::get().segment();
   cq.number = number;
   cq.doorbells = &segment.doorbells().cqs[number];
-  cq.armed = &segment.cqs()[number].armed;
-  int error = segment.back(cq.doorbells, sizeof(DoorbellBlock));
-  if (error == 0) error = segment.back(cq.armed, sizeof(CqRecord));
+  CqRecord& record = segment.cqs()[number];
+  cq.armed = &record.armed;
+  cq.has_events = &record.has_events;
+  int error = segment.back(cq.doorbells, sizeof(CqDoorbells));
+  if (error == 0) error = segment.back(&record, sizeof(CqRecord));
   if (error != 0) return error;
-  cq.doorbells->summary.store(0, std::memory_order_relaxed);
-  for (auto& word : cq.doorbells->words) word.store(0, std::memory_order_relaxed);
-  for (auto& word : cq.doorbells->many) word.store(0, std::memory_order_relaxed);
+  cq.doorbells->silence_all();
   cq.armed->store(CqRecord::kIdle, std::memory_order_relaxed);
+  cq.has_events->store(0, std::memory_order_relaxed);
   return 0;
 }
 

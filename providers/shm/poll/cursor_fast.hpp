@@ -36,7 +36,7 @@ namespace verbatim::shm {
 [[gnu::always_inline]] inline std::uint32_t fill_row(Cq& cq) noexcept {
   if (cq.hot_count.load(std::memory_order_relaxed) != 1 ||
       cq.head.load(std::memory_order_relaxed) != cq.tail.load(std::memory_order_relaxed) ||
-      cq.doorbells->summary.load(std::memory_order_relaxed) != 0)
+      cq.doorbells->is_any_rung())
     return 0;
   Qp& qp = *cq.hot[0].qp;
   // Of shared receives, and of an endpoint, none is ever left.

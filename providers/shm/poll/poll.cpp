@@ -20,6 +20,7 @@
 #include "providers/shm/receive/receive.hpp"
 #include "providers/shm/transfer/request_service.hpp"
 #include "runtime/sync/pause.hpp"
+#include "runtime/sync/prefetch.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -35,32 +36,33 @@ constexpr std::uint32_t kTurnsInARound = 2 * (1 + kHotRings);
 /// as before.
 class Sweep {
  public:
-  using Rung = DoorbellBlock::Rung;
-
   Sweep(Cq& cq, int room, ibv_wc* wc) noexcept : cq_(cq), room_(room), wc_(wc) {}
 
   int run() noexcept {
-    DoorbellBlock& bells = *cq_.doorbells;
+    CqDoorbells& bells = *cq_.doorbells;
     for (std::uint32_t i = 0; i != cq_.gathering.pauses; ++i) cpu_pause();
     if (are_requests_rung()) cq_.marks |= Cq::kAsked;
     const std::uint32_t first = cq_.next_bit / 64;
     const std::uint64_t before_next = (std::uint64_t{1} << cq_.next_bit % 64) - 1;
+    // That line is asked for together with the one of the groups.
+    prefetch_to_write(&bells.bells[first * 64]);
+    const std::uint64_t rung = bells.take_groups();
+    std::uint64_t behind = 0;  // of the first group, what the look comes to last
     // Bit 0 is the group in which the look begins.
+    constexpr std::uint32_t kGroups = CqDoorbells::kGroups;
     std::uint64_t groups =
-        std::rotr(bells.summary.exchange(0, std::memory_order_seq_cst), static_cast<int>(first));
-    Rung behind = {};  // of the first group, what the look comes to last
+        (rung >> first | rung << (kGroups - first)) & ((std::uint64_t{1} << kGroups) - 1);
     while (groups != 0 && got_ != room_) {
       const auto at = static_cast<std::uint32_t>(std::countr_zero(groups));
       groups &= groups - 1;
-      const std::uint32_t group = (first + at) % 64;
-      Rung rung = bells.take(group);
-      if (at == 0) behind = part_of(rung, before_next);
-      bells.put_back(group, visit(group, at == 0 ? part_of(rung, ~before_next) : rung));
+      if (at == 0)
+        behind = visit(first, ~before_next) & before_next;
+      else
+        (void)visit((first + at) % kGroups, ~std::uint64_t{0});
     }
-    behind = visit(first, behind);
-    bells.put_back(first, behind);
-    if (groups != 0)
-      bells.summary.fetch_or(std::rotl(groups, static_cast<int>(first)), std::memory_order_seq_cst);
+    if (behind != 0) (void)visit(first, before_next);
+    for (; groups != 0; groups &= groups - 1)
+      leave((first + static_cast<std::uint32_t>(std::countr_zero(groups))) % kGroups);
     learn_to_gather();
     return got_;
   }
@@ -86,31 +88,97 @@ class Sweep {
     }
   }
 
-  static Rung part_of(const Rung& rung, std::uint64_t which) noexcept {
-    return {rung.bits & which, rung.many & which};
+  /// There was no room for what this group says.
+  void leave(std::uint32_t group) noexcept {
+    cq_.doorbells->show(group);
+    cq_.doorbells->show_any();
+  }
+
+  /// Those of a group that `which` has the bits of. Returns a bit at least in each word of the others
+  /// that are rung.
+  std::uint64_t visit(std::uint32_t group, std::uint64_t which) noexcept {
+    constexpr std::uint32_t kPerWord = CqDoorbells::kPerWord;
+    CqDoorbells& bells = *cq_.doorbells;
+    std::uint64_t words[CqDoorbells::kWordsPerGroup];
+    std::uint64_t bits = 0;
+    std::uint64_t others = 0;
+    bool has_room = got_ != room_;
+    prefetch_to_write(&bells.bells[group * 64]);
+    for (std::uint32_t i = 0; i != CqDoorbells::kWordsPerGroup; ++i) {
+      const std::uint32_t word = group * CqDoorbells::kWordsPerGroup + i;
+      std::uint64_t rung = bells.look(word);
+      if (rung == 0) continue;
+      const auto wanted = static_cast<std::uint32_t>(which >> i * kPerWord & 0xff);
+      // No more are taken than there is room for, but for those of one word.
+      has_room = has_room && std::popcount(bits) < room_ - got_;
+      if (wanted != 0 && has_room) {
+        rung = words[i] = bells.take(word);
+        bits |= std::uint64_t{CqDoorbells::rung_of(rung) & wanted} << i * kPerWord;
+        rung = CqDoorbells::part_of(rung, CqDoorbells::rung_of(rung) & ~wanted);
+        bells.put_back(word, rung);
+      } else if (wanted != 0) {
+        leave(group);
+      }
+      others |= std::uint64_t{CqDoorbells::rung_of(rung) & ~wanted} << i * kPerWord;
+    }
+    bits = visit_each(group, bits, words);
+    if (bits != 0) leave(group);
+    for (; bits != 0; bits &= bits - 1) {
+      const auto at = static_cast<std::uint32_t>(std::countr_zero(bits));
+      bells.put_back((group * 64 + at) / kPerWord,
+                     CqDoorbells::part_of(words[at / kPerWord], 1u << at % kPerWord));
+    }
+    return others;
   }
 
   /// Returns those that there was no room for.
-  Rung visit(std::uint32_t group, Rung rung) noexcept {
-    LookAhead ahead(cq_, group, rung.bits);
-    std::uint64_t& bits = rung.bits;
+  std::uint64_t visit_each(std::uint32_t group, std::uint64_t bits,
+                           const std::uint64_t* words) noexcept {
+    LookAhead ahead(cq_, group, bits);
     for (; bits != 0 && got_ != room_; bits &= bits - 1) {
       ahead.step();
       const auto at = static_cast<std::uint32_t>(std::countr_zero(bits));
       const std::uint32_t bit = group * 64 + at;
-      const bool is_one = (rung.many >> at & 1) == 0;
+      Qp* qp = bit < cq_.member_capacity ? cq_.members[bit] : nullptr;
+      // One that several ring says nothing of any.
+      const std::uint8_t bell =
+          qp == nullptr || qp->in.next_same_bit != nullptr
+              ? bell::kAll
+              : CqDoorbells::bell_of(words[at / CqDoorbells::kPerWord], at % CqDoorbells::kPerWord);
       bool again = false;
-      for (Qp* qp = bit < cq_.member_capacity ? cq_.members[bit] : nullptr; qp != nullptr;
-           qp = qp->in.next_same_bit)
-        again |= take(*qp, is_one);
+      for (; qp != nullptr; qp = qp->in.next_same_bit) again |= take(*qp, bell);
       if (again) cq_.doorbells->ring(bit);
-      cq_.next_bit = (bit + 1) % DoorbellBlock::kBits;
+      cq_.next_bit = (bit + 1) % CqDoorbells::kBells;
     }
-    return part_of(rung, bits);
+    return bits;
   }
 
-  /// `is_one`: that many messages at most are there that nobody will ring for. True: there is more.
-  bool take(Qp& qp, bool is_one) noexcept {
+  /// What the bell says is there. Behind it nobody looks: the sender may be about to write there,
+  /// and rings when it has. `is_dry`: a look found nothing more.
+  int take_rung(Qp& qp, std::uint8_t bell, int most, bool& more, bool& is_dry) noexcept {
+    int taken = 0;
+    more = false;
+    if (bell::names_line(bell)) {
+      const std::uint32_t behind = bell::lines_behind(bell, qp.in.line);
+      taken = take_first(qp, most, wc_ + got_, more);
+      is_dry = taken == 0;
+      // What has been taken by an earlier ring leaves none. The first may have had several lines, or
+      // be one of several in its line.
+      const bool has_end = behind <= 1 || bell::lines_behind(bell, qp.in.line) == 0;
+      if (more || (has_end && !qp.in.pack.has(qp.in.head.load(std::memory_order_relaxed))))
+        return taken;
+      if (taken == most) {
+        more = true;
+        return taken;
+      }
+    }
+    const int rest = take_all(qp, most - taken, wc_ + got_ + taken, more);
+    is_dry = rest < most - taken;
+    return taken + rest;
+  }
+
+  /// True: there is more.
+  bool take(Qp& qp, std::uint8_t bell) noexcept {
     if (qp.in.hot_index != Responder::kNotHot) {
       // Its messages are polled; what it announces here are flushes.
       if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR) return false;
@@ -118,14 +186,14 @@ class Sweep {
     }
     const bool tells = is_armed_for(qp);
     bool more;
+    bool is_dry;
     const int most = std::min(room_ - got_, kVisit);
-    const int taken =
-        is_one ? take_first(qp, most, wc_ + got_, more) : take_all(qp, most, wc_ + got_, more);
+    const int taken = take_rung(qp, bell, most, more, is_dry);
     // Whoever takes it from an armed queue makes the event that it owes: its sender's word to who
     // sleeps may come too late to find it.
     if (taken != 0 && (tells || has_failed(taken)) && !was_told(qp))
       tell_announced_locked(cq_, true);
-    if (most != 0 && taken < (is_one ? 1 : most)) forget_told_ahead(cq_, qp);
+    if (is_dry) forget_told_ahead(cq_, qp);
     if (taken != 0) ask_for_next_receive(qp);
     got_ += taken;
     cq_.moderation.taken += static_cast<std::uint64_t>(taken);
@@ -157,7 +225,7 @@ class Sweep {
 /// More than one place has something.
 bool others_wait(const Cq& cq) noexcept {
   int places = cq.head.load(std::memory_order_relaxed) != cq.tail.load(std::memory_order_relaxed);
-  places += cq.doorbells->summary.load(std::memory_order_relaxed) != 0;
+  places += cq.doorbells->is_any_rung();
   for (std::uint32_t i = 0; i < cq.hot_count.load(std::memory_order_relaxed); ++i)
     places += has_message_for(cq.hot[i]);
   return places > 1;
@@ -174,7 +242,7 @@ int take_hot(Cq& cq, std::uint32_t i, int room, ibv_wc* wc) noexcept {
 int take_in_turn(Cq& cq, std::uint32_t turn, int room, ibv_wc* wc) noexcept {
   if (turn % 2 != 0) return poll_stored(cq, room, wc);
   if (turn != 0) return take_hot(cq, turn / 2 - 1, room, wc);
-  const bool rung = cq.doorbells->summary.load(std::memory_order_relaxed) != 0;
+  const bool rung = cq.doorbells->is_any_rung();
   return rung ? Sweep(cq, room, wc).run() : 0;
 }
 
@@ -214,7 +282,7 @@ int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept {
   do {
     came = Sweep(cq, room - got, wc + got).run();
     got += came;
-  } while (came != 0 && got != room && cq.doorbells->summary.load(std::memory_order_relaxed) != 0);
+  } while (came != 0 && got != room && cq.doorbells->is_any_rung());
   return got;
 }
 

@@ -15,7 +15,7 @@
 
 namespace verbatim::shm {
 
-/// Looks at the QPs whose doorbell bits are set; makes busy rings hot. Returns entries written.
+/// Looks at the QPs whose doorbells were rung; makes busy rings hot. Returns entries written.
 /// REQUIRES: cq.lock.
 [[gnu::noinline]] int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept;
 /// Fills `wc` up to `room` behind the `got` that have been written, and lets the places take turns
@@ -153,7 +153,7 @@ inline bool something_came(const Cq& cq) noexcept {
   const std::uint32_t hot_count = cq.hot_count.load(std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < hot_count; ++i)
     if (has_message_for(cq.hot[i])) return true;
-  return cq.doorbells->summary.load(std::memory_order_relaxed) != 0;
+  return cq.doorbells->is_any_rung();
 }
 
 /// Stored completions, then the hot rings, then what the doorbells announce; by turns when those are
@@ -165,7 +165,7 @@ inline bool something_came(const Cq& cq) noexcept {
   const int most = std::min<int>(room, cq.ahead);
   int got = poll_stored(cq, most, wc);
   if (got < most) got += poll_rings(cq, most - got, wc + got, behind || got != 0);
-  if (got < most && cq.doorbells->summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
+  if (got < most && cq.doorbells->is_any_rung()) [[unlikely]]
     got += poll_doorbells(cq, most - got, wc + got);
   if (got < most) {
     cq.ahead = kTurn;  // nobody waits
@@ -213,8 +213,7 @@ inline bool something_came(const Cq& cq) noexcept {
     return hot.is_shared.load(std::memory_order_relaxed) ? poll_shared(cq, room, wc, i)
                                                          : poll_own(cq, room, wc, i);
   }
-  return cq.doorbells->summary.load(std::memory_order_relaxed) != 0 ? poll_all(cq, room, wc, 0)
-                                                                    : count_empty_poll(0);
+  return cq.doorbells->is_any_rung() ? poll_all(cq, room, wc, 0) : count_empty_poll(0);
 }
 
 [[gnu::always_inline]] inline int poll_cq_fast(Cq& cq, int room, ibv_wc* wc) noexcept {

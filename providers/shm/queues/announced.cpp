@@ -15,10 +15,12 @@ namespace {
 /// true.
 template <class F>
 bool any_announced(const Cq& cq, F look) noexcept {
-  for (std::uint32_t group = 0; group < DoorbellBlock::kGroups; ++group) {
-    std::uint64_t bits = cq.doorbells->words[group].load(std::memory_order_acquire);
+  constexpr std::uint32_t kPerWord = CqDoorbells::kPerWord;
+  for (std::uint32_t word = 0; word * kPerWord < cq.member_capacity; ++word) {
+    std::uint32_t bits = CqDoorbells::rung_of(cq.doorbells->look(word));
     for (; bits != 0; bits &= bits - 1) {
-      const std::uint32_t bit = group * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+      const std::uint32_t bit =
+          word * kPerWord + static_cast<std::uint32_t>(std::countr_zero(bits));
       Qp* qp = bit < cq.member_capacity ? cq.members[bit] : nullptr;
       for (; qp != nullptr; qp = qp->in.next_same_bit)
         if (has_message(*qp) && look(*qp)) return true;

@@ -109,9 +109,9 @@ bool wake_sleeper(const PeerSegment& segment, std::uint32_t record, std::uint32_
   const CompChannelRecord& shown = segment.live_head().comp_channels[record - 1];
   if (futex_wake(shown.bed, 1, true) != 0) return true;
   if (cq >= kCqsLookedAt) return false;
-  // After the bells were rung, by full fences: whoever is on the way now hears that one, and
+  // After the bells were rung, and a full fence: whoever is on the way now hears that one, and
   // whoever has silenced this one since polls.
-  const DoorbellBlock& rung = segment.doorbells().cqs[cq];
+  const CqDoorbells& rung = segment.doorbells().cqs[cq];
   for (int looks = 0; looks != kLooksForSleeper; ++looks) {
     if (shown.on_the_way.load(std::memory_order_seq_cst) != 0 || !rung.is_rung(bit)) return true;
     cpu_pause();

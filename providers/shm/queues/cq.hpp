@@ -3,7 +3,7 @@
 // A completion queue. Send completions (and errors) are stored in its ring when they happen;
 // receive completions are not, but for completion counters: poll finds the messages in the peers'
 // rings and completes them on the spot. Which rings to look at is known in two ways: a small hot
-// set is polled directly, all others announce themselves through the CQ's doorbell block. An empty
+// set is polled directly, all others announce themselves through the CQ's doorbells. An empty
 // poll therefore costs the same with one queue pair and with ten thousand.
 //
 // So completions come from several places, where an adapter writes one FIFO. A poll takes from the
@@ -107,7 +107,7 @@ struct Cq : verbatim::Cq {
   std::uint8_t ahead = kTurn;
   Completion* ring = nullptr;
   CompletionTime* times = nullptr;  ///< beside the ring, of a queue with timestamps
-  DoorbellBlock* doorbells = nullptr;
+  CqDoorbells* doorbells = nullptr;
   HotRing hot[kHotRings] = {};
 
   /// QPs with pending sends; polling moves them on. Counted apart so that a poll reads one word,
@@ -148,10 +148,10 @@ struct Cq : verbatim::Cq {
   } cursor;
 
   // --- cold
-  alignas(kCacheLine) std::uint32_t number = 0;  ///< of its doorbell block and CqRecord
+  alignas(kCacheLine) std::uint32_t number = 0;  ///< of its doorbells and CqRecord
   std::atomic<std::uint32_t>* armed = nullptr;   ///< CqRecord::armed
-  Qp** members =
-      nullptr;  ///< by doorbell bit, chained through Qp::next_same_bit; grows with the QPs
+  std::atomic<std::uint32_t>* has_events = nullptr;
+  Qp** members = nullptr;  ///< by doorbell, chained through Qp::next_same_bit; grows with the QPs
   std::uint32_t member_capacity = 0;
   std::uint32_t member_next = 0;
   std::uint32_t next_bit = 0;  ///< the doorbell at which the next look begins

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/queues/cq_events.hpp"
 
+#include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/queues/announced.hpp"
 #include "providers/shm/queues/arrived.hpp"
@@ -28,13 +29,22 @@ bool tells_of_unpolled_locked(Cq& cq, bool solicited_only) noexcept {
     cq.told.stored = i + 1;
     return true;
   }
-  if (cq.doorbells->summary.load(std::memory_order_relaxed) != 0) {
+  if (cq.doorbells->is_any_rung()) {
     if (const Qp* const qp = find_untold_whole(cq, solicited_only); qp != nullptr) {
       note_told(cq, *qp);
       return true;
     }
   }
   return cq.cursor.has_more();
+}
+
+/// From the first time on that the queue is armed its senders look at the armed word, behind a
+/// fence. One that has yet to see that passes a fence here, and has rung before it: nobody pays for
+/// it per message of a queue that is only polled.
+void show_events(const Cq& cq) noexcept {
+  if (cq.has_events->load(std::memory_order_relaxed) != 0) return;
+  cq.has_events->store(1, std::memory_order_relaxed);
+  Process::get().fence_everyone();
 }
 
 }  // namespace
@@ -85,6 +95,7 @@ int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
           ? static_cast<ShmCompChannel&>(CompChannel::from(cq.plain.channel)).shown_record()
           : 0;
   cq.armed->store(kind | channel << CqRecord::kKindBits, std::memory_order_relaxed);
+  show_events(cq);
   // A sender must ring to see the armed word; those who are polled do not, so nobody is polled now.
   cool_all(cq);
   if (moderated) begin_count_locked(cq);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/queues/cq_members.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -21,8 +22,9 @@ int add_member(Cq& cq, Qp& qp) noexcept {
     }
   }
   if (bit >= cq.member_capacity || cq.members[bit] != nullptr) {
-    if (cq.member_capacity < DoorbellBlock::kBits) {
-      const std::uint32_t capacity = cq.member_capacity == 0 ? 16 : 2 * cq.member_capacity;
+    if (cq.member_capacity < CqDoorbells::kBells) {
+      const std::uint32_t capacity =
+          cq.member_capacity == 0 ? 16 : std::min(2 * cq.member_capacity, CqDoorbells::kBells);
       auto* members = static_cast<Qp**>(std::calloc(capacity, sizeof(Qp*)));
       if (members == nullptr) return ENOMEM;
       if (cq.members != nullptr) std::memcpy(members, cq.members, cq.member_capacity * sizeof(Qp*));
@@ -31,7 +33,7 @@ int add_member(Cq& cq, Qp& qp) noexcept {
       cq.members = members;
       cq.member_capacity = capacity;
     } else {
-      bit = cq.member_next % DoorbellBlock::kBits;  // bits are shared from here on
+      bit = cq.member_next % CqDoorbells::kBells;  // bells are shared from here on
     }
   }
   store_relaxed(qp.own->cq, cq.number);

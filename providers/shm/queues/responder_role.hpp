@@ -35,7 +35,7 @@ struct Responder {
   std::atomic<std::uint64_t> head{0};  ///< receives that messages have used up
   const QpRecord* remote = nullptr;
   std::uint64_t remote_session = 0;  ///< the peer's tx_session when we attached
-  Qp* next_same_bit = nullptr;       ///< CQ members that share a doorbell bit
+  Qp* next_same_bit = nullptr;       ///< CQ members that share a doorbell
   std::uint32_t log = 0;
   std::uint32_t hot_index = kNotHot;
   std::uint32_t announced = 0;  ///< doorbells that led to messages since it was last hot

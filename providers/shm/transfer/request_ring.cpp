@@ -51,17 +51,16 @@ void count_quick(const Asking& asking) noexcept {
 
 bool is_polled(const Asking& asking) noexcept { return asking.polls_in_a_row >= kTrusted; }
 
-void ring_polls(Qp& qp, std::uint32_t cq, std::uint32_t bit) noexcept {
-  if (cq < kMaxCqs) qp.link.peer->segment.doorbells().cqs[cq].ring(bit);
+void ring_polls(Qp& qp, std::uint32_t cq) noexcept {
+  if (cq < kMaxCqs) qp.link.peer->segment.doorbells().cqs[cq].show_any();
 }
 
 void ring_and_wake(Qp& qp, std::uint32_t index, bool wakes) noexcept {
   qp.link.peer->segment.doorbells().requests.ring(index);
   const std::uint32_t cq = load_relaxed(qp.link.remote->cq);
   const std::uint32_t send_cq = load_relaxed(qp.link.remote->send_cq);
-  const std::uint32_t bit = load_relaxed(qp.link.remote->cq_bit);
-  ring_polls(qp, cq, bit);
-  if (send_cq != cq) ring_polls(qp, send_cq, bit);
+  ring_polls(qp, cq);
+  if (send_cq != cq) ring_polls(qp, send_cq);
   qp.asking.rung_ns = now_ns();
   if (!wakes) return;
   qp.asking.woken_ns = qp.asking.rung_ns;

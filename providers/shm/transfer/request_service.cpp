@@ -404,13 +404,13 @@ bool attend_requests() noexcept {
 void serve_requests_by_poll(Cq& cq) noexcept {
   if (!live.mutex.try_lock()) {
     // Whoever has it may be about something else.
-    cq.doorbells->summary.fetch_or(1, std::memory_order_relaxed);
+    cq.doorbells->show_any();
     return;
   }
   bells().drain([](std::uint32_t bit) { each_qp_at(bit, serve_by_poll); });
   const bool are_more = are_requests_rung();
   live.mutex.unlock();
-  if (are_more) cq.doorbells->summary.fetch_or(1, std::memory_order_relaxed);
+  if (are_more) cq.doorbells->show_any();
 }
 
 void serve_requests(Qp& qp) noexcept { (void)serve_round(qp, By::kServiceThread); }

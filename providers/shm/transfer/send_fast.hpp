@@ -116,7 +116,7 @@ struct MoveFast {
     // Whoever turned it on since has fenced us, and looks at the ring before it sleeps; or sees the
     // bell.
     if (must_ring(qp)) [[unlikely]]
-      ring_peer(qp, (header::flags(piece.header()) & header::kSolicited) != 0, true);
+      ring_peer(qp, (header::flags(piece.header()) & header::kSolicited) != 0);
     return true;
   }
 };
@@ -245,7 +245,7 @@ template <bool kDomain>
   const std::uint64_t sent = sends.sent - qp.out.sent;
   sends.put_back(qp);
   if (sent != 0 && must_ring(qp)) [[unlikely]]
-    ring_peer(qp, (any & IBV_SEND_SOLICITED) != 0, sent == 1);
+    ring_peer(qp, (any & IBV_SEND_SOLICITED) != 0);
   return wr;
 }
 

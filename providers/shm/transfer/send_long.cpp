@@ -65,7 +65,7 @@ void publish(Qp& qp, SlotKind kind, std::uint32_t flags, std::uint32_t inline_le
   ++qp.out.sent;
   ++qp.shared.next;
   if (qp.link.remote->attention.load(std::memory_order_relaxed) != kPolled || qp.link.ring_always)
-    ring_peer(qp, (flags & header::kSolicited) != 0, true);
+    ring_peer(qp, (flags & header::kSolicited) != 0);
 }
 
 bool put_long(Qp& qp, std::uint32_t bytes, const unsigned char* from, std::uint64_t h) noexcept {
@@ -111,7 +111,7 @@ bool perform_long(Qp& qp, const ibv_send_wr& wr) noexcept {
   const unsigned char* from;
   if (!piece.find(from) || !put_long(qp, bytes, from, piece.header())) return false;
   if (must_ring(qp)) [[unlikely]]
-    ring_peer(qp, (wr.send_flags & IBV_SEND_SOLICITED) != 0, true);
+    ring_peer(qp, (wr.send_flags & IBV_SEND_SOLICITED) != 0);
   const std::uint32_t place = qp.take_places(1);
   if ((wr.send_flags & IBV_SEND_SIGNALED) != 0 || qp.signal_all)
     CompletionWriter(*qp.send_cq)

@@ -178,8 +178,7 @@ void move_small_sends(Qp& qp, const SendLock& lock) noexcept {
     }
   } while (qp.queued() != 0);
   sends.put_back(qp);
-  if (sends.sent != first && must_ring(qp))
-    ring_peer(qp, (flags & IBV_SEND_SOLICITED) != 0, sends.sent - first == 1);
+  if (sends.sent != first && must_ring(qp)) ring_peer(qp, (flags & IBV_SEND_SOLICITED) != 0);
 }
 
 Step send_and_invalidate(Qp& qp, SendLock& lock, const PendingSend& send,

@@ -14,8 +14,7 @@
 //                                          number
 //   header.heap         bytes              rings, credits, receive descriptors, bounce chunks
 //
-// The doorbell page is a second memfd that every peer may write. It holds hints only: a bit set
-// wrongly costs its owner a look, a bit cleared wrongly is repaired by the service thread's sweep.
+// The doorbell page is a second memfd that every peer may write. It holds hints only (doorbells.hpp).
 //
 // All members have fixed widths, positions are offsets from the segment's start, atomics are lock
 // free; this is an ABI between processes, guarded by kLayoutVersion.
@@ -25,12 +24,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "providers/shm/wire/doorbells.hpp"
 #include "runtime/base/cache_line.hpp"
 
 namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
-inline constexpr std::uint32_t kLayoutVersion = 12;
+inline constexpr std::uint32_t kLayoutVersion = 13;
 /// No segment is larger: a stranger's word does not eat the address space of who maps it.
 inline constexpr std::uint64_t kMostSegmentBytes = std::uint64_t{2} << 30;
 
@@ -322,7 +322,7 @@ constexpr std::uint32_t log(std::uint64_t w) { return static_cast<std::uint32_t>
 /// What a queue pair's attention word asks of those who send to it.
 enum Attention : std::uint32_t {
   kPolled = 0,   ///< its ring is polled directly: the message alone is enough
-  kDoorbell = 1  ///< set the doorbell bit, and wake who waits if the CQ is armed
+  kDoorbell = 1  ///< ring its doorbell, and wake who waits if the CQ is armed
 };
 
 /// Work for the process that owns the target memory (tier D). kPlace and kFault stand in the queue
@@ -401,8 +401,8 @@ struct QpRecord {
   std::uint32_t rq_psn;
   std::uint32_t access;  ///< qp_access_flags
   std::uint32_t pd;
-  std::uint32_t cq;          ///< doorbell block of the receive CQ
-  std::uint32_t cq_bit;      ///< this QP's bit in it
+  std::uint32_t cq;          ///< number of the receive CQ, and of its doorbells
+  std::uint32_t cq_bit;      ///< this QP's bell in it
   std::uint32_t rq_entries;  ///< power of two
   std::uint16_t rq_max_sge;
   std::uint8_t min_rnr_timer;
@@ -410,7 +410,7 @@ struct QpRecord {
   std::atomic<std::uint64_t>
       rq_credits;         ///< offset of Credit[rq_entries], 0 until a receive is posted
                           ///< (then, after it, ReceiveSge[rq_entries][rq_max_sge])
-  std::uint32_t send_cq;  ///< doorbell block of the send CQ: who polls there serves requests too
+  std::uint32_t send_cq;  ///< that of the send CQ: who polls there serves requests too
 
   // --- line 1: the send lock, which is also the word that deregistration watches
   /// Odd while the owner may be touching peers' memory; changes at least once per copied chunk.
@@ -490,91 +490,13 @@ struct QpRecord {
 };
 static_assert(sizeof(QpRecord) == 7 * kCacheLine);
 
-/// A two-level bitmap of hints. Indices beyond 4095 fold: one bit then stands for several objects.
-struct DoorbellBlock {
-  static constexpr std::uint32_t kBits = 4096;
-  static constexpr std::uint32_t kGroups = kBits / 64;
-  // One line for both, of the first 448 objects: each is written wherever the other is.
-  /// By group of 64: somebody of it has rung.
-  alignas(kCacheLine) std::atomic<std::uint64_t> summary;
-  std::atomic<std::uint64_t> words[kGroups];
-  /// Of those in `words`, or about to be: who has rung for more than one thing.
-  alignas(kCacheLine) std::atomic<std::uint64_t> many[kGroups];
-
-  /// What a group's doorbells say, by object.
-  struct Rung {
-    std::uint64_t bits;
-    std::uint64_t many;  ///< of those in `bits`
-  };
-
-  /// Says "look at all that `bit` has". The read-modify-writes also order whatever was published
-  /// before them, and the load of an armed word after them, as a full fence.
-  void ring(std::uint32_t bit) noexcept {
-    bit &= kBits - 1;
-    many[bit / 64].fetch_or(mask_of(bit), std::memory_order_seq_cst);
-    words[bit / 64].fetch_or(mask_of(bit), std::memory_order_seq_cst);
-    ring_group(bit / 64);
-  }
-  /// The same for one thing that was published, by who rings for each. No more are there then than
-  /// rings that nobody has looked at: who looks at one need not ask for another, whose line its
-  /// publisher may be about to write.
-  void ring_one(std::uint32_t bit) noexcept {
-    bit &= kBits - 1;
-    const std::uint64_t before = words[bit / 64].fetch_or(mask_of(bit), std::memory_order_seq_cst);
-    if ((before & mask_of(bit)) != 0) return ring(bit);
-    ring_group(bit / 64);
-  }
-  /// Nobody has looked since.
-  bool is_rung(std::uint32_t bit) const noexcept {
-    bit &= kBits - 1;
-    return (words[bit / 64].load(std::memory_order_relaxed) & mask_of(bit)) != 0;
-  }
-  /// Takes those of a group. One set meanwhile is found by the next call: whoever sets it says so in
-  /// the summary after it, or wakes somebody.
-  Rung take(std::uint32_t group) noexcept {
-    const std::uint64_t bits = words[group].exchange(0, std::memory_order_seq_cst);
-    const std::uint64_t all = many[group].load(std::memory_order_seq_cst) & bits;
-    // Those that have yet to be set in `words` stay.
-    if (all != 0) many[group].fetch_and(~all, std::memory_order_seq_cst);
-    return {bits, all};
-  }
-  /// Puts back what was taken, by who alone takes. Who has rung meanwhile has done so for more.
-  void put_back(std::uint32_t group, Rung rung) noexcept {
-    if (rung.bits == 0) return;
-    const std::uint64_t before = words[group].fetch_or(rung.bits, std::memory_order_seq_cst);
-    if (const std::uint64_t more = rung.many | (rung.bits & before); more != 0)
-      many[group].fetch_or(more, std::memory_order_seq_cst);
-    ring_group(group);
-  }
-  /// Takes all bits and calls f with each.
-  template <class F>
-  void drain(F f) noexcept {
-    std::uint64_t groups = summary.exchange(0, std::memory_order_seq_cst);
-    for (; groups != 0; groups &= groups - 1) {
-      const auto group = static_cast<std::uint32_t>(__builtin_ctzll(groups));
-      for (std::uint64_t bits = take(group).bits; bits != 0; bits &= bits - 1)
-        f(group * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits)));
-    }
-  }
-
- private:
-  static std::uint64_t mask_of(std::uint32_t bit) noexcept { return std::uint64_t{1} << bit % 64; }
-  void ring_group(std::uint32_t group) noexcept {
-    // Whoever takes the summary takes the words after it: a group that is in there is yet to be
-    // looked at.
-    const std::uint64_t mask = mask_of(group);
-    if ((summary.load(std::memory_order_seq_cst) & mask) == 0)
-      summary.fetch_or(mask, std::memory_order_seq_cst);
-  }
-};
-static_assert(sizeof(DoorbellBlock) == 17 * kCacheLine);
-
 /// The whole doorbell file.
 struct Doorbells {
-  DoorbellBlock service;       ///< QP table index: this QP has a request for the service thread
-  DoorbellBlock cq_wake;       ///< CQ number: raise its event if it is still armed
-  DoorbellBlock requests;      ///< QP table index: requests wait in its peer's ring
-  DoorbellBlock cqs[kMaxCqs];  ///< per CQ: QPs of it that have messages
+  DoorbellBlock service;   ///< QP table index: this QP has a request for the service thread
+  DoorbellBlock cq_wake;   ///< CQ number: raise its event if it is still armed
+  DoorbellBlock requests;  ///< QP table index: requests wait in its peer's ring
+  /// Per CQ: QPs of it that have messages. A page each.
+  alignas(sizeof(CqDoorbells)) CqDoorbells cqs[kMaxCqs];
 };
 
 /// A CQ's armed word, read by senders after they rang its doorbell.
@@ -584,6 +506,9 @@ struct CqRecord {
   static constexpr std::uint32_t kHeld = 3;
   /// One of these, and while it is not idle where its channel's record stands.
   std::atomic<std::uint32_t> armed;
+  /// It has been armed since it was made: until then whoever sends to it looks no further, and has
+  /// no fence between the doorbell and that look (receiving.md).
+  std::atomic<std::uint32_t> has_events;
 
   static constexpr std::uint32_t kKindBits = 8;
   static constexpr std::uint32_t kind(std::uint32_t word) { return word & 0xff; }
