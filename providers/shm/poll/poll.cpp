@@ -9,6 +9,7 @@
 // kTurnsInARound for each of these.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "providers/shm/poll/look_ahead.hpp"
 #include "providers/shm/poll/poll_fast.hpp"
@@ -66,26 +67,35 @@ class Sweep {
     learn_to_gather();
     return got_;
   }
+  /// A queue pair had more than one visit takes.
+  bool leaves_some() const noexcept { return leaves_some_; }
 
  private:
   /// A look takes the doorbells' lines away from those who ring, who wait until they have them back.
-  /// Where many ring a look is put off a little, so that it finds as many as one such wait is worth;
-  /// where it finds few however long it is put off, they are few, and none is for a while.
+  /// Where many ring looks are put off a little, so that most find as many as one such wait is worth;
+  /// where most find few however long they are put off, they are few, and none is for a while.
   void learn_to_gather() noexcept {
+    constexpr std::uint32_t kLooks = 16;  // for each change
     constexpr int kFew = 8;
     constexpr std::uint32_t kMostPauses = 32;
-    constexpr std::uint32_t kLooksAtOnce = 1000;
+    constexpr std::uint32_t kLooksAtOnce = 16'000;
     Cq::Gathering& gathering = cq_.gathering;
     if (gathering.looks_at_once != 0) {
       --gathering.looks_at_once;
-    } else if (got_ <= 1) {
-      gathering.pauses = 0;
-    } else if (got_ > 2 * kFew) {
-      gathering.pauses -= (gathering.pauses + 3) / 4;
-    } else if (got_ < kFew && got_ != room_) {
-      gathering.pauses += 2;
-      if (gathering.pauses > kMostPauses) gathering = {0, kLooksAtOnce};
+      return;
     }
+    gathering.found += static_cast<std::uint32_t>(got_);
+    gathering.poor += got_ < kFew && got_ != room_;
+    if (++gathering.looks != kLooks) return;
+    const std::uint32_t found = std::exchange(gathering.found, 0);
+    const std::uint32_t poor = std::exchange(gathering.poor, 0);
+    gathering.looks = 0;
+    if (found <= kLooks + kLooks / 4)
+      gathering.pauses = 0;  // who rings waits for us
+    else if (poor < kLooks / 4)
+      gathering.pauses -= (gathering.pauses + 3) / 4;
+    else if (poor > kLooks / 2 && (gathering.pauses += 2) > kMostPauses)
+      gathering = {.looks_at_once = kLooksAtOnce};
   }
 
   /// There was no room for what this group says.
@@ -147,7 +157,10 @@ class Sweep {
               : CqDoorbells::bell_of(words[at / CqDoorbells::kPerWord], at % CqDoorbells::kPerWord);
       bool again = false;
       for (; qp != nullptr; qp = qp->in.next_same_bit) again |= take(*qp, bell);
-      if (again) cq_.doorbells->ring(bit);
+      if (again) {
+        cq_.doorbells->ring(bit);
+        leaves_some_ = true;
+      }
       cq_.next_bit = (bit + 1) % CqDoorbells::kBells;
     }
     return bits;
@@ -220,6 +233,7 @@ class Sweep {
   const int room_;
   ibv_wc* const wc_;
   int got_ = 0;
+  bool leaves_some_ = false;
 };
 
 /// More than one place has something.
@@ -278,12 +292,13 @@ int poll_in_turns(Cq& cq, int room, ibv_wc* wc) noexcept {
 
 int poll_doorbells(Cq& cq, int room, ibv_wc* wc) noexcept {
   int got = 0;
-  int came;
-  do {
-    came = Sweep(cq, room - got, wc + got).run();
+  for (;;) {
+    Sweep sweep(cq, room - got, wc + got);
+    const int came = sweep.run();
     got += came;
-  } while (came != 0 && got != room && cq.doorbells->is_any_rung());
-  return got;
+    // Those who have rung since are left to the next poll, which finds more of them.
+    if (came == 0 || got == room || !sweep.leaves_some()) return got;
+  }
 }
 
 int poll_on(Cq& cq, int room, ibv_wc* wc, int got) noexcept {

@@ -157,8 +157,8 @@ inline bool something_came(const Cq& cq) noexcept {
 }
 
 /// Stored completions, then the hot rings, then what the doorbells announce; by turns when those are
-/// due. `behind` as in poll_ring(). Returns fewer than `room` only when there is no more. REQUIRES:
-/// cq.lock.
+/// due. `behind` as in poll_ring(). Returns fewer than `room` only when there was no more at a moment
+/// since it was called. REQUIRES: cq.lock.
 [[gnu::always_inline]] inline int take_come(Cq& cq, int room, ibv_wc* wc, bool behind) noexcept {
   if ((cq.marks & Cq::kTurns) != 0) [[unlikely]]
     return poll_on(cq, room, wc, 0);
