@@ -107,7 +107,7 @@ struct MoveFast {
     if (request.is_write)
       return request.bytes <= 64 && Writes::is_known(qp, request.rkey) &&
              Writes(qp.direct.write).put(request.address, request.bytes, piece);
-    if (request.bytes > Slot::kInlineBytes || must_ring(qp)) return false;
+    if (request.bytes > Slot::kInlineBytes) return false;
     Sends sends(qp);
     if (!sends.put_one(request.bytes, piece)) return false;
     qp.out.sent = sends.sent;
