@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/calls/work_calls.hpp"
 
-#include <cstring>
+#include <cerrno>
 
 #include "providers/shm/calls/hot.hpp"
 #include "providers/shm/calls/work_fast.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/verbs/software/built_requests.hpp"
 #include "runtime/verbs/software/operations.hpp"
-#include "runtime/verbs/software/work_calls.hpp"
 #include "runtime/verbs/strict.hpp"
 
 namespace verbatim::shm {
@@ -89,11 +89,9 @@ int complete_slowly(Qp& qp) noexcept {
 
 namespace {
 
-using Call = ibv_qp_ex*;
-
 /// For everything that takes the general path. When the batch has no room for another: a request
 /// that nobody will look at.
-[[gnu::always_inline]] inline ibv_send_wr& add_general_here(Qp& qp, ibv_wr_opcode opcode) noexcept {
+[[gnu::always_inline]] inline ibv_send_wr& add_general(Qp& qp, ibv_wr_opcode opcode) noexcept {
   qp.work.notes |= WorkBatch::kGeneral;
   const WorkEntry* const entry = add_work(qp, WorkEntry::kGeneral);
   ibv_send_wr& wr = general_work(qp, entry != nullptr ? *entry : *qp.work.end);
@@ -104,140 +102,60 @@ using Call = ibv_qp_ex*;
   return wr;
 }
 
-/// Of what takes long anyway there is one, not one for each.
-[[gnu::noinline]] ibv_send_wr& add_general(Qp& qp, ibv_wr_opcode opcode) noexcept {
-  return add_general_here(qp, opcode);
-}
-
-void send_inv(Call qp, std::uint32_t rkey) noexcept {
-  add_general(Qp::from(qp), IBV_WR_SEND_WITH_INV).invalidate_rkey = rkey;
-}
-
-void rdma_write_imm(Call qp, std::uint32_t rkey, std::uint64_t address, __be32 imm) noexcept {
-  ibv_send_wr& wr = add_general(Qp::from(qp), IBV_WR_RDMA_WRITE_WITH_IMM);
-  wr.imm_data = imm;
-  wr.wr.rdma = {address, rkey};
-}
-
-void rdma_read(Call qp, std::uint32_t rkey, std::uint64_t address) noexcept {
-  add_general(Qp::from(qp), IBV_WR_RDMA_READ).wr.rdma = {address, rkey};
-}
-
-void atomic_cmp_swp(Call qp, std::uint32_t rkey, std::uint64_t address, std::uint64_t compare,
-                    std::uint64_t swap) noexcept {
-  add_general(Qp::from(qp), IBV_WR_ATOMIC_CMP_AND_SWP).wr.atomic = {address, compare, swap, rkey};
-}
-
-void atomic_fetch_add(Call qp, std::uint32_t rkey, std::uint64_t address,
-                      std::uint64_t add) noexcept {
-  add_general(Qp::from(qp), IBV_WR_ATOMIC_FETCH_AND_ADD).wr.atomic = {address, add, 0, rkey};
-}
-
-void local_inv(Call qp, std::uint32_t rkey) noexcept {
-  add_general(Qp::from(qp), IBV_WR_LOCAL_INV).invalidate_rkey = rkey;
-}
-
-void bind_mw(Call qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) noexcept {
-  ibv_send_wr& wr = add_general(Qp::from(qp), IBV_WR_BIND_MW);
-  wr.bind_mw.mw = mw;
-  wr.bind_mw.rkey = rkey;
-  wr.bind_mw.bind_info = *info;
-}
-
-void atomic_write(Call handle, std::uint32_t rkey, std::uint64_t address,
-                  const void* value) noexcept {
-  Qp& qp = Qp::from(handle);
-  add_general(qp, IBV_WR_ATOMIC_WRITE).wr.rdma = {address, rkey};
-  set_inline_data(qp, value, 8);
-}
-
-void flush(Call qp, std::uint32_t rkey, std::uint64_t address, std::size_t length,
-           std::uint8_t type, std::uint8_t level) noexcept {
-  add_general(Qp::from(qp), IBV_WR_FLUSH).wr.atomic = {
-      address, length, std::uint64_t{type} | std::uint64_t{level} << 8, rkey};
-}
-
-// SEND of a datagram or into a shared receive queue of XRC: whom to is said by a setter.
-void addressed_send(Call qp) noexcept { add_general_here(Qp::from(qp), IBV_WR_SEND).imm_data = 0; }
-void addressed_send_imm(Call qp, __be32 imm) noexcept {
-  add_general_here(Qp::from(qp), IBV_WR_SEND_WITH_IMM).imm_data = imm;
-}
-void addressed_write(Call qp, std::uint32_t rkey, std::uint64_t address) noexcept {
-  add_general_here(Qp::from(qp), IBV_WR_RDMA_WRITE).wr.rdma = {address, rkey};
-}
-
-void set_ud_addr(Call qp, ibv_ah* ah, std::uint32_t remote_qpn,
-                 std::uint32_t remote_qkey) noexcept {
-  general_work(Qp::from(qp), current_work(Qp::from(qp))).wr.ud = {ah, remote_qpn, remote_qkey};
-}
-
-void set_xrc_srqn(Call qp, std::uint32_t srqn) noexcept {
-  general_work(Qp::from(qp), current_work(Qp::from(qp))).qp_type.xrc.remote_srqn = srqn;
-}
-
-void set_sge_list(Call handle, std::size_t count, const ibv_sge* list) noexcept {
-  Qp& qp = Qp::from(handle);
-  if (count > qp.max_send_sge) return refuse_work(qp.work, EINVAL);
-  qp.work.notes |= WorkBatch::kGeneral;
-  WorkEntry& entry = current_work(qp);
-  entry.how |= WorkEntry::kListed;
-  ibv_send_wr& wr = general_work(qp, entry);
-  wr.sg_list = qp.work.sges + (&entry - qp.work.first) * qp.max_send_sge;
-  if (count != 0) std::memcpy(wr.sg_list, list, count * sizeof(ibv_sge));
-  wr.num_sge = static_cast<int>(count);
-}
-
-void set_inline_data_list(Call handle, std::size_t count, const ibv_data_buf* list) noexcept {
-  Qp& qp = Qp::from(handle);
-  WorkEntry& entry = current_work(qp);
-  std::size_t filled = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (list[i].length > kMaxInline - filled)
-      return refuse_long_inline(qp, filled + list[i].length);
-    if (list[i].length != 0) std::memcpy(entry.bytes + filled, list[i].addr, list[i].length);
-    filled += list[i].length;
+struct GeneralRequests {
+  using Qp = shm::Qp;
+  static Qp& of(ibv_qp_ex* handle) noexcept { return Qp::from(handle); }
+  /// Of what takes long anyway there is one, not one for each.
+  [[gnu::noinline]] static ibv_send_wr& add(Qp& qp, ibv_wr_opcode opcode) noexcept {
+    return add_general(qp, opcode);
   }
-  entry.piece.length = static_cast<std::uint32_t>(filled);
-}
+  static ibv_send_wr& current(Qp& qp) noexcept { return general_work(qp, current_work(qp)); }
+  static std::uint32_t max_sge(const Qp& qp) noexcept { return qp.max_send_sge; }
+  static std::uint32_t max_inline(const Qp&) noexcept { return kMaxInline; }
+  static ibv_sge* take_sges(Qp& qp, std::uint32_t count) noexcept {
+    WorkEntry& entry = current_work(qp);
+    qp.work.notes |= WorkBatch::kGeneral;
+    entry.how |= WorkEntry::kListed;
+    ibv_send_wr& wr = general_work(qp, entry);
+    wr.sg_list = qp.work.sges + (&entry - qp.work.first) * qp.max_send_sge;
+    wr.num_sge = static_cast<int>(count);
+    return wr.sg_list;
+  }
+  static unsigned char* take_inline(Qp& qp, std::uint32_t bytes) noexcept {
+    WorkEntry& entry = current_work(qp);
+    entry.piece.length = bytes;
+    return entry.bytes;
+  }
+  static void refuse(Qp& qp, int error) noexcept { refuse_work(qp.work, error); }
+  static void refuse_inline(Qp& qp, std::uint64_t bytes) noexcept { refuse_long_inline(qp, bytes); }
 
-void abort_work(Call handle) noexcept {
-  Qp& qp = Qp::from(handle);
-  const SendLock lock(qp, SendLock::Kept{});
-  qp.work.next = qp.work.first;
-  qp.work.notes = 0;
-}
+  static constexpr auto* start = wr_start;
+  static constexpr auto* complete = wr_complete;
+  static void abort(ibv_qp_ex* handle) noexcept {
+    Qp& qp = of(handle);
+    const SendLock lock(qp, SendLock::Kept{});
+    qp.work.next = qp.work.first;
+    qp.work.notes = 0;
+  }
+};
+using General = BuiltRequests<GeneralRequests>;
 
-void refuse_call(Call qp) noexcept { refuse_work(Qp::from(qp).work, EOPNOTSUPP); }
-
-constexpr WorkCalls kCalls{.wr_atomic_cmp_swp = atomic_cmp_swp,
-                           .wr_atomic_fetch_add = atomic_fetch_add,
-                           .wr_bind_mw = bind_mw,
-                           .wr_local_inv = local_inv,
-                           .wr_rdma_read = rdma_read,
-                           .wr_rdma_write = wr_rdma_write,
-                           .wr_rdma_write_imm = rdma_write_imm,
-                           .wr_send = wr_send,
-                           .wr_send_imm = wr_send_imm,
-                           .wr_send_inv = send_inv,
-                           .wr_set_ud_addr = set_ud_addr,
-                           .wr_set_xrc_srqn = set_xrc_srqn,
-                           .wr_set_inline_data = wr_set_inline_data,
-                           .wr_set_inline_data_list = set_inline_data_list,
-                           .wr_set_sge = wr_set_sge,
-                           .wr_set_sge_list = set_sge_list,
-                           .wr_start = wr_start,
-                           .wr_complete = wr_complete,
-                           .wr_abort = abort_work,
-                           .wr_atomic_write = atomic_write,
-                           .wr_flush = flush};
+/// SEND of a datagram, and what goes to a shared receive queue of XRC: whom to is said by a setter.
+struct AddressedRequests : GeneralRequests {
+  [[gnu::always_inline]] static ibv_send_wr& add(Qp& qp, ibv_wr_opcode opcode) noexcept {
+    return add_general(qp, opcode);
+  }
+};
+using Addressed = BuiltRequests<AddressedRequests>;
 
 WorkCalls calls_of(const Qp& qp, ibv_qp_type type) noexcept {
-  WorkCalls calls = kCalls;
-  if (type != IBV_QPT_RC && type != IBV_QPT_UC) {
-    calls.wr_send = addressed_send;
-    calls.wr_send_imm = addressed_send_imm;
-    calls.wr_rdma_write = addressed_write;
-  }
+  WorkCalls calls = General::kCalls;
+  const bool is_addressed = type != IBV_QPT_RC && type != IBV_QPT_UC;
+  calls.wr_send = is_addressed ? Addressed::send : wr_send;
+  calls.wr_send_imm = is_addressed ? Addressed::send_imm : wr_send_imm;
+  calls.wr_rdma_write = is_addressed ? Addressed::rdma_write : wr_rdma_write;
+  calls.wr_set_sge = wr_set_sge;
+  calls.wr_set_inline_data = wr_set_inline_data;
   if (qp.in_domain) {
     calls.wr_start = wr_start_in_domain;
     calls.wr_complete = wr_complete_in_domain;
@@ -279,7 +197,8 @@ int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept {
 int wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   if (attr.send_ops_flags == 0) return 0;
   if (!make_work(qp)) return ENOMEM;
-  set_work_calls<refuse_call>(qp.extended, attr.send_ops_flags, calls_of(qp, attr.qp_type));
+  set_work_calls<General::refuse_call>(qp.extended, attr.send_ops_flags,
+                                       calls_of(qp, attr.qp_type));
   return 0;
 }
 

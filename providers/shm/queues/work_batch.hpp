@@ -2,12 +2,8 @@
 //
 // What a queue pair made with send_ops_flags has beside others: entries for the requests being
 // built between ibv_wr_start and ibv_wr_complete. An entry that the hot calls fill is in the shape
-// that the last call performs; beside each lies a general request, in the words of ibv_post_send,
-// for what those calls cannot say. FLUSH and ATOMIC_WRITE, for which ibv_send_wr has no words,
-// stand there as
-//
-//   ATOMIC_WRITE  wr.rdma, and its 8 bytes inline
-//   FLUSH         wr.atomic: compare_add = length, swap = type | level << 8
+// that the last call performs; beside each lies a general request, in the words of ibv_post_send
+// (built_requests.hpp), for what those calls cannot say.
 #pragma once
 
 #include <infiniband/verbs.h>
