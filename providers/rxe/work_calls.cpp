@@ -6,7 +6,7 @@
 #include "providers/rxe/objects.hpp"
 #include "providers/rxe/request_fast.hpp"
 #include "providers/rxe/send.hpp"
-#include "runtime/base/log.hpp"
+#include "runtime/verbs/software/capacities.hpp"
 #include "runtime/verbs/software/work_calls.hpp"
 
 namespace verbatim::rxe {
@@ -209,14 +209,8 @@ int check_work_calls(Context& context, const ibv_qp_init_attr_ex& attr) noexcept
   if ((attr.send_ops_flags & kPlacementCalls) != 0) {
     if (const int error = uverbs::query_device(context, device)) return error;
   }
-  const std::uint64_t lacking =
-      attr.send_ops_flags & ~calls_of(attr.qp_type, device.device_cap_flags_ex);
-  if (lacking == 0) return 0;
-  log_refusal(
-      "ibv_create_qp_ex: send_ops_flags 0x%llx: this kernel's rxe has no such operation for QP "
-      "type %d",
-      static_cast<unsigned long long>(lacking), static_cast<int>(attr.qp_type));
-  return EOPNOTSUPP;
+  const std::uint64_t calls = calls_of(attr.qp_type, device.device_cap_flags_ex);
+  return refuse_lacking_operations("this kernel's rxe", attr, calls);
 }
 
 void wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {

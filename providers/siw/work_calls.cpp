@@ -7,7 +7,7 @@
 #include "providers/siw/objects.hpp"
 #include "providers/siw/request_fast.hpp"
 #include "providers/siw/send.hpp"
-#include "runtime/base/log.hpp"
+#include "runtime/verbs/software/capacities.hpp"
 #include "runtime/verbs/software/work_calls.hpp"
 
 namespace verbatim::siw {
@@ -154,11 +154,7 @@ constexpr WorkCalls kCalls{.wr_rdma_read = wr_rdma_read,
 
 int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept {
   // The bits of these calls are those of the opcodes (operation_bit()).
-  const std::uint64_t lacking = attr.send_ops_flags & ~std::uint64_t{kOpcodes};
-  if (lacking == 0) return 0;
-  log_refusal("ibv_create_qp_ex: send_ops_flags 0x%llx: siw has no such operation",
-              static_cast<unsigned long long>(lacking));
-  return EOPNOTSUPP;
+  return refuse_lacking_operations("siw", attr, kOpcodes);
 }
 
 void wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {

@@ -87,6 +87,14 @@ TEST(Extras, OfCreateFlagsOnlyTheProvidersAreTaken) {
             EOPNOTSUPP);
 }
 
+TEST(Extras, OfCallsOnlyThoseOfTheProvidersOperationsAreWired) {
+  ibv_qp_init_attr_ex attr = asking(1, 1, 1, 1, 0);
+  EXPECT_EQ(refuse_lacking_operations("tiny", attr, 0), 0);
+  attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_TSO;
+  EXPECT_EQ(refuse_lacking_operations("tiny", attr, IBV_QP_EX_WITH_SEND), EOPNOTSUPP);
+  EXPECT_EQ(refuse_lacking_operations("tiny", attr, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_TSO), 0);
+}
+
 TEST(SharedQueueSizes, AreHeldAgainstBothLimits) {
   EXPECT_EQ(check_shared_queue_sizes(kLimits, "create_srq", 64, 4), 0);
   EXPECT_EQ(check_shared_queue_sizes(kLimits, "create_srq", 65, 4), EINVAL);

@@ -5,8 +5,8 @@
 
 #include "providers/shm/calls/hot.hpp"
 #include "providers/shm/calls/work_fast.hpp"
-#include "runtime/base/log.hpp"
 #include "runtime/verbs/software/built_requests.hpp"
+#include "runtime/verbs/software/capacities.hpp"
 #include "runtime/verbs/software/operations.hpp"
 #include "runtime/verbs/strict.hpp"
 
@@ -187,11 +187,7 @@ bool make_work(Qp& qp) noexcept {
 }  // namespace
 
 int check_work_calls(const ibv_qp_init_attr_ex& attr) noexcept {
-  const std::uint64_t lacking = attr.send_ops_flags & ~operations_of(attr.qp_type);
-  if (lacking == 0) return 0;
-  log_refusal("ibv_create_qp_ex: send_ops_flags 0x%llx: QP type %d has no such operation",
-              static_cast<unsigned long long>(lacking), static_cast<int>(attr.qp_type));
-  return EOPNOTSUPP;
+  return refuse_lacking_operations("shm", attr, operations_of(attr.qp_type));
 }
 
 int wire_work_calls(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {

@@ -58,6 +58,16 @@ int refuse_lacking_extras(const char* provider, const ibv_qp_init_attr_ex& attr,
   return 0;
 }
 
+int refuse_lacking_operations(const char* provider, const ibv_qp_init_attr_ex& attr,
+                              std::uint64_t operations) noexcept {
+  const std::uint64_t lacking = attr.send_ops_flags & ~operations;
+  if (lacking == 0) return 0;
+  log_refusal("ibv_create_qp_ex: send_ops_flags 0x%" PRIx64
+              ": %s has no such operation for QP type %d",
+              lacking, provider, static_cast<int>(attr.qp_type));
+  return EOPNOTSUPP;
+}
+
 int check_shared_queue_sizes(const QueueLimits& limits, const char* verb, std::uint32_t max_wr,
                              std::uint32_t max_sge) noexcept {
   if (max_wr <= limits.max_wr && max_sge <= limits.max_sge) return 0;

@@ -31,6 +31,10 @@ void grant_queue_pair_sizes(const QueueLimits& limits, ibv_qp_init_attr_ex& attr
 /// large messages), or a create flag that is not in `known_flags`, whose names `flags_are` says.
 [[nodiscard]] int refuse_lacking_extras(const char* provider, const ibv_qp_init_attr_ex& attr,
                                         std::uint32_t known_flags, const char* flags_are) noexcept;
+/// 0 or EOPNOTSUPP: calls of ibv_wr_* are asked for (send_ops_flags) whose operations a queue pair of this
+/// type does not have, which has IBV_QP_EX_WITH_* `operations`.
+[[nodiscard]] int refuse_lacking_operations(const char* provider, const ibv_qp_init_attr_ex& attr,
+                                            std::uint64_t operations) noexcept;
 
 /// 0 or EINVAL, of a shared receive queue that `verb`, a literal, creates or changes.
 [[nodiscard]] int check_shared_queue_sizes(const QueueLimits& limits, const char* verb,
