@@ -30,6 +30,8 @@ constexpr Lack kLacks[] = {
     {"shm", "the port's address is one of IPv4"},
     // Of the witness.
     {"packet", "IBV_DEVICE_SRQ_RESIZE"},
+    {"packet", "UC queue pairs"},
+    {"packet", "XRC domains"},
     {"packet", "memory windows of type 2"},
     {"packet", "tag matching"},
     {"packet", "rarer fields of completions"},

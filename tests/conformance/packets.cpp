@@ -5,6 +5,8 @@
 // goes on within a process are in this program, too.
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "tests/support/expect.hpp"
 #include "tests/support/packet/weather.hpp"
 
@@ -72,6 +74,36 @@ TEST(OverALink, WaitingForAReceiveIsNoTryOfReachingThePeer) {
   expect_posted(pair.b.post_receive(pair.qb, receive(2, slice(to, 0, 8))));
   expect_wc(pair.a.poll_sends(pair.qa, 1)[0], 1, IBV_WC_SEND, pair.qa);
   expect_receive(pair.b.poll_receives(pair.qb, 1)[0], 2, 8, pair.qb);
+}
+
+TEST(OverALink, OfABatchThatTheQueueHasNoRoomForNowNothingIsPosted) {
+  PairWish wish;
+  wish.a.send_ops = IBV_QP_EX_WITH_RDMA_WRITE;
+  wish.a.send_depth = 8;
+  Pair pair(kHere, wish);
+  const RegionInfo from = pair.a.allocate(MemoryKind::kMapped, 64);
+  const RegionInfo to = pair.b.allocate(MemoryKind::kMapped, 64);
+  // A request has its place until its completion is polled, or that of one behind it.
+  for (std::uint64_t i = 0; i < 6; ++i)
+    expect_posted(pair.a.post_send(pair.qa, write(i, slice(from, 0, 8), to, 8)));
+  ibv_qp_ex* const calls = ibv_qp_to_qp_ex(pair.a.here().qp(pair.qa.id));
+  const auto post = [&](std::uint64_t count) {
+    std::uint64_t value = 7;
+    ibv_wr_start(calls);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      calls->wr_id = 6 + i;
+      calls->wr_flags = IBV_SEND_SIGNALED;
+      ibv_wr_rdma_write(calls, to.rkey, to.address);
+      ibv_wr_set_inline_data(calls, &value, sizeof value);
+    }
+    return ibv_wr_complete(calls);
+  };
+  EXPECT_EQ(post(3), ENOMEM);
+  EXPECT_EQ(pair.b.load(to, 0), 0u);
+  EXPECT_EQ(post(2), 0);
+  EXPECT_EQ(pair.b.load(to, 0), 7u);
+  const auto done = pair.a.poll_sends(pair.qa, 8);
+  for (std::uint64_t i = 0; i < 8; ++i) expect_wc(done[i], i, IBV_WC_RDMA_WRITE, pair.qa);
 }
 
 }  // namespace

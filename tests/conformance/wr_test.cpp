@@ -135,7 +135,8 @@ TEST_P(Wr, ComparesAndSwaps) {
 }
 
 TEST_P(Wr, BindsAWindowAndTakesItBack) {
-  SKIP_IF(open(kOperations | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV));
+  SKIP_IF(open(kOperations | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV,
+               "memory windows of type 2"));
   ibv_mw* const window = ibv_alloc_mw(pd(), IBV_MW_TYPE_2);
   if (window == nullptr) SKIP_IF(unless_unsupported("memory windows of type 2", errno));
   ibv_mw_bind_info info{};
@@ -154,7 +155,8 @@ TEST_P(Wr, BindsAWindowAndTakesItBack) {
 }
 
 TEST_P(Wr, SendsAndInvalidates) {
-  SKIP_IF(open(kOperations | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_BIND_MW));
+  SKIP_IF(open(kOperations | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_BIND_MW,
+               "memory windows of type 2"));
   ibv_mw* const window = ibv_alloc_mw(pd(), IBV_MW_TYPE_2);
   if (window == nullptr) SKIP_IF(unless_unsupported("memory windows of type 2", errno));
   // The window belongs to the receiver: b binds it by a classic request.

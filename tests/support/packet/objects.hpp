@@ -17,6 +17,7 @@
 #include "runtime/verbs/software/key_table.hpp"
 #include "runtime/verbs/software/posted_receives.hpp"
 #include "runtime/verbs/software/posted_sends.hpp"
+#include "runtime/verbs/software/request_batch.hpp"
 #include "runtime/verbs/software/retry.hpp"
 #include "runtime/verbs/software/scatter_gather.hpp"
 #include "runtime/verbs/software/soft_events.hpp"
@@ -138,6 +139,8 @@ struct Qp : verbatim::Qp {
   ReceiveQueue receives;
   // Requester.
   PostedSends<Send, kLimits.max_inline> sends;
+  SpinLock builds;  ///< from wr_start to wr_complete or wr_abort
+  RequestBatch batch;
   std::uint32_t head = 0;  ///< requests [head, tail) wait
   std::uint32_t tail = 0;
   std::uint32_t next_psn = 0;
@@ -153,7 +156,10 @@ struct Qp : verbatim::Qp {
   bool has_complained = false;                     ///< of a gap, once for each
   std::map<std::uint32_t, std::uint64_t> atomics;  ///< what was answered, by PSN
 
-  ~Qp() { sends.free({}); }
+  ~Qp() {
+    sends.free({});
+    batch.free({});
+  }
   ibv_qp_state state() const { return plain.state; }
   bool awaits_answer() const { return head != tail && sends.at(head).was_sent; }
   ReceiveQueue& from() { return srq != nullptr ? srq->queue : receives; }
@@ -194,6 +200,14 @@ void end(Qp& qp);
 void enter_error(Qp& qp);
 /// The oldest request ends the queue pair, or of UD its send queue.
 void fail(Qp& qp, ibv_wc_status status);
+
+// Requests as they are posted (posting.cpp).
+
+/// IBV_QP_EX_WITH_*: those that its queue pairs have.
+std::uint64_t operations(ibv_qp_type type);
+int post_list(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad);
+/// The calls of ibv_wr_* that are asked for. False: no memory.
+bool make_calls(Qp& qp, const ibv_qp_init_attr_ex& attr);
 
 // Bytes of SGEs (memory.cpp).
 

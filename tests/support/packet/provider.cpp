@@ -3,61 +3,17 @@
 #include "tests/support/packet/provider.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/base/scope_exit.hpp"
-#include "runtime/verbs/software/operations.hpp"
 #include "runtime/verbs/software/qp_states.hpp"
-#include "runtime/verbs/software/routing_header.hpp"
 #include "runtime/verbs/software/soft_comp_channel.hpp"
 #include "runtime/verbs/software/soft_domains.hpp"
 #include "tests/support/packet/objects.hpp"
 
 namespace verbatim::packet {
 namespace {
-
-int check_send(Qp& qp, const ibv_send_wr& wr) {
-  constexpr std::uint32_t kLacking = 1u << IBV_WR_BIND_MW | 1u << IBV_WR_LOCAL_INV |
-                                     1u << IBV_WR_SEND_WITH_INV | 1u << IBV_WR_FLUSH |
-                                     1u << IBV_WR_ATOMIC_WRITE;
-  const std::uint32_t opcodes =
-      qp.plain.qp_type == IBV_QPT_UD ? opcodes_of(IBV_QPT_UD) : opcodes_of(IBV_QPT_RC);
-  if (!has_opcode(opcodes & ~kLacking, wr.opcode)) return EINVAL;
-  if (!has_sound_list(wr, qp.init.cap.max_send_sge)) return EINVAL;
-  if (qp.state() == IBV_QPS_RESET || qp.state() == IBV_QPS_INIT || qp.state() == IBV_QPS_RTR)
-    return EINVAL;
-  const std::uint32_t most = qp.init.cap.max_send_wr;
-  if (qp.tail - qp.freed == most ||
-      !qp.sends.has_place({}, most, qp.init.cap.max_send_sge, qp.head, qp.tail))
-    return ENOMEM;
-  const std::uint64_t bytes = bytes_of(wr.sg_list, static_cast<std::size_t>(wr.num_sge));
-  if (qp.plain.qp_type == IBV_QPT_UD && (wr.wr.ud.ah == nullptr || bytes > kMtu)) return EINVAL;
-  const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
-  return is_inline && (bytes > qp.init.cap.max_inline_data || returns_bytes(wr.opcode)) ? EINVAL
-                                                                                        : 0;
-}
-
-void take_request(Qp& qp, const ibv_send_wr& wr) {
-  Send& send = qp.sends.keep(qp.tail, wr, std::memcpy);
-  send.number = qp.tail++;
-  send.to = qp.attributes.dest_qp_num;
-  send.from = qp.plain.qp_num;
-  send.immediate = wr.imm_data;
-  send.rkey = is_atomic(wr.opcode) ? wr.wr.atomic.rkey : wr.wr.rdma.rkey;
-  send.address = is_atomic(wr.opcode) ? wr.wr.atomic.remote_addr : wr.wr.rdma.remote_addr;
-  send.compare_add = wr.wr.atomic.compare_add;
-  send.swap = wr.wr.atomic.swap;
-  if (is_atomic(wr.opcode)) send.length = 8;
-  if (qp.plain.qp_type == IBV_QPT_UD) {
-    send.kind = Kind::kDatagram;
-    send.to = wr.wr.ud.remote_qpn;
-    send.rkey = carried_qkey(wr.wr.ud.remote_qkey, qp.attributes.qkey);
-    send.path = Ah::from(wr.wr.ud.ah).attr;
-  }
-  if (qp.state() == IBV_QPS_ERR || qp.state() == IBV_QPS_SQE) flush_sends(qp);
-}
 
 bool poll_one(Cq& cq, ibv_wc& wc) {
   const Stored* const stored = completions::take(cq);
@@ -242,6 +198,9 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
     if (attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UD) return EOPNOTSUPP;
     if (const int error = refuse_lacking_extras(kLimits.provider, attr, 0, "none")) return error;
     if (const int error = check_queue_pair_sizes(kLimits, attr)) return error;
+    if (const int error =
+            refuse_lacking_operations(kLimits.provider, attr, operations(attr.qp_type)))
+      return error;
     grant_queue_pair_sizes(kLimits, attr);
     auto* const qp = make_nothrow<packet::Qp>();
     if (qp == nullptr) return ENOMEM;
@@ -252,6 +211,10 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
     qp->signal_all = attr.sq_sig_all != 0;
     qp->receives.make(attr.cap.max_recv_wr, attr.cap.max_recv_sge);
     qp->plain.qp_type = attr.qp_type;
+    if (!make_calls(*qp, attr)) {
+      destroy_nothrow(qp);
+      return ENOMEM;
+    }
     const LockGuard guard(world().lock);
     qp->plain.qp_num = world().next_qpn++;
     world().queue_pairs.emplace(qp->plain.qp_num, qp);
@@ -305,16 +268,7 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
   }
 
   static int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
-    packet::Qp& qp = own(verbatim::Qp::from(handle));
-    const LockGuard guard(world().lock);
-    const int error = post_in_order(wr, bad, [&](const ibv_send_wr& next) {
-      const int refusal = check_send(qp, next);
-      if (refusal == 0) take_request(qp, next);
-      return refusal;
-    });
-    transmit(qp);
-    progress();
-    return error;
+    return post_list(own(verbatim::Qp::from(handle)), wr, bad);
   }
   static int post_recv(ibv_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
     packet::Qp& qp = own(verbatim::Qp::from(handle));
