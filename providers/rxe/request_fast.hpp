@@ -12,6 +12,7 @@
 #include "providers/rxe/layout.hpp"
 #include "runtime/verbs/rights.hpp"
 #include "runtime/verbs/software/operations.hpp"
+#include "runtime/verbs/software/request_checks.hpp"
 #include "runtime/verbs/software/scatter_gather.hpp"
 
 namespace verbatim::rxe {
@@ -36,8 +37,6 @@ static_assert(IBV_WR_SEND_WITH_INV == int{IB_UVERBS_WR_SEND_WITH_INV});
 // IB_UVERBS_WR_FLUSH and IB_UVERBS_WR_ATOMIC_WRITE of Linux 6.2.
 static_assert(IBV_WR_FLUSH == 14 && IBV_WR_ATOMIC_WRITE == 15);
 
-inline constexpr unsigned kSendFlags =
-    IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 /// No message is longer; keeps sums in their 32 bits.
 inline constexpr std::uint64_t kMostMessageBytes = std::uint64_t{1} << 31;
 

@@ -8,6 +8,7 @@
 #include "providers/rxe/ring_fast.hpp"
 #include "providers/uverbs/removal.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/verbs/software/request_list.hpp"
 
 namespace verbatim::rxe {
 namespace {
@@ -53,8 +54,6 @@ int write_buffers(const Qp& qp, SendElement& element, const ibv_send_wr& wr) noe
   const SendLimits limits = limits_of(qp);
   if ((wr.send_flags & IBV_SEND_INLINE) == 0)
     return set_list(element, limits, wr.sg_list, static_cast<std::size_t>(wr.num_sge));
-  // As many pieces as were granted, although what becomes of them is one.
-  if (static_cast<std::uint32_t>(wr.num_sge) > qp.max_send_sge) return EINVAL;
   for (int i = 0; i < wr.num_sge; ++i) {
     const ibv_sge& sge = wr.sg_list[i];
     const auto* const bytes = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(sge.addr));
@@ -71,7 +70,7 @@ int write_request(const Qp& qp, SendElement& element, const ibv_send_wr& wr) noe
   std::memcpy(&opcode, &wr.opcode, sizeof opcode);
   if ((requests_of(qp.plain.qp_type) & operation_bit(opcode)) == 0) return EINVAL;
   if ((wr.send_flags & ~kSendFlags) != 0 || is_barred(qp, opcode)) return EINVAL;
-  if (wr.num_sge < 0 || (wr.num_sge != 0 && wr.sg_list == nullptr)) return EINVAL;
+  if (!has_sound_list(wr, qp.max_send_sge)) return EINVAL;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 && (opcode == IBV_WR_RDMA_READ || is_atomic(opcode)))
     return EINVAL;
   begin_request(element, wr.wr_id, opcode, wr.send_flags);

@@ -88,9 +88,7 @@ inline void set_destination(const Qp& qp, SendElement& element, ibv_ah* ah, std:
 /// A FLUSH that can be one: 0 or EINVAL. REQUIRES of a whole region (IBV_FLUSH_MR): no length.
 [[nodiscard]] inline int check_flush(std::size_t length, std::uint8_t type,
                                      std::uint8_t level) noexcept {
-  constexpr unsigned kTypes = IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT;
-  const bool known = type != 0 && (type & ~kTypes) == 0 && level <= IBV_FLUSH_MR;
-  return known && length <= kMostMessageBytes ? 0 : EINVAL;
+  return is_flush(type, level) && length <= kMostMessageBytes ? 0 : EINVAL;
 }
 
 /// Tells the kernel that the ring moved; it works on it before the call returns. Under no lock of

@@ -12,12 +12,11 @@
 #include <cstring>
 
 #include "providers/siw/layout.hpp"
+#include "runtime/verbs/software/request_checks.hpp"
 #include "runtime/verbs/software/scatter_gather.hpp"
 
 namespace verbatim::siw {
 
-inline constexpr unsigned kSendFlags =
-    IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 /// No message is longer; keeps sums in their 32 bits.
 inline constexpr std::uint64_t kMostMessageBytes = std::uint64_t{1} << 31;
 

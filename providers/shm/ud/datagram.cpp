@@ -22,6 +22,7 @@
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/pause.hpp"
 #include "runtime/time/clock.hpp"
+#include "runtime/verbs/software/request_checks.hpp"
 #include "runtime/verbs/software/routing_header.hpp"
 
 namespace verbatim::shm {
@@ -184,8 +185,7 @@ int destroy_ah(verbatim::Ah& ah) noexcept {
 int check_datagram(const Qp& qp, const ibv_send_wr& wr) noexcept {
   if (qp.mode.load(std::memory_order_relaxed) < IBV_QPS_RTS) return EINVAL;
   if (wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) return EINVAL;
-  const ibv_ah* ah = wr.wr.ud.ah;
-  return ah == nullptr || ah->context != qp.plain.context ? EINVAL : 0;
+  return is_addressed(wr, qp.plain.context) ? 0 : EINVAL;
 }
 
 bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept {

@@ -6,6 +6,7 @@
 
 #include "runtime/verbs/software/built_requests.hpp"
 #include "runtime/verbs/software/operations.hpp"
+#include "runtime/verbs/software/request_checks.hpp"
 #include "runtime/verbs/software/request_list.hpp"
 #include "runtime/verbs/software/routing_header.hpp"
 #include "tests/support/packet/objects.hpp"
@@ -19,22 +20,35 @@ std::uint64_t operations(ibv_qp_type type) {
   return operations_of(type) & ~kLacking;
 }
 
-/// `ahead`: so many requests of its batch are before it, none of which has been taken.
-int check_send(Qp& qp, const ibv_send_wr& wr, std::uint32_t ahead) {
-  if ((operations(qp.plain.qp_type) & operation_bit(wr.opcode)) == 0) return EINVAL;
-  if (!has_sound_list(wr, qp.init.cap.max_send_sge)) return EINVAL;
-  if (qp.state() == IBV_QPS_RESET || qp.state() == IBV_QPS_INIT || qp.state() == IBV_QPS_RTR)
-    return EINVAL;
-  const std::uint32_t most = qp.init.cap.max_send_wr;
-  if (qp.tail - qp.freed + ahead >= most ||
-      !qp.sends.has_place({}, most, qp.init.cap.max_send_sge, qp.head, qp.tail))
-    return ENOMEM;
-  const std::uint64_t bytes = bytes_of(wr.sg_list, static_cast<std::size_t>(wr.num_sge));
-  if (qp.plain.qp_type == IBV_QPT_UD && (wr.wr.ud.ah == nullptr || bytes > kMtu)) return EINVAL;
-  const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
-  return is_inline && (bytes > qp.init.cap.max_inline_data || returns_bytes(wr.opcode)) ? EINVAL
-                                                                                        : 0;
-}
+/// A send queue as a request finds it.
+struct PostedTo {
+  Qp& qp;
+  std::uint32_t
+      ahead;  ///< so many requests of its batch are before it, none of which has been taken
+
+  ibv_qp_state state() const noexcept { return qp.state(); }
+  bool has_operation(unsigned opcode) const noexcept {
+    return (operations(qp.plain.qp_type) & operation_bit(opcode)) != 0;
+  }
+  std::uint32_t max_sge() const noexcept { return qp.init.cap.max_send_sge; }
+  std::uint32_t max_inline() const noexcept { return qp.init.cap.max_inline_data; }
+  bool may_read(ibv_qp_state now) const noexcept {
+    return qp.attributes.max_rd_atomic != 0 || now == IBV_QPS_ERR;
+  }
+  int check_form(const ibv_send_wr& wr) const noexcept {
+    if (qp.plain.qp_type != IBV_QPT_UD) return 0;
+    const std::uint64_t bytes = bytes_of(wr.sg_list, static_cast<std::size_t>(wr.num_sge));
+    return is_addressed(wr, qp.plain.context) && bytes <= kMtu ? 0 : EINVAL;
+  }
+  bool is_full() const noexcept {
+    const std::uint32_t most = qp.init.cap.max_send_wr;
+    return qp.tail - qp.freed + ahead >= most ||
+           !qp.sends.has_place({}, most, max_sge(), qp.head, qp.tail);
+  }
+  void tell_early() const noexcept {}
+  void tell_long_inline(std::uint64_t) const noexcept {}
+  void tell_full() const noexcept {}
+};
 
 void take_request(Qp& qp, const ibv_send_wr& wr) {
   Send& send = qp.sends.keep(qp.tail, wr, std::memcpy);
@@ -59,7 +73,7 @@ void take_request(Qp& qp, const ibv_send_wr& wr) {
 int post_list(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad) {
   const LockGuard guard(world().lock);
   const int error = post_in_order(wr, bad, [&](const ibv_send_wr& next) {
-    const int refusal = check_send(qp, next, 0);
+    const int refusal = check_send_request(PostedTo{qp, 0}, next);
     if (refusal == 0) take_request(qp, next);
     return refusal;
   });
@@ -71,7 +85,9 @@ int post_list(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad) {
 int post_batch(Qp& qp) {
   const LockGuard guard(world().lock);
   const int error = qp.batch.complete(
-      [&](const ibv_send_wr& wr, std::uint32_t ahead) { return check_send(qp, wr, ahead); },
+      [&](const ibv_send_wr& wr, std::uint32_t ahead) {
+        return check_send_request(PostedTo{qp, ahead}, wr);
+      },
       [&](const ibv_send_wr& wr) { take_request(qp, wr); });
   transmit(qp);
   progress();
