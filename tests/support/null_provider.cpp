@@ -8,12 +8,13 @@
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/software/qp_states.hpp"
 #include "runtime/verbs/software/soft_comp_channel.hpp"
+#include "runtime/verbs/software/soft_device.hpp"
 #include "runtime/verbs/software/soft_events.hpp"
 
 namespace verbatim::null {
 namespace {
 
-struct Null : SoftCompChannelVerbs {
+struct Null : SoftCompChannelVerbs, SoftPortVerbs {
   static constexpr const char* kName = "null";
 
   struct Context : verbatim::Context {
@@ -73,11 +74,6 @@ struct Null : SoftCompChannelVerbs {
     entry.gid.raw[0] = 0xfe;
     entry.gid.raw[1] = 0x80;
     entry.gid.raw[15] = 1;
-    return 0;
-  }
-  static int query_pkey(verbatim::Context&, std::uint8_t, int index, __be16& pkey) noexcept {
-    if (index != 0) return EINVAL;
-    pkey = 0xffff;
     return 0;
   }
   static int get_async_event(verbatim::Context& context, ibv_async_event& event) noexcept {

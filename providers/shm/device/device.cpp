@@ -23,12 +23,14 @@
 #include "providers/shm/queues/moderation.hpp"
 #include "providers/shm/queues/qp.hpp"
 #include "providers/shm/queues/qp_life.hpp"
+#include "providers/shm/queues/queue_limits.hpp"
 #include "providers/shm/ud/addresses.hpp"
 #include "providers/shm/ud/multicast.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/base/unique_fd.hpp"
+#include "runtime/verbs/software/soft_device.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -170,6 +172,7 @@ void close(verbatim::Context& handle) noexcept {
 }
 
 int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept {
+  describe_device(kQueueLimits, attr);
   ibv_device_attr& a = attr.orig_attr;
   std::snprintf(a.fw_ver, sizeof(a.fw_ver), "%s", VERBATIM_VERSION);
   a.vendor_id = kVendor;
@@ -177,36 +180,17 @@ int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept 
   a.hw_ver = kHardwareVersion;
   a.node_guid = context.device.guid;
   a.sys_image_guid = htobe64(be64toh(context.device.guid) & ~kDeviceBits);
-  a.max_mr_size = ~std::uint64_t{0};
-  a.page_size_cap = ~std::uint64_t{0xfff};
   a.max_qp = kMaxQps;
-  a.max_qp_wr = kMaxWr;
-  a.device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-                       IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC;
-  a.max_sge = kMaxSge;
-  a.max_sge_rd = kMaxSge;
+  a.device_cap_flags |= IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC;
   a.max_cq = kMaxCqs;
-  a.max_cqe = kMaxCqe;
   a.max_srq = kMaxQps;
-  a.max_srq_wr = kMaxWr;
-  a.max_srq_sge = kMaxSge;
   a.max_mr = kMaxRegions - 1;
-  a.max_pd = 1 << 24;
   a.max_qp_rd_atom = kMaxRdAtomic;
   a.max_res_rd_atom = static_cast<int>(kMaxRdAtomic * kMaxQps);
   a.max_qp_init_rd_atom = kMaxRdAtomic;
-  // They are the processor's own atomics, so it could be GLOB; but programs know adapters, and ask
-  // for HCA alone. That the application's atomics see them is what PCI atomics would say.
-  a.atomic_cap = IBV_ATOMIC_HCA;
-  attr.pci_atomic_caps.fetch_add = IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP;
-  attr.pci_atomic_caps.compare_swap = IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP;
-  a.max_ah = 1 << 24;
   a.max_mcast_grp = kMaxGroups;
   a.max_mcast_qp_attach = kMaxMembers;
   a.max_total_mcast_qp_attach = kMaxGroups;
-  a.max_pkeys = 1;
-  a.phys_port_cnt = 1;
-  attr.phys_port_cnt_ex = 1;
   attr.completion_timestamp_mask = ~std::uint64_t{0};
   attr.hca_core_clock = kRawClockKhz;
   attr.cq_mod_caps = {kMaxModerationCount, kMaxModerationPeriodUs};
@@ -217,29 +201,12 @@ int query_device(verbatim::Context& context, ibv_device_attr_ex& attr) noexcept 
 int query_port(verbatim::Context& context, std::uint8_t port, ibv_port_attr& attr) noexcept {
   if (port != kPort) return EINVAL;
   const bool ethernet = static_cast<Context&>(context).ethernet;
-  if (Process::get().can_be_met()) {
-    attr.state = IBV_PORT_ACTIVE;
-    attr.phys_state = 5;  // LinkUp
-  } else {
-    attr.state = IBV_PORT_DOWN;
-    attr.phys_state =
-        ethernet ? 3 : 2;  // Disabled; Polling: what adapters say of a line that is cut
-  }
-  attr.max_mtu = IBV_MTU_4096;
-  attr.active_mtu = IBV_MTU_4096;
-  attr.gid_tbl_len = ethernet ? kGids : 1;
+  describe_port(Process::get().can_be_met(), ethernet, attr);
   attr.max_msg_sz = static_cast<std::uint32_t>(kMaxMessage);
-  attr.pkey_tbl_len = 1;
-  attr.max_vl_num = 1;
-  attr.active_width = 2;   // 4X
-  attr.active_speed = 32;  // EDR: a name for "fast"; what it moves is what perf/run says
-  if (ethernet) {
-    attr.link_layer = IBV_LINK_LAYER_ETHERNET;
-  } else {
-    attr.link_layer = IBV_LINK_LAYER_INFINIBAND;
+  if (ethernet)
+    attr.gid_tbl_len = kGids;
+  else
     attr.lid = lid_of_device(context.device.index);
-    attr.sm_lid = 1;
-  }
   return 0;
 }
 
@@ -260,12 +227,6 @@ int query_gid(verbatim::Context& context, std::uint8_t port, int index,
                    : is_roce_v2(row) ? IBV_GID_TYPE_ROCE_V2
                                      : IBV_GID_TYPE_ROCE_V1;
   entry.ndev_ifindex = 0;
-  return 0;
-}
-
-int query_pkey(verbatim::Context&, std::uint8_t port, int index, __be16& pkey) noexcept {
-  if (port != kPort || index != 0) return EINVAL;
-  pkey = htobe16(0xffff);
   return 0;
 }
 

@@ -22,7 +22,6 @@ int query_gid(verbatim::Context& context, std::uint8_t port, int index,
 /// Of a mapped address; those of link-local ones and of groups the runtime computes.
 int resolve_eth_l2(verbatim::Context& context, ibv_ah_attr& attr, std::uint8_t* mac,
                    std::uint16_t* vlan) noexcept;
-int query_pkey(verbatim::Context& context, std::uint8_t port, int index, __be16& pkey) noexcept;
 int get_async_event(verbatim::Context& context, ibv_async_event& event) noexcept;
 
 }  // namespace verbatim::shm

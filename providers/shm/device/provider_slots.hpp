@@ -32,6 +32,7 @@
 #include "providers/shm/ud/multicast.hpp"
 #include "providers/shm/windows/windows.hpp"
 #include "providers/shm/xrc/xrc_queue.hpp"
+#include "runtime/verbs/software/soft_device.hpp"
 #include "runtime/verbs/software/soft_domains.hpp"
 
 namespace verbatim::shm {
@@ -50,7 +51,7 @@ struct Shm {
   static constexpr auto query_port = shm::query_port;
   static constexpr auto query_gid = shm::query_gid;
   static constexpr auto resolve_eth_l2 = shm::resolve_eth_l2;
-  static constexpr auto query_pkey = shm::query_pkey;
+  static constexpr auto query_pkey = SoftPortVerbs::query_pkey;
   static constexpr auto query_rt_values = shm::query_rt_values;
   static constexpr auto get_async_event = shm::get_async_event;
 

@@ -9,6 +9,7 @@
 #include "runtime/base/scope_exit.hpp"
 #include "runtime/verbs/software/qp_states.hpp"
 #include "runtime/verbs/software/soft_comp_channel.hpp"
+#include "runtime/verbs/software/soft_device.hpp"
 #include "runtime/verbs/software/soft_domains.hpp"
 #include "tests/support/packet/objects.hpp"
 
@@ -31,7 +32,7 @@ bool take(Cq& cq, ibv_wc& wc) noexcept {
   return poll_one(cq, wc);
 }
 
-struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
+struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs, SoftPortVerbs {
   static constexpr const char* kName = "packet";
   using Context = packet::Context;
   using Mr = verbatim::Mr;
@@ -64,41 +65,23 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs {
   }
 
   static int query_device(verbatim::Context&, ibv_device_attr_ex& attr) noexcept {
+    describe_device(kLimits, attr);
     ibv_device_attr& a = attr.orig_attr;
-    a.max_mr_size = ~std::uint64_t{0};
-    a.max_qp = a.max_cq = a.max_srq = a.max_pd = a.max_ah = 1 << 16;
-    a.max_qp_wr = a.max_srq_wr = static_cast<int>(kLimits.max_wr);
-    a.max_sge = a.max_sge_rd = a.max_srq_sge = static_cast<int>(kLimits.max_sge);
-    a.max_cqe = static_cast<int>(kLimits.max_cqe);
+    a.max_qp = a.max_cq = a.max_srq = 1 << 16;
     a.max_mr = kKeys - 1;
     a.max_qp_rd_atom = a.max_qp_init_rd_atom = 16;
     a.max_res_rd_atom = 1 << 20;
-    a.atomic_cap = IBV_ATOMIC_HCA;
-    a.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN;
-    a.max_pkeys = a.phys_port_cnt = 1;
-    attr.phys_port_cnt_ex = 1;
     return 0;
   }
   static int query_port(verbatim::Context&, std::uint8_t, ibv_port_attr& attr) noexcept {
-    attr.state = IBV_PORT_ACTIVE;
-    attr.phys_state = 5;  // LinkUp
-    attr.max_mtu = attr.active_mtu = IBV_MTU_4096;
+    describe_port(true, false, attr);
     attr.max_msg_sz = 1u << 31;
-    attr.gid_tbl_len = attr.pkey_tbl_len = 1;
-    attr.lid = attr.sm_lid = 1;
-    attr.max_vl_num = 1;
-    attr.active_width = attr.active_speed = 1;
-    attr.link_layer = IBV_LINK_LAYER_INFINIBAND;
+    attr.lid = 1;
     return 0;
   }
   static int query_gid(verbatim::Context&, std::uint8_t, int index, ibv_gid_entry& entry) noexcept {
     if (index != 0) return EINVAL;
     entry.gid = own_gid();
-    return 0;
-  }
-  static int query_pkey(verbatim::Context&, std::uint8_t, int index, __be16& pkey) noexcept {
-    if (index != 0) return EINVAL;
-    pkey = 0xffff;
     return 0;
   }
 
