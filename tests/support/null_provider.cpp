@@ -14,14 +14,16 @@
 namespace verbatim::null {
 namespace {
 
-struct Null : SoftCompChannelVerbs, SoftPortVerbs {
+struct NullContext : Context {
+  using Context::Context;
+  SoftEvents events;
+  std::atomic<std::uint32_t> next_key{1};
+};
+
+struct Null : SoftCompChannelVerbs, SoftContextVerbs<NullContext>, SoftPortVerbs {
   static constexpr const char* kName = "null";
 
-  struct Context : verbatim::Context {
-    using verbatim::Context::Context;
-    SoftEvents events;
-    std::atomic<std::uint32_t> next_key{1};
-  };
+  using Context = NullContext;
   struct Mr : verbatim::Mr {};
   struct Qp : verbatim::Qp {};
   struct Cq : verbatim::Cq {
@@ -41,19 +43,6 @@ struct Null : SoftCompChannelVerbs, SoftPortVerbs {
   static int list_devices(DeviceSink& sink) noexcept {
     return sink.add({.name = "null0", .node_type = IBV_NODE_UNSPECIFIED});
   }
-  static int open(Device& device, verbatim::Context** out) noexcept {
-    auto* const context = make_nothrow<Context>(device);
-    if (context == nullptr) return ENOMEM;
-    if (const int error = context->events.open()) {
-      destroy_nothrow(context);
-      return error;
-    }
-    context->extended.context.async_fd = context->events.fd();
-    *out = context;
-    return 0;
-  }
-  static void close(verbatim::Context& context) noexcept { destroy_nothrow(&own(context)); }
-
   static int query_device(verbatim::Context&, ibv_device_attr_ex& attr) noexcept {
     attr.orig_attr.phys_port_cnt = 1;
     attr.orig_attr.max_cqe = kMaxCqe;
@@ -75,9 +64,6 @@ struct Null : SoftCompChannelVerbs, SoftPortVerbs {
     entry.gid.raw[1] = 0x80;
     entry.gid.raw[15] = 1;
     return 0;
-  }
-  static int get_async_event(verbatim::Context& context, ibv_async_event& event) noexcept {
-    return own(context).events.get(event);
   }
 
   // Handles.

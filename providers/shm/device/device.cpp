@@ -28,7 +28,6 @@
 #include "providers/shm/ud/multicast.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
-#include "runtime/base/make_nothrow.hpp"
 #include "runtime/base/unique_fd.hpp"
 #include "runtime/verbs/software/soft_device.hpp"
 
@@ -82,6 +81,17 @@ void describe_memory(ibv_device_attr_ex& attr) noexcept {
   attr.device_cap_flags_ex = attr.orig_attr.device_cap_flags | kFlushGlobal | kAtomicWrite;
 }
 
+using OwnVerbs = SoftContextVerbs<Context>;
+
+/// Among those that are open: whoever fails later finds it, and tells it.
+int admit(Context& context) noexcept {
+  LockGuard<Mutex> guard(live.mutex);
+  if (Process::get().has_failed()) return EIO;
+  if (++live.contexts == 1) region_table.set_users(await_all_peers);
+  live.opened.add(context);
+  return 0;
+}
+
 }  // namespace
 
 int resolve_eth_l2(verbatim::Context& handle, ibv_ah_attr& attr, std::uint8_t* mac,
@@ -120,35 +130,23 @@ int list_devices(DeviceSink& sink) noexcept {
 }
 
 int open(Device& device, verbatim::Context** out) noexcept {
-  Context* context = make_nothrow<Context>(device);
-  if (context == nullptr) return ENOMEM;
-  context->ethernet = is_ethernet();
-  context->shows_arenas = may_be_mapped();
-  int error = context->events.open();
-  if (error == 0) error = Process::start(service_hooks);
+  verbatim::Context* made = nullptr;
+  if (const int error = OwnVerbs::open(device, &made)) return error;
+  auto& context = static_cast<Context&>(*made);
+  context.ethernet = is_ethernet();
+  context.shows_arenas = may_be_mapped();
+  int error = Process::start(service_hooks);
+  if (error == 0) {
+    error = prepare_for_forks();
+    if (error == 0) error = admit(context);
+    if (error != 0) Process::stop();
+  }
   if (error != 0) {
-    destroy_nothrow(context);
+    OwnVerbs::close(context);
     return error;
   }
-  if (error = prepare_for_forks(); error != 0) {
-    Process::stop();
-    destroy_nothrow(context);
-    return error;
-  }
-  context->extended.context.async_fd = context->events.fd();
-  {
-    LockGuard<Mutex> guard(live.mutex);
-    // Whoever fails later finds the context, and tells it.
-    if (!Process::get().has_failed()) {
-      if (++live.contexts == 1) region_table.set_users(await_all_peers);
-      live.opened.add(*context);
-      *out = context;
-      return 0;
-    }
-  }
-  Process::stop();
-  destroy_nothrow(context);
-  return EIO;
+  *out = &context;
+  return 0;
 }
 
 void close(verbatim::Context& handle) noexcept {
@@ -161,7 +159,7 @@ void close(verbatim::Context& handle) noexcept {
     live.opened.remove(context);
     last = --live.contexts == 0;
   }
-  destroy_nothrow(&context);
+  OwnVerbs::close(context);
   if (last) {
     forget_orphans();
     forget_parked();
@@ -231,7 +229,7 @@ int query_gid(verbatim::Context& context, std::uint8_t port, int index,
 }
 
 int get_async_event(verbatim::Context& context, ibv_async_event& event) noexcept {
-  const int error = static_cast<Context&>(context).events.get(event);
+  const int error = OwnVerbs::get_async_event(context, event);
   say_failures();  // what the event is about, before the program acts on it
   return error;
 }

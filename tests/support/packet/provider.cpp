@@ -32,7 +32,10 @@ bool take(Cq& cq, ibv_wc& wc) noexcept {
   return poll_one(cq, wc);
 }
 
-struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs, SoftPortVerbs {
+struct PacketVerbs : SoftCompChannelVerbs,
+                     SoftContextVerbs<Context>,
+                     SoftDomainVerbs,
+                     SoftPortVerbs {
   static constexpr const char* kName = "packet";
   using Context = packet::Context;
   using Mr = verbatim::Mr;
@@ -46,24 +49,6 @@ struct PacketVerbs : SoftCompChannelVerbs, SoftDomainVerbs, SoftPortVerbs {
   static int list_devices(DeviceSink& sink) noexcept {
     return sink.add({.name = "packet0", .node_type = IBV_NODE_CA});
   }
-  static int open(Device& device, verbatim::Context** out) noexcept {
-    auto* const context = make_nothrow<packet::Context>(device);
-    if (context == nullptr) return ENOMEM;
-    if (const int error = context->events.open()) {
-      destroy_nothrow(context);
-      return error;
-    }
-    context->extended.context.async_fd = context->events.fd();
-    *out = context;
-    return 0;
-  }
-  static void close(verbatim::Context& context) noexcept {
-    destroy_nothrow(static_cast<packet::Context*>(&context));
-  }
-  static int get_async_event(verbatim::Context& context, ibv_async_event& event) noexcept {
-    return static_cast<packet::Context&>(context).events.get(event);
-  }
-
   static int query_device(verbatim::Context&, ibv_device_attr_ex& attr) noexcept {
     describe_device(kLimits, attr);
     ibv_device_attr& a = attr.orig_attr;
