@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The stored completions of a queue, and the arithmetic of events that are held back.
+// The stored completions of a queue, what it is armed for, and the arithmetic of events that are held
+// back.
 #include "runtime/verbs/software/completion_ring.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
+#include "runtime/verbs/software/arming.hpp"
 #include "runtime/verbs/software/moderation.hpp"
 
 namespace verbatim {
@@ -87,6 +89,35 @@ TEST_F(StoredCompletions, AreToldOfOnce) {
   EXPECT_EQ(completions::first_untold(queue_, told), told);
   EXPECT_EQ(take_all(), (Ints{1, 2}));
   EXPECT_EQ(completions::first_untold(queue_, told), queue_.head.load());
+}
+
+TEST_F(StoredCompletions, ThatMakeNoEventArePassedOverUntilOneOfThemIsToldOf) {
+  std::uint32_t told = queue_.head.load();
+  const auto is_even = [](int completion) { return completion % 2 == 0; };
+  EXPECT_FALSE(completions::tell_next(queue_, told, is_even));
+  EXPECT_TRUE(store(1));
+  EXPECT_FALSE(completions::tell_next(queue_, told, is_even));
+  for (int i = 2; i <= 4; ++i) EXPECT_TRUE(store(i));
+  EXPECT_TRUE(completions::tell_next(queue_, told, is_even));
+  EXPECT_EQ(told, queue_.head.load() + 2) << "of 2, and so of 1";
+  EXPECT_TRUE(completions::tell_next(queue_, told, is_even)) << "of 4";
+  EXPECT_FALSE(completions::tell_next(queue_, told, is_even));
+}
+
+TEST(ArmedQueue, StaysArmedForAllWhateverItIsAskedForNext) {
+  EXPECT_EQ(armed::again(armed::kForNothing, false), armed::kForAll);
+  EXPECT_EQ(armed::again(armed::kForNothing, true), armed::kForSolicited);
+  EXPECT_EQ(armed::again(armed::kForSolicited, true), armed::kForSolicited);
+  EXPECT_EQ(armed::again(armed::kForSolicited, false), armed::kForAll);
+  EXPECT_EQ(armed::again(armed::kForAll, true), armed::kForAll);
+}
+
+TEST(ArmedQueue, TellsOfWhatItIsArmedFor) {
+  EXPECT_TRUE(armed::is_met(armed::kForAll, false));
+  EXPECT_TRUE(armed::is_met(armed::kForAll, true));
+  EXPECT_FALSE(armed::is_met(armed::kForSolicited, false));
+  EXPECT_TRUE(armed::is_met(armed::kForSolicited, true));
+  EXPECT_FALSE(armed::is_met(armed::kForNothing, true));
 }
 
 Moderation moderation(std::uint16_t count, std::uint16_t period_us) {

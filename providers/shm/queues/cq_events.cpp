@@ -10,9 +10,13 @@
 #include "providers/shm/queues/polled_rings.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
+#include "runtime/verbs/software/arming.hpp"
 
 namespace verbatim::shm {
 namespace {
+
+static_assert(CqRecord::kIdle == armed::kForNothing && CqRecord::kArmed == armed::kForAll &&
+              CqRecord::kArmedSolicited == armed::kForSolicited);
 
 /// After arming, so many filled polls pass before a ring is made hot again.
 constexpr std::uint32_t kEventModePolls = 64;
@@ -21,14 +25,11 @@ constexpr std::uint32_t kEventModePolls = 64;
 /// now; `solicited_only`: of the kind that a queue armed for solicited ones tells of. Of those that
 /// the cursor has taken nobody knows it any more.
 bool tells_of_unpolled_locked(Cq& cq, bool solicited_only) noexcept {
-  const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
-  for (std::uint32_t i = completions::first_untold(cq, cq.told.stored); i != tail; ++i) {
-    const Completion& stored = cq.ring[i & cq.mask];
-    // Of a stored receive it is not known any more, and nobody is harmed by an early event.
-    if (solicited_only && stored.status == IBV_WC_SUCCESS && stored.frees_send_queue) continue;
-    cq.told.stored = i + 1;
-    return true;
-  }
+  // Of a stored receive it is not known any more, and nobody is harmed by an early event.
+  const auto makes_event = [solicited_only](const Completion& stored) noexcept {
+    return !solicited_only || stored.status != IBV_WC_SUCCESS || !stored.frees_send_queue;
+  };
+  if (completions::tell_next(cq, cq.told.stored, makes_event)) return true;
   if (cq.doorbells->is_any_rung()) {
     if (const Qp* const qp = find_untold_whole(cq, solicited_only); qp != nullptr) {
       note_told(cq, *qp);
@@ -50,7 +51,7 @@ void show_events(const Cq& cq) noexcept {
 }  // namespace
 
 void tell_stored_locked(Cq& cq, bool failed) noexcept {
-  if (armed_for_locked(cq) == CqRecord::kArmedSolicited && !failed) return;
+  if (!armed::is_met(armed_for_locked(cq), failed)) return;
   cq.told.stored = completions::first_untold(cq, cq.told.stored) + 1;
   if (is_moderated(cq) && !failed)
     hold_stored_locked(cq);
@@ -59,8 +60,7 @@ void tell_stored_locked(Cq& cq, bool failed) noexcept {
 }
 
 void tell_announced_locked(Cq& cq, bool solicited) noexcept {
-  const std::uint32_t armed = armed_for_locked(cq);
-  if (armed == CqRecord::kIdle || (armed == CqRecord::kArmedSolicited && !solicited)) return;
+  if (!armed::is_met(armed_for_locked(cq), solicited)) return;
   if (is_moderated(cq))
     hold_announced_locked(cq);
   else
@@ -79,9 +79,7 @@ void tell_of_locked(Cq& cq, const Qp& qp) noexcept {
 int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
   Cq& cq = Cq::from(handle);
   DomainGuard guard(cq.lock, cq.in_domain.load(std::memory_order_relaxed));
-  // Armed for all stays so: a solicited-only request on top of it asks for less.
-  const bool for_all = solicited_only == 0 || armed_for_locked(cq) == CqRecord::kArmed;
-  const std::uint32_t kind = for_all ? CqRecord::kArmed : CqRecord::kArmedSolicited;
+  const std::uint32_t kind = armed::again(armed_for_locked(cq), solicited_only != 0);
   cq.event_mode = kEventModePolls;
   if (CqRecord::kind(cq.armed->load(std::memory_order_relaxed)) == CqRecord::kHeld) {
     // Its event is under way.

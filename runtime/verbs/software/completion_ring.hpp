@@ -89,5 +89,19 @@ template <class Ring>
   return told - head <= count(queue) ? told : head;
 }
 
+/// Is there one among them of which makes_event(completion) says so? Then an event tells of it now,
+/// and of those before it.
+template <class Ring, class MakesEvent>
+[[nodiscard]] bool tell_next(const Ring& queue, std::uint32_t& told,
+                             const MakesEvent& makes_event) noexcept {
+  const std::uint32_t tail = queue.tail.load(std::memory_order_relaxed);
+  for (std::uint32_t i = first_untold(queue, told); i != tail; ++i) {
+    if (!makes_event(queue.ring[i & queue.mask])) continue;
+    told = i + 1;
+    return true;
+  }
+  return false;
+}
+
 }  // namespace completions
 }  // namespace verbatim

@@ -12,14 +12,12 @@ namespace verbatim::packet {
 void raise(Qp& qp, ibv_event_type type) { context_of(qp.plain.context).events.raise(qp, type); }
 
 void tell(Cq& cq) {
-  const std::uint32_t tail = cq.tail.load(std::memory_order_relaxed);
-  for (std::uint32_t i = completions::first_untold(cq, cq.told); cq.is_armed && i != tail; ++i) {
-    const Stored& stored = cq.ring[i & cq.mask];
-    if (cq.for_solicited && !stored.is_solicited && stored.wc.status == IBV_WC_SUCCESS) continue;
-    cq.is_armed = false;
-    cq.told = i + 1;
-    static_cast<SoftCompChannel&>(CompChannel::from(cq.plain.channel)).notify(cq);
-  }
+  const auto makes_event = [&cq](const Stored& stored) noexcept {
+    return armed::is_met(cq.armed, stored.is_solicited || stored.wc.status != IBV_WC_SUCCESS);
+  };
+  if (!completions::tell_next(cq, cq.told, makes_event)) return;
+  cq.armed = armed::kForNothing;
+  static_cast<SoftCompChannel&>(CompChannel::from(cq.plain.channel)).notify(cq);
 }
 
 void store(Cq& cq, const Stored& stored) {

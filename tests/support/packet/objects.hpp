@@ -11,6 +11,7 @@
 
 #include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/handles.hpp"
+#include "runtime/verbs/software/arming.hpp"
 #include "runtime/verbs/software/capacities.hpp"
 #include "runtime/verbs/software/completion_ring.hpp"
 #include "runtime/verbs/software/copying_cursor.hpp"
@@ -119,8 +120,7 @@ struct Stored {
 
 struct Cq : verbatim::Cq, CompletionRing<Stored> {
   CopiedCompletion cursor;
-  bool is_armed = false;
-  bool for_solicited = false;
+  std::uint32_t armed = armed::kForNothing;
   bool has_overrun = false;
   std::uint32_t told = 0;  ///< the number behind the last completion that an event told of
   ~Cq() { delete[] ring; }

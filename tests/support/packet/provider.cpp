@@ -261,9 +261,8 @@ struct PacketVerbs : SoftCompChannelVerbs,
   static int req_notify_cq(ibv_cq* handle, int solicited_only) noexcept {
     packet::Cq& cq = own(verbatim::Cq::from(handle));
     const LockGuard guard(world().lock);
-    // Armed for all it stays so, whatever is asked for next (IBTA 11.4.2.2).
-    cq.for_solicited = solicited_only != 0 && (!cq.is_armed || cq.for_solicited);
-    cq.is_armed = handle->channel != nullptr;
+    if (handle->channel == nullptr) return 0;
+    cq.armed = armed::again(cq.armed, solicited_only != 0);
     tell(cq);
     return 0;
   }
