@@ -104,7 +104,7 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
       error != 0)
     return error;
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
-  if (const int error = check_queue_pair_sizes(kQueueLimits, attr); error != 0) return error;
+  if (const int error = grant_queue_pair_sizes(kQueueLimits, attr); error != 0) return error;
   if (const int error = check_work_calls(attr); error != 0) return error;
 
   retire_parked();
@@ -114,7 +114,6 @@ int create_qp(verbatim::Context& context, ibv_qp_init_attr_ex& attr, verbatim::Q
     destroy_nothrow(qp);
     return error;
   }
-  grant_queue_pair_sizes(kQueueLimits, attr);
   qp->send_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.send_cq));
   qp->recv_cq = static_cast<Cq*>(&verbatim::Cq::from(attr.recv_cq));
   qp->pd_number = attr.pd->handle;

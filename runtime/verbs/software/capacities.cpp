@@ -10,8 +10,8 @@
 
 namespace verbatim {
 
-int check_queue_pair_sizes(const QueueLimits& limits, const ibv_qp_init_attr_ex& attr) noexcept {
-  const ibv_qp_cap& cap = attr.cap;
+int grant_queue_pair_sizes(const QueueLimits& limits, ibv_qp_init_attr_ex& attr) noexcept {
+  ibv_qp_cap& cap = attr.cap;
   const bool shares = attr.srq != nullptr;
   const struct {
     const char* name;
@@ -27,17 +27,12 @@ int check_queue_pair_sizes(const QueueLimits& limits, const ibv_qp_init_attr_ex&
                    limits.provider, size.limit);
     return EINVAL;
   }
-  return 0;
-}
-
-void grant_queue_pair_sizes(const QueueLimits& limits, ibv_qp_init_attr_ex& attr) noexcept {
-  ibv_qp_cap& cap = attr.cap;
   cap.max_inline_data = limits.max_inline;
   if (cap.max_send_sge == 0) cap.max_send_sge = 1;
   if (cap.max_send_wr == 0) cap.max_send_wr = 1;
   if (cap.max_recv_sge == 0) cap.max_recv_sge = 1;
-  if (attr.srq != nullptr || attr.qp_type == IBV_QPT_XRC_SEND)
-    cap.max_recv_wr = cap.max_recv_sge = 0;
+  if (shares || attr.qp_type == IBV_QPT_XRC_SEND) cap.max_recv_wr = cap.max_recv_sge = 0;
+  return 0;
 }
 
 int refuse_lacking_extras(const char* provider, const ibv_qp_init_attr_ex& attr,

@@ -19,13 +19,12 @@ struct QueueLimits {
   std::uint32_t max_cqe;
 };
 
-/// 0, or EINVAL: something that `attr` asks for its queues is more than there is. A receive queue of
-/// its own is not asked for by who has a shared one.
-[[nodiscard]] int check_queue_pair_sizes(const QueueLimits& limits,
-                                         const ibv_qp_init_attr_ex& attr) noexcept;
-/// What the application gets, never less than it asked: every queue that can be used has a place,
-/// and inline data has all the room that there is. REQUIRES: they were checked.
-void grant_queue_pair_sizes(const QueueLimits& limits, ibv_qp_init_attr_ex& attr) noexcept;
+/// 0 and in attr.cap what the application gets, never less than it asked: every queue that can be
+/// used has a place, and inline data has all the room that there is. Or EINVAL: something that is
+/// asked for the queues is more than there is. A receive queue of its own is not asked for by who
+/// has a shared one.
+[[nodiscard]] int grant_queue_pair_sizes(const QueueLimits& limits,
+                                         ibv_qp_init_attr_ex& attr) noexcept;
 
 /// 0 or EOPNOTSUPP: what is asked for beside the queues and needs hardware (RSS, segmentation of
 /// large messages), or a create flag that is not in `known_flags`, whose names `flags_are` says.

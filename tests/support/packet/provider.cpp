@@ -165,11 +165,10 @@ struct PacketVerbs : SoftCompChannelVerbs,
   static int create_qp(verbatim::Context&, ibv_qp_init_attr_ex& attr, verbatim::Qp** out) noexcept {
     if (attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UD) return EOPNOTSUPP;
     if (const int error = refuse_lacking_extras(kLimits.provider, attr, 0, "none")) return error;
-    if (const int error = check_queue_pair_sizes(kLimits, attr)) return error;
     if (const int error =
             refuse_lacking_operations(kLimits.provider, attr, operations(attr.qp_type)))
       return error;
-    grant_queue_pair_sizes(kLimits, attr);
+    if (const int error = grant_queue_pair_sizes(kLimits, attr)) return error;
     auto* const qp = make_nothrow<packet::Qp>();
     if (qp == nullptr) return ENOMEM;
     qp->send_cq = &own(verbatim::Cq::from(attr.send_cq));
