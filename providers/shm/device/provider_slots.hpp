@@ -32,6 +32,7 @@
 #include "providers/shm/ud/multicast.hpp"
 #include "providers/shm/windows/windows.hpp"
 #include "providers/shm/xrc/xrc_queue.hpp"
+#include "runtime/verbs/software/shared_receives.hpp"
 #include "runtime/verbs/software/soft_device.hpp"
 #include "runtime/verbs/software/soft_domains.hpp"
 
@@ -100,8 +101,8 @@ struct Shm {
   static constexpr auto attach_comp_cntr = shm::attach_comp_cntr;
 
   static constexpr auto create_srq = shm::create_srq;
-  static constexpr auto modify_srq = shm::modify_srq;
-  static constexpr auto query_srq = shm::query_srq;
+  static constexpr auto modify_srq = SharedReceiveVerbs<Srq>::modify_srq;
+  static constexpr auto query_srq = SharedReceiveVerbs<Srq>::query_srq;
   static constexpr auto destroy_srq = shm::destroy_srq;
   static constexpr auto get_srq_num = shm::get_srq_num;
   static constexpr auto post_srq_recv = shm::post_srq_recv;

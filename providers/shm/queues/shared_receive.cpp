@@ -15,6 +15,7 @@
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/spin_lock.hpp"
 #include "runtime/verbs/event_acks.hpp"
+#include "runtime/verbs/software/shared_receives.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -87,37 +88,6 @@ int resize_locked(Srq& srq, std::uint32_t max_wr, ReceiveStore& bigger) noexcept
   return 0;
 }
 
-int resize(Srq& srq, std::uint32_t max_wr) noexcept {
-  if (const int error = check_shared_queue_sizes(kQueueLimits, "modify_srq", max_wr, 0); error != 0)
-    return error;
-  int error;
-  do {
-    // A program's allocators are not asked under the lock.
-    ReceiveStore bigger;
-    bool grows;
-    {
-      LockGuard<BiasedLock> guard(srq.lock);
-      grows = log_of(max_wr) > srq.store.log;
-      bigger.max_sge = srq.store.max_sge;
-    }
-    bigger.resize(log_of(max_wr));
-    error = grows && (!bigger.reserve() || !bigger.make_own(srq.memory)) ? ENOMEM : 0;
-    if (error == 0) {
-      LockGuard<BiasedLock> guard(srq.lock);
-      error = resize_locked(srq, max_wr, bigger);
-    }
-    bigger.free(srq.memory);
-    bigger.give_up(srq.own);
-  } while (error == EAGAIN);
-  return error;
-}
-
-/// REQUIRES: the queue's lock.
-void tell_if_low_locked(Srq& srq) noexcept {
-  if (falls_below(srq.limit, waiting(srq)))
-    Context::of(srq.plain.context).events.raise(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
-}
-
 }  // namespace
 
 Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd,
@@ -174,33 +144,32 @@ void free_srq(Srq& srq) noexcept {
   destroy_nothrow(&srq);
 }
 
-int modify_srq(verbatim::Srq& handle, ibv_srq_attr& attr, int mask) noexcept {
-  Srq& srq = static_cast<Srq&>(handle);
-  const std::uint32_t max_wr = (mask & IBV_SRQ_MAX_WR) != 0 ? attr.max_wr : srq.store.max;
-  if ((mask & IBV_SRQ_LIMIT) != 0 && attr.srq_limit > max_wr) {
-    log_refusal("modify_srq: the limit %u is more than the queue can hold, %u", attr.srq_limit,
-                max_wr);
-    return EINVAL;
-  }
-  if ((mask & IBV_SRQ_MAX_WR) != 0)
-    if (const int error = resize(srq, attr.max_wr); error != 0) return error;
-  if ((mask & IBV_SRQ_LIMIT) != 0) {
-    LockGuard<BiasedLock> guard(srq.lock);
-    srq.limit = attr.srq_limit;
-    // Nothing else may come to tell of it: with no receive left no message uses one up.
-    tell_if_low_locked(srq);
-  }
-  return 0;
+int resize(Srq& srq, std::uint32_t max_wr) noexcept {
+  if (const int error = check_shared_queue_sizes(kQueueLimits, "modify_srq", max_wr, 0); error != 0)
+    return error;
+  int error;
+  do {
+    // A program's allocators are not asked under the lock.
+    ReceiveStore bigger;
+    bool grows;
+    {
+      LockGuard<BiasedLock> guard(srq.lock);
+      grows = log_of(max_wr) > srq.store.log;
+      bigger.max_sge = srq.store.max_sge;
+    }
+    bigger.resize(log_of(max_wr));
+    error = grows && (!bigger.reserve() || !bigger.make_own(srq.memory)) ? ENOMEM : 0;
+    if (error == 0) {
+      LockGuard<BiasedLock> guard(srq.lock);
+      error = resize_locked(srq, max_wr, bigger);
+    }
+    bigger.free(srq.memory);
+    bigger.give_up(srq.own);
+  } while (error == EAGAIN);
+  return error;
 }
 
-int query_srq(verbatim::Srq& handle, ibv_srq_attr& attr) noexcept {
-  Srq& srq = static_cast<Srq&>(handle);
-  LockGuard<BiasedLock> guard(srq.lock);
-  attr.max_wr = srq.store.max;
-  attr.max_sge = srq.store.max_sge;
-  attr.srq_limit = srq.limit;
-  return 0;
-}
+SoftEvents& events_of(const Srq& srq) noexcept { return Context::of(srq.plain.context).events; }
 
 bool take_receive(Qp& qp, TakenReceive& out) noexcept {
   Srq& srq = *qp.srq;

@@ -19,6 +19,7 @@
 #include "runtime/base/cache_line.hpp"
 #include "runtime/sync/biased_lock.hpp"
 #include "runtime/verbs/handles.hpp"
+#include "runtime/verbs/software/soft_events.hpp"
 
 namespace verbatim::shm {
 
@@ -44,8 +45,8 @@ HeldReceive* make_held(std::uint32_t capacity) noexcept;
 /// Is there a receive to be taken? False also makes the next post announce.
 bool has_receive(Srq& srq) noexcept;
 
-// The plug's slots.
-int modify_srq(verbatim::Srq& srq, ibv_srq_attr& attr, int mask) noexcept;
-int query_srq(verbatim::Srq& srq, ibv_srq_attr& attr) noexcept;
+/// For the verbs that change it (runtime/verbs/software/shared_receives.hpp).
+int resize(Srq& srq, std::uint32_t max_wr) noexcept;
+SoftEvents& events_of(const Srq& srq) noexcept;
 
 }  // namespace verbatim::shm

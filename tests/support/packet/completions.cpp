@@ -9,8 +9,6 @@
 #include "tests/support/packet/objects.hpp"
 
 namespace verbatim::packet {
-void raise(Qp& qp, ibv_event_type type) { context_of(qp.plain.context).events.raise(qp, type); }
-
 void tell(Cq& cq) {
   const auto makes_event = [&cq](const Stored& stored) noexcept {
     return armed::is_met(cq.armed, stored.is_solicited || stored.wc.status != IBV_WC_SUCCESS);
@@ -23,8 +21,7 @@ void tell(Cq& cq) {
 void store(Cq& cq, const Stored& stored) {
   std::uint32_t number;
   if (completions::store(cq, stored, number)) return tell(cq);
-  if (!std::exchange(cq.has_overrun, true))
-    context_of(cq.plain.context).events.raise(cq, IBV_EVENT_CQ_ERR);
+  if (!std::exchange(cq.has_overrun, true)) events_of(cq).raise(cq, IBV_EVENT_CQ_ERR);
 }
 
 ibv_wc completion(const Qp& qp, std::uint64_t wr_id, ibv_wc_opcode opcode, ibv_wc_status status) {
@@ -68,7 +65,7 @@ void flush(Qp& qp) {
 
 void end(Qp& qp) {
   flush(qp);
-  if (qp.srq != nullptr) raise(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+  if (qp.srq != nullptr) events_of(qp).raise(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
 void enter_error(Qp& qp) {

@@ -11,9 +11,6 @@ World& world() {
   return *made;
 }
 
-Context& context_of(const ibv_context* context) {
-  return static_cast<Context&>(verbatim::Context::from(const_cast<ibv_context*>(context)));
-}
 ibv_gid own_gid() {
   ibv_gid gid{};
   gid.raw[0] = 0xfe;

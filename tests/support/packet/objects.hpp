@@ -21,7 +21,7 @@
 #include "runtime/verbs/software/request_batch.hpp"
 #include "runtime/verbs/software/retry.hpp"
 #include "runtime/verbs/software/scatter_gather.hpp"
-#include "runtime/verbs/software/soft_events.hpp"
+#include "runtime/verbs/software/shared_receives.hpp"
 #include "tests/support/packet/link.hpp"
 
 namespace verbatim::packet {
@@ -126,9 +126,17 @@ struct Cq : verbatim::Cq, CompletionRing<Stored> {
   ~Cq() { delete[] ring; }
 };
 
+struct World;
+World& world();
+
 struct Srq : verbatim::Srq {
-  ReceiveQueue queue;
+  Srq() noexcept;
+  SpinLock& lock;
+  ReceiveQueue store;
+  std::uint32_t limit = 0;
 };
+inline std::uint64_t waiting(const Srq& srq) { return srq.store.waiting(); }
+inline int resize(Srq&, std::uint32_t) { return EOPNOTSUPP; }
 
 struct Qp : verbatim::Qp {
   Cq* send_cq;
@@ -162,7 +170,7 @@ struct Qp : verbatim::Qp {
   }
   ibv_qp_state state() const { return plain.state; }
   bool awaits_answer() const { return head != tail && sends.at(head).was_sent; }
-  ReceiveQueue& from() { return srq != nullptr ? srq->queue : receives; }
+  ReceiveQueue& from() { return srq != nullptr ? srq->store : receives; }
 };
 
 struct Context : verbatim::Context {
@@ -179,9 +187,12 @@ struct World {
   std::uint32_t next_qpn = 0x11;
 };
 
-World& world();
-Context& context_of(const ibv_context* context);
-void raise(Qp& qp, ibv_event_type type);
+inline Srq::Srq() noexcept : lock(world().lock) {}
+
+template <class Object>
+SoftEvents& events_of(const Object& object) {
+  return static_cast<Context&>(verbatim::Context::from(object.plain.context)).events;
+}
 ibv_gid own_gid();
 
 // Completions, and how queue pairs end (completions.cpp).
@@ -228,8 +239,6 @@ void repeat_late(std::uint64_t now);
 
 // The responder (responder.cpp).
 
-/// Once for each limit that is set.
-void tell_if_low(Srq& srq);
 void respond(Qp& qp, const Packet& packet);
 void take_datagram(Qp& qp, Packet& packet);
 

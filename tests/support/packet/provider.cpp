@@ -33,6 +33,7 @@ bool take(Cq& cq, ibv_wc& wc) noexcept {
 }
 
 struct PacketVerbs : SoftCompChannelVerbs,
+                     SharedReceiveVerbs<Srq>,
                      SoftContextVerbs<Context>,
                      SoftDomainVerbs,
                      SoftPortVerbs {
@@ -125,7 +126,7 @@ struct PacketVerbs : SoftCompChannelVerbs,
   }
   static int destroy_cq(verbatim::Cq& cq) noexcept {
     SoftCompChannel::retire(cq);
-    context_of(cq.plain.context).events.retire(cq);
+    events_of(cq).retire(cq);
     destroy_nothrow(&own(cq));
     return 0;
   }
@@ -138,26 +139,13 @@ struct PacketVerbs : SoftCompChannelVerbs,
       return error;
     auto* const srq = make_nothrow<packet::Srq>();
     if (srq == nullptr) return ENOMEM;
-    srq->attributes = {std::max(attr.attr.max_wr, 1u), std::max(attr.attr.max_sge, 1u), 0};
-    srq->queue.make(srq->attributes.max_wr, srq->attributes.max_sge);
+    srq->store.make(attr.attr.max_wr, std::max(attr.attr.max_sge, 1u));
+    srq->attributes = {srq->store.max, srq->store.max_sge, 0};
     *out = srq;
     return 0;
   }
-  static int modify_srq(verbatim::Srq& srq, ibv_srq_attr& attr, int mask) noexcept {
-    if ((mask & IBV_SRQ_MAX_WR) != 0) return EOPNOTSUPP;
-    const LockGuard guard(world().lock);
-    if (attr.srq_limit > srq.attributes.max_wr) return EINVAL;
-    srq.attributes.srq_limit = attr.srq_limit;
-    tell_if_low(own(srq));
-    return 0;
-  }
-  static int query_srq(verbatim::Srq& srq, ibv_srq_attr& attr) noexcept {
-    const LockGuard guard(world().lock);
-    attr = srq.attributes;
-    return 0;
-  }
   static int destroy_srq(verbatim::Srq& srq) noexcept {
-    context_of(srq.plain.context).events.retire(srq);
+    events_of(srq).retire(srq);
     destroy_nothrow(&own(srq));
     return 0;
   }
@@ -211,7 +199,8 @@ struct PacketVerbs : SoftCompChannelVerbs,
     }
     if (to == IBV_QPS_SQD) {
       qp.drains = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0;
-      if (!qp.awaits_answer() && std::exchange(qp.drains, false)) raise(qp, IBV_EVENT_SQ_DRAINED);
+      if (!qp.awaits_answer() && std::exchange(qp.drains, false))
+        events_of(qp).raise(qp, IBV_EVENT_SQ_DRAINED);
     }
     transmit(qp);
     pump();
@@ -229,7 +218,7 @@ struct PacketVerbs : SoftCompChannelVerbs,
       world().queue_pairs.erase(qp.plain.qp_num);
       forget_completions(qp);
     }
-    context_of(qp.plain.context).events.retire(qp);
+    events_of(qp).retire(qp);
     destroy_nothrow(&qp);
     return 0;
   }
@@ -248,7 +237,7 @@ struct PacketVerbs : SoftCompChannelVerbs,
   }
   static int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
     const LockGuard guard(world().lock);
-    return own(verbatim::Srq::from(srq)).queue.post(wr, bad);
+    return own(verbatim::Srq::from(srq)).store.post(wr, bad);
   }
   static int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) noexcept {
     const LockGuard guard(world().lock);

@@ -97,7 +97,7 @@ void acknowledge(Qp& qp, std::uint32_t psn) {
   const bool waits = qp.awaits_answer();
   qp.repeat_at = waits ? deadline(qp) : kForEver;
   if (!waits && qp.state() == IBV_QPS_SQD && std::exchange(qp.drains, false))
-    raise(qp, IBV_EVENT_SQ_DRAINED);
+    events_of(qp).raise(qp, IBV_EVENT_SQ_DRAINED);
 }
 
 void hear(Qp& qp, Packet& packet) {

@@ -24,19 +24,14 @@ void answer(const Qp& qp, const Packet& to, Kind kind, std::uint32_t psn, std::u
 
 void refuse(Qp& qp, const Packet& packet, ibv_wc_status status, ibv_event_type type) {
   answer(qp, packet, Kind::kRefused, packet.psn, static_cast<std::uint32_t>(status));
-  raise(qp, type);
+  events_of(qp).raise(qp, type);
   enter_error(qp);
-}
-
-void tell_if_low(Srq& srq) {
-  if (falls_below(srq.attributes.srq_limit, srq.queue.waiting()))
-    context_of(srq.plain.context).events.raise(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
 Receive take_receive(Qp& qp) {
   ReceiveQueue& queue = qp.from();
   const Receive receive = queue.receive(queue.taken++);
-  if (qp.srq != nullptr) tell_if_low(*qp.srq);
+  if (qp.srq != nullptr) tell_if_low_locked(*qp.srq);
   return receive;
 }
 
@@ -135,7 +130,7 @@ bool perform(Qp& qp, const Packet& packet, bool is_new, Bytes& answered) {
 void respond(Qp& qp, const Packet& packet) {
   if (packet.from != qp.attributes.dest_qp_num) return;
   if (qp.state() == IBV_QPS_RTR && packet.psn == qp.expected && !std::exchange(qp.was_heard, true))
-    raise(qp, IBV_EVENT_COMM_EST);
+    events_of(qp).raise(qp, IBV_EVENT_COMM_EST);
   const std::int32_t ahead = distance(packet.psn, qp.expected);
   if (ahead > 0) {
     if (!std::exchange(qp.has_complained, true)) answer(qp, packet, Kind::kOutOfOrder, qp.expected);
