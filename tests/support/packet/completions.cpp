@@ -33,12 +33,14 @@ ibv_wc completion(const Qp& qp, std::uint64_t wr_id, ibv_wc_opcode opcode, ibv_w
   return wc;
 }
 
-void complete(Qp& qp, const Send& send, ibv_wc_status status) {
+void complete_oldest(Qp& qp, ibv_wc_status status) {
+  const std::uint32_t number = qp.head++;
+  const Send& send = qp.sends.at(number);
   const bool is_signaled = qp.signal_all || (send.flags & IBV_SEND_SIGNALED) != 0;
   if (status == IBV_WC_SUCCESS && !is_signaled) return;
   ibv_wc wc = completion(qp, send.wr_id, completed_as(send.opcode), status);
   if (returns_bytes(send.opcode)) wc.byte_len = static_cast<std::uint32_t>(send.length);
-  store(*qp.send_cq, {wc, &qp, send.number, true});
+  store(*qp.send_cq, {wc, &qp, number, true});
 }
 
 void complete(Qp& qp, const Receive& receive, ibv_wc_status status) {
@@ -53,7 +55,8 @@ void forget_completions(Qp& qp) {
 }
 
 void flush_sends(Qp& qp) {
-  for (; qp.head != qp.tail; ++qp.head) complete(qp, qp.sends.at(qp.head), IBV_WC_WR_FLUSH_ERR);
+  while (qp.head != qp.tail) complete_oldest(qp, IBV_WC_WR_FLUSH_ERR);
+  qp.sent = qp.tail;
 }
 
 void flush(Qp& qp) {
@@ -75,7 +78,7 @@ void enter_error(Qp& qp) {
 }
 
 void fail(Qp& qp, ibv_wc_status status) {
-  complete(qp, qp.sends.at(qp.head++), status);
+  complete_oldest(qp, status);
   if (qp.plain.qp_type != IBV_QPT_UD) return enter_error(qp);
   // IBTA 10.3.1.6: a datagram's error ends the send queue alone.
   qp.plain.state = IBV_QPS_SQE;

@@ -102,10 +102,7 @@ struct ReceiveQueue : PostedReceives<ibv_sge> {
 struct Send : Header {
   std::uint64_t wr_id = 0;
   std::uint32_t num_sge = 0;
-  std::uint32_t number = 0;  ///< of the requests of its queue pair
   bool is_inline = false;
-  bool was_sent = false;
-  bool is_answered = false;
 
   void clear() { *this = {}; }
 };
@@ -149,9 +146,9 @@ struct Qp : verbatim::Qp {
   PostedSends<Send, kLimits.max_inline> sends;
   SpinLock builds;  ///< from wr_start to wr_complete or wr_abort
   RequestBatch batch;
-  std::uint32_t head = 0;  ///< requests [head, tail) wait
+  std::uint32_t head = 0;  ///< requests [head, tail) wait, of which [head, sent) were sent
+  std::uint32_t sent = 0;
   std::uint32_t tail = 0;
-  std::uint32_t next_psn = 0;
   std::uint32_t freed = 0;  ///< requests whose completion was polled, or of one behind them
   std::uint32_t tries = 0;
   std::uint32_t not_ready = 0;
@@ -169,7 +166,7 @@ struct Qp : verbatim::Qp {
     batch.free({});
   }
   ibv_qp_state state() const { return plain.state; }
-  bool awaits_answer() const { return head != tail && sends.at(head).was_sent; }
+  bool awaits_answer() const { return head != sent; }
   ReceiveQueue& from() { return srq != nullptr ? srq->store : receives; }
 };
 
@@ -201,7 +198,8 @@ ibv_gid own_gid();
 void tell(Cq& cq);
 void store(Cq& cq, const Stored& stored);
 ibv_wc completion(const Qp& qp, std::uint64_t wr_id, ibv_wc_opcode opcode, ibv_wc_status status);
-void complete(Qp& qp, const Send& send, ibv_wc_status status);
+/// Of the requests.
+void complete_oldest(Qp& qp, ibv_wc_status status);
 void complete(Qp& qp, const Receive& receive, ibv_wc_status status);
 void forget_completions(Qp& qp);
 void flush_sends(Qp& qp);
@@ -234,7 +232,7 @@ void send(Packet&& packet);
 /// and not when its own bytes are missing, which is told when it is the oldest.
 void transmit(Qp& qp);
 /// What the other side has answered.
-void hear(Qp& qp, Packet& packet);
+void hear(Qp& qp, const Packet& packet);
 void repeat_late(std::uint64_t now);
 
 // The responder (responder.cpp).

@@ -51,8 +51,7 @@ struct PostedTo {
 };
 
 void take_request(Qp& qp, const ibv_send_wr& wr) {
-  Send& send = qp.sends.keep(qp.tail, wr, std::memcpy);
-  send.number = qp.tail++;
+  Send& send = qp.sends.keep(qp.tail++, wr, std::memcpy);
   send.to = qp.attributes.dest_qp_num;
   send.from = qp.plain.qp_num;
   send.immediate = wr.imm_data;

@@ -188,11 +188,10 @@ struct PacketVerbs : SoftCompChannelVerbs,
       qp.expected = attr.rq_psn & kPsnMask;
       qp.has_complained = qp.was_heard = false;
     }
-    if (to == IBV_QPS_RTS && from == IBV_QPS_RTR) qp.next_psn = attr.sq_psn & kPsnMask;
     if (to == IBV_QPS_RESET) {
       qp.receives.taken = qp.receives.posted;
       qp.atomics.clear();
-      qp.head = qp.tail = qp.freed = qp.tries = qp.not_ready = 0;
+      qp.head = qp.sent = qp.tail = qp.freed = qp.tries = qp.not_ready = 0;
       qp.rests = qp.drains = false;
       qp.repeat_at = kForEver;
       forget_completions(qp);
