@@ -60,7 +60,7 @@ int run_tests(int argc, char** argv) {
 /// a zero.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
-  return "race:verbatim::shm::perform_atomic\n"
+  return "race:verbatim::perform_atomic\n"
          "race:^perform$\n"
          "race:verbatim::shm::(anonymous namespace)::perform\n"
          "race:verbatim::shm::(anonymous namespace)::serve_round\n"

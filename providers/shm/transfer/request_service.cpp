@@ -15,6 +15,7 @@
 #include "providers/shm/transfer/service_requests.hpp"
 #include "runtime/sync/pause.hpp"
 #include "runtime/time/clock.hpp"
+#include "runtime/verbs/software/atomics.hpp"
 
 namespace verbatim::shm {
 namespace {

@@ -10,6 +10,7 @@
 #include "providers/shm/transfer/service_requests.hpp"
 #include "providers/shm/windows/authorize.hpp"
 #include "runtime/memory/address_space.hpp"
+#include "runtime/verbs/software/atomics.hpp"
 
 namespace verbatim::shm {
 namespace {

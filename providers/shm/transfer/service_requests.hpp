@@ -21,16 +21,6 @@ Reach ask_to_place(Qp& qp, const PendingSend& send, const LocalRange* local,
 /// Tells the responder that it met a fault of ours: it enters the error state and raises `event`.
 void tell_fault(Qp& qp, std::uint32_t event, ibv_wc_status status) noexcept;
 
-/// A sequentially consistent atomic on memory that other processes, and the application, may use
-/// too.
-inline std::uint64_t perform_atomic(std::uint64_t* at, bool compare_and_swap,
-                                    std::uint64_t compare_add, std::uint64_t swap) noexcept {
-  if (!compare_and_swap) return __atomic_fetch_add(at, compare_add, __ATOMIC_SEQ_CST);
-  std::uint64_t expected = compare_add;
-  __atomic_compare_exchange_n(at, &expected, swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-  return expected;
-}
-
 // Responder's side: the service thread's hooks.
 
 /// Serves the request to this QP, if there is one. REQUIRES: live.mutex.

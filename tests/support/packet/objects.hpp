@@ -157,9 +157,9 @@ struct Qp : verbatim::Qp {
   bool drains = false;
   // Responder.
   std::uint32_t expected = 0;
-  bool was_heard = false;                          ///< its peer, once since RTR
-  bool has_complained = false;                     ///< of a gap, once for each
-  std::map<std::uint32_t, std::uint64_t> atomics;  ///< what was answered, by PSN
+  bool was_heard = false;                  ///< its peer, once since RTR
+  bool has_complained = false;             ///< of a gap, once for each
+  std::map<std::uint32_t, Bytes> atomics;  ///< what was answered, by PSN
 
   ~Qp() {
     sends.free({});

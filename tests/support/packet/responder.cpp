@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/verbs/software/atomics.hpp"
 #include "runtime/verbs/software/operations.hpp"
 #include "runtime/verbs/software/routing_header.hpp"
 #include "tests/support/packet/objects.hpp"
@@ -22,10 +23,12 @@ void answer(const Qp& qp, const Packet& to, Kind kind, std::uint32_t psn, std::u
   send(std::move(packet));
 }
 
-void refuse(Qp& qp, const Packet& packet, ibv_wc_status status, ibv_event_type type) {
+/// False, for who calls it.
+bool refuse(Qp& qp, const Packet& packet, ibv_wc_status status, ibv_event_type type) {
   answer(qp, packet, Kind::kRefused, packet.psn, static_cast<std::uint32_t>(status));
   events_of(qp).raise(qp, type);
   enter_error(qp);
+  return false;
 }
 
 Receive take_receive(Qp& qp) {
@@ -55,75 +58,64 @@ void tell_of(Qp& qp, const Receive& receive, const Packet& packet, std::uint32_t
   store(*qp.receive_cq, {wc, &qp, 0, false, (packet.flags & IBV_SEND_SOLICITED) != 0});
 }
 
-std::uint64_t swap_or_add(const Packet& packet, unsigned char* at) {
-  std::uint64_t* const word = reinterpret_cast<std::uint64_t*>(at);
-  if (packet.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-    return __atomic_fetch_add(word, packet.compare_add, __ATOMIC_SEQ_CST);
-  std::uint64_t old = packet.compare_add;
-  __atomic_compare_exchange_n(word, &old, packet.swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-  return old;
+/// The bytes of ours that a request names; none, if it names none. False: it was refused.
+bool find_named(Qp& qp, const Packet& packet, std::uint64_t bytes, unsigned char*& at) {
+  at = nullptr;
+  const KeyUse use{packet.rkey, remote_access_for(packet.opcode, 0), packet.address, bytes};
+  if (use.need == 0 || bytes == 0) return true;
+  if (is_atomic(packet.opcode) && packet.address % 8 != 0)
+    return refuse(qp, packet, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  const auto admits = [&](const KeyMeaning& key) {
+    return holder::is_open_to(key.pd, qp.pd, qp.plain.qp_num);
+  };
+  KeyMeaning meaning;
+  std::uint64_t offset = 0;
+  if ((qp.attributes.qp_access_flags & use.need) == 0 ||
+      authorize(world().keys.view(), use, admits, meaning, offset) != KeyFault::kNone)
+    return refuse(qp, packet, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+  at = reinterpret_cast<unsigned char*>(meaning.address + offset);
+  return true;
 }
 
-Bytes as_bytes(std::uint64_t word) {
-  Bytes bytes(sizeof word);
-  std::memcpy(bytes.data(), &word, sizeof word);
-  return bytes;
-}
-
-/// Performs a request whose turn it is, or that was performed before. False: it was refused, or
-/// finds no receive.
-bool perform(Qp& qp, const Packet& packet, bool is_new, Bytes& answered) {
-  // What was performed is only answered again; a READ reads again.
-  if (!is_new && packet.opcode != IBV_WR_RDMA_READ) {
-    if (is_atomic(packet.opcode)) answered = as_bytes(qp.atomics[packet.psn]);
-    return true;
-  }
-  const std::uint32_t need = remote_access_for(packet.opcode, 0);
-  const std::uint64_t bytes = is_atomic(packet.opcode) ? 8 : packet.length;
-  unsigned char* at = nullptr;
-  if (need != 0 && bytes != 0) {
-    KeyMeaning meaning;
-    std::uint64_t offset = 0;
-    const KeyUse use{packet.rkey, need, packet.address, bytes};
-    const auto admits = [&](const KeyMeaning& key) {
-      return holder::is_open_to(key.pd, qp.pd, qp.plain.qp_num);
-    };
-    const bool is_allowed = (qp.attributes.qp_access_flags & need) != 0;
-    if (is_atomic(packet.opcode) && packet.address % 8 != 0)
-      return refuse(qp, packet, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR), false;
-    if (!is_allowed ||
-        authorize(world().keys.view(), use, admits, meaning, offset) != KeyFault::kNone)
-      return refuse(qp, packet, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR), false;
-    at = reinterpret_cast<unsigned char*>(meaning.address + offset);
-  }
-  if (packet.opcode == IBV_WR_RDMA_READ) answered.assign(at, at + bytes);
+/// Performs a request. False: it was refused, or finds no receive.
+bool perform(Qp& qp, const Packet& packet, Bytes& answered) {
+  const bool takes_receive = !returns_bytes(packet.opcode) && packet.opcode != IBV_WR_RDMA_WRITE;
+  unsigned char* at;
+  if (!find_named(qp, packet, packet.length, at)) return false;
+  if (packet.opcode == IBV_WR_RDMA_READ) answered.assign(at, at + packet.length);
   if (is_atomic(packet.opcode)) {
-    const std::uint64_t old = swap_or_add(packet, at);
-    qp.atomics[packet.psn] = old;
+    const std::uint64_t old =
+        perform_atomic(reinterpret_cast<std::uint64_t*>(at),
+                       packet.opcode == IBV_WR_ATOMIC_CMP_AND_SWP, packet.compare_add, packet.swap);
+    answered.resize(sizeof old);
+    std::memcpy(answered.data(), &old, sizeof old);
+    qp.atomics[packet.psn] = answered;
     // More cannot come again than a send queue holds.
     qp.atomics.erase((packet.psn - kLimits.max_wr) & kPsnMask);
-    answered = as_bytes(old);
   }
-  if (!is_new || returns_bytes(packet.opcode)) return true;
-  if (packet.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || is_any_send(packet.opcode)) {
-    if (qp.from().waiting() == 0)
-      return answer(qp, packet, Kind::kNotReady, packet.psn, qp.attributes.min_rnr_timer), false;
-    const Receive receive = take_receive(qp);
-    if (is_any_send(packet.opcode)) {
-      const ibv_wc_status status = scatter(qp.pd, receive.sges, receive.num_sge, packet.bytes);
-      if (status != IBV_WC_SUCCESS) {
-        const bool fits = status != IBV_WC_LOC_LEN_ERR;
-        complete(qp, receive, status);
-        return refuse(qp, packet, fits ? IBV_WC_REM_OP_ERR : IBV_WC_REM_INV_REQ_ERR,
-                      fits ? IBV_EVENT_QP_FATAL : IBV_EVENT_QP_REQ_ERR),
-               false;
-      }
-      return tell_of(qp, receive, packet, 0), true;
+  if (takes_receive && qp.from().waiting() == 0)
+    return answer(qp, packet, Kind::kNotReady, packet.psn, qp.attributes.min_rnr_timer), false;
+  if (at != nullptr && !returns_bytes(packet.opcode))
+    std::memcpy(at, packet.bytes.data(), packet.length);
+  if (!takes_receive) return true;
+  const Receive receive = take_receive(qp);
+  if (is_any_send(packet.opcode)) {
+    const ibv_wc_status status = scatter(qp.pd, receive.sges, receive.num_sge, packet.bytes);
+    if (status != IBV_WC_SUCCESS) {
+      complete(qp, receive, status);
+      return status == IBV_WC_LOC_LEN_ERR
+                 ? refuse(qp, packet, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR)
+                 : refuse(qp, packet, IBV_WC_REM_OP_ERR, IBV_EVENT_QP_FATAL);
     }
-    if (bytes != 0) std::memcpy(at, packet.bytes.data(), bytes);
-    return tell_of(qp, receive, packet, 0), true;
   }
-  if (bytes != 0) std::memcpy(at, packet.bytes.data(), bytes);
+  tell_of(qp, receive, packet, 0);
+  return true;
+}
+
+/// ... or what was performed before, which is only answered again; a READ reads again.
+bool perform_or_repeat(Qp& qp, const Packet& packet, bool is_new, Bytes& answered) {
+  if (is_new || packet.opcode == IBV_WR_RDMA_READ) return perform(qp, packet, answered);
+  if (is_atomic(packet.opcode)) answered = qp.atomics[packet.psn];
   return true;
 }
 
@@ -139,7 +131,7 @@ void respond(Qp& qp, const Packet& packet) {
   Bytes answered;
   // What came behind a request that found no receive comes again with it.
   if (ahead == 0) qp.has_complained = true;
-  if (!perform(qp, packet, ahead == 0, answered)) return;
+  if (!perform_or_repeat(qp, packet, ahead == 0, answered)) return;
   if (ahead == 0) {
     qp.has_complained = false;
     qp.expected = (qp.expected + 1) & kPsnMask;
