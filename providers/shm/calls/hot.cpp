@@ -11,6 +11,7 @@
 #include "providers/shm/receive/receive_fast.hpp"
 #include "providers/shm/receive/receive_run_fast.hpp"
 #include "providers/shm/transfer/send_fast.hpp"
+#include "providers/shm/windows/authorize.hpp"
 
 namespace verbatim::shm {
 
@@ -272,8 +273,7 @@ bool find_target(const Qp& qp, WriteTarget& target, std::uint32_t key,
                  std::uint32_t need) noexcept {
   target.rkey = 0;
   Region region;
-  if (!find_region(qp.link.remote_regions, qp.link.remote_region_capacity, key, region))
-    return false;
+  if (!regions_of_peer(qp).find(key, region)) return false;
   // All of it, so that any part of it needs no more than its bounds.
   unsigned char* const base = mapped_bytes(qp, key, region.iova, region.length, need);
   if (base == nullptr) return false;

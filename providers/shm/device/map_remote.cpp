@@ -4,6 +4,7 @@
 #include "providers/shm/fabric/process.hpp"
 #include "providers/shm/queues/attach.hpp"
 #include "providers/shm/transfer/reach.hpp"
+#include "providers/shm/windows/authorize.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -11,8 +12,7 @@ namespace {
 /// Why a range that may be reached is not mapped: its arena is on its way, or never will be.
 int is_coming(const Qp& qp, std::uint32_t rkey) noexcept {
   Region region;
-  if (!find_region(qp.link.remote_regions, qp.link.remote_region_capacity, rkey, region))
-    return EACCES;
+  if (!regions_of_peer(qp).find(rkey, region)) return EACCES;
   const bool has_arena = !qp.link.self && region.arena != 0 && region.arena <= kMaxArenas;
   return has_arena && !Process::get().arena_refused(*qp.link.peer, region.arena - 1) ? EAGAIN
                                                                                      : EOPNOTSUPP;

@@ -19,6 +19,7 @@
 #include "providers/shm/transfer/send_fast.hpp"
 #include "providers/shm/transfer/send_wait.hpp"
 #include "providers/shm/transfer/service_requests.hpp"
+#include "providers/shm/windows/authorize.hpp"
 #include "providers/shm/windows/windows.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/time/clock.hpp"
@@ -44,8 +45,8 @@ namespace {
 void judge_first_post(const Qp& qp, const ibv_send_wr& wr) noexcept {
   Region region;
   for (int i = 0; i < wr.num_sge && (wr.send_flags & IBV_SEND_INLINE) == 0; ++i) {
-    if (find_region(qp.own_regions, qp.own_region_capacity, wr.sg_list[i].lkey, region) &&
-        region.length != 0 && region.address != 0)
+    if (own_regions(qp).find(wr.sg_list[i].lkey, region) && region.length != 0 &&
+        region.address != 0)
       warn_of_remote_buffer("posted", reinterpret_cast<const void*>(region.address), region.length);
   }
 }

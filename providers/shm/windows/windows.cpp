@@ -10,6 +10,7 @@
 #include "providers/shm/memory/region_table.hpp"
 #include "providers/shm/queues/live.hpp"
 #include "providers/shm/queues/meet.hpp"
+#include "providers/shm/windows/authorize.hpp"
 #include "providers/shm/windows/window_access.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/make_nothrow.hpp"
@@ -240,7 +241,7 @@ void judge_window(const Qp& qp, const PendingSend& send, Failure& failure) noexc
 
 bool may_invalidate(Qp& qp, std::uint32_t rkey) noexcept {
   Region region;
-  return find_region(qp.link.remote_regions, qp.link.remote_region_capacity, rkey, region) &&
+  return regions_of_peer(qp).find(rkey, region) &&
          region.pd == (holder::kWindowOfQp | load_relaxed(qp.own->dest_qpn)) &&
          opens_window(qp, region);
 }
