@@ -9,6 +9,7 @@
 #include "runtime/verbs/software/qp_states.hpp"
 #include "runtime/verbs/software/soft_comp_channel.hpp"
 #include "runtime/verbs/software/soft_device.hpp"
+#include "runtime/verbs/software/soft_domains.hpp"
 #include "runtime/verbs/software/soft_events.hpp"
 
 namespace verbatim::null {
@@ -20,7 +21,10 @@ struct NullContext : Context {
   std::atomic<std::uint32_t> next_key{1};
 };
 
-struct Null : SoftCompChannelVerbs, SoftContextVerbs<NullContext>, SoftPortVerbs {
+struct Null : SoftAddressVerbs<Ah>,
+              SoftCompChannelVerbs,
+              SoftContextVerbs<NullContext>,
+              SoftPortVerbs {
   static constexpr const char* kName = "null";
 
   using Context = NullContext;
@@ -86,14 +90,6 @@ struct Null : SoftCompChannelVerbs, SoftContextVerbs<NullContext>, SoftPortVerbs
   static int rereg_mr(verbatim::Mr&, int, Pd*, void*, std::size_t, unsigned) noexcept { return 0; }
   static int dereg_mr(verbatim::Mr& mr) noexcept {
     destroy_nothrow(static_cast<Mr*>(&mr));
-    return 0;
-  }
-  static int create_ah(Pd&, const ibv_ah_attr&, Ah** out) noexcept {
-    *out = make_nothrow<Ah>();
-    return *out == nullptr ? ENOMEM : 0;
-  }
-  static int destroy_ah(Ah& ah) noexcept {
-    destroy_nothrow(&ah);
     return 0;
   }
   static int create_srq(verbatim::Context&, const ibv_srq_init_attr_ex& attr, Srq** out) noexcept {

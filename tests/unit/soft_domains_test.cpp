@@ -66,6 +66,22 @@ TEST_F(Domains, SayWhetherQueuesMadeInThemHaveAThread) {
   EXPECT_EQ(SoftDomainVerbs::dealloc_td(*td), 0);
 }
 
+struct Counted : Ah {
+  static inline int there = 0;
+  Counted() { ++there; }
+  ~Counted() { --there; }
+};
+
+TEST_F(Domains, HaveAddressHandlesOfTheProvidersOwnKind) {
+  Pd* const pd = make();
+  Ah* ah = nullptr;
+  ASSERT_EQ(SoftAddressVerbs<Counted>::create_ah(*pd, {}, &ah), 0);
+  EXPECT_EQ(Counted::there, 1);
+  EXPECT_EQ(SoftAddressVerbs<Counted>::destroy_ah(*ah), 0);
+  EXPECT_EQ(Counted::there, 0);
+  EXPECT_EQ(SoftDomainVerbs::dealloc_pd(*pd), 0);
+}
+
 constexpr std::uint32_t kPd = 7, kOtherPd = 8, kQpn = 0x123456, kOtherQpn = 0x123457;
 
 TEST(Holders, OfAPlainRegionAreItsDomain) {

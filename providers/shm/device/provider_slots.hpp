@@ -80,7 +80,7 @@ struct Shm {
   static constexpr auto bind_mw = shm::bind_mw;
   static constexpr auto dealloc_mw = shm::dealloc_mw;
   static constexpr auto create_ah = shm::create_ah;
-  static constexpr auto destroy_ah = shm::destroy_ah;
+  static constexpr auto destroy_ah = SoftAddressVerbs<Ah>::destroy_ah;
 
   static constexpr auto create_comp_channel = shm::create_comp_channel;
   static constexpr auto destroy_comp_channel = shm::destroy_comp_channel;

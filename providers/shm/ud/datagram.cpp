@@ -19,11 +19,11 @@
 #include "providers/shm/ud/datagram_verdict.hpp"
 #include "providers/shm/ud/multicast.hpp"
 #include "providers/shm/wire/copy_fast.hpp"
-#include "runtime/base/make_nothrow.hpp"
 #include "runtime/sync/pause.hpp"
 #include "runtime/time/clock.hpp"
 #include "runtime/verbs/software/request_checks.hpp"
 #include "runtime/verbs/software/routing_header.hpp"
+#include "runtime/verbs/software/soft_domains.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -167,18 +167,11 @@ Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
 }  // namespace
 
 int create_ah(verbatim::Pd& pd, const ibv_ah_attr& attr, verbatim::Ah** out) noexcept {
-  auto* ah = make_nothrow<Ah>();
-  if (ah == nullptr) return ENOMEM;
-  ah->attr = attr;
-  ah->path = shown_of(attr);
-  ah->is_plain = attr.is_global == 0 && ah->path == 0 &&
-                 leads_to_this_host(Context::of(pd.plain.context), attr);
-  *out = ah;
-  return 0;
-}
-
-int destroy_ah(verbatim::Ah& ah) noexcept {
-  destroy_nothrow(static_cast<Ah*>(&ah));
+  if (const int error = SoftAddressVerbs<Ah>::create_ah(pd, attr, out); error != 0) return error;
+  Ah& ah = static_cast<Ah&>(**out);
+  ah.path = shown_of(attr);
+  ah.is_plain = attr.is_global == 0 && ah.path == 0 &&
+                leads_to_this_host(Context::of(pd.plain.context), attr);
   return 0;
 }
 

@@ -17,9 +17,8 @@ struct Ah : verbatim::Ah {
   static Ah& from(ibv_ah* ah) noexcept { return *reinterpret_cast<Ah*>(ah); }
 };
 
-// The plug's slots.
+// The plug's slot.
 int create_ah(verbatim::Pd& pd, const ibv_ah_attr& attr, verbatim::Ah** out) noexcept;
-int destroy_ah(verbatim::Ah& ah) noexcept;
 
 /// Refuses what is no datagram: 0 or EINVAL.
 int check_datagram(const Qp& qp, const ibv_send_wr& wr) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Protection, thread and parent domains of a provider in software. A protection domain is a number
+// Protection, thread and parent domains of a provider in software, and address handles. A protection domain is a number
 // that no other of the process ever had: keys, queue pairs and address handles are held together by
 // it (key_holder.hpp). A parent domain has the number of the domain that it stands for. What the
 // word of a thread domain buys is the queues' to decide, who find it in Pd::thread_domain. Control
@@ -7,8 +7,10 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 
+#include "runtime/base/make_nothrow.hpp"
 #include "runtime/verbs/handles.hpp"
 
 namespace verbatim {
@@ -39,6 +41,22 @@ struct SoftDomainVerbs {
   static int dealloc_td(Td& td) noexcept;
   static int alloc_parent_domain(Context& context, const ibv_parent_domain_init_attr& attr,
                                  Pd** out) noexcept;
+};
+
+/// The slots of address handles, to inherit or to begin with: nobody else has to know of one. Made: the
+/// provider's Ah. REQUIRES of the runtime: it fills Ah::attr.
+template <class Made>
+struct SoftAddressVerbs {
+  static int create_ah(Pd&, const ibv_ah_attr&, Ah** out) noexcept {
+    Made* const ah = make_nothrow<Made>();
+    if (ah == nullptr) return ENOMEM;
+    *out = ah;
+    return 0;
+  }
+  static int destroy_ah(Ah& ah) noexcept {
+    destroy_nothrow(static_cast<Made*>(&ah));
+    return 0;
+  }
 };
 
 }  // namespace verbatim

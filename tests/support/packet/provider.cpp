@@ -32,8 +32,9 @@ bool take(Cq& cq, ibv_wc& wc) noexcept {
   return poll_one(cq, wc);
 }
 
-struct PacketVerbs : SoftCompChannelVerbs,
-                     SharedReceiveVerbs<Srq>,
+struct PacketVerbs : SharedReceiveVerbs<Srq>,
+                     SoftAddressVerbs<Ah>,
+                     SoftCompChannelVerbs,
                      SoftContextVerbs<Context>,
                      SoftDomainVerbs,
                      SoftPortVerbs {
@@ -93,11 +94,6 @@ struct PacketVerbs : SoftCompChannelVerbs,
     if (error == 0) destroy_nothrow(&mr);
     return error;
   }
-  static int create_ah(Pd&, const ibv_ah_attr&, Ah** out) noexcept {
-    *out = make_nothrow<Ah>();
-    return *out == nullptr ? ENOMEM : 0;
-  }
-  static int destroy_ah(Ah& ah) noexcept { return destroy_nothrow(&ah), 0; }
 
   static int create_cq(verbatim::Context&, const ibv_cq_init_attr_ex& attr, CompChannel*,
                        verbatim::Cq** out) noexcept {
