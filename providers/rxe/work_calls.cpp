@@ -125,12 +125,6 @@ void wr_set_sge_list(Call handle, std::size_t count, const ibv_sge* list) noexce
     refuse_work(qp.work, error);
 }
 
-void wr_set_sge(Call handle, std::uint32_t lkey, std::uint64_t address,
-                std::uint32_t length) noexcept {
-  const ibv_sge sge{address, length, lkey};
-  wr_set_sge_list(handle, 1, &sge);
-}
-
 void wr_set_inline_data_list(Call handle, std::size_t count, const ibv_data_buf* list) noexcept {
   Qp& qp = qp_of(handle);
   SendElement& element = *qp.work.current;
@@ -143,11 +137,6 @@ void wr_set_inline_data_list(Call handle, std::size_t count, const ibv_data_buf*
     if (append_inline(element, limits_of(qp), list[i].addr, list[i].length) != 0)
       return refuse_work(qp.work, EINVAL);
   }
-}
-
-void wr_set_inline_data(Call handle, void* data, std::size_t length) noexcept {
-  const ibv_data_buf piece{data, length};
-  wr_set_inline_data_list(handle, 1, &piece);
 }
 
 void wr_start(Call handle) noexcept {
@@ -192,9 +181,9 @@ constexpr WorkCalls kCalls{.wr_atomic_cmp_swp = wr_atomic_cmp_swp,
                            .wr_send_imm = wr_send_imm,
                            .wr_send_inv = wr_send_inv,
                            .wr_set_ud_addr = wr_set_ud_addr,
-                           .wr_set_inline_data = wr_set_inline_data,
+                           .wr_set_inline_data = set_one_buffer<wr_set_inline_data_list>,
                            .wr_set_inline_data_list = wr_set_inline_data_list,
-                           .wr_set_sge = wr_set_sge,
+                           .wr_set_sge = set_one_sge<wr_set_sge_list>,
                            .wr_set_sge_list = wr_set_sge_list,
                            .wr_start = wr_start,
                            .wr_complete = wr_complete,

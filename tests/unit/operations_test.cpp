@@ -78,6 +78,30 @@ TEST_F(WorkCallsOf, AQueuePairAreThoseThatItWasMadeWith) {
   EXPECT_EQ(calls_refused, 0);
 }
 
+ibv_sge sge_set;
+ibv_data_buf buffer_set;
+std::size_t pieces_set;
+void note_list(ibv_qp_ex*, std::size_t count, const ibv_sge* list) noexcept {
+  pieces_set = count;
+  sge_set = *list;
+}
+void note_buffers(ibv_qp_ex*, std::size_t count, const ibv_data_buf* list) noexcept {
+  pieces_set = count;
+  buffer_set = *list;
+}
+
+TEST_F(WorkCallsOf, AQueuePairThatSetListsSetOnePieceToo) {
+  set_one_sge<note_list>(&qp_, 1, 2, 3);
+  EXPECT_EQ(pieces_set, 1u);
+  EXPECT_EQ(sge_set.lkey, 1u);
+  EXPECT_EQ(sge_set.addr, 2u);
+  EXPECT_EQ(sge_set.length, 3u);
+  set_one_buffer<note_buffers>(&qp_, &sge_set, 4);
+  EXPECT_EQ(pieces_set, 1u);
+  EXPECT_EQ(buffer_set.addr, &sge_set);
+  EXPECT_EQ(buffer_set.length, 4u);
+}
+
 TEST_F(WorkCallsOf, AQueuePairFailTheBatchWhenItWasMadeWithoutThem) {
   set(IBV_QP_EX_WITH_SEND);
   ibv_wr_start(&qp_);

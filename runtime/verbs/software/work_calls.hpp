@@ -5,6 +5,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace verbatim {
@@ -47,6 +48,19 @@ struct WorkCalls {
   decltype(ibv_qp_ex::wr_atomic_write) wr_atomic_write = nullptr;
   decltype(ibv_qp_ex::wr_flush) wr_flush = nullptr;
 };
+
+/// The setters of one piece, of a provider that has those of lists.
+template <void (*kSetList)(ibv_qp_ex*, std::size_t, const ibv_sge*) noexcept>
+void set_one_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address,
+                 std::uint32_t length) noexcept {
+  const ibv_sge sge{address, length, lkey};
+  kSetList(qp, 1, &sge);
+}
+template <void (*kSetList)(ibv_qp_ex*, std::size_t, const ibv_data_buf*) noexcept>
+void set_one_buffer(ibv_qp_ex* qp, void* data, std::size_t length) noexcept {
+  const ibv_data_buf piece{data, length};
+  kSetList(qp, 1, &piece);
+}
 
 /// Fills the calls of `qp` with those of `calls` that `asked` (IBV_QP_EX_WITH_*) allows; the
 /// setters, start, complete and abort belong to all of them. `kRefuse` stands for the others: it
