@@ -100,11 +100,6 @@ struct BuiltRequests {
     ibv_sge* const sges = Requests::take_sges(qp, static_cast<std::uint32_t>(count));
     if (count != 0) std::memcpy(sges, list, count * sizeof(ibv_sge));
   }
-  static void set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address,
-                      std::uint32_t length) noexcept {
-    const ibv_sge sge{address, length, lkey};
-    set_sge_list(qp, 1, &sge);
-  }
   static void set_inline_data_list(ibv_qp_ex* handle, std::size_t count,
                                    const ibv_data_buf* list) noexcept {
     Qp& qp = Requests::of(handle);
@@ -117,10 +112,6 @@ struct BuiltRequests {
     unsigned char* to = Requests::take_inline(qp, static_cast<std::uint32_t>(bytes));
     for (std::size_t i = 0; i < count; to += list[i++].length)
       if (list[i].length != 0) std::memcpy(to, list[i].addr, list[i].length);
-  }
-  static void set_inline_data(ibv_qp_ex* qp, void* data, std::size_t length) noexcept {
-    const ibv_data_buf buffer{data, length};
-    set_inline_data_list(qp, 1, &buffer);
   }
 
   /// Stands for calls that were not asked for, or that the provider lacks (set_work_calls).
@@ -142,9 +133,9 @@ struct BuiltRequests {
                                     .wr_send_inv = send_inv,
                                     .wr_set_ud_addr = set_ud_addr,
                                     .wr_set_xrc_srqn = set_xrc_srqn,
-                                    .wr_set_inline_data = set_inline_data,
+                                    .wr_set_inline_data = set_one_buffer<set_inline_data_list>,
                                     .wr_set_inline_data_list = set_inline_data_list,
-                                    .wr_set_sge = set_sge,
+                                    .wr_set_sge = set_one_sge<set_sge_list>,
                                     .wr_set_sge_list = set_sge_list,
                                     .wr_start = Requests::start,
                                     .wr_complete = Requests::complete,
