@@ -57,6 +57,7 @@ void Stranger::restore() {
   header.mr_capacity = kRegions;
   header.qp_table = kQpTable;
   header.qp_capacity = kQps;
+  header.cq_capacity = shm::kMaxCqs;
   header.cq_table = kCqTable;
   header.heap = kHeap;
   header.blocks[0].store(block_);

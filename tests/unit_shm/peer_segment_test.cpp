@@ -98,6 +98,20 @@ TEST_F(PeerSegmentTest, TooShortAndTooLargeFilesAreRefused) {
   EXPECT_EQ(peer_.map(own_->fd(), bells.get()), EPROTO);
 }
 
+TEST_F(PeerSegmentTest, HasDoorbellsForAsManyQueuesAsItsOwnerSaysAndItsFileHolds) {
+  UniqueFd bells(memfd_create("bells", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(bells.get(), static_cast<off_t>(Doorbells::bytes_for(3))), 0);
+  ASSERT_EQ(fcntl(bells.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  auto limited = header();
+  limited->cq_capacity = 4;
+  EXPECT_EQ(peer_.map(forged(*limited, own_->size()).get(), bells.get()), EPROTO);
+  limited->cq_capacity = 3;
+  ASSERT_EQ(peer_.map(forged(*limited, own_->size()).get(), bells.get()), 0);
+  EXPECT_EQ(peer_.cq_capacity(), 3u);
+  peer_.doorbells().cqs[2].ring(CqDoorbells::kBells - 1);
+  EXPECT_TRUE(peer_.doorbells().cqs[2].is_rung(CqDoorbells::kBells - 1));
+}
+
 TEST_F(PeerSegmentTest, ForeignVersionsAreRefusedWithAWord) {
   const AllowedLog expected("version");
   auto spoilt = header();

@@ -289,8 +289,8 @@ bool find_target(const Qp& qp, WriteTarget& target, std::uint32_t key,
 void ring_peer(Qp& qp, bool solicited) noexcept {
   const std::uint32_t cq = load_relaxed(qp.link.remote->cq);
   const std::uint32_t bit = load_relaxed(qp.link.remote->cq_bit);
-  if (cq >= kMaxCqs || bit >= CqDoorbells::kBells) return;
   PeerSegment& segment = qp.link.peer->segment;
+  if (cq >= segment.cq_capacity() || bit >= CqDoorbells::kBells) return;
   Doorbells& doorbells = segment.doorbells();
   const MessageRing& ring = qp.out.ring;
   doorbells.cqs[cq].ring(

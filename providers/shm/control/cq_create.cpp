@@ -40,16 +40,17 @@ int take_words(Cq& cq, std::uint32_t number) noexcept {
 
 int take_number(Cq& cq) noexcept {
   LockGuard<Mutex> guard(live.mutex);
-  for (std::uint32_t i = 0; i < kMaxCqs; ++i) {
+  SegmentHeader& head = Process::get().segment().head();
+  for (std::uint32_t i = 0; i < head.cq_capacity; ++i) {
     if (live.cqs[i] != nullptr) continue;
     // Before the service thread may look at it.
     if (const int error = take_words(cq, i); error != 0) return error;
     live.cqs[i] = &cq;
     if (i >= live.cq_end) live.cq_end = i + 1;
-    Process::get().segment().head().cq_count.fetch_add(1, std::memory_order_relaxed);
+    head.cq_count.fetch_add(1, std::memory_order_relaxed);
     return 0;
   }
-  log_error("shm: all %u completion queues of this process are in use", kMaxCqs);
+  log_error("shm: all %u completion queues of this process are in use", head.cq_capacity);
   return ENOMEM;
 }
 

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -47,6 +48,7 @@ int PeerSegment::adopt_header() noexcept {
   const std::uint64_t cq_table = __atomic_load_n(&live.cq_table, __ATOMIC_RELAXED);
   const std::uint32_t mr_capacity = __atomic_load_n(&live.mr_capacity, __ATOMIC_RELAXED);
   const std::uint32_t qp_capacity = __atomic_load_n(&live.qp_capacity, __ATOMIC_RELAXED);
+  const std::uint32_t cq_capacity = __atomic_load_n(&live.cq_capacity, __ATOMIC_RELAXED);
   identity_ = __atomic_load_n(&live.identity, __ATOMIC_RELAXED);
 
   if (magic != kSegmentMagic) return EPROTO;
@@ -62,6 +64,7 @@ int PeerSegment::adopt_header() noexcept {
     return EPROTO;
   }
   if (identity_ == 0 || mr_capacity > kMaxRegions || qp_capacity > kMaxQps ||
+      cq_capacity > kMaxCqs || Doorbells::bytes_for(cq_capacity) > doorbell_bytes_ ||
       !table_fits(size_, mr_table, mr_capacity, sizeof(RegionRecord), alignof(RegionRecord)) ||
       !table_fits(size_, qp_table, qp_capacity, sizeof(QpRecord), alignof(QpRecord)) ||
       !table_fits(size_, cq_table, kMaxCqs, sizeof(CqRecord), alignof(CqRecord))) {
@@ -72,13 +75,13 @@ int PeerSegment::adopt_header() noexcept {
   qps_ = reinterpret_cast<const QpRecord*>(base_ + qp_table);
   qp_capacity_ = qp_capacity;
   cqs_ = reinterpret_cast<const CqRecord*>(base_ + cq_table);
+  cq_capacity_ = cq_capacity;
   return 0;
 }
 
 int PeerSegment::map(int fd, int doorbell_fd) noexcept {
-  std::uint64_t doorbell_bytes = 0;
   int error = check_file(fd, sizeof(SegmentHeader), size_);
-  if (error == 0) error = check_file(doorbell_fd, sizeof(Doorbells), doorbell_bytes);
+  if (error == 0) error = check_file(doorbell_fd, Doorbells::bytes_for(0), doorbell_bytes_);
   if (error != 0) return error;
   if (reserved_bytes_ < size_) unmap_reserved();
   void* const base = map_sparse(reserved_, size_, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd);
@@ -99,7 +102,8 @@ int PeerSegment::map(int fd, int doorbell_fd) noexcept {
     reserved_ = base;
     reserved_bytes_ = size_;
   }
-  void* const bells = map_sparse(nullptr, sizeof(Doorbells), PROT_READ | PROT_WRITE,
+  doorbell_bytes_ = std::min(doorbell_bytes_, Doorbells::bytes_for(kMaxCqs));
+  void* const bells = map_sparse(nullptr, doorbell_bytes_, PROT_READ | PROT_WRITE,
                                  MAP_SHARED | MAP_NORESERVE, doorbell_fd);
   if (bells == MAP_FAILED) {
     error = errno;
@@ -121,6 +125,7 @@ void PeerSegment::view(OwnSegment& own) noexcept {
   qps_ = own.qps();
   qp_capacity_ = header.qp_capacity;
   cqs_ = own.cqs();
+  cq_capacity_ = header.cq_capacity;
   doorbells_ = &own.doorbells();
   identity_ = header.identity;
   borrowed_ = true;
@@ -128,7 +133,7 @@ void PeerSegment::view(OwnSegment& own) noexcept {
 
 void PeerSegment::rest() noexcept {
   if (doorbells_ != nullptr && !borrowed_)
-    ::munmap(static_cast<void*>(doorbells_), sizeof(Doorbells));
+    ::munmap(static_cast<void*>(doorbells_), doorbell_bytes_);
   if (base_ != nullptr && !borrowed_) {
     // Should it fail, the file stays mapped until the next one takes its place.
     (void)map_sparse(reserved_, size_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
@@ -138,7 +143,7 @@ void PeerSegment::rest() noexcept {
 
 void PeerSegment::unmap() noexcept {
   if (doorbells_ != nullptr && !borrowed_)
-    ::munmap(static_cast<void*>(doorbells_), sizeof(Doorbells));
+    ::munmap(static_cast<void*>(doorbells_), doorbell_bytes_);
   unmap_reserved();
   forget();
 }
@@ -157,7 +162,9 @@ void PeerSegment::forget() noexcept {
   qps_ = nullptr;
   qp_capacity_ = 0;
   cqs_ = nullptr;
+  cq_capacity_ = 0;
   doorbells_ = nullptr;
+  doorbell_bytes_ = 0;
   identity_ = 0;
   borrowed_ = false;
 }

@@ -22,14 +22,19 @@ namespace {
 struct Plan {
   std::uint32_t regions;
   std::uint32_t qps;
+  std::uint32_t cqs;
   std::uint64_t heap;
 };
 constexpr std::uint64_t kMiB = 1u << 20;
 constexpr Plan kPlans[] = {
-    {kMaxRegions, kMaxQps, 1280 * kMiB}, {kMaxRegions, kMaxQps, 512 * kMiB},
-    {kMaxRegions, kMaxQps, 256 * kMiB},  {kMaxRegions, kMaxQps, 128 * kMiB},
-    {1u << 16, 16384, 64 * kMiB},        {1u << 16, 8192, 16 * kMiB},
-    {1u << 14, 4096, 8 * kMiB},          {1u << 12, 4096, 2 * kMiB},
+    {kMaxRegions, kMaxQps, kMaxCqs, 1280 * kMiB},
+    {kMaxRegions, kMaxQps, kMaxCqs, 512 * kMiB},
+    {kMaxRegions, kMaxQps, kMaxCqs, 256 * kMiB},
+    {kMaxRegions, kMaxQps, kMaxCqs, 128 * kMiB},
+    {1u << 16, 16384, kMaxCqs, 64 * kMiB},
+    {1u << 16, 8192, 2048, 16 * kMiB},
+    {1u << 14, 4096, 1024, 8 * kMiB},
+    {1u << 12, 4096, 512, 2 * kMiB},
 };
 
 struct Layout {
@@ -119,20 +124,22 @@ int OwnSegment::make_files(std::uint64_t limit) noexcept {
   if (chosen != &kPlans[0]) {
     log_info(
         "limits on file size or address space leave a segment of %llu MiB: %u queue pairs, %u "
-        "regions",
-        static_cast<unsigned long long>(size_ >> 20), chosen->qps, chosen->regions);
+        "completion queues, %u regions",
+        static_cast<unsigned long long>(size_ >> 20), chosen->qps, chosen->cqs, chosen->regions);
   }
   UniqueFd file;
-  int error = make_memory_file("verbatim-doorbells", sizeof(Doorbells), file);
+  const std::uint64_t doorbell_bytes = Doorbells::bytes_for(chosen->cqs);
+  int error = make_memory_file("verbatim-doorbells", doorbell_bytes, file);
   if (error != 0) return error;
   doorbell_fd_ = static_cast<UniqueFd&&>(file);
-  void* const doorbells = map_shared(doorbell_fd_.get(), sizeof(Doorbells));
+  void* const doorbells = map_shared(doorbell_fd_.get(), doorbell_bytes);
   if (doorbells == MAP_FAILED) {
     error = errno;
     log_error("mapping the doorbells: %s", std::strerror(error));
     return error;
   }
   doorbells_ = static_cast<Doorbells*>(doorbells);
+  doorbell_bytes_ = doorbell_bytes;
 
   const Layout at = layout_of(*chosen, kStep);
   error = back_range(fd_, backed_, kStep, size_, 0, at.mr_table);
@@ -159,6 +166,7 @@ int OwnSegment::make_files(std::uint64_t limit) noexcept {
   header.mr_table = at.mr_table;
   header.mr_capacity = chosen->regions;
   header.qp_capacity = chosen->qps;
+  header.cq_capacity = chosen->cqs;
   header.qp_table = at.qp_table;
   header.cq_table = at.cq_table;
   header.heap = at.heap;
@@ -186,13 +194,14 @@ int OwnSegment::create() noexcept {
 
 void OwnSegment::destroy() noexcept {
   if (base_ != nullptr) ::munmap(base_, size_);
-  if (doorbells_ != nullptr) ::munmap(static_cast<void*>(doorbells_), sizeof(Doorbells));
+  if (doorbells_ != nullptr) ::munmap(static_cast<void*>(doorbells_), doorbell_bytes_);
   base_ = nullptr;
   size_ = 0;
   regions_ = nullptr;
   qps_ = nullptr;
   cqs_ = nullptr;
   doorbells_ = nullptr;
+  doorbell_bytes_ = 0;
   fd_.reset();
   doorbell_fd_.reset();
   heap_.close();
@@ -261,8 +270,8 @@ int OwnSegment::back(const void* where, std::size_t bytes) noexcept {
   if (holds(where)) return back_range(fd_, backed_, kStep, size_, offset_of(where), bytes);
   const auto* const p = static_cast<const unsigned char*>(where);
   const auto* const bells = reinterpret_cast<const unsigned char*>(doorbells_);
-  if (p >= bells && p < bells + sizeof(Doorbells)) {
-    return back_range(doorbell_fd_, doorbells_backed_, kDoorbellStep, sizeof(Doorbells),
+  if (p >= bells && p < bells + doorbell_bytes_) {
+    return back_range(doorbell_fd_, doorbells_backed_, kDoorbellStep, doorbell_bytes_,
                       static_cast<std::uint64_t>(p - bells), bytes);
   }
   return EFAULT;
@@ -316,7 +325,7 @@ void OwnSegment::unlock_after_fork() noexcept {
 
 void OwnSegment::become_private() noexcept {
   make_private(base_, size_, fd_.is_ours() ? fd_.get() : -1);
-  make_private(doorbells_, sizeof(Doorbells), doorbell_fd_.is_ours() ? doorbell_fd_.get() : -1);
+  make_private(doorbells_, doorbell_bytes_, doorbell_fd_.is_ours() ? doorbell_fd_.get() : -1);
 }
 
 }  // namespace verbatim::shm

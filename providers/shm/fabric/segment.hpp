@@ -96,6 +96,7 @@ class OwnSegment {
   QpRecord* qps_ = nullptr;
   CqRecord* cqs_ = nullptr;
   Doorbells* doorbells_ = nullptr;
+  std::uint64_t doorbell_bytes_ = 0;
   KeptFd fd_;
   KeptFd doorbell_fd_;
 
@@ -125,6 +126,8 @@ class PeerSegment {
   const QpRecord* qps() const noexcept { return qps_; }
   std::uint32_t qp_capacity() const noexcept { return qp_capacity_; }
   const CqRecord* cqs() const noexcept { return cqs_; }
+  /// Completion queues that there are doorbells for.
+  std::uint32_t cq_capacity() const noexcept { return cq_capacity_; }
   Doorbells& doorbells() const noexcept { return *doorbells_; }
   const SegmentHeader& live_head() const noexcept {
     return *reinterpret_cast<const SegmentHeader*>(base_);
@@ -155,7 +158,9 @@ class PeerSegment {
   const QpRecord* qps_ = nullptr;
   std::uint32_t qp_capacity_ = 0;
   const CqRecord* cqs_ = nullptr;
+  std::uint32_t cq_capacity_ = 0;
   Doorbells* doorbells_ = nullptr;
+  std::uint64_t doorbell_bytes_ = 0;
   std::uint64_t identity_ = 0;
   bool borrowed_ = false;
 };

@@ -52,7 +52,8 @@ void count_quick(const Asking& asking) noexcept {
 bool is_polled(const Asking& asking) noexcept { return asking.polls_in_a_row >= kTrusted; }
 
 void ring_polls(Qp& qp, std::uint32_t cq) noexcept {
-  if (cq < kMaxCqs) qp.link.peer->segment.doorbells().cqs[cq].show_any();
+  PeerSegment& segment = qp.link.peer->segment;
+  if (cq < segment.cq_capacity()) segment.doorbells().cqs[cq].show_any();
 }
 
 void ring_and_wake(Qp& qp, std::uint32_t index, bool wakes) noexcept {

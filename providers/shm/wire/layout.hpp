@@ -85,9 +85,9 @@ struct SegmentHeader {
   std::atomic<std::uint32_t> key_count;  ///< regions and windows
   std::atomic<std::uint32_t> cq_count;
   std::atomic<std::uint32_t> srq_count;
-  std::uint32_t reserved;
-  std::uint64_t fabric;  ///< the inode of its fabric folder: numbers mean something within one
-  char program[16];      ///< what it calls itself, cut; not always ended by a zero
+  std::uint32_t cq_capacity;  ///< that there are doorbells for
+  std::uint64_t fabric;       ///< the inode of its fabric folder: numbers mean something within one
+  char program[16];           ///< what it calls itself, cut; not always ended by a zero
   std::atomic<std::uint32_t> block_count;
   /// qpn >> 12 of each block; QP `n` of block `blocks[k]` has the table index k * 4096 + (qpn &
   /// 4095).
@@ -490,13 +490,17 @@ struct QpRecord {
 };
 static_assert(sizeof(QpRecord) == 7 * kCacheLine);
 
-/// The whole doorbell file.
+/// The doorbell file, as it is without limits.
 struct Doorbells {
   DoorbellBlock service;   ///< QP table index: this QP has a request for the service thread
   DoorbellBlock cq_wake;   ///< CQ number: raise its event if it is still armed
   DoorbellBlock requests;  ///< QP table index: requests wait in its peer's ring
-  /// Per CQ: QPs of it that have messages. A page each.
+  /// Per CQ: QPs of it that have messages. A page each, for the first SegmentHeader::cq_capacity.
   alignas(sizeof(CqDoorbells)) CqDoorbells cqs[kMaxCqs];
+
+  static constexpr std::uint64_t bytes_for(std::uint32_t cqs) noexcept {
+    return sizeof(Doorbells) - std::uint64_t{kMaxCqs - cqs} * sizeof(CqDoorbells);
+  }
 };
 
 /// A CQ's armed word, read by senders after they rang its doorbell.
