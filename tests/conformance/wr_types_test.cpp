@@ -275,6 +275,26 @@ TEST_P(WrUd, ABatchNamesTheReceiverOfEachDatagram) {
   }
 }
 
+TEST_P(WrUd, ABatchWithADatagramToNobodyIsRefusedAsAWhole) {
+  SKIP_IF(open());
+  post(0);
+  begin(1);
+  ibv_wr_send(wr_);
+  to(0);
+  say(Way::kInline);
+  wr_->wr_id = 2;
+  ibv_wr_send(wr_);
+  say(Way::kInline);
+  EXPECT_EQ(ibv_wr_complete(wr_), EINVAL);
+  // The next datagram is the first that arrives.
+  begin(3);
+  ibv_wr_send(wr_);
+  to(0);
+  const std::string data = say(Way::kInline);
+  (void)received(IBV_WC_SEND);
+  expect_at(kTarget + kGrh, data);
+}
+
 class WrXrc : public WrOfType {
  protected:
   std::string open() {

@@ -17,16 +17,19 @@ struct PostedTo {
 
   std::uint32_t state() const noexcept { return qp.mode.load(std::memory_order_relaxed); }
   bool has_operation(unsigned opcode) const noexcept {
-    if (!is_of_reliable(opcode) || qp.xrc > XrcRole::kInitiator) return false;  // they send nothing
-    return qp.plain.qp_type != IBV_QPT_UC || has_opcode(opcodes_of(IBV_QPT_UC), opcode);
+    if (qp.xrc > XrcRole::kInitiator) return false;  // they send nothing
+    if (qp.datagrams != nullptr) return has_opcode(opcodes_of(IBV_QPT_UD), opcode);
+    if (qp.plain.qp_type == IBV_QPT_UC) return has_opcode(opcodes_of(IBV_QPT_UC), opcode);
+    return is_of_reliable(opcode);
   }
   std::uint32_t max_sge() const noexcept { return qp.max_send_sge; }
   std::uint32_t max_inline() const noexcept { return qp.max_inline; }
   bool may_read(std::uint32_t mode) const noexcept {
     return qp.attributes.max_rd_atomic != 0 || mode == IBV_QPS_ERR;
   }
-  static int check_form(const ibv_send_wr& wr) noexcept {
+  int check_form(const ibv_send_wr& wr) const noexcept {
     if (wr.opcode == IBV_WR_BIND_MW) return check_bind(wr);
+    if (qp.datagrams != nullptr && !is_addressed(wr, qp.plain.context)) return EINVAL;
     return has_form_of_operation(wr) ? 0 : EINVAL;
   }
   bool is_full() const noexcept { return qp.in_send_queue() >= qp.sq_entries; }
