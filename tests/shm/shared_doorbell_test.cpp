@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // More queue pairs on one completion queue than it has doorbells: two then share one, which says what
-// the last of them said.
+// the last of them said. And doorbells that lead to nothing.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -103,6 +103,34 @@ TEST_F(SharedDoorbell, LeadsToAllMessagesOfBothThoughTheLastOfThemHasFewer) {
     ibv_wc wc[4];
     EXPECT_EQ(ibv_poll_cq(received_.get(), 4, wc), 3);
   }
+}
+
+TEST_F(SharedDoorbell, LeadsToAllMessagesOfTheOneThatIsLeft) {
+  for (const std::size_t i : {0u, 0u, 1u}) {
+    post_receive(sharing_[i]);
+    send(senders_[i].get());
+  }
+  receivers_.back().reset();
+  ibv_wc wc[4];
+  ASSERT_EQ(ibv_poll_cq(received_.get(), 4, wc), 2);
+  for (int i = 0; i != 2; ++i) EXPECT_EQ(wc[i].qp_num, sharing_[0]->qp_num);
+}
+
+TEST_F(SharedDoorbell, OfAQueuePairThatIsGoneTakesNoPlaceInThePollOfAnother) {
+  // Far enough from each other that one may be looked at without the other.
+  QpHandle& gone = receivers_[CqDoorbells::kPerWord];
+  const QpHandle& other = receivers_[3 * CqDoorbells::kPerWord];
+  for (ibv_qp* const receiver : {gone.get(), other.get()}) {
+    const QpHandle& sender = senders_.emplace_back(create(sent_.get()));
+    connect(receiver, sender.get());
+    connect(sender.get(), receiver);
+    post_receive(receiver);
+    send(sender.get());
+  }
+  gone.reset();
+  ibv_wc wc;
+  ASSERT_EQ(ibv_poll_cq(received_.get(), 1, &wc), 1);
+  EXPECT_EQ(wc.qp_num, other->qp_num);
 }
 
 }  // namespace

@@ -167,8 +167,7 @@ void wake_cq(std::uint32_t number) noexcept {
     tell_of_locked(*cq, *qp);
 }
 
-/// Does what a lost hint stood for: serves a request, sets the bit of a message whose bit is not
-/// set.
+/// Does what a lost hint stood for: serves a request, rings for a message that nobody has rung for.
 void look_again(Qp& qp) noexcept {
   serve_request_of(qp);
   serve_requests(qp);

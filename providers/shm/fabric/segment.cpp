@@ -90,13 +90,14 @@ void make_private(void* base, std::uint64_t bytes, int fd) noexcept {
 
 }  // namespace
 
-int OwnSegment::make_files(std::uint64_t limit) noexcept {
+int OwnSegment::make_files(std::uint64_t mapped_limit) noexcept {
   static_assert(layout_of(kPlans[0], kStep).bytes <= kLargestSegment);
   static_assert(kLargestSegment <= kMostSegmentBytes);
   const Plan* chosen = nullptr;
   for (const Plan& plan : kPlans) {
     const std::uint64_t bytes = layout_of(plan, kStep).bytes;
-    if (bytes > limit) continue;
+    if (bytes > file_size_limit() || bytes + Doorbells::bytes_for(plan.cqs) > mapped_limit)
+      continue;
     UniqueFd file;
     const int error = make_memory_file("verbatim-segment", bytes, file);
     if (error != 0) return error;
@@ -180,13 +181,10 @@ int OwnSegment::make_files(std::uint64_t limit) noexcept {
 }
 
 int OwnSegment::create() noexcept {
-  std::uint64_t limit = file_size_limit();
-  const std::uint64_t left = address_space_left();
-  if (left != ~std::uint64_t{0}) {
-    // Peers' segments are mapped too, and are as large as ours: leave room for some.
-    constexpr std::uint64_t kSegmentsToFit = 16;
-    if (left / kSegmentsToFit < limit) limit = left / kSegmentsToFit;
-  }
+  std::uint64_t limit = address_space_left();
+  // Peers' files are mapped too, and are as large as ours: leave room for some.
+  constexpr std::uint64_t kProcessesToFit = 16;
+  if (limit != ~std::uint64_t{0}) limit /= kProcessesToFit;
   const int error = make_files(limit);
   if (error != 0) destroy();
   return error;

@@ -85,7 +85,7 @@ class OwnSegment {
   static constexpr std::size_t kStepWords = kLargestSegment / kStep / 64;
   static constexpr std::size_t kDoorbellWords = (sizeof(Doorbells) / kDoorbellStep + 1 + 63) / 64;
 
-  int make_files(std::uint64_t limit) noexcept;
+  int make_files(std::uint64_t mapped_limit) noexcept;
   void say_full(std::size_t bytes) noexcept;
   int back_range(const KeptFd& file, std::atomic<std::uint64_t>* done, std::uint64_t step,
                  std::uint64_t file_bytes, std::uint64_t offset, std::uint64_t bytes) noexcept;

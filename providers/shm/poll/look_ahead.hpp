@@ -76,48 +76,59 @@ inline void ask_for_next_receive(const Qp& qp) noexcept {
   prefetch_to_read(&parent.mode);
 }
 
-/// Goes through a group's doorbells ahead of whoever visits them, whom step() goes along with.
+/// Goes through the queue pairs that a group's doorbells name, and asks for what a visit needs of those
+/// that come after the one that is visited.
 class LookAhead {
  public:
   LookAhead(const Cq& cq, std::uint32_t group, std::uint64_t bits) noexcept
-      : cq_(cq), first_bit_(group * 64) {
+      : cq_(cq), first_bit_(group * 64), bits_(bits) {
+    for (Qp*& qp : known_) qp = next();
+    if (!kAsksAhead) return;
     // The first is visited at once.
-    queue_pairs_ = messages_ = counts_ = receives_ = bits & (bits - 1);
-    for (int i = 0; i != kQueuePairsAhead; ++i) next(queue_pairs_, ask_for_queue_pair);
-    for (int i = 0; i != kMessagesAhead; ++i) next(messages_, ask_for_message);
-    for (int i = 0; i != kCountsAhead; ++i) next(counts_, ask_for_count);
-    for (int i = 0; i != kReceivesAhead; ++i) next(receives_, ask_for_receive);
+    for (std::uint32_t i = 1; i != kQueuePairsAhead; ++i) ask(i, ask_for_queue_pair);
+    for (std::uint32_t i = 1; i != kMessagesAhead; ++i) ask(i, ask_for_message);
+    for (std::uint32_t i = 1; i != kCountsAhead; ++i) ask(i, ask_for_count);
+    for (std::uint32_t i = 1; i != kReceivesAhead; ++i) ask(i, ask_for_receive);
   }
 
-  void step() noexcept {
-    next(queue_pairs_, ask_for_queue_pair);
-    next(messages_, ask_for_message);
-    next(counts_, ask_for_count);
-    next(receives_, ask_for_receive);
+  /// The one that is visited next; nullptr: there is none any more at this doorbell.
+  Qp* step() noexcept {
+    Qp*& place = known_[visited_ % kQueuePairsAhead];
+    Qp* const visited = place;
+    place = next();
+    if (kAsksAhead) {
+      ask(visited_ + kQueuePairsAhead, ask_for_queue_pair);
+      ask(visited_ + kMessagesAhead, ask_for_message);
+      ask(visited_ + kCountsAhead, ask_for_count);
+      ask(visited_ + kReceivesAhead, ask_for_receive);
+    }
+    ++visited_;
+    return visited;
   }
 
  private:
   // Each finds what those before it have asked for. Farther ahead, lines are gone before their turn.
-  static constexpr int kQueuePairsAhead = 8;
-  static constexpr int kMessagesAhead = 5;
-  static constexpr int kCountsAhead = 4;
-  static constexpr int kReceivesAhead = 2;
+  static constexpr std::uint32_t kQueuePairsAhead = 8;
+  static constexpr std::uint32_t kMessagesAhead = 5;
+  static constexpr std::uint32_t kCountsAhead = 4;
+  static constexpr std::uint32_t kReceivesAhead = 2;
 
+  Qp* next() noexcept {
+    if (bits_ == 0) return nullptr;
+    const std::uint32_t bit = first_bit_ + static_cast<std::uint32_t>(std::countr_zero(bits_));
+    bits_ &= bits_ - 1;
+    return bit < cq_.member_capacity ? cq_.members[bit] : nullptr;
+  }
   template <class Ask>
-  void next(std::uint64_t& bits, Ask ask) const noexcept {
-    if (!kAsksAhead || bits == 0) return;
-    const std::uint32_t bit = first_bit_ + static_cast<std::uint32_t>(std::countr_zero(bits));
-    bits &= bits - 1;
-    if (bit < cq_.member_capacity && cq_.members[bit] != nullptr) ask(*cq_.members[bit]);
+  void ask(std::uint32_t number, Ask what) const noexcept {
+    if (const Qp* const qp = known_[number % kQueuePairsAhead]; qp != nullptr) what(*qp);
   }
 
   const Cq& cq_;
   const std::uint32_t first_bit_;
-  // Those that are yet to be asked for, of each kind of line.
-  std::uint64_t queue_pairs_;
-  std::uint64_t messages_;
-  std::uint64_t counts_;
-  std::uint64_t receives_;
+  std::uint64_t bits_;           ///< whose queue pairs are yet to be known
+  std::uint32_t visited_ = 0;    ///< so many were
+  Qp* known_[kQueuePairsAhead];  ///< those that are visited next, by their number
 };
 
 }  // namespace verbatim::shm

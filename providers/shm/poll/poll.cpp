@@ -42,12 +42,13 @@ class Sweep {
   int run() noexcept {
     CqDoorbells& bells = *cq_.doorbells;
     for (std::uint32_t i = 0; i != cq_.gathering.pauses; ++i) cpu_pause();
-    if (are_requests_rung()) cq_.marks |= Cq::kAsked;
     const std::uint32_t first = cq_.next_bit / 64;
     const std::uint64_t before_next = (std::uint64_t{1} << cq_.next_bit % 64) - 1;
     // That line is asked for together with the one of the groups.
     prefetch_to_write(&bells.bells[first * 64]);
     const std::uint64_t rung = bells.take_groups();
+    // Behind it: who asks for something rings for that first.
+    if (are_requests_rung()) cq_.marks |= Cq::kAsked;
     std::uint64_t behind = 0;  // of the first group, what the look comes to last
     // Bit 0 is the group in which the look begins.
     constexpr std::uint32_t kGroups = CqDoorbells::kGroups;
@@ -98,6 +99,9 @@ class Sweep {
       gathering = {.looks_at_once = kLooksAtOnce};
   }
 
+  static constexpr std::uint32_t kInGroup = 64;
+  static constexpr std::uint32_t kWords = CqDoorbells::kWordsPerGroup;
+
   /// There was no room for what this group says.
   void leave(std::uint32_t group) noexcept {
     cq_.doorbells->show(group);
@@ -107,49 +111,69 @@ class Sweep {
   /// Those of a group that `which` has the bits of. Returns a bit at least in each word of the others
   /// that are rung.
   std::uint64_t visit(std::uint32_t group, std::uint64_t which) noexcept {
-    constexpr std::uint32_t kPerWord = CqDoorbells::kPerWord;
-    CqDoorbells& bells = *cq_.doorbells;
-    std::uint64_t words[CqDoorbells::kWordsPerGroup];
-    std::uint64_t bits = 0;
+    prefetch_to_write(&cq_.doorbells->bells[group * kInGroup]);
+    std::uint64_t words[kWords];
     std::uint64_t others = 0;
-    bool has_room = got_ != room_;
-    prefetch_to_write(&bells.bells[group * 64]);
-    for (std::uint32_t i = 0; i != CqDoorbells::kWordsPerGroup; ++i) {
-      const std::uint32_t word = group * CqDoorbells::kWordsPerGroup + i;
-      std::uint64_t rung = bells.look(word);
-      if (rung == 0) continue;
-      const auto wanted = static_cast<std::uint32_t>(which >> i * kPerWord & 0xff);
-      // No more are taken than there is room for, but for those of one word.
-      has_room = has_room && std::popcount(bits) < room_ - got_;
-      if (wanted != 0 && has_room) {
-        rung = words[i] = bells.take(word);
-        bits |= std::uint64_t{CqDoorbells::rung_of(rung) & wanted} << i * kPerWord;
-        rung = CqDoorbells::part_of(rung, CqDoorbells::rung_of(rung) & ~wanted);
-        bells.put_back(word, rung);
-      } else if (wanted != 0) {
-        leave(group);
-      }
-      others |= std::uint64_t{CqDoorbells::rung_of(rung) & ~wanted} << i * kPerWord;
+    std::uint32_t i = 0;
+    do {
+      // No more than there is room for, but for those of one word. A bell may lead to nothing, so
+      // there may be room for more of them then. Each word is taken once.
+      std::uint64_t bits = 0;
+      for (; i != kWords && std::popcount(bits) < room_ - got_; ++i)
+        bits |= take_word(group, i, which, words[i], others);
+      give_back(group, visit_each(group, bits, words), words);
+    } while (i != kWords && got_ != room_);
+    for (; i != kWords; ++i) {
+      const std::uint64_t bits =
+          std::uint64_t{CqDoorbells::rung_of(cq_.doorbells->look(group * kWords + i))}
+          << i * CqDoorbells::kPerWord;
+      if ((bits & which) != 0) leave(group);
+      others |= bits & ~which;
     }
-    bits = visit_each(group, bits, words);
+    return others;
+  }
+
+  /// Takes those of a word that `which` has the bits of, and notes which others are rung. Returns the
+  /// bits of what it took.
+  std::uint64_t take_word(std::uint32_t group, std::uint32_t i, std::uint64_t which,
+                          std::uint64_t& taken, std::uint64_t& others) noexcept {
+    CqDoorbells& bells = *cq_.doorbells;
+    const std::uint32_t word = group * kWords + i;
+    const std::uint32_t shift = i * CqDoorbells::kPerWord;
+    const auto wanted = static_cast<std::uint32_t>(which >> shift & 0xff);
+    std::uint64_t rung = bells.look(word);
+    if (rung == 0) return 0;
+    std::uint32_t bits = 0;
+    if (wanted != 0) {
+      rung = taken = bells.take(word);
+      bits = CqDoorbells::rung_of(rung) & wanted;
+      rung = CqDoorbells::part_of(rung, CqDoorbells::rung_of(rung) & ~wanted);
+      bells.put_back(word, rung);
+    }
+    others |= std::uint64_t{CqDoorbells::rung_of(rung) & ~wanted} << shift;
+    return std::uint64_t{bits} << shift;
+  }
+
+  /// For these there was no room.
+  void give_back(std::uint32_t group, std::uint64_t bits, const std::uint64_t* words) noexcept {
     if (bits != 0) leave(group);
     for (; bits != 0; bits &= bits - 1) {
       const auto at = static_cast<std::uint32_t>(std::countr_zero(bits));
-      bells.put_back((group * 64 + at) / kPerWord,
-                     CqDoorbells::part_of(words[at / kPerWord], 1u << at % kPerWord));
+      cq_.doorbells->put_back((group * kInGroup + at) / CqDoorbells::kPerWord,
+                              CqDoorbells::part_of(words[at / CqDoorbells::kPerWord],
+                                                   1u << at % CqDoorbells::kPerWord));
     }
-    return others;
   }
 
   /// Returns those that there was no room for.
   std::uint64_t visit_each(std::uint32_t group, std::uint64_t bits,
                            const std::uint64_t* words) noexcept {
+    if (bits == 0) return 0;
     LookAhead ahead(cq_, group, bits);
+    std::uint32_t at = 0;
     for (; bits != 0 && got_ != room_; bits &= bits - 1) {
-      ahead.step();
-      const auto at = static_cast<std::uint32_t>(std::countr_zero(bits));
-      const std::uint32_t bit = group * 64 + at;
-      Qp* qp = bit < cq_.member_capacity ? cq_.members[bit] : nullptr;
+      Qp* qp = ahead.step();
+      at = static_cast<std::uint32_t>(std::countr_zero(bits));
       // One that several ring says nothing of any.
       const std::uint8_t bell =
           qp == nullptr || qp->in.next_same_bit != nullptr
@@ -158,11 +182,11 @@ class Sweep {
       bool again = false;
       for (; qp != nullptr; qp = qp->in.next_same_bit) again |= take(*qp, bell);
       if (again) {
-        cq_.doorbells->ring(bit);
+        cq_.doorbells->ring(group * kInGroup + at);
         leaves_some_ = true;
       }
-      cq_.next_bit = (bit + 1) % CqDoorbells::kBells;
     }
+    cq_.next_bit = (group * kInGroup + at + 1) % CqDoorbells::kBells;
     return bits;
   }
 

@@ -11,10 +11,6 @@ namespace {
 /// More than a sender has reason to make in a row.
 constexpr int kMostMoves = 64;
 
-std::uint32_t lap_at(const Arrival& at) noexcept {
-  return (static_cast<std::uint32_t>(at.line >> at.log) + 1) & 0xffff;
-}
-
 /// Goes on where the slot says. False: that is nowhere.
 bool follow(const Qp& qp, Arrival& at, const Slot& slot) noexcept {
   const std::uint64_t line = load_relaxed(slot.large.length);
@@ -44,7 +40,7 @@ const Slot* find_arrival(const Qp& qp, Arrival& at, std::uint64_t& h) noexcept {
   for (int moves = 0;; ++moves) {
     const Slot& slot = at.ring[at.line & ((std::uint64_t{1} << at.log) - 1)];
     h = slot.header.load(std::memory_order_acquire);
-    if (header::lap(h) != lap_at(at)) return nullptr;
+    if (header::lap(h) != header::lap_of(at.line, at.log)) return nullptr;
     if (header::kind(h) != SlotKind::kMoved || moves == kMostMoves || !follow(qp, at, slot))
       return &slot;
   }

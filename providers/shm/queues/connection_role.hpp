@@ -18,7 +18,8 @@ struct QpConnection {
   /// RTS, attached to the peer, ring made, nothing pending: the fast path may run. Any doubt clears
   /// it.
   bool fast = false;
-  bool ring_always = false;  ///< the peer has no membarrier: ring (a full fence) at every message
+  bool ring_always =
+      false;  ///< the peer has no membarrier: ring, with a full fence, at every message
   bool self = false;
   Peer* peer = nullptr;
   const QpRecord* remote = nullptr;  ///< nullptr until attached

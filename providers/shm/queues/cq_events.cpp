@@ -9,6 +9,7 @@
 #include "providers/shm/queues/moderation.hpp"
 #include "providers/shm/queues/polled_rings.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/sync/membarrier.hpp"
 #include "runtime/time/clock.hpp"
 #include "runtime/verbs/software/arming.hpp"
 
@@ -45,7 +46,9 @@ bool tells_of_unpolled_locked(Cq& cq, bool solicited_only) noexcept {
 void show_events(const Cq& cq) noexcept {
   if (cq.has_events->load(std::memory_order_relaxed) != 0) return;
   cq.has_events->store(1, std::memory_order_relaxed);
-  Process::get().fence_everyone();
+  // Where the kernel refuses that they have a fence of their own.
+  if (membarrier_registered.load(std::memory_order_acquire))
+    (void)fence_or_outwait_registered_threads();
 }
 
 }  // namespace

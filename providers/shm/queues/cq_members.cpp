@@ -55,6 +55,8 @@ void remove_member(Cq& cq, Qp& qp) noexcept {
     *link = qp.in.next_same_bit;
     break;
   }
+  // A bell that several had rung says nothing of the one that is left.
+  if (cq.members[qp.own->cq_bit] != nullptr) cq.doorbells->ring(qp.own->cq_bit);
 }
 
 void forget_completions(Cq& cq, const Qp& qp) noexcept {

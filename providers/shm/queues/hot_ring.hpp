@@ -19,8 +19,7 @@ inline void point_at_next(HotRing& hot) noexcept {
   const std::uint64_t mask = (std::uint64_t{1} << qp.in.log) - 1;
   hot.header.store(&qp.in.ring[qp.in.line & mask].header, std::memory_order_relaxed);
   hot.last = &qp.in.ring[mask].header;
-  hot.lap.store((static_cast<std::uint32_t>(qp.in.line >> qp.in.log) + 1) & 0xffff,
-                std::memory_order_relaxed);
+  hot.lap.store(header::lap_of(qp.in.line, qp.in.log), std::memory_order_relaxed);
 }
 
 }  // namespace verbatim::shm

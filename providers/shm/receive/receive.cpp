@@ -316,9 +316,12 @@ int take_first(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
   if (room > 0 && qp.in.ring != nullptr && !qp.ep.is_muted &&
       qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR &&
       !qp.in.pack.has(qp.in.head.load(std::memory_order_relaxed))) {
-    const Slot* const slot = find_next_message(qp, h);
-    if (slot == nullptr) return 0;
-    if (take_message(qp, *slot, h, *wc) == Taken::kCompletion) return 1;
+    // As find_next_message(), of a ring that its sender has not left.
+    const Slot& slot = qp.in.ring[qp.in.line & ((std::uint64_t{1} << qp.in.log) - 1)];
+    h = slot.header.load(std::memory_order_acquire);
+    if (header::lap(h) != header::lap_of(qp.in.line, qp.in.log)) return 0;
+    if (header::kind(h) != SlotKind::kMoved && take_message(qp, slot, h, *wc) == Taken::kCompletion)
+      return 1;
   }
   return take_all(qp, room, wc, more);
 }

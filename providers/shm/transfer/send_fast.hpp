@@ -122,7 +122,8 @@ struct MoveFast {
 };
 
 /// A single request under the send lock, which it lets go: `move(request)` moves its bytes, with
-/// no more than stores. Nothing is called on the way, so no registers have to be saved for it.
+/// no more than stores. Nothing is called on the way to a peer that polls, so no registers have to
+/// be saved for it.
 /// False: nothing was done.
 template <bool kDomain, bool kSignaled, class Move>
 [[gnu::always_inline]] inline bool perform_one(Qp& qp, const OneRequest& request,

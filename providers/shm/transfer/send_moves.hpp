@@ -22,7 +22,8 @@ namespace verbatim::shm {
 [[gnu::noinline]] bool find_target(const Qp& qp, WriteTarget& target, std::uint32_t key,
                                    std::uint32_t need) noexcept;
 
-/// Tells the peer, which does not poll this ring, up to which line messages are in it. Not [[gnu::cold]]: GCC then takes the whole way to it for cold.
+/// Tells the peer, which does not poll this ring, up to which line messages are in it. Not
+/// [[gnu::cold]]: GCC then takes the whole way to it for cold.
 [[gnu::noinline]] void ring_peer(Qp& qp, bool solicited) noexcept;
 
 /// A SEND of `from`, of one piece or of several inline ones, that lies whole in the ring of `way`, the

@@ -65,7 +65,7 @@ static_assert(sizeof(DoorbellBlock) == 9 * kCacheLine);
 namespace bell {
 inline constexpr std::uint8_t kSilent = 0;
 inline constexpr std::uint8_t kAll = 1;  ///< look at all that is there
-/// As many lines as this, fewer one, can be told from none.
+/// Fewer lines than this can be told apart.
 inline constexpr std::uint64_t kLines = 128;
 /// The messages up to this line are published. REQUIRES: fewer than kLines of them are not taken.
 constexpr std::uint8_t up_to(std::uint64_t line) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // What processes of one host see of each other: the bytes of the control segment and of the
-// doorbell page.
+// doorbell file.
 //
 // A control segment is one memfd per process. Its owner is the only writer; peers map it read-only,
 // so no peer can hurt the owner through it, and everything a peer reads here is still a stranger's
@@ -14,7 +14,7 @@
 //                                          number
 //   header.heap         bytes              rings, credits, receive descriptors, bounce chunks
 //
-// The doorbell page is a second memfd that every peer may write. It holds hints only (doorbells.hpp).
+// The doorbell file is a second memfd that every peer may write. It holds hints only (doorbells.hpp).
 //
 // All members have fixed widths, positions are offsets from the segment's start, atomics are lock
 // free; this is an ABI between processes, guarded by kLayoutVersion.
@@ -266,6 +266,10 @@ constexpr std::uint64_t place(std::uint32_t lap, std::uint32_t inline_length) {
   return std::uint64_t{inline_length} << 24 | (lap & 0xffff);
 }
 constexpr std::uint32_t lap(std::uint64_t h) { return static_cast<std::uint32_t>(h & 0xffff); }
+/// Of what stands in `line` of a ring of 1 << log lines.
+constexpr std::uint32_t lap_of(std::uint64_t line, std::uint32_t log) {
+  return (static_cast<std::uint32_t>(line >> log) + 1) & 0xffff;
+}
 constexpr SlotKind kind(std::uint64_t h) { return static_cast<SlotKind>((h >> 16) & 7); }
 constexpr bool invalidates(std::uint64_t h) { return ((h >> 19) & 1) != 0; }
 /// kInline, and ends no key.
