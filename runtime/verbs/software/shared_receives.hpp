@@ -34,26 +34,36 @@ struct SharedReceiveVerbs {
     auto& srq = static_cast<Shared&>(handle);
     const bool resizes = (mask & IBV_SRQ_MAX_WR) != 0;
     const bool arms = (mask & IBV_SRQ_LIMIT) != 0;
-    const std::uint32_t max_wr = resizes ? attr.max_wr : srq.store.max;
-    if (arms && attr.srq_limit > max_wr) {
-      log_refusal("modify_srq: the limit %u is more than the queue can hold, %u", attr.srq_limit,
-                  max_wr);
-      return EINVAL;
+    if (resizes) {
+      // Before anything has changed.
+      if (arms && attr.srq_limit > attr.max_wr) return refuse_limit(attr.srq_limit, attr.max_wr);
+      if (const int error = resize(srq, attr.max_wr); error != 0) return error;
     }
-    if (resizes)
-      if (const int error = resize(srq, max_wr); error != 0) return error;
     if (!arms) return 0;
-    const LockGuard guard(srq.lock);
-    srq.limit = attr.srq_limit;
-    // Nothing else may come to tell of it: with no receive left no message uses one up.
-    tell_if_low_locked(srq);
-    return 0;
+    std::uint32_t max_wr;
+    {
+      const LockGuard guard(srq.lock);
+      max_wr = srq.store.max;
+      if (resizes || attr.srq_limit <= max_wr) {
+        srq.limit = attr.srq_limit;
+        // Nothing else may come to tell of it: with no receive left no message uses one up.
+        tell_if_low_locked(srq);
+        return 0;
+      }
+    }
+    return refuse_limit(attr.srq_limit, max_wr);
   }
   static int query_srq(Srq& handle, ibv_srq_attr& attr) noexcept {
     auto& srq = static_cast<Shared&>(handle);
     const LockGuard guard(srq.lock);
     attr = {srq.store.max, srq.store.max_sge, srq.limit};
     return 0;
+  }
+
+ private:
+  [[gnu::cold]] static int refuse_limit(std::uint32_t limit, std::uint32_t max_wr) noexcept {
+    log_refusal("modify_srq: the limit %u is more than the queue can hold, %u", limit, max_wr);
+    return EINVAL;
   }
 };
 
