@@ -71,8 +71,7 @@ int write_request(const Qp& qp, SendElement& element, const ibv_send_wr& wr) noe
   if ((requests_of(qp.plain.qp_type) & operation_bit(opcode)) == 0) return EINVAL;
   if ((wr.send_flags & ~kSendFlags) != 0 || is_barred(qp, opcode)) return EINVAL;
   if (!has_sound_list(wr, qp.max_send_sge)) return EINVAL;
-  if ((wr.send_flags & IBV_SEND_INLINE) != 0 && (opcode == IBV_WR_RDMA_READ || is_atomic(opcode)))
-    return EINVAL;
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0 && returns_bytes(opcode)) return EINVAL;
   begin_request(element, wr.wr_id, opcode, wr.send_flags);
   if (const int error = write_operation(qp, element, wr); error != 0) return error;
   if (opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW) return 0;

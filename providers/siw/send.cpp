@@ -25,7 +25,7 @@ int write_request_locked(Qp& qp, siw_sqe& element, const ibv_send_wr& wr,
   std::memcpy(&opcode, &wr.opcode, sizeof opcode);
   if (opcode > 31 || (kOpcodes >> opcode & 1) == 0) return EINVAL;
   if ((wr.send_flags & ~kSendFlags) != 0) return EINVAL;
-  if (wr.num_sge < 0 || (wr.num_sge != 0 && wr.sg_list == nullptr)) return EINVAL;
+  if (!has_sound_list(wr, qp.max_send_sge)) return EINVAL;
   begin_request(element, wr.wr_id, opcode);
   flags = siw_flags_of(opcode, wr.send_flags, qp.sq_sig_all);
   if (opcode == IBV_WR_RDMA_READ && !may_read_locked(qp)) return EINVAL;

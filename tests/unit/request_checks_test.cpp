@@ -26,7 +26,7 @@ struct Queue {
   }
   std::uint32_t max_sge() const { return 2; }
   std::uint32_t max_inline() const { return 100; }
-  bool may_read(ibv_qp_state now) const { return reads_are_agreed_on || now == IBV_QPS_ERR; }
+  std::uint32_t max_rd_atomic() const { return reads_are_agreed_on ? 1 : 0; }
   int check_form(const ibv_send_wr&) const { return has_form ? 0 : kOfForm; }
   bool is_full() const { return full; }
   void tell_early() const { ++told_early; }

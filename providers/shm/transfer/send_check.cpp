@@ -24,9 +24,7 @@ struct PostedTo {
   }
   std::uint32_t max_sge() const noexcept { return qp.max_send_sge; }
   std::uint32_t max_inline() const noexcept { return qp.max_inline; }
-  bool may_read(std::uint32_t mode) const noexcept {
-    return qp.attributes.max_rd_atomic != 0 || mode == IBV_QPS_ERR;
-  }
+  std::uint32_t max_rd_atomic() const noexcept { return qp.attributes.max_rd_atomic; }
   int check_form(const ibv_send_wr& wr) const noexcept {
     if (wr.opcode == IBV_WR_BIND_MW) return check_bind(wr);
     if (qp.datagrams != nullptr && !is_addressed(wr, qp.plain.context)) return EINVAL;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What posting a send request refuses at once: everything that an adapter's driver would refuse before
-// the hardware sees it, in the order in which the first of several reasons counts. Under the send queue's
-// lock. Spec: man ibv_post_send; IBTA 10.8.2, 11.4.1.1.
+// What posting a send request refuses at once: everything that an adapter's driver would refuse
+// before the hardware sees it, but for flags (kSendFlags), in the order in which the first of
+// several reasons counts. Under the send queue's lock. Spec: man ibv_post_send; IBTA 10.8.2,
+// 11.4.1.1.
 //
 // Of the queue, which knows its limits and says what there is to tell of a refusal:
 //
 //   state()                   ibv_qp_state of its queue pair
 //   has_operation(opcode)     of its type, at this device
 //   max_sge(), max_inline()   of a request
-//   may_read(state)           READs and atomics: its peers have agreed on some (max_rd_atomic)
+//   max_rd_atomic()           READs and atomics that its peers have agreed on
 //   check_form(wr)            0 or an errno: what only some operations or transports demand
 //   is_full()
 //   tell_early(), tell_long_inline(bytes), tell_full()
@@ -26,7 +27,9 @@
 
 namespace verbatim {
 
-/// All ibv_send_flags but IP_CSUM, for which there must be hardware.
+/// All ibv_send_flags but IP_CSUM, for which there must be hardware. Providers of kernel devices
+/// hold requests to it, since their drivers would see any other flag; check_send_request() does not
+/// look at flags: what has no meaning in software is passed over.
 inline constexpr unsigned kSendFlags =
     IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 
@@ -42,7 +45,8 @@ template <class Queue>
   if (!queue.has_operation(wr.opcode)) return EINVAL;
   if (!has_sound_list(wr, queue.max_sge())) return EINVAL;
   const bool reads = returns_bytes(wr.opcode);
-  if (reads && !queue.may_read(state)) return EINVAL;
+  // Where everything is flushed, a READ is as good as any request.
+  if (reads && queue.max_rd_atomic() == 0 && state != IBV_QPS_ERR) return EINVAL;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
     if (reads) return EINVAL;
     const std::uint64_t bytes = bytes_of(wr.sg_list, static_cast<std::size_t>(wr.num_sge));

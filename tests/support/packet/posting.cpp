@@ -32,14 +32,13 @@ struct PostedTo {
   }
   std::uint32_t max_sge() const noexcept { return qp.init.cap.max_send_sge; }
   std::uint32_t max_inline() const noexcept { return qp.init.cap.max_inline_data; }
-  bool may_read(ibv_qp_state now) const noexcept {
-    return qp.attributes.max_rd_atomic != 0 || now == IBV_QPS_ERR;
-  }
+  std::uint32_t max_rd_atomic() const noexcept { return qp.attributes.max_rd_atomic; }
   int check_form(const ibv_send_wr& wr) const noexcept {
     if (qp.plain.qp_type != IBV_QPT_UD) return 0;
     const std::uint64_t bytes = bytes_of(wr.sg_list, static_cast<std::size_t>(wr.num_sge));
     return is_addressed(wr, qp.plain.context) && bytes <= kMtu ? 0 : EINVAL;
   }
+  /// Takes memory for the request, if there has been none: has_place() makes the store larger.
   bool is_full() const noexcept {
     const std::uint32_t most = qp.init.cap.max_send_wr;
     return qp.tail - qp.freed + ahead >= most ||
