@@ -8,9 +8,9 @@
 #include "runtime/verbs/dependency.hpp"
 #include "runtime/verbs/software/qp_states.hpp"
 #include "runtime/verbs/software/soft_comp_channel.hpp"
+#include "runtime/verbs/software/soft_context.hpp"
 #include "runtime/verbs/software/soft_device.hpp"
 #include "runtime/verbs/software/soft_domains.hpp"
-#include "runtime/verbs/software/soft_events.hpp"
 
 namespace verbatim::null {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/verbs/software/request_batch.hpp"
+#include "tests/support/packet/request_batch.hpp"
 
 namespace verbatim {
 namespace {
@@ -294,15 +294,6 @@ TEST_F(BuiltRequestsTest, OfAnEmptyBatchAreASuccess) {
   ibv_wr_start(wr_);
   EXPECT_EQ(ibv_wr_complete(wr_), 0);
   EXPECT_TRUE(qp_.performed.empty());
-}
-
-TEST_F(BuiltRequestsTest, AreGoneWhenTheyAreAborted) {
-  begin();
-  ibv_wr_send(wr_);
-  ibv_wr_set_sge_list(wr_, kSges + 1, nullptr);
-  ibv_wr_abort(wr_);
-  ibv_wr_start(wr_);
-  expect_refused(0);
 }
 
 TEST_F(BuiltRequestsTest, OfMoreThanTheQueueHoldsAreRefused) {

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a device in software and its port say of themselves, and how it is opened.
+// What a device in software and its port say of themselves.
 #include "runtime/verbs/software/soft_device.hpp"
 
 #include <endian.h>
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/resource.h>
 
 #include <cerrno>
-
-#include "runtime/verbs/software/soft_events.hpp"
 
 namespace verbatim {
 namespace {
@@ -24,6 +19,21 @@ TEST(SoftDevice, SaysTheLimitsByWhichItsQueuesAreRefused) {
   EXPECT_EQ(attr.orig_attr.max_sge_rd, 4);
   EXPECT_EQ(attr.orig_attr.max_srq_sge, 4);
   EXPECT_EQ(attr.orig_attr.max_cqe, 128);
+}
+
+TEST(SoftDevice, HasRegionsOfAnyLengthAndAllPagesThatThereAre) {
+  ibv_device_attr_ex attr{};
+  describe_device({"tiny", 64, 4, 32, 128}, attr);
+  EXPECT_EQ(attr.orig_attr.max_mr_size, ~std::uint64_t{0});
+  EXPECT_EQ(attr.orig_attr.page_size_cap, ~std::uint64_t{4095}) << "of 4096 bytes and more";
+  EXPECT_EQ(attr.orig_attr.max_pd, 1 << 24);
+  EXPECT_EQ(attr.orig_attr.max_ah, 1 << 24);
+}
+
+TEST(SoftDevice, TellsSendersThatNoReceiveIsPosted) {
+  ibv_device_attr_ex attr{};
+  describe_device({"tiny", 64, 4, 32, 128}, attr);
+  EXPECT_EQ(attr.orig_attr.device_cap_flags, unsigned{IBV_DEVICE_RC_RNR_NAK_GEN});
 }
 
 TEST(SoftDevice, HasOnePortAndTheAtomicsThatProgramsAskAdaptersFor) {
@@ -56,7 +66,14 @@ TEST(SoftPort, HasASubnetManagerOnInfiniBandAlone) {
   EXPECT_EQ(port(true, true).sm_lid, 0);
 }
 
-TEST(SoftPort, HasAsManyRowsInItsTablesAsItSays) {
+TEST(SoftPort, IsAsFastAsAdaptersWithTheLongestPackets) {
+  EXPECT_EQ(port(true, false).max_mtu, IBV_MTU_4096);
+  EXPECT_EQ(port(true, false).active_mtu, IBV_MTU_4096);
+  EXPECT_EQ(port(true, false).active_width, 2) << "4X";
+  EXPECT_EQ(port(true, false).active_speed, 32) << "EDR";
+}
+
+TEST(SoftPort, HasAsManyPKeysAsItSays) {
   Device device;
   Context context(device);
   ASSERT_EQ(port(true, false).pkey_tbl_len, 1);
@@ -65,49 +82,6 @@ TEST(SoftPort, HasAsManyRowsInItsTablesAsItSays) {
   EXPECT_EQ(SoftPortVerbs::query_pkey(context, 1, 0, pkey), 0);
   EXPECT_EQ(pkey, htobe16(0xffff)) << "the default partition, as a full member";
   EXPECT_EQ(SoftPortVerbs::query_pkey(context, 1, 1, pkey), EINVAL);
-}
-
-struct Opened : Context {
-  using Context::Context;
-  SoftEvents events;
-};
-using Verbs = SoftContextVerbs<Opened>;
-
-bool is_readable(int fd) {
-  pollfd asked{fd, POLLIN, 0};
-  return ::poll(&asked, 1, 0) == 1;
-}
-
-TEST(SoftContext, TellsOfItsEventsByItsDescriptor) {
-  Device device;
-  Context* context = nullptr;
-  ASSERT_EQ(Verbs::open(device, &context), 0);
-  const int fd = context->extended.context.async_fd;
-  EXPECT_FALSE(is_readable(fd));
-  ibv_async_event event{};
-  event.event_type = IBV_EVENT_PORT_ERR;
-  event.element.port_num = 1;
-  static_cast<Opened*>(context)->events.raise(event);
-  EXPECT_TRUE(is_readable(fd));
-  ibv_async_event got{};
-  EXPECT_EQ(Verbs::get_async_event(*context, got), 0);
-  EXPECT_EQ(got.event_type, IBV_EVENT_PORT_ERR);
-  EXPECT_FALSE(is_readable(fd));
-  Verbs::close(*context);
-  EXPECT_EQ(::fcntl(fd, F_GETFD), -1) << "it goes with the context";
-}
-
-TEST(SoftContext, IsNotOpenedWithoutADescriptor) {
-  rlimit before;
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit none{0, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  Device device;
-  Context* context = nullptr;
-  const int error = Verbs::open(device, &context);
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_EQ(error, EMFILE);
-  EXPECT_EQ(context, nullptr);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@
 #include "runtime/base/environment.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/unique_fd.hpp"
+#include "runtime/verbs/software/soft_context.hpp"
 #include "runtime/verbs/software/soft_device.hpp"
 
 namespace verbatim::shm {
@@ -83,7 +84,8 @@ void describe_memory(ibv_device_attr_ex& attr) noexcept {
 
 using OwnVerbs = SoftContextVerbs<Context>;
 
-/// Among those that are open: whoever fails later finds it, and tells it.
+/// Puts the context among those that are open, which are told when the process fails later. EIO: it
+/// has failed.
 int admit(Context& context) noexcept {
   LockGuard<Mutex> guard(live.mutex);
   if (Process::get().has_failed()) return EIO;

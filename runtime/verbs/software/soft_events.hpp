@@ -8,10 +8,8 @@
 // Spec: man ibv_get_async_event; IBTA 11.6.3.
 #pragma once
 
-#include <cerrno>
 #include <cstdint>
 
-#include "runtime/base/make_nothrow.hpp"
 #include "runtime/verbs/handles.hpp"
 #include "runtime/verbs/software/event_gate.hpp"
 #include "runtime/verbs/software/event_list.hpp"
@@ -56,27 +54,6 @@ class SoftEvents {
   EventGate gate_;
   EventList queue_;                 ///< under the gate's mutex, as the links in it
   EventLink ports_[kMaxPorts + 1];  ///< [0]: the device
-};
-
-/// The three slots of a device, for a provider to inherit or to begin with. Opened: its context, with
-/// a member `SoftEvents events`.
-template <class Opened>
-struct SoftContextVerbs {
-  static int open(Device& device, Context** out) noexcept {
-    auto* const context = make_nothrow<Opened>(device);
-    if (context == nullptr) return ENOMEM;
-    if (const int error = context->events.open()) {
-      destroy_nothrow(context);
-      return error;
-    }
-    context->extended.context.async_fd = context->events.fd();
-    *out = context;
-    return 0;
-  }
-  static void close(Context& context) noexcept { destroy_nothrow(static_cast<Opened*>(&context)); }
-  static int get_async_event(Context& context, ibv_async_event& event) noexcept {
-    return static_cast<Opened&>(context).events.get(event);
-  }
 };
 
 }  // namespace verbatim

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // The witness's objects and packets, and what its parts have of each other. All of it is under the
-// device's one lock.
+// device's one lock, but for a batch that is being built: that is its builder's (Qp::builds).
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,11 @@
 #include "runtime/verbs/software/key_table.hpp"
 #include "runtime/verbs/software/posted_receives.hpp"
 #include "runtime/verbs/software/posted_sends.hpp"
-#include "runtime/verbs/software/request_batch.hpp"
 #include "runtime/verbs/software/retry.hpp"
 #include "runtime/verbs/software/scatter_gather.hpp"
 #include "runtime/verbs/software/shared_receives.hpp"
 #include "tests/support/packet/link.hpp"
+#include "tests/support/packet/request_batch.hpp"
 
 namespace verbatim::packet {
 
@@ -198,7 +198,7 @@ ibv_gid own_gid();
 void tell(Cq& cq);
 void store(Cq& cq, const Stored& stored);
 ibv_wc completion(const Qp& qp, std::uint64_t wr_id, ibv_wc_opcode opcode, ibv_wc_status status);
-/// Of the requests.
+/// Completes the oldest of the requests that wait.
 void complete_oldest(Qp& qp, ibv_wc_status status);
 void complete(Qp& qp, const Receive& receive, ibv_wc_status status);
 void forget_completions(Qp& qp);

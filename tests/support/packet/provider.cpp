@@ -9,6 +9,7 @@
 #include "runtime/base/scope_exit.hpp"
 #include "runtime/verbs/software/qp_states.hpp"
 #include "runtime/verbs/software/soft_comp_channel.hpp"
+#include "runtime/verbs/software/soft_context.hpp"
 #include "runtime/verbs/software/soft_device.hpp"
 #include "runtime/verbs/software/soft_domains.hpp"
 #include "tests/support/packet/objects.hpp"

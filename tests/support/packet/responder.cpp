@@ -23,7 +23,7 @@ void answer(const Qp& qp, const Packet& to, Kind kind, std::uint32_t psn, std::u
   send(std::move(packet));
 }
 
-/// False, for who calls it.
+/// Tells the requester why, and ends the queue pair. Always false, which callers hand on.
 bool refuse(Qp& qp, const Packet& packet, ibv_wc_status status, ibv_event_type type) {
   answer(qp, packet, Kind::kRefused, packet.psn, static_cast<std::uint32_t>(status));
   events_of(qp).raise(qp, type);
@@ -112,7 +112,8 @@ bool perform(Qp& qp, const Packet& packet, Bytes& answered) {
   return true;
 }
 
-/// ... or what was performed before, which is only answered again; a READ reads again.
+/// Performs a request that is new. One that was performed before is only answered again, but a READ
+/// reads again. False as of perform().
 bool perform_or_repeat(Qp& qp, const Packet& packet, bool is_new, Bytes& answered) {
   if (is_new || packet.opcode == IBV_WR_RDMA_READ) return perform(qp, packet, answered);
   if (is_atomic(packet.opcode)) answered = qp.atomics[packet.psn];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Requests that ibv_wr_* build, from start to complete or abort, for a provider that performs them as it
-// performs posted ones. Each lies in one piece: its words, its SGEs, and the bytes that it was given
-// inline. Whoever has the queue pair between these calls has its batch. Source: man ibv_wr_post.
+// Requests that ibv_wr_* build, from start to complete or abort, for a provider that performs them
+// as it performs posted ones. Each lies in one piece: its words, its SGEs, and the bytes that it
+// was given inline. The batch belongs to the thread that has the queue pair between these calls.
+// Source: man ibv_wr_post.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -74,12 +75,13 @@ class RequestBatch {
     if (error_ == 0) error_ = error;
   }
 
-  /// The request that was added last. Before the first, and of those that have no place, one that is in
-  /// no batch.
+  /// The request that was added last. Before the first, and of those that have no place, one that
+  /// is in no batch.
   ibv_send_wr& current() const noexcept { return at(current_); }
   std::uint32_t max_sge() const noexcept { return max_sge_; }
   std::uint32_t max_inline() const noexcept { return max_inline_; }
-  /// Its bytes lie where `count` SGEs say, or are `bytes` inline ones: these are written to the answer.
+  /// Its bytes lie where `count` SGEs say, or are `bytes` inline ones: these are written to the
+  /// answer.
   ibv_sge* take_sges(std::uint32_t count) const noexcept {
     ibv_send_wr& wr = current();
     wr.sg_list = reinterpret_cast<ibv_sge*>(&wr + 1);
@@ -122,8 +124,8 @@ class RequestBatch {
   int error_ = 0;
 };
 
-/// What BuiltRequests asks for, but for start, complete and abort, of queue pairs that keep a batch in
-/// their member `batch`.
+/// What BuiltRequests asks for, but for start, complete and abort, of queue pairs that keep a batch
+/// in their member `batch`.
 template <class QueuePair>
 struct BatchedRequests {
   using Qp = QueuePair;
