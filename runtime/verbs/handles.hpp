@@ -386,6 +386,7 @@ struct Flow {
 struct Ah {
   static constexpr ObjectKind kKind = ObjectKind::kAh;
   ibv_ah plain{};
+  /// The path that it was asked for; the runtime fills it when create_ah has answered.
   ibv_ah_attr attr{};
   Owned owned;
   [[nodiscard]] static Ah& from(ibv_ah* handle) noexcept { return *reinterpret_cast<Ah*>(handle); }

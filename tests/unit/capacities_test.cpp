@@ -88,7 +88,7 @@ TEST(Extras, OfCreateFlagsOnlyTheProvidersAreTaken) {
             EOPNOTSUPP);
 }
 
-TEST(Extras, OfCallsOnlyThoseOfTheProvidersOperationsAreWired) {
+TEST(Extras, OfCallsOnlyThoseOfTheProvidersOperationsAreTaken) {
   ibv_qp_init_attr_ex attr = asking(1, 1, 1, 1, 0);
   EXPECT_EQ(refuse_lacking_operations("tiny", attr, 0), 0);
   attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_TSO;

@@ -150,10 +150,10 @@ using Addressed = BuiltRequests<AddressedRequests>;
 
 WorkCalls calls_of(const Qp& qp, ibv_qp_type type) noexcept {
   WorkCalls calls = General::kCalls;
-  const bool is_addressed = type != IBV_QPT_RC && type != IBV_QPT_UC;
-  calls.wr_send = is_addressed ? Addressed::send : wr_send;
-  calls.wr_send_imm = is_addressed ? Addressed::send_imm : wr_send_imm;
-  calls.wr_rdma_write = is_addressed ? Addressed::rdma_write : wr_rdma_write;
+  const bool names_receiver = type != IBV_QPT_RC && type != IBV_QPT_UC;
+  calls.wr_send = names_receiver ? Addressed::send : wr_send;
+  calls.wr_send_imm = names_receiver ? Addressed::send_imm : wr_send_imm;
+  calls.wr_rdma_write = names_receiver ? Addressed::rdma_write : wr_rdma_write;
   calls.wr_set_sge = wr_set_sge;
   calls.wr_set_inline_data = wr_set_inline_data;
   if (qp.in_domain) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a completion queue is armed for, and which completions make its event. Who keeps the word and
-// under which lock, and what disarms it, is the provider's. Pure; any thread. Spec: IBTA 11.4.2.2;
-// man ibv_req_notify_cq.
+// What a completion queue is armed for, and which completions make its event. Who keeps the word
+// and under which lock, and what disarms it, is the provider's. Pure; any thread. Spec: IBTA
+// 11.4.2.2; man ibv_req_notify_cq.
 #pragma once
 
 #include <cstdint>
 
 namespace verbatim::armed {
 
-/// A word may stand where other processes read it, with more in it than this.
+/// The kinds. A caller whose word holds more than one of them masks it before it asks here.
 inline constexpr std::uint32_t kForNothing = 0, kForAll = 1, kForSolicited = 2;
 
 /// What a queue that is armed for `now` is armed for when it is asked again. Once armed for all it

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// ibv_wr_* over ibv_send_wr: each call says in the words of ibv_post_send what it was told. From start to
-// complete or abort the caller has the queue pair for itself. Source: man ibv_wr_post.
+// ibv_wr_* over ibv_send_wr: each call says in the words of ibv_post_send what it was told. A
+// request has its bytes set by one setter. From start to complete or abort the caller has the queue
+// pair for itself. Source: man ibv_wr_post.
 //
 // For FLUSH and ATOMIC_WRITE, which ibv_post_send has no words for, these stand:
 //
@@ -10,13 +11,14 @@
 // Where requests lie while they are built, and what becomes of them, says `Requests`:
 //
 //   Qp                       the provider's queue pair; of(ibv_qp_ex*) is the one of a handle
-//   add(qp, opcode)          the next request: wr_id and flags of the handle, no bytes, and to nobody (wr
-//                            and qp_type are zero). When there is no room: the batch fails with ENOMEM,
-//                            and what is answered nobody will look at
+//   add(qp, opcode)          the next request: wr_id and flags of the handle, no bytes, and to
+//                            nobody (wr.ud and qp_type are zero). When there is no room: the batch
+//                            fails with ENOMEM, and what is answered nobody will look at
 //   current(qp)              the one that was added last, or any that nobody will look at
-//   max_sge(qp)              how many SGEs it may have, and max_inline(qp) how many bytes inline: 8 at
-//                            least, where there is ATOMIC_WRITE
-//   take_sges(qp, count)     its bytes lie where `count` SGEs say, which are to be written to the answer
+//   max_sge(qp)              how many SGEs it may have, and max_inline(qp) how many bytes inline:
+//                            8 at least, where there is ATOMIC_WRITE
+//   take_sges(qp, count)     its bytes lie where `count` SGEs say, which are to be written to the
+//                            answer
 //   take_inline(qp, bytes)   it has so many bytes inline, which are to be written to the answer
 //   refuse(qp, errno)        the batch fails with this, unless it has failed before
 //   refuse_inline(qp, bytes) ... because so many bytes are more than max_inline
@@ -119,8 +121,8 @@ struct BuiltRequests {
     Requests::refuse(Requests::of(qp), EOPNOTSUPP);
   }
 
-  /// All that ibv_post_send has, and the two besides. A provider with faster ways of its own puts them
-  /// in their places.
+  /// All that ibv_post_send has, and the two besides. A provider with faster ways of its own puts
+  /// them in their places.
   static constexpr WorkCalls kCalls{.wr_atomic_cmp_swp = atomic_cmp_swp,
                                     .wr_atomic_fetch_add = atomic_fetch_add,
                                     .wr_bind_mw = bind_mw,

@@ -30,8 +30,8 @@ struct QueueLimits {
 /// large messages), or a create flag that is not in `known_flags`, whose names `flags_are` says.
 [[nodiscard]] int refuse_lacking_extras(const char* provider, const ibv_qp_init_attr_ex& attr,
                                         std::uint32_t known_flags, const char* flags_are) noexcept;
-/// 0 or EOPNOTSUPP: calls of ibv_wr_* are asked for (send_ops_flags) whose operations a queue pair of this
-/// type does not have, which has IBV_QP_EX_WITH_* `operations`.
+/// 0 or EOPNOTSUPP: calls of ibv_wr_* are asked for (send_ops_flags) whose operations are lacking.
+/// `operations`: the IBV_QP_EX_WITH_* that a queue pair of this type has.
 [[nodiscard]] int refuse_lacking_operations(const char* provider, const ibv_qp_init_attr_ex& attr,
                                             std::uint64_t operations) noexcept;
 

@@ -89,8 +89,7 @@ template <class Ring>
   return told - head <= count(queue) ? told : head;
 }
 
-/// Is there one among them of which makes_event(completion) says so? Then an event tells of it now,
-/// and of those before it.
+/// Whether a completion that no event told of makes one; `told` is then moved behind it.
 template <class Ring, class MakesEvent>
 [[nodiscard]] bool tell_next(const Ring& queue, std::uint32_t& told,
                              const MakesEvent& makes_event) noexcept {

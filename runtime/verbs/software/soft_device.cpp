@@ -35,7 +35,7 @@ void describe_device(const QueueLimits& limits, ibv_device_attr_ex& attr) noexce
 
 void describe_port(bool is_up, bool is_ethernet, ibv_port_attr& attr) noexcept {
   attr.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-  // Down it is what adapters say of a line that is cut.
+  // When it is down it says what adapters say of a cut line.
   attr.phys_state = is_up ? kLinkUp : is_ethernet ? kDisabled : kPolling;
   attr.max_mtu = attr.active_mtu = IBV_MTU_4096;
   attr.gid_tbl_len = attr.pkey_tbl_len = 1;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Protection, thread and parent domains of a provider in software, and address handles. A protection domain is a number
-// that no other of the process ever had: keys, queue pairs and address handles are held together by
-// it (key_holder.hpp). A parent domain has the number of the domain that it stands for. What the
-// word of a thread domain buys is the queues' to decide, who find it in Pd::thread_domain. Control
-// code, any thread. Spec: IBTA 10.2.3; man ibv_alloc_pd, ibv_alloc_td, ibv_alloc_parent_domain.
+// Protection, thread and parent domains of a provider in software, and address handles. A
+// protection domain is a number that no other of the process ever had: keys, queue pairs and
+// address handles are held together by it (key_holder.hpp). A parent domain has the number of the
+// domain that it stands for. What the word of a thread domain buys is the queues' to decide, who
+// find it in Pd::thread_domain. Control code, any thread. Spec: IBTA 10.2.3; man ibv_alloc_pd,
+// ibv_alloc_td, ibv_alloc_parent_domain.
 #pragma once
 
 #include <atomic>
@@ -43,8 +44,9 @@ struct SoftDomainVerbs {
                                  Pd** out) noexcept;
 };
 
-/// The slots of address handles, to inherit or to begin with: nobody else has to know of one. Made: the
-/// provider's Ah. REQUIRES of the runtime: it fills Ah::attr.
+/// The slots of address handles, for a provider to inherit or to begin with. An address handle is
+/// nothing but its attributes, so that no other part has to be told of it. Made: the provider's Ah.
+/// REQUIRES of the runtime: it fills Ah::attr.
 template <class Made>
 struct SoftAddressVerbs {
   static int create_ah(Pd&, const ibv_ah_attr&, Ah** out) noexcept {
