@@ -87,7 +87,7 @@ int reset(Qp& qp) noexcept {
   store_relaxed(qp.own->posted, 0);
   store_relaxed(qp.own->undone, 0);
   qp.strict_unsignaled = 0;
-  qp.sq.first_flush = IBV_WC_WR_FLUSH_ERR;
+  qp.sq.first_error.forget();
   forget_failures(qp);
   store_relaxed(qp.own->sent_bytes, 0);
   qp.own->polled.store(0, std::memory_order_relaxed);
@@ -211,8 +211,7 @@ int query_qp(verbatim::Qp& handle, ibv_qp_attr& attr, int, ibv_qp_init_attr&) no
   if (qp.kind != nullptr && qp.kind->query != nullptr) return qp.kind->query(qp, attr);
   LockGuard<Mutex> control(qp.control);
   read_attributes(qp, attr);
-  attr.sq_draining =
-      attr.qp_state == IBV_QPS_SQD && qp.sq.finishes_head.load(std::memory_order_relaxed);
+  attr.sq_draining = attr.qp_state == IBV_QPS_SQD && qp.sq.drain.is_under_way();
   return 0;
 }
 

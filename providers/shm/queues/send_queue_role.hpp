@@ -4,14 +4,12 @@
 // its place among those that a completion queue moves on.
 #pragma once
 
-#include <infiniband/verbs.h>
-
-#include <atomic>
 #include <cstdint>
 
 #include "providers/shm/queues/pending_send.hpp"
 #include "providers/shm/queues/work_batch.hpp"
 #include "runtime/verbs/software/posted_sends.hpp"
+#include "runtime/verbs/software/send_end.hpp"
 
 namespace verbatim::shm {
 
@@ -24,13 +22,10 @@ struct SendQueue {
   Progress progress{};
   /// The head waits until processes have met, or an endpoint is there.
   bool awaits_connection = false;
-  /// In SQD: the request at the head had begun, and is finished. Anybody may read it.
-  std::atomic<bool> finishes_head{false};
+  Drain drain;                   ///< in SQD the request at the head has begun, or none
   bool has_posted = false;       ///< a request has waited, once
-  bool tells_drained = false;    ///< an event says when it has been finished
   CountedQp* counted = nullptr;  ///< what completion counters count of the queue pair
-  /// What the first request after the error ends in; those behind it flush.
-  ibv_wc_status first_flush = IBV_WC_WR_FLUSH_ERR;
+  FirstError first_error;
 };
 
 }  // namespace verbatim::shm

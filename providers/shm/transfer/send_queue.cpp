@@ -207,8 +207,7 @@ Step send_and_invalidate(Qp& qp, SendLock& lock, const PendingSend& send,
 
 /// One step for the request at the head.
 Step step(Qp& qp, SendLock& lock, const PendingSend& send) noexcept {
-  if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD &&
-      !qp.sq.finishes_head.load(std::memory_order_relaxed))
+  if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD && !qp.sq.drain.is_under_way())
     return Step::waits(Wait::kNothing);
   if (is_at_home(send.opcode)) return do_window(qp, send);
   if (send.length > kMaxMessage) return Step::fails(IBV_WC_LOC_LEN_ERR);
@@ -295,16 +294,8 @@ void complete_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr,
   push_locked(*qp.send_cq, {wr.wr_id, &qp, 0, sq_index, IBV_WC_SEND, IBV_WC_SUCCESS, true, 0});
 }
 
-static void end_drain(Qp& qp) noexcept {
-  qp.sq.finishes_head.store(false, std::memory_order_relaxed);
-  if (qp.sq.tells_drained) raise_qp_event(qp, IBV_EVENT_SQ_DRAINED);
-  qp.sq.tells_drained = false;
-}
-
 void drain(Qp& qp, bool tells) noexcept {
-  qp.sq.tells_drained = tells;
-  qp.sq.finishes_head.store(qp.queued() != 0, std::memory_order_relaxed);
-  if (qp.queued() == 0) end_drain(qp);
+  if (qp.sq.drain.begin(tells, qp.queued() != 0)) raise_qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
 void advance(Qp& qp, SendLock& lock) noexcept {
@@ -341,7 +332,9 @@ void advance(Qp& qp, SendLock& lock) noexcept {
     }
     complete_send(qp, send, IBV_WC_SUCCESS, lock.by_domain());
     pop(qp);
-    if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD && !is_asked(qp)) end_drain(qp);
+    if (qp.mode.load(std::memory_order_relaxed) == IBV_QPS_SQD && !is_asked(qp) &&
+        qp.sq.drain.end())
+      raise_qp_event(qp, IBV_EVENT_SQ_DRAINED);
   }
   qp.link.fast = qp.mode.load(std::memory_order_relaxed) == IBV_QPS_RTS &&
                  qp.link.remote != nullptr && qp.out.ring.slots != nullptr &&
@@ -376,10 +369,9 @@ int post_slowly(Qp& qp, SendLock& lock, const ibv_send_wr& wr) noexcept {
 }
 
 void flush_sends(Qp& qp) noexcept {
-  if (qp.queued() != 0 && qp.sq.first_flush != IBV_WC_WR_FLUSH_ERR) want_said(qp);
+  if (qp.queued() != 0 && qp.sq.first_error.is_untold()) want_said(qp);
   while (qp.queued() != 0) {
-    complete_send(qp, head_of(qp), qp.sq.first_flush, false);
-    qp.sq.first_flush = IBV_WC_WR_FLUSH_ERR;
+    complete_send(qp, head_of(qp), qp.sq.first_error.take(), false);
     pop(qp);
   }
   forget_asked(qp);
@@ -392,7 +384,7 @@ void fail_sends(Qp& qp, ibv_wc_status status) noexcept {
     stop_sending(qp);
   else
     enter_error(qp);
-  qp.sq.first_flush = status;
+  qp.sq.first_error.set(status);
   flush_sends(qp);
 }
 

@@ -55,7 +55,7 @@ void forget_completions(Qp& qp) {
 }
 
 void flush_sends(Qp& qp) {
-  while (qp.head != qp.tail) complete_oldest(qp, IBV_WC_WR_FLUSH_ERR);
+  while (qp.head != qp.tail) complete_oldest(qp, qp.first_error.take());
   qp.sent = qp.tail;
 }
 
@@ -78,7 +78,7 @@ void enter_error(Qp& qp) {
 }
 
 void fail(Qp& qp, ibv_wc_status status) {
-  complete_oldest(qp, status);
+  qp.first_error.set(status);
   if (qp.plain.qp_type != IBV_QPT_UD) return enter_error(qp);
   // IBTA 10.3.1.6: a datagram's error ends the send queue alone.
   qp.plain.state = IBV_QPS_SQE;

@@ -20,6 +20,7 @@
 #include "runtime/verbs/software/posted_sends.hpp"
 #include "runtime/verbs/software/retry.hpp"
 #include "runtime/verbs/software/scatter_gather.hpp"
+#include "runtime/verbs/software/send_end.hpp"
 #include "runtime/verbs/software/shared_receives.hpp"
 #include "tests/support/packet/link.hpp"
 #include "tests/support/packet/request_batch.hpp"
@@ -154,7 +155,8 @@ struct Qp : verbatim::Qp {
   std::uint32_t not_ready = 0;
   bool rests = false;  ///< until the responder's RNR timer is over
   std::uint64_t repeat_at = kForEver;
-  bool drains = false;
+  Drain drain;
+  FirstError first_error;
   // Responder.
   std::uint32_t expected = 0;
   bool was_heard = false;                  ///< its peer, once since RTR

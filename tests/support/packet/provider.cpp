@@ -3,7 +3,6 @@
 #include "tests/support/packet/provider.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "runtime/base/make_nothrow.hpp"
 #include "runtime/base/scope_exit.hpp"
@@ -189,14 +188,14 @@ struct PacketVerbs : SharedReceiveVerbs<Srq>,
       qp.receives.taken = qp.receives.posted;
       qp.atomics.clear();
       qp.head = qp.sent = qp.tail = qp.freed = qp.tries = qp.not_ready = 0;
-      qp.rests = qp.drains = false;
+      qp.rests = false;
+      qp.first_error.forget();
       qp.repeat_at = kForEver;
       forget_completions(qp);
     }
     if (to == IBV_QPS_SQD) {
-      qp.drains = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0;
-      if (!qp.awaits_answer() && std::exchange(qp.drains, false))
-        events_of(qp).raise(qp, IBV_EVENT_SQ_DRAINED);
+      const bool tells = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0;
+      if (qp.drain.begin(tells, qp.awaits_answer())) events_of(qp).raise(qp, IBV_EVENT_SQ_DRAINED);
     }
     transmit(qp);
     pump();
@@ -205,6 +204,7 @@ struct PacketVerbs : SharedReceiveVerbs<Srq>,
   static int query_qp(verbatim::Qp& qp, ibv_qp_attr& attr, int, ibv_qp_init_attr&) noexcept {
     const LockGuard guard(world().lock);
     read_attributes(qp, attr);
+    attr.sq_draining = own(qp).state() == IBV_QPS_SQD && own(qp).drain.is_under_way();
     return 0;
   }
   static int destroy_qp(verbatim::Qp& plain) noexcept {

@@ -78,7 +78,7 @@ void move_on(Qp& qp) {
   qp.rests = false;
   qp.repeat_at = qp.awaits_answer() ? deadline(qp) : kForEver;
   transmit(qp);
-  if (!qp.awaits_answer() && qp.state() == IBV_QPS_SQD && std::exchange(qp.drains, false))
+  if (!qp.awaits_answer() && qp.state() == IBV_QPS_SQD && qp.drain.end())
     events_of(qp).raise(qp, IBV_EVENT_SQ_DRAINED);
 }
 
