@@ -43,8 +43,9 @@ struct SharedReceiveVerbs {
     std::uint32_t max_wr;
     {
       const LockGuard guard(srq.lock);
+      // Another thread may have resized it since.
       max_wr = srq.store.max;
-      if (resizes || attr.srq_limit <= max_wr) {
+      if (attr.srq_limit <= max_wr) {
         srq.limit = attr.srq_limit;
         // Nothing else may come to tell of it: with no receive left no message uses one up.
         tell_if_low_locked(srq);
