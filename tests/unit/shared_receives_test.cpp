@@ -23,7 +23,7 @@ int resize(Shared& srq, std::uint32_t max_wr) {
 }
 SoftEvents& events_of(const Shared& srq) { return const_cast<Shared&>(srq).events; }
 
-using Verbs = SharedReceiveVerbs<Shared>;
+using SharedVerbs = SharedReceiveVerbs<Shared>;
 
 class SharedReceives : public ::testing::Test {
  protected:
@@ -34,10 +34,10 @@ class SharedReceives : public ::testing::Test {
     EXPECT_EQ(srq_.events.open(), 0);
     EXPECT_EQ(::fcntl(srq_.events.fd(), F_SETFL, O_NONBLOCK), 0);
   }
-  int modify(ibv_srq_attr attr, int mask) { return Verbs::modify_srq(srq_, attr, mask); }
+  int modify(ibv_srq_attr attr, int mask) { return SharedVerbs::modify_srq(srq_, attr, mask); }
   ibv_srq_attr query() {
     ibv_srq_attr attr{};
-    EXPECT_EQ(Verbs::query_srq(srq_, attr), 0);
+    EXPECT_EQ(SharedVerbs::query_srq(srq_, attr), 0);
     return attr;
   }
   bool was_told() {

@@ -16,7 +16,7 @@ struct Opened : Context {
   using Context::Context;
   SoftEvents events;
 };
-using Verbs = SoftContextVerbs<Opened>;
+using SoftVerbs = SoftContextVerbs<Opened>;
 
 bool is_readable(int fd) {
   pollfd asked{fd, POLLIN, 0};
@@ -26,7 +26,7 @@ bool is_readable(int fd) {
 TEST(SoftContext, TellsOfItsEventsByItsDescriptor) {
   Device device;
   Context* context = nullptr;
-  ASSERT_EQ(Verbs::open(device, &context), 0);
+  ASSERT_EQ(SoftVerbs::open(device, &context), 0);
   const int fd = context->extended.context.async_fd;
   EXPECT_FALSE(is_readable(fd));
   ibv_async_event event{};
@@ -35,10 +35,10 @@ TEST(SoftContext, TellsOfItsEventsByItsDescriptor) {
   static_cast<Opened*>(context)->events.raise(event);
   EXPECT_TRUE(is_readable(fd));
   ibv_async_event got{};
-  EXPECT_EQ(Verbs::get_async_event(*context, got), 0);
+  EXPECT_EQ(SoftVerbs::get_async_event(*context, got), 0);
   EXPECT_EQ(got.event_type, IBV_EVENT_PORT_ERR);
   EXPECT_FALSE(is_readable(fd));
-  Verbs::close(*context);
+  SoftVerbs::close(*context);
   EXPECT_EQ(::fcntl(fd, F_GETFD), -1) << "it goes with the context";
 }
 
@@ -49,7 +49,7 @@ TEST(SoftContext, IsNotOpenedWithoutADescriptor) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   Device device;
   Context* context = nullptr;
-  const int error = Verbs::open(device, &context);
+  const int error = SoftVerbs::open(device, &context);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(error, EMFILE);
   EXPECT_EQ(context, nullptr);
