@@ -293,8 +293,8 @@ void ring_peer(Qp& qp, bool solicited) noexcept {
   if (cq >= segment.cq_capacity() || bit >= CqDoorbells::kBells) return;
   Doorbells& doorbells = segment.doorbells();
   const MessageRing& ring = qp.out.ring;
-  doorbells.cqs[cq].ring(
-      bit, ring.next - ring.taken < bell::kLines ? bell::up_to(ring.next) : bell::kAll);
+  const bool is_named = ring.mask < bell::kLines || ring.next - ring.taken < bell::kLines;
+  doorbells.cqs[cq].ring(bit, is_named ? bell::up_to(ring.next) : bell::kAll);
   // The stores stay before this load for the compiler, and for the processor where that matters:
   // whoever arms the CQ for the first time makes us pass a fence.
   std::atomic_signal_fence(std::memory_order_seq_cst);

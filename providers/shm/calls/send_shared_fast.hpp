@@ -11,7 +11,7 @@
 
 namespace verbatim::shm {
 
-/// Is the next receive posted, sound and long enough, as its credit says now? False also when
+/// Is the next receive posted, sound and long enough for so many bytes, as its credit says now? False also when
 /// something has to be looked at again.
 [[gnu::always_inline]] inline bool takes_next(const Qp& way, std::uint32_t bytes) noexcept {
   const SharedCredits& shared = way.shared;
@@ -25,7 +25,7 @@ namespace verbatim::shm {
   const auto lap = static_cast<std::uint32_t>(shared.next >> extent::log(store)) + 1;
   // A receive with a bad key has a length below zero.
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(credit >> 32) - lap) >= 0 &&
-         static_cast<std::int32_t>(credit) >= static_cast<std::int32_t>(bytes + way.headroom);
+         static_cast<std::int32_t>(credit) >= static_cast<std::int32_t>(bytes);
 }
 
 /// Puts a SEND into the ring of `way`, the queue pair or its endpoint, if the next receive is
@@ -36,7 +36,8 @@ template <bool kRings, class Piece>
   if (must_ring(way) != kRings) return false;
   if (!way.out.ring.has_line()) [[unlikely]]
     return false;
-  if (!(kRings ? takes_next_in_turn(way, bytes) : takes_next(way, bytes))) return false;
+  const std::uint32_t with_header = bytes + piece.qp.headroom;
+  if (!(kRings ? takes_next_in_turn(way, with_header) : takes_next(way, with_header))) return false;
   const unsigned char* from;
   if (!piece.find(from)) return false;
   MessageRing& ring = way.out.ring;
@@ -46,7 +47,10 @@ template <bool kRings, class Piece>
     // Publishes the slot; pairs with the load in poll_rings().
     slot.header.store(piece.header() | header::place(ring.lap(), bytes), std::memory_order_release);
     ++ring.next;
-    ask_for_slot(way, way.received->load(std::memory_order_relaxed));
+    if (kRings)
+      ask_for_next_slot(way);
+    else
+      ask_for_slot(way, way.received->load(std::memory_order_relaxed));
   } else if (!put_shared_long(way, bytes, from, piece.header())) {
     return false;
   }
@@ -63,15 +67,15 @@ template <bool kRings, class Piece>
 /// send_datagram_now() knows.
 template <bool kAny>
 [[gnu::always_inline]] inline Qp* known_endpoint(Qp& qp, const ibv_send_wr& wr) noexcept {
-  Qp* const endpoint = kAny ? find_endpoint(qp, wr.wr.ud.remote_qpn) : qp.endpoints->last;
+  Qp* const endpoint = kAny ? find_endpoint(qp, wr.wr.ud.remote_qpn) : qp.last_endpoint;
   const auto& to = wr.wr.ud;
-  if (endpoint == nullptr || endpoint->ep.target != to.remote_qpn ||
-      endpoint->ep.record == nullptr || qp.queued() != 0 || qp.posts_generally ||
+  if (endpoint == nullptr || endpoint->link.destination_qpn != to.remote_qpn ||
+      endpoint->link.destination == nullptr || qp.has_queued || qp.posts_generally ||
       qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || to.ah == nullptr ||
       to.ah->pd->handle != qp.pd_number || !Ah::from(to.ah).is_plain ||
       endpoint->link.remote->accepts.load(std::memory_order_acquire) !=
           endpoint->link.remote_session ||
-      load_relaxed(endpoint->ep.record->qkey) != to.remote_qkey)
+      load_relaxed(endpoint->link.destination->qkey) != to.remote_qkey)
     return nullptr;
   return endpoint;
 }
@@ -96,9 +100,7 @@ template <bool kDomain, bool kSignaled, bool kRings>
     return false;
   const ibv_sge& sge = *wr.sg_list;
   if (sge.length > kMostInLines) return false;
-  Qp* const way = qp.datagrams != nullptr ? known_endpoint<kRings>(qp, wr)
-                  : is_ready(qp)          ? &qp
-                                          : nullptr;
+  Qp* const way = qp.headroom != 0 ? known_endpoint<kRings>(qp, wr) : is_ready(qp) ? &qp : nullptr;
   if (way == nullptr) return false;
   const PostedPiece piece{
       qp,           wr,

@@ -91,6 +91,7 @@ int reset(Qp& qp) noexcept {
   forget_failures(qp);
   store_relaxed(qp.own->sent_bytes, 0);
   qp.own->polled.store(0, std::memory_order_relaxed);
+  qp.own->polled_seen = 0;
   reset_record(qp);
   return 0;
 }

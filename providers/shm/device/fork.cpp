@@ -31,7 +31,7 @@ constinit bool prepared = false;  // under live.mutex
 void retire_endpoints(EndpointTable& table) noexcept {
   table.slots = nullptr;
   table.capacity = table.count = 0;
-  table.last = table.incoming = nullptr;
+  table.incoming = nullptr;
 }
 
 // The locks are made anew: their holders were threads of the parent's.
@@ -42,6 +42,8 @@ void retire_qp(Qp& qp) noexcept {
   qp.own->accepts.store(0, std::memory_order_relaxed);
   qp.own->active.store(0, std::memory_order_relaxed);
   qp.sq.head = qp.sq.tail;
+  qp.note_queued();
+  qp.last_endpoint = nullptr;
   qp.sq.progress.clear();
   qp.asking.ended = qp.asking.asked;
   qp.direct.write = {};
@@ -64,7 +66,7 @@ void retire_qp(Qp& qp) noexcept {
   ::new (&qp.control) Mutex;
   leave_events_to_parent(qp);
   leave_counters_in_child(qp);
-  qp.in.broken = qp.in.lied = qp.ep.is_muted = false;
+  qp.in.broken = qp.in.lied = qp.in.is_muted = false;
   for (std::uint32_t i = 0; i < qp.in.held_capacity; ++i) qp.in.held[i].index = HeldReceive::kNone;
   qp.in.held_count = 0;
   if (qp.endpoints != nullptr) retire_endpoints(*qp.endpoints);

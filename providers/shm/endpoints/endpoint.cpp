@@ -36,7 +36,7 @@ std::uint32_t place_of(const EndpointTable& d, std::uint32_t qpn) noexcept {
 }
 
 void insert(EndpointTable& d, Qp& endpoint) noexcept {
-  std::uint32_t i = place_of(d, endpoint.ep.target);
+  std::uint32_t i = place_of(d, endpoint.link.destination_qpn);
   while (d.slots[i] != nullptr) i = (i + 1) & (d.capacity - 1);
   d.slots[i] = &endpoint;
 }
@@ -51,11 +51,11 @@ Peer* hold_living(std::uint32_t qpn) noexcept {
 /// The queue pair, or XRC queue, that `endpoint` is to lead to; nullptr: that process has none of
 /// this number that receives what comes over an endpoint of its kind.
 const QpRecord* find_destination(const Peer& peer, const Qp& endpoint) noexcept {
-  const std::uint32_t index = Process::index_in(peer, endpoint.ep.target);
+  const std::uint32_t index = Process::index_in(peer, endpoint.link.destination_qpn);
   if (index >= peer.segment.qp_capacity()) return nullptr;
   const QpRecord& record = peer.segment.qps()[index];
-  if (load_relaxed(record.qpn) != endpoint.ep.target || load_relaxed(record.speaks_for) != 0 ||
-      record.accepts.load(std::memory_order_acquire) == 0)
+  if (load_relaxed(record.qpn) != endpoint.link.destination_qpn ||
+      load_relaxed(record.speaks_for) != 0 || record.accepts.load(std::memory_order_acquire) == 0)
     return nullptr;
   const Qp& parent = *endpoint.ep.parent;
   return parent.kind->is_destination(parent, record) ? &record : nullptr;
@@ -68,16 +68,17 @@ bool is_lost(const Qp& endpoint) noexcept {
   if (endpoint.link.remote != nullptr)
     return is_dead(endpoint) || endpoint.link.remote->accepts.load(std::memory_order_acquire) !=
                                     endpoint.link.remote_session;
-  Peer* const peer = hold_living(endpoint.ep.target);
-  if (peer == nullptr) return !Process::get().is_connecting(endpoint.ep.target);
+  Peer* const peer = hold_living(endpoint.link.destination_qpn);
+  if (peer == nullptr) return !Process::get().is_connecting(endpoint.link.destination_qpn);
   const bool leads_there = find_destination(*peer, endpoint) != nullptr;
   Process::get().release_peer(*peer);
   return !leads_there;
 }
 
 /// Nobody who has the send lock finds it any more.
-void list_abandoned(EndpointTable& d, Qp& endpoint) noexcept {
-  if (d.last == &endpoint) d.last = nullptr;
+void list_abandoned(Qp& endpoint) noexcept {
+  Qp& from = *endpoint.ep.parent;
+  if (from.last_endpoint == &endpoint) from.last_endpoint = nullptr;
   Qp* first = live.abandoned.load(std::memory_order_relaxed);
   do {
     endpoint.next_live = first;
@@ -93,7 +94,7 @@ bool sort_out(EndpointTable& d, const Qp* gone = nullptr) noexcept {
   const std::uint32_t old_capacity = d.capacity;
   for (std::uint32_t i = 0; i < old_capacity; ++i) {
     if (old[i] == nullptr || (old[i] != gone && !is_lost(*old[i]))) continue;
-    list_abandoned(d, *std::exchange(old[i], nullptr));
+    list_abandoned(*std::exchange(old[i], nullptr));
     --d.count;
   }
   const std::uint32_t capacity = std::bit_ceil(4 * (d.count + 2));
@@ -120,7 +121,7 @@ std::uint32_t find_other_half(const Peer& peer, const QpRecord& destination,
     if (link > capacity) return 0;
     const QpRecord& record = peer.segment.qps()[link - 1];
     if (load_relaxed(record.dest_qpn) == endpoint.own->qpn &&
-        load_relaxed(record.speaks_for) == endpoint.ep.target &&
+        load_relaxed(record.speaks_for) == endpoint.link.destination_qpn &&
         record.accepts.load(std::memory_order_acquire) != 0)
       return load_relaxed(record.qpn);
     link = __atomic_load_n(&record.endpoint_link, __ATOMIC_ACQUIRE);
@@ -132,7 +133,7 @@ void request_connect(Peer& peer, Qp& endpoint) noexcept {
   const std::uint64_t now = now_ns();
   if (endpoint.ep.asked_ns != 0 && now - endpoint.ep.asked_ns < kConnectRequestNs) return;
   endpoint.ep.asked_ns = now;
-  peer.segment.doorbells().service.ring(Process::index_in(peer, endpoint.ep.target));
+  peer.segment.doorbells().service.ring(Process::index_in(peer, endpoint.link.destination_qpn));
   peer.wake_service();
 }
 
@@ -148,11 +149,12 @@ void list_outgoing(Qp& endpoint) noexcept {
 }
 
 Qp* find_endpoint(Qp& from, std::uint32_t qpn) noexcept {
-  EndpointTable& d = *from.endpoints;
-  if (d.last != nullptr && d.last->ep.target == qpn) return d.last;
+  if (from.last_endpoint != nullptr && from.last_endpoint->link.destination_qpn == qpn)
+    return from.last_endpoint;
+  const EndpointTable& d = *from.endpoints;
   if (d.capacity == 0) return nullptr;
   for (std::uint32_t i = place_of(d, qpn); d.slots[i] != nullptr; i = (i + 1) & (d.capacity - 1))
-    if (d.slots[i]->ep.target == qpn) return d.last = d.slots[i];
+    if (d.slots[i]->link.destination_qpn == qpn) return from.last_endpoint = d.slots[i];
   return nullptr;
 }
 
@@ -162,21 +164,21 @@ Qp* open_endpoint(Qp& from, std::uint32_t qpn) noexcept {
   Qp* endpoint = make_endpoint(from, nullptr);
   if (endpoint == nullptr) return nullptr;
   endpoint->kind = &kOutgoingEndpoint;
-  endpoint->ep.target = qpn;
+  endpoint->link.destination_qpn = qpn;
   endpoint->mode.store(IBV_QPS_RTS, std::memory_order_relaxed);
   // Until its other half is known it leads to the queue pair itself: that is the connect request.
   store_relaxed(endpoint->own->dest_qpn, qpn);
   list_outgoing(*endpoint);
   insert(d, *endpoint);
   ++d.count;
-  return d.last = endpoint;
+  return from.last_endpoint = endpoint;
 }
 
 Wait reach_destination(Qp& endpoint) noexcept {
   if (endpoint.link.remote != nullptr)
     return attach(endpoint) == Wait::kNothing ? Wait::kNothing : Wait::kReceive;
   Process& process = Process::get();
-  const std::uint32_t target = endpoint.ep.target;
+  const std::uint32_t target = endpoint.link.destination_qpn;
   Peer* peer = hold_living(target);
   if (peer == nullptr) {
     process.want_peer(target);
@@ -190,7 +192,7 @@ Wait reach_destination(Qp& endpoint) noexcept {
     if (const std::uint32_t qpn = find_other_half(*peer, *destination, endpoint); qpn != 0) {
       store_relaxed(endpoint.own->dest_qpn, qpn);
       wait = attach(endpoint);
-      if (wait == Wait::kNothing) endpoint.ep.record = destination;
+      if (wait == Wait::kNothing) endpoint.link.destination = destination;
     } else {
       request_connect(*peer, endpoint);
     }
@@ -231,7 +233,7 @@ void close_outgoing(Qp& from) noexcept {
     capacity = d.capacity;
     d.slots = nullptr;
     d.capacity = d.count = 0;
-    d.last = nullptr;
+    from.last_endpoint = nullptr;
   }
   LockGuard<Mutex> guard(live.mutex);
   for (std::uint32_t i = 0; i < capacity; ++i)

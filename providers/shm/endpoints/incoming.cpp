@@ -219,7 +219,7 @@ void end_incoming(Qp& endpoint) noexcept {
 /// Its sender is gone, and has left nothing.
 bool is_over(Qp& endpoint) noexcept {
   LockGuard<BiasedLock> guard(endpoint.recv_cq->lock);
-  if (endpoint.ep.is_muted) return !endpoint.in.broken && endpoint.in.held_count == 0;
+  if (endpoint.in.is_muted) return !endpoint.in.broken && endpoint.in.held_count == 0;
   const Peer& peer = *endpoint.met.load(std::memory_order_acquire);
   if (attach_receiver(endpoint)) {
     // What a reliable one has brought is taken, if only when there is a receive for it.

@@ -25,10 +25,7 @@ inline constexpr bool kAsksAhead = true;
 
 inline void ask_for_queue_pair(const Qp& qp) noexcept {
   prefetch_to_read(&qp.own);
-  prefetch_to_read(&qp.ep);
   prefetch_to_read(&qp.in.ring);
-  prefetch_to_read(&qp.in.pack);
-  prefetch_to_read(&qp.rq.tail);
 }
 
 inline void ask_for_message(const Qp& qp) noexcept {
@@ -36,9 +33,13 @@ inline void ask_for_message(const Qp& qp) noexcept {
   prefetch_to_read(&qp.in.ring[qp.in.line & ((std::uint64_t{1} << qp.in.log) - 1)]);
   prefetch_to_read(&qp.in.remote->tx_session);
   prefetch_to_write(&qp.own->lines_taken);
-  if (qp.srq == nullptr) return;
+  if (qp.srq == nullptr) {
+    prefetch_to_read(&qp.rq.tail);
+    return;
+  }
   prefetch_to_write(&qp.srq->lock);
   prefetch_to_read(&qp.srq->store);
+  if (qp.headroom != 0) prefetch_to_read(&qp.ep);
 }
 
 /// Of receives that are shared, the number of the oldest.
@@ -66,14 +67,14 @@ inline void ask_for_next_receive(const Qp& qp) noexcept {
   prefetch_to_write(&store.credits[store.at(next)]);
   prefetch_to_write(store.sges_of(next));
   prefetch_to_write(&store.wr_ids[store.at(next)]);
-  if (qp.ep.parent == nullptr) return;
-  const Qp& parent = *qp.ep.parent;
-  prefetch_to_read(&parent.plain);
-  prefetch_to_read(&parent.in_domain);
-  prefetch_to_read(&parent.srq);
-  prefetch_to_write(&parent.rq.lock);
-  prefetch_to_read(&parent.rq.store);
-  prefetch_to_read(&parent.mode);
+  if (qp.srq == nullptr) {
+    prefetch_to_read(&qp.plain);
+    prefetch_to_write(&qp.rq.lock);
+  } else if (const Qp* const parent = qp.headroom != 0 ? qp.ep.parent : nullptr;
+             parent != nullptr) {
+    prefetch_to_read(&parent->plain);
+    prefetch_to_read(&parent->own);
+  }
 }
 
 /// Goes through the queue pairs that a group's doorbells name, and asks for what a visit needs of those

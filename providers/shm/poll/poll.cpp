@@ -41,7 +41,7 @@ class Sweep {
 
   int run() noexcept {
     CqDoorbells& bells = *cq_.doorbells;
-    for (std::uint32_t i = 0; i != cq_.gathering.pauses; ++i) cpu_pause();
+    for (std::uint32_t i = cq_.gathering.pauses(); i != 0; --i) cpu_pause();
     const std::uint32_t first = cq_.next_bit / 64;
     const std::uint64_t before_next = (std::uint64_t{1} << cq_.next_bit % 64) - 1;
     // That line is asked for together with the one of the groups.
@@ -65,40 +65,13 @@ class Sweep {
     if (behind != 0) (void)visit(first, before_next);
     for (; groups != 0; groups &= groups - 1)
       leave((first + static_cast<std::uint32_t>(std::countr_zero(groups))) % kGroups);
-    learn_to_gather();
+    cq_.gathering.note(static_cast<std::uint32_t>(got_), got_ == room_);
     return got_;
   }
   /// A queue pair had more than one visit takes.
   bool leaves_some() const noexcept { return leaves_some_; }
 
  private:
-  /// A look takes the doorbells' lines away from those who ring, who wait until they have them back.
-  /// Where many ring looks are put off a little, so that most find as many as one such wait is worth;
-  /// where most find few however long they are put off, they are few, and none is for a while.
-  void learn_to_gather() noexcept {
-    constexpr std::uint32_t kLooks = 16;  // for each change
-    constexpr int kFew = 8;
-    constexpr std::uint32_t kMostPauses = 32;
-    constexpr std::uint32_t kLooksAtOnce = 16'000;
-    Cq::Gathering& gathering = cq_.gathering;
-    if (gathering.looks_at_once != 0) {
-      --gathering.looks_at_once;
-      return;
-    }
-    gathering.found += static_cast<std::uint32_t>(got_);
-    gathering.poor += got_ < kFew && got_ != room_;
-    if (++gathering.looks != kLooks) return;
-    const std::uint32_t found = std::exchange(gathering.found, 0);
-    const std::uint32_t poor = std::exchange(gathering.poor, 0);
-    gathering.looks = 0;
-    if (found <= kLooks + kLooks / 4)
-      gathering.pauses = 0;  // who rings waits for us
-    else if (poor < kLooks / 4)
-      gathering.pauses -= (gathering.pauses + 3) / 4;
-    else if (poor > kLooks / 2 && (gathering.pauses += 2) > kMostPauses)
-      gathering = {.looks_at_once = kLooksAtOnce};
-  }
-
   static constexpr std::uint32_t kInGroup = 64;
   static constexpr std::uint32_t kWords = CqDoorbells::kWordsPerGroup;
 
@@ -176,11 +149,11 @@ class Sweep {
       at = static_cast<std::uint32_t>(std::countr_zero(bits));
       // One that several ring says nothing of any.
       const std::uint8_t bell =
-          qp == nullptr || qp->in.next_same_bit != nullptr
+          qp == nullptr || qp->in.shares_bell
               ? bell::kAll
               : CqDoorbells::bell_of(words[at / CqDoorbells::kPerWord], at % CqDoorbells::kPerWord);
       bool again = false;
-      for (; qp != nullptr; qp = qp->in.next_same_bit) again |= take(*qp, bell);
+      for (; qp != nullptr; qp = qp->in.next_at_bell()) again |= take(*qp, bell);
       if (again) {
         cq_.doorbells->ring(group * kInGroup + at);
         leaves_some_ = true;
@@ -202,8 +175,7 @@ class Sweep {
       // What has been taken by an earlier ring leaves none. The first may have had several lines, or
       // be one of several in its line.
       const bool has_end = behind <= 1 || bell::lines_behind(bell, qp.in.line) == 0;
-      if (more || (has_end && !qp.in.pack.has(qp.in.head.load(std::memory_order_relaxed))))
-        return taken;
+      if (more || (has_end && !qp.in.has_kept())) return taken;
       if (taken == most) {
         more = true;
         return taken;

@@ -20,7 +20,7 @@ void say_lie(const Qp& qp) noexcept {
   const Peer* met = qp.met.load(std::memory_order_acquire);
   if (met == nullptr || !offenders.first_word_of(met->pid)) return;
   const int pid = static_cast<int>(met->pid);
-  if (qp.ep.is_muted)
+  if (qp.in.is_muted)
     log_warn(
         "shm: process %d broke the rules of the shared memory: what one of its queue pairs, and "
         "any other that does so, sent to 0x%06x is lost",
@@ -42,7 +42,7 @@ struct Break {
 Break take_break(Qp& qp) noexcept {
   LockGuard<BiasedLock> polling(qp.recv_cq->lock);
   return {std::exchange(qp.in.broken, false),
-          qp.ep.parent == nullptr || is_xrc_endpoint(qp) || qp.ep.is_muted, qp.in.lied};
+          qp.ep.parent == nullptr || is_xrc_endpoint(qp) || qp.in.is_muted, qp.in.lied};
 }
 
 void break_marked_qps(const Cq& cq) noexcept {

@@ -22,7 +22,7 @@ bool any_announced(const Cq& cq, F look) noexcept {
       const std::uint32_t bit =
           word * kPerWord + static_cast<std::uint32_t>(std::countr_zero(bits));
       Qp* qp = bit < cq.member_capacity ? cq.members[bit] : nullptr;
-      for (; qp != nullptr; qp = qp->in.next_same_bit)
+      for (; qp != nullptr; qp = qp->in.next_at_bell())
         if (has_message(*qp) && look(*qp)) return true;
     }
   }
@@ -140,7 +140,7 @@ std::uint64_t count_announced(const Cq& cq, bool solicited_only, std::uint64_t e
 std::uint64_t count_unpolled(const Cq& cq, std::uint64_t enough) noexcept {
   std::uint64_t found = 0;
   for (std::uint32_t bit = 0; bit < cq.member_capacity; ++bit) {
-    for (Qp* qp = cq.members[bit]; qp != nullptr && found < enough; qp = qp->in.next_same_bit)
+    for (Qp* qp = cq.members[bit]; qp != nullptr && found < enough; qp = qp->in.next_at_bell())
       found += count_receives(*qp, enough - found);
   }
   return found;

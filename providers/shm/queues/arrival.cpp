@@ -65,7 +65,7 @@ const Slot* find_next_message(Qp& qp, std::uint64_t& h) noexcept {
   const Slot* const slot = find_arrival(qp, at, h);
   if (at.line != qp.in.line) {
     qp.in.ring = at.ring;
-    qp.in.log = at.log;
+    qp.in.log = static_cast<std::uint8_t>(at.log);
     qp.in.line = at.line;
     // What a poll looks at without a lock: from here on its sender may use the ring anew.
     if (qp.in.hot_index != Responder::kNotHot) point_at_next(qp.recv_cq->hot[qp.in.hot_index]);

@@ -62,7 +62,7 @@ bool has_message(Qp& qp) noexcept {
   const std::uint64_t index = qp.in.head.load(std::memory_order_relaxed);
   if (holds_message(qp))
     return qp.srq == nullptr || held_for(qp, index) != nullptr || has_receive(*qp.srq);
-  if (qp.ep.is_muted) return qp.in.held_count != 0;
+  if (qp.in.is_muted) return qp.in.held_count != 0;
   if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR) return false;
   if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr)
     return has_receive(*qp.datagrams->inbox);

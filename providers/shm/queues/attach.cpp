@@ -51,7 +51,7 @@ void find_receives(Qp& qp, std::uint64_t at) noexcept {
 
 void meet_again(Qp& qp, const Peer& peer) noexcept {
   // An incoming endpoint is of whoever asked to connect, for good.
-  if (qp.ep.parent != nullptr && qp.ep.target == 0) return;
+  if (qp.ep.parent != nullptr && qp.link.destination_qpn == 0) return;
   if (qp.watch_index == Qp::kNotWatched) return;
   SendLock sending(qp);
   if (find_connected_peer(qp) != &peer) {
@@ -198,6 +198,7 @@ namespace {
 /// Completions name the two ends that the application knows; of UD the device too (IBTA 11.4.1.2).
 void name_sender(Qp& qp, const QpRecord& sender) noexcept {
   const bool is_datagram = qp.headroom != 0;
+  qp.in.destination = qp.plain.qp_num;
   qp.in.source = load_relaxed(qp.ep.parent != nullptr ? sender.speaks_for : qp.own->dest_qpn);
   qp.in.slid = is_datagram && !Context::of(qp.plain.context).ethernet
                    ? lid_of_device(load_relaxed(sender.device))
@@ -228,7 +229,7 @@ bool attach_receiver(Qp& qp) noexcept {
   if (log < kFirstRingLog || log > kMostRingLog) return false;
   const Slot* ring = peer->segment.at<Slot>(extent::offset(place), sizeof(Slot) << log);
   if (ring == nullptr) return false;
-  qp.in.log = log;
+  qp.in.log = static_cast<std::uint8_t>(log);
   qp.in.remote_session = session;
   name_sender(qp, *record);
   qp.in.remote = record;

@@ -9,33 +9,40 @@
 #include <cstdint>
 
 #include "providers/shm/wire/layout.hpp"
+#include "runtime/base/cache_line.hpp"
 
 namespace verbatim::shm {
 
 struct Peer;
 
 struct QpConnection {
+  // On the first line is what each message needs.
   /// RTS, attached to the peer, ring made, nothing pending: the fast path may run. Any doubt clears
   /// it.
   bool fast = false;
   bool ring_always =
       false;  ///< the peer has no membarrier: ring, with a full fence, at every message
   bool self = false;
+  std::uint32_t remote_rq_log = 0;  ///< entries of the peer's receive queue
   Peer* peer = nullptr;
   const QpRecord* remote = nullptr;  ///< nullptr until attached
   std::uint64_t remote_session = 0;
-  const RegionRecord* remote_regions = nullptr;
-  std::uint32_t remote_region_capacity = 0;
-  std::uint32_t remote_pd = 0;
-  std::uint32_t remote_rq_log = 0;   ///< entries of the peer's receive queue
-  std::uint64_t remote_rq_mask = 0;  ///< the same, less one
+  std::uint64_t remote_rq_mask = 0;  ///< as remote_rq_log: entries, less one
   /// nullptr until the peer posted a receive; stays so when its receives are shared.
   const std::atomic<std::uint64_t>* credits = nullptr;
+  /// Of an endpoint that leaves the process: the record of the queue pair, or XRC queue, to which it
+  /// leads, and its number.
+  const QpRecord* destination = nullptr;
+  std::uint32_t destination_qpn = 0;
 
+  std::uint32_t remote_pd = 0;
+  std::uint32_t remote_region_capacity = 0;
+  const RegionRecord* remote_regions = nullptr;
   /// Of its receives, remote_max_sge each; nullptr as long as `credits`.
   const ReceiveSge* receive_sges = nullptr;
   std::uint32_t remote_max_sge = 0;
 };
+static_assert(offsetof(QpConnection, remote_pd) < kCacheLine);
 
 /// Memory of the peer that a WRITE, or a SEND, went to: while the record's serial says so, the next
 /// one with this key goes there without looking it up again.

@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "providers/shm/queues/completion_batch.hpp"
+#include "providers/shm/queues/gathering.hpp"
 #include "providers/shm/wire/layout.hpp"
 #include "runtime/sync/biased_lock.hpp"
 #include "runtime/sync/spin_lock.hpp"
@@ -155,14 +156,8 @@ struct Cq : verbatim::Cq {
   std::uint32_t member_capacity = 0;
   std::uint32_t member_next = 0;
   std::uint32_t next_bit = 0;  ///< the doorbell at which the next look begins
-  /// How looks at the doorbells are put off, see poll.cpp.
-  struct Gathering {
-    std::uint32_t pauses = 0;         ///< before each
-    std::uint32_t looks_at_once = 0;  ///< that are put off by nothing
-    std::uint32_t looks = 0;          ///< since the pauses were judged last
-    std::uint32_t found = 0;          ///< by these
-    std::uint32_t poor = 0;           ///< those of them that found few
-  } gathering;
+  /// How looks at the doorbells are put off.
+  Gathering gathering;
   std::uint32_t turn = 0;  ///< with kTurns: whose it is, see poll.cpp
   std::uint64_t overruns = 0;
   bool overrun_reported = false;

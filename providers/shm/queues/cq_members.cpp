@@ -38,7 +38,7 @@ int add_member(Cq& cq, Qp& qp) noexcept {
   }
   store_relaxed(qp.own->cq, cq.number);
   store_relaxed(qp.own->cq_bit, bit);
-  qp.in.next_same_bit = cq.members[bit];
+  qp.in.put_at_bell_before(cq.members[bit]);
   cq.members[bit] = &qp;
   cq.member_next = bit + 1;
   return 0;
@@ -49,11 +49,14 @@ void remove_member(Cq& cq, Qp& qp) noexcept {
   if (qp.in.hot_index != Responder::kNotHot) drop_hot(cq, qp.in.hot_index);
   // The next one may lie in its place.
   if (cq.told.qp == &qp) cq.told.qp = nullptr;
-  for (Qp** link = &cq.members[qp.own->cq_bit]; *link != nullptr;
-       link = &(*link)->in.next_same_bit) {
-    if (*link != &qp) continue;
-    *link = qp.in.next_same_bit;
-    break;
+  Qp*& first = cq.members[qp.own->cq_bit];
+  if (first == &qp) {
+    first = qp.in.next_at_bell();
+  } else {
+    Qp* before = first;
+    while (before != nullptr && before->in.next_at_bell() != &qp)
+      before = before->in.next_at_bell();
+    if (before != nullptr) before->in.put_at_bell_before(qp.in.next_at_bell());
   }
   // A bell that several had rung says nothing of the one that is left.
   if (cq.members[qp.own->cq_bit] != nullptr) cq.doorbells->ring(qp.own->cq_bit);

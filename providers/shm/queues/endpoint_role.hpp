@@ -9,7 +9,6 @@
 namespace verbatim::shm {
 
 struct Peer;
-struct PendingSend;
 struct Qp;
 struct QpRecord;
 
@@ -19,14 +18,11 @@ struct EndpointRole {
   /// The queue pair, or XRC queue, that the application knows; nullptr: this is no endpoint.
   Qp* parent = nullptr;
   Qp* next = nullptr;  ///< of those that leave the process, or that arrive at `parent`
-  /// Outgoing: the record of the UD queue pair it leads to. Incoming, of XRC: that of the target,
-  /// which says whether and with what rights it may be used.
+  /// Incoming, of XRC: that of the target, which says whether and with what rights it may be used.
   const QpRecord* record = nullptr;
-  Peer* record_owner = nullptr;          ///< held; incoming, of XRC
-  const PendingSend* sending = nullptr;  ///< outgoing, of XRC: the request that it is used for
-  std::uint32_t target = 0;              ///< outgoing: that one's number
-  std::uint64_t asked_ns = 0;            ///< outgoing: when it last asked to connect
-  bool is_muted = false;                 ///< incoming, of UD: what its sender says is taken no more
+  Peer* record_owner = nullptr;  ///< held
+  std::uint32_t target = 0;      ///< of a handle on an XRC target: its number
+  std::uint64_t asked_ns = 0;    ///< outgoing: when it last asked to connect
 };
 
 /// The endpoints of a queue pair: those by which it sends, and those by which others send to it.
@@ -34,7 +30,6 @@ struct EndpointTable {
   Qp** slots = nullptr;  ///< outgoing, by destination (open addressing)
   std::uint32_t capacity = 0;
   std::uint32_t count = 0;
-  Qp* last = nullptr;      ///< endpoint that was used last
   Qp* incoming = nullptr;  ///< endpoints that lead here; through ep.next
 };
 

@@ -34,7 +34,7 @@ void drop_hot(Cq& cq, std::uint32_t i) noexcept {
   cq.hot[i].qp->own->attention.store(kDoorbell, std::memory_order_release);
   if (i != last) {
     cq.hot[i].take(cq.hot[last]);
-    cq.hot[i].qp->in.hot_index = i;
+    cq.hot[i].qp->in.hot_index = static_cast<std::uint8_t>(i);
   }
   cq.hot_count.store(last, std::memory_order_relaxed);
 }
@@ -95,7 +95,7 @@ void heat(Cq& cq, Qp& qp) noexcept {
   hot.is_shared.store(qp.srq != nullptr, std::memory_order_relaxed);
   hot.seen = qp.in.head.load(std::memory_order_relaxed);
   point_at_next(hot);
-  qp.in.hot_index = i;
+  qp.in.hot_index = static_cast<std::uint8_t>(i);
   cq.hot_count.store(i + 1, std::memory_order_release);
   qp.own->attention.store(kPolled, std::memory_order_release);
 }

@@ -49,18 +49,22 @@ struct QpKind;
 struct Qp : verbatim::Qp {
   Qp() noexcept { received = &in.head; }
 
-  // --- constant after create, but for `mode`; on the first line what is looked at for each message
+  // --- constant after create, but for what says otherwise; on the first line what is looked at for
+  // each message
   alignas(kCacheLine) QpRecord* own = nullptr;
   Cq* send_cq = nullptr;
-  Cq* recv_cq = nullptr;
-  Srq* srq = nullptr;  ///< where its receives come from, else from rq
+  Qp* last_endpoint = nullptr;  ///< of its endpoints, the one used last; under the send lock
+  Srq* srq = nullptr;           ///< where its receives come from, else from rq
   const RegionRecord* own_regions = nullptr;
   std::uint32_t own_region_capacity = 0;
   std::uint32_t pd_number = 0;
   /// The state that data paths test; mirrors plain.state without its type. Control.
   std::atomic<std::uint32_t> mode{IBV_QPS_RESET};
   std::uint32_t sq_entries = 0;
-  std::uint32_t max_inline = 0;
+  std::uint16_t max_inline = 0;
+  /// Some wait in the send queue. Under the send lock.
+  bool has_queued = false;
+  bool posts_generally = false;  ///< every post takes the general path: strict, or counted
   /// Why a post leaves the shortest way at once: kInDomain, kToShared. Read without a lock, since
   /// every way is right; only not as fast.
   std::atomic<std::uint8_t> slow_path{0};
@@ -69,6 +73,7 @@ struct Qp : verbatim::Qp {
   bool signal_all = false;
   bool in_domain = false;  ///< of a thread domain, which says so when it locks
   EndpointRole ep{};
+  Cq* recv_cq = nullptr;
   const QpKind* kind = nullptr;        ///< what it does in its own way; of connected ones nothing
   EndpointTable* endpoints = nullptr;  ///< of one with endpoints
   Datagrams* datagrams = nullptr;      ///< of a UD queue pair
@@ -76,8 +81,7 @@ struct Qp : verbatim::Qp {
   std::uint32_t index = 0;             ///< in the segment's QP table
   std::uint16_t max_send_sge = 0;
   XrcRole xrc = XrcRole::kNone;
-  bool is_strict = false;        ///< the general path warns
-  bool posts_generally = false;  ///< every post takes the general path: strict, or counted
+  bool is_strict = false;  ///< the general path warns
   /// What it sends may be lost without a word (UC, UD).
   bool may_lose = false;
 
@@ -86,10 +90,10 @@ struct Qp : verbatim::Qp {
   DirectTargets direct{};
   WorkBatch work{};
   EndedKey ended[kEndedKeys] = {};  ///< until the peer has taken the messages
-  SharedCredits shared{};
   /// How many messages the application has received by it, or by the one whose endpoint it is.
   const std::atomic<std::uint64_t>* received = nullptr;
 
+  alignas(kCacheLine) SharedCredits shared{};
   alignas(kCacheLine) Requester out{};
   SendQueue sq{};
   Stream stream{};
@@ -132,6 +136,8 @@ struct Qp : verbatim::Qp {
   }
   KeyHolder keys() const noexcept { return {own_regions, own_region_capacity, pd_number}; }
   std::uint32_t queued() const noexcept { return sq.tail - sq.head; }
+  /// After a change of the send queue's head or tail.
+  void note_queued() noexcept { has_queued = queued() != 0; }
   /// Gives `count` requests their places in the send queue. The first one's, cut.
   std::uint32_t take_places(std::uint32_t count) noexcept {
     const std::uint64_t first = own->posted;
@@ -140,6 +146,15 @@ struct Qp : verbatim::Qp {
   }
   void count_sent(std::uint64_t bytes) noexcept {
     store_relaxed(own->sent_bytes, own->sent_bytes + bytes);
+  }
+  /// Is there a place in the send queue for one more? Who polls the send CQ says so on another line,
+  /// looked at when what was seen there last is not enough.
+  bool has_place() const noexcept {
+    const auto posted = static_cast<std::uint32_t>(own->posted);
+    if (posted - own->polled_seen < sq_entries) [[likely]]
+      return true;
+    own->polled_seen = own->polled.load(std::memory_order_acquire);
+    return posted - own->polled_seen < sq_entries;
   }
   /// Work requests that have a place in the send queue.
   std::uint32_t in_send_queue() const noexcept {

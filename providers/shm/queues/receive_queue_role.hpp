@@ -8,18 +8,20 @@
 #include <cstdint>
 
 #include "providers/shm/queues/receive_store.hpp"
+#include "runtime/base/cache_line.hpp"
 #include "runtime/sync/biased_lock.hpp"
 
 namespace verbatim::shm {
 
-struct ReceiveQueue {
+struct alignas(kCacheLine) ReceiveQueue {
+  // On the first line, what a message needs that is taken; on the second, who posts.
   std::atomic<std::uint64_t> tail{0};
-  BiasedLock lock;
+  ReceiveStore store;
   std::uint8_t credit_lines_ahead = 2;  ///< that a list of receives asks for: as long as the last
+  alignas(kCacheLine) BiasedLock lock;
   /// Of a thread domain: who may touch the send lock's word, which its own thread stores plainly.
   /// Here, since that thread has this line anyway.
   BiasedLock domain_lock;
-  ReceiveStore store;
 };
 
 }  // namespace verbatim::shm

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "providers/shm/queues/pending_send.hpp"
@@ -26,7 +27,7 @@ struct Arrival {
 };
 
 struct Responder {
-  static constexpr std::uint32_t kNotHot = ~0u;
+  static constexpr std::uint8_t kNotHot = 0xff;
 
   // On the first line is what is looked at for each message: of many that take turns it is all that
   // has to come, beside the message.
@@ -35,17 +36,21 @@ struct Responder {
   std::atomic<std::uint64_t> head{0};  ///< receives that messages have used up
   const QpRecord* remote = nullptr;
   std::uint64_t remote_session = 0;  ///< the peer's tx_session when we attached
-  Qp* next_same_bit = nullptr;       ///< CQ members that share a doorbell
-  std::uint32_t log = 0;
-  std::uint32_t hot_index = kNotHot;
+  std::uint8_t log = 0;              ///< of the ring's lines
+  std::uint8_t hot_index = kNotHot;
+  bool is_muted = false;     ///< of UD: what the sender says is taken no more
+  bool has_opened = false;   ///< a pack, of which something may be left
+  bool shares_bell = false;  ///< there is a next_same_bit
+  // How completions name the two ends.
+  std::uint16_t slid = 0;
+  std::uint32_t source = 0;
+  std::uint32_t destination = 0;
   std::uint32_t announced = 0;  ///< doorbells that led to messages since it was last hot
   std::uint32_t held_count = 0;
 
   MessagePack pack;
-  // How completions name the sender.
-  std::uint32_t source = 0;
-  std::uint16_t slid = 0;
-  std::uint32_t session = 0;  ///< what `accepts` says, or said before an error
+  Qp* next_same_bit = nullptr;  ///< CQ members that share a doorbell
+  std::uint32_t session = 0;    ///< what `accepts` says, or said before an error
   Peer* peer = nullptr;
   Arrival pulled{};  ///< messages below its index are where they belong, completed or not
   std::uint64_t stream_taken = 0;  ///< bytes copied out of the first message that is not
@@ -64,6 +69,21 @@ struct Responder {
 
   std::uint64_t served = 0;  ///< last service request of the peer we have answered
   Serving serving;
+
+  /// Is the next message one of a pack that was opened?
+  bool has_kept() noexcept {
+    if (!has_opened) return false;
+    has_opened = pack.has(head.load(std::memory_order_relaxed));
+    return has_opened;
+  }
+  /// The next one at the same doorbell.
+  Qp* next_at_bell() const noexcept { return shares_bell ? next_same_bit : nullptr; }
+  void put_at_bell_before(Qp* next) noexcept {
+    next_same_bit = next;
+    shares_bell = next != nullptr;
+  }
 };
+// The pack begins behind the first line.
+static_assert(offsetof(Responder, pack) == kCacheLine);
 
 }  // namespace verbatim::shm

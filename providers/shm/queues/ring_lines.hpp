@@ -16,6 +16,7 @@ struct MessageRing {
   std::uint32_t log = 0;
   std::uint64_t next = 0;   ///< number of the line that our next message begins with
   std::uint64_t limit = 0;  ///< it may take those below this number
+
   std::uint64_t begin = 0;  ///< the first line that stands in this ring, not in one before it
   std::uint64_t taken = 0;  ///< those below it the peer was seen to have taken
   std::uint64_t mixed = 0;  ///< of those below it some may hold bytes where a header would stand

@@ -35,7 +35,7 @@ struct HeldReceive {
 };
 
 /// The shared receive queue that the peer's half takes from.
-struct SharedCredits {
+struct alignas(kCacheLine) SharedCredits {
   /// Of our messages, one in so many looks what others have used up.
   static constexpr std::uint64_t kLookEvery = 64;
   const SrqRecord* record = nullptr;  ///< nullptr: it has receives of its own
@@ -47,15 +47,17 @@ struct SharedCredits {
   std::uint64_t next = 0;  ///< receive that our next message may use up, or an older one
   KnownReceives known{};   ///< by the numbers that `next` has
 };
+static_assert(sizeof(SharedCredits) == kCacheLine);
 
 struct Srq : verbatim::Srq {
+  // Two lines for who posts or takes one.
   alignas(kCacheLine) BiasedLock lock;
   std::uint64_t posted = 0;
   SrqRecord* own = nullptr;
+  std::uint32_t limit = 0;  ///< SRQ_LIMIT_REACHED when fewer are left; 0: not armed
+  bool starving = false;    ///< a message found it empty: the next post must say so
+  alignas(kCacheLine) ReceiveStore store;
   KeyHolder keys{};
-  ReceiveStore store;
-  std::uint32_t limit = 0;   ///< SRQ_LIMIT_REACHED when fewer are left; 0: not armed
-  bool starving = false;     ///< a message found it empty: the next post must say so
   std::uint64_t offset = 0;  ///< of the store in the segment, 0 until the first receive
   std::uint64_t own_offset = 0;
   QueueMemory memory;

@@ -64,7 +64,7 @@ bool describe_arrival(const Qp& endpoint, const LocalRange* room, std::uint32_t 
 /// `lied`: an honest one never comes to this.
 void mute(Qp& endpoint, bool lied) noexcept {
   endpoint.in.remote_session = ~std::uint64_t{0};  // no honest sender's
-  endpoint.ep.is_muted = endpoint.in.broken = true;
+  endpoint.in.is_muted = endpoint.in.broken = true;
   endpoint.in.lied = endpoint.in.lied || lied;
   endpoint.recv_cq->marks |= Cq::kBroken;
 }
@@ -119,6 +119,7 @@ namespace {
 /// Keeps the pack in `slot`, the line of the next message. False: it is none.
 bool open_next_pack(Qp& qp, const Slot& slot, std::uint64_t h) noexcept {
   if (!open_pack(qp.in.pack, qp.in.head.load(std::memory_order_relaxed), slot, h)) return false;
+  qp.in.has_opened = true;
   ++qp.in.line;
   return true;
 }
@@ -313,9 +314,8 @@ bool has_receive_to_flush(const Qp& qp) noexcept {
 int take_first(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
   std::uint64_t h;
   more = false;
-  if (room > 0 && qp.in.ring != nullptr && !qp.ep.is_muted &&
-      qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR &&
-      !qp.in.pack.has(qp.in.head.load(std::memory_order_relaxed))) {
+  if (room > 0 && qp.in.ring != nullptr && !qp.in.is_muted &&
+      qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR && !qp.in.has_kept()) {
     // As find_next_message(), of a ring that its sender has not left.
     const Slot& slot = qp.in.ring[qp.in.line & ((std::uint64_t{1} << qp.in.log) - 1)];
     h = slot.header.load(std::memory_order_acquire);
@@ -370,7 +370,7 @@ int take_all(Qp& qp, int room, ibv_wc* wc, bool& more) noexcept {
       ++got;
     }
   }
-  if (qp.ep.is_muted) return got + empty_held(qp, room - got, wc + got, more);
+  if (qp.in.is_muted) return got + empty_held(qp, room - got, wc + got, more);
   if (qp.mode.load(std::memory_order_acquire) != IBV_QPS_ERR) return got;
   if (qp.datagrams != nullptr) return got + flush_datagrams(qp, room - got, wc + got, more);
   // What had been sent before the error is delivered; the rest of the receives flush.

@@ -74,6 +74,11 @@ inline Ends ends_of(const Qp& qp) noexcept {
   return {qp.plain.qp_num, load_relaxed(qp.own->dest_qpn), 0};
 }
 
+/// Of whose sender's first message was met.
+[[gnu::always_inline]] inline Ends ends_of_message(const Qp& qp) noexcept {
+  return {qp.in.destination, qp.in.source, qp.in.slid};
+}
+
 [[gnu::always_inline]] inline void fill_receive_at(ibv_wc& wc, Ends ends, std::uint64_t wr_id,
                                                    std::uint32_t bytes, std::uint64_t h) noexcept {
   const bool of_write = (header::flags(h) & header::kWriteImmediate) != 0;
@@ -138,7 +143,7 @@ inline void count_received(Qp& qp, std::uint64_t bytes) noexcept {
       return false;
     copy_small(to, slot.data, bytes);
   }
-  fill_receive(wc, qp, qp.rq.store.wr_ids[at], bytes, h);
+  fill_receive_at(wc, ends_of_message(qp), qp.rq.store.wr_ids[at], bytes, h);
   count_received(qp, bytes);
   finish_receive(qp, index, qp.in.line + 1);
   return true;

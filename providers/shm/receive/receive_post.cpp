@@ -14,7 +14,7 @@ namespace verbatim::shm {
 
 int post_to_inbox(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
   if (wr == nullptr) return 0;
-  if (qp.datagrams == nullptr || qp.plain.srq != nullptr ||
+  if (qp.headroom == 0 || qp.plain.srq != nullptr ||
       qp.mode.load(std::memory_order_acquire) == IBV_QPS_RESET) {
     *bad_wr = wr;
     return EINVAL;

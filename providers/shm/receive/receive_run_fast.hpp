@@ -195,7 +195,7 @@ template <class Told>
     // The rest one by one. What is not taken lies in a slot that may be written as soon as we are
     // gone.
     if (index != begin + count) [[unlikely]]
-      open_pack(pack, begin, slot, h);
+      qp.in.has_opened |= open_pack(pack, begin, slot, h);
   }
   qp.in.line = line;
   if (index == first) return 0;

@@ -47,8 +47,7 @@ namespace verbatim::shm {
                                                 std::uint64_t h, unsigned char* to,
                                                 std::uint64_t wr_id, ibv_wc& wc) noexcept {
   copy_some(to + qp.headroom, from, bytes);
-  fill_receive_from(wc, {qp.plain.qp_num, qp.in.source, qp.in.slid}, IBV_WC_RECV, wr_id,
-                    bytes + qp.headroom, h);
+  fill_receive_from(wc, ends_of_message(qp), IBV_WC_RECV, wr_id, bytes + qp.headroom, h);
   count_received(qp, bytes);
   const std::uint64_t index = qp.in.head.load(std::memory_order_relaxed);
   qp.rq.tail.store(index + 1, std::memory_order_relaxed);  // never a receive of its own

@@ -30,7 +30,7 @@ struct PostedTo {
     if (qp.datagrams != nullptr && !is_addressed(wr, qp.plain.context)) return EINVAL;
     return has_form_of_operation(wr) ? 0 : EINVAL;
   }
-  bool is_full() const noexcept { return qp.in_send_queue() >= qp.sq_entries; }
+  bool is_full() const noexcept { return !qp.has_place(); }
   void tell_early() const noexcept {
     tell_if_inherited(Context::of(qp.plain.context), "wr_complete");
   }

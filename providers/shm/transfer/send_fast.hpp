@@ -112,11 +112,14 @@ struct MoveFast {
     if (!sends.put_one(request.bytes, piece)) return false;
     qp.out.sent = sends.sent;
     qp.out.ring.next = sends.line;
-    ask_for_slot(qp, qp.in.head.load(std::memory_order_relaxed));
     // Whoever turned it on since has fenced us, and looks at the ring before it sleeps; or sees the
     // bell.
-    if (must_ring(qp)) [[unlikely]]
+    if (must_ring(qp)) [[unlikely]] {
+      ask_for_next_slot(qp);
       ring_peer(qp, (header::flags(piece.header()) & header::kSolicited) != 0);
+    } else {
+      ask_for_slot(qp, qp.in.head.load(std::memory_order_relaxed));
+    }
     return true;
   }
 };
@@ -128,7 +131,7 @@ struct MoveFast {
 template <bool kDomain, bool kSignaled, class Move>
 [[gnu::always_inline]] inline bool perform_one(Qp& qp, const OneRequest& request,
                                                const Move& move) noexcept {
-  if (qp.in_send_queue() >= qp.sq_entries) [[unlikely]]
+  if (!qp.has_place()) [[unlikely]]
     return false;
   if constexpr (!kSignaled) {
     if (!move(request)) [[unlikely]]

@@ -104,8 +104,7 @@ bool put_long(Qp& qp, std::uint32_t bytes, const unsigned char* from, std::uint6
 bool perform_long(Qp& qp, const ibv_send_wr& wr) noexcept {
   if (wr.num_sge != 1 || !is_send(wr) || qp.link.credits == nullptr) return false;
   const std::uint32_t bytes = wr.sg_list->length;
-  if (bytes <= Slot::kInlineBytes || !is_ready(qp) || qp.in_send_queue() >= qp.sq_entries)
-    return false;
+  if (bytes <= Slot::kInlineBytes || !is_ready(qp) || !qp.has_place()) return false;
   const std::uint32_t flags = wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u;
   const PostedPiece piece{qp, wr, *wr.sg_list, qp.max_inline, kMostPlaced, flags};
   const unsigned char* from;

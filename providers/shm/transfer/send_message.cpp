@@ -285,8 +285,8 @@ bool trim_stream_ring(Qp& qp) noexcept {
   return true;
 }
 
-CreditState next_credit(Qp& qp, std::uint32_t& length) noexcept {
-  if (qp.shared.record != nullptr) return next_shared_credit(qp, length);
+CreditState next_credit(Qp& qp, std::uint64_t bytes, std::uint32_t& length) noexcept {
+  if (qp.shared.record != nullptr) return next_shared_credit(qp, bytes, length);
   if (qp.link.credits == nullptr) return CreditState::kNone;
   const std::uint64_t credit =
       qp.link.credits[qp.out.sent & qp.link.remote_rq_mask].load(std::memory_order_acquire);
@@ -304,7 +304,7 @@ Step send_message(Qp& qp, SendLock& lock, const PendingSend& send,
   if (progress.placing) return place_whole(qp, lock, send, local);
 
   std::uint32_t room = 0;
-  const CreditState credit = next_credit(qp, room);
+  const CreditState credit = next_credit(qp, send.length + qp.headroom, room);
   if (credit == CreditState::kNone)
     return qp.out.rnr_retry == 0 && qp.link.peer->alive.load(std::memory_order_acquire)
                ? Step::fails(IBV_WC_RNR_RETRY_EXC_ERR)

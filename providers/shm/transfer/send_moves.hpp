@@ -104,6 +104,12 @@ inline constexpr std::uint64_t kSlotsAhead = 3;
     qp.out.heard = heard;
 }
 
+/// The same of one of many that take turns: it is long until the next, and what has been received
+/// stands on lines that are not here.
+[[gnu::always_inline]] inline void ask_for_next_slot(const Qp& qp) noexcept {
+  prefetch_to_write(&qp.out.ring.slot());
+}
+
 /// How many messages of one length fit a slot.
 inline constexpr auto kFitInPack = [] {
   std::array<std::uint8_t, Slot::kInlineBytes / 2 + 1> fit{};

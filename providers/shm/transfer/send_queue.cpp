@@ -83,6 +83,7 @@ int enqueue(Qp& qp, const ibv_send_wr& wr) noexcept {
   }
   send.sq_index = qp.take_places(1);
   ++queue.tail;
+  qp.note_queued();
   store_relaxed(qp.own->undone, qp.own->undone + 1);
   return 0;
 }
@@ -113,6 +114,7 @@ PendingSend& head_of(Qp& qp) noexcept { return waiting(qp, qp.sq.head); }
 
 void pop(Qp& qp) noexcept {
   ++qp.sq.head;
+  qp.note_queued();
   qp.sq.progress.clear();
 }
 
@@ -390,6 +392,7 @@ void fail_sends(Qp& qp, ibv_wc_status status) noexcept {
 
 void drop_sends(Qp& qp) noexcept {
   qp.sq.head = qp.sq.tail;
+  qp.note_queued();
   qp.sq.progress.clear();
   forget_asked(qp);
 }

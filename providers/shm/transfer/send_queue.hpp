@@ -62,18 +62,19 @@ Step write_word(Qp& qp, const PendingSend& send, const LocalRange* local) noexce
 Step flush_memory(Qp& qp, const PendingSend& send) noexcept;
 Step do_atomic(Qp& qp, const PendingSend& send, const LocalRange* local) noexcept;
 
-CreditState next_credit(Qp& qp, std::uint32_t& length) noexcept;
+/// The next receive of the peer, for a message of so many bytes, and its `length`.
+CreditState next_credit(Qp& qp, std::uint64_t bytes, std::uint32_t& length) noexcept;
 /// The same when its receives are shared (send_shared.cpp).
-CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept;
+CreditState next_shared_credit(Qp& qp, std::uint64_t bytes, std::uint32_t& length) noexcept;
 /// Is the next shared receive posted, sound and long enough for so many bytes? The credits of a peer
 /// that takes turns with many are looked at in rows.
 [[gnu::always_inline]] inline bool takes_next_in_turn(Qp& way, std::uint32_t bytes) noexcept {
   const SharedCredits& shared = way.shared;
-  if (shared.known.has(shared.next, bytes + way.headroom) && way.out.sent < shared.unlooked &&
+  if (shared.known.has(shared.next, bytes) && way.out.sent < shared.unlooked &&
       shared.record->store.load(std::memory_order_acquire) == shared.store) [[likely]]
     return true;
   std::uint32_t room;
-  return next_shared_credit(way, room) == CreditState::kGood && bytes + way.headroom <= room;
+  return next_shared_credit(way, bytes, room) == CreditState::kGood && bytes <= room;
 }
 /// Publishes a message whose bytes the receiver finds by `kind`; rings the peer if it must. There is
 /// a line for it.

@@ -54,7 +54,7 @@ Reach way_to_word(const Qp& qp, const PendingSend& send, std::uint32_t need,
 /// The message that tells the receiver of a WRITE_WITH_IMM.
 Step tell_of_write(Qp& qp, const PendingSend& send) noexcept {
   std::uint32_t room;
-  switch (next_credit(qp, room)) {
+  switch (next_credit(qp, 0, room)) {
     case CreditState::kNone:
       return qp.out.rnr_retry == 0 ? Step::fails(IBV_WC_RNR_RETRY_EXC_ERR)
                                    : Step::waits(Wait::kReceive);

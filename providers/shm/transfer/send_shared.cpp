@@ -61,24 +61,21 @@ std::uint64_t next_look(const Qp& qp) noexcept {
   return (qp.out.sent + 1) | (SharedCredits::kLookEvery - 1);
 }
 
-/// Would end the request at the head of the queue in an error.
-bool condemns(Qp& qp, std::uint64_t credit) noexcept {
-  if ((static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0) return true;
-  const PendingSend* send = qp.ep.sending;
-  if (qp.queued() != 0) send = &qp.sq.store.at(qp.sq.head);
-  return send != nullptr &&
-         send->length > (static_cast<std::uint32_t>(credit) & Credit::kLengthMask);
+/// Would end a message of so many bytes in an error.
+bool condemns(std::uint64_t credit, std::uint64_t bytes) noexcept {
+  return (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ||
+         bytes > (static_cast<std::uint32_t>(credit) & Credit::kLengthMask);
 }
 
 }  // namespace
 
-CreditState next_shared_credit(Qp& qp, std::uint32_t& length) noexcept {
+CreditState next_shared_credit(Qp& qp, std::uint64_t bytes, std::uint32_t& length) noexcept {
   std::uint64_t credit;
   bool posted = look(qp, credit);
   // Now and then also when all is well, so that what others use up is not counted on for long. And
   // nobody is judged by a receive that another's message took long ago.
   if (!posted || qp.out.sent % SharedCredits::kLookEvery == SharedCredits::kLookEvery - 1 ||
-      condemns(qp, credit)) {
+      condemns(credit, bytes)) {
     const std::uint64_t free = first_free(qp);
     if (free > qp.shared.next || !posted) {
       qp.shared.next = free;
@@ -131,10 +128,12 @@ bool gather_pieces(const Qp& from, const ibv_send_wr& wr, unsigned char* to) noe
 bool put_shared_now(Qp& way, const Qp& from, const ibv_send_wr& wr, std::uint32_t flags,
                     std::uint64_t path, std::uint32_t& bytes) noexcept {
   if (!count_bytes(from, wr, bytes) || (path != 0 && bytes > Slot::kPathAt)) return false;
-  if (!takes_next_in_turn(way, bytes) || !has_room_for(way, bytes)) return false;
-  if (path != 0) say_path(next_slot(way), path);
-  flags |= (path != 0 ? header::kPath : 0u) |
-           (wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
+  if (!takes_next_in_turn(way, bytes + from.headroom) || !has_room_for(way, bytes)) return false;
+  if (path != 0) {
+    say_path(next_slot(way), path);
+    flags |= header::kPath;
+  }
+  flags |= (wr.opcode == IBV_WR_SEND_WITH_IMM ? header::kImmediate : 0u) |
            ((wr.send_flags & IBV_SEND_SOLICITED) != 0 ? header::kSolicited : 0u);
   return publish_whole(way, bytes, flags, wr.imm_data,
                        [&](unsigned char* to) { return gather_pieces(from, wr, to); });

@@ -34,8 +34,8 @@ constexpr std::uint64_t kConnectNs = 1'000'000'000;
 constexpr std::uint64_t kStoppedNs = 100'000'000;
 
 bool has_qkey(const Qp& qp, const Qp& endpoint, std::uint32_t qkey) noexcept {
-  return endpoint.ep.record != nullptr &&
-         load_relaxed(endpoint.ep.record->qkey) == carried_qkey(qkey, qp.attributes.qkey);
+  return endpoint.link.destination != nullptr &&
+         load_relaxed(endpoint.link.destination->qkey) == carried_qkey(qkey, qp.attributes.qkey);
 }
 
 /// The endpoint to `qpn`, led to its destination if it can be.
@@ -147,7 +147,7 @@ Step send_to_group(Qp& qp, SendLock& lock, const PendingSend& send,
   for (std::uint32_t i = 0; i < count; ++i) {
     Qp* endpoint = endpoint_to(qp, members[i].qpn, wait);
     // It leads to the number's owner: whoever else showed the number as a member's is not heard.
-    if (wait != Wait::kNothing || endpoint->ep.record != members[i].record ||
+    if (wait != Wait::kNothing || endpoint->link.destination != members[i].record ||
         !has_qkey(qp, *endpoint, static_cast<std::uint32_t>(send.compare_add)))
       continue;
     // A full stream ring holds the others up only so long as its reader's service thread needs.
@@ -182,8 +182,8 @@ int check_datagram(const Qp& qp, const ibv_send_wr& wr) noexcept {
 }
 
 bool send_datagram_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept {
-  if (qp.queued() != 0 || qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS ||
-      wr.sg_list == nullptr || qp.in_send_queue() >= qp.sq_entries)
+  if (qp.has_queued || qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS ||
+      wr.sg_list == nullptr || !qp.has_place())
     return false;
   Qp* endpoint = find_endpoint(qp, wr.wr.ud.remote_qpn);
   if (endpoint == nullptr || endpoint->link.remote == nullptr ||

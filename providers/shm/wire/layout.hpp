@@ -423,9 +423,10 @@ struct QpRecord {
   static constexpr std::uint64_t kUnfenced = std::uint64_t{1} << 63;
   alignas(kCacheLine) std::atomic<std::uint64_t> active;
   // Its owner's counts, which tools see too; on the line that the lock writes.
-  std::uint64_t posted;      ///< work requests ever posted to the send queue
-  std::uint64_t sent_bytes;  ///< of those done, in either direction
-  std::uint64_t undone;      ///< of those posted: they wait, or were no success
+  std::uint64_t posted;       ///< work requests ever posted to the send queue
+  std::uint64_t sent_bytes;   ///< of those done, in either direction
+  std::uint64_t undone;       ///< of those posted: they wait, or were no success
+  std::uint32_t polled_seen;  ///< `polled`, when its owner looked last
 
   // --- line 2: where the peer finds what we send; changes rarely
   /// The receiver's session << 32 | our own generation; 0: nothing to read here (any more).

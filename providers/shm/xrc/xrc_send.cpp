@@ -59,7 +59,6 @@ Step send_to_queue(Qp& qp, SendLock&, const PendingSend& send, const LocalRange*
   if (const Step found = find_way(qp, send.srqn, endpoint); found.kind != Step::Kind::kDone)
     return found;
   endpoint->out.rnr_retry = qp.out.rnr_retry;
-  endpoint->ep.sending = &send;
   const std::uint64_t moves = endpoint->asking.moves;
   Step step;
   {
@@ -68,7 +67,6 @@ Step send_to_queue(Qp& qp, SendLock&, const PendingSend& send, const LocalRange*
     SendLock lock(*endpoint);
     step = perform(*endpoint, lock, send, local);
   }
-  endpoint->ep.sending = nullptr;
   if (step.kind == Step::Kind::kWait) {
     // It came further: what is left has a time of its own.
     if (endpoint->sq.progress.asked != qp.sq.progress.asked || endpoint->asking.moves != moves)
@@ -98,7 +96,7 @@ bool is_queue_of_domain(const Qp& initiator, const QpRecord& record) noexcept {
 bool send_to_queue_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept {
   if ((wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) || qp.queued() != 0 ||
       qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || wr.sg_list == nullptr ||
-      qp.in_send_queue() >= qp.sq_entries)
+      !qp.has_place())
     return false;
   if (qp.link.remote == nullptr || is_dead(qp) ||
       qp.link.remote->accepts.load(std::memory_order_acquire) != qp.link.remote_session)
