@@ -136,5 +136,35 @@ TEST_P(MessageLines, OfDatagramsComeInOrder) {
   play(stage);
 }
 
+/// By how many messages, of a line each, are sent while nobody polls.
+class MessageLinesUntold : public ::testing::TestWithParam<std::uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Lines, MessageLinesUntold,
+                         ::testing::Values(95u, 96u, 125u, 126u, 127u, 128u, 191u, 222u, 223u,
+                                           254u));
+
+/// A doorbell names the last line by seven bits; and more of them lie in rings that grow. Within a
+/// process nobody looks again for what a doorbell has not said.
+TEST_P(MessageLinesUntold, AreAllTakenWhenOneIsAskedFor) {
+  PairWish wish;
+  wish.a.send_depth = wish.b.receive_depth = kReceives;
+  wish.a.cq_depth = wish.b.cq_depth = 2 * kReceives;
+  Pair pair(kHere, wish);
+  const RegionInfo from = pair.a.allocate(MemoryKind::kMapped, 64);
+  const RegionInfo to = pair.b.allocate(MemoryKind::kMapped, 64);
+  const auto exchange = [&](std::uint32_t count) {
+    std::vector<Receive> receives;
+    for (std::uint32_t i = 0; i < count; ++i) receives.push_back(receive(i, slice(to, 0, 64)));
+    expect_posted(pair.b.post_receive(pair.qb, receives));
+    for (std::uint32_t i = 0; i < count; ++i)
+      expect_posted(pair.a.post_send(pair.qa, {send(i, slice(from, 0, 8))}));
+    std::uint64_t taken = 0;
+    for (const ibv_wc& wc : pair.b.poll_receives(pair.qb, count)) EXPECT_EQ(wc.wr_id, taken++);
+    EXPECT_EQ(taken, count);
+    pair.a.poll_sends(pair.qa, count);
+  };
+  exchange(1);
+  exchange(GetParam());
+}
+
 }  // namespace
 }  // namespace verbatim::harness::message_lines

@@ -293,7 +293,9 @@ void ring_peer(Qp& qp, bool solicited) noexcept {
   if (cq >= segment.cq_capacity() || bit >= CqDoorbells::kBells) return;
   Doorbells& doorbells = segment.doorbells();
   const MessageRing& ring = qp.out.ring;
-  const bool is_named = ring.mask < bell::kLines || ring.next - ring.taken < bell::kLines;
+  // Of a ring of at most half as many lines, fewer are not taken, those of smaller ones before it
+  // included; the count stands on another line.
+  const bool is_named = ring.mask < bell::kLines / 2 || ring.next - ring.taken < bell::kLines;
   doorbells.cqs[cq].ring(bit, is_named ? bell::up_to(ring.next) : bell::kAll);
   // The stores stay before this load for the compiler, and for the processor where that matters:
   // whoever arms the CQ for the first time makes us pass a fence.

@@ -11,8 +11,8 @@
 
 namespace verbatim::shm {
 
-/// Is the next receive posted, sound and long enough for so many bytes, as its credit says now? False also when
-/// something has to be looked at again.
+/// Is the next receive posted, sound and long enough for so many bytes, as its credit says now?
+/// False also when something has to be looked at again.
 [[gnu::always_inline]] inline bool takes_next(const Qp& way, std::uint32_t bytes) noexcept {
   const SharedCredits& shared = way.shared;
   if (way.out.sent >= shared.unlooked) return false;

@@ -22,6 +22,7 @@
 #include "providers/shm/transfer/request_service.hpp"
 #include "runtime/sync/pause.hpp"
 #include "runtime/sync/prefetch.hpp"
+#include "runtime/time/clock.hpp"
 
 namespace verbatim::shm {
 namespace {
@@ -65,7 +66,8 @@ class Sweep {
     if (behind != 0) (void)visit(first, before_next);
     for (; groups != 0; groups &= groups - 1)
       leave((first + static_cast<std::uint32_t>(std::countr_zero(groups))) % kGroups);
-    cq_.gathering.note(static_cast<std::uint32_t>(got_), got_ == room_);
+    if (cq_.gathering.note(static_cast<std::uint32_t>(got_), got_ == room_)) [[unlikely]]
+      cq_.gathering.judge(now_ns());
     return got_;
   }
   /// A queue pair had more than one visit takes.
