@@ -293,8 +293,9 @@ void ring_peer(Qp& qp, bool solicited) noexcept {
   if (cq >= segment.cq_capacity() || bit >= CqDoorbells::kBells) return;
   Doorbells& doorbells = segment.doorbells();
   const MessageRing& ring = qp.out.ring;
-  // Of a ring of at most half as many lines, fewer are not taken, those of smaller ones before it
-  // included; the count stands on another line.
+  // A ring with at most half as many lines as a bell can tell apart, and those before it that the
+  // peer has yet to leave, hold fewer than that. So of a small one the count is not looked at, which
+  // stands on another line.
   const bool is_named = ring.mask < bell::kLines / 2 || ring.next - ring.taken < bell::kLines;
   doorbells.cqs[cq].ring(bit, is_named ? bell::up_to(ring.next) : bell::kAll);
   // The stores stay before this load for the compiler, and for the processor where that matters:

@@ -9,7 +9,6 @@
 // kTurnsInARound for each of these.
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "providers/shm/poll/look_ahead.hpp"
 #include "providers/shm/poll/poll_fast.hpp"

@@ -12,8 +12,8 @@ struct Peer;
 struct Qp;
 struct QpRecord;
 
-/// What an endpoint has (endpoint.hpp). A handle on an XRC target has `record` and `target` too. In
-/// every queue pair: a datagram's post would wait for one load more.
+/// What an endpoint has (endpoint.hpp), besides where it leads, which stands with its connection
+/// (QpConnection). A handle on an XRC target has `record` and `target` too.
 struct EndpointRole {
   /// The queue pair, or XRC queue, that the application knows; nullptr: this is no endpoint.
   Qp* parent = nullptr;

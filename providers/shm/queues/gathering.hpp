@@ -66,16 +66,16 @@ class Gathering {
   }
 
   std::uint32_t pauses_ = 0;
-  std::uint32_t looks_ = 0;  ///< in this round
-  std::uint32_t found_ = 0;  ///< by these
-  std::uint32_t found_then_ = 0;
+  std::uint32_t looks_ = 0;         ///< in this round
+  std::uint32_t found_ = 0;         ///< by these
+  std::uint32_t found_then_ = 0;    ///< at the last glance
   std::uint64_t began_ = 0;         ///< when this round did; 0: unknown
   std::uint64_t cost_at_once_ = 0;  ///< of a message, in the round before
   std::uint32_t kept_ = 0;          ///< rounds left of those that nothing is compared in
-  std::uint8_t pairs_ = 0;
-  std::uint8_t better_ = 0;
-  bool gathers_ = false;  ///< more than one rings at a time
-  bool is_on_ = false;
+  std::uint8_t pairs_ = 0;          ///< that have been compared
+  std::uint8_t better_ = 0;         ///< of them, how many speak for it
+  bool gathers_ = false;            ///< more than one rings at a time
+  bool is_on_ = false;              ///< in this round looks are put off
 };
 
 }  // namespace verbatim::shm

@@ -62,7 +62,7 @@ struct Qp : verbatim::Qp {
   std::atomic<std::uint32_t> mode{IBV_QPS_RESET};
   std::uint32_t sq_entries = 0;
   std::uint16_t max_inline = 0;
-  /// Some wait in the send queue. Under the send lock.
+  /// As queued() says, here where a datagram's post looks anyway. Under the send lock.
   bool has_queued = false;
   bool posts_generally = false;  ///< every post takes the general path: strict, or counted
   /// Why a post leaves the shortest way at once: kInDomain, kToShared. Read without a lock, since
@@ -147,8 +147,8 @@ struct Qp : verbatim::Qp {
   void count_sent(std::uint64_t bytes) noexcept {
     store_relaxed(own->sent_bytes, own->sent_bytes + bytes);
   }
-  /// Is there a place in the send queue for one more? Who polls the send CQ says so on another line,
-  /// looked at when what was seen there last is not enough.
+  /// Is there a place in the send queue for one more? How many are free again stands on a line that
+  /// whoever polls the send CQ writes: it is looked at when what was seen there last is not enough.
   bool has_place() const noexcept {
     const auto posted = static_cast<std::uint32_t>(own->posted);
     if (posted - own->polled_seen < sq_entries) [[likely]]

@@ -69,6 +69,7 @@ void fill_record(const Qp& qp, std::uint32_t entries, std::uint32_t speaks_for) 
   store_relaxed(own.sq_entries, qp.sq_entries);
   own.errors.store(0, std::memory_order_relaxed);
   own.polled.store(0, std::memory_order_relaxed);
+  own.polled_seen = 0;
   store_relaxed(own.qkey, 0);
   own.domain = {};
   store_relaxed(own.device, Context::of(qp.plain.context).device.index);

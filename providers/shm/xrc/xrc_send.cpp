@@ -94,7 +94,7 @@ bool is_queue_of_domain(const Qp& initiator, const QpRecord& record) noexcept {
 }  // namespace
 
 bool send_to_queue_now(Qp& qp, const SendLock& lock, const ibv_send_wr& wr) noexcept {
-  if ((wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) || qp.queued() != 0 ||
+  if ((wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) || qp.has_queued ||
       qp.mode.load(std::memory_order_relaxed) != IBV_QPS_RTS || wr.sg_list == nullptr ||
       !qp.has_place())
     return false;
