@@ -152,9 +152,9 @@ QueuePairView view_of(const File& file, std::uint64_t size, const QpRecord& reco
                         queue->taken.load(std::memory_order_relaxed));
   } else if (std::has_single_bit(record.rq_entries) && record.rq_entries <= kMostEntries) {
     view.receive_depth = record.rq_entries;
-    view.receives_posted = posted_receives(
-        file, size, record.rq_credits.load(std::memory_order_relaxed),
-        static_cast<std::uint32_t>(std::countr_zero(record.rq_entries)), view.received_messages);
+    const std::uint64_t places = record.rq_credits.load(std::memory_order_relaxed);
+    view.receives_posted = posted_receives(file, size, shm::extent::offset(places),
+                                           shm::extent::log(places), view.received_messages);
   }
   return view;
 }

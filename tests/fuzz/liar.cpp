@@ -3,6 +3,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <bit>
+
 namespace verbatim::fuzz {
 
 using shm::Credit;
@@ -31,7 +33,7 @@ void Liar::be_ready() {
   own.lines_taken.store(0);
   own.stream_consumed.store(0);
   own.stream_produced.store(0);
-  own.rq_credits.store(heap());
+  own.rq_credits.store(shm::extent::make(heap(), std::countr_zero(kDepth)));
   own.ring.store(shm::extent::make(ring(), shm::kFirstRingLog));
   own.stream_ring.store(shm::extent::make(stream_ring(), 12));
   own.bounce = bounce();

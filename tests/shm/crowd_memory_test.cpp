@@ -2,70 +2,30 @@
 //
 // What thousands of connections between two processes cost, and what ends their number: said on
 // standard output, and held to what providers/shm/design/memory.md promises.
-#include <dirent.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
-#include <map>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/support/expect.hpp"
+#include "tests/support/held_memory.hpp"
 
 namespace verbatim::harness {
 namespace {
 
-/// Bytes of a process: in the library's files, which others map, and in pages of its own.
-struct Held {
-  std::int64_t shared = 0;
-  std::int64_t own = 0;
-  static Held by(Side& side);
-};
-
-std::int64_t kib_of(const std::string& file, const std::string& name) {
-  std::ifstream lines(file);
-  for (std::string word; lines >> word;) {
-    std::int64_t value;
-    if (word == name && lines >> value) return value;
-  }
-  return 0;
-}
-
-Held Held::by(Side& side) {
-  const std::string process =
-      "/proc/" + std::to_string(side.is_child() ? side.child().pid() : ::getpid());
-  std::map<ino_t, std::int64_t> files;
-  DIR* const folder = ::opendir((process + "/fd").c_str());
-  if (folder == nullptr) return {};
-  while (const dirent* const entry = ::readdir(folder)) {
-    const std::string at = process + "/fd/" + entry->d_name;
-    char name[256] = {};
-    struct stat status {};
-    if (::readlink(at.c_str(), name, sizeof name - 1) < 0 ||
-        std::string(name).find("memfd:verbatim-") == std::string::npos ||
-        ::stat(at.c_str(), &status) != 0)
-      continue;
-    files[status.st_ino] = std::int64_t{status.st_blocks} * 512;
-  }
-  ::closedir(folder);
-  Held held;
-  for (const auto& [inode, bytes] : files) held.shared += bytes;
-  held.own = kib_of(process + "/status", "RssAnon:") << 10;
-  return held;
-}
+HeldMemory held(Side& side) { return held_by(side.is_child() ? side.child().pid() : ::getpid()); }
 
 /// What each of `count` connections has added at one end.
-Held each(const Held& before, const Held& after, std::size_t count) {
+HeldMemory each(const HeldMemory& before, const HeldMemory& after, std::size_t count) {
   const auto n = static_cast<std::int64_t>(count);
   return {(after.shared - before.shared) / n, (after.own - before.own) / n};
 }
 
-void say(std::size_t count, const char* what, const Held& sender, const Held& receiver) {
+void say(std::size_t count, const char* what, const HeldMemory& sender,
+         const HeldMemory& receiver) {
   std::printf(
       "%zu connections, %s: each %lld B shared and %lld B of its own at the sender, %lld B and "
       "%lld B at the receiver\n",
@@ -121,8 +81,8 @@ class CrowdMemory : public ::testing::Test {
       }
     }
   }
-  Held sent() { return Held::by(sender_); }
-  Held received() { return Held::by(receiver_); }
+  HeldMemory sent() { return held(sender_); }
+  HeldMemory received() { return held(receiver_); }
 
   Side sender_{kAnotherProcess};
   Side receiver_{kAnotherProcess};
@@ -133,12 +93,14 @@ class CrowdMemory : public ::testing::Test {
 TEST_F(CrowdMemory, OfTenThousandConnectionsWithReceivesOfTheirOwn) {
   constexpr std::size_t kCount = 10'000;
   ASSERT_EQ(add(), 0);
-  const Held before_a = sent(), before_b = received();
+  const HeldMemory before_a = sent(), before_b = received();
   for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(add(), 0) << qps_.size();
-  const Held idle_a = each(before_a, sent(), kCount), idle_b = each(before_b, received(), kCount);
+  const HeldMemory idle_a = each(before_a, sent(), kCount),
+                   idle_b = each(before_b, received(), kCount);
   say(kCount, "idle, queues of 128", idle_a, idle_b);
   send_on_each(kCount);
-  const Held used_a = each(before_a, sent(), kCount), used_b = each(before_b, received(), kCount);
+  const HeldMemory used_a = each(before_a, sent(), kCount),
+                   used_b = each(before_b, received(), kCount);
   say(kCount, "used and drained", used_a, used_b);
   EXPECT_LE(idle_a.shared + idle_a.own, 4096);
   EXPECT_LE(idle_b.shared + idle_b.own, 4096);
@@ -154,14 +116,16 @@ TEST_F(CrowdMemory, OfTenThousandConnectionsThatShareAQueueOf32768) {
   const SrqInfo srq = receiver_.call<&Endpoint::create_srq>(wish);
   wish_b_.srq = srq.id;
   ASSERT_EQ(add(), 0);
-  const Held before_a = sent(), before_b = received();
+  const HeldMemory before_a = sent(), before_b = received();
   for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(add(), 0) << qps_.size();
-  const Held idle_a = each(before_a, sent(), kCount), idle_b = each(before_b, received(), kCount);
+  const HeldMemory idle_a = each(before_a, sent(), kCount),
+                   idle_b = each(before_b, received(), kCount);
   say(kCount, "idle, a shared queue of 32768", idle_a, idle_b);
   EXPECT_LE(idle_a.shared + idle_a.own, 4096);
   EXPECT_LE(idle_b.shared + idle_b.own, 6144) << "with room to hold four shared receives";
   send_on_each(kCount, srq.id);
-  const Held used_a = each(before_a, sent(), kCount), used_b = each(before_b, received(), kCount);
+  const HeldMemory used_a = each(before_a, sent(), kCount),
+                   used_b = each(before_b, received(), kCount);
   say(kCount, "used and drained", used_a, used_b);
   EXPECT_LE(used_a.shared + used_a.own, 12288);
   EXPECT_LE(used_b.shared + used_b.own, 12288);

@@ -33,7 +33,7 @@ namespace verbatim::shm {
 namespace {
 
 void release_receive_queue(Qp& qp) noexcept {
-  qp.rq.store.release(qp.own->rq_credits.load(std::memory_order_relaxed), true);
+  qp.rq.release(qp.own->rq_credits.load(std::memory_order_relaxed), qp.memory);
   qp.own->rq_credits.store(0, std::memory_order_release);
 }
 

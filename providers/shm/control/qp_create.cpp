@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/control/qp_create.hpp"
 
-#include <bit>
 #include <cerrno>
 
 #include "providers/shm/calls/work_calls.hpp"
@@ -27,6 +26,9 @@
 namespace verbatim::shm {
 namespace {
 
+static_assert(kMaxWr <=
+              1u << (ReceiveQueue::kFirstLog + ReceiveQueue::kMostLeft * ReceiveQueue::kGrowthLog));
+
 /// Where its receives come from. Entries of the ring in which senders put messages for it.
 std::uint32_t prepare_receiving(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcept {
   if (qp.datagrams != nullptr) {
@@ -34,12 +36,9 @@ std::uint32_t prepare_receiving(Qp& qp, const ibv_qp_init_attr_ex& attr) noexcep
     return 1;  // nothing comes here but through endpoints
   }
   if (attr.srq == nullptr) {
-    const std::uint32_t entries =
-        std::bit_ceil(attr.cap.max_recv_wr == 0 ? 1u : attr.cap.max_recv_wr);
-    qp.rq.store.max = attr.cap.max_recv_wr;
-    qp.rq.store.max_sge = static_cast<std::uint16_t>(attr.cap.max_recv_sge);
-    qp.rq.store.resize(static_cast<std::uint32_t>(std::countr_zero(entries)));
-    return entries;
+    // A program's allocators are asked once.
+    qp.rq.size(attr.cap.max_recv_wr, attr.cap.max_recv_sge, qp.memory.is_of_program());
+    return std::uint32_t{1} << qp.rq.last_log;
   }
   return share_receives(qp, Srq::from(attr.srq));
 }
@@ -73,7 +72,7 @@ int refuse_type(ibv_qp_type type) noexcept {
 /// asked while a queue is created.
 bool take_queues(Qp& qp) noexcept {
   const bool has_receives = qp.srq == nullptr && qp.xrc == XrcRole::kNone;
-  if (has_receives && !qp.rq.store.reserve()) return false;
+  if (has_receives && !qp.rq.reserve()) return false;
   if (!qp.memory.is_of_program()) return true;
   if (!qp.sq.store.make(qp.memory, qp.sq_entries, qp.max_send_sge)) return false;
   return !has_receives || qp.rq.store.make_own(qp.memory);

@@ -219,18 +219,13 @@ void judge_peers_receive(const Qp& qp, const PendingSend& send, Failure& failure
   }
   failure.cause = Cause::kReceiveKey;
   failure.key.fault = KeyFault::kHidden;
-  const std::uint32_t max_sge = load_relaxed(qp.link.remote->rq_max_sge);
-  const std::uint64_t credits = qp.link.remote->rq_credits.load(std::memory_order_relaxed);
-  const std::uint64_t entries = std::uint64_t{1} << qp.link.remote_rq_log;
-  if (qp.shared.record != nullptr || credits == 0 || max_sge == 0 || max_sge > kMaxSge ||
-      qp.out.sent == 0)
-    return;
-  const auto* sges = qp.link.peer->segment.at<ReceiveSge>(credits + entries * sizeof(std::uint64_t),
-                                                          entries * max_sge * sizeof(ReceiveSge));
-  if (sges == nullptr) return;
+  const ReceiveSge* const sges = qp.link.receive_sges;
+  if (qp.shared.record != nullptr || sges == nullptr || qp.out.sent == 0) return;
+  const std::uint32_t max_sge = qp.link.remote_max_sge;
   // The fault was published in its slot.
-  KeyFacts facts = judge_sges(regions_of_peer(qp), qp.link.remote_pd, IBV_ACCESS_LOCAL_WRITE,
-                              sges + ((qp.out.sent - 1) & (entries - 1)) * max_sge, max_sge);
+  KeyFacts facts =
+      judge_sges(regions_of_peer(qp), qp.link.remote_pd, IBV_ACCESS_LOCAL_WRITE,
+                 sges + ((qp.out.sent - 1) & qp.link.remote_rq_mask) * max_sge, max_sge);
   if (facts.fault == KeyFault::kNone) facts.fault = KeyFault::kNoMemory;
   failure.key = facts;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/shm/queues/attach.hpp"
 
-#include <bit>
-
 #include "providers/shm/fabric/process.hpp"
 #include "providers/shm/memory/context.hpp"
 #include "providers/shm/memory/region_fast.hpp"
@@ -16,7 +14,7 @@
 namespace verbatim::shm {
 namespace {
 
-constexpr std::uint32_t kMaxRingEntries = 1u << 16;
+constexpr std::uint32_t kMostReceivesLog = 16;
 
 const QpRecord* find_record(Qp& qp, Peer*& peer) noexcept {
   peer = find_connected_peer(qp);
@@ -35,19 +33,29 @@ std::uint32_t counterpart(std::uint32_t type) noexcept {
   }
 }
 
-/// Where the peer's own receives stand.
-void find_receives(Qp& qp, std::uint64_t at) noexcept {
-  const std::uint64_t entries = qp.link.remote_rq_mask + 1;
+}  // namespace
+
+bool find_receives(Qp& qp) noexcept {
+  // Publishes the places; pairs with the store in post_recv_slowly().
+  const std::uint64_t at = qp.link.remote->rq_credits.load(std::memory_order_acquire);
+  if (at == 0 || extent::log(at) > kMostReceivesLog) return false;
+  const std::uint64_t places = std::uint64_t{1} << extent::log(at);
+  const std::uint64_t sges_at = extent::offset(at) + places * sizeof(std::uint64_t);
   const std::uint32_t max_sge = load_relaxed(qp.link.remote->rq_max_sge);
   const PeerSegment& segment = qp.link.peer->segment;
-  qp.link.credits = segment.at<std::atomic<std::uint64_t>>(at, entries * sizeof(std::uint64_t));
-  if (max_sge == 0 || max_sge > kMaxSge) return;
-  qp.link.receive_sges = segment.at<ReceiveSge>(at + entries * sizeof(std::uint64_t),
-                                                entries * max_sge * sizeof(ReceiveSge));
+  const auto* const credits =
+      segment.at<std::atomic<std::uint64_t>>(extent::offset(at), places * sizeof(std::uint64_t));
+  if (credits == nullptr || credits == qp.link.credits) return false;
+  qp.link.credits = credits;
+  qp.link.remote_rq_log = extent::log(at);
+  qp.link.remote_rq_mask = places - 1;
+  qp.link.receive_sges =
+      max_sge == 0 || max_sge > kMaxSge
+          ? nullptr
+          : segment.at<ReceiveSge>(sges_at, places * max_sge * sizeof(ReceiveSge));
   qp.link.remote_max_sge = max_sge;
+  return true;
 }
-
-}  // namespace
 
 void meet_again(Qp& qp, const Peer& peer) noexcept {
   // An incoming endpoint is of whoever asked to connect, for good.
@@ -70,11 +78,7 @@ Wait attach(Qp& qp) noexcept {
   if (qp.link.remote != nullptr) {
     if (qp.link.remote->accepts.load(std::memory_order_acquire) != qp.link.remote_session)
       return Wait::kPeer;
-    if (qp.link.credits == nullptr && qp.shared.record == nullptr) {
-      if (const std::uint64_t at = qp.link.remote->rq_credits.load(std::memory_order_acquire);
-          at != 0)
-        find_receives(qp, at);
-    }
+    if (qp.link.credits == nullptr && qp.shared.record == nullptr) (void)find_receives(qp);
     return Wait::kNothing;
   }
   Peer* peer;
@@ -102,8 +106,6 @@ Wait attach(Qp& qp) noexcept {
   // Messages of an earlier life of ours were consumed there: it would take ours for their
   // successors.
   if (record->lines_taken.load(std::memory_order_acquire) != 0) return Wait::kPeer;
-  const std::uint32_t entries = load_relaxed(record->rq_entries);
-  if (!std::has_single_bit(entries) || entries > kMaxRingEntries) return Wait::kPeer;
   if (load_relaxed(record->type) != counterpart(qp.own->type)) return Wait::kPeer;
   const std::uint64_t srq = load_relaxed(record->srq);
   const auto* shared = srq == 0 ? nullptr : peer->segment.at<SrqRecord>(srq, sizeof(SrqRecord));
@@ -116,10 +118,8 @@ Wait attach(Qp& qp) noexcept {
   qp.link.remote_regions = peer->segment.regions();
   qp.link.remote_region_capacity = peer->segment.region_capacity();
   qp.link.remote_pd = load_relaxed(record->pd);
-  qp.link.remote_rq_log = static_cast<std::uint32_t>(std::countr_zero(entries));
   qp.link.self = peer->self;
   qp.link.ring_always = peer->sender_fence.load(std::memory_order_relaxed);
-  qp.link.remote_rq_mask = entries - 1;
   if (!make_ring(qp)) return Wait::kMemory;
   qp.link.remote = record;
   // Requests are numbered within the session: an answer to another life's request never matches.

@@ -17,6 +17,8 @@ void meet_again(Qp& qp, const Peer& peer) noexcept;
 
 /// Finds the peer's half. kNothing: attached; else what to wait for.
 Wait attach(Qp& qp) noexcept;
+/// Looks where the peer's own receives stand. True: elsewhere than was known. REQUIRES: attached.
+bool find_receives(Qp& qp) noexcept;
 /// Forgets the peer's half and gives back what it read from. REQUIRES: not unread().
 void detach(Qp& qp) noexcept;
 /// Has the peer still to take messages that we sent, or to hear that its half must end? Completions

@@ -17,17 +17,18 @@ struct Peer;
 
 struct QpConnection {
   // On the first line is what each message needs.
+
   /// RTS, attached to the peer, ring made, nothing pending: the fast path may run. Any doubt clears
   /// it.
   bool fast = false;
   bool ring_always =
       false;  ///< the peer has no membarrier: ring, with a full fence, at every message
   bool self = false;
-  std::uint32_t remote_rq_log = 0;  ///< entries of the peer's receive queue
+  std::uint32_t remote_rq_log = 0;  ///< places of the peer's receive queue
   Peer* peer = nullptr;
   const QpRecord* remote = nullptr;  ///< nullptr until attached
   std::uint64_t remote_session = 0;
-  std::uint64_t remote_rq_mask = 0;  ///< as remote_rq_log: entries, less one
+  std::uint64_t remote_rq_mask = 0;  ///< as remote_rq_log: places, less one
   /// nullptr until the peer posted a receive; stays so when its receives are shared.
   const std::atomic<std::uint64_t>* credits = nullptr;
   /// Of an endpoint that leaves the process: the record of the queue pair, or XRC queue, to which it

@@ -40,7 +40,7 @@ void free_queues(Qp& qp) noexcept {
   qp.sq.store.free(qp.memory);
   free_work(qp);
   qp.rq.store.free(qp.memory);
-  qp.rq.store.give_up(qp.own);
+  qp.rq.give_up(qp.own);
   if (qp.datagrams != nullptr && qp.datagrams->inbox != nullptr)
     qp.datagrams->inbox->store.free(qp.datagrams->inbox->memory);
 }

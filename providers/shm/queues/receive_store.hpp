@@ -67,10 +67,10 @@ struct ReceiveStore : PostedReceives<ReceiveSge> {
   /// Writes receive number `index` and returns the credit that publishes it. REQUIRES: check().
   std::uint64_t fill(std::uint64_t index, const ibv_recv_wr& wr, const KeyHolder& keys) noexcept;
 
- private:
-  std::size_t shown_bytes() const noexcept {
-    const std::size_t entries = std::size_t{1} << log;
-    return entries * sizeof(std::uint64_t) + entries * max_sge * sizeof(ReceiveSge);
+  /// What is made in the segment.
+  std::size_t shown_bytes() const noexcept { return shown_bytes(log); }
+  std::size_t shown_bytes(std::uint32_t entries_log) const noexcept {
+    return (sizeof(std::uint64_t) + max_sge * sizeof(ReceiveSge)) << entries_log;
   }
 };
 

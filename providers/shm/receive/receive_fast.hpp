@@ -3,7 +3,8 @@
 // ibv_post_recv, and how a message that has arrived becomes a completion: the whole journey in.
 //
 // Posting is guarded by the receive lock, taking by the receive CQ's lock. The two meet in the tail
-// of the receive queue (posted) and the head of the responder (taken) only.
+// of the receive queue (posted) and the head of the responder (taken) only; a queue that grows does
+// so under both.
 #pragma once
 
 #include <algorithm>

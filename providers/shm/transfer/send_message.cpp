@@ -116,17 +116,12 @@ bool nobody_takes(Qp& qp) noexcept {
 /// memory.
 [[gnu::noinline]] std::uint32_t receive_ranges(const Qp& qp, std::uint64_t bytes,
                                                RemoteRange* out) noexcept {
-  const std::uint32_t entries = 1u << qp.link.remote_rq_log;
-  const std::uint32_t max_sge = load_relaxed(qp.link.remote->rq_max_sge);
-  if (max_sge == 0 || max_sge > kMaxSge) return 0;
-  const std::uint64_t credits = qp.link.remote->rq_credits.load(std::memory_order_relaxed);
-  const auto* sges =
-      qp.link.peer->segment.at<ReceiveSge>(credits + entries * sizeof(std::uint64_t),
-                                           std::uint64_t{entries} * max_sge * sizeof(ReceiveSge));
+  const ReceiveSge* sges = qp.link.receive_sges;
   if (sges == nullptr) return 0;
+  const std::uint32_t max_sge = qp.link.remote_max_sge;
   // A streaming message has its slot already: its receive is the one before the next.
   const std::uint64_t index = qp.sq.progress.streaming ? qp.out.sent - 1 : qp.out.sent;
-  sges += (index & (entries - 1)) * max_sge;
+  sges += (index & qp.link.remote_rq_mask) * max_sge;
   for (std::uint32_t i = 0; i < max_sge; ++i) {
     const std::uint64_t used = std::min<std::uint64_t>(bytes, load_relaxed(sges[i].length));
     out[i] = {load_relaxed(sges[i].lkey), load_relaxed(sges[i].address), used};
@@ -285,13 +280,20 @@ bool trim_stream_ring(Qp& qp) noexcept {
   return true;
 }
 
+/// Of the receive that the next message would use up. False: it is not posted where we look.
+static bool has_credit_of_next(const Qp& qp, std::uint64_t& credit) noexcept {
+  credit = qp.link.credits[qp.out.sent & qp.link.remote_rq_mask].load(std::memory_order_acquire);
+  const auto lap = static_cast<std::uint32_t>(qp.out.sent >> qp.link.remote_rq_log) + 1;
+  return credit >> 32 == lap;
+}
+
 CreditState next_credit(Qp& qp, std::uint64_t bytes, std::uint32_t& length) noexcept {
   if (qp.shared.record != nullptr) return next_shared_credit(qp, bytes, length);
   if (qp.link.credits == nullptr) return CreditState::kNone;
-  const std::uint64_t credit =
-      qp.link.credits[qp.out.sent & qp.link.remote_rq_mask].load(std::memory_order_acquire);
-  const auto lap = static_cast<std::uint32_t>(qp.out.sent >> qp.link.remote_rq_log) + 1;
-  if (static_cast<std::uint32_t>(credit >> 32) != lap) return CreditState::kNone;
+  std::uint64_t credit;
+  // A queue that has grown shows what is posted since in another place.
+  if (!has_credit_of_next(qp, credit) && !(find_receives(qp) && has_credit_of_next(qp, credit)))
+    return CreditState::kNone;
   length = static_cast<std::uint32_t>(credit) & Credit::kLengthMask;
   return (static_cast<std::uint32_t>(credit) & Credit::kBadKey) != 0 ? CreditState::kBadKey
                                                                      : CreditState::kGood;

@@ -71,12 +71,17 @@ struct Request {
 /// Copies a peer's bytes into posted receive number `index`, from its byte `from` on.
 bool place(const Qp& qp, std::uint64_t index, std::uint64_t from, const unsigned char* bytes,
            std::uint64_t length) noexcept {
-  // The count before the store: whoever posts the first receive makes the store, then counts it.
-  if (index >= qp.rq.tail.load(std::memory_order_acquire) ||
-      index < qp.in.head.load(std::memory_order_acquire) || qp.rq.store.sges == nullptr)
-    return false;
   if (from > kMaxMessage) return false;  // the peer's word
-  const Receive receive = qp.rq.store.receive(index);
+  Receive receive;
+  {
+    // The queue does not grow meanwhile; where the receive stands remains when it does.
+    LockGuard<BiasedLock> guard(qp.recv_cq->lock);
+    // The count before the store: whoever posts the first receive makes the store, then counts it.
+    if (index >= qp.rq.tail.load(std::memory_order_acquire) ||
+        index < qp.in.head.load(std::memory_order_relaxed) || qp.rq.store.sges == nullptr)
+      return false;
+    receive = qp.rq.store.receive(index);
+  }
   LocalRange ranges[kMaxSge];
   if (receive_ranges(qp, receive, from + length, ranges) != IBV_WC_SUCCESS) return false;
   return scatter(ranges, receive.num_sge, from, bytes, length);

@@ -30,7 +30,7 @@
 namespace verbatim::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d48532d544256;  // "VBT-SHM1"
-inline constexpr std::uint32_t kLayoutVersion = 13;
+inline constexpr std::uint32_t kLayoutVersion = 14;
 /// No segment is larger: a stranger's word does not eat the address space of who maps it.
 inline constexpr std::uint64_t kMostSegmentBytes = std::uint64_t{2} << 30;
 
@@ -407,13 +407,13 @@ struct QpRecord {
   std::uint32_t pd;
   std::uint32_t cq;          ///< number of the receive CQ, and of its doorbells
   std::uint32_t cq_bit;      ///< this QP's bell in it
-  std::uint32_t rq_entries;  ///< power of two
+  std::uint32_t rq_entries;  ///< power of two; for tools
   std::uint16_t rq_max_sge;
   std::uint8_t min_rnr_timer;
   std::uint8_t max_dest_rd_atomic;
   std::atomic<std::uint64_t>
-      rq_credits;         ///< offset of Credit[rq_entries], 0 until a receive is posted
-                          ///< (then, after it, ReceiveSge[rq_entries][rq_max_sge])
+      rq_credits;         ///< where Credit[places] lies and how many, see namespace extent; 0 until
+                          ///< a receive is posted (then, after it, ReceiveSge[places][rq_max_sge])
   std::uint32_t send_cq;  ///< that of the send CQ: who polls there serves requests too
 
   // --- line 1: the send lock, which is also the word that deregistration watches
