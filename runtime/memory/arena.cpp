@@ -17,7 +17,6 @@ namespace {
 constexpr std::uint64_t kOwnArenaFrom = 1u << 20;
 constexpr std::uint64_t kPackedArenaBytes = 4u << 20;
 constexpr std::uint64_t kRoomCheckFrom = 1u << 20;
-constexpr std::uint64_t kHugePage = 2u << 20;
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 46;
 
 constinit std::uint64_t unchecked =

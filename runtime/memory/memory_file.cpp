@@ -28,7 +28,6 @@ constexpr unsigned kMemfdNoexecSeal = 0x8;
 // A signal undoes what the interrupted call had allocated: with a profiler's timer running, only
 // short steps end.
 constexpr std::uint64_t kBackingStep = 4u << 20;
-constexpr std::uint64_t kHugePage = 2u << 20;
 constexpr int kMaxInterruptions = 1000;
 
 constexpr unsigned long long kib(std::uint64_t bytes) { return bytes >> 10; }

@@ -42,7 +42,9 @@ namespace verbatim {
 /// Takes the memory of a range back; it reads as zeros afterwards.
 void punch_memory_file(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
-/// The system's page size.
+/// The system's page size; and those of huge ones where it is 4 KiB.
 [[nodiscard]] std::size_t page_bytes() noexcept;
+inline constexpr std::uint64_t kHugePage = 2u << 20;
+inline constexpr std::uint64_t kGiantPage = 1u << 30;
 
 }  // namespace verbatim

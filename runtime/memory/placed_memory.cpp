@@ -25,8 +25,6 @@ static_assert(verbatim::kMostParts == verbatim::topo::kMaxNodes);
 namespace verbatim {
 namespace {
 
-constexpr std::uint64_t kHugePage = 2u << 20;
-constexpr std::uint64_t kGiantPage = 1u << 30;
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 46;
 constexpr unsigned kKnownFlags =
     VBT_ALLOC_SHARED | VBT_ALLOC_LOCKED | VBT_ALLOC_LATER | VBT_ALLOC_EXACT;

@@ -21,8 +21,6 @@
 namespace verbatim {
 namespace {
 
-constexpr std::uint64_t kHugePage = 2u << 20;
-constexpr std::uint64_t kGiantPage = 1u << 30;
 constexpr const char* kPurpose = "memory (vbt_alloc)";
 constexpr int kHugeShift = 26;
 

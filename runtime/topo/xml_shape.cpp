@@ -14,7 +14,7 @@ constexpr unsigned kMaxDepth = 64;
 bool is_name(char c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
-bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool is_white_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_hex(char c) noexcept {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
@@ -116,18 +116,18 @@ class Shape {
   }
   void step() noexcept { line_ += *at_++ == '\n' ? 1 : 0; }
   void skip_blanks() noexcept {
-    while (at_ != end_ && is_blank(*at_)) step();
+    while (at_ != end_ && is_white_space(*at_)) step();
   }
   /// Up to the next '<'.
   void skip_text() noexcept {
     while (at_ != end_ && *at_ != '<') {
       if (*at_ == '\0') return refuse("there is a null byte in it");
-      if (*at_ == '>' || (depth_ == 0 && !is_blank(*at_)))
+      if (*at_ == '>' || (depth_ == 0 && !is_white_space(*at_)))
         return refuse("there is text outside of elements");
       // Between elements; within those that hold numbers, numbers.
-      if (depth_ != 0 && !is_blank(*at_) && !holds_numbers())
+      if (depth_ != 0 && !is_white_space(*at_) && !holds_numbers())
         return refuse("there is text where no text belongs");
-      if (depth_ != 0 && holds_numbers() && !is_digit(*at_) && !is_blank(*at_))
+      if (depth_ != 0 && holds_numbers() && !is_digit(*at_) && !is_white_space(*at_))
         return refuse("there is something else among numbers");
       step();
     }

@@ -28,7 +28,7 @@ struct Membership {
 
 namespace {
 
-constexpr const char* kCreate = "ibv_create_qp";
+constexpr const char* kCreateQp = "ibv_create_qp";
 
 bool is_known_type(ibv_qp_type type) noexcept {
   switch (type) {
@@ -66,35 +66,35 @@ Status check_masks(const ibv_qp_init_attr_ex& attr) noexcept {
                                         IBV_QP_CREATE_PCI_WRITE_END_PADDING;
   constexpr std::uint64_t kKnownOps = (IBV_QP_EX_WITH_ATOMIC_WRITE << 1) - 1;
   if ((attr.comp_mask & ~kKnownMask) != 0) {
-    return refuse(EINVAL, kCreate, "unknown bits in comp_mask");
+    return refuse(EINVAL, kCreateQp, "unknown bits in comp_mask");
   }
   if ((attr.create_flags & ~kKnownFlags) != 0) {
-    return refuse(EOPNOTSUPP, kCreate, "unknown create_flags");
+    return refuse(EOPNOTSUPP, kCreateQp, "unknown create_flags");
   }
   if ((attr.send_ops_flags & ~kKnownOps) != 0) {
-    return refuse(EOPNOTSUPP, kCreate, "unknown send_ops_flags");
+    return refuse(EOPNOTSUPP, kCreateQp, "unknown send_ops_flags");
   }
   return {};
 }
 
 Status check_parts(const Context& context, const ibv_qp_init_attr_ex& attr) noexcept {
-  if (!is_known_type(attr.qp_type)) return refuse(EINVAL, kCreate, "unknown qp_type");
+  if (!is_known_type(attr.qp_type)) return refuse(EINVAL, kCreateQp, "unknown qp_type");
   const bool receives_by_xrc = attr.qp_type == IBV_QPT_XRC_RECV;
   if (receives_by_xrc ? attr.xrcd == nullptr : attr.pd == nullptr) {
-    return refuse(EINVAL, kCreate,
+    return refuse(EINVAL, kCreateQp,
                   receives_by_xrc ? "needs an XRC domain" : "needs a protection domain");
   }
   const bool sends = !receives_by_xrc && attr.rwq_ind_tbl == nullptr;
   const bool receives = sends && attr.qp_type != IBV_QPT_XRC_SEND;
-  if (sends && attr.send_cq == nullptr) return refuse(EINVAL, kCreate, "needs a send_cq");
-  if (receives && attr.recv_cq == nullptr) return refuse(EINVAL, kCreate, "needs a recv_cq");
+  if (sends && attr.send_cq == nullptr) return refuse(EINVAL, kCreateQp, "needs a send_cq");
+  if (receives && attr.recv_cq == nullptr) return refuse(EINVAL, kCreateQp, "needs a recv_cq");
   const ibv_context* const home = &context.extended.context;
   const auto foreign = [home](const auto* part) {
     return part != nullptr && part->context != home;
   };
   if (foreign(attr.pd) || foreign(attr.xrcd) || foreign(attr.send_cq) || foreign(attr.recv_cq) ||
       foreign(attr.srq) || foreign(attr.rwq_ind_tbl)) {
-    return refuse(EINVAL, kCreate, "its objects belong to different contexts");
+    return refuse(EINVAL, kCreateQp, "its objects belong to different contexts");
   }
   return {};
 }

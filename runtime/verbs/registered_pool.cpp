@@ -17,7 +17,7 @@
 namespace verbatim {
 namespace {
 
-constexpr const char* kCreate = "vbt_create_pool";
+constexpr const char* kCreatePool = "vbt_create_pool";
 constexpr const char* kDestroy = "vbt_destroy_pool";
 constexpr std::size_t kLargestBuffer = std::size_t{1} << 30;
 constexpr std::size_t kMostBuffers = (std::size_t{1} << 31) - 1;
@@ -60,14 +60,14 @@ Status fill(RegisteredPool& pool, const vbt_pool_attr& attr, unsigned char* base
   const int error = pool.buffers.create(base, shape, parts);
   if (error == 0) return {};
   if (pool.mr != nullptr) (void)dereg_mr(*pool.mr);
-  return refuse(error, kCreate, "no memory to keep account of the buffers");
+  return refuse(error, kCreatePool, "no memory to keep account of the buffers");
 }
 
 }  // namespace
 
 Result<RegisteredPool*> create_pool(const vbt_pool_attr& attr, const vbt_alloc_attr& memory,
                                     const char* device, vbt_alloc_facts& facts) noexcept {
-  if (const char* const wrong = wrong_with(attr, memory)) return refuse(EINVAL, kCreate, wrong);
+  if (const char* const wrong = wrong_with(attr, memory)) return refuse(EINVAL, kCreatePool, wrong);
   const PoolShape shape = shape_of(attr);
   vbt_alloc_attr whole = memory;
   // Below 2^61.
@@ -79,7 +79,7 @@ Result<RegisteredPool*> create_pool(const vbt_pool_attr& attr, const vbt_alloc_a
   if (base == nullptr) return Error{error, "alloc_placed"};
   auto* const pool = make_nothrow<RegisteredPool>();
   const Status status = pool == nullptr
-                            ? Status(refuse(ENOMEM, kCreate, "no memory for the pool itself"))
+                            ? Status(refuse(ENOMEM, kCreatePool, "no memory for the pool itself"))
                             : fill(*pool, attr, static_cast<unsigned char*>(base), parts);
   if (status.ok()) return pool;
   destroy_nothrow(pool);

@@ -14,42 +14,42 @@
 namespace verbatim {
 namespace {
 
-constexpr const char* kCreate = "ibv_create_srq";
+constexpr const char* kCreateSrq = "ibv_create_srq";
 
 /// `attr` with the members that its mask leaves out set to nothing.
 Result<ibv_srq_type> check(const Context& context, ibv_srq_init_attr_ex& attr) noexcept {
   const auto has = [&](std::uint32_t bit) { return (attr.comp_mask & bit) != 0; };
   if (attr.comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED) {
-    return refuse(EINVAL, kCreate, "unknown bits in comp_mask");
+    return refuse(EINVAL, kCreateSrq, "unknown bits in comp_mask");
   }
   if (!has(IBV_SRQ_INIT_ATTR_TYPE)) attr.srq_type = IBV_SRQT_BASIC;
   if (!has(IBV_SRQ_INIT_ATTR_XRCD)) attr.xrcd = nullptr;
   if (!has(IBV_SRQ_INIT_ATTR_CQ)) attr.cq = nullptr;
   if (!has(IBV_SRQ_INIT_ATTR_PD) || attr.pd == nullptr) {
-    return refuse(EINVAL, kCreate, "needs a protection domain");
+    return refuse(EINVAL, kCreateSrq, "needs a protection domain");
   }
   switch (attr.srq_type) {
     case IBV_SRQT_BASIC:
       break;
     case IBV_SRQT_XRC:
       if (attr.xrcd == nullptr || attr.cq == nullptr) {
-        return refuse(EINVAL, kCreate, "an XRC queue needs an XRC domain and a CQ");
+        return refuse(EINVAL, kCreateSrq, "an XRC queue needs an XRC domain and a CQ");
       }
       break;
     case IBV_SRQT_TM:
       if (attr.cq == nullptr || !has(IBV_SRQ_INIT_ATTR_TM)) {
-        return refuse(EINVAL, kCreate, "a tag-matching queue needs a CQ and tm_cap");
+        return refuse(EINVAL, kCreateSrq, "a tag-matching queue needs a CQ and tm_cap");
       }
       break;
     default:
-      return refuse(EINVAL, kCreate, "unknown srq_type");
+      return refuse(EINVAL, kCreateSrq, "unknown srq_type");
   }
   const ibv_context* const home = &context.extended.context;
   if (attr.pd->context != home || (attr.xrcd != nullptr && attr.xrcd->context != home) ||
       (attr.cq != nullptr && attr.cq->context != home)) {
-    return refuse(EINVAL, kCreate, "its objects belong to different contexts");
+    return refuse(EINVAL, kCreateSrq, "its objects belong to different contexts");
   }
-  if (attr.attr.max_wr == 0) return refuse(EINVAL, kCreate, "max_wr must be positive");
+  if (attr.attr.max_wr == 0) return refuse(EINVAL, kCreateSrq, "max_wr must be positive");
   return attr.srq_type;
 }
 

@@ -13,14 +13,11 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "tests/support/fail.hpp"
 #include "tests/support/pattern.hpp"
 
 namespace verbatim::harness {
 namespace {
-
-[[noreturn]] void fail(const std::string& what, int error) {
-  throw std::runtime_error(what + ": " + std::strerror(error));
-}
 
 std::shared_ptr<void> shared_memory(std::uint64_t size) {
   void* memory = vbt_alloc_shared(size);

@@ -5,19 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
-#include <stdexcept>
 
 #include "tests/support/endpoint.hpp"
+#include "tests/support/fail.hpp"
 
 namespace verbatim::harness {
-namespace {
-
-[[noreturn]] void fail(const std::string& what, int error) {
-  throw std::runtime_error(what + ": " + std::strerror(error));
-}
-
-}  // namespace
 
 RegionInfo Endpoint::keep_region(Region region) {
   region.lkey = region.mr->lkey;

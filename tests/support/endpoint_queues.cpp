@@ -7,18 +7,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <stdexcept>
 
 #include "tests/support/endpoint.hpp"
+#include "tests/support/fail.hpp"
 
 namespace verbatim::harness {
-namespace {
-
-[[noreturn]] void fail(const std::string& what, int error) {
-  throw std::runtime_error(what + ": " + std::strerror(error));
-}
-
-}  // namespace
 
 ibv_xrcd* Endpoint::xrcd() {
   if (xrcd_) return xrcd_.get();

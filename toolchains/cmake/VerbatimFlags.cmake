@@ -59,3 +59,10 @@ endfunction()
 function(verbatim_off_the_messages_way target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
 endfunction()
+
+# Files of a room of which that is true. What is joined with others cannot have an option of its own.
+function(verbatim_files_off_the_messages_way)
+  if(NOT VERBATIM_JOIN_ROOMS)
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+  endif()
+endfunction()

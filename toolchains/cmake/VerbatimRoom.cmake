@@ -8,6 +8,9 @@
 # farm of symbolic links with just the folders in SEES and the room's own, so that an include against the arrows does not
 # compile. `abi/include` and `mpi_shim/include` are special: they are what users put on their include path, and so become
 # include directories themselves. A room's objects go into the archive `verbatim`, or into the one that ARCHIVE names.
+#
+# With VERBATIM_JOIN_ROOMS eight files of a room are compiled as one, so names in their unnamed namespaces differ; those of
+# files that have a reason to share one are ALONE.
 
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/VerbatimFlags.cmake)
@@ -53,12 +56,17 @@ function(_verbatim_farm out_dir out_includes target)
 endfunction()
 
 function(verbatim_room target)
-  cmake_parse_arguments(PARSE_ARGV 1 room "" "PATH;ARCHIVE" "SOURCES;HEADERS;SEES")
+  cmake_parse_arguments(PARSE_ARGV 1 room "" "PATH;ARCHIVE" "SOURCES;ALONE;HEADERS;SEES")
   if(room_UNPARSED_ARGUMENTS OR NOT room_PATH)
     message(FATAL_ERROR "verbatim_room(${target}): PATH missing or unknown arguments '${room_UNPARSED_ARGUMENTS}'")
   endif()
   if(NOT room_ARCHIVE)
     set(room_ARCHIVE verbatim)
+  endif()
+  set(is_joined FALSE)
+  # Tests of MPI's parts bring some of them along themselves.
+  if(VERBATIM_JOIN_ROOMS AND room_ARCHIVE STREQUAL verbatim AND NOT CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
+    set(is_joined TRUE)
   endif()
   _verbatim_farm(farm includes ${target} ${room_PATH} ${room_SEES})
 
@@ -74,7 +82,11 @@ function(verbatim_room target)
   endif()
 
   if(room_SOURCES)
-    add_library(${target} OBJECT ${room_SOURCES} ${room_HEADERS})
+    add_library(${target} OBJECT ${room_SOURCES} ${room_ALONE} ${room_HEADERS})
+    if(is_joined)
+      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+      set_source_files_properties(${room_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
     set_property(GLOBAL APPEND PROPERTY VERBATIM_ROOMS_OF_${room_ARCHIVE} ${target})
     set(built ${target})
     if(header_units)
@@ -91,6 +103,9 @@ function(verbatim_room target)
     target_include_directories(${lib} PRIVATE ${includes})
     verbatim_library_flags(${lib})
   endforeach()
+  if(is_joined)
+    target_compile_options(${target} PRIVATE -Wno-shadow)  # of a name in another file's unnamed namespace
+  endif()
 endfunction()
 
 # Public headers, named from abi/include: installed, and each compiled alone as C and as C++ by the package tests.

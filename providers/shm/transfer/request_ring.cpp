@@ -14,7 +14,7 @@ namespace verbatim::shm {
 namespace {
 
 /// WRITEs go into the stream ring by so much at a time: both copies overlap and stay in L2.
-constexpr std::uint64_t kPiece = 32u << 10;
+constexpr std::uint64_t kWritePiece = 32u << 10;
 /// Whoever posts a long WRITE puts it into the stream ring while the other side takes from it, and
 /// leaves the rest to later polls when nothing was taken for so long.
 constexpr std::uint64_t kPatienceNs = 50'000;
@@ -143,7 +143,7 @@ bool fill(Qp& qp, SendLock& lock, const PendingSend& send, const LocalRange* loc
   std::uint64_t since = 0;
   while (asking.filled < send.length) {
     const std::uint64_t left = send.length - asking.filled;
-    const std::uint64_t n = left < kPiece ? left : kPiece;
+    const std::uint64_t n = left < kWritePiece ? left : kWritePiece;
     if (room_in_stream_ring(qp) >= n) {
       since = 0;
       if (!copy_in(qp, send, local, n)) return false;
@@ -214,8 +214,8 @@ Reach give(Qp& qp, SendLock* lock, const PendingSend& send, const LocalRange* lo
   if (reads) asking.next_read = align_up(asking.next_read + send.length, kCacheLine);
   asking.filled = op == ServiceOp::kWrite ? 0 : send.length;
   // A short one is there before the responder looks; a long one begins while it wakes up.
-  if (op == ServiceOp::kWrite && send.length <= kPiece && room_in_stream_ring(qp) >= send.length &&
-      !copy_in(qp, send, local, send.length))
+  if (op == ServiceOp::kWrite && send.length <= kWritePiece &&
+      room_in_stream_ring(qp) >= send.length && !copy_in(qp, send, local, send.length))
     return Reach::kMissing;
   count_quick(asking);
   // Publishes the request; pairs with the load in serve_round().

@@ -26,7 +26,7 @@ constexpr std::uint64_t kRoundBytes = 64u << 10;
 /// So long the service thread stays at a ring without work: in the middle of a request; and when
 /// all are done, if one comes right after the other. Else a thread of the program may be waiting
 /// for its core, to see what was written. In all it stays for a turn.
-constexpr std::uint64_t kPatienceNs = 20'000;
+constexpr std::uint64_t kServingPatienceNs = 20'000;
 constexpr std::uint64_t kIdlePatienceNs = 3'000;
 constexpr std::uint32_t kQuickInARow = 4;
 constexpr std::uint64_t kTurnNs = 1'000'000;
@@ -337,7 +337,7 @@ std::uint64_t patience_for(const Serving& serving, std::uint64_t now) noexcept {
   if (Processor::is_ours(serving.processor)) own_processor.keep_off(serving.processor, now);
   // Its thread cannot go on while we are here.
   if (Processor::is_ours(serving.processor)) return 0;
-  return serving.is_under_way ? kPatienceNs : kIdlePatienceNs;
+  return serving.is_under_way ? kServingPatienceNs : kIdlePatienceNs;
 }
 
 /// False: the service thread leaves this one.
