@@ -84,7 +84,8 @@ TEST(OwedHello, ComesWhenDescriptorsMayBeUnderWayAgain) {
   }));
   child.control().send_value(true);
   EXPECT_EQ(child.control().receive_value<std::uint32_t>(), 0u) << "it took us for dead";
-  EXPECT_EQ(ProcessEvents::get().peers_ready, 1u);
+  // It can be found before the service thread says so.
+  EXPECT_TRUE(wait_until([] { return ProcessEvents::get().peers_ready == 1u; }));
   EXPECT_EQ(ProcessEvents::get().peers_dead, 0u);
   child.control().send_value(true);
   EXPECT_EQ(child.wait().exit_status, 0);
