@@ -151,9 +151,10 @@ TEST_P(ReceivesOfADeepQueue, AreAsManyAsItWasMadeForAndNoMore) {
 
 /// Of several pairs.
 struct Queues {
+  static constexpr std::uint32_t kCompletions = 8192;
   explicit Queues(const Session& of) : session(of), sent(make()), taken(make()) {}
   CqHandle make() const {
-    return CqHandle(ibv_create_cq(session.context.get(), 4608, nullptr, nullptr, 0));
+    return CqHandle(ibv_create_cq(session.context.get(), kCompletions, nullptr, nullptr, 0));
   }
   const Session& session;
   CqHandle sent, taken;
@@ -164,8 +165,8 @@ class DeepPair {
  public:
   static constexpr std::uint32_t kDepth = 4096;
 
-  explicit DeepPair(const Queues& queues)
-      : queues_(queues), from_(make(256, 1)), to_(make(1, kDepth)) {
+  explicit DeepPair(const Queues& queues, std::uint32_t depth = kDepth)
+      : queues_(queues), from_(make(256, 1)), to_(make(1, depth)) {
     for (const auto& [qp, remote] : {std::pair{to_.get(), from_.get()}, {from_.get(), to_.get()}}) {
       RcWay way;
       way.remote_qpn = remote->qp_num;
@@ -266,28 +267,35 @@ TEST(ReceivesThatAThreadPosts, AreTakenByAnotherInOrderWhileTheQueueGrows) {
   }
 }
 
-TEST(MemoryOfADeepReceiveQueue, IsOfThoseThatArePostedAtOnce) {
+/// Receives that it was made for.
+class MemoryOfAReceiveQueue : public ::testing::TestWithParam<std::uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Depth, MemoryOfAReceiveQueue,
+                         ::testing::Values(129u, 512u, 2048u, 4096u, 32768u));
+
+TEST_P(MemoryOfAReceiveQueue, IsOfThoseThatArePostedAtOnce) {
   constexpr std::size_t kPairs = 32;
+  constexpr std::uint32_t kAtOnce = 128;
   const Session session;
   const Queues queues(session);
-  // Each place of the queue has its turn, if it has any.
+  // Each place of the queue has its turn, if it has any, and each of the completion queues.
   const auto use = [](DeepPair& pair) {
-    for (std::uint64_t i = 0; i < 2 * DeepPair::kDepth; i += 32) {
-      for (std::uint64_t j = i; j < i + 32; ++j) {
-        ASSERT_EQ(pair.post_receive(j), 0);
-        ASSERT_TRUE(pair.try_to_send());
+    for (std::uint64_t i = 0; i < std::max(GetParam(), Queues::kCompletions); i += kAtOnce) {
+      for (std::uint64_t j = i; j < i + kAtOnce; ++j) ASSERT_EQ(pair.post_receive(j), 0);
+      // Few at once, which the sender's first ring holds.
+      for (std::uint32_t sent = 0; sent != kAtOnce; sent += 16) {
+        for (std::uint32_t j = 0; j < 16; ++j) ASSERT_TRUE(pair.try_to_send());
+        std::uint32_t got = 0;
+        ASSERT_TRUE(wait_until([&] { return (got += pair.take([](const ibv_wc&) {})) == 16; }));
+        pair.hear();
       }
-      std::uint32_t got = 0;
-      ASSERT_TRUE(wait_until([&] { return (got += pair.take([](const ibv_wc&) {})) == 32; }));
-      pair.hear();
     }
   };
   std::vector<DeepPair> pairs;
   pairs.reserve(kPairs + 1);
-  use(pairs.emplace_back(queues));
+  use(pairs.emplace_back(queues, GetParam()));
   const HeldMemory before = held_by(::getpid());
   ASSERT_GT(before.shared, 0);
-  while (pairs.size() != kPairs + 1) use(pairs.emplace_back(queues));
+  while (pairs.size() != kPairs + 1) use(pairs.emplace_back(queues, GetParam()));
   const HeldMemory after = held_by(::getpid());
   // Of both ends.
   EXPECT_LE((after.shared - before.shared) / std::int64_t{kPairs}, 2 * 12288);

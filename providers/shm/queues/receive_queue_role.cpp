@@ -4,26 +4,10 @@
 #include "providers/shm/fabric/process.hpp"
 
 namespace verbatim::shm {
-namespace {
-
-/// The receives from `head` to `tail`, in a place each.
-void copy_receives(const ReceiveStore& from, const ReceiveStore& to, std::uint64_t head,
-                   std::uint64_t tail) noexcept {
-  for (std::uint64_t i = head; i != tail; ++i) {
-    std::copy_n(from.sges_of(i), from.max_sge, to.sges_of(i));
-    to.wr_ids[to.at(i)] = from.wr_ids[from.at(i)];
-    // Length and verdict; the lap is that of the new place.
-    const std::uint64_t credit = from.credits[from.at(i)].load(std::memory_order_relaxed);
-    to.credits[to.at(i)].store(Credit::make(to.lap(i), static_cast<std::uint32_t>(credit), false),
-                               std::memory_order_relaxed);
-  }
-}
-
-}  // namespace
 
 bool ReceiveQueue::reserve() noexcept {
   OwnSegment& segment = Process::get().segment();
-  for (std::uint32_t log = first_log;; log += kGrowthLog) {
+  for (std::uint32_t log = first_log;; log = log_after(log)) {
     if (!segment.reserve(store.shown_bytes(log))) {
       give_up_until(log);
       return false;
@@ -34,7 +18,7 @@ bool ReceiveQueue::reserve() noexcept {
 
 void ReceiveQueue::give_up_until(std::uint32_t end) noexcept {
   OwnSegment& segment = Process::get().segment();
-  for (std::uint32_t log = first_log; log != end; log += kGrowthLog)
+  for (std::uint32_t log = first_log; log != end; log = log_after(log))
     segment.give_up(store.shown_bytes(log));
 }
 
@@ -48,7 +32,7 @@ std::uint64_t ReceiveQueue::grow(const QueueMemory& memory, BiasedLock& taking,
   // Its room is reserved, by reserve().
   ReceiveStore more;
   more.max_sge = store.max_sge;
-  more.resize(store.log + kGrowthLog);
+  more.resize(log_after(store.log));
   const std::uint64_t offset = more.make(memory);
   if (offset == 0) {
     more.free(memory);
@@ -57,8 +41,8 @@ std::uint64_t ReceiveQueue::grow(const QueueMemory& memory, BiasedLock& taking,
   ReceiveStore before = store;
   {
     LockGuard<BiasedLock> guard(taking);
-    copy_receives(before, more, head.load(std::memory_order_relaxed),
-                  tail.load(std::memory_order_relaxed));
+    more.copy_from(before, head.load(std::memory_order_relaxed),
+                   tail.load(std::memory_order_relaxed));
     store = more;
     resize(more.log);
   }

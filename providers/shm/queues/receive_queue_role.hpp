@@ -4,14 +4,13 @@
 // publishes from here to the responder.
 //
 // Memory is by what is posted at once, not by what the queue was made for: it begins with places for
-// few and has eight times as many when these are full. The peer's sender finds the new ones when it
-// finds no receive in the old, which stay where they are until the queue is reset: a seventh of what
-// it has then at most. Room for all of them is reserved while the queue is made.
+// 128 and has up to eight times as many when these are full. The peer's sender finds the new ones when
+// it finds no receive in the old, which stay where they are until the queue is reset: a quarter of what
+// it has then at most, or half of 256. Room for all of them is reserved while the queue is made.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 
 #include "providers/shm/queues/receive_store.hpp"
@@ -36,16 +35,14 @@ struct alignas(kCacheLine) ReceiveQueue {
   static constexpr std::size_t kMostLeft = 3;
   std::uint64_t left[kMostLeft]{};  ///< where they were before, see namespace extent
 
-  static constexpr std::uint32_t kFirstLog = 7;  ///< or one less, or two
+  static constexpr std::uint32_t kFirstLog = 7;
   static constexpr std::uint32_t kGrowthLog = 3;
 
   /// Before the first receive. `whole`: all places from the beginning.
   void size(std::uint32_t receives, std::uint32_t max_sge, bool whole) noexcept {
     max = receives;
-    last_log = static_cast<std::uint8_t>(std::countr_zero(std::bit_ceil(std::max(receives, 1u))));
-    first_log = last_log;
-    while (!whole && first_log > kFirstLog)
-      first_log = static_cast<std::uint8_t>(first_log - kGrowthLog);
+    last_log = static_cast<std::uint8_t>(places_log(receives));
+    first_log = whole ? last_log : std::min<std::uint8_t>(last_log, kFirstLog);
     store.max_sge = static_cast<std::uint16_t>(max_sge);
     resize(first_log);
   }
@@ -68,6 +65,10 @@ struct alignas(kCacheLine) ReceiveQueue {
   void resize(std::uint32_t log) noexcept {
     store.resize(log);
     store.max = std::min(max, std::uint32_t{1} << log);
+  }
+  /// In steps of kGrowthLog to the last one; the first step is what is left.
+  std::uint32_t log_after(std::uint32_t log) const noexcept {
+    return last_log - (last_log - log - 1) / kGrowthLog * kGrowthLog;
   }
   void give_up_until(std::uint32_t log) noexcept;
 };

@@ -27,6 +27,18 @@ namespace {
 
 }  // namespace
 
+void ReceiveStore::copy_from(const ReceiveStore& other, std::uint64_t from,
+                             std::uint64_t to) noexcept {
+  for (std::uint64_t i = from; i != to; ++i) {
+    std::copy_n(other.sges_of(i), max_sge, sges_of(i));
+    wr_ids[at(i)] = other.wr_ids[other.at(i)];
+    // Its length and verdict; the lap is that of the new place.
+    const std::uint64_t credit = other.credits[other.at(i)].load(std::memory_order_relaxed);
+    credits[at(i)].store(Credit::make(lap(i), static_cast<std::uint32_t>(credit), false),
+                         std::memory_order_relaxed);
+  }
+}
+
 bool ReceiveStore::make_own(const QueueMemory& memory) noexcept {
   const std::size_t entries = std::size_t{1} << log;
   if (wr_ids == nullptr)

@@ -8,7 +8,9 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,6 +29,11 @@ namespace verbatim::shm {
 }
 
 using Receive = PostedReceive<ReceiveSge>;
+
+/// Of the places that a queue of so many receives has.
+constexpr std::uint32_t places_log(std::uint32_t receives) noexcept {
+  return static_cast<std::uint32_t>(std::countr_zero(std::bit_ceil(std::max(receives, 1u))));
+}
 
 struct ReceiveStore : PostedReceives<ReceiveSge> {
   std::uint32_t log = 0;                          ///< of the places, see resize()
@@ -50,6 +57,10 @@ struct ReceiveStore : PostedReceives<ReceiveSge> {
     if (max_sge != 1) first[1].length = 0;
     wr_ids[place] = wr_id;
   }
+
+  /// Has receives `from` to `to` of another store, which has them still. REQUIRES: room for them.
+  [[gnu::cold]] void copy_from(const ReceiveStore& other, std::uint64_t from,
+                               std::uint64_t to) noexcept;
 
   /// Makes what only we know of receives. False: no memory.
   [[gnu::cold]] bool make_own(const QueueMemory& memory) noexcept;

@@ -39,22 +39,10 @@ struct Queues {
 };
 constinit Queues queues;
 
-std::uint32_t log_of(std::uint32_t receives) noexcept {
-  return static_cast<std::uint32_t>(std::countr_zero(std::bit_ceil(receives)));
-}
-
 /// Makes `bigger` the store, with what waits in the old one. The queue's lock is held.
 void move_receives(Srq& srq, ReceiveStore& bigger, std::uint64_t offset) noexcept {
   ReceiveStore& old = srq.store;
-  for (std::uint64_t i = srq.posted - waiting(srq); i != srq.posted; ++i) {
-    for (std::uint32_t s = 0; s < old.max_sge; ++s) bigger.sges_of(i)[s] = old.sges_of(i)[s];
-    bigger.wr_ids[bigger.at(i)] = old.wr_ids[old.at(i)];
-    // Its length and verdict; the lap is that of the new place.
-    const std::uint64_t credit = old.credits[old.at(i)].load(std::memory_order_relaxed);
-    bigger.credits[bigger.at(i)].store(
-        Credit::make(bigger.lap(i), static_cast<std::uint32_t>(credit), false),
-        std::memory_order_relaxed);
-  }
+  bigger.copy_from(old, srq.posted - waiting(srq), srq.posted);
   // Publishes the new place; pairs with the load in next_shared_credit(), which looks at this word
   // before and after, so the old place may be given back.
   srq.own->store.store(extent::make(offset, bigger.log), std::memory_order_seq_cst);
@@ -73,7 +61,7 @@ int resize_locked(Srq& srq, std::uint32_t max_wr, ReceiveStore& bigger) noexcept
     return EINVAL;
   }
   const bool grows = bigger.wr_ids != nullptr;
-  if (!grows && log_of(max_wr) > srq.store.log) return EAGAIN;
+  if (!grows && places_log(max_wr) > srq.store.log) return EAGAIN;
   const ReceiveStore before = srq.store;
   if (grows && before.credits != nullptr) {
     const std::uint64_t offset = bigger.make(srq.memory);
@@ -106,7 +94,7 @@ Srq* make_srq(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t pd,
   srq->keys = {segment.regions(), segment.head().mr_capacity, pd};
   srq->store.max = max_wr;
   srq->store.max_sge = static_cast<std::uint16_t>(max_sge == 0 ? 1 : max_sge);
-  srq->store.resize(log_of(max_wr == 0 ? 1 : max_wr));
+  srq->store.resize(places_log(max_wr));
   srq->memory = memory;
   queues.add(*srq);
   // What only we know comes with the first receive else.
@@ -154,10 +142,10 @@ int resize(Srq& srq, std::uint32_t max_wr) noexcept {
     bool grows;
     {
       LockGuard<BiasedLock> guard(srq.lock);
-      grows = log_of(max_wr) > srq.store.log;
+      grows = places_log(max_wr) > srq.store.log;
       bigger.max_sge = srq.store.max_sge;
     }
-    bigger.resize(log_of(max_wr));
+    bigger.resize(places_log(max_wr));
     error = grows && (!bigger.reserve() || !bigger.make_own(srq.memory)) ? ENOMEM : 0;
     if (error == 0) {
       LockGuard<BiasedLock> guard(srq.lock);
